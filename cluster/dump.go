@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Dump writes the state slot by slot, for people and for tests that compare
+// two states. Two states with equal dumps answer everything equally.
+func (s *State) Dump(w io.Writer) {
+	fmt.Fprintf(w, "free %v\n", s.free)
+	for i, n := range s.nodes {
+		if n == nil {
+			continue
+		}
+		fmt.Fprintf(w, "node %d %s labels=%v taints=%v cordoned=%v allocatable=%v/%d requested=%v nonzero=%v\n", i, n.Name,
+			n.Object.Labels, n.Object.Spec.Taints, n.Object.Spec.Unschedulable, n.Allocatable, n.AllowedPods, trimmed(n.Requested), n.NonZero)
+		for k, p := range n.Pods {
+			fmt.Fprintf(w, "  %d %s %s\n", k, p.Name(), p.UID)
+		}
+		ports := slices.Clone(n.Ports)
+		slices.SortFunc(ports, func(a, b HostPort) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		fmt.Fprintf(w, "  ports %v\n", ports)
+	}
+	names := make([]string, 0, len(s.orphans))
+	for name := range s.orphans {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, p := range s.orphans[name] {
+			fmt.Fprintf(w, "orphan of %s: %s\n", name, p.Name())
+		}
+	}
+	for _, x := range s.Workloads() {
+		fmt.Fprintf(w, "%s %s/%s %v %v\n", x.Kind, x.Namespace, x.Name, x.Set, x.Selector)
+	}
+	for _, g := range s.Groups() {
+		fmt.Fprintf(w, "group %s %d..%d target %d\n", g.ID, g.Min, g.Max, g.Target)
+	}
+	for _, f := range s.Facts() {
+		fmt.Fprintf(w, "fact %q %s\n", f.Key(), f.text())
+	}
+}
+
+// text lists the counts by domain.
+func (f *Fact) text() string {
+	cells := slices.Clone(f.nonzero)
+	slices.SortFunc(cells, func(a, b *factCell) int { return int(a.domain - b.domain) })
+	var b strings.Builder
+	for _, c := range cells {
+		fmt.Fprintf(&b, " %d:%d", c.domain, c.count)
+	}
+	return b.String()
+}
+
+// Equal tells whether two facts hold the same counts.
+func (f *Fact) Equal(o *Fact) bool { return f.text() == o.text() }
+
+// trimmed leaves out trailing zeros: how wide a vector has grown says nothing.
+func trimmed(r Resources) Resources {
+	for len(r) > 0 && r[len(r)-1] == 0 {
+		r = r[:len(r)-1]
+	}
+	return r
+}

@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// NodeIndex is the dense index of a node in one State. Indices of removed
+// nodes are used again.
+type NodeIndex int32
+
+// NoNode is the index of no node.
+const NoNode NodeIndex = -1
+
+// NodeInfo is what a Node object says, parsed. It is immutable.
+type NodeInfo struct {
+	Object      *v1.Node
+	Name        string
+	Group       string // ID of its node group, "" when in none
+	Allocatable Resources
+	AllowedPods int64
+	Hash        uint64 // 40 bits of the name's hash: the basis of tie-breaking
+	Problems    []Problem
+}
+
+// ParseNode reads a Node object. The result has a Problem for each allocatable
+// quantity that is negative or absurd; it is never an error, since a live
+// object must not stop the scheduler.
+func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
+	info := &NodeInfo{Object: n, Name: n.Name, Group: group, Hash: nameHash(n.Name)}
+	info.Allocatable.grow(int(firstScalar))
+	for _, name := range sortedNames(n.Status.Allocatable) {
+		v := quantity(name, n.Status.Allocatable[name], maxNodeQuantity, "status.allocatable["+string(name)+"]", &info.Problems)
+		if name == v1.ResourcePods {
+			info.AllowedPods = v
+			continue
+		}
+		info.Allocatable.set(s.ID(name), v)
+	}
+	return info
+}
+
+// sortedNames fixes the order in which names are interned.
+func sortedNames(list v1.ResourceList) []v1.ResourceName {
+	names := make([]v1.ResourceName, 0, len(list))
+	for name := range list {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b v1.ResourceName) int { return strings.Compare(string(a), string(b)) })
+	return names
+}
+
+func nameHash(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return x >> 24
+}
+
+// Node is a node of the state with what is placed on it. Callers only read it.
+type Node struct {
+	*NodeInfo
+	Index     NodeIndex
+	Requested Resources
+	NonZero   [2]int64 // CPU and Memory with the defaults for pods that request none
+	Pods      []*Pod
+	Ports     []HostPort // with repeats, in no particular order
+}
+
+func (n *Node) addPod(p *Pod) {
+	n.Pods = append(n.Pods, p)
+	n.account(p, 1)
+	n.Ports = append(n.Ports, p.Ports...)
+}
+
+// removePodAt takes the pod at pos out, moving the last one into its place.
+func (n *Node) removePodAt(pos int) {
+	p := n.Pods[pos]
+	last := len(n.Pods) - 1
+	n.Pods[pos] = n.Pods[last]
+	n.Pods[last] = nil
+	n.Pods = n.Pods[:last]
+	n.account(p, -1)
+	for _, port := range p.Ports {
+		i := slices.Index(n.Ports, port)
+		n.Ports[i] = n.Ports[len(n.Ports)-1]
+		n.Ports = n.Ports[:len(n.Ports)-1]
+	}
+}
+
+// restorePodAt is the inverse of removePodAt.
+func (n *Node) restorePodAt(p *Pod, pos int) {
+	n.Pods = append(n.Pods, p)
+	last := len(n.Pods) - 1
+	n.Pods[last], n.Pods[pos] = n.Pods[pos], n.Pods[last]
+	n.account(p, 1)
+	n.Ports = append(n.Ports, p.Ports...)
+}
+
+func (n *Node) account(p *Pod, sign int64) {
+	n.Requested.add(p.Request, sign)
+	n.NonZero[0] += sign * p.NonZero[0]
+	n.NonZero[1] += sign * p.NonZero[1]
+}
+
+// Ready tells whether the node's Ready condition is True.
+func (i *NodeInfo) Ready() bool {
+	for _, c := range i.Object.Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// HasTaint tells whether the node carries a taint with this key.
+func (i *NodeInfo) HasTaint(key string) bool {
+	return slices.ContainsFunc(i.Object.Spec.Taints, func(t v1.Taint) bool { return t.Key == key })
+}
+
+// placesDiffer tells whether the two differ in what decides where a node
+// counts in facts: labels and taints.
+func placesDiffer(a, b *NodeInfo) bool {
+	return !maps.Equal(a.Object.Labels, b.Object.Labels) ||
+		!slices.EqualFunc(a.Object.Spec.Taints, b.Object.Spec.Taints, sameTaint)
+}
+
+func sameTaint(a, b v1.Taint) bool {
+	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
+}
+
+// sameToRules tells whether no rule and no part of the autoscaler could tell
+// the two apart.
+func sameToRules(a, b *NodeInfo) bool {
+	x, y := a.Object, b.Object
+	return a.Group == b.Group && !placesDiffer(a, b) &&
+		x.UID == y.UID && x.Spec.Unschedulable == y.Spec.Unschedulable && x.Spec.ProviderID == y.Spec.ProviderID &&
+		(x.DeletionTimestamp == nil) == (y.DeletionTimestamp == nil) &&
+		maps.Equal(x.Annotations, y.Annotations) &&
+		a.AllowedPods == b.AllowedPods && slices.Equal(a.Allocatable, b.Allocatable) &&
+		slices.EqualFunc(x.Status.Conditions, y.Status.Conditions, func(c, d v1.NodeCondition) bool {
+			return c.Type == d.Type && c.Status == d.Status
+		})
+}

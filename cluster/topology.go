@@ -1,0 +1,126 @@
+package cluster
+
+import "slices"
+
+// Domain is a group of nodes with the same value of a topology key, as a dense
+// index within that key.
+type Domain int32
+
+// NoDomain is the domain of nodes without the topology key.
+const NoDomain Domain = -1
+
+// PerNode is the pseudo topology key under which each node is its own domain,
+// whatever its labels say: Domain and NodeIndex are then the same number.
+const PerNode = ""
+
+// Topology knows the domain of every node under one key.
+type Topology struct {
+	Key     string
+	ids     map[string]Domain
+	of      []Domain      // by node index
+	members [][]NodeIndex // by domain
+	crowded int           // domains with more than one node
+	met     uint64        // times a domain got its second node
+}
+
+// Unshared tells whether no domain has more than one node.
+func (t *Topology) Unshared() bool { return t.crowded == 0 }
+
+// Meetings counts the times that a domain got its second node. While it stands
+// still and Unshared holds, a domain and its node are one.
+func (t *Topology) Meetings() uint64 { return t.met }
+
+// Of returns the node's domain.
+func (t *Topology) Of(i NodeIndex) Domain {
+	if t.Key == PerNode {
+		return Domain(i)
+	}
+	return t.of[i]
+}
+
+// Members calls f for each node of a domain, in no particular order.
+func (t *Topology) Members(d Domain, f func(NodeIndex)) {
+	if t.Key == PerNode {
+		f(NodeIndex(d))
+		return
+	}
+	for _, i := range t.members[d] {
+		f(i)
+	}
+}
+
+func (t *Topology) came(n *Node) {
+	if t.Key == PerNode {
+		return
+	}
+	for len(t.of) <= int(n.Index) {
+		t.of = append(t.of, NoDomain)
+	}
+	value, ok := n.Object.Labels[t.Key]
+	if !ok {
+		t.of[n.Index] = NoDomain
+		return
+	}
+	d, ok := t.ids[value]
+	if !ok {
+		d = Domain(len(t.members))
+		t.ids[value] = d
+		t.members = append(t.members, nil)
+	}
+	t.of[n.Index] = d
+	t.members[d] = append(t.members[d], n.Index)
+	if len(t.members[d]) == 2 {
+		t.crowded++
+		t.met++
+	}
+}
+
+func (t *Topology) went(n *Node) {
+	if t.Key == PerNode {
+		return
+	}
+	d := t.of[n.Index]
+	t.of[n.Index] = NoDomain
+	if d == NoDomain {
+		return
+	}
+	list := t.members[d]
+	at := slices.Index(list, n.Index)
+	list[at] = list[len(list)-1]
+	t.members[d] = list[:len(list)-1]
+	if len(list) == 2 {
+		t.crowded--
+	}
+}
+
+// topologies holds the topology keys in use. A key stays once it was used.
+type topologies struct {
+	byKey map[string]*Topology
+	list  []*Topology
+}
+
+func (b *topologies) init() { b.byKey = map[string]*Topology{} }
+
+func (b *topologies) nodeCame(n *Node) {
+	for _, t := range b.list {
+		t.came(n)
+	}
+}
+
+func (b *topologies) nodeWent(n *Node) {
+	for _, t := range b.list {
+		t.went(n)
+	}
+}
+
+// Topology returns the topology of a label key, or of PerNode.
+func (s *State) Topology(key string) *Topology {
+	if t, ok := s.topo.byKey[key]; ok {
+		return t
+	}
+	t := &Topology{Key: key, ids: map[string]Domain{}}
+	s.topo.byKey[key] = t
+	s.topo.list = append(s.topo.list, t)
+	s.Nodes(t.came)
+	return t
+}

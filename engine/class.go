@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"hash/fnv"
+	"strings"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/framework"
+)
+
+// ClassID numbers the classes of one engine in the order of their creation.
+type ClassID uint32
+
+// Class is a set of pods that no rule can tell apart.
+type Class struct {
+	ID        ClassID
+	Rejected  *framework.Reason // non-nil when a rule rejects the class everywhere
+	pod       *cluster.Pod      // one of them
+	key       string
+	localKey  string
+	locals    []local
+	rules     []groupRule
+	hostFacts []*cluster.Fact
+	terms     int // anti-affinity terms that the rules were made with
+	shared    *column
+	private   *column
+	lastSync  cluster.Seq
+	pressure  int // how much the exceptional nodes have cost lately, see column choice
+}
+
+// Pod returns a pod of the class.
+func (c *Class) Pod() *cluster.Pod { return c.pod }
+
+// groupRule is a group rule with its weight and its place in the profile.
+type groupRule struct {
+	framework.GroupRule
+	weight int64
+	plugin int
+	topos  []int // its topology keys, as indices into the column's
+}
+
+// Engine finds the best node for classes of pods under one profile.
+type Engine struct {
+	state   *cluster.State
+	profile *framework.Profile
+	seed    uint64
+	classes map[string]*Class
+	columns map[string]*column
+	nextID  ClassID
+
+	local, group framework.Signature
+	keyBuf       []byte
+	skip         stamps
+	hosts        []cluster.NodeIndex
+	cand         candidates
+}
+
+// New returns an engine over a state. Engines with equal profiles, seeds and
+// inputs choose equally.
+func New(state *cluster.State, profile *framework.Profile, seed uint64) *Engine {
+	e := &Engine{
+		state: state, profile: profile, seed: seed,
+		classes: map[string]*Class{}, columns: map[string]*column{},
+	}
+	state.AddCache(e)
+	return e
+}
+
+// State returns the state the engine looks at.
+func (e *Engine) State() *cluster.State { return e.state }
+
+// Profile returns the engine's rules.
+func (e *Engine) Profile() *framework.Profile { return e.profile }
+
+// RolledBack implements cluster.Cache.
+func (e *Engine) RolledBack(to cluster.Seq, undone []cluster.Change) {
+	for _, c := range e.columns {
+		c.rolledBack(to, undone)
+	}
+	for _, c := range e.classes {
+		if c.private != nil {
+			c.private.rolledBack(to, undone)
+		}
+		c.lastSync = min(c.lastSync, to)
+	}
+}
+
+// Class returns the class of a pod, as the pod is signed now.
+func (e *Engine) Class(p *cluster.Pod) *Class {
+	e.local.Reset()
+	e.group.Reset()
+	for i := range e.profile.Plugins {
+		e.profile.Plugins[i].Sign(p, e.state, &e.local, &e.group)
+	}
+	e.keyBuf = append(e.keyBuf[:0], e.local.Bytes()...)
+	split := len(e.keyBuf)
+	e.keyBuf = append(e.keyBuf, 0xff)
+	e.keyBuf = append(e.keyBuf, e.group.Bytes()...)
+	if c, ok := e.classes[string(e.keyBuf)]; ok {
+		return c
+	}
+	c := &Class{ID: e.nextID, pod: p, key: string(e.keyBuf), localKey: string(e.keyBuf[:split])}
+	e.nextID++
+	e.classes[c.key] = c
+	e.prepare(c)
+	return c
+}
+
+// Classes returns the number of classes held.
+func (e *Engine) Classes() int { return len(e.classes) }
+
+// Sweep forgets the classes that keep doesn't want, with their facts, and the
+// columns that no class uses any more.
+func (e *Engine) Sweep(keep func(*Class) bool) {
+	used := map[*column]bool{}
+	for key, c := range e.classes {
+		if keep(c) {
+			used[c.shared] = true
+			continue
+		}
+		e.release(c)
+		delete(e.classes, key)
+	}
+	for key, col := range e.columns {
+		if !used[col] {
+			delete(e.columns, key)
+		}
+	}
+}
+
+func (e *Engine) release(c *Class) {
+	for i := range c.rules {
+		if r, ok := c.rules[i].GroupRule.(framework.Releaser); ok {
+			r.Release(e.state)
+		}
+	}
+}
+
+// refresh makes the rules anew when anti-affinity terms have come that they
+// could not know of.
+func (e *Engine) refresh(c *Class) {
+	if c.terms == len(e.state.AntiAffinityTerms()) {
+		return
+	}
+	e.release(c)
+	e.prepare(c)
+}
+
+func (e *Engine) prepare(c *Class) {
+	c.terms = len(e.state.AntiAffinityTerms())
+	c.Rejected, c.locals, c.rules, c.hostFacts = nil, nil, nil, nil
+	c.shared, c.private = nil, nil
+	for i := range e.profile.Plugins {
+		p := &e.profile.Plugins[i]
+		rules, reason := p.For(c.pod, e.state)
+		if reason != nil && c.Rejected == nil {
+			c.Rejected = reason
+		}
+		if rules.Local != nil {
+			c.locals = append(c.locals, local{rules.Local, p.Weight, rules.Local.Reads(), i})
+		}
+		if rules.Group != nil {
+			c.rules = append(c.rules, groupRule{GroupRule: rules.Group, weight: p.Weight, plugin: i})
+			c.hostFacts = append(c.hostFacts, rules.Group.HostFacts()...)
+		}
+	}
+	var keys []string
+	where := map[string]int{}
+	// A column serves classes with the same local rules and the same kinds of
+	// structure: which plugins group, and by which keys.
+	var id strings.Builder
+	id.WriteString(c.localKey)
+	for k := range c.rules {
+		r := &c.rules[k]
+		id.WriteByte(0)
+		id.WriteByte(byte(r.plugin))
+		for _, key := range r.TopologyKeys() {
+			if _, ok := where[key]; !ok {
+				where[key] = len(keys)
+				keys = append(keys, key)
+			}
+			r.topos = append(r.topos, where[key])
+			id.WriteString(key)
+			id.WriteByte(0)
+		}
+	}
+	col, ok := e.columns[id.String()]
+	if !ok {
+		col = e.newColumn(c, keys)
+		e.columns[id.String()] = col
+	}
+	c.shared = col
+}
+
+func (e *Engine) newColumn(c *Class, keys []string) *column {
+	h := fnv.New64a()
+	h.Write([]byte(c.localKey))
+	col := &column{state: e.state, locals: c.locals, rules: c.rules, seed: h.Sum64() ^ e.seed}
+	for _, key := range keys {
+		col.topos = append(col.topos, e.state.Topology(key))
+	}
+	return col
+}

@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/framework"
+)
+
+// Diagnosis is why a class fits nowhere.
+type Diagnosis struct {
+	Nodes      int                // nodes looked at
+	Everywhere *framework.Reason  // set when the class is rejected on all nodes at once
+	Counts     []Count            // by message, sorted as kube-scheduler words them
+	Nearest    []NearestShortfall // by resource: the node that comes closest
+	rejecters  uint64             // plugins that rejected some node, by position in the profile
+}
+
+// Count is on how many nodes a message applies.
+type Count struct {
+	Message string
+	Nodes   int
+}
+
+// NearestShortfall is the smallest deficit of one resource on any node.
+type NearestShortfall struct {
+	framework.Deficit
+	Node string
+}
+
+// Message returns kube-scheduler's text: `0/N nodes are available: …`.
+func (d *Diagnosis) Message() string {
+	head := fmt.Sprintf("0/%d nodes are available:", d.Nodes)
+	if d.Everywhere != nil {
+		return fmt.Sprintf("%s %s.", head, strings.Join(d.Everywhere.Messages, ", "))
+	}
+	if len(d.Counts) == 0 {
+		return head
+	}
+	parts := make([]string, len(d.Counts))
+	for i, c := range d.Counts {
+		parts[i] = fmt.Sprintf("%d %s", c.Nodes, c.Message)
+	}
+	return fmt.Sprintf("%s %s.", head, strings.Join(parts, ", "))
+}
+
+// Diagnose says why the class fits on none of the nodes, in O(nodes). Each
+// node counts for the first rule that rejects it, in the profile's order.
+func (e *Engine) Diagnose(c *Class) *Diagnosis {
+	e.refresh(c)
+	d := &Diagnosis{Nodes: e.state.Live(), Everywhere: c.Rejected}
+	if c.Rejected != nil {
+		return d
+	}
+	counts := map[string]int{}
+	nearest := map[string]NearestShortfall{}
+	j := e.newJudge(c)
+	e.state.Nodes(func(n *cluster.Node) {
+		plugin, reason := j.reject(n)
+		if reason == nil {
+			return
+		}
+		d.rejecters |= 1 << plugin
+		for _, m := range reason.Messages {
+			counts[m]++
+		}
+		for _, x := range reason.Deficits {
+			best, seen := nearest[x.Resource]
+			if !seen || x.Needed-x.Available < best.Needed-best.Available {
+				nearest[x.Resource] = NearestShortfall{x, n.Name}
+			}
+		}
+	})
+	for m, n := range counts {
+		d.Counts = append(d.Counts, Count{m, n})
+	}
+	slices.SortFunc(d.Counts, func(a, b Count) int { // as upstream sorts the texts "N message"
+		return strings.Compare(fmt.Sprint(a.Nodes, " ", a.Message), fmt.Sprint(b.Nodes, " ", b.Message))
+	})
+	for _, s := range nearest {
+		d.Nearest = append(d.Nearest, s)
+	}
+	slices.SortFunc(d.Nearest, func(a, b NearestShortfall) int { return strings.Compare(a.Resource, b.Resource) })
+	return d
+}
+
+// judge asks rules about single nodes, each as a group of its own.
+type judge struct {
+	c        *Class
+	plugins  []judged
+	groups   framework.Groups
+	topology []*cluster.Topology
+	code     [1]framework.Code
+}
+
+type judged struct {
+	plugin int
+	local  framework.LocalRule
+	group  *groupRule
+}
+
+func (e *Engine) newJudge(c *Class) *judge {
+	j := &judge{c: c, topology: c.shared.topos}
+	locals, groups := 0, 0
+	for i := range e.profile.Plugins {
+		x := judged{plugin: i}
+		if locals < len(c.locals) && c.locals[locals].plugin == i {
+			x.local = c.locals[locals].LocalRule
+			locals++
+		}
+		if groups < len(c.rules) && c.rules[groups].plugin == i {
+			x.group = &c.rules[groups]
+			groups++
+		}
+		if x.local != nil || x.group != nil {
+			j.plugins = append(j.plugins, x)
+		}
+	}
+	return j
+}
+
+// reject returns the first plugin that rejects the node and why, or nil.
+func (j *judge) reject(n *cluster.Node) (int, *framework.Reason) {
+	for i := range j.plugins {
+		p := &j.plugins[i]
+		if p.local != nil {
+			if code, _ := p.local.EvalNode(n); code != framework.OK {
+				return p.plugin, p.local.Explain(n)
+			}
+		}
+		if p.group != nil && !j.groupAllows(p.group, n) {
+			return p.plugin, p.group.Explain(&j.groups, 0)
+		}
+	}
+	return 0, nil
+}
+
+func (j *judge) groupAllows(r *groupRule, n *cluster.Node) bool {
+	g := &j.groups
+	g.Nodes = append(g.Nodes[:0], 1)
+	g.Static = append(g.Static[:0], r.StaticKey(n.NodeInfo))
+	g.Host = append(g.Host[:0], r.HostKey(n.Index))
+	g.Domains = g.Domains[:0]
+	for _, at := range r.topos {
+		g.Domains = append(g.Domains, []cluster.Domain{j.topology[at].Of(n.Index)})
+	}
+	r.Filter(g, j.code[:])
+	return j.code[0] == framework.OK
+}
+
+// MayHelp tells whether some of the changes may let the class in, of which d
+// says why it fitted nowhere: a touched node would now take it, or a group
+// rule that rejected nodes says that the change may turn other nodes around.
+// It is exact for local rules.
+func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) bool {
+	if d.Everywhere != nil {
+		return !d.Everywhere.OfPod
+	}
+	e.refresh(c)
+	if c.Rejected != nil {
+		return false
+	}
+	col := c.shared
+	col.sync()
+	var j *judge
+	for i := range changes {
+		n := changes[i].Node
+		if n != cluster.NoNode && int(n) < len(col.cells) && col.cells[n].ok {
+			if j == nil {
+				j = e.newJudge(c)
+			}
+			if _, why := j.reject(e.state.Node(n)); why == nil {
+				return true
+			}
+		}
+		if e.hinted(c, d, &changes[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// hinted asks the group rules that rejected something.
+func (e *Engine) hinted(c *Class, d *Diagnosis, change *cluster.Change) bool {
+	for k := range c.rules {
+		r := &c.rules[k]
+		if d.rejecters&(1<<r.plugin) == 0 {
+			continue
+		}
+		if h, ok := r.GroupRule.(framework.Hinter); !ok || h.Hint(change) {
+			return true
+		}
+	}
+	return false
+}
+
+// Verdict is the engine's answer for one node.
+type Verdict struct {
+	Node  cluster.NodeIndex
+	OK    bool
+	Score int64 // total, when OK
+}
+
+// Verdicts returns the cached answers for every node: what Best chooses from.
+func (e *Engine) Verdicts(c *Class) []Verdict {
+	e.refresh(c)
+	var out []Verdict
+	e.state.Nodes(func(n *cluster.Node) { out = append(out, Verdict{Node: n.Index}) })
+	if c.Rejected != nil {
+		return out
+	}
+	col := e.column(c)
+	e.gather(c, col)
+	e.filter(c)
+	e.score(c)
+	for i := range out {
+		n := out[i].Node
+		cl := &col.cells[n]
+		if !cl.ok {
+			continue
+		}
+		for k, cand := range e.cand.list {
+			single := cand.node == n
+			grouped := cand.node == cluster.NoNode && cand.group == cl.group && !(cand.skips && e.skip.has(n))
+			if single || grouped {
+				out[i].OK = true
+				out[i].Score = scoreOf(col.keyOf(n)) + e.cand.add[k]
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,246 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/engine/twin"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/plugins"
+)
+
+// The properties of design §6, over all plugins of the default profile.
+
+func setUp(nodes int) (*testkit.World, *engine.Engine, *framework.Profile) {
+	schema := cluster.NewSchema()
+	state := cluster.New(schema)
+	profile := plugins.Default(schema, plugins.Options{})
+	return testkit.NewWorld(state, nodes), engine.New(state, profile, 7), profile
+}
+
+func dump(s *cluster.State) string {
+	var b strings.Builder
+	s.Dump(&b)
+	return b.String()
+}
+
+// sameAsTwin compares the engine's cached answers for a pod with answers from
+// nothing.
+func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *cluster.Pod, history []string) {
+	want := twin.Judge(e.State(), profile, p)
+	c := e.Class(p)
+	bestScore, feasible := int64(-1), 0
+	for _, v := range e.Verdicts(c) {
+		name := e.State().Node(v.Node).Name
+		w := want[name]
+		if v.OK != w.OK || v.Score != w.Score {
+			t.Fatalf("class of %s on %s: engine says ok=%v score=%d, twin says ok=%v score=%d plugin=%s\nhistory:\n%s",
+				p.Name(), name, v.OK, v.Score, w.OK, w.Score, w.Plugin, strings.Join(history, "\n"))
+		}
+		if v.OK {
+			feasible++
+			bestScore = max(bestScore, v.Score)
+		}
+	}
+	best, ok := e.Best(c)
+	if ok != (feasible > 0) || ok && best.Score != bestScore {
+		t.Fatalf("best of %s: %+v ok=%v, but %d feasible nodes with best score %d", p.Name(), best, ok, feasible, bestScore)
+	}
+	if ok && !want[e.State().Node(best.Node).Name].OK {
+		t.Fatalf("best of %s is on a node that the twin rejects", p.Name())
+	}
+	if !ok {
+		rejected := map[string]int{}
+		for _, w := range want {
+			rejected[w.Plugin]++
+		}
+		if d := e.Diagnose(c); len(want) > 0 && d.Everywhere == nil && len(d.Counts) == 0 {
+			t.Fatalf("no node for %s and no reason; twin says %v", p.Name(), rejected)
+		}
+	}
+}
+
+func TestPropertySignatureCoversWhatRulesRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, e, profile := setUp(6)
+		for range 25 {
+			w.Change(t)
+		}
+		before := testkit.RandomPod(t, "subject")
+		after := before.DeepCopy()
+		for range rapid.IntRange(1, 3).Draw(t, "mutations") {
+			testkit.Mutate(t, after)
+		}
+		p, q := w.State.Schema.ParsePod(before), w.State.Schema.ParsePod(after)
+		a, b := twin.Judge(w.State, profile, p), twin.Judge(w.State, profile, q)
+		if fmt.Sprint(a) != fmt.Sprint(b) && e.Class(p) == e.Class(q) {
+			t.Fatalf("one class, but answers differ:\n%v\n%v\npods:\n%+v\n%+v", a, b, before, after)
+		}
+	})
+}
+
+func TestPropertyCachedAnswersEqualFreshOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, e, profile := setUp(rapid.IntRange(1, 24).Draw(t, "nodes"))
+		var subjects []*cluster.Pod
+		for i := range 5 {
+			subjects = append(subjects, w.State.Schema.ParsePod(testkit.RandomPod(t, fmt.Sprint("s", i))))
+		}
+		var history []string
+		var marks []cluster.Seq
+		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch k := rapid.IntRange(0, 19).Draw(t, "step"); {
+			case k == 0:
+				marks = append(marks, w.State.Mark())
+				history = append(history, "mark")
+			case k <= 2 && len(marks) > 0:
+				w.State.Rollback(marks[len(marks)-1])
+				marks = marks[:len(marks)-1]
+				history = append(history, "rollback")
+			case k <= 6:
+				p := subjects[rapid.IntRange(0, 4).Draw(t, "subject")]
+				placed := w.State.Schema.ParsePod(p.Object.DeepCopy())
+				placed.UID += "-placed"
+				choice, ok := e.Place(e.Class(p), placed)
+				history = append(history, fmt.Sprintf("engine places %s: %v %v", p.Name(), choice, ok))
+			default:
+				history = append(history, w.Change(t))
+			}
+			if i%3 == 0 {
+				sameAsTwin(t, e, profile, subjects[rapid.IntRange(0, 4).Draw(t, "asked")], history)
+			}
+		}
+		for _, p := range subjects {
+			sameAsTwin(t, e, profile, p, history)
+		}
+		for _, f := range w.State.Facts() {
+			if afresh := w.State.CountAfresh(f.Spec()); !f.Equal(afresh) {
+				t.Fatalf("fact %q differs from counting afresh\nhistory:\n%s", f.Key(), strings.Join(history, "\n"))
+			}
+		}
+	})
+}
+
+func TestPropertyHintMissesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, e, _ := setUp(6)
+		for range rapid.IntRange(0, 20).Draw(t, "before") {
+			w.Change(t)
+		}
+		p := w.State.Schema.ParsePod(testkit.RandomPod(t, "subject"))
+		for range 20 {
+			c := e.Class(p)
+			if _, ok := e.Best(c); ok {
+				what := w.Change(t)
+				_ = what
+				continue
+			}
+			d := e.Diagnose(c)
+			from := w.State.Head()
+			interest := w.State.InterestVersion()
+			what := w.Change(t)
+			if interest != w.State.InterestVersion() {
+				continue // pods are signed again then, which the queue sees to
+			}
+			changes, _ := w.State.Since(from)
+			help := e.MayHelp(c, d, changes)
+			if _, ok := e.Best(c); ok && !help {
+				t.Fatalf("%q let the class in, but no plugin said it may help; it was rejected by %s", what, d.Message())
+			}
+		}
+	})
+}
+
+func TestPropertyRollbackRestoresEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, e, profile := setUp(8)
+		var subjects []*cluster.Pod
+		for i := range 4 {
+			subjects = append(subjects, w.State.Schema.ParsePod(testkit.RandomPod(t, fmt.Sprint("s", i))))
+		}
+		for range rapid.IntRange(0, 30).Draw(t, "before") {
+			w.Change(t)
+		}
+		var verdicts []string
+		ask := func(p *cluster.Pod) string {
+			c := e.Class(p)
+			best, ok := e.Best(c)
+			return fmt.Sprint(e.Verdicts(c), best, ok)
+		}
+		for _, p := range subjects {
+			verdicts = append(verdicts, ask(p))
+		}
+		before := dump(w.State)
+		mark := w.State.Mark()
+		var history []string
+		for range rapid.IntRange(1, 25).Draw(t, "inside") {
+			history = append(history, w.Change(t))
+			if rapid.Bool().Draw(t, "look") {
+				ask(subjects[rapid.IntRange(0, 3).Draw(t, "who")])
+			}
+			if rapid.IntRange(0, 9).Draw(t, "nest") == 0 {
+				inner := w.State.Mark()
+				w.Change(t)
+				w.State.Rollback(inner)
+			}
+		}
+		w.State.Rollback(mark)
+		after := onlyFactsOf(before, dump(w.State))
+		if after != before {
+			t.Fatalf("state after rollback:\n%s\nbefore:\n%s\nhistory:\n%s", after, before, strings.Join(history, "\n"))
+		}
+		for i, p := range subjects {
+			if got := ask(p); got != verdicts[i] {
+				t.Fatalf("answers for %s after rollback:\n%s\nbefore:\n%s\nhistory:\n%s", p.Name(), got, verdicts[i], strings.Join(history, "\n"))
+			}
+			sameAsTwin(t, e, profile, p, history)
+		}
+	})
+}
+
+// onlyFactsOf leaves out the facts that were first asked for inside the mark.
+// They stay, and are compared with counting afresh elsewhere.
+func onlyFactsOf(before, after string) string {
+	var out strings.Builder
+	for line := range strings.Lines(after) {
+		name, _, _ := strings.Cut(line, "\" ")
+		if !strings.HasPrefix(line, "fact ") || strings.Contains(before, name+"\" ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// TestPropertyFollowerEqualsLeader replays the journal into a second state.
+func TestPropertyFollowerEqualsLeader(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, _, _ := setUp(6)
+		f := cluster.Follow(w.State)
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			w.Change(t)
+			if rapid.IntRange(0, 3).Draw(t, "whatif") == 0 {
+				m := w.State.Mark()
+				w.Change(t)
+				w.State.Rollback(m)
+			}
+			if rapid.IntRange(0, 3).Draw(t, "sync") == 0 {
+				if err := f.CatchUp(); err != nil {
+					t.Fatal(err)
+				}
+				w.State.Trim(w.State.Head())
+			}
+		}
+		if err := f.CatchUp(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := dump(f.State), dump(w.State); got != want {
+			t.Fatalf("follower:\n%s\nleader:\n%s", got, want)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package engine
+
+// fanout of the tree: a block of children is two cache lines.
+const fanout = 16
+
+// tree is a maximum tree over dense slots. levels[0] are the slots' keys; an
+// entry of levels[k+1] is the maximum of fanout entries of levels[k]. The last
+// level has at most fanout entries and is scanned. Key 0 means "not a
+// candidate". Update is O(fanout · levels), and below 16 slots the tree is a
+// flat array.
+type tree struct {
+	levels [][]uint64
+	n      int
+}
+
+func (t *tree) add(key uint64) {
+	if len(t.levels) == 0 {
+		t.levels = append(t.levels, nil)
+	}
+	slot := t.n
+	t.n++
+	for k, at := 0, slot; ; k, at = k+1, at/fanout {
+		if k == len(t.levels) {
+			t.levels = append(t.levels, nil)
+			// A new level starts with the maximum of the block before.
+			t.levels[k] = append(t.levels[k], blockMax(t.levels[k-1], 0))
+		}
+		if at == len(t.levels[k]) {
+			t.levels[k] = append(t.levels[k], 0)
+		}
+		if len(t.levels[k]) <= fanout {
+			break
+		}
+	}
+	t.set(slot, key)
+}
+
+func (t *tree) set(slot int, key uint64) {
+	level := t.levels[0]
+	level[slot] = key
+	at := slot / fanout
+	for k := 1; k < len(t.levels); k++ {
+		top := blockMax(t.levels[k-1], at)
+		if t.levels[k][at] == top {
+			return
+		}
+		t.levels[k][at] = top
+		at /= fanout
+	}
+}
+
+func blockMax(level []uint64, block int) uint64 {
+	end := min((block+1)*fanout, len(level))
+	var top uint64
+	for _, k := range level[block*fanout : end] {
+		top = max(top, k)
+	}
+	return top
+}
+
+// pop removes the last slot.
+func (t *tree) pop() {
+	t.n--
+	t.set(t.n, 0)
+	for k, n := 0, t.n; k < len(t.levels); k++ {
+		t.levels[k] = t.levels[k][:n]
+		n = (n + fanout - 1) / fanout
+	}
+	for len(t.levels) > 1 && len(t.levels[len(t.levels)-2]) <= fanout {
+		t.levels = t.levels[:len(t.levels)-1]
+	}
+}
+
+// best returns the largest key and its first slot; key 0 when there is none.
+func (t *tree) best() (key uint64, slot int) {
+	if t.n == 0 {
+		return 0, 0
+	}
+	last := len(t.levels) - 1
+	lo, hi := 0, len(t.levels[last])
+	for k := last; k >= 0; k-- {
+		level := t.levels[k]
+		at := lo
+		for i := lo; i < hi; i++ {
+			if level[i] > level[at] {
+				at = i
+			}
+		}
+		key, slot = level[at], at
+		if k > 0 {
+			lo, hi = at*fanout, min((at+1)*fanout, len(t.levels[k-1]))
+		}
+	}
+	return key, slot
+}
+
+// bestExcept is best over the slots that skip doesn't hold.
+func (t *tree) bestExcept(skip func(slot int) bool) (key uint64, slot int) {
+	if t.n == 0 {
+		return 0, 0
+	}
+	last := len(t.levels) - 1
+	t.descend(last, 0, len(t.levels[last]), skip, &key, &slot)
+	return key, slot
+}
+
+func (t *tree) descend(k, lo, hi int, skip func(int) bool, key *uint64, slot *int) {
+	for i := lo; i < hi; i++ {
+		if t.levels[k][i] <= *key {
+			continue
+		}
+		if k > 0 {
+			t.descend(k-1, i*fanout, min((i+1)*fanout, len(t.levels[k-1])), skip, key, slot)
+		} else if !skip(i) {
+			*key, *slot = t.levels[0][i], i
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// Package twin is the engine's slow, obvious twin: it judges a pod from
+// nothing, every node as a group of its own, with no class, cache or fact kept
+// from before. Tests compare the engine with it.
+package twin
+
+import (
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/framework"
+)
+
+// Verdict is the answer for one node.
+type Verdict struct {
+	OK     bool
+	Score  int64  // total, when OK
+	Plugin string // the first that rejects, when not
+}
+
+// Judge returns the verdict for every node by name. It rebuilds the state from
+// the objects in it first.
+func Judge(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) map[string]Verdict {
+	fresh := rebuild(state)
+	out := map[string]Verdict{}
+	var rules []rule
+	for i := range profile.Plugins {
+		p := &profile.Plugins[i]
+		r, reason := p.For(pod, fresh)
+		if reason != nil {
+			fresh.Nodes(func(n *cluster.Node) { out[n.Name] = Verdict{Plugin: p.Name()} })
+			return out
+		}
+		rules = append(rules, rule{r, p})
+	}
+	var feasible []*cluster.Node
+	fresh.Nodes(func(n *cluster.Node) {
+		for _, r := range rules {
+			if !r.allows(fresh, n) {
+				out[n.Name] = Verdict{Plugin: r.Name()}
+				return
+			}
+		}
+		feasible = append(feasible, n)
+	})
+	totals := make([]int64, len(feasible))
+	for _, r := range rules {
+		if r.Rules.Local != nil {
+			for i, n := range feasible {
+				_, score := r.Rules.Local.EvalNode(n)
+				totals[i] += score * r.Weight
+			}
+		}
+		if r.Rules.Group != nil && len(feasible) > 0 {
+			r.Rules.Group.Score(r.groups(fresh, feasible), r.Weight, totals)
+		}
+	}
+	for i, n := range feasible {
+		out[n.Name] = Verdict{OK: true, Score: totals[i]}
+	}
+	return out
+}
+
+type rule struct {
+	framework.Rules
+	*framework.Weighted
+}
+
+func (r rule) allows(s *cluster.State, n *cluster.Node) bool {
+	if r.Rules.Local != nil {
+		if code, _ := r.Rules.Local.EvalNode(n); code != framework.OK {
+			return false
+		}
+	}
+	if r.Rules.Group != nil {
+		code := make([]framework.Code, 1)
+		r.Rules.Group.Filter(r.groups(s, []*cluster.Node{n}), code)
+		return code[0] == framework.OK
+	}
+	return true
+}
+
+func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups {
+	g := &framework.Groups{}
+	for _, n := range nodes {
+		g.Nodes = append(g.Nodes, 1)
+		g.Static = append(g.Static, r.Rules.Group.StaticKey(n.NodeInfo))
+		g.Host = append(g.Host, r.Rules.Group.HostKey(n.Index))
+	}
+	for _, key := range r.Rules.Group.TopologyKeys() {
+		var domains []cluster.Domain
+		for _, n := range nodes {
+			domains = append(domains, s.Topology(key).Of(n.Index))
+		}
+		g.Domains = append(g.Domains, domains)
+	}
+	return g
+}
+
+// rebuild copies a state object by object.
+func rebuild(s *cluster.State) *cluster.State {
+	out := cluster.New(s.Schema)
+	s.Nodes(func(n *cluster.Node) { out.SetNode(n.NodeInfo) })
+	s.Nodes(func(n *cluster.Node) {
+		for _, p := range n.Pods {
+			out.Place(p, n.Name)
+		}
+	})
+	for _, w := range s.Workloads() {
+		out.SetWorkload(w)
+	}
+	return out
+}

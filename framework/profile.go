@@ -1,0 +1,16 @@
+package framework
+
+// Weighted is a plugin with the weight of its score.
+type Weighted struct {
+	Plugin
+	Weight int64
+}
+
+// Profile is the set of rules for one schedulerName, in the order in which
+// they filter.
+type Profile struct {
+	SchedulerName string
+	Plugins       []Weighted
+	Gates         []PreEnqueuer
+	Less          Less
+}

@@ -1,0 +1,38 @@
+package framework
+
+import "github.com/berthproject/berth/cluster"
+
+// StaticScore is the common part of group rules that only normalise a raw
+// score of the node's object: kube-scheduler's DefaultNormalizeScore over the
+// feasible nodes. Embed it and add StaticKey and Explain.
+type StaticScore struct{ Reverse bool }
+
+// TopologyKeys implements GroupRule: none.
+func (StaticScore) TopologyKeys() []string { return nil }
+
+// HostFacts implements GroupRule: none.
+func (StaticScore) HostFacts() []*cluster.Fact { return nil }
+
+// HostKey implements GroupRule: 0.
+func (StaticScore) HostKey(cluster.NodeIndex) int32 { return 0 }
+
+// Filter implements GroupRule: everything passes.
+func (StaticScore) Filter(_ *Groups, out []Code) { clear(out) }
+
+// Score implements GroupRule. Raw scores are expected not to be negative.
+func (s StaticScore) Score(g *Groups, weight int64, out []int64) {
+	var top int64
+	for _, raw := range g.Static {
+		top = max(top, int64(raw))
+	}
+	for i, raw := range g.Static {
+		score := int64(0)
+		if top > 0 {
+			score = MaxScore * int64(raw) / top
+		}
+		if s.Reverse {
+			score = MaxScore - score
+		}
+		out[i] += weight * score
+	}
+}

@@ -1,0 +1,243 @@
+package testkit
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/cluster"
+)
+
+// The vocabulary of random objects is small, so that things meet.
+var (
+	zones  = []string{"a", "b", "c"}
+	apps   = []string{"web", "db", "batch"}
+	taints = []string{"gpu", "spot"}
+	spaces = []string{"default", "other"}
+)
+
+func maybe(t *rapid.T, percent int, label string) bool {
+	return rapid.IntRange(0, 99).Draw(t, label) < percent
+}
+
+func pick[T any](t *rapid.T, from []T, label string) T {
+	return from[rapid.IntRange(0, len(from)-1).Draw(t, label)]
+}
+
+// RandomNode draws a node.
+func RandomNode(t *rapid.T, name string) *v1.Node {
+	b := Node(name).Alloc("cpu", fmt.Sprint(rapid.IntRange(1, 6).Draw(t, "cpu")), "memory", pick(t, []string{"1Gi", "4Gi", "8Gi"}, "memory"))
+	if maybe(t, 80, "zoned") {
+		b.Zone(pick(t, zones, "zone"))
+	}
+	if maybe(t, 10, "nohost") {
+		delete(b.Labels, v1.LabelHostname)
+	} else if maybe(t, 10, "twin") {
+		b.Labels[v1.LabelHostname] = "shared"
+	}
+	if maybe(t, 30, "disk") {
+		b.Label("disk", "ssd")
+	}
+	if maybe(t, 20, "gpus") {
+		b.Alloc("example.com/gpu", "2")
+	}
+	if maybe(t, 15, "few") {
+		b.Alloc("pods", "3")
+	}
+	if maybe(t, 25, "tainted") {
+		b.Taint(pick(t, taints, "taint"), "", pick(t, []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}, "effect"))
+	}
+	if maybe(t, 8, "cordon") {
+		b.Cordon()
+	}
+	return b.Obj()
+}
+
+// RandomPod draws a pod.
+func RandomPod(t *rapid.T, name string) *v1.Pod {
+	b := Pod(name).Namespaced(pick(t, spaces, "ns"))
+	if maybe(t, 85, "requests") {
+		b.Req("cpu", pick(t, []string{"100m", "500m", "1", "3"}, "cpu"), "memory", pick(t, []string{"64Mi", "1Gi", "3Gi"}, "memory"))
+	}
+	if maybe(t, 75, "labelled") {
+		b.Label("app", pick(t, apps, "app"))
+	}
+	if maybe(t, 20, "indexed") {
+		b.Label("index", fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "index")))
+	}
+	if maybe(t, 15, "gpu") {
+		b.Req("example.com/gpu", "1")
+	}
+	if maybe(t, 30, "tolerates") {
+		b.Tolerate(pick(t, taints, "taint"))
+	}
+	if maybe(t, 15, "selects") {
+		b.Select("disk", "ssd")
+	}
+	if maybe(t, 15, "requires") {
+		b.RequireIn(v1.LabelTopologyZone, pick(t, zones, "zone"), pick(t, zones, "zone2"))
+	}
+	if maybe(t, 20, "prefers") {
+		b.PreferIn(int32(rapid.IntRange(1, 20).Draw(t, "weight")), "disk", "ssd")
+	}
+	if maybe(t, 25, "apart") {
+		b.Apart(pick(t, []string{v1.LabelHostname, v1.LabelHostname, v1.LabelTopologyZone}, "key"), "app", pick(t, apps, "from"))
+	}
+	if maybe(t, 15, "spreads") {
+		b.SpreadSoft(pick(t, []string{v1.LabelHostname, v1.LabelTopologyZone}, "key"), int32(rapid.IntRange(1, 3).Draw(t, "skew")), "app", pick(t, apps, "over"))
+	}
+	if maybe(t, 10, "port") {
+		b.HostPort(int32(rapid.IntRange(80, 81).Draw(t, "port")))
+	}
+	if maybe(t, 15, "owned") {
+		b.Owner("apps/v1", "ReplicaSet", pick(t, apps, "rs"))
+	}
+	if maybe(t, 10, "terminating") {
+		b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	}
+	return b.Obj()
+}
+
+// RandomWorkload draws a Service or ReplicaSet.
+func RandomWorkload(t *rapid.T) *cluster.Workload {
+	app := pick(t, apps, "app")
+	w := &cluster.Workload{Kind: cluster.Service, Namespace: pick(t, spaces, "ns"), Name: app, Set: map[string]string{"app": app}}
+	if maybe(t, 40, "rs") {
+		w.Kind, w.Set = cluster.ReplicaSet, nil
+		w.Selector = labels.SelectorFromSet(labels.Set{"app": app})
+	}
+	return w
+}
+
+// World drives a state through a random history.
+type World struct {
+	State *cluster.State
+	Nodes []string
+	next  int
+}
+
+// NewWorld returns a world over an empty state with names for a few nodes.
+func NewWorld(s *cluster.State, nodes int) *World { return &World{State: s, Nodes: Names("n", nodes)} }
+
+// Change does one random thing and says what.
+func (w *World) Change(t *rapid.T) string {
+	s := w.State
+	switch k := rapid.IntRange(0, 99).Draw(t, "what"); {
+	case k < 45:
+		w.next++
+		p := s.Schema.ParsePod(RandomPod(t, fmt.Sprint("p", w.next)))
+		node := pick(t, w.Nodes, "on")
+		s.Place(p, node)
+		return fmt.Sprintf("place %s on %s", p.Name(), node)
+	case k < 65:
+		uid := w.anyPod(t)
+		s.Remove(uid)
+		return "remove " + string(uid)
+	case k < 85:
+		name := pick(t, w.Nodes, "node")
+		s.SetNode(s.Schema.ParseNode(RandomNode(t, name), ""))
+		return "set " + name
+	case k < 92:
+		name := pick(t, w.Nodes, "node")
+		s.RemoveNode(name)
+		return "remove " + name
+	case k < 97:
+		wl := RandomWorkload(t)
+		s.SetWorkload(wl)
+		return fmt.Sprintf("set %s %s/%s", wl.Kind, wl.Namespace, wl.Name)
+	default:
+		wl := RandomWorkload(t)
+		s.RemoveWorkload(wl.Kind, wl.Namespace, wl.Name)
+		return fmt.Sprintf("remove %s %s/%s", wl.Kind, wl.Namespace, wl.Name)
+	}
+}
+
+func (w *World) anyPod(t *rapid.T) types.UID {
+	if w.next == 0 {
+		return ""
+	}
+	return types.UID(fmt.Sprint("pod-p", rapid.IntRange(1, w.next).Draw(t, "pod")))
+}
+
+// Mutate changes one randomly chosen part of a pod's labels, owner or spec, by
+// walking its fields with reflection.
+func Mutate(t *rapid.T, p *v1.Pod) {
+	if k := rapid.IntRange(0, 9).Draw(t, "root"); k < 2 {
+		mutate(t, reflect.ValueOf(&p.Labels).Elem(), 0)
+		return
+	} else if k == 2 {
+		mutate(t, reflect.ValueOf(&p.OwnerReferences).Elem(), 0)
+		return
+	} else if k == 3 {
+		p.Namespace = pick(t, spaces, "ns")
+		return
+	}
+	mutate(t, reflect.ValueOf(&p.Spec).Elem(), 0)
+}
+
+// words are values that mean something to some rule.
+var words = []string{"", "a", "b", "app", "web", "db", "disk", "ssd", "gpu", "spot", "n0", "n1", "In", "NotIn", "Exists", "Equal",
+	"NoSchedule", "PreferNoSchedule", v1.LabelHostname, v1.LabelTopologyZone, "ScheduleAnyway", "TCP", "default", "other", "metadata.name", "ReplicaSet", "apps/v1"}
+
+func mutate(t *rapid.T, v reflect.Value, depth int) {
+	if q, ok := v.Addr().Interface().(*resource.Quantity); ok {
+		*q = resource.MustParse(pick(t, []string{"0", "1", "200m", "1Gi", "2Gi"}, "q"))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(pick(t, words, "s"))
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(rapid.IntRange(0, 100).Draw(t, "i")))
+	case reflect.Pointer:
+		if depth > 12 || !v.IsNil() && maybe(t, 10, "nil") {
+			v.SetZero()
+			return
+		}
+		fresh := reflect.New(v.Type().Elem())
+		if !v.IsNil() {
+			fresh.Elem().Set(v.Elem())
+		}
+		v.Set(fresh)
+		mutate(t, v.Elem(), depth+1)
+	case reflect.Struct:
+		if v.NumField() == 0 || !v.Field(0).CanSet() {
+			return
+		}
+		mutate(t, v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "field")), depth+1)
+	case reflect.Slice:
+		grown := reflect.MakeSlice(v.Type(), v.Len(), v.Len()+1)
+		reflect.Copy(grown, v)
+		if v.Len() == 0 || maybe(t, 30, "append") {
+			grown = reflect.Append(grown, reflect.New(v.Type().Elem()).Elem())
+		} else if maybe(t, 20, "drop") {
+			grown = grown.Slice(0, v.Len()-1)
+		}
+		v.Set(grown)
+		if v.Len() > 0 {
+			mutate(t, v.Index(rapid.IntRange(0, v.Len()-1).Draw(t, "at")), depth+1)
+		}
+	case reflect.Map:
+		fresh := reflect.MakeMap(v.Type())
+		for _, k := range v.MapKeys() {
+			fresh.SetMapIndex(k, v.MapIndex(k))
+		}
+		k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		mutate(t, k, depth+1)
+		mutate(t, e, depth+1)
+		if maybe(t, 25, "delete") {
+			e = reflect.Value{}
+		}
+		fresh.SetMapIndex(k, e)
+		v.Set(fresh)
+	}
+}

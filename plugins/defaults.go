@@ -1,0 +1,57 @@
+// Package plugins assembles the placement rules into profiles.
+package plugins
+
+import (
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/plugins/interpodaffinity"
+	"github.com/berthproject/berth/plugins/nodeaffinity"
+	"github.com/berthproject/berth/plugins/nodename"
+	"github.com/berthproject/berth/plugins/nodeports"
+	"github.com/berthproject/berth/plugins/noderesources"
+	"github.com/berthproject/berth/plugins/nodeunschedulable"
+	"github.com/berthproject/berth/plugins/podtopologyspread"
+	"github.com/berthproject/berth/plugins/prioritysort"
+	"github.com/berthproject/berth/plugins/schedulinggates"
+	"github.com/berthproject/berth/plugins/tainttoleration"
+	"github.com/berthproject/berth/plugins/unsupported"
+)
+
+// Options are what configuration may change about a profile.
+type Options struct {
+	SchedulerName string // default "default-scheduler"
+	Fit           noderesources.FitArgs
+	Balanced      []noderesources.ResourceWeight
+	Weights       map[string]int64 // by plugin name, in place of the default
+}
+
+// Default returns kube-scheduler's default profile as far as Berth has its
+// rules: the order in which they filter and the weights of their scores.
+func Default(schema *cluster.Schema, o Options) *framework.Profile {
+	if o.SchedulerName == "" {
+		o.SchedulerName = "default-scheduler"
+	}
+	list := []framework.Weighted{
+		{Plugin: unsupported.Plugin{}},
+		{Plugin: nodeunschedulable.Plugin{}},
+		{Plugin: nodename.Plugin{}},
+		{Plugin: tainttoleration.Plugin{}, Weight: 3},
+		{Plugin: nodeaffinity.Plugin{}, Weight: 2},
+		{Plugin: nodeports.Plugin{}},
+		{Plugin: noderesources.NewFit(schema, o.Fit), Weight: 1},
+		{Plugin: podtopologyspread.Plugin{}, Weight: 2},
+		{Plugin: interpodaffinity.Plugin{}, Weight: 2},
+		{Plugin: noderesources.NewBalanced(schema, o.Balanced), Weight: 1},
+	}
+	for i := range list {
+		if w, ok := o.Weights[list[i].Name()]; ok {
+			list[i].Weight = w
+		}
+	}
+	return &framework.Profile{
+		SchedulerName: o.SchedulerName,
+		Plugins:       list,
+		Gates:         []framework.PreEnqueuer{schedulinggates.Plugin{}},
+		Less:          prioritysort.Less,
+	}
+}
