@@ -14,6 +14,7 @@ var ErrMarkOpen = errors.New("the leader has an open mark")
 type Follower struct {
 	*State
 	leader *State
+	epoch  Epoch
 	at     Seq
 }
 
@@ -23,7 +24,7 @@ func Follow(leader *State) *Follower {
 }
 
 // Position returns the leader's position that the follower has reached.
-func (f *Follower) Position() (Epoch, Seq) { return f.leader.Epoch(), f.at }
+func (f *Follower) Position() (Epoch, Seq) { return f.epoch, f.at }
 
 // CatchUp replays what the leader did since. It must not run while the leader
 // is being changed. Rollbacks of the leader leave nothing to undo, since a
@@ -39,6 +40,6 @@ func (f *Follower) CatchUp() error {
 	for i := range changes {
 		f.record(changes[i])
 	}
-	f.at = f.leader.Head()
+	f.at, f.epoch = f.leader.Head(), f.leader.Epoch()
 	return nil
 }

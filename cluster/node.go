@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // NodeIndex is the dense index of a node in one State. Indices of removed
@@ -149,3 +150,40 @@ func sameToRules(a, b *NodeInfo) bool {
 			return c.Type == d.Type && c.Status == d.Status
 		})
 }
+
+// Renamed returns a copy for a virtual node of another name. Its hostname label
+// and its rank follow the name.
+func (i *NodeInfo) Renamed(name string) *NodeInfo {
+	object := *i.Object
+	object.Name, object.UID = name, types.UID(name)
+	object.Labels = maps.Clone(object.Labels)
+	if object.Labels == nil {
+		object.Labels = map[string]string{}
+	}
+	object.Labels[v1.LabelHostname] = name
+	out := *i
+	out.Object, out.Name, out.Hash = &object, name, nameHash(name)
+	return &out
+}
+
+// WithTaint returns a copy whose object has a taint in place of any with the
+// same key.
+func (i *NodeInfo) WithTaint(t v1.Taint) *NodeInfo {
+	object := *i.Object
+	object.Spec.Taints = append(slices.DeleteFunc(slices.Clone(object.Spec.Taints), func(x v1.Taint) bool { return x.Key == t.Key }), t)
+	out := *i
+	out.Object = &object
+	return &out
+}
+
+// WithoutTaint returns a copy whose object has no taint with this key.
+func (i *NodeInfo) WithoutTaint(key string) *NodeInfo {
+	object := *i.Object
+	object.Spec.Taints = slices.DeleteFunc(slices.Clone(object.Spec.Taints), func(x v1.Taint) bool { return x.Key == key })
+	out := *i
+	out.Object = &object
+	return &out
+}
+
+// SameTemplate tells whether two templates make the same nodes.
+func (i *NodeInfo) SameTemplate(o *NodeInfo) bool { return i.Object == o.Object || sameToRules(i, o) }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -194,4 +195,14 @@ func parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) *AffinityTerm {
 	}
 	t.Key = strings.Join([]string{t.TopologyKey, strings.Join(t.Namespaces, ","), text}, "|")
 	return t
+}
+
+// SameToRules tells whether no rule could tell two versions of a placed pod
+// apart.
+func SameToRules(a, b *Pod) bool {
+	return a.Priority == b.Priority && a.NonZero == b.NonZero &&
+		slices.Equal(trimmed(a.Request), trimmed(b.Request)) && slices.Equal(a.Ports, b.Ports) &&
+		(a.Object.DeletionTimestamp == nil) == (b.Object.DeletionTimestamp == nil) &&
+		maps.Equal(a.Object.Labels, b.Object.Labels) && maps.Equal(a.Object.Annotations, b.Object.Annotations) &&
+		slices.EqualFunc(a.AntiAffinity, b.AntiAffinity, func(x, y *AffinityTerm) bool { return x.Key == y.Key })
 }

@@ -32,6 +32,9 @@ type NearestShortfall struct {
 
 // Message returns kube-scheduler's text: `0/N nodes are available: …`.
 func (d *Diagnosis) Message() string {
+	if d.Nodes == 0 {
+		return "no nodes available to schedule pods"
+	}
 	head := fmt.Sprintf("0/%d nodes are available:", d.Nodes)
 	if d.Everywhere != nil {
 		return fmt.Sprintf("%s %s.", head, strings.Join(d.Everywhere.Messages, ", "))
@@ -231,4 +234,14 @@ func (e *Engine) Verdicts(c *Class) []Verdict {
 		}
 	}
 	return out
+}
+
+// Explain returns why one node is rejected for the class, nil when it isn't.
+func (e *Engine) Explain(c *Class, i cluster.NodeIndex) *framework.Reason {
+	e.refresh(c)
+	if c.Rejected != nil {
+		return c.Rejected
+	}
+	_, reason := e.newJudge(c).reject(e.state.Node(i))
+	return reason
 }

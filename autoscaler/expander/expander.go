@@ -1,0 +1,40 @@
+// Package expander chooses among node groups that could take pending pods.
+package expander
+
+// Option is one group with what it would take.
+type Option struct {
+	Group string
+	Nodes int // new nodes
+	Pods  int // pods that would be placed
+	// Wasted is the share of CPU plus the share of memory of the new nodes
+	// that the pods leave unused, 0 to 2.
+	Wasted float64
+}
+
+// Strategy orders options; the least is chosen. Ties go to the first group by
+// ID.
+type Strategy func(a, b Option) int
+
+// LeastWaste prefers the least unused CPU and memory, as Cluster Autoscaler's
+// least-waste expander does.
+func LeastWaste(a, b Option) int {
+	switch {
+	case a.Wasted < b.Wasted:
+		return -1
+	case a.Wasted > b.Wasted:
+		return 1
+	}
+	return 0
+}
+
+// Choose returns the index of the best option, -1 for none. Options are
+// expected in order of group ID.
+func Choose(options []Option, strategy Strategy) int {
+	best := -1
+	for i := range options {
+		if best < 0 || strategy(options[i], options[best]) < 0 {
+			best = i
+		}
+	}
+	return best
+}

@@ -1,0 +1,105 @@
+// Package nodegroup is the contract between the autoscaler and what provides
+// nodes, with the backoff and limits that hold for every provider.
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Group is what a provider says of one of its node groups. It is the pure
+// part of Cluster Autoscaler's NodeGroup, so that the externalgrpc protocol
+// and Cluster API fit behind it.
+type Group struct {
+	ID       string
+	Min, Max int
+	Target   int      // nodes asked for, launched or not
+	Template *v1.Node // labels, taints and allocatable of a new node
+	Price    float64  // per node and hour, 0 when unknown
+}
+
+// Validate names what is wrong with a group, for errors at start-up.
+func (g *Group) Validate() error {
+	switch {
+	case g.ID == "":
+		return fmt.Errorf("node group: name is empty; give each group a name")
+	case g.Min < 0:
+		return fmt.Errorf("node group %q: min is %d; it must not be negative", g.ID, g.Min)
+	case g.Min > g.Max:
+		return fmt.Errorf("node group %q: min %d is greater than max %d; set min to at most %d", g.ID, g.Min, g.Max, g.Max)
+	case g.Template == nil || len(g.Template.Status.Allocatable) == 0:
+		return fmt.Errorf("node group %q: template has no allocatable; state at least cpu, memory and pods, or nothing would ever fit", g.ID)
+	}
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods} {
+		q, ok := g.Template.Status.Allocatable[name]
+		if !ok || q.Cmp(resource.Quantity{}) <= 0 {
+			return fmt.Errorf("node group %q: template allocatable %s is %q; it must be a positive quantity", g.ID, name, q.String())
+		}
+	}
+	return nil
+}
+
+// Provider makes and removes nodes. Calls may take long and are made one at a
+// time, by an edge; the core sees their outcome as inputs.
+type Provider interface {
+	// Groups returns the groups as they now are, by ID.
+	Groups(ctx context.Context) ([]Group, error)
+	// GroupOf returns the ID of the node's group, "" for none. It is called
+	// for every node update and must be quick.
+	GroupOf(node *v1.Node) string
+	// IncreaseSize asks for delta more nodes in a group.
+	IncreaseSize(ctx context.Context, group string, delta int) error
+	// DeleteNodes removes nodes from a group and lowers its target by their
+	// number. Nodes that are gone already are not an error.
+	DeleteNodes(ctx context.Context, group string, nodes []string) error
+}
+
+// Backoff keeps a group from being tried again too soon after failures.
+type Backoff struct {
+	Initial, Max, Reset time.Duration
+	groups              map[string]*failures
+}
+
+type failures struct {
+	pause       time.Duration
+	until, last time.Time
+}
+
+// NewBackoff returns a Backoff with Cluster Autoscaler's defaults where a
+// duration is zero: 5 and 30 minutes, forgotten after 3 hours.
+func NewBackoff(initial, most, reset time.Duration) *Backoff {
+	pick := func(d, def time.Duration) time.Duration {
+		if d == 0 {
+			return def
+		}
+		return d
+	}
+	return &Backoff{pick(initial, 5*time.Minute), pick(most, 30*time.Minute), pick(reset, 3*time.Hour), map[string]*failures{}}
+}
+
+// Fail records a failed scale-up and returns until when to leave the group be.
+func (b *Backoff) Fail(group string, now time.Time) time.Time {
+	f := b.groups[group]
+	if f == nil || now.Sub(f.last) > b.Reset {
+		f = &failures{}
+		b.groups[group] = f
+	}
+	if f.pause == 0 {
+		f.pause = b.Initial
+	} else if now.After(f.until) {
+		f.pause = min(2*f.pause, b.Max)
+	}
+	f.last = now
+	f.until = now.Add(f.pause)
+	return f.until
+}
+
+// Active tells whether the group is to be left alone.
+func (b *Backoff) Active(group string, now time.Time) bool {
+	f := b.groups[group]
+	return f != nil && now.Before(f.until)
+}

@@ -1,0 +1,48 @@
+// Package planner makes plans on a follower of the cluster's state.
+package planner
+
+import (
+	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/autoscaler/expander"
+	"github.com/berthproject/berth/autoscaler/scaledown"
+	"github.com/berthproject/berth/autoscaler/scaleup"
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/scheduler"
+)
+
+// classesKept is how many classes a planner's engines may hold between plans.
+const classesKept = 4096
+
+// Planner plans on its own copy of the state. CatchUp must not run while the
+// leader changes; Plan may.
+type Planner struct {
+	follower *cluster.Follower
+	sched    *scheduler.Scheduler
+	strategy expander.Strategy
+}
+
+// New returns a planner that follows a state, which must not have been trimmed.
+func New(leader *cluster.State, profiles []*framework.Profile, seed uint64, strategy expander.Strategy) *Planner {
+	f := cluster.Follow(leader)
+	return &Planner{follower: f, sched: scheduler.New(f.State, profiles, seed), strategy: strategy}
+}
+
+// CatchUp brings the copy up to date and forgets what the copy's journal no
+// longer serves.
+func (p *Planner) CatchUp() error { return p.follower.CatchUp() }
+
+// Position returns the journal position of the leader that the copy stands at.
+func (p *Planner) Position() (cluster.Epoch, cluster.Seq) { return p.follower.Position() }
+
+// Plan answers a request from the copy as it stands.
+func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
+	plan := &autoscaler.Plan{Now: req.Now}
+	plan.Epoch, plan.Seq = p.follower.Position()
+	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Strategy: p.strategy}
+	packer.Plan(req, plan)
+	plan.Empty = scaledown.Candidates(p.follower.State)
+	p.follower.Trim(p.follower.Head())
+	p.sched.Trim(classesKept)
+	return plan
+}

@@ -1,0 +1,35 @@
+// Package scaledown finds nodes that the cluster can do without. For now those
+// are empty nodes: nothing runs there but daemon and mirror pods.
+package scaledown
+
+import (
+	"slices"
+
+	"github.com/berthproject/berth/cluster"
+)
+
+// Annotation that keeps a node, when "true".
+const DisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+
+// Removable tells whether a node of a group is empty and may go.
+func Removable(n *cluster.Node) bool {
+	return n.Group != "" && n.Object.DeletionTimestamp == nil &&
+		n.Object.Annotations[DisabledAnnotation] != "true" && Empty(n)
+}
+
+// Empty tells whether nothing but daemon and mirror pods is on the node.
+func Empty(n *cluster.Node) bool {
+	return !slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool { return !p.Daemon() && !p.Mirror() })
+}
+
+// Candidates returns the removable, ready nodes by name.
+func Candidates(s *cluster.State) []string {
+	var out []string
+	s.Nodes(func(n *cluster.Node) {
+		if n.Ready() && Removable(n) {
+			out = append(out, n.Name)
+		}
+	})
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,346 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/autoscaler/nodegroup"
+	"github.com/berthproject/berth/autoscaler/scaledown"
+	"github.com/berthproject/berth/cluster"
+)
+
+// scaling is what the core remembers between plans.
+type scaling struct {
+	backoff    *nodegroup.Backoff
+	planning   bool                 // a plan is being made
+	hasGroups  bool                 // the provider has told of its groups
+	lastPlan   time.Time            // when the last one was asked for
+	followed   cluster.Seq          // position that the follower has reached at least
+	inFlight   map[string]int       // nodes asked of the provider without an answer, by group
+	grown      map[string]time.Time // last scale-up, by group
+	shrinkFrom map[string]time.Time // no scale-down before, by group
+	emptySince map[string]time.Time // by node
+	deletions  map[string]*deletion // by node
+}
+
+// deletion is a node being removed. Who holds one takes the taint away again
+// or sees the node go.
+type deletion struct {
+	phase phase
+	since time.Time // of the phase
+	taint v1.Taint
+}
+
+type phase uint8
+
+const (
+	tainting phase = iota // the taint is being written
+	tainted               // waiting before the last look
+	deleting              // the provider was asked
+)
+
+func (s *scaling) init(a *Autoscale) {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&a.ScanInterval, 10*time.Second)
+	def(&a.UnneededTime, 10*time.Minute)
+	def(&a.DelayAfterAdd, 10*time.Minute)
+	def(&a.DelayAfterFailure, 3*time.Minute)
+	def(&a.DeleteDelayAfterTaint, 5*time.Second)
+	if a.MaxScaleDown == 0 {
+		a.MaxScaleDown = 10
+	}
+	s.backoff = nodegroup.NewBackoff(a.InitialBackoff, a.MaxBackoff, a.BackoffReset)
+	s.inFlight = map[string]int{}
+	s.grown = map[string]time.Time{}
+	s.shrinkFrom = map[string]time.Time{}
+	s.emptySince = map[string]time.Time{}
+	s.deletions = map[string]*deletion{}
+}
+
+func (s *scaling) nextWake(a *Autoscale) time.Time {
+	var next time.Time
+	if !s.planning && s.hasGroups {
+		next = s.lastPlan.Add(a.ScanInterval)
+	}
+	for _, d := range s.deletions {
+		if at := d.since.Add(a.DeleteDelayAfterTaint); d.phase == tainted && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// autoscale asks for a plan when one is due and takes deletions further.
+func (c *Core) autoscale(r *Ready) {
+	c.advanceDeletions(r)
+	s := &c.scale
+	if s.planning || !s.hasGroups || c.now.Sub(s.lastPlan) < c.cfg.Autoscale.ScanInterval {
+		return
+	}
+	s.planning, s.lastPlan = true, c.now
+	req := &autoscaler.Request{Now: c.now, Limits: c.cfg.Autoscale.Limits}
+	for _, i := range c.queue.Rejected() {
+		req.Pending = append(req.Pending, i.Pod)
+	}
+	r.Plan = req
+}
+
+func (in GroupsSet) apply(c *Core, _ *Ready) {
+	c.scale.hasGroups = true
+	seen := map[string]bool{}
+	for i := range in.Groups {
+		g := &in.Groups[i]
+		seen[g.ID] = true
+		c.setGroup(&cluster.NodeGroup{
+			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target + c.scale.inFlight[g.ID], Price: g.Price,
+			Template:  c.state.Schema.ParseNode(g.Template, g.ID),
+			BackedOff: c.scale.backoff.Active(g.ID, c.now),
+		})
+	}
+	for _, g := range c.state.Groups() {
+		if !seen[g.ID] {
+			c.state.SetGroup(g.ID, nil)
+		}
+	}
+}
+
+// setGroup records a group unless nothing about it is new.
+func (c *Core) setGroup(g *cluster.NodeGroup) {
+	if old := c.state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target &&
+		old.Price == g.Price && old.BackedOff == g.BackedOff && old.Template.SameTemplate(g.Template) {
+		return
+	}
+	c.state.SetGroup(g.ID, g)
+}
+
+// retarget changes what is assumed of a group's size.
+func (c *Core) retarget(id string, delta int) {
+	if old := c.state.Group(id); old != nil {
+		g := *old
+		g.Target = max(g.Target+delta, 0)
+		g.BackedOff = c.scale.backoff.Active(id, c.now)
+		c.state.SetGroup(id, &g)
+	}
+}
+
+func (in PlanMade) apply(c *Core, r *Ready) {
+	c.scale.planning = false
+	c.scale.followed = in.Plan.Seq
+	for i := range in.Plan.ScaleUps {
+		c.commitScaleUp(&in.Plan.ScaleUps[i], r)
+	}
+	for _, n := range in.Plan.NoHelp {
+		message := "pod didn't trigger scale-up: " + strings.Join(n.Reasons, ", ")
+		for _, uid := range n.Pods {
+			if p := c.stillPending(uid); p != nil && p.scaled != message {
+				p.scaled = message
+				r.Events = append(r.Events, podEvent(p.parsed.Object, false, "NotTriggerScaleUp", "ScalingUp", message))
+			}
+		}
+	}
+	if !c.cfg.Autoscale.DisableScaleDown {
+		c.commitScaleDown(in.Plan, r)
+	}
+}
+
+func (c *Core) stillPending(uid types.UID) *pod {
+	if p := c.pods[uid]; p != nil && p.assumed == "" {
+		return p
+	}
+	return nil
+}
+
+// commitScaleUp buys what a plan proposes, as far as its pods still wait and
+// the group still has room.
+func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *Ready) {
+	g := c.state.Group(up.Group)
+	if g == nil || c.scale.backoff.Active(up.Group, c.now) {
+		return
+	}
+	var waiting []*pod
+	for _, uid := range up.Pods {
+		if p := c.stillPending(uid); p != nil {
+			waiting = append(waiting, p)
+		}
+	}
+	nodes := (up.Nodes*len(waiting) + len(up.Pods) - 1) / len(up.Pods)
+	nodes = min(nodes, g.Max-g.Target)
+	if nodes <= 0 {
+		return
+	}
+	message := fmt.Sprintf("pod triggered scale-up: [{%s %d->%d (max: %d)}]", g.ID, g.Target, g.Target+nodes, g.Max)
+	for _, p := range waiting {
+		if p.scaled != message {
+			p.scaled = message
+			r.Events = append(r.Events, podEvent(p.parsed.Object, false, "TriggeredScaleUp", "ScalingUp", message))
+		}
+	}
+	c.scale.inFlight[g.ID] += nodes
+	c.scale.grown[g.ID] = c.now
+	c.retarget(g.ID, nodes)
+	r.ScaleUps = append(r.ScaleUps, ScaleUp{g.ID, nodes})
+}
+
+func (in ScaleUpDone) apply(c *Core, _ *Ready) {
+	c.scale.inFlight[in.Group] -= in.Nodes
+	if in.Err == nil {
+		return
+	}
+	c.scale.backoff.Fail(in.Group, c.now)
+	c.scale.shrinkFrom[in.Group] = c.now.Add(c.cfg.Autoscale.DelayAfterFailure)
+	c.retarget(in.Group, -in.Nodes)
+}
+
+// commitScaleDown updates the timers of empty nodes and starts to remove those
+// that have been empty long enough.
+func (c *Core) commitScaleDown(plan *autoscaler.Plan, r *Ready) {
+	s, a := &c.scale, c.cfg.Autoscale
+	since := map[string]time.Time{}
+	for _, name := range plan.Empty {
+		if at, ok := s.emptySince[name]; ok {
+			since[name] = at
+		} else {
+			since[name] = plan.Now
+		}
+	}
+	s.emptySince = since
+	removing := len(s.deletions)
+	going := c.going()
+	for _, name := range plan.Empty {
+		n := c.state.NodeByName(name)
+		if n == nil || s.deletions[name] != nil || c.now.Sub(since[name]) < a.UnneededTime || removing >= a.MaxScaleDown {
+			continue
+		}
+		g := c.state.Group(n.Group)
+		if g == nil || !scaledown.Removable(n) || g.Target-going[g.ID]-1 < g.Min || c.cooling(g.ID) {
+			continue
+		}
+		d := &deletion{since: c.now, taint: v1.Taint{
+			Key: autoscaler.ToBeDeletedTaint, Value: fmt.Sprint(c.now.Unix()), Effect: v1.TaintEffectNoSchedule,
+		}}
+		s.deletions[name] = d
+		going[g.ID]++
+		removing++
+		c.state.SetNode(n.NodeInfo.WithTaint(d.taint))
+		r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint})
+	}
+}
+
+// cooling tells whether a group grew, or failed to, too recently to shrink.
+func (c *Core) cooling(group string) bool {
+	s := &c.scale
+	grown, ok := s.grown[group]
+	return ok && c.now.Sub(grown) < c.cfg.Autoscale.DelayAfterAdd || c.now.Before(s.shrinkFrom[group])
+}
+
+// going counts, by group, the nodes being removed.
+func (c *Core) going() map[string]int {
+	out := map[string]int{}
+	for name := range c.scale.deletions {
+		if n := c.state.NodeByName(name); n != nil {
+			out[n.Group]++
+		}
+	}
+	return out
+}
+
+// resumeDeletion takes over a node that carries the taint without our having
+// put it there: we did before a restart. It is removed or given back.
+func (c *Core) resumeDeletion(info *cluster.NodeInfo) {
+	for _, t := range info.Object.Spec.Taints {
+		if t.Key == autoscaler.ToBeDeletedTaint {
+			c.scale.deletions[info.Name] = &deletion{phase: tainted, since: c.now, taint: t}
+		}
+	}
+}
+
+func (in TaintDone) apply(c *Core, r *Ready) {
+	d := c.scale.deletions[in.Node]
+	if d == nil || d.phase != tainting {
+		return
+	}
+	if in.Err != nil {
+		c.giveBack(in.Node, fmt.Sprintf("the node could not be tainted: %v", in.Err), r)
+		return
+	}
+	d.phase, d.since = tainted, c.now
+}
+
+// advanceDeletions takes a last look at tainted nodes and asks the provider to
+// remove those that are still empty.
+func (c *Core) advanceDeletions(r *Ready) {
+	s, a := &c.scale, c.cfg.Autoscale
+	for _, name := range slices.Sorted(maps.Keys(s.deletions)) {
+		d := s.deletions[name]
+		n := c.state.NodeByName(name)
+		waited := c.now.Sub(d.since)
+		switch {
+		case n == nil:
+			delete(s.deletions, name)
+		case d.phase == tainted && waited >= a.DeleteDelayAfterTaint:
+			g := c.state.Group(n.Group)
+			switch {
+			case !s.hasGroups: // the provider is yet to tell
+			case g == nil:
+				c.giveBack(name, "the node is in no node group", r)
+			case !scaledown.Removable(n):
+				c.giveBack(name, "the node is no longer empty", r)
+			case g.Target-c.goingOthers(g.ID, name) <= g.Min:
+				c.giveBack(name, "the node group is at its minimum", r)
+			default:
+				d.phase, d.since = deleting, c.now
+				r.NodeDeletions = append(r.NodeDeletions, NodeDeletion{g.ID, name})
+				r.Events = append(r.Events, nodeEvent(n.Object, false, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: it has been empty"))
+			}
+		}
+	}
+}
+
+func (c *Core) goingOthers(group, but string) int {
+	n := c.going()[group]
+	if c.scale.deletions[but] != nil {
+		n--
+	}
+	return n
+}
+
+// giveBack ends a deletion with the node staying: the taint goes.
+func (c *Core) giveBack(name, why string, r *Ready) {
+	d := c.scale.deletions[name]
+	delete(c.scale.deletions, name)
+	delete(c.scale.emptySince, name)
+	r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint, Remove: true})
+	if n := c.state.NodeByName(name); n != nil {
+		r.Events = append(r.Events, nodeEvent(n.Object, true, "ScaleDownFailed", "ScalingDown", why))
+		c.state.SetNode(n.NodeInfo.WithoutTaint(d.taint.Key))
+	}
+}
+
+func (in NodeDeletionDone) apply(c *Core, r *Ready) {
+	d := c.scale.deletions[in.Node]
+	if d == nil || d.phase != deleting {
+		return
+	}
+	if in.Err != nil {
+		c.giveBack(in.Node, fmt.Sprintf("the provider did not remove the node: %v", in.Err), r)
+		return
+	}
+	// The node is as good as gone. Should its object linger, it comes back as
+	// a tainted node and is looked at again.
+	delete(c.scale.deletions, in.Node)
+	if n := c.state.NodeByName(in.Node); n != nil {
+		c.retarget(n.Group, -1)
+		c.state.RemoveNode(in.Node)
+	}
+}

@@ -1,0 +1,229 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/queue"
+	"github.com/berthproject/berth/scheduler"
+)
+
+// Config is what the core needs to know. The zero value of a field means the
+// default in its comment.
+type Config struct {
+	Profiles []*framework.Profile
+	Seed     uint64
+	Queue    queue.Config
+	// PodsPerStep bounds how many pods one Step decides on (default 512).
+	PodsPerStep int
+	// Autoscale is nil when Berth only schedules.
+	Autoscale *Autoscale
+}
+
+// Autoscale configures the autoscaler. Names and defaults are those of Cluster
+// Autoscaler's flags.
+type Autoscale struct {
+	ScanInterval          time.Duration // 10 s
+	UnneededTime          time.Duration // --scale-down-unneeded-time, 10 m
+	DelayAfterAdd         time.Duration // --scale-down-delay-after-add, 10 m, per group
+	DelayAfterFailure     time.Duration // --scale-down-delay-after-failure, 3 m, per group
+	DeleteDelayAfterTaint time.Duration // --node-delete-delay-after-taint, 5 s
+	MaxScaleDown          int           // --max-scale-down-parallelism, 10
+	DisableScaleDown      bool
+	Limits                autoscaler.Limits
+	InitialBackoff        time.Duration // --initial-node-group-backoff-duration, 5 m
+	MaxBackoff            time.Duration // --max-node-group-backoff-duration, 30 m
+	BackoffReset          time.Duration // --node-group-backoff-reset-timeout, 3 h
+}
+
+// Core is the state machine.
+type Core struct {
+	cfg   Config
+	state *cluster.State
+	sched *scheduler.Scheduler
+	queue *queue.Queue
+	pods  map[types.UID]*pod // pods of our profiles that have no node in the API
+	woken cluster.Seq        // the queue has been asked about changes up to here
+	now   time.Time
+	scale scaling
+	stats Stats
+	// interest is the state's InterestVersion that queued pods were signed with.
+	interest uint64
+	bad      map[types.UID]string // what was said of objects with values taken otherwise
+}
+
+// Stats count what the core has done.
+type Stats struct {
+	Scheduled     int // decisions for a node
+	Unschedulable int // decisions to wait
+	BindFailures  int
+	MissedWakeups int // pods that only the leftover sweep found schedulable
+	BadObjects    int // objects with quantities that had to be taken otherwise
+}
+
+// New returns a core over an empty state that parses with the schema which
+// the profiles were made with.
+func New(schema *cluster.Schema, cfg Config) (*Core, error) {
+	if len(cfg.Profiles) == 0 {
+		return nil, fmt.Errorf("no scheduling profile; give at least one")
+	}
+	if cfg.PodsPerStep == 0 {
+		cfg.PodsPerStep = 512
+	}
+	state := cluster.New(schema)
+	c := &Core{
+		cfg: cfg, state: state,
+		sched: scheduler.New(state, cfg.Profiles, cfg.Seed),
+		queue: queue.New(cfg.Queue, cfg.Profiles[0].Less),
+		pods:  map[types.UID]*pod{},
+		bad:   map[types.UID]string{},
+	}
+	if cfg.Autoscale != nil {
+		a := *cfg.Autoscale
+		c.cfg.Autoscale = &a
+		c.scale.init(&a)
+	}
+	return c, nil
+}
+
+// State returns the core's model of the cluster, for a follower and for
+// reading between Steps.
+func (c *Core) State() *cluster.State { return c.state }
+
+// Queue returns how many pods are where.
+func (c *Core) Queue() queue.Counts { return c.queue.Counts() }
+
+// Stats returns what the core has done so far.
+func (c *Core) Stats() Stats { return c.stats }
+
+// Step takes in what happened, decides, and returns the work to do. Times must
+// not go back.
+func (c *Core) Step(now time.Time, inputs ...Input) Ready {
+	c.now = now
+	var r Ready
+	for _, in := range inputs {
+		in.apply(c, &r)
+	}
+	c.wake()
+	more := c.schedule(&r)
+	if c.cfg.Autoscale != nil {
+		c.autoscale(&r)
+	}
+	r.NextWake = c.nextWake(more)
+	c.state.Trim(c.trimTo())
+	c.sched.Sweep(c.queue, 4096)
+	return r
+}
+
+// wake puts the changes since the last time to the waiting classes.
+func (c *Core) wake() {
+	if v := c.state.InterestVersion(); v != c.interest {
+		c.interest = v
+		c.queue.Resign(c.now, c.sched.Class)
+	}
+	c.queue.Sweep(c.now)
+	changes, ok := c.state.Since(c.woken)
+	c.woken = c.state.Head()
+	if ok && len(changes) == 0 {
+		return
+	}
+	c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) bool {
+		return !ok || c.sched.MayHelp(class, d, changes)
+	})
+}
+
+// schedule decides on pods until there is none to try or the step is full, and
+// tells whether there may be more.
+func (c *Core) schedule(r *Ready) bool {
+	for range c.cfg.PodsPerStep {
+		i := c.queue.Pop(c.now)
+		if i == nil {
+			return false
+		}
+		c.decide(i, r)
+	}
+	return true
+}
+
+func (c *Core) decide(i *queue.Item, r *Ready) {
+	p := c.pods[i.Pod.UID]
+	d := c.sched.Decide(i, c.queue)
+	if d.Node == nil {
+		c.stats.Unschedulable++
+		c.queue.Reject(c.now, i, d.Diagnosis)
+		c.unschedulable(p, v1.PodReasonUnschedulable, d.Diagnosis.Message(), r)
+		return
+	}
+	c.stats.Scheduled++
+	if i.Swept {
+		c.stats.MissedWakeups++
+	}
+	p.assumed = d.Node.Name
+	r.Binds = append(r.Binds, Bind{i.Pod.UID, i.Pod.Object.Namespace, i.Pod.Object.Name, d.Node.Name})
+}
+
+// unschedulable reports a reason once, until it changes.
+func (c *Core) unschedulable(p *pod, reason, message string, r *Ready) {
+	if p.reported == message {
+		return
+	}
+	p.reported = message
+	o := p.parsed.Object
+	r.Conditions = append(r.Conditions, Condition{o.UID, o.Namespace, o.Name, reason, message})
+	if reason == v1.PodReasonUnschedulable {
+		r.Events = append(r.Events, podEvent(o, true, "FailedScheduling", "Scheduling", message))
+	}
+}
+
+func podEvent(o *v1.Pod, warning bool, reason, action, message string) Event {
+	return Event{"Pod", o.UID, o.Namespace, o.Name, warning, reason, action, message}
+}
+
+func (c *Core) nextWake(more bool) time.Time {
+	if more {
+		return c.now
+	}
+	next := c.queue.NextWake()
+	if c.cfg.Autoscale != nil {
+		if at := c.scale.nextWake(c.cfg.Autoscale); next.IsZero() || !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// trimTo is how far the journal may be forgotten: what the queue and the
+// planner's follower have seen. Columns further behind rebuild.
+func (c *Core) trimTo() cluster.Seq {
+	const keep = 1 << 14
+	to := c.woken
+	if c.cfg.Autoscale != nil {
+		to = min(to, c.scale.followed)
+	}
+	if head := c.state.Head(); head > keep {
+		return min(to, head-keep)
+	}
+	return 0
+}
+
+// problems reports values of an object that could not be taken as they stand,
+// once per object and wording.
+func (c *Core) problems(kind string, uid types.UID, namespace, name string, list []cluster.Problem, r *Ready) {
+	if len(list) == 0 {
+		return
+	}
+	text := fmt.Sprint(list)
+	if c.bad[uid] == text {
+		return
+	}
+	c.bad[uid] = text
+	c.stats.BadObjects++
+	r.Events = append(r.Events, Event{kind, uid, namespace, name, true, "InvalidQuantity", "Reading", "values that can't be taken as they stand: " + text})
+}

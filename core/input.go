@@ -1,0 +1,70 @@
+package core
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/autoscaler/nodegroup"
+	"github.com/berthproject/berth/cluster"
+)
+
+// Input is something that happened: an object changed, or work was done.
+type Input interface{ apply(*Core, *Ready) }
+
+// PodSet says how a pod now is.
+type PodSet struct{ Pod *v1.Pod }
+
+// PodGone says that a pod was deleted.
+type PodGone struct{ UID types.UID }
+
+// NodeSet says how a node now is, and of which group it is ("" for none).
+type NodeSet struct {
+	Node  *v1.Node
+	Group string
+}
+
+// NodeGone says that a node was deleted.
+type NodeGone struct{ Name string }
+
+// WorkloadSet says how a Service, ReplicaSet, StatefulSet or
+// ReplicationController now selects.
+type WorkloadSet struct{ Workload *cluster.Workload }
+
+// WorkloadGone says that one was deleted.
+type WorkloadGone struct {
+	Kind            cluster.WorkloadKind
+	Namespace, Name string
+}
+
+// GroupsSet says how all node groups now are. It must not be older than the
+// last ScaleUpDone.
+type GroupsSet struct{ Groups []nodegroup.Group }
+
+// PlanMade is the outcome of Ready.Plan.
+type PlanMade struct{ Plan *autoscaler.Plan }
+
+// BindDone is the outcome of a Bind.
+type BindDone struct {
+	UID types.UID
+	Err error
+}
+
+// TaintDone is the outcome of a Taint.
+type TaintDone struct {
+	Node string
+	Err  error
+}
+
+// ScaleUpDone is the outcome of a ScaleUp.
+type ScaleUpDone struct {
+	Group string
+	Nodes int
+	Err   error
+}
+
+// NodeDeletionDone is the outcome of a NodeDeletion.
+type NodeDeletionDone struct {
+	Node string
+	Err  error
+}

@@ -1,0 +1,120 @@
+package core
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/cluster"
+)
+
+// pod is a pod of our profiles that the API doesn't show on a node yet.
+type pod struct {
+	parsed   *cluster.Pod
+	assumed  string // node that a bind is under way to, or was done to
+	reported string // last message of an unschedulable condition
+	scaled   string // last message about scale-up
+	told     bool   // the Scheduled event is out
+}
+
+func (in PodSet) apply(c *Core, r *Ready) {
+	o := in.Pod
+	switch {
+	case o.Status.Phase == v1.PodSucceeded || o.Status.Phase == v1.PodFailed:
+		c.forget(o)
+	case o.Spec.NodeName != "":
+		c.running(o, r)
+	case o.DeletionTimestamp != nil:
+		c.forget(o)
+	default:
+		c.pending(o, r)
+	}
+}
+
+func (in PodGone) apply(c *Core, _ *Ready) {
+	c.state.Remove(in.UID)
+	c.queue.Remove(in.UID)
+	delete(c.pods, in.UID)
+	delete(c.bad, in.UID)
+}
+
+// forget drops a pod that is over or on its way out without a node.
+func (c *Core) forget(o *v1.Pod) {
+	PodGone{o.UID}.apply(c, nil)
+}
+
+// running books a pod on the node that the API shows.
+func (c *Core) running(o *v1.Pod, r *Ready) {
+	if p := c.pods[o.UID]; p != nil && p.assumed == o.Spec.NodeName {
+		p.scheduled(r)
+	}
+	c.queue.Remove(o.UID)
+	delete(c.pods, o.UID)
+	parsed := c.state.Schema.ParsePod(o)
+	c.problems("Pod", o.UID, o.Namespace, o.Name, parsed.Problems, r)
+	if i, ok := c.state.Placed(o.UID); ok && i != cluster.NoNode && c.state.Node(i).Name == o.Spec.NodeName {
+		if cluster.SameToRules(c.state.PodOn(o.UID), parsed) {
+			return // as assumed; nothing that a rule reads has changed
+		}
+	}
+	c.state.Place(parsed, o.Spec.NodeName)
+}
+
+// pending queues a pod without a node, or takes note of how it changed.
+func (c *Core) pending(o *v1.Pod, r *Ready) {
+	parsed := c.state.Schema.ParsePod(o)
+	if !c.sched.Responsible(parsed) {
+		return
+	}
+	known := c.pods[o.UID]
+	if known != nil && known.assumed != "" {
+		known.parsed = parsed // a bind is under way; its outcome decides
+		return
+	}
+	c.problems("Pod", o.UID, o.Namespace, o.Name, parsed.Problems, r)
+	if known == nil {
+		known = &pod{}
+		c.pods[o.UID] = known
+	}
+	known.parsed = parsed
+	gate := c.sched.Gate(parsed)
+	item := c.queue.Get(o.UID)
+	if item == nil {
+		item = c.queue.Add(c.now, parsed, c.sched.Class(parsed), gate != nil)
+	} else {
+		c.queue.Update(c.now, item, parsed, c.sched.Class(parsed), gate != nil)
+	}
+	if gate != nil {
+		c.unschedulable(known, v1.PodReasonSchedulingGated, fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0]), r)
+	}
+}
+
+func (in BindDone) apply(c *Core, r *Ready) {
+	p := c.pods[in.UID]
+	if p == nil || p.assumed == "" {
+		return // the API showed the pod first, or it is gone
+	}
+	if in.Err == nil {
+		p.scheduled(r)
+		return
+	}
+	c.stats.BindFailures++
+	c.state.Remove(in.UID)
+	p.assumed = ""
+	c.unschedulable(p, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), r)
+	item := c.queue.Get(in.UID)
+	item.Pod = p.parsed
+	c.queue.Fail(c.now, item)
+}
+
+// scheduled says that the pod was bound, once: the API may show it before the
+// answer to the bind comes, or after.
+func (p *pod) scheduled(r *Ready) {
+	if p.told {
+		return
+	}
+	p.told = true
+	o := p.parsed.Object
+	r.Events = append(r.Events, podEvent(o, false, "Scheduled", "Binding",
+		fmt.Sprintf("Successfully assigned %s/%s to %s", o.Namespace, o.Name, p.assumed)))
+}

@@ -1,0 +1,75 @@
+package core
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/autoscaler"
+)
+
+// Ready is the work that a Step asks for. The fields may be worked on in any
+// order and at the same time, except that work on one object keeps its order.
+type Ready struct {
+	// Binds are to be posted; each is owed a BindDone.
+	Binds []Bind
+	// Taints are to be put on or taken off nodes; each is owed a TaintDone.
+	Taints []Taint
+	// ScaleUps are to be asked of the provider; each is owed a ScaleUpDone.
+	ScaleUps []ScaleUp
+	// NodeDeletions are to be asked of the provider; each is owed a
+	// NodeDeletionDone.
+	NodeDeletions []NodeDeletion
+	// Conditions are to be written to pod status. Nothing is owed: a lost one
+	// misleads people only, and a later one replaces it.
+	Conditions []Condition
+	// Events are to be emitted. Nothing is owed.
+	Events []Event
+	// Plan, when set, wants a follower to catch up now and a plan to be made;
+	// a PlanMade is owed.
+	Plan *autoscaler.Request
+	// NextWake is when to Step again even if nothing happens. It is now when
+	// there is more to do, and zero when only an input can help.
+	NextWake time.Time
+}
+
+// Bind assigns a pod to a node.
+type Bind struct {
+	UID             types.UID
+	Namespace, Name string
+	Node            string
+}
+
+// Taint adds a taint to a node, or removes that with its key.
+type Taint struct {
+	Node   string
+	Taint  v1.Taint
+	Remove bool
+}
+
+// ScaleUp asks for more nodes in a group.
+type ScaleUp struct {
+	Group string
+	Nodes int
+}
+
+// NodeDeletion asks for a node's removal.
+type NodeDeletion struct{ Group, Node string }
+
+// Condition is a PodScheduled=False condition.
+type Condition struct {
+	UID             types.UID
+	Namespace, Name string
+	Reason, Message string
+}
+
+// Event is a Kubernetes event about an object.
+type Event struct {
+	Kind            string // Pod or Node
+	UID             types.UID
+	Namespace, Name string
+	Warning         bool
+	Reason, Action  string
+	Message         string
+}

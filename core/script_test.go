@@ -1,0 +1,223 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/autoscaler/expander"
+	"github.com/berthproject/berth/autoscaler/nodegroup"
+	"github.com/berthproject/berth/autoscaler/planner"
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/plugins"
+)
+
+// world runs scripts against a core. Each command is one Step; its golden text
+// is the Ready that came back. Plans are made at once, as the virtual world
+// does.
+type world struct {
+	t       *testing.T
+	core    *core.Core
+	planner *planner.Planner
+	now     time.Time
+	groups  []nodegroup.Group
+}
+
+func newWorld(t *testing.T, autoscale bool) *world {
+	schema := cluster.NewSchema()
+	profiles := []*framework.Profile{plugins.Default(schema, plugins.Options{})}
+	cfg := core.Config{Profiles: profiles, Seed: 1}
+	if autoscale {
+		cfg.Autoscale = &core.Autoscale{UnneededTime: 30 * time.Second, DelayAfterAdd: time.Minute}
+	}
+	c, err := core.New(schema, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t: t, core: c, now: time.Unix(1000, 0), planner: planner.New(c.State(), profiles, 1, expander.LeastWaste)}
+}
+
+// TestScripts runs testdata/*.txt. The commands:
+//
+//	node NAME [cpu=4] [memory=8Gi] [zone=z] [group=g] [notready] [taint=key]
+//	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=g] [apart=LABEL] [app=a] [on=NODE] [phase=P] [deleting] [daemon] [scheduler=s]
+//	pods PREFIX count=N …   the same, N times, in one Step
+//	gone NAME | node-gone NAME
+//	group NAME min=0 max=3 cpu=4 memory=8Gi [target=0]
+//	bound NAME | bind-failed NAME
+//	tainted NODE | taint-failed NODE
+//	scaled GROUP nodes=N | scale-failed GROUP nodes=N
+//	deleted NODE | delete-failed NODE
+//	tick SECONDS            time passes; a Step at the end
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		w := newWorld(t, !strings.Contains(path, "scheduling"))
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return w.run(d) })
+	})
+}
+
+func (w *world) run(d *datadriven.TestData) string {
+	arg := func(key, def string) string {
+		for _, a := range d.CmdArgs {
+			if a.Key == key {
+				if len(a.Vals) == 0 {
+					return "true"
+				}
+				return a.Vals[0]
+			}
+		}
+		return def
+	}
+	number := func(key string, def int) int {
+		v := def
+		fmt.Sscan(arg(key, fmt.Sprint(def)), &v)
+		return v
+	}
+	name := ""
+	if len(d.CmdArgs) > 0 {
+		name = d.CmdArgs[0].Key
+	}
+	uid := types.UID("pod-" + name)
+	failed := errors.New("refused")
+	switch d.Cmd {
+	case "node":
+		b := testkit.Node(name).Alloc("cpu", arg("cpu", "4"), "memory", arg("memory", "8Gi"))
+		b.CreationTimestamp = metav1.NewTime(w.now)
+		if z := arg("zone", ""); z != "" {
+			b.Zone(z)
+		}
+		if k := arg("taint", ""); k != "" {
+			b.Taint(k, "", v1.TaintEffectNoSchedule)
+		}
+		if arg("notready", "") != "" {
+			b.Status.Conditions[0].Status = v1.ConditionFalse
+			b.Taint(v1.TaintNodeNotReady, "", v1.TaintEffectNoSchedule)
+		}
+		return w.step(core.NodeSet{Node: b.Obj(), Group: arg("group", "")})
+	case "pod":
+		return w.step(core.PodSet{Pod: w.pod(name, arg)})
+	case "pods":
+		var in []core.Input
+		for i := range number("count", 1) {
+			in = append(in, core.PodSet{Pod: w.pod(fmt.Sprint(name, i), arg)})
+		}
+		return w.step(in...)
+	case "gone":
+		return w.step(core.PodGone{UID: uid})
+	case "node-gone":
+		return w.step(core.NodeGone{Name: name})
+	case "group":
+		template := testkit.Node(name).Alloc("cpu", arg("cpu", "4"), "memory", arg("memory", "8Gi")).Obj()
+		g := nodegroup.Group{ID: name, Min: number("min", 0), Max: number("max", 10), Target: number("target", 0), Template: template}
+		w.groups = slices.DeleteFunc(w.groups, func(x nodegroup.Group) bool { return x.ID == name })
+		w.groups = append(w.groups, g)
+		return w.step(core.GroupsSet{Groups: slices.Clone(w.groups)})
+	case "bound":
+		return w.step(core.BindDone{UID: uid})
+	case "bind-failed":
+		return w.step(core.BindDone{UID: uid, Err: failed})
+	case "tainted":
+		return w.step(core.TaintDone{Node: name})
+	case "taint-failed":
+		return w.step(core.TaintDone{Node: name, Err: failed})
+	case "scaled":
+		return w.step(core.ScaleUpDone{Group: name, Nodes: number("nodes", 1)})
+	case "scale-failed":
+		return w.step(core.ScaleUpDone{Group: name, Nodes: number("nodes", 1), Err: failed})
+	case "deleted":
+		return w.step(core.NodeDeletionDone{Node: name})
+	case "delete-failed":
+		return w.step(core.NodeDeletionDone{Node: name, Err: failed})
+	case "tick":
+		var s float64
+		fmt.Sscan(name, &s)
+		w.now = w.now.Add(time.Duration(s * float64(time.Second)))
+		return w.step()
+	}
+	d.Fatalf(w.t, "unknown command %q", d.Cmd)
+	return ""
+}
+
+func (w *world) pod(name string, arg func(key, def string) string) *v1.Pod {
+	b := testkit.Pod(name).Req("cpu", arg("cpu", "1"), "memory", arg("memory", "1Gi"))
+	var priority int32
+	fmt.Sscan(arg("priority", "0"), &priority)
+	b.Priority(priority)
+	if g := arg("gate", ""); g != "" {
+		b.Gate(g)
+	}
+	if a := arg("app", ""); a != "" {
+		b.Label("app", a)
+	}
+	if a := arg("apart", ""); a != "" {
+		b.Apart(v1.LabelHostname, "app", a)
+	}
+	if arg("daemon", "") != "" {
+		b.Owner("apps/v1", "DaemonSet", "agent")
+	}
+	if arg("deleting", "") != "" {
+		b.DeletionTimestamp = &metav1.Time{Time: w.now}
+	}
+	b.Spec.SchedulerName = arg("scheduler", b.Spec.SchedulerName)
+	b.Status.Phase = v1.PodPhase(arg("phase", "Pending"))
+	return b.On(arg("on", "")).Obj()
+}
+
+// step runs one Step, makes a plan at once when one is wanted, and prints.
+func (w *world) step(in ...core.Input) string {
+	var out strings.Builder
+	r := w.core.Step(w.now, in...)
+	w.print(&out, &r)
+	for r.Plan != nil {
+		if err := w.planner.CatchUp(); err != nil {
+			w.t.Fatal(err)
+		}
+		r = w.core.Step(w.now, core.PlanMade{Plan: w.planner.Plan(*r.Plan)})
+		w.print(&out, &r)
+	}
+	if c := w.core.Queue(); c.Active+c.Backoff+c.Unschedulable+c.Gated > 0 {
+		fmt.Fprintf(&out, "queue: active %d, backoff %d, unschedulable %d, gated %d\n", c.Active, c.Backoff, c.Unschedulable, c.Gated)
+	}
+	if out.Len() == 0 {
+		return "nothing to do\n"
+	}
+	return out.String()
+}
+
+func (w *world) print(out *strings.Builder, r *core.Ready) {
+	for _, b := range r.Binds {
+		fmt.Fprintf(out, "bind %s to %s\n", b.Name, b.Node)
+	}
+	for _, t := range r.Taints {
+		verb := "taint"
+		if t.Remove {
+			verb = "untaint"
+		}
+		fmt.Fprintf(out, "%s %s %s=%s:%s\n", verb, t.Node, t.Taint.Key, t.Taint.Value, t.Taint.Effect)
+	}
+	for _, s := range r.ScaleUps {
+		fmt.Fprintf(out, "scale up %s by %d\n", s.Group, s.Nodes)
+	}
+	for _, d := range r.NodeDeletions {
+		fmt.Fprintf(out, "delete node %s of %s\n", d.Node, d.Group)
+	}
+	for _, c := range r.Conditions {
+		fmt.Fprintf(out, "condition %s %s: %s\n", c.Name, c.Reason, c.Message)
+	}
+	for _, e := range r.Events {
+		if e.Reason != "FailedScheduling" { // the condition says the same
+			fmt.Fprintf(out, "event %s %s: %s\n", e.Name, e.Reason, e.Message)
+		}
+	}
+}

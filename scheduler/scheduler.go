@@ -1,0 +1,107 @@
+// Package scheduler makes one decision for one pod: where it goes, or why it
+// has to wait.
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/queue"
+)
+
+// Scheduler decides for the pods of its profiles.
+type Scheduler struct {
+	state   *cluster.State
+	engines map[string]*engine.Engine
+	names   []string
+}
+
+// New returns a scheduler over a state with an engine per profile.
+func New(state *cluster.State, profiles []*framework.Profile, seed uint64) *Scheduler {
+	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}}
+	for _, p := range profiles {
+		s.engines[p.SchedulerName] = engine.New(state, p, seed)
+		s.names = append(s.names, p.SchedulerName)
+	}
+	slices.Sort(s.names)
+	return s
+}
+
+// Responsible tells whether the pod names one of the profiles.
+func (s *Scheduler) Responsible(p *cluster.Pod) bool {
+	return s.engines[p.Object.Spec.SchedulerName] != nil
+}
+
+// Engine returns the engine of the pod's profile.
+func (s *Scheduler) Engine(p *cluster.Pod) *engine.Engine {
+	return s.engines[p.Object.Spec.SchedulerName]
+}
+
+// Class returns the pod's class.
+func (s *Scheduler) Class(p *cluster.Pod) *engine.Class { return s.Engine(p).Class(p) }
+
+// Gate returns why the pod must not be queued yet, or nil.
+func (s *Scheduler) Gate(p *cluster.Pod) *framework.Reason {
+	for _, g := range s.Engine(p).Profile().Gates {
+		if reason := g.PreEnqueue(p); reason != nil {
+			return reason
+		}
+	}
+	return nil
+}
+
+// Decision is the outcome for one pod.
+type Decision struct {
+	Node      *cluster.Node     // where it is now assumed to be, nil when nowhere
+	Score     int64             // of that node
+	Diagnosis *engine.Diagnosis // why nowhere
+}
+
+// Decide finds a node for a pod that was popped from the queue and puts it
+// there. A class that waits isn't evaluated again.
+func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) Decision {
+	e := s.Engine(i.Pod)
+	i.Class = e.Class(i.Pod) // workloads may have changed what it reads
+	if d := q.StillRejected(i.Class); d != nil {
+		if d.Nodes != s.state.Live() {
+			*d = *e.Diagnose(i.Class) // the reason stands, its words don't
+		}
+		return Decision{Diagnosis: d}
+	}
+	choice, ok := e.Place(i.Class, i.Pod)
+	if !ok {
+		return Decision{Diagnosis: e.Diagnose(i.Class)}
+	}
+	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score}
+}
+
+// MayHelp asks whether changes may let a waiting class in.
+func (s *Scheduler) MayHelp(c *engine.Class, d *engine.Diagnosis, changes []cluster.Change) bool {
+	return s.Engine(c.Pod()).MayHelp(c, d, changes)
+}
+
+// Sweep forgets the classes that no queued pod uses, when many have gathered.
+func (s *Scheduler) Sweep(q *queue.Queue, most int) {
+	var uses map[*engine.Class]bool
+	for _, name := range s.names {
+		if s.engines[name].Classes() <= most {
+			continue
+		}
+		if uses == nil {
+			uses = q.Uses()
+		}
+		s.engines[name].Sweep(func(c *engine.Class) bool { return uses[c] })
+	}
+}
+
+// Trim forgets all classes of engines that hold more than most: for a
+// scheduler without a queue, between two uses.
+func (s *Scheduler) Trim(most int) {
+	for _, name := range s.names {
+		if s.engines[name].Classes() > most {
+			s.engines[name].Sweep(func(*engine.Class) bool { return false })
+		}
+	}
+}
