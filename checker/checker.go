@@ -1,0 +1,198 @@
+// Package checker verifies placements from API objects alone: that what runs
+// on each node was allowed to. It shares no code with the engine or the rules.
+package checker
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	resourcehelper "k8s.io/component-helpers/resource"
+	corehelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// Violation is a pod that must not be where it is.
+type Violation struct {
+	Pod, Node string
+	Rule      string // capacity, pods, ports, taint, affinity, anti-affinity, cordon or node
+	Detail    string
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("pod %s on node %s breaks %s: %s", v.Pod, v.Node, v.Rule, v.Detail)
+}
+
+// Check returns every violation among the pods that are bound and not over, in
+// the order of nodes and pods given. Taints with effect NoSchedule that came
+// after the pod are not told apart from earlier ones; leave out what is
+// expected with ignoreTaint, which may be nil.
+func Check(nodes []*v1.Node, pods []*v1.Pod, ignoreTaint func(v1.Taint) bool) []Violation {
+	c := &check{ignore: ignoreTaint, on: map[string][]*v1.Pod{}, nodes: map[string]*v1.Node{}}
+	for _, n := range nodes {
+		c.nodes[n.Name] = n
+	}
+	for _, p := range pods {
+		if p.Spec.NodeName == "" || p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed {
+			continue
+		}
+		if c.nodes[p.Spec.NodeName] == nil {
+			c.add(p, "node", "there is no such node")
+			continue
+		}
+		c.on[p.Spec.NodeName] = append(c.on[p.Spec.NodeName], p)
+	}
+	for _, n := range nodes {
+		c.capacity(n)
+		for i, p := range c.on[n.Name] {
+			c.alone(n, p)
+			for _, q := range c.on[n.Name][:i] {
+				c.ports(p, q)
+			}
+		}
+	}
+	c.apart()
+	return c.found
+}
+
+type check struct {
+	ignore func(v1.Taint) bool
+	nodes  map[string]*v1.Node
+	on     map[string][]*v1.Pod
+	found  []Violation
+}
+
+func (c *check) add(p *v1.Pod, rule, format string, args ...any) {
+	c.found = append(c.found, Violation{p.Namespace + "/" + p.Name, p.Spec.NodeName, rule, fmt.Sprintf(format, args...)})
+}
+
+// capacity sums the requests of a node's pods.
+func (c *check) capacity(n *v1.Node) {
+	pods := c.on[n.Name]
+	if len(pods) == 0 {
+		return
+	}
+	sum := v1.ResourceList{}
+	for _, p := range pods {
+		for name, q := range resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}) {
+			total := sum[name]
+			total.Add(q)
+			sum[name] = total
+		}
+	}
+	last := pods[len(pods)-1]
+	for name, want := range sum {
+		have := n.Status.Allocatable[name]
+		if want.Cmp(have) > 0 {
+			c.add(last, "capacity", "%d pods request %s of %s, allocatable is %s", len(pods), want.String(), name, have.String())
+		}
+	}
+	allowed := n.Status.Allocatable[v1.ResourcePods]
+	if allowed.Cmp(*resource.NewQuantity(int64(len(pods)), resource.DecimalSI)) < 0 {
+		c.add(last, "pods", "%d pods on a node that allows %s", len(pods), allowed.String())
+	}
+}
+
+// alone checks what concerns one pod and its node.
+func (c *check) alone(n *v1.Node, p *v1.Pod) {
+	if ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); !ok || err != nil {
+		c.add(p, "affinity", "node selector or required node affinity doesn't match (%v)", err)
+	}
+	taint, untolerated := corehelper.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Spec.Tolerations, func(t *v1.Taint) bool {
+		return t.Effect == v1.TaintEffectNoSchedule && (c.ignore == nil || !c.ignore(*t))
+	}, false)
+	if untolerated {
+		c.add(p, "taint", "%s isn't tolerated", taint.ToString())
+	}
+}
+
+func (c *check) ports(p, q *v1.Pod) {
+	for _, a := range hostPorts(p) {
+		for _, b := range hostPorts(q) {
+			anyIP := a.HostIP == "" || a.HostIP == "0.0.0.0" || b.HostIP == "" || b.HostIP == "0.0.0.0"
+			if a.HostPort == b.HostPort && protocol(a) == protocol(b) && (anyIP || a.HostIP == b.HostIP) {
+				c.add(p, "ports", "host port %d/%s is taken by %s/%s", a.HostPort, protocol(a), q.Namespace, q.Name)
+			}
+		}
+	}
+}
+
+func protocol(p v1.ContainerPort) v1.Protocol {
+	if p.Protocol == "" {
+		return v1.ProtocolTCP
+	}
+	return p.Protocol
+}
+
+func hostPorts(p *v1.Pod) []v1.ContainerPort {
+	var out []v1.ContainerPort
+	for _, ct := range p.Spec.Containers {
+		for _, port := range ct.Ports {
+			if port.HostPort > 0 {
+				out = append(out, port)
+			}
+		}
+	}
+	return out
+}
+
+// apart checks required pod anti-affinity, one term of one pod at a time.
+func (c *check) apart() {
+	for _, name := range sortedKeys(c.on) {
+		for _, p := range c.on[name] {
+			if p.Spec.Affinity == nil || p.Spec.Affinity.PodAntiAffinity == nil {
+				continue
+			}
+			for i := range p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+				c.term(p, &p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i])
+			}
+		}
+	}
+}
+
+func (c *check) term(p *v1.Pod, term *v1.PodAffinityTerm) {
+	domain, ok := c.nodes[p.Spec.NodeName].Labels[term.TopologyKey]
+	if !ok {
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+	if err != nil {
+		return
+	}
+	for _, name := range sortedKeys(c.on) {
+		if v, ok := c.nodes[name].Labels[term.TopologyKey]; !ok || v != domain {
+			continue
+		}
+		for _, q := range c.on[name] {
+			if q.UID == p.UID || !selector.Matches(labels.Set(q.Labels)) || !inNamespaces(p, q, term) {
+				continue
+			}
+			c.add(p, "anti-affinity", "%s/%s matches its term in domain %s=%s", q.Namespace, q.Name, term.TopologyKey, domain)
+		}
+	}
+}
+
+// inNamespaces resolves a term's namespaces, as far as that takes no Namespace
+// objects: a namespaceSelector with requirements matches none here.
+func inNamespaces(p, q *v1.Pod, term *v1.PodAffinityTerm) bool {
+	if s := term.NamespaceSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return true
+	}
+	if len(term.Namespaces) > 0 {
+		return slices.Contains(term.Namespaces, q.Namespace)
+	}
+	return term.NamespaceSelector == nil && p.Namespace == q.Namespace
+}
+
+func sortedKeys(m map[string][]*v1.Pod) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

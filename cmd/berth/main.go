@@ -1,0 +1,50 @@
+// Command berth schedules the pods of a Kubernetes cluster and sizes it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := root().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "berth:", err)
+		os.Exit(1)
+	}
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "berth",
+		Short: "Schedules the pods of a Kubernetes cluster and sizes it",
+		Long: `Berth does the work of kube-scheduler and Cluster Autoscaler from one model of
+the cluster and one implementation of the placement rules.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddCommand(runCommand(), versionCommand())
+	return cmd
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			version := "unknown"
+			if info, ok := debug.ReadBuildInfo(); ok {
+				version = info.Main.Version
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "berth %s (rules of kube-scheduler 1.36)\n", version)
+		},
+	}
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"github.com/berthproject/berth/autoscaler/nodegroup"
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/live"
+	"github.com/berthproject/berth/provider/simulated"
+)
+
+// runFlags are the flags of berth run. Those of the autoscaler have the names
+// and defaults of Cluster Autoscaler's.
+type runFlags struct {
+	kubeconfig, config         string
+	cloudProvider, cloudConfig string
+	expander                   string
+	leaderElect                bool
+	scaleDown                  bool
+	seed                       uint64
+	logLevel                   string
+	scale                      core.Autoscale
+}
+
+func runCommand() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Schedule and scale a live cluster",
+		Long: `Run schedules the pods of a live cluster, and with --cloud-provider also adds
+and removes its nodes, until it is interrupted.`,
+		Example: `  berth run --kubeconfig ~/.kube/config
+  berth run --kubeconfig kubeconfig --cloud-provider simulated --cloud-config groups.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: clientConnection of --config, $KUBECONFIG, or the pod's service account)")
+	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
+	fs.BoolVar(&f.leaderElect, "leader-elect", true, "hold a Lease, so that only one Berth acts at a time")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes")
+	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: simulated; empty for scheduling only")
+	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file")
+	fs.StringVar(&f.expander, "expander", "least-waste", "how to choose among node groups: least-waste")
+	a := &f.scale
+	fs.DurationVar(&a.ScanInterval, "scan-interval", 10*time.Second, "how often to plan the size of the cluster")
+	fs.IntVar(&a.Limits.MaxNodesTotal, "max-nodes-total", 0, "nodes that the cluster may have, 0 for no limit")
+	fs.IntVar(&a.Limits.MaxNodesPerScaleUp, "max-nodes-per-scaleup", 1000, "nodes that one plan may add to a group")
+	fs.DurationVar(&a.Limits.StartupTime, "max-node-startup-time", 15*time.Minute, "how long a node may take to become ready and still count as coming")
+	fs.DurationVar(&a.InitialBackoff, "initial-node-group-backoff-duration", 5*time.Minute, "how long a node group is left alone after a failed scale-up")
+	fs.DurationVar(&a.MaxBackoff, "max-node-group-backoff-duration", 30*time.Minute, "the longest such time, after more failures")
+	fs.DurationVar(&a.BackoffReset, "node-group-backoff-reset-timeout", 3*time.Hour, "how long after its last failure a group's backoff is forgotten")
+	fs.BoolVar(&f.scaleDown, "scale-down-enabled", true, "remove nodes that aren't needed")
+	fs.DurationVar(&a.UnneededTime, "scale-down-unneeded-time", 10*time.Minute, "how long a node must have been empty to be removed")
+	fs.DurationVar(&a.DelayAfterAdd, "scale-down-delay-after-add", 10*time.Minute, "how long after a group grew it doesn't shrink")
+	fs.DurationVar(&a.DelayAfterFailure, "scale-down-delay-after-failure", 3*time.Minute, "how long after a failed scale-up a group doesn't shrink")
+	fs.IntVar(&a.MaxScaleDown, "max-scale-down-parallelism", 10, "nodes that may be under removal at a time")
+	fs.DurationVar(&a.DeleteDelayAfterTaint, "node-delete-delay-after-taint", 5*time.Second, "how long after tainting a node it is looked at once more and removed")
+	return cmd
+}
+
+func (f *runFlags) run(cmd *cobra.Command) error {
+	ctx := cmd.Context()
+	log, err := f.logger()
+	if err != nil {
+		return err
+	}
+	cfg := config.Default()
+	if f.config != "" {
+		if cfg, err = config.Load(f.config); err != nil {
+			return err
+		}
+	}
+	if cmd.Flags().Changed("leader-elect") {
+		cfg.LeaderElection.Enabled = f.leaderElect
+	}
+	if err := f.validate(); err != nil {
+		return err
+	}
+	var groups *simulated.File
+	if f.cloudConfig != "" {
+		if groups, err = simulated.Load(f.cloudConfig); err != nil {
+			return err
+		}
+	}
+	rc, err := f.restConfig(cfg)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(rc)
+	if err != nil {
+		return fmt.Errorf("making an API client: %w", err)
+	}
+	if err := answers(ctx, client, rc); err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("reading the host's name: %w", err)
+	}
+	identity := fmt.Sprintf("%s_%d", host, os.Getpid())
+	lead := func(ctx context.Context) error {
+		schema := cluster.NewSchema()
+		o := live.Options{
+			Config: rc, Schema: schema, Host: identity, Log: log,
+			Core: core.Config{Profiles: cfg.Build(schema), Seed: f.seed, Queue: cfg.Queue},
+		}
+		if o.Provider, err = provider(ctx, client, groups, log); err != nil {
+			return err
+		}
+		if o.Provider != nil {
+			f.scale.DisableScaleDown = !f.scaleDown
+			o.Core.Autoscale = &f.scale
+		}
+		return live.Run(ctx, o)
+	}
+	if !cfg.LeaderElection.Enabled {
+		return lead(ctx)
+	}
+	return elect(ctx, client, cfg.LeaderElection, identity, log, lead)
+}
+
+func (f *runFlags) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level is %q; it must be debug, info, warn or error", f.logLevel)
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	klog.SetSlogLogger(log)
+	return log, nil
+}
+
+func (f *runFlags) validate() error {
+	if f.expander != "least-waste" {
+		return fmt.Errorf("--expander is %q; this version of Berth has least-waste only", f.expander)
+	}
+	switch f.cloudProvider {
+	case "", "simulated":
+	default:
+		return fmt.Errorf("--cloud-provider is %q; this version of Berth has simulated only", f.cloudProvider)
+	}
+	if (f.cloudProvider == "") != (f.cloudConfig == "") {
+		return errors.New("--cloud-provider and --cloud-config go together; give both or neither")
+	}
+	for name, d := range map[string]time.Duration{"--scan-interval": f.scale.ScanInterval, "--scale-down-unneeded-time": f.scale.UnneededTime} {
+		if d <= 0 {
+			return fmt.Errorf("%s is %s; it must be greater than 0", name, d)
+		}
+	}
+	if f.scale.MaxScaleDown < 1 {
+		return fmt.Errorf("--max-scale-down-parallelism is %d; it must be at least 1 (--scale-down-enabled=false removes nothing)", f.scale.MaxScaleDown)
+	}
+	return nil
+}
+
+func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
+	path := f.kubeconfig
+	if path == "" {
+		path = cfg.Kubeconfig
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w; give the path of a kubeconfig file", err)
+		}
+		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
+	}
+	rc, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	rc.UserAgent = "berth"
+	rc.QPS, rc.Burst = cfg.BindQPS, cfg.BindBurst
+	return rc, nil
+}
+
+// answers asks the API server for its version, for ten seconds at most.
+func answers(ctx context.Context, client kubernetes.Interface, rc *rest.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := client.Discovery().ServerVersion()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("the API server at %s does not answer: %w; check that it runs and that the kubeconfig names it", rc.Host, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it runs and that the kubeconfig names it", rc.Host)
+	}
+}
+
+// provider returns the provider of the groups, nil when there are none.
+func provider(ctx context.Context, client kubernetes.Interface, groups *simulated.File, log *slog.Logger) (nodegroup.Provider, error) {
+	if groups == nil {
+		return nil, nil
+	}
+	p := simulated.New(client.CoreV1().Nodes(), groups, time.Now)
+	p.Log = func(msg string, args ...any) { log.Info(msg, args...) }
+	if err := p.Adopt(ctx); err != nil {
+		return nil, err
+	}
+	go p.Run(ctx, 200*time.Millisecond)
+	return p, nil
+}
+
+// elect runs lead while the Lease is held, and returns when lead does or the
+// Lease is lost: another Berth may be acting then.
+func elect(ctx context.Context, client kubernetes.Interface, le config.LeaderElection, identity string, log *slog.Logger, lead func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var err error
+	led := make(chan struct{})
+	var started atomic.Bool
+	elector, electErr := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: le.Name,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  resourcelockMeta(le),
+			Client:     client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration: le.LeaseDuration, RenewDeadline: le.RenewDeadline, RetryPeriod: le.RetryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				started.Store(true)
+				log.Info("leading", "lease", le.Namespace+"/"+le.Name)
+				err = lead(ctx)
+				close(led)
+				cancel()
+			},
+			OnStoppedLeading: func() {},
+			OnNewLeader: func(who string) {
+				if who != identity {
+					log.Info("standing by: another Berth leads", "leader", who, "lease", le.Namespace+"/"+le.Name)
+				}
+			},
+		},
+	})
+	if electErr != nil {
+		return fmt.Errorf("setting up leader election: %w", electErr)
+	}
+	outer := ctx
+	elector.Run(ctx)
+	if !started.Load() {
+		return nil
+	}
+	lost := outer.Err() == nil
+	cancel()
+	<-led
+	if lost && err == nil {
+		return fmt.Errorf("the lease %s/%s was lost; another Berth may be leading", le.Namespace, le.Name)
+	}
+	return err
+}
+
+func resourcelockMeta(le config.LeaderElection) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: le.Namespace, Name: le.Name}
+}

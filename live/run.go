@@ -1,0 +1,198 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/berthproject/berth/autoscaler/expander"
+	"github.com/berthproject/berth/autoscaler/nodegroup"
+	"github.com/berthproject/berth/autoscaler/planner"
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+)
+
+// Options are what Run needs.
+type Options struct {
+	Config *rest.Config // its QPS and Burst are for binds; the rest has its own budgets
+	Core   core.Config
+	Schema *cluster.Schema
+	// Provider makes nodes when the core autoscales; nil otherwise.
+	Provider nodegroup.Provider
+	Host     string // reporting instance of events
+	Log      *slog.Logger
+}
+
+// Budgets, in calls per second, beside that for binds.
+const (
+	reportQPS = 100 // conditions and events together
+	nodeQPS   = 100 // taints
+	binders   = 24  // bindings under way at a time
+)
+
+// Run schedules and scales until the context ends. It returns an error when it
+// could not start.
+func Run(ctx context.Context, o Options) error {
+	clients, err := newClients(o.Config)
+	if err != nil {
+		return err
+	}
+	c, err := core.New(o.Schema, o.Core)
+	if err != nil {
+		return err
+	}
+	in := newInbox()
+	e := &edge{
+		core: c, in: in, log: o.Log,
+		binder:   &binder{client: clients.bind, work: make(chan core.Bind, 1<<16), done: in.put},
+		reporter: newReporter(clients.report, o.Host, o.Log),
+		tainter:  &tainter{client: clients.node, work: make(chan core.Taint, 1<<12), done: in.put},
+	}
+	groupOf := func(*v1.Node) string { return "" }
+	if o.Provider != nil {
+		groupOf = o.Provider.GroupOf
+		e.cloud = &cloud{provider: o.Provider, period: o.Core.Autoscale.ScanInterval / 2, work: make(chan any, 1<<12), done: in.put, log: o.Log}
+		e.planner = planner.New(c.State(), o.Core.Profiles, o.Core.Seed, expander.LeastWaste)
+	}
+	// Workers outlive the loop by the calls they are in.
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := watch(work, clients.watch, groupOf, in); err != nil {
+		return err
+	}
+	e.binder.run(work, binders, &wg)
+	e.reporter.run(work, &wg)
+	e.tainter.run(work, &wg)
+	if e.cloud != nil {
+		e.cloud.run(work, &wg)
+	}
+	o.Log.Info("ready")
+	e.loop(work)
+	s := c.Stats()
+	o.Log.Info("stopping", "scheduled", s.Scheduled, "unschedulable", s.Unschedulable, "bindFailures", s.BindFailures,
+		"missedWakeups", s.MissedWakeups, "badObjects", s.BadObjects, "droppedEvents", e.reporter.dropped.Load())
+	return nil
+}
+
+type clients struct{ watch, bind, report, node kubernetes.Interface }
+
+// newClients makes a client per budget, over shared connections. Core types
+// travel as protobuf.
+func newClients(base *rest.Config) (*clients, error) {
+	make := func(qps float32) (kubernetes.Interface, error) {
+		cfg := rest.CopyConfig(base)
+		cfg.ContentType = "application/vnd.kubernetes.protobuf"
+		cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+		if qps > 0 {
+			cfg.QPS, cfg.Burst = qps, int(2*qps)
+		}
+		c, err := kubernetes.NewForConfig(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("making an API client: %w", err)
+		}
+		return c, nil
+	}
+	var out clients
+	for _, x := range []struct {
+		to  *kubernetes.Interface
+		qps float32
+	}{{&out.watch, 50}, {&out.bind, 0}, {&out.report, reportQPS}, {&out.node, nodeQPS}} {
+		c, err := make(x.qps)
+		if err != nil {
+			return nil, err
+		}
+		*x.to = c
+	}
+	return &out, nil
+}
+
+// edge is the one goroutine that owns the core, with the workers it feeds.
+type edge struct {
+	core     *core.Core
+	in       *inbox
+	log      *slog.Logger
+	binder   *binder
+	reporter *reporter
+	tainter  *tainter
+	cloud    *cloud
+	planner  *planner.Planner
+}
+
+func (e *edge) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.in.signal:
+		case <-timer.C:
+		}
+		now := time.Now()
+		r := e.core.Step(now, e.in.take()...)
+		if err := e.dispatch(ctx, &r); err != nil {
+			return
+		}
+		if r.NextWake.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(max(r.NextWake.Sub(now), 0))
+		}
+	}
+}
+
+// dispatch hands the work out. A full channel makes the core wait: that is the
+// back-pressure of an API server that can't keep up.
+func (e *edge) dispatch(ctx context.Context, r *core.Ready) error {
+	for _, b := range r.Binds {
+		e.reporter.bound(b.UID)
+		if err := send(ctx, e.binder.work, b); err != nil {
+			return err
+		}
+	}
+	for _, c := range r.Conditions {
+		e.reporter.condition(c)
+	}
+	for _, ev := range r.Events {
+		e.reporter.event(ev)
+	}
+	for _, t := range r.Taints {
+		if err := send(ctx, e.tainter.work, t); err != nil {
+			return err
+		}
+	}
+	if e.cloud == nil {
+		return nil
+	}
+	for _, s := range r.ScaleUps {
+		if err := send(ctx, e.cloud.work, any(s)); err != nil {
+			return err
+		}
+	}
+	if len(r.NodeDeletions) > 0 {
+		if err := send(ctx, e.cloud.work, any(r.NodeDeletions)); err != nil {
+			return err
+		}
+	}
+	if r.Plan != nil {
+		e.plan(*r.Plan)
+	}
+	return nil
+}
+
+func send[T any](ctx context.Context, to chan<- T, v T) error {
+	select {
+	case to <- v:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
