@@ -58,6 +58,8 @@ func Run(ctx context.Context, o Options) error {
 	if o.Provider != nil {
 		groupOf = o.Provider.GroupOf
 		e.cloud = &cloud{provider: o.Provider, period: o.Core.Autoscale.ScanInterval / 2, work: make(chan any, 1<<12), done: in.put, log: o.Log}
+		e.period = o.Core.Autoscale.ScanInterval
+		e.status = &statusWriter{client: clients.node, latest: make(chan Status, 1)}
 		e.planner = planner.New(c.State(), o.Core.Profiles, o.Core.Seed, expander.LeastWaste)
 	}
 	// Workers outlive the loop by the calls they are in.
@@ -73,6 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	e.tainter.run(work, &wg)
 	if e.cloud != nil {
 		e.cloud.run(work, &wg)
+		e.status.run(work, &wg)
 	}
 	o.Log.Info("ready")
 	e.loop(work)
@@ -124,6 +127,17 @@ type edge struct {
 	tainter  *tainter
 	cloud    *cloud
 	planner  *planner.Planner
+	status   *statusWriter
+	reported time.Time // when the status was last handed over
+	period   time.Duration
+}
+
+// report hands the status over, at most once in a period.
+func (e *edge) report(now time.Time) {
+	if e.status != nil && now.Sub(e.reported) >= e.period {
+		e.reported = now
+		e.status.set(now, e.core.Groups())
+	}
 }
 
 func (e *edge) loop(ctx context.Context) {
@@ -141,6 +155,7 @@ func (e *edge) loop(ctx context.Context) {
 		if err := e.dispatch(ctx, &r); err != nil {
 			return
 		}
+		e.report(now)
 		if r.NextWake.IsZero() {
 			timer.Stop()
 		} else {

@@ -1,0 +1,103 @@
+package controlplane
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// pki is a fresh certificate authority and what it signed, as files in a
+// directory that only its owner can read.
+type pki struct {
+	dir string
+	ca  *x509.Certificate
+	key crypto.Signer
+	n   int64
+}
+
+func newPKI(dir string) (*pki, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	p := &pki{dir: dir, key: key, n: 1}
+	p.ca = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "berth-devcluster-ca"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(365 * 24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, p.ca, p.ca, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	if p.ca, err = x509.ParseCertificate(der); err != nil {
+		return nil, err
+	}
+	if err := p.write("ca.crt", "CERTIFICATE", der); err != nil {
+		return nil, err
+	}
+	// The key that signs service account tokens belongs to no certificate.
+	sa, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.writeKey("sa.key", sa)
+}
+
+// path returns where a file of the authority is.
+func (p *pki) path(name string) string { return filepath.Join(p.dir, name) }
+
+// issue signs a certificate for a server on loopback and a client named cn in
+// one, and writes NAME.crt and NAME.key.
+func (p *pki) issue(name, cn string, groups ...string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	p.n++
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(p.n), Subject: pkix.Name{CommonName: cn, Organization: groups},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(365 * 24 * time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)},
+		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, p.ca, key.Public(), p.key)
+	if err != nil {
+		return err
+	}
+	if err := p.write(name+".crt", "CERTIFICATE", der); err != nil {
+		return err
+	}
+	return p.writeKey(name+".key", key)
+}
+
+func (p *pki) writeKey(name string, key *ecdsa.PrivateKey) error {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return p.write(name, "EC PRIVATE KEY", der)
+}
+
+func (p *pki) write(name, kind string, der []byte) error {
+	raw := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+	if err := os.WriteFile(p.path(name), raw, 0o600); err != nil {
+		return fmt.Errorf("writing a certificate: %w", err)
+	}
+	return nil
+}

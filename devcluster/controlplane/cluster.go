@@ -1,0 +1,264 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Options of a cluster. The zero value chooses everything.
+type Options struct {
+	DataDir    string    // kept when given; otherwise a temporary one that goes
+	Kubeconfig string    // where to write it; default in the data directory
+	Port       int       // of the API server; 0 chooses a free one
+	Progress   io.Writer // told what is being waited for; may be nil
+	Kubelets   []string  // flags of the simulated kubelets
+	NoKubelets bool
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	Kubeconfig string
+	Config     *rest.Config
+	dir        string
+	keep       bool
+	procs      []*Process
+	failed     chan error
+}
+
+// controllers are those that workloads, their deletion and node health need.
+var controllers = []string{
+	"job-controller", "cronjob-controller", "replicaset-controller", "replicationcontroller-controller", "deployment-controller",
+	"daemonset-controller", "statefulset-controller", "garbage-collector-controller", "pod-garbage-collector-controller",
+	"disruption-controller", "namespace-controller", "node-lifecycle-controller", "taint-eviction-controller",
+	"persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller",
+	"ephemeral-volume-controller", "ttl-after-finished-controller",
+}
+
+// Start brings a control plane up and returns when its API serves. On error
+// nothing is left behind.
+func Start(ctx context.Context, o Options) (c *Cluster, err error) {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	c = &Cluster{dir: o.DataDir, keep: o.DataDir != "", failed: make(chan error, 8)}
+	if !c.keep {
+		if c.dir, err = os.MkdirTemp("", "berth-devcluster-"); err != nil {
+			return nil, fmt.Errorf("making a data directory: %w", err)
+		}
+	} else if err = os.MkdirAll(c.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			c.Stop()
+		}
+	}()
+	if o.Port != 0 {
+		if err = free(o.Port); err != nil {
+			return nil, err
+		}
+	}
+	ports, err := freePorts(4)
+	if err != nil {
+		return nil, err
+	}
+	if o.Port != 0 {
+		ports[0] = o.Port
+	}
+	certs, err := c.certificates(filepath.Join(c.dir, "pki"))
+	if err != nil {
+		return nil, fmt.Errorf("making certificates: %w", err)
+	}
+	server := fmt.Sprintf("https://127.0.0.1:%d", ports[0])
+	c.Kubeconfig = o.Kubeconfig
+	if c.Kubeconfig == "" {
+		c.Kubeconfig = filepath.Join(c.dir, "kubeconfig")
+	}
+	if err = writeKubeconfig(c.Kubeconfig, server, certs); err != nil {
+		return nil, fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(o.Progress, "starting etcd and kube-apiserver …")
+	client, peer := fmt.Sprintf("https://127.0.0.1:%d", ports[1]), fmt.Sprintf("https://127.0.0.1:%d", ports[2])
+	if err = c.start("etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--client-url", client, "--peer-url", peer, "--pki", certs.dir); err != nil {
+		return nil, err
+	}
+	if err = c.start("kube-apiserver", apiServerFlags(ports[0], client, certs)...); err != nil {
+		return nil, err
+	}
+	if err = c.waitServing(ctx, time.Minute); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(o.Progress, "starting kube-controller-manager and the simulated kubelets …")
+	if err = c.start("kube-controller-manager", c.controllerFlags(ports[3], certs)...); err != nil {
+		return nil, err
+	}
+	if !o.NoKubelets {
+		if err = c.start("kubelets", append([]string{"--kubeconfig", c.Kubeconfig}, o.Kubelets...)...); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) certificates(dir string) (*pki, error) {
+	p, err := newPKI(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range []struct {
+		file, cn string
+		groups   []string
+	}{{"etcd", "etcd", nil}, {"apiserver", "kube-apiserver", nil}, {"admin", "berth-devcluster-admin", []string{"system:masters"}}} {
+		if err := p.issue(x.file, x.cn, x.groups...); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func apiServerFlags(port int, etcd string, certs *pki) []string {
+	return []string{
+		"--etcd-servers=" + etcd, "--etcd-cafile=" + certs.path("ca.crt"),
+		"--etcd-certfile=" + certs.path("apiserver.crt"), "--etcd-keyfile=" + certs.path("apiserver.key"),
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
+		"--tls-cert-file=" + certs.path("apiserver.crt"), "--tls-private-key-file=" + certs.path("apiserver.key"),
+		"--client-ca-file=" + certs.path("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + certs.path("sa.key"),
+		"--service-account-signing-key-file=" + certs.path("sa.key"), "--service-cluster-ip-range=10.96.0.0/16",
+		"--authorization-mode=Node,RBAC", "--endpoint-reconciler-type=none",
+		// Nothing here runs with a service account's token.
+		"--disable-admission-plugins=ServiceAccount",
+		"--enable-priority-and-fairness=false", "--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
+		"--event-ttl=15m", "--profiling=false", "-v=0",
+	}
+}
+
+func (c *Cluster) controllerFlags(port int, certs *pki) []string {
+	return []string{
+		"--kubeconfig=" + c.Kubeconfig, "--authentication-kubeconfig=" + c.Kubeconfig, "--authorization-kubeconfig=" + c.Kubeconfig,
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port), "--cert-dir=" + filepath.Join(c.dir, "kcm"),
+		"--controllers=" + strings.Join(controllers, ","), "--leader-elect=false",
+		"--root-ca-file=" + certs.path("ca.crt"), "--kube-api-qps=2000", "--kube-api-burst=4000",
+		"--concurrent-job-syncs=10", "--concurrent-gc-syncs=10", "--node-monitor-grace-period=180s",
+		"--profiling=false", "-v=0",
+	}
+}
+
+func writeKubeconfig(path, server string, certs *pki) error {
+	read := func(name string) []byte {
+		raw, _ := os.ReadFile(certs.path(name)) // written a moment ago
+		return raw
+	}
+	cfg := api.NewConfig()
+	cfg.Clusters["devcluster"] = &api.Cluster{Server: server, CertificateAuthorityData: read("ca.crt")}
+	cfg.AuthInfos["admin"] = &api.AuthInfo{ClientCertificateData: read("admin.crt"), ClientKeyData: read("admin.key")}
+	cfg.Contexts["devcluster"] = &api.Context{Cluster: "devcluster", AuthInfo: "admin"}
+	cfg.CurrentContext = "devcluster"
+	return clientcmd.WriteToFile(*cfg, path)
+}
+
+func (c *Cluster) start(component string, args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p, err := StartProcess(component, filepath.Join(c.dir, component+".log"), self, append([]string{"component", component}, args...)...)
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", component, err)
+	}
+	c.procs = append(c.procs, p)
+	go func() {
+		if err := p.Wait(); err != nil {
+			c.failed <- err
+		}
+	}()
+	return nil
+}
+
+// Failed delivers the error of a component that stopped by itself.
+func (c *Cluster) Failed() <-chan error { return c.failed }
+
+// Process returns a component's process by name, or nil.
+func (c *Cluster) Process(name string) *Process {
+	for _, p := range c.procs {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) waitServing(ctx context.Context, limit time.Duration) error {
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-c.failed:
+			return err
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("the API server did not serve within %s; its log is %s", limit, filepath.Join(c.dir, "kube-apiserver.log"))
+			}
+			return ctx.Err()
+		case <-tick.C:
+			if _, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err == nil {
+				return nil
+			}
+		}
+	}
+}
+
+// Stop ends all components, the last started first, and removes what was
+// written, unless the data directory was given.
+func (c *Cluster) Stop() {
+	for i := len(c.procs) - 1; i >= 0; i-- {
+		c.procs[i].Stop(10 * time.Second)
+	}
+	if !c.keep {
+		os.RemoveAll(c.dir)
+	}
+}
+
+// free tells whether a port on loopback can be had.
+func free(port int) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("port %d is in use: %w; give another --port, or 0 to have one chosen", port, err)
+	}
+	return l.Close()
+}
+
+func freePorts(n int) ([]int, error) {
+	var out []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("finding a free port: %w", err)
+		}
+		defer l.Close()
+		out = append(out, l.Addr().(*net.TCPAddr).Port)
+	}
+	return out, nil
+}

@@ -1,0 +1,94 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+
+	"github.com/berthproject/berth/devcluster/kubelets"
+)
+
+// ComponentCommand returns the hidden command whose subcommands are the
+// components. Up starts them as subprocesses of this binary; a process runs at
+// most one, since Kubernetes sets its signal handler up once per process.
+func ComponentCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "component", Hidden: true, Short: "Run one component; for the use of up and demo"}
+	cmd.AddCommand(etcdCommand(), passThrough("kube-apiserver", app.NewAPIServerCommand),
+		passThrough("kube-controller-manager", kcm.NewControllerManagerCommand), kubelets.Command())
+	return cmd
+}
+
+// passThrough wraps a component's own command, made only when it is run.
+func passThrough(name string, make func() *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: name, DisableFlagParsing: true, SilenceUsage: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			inner := make()
+			inner.SetArgs(args)
+			return inner.Execute()
+		},
+	}
+}
+
+func etcdCommand() *cobra.Command {
+	var dir, client, peer, pkiDir string
+	cmd := &cobra.Command{
+		Use: "etcd", Args: cobra.NoArgs, SilenceUsage: true,
+		RunE: func(*cobra.Command, []string) error {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return runEtcd(ctx, dir, client, peer, &pki{dir: pkiDir})
+		},
+	}
+	cmd.Flags().StringVar(&dir, "data-dir", "", "")
+	cmd.Flags().StringVar(&client, "client-url", "", "")
+	cmd.Flags().StringVar(&peer, "peer-url", "", "")
+	cmd.Flags().StringVar(&pkiDir, "pki", "", "")
+	return cmd
+}
+
+func runEtcd(ctx context.Context, dir, client, peer string, certs *pki) error {
+	cfg := embed.NewConfig()
+	cfg.Dir = dir
+	cfg.Name = "dev"
+	cfg.UnsafeNoFsync = true // what it holds lives no longer than the process
+	cfg.LogLevel = "error"
+	cfg.LogOutputs = []string{"stderr"}
+	cfg.QuotaBackendBytes = 8 << 30
+	clientURL, err := url.Parse(client)
+	if err != nil {
+		return err
+	}
+	peerURL, err := url.Parse(peer)
+	if err != nil {
+		return err
+	}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*clientURL}, []url.URL{*clientURL}
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
+	cfg.InitialCluster = "dev=" + peer
+	tls := transport.TLSInfo{
+		CertFile: certs.path("etcd.crt"), KeyFile: certs.path("etcd.key"),
+		TrustedCAFile: certs.path("ca.crt"), ClientCertAuth: true,
+	}
+	cfg.ClientTLSInfo, cfg.PeerTLSInfo = tls, tls
+	e, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return fmt.Errorf("starting etcd: %w", err)
+	}
+	defer e.Close()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-e.Err():
+		return fmt.Errorf("etcd stopped: %w", err)
+	}
+}

@@ -1,0 +1,105 @@
+package controlplane
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Process is a subprocess that dies with its parent.
+type Process struct {
+	Name     string
+	cmd      *exec.Cmd
+	log      string
+	done     chan struct{}
+	err      error
+	stopping atomic.Bool
+}
+
+// StartProcess starts a program that writes its output to a log file.
+func StartProcess(name, log, program string, args ...string) (*Process, error) {
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = f, f
+	// Its own process group: Ctrl-C goes to the parent, which stops it in order.
+	cmd.SysProcAttr = dieWithParent()
+	p := &Process{Name: name, cmd: cmd, log: log, done: make(chan struct{})}
+	if err := start(cmd); err != nil {
+		return nil, err
+	}
+	go func() {
+		err := cmd.Wait()
+		if !p.stopping.Load() {
+			p.err = fmt.Errorf("%s stopped unexpectedly (%v); the end of its log:\n%s", name, err, tail(log, 15))
+		}
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// Wait returns when the process has ended, with an error unless Stop ended it.
+func (p *Process) Wait() error {
+	<-p.done
+	return p.err
+}
+
+// Stop asks the process to end, and kills it when it hasn't within the limit.
+func (p *Process) Stop(limit time.Duration) {
+	p.stopping.Store(true)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
+	select {
+	case <-p.done:
+	case <-time.After(limit):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
+}
+
+// Usage is what a process has used so far.
+type Usage struct {
+	CPU     time.Duration
+	PeakRSS int64 // bytes
+}
+
+// Usage reads /proc; it is zero where there is none.
+func (p *Process) Usage() Usage {
+	var u Usage
+	dir := fmt.Sprintf("/proc/%d/", p.cmd.Process.Pid)
+	if raw, err := os.ReadFile(dir + "stat"); err == nil {
+		// Fields after the parenthesised name: state is the 3rd, utime the 14th.
+		_, rest, _ := bytes.Cut(raw, []byte(") "))
+		if f := strings.Fields(string(rest)); len(f) > 12 {
+			user, _ := strconv.ParseInt(f[11], 10, 64)
+			system, _ := strconv.ParseInt(f[12], 10, 64)
+			u.CPU = time.Duration(user+system) * (time.Second / 100) // USER_HZ is 100 on Linux
+		}
+	}
+	if raw, err := os.ReadFile(dir + "status"); err == nil {
+		for line := range strings.Lines(string(raw)) {
+			if v, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+				kb, _ := strconv.ParseInt(strings.Fields(v)[0], 10, 64)
+				u.PeakRSS = kb << 10
+			}
+		}
+	}
+	return u
+}
+
+func tail(path string, lines int) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,265 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/trace/openb"
+)
+
+// Trace are the options of a run of an openb trace.
+type Trace struct {
+	Berth   string // path of the berth binary
+	Dir     string // of the trace's files
+	MaxPods int    // 0 for all
+	Limit   time.Duration
+	Out     io.Writer
+	// MaxCPUShare, when not 0, is what Berth may use of the API server's CPU.
+	MaxCPUShare float64
+}
+
+const creators = 32
+
+// Run creates the trace's nodes and then its pods in order of arrival, lets
+// Berth place them, and reports.
+func (t Trace) Run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.Limit, fmt.Errorf("expected every pod to be placed or refused within %s", t.Limit))
+	defer cancel()
+	trace, err := openb.Load(t.Dir)
+	if err != nil {
+		return err
+	}
+	if t.MaxPods > 0 && t.MaxPods < len(trace.Pods) {
+		trace.Pods = trace.Pods[:t.MaxPods]
+	}
+	dir, err := os.MkdirTemp("", "berth-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s, err := setStage(ctx, t.Out, t.Berth, dir)
+	if err != nil {
+		return err
+	}
+	defer s.strike()
+	fmt.Fprintf(t.Out, "creating %d nodes …\n", len(trace.Nodes))
+	if err := inOrder(ctx, len(trace.Nodes), nil, func(i int) error {
+		_, err := s.client.CoreV1().Nodes().Create(ctx, trace.Nodes[i].Object(), metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		return fmt.Errorf("creating nodes: %w", err)
+	}
+	fmt.Fprintf(t.Out, "creating %d pods in order of arrival …\n", len(trace.Pods))
+	start := time.Now()
+	var created atomic.Int64
+	creating := make(chan error, 1)
+	go func() {
+		creating <- inOrder(ctx, len(trace.Pods), &created, func(i int) error {
+			_, err := s.client.CoreV1().Pods(v1.NamespaceDefault).Create(ctx, trace.Pods[i].Object(v1.NamespaceDefault), metav1.CreateOptions{})
+			return err
+		})
+	}()
+	r, err := t.follow(ctx, s, start, &created, creating, len(trace.Pods))
+	if err != nil {
+		return err
+	}
+	return t.report(ctx, s, trace, r)
+}
+
+// inOrder calls f for 0 to n-1, several at a time, each started in turn.
+func inOrder(ctx context.Context, n int, count *atomic.Int64, f func(int) error) error {
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := make(chan int)
+	for range creators {
+		wg.Go(func() {
+			for i := range next {
+				if err := f(i); err != nil {
+					once.Do(func() { first = err; cancel() })
+				} else if count != nil {
+					count.Add(1)
+				}
+			}
+		})
+	}
+feed:
+	for i := range n {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(next)
+	wg.Wait()
+	if first == nil && ctx.Err() != nil {
+		first = ctx.Err()
+	}
+	return first
+}
+
+// result is what follow has seen.
+type result struct {
+	pods      []v1.Pod
+	placed    int
+	placedIn  time.Duration // until the last pod was placed
+	createdIn time.Duration
+}
+
+// follow polls until every pod is placed or has been refused, and nothing has
+// changed for a while.
+func (t Trace) follow(ctx context.Context, s *stage, start time.Time, created *atomic.Int64, creating chan error, total int) (result, error) {
+	var r result
+	tick := time.NewTicker(3 * time.Second)
+	defer tick.Stop()
+	quiet := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return r, context.Cause(ctx)
+		case err := <-creating:
+			if err != nil {
+				return r, fmt.Errorf("creating pods: %w", err)
+			}
+			r.createdIn = time.Since(start)
+			creating = nil
+			continue
+		case <-tick.C:
+		}
+		if err := s.failed(); err != nil {
+			return r, err
+		}
+		// From the API server's watch cache: a poll must not be what it is busy with.
+		list, err := s.client.CoreV1().Pods(v1.NamespaceDefault).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return r, fmt.Errorf("reading pods: %w", err)
+		}
+		placed, refused := 0, 0
+		for i := range list.Items {
+			switch {
+			case list.Items[i].Spec.NodeName != "":
+				placed++
+			case refusal(&list.Items[i]) != "":
+				refused++
+			}
+		}
+		if placed > r.placed {
+			r.placed, r.placedIn = placed, time.Since(start)
+		}
+		fmt.Fprintf(t.Out, "%5.0fs  created %5d  placed %5d  refused %5d\n", time.Since(start).Seconds(), created.Load(), placed, refused)
+		r.pods = list.Items
+		if creating == nil && placed+refused == total && placed == r.placed {
+			if quiet++; quiet > 1 {
+				return r, nil
+			}
+		} else {
+			quiet = 0
+		}
+	}
+}
+
+func refusal(p *v1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+func (t Trace) report(ctx context.Context, s *stage, trace *openb.Trace, r result) error {
+	fmt.Fprintf(t.Out, "\n%-26s %d of %d\n", "pods placed", r.placed, len(trace.Pods))
+	fmt.Fprintf(t.Out, "%-26s %d\n", "pods not placed", len(trace.Pods)-r.placed)
+	for _, line := range reasons(r.pods) {
+		fmt.Fprintf(t.Out, "%-26s %s\n", "", line)
+	}
+	share(t.Out, trace, r.pods)
+	fmt.Fprintf(t.Out, "%-26s %.0f pods/s placed (%.1f s); created at %.0f pods/s (%.1f s)\n", "rate",
+		float64(r.placed)/r.placedIn.Seconds(), r.placedIn.Seconds(), float64(len(trace.Pods))/r.createdIn.Seconds(), r.createdIn.Seconds())
+	checked, found, err := s.check(ctx, v1.NamespaceDefault)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.Out, "%-26s %d placements checked, %d violations\n", "checker", checked, len(found))
+	for _, v := range found {
+		fmt.Fprintln(t.Out, "VIOLATION:", v)
+	}
+	berth, server := s.usage()
+	switch {
+	case len(found) > 0:
+		return fmt.Errorf("expected no placement that breaks a rule, got %d", len(found))
+	case checked != r.placed:
+		return fmt.Errorf("expected the checker to see all %d placed pods, it saw %d", r.placed, checked)
+	case t.MaxCPUShare > 0 && server.CPU > 0 && float64(berth.CPU) > t.MaxCPUShare*float64(server.CPU):
+		return fmt.Errorf("expected berth to use at most %.2f of the API server's CPU time, it used %.2f", t.MaxCPUShare, float64(berth.CPU)/float64(server.CPU))
+	}
+	return nil
+}
+
+var leadingCount = regexp.MustCompile(`^\d+ `)
+
+// reasons counts, over the pods that aren't placed, how many name each reason.
+func reasons(pods []v1.Pod) []string {
+	counts := map[string]int{}
+	for i := range pods {
+		if pods[i].Spec.NodeName != "" {
+			continue
+		}
+		_, list, _ := strings.Cut(refusal(&pods[i]), ": ")
+		for part := range strings.SplitSeq(strings.TrimSuffix(list, "."), ", ") {
+			counts[leadingCount.ReplaceAllString(part, "")]++
+		}
+	}
+	type entry struct {
+		reason string
+		pods   int
+	}
+	var all []entry
+	for reason, n := range counts {
+		all = append(all, entry{reason, n})
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(b.pods-a.pods, cmp.Compare(a.reason, b.reason)) })
+	var out []string
+	for _, e := range all {
+		out = append(out, fmt.Sprintf("%5d  %s", e.pods, e.reason))
+	}
+	return out
+}
+
+// share prints how much of the cluster is allocated.
+func share(out io.Writer, trace *openb.Trace, pods []v1.Pod) {
+	rows := []struct {
+		label string
+		name  v1.ResourceName
+	}{{"CPU allocated", v1.ResourceCPU}, {"memory allocated", v1.ResourceMemory}, {"GPU allocated", openb.GPUMilli}}
+	for _, row := range rows {
+		var have, used float64
+		for i := range trace.Nodes {
+			q := trace.Nodes[i].Object().Status.Allocatable[row.name]
+			have += q.AsApproximateFloat64()
+		}
+		for i := range pods {
+			if pods[i].Spec.NodeName == "" {
+				continue
+			}
+			q := pods[i].Spec.Containers[0].Resources.Requests[row.name]
+			used += q.AsApproximateFloat64()
+		}
+		fmt.Fprintf(out, "%-26s %.1f %%\n", row.label, 100*used/have)
+	}
+}

@@ -1,0 +1,62 @@
+// Command devcluster runs a real Kubernetes control plane on loopback, with
+// simulated kubelets, and Berth's demos on it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthproject/berth/devcluster/controlplane"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cmd := &cobra.Command{
+		Use: "devcluster", Short: "A real Kubernetes control plane on loopback, with simulated kubelets",
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	cmd.AddCommand(upCommand(), demoCommand(), traceCommand(), controlplane.ComponentCommand())
+	if len(os.Args) > 1 && os.Args[1] == "component" {
+		stop() // components set up their own signal handling
+	}
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "devcluster:", err)
+		os.Exit(1)
+	}
+}
+
+func upCommand() *cobra.Command {
+	var o controlplane.Options
+	cmd := &cobra.Command{
+		Use: "up", Short: "Start a cluster and keep it until interrupted", Args: cobra.NoArgs,
+		Long: `Up starts etcd, kube-apiserver, kube-controller-manager and simulated kubelets on
+loopback, with fresh certificates, and keeps them until Ctrl-C or SIGTERM.
+Nothing is left behind then, unless --data-dir says where to keep it.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Progress = cmd.OutOrStdout()
+			c, err := controlplane.Start(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			defer c.Stop()
+			fmt.Fprintf(cmd.OutOrStdout(), "ready; use it with\n  kubectl --kubeconfig %s get nodes\nstop it with Ctrl-C\n", c.Kubeconfig)
+			select {
+			case <-cmd.Context().Done():
+				fmt.Fprintln(cmd.OutOrStdout(), "stopping …")
+				return nil
+			case err := <-c.Failed():
+				return err
+			}
+		},
+	}
+	cmd.Flags().StringVar(&o.DataDir, "data-dir", "", "directory for state and logs (default: a temporary one, removed at the end)")
+	cmd.Flags().StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write the kubeconfig (default: in the data directory)")
+	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API server (default: a free one)")
+	return cmd
+}

@@ -1,0 +1,223 @@
+// Package openb reads the openb traces of a production GPU cluster (the data
+// of "Beware of Fragmentation", USENIX ATC 2023) as Kubernetes objects.
+package openb
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// The names that the trace's GPUs have in Kubernetes.
+const (
+	GPUCount = v1.ResourceName("alibabacloud.com/gpu-count")
+	GPUMilli = v1.ResourceName("alibabacloud.com/gpu-milli")
+	GPUModel = "alibabacloud.com/gpu-card-model"
+)
+
+// Files of a trace's directory.
+const (
+	NodeFile = "openb_node_list_all_node.csv"
+	PodFile  = "openb_pod_list_default.csv"
+)
+
+// Node is a row of the node list. CPU is in milli-CPU, memory in MiB.
+type Node struct {
+	Name                     string
+	CPUMilli, MemoryMiB, GPU int64
+	Model                    string
+}
+
+// Pod is a row of the pod list. GPUMilli is per GPU: 1000 is a whole one. Times
+// are in seconds from the start of the trace.
+type Pod struct {
+	Name                 string
+	CPUMilli, MemoryMiB  int64
+	NumGPU, GPUMilli     int64
+	GPUSpec              []string // acceptable models, empty for any
+	QoS                  string
+	CreationTime, Delete int64
+}
+
+// Trace is a cluster and the pods that came to it, in order of arrival.
+type Trace struct {
+	Nodes []Node
+	Pods  []Pod
+}
+
+// Load reads both files of a directory.
+func Load(dir string) (*Trace, error) {
+	t := &Trace{}
+	err := read(filepath.Join(dir, NodeFile), []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}, func(r row) error {
+		n := Node{Name: r.text("sn"), CPUMilli: r.number("cpu_milli"), MemoryMiB: r.number("memory_mib"), GPU: r.number("gpu"), Model: r.text("model")}
+		t.Nodes = append(t.Nodes, n)
+		return r.named(n.Name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	columns := []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"}
+	err = read(filepath.Join(dir, PodFile), columns, func(r row) error {
+		p := Pod{
+			Name: r.text("name"), CPUMilli: r.number("cpu_milli"), MemoryMiB: r.number("memory_mib"),
+			NumGPU: r.number("num_gpu"), GPUMilli: r.number("gpu_milli"), QoS: r.text("qos"),
+			CreationTime: r.number("creation_time"), Delete: r.number("deletion_time"),
+		}
+		if spec := r.text("gpu_spec"); spec != "" {
+			p.GPUSpec = strings.Split(spec, "|")
+		}
+		t.Pods = append(t.Pods, p)
+		return r.named(p.Name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(t.Pods, func(a, b Pod) int { return cmp.Compare(a.CreationTime, b.CreationTime) })
+	return t, nil
+}
+
+// row is one line with the columns found by name.
+type row struct {
+	at     map[string]int
+	fields []string
+	errs   *[]error
+}
+
+func (r row) text(column string) string { return strings.TrimSpace(r.fields[r.at[column]]) }
+
+func (r row) number(column string) int64 {
+	s := r.text(column)
+	if s == "" && strings.HasSuffix(column, "_time") {
+		return 0 // not every pod was deleted or scheduled
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || v < 0 || v > 1<<50 {
+		*r.errs = append(*r.errs, fmt.Errorf("column %s is %q; it must be a number of at least 0", column, s))
+		return 0
+	}
+	return int64(v)
+}
+
+func (r row) named(name string) error {
+	if name == "" {
+		*r.errs = append(*r.errs, errors.New("the name is empty; every row needs one"))
+	}
+	return errors.Join(*r.errs...)
+}
+
+// read calls f for each row. Errors name file, line, column and value.
+func read(path string, want []string, f func(row) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading the trace: %w", err)
+	}
+	defer file.Close()
+	in := csv.NewReader(file)
+	header, err := in.Read()
+	if err != nil {
+		return fmt.Errorf("%s: reading the header: %w", path, err)
+	}
+	at := map[string]int{}
+	for i, name := range header {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(want, name) {
+			return fmt.Errorf("%s:1: column %q is unknown; the columns are %s", path, name, strings.Join(want, ", "))
+		}
+		at[name] = i
+	}
+	for _, name := range want {
+		if _, ok := at[name]; !ok {
+			return fmt.Errorf("%s:1: column %q is missing; the columns are %s", path, name, strings.Join(want, ", "))
+		}
+	}
+	for {
+		fields, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err) // names the line
+		}
+		var errs []error
+		if err := f(row{at, fields, &errs}); err != nil {
+			line, _ := in.FieldPos(0)
+			return fmt.Errorf("%s:%d: %w", path, line, err)
+		}
+	}
+}
+
+func quantities(cpuMilli, memoryMiB int64) v1.ResourceList {
+	return v1.ResourceList{
+		v1.ResourceCPU:    *resource.NewMilliQuantity(cpuMilli, resource.DecimalSI),
+		v1.ResourceMemory: *resource.NewQuantity(memoryMiB<<20, resource.BinarySI),
+	}
+}
+
+// Object returns the node as a Kubernetes object that is ready.
+func (n *Node) Object() *v1.Node {
+	o := &v1.Node{}
+	o.Name = n.Name
+	o.Labels = map[string]string{v1.LabelHostname: n.Name}
+	list := quantities(n.CPUMilli, n.MemoryMiB)
+	list[v1.ResourcePods] = *resource.NewQuantity(110, resource.DecimalSI)
+	if n.GPU > 0 {
+		list[GPUCount] = *resource.NewQuantity(n.GPU, resource.DecimalSI)
+		list[GPUMilli] = *resource.NewQuantity(n.GPU*1000, resource.DecimalSI)
+	}
+	if n.Model != "" {
+		o.Labels[GPUModel] = n.Model
+	}
+	o.Status.Capacity, o.Status.Allocatable = list, list
+	o.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}
+	return o
+}
+
+// Object returns the pod as a Kubernetes object. A pod that takes whole GPUs
+// asks for their count and their thousandths; one that takes a part of one
+// asks for thousandths only, so that others may share the GPU. Which device it
+// gets is the device plugin's to decide, not the scheduler's.
+func (p *Pod) Object(namespace string) *v1.Pod {
+	o := &v1.Pod{}
+	o.Namespace, o.Name = namespace, p.Name
+	o.Labels = map[string]string{"qos": strings.ToLower(p.QoS)}
+	list := quantities(p.CPUMilli, p.MemoryMiB)
+	if p.NumGPU > 0 && p.GPUMilli > 0 {
+		list[GPUMilli] = *resource.NewQuantity(p.NumGPU*p.GPUMilli, resource.DecimalSI)
+		if p.GPUMilli >= 1000 {
+			list[GPUCount] = *resource.NewQuantity(p.NumGPU, resource.DecimalSI)
+		}
+	}
+	o.Spec.RestartPolicy = v1.RestartPolicyNever
+	o.Spec.Containers = []v1.Container{{
+		Name: "main", Image: "openb", Resources: v1.ResourceRequirements{Requests: list, Limits: extended(list)},
+	}}
+	if len(p.GPUSpec) > 0 {
+		o.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: GPUModel, Operator: v1.NodeSelectorOpIn, Values: p.GPUSpec}},
+			}}},
+		}}
+	}
+	return o
+}
+
+// extended returns the extended resources, whose limits must equal requests.
+func extended(list v1.ResourceList) v1.ResourceList {
+	out := v1.ResourceList{}
+	for name, q := range list {
+		if strings.Contains(string(name), "/") {
+			out[name] = q
+		}
+	}
+	return out
+}
