@@ -97,6 +97,9 @@ func (c *Core) autoscale(r *Ready) {
 }
 
 func (in GroupsSet) apply(c *Core, _ *Ready) {
+	if c.cfg.Autoscale == nil {
+		return // groups are of no interest to a scheduler
+	}
 	c.scale.hasGroups = true
 	seen := map[string]bool{}
 	for i := range in.Groups {

@@ -78,9 +78,8 @@ func (c *Core) pending(o *v1.Pod, r *Ready) {
 	}
 	known.parsed = parsed
 	gate := c.sched.Gate(parsed)
-	item := c.queue.Get(o.UID)
-	if item == nil {
-		item = c.queue.Add(c.now, parsed, c.sched.Class(parsed), gate != nil)
+	if item := c.queue.Get(o.UID); item == nil {
+		c.queue.Add(c.now, parsed, c.sched.Class(parsed), gate != nil)
 	} else {
 		c.queue.Update(c.now, item, parsed, c.sched.Class(parsed), gate != nil)
 	}

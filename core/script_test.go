@@ -48,7 +48,7 @@ func newWorld(t *testing.T, autoscale bool) *world {
 	return &world{t: t, core: c, now: time.Unix(1000, 0), planner: planner.New(c.State(), profiles, 1, expander.LeastWaste)}
 }
 
-// TestScripts runs testdata/*.txt. The commands:
+// TestScripts runs testdata/scripts/*.txt. The commands:
 //
 //	node NAME [cpu=4] [memory=8Gi] [zone=z] [group=g] [notready] [taint=key]
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=g] [apart=LABEL] [app=a] [on=NODE] [phase=P] [deleting] [daemon] [scheduler=s]
@@ -61,7 +61,7 @@ func newWorld(t *testing.T, autoscale bool) *world {
 //	deleted NODE | delete-failed NODE
 //	tick SECONDS            time passes; a Step at the end
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		w := newWorld(t, !strings.Contains(path, "scheduling"))
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return w.run(d) })
 	})

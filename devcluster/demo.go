@@ -39,3 +39,22 @@ func traceCommand() *cobra.Command {
 	cmd.Flags().Float64Var(&t.MaxCPUShare, "max-cpu-share", 1.0/3, "what Berth may use of the API server's CPU time (0: anything)")
 	return cmd
 }
+
+func sizeCommand() *cobra.Command {
+	z := demo.Size{}
+	var memory int64
+	cmd := &cobra.Command{
+		Use: "size", Short: "Measure Berth's speed and memory with many nodes and pods", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			z.Out, z.MaxMemory = cmd.OutOrStdout(), memory<<20
+			return z.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&z.Berth, "berth", "bin/berth", "path of the berth binary")
+	cmd.Flags().IntVar(&z.Nodes, "nodes", 5000, "number of nodes")
+	cmd.Flags().IntVar(&z.Pods, "pods", 50000, "number of pods")
+	cmd.Flags().DurationVar(&z.Limit, "limit", 15*time.Minute, "how long it may take")
+	cmd.Flags().Int64Var(&memory, "max-memory", 600, "MiB that Berth may take (0: anything)")
+	cmd.Flags().DurationVar(&z.Settle, "settle", 0, "how long to wait at the end, with the cluster up")
+	return cmd
+}

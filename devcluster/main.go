@@ -21,7 +21,7 @@ func main() {
 		Use: "devcluster", Short: "A real Kubernetes control plane on loopback, with simulated kubelets",
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(upCommand(), demoCommand(), traceCommand(), controlplane.ComponentCommand())
+	cmd.AddCommand(upCommand(), demoCommand(), traceCommand(), sizeCommand(), controlplane.ComponentCommand())
 	if len(os.Args) > 1 && os.Args[1] == "component" {
 		stop() // components set up their own signal handling
 	}
@@ -58,5 +58,6 @@ Nothing is left behind then, unless --data-dir says where to keep it.`,
 	cmd.Flags().StringVar(&o.DataDir, "data-dir", "", "directory for state and logs (default: a temporary one, removed at the end)")
 	cmd.Flags().StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write the kubeconfig (default: in the data directory)")
 	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API server (default: a free one)")
+	cmd.Flags().BoolVar(&o.NoKubelets, "no-kubelets", false, "leave the simulated kubelets out")
 	return cmd
 }

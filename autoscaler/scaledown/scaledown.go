@@ -8,7 +8,7 @@ import (
 	"github.com/berthproject/berth/cluster"
 )
 
-// Annotation that keeps a node, when "true".
+// DisabledAnnotation keeps a node when its value is "true".
 const DisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
 // Removable tells whether a node of a group is empty and may go.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,9 +26,14 @@ type stage struct {
 	out     io.Writer
 }
 
+// withoutKubelets among the flags is for setStage itself.
+const withoutKubelets = "without-kubelets"
+
 // setStage starts a dev cluster and a Berth process with more flags.
 func setStage(ctx context.Context, out io.Writer, berth, dir string, flags ...string) (*stage, error) {
-	c, err := controlplane.Start(ctx, controlplane.Options{Progress: out})
+	bare := slices.Contains(flags, withoutKubelets)
+	flags = slices.DeleteFunc(flags, func(f string) bool { return f == withoutKubelets })
+	c, err := controlplane.Start(ctx, controlplane.Options{Progress: out, NoKubelets: bare})
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (b *PodBuilder) Req(pairs ...string) *PodBuilder {
 	return b
 }
 
-// Namespace sets the namespace.
+// Namespaced sets the namespace.
 func (b *PodBuilder) Namespaced(ns string) *PodBuilder { b.Pod.Namespace = ns; return b }
 
 // Label sets a label.

@@ -41,7 +41,10 @@ func TestObjects(t *testing.T) {
 	if whole.Name != "early" || part.Name != "late" {
 		t.Errorf("pods come in the order %s, %s; want the order of arrival", whole.Name, part.Name)
 	}
-	requests := func(p *v1.Pod, name v1.ResourceName) int64 { q := p.Spec.Containers[0].Resources.Requests[name]; return q.Value() }
+	requests := func(p *v1.Pod, name v1.ResourceName) int64 {
+		q := p.Spec.Containers[0].Resources.Requests[name]
+		return q.Value()
+	}
 	if requests(whole, openb.GPUCount) != 2 || requests(whole, openb.GPUMilli) != 2000 || requests(part, openb.GPUCount) != 0 || requests(part, openb.GPUMilli) != 460 {
 		t.Errorf("requests are %v and %v", whole.Spec.Containers[0].Resources, part.Spec.Containers[0].Resources)
 	}

@@ -1,0 +1,51 @@
+# Everything here works on a fresh machine with Go 1.26 and make.
+SHELL := /bin/bash
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
+BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+RAPID_CHECKS ?= 400
+BENCH ?= .
+COUNT ?= 5
+
+.PHONY: help build devcluster demo test unit e2e lint bench size fmt clean
+
+help: ## List what can be made
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+build: ## Build bin/berth
+	@go build -o bin/berth ./cmd/berth
+
+devcluster: ## Build devcluster/bin/devcluster (the first time takes some ten minutes on two cores)
+	@./hack/build-devcluster
+
+demo: build devcluster ## Play a night batch from nothing and back; with TRACE=DIR place an openb trace
+ifdef TRACE
+	@./devcluster/bin/devcluster trace $(TRACE)
+else
+	@./devcluster/bin/devcluster demo
+endif
+
+test: lint unit e2e ## Everything that CI runs
+
+unit: ## Tests without a cluster
+	go test ./...
+	go test ./engine ./core -count=1 -run Property -rapid.checks=$(RAPID_CHECKS)
+
+e2e: build devcluster ## Tests on the dev cluster
+	cd devcluster && go test ./... -count=1 -timeout 20m
+
+lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted (make fmt):"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go run $(GOLANGCI) run ./...
+
+bench: ## Engine benchmarks, BENCH=regexp, summed up by benchstat
+	go test ./engine -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
+	go run $(BENCHSTAT) out.bench
+
+size: build devcluster ## Measure speed and memory with 5,000 nodes and 50,000 pods on the dev cluster
+	./devcluster/bin/devcluster size
+
+fmt: ## Format
+	gofmt -w $$(git ls-files '*.go')
+
+clean: ## Remove what was built
+	rm -rf bin devcluster/bin out.bench

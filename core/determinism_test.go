@@ -1,0 +1,151 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/autoscaler/expander"
+	"github.com/berthproject/berth/autoscaler/nodegroup"
+	"github.com/berthproject/berth/autoscaler/planner"
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/plugins"
+)
+
+// play steps a core through a history and returns all its Readies as text.
+// Every bind succeeds; plans are made at once.
+func play(t *rapid.T, history [][]core.Input, seed uint64) string {
+	schema := cluster.NewSchema()
+	profiles := []*framework.Profile{plugins.Default(schema, plugins.Options{})}
+	c, err := core.New(schema, core.Config{Profiles: profiles, Seed: seed, Autoscale: &core.Autoscale{ScanInterval: 2 * time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := planner.New(c.State(), profiles, seed, expander.LeastWaste)
+	now := time.Unix(1000, 0)
+	out := ""
+	for _, in := range history {
+		now = now.Add(time.Second)
+		for r := c.Step(now, in...); ; {
+			plan := r.Plan
+			r.Plan = nil
+			out += fmt.Sprintf("%+v\n", r)
+			var next []core.Input
+			for _, b := range r.Binds {
+				next = append(next, core.BindDone{UID: b.UID})
+			}
+			for _, s := range r.ScaleUps {
+				next = append(next, core.ScaleUpDone{Group: s.Group, Nodes: s.Nodes})
+			}
+			if plan != nil {
+				if err := p.CatchUp(); err != nil {
+					t.Fatal(err)
+				}
+				next = append(next, core.PlanMade{Plan: p.Plan(*plan)})
+			}
+			if len(next) == 0 {
+				break
+			}
+			r = c.Step(now, next...)
+		}
+	}
+	return out
+}
+
+func randomHistory(t *rapid.T) [][]core.Input {
+	template := testkit.Node("t").Alloc("cpu", "8", "memory", "16Gi").Obj()
+	history := [][]core.Input{{core.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 5, Template: template}}}}}
+	pods := 0
+	for range rapid.IntRange(1, 30).Draw(t, "steps") {
+		var in []core.Input
+		for range rapid.IntRange(0, 4).Draw(t, "inputs") {
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0:
+				in = append(in, core.NodeSet{Node: testkit.RandomNode(t, fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node")))})
+			case 1:
+				in = append(in, core.NodeGone{Name: fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node"))})
+			case 2:
+				in = append(in, core.PodGone{UID: testkit.Pod(fmt.Sprint("p", rapid.IntRange(0, pods).Draw(t, "pod"))).UID})
+			case 3:
+				in = append(in, core.WorkloadSet{Workload: testkit.RandomWorkload(t)})
+			default:
+				pods++
+				in = append(in, core.PodSet{Pod: testkit.RandomPod(t, fmt.Sprint("p", pods))})
+			}
+		}
+		history = append(history, in)
+	}
+	return history
+}
+
+// TestPropertySameInputsSameReady replays one history in fresh cores.
+func TestPropertySameInputsSameReady(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		history := randomHistory(t)
+		first := play(t, history, 1)
+		for range 2 {
+			if again := play(t, history, 1); again != first {
+				t.Fatalf("the same history gave\n%s\nand\n%s", first, again)
+			}
+		}
+	})
+}
+
+// TestPropertyNoSchedulablePodIsForgotten checks that once nothing happens any
+// more, every pod that fits somewhere has been placed, without the leftover
+// sweep having found one.
+func TestPropertyNoSchedulablePodIsForgotten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		schema := cluster.NewSchema()
+		profile := plugins.Default(schema, plugins.Options{})
+		c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{profile}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Unix(1000, 0)
+		for _, in := range randomHistory(t) {
+			now = now.Add(500 * time.Millisecond)
+			c.Step(now, in...)
+		}
+		for range 12 { // past every backoff, short of the sweep
+			now = now.Add(11 * time.Second)
+			c.Step(now)
+		}
+		for range 3 {
+			now = now.Add(6 * time.Minute)
+			c.Step(now)
+		}
+		if n := c.Stats().MissedWakeups; n > 0 {
+			t.Fatalf("%d pods were found schedulable by the leftover sweep", n)
+		}
+	})
+}
+
+// TestSeedMovesTies shows that another seed chooses differently among equals.
+func TestSeedMovesTies(t *testing.T) {
+	choose := func(seed uint64) string {
+		schema := cluster.NewSchema()
+		c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in []core.Input
+		for _, name := range testkit.Names("n", 50) {
+			in = append(in, core.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj()})
+		}
+		r := c.Step(time.Unix(1, 0), append(in, core.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()})...)
+		return r.Binds[0].Node
+	}
+	seen := map[string]bool{}
+	for seed := range uint64(8) {
+		seen[choose(seed)] = true
+	}
+	if len(seen) < 4 {
+		t.Errorf("8 seeds chose only %d of 50 equal nodes", len(seen))
+	}
+}

@@ -1,0 +1,43 @@
+// Package purity holds what the linters can't say about the core.
+package purity
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCoreStartsNoGoroutine looks for go statements in the core's packages.
+func TestCoreStartsNoGoroutine(t *testing.T) {
+	files := 0
+	for _, dir := range []string{"cluster", "framework", "plugins", "engine", "queue", "scheduler", "autoscaler", "core"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			files++
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, path, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if g, ok := n.(*ast.GoStmt); ok {
+					t.Errorf("%s: the core starts no goroutine", set.Position(g.Pos()))
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 30 {
+		t.Errorf("only %d files looked at; have the packages moved?", files)
+	}
+}
