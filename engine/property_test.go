@@ -75,6 +75,9 @@ func TestPropertySignatureCoversWhatRulesRead(t *testing.T) {
 			w.Change(t)
 		}
 		base := testkit.RandomPod(t, "subject")
+		for range rapid.IntRange(0, 6).Draw(t, "richness") {
+			testkit.Perturb(t, base)
+		}
 		answers := map[*engine.Class]string{}
 		variants := map[*engine.Class]*v1.Pod{}
 		for range 24 {

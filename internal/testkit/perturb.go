@@ -14,6 +14,12 @@ import (
 func Perturb(t *rapid.T, p *v1.Pod) {
 	b := &PodBuilder{Pod: *p}
 	defer func() { *p = b.Pod }()
+	if len(b.Spec.Containers) == 0 { // Mutate may have dropped it
+		b.Spec.Containers = []v1.Container{{Name: "c"}}
+	}
+	if b.Spec.Containers[0].Resources.Requests == nil {
+		b.Spec.Containers[0].Resources.Requests = v1.ResourceList{}
+	}
 	switch rapid.IntRange(0, 17).Draw(t, "part") {
 	case 0:
 		b.Pod.Namespace = pick(t, spaces, "ns")
@@ -54,14 +60,18 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 		b.RequireIn(v1.LabelTopologyZone, pick(t, zones, "zone"))
 	case 8:
 		if a := b.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-			r := &a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
-			r.Operator = pick(t, []v1.NodeSelectorOperator{v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn}, "op")
-			r.Values = []string{pick(t, zones, "zone")}
+			a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{{
+					Key:      v1.LabelTopologyZone,
+					Operator: pick(t, []v1.NodeSelectorOperator{v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn}, "op"),
+					Values:   []string{pick(t, zones, "zone")},
+				}},
+			}}
 		}
 	case 9:
 		b.PreferIn(int32(rapid.IntRange(1, 50).Draw(t, "weight")), pick(t, []string{"disk", v1.LabelTopologyZone}, "key"), pick(t, []string{"ssd", "a", "b"}, "value"))
 	case 10:
-		if a := b.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && maybe(t, 60, "alter") {
+		if a := b.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 && maybe(t, 60, "alter") {
 			a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(t, apps, "from")}}
 			return
 		}

@@ -1,0 +1,44 @@
+package engine_test
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/plugins"
+)
+
+// A pod that leaves one node of a zone lets a class into another of its nodes,
+// which the change did not touch.
+func TestHintReachesTheOtherNodesOfADomain(t *testing.T) {
+	schema := cluster.NewSchema()
+	s := cluster.New(schema)
+	e := engine.New(s, plugins.Default(schema, plugins.Options{}), 0)
+	s.SetNode(schema.ParseNode(testkit.Node("closed").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Cordon().Obj(), ""))
+	s.SetNode(schema.ParseNode(testkit.Node("open").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Obj(), ""))
+	for name, label := range map[string]string{"foe": "web", "stranger": "db"} {
+		s.Place(schema.ParsePod(testkit.Pod(name).Label("app", label).Obj()), "closed")
+	}
+	c := e.Class(schema.ParsePod(testkit.Pod("p").Apart(v1.LabelTopologyZone, "app", "web").Obj()))
+	if _, ok := e.Best(c); ok {
+		t.Fatal("the pod fits beside what it is to be kept apart from")
+	}
+	d := e.Diagnose(c)
+	for _, x := range []struct {
+		gone string
+		want bool
+	}{{"pod-stranger", false}, {"pod-foe", true}} {
+		from := s.Head()
+		s.Remove(testkit.Pod(x.gone[4:]).UID)
+		changes, _ := s.Since(from)
+		if got := e.MayHelp(c, d, changes); got != x.want {
+			t.Errorf("the departure of %s may help: %v, want %v", x.gone, got, x.want)
+		}
+	}
+	if best, ok := e.Best(c); !ok || s.Node(best.Node).Name != "open" {
+		t.Errorf("after the foe left the best node is %+v, %v", best, ok)
+	}
+}
