@@ -1,0 +1,317 @@
+// Package e2e tests Berth against the real control plane. The test binary
+// plays the components itself, as the devcluster binary does.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/berthproject/berth/devcluster/controlplane"
+	"github.com/berthproject/berth/devcluster/demo"
+)
+
+var berth string // the binary under test
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "component" {
+		cmd := controlplane.ComponentCommand()
+		cmd.SetArgs(os.Args[2:])
+		if err := cmd.Execute(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "berth-e2e-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	berth = filepath.Join(dir, "berth")
+	build := exec.Command("go", "build", "-o", berth, "./cmd/berth")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("building berth: %v\n%s", err, out))
+	}
+	return m.Run()
+}
+
+// lines passes output on to the test's log, line by line.
+type lines struct {
+	t   *testing.T
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf.Write(p)
+	for {
+		line, err := l.buf.ReadString('\n')
+		if err != nil {
+			l.buf.WriteString(line)
+			return len(p), nil
+		}
+		l.t.Log(strings.TrimRight(line, "\n"))
+	}
+}
+
+// TestNightBatch scales up from nothing, runs a fifth of the batch and scales
+// back to nothing; the demo checks every placement and its own expectations.
+func TestNightBatch(t *testing.T) {
+	n := demo.Night{Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Limit: 4 * time.Minute, Out: &lines{t: t}}
+	if err := n.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTrace places the first pods of the production trace.
+func TestTrace(t *testing.T) {
+	dir := filepath.Join("..", "..", "..", "shared", "data", "openb")
+	if _, err := os.Stat(dir); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("CI has the trace, but: %v", err)
+		}
+		t.Skipf("needs %s, which is not part of the repository", dir)
+	}
+	tr := demo.Trace{Berth: berth, Dir: dir, MaxPods: 2000, Limit: 5 * time.Minute, Out: &lines{t: t}}
+	if err := tr.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startCluster starts a cluster that is stopped with the test.
+func startCluster(t *testing.T) (*controlplane.Cluster, kubernetes.Interface) {
+	t.Helper()
+	c, err := controlplane.Start(t.Context(), controlplane.Options{Progress: &lines{t: t}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, client
+}
+
+func startBerth(t *testing.T, c *controlplane.Cluster, flags ...string) (*controlplane.Process, string) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "berth.log")
+	p, err := controlplane.StartProcess("berth", log, berth, append([]string{"run", "--kubeconfig", c.Kubeconfig}, flags...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Stop(10 * time.Second) })
+	return p, log
+}
+
+// eventually polls the API server, which has no other way to say "still not".
+func eventually(t *testing.T, what string, limit time.Duration, ok func(context.Context) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !ok(ctx) {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited %s in vain for: %s", limit, what)
+		case <-tick.C:
+		}
+	}
+}
+
+func create(t *testing.T, client kubernetes.Interface, pods ...*v1.Pod) {
+	t.Helper()
+	for _, p := range pods {
+		if _, err := client.CoreV1().Pods(p.Namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func get(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod {
+	p, err := client.CoreV1().Pods(v1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return &v1.Pod{}
+	}
+	return p
+}
+
+// TestLiveCluster walks through what a live cluster brings: standing by,
+// taking over, foreign schedulers, hopeless pods, gates and odd nodes.
+func TestLiveCluster(t *testing.T) {
+	c, client := startCluster(t)
+	first, _ := startBerth(t, c)
+	makeNode(t, client, "n1", "4")
+	makeNode(t, client, "odd", "-4")
+
+	small, hopeless, gated, foreign := pod("small", "1"), pod("hopeless", "9223372036854775807"), pod("gated", "1"), pod("foreign", "3")
+	gated.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/wait"}}
+	foreign.Spec.SchedulerName = "another"
+	create(t, client, small, hopeless, gated, foreign)
+	eventually(t, "a pod that fits to run", 20*time.Second, func(ctx context.Context) bool { return get(ctx, client, "small").Status.Phase == v1.PodRunning })
+	eventually(t, "a hopeless pod to be told so", 20*time.Second, func(ctx context.Context) bool {
+		return strings.Contains(refusal(get(ctx, client, "hopeless")), "2 Insufficient cpu")
+	})
+	if p := get(t.Context(), client, "foreign"); p.Spec.NodeName != "" {
+		t.Errorf("a pod of another scheduler was bound to %s", p.Spec.NodeName)
+	}
+	if p := get(t.Context(), client, "gated"); p.Spec.NodeName != "" {
+		t.Errorf("a gated pod was bound to %s", p.Spec.NodeName)
+	}
+	g := get(t.Context(), client, "gated")
+	g.Spec.SchedulingGates = nil
+	if _, err := client.CoreV1().Pods(v1.NamespaceDefault).Update(t.Context(), g, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pod to run once its gate is gone", 20*time.Second, func(ctx context.Context) bool { return get(ctx, client, "gated").Status.Phase == v1.PodRunning })
+	eventually(t, "events about the odd node and the hopeless pod", 20*time.Second, func(ctx context.Context) bool {
+		list, err := client.EventsV1().Events("").List(ctx, metav1.ListOptions{})
+		seen := map[string]bool{}
+		for i := range list.Items {
+			seen[list.Items[i].Regarding.Name+" "+list.Items[i].Reason] = true
+		}
+		return err == nil && seen["odd InvalidQuantity"] && seen["hopeless InvalidQuantity"] && seen["hopeless FailedScheduling"] && seen["small Scheduled"]
+	})
+
+	// A second Berth stands by, and takes over when the first goes.
+	_, log := startBerth(t, c)
+	eventually(t, "the second Berth to stand by", 20*time.Second, func(context.Context) bool {
+		raw, _ := os.ReadFile(log)
+		return bytes.Contains(raw, []byte("standing by: another Berth leads"))
+	})
+	first.Stop(10 * time.Second)
+	create(t, client, pod("later", "1"))
+	eventually(t, "the second Berth to take over", 40*time.Second, func(ctx context.Context) bool { return get(ctx, client, "later").Status.Phase == v1.PodRunning })
+}
+
+func pod(name, cpu string) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: name}}
+	p.Spec.Containers = []v1.Container{{Name: "c", Image: "none", Resources: v1.ResourceRequirements{Requests: list("cpu", cpu)}}}
+	return p
+}
+
+func makeNode(t *testing.T, client kubernetes.Interface, name, cpu string) {
+	t.Helper()
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}}}
+	n.Status.Allocatable = list("cpu", cpu, "memory", "8Gi", "pods", "10")
+	if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func refusal(p *v1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// TestUpLeavesNothingBehind starts a cluster in a process of its own and
+// interrupts it.
+func TestUpLeavesNothingBehind(t *testing.T) {
+	if os.Getenv("E2E_UP") != "" { // the process of its own
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		c, err := controlplane.Start(ctx, controlplane.Options{Progress: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("READY", c.Kubeconfig)
+		<-ctx.Done()
+		c.Stop()
+		return
+	}
+	tmp := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=TestUpLeavesNothingBehind", "-test.v")
+	cmd.Env = append(os.Environ(), "E2E_UP=1", "TMPDIR="+tmp)
+	out := &bytes.Buffer{}
+	var mu sync.Mutex
+	cmd.Stdout = writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return out.Write(p) })
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cluster to be up", time.Minute, func(context.Context) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Contains(out.String(), "READY")
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	left, err := filepath.Glob(filepath.Join(tmp, "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("files are left behind: %v (%v)", left, err)
+	}
+	if ps, _ := exec.Command("pgrep", "-f", tmp).Output(); len(ps) > 0 {
+		t.Errorf("processes are left behind: %s", ps)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestBadStarts shows what people see when something is not as it should be.
+func TestBadStarts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	if _, err := controlplane.Start(t.Context(), controlplane.Options{Port: port}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", port)) {
+		t.Errorf("a port in use: %v", err)
+	}
+	dead := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+	if err := os.WriteFile(dead, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"run", "--kubeconfig", "/does/not/exist"}, "--kubeconfig: stat /does/not/exist: no such file or directory; give the path"},
+		{[]string{"run", "--kubeconfig", dead}, "the API server at https://127.0.0.1:1 does not answer"},
+		{[]string{"run", "--no-such-flag"}, "unknown flag: --no-such-flag"},
+		{[]string{"run", "--config", "/does/not/exist"}, "reading the scheduler configuration"},
+		{[]string{"run", "--kubeconfig", dead, "--cloud-provider", "simulated"}, "--cloud-provider and --cloud-config go together"},
+		{[]string{"run", "--kubeconfig", dead, "--cloud-provider", "simulated", "--cloud-config", "/none.yaml"}, "reading node groups: open /none.yaml"},
+		{[]string{"run", "--expander", "magic"}, `--expander is "magic"; this version of Berth has least-waste only`},
+		{[]string{"fly"}, `unknown command "fly"`},
+	} {
+		out, err := exec.Command(berth, c.args...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("berth %s:\n got %s(%v)\nwant …%s…", strings.Join(c.args, " "), out, err, c.want)
+		}
+	}
+}
