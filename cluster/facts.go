@@ -26,7 +26,6 @@ type NodeFilter interface{ Match(*NodeInfo) bool }
 type Fact struct {
 	spec    FactSpec
 	topo    *Topology
-	version uint64
 	users   int
 	counts  map[Domain]*factCell
 	nonzero []*factCell
@@ -43,9 +42,6 @@ func (f *Fact) Key() string { return f.spec.Key }
 
 // Topology returns the topology it counts by.
 func (f *Fact) Topology() *Topology { return f.topo }
-
-// Version grows with every change of a count. It never goes back.
-func (f *Fact) Version() uint64 { return f.version }
 
 // Count returns the count of a domain; 0 for NoDomain.
 func (f *Fact) Count(d Domain) int32 {
@@ -71,7 +67,6 @@ func (f *Fact) add(d Domain, delta int32) {
 	if d == NoDomain {
 		return
 	}
-	f.version++
 	c := f.counts[d]
 	if c == nil {
 		c = &factCell{domain: d, at: int32(len(f.nonzero))}

@@ -37,23 +37,28 @@ func (s *State) Groups() []*NodeGroup {
 	return out
 }
 
-// WorkloadKind is a kind of object whose selector system-default spreading reads.
+// WorkloadKind is a kind of object that selects or makes pods.
 type WorkloadKind string
 
-// The kinds that kube-scheduler's helper.DefaultSelector reads.
+// The first four are those whose selectors system-default spreading reads, as
+// kube-scheduler's helper.DefaultSelector does.
 const (
 	Service               WorkloadKind = "Service"
 	ReplicaSet            WorkloadKind = "ReplicaSet"
 	StatefulSet           WorkloadKind = "StatefulSet"
 	ReplicationController WorkloadKind = "ReplicationController"
+	// DaemonSet puts a pod of its Template on every node that takes it: scale-up
+	// leaves room for it on nodes that don't exist yet.
+	DaemonSet WorkloadKind = "DaemonSet"
 )
 
-// Workload is an object that selects pods. It is immutable.
+// Workload is an object that selects or makes pods. It is immutable.
 type Workload struct {
 	Kind            WorkloadKind
 	Namespace, Name string
 	Selector        labels.Selector   // ReplicaSet, StatefulSet
 	Set             map[string]string // Service, ReplicationController; nil selects nothing
+	Template        *Pod              // DaemonSet
 }
 
 func (w *Workload) key() workloadKey { return workloadKey{w.Kind, w.Namespace, w.Name} }
@@ -66,21 +71,15 @@ type workloadKey struct {
 type workloads struct {
 	byKey    map[workloadKey]*Workload
 	services map[string][]*Workload // by namespace, sorted by name
-	version  map[string]uint64      // by namespace
 }
 
 func (w *workloads) init() {
 	w.byKey = map[workloadKey]*Workload{}
 	w.services = map[string][]*Workload{}
-	w.version = map[string]uint64{}
 }
 
 func (w *workloads) set(now, old *Workload) {
-	named := now
-	if named == nil {
-		named = old
-	}
-	w.version[named.Namespace]++
+	named := cmp.Or(now, old)
 	setOrDelete(w.byKey, named.key(), now)
 	if named.Kind != Service {
 		return
@@ -117,9 +116,6 @@ func (s *State) Workload(kind WorkloadKind, namespace, name string) *Workload {
 
 // Services returns the Services of a namespace, by name.
 func (s *State) Services(namespace string) []*Workload { return s.work.services[namespace] }
-
-// WorkloadVersion grows when a workload of the namespace changes.
-func (s *State) WorkloadVersion(namespace string) uint64 { return s.work.version[namespace] }
 
 // Workloads returns all workloads, by kind, namespace and name.
 func (s *State) Workloads() []*Workload {

@@ -206,3 +206,12 @@ func SameToRules(a, b *Pod) bool {
 		maps.Equal(a.Object.Labels, b.Object.Labels) && maps.Equal(a.Object.Annotations, b.Object.Annotations) &&
 		slices.EqualFunc(a.AntiAffinity, b.AntiAffinity, func(x, y *AffinityTerm) bool { return x.Key == y.Key })
 }
+
+// Instance returns a pod like p under another name, for simulations.
+func (p *Pod) Instance(name string) *Pod {
+	object := *p.Object
+	object.Name, object.UID = name, types.UID(name)
+	out := *p
+	out.Object, out.UID = &object, object.UID
+	return &out
+}

@@ -79,9 +79,6 @@ func (s *State) Placed(uid types.UID) (i NodeIndex, ok bool) {
 	return i, ok
 }
 
-// PlacedCount returns the number of pods the state holds.
-func (s *State) PlacedCount() int { return len(s.pods) }
-
 // PodOn returns the parsed pod that the state holds under this UID, or nil.
 func (s *State) PodOn(uid types.UID) *Pod {
 	i, ok := s.pods[uid]

@@ -1,6 +1,7 @@
 package core
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -30,6 +31,9 @@ type NodeGone struct{ Name string }
 // WorkloadSet says how a Service, ReplicaSet, StatefulSet or
 // ReplicationController now selects.
 type WorkloadSet struct{ Workload *cluster.Workload }
+
+// DaemonSetSet says how a DaemonSet now is.
+type DaemonSetSet struct{ DaemonSet *appsv1.DaemonSet }
 
 // WorkloadGone says that one was deleted.
 type WorkloadGone struct {

@@ -2,8 +2,10 @@ package core
 
 import (
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/cluster"
 )
 
 func (in NodeSet) apply(c *Core, r *Ready) {
@@ -28,6 +30,25 @@ func (in NodeGone) apply(c *Core, _ *Ready) {
 }
 
 func (in WorkloadSet) apply(c *Core, _ *Ready) { c.state.SetWorkload(in.Workload) }
+
+// apply keeps the pod that the DaemonSet's controller would make for a node. Its
+// affinity to that node's name is left out, so that it may stand for any.
+func (in DaemonSetSet) apply(c *Core, _ *Ready) {
+	d := in.DaemonSet
+	yes := true
+	pod := &v1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: *d.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name, pod.UID = d.Namespace, d.Name, d.UID
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
+	if pod.Spec.SchedulerName == "" {
+		pod.Spec.SchedulerName = v1.DefaultSchedulerName
+	}
+	// As the DaemonSet controller adds (pkg/controller/daemon/util).
+	for _, key := range []string{v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeDiskPressure,
+		v1.TaintNodeMemoryPressure, v1.TaintNodePIDPressure, v1.TaintNodeUnschedulable} {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, v1.Toleration{Key: key, Operator: v1.TolerationOpExists})
+	}
+	c.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name, Template: c.state.Schema.ParsePod(pod)})
+}
 
 func (in WorkloadGone) apply(c *Core, _ *Ready) {
 	c.state.RemoveWorkload(in.Kind, in.Namespace, in.Name)

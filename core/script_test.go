@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,6 +54,7 @@ func newWorld(t *testing.T, autoscale bool) *world {
 //	node NAME [cpu=4] [memory=8Gi] [zone=z] [group=g] [notready] [taint=key]
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=g] [apart=LABEL] [app=a] [on=NODE] [phase=P] [deleting] [daemon] [scheduler=s]
 //	pods PREFIX count=N …   the same, N times, in one Step
+//	daemonset NAME [cpu=1] [memory=1Gi]
 //	gone NAME | node-gone NAME
 //	group NAME min=0 max=3 cpu=4 memory=8Gi [target=0]
 //	bound NAME | bind-failed NAME
@@ -113,6 +115,10 @@ func (w *world) run(d *datadriven.TestData) string {
 			in = append(in, core.PodSet{Pod: w.pod(fmt.Sprint(name, i), arg)})
 		}
 		return w.step(in...)
+	case "daemonset":
+		ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("ds-" + name)}}
+		ds.Spec.Template.Spec = w.pod(name, arg).Spec
+		return w.step(core.DaemonSetSet{DaemonSet: ds})
 	case "gone":
 		return w.step(core.PodGone{UID: uid})
 	case "node-gone":

@@ -61,6 +61,12 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 		add(factory.Core().V1().ReplicationControllers().Informer(), workload, workloadGone),
 		add(factory.Apps().V1().ReplicaSets().Informer(), workload, workloadGone),
 		add(factory.Apps().V1().StatefulSets().Informer(), workload, workloadGone),
+		add(factory.Apps().V1().DaemonSets().Informer(),
+			func(obj any) { in.put(core.DaemonSetSet{DaemonSet: obj.(*appsv1.DaemonSet)}) },
+			func(obj any) {
+				d := obj.(*appsv1.DaemonSet)
+				in.put(core.WorkloadGone{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name})
+			}),
 	} {
 		if err != nil {
 			return err

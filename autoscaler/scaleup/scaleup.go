@@ -81,7 +81,7 @@ func (p *Packer) addUpcoming(req autoscaler.Request) {
 	up := Upcoming(p.State, req.Now, req.Limits.StartupTime)
 	for _, g := range p.State.Groups() {
 		for i := range up[g.ID] {
-			p.State.SetNode(virtual(g, fmt.Sprintf("upcoming-%d", i)))
+			p.addNode(g, fmt.Sprintf("upcoming-%d", i))
 		}
 	}
 }
@@ -120,6 +120,24 @@ func virtual(g *cluster.NodeGroup, suffix string) *cluster.NodeInfo {
 }
 
 func virtualName(g *cluster.NodeGroup, suffix string) string { return g.ID + "/" + suffix }
+
+// addNode adds a virtual node with the daemon pods that it would get.
+func (p *Packer) addNode(g *cluster.NodeGroup, suffix string) cluster.NodeIndex {
+	i := p.State.SetNode(virtual(g, suffix))
+	for _, w := range p.State.Workloads() {
+		if w.Kind != cluster.DaemonSet {
+			continue
+		}
+		e := p.Engine(w.Template)
+		if e == nil {
+			continue // another scheduler's; nothing is known of where it goes
+		}
+		if e.Explain(e.Class(w.Template), i) == nil {
+			p.State.PlaceAt(w.Template.Instance(fmt.Sprintf("%s/%s on %s", w.Namespace, w.Name, p.State.Node(i).Name)), i)
+		}
+	}
+	return i
+}
 
 func (p *Packer) byClass(pods []*cluster.Pod) []*pending {
 	var out []*pending
@@ -216,7 +234,7 @@ func (p *Packer) pack(g *cluster.NodeGroup, from, room int, left []*pending) pac
 				break
 			}
 			mark := p.State.Mark()
-			p.State.SetNode(virtual(g, newNode(from+k.nodes)))
+			p.addNode(g, newNode(from+k.nodes))
 			if _, ok := e.Best(c.class); !ok {
 				p.State.Rollback(mark)
 				break
@@ -231,7 +249,7 @@ func (p *Packer) pack(g *cluster.NodeGroup, from, room int, left []*pending) pac
 // apply does again what pack did, for good.
 func (p *Packer) apply(k pack) []*cluster.Pod {
 	for i := range k.nodes {
-		p.State.SetNode(virtual(k.group, newNode(k.from+i)))
+		p.addNode(k.group, newNode(k.from+i))
 	}
 	for i, pod := range k.pods {
 		p.State.Place(pod, k.where[i])
@@ -263,8 +281,13 @@ func (p *Packer) wasted(g *cluster.NodeGroup, k pack) float64 {
 	var used [2]int64
 	for i := range k.nodes {
 		n := p.State.NodeByName(virtualName(g, newNode(k.from+i)))
-		for id := range used {
-			used[id] += n.Requested.At(cluster.ResourceID(id))
+		for _, pod := range n.Pods {
+			if pod.Daemon() {
+				continue // overhead, not use
+			}
+			for id := range used {
+				used[id] += pod.Request.At(cluster.ResourceID(id))
+			}
 		}
 	}
 	var sum float64
@@ -303,7 +326,7 @@ func (p *Packer) reasons(c *pending, bought map[string]int, limits autoscaler.Li
 			continue
 		}
 		mark := p.State.Mark()
-		i := p.State.SetNode(virtual(g, "probe"))
+		i := p.addNode(g, "probe")
 		if reason := p.Engine(c.pods[0]).Explain(c.class, i); reason != nil {
 			for _, m := range reason.Messages {
 				counts[m]++
