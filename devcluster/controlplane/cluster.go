@@ -21,7 +21,7 @@ import (
 // Options of a cluster. The zero value chooses everything.
 type Options struct {
 	DataDir    string    // kept when given; otherwise a temporary one that goes
-	Kubeconfig string    // where to write it; default in the data directory
+	Kubeconfig string    // where to write it, a new file; default in the data directory
 	Port       int       // of the API server; 0 chooses a free one
 	Progress   io.Writer // told what is being waited for; may be nil
 	Kubelets   []string  // flags of the simulated kubelets
@@ -49,71 +49,78 @@ var controllers = []string{
 
 // Start brings a control plane up and returns when its API serves. On error
 // nothing is left behind.
-func Start(ctx context.Context, o Options) (c *Cluster, err error) {
+func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	c = &Cluster{dir: o.DataDir, keep: o.DataDir != "", failed: make(chan error, 8)}
+	c := &Cluster{dir: o.DataDir, keep: o.DataDir != "", failed: make(chan error, 8)}
+	if err := c.bringUp(ctx, o); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cluster) bringUp(ctx context.Context, o Options) (err error) {
 	if !c.keep {
 		if c.dir, err = os.MkdirTemp("", "berth-devcluster-"); err != nil {
-			return nil, fmt.Errorf("making a data directory: %w", err)
+			return fmt.Errorf("making a data directory: %w", err)
 		}
 	} else if err = os.MkdirAll(c.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data directory: %w", err)
+		return fmt.Errorf("making the data directory: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			c.Stop()
-		}
-	}()
 	if o.Port != 0 {
 		if err = free(o.Port); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	ports, err := freePorts(4)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if o.Port != 0 {
 		ports[0] = o.Port
 	}
 	certs, err := c.certificates(filepath.Join(c.dir, "pki"))
 	if err != nil {
-		return nil, fmt.Errorf("making certificates: %w", err)
+		return fmt.Errorf("making certificates: %w", err)
 	}
 	server := fmt.Sprintf("https://127.0.0.1:%d", ports[0])
-	c.Kubeconfig = o.Kubeconfig
-	if c.Kubeconfig == "" {
-		c.Kubeconfig = filepath.Join(c.dir, "kubeconfig")
+	kubeconfig := filepath.Join(c.dir, "kubeconfig")
+	if o.Kubeconfig != "" {
+		kubeconfig = o.Kubeconfig
+		if _, err := os.Stat(kubeconfig); err == nil {
+			return fmt.Errorf("--kubeconfig %s exists and would be overwritten; give another path or remove it", kubeconfig)
+		}
 	}
+	c.Kubeconfig = kubeconfig
 	if err = writeKubeconfig(c.Kubeconfig, server, certs); err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig: %w", err)
+		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
-		return nil, err
+		return err
 	}
 	fmt.Fprintln(o.Progress, "starting etcd and kube-apiserver …")
 	client, peer := fmt.Sprintf("https://127.0.0.1:%d", ports[1]), fmt.Sprintf("https://127.0.0.1:%d", ports[2])
 	if err = c.start("etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--client-url", client, "--peer-url", peer, "--pki", certs.dir); err != nil {
-		return nil, err
+		return err
 	}
 	if err = c.start("kube-apiserver", apiServerFlags(ports[0], client, certs)...); err != nil {
-		return nil, err
+		return err
 	}
 	if err = c.waitServing(ctx, time.Minute); err != nil {
-		return nil, err
+		return err
 	}
 	fmt.Fprintln(o.Progress, "starting kube-controller-manager and the simulated kubelets …")
 	if err = c.start("kube-controller-manager", c.controllerFlags(ports[3], certs)...); err != nil {
-		return nil, err
+		return err
 	}
 	if !o.NoKubelets {
 		if err = c.start("kubelets", append([]string{"--kubeconfig", c.Kubeconfig}, o.Kubelets...)...); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func (c *Cluster) certificates(dir string) (*pki, error) {
@@ -236,8 +243,11 @@ func (c *Cluster) Stop() {
 	for i := len(c.procs) - 1; i >= 0; i-- {
 		c.procs[i].Stop(10 * time.Second)
 	}
-	if !c.keep {
+	if !c.keep && c.dir != "" {
 		os.RemoveAll(c.dir)
+		if c.Kubeconfig != "" {
+			_ = os.Remove(c.Kubeconfig) // it names a cluster that is gone
+		}
 	}
 }
 

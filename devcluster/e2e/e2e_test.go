@@ -165,8 +165,8 @@ func get(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod 
 func TestLiveCluster(t *testing.T) {
 	c, client := startCluster(t)
 	first, _ := startBerth(t, c)
-	makeNode(t, client, "n1", "4")
-	makeNode(t, client, "odd", "-4")
+	makeNode(t, client, "n1", "8Gi")
+	makeNode(t, client, "odd", "7Ei")
 
 	small, hopeless, gated, foreign := pod("small", "1"), pod("hopeless", "9223372036854775807"), pod("gated", "1"), pod("foreign", "3")
 	gated.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/wait"}}
@@ -214,10 +214,10 @@ func pod(name, cpu string) *v1.Pod {
 	return p
 }
 
-func makeNode(t *testing.T, client kubernetes.Interface, name, cpu string) {
+func makeNode(t *testing.T, client kubernetes.Interface, name, memory string) {
 	t.Helper()
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}}}
-	n.Status.Allocatable = list("cpu", cpu, "memory", "8Gi", "pods", "10")
+	n.Status.Allocatable = list("cpu", "4", "memory", memory, "pods", "10")
 	if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
