@@ -176,10 +176,12 @@ func (c *Core) unschedulable(p *pod, reason, message string, r *Ready) {
 	}
 	p.reported = message
 	o := p.parsed.Object
-	r.Conditions = append(r.Conditions, Condition{o.UID, o.Namespace, o.Name, reason, message})
+	report := Condition{o.UID, o.Namespace, o.Name, reason, message, nil}
 	if reason == v1.PodReasonUnschedulable {
-		r.Events = append(r.Events, podEvent(o, true, "FailedScheduling", "Scheduling", message))
+		e := podEvent(o, true, "FailedScheduling", "Scheduling", message)
+		report.Event = &e
 	}
+	r.Conditions = append(r.Conditions, report)
 }
 
 func podEvent(o *v1.Pod, warning bool, reason, action, message string) Event {

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func play(t *rapid.T, history [][]core.Input, seed uint64) string {
 		for r := c.Step(now, in...); ; {
 			plan := r.Plan
 			r.Plan = nil
-			out += fmt.Sprintf("%+v\n", r)
+			out += text(&r)
 			var next []core.Input
 			for _, b := range r.Binds {
 				next = append(next, core.BindDone{UID: b.UID})
@@ -55,6 +56,15 @@ func play(t *rapid.T, history [][]core.Input, seed uint64) string {
 		}
 	}
 	return out
+}
+
+// text writes a Ready out, following the pointers in it.
+func text(r *core.Ready) string {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw) + "\n"
 }
 
 func randomHistory(t *rapid.T) [][]core.Input {

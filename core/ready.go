@@ -62,6 +62,9 @@ type Condition struct {
 	UID             types.UID
 	Namespace, Name string
 	Reason, Message string
+	// Event goes with the condition: a condition that is replaced before it was
+	// written takes its event along. It may be nil.
+	Event *Event
 }
 
 // Event is a Kubernetes event about an object.

@@ -222,8 +222,6 @@ func (w *world) print(out *strings.Builder, r *core.Ready) {
 		fmt.Fprintf(out, "condition %s %s: %s\n", c.Name, c.Reason, c.Message)
 	}
 	for _, e := range r.Events {
-		if e.Reason != "FailedScheduling" { // the condition says the same
-			fmt.Fprintf(out, "event %s %s: %s\n", e.Name, e.Reason, e.Message)
-		}
+		fmt.Fprintf(out, "event %s %s: %s\n", e.Name, e.Reason, e.Message)
 	}
 }

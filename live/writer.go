@@ -147,7 +147,11 @@ func (r *reporter) run(ctx context.Context, wg *sync.WaitGroup) {
 				}
 				continue
 			}
-			if err := r.writeCondition(ctx, c); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
+			err := r.writeCondition(ctx, c)
+			if err == nil && c.Event != nil {
+				r.event(*c.Event)
+			}
+			if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
 				r.log.Warn("a pod's condition could not be written", "pod", c.Namespace+"/"+c.Name, "err", err)
 			}
 			if ctx.Err() != nil {
