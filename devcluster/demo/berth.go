@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -33,6 +34,9 @@ const withoutKubelets = "without-kubelets"
 func setStage(ctx context.Context, out io.Writer, berth, dir string, flags ...string) (*stage, error) {
 	bare := slices.Contains(flags, withoutKubelets)
 	flags = slices.DeleteFunc(flags, func(f string) bool { return f == withoutKubelets })
+	if _, err := exec.LookPath(berth); err != nil {
+		return nil, fmt.Errorf("--berth: %w; build it with make build", err)
+	}
 	c, err := controlplane.Start(ctx, controlplane.Options{Progress: out, NoKubelets: bare})
 	if err != nil {
 		return nil, err
