@@ -20,6 +20,16 @@ type Request struct {
 	Now     time.Time
 	Pending []*cluster.Pod // pods that were tried and found no node, in order
 	Limits  Limits
+	// Promised are orders on their way, oldest first, with the pods they were
+	// made for: their nodes are kept for these pods.
+	Promised []Promise
+}
+
+// Promise is an order of nodes and what it was made for.
+type Promise struct {
+	Group string
+	Nodes int
+	Pods  []types.UID
 }
 
 // Limits hold for the whole cluster.

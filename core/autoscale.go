@@ -28,6 +28,7 @@ type scaling struct {
 	shrinkFrom map[string]time.Time // no scale-down before, by group
 	emptySince map[string]time.Time // by node
 	deletions  map[string]*deletion // by node
+	promised   []autoscaler.Promise // orders on their way, oldest first
 }
 
 // deletion is a node being removed. Who holds one takes the taint away again
@@ -93,7 +94,21 @@ func (c *Core) autoscale(r *Ready) {
 	for _, i := range c.queue.Rejected() {
 		req.Pending = append(req.Pending, i.Pod)
 	}
+	c.prunePromises()
+	req.Promised = slices.Clone(s.promised)
 	r.Plan = req
+}
+
+// prunePromises forgets the pods that wait no longer, and orders without any.
+func (c *Core) prunePromises() {
+	var kept []autoscaler.Promise
+	for _, p := range c.scale.promised {
+		p.Pods = slices.DeleteFunc(slices.Clone(p.Pods), func(uid types.UID) bool { return c.stillPending(uid) == nil })
+		if len(p.Pods) > 0 {
+			kept = append(kept, p)
+		}
+	}
+	c.scale.promised = kept
 }
 
 func (in GroupsSet) apply(c *Core, _ *Ready) {
@@ -189,6 +204,11 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *Ready) {
 			r.Events = append(r.Events, podEvent(p.parsed.Object, false, "TriggeredScaleUp", "ScalingUp", message))
 		}
 	}
+	promise := autoscaler.Promise{Group: g.ID, Nodes: nodes}
+	for _, p := range waiting {
+		promise.Pods = append(promise.Pods, p.parsed.UID)
+	}
+	c.scale.promised = append(c.scale.promised, promise)
 	c.scale.inFlight[g.ID] += nodes
 	c.scale.grown[g.ID] = c.now
 	c.retarget(g.ID, nodes)
@@ -203,6 +223,7 @@ func (in ScaleUpDone) apply(c *Core, _ *Ready) {
 	c.scale.backoff.Fail(in.Group, c.now)
 	c.scale.shrinkFrom[in.Group] = c.now.Add(c.cfg.Autoscale.DelayAfterFailure)
 	c.retarget(in.Group, -in.Nodes)
+	c.scale.promised = slices.DeleteFunc(c.scale.promised, func(p autoscaler.Promise) bool { return p.Group == in.Group })
 }
 
 // commitScaleDown updates the timers of empty nodes and starts to remove those

@@ -37,8 +37,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	s := p.State
 	mark := s.Mark()
 	defer s.Rollback(mark)
-	p.addUpcoming(req)
-	left := p.cover(p.byClass(req.Pending))
+	left := p.cover(req)
 	for _, c := range left {
 		plan.Covered -= len(c.pods)
 	}
@@ -73,17 +72,6 @@ func uids(pods []*cluster.Pod) []types.UID {
 		out[i] = p.UID
 	}
 	return out
-}
-
-// addUpcoming adds a virtual node for each node that was asked for and isn't
-// ready, so that nothing is bought twice.
-func (p *Packer) addUpcoming(req autoscaler.Request) {
-	up := Upcoming(p.State, req.Now, req.Limits.StartupTime)
-	for _, g := range p.State.Groups() {
-		for i := range up[g.ID] {
-			p.addNode(g, fmt.Sprintf("upcoming-%d", i))
-		}
-	}
 }
 
 // Upcoming counts, by group, the nodes that were asked for and aren't ready.
@@ -153,9 +141,34 @@ func (p *Packer) byClass(pods []*cluster.Pod) []*pending {
 	return out
 }
 
-// cover places pods on nodes that exist or are coming, in order, and returns
-// those left over.
-func (p *Packer) cover(list []*pending) []*pending {
+// cover places pods on nodes that exist or are coming and returns those left
+// over, so that nothing is bought twice. Nodes on their way are first packed
+// with the pods they were ordered for, as they were when they were ordered;
+// what room is left on them is anybody's.
+func (p *Packer) cover(req autoscaler.Request) []*pending {
+	left := p.place(p.byClass(req.Pending))
+	coming := Upcoming(p.State, req.Now, req.Limits.StartupTime)
+	added := map[string]int{}
+	for _, promise := range req.Promised {
+		g := p.State.Group(promise.Group)
+		if g == nil {
+			continue
+		}
+		room := min(promise.Nodes, coming[g.ID]-added[g.ID])
+		k := p.pack(g, upcomingNode, added[g.ID], room, only(left, promise.Pods))
+		added[g.ID] += k.nodes
+		left = without(left, k.pods)
+	}
+	for _, g := range p.State.Groups() {
+		for ; added[g.ID] < coming[g.ID]; added[g.ID]++ {
+			p.addNode(g, upcomingNode(added[g.ID]))
+		}
+	}
+	return p.place(left)
+}
+
+// place places pods on the nodes there are, in order, and returns those left.
+func (p *Packer) place(list []*pending) []*pending {
 	var out []*pending
 	for _, c := range list {
 		n := p.Engine(c.pods[0]).PlaceMany(c.class, c.pods, ignore)
@@ -186,7 +199,7 @@ func (p *Packer) options(left []*pending, bought map[string]int, limits autoscal
 			continue
 		}
 		mark := p.State.Mark()
-		k := p.pack(g, bought[g.ID], room, left)
+		k := p.pack(g, newNode, bought[g.ID], room, left)
 		wasted := p.wasted(g, k)
 		p.State.Rollback(mark)
 		if k.nodes == 0 {
@@ -219,7 +232,7 @@ func (p *Packer) headroom(g *cluster.NodeGroup, bought map[string]int, limits au
 
 // pack places what it can on existing and new nodes of a group, largest
 // classes first (first fit decreasing), adding a node when a pod has no place.
-func (p *Packer) pack(g *cluster.NodeGroup, from, room int, left []*pending) pack {
+func (p *Packer) pack(g *cluster.NodeGroup, name func(int) string, from, room int, left []*pending) pack {
 	k := pack{group: g, from: from}
 	for _, c := range largestFirst(g, left) {
 		e := p.Engine(c.pods[0])
@@ -230,11 +243,11 @@ func (p *Packer) pack(g *cluster.NodeGroup, from, room int, left []*pending) pac
 		for rest := c.pods; len(rest) > 0; {
 			n := e.PlaceMany(c.class, rest, placed)
 			rest = rest[n:]
-			if len(rest) == 0 || k.nodes == room {
+			if len(rest) == 0 || k.nodes >= room {
 				break
 			}
 			mark := p.State.Mark()
-			p.addNode(g, newNode(from+k.nodes))
+			p.addNode(g, name(from+k.nodes))
 			if _, ok := e.Best(c.class); !ok {
 				p.State.Rollback(mark)
 				break
@@ -299,7 +312,9 @@ func (p *Packer) wasted(g *cluster.NodeGroup, k pack) float64 {
 	return sum
 }
 
-func newNode(i int) string { return fmt.Sprintf("new-%d", i) }
+// Names of virtual nodes: to be bought, and bought already.
+func newNode(i int) string      { return fmt.Sprintf("new-%d", i) }
+func upcomingNode(i int) string { return fmt.Sprintf("upcoming-%d", i) }
 
 // without takes placed pods out of the pending ones.
 func without(left []*pending, placed []*cluster.Pod) []*pending {
@@ -307,9 +322,22 @@ func without(left []*pending, placed []*cluster.Pod) []*pending {
 	for _, p := range placed {
 		gone[p.UID] = true
 	}
+	return filtered(left, func(p *cluster.Pod) bool { return !gone[p.UID] })
+}
+
+// only keeps the pods with these UIDs.
+func only(left []*pending, keep []types.UID) []*pending {
+	kept := map[types.UID]bool{}
+	for _, uid := range keep {
+		kept[uid] = true
+	}
+	return filtered(left, func(p *cluster.Pod) bool { return kept[p.UID] })
+}
+
+func filtered(left []*pending, keep func(*cluster.Pod) bool) []*pending {
 	var out []*pending
 	for _, c := range left {
-		rest := slices.DeleteFunc(slices.Clone(c.pods), func(p *cluster.Pod) bool { return gone[p.UID] })
+		rest := slices.DeleteFunc(slices.Clone(c.pods), func(p *cluster.Pod) bool { return !keep(p) })
 		if len(rest) > 0 {
 			out = append(out, &pending{c.class, rest})
 		}
