@@ -67,6 +67,23 @@ func text(r *core.Ready) string {
 	return string(raw) + "\n"
 }
 
+// tell writes inputs out for a person.
+func tell(in []core.Input) string {
+	out := ""
+	for _, i := range in {
+		switch x := i.(type) {
+		case core.PodSet:
+			out += fmt.Sprintf("pod %s/%s labels %v requests %v affinity %v spread %v tolerations %v\n", x.Pod.Namespace, x.Pod.Name, x.Pod.Labels,
+				x.Pod.Spec.Containers[0].Resources.Requests, x.Pod.Spec.Affinity, x.Pod.Spec.TopologySpreadConstraints, x.Pod.Spec.Tolerations)
+		case core.NodeSet:
+			out += fmt.Sprintf("node %s labels %v taints %v allocatable %v cordoned %v\n", x.Node.Name, x.Node.Labels, x.Node.Spec.Taints, x.Node.Status.Allocatable, x.Node.Spec.Unschedulable)
+		default:
+			out += fmt.Sprintf("%T %+v\n", i, i)
+		}
+	}
+	return out
+}
+
 func randomHistory(t *rapid.T) [][]core.Input {
 	template := testkit.Node("t").Alloc("cpu", "8", "memory", "16Gi").Obj()
 	history := [][]core.Input{{core.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 5, Template: template}}}}}
@@ -118,9 +135,11 @@ func TestPropertyNoSchedulablePodIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := time.Unix(1000, 0)
+		told := ""
 		for _, in := range randomHistory(t) {
 			now = now.Add(500 * time.Millisecond)
-			c.Step(now, in...)
+			r := c.Step(now, in...)
+			told += tell(in) + "→ " + text(&r)
 		}
 		for range 12 { // past every backoff, short of the sweep
 			now = now.Add(11 * time.Second)
@@ -131,7 +150,7 @@ func TestPropertyNoSchedulablePodIsForgotten(t *testing.T) {
 			c.Step(now)
 		}
 		if n := c.Stats().MissedWakeups; n > 0 {
-			t.Fatalf("%d pods were found schedulable by the leftover sweep", n)
+			t.Fatalf("%d pods were found schedulable by the leftover sweep; history:\n%s", n, told)
 		}
 	})
 }

@@ -156,7 +156,8 @@ func (j *judge) groupAllows(r *groupRule, n *cluster.Node) bool {
 // MayHelp tells whether some of the changes may let the class in, of which d
 // says why it fitted nowhere: a touched node would now take it, or a group
 // rule that rejected nodes says that the change may turn other nodes around.
-// It is exact for local rules.
+// It is exact for local rules. While it says no, d is kept up to date with which
+// rules hold nodes back.
 func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) bool {
 	if d.Everywhere != nil {
 		return !d.Everywhere.OfPod
@@ -174,9 +175,13 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) bool 
 			if j == nil {
 				j = e.newJudge(c)
 			}
-			if _, why := j.reject(e.state.Node(n)); why == nil {
+			plugin, why := j.reject(e.state.Node(n))
+			if why == nil {
 				return true
 			}
+			// A group rule that stood behind another so far now holds this
+			// node back alone: from here on its hints count.
+			d.rejecters |= 1 << plugin
 		}
 		if e.hinted(c, d, &changes[i]) {
 			return true

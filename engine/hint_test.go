@@ -42,3 +42,33 @@ func TestHintReachesTheOtherNodesOfADomain(t *testing.T) {
 		t.Errorf("after the foe left the best node is %+v, %v", best, ok)
 	}
 }
+
+// A rule that did not reject any node first is asked all the same, once the
+// rule before it lets the node go.
+func TestHintOfARuleThatStoodBehindAnother(t *testing.T) {
+	schema := cluster.NewSchema()
+	s := cluster.New(schema)
+	e := engine.New(s, plugins.Default(schema, plugins.Options{}), 0)
+	node := func(name string, cordoned bool) *cluster.NodeInfo {
+		b := testkit.Node(name).Alloc("cpu", "4", "memory", "4Gi").Zone("a")
+		b.Spec.Unschedulable = cordoned
+		return schema.ParseNode(b.Obj(), "")
+	}
+	s.SetNode(node("foes", true))
+	s.SetNode(node("other", true))
+	s.Place(schema.ParsePod(testkit.Pod("foe").Label("app", "web").Obj()), "foes")
+	c := e.Class(schema.ParsePod(testkit.Pod("p").Apart(v1.LabelTopologyZone, "app", "web").Obj()))
+	d := e.Diagnose(c) // both nodes are cordoned, which is what rejects them first
+	help := func(change func()) bool {
+		from := s.Head()
+		change()
+		changes, _ := s.Since(from)
+		return e.MayHelp(c, d, changes)
+	}
+	if help(func() { s.SetNode(node("other", false)) }) {
+		t.Error("uncordoning a node helps, though the zone is still barred")
+	}
+	if !help(func() { s.Remove("pod-foe") }) {
+		t.Error("the foe's departure does not help")
+	}
+}

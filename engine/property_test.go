@@ -149,23 +149,31 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 			subject.Apart(v1.LabelTopologyZone, "app", "web") // so that one pod bars many nodes
 		}
 		p := w.State.Schema.ParsePod(subject.Obj())
+		var d *engine.Diagnosis
 		for range 40 {
 			c := e.Class(p)
 			if _, ok := e.Best(c); ok {
+				d = nil
 				w.Change(t)
 				continue
 			}
-			d := e.Diagnose(c)
+			if d == nil { // kept while no change helps, as in the queue
+				d = e.Diagnose(c)
+			}
 			from := w.State.Head()
 			interest := w.State.InterestVersion()
 			what := w.Change(t)
 			if interest != w.State.InterestVersion() {
+				d = nil
 				continue // pods are signed again then, which the queue sees to
 			}
 			changes, _ := w.State.Since(from)
 			help := e.MayHelp(c, d, changes)
 			if _, ok := e.Best(c); ok && !help {
 				t.Fatalf("%q let the class in, but no plugin said it may help; it was rejected by %s", what, d.Message())
+			}
+			if help {
+				d = nil
 			}
 		}
 	})

@@ -151,14 +151,21 @@ func (r *rule) Explain(g *framework.Groups, i int) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{msg}}
 }
 
-// Hint implements framework.Hinter: counts fall when pods leave or move with
-// their node to another domain.
+// Hint implements framework.Hinter: counts fall when pods leave (those of a
+// removed node leave first) or move with their node to another domain.
 func (r *rule) Hint(c *cluster.Change) bool {
 	switch c.Op {
 	case cluster.PodRemoved:
 		return r.counts(c.Pod)
-	case cluster.NodeUpdated, cluster.NodeRemoved:
-		return true
+	case cluster.NodeUpdated:
+		for i := range r.facts {
+			key := r.facts[i].Topology().Key
+			was, had := c.Old.Object.Labels[key]
+			is, has := c.Info.Object.Labels[key]
+			if was != is || had != has {
+				return true
+			}
+		}
 	}
 	return false
 }
