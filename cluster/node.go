@@ -76,6 +76,9 @@ type Node struct {
 }
 
 func (n *Node) addPod(p *Pod) {
+	if n.Pods == nil {
+		n.Pods = make([]*Pod, 0, 8)
+	}
 	n.Pods = append(n.Pods, p)
 	n.account(p, 1)
 	n.Ports = append(n.Ports, p.Ports...)

@@ -259,7 +259,7 @@ func (s *State) undo(c *Change) {
 const fromFree = 1
 
 func (s *State) putNode(i NodeIndex, info *NodeInfo) {
-	n := &Node{NodeInfo: info, Index: i}
+	n := &Node{NodeInfo: info, Index: i, Requested: make(Resources, len(info.Allocatable))}
 	s.nodes[i] = n
 	s.byName[info.Name] = i
 	s.live++

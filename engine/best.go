@@ -249,13 +249,14 @@ func (e *Engine) top(col *column, cand *candidate) (uint64, cluster.NodeIndex) {
 
 // Nodes that stand out are judged one by one at each placement; in a column of
 // the class's own there are none, but that column has to follow every change.
-// Both give the same answer. The class moves to its own column when standouts
-// have cost clearly more than following would, and back when it is the other
-// way round.
+// Both give the same answer. The class moves to its own column once judging
+// standouts has cost as much more than following as building the column will
+// cost, and back when it is the other way round: never more than about twice
+// the best choice in hindsight.
 const (
 	standoutCost = 1 // relative cost of judging one node that stands out
 	followCost   = 6 // relative cost of evaluating one touched node
-	patience     = 2048
+	buildCost    = 3 // relative cost of evaluating one node of many in a row
 )
 
 func (e *Engine) column(c *Class) *column {
@@ -267,6 +268,7 @@ func (e *Engine) column(c *Class) *column {
 		for _, f := range c.hostFacts {
 			standing += f.Nonzero()
 		}
+		patience := buildCost * (e.state.Len() + 64)
 		c.pressure += standing*standoutCost - touched*followCost
 		c.pressure = max(-patience, min(patience, c.pressure))
 		switch {

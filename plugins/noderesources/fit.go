@@ -77,7 +77,7 @@ func signRequest(pod *cluster.Pod, sig *framework.Signature) {
 
 // For implements framework.Plugin.
 func (f *Fit) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
-	r := &fitRule{schema: state.Schema, resources: f.resources, score: scorer(f.args)}
+	r := &fitRule{schema: state.Schema, resources: f.resources, scoring: newScoring(f.args)}
 	for i, v := range pod.Request {
 		id := cluster.ResourceID(i)
 		if v > 0 && !(id.Scalar() && f.ignored(string(state.Schema.Name(id)))) {
@@ -108,7 +108,7 @@ type fitRule struct {
 	need      []need
 	resources []scored
 	asks      []int64 // what the pod adds to each of resources, for scoring
-	score     func(resources []scored, requested, allocatable []int64) int64
+	scoring   scoring
 }
 
 func (*fitRule) Reads() framework.Aspects { return framework.ReadsObject | framework.ReadsPods }
@@ -135,7 +135,7 @@ func (r *fitRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 		requested[i], allocatable[i] = r.resources[i].withPod(n, r.asks[i], true)
 	}
 	k := len(r.resources)
-	return framework.OK, r.score(r.resources, requested[:k], allocatable[:k])
+	return framework.OK, r.scoring.score(r.resources, requested[:k], allocatable[:k])
 }
 
 func (r *fitRule) Explain(n *cluster.Node) *framework.Reason {

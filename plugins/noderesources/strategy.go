@@ -72,69 +72,62 @@ func (s *scored) withPod(n *cluster.Node, ask int64, defaults bool) (requested, 
 	return n.Requested.At(s.id) + ask, allocatable
 }
 
-func scorer(args FitArgs) func([]scored, []int64, []int64) int64 {
-	switch args.Strategy {
-	case MostAllocated:
-		return weigh(func(requested, allocatable int64) int64 {
-			return min(requested, allocatable) * framework.MaxScore / allocatable
-		})
-	case RequestedToCapacityRatio:
-		return ratio(args.Shape)
-	default:
-		return weigh(func(requested, allocatable int64) int64 {
-			if requested > allocatable {
-				return 0
-			}
-			return (allocatable - requested) * framework.MaxScore / allocatable
-		})
-	}
+// scoring is a strategy made ready. It is called directly, not through a
+// function value, so that its arguments stay on the caller's stack.
+type scoring struct {
+	strategy Strategy
+	line     []ShapePoint // RequestedToCapacityRatio's, with scores of 0 to 100
 }
 
-// weigh is the weighted mean of a score over the resources the node has.
-func weigh(one func(requested, allocatable int64) int64) func([]scored, []int64, []int64) int64 {
-	return func(resources []scored, requested, allocatable []int64) int64 {
-		var sum, weights int64
-		for i := range resources {
-			if allocatable[i] == 0 {
-				continue
-			}
-			sum += one(requested[i], allocatable[i]) * resources[i].weight
-			weights += resources[i].weight
-		}
-		if weights == 0 {
-			return 0
-		}
-		return sum / weights
+func newScoring(args FitArgs) scoring {
+	s := scoring{strategy: args.Strategy}
+	for _, p := range args.Shape {
+		s.line = append(s.line, ShapePoint{p.Utilization, p.Score * framework.MaxScore / 10})
 	}
+	return s
 }
 
-// ratio scores along a broken line. Unlike the other strategies, a resource
-// that scores 0 doesn't count in the mean, and the mean is rounded.
-func ratio(shape []ShapePoint) func([]scored, []int64, []int64) int64 {
-	line := make([]ShapePoint, len(shape))
-	for i, p := range shape {
-		line[i] = ShapePoint{p.Utilization, p.Score * framework.MaxScore / 10}
+// score is the weighted mean over the resources that the node has. Under
+// RequestedToCapacityRatio, a resource that scores 0 doesn't count in the mean,
+// and the mean is rounded.
+func (s *scoring) score(resources []scored, requested, allocatable []int64) int64 {
+	ratio := s.strategy == RequestedToCapacityRatio
+	var sum, weights int64
+	for i := range resources {
+		if allocatable[i] == 0 {
+			continue
+		}
+		one := s.one(requested[i], allocatable[i])
+		if ratio && one <= 0 {
+			continue
+		}
+		sum += one * resources[i].weight
+		weights += resources[i].weight
 	}
-	return func(resources []scored, requested, allocatable []int64) int64 {
-		var sum, weights int64
-		for i := range resources {
-			if allocatable[i] == 0 {
-				continue
-			}
-			used := int64(100)
-			if requested[i] <= allocatable[i] {
-				used = requested[i] * 100 / allocatable[i]
-			}
-			if score := onLine(line, used); score > 0 {
-				sum += score * resources[i].weight
-				weights += resources[i].weight
-			}
-		}
-		if weights == 0 {
-			return 0
-		}
+	switch {
+	case weights == 0:
+		return 0
+	case ratio:
 		return int64(math.Round(float64(sum) / float64(weights)))
 	}
+	return sum / weights
+}
+
+// one scores one resource.
+func (s *scoring) one(requested, allocatable int64) int64 {
+	switch s.strategy {
+	case MostAllocated:
+		return min(requested, allocatable) * framework.MaxScore / allocatable
+	case RequestedToCapacityRatio:
+		if requested > allocatable {
+			return onLine(s.line, 100)
+		}
+		return onLine(s.line, requested*100/allocatable)
+	}
+	if requested > allocatable {
+		return 0
+	}
+	return (allocatable - requested) * framework.MaxScore / allocatable
 }
 
 func onLine(line []ShapePoint, at int64) int64 {
