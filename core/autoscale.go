@@ -34,9 +34,10 @@ type scaling struct {
 // deletion is a node being removed. Who holds one takes the taint away again
 // or sees the node go.
 type deletion struct {
-	phase phase
-	since time.Time // of the phase
-	taint v1.Taint
+	phase    phase
+	since    time.Time // of the phase
+	taint    v1.Taint
+	evicting map[types.UID]bool // evictions without an answer
 }
 
 type phase uint8
@@ -44,6 +45,7 @@ type phase uint8
 const (
 	tainting phase = iota // the taint is being written
 	tainted               // waiting before the last look
+	evicting              // daemon pods were asked to leave
 	deleting              // the provider was asked
 )
 
@@ -58,6 +60,7 @@ func (s *scaling) init(a *Autoscale) {
 	def(&a.DelayAfterAdd, 10*time.Minute)
 	def(&a.DelayAfterFailure, 3*time.Minute)
 	def(&a.DeleteDelayAfterTaint, 5*time.Second)
+	def(&a.MaxPodEvictionTime, 2*time.Minute)
 	if a.MaxScaleDown == 0 {
 		a.MaxScaleDown = 10
 	}
@@ -71,11 +74,14 @@ func (s *scaling) init(a *Autoscale) {
 
 func (s *scaling) nextWake(a *Autoscale) time.Time {
 	var next time.Time
-	if !s.planning && s.hasGroups {
+	if !s.hasGroups {
+		return next // nothing goes on before the provider has told
+	}
+	if !s.planning {
 		next = s.lastPlan.Add(a.ScanInterval)
 	}
 	for _, d := range s.deletions {
-		if at := d.since.Add(a.DeleteDelayAfterTaint); d.phase == tainted && (next.IsZero() || at.Before(next)) {
+		if at := d.due(a); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
@@ -308,11 +314,10 @@ func (c *Core) advanceDeletions(r *Ready) {
 	for _, name := range slices.Sorted(maps.Keys(s.deletions)) {
 		d := s.deletions[name]
 		n := c.state.NodeByName(name)
-		waited := c.now.Sub(d.since)
 		switch {
 		case n == nil:
 			delete(s.deletions, name)
-		case d.phase == tainted && waited >= a.DeleteDelayAfterTaint:
+		case !d.due(a).IsZero() && !c.now.Before(d.due(a)):
 			g := c.state.Group(n.Group)
 			switch {
 			case !s.hasGroups: // the provider is yet to tell
@@ -322,12 +327,54 @@ func (c *Core) advanceDeletions(r *Ready) {
 				c.giveBack(name, "the node is no longer empty", r)
 			case g.Target-c.goingOthers(g.ID, name) <= g.Min:
 				c.giveBack(name, "the node group is at its minimum", r)
+			case d.phase == tainted && c.evictDaemons(d, n, r):
+				d.phase, d.since = evicting, c.now
 			default:
 				d.phase, d.since = deleting, c.now
 				r.NodeDeletions = append(r.NodeDeletions, NodeDeletion{g.ID, name})
 				r.Events = append(r.Events, nodeEvent(n.Object, false, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: it has been empty"))
 			}
 		}
+	}
+}
+
+// due returns when the deletion goes on without an outcome; zero for never.
+func (d *deletion) due(a *Autoscale) time.Time {
+	switch d.phase {
+	case tainted:
+		return d.since.Add(a.DeleteDelayAfterTaint)
+	case evicting:
+		if len(d.evicting) == 0 {
+			return d.since
+		}
+		return d.since.Add(a.MaxPodEvictionTime)
+	}
+	return time.Time{}
+}
+
+// enableEviction is the annotation by which a daemon pod says whether it is to
+// be evicted, whatever the flag.
+const enableEviction = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
+
+// evictDaemons asks the node's daemon pods to leave, where that is wanted, and
+// tells whether there were any. As in Cluster Autoscaler it is a courtesy: one
+// that can't be evicted doesn't keep the node.
+func (c *Core) evictDaemons(d *deletion, n *cluster.Node, r *Ready) bool {
+	d.evicting = map[types.UID]bool{}
+	for _, p := range n.Pods {
+		wish := p.Object.Annotations[enableEviction]
+		if !p.Daemon() || p.Mirror() || p.Object.DeletionTimestamp != nil || wish != "true" && (wish == "false" || !c.cfg.Autoscale.EvictDaemonPods) {
+			continue
+		}
+		d.evicting[p.UID] = true
+		r.Evictions = append(r.Evictions, Eviction{p.UID, p.Object.Namespace, p.Object.Name, n.Name})
+	}
+	return len(d.evicting) > 0
+}
+
+func (in EvictionDone) apply(c *Core, _ *Ready) {
+	if d := c.scale.deletions[in.Node]; d != nil {
+		delete(d.evicting, in.UID)
 	}
 }
 

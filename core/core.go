@@ -36,6 +36,8 @@ type Autoscale struct {
 	DelayAfterFailure     time.Duration // --scale-down-delay-after-failure, 3 m, per group
 	DeleteDelayAfterTaint time.Duration // --node-delete-delay-after-taint, 5 s
 	MaxScaleDown          int           // --max-scale-down-parallelism, 10
+	EvictDaemonPods       bool          // --daemonset-eviction-for-empty-nodes
+	MaxPodEvictionTime    time.Duration // --max-pod-eviction-time, 2 m
 	DisableScaleDown      bool
 	Limits                autoscaler.Limits
 	InitialBackoff        time.Duration // --initial-node-group-backoff-duration, 5 m

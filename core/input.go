@@ -60,6 +60,13 @@ type TaintDone struct {
 	Err  error
 }
 
+// EvictionDone is the outcome of an Eviction.
+type EvictionDone struct {
+	UID  types.UID
+	Node string
+	Err  error
+}
+
 // ScaleUpDone is the outcome of a ScaleUp.
 type ScaleUpDone struct {
 	Group string

@@ -16,6 +16,8 @@ type Ready struct {
 	Binds []Bind
 	// Taints are to be put on or taken off nodes; each is owed a TaintDone.
 	Taints []Taint
+	// Evictions are to be posted; each is owed an EvictionDone.
+	Evictions []Eviction
 	// ScaleUps are to be asked of the provider; each is owed a ScaleUpDone.
 	ScaleUps []ScaleUp
 	// NodeDeletions are to be asked of the provider; each is owed a
@@ -46,6 +48,13 @@ type Taint struct {
 	Node   string
 	Taint  v1.Taint
 	Remove bool
+}
+
+// Eviction asks a pod to leave its node, within disruption budgets.
+type Eviction struct {
+	UID             types.UID
+	Namespace, Name string
+	Node            string
 }
 
 // ScaleUp asks for more nodes in a group.

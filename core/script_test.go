@@ -35,12 +35,12 @@ type world struct {
 	groups  []nodegroup.Group
 }
 
-func newWorld(t *testing.T, autoscale bool) *world {
+func newWorld(t *testing.T, path string) *world {
 	schema := cluster.NewSchema()
 	profiles := []*framework.Profile{plugins.Default(schema, plugins.Options{})}
 	cfg := core.Config{Profiles: profiles, Seed: 1}
-	if autoscale {
-		cfg.Autoscale = &core.Autoscale{UnneededTime: 30 * time.Second, DelayAfterAdd: time.Minute}
+	if !strings.Contains(path, "scheduling") {
+		cfg.Autoscale = &core.Autoscale{UnneededTime: 30 * time.Second, DelayAfterAdd: time.Minute, EvictDaemonPods: strings.Contains(path, "evict")}
 	}
 	c, err := core.New(schema, cfg)
 	if err != nil {
@@ -60,11 +60,12 @@ func newWorld(t *testing.T, autoscale bool) *world {
 //	bound NAME | bind-failed NAME
 //	tainted NODE | taint-failed NODE
 //	scaled GROUP nodes=N | scale-failed GROUP nodes=N
+//	evicted NAME from=NODE
 //	deleted NODE | delete-failed NODE
 //	tick SECONDS            time passes; a Step at the end
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		w := newWorld(t, !strings.Contains(path, "scheduling"))
+		w := newWorld(t, path)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return w.run(d) })
 	})
 }
@@ -141,6 +142,8 @@ func (w *world) run(d *datadriven.TestData) string {
 		return w.step(core.ScaleUpDone{Group: name, Nodes: number("nodes", 1)})
 	case "scale-failed":
 		return w.step(core.ScaleUpDone{Group: name, Nodes: number("nodes", 1), Err: failed})
+	case "evicted":
+		return w.step(core.EvictionDone{UID: uid, Node: arg("from", "")})
 	case "deleted":
 		return w.step(core.NodeDeletionDone{Node: name})
 	case "delete-failed":
@@ -211,6 +214,9 @@ func (w *world) print(out *strings.Builder, r *core.Ready) {
 			verb = "untaint"
 		}
 		fmt.Fprintf(out, "%s %s %s=%s:%s\n", verb, t.Node, t.Taint.Key, t.Taint.Value, t.Taint.Effect)
+	}
+	for _, e := range r.Evictions {
+		fmt.Fprintf(out, "evict %s from %s\n", e.Name, e.Node)
 	}
 	for _, s := range r.ScaleUps {
 		fmt.Fprintf(out, "scale up %s by %d\n", s.Group, s.Nodes)

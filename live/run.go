@@ -33,6 +33,7 @@ type Options struct {
 const (
 	reportQPS = 100 // conditions and events together
 	nodeQPS   = 100 // taints
+	evictQPS  = 50  // evictions
 	binders   = 24  // bindings under way at a time
 )
 
@@ -53,6 +54,7 @@ func Run(ctx context.Context, o Options) error {
 		binder:   &binder{client: clients.bind, work: make(chan core.Bind, 1<<16), done: in.put},
 		reporter: newReporter(clients.report, o.Host, o.Log),
 		tainter:  &tainter{client: clients.node, work: make(chan core.Taint, 1<<12), done: in.put},
+		evictor:  &evictor{client: clients.evict, work: make(chan core.Eviction, 1<<12), done: in.put},
 	}
 	groupOf := func(*v1.Node) string { return "" }
 	if o.Provider != nil {
@@ -73,6 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	e.binder.run(work, binders, &wg)
 	e.reporter.run(work, &wg)
 	e.tainter.run(work, &wg)
+	e.evictor.run(work, &wg)
 	if e.cloud != nil {
 		e.cloud.run(work, &wg)
 		e.status.run(work, &wg)
@@ -85,7 +88,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-type clients struct{ watch, bind, report, node kubernetes.Interface }
+type clients struct{ watch, bind, report, node, evict kubernetes.Interface }
 
 // newClients makes a client per budget, over shared connections. Core types
 // travel as protobuf.
@@ -107,7 +110,7 @@ func newClients(base *rest.Config) (*clients, error) {
 	for _, x := range []struct {
 		to  *kubernetes.Interface
 		qps float32
-	}{{&out.watch, 50}, {&out.bind, 0}, {&out.report, reportQPS}, {&out.node, nodeQPS}} {
+	}{{&out.watch, 50}, {&out.bind, 0}, {&out.report, reportQPS}, {&out.node, nodeQPS}, {&out.evict, evictQPS}} {
 		c, err := make(x.qps)
 		if err != nil {
 			return nil, err
@@ -125,6 +128,7 @@ type edge struct {
 	binder   *binder
 	reporter *reporter
 	tainter  *tainter
+	evictor  *evictor
 	cloud    *cloud
 	planner  *planner.Planner
 	status   *statusWriter
@@ -181,6 +185,11 @@ func (e *edge) dispatch(ctx context.Context, r *core.Ready) error {
 	}
 	for _, t := range r.Taints {
 		if err := send(ctx, e.tainter.work, t); err != nil {
+			return err
+		}
+	}
+	for _, v := range r.Evictions {
+		if err := send(ctx, e.evictor.work, v); err != nil {
 			return err
 		}
 	}

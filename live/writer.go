@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -230,6 +231,40 @@ func (r *reporter) writeEvent(ctx context.Context, e core.Event) error {
 		Action:              e.Action,
 		Note:                note,
 	}, metav1.CreateOptions{})
+	return err
+}
+
+// evictor posts evictions and reports each outcome. A disruption budget that
+// refuses one answers "too many requests", which is tried again for a while.
+type evictor struct {
+	client kubernetes.Interface
+	work   chan core.Eviction
+	done   func(core.Input)
+}
+
+func (v *evictor) run(ctx context.Context, wg *sync.WaitGroup) {
+	wg.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case job := <-v.work:
+				v.done(core.EvictionDone{UID: job.UID, Node: job.Node, Err: v.evict(ctx, job)})
+			}
+		}
+	})
+}
+
+func (v *evictor) evict(ctx context.Context, job core.Eviction) error {
+	err := persist(ctx, func() error {
+		return v.client.PolicyV1().Evictions(job.Namespace).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &job.UID}},
+		})
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // that pod is gone
+	}
 	return err
 }
 

@@ -70,3 +70,30 @@ func TestReporterKeepsTheLatestConditionOnly(t *testing.T) {
 		t.Errorf("got %v, want [new b]", got)
 	}
 }
+
+func TestEvictOutcomes(t *testing.T) {
+	resource := schema.GroupResource{Resource: "pods"}
+	for _, c := range []struct {
+		name   string
+		answer error
+		fails  bool
+	}{
+		{"evicted", nil, false},
+		{"gone already", apierrors.NewNotFound(resource, "p"), false},
+		{"another pod has its name", apierrors.NewConflict(resource, "p", errors.New("uid")), false},
+		{"forbidden", apierrors.NewForbidden(resource, "p", nil), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := fake.NewClientset()
+			calls := 0
+			client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				calls++
+				return true, nil, c.answer
+			})
+			err := (&evictor{client: client}).evict(context.Background(), core.Eviction{UID: "u", Namespace: "default", Name: "p", Node: "n"})
+			if (err != nil) != c.fails || calls != 1 {
+				t.Errorf("got %v after %d calls", err, calls)
+			}
+		})
+	}
+}

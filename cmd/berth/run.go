@@ -75,6 +75,8 @@ and removes its nodes, until it is interrupted.`,
 	fs.DurationVar(&a.DelayAfterFailure, "scale-down-delay-after-failure", 3*time.Minute, "how long after a failed scale-up a group doesn't shrink")
 	fs.IntVar(&a.MaxScaleDown, "max-scale-down-parallelism", 10, "nodes that may be under removal at a time")
 	fs.DurationVar(&a.DeleteDelayAfterTaint, "node-delete-delay-after-taint", 5*time.Second, "how long after tainting a node it is looked at once more and removed")
+	fs.BoolVar(&a.EvictDaemonPods, "daemonset-eviction-for-empty-nodes", false, "evict daemon pods of a node before removing it")
+	fs.DurationVar(&a.MaxPodEvictionTime, "max-pod-eviction-time", 2*time.Minute, "how long to wait for such evictions")
 	return cmd
 }
 
