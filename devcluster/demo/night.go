@@ -153,6 +153,9 @@ func (n Night) follow(ctx context.Context, s *stage, w *watcher, total int) erro
 }
 
 func (n Night) summary(ctx context.Context, s *stage, w *watcher, total int) error {
+	if err := w.check(ctx, s); err != nil { // by now nothing may be bound any more
+		return err
+	}
 	jobs, err := s.client.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the jobs back: %w", err)
