@@ -24,6 +24,8 @@ type Packer struct {
 	State    *cluster.State
 	Engine   func(*cluster.Pod) *engine.Engine // of the pod's profile
 	Strategy expander.Strategy
+
+	daemons []*cluster.Workload // for one Plan: the DaemonSets of known profiles
 }
 
 // pending are the pods of one class still without a node.
@@ -37,6 +39,13 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	s := p.State
 	mark := s.Mark()
 	defer s.Rollback(mark)
+	p.daemons = nil
+	for _, w := range s.Workloads() {
+		// Of another scheduler's pods nothing is known about where they go.
+		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {
+			p.daemons = append(p.daemons, w)
+		}
+	}
 	left := p.cover(req)
 	for _, c := range left {
 		plan.Covered -= len(c.pods)
@@ -112,14 +121,8 @@ func virtualName(g *cluster.NodeGroup, suffix string) string { return g.ID + "/"
 // addNode adds a virtual node with the daemon pods that it would get.
 func (p *Packer) addNode(g *cluster.NodeGroup, suffix string) cluster.NodeIndex {
 	i := p.State.SetNode(virtual(g, suffix))
-	for _, w := range p.State.Workloads() {
-		if w.Kind != cluster.DaemonSet {
-			continue
-		}
+	for _, w := range p.daemons {
 		e := p.Engine(w.Template)
-		if e == nil {
-			continue // another scheduler's; nothing is known of where it goes
-		}
 		if e.Explain(e.Class(w.Template), i) == nil {
 			p.State.PlaceAt(w.Template.Instance(fmt.Sprintf("%s/%s on %s", w.Namespace, w.Name, p.State.Node(i).Name)), i)
 		}

@@ -24,7 +24,6 @@ type Options struct {
 	Kubeconfig string    // where to write it, a new file; default in the data directory
 	Port       int       // of the API server; 0 chooses a free one
 	Progress   io.Writer // told what is being waited for; may be nil
-	Kubelets   []string  // flags of the simulated kubelets
 	NoKubelets bool
 }
 
@@ -116,7 +115,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if !o.NoKubelets {
-		if err = c.start("kubelets", append([]string{"--kubeconfig", c.Kubeconfig}, o.Kubelets...)...); err != nil {
+		if err = c.start("kubelets", "--kubeconfig", c.Kubeconfig); err != nil {
 			return err
 		}
 	}
