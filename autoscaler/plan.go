@@ -36,6 +36,7 @@ type Promise struct {
 type Limits struct {
 	MaxNodesTotal      int // 0 for no limit
 	MaxNodesPerScaleUp int // per group and plan, 0 for no limit
+	MaxNodesLaunching  int // ordered and not ready at a time, 0 for no limit
 	// StartupTime is how long after its creation a node that isn't ready
 	// counts as still coming.
 	StartupTime time.Duration

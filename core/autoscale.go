@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/autoscaler"
 	"github.com/berthproject/berth/autoscaler/nodegroup"
 	"github.com/berthproject/berth/autoscaler/scaledown"
+	"github.com/berthproject/berth/autoscaler/scaleup"
 	"github.com/berthproject/berth/cluster"
 )
 
@@ -26,9 +27,16 @@ type scaling struct {
 	inFlight   map[string]int       // nodes asked of the provider without an answer, by group
 	grown      map[string]time.Time // last scale-up, by group
 	shrinkFrom map[string]time.Time // no scale-down before, by group
-	emptySince map[string]time.Time // by node
+	emptySince map[string]idle      // by node
 	deletions  map[string]*deletion // by node
 	promised   []autoscaler.Promise // orders on their way, oldest first
+	machines   machines
+}
+
+// idle is since when a node has been empty, and whether it was ready then.
+type idle struct {
+	since time.Time
+	ready bool
 }
 
 // deletion is a node being removed. Who holds one takes the taint away again
@@ -37,6 +45,7 @@ type deletion struct {
 	phase    phase
 	since    time.Time // of the phase
 	taint    v1.Taint
+	why      string
 	evicting map[types.UID]bool // evictions without an answer
 }
 
@@ -61,6 +70,9 @@ func (s *scaling) init(a *Autoscale) {
 	def(&a.DelayAfterFailure, 3*time.Minute)
 	def(&a.DeleteDelayAfterTaint, 5*time.Second)
 	def(&a.MaxPodEvictionTime, 2*time.Minute)
+	def(&a.MaxProvisionTime, 15*time.Minute)
+	def(&a.UnreadyTime, 20*time.Minute)
+	def(&a.Limits.StartupTime, 15*time.Minute)
 	if a.MaxScaleDown == 0 {
 		a.MaxScaleDown = 10
 	}
@@ -68,7 +80,8 @@ func (s *scaling) init(a *Autoscale) {
 	s.inFlight = map[string]int{}
 	s.grown = map[string]time.Time{}
 	s.shrinkFrom = map[string]time.Time{}
-	s.emptySince = map[string]time.Time{}
+	s.emptySince = map[string]idle{}
+	s.machines = machines{map[string]*machine{}, map[string]time.Time{}}
 	s.deletions = map[string]*deletion{}
 }
 
@@ -117,7 +130,7 @@ func (c *Core) prunePromises() {
 	c.scale.promised = kept
 }
 
-func (in GroupsSet) apply(c *Core, _ *Ready) {
+func (in GroupsSet) apply(c *Core, r *Ready) {
 	if c.cfg.Autoscale == nil {
 		return // groups are of no interest to a scheduler
 	}
@@ -137,6 +150,7 @@ func (in GroupsSet) apply(c *Core, _ *Ready) {
 			c.state.SetGroup(g.ID, nil)
 		}
 	}
+	c.watchMachines(in.Groups, r)
 }
 
 // setGroup records a group unless nothing about it is new.
@@ -169,6 +183,7 @@ func (in PlanMade) apply(c *Core, r *Ready) {
 		for _, uid := range n.Pods {
 			if p := c.stillPending(uid); p != nil && p.scaled != message {
 				p.scaled = message
+				c.decided(r, Decision{Kind: NotScaledUp, Pod: podName(p.parsed.Object.Namespace, p.parsed.Object.Name), Reason: strings.Join(n.Reasons, ", ")})
 				r.Events = append(r.Events, podEvent(p.parsed.Object, false, "NotTriggerScaleUp", "ScalingUp", message))
 			}
 		}
@@ -200,6 +215,9 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *Ready) {
 	}
 	nodes := (up.Nodes*len(waiting) + len(up.Pods) - 1) / len(up.Pods)
 	nodes = min(nodes, g.Max-g.Target)
+	if most := c.cfg.Autoscale.Limits.MaxNodesLaunching; most > 0 {
+		nodes = min(nodes, most-scaleup.Launching(c.state, c.now, c.cfg.Autoscale.Limits.StartupTime))
+	}
 	if nodes <= 0 {
 		return
 	}
@@ -215,17 +233,19 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *Ready) {
 		promise.Pods = append(promise.Pods, p.parsed.UID)
 	}
 	c.scale.promised = append(c.scale.promised, promise)
+	c.decided(r, Decision{Kind: ScaledUp, Group: g.ID, Nodes: nodes, Reason: fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", len(waiting), g.Target, g.Target+nodes, g.Max, up.Wasted)})
 	c.scale.inFlight[g.ID] += nodes
 	c.scale.grown[g.ID] = c.now
 	c.retarget(g.ID, nodes)
 	r.ScaleUps = append(r.ScaleUps, ScaleUp{g.ID, nodes})
 }
 
-func (in ScaleUpDone) apply(c *Core, _ *Ready) {
+func (in ScaleUpDone) apply(c *Core, r *Ready) {
 	c.scale.inFlight[in.Group] -= in.Nodes
 	if in.Err == nil {
 		return
 	}
+	c.decided(r, Decision{Kind: ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
 	c.scale.backoff.Fail(in.Group, c.now)
 	c.scale.shrinkFrom[in.Group] = c.now.Add(c.cfg.Autoscale.DelayAfterFailure)
 	c.retarget(in.Group, -in.Nodes)
@@ -236,29 +256,41 @@ func (in ScaleUpDone) apply(c *Core, _ *Ready) {
 // that have been empty long enough.
 func (c *Core) commitScaleDown(plan *autoscaler.Plan, r *Ready) {
 	s, a := &c.scale, c.cfg.Autoscale
-	since := map[string]time.Time{}
+	since := map[string]idle{}
 	for _, name := range plan.Empty {
-		if at, ok := s.emptySince[name]; ok {
-			since[name] = at
-		} else {
-			since[name] = plan.Now
+		n := c.state.NodeByName(name)
+		if n == nil {
+			continue
 		}
+		at, ok := s.emptySince[name]
+		if !ok || at.ready != n.Ready() {
+			at = idle{plan.Now, n.Ready()}
+		}
+		since[name] = at
 	}
 	s.emptySince = since
 	removing := len(s.deletions)
 	going := c.going()
 	for _, name := range plan.Empty {
 		n := c.state.NodeByName(name)
-		if n == nil || s.deletions[name] != nil || c.now.Sub(since[name]) < a.UnneededTime || removing >= a.MaxScaleDown {
+		if n == nil || s.deletions[name] != nil || removing >= a.MaxScaleDown {
 			continue
+		}
+		at, why := since[name], "it has been empty"
+		if at.ready && c.now.Sub(at.since) < a.UnneededTime {
+			continue
+		}
+		if !at.ready {
+			if why = "it has been empty and unready"; a.KeepUnready || c.now.Sub(at.since) < a.UnreadyTime {
+				continue
+			}
 		}
 		g := c.state.Group(n.Group)
 		if g == nil || !scaledown.Removable(n) || g.Target-going[g.ID]-1 < g.Min || c.cooling(g.ID) {
 			continue
 		}
-		d := &deletion{since: c.now, taint: v1.Taint{
-			Key: autoscaler.ToBeDeletedTaint, Value: fmt.Sprint(c.now.Unix()), Effect: v1.TaintEffectNoSchedule,
-		}}
+		d := &deletion{since: c.now, taint: c.deletionTaint(), why: why}
+		c.decided(r, Decision{Kind: NodeTainted, Node: name, Group: n.Group, Reason: fmt.Sprintf("%s for %s", why, c.now.Sub(at.since))})
 		s.deletions[name] = d
 		going[g.ID]++
 		removing++
@@ -290,7 +322,7 @@ func (c *Core) going() map[string]int {
 func (c *Core) resumeDeletion(info *cluster.NodeInfo) {
 	for _, t := range info.Object.Spec.Taints {
 		if t.Key == autoscaler.ToBeDeletedTaint {
-			c.scale.deletions[info.Name] = &deletion{phase: tainted, since: c.now, taint: t}
+			c.scale.deletions[info.Name] = &deletion{phase: tainted, since: c.now, taint: t, why: "its removal had begun"}
 		}
 	}
 }
@@ -331,8 +363,9 @@ func (c *Core) advanceDeletions(r *Ready) {
 				d.phase, d.since = evicting, c.now
 			default:
 				d.phase, d.since = deleting, c.now
-				r.NodeDeletions = append(r.NodeDeletions, NodeDeletion{g.ID, name})
-				r.Events = append(r.Events, nodeEvent(n.Object, false, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: it has been empty"))
+				r.NodeDeletions = append(r.NodeDeletions, NodeDeletion{g.ID, name, n.Object.Spec.ProviderID})
+				c.decided(r, Decision{Kind: NodeRemoved, Node: name, Group: g.ID, Reason: d.why})
+				r.Events = append(r.Events, nodeEvent(n.Object, false, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: "+d.why))
 			}
 		}
 	}
@@ -367,6 +400,7 @@ func (c *Core) evictDaemons(d *deletion, n *cluster.Node, r *Ready) bool {
 			continue
 		}
 		d.evicting[p.UID] = true
+		c.decided(r, Decision{Kind: PodEvicted, Pod: podName(p.Object.Namespace, p.Object.Name), Node: n.Name})
 		r.Evictions = append(r.Evictions, Eviction{p.UID, p.Object.Namespace, p.Object.Name, n.Name})
 	}
 	return len(d.evicting) > 0
@@ -391,6 +425,7 @@ func (c *Core) giveBack(name, why string, r *Ready) {
 	d := c.scale.deletions[name]
 	delete(c.scale.deletions, name)
 	delete(c.scale.emptySince, name)
+	c.decided(r, Decision{Kind: NodeKept, Node: name, Reason: why})
 	r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint, Remove: true})
 	if n := c.state.NodeByName(name); n != nil {
 		r.Events = append(r.Events, nodeEvent(n.Object, true, "ScaleDownFailed", "ScalingDown", why))
@@ -399,19 +434,29 @@ func (c *Core) giveBack(name, why string, r *Ready) {
 }
 
 func (in NodeDeletionDone) apply(c *Core, r *Ready) {
-	d := c.scale.deletions[in.Node]
-	if d == nil || d.phase != deleting {
+	if c.machineDone(in, r) {
 		return
 	}
-	if in.Err != nil {
-		c.giveBack(in.Node, fmt.Sprintf("the provider did not remove the node: %v", in.Err), r)
+	if d := c.scale.deletions[in.Node]; d != nil && d.phase == deleting {
+		c.deleted(in.Node, in.Err, r)
+	}
+}
+
+// deleted takes the outcome of a node's removal.
+func (c *Core) deleted(name string, err error, r *Ready) {
+	if err != nil {
+		c.giveBack(name, fmt.Sprintf("the provider did not remove the node: %v", err), r)
 		return
 	}
 	// The node is as good as gone. Should its object linger, it comes back as
 	// a tainted node and is looked at again.
-	delete(c.scale.deletions, in.Node)
-	if n := c.state.NodeByName(in.Node); n != nil {
+	delete(c.scale.deletions, name)
+	if n := c.state.NodeByName(name); n != nil {
 		c.retarget(n.Group, -1)
-		c.state.RemoveNode(in.Node)
+		c.state.RemoveNode(name)
 	}
+}
+
+func (c *Core) deletionTaint() v1.Taint {
+	return v1.Taint{Key: autoscaler.ToBeDeletedTaint, Value: fmt.Sprint(c.now.Unix()), Effect: v1.TaintEffectNoSchedule}
 }

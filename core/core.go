@@ -19,7 +19,7 @@ import (
 // default in its comment.
 type Config struct {
 	Profiles []*framework.Profile
-	Seed     uint64
+	Engine   engine.Options
 	Queue    queue.Config
 	// PodsPerStep bounds how many pods one Step decides on (default 512).
 	PodsPerStep int
@@ -38,11 +38,17 @@ type Autoscale struct {
 	MaxScaleDown          int           // --max-scale-down-parallelism, 10
 	EvictDaemonPods       bool          // --daemonset-eviction-for-empty-nodes
 	MaxPodEvictionTime    time.Duration // --max-pod-eviction-time, 2 m
-	DisableScaleDown      bool
-	Limits                autoscaler.Limits
-	InitialBackoff        time.Duration // --initial-node-group-backoff-duration, 5 m
-	MaxBackoff            time.Duration // --max-node-group-backoff-duration, 30 m
-	BackoffReset          time.Duration // --node-group-backoff-reset-timeout, 3 h
+	MaxProvisionTime      time.Duration // --max-node-provision-time, 15 m
+	UnreadyTime           time.Duration // --scale-down-unready-time, 20 m
+	KeepUnready           bool          // --scale-down-unready-enabled=false
+	// ForceDeleteUnregistered removes machines that don't become nodes even
+	// from a group at its minimum (--force-delete-unregistered-nodes).
+	ForceDeleteUnregistered bool
+	DisableScaleDown        bool
+	Limits                  autoscaler.Limits
+	InitialBackoff          time.Duration // --initial-node-group-backoff-duration, 5 m
+	MaxBackoff              time.Duration // --max-node-group-backoff-duration, 30 m
+	BackoffReset            time.Duration // --node-group-backoff-reset-timeout, 3 h
 }
 
 // Core is the state machine.
@@ -56,6 +62,8 @@ type Core struct {
 	now   time.Time
 	scale scaling
 	stats Stats
+	// ledger numbers the decisions.
+	ledger uint64
 	// interest is the state's InterestVersion that queued pods were signed with.
 	interest uint64
 	bad      map[types.UID]string // what was said of objects with values taken otherwise
@@ -82,7 +90,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	state := cluster.New(schema)
 	c := &Core{
 		cfg: cfg, state: state,
-		sched: scheduler.New(state, cfg.Profiles, cfg.Seed),
+		sched: scheduler.New(state, cfg.Profiles, cfg.Engine),
 		queue: queue.New(cfg.Queue, cfg.Profiles[0].Less),
 		pods:  map[types.UID]*pod{},
 		bad:   map[types.UID]string{},
@@ -160,7 +168,9 @@ func (c *Core) decide(i *queue.Item, r *Ready) {
 	if d.Node == nil {
 		c.stats.Unschedulable++
 		c.queue.Reject(c.now, i, d.Diagnosis)
-		c.unschedulable(p, v1.PodReasonUnschedulable, d.Diagnosis.Message(), r)
+		message := d.Diagnosis.Message()
+		c.decided(r, Decision{Kind: Waits, Pod: podName(i.Pod.Object.Namespace, i.Pod.Object.Name), Reason: message})
+		c.unschedulable(p, v1.PodReasonUnschedulable, message, r)
 		return
 	}
 	c.stats.Scheduled++
@@ -168,6 +178,7 @@ func (c *Core) decide(i *queue.Item, r *Ready) {
 		c.stats.MissedWakeups++
 	}
 	p.assumed = d.Node.Name
+	c.decided(r, Decision{Kind: Placed, Pod: podName(i.Pod.Object.Namespace, i.Pod.Object.Name), Node: d.Node.Name, Score: d.Score})
 	r.Binds = append(r.Binds, Bind{i.Pod.UID, i.Pod.Object.Namespace, i.Pod.Object.Name, d.Node.Name})
 }
 

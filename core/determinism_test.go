@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/autoscaler/planner"
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/engine"
 	"github.com/berthproject/berth/framework"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/plugins"
@@ -23,11 +24,11 @@ import (
 func play(t *rapid.T, history [][]core.Input, seed uint64) string {
 	schema := cluster.NewSchema()
 	profiles := []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	c, err := core.New(schema, core.Config{Profiles: profiles, Seed: seed, Autoscale: &core.Autoscale{ScanInterval: 2 * time.Second}})
+	c, err := core.New(schema, core.Config{Profiles: profiles, Engine: engine.Options{Seed: seed}, Autoscale: &core.Autoscale{ScanInterval: 2 * time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := planner.New(c.State(), profiles, seed, expander.LeastWaste)
+	p := planner.New(c.State(), profiles, engine.Options{Seed: seed}, expander.LeastWaste)
 	now := time.Unix(1000, 0)
 	out := ""
 	for _, in := range history {
@@ -159,7 +160,7 @@ func TestPropertyNoSchedulablePodIsForgotten(t *testing.T) {
 func TestSeedMovesTies(t *testing.T) {
 	choose := func(seed uint64) string {
 		schema := cluster.NewSchema()
-		c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Seed: seed})
+		c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Engine: engine.Options{Seed: seed}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,8 +74,8 @@ type ScaleUpDone struct {
 	Err   error
 }
 
-// NodeDeletionDone is the outcome of a NodeDeletion.
+// NodeDeletionDone is the outcome of a NodeDeletion, which it names.
 type NodeDeletionDone struct {
-	Node string
-	Err  error
+	Node, Instance string
+	Err            error
 }

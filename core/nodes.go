@@ -14,6 +14,8 @@ func (in NodeSet) apply(c *Core, r *Ready) {
 	if d := c.scale.deletions[in.Node.Name]; d != nil {
 		// What we have decided holds until the API shows it.
 		info = info.WithTaint(d.taint)
+	} else if info = c.removedMachine(info); c.scale.deletions[info.Name] != nil {
+		// its machine is being removed
 	} else if c.cfg.Autoscale != nil && info.HasTaint(autoscaler.ToBeDeletedTaint) {
 		c.resumeDeletion(info)
 	}

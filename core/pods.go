@@ -84,7 +84,11 @@ func (c *Core) pending(o *v1.Pod, r *Ready) {
 		c.queue.Update(c.now, item, parsed, c.sched.Class(parsed), gate != nil)
 	}
 	if gate != nil {
-		c.unschedulable(known, v1.PodReasonSchedulingGated, fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0]), r)
+		message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
+		if known.reported != message {
+			c.decided(r, Decision{Kind: Gated, Pod: podName(o.Namespace, o.Name), Reason: message})
+		}
+		c.unschedulable(known, v1.PodReasonSchedulingGated, message, r)
 	}
 }
 
@@ -98,6 +102,7 @@ func (in BindDone) apply(c *Core, r *Ready) {
 		return
 	}
 	c.stats.BindFailures++
+	c.decided(r, Decision{Kind: Unplaced, Pod: podName(p.parsed.Object.Namespace, p.parsed.Object.Name), Node: p.assumed, Reason: in.Err.Error()})
 	c.state.Remove(in.UID)
 	p.assumed = ""
 	c.unschedulable(p, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), r)

@@ -23,11 +23,17 @@ type Ready struct {
 	// NodeDeletions are to be asked of the provider; each is owed a
 	// NodeDeletionDone.
 	NodeDeletions []NodeDeletion
+	// TargetDecreases are to be asked of the provider: nodes that it was asked
+	// for and didn't make are wanted no more. Nothing is owed; the next
+	// GroupsSet tells.
+	TargetDecreases []TargetDecrease
 	// Conditions are to be written to pod status. Nothing is owed: a lost one
 	// misleads people only, and a later one replaces it.
 	Conditions []Condition
 	// Events are to be emitted. Nothing is owed.
 	Events []Event
+	// Decisions are the ledger of this Step, in order.
+	Decisions []Decision
 	// Plan, when set, wants a follower to catch up now and a plan to be made;
 	// a PlanMade is owed.
 	Plan *autoscaler.Request
@@ -63,8 +69,15 @@ type ScaleUp struct {
 	Nodes int
 }
 
-// NodeDeletion asks for a node's removal.
-type NodeDeletion struct{ Group, Node string }
+// NodeDeletion asks for the removal of a machine: by its node's name, its own,
+// or both.
+type NodeDeletion struct{ Group, Node, Instance string }
+
+// TargetDecrease lowers what a group is asked for, without removing a node.
+type TargetDecrease struct {
+	Group string
+	Nodes int
+}
 
 // Condition is a PodScheduled=False condition.
 type Condition struct {

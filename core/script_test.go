@@ -19,6 +19,7 @@ import (
 	"github.com/berthproject/berth/autoscaler/planner"
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/engine"
 	"github.com/berthproject/berth/framework"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/plugins"
@@ -38,7 +39,7 @@ type world struct {
 func newWorld(t *testing.T, path string) *world {
 	schema := cluster.NewSchema()
 	profiles := []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	cfg := core.Config{Profiles: profiles, Seed: 1}
+	cfg := core.Config{Profiles: profiles, Engine: engine.Options{Seed: 1}}
 	if !strings.Contains(path, "scheduling") {
 		cfg.Autoscale = &core.Autoscale{UnneededTime: 30 * time.Second, DelayAfterAdd: time.Minute, EvictDaemonPods: strings.Contains(path, "evict")}
 	}
@@ -46,7 +47,7 @@ func newWorld(t *testing.T, path string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, core: c, now: time.Unix(1000, 0), planner: planner.New(c.State(), profiles, 1, expander.LeastWaste)}
+	return &world{t: t, core: c, now: time.Unix(1000, 0), planner: planner.New(c.State(), profiles, cfg.Engine, expander.LeastWaste)}
 }
 
 // TestScripts runs testdata/scripts/*.txt. The commands:

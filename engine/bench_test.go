@@ -65,7 +65,7 @@ func benchmarkPlace(b *testing.B, nodes, classes int, service bool, shape func(*
 		}
 		state.SetNode(schema.ParseNode(n.Obj(), ""))
 	}
-	e := engine.New(state, plugins.Default(schema, plugins.Options{}), 1)
+	e := engine.New(state, plugins.Default(schema, plugins.Options{}), engine.Options{Seed: 1})
 	pods := make([]*cluster.Pod, classes)
 	for k := range classes {
 		s := shapes[k%len(shapes)]

@@ -43,7 +43,7 @@ type groupRule struct {
 type Engine struct {
 	state   *cluster.State
 	profile *framework.Profile
-	seed    uint64
+	how     Options
 	classes map[string]*Class
 	columns map[string]*column
 	nextID  ClassID
@@ -55,11 +55,24 @@ type Engine struct {
 	cand         candidates
 }
 
+// Options are the seed, and how answers are found: the rest never changes
+// which answer it is, so that tests can compare.
+type Options struct {
+	Seed uint64 // of tie-breaking among equally good nodes
+	// Unclassed makes every pod a class of its own.
+	Unclassed bool
+	// Rebuilt evaluates all nodes anew for every decision.
+	Rebuilt bool
+	// Workers is how many goroutines evaluate all nodes of a new column
+	// (default 1).
+	Workers int
+}
+
 // New returns an engine over a state. Engines with equal profiles, seeds and
 // inputs choose equally.
-func New(state *cluster.State, profile *framework.Profile, seed uint64) *Engine {
+func New(state *cluster.State, profile *framework.Profile, how Options) *Engine {
 	e := &Engine{
-		state: state, profile: profile, seed: seed,
+		state: state, profile: profile, how: how,
 		classes: map[string]*Class{}, columns: map[string]*column{},
 	}
 	state.AddCache(e)
@@ -96,6 +109,9 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 	split := len(e.keyBuf)
 	e.keyBuf = append(e.keyBuf, 0xff)
 	e.keyBuf = append(e.keyBuf, e.group.Bytes()...)
+	if e.how.Unclassed {
+		e.keyBuf = append(append(e.keyBuf, 0xff), p.UID...)
+	}
 	if c, ok := e.classes[string(e.keyBuf)]; ok {
 		return c
 	}
@@ -195,7 +211,7 @@ func (e *Engine) prepare(c *Class) {
 func (e *Engine) newColumn(c *Class, keys []string) *column {
 	h := fnv.New64a()
 	h.Write([]byte(c.localKey))
-	col := &column{state: e.state, locals: c.locals, rules: c.rules, seed: h.Sum64() ^ e.seed}
+	col := &column{state: e.state, locals: c.locals, rules: c.rules, seed: h.Sum64() ^ e.how.Seed, how: e.how}
 	for _, key := range keys {
 		col.topos = append(col.topos, e.state.Topology(key))
 	}

@@ -32,6 +32,7 @@ type column struct {
 	private bool
 	met     uint64 // meetings of the host topologies when a private column was built
 	seed    uint64
+	how     Options
 
 	cells   []cell
 	groups  []*group // nil where free
@@ -45,7 +46,6 @@ type column struct {
 	object stamps // of them, those whose object changed
 	key    []int32
 	keyBuf []byte
-	evals  uint64 // node evaluations so far
 }
 
 // cell is the local verdict on one node.
@@ -110,7 +110,7 @@ func (c *column) rank(n *cluster.Node) uint64 {
 func (c *column) sync() {
 	head := c.state.Head()
 	changes, ok := c.state.Since(c.cursor)
-	if !c.built || !ok || len(changes)+len(c.pending) > 16*c.state.Len()+1024 {
+	if !c.built || !ok || c.how.Rebuilt || len(changes)+len(c.pending) > 16*c.state.Len()+1024 {
 		c.rebuild()
 		return
 	}
@@ -151,8 +151,12 @@ func (c *column) rebuild() {
 	c.groups, c.free = nil, nil
 	c.byKey = map[string]int32{}
 	c.pending = c.pending[:0]
-	for i := range c.state.Len() {
-		c.eval(cluster.NodeIndex(i), true)
+	if c.how.Workers > 1 {
+		c.judgeAll()
+	} else {
+		for i := range c.state.Len() {
+			c.eval(cluster.NodeIndex(i), true)
+		}
 	}
 	c.cursor = c.state.Head()
 	c.built = true
@@ -180,8 +184,13 @@ func (c *column) eval(i cluster.NodeIndex, object bool) {
 		c.evict(i)
 		return
 	}
-	c.evals++
-	cl := &c.cells[i]
+	c.judge(n, &c.cells[i], object)
+	c.place(n, object)
+}
+
+// judge fills in the local verdict on a node. It reads only; that of another
+// node may be found at the same time.
+func (c *column) judge(n *cluster.Node, cl *cell, object bool) {
 	if object {
 		cl.objScore, cl.objReject = c.run(n, framework.ReadsObject)
 	}
@@ -189,6 +198,11 @@ func (c *column) eval(i cluster.NodeIndex, object bool) {
 	if !cl.objReject {
 		cl.podScore, cl.podReject = c.run(n, framework.ReadsPods)
 	}
+}
+
+// place puts a judged node where its verdict belongs.
+func (c *column) place(n *cluster.Node, object bool) {
+	cl := &c.cells[n.Index]
 	ok := !cl.objReject && !cl.podReject
 	var key uint64
 	if ok {

@@ -16,7 +16,7 @@ import (
 func TestHintReachesTheOtherNodesOfADomain(t *testing.T) {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
-	e := engine.New(s, plugins.Default(schema, plugins.Options{}), 0)
+	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
 	s.SetNode(schema.ParseNode(testkit.Node("closed").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Cordon().Obj(), ""))
 	s.SetNode(schema.ParseNode(testkit.Node("open").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Obj(), ""))
 	for name, label := range map[string]string{"foe": "web", "stranger": "db"} {
@@ -48,7 +48,7 @@ func TestHintReachesTheOtherNodesOfADomain(t *testing.T) {
 func TestHintOfARuleThatStoodBehindAnother(t *testing.T) {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
-	e := engine.New(s, plugins.Default(schema, plugins.Options{}), 0)
+	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
 	node := func(name string, cordoned bool) *cluster.NodeInfo {
 		b := testkit.Node(name).Alloc("cpu", "4", "memory", "4Gi").Zone("a")
 		b.Spec.Unschedulable = cordoned

@@ -15,7 +15,7 @@ import (
 type cloud struct {
 	provider nodegroup.Provider
 	period   time.Duration // between looks at the groups
-	work     chan any      // core.ScaleUp or []core.NodeDeletion
+	work     chan any      // core.ScaleUp, []core.NodeDeletion or core.TargetDecrease
 	done     func(core.Input)
 	log      *slog.Logger
 }
@@ -37,6 +37,8 @@ func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
 					c.scaleUp(ctx, j)
 				case []core.NodeDeletion:
 					c.remove(ctx, j)
+				case core.TargetDecrease:
+					c.giveUp(ctx, j)
 				}
 			}
 		}
@@ -73,11 +75,18 @@ func (c *cloud) scaleUp(ctx context.Context, j core.ScaleUp) {
 // remove deletes nodes, each with its own outcome.
 func (c *cloud) remove(ctx context.Context, jobs []core.NodeDeletion) {
 	for _, j := range jobs {
-		err := c.provider.DeleteNodes(ctx, j.Group, []string{j.Node})
+		err := c.provider.DeleteNodes(ctx, j.Group, []nodegroup.Instance{{ID: j.Instance, Node: j.Node}})
 		if err != nil {
-			c.log.Warn("a node could not be removed", "group", j.Group, "node", j.Node, "err", err)
+			c.log.Warn("a node could not be removed", "group", j.Group, "node", j.Node, "instance", j.Instance, "err", err)
 		}
-		c.done(core.NodeDeletionDone{Node: j.Node, Err: err})
+		c.done(core.NodeDeletionDone{Node: j.Node, Instance: j.Instance, Err: err})
 	}
-	c.log.Info("removed empty nodes", "nodes", len(jobs))
+	c.log.Info("removed nodes", "nodes", len(jobs))
+}
+
+func (c *cloud) giveUp(ctx context.Context, j core.TargetDecrease) {
+	if err := c.provider.DecreaseTargetSize(ctx, j.Group, j.Nodes); err != nil {
+		c.log.Warn("a target size could not be lowered", "group", j.Group, "nodes", j.Nodes, "err", err)
+	}
+	c.look(ctx)
 }

@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 		e.cloud = &cloud{provider: o.Provider, period: o.Core.Autoscale.ScanInterval / 2, work: make(chan any, 1<<12), done: in.put, log: o.Log}
 		e.period = o.Core.Autoscale.ScanInterval
 		e.status = &statusWriter{client: clients.node, latest: make(chan Status, 1)}
-		e.planner = planner.New(c.State(), o.Core.Profiles, o.Core.Seed, expander.LeastWaste)
+		e.planner = planner.New(c.State(), o.Core.Profiles, o.Core.Engine, expander.LeastWaste)
 	}
 	// Workers outlive the loop by the calls they are in.
 	var wg sync.WaitGroup
@@ -203,6 +203,11 @@ func (e *edge) dispatch(ctx context.Context, r *core.Ready) error {
 	}
 	if len(r.NodeDeletions) > 0 {
 		if err := send(ctx, e.cloud.work, any(r.NodeDeletions)); err != nil {
+			return err
+		}
+	}
+	for _, t := range r.TargetDecreases {
+		if err := send(ctx, e.cloud.work, any(t)); err != nil {
 			return err
 		}
 	}

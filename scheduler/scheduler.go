@@ -19,10 +19,10 @@ type Scheduler struct {
 }
 
 // New returns a scheduler over a state with an engine per profile.
-func New(state *cluster.State, profiles []*framework.Profile, seed uint64) *Scheduler {
+func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) *Scheduler {
 	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}}
 	for _, p := range profiles {
-		s.engines[p.SchedulerName] = engine.New(state, p, seed)
+		s.engines[p.SchedulerName] = engine.New(state, p, how)
 		s.names = append(s.names, p.SchedulerName)
 	}
 	slices.Sort(s.names)

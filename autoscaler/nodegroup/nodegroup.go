@@ -20,6 +20,16 @@ type Group struct {
 	Target   int      // nodes asked for, launched or not
 	Template *v1.Node // labels, taints and allocatable of a new node
 	Price    float64  // per node and hour, 0 when unknown
+	// Instances are the machines of the group, nodes yet or not. Nil means that
+	// the provider doesn't tell.
+	Instances []Instance
+}
+
+// Instance is a machine of a group.
+type Instance struct {
+	ID     string // as in spec.providerID of its node
+	Node   string // name of its node, "" when the provider doesn't know
+	Failed string // why it will never be a node; "" when it may
 }
 
 // Validate names what is wrong with a group, for errors at start-up.
@@ -53,9 +63,13 @@ type Provider interface {
 	GroupOf(node *v1.Node) string
 	// IncreaseSize asks for delta more nodes in a group.
 	IncreaseSize(ctx context.Context, group string, delta int) error
-	// DeleteNodes removes nodes from a group and lowers its target by their
-	// number. Nodes that are gone already are not an error.
-	DeleteNodes(ctx context.Context, group string, nodes []string) error
+	// DeleteNodes removes machines from a group, each known by its ID, its
+	// node's name or both, and lowers its target by their number. Machines that
+	// are gone already are not an error.
+	DeleteNodes(ctx context.Context, group string, instances []Instance) error
+	// DecreaseTargetSize gives up delta machines that were asked for and don't
+	// exist. It removes none.
+	DecreaseTargetSize(ctx context.Context, group string, delta int) error
 }
 
 // Backoff keeps a group from being tried again too soon after failures.

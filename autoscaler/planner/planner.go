@@ -7,6 +7,7 @@ import (
 	"github.com/berthproject/berth/autoscaler/scaledown"
 	"github.com/berthproject/berth/autoscaler/scaleup"
 	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/engine"
 	"github.com/berthproject/berth/framework"
 	"github.com/berthproject/berth/scheduler"
 )
@@ -23,9 +24,9 @@ type Planner struct {
 }
 
 // New returns a planner that follows a state, which must not have been trimmed.
-func New(leader *cluster.State, profiles []*framework.Profile, seed uint64, strategy expander.Strategy) *Planner {
+func New(leader *cluster.State, profiles []*framework.Profile, how engine.Options, strategy expander.Strategy) *Planner {
 	f := cluster.Follow(leader)
-	return &Planner{follower: f, sched: scheduler.New(f.State, profiles, seed), strategy: strategy}
+	return &Planner{follower: f, sched: scheduler.New(f.State, profiles, how), strategy: strategy}
 }
 
 // CatchUp brings the copy up to date and forgets what the copy's journal no
@@ -41,7 +42,7 @@ func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	plan.Epoch, plan.Seq = p.follower.Position()
 	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Strategy: p.strategy}
 	packer.Plan(req, plan)
-	plan.Empty = scaledown.Candidates(p.follower.State)
+	plan.Empty = scaledown.Candidates(p.follower.State, req.Now, req.Limits.StartupTime)
 	p.follower.Trim(p.follower.Head())
 	p.sched.Trim(classesKept)
 	return plan

@@ -4,6 +4,7 @@ package scaledown
 
 import (
 	"slices"
+	"time"
 
 	"github.com/berthproject/berth/cluster"
 )
@@ -22,11 +23,12 @@ func Empty(n *cluster.Node) bool {
 	return !slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool { return !p.Daemon() && !p.Mirror() })
 }
 
-// Candidates returns the removable, ready nodes by name.
-func Candidates(s *cluster.State) []string {
+// Candidates returns the removable nodes by name: ready ones, and those that
+// have had startup to become so.
+func Candidates(s *cluster.State, now time.Time, startup time.Duration) []string {
 	var out []string
 	s.Nodes(func(n *cluster.Node) {
-		if n.Ready() && Removable(n) {
+		if Removable(n) && (n.Ready() || now.Sub(n.Object.CreationTimestamp.Time) > startup) {
 			out = append(out, n.Name)
 		}
 	})

@@ -25,7 +25,9 @@ type Packer struct {
 	Engine   func(*cluster.Pod) *engine.Engine // of the pod's profile
 	Strategy expander.Strategy
 
-	daemons []*cluster.Workload // for one Plan: the DaemonSets of known profiles
+	// for one Plan:
+	daemons   []*cluster.Workload // the DaemonSets of known profiles
+	launching int                 // nodes asked for that aren't ready
 }
 
 // pending are the pods of one class still without a node.
@@ -40,6 +42,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	mark := s.Mark()
 	defer s.Rollback(mark)
 	p.daemons = nil
+	p.launching = Launching(s, req.Now, req.Limits.StartupTime)
 	for _, w := range s.Workloads() {
 		// Of another scheduler's pods nothing is known about where they go.
 		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {
@@ -104,6 +107,15 @@ func Upcoming(s *cluster.State, now time.Time, startup time.Duration) map[string
 		out[id] = max(out[id], 0)
 	}
 	return out
+}
+
+// Launching counts the nodes of all groups that were asked for and aren't
+// ready.
+func Launching(s *cluster.State, now time.Time, startup time.Duration) (n int) {
+	for _, k := range Upcoming(s, now, startup) {
+		n += k
+	}
+	return n
 }
 
 // starting tells whether taints say that the node doesn't take pods yet.
@@ -225,12 +237,22 @@ func (p *Packer) headroom(g *cluster.NodeGroup, bought map[string]int, limits au
 		return 0, "max node group size reached"
 	}
 	if limits.MaxNodesPerScaleUp > 0 {
-		room = min(room, limits.MaxNodesPerScaleUp-bought[g.ID])
+		if room = min(room, limits.MaxNodesPerScaleUp-bought[g.ID]); room <= 0 {
+			return 0, "max number of nodes per scale-up reached"
+		}
 	}
 	if limits.MaxNodesTotal > 0 {
-		room = min(room, limits.MaxNodesTotal-p.State.Live()) // real, upcoming and bought ones
+		if room = min(room, limits.MaxNodesTotal-p.State.Live()); room <= 0 { // real, upcoming and bought ones
+			return 0, "max cluster size reached"
+		}
 	}
-	return room, "max cluster size reached"
+	if limits.MaxNodesLaunching > 0 {
+		room = min(room, limits.MaxNodesLaunching-p.launching)
+		for _, n := range bought {
+			room -= n
+		}
+	}
+	return room, "max number of nodes launching reached"
 }
 
 // pack places what it can on existing and new nodes of a group, largest

@@ -22,6 +22,7 @@ import (
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/engine"
 	"github.com/berthproject/berth/live"
 	"github.com/berthproject/berth/provider/simulated"
 )
@@ -31,12 +32,10 @@ import (
 type runFlags struct {
 	kubeconfig, config         string
 	cloudProvider, cloudConfig string
-	expander                   string
 	leaderElect                bool
-	scaleDown                  bool
 	seed                       uint64
 	logLevel                   string
-	scale                      core.Autoscale
+	scale                      config.Autoscaler
 }
 
 func runCommand() *cobra.Command {
@@ -60,23 +59,7 @@ and removes its nodes, until it is interrupted.`,
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: simulated; empty for scheduling only")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file")
-	fs.StringVar(&f.expander, "expander", "least-waste", "how to choose among node groups: least-waste")
-	a := &f.scale
-	fs.DurationVar(&a.ScanInterval, "scan-interval", 10*time.Second, "how often to plan the size of the cluster")
-	fs.IntVar(&a.Limits.MaxNodesTotal, "max-nodes-total", 0, "nodes that the cluster may have, 0 for no limit")
-	fs.IntVar(&a.Limits.MaxNodesPerScaleUp, "max-nodes-per-scaleup", 1000, "nodes that one plan may add to a group")
-	fs.DurationVar(&a.Limits.StartupTime, "max-node-startup-time", 15*time.Minute, "how long a node may take to become ready and still count as coming")
-	fs.DurationVar(&a.InitialBackoff, "initial-node-group-backoff-duration", 5*time.Minute, "how long a node group is left alone after a failed scale-up")
-	fs.DurationVar(&a.MaxBackoff, "max-node-group-backoff-duration", 30*time.Minute, "the longest such time, after more failures")
-	fs.DurationVar(&a.BackoffReset, "node-group-backoff-reset-timeout", 3*time.Hour, "how long after its last failure a group's backoff is forgotten")
-	fs.BoolVar(&f.scaleDown, "scale-down-enabled", true, "remove nodes that aren't needed")
-	fs.DurationVar(&a.UnneededTime, "scale-down-unneeded-time", 10*time.Minute, "how long a node must have been empty to be removed")
-	fs.DurationVar(&a.DelayAfterAdd, "scale-down-delay-after-add", 10*time.Minute, "how long after a group grew it doesn't shrink")
-	fs.DurationVar(&a.DelayAfterFailure, "scale-down-delay-after-failure", 3*time.Minute, "how long after a failed scale-up a group doesn't shrink")
-	fs.IntVar(&a.MaxScaleDown, "max-scale-down-parallelism", 10, "nodes that may be under removal at a time")
-	fs.DurationVar(&a.DeleteDelayAfterTaint, "node-delete-delay-after-taint", 5*time.Second, "how long after tainting a node it is looked at once more and removed")
-	fs.BoolVar(&a.EvictDaemonPods, "daemonset-eviction-for-empty-nodes", false, "evict daemon pods of a node before removing it")
-	fs.DurationVar(&a.MaxPodEvictionTime, "max-pod-eviction-time", 2*time.Minute, "how long to wait for such evictions")
+	f.scale.Flags(fs)
 	return cmd
 }
 
@@ -124,14 +107,13 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		schema := cluster.NewSchema()
 		o := live.Options{
 			Config: rc, Schema: schema, Host: identity, Log: log,
-			Core: core.Config{Profiles: cfg.Build(schema), Seed: f.seed, Queue: cfg.Queue},
+			Core: core.Config{Profiles: cfg.Build(schema), Engine: engine.Options{Seed: f.seed}, Queue: cfg.Queue},
 		}
 		if o.Provider, err = provider(ctx, client, groups, log); err != nil {
 			return err
 		}
 		if o.Provider != nil {
-			f.scale.DisableScaleDown = !f.scaleDown
-			o.Core.Autoscale = &f.scale
+			o.Core.Autoscale = &f.scale.Core
 		}
 		return live.Run(ctx, o)
 	}
@@ -152,9 +134,6 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 }
 
 func (f *runFlags) validate() error {
-	if f.expander != "least-waste" {
-		return fmt.Errorf("--expander is %q; this version of Berth has least-waste only", f.expander)
-	}
 	switch f.cloudProvider {
 	case "", "simulated":
 	default:
@@ -163,15 +142,7 @@ func (f *runFlags) validate() error {
 	if (f.cloudProvider == "") != (f.cloudConfig == "") {
 		return errors.New("--cloud-provider and --cloud-config go together; give both or neither")
 	}
-	for name, d := range map[string]time.Duration{"--scan-interval": f.scale.ScanInterval, "--scale-down-unneeded-time": f.scale.UnneededTime} {
-		if d <= 0 {
-			return fmt.Errorf("%s is %s; it must be greater than 0", name, d)
-		}
-	}
-	if f.scale.MaxScaleDown < 1 {
-		return fmt.Errorf("--max-scale-down-parallelism is %d; it must be at least 1 (--scale-down-enabled=false removes nothing)", f.scale.MaxScaleDown)
-	}
-	return nil
+	return f.scale.Finish()
 }
 
 func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {

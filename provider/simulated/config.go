@@ -129,13 +129,15 @@ func (g *GroupConfig) node(name string) *v1.Node {
 		n.Annotations[k] = v
 	}
 	n.Spec.Taints = append(n.Spec.Taints, g.Template.Taints...)
-	n.Spec.ProviderID = "simulated://" + g.Name + "/" + name
+	n.Spec.ProviderID = providerID(g.Name, name)
 	n.Status.Capacity = g.Template.Allocatable
 	n.Status.Allocatable = g.Template.Allocatable
 	n.Status.Images = g.Template.Images
 	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "the simulated node is starting"}}
 	return n
 }
+
+func providerID(group, node string) string { return "simulated://" + group + "/" + node }
 
 // between picks a duration; r is uniform in [0, 1).
 func (s Span) between(r float64) time.Duration {

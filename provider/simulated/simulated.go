@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -113,6 +114,10 @@ func (p *Provider) Groups(context.Context) ([]nodegroup.Group, error) {
 	for _, name := range p.names {
 		g := p.group[name].cfg.group()
 		g.Target = p.group[name].target
+		g.Instances = []nodegroup.Instance{}
+		for _, node := range slices.Sorted(maps.Keys(p.group[name].instances)) {
+			g.Instances = append(g.Instances, nodegroup.Instance{ID: providerID(name, node), Node: node})
+		}
 		out = append(out, g)
 	}
 	return out, nil
@@ -158,14 +163,15 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 }
 
 // DeleteNodes implements nodegroup.Provider.
-func (p *Provider) DeleteNodes(ctx context.Context, id string, nodes []string) error {
+func (p *Provider) DeleteNodes(ctx context.Context, id string, instances []nodegroup.Instance) error {
 	p.mu.Lock()
 	g := p.group[id]
 	p.mu.Unlock()
 	if g == nil {
 		return fmt.Errorf("deleting nodes of group %q: there is no such group", id)
 	}
-	for _, name := range nodes {
+	for _, i := range instances {
+		name := i.Node
 		if err := p.api.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting node %s: %w", name, err)
 		}
@@ -177,6 +183,12 @@ func (p *Provider) DeleteNodes(ctx context.Context, id string, nodes []string) e
 		p.mu.Unlock()
 	}
 	return nil
+}
+
+// DecreaseTargetSize implements nodegroup.Provider. The target is always the
+// number of instances here, so there is nothing to give up.
+func (p *Provider) DecreaseTargetSize(_ context.Context, id string, delta int) error {
+	return fmt.Errorf("decreasing node group %q by %d: all its machines exist", id, delta)
 }
 
 // Launching returns how many nodes of a group are ordered but not registered.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/berthproject/berth/autoscaler/nodegroup"
 	"github.com/berthproject/berth/provider/simulated"
 )
 
@@ -88,7 +89,7 @@ func TestLifeOfANode(t *testing.T) {
 		t.Errorf("beyond max: %v", err)
 	}
 	list, _ := nodes.List(ctx, metav1.ListOptions{})
-	if err := p.DeleteNodes(ctx, "g", []string{list.Items[0].Name, "never-was"}); err != nil {
+	if err := p.DeleteNodes(ctx, "g", []nodegroup.Instance{{Node: list.Items[0].Name}, {Node: "never-was"}}); err != nil {
 		t.Fatal(err)
 	}
 	if total, _ := count(); total != 1 || target() != 1 {

@@ -1,0 +1,124 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+)
+
+// DecisionKind says what was decided.
+type DecisionKind string
+
+// The kinds of decisions.
+const (
+	Placed         DecisionKind = "Placed"         // a pod got a node
+	Waits          DecisionKind = "Waits"          // a pod was tried and found no node
+	Gated          DecisionKind = "Gated"          // a pod is held by its scheduling gates
+	Unplaced       DecisionKind = "Unplaced"       // a bind failed: the pod is off the node again
+	ScaledUp       DecisionKind = "ScaledUp"       // nodes were ordered
+	NotScaledUp    DecisionKind = "NotScaledUp"    // no group would help a pod
+	ScaleUpFailed  DecisionKind = "ScaleUpFailed"  // an order came to nothing; the group backs off
+	NodeTainted    DecisionKind = "NodeTainted"    // the removal of a node began
+	NodeKept       DecisionKind = "NodeKept"       // it was called off
+	NodeRemoved    DecisionKind = "NodeRemoved"    // the provider was asked to remove a node
+	PodEvicted     DecisionKind = "PodEvicted"     // a pod was asked to leave a node that goes
+	MachineRemoved DecisionKind = "MachineRemoved" // a machine that never became a node goes
+	TargetLowered  DecisionKind = "TargetLowered"  // machines that the provider didn't make are given up
+)
+
+// Decision is one entry of the decision ledger. The zero value of a field
+// means that it doesn't apply.
+type Decision struct {
+	Seq    uint64       `json:"seq"` // from 1 on, without gaps
+	Time   time.Time    `json:"time"`
+	Kind   DecisionKind `json:"kind"`
+	Pod    string       `json:"pod,omitempty"` // namespace/name
+	Node   string       `json:"node,omitempty"`
+	Group  string       `json:"group,omitempty"`
+	Nodes  int          `json:"nodes,omitempty"`
+	Score  int64        `json:"score,omitempty"`
+	Reason string       `json:"reason,omitempty"`
+}
+
+func (d *Decision) String() string {
+	out := string(d.Kind)
+	for _, part := range []struct{ name, value string }{{"pod", d.Pod}, {"node", d.Node}, {"group", d.Group}} {
+		if part.value != "" {
+			out += " " + part.name + " " + part.value
+		}
+	}
+	if d.Nodes != 0 {
+		out += fmt.Sprintf(" nodes %d", d.Nodes)
+	}
+	if d.Reason != "" {
+		out += ": " + d.Reason
+	}
+	return out
+}
+
+// decided enters a decision into the ledger.
+func (c *Core) decided(r *Ready, d Decision) {
+	c.ledger++
+	d.Seq, d.Time = c.ledger, c.now
+	r.Decisions = append(r.Decisions, d)
+}
+
+func podName(namespace, name string) string { return namespace + "/" + name }
+
+// Ledger turns decisions into lines of JSON and keeps their digest. The zero
+// value only digests.
+type Ledger struct {
+	To    io.Writer // may be nil
+	hash  hash.Hash
+	count int
+	err   error
+}
+
+// Add appends decisions in order.
+func (l *Ledger) Add(decisions []Decision) {
+	if l.hash == nil {
+		l.hash = sha256.New()
+	}
+	for i := range decisions {
+		d := &decisions[i]
+		d.Time = d.Time.UTC()
+		line, err := json.Marshal(d)
+		if err != nil {
+			l.fail(err)
+			return
+		}
+		line = append(line, '\n')
+		l.count++
+		l.hash.Write(line)
+		if l.To != nil {
+			if _, err := l.To.Write(line); err != nil {
+				l.fail(err)
+			}
+		}
+	}
+}
+
+func (l *Ledger) fail(err error) {
+	if l.err == nil {
+		l.err = fmt.Errorf("writing the decision ledger: %w", err)
+	}
+}
+
+// Digest identifies all decisions so far and their order: equal inputs, times
+// and seeds give equal digests on every machine.
+func (l *Ledger) Digest() string {
+	if l.hash == nil {
+		l.hash = sha256.New()
+	}
+	return hex.EncodeToString(l.hash.Sum(nil))
+}
+
+// Count returns how many decisions there were.
+func (l *Ledger) Count() int { return l.count }
+
+// Err returns the first error of writing.
+func (l *Ledger) Err() error { return l.err }

@@ -1,0 +1,170 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/autoscaler/nodegroup"
+	"github.com/berthproject/berth/cluster"
+)
+
+// machines are those that the provider has and the API doesn't show as nodes.
+// One that doesn't become a node in time, or fails, is removed, and its group
+// backs off; as Cluster Autoscaler does with unregistered nodes.
+type machines struct {
+	byID    map[string]*machine
+	missing map[string]time.Time // by group, since when it has fewer machines than it was asked for
+}
+
+type machine struct {
+	group   string
+	since   time.Time // when it was first seen, or when it was removed
+	node    string    // its node's name, when it became one while being removed
+	removal removal
+}
+
+type removal uint8
+
+const (
+	notRemoved removal = iota
+	beingRemoved
+	removed // remembered for a while: its node may show up late
+)
+
+// removedKept is how long a removed machine is remembered.
+const removedKept = time.Hour
+
+// watchMachines looks at what the provider says of its machines.
+func (c *Core) watchMachines(groups []nodegroup.Group, r *Ready) {
+	registered := map[string]bool{}
+	c.state.Nodes(func(n *cluster.Node) {
+		registered[n.Name] = true
+		if id := n.Object.Spec.ProviderID; id != "" {
+			registered[id] = true
+		}
+	})
+	m := &c.scale.machines
+	listed := map[string]bool{}
+	for i := range groups {
+		g := &groups[i]
+		if g.Instances == nil {
+			continue
+		}
+		for k := range g.Instances {
+			inst := &g.Instances[k]
+			listed[inst.ID] = true
+			if registered[inst.ID] || registered[inst.Node] {
+				if x := m.byID[inst.ID]; x != nil && x.removal == notRemoved {
+					delete(m.byID, inst.ID)
+				}
+				continue
+			}
+			c.watchMachine(g.ID, inst, r)
+		}
+		c.watchMissing(g, r)
+	}
+	for id, x := range m.byID {
+		if !listed[id] && (x.removal != removed || c.now.Sub(x.since) > removedKept) {
+			delete(m.byID, id)
+		}
+	}
+}
+
+func (c *Core) watchMachine(group string, inst *nodegroup.Instance, r *Ready) {
+	m := &c.scale.machines
+	x := m.byID[inst.ID]
+	if x == nil {
+		x = &machine{group: group, since: c.now}
+		m.byID[inst.ID] = x
+	}
+	why := inst.Failed
+	if limit := c.cfg.Autoscale.MaxProvisionTime; why == "" && c.now.Sub(x.since) >= limit {
+		why = fmt.Sprintf("not registered within %s", limit)
+	}
+	g := c.state.Group(group)
+	if why == "" || x.removal != notRemoved || g == nil {
+		return
+	}
+	c.failed(group, why, r)
+	if g.Target-c.going()[group] <= g.Min && !c.cfg.Autoscale.ForceDeleteUnregistered {
+		x.since = c.now // the minimum keeps it; look again later
+		return
+	}
+	x.removal = beingRemoved
+	c.decided(r, Decision{Kind: MachineRemoved, Node: inst.Node, Group: group, Nodes: 1, Reason: inst.ID + ": " + why})
+	r.NodeDeletions = append(r.NodeDeletions, NodeDeletion{group, inst.Node, inst.ID})
+}
+
+// watchMissing gives up machines that were asked for and never made.
+func (c *Core) watchMissing(g *nodegroup.Group, r *Ready) {
+	m := &c.scale.machines
+	missing := g.Target - len(g.Instances)
+	if missing <= 0 {
+		delete(m.missing, g.ID)
+		return
+	}
+	since, ok := m.missing[g.ID]
+	if !ok {
+		since = c.now
+		m.missing[g.ID] = since
+	}
+	if c.now.Sub(since) < c.cfg.Autoscale.MaxProvisionTime {
+		return
+	}
+	delete(m.missing, g.ID)
+	why := fmt.Sprintf("%d of %d machines don't exist after %s", missing, g.Target, c.cfg.Autoscale.MaxProvisionTime)
+	c.failed(g.ID, why, r)
+	if missing = min(missing, g.Target-g.Min); missing > 0 {
+		c.decided(r, Decision{Kind: TargetLowered, Group: g.ID, Nodes: missing, Reason: why})
+		r.TargetDecreases = append(r.TargetDecreases, TargetDecrease{g.ID, missing})
+	}
+}
+
+// failed lets a group back off, unless it does already.
+func (c *Core) failed(group, why string, r *Ready) {
+	if c.scale.backoff.Active(group, c.now) {
+		return
+	}
+	c.decided(r, Decision{Kind: ScaleUpFailed, Group: group, Reason: why})
+	c.scale.backoff.Fail(group, c.now)
+	c.scale.shrinkFrom[group] = c.now.Add(c.cfg.Autoscale.DelayAfterFailure)
+	c.retarget(group, 0)
+}
+
+// removedMachine takes a node that is shown for a machine which is being
+// removed, or was, for a node being removed: nothing must be placed there.
+func (c *Core) removedMachine(info *cluster.NodeInfo) *cluster.NodeInfo {
+	x := c.scale.machines.byID[info.Object.Spec.ProviderID]
+	if info.Object.Spec.ProviderID == "" || x == nil || x.removal == notRemoved || c.scale.deletions[info.Name] != nil {
+		return info
+	}
+	x.node = info.Name
+	d := &deletion{phase: deleting, since: c.now, taint: c.deletionTaint(), evicting: map[types.UID]bool{}}
+	if x.removal == removed {
+		d.phase = tainted // the provider is asked once more
+	}
+	c.scale.deletions[info.Name] = d
+	return info.WithTaint(d.taint)
+}
+
+// machineDone takes the outcome of a machine's removal and tells whether it
+// was one.
+func (c *Core) machineDone(in NodeDeletionDone, r *Ready) bool {
+	x := c.scale.machines.byID[in.Instance]
+	if in.Instance == "" || x == nil || x.removal != beingRemoved {
+		return false
+	}
+	if in.Err == nil {
+		x.removal, x.since = removed, c.now
+	} else {
+		x.removal = notRemoved // tried again with the next look at the groups
+	}
+	if d := c.scale.deletions[x.node]; x.node != "" && d != nil && d.phase == deleting {
+		c.deleted(x.node, in.Err, r)
+	} else if in.Err == nil {
+		c.retarget(x.group, -1)
+	}
+	return true
+}
