@@ -32,20 +32,8 @@ func (v Violation) String() string {
 // after the pod are not told apart from earlier ones; leave out what is
 // expected with ignoreTaint, which may be nil.
 func Check(nodes []*v1.Node, pods []*v1.Pod, ignoreTaint func(v1.Taint) bool) []Violation {
-	c := &check{ignore: ignoreTaint, on: map[string][]*v1.Pod{}, nodes: map[string]*v1.Node{}}
-	for _, n := range nodes {
-		c.nodes[n.Name] = n
-	}
-	for _, p := range pods {
-		if p.Spec.NodeName == "" || p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed {
-			continue
-		}
-		if c.nodes[p.Spec.NodeName] == nil {
-			c.add(p, "node", "there is no such node")
-			continue
-		}
-		c.on[p.Spec.NodeName] = append(c.on[p.Spec.NodeName], p)
-	}
+	c := newCheck(nodes, pods)
+	c.ignore = ignoreTaint
 	for _, n := range nodes {
 		c.capacity(n)
 		for i, p := range c.on[n.Name] {
@@ -59,11 +47,69 @@ func Check(nodes []*v1.Node, pods []*v1.Pod, ignoreTaint func(v1.Taint) bool) []
 	return c.found
 }
 
+// CheckPods returns the violations that concern the pods named by about: what
+// had to hold at the moment of their placement. Pods that were there before
+// are taken as they are: a node that has shrunk is nobody's placement.
+func CheckPods(nodes []*v1.Node, pods []*v1.Pod, about func(*v1.Pod) bool) []Violation {
+	c := newCheck(nodes, pods)
+	c.about = about
+	for _, n := range nodes {
+		for i, p := range c.on[n.Name] {
+			if !about(p) {
+				continue
+			}
+			c.capacity(n)
+			c.alone(n, p)
+			if n.Spec.Unschedulable && !toleratesCordon(p) {
+				c.add(p, "cordon", "the node is cordoned")
+			}
+			for k, q := range c.on[n.Name] {
+				if k != i {
+					c.ports(p, q)
+				}
+			}
+		}
+	}
+	c.apart()
+	return c.found
+}
+
+// Fits tells whether a pod may be placed on a node, beside pods that are
+// placed already.
+func Fits(pod *v1.Pod, node *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
+	placed := *pod
+	placed.Spec.NodeName = node.Name
+	return len(CheckPods(nodes, append(pods[:len(pods):len(pods)], &placed), func(p *v1.Pod) bool { return p == &placed })) == 0
+}
+
+func toleratesCordon(p *v1.Pod) bool {
+	return corehelper.TolerationsTolerateTaint(klog.Background(), p.Spec.Tolerations, &v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}, false)
+}
+
 type check struct {
 	ignore func(v1.Taint) bool
+	about  func(*v1.Pod) bool // nil for all
 	nodes  map[string]*v1.Node
 	on     map[string][]*v1.Pod
 	found  []Violation
+}
+
+func newCheck(nodes []*v1.Node, pods []*v1.Pod) *check {
+	c := &check{on: map[string][]*v1.Pod{}, nodes: map[string]*v1.Node{}}
+	for _, n := range nodes {
+		c.nodes[n.Name] = n
+	}
+	for _, p := range pods {
+		if p.Spec.NodeName == "" || p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed {
+			continue
+		}
+		if c.nodes[p.Spec.NodeName] == nil {
+			c.add(p, "node", "there is no such node")
+			continue
+		}
+		c.on[p.Spec.NodeName] = append(c.on[p.Spec.NodeName], p)
+	}
+	return c
 }
 
 func (c *check) add(p *v1.Pod, rule, format string, args ...any) {
@@ -103,7 +149,7 @@ func (c *check) alone(n *v1.Node, p *v1.Pod) {
 		c.add(p, "affinity", "node selector or required node affinity doesn't match (%v)", err)
 	}
 	taint, untolerated := corehelper.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Spec.Tolerations, func(t *v1.Taint) bool {
-		return t.Effect == v1.TaintEffectNoSchedule && (c.ignore == nil || !c.ignore(*t))
+		return (t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute && c.about != nil) && (c.ignore == nil || !c.ignore(*t))
 	}, false)
 	if untolerated {
 		c.add(p, "taint", "%s isn't tolerated", taint.ToString())
@@ -169,6 +215,9 @@ func (c *check) term(p *v1.Pod, term *v1.PodAffinityTerm) {
 		}
 		for _, q := range c.on[name] {
 			if q.UID == p.UID || !selector.Matches(labels.Set(q.Labels)) || !inNamespaces(p, q, term) {
+				continue
+			}
+			if c.about != nil && !c.about(p) && !c.about(q) {
 				continue
 			}
 			c.add(p, "anti-affinity", "%s/%s matches its term in domain %s=%s", q.Namespace, q.Name, term.TopologyKey, domain)

@@ -47,15 +47,17 @@ type deletion struct {
 	taint    v1.Taint
 	why      string
 	evicting map[types.UID]bool // evictions without an answer
+	again    bool               // taking the taint away has failed
 }
 
 type phase uint8
 
 const (
-	tainting phase = iota // the taint is being written
-	tainted               // waiting before the last look
-	evicting              // daemon pods were asked to leave
-	deleting              // the provider was asked
+	tainting  phase = iota // the taint is being written
+	tainted                // waiting before the last look
+	evicting               // daemon pods were asked to leave
+	deleting               // the provider was asked
+	returning              // the node stays; the taint is being taken away
 )
 
 func (s *scaling) init(a *Autoscale) {
@@ -309,8 +311,8 @@ func (c *Core) cooling(group string) bool {
 // going counts, by group, the nodes being removed.
 func (c *Core) going() map[string]int {
 	out := map[string]int{}
-	for name := range c.scale.deletions {
-		if n := c.state.NodeByName(name); n != nil {
+	for name, d := range c.scale.deletions {
+		if n := c.state.NodeByName(name); n != nil && d.phase != returning {
 			out[n.Group]++
 		}
 	}
@@ -329,6 +331,14 @@ func (c *Core) resumeDeletion(info *cluster.NodeInfo) {
 
 func (in TaintDone) apply(c *Core, r *Ready) {
 	d := c.scale.deletions[in.Node]
+	if d != nil && d.phase == returning {
+		if in.Err == nil {
+			delete(c.scale.deletions, in.Node)
+		} else {
+			d.again, d.since = true, c.now
+		}
+		return
+	}
 	if d == nil || d.phase != tainting {
 		return
 	}
@@ -349,6 +359,10 @@ func (c *Core) advanceDeletions(r *Ready) {
 		switch {
 		case n == nil:
 			delete(s.deletions, name)
+		case d.phase == returning && d.again && !c.now.Before(d.due(a)):
+			d.again = false
+			r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint, Remove: true})
+		case d.phase == returning: // its outcome is awaited
 		case !d.due(a).IsZero() && !c.now.Before(d.due(a)):
 			g := c.state.Group(n.Group)
 			switch {
@@ -371,6 +385,10 @@ func (c *Core) advanceDeletions(r *Ready) {
 	}
 }
 
+// untaintAgain is how long after a failure to take a taint away it is tried
+// again.
+const untaintAgain = 5 * time.Second
+
 // due returns when the deletion goes on without an outcome; zero for never.
 func (d *deletion) due(a *Autoscale) time.Time {
 	switch d.phase {
@@ -381,6 +399,10 @@ func (d *deletion) due(a *Autoscale) time.Time {
 			return d.since
 		}
 		return d.since.Add(a.MaxPodEvictionTime)
+	case returning:
+		if d.again {
+			return d.since.Add(untaintAgain)
+		}
 	}
 	return time.Time{}
 }
@@ -420,10 +442,11 @@ func (c *Core) goingOthers(group, but string) int {
 	return n
 }
 
-// giveBack ends a deletion with the node staying: the taint goes.
+// giveBack ends a deletion with the node staying: the taint goes, and the
+// deletion is remembered until it has.
 func (c *Core) giveBack(name, why string, r *Ready) {
 	d := c.scale.deletions[name]
-	delete(c.scale.deletions, name)
+	d.phase, d.since = returning, c.now
 	delete(c.scale.emptySince, name)
 	c.decided(r, Decision{Kind: NodeKept, Node: name, Reason: why})
 	r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint, Remove: true})

@@ -13,7 +13,9 @@ func (in NodeSet) apply(c *Core, r *Ready) {
 	c.problems("Node", in.Node.UID, "", in.Node.Name, info.Problems, r)
 	if d := c.scale.deletions[in.Node.Name]; d != nil {
 		// What we have decided holds until the API shows it.
-		info = info.WithTaint(d.taint)
+		if info = info.WithTaint(d.taint); d.phase == returning {
+			info = info.WithoutTaint(d.taint.Key)
+		}
 	} else if info = c.removedMachine(info); c.scale.deletions[info.Name] != nil {
 		// its machine is being removed
 	} else if c.cfg.Autoscale != nil && info.HasTaint(autoscaler.ToBeDeletedTaint) {

@@ -1,6 +1,10 @@
 package core
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/berthproject/berth/autoscaler"
 	"github.com/berthproject/berth/cluster"
 )
@@ -32,5 +36,25 @@ func (c *Core) Groups() []GroupStatus {
 			out[i].Ready++
 		}
 	})
+	return out
+}
+
+// Unsettled says what the core still waits for, or holds on to: in a world at
+// rest it must be nothing.
+func (c *Core) Unsettled() []string {
+	var out []string
+	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
+		if p := c.pods[uid]; p.assumed != "" {
+			out = append(out, fmt.Sprintf("pod %s is assumed on %s, and nothing has come of it", uid, p.assumed))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.scale.deletions)) {
+		out = append(out, fmt.Sprintf("the removal of node %s is under way (phase %d)", name, c.scale.deletions[name].phase))
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.scale.inFlight)) {
+		if n := c.scale.inFlight[id]; n != 0 {
+			out = append(out, fmt.Sprintf("%d nodes of group %s are ordered without an answer", n, id))
+		}
+	}
 	return out
 }

@@ -8,7 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -39,9 +39,9 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 		synced = append(synced, h.HasSynced)
 		return nil
 	}
-	workload := func(obj any) { in.put(core.WorkloadSet{Workload: workloadOf(obj)}) }
+	workload := func(obj any) { in.put(core.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))}) }
 	workloadGone := func(obj any) {
-		w := workloadOf(obj)
+		w := cluster.WorkloadOf(obj.(runtime.Object))
 		in.put(core.WorkloadGone{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name})
 	}
 	pods := factory.InformerFor(&v1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
@@ -103,29 +103,4 @@ func trim(obj any) (any, error) {
 		*o = v1.ReplicationController{ObjectMeta: o.ObjectMeta, Spec: v1.ReplicationControllerSpec{Selector: o.Spec.Selector}}
 	}
 	return obj, nil
-}
-
-func workloadOf(obj any) *cluster.Workload {
-	w := &cluster.Workload{Namespace: obj.(metav1.Object).GetNamespace(), Name: obj.(metav1.Object).GetName()}
-	switch o := obj.(type) {
-	case *v1.Service:
-		w.Kind, w.Set = cluster.Service, o.Spec.Selector
-	case *v1.ReplicationController:
-		w.Kind, w.Set = cluster.ReplicationController, o.Spec.Selector
-	case *appsv1.ReplicaSet:
-		w.Kind, w.Selector = cluster.ReplicaSet, selector(o.Spec.Selector)
-	case *appsv1.StatefulSet:
-		w.Kind, w.Selector = cluster.StatefulSet, selector(o.Spec.Selector)
-	}
-	return w
-}
-
-// selector reads a selector that the API server has validated; one that still
-// doesn't parse selects nothing.
-func selector(s *metav1.LabelSelector) labels.Selector {
-	out, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		return labels.Nothing()
-	}
-	return out
 }

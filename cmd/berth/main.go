@@ -30,7 +30,7 @@ the cluster and one implementation of the placement rules.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(runCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), simulateCommand(), versionCommand())
 	return cmd
 }
 

@@ -109,12 +109,12 @@ func (f *File) validate() error {
 
 // group returns the group as the autoscaler sees it, with a target of 0.
 func (g *GroupConfig) group() nodegroup.Group {
-	return nodegroup.Group{ID: g.Name, Min: g.Min, Max: g.Max, Price: g.PricePerHour, Template: g.node(g.Name + "-template")}
+	return nodegroup.Group{ID: g.Name, Min: g.Min, Max: g.Max, Price: g.PricePerHour, Template: g.NewNode(g.Name + "-template")}
 }
 
-// node returns a node of the group that isn't ready yet, as a kubelet
+// NewNode returns a node of the group that isn't ready yet, as a kubelet
 // registers it.
-func (g *GroupConfig) node(name string) *v1.Node {
+func (g *GroupConfig) NewNode(name string) *v1.Node {
 	n := &v1.Node{}
 	n.Name = name
 	n.Labels = map[string]string{
@@ -139,7 +139,7 @@ func (g *GroupConfig) node(name string) *v1.Node {
 
 func providerID(group, node string) string { return "simulated://" + group + "/" + node }
 
-// between picks a duration; r is uniform in [0, 1).
-func (s Span) between(r float64) time.Duration {
+// Between picks a duration; r is uniform in [0, 1).
+func (s Span) Between(r float64) time.Duration {
 	return s.Min.Duration + time.Duration(r*float64(s.Max.Duration-s.Min.Duration))
 }

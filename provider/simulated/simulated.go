@@ -144,7 +144,7 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 	}
 	now := p.now()
 	for range delta {
-		at := now.Add(g.cfg.LaunchDelay.between(p.rand.Float64()))
+		at := now.Add(g.cfg.LaunchDelay.Between(p.rand.Float64()))
 		if g.cfg.LaunchesPerSecond > 0 {
 			if at.Before(g.nextSlot) {
 				at = g.nextSlot
@@ -154,7 +154,7 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 		g.serial++
 		name := fmt.Sprintf("%s-%x-%04d", id, now.Unix()&0xfffff, g.serial)
 		g.instances[name] = &instance{
-			launchAt: at, readyAt: at.Add(g.cfg.Startup.between(p.rand.Float64())),
+			launchAt: at, readyAt: at.Add(g.cfg.Startup.Between(p.rand.Float64())),
 			fails: p.rand.Float64() < g.cfg.FailureRate,
 		}
 	}
@@ -272,7 +272,7 @@ func (p *Provider) Work(ctx context.Context) {
 }
 
 func (p *Provider) register(ctx context.Context, g *group, name string) error {
-	_, err := p.api.Create(ctx, g.cfg.node(name), metav1.CreateOptions{})
+	_, err := p.api.Create(ctx, g.cfg.NewNode(name), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

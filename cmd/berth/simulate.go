@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthproject/berth/sim"
+	"github.com/berthproject/berth/sim/report"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// simulateFlags are the flags of berth simulate.
+type simulateFlags struct {
+	output    string
+	report    string
+	compare   bool
+	decisions string
+	seed      uint64
+	check     bool
+}
+
+func simulateCommand() *cobra.Command {
+	f := &simulateFlags{}
+	cmd := &cobra.Command{
+		Use:   "simulate FILE...",
+		Short: "Play a workload on a virtual cluster, in virtual time",
+		Long: `Simulate plays scenarios with the scheduler and the autoscaler of berth run, in
+virtual time: what would the cluster do with this workload, and what would it
+cost? A FILE is a scenario (docs/reference/scenario.md), a dump of a cluster
+(kubectl get nodes,pods,pdb,services,replicasets,statefulsets,daemonsets,jobs -A
+-o yaml) or a manifest. Dumps and manifests are added to every scenario.`,
+		Example: `  berth simulate examples/night-batch/capped.yaml
+  berth simulate --report night.html examples/night-batch/capped.yaml
+  berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	fs.StringVar(&f.report, "report", "", "write a page with plots to this file")
+	fs.BoolVar(&f.compare, "compare", false, "print the outcomes of several scenarios side by side")
+	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, a line of JSON for each")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed to use instead of the scenario's")
+	fs.BoolVar(&f.check, "check", false, "check every invariant after every step, which takes time with many pods")
+	return cmd
+}
+
+func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
+	if f.output != "text" && f.output != "json" {
+		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+	}
+	if len(args) == 0 {
+		return errors.New("no file given; name a scenario, a dump or a manifest (examples/ has some)")
+	}
+	runs, err := scenario.Load(args)
+	if err != nil {
+		return err
+	}
+	if f.compare && len(runs) < 2 {
+		return fmt.Errorf("--compare needs at least two scenarios, and %d is given", len(runs))
+	}
+	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
+		return errors.New("--report and --decisions are for one scenario at a time")
+	}
+	var all []*scenario.Summary
+	var unmet []error
+	for _, r := range runs {
+		if cmd.Flags().Changed("seed") {
+			r.Spec.Seed = f.seed
+		}
+		for _, n := range r.Notes {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", r.Name, n)
+		}
+		s, err := f.play(cmd.Context(), cmd.ErrOrStderr(), r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+		for _, why := range s.Check(r.Spec.Expect) {
+			unmet = append(unmet, fmt.Errorf("%s: %s", r.Name, why))
+		}
+		all = append(all, s)
+		if !f.compare {
+			if err := f.print(cmd.OutOrStdout(), s); err != nil {
+				return err
+			}
+		}
+	}
+	if f.compare {
+		if err := f.print(cmd.OutOrStdout(), all...); err != nil {
+			return err
+		}
+	}
+	return errors.Join(unmet...)
+}
+
+// play runs one scenario with what the flags want of it.
+func (f *simulateFlags) play(ctx context.Context, told io.Writer, r *scenario.Run) (*scenario.Summary, error) {
+	o := sim.Options{Check: f.check}
+	var close func() error
+	if f.decisions != "" {
+		file, err := os.Create(f.decisions)
+		if err != nil {
+			return nil, fmt.Errorf("--decisions: %w", err)
+		}
+		w := bufio.NewWriterSize(file, 1<<20)
+		o.Decisions = w
+		close = func() error { return errors.Join(w.Flush(), file.Close()) }
+	}
+	start := time.Now()
+	said := start
+	o.Progress = func(at time.Duration, s *sim.Stats) {
+		if now := time.Now(); now.Sub(said) >= time.Second {
+			said = now
+			fmt.Fprintf(told, "%s: virtual %s; pods %d pending, %d bound, %d running, %d completed; nodes %d launching, %d ready\n",
+				r.Name, at.Round(time.Second), s.Pending, s.Bound, s.Running, s.Pods.Completed, s.Launching, s.Ready)
+		}
+	}
+	w, err := sim.New(r, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := w.Run(ctx)
+	if close != nil {
+		if err := close(); err != nil {
+			return nil, fmt.Errorf("--decisions: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.WallSeconds = time.Since(start).Seconds()
+	for i, v := range w.Stats().Violations {
+		if i == 20 {
+			fmt.Fprintf(told, "%s: … and %d more violations\n", r.Name, len(w.Stats().Violations)-20)
+			break
+		}
+		fmt.Fprintf(told, "%s: violation %s\n", r.Name, v)
+	}
+	if f.report != "" {
+		if err := report.HTML(f.report, r, s, w.Stats()); err != nil {
+			return nil, fmt.Errorf("--report: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func (f *simulateFlags) print(out io.Writer, list ...*scenario.Summary) error {
+	if f.output == "text" {
+		return report.Compare(out, list...)
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	if f.compare {
+		return enc.Encode(list)
+	}
+	return enc.Encode(list[0])
+}

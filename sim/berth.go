@@ -1,0 +1,352 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/berthproject/berth/autoscaler/expander"
+	"github.com/berthproject/berth/autoscaler/planner"
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/internal/seeded"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// berth is Berth in this world: the core and the planner of the live program,
+// with an edge of its own. A crash takes everything but the ledger.
+type berth struct {
+	w        *World
+	life     int // counts restarts
+	up       bool
+	core     *core.Core
+	planner  *planner.Planner
+	inbox    []core.Input
+	wake     time.Duration // when to Step without an input, -1 for never
+	nextBind time.Duration // when the next bind may be sent
+	calls    int
+	ledger   *core.Ledger
+	spins    int
+}
+
+func newBerth(w *World) (*berth, error) {
+	b := &berth{w: w, ledger: &core.Ledger{To: w.opt.Decisions}}
+	return b, b.start()
+}
+
+// start makes a fresh core, as a new process does.
+func (b *berth) start() error {
+	w := b.w
+	schema := cluster.NewSchema()
+	how := w.opt.Engine
+	how.Seed = w.run.Spec.Seed
+	cfg := core.Config{Profiles: w.run.Scheduler.Build(schema), Engine: how, Queue: w.run.Scheduler.Queue}
+	if len(w.groups) > 0 {
+		a := w.run.Autoscale
+		cfg.Autoscale = &a
+	}
+	c, err := core.New(schema, cfg)
+	if err != nil {
+		return err
+	}
+	b.core, b.up, b.inbox, b.wake = c, true, nil, w.now
+	b.planner = nil
+	if cfg.Autoscale != nil {
+		b.planner = planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste)
+		period := max(cfg.Autoscale.ScanInterval/2, tick)
+		life := b.life
+		var look func()
+		look = func() {
+			if b.life == life {
+				w.look()
+				w.idly(period, calls, look)
+			}
+		}
+		w.idly(0, calls, look)
+	}
+	return nil
+}
+
+// crash ends the process; calls that were sent are served, their answers and
+// everything in memory are lost. It starts again after a while with a list of
+// what exists, in no particular order.
+func (b *berth) crash(down time.Duration) {
+	w := b.w
+	if !b.up {
+		return
+	}
+	b.life++
+	b.up, b.inbox = false, nil
+	for _, q := range w.watch {
+		q.waiting = nil
+	}
+	w.stats.Crashes++
+	w.after(down, moves, func() {
+		if err := b.start(); err != nil {
+			w.violation("Berth does not start again: %v", err)
+			return
+		}
+		b.list()
+	})
+}
+
+// list is what informers deliver at first.
+func (b *berth) list() {
+	w := b.w
+	var in []core.Input
+	for _, n := range w.sortedNodes() {
+		in = append(in, core.NodeSet{Node: n.obj, Group: n.group})
+	}
+	for _, p := range w.sortedPods() {
+		if !p.over {
+			in = append(in, core.PodSet{Pod: p.obj})
+		}
+	}
+	for _, obj := range w.run.Objects {
+		in = append(in, w.workloadInput(obj, false)...)
+	}
+	for i := range w.run.Arrivals {
+		a := &w.run.Arrivals[i]
+		if a.At <= w.now && (a.DeleteAfter == 0 || a.At+a.DeleteAfter > w.now) {
+			for _, obj := range a.Objects {
+				in = append(in, w.workloadInput(obj, false)...)
+			}
+		}
+	}
+	for i := len(in) - 1; i > 0; i-- {
+		k := int(seeded.Uint64(w.seed, "list", fmt.Sprint(b.life), fmt.Sprint(i)) % uint64(i+1))
+		in[i], in[k] = in[k], in[i]
+	}
+	b.inbox = append(b.inbox, in...)
+}
+
+func (b *berth) receive(in core.Input) {
+	if b.up {
+		b.inbox = append(b.inbox, in)
+	}
+}
+
+// step lets the core decide on what has come, as long as it has more to do.
+func (b *berth) step() error {
+	w := b.w
+	for b.up && (len(b.inbox) > 0 || b.wake >= 0 && b.wake <= w.now) {
+		if len(b.inbox) > 0 {
+			b.spins = 0
+		}
+		if b.spins++; b.spins > 100_000 {
+			return fmt.Errorf("at virtual time %s Berth steps again and again without an end", w.now)
+		}
+		in := b.inbox
+		b.inbox = nil
+		now := w.time()
+		r := b.core.Step(now, in...)
+		if w.opt.Step != nil {
+			w.opt.Step(now, in, &r)
+		}
+		b.ledger.Add(r.Decisions)
+		w.stats.decided(r.Decisions)
+		if w.opt.Check {
+			w.checkStep(&r)
+		}
+		if err := b.dispatch(&r); err != nil {
+			return err
+		}
+		b.wake = -1
+		if !r.NextWake.IsZero() {
+			b.wake = max(r.NextWake.Sub(epoch), w.now)
+			if b.wake > w.now {
+				life := b.life
+				w.idly(b.wake-w.now, sees, func() {
+					if life == b.life && b.up && b.wake <= w.now {
+						b.wake = w.now
+					}
+				})
+			}
+		}
+	}
+	return nil
+}
+
+// call sends a call to the API server: it is served after half its latency,
+// and answered after the whole. A fault may hit it.
+func (b *berth) call(serve func() error, answer func(error)) {
+	w := b.w
+	b.calls++
+	name := fmt.Sprint(b.life, "/", b.calls)
+	latency := w.between(w.run.Spec.API.CallLatency, 20, 60, "call", name)
+	life := b.life
+	reply := func(after time.Duration, err error) {
+		w.after(after, calls, func() {
+			if life == b.life {
+				answer(err)
+			}
+		})
+	}
+	w.after(latency/2, calls, func() {
+		f := &w.faults
+		switch {
+		case f.hits(w, scenario.APIError, "", name):
+			reply(latency/2, errors.New("the server refused the call"))
+		case f.hits(w, scenario.APIConflict, "", name):
+			reply(latency/2, errors.New("the object has been modified"))
+		case f.hits(w, scenario.APITimeout, "", name):
+			reply(30*time.Second, errors.New("the server did not answer in time"))
+		case f.hits(w, scenario.AnswerLost, "", name):
+			_ = serve()
+			reply(time.Second, errors.New("the answer was lost"))
+		default:
+			reply(latency/2, serve())
+		}
+	})
+}
+
+// dispatch does the work that a Step asked for.
+func (b *berth) dispatch(r *core.Ready) error {
+	w := b.w
+	rate := w.run.Spec.API.BindsPerSecond
+	if rate == 0 {
+		rate = 1000
+	}
+	for _, x := range r.Binds {
+		b.nextBind = max(b.nextBind+time.Duration(float64(time.Second)/rate), w.now)
+		life := b.life
+		w.after(b.nextBind-w.now, calls, func() {
+			if life == b.life {
+				b.call(func() error { return w.bind(x.UID, x.Node) }, func(err error) { b.receive(core.BindDone{UID: x.UID, Err: err}) })
+			}
+		})
+	}
+	for _, x := range r.Conditions {
+		b.call(func() error { return w.condition(x) }, func(error) {})
+	}
+	for _, x := range r.Taints {
+		b.call(func() error { return w.taint(x) }, func(err error) { b.receive(core.TaintDone{Node: x.Node, Err: err}) })
+	}
+	for _, x := range r.Evictions {
+		b.call(func() error {
+			if p := w.pods[x.UID]; p != nil && !w.evict(p) {
+				return errors.New("a disruption budget forbids it")
+			}
+			return nil
+		}, func(err error) { b.receive(core.EvictionDone{UID: x.UID, Node: x.Node, Err: err}) })
+	}
+	for _, x := range r.ScaleUps {
+		w.scaleUp(x)
+	}
+	for _, x := range r.NodeDeletions {
+		w.removal(x)
+	}
+	for _, x := range r.TargetDecreases {
+		w.giveUp(x)
+	}
+	if r.Plan != nil {
+		if err := b.planner.CatchUp(); err != nil {
+			return fmt.Errorf("the planner can't follow: %w", err)
+		}
+		plan := b.planner.Plan(*r.Plan)
+		took := w.run.Spec.API.PlanLatency.Duration
+		if took == 0 {
+			took = 100 * time.Millisecond
+		}
+		life := b.life
+		w.idly(took, sees, func() {
+			if life == b.life {
+				b.receive(core.PlanMade{Plan: plan})
+			}
+		})
+	}
+	return nil
+}
+
+// condition writes a pod's PodScheduled condition.
+func (w *World) condition(x core.Condition) error {
+	p := w.pods[x.UID]
+	if p == nil || p.over {
+		return fmt.Errorf("pods %q not found", x.Name)
+	}
+	if p.obj.Spec.NodeName == "" {
+		w.change(p, func(o *v1.Pod) {
+			o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: x.Reason, Message: x.Message}}
+		})
+	}
+	return nil
+}
+
+// taint writes or removes a taint.
+func (w *World) taint(x core.Taint) error {
+	n := w.nodes[x.Node]
+	if n == nil {
+		if x.Remove {
+			return nil
+		}
+		return fmt.Errorf("nodes %q not found", x.Node)
+	}
+	w.changeNode(n, func(o *v1.Node) {
+		o.Spec.Taints = without(o.Spec.Taints, x.Taint.Key)
+		if !x.Remove {
+			o.Spec.Taints = append(o.Spec.Taints, x.Taint)
+		}
+	})
+	return nil
+}
+
+// watch is the informer of a kind: changes arrive in order, some time later.
+type watch struct {
+	waiting []core.Input
+	last    time.Duration // when the last one arrives
+	serial  int
+}
+
+func (w *World) publish(kind string, in core.Input) {
+	q := w.watch[kind]
+	if q == nil {
+		q = &watch{}
+		w.watch[kind] = q
+	}
+	if !w.berth.running() {
+		return // it will list
+	}
+	q.serial++
+	at := w.now + w.between(w.run.Spec.API.WatchLatency, 10, 100, "watch", kind, fmt.Sprint(q.serial))
+	q.last = max(q.last, at, w.faults.stalled)
+	q.waiting = append(q.waiting, in)
+	life := w.berth.life
+	w.after(q.last-w.now, sees, func() {
+		if life == w.berth.life && len(q.waiting) > 0 {
+			w.berth.receive(q.waiting[0])
+			q.waiting = q.waiting[1:]
+		}
+	})
+}
+
+func (b *berth) running() bool { return b == nil || b.up }
+
+func (w *World) publishPod(p *pod) { w.publish("pods", core.PodSet{Pod: p.obj}) }
+
+func (w *World) publishNode(n *node) { w.publish("nodes", core.NodeSet{Node: n.obj, Group: n.group}) }
+
+func (w *World) publishWorkload(obj runtime.Object, gone bool) {
+	for _, in := range w.workloadInput(obj, gone) {
+		w.publish("workloads", in)
+	}
+}
+
+// workloadInput returns what Berth's informers say of an object.
+func (w *World) workloadInput(obj runtime.Object, gone bool) []core.Input {
+	if d, ok := obj.(*appsv1.DaemonSet); ok && !gone {
+		return []core.Input{core.DaemonSetSet{DaemonSet: d}}
+	}
+	x := cluster.WorkloadOf(obj)
+	switch {
+	case x == nil:
+		return nil
+	case gone:
+		return []core.Input{core.WorkloadGone{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}}
+	default:
+		return []core.Input{core.WorkloadSet{Workload: x}}
+	}
+}

@@ -1,0 +1,93 @@
+package sim
+
+import (
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// budget is a PodDisruptionBudget.
+type budget struct {
+	obj      *policyv1.PodDisruptionBudget
+	selector labels.Selector
+}
+
+func (w *World) addBudget(o *policyv1.PodDisruptionBudget) {
+	s, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
+	if err != nil {
+		s = labels.Nothing()
+	}
+	obj := *o
+	w.budgets = append(w.budgets, &budget{obj: &obj, selector: s})
+}
+
+func (b *budget) covers(p *pod) bool {
+	return p.obj.Namespace == b.obj.Namespace && b.selector.Matches(labels.Set(p.obj.Labels))
+}
+
+// status counts as the disruption controller does.
+func (w *World) status(b *budget) policyv1.PodDisruptionBudgetStatus {
+	healthy, expected := 0, 0
+	owners := map[*owner]bool{}
+	for _, p := range w.pods {
+		if p.over || !b.covers(p) {
+			continue
+		}
+		if p.ready && !p.terminating() && !p.lost {
+			healthy++
+		}
+		switch {
+		case p.owner == nil:
+			expected++
+		case !owners[p.owner]:
+			owners[p.owner] = true
+			expected += p.owner.replicas
+		}
+	}
+	desired := 0
+	switch {
+	case b.obj.Spec.MaxUnavailable != nil:
+		most, err := intstr.GetScaledValueFromIntOrPercent(b.obj.Spec.MaxUnavailable, expected, true)
+		if err == nil {
+			desired = max(expected-most, 0)
+		}
+	case b.obj.Spec.MinAvailable != nil:
+		least, err := intstr.GetScaledValueFromIntOrPercent(b.obj.Spec.MinAvailable, expected, true)
+		if err == nil {
+			desired = least
+		}
+	}
+	return policyv1.PodDisruptionBudgetStatus{
+		CurrentHealthy: int32(healthy), DesiredHealthy: int32(desired), ExpectedPods: int32(expected),
+		DisruptionsAllowed: int32(max(healthy-desired, 0)),
+	}
+}
+
+// disruptable tells whether every budget of a pod allows it to go now.
+func (w *World) disruptable(p *pod) bool {
+	for _, b := range w.budgets {
+		if !b.covers(p) {
+			continue
+		}
+		s := w.status(b)
+		b.obj.Status = s
+		if p.ready && s.DisruptionsAllowed < 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// evict deletes a pod when its budgets allow, as the eviction subresource does.
+func (w *World) evict(p *pod) bool {
+	if p.terminating() {
+		return true
+	}
+	if !w.disruptable(p) {
+		return false
+	}
+	w.stats.Evicted++
+	w.deletePod(p)
+	return true
+}

@@ -1,0 +1,330 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// group is a node group as the cloud has it.
+type group struct {
+	cfg      *scenario.NodeGroup
+	target   int
+	machines []*machine // in the order in which they were made
+	nextSlot time.Duration
+	serial   int
+}
+
+type machineState uint8
+
+const (
+	ordered machineState = iota
+	booting
+	registered
+	isReady
+)
+
+// machine is a machine of the cloud, a node or not.
+type machine struct {
+	id, name string
+	group    *group
+	state    machineState
+	failed   string
+	boot     *flow
+	node     *node
+	gone     bool
+	made     time.Duration // when it was ordered
+	billed   time.Duration // since when it costs, -1 for not yet
+}
+
+func (w *World) addGroup(cfg *scenario.NodeGroup) {
+	w.groups = append(w.groups, &group{cfg: cfg})
+	slices.SortFunc(w.groups, func(a, b *group) int {
+		if a.cfg.Name < b.cfg.Name {
+			return -1
+		}
+		return 1
+	})
+}
+
+func (w *World) group(id string) *group {
+	for _, g := range w.groups {
+		if g.cfg.Name == id {
+			return g
+		}
+	}
+	return nil
+}
+
+func (w *World) newMachine(g *group, name string) *machine {
+	m := &machine{id: "sim://" + g.cfg.Name + "/" + name, name: name, group: g, made: w.now, billed: -1}
+	g.machines = append(g.machines, m)
+	return m
+}
+
+func (w *World) machineName(g *group) string {
+	g.serial++
+	return fmt.Sprintf("%s-%04d", g.cfg.Name, g.serial)
+}
+
+// initialMachine is one that exists at the beginning, ready.
+func (w *World) initialMachine(g *group) {
+	m := w.newMachine(g, w.machineName(g))
+	w.bill(m)
+	m.state = isReady
+	n := w.nodeOf(m)
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	w.addNode(n, m)
+}
+
+func (w *World) nodeOf(m *machine) *v1.Node {
+	n := m.group.cfg.NewNode(m.name)
+	n.Spec.ProviderID = m.id
+	for _, name := range m.group.cfg.Images {
+		n.Status.Images = append(n.Status.Images, v1.ContainerImage{Names: []string{name}})
+	}
+	return n
+}
+
+func (w *World) bill(m *machine) {
+	m.billed = w.now
+	w.stats.machineBilled(m)
+}
+
+// listed are the cloud's groups as a provider tells of them.
+func (w *World) listed() []nodegroup.Group {
+	out := make([]nodegroup.Group, 0, len(w.groups))
+	for _, g := range w.groups {
+		x := nodegroup.Group{ID: g.cfg.Name, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.cfg.PricePerHour,
+			Template: g.cfg.NewNode(g.cfg.Name + "-template"), Instances: make([]nodegroup.Instance, 0, len(g.machines))}
+		for _, m := range g.machines {
+			x.Instances = append(x.Instances, nodegroup.Instance{ID: m.id, Node: m.name, Failed: m.failed})
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// increase orders machines.
+func (w *World) increase(id string, n int) error {
+	g := w.group(id)
+	if g == nil {
+		return fmt.Errorf("there is no node group %q", id)
+	}
+	if n <= 0 || g.target+n > g.cfg.Max {
+		w.violation("group %s is asked for %d more nodes at %d of %d", id, n, g.target, g.cfg.Max)
+		return fmt.Errorf("node group %s is at %d of %d", id, g.target, g.cfg.Max)
+	}
+	if w.faults.lasts(w, scenario.StockOut, id) || g.cfg.Stock != nil && g.target+n > *g.cfg.Stock {
+		w.stats.FailedLaunches += n
+		return fmt.Errorf("out of stock: no %d machines of group %s", n, id)
+	}
+	g.target += n
+	w.touch()
+	for range n {
+		name := w.machineName(g)
+		if w.faults.hits(w, scenario.LaunchVanishes, id, name) {
+			w.stats.FailedLaunches++
+			continue
+		}
+		w.launch(w.newMachine(g, name))
+	}
+	return nil
+}
+
+// launch brings a machine up: delay, boot, node object, ready.
+func (w *World) launch(m *machine) {
+	g := m.group
+	cfg := g.cfg
+	at := w.now + cfg.LaunchDelay.Between(w.chance("launch", m.name))
+	if cfg.LaunchesPerSecond > 0 {
+		at = max(at, g.nextSlot)
+		g.nextSlot = at + time.Duration(float64(time.Second)/cfg.LaunchesPerSecond)
+	}
+	w.after(at-w.now, moves, func() {
+		if m.gone {
+			return
+		}
+		if w.faults.hits(w, scenario.LaunchFails, cfg.Name, m.name) || w.chance("fails", m.name) < cfg.FailureRate {
+			m.failed = "the launch failed"
+			w.stats.FailedLaunches++
+			w.touch()
+			return
+		}
+		m.state = booting
+		w.bill(m)
+		w.touch()
+		m.boot = w.storage.write(bytesOf(cfg.Boot.Bytes), limitOf(cfg.Boot.Rate, cfg.DiskRate), 1, func() { w.register(m) })
+	})
+}
+
+// register makes the machine's node object.
+func (w *World) register(m *machine) {
+	cfg := m.group.cfg
+	if m.gone || w.faults.hits(w, scenario.NeverRegisters, cfg.Name, m.name) {
+		return
+	}
+	m.state = registered
+	n := w.nodeOf(m)
+	n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoSchedule})
+	w.stats.Launched++
+	node := w.addNode(n, m)
+	w.after(cfg.Startup.Between(w.chance("startup", m.name)), moves, func() {
+		if m.gone || node.dead || w.faults.hits(w, scenario.NeverReady, cfg.Name, m.name) {
+			return
+		}
+		m.state = isReady
+		w.becomeReady(node)
+	})
+}
+
+// terminate takes a machine away. lower says that the group is to be smaller.
+func (w *World) terminate(m *machine, byBerth bool) {
+	if m.gone {
+		return
+	}
+	m.gone = true
+	g := m.group
+	g.machines = slices.DeleteFunc(g.machines, func(x *machine) bool { return x == m })
+	g.target--
+	w.storage.stop(m.boot)
+	w.stats.machineGone(m)
+	w.touch()
+	if n := m.node; n != nil {
+		n.dead = true
+		w.after(w.between(nil, 100, 2000, "unregister", m.name), moves, func() { w.removeNode(n, byBerth) })
+		return
+	}
+	if m.failed == "" {
+		w.stats.FailedLaunches++
+	}
+}
+
+func (w *World) deleteMachine(id string, d core.NodeDeletion) error {
+	g := w.group(id)
+	if g == nil {
+		return fmt.Errorf("there is no node group %q", id)
+	}
+	for _, m := range g.machines {
+		if m.id == d.Instance || d.Instance == "" && m.name == d.Node {
+			if g.target-1 < g.cfg.Min {
+				w.violation("group %s is shrunk to %d, below its min %d", id, g.target-1, g.cfg.Min)
+			}
+			w.terminate(m, true)
+			return nil
+		}
+	}
+	return nil // gone already
+}
+
+func (w *World) decrease(id string, n int) error {
+	g := w.group(id)
+	if g == nil || n <= 0 || g.target-n < len(g.machines) {
+		return fmt.Errorf("node group %q can't give up %d machines", id, n)
+	}
+	if g.target-n < g.cfg.Min {
+		w.violation("the target of group %s is lowered to %d, below its min %d", id, g.target-n, g.cfg.Min)
+	}
+	g.target -= n
+	w.touch()
+	return nil
+}
+
+// cloudQueue is the way to the cloud: one call at a time, so that the groups
+// it tells of are never older than the last order, as in the live edge.
+type cloudQueue struct {
+	jobs []cloudJob
+	busy bool
+	made int
+}
+
+type cloudJob struct {
+	life int // of the Berth that asks
+	call func() core.Input
+}
+
+var errCloud = errors.New("the cloud's API refused the call")
+
+// ask queues a call. Its outcome, when there is one, reaches only the Berth
+// that asked.
+func (w *World) ask(call func() core.Input) {
+	w.cloud.jobs = append(w.cloud.jobs, cloudJob{w.berth.life, call})
+	w.pump()
+}
+
+func (w *World) pump() {
+	q := &w.cloud
+	if q.busy || len(q.jobs) == 0 {
+		return
+	}
+	q.busy = true
+	job := q.jobs[0]
+	q.jobs = q.jobs[1:]
+	q.made++
+	half := w.between(w.run.Spec.API.CloudLatency, 500, 2000, "cloud", fmt.Sprint(q.made)) / 2
+	w.idly(half, calls, func() {
+		var in core.Input
+		if job.life == w.berth.life { // else it died before the call was made
+			in = job.call()
+		}
+		w.idly(half, calls, func() {
+			if in != nil && job.life == w.berth.life {
+				w.berth.receive(in)
+			}
+			q.busy = false
+			w.pump()
+		})
+	})
+}
+
+// scaleUp, remove, giveUp and look are Berth's calls to the cloud.
+func (w *World) scaleUp(s core.ScaleUp) {
+	w.ask(func() core.Input {
+		name := fmt.Sprint(w.cloud.made)
+		if w.faults.hits(w, scenario.CloudError, s.Group, name) {
+			return core.ScaleUpDone{Group: s.Group, Nodes: s.Nodes, Err: errCloud}
+		}
+		err := w.increase(s.Group, s.Nodes)
+		if w.faults.hits(w, scenario.CloudLost, s.Group, name) {
+			err = errors.New("the cloud's answer was lost")
+		}
+		return core.ScaleUpDone{Group: s.Group, Nodes: s.Nodes, Err: err}
+	})
+}
+
+func (w *World) removal(d core.NodeDeletion) {
+	w.ask(func() core.Input {
+		name := fmt.Sprint(w.cloud.made)
+		if w.faults.hits(w, scenario.CloudError, d.Group, name) {
+			return core.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: errCloud}
+		}
+		err := w.deleteMachine(d.Group, d)
+		if w.faults.hits(w, scenario.CloudLost, d.Group, name) {
+			err = errors.New("the cloud's answer was lost")
+		}
+		return core.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: err}
+	})
+}
+
+func (w *World) giveUp(t core.TargetDecrease) {
+	w.ask(func() core.Input {
+		_ = w.decrease(t.Group, t.Nodes) // the groups tell how it went
+		return core.GroupsSet{Groups: w.listed()}
+	})
+}
+
+func (w *World) look() {
+	w.ask(func() core.Input {
+		if w.faults.hits(w, scenario.CloudError, "", "look", fmt.Sprint(w.cloud.made)) {
+			return nil
+		}
+		return core.GroupsSet{Groups: w.listed()}
+	})
+}

@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corehelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+type ownerKey struct{ kind, namespace, name string }
+
+// owner is a controller of pods: it makes those that are missing.
+type owner struct {
+	key       ownerKey
+	meta      metav1.ObjectMeta
+	version   string
+	template  v1.PodTemplateSpec
+	replicas  int
+	parallel  int  // Job: pods at a time
+	inOrder   bool // StatefulSet: one after the other
+	pods      []*pod
+	succeeded int
+	missing   []*node // DaemonSet: nodes that may lack a pod
+	serial    int
+	due       bool
+	dropped   bool
+}
+
+func count(n *int32, def int) int {
+	if n == nil {
+		return def
+	}
+	return int(*n)
+}
+
+// addOwner starts a controller for the kinds that have pods.
+func (w *World) addOwner(obj runtime.Object) {
+	o := &owner{}
+	switch x := obj.(type) {
+	case *appsv1.ReplicaSet:
+		*o = owner{key: ownerKey{"ReplicaSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: count(x.Spec.Replicas, 1)}
+	case *v1.ReplicationController:
+		*o = owner{key: ownerKey{"ReplicationController", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "v1", replicas: count(x.Spec.Replicas, 1)}
+		if x.Spec.Template != nil {
+			o.template = *x.Spec.Template
+		}
+	case *appsv1.StatefulSet:
+		*o = owner{key: ownerKey{"StatefulSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: count(x.Spec.Replicas, 1),
+			inOrder: x.Spec.PodManagementPolicy != appsv1.ParallelPodManagement}
+	case *appsv1.DaemonSet:
+		*o = owner{key: ownerKey{"DaemonSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template}
+	case *batchv1.Job:
+		parallel := count(x.Spec.Parallelism, 1)
+		*o = owner{key: ownerKey{"Job", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "batch/v1", template: x.Spec.Template,
+			replicas: count(x.Spec.Completions, parallel), parallel: parallel, succeeded: int(x.Status.Succeeded)}
+	default:
+		return
+	}
+	if len(o.template.Spec.Containers) == 0 {
+		return // trimmed in the dump: it can't make pods
+	}
+	w.owners[o.key] = o
+	if o.key.kind == "DaemonSet" {
+		w.daemons = append(w.daemons, o)
+		o.missing = w.sortedNodes()
+	}
+	w.reconcile(o)
+}
+
+// ownerOf finds the controller that a pod names.
+func (w *World) ownerOf(p *v1.Pod) *owner {
+	for _, r := range p.OwnerReferences {
+		if r.Controller != nil && *r.Controller {
+			return w.owners[ownerKey{r.Kind, p.Namespace, r.Name}]
+		}
+	}
+	return nil
+}
+
+// dropOwner deletes a controller with its pods.
+func (w *World) dropOwner(obj runtime.Object) {
+	meta := obj.(metav1.Object)
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", obj), "*v1.")
+	o := w.owners[ownerKey{kind, meta.GetNamespace(), meta.GetName()}]
+	if o == nil {
+		return
+	}
+	o.dropped = true
+	delete(w.owners, o.key)
+	w.daemons = slices.DeleteFunc(w.daemons, func(x *owner) bool { return x == o })
+	for _, p := range slices.Clone(o.pods) {
+		w.deletePod(p)
+	}
+}
+
+// drop forgets a pod that is gone.
+func (o *owner) drop(p *pod) {
+	o.pods = slices.DeleteFunc(o.pods, func(q *pod) bool { return q == p })
+	o.miss(p)
+}
+
+func (o *owner) miss(p *pod) {
+	if o.key.kind == "DaemonSet" && p.daemonNode != nil && !p.daemonNode.dead {
+		o.missing = append(o.missing, p.daemonNode)
+	}
+}
+
+// ended takes note of a pod that is over.
+func (o *owner) ended(p *pod, succeeded bool) {
+	o.pods = slices.DeleteFunc(o.pods, func(q *pod) bool { return q == p })
+	if succeeded {
+		o.succeeded++
+	}
+	o.miss(p)
+}
+
+// reconcile has the controller look, a moment later.
+func (w *World) reconcile(o *owner) {
+	if o == nil || o.due || o.dropped {
+		return
+	}
+	o.due = true
+	o.serial++
+	w.after(w.between(nil, 50, 300, "reconcile", o.key.kind, o.key.namespace, o.key.name, fmt.Sprint(o.serial)), moves, func() {
+		o.due = false
+		if !o.dropped {
+			w.replenish(o)
+		}
+	})
+}
+
+// replenish makes the pods that are missing, as the controller of the kind does.
+func (w *World) replenish(o *owner) {
+	switch o.key.kind {
+	case "DaemonSet":
+		w.replenishDaemons(o)
+	case "StatefulSet":
+		w.replenishOrdered(o)
+	default:
+		// A terminating pod counts no more for these; its replacement comes at once.
+		want := o.replicas
+		if o.key.kind == "Job" {
+			want = min(o.parallel, o.replicas-o.succeeded)
+		}
+		active := 0
+		for _, p := range o.pods {
+			if p.active() {
+				active++
+			}
+		}
+		for ; active < want; active++ {
+			o.serial++
+			w.addPod(o.pod(fmt.Sprintf("%s-%05x", o.key.name, o.serial)), o)
+		}
+	}
+}
+
+// replenishOrdered makes a StatefulSet's pods: each has one name for all its
+// lives, so a new one waits until the old one is gone, and by default until
+// all before it are ready.
+func (w *World) replenishOrdered(o *owner) {
+	at := make([]*pod, o.replicas)
+	for _, p := range o.pods {
+		if p.ordinal < 0 { // of a dump
+			if i := strings.LastIndexByte(p.obj.Name, '-'); i >= 0 {
+				fmt.Sscan(p.obj.Name[i+1:], &p.ordinal)
+			}
+		}
+		if p.ordinal >= 0 && p.ordinal < o.replicas {
+			at[p.ordinal] = p
+		}
+	}
+	for i, p := range at {
+		if p == nil {
+			if q := w.addPod(o.pod(fmt.Sprintf("%s-%d", o.key.name, i)), o); q != nil {
+				q.ordinal = i
+			}
+		}
+		if o.inOrder && (p == nil || !p.ready || !p.active()) {
+			return
+		}
+	}
+}
+
+func (w *World) replenishDaemons(o *owner) {
+	nodes := o.missing
+	o.missing = nil
+	for _, n := range nodes {
+		if n.dead || !o.runsOn(n) || slices.ContainsFunc(o.pods, func(p *pod) bool { return p.daemonNode == n && !p.gone && !p.over }) {
+			continue
+		}
+		o.serial++
+		obj := o.pod(fmt.Sprintf("%s-%05x", o.key.name, o.serial))
+		obj.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
+			NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{n.obj.Name}}}}},
+		}}}
+		obj.Spec.Tolerations = append(slices.Clip(obj.Spec.Tolerations), daemonTolerations...)
+		if p := w.addPod(obj, o); p != nil {
+			p.daemonNode = n
+		}
+	}
+}
+
+// daemonTolerations are those that the DaemonSet controller adds.
+var daemonTolerations = func() (out []v1.Toleration) {
+	for _, key := range []string{v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeDiskPressure, v1.TaintNodeMemoryPressure, v1.TaintNodePIDPressure, v1.TaintNodeUnschedulable} {
+		out = append(out, v1.Toleration{Key: key, Operator: v1.TolerationOpExists})
+	}
+	return out
+}()
+
+// runsOn tells whether the DaemonSet wants a pod on the node.
+func (o *owner) runsOn(n *node) bool {
+	p := &v1.Pod{Spec: o.template.Spec}
+	if ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n.obj); !ok || err != nil {
+		return false
+	}
+	_, bad := corehelper.FindMatchingUntoleratedTaint(klog.Background(), n.obj.Spec.Taints, append(slices.Clip(p.Spec.Tolerations), daemonTolerations...),
+		func(t *v1.Taint) bool { return t.Effect != v1.TaintEffectPreferNoSchedule }, false)
+	return !bad
+}
+
+// pod makes a pod of the template.
+func (o *owner) pod(name string) *v1.Pod {
+	yes := true
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: o.key.namespace, Name: name, Labels: o.template.Labels, Annotations: o.template.Annotations,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: o.version, Kind: o.key.kind, Name: o.key.name, UID: o.meta.UID, Controller: &yes}},
+	}, Spec: o.template.Spec}
+	return p
+}

@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/checker"
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+)
+
+// violation records that something happened that must not.
+func (w *World) violation(format string, args ...any) {
+	if len(w.stats.Violations) < 1000 {
+		w.stats.Violations = append(w.stats.Violations, fmt.Sprintf("at %s: ", w.now)+fmt.Sprintf(format, args...))
+	}
+}
+
+// checkStep verifies the placements of a Step with the independent checker, on
+// what Berth knew when it decided.
+func (w *World) checkStep(r *core.Ready) {
+	if len(r.Binds) == 0 {
+		return
+	}
+	state := w.berth.core.State()
+	var nodes []*v1.Node
+	var pods []*v1.Pod
+	state.Nodes(func(n *cluster.Node) {
+		nodes = append(nodes, n.Object)
+		for _, p := range n.Pods {
+			obj := *p.Object
+			obj.Spec.NodeName = n.Name
+			pods = append(pods, &obj)
+		}
+	})
+	placed := map[string]bool{}
+	for _, b := range r.Binds {
+		placed[b.Namespace+"/"+b.Name] = true
+	}
+	for _, v := range checker.CheckPods(nodes, pods, func(p *v1.Pod) bool { return placed[p.Namespace+"/"+p.Name] }) {
+		w.violation("%s", v)
+	}
+	for _, b := range r.Binds {
+		if n := state.NodeByName(b.Node); n != nil && n.HasTaint(autoscaler.ToBeDeletedTaint) {
+			w.violation("pod %s/%s was placed on node %s, which is being removed", b.Namespace, b.Name, b.Node)
+		}
+	}
+}
+
+// checkQuiet verifies what must hold when nothing has happened for long.
+func (w *World) checkQuiet() {
+	if w.busy > 0 {
+		w.violation("the world has not come to rest: %d things are still to happen", w.busy)
+		return
+	}
+	if !w.berth.up {
+		w.violation("Berth is down in the end")
+		return
+	}
+	var nodes []*v1.Node
+	for _, n := range w.sortedNodes() {
+		nodes = append(nodes, n.obj)
+		if n.hasTaint(autoscaler.ToBeDeletedTaint) {
+			w.violation("node %s has kept the taint of a removal", n.obj.Name)
+		}
+	}
+	for _, g := range w.groups {
+		coming := 0
+		for _, m := range g.machines {
+			if m.state != isReady && m.node == nil {
+				coming++
+			}
+		}
+		if g.target != len(g.machines) && g.target > g.cfg.Min {
+			w.violation("group %s is asked for %d machines and has %d", g.cfg.Name, g.target, len(g.machines))
+		}
+		if coming > 0 && g.target > g.cfg.Min {
+			w.violation("%d machines of group %s never became nodes and are still there", coming, g.cfg.Name)
+		}
+	}
+	for _, problem := range w.berth.core.Unsettled() {
+		w.violation("%s", problem)
+	}
+	if n := w.berth.core.Stats().MissedWakeups; n > 0 {
+		w.violation("%d pods were found schedulable by the leftover sweep only", n)
+	}
+	w.checkPending(nodes)
+}
+
+// checkPending looks for pods that wait though there is room for them, on a
+// node or on one that a group could add.
+func (w *World) checkPending(nodes []*v1.Node) {
+	var pods []*v1.Pod
+	var pending []*pod
+	for _, p := range w.sortedPods() {
+		switch {
+		case p.over:
+		case p.obj.Spec.NodeName != "":
+			if w.nodes[p.obj.Spec.NodeName] != nil {
+				pods = append(pods, p.obj)
+			}
+		case p.active() && len(p.obj.Spec.SchedulingGates) == 0:
+			pending = append(pending, p)
+		}
+	}
+	for _, p := range pending {
+		for _, n := range nodes {
+			if checker.Fits(p.obj, n, nodes, pods) {
+				w.violation("pod %s waits, though it would fit on node %s", p.name, n.Name)
+				break
+			}
+		}
+		limits := w.run.Autoscale.Limits
+		for _, g := range w.groups {
+			room := g.target < g.cfg.Max && (g.cfg.Stock == nil || g.target < *g.cfg.Stock)
+			if limits.MaxNodesTotal > 0 {
+				room = room && len(w.nodes) < limits.MaxNodesTotal
+			}
+			if !room || w.run.Autoscale.ScanInterval > time.Minute {
+				continue
+			}
+			n := g.cfg.NewNode(g.cfg.Name + "-more")
+			all := append(nodes[:len(nodes):len(nodes)], n)
+			if w.daemonsLeave(p.obj, n) && checker.Fits(p.obj, n, all, pods) {
+				w.violation("pod %s waits, though a node more of group %s would take it", p.name, g.cfg.Name)
+				break
+			}
+		}
+	}
+}
+
+// daemonsLeave tells whether the DaemonSets' pods leave room for the pod on a
+// new node, roughly: by counting them as pods of its own.
+func (w *World) daemonsLeave(p *v1.Pod, n *v1.Node) bool {
+	on := &node{obj: n}
+	var daemons []*v1.Pod
+	for _, d := range w.daemons {
+		if d.runsOn(on) {
+			q := d.pod(d.key.name + "-more")
+			q.Spec.NodeName = n.Name
+			daemons = append(daemons, q)
+		}
+	}
+	return checker.Fits(p, n, []*v1.Node{n}, daemons)
+}

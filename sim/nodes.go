@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/core"
+)
+
+// node is a node as the API server has it, with its kubelet.
+type node struct {
+	obj         *v1.Node
+	group       string
+	machine     *machine
+	pods        []*pod
+	layers      map[string]bool // image layers that are there
+	diskRate    float64
+	pulling     bool
+	waiting     []*pod // for the pull
+	dead        bool   // its machine is gone
+	counted     bool
+	countedAs   *int  // the count of its state in the stats
+	cpu, memory int64 // what the stats count of it, when ready
+}
+
+// adoptNode adds a node that exists at the beginning, with a machine of the
+// group that claims it.
+func (w *World) adoptNode(o *v1.Node) {
+	for _, g := range w.groups {
+		if len(g.cfg.Adopt) > 0 && matches(o.Labels, g.cfg.Adopt) {
+			m := w.newMachine(g, o.Name)
+			m.id = cmp.Or(o.Spec.ProviderID, m.id)
+			m.state = registered
+			g.target++
+			obj := *o
+			obj.Spec.ProviderID = m.id
+			w.bill(m)
+			w.addNode(&obj, m)
+			return
+		}
+	}
+	w.addNode(o, nil)
+}
+
+func matches(labels, want map[string]string) bool {
+	for k, v := range want {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *World) addNode(o *v1.Node, m *machine) *node {
+	obj := *o
+	if obj.CreationTimestamp.IsZero() {
+		obj.CreationTimestamp = metav1.NewTime(w.time())
+	}
+	n := &node{obj: &obj, machine: m, layers: map[string]bool{}, diskRate: math.Inf(1)}
+	for _, i := range obj.Status.Images {
+		for _, name := range i.Names {
+			for _, l := range w.images[name] {
+				n.layers[l.Digest] = true
+			}
+		}
+	}
+	if m != nil {
+		m.node, n.group = n, m.group.cfg.Name
+		n.diskRate = limitOf(m.group.cfg.DiskRate)
+		for _, name := range m.group.cfg.Images {
+			for _, l := range w.images[name] {
+				n.layers[l.Digest] = true
+			}
+		}
+	}
+	w.nodes[obj.Name] = n
+	w.stats.nodeChanged(n)
+	w.publishNode(n)
+	for _, d := range w.daemons {
+		d.missing = append(d.missing, n)
+		w.reconcile(d)
+	}
+	w.touch()
+	return n
+}
+
+// changeNode replaces the node's object by a changed copy.
+func (w *World) changeNode(n *node, f func(o *v1.Node)) {
+	obj := *n.obj
+	f(&obj)
+	n.obj = &obj
+	w.stats.nodeChanged(n)
+	w.publishNode(n)
+	w.touch()
+}
+
+func (n *node) ready() bool {
+	return slices.ContainsFunc(n.obj.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+	})
+}
+
+func (n *node) hasTaint(key string) bool {
+	return slices.ContainsFunc(n.obj.Spec.Taints, func(t v1.Taint) bool { return t.Key == key })
+}
+
+func without(taints []v1.Taint, key string) []v1.Taint {
+	var out []v1.Taint
+	for _, t := range taints {
+		if t.Key != key {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// becomeReady is the kubelet's first good report, and the node controller's
+// answer to it.
+func (w *World) becomeReady(n *node) {
+	w.changeNode(n, func(o *v1.Node) {
+		o.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.time())}}
+		o.Spec.Taints = without(o.Spec.Taints, v1.TaintNodeNotReady)
+	})
+}
+
+// removeNode takes a node out of the API. Its pods have lost their home; the
+// garbage collector deletes them later.
+func (w *World) removeNode(n *node, byBerth bool) {
+	if w.nodes[n.obj.Name] != n {
+		return
+	}
+	delete(w.nodes, n.obj.Name)
+	n.dead = true
+	w.stats.nodeGone(n)
+	for _, p := range slices.Clone(n.pods) {
+		if !p.daemon() {
+			p.lost = true
+			w.stats.podLost(p, byBerth)
+		}
+		w.vacate(p)
+		w.orphan(p)
+	}
+	w.publish("nodes", core.NodeGone{Name: n.obj.Name})
+	w.touch()
+}
+
+func (p *pod) daemon() bool {
+	for _, r := range p.obj.OwnerReferences {
+		if r.Controller != nil && *r.Controller && r.Kind == "DaemonSet" {
+			return true
+		}
+	}
+	return false
+}
+
+// sortedNodes returns the nodes by name.
+func (w *World) sortedNodes() []*node {
+	out := make([]*node, 0, len(w.nodes))
+	for _, n := range w.nodes {
+		out = append(out, n)
+	}
+	slices.SortFunc(out, func(a, b *node) int { return strings.Compare(a.obj.Name, b.obj.Name) })
+	return out
+}
+
+// sortedPods returns the pods of the API by name.
+func (w *World) sortedPods() []*pod {
+	out := make([]*pod, 0, len(w.pods))
+	for _, p := range w.pods {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b *pod) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(string(a.obj.UID), string(b.obj.UID)))
+	})
+	return out
+}

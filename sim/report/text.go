@@ -1,0 +1,118 @@
+// Package report shows the outcome of a run to people: as text, as a
+// comparison, as a page with plots.
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// row is one line of the summary: a label and how to read its value.
+type row struct {
+	label string
+	value func(s *scenario.Summary) string
+}
+
+func number(n int) string { return strconv.Itoa(n) }
+
+func span(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+func quantiles(q scenario.Quantiles) string {
+	return fmt.Sprintf("%s / %s / %s / %s", span(q.P50), span(q.P90), span(q.P99), span(q.Max))
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+func bytes(x float64) string {
+	for _, unit := range []string{"B", "kB", "MB"} {
+		if x < 1000 {
+			return fmt.Sprintf("%.3g %s", x, unit)
+		}
+		x /= 1000
+	}
+	return fmt.Sprintf("%.3g GB", x)
+}
+
+var rows = []row{
+	{"pods", func(s *scenario.Summary) string {
+		return fmt.Sprintf("%d: %d bound, %d completed, %d running, %d pending", s.Pods.Total, s.Pods.Bound, s.Pods.Completed, s.Pods.Running, s.Pods.Pending)
+	}},
+	{"evicted, preempted, lost", func(s *scenario.Summary) string {
+		return fmt.Sprintf("%d, %d, %d", s.Pods.Evicted, s.Pods.Preempted, s.Pods.Lost)
+	}},
+	{"arrival to bound", func(s *scenario.Summary) string { return quantiles(s.TimeToBound) }},
+	{"arrival to running", func(s *scenario.Summary) string { return quantiles(s.TimeToRunning) }},
+	{"nodes", func(s *scenario.Summary) string {
+		return fmt.Sprintf("%d at the peak, %d in the end", s.Nodes.Peak, s.Nodes.Final)
+	}},
+	{"launched, failed, removed", func(s *scenario.Summary) string {
+		return fmt.Sprintf("%d, %d, %d", s.Nodes.Launched, s.Nodes.FailedLaunches, s.Nodes.Removed)
+	}},
+	{"churn", func(s *scenario.Summary) string { return number(s.Churn) + " nodes gone within 15 min" }},
+	{"node hours", func(s *scenario.Summary) string { return fmt.Sprintf("%.1f", s.NodeHours) }},
+	{"cost", func(s *scenario.Summary) string { return fmt.Sprintf("%.2f", s.Cost) }},
+	{"utilisation", func(s *scenario.Summary) string {
+		return "cpu " + percent(s.Utilization.CPU) + ", memory " + percent(s.Utilization.Memory)
+	}},
+	{"peak write rate", func(s *scenario.Summary) string { return bytes(s.PeakWriteRate) + "/s" }},
+	{"budget violations", func(s *scenario.Summary) string { return number(s.PDBViolations) }},
+	{"other violations", func(s *scenario.Summary) string { return number(s.Violations) }},
+	{"virtual time", func(s *scenario.Summary) string { return span(s.VirtualSeconds) }},
+	{"wall time", func(s *scenario.Summary) string { return span(s.WallSeconds) }},
+	{"digest", func(s *scenario.Summary) string { return s.Digest[:min(len(s.Digest), 16)] }},
+}
+
+// Text writes one summary.
+func Text(out io.Writer, s *scenario.Summary) error { return Compare(out, s) }
+
+// Compare writes summaries side by side. Of two, what differs is marked.
+func Compare(out io.Writer, list ...*scenario.Summary) error {
+	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	line := func(label string, value func(s *scenario.Summary) string) {
+		fmt.Fprint(t, label)
+		same := true
+		for _, s := range list {
+			v := value(s)
+			same = same && v == value(list[0])
+			fmt.Fprint(t, "\t", v)
+		}
+		if !same && label != "scenario" {
+			fmt.Fprint(t, "\t≠")
+		}
+		fmt.Fprintln(t)
+	}
+	line("scenario", func(s *scenario.Summary) string { return fmt.Sprintf("%s (seed %d)", s.Name, s.Seed) })
+	for _, r := range rows {
+		line(r.label, r.value)
+		if strings.HasPrefix(r.label, "arrival to running") {
+			fmt.Fprint(t, "  (p50 / p90 / p99 / max)\n")
+		}
+	}
+	kinds := map[string]bool{}
+	for _, s := range list {
+		for k := range s.Decisions {
+			kinds[k] = true
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		line("decisions "+k, func(s *scenario.Summary) string { return number(s.Decisions[k]) })
+	}
+	return t.Flush()
+}

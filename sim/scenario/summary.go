@@ -1,0 +1,124 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Summary is the outcome of a run. Its JSON names are stable; docs/reference/
+// scenario.md describes them.
+type Summary struct {
+	Name string `json:"name"`
+	Seed uint64 `json:"seed"`
+	Pods struct {
+		Total     int `json:"total"`     // pods that existed
+		Bound     int `json:"bound"`     // pods that got a node
+		Completed int `json:"completed"` // pods that ran to their end
+		Running   int `json:"running"`   // pods that run in the end
+		Pending   int `json:"pending"`   // pods without a node in the end
+		Evicted   int `json:"evicted"`   // evictions granted
+		Preempted int `json:"preempted"` // pods preempted for others
+		Lost      int `json:"lost"`      // pods whose node went under them
+	} `json:"pods"`
+	TimeToBound   Quantiles `json:"timeToBound"`   // seconds from a pod's arrival to its node
+	TimeToRunning Quantiles `json:"timeToRunning"` // seconds from a pod's arrival to its start
+	Nodes         struct {
+		Peak           int `json:"peak"`           // most nodes at a time
+		Launched       int `json:"launched"`       // machines that became nodes
+		FailedLaunches int `json:"failedLaunches"` // machines that didn't, and refused orders' machines
+		Removed        int `json:"removed"`        // nodes that went
+		Final          int `json:"final"`          // nodes in the end
+	} `json:"nodes"`
+	NodeHours   float64 `json:"nodeHours"` // of machines that the cloud charges for
+	Cost        float64 `json:"cost"`      // node hours times price
+	Utilization struct {
+		CPU    float64 `json:"cpu"`    // requested share of allocatable, time-weighted, 0 to 1
+		Memory float64 `json:"memory"` // the same
+	} `json:"utilization"`
+	PDBViolations int `json:"pdbViolations"` // removals that a disruption budget forbade
+	Violations    int `json:"violations"`    // of rules and invariants; see the text
+	Churn         int `json:"churn"`         // nodes removed within 15 minutes of their launch
+	// PeakWriteRate is the highest rate, in bytes a second, of boots and pulls.
+	PeakWriteRate  float64        `json:"peakWriteRate"`
+	Decisions      map[string]int `json:"decisions"`      // by kind
+	VirtualSeconds float64        `json:"virtualSeconds"` // until the last change
+	WallSeconds    float64        `json:"wallSeconds"`
+	Digest         string         `json:"digest"` // of the ordered decisions
+}
+
+// Quantiles of a distribution; zeros when it is empty.
+type Quantiles struct {
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// QuantilesOf returns the quantiles of values, by the nearest rank.
+func QuantilesOf(values []float64) Quantiles {
+	if len(values) == 0 {
+		return Quantiles{}
+	}
+	s := slices.Sorted(slices.Values(values))
+	at := func(p float64) float64 { return s[min(int(p*float64(len(s))), len(s)-1)] }
+	return Quantiles{at(0.5), at(0.9), at(0.99), s[len(s)-1]}
+}
+
+// numbers flattens the summary to its numbers by dotted name.
+func (s *Summary) numbers() map[string]float64 {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a struct of plain fields
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		panic(err)
+	}
+	out := map[string]float64{}
+	var walk func(prefix string, v any)
+	walk = func(prefix string, v any) {
+		switch x := v.(type) {
+		case float64:
+			out[prefix] = x
+		case map[string]any:
+			for k, y := range x {
+				walk(strings.TrimPrefix(prefix+"."+k, "."), y)
+			}
+		}
+	}
+	walk("", tree)
+	return out
+}
+
+// Number returns a metric by name; kinds of decisions that never came are 0.
+func (s *Summary) Number(metric string) float64 { return s.numbers()[metric] }
+
+// Metrics returns the names that expectations may use.
+func Metrics() []string {
+	var out []string
+	for name := range (&Summary{}).numbers() {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Check returns the expectations that the summary doesn't meet.
+func (s *Summary) Check(expect []Expectation) []string {
+	numbers := s.numbers()
+	var out []string
+	for _, e := range expect {
+		got := numbers[e.Metric]
+		switch {
+		case e.Is != nil && got != *e.Is:
+			out = append(out, fmt.Sprintf("%s is %g, expected %g", e.Metric, got, *e.Is))
+		case e.Min != nil && got < *e.Min:
+			out = append(out, fmt.Sprintf("%s is %g, expected at least %g", e.Metric, got, *e.Min))
+		case e.Max != nil && got > *e.Max:
+			out = append(out, fmt.Sprintf("%s is %g, expected at most %g", e.Metric, got, *e.Max))
+		}
+	}
+	return out
+}

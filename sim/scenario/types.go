@@ -1,0 +1,254 @@
+// Package scenario is the file format of `berth simulate`: a cluster, what
+// comes to it, what goes wrong, and what is expected of the outcome.
+package scenario
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/provider/simulated"
+)
+
+// APIVersion and Kind head a scenario.
+const (
+	APIVersion = "berth.dev/v1alpha1"
+	Kind       = "Scenario"
+)
+
+// Scenario is one run of the virtual world.
+type Scenario struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   Metadata `json:"metadata,omitempty"`
+	Spec       Spec     `json:"spec"`
+}
+
+// Metadata names a scenario.
+type Metadata struct {
+	Name        string `json:"name,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// Spec is the world and its history.
+type Spec struct {
+	// Seed of everything random. Equal scenarios with equal seeds end equally.
+	Seed uint64 `json:"seed,omitempty"`
+	// NodeGroups are what the cloud can make nodes of.
+	NodeGroups []NodeGroup `json:"nodeGroups,omitempty"`
+	// Nodes exist at the beginning.
+	Nodes []Nodes `json:"nodes,omitempty"`
+	// Objects are Kubernetes objects that exist at the beginning, inline: nodes,
+	// pods, disruption budgets, services, controllers.
+	Objects []map[string]any `json:"objects,omitempty"`
+	// Files are dumps (`kubectl get nodes,pods,pdb -A -o yaml` or json) and
+	// manifests, relative to the scenario's folder. Pods may carry the
+	// annotations berth.dev/arrive-after and berth.dev/run-for.
+	Files []string `json:"files,omitempty"`
+	// Traces are recorded workloads.
+	Traces []Trace `json:"traces,omitempty"`
+	// Workload is what comes to the cluster.
+	Workload []Workload `json:"workload,omitempty"`
+	// Images say how large container images are. Others take no time to pull.
+	Images []Image `json:"images,omitempty"`
+	// API is how the API server behaves.
+	API API `json:"api,omitempty"`
+	// Kubelet is how nodes run pods.
+	Kubelet Kubelet `json:"kubelet,omitempty"`
+	// Storage is what nodes write their disks through.
+	Storage Storage `json:"storage,omitempty"`
+	// Faults are what goes wrong.
+	Faults []Fault `json:"faults,omitempty"`
+	// Policy is how Berth is configured.
+	Policy Policy `json:"policy,omitempty"`
+	// Expect is what must be true of the summary in the end.
+	Expect []Expectation `json:"expect,omitempty"`
+	// End is when the run is over.
+	End End `json:"end,omitempty"`
+}
+
+// NodeGroup is a node group of the cloud, with what a simulated provider's
+// group has and more.
+type NodeGroup struct {
+	simulated.GroupConfig `json:",inline"`
+	// Initial nodes exist, ready, at the beginning.
+	Initial int `json:"initial,omitempty"`
+	// Adopt takes the nodes of dumps that have all these labels into the group.
+	Adopt map[string]string `json:"adopt,omitempty"`
+	// Boot is what a machine writes before it registers, at Rate at most.
+	Boot Boot `json:"boot,omitempty"`
+	// DiskRate is how many bytes a second a node can write; no limit when absent.
+	DiskRate *resource.Quantity `json:"diskRate,omitempty"`
+	// Stock is how many machines the cloud has of this kind; no limit when
+	// absent. Orders beyond it are refused.
+	Stock *int `json:"stock,omitempty"`
+	// Images are in the node image already and needn't be pulled.
+	Images []string `json:"images,omitempty"`
+}
+
+// Boot is the writing of a machine that starts.
+type Boot struct {
+	Bytes *resource.Quantity `json:"bytes,omitempty"`
+	// Rate in bytes a second that the boot itself can do; no limit when absent.
+	Rate *resource.Quantity `json:"rate,omitempty"`
+}
+
+// Nodes are equal nodes.
+type Nodes struct {
+	// Name of the node, or with Count its prefix.
+	Name  string `json:"name"`
+	Count int    `json:"count,omitempty"`
+	// Zones are given to the nodes in turn.
+	Zones    []string           `json:"zones,omitempty"`
+	Template simulated.Template `json:"template"`
+}
+
+// Trace is a recorded workload.
+type Trace struct {
+	// Format is openb: the openb GPU traces, a folder with a node and a pod list.
+	Format string `json:"format"`
+	// Path of the folder, relative to the scenario's.
+	Path string `json:"path"`
+	// Limit takes the first pods only; all when 0.
+	Limit int `json:"limit,omitempty"`
+	// Speed is how many times faster than recorded the pods come and go; 1 when 0.
+	Speed float64 `json:"speed,omitempty"`
+}
+
+// Workload is a set of equal pods, or of equal controllers of such pods.
+type Workload struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+	// Kind is Pod (when absent), Job, ReplicaSet, StatefulSet or DaemonSet.
+	Kind string `json:"kind,omitempty"`
+	// Copies of the controller, or of the group of pods; 1 when 0.
+	Copies int `json:"copies,omitempty"`
+	// Count of the pods of each copy: pods, completions or replicas.
+	Count int `json:"count,omitempty"`
+	// Parallelism of a Job: pods at a time; Count when 0.
+	Parallelism int    `json:"parallelism,omitempty"`
+	Arrive      Arrive `json:"arrive,omitempty"`
+	// RunFor is how long a pod runs; for ever when absent.
+	RunFor *simulated.Span `json:"runFor,omitempty"`
+	// DeleteAfter is how long after its arrival a copy is deleted; never when 0.
+	DeleteAfter metav1.Duration `json:"deleteAfter,omitempty"`
+	// Service has a Service select the pods of each copy.
+	Service bool `json:"service,omitempty"`
+	// MaxUnavailable has a PodDisruptionBudget allow so many pods of a copy to
+	// be away.
+	MaxUnavailable *int               `json:"maxUnavailable,omitempty"`
+	Template       v1.PodTemplateSpec `json:"template"`
+}
+
+// Arrive is when the copies come.
+type Arrive struct {
+	// After is when the first comes.
+	After metav1.Duration `json:"after,omitempty"`
+	// Over is how long it takes until all are there.
+	Over metav1.Duration `json:"over,omitempty"`
+	// Pattern is even (when absent) or poisson.
+	Pattern string `json:"pattern,omitempty"`
+}
+
+// Image is a container image.
+type Image struct {
+	Name   string  `json:"name"`
+	Layers []Layer `json:"layers"`
+}
+
+// Layer is a part of an image that other images may share.
+type Layer struct {
+	// Digest tells layers apart; those of one image are its own when absent.
+	Digest string `json:"digest,omitempty"`
+	// Bytes written to a node that hasn't the layer.
+	Bytes resource.Quantity `json:"bytes"`
+}
+
+// API is how the API server and the way to it behave.
+type API struct {
+	// CallLatency is how long a call takes (20 to 60 ms when absent).
+	CallLatency *simulated.Span `json:"callLatency,omitempty"`
+	// WatchLatency is how long it takes until a change is seen (10 to 100 ms
+	// when absent).
+	WatchLatency *simulated.Span `json:"watchLatency,omitempty"`
+	// BindsPerSecond is how many binds the server takes (1000 when 0).
+	BindsPerSecond float64 `json:"bindsPerSecond,omitempty"`
+	// CloudLatency is how long a call to the cloud takes (0.5 to 2 s when absent).
+	CloudLatency *simulated.Span `json:"cloudLatency,omitempty"`
+	// PlanLatency is how long Berth's planner takes (100 ms when 0).
+	PlanLatency metav1.Duration `json:"planLatency,omitempty"`
+}
+
+// Kubelet is how nodes run pods.
+type Kubelet struct {
+	// Start is how long a pod takes from having its images to running (0.5 to
+	// 2 s when absent).
+	Start *simulated.Span `json:"start,omitempty"`
+	// Stop is how long a pod takes to end when asked to, its grace period at
+	// most (0.5 to 5 s when absent).
+	Stop *simulated.Span `json:"stop,omitempty"`
+}
+
+// Storage is what boots and image pulls write through.
+type Storage struct {
+	// SharedRate is how many bytes a second all nodes together can write; no
+	// limit when absent.
+	SharedRate *resource.Quantity `json:"sharedRate,omitempty"`
+	// PullStreams is how many writers the pull of an image is (layers are
+	// pulled side by side), against one of a boot; 1 when 0. A writer gets an
+	// equal share.
+	PullStreams float64 `json:"pullStreams,omitempty"`
+	// Knee is how many writers the storage bears; with more, the rate of all
+	// together falls as (knee/writers) to the power of Collapse. No such thing
+	// when 0.
+	Knee float64 `json:"knee,omitempty"`
+	// Collapse is that power; 1 when 0.
+	Collapse float64 `json:"collapse,omitempty"`
+}
+
+// Fault is something that goes wrong, from From on and until Until.
+type Fault struct {
+	// Kind is one of those that docs/reference/scenario.md lists.
+	Kind string `json:"kind"`
+	// From is when the fault begins; at once when absent.
+	From metav1.Duration `json:"from,omitempty"`
+	// Until is when it ends; never when absent.
+	Until metav1.Duration `json:"until,omitempty"`
+	// Rate is the probability, 0 to 1, that a call or a launch is hit.
+	Rate float64 `json:"rate,omitempty"`
+	// PerHour is how often an event comes, on average.
+	PerHour float64 `json:"perHour,omitempty"`
+	// At are times of events.
+	At []metav1.Duration `json:"at,omitempty"`
+	// For is how long an event lasts.
+	For metav1.Duration `json:"for,omitempty"`
+	// Group limits the fault to a node group.
+	Group string `json:"group,omitempty"`
+}
+
+// Policy is how Berth is configured.
+type Policy struct {
+	// SchedulerConfig is the path of a KubeSchedulerConfiguration, relative to
+	// the scenario's folder.
+	SchedulerConfig string `json:"schedulerConfig,omitempty"`
+	// Flags of the autoscaler, as for `berth run`.
+	Flags []string `json:"flags,omitempty"`
+}
+
+// Expectation is an assertion on a number of the summary.
+type Expectation struct {
+	// Metric is a name of the JSON summary, such as pods.completed.
+	Metric string   `json:"metric"`
+	Is     *float64 `json:"is,omitempty"`
+	Min    *float64 `json:"min,omitempty"`
+	Max    *float64 `json:"max,omitempty"`
+}
+
+// End is when a run is over: at a time, or when nothing has happened for
+// Quiet and nothing is to come.
+type End struct {
+	// At is the latest end (48 h when absent).
+	At metav1.Duration `json:"at,omitempty"`
+	// Quiet is how long nothing must have happened (45 min when absent).
+	Quiet metav1.Duration `json:"quiet,omitempty"`
+}

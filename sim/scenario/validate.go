@@ -1,0 +1,254 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/berthproject/berth/provider/simulated"
+)
+
+// validate reports everything that is wrong, each with its line.
+func (s *Scenario) validate(src source) error {
+	v := &validator{src: src}
+	if s.APIVersion != APIVersion {
+		v.bad("apiVersion", "is %q; it must be %q", s.APIVersion, APIVersion)
+	}
+	if s.Kind != Kind {
+		v.bad("kind", "is %q; it must be %q", s.Kind, Kind)
+	}
+	sp := &s.Spec
+	v.groups(sp)
+	for i := range sp.Nodes {
+		n, at := &sp.Nodes[i], fmt.Sprintf("spec.nodes[%d]", i)
+		v.name(at+".name", n.Name)
+		v.notNegative(at+".count", float64(n.Count))
+		v.allocatable(at+".template.allocatable", n.Template.Allocatable)
+	}
+	for i := range sp.Traces {
+		t, at := &sp.Traces[i], fmt.Sprintf("spec.traces[%d]", i)
+		if t.Format != "openb" {
+			v.bad(at+".format", "is %q; it must be openb", t.Format)
+		}
+		v.notNegative(at+".limit", float64(t.Limit))
+		v.notNegative(at+".speed", t.Speed)
+	}
+	for i := range sp.Workload {
+		v.workload(&sp.Workload[i], fmt.Sprintf("spec.workload[%d]", i))
+	}
+	names := map[string]bool{}
+	for i := range sp.Workload {
+		w := &sp.Workload[i]
+		key := w.Namespace + "/" + w.Name
+		if names[key] {
+			v.bad(fmt.Sprintf("spec.workload[%d].name", i), "%q is there twice; names must differ", w.Name)
+		}
+		names[key] = true
+	}
+	for i := range sp.Images {
+		at := fmt.Sprintf("spec.images[%d]", i)
+		if sp.Images[i].Name == "" {
+			v.bad(at+".name", "is empty; give the name that containers use")
+		}
+		for k := range sp.Images[i].Layers {
+			v.quantity(fmt.Sprintf("%s.layers[%d].bytes", at, k), &sp.Images[i].Layers[k].Bytes)
+		}
+	}
+	v.span("spec.api.callLatency", sp.API.CallLatency)
+	v.span("spec.api.watchLatency", sp.API.WatchLatency)
+	v.span("spec.api.cloudLatency", sp.API.CloudLatency)
+	v.duration("spec.api.planLatency", sp.API.PlanLatency.Duration)
+	v.notNegative("spec.api.bindsPerSecond", sp.API.BindsPerSecond)
+	v.span("spec.kubelet.start", sp.Kubelet.Start)
+	v.span("spec.kubelet.stop", sp.Kubelet.Stop)
+	v.positive("spec.storage.sharedRate", sp.Storage.SharedRate)
+	v.notNegative("spec.storage.pullStreams", sp.Storage.PullStreams)
+	v.notNegative("spec.storage.knee", sp.Storage.Knee)
+	v.notNegative("spec.storage.collapse", sp.Storage.Collapse)
+	for i := range sp.Faults {
+		v.fault(&sp.Faults[i], fmt.Sprintf("spec.faults[%d]", i), sp)
+	}
+	for i := range sp.Expect {
+		e, at := &sp.Expect[i], fmt.Sprintf("spec.expect[%d]", i)
+		if !slices.Contains(Metrics(), e.Metric) {
+			v.bad(at+".metric", "%q is not a metric; they are %s", e.Metric, strings.Join(Metrics(), ", "))
+		}
+		if e.Is == nil && e.Min == nil && e.Max == nil {
+			v.bad(at, "expects nothing; give is, min or max")
+		}
+	}
+	v.duration("spec.end.at", sp.End.At.Duration)
+	v.duration("spec.end.quiet", sp.End.Quiet.Duration)
+	return errors.Join(v.errs...)
+}
+
+type validator struct {
+	src  source
+	errs []error
+}
+
+func (v *validator) bad(field, format string, args ...any) {
+	v.errs = append(v.errs, v.src.errorf(field, format, args...))
+}
+
+func (v *validator) notNegative(field string, n float64) {
+	if n < 0 {
+		v.bad(field, "is %v; it must not be negative", n)
+	}
+}
+
+func (v *validator) duration(field string, d time.Duration) {
+	if d < 0 {
+		v.bad(field, "is %s; a time must not be negative", d)
+	}
+}
+
+func (v *validator) span(field string, s *simulated.Span) {
+	if s != nil && (s.Min.Duration < 0 || s.Max.Duration < s.Min.Duration) {
+		v.bad(field, "is %s to %s; it must run from a minimum of at least 0 to a maximum no less", s.Min.Duration, s.Max.Duration)
+	}
+}
+
+func (v *validator) quantity(field string, q *resource.Quantity) {
+	if q != nil && q.Sign() < 0 {
+		v.bad(field, "is %s; it must not be negative", q)
+	}
+}
+
+func (v *validator) positive(field string, q *resource.Quantity) {
+	if q != nil && q.Sign() <= 0 {
+		v.bad(field, "is %s; it must be greater than 0", q)
+	}
+}
+
+func (v *validator) name(field, name string) {
+	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
+		v.bad(field, "%q can't be a name: %s", name, why[0])
+	}
+}
+
+func (v *validator) allocatable(field string, list v1.ResourceList) {
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods} {
+		q, ok := list[name]
+		if !ok || q.Sign() <= 0 {
+			v.bad(field, "%s is %q; it must be a positive quantity, or nothing would ever fit", name, q.String())
+		}
+	}
+	for name, q := range list {
+		if q.Sign() < 0 {
+			v.bad(field, "%s is %s; it must not be negative", name, q.String())
+		}
+	}
+}
+
+func (v *validator) groups(sp *Spec) {
+	seen := map[string]bool{}
+	for i := range sp.NodeGroups {
+		g, at := &sp.NodeGroups[i], fmt.Sprintf("spec.nodeGroups[%d]", i)
+		v.name(at+".name", g.Name)
+		if seen[g.Name] {
+			v.bad(at+".name", "%q is there twice; names must differ", g.Name)
+		}
+		seen[g.Name] = true
+		if g.Min < 0 {
+			v.bad(at+".min", "is %d; it must not be negative", g.Min)
+		}
+		if g.Max < g.Min {
+			v.bad(at+".max", "is %d, less than min %d", g.Max, g.Min)
+		}
+		if g.Initial < 0 || g.Initial > g.Max {
+			v.bad(at+".initial", "is %d; it must be from 0 to max %d", g.Initial, g.Max)
+		}
+		v.span(at+".launchDelay", &g.LaunchDelay)
+		v.span(at+".startup", &g.Startup)
+		if g.FailureRate < 0 || g.FailureRate > 1 {
+			v.bad(at+".failureRate", "is %v; it must be from 0 to 1", g.FailureRate)
+		}
+		v.notNegative(at+".launchesPerSecond", g.LaunchesPerSecond)
+		v.notNegative(at+".pricePerHour", g.PricePerHour)
+		v.quantity(at+".boot.bytes", g.Boot.Bytes)
+		v.positive(at+".boot.rate", g.Boot.Rate)
+		v.positive(at+".diskRate", g.DiskRate)
+		if g.Stock != nil {
+			v.notNegative(at+".stock", float64(*g.Stock))
+		}
+		v.allocatable(at+".template.allocatable", g.Template.Allocatable)
+	}
+}
+
+func (v *validator) workload(w *Workload, at string) {
+	v.name(at+".name", w.Name)
+	switch w.Kind {
+	case "", "Pod", "Job", "ReplicaSet", "StatefulSet":
+		if w.Count < 1 {
+			v.bad(at+".count", "is %d; a workload needs at least 1 pod", w.Count)
+		}
+	case "DaemonSet":
+	default:
+		v.bad(at+".kind", "is %q; it must be Pod, Job, ReplicaSet, StatefulSet or DaemonSet", w.Kind)
+	}
+	v.notNegative(at+".copies", float64(w.Copies))
+	v.notNegative(at+".parallelism", float64(w.Parallelism))
+	v.duration(at+".arrive.after", w.Arrive.After.Duration)
+	v.duration(at+".arrive.over", w.Arrive.Over.Duration)
+	v.duration(at+".deleteAfter", w.DeleteAfter.Duration)
+	if p := w.Arrive.Pattern; p != "" && p != "even" && p != "poisson" {
+		v.bad(at+".arrive.pattern", "is %q; it must be even or poisson", p)
+	}
+	v.span(at+".runFor", w.RunFor)
+	if len(w.Template.Spec.Containers) == 0 {
+		v.bad(at+".template", "has no containers; give at least one")
+	}
+	for i := range w.Template.Spec.Containers {
+		for name, q := range w.Template.Spec.Containers[i].Resources.Requests {
+			if q.Sign() < 0 {
+				v.bad(fmt.Sprintf("%s.template.spec.containers[%d].resources.requests", at, i), "%s is %s; it must not be negative", name, q.String())
+			}
+		}
+	}
+}
+
+func (v *validator) fault(f *Fault, at string, sp *Spec) {
+	kind, ok := faultKinds[f.Kind]
+	if !ok {
+		v.bad(at+".kind", "is %q; it must be one of %s", f.Kind, strings.Join(FaultKinds(), ", "))
+		return
+	}
+	v.duration(at+".from", f.From.Duration)
+	v.duration(at+".for", f.For.Duration)
+	if f.Until.Duration != 0 && f.Until.Duration <= f.From.Duration {
+		v.bad(at+".until", "is %s, not after from (%s)", f.Until.Duration, f.From.Duration)
+	}
+	if f.Rate < 0 || f.Rate > 1 {
+		v.bad(at+".rate", "is %v; a probability is from 0 to 1", f.Rate)
+	}
+	v.notNegative(at+".perHour", f.PerHour)
+	switch {
+	case kind.rate && f.Rate == 0:
+		v.bad(at, "has no rate; %s needs one greater than 0", f.Kind)
+	case kind.event && f.PerHour == 0 && len(f.At) == 0:
+		v.bad(at, "has neither perHour nor at; %s needs one", f.Kind)
+	}
+	for i, d := range f.At {
+		v.duration(fmt.Sprintf("%s.at[%d]", at, i), d.Duration)
+	}
+	if f.Group != "" && !slices.ContainsFunc(sp.NodeGroups, func(g NodeGroup) bool { return g.Name == f.Group }) {
+		v.bad(at+".group", "%q is no node group of the scenario", f.Group)
+	}
+}
+
+// FaultKinds returns the kinds of faults by name.
+func FaultKinds() []string {
+	var out []string
+	for k := range faultKinds {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,279 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// churnTime is how soon after its launch the removal of a node counts as churn.
+const churnTime = 15 * time.Minute
+
+// Stats count what happens in a world.
+type Stats struct {
+	w *World
+	scenario.Summary
+	// Now, in the world.
+	Pending, Bound, Running              int // pods: without a node, on one but not running, running
+	Launching, Starting, Ready, Draining int // machines
+	Launched, FailedLaunches             int
+	Evicted, Crashes                     int
+	Violations                           []string
+
+	Samples []Sample
+	Log     []core.Decision // the first of them, for the report
+
+	requestedCPU, requestedMemory int64 // milli-CPU and bytes of pods on nodes
+	readyCPU, readyMemory         int64 // allocatable of ready nodes
+	integrated                    time.Duration
+	useCPU, useMemory             float64 // integrals over time
+	haveCPU, haveMemory           float64
+	toBound, toRunning            []float64
+	price                         float64 // per hour, of all that is billed
+	billedMachines                int
+	dirty                         bool
+}
+
+// Sample is the world at a time.
+type Sample struct {
+	At                                   time.Duration
+	Pending, Bound, Running, Completed   int
+	Launching, Starting, Ready, Draining int
+	CPU, Memory                          float64 // requested shares of ready nodes' allocatable
+	Cost                                 float64 // so far
+	Price                                float64 // per hour
+	WriteRate                            float64
+}
+
+// logged is how many decisions of a kind the report shows.
+const logged = 20_000
+
+func newStats(w *World) *Stats {
+	s := &Stats{w: w}
+	s.Name, s.Seed = w.run.Name, w.run.Spec.Seed
+	s.Decisions = map[string]int{}
+	return s
+}
+
+// integrate brings the time-weighted sums up to now. It comes before every
+// change of what they sum.
+func (s *Stats) integrate() {
+	dt := (s.w.now - s.integrated).Seconds()
+	s.dirty = true
+	if dt <= 0 {
+		return
+	}
+	s.integrated = s.w.now
+	s.useCPU += float64(s.requestedCPU) * dt
+	s.useMemory += float64(s.requestedMemory) * dt
+	s.haveCPU += float64(s.readyCPU) * dt
+	s.haveMemory += float64(s.readyMemory) * dt
+	s.Cost += s.price * dt / 3600
+	s.NodeHours += float64(s.Starting+s.Ready+s.Draining+s.booting()) * dt / 3600
+}
+
+// booting counts machines that cost and aren't nodes yet.
+func (s *Stats) booting() int { return s.billedMachines - s.Starting - s.Ready - s.Draining }
+
+func (s *Stats) podAdded(p *pod, bound bool) {
+	s.integrate()
+	s.Pods.Total++
+	if bound {
+		s.Bound++
+		s.Pods.Bound++
+	} else {
+		s.Pending++
+	}
+}
+
+func (s *Stats) podBound(p *pod) {
+	s.integrate()
+	s.Pending--
+	s.Bound++
+	s.Pods.Bound++
+	s.toBound = append(s.toBound, (s.w.now - p.arrived).Seconds())
+}
+
+func (s *Stats) podRunning(p *pod) {
+	s.integrate()
+	s.Bound--
+	s.Running++
+	s.toRunning = append(s.toRunning, (s.w.now - p.arrived).Seconds())
+}
+
+// podGone takes a pod that isn't over out of the counts.
+func (s *Stats) podGone(p *pod) {
+	s.integrate()
+	switch {
+	case p.ready:
+		s.Running--
+	case p.obj.Spec.NodeName != "":
+		s.Bound--
+	default:
+		s.Pending--
+	}
+}
+
+func (s *Stats) podOver(p *pod, succeeded bool) {
+	s.integrate()
+	s.Running--
+	if succeeded {
+		s.Pods.Completed++
+	}
+}
+
+// podLost counts a pod whose node went. When Berth removed the node, a pod
+// that was at home there is a violation: nobody evicted it.
+func (s *Stats) podLost(p *pod, byBerth bool) {
+	s.Pods.Lost++
+	if !byBerth || p.terminating() || p.over {
+		return
+	}
+	s.w.violation("node %s was removed under pod %s", p.obj.Spec.NodeName, p.name)
+	if !s.w.disruptable(p) {
+		s.PDBViolations++
+	}
+}
+
+func (s *Stats) requested(cpu, memory int64) {
+	s.integrate()
+	s.requestedCPU += cpu
+	s.requestedMemory += memory
+}
+
+// nodeChanged moves a node between the counts of states.
+func (s *Stats) nodeChanged(n *node) {
+	s.integrate()
+	s.uncount(n)
+	n.counted = true
+	draining := n.hasTaint(autoscaler.ToBeDeletedTaint)
+	switch {
+	case draining:
+		n.countedAs = &s.Draining
+	case n.ready():
+		n.countedAs = &s.Ready
+	default:
+		n.countedAs = &s.Starting
+	}
+	*n.countedAs++
+	if n.ready() {
+		n.cpu, n.memory = n.obj.Status.Allocatable.Cpu().MilliValue(), n.obj.Status.Allocatable.Memory().Value()
+		s.readyCPU += n.cpu
+		s.readyMemory += n.memory
+	}
+	s.Nodes.Peak = max(s.Nodes.Peak, len(s.w.nodes))
+}
+
+func (s *Stats) uncount(n *node) {
+	if !n.counted {
+		if n.machine == nil {
+			s.billedMachines++ // a node that was there before the cloud
+		}
+		return
+	}
+	*n.countedAs--
+	s.readyCPU -= n.cpu
+	s.readyMemory -= n.memory
+	n.cpu, n.memory = 0, 0
+}
+
+func (s *Stats) nodeGone(n *node) {
+	s.integrate()
+	s.uncount(n)
+	s.Nodes.Removed++
+	if n.machine == nil {
+		s.billedMachines--
+	}
+}
+
+func (s *Stats) machineBilled(m *machine) {
+	s.integrate()
+	s.billedMachines++
+	s.price += m.group.cfg.PricePerHour
+}
+
+func (s *Stats) machineGone(m *machine) {
+	s.integrate()
+	if m.billed >= 0 {
+		s.billedMachines--
+		s.price -= m.group.cfg.PricePerHour
+	}
+	if m.node != nil && s.w.now-m.made < churnTime && m.made > 0 {
+		s.Churn++
+	}
+}
+
+func (s *Stats) decided(list []core.Decision) {
+	for i := range list {
+		kind := string(list[i].Kind)
+		s.Decisions[kind]++
+		if s.Decisions[kind] <= logged && list[i].Kind != core.Waits {
+			s.Log = append(s.Log, list[i])
+		}
+	}
+}
+
+// sampleEvery is the least time between two samples.
+const sampleEvery = 5 * time.Second
+
+// sample remembers how the world is, now and then.
+func (s *Stats) sample() {
+	if !s.dirty || len(s.Samples) > 0 && s.w.now-s.Samples[len(s.Samples)-1].At < sampleEvery {
+		return
+	}
+	s.dirty = false
+	s.Samples = append(s.Samples, s.now())
+}
+
+func (s *Stats) now() Sample {
+	launching := 0
+	for _, g := range s.w.groups {
+		for _, m := range g.machines {
+			if m.state < registered && m.failed == "" {
+				launching++
+			}
+		}
+	}
+	s.Launching = launching
+	rate := 0.0
+	for _, c := range s.w.storage.classes {
+		if len(c.flows) > 0 {
+			rate += c.rate * float64(len(c.flows))
+		}
+	}
+	return Sample{
+		At: s.w.now, Pending: s.Pending, Bound: s.Bound, Running: s.Running, Completed: s.Pods.Completed,
+		Launching: launching, Starting: s.Starting, Ready: s.Ready, Draining: s.Draining,
+		CPU: share(float64(s.requestedCPU), float64(s.readyCPU)), Memory: share(float64(s.requestedMemory), float64(s.readyMemory)),
+		Cost: s.Cost, Price: s.price, WriteRate: rate,
+	}
+}
+
+func share(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// summary returns the outcome so far.
+func (s *Stats) summary() *scenario.Summary {
+	s.Samples = append(s.Samples, s.now())
+	out := s.Summary
+	out.Pods.Running, out.Pods.Pending, out.Pods.Evicted = s.Running, s.Pending, s.Evicted
+	out.TimeToBound, out.TimeToRunning = scenario.QuantilesOf(s.toBound), scenario.QuantilesOf(s.toRunning)
+	out.Nodes.Launched, out.Nodes.FailedLaunches, out.Nodes.Final = s.Launched, s.FailedLaunches, len(s.w.nodes)
+	out.Utilization.CPU, out.Utilization.Memory = round(share(s.useCPU, s.haveCPU)), round(share(s.useMemory, s.haveMemory))
+	out.NodeHours, out.Cost = round(s.NodeHours), round(s.Cost)
+	out.Violations = len(s.Violations)
+	out.PeakWriteRate = math.Round(s.w.storage.peak)
+	out.VirtualSeconds = s.w.changed.Seconds()
+	out.Digest = s.w.berth.ledger.Digest()
+	return &out
+}
+
+// round keeps four digits after the point, for people to read.
+func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }

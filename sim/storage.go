@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"container/heap"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// storage shares a rate of writing among flows: every writer gets the same,
+// no flow more than its own limit, and what one can't use the others get. With
+// more writers than the knee the whole rate falls.
+//
+// Flows of equal limit and streams advance equally, so they are one class, and
+// only the classes are looked at when something changes: O(log flows).
+type storage struct {
+	clock   *clock
+	rate    float64 // bytes a second, +Inf for no limit
+	knee    float64
+	power   float64
+	classes []*flowClass // in the order in which they were made
+	updated time.Duration
+	serial  uint64
+	wake    uint64  // of the wake-up that counts
+	peak    float64 // highest rate of all together
+}
+
+type flowClass struct {
+	limit, streams float64
+	rate           float64 // of each flow
+	done           float64 // bytes that a flow of the class has written since ever
+	flows          []*flow // a heap by end
+}
+
+// flow is one writing.
+type flow struct {
+	class *flowClass
+	end   float64 // the class's done at which it is over
+	order uint64
+	at    int // in its heap, -1 when over
+	then  func()
+}
+
+func newStorage(c *clock, s scenario.Storage) *storage {
+	out := &storage{clock: c, rate: math.Inf(1), knee: s.Knee, power: 1}
+	if s.SharedRate != nil {
+		out.rate = s.SharedRate.AsApproximateFloat64()
+	}
+	if s.Collapse > 0 {
+		out.power = s.Collapse
+	}
+	return out
+}
+
+func bytesOf(q *resource.Quantity) float64 {
+	if q == nil {
+		return 0
+	}
+	return q.AsApproximateFloat64()
+}
+
+// limitOf returns the least of rates that are given.
+func limitOf(rates ...*resource.Quantity) float64 {
+	out := math.Inf(1)
+	for _, q := range rates {
+		if q != nil {
+			out = min(out, q.AsApproximateFloat64())
+		}
+	}
+	return out
+}
+
+// write begins to write bytes with a limit of its own and as many streams, and
+// calls back at the end.
+func (s *storage) write(bytes, limit, streams float64, then func()) *flow {
+	if bytes <= 0 || math.IsInf(s.rate, 1) && math.IsInf(limit, 1) {
+		s.clock.after(0, moves, then)
+		return &flow{at: -1}
+	}
+	s.advance()
+	var class *flowClass
+	for _, c := range s.classes {
+		if c.limit == limit && c.streams == streams {
+			class = c
+		}
+	}
+	if class == nil {
+		class = &flowClass{limit: limit, streams: streams}
+		s.classes = append(s.classes, class)
+	}
+	s.serial++
+	f := &flow{class: class, end: class.done + bytes, order: s.serial, then: then}
+	heap.Push(class, f)
+	s.share()
+	return f
+}
+
+// stop ends a flow without calling back.
+func (s *storage) stop(f *flow) {
+	if f == nil || f.at < 0 {
+		return
+	}
+	s.advance()
+	heap.Remove(f.class, f.at)
+	s.share()
+}
+
+// advance brings what was written up to now.
+func (s *storage) advance() {
+	dt := (s.clock.now - s.updated).Seconds()
+	s.updated = s.clock.now
+	for _, c := range s.classes {
+		if len(c.flows) > 0 {
+			c.done += c.rate * dt
+		}
+	}
+}
+
+// share divides the rate and sets the next wake-up.
+func (s *storage) share() {
+	var writers float64
+	for _, c := range s.classes {
+		writers += float64(len(c.flows)) * c.streams
+		c.rate = -1
+	}
+	left := s.rate
+	if s.knee > 0 && writers > s.knee {
+		left *= math.Pow(s.knee/writers, s.power)
+	}
+	// Water-filling: classes that a fair share satisfies get their limit.
+	for again := true; again; {
+		again = false
+		share := left / writers
+		for _, c := range s.classes {
+			n := float64(len(c.flows))
+			if c.rate < 0 && n > 0 && c.limit <= share*c.streams {
+				c.rate = c.limit
+				left -= c.limit * n
+				writers -= c.streams * n
+				again = true
+				break
+			}
+		}
+	}
+	var total float64
+	next := math.Inf(1)
+	for _, c := range s.classes {
+		if len(c.flows) == 0 {
+			continue
+		}
+		if c.rate < 0 {
+			c.rate = left / writers * c.streams
+		}
+		total += c.rate * float64(len(c.flows))
+		next = min(next, (c.flows[0].end-c.done)/c.rate)
+	}
+	s.peak = max(s.peak, total)
+	if math.IsInf(next, 1) {
+		return
+	}
+	s.wake++
+	wake := s.wake
+	s.clock.after(time.Duration(min(max(next, 0), 1e9)*float64(time.Second))+tick, moves, func() {
+		if wake == s.wake {
+			s.finish()
+		}
+	})
+}
+
+// finish calls back the flows that are over.
+func (s *storage) finish() {
+	s.advance()
+	var over []*flow
+	for _, c := range s.classes {
+		for len(c.flows) > 0 && c.flows[0].end <= c.done {
+			over = append(over, heap.Pop(c).(*flow))
+		}
+	}
+	s.share()
+	for _, f := range over {
+		f.then()
+	}
+}
+
+func (c *flowClass) Len() int { return len(c.flows) }
+func (c *flowClass) Less(i, j int) bool {
+	return c.flows[i].end < c.flows[j].end || c.flows[i].end == c.flows[j].end && c.flows[i].order < c.flows[j].order
+}
+func (c *flowClass) Swap(i, j int) {
+	c.flows[i], c.flows[j] = c.flows[j], c.flows[i]
+	c.flows[i].at, c.flows[j].at = i, j
+}
+func (c *flowClass) Push(x any) {
+	f := x.(*flow)
+	f.at = len(c.flows)
+	c.flows = append(c.flows, f)
+}
+func (c *flowClass) Pop() any {
+	last := len(c.flows) - 1
+	f := c.flows[last]
+	c.flows[last] = nil
+	c.flows = c.flows[:last]
+	f.at = -1
+	return f
+}

@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/internal/seeded"
+	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// Options are how a run is played and watched.
+type Options struct {
+	// Engine changes how answers are found; its seed is the scenario's.
+	Engine engine.Options
+	// Check looks at every invariant after every Step of Berth's, which takes
+	// time with many pods.
+	Check bool
+	// Decisions gets the decision ledger as lines of JSON; may be nil.
+	Decisions io.Writer
+	// Progress is called now and then; may be nil.
+	Progress func(at time.Duration, s *Stats)
+	// Step, when set, sees every Step of Berth's: for tests.
+	Step func(now time.Time, in []core.Input, r *core.Ready)
+}
+
+// World is a virtual cluster and what is around it.
+type World struct {
+	clock
+	run     *scenario.Run
+	opt     Options
+	pods    map[types.UID]*pod
+	byName  map[string]*pod // namespace/name
+	nodes   map[string]*node
+	budgets []*budget
+	groups  []*group
+	owners  map[ownerKey]*owner
+	daemons []*owner // of kind DaemonSet
+	storage *storage
+	images  map[string][]scenario.Layer
+	faults  faults
+	cloud   cloudQueue
+	watch   map[string]*watch
+	berth   *berth
+	stats   *Stats
+	changed time.Duration // when anything last happened
+	serial  int
+}
+
+// New returns the world of a run at its beginning.
+func New(run *scenario.Run, opt Options) (*World, error) {
+	w := &World{
+		run: run, opt: opt,
+		pods: map[types.UID]*pod{}, byName: map[string]*pod{}, nodes: map[string]*node{},
+		images: map[string][]scenario.Layer{}, watch: map[string]*watch{}, owners: map[ownerKey]*owner{},
+	}
+	w.clock.seed = run.Spec.Seed
+	w.storage = newStorage(&w.clock, run.Spec.Storage)
+	w.stats = newStats(w)
+	for _, i := range run.Spec.Images {
+		for k, l := range i.Layers {
+			if l.Digest == "" {
+				l.Digest = fmt.Sprintf("%s#%d", i.Name, k)
+			}
+			w.images[i.Name] = append(w.images[i.Name], l)
+		}
+	}
+	for i := range run.Spec.NodeGroups {
+		w.addGroup(&run.Spec.NodeGroups[i])
+	}
+	b, err := newBerth(w)
+	if err != nil {
+		return nil, err
+	}
+	w.berth = b
+	for _, g := range w.groups {
+		for range g.cfg.Initial {
+			g.target++
+			w.initialMachine(g)
+		}
+	}
+	// Pods need their nodes and controllers to be there.
+	for _, pass := range []func(runtime.Object) bool{isNode, isController, isPod} {
+		for _, obj := range run.Objects {
+			if pass(obj) {
+				w.create(obj)
+			}
+		}
+	}
+	for i := range run.Arrivals {
+		a := &run.Arrivals[i]
+		w.after(a.At, moves, func() { w.arrive(a) })
+	}
+	w.startFaults()
+	return w, nil
+}
+
+func isNode(o runtime.Object) bool { _, ok := o.(*v1.Node); return ok }
+func isPod(o runtime.Object) bool  { _, ok := o.(*v1.Pod); return ok }
+func isController(o runtime.Object) bool {
+	return !isNode(o) && !isPod(o)
+}
+
+// Run plays until the end condition, and returns the summary.
+func (w *World) Run(ctx context.Context) (*scenario.Summary, error) {
+	end := w.run.Spec.End.At.Duration
+	if end == 0 {
+		end = 48 * time.Hour
+	}
+	quiet := w.run.Spec.End.Quiet.Duration
+	if quiet == 0 {
+		quiet = 45 * time.Minute
+	}
+	for n := 0; ; n++ {
+		if n%256 == 0 {
+			if ctx.Err() != nil {
+				return nil, fmt.Errorf("stopped at virtual time %s: %w", w.now.Round(time.Second), context.Cause(ctx))
+			}
+			if w.opt.Progress != nil {
+				w.opt.Progress(w.now, w.stats)
+			}
+		}
+		if w.busy == 0 && w.now-w.changed >= quiet || !w.next(end) {
+			break
+		}
+		if err := w.berth.step(); err != nil {
+			return nil, err
+		}
+		w.stats.sample()
+	}
+	if w.opt.Check {
+		w.checkQuiet()
+	}
+	return w.stats.summary(), w.berth.ledger.Err()
+}
+
+// Stats returns what has been counted so far.
+func (w *World) Stats() *Stats { return w.stats }
+
+// time returns the virtual time.
+func (w *World) time() time.Time { return epoch.Add(w.now) }
+
+// chance draws a number in [0, 1) by name.
+func (w *World) chance(name ...string) float64 { return seeded.Float(w.seed, name...) }
+
+// between draws from a span, or from a default in milliseconds.
+func (w *World) between(s *simulated.Span, low, high int, name ...string) time.Duration {
+	if s == nil {
+		s = &simulated.Span{Min: metav1.Duration{Duration: time.Duration(low) * time.Millisecond}, Max: metav1.Duration{Duration: time.Duration(high) * time.Millisecond}}
+	}
+	return s.Between(w.chance(name...))
+}
+
+func (w *World) touch() { w.changed = w.now }
+
+// arrive creates what comes, and has it deleted when its time is over.
+func (w *World) arrive(a *scenario.Arrival) {
+	for _, obj := range a.Objects {
+		w.create(obj)
+	}
+	if a.DeleteAfter > 0 {
+		w.after(a.DeleteAfter, moves, func() {
+			for _, obj := range a.Objects {
+				w.remove(obj)
+			}
+		})
+	}
+}
+
+// create makes an object as its creator would through the API. It makes a
+// copy: a run may be played more than once.
+func (w *World) create(obj runtime.Object) {
+	switch o := obj.(type) {
+	case *v1.Node:
+		w.adoptNode(o)
+	case *v1.Pod:
+		w.addPod(o, nil)
+	case *v1.Service, *v1.ReplicationController, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		w.publishWorkload(obj, false)
+		w.addOwner(obj)
+	case *batchv1.Job:
+		w.addOwner(obj)
+	case *policyv1.PodDisruptionBudget:
+		w.addBudget(o)
+	}
+	w.touch()
+}
+
+// remove deletes an object, and with a controller its pods.
+func (w *World) remove(obj runtime.Object) {
+	switch o := obj.(type) {
+	case *v1.Pod:
+		if p := w.pods[o.UID]; p != nil {
+			w.deletePod(p)
+		}
+	case *v1.Service, *v1.ReplicationController, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet:
+		w.publishWorkload(obj, true)
+		w.dropOwner(obj)
+	case *batchv1.Job:
+		w.dropOwner(obj)
+	case *policyv1.PodDisruptionBudget:
+		w.budgets = slices.DeleteFunc(w.budgets, func(b *budget) bool { return b.obj.UID == o.UID })
+	}
+	w.touch()
+}
