@@ -173,6 +173,7 @@ func (c *Core) decide(i *queue.Item, r *Ready) {
 		c.unschedulable(p, v1.PodReasonUnschedulable, message, r)
 		return
 	}
+	c.queue.Placed(i)
 	c.stats.Scheduled++
 	if i.Swept {
 		c.stats.MissedWakeups++

@@ -55,29 +55,24 @@ type Item struct {
 	Diagnosis *engine.Diagnosis // of the last attempt, nil before the first
 	Swept     bool              // the last wake-up was the leftover sweep
 	place     Place
-	at        int   // index in its heap
-	until     int64 // end of the backoff, in nanoseconds
-	since     int64 // when it came to its place
-	failed    bool  // backing off from an error, not from a rejection
+	at        int      // index in its heap in the order of trying
+	expires   int      // index in the heap of backoffs that end
+	until     int64    // end of the backoff, in nanoseconds
+	failed    bool     // backing off from an error, not from a rejection
+	heads     *Waiting // the woken class that it is tried for
 }
 
 // Place returns where the item is.
 func (i *Item) Place() Place { return i.place }
 
-// Waiting are the unschedulable pods of one class.
-type Waiting struct {
-	Class     *engine.Class
-	Diagnosis *engine.Diagnosis
-	items     []*Item
-	since     int64
-}
-
 // Queue holds the pods that have no node. It has no clock: times come in.
 type Queue struct {
 	cfg     Config
+	less    func(a, b *Item) bool
 	items   map[types.UID]*Item
 	active  itemHeap
-	backoff itemHeap
+	backoff itemHeap // rejected pods whose backoff isn't over, in the order of active
+	expiry  itemHeap // all pods in backoff, by its end
 	waiting map[*engine.Class]*Waiting
 	gated   int
 	next    uint64
@@ -85,13 +80,16 @@ type Queue struct {
 
 // New returns an empty queue in the order of less.
 func New(cfg Config, less framework.Less) *Queue {
-	return &Queue{
+	q := &Queue{
 		cfg:     cfg.withDefaults(),
+		less:    func(a, b *Item) bool { return less(&a.QueuedPod, &b.QueuedPod) },
 		items:   map[types.UID]*Item{},
-		active:  itemHeap{less: func(a, b *Item) bool { return less(&a.QueuedPod, &b.QueuedPod) }},
-		backoff: itemHeap{less: func(a, b *Item) bool { return a.until < b.until || a.until == b.until && a.Sequence < b.Sequence }},
 		waiting: map[*engine.Class]*Waiting{},
 	}
+	q.active = itemHeap{less: q.less, at: tried}
+	q.backoff = itemHeap{less: q.less, at: tried}
+	q.expiry = itemHeap{at: expires, less: func(a, b *Item) bool { return a.until < b.until || a.until == b.until && a.Sequence < b.Sequence }}
+	return q
 }
 
 // Get returns the item of a pod, or nil.
@@ -102,9 +100,18 @@ type Counts struct{ Active, Backoff, Unschedulable, Gated int }
 
 // Counts returns how many pods are where.
 func (q *Queue) Counts() Counts {
-	c := Counts{Active: q.active.Len(), Backoff: q.backoff.Len(), Gated: q.gated}
+	c := Counts{Active: q.active.Len(), Backoff: q.expiry.Len(), Gated: q.gated}
 	for _, w := range q.waiting {
-		c.Unschedulable += len(w.items)
+		for _, i := range w.pods.items {
+			switch {
+			case !w.woken:
+				c.Unschedulable++
+			case i.until > w.since:
+				c.Backoff++
+			default:
+				c.Active++
+			}
+		}
 	}
 	return c
 }
@@ -115,10 +122,10 @@ func (q *Queue) Add(now time.Time, pod *cluster.Pod, class *engine.Class, gated 
 	q.next++
 	q.items[pod.UID] = i
 	if gated {
-		i.place, i.since = Gated, now.UnixNano()
+		i.place = Gated
 		q.gated++
 	} else {
-		q.activate(i, now.UnixNano())
+		q.activate(i)
 	}
 	return i
 }
@@ -130,6 +137,7 @@ func (q *Queue) Remove(uid types.UID) bool {
 		return false
 	}
 	q.leave(i)
+	q.follow(i)
 	delete(q.items, uid)
 	return true
 }
@@ -143,14 +151,16 @@ func (q *Queue) Update(now time.Time, i *Item, pod *cluster.Pod, class *engine.C
 	case gated:
 		if i.place != Gated {
 			q.leave(i)
+			q.follow(i)
 			i.Class = class
-			i.place, i.since = Gated, now.UnixNano()
+			i.place = Gated
 			q.gated++
 		}
 	case changed || i.place == Gated:
 		q.leave(i)
+		q.follow(i)
 		i.Class = class
-		q.activate(i, now.UnixNano())
+		q.activate(i)
 	}
 }
 
@@ -160,73 +170,50 @@ func (q *Queue) leave(i *Item) {
 	case Active:
 		heap.Remove(&q.active, i.at)
 	case Backoff:
-		heap.Remove(&q.backoff, i.at)
+		if !i.failed {
+			heap.Remove(&q.backoff, i.at)
+		}
+		heap.Remove(&q.expiry, i.expires)
 	case Gated:
 		q.gated--
 	case Unschedulable:
 		w := q.waiting[i.Class]
-		w.items = slices.DeleteFunc(w.items, func(x *Item) bool { return x == i })
-		if len(w.items) == 0 {
-			delete(q.waiting, i.Class)
-		}
+		heap.Remove(&w.pods, i.at)
+		q.prune(w)
 	}
 	i.place = InFlight
 }
 
-func (q *Queue) activate(i *Item, now int64) {
-	i.place, i.since, i.failed = Active, now, false
+func (q *Queue) activate(i *Item) {
+	i.place, i.failed = Active, false
 	heap.Push(&q.active, i)
 }
 
-func (q *Queue) backOff(i *Item, now int64) {
-	i.place, i.since = Backoff, now
-	heap.Push(&q.backoff, i)
+func (q *Queue) backOff(i *Item) {
+	i.place = Backoff
+	if !i.failed {
+		heap.Push(&q.backoff, i)
+	}
+	heap.Push(&q.expiry, i)
 }
 
 // Pop returns the next pod to try, nil when there is none. When nothing is
-// active, a pod whose backoff from a rejection isn't over yet is taken.
+// active, a pod whose backoff from a rejection isn't over yet is taken. Of a
+// woken class only one pod is there at a time; Placed brings the next.
 func (q *Queue) Pop(now time.Time) *Item {
-	q.expire(now.UnixNano())
-	if q.active.Len() > 0 {
-		i := heap.Pop(&q.active).(*Item)
-		i.place = InFlight
-		return i
+	for q.expiry.Len() > 0 && q.expiry.items[0].until <= now.UnixNano() {
+		i := q.expiry.items[0]
+		q.leave(i)
+		q.activate(i)
 	}
-	if q.backoff.Len() > 0 && !q.backoff.items[0].failed {
-		i := heap.Pop(&q.backoff).(*Item)
-		i.place = InFlight
-		return i
-	}
-	return nil
-}
-
-func (q *Queue) expire(now int64) {
-	for q.backoff.Len() > 0 && q.backoff.items[0].until <= now {
-		q.activate(heap.Pop(&q.backoff).(*Item), now)
-	}
-}
-
-// StillRejected returns why the class was last rejected, if it waits and no
-// change since could have helped; nil otherwise.
-func (q *Queue) StillRejected(c *engine.Class) *engine.Diagnosis {
-	if w := q.waiting[c]; w != nil {
-		return w.Diagnosis
+	for _, h := range []*itemHeap{&q.active, &q.backoff} {
+		if h.Len() > 0 {
+			i := h.items[0]
+			q.leave(i)
+			return i
+		}
 	}
 	return nil
-}
-
-// Reject puts a popped pod with its class: it waits for a change that helps.
-func (q *Queue) Reject(now time.Time, i *Item, d *engine.Diagnosis) {
-	i.Attempts++
-	i.Diagnosis = d
-	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
-	i.place, i.since = Unschedulable, now.UnixNano()
-	w := q.waiting[i.Class]
-	if w == nil {
-		w = &Waiting{Class: i.Class, Diagnosis: d, since: i.since}
-		q.waiting[i.Class] = w
-	}
-	w.items = append(w.items, i)
 }
 
 // Fail puts a popped pod into backoff after an error that is not the pod's.
@@ -234,7 +221,7 @@ func (q *Queue) Fail(now time.Time, i *Item) {
 	i.Attempts++
 	i.failed = true
 	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
-	q.backOff(i, now.UnixNano())
+	q.backOff(i)
 }
 
 // pause doubles from InitialBackoff to MaxBackoff.
@@ -244,72 +231,6 @@ func (q *Queue) pause(attempts int) time.Duration {
 		d *= 2
 	}
 	return min(d, q.cfg.MaxBackoff)
-}
-
-// Wake asks each waiting class once whether it may be let in now, and moves
-// the pods of those that may: to active, or to backoff when that isn't over.
-func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosis) bool) {
-	for _, w := range q.Waiting() {
-		if mayHelp(w.Class, w.Diagnosis) {
-			q.wake(w, now.UnixNano(), false)
-		}
-	}
-}
-
-func (q *Queue) wake(w *Waiting, now int64, swept bool) {
-	delete(q.waiting, w.Class)
-	for _, i := range w.items {
-		i.Swept = swept
-		if i.until > now {
-			q.backOff(i, now)
-		} else {
-			q.activate(i, now)
-		}
-	}
-}
-
-// Waiting returns the waiting classes in the order in which they were made.
-func (q *Queue) Waiting() []*Waiting {
-	out := make([]*Waiting, 0, len(q.waiting))
-	for _, w := range q.waiting {
-		out = append(out, w)
-	}
-	slices.SortFunc(out, func(a, b *Waiting) int { return int(a.Class.ID) - int(b.Class.ID) })
-	return out
-}
-
-// Sweep wakes the classes that have waited longer than Leftover.
-func (q *Queue) Sweep(now time.Time) {
-	for _, w := range q.Waiting() {
-		if now.UnixNano()-w.since >= int64(q.cfg.Leftover) {
-			q.wake(w, now.UnixNano(), true)
-		}
-	}
-}
-
-// Resign classes all pods anew, after the rules have come to read more of
-// them. Waiting classes that it splits are tried again.
-func (q *Queue) Resign(now time.Time, class func(*cluster.Pod) *engine.Class) {
-	for _, w := range q.Waiting() {
-		delete(q.waiting, w.Class)
-		for _, i := range w.items {
-			c := class(i.Pod)
-			if c != i.Class {
-				i.Class = c
-				q.activate(i, now.UnixNano())
-				continue
-			}
-			if q.waiting[c] == nil {
-				q.waiting[c] = &Waiting{Class: c, Diagnosis: w.Diagnosis, since: w.since}
-			}
-			q.waiting[c].items = append(q.waiting[c].items, i)
-		}
-	}
-	for _, h := range []*itemHeap{&q.active, &q.backoff} {
-		for _, i := range h.items {
-			i.Class = class(i.Pod)
-		}
-	}
 }
 
 // Rejected returns the pods that were tried and found no node, in the order of
@@ -323,9 +244,9 @@ func (q *Queue) Rejected() []*Item {
 	}
 	slices.SortFunc(out, func(a, b *Item) int {
 		switch {
-		case q.active.less(a, b):
+		case q.less(a, b):
 			return -1
-		case q.active.less(b, a):
+		case q.less(b, a):
 			return 1
 		}
 		return 0
@@ -336,10 +257,13 @@ func (q *Queue) Rejected() []*Item {
 // NextWake returns when a backoff ends or a leftover is due, zero for never.
 func (q *Queue) NextWake() time.Time {
 	var next int64
-	if q.backoff.Len() > 0 {
-		next = q.backoff.items[0].until
+	if q.expiry.Len() > 0 {
+		next = q.expiry.items[0].until
 	}
 	for _, w := range q.waiting {
+		if w.woken {
+			continue
+		}
 		if due := w.since + int64(q.cfg.Leftover); next == 0 || due < next {
 			next = due
 		}
@@ -363,17 +287,21 @@ func (q *Queue) Uses() map[*engine.Class]bool {
 type itemHeap struct {
 	items []*Item
 	less  func(a, b *Item) bool
+	at    func(*Item) *int // where an item keeps its index
 }
+
+func tried(i *Item) *int   { return &i.at }
+func expires(i *Item) *int { return &i.expires }
 
 func (h *itemHeap) Len() int           { return len(h.items) }
 func (h *itemHeap) Less(i, j int) bool { return h.less(h.items[i], h.items[j]) }
 func (h *itemHeap) Swap(i, j int) {
 	h.items[i], h.items[j] = h.items[j], h.items[i]
-	h.items[i].at, h.items[j].at = i, j
+	*h.at(h.items[i]), *h.at(h.items[j]) = i, j
 }
 func (h *itemHeap) Push(x any) {
 	i := x.(*Item)
-	i.at = len(h.items)
+	*h.at(i) = len(h.items)
 	h.items = append(h.items, i)
 }
 func (h *itemHeap) Pop() any {
