@@ -87,6 +87,13 @@ func (w *World) checkQuiet() {
 	if n := w.berth.core.Stats().MissedWakeups; n > 0 {
 		w.violation("%d pods were found schedulable by the leftover sweep only", n)
 	}
+	rest := w.now - w.changed
+	if n := w.stats.restless; n > 0 {
+		w.violation("%d decisions were made though nothing had happened for %s", n, restTime)
+	}
+	if most := w.stats.Pending * (int(rest/(5*time.Minute)) + 1); w.stats.retries > most {
+		w.violation("%d pods were tried %d times in %s in which nothing happened", w.stats.Pending, w.stats.retries, rest)
+	}
 	w.checkPending(nodes)
 }
 

@@ -35,6 +35,7 @@ type Stats struct {
 	price                         float64 // per hour, of all that is billed
 	billedMachines                int
 	dirty                         bool
+	restless, retries             int // decisions, and attempts, long after the last change
 }
 
 // Sample is the world at a time.
@@ -47,6 +48,10 @@ type Sample struct {
 	Price                                float64 // per hour
 	WriteRate                            float64
 }
+
+// restTime is how long after the last change decisions must have come to an
+// end, except for the leftover sweep's.
+const restTime = 10 * time.Minute
 
 // logged is how many decisions of a kind the report shows.
 const logged = 20_000
@@ -210,6 +215,14 @@ func (s *Stats) decided(list []core.Decision) {
 	for i := range list {
 		kind := string(list[i].Kind)
 		s.Decisions[kind]++
+		switch {
+		case s.w.now-s.w.changed < restTime:
+			s.restless, s.retries = 0, 0
+		case list[i].Kind == core.Waits:
+			s.retries++
+		default:
+			s.restless++
+		}
 		if s.Decisions[kind] <= logged && list[i].Kind != core.Waits {
 			s.Log = append(s.Log, list[i])
 		}

@@ -34,3 +34,7 @@ var faultKinds = map[string]faultKind{
 	SpotReclaim: {event: true}, CrashBerth: {event: true}, WatchStall: {event: true}, DeletePod: {event: true},
 	EvictPod: {event: true}, Cordon: {event: true}, Relabel: {event: true},
 }
+
+// IsEvent tells whether a kind of fault comes PerHour or At, rather than
+// hitting calls or launches.
+func IsEvent(kind string) bool { return faultKinds[kind].event }

@@ -1,0 +1,238 @@
+// Package soak plays random worlds with random faults and looks for broken
+// invariants. A world that breaks one is made smaller as long as it still
+// does, and written as a scenario that shows it.
+package soak
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// dice draws from a seed.
+type dice struct{ *rand.Rand }
+
+func (d dice) maybe(percent int) bool { return d.IntN(100) < percent }
+func (d dice) from(low, high int) int { return low + d.IntN(high-low+1) }
+func (d dice) dur(low, high time.Duration) metav1.Duration {
+	return metav1.Duration{Duration: (low + time.Duration(d.Int64N(int64(high-low)+1))).Round(time.Second)}
+}
+func (d dice) span(low, high time.Duration) simulated.Span {
+	a := d.dur(low, high)
+	return simulated.Span{Min: a, Max: d.dur(a.Duration, high)}
+}
+func one[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
+
+var zones = []string{"a", "b", "c"}
+
+// Generate draws a world. Faults end, workloads end or fit, and the timers are
+// short, so that the world comes to rest.
+func Generate(seed uint64) *scenario.Scenario {
+	d := dice{rand.New(rand.NewPCG(seed, 0x736f616b))}
+	s := &scenario.Scenario{APIVersion: scenario.APIVersion, Kind: scenario.Kind, Metadata: scenario.Metadata{Name: fmt.Sprintf("soak-%d", seed)}}
+	sp := &s.Spec
+	sp.Seed = seed
+	for i := range d.from(1, 3) {
+		sp.NodeGroups = append(sp.NodeGroups, d.group(i))
+	}
+	if d.maybe(40) {
+		sp.Nodes = append(sp.Nodes, scenario.Nodes{Name: "fixed", Count: d.from(1, 4), Zones: zones[:d.from(1, 3)], Template: d.template()})
+	}
+	for i := range d.from(1, 5) {
+		sp.Workload = append(sp.Workload, d.workload(i))
+	}
+	for range d.IntN(6) {
+		sp.Faults = append(sp.Faults, d.fault(sp))
+	}
+	if d.maybe(30) {
+		q := resource.MustParse("100Mi")
+		sp.Images = []scenario.Image{{Name: "big", Layers: []scenario.Layer{{Bytes: resource.MustParse("1Gi")}, {Digest: "base", Bytes: resource.MustParse("200Mi")}}}}
+		sp.Storage.SharedRate = &q
+	}
+	sp.Policy.Flags = d.flags()
+	sp.End = scenario.End{At: metav1.Duration{Duration: 12 * time.Hour}, Quiet: metav1.Duration{Duration: 25 * time.Minute}}
+	return s
+}
+
+func (d dice) template() simulated.Template {
+	t := simulated.Template{Allocatable: v1.ResourceList{
+		v1.ResourceCPU:    resource.MustParse(one(d, "2", "4", "8")),
+		v1.ResourceMemory: resource.MustParse(one(d, "4Gi", "8Gi", "16Gi")),
+		v1.ResourcePods:   resource.MustParse(one(d, "5", "20", "110")),
+	}, Labels: map[string]string{}}
+	if d.maybe(60) {
+		t.Labels[v1.LabelTopologyZone] = one(d, zones...)
+	}
+	if d.maybe(20) {
+		t.Labels["disk"] = "ssd"
+	}
+	if d.maybe(20) {
+		t.Taints = append(t.Taints, v1.Taint{Key: "special", Effect: one(d, v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule)})
+	}
+	return t
+}
+
+func (d dice) group(i int) scenario.NodeGroup {
+	g := scenario.NodeGroup{GroupConfig: simulated.GroupConfig{
+		Name: fmt.Sprintf("g%d", i), Max: d.from(1, 8), PricePerHour: 0.1 * float64(d.from(1, 9)),
+		LaunchDelay: d.span(5*time.Second, time.Minute), Startup: d.span(time.Second, 20*time.Second), Template: d.template(),
+	}}
+	if d.maybe(25) {
+		g.Min = d.from(0, min(g.Max, 2))
+	}
+	if d.maybe(30) {
+		g.Initial = d.from(g.Min, g.Max)
+	} else {
+		g.Initial = g.Min
+	}
+	if d.maybe(20) {
+		g.LaunchesPerSecond = one(d, 0.1, 1, 5)
+	}
+	if d.maybe(10) {
+		g.FailureRate = one(d, 0.1, 0.5)
+	}
+	if d.maybe(10) {
+		stock := d.from(max(g.Initial, 1), g.Max)
+		g.Stock = &stock
+	}
+	if d.maybe(20) {
+		b, r := resource.MustParse("500Mi"), resource.MustParse(one(d, "20Mi", "100Mi"))
+		g.Boot = scenario.Boot{Bytes: &b, Rate: &r}
+	}
+	return g
+}
+
+func (d dice) workload(i int) scenario.Workload {
+	w := scenario.Workload{
+		Name: fmt.Sprintf("w%d", i), Kind: one(d, "Pod", "Pod", "Job", "Job", "ReplicaSet", "ReplicaSet", "StatefulSet", "DaemonSet"),
+		Count: d.from(1, 10), Copies: one(d, 0, 0, 2, 3), Service: d.maybe(30),
+		Arrive: scenario.Arrive{After: d.dur(0, 10*time.Minute), Over: d.dur(0, 15*time.Minute), Pattern: one(d, "", "poisson")},
+	}
+	if d.maybe(10) {
+		w.Namespace = "other"
+	}
+	switch w.Kind {
+	case "Pod", "Job":
+		run := d.span(5*time.Second, 20*time.Minute)
+		w.RunFor = &run
+		if d.maybe(10) {
+			w.DeleteAfter = d.dur(time.Minute, 20*time.Minute)
+		}
+	case "DaemonSet":
+		w.Copies = 0
+		if d.maybe(30) {
+			w.DeleteAfter = d.dur(10*time.Minute, 40*time.Minute)
+		}
+	default:
+		if d.maybe(60) {
+			w.DeleteAfter = d.dur(5*time.Minute, 40*time.Minute)
+		}
+		if d.maybe(40) {
+			most := d.from(0, 2)
+			w.MaxUnavailable = &most
+		}
+	}
+	p := &w.Template.Spec
+	p.Containers = []v1.Container{{Name: "c", Image: one(d, "small", "small", "big"), Resources: v1.ResourceRequirements{Requests: v1.ResourceList{}}}}
+	req := p.Containers[0].Resources.Requests
+	if w.Kind == "DaemonSet" {
+		req[v1.ResourceCPU] = resource.MustParse(one(d, "50m", "200m"))
+		if d.maybe(50) {
+			p.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+		}
+		return w
+	}
+	if d.maybe(90) {
+		req[v1.ResourceCPU] = resource.MustParse(one(d, "100m", "500m", "1", "3", "7"))
+		req[v1.ResourceMemory] = resource.MustParse(one(d, "100Mi", "1Gi", "3Gi"))
+	}
+	if d.maybe(25) {
+		p.Tolerations = []v1.Toleration{{Key: "special", Operator: v1.TolerationOpExists}}
+	}
+	if d.maybe(15) {
+		p.NodeSelector = map[string]string{v1.LabelTopologyZone: one(d, zones...)}
+	}
+	if d.maybe(10) {
+		p.NodeSelector = map[string]string{"disk": "ssd"}
+	}
+	if d.maybe(20) {
+		priority := int32(d.from(-5, 5))
+		p.Priority = &priority
+	}
+	app := &metav1.LabelSelector{MatchLabels: map[string]string{"app": w.Name}}
+	if w.Copies == 0 && d.maybe(25) {
+		p.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+			{TopologyKey: one(d, v1.LabelHostname, v1.LabelHostname, v1.LabelTopologyZone), LabelSelector: app}}}}
+	}
+	if d.maybe(20) {
+		p.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: one(d, v1.LabelHostname, v1.LabelTopologyZone),
+			WhenUnsatisfiable: v1.ScheduleAnyway, LabelSelector: app}}
+	}
+	if d.maybe(5) {
+		p.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80, ContainerPort: 80}}
+	}
+	if d.maybe(5) {
+		p.SchedulingGates = []v1.PodSchedulingGate{{Name: "never-lifted"}}
+	}
+	return w
+}
+
+func (d dice) fault(sp *scenario.Spec) scenario.Fault {
+	kinds := scenario.FaultKinds()
+	f := scenario.Fault{Kind: kinds[d.IntN(len(kinds))], From: d.dur(0, 15*time.Minute)}
+	f.Until = metav1.Duration{Duration: f.From.Duration + d.dur(time.Minute, 25*time.Minute).Duration}
+	switch {
+	case scenario.IsEvent(f.Kind):
+		if d.maybe(50) {
+			f.PerHour = one(d, 4.0, 20, 120)
+		} else {
+			f.At = []metav1.Duration{d.dur(0, 30*time.Minute)}
+		}
+		if d.maybe(50) {
+			f.For = d.dur(time.Second, 3*time.Minute)
+		}
+	case f.Kind != scenario.StockOut:
+		f.Rate = one(d, 0.05, 0.3, 0.8)
+	}
+	if d.maybe(20) {
+		f.Group = sp.NodeGroups[d.IntN(len(sp.NodeGroups))].Name
+	}
+	return f
+}
+
+func (d dice) flags() []string {
+	out := []string{
+		"--scan-interval=" + one(d, "5s", "10s", "20s"),
+		"--scale-down-unneeded-time=" + one(d, "10s", "1m", "3m"),
+		"--scale-down-unready-time=" + one(d, "2m", "4m"),
+		"--scale-down-delay-after-add=" + one(d, "0s", "30s", "2m"),
+		"--scale-down-delay-after-failure=1m",
+		"--max-node-provision-time=" + one(d, "3m", "6m"),
+		"--max-node-startup-time=3m",
+		"--initial-node-group-backoff-duration=1m",
+		"--max-node-group-backoff-duration=4m",
+	}
+	if d.maybe(20) {
+		out = append(out, fmt.Sprintf("--max-nodes-total=%d", d.from(4, 10)))
+	}
+	if d.maybe(30) {
+		out = append(out, fmt.Sprintf("--max-nodes-launching=%d", d.from(1, 4)))
+	}
+	if d.maybe(30) {
+		out = append(out, "--max-scale-down-parallelism=1")
+	}
+	if d.maybe(30) {
+		out = append(out, "--daemonset-eviction-for-empty-nodes")
+	}
+	if d.maybe(20) {
+		out = append(out, "--force-delete-unregistered-nodes")
+	}
+	return out
+}

@@ -1,0 +1,83 @@
+package soak
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/berthproject/berth/sim"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+var (
+	seeds = flag.Int("seeds", 100, "how many random worlds to play")
+	first = flag.Uint64("first", 1, "the first seed")
+)
+
+// TestSoak plays random worlds with random faults. A broken invariant is
+// reported with its seed, and a small scenario that shows it is written to
+// soak-SEED.yaml in the folder given by SOAK_OUT, or a temporary one.
+func TestSoak(t *testing.T) {
+	var next atomic.Uint64
+	var failed atomic.Int32
+	next.Store(*first)
+	ctx := t.Context()
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for ctx.Err() == nil && failed.Load() < 3 {
+				seed := next.Add(1) - 1
+				if seed >= *first+uint64(*seeds) {
+					return
+				}
+				s := Generate(seed)
+				out, err := Play(ctx, s, sim.Options{})
+				if err != nil {
+					t.Errorf("seed %d: %v", seed, err)
+					failed.Add(1)
+				} else if len(out.Problems) > 0 {
+					failed.Add(1)
+					report(ctx, t, seed, s, out)
+				}
+				if n := seed - *first + 1; n%500 == 0 {
+					fmt.Printf("%d of %d worlds played\n", n, *seeds)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func report(ctx context.Context, t *testing.T, seed uint64, s *scenario.Scenario, out Outcome) {
+	small := Shrink(ctx, s, func(c *scenario.Scenario) bool {
+		o, err := Play(ctx, c, sim.Options{})
+		return err == nil && len(o.Problems) > 0
+	}, 400)
+	dir := os.Getenv("SOAK_OUT")
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	path := filepath.Join(dir, fmt.Sprintf("soak-%d.yaml", seed))
+	if err := os.WriteFile(path, Text(small), 0o644); err != nil {
+		t.Error(err)
+	}
+	again, _ := Play(ctx, small, sim.Options{})
+	t.Errorf("seed %d breaks an invariant:\n  %s\nmade smaller (berth simulate --check %s):\n  %s", seed, list(out.Problems), path, list(again.Problems))
+}
+
+func list(problems []string) string {
+	text := ""
+	for i, p := range problems {
+		if i == 5 {
+			return text + fmt.Sprintf("… and %d more", len(problems)-i)
+		}
+		text += p + "\n  "
+	}
+	return text
+}
