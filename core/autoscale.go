@@ -2,12 +2,10 @@ package core
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/autoscaler"
@@ -31,6 +29,9 @@ type scaling struct {
 	deletions  map[string]*deletion // by node
 	promised   []autoscaler.Promise // orders on their way, oldest first
 	machines   machines
+	// most is how many nodes a group is asked for at a time after an order that
+	// failed: half of it, and twice as many after each that did not.
+	most map[string]int
 }
 
 // idle is since when a node has been empty, and whether it was ready then.
@@ -38,27 +39,6 @@ type idle struct {
 	since time.Time
 	ready bool
 }
-
-// deletion is a node being removed. Who holds one takes the taint away again
-// or sees the node go.
-type deletion struct {
-	phase    phase
-	since    time.Time // of the phase
-	taint    v1.Taint
-	why      string
-	evicting map[types.UID]bool // evictions without an answer
-	again    bool               // taking the taint away has failed
-}
-
-type phase uint8
-
-const (
-	tainting  phase = iota // the taint is being written
-	tainted                // waiting before the last look
-	evicting               // daemon pods were asked to leave
-	deleting               // the provider was asked
-	returning              // the node stays; the taint is being taken away
-)
 
 func (s *scaling) init(a *Autoscale) {
 	def := func(d *time.Duration, v time.Duration) {
@@ -83,6 +63,7 @@ func (s *scaling) init(a *Autoscale) {
 	s.grown = map[string]time.Time{}
 	s.shrinkFrom = map[string]time.Time{}
 	s.emptySince = map[string]idle{}
+	s.most = map[string]int{}
 	s.machines = machines{map[string]*machine{}, map[string]time.Time{}}
 	s.deletions = map[string]*deletion{}
 }
@@ -220,6 +201,9 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *Ready) {
 	if most := c.cfg.Autoscale.Limits.MaxNodesLaunching; most > 0 {
 		nodes = min(nodes, most-scaleup.Launching(c.state, c.now, c.cfg.Autoscale.Limits.StartupTime))
 	}
+	if most := c.scale.most[g.ID]; most > 0 {
+		nodes = min(nodes, most)
+	}
 	if nodes <= 0 {
 		return
 	}
@@ -245,8 +229,14 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *Ready) {
 func (in ScaleUpDone) apply(c *Core, r *Ready) {
 	c.scale.inFlight[in.Group] -= in.Nodes
 	if in.Err == nil {
+		if most := c.scale.most[in.Group]; most > in.Nodes {
+			delete(c.scale.most, in.Group) // more would have been had
+		} else if most > 0 {
+			c.scale.most[in.Group] = 2 * most
+		}
 		return
 	}
+	c.scale.most[in.Group] = max(in.Nodes/2, 1)
 	c.decided(r, Decision{Kind: ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
 	c.scale.backoff.Fail(in.Group, c.now)
 	c.scale.shrinkFrom[in.Group] = c.now.Add(c.cfg.Autoscale.DelayAfterFailure)
@@ -291,13 +281,10 @@ func (c *Core) commitScaleDown(plan *autoscaler.Plan, r *Ready) {
 		if g == nil || !scaledown.Removable(n) || g.Target-going[g.ID]-1 < g.Min || c.cooling(g.ID) {
 			continue
 		}
-		d := &deletion{since: c.now, taint: c.deletionTaint(), why: why}
 		c.decided(r, Decision{Kind: NodeTainted, Node: name, Group: n.Group, Reason: fmt.Sprintf("%s for %s", why, c.now.Sub(at.since))})
-		s.deletions[name] = d
+		c.beginRemoval(n, why, r)
 		going[g.ID]++
 		removing++
-		c.state.SetNode(n.NodeInfo.WithTaint(d.taint))
-		r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint})
 	}
 }
 
@@ -306,180 +293,4 @@ func (c *Core) cooling(group string) bool {
 	s := &c.scale
 	grown, ok := s.grown[group]
 	return ok && c.now.Sub(grown) < c.cfg.Autoscale.DelayAfterAdd || c.now.Before(s.shrinkFrom[group])
-}
-
-// going counts, by group, the nodes being removed.
-func (c *Core) going() map[string]int {
-	out := map[string]int{}
-	for name, d := range c.scale.deletions {
-		if n := c.state.NodeByName(name); n != nil && d.phase != returning {
-			out[n.Group]++
-		}
-	}
-	return out
-}
-
-// resumeDeletion takes over a node that carries the taint without our having
-// put it there: we did before a restart. It is removed or given back.
-func (c *Core) resumeDeletion(info *cluster.NodeInfo) {
-	for _, t := range info.Object.Spec.Taints {
-		if t.Key == autoscaler.ToBeDeletedTaint {
-			c.scale.deletions[info.Name] = &deletion{phase: tainted, since: c.now, taint: t, why: "its removal had begun"}
-		}
-	}
-}
-
-func (in TaintDone) apply(c *Core, r *Ready) {
-	d := c.scale.deletions[in.Node]
-	if d != nil && d.phase == returning {
-		if in.Err == nil {
-			delete(c.scale.deletions, in.Node)
-		} else {
-			d.again, d.since = true, c.now
-		}
-		return
-	}
-	if d == nil || d.phase != tainting {
-		return
-	}
-	if in.Err != nil {
-		c.giveBack(in.Node, fmt.Sprintf("the node could not be tainted: %v", in.Err), r)
-		return
-	}
-	d.phase, d.since = tainted, c.now
-}
-
-// advanceDeletions takes a last look at tainted nodes and asks the provider to
-// remove those that are still empty.
-func (c *Core) advanceDeletions(r *Ready) {
-	s, a := &c.scale, c.cfg.Autoscale
-	for _, name := range slices.Sorted(maps.Keys(s.deletions)) {
-		d := s.deletions[name]
-		n := c.state.NodeByName(name)
-		switch {
-		case n == nil:
-			delete(s.deletions, name)
-		case d.phase == returning && d.again && !c.now.Before(d.due(a)):
-			d.again = false
-			r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint, Remove: true})
-		case d.phase == returning: // its outcome is awaited
-		case !d.due(a).IsZero() && !c.now.Before(d.due(a)):
-			g := c.state.Group(n.Group)
-			switch {
-			case !s.hasGroups: // the provider is yet to tell
-			case g == nil:
-				c.giveBack(name, "the node is in no node group", r)
-			case !scaledown.Removable(n):
-				c.giveBack(name, "the node is no longer empty", r)
-			case g.Target-c.goingOthers(g.ID, name) <= g.Min:
-				c.giveBack(name, "the node group is at its minimum", r)
-			case d.phase == tainted && c.evictDaemons(d, n, r):
-				d.phase, d.since = evicting, c.now
-			default:
-				d.phase, d.since = deleting, c.now
-				r.NodeDeletions = append(r.NodeDeletions, NodeDeletion{g.ID, name, n.Object.Spec.ProviderID})
-				c.decided(r, Decision{Kind: NodeRemoved, Node: name, Group: g.ID, Reason: d.why})
-				r.Events = append(r.Events, nodeEvent(n.Object, false, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: "+d.why))
-			}
-		}
-	}
-}
-
-// untaintAgain is how long after a failure to take a taint away it is tried
-// again.
-const untaintAgain = 5 * time.Second
-
-// due returns when the deletion goes on without an outcome; zero for never.
-func (d *deletion) due(a *Autoscale) time.Time {
-	switch d.phase {
-	case tainted:
-		return d.since.Add(a.DeleteDelayAfterTaint)
-	case evicting:
-		if len(d.evicting) == 0 {
-			return d.since
-		}
-		return d.since.Add(a.MaxPodEvictionTime)
-	case returning:
-		if d.again {
-			return d.since.Add(untaintAgain)
-		}
-	}
-	return time.Time{}
-}
-
-// enableEviction is the annotation by which a daemon pod says whether it is to
-// be evicted, whatever the flag.
-const enableEviction = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
-
-// evictDaemons asks the node's daemon pods to leave, where that is wanted, and
-// tells whether there were any. As in Cluster Autoscaler it is a courtesy: one
-// that can't be evicted doesn't keep the node.
-func (c *Core) evictDaemons(d *deletion, n *cluster.Node, r *Ready) bool {
-	d.evicting = map[types.UID]bool{}
-	for _, p := range n.Pods {
-		wish := p.Object.Annotations[enableEviction]
-		if !p.Daemon() || p.Mirror() || p.Object.DeletionTimestamp != nil || wish != "true" && (wish == "false" || !c.cfg.Autoscale.EvictDaemonPods) {
-			continue
-		}
-		d.evicting[p.UID] = true
-		c.decided(r, Decision{Kind: PodEvicted, Pod: podName(p.Object.Namespace, p.Object.Name), Node: n.Name})
-		r.Evictions = append(r.Evictions, Eviction{p.UID, p.Object.Namespace, p.Object.Name, n.Name})
-	}
-	return len(d.evicting) > 0
-}
-
-func (in EvictionDone) apply(c *Core, _ *Ready) {
-	if d := c.scale.deletions[in.Node]; d != nil {
-		delete(d.evicting, in.UID)
-	}
-}
-
-func (c *Core) goingOthers(group, but string) int {
-	n := c.going()[group]
-	if c.scale.deletions[but] != nil {
-		n--
-	}
-	return n
-}
-
-// giveBack ends a deletion with the node staying: the taint goes, and the
-// deletion is remembered until it has.
-func (c *Core) giveBack(name, why string, r *Ready) {
-	d := c.scale.deletions[name]
-	d.phase, d.since = returning, c.now
-	delete(c.scale.emptySince, name)
-	c.decided(r, Decision{Kind: NodeKept, Node: name, Reason: why})
-	r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint, Remove: true})
-	if n := c.state.NodeByName(name); n != nil {
-		r.Events = append(r.Events, nodeEvent(n.Object, true, "ScaleDownFailed", "ScalingDown", why))
-		c.state.SetNode(n.NodeInfo.WithoutTaint(d.taint.Key))
-	}
-}
-
-func (in NodeDeletionDone) apply(c *Core, r *Ready) {
-	if c.machineDone(in, r) {
-		return
-	}
-	if d := c.scale.deletions[in.Node]; d != nil && d.phase == deleting {
-		c.deleted(in.Node, in.Err, r)
-	}
-}
-
-// deleted takes the outcome of a node's removal.
-func (c *Core) deleted(name string, err error, r *Ready) {
-	if err != nil {
-		c.giveBack(name, fmt.Sprintf("the provider did not remove the node: %v", err), r)
-		return
-	}
-	// The node is as good as gone. Should its object linger, it comes back as
-	// a tainted node and is looked at again.
-	delete(c.scale.deletions, name)
-	if n := c.state.NodeByName(name); n != nil {
-		c.retarget(n.Group, -1)
-		c.state.RemoveNode(name)
-	}
-}
-
-func (c *Core) deletionTaint() v1.Taint {
-	return v1.Taint{Key: autoscaler.ToBeDeletedTaint, Value: fmt.Sprint(c.now.Unix()), Effect: v1.TaintEffectNoSchedule}
 }

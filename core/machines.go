@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/berthproject/berth/autoscaler/nodegroup"
 	"github.com/berthproject/berth/cluster"
 )
@@ -45,6 +43,11 @@ func (c *Core) watchMachines(groups []nodegroup.Group, r *Ready) {
 			registered[id] = true
 		}
 	})
+	for name, d := range c.scale.deletions {
+		if d.out() && d.info != nil {
+			registered[name], registered[d.info.Object.Spec.ProviderID] = true, true
+		}
+	}
 	m := &c.scale.machines
 	listed := map[string]bool{}
 	for i := range groups {
@@ -133,20 +136,19 @@ func (c *Core) failed(group, why string, r *Ready) {
 	c.retarget(group, 0)
 }
 
-// removedMachine takes a node that is shown for a machine which is being
-// removed, or was, for a node being removed: nothing must be placed there.
-func (c *Core) removedMachine(info *cluster.NodeInfo) *cluster.NodeInfo {
+// removedMachine returns the removal of a node that is shown for a machine
+// which is being removed, or was: nothing must be placed there. Nil for others.
+func (c *Core) removedMachine(info *cluster.NodeInfo) *deletion {
 	x := c.scale.machines.byID[info.Object.Spec.ProviderID]
-	if info.Object.Spec.ProviderID == "" || x == nil || x.removal == notRemoved || c.scale.deletions[info.Name] != nil {
-		return info
+	if info.Object.Spec.ProviderID == "" || x == nil || x.removal == notRemoved {
+		return nil
 	}
 	x.node = info.Name
-	d := &deletion{phase: deleting, since: c.now, taint: c.deletionTaint(), evicting: map[types.UID]bool{}}
+	d := &deletion{phase: deleting, since: c.now, group: x.group, taint: c.deletionTaint(), why: "its machine was removed"}
 	if x.removal == removed {
-		d.phase = tainted // the provider is asked once more
+		d.phase = departed
 	}
-	c.scale.deletions[info.Name] = d
-	return info.WithTaint(d.taint)
+	return d
 }
 
 // machineDone takes the outcome of a machine's removal and tells whether it
@@ -163,7 +165,8 @@ func (c *Core) machineDone(in NodeDeletionDone, r *Ready) bool {
 	}
 	if d := c.scale.deletions[x.node]; x.node != "" && d != nil && d.phase == deleting {
 		c.deleted(x.node, in.Err, r)
-	} else if in.Err == nil {
+	}
+	if in.Err == nil {
 		c.retarget(x.group, -1)
 	}
 	return true

@@ -4,24 +4,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berthproject/berth/autoscaler"
 	"github.com/berthproject/berth/cluster"
 )
 
 func (in NodeSet) apply(c *Core, r *Ready) {
 	info := c.state.Schema.ParseNode(in.Node, in.Group)
 	c.problems("Node", in.Node.UID, "", in.Node.Name, info.Problems, r)
-	if d := c.scale.deletions[in.Node.Name]; d != nil {
-		// What we have decided holds until the API shows it.
-		if info = info.WithTaint(d.taint); d.phase == returning {
-			info = info.WithoutTaint(d.taint.Key)
-		}
-	} else if info = c.removedMachine(info); c.scale.deletions[info.Name] != nil {
-		// its machine is being removed
-	} else if c.cfg.Autoscale != nil && info.HasTaint(autoscaler.ToBeDeletedTaint) {
-		c.resumeDeletion(info)
+	if info = c.shown(info); info != nil {
+		c.state.SetNode(info)
 	}
-	c.state.SetNode(info)
 }
 
 func (in NodeGone) apply(c *Core, _ *Ready) {
@@ -29,8 +20,7 @@ func (in NodeGone) apply(c *Core, _ *Ready) {
 		delete(c.bad, n.Object.UID)
 	}
 	c.state.RemoveNode(in.Name)
-	delete(c.scale.deletions, in.Name)
-	delete(c.scale.emptySince, in.Name)
+	c.vanished(in.Name)
 }
 
 func (in WorkloadSet) apply(c *Core, _ *Ready) { c.state.SetWorkload(in.Workload) }

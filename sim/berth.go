@@ -85,12 +85,14 @@ func (b *berth) crash(down time.Duration) {
 		q.waiting = nil
 	}
 	w.stats.Crashes++
+	w.touch()
 	w.after(down, moves, func() {
 		if err := b.start(); err != nil {
 			w.violation("Berth does not start again: %v", err)
 			return
 		}
 		b.list()
+		w.touch()
 	})
 }
 

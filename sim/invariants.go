@@ -44,8 +44,8 @@ func (w *World) checkStep(r *core.Ready) {
 		w.violation("%s", v)
 	}
 	for _, b := range r.Binds {
-		if n := state.NodeByName(b.Node); n != nil && n.HasTaint(autoscaler.ToBeDeletedTaint) {
-			w.violation("pod %s/%s was placed on node %s, which is being removed", b.Namespace, b.Name, b.Node)
+		if n := state.NodeByName(b.Node); n == nil {
+			w.violation("pod %s/%s was placed on node %s, which is gone or being removed", b.Namespace, b.Name, b.Node)
 		}
 	}
 }
@@ -87,6 +87,7 @@ func (w *World) checkQuiet() {
 	if n := w.berth.core.Stats().MissedWakeups; n > 0 {
 		w.violation("%d pods were found schedulable by the leftover sweep only", n)
 	}
+	w.stats.rest()
 	rest := w.now - w.changed
 	if n := w.stats.restless; n > 0 {
 		w.violation("%d decisions were made though nothing had happened for %s", n, restTime)

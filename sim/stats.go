@@ -35,7 +35,8 @@ type Stats struct {
 	price                         float64 // per hour, of all that is billed
 	billedMachines                int
 	dirty                         bool
-	restless, retries             int // decisions, and attempts, long after the last change
+	resting                       time.Duration // the last change that was noticed
+	restless, retries             int           // decisions, and attempts, long after it
 }
 
 // Sample is the world at a time.
@@ -215,17 +216,26 @@ func (s *Stats) decided(list []core.Decision) {
 	for i := range list {
 		kind := string(list[i].Kind)
 		s.Decisions[kind]++
+		s.rest()
 		switch {
 		case s.w.now-s.w.changed < restTime:
-			s.restless, s.retries = 0, 0
 		case list[i].Kind == core.Waits:
 			s.retries++
+		case s.Pending > 0 && (list[i].Kind == core.ScaledUp || list[i].Kind == core.ScaleUpFailed || list[i].Kind == core.NotScaledUp):
+			// Orders that the cloud refuses are tried again for ever.
 		default:
 			s.restless++
 		}
 		if s.Decisions[kind] <= logged && list[i].Kind != core.Waits {
 			s.Log = append(s.Log, list[i])
 		}
+	}
+}
+
+// rest begins to count anew when something has changed.
+func (s *Stats) rest() {
+	if s.resting != s.w.changed {
+		s.resting, s.restless, s.retries = s.w.changed, 0, 0
 	}
 }
 
