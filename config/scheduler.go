@@ -64,14 +64,15 @@ func Load(path string) (Scheduler, error) {
 	if err != nil {
 		return Scheduler{}, fmt.Errorf("reading the scheduler configuration: %w", err)
 	}
-	out, err := parse(raw)
+	out, err := Parse(raw)
 	if err != nil {
 		return Scheduler{}, fmt.Errorf("scheduler configuration %s: %w", path, err)
 	}
 	return out, nil
 }
 
-func parse(raw []byte) (Scheduler, error) {
+// Parse reads the text of such a file.
+func Parse(raw []byte) (Scheduler, error) {
 	in := kubeschedulerv1.KubeSchedulerConfiguration{}
 	if err := yaml.UnmarshalStrict(raw, &in); err != nil {
 		return Scheduler{}, err

@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/autoscaler/planner"
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/replay"
 )
 
 // Options are what Run needs.
@@ -26,7 +27,9 @@ type Options struct {
 	// Provider makes nodes when the core autoscales; nil otherwise.
 	Provider nodegroup.Provider
 	Host     string // reporting instance of events
-	Log      *slog.Logger
+	// Record, when not nil, records every input.
+	Record *replay.Recorder
+	Log    *slog.Logger
 }
 
 // Budgets, in calls per second, beside that for binds.
@@ -50,7 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	in := newInbox()
 	e := &edge{
-		core: c, in: in, log: o.Log,
+		core: c, in: in, log: o.Log, record: o.Record,
 		binder:   &binder{client: clients.bind, work: make(chan core.Bind, 1<<16), done: in.put},
 		reporter: newReporter(clients.report, o.Host, o.Log),
 		tainter:  &tainter{client: clients.node, work: make(chan core.Taint, 1<<12), done: in.put},
@@ -82,6 +85,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Log.Info("ready")
 	e.loop(work)
+	if o.Record != nil {
+		if err := o.Record.Close(); err != nil {
+			return err
+		}
+		o.Log.Info("recorded", "digest", o.Record.Digest())
+	}
 	s := c.Stats()
 	o.Log.Info("stopping", "scheduled", s.Scheduled, "unschedulable", s.Unschedulable, "bindFailures", s.BindFailures,
 		"missedWakeups", s.MissedWakeups, "badObjects", s.BadObjects, "droppedEvents", e.reporter.dropped.Load())
@@ -123,6 +132,7 @@ func newClients(base *rest.Config) (*clients, error) {
 // edge is the one goroutine that owns the core, with the workers it feeds.
 type edge struct {
 	core     *core.Core
+	record   *replay.Recorder
 	in       *inbox
 	log      *slog.Logger
 	binder   *binder
@@ -145,6 +155,10 @@ func (e *edge) report(now time.Time) {
 }
 
 func (e *edge) loop(ctx context.Context) {
+	// Times in a recording are to be those that the core saw: without the
+	// monotonic reading, and never going back when the clock is set.
+	start := time.Now()
+	base := start.Round(0)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -154,8 +168,14 @@ func (e *edge) loop(ctx context.Context) {
 		case <-e.in.signal:
 		case <-timer.C:
 		}
-		now := time.Now()
-		r := e.core.Step(now, e.in.take()...)
+		now := base.Add(time.Since(start))
+		in := e.in.take()
+		r := e.core.Step(now, in...)
+		if e.record != nil {
+			if err := e.record.Step(now, in, &r); err != nil {
+				e.log.Warn("recording", "err", err)
+			}
+		}
 		if err := e.dispatch(ctx, &r); err != nil {
 			return
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/berthproject/berth/engine"
 	"github.com/berthproject/berth/live"
 	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/replay"
 )
 
 // runFlags are the flags of berth run. Those of the autoscaler have the names
@@ -35,6 +36,8 @@ type runFlags struct {
 	leaderElect                bool
 	seed                       uint64
 	logLevel                   string
+	record                     string
+	recordLimit                int64
 	scale                      config.Autoscaler
 }
 
@@ -59,6 +62,8 @@ and removes its nodes, until it is interrupted.`,
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: simulated; empty for scheduling only")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file")
+	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier ones are kept as FILE.1 and so on")
+	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "bytes after which recording ends")
 	f.scale.Flags(fs)
 	return cmd
 }
@@ -115,6 +120,9 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		if o.Provider != nil {
 			o.Core.Autoscale = &f.scale.Core
 		}
+		if o.Record, err = f.recorder(o.Core); err != nil {
+			return err
+		}
 		return live.Run(ctx, o)
 	}
 	if !cfg.LeaderElection.Enabled {
@@ -133,7 +141,26 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 	return log, nil
 }
 
+// recorder begins the recording that the flags ask for, if any.
+func (f *runFlags) recorder(cfg core.Config) (*replay.Recorder, error) {
+	if f.record == "" {
+		return nil, nil
+	}
+	h := replay.Header{Seed: f.seed, Autoscale: cfg.Autoscale}
+	if f.config != "" {
+		raw, err := os.ReadFile(f.config)
+		if err != nil {
+			return nil, fmt.Errorf("reading the scheduler configuration: %w", err)
+		}
+		h.Scheduler = string(raw)
+	}
+	return replay.Create(f.record, f.recordLimit, h)
+}
+
 func (f *runFlags) validate() error {
+	if f.recordLimit <= 0 {
+		return fmt.Errorf("--record-limit is %d; it must be greater than 0", f.recordLimit)
+	}
 	switch f.cloudProvider {
 	case "", "simulated":
 	default:

@@ -1,0 +1,127 @@
+// Package replay records what goes into a live core and plays it again: the
+// same decisions, or what would have been decided under another configuration.
+package replay
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/berthproject/berth/core"
+)
+
+// Version of the format.
+const Version = 1
+
+// Header is the first line of a recording: with what it was made.
+type Header struct {
+	Version   int             `json:"berthRecording"`
+	Seed      uint64          `json:"seed"`
+	Scheduler string          `json:"schedulerConfig,omitempty"` // the text of --config
+	Autoscale *core.Autoscale `json:"autoscale,omitempty"`
+}
+
+// Kept is how many earlier recordings stay beside a new one.
+const Kept = 5
+
+// Recorder writes a recording. It holds everything from the start on, or it
+// could not be replayed: at its size limit it ends, and says so.
+type Recorder struct {
+	file   *os.File
+	out    *bufio.Writer
+	left   int64
+	ledger core.Ledger
+	ended  bool
+	err    error
+}
+
+// Create begins a recording of at most limit bytes. Earlier recordings of the
+// same path are kept as PATH.1, PATH.2, …
+func Create(path string, limit int64, h Header) (*Recorder, error) {
+	for i := Kept; i > 0; i-- {
+		from := path
+		if i > 1 {
+			from = fmt.Sprintf("%s.%d", path, i-1)
+		}
+		if err := os.Rename(from, fmt.Sprintf("%s.%d", path, i)); err != nil && !os.IsNotExist(err) {
+			return nil, fmt.Errorf("keeping an earlier recording: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	h.Version = Version
+	r := &Recorder{file: f, out: bufio.NewWriterSize(f, 1<<16), left: limit}
+	r.write(h)
+	return r, r.err
+}
+
+// Step records a Step and its inputs, before or after it was taken. It returns
+// an error once, when recording has ended before its time.
+func (r *Recorder) Step(now time.Time, in []core.Input, ready *core.Ready) error {
+	if r.ended {
+		return nil
+	}
+	l := line{Time: now.UnixNano(), In: make([]input, 0, len(in))}
+	for _, i := range in {
+		x, err := encode(i)
+		if err != nil {
+			return r.finish(fmt.Sprintf("an input could not be written: %v", err))
+		}
+		l.In = append(l.In, x)
+	}
+	r.ledger.Add(ready.Decisions)
+	r.write(l)
+	switch {
+	case r.err != nil:
+		return r.finish(r.err.Error())
+	case r.left <= 0:
+		return r.finish("the recording has reached its size limit")
+	}
+	return nil
+}
+
+func (r *Recorder) write(v any) {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		raw = append(raw, '\n')
+		r.left -= int64(len(raw))
+		_, err = r.out.Write(raw)
+	}
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("recording: %w", err)
+	}
+}
+
+func (r *Recorder) finish(why string) error {
+	if err := r.end(why); err != nil {
+		return err
+	}
+	return fmt.Errorf("recording has ended: %s", why)
+}
+
+func (r *Recorder) end(why string) error {
+	r.ended = true
+	r.write(line{End: &end{why, r.ledger.Count(), r.ledger.Digest()}})
+	if err := r.out.Flush(); err != nil && r.err == nil {
+		r.err = fmt.Errorf("recording: %w", err)
+	}
+	if err := r.file.Close(); err != nil && r.err == nil {
+		r.err = fmt.Errorf("recording: %w", err)
+	}
+	return r.err
+}
+
+// Close ends the recording, with the digest of the decisions made.
+func (r *Recorder) Close() error {
+	if r.ended {
+		return nil
+	}
+	return r.end("Berth stopped")
+}
+
+// Digest returns the digest of the decisions recorded so far.
+func (r *Recorder) Digest() string { return r.ledger.Digest() }
