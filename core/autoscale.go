@@ -118,6 +118,7 @@ func (in GroupsSet) apply(c *Core, r *Ready) {
 		return // groups are of no interest to a scheduler
 	}
 	c.scale.hasGroups = true
+	c.resolveDoubts(in.Groups, r)
 	seen := map[string]bool{}
 	for i := range in.Groups {
 		g := &in.Groups[i]

@@ -21,6 +21,7 @@ type machine struct {
 	since   time.Time // when it was first seen, or when it was removed
 	node    string    // its node's name, when it became one while being removed
 	removal removal
+	stuck   bool // its group's minimum keeps it
 }
 
 type removal uint8
@@ -90,9 +91,13 @@ func (c *Core) watchMachine(group string, inst *nodegroup.Instance, r *Ready) {
 	if why == "" || x.removal != notRemoved || g == nil {
 		return
 	}
-	c.failed(group, why, r)
-	if g.Target-c.going()[group] <= g.Min && !c.cfg.Autoscale.ForceDeleteUnregistered {
-		x.since = c.now // the minimum keeps it; look again later
+	if !x.stuck {
+		c.failed(group, why, r)
+	}
+	// As in Cluster Autoscaler the minimum keeps a machine that may still come,
+	// but not one that has failed.
+	x.stuck = inst.Failed == "" && g.Target-c.going()[group] <= g.Min && !c.cfg.Autoscale.ForceDeleteUnregistered
+	if x.stuck {
 		return
 	}
 	x.removal = beingRemoved

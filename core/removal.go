@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/autoscaler/nodegroup"
 	"github.com/berthproject/berth/autoscaler/scaledown"
 	"github.com/berthproject/berth/cluster"
 )
@@ -39,6 +40,7 @@ const (
 	tainted                // waiting before the last look
 	evicting               // daemon pods were asked to leave
 	deleting               // the provider was asked
+	doubtful               // it says that it failed; its list of machines will tell
 	departed               // the provider has removed it; the API is yet to show it
 	returning              // the node stays; the taint is being taken away
 )
@@ -53,7 +55,7 @@ const (
 )
 
 // out tells whether the node is kept out of the state.
-func (d *deletion) out() bool { return d.phase == deleting || d.phase == departed }
+func (d *deletion) out() bool { return deleting <= d.phase && d.phase <= departed }
 
 // going counts, by group, the nodes being removed that the group's assumed
 // target still includes.
@@ -109,7 +111,7 @@ func (c *Core) resumed(info *cluster.NodeInfo) *cluster.NodeInfo {
 // vanished takes note that the API shows a node no more.
 func (c *Core) vanished(name string) {
 	delete(c.scale.emptySince, name)
-	if d := c.scale.deletions[name]; d != nil && d.phase == deleting {
+	if d := c.scale.deletions[name]; d != nil && (d.phase == deleting || d.phase == doubtful) {
 		d.gone = true // its outcome is still to come
 	} else {
 		delete(c.scale.deletions, name)
@@ -275,21 +277,58 @@ func (in NodeDeletionDone) apply(c *Core, r *Ready) {
 // deleted takes the outcome of a node's removal.
 func (c *Core) deleted(name string, err error, r *Ready) {
 	d := c.scale.deletions[name]
+	if err == nil {
+		c.settled(d)
+		d.phase, d.since, d.info = departed, c.now, nil
+		if d.gone {
+			delete(c.scale.deletions, name)
+		}
+		return
+	}
+	// Perhaps the node was removed and only the answer was lost. Nothing is
+	// placed there before the provider's list says that the machine exists.
+	d.phase, d.why = doubtful, fmt.Sprintf("the provider did not remove the node: %v", err)
+}
+
+// settled takes back what a removal under way makes of the group's target.
+func (c *Core) settled(d *deletion) {
 	if d.counted {
 		c.scale.inFlight[d.group]++
 		d.counted = false
-		if err != nil {
-			c.retarget(d.group, 1)
+	}
+}
+
+// resolveDoubts takes the provider's list for the outcome of removals that may
+// have failed.
+func (c *Core) resolveDoubts(groups []nodegroup.Group, r *Ready) {
+	for _, name := range slices.Sorted(maps.Keys(c.scale.deletions)) {
+		d := c.scale.deletions[name]
+		if d.phase != doubtful {
+			continue
+		}
+		c.settled(d)
+		switch {
+		case d.gone:
+			delete(c.scale.deletions, name)
+		case listed(groups, d):
+			c.state.SetNode(d.info.WithTaint(d.taint))
+			d.info = nil
+			c.giveBack(name, d.why, r)
+		default:
+			d.phase, d.since, d.info = departed, c.now, nil
 		}
 	}
-	switch {
-	case d.gone:
-		delete(c.scale.deletions, name)
-	case err != nil:
-		c.state.SetNode(d.info.WithTaint(d.taint))
-		d.info = nil
-		c.giveBack(name, fmt.Sprintf("the provider did not remove the node: %v", err), r)
-	default:
-		d.phase, d.since, d.info = departed, c.now, nil
+}
+
+// listed tells whether the machine of a node that was to be removed exists. A
+// provider that doesn't list machines is taken at its word: it failed.
+func listed(groups []nodegroup.Group, d *deletion) bool {
+	for i := range groups {
+		if g := &groups[i]; g.ID == d.group {
+			return g.Instances == nil || slices.ContainsFunc(g.Instances, func(x nodegroup.Instance) bool {
+				return x.Node == d.info.Name || x.ID != "" && x.ID == d.info.Object.Spec.ProviderID
+			})
+		}
 	}
+	return true
 }

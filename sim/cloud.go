@@ -214,7 +214,7 @@ func (w *World) deleteMachine(id string, d core.NodeDeletion) error {
 	}
 	for _, m := range g.machines {
 		if m.id == d.Instance || d.Instance == "" && m.name == d.Node {
-			if g.target-1 < g.cfg.Min {
+			if g.target-1 < g.cfg.Min && m.failed == "" && !(m.node == nil && w.run.Autoscale.ForceDeleteUnregistered) {
 				w.violation("group %s is shrunk to %d, below its min %d", id, g.target-1, g.cfg.Min)
 			}
 			w.terminate(m, true)

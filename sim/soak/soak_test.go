@@ -81,3 +81,31 @@ func list(problems []string) string {
 	}
 	return text
 }
+
+// TestFoundBefore plays the worlds in testdata, each of which once broke an
+// invariant that its first line names.
+func TestFoundBefore(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no worlds: %v", err)
+	}
+	for _, path := range files {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			runs, err := scenario.Load([]string{path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := sim.New(runs[0], sim.Options{Check: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := w.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := w.Stats().Violations; len(v) > 0 || s.PDBViolations > 0 {
+				t.Errorf("broken: %v, %d budgets", v, s.PDBViolations)
+			}
+		})
+	}
+}
