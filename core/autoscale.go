@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/berthproject/berth/autoscaler/scaledown"
 	"github.com/berthproject/berth/autoscaler/scaleup"
 	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/queue"
 )
 
 // scaling is what the core remembers between plans.
@@ -162,18 +164,36 @@ func (in PlanMade) apply(c *Core, r *Ready) {
 	for i := range in.Plan.ScaleUps {
 		c.commitScaleUp(&in.Plan.ScaleUps[i], r)
 	}
-	for _, n := range in.Plan.NoHelp {
-		message := "pod didn't trigger scale-up: " + strings.Join(n.Reasons, ", ")
+	c.tellNoHelp(in.Plan, r)
+	if !c.cfg.Autoscale.DisableScaleDown {
+		c.commitScaleDown(in.Plan, r)
+	}
+}
+
+// tellNoHelp says of pods that no group would help them why, in the order in
+// which they were queued, once until it changes.
+func (c *Core) tellNoHelp(plan *autoscaler.Plan, r *Ready) {
+	why := map[types.UID]string{}
+	var pods []*queue.Item
+	for _, n := range plan.NoHelp {
+		reasons := strings.Join(n.Reasons, ", ")
 		for _, uid := range n.Pods {
-			if p := c.stillPending(uid); p != nil && p.scaled != message {
-				p.scaled = message
-				c.decided(r, Decision{Kind: NotScaledUp, Pod: podName(p.parsed.Object.Namespace, p.parsed.Object.Name), Reason: strings.Join(n.Reasons, ", ")})
-				r.Events = append(r.Events, podEvent(p.parsed.Object, false, "NotTriggerScaleUp", "ScalingUp", message))
+			if p, i := c.stillPending(uid), c.queue.Get(uid); p != nil && i != nil {
+				why[uid] = reasons
+				pods = append(pods, i)
 			}
 		}
 	}
-	if !c.cfg.Autoscale.DisableScaleDown {
-		c.commitScaleDown(in.Plan, r)
+	slices.SortFunc(pods, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	for _, i := range pods {
+		p := c.pods[i.Pod.UID]
+		message := "pod didn't trigger scale-up: " + why[i.Pod.UID]
+		if p.scaled != message {
+			p.scaled = message
+			o := p.parsed.Object
+			c.decided(r, Decision{Kind: NotScaledUp, Pod: podName(o.Namespace, o.Name), Reason: why[i.Pod.UID]})
+			r.Events = append(r.Events, podEvent(o, false, "NotTriggerScaleUp", "ScalingUp", message))
+		}
 	}
 }
 

@@ -60,6 +60,7 @@ type Core struct {
 	pods  map[types.UID]*pod // pods of our profiles that have no node in the API
 	woken cluster.Seq        // the queue has been asked about changes up to here
 	now   time.Time
+	taken Ready // of inputs since the last Step
 	scale scaling
 	stats Stats
 	// ledger numbers the decisions.
@@ -113,14 +114,22 @@ func (c *Core) Queue() queue.Counts { return c.queue.Counts() }
 // Stats returns what the core has done so far.
 func (c *Core) Stats() Stats { return c.stats }
 
+// Take takes in what happened and decides nothing yet: what work it brings
+// comes with the next Step. However inputs are divided among Takes and a Step,
+// the decisions are the same.
+func (c *Core) Take(now time.Time, inputs ...Input) {
+	c.now = now
+	for _, in := range inputs {
+		in.apply(c, &c.taken)
+	}
+}
+
 // Step takes in what happened, decides, and returns the work to do. Times must
 // not go back.
 func (c *Core) Step(now time.Time, inputs ...Input) Ready {
-	c.now = now
-	var r Ready
-	for _, in := range inputs {
-		in.apply(c, &r)
-	}
+	c.Take(now, inputs...)
+	r := c.taken
+	c.taken = Ready{}
 	c.wake()
 	more := c.schedule(&r)
 	if c.cfg.Autoscale != nil {

@@ -58,6 +58,7 @@ type Item struct {
 	at        int      // index in its heap in the order of trying
 	expires   int      // index in the heap of backoffs that end
 	until     int64    // end of the backoff, in nanoseconds
+	failures  int      // errors so far
 	failed    bool     // backing off from an error, not from a rejection
 	heads     *Waiting // the woken class that it is tried for
 }
@@ -217,10 +218,13 @@ func (q *Queue) Pop(now time.Time) *Item {
 }
 
 // Fail puts a popped pod into backoff after an error that is not the pod's.
+// How long depends on its errors alone: how often a pod is tried without
+// success depends on whether others of its class spoke for it.
 func (q *Queue) Fail(now time.Time, i *Item) {
 	i.Attempts++
+	i.failures++
 	i.failed = true
-	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
+	i.until = now.UnixNano() + int64(q.pause(i.failures))
 	q.backOff(i)
 }
 

@@ -145,7 +145,7 @@ func (b *berth) step() error {
 		in := b.inbox
 		b.inbox = nil
 		now := w.time()
-		r := b.core.Step(now, in...)
+		r := b.take(now, in)
 		if w.opt.Step != nil {
 			w.opt.Step(now, in, &r)
 		}
@@ -171,6 +171,17 @@ func (b *berth) step() error {
 		}
 	}
 	return nil
+}
+
+// take hands the inputs to the core, all at once or one by one.
+func (b *berth) take(now time.Time, in []core.Input) core.Ready {
+	if !b.w.opt.OneByOne {
+		return b.core.Step(now, in...)
+	}
+	for _, x := range in {
+		b.core.Take(now, x)
+	}
+	return b.core.Step(now)
 }
 
 // call sends a call to the API server: it is served after half its latency,

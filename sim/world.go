@@ -26,6 +26,8 @@ import (
 type Options struct {
 	// Engine changes how answers are found; its seed is the scenario's.
 	Engine engine.Options
+	// OneByOne hands inputs to the core one at a time.
+	OneByOne bool
 	// Check looks at every invariant after every Step of Berth's, which takes
 	// time with many pods.
 	Check bool

@@ -196,7 +196,7 @@ func parse(path string, raw []byte) (*Scenario, source, error) {
 		return nil, src, fmt.Errorf("%s:%d: %w", path, lineOf(src.file, bad.text), bad)
 	}
 	if err != nil {
-		return nil, src, fmt.Errorf("%s: %w", path, located(err))
+		return nil, src, fmt.Errorf("%s%w", path, located(err))
 	}
 	return s, src, s.validate(src)
 }
@@ -228,15 +228,15 @@ func (f *finder) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-// located turns the library's "[4:3] text" and its excerpt into "line 4: text".
+// located turns the library's "[4:3] text" and its excerpt into ":4: text".
 func located(err error) error {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	var line, column int
 	if n, _ := fmt.Sscanf(text, "[%d:%d]", &line, &column); n == 2 {
 		_, rest, _ := strings.Cut(text, "] ")
-		return fmt.Errorf("line %d: %s", line, rest)
+		return fmt.Errorf(":%d: %s", line, rest)
 	}
-	return errors.New(text)
+	return errors.New(": " + text)
 }
 
 // resolve reads what the scenario refers to.

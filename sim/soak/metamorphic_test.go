@@ -1,0 +1,181 @@
+package soak
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/autoscaler/expander"
+	"github.com/berthproject/berth/autoscaler/planner"
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/sim"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+var variants = flag.Int("worlds", 40, "how many random worlds to play in every variant")
+
+// history is what went into the core of a world, Step by Step.
+type history struct {
+	run   *scenario.Run
+	steps []step
+}
+
+type step struct {
+	now time.Time
+	in  []core.Input
+}
+
+// record plays a world, up to the first crash, and keeps its history.
+func record(t *testing.T, seed uint64) *history {
+	s := Generate(seed)
+	s.Spec.Faults = slices.DeleteFunc(s.Spec.Faults, func(f scenario.Fault) bool { return f.Kind == scenario.CrashBerth })
+	run, err := scenario.Parse("world.yaml", Text(s))
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	h := &history{run: run}
+	w, err := sim.New(run, sim.Options{Step: func(now time.Time, in []core.Input, _ *core.Ready) {
+		h.steps = append(h.steps, step{now, slices.Clone(in)})
+	}})
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	if _, err := w.Run(t.Context()); err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	return h
+}
+
+// play puts the history into a fresh core and returns its decisions as text.
+// Plans are its own planner's. Attempts without success are left out where a
+// variant makes other ones.
+func (h *history) play(t *testing.T, how engine.Options, oneByOne, attempts bool) []string {
+	schema := cluster.NewSchema()
+	how.Seed = h.run.Spec.Seed
+	cfg := core.Config{Profiles: h.run.Scheduler.Build(schema), Engine: how, Autoscale: &h.run.Autoscale}
+	c, err := core.New(schema, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste)
+	var plan *autoscaler.Plan
+	var out []string
+	for _, s := range h.steps {
+		in := slices.Clone(s.in)
+		for i := range in {
+			if _, ok := in[i].(core.PlanMade); ok {
+				in[i] = core.PlanMade{Plan: plan}
+			}
+		}
+		if oneByOne {
+			for _, x := range in {
+				c.Take(s.now, x)
+			}
+			in = nil
+		}
+		r := c.Step(s.now, in...)
+		for i := range r.Decisions {
+			d := &r.Decisions[i]
+			if attempts || d.Kind != core.Waits {
+				out = append(out, fmt.Sprintf("%s %s (score %d)", d.Time.Format(time.TimeOnly), d, d.Score))
+			}
+		}
+		if r.Plan != nil {
+			if err := p.CatchUp(); err != nil {
+				t.Fatal(err)
+			}
+			plan = p.Plan(*r.Plan)
+		}
+	}
+	return out
+}
+
+// TestMetamorphic puts the histories of random worlds into cores that find
+// their answers in other ways: the decisions are identical, in order and time.
+func TestMetamorphic(t *testing.T) {
+	var worlds []*history
+	for seed := range uint64(*variants) {
+		worlds = append(worlds, record(t, seed))
+	}
+	for _, v := range []struct {
+		name     string
+		how      engine.Options
+		oneByOne bool
+		attempts bool // those without success must be identical too
+	}{
+		{"every pod a class of its own", engine.Options{Unclassed: true}, false, false},
+		{"every column rebuilt for every decision", engine.Options{Rebuilt: true}, false, true},
+		{"eight workers", engine.Options{Workers: 8}, false, true},
+		{"inputs one by one", engine.Options{}, true, true},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			decided := 0
+			for seed, h := range worlds {
+				plain := h.play(t, engine.Options{}, false, v.attempts)
+				other := h.play(t, v.how, v.oneByOne, v.attempts)
+				decided += len(plain)
+				for i := range max(len(plain), len(other)) {
+					a, b := "nothing", "nothing"
+					if i < len(plain) {
+						a = plain[i]
+					}
+					if i < len(other) {
+						b = other[i]
+					}
+					if a != b {
+						t.Fatalf("seed %d, decision %d is\n%s\nand in the variant\n%s", seed, i, a, b)
+					}
+				}
+			}
+			if decided < 10**variants {
+				t.Errorf("only %d decisions in %d worlds", decided, *variants)
+			}
+		})
+	}
+}
+
+// TestSeedDiffers shows that the seed decides where there are ties, and that
+// equal seeds give equal digests.
+func TestSeedDiffers(t *testing.T) {
+	text := `apiVersion: berth.dev/v1alpha1
+kind: Scenario
+spec:
+  nodes: [{name: n, count: 20, template: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}]
+  workload:
+  - name: w
+    count: 10
+    template: {spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}
+`
+	digests := map[string]bool{}
+	for seed := range uint64(4) {
+		var last string
+		for range 2 {
+			run, err := scenario.Parse("ties.yaml", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			run.Spec.Seed = seed
+			w, err := sim.New(run, sim.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := w.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last != "" && s.Digest != last {
+				t.Errorf("seed %d gives %s and then %s", seed, last, s.Digest)
+			}
+			last = s.Digest
+		}
+		digests[last] = true
+	}
+	if len(digests) < 4 {
+		t.Errorf("4 seeds give %d digests", len(digests))
+	}
+}
