@@ -124,10 +124,9 @@ func (c *Core) watchMissing(g *nodegroup.Group, r *Ready) {
 	delete(m.missing, g.ID)
 	why := fmt.Sprintf("%d of %d machines don't exist after %s", missing, g.Target, c.cfg.Autoscale.MaxProvisionTime)
 	c.failed(g.ID, why, r)
-	if missing = min(missing, g.Target-g.Min); missing > 0 {
-		c.decided(r, Decision{Kind: TargetLowered, Group: g.ID, Nodes: missing, Reason: why})
-		r.TargetDecreases = append(r.TargetDecreases, TargetDecrease{g.ID, missing})
-	}
+	// As in Cluster Autoscaler not even the minimum keeps what doesn't exist.
+	c.decided(r, Decision{Kind: TargetLowered, Group: g.ID, Nodes: missing, Reason: why})
+	r.TargetDecreases = append(r.TargetDecreases, TargetDecrease{g.ID, missing})
 }
 
 // failed lets a group back off, unless it does already.

@@ -43,6 +43,9 @@ func (w *World) startFaults() {
 	for i := range w.run.Spec.Faults {
 		x := &w.run.Spec.Faults[i]
 		w.faults.byKind[x.Kind] = append(w.faults.byKind[x.Kind], x)
+		if x.Until.Duration > 0 {
+			w.after(x.Until.Duration, moves, w.touch) // its end is a change
+		}
 		for _, at := range x.At {
 			w.after(at.Duration, moves, func() { w.happen(x) })
 		}
@@ -94,7 +97,9 @@ func (w *World) happen(x *scenario.Fault) {
 			}
 		}
 		if len(list) > 0 {
-			w.terminate(list[pick(len(list))], false)
+			m := list[pick(len(list))]
+			m.group.taken = w.now
+			w.terminate(m, false)
 		}
 	case scenario.DeletePod, scenario.EvictPod:
 		list := slices.DeleteFunc(w.sortedPods(), func(p *pod) bool { return !p.active() || x.Kind == scenario.EvictPod && p.node == nil })

@@ -30,7 +30,7 @@ type Packer struct {
 	launching int                 // nodes asked for that aren't ready
 }
 
-// pending are the pods of one class still without a node.
+// pending are some pods of one class, still without a node.
 type pending struct {
 	class *engine.Class
 	pods  []*cluster.Pod
@@ -67,10 +67,15 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 		record(plan, g.ID, options[best], pods)
 		left = without(left, pods)
 	}
+	at := map[*engine.Class]int{}
 	for _, c := range left {
-		plan.NoHelp = append(plan.NoHelp, autoscaler.NoHelp{
-			Pods: uids(c.pods), Reasons: p.reasons(c, bought, req.Limits),
-		})
+		i, ok := at[c.class]
+		if !ok {
+			i = len(plan.NoHelp)
+			at[c.class] = i
+			plan.NoHelp = append(plan.NoHelp, autoscaler.NoHelp{Reasons: p.reasons(c, bought, req.Limits)})
+		}
+		plan.NoHelp[i].Pods = append(plan.NoHelp[i].Pods, uids(c.pods)...)
 	}
 }
 
@@ -142,16 +147,17 @@ func (p *Packer) addNode(g *cluster.NodeGroup, suffix string) cluster.NodeIndex 
 	return i
 }
 
-func (p *Packer) byClass(pods []*cluster.Pod) []*pending {
+// runs divides pods into runs of one class, in their order: pods are packed in
+// the order in which they will be scheduled, however they are classed.
+func (p *Packer) runs(pods []*cluster.Pod) []*pending {
 	var out []*pending
-	at := map[*engine.Class]*pending{}
 	for _, pod := range pods {
 		c := p.Engine(pod).Class(pod)
-		if at[c] == nil {
-			at[c] = &pending{class: c}
-			out = append(out, at[c])
+		if n := len(out); n > 0 && out[n-1].class == c {
+			out[n-1].pods = append(out[n-1].pods, pod)
+		} else {
+			out = append(out, &pending{c, []*cluster.Pod{pod}})
 		}
-		at[c].pods = append(at[c].pods, pod)
 	}
 	return out
 }
@@ -161,7 +167,7 @@ func (p *Packer) byClass(pods []*cluster.Pod) []*pending {
 // with the pods they were ordered for, as they were when they were ordered;
 // what room is left on them is anybody's.
 func (p *Packer) cover(req autoscaler.Request) []*pending {
-	left := p.place(p.byClass(req.Pending))
+	left := p.place(p.runs(req.Pending))
 	coming := Upcoming(p.State, req.Now, req.Limits.StartupTime)
 	added := map[string]int{}
 	for _, promise := range req.Promised {
@@ -255,10 +261,12 @@ func (p *Packer) headroom(g *cluster.NodeGroup, bought map[string]int, limits au
 	return room, "max number of nodes launching reached"
 }
 
-// pack places what it can on existing and new nodes of a group, largest
-// classes first (first fit decreasing), adding a node when a pod has no place.
+// pack places what it can on existing and new nodes of a group, the largest
+// first (first fit decreasing), adding a node when a pod has no place. A class
+// that an empty node didn't take isn't tried on another.
 func (p *Packer) pack(g *cluster.NodeGroup, name func(int) string, from, room int, left []*pending) pack {
 	k := pack{group: g, from: from}
+	hopeless := map[*engine.Class]bool{}
 	for _, c := range largestFirst(g, left) {
 		e := p.Engine(c.pods[0])
 		placed := func(pod *cluster.Pod, choice engine.Choice) {
@@ -268,13 +276,14 @@ func (p *Packer) pack(g *cluster.NodeGroup, name func(int) string, from, room in
 		for rest := c.pods; len(rest) > 0; {
 			n := e.PlaceMany(c.class, rest, placed)
 			rest = rest[n:]
-			if len(rest) == 0 || k.nodes >= room {
+			if len(rest) == 0 || k.nodes >= room || hopeless[c.class] {
 				break
 			}
 			mark := p.State.Mark()
 			p.addNode(g, name(from+k.nodes))
 			if _, ok := e.Best(c.class); !ok {
 				p.State.Rollback(mark)
+				hopeless[c.class] = true
 				break
 			}
 			p.State.Release(mark)
@@ -295,7 +304,7 @@ func (p *Packer) apply(k pack) []*cluster.Pod {
 	return k.pods
 }
 
-// largestFirst orders classes by the share of a template node that a pod takes.
+// largestFirst orders runs by the share of a template node that a pod takes.
 func largestFirst(g *cluster.NodeGroup, left []*pending) []*pending {
 	out := slices.Clone(left)
 	slices.SortStableFunc(out, func(a, b *pending) int {
