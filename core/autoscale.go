@@ -218,7 +218,8 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *Ready) {
 		}
 	}
 	nodes := (up.Nodes*len(waiting) + len(up.Pods) - 1) / len(up.Pods)
-	nodes = min(nodes, g.Max-g.Target)
+	// Removals may fail: until they are done they count as there.
+	nodes = min(nodes, g.Max-g.Target-c.leaving(g.ID))
 	if most := c.cfg.Autoscale.Limits.MaxNodesLaunching; most > 0 {
 		nodes = min(nodes, most-scaleup.Launching(c.state, c.now, c.cfg.Autoscale.Limits.StartupTime))
 	}

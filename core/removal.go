@@ -69,6 +69,17 @@ func (c *Core) going() map[string]int {
 	return out
 }
 
+// leaving counts a group's nodes whose removal the assumed target takes for
+// done though its outcome is open.
+func (c *Core) leaving(group string) (n int) {
+	for _, d := range c.scale.deletions {
+		if d.counted && d.group == group {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *Core) deletionTaint() v1.Taint {
 	return v1.Taint{Key: autoscaler.ToBeDeletedTaint, Value: fmt.Sprint(c.now.Unix()), Effect: v1.TaintEffectNoSchedule}
 }

@@ -15,7 +15,7 @@ type Diagnosis struct {
 	Everywhere *framework.Reason  // set when the class is rejected on all nodes at once
 	Counts     []Count            // by message, sorted as kube-scheduler words them
 	Nearest    []NearestShortfall // by resource: the node that comes closest
-	rejecters  uint64             // plugins that rejected some node, by position in the profile
+	rejecters  uint64             // plugins whose group rule rejected some node, by position in the profile
 }
 
 // Count is on how many nodes a message applies.
@@ -61,11 +61,11 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 	nearest := map[string]NearestShortfall{}
 	j := e.newJudge(c)
 	e.state.Nodes(func(n *cluster.Node) {
-		plugin, reason := j.reject(n)
+		held, reason := j.reject(n)
 		if reason == nil {
 			return
 		}
-		d.rejecters |= 1 << plugin
+		d.rejecters |= held
 		for _, m := range reason.Messages {
 			counts[m]++
 		}
@@ -124,17 +124,19 @@ func (e *Engine) newJudge(c *Class) *judge {
 	return j
 }
 
-// reject returns the first plugin that rejects the node and why, or nil.
-func (j *judge) reject(n *cluster.Node) (int, *framework.Reason) {
+// reject returns why the first plugin that rejects the node does so, or nil.
+// held has the plugin's bit when it is the group rule that says no: the answer
+// then may change without the node being touched.
+func (j *judge) reject(n *cluster.Node) (held uint64, why *framework.Reason) {
 	for i := range j.plugins {
 		p := &j.plugins[i]
 		if p.local != nil {
 			if code, _ := p.local.EvalNode(n); code != framework.OK {
-				return p.plugin, p.local.Explain(n)
+				return 0, p.local.Explain(n)
 			}
 		}
 		if p.group != nil && !j.groupAllows(p.group, n) {
-			return p.plugin, p.group.Explain(&j.groups, 0)
+			return 1 << p.plugin, p.group.Explain(&j.groups, 0)
 		}
 	}
 	return 0, nil
@@ -175,13 +177,13 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) bool 
 			if j == nil {
 				j = e.newJudge(c)
 			}
-			plugin, why := j.reject(e.state.Node(n))
+			held, why := j.reject(e.state.Node(n))
 			if why == nil {
 				return true
 			}
 			// A group rule that stood behind another so far now holds this
 			// node back alone: from here on its hints count.
-			d.rejecters |= 1 << plugin
+			d.rejecters |= held
 		}
 		if e.hinted(c, d, &changes[i]) {
 			return true

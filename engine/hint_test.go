@@ -72,3 +72,22 @@ func TestHintOfARuleThatStoodBehindAnother(t *testing.T) {
 		t.Error("the foe's departure does not help")
 	}
 }
+
+// A class that only local rules reject isn't woken by what happens elsewhere,
+// though a plugin that rejects it scores groups too.
+func TestChangesElsewhereDoNotWakeWhatLocalRulesReject(t *testing.T) {
+	schema := cluster.NewSchema()
+	s := cluster.New(schema)
+	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+	s.SetNode(schema.ParseNode(testkit.Node("tainted").Alloc("cpu", "4", "memory", "4Gi").Taint("gpu", "", v1.TaintEffectNoSchedule).Obj(), ""))
+	s.SetNode(schema.ParseNode(testkit.Node("preferably-not").Alloc("cpu", "4", "memory", "4Gi").Taint("spot", "", v1.TaintEffectPreferNoSchedule).Obj(), ""))
+	c := e.Class(schema.ParsePod(testkit.Pod("p").Req("cpu", "8").Obj()))
+	d := e.Diagnose(c)
+	from := s.Head()
+	s.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 3, Template: schema.ParseNode(testkit.Node("t").Obj(), "g")})
+	s.Place(schema.ParsePod(testkit.Pod("other").Obj()), "tainted")
+	changes, _ := s.Since(from)
+	if e.MayHelp(c, d, changes) {
+		t.Error("a node group and another pod woke a class that is too large and doesn't tolerate a taint")
+	}
+}

@@ -159,7 +159,7 @@ func (b *berth) step() error {
 		}
 		b.wake = -1
 		if !r.NextWake.IsZero() {
-			b.wake = max(r.NextWake.Sub(epoch), w.now)
+			b.wake = max(r.NextWake.Sub(Epoch), w.now)
 			if b.wake > w.now {
 				life := b.life
 				w.idly(b.wake-w.now, sees, func() {

@@ -10,8 +10,8 @@ import (
 // tick is the grain of virtual time.
 const tick = 10 * time.Millisecond
 
-// epoch is when virtual time begins.
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// Epoch is when virtual time begins.
+var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type phase uint8
 

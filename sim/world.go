@@ -153,7 +153,7 @@ func (w *World) Run(ctx context.Context) (*scenario.Summary, error) {
 func (w *World) Stats() *Stats { return w.stats }
 
 // time returns the virtual time.
-func (w *World) time() time.Time { return epoch.Add(w.now) }
+func (w *World) time() time.Time { return Epoch.Add(w.now) }
 
 // chance draws a number in [0, 1) by name.
 func (w *World) chance(name ...string) float64 { return seeded.Float(w.seed, name...) }

@@ -25,6 +25,9 @@ type simulateFlags struct {
 	decisions string
 	seed      uint64
 	check     bool
+	replay    string
+	config    string
+	flags     []string
 }
 
 func simulateCommand() *cobra.Command {
@@ -39,7 +42,9 @@ cost? A FILE is a scenario (docs/reference/scenario.md), a dump of a cluster
 -o yaml) or a manifest. Dumps and manifests are added to every scenario.`,
 		Example: `  berth simulate examples/night-batch/capped.yaml
   berth simulate --report night.html examples/night-batch/capped.yaml
-  berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml`,
+  berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml
+  berth simulate --replay recording.jsonl
+  berth simulate --replay recording.jsonl --autoscaler-flag=--max-nodes-total=50`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
@@ -51,12 +56,24 @@ cost? A FILE is a scenario (docs/reference/scenario.md), a dump of a cluster
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, a line of JSON for each")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed to use instead of the scenario's")
 	fs.BoolVar(&f.check, "check", false, "check every invariant after every step, which takes time with many pods")
+	fs.StringVar(&f.replay, "replay", "", "replay a recording of berth run --record instead of a scenario")
+	fs.StringVar(&f.config, "config", "", "with --replay: a KubeSchedulerConfiguration to decide under instead of the recorded one")
+	fs.StringArrayVar(&f.flags, "autoscaler-flag", nil, "with --replay: a flag of berth run to decide under; give it again for more (the others have their defaults)")
 	return cmd
 }
 
 func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+	}
+	if f.replay != "" {
+		if len(args) > 0 {
+			return fmt.Errorf("--replay plays a recording alone; leave out %s", args[0])
+		}
+		return f.again(cmd)
+	}
+	if f.config != "" || len(f.flags) > 0 {
+		return errors.New("--config and --autoscaler-flag go with --replay; a scenario names its policy itself")
 	}
 	if len(args) == 0 {
 		return errors.New("no file given; name a scenario, a dump or a manifest (examples/ has some)")

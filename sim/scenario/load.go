@@ -25,8 +25,8 @@ import (
 
 // Run is a scenario with everything it refers to, ready to be played.
 type Run struct {
-	Name string
-	Spec Spec
+	Name, Description string
+	Spec              Spec
 	// Objects exist at the beginning, Arrivals come later, in order of time.
 	Objects  []runtime.Object
 	Arrivals []Arrival
@@ -241,7 +241,7 @@ func located(err error) error {
 
 // resolve reads what the scenario refers to.
 func (s *Scenario) resolve(src source, manifests []string) (*Run, error) {
-	r := &Run{Name: s.Metadata.Name, Spec: s.Spec, Scheduler: config.Default()}
+	r := &Run{Name: s.Metadata.Name, Description: s.Metadata.Description, Spec: s.Spec, Scheduler: config.Default()}
 	if r.Name == "" {
 		r.Name = strings.TrimSuffix(filepath.Base(src.path), filepath.Ext(src.path))
 	}
