@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core"
 )
@@ -59,7 +58,7 @@ func matches(labels, want map[string]string) bool {
 func (w *World) addNode(o *v1.Node, m *machine) *node {
 	obj := *o
 	if obj.CreationTimestamp.IsZero() {
-		obj.CreationTimestamp = metav1.NewTime(w.time())
+		obj.CreationTimestamp = w.stamp()
 	}
 	n := &node{obj: &obj, machine: m, layers: map[string]bool{}, diskRate: math.Inf(1)}
 	for _, i := range obj.Status.Images {
@@ -123,7 +122,7 @@ func without(taints []v1.Taint, key string) []v1.Taint {
 // answer to it.
 func (w *World) becomeReady(n *node) {
 	w.changeNode(n, func(o *v1.Node) {
-		o.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.time())}}
+		o.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, LastTransitionTime: w.stamp()}}
 		o.Spec.Taints = without(o.Spec.Taints, v1.TaintNodeNotReady)
 	})
 }

@@ -46,7 +46,7 @@ func (w *World) addPod(template *v1.Pod, o *owner) *pod {
 		obj.UID = types.UID(fmt.Sprintf("%s/%s#%d", obj.Namespace, obj.Name, w.serial))
 	}
 	if obj.CreationTimestamp.IsZero() {
-		obj.CreationTimestamp = metav1.NewTime(w.time())
+		obj.CreationTimestamp = w.stamp()
 	}
 	if obj.Spec.SchedulerName == "" {
 		obj.Spec.SchedulerName = v1.DefaultSchedulerName
@@ -140,7 +140,7 @@ func (w *World) deletePod(p *pod) {
 		grace = *g
 	}
 	w.change(p, func(o *v1.Pod) {
-		at := metav1.NewTime(w.time().Add(time.Duration(grace) * time.Second))
+		at := metav1.NewTime(w.stamp().Add(time.Duration(grace) * time.Second))
 		o.DeletionTimestamp, o.DeletionGracePeriodSeconds = &at, &grace
 	})
 	stop := min(w.between(w.run.Spec.Kubelet.Stop, 500, 5000, "stop", string(p.obj.UID)), time.Duration(grace)*time.Second)
@@ -252,7 +252,7 @@ func (w *World) started(p *pod) {
 		return
 	}
 	p.ready = true
-	now := metav1.NewTime(w.time())
+	now := w.stamp()
 	w.change(p, func(o *v1.Pod) {
 		o.Status.Phase = v1.PodRunning
 		o.Status.StartTime = &now

@@ -155,6 +155,9 @@ func (w *World) Stats() *Stats { return w.stats }
 // time returns the virtual time.
 func (w *World) time() time.Time { return Epoch.Add(w.now) }
 
+// stamp returns it as the API writes it: in whole seconds.
+func (w *World) stamp() metav1.Time { return metav1.NewTime(w.time().Truncate(time.Second)) }
+
 // chance draws a number in [0, 1) by name.
 func (w *World) chance(name ...string) float64 { return seeded.Float(w.seed, name...) }
 
