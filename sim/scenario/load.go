@@ -117,22 +117,17 @@ type source struct {
 	file      *ast.File
 }
 
-// at returns "path:line" of a field, or of the nearest field around it.
+// at returns "path:line: field", with the line of the field, or of the nearest
+// one around it when it isn't there.
 func (s source) at(field string) string {
-	for s.file != nil && field != "" {
-		if p, err := yaml.PathString("$." + field); err == nil {
-			if n, err := p.FilterFile(s.file); err == nil && n != nil && n.GetToken() != nil {
-				return fmt.Sprintf("%s:%d: %s", s.path, n.GetToken().Position.Line, field)
-			}
+	for near := field; s.file != nil && near != ""; near = near[:max(strings.LastIndexAny(near, ".["), 0)] {
+		p, err := yaml.PathString("$." + near)
+		if err != nil {
+			continue
 		}
-		cut := strings.LastIndexAny(field, ".[")
-		if cut < 0 {
-			break
+		if n, err := p.FilterFile(s.file); err == nil && n != nil && n.GetToken() != nil {
+			return fmt.Sprintf("%s:%d: %s", s.path, n.GetToken().Position.Line, field)
 		}
-		field = field[:cut]
-	}
-	if field == "" {
-		return s.path
 	}
 	return s.path + ": " + field
 }

@@ -55,6 +55,9 @@ func readJSON(path string, raw []byte, f func([]byte, int) error) error {
 	line, seen := 1, 0
 	where := func() int {
 		at := int(dec.InputOffset())
+		for at < len(raw) && strings.IndexByte(", \t\r\n", raw[at]) >= 0 {
+			at++ // to where the next value begins
+		}
 		line += bytes.Count(raw[seen:at], []byte{'\n'})
 		seen = at
 		return line

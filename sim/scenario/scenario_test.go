@@ -1,0 +1,236 @@
+package scenario_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+const head = "apiVersion: berth.dev/v1alpha1\nkind: Scenario\nspec:\n"
+
+const group = `  nodeGroups:
+  - name: g
+    max: 3
+    template: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+`
+
+// Each bad scenario is refused with its line, its field and what would do.
+func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{head + "  colour: red\n", `s.yaml:4: unknown field "colour"`},
+		{head + "  seed: -1\n", "s.yaml:4: cannot unmarshal -1"},
+		{head + "  workload: {}\n", "s.yaml:4: "},
+		{head + "  seed: [\n", "s.yaml:4: "},
+		{"apiVersion: v2\nkind: Scenario\nspec: {}\n", `s.yaml:1: apiVersion: is "v2"; it must be "berth.dev/v1alpha1"`},
+		{head + "  end: {at: -5s}\n", "s.yaml:4: spec.end.at: is -5s; a time must not be negative"},
+		{head + "  end: {at: 5 parsecs}\n", `s.yaml:4: "5 parsecs" is not a duration; write one such as 90s`},
+		{head + strings.Replace(group, "8Gi", "8 elephants", 1), `s.yaml:7: "8 elephants" is not a quantity`},
+		{head + strings.Replace(group, "memory: 8Gi, ", "", 1), `s.yaml:7: spec.nodeGroups[0].template.allocatable: memory is "0"; it must be a positive quantity, or nothing would ever fit`},
+		{head + strings.Replace(group, "max: 3", "max: 3\n    min: 4", 1), "s.yaml:6: spec.nodeGroups[0].max: is 3, less than min 4"},
+		{head + group + strings.TrimPrefix(group, "  nodeGroups:\n"), `s.yaml:8: spec.nodeGroups[1].name: "g" is there twice`},
+		{head + strings.Replace(group, "name: g", "name: G!", 1), `s.yaml:5: spec.nodeGroups[0].name: "G!" can't be a name`},
+		{head + "  faults: [{kind: Teapot}]\n", `s.yaml:4: spec.faults[0].kind: is "Teapot"; it must be one of APIConflict,`},
+		{head + "  faults: [{kind: APIError}]\n", "s.yaml:4: spec.faults[0]: has no rate; APIError needs one"},
+		{head + "  faults: [{kind: CrashBerth}]\n", "s.yaml:4: spec.faults[0]: has neither perHour nor at"},
+		{head + "  faults: [{kind: APIError, rate: 2}]\n", "s.yaml:4: spec.faults[0].rate: is 2; a probability is from 0 to 1"},
+		{head + "  faults: [{kind: StockOut, group: h}]\n", `s.yaml:4: spec.faults[0].group: "h" is no node group`},
+		{head + "  workload: [{name: w, template: {spec: {containers: [{name: c}]}}}]\n", "s.yaml:4: spec.workload[0].count: is 0; a workload needs at least 1 pod"},
+		{head + "  workload: [{name: w, count: 1}]\n", "s.yaml:4: spec.workload[0].template: has no containers"},
+		{head + "  workload: [{name: w, kind: Cron, count: 1}]\n", `spec.workload[0].kind: is "Cron"; it must be Pod, Job,`},
+		{head + "  workload: [{name: w, count: 1, template: {spec: {containers: [{name: c, imag: x}]}}}]\n", `s.yaml:4: unknown field "imag"`},
+		{head + "  expect: [{metric: happiness, is: 1}]\n", `spec.expect[0].metric: "happiness" is not a metric; they are churn, cost,`},
+		{head + "  expect: [{metric: cost}]\n", "spec.expect[0]: expects nothing; give is, min or max"},
+		{head + "  policy: {flags: [--max-nodes-launching=many]}\n", "s.yaml:4: spec.policy.flags: invalid argument"},
+		{head + "  policy: {flags: [--teapot]}\n", "s.yaml:4: spec.policy.flags: unknown flag: --teapot"},
+		{head + "  policy: {schedulerConfig: nope.yaml}\n", "s.yaml:4: spec.policy.schedulerConfig: reading the scheduler configuration"},
+		{head + "  files: [nope.yaml]\n", "s.yaml:4: spec.files[0]: nope.yaml: no such file"},
+		{head + "  objects: [{kind: Teapot, metadata: {name: x}}]\n", `s.yaml:4: spec.objects[0]: kind is "Teapot"; the kinds are Node, Pod`},
+		{head + "  objects: [{kind: Pod, metadata: {name: x}, spec: {colour: red}}]\n", `s.yaml:4: spec.objects[0]: unknown field "spec.colour"`},
+		{head + "  objects: [{kind: Pod, metadata: {name: x, annotations: {berth.dev/run-for: soon}}}]\n", `pod default/x: annotation berth.dev/run-for is "soon"; write a duration`},
+	} {
+		_, err := scenario.Parse("s.yaml", []byte(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\ngot  %v\nwant …%s…", c.text, err, c.want)
+		}
+	}
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// dump is as kubectl prints: the second pod is bound to a node that isn't there.
+const dump = `apiVersion: v1
+items:
+- apiVersion: v1
+  kind: Node
+  metadata:
+    name: n1
+    annotations:
+      text: |
+        - a line that looks like an item
+        items:
+  status:
+    allocatable: {cpu: "4", memory: 8Gi, pods: "10"}
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: here
+    namespace: default
+  spec:
+    containers:
+    - name: c
+      resources:
+        requests:
+          cpu: "1"
+    nodeName: n1
+  status: {phase: Running}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: lost, namespace: default}
+  spec: {nodeName: n2, containers: [{name: c}]}
+  status: {phase: Running}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: over, namespace: default}
+  spec: {nodeName: n2, containers: [{name: c}]}
+  status: {phase: Succeeded}
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: x, namespace: default}
+- apiVersion: policy/v1
+  kind: PodDisruptionBudget
+  metadata: {name: b, namespace: default}
+  spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
+kind: List
+metadata:
+  resourceVersion: ""
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: late
+  annotations: {berth.dev/arrive-after: 90s, berth.dev/run-for: 1m..5m}
+spec: {containers: [{name: c}]}
+`
+
+func TestDumpsAndManifests(t *testing.T) {
+	check := func(r *scenario.Run) {
+		t.Helper()
+		var got []string
+		for _, o := range r.Objects {
+			got = append(got, strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1."))
+			if p, ok := o.(*v1.Pod); ok && (p.Name != "here" || p.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1) {
+				t.Errorf("pod %+v", p)
+			}
+			if n, ok := o.(*v1.Node); ok && n.Status.Allocatable.Cpu().Value() != 4 {
+				t.Errorf("node %+v", n)
+			}
+		}
+		if strings.Join(got, " ") != "Node Pod PodDisruptionBudget" {
+			t.Errorf("objects: %v", got)
+		}
+		if len(r.Notes) != 2 || !strings.Contains(r.Notes[0], "1 pods are on nodes that the input doesn't have and are left out, such as default/lost on n2") ||
+			!strings.Contains(r.Notes[1], "1 objects of kind ConfigMap") {
+			t.Errorf("notes: %q", r.Notes)
+		}
+		if len(r.Arrivals) != 1 || r.Arrivals[0].At != 90*time.Second {
+			t.Errorf("arrivals: %+v", r.Arrivals)
+		}
+	}
+	runs, err := scenario.Load([]string{write(t, "dump.yaml", dump)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(runs[0])
+	// The same as JSON, beside a scenario.
+	text := `{"apiVersion":"v1","kind":"List","metadata":{},"items":[
+ {"kind":"Node","metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"4","memory":"8Gi","pods":"10"}}},
+ {"kind":"Pod","metadata":{"name":"here"},"spec":{"nodeName":"n1","containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]},"status":{"phase":"Running"}},
+ {"kind":"Pod","metadata":{"name":"lost"},"spec":{"nodeName":"n2"}},
+ {"kind":"ConfigMap","metadata":{"name":"x"}},
+ {"kind":"PodDisruptionBudget","metadata":{"name":"b"}}]}
+{"kind":"Pod","metadata":{"name":"late","annotations":{"berth.dev/arrive-after":"90s"}}}`
+	runs, err = scenario.Load([]string{write(t, "dump.json", text), write(t, "s.yaml", head+"  seed: 7\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(runs[0])
+	if runs[0].Spec.Seed != 7 {
+		t.Errorf("seed %d", runs[0].Spec.Seed)
+	}
+	for _, c := range []struct{ text, want string }{
+		{text[:len(text)-len(text)/2], "the file ends in the middle of an object; was it cut off?"},
+		{strings.Replace(text, `"lost"`, `"here"`, 1), ":4: Pod default/here is there twice"},
+		{strings.Replace(text, `"cpu":"1"`, `"cpu":"1x"`, 1), ":3: Pod /here: quantities must match"},
+		{strings.Replace(dump, "  kind: ConfigMap", "  sort: ConfigMap", 1), "dump:36: kind is missing"},
+		{strings.Replace(dump, "berth.dev/arrive-after: 90s", "berth.dev/arrive-after: soon", 1), `annotation berth.dev/arrive-after is "soon"`},
+		{strings.Replace(dump, "{phase: Running}", "{phase: Running", 1), "dump:13: the object that begins here can't be read"},
+		{"", "the file is empty"},
+		{"just words\n", "dump:1: this is no Kubernetes object"},
+	} {
+		if _, err := scenario.Load([]string{write(t, "dump", c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got  %v\nwant …%s…", err, c.want)
+		}
+	}
+	runs, err = scenario.Load([]string{write(t, "s.yaml", head+group)})
+	if err != nil || len(runs[0].Notes) != 1 || !strings.Contains(runs[0].Notes[0], "there is no workload") {
+		t.Errorf("an empty workload: %v, notes %v", err, runs[0].Notes)
+	}
+}
+
+func TestQuantilesAreOfTheNearestRank(t *testing.T) {
+	var v []float64
+	for i := range 100 {
+		v = append(v, float64(99-i))
+	}
+	if q := scenario.QuantilesOf(v); q != (scenario.Quantiles{P50: 50, P90: 90, P99: 99, Max: 99}) {
+		t.Errorf("%+v", q)
+	}
+	if q := scenario.QuantilesOf(nil); q != (scenario.Quantiles{}) {
+		t.Errorf("of nothing: %+v", q)
+	}
+}
+
+// TestStableNames holds the JSON names that people's scripts read.
+func TestStableNames(t *testing.T) {
+	raw, err := json.Marshal(&scenario.Summary{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(`pods.total pods.bound pods.completed pods.pending pods.evicted pods.preempted
+		timeToBound.p50 timeToBound.p99 timeToBound.max timeToRunning.p50 timeToRunning.p99 timeToRunning.max
+		nodes.peak nodes.launched nodes.failedLaunches nodes.final nodeHours cost utilization.cpu utilization.memory
+		pdbViolations churn virtualSeconds wallSeconds digest`) {
+		var at any = tree
+		for _, part := range strings.Split(name, ".") {
+			m, ok := at.(map[string]any)
+			if !ok {
+				t.Fatalf("%s: %v is no object", name, at)
+			}
+			if at, ok = m[part]; !ok {
+				t.Errorf("%s is missing", name)
+			}
+		}
+	}
+}
+
+var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/scenario.schema.json")

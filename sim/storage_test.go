@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// slowFlow is a writing in the storage's slow twin.
+type slowFlow struct {
+	name                 string
+	left, limit, streams float64
+}
+
+// slowShare divides a rate by raising everybody's share a little at a time.
+func slowShare(flows []*slowFlow, rate, knee, power float64) []float64 {
+	writers := 0.0
+	for _, f := range flows {
+		writers += f.streams
+	}
+	if knee > 0 && writers > knee {
+		rate *= math.Pow(knee/writers, power)
+	}
+	got := make([]float64, len(flows))
+	for left := rate; left > rate*1e-9; {
+		hungry := 0.0
+		for i, f := range flows {
+			if got[i] < f.limit*(1-1e-12) {
+				hungry += f.streams
+			}
+		}
+		if hungry == 0 {
+			break
+		}
+		step := left / hungry
+		for i, f := range flows {
+			if room := f.limit - got[i]; room > 0 {
+				step = min(step, room/f.streams)
+			}
+			_ = i
+		}
+		for i, f := range flows {
+			if got[i] < f.limit*(1-1e-12) {
+				got[i] += step * f.streams
+				left -= step * f.streams
+			}
+		}
+	}
+	return got
+}
+
+// TestStorageAgreesWithItsSlowTwin runs random flows through both.
+func TestStorageAgreesWithItsSlowTwin(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		rate := resource.MustParse(fmt.Sprint(50 + r.IntN(500)))
+		cfg := scenario.Storage{SharedRate: &rate}
+		if r.IntN(2) == 0 {
+			cfg.Knee, cfg.Collapse = float64(2+r.IntN(6)), 1+r.Float64()
+		}
+		c := &clock{seed: seed}
+		s := newStorage(c, cfg)
+		ends := map[string]time.Duration{}
+		type start struct {
+			at time.Duration
+			f  slowFlow
+		}
+		var starts []start
+		for i := range 12 {
+			x := start{time.Duration(r.IntN(3000)) * tick, slowFlow{fmt.Sprint(i), float64(100 + r.IntN(5000)), []float64{20, 80, math.Inf(1)}[r.IntN(3)], float64(1 + r.IntN(3))}}
+			starts = append(starts, x)
+			c.after(x.at, moves, func() {
+				s.write(x.f.left, x.f.limit, x.f.streams, func() { ends[x.f.name] = c.now })
+			})
+		}
+		for c.next(24 * time.Hour) {
+		}
+		// The twin goes in steps of a tick.
+		var on []*slowFlow
+		for now, done := time.Duration(0), 0; done < len(starts); now += tick {
+			for i := range starts {
+				if starts[i].at == now {
+					on = append(on, &starts[i].f)
+				}
+			}
+			got := slowShare(on, rate.AsApproximateFloat64(), cfg.Knee, max(cfg.Collapse, 1))
+			var still []*slowFlow
+			for i, f := range on {
+				if f.left -= got[i] * tick.Seconds(); f.left > 0 {
+					still = append(still, f)
+					continue
+				}
+				done++
+				// The storage itself looks at ticks, so errors of a few add up.
+				if d := ends[f.name] - now; ends[f.name] == 0 || d.Abs() > 30*tick {
+					t.Errorf("seed %d: flow %s ends at %s, the twin's at %s", seed, f.name, ends[f.name], now)
+				}
+			}
+			on = still
+		}
+	}
+}
