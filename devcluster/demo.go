@@ -21,6 +21,7 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().StringVar(&n.Groups, "groups", "examples/demo/groups.yaml", "path of the node groups' file")
 	cmd.Flags().IntVar(&n.Scale, "scale", 100, "percent of the batch's 2,000 pods")
 	cmd.Flags().DurationVar(&n.Limit, "limit", 4*time.Minute, "how long it may take")
+	cmd.Flags().StringVar(&n.Record, "record", "", "have Berth record its inputs to this file, for berth simulate --replay")
 	return cmd
 }
 

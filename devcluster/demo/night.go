@@ -28,6 +28,7 @@ type Night struct {
 	Scale  int    // percent of the full batch's pods
 	Limit  time.Duration
 	Out    io.Writer
+	Record string // path of a recording to make, "" for none
 }
 
 type batch struct {
@@ -59,9 +60,14 @@ func (n Night) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s, err := setStage(ctx, n.Out, n.Berth, dir,
+	flags := []string{
 		"--cloud-provider=simulated", "--cloud-config="+n.Groups, "--scan-interval=2s",
-		"--scale-down-unneeded-time=8s", "--scale-down-delay-after-add=15s", "--node-delete-delay-after-taint=1s", "--max-scale-down-parallelism=200")
+		"--scale-down-unneeded-time=8s", "--scale-down-delay-after-add=15s", "--node-delete-delay-after-taint=1s", "--max-scale-down-parallelism=200",
+	}
+	if n.Record != "" {
+		flags = append(flags, "--record="+n.Record)
+	}
+	s, err := setStage(ctx, n.Out, n.Berth, dir, flags...)
 	if err != nil {
 		return err
 	}

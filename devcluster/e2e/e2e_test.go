@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -79,10 +80,36 @@ func (l *lines) Write(p []byte) (int, error) {
 
 // TestNightBatch scales up from nothing, runs a fifth of the batch and scales
 // back to nothing; the demo checks every placement and its own expectations.
+// What Berth saw is recorded, and replayed it decides the same.
 func TestNightBatch(t *testing.T) {
-	n := demo.Night{Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Limit: 4 * time.Minute, Out: &lines{t: t}}
+	recording := filepath.Join(t.TempDir(), "recording")
+	n := demo.Night{Record: recording, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Limit: 4 * time.Minute, Out: &lines{t: t}}
 	if err := n.Run(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	var out struct {
+		Steps            int
+		Decisions        map[string]int
+		Digest, Recorded string
+		Differences      []struct{ What, Recorded, Now string }
+	}
+	replay := func(more ...string) {
+		t.Helper()
+		raw, err := exec.CommandContext(t.Context(), berth, append([]string{"simulate", "--replay", recording, "-o", "json"}, more...)...).Output()
+		if err != nil {
+			t.Fatalf("replaying: %v\n%s", err, raw)
+		}
+		if err := json.Unmarshal(raw, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replay()
+	if out.Recorded == "" || out.Digest != out.Recorded || out.Decisions["Placed"] < 400 || out.Decisions["ScaledUp"] == 0 || out.Decisions["NodeRemoved"] == 0 {
+		t.Errorf("the replay: %+v", out)
+	}
+	replay("--autoscaler-flag=--max-nodes-total=3")
+	if len(out.Differences) == 0 {
+		t.Error("three nodes for the whole batch would have made no difference")
 	}
 }
 
