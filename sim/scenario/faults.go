@@ -4,22 +4,22 @@ package scenario
 // those of launches each machine; events come PerHour or At.
 const (
 	APIError       = "APIError"       // a call of Berth's is refused
-	APIConflict    = "APIConflict"    // … with a conflict
-	APITimeout     = "APITimeout"     // … isn't served, which Berth learns after 30 s
-	AnswerLost     = "AnswerLost"     // … is served, but Berth learns of a failure
+	APIConflict    = "APIConflict"    // a call of Berth's is refused with a conflict
+	APITimeout     = "APITimeout"     // a call of Berth's isn't served, which Berth learns after 30 s
+	AnswerLost     = "AnswerLost"     // a call of Berth's is served, but Berth learns of a failure
 	CloudError     = "CloudError"     // a call to the cloud is refused
-	CloudLost      = "CloudLost"      // … is served, but Berth learns of a failure
-	StockOut       = "StockOut"       // orders are refused while the fault lasts; no Rate
+	CloudLost      = "CloudLost"      // a call to the cloud is served, but Berth learns of a failure
+	StockOut       = "StockOut"       // orders are refused while the fault lasts; without a rate
 	LaunchFails    = "LaunchFails"    // a machine fails, and the cloud says so
 	LaunchVanishes = "LaunchVanishes" // a machine is never made, and the cloud doesn't say
 	NeverRegisters = "NeverRegisters" // a machine runs and never becomes a node
 	NeverReady     = "NeverReady"     // a node registers and never becomes ready
 	SpotReclaim    = "SpotReclaim"    // event: the cloud takes a machine back
-	CrashBerth     = "CrashBerth"     // event: Berth is down For a while (5 s when absent)
-	WatchStall     = "WatchStall"     // event: changes aren't seen For a while (30 s when absent)
+	CrashBerth     = "CrashBerth"     // event: Berth is down `for` a while (5 s when absent)
+	WatchStall     = "WatchStall"     // event: changes aren't seen `for` a while (30 s when absent)
 	DeletePod      = "DeletePod"      // event: somebody deletes a pod
 	EvictPod       = "EvictPod"       // event: somebody evicts a pod, within its budget
-	Cordon         = "Cordon"         // event: a node is cordoned For a while (10 min when absent)
+	Cordon         = "Cordon"         // event: a node is cordoned `for` a while (10 min when absent)
 	Relabel        = "Relabel"        // event: a node moves to another zone
 )
 

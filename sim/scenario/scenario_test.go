@@ -2,7 +2,6 @@ package scenario_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -232,5 +231,3 @@ func TestStableNames(t *testing.T) {
 		}
 	}
 }
-
-var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/scenario.schema.json")

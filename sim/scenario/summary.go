@@ -11,7 +11,7 @@ import (
 // scenario.md describes them.
 type Summary struct {
 	Name string `json:"name"`
-	Seed uint64 `json:"seed"`
+	Seed uint64 `json:"seed"` // of the scenario
 	Pods struct {
 		Total     int `json:"total"`     // pods that existed
 		Bound     int `json:"bound"`     // pods that got a node
@@ -27,7 +27,7 @@ type Summary struct {
 	Nodes         struct {
 		Peak           int `json:"peak"`           // most nodes at a time
 		Launched       int `json:"launched"`       // machines that became nodes
-		FailedLaunches int `json:"failedLaunches"` // machines that didn't, and refused orders' machines
+		FailedLaunches int `json:"failedLaunches"` // machines that did not become nodes, and those of refused orders
 		Removed        int `json:"removed"`        // nodes that went
 		Final          int `json:"final"`          // nodes in the end
 	} `json:"nodes"`
@@ -35,17 +35,16 @@ type Summary struct {
 	Cost        float64 `json:"cost"`      // node hours times price
 	Utilization struct {
 		CPU    float64 `json:"cpu"`    // requested share of allocatable, time-weighted, 0 to 1
-		Memory float64 `json:"memory"` // the same
+		Memory float64 `json:"memory"` // requested share of allocatable, time-weighted, 0 to 1
 	} `json:"utilization"`
-	PDBViolations int `json:"pdbViolations"` // removals that a disruption budget forbade
-	Violations    int `json:"violations"`    // of rules and invariants; see the text
-	Churn         int `json:"churn"`         // nodes removed within 15 minutes of their launch
-	// PeakWriteRate is the highest rate, in bytes a second, of boots and pulls.
-	PeakWriteRate  float64        `json:"peakWriteRate"`
+	PDBViolations  int            `json:"pdbViolations"`  // removals that a disruption budget forbade
+	Violations     int            `json:"violations"`     // of rules and invariants; see the text
+	Churn          int            `json:"churn"`          // nodes removed within 15 minutes of their launch
+	PeakWriteRate  float64        `json:"peakWriteRate"`  // highest rate, in bytes a second, of boots and pulls
 	Decisions      map[string]int `json:"decisions"`      // by kind
 	VirtualSeconds float64        `json:"virtualSeconds"` // until the last change
-	WallSeconds    float64        `json:"wallSeconds"`
-	Digest         string         `json:"digest"` // of the ordered decisions
+	WallSeconds    float64        `json:"wallSeconds"`    // of the simulation itself
+	Digest         string         `json:"digest"`         // of the ordered decisions
 }
 
 // Quantiles of a distribution; zeros when it is empty.
