@@ -147,15 +147,14 @@ func (c *Core) wake() {
 		c.interest = v
 		c.queue.Resign(c.now, c.sched.Class)
 	}
-	c.queue.Sweep(c.now)
 	changes, ok := c.state.Since(c.woken)
 	c.woken = c.state.Head()
-	if ok && len(changes) == 0 {
-		return
+	if !ok || len(changes) > 0 {
+		c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) bool {
+			return !ok || c.sched.MayHelp(class, d, changes)
+		})
 	}
-	c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) bool {
-		return !ok || c.sched.MayHelp(class, d, changes)
-	})
+	c.queue.Sweep(c.now) // what the changes have not woken
 }
 
 // schedule decides on pods until there is none to try or the step is full, and
