@@ -30,11 +30,12 @@ type berth struct {
 	nextBind time.Duration // when the next bind may be sent
 	calls    int
 	ledger   *core.Ledger
+	leaving  map[string]bool // nodes whose removal was asked for
 	spins    int
 }
 
 func newBerth(w *World) (*berth, error) {
-	b := &berth{w: w, ledger: &core.Ledger{To: w.opt.Decisions}}
+	b := &berth{w: w, leaving: map[string]bool{}, ledger: &core.Ledger{To: w.opt.Decisions}}
 	return b, b.start()
 }
 
@@ -251,6 +252,7 @@ func (b *berth) dispatch(r *core.Ready) error {
 		w.scaleUp(x)
 	}
 	for _, x := range r.NodeDeletions {
+		b.leaving[x.Node] = true
 		w.removal(x)
 	}
 	for _, x := range r.TargetDecreases {

@@ -302,11 +302,14 @@ func (w *World) removal(d core.NodeDeletion) {
 	w.ask(func() core.Input {
 		name := fmt.Sprint(w.cloud.made)
 		if w.faults.hits(w, scenario.CloudError, d.Group, name) {
+			delete(w.berth.leaving, d.Node)
 			return core.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: errCloud}
 		}
 		err := w.deleteMachine(d.Group, d)
 		if w.faults.hits(w, scenario.CloudLost, d.Group, name) {
 			err = errors.New("the cloud's answer was lost")
+		} else if err != nil {
+			delete(w.berth.leaving, d.Node)
 		}
 		return core.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: err}
 	})

@@ -44,7 +44,7 @@ func (w *World) checkStep(r *core.Ready) {
 		w.violation("%s", v)
 	}
 	for _, b := range r.Binds {
-		if n := state.NodeByName(b.Node); n == nil {
+		if n := state.NodeByName(b.Node); n == nil || w.berth.leaving[b.Node] {
 			w.violation("pod %s/%s was placed on node %s, which is gone or being removed", b.Namespace, b.Name, b.Node)
 		}
 	}

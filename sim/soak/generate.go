@@ -155,6 +155,8 @@ func (d dice) workload(i int) scenario.Workload {
 	}
 	if d.maybe(25) {
 		p.Tolerations = []v1.Toleration{{Key: "special", Operator: v1.TolerationOpExists}}
+	} else if d.maybe(10) {
+		p.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
 	}
 	if d.maybe(15) {
 		p.NodeSelector = map[string]string{v1.LabelTopologyZone: one(d, zones...)}
