@@ -3,10 +3,12 @@ SHELL := /bin/bash
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 RAPID_CHECKS ?= 400
+SEEDS ?= 20000
+FIRST ?= 1000000
 BENCH ?= .
 COUNT ?= 5
 
-.PHONY: help build devcluster demo test unit e2e lint bench size fmt clean
+.PHONY: help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -27,8 +29,17 @@ endif
 test: lint unit e2e ## Everything that CI runs
 
 unit: ## Tests without a cluster
+	@./hack/need-chromium
 	go test ./...
 	go test ./engine ./core -count=1 -run Property -rapid.checks=$(RAPID_CHECKS)
+	go test ./sim/soak -count=1 -run Soak -seeds 2500
+
+soak: ## Play SEEDS random worlds with random faults, from seed FIRST on
+	SOAK_OUT=$(CURDIR) go test ./sim/soak -count=1 -timeout 24h -v -run Soak -seeds $(SEEDS) -first $(FIRST)
+
+night: build ## Simulate the published night batch in its three variants, and write night.html
+	@./bin/berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml examples/night-batch/unlimited.yaml
+	@./bin/berth simulate --report night.html examples/night-batch/unlimited.yaml >/dev/null && echo "wrote night.html"
 
 e2e: build devcluster ## Tests on the dev cluster
 	cd devcluster && go test ./... -count=1 -timeout 20m
@@ -37,8 +48,8 @@ lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted (make fmt):"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go run $(GOLANGCI) run ./...
 
-bench: ## Engine benchmarks, BENCH=regexp, summed up by benchstat
-	go test ./engine -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
+bench: ## Benchmarks of the engine and the simulator, BENCH=regexp, summed up by benchstat
+	go test ./engine ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
 	go run $(BENCHSTAT) out.bench
 
 size: build devcluster ## Measure speed and memory with 5,000 nodes and 50,000 pods on the dev cluster

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -16,10 +17,13 @@ var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/flags.md")
 // TestFlagReference keeps docs/reference/flags.md what the code says.
 func TestFlagReference(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Flags of `berth run`\n\nGenerated from the code: `go test ./cmd/berth -rewrite`.\n\n| flag | default | meaning |\n|---|---|---|\n")
-	runCommand().Flags().VisitAll(func(f *pflag.Flag) {
-		fmt.Fprintf(&b, "| `--%s` | `%s` | %s |\n", f.Name, f.DefValue, f.Usage)
-	})
+	b.WriteString("# Flags\n\nGenerated from the code: `go test ./cmd/berth -rewrite`.\n")
+	for _, cmd := range []*cobra.Command{runCommand(), simulateCommand()} {
+		fmt.Fprintf(&b, "\n## `berth %s`\n\n| flag | default | meaning |\n|---|---|---|\n", cmd.Name())
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			fmt.Fprintf(&b, "| `--%s` | `%s` | %s |\n", f.Name, f.DefValue, f.Usage)
+		})
+	}
 	path := filepath.Join("..", "..", "docs", "reference", "flags.md")
 	if *rewrite {
 		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {

@@ -39,10 +39,12 @@ func simulateCommand() *cobra.Command {
 virtual time: what would the cluster do with this workload, and what would it
 cost? A FILE is a scenario (docs/reference/scenario.md), a dump of a cluster
 (kubectl get nodes,pods,pdb,services,replicasets,statefulsets,daemonsets,jobs -A
--o yaml) or a manifest. Dumps and manifests are added to every scenario.`,
+-o yaml) or a manifest, or a policy (kind: Policy). Dumps and manifests are added
+to every scenario, and every scenario is run under each policy.`,
 		Example: `  berth simulate examples/night-batch/capped.yaml
   berth simulate --report night.html examples/night-batch/capped.yaml
   berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml
+  berth simulate --compare workload.yaml quick-policy.yaml thrifty-policy.yaml
   berth simulate --replay recording.jsonl
   berth simulate --replay recording.jsonl --autoscaler-flag=--max-nodes-total=50`,
 		Args: cobra.ArbitraryArgs,
@@ -52,7 +54,7 @@ cost? A FILE is a scenario (docs/reference/scenario.md), a dump of a cluster
 	fs.SortFlags = false
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	fs.StringVar(&f.report, "report", "", "write a page with plots to this file")
-	fs.BoolVar(&f.compare, "compare", false, "print the outcomes of several scenarios side by side")
+	fs.BoolVar(&f.compare, "compare", false, "print the outcomes of several scenarios or policies side by side")
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, a line of JSON for each")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed to use instead of the scenario's")
 	fs.BoolVar(&f.check, "check", false, "check every invariant after every step, which takes time with many pods")
@@ -83,7 +85,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if f.compare && len(runs) < 2 {
-		return fmt.Errorf("--compare needs at least two scenarios, and %d is given", len(runs))
+		return fmt.Errorf("--compare needs at least two scenarios or policies, and %d is given", len(runs))
 	}
 	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
 		return errors.New("--report and --decisions are for one scenario at a time")
@@ -100,6 +102,9 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 		s, err := f.play(cmd.Context(), cmd.ErrOrStderr(), r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+		if s.PDBViolations+s.Violations > 0 {
+			unmet = append(unmet, fmt.Errorf("%s: %d disruption budgets and %d other invariants were violated", r.Name, s.PDBViolations, s.Violations))
 		}
 		for _, why := range s.Check(r.Spec.Expect) {
 			unmet = append(unmet, fmt.Errorf("%s: %s", r.Name, why))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,62 +46,100 @@ type Arrival struct {
 	DeleteAfter time.Duration
 }
 
-// Load reads files: scenarios, each of which becomes a run, and manifests or
-// dumps, which are added to every run. Without a scenario the manifests alone
-// are one. Errors name file, line and field.
+// Load reads files: scenarios, each of which becomes a run; policies, under each
+// of which every scenario is run instead of its own; and manifests or dumps,
+// which are added to every run. Without a scenario the manifests alone are one.
+// Errors name file, line and field.
 func Load(paths []string) ([]*Run, error) {
-	var scenarios, manifests []string
+	var scenarios, policies, manifests []string
 	for _, p := range paths {
-		is, err := isScenario(p)
+		kind, err := kindOfFile(p)
 		if err != nil {
 			return nil, err
 		}
-		if is {
+		switch kind {
+		case Kind:
 			scenarios = append(scenarios, p)
-		} else {
+		case PolicyKind:
+			policies = append(policies, p)
+		default:
 			manifests = append(manifests, p)
 		}
 	}
-	if len(scenarios) == 0 {
-		s := &Scenario{APIVersion: APIVersion, Kind: Kind}
-		r, err := s.resolve(source{path: manifests[0], dir: "."}, manifests)
+	type given struct {
+		s   *Scenario
+		src source
+	}
+	var list []given
+	for _, p := range scenarios {
+		s := &Scenario{}
+		src, err := read(p, s)
+		if err == nil {
+			err = s.validate(src)
+		}
 		if err != nil {
 			return nil, err
 		}
-		return []*Run{r}, nil
+		list = append(list, given{s, src})
+	}
+	if len(scenarios) == 0 {
+		if len(manifests) == 0 {
+			return nil, errors.New("there are policies only; name a scenario, a dump or a manifest too")
+		}
+		list = append(list, given{&Scenario{APIVersion: APIVersion, Kind: Kind}, source{path: manifests[0], dir: "."}})
 	}
 	var out []*Run
-	for _, p := range scenarios {
-		s, src, err := read(p)
-		if err != nil {
-			return nil, err
+	for _, g := range list {
+		if len(policies) == 0 {
+			r, err := g.s.resolve(g.src, &g.s.Spec.Policy, "spec.policy", g.src, manifests)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, r)
 		}
-		r, err := s.resolve(src, manifests)
-		if err != nil {
-			return nil, err
+		for _, p := range policies {
+			f := &PolicyFile{}
+			src, err := read(p, f)
+			if err == nil {
+				err = f.validate(src)
+			}
+			if err != nil {
+				return nil, err
+			}
+			r, err := g.s.resolve(g.src, &f.Spec, "spec", src, manifests)
+			if err != nil {
+				return nil, err
+			}
+			if r.Name += " under " + f.Metadata.Name; f.Metadata.Name == "" {
+				r.Name += src.name()
+			}
+			out = append(out, r)
 		}
-		out = append(out, r)
 	}
 	return out, nil
 }
 
-var scenarioKind = regexp.MustCompile(`(?m)^\s*"?kind"?:\s*"?Scenario"?\s*,?\s*(#.*)?$`)
+var fileKind = regexp.MustCompile(`(?m)^\s*"?kind"?:\s*"?(Scenario|Policy)"?\s*,?\s*(#.*)?$`)
 
-func isScenario(path string) (bool, error) {
+// kindOfFile looks at the beginning of a file; "" is a dump or a manifest.
+func kindOfFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", path, cause(err))
+		return "", fmt.Errorf("reading %s: %w", path, cause(err))
 	}
 	defer f.Close()
 	head := make([]byte, 1<<16)
 	n, err := f.Read(head)
 	if n == 0 {
 		if info, serr := f.Stat(); serr == nil && info.IsDir() {
-			return false, fmt.Errorf("reading %s: it is a folder; give a file", path)
+			return "", fmt.Errorf("reading %s: it is a folder; give a file", path)
 		}
-		return false, fmt.Errorf("%s: the file is empty; give a scenario, a dump or a manifest (%v)", path, err)
+		return "", fmt.Errorf("%s: the file is empty; give a scenario, a dump or a manifest (%v)", path, err)
 	}
-	return scenarioKind.Match(head[:n]), nil
+	if m := fileKind.FindSubmatch(head[:n]); m != nil && bytes.Contains(head[:n], []byte(APIVersion)) {
+		return string(m[1]), nil
+	}
+	return "", nil
 }
 
 func cause(err error) error {
@@ -143,26 +182,34 @@ func (s source) rel(path string) string {
 	return filepath.Join(s.dir, path)
 }
 
+// name is the file's, without folder and ending.
+func (s source) name() string {
+	return strings.TrimSuffix(filepath.Base(s.path), filepath.Ext(s.path))
+}
+
 // Parse reads a scenario from text; path is for errors and relative files.
 func Parse(path string, raw []byte) (*Run, error) {
-	s, src, err := parse(path, raw)
+	s := &Scenario{}
+	src, err := parse(path, raw, s)
+	if err == nil {
+		err = s.validate(src)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return s.resolve(src, nil)
+	return s.resolve(src, &s.Spec.Policy, "spec.policy", src, nil)
 }
 
-func read(path string) (*Scenario, source, error) {
+func read(path string, into any) (source, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, source{}, fmt.Errorf("reading %s: %w", path, cause(err))
+		return source{}, fmt.Errorf("reading %s: %w", path, cause(err))
 	}
-	return parse(path, raw)
+	return parse(path, raw, into)
 }
 
-func parse(path string, raw []byte) (*Scenario, source, error) {
+func parse(path string, raw []byte, into any) (source, error) {
 	src := source{path: path, dir: filepath.Dir(path)}
-	s := &Scenario{}
 	var bad *badValue
 	dec := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict(), yaml.UseJSONUnmarshaler(),
 		yaml.CustomUnmarshaler(func(d *metav1.Duration, b []byte) error {
@@ -185,15 +232,15 @@ func parse(path string, raw []byte) (*Scenario, source, error) {
 			*q = v
 			return nil
 		}))
-	err := dec.Decode(s)
+	err := dec.Decode(into)
 	src.file, _ = parser.ParseBytes(raw, 0)
 	if bad != nil {
-		return nil, src, fmt.Errorf("%s:%d: %w", path, lineOf(src.file, bad.text), bad)
+		return src, fmt.Errorf("%s:%d: %w", path, lineOf(src.file, bad.text), bad)
 	}
 	if err != nil {
-		return nil, src, fmt.Errorf("%s%w", path, located(err))
+		return src, fmt.Errorf("%s%w", path, located(err))
 	}
-	return s, src, s.validate(src)
+	return src, nil
 }
 
 type badValue struct{ text, why string }
@@ -234,20 +281,21 @@ func located(err error) error {
 	return errors.New(": " + text)
 }
 
-// resolve reads what the scenario refers to.
-func (s *Scenario) resolve(src source, manifests []string) (*Run, error) {
+// resolve reads what the scenario refers to, and the policy, which stands in a
+// field of a file.
+func (s *Scenario) resolve(src source, p *Policy, field string, policySrc source, manifests []string) (*Run, error) {
 	r := &Run{Name: s.Metadata.Name, Description: s.Metadata.Description, Spec: s.Spec, Scheduler: config.Default()}
 	if r.Name == "" {
-		r.Name = strings.TrimSuffix(filepath.Base(src.path), filepath.Ext(src.path))
+		r.Name = src.name()
 	}
 	var err error
-	if p := s.Spec.Policy.SchedulerConfig; p != "" {
-		if r.Scheduler, err = config.Load(src.rel(p)); err != nil {
-			return nil, src.errorf("spec.policy.schedulerConfig", "%v", err)
+	if p.SchedulerConfig != "" {
+		if r.Scheduler, err = config.Load(policySrc.rel(p.SchedulerConfig)); err != nil {
+			return nil, policySrc.errorf(field+".schedulerConfig", "%v", err)
 		}
 	}
-	if r.Autoscale, err = config.ParseAutoscaler(s.Spec.Policy.Flags); err != nil {
-		return nil, src.errorf("spec.policy.flags", "%v", err)
+	if r.Autoscale, err = config.ParseAutoscaler(p.Flags); err != nil {
+		return nil, policySrc.errorf(field+".flags", "%v", err)
 	}
 	o := &objects{run: r}
 	for i, raw := range s.Spec.Objects {
@@ -259,7 +307,7 @@ func (s *Scenario) resolve(src source, manifests []string) (*Run, error) {
 		if _, err := os.Stat(src.rel(f)); err != nil {
 			return nil, src.errorf(fmt.Sprintf("spec.files[%d]", i), "%s: %v", f, cause(err))
 		}
-		manifests = append(manifests, src.rel(f))
+		manifests = append(slices.Clip(manifests), src.rel(f))
 	}
 	for _, m := range manifests {
 		if err := o.file(m); err != nil {

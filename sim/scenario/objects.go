@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/berthproject/berth/checker"
 	"github.com/berthproject/berth/internal/seeded"
 	"github.com/berthproject/berth/provider/simulated"
 )
@@ -349,8 +350,49 @@ func (o *objects) finish() error {
 	}) {
 		o.run.Notes = append(o.run.Notes, "there is no workload: no pod exists or comes")
 	}
+	o.noteUnfit()
 	slices.SortStableFunc(o.run.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
 	return nil
+}
+
+// noteUnfit says of which node group no pod would fit an empty node.
+func (o *objects) noteUnfit() {
+	var shapes []*v1.PodSpec
+	seen := map[*v1.Container]bool{} // pods of one template share its containers
+	look := func(obj runtime.Object) {
+		var spec *v1.PodSpec
+		switch x := obj.(type) {
+		case *v1.Pod:
+			spec = &x.Spec
+		case *appsv1.ReplicaSet:
+			spec = &x.Spec.Template.Spec
+		case *appsv1.StatefulSet:
+			spec = &x.Spec.Template.Spec
+		case *batchv1.Job:
+			spec = &x.Spec.Template.Spec
+		}
+		if spec != nil && len(spec.Containers) > 0 && !seen[&spec.Containers[0]] {
+			seen[&spec.Containers[0]] = true
+			shapes = append(shapes, spec)
+		}
+	}
+	for _, obj := range o.run.Objects {
+		look(obj)
+	}
+	for i := range o.run.Arrivals {
+		for _, obj := range o.run.Arrivals[i].Objects {
+			look(obj)
+		}
+	}
+	for i := range o.run.Spec.NodeGroups {
+		g := &o.run.Spec.NodeGroups[i]
+		node := g.NewNode(g.Name)
+		if len(shapes) > 0 && !slices.ContainsFunc(shapes, func(s *v1.PodSpec) bool {
+			return checker.Fits(&v1.Pod{Spec: *s}, node, []*v1.Node{node}, nil)
+		}) {
+			o.run.Notes = append(o.run.Notes, fmt.Sprintf("node group %s: no pod of the input fits its template, so it will not grow", g.Name))
+		}
+	}
 }
 
 func setRunFor(meta *metav1.ObjectMeta, d time.Duration) {

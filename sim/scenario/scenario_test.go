@@ -192,6 +192,39 @@ func TestDumpsAndManifests(t *testing.T) {
 	}
 }
 
+// TestPolicies runs one workload under two policies.
+func TestPolicies(t *testing.T) {
+	policy := func(name, flag string) string {
+		return write(t, name+".yaml", "apiVersion: berth.dev/v1alpha1\nkind: Policy\nspec:\n  flags: ["+flag+"]\n")
+	}
+	s := write(t, "s.yaml", head+group+"  policy: {flags: [--max-nodes-total=9]}\n")
+	runs, err := scenario.Load([]string{policy("quick", "--max-nodes-total=5"), s, policy("slow", "--max-nodes-total=6")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(runs) != 2 || runs[0].Name != "s under quick" || runs[0].Autoscale.Limits.MaxNodesTotal != 5 || runs[1].Autoscale.Limits.MaxNodesTotal != 6 {
+		t.Errorf("%d runs: %+v", len(runs), runs[0])
+	}
+	for flag, want := range map[string]string{"--teapot": ".yaml:4: spec.flags: unknown flag: --teapot", "--max-nodes-total=-1": ".yaml:4: spec.flags: --max-nodes-total is -1"} {
+		if _, err := scenario.Load([]string{s, policy("bad", flag)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if _, err := scenario.Load([]string{policy("alone", "--max-nodes-total=5")}); err == nil || !strings.Contains(err.Error(), "policies only") {
+		t.Errorf("a policy alone: %v", err)
+	}
+}
+
+func TestGroupsThatNoPodFitsAreNoted(t *testing.T) {
+	text := head + group + "  workload: [{name: w, count: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: %d}}}]}}}]\n"
+	for cpu, want := range map[int]int{4: 0, 5: 1} {
+		r, err := scenario.Parse("s.yaml", []byte(fmt.Sprintf(text, cpu)))
+		if err != nil || len(r.Notes) != want {
+			t.Errorf("%d CPUs on nodes of 4: %v, notes %v", cpu, err, r.Notes)
+		}
+	}
+}
+
 func TestQuantilesAreOfTheNearestRank(t *testing.T) {
 	var v []float64
 	for i := range 100 {

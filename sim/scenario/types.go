@@ -14,7 +14,17 @@ import (
 const (
 	APIVersion = "berth.dev/v1alpha1"
 	Kind       = "Scenario"
+	PolicyKind = "Policy"
 )
+
+// PolicyFile is a policy in a file of its own, under which scenarios are run
+// instead of under theirs.
+type PolicyFile struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   Metadata `json:"metadata,omitempty"`
+	Spec       Policy   `json:"spec"`
+}
 
 // Scenario is one run of the virtual world.
 type Scenario struct {

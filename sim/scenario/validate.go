@@ -88,6 +88,14 @@ func (s *Scenario) validate(src source) error {
 	return errors.Join(v.errs...)
 }
 
+func (p *PolicyFile) validate(src source) error {
+	v := &validator{src: src}
+	if p.APIVersion != APIVersion {
+		v.bad("apiVersion", "is %q; it must be %q", p.APIVersion, APIVersion)
+	}
+	return errors.Join(v.errs...)
+}
+
 type validator struct {
 	src  source
 	errs []error
