@@ -11,7 +11,7 @@ import (
 const head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 func TestParseTakesWhatItHonours(t *testing.T) {
-	got, err := parse([]byte(head + `
+	got, err := Parse([]byte(head + `
 parallelism: 32
 percentageOfNodesToScore: 50
 podMaxBackoffSeconds: 20
@@ -54,7 +54,7 @@ func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
 		{head + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Best}}}]}]\n", `args.scoringStrategy.type: is "Best"; it must be`},
 		{head + "leaderElection: {leaseDuration: 5s}\n", "must fall in this order"},
 	} {
-		_, err := parse([]byte(c.in))
+		_, err := Parse([]byte(c.in))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q:\n got %v\nwant …%s…", c.in, err, c.want)
 		}

@@ -26,7 +26,6 @@ func BenchmarkScenario(b *testing.B) {
 				}
 				b.ReportMetric(float64(s.Pods.Bound), "pods")
 				b.ReportMetric(float64(s.Nodes.Peak), "nodes")
-				b.ReportMetric(s.VirtualSeconds/b.Elapsed().Seconds()*float64(b.N), "virtual-s/s")
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func (n Night) Run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	flags := []string{
-		"--cloud-provider=simulated", "--cloud-config="+n.Groups, "--scan-interval=2s",
+		"--cloud-provider=simulated", "--cloud-config=" + n.Groups, "--scan-interval=2s",
 		"--scale-down-unneeded-time=8s", "--scale-down-delay-after-add=15s", "--node-delete-delay-after-taint=1s", "--max-scale-down-parallelism=200",
 	}
 	if n.Record != "" {

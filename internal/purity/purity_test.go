@@ -12,10 +12,10 @@ import (
 )
 
 // TestCoreStartsNoGoroutine looks for go statements and for WaitGroup.Go in
-// the core's packages.
+// the packages of the core and of the virtual world.
 func TestCoreStartsNoGoroutine(t *testing.T) {
 	files := 0
-	for _, dir := range []string{"cluster", "framework", "plugins", "engine", "queue", "scheduler", "autoscaler", "core"} {
+	for _, dir := range []string{"cluster", "framework", "plugins", "engine", "queue", "scheduler", "autoscaler", "core", "sim"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -57,8 +57,8 @@ var rows = []row{
 	{"evicted, preempted, lost", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d, %d, %d", s.Pods.Evicted, s.Pods.Preempted, s.Pods.Lost)
 	}},
-	{"arrival to bound", func(s *scenario.Summary) string { return quantiles(s.TimeToBound) }},
-	{"arrival to running", func(s *scenario.Summary) string { return quantiles(s.TimeToRunning) }},
+	{"arrival to bound (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToBound) }},
+	{"arrival to running (same)", func(s *scenario.Summary) string { return quantiles(s.TimeToRunning) }},
 	{"nodes", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d at the peak, %d in the end", s.Nodes.Peak, s.Nodes.Final)
 	}},
@@ -101,9 +101,6 @@ func Compare(out io.Writer, list ...*scenario.Summary) error {
 	line("scenario", func(s *scenario.Summary) string { return fmt.Sprintf("%s (seed %d)", s.Name, s.Seed) })
 	for _, r := range rows {
 		line(r.label, r.value)
-		if strings.HasPrefix(r.label, "arrival to running") {
-			fmt.Fprint(t, "  (p50 / p90 / p99 / max)\n")
-		}
 	}
 	kinds := map[string]bool{}
 	for _, s := range list {

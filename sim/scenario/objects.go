@@ -39,7 +39,6 @@ const (
 type objects struct {
 	run     *Run
 	left    map[string]int // kinds left out
-	pods    []*v1.Pod      // those that may be bound
 	serial  int
 	defined map[string]bool // kind/namespace/name
 }

@@ -46,7 +46,7 @@ func TestSoak(t *testing.T) {
 					report(ctx, t, seed, s, out)
 				}
 				if n := seed - *first + 1; n%500 == 0 {
-					fmt.Printf("%d of %d worlds played\n", n, *seeds)
+					t.Logf("%d of %d worlds played", n, *seeds)
 				}
 			}
 		})
