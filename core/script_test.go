@@ -53,7 +53,7 @@ func newWorld(t *testing.T, path string) *world {
 // TestScripts runs testdata/scripts/*.txt. The commands:
 //
 //	node NAME [cpu=4] [memory=8Gi] [zone=z] [group=g] [notready] [taint=key]
-//	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=g] [apart=LABEL] [app=a] [on=NODE] [phase=P] [deleting] [daemon] [scheduler=s]
+//	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=g] [apart=LABEL] [app=a] [on=NODE] [phase=P] [deleting] [daemon] [tolerates=KEY] [scheduler=s]
 //	pods PREFIX count=N …   the same, N times, in one Step
 //	daemonset NAME [cpu=1] [memory=1Gi]
 //	gone NAME | node-gone NAME
@@ -169,6 +169,9 @@ func (w *world) pod(name string, arg func(key, def string) string) *v1.Pod {
 	}
 	if a := arg("app", ""); a != "" {
 		b.Label("app", a)
+	}
+	if k := arg("tolerates", ""); k != "" {
+		b.Tolerate(k)
 	}
 	if a := arg("apart", ""); a != "" {
 		b.Apart(v1.LabelHostname, "app", a)
