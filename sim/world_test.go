@@ -2,6 +2,8 @@ package sim_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -193,6 +195,32 @@ func TestDigestIsTheSameEverywhere(t *testing.T) {
 	}
 	if len(digests) != 1 {
 		t.Errorf("digests differ: %v", digests)
+	}
+}
+
+// TestTrace plays the production trace.
+func TestTrace(t *testing.T) {
+	dir := filepath.Join("..", "..", "shared", "data", "openb")
+	if _, err := os.Stat(dir); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("CI has the trace, but: %v", err)
+		}
+		t.Skipf("needs %s, which is not part of the repository", dir)
+	}
+	run, err := scenario.Parse("test.yaml", []byte(head+"  traces: [{format: openb, path: "+dir+", speed: 100}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := sim.New(run, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Pods.Total != 8152 || s.Pods.Bound != 8152 || s.Pods.Completed != 8151 || s.Nodes.Peak != 1523 {
+		t.Errorf("%+v on %d nodes; want all of 8,152 pods bound and all but one, which has no end, completed", s.Pods, s.Nodes.Peak)
 	}
 }
 

@@ -150,6 +150,7 @@ type yamlReader struct {
 	list  bool         // inside "items:" of a list
 	dash  int          // indentation of the list's dashes, -1 before the first
 	items int
+	kind  bool // the document says of which kind it is
 }
 
 func readYAML(path string, in *bufio.Reader, f func([]byte, int) error) error {
@@ -165,17 +166,24 @@ func readYAML(path string, in *bufio.Reader, f func([]byte, int) error) error {
 			}
 		}
 		if err != nil {
-			return r.flush()
+			if err := r.flush(); err != nil {
+				return err
+			}
+			if r.list && !r.kind { // kubectl writes the items first, then the kind
+				return fmt.Errorf("%s:%d: the list of items has no end; was the file cut off?", path, line)
+			}
+			return nil
 		}
 	}
 }
 
 func (r *yamlReader) line(text string, at int) error {
 	bare := strings.TrimRight(text, "\r\n")
+	r.kind = r.kind || strings.HasPrefix(bare, "kind:")
 	switch {
 	case bare == "---" || strings.HasPrefix(bare, "--- "):
 		err := r.flush()
-		r.list, r.items, r.begin = false, 0, at+1
+		r.list, r.kind, r.items, r.begin = false, false, 0, at+1
 		return err
 	case !r.list && bare == "items:":
 		r.list, r.dash = true, -1

@@ -179,6 +179,7 @@ func TestDumpsAndManifests(t *testing.T) {
 		{strings.Replace(dump, "  kind: ConfigMap", "  sort: ConfigMap", 1), "dump:36: kind is missing"},
 		{strings.Replace(dump, "berth.dev/arrive-after: 90s", "berth.dev/arrive-after: soon", 1), `annotation berth.dev/arrive-after is "soon"`},
 		{strings.Replace(dump, "{phase: Running}", "{phase: Running", 1), "dump:13: the object that begins here can't be read"},
+		{dump[:strings.Index(dump, "kind: List")], "dump:43: the list of items has no end; was the file cut off?"},
 		{"", "the file is empty"},
 		{"just words\n", "dump:1: this is no Kubernetes object"},
 	} {

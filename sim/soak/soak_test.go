@@ -109,3 +109,35 @@ func TestFoundBefore(t *testing.T) {
 		})
 	}
 }
+
+// TestShrink takes away what a failure doesn't need, and nothing that it does.
+func TestShrink(t *testing.T) {
+	for seed := range uint64(20) {
+		s := Generate(seed)
+		kind := "none"
+		if len(s.Spec.Faults) > 0 {
+			kind = s.Spec.Faults[0].Kind
+		}
+		fails := func(c *scenario.Scenario) bool { // needs one kind of fault, and three pods of a workload
+			faults, pods := kind == "none", 0
+			for _, f := range c.Spec.Faults {
+				faults = faults || f.Kind == kind
+			}
+			for _, w := range c.Spec.Workload {
+				pods = max(pods, w.Count)
+			}
+			return faults && pods >= 3
+		}
+		if !fails(s) {
+			continue
+		}
+		small := Shrink(t.Context(), s, fails, 2000)
+		if !fails(small) || len(small.Spec.Workload) != 1 || small.Spec.Workload[0].Count != 3 || len(small.Spec.Faults) > 1 ||
+			len(small.Spec.NodeGroups) != 1 || len(small.Spec.Nodes) != 0 || len(small.Spec.Policy.Flags) != 0 {
+			t.Errorf("seed %d is shrunk to\n%s", seed, Text(small))
+		}
+		if _, err := scenario.Parse("small.yaml", Text(small)); err != nil {
+			t.Errorf("seed %d is shrunk to what can't be read: %v", seed, err)
+		}
+	}
+}
