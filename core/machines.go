@@ -59,6 +59,9 @@ func (c *Core) watchMachines(groups []nodegroup.Group, r *Ready) {
 		for k := range g.Instances {
 			inst := &g.Instances[k]
 			listed[inst.ID] = true
+			if inst.ID == "" {
+				continue // it can't be told from others
+			}
 			if registered[inst.ID] || registered[inst.Node] {
 				if x := m.byID[inst.ID]; x != nil && x.removal == notRemoved {
 					delete(m.byID, inst.ID)
@@ -74,6 +77,16 @@ func (c *Core) watchMachines(groups []nodegroup.Group, r *Ready) {
 			delete(m.byID, id)
 		}
 	}
+}
+
+// going counts a group's machines that are being removed.
+func (m *machines) going(group string) (n int) {
+	for _, x := range m.byID {
+		if x.group == group && x.removal == beingRemoved {
+			n++
+		}
+	}
+	return n
 }
 
 func (c *Core) watchMachine(group string, inst *nodegroup.Instance, r *Ready) {
@@ -96,7 +109,7 @@ func (c *Core) watchMachine(group string, inst *nodegroup.Instance, r *Ready) {
 	}
 	// As in Cluster Autoscaler the minimum keeps a machine that may still come,
 	// but not one that has failed.
-	x.stuck = inst.Failed == "" && g.Target-c.going()[group] <= g.Min && !c.cfg.Autoscale.ForceDeleteUnregistered
+	x.stuck = inst.Failed == "" && g.Target-c.going()[group]-m.going(group) <= g.Min && !c.cfg.Autoscale.ForceDeleteUnregistered
 	if x.stuck {
 		return
 	}

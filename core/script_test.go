@@ -57,12 +57,12 @@ func newWorld(t *testing.T, path string) *world {
 //	pods PREFIX count=N …   the same, N times, in one Step
 //	daemonset NAME [cpu=1] [memory=1Gi]
 //	gone NAME | node-gone NAME
-//	group NAME min=0 max=3 cpu=4 memory=8Gi [target=0]
+//	group NAME min=0 max=3 cpu=4 memory=8Gi [target=0] [machines=A+B+…] [failed=A]
 //	bound NAME | bind-failed NAME
 //	tainted NODE | taint-failed NODE
 //	scaled GROUP nodes=N | scale-failed GROUP nodes=N
 //	evicted NAME from=NODE
-//	deleted NODE | delete-failed NODE
+//	deleted NODE | delete-failed NODE | machine-deleted MACHINE
 //	tick SECONDS            time passes; a Step at the end
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -98,6 +98,7 @@ func (w *world) run(d *datadriven.TestData) string {
 	case "node":
 		b := testkit.Node(name).Alloc("cpu", arg("cpu", "4"), "memory", arg("memory", "8Gi"))
 		b.CreationTimestamp = metav1.NewTime(w.now)
+		b.Spec.ProviderID = name
 		if z := arg("zone", ""); z != "" {
 			b.Zone(z)
 		}
@@ -128,6 +129,15 @@ func (w *world) run(d *datadriven.TestData) string {
 	case "group":
 		template := testkit.Node(name).Alloc("cpu", arg("cpu", "4"), "memory", arg("memory", "8Gi")).Obj()
 		g := nodegroup.Group{ID: name, Min: number("min", 0), Max: number("max", 10), Target: number("target", 0), Template: template}
+		if m := arg("machines", ""); m != "" {
+			for _, id := range strings.Split(m, "+") {
+				why := ""
+				if id == arg("failed", "") {
+					why = "it is broken"
+				}
+				g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Node: id, Failed: why})
+			}
+		}
 		w.groups = slices.DeleteFunc(w.groups, func(x nodegroup.Group) bool { return x.ID == name })
 		w.groups = append(w.groups, g)
 		return w.step(core.GroupsSet{Groups: slices.Clone(w.groups)})
@@ -149,6 +159,8 @@ func (w *world) run(d *datadriven.TestData) string {
 		return w.step(core.NodeDeletionDone{Node: name})
 	case "delete-failed":
 		return w.step(core.NodeDeletionDone{Node: name, Err: failed})
+	case "machine-deleted":
+		return w.step(core.NodeDeletionDone{Node: name, Instance: name})
 	case "tick":
 		var s float64
 		fmt.Sscan(name, &s)
@@ -227,6 +239,9 @@ func (w *world) print(out *strings.Builder, r *core.Ready) {
 	}
 	for _, d := range r.NodeDeletions {
 		fmt.Fprintf(out, "delete node %s of %s\n", d.Node, d.Group)
+	}
+	for _, d := range r.TargetDecreases {
+		fmt.Fprintf(out, "lower the target of %s by %d\n", d.Group, d.Nodes)
 	}
 	for _, c := range r.Conditions {
 		fmt.Fprintf(out, "condition %s %s: %s\n", c.Name, c.Reason, c.Message)

@@ -23,6 +23,12 @@ func (c *Core) Groups() []GroupStatus {
 		at[g.ID] = i
 		out = append(out, GroupStatus{NodeGroup: *g})
 	}
+	for _, d := range c.scale.deletions {
+		if i, ok := at[d.group]; ok && d.out() && d.phase != departed {
+			out[i].Registered++ // out of the state, and not gone yet
+			out[i].Deleting++
+		}
+	}
 	c.state.Nodes(func(n *cluster.Node) {
 		i, ok := at[n.Group]
 		if !ok {
