@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -59,6 +60,7 @@ type Core struct {
 	queue *queue.Queue
 	pods  map[types.UID]*pod // pods of our profiles that have no node in the API
 	woken cluster.Seq        // the queue has been asked about changes up to here
+	words words
 	now   time.Time
 	taken Ready // of inputs since the last Step
 	scale scaling
@@ -132,6 +134,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) Ready {
 	c.taken = Ready{}
 	c.wake()
 	more := c.schedule(&r)
+	c.reword(&r)
 	if c.cfg.Autoscale != nil {
 		c.autoscale(&r)
 	}
@@ -150,6 +153,7 @@ func (c *Core) wake() {
 	changes, ok := c.state.Since(c.woken)
 	c.woken = c.state.Head()
 	if !ok || len(changes) > 0 {
+		c.words.age(ok, changes)
 		c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) bool {
 			return !ok || c.sched.MayHelp(class, d, changes)
 		})
@@ -179,6 +183,9 @@ func (c *Core) decide(i *queue.Item, r *Ready) {
 		message := d.Diagnosis.Message()
 		c.decided(r, Decision{Kind: Waits, Pod: podName(i.Pod.Object.Namespace, i.Pod.Object.Name), Reason: message})
 		c.unschedulable(p, v1.PodReasonUnschedulable, message, r)
+		if i.Swept {
+			c.tell(i.Class, message, math.MaxInt, r) // the others of its class, which weren't tried
+		}
 		return
 	}
 	c.queue.Placed(i)
@@ -215,6 +222,9 @@ func (c *Core) nextWake(more bool) time.Time {
 		return c.now
 	}
 	next := c.queue.NextWake()
+	if at := c.words.due(); !at.IsZero() && c.queue.Counts().Unschedulable > 0 && (next.IsZero() || at.Before(next)) {
+		next = at
+	}
 	if c.cfg.Autoscale != nil {
 		if at := c.scale.nextWake(c.cfg.Autoscale); next.IsZero() || !at.IsZero() && at.Before(next) {
 			next = at

@@ -120,6 +120,15 @@ func (q *Queue) Waiting() []*Waiting {
 	return out
 }
 
+// Of returns the waiting pods of a class, in no particular order that means
+// something, but the same one for the same history.
+func (q *Queue) Of(c *engine.Class) []*Item {
+	if w := q.waiting[c]; w != nil {
+		return w.pods.items
+	}
+	return nil
+}
+
 // Sweep wakes the classes that have waited longer than Leftover.
 func (q *Queue) Sweep(now time.Time) {
 	for _, w := range q.Waiting() {

@@ -82,6 +82,11 @@ func (s *Scheduler) MayHelp(c *engine.Class, d *engine.Diagnosis, changes []clus
 	return s.Engine(c.Pod()).MayHelp(c, d, changes)
 }
 
+// Diagnose says why a class fits nowhere.
+func (s *Scheduler) Diagnose(c *engine.Class) *engine.Diagnosis {
+	return s.Engine(c.Pod()).Diagnose(c)
+}
+
 // Sweep forgets the classes that no queued pod uses, when many have gathered.
 func (s *Scheduler) Sweep(q *queue.Queue, most int) {
 	var uses map[*engine.Class]bool

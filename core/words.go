@@ -1,0 +1,75 @@
+package core
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/engine"
+)
+
+// A waiting class is woken only by what lets it in, so the words that its pods
+// carry would grow old: nodes that were tainted when they were tried have long
+// been ready and full. They are brought up to date when nodes have changed, now
+// and then, for some pods of each class; and for all pods of a class by the
+// leftover sweep.
+type words struct {
+	old bool      // nodes have changed since they were last put
+	at  time.Time // when that was
+}
+
+const (
+	// rewordEvery is how often words are brought up to date at most. It costs
+	// O(nodes) for each waiting class.
+	rewordEvery = 10 * time.Second
+	// rewordPods is for how many pods of a class: each is a call to the API.
+	rewordPods = 100
+)
+
+// age takes note of changes to nodes.
+func (w *words) age(known bool, changes []cluster.Change) {
+	w.old = w.old || !known
+	for i := range changes {
+		switch changes[i].Op {
+		case cluster.NodeAdded, cluster.NodeUpdated, cluster.NodeRemoved:
+			w.old = true
+		}
+	}
+}
+
+// due returns when words are to be brought up to date; zero for never.
+func (w *words) due() time.Time {
+	if !w.old {
+		return time.Time{}
+	}
+	return w.at.Add(rewordEvery)
+}
+
+// reword brings the words of waiting classes up to date when that is due.
+func (c *Core) reword(r *Ready) {
+	if !c.words.old || c.now.Before(c.words.due()) {
+		return
+	}
+	c.words = words{at: c.now}
+	for _, w := range c.queue.Waiting() {
+		d := c.sched.Diagnose(w.Class)
+		if d.Everywhere == nil && len(d.Counts) == 0 && d.Nodes > 0 {
+			continue // it would fit: the sweep counts that
+		}
+		*w.Diagnosis = *d
+		c.tell(w.Class, d.Message(), rewordPods, r)
+	}
+}
+
+// tell puts a message to the pods of a waiting class, or to so many of them.
+func (c *Core) tell(class *engine.Class, message string, most int, r *Ready) {
+	for k, i := range c.queue.Of(class) {
+		if k >= most {
+			return
+		}
+		if p := c.pods[i.Pod.UID]; p != nil {
+			c.unschedulable(p, v1.PodReasonUnschedulable, message, r)
+		}
+	}
+}
