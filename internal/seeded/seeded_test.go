@@ -29,8 +29,9 @@ func TestNumbersAreUniformAndOfTheirNames(t *testing.T) {
 	if seeded.Uint64(1, "ab", "c") == seeded.Uint64(1, "a", "bc") || seeded.Uint64(1, "a") == seeded.Uint64(2, "a") {
 		t.Error("different names or seeds give one number")
 	}
-	if seeded.Uint64(1, "a") != seeded.Uint64(1, "a") {
-		t.Error("one name gives two numbers")
+	const known = 0x31b800d7dc7cd458 // numbers must not change from one version to the next: recordings and digests stand on them
+	if got := seeded.Uint64(1, "a"); got != known {
+		t.Errorf("the number of (1, a) is %#x, it was %#x", got, uint64(known))
 	}
 	var mean time.Duration
 	for i := range n {
