@@ -82,6 +82,7 @@ func (b *berth) crash(down time.Duration) {
 	}
 	b.life++
 	b.up, b.inbox = false, nil
+	b.leaving = map[string]bool{} // the next one can't know, and asks again
 	for _, q := range w.watch {
 		q.waiting = nil
 	}
