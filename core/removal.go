@@ -31,6 +31,8 @@ type deletion struct {
 	// counted says that the group's assumed target is lower for it already.
 	counted bool
 	gone    bool // the API has shown that the node is gone
+	// alive says of a departed node that the provider lists its machine.
+	alive bool
 }
 
 type phase uint8
@@ -49,8 +51,8 @@ const (
 	// untaintAgain is how long after a failure to take a taint away it is
 	// tried again.
 	untaintAgain = 5 * time.Second
-	// lingering is how long after its removal a node may still be shown before
-	// it is taken for alive.
+	// lingering is how long after its removal a node is shown, and its machine
+	// listed, before it is taken for alive.
 	lingering = 2 * time.Minute
 )
 
@@ -223,11 +225,12 @@ func (c *Core) lastLook(name string, d *deletion, r *Ready) {
 	}
 }
 
-// lingers ends the wait for the API to show that a removed node is gone. One
-// that was shown since is taken for alive: its removal begins again.
+// lingers looks whether the API is late to show that a removed node is gone,
+// or the node is alive: shown since, with its machine listed by the provider.
+// Then its removal begins again. What is shown late may be old.
 func (c *Core) lingers(name string, d *deletion) {
-	if d.info == nil {
-		delete(c.scale.deletions, name)
+	if !d.alive {
+		d.since = c.now
 		return
 	}
 	d.phase, d.since, d.gone = tainted, c.now, false
@@ -314,6 +317,9 @@ func (c *Core) settled(d *deletion) {
 func (c *Core) resolveDoubts(groups []nodegroup.Group, r *Ready) {
 	for _, name := range slices.Sorted(maps.Keys(c.scale.deletions)) {
 		d := c.scale.deletions[name]
+		if d.phase == departed {
+			d.alive = d.info != nil && listed(groups, d)
+		}
 		if d.phase != doubtful {
 			continue
 		}
