@@ -5,10 +5,11 @@ BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 RAPID_CHECKS ?= 400
 SEEDS ?= 20000
 FIRST ?= 1000000
+N ?= 7000
 BENCH ?= .
 COUNT ?= 5
 
-.PHONY: help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,8 +42,12 @@ night: build ## Simulate the published night batch in its three variants, and wr
 	@./bin/berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml examples/night-batch/unlimited.yaml
 	@./bin/berth simulate --report night.html examples/night-batch/unlimited.yaml >/dev/null && echo "wrote night.html"
 
-e2e: build devcluster ## Tests on the dev cluster
+e2e: build devcluster ## Tests on the dev cluster, and against kube-scheduler's own plugins
 	cd devcluster && go test ./... -count=1 -timeout 20m
+	cd devcluster && go test ./oracle -count=1 -run Oracle -rapid.checks=$(N)
+
+oracle: ## Compare verdicts with those of kube-scheduler's plugins on N random clusters, three pods each
+	cd devcluster && go test ./oracle -count=1 -v -run Oracle -rapid.checks=$(N)
 
 lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted (make fmt):"; gofmt -l $$(git ls-files '*.go'); exit 1; }

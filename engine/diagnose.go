@@ -93,6 +93,7 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 type judge struct {
 	c        *Class
 	plugins  []judged
+	narrow   []framework.LocalRule // those that leave nodes out first
 	groups   framework.Groups
 	topology []*cluster.Topology
 	code     [1]framework.Code
@@ -111,6 +112,9 @@ func (e *Engine) newJudge(c *Class) *judge {
 		x := judged{plugin: i}
 		if locals < len(c.locals) && c.locals[locals].plugin == i {
 			x.local = c.locals[locals].LocalRule
+			if _, ok := x.local.(framework.Narrower); ok {
+				j.narrow = append(j.narrow, x.local)
+			}
 			locals++
 		}
 		if groups < len(c.rules) && c.rules[groups].plugin == i {
@@ -128,6 +132,11 @@ func (e *Engine) newJudge(c *Class) *judge {
 // held has the plugin's bit when it is the group rule that says no: the answer
 // then may change without the node being touched.
 func (j *judge) reject(n *cluster.Node) (held uint64, why *framework.Reason) {
+	for _, l := range j.narrow {
+		if l.(framework.Narrower).Narrows(n.NodeInfo) {
+			return 0, l.Explain(n)
+		}
+	}
 	for i := range j.plugins {
 		p := &j.plugins[i]
 		if p.local != nil {

@@ -54,6 +54,13 @@ type LocalRule interface {
 	Explain(n *cluster.Node) *Reason
 }
 
+// Narrower is a LocalRule that leaves nodes out before any rule looks at them,
+// as a PreFilterResult does in kube-scheduler. It decides only whose reason is
+// told: EvalNode rejects these nodes too.
+type Narrower interface {
+	Narrows(n *cluster.NodeInfo) bool
+}
+
 // GroupRule judges nodes by what is elsewhere, or scores them relative to one
 // another. Nodes that no key tells apart form a group and get one answer.
 type GroupRule interface {

@@ -145,8 +145,11 @@ type required struct {
 
 func (*required) Reads() framework.Aspects { return framework.ReadsObject }
 
+// Narrows implements framework.Narrower.
+func (r *required) Narrows(n *cluster.NodeInfo) bool { return r.names != nil && !r.names[n.Name] }
+
 func (r *required) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	if r.names != nil && !r.names[n.Name] {
+	if r.Narrows(n.NodeInfo) {
 		return framework.Final, 0
 	}
 	// As upstream, a selector that doesn't parse matches what it says to.
@@ -158,7 +161,7 @@ func (r *required) EvalNode(n *cluster.Node) (framework.Code, int64) {
 
 func (r *required) Explain(n *cluster.Node) *framework.Reason {
 	msg := "node(s) didn't match Pod's node affinity/selector"
-	if r.names != nil && !r.names[n.Name] {
+	if r.Narrows(n.NodeInfo) {
 		msg = fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", Name)
 	}
 	return &framework.Reason{Plugin: Name, Messages: []string{msg}, Final: true}

@@ -1,0 +1,186 @@
+// Package oracle asks the plugins of the real kube-scheduler for their verdict
+// on a pod, so that Berth's can be compared with it.
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+)
+
+// Verdict is what kube-scheduler's plugins say of a pod and a node.
+type Verdict struct {
+	OK       bool
+	Plugin   string           // that rejects, when not OK
+	Messages []string         // why, in its words
+	Total    int64            // when OK: the weighted sum of normalised scores
+	Scores   map[string]int64 // when OK: by plugin, weighted and normalised
+}
+
+// Cluster is what the plugins see.
+type Cluster struct {
+	Nodes     []*v1.Node
+	Pods      []*v1.Pod        // with spec.nodeName
+	Workloads []runtime.Object // Services, ReplicaSets, StatefulSets, ReplicationControllers
+}
+
+// Judge has kube-scheduler's plugins. It serves one cluster at a time.
+type Judge struct {
+	framework framework.Framework
+	lister    *lister
+	indexers  map[string]cache.Indexer
+}
+
+// lister is the snapshot of the cluster that is being judged.
+type lister struct{ fwk.SharedLister }
+
+var register sync.Once
+
+// outside are default plugins that the comparison leaves out: those that need
+// an API server to say anything, and preemption, which is no verdict.
+var outside = []string{names.DynamicResources, names.VolumeBinding, names.VolumeRestrictions, names.NodeVolumeLimits, names.VolumeZone, names.DefaultPreemption}
+
+// New returns a judge with the default profile, without the plugins that need
+// an API server.
+func New(ctx context.Context) (*Judge, error) {
+	register.Do(metrics.Register)
+	cfg, err := latest.Default()
+	if err != nil {
+		return nil, fmt.Errorf("making kube-scheduler's default configuration: %w", err)
+	}
+	profile := cfg.Profiles[0].DeepCopy()
+	p := &profile.Plugins.MultiPoint
+	p.Enabled = slices.DeleteFunc(p.Enabled, func(x config.Plugin) bool { return slices.Contains(outside, x.Name) })
+	client := fake.NewClientset()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	j := &Judge{lister: &lister{schedulercache.NewEmptySnapshot()}}
+	j.indexers = map[string]cache.Indexer{
+		"Service":               factory.Core().V1().Services().Informer().GetIndexer(),
+		"ReplicationController": factory.Core().V1().ReplicationControllers().Informer().GetIndexer(),
+		"ReplicaSet":            factory.Apps().V1().ReplicaSets().Informer().GetIndexer(),
+		"StatefulSet":           factory.Apps().V1().StatefulSets().Informer().GetIndexer(),
+		"Namespace":             factory.Core().V1().Namespaces().Informer().GetIndexer(),
+	}
+	j.framework, err = frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
+		frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory),
+		frameworkruntime.WithSnapshotSharedLister(j.lister), frameworkruntime.WithParallelism(1))
+	if err != nil {
+		return nil, fmt.Errorf("making kube-scheduler's framework: %w", err)
+	}
+	return j, nil
+}
+
+// Set shows the plugins a cluster.
+func (j *Judge) Set(c *Cluster) error {
+	j.lister.SharedLister = schedulercache.NewSnapshot(c.Pods, c.Nodes)
+	by := map[string][]any{}
+	for _, o := range c.Workloads {
+		switch o.(type) {
+		case *v1.Service:
+			by["Service"] = append(by["Service"], o)
+		case *v1.ReplicationController:
+			by["ReplicationController"] = append(by["ReplicationController"], o)
+		case *appsv1.ReplicaSet:
+			by["ReplicaSet"] = append(by["ReplicaSet"], o)
+		case *appsv1.StatefulSet:
+			by["StatefulSet"] = append(by["StatefulSet"], o)
+		default:
+			return fmt.Errorf("workload of type %T", o)
+		}
+	}
+	for kind, index := range j.indexers {
+		if err := index.Replace(by[kind], ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Outcome is what kube-scheduler says of a pod.
+type Outcome struct {
+	Nodes map[string]Verdict // by name
+	// Message is the text of the condition when no node is feasible.
+	Message string
+}
+
+// Judge returns the verdict on a pod for each node.
+func (j *Judge) Judge(ctx context.Context, pod *v1.Pod) (*Outcome, error) {
+	nodes, err := j.lister.NodeInfos().List()
+	if err != nil {
+		return nil, err
+	}
+	fit := &framework.FitError{Pod: pod, NumAllNodes: len(nodes), Diagnosis: framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}}
+	out := map[string]Verdict{}
+	state := framework.NewCycleState()
+	result, status, narrowing := j.framework.RunPreFilterPlugins(ctx, state, pod)
+	if !status.IsSuccess() {
+		if !status.IsRejected() {
+			return nil, fmt.Errorf("prefilter of pod %s: %w", pod.Name, status.AsError())
+		}
+		for _, n := range nodes {
+			out[n.Node().Name] = Verdict{Plugin: status.Plugin(), Messages: status.Reasons()}
+		}
+		fit.Diagnosis.PreFilterMsg = status.Message()
+		return &Outcome{out, fit.Error()}, nil
+	}
+	// As in schedule_one.go.
+	absent := fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(narrowing)))
+	fit.Diagnosis.NodeToStatus.SetAbsentNodesStatus(absent)
+	var feasible []fwk.NodeInfo
+	for _, n := range nodes {
+		name := n.Node().Name
+		if !result.AllNodes() && !result.NodeNames.Has(name) {
+			v := Verdict{Messages: absent.Reasons()}
+			if narrowing.Len() == 1 {
+				v.Plugin = sets.List(narrowing)[0]
+			}
+			out[name] = v
+			continue
+		}
+		if status := j.framework.RunFilterPlugins(ctx, state, pod, n); !status.IsSuccess() {
+			if !status.IsRejected() {
+				return nil, fmt.Errorf("filter of pod %s on node %s: %w", pod.Name, name, status.AsError())
+			}
+			out[name] = Verdict{Plugin: status.Plugin(), Messages: status.Reasons()}
+			fit.Diagnosis.NodeToStatus.Set(name, status)
+			continue
+		}
+		feasible = append(feasible, n)
+	}
+	if len(feasible) == 0 {
+		return &Outcome{out, fit.Error()}, nil
+	}
+	if status := j.framework.RunPreScorePlugins(ctx, state, pod, feasible); !status.IsSuccess() {
+		return nil, fmt.Errorf("prescore of pod %s: %w", pod.Name, status.AsError())
+	}
+	scores, status := j.framework.RunScorePlugins(ctx, state, pod, feasible)
+	if !status.IsSuccess() {
+		return nil, fmt.Errorf("score of pod %s: %w", pod.Name, status.AsError())
+	}
+	for _, s := range scores {
+		v := Verdict{OK: true, Total: s.TotalScore, Scores: map[string]int64{}}
+		for _, x := range s.Scores {
+			v.Scores[x.Name] = x.Score
+		}
+		out[s.Name] = v
+	}
+	return &Outcome{Nodes: out}, nil
+}

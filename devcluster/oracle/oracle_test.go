@@ -1,0 +1,195 @@
+package oracle_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/devcluster/oracle"
+	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/plugins"
+)
+
+// random draws a cluster.
+func random(t *rapid.T) *oracle.Cluster {
+	c := &oracle.Cluster{}
+	names := testkit.Names("n", rapid.IntRange(1, 8).Draw(t, "nodes"))
+	for _, name := range names {
+		n := testkit.RandomNode(t, name)
+		// Random nodes are cordoned more often than is good for their scores.
+		n.Spec.Unschedulable = n.Spec.Unschedulable && rapid.IntRange(0, 3).Draw(t, "cordoned") == 3
+		c.Nodes = append(c.Nodes, n)
+	}
+	for i := range rapid.IntRange(0, 14).Draw(t, "pods") {
+		p := testkit.RandomPod(t, fmt.Sprint("p", i))
+		p.Spec.NodeName = rapid.SampledFrom(names).Draw(t, "on")
+		c.Pods = append(c.Pods, p)
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "workloads") {
+		c.Workloads = append(c.Workloads, object(testkit.RandomWorkload(t)))
+	}
+	return c
+}
+
+// incoming draws the pod to be placed.
+func incoming(t *rapid.T, name string) *v1.Pod {
+	p := testkit.RandomPod(t, name)
+	p.DeletionTimestamp = nil
+	if rapid.IntRange(0, 9).Draw(t, "named") == 9 {
+		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"n0", "n1", "n2", "nowhere"}), 1, 2, rapid.ID[string]).Draw(t, "names")
+		if p.Spec.Affinity == nil {
+			p.Spec.Affinity = &v1.Affinity{}
+		}
+		p.Spec.Affinity.NodeAffinity = &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{
+			{MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: names}}},
+		}}}
+	}
+	return p
+}
+
+func object(w *cluster.Workload) runtime.Object {
+	meta := metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}
+	if w.Kind == cluster.Service {
+		return &v1.Service{ObjectMeta: meta, Spec: v1.ServiceSpec{Selector: w.Set}}
+	}
+	// The selectors of random ReplicaSets are of one label, named as they are.
+	return &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": w.Name}}}}
+}
+
+// berth puts the cluster into a state of Berth's.
+func berth(c *oracle.Cluster) (*cluster.State, *engine.Engine) {
+	schema := cluster.NewSchema()
+	s := cluster.New(schema)
+	for _, n := range c.Nodes {
+		s.SetNode(schema.ParseNode(n, ""))
+	}
+	for _, p := range c.Pods {
+		s.Place(schema.ParsePod(p), p.Spec.NodeName)
+	}
+	for _, w := range c.Workloads {
+		s.SetWorkload(cluster.WorkloadOf(w))
+	}
+	return s, engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+}
+
+// TestPropertyOracle compares Berth's verdicts with those of kube-scheduler's
+// plugins: the same feasible nodes, for the others the same plugin and words,
+// the same total score.
+func TestPropertyOracle(t *testing.T) {
+	judge, err := oracle.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	t.Cleanup(func() { reached(t, seen) })
+	rapid.Check(t, func(rt *rapid.T) {
+		c := random(rt)
+		if err := judge.Set(c); err != nil {
+			rt.Fatal(err)
+		}
+		s, e := berth(c)
+		for i := range 3 {
+			pod := incoming(rt, fmt.Sprint("new", i))
+			want, err := judge.Judge(t.Context(), pod)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			class := e.Class(s.Schema.ParsePod(pod))
+			for _, v := range e.Verdicts(class) {
+				name := s.Node(v.Node).Name
+				got := oracle.Verdict{OK: v.OK, Total: v.Score}
+				if why := e.Explain(class, v.Node); why != nil {
+					got.Plugin, got.Messages = why.Plugin, why.Messages
+				}
+				if problem := differ(want.Nodes[name], got); problem != "" {
+					rt.Fatalf("pod %s on node %s: %s\n%s", pod.Name, name, problem, show(c, pod))
+				}
+				count(seen, want.Nodes[name])
+			}
+			if _, ok := e.Best(class); !ok && e.Diagnose(class).Message() != want.Message {
+				rt.Fatalf("pod %s is told\n%s\nand by kube-scheduler\n%s\n%s", pod.Name, e.Diagnose(class).Message(), want.Message, show(c, pod))
+			}
+		}
+	})
+}
+
+// count takes note of what a verdict has reached.
+func count(seen map[string]int, v oracle.Verdict) {
+	if !v.OK {
+		seen["rejected by "+v.Plugin]++
+		return
+	}
+	seen["feasible"]++
+	for name, score := range v.Scores {
+		switch {
+		case score == 0:
+			seen[name+" scores 0"]++
+		case score%100 == 0:
+			seen[name+" scores hundreds"]++
+		default:
+			seen[name+" scores between"]++
+		}
+	}
+}
+
+// reached shows what the random cases have reached, and when they are many,
+// misses what they must.
+func reached(t *testing.T, seen map[string]int) {
+	for _, k := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("%7d %s", seen[k], k)
+	}
+	for _, k := range []string{"feasible", "rejected by NodeResourcesFit", "rejected by TaintToleration", "rejected by NodeAffinity", "rejected by NodePorts",
+		"rejected by NodeUnschedulable", "rejected by InterPodAffinity", "PodTopologySpread scores between", "TaintToleration scores hundreds",
+		"NodeAffinity scores hundreds", "NodeResourcesFit scores between", "NodeResourcesBalancedAllocation scores between"} {
+		if seen[k] == 0 && seen["feasible"] > 5000 && !t.Failed() {
+			t.Errorf("no case has reached: %s", k)
+		}
+	}
+}
+
+func differ(want, got oracle.Verdict) string {
+	switch {
+	case want.OK != got.OK:
+		return fmt.Sprintf("feasible is %v (%s %v), kube-scheduler says %v (%s %v)", got.OK, got.Plugin, got.Messages, want.OK, want.Plugin, want.Messages)
+	case !want.OK && (want.Plugin != got.Plugin || !slices.Equal(want.Messages, got.Messages)):
+		return fmt.Sprintf("rejected by %s %v, in kube-scheduler by %s %v", got.Plugin, got.Messages, want.Plugin, want.Messages)
+	case want.OK && want.Total != got.Total:
+		return fmt.Sprintf("the score is %d, kube-scheduler's %d %v", got.Total, want.Total, want.Scores)
+	}
+	return ""
+}
+
+// show writes a case out for a person.
+func show(c *oracle.Cluster, pod *v1.Pod) string {
+	var b strings.Builder
+	put := func(what string, o any) {
+		raw, err := yaml.Marshal(o)
+		if err != nil {
+			raw = []byte(err.Error())
+		}
+		fmt.Fprintf(&b, "--- %s\n%s", what, raw)
+	}
+	put("pod", pod)
+	for _, n := range c.Nodes {
+		put("node", map[string]any{"name": n.Name, "labels": n.Labels, "taints": n.Spec.Taints, "unschedulable": n.Spec.Unschedulable, "allocatable": n.Status.Allocatable})
+	}
+	for _, p := range c.Pods {
+		put("existing", map[string]any{"name": p.Name, "namespace": p.Namespace, "labels": p.Labels, "node": p.Spec.NodeName, "affinity": p.Spec.Affinity, "deleting": p.DeletionTimestamp != nil,
+			"requests": p.Spec.Containers[0].Resources.Requests, "ports": p.Spec.Containers[0].Ports})
+	}
+	for _, w := range c.Workloads {
+		put("workload", w)
+	}
+	return b.String()
+}
