@@ -33,7 +33,7 @@ unit: ## Tests without a cluster
 	@./hack/need-chromium
 	go test ./...
 	go test ./engine ./core -count=1 -run Property -rapid.checks=$(RAPID_CHECKS)
-	go test ./sim/soak -count=1 -run Soak -seeds 2500
+	go test ./sim/soak -count=1 -v -run Soak -seeds 2500
 
 soak: ## Play SEEDS random worlds with random faults, from seed FIRST on
 	SOAK_OUT=$(CURDIR) go test ./sim/soak -count=1 -timeout 24h -v -run Soak -seeds $(SEEDS) -first $(FIRST)
