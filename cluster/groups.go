@@ -15,6 +15,9 @@ type NodeGroup struct {
 	Target   int       // nodes asked for, launched or not
 	Template *NodeInfo // what a new node looks like
 	Price    float64   // per node and hour
+	// LongUnregistered are machines of Target that have had their time to become
+	// nodes and can't be removed: they are not to be waited for.
+	LongUnregistered int
 	// BackedOff says that launches failed lately and none should be tried.
 	BackedOff bool
 }
@@ -69,13 +72,27 @@ type workloadKey struct {
 }
 
 type workloads struct {
-	byKey    map[workloadKey]*Workload
-	services map[string][]*Workload // by namespace, sorted by name
+	byKey map[workloadKey]*Workload
+	// services are filed under the first label, by key, that they select by:
+	// only those of a pod's own labels can select it.
+	services map[filing][]*Workload
+}
+
+type filing struct{ namespace, key, value string }
+
+// filedUnder returns where a Service is filed; one that selects nothing isn't.
+func filedUnder(w *Workload) (p filing, ok bool) {
+	for k, v := range w.Set {
+		if !ok || k < p.key {
+			p, ok = filing{w.Namespace, k, v}, true
+		}
+	}
+	return p, ok
 }
 
 func (w *workloads) init() {
 	w.byKey = map[workloadKey]*Workload{}
-	w.services = map[string][]*Workload{}
+	w.services = map[filing][]*Workload{}
 }
 
 func (w *workloads) set(now, old *Workload) {
@@ -84,17 +101,19 @@ func (w *workloads) set(now, old *Workload) {
 	if named.Kind != Service {
 		return
 	}
-	list := w.services[named.Namespace]
-	at, found := slices.BinarySearchFunc(list, named.Name, func(x *Workload, name string) int { return strings.Compare(x.Name, name) })
-	switch {
-	case found && now == nil:
-		list = slices.Delete(list, at, at+1)
-	case found:
-		list[at] = now
-	case now != nil:
-		list = slices.Insert(list, at, now)
+	if old != nil {
+		if p, ok := filedUnder(old); ok {
+			rest := slices.DeleteFunc(slices.Clone(w.services[p]), func(x *Workload) bool { return x.Name == old.Name })
+			if w.services[p] = rest; len(rest) == 0 {
+				delete(w.services, p)
+			}
+		}
 	}
-	w.services[named.Namespace] = list
+	if now != nil {
+		if p, ok := filedUnder(now); ok {
+			w.services[p] = append(slices.Clip(w.services[p]), now)
+		}
+	}
 }
 
 // SetWorkload adds or replaces a workload.
@@ -114,8 +133,27 @@ func (s *State) Workload(kind WorkloadKind, namespace, name string) *Workload {
 	return s.work.byKey[workloadKey{kind, namespace, name}]
 }
 
-// Services returns the Services of a namespace, by name.
-func (s *State) Services(namespace string) []*Workload { return s.work.services[namespace] }
+// Selecting calls f with each Service of a namespace that selects pods with
+// the labels, in no particular order. It looks at those only whose first label
+// is among them.
+func (s *State) Selecting(namespace string, labels map[string]string, f func(*Workload)) {
+	for k, v := range labels {
+		for _, w := range s.work.services[filing{namespace, k, v}] {
+			if selects(w.Set, labels) {
+				f(w)
+			}
+		}
+	}
+}
+
+func selects(want, have map[string]string) bool {
+	for k, v := range want {
+		if got, ok := have[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
 
 // Workloads returns all workloads, by kind, namespace and name.
 func (s *State) Workloads() []*Workload {

@@ -128,7 +128,7 @@ func (in GroupsSet) apply(c *Core, r *Ready) {
 		c.setGroup(&cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target + c.scale.inFlight[g.ID], Price: g.Price,
 			Template:  c.state.Schema.ParseNode(g.Template, g.ID),
-			BackedOff: c.scale.backoff.Active(g.ID, c.now),
+			BackedOff: c.scale.backoff.Active(g.ID, c.now), LongUnregistered: c.scale.machines.stuck(g.ID),
 		})
 	}
 	for _, g := range c.state.Groups() {
@@ -141,7 +141,7 @@ func (in GroupsSet) apply(c *Core, r *Ready) {
 
 // setGroup records a group unless nothing about it is new.
 func (c *Core) setGroup(g *cluster.NodeGroup) {
-	if old := c.state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target &&
+	if old := c.state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target && old.LongUnregistered == g.LongUnregistered &&
 		old.Price == g.Price && old.BackedOff == g.BackedOff && old.Template.SameTemplate(g.Template) {
 		return
 	}

@@ -89,6 +89,16 @@ func (m *machines) going(group string) (n int) {
 	return n
 }
 
+// stuck counts a group's machines that are late and that its minimum keeps.
+func (m *machines) stuck(group string) (n int) {
+	for _, x := range m.byID {
+		if x.group == group && x.stuck && x.removal == notRemoved {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *Core) watchMachine(group string, inst *nodegroup.Instance, r *Ready) {
 	m := &c.scale.machines
 	x := m.byID[inst.ID]

@@ -114,7 +114,7 @@ func (s *storage) advance() {
 	s.updated = s.clock.now
 	for _, c := range s.classes {
 		if len(c.flows) > 0 {
-			c.done += c.rate * dt
+			c.done += float64(c.rate * dt) // not fused with the sum, on any machine
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (s *storage) advance() {
 func (s *storage) share() {
 	var writers float64
 	for _, c := range s.classes {
-		writers += float64(len(c.flows)) * c.streams
+		writers += float64(float64(len(c.flows)) * c.streams)
 		c.rate = -1
 	}
 	left := s.rate
@@ -138,8 +138,8 @@ func (s *storage) share() {
 			n := float64(len(c.flows))
 			if c.rate < 0 && n > 0 && c.limit <= share*c.streams {
 				c.rate = c.limit
-				left -= c.limit * n
-				writers -= c.streams * n
+				left -= float64(c.limit * n)
+				writers -= float64(c.streams * n)
 				again = true
 				break
 			}
@@ -154,7 +154,7 @@ func (s *storage) share() {
 		if c.rate < 0 {
 			c.rate = left / writers * c.streams
 		}
-		total += c.rate * float64(len(c.flows))
+		total += float64(c.rate * float64(len(c.flows)))
 		next = min(next, (c.flows[0].end-c.done)/c.rate)
 	}
 	s.peak = max(s.peak, total)

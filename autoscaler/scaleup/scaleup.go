@@ -97,7 +97,7 @@ func uids(pods []*cluster.Pod) []types.UID {
 func Upcoming(s *cluster.State, now time.Time, startup time.Duration) map[string]int {
 	out := map[string]int{}
 	for _, g := range s.Groups() {
-		out[g.ID] = g.Target
+		out[g.ID] = g.Target - g.LongUnregistered
 	}
 	s.Nodes(func(n *cluster.Node) {
 		if n.Group == "" {

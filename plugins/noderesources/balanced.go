@@ -84,7 +84,7 @@ func evenness(fractions []float64) int64 {
 		}
 		mean := total / float64(len(fractions))
 		for _, f := range fractions {
-			sum += (f - mean) * (f - mean)
+			sum += float64((f - mean) * (f - mean)) // not fused, on any machine
 		}
 		deviation = math.Sqrt(sum / float64(len(fractions)))
 	}

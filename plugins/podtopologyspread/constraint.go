@@ -126,11 +126,9 @@ func (f *filter) Match(n *cluster.NodeInfo) bool {
 func defaultSelector(pod *cluster.Pod, state *cluster.State) labels.Selector {
 	set := labels.Set{}
 	namespace := pod.Object.Namespace
-	for _, service := range state.Services(namespace) {
-		if service.Set != nil && selects(service.Set, pod.Object.Labels) {
-			set = labels.Merge(set, service.Set)
-		}
-	}
+	// Services that select one pod agree on its labels, so their order is
+	// nothing to the merged set.
+	state.Selecting(namespace, pod.Object.Labels, func(service *cluster.Workload) { set = labels.Merge(set, service.Set) })
 	selector := set.AsSelector()
 	owner := metav1.GetControllerOfNoCopy(pod.Object)
 	if owner == nil {
@@ -149,13 +147,4 @@ func defaultSelector(pod *cluster.Pod, state *cluster.State) labels.Selector {
 		}
 	}
 	return selector
-}
-
-func selects(want, have map[string]string) bool {
-	for k, v := range want {
-		if got, ok := have[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
 }

@@ -211,7 +211,9 @@ func (r *rule) raw(g *framework.Groups, i int, tp []float64) int64 {
 			}
 			count = p.fact.Count(d)
 		}
-		score += float64(count)*tp[k] + float64(p.maxSkew-1)
+		// The conversion keeps a product from being fused with the sum, which
+		// some machines do and others don't.
+		score += float64(float64(count)*tp[k]) + float64(p.maxSkew-1)
 	}
 	return int64(math.Round(score))
 }
