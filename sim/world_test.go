@@ -2,8 +2,6 @@ package sim_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -200,13 +199,7 @@ func TestDigestIsTheSameEverywhere(t *testing.T) {
 
 // TestTrace plays the production trace.
 func TestTrace(t *testing.T) {
-	dir := filepath.Join("..", "..", "shared", "data", "openb")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("CI has the trace, but: %v", err)
-		}
-		t.Skipf("needs %s, which is not part of the repository", dir)
-	}
+	dir := testkit.OpenbTrace(t, "..")
 	run, err := scenario.Parse("test.yaml", []byte(head+"  traces: [{format: openb, path: "+dir+", speed: 100}]\n"))
 	if err != nil {
 		t.Fatal(err)

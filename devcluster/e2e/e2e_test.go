@@ -25,6 +25,7 @@ import (
 
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/demo"
+	"github.com/berthproject/berth/internal/testkit"
 )
 
 var berth string // the binary under test
@@ -115,13 +116,7 @@ func TestNightBatch(t *testing.T) {
 
 // TestTrace places the first pods of the production trace.
 func TestTrace(t *testing.T) {
-	dir := filepath.Join("..", "..", "..", "shared", "data", "openb")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("CI has the trace, but: %v", err)
-		}
-		t.Skipf("needs %s, which is not part of the repository", dir)
-	}
+	dir := testkit.OpenbTrace(t, filepath.Join("..", ".."))
 	tr := demo.Trace{Berth: berth, Dir: dir, MaxPods: 2000, Limit: 5 * time.Minute, Out: &lines{t: t}}
 	if err := tr.Run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/trace/openb"
 )
 
@@ -75,13 +76,7 @@ func TestErrorsNameFileLineColumnAndValue(t *testing.T) {
 
 // TestSharedTrace reads the real trace where the repository's neighbour has it.
 func TestSharedTrace(t *testing.T) {
-	dir := filepath.Join("..", "..", "..", "shared", "data", "openb")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("CI has the trace, but: %v", err)
-		}
-		t.Skipf("needs %s, which is not part of the repository", dir)
-	}
+	dir := testkit.OpenbTrace(t, filepath.Join("..", ".."))
 	trace, err := openb.Load(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,22 @@
+package testkit
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// OpenbTrace returns the folder of the production trace that the repository's
+// neighbour may have. Without it the test is skipped, except in CI, which has
+// it. root is the way to the repository's root.
+func OpenbTrace(t *testing.T, root string) string {
+	t.Helper()
+	dir := filepath.Join(root, "..", "shared", "data", "openb")
+	if _, err := os.Stat(dir); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("CI has the trace, but: %v", err)
+		}
+		t.Skipf("needs %s, which is not part of the repository", dir)
+	}
+	return dir
+}
