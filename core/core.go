@@ -222,7 +222,7 @@ func (c *Core) nextWake(more bool) time.Time {
 		return c.now
 	}
 	next := c.queue.NextWake()
-	if at := c.words.due(); !at.IsZero() && c.queue.Counts().Unschedulable > 0 && (next.IsZero() || at.Before(next)) {
+	if at := c.words.due(); !at.IsZero() && c.queue.Waits() && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
 	if c.cfg.Autoscale != nil {

@@ -103,13 +103,14 @@ type Counts struct{ Active, Backoff, Unschedulable, Gated int }
 func (q *Queue) Counts() Counts {
 	c := Counts{Active: q.active.Len(), Backoff: q.expiry.Len(), Gated: q.gated}
 	for _, w := range q.waiting {
+		if !w.woken {
+			c.Unschedulable += w.pods.Len()
+			continue
+		}
 		for _, i := range w.pods.items {
-			switch {
-			case !w.woken:
-				c.Unschedulable++
-			case i.until > w.since:
+			if i.until > w.since {
 				c.Backoff++
-			default:
+			} else {
 				c.Active++
 			}
 		}

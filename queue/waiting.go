@@ -120,6 +120,9 @@ func (q *Queue) Waiting() []*Waiting {
 	return out
 }
 
+// Waits tells whether any class waits, in O(1).
+func (q *Queue) Waits() bool { return len(q.waiting) > 0 }
+
 // Of returns the waiting pods of a class, in no particular order that means
 // something, but the same one for the same history.
 func (q *Queue) Of(c *engine.Class) []*Item {

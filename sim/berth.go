@@ -86,7 +86,6 @@ func (b *berth) crash(down time.Duration) {
 	for _, q := range w.watch {
 		q.waiting = nil
 	}
-	w.stats.Crashes++
 	w.touch()
 	w.after(down, moves, func() {
 		if err := b.start(); err != nil {

@@ -186,7 +186,7 @@ func (w *World) register(m *machine) {
 	})
 }
 
-// terminate takes a machine away. lower says that the group is to be smaller.
+// terminate takes a machine away; its group is smaller by it then.
 func (w *World) terminate(m *machine, byBerth bool) {
 	if m.gone {
 		return

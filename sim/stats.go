@@ -20,7 +20,7 @@ type Stats struct {
 	Pending, Bound, Running              int // pods: without a node, on one but not running, running
 	Launching, Starting, Ready, Draining int // machines
 	Launched, FailedLaunches             int
-	Evicted, Crashes                     int
+	Evicted                              int
 	Violations                           []string
 
 	Samples []Sample

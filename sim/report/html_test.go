@@ -113,7 +113,7 @@ func TestCompareMarksWhatDiffers(t *testing.T) {
 		t.Errorf("what is equal is marked: %q", l)
 	}
 	out.Reset()
-	if err := report.Text(&out, a); err != nil || strings.Contains(out.String(), "≠") {
+	if err := report.Compare(&out, a); err != nil || strings.Contains(out.String(), "≠") {
 		t.Errorf("one summary alone: %v\n%s", err, out.String())
 	}
 }

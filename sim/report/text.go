@@ -79,10 +79,7 @@ var rows = []row{
 	{"digest", func(s *scenario.Summary) string { return s.Digest[:min(len(s.Digest), 16)] }},
 }
 
-// Text writes one summary.
-func Text(out io.Writer, s *scenario.Summary) error { return Compare(out, s) }
-
-// Compare writes summaries side by side. Of two, what differs is marked.
+// Compare writes summaries side by side, or one alone. What differs is marked.
 func Compare(out io.Writer, list ...*scenario.Summary) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	line := func(label string, value func(s *scenario.Summary) string) {
