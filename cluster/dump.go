@@ -40,6 +40,14 @@ func (s *State) Dump(w io.Writer) {
 	for _, g := range s.Groups() {
 		fmt.Fprintf(w, "group %s %d..%d target %d\n", g.ID, g.Min, g.Max, g.Target)
 	}
+	for _, o := range s.Objects() {
+		fmt.Fprintf(w, "object %d %s/%s %p\n", KindOf(o), o.GetNamespace(), o.GetName(), o)
+	}
+	for id, n := range s.images.nodes {
+		if n != 0 {
+			fmt.Fprintf(w, "image %d on %d\n", id, n)
+		}
+	}
 	for _, f := range s.Facts() {
 		fmt.Fprintf(w, "fact %q %s\n", f.Key(), f.text())
 	}
@@ -52,6 +60,10 @@ func (f *Fact) text() string {
 	var b strings.Builder
 	for _, c := range cells {
 		fmt.Fprintf(&b, " %d:%d", c.domain, c.count)
+	}
+	if f.spec.Lowest {
+		count, domains := f.Lowest()
+		fmt.Fprintf(&b, " lowest %d of %d", count, domains)
 	}
 	return b.String()
 }

@@ -3,19 +3,37 @@ package cluster
 import (
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// FactSpec says what a fact counts. Exactly one of Selector and Owners is set.
+// FactSpec says what a fact counts. Exactly one of Match and Owners is set.
 type FactSpec struct {
-	Key        string          // canonical: equal keys mean the same fact
-	Topology   string          // topology key, or PerNode
-	Namespaces []string        // count pods of these namespaces, nil for all
-	Selector   labels.Selector // count pods that it selects
-	Owners     string          // count pods owning the anti-affinity term with this key
-	NodeFilter NodeFilter      // count pods on these nodes only; nil for all
+	Key      string // canonical: equal keys mean the same fact
+	Topology string // topology key, or PerNode
+	// Match are demands on a pod, all of which it has to meet to count.
+	Match []PodMatch
+	// Owners is the key of an owned term (OwnedTerm.OwnerKey): its owners count,
+	// by the term's weight where it has one.
+	Owners     string
+	NodeFilter NodeFilter // count pods on these nodes only; nil for all
 	// SkipTerminating leaves out pods that are being deleted.
 	SkipTerminating bool
+	// Lowest keeps the lowest count among the domains of nodes that pass the
+	// filter, see Fact.Lowest.
+	Lowest bool
+}
+
+// PodMatch is a demand on a pod's namespace and labels.
+type PodMatch struct {
+	Namespaces []string // nil for all
+	Selector   labels.Selector
+}
+
+// Matches tells whether the pod meets the demand.
+func (m *PodMatch) Matches(p *Pod) bool {
+	return (m.Namespaces == nil || slices.Contains(m.Namespaces, p.Object.Namespace)) &&
+		m.Selector.Matches(labels.Set(p.Object.Labels))
 }
 
 // NodeFilter selects nodes by their object. It must not read what is placed.
@@ -29,12 +47,64 @@ type Fact struct {
 	users   int
 	counts  map[Domain]*factCell
 	nonzero []*factCell
+	low     lowest
+	// dense repeats the counts of the first domains, for topologies with few.
+	dense []int32
 }
+
+// denseDomains bounds Fact.dense: 16 KiB.
+const denseDomains = 4096
 
 type factCell struct {
 	domain Domain
 	count  int32
-	at     int32 // position in nonzero
+	at     int32 // position in nonzero, when the count isn't zero
+	nodes  int32 // that pass the filter; kept for Lowest only
+}
+
+// lowest knows the lowest count of the domains that have nodes.
+type lowest struct {
+	domains int32
+	at      map[int32]int32 // domains by their count
+	min     int32
+}
+
+func (l *lowest) enter(count int32) {
+	if l.domains == 0 || count < l.min {
+		l.min = count
+	}
+	l.domains++
+	l.at[count]++
+}
+
+func (l *lowest) leave(count int32) {
+	l.domains--
+	if l.at[count]--; l.at[count] == 0 {
+		delete(l.at, count)
+		if count == l.min && l.domains > 0 {
+			l.rise()
+		}
+	}
+}
+
+// move is leave and enter for a count that changes.
+func (l *lowest) move(from, to int32) {
+	l.enter(to)
+	l.leave(from)
+}
+
+// rise finds the next lowest count, usually the one above.
+func (l *lowest) rise() {
+	if l.at[l.min+1] > 0 {
+		l.min++
+		return
+	}
+	first := true
+	for count := range l.at { // the minimum, whatever the order
+		if first || count < l.min {
+			l.min, first = count, false
+		}
+	}
 }
 
 // Key returns the canonical key of the fact.
@@ -45,6 +115,9 @@ func (f *Fact) Topology() *Topology { return f.topo }
 
 // Count returns the count of a domain; 0 for NoDomain.
 func (f *Fact) Count(d Domain) int32 {
+	if uint(d) < uint(len(f.dense)) {
+		return f.dense[d]
+	}
 	if c := f.counts[d]; c != nil {
 		return c.count
 	}
@@ -53,6 +126,16 @@ func (f *Fact) Count(d Domain) int32 {
 
 // CountAt returns the count of the node's domain.
 func (f *Fact) CountAt(i NodeIndex) int32 { return f.Count(f.topo.Of(i)) }
+
+// Lowest returns the lowest count among the domains that have a node which
+// passes the filter, and how many such domains there are. It is kept only for
+// specs that ask for it; without a domain the count is 0.
+func (f *Fact) Lowest() (count, domains int32) {
+	if f.low.domains == 0 {
+		return 0, 0
+	}
+	return f.low.min, f.low.domains
+}
 
 // Nonzero returns the number of domains with a count.
 func (f *Fact) Nonzero() int { return len(f.nonzero) }
@@ -63,23 +146,70 @@ func (f *Fact) NonzeroAt(i int) (Domain, int32) {
 	return c.domain, c.count
 }
 
-func (f *Fact) add(d Domain, delta int32) {
-	if d == NoDomain {
-		return
-	}
+func (f *Fact) cell(d Domain) *factCell {
 	c := f.counts[d]
 	if c == nil {
-		c = &factCell{domain: d, at: int32(len(f.nonzero))}
+		c = &factCell{domain: d}
 		f.counts[d] = c
+	}
+	return c
+}
+
+func (f *Fact) dropEmpty(c *factCell) {
+	if c.count == 0 && c.nodes == 0 {
+		delete(f.counts, c.domain)
+	}
+}
+
+func (f *Fact) add(d Domain, delta int32) {
+	if d == NoDomain || delta == 0 {
+		return
+	}
+	c := f.cell(d)
+	if c.nodes > 0 {
+		f.low.move(c.count, c.count+delta)
+	}
+	if c.count == 0 {
+		c.at = int32(len(f.nonzero))
 		f.nonzero = append(f.nonzero, c)
 	}
 	c.count += delta
+	f.repeat(d, c.count)
 	if c.count == 0 {
 		last := f.nonzero[len(f.nonzero)-1]
 		f.nonzero[c.at] = last
 		last.at = c.at
 		f.nonzero = f.nonzero[:len(f.nonzero)-1]
-		delete(f.counts, d)
+		f.dropEmpty(c)
+	}
+}
+
+func (f *Fact) repeat(d Domain, count int32) {
+	if d >= denseDomains || f.spec.Topology == PerNode || f.spec.Topology == v1.LabelHostname {
+		return
+	}
+	for int(d) >= len(f.dense) {
+		f.dense = append(f.dense, 0)
+	}
+	f.dense[d] = count
+}
+
+// node books a node into, or out of, its domain.
+func (f *Fact) node(n *Node, sign int32) {
+	if !f.spec.Lowest || f.spec.NodeFilter != nil && !f.spec.NodeFilter.Match(n.NodeInfo) {
+		return
+	}
+	d := f.topo.Of(n.Index)
+	if d == NoDomain {
+		return
+	}
+	c := f.cell(d)
+	switch c.nodes += sign; {
+	case sign > 0 && c.nodes == 1:
+		f.low.enter(c.count)
+	case c.nodes == 0:
+		f.low.leave(c.count)
+		f.dropEmpty(c)
 	}
 }
 
@@ -90,6 +220,7 @@ type factBook struct {
 	byOwners map[string][]*Fact
 	byLabel  map[labelPair][]*Fact
 	other    []*Fact
+	lowest   []*Fact // those that count nodes too
 }
 
 type labelPair struct{ key, value string }
@@ -114,12 +245,25 @@ func pin(sel labels.Selector) (labelPair, bool) {
 	return labelPair{}, false
 }
 
+// pinned returns a pair that one of the demands pins.
+func (f *FactSpec) pinned() (labelPair, bool) {
+	for i := range f.Match {
+		if at, ok := pin(f.Match[i].Selector); ok {
+			return at, true
+		}
+	}
+	return labelPair{}, false
+}
+
 func (b *factBook) file(f *Fact) {
-	if f.spec.Selector == nil {
+	if f.spec.Lowest {
+		b.lowest = append(b.lowest, f)
+	}
+	if f.spec.Match == nil {
 		b.byOwners[f.spec.Owners] = append(b.byOwners[f.spec.Owners], f)
 		return
 	}
-	if at, ok := pin(f.spec.Selector); ok {
+	if at, ok := f.spec.pinned(); ok {
 		b.byLabel[at] = append(b.byLabel[at], f)
 		return
 	}
@@ -130,13 +274,16 @@ func (b *factBook) unfile(f *Fact) {
 	without := func(list []*Fact) []*Fact {
 		return slices.DeleteFunc(list, func(x *Fact) bool { return x == f })
 	}
-	if f.spec.Selector == nil {
+	if f.spec.Lowest {
+		b.lowest = without(b.lowest)
+	}
+	if f.spec.Match == nil {
 		if b.byOwners[f.spec.Owners] = without(b.byOwners[f.spec.Owners]); len(b.byOwners[f.spec.Owners]) == 0 {
 			delete(b.byOwners, f.spec.Owners)
 		}
 		return
 	}
-	if at, ok := pin(f.spec.Selector); ok {
+	if at, ok := f.spec.pinned(); ok {
 		if b.byLabel[at] = without(b.byLabel[at]); len(b.byLabel[at]) == 0 {
 			delete(b.byLabel, at)
 		}
@@ -158,10 +305,18 @@ func (b *factBook) count(s *State, n *Node, p *Pod, sign int32) {
 	for _, f := range b.other {
 		f.countSelected(n, p, sign)
 	}
-	for _, t := range p.AntiAffinity {
-		for _, f := range b.byOwners[t.Key] {
-			f.countOn(n, sign)
+	for i := range p.Terms {
+		t := &p.Terms[i]
+		for _, f := range b.byOwners[t.OwnerKey] {
+			f.countOn(n, sign*t.amount())
 		}
+	}
+}
+
+// node books a node into, or out of, the facts that count nodes.
+func (b *factBook) node(n *Node, sign int32) {
+	for _, f := range b.lowest {
+		f.node(n, sign)
 	}
 }
 
@@ -172,21 +327,23 @@ func (f *Fact) countSelected(n *Node, p *Pod, sign int32) {
 }
 
 func (f *Fact) selects(p *Pod) bool {
-	if f.spec.Namespaces != nil && !slices.Contains(f.spec.Namespaces, p.Object.Namespace) {
-		return false
-	}
 	if f.spec.SkipTerminating && p.Object.DeletionTimestamp != nil {
 		return false
 	}
-	return f.spec.Selector.Matches(labels.Set(p.Object.Labels))
+	for i := range f.spec.Match {
+		if !f.spec.Match[i].Matches(p) {
+			return false
+		}
+	}
+	return true
 }
 
 // Counts tells whether a pod counts, on a node that passes the filter.
 func (f *Fact) Counts(p *Pod) bool {
-	if f.spec.Selector != nil {
+	if f.spec.Match != nil {
 		return f.selects(p)
 	}
-	return slices.ContainsFunc(p.AntiAffinity, func(t *AffinityTerm) bool { return t.Key == f.spec.Owners })
+	return slices.ContainsFunc(p.Terms, func(t OwnedTerm) bool { return t.OwnerKey == f.spec.Owners })
 }
 
 func (f *Fact) countOn(n *Node, sign int32) {
@@ -212,16 +369,17 @@ func (s *State) Fact(spec FactSpec) *Fact {
 // CountAfresh counts a spec from nothing, without keeping the fact: the slow
 // twin of the facts that the state keeps.
 func (s *State) CountAfresh(spec FactSpec) *Fact {
-	f := &Fact{spec: spec, topo: s.Topology(spec.Topology), counts: map[Domain]*factCell{}}
+	f := &Fact{spec: spec, topo: s.Topology(spec.Topology), counts: map[Domain]*factCell{}, low: lowest{at: map[int32]int32{}}}
 	s.Nodes(func(n *Node) {
+		f.node(n, 1)
 		for _, p := range n.Pods {
-			if spec.Selector != nil {
+			if spec.Match != nil {
 				f.countSelected(n, p, 1)
 				continue
 			}
-			for _, t := range p.AntiAffinity {
-				if t.Key == spec.Owners {
-					f.countOn(n, 1)
+			for i := range p.Terms {
+				if t := &p.Terms[i]; t.OwnerKey == spec.Owners {
+					f.countOn(n, t.amount())
 				}
 			}
 		}
@@ -254,46 +412,3 @@ func (s *State) Facts() []*Fact {
 
 // Spec returns what the fact counts.
 func (f *Fact) Spec() FactSpec { return f.spec }
-
-// termBook remembers the required anti-affinity terms that pods on nodes have
-// had, and which label keys they read. Both only grow: a term that nobody owns
-// counts zero, and classes that are finer than needed are still right.
-type termBook struct {
-	byKey map[string]bool
-	list  []*AffinityTerm
-	keys  []string // sorted label keys that some term reads
-	grown uint64
-}
-
-func (b *termBook) init() { b.byKey = map[string]bool{} }
-
-func (b *termBook) podCame(p *Pod) {
-	for _, t := range p.AntiAffinity {
-		if b.byKey[t.Key] {
-			continue
-		}
-		b.byKey[t.Key] = true
-		b.list = append(b.list, t)
-		if len(b.list) == 1 {
-			b.grown++ // from now on the namespace counts too
-		}
-		reqs, _ := t.Selector.Requirements()
-		for _, r := range reqs {
-			if at, found := slices.BinarySearch(b.keys, r.Key()); !found {
-				b.keys = slices.Insert(b.keys, at, r.Key())
-				b.grown++
-			}
-		}
-	}
-}
-
-// AntiAffinityTerms returns the terms that pods on nodes own or have owned. A
-// longer list than last time is how a reader notices new ones.
-func (s *State) AntiAffinityTerms() []*AffinityTerm { return s.terms.list }
-
-// InterestKeys returns the label keys that those terms read of a pod, sorted.
-func (s *State) InterestKeys() []string { return s.terms.keys }
-
-// InterestVersion grows when pods have to be signed again because a rule now
-// reads more of their labels.
-func (s *State) InterestVersion() uint64 { return s.terms.grown }

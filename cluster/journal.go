@@ -22,6 +22,8 @@ const (
 	OrphanRemoved           // Pod, name, pos
 	GroupSet                // Group, OldGroup; either may be nil
 	WorkloadSet             // Workload, OldWorkload; either may be nil
+	ObjectSet               // Object
+	NodeTouched             // Node: a change elsewhere may change what local rules say of it
 )
 
 // Change is one entry of the journal. Which nodes were touched is its main
@@ -36,6 +38,7 @@ type Change struct {
 	OldGroup    *NodeGroup
 	Workload    *Workload
 	OldWorkload *Workload
+	Object      *ObjectChange
 	name        string
 }
 

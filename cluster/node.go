@@ -25,6 +25,8 @@ type NodeInfo struct {
 	Allocatable Resources
 	AllowedPods int64
 	Hash        uint64 // 40 bits of the name's hash: the basis of tie-breaking
+	Images      []Image
+	Features    []string // declared features, as the node lists them
 	Problems    []Problem
 }
 
@@ -32,7 +34,7 @@ type NodeInfo struct {
 // quantity that is negative or absurd; it is never an error, since a live
 // object must not stop the scheduler.
 func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
-	info := &NodeInfo{Object: n, Name: n.Name, Group: group, Hash: nameHash(n.Name)}
+	info := &NodeInfo{Object: n, Name: n.Name, Group: group, Hash: nameHash(n.Name), Images: s.parseImages(n), Features: n.Status.DeclaredFeatures}
 	info.Allocatable.grow(int(firstScalar))
 	for _, name := range sortedNames(n.Status.Allocatable) {
 		v := quantity(name, n.Status.Allocatable[name], maxNodeQuantity, "status.allocatable["+string(name)+"]", &info.Problems)
@@ -148,6 +150,7 @@ func sameToRules(a, b *NodeInfo) bool {
 		x.UID == y.UID && x.Spec.Unschedulable == y.Spec.Unschedulable && x.Spec.ProviderID == y.Spec.ProviderID &&
 		(x.DeletionTimestamp == nil) == (y.DeletionTimestamp == nil) &&
 		maps.Equal(x.Annotations, y.Annotations) &&
+		slices.Equal(a.Images, b.Images) && slices.Equal(a.Features, b.Features) &&
 		a.AllowedPods == b.AllowedPods && slices.Equal(a.Allocatable, b.Allocatable) &&
 		slices.EqualFunc(x.Status.Conditions, y.Status.Conditions, func(c, d v1.NodeCondition) bool {
 			return c.Type == d.Type && c.Status == d.Status

@@ -3,12 +3,10 @@ package cluster
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 )
@@ -23,14 +21,15 @@ const (
 // Pod is what a Pod object says, parsed. It is immutable; where the pod runs
 // is the State's to know.
 type Pod struct {
-	Object       *v1.Pod
-	UID          types.UID
-	Priority     int32
-	Request      Resources
-	NonZero      [2]int64 // CPU and Memory, with defaults where a container requests none
-	Ports        []HostPort
-	AntiAffinity []*AffinityTerm // required terms
-	Problems     []Problem
+	Object   *v1.Pod
+	UID      types.UID
+	Priority int32
+	Request  Resources
+	NonZero  [2]int64 // CPU and Memory, with defaults where a container requests none
+	Ports    []HostPort
+	Terms    []OwnedTerm // pod affinity and anti-affinity, required and preferred
+	Claims   []ClaimRef  // in the order of its volumes
+	Problems []Problem
 }
 
 // Name returns namespace/name, as people and logs write it.
@@ -66,23 +65,6 @@ func (h HostPort) Conflicts(o HostPort) bool {
 
 const anyIP = "0.0.0.0"
 
-// AffinityTerm is a required pod anti-affinity term of a pod.
-type AffinityTerm struct {
-	Key         string // canonical text: equal keys mean equal terms
-	TopologyKey string
-	Namespaces  []string // sorted; nil means every namespace
-	Selector    labels.Selector
-	ByLabels    bool // namespaces are selected by label; Namespaces is nil then, which is wider
-}
-
-// Matches tells whether the term selects the pod.
-func (t *AffinityTerm) Matches(p *Pod) bool {
-	if t.Namespaces != nil && !slices.Contains(t.Namespaces, p.Object.Namespace) {
-		return false
-	}
-	return t.Selector.Matches(labels.Set(p.Object.Labels))
-}
-
 // ParsePod reads a Pod object. Quantities that don't fit are capped and
 // reported as Problems.
 func (s *Schema) ParsePod(p *v1.Pod) *Pod {
@@ -111,7 +93,8 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 	out.NonZero[0] = quantity(v1.ResourceCPU, nonZero[v1.ResourceCPU], maxPodQuantity, "", &ignored)
 	out.NonZero[1] = quantity(v1.ResourceMemory, nonZero[v1.ResourceMemory], maxPodQuantity, "", &ignored)
 	out.Ports = hostPorts(p)
-	out.AntiAffinity = antiAffinityTerms(p)
+	out.Terms = affinityTerms(p)
+	out.Claims = claimRefs(p)
 	return out
 }
 
@@ -159,44 +142,6 @@ func hostPorts(p *v1.Pod) []HostPort {
 	return out
 }
 
-func antiAffinityTerms(p *v1.Pod) []*AffinityTerm {
-	a := p.Spec.Affinity
-	if a == nil || a.PodAntiAffinity == nil {
-		return nil
-	}
-	var out []*AffinityTerm
-	for i := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-		out = append(out, parseTerm(p, &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i]))
-	}
-	return out
-}
-
-// parseTerm resolves a term's namespaces as the API documents them: its list,
-// or the pod's own when there is neither list nor selector. A selector that
-// doesn't parse selects nothing; the API server doesn't let one in.
-func parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) *AffinityTerm {
-	t := &AffinityTerm{TopologyKey: term.TopologyKey}
-	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
-	if err != nil {
-		selector = labels.Nothing()
-	}
-	t.Selector = selector
-	switch {
-	case term.NamespaceSelector != nil:
-		t.ByLabels = len(term.NamespaceSelector.MatchLabels)+len(term.NamespaceSelector.MatchExpressions) > 0
-	case len(term.Namespaces) > 0:
-		t.Namespaces = slices.Compact(slices.Sorted(slices.Values(term.Namespaces)))
-	default:
-		t.Namespaces = []string{p.Namespace}
-	}
-	text := selector.String()
-	if _, selectable := selector.Requirements(); !selectable {
-		text = "<nothing>"
-	}
-	t.Key = strings.Join([]string{t.TopologyKey, strings.Join(t.Namespaces, ","), text}, "|")
-	return t
-}
-
 // SameToRules tells whether no rule could tell two versions of a placed pod
 // apart.
 func SameToRules(a, b *Pod) bool {
@@ -204,7 +149,8 @@ func SameToRules(a, b *Pod) bool {
 		slices.Equal(trimmed(a.Request), trimmed(b.Request)) && slices.Equal(a.Ports, b.Ports) &&
 		(a.Object.DeletionTimestamp == nil) == (b.Object.DeletionTimestamp == nil) &&
 		maps.Equal(a.Object.Labels, b.Object.Labels) && maps.Equal(a.Object.Annotations, b.Object.Annotations) &&
-		slices.EqualFunc(a.AntiAffinity, b.AntiAffinity, func(x, y *AffinityTerm) bool { return x.Key == y.Key })
+		slices.EqualFunc(a.Terms, b.Terms, func(x, y OwnedTerm) bool { return x.Kind == y.Kind && x.Weight == y.Weight && x.Key == y.Key }) &&
+		slices.Equal(a.Claims, b.Claims)
 }
 
 // Instance returns a pod like p under another name, for simulations.

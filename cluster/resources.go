@@ -65,18 +65,20 @@ const (
 	maxPodQuantity  = 1 << 53
 )
 
-// Schema interns resource names. It is shared by all States that share parsed
+// Schema interns names of resources and images. It is shared by all States that share parsed
 // objects, and is safe for concurrent use: a follower reads names while its
 // leader parses new objects.
 type Schema struct {
 	mu    sync.RWMutex
 	ids   map[v1.ResourceName]ResourceID
 	names []v1.ResourceName
+	// images are the interned names of container images.
+	images map[string]ImageID
 }
 
 // NewSchema returns a schema that knows CPU, Memory and EphemeralStorage.
 func NewSchema() *Schema {
-	s := &Schema{ids: map[v1.ResourceName]ResourceID{}}
+	s := &Schema{ids: map[v1.ResourceName]ResourceID{}, images: map[string]ImageID{}}
 	for _, n := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
 		s.ID(n)
 	}

@@ -21,6 +21,9 @@ type State struct {
 	topo    topologies
 	work    workloads
 	terms   termBook
+	objects objects
+	images  images
+	rows    rows
 	journal journal
 	caches  []Cache
 }
@@ -38,6 +41,7 @@ func New(schema *Schema) *State {
 	s.topo.init()
 	s.work.init()
 	s.terms.init()
+	s.objects.init()
 	return s
 }
 
@@ -216,6 +220,8 @@ func (s *State) apply(c *Change) {
 		setOrDelete(s.groups, c.name, c.Group)
 	case WorkloadSet:
 		s.work.set(c.Workload, c.OldWorkload)
+	case ObjectSet:
+		s.objects.set(c.Object.New, c.Object.Old)
 	}
 }
 
@@ -252,6 +258,8 @@ func (s *State) undo(c *Change) {
 		setOrDelete(s.groups, c.name, c.OldGroup)
 	case WorkloadSet:
 		s.work.set(c.OldWorkload, c.Workload)
+	case ObjectSet:
+		s.objects.set(c.Object.Old, c.Object.New)
 	}
 }
 
@@ -264,11 +272,15 @@ func (s *State) putNode(i NodeIndex, info *NodeInfo) {
 	s.byName[info.Name] = i
 	s.live++
 	s.topo.nodeCame(n)
+	s.facts.node(n, 1)
+	s.images.nodeCame(info)
 }
 
 func (s *State) dropNode(i NodeIndex) {
 	n := s.nodes[i]
+	s.facts.node(n, -1)
 	s.topo.nodeWent(n)
+	s.images.nodeWent(n.NodeInfo)
 	s.nodes[i] = nil
 	delete(s.byName, n.Name)
 	s.live--
@@ -283,11 +295,15 @@ func (s *State) swapInfo(i NodeIndex, info *NodeInfo) {
 		for _, p := range n.Pods {
 			s.facts.count(s, n, p, -1)
 		}
+		s.facts.node(n, -1)
 		s.topo.nodeWent(n)
 	}
+	s.images.nodeWent(n.NodeInfo)
+	s.images.nodeCame(info)
 	n.NodeInfo = info
 	if relabelled {
 		s.topo.nodeCame(n)
+		s.facts.node(n, 1)
 		for _, p := range n.Pods {
 			s.facts.count(s, n, p, 1)
 		}
@@ -298,11 +314,13 @@ func (s *State) podCame(n *Node, p *Pod) {
 	s.pods[p.UID] = n.Index
 	s.terms.podCame(p)
 	s.facts.count(s, n, p, 1)
+	s.objects.podCame(n.Index, p)
 }
 
 func (s *State) podWent(n *Node, p *Pod) {
 	delete(s.pods, p.UID)
 	s.facts.count(s, n, p, -1)
+	s.objects.podWent(n.Index, p)
 }
 
 func (s *State) dropOrphan(name string, pos int) {

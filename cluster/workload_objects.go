@@ -4,7 +4,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -29,12 +28,4 @@ func WorkloadOf(obj runtime.Object) *Workload {
 	meta := obj.(metav1.Object)
 	w.Namespace, w.Name = meta.GetNamespace(), meta.GetName()
 	return w
-}
-
-func selectorOf(s *metav1.LabelSelector) labels.Selector {
-	out, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		return labels.Nothing()
-	}
-	return out
 }

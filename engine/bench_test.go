@@ -89,7 +89,7 @@ func benchmarkPlace(b *testing.B, nodes, classes int, service bool, shape func(*
 		fresh[i].UID = types.UID(fmt.Sprint("u", i))
 	}
 	limit := 20000 // pods before the cluster is emptied: 100 of each of 200 classes
-	if classes == 1 && pods[0].AntiAffinity != nil {
+	if classes == 1 && pods[0].Terms != nil {
 		limit = 4500
 	}
 	b.ReportAllocs()

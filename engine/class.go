@@ -2,6 +2,7 @@ package engine
 
 import (
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"github.com/berthproject/berth/cluster"
@@ -21,7 +22,8 @@ type Class struct {
 	locals    []local
 	rules     []groupRule
 	hostFacts []*cluster.Fact
-	terms     int // anti-affinity terms that the rules were made with
+	made      []made
+	terms     int // terms of placed pods that the rules were made with
 	shared    *column
 	private   *column
 	lastSync  cluster.Seq
@@ -152,31 +154,62 @@ func (e *Engine) release(c *Class) {
 	}
 }
 
-// refresh makes the rules anew when anti-affinity terms have come that they
-// could not know of.
+// made is what a plugin said when it was asked for the class.
+type made struct {
+	framework.Rules
+	reason *framework.Reason
+}
+
+// refresh makes rules anew when terms of placed pods have come that they read
+// and could not know of.
 func (e *Engine) refresh(c *Class) {
-	if c.terms == len(e.state.AntiAffinityTerms()) {
+	terms := e.state.Terms()
+	if c.terms == len(terms) {
 		return
 	}
-	e.release(c)
-	e.prepare(c)
+	var stale []int
+	for i := range e.profile.Plugins {
+		reader, ok := e.profile.Plugins[i].Plugin.(framework.TermReader)
+		if ok && slices.ContainsFunc(terms[c.terms:], func(t *cluster.Term) bool { return reader.ReadsTerm(c.pod, e.state, t) }) {
+			stale = append(stale, i)
+		}
+	}
+	c.terms = len(terms)
+	if stale == nil {
+		return
+	}
+	for _, i := range stale {
+		if r, ok := c.made[i].Group.(framework.Releaser); ok {
+			r.Release(e.state)
+		}
+		c.made[i].Rules, c.made[i].reason = e.profile.Plugins[i].For(c.pod, e.state)
+	}
+	e.assemble(c)
 }
 
 func (e *Engine) prepare(c *Class) {
-	c.terms = len(e.state.AntiAffinityTerms())
+	c.terms = len(e.state.Terms())
+	c.made = make([]made, len(e.profile.Plugins))
+	for i := range e.profile.Plugins {
+		c.made[i].Rules, c.made[i].reason = e.profile.Plugins[i].For(c.pod, e.state)
+	}
+	e.assemble(c)
+}
+
+// assemble puts the rules together that the plugins have made.
+func (e *Engine) assemble(c *Class) {
 	c.Rejected, c.locals, c.rules, c.hostFacts = nil, nil, nil, nil
 	c.shared, c.private = nil, nil
 	for i := range e.profile.Plugins {
-		p := &e.profile.Plugins[i]
-		rules, reason := p.For(c.pod, e.state)
-		if reason != nil && c.Rejected == nil {
+		weight, rules := e.profile.Plugins[i].Weight, c.made[i].Rules
+		if reason := c.made[i].reason; reason != nil && c.Rejected == nil {
 			c.Rejected = reason
 		}
 		if rules.Local != nil {
-			c.locals = append(c.locals, local{rules.Local, p.Weight, rules.Local.Reads(), i})
+			c.locals = append(c.locals, local{rules.Local, weight, rules.Local.Reads(), i})
 		}
 		if rules.Group != nil {
-			c.rules = append(c.rules, groupRule{GroupRule: rules.Group, weight: p.Weight, plugin: i})
+			c.rules = append(c.rules, groupRule{GroupRule: rules.Group, weight: weight, plugin: i})
 			c.hostFacts = append(c.hostFacts, rules.Group.HostFacts()...)
 		}
 	}

@@ -121,7 +121,7 @@ func (c *column) sync() {
 	c.object.next(c.state.Len())
 	for i := range changes {
 		switch changes[i].Op {
-		case cluster.NodeAdded, cluster.NodeUpdated, cluster.NodeRemoved:
+		case cluster.NodeAdded, cluster.NodeUpdated, cluster.NodeRemoved, cluster.NodeTouched:
 			c.object.set(changes[i].Node)
 		}
 	}

@@ -164,10 +164,10 @@ func (j *judge) groupAllows(r *groupRule, n *cluster.Node) bool {
 	return j.code[0] == framework.OK
 }
 
-// MayHelp tells whether some of the changes may let the class in, of which d
-// says why it fitted nowhere: a touched node would now take it, or a group
-// rule that rejected nodes says that the change may turn other nodes around.
-// It is exact for local rules. While it says no, d is kept up to date with which
+// MayHelp tells whether the changes let the class in, of which d says why it
+// fitted nowhere. It looks only where they could: at the touched nodes, and at
+// all of them when a group rule that rejected some says that one of the changes
+// may turn others around. While it says no, d is kept up to date with which
 // rules hold nodes back.
 func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) bool {
 	if d.Everywhere != nil {
@@ -175,6 +175,16 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) bool 
 	}
 	e.refresh(c)
 	if c.Rejected != nil {
+		return false
+	}
+	if len(c.rules) > 0 && e.hintedByAny(c, d, changes) {
+		if _, ok := e.Best(c); ok {
+			return true
+		}
+		// Where one rule has let go another may hold: from here on all count.
+		for k := range c.rules {
+			d.rejecters |= 1 << c.rules[k].plugin
+		}
 		return false
 	}
 	col := c.shared
@@ -194,6 +204,12 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) bool 
 			// node back alone: from here on its hints count.
 			d.rejecters |= held
 		}
+	}
+	return false
+}
+
+func (e *Engine) hintedByAny(c *Class, d *Diagnosis, changes []cluster.Change) bool {
+	for i := range changes {
 		if e.hinted(c, d, &changes[i]) {
 			return true
 		}

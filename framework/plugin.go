@@ -28,6 +28,13 @@ type Plugin interface {
 	For(pod *cluster.Pod, state *cluster.State) (Rules, *Reason)
 }
 
+// TermReader is implemented by plugins whose rules for a class depend on the
+// pod affinity terms of placed pods: a new term that it reads for a pod makes
+// the rules of the pod's class out of date.
+type TermReader interface {
+	ReadsTerm(pod *cluster.Pod, state *cluster.State, t *cluster.Term) bool
+}
+
 // Rules is what a plugin has to say about a class; either part may be nil.
 type Rules struct {
 	Local LocalRule
@@ -44,7 +51,8 @@ const (
 )
 
 // LocalRule judges a node by itself. It reads one node and what of the pod was
-// signed as local, nothing else.
+// signed as local. Of the state's other objects it may read those whose change
+// touches every node that it says something else of (cluster.NodeTouched).
 type LocalRule interface {
 	Reads() Aspects
 	// EvalNode returns a verdict and a final score, 0 to MaxScore. It doesn't
@@ -86,6 +94,12 @@ type GroupRule interface {
 
 // Releaser is implemented by rules that hold facts, to give them back.
 type Releaser interface{ Release(*cluster.State) }
+
+// RawScorer is implemented by group rules whose Score normalises, to show what.
+type RawScorer interface {
+	// Raw sets out[i] to the score before normalising.
+	Raw(g *Groups, out []int64)
+}
 
 // Groups are the groups of nodes a GroupRule judges, as parallel slices.
 type Groups struct {

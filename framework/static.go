@@ -36,3 +36,10 @@ func (s StaticScore) Score(g *Groups, weight int64, out []int64) {
 		out[i] += weight * score
 	}
 }
+
+// Raw implements RawScorer.
+func (StaticScore) Raw(g *Groups, out []int64) {
+	for i, raw := range g.Static {
+		out[i] = int64(raw)
+	}
+}

@@ -4,8 +4,10 @@ package plugins
 import (
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/plugins/imagelocality"
 	"github.com/berthproject/berth/plugins/interpodaffinity"
 	"github.com/berthproject/berth/plugins/nodeaffinity"
+	"github.com/berthproject/berth/plugins/nodedeclaredfeatures"
 	"github.com/berthproject/berth/plugins/nodename"
 	"github.com/berthproject/berth/plugins/nodeports"
 	"github.com/berthproject/berth/plugins/noderesources"
@@ -22,7 +24,9 @@ type Options struct {
 	SchedulerName string // default "default-scheduler"
 	Fit           noderesources.FitArgs
 	Balanced      []noderesources.ResourceWeight
-	Weights       map[string]int64 // by plugin name, in place of the default
+	Spread        podtopologyspread.Args
+	Affinity      *interpodaffinity.Args // nil for the defaults
+	Weights       map[string]int64       // by plugin name, in place of the default
 }
 
 // Default returns kube-scheduler's default profile as far as Berth has its
@@ -30,6 +34,9 @@ type Options struct {
 func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	if o.SchedulerName == "" {
 		o.SchedulerName = "default-scheduler"
+	}
+	if o.Affinity == nil {
+		o.Affinity = &interpodaffinity.Args{HardPodAffinityWeight: interpodaffinity.DefaultHardPodAffinityWeight}
 	}
 	list := []framework.Weighted{
 		{Plugin: unsupported.Plugin{}},
@@ -39,9 +46,11 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		{Plugin: nodeaffinity.Plugin{}, Weight: 2},
 		{Plugin: nodeports.Plugin{}},
 		{Plugin: noderesources.NewFit(schema, o.Fit), Weight: 1},
-		{Plugin: podtopologyspread.Plugin{}, Weight: 2},
-		{Plugin: interpodaffinity.Plugin{}, Weight: 2},
+		{Plugin: podtopologyspread.New(o.Spread), Weight: 2},
+		{Plugin: interpodaffinity.New(*o.Affinity), Weight: 2},
 		{Plugin: noderesources.NewBalanced(schema, o.Balanced), Weight: 1},
+		{Plugin: imagelocality.Plugin{}, Weight: 1},
+		{Plugin: nodedeclaredfeatures.Plugin{}},
 	}
 	for i := range list {
 		if w, ok := o.Weights[list[i].Name()]; ok {

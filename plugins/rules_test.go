@@ -95,11 +95,9 @@ func TestFilters(t *testing.T) {
 func TestUnsupportedIsRefused(t *testing.T) {
 	claim := testkit.Pod("p")
 	claim.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}}
-	hard := testkit.Pod("p").SpreadSoft(v1.LabelTopologyZone, 1, "app", "a")
-	hard.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable = v1.DoNotSchedule
 	device := testkit.Pod("p")
 	device.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu"}}
-	for want, p := range map[string]*testkit.PodBuilder{"persistent volume claims": claim, "DoNotSchedule": hard, "resource claims": device} {
+	for want, p := range map[string]*testkit.PodBuilder{"persistent volume claims": claim, "resource claims": device} {
 		if got := judge(p, testkit.Node("n").Alloc("cpu", "2", "memory", "2Gi")); !strings.Contains(got, want) {
 			t.Errorf("got %q, want …%s…", got, want)
 		}

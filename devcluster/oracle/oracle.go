@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
@@ -33,6 +34,7 @@ type Verdict struct {
 	Messages []string         // why, in its words
 	Total    int64            // when OK: the weighted sum of normalised scores
 	Scores   map[string]int64 // when OK: by plugin, weighted and normalised
+	Raw      map[string]int64 // when OK: by plugin, as Score returned them
 }
 
 // Cluster is what the plugins see.
@@ -40,6 +42,7 @@ type Cluster struct {
 	Nodes     []*v1.Node
 	Pods      []*v1.Pod        // with spec.nodeName
 	Workloads []runtime.Object // Services, ReplicaSets, StatefulSets, ReplicationControllers
+	Objects   []metav1.Object  // Namespaces and what concerns storage
 }
 
 // Judge has kube-scheduler's plugins. It serves one cluster at a time.
@@ -47,6 +50,7 @@ type Judge struct {
 	framework framework.Framework
 	lister    *lister
 	indexers  map[string]cache.Indexer
+	scorers   map[string]fwk.ScorePlugin
 }
 
 // lister is the snapshot of the cluster that is being judged.
@@ -79,7 +83,18 @@ func New(ctx context.Context) (*Judge, error) {
 		"StatefulSet":           factory.Apps().V1().StatefulSets().Informer().GetIndexer(),
 		"Namespace":             factory.Core().V1().Namespaces().Informer().GetIndexer(),
 	}
-	j.framework, err = frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
+	j.scorers = map[string]fwk.ScorePlugin{}
+	registry := plugins.NewInTreeRegistry()
+	for name, make := range registry {
+		registry[name] = func(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+			p, err := make(ctx, args, h)
+			if s, ok := p.(fwk.ScorePlugin); ok {
+				j.scorers[name] = s
+			}
+			return p, err
+		}
+	}
+	j.framework, err = frameworkruntime.NewFramework(ctx, registry, profile,
 		frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(j.lister), frameworkruntime.WithParallelism(1))
 	if err != nil {
@@ -104,6 +119,14 @@ func (j *Judge) Set(c *Cluster) error {
 			by["StatefulSet"] = append(by["StatefulSet"], o)
 		default:
 			return fmt.Errorf("workload of type %T", o)
+		}
+	}
+	for _, o := range c.Objects {
+		switch o.(type) {
+		case *v1.Namespace:
+			by["Namespace"] = append(by["Namespace"], o)
+		default:
+			return fmt.Errorf("object of type %T", o)
 		}
 	}
 	for kind, index := range j.indexers {
@@ -175,10 +198,19 @@ func (j *Judge) Judge(ctx context.Context, pod *v1.Pod) (*Outcome, error) {
 	if !status.IsSuccess() {
 		return nil, fmt.Errorf("score of pod %s: %w", pod.Name, status.AsError())
 	}
+	byName := map[string]fwk.NodeInfo{}
+	for _, n := range feasible {
+		byName[n.Node().Name] = n
+	}
 	for _, s := range scores {
-		v := Verdict{OK: true, Total: s.TotalScore, Scores: map[string]int64{}}
+		v := Verdict{OK: true, Total: s.TotalScore, Scores: map[string]int64{}, Raw: map[string]int64{}}
 		for _, x := range s.Scores {
 			v.Scores[x.Name] = x.Score
+			raw, status := j.scorers[x.Name].Score(ctx, state, pod, byName[s.Name])
+			if !status.IsSuccess() {
+				return nil, fmt.Errorf("raw score of pod %s: %w", pod.Name, status.AsError())
+			}
+			v.Raw[x.Name] = raw
 		}
 		out[s.Name] = v
 	}

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
@@ -24,20 +25,29 @@ import (
 // random draws a cluster.
 func random(t *rapid.T) *oracle.Cluster {
 	c := &oracle.Cluster{}
-	names := testkit.Names("n", rapid.IntRange(1, 8).Draw(t, "nodes"))
+	names := testkit.Names("n", 1+testkit.Uniform(t, 8, "nodes"))
 	for _, name := range names {
 		n := testkit.RandomNode(t, name)
+		if testkit.Uniform(t, 2, "roomy") == 1 {
+			n.Status.Allocatable[v1.ResourceCPU], n.Status.Allocatable[v1.ResourceMemory] = resource.MustParse("32"), resource.MustParse("64Gi")
+		}
 		// Random nodes are cordoned more often than is good for their scores.
 		n.Spec.Unschedulable = n.Spec.Unschedulable && rapid.IntRange(0, 3).Draw(t, "cordoned") == 3
 		c.Nodes = append(c.Nodes, n)
 	}
-	for i := range rapid.IntRange(0, 14).Draw(t, "pods") {
+	for i := range testkit.Uniform(t, 20, "pods") {
 		p := testkit.RandomPod(t, fmt.Sprint("p", i))
 		p.Spec.NodeName = rapid.SampledFrom(names).Draw(t, "on")
 		c.Pods = append(c.Pods, p)
 	}
-	for range rapid.IntRange(0, 3).Draw(t, "workloads") {
+	for range testkit.Uniform(t, 4, "workloads") {
 		c.Workloads = append(c.Workloads, object(testkit.RandomWorkload(t)))
+	}
+	for _, name := range []string{"default", "other"} {
+		if n := testkit.RandomNamespace(t); rapid.IntRange(0, 3).Draw(t, "exists") > 0 {
+			n.Name = name
+			c.Objects = append(c.Objects, n)
+		}
 	}
 	return c
 }
@@ -46,6 +56,12 @@ func random(t *rapid.T) *oracle.Cluster {
 func incoming(t *rapid.T, name string) *v1.Pod {
 	p := testkit.RandomPod(t, name)
 	p.DeletionTimestamp = nil
+	switch testkit.Uniform(t, 6, "focus") { // what only few pods have else
+	case 0:
+		testkit.AddTerms(t, p)
+	case 1:
+		testkit.AddConstraints(t, p)
+	}
 	if rapid.IntRange(0, 9).Draw(t, "named") == 9 {
 		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"n0", "n1", "n2", "nowhere"}), 1, 2, rapid.ID[string]).Draw(t, "names")
 		if p.Spec.Affinity == nil {
@@ -80,6 +96,9 @@ func berth(c *oracle.Cluster) (*cluster.State, *engine.Engine) {
 	for _, w := range c.Workloads {
 		s.SetWorkload(cluster.WorkloadOf(w))
 	}
+	for _, o := range c.Objects {
+		s.SetObject(o)
+	}
 	return s, engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
 }
 
@@ -106,9 +125,13 @@ func TestPropertyOracle(t *testing.T) {
 				rt.Fatal(err)
 			}
 			class := e.Class(s.Schema.ParsePod(pod))
+			scores := e.Scores(class)
 			for _, v := range e.Verdicts(class) {
 				name := s.Node(v.Node).Name
-				got := oracle.Verdict{OK: v.OK, Total: v.Score}
+				got := oracle.Verdict{OK: v.OK, Total: v.Score, Scores: map[string]int64{}, Raw: map[string]int64{}}
+				for _, x := range scores[v.Node] {
+					got.Scores[x.Plugin], got.Raw[x.Plugin] = x.Score, x.Raw
+				}
 				if why := e.Explain(class, v.Node); why != nil {
 					got.Plugin, got.Messages = why.Plugin, why.Messages
 				}
@@ -165,7 +188,12 @@ func differ(want, got oracle.Verdict) string {
 	case !want.OK && (want.Plugin != got.Plugin || !slices.Equal(want.Messages, got.Messages)):
 		return fmt.Sprintf("rejected by %s %v, in kube-scheduler by %s %v", got.Plugin, got.Messages, want.Plugin, want.Messages)
 	case want.OK && want.Total != got.Total:
-		return fmt.Sprintf("the score is %d, kube-scheduler's %d %v", got.Total, want.Total, want.Scores)
+		return fmt.Sprintf("the score is %d %v, kube-scheduler's %d %v", got.Total, got.Scores, want.Total, want.Scores)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Scores)) {
+		if want.Scores[name] != got.Scores[name] || want.Raw[name] != got.Raw[name] {
+			return fmt.Sprintf("%s scores %d, raw %d; in kube-scheduler %d, raw %d", name, got.Scores[name], got.Raw[name], want.Scores[name], want.Raw[name])
+		}
 	}
 	return ""
 }
@@ -190,6 +218,9 @@ func show(c *oracle.Cluster, pod *v1.Pod) string {
 	}
 	for _, w := range c.Workloads {
 		put("workload", w)
+	}
+	for _, o := range c.Objects {
+		put("object", o)
 	}
 	return b.String()
 }

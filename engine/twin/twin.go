@@ -106,5 +106,8 @@ func rebuild(s *cluster.State) *cluster.State {
 	for _, w := range s.Workloads() {
 		out.SetWorkload(w)
 	}
+	for _, o := range s.Objects() {
+		out.SetObject(o)
+	}
 	return out
 }

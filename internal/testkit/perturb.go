@@ -20,7 +20,7 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 	if b.Spec.Containers[0].Resources.Requests == nil {
 		b.Spec.Containers[0].Resources.Requests = v1.ResourceList{}
 	}
-	switch rapid.IntRange(0, 17).Draw(t, "part") {
+	switch Uniform(t, 25, "part") {
 	case 0:
 		b.Pod.Namespace = pick(t, spaces, "ns")
 	case 1:
@@ -114,6 +114,25 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 				LabelSelector: &metav1.LabelSelector{}, MatchLabelKeys: []string{"index"},
 			})
 		}
+	case 17:
+		AddTerms(t, &b.Pod)
+	case 18:
+		b.Spec.TopologySpreadConstraints = nil
+		AddConstraints(t, &b.Pod)
+	case 19:
+		if cs := b.Spec.TopologySpreadConstraints; len(cs) > 0 {
+			cs[0].WhenUnsatisfiable = pick(t, []v1.UnsatisfiableConstraintAction{v1.DoNotSchedule, v1.ScheduleAnyway}, "when")
+			cs[0].MaxSkew = int32(rapid.IntRange(1, 3).Draw(t, "skew"))
+			n := int32(rapid.IntRange(1, 4).Draw(t, "domains"))
+			cs[0].MinDomains = &n
+		}
+	case 20:
+		b.Spec.Containers[0].Image = pick(t, []string{"registry.example/web:1", "registry.example/db", "tools", "absent:1"}, "image")
+		if maybe(t, 30, "second") {
+			b.Spec.InitContainers = append(b.Spec.InitContainers, v1.Container{Name: "init", Image: pick(t, images, "of init")})
+		}
+	case 21:
+		needFeature(t, &b.Pod)
 	default:
 		Mutate(t, &b.Pod)
 	}

@@ -21,15 +21,31 @@ var (
 	apps   = []string{"web", "db", "batch"}
 	taints = []string{"gpu", "spot"}
 	spaces = []string{"default", "other"}
+	images = []string{"registry.example/web:1", "registry.example/db:latest", "tools:latest"}
+	// features are what some nodes declare, in the order in which they have to.
+	features = []string{"RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"}
 )
 
-func maybe(t *rapid.T, percent int, label string) bool {
-	return rapid.IntRange(0, 99).Draw(t, label) < percent
+// Uniform draws from 0 to n-1, all about equally likely: rapid's own ranges
+// prefer small numbers, so that with a few dozen choices most objects would be
+// alike. It shrinks to 0.
+func Uniform(t *rapid.T, n int, label string) int {
+	v := 0
+	for range 10 {
+		v *= 2
+		if rapid.Bool().Draw(t, label) {
+			v++
+		}
+	}
+	return v * n / 1024
 }
 
-func pick[T any](t *rapid.T, from []T, label string) T {
-	return from[rapid.IntRange(0, len(from)-1).Draw(t, label)]
+// maybe is true in so many percent of the cases, and shrinks to false.
+func maybe(t *rapid.T, percent int, label string) bool {
+	return Uniform(t, 100, label) >= 100-percent
 }
+
+func pick[T any](t *rapid.T, from []T, label string) T { return from[Uniform(t, len(from), label)] }
 
 // RandomNode draws a node.
 func RandomNode(t *rapid.T, name string) *v1.Node {
@@ -57,6 +73,15 @@ func RandomNode(t *rapid.T, name string) *v1.Node {
 	if maybe(t, 8, "cordon") {
 		b.Cordon()
 	}
+	for _, name := range images {
+		if maybe(t, 25, "image") {
+			b.Status.Images = append(b.Status.Images, v1.ContainerImage{
+				Names: []string{name + "@sha256:1", name}, SizeBytes: int64(pick(t, []int{1, 30, 250, 700, 3000}, "megabytes")) << 20})
+		}
+	}
+	if maybe(t, 30, "features") {
+		b.Status.DeclaredFeatures = features
+	}
 	return b.Obj()
 }
 
@@ -65,6 +90,12 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 	b := Pod(name).Namespaced(pick(t, spaces, "ns"))
 	if maybe(t, 85, "requests") {
 		b.Req("cpu", pick(t, []string{"100m", "500m", "1", "3"}, "cpu"), "memory", pick(t, []string{"64Mi", "1Gi", "3Gi"}, "memory"))
+	}
+	if maybe(t, 40, "image") {
+		b.Spec.Containers[0].Image = pick(t, []string{"registry.example/web:1", "registry.example/db", "tools", "absent:1"}, "of image")
+	}
+	if maybe(t, 6, "feature") {
+		needFeature(t, &b.Pod)
 	}
 	if maybe(t, 75, "labelled") {
 		b.Label("app", pick(t, apps, "app"))
@@ -90,7 +121,13 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 	if maybe(t, 25, "apart") {
 		b.Apart(pick(t, []string{v1.LabelHostname, v1.LabelHostname, v1.LabelTopologyZone}, "key"), "app", pick(t, apps, "from"))
 	}
-	if maybe(t, 15, "spreads") {
+	if maybe(t, 15, "terms") {
+		AddTerms(t, &b.Pod)
+	}
+	if maybe(t, 12, "constraints") {
+		AddConstraints(t, &b.Pod)
+	}
+	if maybe(t, 8, "spreads") {
 		b.SpreadSoft(pick(t, []string{v1.LabelHostname, v1.LabelTopologyZone}, "key"), int32(rapid.IntRange(1, 3).Draw(t, "skew")), "app", pick(t, apps, "over"))
 	}
 	if maybe(t, 10, "port") {
@@ -103,6 +140,16 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 		b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	}
 	return b.Obj()
+}
+
+// needFeature makes a pod need a declared feature.
+func needFeature(t *rapid.T, p *v1.Pod) {
+	if maybe(t, 50, "network") {
+		no := false
+		p.Spec.HostNetwork, p.Spec.HostUsers = true, &no
+		return
+	}
+	p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{Action: v1.ContainerRestartRuleActionRestartAllContainers}}
 }
 
 // RandomWorkload draws a Service or ReplicaSet.
@@ -148,7 +195,15 @@ func (w *World) Change(t *rapid.T) string {
 		name := pick(t, w.Nodes, "node")
 		s.RemoveNode(name)
 		return "remove " + name
-	case k < 97:
+	case k < 94:
+		n := RandomNamespace(t)
+		s.SetObject(n)
+		return fmt.Sprintf("set namespace %s %v", n.Name, n.Labels)
+	case k < 95:
+		name := pick(t, spaces, "gone")
+		s.RemoveObject(cluster.NamespaceKind, "", name)
+		return "remove namespace " + name
+	case k < 98:
 		wl := RandomWorkload(t)
 		s.SetWorkload(wl)
 		return fmt.Sprintf("set %s %s/%s", wl.Kind, wl.Namespace, wl.Name)

@@ -1,10 +1,13 @@
-// Package interpodaffinity keeps pods apart that say so by required pod
-// anti-affinity: the pod's own terms against pods that are placed, and the
-// terms of placed pods against the pod. Required affinity is not judged yet
-// (package unsupported says so), nor do preferred terms score.
+// Package interpodaffinity places pods near to or apart from others that say
+// so, or of which others say so: required and preferred pod affinity and
+// anti-affinity of the pod to place, and of the pods that are placed.
 package interpodaffinity
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/cluster"
@@ -14,22 +17,50 @@ import (
 // Name is the plugin's name in kube-scheduler configuration.
 const Name = "InterPodAffinity"
 
-// Plugin implements framework.Plugin.
-type Plugin struct{}
+// DefaultHardPodAffinityWeight is what a required affinity term of a placed
+// pod counts for in the score of a pod that it selects.
+const DefaultHardPodAffinityWeight = 1
 
-var _ framework.Plugin = Plugin{}
+// Args are the plugin's arguments (InterPodAffinityArgs).
+type Args struct {
+	HardPodAffinityWeight              int32
+	IgnorePreferredTermsOfExistingPods bool
+}
+
+// Plugin implements framework.Plugin.
+type Plugin struct{ args Args }
+
+var (
+	_ framework.Plugin     = Plugin{}
+	_ framework.TermReader = Plugin{}
+)
+
+// New returns the plugin with arguments.
+func New(args Args) Plugin { return Plugin{args} }
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
 // Sign implements framework.Plugin. Of the pod's labels it reads those that a
-// term of some placed pod reads.
-func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, _, group *framework.Signature) {
-	group.Int(int64(len(pod.AntiAffinity)))
-	for _, t := range pod.AntiAffinity {
-		group.Str(t.Key)
+// term of some placed pod reads, and those that its own terms do.
+func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
+	local.Bool(requiresOnHost(pod))
+	group.Int(int64(len(pod.Terms)))
+	if len(pod.Terms) > 0 {
+		group.Bool(selectsItself(pod, state))
 	}
-	if len(state.AntiAffinityTerms()) == 0 {
+	for i := range pod.Terms {
+		t := &pod.Terms[i]
+		group.Int(int64(t.Kind))
+		group.Int(int64(t.Weight))
+		group.Str(t.Key)
+		if t.NamespaceSelector != nil {
+			m := t.In(state)
+			group.Bool(m.Namespaces == nil)
+			group.Str(strings.Join(m.Namespaces, ","))
+		}
+	}
+	if len(state.Terms()) == 0 {
 		return
 	}
 	group.Str(pod.Object.Namespace)
@@ -37,145 +68,129 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, _, group *framework.S
 		value, ok := pod.Object.Labels[key]
 		group.OptStr(value, ok)
 	}
+	if state.NamespacesByLabels() {
+		labels := state.NamespaceLabels(pod.Object.Namespace)
+		group.Int(int64(len(labels)))
+		for _, k := range slices.Sorted(maps.Keys(labels)) {
+			group.Str(k)
+			group.Str(labels[k])
+		}
+	}
+}
+
+// requiresOnHost tells whether a required affinity term is over the hostname:
+// then nodes without that label are told apart.
+func requiresOnHost(pod *cluster.Pod) bool {
+	return slices.ContainsFunc(pod.Terms, func(t cluster.OwnedTerm) bool {
+		return t.Kind == cluster.RequiredAffinity && t.TopologyKey == v1.LabelHostname
+	})
+}
+
+// selectsItself tells whether the pod meets all its own required affinity, so
+// that the first of a kind needn't wait for another.
+func selectsItself(pod *cluster.Pod, state *cluster.State) bool {
+	for i := range pod.Terms {
+		if t := &pod.Terms[i]; t.Kind == cluster.RequiredAffinity {
+			if m := t.In(state); !m.Matches(pod) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// ReadsTerm implements framework.TermReader.
+func (p Plugin) ReadsTerm(pod *cluster.Pod, state *cluster.State, t *cluster.Term) bool {
+	return p.counts(pod, t.Kind) && t.Selects(pod, state.NamespaceLabels(pod.Object.Namespace))
+}
+
+// counts tells whether terms of placed pods matter to the pod.
+func (p Plugin) counts(pod *cluster.Pod, kind cluster.TermKind) bool {
+	switch kind {
+	case cluster.RequiredAntiAffinity:
+		return true
+	case cluster.RequiredAffinity:
+		if p.args.HardPodAffinityWeight == 0 {
+			return false
+		}
+	}
+	return !p.args.IgnorePreferredTermsOfExistingPods || prefers(pod)
+}
+
+func prefers(pod *cluster.Pod) bool {
+	return slices.ContainsFunc(pod.Terms, func(t cluster.OwnedTerm) bool {
+		return t.Kind == cluster.PreferredAffinity || t.Kind == cluster.PreferredAntiAffinity
+	})
 }
 
 // For implements framework.Plugin.
-func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
-	r := &rule{}
-	for _, t := range pod.AntiAffinity {
-		r.add(state, t, true, cluster.FactSpec{
-			Key: "matching|" + t.Key, Namespaces: t.Namespaces, Selector: t.Selector,
-		})
-	}
-	for _, t := range state.AntiAffinityTerms() {
-		if t.Matches(pod) {
-			r.add(state, t, false, cluster.FactSpec{Key: "owners|" + t.Key, Owners: t.Key})
+func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+	r := &rule{self: selectsItself(pod, state), requiresOnHost: requiresOnHost(pod)}
+	r.requireAffinity(pod, state)
+	for i := range pod.Terms {
+		t := &pod.Terms[i]
+		switch t.Kind {
+		case cluster.RequiredAntiAffinity:
+			r.add(state, &r.filters, t.TopologyKey, matching(t.TopologyKey, t.In(state)), ownAnti)
+		case cluster.PreferredAffinity:
+			r.add(state, &r.scores, t.TopologyKey, matching(t.TopologyKey, t.In(state)), t.Weight)
+		case cluster.PreferredAntiAffinity:
+			r.add(state, &r.scores, t.TopologyKey, matching(t.TopologyKey, t.In(state)), -t.Weight)
 		}
 	}
-	if len(r.facts) == 0 {
+	for _, t := range state.TermsSelecting(pod) {
+		if !p.counts(pod, t.Kind) {
+			continue
+		}
+		owners := cluster.FactSpec{Key: "owners|" + t.OwnerKey, Topology: t.TopologyKey, Owners: t.OwnerKey}
+		switch t.Kind {
+		case cluster.RequiredAntiAffinity:
+			r.add(state, &r.filters, t.TopologyKey, owners, othersAnti)
+		case cluster.RequiredAffinity:
+			r.add(state, &r.scores, t.TopologyKey, owners, p.args.HardPodAffinityWeight)
+		case cluster.PreferredAffinity:
+			r.add(state, &r.scores, t.TopologyKey, owners, 1)
+		case cluster.PreferredAntiAffinity:
+			r.add(state, &r.scores, t.TopologyKey, owners, -1)
+		}
+	}
+	if len(r.affinity)+len(r.filters)+len(r.scores) == 0 {
 		return framework.Rules{}, nil
 	}
 	return framework.Rules{Group: r}, nil
 }
 
-// The verdicts, as bits of a host key.
-const (
-	ownTerm = 1 << iota
-	othersTerm
-)
-
-type fact struct {
-	*cluster.Fact
-	bit    int32
-	domain int // index among the rule's topology keys; -1 for the hostname
-}
-
-type rule struct {
-	topologies []string
-	facts      []fact
-	host       []*cluster.Fact
-}
-
-var (
-	_ framework.GroupRule = (*rule)(nil)
-	_ framework.Releaser  = (*rule)(nil)
-	_ framework.Hinter    = (*rule)(nil)
-)
-
-func (r *rule) add(state *cluster.State, t *cluster.AffinityTerm, own bool, spec cluster.FactSpec) {
-	spec.Topology = t.TopologyKey
-	f := fact{Fact: state.Fact(spec), bit: othersTerm, domain: -1}
-	if own {
-		f.bit = ownTerm
-	}
-	if t.TopologyKey == v1.LabelHostname {
-		r.host = append(r.host, f.Fact)
-	} else {
-		f.domain = len(r.topologies)
-		r.topologies = append(r.topologies, t.TopologyKey)
-	}
-	r.facts = append(r.facts, f)
-}
-
-// Release implements framework.Releaser.
-func (r *rule) Release(state *cluster.State) {
-	for i := range r.facts {
-		state.DropFact(r.facts[i].Fact)
-	}
-}
-
-func (r *rule) TopologyKeys() []string { return r.topologies }
-
-func (r *rule) StaticKey(*cluster.NodeInfo) int32 { return 0 }
-
-func (r *rule) HostFacts() []*cluster.Fact { return r.host }
-
-func (r *rule) HostKey(n cluster.NodeIndex) int32 {
-	var key int32
-	for i := range r.facts {
-		if f := &r.facts[i]; f.domain < 0 && f.CountAt(n) > 0 {
-			key |= f.bit
+// matching is the fact of pods that meet all the demands.
+func matching(topology string, demands ...cluster.PodMatch) cluster.FactSpec {
+	var b strings.Builder
+	b.WriteString("matching|")
+	b.WriteString(topology)
+	for _, m := range demands {
+		b.WriteByte('|')
+		if m.Namespaces == nil {
+			b.WriteByte('*')
 		}
+		b.WriteString(strings.Join(m.Namespaces, ","))
+		b.WriteByte('|')
+		b.WriteString(cluster.SelectorText(m.Selector))
 	}
-	return key
+	return cluster.FactSpec{Key: b.String(), Topology: topology, Match: demands}
 }
 
-// verdict returns the bits of the terms that keep the pod off a group.
-func (r *rule) verdict(g *framework.Groups, i int) int32 {
-	bits := g.Host[i]
-	for k := range r.facts {
-		if f := &r.facts[k]; f.domain >= 0 && f.Count(g.Domains[f.domain][i]) > 0 {
-			bits |= f.bit
-		}
-	}
-	return bits
-}
-
-func (r *rule) Filter(g *framework.Groups, out []framework.Code) {
-	for i := range out {
-		out[i] = framework.OK
-		if r.verdict(g, i) != 0 {
-			out[i] = framework.Reject
-		}
-	}
-}
-
-// Score implements framework.GroupRule: required terms don't score.
-func (r *rule) Score(*framework.Groups, int64, []int64) {}
-
-func (r *rule) Explain(g *framework.Groups, i int) *framework.Reason {
-	msg := "node(s) didn't satisfy existing pods anti-affinity rules"
-	if r.verdict(g, i)&ownTerm != 0 {
-		msg = "node(s) didn't match pod anti-affinity rules"
-	}
-	return &framework.Reason{Plugin: Name, Messages: []string{msg}}
-}
-
-// Hint implements framework.Hinter: counts fall when pods leave (those of a
-// removed node leave first) or move with their node to another domain.
-func (r *rule) Hint(c *cluster.Change) bool {
-	switch c.Op {
-	case cluster.PodRemoved:
-		return r.counts(c.Pod)
-	case cluster.NodeUpdated:
-		for i := range r.facts {
-			key := r.facts[i].Topology().Key
-			was, had := c.Old.Object.Labels[key]
-			is, has := c.Info.Object.Labels[key]
-			if was != is || had != has {
-				return true
+// requireAffinity adds the facts of the required affinity terms. A pod counts
+// for each of their topology keys if it meets all of the terms.
+func (r *rule) requireAffinity(pod *cluster.Pod, state *cluster.State) {
+	var demands []cluster.PodMatch
+	var keys []string
+	for i := range pod.Terms {
+		if t := &pod.Terms[i]; t.Kind == cluster.RequiredAffinity {
+			demands = append(demands, t.In(state))
+			if !slices.Contains(keys, t.TopologyKey) {
+				keys = append(keys, t.TopologyKey)
 			}
 		}
 	}
-	return false
-}
-
-// counts tells whether the pod is counted in one of the rule's facts.
-func (r *rule) counts(p *cluster.Pod) bool {
-	for i := range r.facts {
-		if r.facts[i].Counts(p) {
-			return true
-		}
+	for _, key := range keys {
+		r.add(state, &r.affinity, key, matching(key, demands...), 0)
 	}
-	return false
 }

@@ -12,41 +12,83 @@ import (
 	"github.com/berthproject/berth/plugins/tainttoleration"
 )
 
-// constraint is a soft constraint, resolved for one pod.
+// constraint is one of a pod's constraints, resolved.
 type constraint struct {
 	key           string
 	maxSkew       int32
+	minDomains    int32
 	selector      labels.Selector
 	honorAffinity bool
 	honorTaints   bool
 }
 
-// constraints returns the pod's soft constraints. With system defaults, nodes
-// without a key count too (requireAll is false).
-func constraints(pod *cluster.Pod, state *cluster.State) (list []constraint, requireAll bool) {
-	own := pod.Object.Spec.TopologySpreadConstraints
-	for i := range own {
-		if own[i].WhenUnsatisfiable == v1.ScheduleAnyway {
-			list = append(list, explicit(pod, &own[i]))
-		}
-	}
-	if len(own) > 0 {
-		return list, true
-	}
-	selector := defaultSelector(pod, state)
-	if selector.Empty() {
-		return nil, false
-	}
-	return []constraint{
-		{key: v1.LabelHostname, maxSkew: 3, selector: selector, honorAffinity: true},
-		{key: v1.LabelTopologyZone, maxSkew: 5, selector: selector, honorAffinity: true},
-	}, false
+// constraints are those of one pod.
+type constraints struct {
+	hard, soft []constraint
+	// requireAll leaves nodes without one of the keys out of the soft ones. With
+	// system defaults such nodes count.
+	requireAll bool
 }
 
-func explicit(pod *cluster.Pod, c *v1.TopologySpreadConstraint) constraint {
+func (c *constraints) none() bool { return len(c.hard)+len(c.soft) == 0 }
+
+// systemDefaults are the constraints of defaultingType System.
+var systemDefaults = []v1.TopologySpreadConstraint{
+	{TopologyKey: v1.LabelHostname, WhenUnsatisfiable: v1.ScheduleAnyway, MaxSkew: 3},
+	{TopologyKey: v1.LabelTopologyZone, WhenUnsatisfiable: v1.ScheduleAnyway, MaxSkew: 5},
+}
+
+// of returns the pod's constraints: its own, or else the defaults over what
+// selects it.
+func (p Plugin) of(pod *cluster.Pod, state *cluster.State) constraints {
+	own := pod.Object.Spec.TopologySpreadConstraints
+	out := constraints{requireAll: len(own) > 0 || p.args.List}
+	list, selector := own, labels.Selector(nil)
+	if len(own) == 0 {
+		if list = p.args.Constraints; !p.args.List {
+			list = systemDefaults
+		}
+		if len(list) == 0 {
+			return out
+		}
+		if selector = defaultSelector(pod, state); selector.Empty() {
+			return out
+		}
+	}
+	for i := range list {
+		c := resolve(pod, &list[i], selector)
+		switch list[i].WhenUnsatisfiable {
+		case v1.ScheduleAnyway:
+			out.soft = append(out.soft, c)
+		case v1.DoNotSchedule:
+			out.hard = append(out.hard, c)
+		}
+	}
+	return out
+}
+
+func resolve(pod *cluster.Pod, c *v1.TopologySpreadConstraint, selector labels.Selector) constraint {
+	out := constraint{
+		key: c.TopologyKey, maxSkew: c.MaxSkew, minDomains: 1, selector: selector,
+		honorAffinity: c.NodeAffinityPolicy == nil || *c.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
+		honorTaints:   c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
+	}
+	if c.MinDomains != nil {
+		out.minDomains = *c.MinDomains
+	}
+	if selector == nil {
+		out.selector = explicit(pod, c)
+	}
+	return out
+}
+
+func explicit(pod *cluster.Pod, c *v1.TopologySpreadConstraint) labels.Selector {
 	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
 	if err != nil {
-		selector = labels.Nothing() // the API server lets none in
+		return labels.Nothing() // the API server lets none in
+	}
+	if _, selectable := selector.Requirements(); !selectable {
+		return selector
 	}
 	for _, key := range c.MatchLabelKeys {
 		if value, ok := pod.Object.Labels[key]; ok {
@@ -55,23 +97,16 @@ func explicit(pod *cluster.Pod, c *v1.TopologySpreadConstraint) constraint {
 			}
 		}
 	}
-	return constraint{
-		key: c.TopologyKey, maxSkew: c.MaxSkew, selector: selector,
-		honorAffinity: c.NodeAffinityPolicy == nil || *c.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
-		honorTaints:   c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
-	}
+	return selector
 }
 
 // inclusion returns which nodes count (KEP-3094), nil for all, and a text that
-// tells filters apart.
-func inclusion(pod *cluster.Pod, c *constraint, list []constraint, requireAll bool) (cluster.NodeFilter, string) {
-	f := &filter{}
+// tells filters apart. Nodes without one of the required keys don't.
+func inclusion(pod *cluster.Pod, c *constraint, required []string) (cluster.NodeFilter, string) {
+	f := &filter{keys: required}
 	var sig framework.Signature
-	if requireAll {
-		for i := range list {
-			f.keys = append(f.keys, list[i].key)
-			sig.Str(list[i].key)
-		}
+	for _, k := range required {
+		sig.Str(k)
 	}
 	if c.honorAffinity && nodeaffinityrule.Restricts(pod) {
 		f.byAffinity = true
@@ -89,6 +124,14 @@ func inclusion(pod *cluster.Pod, c *constraint, list []constraint, requireAll bo
 		return nil, ""
 	}
 	return f, string(sig.Bytes())
+}
+
+func keysOf(list []constraint) []string {
+	var out []string
+	for i := range list {
+		out = append(out, list[i].key)
+	}
+	return out
 }
 
 type filter struct {

@@ -1,12 +1,11 @@
-// Package podtopologyspread prefers nodes in topology domains with fewer pods
-// like the one to place: a pod's soft constraints, or else the system defaults
-// for pods that a Service, ReplicaSet, StatefulSet or ReplicationController
-// selects. Hard constraints are not judged yet; package unsupported says so.
+// Package podtopologyspread keeps pods like the one to place spread over
+// topology domains: a pod's own constraints, or else defaults for pods that a
+// Service, ReplicaSet, StatefulSet or ReplicationController selects. Hard
+// constraints reject nodes, soft ones score them.
 package podtopologyspread
 
 import (
 	"fmt"
-	"math"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,108 +19,177 @@ import (
 // Name is the plugin's name in kube-scheduler configuration.
 const Name = "PodTopologySpread"
 
+// Args are the plugin's arguments (PodTopologySpreadArgs).
+type Args struct {
+	// List is defaultingType List: Constraints stand in for pods without any of
+	// their own. Otherwise the system defaults do.
+	List        bool
+	Constraints []v1.TopologySpreadConstraint // without selectors
+}
+
 // Plugin implements framework.Plugin.
-type Plugin struct{}
+type Plugin struct{ args Args }
 
 var _ framework.Plugin = Plugin{}
+
+// New returns the plugin with arguments.
+func New(args Args) Plugin { return Plugin{args} }
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
 // Sign implements framework.Plugin.
-func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
-	list, requireAll := constraints(pod, state)
-	local.Bool(requireAll)
-	local.Int(int64(len(list)))
-	group.Int(int64(len(list)))
-	if len(list) == 0 {
+func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
+	c := p.of(pod, state)
+	local.Bool(c.requireAll)
+	for _, list := range [][]constraint{c.hard, c.soft} {
+		local.Int(int64(len(list)))
+		for i := range list {
+			local.Str(list[i].key)
+		}
+	}
+	if c.none() {
 		return
 	}
 	group.Str(pod.Object.Namespace)
 	nodeaffinityrule.SignRequired(pod, group)
 	tainttoleration.Plugin{}.Sign(pod, state, group, nil)
-	for i := range list {
-		c := &list[i]
-		local.Str(c.key)
+	sign := func(c *constraint) {
 		group.Int(int64(c.maxSkew))
-		group.Str(text(c.selector))
+		group.Str(cluster.SelectorText(c.selector))
 		group.Bool(c.honorAffinity)
 		group.Bool(c.honorTaints)
 	}
-}
-
-// text tells selectors apart; String alone doesn't tell nothing from everything.
-func text(s labels.Selector) string {
-	if _, selectable := s.Requirements(); !selectable {
-		return "<nothing>"
+	for i := range c.soft {
+		sign(&c.soft[i])
 	}
-	return s.String()
+	for i := range c.hard {
+		sign(&c.hard[i])
+		group.Int(int64(c.hard[i].minDomains))
+		group.Bool(c.hard[i].selector.Matches(labels.Set(pod.Object.Labels)))
+	}
 }
 
 // For implements framework.Plugin.
-func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
-	list, requireAll := constraints(pod, state)
-	if len(list) == 0 {
+func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+	c := p.of(pod, state)
+	if c.none() {
 		return framework.Rules{}, nil
 	}
-	r := &rule{requireAll: requireAll}
-	for i := range list {
-		c := &list[i]
-		r.keys = append(r.keys, c.key)
-		part := part{maxSkew: c.maxSkew, host: c.key == v1.LabelHostname}
-		spec := cluster.FactSpec{
-			Topology: c.key, Namespaces: []string{pod.Object.Namespace},
-			Selector: c.selector, SkipTerminating: true,
-		}
-		filter := ""
-		if part.host {
-			// Upstream counts a node's own pods, whatever the policies say.
-			spec.Topology = cluster.PerNode
+	r := &rule{requireAll: c.requireAll}
+	for i := range c.soft {
+		r.softKeys = append(r.softKeys, c.soft[i].key)
+	}
+	required := r.softKeys
+	if !c.requireAll {
+		required = nil
+	}
+	for i := range c.soft {
+		x := &c.soft[i]
+		part := part{maxSkew: x.maxSkew}
+		if x.key == v1.LabelHostname {
+			// Upstream scores by a node's own pods, whatever the policies say.
+			part.fact = state.Fact(count(pod, x, cluster.PerNode, nil, false))
+			part.host = r.addHost(part.fact)
 		} else {
-			part.domain = len(r.topologies)
-			r.topologies = append(r.topologies, c.key)
-			spec.NodeFilter, filter = inclusion(pod, c, list, requireAll)
+			part.host, part.domain = -1, r.topology(x.key)
+			part.fact = state.Fact(count(pod, x, x.key, required, false))
 		}
-		if c.selector.Empty() {
-			spec.Selector = labels.Nothing() // upstream: an empty selector counts nobody
+		r.soft = append(r.soft, part)
+	}
+	required = keysOf(c.hard)
+	for i := range c.hard {
+		x := &c.hard[i]
+		part := part{maxSkew: x.maxSkew, minDomains: x.minDomains, host: -1}
+		if x.selector.Matches(labels.Set(pod.Object.Labels)) {
+			part.self = 1
 		}
-		spec.Key = fmt.Sprintf("spread|%s|%s|%s|%s", spec.Topology, pod.Object.Namespace, text(spec.Selector), filter)
-		part.fact = state.Fact(spec)
-		r.parts = append(r.parts, part)
+		part.fact = state.Fact(count(pod, x, x.key, required, true))
+		if x.key == v1.LabelHostname {
+			part.host = r.addHost(part.fact)
+			r.hardHost = true
+		} else {
+			part.domain = r.topology(x.key)
+		}
+		r.hard = append(r.hard, part)
 	}
 	return framework.Rules{Group: r}, nil
 }
 
+// count is the fact of a constraint: matching pods by domain. That of a hard
+// constraint knows the lowest count.
+func count(pod *cluster.Pod, c *constraint, topology string, required []string, lowest bool) cluster.FactSpec {
+	match := cluster.PodMatch{Namespaces: []string{pod.Object.Namespace}, Selector: c.selector}
+	if c.selector.Empty() {
+		match.Selector = labels.Nothing() // upstream: an empty selector counts nobody
+	}
+	spec := cluster.FactSpec{Topology: topology, Match: []cluster.PodMatch{match}, SkipTerminating: true, Lowest: lowest}
+	filter := ""
+	if topology != cluster.PerNode {
+		spec.NodeFilter, filter = inclusion(pod, c, required)
+	}
+	kind := "spread"
+	if lowest {
+		kind = "spread, lowest"
+	}
+	spec.Key = fmt.Sprintf("%s|%s|%s|%s|%s", kind, topology, pod.Object.Namespace, cluster.SelectorText(match.Selector), filter)
+	return spec
+}
+
+// part is one constraint of a rule.
 type part struct {
-	fact    *cluster.Fact
-	maxSkew int32
-	host    bool
-	domain  int // index among the rule's topology keys, when not host
+	fact       *cluster.Fact
+	maxSkew    int32
+	minDomains int32 // of hard ones
+	self       int32 // of hard ones: 1 when the pod counts itself
+	host       int   // place among the rule's host facts, -1 for other keys
+	domain     int   // place among the rule's topology keys, for other keys
 }
 
 type rule struct {
-	keys       []string // of all constraints
+	softKeys   []string
 	topologies []string // without the hostname
-	parts      []part
+	soft, hard []part
+	hosts      []*cluster.Fact
+	hostKeys   framework.HostKeys
 	requireAll bool
+	hardHost   bool // some hard constraint is over the hostname
 }
 
 var (
 	_ framework.GroupRule = (*rule)(nil)
 	_ framework.Releaser  = (*rule)(nil)
+	_ framework.Hinter    = (*rule)(nil)
 )
+
+func (r *rule) addHost(f *cluster.Fact) int {
+	r.hosts = append(r.hosts, f)
+	return len(r.hosts) - 1
+}
+
+func (r *rule) topology(key string) int {
+	for i, k := range r.topologies {
+		if k == key {
+			return i
+		}
+	}
+	r.topologies = append(r.topologies, key)
+	return len(r.topologies) - 1
+}
 
 // Release implements framework.Releaser.
 func (r *rule) Release(state *cluster.State) {
-	for i := range r.parts {
-		state.DropFact(r.parts[i].fact)
+	for _, list := range [][]part{r.soft, r.hard} {
+		for i := range list {
+			state.DropFact(list[i].fact)
+		}
 	}
 }
 
 func (r *rule) TopologyKeys() []string { return r.topologies }
 
 // What StaticKey says: the node lacks the hostname label, or (when all keys
-// are required) some key, so that the rule ignores it.
+// are required) the key of a soft constraint, so that those ignore it.
 const (
 	noHostname = 1 << iota
 	ignored
@@ -129,7 +197,12 @@ const (
 
 func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 	var key int32
-	for _, k := range r.keys {
+	if r.hardHost {
+		if _, ok := n.Object.Labels[v1.LabelHostname]; !ok {
+			key |= noHostname
+		}
+	}
+	for _, k := range r.softKeys {
 		if _, ok := n.Object.Labels[k]; ok {
 			continue
 		}
@@ -143,119 +216,32 @@ func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 	return key
 }
 
-func (r *rule) HostFacts() []*cluster.Fact {
-	for i := range r.parts {
-		if r.parts[i].host {
-			return []*cluster.Fact{r.parts[i].fact}
-		}
+func (r *rule) HostFacts() []*cluster.Fact { return r.hosts }
+
+func (r *rule) HostKey(n cluster.NodeIndex) int32 { return r.hostKeys.Key(r.hosts, n) }
+
+// count is the number of matching pods that a constraint sees in a group, ok is
+// false when the group's nodes lack its key.
+func (r *rule) count(p *part, g *framework.Groups, i int) (n int32, ok bool) {
+	if p.host >= 0 {
+		return r.hostKeys.Count(g.Host[i], p.host, len(r.hosts)), g.Static[i]&noHostname == 0
 	}
-	return nil
+	d := g.Domains[p.domain][i]
+	return p.fact.Count(d), d != cluster.NoDomain
 }
 
-func (r *rule) HostKey(n cluster.NodeIndex) int32 {
-	for i := range r.parts {
-		if r.parts[i].host {
-			return r.parts[i].fact.CountAt(n)
-		}
-	}
-	return 0
-}
-
-// Filter implements framework.GroupRule: soft constraints reject nothing.
-func (r *rule) Filter(_ *framework.Groups, out []framework.Code) { clear(out) }
-
-func (r *rule) Explain(*framework.Groups, int) *framework.Reason { return nil }
-
-// Score follows PreScore, Score and NormalizeScore of kube-scheduler 1.36, in
-// its order of floating-point operations.
-func (r *rule) Score(g *framework.Groups, weight int64, out []int64) {
-	var weights [8]float64
-	tp := weights[:0]
-	for i := range r.parts {
-		tp = append(tp, math.Log(float64(r.size(g, &r.parts[i])+2)))
-	}
-	lowest, highest := int64(math.MaxInt64), int64(0)
-	for i := range g.Nodes {
-		if g.Static[i]&ignored != 0 {
-			continue
-		}
-		s := r.raw(g, i, tp)
-		lowest, highest = min(lowest, s), max(highest, s)
-	}
-	for i := range g.Nodes {
-		switch {
-		case g.Static[i]&ignored != 0:
-		case highest == 0:
-			out[i] += weight * framework.MaxScore
-		default:
-			out[i] += weight * (framework.MaxScore * (highest + lowest - r.raw(g, i, tp)) / highest)
-		}
-	}
-}
-
-// raw is the score before normalising: more pods, more points.
-func (r *rule) raw(g *framework.Groups, i int, tp []float64) int64 {
-	var score float64
-	for k := range r.parts {
-		p := &r.parts[k]
-		var count int32
-		if p.host {
-			if g.Static[i]&noHostname != 0 {
-				continue
-			}
-			count = g.Host[i]
-		} else {
-			d := g.Domains[p.domain][i]
-			if d == cluster.NoDomain {
-				continue
-			}
-			count = p.fact.Count(d)
-		}
-		// The conversion keeps a product from being fused with the sum, which
-		// some machines do and others don't.
-		score += float64(float64(count)*tp[k]) + float64(p.maxSkew-1)
-	}
-	return int64(math.Round(score))
-}
-
-// size is the number of domains among the feasible nodes; nodes without the
-// key are a domain of their own when they aren't ignored.
-func (r *rule) size(g *framework.Groups, p *part) int {
-	size := 0
-	if p.host {
-		for i, n := range g.Nodes {
-			if g.Static[i]&ignored == 0 {
-				size += int(n)
+// Hint implements framework.Hinter: counts fall and rise with matching pods,
+// and nodes make and unmake the domains that are compared.
+func (r *rule) Hint(c *cluster.Change) bool {
+	switch c.Op {
+	case cluster.PodAdded, cluster.PodRemoved:
+		for i := range r.hard {
+			if r.hard[i].fact.Counts(c.Pod) {
+				return true
 			}
 		}
-		return size
-	}
-	domains := g.Domains[p.domain]
-	if len(domains) > manyGroups {
-		seen := make(map[cluster.Domain]struct{}, len(domains))
-		for i, d := range domains {
-			if g.Static[i]&ignored == 0 {
-				seen[d] = struct{}{}
-			}
-		}
-		return len(seen)
-	}
-	for i, d := range domains {
-		if g.Static[i]&ignored == 0 && !seenBefore(g, domains, i, d) {
-			size++
-		}
-	}
-	return size
-}
-
-// manyGroups is where a map beats comparing each pair.
-const manyGroups = 64
-
-func seenBefore(g *framework.Groups, domains []cluster.Domain, i int, d cluster.Domain) bool {
-	for j := range i {
-		if domains[j] == d && g.Static[j]&ignored == 0 {
-			return true
-		}
+	case cluster.NodeAdded, cluster.NodeUpdated, cluster.NodeRemoved:
+		return true
 	}
 	return false
 }

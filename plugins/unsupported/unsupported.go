@@ -34,21 +34,6 @@ func needs(pod *cluster.Pod) string {
 	if len(spec.ResourceClaims) > 0 {
 		out = append(out, "resource claims")
 	}
-	for i := range spec.TopologySpreadConstraints {
-		if spec.TopologySpreadConstraints[i].WhenUnsatisfiable != "ScheduleAnyway" {
-			out = append(out, "topology spread with whenUnsatisfiable: DoNotSchedule")
-			break
-		}
-	}
-	if a := spec.Affinity; a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		out = append(out, "required pod affinity")
-	}
-	for _, t := range pod.AntiAffinity {
-		if t.ByLabels {
-			out = append(out, "a namespaceSelector in required pod anti-affinity")
-			break
-		}
-	}
 	return strings.Join(out, ", ")
 }
 

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// ImageID is an interned name of a container image.
+type ImageID int32
+
+// Image is a container image on a node, under one of its names.
+type Image struct {
+	ID   ImageID
+	Size int64 // bytes
+}
+
+// parseImages lists the images of a node under all their names. Of two with
+// one name the last counts, as in kube-scheduler.
+func (s *Schema) parseImages(n *v1.Node) []Image {
+	if len(n.Status.Images) == 0 {
+		return nil
+	}
+	out := make([]Image, 0, 2*len(n.Status.Images))
+	at := make(map[ImageID]int, cap(out))
+	for i := range n.Status.Images {
+		image := &n.Status.Images[i]
+		for _, name := range image.Names {
+			id := s.imageID(name)
+			if k, ok := at[id]; ok {
+				out[k].Size = image.SizeBytes
+				continue
+			}
+			at[id] = len(out)
+			out = append(out, Image{id, image.SizeBytes})
+		}
+	}
+	return out
+}
+
+func (s *Schema) imageID(name string) ImageID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.images[name]
+	if !ok {
+		id = ImageID(len(s.images))
+		s.images[strings.Clone(name)] = id // a part of a larger text would keep that alive
+	}
+	return id
+}
+
+// images counts the nodes that have an image.
+type images struct{ nodes []int32 }
+
+func (b *images) nodeCame(n *NodeInfo) {
+	for _, i := range n.Images {
+		for len(b.nodes) <= int(i.ID) {
+			b.nodes = append(b.nodes, 0)
+		}
+		b.nodes[i.ID]++
+	}
+}
+
+func (b *images) nodeWent(n *NodeInfo) {
+	for _, i := range n.Images {
+		b.nodes[i.ID]--
+	}
+}
+
+// Image looks an image's name up; ok is false when no node has it.
+func (s *State) Image(name string) (id ImageID, ok bool) {
+	s.Schema.mu.RLock()
+	id, ok = s.Schema.images[name]
+	s.Schema.mu.RUnlock()
+	return id, ok && s.NodesWithImage(id) > 0
+}
+
+// NodesWithImage returns how many nodes have the image.
+func (s *State) NodesWithImage(id ImageID) int32 {
+	if int(id) >= len(s.images.nodes) {
+		return 0
+	}
+	return s.images.nodes[id]
+}

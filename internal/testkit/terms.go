@@ -1,0 +1,180 @@
+package testkit
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+// topologyKeys are what random terms and constraints are over; "rack" is on no
+// node.
+var topologyKeys = []string{v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyZone, "disk", "rack"}
+
+// Together requires pods with a label to be in the same domain.
+func (b *PodBuilder) Together(topologyKey, k, v string) *PodBuilder {
+	a := b.podAffinity()
+	a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution,
+		v1.PodAffinityTerm{TopologyKey: topologyKey, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{k: v}}})
+	return b
+}
+
+// PreferTogether prefers domains that have pods with a label.
+func (b *PodBuilder) PreferTogether(weight int32, topologyKey, k, v string) *PodBuilder {
+	a := b.podAffinity()
+	a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
+		v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: v1.PodAffinityTerm{TopologyKey: topologyKey,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{k: v}}}})
+	return b
+}
+
+// PreferApart prefers domains without pods with a label.
+func (b *PodBuilder) PreferApart(weight int32, topologyKey, k, v string) *PodBuilder {
+	a := b.podAntiAffinity()
+	a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
+		v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: v1.PodAffinityTerm{TopologyKey: topologyKey,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{k: v}}}})
+	return b
+}
+
+// SpreadHard adds a DoNotSchedule constraint over pods with a label.
+func (b *PodBuilder) SpreadHard(topologyKey string, maxSkew int32, k, v string) *PodBuilder {
+	b.SpreadSoft(topologyKey, maxSkew, k, v)
+	b.Spec.TopologySpreadConstraints[len(b.Spec.TopologySpreadConstraints)-1].WhenUnsatisfiable = v1.DoNotSchedule
+	return b
+}
+
+func (b *PodBuilder) affinity() *v1.Affinity {
+	if b.Spec.Affinity == nil {
+		b.Spec.Affinity = &v1.Affinity{}
+	}
+	return b.Spec.Affinity
+}
+
+func (b *PodBuilder) podAffinity() *v1.PodAffinity {
+	a := b.affinity()
+	if a.PodAffinity == nil {
+		a.PodAffinity = &v1.PodAffinity{}
+	}
+	return a.PodAffinity
+}
+
+func (b *PodBuilder) podAntiAffinity() *v1.PodAntiAffinity {
+	a := b.affinity()
+	if a.PodAntiAffinity == nil {
+		a.PodAntiAffinity = &v1.PodAntiAffinity{}
+	}
+	return a.PodAntiAffinity
+}
+
+// RandomNamespace draws a namespace object.
+func RandomNamespace(t *rapid.T) *v1.Namespace {
+	n := &v1.Namespace{}
+	n.Name = pick(t, spaces, "namespace")
+	n.Labels = map[string]string{"kubernetes.io/metadata.name": n.Name}
+	if maybe(t, 60, "team") {
+		n.Labels["team"] = pick(t, []string{"red", "blue"}, "of team")
+	}
+	return n
+}
+
+// randomSelector draws a label selector: mostly an app, sometimes odd.
+func randomSelector(t *rapid.T) *metav1.LabelSelector {
+	expression := func(key string, op metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: op, Values: values}}}
+	}
+	switch k := rapid.IntRange(0, 19).Draw(t, "selector"); {
+	case k < 12:
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(t, apps, "selects")}}
+	case k < 14:
+		return expression("app", metav1.LabelSelectorOpIn, pick(t, apps, "one"), pick(t, apps, "two"))
+	case k == 14:
+		return expression("app", metav1.LabelSelectorOpNotIn, pick(t, apps, "not"))
+	case k == 15:
+		return expression("app", metav1.LabelSelectorOpExists)
+	case k == 16:
+		return expression("index", metav1.LabelSelectorOpDoesNotExist)
+	case k == 17:
+		return &metav1.LabelSelector{}
+	case k == 18:
+		return nil
+	}
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"index": fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "of index"))}}
+}
+
+func randomNamespaceSelector(t *rapid.T) *metav1.LabelSelector {
+	switch rapid.IntRange(0, 4).Draw(t, "namespaces") {
+	case 0:
+		return &metav1.LabelSelector{}
+	case 1:
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	}
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"team": pick(t, []string{"red", "blue"}, "team")}}
+}
+
+func randomTerm(t *rapid.T) v1.PodAffinityTerm {
+	term := v1.PodAffinityTerm{TopologyKey: pick(t, topologyKeys, "key"), LabelSelector: randomSelector(t)}
+	if maybe(t, 20, "listed") {
+		term.Namespaces = []string{pick(t, spaces, "in")}
+	}
+	if maybe(t, 20, "by labels") {
+		term.NamespaceSelector = randomNamespaceSelector(t)
+	}
+	return term
+}
+
+// AddTerms adds a few pod affinity terms.
+func AddTerms(t *rapid.T, p *v1.Pod) {
+	b := &PodBuilder{Pod: *p}
+	defer func() { *p = b.Pod }()
+	for range rapid.IntRange(1, 2).Draw(t, "terms") {
+		weight := int32(rapid.SampledFrom([]int{1, 5, 50, 100}).Draw(t, "weight"))
+		weighted := func() v1.WeightedPodAffinityTerm {
+			return v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: randomTerm(t)}
+		}
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			a := b.podAffinity()
+			a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, randomTerm(t))
+		case 1:
+			a := b.podAntiAffinity()
+			a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, randomTerm(t))
+		case 2:
+			a := b.podAffinity()
+			a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution, weighted())
+		case 3:
+			a := b.podAntiAffinity()
+			a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution, weighted())
+		}
+	}
+}
+
+// AddConstraints adds a few topology spread constraints.
+func AddConstraints(t *rapid.T, p *v1.Pod) {
+	b := &PodBuilder{Pod: *p}
+	defer func() { *p = b.Pod }()
+	for range rapid.IntRange(1, 2).Draw(t, "constraints") {
+		c := v1.TopologySpreadConstraint{
+			MaxSkew: int32(rapid.IntRange(1, 3).Draw(t, "skew")), TopologyKey: pick(t, topologyKeys, "key"),
+			WhenUnsatisfiable: pick(t, []v1.UnsatisfiableConstraintAction{v1.DoNotSchedule, v1.ScheduleAnyway}, "when"),
+			LabelSelector:     randomSelector(t),
+		}
+		if c.WhenUnsatisfiable == v1.DoNotSchedule && maybe(t, 30, "minDomains") {
+			n := int32(rapid.IntRange(1, 4).Draw(t, "domains"))
+			c.MinDomains = &n
+		}
+		if maybe(t, 25, "affinity policy") {
+			p := pick(t, []v1.NodeInclusionPolicy{v1.NodeInclusionPolicyHonor, v1.NodeInclusionPolicyIgnore}, "affinity")
+			c.NodeAffinityPolicy = &p
+		}
+		if maybe(t, 25, "taints policy") {
+			p := pick(t, []v1.NodeInclusionPolicy{v1.NodeInclusionPolicyHonor, v1.NodeInclusionPolicyIgnore}, "taints")
+			c.NodeTaintsPolicy = &p
+		}
+		if c.LabelSelector != nil && maybe(t, 15, "matchLabelKeys") {
+			c.MatchLabelKeys = []string{pick(t, []string{"index", "app", "absent"}, "match")}
+		}
+		b.Spec.TopologySpreadConstraints = append(b.Spec.TopologySpreadConstraints, c)
+	}
+}
