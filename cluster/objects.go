@@ -94,10 +94,10 @@ type objects struct {
 	users            map[ClaimKey][]NodeIndex // nodes of the pods that use a claim, with repeats
 	shared           map[ClaimKey]int         // those that name the claim, rather than have it made for them
 	byClass          map[string][]*v1.PersistentVolume
-	claimed          map[ClaimKey][]*v1.PersistentVolume // by their claimRef
-	handles          map[string]int                      // volumes with a driver and handle
+	claimed          map[ClaimKey][]*v1.PersistentVolume    // by their claimRef
+	bound            map[string][]*v1.PersistentVolumeClaim // by the volume they name
+	handles          map[string]int                         // volumes with a driver and handle
 	attached         map[string][]*storagev1.VolumeAttachment
-	attachments      map[string]int // by volume
 	capacities       map[string][]*storagev1.CSIStorageCapacity
 }
 
@@ -107,9 +107,9 @@ func (b *objects) init() {
 	b.shared = map[ClaimKey]int{}
 	b.byClass = map[string][]*v1.PersistentVolume{}
 	b.claimed = map[ClaimKey][]*v1.PersistentVolume{}
+	b.bound = map[string][]*v1.PersistentVolumeClaim{}
 	b.handles = map[string]int{}
 	b.attached = map[string][]*storagev1.VolumeAttachment{}
-	b.attachments = map[string]int{}
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
 }
 
@@ -130,6 +130,10 @@ func (b *objects) index(o Object, sign int) {
 	switch o := o.(type) {
 	case *v1.Namespace:
 		b.namespaceChanges++
+	case *v1.PersistentVolumeClaim:
+		if o.Spec.VolumeName != "" {
+			enlist(b.bound, o.Spec.VolumeName, o, sign)
+		}
 	case *v1.PersistentVolume:
 		enlist(b.byClass, VolumeClass(o), o, sign)
 		if ref := o.Spec.ClaimRef; ref != nil {
@@ -140,9 +144,6 @@ func (b *objects) index(o Object, sign int) {
 		}
 	case *storagev1.VolumeAttachment:
 		enlist(b.attached, o.Spec.NodeName, o, sign)
-		if name := o.Spec.Source.PersistentVolumeName; name != nil {
-			count(b.attachments, *name, sign)
-		}
 	case *storagev1.CSIStorageCapacity:
 		enlist(b.capacities, o.StorageClassName, o, sign)
 	}
@@ -245,8 +246,8 @@ func (s *State) concerns(o Object, out map[NodeIndex]bool) {
 	case *v1.PersistentVolumeClaim:
 		add(s.objects.users[ClaimKey{o.Namespace, o.Name}])
 	case *v1.PersistentVolume:
-		if ref := o.Spec.ClaimRef; ref != nil {
-			add(s.objects.users[ClaimKey{ref.Namespace, ref.Name}])
+		for _, c := range s.objects.bound[o.Name] {
+			add(s.objects.users[ClaimKey{c.Namespace, c.Name}])
 		}
 		if host := pinnedHost(o); host != "" {
 			t := s.Topology(v1.LabelHostname)
@@ -255,7 +256,8 @@ func (s *State) concerns(o Object, out map[NodeIndex]bool) {
 			}
 			return
 		}
-		where(func(n *Node) bool { return VolumeAdmits(o, n.NodeInfo) })
+		// The affinity of an in-tree volume may be translated for a node.
+		where(func(n *Node) bool { return o.Spec.CSI == nil || VolumeAdmits(o, n.NodeInfo) })
 	case *storagev1.CSIStorageCapacity:
 		selector := selectorOf(o.NodeTopology)
 		where(func(n *Node) bool { return selector.Matches(labels.Set(n.Object.Labels)) })
@@ -361,10 +363,10 @@ func (s *State) Attachments(node string) []*storagev1.VolumeAttachment {
 	return s.objects.attached[node]
 }
 
-// VolumeShared tells whether the volume is attached to some node, or is not the
-// only one with its driver and handle.
+// VolumeShared tells whether several claims may lead to the volume's disk: they
+// name it, or there is another volume with its driver and handle.
 func (s *State) VolumeShared(pv *v1.PersistentVolume) bool {
-	if s.objects.attachments[pv.Name] > 0 {
+	if len(s.objects.bound[pv.Name]) > 1 {
 		return true
 	}
 	csi := pv.Spec.CSI

@@ -9,6 +9,9 @@ import (
 type Choice struct {
 	Node  cluster.NodeIndex
 	Score int64
+	// Writes are objects that placing the pod has changed in the state. They
+	// have to be written, and take effect, before the pod is bound.
+	Writes []cluster.ObjectChange
 }
 
 // Best returns the best node for a pod of the class; ok is false when there is
@@ -42,14 +45,39 @@ func (e *Engine) Place(c *Class, p *cluster.Pod) (Choice, bool) {
 	best, ok := e.Best(c)
 	if ok {
 		e.state.PlaceAt(p, best.Node)
+		if len(p.Claims) > 0 {
+			best.Writes = e.reserve(p, best.Node)
+		}
 	}
 	return best, ok
 }
 
+// reserve has the plugins take what the pod needs on its node.
+func (e *Engine) reserve(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectChange {
+	from := e.state.Head()
+	for i := range e.profile.Plugins {
+		if r, ok := e.profile.Plugins[i].Plugin.(framework.Reserver); ok {
+			r.Reserve(p, e.state.Node(n), e.state)
+		}
+	}
+	changes, _ := e.state.Since(from)
+	var out []cluster.ObjectChange
+	for i := range changes {
+		if changes[i].Op == cluster.ObjectSet {
+			out = append(out, *changes[i].Object)
+		}
+	}
+	return out
+}
+
 // PlaceMany places pods of one class in order until one finds no node, and
-// returns how many it placed. Each calls back with its node.
+// returns how many it placed. Each calls back with its node. A pod with claims
+// is signed again when its turn comes: the one before may have taken them.
 func (e *Engine) PlaceMany(c *Class, pods []*cluster.Pod, placed func(*cluster.Pod, Choice)) int {
 	for i, p := range pods {
+		if len(p.Claims) > 0 {
+			c = e.Class(p)
+		}
 		choice, ok := e.Place(c, p)
 		if !ok {
 			return i

@@ -35,6 +35,15 @@ type TermReader interface {
 	ReadsTerm(pod *cluster.Pod, state *cluster.State, t *cluster.Term) bool
 }
 
+// Reserver is implemented by plugins that hold things for a pod that gets a
+// node, so that the next pod sees them taken.
+type Reserver interface {
+	// Reserve puts into the state what the pod takes on the node. The objects
+	// that it changes have to be written, and take effect, before the pod is
+	// bound.
+	Reserve(pod *cluster.Pod, n *cluster.Node, state *cluster.State)
+}
+
 // Rules is what a plugin has to say about a class; either part may be nil.
 type Rules struct {
 	Local LocalRule

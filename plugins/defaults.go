@@ -12,11 +12,15 @@ import (
 	"github.com/berthproject/berth/plugins/nodeports"
 	"github.com/berthproject/berth/plugins/noderesources"
 	"github.com/berthproject/berth/plugins/nodeunschedulable"
+	"github.com/berthproject/berth/plugins/nodevolumelimits"
 	"github.com/berthproject/berth/plugins/podtopologyspread"
 	"github.com/berthproject/berth/plugins/prioritysort"
 	"github.com/berthproject/berth/plugins/schedulinggates"
 	"github.com/berthproject/berth/plugins/tainttoleration"
 	"github.com/berthproject/berth/plugins/unsupported"
+	"github.com/berthproject/berth/plugins/volumebinding"
+	"github.com/berthproject/berth/plugins/volumerestrictions"
+	"github.com/berthproject/berth/plugins/volumezone"
 )
 
 // Options are what configuration may change about a profile.
@@ -46,6 +50,10 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		{Plugin: nodeaffinity.Plugin{}, Weight: 2},
 		{Plugin: nodeports.Plugin{}},
 		{Plugin: noderesources.NewFit(schema, o.Fit), Weight: 1},
+		{Plugin: volumerestrictions.Plugin{}},
+		{Plugin: nodevolumelimits.Plugin{}},
+		{Plugin: volumebinding.Plugin{}},
+		{Plugin: volumezone.Plugin{}},
 		{Plugin: podtopologyspread.New(o.Spread), Weight: 2},
 		{Plugin: interpodaffinity.New(*o.Affinity), Weight: 2},
 		{Plugin: noderesources.NewBalanced(schema, o.Balanced), Weight: 1},

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
@@ -58,12 +60,11 @@ type lister struct{ fwk.SharedLister }
 
 var register sync.Once
 
-// outside are default plugins that the comparison leaves out: those that need
-// an API server to say anything, and preemption, which is no verdict.
-var outside = []string{names.DynamicResources, names.VolumeBinding, names.VolumeRestrictions, names.NodeVolumeLimits, names.VolumeZone, names.DefaultPreemption}
+// outside are default plugins that the comparison leaves out: dynamic
+// resources, which Berth refuses, and preemption, which is no verdict.
+var outside = []string{names.DynamicResources, names.DefaultPreemption}
 
-// New returns a judge with the default profile, without the plugins that need
-// an API server.
+// New returns a judge with the default profile.
 func New(ctx context.Context) (*Judge, error) {
 	register.Do(metrics.Register)
 	cfg, err := latest.Default()
@@ -82,6 +83,13 @@ func New(ctx context.Context) (*Judge, error) {
 		"ReplicaSet":            factory.Apps().V1().ReplicaSets().Informer().GetIndexer(),
 		"StatefulSet":           factory.Apps().V1().StatefulSets().Informer().GetIndexer(),
 		"Namespace":             factory.Core().V1().Namespaces().Informer().GetIndexer(),
+		"PersistentVolumeClaim": factory.Core().V1().PersistentVolumeClaims().Informer().GetIndexer(),
+		"PersistentVolume":      factory.Core().V1().PersistentVolumes().Informer().GetIndexer(),
+		"StorageClass":          factory.Storage().V1().StorageClasses().Informer().GetIndexer(),
+		"CSINode":               factory.Storage().V1().CSINodes().Informer().GetIndexer(),
+		"CSIDriver":             factory.Storage().V1().CSIDrivers().Informer().GetIndexer(),
+		"CSIStorageCapacity":    factory.Storage().V1().CSIStorageCapacities().Informer().GetIndexer(),
+		"VolumeAttachment":      factory.Storage().V1().VolumeAttachments().Informer().GetIndexer(),
 	}
 	j.scorers = map[string]fwk.ScorePlugin{}
 	registry := plugins.NewInTreeRegistry()
@@ -96,7 +104,8 @@ func New(ctx context.Context) (*Judge, error) {
 	}
 	j.framework, err = frameworkruntime.NewFramework(ctx, registry, profile,
 		frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory),
-		frameworkruntime.WithSnapshotSharedLister(j.lister), frameworkruntime.WithParallelism(1))
+		frameworkruntime.WithSnapshotSharedLister(j.lister),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())), frameworkruntime.WithParallelism(1))
 	if err != nil {
 		return nil, fmt.Errorf("making kube-scheduler's framework: %w", err)
 	}
@@ -125,6 +134,20 @@ func (j *Judge) Set(c *Cluster) error {
 		switch o.(type) {
 		case *v1.Namespace:
 			by["Namespace"] = append(by["Namespace"], o)
+		case *v1.PersistentVolumeClaim:
+			by["PersistentVolumeClaim"] = append(by["PersistentVolumeClaim"], o)
+		case *v1.PersistentVolume:
+			by["PersistentVolume"] = append(by["PersistentVolume"], o)
+		case *storagev1.StorageClass:
+			by["StorageClass"] = append(by["StorageClass"], o)
+		case *storagev1.CSINode:
+			by["CSINode"] = append(by["CSINode"], o)
+		case *storagev1.CSIDriver:
+			by["CSIDriver"] = append(by["CSIDriver"], o)
+		case *storagev1.CSIStorageCapacity:
+			by["CSIStorageCapacity"] = append(by["CSIStorageCapacity"], o)
+		case *storagev1.VolumeAttachment:
+			by["VolumeAttachment"] = append(by["VolumeAttachment"], o)
 		default:
 			return fmt.Errorf("object of type %T", o)
 		}

@@ -49,6 +49,9 @@ func random(t *rapid.T) *oracle.Cluster {
 			c.Objects = append(c.Objects, n)
 		}
 	}
+	if testkit.Uniform(t, 3, "storage") > 0 {
+		c.Objects = append(c.Objects, testkit.RandomStorage(t)...)
+	}
 	return c
 }
 
@@ -56,11 +59,13 @@ func random(t *rapid.T) *oracle.Cluster {
 func incoming(t *rapid.T, name string) *v1.Pod {
 	p := testkit.RandomPod(t, name)
 	p.DeletionTimestamp = nil
-	switch testkit.Uniform(t, 6, "focus") { // what only few pods have else
+	switch testkit.Uniform(t, 8, "focus") { // what only few pods have else
 	case 0:
 		testkit.AddTerms(t, p)
 	case 1:
 		testkit.AddConstraints(t, p)
+	case 2, 3:
+		testkit.AddVolumes(t, p)
 	}
 	if rapid.IntRange(0, 9).Draw(t, "named") == 9 {
 		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"n0", "n1", "n2", "nowhere"}), 1, 2, rapid.ID[string]).Draw(t, "names")
@@ -214,7 +219,7 @@ func show(c *oracle.Cluster, pod *v1.Pod) string {
 	}
 	for _, p := range c.Pods {
 		put("existing", map[string]any{"name": p.Name, "namespace": p.Namespace, "labels": p.Labels, "node": p.Spec.NodeName, "affinity": p.Spec.Affinity, "deleting": p.DeletionTimestamp != nil,
-			"requests": p.Spec.Containers[0].Resources.Requests, "ports": p.Spec.Containers[0].Ports})
+			"volumes": p.Spec.Volumes, "requests": p.Spec.Containers[0].Resources.Requests, "ports": p.Spec.Containers[0].Ports})
 	}
 	for _, w := range c.Workloads {
 		put("workload", w)

@@ -20,7 +20,7 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 	if b.Spec.Containers[0].Resources.Requests == nil {
 		b.Spec.Containers[0].Resources.Requests = v1.ResourceList{}
 	}
-	switch Uniform(t, 25, "part") {
+	switch Uniform(t, 28, "part") {
 	case 0:
 		b.Pod.Namespace = pick(t, spaces, "ns")
 	case 1:
@@ -133,6 +133,11 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 		}
 	case 21:
 		needFeature(t, &b.Pod)
+	case 22, 23:
+		if n := len(b.Spec.Volumes); n > 0 && maybe(t, 50, "drop") {
+			b.Spec.Volumes = b.Spec.Volumes[:n-1]
+		}
+		AddVolumes(t, &b.Pod)
 	default:
 		Mutate(t, &b.Pod)
 	}

@@ -127,6 +127,9 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 	if maybe(t, 12, "constraints") {
 		AddConstraints(t, &b.Pod)
 	}
+	if maybe(t, 10, "volumes") {
+		AddVolumes(t, &b.Pod)
+	}
 	if maybe(t, 8, "spreads") {
 		b.SpreadSoft(pick(t, []string{v1.LabelHostname, v1.LabelTopologyZone}, "key"), int32(rapid.IntRange(1, 3).Draw(t, "skew")), "app", pick(t, apps, "over"))
 	}
@@ -176,25 +179,33 @@ func NewWorld(s *cluster.State, nodes int) *World { return &World{State: s, Node
 // Change does one random thing and says what.
 func (w *World) Change(t *rapid.T) string {
 	s := w.State
-	switch k := rapid.IntRange(0, 99).Draw(t, "what"); {
-	case k < 45:
+	switch k := Uniform(t, 100, "what"); {
+	case k < 37:
 		w.next++
 		p := s.Schema.ParsePod(RandomPod(t, fmt.Sprint("p", w.next)))
 		node := pick(t, w.Nodes, "on")
 		s.Place(p, node)
 		return fmt.Sprintf("place %s on %s", p.Name(), node)
-	case k < 65:
+	case k < 52:
 		uid := w.anyPod(t)
 		s.Remove(uid)
 		return "remove " + string(uid)
-	case k < 85:
+	case k < 68:
 		name := pick(t, w.Nodes, "node")
 		s.SetNode(s.Schema.ParseNode(RandomNode(t, name), ""))
 		return "set " + name
-	case k < 92:
+	case k < 72:
 		name := pick(t, w.Nodes, "node")
 		s.RemoveNode(name)
 		return "remove " + name
+	case k < 80:
+		o, gone := RandomStored(t)
+		if gone {
+			s.RemoveObject(cluster.KindOf(o), o.GetNamespace(), o.GetName())
+			return fmt.Sprintf("remove %T %s/%s", o, o.GetNamespace(), o.GetName())
+		}
+		s.SetObject(o)
+		return fmt.Sprintf("set %T %s/%s", o, o.GetNamespace(), o.GetName())
 	case k < 94:
 		n := RandomNamespace(t)
 		s.SetObject(n)

@@ -50,9 +50,14 @@ func SignRequired(pod *cluster.Pod, sig *framework.Signature) {
 	if required == nil {
 		return
 	}
-	sig.Int(int64(len(required.NodeSelectorTerms)))
-	for i := range required.NodeSelectorTerms {
-		signTerm(&required.NodeSelectorTerms[i], sig)
+	SignSelector(required, sig)
+}
+
+// SignSelector signs a node selector.
+func SignSelector(s *v1.NodeSelector, sig *framework.Signature) {
+	sig.Int(int64(len(s.NodeSelectorTerms)))
+	for i := range s.NodeSelectorTerms {
+		signTerm(&s.NodeSelectorTerms[i], sig)
 	}
 }
 

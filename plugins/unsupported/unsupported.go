@@ -25,12 +25,6 @@ func (Plugin) Name() string { return Name }
 func needs(pod *cluster.Pod) string {
 	var out []string
 	spec := &pod.Object.Spec
-	for i := range spec.Volumes {
-		if v := &spec.Volumes[i]; v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
-			out = append(out, "persistent volume claims")
-			break
-		}
-	}
 	if len(spec.ResourceClaims) > 0 {
 		out = append(out, "resource claims")
 	}

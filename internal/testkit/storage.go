@@ -1,0 +1,250 @@
+package testkit
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/cluster"
+)
+
+// The vocabulary of random storage.
+var (
+	classes = []string{"fast", "fast", "slow", "static", "static", "zoned", "intree"}
+	drivers = []string{"csi.example", "ebs.csi.aws.com"}
+	sizes   = []string{"1Gi", "2Gi", "3Gi", "5Gi", "8Gi"}
+	modes   = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce, v1.ReadWriteMany, v1.ReadWriteOncePod}
+)
+
+// storageNames are those of random objects by kind.
+var storageNames = map[cluster.ObjectKind][]string{
+	cluster.StorageClassKind:    {"fast", "slow", "static", "zoned", "intree"},
+	cluster.CSIDriverKind:       {"csi.example"},
+	cluster.StorageCapacityKind: {"cap0", "cap1"},
+	cluster.VolumeKind:          {"pv0", "pv1", "pv2", "pv3", "pv4", "pv5"},
+	cluster.ClaimKind:           {"c0", "c1", "c2", "c3", "p0-eph", "subject-eph", "new0-eph"},
+	cluster.CSINodeKind:         {"n0", "n1", "n2", "n3"},
+	cluster.AttachmentKind:      {"va0", "va1", "va2"},
+}
+
+var storageKinds = []cluster.ObjectKind{cluster.ClaimKind, cluster.ClaimKind, cluster.ClaimKind, cluster.VolumeKind, cluster.VolumeKind,
+	cluster.StorageClassKind, cluster.CSINodeKind, cluster.CSIDriverKind, cluster.StorageCapacityKind, cluster.AttachmentKind}
+
+// RandomStorage draws the storage of a cluster: most of the objects that
+// claims of random pods lead to.
+func RandomStorage(t *rapid.T) []cluster.Object {
+	var out []cluster.Object
+	for _, kind := range []cluster.ObjectKind{cluster.StorageClassKind, cluster.CSIDriverKind, cluster.StorageCapacityKind, cluster.VolumeKind,
+		cluster.ClaimKind, cluster.CSINodeKind, cluster.AttachmentKind} {
+		for _, name := range storageNames[kind] {
+			spaced := []string{""}
+			if kind == cluster.ClaimKind {
+				spaced = spaces
+			}
+			for _, ns := range spaced {
+				if maybe(t, 96, "exists") {
+					out = append(out, randomStored(t, kind, ns, name))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// RandomStored draws an object of storage; gone tells that it is to be removed.
+func RandomStored(t *rapid.T) (o cluster.Object, gone bool) {
+	kind := pick(t, storageKinds, "kind")
+	ns := ""
+	if kind == cluster.ClaimKind {
+		ns = pick(t, spaces, "ns")
+	}
+	return randomStored(t, kind, ns, pick(t, storageNames[kind], "name")), maybe(t, 15, "gone")
+}
+
+func randomStored(t *rapid.T, kind cluster.ObjectKind, namespace, name string) cluster.Object {
+	switch kind {
+	case cluster.StorageClassKind:
+		return randomClass(t, name)
+	case cluster.CSIDriverKind:
+		yes := maybe(t, 70, "capacity")
+		return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}
+	case cluster.StorageCapacityKind:
+		c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system"}, StorageClassName: pick(t, classes, "class")}
+		q := resource.MustParse(pick(t, sizes, "left"))
+		if c.Capacity = &q; maybe(t, 20, "largest") {
+			largest := resource.MustParse(pick(t, sizes, "largest"))
+			c.MaximumVolumeSize = &largest
+		}
+		if maybe(t, 80, "reachable") {
+			c.NodeTopology = &metav1.LabelSelector{}
+			if maybe(t, 60, "somewhere") {
+				c.NodeTopology.MatchLabels = map[string]string{v1.LabelTopologyZone: pick(t, zones, "zone")}
+			}
+		}
+		return c
+	case cluster.VolumeKind:
+		return randomVolume(t, name)
+	case cluster.CSINodeKind:
+		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, d := range drivers {
+			if maybe(t, 70, "driver") {
+				driver := storagev1.CSINodeDriver{Name: d, NodeID: name}
+				if maybe(t, 75, "limit") {
+					count := int32(1 + Uniform(t, 3, "count"))
+					driver.Allocatable = &storagev1.VolumeNodeResources{Count: &count}
+				}
+				n.Spec.Drivers = append(n.Spec.Drivers, driver)
+			}
+		}
+		if maybe(t, 50, "migrated") {
+			n.Annotations = map[string]string{v1.MigratedPluginsAnnotationKey: "kubernetes.io/aws-ebs,kubernetes.io/gce-pd"}
+		}
+		return n
+	case cluster.AttachmentKind:
+		pv := pick(t, storageNames[cluster.VolumeKind], "volume")
+		return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: pick(t, drivers, "attacher"), NodeName: pick(t, storageNames[cluster.CSINodeKind], "node"),
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv},
+		}}
+	}
+	return randomClaim(t, namespace, name)
+}
+
+func randomClass(t *rapid.T, name string) *storagev1.StorageClass {
+	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "csi.example"}
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	switch name {
+	case "slow":
+		mode = storagev1.VolumeBindingImmediate
+	case "static":
+		c.Provisioner = "kubernetes.io/no-provisioner"
+	case "intree":
+		c.Provisioner = "kubernetes.io/aws-ebs"
+	case "zoned":
+		c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{
+			{Key: v1.LabelTopologyZone, Values: []string{pick(t, zones, "allowed"), pick(t, zones, "and")}},
+		}}}
+		if maybe(t, 20, "two") {
+			c.AllowedTopologies = append(c.AllowedTopologies, v1.TopologySelectorTerm{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{
+				{Key: "disk", Values: []string{"ssd"}}}})
+		}
+	}
+	c.VolumeBindingMode = &mode
+	return c
+}
+
+func randomVolume(t *rapid.T, name string) *v1.PersistentVolume {
+	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}}
+	// Sizes differ: of equal volumes kube-scheduler takes any.
+	pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse(fmt.Sprint(1<<Uniform(t, 4, "size"), "00", name[2:], "Mi"))}
+	pv.Spec.StorageClassName = pick(t, classes, "class")
+	pv.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
+	if maybe(t, 60, "shared") {
+		pv.Spec.AccessModes = modes
+	}
+	pv.Status.Phase = v1.VolumeAvailable
+	if maybe(t, 15, "released") {
+		pv.Status.Phase = v1.VolumeReleased
+	}
+	if maybe(t, 10, "block") {
+		mode := v1.PersistentVolumeBlock
+		pv.Spec.VolumeMode = &mode
+	}
+	switch Uniform(t, 5, "source") {
+	case 0, 1, 2:
+		pv.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: pick(t, drivers, "driver"), VolumeHandle: name}
+		if maybe(t, 20, "same") {
+			pv.Spec.CSI.VolumeHandle = "handle"
+		}
+	case 3:
+		pv.Spec.AWSElasticBlockStore = &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-0" + name}
+	default:
+		pv.Spec.Local = &v1.LocalVolumeSource{Path: "/data"}
+	}
+	term := func(key string, values ...string) {
+		pv.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn, Values: values}}}}}}
+	}
+	switch Uniform(t, 5, "affinity") {
+	case 0, 1:
+		term(v1.LabelTopologyZone, pick(t, zones, "zone"), pick(t, zones, "zone2"))
+	case 2:
+		term(v1.LabelHostname, pick(t, storageNames[cluster.CSINodeKind], "host"))
+	}
+	if maybe(t, 35, "claimed") {
+		pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: pick(t, spaces, "ns"), Name: pick(t, storageNames[cluster.ClaimKind], "by")}
+		if maybe(t, 30, "uid") {
+			pv.Spec.ClaimRef.UID = types.UID(pick(t, []string{"claim-" + pv.Spec.ClaimRef.Namespace + "-" + pv.Spec.ClaimRef.Name, "stranger"}, "claim uid"))
+		}
+	}
+	if maybe(t, 25, "labelled") {
+		pv.Labels = map[string]string{pick(t, []string{v1.LabelTopologyZone, v1.LabelFailureDomainBetaZone, v1.LabelTopologyRegion}, "label"): pick(t, []string{"a", "b", "a__b", "a__"}, "zones")}
+	}
+	return pv
+}
+
+func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
+	c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: "1", UID: types.UID("claim-" + namespace + "-" + name)}}
+	class := pick(t, append(classes, "absent", ""), "class")
+	c.Spec.StorageClassName = &class
+	c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{pick(t, modes, "mode")}
+	c.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(pick(t, sizes, "size"))}
+	if pod, ok := strings.CutSuffix(name, "-eph"); ok && (pod == "p0" || maybe(t, 85, "owned")) {
+		yes := true
+		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("pod-" + pod), Controller: &yes}}
+	}
+	switch k := Uniform(t, 20, "state"); {
+	case k < 9:
+		c.Spec.VolumeName = pick(t, append(storageNames[cluster.VolumeKind], "pv9"), "bound")
+		c.Status.Phase = v1.ClaimBound
+		if k > 0 {
+			c.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+		}
+	case k == 9:
+		c.Status.Phase = v1.ClaimLost
+	case k == 10:
+		c.DeletionTimestamp = &metav1.Time{}
+	case k < 13:
+		c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": pick(t, storageNames[cluster.CSINodeKind], "selected")}
+	}
+	if maybe(t, 8, "block") {
+		mode := v1.PersistentVolumeBlock
+		c.Spec.VolumeMode = &mode
+	}
+	if maybe(t, 8, "selector") {
+		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelTopologyZone: "a"}}
+	}
+	return c
+}
+
+// AddVolumes adds a few volumes to a pod.
+func AddVolumes(t *rapid.T, p *v1.Pod) {
+	for i := range 1 + Uniform(t, 2, "volumes") {
+		v := v1.Volume{Name: fmt.Sprint("v", i)}
+		switch k := Uniform(t, 20, "volume"); {
+		case k < 13:
+			v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: fmt.Sprint("c", Uniform(t, 4, "claim"))}
+			if maybe(t, 3, "absent") {
+				v.PersistentVolumeClaim.ClaimName = "nowhere"
+			}
+		case k < 15:
+			v.Name = "eph"
+			v.Ephemeral = &v1.EphemeralVolumeSource{}
+		case k < 17:
+			v.GCEPersistentDisk = &v1.GCEPersistentDiskVolumeSource{PDName: pick(t, []string{"disk1", "disk2", "pd-pv0"}, "pd"), ReadOnly: maybe(t, 40, "ro")}
+		case k == 17:
+			v.AWSElasticBlockStore = &v1.AWSElasticBlockStoreVolumeSource{VolumeID: pick(t, []string{"vol-0pv0", "vol-2"}, "ebs")}
+		case k == 18:
+			v.ISCSI = &v1.ISCSIVolumeSource{IQN: pick(t, []string{"iqn1", "iqn2"}, "iqn"), ReadOnly: maybe(t, 40, "ro")}
+		default:
+			v.RBD = &v1.RBDVolumeSource{CephMonitors: []string{pick(t, []string{"m1", "m2"}, "monitor"), "m3"}, RBDPool: "p", RBDImage: pick(t, []string{"i1", "i2"}, "image"), ReadOnly: maybe(t, 40, "ro")}
+		}
+		p.Spec.Volumes = append(p.Spec.Volumes, v)
+	}
+}
