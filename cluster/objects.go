@@ -363,6 +363,11 @@ func (s *State) Attachments(node string) []*storagev1.VolumeAttachment {
 	return s.objects.attached[node]
 }
 
+// ClaimsNaming returns the claims that name the volume, by name.
+func (s *State) ClaimsNaming(volume string) []*v1.PersistentVolumeClaim {
+	return s.objects.bound[volume]
+}
+
 // VolumeShared tells whether several claims may lead to the volume's disk: they
 // name it, or there is another volume with its driver and handle.
 func (s *State) VolumeShared(pv *v1.PersistentVolume) bool {

@@ -70,6 +70,7 @@ type Core struct {
 	// interest is the state's InterestVersion that queued pods were signed with.
 	interest uint64
 	bad      map[types.UID]string // what was said of objects with values taken otherwise
+	assumed  map[objectKey]cluster.ObjectChange
 }
 
 // Stats count what the core has done.
@@ -93,10 +94,11 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	state := cluster.New(schema)
 	c := &Core{
 		cfg: cfg, state: state,
-		sched: scheduler.New(state, cfg.Profiles, cfg.Engine),
-		queue: queue.New(cfg.Queue, cfg.Profiles[0].Less),
-		pods:  map[types.UID]*pod{},
-		bad:   map[types.UID]string{},
+		sched:   scheduler.New(state, cfg.Profiles, cfg.Engine),
+		queue:   queue.New(cfg.Queue, cfg.Profiles[0].Less),
+		pods:    map[types.UID]*pod{},
+		bad:     map[types.UID]string{},
+		assumed: map[objectKey]cluster.ObjectChange{},
 	}
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
@@ -148,9 +150,12 @@ func (c *Core) Step(now time.Time, inputs ...Input) Ready {
 func (c *Core) wake() {
 	if v := c.state.InterestVersion(); v != c.interest {
 		c.interest = v
-		c.queue.Resign(c.now, c.sched.Class)
+		c.queue.Resign(c.now, c.sched.Class, func(*cluster.Pod) bool { return true })
 	}
 	changes, ok := c.state.Since(c.woken)
+	if concerned := c.sched.Rereads(changes); concerned != nil {
+		c.queue.Resign(c.now, c.sched.Class, concerned)
+	}
 	c.woken = c.state.Head()
 	if !ok || len(changes) > 0 {
 		c.words.age(ok, changes)
@@ -195,7 +200,16 @@ func (c *Core) decide(i *queue.Item, r *Ready) {
 	}
 	p.assumed = d.Node.Name
 	c.decided(r, Decision{Kind: Placed, Pod: podName(i.Pod.Object.Namespace, i.Pod.Object.Name), Node: d.Node.Name, Score: d.Score})
-	r.Binds = append(r.Binds, Bind{i.Pod.UID, i.Pod.Object.Namespace, i.Pod.Object.Name, d.Node.Name})
+	bind := Bind{UID: i.Pod.UID, Namespace: i.Pod.Object.Namespace, Name: i.Pod.Object.Name, Node: d.Node.Name}
+	if len(i.Pod.Claims) > 0 {
+		c.assume(p, d.Writes)
+		for _, w := range d.Writes {
+			bind.Writes = append(bind.Writes, w.New)
+		}
+		bind.Claims = c.claims(i.Pod)
+		bind.Timeout = c.sched.Engine(i.Pod).Profile().BindTimeout
+	}
+	r.Binds = append(r.Binds, bind)
 }
 
 // unschedulable reports a reason once, until it changes.

@@ -88,11 +88,14 @@ func tell(in []core.Input) string {
 func randomHistory(t *rapid.T) [][]core.Input {
 	template := testkit.Node("t").Alloc("cpu", "8", "memory", "16Gi").Obj()
 	history := [][]core.Input{{core.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 5, Template: template}}}}}
+	for _, o := range testkit.RandomStorage(t) {
+		history[0] = append(history[0], core.ObjectSet{Object: o})
+	}
 	pods := 0
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
 		var in []core.Input
 		for range rapid.IntRange(0, 4).Draw(t, "inputs") {
-			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			switch testkit.Uniform(t, 8, "what") {
 			case 0:
 				in = append(in, core.NodeSet{Node: testkit.RandomNode(t, fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node")))})
 			case 1:
@@ -101,6 +104,15 @@ func randomHistory(t *rapid.T) [][]core.Input {
 				in = append(in, core.PodGone{UID: testkit.Pod(fmt.Sprint("p", rapid.IntRange(0, pods).Draw(t, "pod"))).UID})
 			case 3:
 				in = append(in, core.WorkloadSet{Workload: testkit.RandomWorkload(t)})
+			case 4:
+				o, gone := testkit.RandomStored(t)
+				if gone {
+					in = append(in, core.ObjectGone{Kind: cluster.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()})
+				} else {
+					in = append(in, core.ObjectSet{Object: o})
+				}
+			case 5:
+				in = append(in, core.ObjectSet{Object: testkit.RandomNamespace(t)})
 			default:
 				pods++
 				in = append(in, core.PodSet{Pod: testkit.RandomPod(t, fmt.Sprint("p", pods))})

@@ -11,10 +11,11 @@ import (
 // pod is a pod of our profiles that the API doesn't show on a node yet.
 type pod struct {
 	parsed   *cluster.Pod
-	assumed  string // node that a bind is under way to, or was done to
-	reported string // last message of an unschedulable condition
-	scaled   string // last message about scale-up
-	told     bool   // the Scheduled event is out
+	assumed  string                 // node that a bind is under way to, or was done to
+	reported string                 // last message of an unschedulable condition
+	scaled   string                 // last message about scale-up
+	told     bool                   // the Scheduled event is out
+	writes   []cluster.ObjectChange // objects assumed for it, while a bind is under way
 }
 
 func (in PodSet) apply(c *Core, r *Ready) {
@@ -34,6 +35,9 @@ func (in PodSet) apply(c *Core, r *Ready) {
 func (in PodGone) apply(c *Core, _ *Ready) {
 	c.state.Remove(in.UID)
 	c.queue.Remove(in.UID)
+	if p := c.pods[in.UID]; p != nil {
+		c.unassume(p)
+	}
 	delete(c.pods, in.UID)
 	delete(c.bad, in.UID)
 }
@@ -104,6 +108,7 @@ func (in BindDone) apply(c *Core, r *Ready) {
 	c.stats.BindFailures++
 	c.decided(r, Decision{Kind: Unplaced, Pod: podName(p.parsed.Object.Namespace, p.parsed.Object.Name), Node: p.assumed, Reason: in.Err.Error()})
 	c.state.Remove(in.UID)
+	c.unassume(p)
 	p.assumed = ""
 	c.unschedulable(p, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), r)
 	item := c.queue.Get(in.UID)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/autoscaler"
+	"github.com/berthproject/berth/cluster"
 )
 
 // Ready is the work that a Step asks for. The fields may be worked on in any
@@ -47,6 +48,11 @@ type Bind struct {
 	UID             types.UID
 	Namespace, Name string
 	Node            string
+	// Writes are objects to be updated first, and Claims those of the pod that
+	// then have to be bound, all within Timeout; else the Bind fails.
+	Writes  []cluster.Object `json:",omitempty"`
+	Claims  []string         `json:",omitempty"`
+	Timeout time.Duration    `json:",omitempty"`
 }
 
 // Taint adds a taint to a node, or removes that with its key.

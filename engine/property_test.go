@@ -150,8 +150,12 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 		}
 		p := w.State.Schema.ParsePod(subject.Obj())
 		var d *engine.Diagnosis
+		var asked *engine.Class
 		for range 40 {
 			c := e.Class(p)
+			if c != asked { // pods are then signed again, which the core sees to
+				asked, d = c, nil
+			}
 			if _, ok := e.Best(c); ok {
 				d = nil
 				w.Change(t)
@@ -169,6 +173,9 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 			}
 			changes, _ := w.State.Since(from)
 			help := e.MayHelp(c, d, changes)
+			if e.Class(p) != c {
+				continue
+			}
 			if _, ok := e.Best(c); ok && !help {
 				t.Fatalf("%q let the class in, but no plugin said it may help; it was rejected by %s", what, d.Message())
 			}

@@ -35,6 +35,14 @@ type TermReader interface {
 	ReadsTerm(pod *cluster.Pod, state *cluster.State, t *cluster.Term) bool
 }
 
+// Rereader is implemented by plugins whose signature of a pod reads more of the
+// cluster than terms of placed pods and namespaces.
+type Rereader interface {
+	// Rereads returns which pods may have another signature after the change, nil
+	// when none has.
+	Rereads(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool
+}
+
 // Reserver is implemented by plugins that hold things for a pod that gets a
 // node, so that the next pod sees them taken.
 type Reserver interface {

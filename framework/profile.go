@@ -1,5 +1,7 @@
 package framework
 
+import "time"
+
 // Weighted is a plugin with the weight of its score.
 type Weighted struct {
 	Plugin
@@ -13,4 +15,6 @@ type Profile struct {
 	Plugins       []Weighted
 	Gates         []PreEnqueuer
 	Less          Less
+	// BindTimeout is how long a pod's volumes may take to be bound.
+	BindTimeout time.Duration
 }

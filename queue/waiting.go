@@ -141,9 +141,10 @@ func (q *Queue) Sweep(now time.Time) {
 	}
 }
 
-// Resign classes all pods anew, after the rules have come to read more of
-// them. Pods of waiting classes that it splits are tried again.
-func (q *Queue) Resign(now time.Time, class func(*cluster.Pod) *engine.Class) {
+// Resign classes those of the pods anew that it concerns, after the rules have
+// come to read more of them, or other things of the cluster. Pods of waiting
+// classes that it splits are tried again.
+func (q *Queue) Resign(now time.Time, class func(*cluster.Pod) *engine.Class, concerns func(*cluster.Pod) bool) {
 	old := make([]*Waiting, 0, len(q.waiting))
 	for _, w := range q.waiting {
 		old = append(old, w)
@@ -151,6 +152,9 @@ func (q *Queue) Resign(now time.Time, class func(*cluster.Pod) *engine.Class) {
 	slices.SortFunc(old, func(a, b *Waiting) int { return int(a.Class.ID) - int(b.Class.ID) })
 	for _, w := range old {
 		for _, i := range slices.Clone(w.pods.items) {
+			if !concerns(i.Pod) {
+				continue
+			}
 			if c := class(i.Pod); c != w.Class {
 				q.leave(i)
 				i.Class = c
@@ -160,7 +164,9 @@ func (q *Queue) Resign(now time.Time, class func(*cluster.Pod) *engine.Class) {
 	}
 	for _, h := range []*itemHeap{&q.active, &q.expiry} {
 		for _, i := range h.items {
-			i.Class = class(i.Pod)
+			if concerns(i.Pod) {
+				i.Class = class(i.Pod)
+			}
 		}
 	}
 }

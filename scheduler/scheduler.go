@@ -13,9 +13,10 @@ import (
 
 // Scheduler decides for the pods of its profiles.
 type Scheduler struct {
-	state   *cluster.State
-	engines map[string]*engine.Engine
-	names   []string
+	state     *cluster.State
+	engines   map[string]*engine.Engine
+	names     []string
+	rereaders []framework.Rereader // one of each plugin and profile
 }
 
 // New returns a scheduler over a state with an engine per profile.
@@ -24,6 +25,11 @@ func New(state *cluster.State, profiles []*framework.Profile, how engine.Options
 	for _, p := range profiles {
 		s.engines[p.SchedulerName] = engine.New(state, p, how)
 		s.names = append(s.names, p.SchedulerName)
+		for i := range p.Plugins {
+			if r, ok := p.Plugins[i].Plugin.(framework.Rereader); ok {
+				s.rereaders = append(s.rereaders, r)
+			}
+		}
 	}
 	slices.Sort(s.names)
 	return s
@@ -54,9 +60,10 @@ func (s *Scheduler) Gate(p *cluster.Pod) *framework.Reason {
 
 // Decision is the outcome for one pod.
 type Decision struct {
-	Node      *cluster.Node     // where it is now assumed to be, nil when nowhere
-	Score     int64             // of that node
-	Diagnosis *engine.Diagnosis // why nowhere
+	Node      *cluster.Node          // where it is now assumed to be, nil when nowhere
+	Score     int64                  // of that node
+	Diagnosis *engine.Diagnosis      // why nowhere
+	Writes    []cluster.ObjectChange // that have to be written before it is bound
 }
 
 // Decide finds a node for a pod that was popped from the queue and puts it
@@ -74,7 +81,26 @@ func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) Decision {
 	if !ok {
 		return Decision{Diagnosis: e.Diagnose(i.Class)}
 	}
-	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score}
+	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score, Writes: choice.Writes}
+}
+
+// Rereads returns which pods may have another signature after the changes, nil
+// when none has.
+func (s *Scheduler) Rereads(changes []cluster.Change) func(*cluster.Pod) bool {
+	var concern []func(*cluster.Pod) bool
+	for i := range changes {
+		for _, r := range s.rereaders {
+			if f := r.Rereads(&changes[i], s.state); f != nil {
+				concern = append(concern, f)
+			}
+		}
+	}
+	if concern == nil {
+		return nil
+	}
+	return func(p *cluster.Pod) bool {
+		return slices.ContainsFunc(concern, func(f func(*cluster.Pod) bool) bool { return f(p) })
+	}
 }
 
 // MayHelp asks whether changes may let a waiting class in.

@@ -15,9 +15,12 @@ import (
 const Name = "NodeVolumeLimits"
 
 // Plugin implements framework.Plugin.
-type Plugin struct{}
+type Plugin struct{ volumes.Rereader }
 
-var _ framework.Plugin = Plugin{}
+var (
+	_ framework.Plugin   = Plugin{}
+	_ framework.Rereader = Plugin{}
+)
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }

@@ -6,6 +6,7 @@ package podtopologyspread
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -30,7 +31,10 @@ type Args struct {
 // Plugin implements framework.Plugin.
 type Plugin struct{ args Args }
 
-var _ framework.Plugin = Plugin{}
+var (
+	_ framework.Plugin   = Plugin{}
+	_ framework.Rereader = Plugin{}
+)
 
 // New returns the plugin with arguments.
 func New(args Args) Plugin { return Plugin{args} }
@@ -68,6 +72,17 @@ func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *frame
 		group.Int(int64(c.hard[i].minDomains))
 		group.Bool(c.hard[i].selector.Matches(labels.Set(pod.Object.Labels)))
 	}
+}
+
+// Rereads implements framework.Rereader: which pods default constraints are
+// for depends on what selects them. For soft ones that makes no difference to a
+// pod that waits.
+func (p Plugin) Rereads(c *cluster.Change, _ *cluster.State) func(*cluster.Pod) bool {
+	hard := func(c v1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == v1.DoNotSchedule }
+	if c.Op != cluster.WorkloadSet || !p.args.List || !slices.ContainsFunc(p.args.Constraints, hard) {
+		return nil
+	}
+	return func(pod *cluster.Pod) bool { return len(pod.Object.Spec.TopologySpreadConstraints) == 0 }
 }
 
 // For implements framework.Plugin.

@@ -20,11 +20,12 @@ import (
 const Name = "VolumeBinding"
 
 // Plugin implements framework.Plugin.
-type Plugin struct{}
+type Plugin struct{ volumes.Rereader }
 
 var (
 	_ framework.Plugin   = Plugin{}
 	_ framework.Reserver = Plugin{}
+	_ framework.Rereader = Plugin{}
 )
 
 // Name implements framework.Plugin.

@@ -19,9 +19,12 @@ import (
 const Name = "VolumeZone"
 
 // Plugin implements framework.Plugin.
-type Plugin struct{}
+type Plugin struct{ volumes.Rereader }
 
-var _ framework.Plugin = Plugin{}
+var (
+	_ framework.Plugin   = Plugin{}
+	_ framework.Rereader = Plugin{}
+)
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
