@@ -88,8 +88,11 @@ func tell(in []core.Input) string {
 func randomHistory(t *rapid.T) [][]core.Input {
 	template := testkit.Node("t").Alloc("cpu", "8", "memory", "16Gi").Obj()
 	history := [][]core.Input{{core.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 5, Template: template}}}}}
-	for _, o := range testkit.RandomStorage(t) {
-		history[0] = append(history[0], core.ObjectSet{Object: o})
+	storage := rapid.Bool().Draw(t, "storage")
+	if storage {
+		for _, o := range testkit.RandomStorage(t) {
+			history[0] = append(history[0], core.ObjectSet{Object: o})
+		}
 	}
 	pods := 0
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -115,7 +118,11 @@ func randomHistory(t *rapid.T) [][]core.Input {
 				in = append(in, core.ObjectSet{Object: testkit.RandomNamespace(t)})
 			default:
 				pods++
-				in = append(in, core.PodSet{Pod: testkit.RandomPod(t, fmt.Sprint("p", pods))})
+				p := testkit.RandomPod(t, fmt.Sprint("p", pods))
+				if storage {
+					testkit.AddVolumes(t, p)
+				}
+				in = append(in, core.PodSet{Pod: p})
 			}
 		}
 		history = append(history, in)

@@ -44,12 +44,19 @@ func (e *Engine) Best(c *Class) (best Choice, ok bool) {
 func (e *Engine) Place(c *Class, p *cluster.Pod) (Choice, bool) {
 	best, ok := e.Best(c)
 	if ok {
-		e.state.PlaceAt(p, best.Node)
-		if len(p.Claims) > 0 {
-			best.Writes = e.reserve(p, best.Node)
-		}
+		best.Writes = e.PlaceOn(p, best.Node)
 	}
 	return best, ok
+}
+
+// PlaceOn puts the pod on a node in hand, and has the plugins take what it
+// needs there.
+func (e *Engine) PlaceOn(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectChange {
+	e.state.PlaceAt(p, n)
+	if len(p.Claims) == 0 {
+		return nil
+	}
+	return e.reserve(p, n)
 }
 
 // reserve has the plugins take what the pod needs on its node.
@@ -75,9 +82,7 @@ func (e *Engine) reserve(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectCh
 // is signed again when its turn comes: the one before may have taken them.
 func (e *Engine) PlaceMany(c *Class, pods []*cluster.Pod, placed func(*cluster.Pod, Choice)) int {
 	for i, p := range pods {
-		if len(p.Claims) > 0 {
-			c = e.Class(p)
-		}
+		c = e.Current(c, p)
 		choice, ok := e.Place(c, p)
 		if !ok {
 			return i

@@ -124,6 +124,15 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 	return c
 }
 
+// Current returns the class of a pod that was of class c: another where placing
+// a pod since may have changed what the pod's claims lead to.
+func (e *Engine) Current(c *Class, p *cluster.Pod) *Class {
+	if len(p.Claims) == 0 {
+		return c
+	}
+	return e.Class(p)
+}
+
 // Classes returns the number of classes held.
 func (e *Engine) Classes() int { return len(e.classes) }
 

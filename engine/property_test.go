@@ -71,10 +71,11 @@ func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *clu
 func TestPropertySignatureCoversWhatRulesRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, e, profile := setUp(6)
+		w.Furnish(t)
 		for range 40 {
 			w.Change(t)
 		}
-		base := testkit.RandomPod(t, "subject")
+		base := w.Pod(t, "subject")
 		for range rapid.IntRange(0, 6).Draw(t, "richness") {
 			testkit.Perturb(t, base)
 		}
@@ -99,9 +100,10 @@ func TestPropertySignatureCoversWhatRulesRead(t *testing.T) {
 func TestPropertyCachedAnswersEqualFreshOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, e, profile := setUp(rapid.IntRange(1, 24).Draw(t, "nodes"))
+		w.Furnish(t)
 		var subjects []*cluster.Pod
 		for i := range 5 {
-			subjects = append(subjects, w.State.Schema.ParsePod(testkit.RandomPod(t, fmt.Sprint("s", i))))
+			subjects = append(subjects, w.State.Schema.ParsePod(w.Pod(t, fmt.Sprint("s", i))))
 		}
 		var history []string
 		var marks []cluster.Seq
@@ -141,12 +143,18 @@ func TestPropertyCachedAnswersEqualFreshOnes(t *testing.T) {
 func TestPropertyHintMissesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, e, _ := setUp(rapid.IntRange(2, 5).Draw(t, "nodes"))
+		w.Furnish(t)
 		for range rapid.IntRange(0, 20).Draw(t, "before") {
 			w.Change(t)
 		}
-		subject := &testkit.PodBuilder{Pod: *testkit.RandomPod(t, "subject")}
-		if rapid.Bool().Draw(t, "zonal") {
-			subject.Apart(v1.LabelTopologyZone, "app", "web") // so that one pod bars many nodes
+		subject := &testkit.PodBuilder{Pod: *w.Pod(t, "subject")}
+		switch testkit.Uniform(t, 5, "kind") { // so that one pod decides for many nodes
+		case 0, 1:
+			subject.Apart(v1.LabelTopologyZone, "app", "web")
+		case 2:
+			subject = testkit.Pod("subject").Label("app", "web").SpreadHard(v1.LabelTopologyZone, 1, "app", "web")
+		case 3:
+			subject = testkit.Pod("subject").Together(v1.LabelTopologyZone, "app", "web")
 		}
 		p := w.State.Schema.ParsePod(subject.Obj())
 		var d *engine.Diagnosis
@@ -189,9 +197,10 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 func TestPropertyRollbackRestoresEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, e, profile := setUp(8)
+		w.Furnish(t)
 		var subjects []*cluster.Pod
 		for i := range 4 {
-			subjects = append(subjects, w.State.Schema.ParsePod(testkit.RandomPod(t, fmt.Sprint("s", i))))
+			subjects = append(subjects, w.State.Schema.ParsePod(w.Pod(t, fmt.Sprint("s", i))))
 		}
 		for range rapid.IntRange(0, 30).Draw(t, "before") {
 			w.Change(t)
@@ -250,6 +259,7 @@ func onlyFactsOf(before, after string) string {
 func TestPropertyFollowerEqualsLeader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _, _ := setUp(6)
+		w.Furnish(t)
 		f := cluster.Follow(w.State)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			w.Change(t)

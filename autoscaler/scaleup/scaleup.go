@@ -276,14 +276,18 @@ func (p *Packer) pack(g *cluster.NodeGroup, name func(int) string, from, room in
 		for rest := c.pods; len(rest) > 0; {
 			n := e.PlaceMany(c.class, rest, placed)
 			rest = rest[n:]
-			if len(rest) == 0 || k.nodes >= room || hopeless[c.class] {
+			if len(rest) == 0 || k.nodes >= room {
+				break
+			}
+			class := e.Current(c.class, rest[0])
+			if hopeless[class] {
 				break
 			}
 			mark := p.State.Mark()
 			p.addNode(g, name(from+k.nodes))
-			if _, ok := e.Best(c.class); !ok {
+			if _, ok := e.Best(class); !ok {
 				p.State.Rollback(mark)
-				hopeless[c.class] = true
+				hopeless[class] = true
 				break
 			}
 			p.State.Release(mark)
@@ -299,7 +303,7 @@ func (p *Packer) apply(k pack) []*cluster.Pod {
 		p.addNode(k.group, newNode(k.from+i))
 	}
 	for i, pod := range k.pods {
-		p.State.Place(pod, k.where[i])
+		p.Engine(pod).PlaceOn(pod, p.State.NodeByName(k.where[i]).Index)
 	}
 	return k.pods
 }
@@ -389,7 +393,8 @@ func (p *Packer) reasons(c *pending, bought map[string]int, limits autoscaler.Li
 		}
 		mark := p.State.Mark()
 		i := p.addNode(g, "probe")
-		if reason := p.Engine(c.pods[0]).Explain(c.class, i); reason != nil {
+		e := p.Engine(c.pods[0])
+		if reason := e.Explain(e.Current(c.class, c.pods[0]), i); reason != nil {
 			for _, m := range reason.Messages {
 				counts[m]++
 			}

@@ -20,7 +20,7 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 	if b.Spec.Containers[0].Resources.Requests == nil {
 		b.Spec.Containers[0].Resources.Requests = v1.ResourceList{}
 	}
-	switch Uniform(t, 28, "part") {
+	switch Uniform(t, 29, "part") {
 	case 0:
 		b.Pod.Namespace = pick(t, spaces, "ns")
 	case 1:
@@ -133,6 +133,13 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 		}
 	case 21:
 		needFeature(t, &b.Pod)
+	case 28:
+		if a := b.Spec.Affinity; a != nil && a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 {
+			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].Weight = int32(pick(t, []int{1, 40, 90}, "weight"))
+		} else {
+			b.PreferTogether(int32(pick(t, []int{1, 40, 90}, "weight")), v1.LabelTopologyZone, "app", pick(t, apps, "app"))
+			b.PreferApart(50, v1.LabelHostname, "app", pick(t, apps, "app"))
+		}
 	case 22, 23:
 		if n := len(b.Spec.Volumes); n > 0 && maybe(t, 50, "drop") {
 			b.Spec.Volumes = b.Spec.Volumes[:n-1]

@@ -168,21 +168,60 @@ func RandomWorkload(t *rapid.T) *cluster.Workload {
 
 // World drives a state through a random history.
 type World struct {
-	State *cluster.State
-	Nodes []string
-	next  int
+	State   *cluster.State
+	Nodes   []string
+	next    int
+	storage bool
 }
 
 // NewWorld returns a world over an empty state with names for a few nodes.
 func NewWorld(s *cluster.State, nodes int) *World { return &World{State: s, Nodes: Names("n", nodes)} }
 
+// Furnish decides what the history is about: in some worlds pods have volumes
+// and much happens to storage, in others there is none of it.
+func (w *World) Furnish(t *rapid.T) {
+	if w.storage = maybe(t, 40, "about storage"); !w.storage {
+		return
+	}
+	for _, o := range RandomStorage(t) {
+		w.State.SetObject(o)
+	}
+	for _, name := range w.Nodes {
+		w.State.SetNode(w.State.Schema.ParseNode(w.node(t, name), ""))
+	}
+}
+
+// Pod draws a pod that suits what the history is about.
+func (w *World) Pod(t *rapid.T, name string) *v1.Pod {
+	if w.storage && maybe(t, 60, "stores") {
+		p := Pod(name).Namespaced(pick(t, spaces, "ns")).Obj() // that only storage can reject
+		AddVolumes(t, p)
+		return p
+	}
+	return RandomPod(t, name)
+}
+
+// node draws a node that suits what the history is about.
+func (w *World) node(t *rapid.T, name string) *v1.Node {
+	n := RandomNode(t, name)
+	if w.storage && maybe(t, 80, "roomy") {
+		n.Status.Allocatable[v1.ResourceCPU] = resource.MustParse("64")
+		n.Spec.Taints, n.Spec.Unschedulable = nil, false
+	}
+	return n
+}
+
 // Change does one random thing and says what.
 func (w *World) Change(t *rapid.T) string {
 	s := w.State
-	switch k := Uniform(t, 100, "what"); {
+	k := Uniform(t, 100, "what")
+	if w.storage && maybe(t, 25, "storage") {
+		k = 75
+	}
+	switch {
 	case k < 37:
 		w.next++
-		p := s.Schema.ParsePod(RandomPod(t, fmt.Sprint("p", w.next)))
+		p := s.Schema.ParsePod(w.Pod(t, fmt.Sprint("p", w.next)))
 		node := pick(t, w.Nodes, "on")
 		s.Place(p, node)
 		return fmt.Sprintf("place %s on %s", p.Name(), node)
@@ -192,7 +231,7 @@ func (w *World) Change(t *rapid.T) string {
 		return "remove " + string(uid)
 	case k < 68:
 		name := pick(t, w.Nodes, "node")
-		s.SetNode(s.Schema.ParseNode(RandomNode(t, name), ""))
+		s.SetNode(s.Schema.ParseNode(w.node(t, name), ""))
 		return "set " + name
 	case k < 72:
 		name := pick(t, w.Nodes, "node")
