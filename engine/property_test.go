@@ -105,6 +105,11 @@ func TestPropertyCachedAnswersEqualFreshOnes(t *testing.T) {
 		for i := range 5 {
 			subjects = append(subjects, w.State.Schema.ParsePod(w.Pod(t, fmt.Sprint("s", i))))
 		}
+		if rapid.Bool().Draw(t, "siblings") {
+			for i, p := range w.Siblings(t, "s0", "s1", "s2") {
+				subjects[i] = w.State.Schema.ParsePod(p)
+			}
+		}
 		var history []string
 		var marks []cluster.Seq
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"time"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -19,7 +21,7 @@ import (
 
 // watch starts informers that fill the inbox, and returns when they have
 // delivered what exists.
-func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.Node) string, in *inbox) error {
+func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.Node) string, in *inbox) (informers.SharedInformerFactory, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
 	var synced []cache.InformerSynced
 	add := func(i cache.SharedIndexInformer, set func(obj any), gone func(obj any)) error {
@@ -50,7 +52,21 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 		lw := cache.NewFilteredListWatchFromClient(c.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, tweak)
 		return cache.NewSharedIndexInformer(lw, &v1.Pod{}, resync, cache.Indexers{})
 	})
+	object := func(obj any) { in.put(core.ObjectSet{Object: obj.(cluster.Object)}) }
+	objectGone := func(obj any) {
+		o := obj.(cluster.Object)
+		in.put(core.ObjectGone{Kind: cluster.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()})
+	}
+	storage := factory.Storage().V1()
 	for _, err := range []error{
+		add(factory.Core().V1().Namespaces().Informer(), object, objectGone),
+		add(factory.Core().V1().PersistentVolumeClaims().Informer(), object, objectGone),
+		add(factory.Core().V1().PersistentVolumes().Informer(), object, objectGone),
+		add(storage.StorageClasses().Informer(), object, objectGone),
+		add(storage.CSINodes().Informer(), object, objectGone),
+		add(storage.CSIDrivers().Informer(), object, objectGone),
+		add(storage.CSIStorageCapacities().Informer(), object, objectGone),
+		add(storage.VolumeAttachments().Informer(), object, objectGone),
 		add(factory.Core().V1().Nodes().Informer(),
 			func(obj any) { n := obj.(*v1.Node); in.put(core.NodeSet{Node: n, Group: groupOf(n)}) },
 			func(obj any) { in.put(core.NodeGone{Name: obj.(*v1.Node).Name}) }),
@@ -69,14 +85,14 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 			}),
 	} {
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
 	factory.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return fmt.Errorf("waiting for the first list of objects: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("waiting for the first list of objects: %w", context.Cause(ctx))
 	}
-	return nil
+	return factory, nil
 }
 
 // trim drops what no rule reads, so that 50,000 pods fit into memory.
@@ -89,12 +105,20 @@ func trim(obj any) (any, error) {
 		for _, list := range [][]v1.Container{o.Spec.InitContainers, o.Spec.Containers} {
 			for i := range list {
 				c := &list[i]
-				*c = v1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+				*c = v1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources,
+					RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules}
 			}
 		}
 		delete(o.Annotations, v1.LastAppliedConfigAnnotation)
 	case *v1.Node:
-		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil, nil
+		o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil
+		for i := range o.Status.Images { // most nodes have the same
+			for k, name := range o.Status.Images[i].Names {
+				o.Status.Images[i].Names[k] = unique.Make(name).Value()
+			}
+		}
+	case *storagev1.StorageClass:
+		o.Parameters = nil
 	case *appsv1.ReplicaSet:
 		*o = appsv1.ReplicaSet{ObjectMeta: o.ObjectMeta, Spec: appsv1.ReplicaSetSpec{Selector: o.Spec.Selector}}
 	case *appsv1.StatefulSet:

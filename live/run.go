@@ -72,9 +72,11 @@ func Run(ctx context.Context, o Options) error {
 	defer wg.Wait()
 	work, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := watch(work, clients.watch, groupOf, in); err != nil {
+	factory, err := watch(work, clients.watch, groupOf, in)
+	if err != nil {
 		return err
 	}
+	e.binder.volumes = newVolumes(clients.bind, factory)
 	e.binder.run(work, binders, &wg)
 	e.reporter.run(work, &wg)
 	e.tainter.run(work, &wg)

@@ -42,9 +42,10 @@ func persist(ctx context.Context, f func() error) error {
 
 // binder posts bindings, several at a time, and reports each outcome.
 type binder struct {
-	client kubernetes.Interface
-	work   chan core.Bind
-	done   func(core.Input)
+	client  kubernetes.Interface
+	work    chan core.Bind
+	done    func(core.Input)
+	volumes *volumes // nil where no pod has claims
 }
 
 func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
@@ -55,7 +56,17 @@ func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
 				case <-ctx.Done():
 					return
 				case job := <-b.work:
-					b.done(core.BindDone{UID: job.UID, Err: b.bind(ctx, job)})
+					if len(job.Writes)+len(job.Claims) == 0 {
+						b.done(core.BindDone{UID: job.UID, Err: b.bind(ctx, job)})
+						continue
+					}
+					wg.Go(func() { // others mustn't wait for its volumes
+						err := b.volumes.bind(ctx, job)
+						if err == nil {
+							err = b.bind(ctx, job)
+						}
+						b.done(core.BindDone{UID: job.UID, Err: err})
+					})
 				}
 			}
 		})

@@ -2,6 +2,8 @@
 package plugins
 
 import (
+	"time"
+
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
 	"github.com/berthproject/berth/plugins/imagelocality"
@@ -30,6 +32,7 @@ type Options struct {
 	Balanced      []noderesources.ResourceWeight
 	Spread        podtopologyspread.Args
 	Affinity      *interpodaffinity.Args // nil for the defaults
+	BindTimeout   time.Duration          // of volumes, default 10 minutes
 	Weights       map[string]int64       // by plugin name, in place of the default
 }
 
@@ -38,6 +41,9 @@ type Options struct {
 func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	if o.SchedulerName == "" {
 		o.SchedulerName = "default-scheduler"
+	}
+	if o.BindTimeout == 0 {
+		o.BindTimeout = 10 * time.Minute
 	}
 	if o.Affinity == nil {
 		o.Affinity = &interpodaffinity.Args{HardPodAffinityWeight: interpodaffinity.DefaultHardPodAffinityWeight}
@@ -70,5 +76,6 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		Plugins:       list,
 		Gates:         []framework.PreEnqueuer{schedulinggates.Plugin{}},
 		Less:          prioritysort.Less,
+		BindTimeout:   o.BindTimeout,
 	}
 }

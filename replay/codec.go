@@ -72,6 +72,12 @@ func encode(in core.Input) (input, error) {
 			w.Selector, w.Nothing = s.String(), !selectable
 		}
 		v = w
+	case core.ObjectSet:
+		o, err := redactObject(x.Object)
+		if err != nil {
+			return input{}, err
+		}
+		v = o
 	case core.PlanMade:
 		v = nil // the planner makes it again
 	case core.BindDone:
@@ -127,6 +133,10 @@ func decode(in input) (core.Input, error) {
 		return plain[core.WorkloadGone](in)
 	case "GroupsSet":
 		return plain[core.GroupsSet](in)
+	case "ObjectGone":
+		return plain[core.ObjectGone](in)
+	case "ObjectSet":
+		return readObject(in)
 	case "PlanMade":
 		return core.PlanMade{}, nil
 	case "WorkloadSet":

@@ -201,6 +201,27 @@ func (w *World) Pod(t *rapid.T, name string) *v1.Pod {
 	return RandomPod(t, name)
 }
 
+// Siblings draws pods that differ only in their names and in those of their
+// claims, all alike and waiting for their consumers, as of a StatefulSet.
+func (w *World) Siblings(t *rapid.T, names ...string) []*v1.Pod {
+	base := w.Pod(t, "sibling")
+	base.Namespace, base.Spec.Volumes = "default", nil
+	class := pick(t, []string{"static", "static", "fast", "zoned"}, "sibling class")
+	var out []*v1.Pod
+	for _, name := range names {
+		c := randomClaim(t, "default", "of-"+name)
+		c.Spec = v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: modes[:1],
+			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}}}
+		c.Annotations, c.Status, c.DeletionTimestamp = nil, v1.PersistentVolumeClaimStatus{}, nil
+		w.State.SetObject(c)
+		p := base.DeepCopy()
+		p.Name, p.UID = name, types.UID("pod-"+name)
+		p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}}}
+		out = append(out, p)
+	}
+	return out
+}
+
 // node draws a node that suits what the history is about.
 func (w *World) node(t *rapid.T, name string) *v1.Node {
 	n := RandomNode(t, name)

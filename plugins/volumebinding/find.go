@@ -61,7 +61,7 @@ func (c *claims) find(state *cluster.State, n *cluster.Node) finding {
 			break
 		}
 	}
-	var match, provision []*v1.PersistentVolumeClaim
+	var match, provision []waiting
 	for _, claim := range c.delayed {
 		if node, ok := claim.Annotations[volumes.AnnSelectedNode]; !ok {
 			match = append(match, claim)
@@ -72,19 +72,19 @@ func (c *claims) find(state *cluster.State, n *cluster.Node) finding {
 			provision = append(provision, claim)
 		}
 	}
-	slices.SortStableFunc(match, func(a, b *v1.PersistentVolumeClaim) int {
+	slices.SortStableFunc(match, func(a, b waiting) int {
 		x, y := a.Spec.Resources.Requests[v1.ResourceStorage], b.Spec.Resources.Requests[v1.ResourceStorage]
 		return x.Cmp(y)
 	})
 	for _, claim := range match {
 		if pv := f.smallest(claim, state, n); pv != nil {
-			f.bindings = append(f.bindings, binding{claim, pv})
+			f.bindings = append(f.bindings, binding{claim.PersistentVolumeClaim, pv})
 		} else {
 			provision = append(provision, claim)
 		}
 	}
 	for _, claim := range provision {
-		f.provision(claim, state, n)
+		f.provision(claim.PersistentVolumeClaim, state, n)
 		if f.nothingToBind || f.noSpace {
 			return f
 		}
@@ -95,7 +95,7 @@ func (c *claims) find(state *cluster.State, n *cluster.Node) finding {
 // smallest returns the smallest volume that suits a claim on a node; one that
 // names the claim comes before all others. Of equal ones it is the first by
 // name, where kube-scheduler takes any.
-func (f *finding) smallest(claim *v1.PersistentVolumeClaim, state *cluster.State, n *cluster.Node) *v1.PersistentVolume {
+func (f *finding) smallest(claim waiting, state *cluster.State, n *cluster.Node) *v1.PersistentVolume {
 	want := claim.Spec.Resources.Requests[v1.ResourceStorage]
 	var selector labels.Selector
 	if claim.Spec.Selector != nil {
@@ -106,9 +106,9 @@ func (f *finding) smallest(claim *v1.PersistentVolumeClaim, state *cluster.State
 		selector = s
 	}
 	var best *v1.PersistentVolume
-	for _, pv := range state.VolumesOf(cluster.ClaimClass(claim)) {
+	for _, pv := range state.VolumesOf(cluster.ClaimClass(claim.PersistentVolumeClaim)) {
 		capacity := pv.Spec.Capacity[v1.ResourceStorage]
-		named := names(pv, claim)
+		named := claim.named && names(pv, claim.PersistentVolumeClaim)
 		switch {
 		case slices.ContainsFunc(f.bindings, func(b binding) bool { return b.volume.Name == pv.Name }),
 			pv.Spec.ClaimRef != nil && !named,
@@ -126,7 +126,7 @@ func (f *finding) smallest(claim *v1.PersistentVolumeClaim, state *cluster.State
 			return pv
 		}
 		if pv.Status.Phase != v1.VolumeAvailable || selector != nil && !selector.Matches(labels.Set(pv.Labels)) ||
-			!admits || !offers(pv, claim) {
+			!admits || !offers(pv, claim.PersistentVolumeClaim) {
 			continue
 		}
 		if best == nil {

@@ -6,7 +6,6 @@ package volumebinding
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -35,7 +34,16 @@ func (Plugin) Name() string { return Name }
 type claims struct {
 	bound   []*v1.PersistentVolumeClaim
 	volumes []*v1.PersistentVolume // of the bound ones; nil where it doesn't exist
-	delayed []*v1.PersistentVolumeClaim
+	delayed []waiting
+}
+
+// waiting is a claim that waits for its consumer.
+type waiting struct {
+	*v1.PersistentVolumeClaim
+	// named tells that some volume is reserved for it. While none is, it stands
+	// for the like claims of other pods of its class, and whether a volume comes
+	// to name this one says nothing.
+	named bool
 }
 
 // resolve sorts out the pod's claims, or says why there is nowhere for the pod.
@@ -68,7 +76,8 @@ func resolve(pod *cluster.Pod, state *cluster.State) (out claims, why string) {
 		case err != nil && why == "":
 			why = err.Error()
 		case delayed && claim.Spec.VolumeName == "":
-			out.delayed = append(out.delayed, claim)
+			named := len(state.VolumesClaimed(cluster.ClaimKey{Namespace: claim.Namespace, Name: claim.Name})) > 0
+			out.delayed = append(out.delayed, waiting{claim, named})
 		default:
 			immediate = true
 		}
@@ -97,7 +106,7 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framewo
 	local.Int(int64(len(c.delayed)))
 	for i, claim := range c.delayed {
 		local.Int(int64(slices.Index(c.delayed, claim))) // one claim in two volumes
-		signClaim(c.delayed[i], state, local)
+		signClaim(&c.delayed[i], local)
 	}
 }
 
@@ -116,14 +125,13 @@ func signVolume(pv *v1.PersistentVolume, sig *framework.Signature) {
 	sig.OptStr(pv.Name, inTree)
 }
 
-func signClaim(c *v1.PersistentVolumeClaim, state *cluster.State, sig *framework.Signature) {
-	key := cluster.ClaimKey{Namespace: c.Namespace, Name: c.Name}
-	if len(state.VolumesClaimed(key)) > 0 { // some volume names it
+func signClaim(c *waiting, sig *framework.Signature) {
+	if c.named {
 		sig.Str(c.Namespace)
 		sig.Str(c.Name)
 		sig.Str(string(c.UID))
 	}
-	sig.Str(cluster.ClaimClass(c))
+	sig.Str(cluster.ClaimClass(c.PersistentVolumeClaim))
 	size := c.Spec.Resources.Requests[v1.ResourceStorage]
 	_, sized := c.Spec.Resources.Requests[v1.ResourceStorage]
 	sig.OptStr(size.String(), sized)
@@ -139,7 +147,7 @@ func signClaim(c *v1.PersistentVolumeClaim, state *cluster.State, sig *framework
 	sig.Str(*class)
 	sig.Bool(c.Spec.Selector != nil)
 	if c.Spec.Selector != nil {
-		sig.Str(strings.TrimSpace(selectorText(c)))
+		sig.Str(selectorText(c.PersistentVolumeClaim))
 	}
 	node, selected := c.Annotations[volumes.AnnSelectedNode]
 	sig.OptStr(node, selected)

@@ -1,0 +1,109 @@
+package core_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/plugins"
+)
+
+// storageWorld is a core with two nodes, a class of volumes that people make,
+// one such volume, and two claims that wait for it.
+func storageWorld(t *testing.T) (step func(...core.Input) core.Ready, pv *v1.PersistentVolume) {
+	t.Helper()
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	step = func(in ...core.Input) core.Ready {
+		now = now.Add(20 * time.Second) // past every backoff
+		return c.Step(now, in...)
+	}
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	pv = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", ResourceVersion: "7"}}
+	pv.Spec.StorageClassName = "static"
+	pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
+	pv.Status.Phase = v1.VolumeAvailable
+	in := []core.Input{
+		core.ObjectSet{Object: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "static"}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &mode}},
+		core.ObjectSet{Object: pv},
+	}
+	for _, name := range []string{"a", "b"} {
+		claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-of-claim", ResourceVersion: "3"}}
+		class := "static"
+		claim.Spec.StorageClassName = &class
+		in = append(in, core.ObjectSet{Object: claim})
+	}
+	for _, name := range []string{"n0", "n1"} {
+		in = append(in, core.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj()})
+	}
+	step(in...)
+	return step, pv
+}
+
+func consumer(name string) core.PodSet {
+	p := testkit.Pod(name).Req("cpu", "1")
+	p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+	return core.PodSet{Pod: p.Obj()}
+}
+
+// A volume that a pod was promised is nobody else's until its bind fails; then
+// the other pod gets it. What the API repeats in between changes nothing.
+func TestVolumeIsTakenUntilTheBindFails(t *testing.T) {
+	step, pv := storageWorld(t)
+	r := step(consumer("a"))
+	if len(r.Binds) != 1 || len(r.Binds[0].Writes) != 1 || len(r.Binds[0].Claims) != 1 || r.Binds[0].Timeout != 10*time.Minute {
+		t.Fatalf("binds %+v, want one that writes the volume and waits 10 minutes for the claim", r.Binds)
+	}
+	written := r.Binds[0].Writes[0].(*v1.PersistentVolume)
+	if ref := written.Spec.ClaimRef; ref == nil || ref.Name != "a" {
+		t.Errorf("the volume is written with claimRef %v, want that of a", ref)
+	}
+	if r := step(consumer("b"), core.ObjectSet{Object: pv.DeepCopy()}); len(r.Binds) != 0 {
+		t.Fatalf("b was placed with a volume that is promised to a: %+v", r.Binds)
+	}
+	r = step(core.BindDone{UID: "pod-a", Err: errors.New("someone else took it")})
+	r2 := step()
+	binds := append(r.Binds, r2.Binds...)
+	if len(binds) != 1 || len(binds[0].Writes) != 1 {
+		t.Fatalf("after the failure: binds %+v, want one of a and b with the volume", binds)
+	}
+}
+
+// A pod whose claim has come to be in use on a node needs no second slot there:
+// the arrival of the other user makes it another class.
+func TestPodWithASharedClaimIsSignedAgain(t *testing.T) {
+	step, _ := storageWorld(t)
+	one := int32(1)
+	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk", ResourceVersion: "1"}}
+	pv.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: "csi.example", VolumeHandle: "disk"}
+	bound := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared", Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}}}
+	bound.Spec.VolumeName = "disk"
+	in := []core.Input{core.NodeGone{Name: "n1"}, core.ObjectSet{Object: pv}, core.ObjectSet{Object: bound},
+		core.ObjectSet{Object: &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+			{Name: "csi.example", Allocatable: &storagev1.VolumeNodeResources{Count: &one}}}}}}}
+	user := func(name, cpu, node string) *testkit.PodBuilder {
+		p := testkit.Pod(name).Req("cpu", cpu).On(node)
+		p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}}}
+		return p
+	}
+	filler := testkit.Pod("filler").Req("cpu", "2").On("n0")
+	step(append(in, core.PodSet{Pod: filler.Obj()}, core.PodSet{Pod: user("big", "3", "").Obj()})...)
+	step(core.PodSet{Pod: user("small", "1", "n0").Obj()}) // bound by somebody else
+	r := step(core.PodGone{UID: filler.UID})
+	if len(r.Binds) != 1 || r.Binds[0].Name != "big" {
+		t.Errorf("binds %+v, want big on n0, where its disk is", r.Binds)
+	}
+}
