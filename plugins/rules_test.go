@@ -93,11 +93,9 @@ func TestFilters(t *testing.T) {
 
 // What no rule judges yet is refused by name, not placed.
 func TestUnsupportedIsRefused(t *testing.T) {
-	claim := testkit.Pod("p")
-	claim.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}}
 	device := testkit.Pod("p")
 	device.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu"}}
-	for want, p := range map[string]*testkit.PodBuilder{"persistent volume claims": claim, "resource claims": device} {
+	for want, p := range map[string]*testkit.PodBuilder{"resource claims": device} {
 		if got := judge(p, testkit.Node("n").Alloc("cpu", "2", "memory", "2Gi")); !strings.Contains(got, want) {
 			t.Errorf("got %q, want …%s…", got, want)
 		}
