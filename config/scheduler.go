@@ -3,21 +3,22 @@
 package config
 
 import (
-	"encoding/json"
-	"errors"
+	"cmp"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	componentconfig "k8s.io/component-base/config"
+	componentvalidation "k8s.io/component-base/config/validation"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
 	"github.com/berthproject/berth/plugins"
-	"github.com/berthproject/berth/plugins/noderesources"
 	"github.com/berthproject/berth/queue"
 )
 
@@ -29,6 +30,7 @@ type Scheduler struct {
 	BindQPS        float32
 	BindBurst      int
 	LeaderElection LeaderElection
+	Extenders      []kubeschedulerv1.Extender
 }
 
 // LeaderElection are the settings of the Lease.
@@ -82,189 +84,125 @@ func Parse(raw []byte) (Scheduler, error) {
 			in.APIVersion, in.Kind, kubeschedulerv1.SchemeGroupVersion.String(), "KubeSchedulerConfiguration")
 	}
 	out := Default()
-	var errs []error
-	if len(in.Extenders) > 0 {
-		errs = append(errs, errors.New("extenders: this version of Berth has no extenders; remove the list"))
+	var errs field.ErrorList
+	if p := in.Parallelism; p != nil && *p <= 0 {
+		errs = append(errs, field.Invalid(field.NewPath("parallelism"), *p, "should be an integer value greater than zero"))
 	}
+	percentage(field.NewPath("percentageOfNodesToScore"), in.PercentageOfNodesToScore, &errs)
+	path := field.NewPath("profiles")
 	if len(in.Profiles) > 0 {
 		out.Profiles = nil
 	}
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for i := range in.Profiles {
-		p, err := profile(&in.Profiles[i])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("profiles[%d]: %w", i, err))
-			continue
+		at := path.Index(i)
+		percentage(at.Child("percentageOfNodesToScore"), in.Profiles[i].PercentageOfNodesToScore, &errs)
+		p, more := profile(at, &in.Profiles[i], len(in.Profiles) == 1)
+		errs = append(errs, more...)
+		if first, ok := seen[p.SchedulerName]; ok {
+			errs = append(errs, field.Duplicate(at.Child("schedulerName"), path.Index(first).Child("schedulerName").String()))
 		}
-		if seen[p.SchedulerName] {
-			errs = append(errs, fmt.Errorf("profiles[%d].schedulerName: %q is there twice; names must differ", i, p.SchedulerName))
+		if sortText(in.Profiles[i].Plugins) != sortText(in.Profiles[0].Plugins) {
+			errs = append(errs, field.Invalid(at.Child("plugins", "queueSort"), "", "must be the same for all profiles"))
 		}
-		seen[p.SchedulerName] = true
+		seen[p.SchedulerName] = i
 		out.Profiles = append(out.Profiles, p)
 	}
-	seconds := func(field string, v *int64, to *time.Duration) {
-		if v == nil {
-			return
+	errs = append(errs, extenders(field.NewPath("extenders"), in.Extenders)...)
+	out.Extenders = in.Extenders
+	for i := range out.Profiles {
+		for _, x := range in.Extenders {
+			for _, r := range x.ManagedResources {
+				if r.IgnoredByScheduler {
+					fit := &out.Profiles[i].Fit
+					fit.IgnoredResources = append(fit.IgnoredResources, r.Name)
+				}
+			}
 		}
-		if *v <= 0 {
-			errs = append(errs, fmt.Errorf("%s: is %d; it must be greater than 0", field, *v))
-		}
-		*to = time.Duration(*v) * time.Second
 	}
-	seconds("podInitialBackoffSeconds", in.PodInitialBackoffSeconds, &out.Queue.InitialBackoff)
-	seconds("podMaxBackoffSeconds", in.PodMaxBackoffSeconds, &out.Queue.MaxBackoff)
-	if q := out.Queue; q.MaxBackoff != 0 && q.MaxBackoff < max(q.InitialBackoff, time.Second) {
-		errs = append(errs, fmt.Errorf("podMaxBackoffSeconds: is %v; it must be at least podInitialBackoffSeconds", q.MaxBackoff.Seconds()))
+	backoff(&in, &out, &errs)
+	connection(&in, &out, &errs)
+	return out, errs.ToAggregate()
+}
+
+func percentage(path *field.Path, v *int32, errs *field.ErrorList) {
+	if v != nil && (*v < 0 || *v > 100) {
+		*errs = append(*errs, field.Invalid(path, *v, "not in valid range [0-100]"))
 	}
-	out.Kubeconfig = in.ClientConnection.Kubeconfig
-	if in.ClientConnection.QPS > 0 {
-		out.BindQPS, out.BindBurst = in.ClientConnection.QPS, max(int(in.ClientConnection.QPS), int(in.ClientConnection.Burst))
+}
+
+func backoff(in *kubeschedulerv1.KubeSchedulerConfiguration, out *Scheduler, errs *field.ErrorList) {
+	initial, most := int64(1), int64(10)
+	if in.PodInitialBackoffSeconds != nil {
+		initial = *in.PodInitialBackoffSeconds
+	}
+	if in.PodMaxBackoffSeconds != nil {
+		most = *in.PodMaxBackoffSeconds
+	}
+	if initial <= 0 {
+		*errs = append(*errs, field.Invalid(field.NewPath("podInitialBackoffSeconds"), initial, "must be greater than 0"))
+	}
+	if most < initial {
+		*errs = append(*errs, field.Invalid(field.NewPath("podMaxBackoffSeconds"), most, "must be greater than or equal to PodInitialBackoffSeconds"))
+	}
+	out.Queue.InitialBackoff, out.Queue.MaxBackoff = time.Duration(initial)*time.Second, time.Duration(most)*time.Second
+}
+
+func connection(in *kubeschedulerv1.KubeSchedulerConfiguration, out *Scheduler, errs *field.ErrorList) {
+	c := componentconfig.ClientConnectionConfiguration{
+		Kubeconfig: in.ClientConnection.Kubeconfig, AcceptContentTypes: in.ClientConnection.AcceptContentTypes,
+		ContentType: in.ClientConnection.ContentType, QPS: in.ClientConnection.QPS, Burst: in.ClientConnection.Burst,
+	}
+	*errs = append(*errs, componentvalidation.ValidateClientConnectionConfiguration(&c, field.NewPath("clientConnection"))...)
+	out.Kubeconfig = c.Kubeconfig
+	if c.QPS > 0 {
+		out.BindQPS, out.BindBurst = c.QPS, max(int(c.QPS), int(c.Burst))
 	}
 	le := &out.LeaderElection
 	if in.LeaderElection.LeaderElect != nil {
 		le.Enabled = *in.LeaderElection.LeaderElect
 	}
-	if in.LeaderElection.ResourceName != "" {
-		le.Name = in.LeaderElection.ResourceName
+	le.Name = cmp.Or(in.LeaderElection.ResourceName, le.Name)
+	le.Namespace = cmp.Or(in.LeaderElection.ResourceNamespace, le.Namespace)
+	le.LeaseDuration = cmp.Or(in.LeaderElection.LeaseDuration.Duration, le.LeaseDuration)
+	le.RenewDeadline = cmp.Or(in.LeaderElection.RenewDeadline.Duration, le.RenewDeadline)
+	le.RetryPeriod = cmp.Or(in.LeaderElection.RetryPeriod.Duration, le.RetryPeriod)
+	lock := cmp.Or(in.LeaderElection.ResourceLock, "leases")
+	if path := field.NewPath("leaderElection"); lock != "leases" && le.Enabled {
+		*errs = append(*errs, field.Invalid(path.Child("resourceLock"), lock, `resourceLock value must be "leases"`))
 	}
-	if in.LeaderElection.ResourceNamespace != "" {
-		le.Namespace = in.LeaderElection.ResourceNamespace
-	}
-	for _, d := range []struct {
-		from time.Duration
-		to   *time.Duration
-	}{
-		{in.LeaderElection.LeaseDuration.Duration, &le.LeaseDuration},
-		{in.LeaderElection.RenewDeadline.Duration, &le.RenewDeadline},
-		{in.LeaderElection.RetryPeriod.Duration, &le.RetryPeriod},
-	} {
-		if d.from > 0 {
-			*d.to = d.from
-		}
-	}
-	if le.LeaseDuration <= le.RenewDeadline || le.RenewDeadline <= le.RetryPeriod {
-		errs = append(errs, fmt.Errorf("leaderElection: leaseDuration %s, renewDeadline %s and retryPeriod %s must fall in this order", le.LeaseDuration, le.RenewDeadline, le.RetryPeriod))
-	}
-	return out, errors.Join(errs...)
+	*errs = append(*errs, componentvalidation.ValidateLeaderElectionConfiguration(&componentconfig.LeaderElectionConfiguration{
+		LeaderElect: le.Enabled, ResourceLock: lock, ResourceName: le.Name, ResourceNamespace: le.Namespace,
+		LeaseDuration: metav1.Duration{Duration: le.LeaseDuration}, RenewDeadline: metav1.Duration{Duration: le.RenewDeadline},
+		RetryPeriod: metav1.Duration{Duration: le.RetryPeriod},
+	}, field.NewPath("leaderElection"))...)
 }
 
-func profile(in *kubeschedulerv1.KubeSchedulerProfile) (plugins.Options, error) {
-	out := plugins.Options{SchedulerName: v1.DefaultSchedulerName}
+// profile reads one profile. Only the sole profile of a file may go without a
+// name.
+func profile(path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, sole bool) (plugins.Options, field.ErrorList) {
+	var out plugins.Options
 	if in.SchedulerName != nil {
 		out.SchedulerName = *in.SchedulerName
+	} else if sole {
+		out.SchedulerName = v1.DefaultSchedulerName
 	}
+	p := profilePlugins{path: path.Child("plugins")}
 	if out.SchedulerName == "" {
-		return out, errors.New("schedulerName: is empty; give the profile a name")
+		p.errs = append(p.errs, field.Required(path.Child("schedulerName"), "give the profile a name"))
 	}
-	if in.Plugins != nil {
-		return out, errors.New("plugins: this version of Berth runs the default plugins only; remove the field")
-	}
+	p.resolve(in.Plugins)
+	p.rules(&out)
+	seen := map[string]bool{}
 	for i := range in.PluginConfig {
-		c := &in.PluginConfig[i]
-		var err error
-		switch c.Name {
-		case noderesources.FitName:
-			out.Fit, err = fitArgs(c.Args.Raw)
-		case noderesources.BalancedName:
-			out.Balanced, err = balancedArgs(c.Args.Raw)
-		default:
-			err = fmt.Errorf("arguments of this plugin can't be set in this version of Berth; remove the entry")
+		c, at := &in.PluginConfig[i], path.Child("pluginConfig").Index(i)
+		if seen[c.Name] {
+			p.errs = append(p.errs, field.Duplicate(at, c.Name))
 		}
-		if err != nil {
-			return out, fmt.Errorf("pluginConfig[%d] %q: %w", i, c.Name, err)
-		}
+		seen[c.Name] = true
+		p.errs = append(p.errs, arguments(at, c.Name, c.Args.Raw, &out)...)
 	}
-	return out, nil
-}
-
-func strict(raw []byte, into any) error {
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("args: %w", err)
-	}
-	return nil
-}
-
-func fitArgs(raw []byte) (noderesources.FitArgs, error) {
-	in := kubeschedulerv1.NodeResourcesFitArgs{}
-	out := noderesources.FitArgs{}
-	if err := strict(raw, &in); err != nil {
-		return out, err
-	}
-	out.IgnoredResources, out.IgnoredResourceGroups = in.IgnoredResources, in.IgnoredResourceGroups
-	for i, g := range in.IgnoredResourceGroups {
-		if strings.Contains(g, "/") {
-			return out, fmt.Errorf("args.ignoredResourceGroups[%d]: %q contains '/'; give the part before it", i, g)
-		}
-	}
-	s := in.ScoringStrategy
-	if s == nil {
-		return out, nil
-	}
-	out.Strategy = noderesources.Strategy(s.Type)
-	switch out.Strategy {
-	case noderesources.LeastAllocated, noderesources.MostAllocated:
-	case noderesources.RequestedToCapacityRatio:
-		if s.RequestedToCapacityRatio == nil {
-			return out, errors.New("args.scoringStrategy.requestedToCapacityRatio: is missing; give a shape")
-		}
-		shape, err := shapeOf(s.RequestedToCapacityRatio.Shape)
-		if err != nil {
-			return out, err
-		}
-		out.Shape = shape
-	default:
-		return out, fmt.Errorf("args.scoringStrategy.type: is %q; it must be LeastAllocated, MostAllocated or RequestedToCapacityRatio", s.Type)
-	}
-	list, err := weights("args.scoringStrategy.resources", s.Resources)
-	out.Resources = list
-	return out, err
-}
-
-func balancedArgs(raw []byte) ([]noderesources.ResourceWeight, error) {
-	in := kubeschedulerv1.NodeResourcesBalancedAllocationArgs{}
-	if err := strict(raw, &in); err != nil {
-		return nil, err
-	}
-	return weights("args.resources", in.Resources)
-}
-
-func weights(field string, in []kubeschedulerv1.ResourceSpec) ([]noderesources.ResourceWeight, error) {
-	if len(in) > noderesources.MaxScoredResources {
-		return nil, fmt.Errorf("%s: has %d entries; at most %d are possible", field, len(in), noderesources.MaxScoredResources)
-	}
-	var out []noderesources.ResourceWeight
-	for i, r := range in {
-		if r.Weight == 0 {
-			r.Weight = 1
-		}
-		if r.Weight < 1 || r.Weight > 100 {
-			return nil, fmt.Errorf("%s[%d].weight: is %d; it must be from 1 to 100", field, i, r.Weight)
-		}
-		out = append(out, noderesources.ResourceWeight{Name: v1.ResourceName(r.Name), Weight: r.Weight})
-	}
-	return out, nil
-}
-
-func shapeOf(in []kubeschedulerv1.UtilizationShapePoint) ([]noderesources.ShapePoint, error) {
-	const field = "args.scoringStrategy.requestedToCapacityRatio.shape"
-	if len(in) == 0 {
-		return nil, fmt.Errorf("%s: is empty; give at least one point", field)
-	}
-	var out []noderesources.ShapePoint
-	for i, p := range in {
-		switch {
-		case p.Utilization < 0 || p.Utilization > 100:
-			return nil, fmt.Errorf("%s[%d].utilization: is %d; it must be from 0 to 100", field, i, p.Utilization)
-		case p.Score < 0 || p.Score > 10:
-			return nil, fmt.Errorf("%s[%d].score: is %d; it must be from 0 to 10", field, i, p.Score)
-		case i > 0 && p.Utilization <= in[i-1].Utilization:
-			return nil, fmt.Errorf("%s[%d].utilization: is %d after %d; points must be in increasing order", field, i, p.Utilization, in[i-1].Utilization)
-		}
-		out = append(out, noderesources.ShapePoint{Utilization: int64(p.Utilization), Score: int64(p.Score)})
-	}
-	return out, nil
+	return out, p.errs
 }
 
 // Build makes the profiles' rules for a schema.

@@ -43,20 +43,78 @@ profiles:
 }
 
 func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
+	profile := func(text string) string { return head + "profiles: [{" + text + "}]\n" }
+	config := func(name, args string) string { return profile("pluginConfig: [{name: " + name + ", args: {" + args + "}}]") }
 	for _, c := range []struct{ in, want string }{
 		{"kind: Pod\n", `kind "Pod"; they must be`},
 		{head + "nonsense: 1\n", `unknown field "nonsense"`},
-		{head + "extenders: [{urlPrefix: http://x}]\n", "extenders: this version"},
-		{head + "podInitialBackoffSeconds: 0\n", "podInitialBackoffSeconds: is 0; it must be greater than 0"},
-		{head + "profiles: [{schedulerName: a},{schedulerName: a}]\n", `profiles[1].schedulerName: "a" is there twice`},
-		{head + "profiles: [{plugins: {}}]\n", "profiles[0]: plugins: this version"},
-		{head + "profiles: [{pluginConfig: [{name: Other, args: {}}]}]\n", `pluginConfig[0] "Other"`},
-		{head + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Best}}}]}]\n", `args.scoringStrategy.type: is "Best"; it must be`},
-		{head + "leaderElection: {leaseDuration: 5s}\n", "must fall in this order"},
+		{head + "parallelism: 0\n", "parallelism: Invalid value: 0: should be an integer value greater than zero"},
+		{head + "percentageOfNodesToScore: 101\n", "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]"},
+		{head + "podInitialBackoffSeconds: 0\n", "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"},
+		{head + "podMaxBackoffSeconds: 0\n", "podMaxBackoffSeconds: Invalid value: 0: must be greater than or equal to PodInitialBackoffSeconds"},
+		{head + "leaderElection: {leaseDuration: 5s}\n", "leaderElection.leaseDuration: Invalid value"},
+		{head + "leaderElection: {resourceLock: endpoints}\n", `resourceLock value must be "leases"`},
+		{head + "clientConnection: {burst: -1}\n", "clientConnection.burst: Invalid value: -1"},
+
+		{head + "profiles: [{schedulerName: a},{schedulerName: a}]\n", `profiles[1].schedulerName: Duplicate value`},
+		{head + "profiles: [{schedulerName: a},{}]\n", `profiles[1].schedulerName: Required value`},
+		{head + "profiles: [{schedulerName: a},{schedulerName: b, plugins: {queueSort: {disabled: [{name: x}]}}}]\n", `profiles[1].plugins.queueSort: Invalid value: "": must be the same for all profiles`},
+		{profile("plugins: {score: {enabled: [{name: Mine}]}}"), `profiles[0].plugins.score.enabled[0].name: Unsupported value: "Mine": supported values: "DefaultBinder"`},
+		{profile("plugins: {filter: {enabled: [{name: EBSLimits}]}}"), `profiles[0].plugins.filter.enabled[0]: Invalid value: "EBSLimits": was invalid in version`},
+		{profile("plugins: {filter: {enabled: [{name: ImageLocality}]}}"), `plugin "ImageLocality" does not extend filter plugin; its points are score`},
+		{profile("plugins: {multiPoint: {enabled: [{name: NodePorts}, {name: NodePorts}]}}"), `profiles[0].plugins.multiPoint.enabled[1]: Duplicate value: "NodePorts"`},
+		{profile("plugins: {score: {disabled: [{name: Mine}]}}"), `profiles[0].plugins.score.disabled[0].name: Unsupported value: "Mine"`},
+		{profile("plugins: {score: {enabled: [{name: ImageLocality, weight: -3}]}}"), `profiles[0].plugins.score.enabled[0].weight: Invalid value: -3: not in valid range`},
+		{profile("plugins: {score: {enabled: [{name: ImageLocality, weight: 80000}, {name: TaintToleration, weight: 80000}]}}"), `profiles[0].plugins.score: Invalid value: `},
+		{profile("plugins: {multiPoint: {disabled: [{name: '*'}]}}"), `only one queue sort plugin required for profile with scheduler name "default-scheduler", but got 0`},
+		{profile("plugins: {bind: {disabled: [{name: DefaultBinder}]}}"), `profiles[0].plugins.bind: Required value: at least one bind plugin is needed`},
+		{profile("plugins: {preFilter: {disabled: [{name: NodePorts}]}}"), `profiles[0].plugins.preFilter: Forbidden: NodePorts is enabled at filter and disabled at preFilter; enable or disable it at both`},
+		{profile("plugins: {preBind: {disabled: [{name: VolumeBinding}]}}"), `enable or disable it at all three`},
+
+		{config("Other", ""), `profiles[0].pluginConfig[0].name: Unsupported value: "Other"`},
+		{config("NodePorts", "x: 1"), `profiles[0].pluginConfig[0].args: Forbidden: NodePorts has no arguments; remove them`},
+		{profile("pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]"), `profiles[0].pluginConfig[1]: Duplicate value: "NodeAffinity"`},
+		{config("NodeResourcesFit", "scoringStrategy: {type: Best}"), `args.scoringStrategy.type: Unsupported value: "Best": supported values: "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"`},
+		{config("NodeResourcesFit", "strategy: {}"), `has to match plugin args: json: unknown field "strategy"`},
+		{config("NodeResourcesFit", "ignoredResourceGroups: [a/b]"), `args.ignoredResourceGroups[0]: Invalid value: "a/b": resource group name can't contain '/'`},
+		{config("NodeResourcesFit", "ignoredResources: ['-']"), `args.ignoredResources[0]: Invalid value: "-"`},
+		{config("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}]}"), "resource weight of cpu not in valid range (0, 100]"},
+		{config("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, requestedToCapacityRatio: {}}"), "must be nil when type is not RequestedToCapacityRatio"},
+		{config("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio}"), "must be specified when type is RequestedToCapacityRatio"},
+		{config("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: []}}"), "at least one point must be specified"},
+		{config("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 9, score: 1}, {utilization: 9, score: 11}]}}"), "values must be sorted in increasing order"},
+		{config("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 101, score: 11}]}}"), "score: Invalid value: 11: not in valid range [0, 10]"},
+		{config("NodeResourcesBalancedAllocation", "resources: [{name: cpu, weight: 2}, {name: cpu}]"), "must be 1"},
+		{config("NodeResourcesBalancedAllocation", "resources: [{name: cpu}, {name: cpu}]"), `args.resources[1].name: Duplicate value: "cpu"`},
+		{config("PodTopologySpread", "defaultingType: Mine"), `args.defaultingType: Unsupported value: "Mine": supported values: "System", "List"`},
+		{config("PodTopologySpread", "defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]"), "when .defaultConstraints are not empty"},
+		{config("PodTopologySpread", "defaultingType: List, defaultConstraints: [{maxSkew: 0, topologyKey: '', whenUnsatisfiable: Perhaps, labelSelector: {}}]"), "args.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)"},
+		{config("PodTopologySpread", "defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]"), `Duplicate value: "{z, DoNotSchedule}"`},
+		{config("InterPodAffinity", "hardPodAffinityWeight: 101"), "args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"},
+		{config("NodeAffinity", "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Maybe}]}]}}"), "args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"},
+		{config("VolumeBinding", "bindTimeoutSeconds: -1"), "should not be a negative value"},
+		{config("VolumeBinding", "shape: [{utilization: 1, score: 1}]"), "unexpected field `shape`"},
+		{config("DefaultPreemption", "minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0"), "cannot be zero at the same time as minCandidateNodesAbsolute"},
+
+		{head + "extenders: [{urlPrefix: 'extender:80'}]\n", `extenders[0].urlPrefix: Invalid value: "extender:80": must be an http or https address`},
+		{head + "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n", "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it"},
+		{head + "extenders: [{urlPrefix: 'http://x', bindVerb: b}, {urlPrefix: 'http://y', bindVerb: b}]\n", "only one extender can implement bind"},
+		{head + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: cpu}]}]\n", "extenders[0].managedResources[0].name: Invalid value: \"cpu\": is an invalid extended resource name"},
+		{head + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a.b/c}, {name: a.b/c}]}]\n", "duplicate extender managed resource name"},
 	} {
 		_, err := Parse([]byte(c.in))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q:\n got %v\nwant …%s…", c.in, err, c.want)
+		}
+	}
+}
+
+// All errors of a file are told at once.
+func TestParseTellsAllErrors(t *testing.T) {
+	_, err := Parse([]byte(head + "parallelism: -1\npodInitialBackoffSeconds: 0\nprofiles: [{schedulerName: a},{schedulerName: a}]\n"))
+	for _, want := range []string{"parallelism", "podInitialBackoffSeconds", "profiles[1]"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want …%s…", err, want)
 		}
 	}
 }

@@ -2,10 +2,14 @@
 package plugins
 
 import (
+	"slices"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/plugins/dynamicresources"
 	"github.com/berthproject/berth/plugins/imagelocality"
 	"github.com/berthproject/berth/plugins/interpodaffinity"
 	"github.com/berthproject/berth/plugins/nodeaffinity"
@@ -19,63 +23,127 @@ import (
 	"github.com/berthproject/berth/plugins/prioritysort"
 	"github.com/berthproject/berth/plugins/schedulinggates"
 	"github.com/berthproject/berth/plugins/tainttoleration"
-	"github.com/berthproject/berth/plugins/unsupported"
 	"github.com/berthproject/berth/plugins/volumebinding"
 	"github.com/berthproject/berth/plugins/volumerestrictions"
 	"github.com/berthproject/berth/plugins/volumezone"
 )
 
-// Options are what configuration may change about a profile.
+// Options are what configuration says of a profile. The zero value is the
+// default profile.
 type Options struct {
 	SchedulerName string // default "default-scheduler"
+	// Rules are the plugins that filter or score, in the order in which they
+	// filter; nil for the default ones.
+	Rules []Rule
+	// Ungated leaves scheduling gates out.
+	Ungated       bool
 	Fit           noderesources.FitArgs
 	Balanced      []noderesources.ResourceWeight
 	Spread        podtopologyspread.Args
 	Affinity      *interpodaffinity.Args // nil for the defaults
-	BindTimeout   time.Duration          // of volumes, default 10 minutes
-	Weights       map[string]int64       // by plugin name, in place of the default
+	AddedAffinity *v1.NodeAffinity
+	BindTimeout   time.Duration // of volumes, default 10 minutes
 }
 
-// Default returns kube-scheduler's default profile as far as Berth has its
-// rules: the order in which they filter and the weights of their scores.
+// Rule is a plugin that filters, scores or both.
+type Rule struct {
+	Name    string
+	Filters bool
+	Weight  int64 // of the score, 0 when it doesn't score
+}
+
+// DefaultRules returns those of kube-scheduler 1.36, in its order.
+func DefaultRules() []Rule {
+	return []Rule{
+		{nodeunschedulable.Name, true, 0},
+		{nodename.Name, true, 0},
+		{tainttoleration.Name, true, 3},
+		{nodeaffinity.Name, true, 2},
+		{nodeports.Name, true, 0},
+		{noderesources.FitName, true, 1},
+		{volumerestrictions.Name, true, 0},
+		{nodevolumelimits.Name, true, 0},
+		{volumebinding.Name, true, 0},
+		{volumezone.Name, true, 0},
+		{podtopologyspread.Name, true, 2},
+		{interpodaffinity.Name, true, 2},
+		{dynamicresources.Name, true, 0},
+		{noderesources.BalancedName, false, 1},
+		{imagelocality.Name, false, 1},
+		{nodedeclaredfeatures.Name, true, 0},
+	}
+}
+
+// build makes the plugin of a name; nil when there is none.
+func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
+	switch name {
+	case nodeunschedulable.Name:
+		return nodeunschedulable.Plugin{}
+	case nodename.Name:
+		return nodename.Plugin{}
+	case tainttoleration.Name:
+		return tainttoleration.Plugin{}
+	case nodeaffinity.Name:
+		return nodeaffinity.New(o.AddedAffinity)
+	case nodeports.Name:
+		return nodeports.Plugin{}
+	case noderesources.FitName:
+		return noderesources.NewFit(schema, o.Fit)
+	case volumerestrictions.Name:
+		return volumerestrictions.Plugin{}
+	case nodevolumelimits.Name:
+		return nodevolumelimits.Plugin{}
+	case volumebinding.Name:
+		return volumebinding.Plugin{}
+	case volumezone.Name:
+		return volumezone.Plugin{}
+	case podtopologyspread.Name:
+		return podtopologyspread.New(o.Spread)
+	case interpodaffinity.Name:
+		if o.Affinity == nil {
+			return interpodaffinity.New(interpodaffinity.Args{HardPodAffinityWeight: interpodaffinity.DefaultHardPodAffinityWeight})
+		}
+		return interpodaffinity.New(*o.Affinity)
+	case dynamicresources.Name:
+		return dynamicresources.Plugin{}
+	case noderesources.BalancedName:
+		return noderesources.NewBalanced(schema, o.Balanced)
+	case imagelocality.Name:
+		return imagelocality.Plugin{}
+	case nodedeclaredfeatures.Name:
+		return nodedeclaredfeatures.Plugin{}
+	}
+	return nil
+}
+
+// Default returns the profile that the options describe: kube-scheduler's
+// default profile where they say nothing. Rules of unknown plugins are left
+// out; the configuration lets none in.
 func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	if o.SchedulerName == "" {
-		o.SchedulerName = "default-scheduler"
+		o.SchedulerName = v1.DefaultSchedulerName
 	}
 	if o.BindTimeout == 0 {
 		o.BindTimeout = 10 * time.Minute
 	}
-	if o.Affinity == nil {
-		o.Affinity = &interpodaffinity.Args{HardPodAffinityWeight: interpodaffinity.DefaultHardPodAffinityWeight}
+	rules := o.Rules
+	if rules == nil {
+		rules = DefaultRules()
 	}
-	list := []framework.Weighted{
-		{Plugin: unsupported.Plugin{}},
-		{Plugin: nodeunschedulable.Plugin{}},
-		{Plugin: nodename.Plugin{}},
-		{Plugin: tainttoleration.Plugin{}, Weight: 3},
-		{Plugin: nodeaffinity.Plugin{}, Weight: 2},
-		{Plugin: nodeports.Plugin{}},
-		{Plugin: noderesources.NewFit(schema, o.Fit), Weight: 1},
-		{Plugin: volumerestrictions.Plugin{}},
-		{Plugin: nodevolumelimits.Plugin{}},
-		{Plugin: volumebinding.Plugin{}},
-		{Plugin: volumezone.Plugin{}},
-		{Plugin: podtopologyspread.New(o.Spread), Weight: 2},
-		{Plugin: interpodaffinity.New(*o.Affinity), Weight: 2},
-		{Plugin: noderesources.NewBalanced(schema, o.Balanced), Weight: 1},
-		{Plugin: imagelocality.Plugin{}, Weight: 1},
-		{Plugin: nodedeclaredfeatures.Plugin{}},
-	}
-	for i := range list {
-		if w, ok := o.Weights[list[i].Name()]; ok {
-			list[i].Weight = w
+	p := &framework.Profile{SchedulerName: o.SchedulerName, Less: prioritysort.Less, BindTimeout: o.BindTimeout}
+	for _, r := range rules {
+		plugin := build(schema, r.Name, &o)
+		if plugin == nil {
+			continue
 		}
+		able := slices.ContainsFunc(DefaultRules(), func(d Rule) bool { return d.Name == r.Name && d.Filters })
+		if able && !r.Filters {
+			plugin = framework.OnlyScores(plugin)
+		}
+		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: plugin, Weight: r.Weight})
 	}
-	return &framework.Profile{
-		SchedulerName: o.SchedulerName,
-		Plugins:       list,
-		Gates:         []framework.PreEnqueuer{schedulinggates.Plugin{}},
-		Less:          prioritysort.Less,
-		BindTimeout:   o.BindTimeout,
+	if !o.Ungated {
+		p.Gates = []framework.PreEnqueuer{schedulinggates.Plugin{}}
 	}
+	return p
 }

@@ -17,16 +17,21 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
 	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
 // Verdict is what kube-scheduler's plugins say of a pod and a node.
@@ -64,12 +69,14 @@ var register sync.Once
 // resources, which Berth refuses, and preemption, which is no verdict.
 var outside = []string{names.DynamicResources, names.DefaultPreemption}
 
-// New returns a judge with the default profile.
-func New(ctx context.Context) (*Judge, error) {
+// New returns a judge with the first profile of a KubeSchedulerConfiguration,
+// as kube-scheduler reads, completes and checks it; an empty text is the
+// default configuration.
+func New(ctx context.Context, text string) (*Judge, error) {
 	register.Do(metrics.Register)
-	cfg, err := latest.Default()
+	cfg, err := read(text)
 	if err != nil {
-		return nil, fmt.Errorf("making kube-scheduler's default configuration: %w", err)
+		return nil, err
 	}
 	profile := cfg.Profiles[0].DeepCopy()
 	p := &profile.Plugins.MultiPoint
@@ -105,11 +112,35 @@ func New(ctx context.Context) (*Judge, error) {
 	j.framework, err = frameworkruntime.NewFramework(ctx, registry, profile,
 		frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(j.lister),
+		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx,
+			assumecache.NewAssumeCache(klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil), nil, factory)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())), frameworkruntime.WithParallelism(1))
 	if err != nil {
 		return nil, fmt.Errorf("making kube-scheduler's framework: %w", err)
 	}
 	return j, nil
+}
+
+func read(text string) (*config.KubeSchedulerConfiguration, error) {
+	if text == "" {
+		cfg, err := latest.Default()
+		if err != nil {
+			return nil, fmt.Errorf("making kube-scheduler's default configuration: %w", err)
+		}
+		return cfg, nil
+	}
+	obj, _, err := scheme.Codecs.UniversalDecoder().Decode([]byte(text), nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decoding: %w", err)
+	}
+	cfg, ok := obj.(*config.KubeSchedulerConfiguration)
+	if !ok {
+		return nil, fmt.Errorf("decoded a %T", obj)
+	}
+	if err := validation.ValidateKubeSchedulerConfiguration(cfg); err != nil {
+		return nil, fmt.Errorf("validating: %w", err)
+	}
+	return cfg, nil
 }
 
 // Set shows the plugins a cluster.

@@ -89,7 +89,7 @@ func object(w *cluster.Workload) runtime.Object {
 }
 
 // berth puts the cluster into a state of Berth's.
-func berth(c *oracle.Cluster) (*cluster.State, *engine.Engine) {
+func berth(c *oracle.Cluster, o plugins.Options) (*cluster.State, *engine.Engine) {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
 	for _, n := range c.Nodes {
@@ -104,52 +104,55 @@ func berth(c *oracle.Cluster) (*cluster.State, *engine.Engine) {
 	for _, o := range c.Objects {
 		s.SetObject(o)
 	}
-	return s, engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+	return s, engine.New(s, plugins.Default(schema, o), engine.Options{})
 }
 
 // TestPropertyOracle compares Berth's verdicts with those of kube-scheduler's
 // plugins: the same feasible nodes, for the others the same plugin and words,
-// the same total score.
+// the same raw, normalised and total scores.
 func TestPropertyOracle(t *testing.T) {
-	judge, err := oracle.New(t.Context())
+	judge, err := oracle.New(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
 	t.Cleanup(func() { reached(t, seen) })
-	rapid.Check(t, func(rt *rapid.T) {
-		c := random(rt)
-		if err := judge.Set(c); err != nil {
-			rt.Fatal(err)
+	rapid.Check(t, func(rt *rapid.T) { compare(rt, judge, plugins.Options{}, seen) })
+}
+
+// compare draws a cluster and a few pods, and has both judge them.
+func compare(t *rapid.T, judge *oracle.Judge, o plugins.Options, seen map[string]int) {
+	c := random(t)
+	if err := judge.Set(c); err != nil {
+		t.Fatal(err)
+	}
+	s, e := berth(c, o)
+	for i := range 3 {
+		pod := incoming(t, fmt.Sprint("new", i))
+		want, err := judge.Judge(t.Context(), pod)
+		if err != nil {
+			t.Fatal(err)
 		}
-		s, e := berth(c)
-		for i := range 3 {
-			pod := incoming(rt, fmt.Sprint("new", i))
-			want, err := judge.Judge(t.Context(), pod)
-			if err != nil {
-				rt.Fatal(err)
+		class := e.Class(s.Schema.ParsePod(pod))
+		scores := e.Scores(class)
+		for _, v := range e.Verdicts(class) {
+			name := s.Node(v.Node).Name
+			got := oracle.Verdict{OK: v.OK, Total: v.Score, Scores: map[string]int64{}, Raw: map[string]int64{}}
+			for _, x := range scores[v.Node] {
+				got.Scores[x.Plugin], got.Raw[x.Plugin] = x.Score, x.Raw
 			}
-			class := e.Class(s.Schema.ParsePod(pod))
-			scores := e.Scores(class)
-			for _, v := range e.Verdicts(class) {
-				name := s.Node(v.Node).Name
-				got := oracle.Verdict{OK: v.OK, Total: v.Score, Scores: map[string]int64{}, Raw: map[string]int64{}}
-				for _, x := range scores[v.Node] {
-					got.Scores[x.Plugin], got.Raw[x.Plugin] = x.Score, x.Raw
-				}
-				if why := e.Explain(class, v.Node); why != nil {
-					got.Plugin, got.Messages = why.Plugin, why.Messages
-				}
-				if problem := differ(want.Nodes[name], got); problem != "" {
-					rt.Fatalf("pod %s on node %s: %s\n%s", pod.Name, name, problem, show(c, pod))
-				}
-				count(seen, want.Nodes[name])
+			if why := e.Explain(class, v.Node); why != nil {
+				got.Plugin, got.Messages = why.Plugin, why.Messages
 			}
-			if _, ok := e.Best(class); !ok && e.Diagnose(class).Message() != want.Message {
-				rt.Fatalf("pod %s is told\n%s\nand by kube-scheduler\n%s\n%s", pod.Name, e.Diagnose(class).Message(), want.Message, show(c, pod))
+			if problem := differ(want.Nodes[name], got); problem != "" {
+				t.Fatalf("pod %s on node %s: %s\n%s", pod.Name, name, problem, show(c, pod))
 			}
+			count(seen, want.Nodes[name])
 		}
-	})
+		if _, ok := e.Best(class); !ok && e.Diagnose(class).Message() != want.Message {
+			t.Fatalf("pod %s is told\n%s\nand by kube-scheduler\n%s\n%s", pod.Name, e.Diagnose(class).Message(), want.Message, show(c, pod))
+		}
+	}
 }
 
 // count takes note of what a verdict has reached.

@@ -19,7 +19,27 @@ import (
 const Name = "NodeAffinity"
 
 // Plugin implements framework.Plugin.
-type Plugin struct{}
+type Plugin struct {
+	added          *nodeaffinity.NodeSelector // what every pod is required to be on besides
+	addedPreferred *nodeaffinity.PreferredSchedulingTerms
+}
+
+// New returns the plugin with an affinity that every pod of the profile has
+// besides its own (NodeAffinityArgs.addedAffinity), nil for none. What of it
+// doesn't parse is left out; the configuration lets nothing such in.
+func New(added *v1.NodeAffinity) Plugin {
+	var p Plugin
+	if added == nil {
+		return p
+	}
+	if s := added.RequiredDuringSchedulingIgnoredDuringExecution; s != nil {
+		p.added, _ = nodeaffinity.NewNodeSelector(s)
+	}
+	if terms := added.PreferredDuringSchedulingIgnoredDuringExecution; len(terms) > 0 {
+		p.addedPreferred, _ = nodeaffinity.NewPreferredSchedulingTerms(terms)
+	}
+	return p
+}
 
 var _ framework.Plugin = Plugin{}
 
@@ -95,20 +115,20 @@ func Restricts(pod *cluster.Pod) bool {
 }
 
 // For implements framework.Plugin.
-func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
+func (p Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
 	var rules framework.Rules
-	if Restricts(pod) {
+	if Restricts(pod) || p.added != nil {
 		names, named := namedNodes(requiredSelector(pod))
 		if named && len(names) == 0 {
 			return rules, &framework.Reason{Plugin: Name, Messages: []string{"pod affinity terms conflict"}, Final: true, OfPod: true}
 		}
-		rules.Local = &required{nodeaffinity.GetRequiredNodeAffinity(pod.Object), names}
+		rules.Local = &required{p.added, nodeaffinity.GetRequiredNodeAffinity(pod.Object), names}
 	}
-	if terms := preferredTerms(pod); len(terms) > 0 {
+	if terms := preferredTerms(pod); len(terms) > 0 || p.addedPreferred != nil {
 		// A term that doesn't parse can't come through the API server; the
 		// others still count.
 		if parsed, err := nodeaffinity.NewPreferredSchedulingTerms(terms); err == nil {
-			rules.Group = &preferred{terms: parsed}
+			rules.Group = &preferred{terms: parsed, added: p.addedPreferred}
 		}
 	}
 	return rules, nil
@@ -144,6 +164,7 @@ func namedNodes(sel *v1.NodeSelector) (names map[string]bool, named bool) {
 }
 
 type required struct {
+	added    *nodeaffinity.NodeSelector
 	affinity nodeaffinity.RequiredNodeAffinity
 	names    map[string]bool // nil when names don't matter
 }
@@ -157,6 +178,9 @@ func (r *required) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	if r.Narrows(n.NodeInfo) {
 		return framework.Final, 0
 	}
+	if !r.admits(n) {
+		return framework.Final, 0
+	}
 	// As upstream, a selector that doesn't parse matches what it says to.
 	if ok, _ := r.affinity.Match(n.Object); !ok {
 		return framework.Final, 0
@@ -164,8 +188,18 @@ func (r *required) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+func (r *required) admits(n *cluster.Node) bool {
+	if r.added == nil {
+		return true
+	}
+	return r.added.Match(n.Object)
+}
+
 func (r *required) Explain(n *cluster.Node) *framework.Reason {
 	msg := "node(s) didn't match Pod's node affinity/selector"
+	if !r.admits(n) {
+		msg = "node(s) didn't match scheduler-enforced node affinity"
+	}
 	if r.Narrows(n.NodeInfo) {
 		msg = fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", Name)
 	}
@@ -176,9 +210,16 @@ func (r *required) Explain(n *cluster.Node) *framework.Reason {
 type preferred struct {
 	framework.StaticScore
 	terms *nodeaffinity.PreferredSchedulingTerms
+	added *nodeaffinity.PreferredSchedulingTerms
 }
 
-func (p *preferred) StaticKey(n *cluster.NodeInfo) int32 { return int32(p.terms.Score(n.Object)) }
+func (p *preferred) StaticKey(n *cluster.NodeInfo) int32 {
+	score := p.terms.Score(n.Object)
+	if p.added != nil {
+		score += p.added.Score(n.Object)
+	}
+	return int32(score)
+}
 
 // Explain is never asked: the group part rejects nothing.
 func (p *preferred) Explain(*framework.Groups, int) *framework.Reason { return nil }

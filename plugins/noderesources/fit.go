@@ -130,12 +130,17 @@ func (r *fitRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	if code != framework.OK {
 		return code, 0
 	}
+	return framework.OK, r.ScoreNode(n)
+}
+
+// ScoreNode implements framework.Scorer.
+func (r *fitRule) ScoreNode(n *cluster.Node) int64 {
 	var requested, allocatable [maxScored]int64
 	for i := range r.resources {
 		requested[i], allocatable[i] = r.resources[i].withPod(n, r.asks[i], true)
 	}
 	k := len(r.resources)
-	return framework.OK, r.scoring.score(r.resources, requested[:k], allocatable[:k])
+	return r.scoring.score(r.resources, requested[:k], allocatable[:k])
 }
 
 func (r *fitRule) Explain(n *cluster.Node) *framework.Reason {

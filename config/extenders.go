@@ -1,0 +1,49 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
+)
+
+// extenders checks the list of HTTP extenders, in kube-scheduler's words.
+func extenders(path *field.Path, in []kubeschedulerv1.Extender) (errs field.ErrorList) {
+	binders := 0
+	managed := map[string]bool{}
+	for i := range in {
+		x, at := &in[i], path.Index(i)
+		if u, err := url.Parse(x.URLPrefix); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			errs = append(errs, field.Invalid(at.Child("urlPrefix"), x.URLPrefix, "must be an http or https address, as in https://extender.kube-system.svc/scheduler"))
+		}
+		if x.PrioritizeVerb != "" && x.Weight <= 0 {
+			errs = append(errs, field.Invalid(at.Child("weight"), x.Weight, "must have a positive weight applied to it"))
+		}
+		if x.BindVerb != "" {
+			binders++
+		}
+		if x.HTTPTimeout.Duration < 0 {
+			errs = append(errs, field.Invalid(at.Child("httpTimeout"), x.HTTPTimeout.Duration.String(), "must not be negative"))
+		}
+		for k, r := range x.ManagedResources {
+			name := at.Child("managedResources").Index(k).Child("name")
+			for _, msg := range validation.IsQualifiedName(r.Name) {
+				errs = append(errs, field.Invalid(name, r.Name, msg))
+			}
+			if domain, _, ok := strings.Cut(r.Name, "/"); !ok || strings.HasSuffix(domain, "kubernetes.io") || strings.HasPrefix(r.Name, "requests.") {
+				errs = append(errs, field.Invalid(name, r.Name, "is an invalid extended resource name"))
+			}
+			if managed[r.Name] {
+				errs = append(errs, field.Invalid(name, r.Name, "duplicate extender managed resource name"))
+			}
+			managed[r.Name] = true
+		}
+	}
+	if binders > 1 {
+		errs = append(errs, field.Invalid(path, fmt.Sprintf("found %d extenders implementing bind", binders), "only one extender can implement bind"))
+	}
+	return errs
+}

@@ -1,0 +1,154 @@
+package oracle_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/devcluster/oracle"
+)
+
+const head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+// TestPropertyConfigurations has kube-scheduler and Berth read the same files
+// and judge the same random clusters by them.
+func TestPropertyConfigurations(t *testing.T) {
+	for name, text := range map[string]string{
+		"without a profile": "",
+		"weights": `
+profiles:
+- plugins:
+    score:
+      enabled: [{name: TaintToleration, weight: 7}, {name: ImageLocality, weight: 20}]
+    multiPoint:
+      enabled: [{name: PodTopologySpread, weight: 9}, {name: InterPodAffinity}]
+`,
+		"some score plugins disabled": `
+profiles:
+- plugins:
+    preScore: {disabled: [{name: TaintToleration}, {name: InterPodAffinity}]}
+    score: {disabled: [{name: TaintToleration}, {name: InterPodAffinity}]}
+`,
+		"score plugins chosen": `
+profiles:
+- plugins:
+    preScore:
+      disabled: [{name: '*'}]
+      enabled: [{name: NodeResourcesFit}, {name: PodTopologySpread}]
+    score:
+      disabled: [{name: '*'}]
+      enabled: [{name: NodeResourcesFit, weight: 3}, {name: PodTopologySpread}]
+`,
+		"filters disabled": `
+profiles:
+- plugins:
+    preFilter: {disabled: [{name: NodeResourcesFit}, {name: InterPodAffinity}, {name: PodTopologySpread}, {name: NodeVolumeLimits}]}
+    filter: {disabled: [{name: NodeResourcesFit}, {name: InterPodAffinity}, {name: PodTopologySpread}, {name: TaintToleration}, {name: NodeVolumeLimits}]}
+`,
+		"filters in another order": `
+profiles:
+- plugins:
+    preFilter: {enabled: [{name: PodTopologySpread}, {name: InterPodAffinity}]}
+    filter: {enabled: [{name: PodTopologySpread}, {name: InterPodAffinity}, {name: NodeResourcesFit}]}
+`,
+		"plugins disabled altogether": `
+profiles:
+- plugins:
+    multiPoint: {disabled: [{name: NodeUnschedulable}, {name: VolumeZone}, {name: ImageLocality}, {name: NodeDeclaredFeatures}]}
+`,
+		"everything named": `
+profiles:
+- plugins:
+    multiPoint:
+      disabled: [{name: '*'}]
+      enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeResourcesFit, weight: 2}, {name: NodeAffinity}, {name: InterPodAffinity, weight: 4}]
+`,
+		"packing": `
+profiles:
+- schedulerName: packing
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 3}, {name: example.com/gpu}]}, ignoredResourceGroups: [example.com]}
+  - name: NodeResourcesBalancedAllocation
+    args: {resources: [{name: cpu}, {name: memory}, {name: example.com/gpu}]}
+`,
+		"a shape": `
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 0, score: 2}, {utilization: 40, score: 10}, {utilization: 100, score: 0}]}}}
+`,
+		"a list of default constraints": `
+profiles:
+- pluginConfig:
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
+      - {maxSkew: 2, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}
+`,
+		"no default constraints": `
+profiles:
+- pluginConfig:
+  - {name: PodTopologySpread, args: {defaultingType: List}}
+`,
+		"added affinity": `
+profiles:
+- pluginConfig:
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a, b]}]}]}
+        preferredDuringSchedulingIgnoredDuringExecution: [{weight: 30, preference: {matchExpressions: [{key: disk, operator: Exists}]}}]
+`,
+		"hard affinity weighs": `
+profiles:
+- pluginConfig:
+  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 60}}
+`,
+		"preferences of others ignored": `
+profiles:
+- pluginConfig:
+  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 0, ignorePreferredTermsOfExistingPods: true}}
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge, err := oracle.New(t.Context(), head+text)
+			if err != nil {
+				t.Fatalf("kube-scheduler refuses the file: %v", err)
+			}
+			cfg, err := config.Parse([]byte(head + text))
+			if err != nil {
+				t.Fatalf("Berth refuses the file: %v", err)
+			}
+			seen := map[string]int{}
+			rapid.Check(t, func(rt *rapid.T) { compare(rt, judge, cfg.Profiles[0], seen) })
+		})
+	}
+}
+
+// TestRefusedFiles are refused by both.
+func TestRefusedFiles(t *testing.T) {
+	for _, text := range []string{
+		"nonsense: 1\n",
+		"parallelism: -1\n",
+		"profiles: [{schedulerName: a},{schedulerName: a}]\n",
+		"profiles: [{schedulerName: a},{}]\n",
+		"profiles: [{plugins: {score: {enabled: [{name: Mine}]}}}]\n",
+		"profiles: [{plugins: {filter: {enabled: [{name: ImageLocality}]}}}]\n",
+		"profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}]}}}]\n",
+		"profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]\n",
+		"profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: -1}}]}]\n",
+		"profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}}]}]\n",
+		"extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n",
+	} {
+		if _, err := oracle.New(t.Context(), head+text); err == nil {
+			t.Errorf("kube-scheduler takes %q", text)
+		}
+		if _, err := config.Parse([]byte(head + text)); err == nil {
+			t.Errorf("Berth takes %q", text)
+		}
+	}
+}
