@@ -22,22 +22,31 @@ func (e *Engine) Best(c *Class) (best Choice, ok bool) {
 		return Choice{Node: cluster.NoNode}, false
 	}
 	col := e.column(c)
-	e.gather(c, col)
-	e.filter(c)
-	e.score(c)
-	var top uint64
-	best.Node = cluster.NoNode
-	for i := range e.cand.list {
-		key, node := e.top(col, &e.cand.list[i])
-		if key == 0 {
-			continue
-		}
-		if key += uint64(e.cand.add[i]) << rankBits; key > top {
-			top, best.Node = key, node
+	v := &e.view
+	v.gather(e, c, col)
+	if !v.filter(c) {
+		return Choice{Node: cluster.NoNode}, false
+	}
+	v.score(c)
+	top, at := uint64(0), -1
+	from := 0
+	if len(v.lessen) == 0 { // no group lacks a node: their bests lie side by side
+		from = v.groups
+		for i, key := range col.best {
+			if key += uint64(v.add[i]) << rankBits; key > top && v.nodes[i] != 0 {
+				top, at = key, i
+			}
 		}
 	}
-	best.Score = scoreOf(top)
-	return best, best.Node != cluster.NoNode
+	for i := from; i < len(v.nodes); i++ {
+		if v.nodes[i] == 0 {
+			continue
+		}
+		if key := v.key(col, i) + uint64(v.add[i])<<rankBits; key > top {
+			top, at = key, i
+		}
+	}
+	return Choice{Node: v.node(col, at), Score: scoreOf(top)}, true
 }
 
 // Place puts the pod on the best node, if there is one.
@@ -90,194 +99,6 @@ func (e *Engine) PlaceMany(c *Class, pods []*cluster.Pod, placed func(*cluster.P
 		placed(p, choice)
 	}
 	return len(pods)
-}
-
-// candidates are groups of nodes and single nodes, with what each group rule
-// sees of them in parallel slices.
-type candidates struct {
-	list  []candidate
-	rules []framework.Groups // by the class's group rules
-	codes []framework.Code
-	add   []int64 // what the group rules add to the local score
-	out   []int32 // by group of the column: feasible nodes judged on their own
-}
-
-func (c *candidates) outOf(groups int) {
-	c.out = c.out[:0]
-	for range groups {
-		c.out = append(c.out, 0)
-	}
-}
-
-type candidate struct {
-	group int32             // the group, or for a single node its group
-	node  cluster.NodeIndex // NoNode for a group
-	skips bool              // some nodes of the group are judged on their own
-}
-
-func (c *candidates) reset(rules []groupRule) {
-	c.list = c.list[:0]
-	for len(c.rules) < len(rules) {
-		c.rules = append(c.rules, framework.Groups{})
-	}
-	for k := range rules {
-		g := &c.rules[k]
-		g.Nodes, g.Static, g.Host = g.Nodes[:0], g.Static[:0], g.Host[:0]
-		for len(g.Domains) < len(rules[k].topos) {
-			g.Domains = append(g.Domains, nil)
-		}
-		g.Domains = g.Domains[:len(rules[k].topos)]
-		for t := range g.Domains {
-			g.Domains[t] = g.Domains[t][:0]
-		}
-	}
-}
-
-// push adds a candidate with its group's structural key.
-func (c *candidates) push(cand candidate, nodes int32, key []int32, topos int, rules []groupRule, host func(k int) int32) {
-	c.list = append(c.list, cand)
-	for k := range rules {
-		g := &c.rules[k]
-		g.Nodes = append(g.Nodes, nodes)
-		g.Static = append(g.Static, key[topos+k])
-		g.Host = append(g.Host, host(k))
-		for t, at := range rules[k].topos {
-			g.Domains[t] = append(g.Domains[t], cluster.Domain(key[at]))
-		}
-	}
-}
-
-// keep moves candidate from to place to.
-func (c *candidates) keep(from, to, rules int) {
-	c.list[to] = c.list[from]
-	for k := range c.rules[:rules] {
-		g := &c.rules[k]
-		g.Nodes[to], g.Static[to], g.Host[to] = g.Nodes[from], g.Static[from], g.Host[from]
-		for t := range g.Domains {
-			g.Domains[t][to] = g.Domains[t][from]
-		}
-	}
-}
-
-func (c *candidates) truncate(n, rules int) {
-	c.list = c.list[:n]
-	for k := range c.rules[:rules] {
-		g := &c.rules[k]
-		g.Nodes, g.Static, g.Host = g.Nodes[:n], g.Static[:n], g.Host[:n]
-		for t := range g.Domains {
-			g.Domains[t] = g.Domains[t][:n]
-		}
-	}
-}
-
-func noHost(int) int32 { return 0 }
-
-// gather lists the candidates of a class: the groups with feasible nodes, and
-// the nodes that stand out for this class (in a shared column).
-func (e *Engine) gather(c *Class, col *column) {
-	e.cand.reset(c.rules)
-	topos := len(col.topos)
-	e.hosts = e.hosts[:0]
-	if !col.private && len(c.hostFacts) > 0 {
-		e.standouts(c)
-	}
-	e.cand.outOf(len(col.groups))
-	for _, i := range e.hosts {
-		cl := &col.cells[i]
-		if !cl.ok {
-			continue
-		}
-		e.cand.out[cl.group]++
-		e.cand.push(candidate{cl.group, i, false}, 1, col.groups[cl.group].key, topos, c.rules,
-			func(k int) int32 { return c.rules[k].HostKey(i) })
-	}
-	for id, g := range col.groups {
-		if g == nil {
-			continue
-		}
-		out := e.cand.out[id]
-		if g.feasible-out == 0 {
-			continue
-		}
-		host := noHost
-		if col.private {
-			host = func(k int) int32 { return g.key[topos+len(c.rules)+k] }
-		}
-		e.cand.push(candidate{int32(id), cluster.NoNode, out > 0}, g.feasible-out, g.key, topos, c.rules, host)
-	}
-}
-
-// standouts lists the nodes with a host-level count for this class.
-func (e *Engine) standouts(c *Class) {
-	e.skip.next(e.state.Len())
-	for _, f := range c.hostFacts {
-		for i := range f.Nonzero() {
-			d, _ := f.NonzeroAt(i)
-			f.Topology().Members(d, func(n cluster.NodeIndex) {
-				if e.skip.set(n) {
-					e.hosts = append(e.hosts, n)
-				}
-			})
-		}
-	}
-}
-
-// filter drops the candidates that a group rule rejects.
-func (e *Engine) filter(c *Class) {
-	cand := &e.cand
-	n := len(cand.list)
-	for k := range c.rules {
-		cand.codes = cand.codes[:0]
-		for range n {
-			cand.codes = append(cand.codes, framework.OK)
-		}
-		c.rules[k].Filter(&cand.rules[k], cand.codes)
-		kept := 0
-		for i := range n {
-			if cand.codes[i] != framework.OK {
-				continue
-			}
-			if kept != i {
-				cand.keep(i, kept, len(c.rules))
-			}
-			kept++
-		}
-		if kept < n {
-			cand.truncate(kept, len(c.rules))
-			n = kept
-		}
-	}
-}
-
-// score fills in what the group rules add to each candidate.
-func (e *Engine) score(c *Class) {
-	cand := &e.cand
-	cand.add = cand.add[:0]
-	for range cand.list {
-		cand.add = append(cand.add, 0)
-	}
-	if len(cand.list) == 0 {
-		return
-	}
-	for k := range c.rules {
-		c.rules[k].Score(&cand.rules[k], c.rules[k].weight, cand.add)
-	}
-}
-
-// top returns the best node of a candidate and its local key.
-func (e *Engine) top(col *column, cand *candidate) (uint64, cluster.NodeIndex) {
-	if cand.node != cluster.NoNode {
-		return col.keyOf(cand.node), cand.node
-	}
-	g := col.groups[cand.group]
-	key, slot := g.tree.best()
-	if cand.skips && key != 0 && e.skip.has(g.nodes[slot]) {
-		key, slot = g.tree.bestExcept(func(s int) bool { return e.skip.has(g.nodes[s]) })
-	}
-	if key == 0 {
-		return 0, cluster.NoNode
-	}
-	return key, g.nodes[slot]
 }
 
 // Nodes that stand out are judged one by one at each placement; in a column of

@@ -39,6 +39,8 @@ type groupRule struct {
 	weight int64
 	plugin int
 	topos  []int // its topology keys, as indices into the column's
+	// lenient rules reject nothing.
+	lenient bool
 }
 
 // Engine finds the best node for classes of pods under one profile.
@@ -53,8 +55,7 @@ type Engine struct {
 	local, group framework.Signature
 	keyBuf       []byte
 	skip         stamps
-	hosts        []cluster.NodeIndex
-	cand         candidates
+	view         view
 }
 
 // Options are the seed, and how answers are found: the rest never changes
@@ -205,6 +206,11 @@ func (e *Engine) prepare(c *Class) {
 	e.assemble(c)
 }
 
+func lenient(r framework.GroupRule) bool {
+	l, ok := r.(framework.Lenient)
+	return ok && l.Lenient()
+}
+
 // assemble puts the rules together that the plugins have made.
 func (e *Engine) assemble(c *Class) {
 	c.Rejected, c.locals, c.rules, c.hostFacts = nil, nil, nil, nil
@@ -218,7 +224,7 @@ func (e *Engine) assemble(c *Class) {
 			c.locals = append(c.locals, local{rules.Local, weight, rules.Local.Reads(), i})
 		}
 		if rules.Group != nil {
-			c.rules = append(c.rules, groupRule{GroupRule: rules.Group, weight: weight, plugin: i})
+			c.rules = append(c.rules, groupRule{GroupRule: rules.Group, weight: weight, plugin: i, lenient: lenient(rules.Group)})
 			c.hostFacts = append(c.hostFacts, rules.Group.HostFacts()...)
 		}
 	}

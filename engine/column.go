@@ -34,13 +34,19 @@ type column struct {
 	seed    uint64
 	how     Options
 
-	cells   []cell
-	groups  []*group // nil where free
-	free    []int32
-	byKey   map[string]int32
-	cursor  cluster.Seq
-	pending []cluster.NodeIndex // touched by changes that were rolled back
-	built   bool
+	cells  []cell
+	groups []*group // nil where free
+	// What rules see of the groups, by their number; 0 where free.
+	feasible []int32            // nodes that the local rules allow
+	best     []uint64           // key of the best node
+	static   [][]int32          // by rule
+	host     [][]int32          // by rule, when private
+	domains  [][]cluster.Domain // by topology
+	free     []int32
+	byKey    map[string]int32
+	cursor   cluster.Seq
+	pending  []cluster.NodeIndex // touched by changes that were rolled back
+	built    bool
 
 	seen   stamps // nodes touched in one sync
 	object stamps // of them, those whose object changed
@@ -61,10 +67,9 @@ type cell struct {
 
 // group is a set of nodes that no structural key tells apart.
 type group struct {
-	key      []int32
-	nodes    []cluster.NodeIndex // by slot
-	tree     tree
-	feasible int32
+	key   []int32
+	nodes []cluster.NodeIndex // by slot
+	tree  tree
 }
 
 // stamps marks node indices without clearing between uses.
@@ -149,6 +154,8 @@ func (c *column) sync() {
 func (c *column) rebuild() {
 	c.cells = c.cells[:0]
 	c.groups, c.free = nil, nil
+	c.feasible, c.best = c.feasible[:0], c.best[:0]
+	c.static, c.host, c.domains = make([][]int32, len(c.rules)), make([][]int32, len(c.rules)), make([][]cluster.Domain, len(c.topos))
 	c.byKey = map[string]int32{}
 	c.pending = c.pending[:0]
 	if c.how.Workers > 1 {
@@ -215,12 +222,13 @@ func (c *column) place(n *cluster.Node, object bool) {
 	if ok != cl.ok {
 		cl.ok = ok
 		if ok {
-			g.feasible++
+			c.feasible[cl.group]++
 		} else {
-			g.feasible--
+			c.feasible[cl.group]--
 		}
 	}
 	g.tree.set(int(cl.slot), key)
+	c.best[cl.group] = g.tree.top()
 }
 
 // run evaluates the rules that read only the object, or those that read pods.
@@ -293,9 +301,30 @@ func (c *column) groupOf() int32 {
 		c.groups[id] = g
 	} else {
 		c.groups = append(c.groups, g)
+		c.feasible, c.best = append(c.feasible, 0), append(c.best, 0)
+		for k := range c.rules {
+			c.static[k], c.host[k] = append(c.static[k], 0), append(c.host[k], 0)
+		}
+		for t := range c.topos {
+			c.domains[t] = append(c.domains[t], 0)
+		}
 	}
+	c.describe(id, g)
 	c.byKey[string(c.keyBuf)] = id
 	return id
+}
+
+// describe lays out a group's structural key for the rules.
+func (c *column) describe(id int32, g *group) {
+	for t := range c.topos {
+		c.domains[t][id] = cluster.Domain(g.key[t])
+	}
+	for k := range c.rules {
+		c.static[k][id] = g.key[len(c.topos)+k]
+		if c.private {
+			c.host[k][id] = g.key[len(c.topos)+len(c.rules)+k]
+		}
+	}
 }
 
 // evict takes a node out of its group; an empty group goes.
@@ -306,7 +335,7 @@ func (c *column) evict(i cluster.NodeIndex) {
 	}
 	g := c.groups[cl.group]
 	if cl.ok {
-		g.feasible--
+		c.feasible[cl.group]--
 	}
 	last := len(g.nodes) - 1
 	if int(cl.slot) != last {
@@ -317,6 +346,7 @@ func (c *column) evict(i cluster.NodeIndex) {
 	}
 	g.nodes = g.nodes[:last]
 	g.tree.pop()
+	c.best[cl.group] = g.tree.top()
 	if last == 0 {
 		c.keyBuf = c.keyBuf[:0]
 		for _, k := range g.key {

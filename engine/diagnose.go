@@ -247,22 +247,28 @@ func (e *Engine) Verdicts(c *Class) []Verdict {
 		return out
 	}
 	col := e.column(c)
-	e.gather(c, col)
-	e.filter(c)
-	e.score(c)
+	v := &e.view
+	v.gather(e, c, col)
+	if !v.filter(c) {
+		return out
+	}
+	v.score(c)
+	alone := map[cluster.NodeIndex]int{}
+	for i, n := range v.alone {
+		alone[n] = v.groups + i
+	}
 	for i := range out {
 		n := out[i].Node
-		cl := &col.cells[n]
-		if !cl.ok {
+		if !col.cells[n].ok {
 			continue
 		}
-		for k, cand := range e.cand.list {
-			single := cand.node == n
-			grouped := cand.node == cluster.NoNode && cand.group == cl.group && !(cand.skips && e.skip.has(n))
-			if single || grouped {
-				out[i].OK = true
-				out[i].Score = scoreOf(col.keyOf(n)) + e.cand.add[k]
-			}
+		at, single := alone[n]
+		if !single {
+			at = int(col.cells[n].group)
+		}
+		if v.nodes[at] != 0 {
+			out[i].OK = true
+			out[i].Score = scoreOf(col.keyOf(n)) + v.add[at]
 		}
 	}
 	return out

@@ -71,6 +71,16 @@ func (t *tree) pop() {
 	}
 }
 
+// top returns the largest key.
+func (t *tree) top() (key uint64) {
+	if t.n > 0 {
+		for _, k := range t.levels[len(t.levels)-1] {
+			key = max(key, k)
+		}
+	}
+	return key
+}
+
 // best returns the largest key and its first slot; key 0 when there is none.
 func (t *tree) best() (key uint64, slot int) {
 	if t.n == 0 {

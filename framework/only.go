@@ -55,6 +55,9 @@ type lenientGroup struct{ GroupRule }
 // Filter implements GroupRule.
 func (lenientGroup) Filter(_ *Groups, out []Code) { clear(out) }
 
+// Lenient implements Lenient.
+func (lenientGroup) Lenient() bool { return true }
+
 // Release implements Releaser.
 func (l lenientGroup) Release(s *cluster.State) {
 	if r, ok := l.GroupRule.(Releaser); ok {

@@ -99,15 +99,18 @@ type GroupRule interface {
 	HostFacts() []*cluster.Fact
 	// HostKey is what tells single nodes apart, 0 for nearly all.
 	HostKey(n cluster.NodeIndex) int32
-	// Filter sets out[i] for every group.
+	// Filter sets out[i] for every group that has candidates.
 	Filter(g *Groups, out []Code)
-	// Score adds weight times a score of 0 to MaxScore to out[i] for every
-	// group. It is shown only groups that pass all filters, each with the
-	// number of its feasible nodes.
+	// Score adds weight times a score of 0 to MaxScore to out[i] for every group
+	// that has candidates left. Those without mustn't count for it.
 	Score(g *Groups, weight int64, out []int64)
 	// Explain says why Filter rejected the i-th group.
 	Explain(g *Groups, i int) *Reason
 }
+
+// Lenient is implemented by group rules that may never reject anything for a
+// class, so that they needn't be asked.
+type Lenient interface{ Lenient() bool }
 
 // Releaser is implemented by rules that hold facts, to give them back.
 type Releaser interface{ Release(*cluster.State) }
@@ -120,7 +123,7 @@ type RawScorer interface {
 
 // Groups are the groups of nodes a GroupRule judges, as parallel slices.
 type Groups struct {
-	Nodes   []int32            // feasible nodes in the group
+	Nodes   []int32            // candidates in the group; of one with 0 the answers don't count
 	Static  []int32            // the rule's StaticKey
 	Host    []int32            // the rule's HostKey
 	Domains [][]cluster.Domain // by topology key of the rule, then by group

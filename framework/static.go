@@ -16,20 +16,30 @@ func (StaticScore) HostFacts() []*cluster.Fact { return nil }
 // HostKey implements GroupRule: 0.
 func (StaticScore) HostKey(cluster.NodeIndex) int32 { return 0 }
 
+// Lenient implements Lenient.
+func (StaticScore) Lenient() bool { return true }
+
 // Filter implements GroupRule: everything passes.
 func (StaticScore) Filter(_ *Groups, out []Code) { clear(out) }
 
 // Score implements GroupRule. Raw scores are expected not to be negative.
 func (s StaticScore) Score(g *Groups, weight int64, out []int64) {
 	var top int64
-	for _, raw := range g.Static {
-		top = max(top, int64(raw))
+	for i, raw := range g.Static {
+		if raw != 0 && g.Nodes[i] != 0 {
+			top = max(top, int64(raw))
+		}
+	}
+	if top == 0 { // usual: no node stands out
+		if s.Reverse {
+			for i := range out {
+				out[i] += weight * MaxScore
+			}
+		}
+		return
 	}
 	for i, raw := range g.Static {
-		score := int64(0)
-		if top > 0 {
-			score = MaxScore * int64(raw) / top
-		}
+		score := MaxScore * int64(raw) / top
 		if s.Reverse {
 			score = MaxScore - score
 		}

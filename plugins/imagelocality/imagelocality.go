@@ -143,7 +143,7 @@ func (r *rule) raw(key int32) int64 {
 // Score implements framework.GroupRule. The score isn't normalised.
 func (r *rule) Score(g *framework.Groups, weight int64, out []int64) {
 	for i := range out {
-		if g.Static[i] != 0 {
+		if g.Static[i] != 0 && g.Nodes[i] != 0 {
 			out[i] += weight * r.raw(g.Static[i])
 		}
 	}

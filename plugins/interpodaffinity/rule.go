@@ -34,6 +34,7 @@ type rule struct {
 	host           []*cluster.Fact
 	self           bool // the pod meets its own required affinity
 	requiresOnHost bool
+	raws           []int64 // of the decision at hand
 }
 
 var (
@@ -149,12 +150,15 @@ func (r *rule) apart(g *framework.Groups, i int) int32 {
 	return bits
 }
 
+// Lenient implements framework.Lenient.
+func (r *rule) Lenient() bool { return len(r.affinity)+len(r.filters) == 0 }
+
 // Filter implements framework.GroupRule.
 func (r *rule) Filter(g *framework.Groups, out []framework.Code) {
 	clear(out)
 	if len(r.affinity) > 0 {
 		for i := range out {
-			if !r.met(g, i) {
+			if g.Nodes[i] != 0 && !r.met(g, i) {
 				out[i] = framework.Final
 			}
 		}
@@ -163,7 +167,7 @@ func (r *rule) Filter(g *framework.Groups, out []framework.Code) {
 		return
 	}
 	for i := range out {
-		if out[i] == framework.OK && r.apart(g, i) != 0 {
+		if g.Nodes[i] != 0 && out[i] == framework.OK && r.apart(g, i) != 0 {
 			out[i] = framework.Reject
 		}
 	}
@@ -198,16 +202,24 @@ func (r *rule) Score(g *framework.Groups, weight int64, out []int64) {
 		return
 	}
 	lowest, highest := int64(math.MaxInt64), int64(math.MinInt64)
-	for i := range out {
+	r.raws = r.raws[:0]
+	for i, n := range g.Nodes {
+		if n == 0 {
+			r.raws = append(r.raws, 0)
+			continue
+		}
 		s := r.raw(g, i)
+		r.raws = append(r.raws, s)
 		lowest, highest = min(lowest, s), max(highest, s)
 	}
 	if highest <= lowest {
 		return
 	}
 	span := float64(highest - lowest)
-	for i := range out {
-		out[i] += weight * int64(framework.MaxScore*(float64(r.raw(g, i)-lowest)/span))
+	for i, s := range r.raws {
+		if g.Nodes[i] != 0 {
+			out[i] += weight * int64(framework.MaxScore*(float64(s-lowest)/span))
+		}
 	}
 }
 

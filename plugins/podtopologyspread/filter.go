@@ -1,6 +1,9 @@
 package podtopologyspread
 
-import "github.com/berthproject/berth/framework"
+import (
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/framework"
+)
 
 // verdict is what hard constraints say of a group.
 type verdict uint8
@@ -31,20 +34,41 @@ func (r *rule) judge(g *framework.Groups, i int) verdict {
 	return fits
 }
 
-// Filter implements framework.GroupRule.
+// Lenient implements framework.Lenient.
+func (r *rule) Lenient() bool { return len(r.hard) == 0 }
+
+// Filter implements framework.GroupRule. It says what judge says, one
+// constraint after the other over all groups.
 func (r *rule) Filter(g *framework.Groups, out []framework.Code) {
-	if len(r.hard) == 0 {
-		clear(out)
-		return
-	}
-	for i := range out {
-		switch r.judge(g, i) {
-		case fits:
-			out[i] = framework.OK
-		case skewed:
-			out[i] = framework.Reject
-		case missingLabel:
-			out[i] = framework.Final
+	clear(out)
+	for k := range r.hard {
+		p := &r.hard[k]
+		lowest, domains := p.fact.Lowest()
+		if domains < p.minDomains {
+			lowest = 0
+		}
+		most := p.maxSkew - p.self + lowest
+		if p.host >= 0 {
+			for i, n := range g.Nodes {
+				if n == 0 || out[i] != framework.OK {
+					continue
+				}
+				if count, ok := r.count(p, g, i); !ok {
+					out[i] = framework.Final
+				} else if count > most {
+					out[i] = framework.Reject
+				}
+			}
+			continue
+		}
+		for i, d := range g.Domains[p.domain] {
+			switch {
+			case g.Nodes[i] == 0 || out[i] != framework.OK:
+			case d == cluster.NoDomain:
+				out[i] = framework.Final
+			case p.fact.Count(d) > most:
+				out[i] = framework.Reject
+			}
 		}
 	}
 }

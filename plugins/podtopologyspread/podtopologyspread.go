@@ -168,7 +168,9 @@ type rule struct {
 	hosts      []*cluster.Fact
 	hostKeys   framework.HostKeys
 	requireAll bool
-	hardHost   bool // some hard constraint is over the hostname
+	hardHost   bool     // some hard constraint is over the hostname
+	seen       []uint64 // by domain plus one: the last pass that met it
+	serial     uint64
 }
 
 var (

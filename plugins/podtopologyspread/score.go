@@ -3,7 +3,6 @@ package podtopologyspread
 import (
 	"math"
 
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
 )
 
@@ -17,7 +16,7 @@ func (r *rule) Score(g *framework.Groups, weight int64, out []int64) {
 	tp := r.weights(g, weights[:0])
 	lowest, highest := int64(math.MaxInt64), int64(0)
 	for i := range g.Nodes {
-		if g.Static[i]&ignored != 0 {
+		if g.Nodes[i] == 0 || g.Static[i]&ignored != 0 {
 			continue
 		}
 		s := r.raw(g, i, tp)
@@ -25,7 +24,7 @@ func (r *rule) Score(g *framework.Groups, weight int64, out []int64) {
 	}
 	for i := range g.Nodes {
 		switch {
-		case g.Static[i]&ignored != 0:
+		case g.Nodes[i] == 0 || g.Static[i]&ignored != 0:
 		case highest == 0:
 			out[i] += weight * framework.MaxScore
 		default:
@@ -80,32 +79,18 @@ func (r *rule) size(g *framework.Groups, p *part) int {
 		}
 		return size
 	}
-	domains := g.Domains[p.domain]
-	if len(domains) > manyGroups {
-		seen := make(map[cluster.Domain]struct{}, len(domains))
-		for i, d := range domains {
-			if g.Static[i]&ignored == 0 {
-				seen[d] = struct{}{}
-			}
+	r.serial++
+	for i, d := range g.Domains[p.domain] {
+		if g.Nodes[i] == 0 || g.Static[i]&ignored != 0 {
+			continue
 		}
-		return len(seen)
-	}
-	for i, d := range domains {
-		if g.Static[i]&ignored == 0 && !seenBefore(g, domains, i, d) {
+		for int(d+1) >= len(r.seen) { // NoDomain is -1
+			r.seen = append(r.seen, 0)
+		}
+		if r.seen[d+1] != r.serial {
+			r.seen[d+1] = r.serial
 			size++
 		}
 	}
 	return size
-}
-
-// manyGroups is where a map beats comparing each pair.
-const manyGroups = 64
-
-func seenBefore(g *framework.Groups, domains []cluster.Domain, i int, d cluster.Domain) bool {
-	for j := range i {
-		if domains[j] == d && g.Static[j]&ignored == 0 {
-			return true
-		}
-	}
-	return false
 }

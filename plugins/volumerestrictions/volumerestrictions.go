@@ -162,13 +162,21 @@ func conflict(a, b *v1.Volume) bool {
 type exclusive struct {
 	state  *cluster.State
 	claims []cluster.ClaimKey
-	framework.StaticScore
 }
 
 var (
 	_ framework.GroupRule = (*exclusive)(nil)
 	_ framework.Hinter    = (*exclusive)(nil)
 )
+
+// TopologyKeys implements framework.GroupRule: none.
+func (*exclusive) TopologyKeys() []string { return nil }
+
+// HostFacts implements framework.GroupRule: none.
+func (*exclusive) HostFacts() []*cluster.Fact { return nil }
+
+// HostKey implements framework.GroupRule: 0.
+func (*exclusive) HostKey(cluster.NodeIndex) int32 { return 0 }
 
 // StaticKey implements framework.GroupRule: nodes are all alike.
 func (*exclusive) StaticKey(*cluster.NodeInfo) int32 { return 0 }
