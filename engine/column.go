@@ -54,15 +54,20 @@ type column struct {
 	keyBuf []byte
 }
 
-// cell is the local verdict on one node.
+// cell is the local verdict on one node, in 16 bytes: with many columns of many
+// nodes, fetching them is most of the work.
 type cell struct {
 	group     int32 // -1 when the node is gone
 	slot      int32
-	objScore  int32
-	podScore  int32
+	objScore  int32 // of the rules that read only the object
 	objReject bool
-	podReject bool
 	ok        bool
+}
+
+// verdict is what the rules that read pods say besides.
+type verdict struct {
+	score  int32
+	reject bool
 }
 
 // group is a set of nodes that no structural key tells apart.
@@ -191,29 +196,28 @@ func (c *column) eval(i cluster.NodeIndex, object bool) {
 		c.evict(i)
 		return
 	}
-	c.judge(n, &c.cells[i], object)
-	c.place(n, object)
+	c.place(n, c.judge(n, &c.cells[i], object), object)
 }
 
 // judge fills in the local verdict on a node. It reads only; that of another
 // node may be found at the same time.
-func (c *column) judge(n *cluster.Node, cl *cell, object bool) {
+func (c *column) judge(n *cluster.Node, cl *cell, object bool) (v verdict) {
 	if object {
 		cl.objScore, cl.objReject = c.run(n, framework.ReadsObject)
 	}
-	cl.podScore, cl.podReject = 0, false
 	if !cl.objReject {
-		cl.podScore, cl.podReject = c.run(n, framework.ReadsPods)
+		v.score, v.reject = c.run(n, framework.ReadsPods)
 	}
+	return v
 }
 
 // place puts a judged node where its verdict belongs.
-func (c *column) place(n *cluster.Node, object bool) {
+func (c *column) place(n *cluster.Node, v verdict, object bool) {
 	cl := &c.cells[n.Index]
-	ok := !cl.objReject && !cl.podReject
+	ok := !cl.objReject && !v.reject
 	var key uint64
 	if ok {
-		key = uint64(cl.objScore+cl.podScore+1)<<rankBits | c.rank(n)
+		key = uint64(cl.objScore+v.score+1)<<rankBits | c.rank(n)
 	}
 	if object || c.private || cl.group < 0 {
 		c.settle(n, cl)

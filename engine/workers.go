@@ -13,13 +13,14 @@ func (c *column) judgeAll() {
 	for range n {
 		c.cells = append(c.cells, cell{group: -1})
 	}
+	verdicts := make([]verdict, n)
 	var wg sync.WaitGroup
 	share := (n + c.how.Workers - 1) / c.how.Workers
 	for from := 0; from < n; from += share {
 		wg.Go(func() {
 			for i := from; i < min(from+share, n); i++ {
 				if node := c.state.Node(cluster.NodeIndex(i)); node != nil {
-					c.judge(node, &c.cells[i], true)
+					verdicts[i] = c.judge(node, &c.cells[i], true)
 				}
 			}
 		})
@@ -27,7 +28,7 @@ func (c *column) judgeAll() {
 	wg.Wait()
 	for i := range n {
 		if node := c.state.Node(cluster.NodeIndex(i)); node != nil {
-			c.place(node, true)
+			c.place(node, verdicts[i], true)
 		}
 	}
 }
