@@ -9,7 +9,7 @@ N ?= 7000
 BENCH ?= .
 COUNT ?= 5
 
-.PHONY: oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: compare oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -53,6 +53,10 @@ lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted (make fmt):"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go run $(GOLANGCI) run ./...
 
+compare: ## Engine against kube-scheduler's algorithm in one run, BENCH=regexp, with the ratios
+	cd devcluster && go test ./oracle -timeout 60m -run '^$$' -bench 'Placement/$(BENCH)' -benchtime 1000x -count $(COUNT) | tee ../out.compare
+	go run $(BENCHSTAT) -col /by out.compare
+
 bench: ## Benchmarks of the engine and the simulator, BENCH=regexp, summed up by benchstat
 	go test ./engine ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
 	go run $(BENCHSTAT) out.bench
@@ -64,4 +68,4 @@ fmt: ## Format
 	gofmt -w $$(git ls-files '*.go')
 
 clean: ## Remove what was built
-	rm -rf bin devcluster/bin out.bench
+	rm -rf bin devcluster/bin out.bench out.compare

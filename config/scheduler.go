@@ -112,6 +112,7 @@ func Parse(raw []byte) (Scheduler, error) {
 	out.Extenders = in.Extenders
 	for i := range out.Profiles {
 		for _, x := range in.Extenders {
+			out.Profiles[i].Extenders = append(out.Profiles[i].Extenders, concern(&x))
 			for _, r := range x.ManagedResources {
 				if r.IgnoredByScheduler {
 					fit := &out.Profiles[i].Fit
@@ -123,6 +124,15 @@ func Parse(raw []byte) (Scheduler, error) {
 	backoff(&in, &out, &errs)
 	connection(&in, &out, &errs)
 	return out, errs.ToAggregate()
+}
+
+// concern is an extender as far as decisions go.
+func concern(x *kubeschedulerv1.Extender) framework.Extender {
+	out := framework.Extender{Filters: x.FilterVerb != "", Prioritizes: x.PrioritizeVerb != "", Binds: x.BindVerb != ""}
+	for _, r := range x.ManagedResources {
+		out.Managed = append(out.Managed, r.Name)
+	}
+	return out
 }
 
 func percentage(path *field.Path, v *int32, errs *field.ErrorList) {

@@ -180,8 +180,17 @@ func (c *Core) schedule(r *Ready) bool {
 }
 
 func (c *Core) decide(i *queue.Item, r *Ready) {
-	p := c.pods[i.Pod.UID]
 	d := c.sched.Decide(i, c.queue)
+	if d.Consult != nil {
+		c.consult(i, d.Consult, r)
+		return
+	}
+	c.settle(i, d, r)
+}
+
+// settle does what follows from a decision.
+func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
+	p := c.pods[i.Pod.UID]
 	if d.Node == nil {
 		c.stats.Unschedulable++
 		c.queue.Reject(c.now, i, d.Diagnosis)
@@ -209,6 +218,7 @@ func (c *Core) decide(i *queue.Item, r *Ready) {
 		bind.Claims = c.claims(i.Pod)
 		bind.Timeout = c.sched.Engine(i.Pod).Profile().BindTimeout
 	}
+	bind.Extender = c.sched.Engine(i.Pod).Profile().ExtenderBinds(i.Pod.Object)
 	r.Binds = append(r.Binds, bind)
 }
 

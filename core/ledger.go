@@ -17,6 +17,7 @@ type DecisionKind string
 const (
 	Placed         DecisionKind = "Placed"         // a pod got a node
 	Waits          DecisionKind = "Waits"          // a pod was tried and found no node
+	Consults       DecisionKind = "Consults"       // extenders are asked about the nodes that would do
 	Gated          DecisionKind = "Gated"          // a pod is held by its scheduling gates
 	Unplaced       DecisionKind = "Unplaced"       // a bind failed: the pod is off the node again
 	ScaledUp       DecisionKind = "ScaledUp"       // nodes were ordered

@@ -10,12 +10,13 @@ import (
 
 // pod is a pod of our profiles that the API doesn't show on a node yet.
 type pod struct {
-	parsed   *cluster.Pod
-	assumed  string                 // node that a bind is under way to, or was done to
-	reported string                 // last message of an unschedulable condition
-	scaled   string                 // last message about scale-up
-	told     bool                   // the Scheduled event is out
-	writes   []cluster.ObjectChange // objects assumed for it, while a bind is under way
+	parsed     *cluster.Pod
+	assumed    string                 // node that a bind is under way to, or was done to
+	reported   string                 // last message of an unschedulable condition
+	scaled     string                 // last message about scale-up
+	told       bool                   // the Scheduled event is out
+	consulting bool                   // extenders are being asked
+	writes     []cluster.ObjectChange // objects assumed for it, while a bind is under way
 }
 
 func (in PodSet) apply(c *Core, r *Ready) {

@@ -13,6 +13,8 @@ import (
 // Ready is the work that a Step asks for. The fields may be worked on in any
 // order and at the same time, except that work on one object keeps its order.
 type Ready struct {
+	// Consults are to be put to the extenders; each is owed a Consulted.
+	Consults []Consult
 	// Binds are to be posted; each is owed a BindDone.
 	Binds []Bind
 	// Taints are to be put on or taken off nodes; each is owed a TaintDone.
@@ -53,6 +55,8 @@ type Bind struct {
 	Writes  []cluster.Object `json:",omitempty"`
 	Claims  []string         `json:",omitempty"`
 	Timeout time.Duration    `json:",omitempty"`
+	// Extender is set when an extender posts the binding in Berth's place.
+	Extender bool `json:",omitempty"`
 }
 
 // Taint adds a taint to a node, or removes that with its key.

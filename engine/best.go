@@ -86,6 +86,42 @@ func (e *Engine) reserve(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectCh
 	return out
 }
 
+// Feasible returns the names of the nodes that would take the class, by index.
+func (e *Engine) Feasible(c *Class) []string {
+	var out []string
+	for _, v := range e.Verdicts(c) {
+		if v.OK {
+			out = append(out, e.state.Node(v.Node).Name)
+		}
+	}
+	return out
+}
+
+// PlaceAmong puts the pod on the best of the nodes that allowed allows, with
+// what it adds to a node's score, in O(nodes).
+func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node) (bonus int64, ok bool)) (Choice, bool) {
+	best, rank := Choice{Node: cluster.NoNode}, uint64(0)
+	for _, v := range e.Verdicts(c) {
+		if !v.OK {
+			continue
+		}
+		n := e.state.Node(v.Node)
+		bonus, ok := allowed(n)
+		if !ok {
+			continue
+		}
+		score, r := v.Score+bonus, c.shared.rank(n)
+		if best.Node == cluster.NoNode || score > best.Score || score == best.Score && r > rank {
+			best, rank = Choice{Node: v.Node, Score: score}, r
+		}
+	}
+	if best.Node == cluster.NoNode {
+		return best, false
+	}
+	best.Writes = e.PlaceOn(p, best.Node)
+	return best, true
+}
+
 // PlaceMany places pods of one class in order until one finds no node, and
 // returns how many it placed. Each calls back with its node. A pod with claims
 // is signed again when its turn comes: the one before may have taken them.

@@ -15,6 +15,7 @@ type Diagnosis struct {
 	Everywhere *framework.Reason  // set when the class is rejected on all nodes at once
 	Counts     []Count            // by message, sorted as kube-scheduler words them
 	Nearest    []NearestShortfall // by resource: the node that comes closest
+	outside    bool               // something beyond the rules rejected nodes too
 	rejecters  uint64             // plugins whose group rule rejected some node, by position in the profile
 }
 
@@ -76,17 +77,36 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 			}
 		}
 	})
+	d.set(counts)
+	for _, s := range nearest {
+		d.Nearest = append(d.Nearest, s)
+	}
+	slices.SortFunc(d.Nearest, func(a, b NearestShortfall) int { return strings.Compare(a.Resource, b.Resource) })
+	return d
+}
+
+func (d *Diagnosis) set(counts map[string]int) {
+	d.Counts = d.Counts[:0]
 	for m, n := range counts {
 		d.Counts = append(d.Counts, Count{m, n})
 	}
 	slices.SortFunc(d.Counts, func(a, b Count) int { // as upstream sorts the texts "N message"
 		return strings.Compare(fmt.Sprint(a.Nodes, " ", a.Message), fmt.Sprint(b.Nodes, " ", b.Message))
 	})
-	for _, s := range nearest {
-		d.Nearest = append(d.Nearest, s)
+}
+
+// AddOutside adds what something beyond the rules said of nodes, one message a
+// node. From then on any change may help.
+func (d *Diagnosis) AddOutside(messages []string) {
+	counts := map[string]int{}
+	for _, c := range d.Counts {
+		counts[c.Message] = c.Nodes
 	}
-	slices.SortFunc(d.Nearest, func(a, b NearestShortfall) int { return strings.Compare(a.Resource, b.Resource) })
-	return d
+	for _, m := range messages {
+		counts[m]++
+	}
+	d.set(counts)
+	d.outside = true
 }
 
 // judge asks rules about single nodes, each as a group of its own.
@@ -172,6 +192,9 @@ func (j *judge) groupAllows(r *groupRule, n *cluster.Node) bool {
 func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) bool {
 	if d.Everywhere != nil {
 		return !d.Everywhere.OfPod
+	}
+	if d.outside {
+		return len(changes) > 0
 	}
 	e.refresh(c)
 	if c.Rejected != nil {

@@ -17,4 +17,6 @@ type Profile struct {
 	Less          Less
 	// BindTimeout is how long a pod's volumes may take to be bound.
 	BindTimeout time.Duration
+	// Extenders have a say in the placement of the pods that they concern.
+	Extenders []Extender
 }

@@ -27,6 +27,8 @@ type Options struct {
 	// Provider makes nodes when the core autoscales; nil otherwise.
 	Provider nodegroup.Provider
 	Host     string // reporting instance of events
+	// Extenders are those of the configuration, nil when it has none.
+	Extenders Extenders
 	// Record, when not nil, records every input.
 	Record *replay.Recorder
 	Log    *slog.Logger
@@ -77,6 +79,10 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	e.binder.volumes = newVolumes(clients.bind, factory)
+	if e.binder.extenders = o.Extenders; o.Extenders != nil {
+		e.consultant = &consultant{extenders: o.Extenders, nodes: factory.Core().V1().Nodes().Lister(), work: make(chan core.Consult, 1<<12), done: in.put}
+		e.consultant.run(work, &wg)
+	}
 	e.binder.run(work, binders, &wg)
 	e.reporter.run(work, &wg)
 	e.tainter.run(work, &wg)
@@ -133,19 +139,20 @@ func newClients(base *rest.Config) (*clients, error) {
 
 // edge is the one goroutine that owns the core, with the workers it feeds.
 type edge struct {
-	core     *core.Core
-	record   *replay.Recorder
-	in       *inbox
-	log      *slog.Logger
-	binder   *binder
-	reporter *reporter
-	tainter  *tainter
-	evictor  *evictor
-	cloud    *cloud
-	planner  *planner.Planner
-	status   *statusWriter
-	reported time.Time // when the status was last handed over
-	period   time.Duration
+	core       *core.Core
+	record     *replay.Recorder
+	in         *inbox
+	log        *slog.Logger
+	binder     *binder
+	consultant *consultant // nil without extenders
+	reporter   *reporter
+	tainter    *tainter
+	evictor    *evictor
+	cloud      *cloud
+	planner    *planner.Planner
+	status     *statusWriter
+	reported   time.Time // when the status was last handed over
+	period     time.Duration
 }
 
 // report hands the status over, at most once in a period.
@@ -193,6 +200,11 @@ func (e *edge) loop(ctx context.Context) {
 // dispatch hands the work out. A full channel makes the core wait: that is the
 // back-pressure of an API server that can't keep up.
 func (e *edge) dispatch(ctx context.Context, r *core.Ready) error {
+	for _, job := range r.Consults {
+		if err := send(ctx, e.consultant.work, job); err != nil {
+			return err
+		}
+	}
 	for _, b := range r.Binds {
 		e.reporter.bound(b.UID)
 		if err := send(ctx, e.binder.work, b); err != nil {

@@ -42,10 +42,11 @@ func persist(ctx context.Context, f func() error) error {
 
 // binder posts bindings, several at a time, and reports each outcome.
 type binder struct {
-	client  kubernetes.Interface
-	work    chan core.Bind
-	done    func(core.Input)
-	volumes *volumes // nil where no pod has claims
+	client    kubernetes.Interface
+	work      chan core.Bind
+	done      func(core.Input)
+	volumes   *volumes // nil where no pod has claims
+	extenders Extenders
 }
 
 func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
@@ -77,6 +78,9 @@ func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
 // already, the question is to which node: an earlier try may have succeeded
 // without its answer having come through.
 func (b *binder) bind(ctx context.Context, job core.Bind) error {
+	if job.Extender {
+		return b.extenders.Bind(ctx, job)
+	}
 	binding := &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, UID: job.UID},
 		Target:     v1.ObjectReference{Kind: "Node", Name: job.Node},

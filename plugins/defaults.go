@@ -10,6 +10,7 @@ import (
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
 	"github.com/berthproject/berth/plugins/dynamicresources"
+	"github.com/berthproject/berth/plugins/extender"
 	"github.com/berthproject/berth/plugins/imagelocality"
 	"github.com/berthproject/berth/plugins/interpodaffinity"
 	"github.com/berthproject/berth/plugins/nodeaffinity"
@@ -43,6 +44,7 @@ type Options struct {
 	Affinity      *interpodaffinity.Args // nil for the defaults
 	AddedAffinity *v1.NodeAffinity
 	BindTimeout   time.Duration // of volumes, default 10 minutes
+	Extenders     []framework.Extender
 }
 
 // Rule is a plugin that filters, scores or both.
@@ -141,6 +143,10 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 			plugin = framework.OnlyScores(plugin)
 		}
 		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: plugin, Weight: r.Weight})
+	}
+	if len(o.Extenders) > 0 {
+		p.Extenders = o.Extenders
+		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: extender.Plugin{Extenders: o.Extenders}})
 	}
 	if !o.Ungated {
 		p.Gates = []framework.PreEnqueuer{schedulinggates.Plugin{}}

@@ -78,6 +78,10 @@ func encode(in core.Input) (input, error) {
 			return input{}, err
 		}
 		v = o
+	case core.Consulted:
+		err := x.Err
+		x.Err = nil
+		v = outcome[core.Consulted]{x, text(err)}
 	case core.PlanMade:
 		v = nil // the planner makes it again
 	case core.BindDone:
@@ -158,6 +162,10 @@ func decode(in input) (core.Input, error) {
 		return core.WorkloadSet{Workload: out}, nil
 	case "BindDone":
 		o, err := read[outcome[core.BindDone]](in)
+		o.Value.Err = failure(o.Err)
+		return o.Value, err
+	case "Consulted":
+		o, err := read[outcome[core.Consulted]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	case "TaintDone":

@@ -64,6 +64,7 @@ type Decision struct {
 	Score     int64                  // of that node
 	Diagnosis *engine.Diagnosis      // why nowhere
 	Writes    []cluster.ObjectChange // that have to be written before it is bound
+	Consult   []string               // nodes that extenders have to be asked about first; nothing is decided then
 }
 
 // Decide finds a node for a pod that was popped from the queue and puts it
@@ -77,9 +78,33 @@ func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) Decision {
 		}
 		return Decision{Diagnosis: d}
 	}
+	if e.Profile().Consults(i.Pod.Object) {
+		if nodes := e.Feasible(i.Class); len(nodes) > 0 {
+			return Decision{Consult: nodes}
+		}
+		return Decision{Diagnosis: e.Diagnose(i.Class)}
+	}
 	choice, ok := e.Place(i.Class, i.Pod)
 	if !ok {
 		return Decision{Diagnosis: e.Diagnose(i.Class)}
+	}
+	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score, Writes: choice.Writes}
+}
+
+// DecideAmong places a pod on the best of the nodes that extenders allow, whose
+// bonus is added to the node's own score. failed are their reasons against
+// others.
+func (s *Scheduler) DecideAmong(i *queue.Item, allowed map[string]int64, failed []string) Decision {
+	e := s.Engine(i.Pod)
+	i.Class = e.Class(i.Pod)
+	choice, ok := e.PlaceAmong(i.Class, i.Pod, func(n *cluster.Node) (int64, bool) {
+		bonus, ok := allowed[n.Name]
+		return bonus, ok
+	})
+	if !ok {
+		d := e.Diagnose(i.Class)
+		d.AddOutside(failed)
+		return Decision{Diagnosis: d}
 	}
 	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score, Writes: choice.Writes}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/extender"
 	"github.com/berthproject/berth/live"
 	"github.com/berthproject/berth/provider/simulated"
 	"github.com/berthproject/berth/replay"
@@ -113,6 +114,11 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		o := live.Options{
 			Config: rc, Schema: schema, Host: identity, Log: log,
 			Core: core.Config{Profiles: cfg.Build(schema), Engine: engine.Options{Seed: f.seed}, Queue: cfg.Queue},
+		}
+		if len(cfg.Extenders) > 0 {
+			if o.Extenders, err = extender.NewChain(cfg.Extenders, cfg.Profiles[0].Extenders, log); err != nil {
+				return err
+			}
 		}
 		if o.Provider, err = provider(ctx, client, groups, log); err != nil {
 			return err

@@ -293,6 +293,9 @@ func (s *Scenario) resolve(src source, p *Policy, field string, policySrc source
 		if r.Scheduler, err = config.Load(policySrc.rel(p.SchedulerConfig)); err != nil {
 			return nil, policySrc.errorf(field+".schedulerConfig", "%v", err)
 		}
+		if len(r.Scheduler.Extenders) > 0 {
+			return nil, policySrc.errorf(field+".schedulerConfig", "%s has extenders, which a simulation can't call; give a file without them", p.SchedulerConfig)
+		}
 	}
 	if r.Autoscale, err = config.ParseAutoscaler(p.Flags); err != nil {
 		return nil, policySrc.errorf(field+".flags", "%v", err)

@@ -1,0 +1,73 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/queue"
+)
+
+// Consult asks the extenders that a pod concerns which of the nodes it may go
+// to, and how good they are.
+type Consult struct {
+	UID   types.UID
+	Pod   *v1.Pod
+	Nodes []string // that the rules allow, by name
+}
+
+// Consulted is the outcome of a Consult. Nodes that it names beyond those that
+// were asked about don't count.
+type Consulted struct {
+	UID   types.UID
+	Nodes []string // that all extenders allow
+	// Failed are the reasons for others, by node.
+	Failed map[string]string
+	// Scores are added to the nodes' own, weighted already.
+	Scores map[string]int64
+	Err    error // of an extender that isn't ignorable
+}
+
+// apply takes the answer if the pod still waits for it. What has happened since
+// may have closed a node: the rules are asked again.
+func (in Consulted) apply(c *Core, r *Ready) {
+	p, item := c.pods[in.UID], c.queue.Get(in.UID)
+	if p == nil || !p.consulting || item == nil || item.Place() != queue.InFlight {
+		return
+	}
+	p.consulting = false
+	if in.Err != nil {
+		c.unschedulable(p, "SchedulerError", in.Err.Error(), r)
+		c.queue.Fail(c.now, item)
+		return
+	}
+	allowed := map[string]int64{}
+	for _, name := range in.Nodes {
+		allowed[name] = in.Scores[name]
+	}
+	failed := make([]string, 0, len(in.Failed))
+	for _, node := range sortedNodes(in.Failed) {
+		failed = append(failed, in.Failed[node])
+	}
+	c.settle(item, c.sched.DecideAmong(item, allowed, failed), r)
+}
+
+func sortedNodes(m map[string]string) []string {
+	out := make([]string, 0, len(m))
+	for name := range m {
+		out = append(out, name)
+	}
+	slices.SortFunc(out, cmp.Compare[string])
+	return out
+}
+
+// consult asks the extenders; the pod stays in flight until they answer.
+func (c *Core) consult(item *queue.Item, nodes []string, r *Ready) {
+	p := c.pods[item.Pod.UID]
+	p.consulting = true
+	c.decided(r, Decision{Kind: Consults, Pod: podName(item.Pod.Object.Namespace, item.Pod.Object.Name), Reason: fmt.Sprintf("%d nodes", len(nodes))})
+	r.Consults = append(r.Consults, Consult{item.Pod.UID, item.Pod.Object, nodes})
+}

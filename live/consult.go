@@ -1,0 +1,55 @@
+package live
+
+import (
+	"context"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/berthproject/berth/core"
+)
+
+// Extenders are asked about pods that concern them, and bind some of them.
+type Extenders interface {
+	Ask(ctx context.Context, job core.Consult, nodes []*v1.Node) core.Consulted
+	Bind(ctx context.Context, job core.Bind) error
+}
+
+// consultations are how many pods extenders are asked about at a time.
+const consultations = 16
+
+// consultant puts pods to the extenders. A slow one delays the pods that it
+// concerns and no other.
+type consultant struct {
+	extenders Extenders
+	nodes     corelisters.NodeLister
+	work      chan core.Consult
+	done      func(core.Input)
+}
+
+func (c *consultant) run(ctx context.Context, wg *sync.WaitGroup) {
+	for range consultations {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case job := <-c.work:
+					c.done(c.extenders.Ask(ctx, job, c.objects(job.Nodes)))
+				}
+			}
+		})
+	}
+}
+
+// objects returns the nodes that still exist.
+func (c *consultant) objects(names []string) []*v1.Node {
+	out := make([]*v1.Node, 0, len(names))
+	for _, name := range names {
+		if n, err := c.nodes.Get(name); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
