@@ -11,21 +11,22 @@ import (
 
 // Diagnosis is why a class fits nowhere.
 type Diagnosis struct {
-	Nodes      int                // nodes looked at
-	Everywhere *framework.Reason  // set when the class is rejected on all nodes at once
-	Counts     []Count            // by message, sorted as kube-scheduler words them
-	Nearest    []NearestShortfall // by resource: the node that comes closest
-	outside    bool               // something beyond the rules rejected nodes too
-	rejecters  uint64             // plugins whose group rule rejected some node, by position in the profile
+	Nodes      int               // nodes looked at
+	Everywhere *framework.Reason // set when the class is rejected on all nodes at once
+	Counts     []Count           // by message, sorted as kube-scheduler words them
+	outside    bool              // something beyond the rules rejected nodes too
+	rejecters  uint64            // plugins whose group rule rejected some node, by position in the profile
 }
 
 // Count is on how many nodes a message applies.
 type Count struct {
 	Message string
 	Nodes   int
+	Plugin  string
+	Nearest *NearestShortfall // of what the message is about, nil when that is no quantity
 }
 
-// NearestShortfall is the smallest deficit of one resource on any node.
+// NearestShortfall is the smallest deficit on any node.
 type NearestShortfall struct {
 	framework.Deficit
 	Node string
@@ -58,8 +59,7 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 	if c.Rejected != nil {
 		return d
 	}
-	counts := map[string]int{}
-	nearest := map[string]NearestShortfall{}
+	counts := map[string]*Count{}
 	j := e.newJudge(c)
 	e.state.Nodes(func(n *cluster.Node) {
 		held, reason := j.reject(n)
@@ -67,28 +67,33 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 			return
 		}
 		d.rejecters |= held
-		for _, m := range reason.Messages {
-			counts[m]++
-		}
-		for _, x := range reason.Deficits {
-			best, seen := nearest[x.Resource]
-			if !seen || x.Needed-x.Available < best.Needed-best.Available {
-				nearest[x.Resource] = NearestShortfall{x, n.Name}
+		for i, m := range reason.Messages {
+			k := counts[m]
+			if k == nil {
+				k = &Count{Message: m, Plugin: reason.Plugin}
+				counts[m] = k
+			}
+			k.Nodes++
+			if len(reason.Deficits) == len(reason.Messages) {
+				k.nearer(reason.Deficits[i], n)
 			}
 		}
 	})
 	d.set(counts)
-	for _, s := range nearest {
-		d.Nearest = append(d.Nearest, s)
-	}
-	slices.SortFunc(d.Nearest, func(a, b NearestShortfall) int { return strings.Compare(a.Resource, b.Resource) })
 	return d
 }
 
-func (d *Diagnosis) set(counts map[string]int) {
+// nearer takes note of a deficit if it is the smallest so far.
+func (k *Count) nearer(x framework.Deficit, n *cluster.Node) {
+	if k.Nearest == nil || x.Needed-x.Available < k.Nearest.Needed-k.Nearest.Available {
+		k.Nearest = &NearestShortfall{x, n.Name}
+	}
+}
+
+func (d *Diagnosis) set(counts map[string]*Count) {
 	d.Counts = d.Counts[:0]
-	for m, n := range counts {
-		d.Counts = append(d.Counts, Count{m, n})
+	for _, k := range counts {
+		d.Counts = append(d.Counts, *k)
 	}
 	slices.SortFunc(d.Counts, func(a, b Count) int { // as upstream sorts the texts "N message"
 		return strings.Compare(fmt.Sprint(a.Nodes, " ", a.Message), fmt.Sprint(b.Nodes, " ", b.Message))
@@ -98,12 +103,16 @@ func (d *Diagnosis) set(counts map[string]int) {
 // AddOutside adds what something beyond the rules said of nodes, one message a
 // node. From then on any change may help.
 func (d *Diagnosis) AddOutside(messages []string) {
-	counts := map[string]int{}
-	for _, c := range d.Counts {
-		counts[c.Message] = c.Nodes
+	counts := map[string]*Count{}
+	for i := range d.Counts {
+		k := d.Counts[i]
+		counts[k.Message] = &k
 	}
 	for _, m := range messages {
-		counts[m]++
+		if counts[m] == nil {
+			counts[m] = &Count{Message: m, Plugin: "Extender"}
+		}
+		counts[m].Nodes++
 	}
 	d.set(counts)
 	d.outside = true

@@ -7,9 +7,9 @@ import (
 
 // PluginScore is what one plugin thinks of a node.
 type PluginScore struct {
-	Plugin string
-	Raw    int64 // before normalising
-	Score  int64 // normalised and weighted
+	Plugin string `json:"plugin"`
+	Raw    int64  `json:"raw"`   // before normalising
+	Score  int64  `json:"score"` // normalised and weighted
 }
 
 // Scores returns what makes up the score of each feasible node, in O(nodes ×
@@ -33,7 +33,7 @@ func (e *Engine) Scores(c *Class) map[cluster.NodeIndex][]PluginScore {
 		}
 		for _, n := range nodes {
 			_, score := l.EvalNode(e.state.Node(n))
-			out[n] = append(out[n], PluginScore{e.profile.Plugins[l.plugin].Name(), score, score * l.weight})
+			out[n] = add(out[n], PluginScore{e.profile.Plugins[l.plugin].Name(), score, score * l.weight})
 		}
 	}
 	for k := range c.rules {
@@ -48,10 +48,22 @@ func (e *Engine) Scores(c *Class) map[cluster.NodeIndex][]PluginScore {
 			s.Raw(g, raws)
 		}
 		for i, n := range nodes {
-			out[n] = append(out[n], PluginScore{e.profile.Plugins[r.plugin].Name(), raws[i], scores[i]})
+			out[n] = add(out[n], PluginScore{e.profile.Plugins[r.plugin].Name(), raws[i], scores[i]})
 		}
 	}
 	return out
+}
+
+// add appends a score, or adds it to what another part of the plugin gives.
+func add(list []PluginScore, s PluginScore) []PluginScore {
+	for i := range list {
+		if list[i].Plugin == s.Plugin {
+			list[i].Raw += s.Raw
+			list[i].Score += s.Score
+			return list
+		}
+	}
+	return append(list, s)
 }
 
 // groupsOf makes each of the nodes a group of its own.

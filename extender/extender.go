@@ -190,7 +190,7 @@ func (x *Extender) call(ctx context.Context, verb string, args, result any) erro
 	if err != nil {
 		return fmt.Errorf("calling extender: %w", err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("failed %v with extender at URL %v, code %v", verb, url, resp.StatusCode)
 	}

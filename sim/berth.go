@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -109,6 +110,7 @@ func (b *berth) list() {
 			in = append(in, core.PodSet{Pod: p.obj})
 		}
 	}
+	in = append(in, w.storedInputs()...)
 	for _, obj := range w.run.Objects {
 		in = append(in, w.workloadInput(obj, false)...)
 	}
@@ -151,6 +153,9 @@ func (b *berth) step() error {
 			w.opt.Step(now, in, &r)
 		}
 		b.ledger.Add(r.Decisions)
+		if w.opt.Explain != "" && slices.ContainsFunc(r.Decisions, func(d core.Decision) bool { return d.Pod == w.opt.Explain }) {
+			w.explain()
+		}
 		w.stats.decided(r.Decisions)
 		if w.opt.Check {
 			w.checkStep(&r)
@@ -228,9 +233,18 @@ func (b *berth) dispatch(r *core.Ready) error {
 	for _, x := range r.Binds {
 		b.nextBind = max(b.nextBind+time.Duration(float64(time.Second)/rate), w.now)
 		life := b.life
-		w.after(b.nextBind-w.now, calls, func() {
+		first, wait := func() error { return nil }, time.Duration(0)
+		if len(x.Writes)+len(x.Claims) > 0 {
+			first, wait = func() error { return w.bindClaims(&x) }, provisioning
+		}
+		w.after(b.nextBind-w.now+wait, calls, func() {
 			if life == b.life {
-				b.call(func() error { return w.bind(x.UID, x.Node) }, func(err error) { b.receive(core.BindDone{UID: x.UID, Err: err}) })
+				b.call(func() error {
+					if err := first(); err != nil {
+						return err
+					}
+					return w.bind(x.UID, x.Node)
+				}, func(err error) { b.receive(core.BindDone{UID: x.UID, Err: err}) })
 			}
 		})
 	}

@@ -24,8 +24,9 @@ type owner struct {
 	version   string
 	template  v1.PodTemplateSpec
 	replicas  int
-	parallel  int  // Job: pods at a time
-	inOrder   bool // StatefulSet: one after the other
+	parallel  int                        // Job: pods at a time
+	inOrder   bool                       // StatefulSet: one after the other
+	claims    []v1.PersistentVolumeClaim // StatefulSet: templates
 	pods      []*pod
 	succeeded int
 	missing   []*node // DaemonSet: nodes that may lack a pod
@@ -54,7 +55,7 @@ func (w *World) addOwner(obj runtime.Object) {
 		}
 	case *appsv1.StatefulSet:
 		*o = owner{key: ownerKey{"StatefulSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: count(x.Spec.Replicas, 1),
-			inOrder: x.Spec.PodManagementPolicy != appsv1.ParallelPodManagement}
+			inOrder: x.Spec.PodManagementPolicy != appsv1.ParallelPodManagement, claims: x.Spec.VolumeClaimTemplates}
 	case *appsv1.DaemonSet:
 		*o = owner{key: ownerKey{"DaemonSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template}
 	case *batchv1.Job:

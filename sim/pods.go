@@ -51,6 +51,7 @@ func (w *World) addPod(template *v1.Pod, o *owner) *pod {
 	if obj.Spec.SchedulerName == "" {
 		obj.Spec.SchedulerName = v1.DefaultSchedulerName
 	}
+	w.claimsFor(&obj, o)
 	p := &pod{obj: &obj, name: obj.Namespace + "/" + obj.Name, owner: o, arrived: w.now, ordinal: -1}
 	if old := w.byName[p.name]; old != nil && !old.gone {
 		return nil // the API refuses it: the name is taken

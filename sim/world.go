@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/engine"
 	"github.com/berthproject/berth/internal/seeded"
@@ -37,29 +39,35 @@ type Options struct {
 	Progress func(at time.Duration, s *Stats)
 	// Step, when set, sees every Step of Berth's: for tests.
 	Step func(now time.Time, in []core.Input, r *core.Ready)
+	// Explain is the namespace/name of a pod that is to be explained each time
+	// something is decided of it: Explanation returns the last.
+	Explain string
 }
 
 // World is a virtual cluster and what is around it.
 type World struct {
 	clock
-	run     *scenario.Run
-	opt     Options
-	pods    map[types.UID]*pod
-	byName  map[string]*pod // namespace/name
-	nodes   map[string]*node
-	budgets []*budget
-	groups  []*group
-	owners  map[ownerKey]*owner
-	daemons []*owner // of kind DaemonSet
-	storage *storage
-	images  map[string][]scenario.Layer
-	faults  faults
-	cloud   cloudQueue
-	watch   map[string]*watch
-	berth   *berth
-	stats   *Stats
-	changed time.Duration // when anything last happened
-	serial  int
+	run       *scenario.Run
+	opt       Options
+	pods      map[types.UID]*pod
+	byName    map[string]*pod // namespace/name
+	nodes     map[string]*node
+	budgets   []*budget
+	groups    []*group
+	owners    map[ownerKey]*owner
+	daemons   []*owner // of kind DaemonSet
+	storage   *storage
+	images    map[string][]scenario.Layer
+	faults    faults
+	cloud     cloudQueue
+	watch     map[string]*watch
+	berth     *berth
+	stats     *Stats
+	changed   time.Duration // when anything last happened
+	serial    int
+	objects   map[objectKey]cluster.Object
+	stored    []objectKey // in the order in which they came
+	explained *Explained
 }
 
 // New returns the world of a run at its beginning.
@@ -67,7 +75,7 @@ func New(run *scenario.Run, opt Options) (*World, error) {
 	w := &World{
 		run: run, opt: opt,
 		pods: map[types.UID]*pod{}, byName: map[string]*pod{}, nodes: map[string]*node{},
-		images: map[string][]scenario.Layer{}, watch: map[string]*watch{}, owners: map[ownerKey]*owner{},
+		images: map[string][]scenario.Layer{}, watch: map[string]*watch{}, owners: map[ownerKey]*owner{}, objects: map[objectKey]cluster.Object{},
 	}
 	w.clock.seed = run.Spec.Seed
 	w.storage = newStorage(&w.clock, run.Spec.Storage)
@@ -169,6 +177,28 @@ func (w *World) between(s *simulated.Span, low, high int, name ...string) time.D
 	return s.Between(w.chance(name...))
 }
 
+// Explained is an explanation with its virtual time.
+type Explained struct {
+	At time.Duration `json:"at"` // since the beginning
+	core.Explanation
+}
+
+// Explanation returns why the pod of Options.Explain is where it is; nil when
+// Berth has never seen it.
+func (w *World) Explanation() *Explained {
+	if w.explained == nil {
+		w.explain()
+	}
+	return w.explained
+}
+
+func (w *World) explain() {
+	namespace, name, _ := strings.Cut(w.opt.Explain, "/")
+	if x, ok := w.berth.core.Explain(namespace, name); ok {
+		w.explained = &Explained{w.now, x}
+	}
+}
+
 func (w *World) touch() { w.changed = w.now }
 
 // arrive creates what comes, and has it deleted when its time is over.
@@ -200,6 +230,10 @@ func (w *World) create(obj runtime.Object) {
 		w.addOwner(obj)
 	case *policyv1.PodDisruptionBudget:
 		w.addBudget(o)
+	case cluster.Object:
+		if cluster.KindOf(o) != cluster.NoObject {
+			w.keep(obj.DeepCopyObject().(cluster.Object))
+		}
 	}
 	w.touch()
 }

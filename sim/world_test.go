@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/sim"
@@ -253,5 +255,51 @@ func TestNightBatch(t *testing.T) {
 	// Bought, timed out and removed, bought again, and the same again.
 	if s := got["unlimited"]; s.Nodes.FailedLaunches < 300 || s.Decisions["ScaledUp"] < 3 || s.TimeToRunning.Max < 2*published {
 		t.Errorf("unlimited: %d launches failed in %d orders, all run after %.0f s", s.Nodes.FailedLaunches, s.Decisions["ScaledUp"], s.TimeToRunning.Max)
+	}
+}
+
+// A StatefulSet's pods get the claims of its templates; volumes are made where
+// Berth puts the pods, and hold the pods there.
+func TestStatefulSetGetsItsVolumes(t *testing.T) {
+	run, err := scenario.Parse("test.yaml", []byte(head+`  nodes:
+  - {name: a, count: 1, template: {labels: {topology.kubernetes.io/zone: a}, allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
+  - {name: b, count: 1, template: {labels: {topology.kubernetes.io/zone: b}, allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
+  objects:
+  - {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, provisioner: csi.example, volumeBindingMode: WaitForFirstConsumer}
+  - apiVersion: apps/v1
+    kind: StatefulSet
+    metadata: {name: db}
+    spec:
+      replicas: 3
+      selector: {matchLabels: {app: db}}
+      template: {metadata: {labels: {app: db}}, spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}
+      volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := map[string]bool{}
+	waited := 0
+	w, err := sim.New(run, sim.Options{Check: true, Step: func(_ time.Time, in []core.Input, r *core.Ready) {
+		for _, x := range in {
+			if o, ok := x.(core.ObjectSet); ok {
+				if c, ok := o.Object.(*v1.PersistentVolumeClaim); ok && c.Status.Phase == v1.ClaimBound {
+					claims[c.Name] = true
+				}
+			}
+		}
+		for _, b := range r.Binds {
+			waited += len(b.Claims)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := w.Stats().Violations; s.Pods.Running != 3 || len(claims) != 3 || waited != 3 || len(v) > 0 {
+		t.Errorf("%d pods run, claims bound %v, %d were waited for, violations %v", s.Pods.Running, claims, waited, v)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ type simulateFlags struct {
 	seed      uint64
 	check     bool
 	replay    string
+	explain   string
 	config    string
 	flags     []string
 }
@@ -45,6 +47,7 @@ to every scenario, and every scenario is run under each policy.`,
   berth simulate --report night.html examples/night-batch/capped.yaml
   berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml
   berth simulate --compare workload.yaml quick-policy.yaml thrifty-policy.yaml
+  berth simulate dump.yaml --explain default/web-3
   berth simulate --replay recording.jsonl
   berth simulate --replay recording.jsonl --autoscaler-flag=--max-nodes-total=50`,
 		Args: cobra.ArbitraryArgs,
@@ -56,6 +59,7 @@ to every scenario, and every scenario is run under each policy.`,
 	fs.StringVar(&f.report, "report", "", "write a page with plots to this file")
 	fs.BoolVar(&f.compare, "compare", false, "print the outcomes of several scenarios or policies side by side")
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, a line of JSON for each")
+	fs.StringVar(&f.explain, "explain", "", "say why this pod (namespace/name) is where it is, or nowhere, instead of the summary")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed to use instead of the scenario's")
 	fs.BoolVar(&f.check, "check", false, "check every invariant after every step, which takes time with many pods")
 	fs.StringVar(&f.replay, "replay", "", "replay a recording of berth run --record instead of a scenario")
@@ -87,6 +91,14 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 	if f.compare && len(runs) < 2 {
 		return fmt.Errorf("--compare needs at least two scenarios or policies, and %d is given", len(runs))
 	}
+	if f.explain != "" {
+		if strings.Count(f.explain, "/") != 1 {
+			return fmt.Errorf("--explain is %q; write a pod as namespace/name", f.explain)
+		}
+		if len(runs) > 1 {
+			return errors.New("--explain is for one scenario at a time")
+		}
+	}
 	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
 		return errors.New("--report and --decisions are for one scenario at a time")
 	}
@@ -99,7 +111,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 		for _, n := range r.Notes {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", r.Name, n)
 		}
-		s, err := f.play(cmd.Context(), cmd.ErrOrStderr(), r)
+		s, err := f.play(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
@@ -110,7 +122,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 			unmet = append(unmet, fmt.Errorf("%s: %s", r.Name, why))
 		}
 		all = append(all, s)
-		if !f.compare {
+		if !f.compare && f.explain == "" {
 			if err := f.print(cmd.OutOrStdout(), s); err != nil {
 				return err
 			}
@@ -125,8 +137,8 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 }
 
 // play runs one scenario with what the flags want of it.
-func (f *simulateFlags) play(ctx context.Context, told io.Writer, r *scenario.Run) (*scenario.Summary, error) {
-	o := sim.Options{Check: f.check}
+func (f *simulateFlags) play(ctx context.Context, out, told io.Writer, r *scenario.Run) (*scenario.Summary, error) {
+	o := sim.Options{Check: f.check, Explain: f.explain}
 	var close func() error
 	if f.decisions != "" {
 		file, err := os.Create(f.decisions)
@@ -167,12 +179,30 @@ func (f *simulateFlags) play(ctx context.Context, told io.Writer, r *scenario.Ru
 		}
 		fmt.Fprintf(told, "%s: violation %s\n", r.Name, v)
 	}
+	if f.explain != "" {
+		if err := f.explained(out, w.Explanation()); err != nil {
+			return nil, err
+		}
+	}
 	if f.report != "" {
 		if err := report.HTML(f.report, r, s, w.Stats()); err != nil {
 			return nil, fmt.Errorf("--report: %w", err)
 		}
 	}
 	return s, nil
+}
+
+// explained prints an explanation.
+func (f *simulateFlags) explained(out io.Writer, x *sim.Explained) error {
+	if x == nil {
+		return fmt.Errorf("--explain: no pod %s was there for Berth; is it in the file, and is its schedulerName one of the configuration's?", f.explain)
+	}
+	if f.output == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(x)
+	}
+	return report.Explanation(out, x)
 }
 
 func (f *simulateFlags) print(out io.Writer, list ...*scenario.Summary) error {

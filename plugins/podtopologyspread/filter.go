@@ -88,8 +88,8 @@ func (r *rule) Explain(g *framework.Groups, i int) *framework.Reason {
 			lowest = 0
 		}
 		if skew := n + p.self - lowest; skew > p.maxSkew {
-			reason.Deficits = append(reason.Deficits, framework.Deficit{
-				Resource: "skew over " + p.fact.Spec().Topology, Needed: int64(skew), Available: int64(p.maxSkew)})
+			reason.Deficits = []framework.Deficit{{Resource: "skew over " + p.fact.Spec().Topology, Needed: int64(skew), Available: int64(p.maxSkew)}}
+			break // the one that rejected the node
 		}
 	}
 	return reason

@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,12 +64,29 @@ func kindOf(kind string) runtime.Object {
 		return &batchv1.Job{}
 	case "PodDisruptionBudget":
 		return &policyv1.PodDisruptionBudget{}
+	case "Namespace":
+		return &v1.Namespace{}
+	case "PersistentVolumeClaim":
+		return &v1.PersistentVolumeClaim{}
+	case "PersistentVolume":
+		return &v1.PersistentVolume{}
+	case "StorageClass":
+		return &storagev1.StorageClass{}
+	case "CSINode":
+		return &storagev1.CSINode{}
+	case "CSIDriver":
+		return &storagev1.CSIDriver{}
+	case "CSIStorageCapacity":
+		return &storagev1.CSIStorageCapacity{}
+	case "VolumeAttachment":
+		return &storagev1.VolumeAttachment{}
 	}
 	return nil
 }
 
 // Kinds are those that the virtual world knows.
-var Kinds = []string{"Node", "Pod", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "PodDisruptionBudget"}
+var Kinds = []string{"Node", "Pod", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "PodDisruptionBudget",
+	"Namespace", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"}
 
 func (o *objects) inline(raw map[string]any) error {
 	text, err := json.Marshal(raw)
@@ -118,13 +136,21 @@ func (o *objects) file(path string) error {
 	})
 }
 
+func namespaced(obj runtime.Object) bool {
+	switch obj.(type) {
+	case *v1.Node, *v1.Namespace, *v1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment:
+		return false
+	}
+	return true
+}
+
 // put adds one object, at the beginning or when its annotation says.
 func (o *objects) put(obj runtime.Object) error {
 	meta := obj.(metav1.Object)
 	if meta.GetName() == "" {
 		return errors.New("metadata.name is missing; give the object a name")
 	}
-	if _, ok := obj.(*v1.Node); !ok && meta.GetNamespace() == "" {
+	if namespaced(obj) && meta.GetNamespace() == "" {
 		meta.SetNamespace(metav1.NamespaceDefault)
 	}
 	p, ok := obj.(*v1.Pod)

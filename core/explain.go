@@ -1,0 +1,125 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/engine"
+)
+
+// Explanation is why a pod is where it is, or nowhere.
+type Explanation struct {
+	Pod      string `json:"pod"`     // namespace/name
+	Outcome  string `json:"outcome"` // Placed, Fits, Waits or Gated
+	Node     string `json:"node,omitempty"`
+	Message  string `json:"message,omitempty"` // as the condition has it
+	Attempts int    `json:"attempts,omitempty"`
+	// Reasons say which rules reject which nodes, the most nodes first.
+	Reasons []Why `json:"reasons,omitempty"`
+	// Candidates are the nodes that would do, the best first.
+	Candidates []Candidate `json:"candidates,omitempty"`
+}
+
+// Why is one reason for which nodes are rejected.
+type Why struct {
+	Plugin  string     `json:"plugin"`
+	Message string     `json:"message"`
+	Nodes   int        `json:"nodes"`
+	Short   *Shortfall `json:"short,omitempty"`
+}
+
+// Shortfall is how much of a resource is missing on the node that comes
+// nearest, in the resource's base unit.
+type Shortfall struct {
+	Resource  string `json:"resource"`
+	Needed    int64  `json:"needed"`
+	Available int64  `json:"available"`
+	Node      string `json:"node"`
+}
+
+// Candidate is a node that would do, with what makes up its score.
+type Candidate struct {
+	Node   string               `json:"node"`
+	Score  int64                `json:"score"`
+	Scores []engine.PluginScore `json:"scores"`
+}
+
+// most candidates that are told.
+const mostCandidates = 10
+
+// Explain says where a pod stands, in O(pods + nodes × rules); ok is false when
+// the core doesn't know it. For a placed pod it is as if the pod were to be
+// placed now.
+func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
+	x.Pod = namespace + "/" + name
+	for _, p := range c.pods { // names are unique
+		if p.parsed.Object.Namespace != namespace || p.parsed.Object.Name != name {
+			continue
+		}
+		if item := c.queue.Get(p.parsed.UID); item != nil {
+			x.Attempts = item.Attempts
+		}
+		x.Node = p.assumed
+		if gate := c.sched.Gate(p.parsed); gate != nil {
+			x.Outcome, x.Message = "Gated", p.reported
+			return x, true
+		}
+		c.explain(p.parsed, &x)
+		return x, true
+	}
+	var placed *cluster.Pod
+	c.state.Nodes(func(n *cluster.Node) {
+		for _, p := range n.Pods {
+			if p.Object.Namespace == namespace && p.Object.Name == name {
+				placed, x.Node = p, n.Name
+			}
+		}
+	})
+	if placed == nil || !c.sched.Responsible(placed) {
+		return x, placed != nil
+	}
+	c.explain(placed, &x)
+	return x, true
+}
+
+func (c *Core) explain(p *cluster.Pod, x *Explanation) {
+	mark := c.state.Mark()
+	defer c.state.Rollback(mark)
+	c.state.Remove(p.UID)
+	e := c.sched.Engine(p)
+	class := e.Class(p)
+	d := e.Diagnose(class)
+	for _, n := range d.Counts {
+		w := Why{Plugin: n.Plugin, Message: n.Message, Nodes: n.Nodes}
+		if s := n.Nearest; s != nil {
+			w.Short = &Shortfall{s.Resource, s.Needed, s.Available, s.Node}
+		}
+		x.Reasons = append(x.Reasons, w)
+	}
+	if d.Everywhere != nil {
+		for _, m := range d.Everywhere.Messages {
+			x.Reasons = append(x.Reasons, Why{Plugin: d.Everywhere.Plugin, Message: m, Nodes: d.Nodes})
+		}
+	}
+	slices.SortStableFunc(x.Reasons, func(a, b Why) int { return b.Nodes - a.Nodes })
+	for n, scores := range e.Scores(class) {
+		k := Candidate{Node: c.state.Node(n).Name, Scores: scores}
+		for _, s := range scores {
+			k.Score += s.Score
+		}
+		x.Candidates = append(x.Candidates, k)
+	}
+	slices.SortFunc(x.Candidates, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Node, b.Node))
+	})
+	x.Candidates = x.Candidates[:min(len(x.Candidates), mostCandidates)]
+	switch {
+	case x.Node != "":
+		x.Outcome = "Placed"
+	case len(x.Candidates) > 0:
+		x.Outcome = "Fits"
+	default:
+		x.Outcome, x.Message = "Waits", d.Message()
+	}
+}

@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/plugins/volumes"
+)
+
+// provisioning is how long the storage system takes to make or bind a volume.
+const provisioning = 3 * time.Second
+
+// keep stores an object that Berth reads as it stands, and tells it.
+func (w *World) keep(o cluster.Object) {
+	key := objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}
+	if o.GetResourceVersion() == "" || w.objects[key] != nil {
+		w.serial++
+		o.SetResourceVersion(fmt.Sprint(w.serial))
+	}
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(fmt.Sprintf("%d/%s/%s", key.kind, key.namespace, key.name)))
+	}
+	if w.objects[key] == nil {
+		w.stored = append(w.stored, key)
+	}
+	w.objects[key] = o
+	w.publish("objects", core.ObjectSet{Object: o})
+}
+
+type objectKey struct {
+	kind            cluster.ObjectKind
+	namespace, name string
+}
+
+// storedInputs is what an informer lists.
+func (w *World) storedInputs() []core.Input {
+	var out []core.Input
+	for _, key := range w.stored {
+		if o := w.objects[key]; o != nil {
+			out = append(out, core.ObjectSet{Object: o})
+		}
+	}
+	return out
+}
+
+func (w *World) claim(namespace, name string) *v1.PersistentVolumeClaim {
+	c, _ := w.objects[objectKey{cluster.ClaimKind, namespace, name}].(*v1.PersistentVolumeClaim)
+	return c
+}
+
+// claimsFor makes the claims of a pod's ephemeral volumes, and of the templates
+// of its StatefulSet, whose volumes it adds to the pod.
+func (w *World) claimsFor(p *v1.Pod, o *owner) {
+	make := func(name string, meta metav1.ObjectMeta, spec v1.PersistentVolumeClaimSpec) {
+		if w.claim(p.Namespace, name) == nil {
+			meta.Namespace, meta.Name = p.Namespace, name
+			w.keep(&v1.PersistentVolumeClaim{ObjectMeta: meta, Spec: spec, Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}})
+		}
+	}
+	if o != nil {
+		for i := range o.claims {
+			t := &o.claims[i]
+			name := t.Name + "-" + p.Name
+			make(name, metav1.ObjectMeta{Labels: t.Labels}, t.Spec)
+			p.Spec.Volumes = append(append([]v1.Volume(nil), p.Spec.Volumes...), v1.Volume{Name: t.Name, VolumeSource: v1.VolumeSource{
+				PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
+		}
+	}
+	yes := true
+	for i := range p.Spec.Volumes {
+		if e := p.Spec.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
+			make(p.Name+"-"+p.Spec.Volumes[i].Name, metav1.ObjectMeta{
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: &yes}}}, e.VolumeClaimTemplate.Spec)
+		}
+	}
+}
+
+// bindClaims is what the volume controller and a provisioner do once Berth has
+// chosen a node: reserved volumes are bound, others are made.
+func (w *World) bindClaims(job *core.Bind) error {
+	for _, o := range job.Writes {
+		now := w.objects[objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}]
+		if now == nil || now.GetResourceVersion() != o.GetResourceVersion() {
+			return fmt.Errorf("reserving volumes: %T %s has been modified", o, o.GetName())
+		}
+	}
+	for _, o := range job.Writes {
+		switch o := o.(type) {
+		case *v1.PersistentVolume:
+			o = o.DeepCopy()
+			o.Status.Phase = v1.VolumeBound
+			w.keep(o)
+			if ref := o.Spec.ClaimRef; ref != nil {
+				w.bound(ref.Namespace, ref.Name, o.Name)
+			}
+		case *v1.PersistentVolumeClaim:
+			w.provision(o.DeepCopy(), job.Node)
+		}
+	}
+	for _, name := range job.Claims {
+		if c := w.claim(job.Namespace, name); c == nil || !volumes.Bound(c) {
+			return fmt.Errorf("binding volumes: claim %s/%s is not bound", job.Namespace, name)
+		}
+	}
+	return nil
+}
+
+// provision makes a volume for a claim where the node can reach it.
+func (w *World) provision(c *v1.PersistentVolumeClaim, node string) {
+	name := "pvc-" + c.Namespace + "-" + c.Name
+	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	pv.Spec = v1.PersistentVolumeSpec{
+		Capacity: c.Spec.Resources.Requests, AccessModes: c.Spec.AccessModes, StorageClassName: cluster.ClaimClass(c), VolumeMode: c.Spec.VolumeMode,
+		ClaimRef: &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace, Name: c.Name, UID: c.UID},
+	}
+	if class, ok := w.objects[objectKey{cluster.StorageClassKind, "", pv.Spec.StorageClassName}].(*storagev1.StorageClass); ok {
+		pv.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: class.Provisioner, VolumeHandle: name}
+	}
+	if n := w.nodes[node]; n != nil {
+		if zone, ok := n.obj.Labels[v1.LabelTopologyZone]; ok { // most cloud disks are of one zone
+			pv.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelTopologyZone, Operator: v1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
+		}
+	}
+	pv.Status.Phase = v1.VolumeBound
+	w.keep(pv)
+	w.keep(c)
+	w.bound(c.Namespace, c.Name, name)
+}
+
+func (w *World) bound(namespace, name, volume string) {
+	c := w.claim(namespace, name)
+	if c == nil {
+		return
+	}
+	c = c.DeepCopy()
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, volumes.AnnBindCompleted, "yes")
+	c.Spec.VolumeName = volume
+	c.Status.Phase = v1.ClaimBound
+	w.keep(c)
+}
