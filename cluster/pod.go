@@ -25,11 +25,16 @@ type Pod struct {
 	UID      types.UID
 	Priority int32
 	Request  Resources
-	NonZero  [2]int64 // CPU and Memory, with defaults where a container requests none
-	Ports    []HostPort
-	Terms    []OwnedTerm // pod affinity and anti-affinity, required and preferred
-	Claims   []ClaimRef  // in the order of its volumes
-	Problems []Problem
+	NonZero  [2]int64 // CPU and Memory, with defaults where nothing is requested
+	// Scored is what NodeResourcesFit scores the pod by: without what it requests
+	// as a whole (kube-scheduler 1.36 leaves that out), CPU and Memory with
+	// defaults.
+	Scored      Resources
+	Ports       []HostPort
+	Terms       []OwnedTerm // pod affinity and anti-affinity, required and preferred
+	TermProblem string      // why a term can't be read; such a pod isn't placed
+	Claims      []ClaimRef  // in the order of its volumes
+	Problems    []Problem
 }
 
 // Name returns namespace/name, as people and logs write it.
@@ -72,29 +77,58 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 	if p.Spec.Priority != nil {
 		out.Priority = *p.Spec.Priority
 	}
-	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: p.Spec.NodeName != ""})
-	for _, name := range sortedNames(requests) {
-		v := quantity(name, requests[name], maxPodQuantity, "requests["+string(name)+"]", &out.Problems)
+	running := p.Spec.NodeName != ""
+	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: running})
+	out.Request = s.vector(requests, &out.Problems)
+	var ignored []Problem // the same values are reported above
+	whole := resourcehelper.IsPodLevelRequestsSet(p)
+	switch {
+	case !whole && everyContainerRequests(p):
+		out.NonZero = [2]int64{out.Request.At(CPU), out.Request.At(Memory)}
+		out.Scored = out.Request
+	case !whole:
+		all := s.vector(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
+			UseStatusResources: running, NonMissingContainerRequests: defaultRequests(nil)}), &ignored)
+		out.NonZero = [2]int64{all.At(CPU), all.At(Memory)}
+		out.Scored = all
+	default:
+		all := s.vector(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
+			UseStatusResources: running, NonMissingContainerRequests: defaultRequests(requests)}), &ignored)
+		out.NonZero = [2]int64{all.At(CPU), all.At(Memory)}
+		out.Scored = s.vector(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
+			SkipPodLevelResources: true, NonMissingContainerRequests: defaultRequests(nil)}), &ignored)
+	}
+	out.Ports = hostPorts(p)
+	if terms, err := affinityTerms(p); err != nil {
+		out.Terms, out.TermProblem = terms, err.Error()
+	} else {
+		out.Terms = terms
+	}
+	out.Claims = claimRefs(p)
+	return out
+}
+
+// defaultRequests are what a container counts for that requests nothing, of
+// those resources that aren't in except.
+func defaultRequests(except v1.ResourceList) v1.ResourceList {
+	out := v1.ResourceList{}
+	if _, ok := except[v1.ResourceCPU]; !ok {
+		out[v1.ResourceCPU] = *resource.NewMilliQuantity(DefaultMilliCPURequest, resource.DecimalSI)
+	}
+	if _, ok := except[v1.ResourceMemory]; !ok {
+		out[v1.ResourceMemory] = *resource.NewQuantity(DefaultMemoryRequest, resource.BinarySI)
+	}
+	return out
+}
+
+// vector turns requests into numbers; the number of pods isn't one.
+func (s *Schema) vector(list v1.ResourceList, problems *[]Problem) (out Resources) {
+	for _, name := range sortedNames(list) {
+		v := quantity(name, list[name], maxPodQuantity, "requests["+string(name)+"]", problems)
 		if v != 0 && name != v1.ResourcePods {
-			out.Request.set(s.ID(name), v)
+			out.set(s.ID(name), v)
 		}
 	}
-	nonZero := requests
-	if !everyContainerRequests(p) {
-		nonZero = resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
-			UseStatusResources: p.Spec.NodeName != "",
-			NonMissingContainerRequests: v1.ResourceList{
-				v1.ResourceCPU:    *resource.NewMilliQuantity(DefaultMilliCPURequest, resource.DecimalSI),
-				v1.ResourceMemory: *resource.NewQuantity(DefaultMemoryRequest, resource.BinarySI),
-			},
-		})
-	}
-	var ignored []Problem // the same values were reported above
-	out.NonZero[0] = quantity(v1.ResourceCPU, nonZero[v1.ResourceCPU], maxPodQuantity, "", &ignored)
-	out.NonZero[1] = quantity(v1.ResourceMemory, nonZero[v1.ResourceMemory], maxPodQuantity, "", &ignored)
-	out.Ports = hostPorts(p)
-	out.Terms = affinityTerms(p)
-	out.Claims = claimRefs(p)
 	return out
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -83,14 +84,18 @@ func (t *AffinityTerm) In(s *State) PodMatch {
 	return m
 }
 
-func affinityTerms(p *v1.Pod) []OwnedTerm {
+// affinityTerms reads the terms of a pod. The error is for people, as
+// kube-scheduler words it.
+func affinityTerms(p *v1.Pod) (out []OwnedTerm, err error) {
 	a := p.Spec.Affinity
 	if a == nil {
-		return nil
+		return nil, nil
 	}
-	var out []OwnedTerm
 	add := func(kind TermKind, weight int32, term *v1.PodAffinityTerm) {
-		t := parseTerm(p, term)
+		t, wrong := parseTerm(p, term)
+		if wrong != nil && err == nil {
+			err = fmt.Errorf("%s: %w", kind.list(), wrong)
+		}
 		out = append(out, OwnedTerm{t, kind, weight, string(rune(kind)) + t.Key})
 	}
 	if x := a.PodAffinity; x != nil {
@@ -111,13 +116,31 @@ func affinityTerms(p *v1.Pod) []OwnedTerm {
 			add(PreferredAntiAffinity, w.Weight, &w.PodAffinityTerm)
 		}
 	}
-	return out
+	return out, err
+}
+
+// list is what kube-scheduler calls the list of terms.
+func (k TermKind) list() string {
+	switch k {
+	case RequiredAffinity:
+		return "requiredAffinityTerms"
+	case RequiredAntiAffinity:
+		return "requiredAntiAffinityTerms"
+	case PreferredAffinity:
+		return "preferredAffinityTerms"
+	}
+	return "preferredAntiAffinityTerms"
 }
 
 // parseTerm reads a term as the API documents it. A selector that doesn't
-// parse selects nothing; the API server doesn't let one in.
-func parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) *AffinityTerm {
+// parse selects nothing; the API server doesn't let one in, and a pod with one
+// isn't placed.
+func parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) (*AffinityTerm, error) {
 	t := &AffinityTerm{TopologyKey: term.TopologyKey, Selector: selectorOf(term.LabelSelector), Namespaces: []string{}}
+	_, wrong := metav1.LabelSelectorAsSelector(term.LabelSelector)
+	if _, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector); wrong == nil {
+		wrong = err
+	}
 	switch {
 	case len(term.Namespaces) == 0 && term.NamespaceSelector == nil:
 		t.Namespaces = []string{p.Namespace}
@@ -130,7 +153,7 @@ func parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) *AffinityTerm {
 		byLabels = SelectorText(t.NamespaceSelector)
 	}
 	t.Key = strings.Join([]string{t.TopologyKey, strings.Join(t.Namespaces, ","), byLabels, SelectorText(t.Selector)}, "|")
-	return t
+	return t, wrong
 }
 
 func selectorOf(s *metav1.LabelSelector) labels.Selector {

@@ -44,7 +44,9 @@ profiles:
 
 func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
 	profile := func(text string) string { return head + "profiles: [{" + text + "}]\n" }
-	config := func(name, args string) string { return profile("pluginConfig: [{name: " + name + ", args: {" + args + "}}]") }
+	config := func(name, args string) string {
+		return profile("pluginConfig: [{name: " + name + ", args: {" + args + "}}]")
+	}
 	for _, c := range []struct{ in, want string }{
 		{"kind: Pod\n", `kind "Pod"; they must be`},
 		{head + "nonsense: 1\n", `unknown field "nonsense"`},

@@ -3,6 +3,8 @@ package oracle_test
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -145,12 +147,12 @@ func compare(t *rapid.T, judge *oracle.Judge, o plugins.Options, seen map[string
 				got.Plugin, got.Messages = why.Plugin, why.Messages
 			}
 			if problem := differ(want.Nodes[name], got); problem != "" {
-				t.Fatalf("pod %s on node %s: %s\n%s", pod.Name, name, problem, show(c, pod))
+				t.Fatalf("pod %s on node %s: %s\nas a case for testdata/cases: %s\n%s", pod.Name, name, problem, record(c, pod, want), show(c, pod))
 			}
 			count(seen, want.Nodes[name])
 		}
 		if _, ok := e.Best(class); !ok && e.Diagnose(class).Message() != want.Message {
-			t.Fatalf("pod %s is told\n%s\nand by kube-scheduler\n%s\n%s", pod.Name, e.Diagnose(class).Message(), want.Message, show(c, pod))
+			t.Fatalf("pod %s is told\n%s\nand by kube-scheduler\n%s\nas a case for testdata/cases: %s\n%s", pod.Name, e.Diagnose(class).Message(), want.Message, record(c, pod, want), show(c, pod))
 		}
 	}
 }
@@ -193,7 +195,7 @@ func differ(want, got oracle.Verdict) string {
 	switch {
 	case want.OK != got.OK:
 		return fmt.Sprintf("feasible is %v (%s %v), kube-scheduler says %v (%s %v)", got.OK, got.Plugin, got.Messages, want.OK, want.Plugin, want.Messages)
-	case !want.OK && (want.Plugin != got.Plugin || !slices.Equal(want.Messages, got.Messages)):
+	case !want.OK && (want.Plugin != got.Plugin || !slices.Equal(sorted(want.Messages), sorted(got.Messages))):
 		return fmt.Sprintf("rejected by %s %v, in kube-scheduler by %s %v", got.Plugin, got.Messages, want.Plugin, want.Messages)
 	case want.OK && want.Total != got.Total:
 		return fmt.Sprintf("the score is %d %v, kube-scheduler's %d %v", got.Total, got.Scores, want.Total, want.Scores)
@@ -205,6 +207,10 @@ func differ(want, got oracle.Verdict) string {
 	}
 	return ""
 }
+
+// sorted is for messages: kube-scheduler tells scalar resources in the order of
+// a map.
+func sorted(in []string) []string { return slices.Sorted(slices.Values(in)) }
 
 // show writes a case out for a person.
 func show(c *oracle.Cluster, pod *v1.Pod) string {
@@ -231,4 +237,47 @@ func show(c *oracle.Cluster, pod *v1.Pod) string {
 		put("object", o)
 	}
 	return b.String()
+}
+
+// record writes a mismatch as a table for testdata/cases, but for its workloads,
+// with kube-scheduler's verdict as what is wanted, and returns where. While rapid shrinks, a smaller
+// one takes the place of a larger.
+func record(c *oracle.Cluster, pod *v1.Pod, want *oracle.Outcome) string {
+	x := caseOf{Name: "found by random search"}
+	for _, n := range c.Nodes {
+		k := caseNode{Name: n.Name, Labels: n.Labels, Taints: n.Spec.Taints, Unschedulable: n.Spec.Unschedulable,
+			Images: n.Status.Images, Features: n.Status.DeclaredFeatures, Allocatable: map[string]string{}}
+		for name, q := range n.Status.Allocatable {
+			k.Allocatable[string(name)] = q.String()
+		}
+		x.Nodes = append(x.Nodes, k)
+		if want.Nodes[n.Name].OK {
+			x.Want.Feasible = append(x.Want.Feasible, n.Name)
+		}
+	}
+	short := func(p *v1.Pod) casePod {
+		return casePod{Namespace: p.Namespace, Labels: p.Labels, Terminating: p.DeletionTimestamp != nil, Spec: p.Spec}
+	}
+	for _, p := range c.Pods {
+		x.Pods = append(x.Pods, short(p))
+	}
+	x.Pod = short(pod)
+	x.Want.Message = want.Message
+	for _, o := range c.Objects {
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return err.Error()
+		}
+		raw["kind"] = strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1."), "*storagev1.")
+		x.Objects = append(x.Objects, raw)
+	}
+	text, err := yaml.Marshal(caseFile{Cases: []caseOf{x}})
+	path := filepath.Join(os.TempDir(), "oracle-mismatch.yaml")
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return path
 }

@@ -20,7 +20,7 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 	if b.Spec.Containers[0].Resources.Requests == nil {
 		b.Spec.Containers[0].Resources.Requests = v1.ResourceList{}
 	}
-	switch Uniform(t, 29, "part") {
+	switch Uniform(t, 30, "part") {
 	case 0:
 		b.Pod.Namespace = pick(t, spaces, "ns")
 	case 1:
@@ -140,6 +140,8 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 			b.PreferTogether(int32(pick(t, []int{1, 40, 90}, "weight")), v1.LabelTopologyZone, "app", pick(t, apps, "app"))
 			b.PreferApart(50, v1.LabelHostname, "app", pick(t, apps, "app"))
 		}
+	case 29:
+		oddResources(t, &b.Pod)
 	case 22, 23:
 		if n := len(b.Spec.Volumes); n > 0 && maybe(t, 50, "drop") {
 			b.Spec.Volumes = b.Spec.Volumes[:n-1]

@@ -64,6 +64,9 @@ func RandomNode(t *rapid.T, name string) *v1.Node {
 	if maybe(t, 20, "gpus") {
 		b.Alloc("example.com/gpu", "2")
 	}
+	if maybe(t, 20, "scratch") {
+		b.Alloc("ephemeral-storage", "4Gi", "hugepages-2Mi", "128Mi")
+	}
 	if maybe(t, 15, "few") {
 		b.Alloc("pods", "3")
 	}
@@ -93,6 +96,9 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 	}
 	if maybe(t, 40, "image") {
 		b.Spec.Containers[0].Image = pick(t, []string{"registry.example/web:1", "registry.example/db", "tools", "absent:1"}, "of image")
+	}
+	if maybe(t, 12, "odd resources") {
+		oddResources(t, &b.Pod)
 	}
 	if maybe(t, 6, "feature") {
 		needFeature(t, &b.Pod)
@@ -143,6 +149,29 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 		b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	}
 	return b.Obj()
+}
+
+// oddResources gives a pod resources beyond those of its one container: of the
+// whole pod, of init containers and sidecars, overhead, other resources.
+func oddResources(t *rapid.T, p *v1.Pod) {
+	list := func() v1.ResourceList {
+		name := pick(t, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "hugepages-2Mi", "example.com/gpu"}, "resource")
+		return v1.ResourceList{name: resource.MustParse(pick(t, []string{"0", "1", "2", "64Mi", "2Gi"}, "quantity"))}
+	}
+	always := v1.ContainerRestartPolicyAlways
+	switch Uniform(t, 5, "odd") {
+	case 0:
+		p.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{
+			pick(t, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}, "of the pod"): resource.MustParse(pick(t, []string{"2", "1Gi"}, "whole"))}}
+	case 1:
+		p.Spec.InitContainers = append(p.Spec.InitContainers, v1.Container{Name: "init", Resources: v1.ResourceRequirements{Requests: list()}})
+	case 2:
+		p.Spec.InitContainers = append(p.Spec.InitContainers, v1.Container{Name: "sidecar", RestartPolicy: &always, Resources: v1.ResourceRequirements{Requests: list()}})
+	case 3:
+		p.Spec.Overhead = list()
+	default:
+		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: "second", Resources: v1.ResourceRequirements{Requests: list()}})
+	}
 }
 
 // needFeature makes a pod need a declared feature.

@@ -44,6 +44,7 @@ func (Plugin) Name() string { return Name }
 // Sign implements framework.Plugin. Of the pod's labels it reads those that a
 // term of some placed pod reads, and those that its own terms do.
 func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
+	group.Str(pod.TermProblem)
 	local.Bool(requiresOnHost(pod))
 	group.Int(int64(len(pod.Terms)))
 	if len(pod.Terms) > 0 {
@@ -125,6 +126,9 @@ func prefers(pod *cluster.Pod) bool {
 
 // For implements framework.Plugin.
 func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+	if pod.TermProblem != "" {
+		return framework.Rules{}, &framework.Reason{Plugin: Name, Messages: []string{"parsing pod: " + pod.TermProblem}, Final: true, OfPod: true}
+	}
 	r := &rule{self: selectsItself(pod, state), requiresOnHost: requiresOnHost(pod)}
 	r.requireAffinity(pod, state)
 	for i := range pod.Terms {

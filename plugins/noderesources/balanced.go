@@ -30,7 +30,7 @@ func (*Balanced) Name() string { return BalancedName }
 
 // Sign implements framework.Plugin.
 func (*Balanced) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
-	signRequest(pod, local)
+	signVector(pod.Request, local)
 }
 
 // For implements framework.Plugin. A pod that asks for none of the resources

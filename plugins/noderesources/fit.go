@@ -60,13 +60,12 @@ func (*Fit) Name() string { return FitName }
 
 // Sign implements framework.Plugin.
 func (f *Fit) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
-	signRequest(pod, local)
-	local.Int(pod.NonZero[0])
-	local.Int(pod.NonZero[1])
+	signVector(pod.Request, local)
+	signVector(pod.Scored, local)
 }
 
-func signRequest(pod *cluster.Pod, sig *framework.Signature) {
-	for id, v := range pod.Request {
+func signVector(r cluster.Resources, sig *framework.Signature) {
+	for id, v := range r {
 		if v != 0 {
 			sig.Int(int64(id))
 			sig.Int(v)

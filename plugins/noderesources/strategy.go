@@ -46,8 +46,8 @@ func resolve(schema *cluster.Schema, list []ResourceWeight) []scored {
 func asks(pod *cluster.Pod, resources []scored, defaults bool) []int64 {
 	out := make([]int64, len(resources))
 	for i, r := range resources {
-		if defaults && r.id <= cluster.Memory {
-			out[i] = pod.NonZero[r.id]
+		if defaults {
+			out[i] = pod.Scored.At(r.id)
 			continue
 		}
 		out[i] = pod.Request.At(r.id)

@@ -1,6 +1,8 @@
 package podtopologyspread
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,6 +30,7 @@ type constraints struct {
 	// requireAll leaves nodes without one of the keys out of the soft ones. With
 	// system defaults such nodes count.
 	requireAll bool
+	problem    string // why a constraint can't be read; such a pod isn't placed
 }
 
 func (c *constraints) none() bool { return len(c.hard)+len(c.soft) == 0 }
@@ -56,6 +59,9 @@ func (p Plugin) of(pod *cluster.Pod, state *cluster.State) constraints {
 		}
 	}
 	for i := range list {
+		if _, err := metav1.LabelSelectorAsSelector(list[i].LabelSelector); err != nil && out.problem == "" {
+			out.problem = fmt.Sprintf("topologySpreadConstraints[%d].labelSelector: %v", i, err)
+		}
 		c := resolve(pod, &list[i], selector)
 		switch list[i].WhenUnsatisfiable {
 		case v1.ScheduleAnyway:

@@ -55,6 +55,7 @@ func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *frame
 	if c.none() {
 		return
 	}
+	group.Str(c.problem)
 	group.Str(pod.Object.Namespace)
 	nodeaffinityrule.SignRequired(pod, group)
 	tainttoleration.Plugin{}.Sign(pod, state, group, nil)
@@ -88,6 +89,9 @@ func (p Plugin) Rereads(c *cluster.Change, _ *cluster.State) func(*cluster.Pod) 
 // For implements framework.Plugin.
 func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
 	c := p.of(pod, state)
+	if c.problem != "" {
+		return framework.Rules{}, &framework.Reason{Plugin: Name, Messages: []string{"parsing pod: " + c.problem}, Final: true, OfPod: true}
+	}
 	if c.none() {
 		return framework.Rules{}, nil
 	}
