@@ -121,11 +121,18 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 		AddConstraints(t, &b.Pod)
 	case 19:
 		if cs := b.Spec.TopologySpreadConstraints; len(cs) > 0 {
-			cs[0].WhenUnsatisfiable = pick(t, []v1.UnsatisfiableConstraintAction{v1.DoNotSchedule, v1.ScheduleAnyway}, "when")
-			cs[0].MaxSkew = int32(rapid.IntRange(1, 3).Draw(t, "skew"))
-			n := int32(rapid.IntRange(1, 4).Draw(t, "domains"))
-			cs[0].MinDomains = &n
+			switch Uniform(t, 3, "of the constraint") {
+			case 0:
+				cs[0].WhenUnsatisfiable = pick(t, []v1.UnsatisfiableConstraintAction{v1.DoNotSchedule, v1.ScheduleAnyway}, "when")
+			case 1:
+				cs[0].MaxSkew = int32(rapid.IntRange(1, 3).Draw(t, "skew"))
+			default:
+				n := int32(1 + Uniform(t, 4, "domains"))
+				cs[0].MinDomains = &n
+			}
+			return
 		}
+		b.SpreadHard(v1.LabelTopologyZone, 1, "app", pick(t, apps, "over"))
 	case 20:
 		b.Spec.Containers[0].Image = pick(t, []string{"registry.example/web:1", "registry.example/db", "tools", "absent:1"}, "image")
 		if maybe(t, 30, "second") {

@@ -1,0 +1,94 @@
+// Package mutants plants faults into the contract between rules and engine, a
+// field dropped from a signature, a node that isn't touched, a hint that is
+// silent, and checks that some test notices each: tests of a contract are worth
+// what they catch.
+package mutants
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mutant replaces text in a file. The tests named must fail then.
+type mutant struct {
+	name     string
+	file     string
+	old, new string
+	pkg, run string
+	checks   string // of rapid
+}
+
+const (
+	signature = "PropertySignature|TellApart"
+	cached    = "PropertyCached"
+	hint      = "PropertyHint"
+)
+
+var mutants = []mutant{
+	{"the weight of a preferred term isn't signed", "plugins/interpodaffinity/interpodaffinity.go", "group.Int(int64(t.Weight))", "", "./engine", signature, "800"},
+	{"whether a pod meets its own affinity isn't signed", "plugins/interpodaffinity/interpodaffinity.go", "group.Bool(selectsItself(pod, state))", "", "./engine", signature, "800"},
+	{"labels that others' terms read aren't signed", "plugins/interpodaffinity/interpodaffinity.go", "group.OptStr(value, ok)", "_, _ = value, ok", "./engine", signature, "800"},
+	{"minDomains isn't signed", "plugins/podtopologyspread/podtopologyspread.go", "group.Int(int64(c.hard[i].minDomains))", "", "./engine", signature, "800"},
+	{"the skew isn't signed", "plugins/podtopologyspread/podtopologyspread.go", "group.Int(int64(c.maxSkew))", "", "./engine", signature, "800"},
+	{"the tolerations' effect isn't signed", "plugins/tainttoleration/tainttoleration.go", "local.Str(string(t.Effect))", "", "./engine", signature, "800"},
+	{"what is scored isn't signed", "plugins/noderesources/fit.go", "	signVector(pod.Scored, local)\n", "", "./engine", signature, "800"},
+	{"the number of containers isn't signed", "plugins/imagelocality/imagelocality.go", "local.Int(containers(pod))", "", "./engine", signature, "800"},
+	{"a class's claims are known by name", "plugins/volumebinding/find.go", "named := claim.named &&", "named :=", "./engine", cached, "1500"},
+	{"a placed pod doesn't count in facts", "cluster/state.go", "	s.facts.count(s, n, p, 1)\n	s.objects.podCame", "	s.objects.podCame", "./engine", cached, "400"},
+	{"a node that comes doesn't count for the lowest", "cluster/state.go", "	s.facts.node(n, 1)\n	s.images", "	s.images", "./engine", cached, "1500"},
+	{"changes of nodes' objects don't reach columns", "engine/column.go", "cluster.NodeUpdated, cluster.NodeRemoved", "cluster.NodeRemoved", "./engine", cached, "400"},
+	{"what was rolled back isn't looked at again", "engine/column.go", "c.pending = append(c.pending, n)", "_ = n", "./engine", "PropertyRollback|PropertyCached", "1500"},
+	{"a volume touches no node", "cluster/objects.go", "where(func(n *Node) bool { return o.Spec.CSI == nil ||", "where(func(n *Node) bool { return false && o.Spec.CSI == nil &&", "./engine", "TestStorageReaches", "1"},
+	{"a class touches no node", "cluster/objects.go", "where(func(*Node) bool { return true })", "where(func(*Node) bool { return false })", "./engine", "TestStorageReaches", "1"},
+	{"spread doesn't hint at pods that come", "plugins/podtopologyspread/podtopologyspread.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./engine", hint, "3000"},
+	{"affinity doesn't hint at pods that come", "plugins/interpodaffinity/rule.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./engine", hint, "3000"},
+	{"claims in use sign no pod again", "plugins/volumes/rereads.go", "if len(c.Pod.Claims) > 0 {", "if len(c.Pod.Claims) > 99 {", "./core", "SharedClaim", "1"},
+	{"a failed bind keeps its volumes", "core/pods.go", "	c.unassume(p)\n	p.assumed = \"\"", "	p.assumed = \"\"", "./core", "VolumeIsTaken", "1"},
+}
+
+func TestMutantsAreNoticed(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			path := filepath.Join(root, m.file)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Count(string(text), m.old) == 0 {
+				t.Fatalf("%s no longer has %q: plant the fault elsewhere", m.file, m.old)
+			}
+			dir := t.TempDir()
+			changed := filepath.Join(dir, "mutant.go")
+			if err := os.WriteFile(changed, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := filepath.Join(dir, "overlay.json")
+			if err := os.WriteFile(list, overlay, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("go", "test", "-overlay", list, m.pkg, "-run", m.run, "-count=1", "-rapid.checks="+m.checks, "-rapid.nofailfile", "-rapid.shrinktime=1ms")
+			cmd.Dir = root
+			out, err := cmd.CombinedOutput()
+			switch said := string(out); {
+			case err == nil:
+				t.Errorf("no test of %s -run %s notices", m.pkg, m.run)
+			case strings.Contains(said, "[build failed]") || strings.Contains(said, "[setup failed]"):
+				t.Errorf("the mutant doesn't compile:\n%s", said)
+			case !strings.Contains(said, "--- FAIL"):
+				t.Errorf("no test failed, but:\n%s", said)
+			}
+		})
+	}
+}
