@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/berthproject/berth/autoscaler"
 	"github.com/berthproject/berth/cluster"
@@ -53,6 +54,9 @@ func (c *Core) Unsettled() []string {
 		if p := c.pods[uid]; p.assumed != "" {
 			out = append(out, fmt.Sprintf("pod %s is assumed on %s, and nothing has come of it", uid, p.assumed))
 		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(c.assumed), func(a, b objectKey) int { return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name) }) {
+		out = append(out, fmt.Sprintf("%s/%s is assumed to be reserved, and nothing has come of it", key.namespace, key.name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.scale.deletions)) {
 		out = append(out, fmt.Sprintf("the removal of node %s is under way (phase %d)", name, c.scale.deletions[name].phase))

@@ -116,7 +116,7 @@ func (w *World) checkPending(nodes []*v1.Node) {
 	}
 	for _, p := range pending {
 		for _, n := range nodes {
-			if checker.Fits(p.obj, n, nodes, pods) {
+			if checker.Fits(p.obj, n, nodes, pods) && w.storageFor(p.obj, n) {
 				w.violation("pod %s waits, though it would fit on node %s", p.name, n.Name)
 				break
 			}
@@ -132,7 +132,7 @@ func (w *World) checkPending(nodes []*v1.Node) {
 			}
 			n := g.cfg.NewNode(g.cfg.Name + "-more")
 			all := append(nodes[:len(nodes):len(nodes)], n)
-			if w.daemonsLeave(p.obj, n) && checker.Fits(p.obj, n, all, pods) {
+			if w.daemonsLeave(p.obj, n) && checker.Fits(p.obj, n, all, pods) && w.storageFor(p.obj, n) {
 				w.violation("pod %s waits, though a node more of group %s would take it", p.name, g.cfg.Name)
 				break
 			}

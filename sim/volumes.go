@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -145,4 +146,49 @@ func (w *World) bound(namespace, name, volume string) {
 	c.Spec.VolumeName = volume
 	c.Status.Phase = v1.ClaimBound
 	w.keep(c)
+}
+
+// storageFor tells whether each of a pod's claims is or could be bound on a
+// node; two claims of one pod may count on the same volume.
+func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
+	info := &cluster.NodeInfo{Object: n}
+	for i := range p.Spec.Volumes {
+		source := p.Spec.Volumes[i].PersistentVolumeClaim
+		if source == nil {
+			continue
+		}
+		c := w.claim(p.Namespace, source.ClaimName)
+		if c == nil {
+			return false
+		}
+		if pv, ok := w.objects[objectKey{cluster.VolumeKind, "", c.Spec.VolumeName}].(*v1.PersistentVolume); ok {
+			if !cluster.VolumeAdmits(pv, info) {
+				return false
+			}
+			continue
+		}
+		class, ok := w.objects[objectKey{cluster.StorageClassKind, "", cluster.ClaimClass(c)}].(*storagev1.StorageClass)
+		if !ok || !w.free(class, info) {
+			return false
+		}
+	}
+	return true
+}
+
+// free tells whether the class could give a volume to a node.
+func (w *World) free(class *storagev1.StorageClass, n *cluster.NodeInfo) bool {
+	if class.Provisioner != "kubernetes.io/no-provisioner" {
+		if len(class.AllowedTopologies) == 0 {
+			return true
+		}
+		r := class.AllowedTopologies[0].MatchLabelExpressions[0] // as soak's worlds have them
+		return slices.Contains(r.Values, n.Object.Labels[r.Key])
+	}
+	for _, key := range w.stored {
+		pv, ok := w.objects[key].(*v1.PersistentVolume)
+		if ok && pv.Spec.ClaimRef == nil && pv.Spec.StorageClassName == class.Name && cluster.VolumeAdmits(pv, n) {
+			return true
+		}
+	}
+	return false
 }

@@ -116,7 +116,13 @@ func decide(t *testing.T, c *caseOf, judge *oracle.Judge, o plugins.Options, wor
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine := verdicts(t, judge, o, world, pod, theirs)
+	state, e := berth(world, o)
+	mine := verdicts(state, e, pod)
+	for _, n := range world.Nodes {
+		if problem := differ(theirs.Nodes[n.Name], mine.Nodes[n.Name]); problem != "" {
+			t.Errorf("node %s: %s", n.Name, problem)
+		}
+	}
 	for who, got := range map[string]*oracle.Outcome{"kube-scheduler": theirs, "Berth": mine} {
 		var feasible, best []string
 		top := int64(-1)
@@ -143,33 +149,6 @@ func decide(t *testing.T, c *caseOf, judge *oracle.Judge, o plugins.Options, wor
 			t.Errorf("%s: told %q, want %q", who, got.Message, c.Want.Message)
 		}
 	}
-}
-
-// verdicts are Berth's, compared with kube-scheduler's in everything.
-func verdicts(t *testing.T, _ *oracle.Judge, o plugins.Options, world *oracle.Cluster, pod *v1.Pod, theirs *oracle.Outcome) *oracle.Outcome {
-	t.Helper()
-	s, e := berth(world, o)
-	class := e.Class(s.Schema.ParsePod(pod))
-	out := &oracle.Outcome{Nodes: map[string]oracle.Verdict{}}
-	scores := e.Scores(class)
-	for _, v := range e.Verdicts(class) {
-		name := s.Node(v.Node).Name
-		got := oracle.Verdict{OK: v.OK, Total: v.Score, Scores: map[string]int64{}, Raw: map[string]int64{}}
-		for _, x := range scores[v.Node] {
-			got.Scores[x.Plugin], got.Raw[x.Plugin] = x.Score, x.Raw
-		}
-		if why := e.Explain(class, v.Node); why != nil {
-			got.Plugin, got.Messages = why.Plugin, why.Messages
-		}
-		if problem := differ(theirs.Nodes[name], got); problem != "" {
-			t.Errorf("node %s: %s", name, problem)
-		}
-		out.Nodes[name] = got
-	}
-	if _, ok := e.Best(class); !ok {
-		out.Message = e.Diagnose(class).Message()
-	}
-	return out
 }
 
 func (c *caseOf) build(t *testing.T, file *caseFile) (*oracle.Cluster, *v1.Pod) {

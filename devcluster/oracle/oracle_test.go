@@ -135,26 +135,38 @@ func compare(t *rapid.T, judge *oracle.Judge, o plugins.Options, seen map[string
 		if err != nil {
 			t.Fatal(err)
 		}
-		class := e.Class(s.Schema.ParsePod(pod))
-		scores := e.Scores(class)
-		for _, v := range e.Verdicts(class) {
-			name := s.Node(v.Node).Name
-			got := oracle.Verdict{OK: v.OK, Total: v.Score, Scores: map[string]int64{}, Raw: map[string]int64{}}
-			for _, x := range scores[v.Node] {
-				got.Scores[x.Plugin], got.Raw[x.Plugin] = x.Score, x.Raw
+		got := verdicts(s, e, pod)
+		for _, n := range c.Nodes {
+			if problem := differ(want.Nodes[n.Name], got.Nodes[n.Name]); problem != "" {
+				t.Fatalf("pod %s on node %s: %s\nas a case for testdata/cases: %s\n%s", pod.Name, n.Name, problem, record(c, pod, want), show(c, pod))
 			}
-			if why := e.Explain(class, v.Node); why != nil {
-				got.Plugin, got.Messages = why.Plugin, why.Messages
-			}
-			if problem := differ(want.Nodes[name], got); problem != "" {
-				t.Fatalf("pod %s on node %s: %s\nas a case for testdata/cases: %s\n%s", pod.Name, name, problem, record(c, pod, want), show(c, pod))
-			}
-			count(seen, want.Nodes[name])
+			count(seen, want.Nodes[n.Name])
 		}
-		if _, ok := e.Best(class); !ok && e.Diagnose(class).Message() != want.Message {
-			t.Fatalf("pod %s is told\n%s\nand by kube-scheduler\n%s\nas a case for testdata/cases: %s\n%s", pod.Name, e.Diagnose(class).Message(), want.Message, record(c, pod, want), show(c, pod))
+		if got.Message != want.Message {
+			t.Fatalf("pod %s is told\n%s\nand by kube-scheduler\n%s\nas a case for testdata/cases: %s\n%s", pod.Name, got.Message, want.Message, record(c, pod, want), show(c, pod))
 		}
 	}
+}
+
+// verdicts are Berth's, in the form of kube-scheduler's.
+func verdicts(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outcome {
+	class := e.Class(s.Schema.ParsePod(pod))
+	out := &oracle.Outcome{Nodes: map[string]oracle.Verdict{}}
+	scores := e.Scores(class)
+	for _, v := range e.Verdicts(class) {
+		got := oracle.Verdict{OK: v.OK, Total: v.Score, Scores: map[string]int64{}, Raw: map[string]int64{}}
+		for _, x := range scores[v.Node] {
+			got.Scores[x.Plugin], got.Raw[x.Plugin] = x.Score, x.Raw
+		}
+		if why := e.Explain(class, v.Node); why != nil {
+			got.Plugin, got.Messages = why.Plugin, why.Messages
+		}
+		out.Nodes[s.Node(v.Node).Name] = got
+	}
+	if _, ok := e.Best(class); !ok {
+		out.Message = e.Diagnose(class).Message()
+	}
+	return out
 }
 
 // count takes note of what a verdict has reached.

@@ -57,8 +57,42 @@ func Generate(seed uint64) *scenario.Scenario {
 		sp.Storage.SharedRate = &q
 	}
 	sp.Policy.Flags = d.flags()
+	if d.maybe(25) {
+		sp.Objects = d.storage()
+	}
 	sp.End = scenario.End{At: metav1.Duration{Duration: 12 * time.Hour}, Quiet: metav1.Duration{Duration: 25 * time.Minute}}
 	return s
+}
+
+// storage is a StatefulSet whose volumes are made where its pods go, or were
+// made by people on some of the nodes.
+func (d dice) storage() []map[string]any {
+	class := map[string]any{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": map[string]any{"name": "disks"},
+		"provisioner": "csi.example", "volumeBindingMode": "WaitForFirstConsumer"}
+	out := []map[string]any{class}
+	if d.maybe(30) {
+		class["provisioner"] = "kubernetes.io/no-provisioner"
+		for i := range d.from(1, 4) {
+			pv := map[string]any{"storageClassName": "disks", "capacity": map[string]any{"storage": "2Gi"}, "accessModes": []any{"ReadWriteOnce"}, "local": map[string]any{"path": "/d"}}
+			if d.maybe(50) {
+				pv["nodeAffinity"] = map[string]any{"required": map[string]any{"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
+					map[string]any{"key": v1.LabelTopologyZone, "operator": "In", "values": []any{one(d, zones...)}}}}}}}
+			}
+			out = append(out, map[string]any{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": fmt.Sprint("disk-", i)},
+				"spec": pv, "status": map[string]any{"phase": "Available"}})
+		}
+	} else if d.maybe(30) {
+		class["allowedTopologies"] = []any{map[string]any{"matchLabelExpressions": []any{map[string]any{"key": v1.LabelTopologyZone, "values": []any{one(d, zones...), one(d, zones...)}}}}}
+	}
+	set := map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"name": "stored"}, "spec": map[string]any{
+		"replicas": d.from(1, 5), "podManagementPolicy": one(d, "OrderedReady", "Parallel"),
+		"selector": map[string]any{"matchLabels": map[string]any{"app": "stored"}},
+		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "stored"}}, "spec": map[string]any{
+			"containers": []any{map[string]any{"name": "c", "resources": map[string]any{"requests": map[string]any{"cpu": one(d, "100m", "1")}}}}}},
+		"volumeClaimTemplates": []any{map[string]any{"metadata": map[string]any{"name": "data"}, "spec": map[string]any{
+			"storageClassName": "disks", "accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}}},
+	}}
+	return append(out, set)
 }
 
 func (d dice) template() simulated.Template {
