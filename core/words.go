@@ -32,7 +32,7 @@ func (w *words) age(known bool, changes []cluster.Change) {
 	w.old = w.old || !known
 	for i := range changes {
 		switch changes[i].Op {
-		case cluster.NodeAdded, cluster.NodeUpdated, cluster.NodeRemoved:
+		case cluster.NodeAdded, cluster.NodeUpdated, cluster.NodeRemoved, cluster.NodeTouched:
 			w.old = true
 		}
 	}
@@ -53,6 +53,9 @@ func (c *Core) reword(r *Ready) {
 	}
 	c.words = words{at: c.now}
 	for _, w := range c.queue.Waiting() {
+		if w.Diagnosis.Outside() {
+			continue // only another attempt can tell
+		}
 		d := c.sched.Diagnose(w.Class)
 		if d.Everywhere == nil && len(d.Counts) == 0 && d.Nodes > 0 {
 			continue // it would fit: the sweep counts that

@@ -118,6 +118,9 @@ func (d *Diagnosis) AddOutside(messages []string) {
 	d.outside = true
 }
 
+// Outside tells whether something beyond the rules has rejected nodes.
+func (d *Diagnosis) Outside() bool { return d.outside }
+
 // judge asks rules about single nodes, each as a group of its own.
 type judge struct {
 	c        *Class

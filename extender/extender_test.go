@@ -178,6 +178,9 @@ func TestExtenderDecides(t *testing.T) {
 		if want := "0/2 nodes are available: 2 node is odd."; len(r.Conditions) != 1 || r.Conditions[0].Message != want {
 			t.Errorf("conditions %+v, want %q", r.Conditions, want)
 		}
+		if r = k.Step(now.Add(20*time.Second), core.Consulted{}); len(r.Conditions) != 0 {
+			t.Errorf("without another attempt the words became %+v", r.Conditions)
+		}
 		// A change may help, whatever it is: nobody knows what the extender reads.
 		if r = k.Step(now.Add(30*time.Second), core.NodeSet{Node: nodes("n6")[0]}); len(r.Consults) != 1 {
 			t.Errorf("after a node came: consults %+v, want one", r.Consults)
