@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Domain is a group of nodes with the same value of a topology key, as a dense
 // index within that key.
@@ -13,9 +16,17 @@ const NoDomain Domain = -1
 // whatever its labels say: Domain and NodeIndex are then the same number.
 const PerNode = ""
 
+// OrEmpty returns a pseudo topology key under which nodes without the label are
+// in one domain with those whose label is empty.
+func OrEmpty(key string) string { return key + orEmpty }
+
+const orEmpty = "\x00" // no label has it
+
 // Topology knows the domain of every node under one key.
 type Topology struct {
 	Key     string
+	label   string // of the nodes
+	lenient bool   // without the label is with an empty one
 	ids     map[string]Domain
 	of      []Domain      // by node index
 	members [][]NodeIndex // by domain
@@ -56,8 +67,8 @@ func (t *Topology) came(n *Node) {
 	for len(t.of) <= int(n.Index) {
 		t.of = append(t.of, NoDomain)
 	}
-	value, ok := n.Object.Labels[t.Key]
-	if !ok {
+	value, ok := n.Object.Labels[t.label]
+	if !ok && !t.lenient {
 		t.of[n.Index] = NoDomain
 		return
 	}
@@ -119,6 +130,7 @@ func (s *State) Topology(key string) *Topology {
 		return t
 	}
 	t := &Topology{Key: key, ids: map[string]Domain{}}
+	t.label, t.lenient = strings.CutSuffix(key, orEmpty)
 	s.topo.byKey[key] = t
 	s.topo.list = append(s.topo.list, t)
 	s.Nodes(t.came)

@@ -52,6 +52,9 @@ func RandomNode(t *rapid.T, name string) *v1.Node {
 	b := Node(name).Alloc("cpu", fmt.Sprint(rapid.IntRange(1, 6).Draw(t, "cpu")), "memory", pick(t, []string{"1Gi", "4Gi", "8Gi"}, "memory"))
 	if maybe(t, 80, "zoned") {
 		b.Zone(pick(t, zones, "zone"))
+		if maybe(t, 8, "empty zone") {
+			b.Zone("")
+		}
 	}
 	if maybe(t, 10, "nohost") {
 		delete(b.Labels, v1.LabelHostname)

@@ -111,8 +111,13 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 			part.fact = state.Fact(count(pod, x, cluster.PerNode, nil, false))
 			part.host = r.addHost(part.fact)
 		} else {
-			part.host, part.domain = -1, r.topology(x.key)
-			part.fact = state.Fact(count(pod, x, x.key, required, false))
+			key := x.key
+			if !c.requireAll { // nodes without the key are a domain, and aren't scored for it
+				key = cluster.OrEmpty(key)
+				part.missing = missing << i
+			}
+			part.host, part.domain = -1, r.topology(key)
+			part.fact = state.Fact(count(pod, x, key, required, false))
 		}
 		r.soft = append(r.soft, part)
 	}
@@ -163,6 +168,7 @@ type part struct {
 	self       int32 // of hard ones: 1 when the pod counts itself
 	host       int   // place among the rule's host facts, -1 for other keys
 	domain     int   // place among the rule's topology keys, for other keys
+	missing    int32 // bit of StaticKey: the node lacks the key and is in a domain all the same
 }
 
 type rule struct {
@@ -209,11 +215,13 @@ func (r *rule) Release(state *cluster.State) {
 
 func (r *rule) TopologyKeys() []string { return r.topologies }
 
-// What StaticKey says: the node lacks the hostname label, or (when all keys
-// are required) the key of a soft constraint, so that those ignore it.
+// What StaticKey says: the node lacks the hostname label; the key of a soft
+// constraint, so that all of them ignore it (when all keys are required); or one
+// key, of which the constraint alone ignores it (when they aren't).
 const (
 	noHostname = 1 << iota
 	ignored
+	missing // shifted by the place of the soft constraint
 )
 
 func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
@@ -223,9 +231,12 @@ func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 			key |= noHostname
 		}
 	}
-	for _, k := range r.softKeys {
+	for i, k := range r.softKeys {
 		if _, ok := n.Object.Labels[k]; ok {
 			continue
+		}
+		if !r.requireAll && k != v1.LabelHostname {
+			key |= missing << i
 		}
 		if k == v1.LabelHostname {
 			key |= noHostname
@@ -248,7 +259,7 @@ func (r *rule) count(p *part, g *framework.Groups, i int) (n int32, ok bool) {
 		return r.hostKeys.Count(g.Host[i], p.host, len(r.hosts)), g.Static[i]&noHostname == 0
 	}
 	d := g.Domains[p.domain][i]
-	return p.fact.Count(d), d != cluster.NoDomain
+	return p.fact.Count(d), d != cluster.NoDomain && g.Static[i]&p.missing == 0
 }
 
 // Hint implements framework.Hinter: counts fall and rise with matching pods,
