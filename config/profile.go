@@ -265,7 +265,13 @@ func (p *profilePlugins) rules(out *plugins.Options) {
 // sortText is the queueSort set of a profile, for comparing.
 func sortText(in *kubeschedulerv1.Plugins) string {
 	if in == nil {
-		return ""
+		return "|"
 	}
-	return fmt.Sprint(in.QueueSort.Enabled, in.QueueSort.Disabled)
+	text := func(list []kubeschedulerv1.Plugin) (out string) {
+		for _, p := range list {
+			out += p.Name + ","
+		}
+		return out
+	}
+	return text(in.QueueSort.Enabled) + "|" + text(in.QueueSort.Disabled)
 }

@@ -4,6 +4,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -68,7 +69,7 @@ func Load(path string) (Scheduler, error) {
 	}
 	out, err := Parse(raw)
 	if err != nil {
-		return Scheduler{}, fmt.Errorf("scheduler configuration %s: %w", path, err)
+		return Scheduler{}, fmt.Errorf("scheduler configuration %s:\n%w", path, err)
 	}
 	return out, nil
 }
@@ -123,7 +124,11 @@ func Parse(raw []byte) (Scheduler, error) {
 	}
 	backoff(&in, &out, &errs)
 	connection(&in, &out, &errs)
-	return out, errs.ToAggregate()
+	var all []error
+	for _, err := range errs { // one a line
+		all = append(all, err)
+	}
+	return out, errors.Join(all...)
 }
 
 // concern is an extender as far as decisions go.

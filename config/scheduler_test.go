@@ -111,6 +111,17 @@ func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
 	}
 }
 
+func TestProfilesWithOneQueueSortAgree(t *testing.T) {
+	for _, text := range []string{
+		"profiles: [{schedulerName: a, plugins: {score: {disabled: [{name: ImageLocality}]}}}, {schedulerName: b}]\n",
+		"profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: PrioritySort, weight: 1}]}}}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: PrioritySort, weight: 1}]}}}]\n",
+	} {
+		if _, err := Parse([]byte(head + text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // All errors of a file are told at once.
 func TestParseTellsAllErrors(t *testing.T) {
 	_, err := Parse([]byte(head + "parallelism: -1\npodInitialBackoffSeconds: 0\nprofiles: [{schedulerName: a},{schedulerName: a}]\n"))
