@@ -91,9 +91,9 @@ func keyOf(o Object) objectKey { return objectKey{KindOf(o), o.GetNamespace(), o
 type objects struct {
 	byKey            map[objectKey]Object
 	namespaceChanges uint64
-	users            map[ClaimKey][]NodeIndex // nodes of the pods that use a claim, with repeats
-	shared           map[ClaimKey]int         // those that name the claim, rather than have it made for them
-	byClass          map[string][]*v1.PersistentVolume
+	users            map[ClaimKey][]NodeIndex               // nodes of the pods that use a claim, with repeats
+	shared           map[ClaimKey]int                       // those that name the claim, rather than have it made for them
+	byClass          map[string][]*v1.PersistentVolume      // those that name no claim
 	claimed          map[ClaimKey][]*v1.PersistentVolume    // by their claimRef
 	bound            map[string][]*v1.PersistentVolumeClaim // by the volume they name
 	handles          map[string]int                         // volumes with a driver and handle
@@ -135,9 +135,10 @@ func (b *objects) index(o Object, sign int) {
 			enlist(b.bound, o.Spec.VolumeName, o, sign)
 		}
 	case *v1.PersistentVolume:
-		enlist(b.byClass, VolumeClass(o), o, sign)
 		if ref := o.Spec.ClaimRef; ref != nil {
 			enlist(b.claimed, ClaimKey{ref.Namespace, ref.Name}, o, sign)
+		} else {
+			enlist(b.byClass, VolumeClass(o), o, sign)
 		}
 		if csi := o.Spec.CSI; csi != nil {
 			count(b.handles, csi.Driver+"/"+csi.VolumeHandle, sign)
@@ -157,9 +158,9 @@ func enlist[K comparable, O Object](m map[K][]O, key K, o O, sign int) {
 	at, found := slices.BinarySearchFunc(list, o, order)
 	switch {
 	case sign > 0:
-		m[key] = slices.Insert(slices.Clip(list), at, o)
+		m[key] = slices.Insert(list, at, o)
 	case found:
-		if list = slices.Delete(slices.Clone(list), at, at+1); len(list) == 0 {
+		if list = slices.Delete(list, at, at+1); len(list) == 0 {
 			delete(m, key)
 			return
 		}
@@ -249,6 +250,9 @@ func (s *State) concerns(o Object, out map[NodeIndex]bool) {
 		for _, c := range s.objects.bound[o.Name] {
 			add(s.objects.users[ClaimKey{c.Namespace, c.Name}])
 		}
+		if !s.claimable(o) {
+			return // bound: what it admits is in the signature of those who use it
+		}
 		if host := pinnedHost(o); host != "" {
 			t := s.Topology(v1.LabelHostname)
 			if d, ok := t.ids[host]; ok {
@@ -257,7 +261,8 @@ func (s *State) concerns(o Object, out map[NodeIndex]bool) {
 			return
 		}
 		// The affinity of an in-tree volume may be translated for a node.
-		where(func(n *Node) bool { return o.Spec.CSI == nil || VolumeAdmits(o, n.NodeInfo) })
+		affinity := ParseVolumeAffinity(o)
+		where(func(n *Node) bool { return o.Spec.CSI == nil || affinity.Admits(n.NodeInfo) })
 	case *storagev1.CSIStorageCapacity:
 		selector := selectorOf(o.NodeTopology)
 		where(func(n *Node) bool { return selector.Matches(labels.Set(n.Object.Labels)) })
@@ -272,6 +277,17 @@ func (s *State) concerns(o Object, out map[NodeIndex]bool) {
 	case *storagev1.StorageClass, *storagev1.CSIDriver:
 		where(func(*Node) bool { return true })
 	}
+}
+
+// claimable tells whether a claim that waits for its consumer could be bound to
+// the volume: it names no claim, or one that isn't bound yet.
+func (s *State) claimable(pv *v1.PersistentVolume) bool {
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return true
+	}
+	c := s.Claim(ref.Namespace, ref.Name)
+	return c != nil && !ClaimBound(c)
 }
 
 // pinnedHost returns the host name that a volume's node affinity demands, ""
@@ -344,7 +360,8 @@ func (s *State) Namespaces() []*v1.Namespace {
 	return out
 }
 
-// VolumesOf returns the volumes of a storage class, by name.
+// VolumesOf returns the volumes of a storage class that name no claim, by name.
+// The list is valid until the next change.
 func (s *State) VolumesOf(class string) []*v1.PersistentVolume { return s.objects.byClass[class] }
 
 // VolumesClaimed returns the volumes whose claimRef names the claim, by name.

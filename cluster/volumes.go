@@ -25,15 +25,39 @@ func VolumeClass(v *v1.PersistentVolume) string {
 	return v.Spec.StorageClassName
 }
 
-// VolumeAdmits tells whether a volume's node affinity admits a node. Labels are
-// all that it reads of the node. A selector that doesn't parse admits none.
-func VolumeAdmits(v *v1.PersistentVolume, n *NodeInfo) bool {
-	a := v.Spec.NodeAffinity
-	if a == nil || a.Required == nil {
+// ClaimBound tells whether a claim is completely bound to a volume.
+func ClaimBound(c *v1.PersistentVolumeClaim) bool {
+	_, completed := c.Annotations["pv.kubernetes.io/bind-completed"]
+	return completed && c.Spec.VolumeName != ""
+}
+
+// VolumeAffinity is a volume's node affinity, parsed. The zero value admits
+// every node.
+type VolumeAffinity struct {
+	selector *nodeaffinity.LazyErrorNodeSelector
+}
+
+// ParseVolumeAffinity reads a volume's node affinity.
+func ParseVolumeAffinity(v *v1.PersistentVolume) (out VolumeAffinity) {
+	if a := v.Spec.NodeAffinity; a != nil && a.Required != nil {
+		out.selector = nodeaffinity.NewLazyErrorNodeSelector(a.Required)
+	}
+	return out
+}
+
+// Admits tells whether the affinity admits a node. Labels are all that it reads
+// of the node. A selector that doesn't parse admits none.
+func (a VolumeAffinity) Admits(n *NodeInfo) bool {
+	if a.selector == nil {
 		return true
 	}
 	labelled := v1.Node{}
 	labelled.Labels = n.Object.Labels
-	ok, err := nodeaffinity.NewLazyErrorNodeSelector(a.Required).Match(&labelled)
+	ok, err := a.selector.Match(&labelled)
 	return ok && err == nil
+}
+
+// VolumeAdmits tells whether a volume's node affinity admits a node.
+func VolumeAdmits(v *v1.PersistentVolume, n *NodeInfo) bool {
+	return ParseVolumeAffinity(v).Admits(n)
 }

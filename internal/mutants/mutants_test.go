@@ -37,7 +37,7 @@ var mutants = []mutant{
 	{"the tolerations' effect isn't signed", "plugins/tainttoleration/tainttoleration.go", "local.Str(string(t.Effect))", "", "./engine", signature, "800"},
 	{"what is scored isn't signed", "plugins/noderesources/fit.go", "	signVector(pod.Scored, local)\n", "", "./engine", signature, "800"},
 	{"the number of containers isn't signed", "plugins/imagelocality/imagelocality.go", "local.Int(containers(pod))", "", "./engine", signature, "800"},
-	{"a class's claims are known by name", "plugins/volumebinding/find.go", "named := claim.named &&", "named :=", "./engine", cached, "1500"},
+	{"a class's claims are known by name", "plugins/volumebinding/find.go", "if claim.named {", "if claim.named || true {", "./engine", cached, "1500"},
 	{"a placed pod doesn't count in facts", "cluster/state.go", "	s.facts.count(s, n, p, 1)\n	s.objects.podCame", "	s.objects.podCame", "./engine", cached, "400"},
 	{"a node that comes doesn't count for the lowest", "cluster/state.go", "	s.facts.node(n, 1)\n	s.images", "	s.images", "./engine", cached, "1500"},
 	{"changes of nodes' objects don't reach columns", "engine/column.go", "cluster.NodeUpdated, cluster.NodeRemoved", "cluster.NodeRemoved", "./engine", cached, "400"},

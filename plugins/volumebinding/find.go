@@ -50,13 +50,17 @@ func (f *finding) reasons() []string {
 // find follows FindPodVolumes of kube-scheduler 1.36.
 func (c *claims) find(state *cluster.State, n *cluster.Node) finding {
 	f := finding{}
-	for _, pv := range c.volumes {
+	for i, pv := range c.volumes {
 		if pv == nil {
 			f.volumeGone = true
 			break
 		}
 		translated, err := volumes.Translated(pv, state.CSINode(n.Name))
-		if err != nil || !cluster.VolumeAdmits(translated, n.NodeInfo) {
+		admits := err == nil && translated == pv && c.admit[i].Admits(n.NodeInfo)
+		if err == nil && translated != pv {
+			admits = cluster.VolumeAdmits(translated, n.NodeInfo)
+		}
+		if !admits {
 			f.wrongNode = true
 			break
 		}
@@ -105,26 +109,32 @@ func (f *finding) smallest(claim waiting, state *cluster.State, n *cluster.Node)
 		}
 		selector = s
 	}
-	var best *v1.PersistentVolume
-	for _, pv := range state.VolumesOf(cluster.ClaimClass(claim.PersistentVolumeClaim)) {
+	class := cluster.ClaimClass(claim.PersistentVolumeClaim)
+	suits := func(pv *v1.PersistentVolume) bool {
 		capacity := pv.Spec.Capacity[v1.ResourceStorage]
-		named := claim.named && names(pv, claim.PersistentVolumeClaim)
-		switch {
-		case slices.ContainsFunc(f.bindings, func(b binding) bool { return b.volume.Name == pv.Name }),
-			pv.Spec.ClaimRef != nil && !named,
-			capacity.Cmp(want) < 0,
-			modeOf(claim.Spec.VolumeMode) != modeOf(pv.Spec.VolumeMode),
-			value(claim.Spec.VolumeAttributesClassName) != value(pv.Spec.VolumeAttributesClassName),
-			pv.DeletionTimestamp != nil:
-			continue
-		}
-		admits := cluster.VolumeAdmits(pv, n.NodeInfo)
-		if named {
-			if !admits {
+		return !slices.ContainsFunc(f.bindings, func(b binding) bool { return b.volume.Name == pv.Name }) &&
+			capacity.Cmp(want) >= 0 && pv.DeletionTimestamp == nil &&
+			modeOf(claim.Spec.VolumeMode) == modeOf(pv.Spec.VolumeMode) &&
+			value(claim.Spec.VolumeAttributesClassName) == value(pv.Spec.VolumeAttributesClassName)
+	}
+	if claim.named {
+		for _, pv := range state.VolumesClaimed(cluster.ClaimKey{Namespace: claim.Namespace, Name: claim.Name}) {
+			if cluster.VolumeClass(pv) != class || !names(pv, claim.PersistentVolumeClaim) || !suits(pv) {
+				continue
+			}
+			if !cluster.VolumeAdmits(pv, n.NodeInfo) {
 				return nil
 			}
 			return pv
 		}
+	}
+	var best *v1.PersistentVolume
+	for _, pv := range state.VolumesOf(class) {
+		if !suits(pv) {
+			continue
+		}
+		capacity := pv.Spec.Capacity[v1.ResourceStorage]
+		admits := cluster.VolumeAdmits(pv, n.NodeInfo)
 		if pv.Status.Phase != v1.VolumeAvailable || selector != nil && !selector.Matches(labels.Set(pv.Labels)) ||
 			!admits || !offers(pv, claim.PersistentVolumeClaim) {
 			continue

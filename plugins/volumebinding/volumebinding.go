@@ -34,6 +34,7 @@ func (Plugin) Name() string { return Name }
 type claims struct {
 	bound   []*v1.PersistentVolumeClaim
 	volumes []*v1.PersistentVolume // of the bound ones; nil where it doesn't exist
+	admit   []cluster.VolumeAffinity
 	delayed []waiting
 }
 
@@ -68,7 +69,11 @@ func resolve(pod *cluster.Pod, state *cluster.State) (out claims, why string) {
 		}
 		if volumes.Bound(claim) {
 			out.bound = append(out.bound, claim)
-			out.volumes = append(out.volumes, state.Volume(claim.Spec.VolumeName))
+			pv, affinity := state.Volume(claim.Spec.VolumeName), cluster.VolumeAffinity{}
+			if pv != nil {
+				affinity = cluster.ParseVolumeAffinity(pv)
+			}
+			out.volumes, out.admit = append(out.volumes, pv), append(out.admit, affinity)
 			continue
 		}
 		delayed, err := volumes.Delayed(claim, state)

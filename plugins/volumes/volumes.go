@@ -31,10 +31,7 @@ func ClaimNotFound(name string) string {
 }
 
 // Bound tells whether a claim is completely bound to a volume.
-func Bound(c *v1.PersistentVolumeClaim) bool {
-	_, completed := c.Annotations[AnnBindCompleted]
-	return completed && c.Spec.VolumeName != ""
-}
+func Bound(c *v1.PersistentVolumeClaim) bool { return cluster.ClaimBound(c) }
 
 // Delayed tells whether a claim's class binds when its first consumer is
 // placed. Claims of a class that doesn't exist are bound at once.
