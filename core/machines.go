@@ -29,6 +29,7 @@ type removal uint8
 const (
 	notRemoved removal = iota
 	beingRemoved
+	doubted // perhaps it was removed and only the answer was lost; the next list tells
 	removed // remembered for a while: its node may show up late
 )
 
@@ -63,7 +64,7 @@ func (c *Core) watchMachines(groups []nodegroup.Group, r *Ready) {
 				continue // it can't be told from others
 			}
 			if registered[inst.ID] || registered[inst.Node] {
-				if x := m.byID[inst.ID]; x != nil && x.removal == notRemoved {
+				if x := m.byID[inst.ID]; x != nil && (x.removal == notRemoved || x.removal == doubted) {
 					delete(m.byID, inst.ID)
 				}
 				continue
@@ -73,6 +74,9 @@ func (c *Core) watchMachines(groups []nodegroup.Group, r *Ready) {
 		c.watchMissing(g, r)
 	}
 	for id, x := range m.byID {
+		if !listed[id] && x.removal == doubted {
+			x.removal, x.since = removed, c.now
+		}
 		if !listed[id] && (x.removal != removed || c.now.Sub(x.since) > removedKept) {
 			delete(m.byID, id)
 		}
@@ -105,6 +109,9 @@ func (c *Core) watchMachine(group string, inst *nodegroup.Instance, r *Ready) {
 	if x == nil {
 		x = &machine{group: group, since: c.now}
 		m.byID[inst.ID] = x
+	}
+	if x.removal == doubted {
+		x.removal = notRemoved // it exists, and is tried again
 	}
 	why := inst.Failed
 	if limit := c.cfg.Autoscale.MaxProvisionTime; why == "" && c.now.Sub(x.since) >= limit {
@@ -172,8 +179,11 @@ func (c *Core) removedMachine(info *cluster.NodeInfo) *deletion {
 	}
 	x.node = info.Name
 	d := &deletion{phase: deleting, since: c.now, group: x.group, taint: c.deletionTaint(), why: "its machine was removed"}
-	if x.removal == removed {
+	switch x.removal {
+	case removed:
 		d.phase = departed
+	case doubted:
+		d.phase = doubtful
 	}
 	return d
 }
@@ -188,7 +198,7 @@ func (c *Core) machineDone(in NodeDeletionDone, r *Ready) bool {
 	if in.Err == nil {
 		x.removal, x.since = removed, c.now
 	} else {
-		x.removal = notRemoved // tried again with the next look at the groups
+		x.removal = doubted
 	}
 	if d := c.scale.deletions[x.node]; x.node != "" && d != nil && d.phase == deleting {
 		c.deleted(x.node, in.Err, r)
