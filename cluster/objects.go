@@ -55,6 +55,30 @@ func KindOf(o Object) ObjectKind {
 	return NoObject
 }
 
+// NewObject returns an empty object of a kind, nil for NoObject and for kinds
+// that don't exist.
+func NewObject(kind ObjectKind) Object {
+	switch kind {
+	case NamespaceKind:
+		return &v1.Namespace{}
+	case ClaimKind:
+		return &v1.PersistentVolumeClaim{}
+	case VolumeKind:
+		return &v1.PersistentVolume{}
+	case StorageClassKind:
+		return &storagev1.StorageClass{}
+	case CSINodeKind:
+		return &storagev1.CSINode{}
+	case CSIDriverKind:
+		return &storagev1.CSIDriver{}
+	case StorageCapacityKind:
+		return &storagev1.CSIStorageCapacity{}
+	case AttachmentKind:
+		return &storagev1.VolumeAttachment{}
+	}
+	return nil
+}
+
 // ObjectChange is an object before and after; either may be nil.
 type ObjectChange struct{ New, Old Object }
 

@@ -25,9 +25,12 @@ func VolumeClass(v *v1.PersistentVolume) string {
 	return v.Spec.StorageClassName
 }
 
+// AnnBindCompleted is on claims whose binding to a volume is complete.
+const AnnBindCompleted = "pv.kubernetes.io/bind-completed"
+
 // ClaimBound tells whether a claim is completely bound to a volume.
 func ClaimBound(c *v1.PersistentVolumeClaim) bool {
-	_, completed := c.Annotations["pv.kubernetes.io/bind-completed"]
+	_, completed := c.Annotations[AnnBindCompleted]
 	return completed && c.Spec.VolumeName != ""
 }
 

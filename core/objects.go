@@ -2,7 +2,6 @@ package core
 
 import (
 	"github.com/berthproject/berth/cluster"
-	"github.com/berthproject/berth/plugins/volumes"
 )
 
 // ObjectSet says how an object that rules read as it stands now is: a
@@ -73,7 +72,7 @@ func (c *Core) unassume(p *pod) {
 func (c *Core) claims(p *cluster.Pod) []string {
 	var out []string
 	for _, ref := range p.Claims {
-		if claim := c.state.Claim(p.Object.Namespace, ref.Name); claim == nil || !volumes.Bound(claim) {
+		if claim := c.state.Claim(p.Object.Namespace, ref.Name); claim == nil || !cluster.ClaimBound(claim) {
 			out = append(out, ref.Name)
 		}
 	}

@@ -110,7 +110,7 @@ func (v *volumes) bound(job core.Bind, unseen map[string]bool) (bool, error) {
 		switch {
 		case ok && selected == job.Node:
 			delete(unseen, name)
-		case ok && selected != job.Node && !claims.Bound(claim), !ok && writes(job, name) && !unseen[name] && !claims.Bound(claim):
+		case ok && selected != job.Node && !cluster.ClaimBound(claim), !ok && writes(job, name) && !unseen[name] && !cluster.ClaimBound(claim):
 			return false, fmt.Errorf("provisioning for claim %q was given up for node %q", name, job.Node)
 		}
 		if claim.Spec.VolumeName != "" {
@@ -118,7 +118,7 @@ func (v *volumes) bound(job core.Bind, unseen map[string]bool) (bool, error) {
 				return false, err
 			}
 		}
-		all = all && claims.Bound(claim)
+		all = all && cluster.ClaimBound(claim)
 	}
 	return all, nil
 }

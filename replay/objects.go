@@ -72,25 +72,8 @@ func readObject(in input) (core.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	var into cluster.Object
-	switch o.Kind {
-	case cluster.NamespaceKind:
-		into = &v1.Namespace{}
-	case cluster.ClaimKind:
-		into = &v1.PersistentVolumeClaim{}
-	case cluster.VolumeKind:
-		into = &v1.PersistentVolume{}
-	case cluster.StorageClassKind:
-		into = &storagev1.StorageClass{}
-	case cluster.CSINodeKind:
-		into = &storagev1.CSINode{}
-	case cluster.CSIDriverKind:
-		into = &storagev1.CSIDriver{}
-	case cluster.StorageCapacityKind:
-		into = &storagev1.CSIStorageCapacity{}
-	case cluster.AttachmentKind:
-		into = &storagev1.VolumeAttachment{}
-	default:
+	into := cluster.NewObject(o.Kind)
+	if into == nil {
 		return nil, fmt.Errorf("an object of kind %d is unknown; was it recorded by a newer Berth?", o.Kind)
 	}
 	if err := json.Unmarshal(o.Object, into); err != nil {

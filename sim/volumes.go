@@ -12,7 +12,6 @@ import (
 
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/plugins/volumes"
 )
 
 // provisioning is how long the storage system takes to make or bind a volume.
@@ -106,7 +105,7 @@ func (w *World) bindClaims(job *core.Bind) error {
 		}
 	}
 	for _, name := range job.Claims {
-		if c := w.claim(job.Namespace, name); c == nil || !volumes.Bound(c) {
+		if c := w.claim(job.Namespace, name); c == nil || !cluster.ClaimBound(c) {
 			return fmt.Errorf("binding volumes: claim %s/%s is not bound", job.Namespace, name)
 		}
 	}
@@ -142,7 +141,7 @@ func (w *World) bound(namespace, name, volume string) {
 		return
 	}
 	c = c.DeepCopy()
-	metav1.SetMetaDataAnnotation(&c.ObjectMeta, volumes.AnnBindCompleted, "yes")
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, cluster.AnnBindCompleted, "yes")
 	c.Spec.VolumeName = volume
 	c.Status.Phase = v1.ClaimBound
 	w.keep(c)

@@ -5,6 +5,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -56,7 +57,7 @@ type Cluster struct {
 type Judge struct {
 	framework framework.Framework
 	lister    *lister
-	indexers  map[string]cache.Indexer
+	indexers  map[reflect.Type]cache.Indexer // by the objects' type
 	scorers   map[string]fwk.ScorePlugin
 }
 
@@ -84,19 +85,19 @@ func New(ctx context.Context, text string) (*Judge, error) {
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	j := &Judge{lister: &lister{schedulercache.NewEmptySnapshot()}}
-	j.indexers = map[string]cache.Indexer{
-		"Service":               factory.Core().V1().Services().Informer().GetIndexer(),
-		"ReplicationController": factory.Core().V1().ReplicationControllers().Informer().GetIndexer(),
-		"ReplicaSet":            factory.Apps().V1().ReplicaSets().Informer().GetIndexer(),
-		"StatefulSet":           factory.Apps().V1().StatefulSets().Informer().GetIndexer(),
-		"Namespace":             factory.Core().V1().Namespaces().Informer().GetIndexer(),
-		"PersistentVolumeClaim": factory.Core().V1().PersistentVolumeClaims().Informer().GetIndexer(),
-		"PersistentVolume":      factory.Core().V1().PersistentVolumes().Informer().GetIndexer(),
-		"StorageClass":          factory.Storage().V1().StorageClasses().Informer().GetIndexer(),
-		"CSINode":               factory.Storage().V1().CSINodes().Informer().GetIndexer(),
-		"CSIDriver":             factory.Storage().V1().CSIDrivers().Informer().GetIndexer(),
-		"CSIStorageCapacity":    factory.Storage().V1().CSIStorageCapacities().Informer().GetIndexer(),
-		"VolumeAttachment":      factory.Storage().V1().VolumeAttachments().Informer().GetIndexer(),
+	j.indexers = map[reflect.Type]cache.Indexer{
+		reflect.TypeFor[*v1.Service]():                   factory.Core().V1().Services().Informer().GetIndexer(),
+		reflect.TypeFor[*v1.ReplicationController]():     factory.Core().V1().ReplicationControllers().Informer().GetIndexer(),
+		reflect.TypeFor[*appsv1.ReplicaSet]():            factory.Apps().V1().ReplicaSets().Informer().GetIndexer(),
+		reflect.TypeFor[*appsv1.StatefulSet]():           factory.Apps().V1().StatefulSets().Informer().GetIndexer(),
+		reflect.TypeFor[*v1.Namespace]():                 factory.Core().V1().Namespaces().Informer().GetIndexer(),
+		reflect.TypeFor[*v1.PersistentVolumeClaim]():     factory.Core().V1().PersistentVolumeClaims().Informer().GetIndexer(),
+		reflect.TypeFor[*v1.PersistentVolume]():          factory.Core().V1().PersistentVolumes().Informer().GetIndexer(),
+		reflect.TypeFor[*storagev1.StorageClass]():       factory.Storage().V1().StorageClasses().Informer().GetIndexer(),
+		reflect.TypeFor[*storagev1.CSINode]():            factory.Storage().V1().CSINodes().Informer().GetIndexer(),
+		reflect.TypeFor[*storagev1.CSIDriver]():          factory.Storage().V1().CSIDrivers().Informer().GetIndexer(),
+		reflect.TypeFor[*storagev1.CSIStorageCapacity](): factory.Storage().V1().CSIStorageCapacities().Informer().GetIndexer(),
+		reflect.TypeFor[*storagev1.VolumeAttachment]():   factory.Storage().V1().VolumeAttachments().Informer().GetIndexer(),
 	}
 	j.scorers = map[string]fwk.ScorePlugin{}
 	registry := plugins.NewInTreeRegistry()
@@ -146,41 +147,23 @@ func read(text string) (*config.KubeSchedulerConfiguration, error) {
 // Set shows the plugins a cluster.
 func (j *Judge) Set(c *Cluster) error {
 	j.lister.SharedLister = schedulercache.NewSnapshot(c.Pods, c.Nodes)
-	by := map[string][]any{}
+	by := map[reflect.Type][]any{}
+	take := func(o any) error {
+		kind := reflect.TypeOf(o)
+		if j.indexers[kind] == nil {
+			return fmt.Errorf("kube-scheduler's plugins read no %T", o)
+		}
+		by[kind] = append(by[kind], o)
+		return nil
+	}
 	for _, o := range c.Workloads {
-		switch o.(type) {
-		case *v1.Service:
-			by["Service"] = append(by["Service"], o)
-		case *v1.ReplicationController:
-			by["ReplicationController"] = append(by["ReplicationController"], o)
-		case *appsv1.ReplicaSet:
-			by["ReplicaSet"] = append(by["ReplicaSet"], o)
-		case *appsv1.StatefulSet:
-			by["StatefulSet"] = append(by["StatefulSet"], o)
-		default:
-			return fmt.Errorf("workload of type %T", o)
+		if err := take(o); err != nil {
+			return err
 		}
 	}
 	for _, o := range c.Objects {
-		switch o.(type) {
-		case *v1.Namespace:
-			by["Namespace"] = append(by["Namespace"], o)
-		case *v1.PersistentVolumeClaim:
-			by["PersistentVolumeClaim"] = append(by["PersistentVolumeClaim"], o)
-		case *v1.PersistentVolume:
-			by["PersistentVolume"] = append(by["PersistentVolume"], o)
-		case *storagev1.StorageClass:
-			by["StorageClass"] = append(by["StorageClass"], o)
-		case *storagev1.CSINode:
-			by["CSINode"] = append(by["CSINode"], o)
-		case *storagev1.CSIDriver:
-			by["CSIDriver"] = append(by["CSIDriver"], o)
-		case *storagev1.CSIStorageCapacity:
-			by["CSIStorageCapacity"] = append(by["CSIStorageCapacity"], o)
-		case *storagev1.VolumeAttachment:
-			by["VolumeAttachment"] = append(by["VolumeAttachment"], o)
-		default:
-			return fmt.Errorf("object of type %T", o)
+		if err := take(o); err != nil {
+			return err
 		}
 	}
 	for kind, index := range j.indexers {

@@ -204,7 +204,7 @@ func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 		c.Spec.VolumeName = pick(t, append(storageNames[cluster.VolumeKind], "pv9"), "bound")
 		c.Status.Phase = v1.ClaimBound
 		if k > 0 {
-			c.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+			c.Annotations = map[string]string{cluster.AnnBindCompleted: "yes"}
 		}
 	case k == 9:
 		c.Status.Phase = v1.ClaimLost

@@ -27,7 +27,7 @@ type fact struct {
 }
 
 type rule struct {
-	topologies     []string
+	topologies     framework.TopologyKeys
 	affinity       []fact // one for each topology key
 	filters        []fact
 	scores         []fact
@@ -48,19 +48,9 @@ func (r *rule) add(state *cluster.State, to *[]fact, key string, spec cluster.Fa
 	if key == v1.LabelHostname {
 		r.host = append(r.host, f.Fact)
 	} else {
-		f.domain = r.topology(key)
+		f.domain = r.topologies.Index(key)
 	}
 	*to = append(*to, f)
-}
-
-func (r *rule) topology(key string) int {
-	for i, k := range r.topologies {
-		if k == key {
-			return i
-		}
-	}
-	r.topologies = append(r.topologies, key)
-	return len(r.topologies) - 1
 }
 
 func (r *rule) each(f func(*fact) bool) {

@@ -116,7 +116,7 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 				key = cluster.OrEmpty(key)
 				part.missing = missing << i
 			}
-			part.host, part.domain = -1, r.topology(key)
+			part.host, part.domain = -1, r.topologies.Index(key)
 			part.fact = state.Fact(count(pod, x, key, required, false))
 		}
 		r.soft = append(r.soft, part)
@@ -133,7 +133,7 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 			part.host = r.addHost(part.fact)
 			r.hardHost = true
 		} else {
-			part.domain = r.topology(x.key)
+			part.domain = r.topologies.Index(x.key)
 		}
 		r.hard = append(r.hard, part)
 	}
@@ -173,7 +173,7 @@ type part struct {
 
 type rule struct {
 	softKeys   []string
-	topologies []string // without the hostname
+	topologies framework.TopologyKeys // without the hostname
 	soft, hard []part
 	hosts      []*cluster.Fact
 	hostKeys   framework.HostKeys
@@ -192,16 +192,6 @@ var (
 func (r *rule) addHost(f *cluster.Fact) int {
 	r.hosts = append(r.hosts, f)
 	return len(r.hosts) - 1
-}
-
-func (r *rule) topology(key string) int {
-	for i, k := range r.topologies {
-		if k == key {
-			return i
-		}
-	}
-	r.topologies = append(r.topologies, key)
-	return len(r.topologies) - 1
 }
 
 // Release implements framework.Releaser.

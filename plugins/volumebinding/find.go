@@ -56,11 +56,11 @@ func (c *claims) find(state *cluster.State, n *cluster.Node) finding {
 			break
 		}
 		translated, err := volumes.Translated(pv, state.CSINode(n.Name))
-		admits := err == nil && translated == pv && c.admit[i].Admits(n.NodeInfo)
+		affinity := c.admit[i]
 		if err == nil && translated != pv {
-			admits = cluster.VolumeAdmits(translated, n.NodeInfo)
+			affinity = cluster.ParseVolumeAffinity(translated)
 		}
-		if !admits {
+		if err != nil || !affinity.Admits(n.NodeInfo) {
 			f.wrongNode = true
 			break
 		}

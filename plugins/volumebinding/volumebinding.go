@@ -67,7 +67,7 @@ func resolve(pod *cluster.Pod, state *cluster.State) (out claims, why string) {
 				return out, err.Error()
 			}
 		}
-		if volumes.Bound(claim) {
+		if cluster.ClaimBound(claim) {
 			out.bound = append(out.bound, claim)
 			pv, affinity := state.Volume(claim.Spec.VolumeName), cluster.VolumeAffinity{}
 			if pv != nil {

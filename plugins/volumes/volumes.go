@@ -17,10 +17,9 @@ import (
 	"github.com/berthproject/berth/framework"
 )
 
-// AnnBindCompleted is on claims whose binding to a volume is complete, and
-// AnnSelectedNode on claims that are to be provisioned for a node.
+// AnnBoundByController is on volumes and claims that a controller bound to each
+// other, and AnnSelectedNode on claims that are to be provisioned for a node.
 const (
-	AnnBindCompleted     = "pv.kubernetes.io/bind-completed"
 	AnnBoundByController = "pv.kubernetes.io/bound-by-controller"
 	AnnSelectedNode      = "volume.kubernetes.io/selected-node"
 )
@@ -29,9 +28,6 @@ const (
 func ClaimNotFound(name string) string {
 	return fmt.Sprintf("persistentvolumeclaim %q not found", name)
 }
-
-// Bound tells whether a claim is completely bound to a volume.
-func Bound(c *v1.PersistentVolumeClaim) bool { return cluster.ClaimBound(c) }
 
 // Delayed tells whether a claim's class binds when its first consumer is
 // placed. Claims of a class that doesn't exist are bound at once.

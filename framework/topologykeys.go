@@ -1,0 +1,17 @@
+package framework
+
+import "slices"
+
+// TopologyKeys are the keys of the topologies whose domains a rule looks at,
+// each once, in the order in which the rule met them. The zero value is ready.
+type TopologyKeys []string
+
+// Index returns the place of a key, which is added unless it's there.
+func (t *TopologyKeys) Index(key string) int {
+	at := slices.Index(*t, key)
+	if at < 0 {
+		at = len(*t)
+		*t = append(*t, key)
+	}
+	return at
+}
