@@ -104,6 +104,12 @@ func claimRefs(p *v1.Pod) []ClaimRef {
 // ClaimKey names a claim.
 type ClaimKey struct{ Namespace, Name string }
 
+// volumePlace is where an unclaimed volume is looked for.
+type volumePlace struct {
+	class string
+	host  string // that the volume's node affinity demands, "" for none
+}
+
 type objectKey struct {
 	kind            ObjectKind
 	namespace, name string
@@ -117,7 +123,7 @@ type objects struct {
 	namespaceChanges uint64
 	users            map[ClaimKey][]NodeIndex               // nodes of the pods that use a claim, with repeats
 	shared           map[ClaimKey]int                       // those that name the claim, rather than have it made for them
-	byClass          map[string][]*v1.PersistentVolume      // those that name no claim
+	free             map[volumePlace][]*v1.PersistentVolume // those that name no claim
 	claimed          map[ClaimKey][]*v1.PersistentVolume    // by their claimRef
 	bound            map[string][]*v1.PersistentVolumeClaim // by the volume they name
 	handles          map[string]int                         // volumes with a driver and handle
@@ -129,7 +135,7 @@ func (b *objects) init() {
 	b.byKey = map[objectKey]Object{}
 	b.users = map[ClaimKey][]NodeIndex{}
 	b.shared = map[ClaimKey]int{}
-	b.byClass = map[string][]*v1.PersistentVolume{}
+	b.free = map[volumePlace][]*v1.PersistentVolume{}
 	b.claimed = map[ClaimKey][]*v1.PersistentVolume{}
 	b.bound = map[string][]*v1.PersistentVolumeClaim{}
 	b.handles = map[string]int{}
@@ -162,7 +168,7 @@ func (b *objects) index(o Object, sign int) {
 		if ref := o.Spec.ClaimRef; ref != nil {
 			enlist(b.claimed, ClaimKey{ref.Namespace, ref.Name}, o, sign)
 		} else {
-			enlist(b.byClass, VolumeClass(o), o, sign)
+			enlist(b.free, volumePlace{VolumeClass(o), pinnedHost(o)}, o, sign)
 		}
 		if csi := o.Spec.CSI; csi != nil {
 			count(b.handles, csi.Driver+"/"+csi.VolumeHandle, sign)
@@ -384,9 +390,17 @@ func (s *State) Namespaces() []*v1.Namespace {
 	return out
 }
 
-// VolumesOf returns the volumes of a storage class that name no claim, by name.
-// The list is valid until the next change.
-func (s *State) VolumesOf(class string) []*v1.PersistentVolume { return s.objects.byClass[class] }
+// FreeVolumes returns the volumes of a storage class that name no claim, in two
+// lists, each by name: those that any node may have, and those that are pinned
+// to the node's host name. Others don't admit the node. The lists are valid
+// until the next change.
+func (s *State) FreeVolumes(class string, n *NodeInfo) (anywhere, here []*v1.PersistentVolume) {
+	anywhere = s.objects.free[volumePlace{class, ""}]
+	if host := n.Object.Labels[v1.LabelHostname]; host != "" {
+		here = s.objects.free[volumePlace{class, host}]
+	}
+	return anywhere, here
+}
 
 // VolumesClaimed returns the volumes whose claimRef names the claim, by name.
 func (s *State) VolumesClaimed(c ClaimKey) []*v1.PersistentVolume { return s.objects.claimed[c] }

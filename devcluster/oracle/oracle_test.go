@@ -136,16 +136,40 @@ func compare(t *rapid.T, judge *oracle.Judge, o plugins.Options, seen map[string
 			t.Fatal(err)
 		}
 		got := verdicts(s, e, pod)
-		for _, n := range c.Nodes {
-			if problem := differ(want.Nodes[n.Name], got.Nodes[n.Name]); problem != "" {
-				t.Fatalf("pod %s on node %s: %s\nas a case for testdata/cases: %s\n%s", pod.Name, n.Name, problem, record(c, pod, want), show(c, pod))
+		problem := disagree(c, want, got)
+		// Of two volumes that name one claim, kube-scheduler takes the one that a
+		// map gives it first. Where it contradicts itself, any answer of its is good.
+		for again := 0; problem != "" && again < 40; again++ {
+			if err := judge.Set(c); err != nil {
+				t.Fatal(err)
 			}
+			if other, err := judge.Judge(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			} else if disagree(c, other, got) == "" {
+				want, problem = other, ""
+				seen["kube-scheduler contradicts itself"]++
+			}
+		}
+		if problem != "" {
+			t.Fatalf("%sas a case for testdata/cases: %s\npod %s: %s", show(c, pod), record(c, pod, want), pod.Name, problem)
+		}
+		for _, n := range c.Nodes {
 			count(seen, want.Nodes[n.Name])
 		}
-		if got.Message != want.Message {
-			t.Fatalf("pod %s is told\n%s\nand by kube-scheduler\n%s\nas a case for testdata/cases: %s\n%s", pod.Name, got.Message, want.Message, record(c, pod, want), show(c, pod))
+	}
+}
+
+// disagree says where two outcomes differ, "" for nowhere.
+func disagree(c *oracle.Cluster, want, got *oracle.Outcome) string {
+	for _, n := range c.Nodes {
+		if problem := differ(want.Nodes[n.Name], got.Nodes[n.Name]); problem != "" {
+			return fmt.Sprintf("on node %s: %s", n.Name, problem)
 		}
 	}
+	if got.Message != want.Message {
+		return fmt.Sprintf("it is told\n%s\nand by kube-scheduler\n%s", got.Message, want.Message)
+	}
+	return ""
 }
 
 // verdicts are Berth's, in the form of kube-scheduler's.

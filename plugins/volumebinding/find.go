@@ -1,7 +1,9 @@
 package volumebinding
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -129,25 +131,24 @@ func (f *finding) smallest(claim waiting, state *cluster.State, n *cluster.Node)
 		}
 	}
 	var best *v1.PersistentVolume
-	for _, pv := range state.VolumesOf(class) {
-		if !suits(pv) {
-			continue
-		}
-		capacity := pv.Spec.Capacity[v1.ResourceStorage]
-		admits := cluster.VolumeAdmits(pv, n.NodeInfo)
-		if pv.Status.Phase != v1.VolumeAvailable || selector != nil && !selector.Matches(labels.Set(pv.Labels)) ||
-			!admits || !offers(pv, claim.PersistentVolumeClaim) {
-			continue
-		}
-		if best == nil {
-			best = pv
-			continue
-		}
-		if size := best.Spec.Capacity[v1.ResourceStorage]; size.Cmp(capacity) > 0 {
+	anywhere, here := state.FreeVolumes(class, n.NodeInfo)
+	for _, list := range [][]*v1.PersistentVolume{anywhere, here} {
+		for _, pv := range list {
+			if best != nil && bySize(best, pv) <= 0 || !suits(pv) || pv.Status.Phase != v1.VolumeAvailable ||
+				selector != nil && !selector.Matches(labels.Set(pv.Labels)) || !offers(pv, claim.PersistentVolumeClaim) ||
+				!cluster.VolumeAdmits(pv, n.NodeInfo) {
+				continue
+			}
 			best = pv
 		}
 	}
 	return best
+}
+
+// bySize orders volumes by capacity, then by name.
+func bySize(x, y *v1.PersistentVolume) int {
+	size := x.Spec.Capacity[v1.ResourceStorage]
+	return cmp.Or(size.Cmp(y.Spec.Capacity[v1.ResourceStorage]), strings.Compare(x.Name, y.Name))
 }
 
 // names tells whether a volume is reserved for the claim.
