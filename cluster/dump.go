@@ -23,6 +23,9 @@ func (s *State) Dump(w io.Writer) {
 		ports := slices.Clone(n.Ports)
 		slices.SortFunc(ports, func(a, b HostPort) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		fmt.Fprintf(w, "  ports %v\n", ports)
+		for _, p := range n.Nominated {
+			fmt.Fprintf(w, "  awaits %s\n", p.Name())
+		}
 	}
 	names := make([]string, 0, len(s.orphans))
 	for name := range s.orphans {
@@ -33,6 +36,9 @@ func (s *State) Dump(w io.Writer) {
 		for _, p := range s.orphans[name] {
 			fmt.Fprintf(w, "orphan of %s: %s\n", name, p.Name())
 		}
+	}
+	for _, n := range s.nominated.list {
+		fmt.Fprintf(w, "nominated %s to %s (%d)\n", n.Pod.Name(), n.Name, n.Node)
 	}
 	for _, x := range s.Workloads() {
 		fmt.Fprintf(w, "%s %s/%s %v %v\n", x.Kind, x.Namespace, x.Name, x.Set, x.Selector)

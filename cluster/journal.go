@@ -13,17 +13,19 @@ type Op uint8
 // The changes a state can go through. Each is primitive: it can be applied
 // again by a follower and taken back by Rollback.
 const (
-	NodeAdded     Op = iota // Node, Info
-	NodeUpdated             // Node, Info, Old
-	NodeRemoved             // Node, Old; its pods have been orphaned before
-	PodAdded                // Node, Pod: the pod occupies the node
-	PodRemoved              // Node, Pod, pos
-	OrphanAdded             // Pod, name: it is bound to a node not (or no longer) known
-	OrphanRemoved           // Pod, name, pos
-	GroupSet                // Group, OldGroup; either may be nil
-	WorkloadSet             // Workload, OldWorkload; either may be nil
-	ObjectSet               // Object
-	NodeTouched             // Node: a change elsewhere may change what local rules say of it
+	NodeAdded         Op = iota // Node, Info
+	NodeUpdated                 // Node, Info, Old
+	NodeRemoved                 // Node, Old; its pods have been orphaned before
+	PodAdded                    // Node, Pod: the pod occupies the node
+	PodRemoved                  // Node, Pod, pos
+	OrphanAdded                 // Pod, name: it is bound to a node not (or no longer) known
+	OrphanRemoved               // Pod, name, pos
+	GroupSet                    // Group, OldGroup; either may be nil
+	WorkloadSet                 // Workload, OldWorkload; either may be nil
+	ObjectSet                   // Object
+	NodeTouched                 // Node: a change elsewhere may change what local rules say of it
+	NominationAdded             // Pod, name, pos, and Node when it is known
+	NominationRemoved           // as NominationAdded
 )
 
 // Change is one entry of the journal. Which nodes were touched is its main

@@ -75,6 +75,7 @@ type Node struct {
 	NonZero   [2]int64 // CPU and Memory with the defaults for pods that request none
 	Pods      []*Pod
 	Ports     []HostPort // with repeats, in no particular order
+	Nominated []*Pod     // that are to come here, by UID
 }
 
 func (n *Node) addPod(p *Pod) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,7 +14,7 @@ import (
 
 // Object is an API object that rules read as it stands: a Namespace,
 // PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, CSIDriver,
-// CSIStorageCapacity or VolumeAttachment.
+// CSIStorageCapacity, VolumeAttachment or PodDisruptionBudget.
 type Object = metav1.Object
 
 // ObjectKind tells those kinds apart.
@@ -30,6 +31,7 @@ const (
 	CSIDriverKind
 	StorageCapacityKind
 	AttachmentKind
+	BudgetKind
 )
 
 // KindOf returns the kind of an object; NoObject when rules don't read it.
@@ -51,6 +53,8 @@ func KindOf(o Object) ObjectKind {
 		return StorageCapacityKind
 	case *storagev1.VolumeAttachment:
 		return AttachmentKind
+	case *policyv1.PodDisruptionBudget:
+		return BudgetKind
 	}
 	return NoObject
 }
@@ -75,6 +79,8 @@ func NewObject(kind ObjectKind) Object {
 		return &storagev1.CSIStorageCapacity{}
 	case AttachmentKind:
 		return &storagev1.VolumeAttachment{}
+	case BudgetKind:
+		return &policyv1.PodDisruptionBudget{}
 	}
 	return nil
 }
@@ -128,6 +134,7 @@ type objects struct {
 	bound            map[string][]*v1.PersistentVolumeClaim // by the volume they name
 	handles          map[string]int                         // volumes with a driver and handle
 	attached         map[string][]*storagev1.VolumeAttachment
+	budgets          map[string][]*policyv1.PodDisruptionBudget // by namespace
 	capacities       map[string][]*storagev1.CSIStorageCapacity
 }
 
@@ -140,6 +147,7 @@ func (b *objects) init() {
 	b.bound = map[string][]*v1.PersistentVolumeClaim{}
 	b.handles = map[string]int{}
 	b.attached = map[string][]*storagev1.VolumeAttachment{}
+	b.budgets = map[string][]*policyv1.PodDisruptionBudget{}
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
 }
 
@@ -177,6 +185,8 @@ func (b *objects) index(o Object, sign int) {
 		enlist(b.attached, o.Spec.NodeName, o, sign)
 	case *storagev1.CSIStorageCapacity:
 		enlist(b.capacities, o.StorageClassName, o, sign)
+	case *policyv1.PodDisruptionBudget:
+		enlist(b.budgets, o.Namespace, o, sign)
 	}
 }
 
@@ -409,6 +419,9 @@ func (s *State) VolumesClaimed(c ClaimKey) []*v1.PersistentVolume { return s.obj
 // made for don't count.
 func (s *State) ClaimUsers(c ClaimKey) int { return s.objects.shared[c] }
 
+// ClaimAwaited tells whether a pod that is nominated to a node names the claim.
+func (s *State) ClaimAwaited(c ClaimKey) bool { return s.nominated.claims[c] > 0 }
+
 // ClaimInUse tells whether some pod on a node uses the claim, or it was made
 // for one.
 func (s *State) ClaimInUse(c ClaimKey) bool { return len(s.objects.users[c]) > 0 }
@@ -449,4 +462,10 @@ func (s *State) Objects() []Object {
 		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name))
 	})
 	return out
+}
+
+// Budgets returns the disruption budgets of a namespace, by name. The list is
+// valid until the next change.
+func (s *State) Budgets(namespace string) []*policyv1.PodDisruptionBudget {
+	return s.objects.budgets[namespace]
 }

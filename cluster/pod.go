@@ -182,6 +182,7 @@ func SameToRules(a, b *Pod) bool {
 	return a.Priority == b.Priority && a.NonZero == b.NonZero &&
 		slices.Equal(trimmed(a.Request), trimmed(b.Request)) && slices.Equal(a.Ports, b.Ports) &&
 		(a.Object.DeletionTimestamp == nil) == (b.Object.DeletionTimestamp == nil) &&
+		a.Object.Status.StartTime.Equal(b.Object.Status.StartTime) &&
 		maps.Equal(a.Object.Labels, b.Object.Labels) && maps.Equal(a.Object.Annotations, b.Object.Annotations) &&
 		slices.EqualFunc(a.Terms, b.Terms, func(x, y OwnedTerm) bool { return x.Kind == y.Kind && x.Weight == y.Weight && x.Key == y.Key }) &&
 		slices.Equal(a.Claims, b.Claims)

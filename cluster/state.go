@@ -9,23 +9,24 @@ import (
 // State is a model of the cluster. The zero value is not usable; see New.
 // It has one writer and no lock.
 type State struct {
-	Schema  *Schema
-	nodes   []*Node // by index; nil where free
-	free    []NodeIndex
-	byName  map[string]NodeIndex
-	live    int
-	pods    map[types.UID]NodeIndex // NoNode for orphans
-	orphans map[string][]*Pod       // by node name
-	groups  map[string]*NodeGroup
-	facts   factBook
-	topo    topologies
-	work    workloads
-	terms   termBook
-	objects objects
-	images  images
-	rows    rows
-	journal journal
-	caches  []Cache
+	Schema    *Schema
+	nodes     []*Node // by index; nil where free
+	free      []NodeIndex
+	byName    map[string]NodeIndex
+	live      int
+	pods      map[types.UID]NodeIndex // NoNode for orphans
+	orphans   map[string][]*Pod       // by node name
+	groups    map[string]*NodeGroup
+	facts     factBook
+	topo      topologies
+	work      workloads
+	terms     termBook
+	objects   objects
+	nominated nominations
+	images    images
+	rows      rows
+	journal   journal
+	caches    []Cache
 }
 
 // New returns an empty state that parses with schema.
@@ -42,6 +43,7 @@ func New(schema *Schema) *State {
 	s.work.init()
 	s.terms.init()
 	s.objects.init()
+	s.nominated.init()
 	return s
 }
 
@@ -148,6 +150,7 @@ func (s *State) RemoveNode(name string) bool {
 // the state holds already moves.
 func (s *State) Place(p *Pod, node string) {
 	s.Remove(p.UID)
+	s.Nominate(p, "")
 	if i, ok := s.byName[node]; ok {
 		s.record(Change{Op: PodAdded, Node: i, Pod: p})
 		return
@@ -158,6 +161,7 @@ func (s *State) Place(p *Pod, node string) {
 // PlaceAt is Place for a node index in hand.
 func (s *State) PlaceAt(p *Pod, i NodeIndex) {
 	s.Remove(p.UID)
+	s.Nominate(p, "")
 	s.record(Change{Op: PodAdded, Node: i, Pod: p})
 }
 
@@ -222,6 +226,10 @@ func (s *State) apply(c *Change) {
 		s.work.set(c.Workload, c.OldWorkload)
 	case ObjectSet:
 		s.objects.set(c.Object.New, c.Object.Old)
+	case NominationAdded:
+		s.addNomination(c.Pod, c.name, int(c.pos))
+	case NominationRemoved:
+		s.dropNomination(int(c.pos))
 	}
 }
 
@@ -260,6 +268,10 @@ func (s *State) undo(c *Change) {
 		s.work.set(c.OldWorkload, c.Workload)
 	case ObjectSet:
 		s.objects.set(c.Object.Old, c.Object.New)
+	case NominationAdded:
+		s.dropNomination(int(c.pos))
+	case NominationRemoved:
+		s.addNomination(c.Pod, c.name, int(c.pos))
 	}
 }
 
@@ -274,6 +286,7 @@ func (s *State) putNode(i NodeIndex, info *NodeInfo) {
 	s.topo.nodeCame(n)
 	s.facts.node(n, 1)
 	s.images.nodeCame(info)
+	s.nominated.nodeCame(n)
 }
 
 func (s *State) dropNode(i NodeIndex) {
@@ -281,6 +294,7 @@ func (s *State) dropNode(i NodeIndex) {
 	s.facts.node(n, -1)
 	s.topo.nodeWent(n)
 	s.images.nodeWent(n.NodeInfo)
+	s.nominated.nodeWent(n)
 	s.nodes[i] = nil
 	delete(s.byName, n.Name)
 	s.live--

@@ -160,7 +160,7 @@ func (c *Core) wake() {
 	if !ok || len(changes) > 0 {
 		c.words.age(ok, changes)
 		c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) bool {
-			return !ok || c.sched.MayHelp(class, d, changes)
+			return !ok || c.sched.MayHelp(class, d, changes) != engine.NoHelp
 		})
 	}
 	c.queue.Sweep(c.now) // what the changes have not woken

@@ -24,7 +24,7 @@ func (e *Engine) Best(c *Class) (best Choice, ok bool) {
 	col := e.column(c)
 	v := &e.view
 	v.gather(e, c, col)
-	if !v.filter(c) {
+	if !v.filter(e, c) {
 		return Choice{Node: cluster.NoNode}, false
 	}
 	v.score(c)
@@ -167,8 +167,10 @@ func (e *Engine) column(c *Class) *column {
 			c.private.topos = c.shared.topos
 			c.private.private = true
 			c.private.met = e.meetings(c)
+			e.privates[c.private] = true
 			c.pressure = 0
 		case c.private != nil && (c.pressure == -patience || !e.alone(c) || c.private.met != e.meetings(c)):
+			delete(e.privates, c.private)
 			c.private = nil
 			c.pressure = 0
 		}

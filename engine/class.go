@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ type Class struct {
 	private   *column
 	lastSync  cluster.Seq
 	pressure  int // how much the exceptional nodes have cost lately, see column choice
+	dry       *dryRuns
 }
 
 // Pod returns a pod of the class.
@@ -51,10 +53,16 @@ type Engine struct {
 	classes map[string]*Class
 	columns map[string]*column
 	nextID  ClassID
+	// privates are the columns that serve one class, and dry the classes that
+	// keep what dry runs of preemption have found.
+	privates map[*column]bool
+	dry      map[*Class]bool
 
 	local, group framework.Signature
 	keyBuf       []byte
 	skip         stamps
+	contested    stamps
+	questions    uint64
 	view         view
 }
 
@@ -77,6 +85,7 @@ func New(state *cluster.State, profile *framework.Profile, how Options) *Engine 
 	e := &Engine{
 		state: state, profile: profile, how: how,
 		classes: map[string]*Class{}, columns: map[string]*column{},
+		privates: map[*column]bool{}, dry: map[*Class]bool{},
 	}
 	state.AddCache(e)
 	return e
@@ -93,11 +102,11 @@ func (e *Engine) RolledBack(to cluster.Seq, undone []cluster.Change) {
 	for _, c := range e.columns {
 		c.rolledBack(to, undone)
 	}
-	for _, c := range e.classes {
-		if c.private != nil {
-			c.private.rolledBack(to, undone)
-		}
-		c.lastSync = min(c.lastSync, to)
+	for c := range e.privates { // in any order
+		c.rolledBack(to, undone)
+	}
+	for c := range e.dry { // in any order
+		c.dry.rolledBack(to, undone)
 	}
 }
 
@@ -112,6 +121,13 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 	split := len(e.keyBuf)
 	e.keyBuf = append(e.keyBuf, 0xff)
 	e.keyBuf = append(e.keyBuf, e.group.Bytes()...)
+	if x := e.profile.Preempter; x != nil {
+		e.group.Reset()
+		x.SignPreemption(p, &e.group)
+		e.keyBuf = append(append(e.keyBuf, 0xff), e.group.Bytes()...)
+	}
+	// Which nominated pods it has to leave room for, and whose place it may take.
+	e.keyBuf = binary.BigEndian.AppendUint32(e.keyBuf, uint32(p.Priority))
 	if e.how.Unclassed {
 		e.keyBuf = append(append(e.keyBuf, 0xff), p.UID...)
 	}
@@ -147,6 +163,7 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 			continue
 		}
 		e.release(c)
+		e.forget(c)
 		delete(e.classes, key)
 	}
 	for key, col := range e.columns {
@@ -154,6 +171,13 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 			delete(e.columns, key)
 		}
 	}
+}
+
+// forget drops what was found out for the class alone.
+func (e *Engine) forget(c *Class) {
+	delete(e.privates, c.private)
+	delete(e.dry, c)
+	c.private, c.dry = nil, nil
 }
 
 func (e *Engine) release(c *Class) {
@@ -214,7 +238,8 @@ func lenient(r framework.GroupRule) bool {
 // assemble puts the rules together that the plugins have made.
 func (e *Engine) assemble(c *Class) {
 	c.Rejected, c.locals, c.rules, c.hostFacts = nil, nil, nil, nil
-	c.shared, c.private = nil, nil
+	c.shared = nil
+	e.forget(c)
 	for i := range e.profile.Plugins {
 		weight, rules := e.profile.Plugins[i].Weight, c.made[i].Rules
 		if reason := c.made[i].reason; reason != nil && c.Rejected == nil {

@@ -16,6 +16,9 @@ type Diagnosis struct {
 	Counts     []Count           // by message, sorted as kube-scheduler words them
 	outside    bool              // something beyond the rules rejected nodes too
 	rejecters  uint64            // plugins whose group rule rejected some node, by position in the profile
+	// Preemption is why taking the place of other pods doesn't help either, ""
+	// when that wasn't looked into or does help.
+	Preemption string
 }
 
 // Count is on how many nodes a message applies.
@@ -37,18 +40,21 @@ func (d *Diagnosis) Message() string {
 	if d.Nodes == 0 {
 		return "no nodes available to schedule pods"
 	}
-	head := fmt.Sprintf("0/%d nodes are available:", d.Nodes)
-	if d.Everywhere != nil {
-		return fmt.Sprintf("%s %s.", head, strings.Join(d.Everywhere.Messages, ", "))
+	text := fmt.Sprintf("0/%d nodes are available:", d.Nodes)
+	switch {
+	case d.Everywhere != nil:
+		text += fmt.Sprintf(" %s.", strings.Join(d.Everywhere.Messages, ", "))
+	case len(d.Counts) > 0:
+		parts := make([]string, len(d.Counts))
+		for i, c := range d.Counts {
+			parts[i] = fmt.Sprintf("%d %s", c.Nodes, c.Message)
+		}
+		text += fmt.Sprintf(" %s.", strings.Join(parts, ", "))
 	}
-	if len(d.Counts) == 0 {
-		return head
+	if d.Preemption != "" {
+		text += " preemption: " + d.Preemption
 	}
-	parts := make([]string, len(d.Counts))
-	for i, c := range d.Counts {
-		parts[i] = fmt.Sprintf("%d %s", c.Nodes, c.Message)
-	}
-	return fmt.Sprintf("%s %s.", head, strings.Join(parts, ", "))
+	return text
 }
 
 // Diagnose says why the class fits on none of the nodes, in O(nodes). Each
@@ -62,7 +68,7 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 	counts := map[string]*Count{}
 	j := e.newJudge(c)
 	e.state.Nodes(func(n *cluster.Node) {
-		held, reason := j.reject(n)
+		held, reason := j.verdict(n)
 		if reason == nil {
 			return
 		}
@@ -124,11 +130,12 @@ func (d *Diagnosis) Outside() bool { return d.outside }
 // judge asks rules about single nodes, each as a group of its own.
 type judge struct {
 	c        *Class
+	state    *cluster.State
 	plugins  []judged
 	narrow   []framework.LocalRule // those that leave nodes out first
 	groups   framework.Groups
 	topology []*cluster.Topology
-	code     [1]framework.Code
+	answer   [1]framework.Code
 }
 
 type judged struct {
@@ -138,7 +145,7 @@ type judged struct {
 }
 
 func (e *Engine) newJudge(c *Class) *judge {
-	j := &judge{c: c, topology: c.shared.topos}
+	j := &judge{c: c, state: e.state, topology: c.shared.topos}
 	locals, groups := 0, 0
 	for i := range e.profile.Plugins {
 		x := judged{plugin: i}
@@ -160,30 +167,98 @@ func (e *Engine) newJudge(c *Class) *judge {
 	return j
 }
 
+// verdict is that of the rules on a node, which has to take the class both with
+// and without the pods of equal or higher priority that are nominated to it
+// (RunFilterPluginsWithNominatedPods in kube-scheduler): they may help or hinder.
+func (j *judge) verdict(n *cluster.Node) (held uint64, why *framework.Reason) {
+	if j.contested(n) {
+		mark := j.state.Mark()
+		j.crowd(n)
+		held, why = j.reject(n)
+		j.state.Rollback(mark)
+		if why != nil {
+			return held, why
+		}
+	}
+	return j.reject(n)
+}
+
+// code is the verdict's code.
+func (j *judge) code(n *cluster.Node) framework.Code {
+	if code := j.besides(n); code != framework.OK {
+		return code
+	}
+	code, _, _ := j.first(n)
+	return code
+}
+
+// besides is the code with those pods in their place, OK when there are none.
+func (j *judge) besides(n *cluster.Node) framework.Code {
+	if !j.contested(n) {
+		return framework.OK
+	}
+	mark := j.state.Mark()
+	j.crowd(n)
+	code, _, _ := j.first(n)
+	j.state.Rollback(mark)
+	return code
+}
+
+// contested tells whether pods are nominated to the node that the class has to
+// leave their place.
+func (j *judge) contested(n *cluster.Node) bool { return slices.ContainsFunc(n.Nominated, j.yields) }
+
+// crowd puts them there.
+func (j *judge) crowd(n *cluster.Node) {
+	for _, p := range slices.Clone(n.Nominated) {
+		if j.yields(p) {
+			j.state.PlaceAt(p, n.Index)
+		}
+	}
+}
+
+// yields tells whether the class has to leave a nominated pod its place.
+func (j *judge) yields(p *cluster.Pod) bool { return p.Priority >= j.c.pod.Priority }
+
 // reject returns why the first plugin that rejects the node does so, or nil.
 // held has the plugin's bit when it is the group rule that says no: the answer
 // then may change without the node being touched.
 func (j *judge) reject(n *cluster.Node) (held uint64, why *framework.Reason) {
+	_, local, group := j.first(n)
+	switch {
+	case local != nil:
+		return 0, local.Explain(n)
+	case group != nil:
+		return 1 << group.plugin, group.Explain(&j.groups, 0)
+	}
+	return 0, nil
+}
+
+// first returns the first rule that rejects the node, with its code. It doesn't
+// allocate.
+func (j *judge) first(n *cluster.Node) (framework.Code, framework.LocalRule, *groupRule) {
 	for _, l := range j.narrow {
 		if l.(framework.Narrower).Narrows(n.NodeInfo) {
-			return 0, l.Explain(n)
+			return framework.Final, l, nil
 		}
 	}
 	for i := range j.plugins {
 		p := &j.plugins[i]
 		if p.local != nil {
 			if code, _ := p.local.EvalNode(n); code != framework.OK {
-				return 0, p.local.Explain(n)
+				return code, p.local, nil
 			}
 		}
-		if p.group != nil && !j.groupAllows(p.group, n) {
-			return 1 << p.plugin, p.group.Explain(&j.groups, 0)
+		if p.group != nil {
+			if code := j.ofGroup(p.group, n); code != framework.OK {
+				return code, nil, p.group
+			}
 		}
 	}
-	return 0, nil
+	return framework.OK, nil, nil
 }
 
-func (j *judge) groupAllows(r *groupRule, n *cluster.Node) bool {
+func (j *judge) ofGroup(r *groupRule, n *cluster.Node) framework.Code {
 	g := &j.groups
 	g.Nodes = append(g.Nodes[:0], 1)
 	g.Static = append(g.Static[:0], r.StaticKey(n.NodeInfo))
@@ -192,55 +267,87 @@ func (j *judge) groupAllows(r *groupRule, n *cluster.Node) bool {
 	for _, at := range r.topos {
 		g.Domains = append(g.Domains, []cluster.Domain{j.topology[at].Of(n.Index)})
 	}
-	r.Filter(g, j.code[:])
-	return j.code[0] == framework.OK
+	r.Filter(g, j.answer[:])
+	return j.answer[0]
 }
+
+// Help is what a change does for a class that waits.
+type Help uint8
+
+// The kinds of help. Preempts says that the pod would fit if others went, which
+// was not so before.
+const (
+	NoHelp Help = iota
+	Preempts
+	Fits
+)
 
 // MayHelp tells whether the changes let the class in, of which d says why it
 // fitted nowhere. It looks only where they could: at the touched nodes, and at
 // all of them when a group rule that rejected some says that one of the changes
 // may turn others around. While it says no, d is kept up to date with which
 // rules hold nodes back.
-func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) bool {
+func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) Help {
 	if d.Everywhere != nil {
-		return !d.Everywhere.OfPod
+		if d.Everywhere.OfPod {
+			return NoHelp
+		}
+		return Fits
 	}
 	if d.outside {
-		return len(changes) > 0
+		if len(changes) > 0 {
+			return Fits
+		}
+		return NoHelp
 	}
 	e.refresh(c)
 	if c.Rejected != nil {
-		return false
+		return NoHelp
 	}
+	out := NoHelp
+	preempts := d.Preemption != "" && e.profile.Preempter != nil && e.profile.Preempter.Eligible(c.pod) == nil
 	if len(c.rules) > 0 && e.hintedByAny(c, d, changes) {
 		if _, ok := e.Best(c); ok {
-			return true
+			return Fits
 		}
 		// Where one rule has let go another may hold: from here on all count.
 		for k := range c.rules {
 			d.rejecters |= 1 << c.rules[k].plugin
 		}
-		return false
+		if preempts {
+			if _, ok := e.Preempt(c); ok {
+				out = Preempts
+			}
+		}
+		return out
 	}
 	col := c.shared
 	col.sync()
 	var j *judge
 	for i := range changes {
 		n := changes[i].Node
-		if n != cluster.NoNode && int(n) < len(col.cells) && col.cells[n].ok {
-			if j == nil {
-				j = e.newJudge(c)
-			}
-			held, why := j.reject(e.state.Node(n))
+		if n == cluster.NoNode || int(n) >= len(col.cells) || !col.cells[n].ok && !preempts || e.state.Node(n) == nil {
+			continue
+		}
+		if j == nil {
+			j = e.newJudge(c)
+		}
+		if col.cells[n].ok {
+			held, why := j.verdict(e.state.Node(n))
 			if why == nil {
-				return true
+				return Fits
 			}
 			// A group rule that stood behind another so far now holds this
 			// node back alone: from here on its hints count.
 			d.rejecters |= held
 		}
+		if preempts && out == NoHelp {
+			if victims, _ := e.dryRun(j, e.state.Node(n), false); victims != nil {
+				out = Preempts
+			}
+		}
 	}
-	return false
+	return out
 }
 
 func (e *Engine) hintedByAny(c *Class, d *Diagnosis, changes []cluster.Change) bool {
@@ -284,7 +391,7 @@ func (e *Engine) Verdicts(c *Class) []Verdict {
 	col := e.column(c)
 	v := &e.view
 	v.gather(e, c, col)
-	if !v.filter(c) {
+	if !v.filter(e, c) {
 		return out
 	}
 	v.score(c)
@@ -315,6 +422,6 @@ func (e *Engine) Explain(c *Class, i cluster.NodeIndex) *framework.Reason {
 	if c.Rejected != nil {
 		return c.Rejected
 	}
-	_, reason := e.newJudge(c).reject(e.state.Node(i))
+	_, reason := e.newJudge(c).verdict(e.state.Node(i))
 	return reason
 }

@@ -34,7 +34,7 @@ func TestHintReachesTheOtherNodesOfADomain(t *testing.T) {
 		from := s.Head()
 		s.Remove(testkit.Pod(x.gone[4:]).UID)
 		changes, _ := s.Since(from)
-		if got := e.MayHelp(c, d, changes); got != x.want {
+		if got := e.MayHelp(c, d, changes) == engine.Fits; got != x.want {
 			t.Errorf("the departure of %s may help: %v, want %v", x.gone, got, x.want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestHintOfARuleThatStoodBehindAnother(t *testing.T) {
 		from := s.Head()
 		change()
 		changes, _ := s.Since(from)
-		return e.MayHelp(c, d, changes)
+		return e.MayHelp(c, d, changes) == engine.Fits
 	}
 	if help(func() { s.SetNode(node("other", false)) }) {
 		t.Error("uncordoning a node helps, though the zone is still barred")
@@ -87,7 +87,7 @@ func TestChangesElsewhereDoNotWakeWhatLocalRulesReject(t *testing.T) {
 	s.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 3, Template: schema.ParseNode(testkit.Node("t").Obj(), "g")})
 	s.Place(schema.ParsePod(testkit.Pod("other").Obj()), "tainted")
 	changes, _ := s.Since(from)
-	if e.MayHelp(c, d, changes) {
+	if e.MayHelp(c, d, changes) != engine.NoHelp {
 		t.Error("a node group and another pod woke a class that is too large and doesn't tolerate a taint")
 	}
 }

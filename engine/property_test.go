@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +58,9 @@ func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *clu
 	if ok && !want[e.State().Node(best.Node).Name].OK {
 		t.Fatalf("best of %s is on a node that the twin rejects", p.Name())
 	}
+	if !ok && want != nil {
+		sameVictims(t, e, profile, p, history)
+	}
 	if !ok {
 		rejected := map[string]int{}
 		for _, w := range want {
@@ -64,6 +69,25 @@ func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *clu
 		if d := e.Diagnose(c); len(want) > 0 && d.Everywhere == nil && len(d.Counts) == 0 {
 			t.Fatalf("no node for %s and no reason; twin says %v", p.Name(), rejected)
 		}
+	}
+}
+
+// sameVictims compares whom the engine would have go with the twin.
+func sameVictims(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *cluster.Pod, history []string) {
+	want := twin.Preempt(e.State(), profile, p)
+	got := map[string][]string{}
+	for _, c := range e.Candidates(e.Class(p)) {
+		name := e.State().Node(c.Node).Name
+		for _, v := range c.Pods {
+			got[name] = append(got[name], v.Name())
+		}
+	}
+	if !maps.EqualFunc(want, got, slices.Equal[[]string]) {
+		t.Fatalf("%s of priority %d would take the place of %v, twin says %v\nhistory:\n%s", p.Name(), p.Priority, got, want, strings.Join(history, "\n"))
+	}
+	best, ok := e.Preempt(e.Class(p))
+	if ok != (len(want) > 0) || ok && want[e.State().Node(best.Node).Name] == nil {
+		t.Fatalf("%s would preempt on %v (%v), one of %v", p.Name(), best, ok, want)
 	}
 }
 
@@ -88,7 +112,7 @@ func TestPropertySignatureCoversWhatRulesRead(t *testing.T) {
 			}
 			p := w.State.Schema.ParsePod(pod)
 			c := e.Class(p)
-			answer := fmt.Sprint(twin.Judge(w.State, profile, p))
+			answer := fmt.Sprint(twin.Judge(w.State, profile, p), twin.Preempt(w.State, profile, p))
 			if known, ok := answers[c]; ok && known != answer {
 				t.Fatalf("one class, but answers differ:\n%s\n%s\npods:\n%+v\n%+v", known, answer, variants[c], pod)
 			}
@@ -177,6 +201,11 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 			if d == nil { // kept while no change helps, as in the queue
 				d = e.Diagnose(c)
 			}
+			if _, ok := e.Preempt(c); ok {
+				d.Preemption = ""
+			} else if d.Preemption == "" {
+				d.Preemption = e.DiagnosePreemption(c)
+			}
 			from := w.State.Head()
 			interest := w.State.InterestVersion()
 			what := w.Change(t)
@@ -189,10 +218,13 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 			if e.Class(p) != c {
 				continue
 			}
-			if _, ok := e.Best(c); ok && !help {
+			if _, ok := e.Best(c); ok && help != engine.Fits {
 				t.Fatalf("%q let the class in, but no plugin said it may help; it was rejected by %s", what, d.Message())
 			}
-			if help {
+			if _, ok := e.Preempt(c); ok && d.Preemption != "" && help == engine.NoHelp {
+				t.Fatalf("after %q the class may preempt, which nothing said; it could not since %s", what, d.Preemption)
+			}
+			if help == engine.Fits {
 				d = nil
 			}
 		}

@@ -20,6 +20,8 @@ type view struct {
 	codes  []framework.Code
 	add    []int64 // what the group rules add to the local score
 	skip   *stamps // marks the nodes that stand out
+	// contested says that other pods are nominated to some of those.
+	contested bool
 }
 
 // gather lists the candidates: the groups with feasible nodes, and the nodes
@@ -30,7 +32,8 @@ func (v *view) gather(e *Engine, c *Class, col *column) {
 	v.alone = v.alone[:0]
 	v.nodes = append(v.nodes[:0], col.feasible...)
 	v.lessen = v.lessen[:0]
-	if !col.private && len(c.hostFacts) > 0 {
+	v.contested = false
+	if !col.private && len(c.hostFacts) > 0 || len(e.state.Nominations()) > 0 {
 		v.standouts(e, c, col)
 	}
 	for len(v.ext) < len(col.topos) {
@@ -80,18 +83,28 @@ func (v *view) show(c *Class, col *column, k int) {
 	}
 }
 
-// standouts takes the nodes with a host-level count out of their groups.
+// standouts takes the nodes with a host-level count out of their groups, and
+// those that other pods are nominated to.
 func (v *view) standouts(e *Engine, c *Class, col *column) {
 	e.skip.next(e.state.Len())
-	for _, f := range c.hostFacts {
-		for i := range f.Nonzero() {
-			d, _ := f.NonzeroAt(i)
-			f.Topology().Members(d, func(n cluster.NodeIndex) {
-				if e.skip.set(n) && col.cells[n].ok {
-					v.alone = append(v.alone, n)
-				}
-			})
+	if !col.private {
+		for _, f := range c.hostFacts {
+			for i := range f.Nonzero() {
+				d, _ := f.NonzeroAt(i)
+				f.Topology().Members(d, func(n cluster.NodeIndex) { v.single(e, col, n) })
+			}
 		}
+	}
+	for _, x := range e.state.Nominations() {
+		if x.Node == cluster.NoNode || x.Pod.Priority < c.pod.Priority || !col.cells[x.Node].ok {
+			continue
+		}
+		if !v.contested {
+			v.contested = true
+			e.contested.next(e.state.Len())
+		}
+		e.contested.set(x.Node)
+		v.single(e, col, x.Node)
 	}
 	if len(v.alone) == 0 {
 		return
@@ -109,9 +122,17 @@ func (v *view) standouts(e *Engine, c *Class, col *column) {
 	}
 }
 
-// filter drops the candidates that a group rule rejects, and tells whether any
+// single has a node judged by itself.
+func (v *view) single(e *Engine, col *column, n cluster.NodeIndex) {
+	if e.skip.set(n) && col.cells[n].ok {
+		v.alone = append(v.alone, n)
+	}
+}
+
+// filter drops the candidates that a group rule rejects, and the nodes that
+// don't take the class beside the pods nominated to them; it tells whether any
 // are left.
-func (v *view) filter(c *Class) bool {
+func (v *view) filter(e *Engine, c *Class) bool {
 	for len(v.codes) < len(v.nodes) {
 		v.codes = append(v.codes, framework.OK)
 	}
@@ -124,6 +145,16 @@ func (v *view) filter(c *Class) bool {
 		for i, code := range codes {
 			if code != framework.OK {
 				v.nodes[i] = 0
+			}
+		}
+	}
+	if v.contested {
+		j := e.newJudge(c)
+		for i, n := range v.alone {
+			if v.nodes[v.groups+i] != 0 && e.contested.has(n) {
+				if j.besides(e.state.Node(n)) != framework.OK {
+					v.nodes[v.groups+i] = 0
+				}
 			}
 		}
 	}

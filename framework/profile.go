@@ -14,6 +14,7 @@ type Profile struct {
 	SchedulerName string
 	Plugins       []Weighted
 	Gates         []PreEnqueuer
+	Preempter     Preempter // nil when no pod may take the place of others
 	Less          Less
 	// BindTimeout is how long a pod's volumes may take to be bound.
 	BindTimeout time.Duration

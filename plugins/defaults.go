@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/plugins/defaultpreemption"
 	"github.com/berthproject/berth/plugins/dynamicresources"
 	"github.com/berthproject/berth/plugins/extender"
 	"github.com/berthproject/berth/plugins/imagelocality"
@@ -37,7 +38,9 @@ type Options struct {
 	// filter; nil for the default ones.
 	Rules []Rule
 	// Ungated leaves scheduling gates out.
-	Ungated       bool
+	Ungated bool
+	// Considerate pods never take the place of others.
+	Considerate   bool
 	Fit           noderesources.FitArgs
 	Balanced      []noderesources.ResourceWeight
 	Spread        podtopologyspread.Args
@@ -150,6 +153,9 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	}
 	if !o.Ungated {
 		p.Gates = []framework.PreEnqueuer{schedulinggates.Plugin{}}
+	}
+	if !o.Considerate {
+		p.Preempter = defaultpreemption.Plugin{}
 	}
 	return p
 }

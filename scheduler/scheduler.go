@@ -129,7 +129,7 @@ func (s *Scheduler) Rereads(changes []cluster.Change) func(*cluster.Pod) bool {
 }
 
 // MayHelp asks whether changes may let a waiting class in.
-func (s *Scheduler) MayHelp(c *engine.Class, d *engine.Diagnosis, changes []cluster.Change) bool {
+func (s *Scheduler) MayHelp(c *engine.Class, d *engine.Diagnosis, changes []cluster.Change) engine.Help {
 	return s.Engine(c.Pod()).MayHelp(c, d, changes)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,7 @@ import (
 	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
@@ -50,15 +52,18 @@ type Cluster struct {
 	Nodes     []*v1.Node
 	Pods      []*v1.Pod        // with spec.nodeName
 	Workloads []runtime.Object // Services, ReplicaSets, StatefulSets, ReplicationControllers
-	Objects   []metav1.Object  // Namespaces and what concerns storage
+	Objects   []metav1.Object  // Namespaces, disruption budgets, and what concerns storage
+	Nominated []*v1.Pod        // with status.nominatedNodeName
 }
 
 // Judge has kube-scheduler's plugins. It serves one cluster at a time.
 type Judge struct {
-	framework framework.Framework
-	lister    *lister
-	indexers  map[reflect.Type]cache.Indexer // by the objects' type
-	scorers   map[string]fwk.ScorePlugin
+	framework  framework.Framework
+	lister     *lister
+	indexers   map[reflect.Type]cache.Indexer // by the objects' type
+	scorers    map[string]fwk.ScorePlugin
+	preemption *defaultpreemption.DefaultPreemption // nil when the profile has none
+	nominated  nominator
 }
 
 // lister is the snapshot of the cluster that is being judged.
@@ -67,8 +72,8 @@ type lister struct{ fwk.SharedLister }
 var register sync.Once
 
 // outside are default plugins that the comparison leaves out: dynamic
-// resources, which Berth refuses, and preemption, which is no verdict.
-var outside = []string{names.DynamicResources, names.DefaultPreemption}
+// resources, which Berth refuses.
+var outside = []string{names.DynamicResources}
 
 // New returns a judge with the first profile of a KubeSchedulerConfiguration,
 // as kube-scheduler reads, completes and checks it; an empty text is the
@@ -84,7 +89,7 @@ func New(ctx context.Context, text string) (*Judge, error) {
 	p.Enabled = slices.DeleteFunc(p.Enabled, func(x config.Plugin) bool { return slices.Contains(outside, x.Name) })
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	j := &Judge{lister: &lister{schedulercache.NewEmptySnapshot()}}
+	j := &Judge{lister: &lister{schedulercache.NewEmptySnapshot()}, nominated: nominator{}}
 	j.indexers = map[reflect.Type]cache.Indexer{
 		reflect.TypeFor[*v1.Service]():                   factory.Core().V1().Services().Informer().GetIndexer(),
 		reflect.TypeFor[*v1.ReplicationController]():     factory.Core().V1().ReplicationControllers().Informer().GetIndexer(),
@@ -97,6 +102,7 @@ func New(ctx context.Context, text string) (*Judge, error) {
 		reflect.TypeFor[*storagev1.CSINode]():            factory.Storage().V1().CSINodes().Informer().GetIndexer(),
 		reflect.TypeFor[*storagev1.CSIDriver]():          factory.Storage().V1().CSIDrivers().Informer().GetIndexer(),
 		reflect.TypeFor[*storagev1.CSIStorageCapacity](): factory.Storage().V1().CSIStorageCapacities().Informer().GetIndexer(),
+		reflect.TypeFor[*policyv1.PodDisruptionBudget](): factory.Policy().V1().PodDisruptionBudgets().Informer().GetIndexer(),
 		reflect.TypeFor[*storagev1.VolumeAttachment]():   factory.Storage().V1().VolumeAttachments().Informer().GetIndexer(),
 	}
 	j.scorers = map[string]fwk.ScorePlugin{}
@@ -107,12 +113,15 @@ func New(ctx context.Context, text string) (*Judge, error) {
 			if s, ok := p.(fwk.ScorePlugin); ok {
 				j.scorers[name] = s
 			}
+			if x, ok := p.(*defaultpreemption.DefaultPreemption); ok {
+				j.preemption = x
+			}
 			return p, err
 		}
 	}
 	j.framework, err = frameworkruntime.NewFramework(ctx, registry, profile,
 		frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory),
-		frameworkruntime.WithSnapshotSharedLister(j.lister),
+		frameworkruntime.WithSnapshotSharedLister(j.lister), frameworkruntime.WithPodNominator(j.nominated),
 		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx,
 			assumecache.NewAssumeCache(klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil), nil, factory)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())), frameworkruntime.WithParallelism(1))
@@ -147,6 +156,9 @@ func read(text string) (*config.KubeSchedulerConfiguration, error) {
 // Set shows the plugins a cluster.
 func (j *Judge) Set(c *Cluster) error {
 	j.lister.SharedLister = schedulercache.NewSnapshot(c.Pods, c.Nodes)
+	if err := j.nominated.set(c.Nominated); err != nil {
+		return err
+	}
 	by := map[reflect.Type][]any{}
 	take := func(o any) error {
 		kind := reflect.TypeOf(o)
@@ -177,8 +189,12 @@ func (j *Judge) Set(c *Cluster) error {
 // Outcome is what kube-scheduler says of a pod.
 type Outcome struct {
 	Nodes map[string]Verdict // by name
-	// Message is the text of the condition when no node is feasible.
+	// Message is the text of the condition when no node is feasible, and none
+	// can be made so by preemption.
 	Message string
+	// Victims are what preemption would take away, by node, and Chosen where.
+	Victims map[string]Victims
+	Chosen  string
 }
 
 // Judge returns the verdict on a pod for each node.
@@ -199,7 +215,8 @@ func (j *Judge) Judge(ctx context.Context, pod *v1.Pod) (*Outcome, error) {
 			out[n.Node().Name] = Verdict{Plugin: status.Plugin(), Messages: status.Reasons()}
 		}
 		fit.Diagnosis.PreFilterMsg = status.Message()
-		return &Outcome{out, fit.Error()}, nil
+		fit.Diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
+		return j.refused(ctx, state, pod, fit, out)
 	}
 	// As in schedule_one.go.
 	absent := fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(narrowing)))
@@ -215,7 +232,7 @@ func (j *Judge) Judge(ctx context.Context, pod *v1.Pod) (*Outcome, error) {
 			out[name] = v
 			continue
 		}
-		if status := j.framework.RunFilterPlugins(ctx, state, pod, n); !status.IsSuccess() {
+		if status := j.framework.RunFilterPluginsWithNominatedPods(ctx, state, pod, n); !status.IsSuccess() {
 			if !status.IsRejected() {
 				return nil, fmt.Errorf("filter of pod %s on node %s: %w", pod.Name, name, status.AsError())
 			}
@@ -226,7 +243,7 @@ func (j *Judge) Judge(ctx context.Context, pod *v1.Pod) (*Outcome, error) {
 		feasible = append(feasible, n)
 	}
 	if len(feasible) == 0 {
-		return &Outcome{out, fit.Error()}, nil
+		return j.refused(ctx, state, pod, fit, out)
 	}
 	if status := j.framework.RunPreScorePlugins(ctx, state, pod, feasible); !status.IsSuccess() {
 		return nil, fmt.Errorf("prescore of pod %s: %w", pod.Name, status.AsError())
@@ -252,4 +269,16 @@ func (j *Judge) Judge(ctx context.Context, pod *v1.Pod) (*Outcome, error) {
 		out[s.Name] = v
 	}
 	return &Outcome{Nodes: out}, nil
+}
+
+// refused is the outcome for a pod that no node takes.
+func (j *Judge) refused(ctx context.Context, state fwk.CycleState, pod *v1.Pod, fit *framework.FitError, nodes map[string]Verdict) (*Outcome, error) {
+	out := &Outcome{Nodes: nodes, Victims: map[string]Victims{}}
+	if j.preemption != nil {
+		if err := j.preempt(ctx, state, pod, fit, out); err != nil {
+			return nil, err
+		}
+	}
+	out.Message = fit.Error()
+	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -37,10 +38,40 @@ func random(t *rapid.T) *oracle.Cluster {
 		n.Spec.Unschedulable = n.Spec.Unschedulable && rapid.IntRange(0, 3).Draw(t, "cordoned") == 3
 		c.Nodes = append(c.Nodes, n)
 	}
+	ports := map[string]bool{}
 	for i := range testkit.Uniform(t, 20, "pods") {
 		p := testkit.RandomPod(t, fmt.Sprint("p", i))
 		p.Spec.NodeName = rapid.SampledFrom(names).Draw(t, "on")
+		// Starts differ: of equally important pods kube-scheduler spares any.
+		at := metav1.NewTime(time.Unix(int64(testkit.Uniform(t, 100, "start")*100+i), 0))
+		p.Status.StartTime = &at
+		// A port that two pods of a node had, which can't be, kube-scheduler takes
+		// for free when one of them goes.
+		if port := p.Spec.Containers[0].Ports; len(port) > 0 && port[0].HostPort > 0 {
+			if key := fmt.Sprint(p.Spec.NodeName, port[0].HostPort); ports[key] {
+				p.Spec.Containers[0].Ports = nil
+			} else {
+				ports[key] = true
+			}
+		}
 		c.Pods = append(c.Pods, p)
+	}
+	for i := range testkit.Uniform(t, 5, "nominated") {
+		p := testkit.RandomPod(t, fmt.Sprint("nominee", i))
+		p.DeletionTimestamp = nil
+		// kube-scheduler forgets whom a nominated pod keeps away, or that it has a
+		// claim, where it is the only one (docs/compatibility.md).
+		if p.Spec.Affinity != nil {
+			p.Spec.Affinity.PodAntiAffinity = nil
+		}
+		p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v v1.Volume) bool { return v.PersistentVolumeClaim != nil })
+		p.Status.NominatedNodeName = rapid.SampledFrom(names).Draw(t, "to")
+		c.Nominated = append(c.Nominated, p)
+	}
+	for range testkit.Uniform(t, 4, "budgets") {
+		if b, gone := testkit.RandomBudget(t); !gone && !slices.ContainsFunc(c.Objects, func(o metav1.Object) bool { return o.GetNamespace() == b.Namespace && o.GetName() == b.Name }) {
+			c.Objects = append(c.Objects, b)
+		}
 	}
 	for range testkit.Uniform(t, 4, "workloads") {
 		c.Workloads = append(c.Workloads, object(testkit.RandomWorkload(t)))
@@ -106,6 +137,9 @@ func berth(c *oracle.Cluster, o plugins.Options) (*cluster.State, *engine.Engine
 	for _, o := range c.Objects {
 		s.SetObject(o)
 	}
+	for _, p := range c.Nominated {
+		s.Nominate(schema.ParsePod(p), p.Status.NominatedNodeName)
+	}
 	return s, engine.New(s, plugins.Default(schema, o), engine.Options{})
 }
 
@@ -136,6 +170,10 @@ func compare(t *rapid.T, judge *oracle.Judge, o plugins.Options, seen map[string
 			t.Fatal(err)
 		}
 		got := verdicts(s, e, pod)
+		if miscounted(pod, c.Nominated) {
+			continue
+		}
+		uncounted(c, pod, want, got)
 		problem := disagree(c, want, got)
 		// Of two volumes that name one claim, kube-scheduler takes the one that a
 		// map gives it first. Where it contradicts itself, any answer of its is good.
@@ -145,7 +183,7 @@ func compare(t *rapid.T, judge *oracle.Judge, o plugins.Options, seen map[string
 			}
 			if other, err := judge.Judge(t.Context(), pod); err != nil {
 				t.Fatal(err)
-			} else if disagree(c, other, got) == "" {
+			} else if uncounted(c, pod, other); disagree(c, other, got) == "" {
 				want, problem = other, ""
 				seen["kube-scheduler contradicts itself"]++
 			}
@@ -156,6 +194,48 @@ func compare(t *rapid.T, judge *oracle.Judge, o plugins.Options, seen map[string
 		for _, n := range c.Nodes {
 			count(seen, want.Nodes[n.Name])
 		}
+		if want.Chosen != "" {
+			seen["preempts"]++
+		}
+	}
+}
+
+// miscounted tells whether kube-scheduler loses count when it tries how things
+// would be with or without some of the pods (docs/compatibility.md): it
+// takes claims of one name for one, whatever their namespace; a terminating
+// pod, which doesn't count for hard spread constraints, for one that did; and all
+// pods for selected by an empty selector, which otherwise selects none.
+func miscounted(pod *v1.Pod, others []*v1.Pod) bool {
+	hard, empty := false, false
+	for _, x := range pod.Spec.TopologySpreadConstraints {
+		if x.WhenUnsatisfiable == v1.DoNotSchedule {
+			hard = true
+			empty = empty || x.LabelSelector != nil && len(x.LabelSelector.MatchLabels)+len(x.LabelSelector.MatchExpressions) == 0
+		}
+	}
+	claims := claimsOf(pod)
+	return empty && len(others) > 0 || slices.ContainsFunc(others, func(p *v1.Pod) bool {
+		return hard && p.DeletionTimestamp != nil || p.Namespace != pod.Namespace && slices.ContainsFunc(claimsOf(p), func(name string) bool { return slices.Contains(claims, name) })
+	})
+}
+
+func claimsOf(p *v1.Pod) (out []string) {
+	for _, v := range p.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			out = append(out, v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	return out
+}
+
+// uncounted leaves preemption out of outcomes where kube-scheduler loses count.
+func uncounted(c *oracle.Cluster, pod *v1.Pod, outcomes ...*oracle.Outcome) {
+	if !miscounted(pod, c.Pods) {
+		return
+	}
+	for _, o := range outcomes {
+		o.Victims, o.Chosen = nil, ""
+		o.Message, _, _ = strings.Cut(o.Message, " preemption: ")
 	}
 }
 
@@ -165,6 +245,11 @@ func disagree(c *oracle.Cluster, want, got *oracle.Outcome) string {
 		if problem := differ(want.Nodes[n.Name], got.Nodes[n.Name]); problem != "" {
 			return fmt.Sprintf("on node %s: %s", n.Name, problem)
 		}
+	}
+	if !maps.EqualFunc(got.Victims, want.Victims, func(a, b oracle.Victims) bool {
+		return a.Violations == b.Violations && slices.Equal(a.Pods, b.Pods)
+	}) || got.Chosen != want.Chosen {
+		return fmt.Sprintf("preemption takes %q of %v, in kube-scheduler %q of %v", got.Chosen, got.Victims, want.Chosen, want.Victims)
 	}
 	if got.Message != want.Message {
 		return fmt.Sprintf("it is told\n%s\nand by kube-scheduler\n%s", got.Message, want.Message)
@@ -187,9 +272,24 @@ func verdicts(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outcome {
 		}
 		out.Nodes[s.Node(v.Node).Name] = got
 	}
-	if _, ok := e.Best(class); !ok {
-		out.Message = e.Diagnose(class).Message()
+	if _, ok := e.Best(class); ok {
+		return out
 	}
+	out.Victims = map[string]oracle.Victims{}
+	for _, k := range e.Candidates(class) {
+		v := oracle.Victims{Violations: k.Violations}
+		for _, p := range k.Pods {
+			v.Pods = append(v.Pods, p.Object.Name)
+		}
+		out.Victims[s.Node(k.Node).Name] = v
+	}
+	d := e.Diagnose(class)
+	if best, ok := e.Preempt(class); ok {
+		out.Chosen = s.Node(best.Node).Name
+	} else {
+		d.Preemption = e.DiagnosePreemption(class)
+	}
+	out.Message = d.Message()
 	return out
 }
 
@@ -218,7 +318,7 @@ func reached(t *testing.T, seen map[string]int) {
 	for _, k := range slices.Sorted(maps.Keys(seen)) {
 		t.Logf("%7d %s", seen[k], k)
 	}
-	for _, k := range []string{"feasible", "rejected by NodeResourcesFit", "rejected by TaintToleration", "rejected by NodeAffinity", "rejected by NodePorts",
+	for _, k := range []string{"feasible", "preempts", "rejected by NodeResourcesFit", "rejected by TaintToleration", "rejected by NodeAffinity", "rejected by NodePorts",
 		"rejected by NodeUnschedulable", "rejected by InterPodAffinity", "PodTopologySpread scores between", "TaintToleration scores hundreds",
 		"NodeAffinity scores hundreds", "NodeResourcesFit scores between", "NodeResourcesBalancedAllocation scores between"} {
 		if seen[k] == 0 && seen["feasible"] > 5000 && !t.Failed() {
@@ -264,7 +364,10 @@ func show(c *oracle.Cluster, pod *v1.Pod) string {
 	}
 	for _, p := range c.Pods {
 		put("existing", map[string]any{"name": p.Name, "namespace": p.Namespace, "labels": p.Labels, "node": p.Spec.NodeName, "affinity": p.Spec.Affinity, "deleting": p.DeletionTimestamp != nil,
-			"volumes": p.Spec.Volumes, "requests": p.Spec.Containers[0].Resources.Requests, "ports": p.Spec.Containers[0].Ports})
+			"volumes": p.Spec.Volumes, "priority": p.Spec.Priority, "start": p.Status.StartTime, "requests": p.Spec.Containers[0].Resources.Requests, "ports": p.Spec.Containers[0].Ports})
+	}
+	for _, p := range c.Nominated {
+		put("nominated", p)
 	}
 	for _, w := range c.Workloads {
 		put("workload", w)

@@ -18,7 +18,7 @@ type Verdict struct {
 // Judge returns the verdict for every node by name. It rebuilds the state from
 // the objects in it first.
 func Judge(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) map[string]Verdict {
-	fresh := rebuild(state)
+	fresh := rebuild(state, nil)
 	out := map[string]Verdict{}
 	var rules []rule
 	for i := range profile.Plugins {
@@ -32,6 +32,10 @@ func Judge(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) m
 	}
 	var feasible []*cluster.Node
 	fresh.Nodes(func(n *cluster.Node) {
+		if plugin := besides(state, profile, pod, n.Name); plugin != "" {
+			out[n.Name] = Verdict{Plugin: plugin}
+			return
+		}
 		for _, r := range rules {
 			if !r.allows(fresh, n) {
 				out[n.Name] = Verdict{Plugin: r.Name()}
@@ -94,13 +98,91 @@ func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups 
 	return g
 }
 
-// rebuild copies a state object by object.
-func rebuild(s *cluster.State) *cluster.State {
+// besides says which plugin rejects the pod on a node if the pods of equal or
+// higher priority that are nominated to it were there already, "" for none.
+func besides(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
+	crowded := rebuild(state, nil)
+	some := false
+	for _, x := range state.Nominations() {
+		if x.Name == node && x.Pod.Priority >= pod.Priority {
+			crowded.Place(x.Pod, node)
+			some = true
+		}
+	}
+	if !some {
+		return ""
+	}
+	return rejected(crowded, profile, pod, node)
+}
+
+// rejected says which plugin rejects the pod on a node, "" for none.
+func rejected(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
+	for i := range profile.Plugins {
+		p := &profile.Plugins[i]
+		r, reason := p.For(pod, state)
+		if reason != nil || !(rule{r, p}).allows(state, state.NodeByName(node)) {
+			return p.Name()
+		}
+	}
+	return ""
+}
+
+// fits tells whether a pod may go to a node when some pods are gone.
+func fits(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string, gone map[*cluster.Pod]bool) bool {
+	s := rebuild(state, gone)
+	return besides(s, profile, pod, node) == "" && rejected(s, profile, pod, node) == ""
+}
+
+// Preempt returns, for every node where preemption helps, the names of the pods
+// that would have to go, the most important first.
+func Preempt(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) map[string][]string {
+	out := map[string][]string{}
+	if profile.Preempter.Eligible(pod) != nil {
+		return out
+	}
+	verdicts := Judge(state, profile, pod)
+	state.Nodes(func(n *cluster.Node) {
+		var lower []*cluster.Pod
+		gone := map[*cluster.Pod]bool{}
+		for _, p := range n.Pods {
+			if p.Priority < pod.Priority {
+				lower = append(lower, p)
+				gone[p] = true
+			}
+		}
+		if verdicts[n.Name].OK || lower == nil || !fits(state, profile, pod, n.Name, gone) {
+			return
+		}
+		violating := profile.Preempter.Order(lower, state)
+		v := framework.Victims{}
+		for i, p := range lower {
+			delete(gone, p)
+			if fits(state, profile, pod, n.Name, gone) {
+				continue
+			}
+			gone[p] = true
+			v.Pods = append(v.Pods, p)
+			if i < violating {
+				v.Violations++
+			}
+		}
+		profile.Preempter.Cost(&v)
+		for _, p := range v.Pods {
+			out[n.Name] = append(out[n.Name], p.Name())
+		}
+	})
+	return out
+}
+
+// rebuild copies a state object by object, but for some pods.
+func rebuild(s *cluster.State, gone map[*cluster.Pod]bool) *cluster.State {
 	out := cluster.New(s.Schema)
 	s.Nodes(func(n *cluster.Node) { out.SetNode(n.NodeInfo) })
 	s.Nodes(func(n *cluster.Node) {
 		for _, p := range n.Pods {
-			out.Place(p, n.Name)
+			if !gone[p] {
+				out.Place(p, n.Name)
+			}
 		}
 	})
 	for _, w := range s.Workloads() {
@@ -108,6 +190,9 @@ func rebuild(s *cluster.State) *cluster.State {
 	}
 	for _, o := range s.Objects() {
 		out.SetObject(o)
+	}
+	for _, n := range s.Nominations() {
+		out.Nominate(n.Pod, n.Name)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -147,6 +148,18 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 	}
 	if maybe(t, 15, "owned") {
 		b.Owner("apps/v1", "ReplicaSet", pick(t, apps, "rs"))
+	}
+	if maybe(t, 40, "prioritised") {
+		priority := int32(pick(t, []int{-10, 5, 5, 100}, "priority"))
+		b.Spec.Priority = &priority
+		if maybe(t, 10, "peaceful") {
+			policy := v1.PreemptNever
+			b.Spec.PreemptionPolicy = &policy
+		}
+	}
+	if maybe(t, 60, "started") {
+		at := metav1.NewTime(time.Unix(int64(Uniform(t, 1000, "start")), 0))
+		b.Status.StartTime = &at
 	}
 	if maybe(t, 10, "terminating") {
 		b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -298,6 +311,16 @@ func (w *World) Change(t *rapid.T) string {
 		}
 		s.SetObject(o)
 		return fmt.Sprintf("set %T %s/%s", o, o.GetNamespace(), o.GetName())
+	case k < 83:
+		b, gone := RandomBudget(t)
+		if gone {
+			s.RemoveObject(cluster.BudgetKind, b.Namespace, b.Name)
+			return fmt.Sprintf("remove budget %s/%s", b.Namespace, b.Name)
+		}
+		s.SetObject(b)
+		return fmt.Sprintf("set budget %s/%s of %v to %d", b.Namespace, b.Name, b.Spec.Selector, b.Status.DisruptionsAllowed)
+	case k < 90:
+		return w.nominate(t)
 	case k < 94:
 		n := RandomNamespace(t)
 		s.SetObject(n)
@@ -315,6 +338,40 @@ func (w *World) Change(t *rapid.T) string {
 		s.RemoveWorkload(wl.Kind, wl.Namespace, wl.Name)
 		return fmt.Sprintf("remove %s %s/%s", wl.Kind, wl.Namespace, wl.Name)
 	}
+}
+
+// nominate makes or ends a nomination.
+func (w *World) nominate(t *rapid.T) string {
+	if list := w.State.Nominations(); len(list) > 0 && maybe(t, 40, "end") {
+		n := list[Uniform(t, len(list), "nomination")]
+		w.State.Nominate(n.Pod, "")
+		return "end the nomination of " + n.Pod.Name()
+	}
+	p := w.State.Schema.ParsePod(w.Pod(t, fmt.Sprint("nominee", Uniform(t, 4, "nominee"))))
+	if _, placed := w.State.Placed(p.UID); placed {
+		return "nothing"
+	}
+	node := pick(t, w.Nodes, "to")
+	w.State.Nominate(p, node)
+	return fmt.Sprintf("nominate %s of priority %d to %s", p.Name(), p.Priority, node)
+}
+
+// RandomBudget draws a disruption budget; gone tells that it is to be removed.
+func RandomBudget(t *rapid.T) (b *policyv1.PodDisruptionBudget, gone bool) {
+	b = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: pick(t, spaces, "ns"), Name: pick(t, []string{"b0", "b1"}, "budget")}}
+	switch Uniform(t, 10, "selects") {
+	case 0:
+		b.Spec.Selector = &metav1.LabelSelector{}
+	case 1:
+		b.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
+	default:
+		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(t, apps, "app")}}
+	}
+	b.Status.DisruptionsAllowed = int32(Uniform(t, 3, "allowed"))
+	if maybe(t, 20, "gone already") {
+		b.Status.DisruptedPods = map[string]metav1.Time{fmt.Sprint("p", Uniform(t, 10, "which")): {}}
+	}
+	return b, maybe(t, 20, "gone")
 }
 
 func (w *World) anyPod(t *rapid.T) types.UID {

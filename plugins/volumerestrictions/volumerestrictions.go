@@ -27,7 +27,7 @@ var (
 func (Plugin) Name() string { return Name }
 
 // missing returns the first claim that doesn't exist, and the claims that one
-// pod at a time may use and some pod does.
+// pod at a time may use and some pod does, or is nominated to.
 func missing(pod *cluster.Pod, state *cluster.State) (name string, taken []cluster.ClaimKey) {
 	for _, ref := range pod.Claims {
 		if ref.Ephemeral {
@@ -38,7 +38,7 @@ func missing(pod *cluster.Pod, state *cluster.State) (name string, taken []clust
 			return ref.Name, nil
 		}
 		key := cluster.ClaimKey{Namespace: claim.Namespace, Name: claim.Name}
-		if volumes.ReadWriteOncePod(claim) && state.ClaimUsers(key) > 0 && !slices.Contains(taken, key) {
+		if volumes.ReadWriteOncePod(claim) && (state.ClaimUsers(key) > 0 || state.ClaimAwaited(key)) && !slices.Contains(taken, key) {
 			taken = append(taken, key)
 		}
 	}

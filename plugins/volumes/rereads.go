@@ -16,7 +16,7 @@ type Rereader struct{}
 // Rereads implements framework.Rereader.
 func (Rereader) Rereads(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool {
 	switch c.Op {
-	case cluster.PodAdded, cluster.PodRemoved:
+	case cluster.PodAdded, cluster.PodRemoved, cluster.NominationAdded, cluster.NominationRemoved:
 		if len(c.Pod.Claims) > 0 { // whether a claim is in use counts
 			return users(c.Pod.Object.Namespace, func(name string) bool {
 				return slices.ContainsFunc(c.Pod.Claims, func(r cluster.ClaimRef) bool { return r.Name == name })

@@ -1,0 +1,81 @@
+package oracle
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// nominator holds the pods that are nominated to nodes.
+type nominator map[string][]fwk.PodInfo
+
+func (nominator) AddNominatedPod(klog.Logger, fwk.PodInfo, *fwk.NominatingInfo) {}
+func (nominator) DeleteNominatedPodIfExists(*v1.Pod)                            {}
+func (nominator) UpdateNominatedPod(klog.Logger, *v1.Pod, fwk.PodInfo)          {}
+func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo              { return n[node] }
+
+func (n nominator) set(pods []*v1.Pod) error {
+	clear(n)
+	for _, p := range pods {
+		info, err := framework.NewPodInfo(p)
+		if err != nil {
+			return fmt.Errorf("reading nominated pod %s: %w", p.Name, err)
+		}
+		n[p.Status.NominatedNodeName] = append(n[p.Status.NominatedNodeName], info)
+	}
+	return nil
+}
+
+// preempt has DefaultPreemption look at every node that it could help on, as
+// findCandidates of its evaluator does with a part of them.
+func (j *Judge) preempt(ctx context.Context, state fwk.CycleState, pod *v1.Pod, fit *framework.FitError, out *Outcome) error {
+	if ok, why := j.preemption.PodEligibleToPreemptOthers(ctx, pod, fit.Diagnosis.NodeToStatus.Get(pod.Status.NominatedNodeName)); !ok {
+		fit.Diagnosis.PostFilterMsg = "preemption: " + why
+		return nil
+	}
+	potential, err := fit.Diagnosis.NodeToStatus.NodesForStatusCode(j.lister.NodeInfos(), fwk.Unschedulable)
+	if err != nil {
+		return err
+	}
+	statuses := framework.NewDefaultNodeToStatus()
+	if len(potential) > 0 {
+		var budgets []*policyv1.PodDisruptionBudget
+		if budgets, err = j.preemption.Evaluator.PdbLister.List(labels.Everything()); err != nil {
+			return err
+		}
+		// One more than there are nodes, lest it stops at the last.
+		candidates, refused, err := j.preemption.Evaluator.DryRunPreemption(ctx, state, pod, potential, budgets, 0, int32(len(potential)+1))
+		if err != nil {
+			return fmt.Errorf("preemption for pod %s: %w", pod.Name, err)
+		}
+		for _, c := range candidates {
+			v := Victims{Violations: int(c.Victims().NumPDBViolations)}
+			for _, p := range c.Victims().Pods {
+				v.Pods = append(v.Pods, p.Name)
+			}
+			out.Victims[c.Name()] = v
+		}
+		if best := j.preemption.Evaluator.SelectCandidate(ctx, candidates); best != nil {
+			out.Chosen = best.Name()
+			return nil
+		}
+		statuses = refused
+	}
+	statuses.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Preemption is not helpful for scheduling"))
+	text := (&framework.FitError{Pod: pod, NumAllNodes: fit.NumAllNodes, Diagnosis: framework.Diagnosis{NodeToStatus: statuses}}).Error()
+	fit.Diagnosis.PostFilterMsg = "preemption: " + text
+	return nil
+}
+
+// Victims are the pods that would have to leave a node, the most important
+// first.
+type Victims struct {
+	Pods       []string
+	Violations int // of disruption budgets
+}
