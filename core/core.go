@@ -68,9 +68,13 @@ type Core struct {
 	// ledger numbers the decisions.
 	ledger uint64
 	// interest is the state's InterestVersion that queued pods were signed with.
-	interest uint64
-	bad      map[types.UID]string // what was said of objects with values taken otherwise
-	assumed  map[objectKey]cluster.ObjectChange
+	interest       uint64
+	bad            map[types.UID]string // what was said of objects with values taken otherwise
+	assumed        map[objectKey]cluster.ObjectChange
+	victims        map[types.UID]*victim // pods that were told to go for others, until they have
+	released       []*queue.Item         // whose victims have all been told
+	unwritten      []types.UID           // pods whose nomination could not be written
+	unwrittenSince time.Time
 }
 
 // Stats count what the core has done.
@@ -78,6 +82,8 @@ type Stats struct {
 	Scheduled     int // decisions for a node
 	Unschedulable int // decisions to wait
 	BindFailures  int
+	Preemptions   int // decisions that others leave a node for a pod
+	Victims       int // of them, in all
 	MissedWakeups int // pods that only the leftover sweep found schedulable
 	BadObjects    int // objects with quantities that had to be taken otherwise
 }
@@ -99,7 +105,9 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		pods:    map[types.UID]*pod{},
 		bad:     map[types.UID]string{},
 		assumed: map[objectKey]cluster.ObjectChange{},
+		victims: map[types.UID]*victim{},
 	}
+	c.sched.Leaving = func(uid types.UID) bool { return c.victims[uid] != nil }
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a
@@ -136,6 +144,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) Ready {
 	c.taken = Ready{}
 	c.wake()
 	more := c.schedule(&r)
+	c.writeAgain(&r)
 	c.reword(&r)
 	if c.cfg.Autoscale != nil {
 		c.autoscale(&r)
@@ -159,10 +168,14 @@ func (c *Core) wake() {
 	c.woken = c.state.Head()
 	if !ok || len(changes) > 0 {
 		c.words.age(ok, changes)
-		c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) bool {
-			return !ok || c.sched.MayHelp(class, d, changes) != engine.NoHelp
-		})
+		c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) engine.Help {
+			if !ok {
+				return engine.Fits
+			}
+			return c.sched.MayHelp(class, d, changes)
+		}, c.awaited(ok, changes))
 	}
+	c.release()
 	c.queue.Sweep(c.now) // what the changes have not woken
 }
 
@@ -193,16 +206,28 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
 	p := c.pods[i.Pod.UID]
 	if d.Node == nil {
 		c.stats.Unschedulable++
-		c.queue.Reject(c.now, i, d.Diagnosis)
-		message := d.Diagnosis.Message()
-		c.decided(r, Decision{Kind: Waits, Pod: podName(i.Pod.Object.Namespace, i.Pod.Object.Name), Reason: message})
+		c.decided(r, Decision{Kind: Waits, Pod: podName(i.Pod.Object.Namespace, i.Pod.Object.Name), Reason: d.Message})
+		if d.Victims != nil {
+			c.preempt(i, d.Victims, r)
+		}
+		c.renominated(p, i, r)
+		if p.preempting != nil {
+			c.queue.Hold(c.now, i, d.Diagnosis)
+		} else {
+			c.queue.Reject(c.now, i, d.Diagnosis)
+		}
+		message := d.Message
 		c.unschedulable(p, v1.PodReasonUnschedulable, message, r)
+		if i.Swept && d.Victims != nil {
+			c.stats.MissedWakeups++
+		}
 		if i.Swept {
 			c.tell(i.Class, message, math.MaxInt, r) // the others of its class, which weren't tried
 		}
 		return
 	}
 	c.queue.Placed(i)
+	c.queue.Nominated(i, false)
 	c.stats.Scheduled++
 	if i.Swept {
 		c.stats.MissedWakeups++
@@ -247,6 +272,9 @@ func (c *Core) nextWake(more bool) time.Time {
 	}
 	next := c.queue.NextWake()
 	if at := c.words.due(); !at.IsZero() && c.queue.Waits() && (next.IsZero() || at.Before(next)) {
+		next = at
+	}
+	if at := c.unwrittenSince.Add(nominateAgain); c.unwritten != nil && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
 	if c.cfg.Autoscale != nil {

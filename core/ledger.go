@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -15,34 +16,37 @@ type DecisionKind string
 
 // The kinds of decisions.
 const (
-	Placed         DecisionKind = "Placed"         // a pod got a node
-	Waits          DecisionKind = "Waits"          // a pod was tried and found no node
-	Consults       DecisionKind = "Consults"       // extenders are asked about the nodes that would do
-	Gated          DecisionKind = "Gated"          // a pod is held by its scheduling gates
-	Unplaced       DecisionKind = "Unplaced"       // a bind failed: the pod is off the node again
-	ScaledUp       DecisionKind = "ScaledUp"       // nodes were ordered
-	NotScaledUp    DecisionKind = "NotScaledUp"    // no group would help a pod
-	ScaleUpFailed  DecisionKind = "ScaleUpFailed"  // an order came to nothing; the group backs off
-	NodeTainted    DecisionKind = "NodeTainted"    // the removal of a node began
-	NodeKept       DecisionKind = "NodeKept"       // it was called off
-	NodeRemoved    DecisionKind = "NodeRemoved"    // the provider was asked to remove a node
-	PodEvicted     DecisionKind = "PodEvicted"     // a pod was asked to leave a node that goes
-	MachineRemoved DecisionKind = "MachineRemoved" // a machine that never became a node goes
-	TargetLowered  DecisionKind = "TargetLowered"  // machines that the provider didn't make are given up
+	Placed           DecisionKind = "Placed"           // a pod got a node
+	Waits            DecisionKind = "Waits"            // a pod was tried and found no node
+	Preempts         DecisionKind = "Preempts"         // others have to leave a node for a pod
+	PreemptionFailed DecisionKind = "PreemptionFailed" // they could not be told to
+	Consults         DecisionKind = "Consults"         // extenders are asked about the nodes that would do
+	Gated            DecisionKind = "Gated"            // a pod is held by its scheduling gates
+	Unplaced         DecisionKind = "Unplaced"         // a bind failed: the pod is off the node again
+	ScaledUp         DecisionKind = "ScaledUp"         // nodes were ordered
+	NotScaledUp      DecisionKind = "NotScaledUp"      // no group would help a pod
+	ScaleUpFailed    DecisionKind = "ScaleUpFailed"    // an order came to nothing; the group backs off
+	NodeTainted      DecisionKind = "NodeTainted"      // the removal of a node began
+	NodeKept         DecisionKind = "NodeKept"         // it was called off
+	NodeRemoved      DecisionKind = "NodeRemoved"      // the provider was asked to remove a node
+	PodEvicted       DecisionKind = "PodEvicted"       // a pod was asked to leave a node that goes
+	MachineRemoved   DecisionKind = "MachineRemoved"   // a machine that never became a node goes
+	TargetLowered    DecisionKind = "TargetLowered"    // machines that the provider didn't make are given up
 )
 
 // Decision is one entry of the decision ledger. The zero value of a field
 // means that it doesn't apply.
 type Decision struct {
-	Seq    uint64       `json:"seq"` // from 1 on, without gaps
-	Time   time.Time    `json:"time"`
-	Kind   DecisionKind `json:"kind"`
-	Pod    string       `json:"pod,omitempty"` // namespace/name
-	Node   string       `json:"node,omitempty"`
-	Group  string       `json:"group,omitempty"`
-	Nodes  int          `json:"nodes,omitempty"`
-	Score  int64        `json:"score,omitempty"`
-	Reason string       `json:"reason,omitempty"`
+	Seq     uint64       `json:"seq"` // from 1 on, without gaps
+	Time    time.Time    `json:"time"`
+	Kind    DecisionKind `json:"kind"`
+	Pod     string       `json:"pod,omitempty"` // namespace/name
+	Node    string       `json:"node,omitempty"`
+	Group   string       `json:"group,omitempty"`
+	Nodes   int          `json:"nodes,omitempty"`
+	Score   int64        `json:"score,omitempty"`
+	Reason  string       `json:"reason,omitempty"`
+	Victims []string     `json:"victims,omitempty"` // namespace/name
 }
 
 func (d *Decision) String() string {
@@ -54,6 +58,9 @@ func (d *Decision) String() string {
 	}
 	if d.Nodes != 0 {
 		out += fmt.Sprintf(" nodes %d", d.Nodes)
+	}
+	if d.Victims != nil {
+		out += " victims " + strings.Join(d.Victims, ", ")
 	}
 	if d.Reason != "" {
 		out += ": " + d.Reason

@@ -17,35 +17,39 @@ type pod struct {
 	told       bool                   // the Scheduled event is out
 	consulting bool                   // extenders are being asked
 	writes     []cluster.ObjectChange // objects assumed for it, while a bind is under way
+	nomination nomination
+	preempting *preempting // while its victims are being asked to leave
 }
 
 func (in PodSet) apply(c *Core, r *Ready) {
 	o := in.Pod
 	switch {
 	case o.Status.Phase == v1.PodSucceeded || o.Status.Phase == v1.PodFailed:
-		c.forget(o)
+		c.forget(o, r)
 	case o.Spec.NodeName != "":
 		c.running(o, r)
 	case o.DeletionTimestamp != nil:
-		c.forget(o)
+		c.forget(o, r)
 	default:
 		c.pending(o, r)
 	}
 }
 
-func (in PodGone) apply(c *Core, _ *Ready) {
+func (in PodGone) apply(c *Core, r *Ready) {
 	c.state.Remove(in.UID)
 	c.queue.Remove(in.UID)
 	if p := c.pods[in.UID]; p != nil {
 		c.unassume(p)
+		c.state.Nominate(p.parsed, "")
 	}
+	c.victimGone(in.UID, r)
 	delete(c.pods, in.UID)
 	delete(c.bad, in.UID)
 }
 
 // forget drops a pod that is over or on its way out without a node.
-func (c *Core) forget(o *v1.Pod) {
-	PodGone{o.UID}.apply(c, nil)
+func (c *Core) forget(o *v1.Pod, r *Ready) {
+	PodGone{o.UID}.apply(c, r)
 }
 
 // running books a pod on the node that the API shows.
@@ -57,6 +61,7 @@ func (c *Core) running(o *v1.Pod, r *Ready) {
 	delete(c.pods, o.UID)
 	parsed := c.state.Schema.ParsePod(o)
 	c.problems("Pod", o.UID, o.Namespace, o.Name, parsed.Problems, r)
+	defer c.victimBound(parsed, r)
 	if i, ok := c.state.Placed(o.UID); ok && i != cluster.NoNode && c.state.Node(i).Name == o.Spec.NodeName {
 		if cluster.SameToRules(c.state.PodOn(o.UID), parsed) {
 			return // as assumed; nothing that a rule reads has changed
@@ -83,11 +88,16 @@ func (c *Core) pending(o *v1.Pod, r *Ready) {
 	}
 	known.parsed = parsed
 	gate := c.sched.Gate(parsed)
-	if item := c.queue.Get(o.UID); item == nil {
-		c.queue.Add(c.now, parsed, c.sched.Class(parsed), gate != nil)
+	item := c.queue.Get(o.UID)
+	if at := c.state.NominatedTo(o.UID); at != "" {
+		c.state.Nominate(parsed, at)
+	}
+	if item == nil {
+		item = c.queue.Add(c.now, parsed, c.sched.Class(parsed), gate != nil)
 	} else {
 		c.queue.Update(c.now, item, parsed, c.sched.Class(parsed), gate != nil)
 	}
+	c.showNomination(known, item)
 	if gate != nil {
 		message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
 		if known.reported != message {
@@ -104,17 +114,26 @@ func (in BindDone) apply(c *Core, r *Ready) {
 	}
 	if in.Err == nil {
 		p.scheduled(r)
+		c.victimBound(p.parsed, r)
 		return
 	}
 	c.stats.BindFailures++
 	c.decided(r, Decision{Kind: Unplaced, Pod: podName(p.parsed.Object.Namespace, p.parsed.Object.Name), Node: p.assumed, Reason: in.Err.Error()})
+	if l := c.victims[in.UID]; l != nil {
+		c.tellPreempted(p.parsed, l.by, " (in memory)", r)
+	}
 	c.state.Remove(in.UID)
 	c.unassume(p)
 	p.assumed = ""
 	c.unschedulable(p, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), r)
 	item := c.queue.Get(in.UID)
 	item.Pod = p.parsed
+	if p.nomination.to != "" { // it may have the node yet
+		c.state.Nominate(p.parsed, p.nomination.to)
+		c.renominated(p, item, r)
+	}
 	c.queue.Fail(c.now, item)
+	c.victimGone(in.UID, r)
 }
 
 // scheduled says that the pod was bound, once: the API may show it before the

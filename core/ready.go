@@ -17,6 +17,13 @@ type Ready struct {
 	Consults []Consult
 	// Binds are to be posted; each is owed a BindDone.
 	Binds []Bind
+	// Cancels take back Binds that aren't posted yet; the Bind's outcome tells.
+	Cancels []Cancel
+	// Preemptions are to be posted; each is owed a PreemptionDone.
+	Preemptions []Preemption
+	// Nominations are to be written; each is owed a NominationDone, but for those
+	// that a later one of the same pod replaces.
+	Nominations []Nomination
 	// Taints are to be put on or taken off nodes; each is owed a TaintDone.
 	Taints []Taint
 	// Evictions are to be posted; each is owed an EvictionDone.

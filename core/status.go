@@ -55,6 +55,7 @@ func (c *Core) Unsettled() []string {
 			out = append(out, fmt.Sprintf("pod %s is assumed on %s, and nothing has come of it", uid, p.assumed))
 		}
 	}
+	out = append(out, c.unsettledPreemptions()...)
 	for _, key := range slices.SortedFunc(maps.Keys(c.assumed), func(a, b objectKey) int { return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name) }) {
 		out = append(out, fmt.Sprintf("%s/%s is assumed to be reserved, and nothing has come of it", key.namespace, key.name))
 	}

@@ -56,11 +56,12 @@ func (c *Core) reword(r *Ready) {
 		if w.Diagnosis.Outside() {
 			continue // only another attempt can tell
 		}
-		d := c.sched.Diagnose(w.Class)
+		d := *w.Diagnosis
+		c.sched.Reword(w.Class, &d)
 		if d.Everywhere == nil && len(d.Counts) == 0 && d.Nodes > 0 {
 			continue // it would fit: the sweep counts that
 		}
-		*w.Diagnosis = *d
+		*w.Diagnosis = d
 		c.tell(w.Class, d.Message(), rewordPods, r)
 	}
 }

@@ -35,6 +35,11 @@ type Class struct {
 // Pod returns a pod of the class.
 func (c *Class) Pod() *cluster.Pod { return c.pod }
 
+// LooksBeyondNode tells whether some rule rejects a node for what is elsewhere.
+func (c *Class) LooksBeyondNode() bool {
+	return slices.ContainsFunc(c.rules, func(r groupRule) bool { return !r.lenient })
+}
+
 // groupRule is a group rule with its weight and its place in the profile.
 type groupRule struct {
 	framework.GroupRule

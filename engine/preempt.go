@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
 )
@@ -89,7 +87,7 @@ func isBudget(c *cluster.ObjectChange) bool {
 
 // runs returns the class's dry runs, up to date but for nodes not looked at.
 func (e *Engine) runs(c *Class) *dryRuns {
-	narrow := !slices.ContainsFunc(c.rules, func(r groupRule) bool { return !r.lenient })
+	narrow := !c.LooksBeyondNode()
 	if c.dry == nil {
 		if len(e.dry) >= mostDryRuns {
 			var oldest *Class
@@ -251,7 +249,14 @@ func (e *Engine) DiagnosePreemption(c *Class) string {
 }
 
 // FitsOn tells whether a node takes a pod of the class now.
-func (e *Engine) FitsOn(c *Class, n *cluster.Node) bool {
+func (e *Engine) FitsOn(c *Class, n *cluster.Node) bool { return e.CodeOn(c, n) == framework.OK }
+
+// CodeOn returns the verdict on one node; Final when the class is rejected
+// everywhere.
+func (e *Engine) CodeOn(c *Class, n *cluster.Node) framework.Code {
 	e.refresh(c)
-	return c.Rejected == nil && e.newJudge(c).code(n) == framework.OK
+	if c.Rejected != nil {
+		return framework.Final
+	}
+	return e.newJudge(c).code(n)
 }

@@ -45,6 +45,7 @@ const (
 	Backoff
 	Unschedulable
 	Gated
+	Held // its victims are being asked to leave
 )
 
 // Item is a pod in the queue.
@@ -54,6 +55,8 @@ type Item struct {
 	Attempts  int
 	Diagnosis *engine.Diagnosis // of the last attempt, nil before the first
 	Swept     bool              // the last wake-up was the leftover sweep
+	// Nominated pods wait for their node as well as with their class.
+	Nominated bool
 	place     Place
 	at        int      // index in its heap in the order of trying
 	expires   int      // index in the heap of backoffs that end
@@ -76,6 +79,7 @@ type Queue struct {
 	expiry  itemHeap // all pods in backoff, by its end
 	waiting map[*engine.Class]*Waiting
 	gated   int
+	held    int
 	next    uint64
 }
 
@@ -96,22 +100,25 @@ func New(cfg Config, less framework.Less) *Queue {
 // Get returns the item of a pod, or nil.
 func (q *Queue) Get(uid types.UID) *Item { return q.items[uid] }
 
-// Counts are the numbers of pods by place.
+// Counts are the numbers of pods by place. Those that are held count as gated,
+// as in kube-scheduler.
 type Counts struct{ Active, Backoff, Unschedulable, Gated int }
 
 // Counts returns how many pods are where.
 func (q *Queue) Counts() Counts {
-	c := Counts{Active: q.active.Len(), Backoff: q.expiry.Len(), Gated: q.gated}
+	c := Counts{Active: q.active.Len(), Backoff: q.expiry.Len(), Gated: q.gated + q.held}
 	for _, w := range q.waiting {
-		if !w.woken {
-			c.Unschedulable += w.pods.Len()
-			continue
-		}
-		for _, i := range w.pods.items {
-			if i.until > w.since {
-				c.Backoff++
-			} else {
-				c.Active++
+		for _, h := range []*itemHeap{&w.pods, &w.nominated} {
+			if w.woken == engine.NoHelp {
+				c.Unschedulable += h.Len()
+				continue
+			}
+			for _, i := range h.items {
+				if i.until > w.since {
+					c.Backoff++
+				} else {
+					c.Active++
+				}
 			}
 		}
 	}
@@ -150,6 +157,8 @@ func (q *Queue) Update(now time.Time, i *Item, pod *cluster.Pod, class *engine.C
 	changed := class != i.Class || pod.Priority != i.Pod.Priority
 	i.Pod = pod
 	switch {
+	case i.place == Held: // what becomes of its victims comes first
+		i.Class = class
 	case gated:
 		if i.place != Gated {
 			q.leave(i)
@@ -178,9 +187,11 @@ func (q *Queue) leave(i *Item) {
 		heap.Remove(&q.expiry, i.expires)
 	case Gated:
 		q.gated--
+	case Held:
+		q.held--
 	case Unschedulable:
 		w := q.waiting[i.Class]
-		heap.Remove(&w.pods, i.at)
+		heap.Remove(w.heapOf(i), i.at)
 		q.prune(w)
 	}
 	i.place = InFlight
@@ -239,11 +250,12 @@ func (q *Queue) pause(attempts int) time.Duration {
 }
 
 // Rejected returns the pods that were tried and found no node, in the order of
-// scheduling: those a larger cluster might help.
+// scheduling: those a larger cluster might help. Nominated pods have a node to
+// wait for.
 func (q *Queue) Rejected() []*Item {
 	var out []*Item
 	for _, i := range q.items {
-		if i.Diagnosis != nil && i.place != Gated && i.place != InFlight {
+		if i.Diagnosis != nil && !i.Nominated && i.place != Gated && i.place != InFlight {
 			out = append(out, i)
 		}
 	}
@@ -266,7 +278,7 @@ func (q *Queue) NextWake() time.Time {
 		next = q.expiry.items[0].until
 	}
 	for _, w := range q.waiting {
-		if w.woken {
+		if w.woken != engine.NoHelp {
 			continue
 		}
 		if due := w.since + int64(q.cfg.Leftover); next == 0 || due < next {

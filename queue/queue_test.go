@@ -92,10 +92,13 @@ func TestAClassIsAskedOnceForAllItsPods(t *testing.T) {
 	}
 	asked := 0
 	small := b.engine.Class(b.schema.ParsePod(testkit.Pod("x").Req("cpu", "1").Priority(0).Obj()))
-	b.Wake(b.now, func(c *engine.Class, _ *engine.Diagnosis) bool {
+	b.Wake(b.now, func(c *engine.Class, _ *engine.Diagnosis) engine.Help {
 		asked++
-		return c == small
-	})
+		if c == small {
+			return engine.Fits
+		}
+		return engine.NoHelp
+	}, nobody)
 	if got := b.Counts(); asked != 2 || got != (queue.Counts{Backoff: 5, Unschedulable: 1}) {
 		t.Errorf("asked %d times, counts %+v; want 2 and 5 backing off, 1 waiting", asked, got)
 	}
@@ -112,7 +115,7 @@ func TestStillRejectedUntilWoken(t *testing.T) {
 	if b.StillRejected(i.Class) == nil {
 		t.Error("the class waits, but isn't known to be rejected")
 	}
-	b.Wake(b.now, func(*engine.Class, *engine.Diagnosis) bool { return true })
+	b.Wake(b.now, func(*engine.Class, *engine.Diagnosis) engine.Help { return engine.Fits }, nobody)
 	if b.StillRejected(i.Class) != nil {
 		t.Error("the class was woken, but is still taken for rejected")
 	}
@@ -156,3 +159,6 @@ func TestUpdateMovesOnlyWhatARuleReads(t *testing.T) {
 		t.Errorf("after removal: %+v", b.Counts())
 	}
 }
+
+// nobody is nominated to a node that would take it.
+func nobody(*queue.Item) bool { return false }

@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthproject/berth/cluster"
@@ -16,15 +18,23 @@ type Waiting struct {
 	Class     *engine.Class
 	Diagnosis *engine.Diagnosis
 	pods      itemHeap
-	since     int64 // when it was rejected or woken, in nanoseconds
-	woken     bool
-	swept     bool // by the leftover sweep
+	nominated itemHeap    // those that are nominated to a node
+	since     int64       // when it was rejected or woken, in nanoseconds
+	woken     engine.Help // what for
+	swept     bool        // by the leftover sweep
+}
+
+func (w *Waiting) heapOf(i *Item) *itemHeap {
+	if i.Nominated {
+		return &w.nominated
+	}
+	return &w.pods
 }
 
 // StillRejected returns why the class was last rejected, if it waits and no
 // change since could have helped; nil otherwise.
 func (q *Queue) StillRejected(c *engine.Class) *engine.Diagnosis {
-	if w := q.waiting[c]; w != nil && !w.woken {
+	if w := q.waiting[c]; w != nil && w.woken == engine.NoHelp {
 		return w.Diagnosis
 	}
 	return nil
@@ -33,27 +43,89 @@ func (q *Queue) StillRejected(c *engine.Class) *engine.Diagnosis {
 // Reject puts a popped pod with its class: it waits for a change that helps.
 func (q *Queue) Reject(now time.Time, i *Item, d *engine.Diagnosis) {
 	i.Attempts++
-	i.Diagnosis = d
 	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
+	q.park(now, i, d, true)
+}
+
+// Hold keeps a popped pod, which found no node, until Release: its victims are
+// being asked to leave.
+func (q *Queue) Hold(now time.Time, i *Item, d *engine.Diagnosis) {
+	i.Attempts++
+	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
+	i.Diagnosis = d
+	q.follow(i)
+	i.place = Held
+	q.held++
+}
+
+// Release ends a Hold: the pod is tried again, or waits with its class, without
+// having been tried.
+func (q *Queue) Release(now time.Time, i *Item, d *engine.Diagnosis, try bool) {
+	q.leave(i)
+	switch {
+	case !try:
+		q.park(now, i, d, false)
+	case i.until > now.UnixNano():
+		q.backOff(i)
+	default:
+		q.activate(i)
+	}
+}
+
+// Retry has a waiting or held pod tried at once.
+func (q *Queue) Retry(i *Item) {
+	if i.place == Unschedulable || i.place == Held {
+		q.leave(i)
+		q.activate(i)
+	}
+}
+
+// Abandon ends a Hold after an error.
+func (q *Queue) Abandon(now time.Time, i *Item) {
+	q.leave(i)
+	q.Fail(now, i)
+}
+
+// Nominated says whether a pod is nominated to a node.
+func (q *Queue) Nominated(i *Item, yes bool) {
+	if i.Nominated == yes {
+		return
+	}
+	if i.place != Unschedulable {
+		i.Nominated = yes
+		return
+	}
+	w := q.waiting[i.Class]
+	heap.Remove(w.heapOf(i), i.at)
+	i.Nominated = yes
+	heap.Push(w.heapOf(i), i)
+}
+
+// park puts a pod with its class, of which d says why it fits nowhere; fresh
+// says that it was found out by trying the pod.
+func (q *Queue) park(now time.Time, i *Item, d *engine.Diagnosis, fresh bool) {
+	i.Diagnosis = d
 	w := q.waiting[i.Class]
 	if i.heads != w {
 		q.follow(i) // what it reads has changed: it spoke for its old class no more
 	}
 	i.heads = nil
 	if w == nil {
-		w = &Waiting{Class: i.Class, pods: itemHeap{less: q.less, at: tried}, since: now.UnixNano()}
+		w = &Waiting{Class: i.Class, pods: itemHeap{less: q.less, at: tried}, nominated: itemHeap{less: q.less, at: tried}, since: now.UnixNano()}
 		q.waiting[i.Class] = w
 	}
-	if w.woken {
-		w.since = now.UnixNano()
+	if w.Diagnosis == nil || fresh {
+		if w.woken != engine.NoHelp {
+			w.since = now.UnixNano()
+		}
+		// What a nominated pod found out doesn't say why others can't preempt.
+		if d.Preemption == "" && w.Diagnosis != nil && w.pods.Len() > 0 {
+			d.Preemption = w.Diagnosis.Preemption
+		}
+		w.Diagnosis, w.woken, w.swept = d, engine.NoHelp, false
 	}
-	w.Diagnosis, w.woken, w.swept = d, false, false
-	q.wait(w, i)
-}
-
-func (q *Queue) wait(w *Waiting, i *Item) {
 	i.place = Unschedulable
-	heap.Push(&w.pods, i)
+	heap.Push(w.heapOf(i), i)
 }
 
 // Placed says that a popped pod found a node: if its class was woken, the next
@@ -64,21 +136,35 @@ func (q *Queue) Placed(i *Item) { q.follow(i) }
 func (q *Queue) follow(i *Item) {
 	w := i.heads
 	i.heads = nil
-	if w == nil || !w.woken {
+	if w == nil || w.woken == engine.NoHelp {
 		return
 	}
 	q.lead(w)
 }
 
-// lead puts the first of a woken class's pods where it is tried.
+// lead puts the first of a woken class's pods where it is tried. One that is
+// nominated doesn't look for victims as long as it waits for some.
 func (q *Queue) lead(w *Waiting) {
-	if w.pods.Len() == 0 {
+	from := &w.pods
+	if n := &w.nominated; w.woken == engine.Fits && n.Len() > 0 && (from.Len() == 0 || q.less(n.items[0], from.items[0])) {
+		from = n
+	}
+	if from.Len() == 0 {
+		if w.nominated.Len() > 0 {
+			w.woken, w.swept = engine.NoHelp, false
+		}
 		q.prune(w)
 		return
 	}
-	i := heap.Pop(&w.pods).(*Item)
-	i.heads, i.Swept, i.failed = w, w.swept, false
-	if i.until > w.since {
+	i := heap.Pop(from).(*Item)
+	i.heads, i.Swept = w, w.swept
+	q.try(w.since, i)
+}
+
+// try has a pod that was woken tried: at once, or in backoff when that isn't over.
+func (q *Queue) try(now int64, i *Item) {
+	i.failed = false
+	if i.until > now {
 		q.backOff(i)
 	} else {
 		q.activate(i)
@@ -87,43 +173,60 @@ func (q *Queue) lead(w *Waiting) {
 
 // prune forgets a class none of whose pods wait.
 func (q *Queue) prune(w *Waiting) {
-	if w.pods.Len() == 0 && q.waiting[w.Class] == w {
+	if w.pods.Len()+w.nominated.Len() == 0 && q.waiting[w.Class] == w {
 		delete(q.waiting, w.Class)
 	}
 }
 
 // Wake asks each waiting class once whether it may be let in now, and has the
-// pods of those that may tried: at once, or in backoff when that isn't over.
-func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosis) bool) {
-	for _, w := range q.Waiting() {
-		if mayHelp(w.Class, w.Diagnosis) {
-			q.wake(w, now.UnixNano(), false)
+// pods of those that may tried: at once, or in backoff when that isn't over. Of
+// nominated pods it asks besides whether their own node takes them.
+func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosis) engine.Help, awaited func(*Item) bool) {
+	for _, w := range q.sorted() {
+		for _, i := range slices.Clone(w.nominated.items) {
+			if awaited(i) {
+				heap.Remove(&w.nominated, i.at)
+				i.Swept = false
+				q.try(now.UnixNano(), i)
+			}
 		}
+		if w.woken != engine.NoHelp {
+			continue
+		}
+		if help := mayHelp(w.Class, w.Diagnosis); help != engine.NoHelp {
+			q.wake(w, now.UnixNano(), help, false)
+		}
+		q.prune(w)
 	}
 }
 
-func (q *Queue) wake(w *Waiting, now int64, swept bool) {
-	w.woken, w.swept, w.since = true, swept, now
+func (q *Queue) wake(w *Waiting, now int64, help engine.Help, swept bool) {
+	w.woken, w.swept, w.since = help, swept, now
 	q.lead(w)
+}
+
+// sorted returns the waiting classes in the order in which they were made.
+func (q *Queue) sorted() []*Waiting {
+	out := make([]*Waiting, 0, len(q.waiting))
+	for _, w := range q.waiting {
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b *Waiting) int { // the classes of each profile are numbered
+		return cmp.Or(cmp.Compare(a.Class.ID, b.Class.ID), strings.Compare(a.Class.Pod().Object.Spec.SchedulerName, b.Class.Pod().Object.Spec.SchedulerName))
+	})
+	return out
 }
 
 // Waiting returns the waiting classes that weren't woken, in the order in
 // which they were made.
 func (q *Queue) Waiting() []*Waiting {
-	out := make([]*Waiting, 0, len(q.waiting))
-	for _, w := range q.waiting {
-		if !w.woken {
-			out = append(out, w)
-		}
-	}
-	slices.SortFunc(out, func(a, b *Waiting) int { return int(a.Class.ID) - int(b.Class.ID) })
-	return out
+	return slices.DeleteFunc(q.sorted(), func(w *Waiting) bool { return w.woken != engine.NoHelp })
 }
 
 // Waits tells whether any class waits, in O(1).
 func (q *Queue) Waits() bool { return len(q.waiting) > 0 }
 
-// Of returns the waiting pods of a class, in no particular order that means
+// Of returns the waiting pods of a class that aren't nominated, in no particular order that means
 // something, but the same one for the same history.
 func (q *Queue) Of(c *engine.Class) []*Item {
 	if w := q.waiting[c]; w != nil {
@@ -136,7 +239,7 @@ func (q *Queue) Of(c *engine.Class) []*Item {
 func (q *Queue) Sweep(now time.Time) {
 	for _, w := range q.Waiting() {
 		if now.UnixNano()-w.since >= int64(q.cfg.Leftover) {
-			q.wake(w, now.UnixNano(), true)
+			q.wake(w, now.UnixNano(), engine.Fits, true)
 		}
 	}
 }
@@ -145,13 +248,8 @@ func (q *Queue) Sweep(now time.Time) {
 // come to read more of them, or other things of the cluster. Pods of waiting
 // classes that it splits are tried again.
 func (q *Queue) Resign(now time.Time, class func(*cluster.Pod) *engine.Class, concerns func(*cluster.Pod) bool) {
-	old := make([]*Waiting, 0, len(q.waiting))
-	for _, w := range q.waiting {
-		old = append(old, w)
-	}
-	slices.SortFunc(old, func(a, b *Waiting) int { return int(a.Class.ID) - int(b.Class.ID) })
-	for _, w := range old {
-		for _, i := range slices.Clone(w.pods.items) {
+	for _, w := range q.sorted() {
+		for _, i := range slices.Concat(w.pods.items, w.nominated.items) {
 			if !concerns(i.Pod) {
 				continue
 			}

@@ -90,6 +90,10 @@ func encode(in core.Input) (input, error) {
 		v = outcome[core.TaintDone]{core.TaintDone{Node: x.Node}, text(x.Err)}
 	case core.EvictionDone:
 		v = outcome[core.EvictionDone]{core.EvictionDone{UID: x.UID, Node: x.Node}, text(x.Err)}
+	case core.PreemptionDone:
+		v = outcome[core.PreemptionDone]{core.PreemptionDone{UID: x.UID, By: x.By}, text(x.Err)}
+	case core.NominationDone:
+		v = outcome[core.NominationDone]{core.NominationDone{UID: x.UID, Node: x.Node}, text(x.Err)}
 	case core.ScaleUpDone:
 		v = outcome[core.ScaleUpDone]{core.ScaleUpDone{Group: x.Group, Nodes: x.Nodes}, text(x.Err)}
 	case core.NodeDeletionDone:
@@ -174,6 +178,14 @@ func decode(in input) (core.Input, error) {
 		return o.Value, err
 	case "EvictionDone":
 		o, err := read[outcome[core.EvictionDone]](in)
+		o.Value.Err = failure(o.Err)
+		return o.Value, err
+	case "PreemptionDone":
+		o, err := read[outcome[core.PreemptionDone]](in)
+		o.Value.Err = failure(o.Err)
+		return o.Value, err
+	case "NominationDone":
+		o, err := read[outcome[core.NominationDone]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	case "ScaleUpDone":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -55,6 +56,9 @@ func redactObject(o cluster.Object) (object, error) {
 		short = &x
 	case *storagev1.VolumeAttachment:
 		short = &storagev1.VolumeAttachment{ObjectMeta: redactMeta(&o.ObjectMeta), Spec: o.Spec}
+	case *policyv1.PodDisruptionBudget:
+		short = &policyv1.PodDisruptionBudget{ObjectMeta: redactMeta(&o.ObjectMeta), Spec: o.Spec,
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: o.Status.DisruptionsAllowed, DisruptedPods: o.Status.DisruptedPods}}
 	default:
 		return object{}, fmt.Errorf("an object of type %T can't be recorded", o)
 	}

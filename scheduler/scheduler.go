@@ -5,6 +5,9 @@ package scheduler
 import (
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/engine"
 	"github.com/berthproject/berth/framework"
@@ -17,11 +20,13 @@ type Scheduler struct {
 	engines   map[string]*engine.Engine
 	names     []string
 	rereaders []framework.Rereader // one of each plugin and profile
+	// Leaving tells whether a pod was told to leave its node for another.
+	Leaving func(types.UID) bool
 }
 
 // New returns a scheduler over a state with an engine per profile.
 func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) *Scheduler {
-	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}}
+	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, Leaving: func(types.UID) bool { return false }}
 	for _, p := range profiles {
 		s.engines[p.SchedulerName] = engine.New(state, p, how)
 		s.names = append(s.names, p.SchedulerName)
@@ -61,32 +66,40 @@ func (s *Scheduler) Gate(p *cluster.Pod) *framework.Reason {
 // Decision is the outcome for one pod.
 type Decision struct {
 	Node      *cluster.Node          // where it is now assumed to be, nil when nowhere
-	Score     int64                  // of that node
-	Diagnosis *engine.Diagnosis      // why nowhere
+	Score     int64                  // of that node, 0 when it was nominated there
+	Diagnosis *engine.Diagnosis      // why its class fits nowhere
+	Message   string                 // the same of the pod, as the condition has it
+	Victims   *engine.Candidate      // what has to leave the node that it is now nominated to
 	Writes    []cluster.ObjectChange // that have to be written before it is bound
 	Consult   []string               // nodes that extenders have to be asked about first; nothing is decided then
 }
 
 // Decide finds a node for a pod that was popped from the queue and puts it
-// there. A class that waits isn't evaluated again.
+// there, or finds out who has to leave one for it. A class that waits isn't
+// evaluated again.
 func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) Decision {
 	e := s.Engine(i.Pod)
-	i.Class = e.Class(i.Pod) // workloads may have changed what it reads
+	to := s.withdraw(i)
+	consults := e.Profile().Consults(i.Pod.Object)
+	if n := s.state.NodeByName(to); n != nil && !consults && e.FitsOn(i.Class, n) {
+		return Decision{Node: n, Writes: e.PlaceOn(i.Pod, n.Index)}
+	}
 	if d := q.StillRejected(i.Class); d != nil {
 		if d.Nodes != s.state.Live() {
-			*d = *e.Diagnose(i.Class) // the reason stands, its words don't
+			s.Reword(i.Class, d) // the reason stands, its words don't
 		}
-		return Decision{Diagnosis: d}
+		return s.postFilter(i, to, d)
 	}
-	if e.Profile().Consults(i.Pod.Object) {
+	if consults {
 		if nodes := e.Feasible(i.Class); len(nodes) > 0 {
+			s.state.Nominate(i.Pod, to)
 			return Decision{Consult: nodes}
 		}
-		return Decision{Diagnosis: e.Diagnose(i.Class)}
+		return s.postFilter(i, to, nil)
 	}
 	choice, ok := e.Place(i.Class, i.Pod)
 	if !ok {
-		return Decision{Diagnosis: e.Diagnose(i.Class)}
+		return s.postFilter(i, to, nil)
 	}
 	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score, Writes: choice.Writes}
 }
@@ -96,7 +109,7 @@ func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) Decision {
 // others.
 func (s *Scheduler) DecideAmong(i *queue.Item, allowed map[string]int64, failed []string) Decision {
 	e := s.Engine(i.Pod)
-	i.Class = e.Class(i.Pod)
+	to := s.withdraw(i)
 	choice, ok := e.PlaceAmong(i.Class, i.Pod, func(n *cluster.Node) (int64, bool) {
 		bonus, ok := allowed[n.Name]
 		return bonus, ok
@@ -104,9 +117,107 @@ func (s *Scheduler) DecideAmong(i *queue.Item, allowed map[string]int64, failed 
 	if !ok {
 		d := e.Diagnose(i.Class)
 		d.AddOutside(failed)
-		return Decision{Diagnosis: d}
+		return s.postFilter(i, to, d)
 	}
 	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score, Writes: choice.Writes}
+}
+
+// withdraw takes back the nomination of a pod that is to be decided on, and
+// returns to which node it was: what is kept for it is no obstacle to it. It
+// signs the pod anew, since workloads may have changed what it reads.
+func (s *Scheduler) withdraw(i *queue.Item) string {
+	to := s.state.NominatedTo(i.Pod.UID)
+	s.state.Nominate(i.Pod, "")
+	i.Class = s.Engine(i.Pod).Class(i.Pod)
+	return to
+}
+
+// postFilter decides for a pod that no node takes, of whose class d says why if
+// that is known already. A pod that was nominated to a node stays so while pods
+// that had to leave it are still there (DefaultPreemption's
+// PodEligibleToPreemptOthers); else it may have others leave the node where the
+// least has to go.
+func (s *Scheduler) postFilter(i *queue.Item, to string, d *engine.Diagnosis) Decision {
+	e := s.Engine(i.Pod)
+	x := e.Profile().Preempter
+	able := x != nil && x.Eligible(i.Pod) == nil
+	var out Decision
+	awaits := able && s.awaits(i, to)
+	if awaits {
+		s.state.Nominate(i.Pod, to)
+	} else if able && (d == nil || d.Preemption == "") {
+		if best, ok := e.Preempt(i.Class); ok {
+			out.Victims = &best
+			s.state.Nominate(i.Pod, s.state.Node(best.Node).Name)
+		}
+	}
+	if d == nil {
+		d = e.Diagnose(i.Class)
+	}
+	if x != nil && d.Preemption == "" && !awaits && out.Victims == nil {
+		d.Preemption = e.DiagnosePreemption(i.Class)
+	}
+	own := *d
+	switch {
+	case awaits:
+		own.Preemption = "not eligible due to a terminating pod on the nominated node."
+	case out.Victims != nil:
+		own.Preemption = ""
+	}
+	out.Diagnosis, out.Message = d, own.Message()
+	return out
+}
+
+// awaits tells whether pods of lower priority are on their way out of the node
+// that a pod was nominated to, and that can be enough.
+func (s *Scheduler) awaits(i *queue.Item, to string) bool {
+	n := s.state.NodeByName(to)
+	return n != nil && s.Engine(i.Pod).CodeOn(i.Class, n) != framework.Final &&
+		slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool { return p.Priority < i.Pod.Priority && (preempted(p) || s.Leaving(p.UID)) })
+}
+
+// preempted tells whether a pod is being deleted because a scheduler wanted so.
+func preempted(p *cluster.Pod) bool {
+	if p.Object.DeletionTimestamp == nil {
+		return false
+	}
+	for _, c := range p.Object.Status.Conditions {
+		if c.Type == v1.DisruptionTarget {
+			return c.Status == v1.ConditionTrue && c.Reason == v1.PodReasonPreemptionByScheduler
+		}
+	}
+	return false
+}
+
+// Awaited tells whether the node that a waiting pod is nominated to takes it now.
+func (s *Scheduler) Awaited(i *queue.Item) bool {
+	n := s.state.NodeByName(s.state.NominatedTo(i.Pod.UID))
+	if n == nil {
+		return false
+	}
+	mark := s.state.Mark()
+	defer s.state.Rollback(mark)
+	s.state.Nominate(i.Pod, "")
+	return s.Engine(i.Pod).FitsOn(i.Class, n)
+}
+
+// Fits tells whether some node takes a waiting pod now.
+func (s *Scheduler) Fits(i *queue.Item) bool {
+	if s.Awaited(i) {
+		return true
+	}
+	_, ok := s.Engine(i.Pod).Best(i.Class)
+	return ok
+}
+
+// Reword brings a diagnosis up to date whose reasons stand.
+func (s *Scheduler) Reword(c *engine.Class, d *engine.Diagnosis) {
+	e := s.Engine(c.Pod())
+	fresh := e.Diagnose(c)
+	if d.Preemption != "" {
+		fresh.Preemption = e.DiagnosePreemption(c)
+	}
+	*d = *fresh
 }
 
 // Rereads returns which pods may have another signature after the changes, nil

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/autoscaler/expander"
 	"github.com/berthproject/berth/autoscaler/planner"
@@ -31,12 +32,13 @@ type berth struct {
 	nextBind time.Duration // when the next bind may be sent
 	calls    int
 	ledger   *core.Ledger
-	leaving  map[string]bool // nodes whose removal was asked for
+	leaving  map[string]bool    // nodes whose removal was asked for
+	cancels  map[types.UID]bool // binds that are taken back if they weren't sent
 	spins    int
 }
 
 func newBerth(w *World) (*berth, error) {
-	b := &berth{w: w, leaving: map[string]bool{}, ledger: &core.Ledger{To: w.opt.Decisions}}
+	b := &berth{w: w, leaving: map[string]bool{}, cancels: map[types.UID]bool{}, ledger: &core.Ledger{To: w.opt.Decisions}}
 	return b, b.start()
 }
 
@@ -84,6 +86,7 @@ func (b *berth) crash(down time.Duration) {
 	b.life++
 	b.up, b.inbox = false, nil
 	b.leaving = map[string]bool{} // the next one can't know, and asks again
+	b.cancels = map[types.UID]bool{}
 	for _, q := range w.watch {
 		q.waiting = nil
 	}
@@ -231,6 +234,7 @@ func (b *berth) dispatch(r *core.Ready) error {
 		rate = 1000
 	}
 	for _, x := range r.Binds {
+		delete(b.cancels, x.UID)
 		b.nextBind = max(b.nextBind+time.Duration(float64(time.Second)/rate), w.now)
 		life := b.life
 		first, wait := func() error { return nil }, time.Duration(0)
@@ -239,6 +243,11 @@ func (b *berth) dispatch(r *core.Ready) error {
 		}
 		w.after(b.nextBind-w.now+wait, calls, func() {
 			if life == b.life {
+				if b.cancels[x.UID] {
+					delete(b.cancels, x.UID)
+					b.receive(core.BindDone{UID: x.UID, Err: errors.New("taken back for another pod")})
+					return
+				}
 				b.call(func() error {
 					if err := first(); err != nil {
 						return err
@@ -247,6 +256,15 @@ func (b *berth) dispatch(r *core.Ready) error {
 				}, func(err error) { b.receive(core.BindDone{UID: x.UID, Err: err}) })
 			}
 		})
+	}
+	for _, x := range r.Cancels {
+		b.cancels[x.UID] = true
+	}
+	for _, x := range r.Preemptions {
+		b.call(func() error { return w.preempt(x) }, func(err error) { b.receive(core.PreemptionDone{UID: x.UID, By: x.By, Err: err}) })
+	}
+	for _, x := range r.Nominations {
+		b.call(func() error { return w.nominate(x) }, func(err error) { b.receive(core.NominationDone{UID: x.UID, Node: x.Node, Err: err}) })
 	}
 	for _, x := range r.Conditions {
 		b.call(func() error { return w.condition(x) }, func(error) {})
@@ -302,6 +320,41 @@ func (w *World) condition(x core.Condition) error {
 			o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: x.Reason, Message: x.Message}}
 		})
 	}
+	return nil
+}
+
+// preempt tells a victim to go. Only what is less important may.
+func (w *World) preempt(x core.Preemption) error {
+	p, by := w.pods[x.UID], w.pods[x.By]
+	if p == nil || p.terminating() {
+		return nil
+	}
+	if by != nil && priority(by) <= priority(p) {
+		w.violation("pod %s of priority %d was told to go for pod %s of priority %d", p.name, priority(p), by.name, priority(by))
+	}
+	w.change(p, func(o *v1.Pod) {
+		o.Status.Conditions = append(o.Status.Conditions[:len(o.Status.Conditions):len(o.Status.Conditions)],
+			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler, Message: x.Message})
+	})
+	w.stats.Pods.Preempted++
+	w.deletePod(p)
+	return nil
+}
+
+func priority(p *pod) int32 {
+	if p.obj.Spec.Priority == nil {
+		return 0
+	}
+	return *p.obj.Spec.Priority
+}
+
+// nominate writes a pod's status.nominatedNodeName.
+func (w *World) nominate(x core.Nomination) error {
+	p := w.pods[x.UID]
+	if p == nil || p.over {
+		return fmt.Errorf("pods %q not found", x.Name)
+	}
+	w.change(p, func(o *v1.Pod) { o.Status.NominatedNodeName = x.Node })
 	return nil
 }
 

@@ -1,10 +1,16 @@
 package sim
 
 import (
+	"slices"
+	"time"
+
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
 )
 
 // budget is a PodDisruptionBudget.
@@ -19,7 +25,40 @@ func (w *World) addBudget(o *policyv1.PodDisruptionBudget) {
 		s = labels.Nothing()
 	}
 	obj := *o
-	w.budgets = append(w.budgets, &budget{obj: &obj, selector: s})
+	b := &budget{obj: &obj, selector: s}
+	w.budgets = append(w.budgets, b)
+	obj.Status = w.status(b)
+	w.keep(&obj)
+}
+
+func (w *World) dropBudget(o *policyv1.PodDisruptionBudget) {
+	w.budgets = slices.DeleteFunc(w.budgets, func(b *budget) bool { return b.obj.Namespace == o.Namespace && b.obj.Name == o.Name })
+	key := objectKey{cluster.BudgetKind, o.Namespace, o.Name}
+	if w.objects[key] != nil {
+		delete(w.objects, key)
+		w.publish("objects", core.ObjectGone{Kind: key.kind, Namespace: key.namespace, Name: key.name})
+	}
+}
+
+// recount has the disruption controller look at its budgets, a moment later.
+func (w *World) recount() {
+	if w.recounting || len(w.budgets) == 0 {
+		return
+	}
+	w.recounting = true
+	w.after(200*time.Millisecond, moves, func() {
+		w.recounting = false
+		for _, b := range w.budgets {
+			now := w.status(b)
+			if now.DisruptionsAllowed == b.obj.Status.DisruptionsAllowed {
+				continue
+			}
+			obj := *b.obj
+			obj.Status = now
+			b.obj = &obj
+			w.keep(&obj)
+		}
+	})
 }
 
 func (b *budget) covers(p *pod) bool {
@@ -70,9 +109,7 @@ func (w *World) disruptable(p *pod) bool {
 		if !b.covers(p) {
 			continue
 		}
-		s := w.status(b)
-		b.obj.Status = s
-		if p.ready && s.DisruptionsAllowed < 1 {
+		if p.ready && w.status(b).DisruptionsAllowed < 1 {
 			return false
 		}
 	}

@@ -115,6 +115,15 @@ func (w *World) checkPending(nodes []*v1.Node) {
 		}
 	}
 	for _, p := range pending {
+		if at := p.obj.Status.NominatedNodeName; at != w.berth.core.State().NominatedTo(p.obj.UID) {
+			w.violation("pod %s says that it is nominated to %q, and Berth to %q", p.name, at, w.berth.core.State().NominatedTo(p.obj.UID))
+		}
+		for _, n := range nodes {
+			if w.couldPreempt(p, n, nodes, pods) {
+				w.violation("pod %s waits, though it could take the place of others on node %s", p.name, n.Name)
+				break
+			}
+		}
 		for _, n := range nodes {
 			if checker.Fits(p.obj, n, nodes, pods) && w.storageFor(p.obj, n) {
 				w.violation("pod %s waits, though it would fit on node %s", p.name, n.Name)
@@ -138,6 +147,19 @@ func (w *World) checkPending(nodes []*v1.Node) {
 			}
 		}
 	}
+}
+
+// couldPreempt tells whether a pod would fit on a node without the pods of lower
+// priority there.
+func (w *World) couldPreempt(p *pod, n *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
+	var others []*v1.Pod
+	for _, q := range pods {
+		if q.Spec.NodeName != n.Name || priority(w.pods[q.UID]) >= priority(p) {
+			others = append(others, q)
+		}
+	}
+	policy := p.obj.Spec.PreemptionPolicy
+	return len(others) < len(pods) && (policy == nil || *policy != v1.PreemptNever) && checker.Fits(p.obj, n, nodes, others) && w.storageFor(p.obj, n)
 }
 
 // daemonsLeave tells whether the DaemonSets' pods leave room for the pod on a

@@ -104,6 +104,7 @@ func (w *World) bind(uid types.UID, node string) error {
 	}
 	w.change(p, func(o *v1.Pod) {
 		o.Spec.NodeName = node
+		o.Status.NominatedNodeName = ""
 		o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}}
 	})
 	w.stats.podBound(p)
@@ -144,6 +145,7 @@ func (w *World) deletePod(p *pod) {
 		at := metav1.NewTime(w.stamp().Add(time.Duration(grace) * time.Second))
 		o.DeletionTimestamp, o.DeletionGracePeriodSeconds = &at, &grace
 	})
+	w.recount()
 	stop := min(w.between(w.run.Spec.Kubelet.Stop, 500, 5000, "stop", string(p.obj.UID)), time.Duration(grace)*time.Second)
 	w.after(stop, moves, func() { w.erase(p) })
 	w.reconcile(p.owner)
@@ -156,6 +158,7 @@ func (w *World) erase(p *pod) {
 	}
 	p.gone = true
 	w.vacate(p)
+	w.recount()
 	if !p.over {
 		w.stats.podGone(p)
 	}
@@ -192,6 +195,7 @@ func (w *World) finish(p *pod, phase v1.PodPhase) {
 	p.over, p.ready = true, false
 	w.stats.podOver(p, phase == v1.PodSucceeded)
 	w.vacate(p)
+	w.recount()
 	obj := *p.obj
 	obj.Status.Phase = phase
 	p.obj = &obj
@@ -260,6 +264,7 @@ func (w *World) started(p *pod) {
 		o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}, {Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: now}}
 	})
 	w.stats.podRunning(p)
+	w.recount()
 	w.touch()
 	w.reconcile(p.owner)
 	// Annotations of running pods come from anybody: one that can't be read is

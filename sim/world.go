@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,27 +46,28 @@ type Options struct {
 // World is a virtual cluster and what is around it.
 type World struct {
 	clock
-	run       *scenario.Run
-	opt       Options
-	pods      map[types.UID]*pod
-	byName    map[string]*pod // namespace/name
-	nodes     map[string]*node
-	budgets   []*budget
-	groups    []*group
-	owners    map[ownerKey]*owner
-	daemons   []*owner // of kind DaemonSet
-	storage   *storage
-	images    map[string][]scenario.Layer
-	faults    faults
-	cloud     cloudQueue
-	watch     map[string]*watch
-	berth     *berth
-	stats     *Stats
-	changed   time.Duration // when anything last happened
-	serial    int
-	objects   map[objectKey]cluster.Object
-	stored    []objectKey // in the order in which they came
-	explained *Explained
+	run        *scenario.Run
+	opt        Options
+	pods       map[types.UID]*pod
+	byName     map[string]*pod // namespace/name
+	nodes      map[string]*node
+	budgets    []*budget
+	recounting bool // the budgets are about to be counted anew
+	groups     []*group
+	owners     map[ownerKey]*owner
+	daemons    []*owner // of kind DaemonSet
+	storage    *storage
+	images     map[string][]scenario.Layer
+	faults     faults
+	cloud      cloudQueue
+	watch      map[string]*watch
+	berth      *berth
+	stats      *Stats
+	changed    time.Duration // when anything last happened
+	serial     int
+	objects    map[objectKey]cluster.Object
+	stored     []objectKey // in the order in which they came
+	explained  *Explained
 }
 
 // New returns the world of a run at its beginning.
@@ -251,7 +251,7 @@ func (w *World) remove(obj runtime.Object) {
 	case *batchv1.Job:
 		w.dropOwner(obj)
 	case *policyv1.PodDisruptionBudget:
-		w.budgets = slices.DeleteFunc(w.budgets, func(b *budget) bool { return b.obj.UID == o.UID })
+		w.dropBudget(o)
 	}
 	w.touch()
 }

@@ -15,7 +15,7 @@ const DisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled
 // Removable tells whether a node of a group is empty and may go.
 func Removable(n *cluster.Node) bool {
 	return n.Group != "" && n.Object.DeletionTimestamp == nil &&
-		n.Object.Annotations[DisabledAnnotation] != "true" && Empty(n)
+		n.Object.Annotations[DisabledAnnotation] != "true" && len(n.Nominated) == 0 && Empty(n)
 }
 
 // Empty tells whether nothing but daemon and mirror pods is on the node.

@@ -202,7 +202,8 @@ func compare(t *rapid.T, judge *oracle.Judge, o plugins.Options, seen map[string
 
 // miscounted tells whether kube-scheduler loses count when it tries how things
 // would be with or without some of the pods (docs/compatibility.md): it
-// takes claims of one name for one, whatever their namespace; a terminating
+// takes claims of one name for one, whatever their namespace, and one that
+// several use for free when one of them goes; a terminating
 // pod, which doesn't count for hard spread constraints, for one that did; and all
 // pods for selected by an empty selector, which otherwise selects none.
 func miscounted(pod *v1.Pod, others []*v1.Pod) bool {
@@ -213,8 +214,15 @@ func miscounted(pod *v1.Pod, others []*v1.Pod) bool {
 			empty = empty || x.LabelSelector != nil && len(x.LabelSelector.MatchLabels)+len(x.LabelSelector.MatchExpressions) == 0
 		}
 	}
-	claims := claimsOf(pod)
-	return empty && len(others) > 0 || slices.ContainsFunc(others, func(p *v1.Pod) bool {
+	claims, uses := claimsOf(pod), 0
+	for _, p := range others {
+		for _, name := range claimsOf(p) {
+			if slices.Contains(claims, name) {
+				uses++
+			}
+		}
+	}
+	return uses > 1 || empty && len(others) > 0 || slices.ContainsFunc(others, func(p *v1.Pod) bool {
 		return hard && p.DeletionTimestamp != nil || p.Namespace != pod.Namespace && slices.ContainsFunc(claimsOf(p), func(name string) bool { return slices.Contains(claims, name) })
 	})
 }

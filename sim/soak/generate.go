@@ -198,9 +198,17 @@ func (d dice) workload(i int) scenario.Workload {
 	if d.maybe(10) {
 		p.NodeSelector = map[string]string{"disk": "ssd"}
 	}
-	if d.maybe(20) {
+	if d.maybe(40) {
 		priority := int32(d.from(-5, 5))
 		p.Priority = &priority
+		if d.maybe(10) {
+			policy := v1.PreemptNever
+			p.PreemptionPolicy = &policy
+		}
+	}
+	if d.maybe(20) {
+		grace := int64(d.from(0, 60))
+		p.TerminationGracePeriodSeconds = &grace
 	}
 	app := &metav1.LabelSelector{MatchLabels: map[string]string{"app": w.Name}}
 	if w.Copies == 0 && d.maybe(25) {

@@ -26,6 +26,7 @@ var (
 func TestSoak(t *testing.T) {
 	var next atomic.Uint64
 	var failed atomic.Int32
+	var preempted, evicted atomic.Int64
 	next.Store(*first)
 	ctx := t.Context()
 	var wg sync.WaitGroup
@@ -45,6 +46,10 @@ func TestSoak(t *testing.T) {
 					failed.Add(1)
 					report(ctx, t, seed, s, out)
 				}
+				if out.Summary != nil {
+					preempted.Add(int64(out.Summary.Pods.Preempted))
+					evicted.Add(int64(out.Summary.Pods.Evicted))
+				}
 				if n := seed - *first + 1; n%500 == 0 {
 					t.Logf("%d of %d worlds played", n, *seeds)
 				}
@@ -52,6 +57,10 @@ func TestSoak(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	t.Logf("%d pods were preempted and %d evicted", preempted.Load(), evicted.Load())
+	if *seeds > 200 && (preempted.Load() == 0 || evicted.Load() == 0) {
+		t.Error("no world has preempted, or none evicted")
+	}
 }
 
 func report(ctx context.Context, t *testing.T, seed uint64, s *scenario.Scenario, out Outcome) {

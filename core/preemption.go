@@ -1,0 +1,329 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/queue"
+)
+
+// A pod may take the place of others in two steps, as KEP-4832 has it: the
+// decision nominates it to a node and returns, and the victims are asked to leave
+// at the edge. Meanwhile the pod is held out of the queue. Then it waits for its
+// node like for any other change: since the core sees every victim go, and looks
+// at the node once more when the last call is answered, no order of the two loses
+// the wake-up.
+
+// Preemption asks a pod to leave its node for another: the condition
+// DisruptionTarget, then deletion.
+type Preemption struct {
+	UID             types.UID
+	Namespace, Name string
+	Node            string
+	By              types.UID // the pod that comes in its place
+	Message         string    // of the condition
+}
+
+// PreemptionDone is the outcome of a Preemption. A pod that is gone already is
+// no failure.
+type PreemptionDone struct {
+	UID, By types.UID
+	Err     error
+}
+
+// Cancel takes back a Bind that was not posted yet. What becomes of it is the
+// Bind's outcome.
+type Cancel struct{ UID types.UID }
+
+// Nomination writes status.nominatedNodeName, "" for none.
+type Nomination struct {
+	UID             types.UID
+	Namespace, Name string
+	Node            string
+}
+
+// NominationDone is the outcome of a Nomination.
+type NominationDone struct {
+	UID  types.UID
+	Node string
+	Err  error
+}
+
+// nomination is what the core knows of where a pod is to come.
+type nomination struct {
+	to    string   // the node, "" for none; while a bind is under way, as before it
+	shown string   // what the API said last
+	sent  string   // what was last written, or shown
+	wrote []string // written, and not shown yet
+}
+
+// preempting is a preemption under way.
+type preempting struct {
+	open map[types.UID]bool // victims without an outcome
+	err  error              // the first
+}
+
+// victim is a pod on its way out.
+type victim struct {
+	by        types.UID
+	cancelled bool // a bind to the node is being taken back
+}
+
+// preempt has the victims leave a node for a pod, which is nominated to it.
+func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *Ready) {
+	p := c.pods[i.Pod.UID]
+	node := c.state.Node(victims.Node).Name
+	c.stats.Preemptions++
+	c.stats.Victims += len(victims.Pods)
+	names := make([]string, len(victims.Pods))
+	for k, v := range victims.Pods {
+		names[k] = v.Name()
+	}
+	c.decided(r, Decision{Kind: Preempts, Pod: i.Pod.Name(), Node: node, Victims: names,
+		Reason: fmt.Sprintf("%d pods of lower priority leave, %d of them against a disruption budget", len(names), victims.Violations)})
+	c.yield(node, i.Pod, r)
+	x := &preempting{open: map[types.UID]bool{}}
+	for _, v := range victims.Pods {
+		if v.Object.DeletionTimestamp != nil || c.victims[v.UID] != nil {
+			continue // it is on its way already
+		}
+		x.open[v.UID] = true
+		l := &victim{by: i.Pod.UID}
+		c.victims[v.UID] = l
+		if b := c.pods[v.UID]; b != nil && b.assumed != "" && !b.told {
+			l.cancelled = true
+			r.Cancels = append(r.Cancels, Cancel{v.UID})
+			continue
+		}
+		c.evictFor(v, r)
+	}
+	if len(x.open) > 0 {
+		p.preempting = x
+	}
+}
+
+// evictFor asks a victim to leave.
+func (c *Core) evictFor(v *cluster.Pod, r *Ready) {
+	by, scheduler := c.victims[v.UID].by, v1.DefaultSchedulerName
+	if p := c.pods[by]; p != nil {
+		scheduler = p.parsed.Object.Spec.SchedulerName
+	}
+	node := ""
+	if i, ok := c.state.Placed(v.UID); ok && i != cluster.NoNode {
+		node = c.state.Node(i).Name
+	}
+	r.Preemptions = append(r.Preemptions, Preemption{UID: v.UID, Namespace: v.Object.Namespace, Name: v.Object.Name, Node: node, By: by,
+		Message: scheduler + ": preempting to accommodate a higher priority pod"})
+}
+
+// yield takes back the nominations of less important pods to a node: there may
+// be no room for them any more, and they are tried elsewhere at once.
+func (c *Core) yield(node string, to *cluster.Pod, r *Ready) {
+	for _, n := range slices.Clone(c.state.Nominations()) {
+		p := c.pods[n.Pod.UID]
+		if n.Name != node || n.Pod.Priority >= to.Priority || p == nil {
+			continue
+		}
+		c.state.Nominate(n.Pod, "")
+		if item := c.queue.Get(n.Pod.UID); item != nil {
+			c.renominated(p, item, r)
+			if p.preempting == nil {
+				c.queue.Retry(item)
+			}
+		}
+	}
+}
+
+// renominated takes note of where a pod is nominated now, and has it written.
+func (c *Core) renominated(p *pod, item *queue.Item, r *Ready) {
+	n := &p.nomination
+	n.to = c.state.NominatedTo(p.parsed.UID)
+	c.queue.Nominated(item, n.to != "")
+	if n.to == n.sent {
+		return
+	}
+	n.sent = n.to
+	n.wrote = append(n.wrote, n.to)
+	o := p.parsed.Object
+	r.Nominations = append(r.Nominations, Nomination{o.UID, o.Namespace, o.Name, n.to})
+}
+
+// showNomination takes what the API says of a pod's nomination. What isn't a
+// write of ours, late, is somebody else's will.
+func (c *Core) showNomination(p *pod, item *queue.Item) {
+	n, said := &p.nomination, p.parsed.Object.Status.NominatedNodeName
+	if said == n.shown {
+		return
+	}
+	n.shown = said
+	if at := slices.Index(n.wrote, said); at >= 0 {
+		n.wrote = n.wrote[at+1:]
+		return
+	}
+	n.to, n.sent = said, said
+	c.state.Nominate(p.parsed, said)
+	if item != nil {
+		c.queue.Nominated(item, said != "")
+		if p.preempting == nil {
+			c.queue.Retry(item)
+		}
+	}
+}
+
+func (in NominationDone) apply(c *Core, _ *Ready) {
+	if p := c.pods[in.UID]; p != nil && in.Err != nil && p.nomination.sent == in.Node {
+		p.nomination.sent = p.nomination.shown
+		if c.unwritten == nil {
+			c.unwrittenSince = c.now
+		}
+		c.unwritten = append(c.unwritten, in.UID)
+	}
+}
+
+// nominateAgain is how long after a nomination could not be written it is
+// written again.
+const nominateAgain = 5 * time.Second
+
+// writeAgain writes the nominations that could not be written.
+func (c *Core) writeAgain(r *Ready) {
+	if c.unwritten == nil || c.now.Sub(c.unwrittenSince) < nominateAgain {
+		return
+	}
+	for _, uid := range c.unwritten {
+		if p, item := c.pods[uid], c.queue.Get(uid); p != nil && item != nil && p.assumed == "" {
+			c.renominated(p, item, r)
+		}
+	}
+	c.unwritten = nil
+}
+
+func (in PreemptionDone) apply(c *Core, r *Ready) {
+	l := c.victims[in.UID]
+	if l == nil || l.by != in.By {
+		return // it is gone, and with it what was to be known
+	}
+	if in.Err != nil {
+		delete(c.victims, in.UID)
+	} else if v := c.state.PodOn(in.UID); v != nil {
+		c.tellPreempted(v, in.By, "", r)
+	}
+	c.victimDone(in.UID, in.By, in.Err, r)
+}
+
+func (c *Core) tellPreempted(v *cluster.Pod, by types.UID, how string, r *Ready) {
+	node := ""
+	if i, ok := c.state.Placed(v.UID); ok && i != cluster.NoNode {
+		node = c.state.Node(i).Name
+	}
+	r.Events = append(r.Events, podEvent(v.Object, false, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", by, node, how)))
+}
+
+// victimGone takes note that a pod has left the cluster, or lost its node.
+func (c *Core) victimGone(uid types.UID, r *Ready) {
+	if l := c.victims[uid]; l != nil {
+		delete(c.victims, uid)
+		c.victimDone(uid, l.by, nil, r)
+	}
+}
+
+// victimBound takes note that the bind of a victim could not be taken back.
+func (c *Core) victimBound(v *cluster.Pod, r *Ready) {
+	if l := c.victims[v.UID]; l != nil && l.cancelled {
+		l.cancelled = false
+		c.evictFor(v, r)
+	}
+}
+
+// victimDone ends the preemption when it was the last victim's outcome: the pod
+// waits for its node, or, when something failed, is tried again.
+func (c *Core) victimDone(victim, by types.UID, err error, r *Ready) {
+	p := c.pods[by]
+	if p == nil || p.preempting == nil || !p.preempting.open[victim] {
+		return
+	}
+	x := p.preempting
+	delete(x.open, victim)
+	if x.err == nil {
+		x.err = err
+	}
+	if len(x.open) > 0 {
+		return
+	}
+	p.preempting = nil
+	item := c.queue.Get(by)
+	if item == nil || item.Place() != queue.Held {
+		return
+	}
+	if x.err != nil {
+		c.decided(r, Decision{Kind: PreemptionFailed, Pod: p.parsed.Name(), Node: p.nomination.to, Reason: x.err.Error()})
+		c.state.Nominate(p.parsed, "")
+		c.renominated(p, item, r)
+		c.queue.Abandon(c.now, item)
+		return
+	}
+	c.released = append(c.released, item)
+}
+
+// release ends the waiting of pods whose victims have all been asked to leave,
+// when all inputs of the Step are in.
+func (c *Core) release() {
+	for _, item := range c.released {
+		if item.Place() != queue.Held {
+			continue
+		}
+		item.Class = c.sched.Class(item.Pod)
+		if c.sched.Fits(item) {
+			c.queue.Release(c.now, item, nil, true)
+			continue
+		}
+		d := c.queue.StillRejected(item.Class)
+		if d == nil {
+			d = c.sched.Diagnose(item.Class)
+		}
+		c.queue.Release(c.now, item, d, false)
+	}
+	c.released = c.released[:0]
+}
+
+// awaited returns which nominated pods the changes may let onto their nodes.
+func (c *Core) awaited(known bool, changes []cluster.Change) func(*queue.Item) bool {
+	touched := map[string]bool{}
+	for i := range changes {
+		if n := c.state.Node(changes[i].Node); n != nil {
+			touched[n.Name] = true
+		}
+	}
+	return func(i *queue.Item) bool {
+		to := c.state.NominatedTo(i.Pod.UID)
+		return (!known || touched[to] || len(changes) > 0 && i.Class.LooksBeyondNode()) && c.sched.Awaited(i)
+	}
+}
+
+// unsettledPreemptions says what preemption still waits for.
+func (c *Core) unsettledPreemptions() (out []string) {
+	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
+		p := c.pods[uid]
+		if p.preempting != nil {
+			out = append(out, fmt.Sprintf("pod %s is held for victims without an answer: %v", uid, slices.Sorted(maps.Keys(p.preempting.open))))
+		}
+		if at := c.state.NominatedTo(uid); p.assumed == "" && at != p.nomination.to {
+			out = append(out, fmt.Sprintf("pod %s is nominated to %q, and the state says %q", uid, p.nomination.to, at))
+		}
+	}
+	for _, n := range c.state.Nominations() {
+		if c.pods[n.Pod.UID] == nil {
+			out = append(out, fmt.Sprintf("nobody knows pod %s, which is nominated to %s", n.Pod.UID, n.Name))
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.victims)) {
+		out = append(out, fmt.Sprintf("pod %s was to leave for %s, and is still there", uid, c.victims[uid].by))
+	}
+	return out
+}
