@@ -62,6 +62,7 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 		add(factory.Core().V1().Namespaces().Informer(), object, objectGone),
 		add(factory.Core().V1().PersistentVolumeClaims().Informer(), object, objectGone),
 		add(factory.Core().V1().PersistentVolumes().Informer(), object, objectGone),
+		add(factory.Policy().V1().PodDisruptionBudgets().Informer(), object, objectGone),
 		add(storage.StorageClasses().Informer(), object, objectGone),
 		add(storage.CSINodes().Informer(), object, objectGone),
 		add(storage.CSIDrivers().Informer(), object, objectGone),

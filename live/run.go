@@ -21,7 +21,9 @@ import (
 
 // Options are what Run needs.
 type Options struct {
-	Config *rest.Config // its QPS and Burst are for binds; the rest has its own budgets
+	// Config has the QPS and Burst of binds, and those of preemption again; the
+	// rest has its own budgets.
+	Config *rest.Config
 	Core   core.Config
 	Schema *cluster.Schema
 	// Provider makes nodes when the core autoscales; nil otherwise.
@@ -36,10 +38,11 @@ type Options struct {
 
 // Budgets, in calls per second, beside that for binds.
 const (
-	reportQPS = 100 // conditions and events together
-	nodeQPS   = 100 // taints
-	evictQPS  = 50  // evictions
-	binders   = 24  // bindings under way at a time
+	reportQPS  = 100 // conditions and events together
+	nodeQPS    = 100 // taints
+	evictQPS   = 50  // evictions
+	binders    = 24  // bindings under way at a time
+	preemptors = 16  // victims being told at a time
 )
 
 // Run schedules and scales until the context ends. It returns an error when it
@@ -56,10 +59,11 @@ func Run(ctx context.Context, o Options) error {
 	in := newInbox()
 	e := &edge{
 		core: c, in: in, log: o.Log, record: o.Record,
-		binder:   &binder{client: clients.bind, work: make(chan core.Bind, 1<<16), done: in.put},
-		reporter: newReporter(clients.report, o.Host, o.Log),
-		tainter:  &tainter{client: clients.node, work: make(chan core.Taint, 1<<12), done: in.put},
-		evictor:  &evictor{client: clients.evict, work: make(chan core.Eviction, 1<<12), done: in.put},
+		binder:    &binder{client: clients.bind, work: make(chan core.Bind, 1<<16), done: in.put},
+		reporter:  newReporter(clients.report, o.Host, o.Log, in.put),
+		preemptor: &preemptor{client: clients.preempt, work: make(chan core.Preemption, 1<<16), done: in.put},
+		tainter:   &tainter{client: clients.node, work: make(chan core.Taint, 1<<12), done: in.put},
+		evictor:   &evictor{client: clients.evict, work: make(chan core.Eviction, 1<<12), done: in.put},
 	}
 	groupOf := func(*v1.Node) string { return "" }
 	if o.Provider != nil {
@@ -87,6 +91,7 @@ func Run(ctx context.Context, o Options) error {
 	e.reporter.run(work, &wg)
 	e.tainter.run(work, &wg)
 	e.evictor.run(work, &wg)
+	e.preemptor.run(work, preemptors, &wg)
 	if e.cloud != nil {
 		e.cloud.run(work, &wg)
 		e.status.run(work, &wg)
@@ -105,7 +110,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-type clients struct{ watch, bind, report, node, evict kubernetes.Interface }
+type clients struct{ watch, bind, report, node, evict, preempt kubernetes.Interface }
 
 // newClients makes a client per budget, over shared connections. Core types
 // travel as protobuf.
@@ -127,7 +132,7 @@ func newClients(base *rest.Config) (*clients, error) {
 	for _, x := range []struct {
 		to  *kubernetes.Interface
 		qps float32
-	}{{&out.watch, 50}, {&out.bind, 0}, {&out.report, reportQPS}, {&out.node, nodeQPS}, {&out.evict, evictQPS}} {
+	}{{&out.watch, 50}, {&out.bind, 0}, {&out.report, reportQPS}, {&out.node, nodeQPS}, {&out.evict, evictQPS}, {&out.preempt, 0}} {
 		c, err := make(x.qps)
 		if err != nil {
 			return nil, err
@@ -148,6 +153,7 @@ type edge struct {
 	reporter   *reporter
 	tainter    *tainter
 	evictor    *evictor
+	preemptor  *preemptor
 	cloud      *cloud
 	planner    *planner.Planner
 	status     *statusWriter
@@ -205,14 +211,26 @@ func (e *edge) dispatch(ctx context.Context, r *core.Ready) error {
 			return err
 		}
 	}
+	for _, x := range r.Cancels {
+		e.binder.takeBack(x.UID)
+	}
 	for _, b := range r.Binds {
 		e.reporter.bound(b.UID)
+		e.binder.add(b.UID)
 		if err := send(ctx, e.binder.work, b); err != nil {
 			return err
 		}
 	}
 	for _, c := range r.Conditions {
 		e.reporter.condition(c)
+	}
+	for _, n := range r.Nominations {
+		e.reporter.nominate(n)
+	}
+	for _, v := range r.Preemptions {
+		if err := send(ctx, e.preemptor.work, v); err != nil {
+			return err
+		}
 	}
 	for _, ev := range r.Events {
 		e.reporter.event(ev)

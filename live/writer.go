@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -47,6 +48,79 @@ type binder struct {
 	done      func(core.Input)
 	volumes   *volumes // nil where no pod has claims
 	extenders Extenders
+	mu        sync.Mutex
+	jobs      map[types.UID]*bindJob // that have no outcome yet
+}
+
+// bindJob is a bind that can be taken back until it is posted.
+type bindJob struct {
+	posted, back bool
+	cancel       context.CancelFunc // of its waiting for volumes
+}
+
+// errTakenBack is the outcome of a bind whose node another pod is to have.
+var errTakenBack = errors.New("taken back for a pod of higher priority")
+
+// add makes a bind known, so that it can be taken back.
+func (b *binder) add(uid types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.jobs == nil {
+		b.jobs = map[types.UID]*bindJob{}
+	}
+	b.jobs[uid] = &bindJob{cancel: func() {}}
+}
+
+// takeBack cancels a bind unless it was posted; its outcome tells.
+func (b *binder) takeBack(uid types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if j := b.jobs[uid]; j != nil && !j.posted {
+		j.back = true
+		j.cancel()
+	}
+}
+
+// begin tells whether a bind may still be posted; from then on it can't be
+// taken back.
+func (b *binder) begin(uid types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.jobs[uid]
+	if j == nil {
+		return true
+	}
+	j.posted = !j.back
+	return j.posted
+}
+
+// waiting returns the context in which a bind waits for its volumes.
+func (b *binder) waiting(ctx context.Context, uid types.UID) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if j := b.jobs[uid]; j != nil {
+		if j.cancel = cancel; j.back {
+			cancel()
+		}
+	}
+	return ctx, cancel
+}
+
+func (b *binder) finish(job core.Bind, err error) {
+	b.mu.Lock()
+	delete(b.jobs, job.UID)
+	b.mu.Unlock()
+	b.done(core.BindDone{UID: job.UID, Err: err})
+}
+
+// post binds unless the bind was taken back.
+func (b *binder) post(ctx context.Context, job core.Bind) {
+	err := errTakenBack
+	if b.begin(job.UID) {
+		err = b.bind(ctx, job)
+	}
+	b.finish(job, err)
 }
 
 func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
@@ -58,15 +132,17 @@ func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
 					return
 				case job := <-b.work:
 					if len(job.Writes)+len(job.Claims) == 0 {
-						b.done(core.BindDone{UID: job.UID, Err: b.bind(ctx, job)})
+						b.post(ctx, job)
 						continue
 					}
 					wg.Go(func() { // others mustn't wait for its volumes
-						err := b.volumes.bind(ctx, job)
-						if err == nil {
-							err = b.bind(ctx, job)
+						waiting, cancel := b.waiting(ctx, job.UID)
+						defer cancel()
+						if err := b.volumes.bind(waiting, job); err != nil {
+							b.finish(job, err)
+							return
 						}
-						b.done(core.BindDone{UID: job.UID, Err: err})
+						b.post(ctx, job)
 					})
 				}
 			}
@@ -98,15 +174,17 @@ func (b *binder) bind(ctx context.Context, job core.Bind) error {
 	return err
 }
 
-// reporter writes conditions and events. It has a budget of its own, so that
-// binds never wait for it. A newer condition of a pod replaces one not yet
-// written; events beyond the backlog are dropped and counted.
+// reporter writes conditions, nominations and events. It has a budget of its
+// own, so that binds never wait for it. What is newer of a pod replaces what
+// isn't written yet, and both go in one call; events beyond the backlog are
+// dropped and counted.
 type reporter struct {
 	client  kubernetes.Interface
+	done    func(core.Input)
 	log     *slog.Logger
 	host    string
 	mu      sync.Mutex
-	latest  map[types.UID]core.Condition
+	latest  map[types.UID]report
 	order   []types.UID
 	signal  chan struct{}
 	events  chan core.Event
@@ -114,21 +192,37 @@ type reporter struct {
 	serial  atomic.Int64
 }
 
+// report is what is to be written of a pod; either may be nil.
+type report struct {
+	condition  *core.Condition
+	nomination *core.Nomination
+}
+
 const eventBacklog = 50000
 
-func newReporter(client kubernetes.Interface, host string, log *slog.Logger) *reporter {
+func newReporter(client kubernetes.Interface, host string, log *slog.Logger, done func(core.Input)) *reporter {
 	return &reporter{
-		client: client, log: log, host: host, latest: map[types.UID]core.Condition{},
+		client: client, log: log, host: host, done: done, latest: map[types.UID]report{},
 		signal: make(chan struct{}, 1), events: make(chan core.Event, eventBacklog),
 	}
 }
 
 func (r *reporter) condition(c core.Condition) {
+	r.put(c.UID, func(x *report) { x.condition = &c })
+}
+
+func (r *reporter) nominate(n core.Nomination) {
+	r.put(n.UID, func(x *report) { x.nomination = &n })
+}
+
+func (r *reporter) put(uid types.UID, set func(*report)) {
 	r.mu.Lock()
-	if _, waiting := r.latest[c.UID]; !waiting {
-		r.order = append(r.order, c.UID)
+	x, waiting := r.latest[uid]
+	if !waiting {
+		r.order = append(r.order, uid)
 	}
-	r.latest[c.UID] = c
+	set(&x)
+	r.latest[uid] = x
 	r.mu.Unlock()
 	select {
 	case r.signal <- struct{}{}:
@@ -136,11 +230,18 @@ func (r *reporter) condition(c core.Condition) {
 	}
 }
 
+// errBinding is the outcome of a nomination that a bind made needless.
+var errBinding = errors.New("the pod is being bound")
+
 // bound drops what was still to be said of a pod's waiting.
 func (r *reporter) bound(uid types.UID) {
 	r.mu.Lock()
+	x := r.latest[uid]
 	delete(r.latest, uid)
 	r.mu.Unlock()
+	if x.nomination != nil {
+		r.done(core.NominationDone{UID: uid, Node: x.nomination.Node, Err: errBinding})
+	}
 }
 
 func (r *reporter) event(e core.Event) {
@@ -154,7 +255,7 @@ func (r *reporter) event(e core.Event) {
 func (r *reporter) run(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() {
 		for {
-			c, ok := r.next()
+			x, ok := r.next()
 			if !ok {
 				select {
 				case <-ctx.Done():
@@ -163,13 +264,7 @@ func (r *reporter) run(ctx context.Context, wg *sync.WaitGroup) {
 				}
 				continue
 			}
-			err := r.writeCondition(ctx, c)
-			if err == nil && c.Event != nil {
-				r.event(*c.Event)
-			}
-			if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
-				r.log.Warn("a pod's condition could not be written", "pod", c.Namespace+"/"+c.Name, "err", err)
-			}
+			r.write(ctx, x)
 			if ctx.Err() != nil {
 				return
 			}
@@ -189,34 +284,57 @@ func (r *reporter) run(ctx context.Context, wg *sync.WaitGroup) {
 	})
 }
 
-func (r *reporter) next() (core.Condition, bool) {
+func (r *reporter) next() (report, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.order) > 0 {
 		uid := r.order[0]
 		r.order = r.order[1:]
-		if c, ok := r.latest[uid]; ok {
+		if x, ok := r.latest[uid]; ok {
 			delete(r.latest, uid)
-			return c, true
+			return x, true
 		}
 	}
-	return core.Condition{}, false
+	return report{}, false
 }
 
-func (r *reporter) writeCondition(ctx context.Context, c core.Condition) error {
+// write patches the status of a pod and tells how that went.
+func (r *reporter) write(ctx context.Context, x report) {
+	namespace, name, err := r.patch(ctx, x)
+	if err == nil && x.condition != nil && x.condition.Event != nil {
+		r.event(*x.condition.Event)
+	}
+	if n := x.nomination; n != nil {
+		r.done(core.NominationDone{UID: n.UID, Node: n.Node, Err: err})
+	}
+	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
+		r.log.Warn("a pod's status could not be written", "pod", namespace+"/"+name, "err", err)
+	}
+}
+
+func (r *reporter) patch(ctx context.Context, x report) (namespace, name string, err error) {
 	now := metav1.Now()
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": c.UID},
-		"status": map[string]any{"conditions": []v1.PodCondition{{
+	status := map[string]any{}
+	var uid types.UID
+	if c := x.condition; c != nil {
+		uid, namespace, name = c.UID, c.Namespace, c.Name
+		status["conditions"] = []v1.PodCondition{{
 			Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: c.Reason, Message: c.Message,
 			LastTransitionTime: now, LastProbeTime: now,
-		}}},
-	})
-	if err != nil {
-		return err
+		}}
 	}
-	return persist(ctx, func() error {
-		_, err := r.client.CoreV1().Pods(c.Namespace).Patch(ctx, c.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if n := x.nomination; n != nil {
+		uid, namespace, name = n.UID, n.Namespace, n.Name
+		if status["nominatedNodeName"] = n.Node; n.Node == "" {
+			status["nominatedNodeName"] = nil
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": status})
+	if err != nil {
+		return namespace, name, err
+	}
+	return namespace, name, persist(ctx, func() error {
+		_, err := r.client.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }
@@ -277,6 +395,57 @@ func (v *evictor) evict(ctx context.Context, job core.Eviction) error {
 			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &job.UID}},
 		})
 	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // that pod is gone
+	}
+	return err
+}
+
+// preemptor tells victims to leave their nodes, several at a time, and reports
+// each outcome.
+type preemptor struct {
+	client kubernetes.Interface
+	work   chan core.Preemption
+	done   func(core.Input)
+}
+
+func (p *preemptor) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
+	for range workers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case job := <-p.work:
+					p.done(core.PreemptionDone{UID: job.UID, By: job.By, Err: p.preempt(ctx, job)})
+				}
+			}
+		})
+	}
+}
+
+// preempt writes the condition first, so that whoever sees the pod go knows why.
+// Another pod of that name is left alone.
+func (p *preemptor) preempt(ctx context.Context, job core.Preemption) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": job.UID},
+		"status": map[string]any{"conditions": []v1.PodCondition{{
+			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler, Message: job.Message, LastTransitionTime: metav1.Now(),
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	pods := p.client.CoreV1().Pods(job.Namespace)
+	err = persist(ctx, func() error {
+		_, err := pods.Patch(ctx, job.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		return err
+	})
+	if err == nil {
+		err = persist(ctx, func() error {
+			return pods.Delete(ctx, job.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &job.UID}})
+		})
+	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // that pod is gone
 	}

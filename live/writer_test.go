@@ -3,6 +3,9 @@ package live
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,15 +59,15 @@ func TestBindOutcomes(t *testing.T) {
 }
 
 func TestReporterKeepsTheLatestConditionOnly(t *testing.T) {
-	r := newReporter(nil, "host", nil)
+	r := newReporter(nil, "host", nil, func(core.Input) {})
 	r.condition(core.Condition{UID: "a", Message: "old"})
 	r.condition(core.Condition{UID: "b", Message: "b"})
 	r.condition(core.Condition{UID: "a", Message: "new"})
 	r.condition(core.Condition{UID: "c", Message: "c"})
 	r.bound("c")
 	var got []string
-	for c, ok := r.next(); ok; c, ok = r.next() {
-		got = append(got, c.Message)
+	for x, ok := r.next(); ok; x, ok = r.next() {
+		got = append(got, x.condition.Message)
 	}
 	if len(got) != 2 || got[0] != "new" || got[1] != "b" {
 		t.Errorf("got %v, want [new b]", got)
@@ -95,5 +98,105 @@ func TestEvictOutcomes(t *testing.T) {
 				t.Errorf("got %v after %d calls", err, calls)
 			}
 		})
+	}
+}
+
+func TestPreemptOutcomes(t *testing.T) {
+	resource := schema.GroupResource{Resource: "pods"}
+	gone, other, never := apierrors.NewNotFound(resource, "p"), apierrors.NewConflict(resource, "p", errors.New("uid")), apierrors.NewForbidden(resource, "p", nil)
+	for _, c := range []struct {
+		name          string
+		patch, remove error
+		calls         string
+		fails         bool
+	}{
+		{"told", nil, nil, "patch status delete u ", false},
+		{"gone before the condition", gone, nil, "patch status ", false},
+		{"gone before the deletion", nil, gone, "patch status delete u ", false},
+		{"another pod has its name", other, nil, "patch status ", false},
+		{"another pod has its name by now", nil, other, "patch status delete u ", false},
+		{"no condition, no deletion", never, nil, "patch status ", true},
+		{"not allowed to delete", nil, never, "patch status delete u ", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := fake.NewClientset()
+			calls := ""
+			client.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				calls += "patch " + a.GetSubresource() + " "
+				if text := string(a.(clienttesting.PatchAction).GetPatch()); !strings.Contains(text, "PreemptionByScheduler") || !strings.Contains(text, `"uid":"u"`) {
+					t.Errorf("patch %s", text)
+				}
+				return true, &v1.Pod{}, c.patch
+			})
+			client.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				calls += "delete " + string(*a.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions.UID) + " "
+				return true, nil, c.remove
+			})
+			err := (&preemptor{client: client}).preempt(context.Background(), core.Preemption{UID: "u", Namespace: "default", Name: "p"})
+			if (err != nil) != c.fails || calls != c.calls {
+				t.Errorf("got %v after %q, want failure %v after %q", err, calls, c.fails, c.calls)
+			}
+		})
+	}
+}
+
+// A bind that wasn't posted can be taken back, one that was can't.
+func TestBindsAreTakenBack(t *testing.T) {
+	client := fake.NewClientset()
+	posted := 0
+	client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		posted++
+		return true, nil, nil
+	})
+	var out []core.Input
+	b := &binder{client: client, done: func(in core.Input) { out = append(out, in) }}
+	b.add("early")
+	b.takeBack("early")
+	b.post(t.Context(), core.Bind{UID: "early", Namespace: "default", Name: "early"})
+	b.add("late")
+	b.begin("late")
+	b.takeBack("late")
+	b.post(t.Context(), core.Bind{UID: "late", Namespace: "default", Name: "late"})
+	b.takeBack("unknown")
+	waiting, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b.add("volumes")
+	waiting, stop := b.waiting(waiting, "volumes")
+	defer stop()
+	b.takeBack("volumes")
+	if waiting.Err() == nil {
+		t.Error("a bind that waits for volumes goes on waiting after it was taken back")
+	}
+	want := []core.Input{core.BindDone{UID: "early", Err: errTakenBack}, core.BindDone{UID: "late"}}
+	if posted != 1 || !slices.Equal(out, want) {
+		t.Errorf("posted %d, outcomes %v, want 1 and %v", posted, out, want)
+	}
+}
+
+// A condition and a nomination go in one call, the latest of each.
+func TestReporterMergesWhatItSaysOfAPod(t *testing.T) {
+	client := fake.NewClientset()
+	var patches []string
+	client.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		patches = append(patches, string(a.(clienttesting.PatchAction).GetPatch()))
+		return true, &v1.Pod{}, nil
+	})
+	var out []core.Input
+	r := newReporter(client, "host", slog.New(slog.DiscardHandler), func(in core.Input) { out = append(out, in) })
+	r.nominate(core.Nomination{UID: "a", Name: "a", Node: "n1"})
+	r.condition(core.Condition{UID: "a", Name: "a", Reason: "Unschedulable", Message: "why"})
+	r.nominate(core.Nomination{UID: "a", Name: "a", Node: "n2"})
+	r.nominate(core.Nomination{UID: "b", Name: "b"})
+	r.nominate(core.Nomination{UID: "c", Name: "c", Node: "n3"})
+	r.bound("c")
+	for x, ok := r.next(); ok; x, ok = r.next() {
+		r.write(t.Context(), x)
+	}
+	if len(patches) != 2 || !strings.Contains(patches[0], `"message":"why"`) || !strings.Contains(patches[0], `"nominatedNodeName":"n2"`) || !strings.Contains(patches[1], `"nominatedNodeName":null`) {
+		t.Errorf("patches %q", patches)
+	}
+	want := []core.Input{core.NominationDone{UID: "c", Node: "n3", Err: errBinding}, core.NominationDone{UID: "a", Node: "n2"}, core.NominationDone{UID: "b"}}
+	if !slices.Equal(out, want) {
+		t.Errorf("outcomes %v, want %v", out, want)
 	}
 }
