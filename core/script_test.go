@@ -53,7 +53,7 @@ func newWorld(t *testing.T, path string) *world {
 // TestScripts runs testdata/scripts/*.txt. The commands:
 //
 //	node NAME [cpu=4] [memory=8Gi] [zone=z] [group=g] [notready] [taint=key]
-//	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=g] [apart=LABEL] [app=a] [on=NODE] [phase=P] [deleting] [daemon] [tolerates=KEY] [scheduler=s]
+//	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=g] [apart=LABEL] [app=a] [on=NODE] [phase=P] [deleting] [daemon] [tolerates=KEY] [scheduler=s] [peaceful] [nominated=NODE]
 //	pods PREFIX count=N …   the same, N times, in one Step
 //	daemonset NAME [cpu=1] [memory=1Gi]
 //	gone NAME | node-gone NAME
@@ -62,6 +62,8 @@ func newWorld(t *testing.T, path string) *world {
 //	tainted NODE | taint-failed NODE
 //	scaled GROUP nodes=N | scale-failed GROUP nodes=N
 //	evicted NAME from=NODE
+//	told NAME by=POD | tell-failed NAME by=POD        outcomes of a preemption
+//	nominated NAME [to=NODE] | nominate-failed NAME [to=NODE]
 //	deleted NODE | delete-failed NODE | machine-deleted MACHINE
 //	tick SECONDS            time passes; a Step at the end
 func TestScripts(t *testing.T) {
@@ -155,6 +157,14 @@ func (w *world) run(d *datadriven.TestData) string {
 		return w.step(core.ScaleUpDone{Group: name, Nodes: number("nodes", 1), Err: failed})
 	case "evicted":
 		return w.step(core.EvictionDone{UID: uid, Node: arg("from", "")})
+	case "told":
+		return w.step(core.PreemptionDone{UID: uid, By: types.UID("pod-" + arg("by", ""))})
+	case "tell-failed":
+		return w.step(core.PreemptionDone{UID: uid, By: types.UID("pod-" + arg("by", "")), Err: failed})
+	case "nominated":
+		return w.step(core.NominationDone{UID: uid, Node: arg("to", "")})
+	case "nominate-failed":
+		return w.step(core.NominationDone{UID: uid, Node: arg("to", ""), Err: failed})
 	case "deleted":
 		return w.step(core.NodeDeletionDone{Node: name})
 	case "delete-failed":
@@ -191,7 +201,13 @@ func (w *world) pod(name string, arg func(key, def string) string) *v1.Pod {
 	if arg("daemon", "") != "" {
 		b.Owner("apps/v1", "DaemonSet", "agent")
 	}
+	if arg("peaceful", "") != "" {
+		never := v1.PreemptNever
+		b.Spec.PreemptionPolicy = &never
+	}
+	b.Status.NominatedNodeName = arg("nominated", "")
 	if arg("deleting", "") != "" {
+		b.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
 		b.DeletionTimestamp = &metav1.Time{Time: w.now}
 	}
 	b.Spec.SchedulerName = arg("scheduler", b.Spec.SchedulerName)
@@ -223,6 +239,19 @@ func (w *world) step(in ...core.Input) string {
 func (w *world) print(out *strings.Builder, r *core.Ready) {
 	for _, b := range r.Binds {
 		fmt.Fprintf(out, "bind %s to %s\n", b.Name, b.Node)
+	}
+	for _, x := range r.Cancels {
+		fmt.Fprintf(out, "take back the bind of %s\n", strings.TrimPrefix(string(x.UID), "pod-"))
+	}
+	for _, x := range r.Preemptions {
+		fmt.Fprintf(out, "tell %s on %s to go for %s\n", x.Name, x.Node, strings.TrimPrefix(string(x.By), "pod-"))
+	}
+	for _, x := range r.Nominations {
+		if x.Node == "" {
+			fmt.Fprintf(out, "nominate %s to none\n", x.Name)
+		} else {
+			fmt.Fprintf(out, "nominate %s to %s\n", x.Name, x.Node)
+		}
 	}
 	for _, t := range r.Taints {
 		verb := "taint"
