@@ -133,7 +133,7 @@ func Parse(raw []byte) (Scheduler, error) {
 
 // concern is an extender as far as decisions go.
 func concern(x *kubeschedulerv1.Extender) framework.Extender {
-	out := framework.Extender{Filters: x.FilterVerb != "", Prioritizes: x.PrioritizeVerb != "", Binds: x.BindVerb != ""}
+	out := framework.Extender{Filters: x.FilterVerb != "", Prioritizes: x.PrioritizeVerb != "", Binds: x.BindVerb != "", Preempts: x.PreemptVerb != ""}
 	for _, r := range x.ManagedResources {
 		out.Managed = append(out.Managed, r.Name)
 	}

@@ -9,14 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/queue"
+	"github.com/berthproject/berth/scheduler"
 )
 
 // Consult asks the extenders that a pod concerns which of the nodes it may go
-// to, and how good they are.
+// to, and how good they are; or, when no node takes it, on which they agree to
+// its taking the place of others.
 type Consult struct {
 	UID   types.UID
 	Pod   *v1.Pod
 	Nodes []string // that the rules allow, by name
+	// Candidates are the nodes where others would have to leave, by name.
+	Candidates []PreemptionCandidate `json:",omitempty"`
+}
+
+// PreemptionCandidate is a node with the pods that would have to leave it.
+type PreemptionCandidate struct {
+	Node       string
+	Victims    []*v1.Pod
+	Violations int // of disruption budgets
 }
 
 // Consulted is the outcome of a Consult. Nodes that it names beyond those that
@@ -29,6 +40,9 @@ type Consulted struct {
 	// Scores are added to the nodes' own, weighted already.
 	Scores map[string]int64
 	Err    error // of an extender that isn't ignorable
+	// Agreed are the victims that all agree to, when that was asked; by name of
+	// the node.
+	Agreed []scheduler.Agreed `json:",omitempty"`
 }
 
 // apply takes the answer if the pod still waits for it. What has happened since
@@ -42,6 +56,10 @@ func (in Consulted) apply(c *Core, r *Ready) {
 	if in.Err != nil {
 		c.unschedulable(p, "SchedulerError", in.Err.Error(), r)
 		c.queue.Fail(c.now, item)
+		return
+	}
+	if p.candidates {
+		c.settle(item, c.sched.DecideVictims(item, in.Agreed), r)
 		return
 	}
 	allowed := map[string]int64{}
@@ -65,9 +83,22 @@ func sortedNodes(m map[string]string) []string {
 }
 
 // consult asks the extenders; the pod stays in flight until they answer.
-func (c *Core) consult(item *queue.Item, nodes []string, r *Ready) {
+func (c *Core) consult(item *queue.Item, d *scheduler.Decision, r *Ready) {
 	p := c.pods[item.Pod.UID]
-	p.consulting = true
-	c.decided(r, Decision{Kind: Consults, Pod: podName(item.Pod.Object.Namespace, item.Pod.Object.Name), Reason: fmt.Sprintf("%d nodes", len(nodes))})
-	r.Consults = append(r.Consults, Consult{item.Pod.UID, item.Pod.Object, nodes})
+	p.consulting, p.candidates = true, d.Candidates != nil
+	ask := Consult{UID: item.Pod.UID, Pod: item.Pod.Object, Nodes: d.Consult}
+	what := fmt.Sprintf("%d nodes", len(d.Consult))
+	if p.candidates {
+		what = fmt.Sprintf("%d nodes that others would have to leave", len(d.Candidates))
+	}
+	for i := range d.Candidates {
+		x := &d.Candidates[i]
+		k := PreemptionCandidate{Node: c.state.Node(x.Node).Name, Violations: x.Violations}
+		for _, v := range x.Pods {
+			k.Victims = append(k.Victims, v.Object)
+		}
+		ask.Candidates = append(ask.Candidates, k)
+	}
+	c.decided(r, Decision{Kind: Consults, Pod: item.Pod.Name(), Reason: what})
+	r.Consults = append(r.Consults, ask)
 }

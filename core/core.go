@@ -194,16 +194,16 @@ func (c *Core) schedule(r *Ready) bool {
 
 func (c *Core) decide(i *queue.Item, r *Ready) {
 	d := c.sched.Decide(i, c.queue)
-	if d.Consult != nil {
-		c.consult(i, d.Consult, r)
-		return
-	}
 	c.settle(i, d, r)
 }
 
 // settle does what follows from a decision.
 func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
 	p := c.pods[i.Pod.UID]
+	if d.Consult != nil || d.Candidates != nil {
+		c.consult(i, &d, r)
+		return
+	}
 	if d.Node == nil {
 		c.stats.Unschedulable++
 		c.decided(r, Decision{Kind: Waits, Pod: podName(i.Pod.Object.Namespace, i.Pod.Object.Name), Reason: d.Message})

@@ -16,6 +16,7 @@ type pod struct {
 	scaled     string                 // last message about scale-up
 	told       bool                   // the Scheduled event is out
 	consulting bool                   // extenders are being asked
+	candidates bool                   // about victims
 	writes     []cluster.ObjectChange // objects assumed for it, while a bind is under way
 	nomination nomination
 	preempting *preempting // while its victims are being asked to leave

@@ -129,6 +129,19 @@ func (e *Engine) Preempt(c *Class) (best Candidate, ok bool) {
 	return best, best.Node != cluster.NoNode
 }
 
+// Cheapest returns the candidate where the least has to go.
+func (e *Engine) Cheapest(c *Class, list []Candidate) (best Candidate, ok bool) {
+	var cost framework.PreemptionCost
+	for k := range list {
+		x := e.profile.Preempter.Cost(&list[k].Victims)
+		order := x.Compare(&cost)
+		if !ok || order < 0 || order == 0 && c.shared.rank(e.state.Node(list[k].Node)) > c.shared.rank(e.state.Node(best.Node)) {
+			best, cost, ok = list[k], x, true
+		}
+	}
+	return best, ok
+}
+
 // Candidates returns all nodes where preemption helps, by index.
 func (e *Engine) Candidates(c *Class) []Candidate {
 	var out []Candidate

@@ -97,7 +97,14 @@ func server(t *testing.T) (*httptest.Server, *[]extenderv1.ExtenderBindingArgs) 
 	answer("preempt", func(d *json.Decoder) any {
 		args := extenderv1.ExtenderPreemptionArgs{}
 		read(d, &args)
-		return extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"n0": args.NodeNameToMetaVictims["n0"]}}
+		v := args.NodeNameToMetaVictims["n0"]
+		if whole := args.NodeNameToVictims["n0"]; whole != nil {
+			v = &extenderv1.MetaVictims{}
+			for _, p := range whole.Pods {
+				v.Pods = append(v.Pods, &extenderv1.MetaPod{UID: string(p.UID)})
+			}
+		}
+		return extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"n0": v}}
 	})
 	s := httptest.NewTLSServer(mux)
 	t.Cleanup(s.Close)
@@ -175,7 +182,7 @@ func TestExtenderDecides(t *testing.T) {
 		}
 		r = k.Step(now, core.PodSet{Pod: testkit.Pod("late").Req("example.com/gpu", "1").Obj()})
 		r = k.Step(now, c.Ask(context.Background(), r.Consults[0], nodes("n1", "n3")))
-		if want := "0/2 nodes are available: 2 node is odd."; len(r.Conditions) != 1 || r.Conditions[0].Message != want {
+		if want := "0/2 nodes are available: 2 node is odd. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."; len(r.Conditions) != 1 || r.Conditions[0].Message != want {
 			t.Errorf("conditions %+v, want %q", r.Conditions, want)
 		}
 		if r = k.Step(now.Add(20*time.Second), core.Consulted{}); len(r.Conditions) != 0 {
@@ -201,6 +208,48 @@ func TestExtenderPreempts(t *testing.T) {
 	}
 	if _, err := x.Preempt(context.Background(), &extenderv1.ExtenderPreemptionArgs{}); err == nil || !strings.Contains(err.Error(), "not among the candidates") {
 		t.Errorf("a node that was no candidate: %v", err)
+	}
+}
+
+// TestExtenderChoosesVictims has an extender leave one node of two for
+// preemption, with names only and with whole pods. What it agrees to counts as
+// far as it is still so.
+func TestExtenderChoosesVictims(t *testing.T) {
+	for _, cached := range []bool{true, false} {
+		s, _ := server(t)
+		c, cfg := chain(t, kubeschedulerv1.Extender{
+			URLPrefix: s.URL + "/x", PreemptVerb: "preempt", EnableHTTPS: true, TLSConfig: &kubeschedulerv1.ExtenderTLSConfig{CAData: caOf(s)}, NodeCacheCapable: cached,
+		})
+		for _, gone := range []bool{false, true} {
+			schema := cluster.NewSchema()
+			k, err := core.New(schema, core.Config{Profiles: cfg.Build(schema)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := time.Unix(1000, 0)
+			all := nodes("n0", "n1")
+			in := []core.Input{core.NodeSet{Node: all[0]}, core.NodeSet{Node: all[1]}}
+			for _, name := range []string{"n0", "n1"} {
+				// What is on n0 costs more, and would not be chosen.
+				in = append(in, core.PodSet{Pod: testkit.Pod("on-" + name).Req("cpu", "4").Priority(int32('2' - name[1])).On(name).Obj()})
+			}
+			k.Step(now, in...)
+			r := k.Step(now, core.PodSet{Pod: testkit.Pod("high").Req("cpu", "4").Priority(10).Obj()})
+			if len(r.Consults) != 1 || len(r.Consults[0].Candidates) != 2 || len(r.Preemptions)+len(r.Nominations) != 0 {
+				t.Fatalf("consults %+v, preemptions %+v; want two candidates and nothing done yet", r.Consults, r.Preemptions)
+			}
+			answer := c.Ask(context.Background(), r.Consults[0], all)
+			if gone { // the victim, or rather its place, since the extender was asked
+				k.Step(now, core.PodGone{UID: "pod-on-n0"}, core.PodSet{Pod: testkit.Pod("other").Req("cpu", "4").Priority(100).On("n0").Obj()})
+			}
+			r = k.Step(now, answer)
+			switch {
+			case !gone && (len(r.Preemptions) != 1 || r.Preemptions[0].Name != "on-n0" || len(r.Nominations) != 1 || r.Nominations[0].Node != "n0"):
+				t.Errorf("preemptions %+v, nominations %+v; want that on n0", r.Preemptions, r.Nominations)
+			case gone && (len(r.Preemptions) != 0 || len(r.Conditions) != 1 || !strings.HasSuffix(r.Conditions[0].Message, "preemption: no candidate node for preemption")):
+				t.Errorf("preemptions %+v, conditions %+v; want none, and why", r.Preemptions, r.Conditions)
+			}
+		}
 	}
 }
 

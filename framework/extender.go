@@ -13,6 +13,7 @@ type Extender struct {
 	Filters     bool
 	Prioritizes bool
 	Binds       bool
+	Preempts    bool
 }
 
 // Concerns tells whether the extender is to be asked about a pod.
@@ -37,6 +38,12 @@ func (x *Extender) Concerns(pod *v1.Pod) bool {
 // Consults tells whether some extender has a say in where the pod goes.
 func (p *Profile) Consults(pod *v1.Pod) bool {
 	return slices.ContainsFunc(p.Extenders, func(x Extender) bool { return (x.Filters || x.Prioritizes) && x.Concerns(pod) })
+}
+
+// ConsultsVictims tells whether some extender has a say in whose place the pod
+// takes.
+func (p *Profile) ConsultsVictims(pod *v1.Pod) bool {
+	return slices.ContainsFunc(p.Extenders, func(x Extender) bool { return x.Preempts && x.Concerns(pod) })
 }
 
 // ExtenderBinds tells whether an extender binds the pod.

@@ -64,6 +64,7 @@ type Item struct {
 	failures  int      // errors so far
 	failed    bool     // backing off from an error, not from a rejection
 	heads     *Waiting // the woken class that it is tried for
+	holds     *Waiting // the class that it is held with
 }
 
 // Place returns where the item is.
@@ -189,6 +190,9 @@ func (q *Queue) leave(i *Item) {
 		q.gated--
 	case Held:
 		q.held--
+		i.holds.held--
+		q.prune(i.holds)
+		i.holds = nil
 	case Unschedulable:
 		w := q.waiting[i.Class]
 		heap.Remove(w.heapOf(i), i.at)

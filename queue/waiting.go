@@ -20,7 +20,9 @@ type Waiting struct {
 	pods      itemHeap
 	nominated itemHeap    // those that are nominated to a node
 	since     int64       // when it was rejected or woken, in nanoseconds
+	held      int         // pods whose victims are being asked to leave
 	woken     engine.Help // what for
+	led       bool        // a pod is being tried for the woken class
 	swept     bool        // by the leftover sweep
 }
 
@@ -53,8 +55,9 @@ func (q *Queue) Hold(now time.Time, i *Item, d *engine.Diagnosis) {
 	i.Attempts++
 	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
 	i.Diagnosis = d
-	q.follow(i)
-	i.place = Held
+	w := q.enter(now, i, d, true)
+	w.held++
+	i.place, i.holds = Held, w
 	q.held++
 }
 
@@ -105,16 +108,25 @@ func (q *Queue) Nominated(i *Item, yes bool) {
 // says that it was found out by trying the pod.
 func (q *Queue) park(now time.Time, i *Item, d *engine.Diagnosis, fresh bool) {
 	i.Diagnosis = d
+	w := q.enter(now, i, d, fresh)
+	i.place = Unschedulable
+	heap.Push(w.heapOf(i), i)
+}
+
+// enter has the pod's class wait, for the reason d.
+func (q *Queue) enter(now time.Time, i *Item, d *engine.Diagnosis, fresh bool) *Waiting {
 	w := q.waiting[i.Class]
 	if i.heads != w {
 		q.follow(i) // what it reads has changed: it spoke for its old class no more
+	} else if w != nil {
+		w.led = false
 	}
 	i.heads = nil
 	if w == nil {
 		w = &Waiting{Class: i.Class, pods: itemHeap{less: q.less, at: tried}, nominated: itemHeap{less: q.less, at: tried}, since: now.UnixNano()}
 		q.waiting[i.Class] = w
 	}
-	if w.Diagnosis == nil || fresh {
+	if w.Diagnosis == nil || fresh || w.woken != engine.NoHelp && !w.led {
 		if w.woken != engine.NoHelp {
 			w.since = now.UnixNano()
 		}
@@ -122,10 +134,9 @@ func (q *Queue) park(now time.Time, i *Item, d *engine.Diagnosis, fresh bool) {
 		if d.Preemption == "" && w.Diagnosis != nil && w.pods.Len() > 0 {
 			d.Preemption = w.Diagnosis.Preemption
 		}
-		w.Diagnosis, w.woken, w.swept = d, engine.NoHelp, false
+		w.Diagnosis, w.woken, w.swept, w.led = d, engine.NoHelp, false, false
 	}
-	i.place = Unschedulable
-	heap.Push(w.heapOf(i), i)
+	return w
 }
 
 // Placed says that a popped pod found a node: if its class was woken, the next
@@ -139,6 +150,7 @@ func (q *Queue) follow(i *Item) {
 	if w == nil || w.woken == engine.NoHelp {
 		return
 	}
+	w.led = false
 	q.lead(w)
 }
 
@@ -150,14 +162,14 @@ func (q *Queue) lead(w *Waiting) {
 		from = n
 	}
 	if from.Len() == 0 {
-		if w.nominated.Len() > 0 {
-			w.woken, w.swept = engine.NoHelp, false
+		if w.nominated.Len() > 0 { // they wait on; others may preempt now
+			w.woken, w.swept, w.Diagnosis.Preemption = engine.NoHelp, false, ""
 		}
 		q.prune(w)
 		return
 	}
 	i := heap.Pop(from).(*Item)
-	i.heads, i.Swept = w, w.swept
+	i.heads, i.Swept, w.led = w, w.swept, true
 	q.try(w.since, i)
 }
 
@@ -173,7 +185,7 @@ func (q *Queue) try(now int64, i *Item) {
 
 // prune forgets a class none of whose pods wait.
 func (q *Queue) prune(w *Waiting) {
-	if w.pods.Len()+w.nominated.Len() == 0 && q.waiting[w.Class] == w {
+	if w.pods.Len()+w.nominated.Len()+w.held == 0 && q.waiting[w.Class] == w {
 		delete(q.waiting, w.Class)
 	}
 }

@@ -72,6 +72,9 @@ type Decision struct {
 	Victims   *engine.Candidate      // what has to leave the node that it is now nominated to
 	Writes    []cluster.ObjectChange // that have to be written before it is bound
 	Consult   []string               // nodes that extenders have to be asked about first; nothing is decided then
+	// Candidates are what extenders have to be asked about before others are told
+	// to leave; nothing is decided then.
+	Candidates []engine.Candidate
 }
 
 // Decide finds a node for a pod that was popped from the queue and puts it
@@ -145,12 +148,66 @@ func (s *Scheduler) postFilter(i *queue.Item, to string, d *engine.Diagnosis) De
 	awaits := able && s.awaits(i, to)
 	if awaits {
 		s.state.Nominate(i.Pod, to)
+	} else if able && (d == nil || d.Preemption == "") && e.Profile().ConsultsVictims(i.Pod.Object) {
+		if list := e.Candidates(i.Class); list != nil {
+			s.state.Nominate(i.Pod, to)
+			return Decision{Candidates: list}
+		}
 	} else if able && (d == nil || d.Preemption == "") {
 		if best, ok := e.Preempt(i.Class); ok {
 			out.Victims = &best
 			s.state.Nominate(i.Pod, s.state.Node(best.Node).Name)
 		}
 	}
+	return s.refuse(i, d, out, awaits)
+}
+
+// DecideVictims has the victims that extenders agreed to leave the node where the
+// least has to go. What has become of them since they were asked counts: only
+// pods of lower priority that are still on the node do.
+func (s *Scheduler) DecideVictims(i *queue.Item, agreed []Agreed) Decision {
+	e := s.Engine(i.Pod)
+	s.withdraw(i)
+	var out Decision
+	var list []engine.Candidate
+	for _, a := range agreed {
+		n := s.state.NodeByName(a.Node)
+		if n == nil {
+			continue
+		}
+		c := engine.Candidate{Node: n.Index, Victims: framework.Victims{Violations: a.Violations}}
+		for _, p := range n.Pods {
+			if p.Priority < i.Pod.Priority && slices.Contains(a.Pods, p.UID) {
+				c.Pods = append(c.Pods, p)
+			}
+		}
+		if c.Pods != nil {
+			list = append(list, c)
+		}
+	}
+	if best, ok := e.Cheapest(i.Class, list); ok {
+		out.Victims = &best
+		s.state.Nominate(i.Pod, s.state.Node(best.Node).Name)
+	}
+	d := e.Diagnose(i.Class)
+	if out.Victims == nil {
+		d.Preemption = "no candidate node for preemption"
+		d.AddOutside(nil) // any change may have the extenders think again
+	}
+	return s.refuse(i, d, out, false)
+}
+
+// Agreed are the victims on a node that extenders agree to.
+type Agreed struct {
+	Node       string
+	Pods       []types.UID
+	Violations int
+}
+
+// refuse words the decision for a pod that no node takes now.
+func (s *Scheduler) refuse(i *queue.Item, d *engine.Diagnosis, out Decision, awaits bool) Decision {
+	e := s.Engine(i.Pod)
+	x := e.Profile().Preempter
 	if d == nil {
 		d = e.Diagnose(i.Class)
 	}
