@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,12 +42,14 @@ type caseNode struct {
 }
 
 type casePod struct {
-	Node, Namespace string
-	Labels          map[string]string
-	Count           int
-	Terminating     bool
-	Claims          []string
-	Spec            v1.PodSpec
+	Name, Node, Namespace string
+	Nominated             string
+	Started               *int64 // in seconds
+	Labels                map[string]string
+	Count                 int
+	Terminating           bool
+	Claims                []string
+	Spec                  v1.PodSpec
 }
 
 type caseOf struct {
@@ -60,7 +64,9 @@ type caseOf struct {
 	Want    struct {
 		Feasible []string
 		Best     []string // those of the highest score, when it matters
-		Message  string   // when nothing is feasible and it matters
+		Message  string   // when nothing is feasible and it matters; without preemption's part unless it has one
+		Chosen   string   // where others have to leave, and
+		Victims  []string // who
 	}
 }
 
@@ -118,10 +124,8 @@ func decide(t *testing.T, c *caseOf, judge *oracle.Judge, o plugins.Options, wor
 	}
 	state, e := berth(world, o)
 	mine := verdicts(state, e, pod)
-	for _, n := range world.Nodes {
-		if problem := differ(theirs.Nodes[n.Name], mine.Nodes[n.Name]); problem != "" {
-			t.Errorf("node %s: %s", n.Name, problem)
-		}
+	if problem := disagree(world, theirs, mine); problem != "" {
+		t.Error(problem)
 	}
 	for who, got := range map[string]*oracle.Outcome{"kube-scheduler": theirs, "Berth": mine} {
 		var feasible, best []string
@@ -145,8 +149,15 @@ func decide(t *testing.T, c *caseOf, judge *oracle.Judge, o plugins.Options, wor
 		if c.Want.Best != nil && !slices.Equal(best, c.Want.Best) {
 			t.Errorf("%s: best %v, want %v", who, best, c.Want.Best)
 		}
-		if c.Want.Message != "" && got.Message != c.Want.Message {
-			t.Errorf("%s: told %q, want %q", who, got.Message, c.Want.Message)
+		message := got.Message
+		if !strings.Contains(c.Want.Message, " preemption: ") {
+			message, _, _ = strings.Cut(message, " preemption: ")
+		}
+		if got.Chosen != c.Want.Chosen && (c.Want.Chosen != "" || len(c.Want.Victims) > 0) || c.Want.Victims != nil && !slices.Equal(got.Victims[got.Chosen].Pods, c.Want.Victims) {
+			t.Errorf("%s: preempts %v on %q of %v, want %v on %q", who, got.Victims[got.Chosen].Pods, got.Chosen, got.Victims, c.Want.Victims, c.Want.Chosen)
+		}
+		if c.Want.Message != "" && message != c.Want.Message {
+			t.Errorf("%s: told %q, want %q", who, message, c.Want.Message)
 		}
 	}
 }
@@ -163,7 +174,12 @@ func (c *caseOf) build(t *testing.T, file *caseFile) (*oracle.Cluster, *v1.Pod) 
 	}
 	for i := range c.Pods {
 		for k := range max(1, c.Pods[i].Count) {
-			w.Pods = append(w.Pods, c.Pods[i].object(fmt.Sprintf("existing-%d-%d", i, k)))
+			p := c.Pods[i].object(fmt.Sprintf("existing-%d-%d", i, k))
+			if p.Status.NominatedNodeName != "" {
+				w.Nominated = append(w.Nominated, p)
+				continue
+			}
+			w.Pods = append(w.Pods, p)
 		}
 	}
 	named := map[string]bool{}
@@ -195,6 +211,14 @@ func (p *casePod) object(name string) *v1.Pod {
 	if p.Namespace != "" {
 		out.Namespace = p.Namespace
 	}
+	if p.Name != "" {
+		out.Name = p.Name
+	}
+	if p.Started != nil {
+		at := metav1.NewTime(time.Unix(*p.Started, 0))
+		out.Status.StartTime = &at
+	}
+	out.Status.NominatedNodeName = p.Nominated
 	if p.Terminating {
 		out.DeletionTimestamp = &metav1.Time{}
 	}
@@ -229,6 +253,8 @@ func objectOf(t *testing.T, raw map[string]any) cluster.Object {
 		o = &storagev1.CSIDriver{}
 	case "CSIStorageCapacity":
 		o = &storagev1.CSIStorageCapacity{}
+	case "PodDisruptionBudget":
+		o = &policyv1.PodDisruptionBudget{}
 	case "VolumeAttachment":
 		o = &storagev1.VolumeAttachment{}
 	default:
