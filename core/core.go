@@ -123,6 +123,46 @@ func (c *Core) State() *cluster.State { return c.state }
 // Queue returns how many pods are where.
 func (c *Core) Queue() queue.Counts { return c.queue.Counts() }
 
+// Incoming is a reason for which pods came to a queue.
+type Incoming = queue.Incoming
+
+// Incoming returns how many pods came to which queue for what; to be read
+// between Steps.
+func (c *Core) Incoming() map[Incoming]int { return c.queue.Incoming() }
+
+// Rejecter is a plugin of a profile.
+type Rejecter struct{ Plugin, Profile string }
+
+// Rejecters returns how many pods wait for what each plugin rejects.
+func (c *Core) Rejecters() map[Rejecter]int {
+	out := map[Rejecter]int{}
+	c.queue.Each(func(w *queue.Waiting, pods int) {
+		seen := map[string]bool{}
+		count := func(plugin string) {
+			if !seen[plugin] {
+				seen[plugin] = true
+				out[Rejecter{plugin, w.Class.Pod().Object.Spec.SchedulerName}] += pods
+			}
+		}
+		if e := w.Diagnosis.Everywhere; e != nil {
+			count(e.Plugin)
+		}
+		for i := range w.Diagnosis.Counts {
+			count(w.Diagnosis.Counts[i].Plugin)
+		}
+	})
+	return out
+}
+
+// Size returns how many nodes there are, and pods on them.
+func (c *Core) Size() (nodes, pods int) {
+	c.state.Nodes(func(n *cluster.Node) {
+		nodes++
+		pods += len(n.Pods)
+	})
+	return nodes, pods
+}
+
 // Stats returns what the core has done so far.
 func (c *Core) Stats() Stats { return c.stats }
 
@@ -206,7 +246,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
 	}
 	if d.Node == nil {
 		c.stats.Unschedulable++
-		c.decided(r, Decision{Kind: Waits, Pod: podName(i.Pod.Object.Namespace, i.Pod.Object.Name), Reason: d.Message})
+		c.decided(r, Decision{Kind: Waits, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Reason: d.Message})
 		if d.Victims != nil {
 			c.preempt(i, d.Victims, r)
 		}
@@ -233,8 +273,9 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
 		c.stats.MissedWakeups++
 	}
 	p.assumed = d.Node.Name
-	c.decided(r, Decision{Kind: Placed, Pod: podName(i.Pod.Object.Namespace, i.Pod.Object.Name), Node: d.Node.Name, Score: d.Score})
-	bind := Bind{UID: i.Pod.UID, Namespace: i.Pod.Object.Namespace, Name: i.Pod.Object.Name, Node: d.Node.Name}
+	c.decided(r, Decision{Kind: Placed, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Node: d.Node.Name, Score: d.Score})
+	bind := Bind{UID: i.Pod.UID, Namespace: i.Pod.Object.Namespace, Name: i.Pod.Object.Name, Node: d.Node.Name,
+		Profile: i.Pod.Object.Spec.SchedulerName, Attempts: i.Attempts + 1, Queued: time.Unix(0, i.Queued)}
 	if len(i.Pod.Claims) > 0 {
 		c.assume(p, d.Writes)
 		for _, w := range d.Writes {

@@ -2,7 +2,9 @@ package core
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/engine"
@@ -15,10 +17,30 @@ type Explanation struct {
 	Node     string `json:"node,omitempty"`
 	Message  string `json:"message,omitempty"` // as the condition has it
 	Attempts int    `json:"attempts,omitempty"`
+	// Queue is where a pod without a node is: active, backoff, unschedulable,
+	// gated, held (its victims are being told to leave) or in flight.
+	Queue     string     `json:"queue,omitempty"`
+	Queued    *time.Time `json:"queued,omitempty"`    // first
+	Tried     *time.Time `json:"tried,omitempty"`     // last
+	Backoff   *time.Time `json:"backoff,omitempty"`   // ends then
+	Nominated string     `json:"nominated,omitempty"` // the node that it is to come to
+	// Victims are the pods that have to leave that node, and haven't.
+	Victims []string `json:"victims,omitempty"`
+	// Preemption is why taking the place of others doesn't help.
+	Preemption string `json:"preemption,omitempty"`
+	// Relax says what would help: so many nodes would take the pod if one plugin
+	// alone let them.
+	Relax []Relaxed `json:"relax,omitempty"`
 	// Reasons say which rules reject which nodes, the most nodes first.
 	Reasons []Why `json:"reasons,omitempty"`
 	// Candidates are the nodes that would do, the best first.
 	Candidates []Candidate `json:"candidates,omitempty"`
+}
+
+// Relaxed is what lifting one rule would bring.
+type Relaxed struct {
+	Plugin string `json:"plugin"`
+	Nodes  int    `json:"nodes"`
 }
 
 // Why is one reason for which nodes are rejected.
@@ -58,9 +80,21 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 			continue
 		}
 		if item := c.queue.Get(p.parsed.UID); item != nil {
-			x.Attempts = item.Attempts
+			x.Attempts, x.Queue = item.Attempts, item.Place().String()
+			x.Queued = moment(item.Queued)
+			if item.Tried != 0 {
+				x.Tried = moment(item.Tried)
+			}
+			if until := item.Until(); until.After(c.now) {
+				x.Backoff = &until
+			}
 		}
-		x.Node = p.assumed
+		x.Node, x.Nominated = p.assumed, c.state.NominatedTo(p.parsed.UID)
+		for _, uid := range slices.Sorted(maps.Keys(c.victims)) {
+			if v := c.state.PodOn(uid); v != nil && c.victims[uid].by == p.parsed.UID {
+				x.Victims = append(x.Victims, v.Name())
+			}
+		}
 		if gate := c.sched.Gate(p.parsed); gate != nil {
 			x.Outcome, x.Message = "Gated", p.reported
 			return x, true
@@ -83,10 +117,16 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 	return x, true
 }
 
+func moment(nanoseconds int64) *time.Time {
+	t := time.Unix(0, nanoseconds)
+	return &t
+}
+
 func (c *Core) explain(p *cluster.Pod, x *Explanation) {
 	mark := c.state.Mark()
 	defer c.state.Rollback(mark)
 	c.state.Remove(p.UID)
+	c.state.Nominate(p, "")
 	e := c.sched.Engine(p)
 	class := e.Class(p)
 	d := e.Diagnose(class)
@@ -121,5 +161,12 @@ func (c *Core) explain(p *cluster.Pod, x *Explanation) {
 		x.Outcome = "Fits"
 	default:
 		x.Outcome, x.Message = "Waits", d.Message()
+		if _, ok := e.Preempt(class); !ok {
+			x.Preemption = e.DiagnosePreemption(class)
+		}
+		for plugin, nodes := range e.Relaxed(class) {
+			x.Relax = append(x.Relax, Relaxed{plugin, nodes})
+		}
+		slices.SortFunc(x.Relax, func(a, b Relaxed) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Plugin, b.Plugin)) })
 	}
 }

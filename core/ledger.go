@@ -47,6 +47,7 @@ type Decision struct {
 	Score   int64        `json:"score,omitempty"`
 	Reason  string       `json:"reason,omitempty"`
 	Victims []string     `json:"victims,omitempty"` // namespace/name
+	Profile string       `json:"profile,omitempty"` // schedulerName
 }
 
 func (d *Decision) String() string {

@@ -57,6 +57,11 @@ type Bind struct {
 	UID             types.UID
 	Namespace, Name string
 	Node            string
+	// Profile, Attempts and Queued say by what name, at which try and how long
+	// after it was first queued the pod got its node.
+	Profile  string
+	Attempts int
+	Queued   time.Time
 	// Writes are objects to be updated first, and Claims those of the pod that
 	// then have to be bound, all within Timeout; else the Bind fails.
 	Writes  []cluster.Object `json:",omitempty"`

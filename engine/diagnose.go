@@ -425,3 +425,35 @@ func (e *Engine) Explain(c *Class, i cluster.NodeIndex) *framework.Reason {
 	_, reason := e.newJudge(c).verdict(e.state.Node(i))
 	return reason
 }
+
+// Relaxed returns on how many nodes a plugin alone rejects the class, by plugin:
+// so many would take it if that rule were lifted. It is O(nodes × rules).
+func (e *Engine) Relaxed(c *Class) map[string]int {
+	e.refresh(c)
+	out := map[string]int{}
+	if c.Rejected != nil {
+		return out
+	}
+	j := e.newJudge(c)
+	e.state.Nodes(func(n *cluster.Node) {
+		only, more := -1, false
+		for i := range j.plugins {
+			p := &j.plugins[i]
+			rejects := p.group != nil && j.ofGroup(p.group, n) != framework.OK
+			if p.local != nil && !rejects {
+				code, _ := p.local.EvalNode(n)
+				rejects = code != framework.OK
+			}
+			if rejects {
+				only, more = p.plugin, only >= 0
+			}
+			if more {
+				return
+			}
+		}
+		if only >= 0 {
+			out[e.profile.Plugins[only].Name()]++
+		}
+	})
+	return out
+}

@@ -34,7 +34,23 @@ type Options struct {
 	// Record, when not nil, records every input.
 	Record *replay.Recorder
 	Log    *slog.Logger
+	// Observer is told of every Step; may be nil.
+	Observer Observer
+	// Questions are put to the core between two Steps; may be nil. A question
+	// mustn't change anything.
+	Questions <-chan func(*core.Core)
 }
+
+// Observer is told what the core does, by the goroutine that owns it.
+type Observer interface {
+	// Step tells of a Step that took some time.
+	Step(now time.Time, took time.Duration, in []core.Input, r *core.Ready)
+	// State shows the core, every second.
+	State(c *core.Core)
+}
+
+// showEvery is how often the state of the core is shown to the observer.
+const showEvery = time.Second
 
 // Budgets, in calls per second, beside that for binds.
 const (
@@ -58,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	in := newInbox()
 	e := &edge{
-		core: c, in: in, log: o.Log, record: o.Record,
+		core: c, in: in, log: o.Log, record: o.Record, observer: o.Observer, questions: o.Questions,
 		binder:    &binder{client: clients.bind, work: make(chan core.Bind, 1<<16), done: in.put},
 		reporter:  newReporter(clients.report, o.Host, o.Log, in.put),
 		preemptor: &preemptor{client: clients.preempt, work: make(chan core.Preemption, 1<<16), done: in.put},
@@ -146,6 +162,8 @@ func newClients(base *rest.Config) (*clients, error) {
 type edge struct {
 	core       *core.Core
 	record     *replay.Recorder
+	observer   Observer
+	questions  <-chan func(*core.Core)
 	in         *inbox
 	log        *slog.Logger
 	binder     *binder
@@ -176,16 +194,33 @@ func (e *edge) loop(ctx context.Context) {
 	base := start.Round(0)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var show <-chan time.Time
+	if e.observer != nil {
+		ticker := time.NewTicker(showEvery)
+		defer ticker.Stop()
+		show = ticker.C
+		e.observer.State(e.core)
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case ask := <-e.questions:
+			ask(e.core)
+			continue
+		case <-show:
+			e.observer.State(e.core)
+			continue
 		case <-e.in.signal:
 		case <-timer.C:
 		}
-		now := base.Add(time.Since(start))
+		began := time.Since(start)
+		now := base.Add(began)
 		in := e.in.take()
 		r := e.core.Step(now, in...)
+		if e.observer != nil {
+			e.observer.Step(now, time.Since(start)-began, in, &r)
+		}
 		if e.record != nil {
 			if err := e.record.Step(now, in, &r); err != nil {
 				e.log.Warn("recording", "err", err)

@@ -57,6 +57,7 @@ type Item struct {
 	Swept     bool              // the last wake-up was the leftover sweep
 	// Nominated pods wait for their node as well as with their class.
 	Nominated bool
+	Tried     int64 // when it was last tried, in nanoseconds; 0 for never
 	place     Place
 	at        int      // index in its heap in the order of trying
 	expires   int      // index in the heap of backoffs that end
@@ -65,6 +66,14 @@ type Item struct {
 	failed    bool     // backing off from an error, not from a rejection
 	heads     *Waiting // the woken class that it is tried for
 	holds     *Waiting // the class that it is held with
+}
+
+// Until returns when its backoff ends, or has ended.
+func (i *Item) Until() time.Time { return time.Unix(0, i.until) }
+
+// String names the place as kube-scheduler's metrics do.
+func (p Place) String() string {
+	return [...]string{"in flight", "active", "backoff", "unschedulable", "gated", "held"}[p]
 }
 
 // Place returns where the item is.
@@ -82,6 +91,7 @@ type Queue struct {
 	gated   int
 	held    int
 	next    uint64
+	came    map[Incoming]int
 }
 
 // New returns an empty queue in the order of less.
@@ -91,12 +101,33 @@ func New(cfg Config, less framework.Less) *Queue {
 		less:    func(a, b *Item) bool { return less(&a.QueuedPod, &b.QueuedPod) },
 		items:   map[types.UID]*Item{},
 		waiting: map[*engine.Class]*Waiting{},
+		came:    map[Incoming]int{},
 	}
 	q.active = itemHeap{less: q.less, at: tried}
 	q.backoff = itemHeap{less: q.less, at: tried}
 	q.expiry = itemHeap{at: expires, less: func(a, b *Item) bool { return a.until < b.until || a.until == b.until && a.Sequence < b.Sequence }}
 	return q
 }
+
+// Incoming is a reason for which pods came to a queue, under kube-scheduler's
+// names; EventChange stands for those of changes of the cluster.
+type Incoming struct{ Queue, Event string }
+
+// The events.
+const (
+	EventAdd             = "UnschedulablePodAdd"
+	EventUpdate          = "UnschedulablePodUpdate"
+	EventFailure         = "ScheduleAttemptFailure"
+	EventBackoffComplete = "BackoffComplete"
+	EventPopFromBackoff  = "PopFromBackoffQ"
+	EventForceActivate   = "ForceActivate"
+	EventTimeout         = "UnschedulableTimeout"
+	EventChange          = "ClusterChange"
+)
+
+// Incoming returns how many pods came to which queue for what. It is the queue's
+// own map: to be read until the next call only.
+func (q *Queue) Incoming() map[Incoming]int { return q.came }
 
 // Get returns the item of a pod, or nil.
 func (q *Queue) Get(uid types.UID) *Item { return q.items[uid] }
@@ -135,7 +166,7 @@ func (q *Queue) Add(now time.Time, pod *cluster.Pod, class *engine.Class, gated 
 		i.place = Gated
 		q.gated++
 	} else {
-		q.activate(i)
+		q.activate(i, EventAdd)
 	}
 	return i
 }
@@ -172,7 +203,7 @@ func (q *Queue) Update(now time.Time, i *Item, pod *cluster.Pod, class *engine.C
 		q.leave(i)
 		q.follow(i)
 		i.Class = class
-		q.activate(i)
+		q.activate(i, EventUpdate)
 	}
 }
 
@@ -201,12 +232,14 @@ func (q *Queue) leave(i *Item) {
 	i.place = InFlight
 }
 
-func (q *Queue) activate(i *Item) {
+func (q *Queue) activate(i *Item, event string) {
+	q.came[Incoming{"active", event}]++
 	i.place, i.failed = Active, false
 	heap.Push(&q.active, i)
 }
 
-func (q *Queue) backOff(i *Item) {
+func (q *Queue) backOff(i *Item, event string) {
+	q.came[Incoming{"backoff", event}]++
 	i.place = Backoff
 	if !i.failed {
 		heap.Push(&q.backoff, i)
@@ -221,12 +254,15 @@ func (q *Queue) Pop(now time.Time) *Item {
 	for q.expiry.Len() > 0 && q.expiry.items[0].until <= now.UnixNano() {
 		i := q.expiry.items[0]
 		q.leave(i)
-		q.activate(i)
+		q.activate(i, EventBackoffComplete)
 	}
-	for _, h := range []*itemHeap{&q.active, &q.backoff} {
+	for k, h := range []*itemHeap{&q.active, &q.backoff} {
 		if h.Len() > 0 {
 			i := h.items[0]
 			q.leave(i)
+			if k == 1 {
+				q.came[Incoming{"active", EventPopFromBackoff}]++
+			}
 			return i
 		}
 	}
@@ -238,10 +274,11 @@ func (q *Queue) Pop(now time.Time) *Item {
 // success depends on whether others of its class spoke for it.
 func (q *Queue) Fail(now time.Time, i *Item) {
 	i.Attempts++
+	i.Tried = now.UnixNano()
 	i.failures++
 	i.failed = true
 	i.until = now.UnixNano() + int64(q.pause(i.failures))
-	q.backOff(i)
+	q.backOff(i, EventFailure)
 }
 
 // pause doubles from InitialBackoff to MaxBackoff.

@@ -45,6 +45,7 @@ func (q *Queue) StillRejected(c *engine.Class) *engine.Diagnosis {
 // Reject puts a popped pod with its class: it waits for a change that helps.
 func (q *Queue) Reject(now time.Time, i *Item, d *engine.Diagnosis) {
 	i.Attempts++
+	i.Tried = now.UnixNano()
 	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
 	q.park(now, i, d, true)
 }
@@ -53,6 +54,7 @@ func (q *Queue) Reject(now time.Time, i *Item, d *engine.Diagnosis) {
 // being asked to leave.
 func (q *Queue) Hold(now time.Time, i *Item, d *engine.Diagnosis) {
 	i.Attempts++
+	i.Tried = now.UnixNano()
 	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
 	i.Diagnosis = d
 	w := q.enter(now, i, d, true)
@@ -69,9 +71,9 @@ func (q *Queue) Release(now time.Time, i *Item, d *engine.Diagnosis, try bool) {
 	case !try:
 		q.park(now, i, d, false)
 	case i.until > now.UnixNano():
-		q.backOff(i)
+		q.backOff(i, EventChange)
 	default:
-		q.activate(i)
+		q.activate(i, EventChange)
 	}
 }
 
@@ -79,7 +81,7 @@ func (q *Queue) Release(now time.Time, i *Item, d *engine.Diagnosis, try bool) {
 func (q *Queue) Retry(i *Item) {
 	if i.place == Unschedulable || i.place == Held {
 		q.leave(i)
-		q.activate(i)
+		q.activate(i, EventForceActivate)
 	}
 }
 
@@ -109,6 +111,7 @@ func (q *Queue) Nominated(i *Item, yes bool) {
 func (q *Queue) park(now time.Time, i *Item, d *engine.Diagnosis, fresh bool) {
 	i.Diagnosis = d
 	w := q.enter(now, i, d, fresh)
+	q.came[Incoming{"unschedulable", EventFailure}]++
 	i.place = Unschedulable
 	heap.Push(w.heapOf(i), i)
 }
@@ -176,10 +179,14 @@ func (q *Queue) lead(w *Waiting) {
 // try has a pod that was woken tried: at once, or in backoff when that isn't over.
 func (q *Queue) try(now int64, i *Item) {
 	i.failed = false
+	event := EventChange
+	if i.Swept {
+		event = EventTimeout
+	}
 	if i.until > now {
-		q.backOff(i)
+		q.backOff(i, event)
 	} else {
-		q.activate(i)
+		q.activate(i, event)
 	}
 }
 
@@ -238,6 +245,13 @@ func (q *Queue) Waiting() []*Waiting {
 // Waits tells whether any class waits, in O(1).
 func (q *Queue) Waits() bool { return len(q.waiting) > 0 }
 
+// Each calls f for every class of which pods wait, with how many do.
+func (q *Queue) Each(f func(w *Waiting, pods int)) {
+	for _, w := range q.sorted() {
+		f(w, w.pods.Len()+w.nominated.Len()+w.held)
+	}
+}
+
 // Of returns the waiting pods of a class that aren't nominated, in no particular order that means
 // something, but the same one for the same history.
 func (q *Queue) Of(c *engine.Class) []*Item {
@@ -268,7 +282,7 @@ func (q *Queue) Resign(now time.Time, class func(*cluster.Pod) *engine.Class, co
 			if c := class(i.Pod); c != w.Class {
 				q.leave(i)
 				i.Class = c
-				q.activate(i)
+				q.activate(i, EventChange)
 			}
 		}
 	}

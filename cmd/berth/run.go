@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"github.com/berthproject/berth/engine"
 	"github.com/berthproject/berth/extender"
 	"github.com/berthproject/berth/live"
+	"github.com/berthproject/berth/observe"
 	"github.com/berthproject/berth/provider/simulated"
 	"github.com/berthproject/berth/replay"
 )
@@ -40,10 +42,11 @@ type runFlags struct {
 	record                     string
 	recordLimit                int64
 	scale                      config.Autoscaler
+	serving                    *observe.Serving
 }
 
 func runCommand() *cobra.Command {
-	f := &runFlags{}
+	f := &runFlags{serving: observe.NewServing()}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Schedule and scale a live cluster",
@@ -66,6 +69,7 @@ and removes its nodes, until it is interrupted.`,
 	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier ones are kept as FILE.1 and so on")
 	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "bytes after which recording ends")
 	f.scale.Flags(fs)
+	f.serving.Flags(fs)
 	return cmd
 }
 
@@ -109,10 +113,17 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("reading the host's name: %w", err)
 	}
 	identity := fmt.Sprintf("%s_%d", host, os.Getpid())
+	server := observe.NewServer(cfg, log)
+	f.serving.UseKubeconfig(f.kubeconfigPath(cfg))
+	if _, err := server.Run(ctx, f.serving); err != nil {
+		return err
+	}
 	lead := func(ctx context.Context) error {
+		server.Leading(true)
+		defer server.Leading(false)
 		schema := cluster.NewSchema()
 		o := live.Options{
-			Config: rc, Schema: schema, Host: identity, Log: log,
+			Config: rc, Schema: schema, Host: identity, Log: log, Observer: server, Questions: server.Questions,
 			Core: core.Config{Profiles: cfg.Build(schema), Engine: engine.Options{Seed: f.seed}, Queue: cfg.Queue},
 		}
 		if len(cfg.Extenders) > 0 {
@@ -178,11 +189,22 @@ func (f *runFlags) validate() error {
 	return f.scale.Finish()
 }
 
-func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
-	path := f.kubeconfig
-	if path == "" {
-		path = cfg.Kubeconfig
+// kubeconfigPath returns the file that says where the API server is, "" for the
+// pod's service account.
+func (f *runFlags) kubeconfigPath(cfg config.Scheduler) string {
+	if path := cmp.Or(f.kubeconfig, cfg.Kubeconfig); path != "" {
+		return path
 	}
+	if path := clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename(); path != "" {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
+	path := cmp.Or(f.kubeconfig, cfg.Kubeconfig)
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if path != "" {
 		if _, err := os.Stat(path); err != nil {

@@ -202,7 +202,7 @@ func (f *simulateFlags) explained(out io.Writer, x *sim.Explained) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(x)
 	}
-	return report.Explanation(out, x)
+	return report.Explanation(out, &x.Explanation, fmt.Sprintf("virtual time %s", x.At.Round(time.Millisecond)))
 }
 
 func (f *simulateFlags) print(out io.Writer, list ...*scenario.Summary) error {

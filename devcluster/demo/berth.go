@@ -50,7 +50,7 @@ func setStage(ctx context.Context, out io.Writer, berth, dir string, flags ...st
 		return nil, err
 	}
 	fmt.Fprintln(out, "starting berth …")
-	args := append([]string{"run", "--kubeconfig", c.Kubeconfig}, flags...)
+	args := append([]string{"run", "--kubeconfig", c.Kubeconfig, "--secure-port", "0"}, flags...)
 	if s.berth, err = controlplane.StartProcess("berth", filepath.Join(dir, "berth.log"), berth, args...); err != nil {
 		c.Stop()
 		return nil, fmt.Errorf("starting %s: %w", berth, err)

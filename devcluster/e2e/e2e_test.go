@@ -141,7 +141,7 @@ func startCluster(t *testing.T) (*controlplane.Cluster, kubernetes.Interface) {
 func startBerth(t *testing.T, c *controlplane.Cluster, flags ...string) (*controlplane.Process, string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "berth.log")
-	p, err := controlplane.StartProcess("berth", log, berth, append([]string{"run", "--kubeconfig", c.Kubeconfig}, flags...)...)
+	p, err := controlplane.StartProcess("berth", log, berth, append([]string{"run", "--kubeconfig", c.Kubeconfig, "--secure-port", "0"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

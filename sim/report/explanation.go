@@ -10,13 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/sim"
 )
 
-// Explanation writes why a pod is where it is, for people.
-func Explanation(w io.Writer, x *sim.Explained) error {
+// Explanation writes why a pod is where it is, for people; when says at what
+// time.
+func Explanation(w io.Writer, x *core.Explanation, when string) error {
 	var b strings.Builder
 	switch x.Outcome {
+	case "":
+		fmt.Fprintf(&b, "pod %s is not there any more", x.Pod)
 	case "Placed":
 		fmt.Fprintf(&b, "pod %s is placed on %s", x.Pod, x.Node)
 	case "Fits":
@@ -26,14 +28,21 @@ func Explanation(w io.Writer, x *sim.Explained) error {
 	default:
 		fmt.Fprintf(&b, "pod %s waits", x.Pod)
 	}
-	fmt.Fprintf(&b, " (virtual time %s", x.At.Round(time.Millisecond))
+	fmt.Fprintf(&b, " (%s", when)
+	if x.Queue != "" {
+		fmt.Fprintf(&b, ", %s", x.Queue)
+	}
 	if x.Attempts > 0 {
 		fmt.Fprintf(&b, ", %d attempts", x.Attempts)
 	}
 	b.WriteString(")\n")
 	if x.Outcome == "Waits" {
 		fmt.Fprintf(&b, "%s\n", x.Message)
+		if x.Preemption != "" {
+			fmt.Fprintf(&b, "preemption: %s\n", x.Preemption)
+		}
 	}
+	waiting(&b, x)
 	if len(x.Reasons) > 0 {
 		b.WriteString("\nWhere it can't go:\n")
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -49,6 +58,28 @@ func Explanation(w io.Writer, x *sim.Explained) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// waiting says what a pod without a node has been through.
+func waiting(b *strings.Builder, x *core.Explanation) {
+	line := func(name string, at *time.Time) {
+		if at != nil {
+			fmt.Fprintf(b, "%s: %s\n", name, at.UTC().Format("2006-01-02 15:04:05.000"))
+		}
+	}
+	line("queued", x.Queued)
+	line("last tried", x.Tried)
+	line("backs off until", x.Backoff)
+	if x.Nominated != "" {
+		fmt.Fprintf(b, "nominated to: %s", x.Nominated)
+		if len(x.Victims) > 0 {
+			fmt.Fprintf(b, ", where %s have to leave", strings.Join(x.Victims, ", "))
+		}
+		b.WriteString("\n")
+	}
+	for _, r := range x.Relax {
+		fmt.Fprintf(b, "would help: without %s alone, %d nodes would take it\n", r.Plugin, r.Nodes)
+	}
 }
 
 func nearest(s *core.Shortfall) string {
@@ -69,7 +100,7 @@ func amount(name string, v int64) string {
 	return fmt.Sprint(v)
 }
 
-func candidates(b *strings.Builder, x *sim.Explained) {
+func candidates(b *strings.Builder, x *core.Explanation) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "  NODE\tSCORE")
 	for _, s := range x.Candidates[0].Scores {

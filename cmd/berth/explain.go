@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthproject/berth/observe"
+	"github.com/berthproject/berth/sim/report"
+)
+
+// explainFlags are those of berth explain.
+type explainFlags struct {
+	server, tokenFile, ca string
+	insecure              bool
+	output                string
+}
+
+func explainCommand() *cobra.Command {
+	f := &explainFlags{}
+	cmd := &cobra.Command{
+		Use:   "explain pod NAMESPACE/NAME",
+		Short: "Say why a pod of a live cluster is where it is, or nowhere",
+		Long: `Explain asks a running Berth about a pod: where it stands, which rule rejects
+which nodes and by how much the nearest falls short, what would help, what makes
+up the scores of the nodes that would do, and what was decided of it so far.
+
+Who asks has to be allowed to get the path /debug/explain, by a ClusterRole with
+nonResourceURLs; the token is that of a service account, say.`,
+		Example: `  kubectl -n kube-system port-forward deploy/berth 10259 &
+  kubectl -n kube-system create token reader > token
+  berth explain pod default/web-0 --token-file token --insecure-skip-tls-verify`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 || args[0] != "pod" || strings.Count(args[1], "/") != 1 {
+				return errors.New("give the pod as: berth explain pod NAMESPACE/NAME")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), cmd.OutOrStdout(), args[1])
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.server, "server", fmt.Sprintf("https://localhost:%d", observe.Port), "where Berth serves")
+	fs.StringVar(&f.tokenFile, "token-file", "", "path to a file with a bearer token")
+	fs.StringVar(&f.ca, "certificate-authority", "", "path to the certificate that Berth's is signed with")
+	fs.BoolVar(&f.insecure, "insecure-skip-tls-verify", false, "don't check Berth's certificate, as for one that it made itself")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func (f *explainFlags) run(ctx context.Context, out io.Writer, pod string) error {
+	if f.output != "text" && f.output != "json" {
+		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+	}
+	raw, err := f.ask(ctx, "/debug/explain?pod="+url.QueryEscape(pod))
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		_, err := out.Write(raw)
+		return err
+	}
+	x := observe.Explained{}
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", f.server, err)
+	}
+	if err := report.Explanation(out, &x.Explanation, x.At.UTC().Format("2006-01-02 15:04:05")); err != nil {
+		return err
+	}
+	if len(x.Decisions) > 0 {
+		fmt.Fprintln(out, "\nWhat was decided:")
+	}
+	for i := range x.Decisions {
+		d := &x.Decisions[i]
+		fmt.Fprintf(out, "  %s  #%d %s\n", d.Time.UTC().Format("2006-01-02 15:04:05.000"), d.Seq, d)
+	}
+	return nil
+}
+
+// ask gets a path of a running Berth.
+func (f *explainFlags) ask(ctx context.Context, path string) ([]byte, error) {
+	verify := &tls.Config{InsecureSkipVerify: f.insecure} //nolint:gosec // the user says so
+	if f.ca != "" {
+		pem, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, fmt.Errorf("--certificate-authority: %w", err)
+		}
+		verify.RootCAs = x509.NewCertPool()
+		if !verify.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--certificate-authority: %s has no certificate in PEM", f.ca)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(f.server, "/")+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--server: %w", err)
+	}
+	if f.tokenFile != "" {
+		token, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: verify}}).Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("asking Berth: %w; check --server, and --certificate-authority or --insecure-skip-tls-verify", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return nil, fmt.Errorf("asking Berth: %w", err)
+	}
+	switch said := (struct{ Error string }{}); resp.StatusCode {
+	case http.StatusOK:
+		return raw, nil
+	case http.StatusUnauthorized:
+		return nil, errors.New("Berth doesn't know who asks (401); give a token with --token-file")
+	case http.StatusForbidden:
+		return nil, errors.New("who asks may not get /debug/explain (403); give them a ClusterRole with nonResourceURLs: [/debug/explain], verbs: [get]")
+	default:
+		if json.Unmarshal(raw, &said) == nil && said.Error != "" {
+			return nil, fmt.Errorf("%s", said.Error)
+		}
+		return nil, fmt.Errorf("Berth answers with status %s", resp.Status)
+	}
+}

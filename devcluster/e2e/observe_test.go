@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// freePort returns a port that was free a moment ago.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// tokenFor makes a service account that may get some paths, and returns a file
+// with its token.
+func tokenFor(t *testing.T, client kubernetes.Interface, name string, paths ...string) string {
+	t.Helper()
+	ctx := t.Context()
+	sa := &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	if _, err := client.CoreV1().ServiceAccounts("default").Create(ctx, sa, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: paths, Verbs: []string{"get"}}}}
+	if len(paths) > 0 {
+		if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}}}
+		if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token, err := client.CoreV1().ServiceAccounts("default").CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(token.Status.Token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestObserve asks a running Berth what it does: health for everybody, metrics,
+// configuration and explanations for those whom the API server lets.
+func TestObserve(t *testing.T) {
+	c, client := startCluster(t)
+	makeNode(t, client, "n1", "8Gi")
+	port := freePort(t)
+	_, log := startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
+	server := fmt.Sprintf("https://127.0.0.1:%d", port)
+	reader := tokenFor(t, client, "reader", "/metrics", "/configz", "/debug/explain")
+	stranger := tokenFor(t, client, "stranger")
+	web := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	get := func(ctx context.Context, path, token string) (int, string) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			raw, err := os.ReadFile(token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+string(raw))
+		}
+		resp, err := web.Do(req)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(body)
+	}
+	eventually(t, "Berth to be ready", 30*time.Second, func(ctx context.Context) bool { code, _ := get(ctx, "/readyz", ""); return code == http.StatusOK })
+	for _, x := range []struct {
+		path, token string
+		code        int
+	}{
+		{"/healthz", "", 200}, {"/livez", "", 200}, {"/metrics", "", 403}, {"/metrics", stranger, 403}, {"/debug/explain?pod=default/p", stranger, 403},
+		{"/metrics", reader, 200}, {"/configz", reader, 200}, {"/debug/pprof/", reader, 403}, {"/debug/explain?pod=nonsense", reader, 400},
+		{"/debug/explain?pod=default/nobody", reader, 404},
+	} {
+		if code, body := get(t.Context(), x.path, x.token); code != x.code {
+			t.Errorf("%s with token %q: %d, want %d: %s", x.path, filepath.Base(x.token), code, x.code, body)
+		}
+	}
+	create(t, client, pod("fits", "1"), pod("waits", "7"))
+	eventually(t, "a pod to be bound", 20*time.Second, func(ctx context.Context) bool {
+		p, err := client.CoreV1().Pods("default").Get(ctx, "fits", metav1.GetOptions{})
+		return err == nil && p.Spec.NodeName != ""
+	})
+	eventually(t, "the metrics to tell of both", 20*time.Second, func(ctx context.Context) bool {
+		_, body := get(ctx, "/metrics", reader)
+		for _, want := range []string{
+			`scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1`,
+			`scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 1`,
+			`scheduler_pending_pods{queue="unschedulable"} 1`, `scheduler_pending_pods{queue="active"} 0`,
+			`scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1`,
+			`scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1`, `scheduler_pod_scheduling_attempts_bucket{le="1"} 1`,
+			`scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 2`,
+			`scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",profile="default-scheduler",status="Success"} 1`,
+			`scheduler_pod_scheduled_after_flush_total 0`, `berth_decisions_total{kind="Placed"} 1`,
+		} {
+			if !strings.Contains(body, want+"\n") {
+				return false
+			}
+		}
+		return true
+	})
+	explain := func(args ...string) string {
+		out, _ := exec.CommandContext(t.Context(), berth, append([]string{"explain", "--server", server}, args...)...).CombinedOutput()
+		return string(out)
+	}
+	for _, x := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"pod", "default/waits", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/waits waits (", ", unschedulable, 1 attempts)",
+			"0/1 nodes are available: 1 Insufficient cpu.", "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.", "n1 needs 7 of cpu, 3 is there",
+			"would help: without NodeResourcesFit alone, 1 nodes would take it", "Waits pod default/waits: 0/1 nodes"}},
+		{[]string{"pod", "default/fits", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/fits is placed on n1", "Placed pod default/fits node n1"}},
+		{[]string{"pod", "default/fits", "--token-file", reader, "--insecure-skip-tls-verify", "-o", "json"}, []string{`"outcome": "Placed"`, `"kind": "Placed"`}},
+		{[]string{"pod", "default/fits", "--token-file", reader}, []string{"berth: asking Berth: ", "--insecure-skip-tls-verify"}},
+		{[]string{"pod", "default/fits", "--insecure-skip-tls-verify"}, []string{"(403); give them a ClusterRole"}},
+		{[]string{"pod", "default/nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"Berth knows no pod default/nobody"}},
+		{[]string{"pod", "nobody"}, []string{"give the pod as: berth explain pod NAMESPACE/NAME"}},
+	} {
+		got := explain(x.args...)
+		for _, want := range x.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("berth explain %v:\n%s\nwant …%s…", x.args, got, want)
+			}
+		}
+	}
+	// No credential is in the log, and a port that is taken is said so.
+	raw, _ := os.ReadFile(reader)
+	if text, _ := os.ReadFile(log); strings.Contains(string(text), string(raw)) {
+		t.Error("a token is in the log")
+	}
+	out, err := exec.CommandContext(t.Context(), berth, "run", "--kubeconfig", c.Kubeconfig, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port)).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "choose another with --secure-port") {
+		t.Errorf("on a port in use: %v\n%s", err, out)
+	}
+}
