@@ -75,6 +75,7 @@ type Core struct {
 	released       []*queue.Item         // whose victims have all been told
 	unwritten      []types.UID           // pods whose nomination could not be written
 	unwrittenSince time.Time
+	following      bool // another instance decides
 }
 
 // Stats count what the core has done.
@@ -174,6 +175,29 @@ func (c *Core) Take(now time.Time, inputs ...Input) {
 	for _, in := range inputs {
 		in.apply(c, &c.taken)
 	}
+}
+
+// Follow takes in what happened while another instance decides: the state and
+// the queue are kept up, and nothing is decided or said. followed is the position
+// that the planner's follower has reached; 0 without one.
+func (c *Core) Follow(now time.Time, followed cluster.Seq, inputs ...Input) {
+	c.following = true
+	c.Take(now, inputs...)
+	c.following = false
+	c.taken = Ready{}
+	c.wake()
+	c.scale.followed = followed
+	c.state.Trim(c.trimTo())
+}
+
+// Lead ends the time of Follow. What the other instance had begun is taken over:
+// it may have got no further.
+func (c *Core) Lead(now time.Time) {
+	c.now = now
+	if c.cfg.Autoscale == nil {
+		return
+	}
+	c.state.Nodes(func(n *cluster.Node) { c.resumed(n.NodeInfo) })
 }
 
 // Step takes in what happened, decides, and returns the work to do. Times must

@@ -90,7 +90,7 @@ func (c *Core) deletionTaint() v1.Taint {
 // have it: what has been decided holds until the API shows it. Nil keeps the
 // node out.
 func (c *Core) shown(info *cluster.NodeInfo) *cluster.NodeInfo {
-	if c.cfg.Autoscale == nil {
+	if c.cfg.Autoscale == nil || c.following {
 		return info
 	}
 	d := c.scale.deletions[info.Name]

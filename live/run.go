@@ -33,7 +33,13 @@ type Options struct {
 	Extenders Extenders
 	// Record, when not nil, records every input.
 	Record *replay.Recorder
-	Log    *slog.Logger
+	// Leading is closed when this instance is to decide; until then it follows
+	// what happens, so that it takes over without a list. Nil is at once. A
+	// recording begins with leading, and so does then everything.
+	Leading <-chan struct{}
+	// Lead, when not nil, is called when it does, before anything is decided.
+	Lead func(ctx context.Context) error
+	Log  *slog.Logger
 	// Observer is told of every Step; may be nil.
 	Observer Observer
 	// Questions are put to the core between two Steps; may be nil. A question
@@ -94,9 +100,23 @@ func Run(ctx context.Context, o Options) error {
 	defer wg.Wait()
 	work, stop := context.WithCancel(ctx)
 	defer stop()
+	if o.Record != nil && !e.await(work, o.Leading) {
+		return nil
+	}
 	factory, err := watch(work, clients.watch, groupOf, in)
 	if err != nil {
 		return err
+	}
+	if !e.standBy(work, o.Leading) {
+		return nil
+	}
+	if nodes, pods := e.core.Size(); o.Leading != nil {
+		o.Log.Info("taking over", "nodes", nodes, "pods", pods, "pending", e.core.Queue())
+	}
+	if o.Lead != nil {
+		if err := o.Lead(work); err != nil {
+			return err
+		}
 	}
 	e.binder.volumes = newVolumes(clients.bind, factory)
 	if e.binder.extenders = o.Extenders; o.Extenders != nil {
@@ -113,6 +133,7 @@ func Run(ctx context.Context, o Options) error {
 		e.status.run(work, &wg)
 	}
 	o.Log.Info("ready")
+	e.core.Lead(e.now())
 	e.loop(work)
 	if o.Record != nil {
 		if err := o.Record.Close(); err != nil {
@@ -165,6 +186,7 @@ type edge struct {
 	observer   Observer
 	questions  <-chan func(*core.Core)
 	in         *inbox
+	start      time.Time // of the core's time
 	log        *slog.Logger
 	binder     *binder
 	consultant *consultant // nil without extenders
@@ -187,11 +209,54 @@ func (e *edge) report(now time.Time) {
 	}
 }
 
+// now is the core's time. Times in a recording are to be those that the core
+// saw: without the monotonic reading, and never going back when the clock is set.
+func (e *edge) now() time.Time {
+	if e.start.IsZero() {
+		e.start = time.Now()
+	}
+	return e.start.Round(0).Add(time.Since(e.start))
+}
+
+// await returns when this instance is to lead, false when the context ends first.
+func (e *edge) await(ctx context.Context, leading <-chan struct{}) bool {
+	if leading == nil {
+		return true
+	}
+	select {
+	case <-leading:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// standBy follows what happens until this instance is to lead; false says that
+// the context ended first.
+func (e *edge) standBy(ctx context.Context, leading <-chan struct{}) bool {
+	if leading == nil {
+		return true
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-leading:
+			return true
+		case <-e.in.signal:
+			var followed cluster.Seq
+			if e.planner != nil {
+				if err := e.planner.Follow(); err != nil {
+					e.log.Error("the planner could not catch up", "err", err)
+				}
+				_, followed = e.planner.Position()
+			}
+			e.core.Follow(e.now(), followed, e.in.take()...)
+		}
+	}
+}
+
 func (e *edge) loop(ctx context.Context) {
-	// Times in a recording are to be those that the core saw: without the
-	// monotonic reading, and never going back when the clock is set.
-	start := time.Now()
-	base := start.Round(0)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var show <-chan time.Time
@@ -214,12 +279,11 @@ func (e *edge) loop(ctx context.Context) {
 		case <-e.in.signal:
 		case <-timer.C:
 		}
-		began := time.Since(start)
-		now := base.Add(began)
+		now := e.now()
 		in := e.in.take()
 		r := e.core.Step(now, in...)
 		if e.observer != nil {
-			e.observer.Step(now, time.Since(start)-began, in, &r)
+			e.observer.Step(now, e.now().Sub(now), in, &r)
 		}
 		if e.record != nil {
 			if err := e.record.Step(now, in, &r); err != nil {

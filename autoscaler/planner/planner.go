@@ -33,6 +33,15 @@ func New(leader *cluster.State, profiles []*framework.Profile, how engine.Option
 // longer serves.
 func (p *Planner) CatchUp() error { return p.follower.CatchUp() }
 
+// Follow catches up while no plans are made, and keeps no journal.
+func (p *Planner) Follow() error {
+	if err := p.follower.CatchUp(); err != nil {
+		return err
+	}
+	p.follower.Trim(p.follower.Head())
+	return nil
+}
+
 // Position returns the journal position of the leader that the copy stands at.
 func (p *Planner) Position() (cluster.Epoch, cluster.Seq) { return p.follower.Position() }
 

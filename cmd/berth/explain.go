@@ -129,13 +129,13 @@ func (f *explainFlags) ask(ctx context.Context, path string) ([]byte, error) {
 	case http.StatusOK:
 		return raw, nil
 	case http.StatusUnauthorized:
-		return nil, errors.New("Berth doesn't know who asks (401); give a token with --token-file")
+		return nil, errors.New("it isn't known who asks (401); give a token with --token-file")
 	case http.StatusForbidden:
 		return nil, errors.New("who asks may not get /debug/explain (403); give them a ClusterRole with nonResourceURLs: [/debug/explain], verbs: [get]")
 	default:
 		if json.Unmarshal(raw, &said) == nil && said.Error != "" {
 			return nil, fmt.Errorf("%s", said.Error)
 		}
-		return nil, fmt.Errorf("Berth answers with status %s", resp.Status)
+		return nil, fmt.Errorf("the answer of %s has status %s", f.server, resp.Status)
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
-	"github.com/berthproject/berth/autoscaler/nodegroup"
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
@@ -118,34 +117,37 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if _, err := server.Run(ctx, f.serving); err != nil {
 		return err
 	}
-	lead := func(ctx context.Context) error {
-		server.Leading(true)
-		defer server.Leading(false)
+	run := func(ctx context.Context, leading <-chan struct{}) error {
 		schema := cluster.NewSchema()
 		o := live.Options{
 			Config: rc, Schema: schema, Host: identity, Log: log, Observer: server, Questions: server.Questions,
-			Core: core.Config{Profiles: cfg.Build(schema), Engine: engine.Options{Seed: f.seed}, Queue: cfg.Queue},
+			Core:    core.Config{Profiles: cfg.Build(schema), Engine: engine.Options{Seed: f.seed}, Queue: cfg.Queue},
+			Leading: leading,
 		}
 		if len(cfg.Extenders) > 0 {
 			if o.Extenders, err = extender.NewChain(cfg.Extenders, cfg.Profiles[0].Extenders, log); err != nil {
 				return err
 			}
 		}
-		if o.Provider, err = provider(ctx, client, groups, log); err != nil {
-			return err
-		}
-		if o.Provider != nil {
-			o.Core.Autoscale = &f.scale.Core
+		var nodes *simulated.Provider
+		if groups != nil {
+			nodes = newProvider(client, groups, log)
+			o.Provider, o.Core.Autoscale = nodes, &f.scale.Core
 		}
 		if o.Record, err = f.recorder(o.Core); err != nil {
 			return err
 		}
+		o.Lead = func(ctx context.Context) error {
+			server.Leading(true)
+			return adopt(ctx, nodes)
+		}
+		defer server.Leading(false)
 		return live.Run(ctx, o)
 	}
 	if !cfg.LeaderElection.Enabled {
-		return lead(ctx)
+		return run(ctx, nil)
 	}
-	return elect(ctx, client, cfg.LeaderElection, identity, log, lead)
+	return elect(ctx, client, cfg.LeaderElection, identity, log, run)
 }
 
 func (f *runFlags) logger() (*slog.Logger, error) {
@@ -241,29 +243,33 @@ func answers(ctx context.Context, client kubernetes.Interface, rc *rest.Config) 
 	}
 }
 
-// provider returns the provider of the groups, nil when there are none.
-func provider(ctx context.Context, client kubernetes.Interface, groups *simulated.File, log *slog.Logger) (nodegroup.Provider, error) {
-	if groups == nil {
-		return nil, nil
-	}
+// newProvider returns the provider of the groups.
+func newProvider(client kubernetes.Interface, groups *simulated.File, log *slog.Logger) *simulated.Provider {
 	p := simulated.New(client.CoreV1().Nodes(), groups, time.Now)
 	p.Log = func(msg string, args ...any) { log.Info(msg, args...) }
-	if err := p.Adopt(ctx); err != nil {
-		return nil, err
-	}
-	go p.Run(ctx, 200*time.Millisecond)
-	return p, nil
+	return p
 }
 
-// elect runs lead while the Lease is held, and returns when lead does or the
-// Lease is lost: another Berth may be acting then.
-func elect(ctx context.Context, client kubernetes.Interface, le config.LeaderElection, identity string, log *slog.Logger, lead func(context.Context) error) error {
+// adopt has the provider take over the machines that there are, and run.
+func adopt(ctx context.Context, p *simulated.Provider) error {
+	if p == nil {
+		return nil
+	}
+	if err := p.Adopt(ctx); err != nil {
+		return err
+	}
+	go p.Run(ctx, 200*time.Millisecond)
+	return nil
+}
+
+// elect runs Berth, which leads while the Lease is held and stands by before. It
+// returns when Berth does or the Lease is lost: another may be acting then.
+func elect(ctx context.Context, client kubernetes.Interface, le config.LeaderElection, identity string, log *slog.Logger, run func(context.Context, <-chan struct{}) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var err error
-	led := make(chan struct{})
+	leading := make(chan struct{})
 	var started atomic.Bool
-	elector, electErr := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: le.Name,
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  resourcelockMeta(le),
@@ -273,12 +279,10 @@ func elect(ctx context.Context, client kubernetes.Interface, le config.LeaderEle
 		LeaseDuration: le.LeaseDuration, RenewDeadline: le.RenewDeadline, RetryPeriod: le.RetryPeriod,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
+			OnStartedLeading: func(context.Context) {
 				started.Store(true)
 				log.Info("leading", "lease", le.Namespace+"/"+le.Name)
-				err = lead(ctx)
-				close(led)
-				cancel()
+				close(leading)
 			},
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(who string) {
@@ -288,21 +292,30 @@ func elect(ctx context.Context, client kubernetes.Interface, le config.LeaderEle
 			},
 		},
 	})
-	if electErr != nil {
-		return fmt.Errorf("setting up leader election: %w", electErr)
+	if err != nil {
+		return fmt.Errorf("setting up leader election: %w", err)
 	}
-	outer := ctx
-	elector.Run(ctx)
-	if !started.Load() {
-		return nil
+	// Berth stops before the Lease is given up.
+	berth, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	election, resign := context.WithCancel(context.WithoutCancel(ctx))
+	defer resign()
+	go func() {
+		err := run(berth, leading)
+		ended <- err
+		resign()
+	}()
+	elector.Run(election)
+	lost := berth.Err() == nil && election.Err() == nil && started.Load()
+	stop()
+	if err := <-ended; err != nil {
+		return err
 	}
-	lost := outer.Err() == nil
-	cancel()
-	<-led
-	if lost && err == nil {
+	if lost {
 		return fmt.Errorf("the lease %s/%s was lost; another Berth may be leading", le.Namespace, le.Name)
 	}
-	return err
+	return nil
 }
 
 func resourcelockMeta(le config.LeaderElection) metav1.ObjectMeta {

@@ -65,6 +65,9 @@ func (p *Process) Stop(limit time.Duration) {
 	}
 }
 
+// Kill ends the process as kill -9 does: it gets to do nothing more.
+func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
+
 // Usage is what a process has used so far.
 type Usage struct {
 	CPU     time.Duration
