@@ -76,3 +76,53 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 	b.ReportMetric(float64(deciding.Microseconds())/per, "µs/decision")
 	b.ReportMetric(float64(settling.Microseconds())/per, "µs/pod-until-placed")
 }
+
+// BenchmarkUnschedulable has 50,000 pods of 100 classes wait in a full cluster of
+// 5,000 nodes, and one thing after the other change that helps none of them: a
+// pod goes and a smaller one comes, a node's labels change. An operation is a
+// Step with one change.
+func BenchmarkUnschedulable(b *testing.B) {
+	const nodes, pods, classes = 5000, 50_000, 100
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, PodsPerStep: 1 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	node := func(i int, more string) core.Input {
+		return core.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%3)).Label("more", more).Obj()}
+	}
+	var in []core.Input
+	for i := range nodes {
+		in = append(in, node(i, ""), core.PodSet{Pod: testkit.Pod(fmt.Sprint("on", i)).Req("cpu", "3500m", "memory", "1Gi").Priority(100).On(fmt.Sprint("n", i)).Obj()})
+	}
+	c.Step(now, in...)
+	in = nil
+	for i := range pods {
+		p := testkit.Pod(fmt.Sprint("waits", i)).Label("app", fmt.Sprint(i%classes)).Req("cpu", fmt.Sprint(2000+i%classes, "m"), "memory", "1Gi")
+		if i%classes < 20 { // some look beyond single nodes
+			p.SpreadHard("topology.kubernetes.io/zone", 1, "app", fmt.Sprint(i%classes))
+		}
+		in = append(in, core.PodSet{Pod: p.Obj()})
+	}
+	c.Step(now, in...)
+	if q := c.Queue(); q.Unschedulable != pods {
+		b.Fatalf("queue %+v", q)
+	}
+	before := c.Stats().Unschedulable
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		now = now.Add(time.Millisecond)
+		k := i / 2 % nodes
+		switch i % 2 {
+		case 0:
+			c.Step(now, node(k, fmt.Sprint(i)))
+		case 1:
+			name := fmt.Sprint("on", k)
+			c.Step(now, core.PodSet{Pod: testkit.Pod(name).Req("cpu", fmt.Sprint(3000+i%500, "m"), "memory", "1Gi").Priority(100).On(fmt.Sprint("n", k)).Obj()})
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(c.Stats().Unschedulable-before)/float64(b.N), "attempts/change")
+}

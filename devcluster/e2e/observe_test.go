@@ -95,6 +95,10 @@ func TestObserve(t *testing.T) {
 		return resp.StatusCode, string(body)
 	}
 	eventually(t, "Berth to be ready", 30*time.Second, func(ctx context.Context) bool { code, _ := get(ctx, "/readyz", ""); return code == http.StatusOK })
+	eventually(t, "Berth to lead", 30*time.Second, func(ctx context.Context) bool {
+		code, _ := get(ctx, "/debug/explain?pod=default/nobody", reader)
+		return code == http.StatusNotFound
+	})
 	for _, x := range []struct {
 		path, token string
 		code        int

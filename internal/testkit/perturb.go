@@ -149,6 +149,11 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 		}
 	case 29:
 		oddResources(t, &b.Pod)
+	case 24:
+		b.Priority(int32(pick(t, []int{-10, 0, 5, 100}, "priority")))
+	case 25:
+		policy := pick(t, []v1.PreemptionPolicy{v1.PreemptNever, v1.PreemptLowerPriority}, "policy")
+		b.Spec.PreemptionPolicy = &policy
 	case 22, 23:
 		if n := len(b.Spec.Volumes); n > 0 && maybe(t, 50, "drop") {
 			b.Spec.Volumes = b.Spec.Volumes[:n-1]
