@@ -231,7 +231,7 @@ func TestExtenderChoosesVictims(t *testing.T) {
 			in := []core.Input{core.NodeSet{Node: all[0]}, core.NodeSet{Node: all[1]}}
 			for _, name := range []string{"n0", "n1"} {
 				// What is on n0 costs more, and would not be chosen.
-				in = append(in, core.PodSet{Pod: testkit.Pod("on-" + name).Req("cpu", "4").Priority(int32('2' - name[1])).On(name).Obj()})
+				in = append(in, core.PodSet{Pod: testkit.Pod("on-"+name).Req("cpu", "4").Priority(int32('2' - name[1])).On(name).Obj()})
 			}
 			k.Step(now, in...)
 			r := k.Step(now, core.PodSet{Pod: testkit.Pod("high").Req("cpu", "4").Priority(10).Obj()})
