@@ -279,7 +279,7 @@ func (c *Core) release() {
 			continue
 		}
 		item.Class = c.sched.Class(item.Pod)
-		if c.sched.Fits(item) {
+		if c.sched.Fits(item) || c.sched.InVain(item) {
 			c.queue.Release(c.now, item, nil, true)
 			continue
 		}
@@ -292,7 +292,8 @@ func (c *Core) release() {
 	c.released = c.released[:0]
 }
 
-// awaited returns which nominated pods the changes may let onto their nodes.
+// awaited returns which nominated pods the changes let onto their nodes, or leave
+// nothing to wait for there.
 func (c *Core) awaited(known bool, changes []cluster.Change) func(*queue.Item) bool {
 	touched := map[string]bool{}
 	for i := range changes {
@@ -302,7 +303,8 @@ func (c *Core) awaited(known bool, changes []cluster.Change) func(*queue.Item) b
 	}
 	return func(i *queue.Item) bool {
 		to := c.state.NominatedTo(i.Pod.UID)
-		return (!known || touched[to] || len(changes) > 0 && i.Class.LooksBeyondNode()) && c.sched.Awaited(i)
+		concerned := !known || touched[to] || c.state.NodeByName(to) == nil || len(changes) > 0 && i.Class.LooksBeyondNode()
+		return concerned && (c.sched.Awaited(i) || c.sched.InVain(i))
 	}
 }
 

@@ -16,8 +16,9 @@ type Diagnosis struct {
 	Counts     []Count           // by message, sorted as kube-scheduler words them
 	outside    bool              // something beyond the rules rejected nodes too
 	rejecters  uint64            // plugins whose group rule rejected some node, by position in the profile
-	// Preemption is why taking the place of other pods doesn't help either, ""
-	// when that wasn't looked into or does help.
+	// NoVictims says that taking the place of other pods doesn't help either, and
+	// Preemption why, as far as there is something to say.
+	NoVictims  bool
 	Preemption string
 }
 
@@ -305,7 +306,7 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) Help 
 		return NoHelp
 	}
 	out := NoHelp
-	preempts := d.Preemption != "" && e.profile.Preempter != nil && e.profile.Preempter.Eligible(c.pod) == nil
+	preempts := d.NoVictims && e.profile.Preempter != nil && e.profile.Preempter.Eligible(c.pod) == nil
 	if len(c.rules) > 0 && e.hintedByAny(c, d, changes) {
 		if _, ok := e.Best(c); ok {
 			return Fits

@@ -134,8 +134,8 @@ func (q *Queue) enter(now time.Time, i *Item, d *engine.Diagnosis, fresh bool) *
 			w.since = now.UnixNano()
 		}
 		// What a nominated pod found out doesn't say why others can't preempt.
-		if d.Preemption == "" && w.Diagnosis != nil && w.pods.Len() > 0 {
-			d.Preemption = w.Diagnosis.Preemption
+		if !d.NoVictims && w.Diagnosis != nil && w.pods.Len() > 0 {
+			d.NoVictims, d.Preemption = w.Diagnosis.NoVictims, w.Diagnosis.Preemption
 		}
 		w.Diagnosis, w.woken, w.swept, w.led = d, engine.NoHelp, false, false
 	}
@@ -166,7 +166,7 @@ func (q *Queue) lead(w *Waiting) {
 	}
 	if from.Len() == 0 {
 		if w.nominated.Len() > 0 { // they wait on; others may preempt now
-			w.woken, w.swept, w.Diagnosis.Preemption = engine.NoHelp, false, ""
+			w.woken, w.swept, w.Diagnosis.NoVictims, w.Diagnosis.Preemption = engine.NoHelp, false, false, ""
 		}
 		q.prune(w)
 		return

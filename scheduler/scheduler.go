@@ -148,12 +148,12 @@ func (s *Scheduler) postFilter(i *queue.Item, to string, d *engine.Diagnosis) De
 	awaits := able && s.awaits(i, to)
 	if awaits {
 		s.state.Nominate(i.Pod, to)
-	} else if able && (d == nil || d.Preemption == "") && e.Profile().ConsultsVictims(i.Pod.Object) {
+	} else if able && (d == nil || !d.NoVictims) && e.Profile().ConsultsVictims(i.Pod.Object) {
 		if list := e.Candidates(i.Class); list != nil {
 			s.state.Nominate(i.Pod, to)
 			return Decision{Candidates: list}
 		}
-	} else if able && (d == nil || d.Preemption == "") {
+	} else if able && (d == nil || !d.NoVictims) {
 		if best, ok := e.Preempt(i.Class); ok {
 			out.Victims = &best
 			s.state.Nominate(i.Pod, s.state.Node(best.Node).Name)
@@ -211,8 +211,11 @@ func (s *Scheduler) refuse(i *queue.Item, d *engine.Diagnosis, out Decision, awa
 	if d == nil {
 		d = e.Diagnose(i.Class)
 	}
-	if x != nil && d.Preemption == "" && !awaits && out.Victims == nil {
-		d.Preemption = e.DiagnosePreemption(i.Class)
+	if x != nil && !d.NoVictims && !awaits && out.Victims == nil {
+		d.NoVictims = true
+		if d.Preemption == "" {
+			d.Preemption = e.DiagnosePreemption(i.Class)
+		}
 	}
 	own := *d
 	switch {
@@ -258,6 +261,12 @@ func (s *Scheduler) Awaited(i *queue.Item) bool {
 	return s.Engine(i.Pod).FitsOn(i.Class, n)
 }
 
+// InVain tells whether a pod waits for its node, and nobody is on the way out of
+// it any more.
+func (s *Scheduler) InVain(i *queue.Item) bool {
+	return !s.awaits(i, s.state.NominatedTo(i.Pod.UID))
+}
+
 // Fits tells whether some node takes a waiting pod now.
 func (s *Scheduler) Fits(i *queue.Item) bool {
 	if s.Awaited(i) {
@@ -271,7 +280,7 @@ func (s *Scheduler) Fits(i *queue.Item) bool {
 func (s *Scheduler) Reword(c *engine.Class, d *engine.Diagnosis) {
 	e := s.Engine(c.Pod())
 	fresh := e.Diagnose(c)
-	if d.Preemption != "" {
+	if fresh.NoVictims = d.NoVictims; d.NoVictims {
 		fresh.Preemption = e.DiagnosePreemption(c)
 	}
 	*d = *fresh
