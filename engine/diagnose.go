@@ -107,6 +107,15 @@ func (d *Diagnosis) set(counts map[string]*Count) {
 	})
 }
 
+// Reword takes over the words of a fresh diagnosis. Which rules have held nodes
+// back stays known: what has happened since may have made one let go, and the
+// class is yet to be asked about it.
+func (d *Diagnosis) Reword(fresh *Diagnosis) {
+	held := d.rejecters
+	*d = *fresh
+	d.rejecters |= held
+}
+
 // AddOutside adds what something beyond the rules said of nodes, one message a
 // node. From then on any change may help.
 func (d *Diagnosis) AddOutside(messages []string) {

@@ -283,7 +283,7 @@ func (s *Scheduler) Reword(c *engine.Class, d *engine.Diagnosis) {
 	if fresh.NoVictims = d.NoVictims; d.NoVictims {
 		fresh.Preemption = e.DiagnosePreemption(c)
 	}
-	*d = *fresh
+	d.Reword(fresh)
 }
 
 // Rereads returns which pods may have another signature after the changes, nil
