@@ -211,10 +211,25 @@ func (in PreemptionDone) apply(c *Core, r *Ready) {
 	}
 	if in.Err != nil {
 		delete(c.victims, in.UID)
+		c.counted(in.UID)
 	} else if v := c.state.PodOn(in.UID); v != nil {
 		c.tellPreempted(v, in.By, "", r)
 	}
 	c.victimDone(in.UID, in.By, in.Err, r)
+}
+
+// counted takes note of the pods that have counted on a victim of another's to
+// leave, which it won't.
+func (c *Core) counted(victim types.UID) {
+	i, ok := c.state.Placed(victim)
+	if !ok || i == cluster.NoNode {
+		return
+	}
+	for _, p := range c.state.Node(i).Nominated {
+		if item := c.queue.Get(p.UID); item != nil {
+			c.released = append(c.released, item)
+		}
+	}
 }
 
 func (c *Core) tellPreempted(v *cluster.Pod, by types.UID, how string, r *Ready) {
@@ -272,10 +287,16 @@ func (c *Core) victimDone(victim, by types.UID, err error, r *Ready) {
 }
 
 // release ends the waiting of pods whose victims have all been asked to leave,
-// when all inputs of the Step are in.
+// when all inputs of the Step are in; and of those who counted on victims that
+// don't.
 func (c *Core) release() {
 	for _, item := range c.released {
-		if item.Place() != queue.Held {
+		p := c.pods[item.Pod.UID]
+		if item.Place() == queue.Unschedulable && item.Nominated && c.sched.InVain(item) {
+			c.queue.Try(c.now, item)
+			continue
+		}
+		if item.Place() != queue.Held || p == nil || p.preempting != nil {
 			continue
 		}
 		item.Class = c.sched.Class(item.Pod)

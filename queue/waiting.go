@@ -176,6 +176,13 @@ func (q *Queue) lead(w *Waiting) {
 	q.try(w.since, i)
 }
 
+// Try has a waiting pod tried, though its class isn't woken.
+func (q *Queue) Try(now time.Time, i *Item) {
+	q.leave(i)
+	i.Swept = false
+	q.try(now.UnixNano(), i)
+}
+
 // try has a pod that was woken tried: at once, or in backoff when that isn't over.
 func (q *Queue) try(now int64, i *Item) {
 	i.failed = false
@@ -204,9 +211,7 @@ func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosi
 	for _, w := range q.sorted() {
 		for _, i := range slices.Clone(w.nominated.items) {
 			if awaited(i) {
-				heap.Remove(&w.nominated, i.at)
-				i.Swept = false
-				q.try(now.UnixNano(), i)
+				q.Try(now, i)
 			}
 		}
 		if w.woken != engine.NoHelp {
