@@ -357,6 +357,12 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) Help 
 			}
 		}
 	}
+	// A rule that stands behind others now may be what forbids preemption.
+	if preempts && out == NoHelp && c.LooksBeyondNode() && e.hintedByAny(c, &Diagnosis{rejecters: ^uint64(0)}, changes) {
+		if _, ok := e.Preempt(c); ok {
+			out = Preempts
+		}
+	}
 	return out
 }
 
@@ -373,7 +379,7 @@ func (e *Engine) hintedByAny(c *Class, d *Diagnosis, changes []cluster.Change) b
 func (e *Engine) hinted(c *Class, d *Diagnosis, change *cluster.Change) bool {
 	for k := range c.rules {
 		r := &c.rules[k]
-		if d.rejecters&(1<<r.plugin) == 0 {
+		if r.lenient || d.rejecters&(1<<r.plugin) == 0 {
 			continue
 		}
 		if h, ok := r.GroupRule.(framework.Hinter); !ok || h.Hint(change) {
