@@ -2,7 +2,9 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -191,13 +193,26 @@ func (c *Core) Follow(now time.Time, followed cluster.Seq, inputs ...Input) {
 }
 
 // Lead ends the time of Follow. What the other instance had begun is taken over:
-// it may have got no further.
+// it may have got no further. What there is to say of objects as they stand goes
+// out with the next Step; the other may have said it, or not.
 func (c *Core) Lead(now time.Time) {
 	c.now = now
-	if c.cfg.Autoscale == nil {
-		return
+	r := &c.taken
+	c.state.Nodes(func(n *cluster.Node) {
+		c.problems("Node", n.Object.UID, "", n.Name, n.Problems, r)
+		for _, p := range n.Pods {
+			c.problems("Pod", p.UID, p.Object.Namespace, p.Object.Name, p.Problems, r)
+		}
+		if c.cfg.Autoscale != nil {
+			c.resumed(n.NodeInfo)
+		}
+	})
+	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
+		p := c.pods[uid]
+		o := p.parsed.Object
+		c.problems("Pod", uid, o.Namespace, o.Name, p.parsed.Problems, r)
+		c.tellGated(p, r)
 	}
-	c.state.Nodes(func(n *cluster.Node) { c.resumed(n.NodeInfo) })
 }
 
 // Step takes in what happened, decides, and returns the work to do. Times must
@@ -367,7 +382,7 @@ func (c *Core) trimTo() cluster.Seq {
 // problems reports values of an object that could not be taken as they stand,
 // once per object and wording.
 func (c *Core) problems(kind string, uid types.UID, namespace, name string, list []cluster.Problem, r *Ready) {
-	if len(list) == 0 {
+	if len(list) == 0 || c.following {
 		return
 	}
 	text := fmt.Sprint(list)

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/autoscaler"
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/framework"
@@ -105,5 +107,46 @@ func TestPodWithASharedClaimIsSignedAgain(t *testing.T) {
 	r := step(core.PodGone{UID: filler.UID})
 	if len(r.Binds) != 1 || r.Binds[0].Name != "big" {
 		t.Errorf("binds %+v, want big on n0, where its disk is", r.Binds)
+	}
+}
+
+// TestFollowThenLead has a core follow another: it decides and says nothing, and
+// when it leads says what there is to say of objects as they stand, and takes
+// over a removal that the other had begun.
+func TestFollowThenLead(t *testing.T) {
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Autoscale: &core.Autoscale{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	going := testkit.Node("going").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
+	stays := testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
+	c.Follow(now, 0, core.NodeSet{Node: testkit.Node("odd").Alloc("cpu", "4", "memory", "7Ei").Obj()}, core.NodeSet{Node: going}, core.NodeSet{Node: stays},
+		core.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()}, core.PodSet{Pod: testkit.Pod("waits").Req("cpu", "1").Obj()}, core.PodSet{Pod: testkit.Pod("bound").Obj()})
+	c.Follow(now.Add(time.Second), 0, core.PodSet{Pod: testkit.Pod("bound").On("odd").Obj()},
+		core.NodeSet{Node: testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Obj()}) // the other gave it back
+	if q := c.Queue(); q.Active != 1 || q.Gated != 1 {
+		t.Errorf("queue %+v, want one active and one gated", q)
+	}
+	c.Lead(now.Add(2 * time.Second))
+	r := c.Step(now.Add(2 * time.Second))
+	if len(r.Binds) != 1 || r.Binds[0].Name != "waits" || r.Binds[0].Node == "going" {
+		t.Errorf("binds %+v, want that of the pod that waits", r.Binds)
+	}
+	if len(r.Conditions) != 1 || r.Conditions[0].Name != "held" {
+		t.Errorf("conditions %+v, want that of the gated pod", r.Conditions)
+	}
+	if len(r.Events) != 1 || r.Events[0].Name != "odd" || r.Events[0].Reason != "InvalidQuantity" {
+		t.Errorf("events %+v, want one about the odd node", r.Events)
+	}
+	if len(r.Decisions) != 2 || r.Decisions[0].Seq != 1 {
+		t.Errorf("decisions %+v, want two, numbered from 1", r.Decisions)
+	}
+	if n := c.State().NodeByName("stays"); n.HasTaint(autoscaler.ToBeDeletedTaint) {
+		t.Error("a node that was given back has its taint still")
+	}
+	if u := c.Unsettled(); len(u) != 2 || !strings.Contains(u[1], "the removal of node going is under way") {
+		t.Errorf("unsettled %v, want the bind and the removal", u)
 	}
 }

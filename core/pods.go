@@ -99,13 +99,20 @@ func (c *Core) pending(o *v1.Pod, r *Ready) {
 		c.queue.Update(c.now, item, parsed, c.sched.Class(parsed), gate != nil)
 	}
 	c.showNomination(known, item)
-	if gate != nil {
-		message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
-		if known.reported != message {
-			c.decided(r, Decision{Kind: Gated, Pod: podName(o.Namespace, o.Name), Reason: message})
-		}
-		c.unschedulable(known, v1.PodReasonSchedulingGated, message, r)
+	c.tellGated(known, r)
+}
+
+// tellGated says that a pod's gates hold it, if they do.
+func (c *Core) tellGated(p *pod, r *Ready) {
+	gate := c.sched.Gate(p.parsed)
+	if gate == nil || c.following {
+		return
 	}
+	message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
+	if p.reported != message {
+		c.decided(r, Decision{Kind: Gated, Pod: p.parsed.Name(), Reason: message})
+	}
+	c.unschedulable(p, v1.PodReasonSchedulingGated, message, r)
 }
 
 func (in BindDone) apply(c *Core, r *Ready) {
