@@ -29,18 +29,9 @@ type consultant struct {
 }
 
 func (c *consultant) run(ctx context.Context, wg *sync.WaitGroup) {
-	for range consultations {
-		wg.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case job := <-c.work:
-					c.done(c.extenders.Ask(ctx, job, c.objects(job.Nodes)))
-				}
-			}
-		})
-	}
+	serve(ctx, wg, consultations, c.work, func(job core.Consult) {
+		c.done(c.extenders.Ask(ctx, job, c.objects(job.Nodes)))
+	})
 }
 
 // objects returns the nodes that still exist.

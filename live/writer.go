@@ -41,6 +41,22 @@ func persist(ctx context.Context, f func() error) error {
 	return retry.OnError(retries, func(err error) bool { return ctx.Err() == nil && transient(err) }, f)
 }
 
+// serve has workers do jobs until the context ends.
+func serve[T any](ctx context.Context, wg *sync.WaitGroup, workers int, work <-chan T, do func(T)) {
+	for range workers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case job := <-work:
+					do(job)
+				}
+			}
+		})
+	}
+}
+
 // binder posts bindings, several at a time, and reports each outcome.
 type binder struct {
 	client    kubernetes.Interface
@@ -124,30 +140,21 @@ func (b *binder) post(ctx context.Context, job core.Bind) {
 }
 
 func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
-	for range workers {
-		wg.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case job := <-b.work:
-					if len(job.Writes)+len(job.Claims) == 0 {
-						b.post(ctx, job)
-						continue
-					}
-					wg.Go(func() { // others mustn't wait for its volumes
-						waiting, cancel := b.waiting(ctx, job.UID)
-						defer cancel()
-						if err := b.volumes.bind(waiting, job); err != nil {
-							b.finish(job, err)
-							return
-						}
-						b.post(ctx, job)
-					})
-				}
+	serve(ctx, wg, workers, b.work, func(job core.Bind) {
+		if len(job.Writes)+len(job.Claims) == 0 {
+			b.post(ctx, job)
+			return
+		}
+		wg.Go(func() { // others mustn't wait for its volumes
+			waiting, cancel := b.waiting(ctx, job.UID)
+			defer cancel()
+			if err := b.volumes.bind(waiting, job); err != nil {
+				b.finish(job, err)
+				return
 			}
+			b.post(ctx, job)
 		})
-	}
+	})
 }
 
 // bind posts one binding. When the API server says that the pod is bound
@@ -376,15 +383,8 @@ type evictor struct {
 }
 
 func (v *evictor) run(ctx context.Context, wg *sync.WaitGroup) {
-	wg.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case job := <-v.work:
-				v.done(core.EvictionDone{UID: job.UID, Node: job.Node, Err: v.evict(ctx, job)})
-			}
-		}
+	serve(ctx, wg, 1, v.work, func(job core.Eviction) {
+		v.done(core.EvictionDone{UID: job.UID, Node: job.Node, Err: v.evict(ctx, job)})
 	})
 }
 
@@ -410,18 +410,9 @@ type preemptor struct {
 }
 
 func (p *preemptor) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
-	for range workers {
-		wg.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case job := <-p.work:
-					p.done(core.PreemptionDone{UID: job.UID, By: job.By, Err: p.preempt(ctx, job)})
-				}
-			}
-		})
-	}
+	serve(ctx, wg, workers, p.work, func(job core.Preemption) {
+		p.done(core.PreemptionDone{UID: job.UID, By: job.By, Err: p.preempt(ctx, job)})
+	})
 }
 
 // preempt writes the condition first, so that whoever sees the pod go knows why.
@@ -460,15 +451,8 @@ type tainter struct {
 }
 
 func (t *tainter) run(ctx context.Context, wg *sync.WaitGroup) {
-	wg.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case job := <-t.work:
-				t.done(core.TaintDone{Node: job.Node, Err: t.write(ctx, job)})
-			}
-		}
+	serve(ctx, wg, 1, t.work, func(job core.Taint) {
+		t.done(core.TaintDone{Node: job.Node, Err: t.write(ctx, job)})
 	})
 }
 
