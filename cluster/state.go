@@ -85,6 +85,14 @@ func (s *State) Placed(uid types.UID) (i NodeIndex, ok bool) {
 	return i, ok
 }
 
+// NodeOf returns the node that a pod is on, nil when it is on none that is known.
+func (s *State) NodeOf(uid types.UID) *Node {
+	if i, ok := s.pods[uid]; ok {
+		return s.Node(i)
+	}
+	return nil
+}
+
 // PodOn returns the parsed pod that the state holds under this UID, or nil.
 func (s *State) PodOn(uid types.UID) *Pod {
 	i, ok := s.pods[uid]

@@ -116,8 +116,8 @@ func (c *Core) evictFor(v *cluster.Pod, r *Ready) {
 		scheduler = p.parsed.Object.Spec.SchedulerName
 	}
 	node := ""
-	if i, ok := c.state.Placed(v.UID); ok && i != cluster.NoNode {
-		node = c.state.Node(i).Name
+	if n := c.state.NodeOf(v.UID); n != nil {
+		node = n.Name
 	}
 	r.Preemptions = append(r.Preemptions, Preemption{UID: v.UID, Namespace: v.Object.Namespace, Name: v.Object.Name, Node: node, By: by,
 		Message: scheduler + ": preempting to accommodate a higher priority pod"})
@@ -221,11 +221,11 @@ func (in PreemptionDone) apply(c *Core, r *Ready) {
 // counted takes note of the pods that have counted on a victim of another's to
 // leave, which it won't.
 func (c *Core) counted(victim types.UID) {
-	i, ok := c.state.Placed(victim)
-	if !ok || i == cluster.NoNode {
+	n := c.state.NodeOf(victim)
+	if n == nil {
 		return
 	}
-	for _, p := range c.state.Node(i).Nominated {
+	for _, p := range n.Nominated {
 		if item := c.queue.Get(p.UID); item != nil {
 			c.released = append(c.released, item)
 		}
@@ -234,8 +234,8 @@ func (c *Core) counted(victim types.UID) {
 
 func (c *Core) tellPreempted(v *cluster.Pod, by types.UID, how string, r *Ready) {
 	node := ""
-	if i, ok := c.state.Placed(v.UID); ok && i != cluster.NoNode {
-		node = c.state.Node(i).Name
+	if n := c.state.NodeOf(v.UID); n != nil {
+		node = n.Name
 	}
 	r.Events = append(r.Events, podEvent(v.Object, false, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", by, node, how)))
 }
@@ -316,6 +316,9 @@ func (c *Core) release() {
 // awaited returns which nominated pods the changes let onto their nodes, or leave
 // nothing to wait for there.
 func (c *Core) awaited(known bool, changes []cluster.Change) func(*queue.Item) bool {
+	if len(c.state.Nominations()) == 0 {
+		return func(*queue.Item) bool { return false }
+	}
 	touched := map[string]bool{}
 	for i := range changes {
 		if n := c.state.Node(changes[i].Node); n != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -202,16 +201,5 @@ func TestMetricsReference(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(dto.MetricType_name[int32(f.GetType())]), strings.Join(labels, ", "), f.GetHelp())
 	}
 	path := filepath.Join("..", "docs", "reference", "metrics.md")
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != b.String() {
-		t.Errorf("%s is not what the code says; run go test ./observe -rewrite", path)
-	}
+	testkit.Generated(t, path, b.String(), "go test ./observe -rewrite", *rewrite)
 }

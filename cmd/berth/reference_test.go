@@ -3,13 +3,14 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/berthproject/berth/internal/testkit"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/flags.md")
@@ -25,16 +26,5 @@ func TestFlagReference(t *testing.T) {
 		})
 	}
 	path := filepath.Join("..", "..", "docs", "reference", "flags.md")
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != b.String() {
-		t.Errorf("%s is not what the code says; run go test ./cmd/berth -rewrite", path)
-	}
+	testkit.Generated(t, path, b.String(), "go test ./cmd/berth -rewrite", *rewrite)
 }

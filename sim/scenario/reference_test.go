@@ -1,7 +1,6 @@
 package scenario_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -144,16 +144,5 @@ func comments(t *testing.T, path, what string) map[string]string {
 func same(t *testing.T, name string, want []byte) {
 	t.Helper()
 	path := filepath.Join(reference, name)
-	if *rewrite {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the code says; run go test ./sim/scenario -rewrite", path)
-	}
+	testkit.Generated(t, path, string(want), "go test ./sim/scenario -rewrite", *rewrite)
 }
