@@ -134,7 +134,7 @@ type objects struct {
 	bound            map[string][]*v1.PersistentVolumeClaim // by the volume they name
 	handles          map[string]int                         // volumes with a driver and handle
 	attached         map[string][]*storagev1.VolumeAttachment
-	budgets          map[string][]*policyv1.PodDisruptionBudget // by namespace
+	budgets          map[string][]*Budget // by namespace
 	capacities       map[string][]*storagev1.CSIStorageCapacity
 }
 
@@ -147,7 +147,7 @@ func (b *objects) init() {
 	b.bound = map[string][]*v1.PersistentVolumeClaim{}
 	b.handles = map[string]int{}
 	b.attached = map[string][]*storagev1.VolumeAttachment{}
-	b.budgets = map[string][]*policyv1.PodDisruptionBudget{}
+	b.budgets = map[string][]*Budget{}
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
 }
 
@@ -186,7 +186,7 @@ func (b *objects) index(o Object, sign int) {
 	case *storagev1.CSIStorageCapacity:
 		enlist(b.capacities, o.StorageClassName, o, sign)
 	case *policyv1.PodDisruptionBudget:
-		enlist(b.budgets, o.Namespace, o, sign)
+		enlist(b.budgets, o.Namespace, parseBudget(o), sign)
 	}
 }
 
@@ -464,8 +464,31 @@ func (s *State) Objects() []Object {
 	return out
 }
 
+// Budget is a disruption budget with its selector.
+type Budget struct {
+	*policyv1.PodDisruptionBudget
+	selector labels.Selector
+}
+
+// parseBudget reads a budget. A selector that is empty, or can't be read, selects
+// nothing.
+func parseBudget(o *policyv1.PodDisruptionBudget) *Budget {
+	selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
+	if err != nil || selector.Empty() {
+		selector = labels.Nothing()
+	}
+	return &Budget{o, selector}
+}
+
+// Selects tells whether evicting a pod of the budget's namespace takes from it.
+// One that the API server has let go already does not.
+func (b *Budget) Selects(p *Pod) bool {
+	_, gone := b.Status.DisruptedPods[p.Object.Name]
+	return !gone && len(p.Object.Labels) > 0 && b.selector.Matches(labels.Set(p.Object.Labels))
+}
+
 // Budgets returns the disruption budgets of a namespace, by name. The list is
 // valid until the next change.
-func (s *State) Budgets(namespace string) []*policyv1.PodDisruptionBudget {
+func (s *State) Budgets(namespace string) []*Budget {
 	return s.objects.budgets[namespace]
 }

@@ -8,9 +8,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
@@ -46,12 +43,12 @@ func (Plugin) Eligible(pod *cluster.Pod) *framework.Reason {
 // A pod counts against each budget that selects it.
 func (Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
 	slices.SortFunc(pods, compare)
-	left := map[*policyv1.PodDisruptionBudget]int32{}
+	left := map[*cluster.Budget]int32{}
 	var within, beyond []*cluster.Pod
 	for _, p := range pods {
 		ok := true
 		for _, b := range s.Budgets(p.Object.Namespace) {
-			if !selects(b, p.Object) {
+			if !b.Selects(p) {
 				continue
 			}
 			if _, known := left[b]; !known {
@@ -68,21 +65,6 @@ func (Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
 	}
 	copy(pods, append(beyond, within...))
 	return len(beyond)
-}
-
-// selects tells whether evicting the pod takes from the budget. One that the API
-// server has let go already does not; a selector that is empty, or can't be
-// read, selects nothing.
-func selects(b *policyv1.PodDisruptionBudget, p *v1.Pod) bool {
-	if len(p.Labels) == 0 {
-		return false
-	}
-	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-	if err != nil || selector.Empty() || !selector.Matches(labels.Set(p.Labels)) {
-		return false
-	}
-	_, gone := b.Status.DisruptedPods[p.Name]
-	return !gone
 }
 
 // compare orders by importance: higher priority, then longer running. A pod
