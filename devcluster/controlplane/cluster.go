@@ -25,6 +25,8 @@ type Options struct {
 	Port       int       // of the API server; 0 chooses a free one
 	Progress   io.Writer // told what is being waited for; may be nil
 	NoKubelets bool
+	// NoControllers leaves controllers and kubelets out.
+	NoControllers bool
 }
 
 // Cluster is a running control plane.
@@ -104,11 +106,18 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) (err error) {
 	if err = c.start("etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--client-url", client, "--peer-url", peer, "--pki", certs.dir); err != nil {
 		return err
 	}
-	if err = c.start("kube-apiserver", apiServerFlags(ports[0], client, certs)...); err != nil {
+	flags := apiServerFlags(ports[0], client, certs)
+	if o.NoControllers { // nobody would take the taint of a new node away
+		flags = append(flags, "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
+	}
+	if err = c.start("kube-apiserver", flags...); err != nil {
 		return err
 	}
 	if err = c.waitServing(ctx, time.Minute); err != nil {
 		return err
+	}
+	if o.NoControllers {
+		return nil
 	}
 	fmt.Fprintln(o.Progress, "starting kube-controller-manager and the simulated kubelets …")
 	if err = c.start("kube-controller-manager", c.controllerFlags(ports[3], certs)...); err != nil {
@@ -151,7 +160,7 @@ func apiServerFlags(port int, etcd string, certs *pki) []string {
 		// Nothing here runs with a service account's token.
 		"--disable-admission-plugins=ServiceAccount",
 		"--enable-priority-and-fairness=false", "--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
-		"--event-ttl=15m", "--profiling=false", "-v=0",
+		"--event-ttl=15m", "--delete-collection-workers=16", "--profiling=false", "-v=0",
 	}
 }
 
@@ -179,14 +188,27 @@ func writeKubeconfig(path, server string, certs *pki) error {
 	return clientcmd.WriteToFile(*cfg, path)
 }
 
-func (c *Cluster) start(component string, args ...string) error {
+// StartComponent starts one more component of this binary, which its caller has
+// to stop; its log is in the cluster's directory.
+func (c *Cluster) StartComponent(component string, args ...string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p, err := StartProcess(component, filepath.Join(c.dir, component+".log"), self, append([]string{"component", component}, args...)...)
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", component, err)
+		return nil, fmt.Errorf("starting %s: %w", component, err)
+	}
+	return p, nil
+}
+
+// Dir is where the cluster's files are while it runs.
+func (c *Cluster) Dir() string { return c.dir }
+
+func (c *Cluster) start(component string, args ...string) error {
+	p, err := c.StartComponent(component, args...)
+	if err != nil {
+		return err
 	}
 	c.procs = append(c.procs, p)
 	go func() {

@@ -13,7 +13,9 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
+	"github.com/berthproject/berth/devcluster/bindloop"
 	"github.com/berthproject/berth/devcluster/kubelets"
 )
 
@@ -23,7 +25,8 @@ import (
 func ComponentCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "component", Hidden: true, Short: "Run one component; for the use of up and demo"}
 	cmd.AddCommand(etcdCommand(), passThrough("kube-apiserver", app.NewAPIServerCommand),
-		passThrough("kube-controller-manager", kcm.NewControllerManagerCommand), kubelets.Command())
+		passThrough("kube-controller-manager", kcm.NewControllerManagerCommand),
+		passThrough("kube-scheduler", func() *cobra.Command { return scheduler.NewSchedulerCommand() }), kubelets.Command(), bindloop.Command())
 	return cmd
 }
 

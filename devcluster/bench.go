@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthproject/berth/devcluster/bench"
+)
+
+func benchCommand() *cobra.Command {
+	o := bench.Options{}
+	var output string
+	cmd := &cobra.Command{
+		Use: "bench", Short: "Measure kube-scheduler and Berth side by side", Args: cobra.NoArgs,
+		Long: `Bench has kube-scheduler and Berth place the same pods in turn, on one control
+plane and each from the same starting state, with the client's limits off. The
+pods are all there when a scheduler starts. It prints for each, as medians of its
+runs, pods per second (the mean from the first to the last, and percentiles of
+one-second samples as scheduler_perf takes them), CPU time per pod of the
+scheduler, the API server and etcd (from its start to its last event), peak
+memory, attempts and API calls per pod. In the first case bare loops of binds,
+and of binds and events, run too: the ceiling for any scheduler there.
+
+Cases:
+` + about(),
+		Example: `  devcluster bench --case basic
+  devcluster bench --nodes 1000 --pods 2000 --rounds 3 -o json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("-o is %q; it must be text or json", output)
+			}
+			o.Progress = cmd.ErrOrStderr()
+			r, err := bench.Do(cmd.Context(), o)
+			if r == nil || len(r.Cases) == 0 {
+				return err
+			}
+			if output == "text" {
+				if e := r.Print(cmd.OutOrStdout()); e != nil {
+					return e
+				}
+				return err
+			}
+			e := json.NewEncoder(cmd.OutOrStdout())
+			e.SetIndent("", "  ")
+			if e := e.Encode(r); e != nil {
+				return e
+			}
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringSliceVar(&o.Cases, "case", nil, "cases to run (default: all)")
+	fs.StringSliceVar(&o.Schedulers, "scheduler", nil, "kube-scheduler or berth (default: both in turn)")
+	fs.IntVar(&o.Nodes, "nodes", 5000, "number of nodes")
+	fs.IntVar(&o.Pods, "pods", 10000, "number of pods, fewer in cases that say so")
+	fs.IntVar(&o.Rounds, "rounds", 1, "how often each scheduler runs each case")
+	fs.BoolVar(&o.Ceiling, "ceiling", true, "run the bare loops too, in the first case")
+	fs.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long one run may take, with creating its pods")
+	fs.StringVar(&o.Berth, "berth", "bin/berth", "path of the berth binary")
+	fs.StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func about() string {
+	var b strings.Builder
+	for _, c := range bench.Cases {
+		fmt.Fprintf(&b, "  %-15s %s\n", c.Name, c.About)
+	}
+	return b.String()
+}

@@ -1,0 +1,98 @@
+// Package bindloop makes the API calls of a scheduler without any scheduling:
+// it binds each pending pod to the next node in turn. What it reaches is the
+// ceiling for any scheduler on that API server.
+package bindloop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Command returns the component's command.
+func Command() *cobra.Command {
+	var kubeconfig, namespace string
+	var workers int
+	var events bool
+	cmd := &cobra.Command{
+		Use: "bindloop", Args: cobra.NoArgs, SilenceUsage: true,
+		RunE: func(*cobra.Command, []string) error {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+			if err != nil {
+				return err
+			}
+			cfg.ContentType = "application/vnd.kubernetes.protobuf"
+			cfg.QPS = -1
+			client, err := kubernetes.NewForConfig(cfg)
+			if err != nil {
+				return err
+			}
+			if err := run(ctx, client, namespace, workers, events); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "")
+	cmd.Flags().IntVar(&workers, "workers", 32, "")
+	cmd.Flags().BoolVar(&events, "events", false, "")
+	return cmd
+}
+
+func run(ctx context.Context, client kubernetes.Interface, namespace string, workers int, events bool) error {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=", ResourceVersion: "0"})
+	if err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	for i := range pods.Items {
+		if ctx.Err() != nil {
+			break
+		}
+		p, node := &pods.Items[i], nodes.Items[i%len(nodes.Items)].Name
+		group.Go(func() error {
+			binding := &v1.Binding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+				Target:     v1.ObjectReference{Kind: "Node", Name: node},
+			}
+			if err := client.CoreV1().Pods(p.Namespace).Bind(ctx, binding, metav1.CreateOptions{}); err != nil || !events {
+				return err
+			}
+			_, err := client.EventsV1().Events(p.Namespace).Create(ctx, scheduled(p, node), metav1.CreateOptions{})
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// scheduled is the event that a scheduler writes of a placement.
+func scheduled(p *v1.Pod, node string) *eventsv1.Event {
+	now := metav1.NewMicroTime(time.Now())
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: fmt.Sprintf("%s.%x", p.Name, now.UnixNano())},
+		EventTime:  now, ReportingController: "bindloop", ReportingInstance: "bindloop",
+		Regarding: v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+		Type:      v1.EventTypeNormal, Reason: "Scheduled", Action: "Binding",
+		Note: fmt.Sprintf("Successfully assigned %s/%s to %s", p.Namespace, p.Name, node),
+	}
+}
