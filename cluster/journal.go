@@ -74,14 +74,18 @@ func (s *State) Since(from Seq) (changes []Change, ok bool) {
 	return s.journal.changes[from-s.journal.base:], true
 }
 
-// Trim forgets the changes before a position. It does nothing while a mark is
-// open.
+// Trim forgets the changes before a position, once they are at least half of
+// those kept: what stays is moved, so that trimming is O(1) a change. It does
+// nothing while a mark is open.
 func (s *State) Trim(before Seq) {
 	j := &s.journal
 	if j.marks > 0 || before <= j.base {
 		return
 	}
 	before = min(before, s.Head())
+	if 2*(before-j.base) < Seq(len(j.changes)) {
+		return
+	}
 	n := copy(j.changes, j.changes[before-j.base:])
 	clear(j.changes[n:])
 	j.changes = j.changes[:n]

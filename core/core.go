@@ -77,7 +77,9 @@ type Core struct {
 	released       []*queue.Item         // whose victims have all been told
 	unwritten      []types.UID           // pods whose nomination could not be written
 	unwrittenSince time.Time
-	following      bool // another instance decides
+	permits        []*waitingPod // in the order in which they came to wait
+	freed          bool          // a pod has left its node since the queue was last asked
+	following      bool          // another instance decides
 }
 
 // Stats count what the core has done.
@@ -221,6 +223,8 @@ func (c *Core) Step(now time.Time, inputs ...Input) Ready {
 	c.Take(now, inputs...)
 	r := c.taken
 	c.taken = Ready{}
+	c.freed = false
+	c.expire(&r)
 	c.wake()
 	more := c.schedule(&r)
 	c.writeAgain(&r)
@@ -288,6 +292,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
 		c.decided(r, Decision{Kind: Waits, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Reason: d.Message})
 		if d.Victims != nil {
 			c.preempt(i, d.Victims, r)
+			defer c.resolve(r) // some may be waiting for permission
 		}
 		c.renominated(p, i, r)
 		if p.preempting != nil {
@@ -324,7 +329,8 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
 		bind.Timeout = c.sched.Engine(i.Pod).Profile().BindTimeout
 	}
 	bind.Extender = c.sched.Engine(i.Pod).Profile().ExtenderBinds(i.Pod.Object)
-	r.Binds = append(r.Binds, bind)
+	c.admit(p, d.Node, bind, r)
+	c.resolve(r)
 }
 
 // unschedulable reports a reason once, until it changes.
@@ -347,10 +353,13 @@ func podEvent(o *v1.Pod, warning bool, reason, action, message string) Event {
 }
 
 func (c *Core) nextWake(more bool) time.Time {
-	if more {
+	if more || c.freed {
 		return c.now
 	}
 	next := c.queue.NextWake()
+	if at := c.permitWake(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		next = at
+	}
 	if at := c.words.due(); !at.IsZero() && c.queue.Waits() && (next.IsZero() || at.Before(next)) {
 		next = at
 	}

@@ -19,11 +19,13 @@ type Explanation struct {
 	Attempts int    `json:"attempts,omitempty"`
 	// Queue is where a pod without a node is: active, backoff, unschedulable,
 	// gated, held (its victims are being told to leave) or in flight.
-	Queue     string     `json:"queue,omitempty"`
-	Queued    *time.Time `json:"queued,omitempty"`    // first
-	Tried     *time.Time `json:"tried,omitempty"`     // last
-	Backoff   *time.Time `json:"backoff,omitempty"`   // ends then
-	Nominated string     `json:"nominated,omitempty"` // the node that it is to come to
+	Queue   string     `json:"queue,omitempty"`
+	Queued  *time.Time `json:"queued,omitempty"`  // first
+	Tried   *time.Time `json:"tried,omitempty"`   // last
+	Backoff *time.Time `json:"backoff,omitempty"` // ends then
+	// Permissions are those that it waits for on its node.
+	Permissions []PermissionWait `json:"permissions,omitempty"`
+	Nominated   string           `json:"nominated,omitempty"` // the node that it is to come to
 	// Victims are the pods that have to leave that node, and haven't.
 	Victims []string `json:"victims,omitempty"`
 	// Preemption is why taking the place of others doesn't help.
@@ -35,6 +37,12 @@ type Explanation struct {
 	Reasons []Why `json:"reasons,omitempty"`
 	// Candidates are the nodes that would do, the best first.
 	Candidates []Candidate `json:"candidates,omitempty"`
+}
+
+// PermissionWait is a plugin that a pod with a node waits for.
+type PermissionWait struct {
+	Plugin string    `json:"plugin"`
+	Until  time.Time `json:"until"` // then the node is taken away from it
 }
 
 // Relaxed is what lifting one rule would bring.
@@ -90,6 +98,11 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 			}
 		}
 		x.Node, x.Nominated = p.assumed, c.state.NominatedTo(p.parsed.UID)
+		if p.waits != nil {
+			for _, v := range p.waits.votes {
+				x.Permissions = append(x.Permissions, PermissionWait{v.plugin, v.until})
+			}
+		}
 		for _, uid := range slices.Sorted(maps.Keys(c.victims)) {
 			if v := c.state.PodOn(uid); v != nil && c.victims[uid].by == p.parsed.UID {
 				x.Victims = append(x.Victims, v.Name())

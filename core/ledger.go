@@ -22,7 +22,10 @@ const (
 	PreemptionFailed DecisionKind = "PreemptionFailed" // they could not be told to
 	Consults         DecisionKind = "Consults"         // extenders are asked about the nodes that would do
 	Gated            DecisionKind = "Gated"            // a pod is held by its scheduling gates
+	Permitting       DecisionKind = "Permitting"       // a pod that got a node waits for permission to be bound
+	Permitted        DecisionKind = "Permitted"        // it has it
 	Unplaced         DecisionKind = "Unplaced"         // a bind failed: the pod is off the node again
+	Refused          DecisionKind = "Refused"          // a plugin was against a pod's node, or had it wait in vain
 	ScaledUp         DecisionKind = "ScaledUp"         // nodes were ordered
 	NotScaledUp      DecisionKind = "NotScaledUp"      // no group would help a pod
 	ScaleUpFailed    DecisionKind = "ScaleUpFailed"    // an order came to nothing; the group backs off

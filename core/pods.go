@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/framework"
 )
 
 // pod is a pod of our profiles that the API doesn't show on a node yet.
@@ -19,7 +20,9 @@ type pod struct {
 	candidates bool                   // about victims
 	writes     []cluster.ObjectChange // objects assumed for it, while a bind is under way
 	nomination nomination
-	preempting *preempting // while its victims are being asked to leave
+	preempting *preempting          // while its victims are being asked to leave
+	reserved   []framework.Reserver // that keep something for it, while it is assumed
+	waits      *waitingPod          // for permission to be bound
 }
 
 func (in PodSet) apply(c *Core, r *Ready) {
@@ -40,6 +43,7 @@ func (in PodGone) apply(c *Core, r *Ready) {
 	c.state.Remove(in.UID)
 	c.queue.Remove(in.UID)
 	if p := c.pods[in.UID]; p != nil {
+		c.unreserve(p, r)
 		c.unassume(p)
 		c.state.Nominate(p.parsed, "")
 	}
@@ -56,7 +60,9 @@ func (c *Core) forget(o *v1.Pod, r *Ready) {
 // running books a pod on the node that the API shows.
 func (c *Core) running(o *v1.Pod, r *Ready) {
 	if p := c.pods[o.UID]; p != nil && p.assumed == o.Spec.NodeName {
-		p.scheduled(r)
+		c.bound(p, r)
+	} else if p != nil { // somebody else has bound it
+		c.unreserve(p, r)
 	}
 	c.queue.Remove(o.UID)
 	delete(c.pods, o.UID)
@@ -121,37 +127,10 @@ func (in BindDone) apply(c *Core, r *Ready) {
 		return // the API showed the pod first, or it is gone
 	}
 	if in.Err == nil {
-		p.scheduled(r)
+		c.bound(p, r)
 		c.victimBound(p.parsed, r)
 		return
 	}
 	c.stats.BindFailures++
-	c.decided(r, Decision{Kind: Unplaced, Pod: podName(p.parsed.Object.Namespace, p.parsed.Object.Name), Node: p.assumed, Reason: in.Err.Error()})
-	if l := c.victims[in.UID]; l != nil {
-		c.tellPreempted(p.parsed, l.by, " (in memory)", r)
-	}
-	c.state.Remove(in.UID)
-	c.unassume(p)
-	p.assumed = ""
-	c.unschedulable(p, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), r)
-	item := c.queue.Get(in.UID)
-	item.Pod = p.parsed
-	if p.nomination.to != "" { // it may have the node yet
-		c.state.Nominate(p.parsed, p.nomination.to)
-		c.renominated(p, item, r)
-	}
-	c.queue.Fail(c.now, item)
-	c.victimGone(in.UID, r)
-}
-
-// scheduled says that the pod was bound, once: the API may show it before the
-// answer to the bind comes, or after.
-func (p *pod) scheduled(r *Ready) {
-	if p.told {
-		return
-	}
-	p.told = true
-	o := p.parsed.Object
-	r.Events = append(r.Events, podEvent(o, false, "Scheduled", "Binding",
-		fmt.Sprintf("Successfully assigned %s/%s to %s", o.Namespace, o.Name, p.assumed)))
+	c.unplace(p, Unplaced, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), in.Err.Error(), r)
 }

@@ -79,7 +79,8 @@ type victim struct {
 // preempt has the victims leave a node for a pod, which is nominated to it.
 func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *Ready) {
 	p := c.pods[i.Pod.UID]
-	node := c.state.Node(victims.Node).Name
+	on := c.state.Node(victims.Node)
+	node := on.Name
 	c.stats.Preemptions++
 	c.stats.Victims += len(victims.Pods)
 	names := make([]string, len(victims.Pods))
@@ -88,7 +89,7 @@ func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *Ready) {
 	}
 	c.decided(r, Decision{Kind: Preempts, Pod: i.Pod.Name(), Node: node, Victims: names,
 		Reason: fmt.Sprintf("%d pods of lower priority leave, %d of them against a disruption budget", len(names), victims.Violations)})
-	c.yield(node, i.Pod, r)
+	c.yield(on, i.Pod, r)
 	x := &preempting{open: map[types.UID]bool{}}
 	for _, v := range victims.Pods {
 		if v.Object.DeletionTimestamp != nil || c.victims[v.UID] != nil {
@@ -97,7 +98,10 @@ func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *Ready) {
 		x.open[v.UID] = true
 		l := &victim{by: i.Pod.UID}
 		c.victims[v.UID] = l
-		if b := c.pods[v.UID]; b != nil && b.assumed != "" && !b.told {
+		if b := c.pods[v.UID]; b != nil && b.waits != nil {
+			b.waits.rejected = "preempted"
+			continue
+		} else if b != nil && b.assumed != "" && !b.told {
 			l.cancelled = true
 			r.Cancels = append(r.Cancels, Cancel{v.UID})
 			continue
@@ -125,14 +129,14 @@ func (c *Core) evictFor(v *cluster.Pod, r *Ready) {
 
 // yield takes back the nominations of less important pods to a node: there may
 // be no room for them any more, and they are tried elsewhere at once.
-func (c *Core) yield(node string, to *cluster.Pod, r *Ready) {
-	for _, n := range slices.Clone(c.state.Nominations()) {
-		p := c.pods[n.Pod.UID]
-		if n.Name != node || n.Pod.Priority >= to.Priority || p == nil {
+func (c *Core) yield(node *cluster.Node, to *cluster.Pod, r *Ready) {
+	for _, n := range slices.Clone(node.Nominated) {
+		p := c.pods[n.UID]
+		if n.Priority >= to.Priority || p == nil {
 			continue
 		}
-		c.state.Nominate(n.Pod, "")
-		if item := c.queue.Get(n.Pod.UID); item != nil {
+		c.state.Nominate(n, "")
+		if item := c.queue.Get(n.UID); item != nil {
 			c.renominated(p, item, r)
 			if p.preempting == nil {
 				c.queue.Retry(item)

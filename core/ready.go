@@ -42,6 +42,8 @@ type Ready struct {
 	Conditions []Condition
 	// Events are to be emitted. Nothing is owed.
 	Events []Event
+	// PermitWaits are the waits for permission that have ended. Nothing is owed.
+	PermitWaits []PermitWait
 	// Decisions are the ledger of this Step, in order.
 	Decisions []Decision
 	// Plan, when set, wants a follower to catch up now and a plan to be made;

@@ -65,15 +65,15 @@ func (e *Engine) PlaceOn(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectCh
 	if len(p.Claims) == 0 {
 		return nil
 	}
-	return e.reserve(p, n)
+	return e.assume(p, n)
 }
 
-// reserve has the plugins take what the pod needs on its node.
-func (e *Engine) reserve(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectChange {
+// assume has the plugins take what the pod needs on its node.
+func (e *Engine) assume(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectChange {
 	from := e.state.Head()
 	for i := range e.profile.Plugins {
-		if r, ok := e.profile.Plugins[i].Plugin.(framework.Reserver); ok {
-			r.Reserve(p, e.state.Node(n), e.state)
+		if r, ok := e.profile.Plugins[i].Plugin.(framework.Assumer); ok {
+			r.Assume(p, e.state.Node(n), e.state)
 		}
 	}
 	changes, _ := e.state.Since(from)

@@ -43,13 +43,15 @@ type Rereader interface {
 	Rereads(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool
 }
 
-// Reserver is implemented by plugins that hold things for a pod that gets a
-// node, so that the next pod sees them taken.
-type Reserver interface {
-	// Reserve puts into the state what the pod takes on the node. The objects
+// Assumer is implemented by plugins that take things of the cluster for a pod
+// that gets a node, so that the next pod sees them taken. It is the part of
+// kube-scheduler's Reserve and PreBind that a what-if has, too: rolling the state
+// back takes it back.
+type Assumer interface {
+	// Assume puts into the state what the pod takes on the node. The objects
 	// that it changes have to be written, and take effect, before the pod is
 	// bound.
-	Reserve(pod *cluster.Pod, n *cluster.Node, state *cluster.State)
+	Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State)
 }
 
 // Rules is what a plugin has to say about a class; either part may be nil.

@@ -16,6 +16,11 @@ type Profile struct {
 	Gates         []PreEnqueuer
 	Preempter     Preempter // nil when no pod may take the place of others
 	Less          Less
+	// Reservers, Permitters and PostBinders follow a pod from its node's choice to
+	// its binding.
+	Reservers   []Reserver
+	Permitters  []Permitter
+	PostBinders []PostBinder
 	// BindTimeout is how long a pod's volumes may take to be bound.
 	BindTimeout time.Duration
 	// Extenders have a say in the placement of the pods that they concern.

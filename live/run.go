@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/berthproject/berth/autoscaler/expander"
 	"github.com/berthproject/berth/autoscaler/nodegroup"
@@ -60,17 +61,20 @@ const showEvery = time.Second
 
 // Budgets, in calls per second, beside that for binds.
 const (
-	reportQPS  = 100 // conditions and events together
-	nodeQPS    = 100 // taints
-	evictQPS   = 50  // evictions
-	binders    = 24  // bindings under way at a time
-	preemptors = 16  // victims being told at a time
+	reportQPS    = 100 // conditions and events together, while binds or preemptions are under way
+	nodeQPS      = 100 // taints
+	evictQPS     = 50  // evictions
+	binders      = 24  // bindings under way at a time
+	preemptors   = 16  // victims being told at a time
+	eventWriters = 4   // events being written at a time
 )
 
 // Run schedules and scales until the context ends. It returns an error when it
 // could not start.
 func Run(ctx context.Context, o Options) error {
-	clients, err := newClients(o.Config)
+	b := &binder{work: make(chan core.Bind, 1<<16)}
+	p := &preemptor{work: make(chan core.Preemption, 1<<16)}
+	clients, err := newClients(o.Config, func() bool { return b.busy() || p.busy() })
 	if err != nil {
 		return err
 	}
@@ -79,11 +83,13 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	in := newInbox()
+	b.client, b.done = clients.bind, in.put
+	p.client, p.done = clients.preempt, in.put
 	e := &edge{
 		core: c, in: in, log: o.Log, record: o.Record, observer: o.Observer, questions: o.Questions,
-		binder:    &binder{client: clients.bind, work: make(chan core.Bind, 1<<16), done: in.put},
+		binder:    b,
 		reporter:  newReporter(clients.report, o.Host, o.Log, in.put),
-		preemptor: &preemptor{client: clients.preempt, work: make(chan core.Preemption, 1<<16), done: in.put},
+		preemptor: p,
 		tainter:   &tainter{client: clients.node, work: make(chan core.Taint, 1<<12), done: in.put},
 		evictor:   &evictor{client: clients.evict, work: make(chan core.Eviction, 1<<12), done: in.put},
 	}
@@ -150,12 +156,14 @@ func Run(ctx context.Context, o Options) error {
 type clients struct{ watch, bind, report, node, evict, preempt kubernetes.Interface }
 
 // newClients makes a client per budget, over shared connections. Core types
-// travel as protobuf.
-func newClients(base *rest.Config) (*clients, error) {
-	make := func(qps float32) (kubernetes.Interface, error) {
+// travel as protobuf. Reports get
+// what others leave.
+func newClients(base *rest.Config, busy func() bool) (*clients, error) {
+	make := func(qps float32, limit flowcontrol.RateLimiter) (kubernetes.Interface, error) {
 		cfg := rest.CopyConfig(base)
 		cfg.ContentType = "application/vnd.kubernetes.protobuf"
 		cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+		cfg.RateLimiter = limit
 		if qps > 0 {
 			cfg.QPS, cfg.Burst = qps, int(2*qps)
 		}
@@ -167,10 +175,14 @@ func newClients(base *rest.Config) (*clients, error) {
 	}
 	var out clients
 	for _, x := range []struct {
-		to  *kubernetes.Interface
-		qps float32
-	}{{&out.watch, 50}, {&out.bind, 0}, {&out.report, reportQPS}, {&out.node, nodeQPS}, {&out.evict, evictQPS}, {&out.preempt, 0}} {
-		c, err := make(x.qps)
+		to    *kubernetes.Interface
+		qps   float32
+		limit flowcontrol.RateLimiter
+	}{
+		{&out.watch, 50, nil}, {&out.bind, 0, nil}, {&out.report, 0, newLeftover(reportQPS, base.QPS, base.Burst, busy)},
+		{&out.node, nodeQPS, nil}, {&out.evict, evictQPS, nil}, {&out.preempt, 0, nil},
+	} {
+		c, err := make(x.qps, x.limit)
 		if err != nil {
 			return nil, err
 		}
@@ -327,7 +339,7 @@ func (e *edge) dispatch(ctx context.Context, r *core.Ready) error {
 		e.reporter.nominate(n)
 	}
 	for _, v := range r.Preemptions {
-		if err := send(ctx, e.preemptor.work, v); err != nil {
+		if err := e.preemptor.add(ctx, v); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/berthproject/berth/core"
@@ -66,6 +67,7 @@ type binder struct {
 	extenders Extenders
 	mu        sync.Mutex
 	jobs      map[types.UID]*bindJob // that have no outcome yet
+	posting   atomic.Int64           // of them, that wait for nothing but their turn
 }
 
 // bindJob is a bind that can be taken back until it is posted.
@@ -85,7 +87,11 @@ func (b *binder) add(uid types.UID) {
 		b.jobs = map[types.UID]*bindJob{}
 	}
 	b.jobs[uid] = &bindJob{cancel: func() {}}
+	b.posting.Add(1)
 }
+
+// busy tells whether binds are waiting for their turn or under way.
+func (b *binder) busy() bool { return b.posting.Load() > 0 }
 
 // takeBack cancels a bind unless it was posted; its outcome tells.
 func (b *binder) takeBack(uid types.UID) {
@@ -127,6 +133,7 @@ func (b *binder) finish(job core.Bind, err error) {
 	b.mu.Lock()
 	delete(b.jobs, job.UID)
 	b.mu.Unlock()
+	b.posting.Add(-1)
 	b.done(core.BindDone{UID: job.UID, Err: err})
 }
 
@@ -148,7 +155,10 @@ func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
 		wg.Go(func() { // others mustn't wait for its volumes
 			waiting, cancel := b.waiting(ctx, job.UID)
 			defer cancel()
-			if err := b.volumes.bind(waiting, job); err != nil {
+			b.posting.Add(-1)
+			err := b.volumes.bind(waiting, job)
+			b.posting.Add(1)
+			if err != nil {
 				b.finish(job, err)
 				return
 			}
@@ -180,6 +190,34 @@ func (b *binder) bind(ctx context.Context, job core.Bind) error {
 	}
 	return err
 }
+
+// leftover is the budget of calls that nothing waits for: little while binds or
+// preemptions are under way, and as much as they have when there are none.
+type leftover struct {
+	little, full flowcontrol.RateLimiter
+	busy         func() bool
+}
+
+func newLeftover(little, qps float32, burst int, busy func() bool) *leftover {
+	l := &leftover{little: flowcontrol.NewTokenBucketRateLimiter(little, int(2*little)), full: flowcontrol.NewFakeAlwaysRateLimiter(), busy: busy}
+	if qps > 0 {
+		l.full = flowcontrol.NewTokenBucketRateLimiter(max(qps, little), max(burst, int(2*little)))
+	}
+	return l
+}
+
+func (l *leftover) now() flowcontrol.RateLimiter {
+	if l.busy() {
+		return l.little
+	}
+	return l.full
+}
+
+func (l *leftover) TryAccept() bool                { return l.now().TryAccept() }
+func (l *leftover) Accept()                        { l.now().Accept() }
+func (l *leftover) Stop()                          { l.little.Stop(); l.full.Stop() }
+func (l *leftover) QPS() float32                   { return l.full.QPS() }
+func (l *leftover) Wait(ctx context.Context) error { return l.now().Wait(ctx) }
 
 // reporter writes conditions, nominations and events. It has a budget of its
 // own, so that binds never wait for it. What is newer of a pod replaces what
@@ -277,16 +315,9 @@ func (r *reporter) run(ctx context.Context, wg *sync.WaitGroup) {
 			}
 		}
 	})
-	wg.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case e := <-r.events:
-				if err := r.writeEvent(ctx, e); err != nil && ctx.Err() == nil {
-					r.dropped.Add(1)
-				}
-			}
+	serve(ctx, wg, eventWriters, r.events, func(e core.Event) {
+		if err := r.writeEvent(ctx, e); err != nil && ctx.Err() == nil {
+			r.dropped.Add(1)
 		}
 	})
 }
@@ -404,14 +435,25 @@ func (v *evictor) evict(ctx context.Context, job core.Eviction) error {
 // preemptor tells victims to leave their nodes, several at a time, and reports
 // each outcome.
 type preemptor struct {
-	client kubernetes.Interface
-	work   chan core.Preemption
-	done   func(core.Input)
+	client  kubernetes.Interface
+	work    chan core.Preemption
+	done    func(core.Input)
+	telling atomic.Int64
 }
+
+func (p *preemptor) add(ctx context.Context, job core.Preemption) error {
+	p.telling.Add(1)
+	return send(ctx, p.work, job)
+}
+
+// busy tells whether victims are waiting for their turn or being told.
+func (p *preemptor) busy() bool { return p.telling.Load() > 0 }
 
 func (p *preemptor) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
 	serve(ctx, wg, workers, p.work, func(job core.Preemption) {
-		p.done(core.PreemptionDone{UID: job.UID, By: job.By, Err: p.preempt(ctx, job)})
+		err := p.preempt(ctx, job)
+		p.telling.Add(-1)
+		p.done(core.PreemptionDone{UID: job.UID, By: job.By, Err: err})
 	})
 }
 

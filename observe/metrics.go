@@ -29,6 +29,7 @@ type Metrics struct {
 	tries         prometheus.Histogram
 	sli           *prometheus.HistogramVec
 	extension     *prometheus.HistogramVec
+	permitWait    *prometheus.HistogramVec
 	unschedulable *prometheus.GaugeVec
 	goroutines    *prometheus.GaugeVec
 	cache         *prometheus.GaugeVec
@@ -81,6 +82,7 @@ func NewMetrics() *Metrics {
 	m.tries = histogram("pod_scheduling_attempts", "Attempts until a pod was bound.", exp(1, 2, 5))
 	m.sli = histograms("pod_scheduling_sli_duration_seconds", "Time from a pod's first being queued until it was bound, by attempts.", exp(0.01, 2, 20), "attempts")
 	m.extension = histograms("framework_extension_point_duration_seconds", "Time of Bind, with what it waits for before. What kube-scheduler runs pod by pod and node by node before that is one evaluation here: see scheduling_algorithm_duration_seconds.", exp(0.0001, 2, 12), "extension_point", "status", "profile")
+	m.permitWait = histograms("permit_wait_duration_seconds", "Time that pods with a node have waited for permission to be bound.", exp(0.001, 2, 15), "result")
 	m.unschedulable = gauges("unschedulable_pods", "Pods that wait, by each plugin that rejects a node for them.", "plugin", "profile")
 	m.goroutines = gauges("goroutines", "Calls under way, by what they do.", "operation")
 	m.cache = gauges("cache_size", "Nodes, pods on nodes, and of those the ones whose bind is under way.", "type")
@@ -88,7 +90,7 @@ func NewMetrics() *Metrics {
 	m.steps = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "berth_step_duration_seconds", Help: "Time of a Step of the core, during which nothing else is taken in.", Buckets: exp(0.0001, 2, 16)})
 	m.decisions = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_decisions_total", Help: "Decisions in the ledger, by kind."}, []string{"kind"})
 	m.odd = prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_bad_objects_total", Help: "Objects with values that could not be taken as they stand."})
-	m.Registry.MustRegister(m.attempts, m.duration, m.algorithm, m.victims, m.preemptions, m.pending, m.incoming, m.tries, m.sli, m.extension, m.unschedulable,
+	m.Registry.MustRegister(m.attempts, m.duration, m.algorithm, m.victims, m.preemptions, m.pending, m.incoming, m.tries, m.sli, m.extension, m.permitWait, m.unschedulable,
 		m.goroutines, m.cache, m.flushed, m.steps, m.decisions, m.odd, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, q := range []string{"active", "backoff", "unschedulable", "gated"} {
 		m.pending.WithLabelValues(q)
@@ -127,9 +129,19 @@ func (m *Metrics) Step(now time.Time, took time.Duration, in []core.Input, r *co
 			m.attempts.WithLabelValues("unschedulable", d.Profile).Inc()
 			m.duration.WithLabelValues("unschedulable", d.Profile).Observe(share.Seconds())
 			m.preemptions.Inc()
+		case core.Refused:
+			m.attempts.WithLabelValues("unschedulable", d.Profile).Inc()
+			m.duration.WithLabelValues("unschedulable", d.Profile).Observe(share.Seconds())
 		case core.Preempts:
 			m.victims.Observe(float64(len(d.Victims)))
 		}
+	}
+	for _, w := range r.PermitWaits {
+		result := "Unschedulable"
+		if w.Allowed {
+			result = "Success"
+		}
+		m.permitWait.WithLabelValues(result).Observe(w.Took.Seconds())
 	}
 	for _, b := range r.Binds {
 		m.binds[b.UID] = bind{b, now, share}

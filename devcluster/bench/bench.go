@@ -288,9 +288,12 @@ func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, 
 	}
 	usage := p.Usage()
 	per := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(n) }
-	last := bound[len(bound)-1]
+	first, last := bound[0], bound[len(bound)-1]
+	if c.standing != nil {
+		first = begin
+	}
 	out := &Run{
-		Contender: name, Round: round, PodsPerS: rates(bound), FirstAfterS: bound[0].Sub(begin).Seconds(), AllAfterS: last.Sub(begin).Seconds(),
+		Contender: name, Round: round, PodsPerS: rates(first, bound), FirstAfterS: bound[0].Sub(begin).Seconds(), AllAfterS: last.Sub(begin).Seconds(),
 		CPUMs: per(usage.CPU), APIServerMs: per(server.Usage().CPU - serverBefore.CPU), EtcdMs: per(etcd.Usage().CPU - etcdBefore.CPU),
 		PeakMemory: usage.PeakRSS, Calls: callsAfter.since(callsBefore), EventsAfterS: max(0, ended.Sub(last).Seconds()),
 	}

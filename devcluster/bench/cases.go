@@ -54,7 +54,7 @@ var Cases = []Case{
 	}},
 	{Name: "service-spread", About: "pods that a Service selects: spread by default",
 		services: []string{"app-0"}, shape: func(i int) *v1.Pod { return app(plain(i), "app-0") }},
-	{Name: "preemption", About: "every node is full of four pods of low priority; each pod takes the place of three",
+	{Name: "preemption", About: "every node is full of four pods of low priority; each pod takes the place of three; timed from the scheduler's start",
 		standing: func(s Size) int { return 4 * s.Nodes },
 		pods:     func(s Size) int { return min(s.Pods, s.Nodes) },
 		shape: func(i int) *v1.Pod {

@@ -66,25 +66,23 @@ func startCounter(ctx context.Context, cfg *rest.Config) (*counter, error) {
 	return c, nil
 }
 
-// Rates sums up when pods were bound. Percentiles are of samples of one second,
+// Rates sums up when pods were bound, counted from the first, or from the start of
+// the scheduler where others have to go before. Percentiles are of samples of one second,
 // taken as scheduler_perf takes them: from the first second that saw a pod on,
 // and a time in which none was bound is one long sample.
 type Rates struct {
-	Mean float64 `json:"mean"` // pods per second, from the first pod to the last
+	Mean float64 `json:"mean"` // pods per second, until the last pod
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`
 	P95  float64 `json:"p95"`
 	P99  float64 `json:"p99"`
 }
 
-func rates(bound []time.Time) Rates {
-	if len(bound) < 2 {
-		return Rates{}
-	}
-	first, last := bound[0], bound[len(bound)-1]
+func rates(first time.Time, bound []time.Time) Rates {
 	r := Rates{}
+	last := bound[len(bound)-1]
 	if d := last.Sub(first).Seconds(); d > 0 {
-		r.Mean = float64(len(bound)-1) / d
+		r.Mean = float64(len(bound)) / d
 	}
 	perSecond := make([]int, int(last.Sub(first)/time.Second)+1)
 	for _, t := range bound {

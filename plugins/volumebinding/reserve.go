@@ -8,10 +8,10 @@ import (
 	"github.com/berthproject/berth/plugins/volumes"
 )
 
-// Reserve implements framework.Reserver: the volumes that the pod's claims are
+// Assume implements framework.Assumer: the volumes that the pod's claims are
 // to be bound to name them, and claims that are to be provisioned name the
 // node.
-func (Plugin) Reserve(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
+func (Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
 	if len(pod.Claims) == 0 {
 		return
 	}

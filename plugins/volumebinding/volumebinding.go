@@ -23,7 +23,7 @@ type Plugin struct{ volumes.Rereader }
 
 var (
 	_ framework.Plugin   = Plugin{}
-	_ framework.Reserver = Plugin{}
+	_ framework.Assumer = Plugin{}
 	_ framework.Rereader = Plugin{}
 )
 
