@@ -53,13 +53,14 @@ func (in Consulted) apply(c *Core, r *Ready) {
 		return
 	}
 	p.consulting = false
+	seen := c.state.Head()
 	if in.Err != nil {
 		c.unschedulable(p, "SchedulerError", in.Err.Error(), r)
 		c.queue.Fail(c.now, item)
 		return
 	}
 	if p.candidates {
-		c.settle(item, c.sched.DecideVictims(item, in.Agreed), r)
+		c.settle(item, c.sched.DecideVictims(item, in.Agreed), seen, r)
 		return
 	}
 	allowed := map[string]int64{}
@@ -70,7 +71,7 @@ func (in Consulted) apply(c *Core, r *Ready) {
 	for _, node := range sortedNodes(in.Failed) {
 		failed = append(failed, in.Failed[node])
 	}
-	c.settle(item, c.sched.DecideAmong(item, allowed, failed), r)
+	c.settle(item, c.sched.DecideAmong(item, allowed, failed), seen, r)
 }
 
 func sortedNodes(m map[string]string) []string {

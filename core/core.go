@@ -276,12 +276,12 @@ func (c *Core) schedule(r *Ready) bool {
 }
 
 func (c *Core) decide(i *queue.Item, r *Ready) {
-	d := c.sched.Decide(i, c.queue)
-	c.settle(i, d, r)
+	seen := c.state.Head()
+	c.settle(i, c.sched.Decide(i, c.queue), seen, r)
 }
 
-// settle does what follows from a decision.
-func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
+// settle does what follows from a decision that has seen the changes before seen.
+func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *Ready) {
 	p := c.pods[i.Pod.UID]
 	if d.Consult != nil || d.Candidates != nil {
 		c.consult(i, &d, r)
@@ -289,7 +289,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
 	}
 	if d.Node == nil {
 		c.stats.Unschedulable++
-		c.decided(r, Decision{Kind: Waits, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Reason: d.Message})
+		c.decided(r, Decision{Kind: Waits, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
 		if d.Victims != nil {
 			c.preempt(i, d.Victims, r)
 			defer c.resolve(r) // some may be waiting for permission
@@ -317,7 +317,11 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, r *Ready) {
 		c.stats.MissedWakeups++
 	}
 	p.assumed = d.Node.Name
-	c.decided(r, Decision{Kind: Placed, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Node: d.Node.Name, Score: d.Score})
+	placed := Decision{Kind: Placed, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
+	if n := c.state.Node(d.Account.RunnerUp); n != nil {
+		placed.RunnerUp = &RunnerUp{n.Name, d.Account.RunnerUpScore}
+	}
+	c.decided(r, placed)
 	bind := Bind{UID: i.Pod.UID, Namespace: i.Pod.Object.Namespace, Name: i.Pod.Object.Name, Node: d.Node.Name,
 		Profile: i.Pod.Object.Spec.SchedulerName, Attempts: i.Attempts + 1, Queued: time.Unix(0, i.Queued)}
 	if len(i.Pod.Claims) > 0 {

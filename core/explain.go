@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/framework"
 )
 
 // Explanation is why a pod is where it is, or nowhere.
@@ -35,6 +36,9 @@ type Explanation struct {
 	Relax []Relaxed `json:"relax,omitempty"`
 	// Reasons say which rules reject which nodes, the most nodes first.
 	Reasons []Why `json:"reasons,omitempty"`
+	// WaitsFor are the changes that have the pod tried again, by the plugins that
+	// reject nodes for it.
+	WaitsFor []WaitsFor `json:"waitsFor,omitempty"`
 	// Candidates are the nodes that would do, the best first.
 	Candidates []Candidate `json:"candidates,omitempty"`
 }
@@ -43,6 +47,12 @@ type Explanation struct {
 type PermissionWait struct {
 	Plugin string    `json:"plugin"`
 	Until  time.Time `json:"until"` // then the node is taken away from it
+}
+
+// WaitsFor is a change that a plugin waits for, in words.
+type WaitsFor struct {
+	Plugin string `json:"plugin"`
+	Change string `json:"change"`
 }
 
 // Relaxed is what lifting one rule would bring.
@@ -130,6 +140,43 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 	return x, true
 }
 
+// whys lists the reasons of a diagnosis.
+func whys(d *engine.Diagnosis) (out []Why) {
+	for _, n := range d.Counts {
+		w := Why{Plugin: n.Plugin, Message: n.Message, Nodes: n.Nodes}
+		if s := n.Nearest; s != nil {
+			w.Short = &Shortfall{s.Resource, s.Needed, s.Available, s.Node}
+		}
+		out = append(out, w)
+	}
+	if d.Everywhere != nil {
+		for _, m := range d.Everywhere.Messages {
+			out = append(out, Why{Plugin: d.Everywhere.Plugin, Message: m, Nodes: d.Nodes})
+		}
+	}
+	return out
+}
+
+// waitsFor says what wakes a pod of which d says why it waits.
+func waitsFor(e *engine.Engine, d *engine.Diagnosis) (out []WaitsFor) {
+	if d.Everywhere != nil && d.Everywhere.OfPod {
+		return []WaitsFor{{d.Everywhere.Plugin, "the pod itself changes"}}
+	}
+	for _, w := range whys(d) {
+		if slices.ContainsFunc(out, func(x WaitsFor) bool { return x.Plugin == w.Plugin }) {
+			continue
+		}
+		change := "anything in the cluster changes"
+		for _, p := range e.Profile().Plugins {
+			if k, ok := p.Plugin.(framework.Waker); ok && p.Name() == w.Plugin {
+				change = k.WakesWhen()
+			}
+		}
+		out = append(out, WaitsFor{w.Plugin, change})
+	}
+	return out
+}
+
 func moment(nanoseconds int64) *time.Time {
 	t := time.Unix(0, nanoseconds)
 	return &t
@@ -143,18 +190,7 @@ func (c *Core) explain(p *cluster.Pod, x *Explanation) {
 	e := c.sched.Engine(p)
 	class := e.Class(p)
 	d := e.Diagnose(class)
-	for _, n := range d.Counts {
-		w := Why{Plugin: n.Plugin, Message: n.Message, Nodes: n.Nodes}
-		if s := n.Nearest; s != nil {
-			w.Short = &Shortfall{s.Resource, s.Needed, s.Available, s.Node}
-		}
-		x.Reasons = append(x.Reasons, w)
-	}
-	if d.Everywhere != nil {
-		for _, m := range d.Everywhere.Messages {
-			x.Reasons = append(x.Reasons, Why{Plugin: d.Everywhere.Plugin, Message: m, Nodes: d.Nodes})
-		}
-	}
+	x.Reasons = whys(d)
 	slices.SortStableFunc(x.Reasons, func(a, b Why) int { return b.Nodes - a.Nodes })
 	for n, scores := range e.Scores(class) {
 		k := Candidate{Node: c.state.Node(n).Name, Scores: scores}
@@ -176,6 +212,10 @@ func (c *Core) explain(p *cluster.Pod, x *Explanation) {
 		x.Outcome, x.Message = "Waits", d.Message()
 		if _, ok := e.Preempt(class); !ok {
 			x.Preemption = e.DiagnosePreemption(class)
+		}
+		x.WaitsFor = waitsFor(e, d)
+		if x.Preemption == "" && e.Profile().Preempter != nil {
+			x.WaitsFor = append(x.WaitsFor, WaitsFor{e.Profile().Preempter.Name(), "the pods that have to leave for it are gone"})
 		}
 		for plugin, nodes := range e.Relaxed(class) {
 			x.Relax = append(x.Relax, Relaxed{plugin, nodes})

@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/berthproject/berth/engine"
 )
 
 // DecisionKind says what was decided.
@@ -40,17 +42,31 @@ const (
 // Decision is one entry of the decision ledger. The zero value of a field
 // means that it doesn't apply.
 type Decision struct {
-	Seq     uint64       `json:"seq"` // from 1 on, without gaps
-	Time    time.Time    `json:"time"`
-	Kind    DecisionKind `json:"kind"`
-	Pod     string       `json:"pod,omitempty"` // namespace/name
-	Node    string       `json:"node,omitempty"`
-	Group   string       `json:"group,omitempty"`
-	Nodes   int          `json:"nodes,omitempty"`
-	Score   int64        `json:"score,omitempty"`
-	Reason  string       `json:"reason,omitempty"`
-	Victims []string     `json:"victims,omitempty"` // namespace/name
-	Profile string       `json:"profile,omitempty"` // schedulerName
+	Seq  uint64    `json:"seq"` // from 1 on, without gaps
+	Time time.Time `json:"time"`
+	// Position is how many changes of the cluster the decision has seen.
+	Position uint64       `json:"position"`
+	Kind     DecisionKind `json:"kind"`
+	Pod      string       `json:"pod,omitempty"` // namespace/name
+	Node     string       `json:"node,omitempty"`
+	Group    string       `json:"group,omitempty"`
+	Nodes    int          `json:"nodes,omitempty"`
+	Score    int64        `json:"score,omitempty"`
+	// Scores are what made up the score, by plugin, weighted.
+	Scores []engine.PluginScore `json:"scores,omitempty"`
+	// RunnerUp is the best of the other nodes.
+	RunnerUp *RunnerUp `json:"runnerUp,omitempty"`
+	// Rejected says by which reasons nodes were left out, when all were.
+	Rejected []Why    `json:"rejected,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	Victims  []string `json:"victims,omitempty"` // namespace/name
+	Profile  string   `json:"profile,omitempty"` // schedulerName
+}
+
+// RunnerUp is a node that another was better than.
+type RunnerUp struct {
+	Node  string `json:"node"`
+	Score int64  `json:"score"`
 }
 
 func (d *Decision) String() string {
@@ -76,6 +92,9 @@ func (d *Decision) String() string {
 func (c *Core) decided(r *Ready, d Decision) {
 	c.ledger++
 	d.Seq, d.Time = c.ledger, c.now
+	if d.Position == 0 {
+		d.Position = uint64(c.state.Head())
+	}
 	r.Decisions = append(r.Decisions, d)
 }
 

@@ -261,7 +261,7 @@ func TestWhatEndsAWaitForPermission(t *testing.T) {
 			if want := strings.ReplaceAll(c.ledger, "NODE", node); want != "" && !slices.Contains(w.ledger, want) {
 				t.Errorf("the ledger has no %q:\n%s", want, strings.Join(w.ledger, "\n"))
 			}
-			w.expect("kept", len(w.a.held)+len(w.b.held), 0)
+			w.expect("kept", w.a.held["pod-a"]+w.b.held["pod-a"], "")
 			w.expect("evictions", len(w.ready.Preemptions), 0)
 			for range 5 { // past its backoff, and that of those who took its place
 				in := []core.Input{core.NodeSet{Node: testkit.Node("late").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()}}

@@ -46,6 +46,7 @@ func (e *Engine) Best(c *Class) (best Choice, ok bool) {
 			top, at = key, i
 		}
 	}
+	v.col, v.at = col, at
 	return Choice{Node: v.node(col, at), Score: scoreOf(top)}, true
 }
 
@@ -98,9 +99,14 @@ func (e *Engine) Feasible(c *Class) []string {
 }
 
 // PlaceAmong puts the pod on the best of the nodes that allowed allows, with
-// what it adds to a node's score, in O(nodes).
-func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node) (bonus int64, ok bool)) (Choice, bool) {
+// what it adds to a node's score, in O(nodes). The account's scores are without
+// that.
+func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node) (bonus int64, ok bool)) (Choice, Account, bool) {
 	best, rank := Choice{Node: cluster.NoNode}, uint64(0)
+	second, secondRank := best, rank
+	before := func(s int64, r uint64, than Choice, rank uint64) bool {
+		return than.Node == cluster.NoNode || s > than.Score || s == than.Score && r > rank
+	}
 	for _, v := range e.Verdicts(c) {
 		if !v.OK {
 			continue
@@ -111,15 +117,20 @@ func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node
 			continue
 		}
 		score, r := v.Score+bonus, c.shared.rank(n)
-		if best.Node == cluster.NoNode || score > best.Score || score == best.Score && r > rank {
+		switch {
+		case before(score, r, best, rank):
+			second, secondRank = best, rank
 			best, rank = Choice{Node: v.Node, Score: score}, r
+		case before(score, r, second, secondRank):
+			second, secondRank = Choice{Node: v.Node, Score: score}, r
 		}
 	}
 	if best.Node == cluster.NoNode {
-		return best, false
+		return best, Account{}, false
 	}
+	a := Account{Scores: e.Scores(c)[best.Node], RunnerUp: second.Node, RunnerUpScore: second.Score}
 	best.Writes = e.PlaceOn(p, best.Node)
-	return best, true
+	return best, a, true
 }
 
 // PlaceMany places pods of one class in order until one finds no node, and

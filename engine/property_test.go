@@ -51,7 +51,10 @@ func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *clu
 			bestScore = max(bestScore, v.Score)
 		}
 	}
-	best, ok := e.Best(c)
+	best, account, ok := e.BestTold(c)
+	if ok {
+		sameAccount(t, e, p, best, account, feasible)
+	}
 	if ok != (feasible > 0) || ok && best.Score != bestScore {
 		t.Fatalf("best of %s: %+v ok=%v, but %d feasible nodes with best score %d", p.Name(), best, ok, feasible, bestScore)
 	}
@@ -69,6 +72,27 @@ func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *clu
 		if d := e.Diagnose(c); len(want) > 0 && d.Everywhere == nil && len(d.Counts) == 0 {
 			t.Fatalf("no node for %s and no reason; twin says %v", p.Name(), rejected)
 		}
+	}
+}
+
+// sameAccount compares what is told of a choice with the answers for all nodes.
+func sameAccount(t *rapid.T, e *engine.Engine, p *cluster.Pod, best engine.Choice, a engine.Account, feasible int) {
+	c := e.Class(p)
+	scores := e.Scores(c)[best.Node]
+	for i := range scores {
+		scores[i].Raw = 0
+	}
+	if !slices.Equal(scores, a.Scores) {
+		t.Fatalf("%s on %d scores %v, and is told to score %v", p.Name(), best.Node, scores, a.Scores)
+	}
+	second, at := int64(-1), map[cluster.NodeIndex]int64{}
+	for _, v := range e.Verdicts(c) {
+		if v.OK && v.Node != best.Node {
+			second, at[v.Node] = max(second, v.Score), v.Score
+		}
+	}
+	if (a.RunnerUp == cluster.NoNode) != (feasible == 1) || feasible > 1 && (a.RunnerUpScore != second || at[a.RunnerUp] != second) {
+		t.Fatalf("%s: the runner-up of node %d is told to be %d with %d, of %v", p.Name(), best.Node, a.RunnerUp, a.RunnerUpScore, at)
 	}
 }
 

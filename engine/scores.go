@@ -8,8 +8,8 @@ import (
 // PluginScore is what one plugin thinks of a node.
 type PluginScore struct {
 	Plugin string `json:"plugin"`
-	Raw    int64  `json:"raw"`   // before normalising
-	Score  int64  `json:"score"` // normalised and weighted
+	Raw    int64  `json:"raw,omitempty"` // before normalising
+	Score  int64  `json:"score"`         // normalised and weighted
 }
 
 // Scores returns what makes up the score of each feasible node, in O(nodes ×

@@ -19,6 +19,9 @@ type view struct {
 	hosts  [][]int32           // by rule, when nodes stand out: 0 for groups
 	codes  []framework.Code
 	add    []int64 // what the group rules add to the local score
+	part   []int64 // what one of them does
+	col    *column // that was looked at
+	at     int     // the candidate that was chosen
 	skip   *stamps // marks the nodes that stand out
 	// contested says that other pods are nominated to some of those.
 	contested bool

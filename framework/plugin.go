@@ -142,6 +142,11 @@ type Hinter interface {
 	Hint(change *cluster.Change) (mayHelp bool)
 }
 
+// Waker is implemented by plugins that reject nodes, to tell people what wakes a
+// pod that waits for them. It words what the hints and the column of local
+// answers do.
+type Waker interface{ WakesWhen() string }
+
 // PreEnqueuer is implemented by plugins that keep pods out of the queue. A
 // change of the pod itself is what ends it.
 type PreEnqueuer interface {

@@ -67,6 +67,7 @@ func (s *Scheduler) Gate(p *cluster.Pod) *framework.Reason {
 type Decision struct {
 	Node      *cluster.Node          // where it is now assumed to be, nil when nowhere
 	Score     int64                  // of that node, 0 when it was nominated there
+	Account   engine.Account         // how that node was chosen
 	Diagnosis *engine.Diagnosis      // why its class fits nowhere
 	Message   string                 // the same of the pod, as the condition has it
 	Victims   *engine.Candidate      // what has to leave the node that it is now nominated to
@@ -85,7 +86,7 @@ func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) Decision {
 	to := s.withdraw(i)
 	consults := e.Profile().Consults(i.Pod.Object)
 	if n := s.state.NodeByName(to); n != nil && !consults && e.FitsOn(i.Class, n) {
-		return Decision{Node: n, Writes: e.PlaceOn(i.Pod, n.Index)}
+		return Decision{Node: n, Account: engine.Account{RunnerUp: cluster.NoNode}, Writes: e.PlaceOn(i.Pod, n.Index)}
 	}
 	if d := q.StillRejected(i.Class); d != nil {
 		if d.Nodes != s.state.Live() {
@@ -100,11 +101,11 @@ func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) Decision {
 		}
 		return s.postFilter(i, to, nil)
 	}
-	choice, ok := e.Place(i.Class, i.Pod)
+	choice, account, ok := e.PlaceTold(i.Class, i.Pod)
 	if !ok {
 		return s.postFilter(i, to, nil)
 	}
-	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score, Writes: choice.Writes}
+	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score, Writes: choice.Writes, Account: account}
 }
 
 // DecideAmong places a pod on the best of the nodes that extenders allow, whose
@@ -113,7 +114,7 @@ func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) Decision {
 func (s *Scheduler) DecideAmong(i *queue.Item, allowed map[string]int64, failed []string) Decision {
 	e := s.Engine(i.Pod)
 	to := s.withdraw(i)
-	choice, ok := e.PlaceAmong(i.Class, i.Pod, func(n *cluster.Node) (int64, bool) {
+	choice, account, ok := e.PlaceAmong(i.Class, i.Pod, func(n *cluster.Node) (int64, bool) {
 		bonus, ok := allowed[n.Name]
 		return bonus, ok
 	})
@@ -122,7 +123,7 @@ func (s *Scheduler) DecideAmong(i *queue.Item, allowed map[string]int64, failed 
 		d.AddOutside(failed)
 		return s.postFilter(i, to, d)
 	}
-	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score, Writes: choice.Writes}
+	return Decision{Node: s.state.Node(choice.Node), Score: choice.Score, Writes: choice.Writes, Account: account}
 }
 
 // withdraw takes back the nomination of a pod that is to be decided on, and

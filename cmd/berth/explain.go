@@ -86,6 +86,16 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, pod string) error
 	for i := range x.Decisions {
 		d := &x.Decisions[i]
 		fmt.Fprintf(out, "  %s  #%d %s\n", d.Time.UTC().Format("2006-01-02 15:04:05.000"), d.Seq, d)
+		if len(d.Scores) > 0 {
+			fmt.Fprintf(out, "      score %d:", d.Score)
+			for _, s := range d.Scores {
+				fmt.Fprintf(out, " %s %d", s.Plugin, s.Score)
+			}
+			if d.RunnerUp != nil {
+				fmt.Fprintf(out, "; next was %s with %d", d.RunnerUp.Node, d.RunnerUp.Score)
+			}
+			fmt.Fprintln(out)
+		}
 	}
 	return nil
 }

@@ -19,6 +19,11 @@ var _ framework.Plugin = Plugin{}
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "the pod itself changes"
+}
+
 // Sign implements framework.Plugin.
 func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, _, group *framework.Signature) {
 	group.Bool(len(pod.Object.Spec.ResourceClaims) > 0)

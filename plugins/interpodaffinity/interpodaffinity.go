@@ -41,6 +41,11 @@ func New(args Args) Plugin { return Plugin{args} }
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "pods that it is to be with or apart from come or go, or nodes in other domains come"
+}
+
 // Sign implements framework.Plugin. Of the pod's labels it reads those that a
 // term of some placed pod reads, and those that its own terms do.
 func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {

@@ -46,6 +46,11 @@ var _ framework.Plugin = Plugin{}
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "a node has the labels that it asks for"
+}
+
 // Sign implements framework.Plugin.
 func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
 	SignRequired(pod, local)

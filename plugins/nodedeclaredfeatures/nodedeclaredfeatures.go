@@ -29,6 +29,11 @@ var _ framework.Plugin = Plugin{}
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "a node declares the features that it needs"
+}
+
 // needs returns the features that the pod needs, sorted.
 func needs(pod *cluster.Pod) []string {
 	set, err := ndf.DefaultFramework.InferForPodScheduling(&types.PodInfo{Spec: &pod.Object.Spec}, target)

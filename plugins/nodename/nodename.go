@@ -18,6 +18,11 @@ var _ framework.Plugin = Plugin{}
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "the node that it names is there"
+}
+
 // Sign implements framework.Plugin.
 func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
 	local.Str(pod.Object.Spec.NodeName)

@@ -17,6 +17,11 @@ var _ framework.Plugin = Plugin{}
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "its host port becomes free on a node"
+}
+
 // Sign implements framework.Plugin.
 func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
 	local.Int(int64(len(pod.Ports)))

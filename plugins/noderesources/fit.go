@@ -58,6 +58,11 @@ func NewFit(schema *cluster.Schema, args FitArgs) *Fit {
 // Name implements framework.Plugin.
 func (*Fit) Name() string { return FitName }
 
+// WakesWhen implements framework.Waker.
+func (*Fit) WakesWhen() string {
+	return "a node has room: pods leave it or ask for less, it grows, or a new one comes"
+}
+
 // Sign implements framework.Plugin.
 func (f *Fit) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
 	signVector(pod.Request, local)

@@ -25,6 +25,11 @@ var (
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "a node may have more volumes: a pod with some leaves, or a limit rises"
+}
+
 // disk is one that the pod needs; where it can't be on a node already its name
 // says nothing.
 type disk struct {

@@ -42,6 +42,11 @@ func New(args Args) Plugin { return Plugin{args} }
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "pods that it is spread among come or go, or nodes in other domains come"
+}
+
 // Sign implements framework.Plugin.
 func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
 	c := p.of(pod, state)

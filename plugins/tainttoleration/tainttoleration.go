@@ -20,6 +20,11 @@ var _ framework.Plugin = Plugin{}
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "a node loses the taints that it does not tolerate, or one without them comes"
+}
+
 // Sign implements framework.Plugin.
 func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
 	local.Int(int64(len(pod.Object.Spec.Tolerations)))

@@ -23,12 +23,17 @@ type Plugin struct{ volumes.Rereader }
 
 var (
 	_ framework.Plugin   = Plugin{}
-	_ framework.Assumer = Plugin{}
+	_ framework.Assumer  = Plugin{}
 	_ framework.Rereader = Plugin{}
 )
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
+
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "its claims are bound, or a volume or capacity for them comes"
+}
 
 // claims are a pod's claims, each once for every volume that uses it.
 type claims struct {

@@ -26,6 +26,11 @@ var (
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "another pod lets go of its volume"
+}
+
 // missing returns the first claim that doesn't exist, and the claims that one
 // pod at a time may use and some pod does, or is nominated to.
 func missing(pod *cluster.Pod, state *cluster.State) (name string, taken []cluster.ClaimKey) {

@@ -29,6 +29,11 @@ var (
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "a node is in the zone of its volumes"
+}
+
 // topologyLabels are the labels of volumes that name a zone or region, with the
 // label that nodes have for it now.
 var topologyLabels = []struct{ key, now string }{

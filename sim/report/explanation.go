@@ -77,6 +77,12 @@ func waiting(b *strings.Builder, x *core.Explanation) {
 		}
 		b.WriteString("\n")
 	}
+	for _, p := range x.Permissions {
+		fmt.Fprintf(b, "waits for the permission of %s, until %s\n", p.Plugin, p.Until.UTC().Format("2006-01-02 15:04:05.000"))
+	}
+	for _, c := range x.WaitsFor {
+		fmt.Fprintf(b, "is tried again when %s (%s)\n", c.Change, c.Plugin)
+	}
 	for _, r := range x.Relax {
 		fmt.Fprintf(b, "would help: without %s alone, %d nodes would take it\n", r.Plugin, r.Nodes)
 	}

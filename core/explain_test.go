@@ -1,0 +1,87 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/plugins"
+)
+
+// TestLedgerSaysHowAndWhyNot follows one pod that gets a node, and one that
+// doesn't, into the ledger and the explanation.
+func TestLedgerSaysHowAndWhyNot(t *testing.T) {
+	schema := cluster.NewSchema()
+	profile := plugins.Default(schema, plugins.Options{})
+	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{profile}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.Step(time.Unix(1, 0),
+		core.NodeSet{Node: testkit.Node("small").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
+		core.NodeSet{Node: testkit.Node("large").Alloc("cpu", "8", "memory", "32Gi", "pods", "10").Obj()},
+		core.NodeSet{Node: testkit.Node("closed").Alloc("cpu", "64", "memory", "99Gi", "pods", "10").Taint("only", "gpus", "NoSchedule").Obj()},
+		core.PodSet{Pod: testkit.Pod("fits").Req("cpu", "1").Obj()},
+		core.PodSet{Pod: testkit.Pod("waits").Req("cpu", "9").Obj()})
+	placed := r.Decisions[0]
+	sum := int64(0)
+	for _, s := range placed.Scores {
+		sum += s.Score
+	}
+	if placed.Kind != core.Placed || placed.Node != "large" || sum != placed.Score || sum == 0 {
+		t.Errorf("the scores %v make up %d of %+v", placed.Scores, sum, placed)
+	}
+	if placed.RunnerUp == nil || placed.RunnerUp.Node != "small" || placed.RunnerUp.Score >= placed.Score {
+		t.Errorf("the runner-up is %+v, of a choice with %d", placed.RunnerUp, placed.Score)
+	}
+	if placed.Position != 3 { // the three nodes
+		t.Errorf("decided at position %d", placed.Position)
+	}
+	waits := r.Decisions[1]
+	want := []core.Why{
+		{Plugin: "TaintToleration", Message: "node(s) had untolerated taint(s)", Nodes: 1},
+		{Plugin: "NodeResourcesFit", Message: "Insufficient cpu", Nodes: 2, Short: &core.Shortfall{Resource: "cpu", Needed: 9000, Available: 7000, Node: "large"}},
+	}
+	if waits.Kind != core.Waits || whyText(waits.Rejected) != whyText(want) {
+		t.Errorf("rejected by %s, want %s", whyText(waits.Rejected), whyText(want))
+	}
+	x, ok := c.Explain("default", "waits")
+	if !ok || x.Outcome != "Waits" || fmt.Sprint(x.Relax) != "[{NodeResourcesFit 2} {TaintToleration 1}]" {
+		t.Errorf("explained as %+v", x)
+	}
+	var plugins []string
+	for _, w := range x.WaitsFor {
+		plugins = append(plugins, w.Plugin)
+	}
+	if got := strings.Join(plugins, " "); got != "TaintToleration NodeResourcesFit" {
+		t.Errorf("waits for changes that concern %s", got)
+	}
+}
+
+func whyText(list []core.Why) string {
+	var b strings.Builder
+	for _, w := range list {
+		fmt.Fprintf(&b, "%s: %d %s", w.Plugin, w.Nodes, w.Message)
+		if w.Short != nil {
+			fmt.Fprintf(&b, " (%+v)", *w.Short)
+		}
+		b.WriteString("; ")
+	}
+	return b.String()
+}
+
+// TestRejectingPluginsSayWhatWakes looks at all plugins of the default profile.
+func TestRejectingPluginsSayWhatWakes(t *testing.T) {
+	onlyScore := map[string]bool{"NodeResourcesBalancedAllocation": true, "ImageLocality": true}
+	for _, p := range plugins.Default(cluster.NewSchema(), plugins.Options{}).Plugins {
+		k, ok := p.Plugin.(framework.Waker)
+		if ok == onlyScore[p.Name()] || ok && k.WakesWhen() == "" {
+			t.Errorf("%s says what wakes a pod: %v", p.Name(), ok)
+		}
+	}
+}
