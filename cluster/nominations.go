@@ -21,14 +21,16 @@ type nominations struct {
 	list   []*Nomination
 	byPod  map[types.UID]*Nomination
 	claims map[ClaimKey]int // that these pods name
+	users  map[ClaimKey]int // the same, with those that were made for them
 }
 
 func (b *nominations) init() {
-	b.byPod, b.claims = map[types.UID]*Nomination{}, map[ClaimKey]int{}
+	b.byPod, b.claims, b.users = map[types.UID]*Nomination{}, map[ClaimKey]int{}, map[ClaimKey]int{}
 }
 
 func (b *nominations) claim(p *Pod, sign int) {
 	for _, c := range p.Claims {
+		count(b.users, ClaimKey{p.Object.Namespace, c.Name}, sign)
 		if !c.Ephemeral {
 			count(b.claims, ClaimKey{p.Object.Namespace, c.Name}, sign)
 		}

@@ -134,7 +134,8 @@ type objects struct {
 	bound            map[string][]*v1.PersistentVolumeClaim // by the volume they name
 	handles          map[string]int                         // volumes with a driver and handle
 	attached         map[string][]*storagev1.VolumeAttachment
-	budgets          map[string][]*Budget // by namespace
+	attaches         map[string][]*storagev1.VolumeAttachment // by the volume
+	budgets          map[string][]*Budget                     // by namespace
 	capacities       map[string][]*storagev1.CSIStorageCapacity
 }
 
@@ -147,6 +148,7 @@ func (b *objects) init() {
 	b.bound = map[string][]*v1.PersistentVolumeClaim{}
 	b.handles = map[string]int{}
 	b.attached = map[string][]*storagev1.VolumeAttachment{}
+	b.attaches = map[string][]*storagev1.VolumeAttachment{}
 	b.budgets = map[string][]*Budget{}
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
 }
@@ -183,6 +185,9 @@ func (b *objects) index(o Object, sign int) {
 		}
 	case *storagev1.VolumeAttachment:
 		enlist(b.attached, o.Spec.NodeName, o, sign)
+		if volume := o.Spec.Source.PersistentVolumeName; volume != nil {
+			enlist(b.attaches, *volume, o, sign)
+		}
 	case *storagev1.CSIStorageCapacity:
 		enlist(b.capacities, o.StorageClassName, o, sign)
 	case *policyv1.PodDisruptionBudget:
@@ -289,6 +294,11 @@ func (s *State) concerns(o Object, out map[NodeIndex]bool) {
 	case *v1.PersistentVolume:
 		for _, c := range s.objects.bound[o.Name] {
 			add(s.objects.users[ClaimKey{c.Namespace, c.Name}])
+		}
+		for _, a := range s.objects.attaches[o.Name] {
+			if n := s.NodeByName(a.Spec.NodeName); n != nil {
+				out[n.Index] = true
+			}
 		}
 		if !s.claimable(o) {
 			return // bound: what it admits is in the signature of those who use it
@@ -422,9 +432,11 @@ func (s *State) ClaimUsers(c ClaimKey) int { return s.objects.shared[c] }
 // ClaimAwaited tells whether a pod that is nominated to a node names the claim.
 func (s *State) ClaimAwaited(c ClaimKey) bool { return s.nominated.claims[c] > 0 }
 
-// ClaimInUse tells whether some pod on a node uses the claim, or it was made
-// for one.
-func (s *State) ClaimInUse(c ClaimKey) bool { return len(s.objects.users[c]) > 0 }
+// ClaimInUse tells whether some pod on a node, or nominated to one, uses the
+// claim, or it was made for one.
+func (s *State) ClaimInUse(c ClaimKey) bool {
+	return len(s.objects.users[c]) > 0 || s.nominated.users[c] > 0
+}
 
 // Attachments returns the volume attachments to a node, by name.
 func (s *State) Attachments(node string) []*storagev1.VolumeAttachment {

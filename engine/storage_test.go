@@ -96,6 +96,10 @@ func TestStorageReachesCachedAnswers(t *testing.T) {
 	}{
 		{"a volume is attached", []cluster.Object{claim("c0", "fast", "pv0"), volume("pv0", "fast", ""), volume("pv1", "fast", ""), csiNode("n0", 1)},
 			uses("p", "c0"), nil, set(attachment("pv1")), "n0 n1", "n1"},
+		{"the volume of an attachment goes", []cluster.Object{claim("c0", "fast", "pv0"), volume("pv0", "fast", ""), taken, attachment("pv1"), csiNode("n0", 1)},
+			uses("p", "c0"), nil, func(s *cluster.State) { s.RemoveObject(cluster.VolumeKind, "", "pv1") }, "n1", "n0 n1"},
+		{"a pod with the same claim is nominated", []cluster.Object{claim("c0", "fast", "pv0"), volume("pv0", "fast", ""), claim("c1", "fast", "pv1"), volume("pv1", "fast", ""), csiNode("n0", 2)},
+			uses("p", "c0"), uses("q", "c1"), func(s *cluster.State) { s.Nominate(s.Schema.ParsePod(uses("r", "c0").Obj()), "n0") }, "n0 n1", "n0 n1"},
 		{"a driver's limit falls", []cluster.Object{claim("c0", "fast", "pv0"), volume("pv0", "fast", ""), csiNode("n0", 1)},
 			uses("p", "c0"), nil, set(csiNode("n0", 0)), "n0 n1", "n1"},
 		{"another pod's claim is bound", []cluster.Object{claim("c0", "fast", "pv0"), volume("pv0", "fast", ""), volume("pv1", "fast", ""), claim("c1", "", ""), csiNode("n0", 1)},
@@ -147,7 +151,7 @@ func TestStorageReachesCachedAnswers(t *testing.T) {
 			}
 			mark := s.Mark()
 			c.change(s)
-			if got := feasible(k); got != c.now {
+			if got := feasible(e.Class(schema.ParsePod(c.pod.Obj()))); got != c.now {
 				t.Errorf("then feasible: %q, want %q", got, c.now)
 			}
 			s.Rollback(mark)
