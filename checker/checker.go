@@ -82,6 +82,28 @@ func Fits(pod *v1.Pod, node *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
 	return len(CheckPods(nodes, append(pods[:len(pods):len(pods)], &placed), func(p *v1.Pod) bool { return p == &placed })) == 0
 }
 
+// CheckStanding returns the violations of what holds only as long as no pod has
+// left its node: required pod affinity, and hard topology spread among pods that
+// all ask for it. Each other rule is for Check.
+func CheckStanding(nodes []*v1.Node, pods []*v1.Pod) []Violation {
+	c := newCheck(nodes, pods)
+	for _, name := range sortedKeys(c.on) {
+		for _, p := range c.on[name] {
+			if a := p.Spec.Affinity; a != nil && a.PodAffinity != nil {
+				for i := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+					c.together(p, &a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i])
+				}
+			}
+			for i := range p.Spec.TopologySpreadConstraints {
+				if s := &p.Spec.TopologySpreadConstraints[i]; s.WhenUnsatisfiable == v1.DoNotSchedule {
+					c.spread(p, s)
+				}
+			}
+		}
+	}
+	return c.found
+}
+
 func toleratesCordon(p *v1.Pod) bool {
 	return corehelper.TolerationsTolerateTaint(klog.Background(), p.Spec.Tolerations, &v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}, false)
 }
@@ -222,6 +244,67 @@ func (c *check) term(p *v1.Pod, term *v1.PodAffinityTerm) {
 			}
 			c.add(p, "anti-affinity", "%s/%s matches its term in domain %s=%s", q.Namespace, q.Name, term.TopologyKey, domain)
 		}
+	}
+}
+
+// together checks one required affinity term: another pod that meets it is in the
+// domain, or the pod meets its own term and no other pod does anywhere.
+func (c *check) together(p *v1.Pod, term *v1.PodAffinityTerm) {
+	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+	if err != nil {
+		return
+	}
+	domain, ok := c.nodes[p.Spec.NodeName].Labels[term.TopologyKey]
+	elsewhere := ""
+	for _, name := range sortedKeys(c.on) {
+		for _, q := range c.on[name] {
+			if q.UID == p.UID || !selector.Matches(labels.Set(q.Labels)) || !inNamespaces(p, q, term) {
+				continue
+			}
+			if v, has := c.nodes[name].Labels[term.TopologyKey]; ok && has && v == domain {
+				return
+			}
+			elsewhere = q.Namespace + "/" + q.Name
+		}
+	}
+	if elsewhere != "" || !selector.Matches(labels.Set(p.Labels)) {
+		c.add(p, "pod affinity", "no pod that it has to be with is in domain %s=%s (%s is elsewhere)", term.TopologyKey, domain, elsewhere)
+	}
+}
+
+// spread checks one constraint: the pod's domain has at most maxSkew pods more
+// than the one with the fewest, of those where the pod may be.
+func (c *check) spread(p *v1.Pod, s *v1.TopologySpreadConstraint) {
+	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
+	if err != nil {
+		return
+	}
+	counts := map[string]int{}
+	for name, n := range c.nodes {
+		domain, ok := n.Labels[s.TopologyKey]
+		if !ok {
+			continue
+		}
+		if fits, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !fits {
+			continue
+		}
+		counts[domain] += 0
+		for _, q := range c.on[name] {
+			if q.Namespace == p.Namespace && q.DeletionTimestamp == nil && selector.Matches(labels.Set(q.Labels)) {
+				counts[domain]++
+			}
+		}
+	}
+	domain := c.nodes[p.Spec.NodeName].Labels[s.TopologyKey]
+	least := counts[domain]
+	for _, n := range counts {
+		least = min(least, n)
+	}
+	if s.MinDomains != nil && len(counts) < int(*s.MinDomains) {
+		least = 0
+	}
+	if skew := counts[domain] - least; skew > int(s.MaxSkew) {
+		c.add(p, "spread", "domain %s=%s has %d pods, another has %d", s.TopologyKey, domain, counts[domain], least)
 	}
 }
 

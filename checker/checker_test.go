@@ -51,3 +51,42 @@ func TestCheckFindsWhatIsPlanted(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckStandingFindsWhatIsPlanted has nodes a and b in zones of those names.
+func TestCheckStandingFindsWhatIsPlanted(t *testing.T) {
+	web := func(name, node string) *testkit.PodBuilder { return testkit.Pod(name).Label("app", "web").On(node) }
+	together := func(name, node string) *testkit.PodBuilder {
+		return testkit.Pod(name).Together(v1.LabelTopologyZone, "app", "web").On(node)
+	}
+	spread := func(name, node string) *testkit.PodBuilder {
+		return web(name, node).SpreadHard(v1.LabelTopologyZone, 1, "app", "web")
+	}
+	for _, c := range []struct {
+		name string
+		pods []*testkit.PodBuilder
+		want string // rule, "" for none
+	}{
+		{"together", []*testkit.PodBuilder{web("w", "a"), together("p", "a")}, ""},
+		{"not together", []*testkit.PodBuilder{web("w", "a"), together("p", "b")}, "pod affinity"},
+		{"with nobody", []*testkit.PodBuilder{together("p", "b")}, "pod affinity"},
+		{"the first of its kind", []*testkit.PodBuilder{together("p", "b").Label("app", "web")}, ""},
+		{"spread", []*testkit.PodBuilder{spread("p", "a"), spread("q", "b"), spread("r", "a")}, ""},
+		{"not spread", []*testkit.PodBuilder{web("p", "a"), spread("q", "a")}, "spread"},
+		{"spread where it may be", []*testkit.PodBuilder{web("p", "a"), spread("q", "a").RequireIn(v1.LabelTopologyZone, "a")}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			nodes := []*v1.Node{testkit.Node("a").Zone("a").Obj(), testkit.Node("b").Zone("b").Obj()}
+			var pods []*v1.Pod
+			for _, p := range c.pods {
+				pods = append(pods, p.Obj())
+			}
+			got := checker.CheckStanding(nodes, pods)
+			switch {
+			case c.want == "" && len(got) > 0:
+				t.Errorf("got %v, want nothing", got)
+			case c.want != "" && (len(got) != 1 || got[0].Rule != c.want):
+				t.Errorf("got %v, want one violation of %s", got, c.want)
+			}
+		})
+	}
+}

@@ -74,8 +74,9 @@ type Core struct {
 	bad            map[types.UID]string // what was said of objects with values taken otherwise
 	assumed        map[objectKey]cluster.ObjectChange
 	victims        map[types.UID]*victim // pods that were told to go for others, until they have
-	released       []*queue.Item         // whose victims have all been told
-	unwritten      []types.UID           // pods whose nomination could not be written
+	leftEarly      map[types.UID]early
+	released       []*queue.Item // whose victims have all been told
+	unwritten      []types.UID   // pods whose nomination could not be written
 	unwrittenSince time.Time
 	permits        []*waitingPod // in the order in which they came to wait
 	freed          bool          // a pod has left its node since the queue was last asked
@@ -105,12 +106,13 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	state := cluster.New(schema)
 	c := &Core{
 		cfg: cfg, state: state,
-		sched:   scheduler.New(state, cfg.Profiles, cfg.Engine),
-		queue:   queue.New(cfg.Queue, cfg.Profiles[0].Less),
-		pods:    map[types.UID]*pod{},
-		bad:     map[types.UID]string{},
-		assumed: map[objectKey]cluster.ObjectChange{},
-		victims: map[types.UID]*victim{},
+		sched:     scheduler.New(state, cfg.Profiles, cfg.Engine),
+		queue:     queue.New(cfg.Queue, cfg.Profiles[0].Less),
+		pods:      map[types.UID]*pod{},
+		bad:       map[types.UID]string{},
+		assumed:   map[objectKey]cluster.ObjectChange{},
+		victims:   map[types.UID]*victim{},
+		leftEarly: map[types.UID]early{},
 	}
 	c.sched.Leaving = func(uid types.UID) bool { return c.victims[uid] != nil }
 	if cfg.Autoscale != nil {

@@ -40,6 +40,7 @@ func (in PodSet) apply(c *Core, r *Ready) {
 }
 
 func (in PodGone) apply(c *Core, r *Ready) {
+	c.departing(in.UID)
 	c.state.Remove(in.UID)
 	c.queue.Remove(in.UID)
 	if p := c.pods[in.UID]; p != nil {
@@ -117,6 +118,12 @@ func (c *Core) tellGated(p *pod, r *Ready) {
 	message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
 	if p.reported != message {
 		c.decided(r, Decision{Kind: Gated, Pod: p.parsed.Name(), Reason: message})
+	}
+	for _, said := range p.parsed.Object.Status.Conditions {
+		if said.Type == v1.PodScheduled && said.Status == v1.ConditionFalse && said.Reason == v1.PodReasonSchedulingGated {
+			p.reported = message // the API server says it when the pod is created
+			return
+		}
 	}
 	c.unschedulable(p, v1.PodReasonSchedulingGated, message, r)
 }

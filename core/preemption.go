@@ -74,6 +74,14 @@ type preempting struct {
 type victim struct {
 	by        types.UID
 	cancelled bool // a bind to the node is being taken back
+	asked     bool // a PreemptionDone is owed
+}
+
+// early is what to say of a victim that went before the call that asked it to
+// was answered.
+type early struct {
+	by    types.UID
+	event Event
 }
 
 // preempt has the victims leave a node for a pod, which is nominated to it.
@@ -115,6 +123,7 @@ func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *Ready) {
 
 // evictFor asks a victim to leave.
 func (c *Core) evictFor(v *cluster.Pod, r *Ready) {
+	c.victims[v.UID].asked = true
 	by, scheduler := c.victims[v.UID].by, v1.DefaultSchedulerName
 	if p := c.pods[by]; p != nil {
 		scheduler = p.parsed.Object.Spec.SchedulerName
@@ -211,8 +220,15 @@ func (c *Core) writeAgain(r *Ready) {
 func (in PreemptionDone) apply(c *Core, r *Ready) {
 	l := c.victims[in.UID]
 	if l == nil || l.by != in.By {
-		return // it is gone, and with it what was to be known
+		if gone, ok := c.leftEarly[in.UID]; ok && gone.by == in.By {
+			delete(c.leftEarly, in.UID)
+			if in.Err == nil {
+				r.Events = append(r.Events, gone.event)
+			}
+		}
+		return
 	}
+	l.asked = false
 	if in.Err != nil {
 		delete(c.victims, in.UID)
 		c.counted(in.UID)
@@ -237,11 +253,23 @@ func (c *Core) counted(victim types.UID) {
 }
 
 func (c *Core) tellPreempted(v *cluster.Pod, by types.UID, how string, r *Ready) {
+	r.Events = append(r.Events, c.preempted(v, by, how))
+}
+
+func (c *Core) preempted(v *cluster.Pod, by types.UID, how string) Event {
 	node := ""
 	if n := c.state.NodeOf(v.UID); n != nil {
 		node = n.Name
 	}
-	r.Events = append(r.Events, podEvent(v.Object, false, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", by, node, how)))
+	return podEvent(v.Object, false, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", by, node, how))
+}
+
+// departing notes what there will be to say of a victim that is about to leave the
+// state: it may be gone before the answer to the call that asked it to go comes.
+func (c *Core) departing(uid types.UID) {
+	if l, v := c.victims[uid], c.state.PodOn(uid); l != nil && l.asked && v != nil {
+		c.leftEarly[uid] = early{l.by, c.preempted(v, l.by, "")}
+	}
 }
 
 // victimGone takes note that a pod has left the cluster, or lost its node.
@@ -354,6 +382,9 @@ func (c *Core) unsettledPreemptions() (out []string) {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.victims)) {
 		out = append(out, fmt.Sprintf("pod %s was to leave for %s, and is still there", uid, c.victims[uid].by))
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.leftEarly)) {
+		out = append(out, fmt.Sprintf("pod %s has left, and the call that asked it to has no answer", uid))
 	}
 	return out
 }

@@ -1,0 +1,401 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/berthproject/berth/checker"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// dropInConfig is read by both schedulers as it is.
+const dropInConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection:
+  kubeconfig: %s
+  qps: 500
+  burst: 1000
+leaderElection:
+  leaderElect: false
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 5
+profiles:
+- schedulerName: default-scheduler
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: LeastAllocated
+        resources: [{name: cpu, weight: 2}, {name: memory, weight: 1}]
+  - name: InterPodAffinity
+    args: {hardPodAffinityWeight: 5}
+- schedulerName: packing
+  plugins:
+    score:
+      disabled: [{name: ImageLocality}]
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAllocated
+        resources: [{name: cpu, weight: 1}]
+`
+
+// TestDropIn gives kube-scheduler and then Berth the same configuration and the
+// same workload: whatever kube-scheduler places Berth places, no placement of
+// either breaks a rule, and people are told the same.
+func TestDropIn(t *testing.T) {
+	c, _ := startCluster(t)
+	cfg := rest.CopyConfig(c.Config)
+	cfg.QPS = -1
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dropIn{t: t, client: client}
+	d.grounds()
+	config := filepath.Join(t.TempDir(), "scheduler.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, dropInConfig, c.Kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	theirs := func() map[string]outcome {
+		p, err := c.StartComponent("kube-scheduler", "--config", config, "--secure-port", "0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Stop(10 * time.Second)
+		return d.play("kube-scheduler")
+	}()
+	d.clear()
+	startBerth(t, c, "--config", config)
+	ours := d.play("berth")
+	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+		if theirs[name] != ours[name] {
+			t.Errorf("%s:\nkube-scheduler %+v\nberth          %+v", name, theirs[name], ours[name])
+		}
+	}
+	if len(ours) != len(theirs) || len(ours) < 100 {
+		t.Errorf("%d pods with Berth, %d with kube-scheduler", len(ours), len(theirs))
+	}
+}
+
+// outcome is what has become of a pod, as far as it mustn't differ.
+type outcome struct {
+	Placed                  bool
+	Status, Reason, Message string // of the condition PodScheduled
+	Events                  string // their reasons
+}
+
+type dropIn struct {
+	t      *testing.T
+	client kubernetes.Interface
+}
+
+func (d *dropIn) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// grounds makes twelve nodes in three zones, one of them tainted and one for a
+// pool of its own, and what pods refer to.
+func (d *dropIn) grounds() {
+	ctx := d.t.Context()
+	for i := range 12 {
+		n := testkit.Node(fmt.Sprintf("n%02d", i)).Alloc("cpu", "8", "memory", "16Gi", "pods", "30").Zone(string(rune('a' + i%3)))
+		switch i {
+		case 10:
+			n.Taint("only", "gpus", v1.TaintEffectNoSchedule)
+		case 11:
+			n.Alloc("cpu", "2").Label("pool", "small").Taint("pool", "small", v1.TaintEffectNoSchedule)
+		}
+		_, err := d.client.CoreV1().Nodes().Create(ctx, n.Obj(), metav1.CreateOptions{})
+		d.must(err)
+	}
+	eventually(d.t, "the nodes to be ready", 30*time.Second, func(ctx context.Context) bool {
+		nodes, err := d.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(nodes.Items, func(n v1.Node) bool {
+			return slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == v1.TaintNodeNotReady })
+		})
+	})
+	for name, value := range map[string]int32{"low": -5, "high": 100} {
+		_, err := d.client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
+		d.must(err)
+	}
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	_, err := d.client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "local"}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &mode}, metav1.CreateOptions{})
+	d.must(err)
+	for _, app := range []string{"web", "api"} {
+		_, err := d.client.CoreV1().Services(v1.NamespaceDefault).Create(ctx, &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: app},
+			Spec: v1.ServiceSpec{ClusterIP: v1.ClusterIPNone, Selector: map[string]string{"app": app}}}, metav1.CreateOptions{})
+		d.must(err)
+	}
+}
+
+// storage makes two local volumes and claims for them, and one claim without.
+func (d *dropIn) storage() {
+	ctx, class := d.t.Context(), "local"
+	for i, node := range []string{"n03", "n04"} {
+		pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pv", i)}}
+		pv.Spec = v1.PersistentVolumeSpec{
+			Capacity: list("storage", "5Gi"), AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, StorageClassName: class,
+			PersistentVolumeSource: v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: "/data"}},
+			NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{
+				{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}}}}}},
+		}
+		_, err := d.client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
+		d.must(err)
+	}
+	for _, c := range []struct{ name, size string }{{"claim-0", "1Gi"}, {"claim-1", "1Gi"}, {"claim-big", "50Gi"}} {
+		pvc := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: c.name}}
+		pvc.Spec = v1.PersistentVolumeClaimSpec{AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, StorageClassName: &class,
+			Resources: v1.VolumeResourceRequirements{Requests: list("storage", c.size)}}
+		_, err := d.client.CoreV1().PersistentVolumeClaims(v1.NamespaceDefault).Create(ctx, pvc, metav1.CreateOptions{})
+		d.must(err)
+	}
+}
+
+// workload returns all pods by name, and those of them that can't be placed.
+func workload() (pods []*testkit.PodBuilder, hopeless []string) {
+	many := func(n int, name string, shape func(p *testkit.PodBuilder) *testkit.PodBuilder) {
+		for i := range n {
+			pods = append(pods, shape(testkit.Pod(fmt.Sprintf("%s-%02d", name, i)).Req("cpu", "100m", "memory", "64Mi")))
+		}
+	}
+	never := func(name string, shape func(p *testkit.PodBuilder) *testkit.PodBuilder) {
+		many(1, name, shape)
+		hopeless = append(hopeless, name+"-00")
+	}
+	type b = *testkit.PodBuilder
+	many(20, "web", func(p b) b { return p.Label("app", "web") })
+	many(15, "api", func(p b) b { return p.Label("app", "api").PreferTogether(10, v1.LabelTopologyZone, "app", "web") })
+	many(18, "spread", func(p b) b { return p.Label("app", "spread").SpreadHard(v1.LabelTopologyZone, 1, "app", "spread") })
+	many(8, "apart", func(p b) b { return p.Label("app", "apart").Apart(v1.LabelHostname, "app", "apart") })
+	many(6, "beside", func(p b) b { return p.Together(v1.LabelTopologyZone, "app", "apart") })
+	many(6, "zoned", func(p b) b { return p.RequireIn(v1.LabelTopologyZone, "a", "b") })
+	many(3, "gpu", func(p b) b { return p.Tolerate("only").RequireIn(v1.LabelHostname, "n10") })
+	many(4, "port", func(p b) b { return p.HostPort(8080) })
+	many(15, "packed", func(p b) b { p.Spec.SchedulerName = "packing"; return p })
+	many(2, "important", func(p b) b { p.Spec.PriorityClassName = "high"; return p })
+	for i, claim := range []string{"claim-0", "claim-1"} {
+		many(1, fmt.Sprint("disk", i), func(p b) b { return withClaim(p, claim) })
+	}
+	many(3, "gated", func(p b) b { return p.Gate("example.com/wait") })
+	never("held", func(p b) b { return p.Gate("example.com/forever") })
+	never("huge", func(p b) b { return p.Req("cpu", "64") })
+	never("nowhere", func(p b) b { return p.RequireIn(v1.LabelTopologyZone, "z") })
+	never("alone", func(p b) b { return p.Together(v1.LabelTopologyZone, "app", "nobody") })
+	never("bigdisk", func(p b) b { return withClaim(p, "claim-big") })
+	never("noclaim", func(p b) b { return withClaim(p, "missing") })
+	never("crowd", func(p b) b { return p.HostPort(8080).RequireIn(v1.LabelHostname, "n10") })
+	never("stranger", func(p b) b { p.Spec.SchedulerName = "somebody-else"; return p })
+	return pods, hopeless
+}
+
+func withClaim(p *testkit.PodBuilder, claim string) *testkit.PodBuilder {
+	p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	return p
+}
+
+func (d *dropIn) create(p *v1.Pod) {
+	d.t.Helper()
+	p.UID, p.CreationTimestamp = "", metav1.Time{}
+	for i := range p.Spec.Containers {
+		p.Spec.Containers[i].Image = "none"
+	}
+	_, err := d.client.CoreV1().Pods(p.Namespace).Create(d.t.Context(), p, metav1.CreateOptions{})
+	d.must(err)
+}
+
+// play has whatever scheduler runs place the workload, and tells what came of it.
+func (d *dropIn) play(who string) map[string]outcome {
+	d.storage()
+	ctx := d.t.Context()
+	small := func(name, class string) *v1.Pod {
+		p := testkit.Pod(name).Req("cpu", "2").Select("pool", "small").Tolerate("pool").Obj()
+		p.Spec.PriorityClassName = class
+		p.Spec.TerminationGracePeriodSeconds = new(int64)
+		return p
+	}
+	d.create(small("victim", "low"))
+	d.until(who, "the pod of low priority", func(pods map[string]*v1.Pod) bool { return placed(pods["victim"]) })
+	d.create(small("preemptor", "high"))
+	// The port on the tainted node is taken before a pod wants it in vain.
+	d.create(testkit.Pod("first-port").Req("cpu", "100m").HostPort(8080).Tolerate("only").RequireIn(v1.LabelHostname, "n10").Obj())
+	pods, hopeless := workload()
+	for _, p := range pods {
+		if p.Name == "crowd-00" {
+			p.Tolerate("only")
+		}
+		d.create(p.Obj())
+	}
+	lifted := false
+	d.until(who, "all pods that can be placed, and a word to all others", func(now map[string]*v1.Pod) bool {
+		if !lifted && now["gated-00"] != nil {
+			lifted = true
+			for i := range 3 {
+				p := now[fmt.Sprintf("gated-%02d", i)].DeepCopy()
+				p.Spec.SchedulingGates = nil
+				_, err := d.client.CoreV1().Pods(p.Namespace).Update(ctx, p, metav1.UpdateOptions{})
+				d.must(err)
+			}
+			return false
+		}
+		for name, p := range now {
+			if !placed(p) && (!slices.Contains(hopeless, name) || name != "stranger-00" && scheduledCondition(p).Reason == "") {
+				return false
+			}
+		}
+		return now["victim"] == nil && len(now) == len(pods)+2
+	})
+	d.check(who)
+	return d.outcomes(who)
+}
+
+func placed(p *v1.Pod) bool { return p != nil && p.Spec.NodeName != "" }
+
+func scheduledCondition(p *v1.Pod) v1.PodCondition {
+	for _, c := range p.Status.Conditions {
+		if c.Type == v1.PodScheduled {
+			return c
+		}
+	}
+	return v1.PodCondition{}
+}
+
+func (d *dropIn) pods(ctx context.Context) map[string]*v1.Pod {
+	all, err := d.client.CoreV1().Pods(v1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	out := map[string]*v1.Pod{}
+	for i := range all.Items {
+		out[all.Items[i].Name] = &all.Items[i]
+	}
+	return out
+}
+
+func (d *dropIn) until(who, what string, ok func(map[string]*v1.Pod) bool) {
+	d.t.Helper()
+	var last map[string]*v1.Pod
+	defer func() {
+		if d.t.Failed() {
+			for name, p := range last {
+				if !placed(p) {
+					d.t.Logf("%s: %s waits: %s", who, name, scheduledCondition(p).Message)
+				}
+			}
+		}
+	}()
+	eventually(d.t, who+" to place "+what, 90*time.Second, func(ctx context.Context) bool {
+		last = d.pods(ctx)
+		return ok(last)
+	})
+}
+
+// check verifies every placement.
+func (d *dropIn) check(who string) {
+	nodes, err := d.client.CoreV1().Nodes().List(d.t.Context(), metav1.ListOptions{})
+	d.must(err)
+	var ns []*v1.Node
+	for i := range nodes.Items {
+		ns = append(ns, &nodes.Items[i])
+	}
+	var ps []*v1.Pod
+	for _, p := range d.pods(d.t.Context()) {
+		ps = append(ps, p)
+	}
+	for _, v := range slices.Concat(checker.Check(ns, ps, nil), checker.CheckStanding(ns, ps)) {
+		d.t.Errorf("%s: %s", who, v)
+	}
+}
+
+// outcomes waits for the last events, and reads what pods are told. A pod may have
+// been told that it waits before it was placed, or not.
+func (d *dropIn) outcomes(who string) map[string]outcome {
+	var out map[string]outcome
+	var missing []string
+	defer func() {
+		if d.t.Failed() {
+			d.t.Logf("%s: no event about %v", who, missing)
+		}
+	}()
+	eventually(d.t, who+" to write all events", 60*time.Second, func(ctx context.Context) bool {
+		events, err := d.client.EventsV1().Events(v1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		reasons := map[string]map[string]bool{}
+		for i := range events.Items {
+			e := &events.Items[i]
+			if e.Regarding.Kind != "Pod" || e.ReportingController != "berth" && !strings.Contains(e.ReportingController, "-scheduler") && e.ReportingController != "packing" {
+				continue
+			}
+			if reasons[e.Regarding.Name] == nil {
+				reasons[e.Regarding.Name] = map[string]bool{}
+			}
+			reasons[e.Regarding.Name][e.Reason] = true
+		}
+		out = map[string]outcome{"victim": {Events: strings.Join(slices.Sorted(maps.Keys(reasons["victim"])), " ")}}
+		missing = nil
+		expect := func(name, reason string) {
+			if !reasons[name][reason] {
+				missing = append(missing, name+" "+reason)
+			}
+		}
+		expect("victim", "Preempted")
+		for name, p := range d.pods(ctx) {
+			c := scheduledCondition(p)
+			o := outcome{Placed: placed(p), Status: string(c.Status), Reason: c.Reason, Message: told(c.Message)}
+			if o.Placed {
+				delete(reasons[name], "FailedScheduling")
+				expect(name, "Scheduled")
+			} else if name != "stranger-00" && name != "held-00" {
+				expect(name, "FailedScheduling")
+			}
+			o.Events = strings.Join(slices.Sorted(maps.Keys(reasons[name])), " ")
+			out[name] = o
+		}
+		return missing == nil
+	})
+	return out
+}
+
+// told leaves out what the plugins say that came after all nodes were refused.
+// The oracle compares what DefaultPreemption says; here DynamicResources speaks
+// before it, of claims that the pod doesn't have (docs/compatibility.md).
+func told(message string) string {
+	message, _, _ = strings.Cut(message, " no new claims to deallocate")
+	message, _, _ = strings.Cut(message, " preemption: ")
+	return strings.TrimSuffix(message, " not found")
+}
+
+// clear takes all away that the play has made.
+func (d *dropIn) clear() {
+	ctx, now := d.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	d.must(d.client.CoreV1().Pods(v1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{}))
+	d.must(d.client.CoreV1().PersistentVolumeClaims(v1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{}))
+	d.must(d.client.CoreV1().PersistentVolumes().DeleteCollection(ctx, now, metav1.ListOptions{}))
+	d.must(d.client.EventsV1().Events(v1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{}))
+	eventually(d.t, "everything to be cleared", 60*time.Second, func(ctx context.Context) bool {
+		claims, err := d.client.CoreV1().PersistentVolumeClaims(v1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+		volumes, err2 := d.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+		return err == nil && err2 == nil && len(d.pods(ctx))+len(claims.Items)+len(volumes.Items) == 0
+	})
+}
