@@ -90,17 +90,25 @@ func (s *scaling) nextWake(a *Autoscale) time.Time {
 func (c *Core) autoscale(r *Ready) {
 	c.advanceDeletions(r)
 	s := &c.scale
-	if s.planning || !s.hasGroups || c.now.Sub(s.lastPlan) < c.cfg.Autoscale.ScanInterval {
+	if !c.planDue() {
 		return
 	}
 	s.planning, s.lastPlan = true, c.now
 	req := &autoscaler.Request{Now: c.now, Limits: c.cfg.Autoscale.Limits}
 	for _, i := range c.queue.Rejected() {
-		req.Pending = append(req.Pending, i.Pod)
+		if !c.cfg.Foreign || refused(i.Pod.Object) {
+			req.Pending = append(req.Pending, i.Pod)
+		}
 	}
 	c.prunePromises()
 	req.Promised = slices.Clone(s.promised)
 	r.Plan = req
+}
+
+// planDue tells whether a plan is to be made now.
+func (c *Core) planDue() bool {
+	s := &c.scale
+	return !s.planning && s.hasGroups && c.now.Sub(s.lastPlan) >= c.cfg.Autoscale.ScanInterval
 }
 
 // prunePromises forgets the pods that wait no longer, and orders without any.

@@ -28,6 +28,10 @@ type Config struct {
 	PodsPerStep int
 	// Autoscale is nil when Berth only schedules.
 	Autoscale *Autoscale
+	// Foreign says that another scheduler places the pods: decisions are what is
+	// expected of it, and nothing is written to pods but what concerns scaling.
+	// The profiles' preemption and extenders are left out then.
+	Foreign bool
 }
 
 // Autoscale configures the autoscaler. Names and defaults are those of Cluster
@@ -102,6 +106,14 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	}
 	if cfg.PodsPerStep == 0 {
 		cfg.PodsPerStep = 512
+	}
+	if cfg.Foreign {
+		cfg.Profiles = slices.Clone(cfg.Profiles)
+		for i, p := range cfg.Profiles {
+			own := *p
+			own.Preempter, own.Extenders = nil, nil
+			cfg.Profiles[i] = &own
+		}
 	}
 	state := cluster.New(schema)
 	c := &Core{
@@ -227,6 +239,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) Ready {
 	c.taken = Ready{}
 	c.freed = false
 	c.expire(&r)
+	c.reconsider()
 	c.wake()
 	more := c.schedule(&r)
 	c.writeAgain(&r)
@@ -292,6 +305,11 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 	if d.Node == nil {
 		c.stats.Unschedulable++
 		c.decided(r, Decision{Kind: Waits, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
+		if c.cfg.Foreign {
+			c.state.Nominate(p.parsed, p.nomination.to) // that is the other's to say
+			c.queue.Reject(c.now, i, d.Diagnosis)
+			return
+		}
 		if d.Victims != nil {
 			c.preempt(i, d.Victims, r)
 			defer c.resolve(r) // some may be waiting for permission
@@ -319,6 +337,10 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 		c.stats.MissedWakeups++
 	}
 	p.assumed = d.Node.Name
+	if c.cfg.Foreign {
+		c.expect(p, r)
+		return
+	}
 	placed := Decision{Kind: Placed, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
 	if n := c.state.Node(d.Account.RunnerUp); n != nil {
 		placed.RunnerUp = &RunnerUp{n.Name, d.Account.RunnerUpScore}
@@ -341,7 +363,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 
 // unschedulable reports a reason once, until it changes.
 func (c *Core) unschedulable(p *pod, reason, message string, r *Ready) {
-	if p.reported == message {
+	if p.reported == message || c.cfg.Foreign {
 		return
 	}
 	p.reported = message

@@ -19,6 +19,7 @@ type DecisionKind string
 // The kinds of decisions.
 const (
 	Placed           DecisionKind = "Placed"           // a pod got a node
+	Expected         DecisionKind = "Expected"         // another scheduler is expected to place a pod there
 	Waits            DecisionKind = "Waits"            // a pod was tried and found no node
 	Preempts         DecisionKind = "Preempts"         // others have to leave a node for a pod
 	PreemptionFailed DecisionKind = "PreemptionFailed" // they could not be told to

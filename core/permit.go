@@ -212,6 +212,9 @@ func (c *Core) bound(p *pod, r *Ready) {
 		return
 	}
 	p.told = true
+	if c.cfg.Foreign {
+		return
+	}
 	c.stopWaiting(p, true, r)
 	p.reserved = nil
 	for _, x := range c.sched.Engine(p.parsed).Profile().PostBinders {

@@ -23,6 +23,7 @@ type pod struct {
 	preempting *preempting          // while its victims are being asked to leave
 	reserved   []framework.Reserver // that keep something for it, while it is assumed
 	waits      *waitingPod          // for permission to be bound
+	expected   expectation          // of another scheduler
 }
 
 func (in PodSet) apply(c *Core, r *Ready) {
@@ -112,7 +113,7 @@ func (c *Core) pending(o *v1.Pod, r *Ready) {
 // tellGated says that a pod's gates hold it, if they do.
 func (c *Core) tellGated(p *pod, r *Ready) {
 	gate := c.sched.Gate(p.parsed)
-	if gate == nil || c.following {
+	if gate == nil || c.following || c.cfg.Foreign {
 		return
 	}
 	message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])

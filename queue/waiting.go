@@ -85,6 +85,9 @@ func (q *Queue) Retry(i *Item) {
 	}
 }
 
+// Again has a pod that found a node tried once more.
+func (q *Queue) Again(i *Item) { q.activate(i, EventForceActivate) }
+
 // Abandon ends a Hold after an error.
 func (q *Queue) Abandon(now time.Time, i *Item) {
 	q.leave(i)

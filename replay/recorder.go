@@ -21,6 +21,7 @@ type Header struct {
 	Seed      uint64          `json:"seed"`
 	Scheduler string          `json:"schedulerConfig,omitempty"` // the text of --config
 	Autoscale *core.Autoscale `json:"autoscale,omitempty"`
+	Foreign   bool            `json:"foreign,omitempty"` // another scheduler placed the pods
 }
 
 // Kept is how many earlier recordings stay beside a new one.

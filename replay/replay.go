@@ -123,7 +123,7 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	}
 	schema := cluster.NewSchema()
 	how := engine.Options{Seed: h.Seed}
-	cfg := core.Config{Profiles: sched.Build(schema), Engine: how, Queue: sched.Queue, Autoscale: h.Autoscale}
+	cfg := core.Config{Profiles: sched.Build(schema), Engine: how, Queue: sched.Queue, Autoscale: h.Autoscale, Foreign: h.Foreign}
 	if p.Autoscale != nil && h.Autoscale != nil {
 		cfg.Autoscale = p.Autoscale
 	}

@@ -35,6 +35,7 @@ import (
 type runFlags struct {
 	kubeconfig, config         string
 	cloudProvider, cloudConfig string
+	mode                       string
 	leaderElect                bool
 	seed                       uint64
 	logLevel                   string
@@ -43,6 +44,15 @@ type runFlags struct {
 	scale                      config.Autoscaler
 	serving                    *observe.Serving
 }
+
+// What --mode may be.
+const (
+	modeScheduler  = "scheduler"
+	modeAutoscaler = "autoscaler"
+)
+
+// autoscalerLease is that of Cluster Autoscaler: of the two, one acts at a time.
+const autoscalerLease = "cluster-autoscaler"
 
 func runCommand() *cobra.Command {
 	f := &runFlags{serving: observe.NewServing()}
@@ -60,6 +70,7 @@ and removes its nodes, until it is interrupted.`,
 	fs.SortFlags = false
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: clientConnection of --config, $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
+	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, beside another autoscaler; autoscaler: only scale, beside another scheduler (default: both, or scheduling only without --cloud-provider)")
 	fs.BoolVar(&f.leaderElect, "leader-elect", true, "hold a Lease, so that only one Berth acts at a time")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -89,6 +100,11 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	}
 	if err := f.validate(); err != nil {
 		return err
+	}
+	if f.mode == modeAutoscaler { // the file's Lease is the scheduler's
+		cfg.LeaderElection = config.Default().LeaderElection
+		cfg.LeaderElection.Enabled, cfg.LeaderElection.Name = f.leaderElect, autoscalerLease
+		cfg.Extenders = nil
 	}
 	var groups *simulated.File
 	if f.cloudConfig != "" {
@@ -124,6 +140,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 			Core:    core.Config{Profiles: cfg.Build(schema), Engine: engine.Options{Seed: f.seed}, Queue: cfg.Queue},
 			Leading: leading,
 		}
+		o.Core.Foreign = f.mode == modeAutoscaler
 		if len(cfg.Extenders) > 0 {
 			if o.Extenders, err = extender.NewChain(cfg.Extenders, cfg.Profiles[0].Extenders, log); err != nil {
 				return err
@@ -165,7 +182,7 @@ func (f *runFlags) recorder(cfg core.Config) (*replay.Recorder, error) {
 	if f.record == "" {
 		return nil, nil
 	}
-	h := replay.Header{Seed: f.seed, Autoscale: cfg.Autoscale}
+	h := replay.Header{Seed: f.seed, Autoscale: cfg.Autoscale, Foreign: cfg.Foreign}
 	if f.config != "" {
 		raw, err := os.ReadFile(f.config)
 		if err != nil {
@@ -179,6 +196,19 @@ func (f *runFlags) recorder(cfg core.Config) (*replay.Recorder, error) {
 func (f *runFlags) validate() error {
 	if f.recordLimit <= 0 {
 		return fmt.Errorf("--record-limit is %d; it must be greater than 0", f.recordLimit)
+	}
+	switch f.mode {
+	case "":
+	case modeScheduler:
+		if f.cloudProvider != "" {
+			return errors.New("--mode=scheduler adds and removes no nodes; leave --cloud-provider and --cloud-config out")
+		}
+	case modeAutoscaler:
+		if f.cloudProvider == "" {
+			return errors.New("--mode=autoscaler has to know where nodes come from; give --cloud-provider and --cloud-config")
+		}
+	default:
+		return fmt.Errorf("--mode is %q; it must be %s, %s or left out", f.mode, modeScheduler, modeAutoscaler)
 	}
 	switch f.cloudProvider {
 	case "", "simulated":

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/kubelets"
 	"github.com/berthproject/berth/live"
 	"github.com/berthproject/berth/provider/simulated"
@@ -29,6 +30,8 @@ type Night struct {
 	Limit  time.Duration
 	Out    io.Writer
 	Record string // path of a recording to make, "" for none
+	// Scheduler places the pods, beside Berth as autoscaler only; nil for Berth.
+	Scheduler func(*controlplane.Cluster) (*controlplane.Process, error)
 }
 
 type batch struct {
@@ -67,11 +70,21 @@ func (n Night) Run(ctx context.Context) error {
 	if n.Record != "" {
 		flags = append(flags, "--record="+n.Record)
 	}
+	if n.Scheduler != nil {
+		flags = append(flags, "--mode=autoscaler")
+	}
 	s, err := setStage(ctx, n.Out, n.Berth, dir, flags...)
 	if err != nil {
 		return err
 	}
 	defer s.strike()
+	if n.Scheduler != nil {
+		p, err := n.Scheduler(s.cluster)
+		if err != nil {
+			return err
+		}
+		defer p.Stop(10 * time.Second)
+	}
 	total, err := n.submit(ctx, s)
 	if err != nil {
 		return err

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/berthproject/berth/checker"
+	"github.com/berthproject/berth/devcluster/controlplane"
+	"github.com/berthproject/berth/devcluster/demo"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -90,6 +92,30 @@ func TestDropIn(t *testing.T) {
 	}
 	if len(ours) != len(theirs) || len(ours) < 100 {
 		t.Errorf("%d pods with Berth, %d with kube-scheduler", len(ours), len(theirs))
+	}
+}
+
+// TestModes runs the night batch with two programs: kube-scheduler, then Berth with
+// --mode=scheduler, each beside a Berth with --mode=autoscaler.
+func TestModes(t *testing.T) {
+	for name, start := range map[string]func(*controlplane.Cluster) (*controlplane.Process, error){
+		"kube-scheduler": func(c *controlplane.Cluster) (*controlplane.Process, error) {
+			config := filepath.Join(t.TempDir(), "scheduler.yaml")
+			if err := os.WriteFile(config, fmt.Appendf(nil, dropInConfig, c.Kubeconfig), 0o600); err != nil {
+				return nil, err
+			}
+			return c.StartComponent("kube-scheduler", "--config", config, "--secure-port", "0")
+		},
+		"berth": func(c *controlplane.Cluster) (*controlplane.Process, error) {
+			return controlplane.StartProcess("berth scheduler", filepath.Join(t.TempDir(), "log"), berth, "run", "--kubeconfig", c.Kubeconfig, "--secure-port", "0", "--mode", "scheduler")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := demo.Night{Scheduler: start, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 10, Limit: 4 * time.Minute, Out: &lines{t: t}}
+			if err := n.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 

@@ -328,6 +328,9 @@ func TestBadStarts(t *testing.T) {
 		{[]string{"run", "--config", "/does/not/exist"}, "reading the scheduler configuration"},
 		{[]string{"run", "--kubeconfig", dead, "--cloud-provider", "simulated"}, "--cloud-provider and --cloud-config go together"},
 		{[]string{"run", "--kubeconfig", dead, "--cloud-provider", "simulated", "--cloud-config", "/none.yaml"}, "reading node groups: open /none.yaml"},
+		{[]string{"run", "--mode", "driver"}, `--mode is "driver"; it must be scheduler, autoscaler or left out`},
+		{[]string{"run", "--mode", "autoscaler"}, "--mode=autoscaler has to know where nodes come from; give --cloud-provider"},
+		{[]string{"run", "--mode", "scheduler", "--cloud-provider", "simulated"}, "--mode=scheduler adds and removes no nodes"},
 		{[]string{"run", "--expander", "magic"}, `--expander is "magic"; this version of Berth has least-waste only`},
 		{[]string{"fly"}, `unknown command "fly"`},
 	} {
