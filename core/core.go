@@ -149,6 +149,25 @@ type Incoming = queue.Incoming
 // between Steps.
 func (c *Core) Incoming() map[Incoming]int { return c.queue.Incoming() }
 
+// Evaluations calls f for each profile, by name, with how many pods each of its
+// plugins was asked about.
+func (c *Core) Evaluations(f func(profile string, of engine.Evaluations)) { c.sched.Evaluations(f) }
+
+// Pods calls f for every pod that is on a node or is to be scheduled, as the API
+// has it, in no particular order.
+func (c *Core) Pods(f func(*v1.Pod)) {
+	c.state.Nodes(func(n *cluster.Node) {
+		for _, p := range n.Pods {
+			if c.pods[p.UID] == nil {
+				f(p.Object)
+			}
+		}
+	})
+	for _, p := range c.pods { // for people to look at
+		f(p.parsed.Object)
+	}
+}
+
 // Rejecter is a plugin of a profile.
 type Rejecter struct{ Plugin, Profile string }
 

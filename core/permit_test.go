@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func (g *gang) say(format string, args ...any) {
 func size(p *cluster.Pod) (group string, n int) {
 	group = p.Object.Labels["gang"]
 	if group != "" {
-		fmt.Sscanf(group[strings.LastIndex(group, "-")+1:], "%d", &n)
+		n, _ = strconv.Atoi(group[strings.LastIndex(group, "-")+1:])
 	}
 	return group, n
 }

@@ -54,10 +54,12 @@ type groupRule struct {
 type Engine struct {
 	state   *cluster.State
 	profile *framework.Profile
-	how     Options
-	classes map[string]*Class
-	columns map[string]*column
-	nextID  ClassID
+	// evaluated counts, by plugin, for how many pods answers were wanted.
+	evaluated []evaluated
+	how       Options
+	classes   map[string]*Class
+	columns   map[string]*column
+	nextID    ClassID
 	// privates are the columns that serve one class, and dry the classes that
 	// keep what dry runs of preemption have found.
 	privates map[*column]bool

@@ -255,6 +255,8 @@ func (e *edge) standBy(ctx context.Context, leading <-chan struct{}) bool {
 			return false
 		case <-leading:
 			return true
+		case ask := <-e.questions:
+			ask(e.core)
 		case <-e.in.signal:
 			var followed cluster.Seq
 			if e.planner != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/engine"
 )
 
 // Metrics counts what the Steps of a core tell. Names, labels and buckets are
@@ -30,6 +31,7 @@ type Metrics struct {
 	sli           *prometheus.HistogramVec
 	extension     *prometheus.HistogramVec
 	permitWait    *prometheus.HistogramVec
+	evaluations   *prometheus.CounterVec
 	unschedulable *prometheus.GaugeVec
 	goroutines    *prometheus.GaugeVec
 	cache         *prometheus.GaugeVec
@@ -42,6 +44,8 @@ type Metrics struct {
 	binds map[types.UID]bind
 	last  core.Stats
 	came  map[core.Incoming]int
+	// evaluated is what the core has told so far.
+	evaluated map[evaluation]uint64
 }
 
 // bind is one under way.
@@ -54,7 +58,7 @@ type bind struct {
 // NewMetrics returns metrics in a registry of their own, with those of the
 // process and the Go runtime.
 func NewMetrics() *Metrics {
-	m := &Metrics{Registry: prometheus.NewRegistry(), binds: map[types.UID]bind{}, came: map[core.Incoming]int{}}
+	m := &Metrics{Registry: prometheus.NewRegistry(), binds: map[types.UID]bind{}, came: map[core.Incoming]int{}, evaluated: map[evaluation]uint64{}}
 	const s = "scheduler"
 	exp := prometheus.ExponentialBuckets
 	counter := func(name, help string) prometheus.Counter {
@@ -83,6 +87,7 @@ func NewMetrics() *Metrics {
 	m.sli = histograms("pod_scheduling_sli_duration_seconds", "Time from a pod's first being queued until it was bound, by attempts.", exp(0.01, 2, 20), "attempts")
 	m.extension = histograms("framework_extension_point_duration_seconds", "Time of Bind, with what it waits for before. What kube-scheduler runs pod by pod and node by node before that is one evaluation here: see scheduling_algorithm_duration_seconds.", exp(0.0001, 2, 12), "extension_point", "status", "profile")
 	m.permitWait = histograms("permit_wait_duration_seconds", "Time that pods with a node have waited for permission to be bound.", exp(0.001, 2, 15), "result")
+	m.evaluations = counters("plugin_evaluation_total", "Pods that a plugin was asked about, at Filter and Score. Most of its answers lie ready: it is asked once for pods that no rule tells apart.", "plugin", "extension_point", "profile")
 	m.unschedulable = gauges("unschedulable_pods", "Pods that wait, by each plugin that rejects a node for them.", "plugin", "profile")
 	m.goroutines = gauges("goroutines", "Calls under way, by what they do.", "operation")
 	m.cache = gauges("cache_size", "Nodes, pods on nodes, and of those the ones whose bind is under way.", "type")
@@ -90,7 +95,7 @@ func NewMetrics() *Metrics {
 	m.steps = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "berth_step_duration_seconds", Help: "Time of a Step of the core, during which nothing else is taken in.", Buckets: exp(0.0001, 2, 16)})
 	m.decisions = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_decisions_total", Help: "Decisions in the ledger, by kind."}, []string{"kind"})
 	m.odd = prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_bad_objects_total", Help: "Objects with values that could not be taken as they stand."})
-	m.Registry.MustRegister(m.attempts, m.duration, m.algorithm, m.victims, m.preemptions, m.pending, m.incoming, m.tries, m.sli, m.extension, m.permitWait, m.unschedulable,
+	m.Registry.MustRegister(m.attempts, m.duration, m.algorithm, m.victims, m.preemptions, m.pending, m.incoming, m.tries, m.sli, m.extension, m.permitWait, m.evaluations, m.unschedulable,
 		m.goroutines, m.cache, m.flushed, m.steps, m.decisions, m.odd, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, q := range []string{"active", "backoff", "unschedulable", "gated"} {
 		m.pending.WithLabelValues(q)
@@ -149,6 +154,9 @@ func (m *Metrics) Step(now time.Time, took time.Duration, in []core.Input, r *co
 	m.goroutines.WithLabelValues("binding").Set(float64(len(m.binds)))
 }
 
+// evaluation is what a plugin_evaluation_total is about.
+type evaluation struct{ plugin, point, profile string }
+
 // bound takes note of how a bind went.
 func (m *Metrics) bound(now time.Time, x core.BindDone) {
 	b, ok := m.binds[x.UID]
@@ -195,6 +203,11 @@ func (m *Metrics) State(c *core.Core) {
 	m.flushed.Add(float64(s.MissedWakeups - m.last.MissedWakeups))
 	m.odd.Add(float64(s.BadObjects - m.last.BadObjects))
 	m.last = s
+	c.Evaluations(func(profile string, x engine.Evaluations) {
+		k := evaluation{x.Plugin, x.Point, profile}
+		m.evaluations.WithLabelValues(k.plugin, k.point, k.profile).Add(float64(x.Pods - m.evaluated[k]))
+		m.evaluated[k] = x.Pods
+	})
 	for k, n := range c.Incoming() {
 		m.incoming.WithLabelValues(k.Queue, k.Event).Add(float64(n - m.came[k]))
 		m.came[k] = n

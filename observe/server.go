@@ -100,6 +100,7 @@ func NewServer(config any, log *slog.Logger) *Server {
 func (s *Server) Step(now time.Time, took time.Duration, in []core.Input, r *core.Ready) {
 	s.Metrics.Step(now, took, in, r)
 	s.History.Step(now, took, in, r)
+	logDecisions(s.log, r)
 }
 
 // State implements live.Observer.
@@ -171,6 +172,7 @@ func (s *Server) handler(profiling bool) http.Handler {
 	healthz.InstallLivezHandler(m, alive)
 	healthz.InstallReadyzHandler(m, alive, ready)
 	m.Handle("/metrics", promhttp.HandlerFor(s.Metrics.Registry, promhttp.HandlerOpts{}))
+	m.HandleFunc("/metrics/resources", s.resources)
 	m.HandleFunc("/configz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"kubescheduler.config.k8s.io": s.config})
 	})
@@ -206,16 +208,13 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	got := make(chan core.Explanation, 1)
-	ask := func(c *core.Core) {
+	if !s.ask(ctx, func(c *core.Core) {
 		x, known := c.Explain(namespace, name)
 		if !known {
 			x.Outcome = ""
 		}
 		got <- x
-	}
-	select {
-	case s.Questions <- ask:
-	case <-ctx.Done():
+	}) {
 		fail(w, http.StatusServiceUnavailable, "the core is busy; try again")
 		return
 	}

@@ -53,6 +53,16 @@ func (s *Scheduler) Engine(p *cluster.Pod) *engine.Engine {
 // Class returns the pod's class.
 func (s *Scheduler) Class(p *cluster.Pod) *engine.Class { return s.Engine(p).Class(p) }
 
+// Evaluations calls f for each profile, by name, with how many pods each of its
+// plugins was asked about.
+func (s *Scheduler) Evaluations(f func(profile string, of engine.Evaluations)) {
+	for _, name := range s.names {
+		for _, x := range s.engines[name].Evaluations() {
+			f(name, x)
+		}
+	}
+}
+
 // Gate returns why the pod must not be queued yet, or nil.
 func (s *Scheduler) Gate(p *cluster.Pod) *framework.Reason {
 	for _, g := range s.Engine(p).Profile().Gates {
@@ -81,9 +91,10 @@ type Decision struct {
 // Decide finds a node for a pod that was popped from the queue and puts it
 // there, or finds out who has to leave one for it. A class that waits isn't
 // evaluated again.
-func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) Decision {
+func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) (d Decision) {
 	e := s.Engine(i.Pod)
 	to := s.withdraw(i)
+	defer func() { e.Count(i.Class, d.Node != nil) }()
 	consults := e.Profile().Consults(i.Pod.Object)
 	if n := s.state.NodeByName(to); n != nil && !consults && e.FitsOn(i.Class, n) {
 		return Decision{Node: n, Account: engine.Account{RunnerUp: cluster.NoNode}, Writes: e.PlaceOn(i.Pod, n.Index)}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -17,6 +18,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
 
 	"github.com/berthproject/berth/cluster"
@@ -38,7 +42,7 @@ type runFlags struct {
 	mode                       string
 	leaderElect                bool
 	seed                       uint64
-	logLevel                   string
+	logging                    *logsapi.LoggingConfiguration
 	record                     string
 	recordLimit                int64
 	scale                      config.Autoscaler
@@ -55,7 +59,7 @@ const (
 const autoscalerLease = "cluster-autoscaler"
 
 func runCommand() *cobra.Command {
-	f := &runFlags{serving: observe.NewServing()}
+	f := &runFlags{serving: observe.NewServing(), logging: logsapi.NewLoggingConfiguration()}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Schedule and scale a live cluster",
@@ -73,7 +77,7 @@ and removes its nodes, until it is interrupted.`,
 	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, beside another autoscaler; autoscaler: only scale, beside another scheduler (default: both, or scheduling only without --cloud-provider)")
 	fs.BoolVar(&f.leaderElect, "leader-elect", true, "hold a Lease, so that only one Berth acts at a time")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes")
-	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	logsapi.AddFlags(f.logging, fs)
 	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: simulated; empty for scheduling only")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file")
 	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier ones are kept as FILE.1 and so on")
@@ -89,6 +93,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	defer logs.FlushLogs()
 	cfg := config.Default()
 	if f.config != "" {
 		if cfg, err = config.Load(f.config); err != nil {
@@ -167,14 +172,12 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	return elect(ctx, client, cfg.LeaderElection, identity, log, run)
 }
 
+// logger sets klog up, which the libraries use too, and returns what writes to it.
 func (f *runFlags) logger() (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return nil, fmt.Errorf("--log-level is %q; it must be debug, info, warn or error", f.logLevel)
+	if err := logsapi.ValidateAndApply(f.logging, nil); err != nil {
+		return nil, fmt.Errorf("the flags for logging: %w; --logging-format is text or json", err)
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	klog.SetSlogLogger(log)
-	return log, nil
+	return slog.New(logr.ToSlogHandler(klog.Background())), nil
 }
 
 // recorder begins the recording that the flags ask for, if any.

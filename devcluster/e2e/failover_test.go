@@ -109,7 +109,7 @@ func TestFailover(t *testing.T) {
 		t.Errorf("%d pods, %d of them moved; want %d and none", len(all.Items), moved, pods+1)
 	}
 	raw, _ := os.ReadFile(log)
-	m := regexp.MustCompile(`msg="taking over" nodes=(\d+) pods=(\d+)`).FindSubmatch(raw)
+	m := regexp.MustCompile(`"taking over" nodes=(\d+) pods=(\d+)`).FindSubmatch(raw)
 	if m == nil {
 		t.Fatalf("the second Berth doesn't say what it knew:\n%s", raw)
 	}

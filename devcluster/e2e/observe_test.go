@@ -71,7 +71,7 @@ func TestObserve(t *testing.T) {
 	port := freePort(t)
 	_, log := startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
 	server := fmt.Sprintf("https://127.0.0.1:%d", port)
-	reader := tokenFor(t, client, "reader", "/metrics", "/configz", "/debug/explain")
+	reader := tokenFor(t, client, "reader", "/metrics", "/metrics/resources", "/configz", "/debug/explain")
 	stranger := tokenFor(t, client, "stranger")
 	web := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	get := func(ctx context.Context, path, token string) (int, string) {
@@ -104,7 +104,7 @@ func TestObserve(t *testing.T) {
 		code        int
 	}{
 		{"/healthz", "", 200}, {"/livez", "", 200}, {"/metrics", "", 403}, {"/metrics", stranger, 403}, {"/debug/explain?pod=default/p", stranger, 403},
-		{"/metrics", reader, 200}, {"/configz", reader, 200}, {"/debug/pprof/", reader, 403}, {"/debug/explain?pod=nonsense", reader, 400},
+		{"/metrics", reader, 200}, {"/metrics/resources", reader, 200}, {"/metrics/resources", stranger, 403}, {"/configz", reader, 200}, {"/debug/pprof/", reader, 403}, {"/debug/explain?pod=nonsense", reader, 400},
 		{"/debug/explain?pod=default/nobody", reader, 404},
 	} {
 		if code, body := get(t.Context(), x.path, x.token); code != x.code {
@@ -126,6 +126,8 @@ func TestObserve(t *testing.T) {
 			`scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1`, `scheduler_pod_scheduling_attempts_bucket{le="1"} 1`,
 			`scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 2`,
 			`scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",profile="default-scheduler",status="Success"} 1`,
+			`scheduler_plugin_evaluation_total{extension_point="Filter",plugin="NodeResourcesFit",profile="default-scheduler"} 2`,
+			`scheduler_plugin_evaluation_total{extension_point="Score",plugin="NodeResourcesFit",profile="default-scheduler"} 1`,
 			`scheduler_pod_scheduled_after_flush_total 0`, `berth_decisions_total{kind="Placed"} 1`,
 		} {
 			if !strings.Contains(body, want+"\n") {
@@ -134,6 +136,21 @@ func TestObserve(t *testing.T) {
 		}
 		return true
 	})
+	eventually(t, "the resources of both", 20*time.Second, func(ctx context.Context) bool {
+		_, body := get(ctx, "/metrics/resources", reader)
+		for _, want := range []string{
+			`kube_pod_resource_request{namespace="default",node="n1",pod="fits",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 1`,
+			`kube_pod_resource_request{namespace="default",node="",pod="waits",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 7`,
+		} {
+			if !strings.Contains(body, want+"\n") {
+				return false
+			}
+		}
+		return true
+	})
+	if raw, err := os.ReadFile(log); err != nil || strings.Contains(string(raw), "fits") {
+		t.Errorf("the log speaks of single pods (%v):\n%s", err, raw)
+	}
 	explain := func(args ...string) string {
 		out, _ := exec.CommandContext(t.Context(), berth, append([]string{"explain", "--server", server}, args...)...).CombinedOutput()
 		return string(out)

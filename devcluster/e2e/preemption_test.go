@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +23,7 @@ import (
 // budget protects, and of one that a finalizer holds for a while.
 func TestPreemption(t *testing.T) {
 	c, client := startCluster(t)
-	startBerth(t, c)
+	_, log := startBerth(t, c, "-v=2", "--logging-format=json")
 	makeNode(t, client, "n1", "8Gi")
 	makeNode(t, client, "n2", "8Gi")
 	ctx := t.Context()
@@ -132,4 +135,23 @@ func TestPreemption(t *testing.T) {
 		slices.Sort(of)
 		return err == nil && slices.Equal(of, []string{"a", "b"})
 	})
+	// With -v=2 the log tells each decision, here as JSON.
+	raw, err := os.ReadFile(log)
+	must(err)
+	told := map[string]bool{}
+	for line := range strings.Lines(string(raw)) {
+		x := struct {
+			Msg       string
+			Pod, Node struct{ Namespace, Name string }
+		}{}
+		if err := json.Unmarshal([]byte(line), &x); err != nil {
+			t.Fatalf("a line of the log is no JSON: %v: %s", err, line)
+		}
+		told[x.Msg+" "+x.Pod.Namespace+"/"+x.Pod.Name+" "+x.Node.Name] = true
+	}
+	for _, want := range []string{"Placed default/kept-1 n1", "Preempts default/vip-1 n2", "Preempts default/vip-2 n2", "Placed default/vip-2 n2"} {
+		if !told[want] {
+			t.Errorf("the log doesn't say %q, but %v", want, slices.Sorted(maps.Keys(told)))
+		}
+	}
 }

@@ -1,0 +1,100 @@
+package observe
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/berthproject/berth/core"
+)
+
+// podResources are the metrics of /metrics/resources, under kube-scheduler's names
+// and labels. They are made anew for each question: there is a series for each
+// resource of each pod.
+type podResources struct {
+	ctx  context.Context
+	ask  func(context.Context, func(*core.Core)) bool
+	asks [2]*prometheus.Desc // requests and limits
+}
+
+func newPodResources(ctx context.Context, ask func(context.Context, func(*core.Core)) bool) *podResources {
+	labels := []string{"namespace", "pod", "node", "scheduler", "priority", "resource", "unit"}
+	return &podResources{ctx, ask, [2]*prometheus.Desc{
+		prometheus.NewDesc("kube_pod_resource_request", "Resources that pods ask for, with the unit where there is one.", labels, nil),
+		prometheus.NewDesc("kube_pod_resource_limit", "Limits of the resources of pods, with the unit where there is one.", labels, nil),
+	}}
+}
+
+// Describe implements prometheus.Collector.
+func (c *podResources) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range c.asks {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. The core only lists its pods; what they
+// ask for is summed up here.
+func (c *podResources) Collect(to chan<- prometheus.Metric) {
+	got := make(chan []*v1.Pod, 1)
+	if !c.ask(c.ctx, func(k *core.Core) {
+		var pods []*v1.Pod
+		k.Pods(func(p *v1.Pod) { pods = append(pods, p) })
+		got <- pods
+	}) {
+		to <- prometheus.NewInvalidMetric(c.asks[0], context.DeadlineExceeded)
+		return
+	}
+	for _, p := range <-got {
+		priority := ""
+		if p.Spec.Priority != nil {
+			priority = strconv.Itoa(int(*p.Spec.Priority))
+		}
+		for i, list := range []v1.ResourceList{
+			resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}), resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{}),
+		} {
+			for name, q := range list {
+				if !q.IsZero() {
+					to <- prometheus.MustNewConstMetric(c.asks[i], prometheus.GaugeValue, q.AsApproximateFloat64(),
+						p.Namespace, p.Name, p.Spec.NodeName, p.Spec.SchedulerName, priority, string(name), unit(name))
+				}
+			}
+		}
+	}
+}
+
+func unit(name v1.ResourceName) string {
+	switch {
+	case name == v1.ResourceCPU:
+		return "cores"
+	case name == v1.ResourceMemory, name == v1.ResourceStorage, name == v1.ResourceEphemeralStorage, strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix):
+		return "bytes"
+	case strings.HasPrefix(string(name), v1.ResourceAttachableVolumesPrefix):
+		return "integer"
+	}
+	return ""
+}
+
+// resources serves /metrics/resources.
+func (s *Server) resources(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newPodResources(ctx, s.ask))
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+}
+
+// ask puts a question to the core; false says that there was no time for it.
+func (s *Server) ask(ctx context.Context, question func(*core.Core)) bool {
+	select {
+	case s.Questions <- question:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
