@@ -310,8 +310,16 @@ func (c *Core) schedule(r *Ready) bool {
 }
 
 func (c *Core) decide(i *queue.Item, r *Ready) {
+	i.Swept = i.Swept && !c.helpedSince(i)
 	seen := c.state.Head()
 	c.settle(i, c.sched.Decide(i, c.queue), seen, r)
+}
+
+// helpedSince tells whether decisions of this Step may have let in a pod that was
+// swept: then it would have been woken for them, and no wake-up was missed.
+func (c *Core) helpedSince(i *queue.Item) bool {
+	changes, ok := c.state.Since(c.woken)
+	return !ok || len(changes) > 0 && i.Diagnosis != nil && c.sched.MayHelp(i.Class, i.Diagnosis, changes) != engine.NoHelp
 }
 
 // settle does what follows from a decision that has seen the changes before seen.

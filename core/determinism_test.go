@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/autoscaler/expander"
@@ -78,8 +79,8 @@ func tell(in []core.Input) string {
 	for _, i := range in {
 		switch x := i.(type) {
 		case core.PodSet:
-			out += fmt.Sprintf("pod %s/%s labels %v requests %v affinity %v spread %v tolerations %v\n", x.Pod.Namespace, x.Pod.Name, x.Pod.Labels,
-				x.Pod.Spec.Containers[0].Resources.Requests, x.Pod.Spec.Affinity, x.Pod.Spec.TopologySpreadConstraints, x.Pod.Spec.Tolerations)
+			out += fmt.Sprintf("pod %s/%s on %q labels %v requests %v affinity %v spread %v tolerations %v\n", x.Pod.Namespace, x.Pod.Name, x.Pod.Spec.NodeName, x.Pod.Labels,
+				resourcehelper.PodRequests(x.Pod, resourcehelper.PodResourcesOptions{}), x.Pod.Spec.Affinity, x.Pod.Spec.TopologySpreadConstraints, x.Pod.Spec.Tolerations)
 		case core.NodeSet:
 			out += fmt.Sprintf("node %s labels %v taints %v allocatable %v cordoned %v\n", x.Node.Name, x.Node.Labels, x.Node.Spec.Taints, x.Node.Status.Allocatable, x.Node.Spec.Unschedulable)
 		default:

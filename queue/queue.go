@@ -233,12 +233,22 @@ func (q *Queue) leave(i *Item) {
 }
 
 func (q *Queue) activate(i *Item, event string) {
+	i.stirred(event)
 	q.came[Incoming{"active", event}]++
 	i.place, i.failed = Active, false
 	heap.Push(&q.active, i)
 }
 
+// stirred takes note of what has an item tried: something else than the sweep, or
+// the end of the backoff after it.
+func (i *Item) stirred(event string) {
+	if event != EventTimeout && event != EventBackoffComplete {
+		i.Swept = false
+	}
+}
+
 func (q *Queue) backOff(i *Item, event string) {
+	i.stirred(event)
 	q.came[Incoming{"backoff", event}]++
 	i.place = Backoff
 	if !i.failed {
