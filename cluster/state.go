@@ -9,34 +9,37 @@ import (
 // State is a model of the cluster. The zero value is not usable; see New.
 // It has one writer and no lock.
 type State struct {
-	Schema    *Schema
-	nodes     []*Node // by index; nil where free
-	free      []NodeIndex
-	byName    map[string]NodeIndex
-	live      int
-	pods      map[types.UID]NodeIndex // NoNode for orphans
-	orphans   map[string][]*Pod       // by node name
-	groups    map[string]*NodeGroup
-	facts     factBook
-	topo      topologies
-	work      workloads
-	terms     termBook
-	objects   objects
-	nominated nominations
-	images    images
-	rows      rows
-	journal   journal
-	caches    []Cache
+	Schema  *Schema
+	nodes   []*Node // by index; nil where free
+	free    []NodeIndex
+	byName  map[string]NodeIndex
+	live    int
+	pods    map[types.UID]NodeIndex // NoNode for orphans
+	orphans map[string][]*Pod       // by node name
+	// priorities counts the pods on nodes by their priority.
+	priorities map[int32]int
+	groups     map[string]*NodeGroup
+	facts      factBook
+	topo       topologies
+	work       workloads
+	terms      termBook
+	objects    objects
+	nominated  nominations
+	images     images
+	rows       rows
+	journal    journal
+	caches     []Cache
 }
 
 // New returns an empty state that parses with schema.
 func New(schema *Schema) *State {
 	s := &State{
-		Schema:  schema,
-		byName:  map[string]NodeIndex{},
-		pods:    map[types.UID]NodeIndex{},
-		orphans: map[string][]*Pod{},
-		groups:  map[string]*NodeGroup{},
+		Schema:     schema,
+		byName:     map[string]NodeIndex{},
+		pods:       map[types.UID]NodeIndex{},
+		orphans:    map[string][]*Pod{},
+		priorities: map[int32]int{},
+		groups:     map[string]*NodeGroup{},
 	}
 	s.facts.init()
 	s.topo.init()
@@ -334,6 +337,7 @@ func (s *State) swapInfo(i NodeIndex, info *NodeInfo) {
 
 func (s *State) podCame(n *Node, p *Pod) {
 	s.pods[p.UID] = n.Index
+	count(s.priorities, p.Priority, 1)
 	s.terms.podCame(p)
 	s.facts.count(s, n, p, 1)
 	s.objects.podCame(n.Index, p)
@@ -341,8 +345,19 @@ func (s *State) podCame(n *Node, p *Pod) {
 
 func (s *State) podWent(n *Node, p *Pod) {
 	delete(s.pods, p.UID)
+	count(s.priorities, p.Priority, -1)
 	s.facts.count(s, n, p, -1)
 	s.objects.podWent(n.Index, p)
+}
+
+// HasBelow tells whether a pod of lower priority is on any node, in O(priorities).
+func (s *State) HasBelow(priority int32) bool {
+	for p := range s.priorities { // in any order
+		if p < priority {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *State) dropOrphan(name string, pos int) {

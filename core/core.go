@@ -24,7 +24,7 @@ type Config struct {
 	Profiles []*framework.Profile
 	Engine   engine.Options
 	Queue    queue.Config
-	// PodsPerStep bounds how many pods one Step decides on (default 512).
+	// PodsPerStep bounds how many pods one Step decides on (default 64).
 	PodsPerStep int
 	// Autoscale is nil when Berth only schedules.
 	Autoscale *Autoscale
@@ -105,7 +105,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		return nil, fmt.Errorf("no scheduling profile; give at least one")
 	}
 	if cfg.PodsPerStep == 0 {
-		cfg.PodsPerStep = 512
+		cfg.PodsPerStep = 64
 	}
 	if cfg.Foreign {
 		cfg.Profiles = slices.Clone(cfg.Profiles)
@@ -408,7 +408,7 @@ func podEvent(o *v1.Pod, warning bool, reason, action, message string) Event {
 }
 
 func (c *Core) nextWake(more bool) time.Time {
-	if more || c.freed {
+	if more || c.freed || len(c.words.left) > 0 {
 		return c.now
 	}
 	next := c.queue.NextWake()

@@ -15,14 +15,17 @@ import (
 // and then, for some pods of each class; and for all pods of a class by the
 // leftover sweep.
 type words struct {
-	old bool      // nodes have changed since they were last put
-	at  time.Time // when that was
+	old  bool            // nodes have changed since they were last put
+	at   time.Time       // when that was
+	left []*engine.Class // whose turn is yet to come
 }
 
 const (
 	// rewordEvery is how often words are brought up to date at most. It costs
 	// O(nodes) for each waiting class.
 	rewordEvery = 10 * time.Second
+	// rewordClasses is how many of them one Step does: others mustn't wait.
+	rewordClasses = 4
 	// rewordPods is for how many pods of a class: each is a call to the API.
 	rewordPods = 100
 )
@@ -46,24 +49,33 @@ func (w *words) due() time.Time {
 	return w.at.Add(rewordEvery)
 }
 
-// reword brings the words of waiting classes up to date when that is due.
+// reword brings the words of waiting classes up to date when that is due, of some
+// in a Step.
 func (c *Core) reword(r *Ready) {
-	if !c.words.old || c.now.Before(c.words.due()) {
-		return
+	if len(c.words.left) == 0 {
+		if !c.words.old || c.now.Before(c.words.due()) {
+			return
+		}
+		c.words = words{at: c.now}
+		for _, w := range c.queue.Waiting() {
+			c.words.left = append(c.words.left, w.Class)
+		}
 	}
-	c.words = words{at: c.now}
-	for _, w := range c.queue.Waiting() {
-		if w.Diagnosis.Outside() {
+	n := min(len(c.words.left), rewordClasses)
+	for _, class := range c.words.left[:n] {
+		now := c.queue.StillRejected(class)
+		if now == nil || now.Outside() {
 			continue // only another attempt can tell
 		}
-		d := *w.Diagnosis
-		c.sched.Reword(w.Class, &d)
+		d := *now
+		c.sched.Reword(class, &d)
 		if d.Everywhere == nil && len(d.Counts) == 0 && d.Nodes > 0 {
 			continue // it would fit: the sweep counts that
 		}
-		*w.Diagnosis = d
-		c.tell(w.Class, d.Message(), rewordPods, r)
+		*now = d
+		c.tell(class, d.Message(), rewordPods, r)
 	}
+	c.words.left = c.words.left[n:]
 }
 
 // tell puts a message to the pods of a waiting class, or to so many of them.

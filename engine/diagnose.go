@@ -315,7 +315,7 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) Help 
 		return NoHelp
 	}
 	out := NoHelp
-	preempts := d.NoVictims && e.profile.Preempter != nil && e.profile.Preempter.Eligible(c.pod) == nil
+	preempts := d.NoVictims && e.preempts(c)
 	if len(c.rules) > 0 && e.hintedByAny(c, d, changes) {
 		if _, ok := e.Best(c); ok {
 			return Fits

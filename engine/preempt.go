@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/framework"
 )
@@ -149,9 +151,14 @@ func (e *Engine) Candidates(c *Class) []Candidate {
 	return out
 }
 
+// preempts tells whether the class may preempt, and there is anybody to preempt.
+func (e *Engine) preempts(c *Class) bool {
+	return e.profile.Preempter != nil && e.profile.Preempter.Eligible(c.pod) == nil && e.state.HasBelow(c.pod.Priority)
+}
+
 func (e *Engine) candidates(c *Class, found func(*cluster.Node, *dryRun)) {
 	e.refresh(c)
-	if c.Rejected != nil || e.profile.Preempter == nil || e.profile.Preempter.Eligible(c.pod) != nil {
+	if c.Rejected != nil || !e.preempts(c) {
 		return
 	}
 	d := e.runs(c)
@@ -175,12 +182,16 @@ func (e *Engine) candidates(c *Class, found func(*cluster.Node, *dryRun)) {
 // all of them do, and as many as possible come back. Nil victims say that it
 // doesn't help, why is then told if wanted.
 func (e *Engine) dryRun(j *judge, n *cluster.Node, explain bool) (*framework.Victims, *framework.Reason) {
+	below := func(p *cluster.Pod) bool { return p.Priority < j.c.pod.Priority }
+	if !explain && !slices.ContainsFunc(n.Pods, below) {
+		return nil, nil
+	}
 	if code := j.code(n); code != framework.Reject {
 		return nil, notHelpful // nothing that could be taken away is in its way
 	}
 	var lower []*cluster.Pod
 	for _, p := range n.Pods {
-		if p.Priority < j.c.pod.Priority {
+		if below(p) {
 			lower = append(lower, p)
 		}
 	}
