@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/devcluster/bench"
+)
+
+// TestBench runs cases of the benchmark at a small size: what it prints has to add
+// up, whatever the speeds are.
+func TestBench(t *testing.T) {
+	o := bench.Options{Size: bench.Size{Nodes: 30, Pods: 60}, Berth: berth, Rounds: 1, Ceiling: true, Limit: 2 * time.Minute,
+		Cases: []string{"basic", "preemption", "unschedulable", "mixed"}, Progress: io.Discard}
+	r, err := bench.Do(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]float64{ // API calls per pod
+		"basic":      {"POST pods/binding": 1, "POST events": 1},
+		"preemption": {"POST pods/binding": 1, "DELETE pods": 3},
+	}
+	for i, c := range r.Cases {
+		contenders := 2
+		if i == 0 {
+			contenders = 4
+		}
+		if c.Name != o.Cases[i] || len(c.Runs) != contenders {
+			t.Errorf("case %d is %s with %d runs", i, c.Name, len(c.Runs))
+		}
+		for _, run := range c.Runs {
+			scheduler := run.Contender == bench.Berth || run.Contender == bench.KubeScheduler
+			if run.PodsPerS.Mean <= 0 || run.CPUMs <= 0 || run.PeakMemory < 10<<20 || scheduler && run.Attempts < 0.99 {
+				t.Errorf("%s: %+v", c.Name, run)
+			}
+			for call, n := range want[c.Name] {
+				if got := run.Calls[call]; scheduler && got != n {
+					t.Errorf("%s: %s makes %.2f calls %s per pod, want %.0f", c.Name, run.Contender, got, call, n)
+				}
+			}
+		}
+		if _, _, ok := c.Ratios(); !ok {
+			t.Errorf("%s: no ratios", c.Name)
+		}
+	}
+	var out bytes.Buffer
+	if err := r.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"basic: 60 pods", "preemption: 30 pods", "of the bind loop", "times the pods per second, with 1/"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, &out)
+		}
+	}
+}
+
+// TestBenchStops is interrupted, and given what it can't do.
+func TestBenchStops(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := time.AfterFunc(12*time.Second, cancel) // it is in the middle of something then
+	defer stop.Stop()
+	_, err := bench.Do(ctx, bench.Options{Size: bench.Size{Nodes: 2000, Pods: 20000}, Berth: berth, Rounds: 1, Limit: time.Minute, Progress: io.Discard})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
+		t.Errorf("files are left behind: %v (%v)", left, err)
+	}
+	for want, o := range map[string]bench.Options{
+		`--case "fast" is unknown; there are basic, `:     {Berth: berth, Cases: []string{"fast"}},
+		`--scheduler "volcano" is unknown`:                {Berth: berth, Size: bench.Size{Nodes: 1, Pods: 1}, Rounds: 1, Schedulers: []string{"volcano"}},
+		"--nodes, --pods and --rounds must be at least 1": {Berth: berth},
+		"build it with make build":                        {Berth: filepath.Join(tmp, "none"), Size: bench.Size{Nodes: 1, Pods: 1}, Rounds: 1},
+	} {
+		if _, err := bench.Do(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want …%s…", err, want)
+		}
+	}
+}
