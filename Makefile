@@ -9,7 +9,7 @@ N ?= 7000
 BENCH ?= .
 COUNT ?= 5
 
-.PHONY: compare oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -58,8 +58,11 @@ compare: ## Engine against kube-scheduler's algorithm in one run, BENCH=regexp, 
 	cd devcluster && go test ./oracle -timeout 60m -run '^$$' -bench 'Placement/$(BENCH)' -benchtime 1000x -count $(COUNT) | tee ../out.compare
 	go run $(BENCHSTAT) -col /by out.compare
 
+versus: build devcluster ## kube-scheduler and Berth side by side on the dev cluster, ARGS='--case basic --rounds 3' (all cases: an hour)
+	@./devcluster/bin/devcluster bench $(ARGS)
+
 bench: ## Benchmarks of the engine and the simulator, BENCH=regexp, summed up by benchstat
-	go test ./engine ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
+	go test ./engine ./core ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
 	go run $(BENCHSTAT) out.bench
 
 size: build devcluster ## Measure speed and memory with 5,000 nodes and 50,000 pods on the dev cluster

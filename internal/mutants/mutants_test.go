@@ -54,7 +54,11 @@ var mutants = []mutant{
 	{"spread doesn't hint at pods that come", "plugins/podtopologyspread/podtopologyspread.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./engine", hint, "3000"},
 	{"affinity doesn't hint at pods that come", "plugins/interpodaffinity/rule.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./engine", hint, "3000"},
 	{"claims in use sign no pod again", "plugins/volumes/rereads.go", "if len(c.Pod.Claims) > 0 {", "if len(c.Pod.Claims) > 99 {", "./core", "SharedClaim", "1"},
-	{"a failed bind keeps its volumes", "core/pods.go", "	c.unassume(p)\n	p.assumed = \"\"", "	p.assumed = \"\"", "./core", "VolumeIsTaken", "1"},
+	{"nobody is below anybody", "cluster/state.go", "		if p < priority {", "		if p < priority && false {", "./engine", cached, "400"},
+	{"an attachment's volume touches no node", "cluster/objects.go", "s.objects.attaches[o.Name]", "s.objects.attaches[\"\"]", "./engine", "TestStorageReaches", "1"},
+	{"a refused pod stays reserved for", "core/permit.go", "	c.unreserve(p, r)\n	c.unassume(p)", "	c.unassume(p)", "./core", "Permit|Reserve", "1"},
+	{"a pod whose node is gone waits for permission on", "core/permit.go", "c.state.NodeByName(w.p.assumed) == nil &&", "false &&", "./core", "WaitForPermission", "1"},
+	{"a failed bind keeps its volumes", "core/permit.go", "	c.unassume(p)\n	p.assumed = \"\"", "	p.assumed = \"\"", "./core", "VolumeIsTaken", "1"},
 }
 
 func TestMutantsAreNoticed(t *testing.T) {
