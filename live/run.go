@@ -156,8 +156,7 @@ func Run(ctx context.Context, o Options) error {
 type clients struct{ watch, bind, report, node, evict, preempt kubernetes.Interface }
 
 // newClients makes a client per budget, over shared connections. Core types
-// travel as protobuf. Reports get
-// what others leave.
+// travel as protobuf. Reports get what others leave.
 func newClients(base *rest.Config, busy func() bool) (*clients, error) {
 	make := func(qps float32, limit flowcontrol.RateLimiter) (kubernetes.Interface, error) {
 		cfg := rest.CopyConfig(base)

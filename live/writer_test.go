@@ -200,3 +200,23 @@ func TestReporterMergesWhatItSaysOfAPod(t *testing.T) {
 		t.Errorf("outcomes %v, want %v", out, want)
 	}
 }
+
+func TestReportsGetWhatIsLeft(t *testing.T) {
+	busy := true
+	l := newLeftover(1, 1000, 1000, func() bool { return busy })
+	accepted := func() (n int) {
+		for range 20 {
+			if l.TryAccept() {
+				n++
+			}
+		}
+		return n
+	}
+	if n := accepted(); n != 2 {
+		t.Errorf("%d of 20 calls at once while binds are under way, want the burst of 2", n)
+	}
+	busy = false
+	if n := accepted(); n != 20 {
+		t.Errorf("%d of 20 calls at once while nothing is", n)
+	}
+}
