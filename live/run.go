@@ -61,7 +61,7 @@ const showEvery = time.Second
 
 // Budgets, in calls per second, beside that for binds.
 const (
-	reportQPS    = 100 // conditions and events together, while binds or preemptions are under way
+	reportQPS    = 20  // conditions and events together, while binds or preemptions queue up
 	nodeQPS      = 100 // taints
 	evictQPS     = 50  // evictions
 	binders      = 24  // bindings under way at a time

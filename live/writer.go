@@ -90,8 +90,8 @@ func (b *binder) add(uid types.UID) {
 	b.posting.Add(1)
 }
 
-// busy tells whether binds are waiting for their turn or under way.
-func (b *binder) busy() bool { return b.posting.Load() > 0 }
+// busy tells whether binds wait for their turn.
+func (b *binder) busy() bool { return b.posting.Load() > binders }
 
 // takeBack cancels a bind unless it was posted; its outcome tells.
 func (b *binder) takeBack(uid types.UID) {
@@ -192,7 +192,7 @@ func (b *binder) bind(ctx context.Context, job core.Bind) error {
 }
 
 // leftover is the budget of calls that nothing waits for: little while binds or
-// preemptions are under way, and as much as they have when there are none.
+// preemptions queue up, and as much as they have when none does.
 type leftover struct {
 	little, full flowcontrol.RateLimiter
 	busy         func() bool
@@ -446,8 +446,8 @@ func (p *preemptor) add(ctx context.Context, job core.Preemption) error {
 	return send(ctx, p.work, job)
 }
 
-// busy tells whether victims are waiting for their turn or being told.
-func (p *preemptor) busy() bool { return p.telling.Load() > 0 }
+// busy tells whether victims wait for their turn to be told.
+func (p *preemptor) busy() bool { return p.telling.Load() > preemptors }
 
 func (p *preemptor) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
 	serve(ctx, wg, workers, p.work, func(job core.Preemption) {
