@@ -116,20 +116,26 @@ func (l *Ledger) Add(decisions []Decision) {
 		l.hash = sha256.New()
 	}
 	for i := range decisions {
-		d := &decisions[i]
+		d := decisions[i]
 		d.Time = d.Time.UTC()
-		line, err := json.Marshal(d)
+		position := d.Position
+		d.Position = 0 // a recording leaves out changes that decide nothing
+		line, err := json.Marshal(&d)
 		if err != nil {
 			l.fail(err)
 			return
 		}
-		line = append(line, '\n')
 		l.count++
-		l.hash.Write(line)
-		if l.To != nil {
-			if _, err := l.To.Write(line); err != nil {
-				l.fail(err)
-			}
+		l.hash.Write(append(line, '\n'))
+		if l.To == nil {
+			continue
+		}
+		d.Position = position
+		if line, err = json.Marshal(&d); err == nil {
+			_, err = l.To.Write(append(line, '\n'))
+		}
+		if err != nil {
+			l.fail(err)
 		}
 	}
 }
