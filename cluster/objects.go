@@ -475,32 +475,3 @@ func (s *State) Objects() []Object {
 	})
 	return out
 }
-
-// Budget is a disruption budget with its selector.
-type Budget struct {
-	*policyv1.PodDisruptionBudget
-	selector labels.Selector
-}
-
-// parseBudget reads a budget. A selector that is empty, or can't be read, selects
-// nothing.
-func parseBudget(o *policyv1.PodDisruptionBudget) *Budget {
-	selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
-	if err != nil || selector.Empty() {
-		selector = labels.Nothing()
-	}
-	return &Budget{o, selector}
-}
-
-// Selects tells whether evicting a pod of the budget's namespace takes from it.
-// One that the API server has let go already does not.
-func (b *Budget) Selects(p *Pod) bool {
-	_, gone := b.Status.DisruptedPods[p.Object.Name]
-	return !gone && len(p.Object.Labels) > 0 && b.selector.Matches(labels.Set(p.Object.Labels))
-}
-
-// Budgets returns the disruption budgets of a namespace, by name. The list is
-// valid until the next change.
-func (s *State) Budgets(namespace string) []*Budget {
-	return s.objects.budgets[namespace]
-}

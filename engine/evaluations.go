@@ -14,35 +14,23 @@ type Evaluations struct {
 type evaluated struct{ filter, score uint64 }
 
 // Count takes note that an answer was wanted for a pod of the class; scored says
-// that a node was found, so that scores counted.
+// that a node was found, so that scores counted. A plugin that says what wakes a
+// pod is one that filters.
 func (e *Engine) Count(c *Class, scored bool) {
 	if e.evaluated == nil {
 		e.evaluated = make([]evaluated, len(e.profile.Plugins))
 	}
-	count := func(plugin int, weight int64) {
-		x := &e.evaluated[plugin]
-		if _, ok := e.profile.Plugins[plugin].Plugin.(framework.Waker); ok {
-			x.filter++
+	for i := range c.made {
+		m, p := &c.made[i], &e.profile.Plugins[i]
+		if m.Local == nil && m.Group == nil && m.reason == nil {
+			continue // it has nothing to say of the class
 		}
-		if scored && weight != 0 {
-			x.score++
+		if _, ok := p.Plugin.(framework.Waker); ok {
+			e.evaluated[i].filter++
 		}
-	}
-	at := 0
-	for i := range c.locals { // both lists are in the order of the profile
-		l := &c.locals[i]
-		weight := l.weight
-		for ; at < len(c.rules) && c.rules[at].plugin <= l.plugin; at++ {
-			if c.rules[at].plugin < l.plugin {
-				count(c.rules[at].plugin, c.rules[at].weight)
-			} else {
-				weight = max(weight, c.rules[at].weight)
-			}
+		if scored && p.Weight != 0 {
+			e.evaluated[i].score++
 		}
-		count(l.plugin, weight)
-	}
-	for ; at < len(c.rules); at++ {
-		count(c.rules[at].plugin, c.rules[at].weight)
 	}
 }
 
