@@ -2,14 +2,10 @@ package core_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
@@ -176,114 +172,6 @@ func TestPropertyNoSchedulablePodIsForgotten(t *testing.T) {
 		}
 		if n := c.Stats().MissedWakeups; n > 0 {
 			t.Fatalf("%d pods were found schedulable by the leftover sweep; history:\n%s", n, told)
-		}
-	})
-}
-
-// edge answers what a core asks for, now and then, in any order, with failures.
-type edge struct {
-	t       *rapid.T
-	owed    []core.Input
-	pods    map[types.UID]*v1.Pod // those that there are
-	version int
-}
-
-// see takes note of which pods there are.
-func (e *edge) see(in []core.Input) {
-	for _, x := range in {
-		switch x := x.(type) {
-		case core.PodSet:
-			e.pods[x.Pod.UID] = x.Pod
-		case core.PodGone:
-			delete(e.pods, x.UID)
-		}
-	}
-}
-
-// take notes what a Step asked for, with what will come of it.
-func (e *edge) take(r *core.Ready, failures int) {
-	fails := func(what string) error {
-		if rapid.IntRange(0, 99).Draw(e.t, what) < failures {
-			return errors.New("refused")
-		}
-		return nil
-	}
-	for _, b := range r.Binds {
-		err := fails("bind fails")
-		e.owed = append(e.owed, core.BindDone{UID: b.UID, Err: err})
-		if p := e.pods[b.UID]; err == nil && p != nil {
-			bound := p.DeepCopy()
-			bound.Spec.NodeName = b.Node
-			e.owed = append(e.owed, core.PodSet{Pod: bound})
-			for _, w := range b.Writes {
-				e.version++
-				o := w.(runtime.Object).DeepCopyObject().(cluster.Object)
-				o.SetResourceVersion(fmt.Sprint(1000 + e.version))
-				e.owed = append(e.owed, core.ObjectSet{Object: o})
-			}
-		}
-	}
-	for _, x := range r.Preemptions {
-		err := fails("telling fails")
-		e.owed = append(e.owed, core.PreemptionDone{UID: x.UID, By: x.By, Err: err})
-		if err == nil {
-			e.owed = append(e.owed, core.PodGone{UID: x.UID})
-		}
-	}
-	for _, n := range r.Nominations {
-		e.owed = append(e.owed, core.NominationDone{UID: n.UID, Node: n.Node, Err: fails("nominating fails")})
-	}
-}
-
-// some returns so many of the answers, any of those that are owed.
-func (e *edge) some(n int) (out []core.Input) {
-	for range min(n, len(e.owed)) {
-		i := rapid.IntRange(0, len(e.owed)-1).Draw(e.t, "answer")
-		if p, shown := e.owed[i].(core.PodSet); !shown || e.pods[p.Pod.UID] != nil {
-			out = append(out, e.owed[i])
-		}
-		e.owed = append(e.owed[:i:i], e.owed[i+1:]...)
-	}
-	return out
-}
-
-// TestPropertyOutcomesLeaveNothingBehind answers binds, preemptions and
-// nominations late, in any order and with failures. Once all is answered nobody
-// waits who could be placed or could preempt, and nothing is held on to.
-func TestPropertyOutcomesLeaveNothingBehind(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		schema := cluster.NewSchema()
-		c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		now := time.Unix(1000, 0)
-		e := &edge{t: t, pods: map[types.UID]*v1.Pod{}}
-		told := ""
-		step := func(wait time.Duration, failures int, in ...core.Input) {
-			now = now.Add(wait)
-			r := c.Step(now, in...)
-			told += tell(in) + "→ " + text(&r)
-			e.see(in)
-			e.take(&r, failures)
-		}
-		for _, in := range randomHistory(t) {
-			step(500*time.Millisecond, 20, append(e.some(rapid.IntRange(0, 3).Draw(t, "answers")), in...)...)
-		}
-		for range 60 { // until all is answered, and past every backoff
-			step(11*time.Second, 0, e.some(len(e.owed))...)
-		}
-		for range 3 {
-			step(6*time.Minute, 0, e.some(len(e.owed))...)
-		}
-		for len(e.owed) > 0 {
-			step(time.Second, 0, e.some(len(e.owed))...)
-		}
-		if n := c.Stats().MissedWakeups; n > 0 {
-			t.Fatalf("%d pods were found schedulable by the leftover sweep; history:\n%s", n, told)
-		}
-		for _, problem := range c.Unsettled() {
-			t.Fatalf("%s; history:\n%s", problem, told)
 		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -293,24 +292,7 @@ func TestPropertyReservationsComeToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var log []string
 		a, b := newGang("first", 30*time.Second, &log), newGang("second", 7*time.Second, &log)
-		schema := cluster.NewSchema()
-		c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{withGangs(plugins.Default(schema, plugins.Options{}), a, b)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		now := time.Unix(1000, 0)
-		e := &edge{t: t, pods: map[types.UID]*v1.Pod{}}
-		told := ""
-		step := func(wait time.Duration, failures int, in ...core.Input) {
-			now = now.Add(wait)
-			r := c.Step(now, in...)
-			told += tell(in) + "→ " + text(&r)
-			e.see(in)
-			e.take(&r, failures)
-			if len(a.held) != len(b.held) {
-				t.Fatalf("the first plugin keeps %v, the second %v; history:\n%s", a.held, b.held, told)
-			}
-		}
+		e := newEdge(t, func(schema *cluster.Schema) *framework.Profile { return withGangs(defaults(schema), a, b) })
 		a.full = rapid.IntRange(0, 6).Draw(t, "licenses")
 		b.full = a.full
 		for _, in := range randomHistory(t) {
@@ -325,7 +307,10 @@ func TestPropertyReservationsComeToAnEnd(t *testing.T) {
 					}
 				}
 			}
-			step(500*time.Millisecond, 20, append(e.some(rapid.IntRange(0, 3).Draw(t, "answers")), in...)...)
+			e.step(500*time.Millisecond, 20, append(e.some(rapid.IntRange(0, 3).Draw(t, "answers")), in...)...)
+			if len(a.held) != len(b.held) {
+				e.fatalf("the first plugin keeps %v, the second %v", a.held, b.held)
+			}
 		}
 		a.full, b.full = 0, 0
 		// Gangs that will never be complete go, and all others are placed.
@@ -335,21 +320,10 @@ func TestPropertyReservationsComeToAnEnd(t *testing.T) {
 				gone = append(gone, core.PodGone{UID: uid})
 			}
 		}
-		step(time.Second, 0, gone...)
-		for range 60 {
-			step(11*time.Second, 0, e.some(len(e.owed))...)
-		}
-		for len(e.owed) > 0 {
-			step(time.Second, 0, e.some(len(e.owed))...)
-		}
+		e.step(time.Second, 0, gone...)
+		e.settle()
 		if n := len(a.held) + len(b.held); n > 0 {
-			t.Fatalf("%d reservations are left: %v; history:\n%s", n, a.held, told)
-		}
-		if n := c.Stats().MissedWakeups; n > 0 {
-			t.Fatalf("%d pods were found schedulable by the leftover sweep; history:\n%s", n, told)
-		}
-		for _, problem := range c.Unsettled() {
-			t.Fatalf("%s; history:\n%s", problem, told)
+			e.fatalf("%d reservations are left: %v, %v", n, a.held, b.held)
 		}
 	})
 }

@@ -1,0 +1,237 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/plugins"
+)
+
+// edge is a core and what stands around it, which answers what the core asks
+// for now and then, in any order, with failures.
+type edge struct {
+	t       *rapid.T
+	c       *core.Core
+	now     time.Time
+	told    string // the history so far
+	owed    []core.Input
+	pods    map[types.UID]*v1.Pod // those that there are
+	nodes   map[string]*v1.Node
+	version int
+}
+
+// newEdge makes the profile with its schema.
+func newEdge(t *rapid.T, profile func(*cluster.Schema) *framework.Profile) *edge {
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{profile(schema)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &edge{t: t, c: c, now: time.Unix(1000, 0), pods: map[types.UID]*v1.Pod{}, nodes: map[string]*v1.Node{}}
+}
+
+func defaults(schema *cluster.Schema) *framework.Profile {
+	return plugins.Default(schema, plugins.Options{})
+}
+
+// step lets time pass and tells the core so much; of what it asks for then, so
+// many in a hundred will fail.
+func (e *edge) step(wait time.Duration, failures int, in ...core.Input) {
+	e.now = e.now.Add(wait)
+	r := e.c.Step(e.now, in...)
+	e.told += tell(in) + "→ " + text(&r)
+	if n := e.c.Stats().MissedWakeups; n > 0 {
+		e.fatalf("%d pods were found schedulable by the leftover sweep", n)
+	}
+	e.see(in)
+	e.take(&r, failures)
+}
+
+// settle answers everything, lets time pass beyond every backoff and the
+// leftover sweep, and demands that nothing is held on to.
+func (e *edge) settle() {
+	for range 60 {
+		e.step(11*time.Second, 0, e.some(len(e.owed))...)
+	}
+	for range 3 {
+		e.step(6*time.Minute, 0, e.some(len(e.owed))...)
+	}
+	for len(e.owed) > 0 {
+		e.step(time.Second, 0, e.some(len(e.owed))...)
+	}
+	for _, problem := range e.c.Unsettled() {
+		e.fatalf("%s", problem)
+	}
+}
+
+func (e *edge) fatalf(format string, args ...any) {
+	e.t.Helper()
+	e.t.Fatalf("%s; history:\n%s", fmt.Sprintf(format, args...), e.told)
+}
+
+// see takes note of which pods and nodes there are.
+func (e *edge) see(in []core.Input) {
+	for _, x := range in {
+		switch x := x.(type) {
+		case core.PodSet:
+			e.pods[x.Pod.UID] = x.Pod
+		case core.PodGone:
+			delete(e.pods, x.UID)
+		case core.NodeSet:
+			e.nodes[x.Node.Name] = x.Node
+		case core.NodeGone:
+			delete(e.nodes, x.Name)
+		}
+	}
+}
+
+// take notes what a Step asked for, with what will come of it.
+func (e *edge) take(r *core.Ready, failures int) {
+	fails := func(what string) error {
+		if rapid.IntRange(0, 99).Draw(e.t, what) < failures {
+			return errors.New("refused")
+		}
+		return nil
+	}
+	for _, b := range r.Binds {
+		err := fails("bind fails")
+		e.owed = append(e.owed, core.BindDone{UID: b.UID, Err: err})
+		if p := e.pods[b.UID]; err == nil && p != nil {
+			bound := p.DeepCopy()
+			bound.Spec.NodeName = b.Node
+			e.owed = append(e.owed, core.PodSet{Pod: bound})
+			for _, w := range b.Writes {
+				e.version++
+				o := w.(runtime.Object).DeepCopyObject().(cluster.Object)
+				o.SetResourceVersion(fmt.Sprint(1000 + e.version))
+				e.owed = append(e.owed, core.ObjectSet{Object: o})
+			}
+		}
+	}
+	for _, x := range r.Preemptions {
+		err := fails("telling fails")
+		e.owed = append(e.owed, core.PreemptionDone{UID: x.UID, By: x.By, Err: err})
+		if err == nil {
+			e.owed = append(e.owed, core.PodGone{UID: x.UID})
+		}
+	}
+	for _, n := range r.Nominations {
+		e.owed = append(e.owed, core.NominationDone{UID: n.UID, Node: n.Node, Err: fails("nominating fails")})
+	}
+}
+
+// some returns so many of the answers, any of those that are owed.
+func (e *edge) some(n int) (out []core.Input) {
+	for range min(n, len(e.owed)) {
+		i := rapid.IntRange(0, len(e.owed)-1).Draw(e.t, "answer")
+		if p, shown := e.owed[i].(core.PodSet); !shown || e.pods[p.Pod.UID] != nil {
+			out = append(out, e.owed[i])
+		}
+		e.owed = append(e.owed[:i:i], e.owed[i+1:]...)
+	}
+	return out
+}
+
+// TestPropertyOutcomesLeaveNothingBehind answers binds, preemptions and
+// nominations late, in any order and with failures. Once all is answered nobody
+// waits who could be placed or could preempt, and nothing is held on to.
+func TestPropertyOutcomesLeaveNothingBehind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := newEdge(t, defaults)
+		for _, in := range randomHistory(t) {
+			e.step(500*time.Millisecond, 20, append(e.some(rapid.IntRange(0, 3).Draw(t, "answers")), in...)...)
+		}
+		e.settle()
+	})
+}
+
+// TestPropertyOddIntake gives a core what a bad day gives it: pods that change
+// while their bind or preemption is under way, nodes that flap, everything told
+// twice, relists in another order with other contents, answers that come late,
+// twice or not before hours have passed. In the end it knows exactly the pods that
+// there are where they are, nobody who fits waits, and nothing is held on to.
+func TestPropertyOddIntake(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := newEdge(t, defaults)
+		// What is told of one object keeps its order.
+		var in []core.Input
+		twice := false
+		say := func(list ...core.Input) {
+			for _, x := range list {
+				in = append(in, x)
+				if twice {
+					in = append(in, x)
+				}
+			}
+			e.see(list)
+		}
+		chance := func(percent int, what string) bool { return rapid.IntRange(0, 99).Draw(t, what) < percent }
+		pods := func() []types.UID { return slices.Sorted(maps.Keys(e.pods)) }
+		nodes := func() []string { return slices.Sorted(maps.Keys(e.nodes)) }
+		mutated := func(uid types.UID) core.Input {
+			old := e.pods[uid]
+			p := old.DeepCopy()
+			testkit.Perturb(t, p)
+			p.UID, p.Name, p.Namespace, p.Spec.NodeName = old.UID, old.Name, old.Namespace, old.Spec.NodeName
+			return core.PodSet{Pod: p}
+		}
+		for _, news := range randomHistory(t) {
+			in, twice = nil, chance(20, "twice")
+			say(e.some(rapid.IntRange(0, 3).Draw(t, "answers"))...)
+			say(news...)
+			for _, uid := range pods() {
+				if chance(10, "mutated") {
+					say(mutated(uid))
+				}
+			}
+			for _, name := range nodes() {
+				if n := e.nodes[name]; chance(10, "flaps") {
+					say(core.NodeGone{Name: name}, core.NodeSet{Node: n})
+				}
+			}
+			if chance(10, "relist") {
+				for _, uid := range rapid.Permutation(pods()).Draw(t, "order") {
+					if chance(30, "changed") {
+						say(mutated(uid))
+					} else {
+						say(core.PodSet{Pod: e.pods[uid].DeepCopy()})
+					}
+				}
+				for _, name := range nodes() {
+					say(core.NodeSet{Node: e.nodes[name].DeepCopy()})
+				}
+			}
+			wait := []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 3 * time.Hour}[rapid.IntRange(0, 3).Draw(t, "wait")]
+			e.step(wait, 20, in...)
+		}
+		e.settle()
+		want, got := map[types.UID]string{}, map[types.UID]string{}
+		for uid, p := range e.pods {
+			over := p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
+			if e.nodes[p.Spec.NodeName] != nil && !over {
+				want[uid] = p.Spec.NodeName
+			}
+		}
+		e.c.State().Nodes(func(n *cluster.Node) {
+			for _, p := range n.Pods {
+				got[p.UID] = n.Name
+			}
+		})
+		if !maps.Equal(got, want) {
+			e.fatalf("the core has pods on %v, the API on %v", fmt.Sprint(got), fmt.Sprint(want))
+		}
+	})
+}
