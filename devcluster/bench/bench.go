@@ -15,16 +15,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/berthproject/berth/checker"
+	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 )
 
@@ -124,9 +122,8 @@ func Do(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer c.Stop()
-	b := &bench{o: o, cluster: c, config: rest.CopyConfig(c.Config)}
-	b.config.ContentType, b.config.QPS = "application/vnd.kubernetes.protobuf", -1
-	if b.client, err = kubernetes.NewForConfig(b.config); err != nil {
+	b := &bench{o: o, cluster: c, config: api.Config(c.Config)}
+	if b.client, err = api.New(b.config); err != nil {
 		return nil, err
 	}
 	if b.file, err = b.configuration(); err != nil {
@@ -343,63 +340,46 @@ func (b *bench) settled(ctx context.Context, what string, wait func() error) (ca
 
 // check verifies every placement.
 func (b *bench) check(ctx context.Context, n int) error {
-	list, err := b.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
+	pods, err := api.Pods(ctx, b.client, metav1.NamespaceAll, "spec.nodeName!=")
 	if err != nil {
-		return fmt.Errorf("reading pods back: %w", err)
+		return err
 	}
-	nodes, err := b.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	nodes, err := api.Nodes(ctx, b.client)
 	if err != nil {
-		return fmt.Errorf("reading nodes back: %w", err)
+		return err
 	}
-	var ns []*v1.Node
-	for i := range nodes.Items {
-		ns = append(ns, &nodes.Items[i])
-	}
-	var ps []*v1.Pod
 	placed := 0
-	for i := range list.Items {
-		ps = append(ps, &list.Items[i])
-		if list.Items[i].Namespace == measured {
+	for _, p := range pods {
+		if p.Namespace == measured {
 			placed++
 		}
 	}
 	if placed != n {
 		return fmt.Errorf("expected %d pods to be bound, found %d", n, placed)
 	}
-	if found := checker.Check(ns, ps, nil); len(found) > 0 {
+	if found := checker.Check(nodes, pods, nil); len(found) > 0 {
 		return fmt.Errorf("%d placements break a rule; the first: %s", len(found), found[0])
 	}
 	return nil
 }
 
-const workers = 32
-
 // each calls f for 0 to n-1, several at a time, and tells how far it is.
 func (b *bench) each(ctx context.Context, what string, n int, f func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	var done atomic.Int64
-	told := time.Now()
-	for i := range n {
-		if ctx.Err() != nil {
-			break
+	var mu sync.Mutex
+	done, told := 0, time.Now()
+	err := api.Each(ctx, n, func(ctx context.Context, i int) error {
+		if err := f(ctx, i); err != nil {
+			return err
 		}
-		group.Go(func() error {
-			defer done.Add(1)
-			return f(ctx, i)
-		})
+		mu.Lock()
+		defer mu.Unlock()
+		done++
 		if time.Since(told) > time.Second {
 			told = time.Now()
-			b.say("creating %s: %d of %d", what, done.Load(), n)
+			b.say("creating %s: %d of %d", what, done, n)
 		}
-	}
-	err := group.Wait()
-	if err == nil {
-		err = context.Cause(ctx)
-		if errors.Is(err, context.Canceled) && done.Load() == int64(n) {
-			err = nil // errgroup ends its context with the last call
-		}
-	}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("creating %s: %w", what, err)
 	}

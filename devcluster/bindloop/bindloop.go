@@ -17,7 +17,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berthproject/berth/devcluster/api"
 )
 
 // Command returns the component's command.
@@ -30,13 +31,7 @@ func Command() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-			if err != nil {
-				return err
-			}
-			cfg.ContentType = "application/vnd.kubernetes.protobuf"
-			cfg.QPS = -1
-			client, err := kubernetes.NewForConfig(cfg)
+			client, err := api.Dial(kubeconfig)
 			if err != nil {
 				return err
 			}

@@ -113,7 +113,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) (err error) {
 	if err = c.start("kube-apiserver", flags...); err != nil {
 		return err
 	}
-	if err = c.waitServing(ctx, time.Minute); err != nil {
+	if err = c.waitServing(ctx, 3*time.Minute); err != nil {
 		return err
 	}
 	if o.NoControllers {
@@ -247,11 +247,11 @@ func (c *Cluster) waitServing(ctx context.Context, limit time.Duration) error {
 			return err
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("the API server did not serve within %s; its log is %s", limit, filepath.Join(c.dir, "kube-apiserver.log"))
+				return fmt.Errorf("the API server did not serve within %s; the end of its log:\n%s", limit, tail(filepath.Join(c.dir, "kube-apiserver.log"), 15))
 			}
 			return ctx.Err()
 		case <-tick.C:
-			if _, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err == nil {
+			if _, err := client.RESTClient().Get().AbsPath("/readyz").Timeout(5 * time.Second).DoRaw(ctx); err == nil {
 				return nil
 			}
 		}

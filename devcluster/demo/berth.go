@@ -12,9 +12,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/berthproject/berth/checker"
+	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 )
 
@@ -41,11 +41,8 @@ func setStage(ctx context.Context, out io.Writer, berth, dir string, flags ...st
 	if err != nil {
 		return nil, err
 	}
-	cfg := rest.CopyConfig(c.Config)
-	cfg.ContentType = "application/vnd.kubernetes.protobuf"
-	cfg.QPS, cfg.Burst = 2000, 4000
 	s := &stage{cluster: c, out: out, died: make(chan error, 1)}
-	if s.client, err = kubernetes.NewForConfig(cfg); err != nil {
+	if s.client, err = api.New(c.Config); err != nil {
 		c.Stop()
 		return nil, err
 	}
@@ -84,23 +81,20 @@ func (s *stage) failed() error {
 // placement. Pods are read first: a pod read is then on a node that is still
 // there or was just removed as empty, after the pod ended.
 func (s *stage) check(ctx context.Context, namespace string) (pods int, found []checker.Violation, err error) {
-	list, err := s.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	all, err := api.Pods(ctx, s.client, namespace, "")
 	if err != nil {
-		return 0, nil, fmt.Errorf("reading pods back: %w", err)
+		return 0, nil, err
 	}
-	nodes, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := api.Nodes(ctx, s.client)
 	if err != nil {
-		return 0, nil, fmt.Errorf("reading nodes back: %w", err)
+		return 0, nil, err
 	}
 	byName := map[string]bool{}
-	var ns []*v1.Node
-	for i := range nodes.Items {
-		byName[nodes.Items[i].Name] = true
-		ns = append(ns, &nodes.Items[i])
+	for _, n := range nodes {
+		byName[n.Name] = true
 	}
-	var ps []*v1.Pod
-	for i := range list.Items {
-		p := &list.Items[i]
+	var placed []*v1.Pod
+	for _, p := range all {
 		if p.Spec.NodeName == "" || p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed {
 			continue
 		}
@@ -111,9 +105,9 @@ func (s *stage) check(ctx context.Context, namespace string) (pods int, found []
 				p = fresh
 			}
 		}
-		ps = append(ps, p)
+		placed = append(placed, p)
 	}
-	return len(ps), checker.Check(ns, ps, lifecycleTaint), nil
+	return len(placed), checker.Check(nodes, placed, lifecycleTaint), nil
 }
 
 // lifecycleTaint leaves out taints that come to a node after its pods.

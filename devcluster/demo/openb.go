@@ -9,13 +9,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/trace/openb"
 )
 
@@ -55,7 +55,7 @@ func (t Trace) Run(ctx context.Context) error {
 	}
 	defer s.strike()
 	fmt.Fprintf(t.Out, "creating %d nodes …\n", len(trace.Nodes))
-	if err := inOrder(ctx, len(trace.Nodes), nil, func(i int) error {
+	if err := api.Each(ctx, len(trace.Nodes), func(ctx context.Context, i int) error {
 		_, err := s.client.CoreV1().Nodes().Create(ctx, trace.Nodes[i].Object(), metav1.CreateOptions{})
 		return err
 	}); err != nil {
@@ -66,8 +66,11 @@ func (t Trace) Run(ctx context.Context) error {
 	var created atomic.Int64
 	creating := make(chan error, 1)
 	go func() {
-		creating <- inOrder(ctx, len(trace.Pods), &created, func(i int) error {
+		creating <- api.Each(ctx, len(trace.Pods), func(ctx context.Context, i int) error {
 			_, err := s.client.CoreV1().Pods(v1.NamespaceDefault).Create(ctx, trace.Pods[i].Object(v1.NamespaceDefault), metav1.CreateOptions{})
+			if err == nil {
+				created.Add(1)
+			}
 			return err
 		})
 	}()
@@ -76,41 +79,6 @@ func (t Trace) Run(ctx context.Context) error {
 		return err
 	}
 	return t.report(ctx, s, trace, r)
-}
-
-// inOrder calls f for 0 to n-1, several at a time, each started in turn.
-func inOrder(ctx context.Context, n int, count *atomic.Int64, f func(int) error) error {
-	var wg sync.WaitGroup
-	var once sync.Once
-	var first error
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	next := make(chan int)
-	for range creators {
-		wg.Go(func() {
-			for i := range next {
-				if err := f(i); err != nil {
-					once.Do(func() { first = err; cancel() })
-				} else if count != nil {
-					count.Add(1)
-				}
-			}
-		})
-	}
-feed:
-	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(next)
-	wg.Wait()
-	if first == nil && ctx.Err() != nil {
-		first = ctx.Err()
-	}
-	return first
 }
 
 // result is what follow has seen.

@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/devcluster/api"
 )
 
 // Size are the options of a measurement: many equal nodes, many pods, how fast
@@ -41,7 +43,7 @@ func (z Size) Run(ctx context.Context) error {
 	}
 	defer s.strike()
 	fmt.Fprintf(z.Out, "creating %d nodes …\n", z.Nodes)
-	node := func(i int) error {
+	node := func(ctx context.Context, i int) error {
 		n := &v1.Node{}
 		n.Name = fmt.Sprintf("node-%05d", i)
 		n.Labels = map[string]string{v1.LabelHostname: n.Name, v1.LabelTopologyZone: fmt.Sprint("zone-", i%3)}
@@ -51,7 +53,7 @@ func (z Size) Run(ctx context.Context) error {
 		_, err := s.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 		return err
 	}
-	if err := inOrder(ctx, z.Nodes, nil, node); err != nil {
+	if err := api.Each(ctx, z.Nodes, node); err != nil {
 		return fmt.Errorf("creating nodes: %w", err)
 	}
 	before := s.berth.Usage().CPU
@@ -60,13 +62,16 @@ func (z Size) Run(ctx context.Context) error {
 	start := time.Now()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- inOrder(ctx, z.Pods, &created, func(i int) error {
+		failed <- api.Each(ctx, z.Pods, func(ctx context.Context, i int) error {
 			p := &v1.Pod{}
 			p.Name = fmt.Sprintf("pod-%06d", i)
 			p.Labels = map[string]string{"app": fmt.Sprint("app-", i%20)}
 			p.Spec.Containers = []v1.Container{{Name: "c", Image: "none", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{
 				v1.ResourceCPU: resource.MustParse("100m"), v1.ResourceMemory: resource.MustParse("500Mi")}}}}
 			_, err := s.client.CoreV1().Pods(v1.NamespaceDefault).Create(ctx, p, metav1.CreateOptions{})
+			if err == nil {
+				created.Add(1)
+			}
 			return err
 		})
 	}()

@@ -16,9 +16,9 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/berthproject/berth/checker"
+	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/demo"
 	"github.com/berthproject/berth/internal/testkit"
@@ -61,13 +61,7 @@ profiles:
 // same workload: whatever kube-scheduler places Berth places, no placement of
 // either breaks a rule, and people are told the same.
 func TestDropIn(t *testing.T) {
-	c, _ := startCluster(t)
-	cfg := rest.CopyConfig(c.Config)
-	cfg.QPS = -1
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, client := startCluster(t)
 	d := &dropIn{t: t, client: client}
 	d.grounds()
 	config := filepath.Join(t.TempDir(), "scheduler.yaml")
@@ -153,7 +147,7 @@ func (d *dropIn) grounds() {
 		_, err := d.client.CoreV1().Nodes().Create(ctx, n.Obj(), metav1.CreateOptions{})
 		d.must(err)
 	}
-	eventually(d.t, "the nodes to be ready", 30*time.Second, func(ctx context.Context) bool {
+	eventually(d.t, "the nodes to be ready", func(ctx context.Context) bool {
 		nodes, err := d.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		return err == nil && !slices.ContainsFunc(nodes.Items, func(n v1.Node) bool {
 			return slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == v1.TaintNodeNotReady })
@@ -329,7 +323,7 @@ func (d *dropIn) until(who, what string, ok func(map[string]*v1.Pod) bool) {
 			}
 		}
 	}()
-	eventually(d.t, who+" to place "+what, 90*time.Second, func(ctx context.Context) bool {
+	eventually(d.t, who+" to place "+what, func(ctx context.Context) bool {
 		last = d.pods(ctx)
 		return ok(last)
 	})
@@ -337,17 +331,10 @@ func (d *dropIn) until(who, what string, ok func(map[string]*v1.Pod) bool) {
 
 // check verifies every placement.
 func (d *dropIn) check(who string) {
-	nodes, err := d.client.CoreV1().Nodes().List(d.t.Context(), metav1.ListOptions{})
+	nodes, err := api.Nodes(d.t.Context(), d.client)
 	d.must(err)
-	var ns []*v1.Node
-	for i := range nodes.Items {
-		ns = append(ns, &nodes.Items[i])
-	}
-	var ps []*v1.Pod
-	for _, p := range d.pods(d.t.Context()) {
-		ps = append(ps, p)
-	}
-	for _, v := range slices.Concat(checker.Check(ns, ps, nil), checker.CheckStanding(ns, ps)) {
+	pods := slices.Collect(maps.Values(d.pods(d.t.Context())))
+	for _, v := range slices.Concat(checker.Check(nodes, pods, nil), checker.CheckStanding(nodes, pods)) {
 		d.t.Errorf("%s: %s", who, v)
 	}
 }
@@ -362,7 +349,7 @@ func (d *dropIn) outcomes(who string) map[string]outcome {
 			d.t.Logf("%s: no event about %v", who, missing)
 		}
 	}()
-	eventually(d.t, who+" to write all events", 60*time.Second, func(ctx context.Context) bool {
+	eventually(d.t, who+" to write all events", func(ctx context.Context) bool {
 		events, err := d.client.EventsV1().Events(v1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false
@@ -419,7 +406,7 @@ func (d *dropIn) clear() {
 	d.must(d.client.CoreV1().PersistentVolumeClaims(v1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{}))
 	d.must(d.client.CoreV1().PersistentVolumes().DeleteCollection(ctx, now, metav1.ListOptions{}))
 	d.must(d.client.EventsV1().Events(v1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{}))
-	eventually(d.t, "everything to be cleared", 60*time.Second, func(ctx context.Context) bool {
+	eventually(d.t, "everything to be cleared", func(ctx context.Context) bool {
 		claims, err := d.client.CoreV1().PersistentVolumeClaims(v1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 		volumes, err2 := d.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 		return err == nil && err2 == nil && len(d.pods(ctx))+len(claims.Items)+len(volumes.Items) == 0

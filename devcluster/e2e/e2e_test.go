@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -23,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/demo"
 	"github.com/berthproject/berth/internal/testkit"
@@ -31,16 +31,21 @@ import (
 var berth string // the binary under test
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "component" {
+	var err error
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "component":
 		cmd := controlplane.ComponentCommand()
 		cmd.SetArgs(os.Args[2:])
-		if err := cmd.Execute(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+		err = cmd.Execute()
+	case len(os.Args) > 1 && os.Args[1] == "up":
+		err = up()
+	default:
+		os.Exit(run(m))
 	}
-	os.Exit(run(m))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 func run(m *testing.M) int {
@@ -131,7 +136,7 @@ func startCluster(t *testing.T) (*controlplane.Cluster, kubernetes.Interface) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Stop)
-	client, err := kubernetes.NewForConfig(c.Config)
+	client, err := api.New(c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +154,16 @@ func startBerth(t *testing.T, c *controlplane.Cluster, flags ...string) (*contro
 	return p, log
 }
 
-// eventually polls the API server, which has no other way to say "still not".
-func eventually(t *testing.T, what string, limit time.Duration, ok func(context.Context) bool) {
+// eventually polls the API server, which has no other way to say "still not". It
+// is patient, as machines may stand still for a while, but less so than the
+// leftover sweep, which would hide a wake-up that is missing.
+func eventually(t *testing.T, what string, ok func(context.Context) bool) {
+	t.Helper()
+	within(t, what, 3*time.Minute, ok)
+}
+
+// within is for what has to happen in a certain time.
+func within(t *testing.T, what string, limit time.Duration, ok func(context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -194,8 +207,8 @@ func TestLiveCluster(t *testing.T) {
 	gated.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/wait"}}
 	foreign.Spec.SchedulerName = "another"
 	create(t, client, small, hopeless, gated, foreign)
-	eventually(t, "a pod that fits to run", 20*time.Second, func(ctx context.Context) bool { return get(ctx, client, "small").Status.Phase == v1.PodRunning })
-	eventually(t, "a hopeless pod to be told so", 20*time.Second, func(ctx context.Context) bool {
+	eventually(t, "a pod that fits to run", func(ctx context.Context) bool { return get(ctx, client, "small").Status.Phase == v1.PodRunning })
+	eventually(t, "a hopeless pod to be told so", func(ctx context.Context) bool {
 		return strings.Contains(refusal(get(ctx, client, "hopeless")), "2 Insufficient cpu")
 	})
 	if p := get(t.Context(), client, "foreign"); p.Spec.NodeName != "" {
@@ -209,8 +222,8 @@ func TestLiveCluster(t *testing.T) {
 	if _, err := client.CoreV1().Pods(v1.NamespaceDefault).Update(t.Context(), g, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pod to run once its gate is gone", 20*time.Second, func(ctx context.Context) bool { return get(ctx, client, "gated").Status.Phase == v1.PodRunning })
-	eventually(t, "events about the odd node and the hopeless pod", 20*time.Second, func(ctx context.Context) bool {
+	eventually(t, "the pod to run once its gate is gone", func(ctx context.Context) bool { return get(ctx, client, "gated").Status.Phase == v1.PodRunning })
+	eventually(t, "events about the odd node and the hopeless pod", func(ctx context.Context) bool {
 		list, err := client.EventsV1().Events("").List(ctx, metav1.ListOptions{})
 		seen := map[string]bool{}
 		for i := range list.Items {
@@ -221,13 +234,13 @@ func TestLiveCluster(t *testing.T) {
 
 	// A second Berth stands by, and takes over when the first goes.
 	_, log := startBerth(t, c)
-	eventually(t, "the second Berth to stand by", 20*time.Second, func(context.Context) bool {
+	eventually(t, "the second Berth to stand by", func(context.Context) bool {
 		raw, _ := os.ReadFile(log)
 		return bytes.Contains(raw, []byte("standing by: another Berth leads"))
 	})
 	first.Stop(10 * time.Second)
 	create(t, client, pod("later", "1"))
-	eventually(t, "the second Berth to take over", 40*time.Second, func(ctx context.Context) bool { return get(ctx, client, "later").Status.Phase == v1.PodRunning })
+	within(t, "the second Berth to take over", time.Minute, func(ctx context.Context) bool { return get(ctx, client, "later").Status.Phase == v1.PodRunning })
 }
 
 func pod(name, cpu string) *v1.Pod {
@@ -257,37 +270,32 @@ func refusal(p *v1.Pod) string {
 // TestUpLeavesNothingBehind starts a cluster in a process of its own and
 // interrupts it.
 func TestUpLeavesNothingBehind(t *testing.T) {
-	if os.Getenv("E2E_UP") != "" { // the process of its own
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer stop()
-		c, err := controlplane.Start(ctx, controlplane.Options{Progress: io.Discard})
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Println("READY", c.Kubeconfig)
-		<-ctx.Done()
-		c.Stop()
-		return
-	}
 	tmp := t.TempDir()
-	cmd := exec.Command(os.Args[0], "-test.run=TestUpLeavesNothingBehind", "-test.v")
-	cmd.Env = append(os.Environ(), "E2E_UP=1", "TMPDIR="+tmp)
+	cmd := exec.Command(os.Args[0], "up")
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	out := &bytes.Buffer{}
 	var mu sync.Mutex
+	said := func() string { mu.Lock(); defer mu.Unlock(); return out.String() }
 	cmd.Stdout = writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return out.Write(p) })
+	cmd.Stderr = cmd.Stdout
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the cluster to be up", time.Minute, func(context.Context) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return strings.Contains(out.String(), "READY")
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	eventually(t, "the cluster to be up", func(context.Context) bool {
+		select {
+		case err := <-ended:
+			t.Fatalf("ended before it was up: %v\n%s", err, said())
+		default:
+		}
+		return strings.Contains(said(), "READY")
 	})
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := <-ended; err != nil {
+		t.Fatalf("%v\n%s", err, said())
 	}
 	left, err := filepath.Glob(filepath.Join(tmp, "*"))
 	if err != nil || len(left) > 0 {
@@ -296,6 +304,20 @@ func TestUpLeavesNothingBehind(t *testing.T) {
 	if ps, _ := exec.Command("pgrep", "-f", tmp).Output(); len(ps) > 0 {
 		t.Errorf("processes are left behind: %s", ps)
 	}
+}
+
+// up is the process that TestUpLeavesNothingBehind interrupts.
+func up() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	c, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stdout})
+	if err != nil {
+		return err
+	}
+	fmt.Println("READY")
+	<-ctx.Done()
+	c.Stop()
+	return nil
 }
 
 type writerFunc func([]byte) (int, error)

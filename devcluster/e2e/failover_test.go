@@ -15,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -25,13 +23,7 @@ import (
 // pod is lost, and none is on two nodes in turn.
 func TestFailover(t *testing.T) {
 	const nodes, pods = 20, 2000
-	c, _ := startCluster(t)
-	cfg := rest.CopyConfig(c.Config)
-	cfg.QPS, cfg.Burst = 1000, 2000
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, client := startCluster(t)
 	first, _ := startBerth(t, c)
 	ctx := t.Context()
 	for i := range nodes {
@@ -63,7 +55,7 @@ func TestFailover(t *testing.T) {
 	}
 	factory.Start(ctx.Done())
 	create(t, client, pod("early", "10m"))
-	eventually(t, "the first Berth to lead", 30*time.Second, func(context.Context) bool { return bound() == 1 })
+	eventually(t, "the first Berth to lead", func(context.Context) bool { return bound() == 1 })
 	_, log := startBerth(t, c)
 	said := func(what string) func(context.Context) bool {
 		return func(context.Context) bool {
@@ -71,7 +63,7 @@ func TestFailover(t *testing.T) {
 			return bytes.Contains(raw, []byte(what))
 		}
 	}
-	eventually(t, "the second Berth to stand by", 30*time.Second, said("standing by: another Berth leads"))
+	eventually(t, "the second Berth to stand by", said("standing by: another Berth leads"))
 
 	var wg sync.WaitGroup
 	for k := range 8 {
@@ -84,13 +76,13 @@ func TestFailover(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "some of the pods to be bound", time.Minute, func(context.Context) bool { return bound() > pods/4 })
+	eventually(t, "some of the pods to be bound", func(context.Context) bool { return bound() > pods/4 })
 	first.Kill()
 	killed := time.Now()
 	wg.Wait()
-	eventually(t, "the second Berth to take over", 40*time.Second, said("taking over"))
+	within(t, "the second Berth to take over", time.Minute, said("taking over"))
 	took := time.Since(killed)
-	eventually(t, "all pods to be bound", 2*time.Minute, func(context.Context) bool { return bound() == pods+1 })
+	eventually(t, "all pods to be bound", func(context.Context) bool { return bound() == pods+1 })
 	t.Logf("killed with %s; taken over after %s, all bound after %s", "some bound", took.Round(100*time.Millisecond), time.Since(killed).Round(100*time.Millisecond))
 	all, err := client.CoreV1().Pods(v1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -94,8 +94,8 @@ func TestObserve(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(body)
 	}
-	eventually(t, "Berth to be ready", 30*time.Second, func(ctx context.Context) bool { code, _ := get(ctx, "/readyz", ""); return code == http.StatusOK })
-	eventually(t, "Berth to lead", 30*time.Second, func(ctx context.Context) bool {
+	eventually(t, "Berth to be ready", func(ctx context.Context) bool { code, _ := get(ctx, "/readyz", ""); return code == http.StatusOK })
+	eventually(t, "Berth to lead", func(ctx context.Context) bool {
 		code, _ := get(ctx, "/debug/explain?pod=default/nobody", reader)
 		return code == http.StatusNotFound
 	})
@@ -112,11 +112,11 @@ func TestObserve(t *testing.T) {
 		}
 	}
 	create(t, client, pod("fits", "1"), pod("waits", "7"))
-	eventually(t, "a pod to be bound", 20*time.Second, func(ctx context.Context) bool {
+	eventually(t, "a pod to be bound", func(ctx context.Context) bool {
 		p, err := client.CoreV1().Pods("default").Get(ctx, "fits", metav1.GetOptions{})
 		return err == nil && p.Spec.NodeName != ""
 	})
-	eventually(t, "the metrics to tell of both", 20*time.Second, func(ctx context.Context) bool {
+	eventually(t, "the metrics to tell of both", func(ctx context.Context) bool {
 		_, body := get(ctx, "/metrics", reader)
 		for _, want := range []string{
 			`scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1`,
@@ -136,7 +136,7 @@ func TestObserve(t *testing.T) {
 		}
 		return true
 	})
-	eventually(t, "the resources of both", 20*time.Second, func(ctx context.Context) bool {
+	eventually(t, "the resources of both", func(ctx context.Context) bool {
 		_, body := get(ctx, "/metrics/resources", reader)
 		for _, want := range []string{
 			`kube_pod_resource_request{namespace="default",node="n1",pod="fits",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 1`,

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -82,9 +81,9 @@ func TestPreemption(t *testing.T) {
 		return func(ctx context.Context) bool { return get(ctx, client, name).Status.Phase == v1.PodRunning }
 	}
 	for _, name := range []string{"kept-1", "kept-2", "a", "b"} {
-		eventually(t, name+" to run", 30*time.Second, runs(name))
+		eventually(t, name+" to run", runs(name))
 	}
-	eventually(t, "the budget to be counted", 30*time.Second, func(ctx context.Context) bool {
+	eventually(t, "the budget to be counted", func(ctx context.Context) bool {
 		b, err := client.PolicyV1().PodDisruptionBudgets(v1.NamespaceDefault).Get(ctx, "kept", metav1.GetOptions{})
 		return err == nil && b.Status.CurrentHealthy == 2
 	})
@@ -96,21 +95,21 @@ func TestPreemption(t *testing.T) {
 		return p
 	}
 	create(t, client, high("vip-1"))
-	eventually(t, "the first to run", 30*time.Second, runs("vip-1"))
+	eventually(t, "the first to run", runs("vip-1"))
 	create(t, client, high("vip-2"))
-	eventually(t, "b to be told to go", 30*time.Second, func(ctx context.Context) bool { return get(ctx, client, "b").DeletionTimestamp != nil })
-	eventually(t, "the nomination to be written", 20*time.Second, func(context.Context) bool { return seen(nominated, "vip-2") != "" })
+	eventually(t, "b to be told to go", func(ctx context.Context) bool { return get(ctx, client, "b").DeletionTimestamp != nil })
+	eventually(t, "the nomination to be written", func(context.Context) bool { return seen(nominated, "vip-2") != "" })
 	if p := get(ctx, client, "vip-2"); p.Spec.NodeName != "" || seen(nominated, "vip-2") != "n2" {
 		t.Errorf("vip-2 is on %q and nominated to %q, though b is still there; want nowhere and n2", p.Spec.NodeName, seen(nominated, "vip-2"))
 	}
 	// A less important pod doesn't get the place.
 	create(t, client, pod("late", "2"))
-	eventually(t, "the late pod to be told why", 20*time.Second, func(ctx context.Context) bool {
+	eventually(t, "the late pod to be told why", func(ctx context.Context) bool {
 		return strings.Contains(refusal(get(ctx, client, "late")), "2 Insufficient cpu")
 	})
 	_, err = client.CoreV1().Pods(v1.NamespaceDefault).Patch(ctx, "b", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	must(err)
-	eventually(t, "the second to run", 30*time.Second, runs("vip-2"))
+	eventually(t, "the second to run", runs("vip-2"))
 	if at := get(ctx, client, "vip-2").Spec.NodeName; at != "n2" {
 		t.Errorf("vip-2 runs on %s, want n2", at)
 	}
@@ -124,7 +123,7 @@ func TestPreemption(t *testing.T) {
 			t.Errorf("%s had the condition %q, want %q", name, got, want)
 		}
 	}
-	eventually(t, "events about both victims", 20*time.Second, func(ctx context.Context) bool {
+	eventually(t, "events about both victims", func(ctx context.Context) bool {
 		list, err := client.EventsV1().Events(v1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 		var of []string
 		for _, e := range list.Items {

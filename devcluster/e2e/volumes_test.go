@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -65,18 +64,18 @@ func TestVolumes(t *testing.T) {
 	claim("a", "local")
 	claim("b", "local")
 	create(t, client, with("a", "a"), with("b", "b"), with("late", "late"))
-	eventually(t, "both pods with local volumes to run", 40*time.Second, func(ctx context.Context) bool { return runs("a")(ctx) && runs("b")(ctx) })
+	eventually(t, "both pods with local volumes to run", func(ctx context.Context) bool { return runs("a")(ctx) && runs("b")(ctx) })
 	if a, b := get(ctx, client, "a").Spec.NodeName, get(ctx, client, "b").Spec.NodeName; a == b {
 		t.Errorf("both pods run on %s, though each node has one volume", a)
 	}
-	eventually(t, "the third to be told that its claim is missing", 20*time.Second, func(ctx context.Context) bool {
+	eventually(t, "the third to be told that its claim is missing", func(ctx context.Context) bool {
 		return strings.Contains(refusal(get(ctx, client, "late")), `persistentvolumeclaim "late" not found`)
 	})
 
 	// Berth names the node, and the provisioner makes a volume there.
 	claim("late", "made")
 	var chosen string
-	eventually(t, "a node to be chosen for the claim", 20*time.Second, func(ctx context.Context) bool {
+	eventually(t, "a node to be chosen for the claim", func(ctx context.Context) bool {
 		pvc, err := core.PersistentVolumeClaims(v1.NamespaceDefault).Get(ctx, "late", metav1.GetOptions{})
 		if err != nil {
 			return false
@@ -93,7 +92,7 @@ func TestVolumes(t *testing.T) {
 	pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: pvc.Namespace, Name: pvc.Name, UID: pvc.UID}
 	_, err = core.PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
 	must(err)
-	eventually(t, "the pod to run where its volume is", 40*time.Second, func(ctx context.Context) bool {
+	eventually(t, "the pod to run where its volume is", func(ctx context.Context) bool {
 		return runs("late")(ctx) && get(ctx, client, "late").Spec.NodeName == chosen
 	})
 }

@@ -23,7 +23,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berthproject/berth/devcluster/api"
 )
 
 // Annotations on pods.
@@ -48,13 +49,7 @@ func Command() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-			if err != nil {
-				return err
-			}
-			cfg.ContentType = "application/vnd.kubernetes.protobuf"
-			cfg.QPS, cfg.Burst = 2000, 4000
-			client, err := kubernetes.NewForConfig(cfg)
+			client, err := api.Dial(kubeconfig)
 			if err != nil {
 				return err
 			}
