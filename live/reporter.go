@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -219,10 +220,6 @@ func (r *reporter) writeEvent(ctx context.Context, e core.Event) error {
 	if e.Warning {
 		kind = v1.EventTypeWarning
 	}
-	note := e.Message
-	if len(note) > 1024 { // the API's limit
-		note = note[:1021] + "..."
-	}
 	_, err := r.client.EventsV1().Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x.%x", e.Name, now.UnixNano(), r.serial.Add(1))},
 		EventTime:           now,
@@ -232,7 +229,17 @@ func (r *reporter) writeEvent(ctx context.Context, e core.Event) error {
 		Type:                kind,
 		Reason:              e.Reason,
 		Action:              e.Action,
-		Note:                note,
+		Note:                shorten(e.Message),
 	}, metav1.CreateOptions{})
 	return err
+}
+
+// shorten cuts a text to the API's limit for the note of an event, which is in
+// bytes, at a whole character.
+func shorten(s string) string {
+	const limit, more = 1024, "..."
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit-len(more)], "") + more
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -218,5 +219,19 @@ func TestReportsGetWhatIsLeft(t *testing.T) {
 	busy = false
 	if n := accepted(); n != 20 {
 		t.Errorf("%d of 20 calls at once while nothing is", n)
+	}
+}
+
+// TestNotesAreShortened shows that a note keeps to the API's limit and stays valid.
+func TestNotesAreShortened(t *testing.T) {
+	for _, x := range []struct{ text, want string }{
+		{strings.Repeat("a", 1024), strings.Repeat("a", 1024)},
+		{strings.Repeat("a", 1025), strings.Repeat("a", 1021) + "..."},
+		{"a" + strings.Repeat("€", 400), "a" + strings.Repeat("€", 340) + "..."},
+		{"aa" + strings.Repeat("€", 400), "aa" + strings.Repeat("€", 339) + "..."},
+	} {
+		if got := shorten(x.text); got != x.want || !utf8.ValidString(got) {
+			t.Errorf("%d bytes became %d: %q", len(x.text), len(got), got[max(0, len(got)-10):])
+		}
 	}
 }
