@@ -53,10 +53,10 @@ func newWorld(t *testing.T, path string) *world {
 // TestScripts runs testdata/scripts/*.txt. The commands:
 //
 //	node NAME [cpu=4] [memory=8Gi] [zone=z] [group=g] [notready] [taint=key]
-//	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=g] [apart=LABEL] [app=a] [on=NODE] [phase=P] [deleting] [daemon] [tolerates=KEY] [scheduler=s] [peaceful] [nominated=NODE]
+//	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=g] [apart=LABEL] [app=a] [on=NODE] [phase=P] [deleting] [daemon] [tolerates=KEY] [scheduler=s] [peaceful] [nominated=NODE] [uid=U]
 //	pods PREFIX count=N …   the same, N times, in one Step
 //	daemonset NAME [cpu=1] [memory=1Gi]
-//	gone NAME | node-gone NAME
+//	gone NAME | node-gone NAME       a pod's name, or its uid where it was given one
 //	group NAME min=0 max=3 cpu=4 memory=8Gi [target=0] [machines=A+B+…] [failed=A]
 //	bound NAME | bind-failed NAME
 //	tainted NODE | taint-failed NODE
@@ -210,6 +210,7 @@ func (w *world) pod(name string, arg func(key, def string) string) *v1.Pod {
 		b.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
 		b.DeletionTimestamp = &metav1.Time{Time: w.now}
 	}
+	b.UID = types.UID("pod-" + arg("uid", name))
 	b.Spec.SchedulerName = arg("scheduler", b.Spec.SchedulerName)
 	b.Status.Phase = v1.PodPhase(arg("phase", "Pending"))
 	return b.On(arg("on", "")).Obj()

@@ -17,7 +17,7 @@ import (
 // TestBench runs cases of the benchmark at a small size: what it prints has to add
 // up, whatever the speeds are.
 func TestBench(t *testing.T) {
-	o := bench.Options{Size: bench.Size{Nodes: 30, Pods: 60}, Berth: berth, Rounds: 1, Ceiling: true, Limit: 2 * time.Minute,
+	o := bench.Options{Size: bench.Size{Nodes: 30, Pods: 60}, Berth: berth, Rounds: 1, Ceiling: true, Limit: 5 * time.Minute,
 		Cases: []string{"basic", "preemption", "unschedulable", "mixed"}, Progress: io.Discard}
 	r, err := bench.Do(t.Context(), o)
 	if err != nil {

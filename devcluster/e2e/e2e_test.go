@@ -89,7 +89,7 @@ func (l *lines) Write(p []byte) (int, error) {
 // What Berth saw is recorded, and replayed it decides the same.
 func TestNightBatch(t *testing.T) {
 	recording := filepath.Join(t.TempDir(), "recording")
-	n := demo.Night{Record: recording, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Limit: 4 * time.Minute, Out: &lines{t: t}}
+	n := demo.Night{Record: recording, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Limit: 8 * time.Minute, Out: &lines{t: t}}
 	if err := n.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestNightBatch(t *testing.T) {
 // TestTrace places the first pods of the production trace.
 func TestTrace(t *testing.T) {
 	dir := testkit.OpenbTrace(t, filepath.Join("..", ".."))
-	tr := demo.Trace{Berth: berth, Dir: dir, MaxPods: 2000, Limit: 5 * time.Minute, Out: &lines{t: t}}
+	tr := demo.Trace{Berth: berth, Dir: dir, MaxPods: 2000, Limit: 8 * time.Minute, Out: &lines{t: t}}
 	if err := tr.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
