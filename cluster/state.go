@@ -81,6 +81,15 @@ func (s *State) Nodes(f func(*Node)) {
 	}
 }
 
+// Orphans calls f for every pod whose node isn't known, in no particular order.
+func (s *State) Orphans(f func(*Pod)) {
+	for _, list := range s.orphans {
+		for _, p := range list {
+			f(p)
+		}
+	}
+}
+
 // Placed returns where a pod is: ok is false when the state doesn't hold it,
 // and the index is NoNode when its node isn't known.
 func (s *State) Placed(uid types.UID) (i NodeIndex, ok bool) {

@@ -65,12 +65,14 @@ type Core struct {
 	sched *scheduler.Scheduler
 	queue *queue.Queue
 	pods  map[types.UID]*pod // pods of our profiles that have no node in the API
-	woken cluster.Seq        // the queue has been asked about changes up to here
-	words words
-	now   time.Time
-	taken Ready // of inputs since the last Step
-	scale scaling
-	stats Stats
+	// others are pods without a node that other schedulers are to place.
+	others map[types.UID]*v1.Pod
+	woken  cluster.Seq // the queue has been asked about changes up to here
+	words  words
+	now    time.Time
+	taken  Ready // of inputs since the last Step
+	scale  scaling
+	stats  Stats
 	// ledger numbers the decisions.
 	ledger uint64
 	// interest is the state's InterestVersion that queued pods were signed with.
@@ -121,6 +123,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		sched:     scheduler.New(state, cfg.Profiles, cfg.Engine),
 		queue:     queue.New(cfg.Queue, cfg.Profiles[0].Less),
 		pods:      map[types.UID]*pod{},
+		others:    map[types.UID]*v1.Pod{},
 		bad:       map[types.UID]string{},
 		assumed:   map[objectKey]cluster.ObjectChange{},
 		victims:   map[types.UID]*victim{},
@@ -153,16 +156,23 @@ func (c *Core) Incoming() map[Incoming]int { return c.queue.Incoming() }
 // plugins was asked about.
 func (c *Core) Evaluations(f func(profile string, of engine.Evaluations)) { c.sched.Evaluations(f) }
 
-// Pods calls f for every pod that is on a node or is to be scheduled, as the API
-// has it, in no particular order.
+// Pods calls f for every pod that is on a node or is to be scheduled, by whomever,
+// as the API has it, in no particular order.
 func (c *Core) Pods(f func(*v1.Pod)) {
+	bound := func(p *cluster.Pod) {
+		if c.pods[p.UID] == nil {
+			f(p.Object)
+		}
+	}
 	c.state.Nodes(func(n *cluster.Node) {
 		for _, p := range n.Pods {
-			if c.pods[p.UID] == nil {
-				f(p.Object)
-			}
+			bound(p)
 		}
 	})
+	c.state.Orphans(bound)
+	for _, p := range c.others {
+		f(p)
+	}
 	for _, p := range c.pods { // for people to look at
 		f(p.parsed.Object)
 	}

@@ -51,6 +51,7 @@ func (in PodGone) apply(c *Core, r *Ready) {
 	}
 	c.victimGone(in.UID, r)
 	delete(c.pods, in.UID)
+	delete(c.others, in.UID)
 	delete(c.bad, in.UID)
 }
 
@@ -68,6 +69,7 @@ func (c *Core) running(o *v1.Pod, r *Ready) {
 	}
 	c.queue.Remove(o.UID)
 	delete(c.pods, o.UID)
+	delete(c.others, o.UID)
 	parsed := c.state.Schema.ParsePod(o)
 	c.problems("Pod", o.UID, o.Namespace, o.Name, parsed.Problems, r)
 	defer c.victimBound(parsed, r)
@@ -83,6 +85,7 @@ func (c *Core) running(o *v1.Pod, r *Ready) {
 func (c *Core) pending(o *v1.Pod, r *Ready) {
 	parsed := c.state.Schema.ParsePod(o)
 	if !c.sched.Responsible(parsed) {
+		c.others[o.UID] = o
 		return
 	}
 	known := c.pods[o.UID]

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/cluster"
@@ -165,6 +167,68 @@ func TestBindOfAPodThatGoes(t *testing.T) {
 	l.step(core.PodGone{UID: types.UID("pod-p")})
 	if len(l.m.binds) != 0 {
 		t.Errorf("binds: %v", l.m.binds)
+	}
+}
+
+// TestPodResources shows that every pod that is not over has its series, whoever
+// places it and whether its node is known or not.
+func TestPodResources(t *testing.T) {
+	l := newLive(t)
+	other := func() *testkit.PodBuilder {
+		p := testkit.Pod("other").Req("cpu", "2")
+		p.Spec.SchedulerName = "another"
+		return p
+	}
+	over := testkit.Pod("over").Req("cpu", "1").On("n1")
+	over.Status.Phase = v1.PodSucceeded
+	l.step(
+		core.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()},
+		core.PodSet{Pod: testkit.Pod("bound").Req("cpu", "1", "memory", "1Gi").Priority(7).On("n1").Obj()},
+		core.PodSet{Pod: testkit.Pod("early").Req("cpu", "1").On("unknown").Obj()},
+		core.PodSet{Pod: testkit.Pod("waits").Req("cpu", "500m").Gate("g").Obj()},
+		core.PodSet{Pod: other().Obj()},
+		core.PodSet{Pod: over.Obj()},
+	)
+	got := func() string {
+		c := newPodResources(t.Context(), func(_ context.Context, question func(*core.Core)) bool { question(l.core); return true })
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(c)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, f := range families {
+			for _, m := range f.Metric {
+				labels := map[string]string{}
+				for _, p := range m.Label {
+					labels[p.GetName()] = p.GetValue()
+				}
+				out = append(out, fmt.Sprintf("%s/%s on %q by %s at %q: %v %s of %s", labels["namespace"], labels["pod"], labels["node"],
+					labels["scheduler"], labels["priority"], m.GetGauge().GetValue(), labels["unit"], labels["resource"]))
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, "\n")
+	}
+	want := []string{
+		`default/bound on "n1" by default-scheduler at "7": 1 cores of cpu`,
+		`default/bound on "n1" by default-scheduler at "7": 1.073741824e+09 bytes of memory`,
+		`default/early on "unknown" by default-scheduler at "": 1 cores of cpu`,
+		`default/other on "" by another at "": 2 cores of cpu`,
+		`default/waits on "" by default-scheduler at "": 0.5 cores of cpu`,
+	}
+	if got := got(); got != strings.Join(want, "\n") {
+		t.Errorf("got:\n%s", got)
+	}
+	l.step(core.PodSet{Pod: other().On("n1").Obj()}, core.PodGone{UID: "pod-waits"})
+	want[3] = `default/other on "n1" by another at "": 2 cores of cpu`
+	if got := got(); got != strings.Join(want[:4], "\n") {
+		t.Errorf("once the other is bound and the waiting one gone:\n%s", got)
+	}
+	l.step(core.PodGone{UID: "pod-other"})
+	if got := got(); got != strings.Join(want[:3], "\n") {
+		t.Errorf("once the other is gone:\n%s", got)
 	}
 }
 
