@@ -2,8 +2,10 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthproject/berth/cluster"
@@ -125,18 +127,36 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 		c.explain(p.parsed, &x)
 		return x, true
 	}
+	for _, p := range c.others {
+		if p.Namespace == namespace && p.Name == name {
+			var ours []string
+			for _, profile := range c.cfg.Profiles {
+				ours = append(ours, profile.SchedulerName)
+			}
+			x.Outcome = "Waits"
+			x.Message = fmt.Sprintf("it asks for the scheduler %q, and those here are %s", p.Spec.SchedulerName, strings.Join(ours, ", "))
+			return x, true
+		}
+	}
 	var placed *cluster.Pod
+	look := func(p *cluster.Pod) {
+		if p.Object.Namespace == namespace && p.Object.Name == name {
+			placed = p
+		}
+	}
 	c.state.Nodes(func(n *cluster.Node) {
 		for _, p := range n.Pods {
-			if p.Object.Namespace == namespace && p.Object.Name == name {
-				placed, x.Node = p, n.Name
-			}
+			look(p)
 		}
 	})
-	if placed == nil || !c.sched.Responsible(placed) {
-		return x, placed != nil
+	c.state.Orphans(look)
+	if placed == nil {
+		return x, false
 	}
-	c.explain(placed, &x)
+	x.Outcome, x.Node = "Placed", placed.Object.Spec.NodeName
+	if c.sched.Responsible(placed) && c.state.NodeByName(x.Node) != nil {
+		c.explain(placed, &x)
+	}
 	return x, true
 }
 

@@ -13,6 +13,40 @@ import (
 	"github.com/berthproject/berth/plugins"
 )
 
+// TestExplainsPodsOfOthers shows that a pod is accounted for also when its place is
+// not Berth's business, or its node isn't known.
+func TestExplainsPodsOfOthers(t *testing.T) {
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := func(name string) *testkit.PodBuilder {
+		p := testkit.Pod(name)
+		p.Spec.SchedulerName = "anothr"
+		return p
+	}
+	c.Step(time.Unix(1, 0),
+		core.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
+		core.PodSet{Pod: other("waits").Obj()},
+		core.PodSet{Pod: other("placed").On("n1").Obj()},
+		core.PodSet{Pod: testkit.Pod("early").On("unknown").Obj()})
+	for _, x := range []struct{ pod, outcome, node, message string }{
+		{"waits", "Waits", "", `it asks for the scheduler "anothr", and those here are default-scheduler`},
+		{"placed", "Placed", "n1", ""},
+		{"early", "Placed", "unknown", ""},
+	} {
+		got, ok := c.Explain("default", x.pod)
+		if !ok || got.Outcome != x.outcome || got.Node != x.node || got.Message != x.message {
+			t.Errorf("%s: explained as %+v (%v)", x.pod, got, ok)
+		}
+	}
+	c.Step(time.Unix(2, 0), core.PodGone{UID: "pod-waits"})
+	if got, ok := c.Explain("default", "waits"); ok {
+		t.Errorf("a pod that is gone is explained as %+v", got)
+	}
+}
+
 // TestLedgerSaysHowAndWhyNot follows one pod that gets a node, and one that
 // doesn't, into the ledger and the explanation.
 func TestLedgerSaysHowAndWhyNot(t *testing.T) {

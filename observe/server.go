@@ -220,7 +220,7 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	}
 	x := Explained{At: time.Now(), Explanation: <-got, Decisions: s.History.Of(pod)}
 	if x.Outcome == "" && len(x.Decisions) == 0 {
-		fail(w, http.StatusNotFound, fmt.Sprintf("Berth knows no pod %s; it may be another scheduler's, or over", pod))
+		fail(w, http.StatusNotFound, fmt.Sprintf("Berth knows no pod %s; it may be over", pod))
 		return
 	}
 	answer(w, http.StatusOK, x)
