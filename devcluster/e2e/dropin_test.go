@@ -147,12 +147,7 @@ func (d *dropIn) grounds() {
 		_, err := d.client.CoreV1().Nodes().Create(ctx, n.Obj(), metav1.CreateOptions{})
 		d.must(err)
 	}
-	eventually(d.t, "the nodes to be ready", func(ctx context.Context) bool {
-		nodes, err := d.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		return err == nil && !slices.ContainsFunc(nodes.Items, func(n v1.Node) bool {
-			return slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == v1.TaintNodeNotReady })
-		})
-	})
+	nodesReady(d.t, d.client)
 	for name, value := range map[string]int32{"low": -5, "high": 100} {
 		_, err := d.client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
 		d.must(err)

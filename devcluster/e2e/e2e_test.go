@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -256,6 +257,18 @@ func makeNode(t *testing.T, client kubernetes.Interface, name, memory string) {
 	if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	nodesReady(t, client)
+}
+
+// nodesReady waits until the taint is gone with which every node begins.
+func nodesReady(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	eventually(t, "the nodes to be ready", func(ctx context.Context) bool {
+		nodes, err := api.Nodes(ctx, client)
+		return err == nil && !slices.ContainsFunc(nodes, func(n *v1.Node) bool {
+			return slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == v1.TaintNodeNotReady })
+		})
+	})
 }
 
 func refusal(p *v1.Pod) string {

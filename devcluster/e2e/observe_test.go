@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,38 +117,37 @@ func TestObserve(t *testing.T) {
 		p, err := client.CoreV1().Pods("default").Get(ctx, "fits", metav1.GetOptions{})
 		return err == nil && p.Spec.NodeName != ""
 	})
-	eventually(t, "the metrics to tell of both", func(ctx context.Context) bool {
-		_, body := get(ctx, "/metrics", reader)
-		for _, want := range []string{
-			`scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1`,
-			`scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 1`,
-			`scheduler_pending_pods{queue="unschedulable"} 1`, `scheduler_pending_pods{queue="active"} 0`,
-			`scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1`,
-			`scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1`, `scheduler_pod_scheduling_attempts_bucket{le="1"} 1`,
-			`scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 2`,
-			`scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",profile="default-scheduler",status="Success"} 1`,
-			`scheduler_plugin_evaluation_total{extension_point="Filter",plugin="NodeResourcesFit",profile="default-scheduler"} 2`,
-			`scheduler_plugin_evaluation_total{extension_point="Score",plugin="NodeResourcesFit",profile="default-scheduler"} 1`,
-			`scheduler_pod_scheduled_after_flush_total 0`, `berth_decisions_total{kind="Placed"} 1`,
-		} {
-			if !strings.Contains(body, want+"\n") {
+	tells := func(path string, lines ...string) {
+		t.Helper()
+		var missing []string
+		defer func() {
+			if t.Failed() {
+				t.Logf("%s lacks: %s", path, strings.Join(missing, "\n"))
+			}
+		}()
+		eventually(t, path+" to tell of both", func(ctx context.Context) bool {
+			code, body := get(ctx, path, reader)
+			if code != http.StatusOK {
 				return false
 			}
-		}
-		return true
-	})
-	eventually(t, "the resources of both", func(ctx context.Context) bool {
-		_, body := get(ctx, "/metrics/resources", reader)
-		for _, want := range []string{
-			`kube_pod_resource_request{namespace="default",node="n1",pod="fits",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 1`,
-			`kube_pod_resource_request{namespace="default",node="",pod="waits",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 7`,
-		} {
-			if !strings.Contains(body, want+"\n") {
-				return false
-			}
-		}
-		return true
-	})
+			missing = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.Contains(body, line+"\n") })
+			return len(missing) == 0
+		})
+	}
+	tells("/metrics",
+		`scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1`,
+		`scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 1`,
+		`scheduler_pending_pods{queue="unschedulable"} 1`, `scheduler_pending_pods{queue="active"} 0`,
+		`scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1`,
+		`scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1`, `scheduler_pod_scheduling_attempts_bucket{le="1"} 1`,
+		`scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 2`,
+		`scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",profile="default-scheduler",status="Success"} 1`,
+		`scheduler_plugin_evaluation_total{extension_point="Filter",plugin="NodeResourcesFit",profile="default-scheduler"} 2`,
+		`scheduler_plugin_evaluation_total{extension_point="Score",plugin="NodeResourcesFit",profile="default-scheduler"} 1`,
+		`scheduler_pod_scheduled_after_flush_total 0`, `berth_decisions_total{kind="Placed"} 1`)
+	tells("/metrics/resources",
+		`kube_pod_resource_request{namespace="default",node="n1",pod="fits",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 1`,
+		`kube_pod_resource_request{namespace="default",node="",pod="waits",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 7`)
 	if raw, err := os.ReadFile(log); err != nil || strings.Contains(string(raw), "fits") {
 		t.Errorf("the log speaks of single pods (%v):\n%s", err, raw)
 	}
