@@ -48,18 +48,28 @@ var controllers = []string{
 	"ephemeral-volume-controller", "ttl-after-finished-controller",
 }
 
+// errDied is a component's ending before the API served.
+var errDied = errors.New("the control plane did not come up")
+
 // Start brings a control plane up and returns when its API serves. On error
-// nothing is left behind.
+// nothing is left behind. Ports are looked for before they are used, so that
+// another process may have come first: it tries a second time with others.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	c := &Cluster{dir: o.DataDir, keep: o.DataDir != "", failed: make(chan error, 8)}
-	if err := c.bringUp(ctx, o); err != nil {
+	for again := false; ; again = true {
+		c := &Cluster{dir: o.DataDir, keep: o.DataDir != "", failed: make(chan error, 8)}
+		err := c.bringUp(ctx, o)
+		if err == nil {
+			return c, nil
+		}
 		c.Stop()
-		return nil, err
+		if again || c.keep || !errors.Is(err, errDied) {
+			return nil, err
+		}
+		fmt.Fprintf(o.Progress, "%v\ntrying again …\n", err)
 	}
-	return c, nil
 }
 
 func (c *Cluster) bringUp(ctx context.Context, o Options) (err error) {
@@ -244,7 +254,7 @@ func (c *Cluster) waitServing(ctx context.Context, limit time.Duration) error {
 	for {
 		select {
 		case err := <-c.failed:
-			return err
+			return fmt.Errorf("%w: %w", errDied, err)
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return fmt.Errorf("the API server did not serve within %s; the end of its log:\n%s", limit, tail(filepath.Join(c.dir, "kube-apiserver.log"), 15))

@@ -283,43 +283,90 @@ func refusal(p *v1.Pod) string {
 // TestUpLeavesNothingBehind starts a cluster in a process of its own and
 // interrupts it.
 func TestUpLeavesNothingBehind(t *testing.T) {
-	tmp := t.TempDir()
-	cmd := exec.Command(os.Args[0], "up")
-	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
-	out := &bytes.Buffer{}
-	var mu sync.Mutex
-	said := func() string { mu.Lock(); defer mu.Unlock(); return out.String() }
-	cmd.Stdout = writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return out.Write(p) })
-	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
+	u := startUp(t)
+	u.ready()
+	u.stop()
+}
+
+// TestUpTriesAgain ends an API server before it serves, as one ends whose port
+// somebody else has.
+func TestUpTriesAgain(t *testing.T) {
+	u := startUp(t)
+	var pid []byte
+	eventually(t, "an API server", func(ctx context.Context) bool {
+		pid, _ = exec.CommandContext(ctx, "pgrep", "-f", "component kube-apiserver.*"+u.tmp).Output()
+		return len(pid) > 0
+	})
+	if out, err := exec.Command("kill", "-9", strings.TrimSpace(string(pid))).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	u.ready()
+	if !strings.Contains(u.said(), "kube-apiserver stopped unexpectedly (signal: killed)") || !strings.Contains(u.said(), "trying again …") {
+		t.Errorf("said:\n%s", u.said())
+	}
+	u.stop()
+}
+
+// upProcess is a process that brings a cluster up.
+type upProcess struct {
+	t     *testing.T
+	tmp   string
+	cmd   *exec.Cmd
+	ended chan error
+	mu    sync.Mutex
+	out   bytes.Buffer
+}
+
+func startUp(t *testing.T) *upProcess {
+	t.Helper()
+	u := &upProcess{t: t, tmp: t.TempDir(), cmd: exec.Command(os.Args[0], "up"), ended: make(chan error, 1)}
+	u.cmd.Env = append(os.Environ(), "TMPDIR="+u.tmp)
+	u.cmd.Stdout = writerFunc(func(p []byte) (int, error) { u.mu.Lock(); defer u.mu.Unlock(); return u.out.Write(p) })
+	u.cmd.Stderr = u.cmd.Stdout
+	if err := u.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	eventually(t, "the cluster to be up", func(context.Context) bool {
+	go func() { u.ended <- u.cmd.Wait() }()
+	return u
+}
+
+func (u *upProcess) said() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.out.String()
+}
+
+func (u *upProcess) ready() {
+	u.t.Helper()
+	eventually(u.t, "the cluster to be up", func(context.Context) bool {
 		select {
-		case err := <-ended:
-			t.Fatalf("ended before it was up: %v\n%s", err, said())
+		case err := <-u.ended:
+			u.t.Fatalf("ended before it was up: %v\n%s", err, u.said())
 		default:
 		}
-		return strings.Contains(said(), "READY")
+		return strings.Contains(u.said(), "READY")
 	})
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+}
+
+// stop interrupts it, and demands that nothing is left behind.
+func (u *upProcess) stop() {
+	u.t.Helper()
+	if err := u.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		u.t.Fatal(err)
 	}
-	if err := <-ended; err != nil {
-		t.Fatalf("%v\n%s", err, said())
+	if err := <-u.ended; err != nil {
+		u.t.Fatalf("%v\n%s", err, u.said())
 	}
-	left, err := filepath.Glob(filepath.Join(tmp, "*"))
+	left, err := filepath.Glob(filepath.Join(u.tmp, "*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("files are left behind: %v (%v)", left, err)
+		u.t.Errorf("files are left behind: %v (%v)", left, err)
 	}
-	if ps, _ := exec.Command("pgrep", "-f", tmp).Output(); len(ps) > 0 {
-		t.Errorf("processes are left behind: %s", ps)
+	if ps, _ := exec.Command("pgrep", "-f", u.tmp).Output(); len(ps) > 0 {
+		u.t.Errorf("processes are left behind: %s", ps)
 	}
 }
 
-// up is the process that TestUpLeavesNothingBehind interrupts.
+// up is what such a process does.
 func up() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
