@@ -81,8 +81,14 @@ func (s *State) Nodes(f func(*Node)) {
 	}
 }
 
-// Orphans calls f for every pod whose node isn't known, in no particular order.
-func (s *State) Orphans(f func(*Pod)) {
+// Pods calls f for every pod that has a node, those of nodes that aren't known last
+// and in no particular order.
+func (s *State) Pods(f func(*Pod)) {
+	s.Nodes(func(n *Node) {
+		for _, p := range n.Pods {
+			f(p)
+		}
+	})
 	for _, list := range s.orphans {
 		for _, p := range list {
 			f(p)

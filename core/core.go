@@ -159,17 +159,11 @@ func (c *Core) Evaluations(f func(profile string, of engine.Evaluations)) { c.sc
 // Pods calls f for every pod that is on a node or is to be scheduled, by whomever,
 // as the API has it, in no particular order.
 func (c *Core) Pods(f func(*v1.Pod)) {
-	bound := func(p *cluster.Pod) {
+	c.state.Pods(func(p *cluster.Pod) {
 		if c.pods[p.UID] == nil {
 			f(p.Object)
 		}
-	}
-	c.state.Nodes(func(n *cluster.Node) {
-		for _, p := range n.Pods {
-			bound(p)
-		}
 	})
-	c.state.Orphans(bound)
 	for _, p := range c.others {
 		f(p)
 	}

@@ -139,17 +139,11 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 		}
 	}
 	var placed *cluster.Pod
-	look := func(p *cluster.Pod) {
+	c.state.Pods(func(p *cluster.Pod) {
 		if p.Object.Namespace == namespace && p.Object.Name == name {
 			placed = p
 		}
-	}
-	c.state.Nodes(func(n *cluster.Node) {
-		for _, p := range n.Pods {
-			look(p)
-		}
 	})
-	c.state.Orphans(look)
 	if placed == nil {
 		return x, false
 	}

@@ -209,10 +209,7 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	got := make(chan core.Explanation, 1)
 	if !s.ask(ctx, func(c *core.Core) {
-		x, known := c.Explain(namespace, name)
-		if !known {
-			x.Outcome = ""
-		}
+		x, _ := c.Explain(namespace, name) // without an outcome when it isn't known
 		got <- x
 	}) {
 		fail(w, http.StatusServiceUnavailable, "the core is busy; try again")

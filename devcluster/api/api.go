@@ -37,14 +37,14 @@ func Dial(kubeconfig string) (*kubernetes.Clientset, error) {
 	return New(cfg)
 }
 
-// Workers is how many calls Each has under way.
-const Workers = 32
+// workers is how many calls Each has under way.
+const workers = 32
 
 // Each calls f for 0 to n-1, several at a time, started in that order, until one
 // fails or the context ends; it returns when all have returned.
 func Each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(Workers)
+	group.SetLimit(workers)
 	for i := range n {
 		if inner.Err() != nil {
 			break

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +23,6 @@ import (
 // Command returns the component's command.
 func Command() *cobra.Command {
 	var kubeconfig, namespace string
-	var workers int
 	var events bool
 	cmd := &cobra.Command{
 		Use: "bindloop", Args: cobra.NoArgs, SilenceUsage: true,
@@ -35,7 +33,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := run(ctx, client, namespace, workers, events); err != nil {
+			if err := run(ctx, client, namespace, events); err != nil {
 				return err
 			}
 			<-ctx.Done()
@@ -44,12 +42,11 @@ func Command() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "")
 	cmd.Flags().StringVar(&namespace, "namespace", "", "")
-	cmd.Flags().IntVar(&workers, "workers", 32, "")
 	cmd.Flags().BoolVar(&events, "events", false, "")
 	return cmd
 }
 
-func run(ctx context.Context, client kubernetes.Interface, namespace string, workers int, events bool) error {
+func run(ctx context.Context, client kubernetes.Interface, namespace string, events bool) error {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
@@ -58,26 +55,18 @@ func run(ctx context.Context, client kubernetes.Interface, namespace string, wor
 	if err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	for i := range pods.Items {
-		if ctx.Err() != nil {
-			break
-		}
+	return api.Each(ctx, len(pods.Items), func(ctx context.Context, i int) error {
 		p, node := &pods.Items[i], nodes.Items[i%len(nodes.Items)].Name
-		group.Go(func() error {
-			binding := &v1.Binding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
-				Target:     v1.ObjectReference{Kind: "Node", Name: node},
-			}
-			if err := client.CoreV1().Pods(p.Namespace).Bind(ctx, binding, metav1.CreateOptions{}); err != nil || !events {
-				return err
-			}
-			_, err := client.EventsV1().Events(p.Namespace).Create(ctx, scheduled(p, node), metav1.CreateOptions{})
+		binding := &v1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+			Target:     v1.ObjectReference{Kind: "Node", Name: node},
+		}
+		if err := client.CoreV1().Pods(p.Namespace).Bind(ctx, binding, metav1.CreateOptions{}); err != nil || !events {
 			return err
-		})
-	}
-	return group.Wait()
+		}
+		_, err := client.EventsV1().Events(p.Namespace).Create(ctx, scheduled(p, node), metav1.CreateOptions{})
+		return err
+	})
 }
 
 // scheduled is the event that a scheduler writes of a placement.
