@@ -9,7 +9,7 @@ N ?= 7000
 BENCH ?= .
 COUNT ?= 5
 
-.PHONY: compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -68,8 +68,12 @@ bench: ## Benchmarks of the engine and the simulator, BENCH=regexp, summed up by
 size: build devcluster ## Measure speed and memory with 5,000 nodes and 50,000 pods on the dev cluster
 	./devcluster/bin/devcluster size
 
+digests: ## Play the examples and 500 random worlds: does every decision stay as hack/digests/digests.txt has it?
+	@go run ./hack/digests > out.digests
+	@diff -U 0 hack/digests/digests.txt out.digests && echo "no decision has changed"
+
 fmt: ## Format
 	gofmt -w $$(git ls-files '*.go')
 
 clean: ## Remove what was built
-	rm -rf bin devcluster/bin out.bench out.compare
+	rm -rf bin devcluster/bin out.bench out.compare out.digests
