@@ -32,7 +32,7 @@ test: lint unit e2e ## Everything that CI runs
 unit: ## Tests without a cluster
 	@./hack/need-chromium
 	go test ./...
-	go test ./engine ./core -count=1 -run Property -rapid.checks=$(RAPID_CHECKS)
+	go test ./core/engine ./core -count=1 -run Property -rapid.checks=$(RAPID_CHECKS)
 	go test ./sim/soak -count=1 -v -run Soak -seeds 2500
 
 soak: ## Play SEEDS random worlds with random faults, from seed FIRST on
@@ -62,7 +62,7 @@ versus: build devcluster ## kube-scheduler and Berth side by side on the dev clu
 	@./devcluster/bin/devcluster bench $(ARGS)
 
 bench: ## Benchmarks of the engine and the simulator, BENCH=regexp, summed up by benchstat
-	go test ./engine ./core ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
+	go test ./core/engine ./core ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
 	go run $(BENCHSTAT) out.bench
 
 size: build devcluster ## Measure speed and memory with 5,000 nodes and 50,000 pods on the dev cluster

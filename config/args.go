@@ -11,10 +11,10 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 
-	"github.com/berthproject/berth/plugins"
-	"github.com/berthproject/berth/plugins/interpodaffinity"
-	"github.com/berthproject/berth/plugins/noderesources"
-	"github.com/berthproject/berth/plugins/podtopologyspread"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/plugins/interpodaffinity"
+	"github.com/berthproject/berth/core/plugins/noderesources"
+	"github.com/berthproject/berth/core/plugins/podtopologyspread"
 )
 
 // arguments reads the arguments of one plugin into the options. What

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 
-	"github.com/berthproject/berth/plugins"
+	"github.com/berthproject/berth/core/plugins"
 )
 
 // points are the extension points of each plugin of kube-scheduler 1.36, in the

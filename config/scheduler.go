@@ -17,10 +17,10 @@ import (
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/berthproject/berth/cluster"
-	"github.com/berthproject/berth/framework"
-	"github.com/berthproject/berth/plugins"
-	"github.com/berthproject/berth/queue"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/queue"
 )
 
 // Scheduler is a KubeSchedulerConfiguration as Berth takes it.

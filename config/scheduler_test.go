@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berthproject/berth/plugins/noderesources"
+	"github.com/berthproject/berth/core/plugins/noderesources"
 )
 
 const head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

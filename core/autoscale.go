@@ -9,12 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/autoscaler"
-	"github.com/berthproject/berth/autoscaler/nodegroup"
-	"github.com/berthproject/berth/autoscaler/scaledown"
-	"github.com/berthproject/berth/autoscaler/scaleup"
-	"github.com/berthproject/berth/cluster"
-	"github.com/berthproject/berth/queue"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/queue"
 )
 
 // scaling is what the core remembers between plans.

@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/queue"
-	"github.com/berthproject/berth/scheduler"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/scheduler"
 )
 
 // Consult asks the extenders that a pod concerns which of the nodes it may go

@@ -10,12 +10,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/autoscaler"
-	"github.com/berthproject/berth/cluster"
-	"github.com/berthproject/berth/engine"
-	"github.com/berthproject/berth/framework"
-	"github.com/berthproject/berth/queue"
-	"github.com/berthproject/berth/scheduler"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/scheduler"
 )
 
 // Config is what the core needs to know. The zero value of a field means the

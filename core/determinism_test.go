@@ -9,15 +9,15 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
-	"github.com/berthproject/berth/autoscaler/expander"
-	"github.com/berthproject/berth/autoscaler/nodegroup"
-	"github.com/berthproject/berth/autoscaler/planner"
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/engine"
-	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscaler/planner"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/plugins"
 )
 
 // play steps a core through a history and returns all its Readies as text.

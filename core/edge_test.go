@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/plugins"
 )
 
 // edge is a core and what stands around it, which answers what the core asks

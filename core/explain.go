@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/berthproject/berth/cluster"
-	"github.com/berthproject/berth/engine"
-	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 )
 
 // Explanation is why a pod is where it is, or nowhere.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/plugins"
 )
 
 // TestExplainsPodsOfOthers shows that a pod is accounted for also when its place is

@@ -8,12 +8,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/autoscaler"
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/plugins"
 )
 
 // TestBesideAnotherScheduler follows the autoscaler alone: it writes nothing of

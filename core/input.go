@@ -5,9 +5,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/autoscaler"
-	"github.com/berthproject/berth/autoscaler/nodegroup"
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // Input is something that happened: an object changed, or work was done.

@@ -8,11 +8,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/plugins"
 )
 
 // BenchmarkIntake plays 1,000 changes a second, an operation each, to a core on one

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/core/engine"
 )
 
 // DecisionKind says what was decided.

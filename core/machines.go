@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/berthproject/berth/autoscaler/nodegroup"
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // machines are those that the provider has and the API doesn't show as nodes.

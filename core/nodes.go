@@ -4,7 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 func (in NodeSet) apply(c *Core, r *Ready) {

@@ -1,7 +1,7 @@
 package core
 
 import (
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // ObjectSet says how an object that rules read as it stands now is: a

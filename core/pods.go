@@ -5,8 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/cluster"
-	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
 )
 
 // pod is a pod of our profiles that the API doesn't show on a node yet.

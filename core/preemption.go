@@ -9,9 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/cluster"
-	"github.com/berthproject/berth/engine"
-	"github.com/berthproject/berth/queue"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/queue"
 )
 
 // A pod may take the place of others in two steps, as KEP-4832 has it: the

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/autoscaler"
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // Ready is the work that a Step asks for. The fields may be worked on in any

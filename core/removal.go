@@ -9,10 +9,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/autoscaler"
-	"github.com/berthproject/berth/autoscaler/nodegroup"
-	"github.com/berthproject/berth/autoscaler/scaledown"
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // deletion is a node being removed. Who holds one takes the taint away again

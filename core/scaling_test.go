@@ -8,16 +8,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"github.com/berthproject/berth/autoscaler/expander"
-	"github.com/berthproject/berth/autoscaler/nodegroup"
-	"github.com/berthproject/berth/autoscaler/planner"
-	"github.com/berthproject/berth/checker"
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/engine"
-	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscaler/planner"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/plugins"
+	"github.com/berthproject/berth/tools/checker"
 )
 
 // cloud is a provider and an API in memory: what the core orders comes when

@@ -14,15 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/autoscaler/expander"
-	"github.com/berthproject/berth/autoscaler/nodegroup"
-	"github.com/berthproject/berth/autoscaler/planner"
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/engine"
-	"github.com/berthproject/berth/framework"
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscaler/planner"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/plugins"
 )
 
 // world runs scripts against a core. Each command is one Step; its golden text

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/berthproject/berth/autoscaler"
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // GroupStatus is how a node group stands.

@@ -5,8 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/cluster"
-	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 )
 
 // A waiting class is woken only by what lets it in, so the words that its pods

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/autoscaler/expander"
-	"github.com/berthproject/berth/autoscaler/planner"
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/planner"
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/internal/seeded"
 	"github.com/berthproject/berth/sim/scenario"
 )

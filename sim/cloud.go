@@ -8,8 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/sim/scenario"
 )
 

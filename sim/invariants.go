@@ -6,10 +6,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/autoscaler"
-	"github.com/berthproject/berth/checker"
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/tools/checker"
 )
 
 // violation records that something happened that must not.

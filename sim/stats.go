@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/berthproject/berth/autoscaler"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/sim/scenario"
 )
 

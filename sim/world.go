@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/internal/seeded"
-	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/internal/simulatedgroup"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -170,9 +170,9 @@ func (w *World) stamp() metav1.Time { return metav1.NewTime(w.time().Truncate(ti
 func (w *World) chance(name ...string) float64 { return seeded.Float(w.seed, name...) }
 
 // between draws from a span, or from a default in milliseconds.
-func (w *World) between(s *simulated.Span, low, high int, name ...string) time.Duration {
+func (w *World) between(s *simulatedgroup.Span, low, high int, name ...string) time.Duration {
 	if s == nil {
-		s = &simulated.Span{Min: metav1.Duration{Duration: time.Duration(low) * time.Millisecond}, Max: metav1.Duration{Duration: time.Duration(high) * time.Millisecond}}
+		s = &simulatedgroup.Span{Min: metav1.Duration{Duration: time.Duration(low) * time.Millisecond}, Max: metav1.Duration{Duration: time.Duration(high) * time.Millisecond}}
 	}
 	return s.Between(w.chance(name...))
 }

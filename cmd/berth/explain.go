@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/berthproject/berth/observe"
+	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/sim/report"
 )
 

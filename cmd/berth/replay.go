@@ -10,7 +10,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/replay"
+	"github.com/berthproject/berth/tools/replay"
 )
 
 // replayed is what -o json prints of a replay.

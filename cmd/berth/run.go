@@ -23,15 +23,16 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
 
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/engine"
-	"github.com/berthproject/berth/extender"
-	"github.com/berthproject/berth/live"
-	"github.com/berthproject/berth/observe"
-	"github.com/berthproject/berth/provider/simulated"
-	"github.com/berthproject/berth/replay"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/edge/extender"
+	"github.com/berthproject/berth/edge/live"
+	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/provider/simulated"
+	"github.com/berthproject/berth/internal/simulatedgroup"
+	"github.com/berthproject/berth/tools/replay"
 )
 
 // runFlags are the flags of berth run. Those of the autoscaler have the names
@@ -111,9 +112,9 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		cfg.LeaderElection.Enabled, cfg.LeaderElection.Name = f.leaderElect, autoscalerLease
 		cfg.Extenders = nil
 	}
-	var groups *simulated.File
+	var groups *simulatedgroup.File
 	if f.cloudConfig != "" {
-		if groups, err = simulated.Load(f.cloudConfig); err != nil {
+		if groups, err = simulatedgroup.Load(f.cloudConfig); err != nil {
 			return err
 		}
 	}
@@ -277,7 +278,7 @@ func answers(ctx context.Context, client kubernetes.Interface, rc *rest.Config) 
 }
 
 // newProvider returns the provider of the groups.
-func newProvider(client kubernetes.Interface, groups *simulated.File, log *slog.Logger) *simulated.Provider {
+func newProvider(client kubernetes.Interface, groups *simulatedgroup.File, log *slog.Logger) *simulated.Provider {
 	p := simulated.New(client.CoreV1().Nodes(), groups, time.Now)
 	p.Log = func(msg string, args ...any) { log.Info(msg, args...) }
 	return p

@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/berthproject/berth/checker"
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
+	"github.com/berthproject/berth/tools/checker"
 )
 
 // Options of a benchmark.

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/berthproject/berth/checker"
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
+	"github.com/berthproject/berth/tools/checker"
 )
 
 // stage is a dev cluster with Berth running on it.

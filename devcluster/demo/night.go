@@ -16,8 +16,8 @@ import (
 
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/kubelets"
-	"github.com/berthproject/berth/live"
-	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/edge/live"
+	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
 const namespace = "night"
@@ -54,7 +54,7 @@ var full = []batch{
 func (n Night) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, n.Limit, fmt.Errorf("expected the batch to be done and the nodes to be gone within %s", n.Limit))
 	defer cancel()
-	file, err := simulated.Load(n.Groups)
+	file, err := simulatedgroup.Load(n.Groups)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/devcluster/api"
-	"github.com/berthproject/berth/trace/openb"
+	"github.com/berthproject/berth/tools/trace/openb"
 )
 
 // Trace are the options of a run of an openb trace.

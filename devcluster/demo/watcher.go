@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/berthproject/berth/live"
-	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/edge/live"
+	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
 // watcher counts pods and nodes as the API shows them and integrates cost.
@@ -58,7 +58,7 @@ func amounts(list v1.ResourceList) [2]float64 {
 	return [2]float64{list.Cpu().AsApproximateFloat64(), list.Memory().AsApproximateFloat64()}
 }
 
-func newWatcher(ctx context.Context, s *stage, file *simulated.File) (*watcher, error) {
+func newWatcher(ctx context.Context, s *stage, file *simulatedgroup.File) (*watcher, error) {
 	w := &watcher{pods: map[types.UID]podSight{}, nodesAt: map[string]nodeSight{}, price: map[string]float64{}, start: time.Now()}
 	w.last = w.start
 	for _, g := range file.Groups {
@@ -76,7 +76,7 @@ func newWatcher(ctx context.Context, s *stage, file *simulated.File) (*watcher, 
 	}
 	node := func(obj any) {
 		n := obj.(*v1.Node)
-		sight := nodeSight{group: n.Labels[simulated.GroupLabel], has: amounts(n.Status.Allocatable)}
+		sight := nodeSight{group: n.Labels[simulatedgroup.GroupLabel], has: amounts(n.Status.Allocatable)}
 		for _, t := range n.Spec.Taints {
 			sight.leaving = sight.leaving || t.Key == "ToBeDeletedByClusterAutoscaler"
 		}

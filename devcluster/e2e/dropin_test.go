@@ -17,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/berthproject/berth/checker"
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/demo"
 	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/tools/checker"
 )
 
 // dropInConfig is read by both schedulers as it is.

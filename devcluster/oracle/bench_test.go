@@ -18,10 +18,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
-	"github.com/berthproject/berth/cluster"
-	"github.com/berthproject/berth/engine"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/plugins"
 )
 
 // BenchmarkPlacement sets Berth's engine beside kube-scheduler's algorithm: the

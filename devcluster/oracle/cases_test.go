@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/berthproject/berth/cluster"
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/devcluster/oracle"
-	"github.com/berthproject/berth/plugins"
 )
 
 // caseFile is a table of cases in testdata/cases.

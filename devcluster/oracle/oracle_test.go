@@ -18,11 +18,11 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/devcluster/oracle"
-	"github.com/berthproject/berth/engine"
 	"github.com/berthproject/berth/internal/testkit"
-	"github.com/berthproject/berth/plugins"
 )
 
 // random draws a cluster.

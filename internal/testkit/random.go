@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // The vocabulary of random objects is small, so that things meet.

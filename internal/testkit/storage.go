@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/berthproject/berth/cluster"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // The vocabulary of random storage.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/trace/openb"
+	"github.com/berthproject/berth/tools/trace/openb"
 )
 
 // Run is a scenario with everything it refers to, ready to be played.

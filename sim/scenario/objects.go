@@ -22,9 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/berthproject/berth/checker"
 	"github.com/berthproject/berth/internal/seeded"
-	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/internal/simulatedgroup"
+	"github.com/berthproject/berth/tools/checker"
 )
 
 // Annotations of pods in manifests.
@@ -219,13 +219,13 @@ func (o *objects) nodes(n *Nodes) error {
 		count, suffix = 1, false
 	}
 	for i := range count {
-		g := simulated.GroupConfig{Name: n.Name, Template: n.Template}
+		g := simulatedgroup.GroupConfig{Name: n.Name, Template: n.Template}
 		name := n.Name
 		if suffix {
 			name = fmt.Sprintf("%s-%d", n.Name, i)
 		}
 		node := g.NewNode(name)
-		delete(node.Labels, simulated.GroupLabel)
+		delete(node.Labels, simulatedgroup.GroupLabel)
 		node.Spec.ProviderID = ""
 		if len(n.Zones) > 0 {
 			node.Labels[v1.LabelTopologyZone] = n.Zones[i%len(n.Zones)]
@@ -428,7 +428,7 @@ func setRunFor(meta *metav1.ObjectMeta, d time.Duration) {
 }
 
 // ParseRunFor reads the annotation; nil for a pod that runs for ever.
-func ParseRunFor(text string) (*simulated.Span, error) {
+func ParseRunFor(text string) (*simulatedgroup.Span, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -441,5 +441,5 @@ func ParseRunFor(text string) (*simulated.Span, error) {
 	if err1 != nil || err2 != nil || a < 0 || b < a || b > math.MaxInt64/4 {
 		return nil, fmt.Errorf("is %q; write a duration such as 90s, or two such as 1m..5m", text)
 	}
-	return &simulated.Span{Min: metav1.Duration{Duration: a}, Max: metav1.Duration{Duration: b}}, nil
+	return &simulatedgroup.Span{Min: metav1.Duration{Duration: a}, Max: metav1.Duration{Duration: b}}, nil
 }

@@ -43,7 +43,7 @@ func TestSchema(t *testing.T) {
 		}
 		return nil
 	}}
-	for _, dir := range []string{"sim/scenario", "provider/simulated"} {
+	for _, dir := range []string{"sim/scenario", "internal/simulatedgroup"} {
 		if err := r.AddGoComments("github.com/berthproject/berth/"+dir, filepath.Join("..", "..", dir)); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
 // APIVersion and Kind head a scenario.
@@ -80,7 +80,7 @@ type Spec struct {
 // NodeGroup is a node group of the cloud, with what a simulated provider's
 // group has and more.
 type NodeGroup struct {
-	simulated.GroupConfig `json:",inline"`
+	simulatedgroup.GroupConfig `json:",inline"`
 	// Initial nodes exist, ready, at the beginning.
 	Initial int `json:"initial,omitempty"`
 	// Adopt takes the nodes of dumps that have all these labels into the group.
@@ -109,8 +109,8 @@ type Nodes struct {
 	Name  string `json:"name"`
 	Count int    `json:"count,omitempty"`
 	// Zones are given to the nodes in turn.
-	Zones    []string           `json:"zones,omitempty"`
-	Template simulated.Template `json:"template"`
+	Zones    []string                `json:"zones,omitempty"`
+	Template simulatedgroup.Template `json:"template"`
 }
 
 // Trace is a recorded workload.
@@ -139,7 +139,7 @@ type Workload struct {
 	Parallelism int    `json:"parallelism,omitempty"`
 	Arrive      Arrive `json:"arrive,omitempty"`
 	// RunFor is how long a pod runs; for ever when absent.
-	RunFor *simulated.Span `json:"runFor,omitempty"`
+	RunFor *simulatedgroup.Span `json:"runFor,omitempty"`
 	// DeleteAfter is how long after its arrival a copy is deleted; never when 0.
 	DeleteAfter metav1.Duration `json:"deleteAfter,omitempty"`
 	// Service has a Service select the pods of each copy.
@@ -177,14 +177,14 @@ type Layer struct {
 // API is how the API server and the way to it behave.
 type API struct {
 	// CallLatency is how long a call takes (20 to 60 ms when absent).
-	CallLatency *simulated.Span `json:"callLatency,omitempty"`
+	CallLatency *simulatedgroup.Span `json:"callLatency,omitempty"`
 	// WatchLatency is how long it takes until a change is seen (10 to 100 ms
 	// when absent).
-	WatchLatency *simulated.Span `json:"watchLatency,omitempty"`
+	WatchLatency *simulatedgroup.Span `json:"watchLatency,omitempty"`
 	// BindsPerSecond is how many binds the server takes (1000 when 0).
 	BindsPerSecond float64 `json:"bindsPerSecond,omitempty"`
 	// CloudLatency is how long a call to the cloud takes (0.5 to 2 s when absent).
-	CloudLatency *simulated.Span `json:"cloudLatency,omitempty"`
+	CloudLatency *simulatedgroup.Span `json:"cloudLatency,omitempty"`
 	// PlanLatency is how long Berth's planner takes (100 ms when 0).
 	PlanLatency metav1.Duration `json:"planLatency,omitempty"`
 }
@@ -193,10 +193,10 @@ type API struct {
 type Kubelet struct {
 	// Start is how long a pod takes from having its images to running (0.5 to
 	// 2 s when absent).
-	Start *simulated.Span `json:"start,omitempty"`
+	Start *simulatedgroup.Span `json:"start,omitempty"`
 	// Stop is how long a pod takes to end when asked to, its grace period at
 	// most (0.5 to 5 s when absent).
-	Stop *simulated.Span `json:"stop,omitempty"`
+	Stop *simulatedgroup.Span `json:"stop,omitempty"`
 }
 
 // Storage is what boots and image pulls write through.

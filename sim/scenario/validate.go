@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
 // validate reports everything that is wrong, each with its line.
@@ -117,7 +117,7 @@ func (v *validator) duration(field string, d time.Duration) {
 	}
 }
 
-func (v *validator) span(field string, s *simulated.Span) {
+func (v *validator) span(field string, s *simulatedgroup.Span) {
 	if s != nil && (s.Min.Duration < 0 || s.Max.Duration < s.Min.Duration) {
 		v.bad(field, "is %s to %s; it must run from a minimum of at least 0 to a maximum no less", s.Min.Duration, s.Max.Duration)
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berthproject/berth/provider/simulated"
+	"github.com/berthproject/berth/internal/simulatedgroup"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -24,9 +24,9 @@ func (d dice) from(low, high int) int { return low + d.IntN(high-low+1) }
 func (d dice) dur(low, high time.Duration) metav1.Duration {
 	return metav1.Duration{Duration: (low + time.Duration(d.Int64N(int64(high-low)+1))).Round(time.Second)}
 }
-func (d dice) span(low, high time.Duration) simulated.Span {
+func (d dice) span(low, high time.Duration) simulatedgroup.Span {
 	a := d.dur(low, high)
-	return simulated.Span{Min: a, Max: d.dur(a.Duration, high)}
+	return simulatedgroup.Span{Min: a, Max: d.dur(a.Duration, high)}
 }
 func one[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
@@ -95,8 +95,8 @@ func (d dice) storage() []map[string]any {
 	return append(out, set)
 }
 
-func (d dice) template() simulated.Template {
-	t := simulated.Template{Allocatable: v1.ResourceList{
+func (d dice) template() simulatedgroup.Template {
+	t := simulatedgroup.Template{Allocatable: v1.ResourceList{
 		v1.ResourceCPU:    resource.MustParse(one(d, "2", "4", "8")),
 		v1.ResourceMemory: resource.MustParse(one(d, "4Gi", "8Gi", "16Gi")),
 		v1.ResourcePods:   resource.MustParse(one(d, "5", "20", "110")),
@@ -114,7 +114,7 @@ func (d dice) template() simulated.Template {
 }
 
 func (d dice) group(i int) scenario.NodeGroup {
-	g := scenario.NodeGroup{GroupConfig: simulated.GroupConfig{
+	g := scenario.NodeGroup{GroupConfig: simulatedgroup.GroupConfig{
 		Name: fmt.Sprintf("g%d", i), Max: d.from(1, 8), PricePerHour: 0.1 * float64(d.from(1, 9)),
 		LaunchDelay: d.span(5*time.Second, time.Minute), Startup: d.span(time.Second, 20*time.Second), Template: d.template(),
 	}}

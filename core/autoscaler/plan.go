@@ -1,0 +1,69 @@
+// Package autoscaler plans how many nodes the cluster needs. Planning runs on
+// a follower of the state, so that it delays nobody; the core checks each
+// action of a plan against what has changed since.
+package autoscaler
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// ToBeDeletedTaint marks a node that is being removed. Its value is the unix
+// time in seconds at which that began.
+const ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
+
+// Request is what a plan is wanted for.
+type Request struct {
+	Now     time.Time
+	Pending []*cluster.Pod // pods that were tried and found no node, in order
+	Limits  Limits
+	// Promised are orders on their way, oldest first, with the pods they were
+	// made for: their nodes are kept for these pods.
+	Promised []Promise
+}
+
+// Promise is an order of nodes and what it was made for.
+type Promise struct {
+	Group string
+	Nodes int
+	Pods  []types.UID
+}
+
+// Limits hold for the whole cluster.
+type Limits struct {
+	MaxNodesTotal      int // 0 for no limit
+	MaxNodesPerScaleUp int // per group and plan, 0 for no limit
+	MaxNodesLaunching  int // ordered and not ready at a time, 0 for no limit
+	// StartupTime is how long after its creation a node that isn't ready
+	// counts as still coming.
+	StartupTime time.Duration
+}
+
+// Plan is what the planner proposes.
+type Plan struct {
+	Epoch    cluster.Epoch // position of the follower that planned
+	Seq      cluster.Seq
+	Now      time.Time // of the request
+	ScaleUps []ScaleUp
+	NoHelp   []NoHelp
+	Empty    []string // nodes of groups with nothing but daemon and mirror pods, sorted
+	// Covered is how many pods fit on nodes that are coming already.
+	Covered int
+}
+
+// ScaleUp asks for more nodes of a group.
+type ScaleUp struct {
+	Group  string
+	Nodes  int
+	Wasted float64
+	Pods   []types.UID // what they are bought for
+}
+
+// NoHelp says why no group would help some pods.
+type NoHelp struct {
+	Pods    []types.UID
+	Reasons []string // "COUNT reason", by group, sorted
+}

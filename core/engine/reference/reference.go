@@ -1,0 +1,198 @@
+// Package reference is the slow, obvious implementation of the engine: it judges a pod from
+// nothing, every node as a group of its own, with no class, cache or fact kept
+// from before. Tests compare the engine with it.
+package reference
+
+import (
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// Verdict is the answer for one node.
+type Verdict struct {
+	OK     bool
+	Score  int64  // total, when OK
+	Plugin string // the first that rejects, when not
+}
+
+// Judge returns the verdict for every node by name. It rebuilds the state from
+// the objects in it first.
+func Judge(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) map[string]Verdict {
+	fresh := rebuild(state, nil)
+	out := map[string]Verdict{}
+	var rules []rule
+	for i := range profile.Plugins {
+		p := &profile.Plugins[i]
+		r, reason := p.For(pod, fresh)
+		if reason != nil {
+			fresh.Nodes(func(n *cluster.Node) { out[n.Name] = Verdict{Plugin: p.Name()} })
+			return out
+		}
+		rules = append(rules, rule{r, p})
+	}
+	var feasible []*cluster.Node
+	fresh.Nodes(func(n *cluster.Node) {
+		if plugin := besides(state, profile, pod, n.Name); plugin != "" {
+			out[n.Name] = Verdict{Plugin: plugin}
+			return
+		}
+		for _, r := range rules {
+			if !r.allows(fresh, n) {
+				out[n.Name] = Verdict{Plugin: r.Name()}
+				return
+			}
+		}
+		feasible = append(feasible, n)
+	})
+	totals := make([]int64, len(feasible))
+	for _, r := range rules {
+		if r.Rules.Local != nil {
+			for i, n := range feasible {
+				_, score := r.Rules.Local.EvalNode(n)
+				totals[i] += score * r.Weight
+			}
+		}
+		if r.Rules.Group != nil && len(feasible) > 0 {
+			r.Rules.Group.Score(r.groups(fresh, feasible), r.Weight, totals)
+		}
+	}
+	for i, n := range feasible {
+		out[n.Name] = Verdict{OK: true, Score: totals[i]}
+	}
+	return out
+}
+
+type rule struct {
+	framework.Rules
+	*framework.Weighted
+}
+
+func (r rule) allows(s *cluster.State, n *cluster.Node) bool {
+	if r.Rules.Local != nil {
+		if code, _ := r.Rules.Local.EvalNode(n); code != framework.OK {
+			return false
+		}
+	}
+	if r.Rules.Group != nil {
+		code := make([]framework.Code, 1)
+		r.Rules.Group.Filter(r.groups(s, []*cluster.Node{n}), code)
+		return code[0] == framework.OK
+	}
+	return true
+}
+
+func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups {
+	g := &framework.Groups{}
+	for _, n := range nodes {
+		g.Nodes = append(g.Nodes, 1)
+		g.Static = append(g.Static, r.Rules.Group.StaticKey(n.NodeInfo))
+		g.Host = append(g.Host, r.Rules.Group.HostKey(n.Index))
+	}
+	for _, key := range r.Rules.Group.TopologyKeys() {
+		var domains []cluster.Domain
+		for _, n := range nodes {
+			domains = append(domains, s.Topology(key).Of(n.Index))
+		}
+		g.Domains = append(g.Domains, domains)
+	}
+	return g
+}
+
+// besides says which plugin rejects the pod on a node if the pods of equal or
+// higher priority that are nominated to it were there already, "" for none.
+func besides(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
+	crowded := rebuild(state, nil)
+	some := false
+	for _, x := range state.Nominations() {
+		if x.Name == node && x.Pod.Priority >= pod.Priority {
+			crowded.Place(x.Pod, node)
+			some = true
+		}
+	}
+	if !some {
+		return ""
+	}
+	return rejected(crowded, profile, pod, node)
+}
+
+// rejected says which plugin rejects the pod on a node, "" for none.
+func rejected(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
+	for i := range profile.Plugins {
+		p := &profile.Plugins[i]
+		r, reason := p.For(pod, state)
+		if reason != nil || !(rule{r, p}).allows(state, state.NodeByName(node)) {
+			return p.Name()
+		}
+	}
+	return ""
+}
+
+// fits tells whether a pod may go to a node when some pods are gone.
+func fits(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string, gone map[*cluster.Pod]bool) bool {
+	s := rebuild(state, gone)
+	return besides(s, profile, pod, node) == "" && rejected(s, profile, pod, node) == ""
+}
+
+// Preempt returns, for every node where preemption helps, the names of the pods
+// that would have to go, the most important first.
+func Preempt(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) map[string][]string {
+	out := map[string][]string{}
+	if profile.Preempter.Eligible(pod) != nil {
+		return out
+	}
+	verdicts := Judge(state, profile, pod)
+	state.Nodes(func(n *cluster.Node) {
+		var lower []*cluster.Pod
+		gone := map[*cluster.Pod]bool{}
+		for _, p := range n.Pods {
+			if p.Priority < pod.Priority {
+				lower = append(lower, p)
+				gone[p] = true
+			}
+		}
+		if verdicts[n.Name].OK || lower == nil || !fits(state, profile, pod, n.Name, gone) {
+			return
+		}
+		violating := profile.Preempter.Order(lower, state)
+		v := framework.Victims{}
+		for i, p := range lower {
+			delete(gone, p)
+			if fits(state, profile, pod, n.Name, gone) {
+				continue
+			}
+			gone[p] = true
+			v.Pods = append(v.Pods, p)
+			if i < violating {
+				v.Violations++
+			}
+		}
+		profile.Preempter.Cost(&v)
+		for _, p := range v.Pods {
+			out[n.Name] = append(out[n.Name], p.Name())
+		}
+	})
+	return out
+}
+
+// rebuild copies a state object by object, but for some pods.
+func rebuild(s *cluster.State, gone map[*cluster.Pod]bool) *cluster.State {
+	out := cluster.New(s.Schema)
+	s.Nodes(func(n *cluster.Node) { out.SetNode(n.NodeInfo) })
+	s.Nodes(func(n *cluster.Node) {
+		for _, p := range n.Pods {
+			if !gone[p] {
+				out.Place(p, n.Name)
+			}
+		}
+	})
+	for _, w := range s.Workloads() {
+		out.SetWorkload(w)
+	}
+	for _, o := range s.Objects() {
+		out.SetObject(o)
+	}
+	for _, n := range s.Nominations() {
+		out.Nominate(n.Pod, n.Name)
+	}
+	return out
+}

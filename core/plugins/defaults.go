@@ -1,0 +1,161 @@
+// Package plugins assembles the placement rules into profiles.
+package plugins
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins/defaultpreemption"
+	"github.com/berthproject/berth/core/plugins/dynamicresources"
+	"github.com/berthproject/berth/core/plugins/extender"
+	"github.com/berthproject/berth/core/plugins/imagelocality"
+	"github.com/berthproject/berth/core/plugins/interpodaffinity"
+	"github.com/berthproject/berth/core/plugins/nodeaffinity"
+	"github.com/berthproject/berth/core/plugins/nodedeclaredfeatures"
+	"github.com/berthproject/berth/core/plugins/nodename"
+	"github.com/berthproject/berth/core/plugins/nodeports"
+	"github.com/berthproject/berth/core/plugins/noderesources"
+	"github.com/berthproject/berth/core/plugins/nodeunschedulable"
+	"github.com/berthproject/berth/core/plugins/nodevolumelimits"
+	"github.com/berthproject/berth/core/plugins/podtopologyspread"
+	"github.com/berthproject/berth/core/plugins/prioritysort"
+	"github.com/berthproject/berth/core/plugins/schedulinggates"
+	"github.com/berthproject/berth/core/plugins/tainttoleration"
+	"github.com/berthproject/berth/core/plugins/volumebinding"
+	"github.com/berthproject/berth/core/plugins/volumerestrictions"
+	"github.com/berthproject/berth/core/plugins/volumezone"
+)
+
+// Options are what configuration says of a profile. The zero value is the
+// default profile.
+type Options struct {
+	SchedulerName string // default "default-scheduler"
+	// Rules are the plugins that filter or score, in the order in which they
+	// filter; nil for the default ones.
+	Rules []Rule
+	// Ungated leaves scheduling gates out.
+	Ungated bool
+	// Considerate pods never take the place of others.
+	Considerate   bool
+	Fit           noderesources.FitArgs
+	Balanced      []noderesources.ResourceWeight
+	Spread        podtopologyspread.Args
+	Affinity      *interpodaffinity.Args // nil for the defaults
+	AddedAffinity *v1.NodeAffinity
+	BindTimeout   time.Duration // of volumes, default 10 minutes
+	Extenders     []framework.Extender
+}
+
+// Rule is a plugin that filters, scores or both.
+type Rule struct {
+	Name    string
+	Filters bool
+	Weight  int64 // of the score, 0 when it doesn't score
+}
+
+// DefaultRules returns those of kube-scheduler 1.36, in its order.
+func DefaultRules() []Rule {
+	return []Rule{
+		{nodeunschedulable.Name, true, 0},
+		{nodename.Name, true, 0},
+		{tainttoleration.Name, true, 3},
+		{nodeaffinity.Name, true, 2},
+		{nodeports.Name, true, 0},
+		{noderesources.FitName, true, 1},
+		{volumerestrictions.Name, true, 0},
+		{nodevolumelimits.Name, true, 0},
+		{volumebinding.Name, true, 0},
+		{volumezone.Name, true, 0},
+		{podtopologyspread.Name, true, 2},
+		{interpodaffinity.Name, true, 2},
+		{dynamicresources.Name, true, 0},
+		{noderesources.BalancedName, false, 1},
+		{imagelocality.Name, false, 1},
+		{nodedeclaredfeatures.Name, true, 0},
+	}
+}
+
+// build makes the plugin of a name; nil when there is none.
+func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
+	switch name {
+	case nodeunschedulable.Name:
+		return nodeunschedulable.Plugin{}
+	case nodename.Name:
+		return nodename.Plugin{}
+	case tainttoleration.Name:
+		return tainttoleration.Plugin{}
+	case nodeaffinity.Name:
+		return nodeaffinity.New(o.AddedAffinity)
+	case nodeports.Name:
+		return nodeports.Plugin{}
+	case noderesources.FitName:
+		return noderesources.NewFit(schema, o.Fit)
+	case volumerestrictions.Name:
+		return volumerestrictions.Plugin{}
+	case nodevolumelimits.Name:
+		return nodevolumelimits.Plugin{}
+	case volumebinding.Name:
+		return volumebinding.Plugin{}
+	case volumezone.Name:
+		return volumezone.Plugin{}
+	case podtopologyspread.Name:
+		return podtopologyspread.New(o.Spread)
+	case interpodaffinity.Name:
+		if o.Affinity == nil {
+			return interpodaffinity.New(interpodaffinity.Args{HardPodAffinityWeight: interpodaffinity.DefaultHardPodAffinityWeight})
+		}
+		return interpodaffinity.New(*o.Affinity)
+	case dynamicresources.Name:
+		return dynamicresources.Plugin{}
+	case noderesources.BalancedName:
+		return noderesources.NewBalanced(schema, o.Balanced)
+	case imagelocality.Name:
+		return imagelocality.Plugin{}
+	case nodedeclaredfeatures.Name:
+		return nodedeclaredfeatures.Plugin{}
+	}
+	return nil
+}
+
+// Default returns the profile that the options describe: kube-scheduler's
+// default profile where they say nothing. Rules of unknown plugins are left
+// out; the configuration lets none in.
+func Default(schema *cluster.Schema, o Options) *framework.Profile {
+	if o.SchedulerName == "" {
+		o.SchedulerName = v1.DefaultSchedulerName
+	}
+	if o.BindTimeout == 0 {
+		o.BindTimeout = 10 * time.Minute
+	}
+	rules := o.Rules
+	if rules == nil {
+		rules = DefaultRules()
+	}
+	p := &framework.Profile{SchedulerName: o.SchedulerName, Less: prioritysort.Less, BindTimeout: o.BindTimeout}
+	for _, r := range rules {
+		plugin := build(schema, r.Name, &o)
+		if plugin == nil {
+			continue
+		}
+		able := slices.ContainsFunc(DefaultRules(), func(d Rule) bool { return d.Name == r.Name && d.Filters })
+		if able && !r.Filters {
+			plugin = framework.OnlyScores(plugin)
+		}
+		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: plugin, Weight: r.Weight})
+	}
+	if len(o.Extenders) > 0 {
+		p.Extenders = o.Extenders
+		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: extender.Plugin{Extenders: o.Extenders}})
+	}
+	if !o.Ungated {
+		p.Gates = []framework.PreEnqueuer{schedulinggates.Plugin{}}
+	}
+	if !o.Considerate {
+		p.Preempter = defaultpreemption.Plugin{}
+	}
+	return p
+}

@@ -1,0 +1,168 @@
+// Package noderesources holds the two rules about requests and allocatable
+// resources: NodeResourcesFit and NodeResourcesBalancedAllocation.
+package noderesources
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// FitName is the plugin's name in kube-scheduler configuration.
+const FitName = "NodeResourcesFit"
+
+// ResourceWeight is a resource that counts in a score.
+type ResourceWeight struct {
+	Name   v1.ResourceName
+	Weight int64
+}
+
+// DefaultResources are the resources both rules score by unless told otherwise.
+func DefaultResources() []ResourceWeight {
+	return []ResourceWeight{{v1.ResourceCPU, 1}, {v1.ResourceMemory, 1}}
+}
+
+// FitArgs configure NodeResourcesFit. The zero value means kube-scheduler's
+// defaults.
+type FitArgs struct {
+	Strategy              Strategy // default LeastAllocated
+	Resources             []ResourceWeight
+	Shape                 []ShapePoint // for RequestedToCapacityRatio
+	IgnoredResources      []string
+	IgnoredResourceGroups []string
+}
+
+// Fit implements framework.Plugin.
+type Fit struct {
+	args      FitArgs
+	resources []scored
+}
+
+var _ framework.Plugin = (*Fit)(nil)
+
+// NewFit returns the rule. The schema must be that of the states it will see.
+func NewFit(schema *cluster.Schema, args FitArgs) *Fit {
+	if args.Strategy == "" {
+		args.Strategy = LeastAllocated
+	}
+	if len(args.Resources) == 0 {
+		args.Resources = DefaultResources()
+	}
+	return &Fit{args: args, resources: resolve(schema, args.Resources)}
+}
+
+// Name implements framework.Plugin.
+func (*Fit) Name() string { return FitName }
+
+// WakesWhen implements framework.Waker.
+func (*Fit) WakesWhen() string {
+	return "a node has room: pods leave it or ask for less, it grows, or a new one comes"
+}
+
+// Sign implements framework.Plugin.
+func (f *Fit) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
+	signVector(pod.Request, local)
+	signVector(pod.Scored, local)
+}
+
+func signVector(r cluster.Resources, sig *framework.Signature) {
+	for id, v := range r {
+		if v != 0 {
+			sig.Int(int64(id))
+			sig.Int(v)
+		}
+	}
+	sig.Int(-1)
+}
+
+// For implements framework.Plugin.
+func (f *Fit) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+	r := &fitRule{schema: state.Schema, resources: f.resources, scoring: newScoring(f.args)}
+	for i, v := range pod.Request {
+		id := cluster.ResourceID(i)
+		if v > 0 && !(id.Scalar() && f.ignored(string(state.Schema.Name(id)))) {
+			r.need = append(r.need, need{id, v})
+		}
+	}
+	r.asks = asks(pod, f.resources, true)
+	return framework.Rules{Local: r}, nil
+}
+
+// ignored applies ignoredResources and ignoredResourceGroups, which concern
+// extended resources only: those with a domain other than kubernetes.io.
+func (f *Fit) ignored(name string) bool {
+	group, _, qualified := strings.Cut(name, "/")
+	if !qualified || strings.HasSuffix(group, "kubernetes.io") {
+		return false
+	}
+	return slices.Contains(f.args.IgnoredResources, name) || slices.Contains(f.args.IgnoredResourceGroups, group)
+}
+
+type need struct {
+	id    cluster.ResourceID
+	value int64
+}
+
+type fitRule struct {
+	schema    *cluster.Schema
+	need      []need
+	resources []scored
+	asks      []int64 // what the pod adds to each of resources, for scoring
+	scoring   scoring
+}
+
+func (*fitRule) Reads() framework.Aspects { return framework.ReadsObject | framework.ReadsPods }
+
+func (r *fitRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
+	code := framework.OK
+	if int64(len(n.Pods))+1 > n.AllowedPods {
+		code = framework.Reject
+	}
+	for _, w := range r.need {
+		allocatable := n.Allocatable.At(w.id)
+		if w.value > allocatable-n.Requested.At(w.id) {
+			if w.value > allocatable {
+				return framework.Final, 0
+			}
+			code = framework.Reject
+		}
+	}
+	if code != framework.OK {
+		return code, 0
+	}
+	return framework.OK, r.ScoreNode(n)
+}
+
+// ScoreNode implements framework.Scorer.
+func (r *fitRule) ScoreNode(n *cluster.Node) int64 {
+	var requested, allocatable [maxScored]int64
+	for i := range r.resources {
+		requested[i], allocatable[i] = r.resources[i].withPod(n, r.asks[i], true)
+	}
+	k := len(r.resources)
+	return r.scoring.score(r.resources, requested[:k], allocatable[:k])
+}
+
+func (r *fitRule) Explain(n *cluster.Node) *framework.Reason {
+	out := &framework.Reason{Plugin: FitName}
+	if int64(len(n.Pods))+1 > n.AllowedPods {
+		out.Messages = append(out.Messages, "Too many pods")
+		out.Deficits = append(out.Deficits, framework.Deficit{Resource: "pods", Needed: 1, Available: n.AllowedPods - int64(len(n.Pods))})
+	}
+	for _, w := range r.need {
+		allocatable := n.Allocatable.At(w.id)
+		free := allocatable - n.Requested.At(w.id)
+		if w.value <= free {
+			continue
+		}
+		name := string(r.schema.Name(w.id))
+		out.Messages = append(out.Messages, "Insufficient "+name)
+		out.Deficits = append(out.Deficits, framework.Deficit{Resource: name, Needed: w.value, Available: free})
+		out.Final = out.Final || w.value > allocatable
+	}
+	return out
+}

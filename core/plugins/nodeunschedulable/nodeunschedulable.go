@@ -1,0 +1,61 @@
+// Package nodeunschedulable keeps pods off cordoned nodes, unless they tolerate
+// the taint that cordoning implies.
+package nodeunschedulable
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins/tainttoleration"
+)
+
+// Name is the plugin's name in kube-scheduler configuration.
+const Name = "NodeUnschedulable"
+
+// Plugin implements framework.Plugin.
+type Plugin struct{}
+
+var _ framework.Plugin = Plugin{}
+
+// Name implements framework.Plugin.
+func (Plugin) Name() string { return Name }
+
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "a node is uncordoned"
+}
+
+var cordoned = v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
+
+func tolerates(pod *cluster.Pod) bool {
+	return tainttoleration.Tolerated(pod.Object.Spec.Tolerations, &cordoned)
+}
+
+// Sign implements framework.Plugin.
+func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
+	local.Bool(tolerates(pod))
+}
+
+// For implements framework.Plugin.
+func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
+	if tolerates(pod) {
+		return framework.Rules{}, nil
+	}
+	return framework.Rules{Local: rule{}}, nil
+}
+
+type rule struct{}
+
+func (rule) Reads() framework.Aspects { return framework.ReadsObject }
+
+func (rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
+	if n.Object.Spec.Unschedulable {
+		return framework.Final, 0
+	}
+	return framework.OK, 0
+}
+
+func (rule) Explain(*cluster.Node) *framework.Reason {
+	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) were unschedulable"}, Final: true}
+}

@@ -1,0 +1,225 @@
+// Package nodevolumelimits keeps nodes from having more volumes of a CSI
+// driver than the driver says it can attach there.
+package nodevolumelimits
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins/volumes"
+)
+
+// Name is the plugin's name in kube-scheduler configuration.
+const Name = "NodeVolumeLimits"
+
+// Plugin implements framework.Plugin.
+type Plugin struct{ volumes.Rereader }
+
+var (
+	_ framework.Plugin   = Plugin{}
+	_ framework.Rereader = Plugin{}
+)
+
+// Name implements framework.Plugin.
+func (Plugin) Name() string { return Name }
+
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "a node may have more volumes: a pod with some leaves, or a limit rises"
+}
+
+// disk is one that the pod needs; where it can't be on a node already its name
+// says nothing.
+type disk struct {
+	volumes.Disk
+	known bool
+}
+
+// wanted returns the disks that the pod needs, each once, or why they can't be
+// told.
+func wanted(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
+	add := func(d disk) {
+		if !slices.ContainsFunc(out, func(o disk) bool { return o.Disk == d.Disk }) {
+			out = append(out, d)
+		}
+	}
+	refs := pod.Claims
+	for i := range pod.Object.Spec.Volumes {
+		v := &pod.Object.Spec.Volumes[i]
+		if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
+			if volumes.Migratable(v) {
+				if d, ok := volumes.InlineDisk(v, pod.Object.Namespace); ok {
+					add(disk{d, true})
+				}
+			}
+			continue
+		}
+		ref := refs[0]
+		refs = refs[1:]
+		claim := state.Claim(pod.Object.Namespace, ref.Name)
+		if claim == nil {
+			return nil, fmt.Sprintf("looking up PVC %s/%s: %s", pod.Object.Namespace, ref.Name, volumes.ClaimNotFound(ref.Name))
+		}
+		if ref.Ephemeral {
+			if err := volumes.CheckOwner(pod, claim); err != nil {
+				return nil, err.Error()
+			}
+		}
+		d, ok := volumes.DiskOf(claim, state)
+		if !ok {
+			continue
+		}
+		known := state.ClaimInUse(cluster.ClaimKey{Namespace: claim.Namespace, Name: claim.Name})
+		if pv := state.Volume(claim.Spec.VolumeName); pv != nil {
+			known = known || pv.Spec.CSI == nil || state.VolumeShared(pv)
+		}
+		add(disk{d, known})
+	}
+	return out, ""
+}
+
+// Sign implements framework.Plugin. A disk that is on no node is as good as
+// another of its driver.
+func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.Signature) {
+	if len(pod.Object.Spec.Volumes) == 0 {
+		return
+	}
+	list, why := wanted(pod, state)
+	local.Str(why)
+	local.Int(int64(len(list)))
+	for i := range list {
+		local.Str(list[i].Driver)
+		local.OptStr(list[i].Name, list[i].known)
+	}
+}
+
+// For implements framework.Plugin.
+func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+	if len(pod.Object.Spec.Volumes) == 0 {
+		return framework.Rules{}, nil
+	}
+	list, why := wanted(pod, state)
+	switch {
+	case why != "":
+		return framework.Rules{Local: untold(why)}, nil
+	case len(list) == 0:
+		return framework.Rules{}, nil
+	}
+	return framework.Rules{Local: &rule{state, list}}, nil
+}
+
+// untold rejects every node, since the pod's disks can't be told. In
+// kube-scheduler that is the answer of Filter, behind other plugins' PreFilter.
+type untold string
+
+func (untold) Reads() framework.Aspects { return framework.ReadsObject }
+
+func (untold) EvalNode(*cluster.Node) (framework.Code, int64) { return framework.Final, 0 }
+
+func (u untold) Explain(*cluster.Node) *framework.Reason {
+	return &framework.Reason{Plugin: Name, Messages: []string{string(u)}, Final: true}
+}
+
+type rule struct {
+	state *cluster.State
+	disks []disk
+}
+
+// Reads implements framework.LocalRule. What claims and attachments say of the
+// disks on a node touches the node when it changes.
+func (*rule) Reads() framework.Aspects { return framework.ReadsPods }
+
+func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
+	if driver, _, _ := r.exceeded(n); driver != "" {
+		return framework.Reject, 0
+	}
+	return framework.OK, 0
+}
+
+// exceeded returns the first driver of which the node would have too many.
+func (r *rule) exceeded(n *cluster.Node) (driver string, needed, limit int64) {
+	csi := r.state.CSINode(n.Name)
+	if csi == nil {
+		return "", 0, 0
+	}
+	var there map[string]string // drivers by disk
+	for i := range csi.Spec.Drivers {
+		d := &csi.Spec.Drivers[i]
+		if d.Allocatable == nil || d.Allocatable.Count == nil ||
+			!slices.ContainsFunc(r.disks, func(x disk) bool { return x.Driver == d.Name }) {
+			continue
+		}
+		if there == nil {
+			there = r.attached(n)
+		}
+		added := int64(0)
+		for _, x := range r.disks {
+			if _, ok := there[x.Name]; x.Driver == d.Name && (!x.known || !ok) {
+				added++
+			}
+		}
+		total := int64(0)
+		for _, name := range there {
+			if name == d.Name {
+				total++
+			}
+		}
+		total += r.onlyAttached(n, d.Name, there)
+		if added > 0 && total+added > int64(*d.Allocatable.Count) {
+			return d.Name, total + added, int64(*d.Allocatable.Count)
+		}
+	}
+	return "", 0, 0
+}
+
+// attached returns the disks of the pods on a node.
+func (r *rule) attached(n *cluster.Node) map[string]string {
+	out := map[string]string{}
+	for _, p := range n.Pods {
+		for _, ref := range p.Claims {
+			if claim := r.state.Claim(p.Object.Namespace, ref.Name); claim != nil {
+				if d, ok := volumes.DiskOf(claim, r.state); ok {
+					out[d.Name] = d.Driver
+				}
+			}
+		}
+		for i := range p.Object.Spec.Volumes {
+			if v := &p.Object.Spec.Volumes[i]; volumes.Migratable(v) {
+				if d, ok := volumes.InlineDisk(v, p.Object.Namespace); ok {
+					out[d.Name] = d.Driver
+				}
+			}
+		}
+	}
+	return out
+}
+
+// onlyAttached counts the disks of a driver that are attached to a node though
+// no pod there has them.
+func (r *rule) onlyAttached(n *cluster.Node, driver string, there map[string]string) int64 {
+	seen := map[string]bool{}
+	for _, a := range r.state.Attachments(n.Name) {
+		if a.Spec.Attacher != driver || a.Spec.Source.PersistentVolumeName == nil {
+			continue
+		}
+		pv := r.state.Volume(*a.Spec.Source.PersistentVolumeName)
+		if pv == nil || pv.Spec.CSI == nil {
+			continue
+		}
+		name := driver + "/" + pv.Spec.CSI.VolumeHandle
+		if _, ok := there[name]; !ok {
+			seen[name] = true
+		}
+	}
+	return int64(len(seen))
+}
+
+func (r *rule) Explain(n *cluster.Node) *framework.Reason {
+	reason := &framework.Reason{Plugin: Name, Messages: []string{"node(s) exceed max volume count"}}
+	if driver, needed, limit := r.exceeded(n); driver != "" {
+		reason.Deficits = []framework.Deficit{{Resource: "volumes of " + driver, Needed: needed, Available: limit}}
+	}
+	return reason
+}

@@ -1,0 +1,34 @@
+// Package schedulinggates holds back pods with scheduling gates (KEP-3521).
+package schedulinggates
+
+import (
+	"fmt"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// Name is the plugin's name in kube-scheduler configuration.
+const Name = "SchedulingGates"
+
+// Plugin implements framework.PreEnqueuer.
+type Plugin struct{}
+
+var _ framework.PreEnqueuer = Plugin{}
+
+// PreEnqueue returns a reason while the pod has gates.
+func (Plugin) PreEnqueue(pod *cluster.Pod) *framework.Reason {
+	gates := pod.Object.Spec.SchedulingGates
+	if len(gates) == 0 {
+		return nil
+	}
+	names := make([]string, len(gates))
+	for i, g := range gates {
+		names[i] = g.Name
+	}
+	return &framework.Reason{
+		Plugin:   Name,
+		Messages: []string{fmt.Sprintf("waiting for scheduling gates: %v", names)},
+		Final:    true,
+	}
+}

@@ -1,0 +1,111 @@
+// Package tainttoleration keeps pods off nodes with taints they don't tolerate,
+// and prefers nodes with fewer untolerated PreferNoSchedule taints.
+package tainttoleration
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// Name is the plugin's name in kube-scheduler configuration.
+const Name = "TaintToleration"
+
+// Plugin implements framework.Plugin.
+type Plugin struct{}
+
+var _ framework.Plugin = Plugin{}
+
+// Name implements framework.Plugin.
+func (Plugin) Name() string { return Name }
+
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "a node loses the taints that it does not tolerate, or one without them comes"
+}
+
+// Sign implements framework.Plugin.
+func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
+	local.Int(int64(len(pod.Object.Spec.Tolerations)))
+	for i := range pod.Object.Spec.Tolerations {
+		t := &pod.Object.Spec.Tolerations[i]
+		local.Str(t.Key)
+		local.Str(string(t.Operator))
+		local.Str(t.Value)
+		local.Str(string(t.Effect))
+	}
+}
+
+// For implements framework.Plugin.
+func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
+	r := &rule{all: pod.Object.Spec.Tolerations}
+	for _, t := range r.all {
+		if t.Effect == "" || t.Effect == v1.TaintEffectPreferNoSchedule {
+			r.prefer = append(r.prefer, t)
+		}
+	}
+	return framework.Rules{Local: r, Group: prefer{framework.StaticScore{Reverse: true}, r}}, nil
+}
+
+type rule struct{ all, prefer []v1.Toleration }
+
+func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
+
+func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
+	for i := range n.Object.Spec.Taints {
+		t := &n.Object.Spec.Taints[i]
+		if t.Effect != v1.TaintEffectNoSchedule && t.Effect != v1.TaintEffectNoExecute {
+			continue
+		}
+		if !Tolerated(r.all, t) {
+			return framework.Final, 0
+		}
+	}
+	return framework.OK, 0
+}
+
+func (*rule) Explain(*cluster.Node) *framework.Reason {
+	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) had untolerated taint(s)"}, Final: true}
+}
+
+// prefer counts untolerated PreferNoSchedule taints; fewest score highest.
+type prefer struct {
+	framework.StaticScore
+	*rule
+}
+
+func (p prefer) StaticKey(n *cluster.NodeInfo) int32 {
+	var untolerated int32
+	for i := range n.Object.Spec.Taints {
+		t := &n.Object.Spec.Taints[i]
+		if t.Effect == v1.TaintEffectPreferNoSchedule && !Tolerated(p.rule.prefer, t) {
+			untolerated++
+		}
+	}
+	return untolerated
+}
+
+// Explain is never asked: the rule's group part rejects nothing.
+func (p prefer) Explain(*framework.Groups, int) *framework.Reason { return nil }
+
+// Tolerated tells whether one of the tolerations matches the taint, as
+// v1.Toleration documents it (effect, then key, then operator). The operators
+// Lt and Gt are behind a feature gate that is off in 1.36, and match nothing.
+func Tolerated(tolerations []v1.Toleration, taint *v1.Taint) bool {
+	for i := range tolerations {
+		t := &tolerations[i]
+		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+			continue
+		}
+		switch t.Operator {
+		case "", v1.TolerationOpEqual:
+			if t.Value == taint.Value {
+				return true
+			}
+		case v1.TolerationOpExists:
+			return true
+		}
+	}
+	return false
+}

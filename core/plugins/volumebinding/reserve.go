@@ -1,0 +1,54 @@
+package volumebinding
+
+import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/plugins/volumes"
+)
+
+// Assume implements framework.Assumer: the volumes that the pod's claims are
+// to be bound to name them, and claims that are to be provisioned name the
+// node.
+func (Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
+	if len(pod.Claims) == 0 {
+		return
+	}
+	c, why := resolve(pod, state)
+	if why != "" || len(c.delayed) == 0 {
+		return
+	}
+	f := c.find(state, n)
+	if !f.ok() {
+		return
+	}
+	for _, b := range f.bindings {
+		if pv, changed := reserved(b.volume, b.claim); changed {
+			state.SetObject(pv)
+		}
+	}
+	for _, claim := range f.provisions {
+		claim = claim.DeepCopy()
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volumes.AnnSelectedNode, n.Name)
+		state.SetObject(claim)
+	}
+}
+
+// reserved returns the volume with a reference to the claim.
+func reserved(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) (out *v1.PersistentVolume, changed bool) {
+	ref := pv.Spec.ClaimRef
+	ours := names(pv, claim)
+	if ours && ref.UID == claim.UID {
+		return pv, false
+	}
+	out = pv.DeepCopy()
+	out.Spec.ClaimRef = &v1.ObjectReference{
+		Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name,
+		UID: claim.UID, ResourceVersion: claim.ResourceVersion,
+	}
+	if !ours { // who bound it decides who may take it back
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, volumes.AnnBoundByController, "yes")
+	}
+	return out, true
+}

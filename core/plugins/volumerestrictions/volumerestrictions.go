@@ -1,0 +1,213 @@
+// Package volumerestrictions keeps pods from sharing what can't be shared:
+// disks of the older kinds on one node, and ReadWriteOncePod claims anywhere.
+package volumerestrictions
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins/volumes"
+)
+
+// Name is the plugin's name in kube-scheduler configuration.
+const Name = "VolumeRestrictions"
+
+// Plugin implements framework.Plugin.
+type Plugin struct{ volumes.Rereader }
+
+var (
+	_ framework.Plugin   = Plugin{}
+	_ framework.Rereader = Plugin{}
+)
+
+// Name implements framework.Plugin.
+func (Plugin) Name() string { return Name }
+
+// WakesWhen implements framework.Waker.
+func (Plugin) WakesWhen() string {
+	return "another pod lets go of its volume"
+}
+
+// missing returns the first claim that doesn't exist, and the claims that one
+// pod at a time may use and some pod does, or is nominated to.
+func missing(pod *cluster.Pod, state *cluster.State) (name string, taken []cluster.ClaimKey) {
+	for _, ref := range pod.Claims {
+		if ref.Ephemeral {
+			continue
+		}
+		claim := state.Claim(pod.Object.Namespace, ref.Name)
+		if claim == nil {
+			return ref.Name, nil
+		}
+		key := cluster.ClaimKey{Namespace: claim.Namespace, Name: claim.Name}
+		if volumes.ReadWriteOncePod(claim) && (state.ClaimUsers(key) > 0 || state.ClaimAwaited(key)) && !slices.Contains(taken, key) {
+			taken = append(taken, key)
+		}
+	}
+	return "", taken
+}
+
+// disks returns the pod's volumes of the kinds that can't be shared.
+func disks(pod *cluster.Pod) []*v1.Volume {
+	var out []*v1.Volume
+	for i := range pod.Object.Spec.Volumes {
+		v := &pod.Object.Spec.Volumes[i]
+		if v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.ISCSI != nil || v.RBD != nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// Sign implements framework.Plugin. Claims that nobody uses tell no pods
+// apart.
+func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
+	list := disks(pod)
+	local.Int(int64(len(list)))
+	for _, v := range list {
+		sign(v, local)
+	}
+	if len(pod.Claims) == 0 {
+		return
+	}
+	name, taken := missing(pod, state)
+	group.Str(name)
+	for _, key := range taken {
+		group.Str(key.Namespace)
+		group.Str(key.Name)
+	}
+}
+
+func sign(v *v1.Volume, sig *framework.Signature) {
+	if d := v.GCEPersistentDisk; d != nil {
+		sig.Str("gce")
+		sig.Str(d.PDName)
+		sig.Bool(d.ReadOnly)
+	}
+	if d := v.AWSElasticBlockStore; d != nil {
+		sig.Str("aws")
+		sig.Str(d.VolumeID)
+	}
+	if d := v.ISCSI; d != nil {
+		sig.Str("iscsi")
+		sig.Str(d.IQN)
+		sig.Bool(d.ReadOnly)
+	}
+	if d := v.RBD; d != nil {
+		sig.Str("rbd")
+		sig.Int(int64(len(d.CephMonitors)))
+		for _, m := range d.CephMonitors {
+			sig.Str(m)
+		}
+		sig.Str(d.RBDPool)
+		sig.Str(d.RBDImage)
+		sig.Bool(d.ReadOnly)
+	}
+}
+
+// For implements framework.Plugin.
+func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
+	var rules framework.Rules
+	name, taken := missing(pod, state)
+	if name != "" {
+		return rules, volumes.Rejected(Name, volumes.ClaimNotFound(name))
+	}
+	if len(taken) > 0 {
+		rules.Group = &exclusive{state: state, claims: taken}
+	}
+	if list := disks(pod); len(list) > 0 {
+		rules.Local = exclusiveDisks(list)
+	}
+	return rules, nil
+}
+
+// exclusiveDisks rejects nodes where a pod has one of the disks.
+type exclusiveDisks []*v1.Volume
+
+func (exclusiveDisks) Reads() framework.Aspects { return framework.ReadsPods }
+
+func (r exclusiveDisks) EvalNode(n *cluster.Node) (framework.Code, int64) {
+	for _, p := range n.Pods {
+		for i := range p.Object.Spec.Volumes {
+			for _, v := range r {
+				if conflict(v, &p.Object.Spec.Volumes[i]) {
+					return framework.Reject, 0
+				}
+			}
+		}
+	}
+	return framework.OK, 0
+}
+
+func (exclusiveDisks) Explain(*cluster.Node) *framework.Reason {
+	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) had no available disk"}}
+}
+
+// conflict tells whether two volumes are one disk that can't be mounted twice:
+// EBS never, the others unless both read only.
+func conflict(a, b *v1.Volume) bool {
+	if x, y := a.GCEPersistentDisk, b.GCEPersistentDisk; x != nil && y != nil && x.PDName == y.PDName && !(x.ReadOnly && y.ReadOnly) {
+		return true
+	}
+	if x, y := a.AWSElasticBlockStore, b.AWSElasticBlockStore; x != nil && y != nil && x.VolumeID == y.VolumeID {
+		return true
+	}
+	if x, y := a.ISCSI, b.ISCSI; x != nil && y != nil && x.IQN == y.IQN && !(x.ReadOnly && y.ReadOnly) {
+		return true
+	}
+	x, y := a.RBD, b.RBD
+	return x != nil && y != nil && x.RBDPool == y.RBDPool && x.RBDImage == y.RBDImage && !(x.ReadOnly && y.ReadOnly) &&
+		slices.ContainsFunc(x.CephMonitors, func(m string) bool { return slices.Contains(y.CephMonitors, m) })
+}
+
+// exclusive rejects every node while some pod uses one of the claims.
+type exclusive struct {
+	state  *cluster.State
+	claims []cluster.ClaimKey
+}
+
+var (
+	_ framework.GroupRule = (*exclusive)(nil)
+	_ framework.Hinter    = (*exclusive)(nil)
+)
+
+// TopologyKeys implements framework.GroupRule: none.
+func (*exclusive) TopologyKeys() []string { return nil }
+
+// HostFacts implements framework.GroupRule: none.
+func (*exclusive) HostFacts() []*cluster.Fact { return nil }
+
+// HostKey implements framework.GroupRule: 0.
+func (*exclusive) HostKey(cluster.NodeIndex) int32 { return 0 }
+
+// StaticKey implements framework.GroupRule: nodes are all alike.
+func (*exclusive) StaticKey(*cluster.NodeInfo) int32 { return 0 }
+
+// Filter implements framework.GroupRule.
+func (r *exclusive) Filter(_ *framework.Groups, out []framework.Code) {
+	clear(out)
+	if slices.ContainsFunc(r.claims, func(k cluster.ClaimKey) bool { return r.state.ClaimUsers(k) > 0 }) {
+		for i := range out {
+			out[i] = framework.Reject
+		}
+	}
+}
+
+// Score implements framework.GroupRule: nothing is scored.
+func (*exclusive) Score(*framework.Groups, int64, []int64) {}
+
+// Explain implements framework.GroupRule.
+func (*exclusive) Explain(*framework.Groups, int) *framework.Reason {
+	return &framework.Reason{Plugin: Name, Messages: []string{
+		"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"}}
+}
+
+// Hint implements framework.Hinter: a pod that used one of the claims leaves.
+func (r *exclusive) Hint(c *cluster.Change) bool {
+	return c.Op == cluster.PodRemoved && slices.ContainsFunc(c.Pod.Claims, func(ref cluster.ClaimRef) bool {
+		return slices.Contains(r.claims, cluster.ClaimKey{Namespace: c.Pod.Object.Namespace, Name: ref.Name})
+	})
+}

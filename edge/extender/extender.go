@@ -1,0 +1,201 @@
+// Package extender calls HTTP extenders of kube-scheduler's protocol
+// (k8s.io/kube-scheduler/extender/v1): filter, prioritize, preempt and bind.
+package extender
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/berthproject/berth/core/framework"
+)
+
+// defaultTimeout is that of a call whose extender gives none.
+const defaultTimeout = 5 * time.Second
+
+// mostAnswer bounds an answer: the objects of 15,000 nodes are some 200 MiB.
+const mostAnswer = 512 << 20
+
+// maxScore is the highest score that an extender gives.
+const maxScore = extenderv1.MaxExtenderPriority
+
+// Extender is one HTTP extender.
+type Extender struct {
+	cfg      kubeschedulerv1.Extender
+	concerns framework.Extender
+	client   *http.Client
+}
+
+// New returns an extender; an error says what of its TLS settings can't be
+// used.
+func New(cfg kubeschedulerv1.Extender, concerns framework.Extender) (*Extender, error) {
+	tls := rest.TLSClientConfig{}
+	if t := cfg.TLSConfig; t != nil {
+		tls = rest.TLSClientConfig{Insecure: t.Insecure, ServerName: t.ServerName,
+			CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile, CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData}
+	}
+	// As kube-scheduler does: HTTPS that is asked for without a CA isn't verified.
+	if cfg.EnableHTTPS && tls.CAFile == "" && len(tls.CAData) == 0 {
+		tls.Insecure = true
+	}
+	transport, err := rest.TransportFor(&rest.Config{TLSClientConfig: tls})
+	if err != nil {
+		return nil, fmt.Errorf("extender %s: tlsConfig: %w", cfg.URLPrefix, err)
+	}
+	timeout := cfg.HTTPTimeout.Duration
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	return &Extender{cfg: cfg, concerns: concerns, client: &http.Client{Transport: transport, Timeout: timeout}}, nil
+}
+
+// Concerns tells whether the extender is to be asked about a pod.
+func (x *Extender) Concerns(pod *v1.Pod) bool { return x.concerns.Concerns(pod) }
+
+// Filter returns which of the nodes the extender allows, and its reasons
+// against others, by node.
+func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (allowed []*v1.Node, failed map[string]string, err error) {
+	result := extenderv1.ExtenderFilterResult{}
+	if err := x.call(ctx, x.cfg.FilterVerb, x.args(pod, nodes), &result); err != nil {
+		return nil, nil, err
+	}
+	if result.Error != "" {
+		return nil, nil, fmt.Errorf("extender %s: %s", x.cfg.URLPrefix, result.Error)
+	}
+	byName := map[string]*v1.Node{}
+	for _, n := range nodes {
+		byName[n.Name] = n
+	}
+	var names []string
+	switch {
+	case x.cfg.NodeCacheCapable && result.NodeNames != nil:
+		names = *result.NodeNames
+	case result.Nodes != nil:
+		for i := range result.Nodes.Items {
+			names = append(names, result.Nodes.Items[i].Name)
+		}
+	}
+	for _, name := range names {
+		n := byName[name]
+		if n == nil {
+			return nil, nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list", x.cfg.URLPrefix, name)
+		}
+		allowed = append(allowed, n)
+	}
+	failed = map[string]string{}
+	for _, m := range []extenderv1.FailedNodesMap{result.FailedNodes, result.FailedAndUnresolvableNodes} {
+		for name, why := range m {
+			if byName[name] != nil {
+				failed[name] = why
+			}
+		}
+	}
+	return allowed, failed, nil
+}
+
+// Prioritize returns the extender's scores, 0 to 10, by node, without its
+// weight. Nodes that it wasn't asked about are left out.
+func (x *Extender) Prioritize(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (map[string]int64, error) {
+	result := extenderv1.HostPriorityList{}
+	if err := x.call(ctx, x.cfg.PrioritizeVerb, x.args(pod, nodes), &result); err != nil {
+		return nil, err
+	}
+	asked := map[string]bool{}
+	for _, n := range nodes {
+		asked[n.Name] = true
+	}
+	out := map[string]int64{}
+	for _, h := range result {
+		if asked[h.Host] {
+			out[h.Host] = max(0, min(maxScore, h.Score))
+		}
+	}
+	return out, nil
+}
+
+// Bind has the extender bind a pod.
+func (x *Extender) Bind(ctx context.Context, args *extenderv1.ExtenderBindingArgs) error {
+	result := extenderv1.ExtenderBindingResult{}
+	if err := x.call(ctx, x.cfg.BindVerb, args, &result); err != nil {
+		return err
+	}
+	if result.Error != "" {
+		return fmt.Errorf("extender %s: %s", x.cfg.URLPrefix, result.Error)
+	}
+	return nil
+}
+
+// Preempt returns which of the candidate nodes the extender leaves for
+// preemption, with the victims that it wants there.
+func (x *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreemptionArgs) (map[string]*extenderv1.MetaVictims, error) {
+	result := extenderv1.ExtenderPreemptionResult{}
+	if x.cfg.PreemptVerb == "" {
+		return nil, errors.New("the extender has no preemptVerb")
+	}
+	if err := x.call(ctx, x.cfg.PreemptVerb, args, &result); err != nil {
+		return nil, err
+	}
+	for name := range result.NodeNameToMetaVictims {
+		_, whole := args.NodeNameToVictims[name]
+		_, short := args.NodeNameToMetaVictims[name]
+		if !whole && !short {
+			return nil, fmt.Errorf("extender %q claims a node %q for preemption that is not among the candidates", x.cfg.URLPrefix, name)
+		}
+	}
+	return result.NodeNameToMetaVictims, nil
+}
+
+// args are names only for extenders that know the nodes.
+func (x *Extender) args(pod *v1.Pod, nodes []*v1.Node) *extenderv1.ExtenderArgs {
+	args := &extenderv1.ExtenderArgs{Pod: pod}
+	if x.cfg.NodeCacheCapable {
+		names := make([]string, 0, len(nodes))
+		for _, n := range nodes {
+			names = append(names, n.Name)
+		}
+		args.NodeNames = &names
+		return args
+	}
+	args.Nodes = &v1.NodeList{}
+	for _, n := range nodes {
+		args.Nodes.Items = append(args.Nodes.Items, *n)
+	}
+	return args
+}
+
+// call posts one request and reads the answer.
+func (x *Extender) call(ctx context.Context, verb string, args, result any) error {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	url := strings.TrimRight(x.cfg.URLPrefix, "/") + "/" + verb
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := x.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("calling extender: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("failed %v with extender at URL %v, code %v", verb, url, resp.StatusCode)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(result); err != nil {
+		return fmt.Errorf("reading the answer of extender %s to %s: %w", x.cfg.URLPrefix, verb, err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unique"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// watch starts informers that fill the inbox, and returns when they have
+// delivered what exists.
+func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.Node) string, in *inbox) (informers.SharedInformerFactory, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
+	var synced []cache.InformerSynced
+	add := func(i cache.SharedIndexInformer, set func(obj any), gone func(obj any)) error {
+		h, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    set,
+			UpdateFunc: func(_, obj any) { set(obj) },
+			DeleteFunc: func(obj any) {
+				if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+					obj = d.Obj
+				}
+				gone(obj)
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+		synced = append(synced, h.HasSynced)
+		return nil
+	}
+	workload := func(obj any) { in.put(core.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))}) }
+	workloadGone := func(obj any) {
+		w := cluster.WorkloadOf(obj.(runtime.Object))
+		in.put(core.WorkloadGone{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name})
+	}
+	pods := factory.InformerFor(&v1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		// Pods that are over take nothing and need nothing.
+		tweak := func(o *metav1.ListOptions) { o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" }
+		lw := cache.NewFilteredListWatchFromClient(c.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, tweak)
+		return cache.NewSharedIndexInformer(lw, &v1.Pod{}, resync, cache.Indexers{})
+	})
+	object := func(obj any) { in.put(core.ObjectSet{Object: obj.(cluster.Object)}) }
+	objectGone := func(obj any) {
+		o := obj.(cluster.Object)
+		in.put(core.ObjectGone{Kind: cluster.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()})
+	}
+	storage := factory.Storage().V1()
+	for _, err := range []error{
+		add(factory.Core().V1().Namespaces().Informer(), object, objectGone),
+		add(factory.Core().V1().PersistentVolumeClaims().Informer(), object, objectGone),
+		add(factory.Core().V1().PersistentVolumes().Informer(), object, objectGone),
+		add(factory.Policy().V1().PodDisruptionBudgets().Informer(), object, objectGone),
+		add(storage.StorageClasses().Informer(), object, objectGone),
+		add(storage.CSINodes().Informer(), object, objectGone),
+		add(storage.CSIDrivers().Informer(), object, objectGone),
+		add(storage.CSIStorageCapacities().Informer(), object, objectGone),
+		add(storage.VolumeAttachments().Informer(), object, objectGone),
+		add(factory.Core().V1().Nodes().Informer(),
+			func(obj any) { n := obj.(*v1.Node); in.put(core.NodeSet{Node: n, Group: groupOf(n)}) },
+			func(obj any) { in.put(core.NodeGone{Name: obj.(*v1.Node).Name}) }),
+		add(pods,
+			func(obj any) { in.put(core.PodSet{Pod: obj.(*v1.Pod)}) },
+			func(obj any) { in.put(core.PodGone{UID: obj.(*v1.Pod).UID}) }),
+		add(factory.Core().V1().Services().Informer(), workload, workloadGone),
+		add(factory.Core().V1().ReplicationControllers().Informer(), workload, workloadGone),
+		add(factory.Apps().V1().ReplicaSets().Informer(), workload, workloadGone),
+		add(factory.Apps().V1().StatefulSets().Informer(), workload, workloadGone),
+		add(factory.Apps().V1().DaemonSets().Informer(),
+			func(obj any) { in.put(core.DaemonSetSet{DaemonSet: obj.(*appsv1.DaemonSet)}) },
+			func(obj any) {
+				d := obj.(*appsv1.DaemonSet)
+				in.put(core.WorkloadGone{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name})
+			}),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil, fmt.Errorf("waiting for the first list of objects: %w", context.Cause(ctx))
+	}
+	return factory, nil
+}
+
+// trim drops what no rule reads, so that 50,000 pods fit into memory.
+func trim(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	switch o := obj.(type) {
+	case *v1.Pod:
+		for _, list := range [][]v1.Container{o.Spec.InitContainers, o.Spec.Containers} {
+			for i := range list {
+				c := &list[i]
+				*c = v1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources,
+					RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules}
+			}
+		}
+		delete(o.Annotations, v1.LastAppliedConfigAnnotation)
+	case *v1.Node:
+		o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil
+		for i := range o.Status.Images { // most nodes have the same
+			for k, name := range o.Status.Images[i].Names {
+				o.Status.Images[i].Names[k] = unique.Make(name).Value()
+			}
+		}
+	case *storagev1.StorageClass:
+		o.Parameters = nil
+	case *appsv1.ReplicaSet:
+		*o = appsv1.ReplicaSet{ObjectMeta: o.ObjectMeta, Spec: appsv1.ReplicaSetSpec{Selector: o.Spec.Selector}}
+	case *appsv1.StatefulSet:
+		*o = appsv1.StatefulSet{ObjectMeta: o.ObjectMeta, Spec: appsv1.StatefulSetSpec{Selector: o.Spec.Selector}}
+	case *v1.ReplicationController:
+		*o = v1.ReplicationController{ObjectMeta: o.ObjectMeta, Spec: v1.ReplicationControllerSpec{Selector: o.Spec.Selector}}
+	}
+	return obj, nil
+}

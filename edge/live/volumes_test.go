@@ -1,0 +1,97 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// The ways in which binding a pod's volumes ends. What happens after the write
+// is put into the informers' stores.
+func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
+	claim := func(volume, node string, done bool) *v1.PersistentVolumeClaim {
+		c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", Annotations: map[string]string{}}}
+		if c.Spec.VolumeName = volume; node != "" {
+			c.Annotations["volume.kubernetes.io/selected-node"] = node
+		}
+		if done {
+			c.Annotations["pv.kubernetes.io/bind-completed"] = "yes"
+		}
+		return c
+	}
+	volume := func(host string) *v1.PersistentVolume {
+		pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
+		pv.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{
+			{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{host}}}}}}}
+		return pv
+	}
+	for _, c := range []struct {
+		name     string
+		writes   []cluster.Object
+		refusal  error
+		then     []runtime.Object // states that the claim goes through
+		volume   *v1.PersistentVolume
+		contains string // of the error; "" when the pod is bound
+	}{
+		{"bound at last", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("", "", false), claim("", "n", false), claim("pv", "n", true)}, volume("n"), ""},
+		{"reserved and bound", []cluster.Object{volume("n")}, nil, []runtime.Object{claim("", "", false), claim("pv", "", true)}, volume("n"), ""},
+		{"someone was faster", []cluster.Object{volume("n")}, apierrors.NewConflict(schema.GroupResource{Resource: "persistentvolumes"}, "pv", errors.New("changed")),
+			[]runtime.Object{claim("", "", false)}, nil, "reserving volumes"},
+		{"never bound", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("", "n", false)}, nil, "were not bound within"},
+		{"given up", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("", "n", false), claim("", "", false)}, nil, "given up for node"},
+		{"made elsewhere", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("pv", "n", true)}, volume("m"), "doesn't match node"},
+		{"the claim goes", []cluster.Object{claim("", "n", false)}, nil, nil, nil, "not found"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := fake.NewClientset(claim("", "", false), volume("n"))
+			if c.refusal != nil {
+				client.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.refusal })
+			}
+			f := informers.NewSharedInformerFactory(client, 0)
+			v := newVolumes(client, f)
+			v.period = time.Millisecond
+			put := func(o runtime.Object) {
+				if err := f.Core().V1().PersistentVolumeClaims().Informer().GetIndexer().Add(o); err != nil {
+					t.Error(err)
+				}
+			}
+			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{v1.LabelHostname: "n"}}}
+			if err := f.Core().V1().Nodes().Informer().GetIndexer().Add(node); err != nil {
+				t.Fatal(err)
+			}
+			if c.volume != nil {
+				if err := f.Core().V1().PersistentVolumes().Informer().GetIndexer().Add(c.volume); err != nil {
+					t.Fatal(err)
+				}
+			}
+			asked := 0
+			v.asked = func() { // once a poll: the claim moves on
+				if asked < len(c.then) {
+					put(c.then[asked])
+				}
+				asked++
+			}
+			err := v.bind(context.Background(), core.Bind{Namespace: "ns", Name: "p", Node: "n", Writes: c.writes, Claims: []string{"c"}, Timeout: 200 * time.Millisecond})
+			switch {
+			case c.contains == "" && err != nil:
+				t.Errorf("failed: %v", err)
+			case c.contains != "" && (err == nil || !strings.Contains(err.Error(), c.contains)):
+				t.Errorf("got %v, want …%s…", err, c.contains)
+			}
+		})
+	}
+}

@@ -1,0 +1,269 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/metrics.md")
+
+// live is a core that tells metrics and history what it does.
+type live struct {
+	t    *testing.T
+	core *core.Core
+	m    *Metrics
+	h    *History
+	now  time.Time
+}
+
+func newLive(t *testing.T) *live {
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &live{t: t, core: c, m: NewMetrics(), h: NewHistory(100), now: time.Unix(1000, 0)}
+}
+
+// step takes 10 ms a Step, and one second passes after each.
+func (l *live) step(in ...core.Input) core.Ready {
+	r := l.core.Step(l.now, in...)
+	l.m.Step(l.now, 10*time.Millisecond, in, &r)
+	l.h.Step(l.now, 0, in, &r)
+	l.m.State(l.core)
+	l.now = l.now.Add(time.Second)
+	return r
+}
+
+func TestMetricsOfAHistory(t *testing.T) {
+	l := newLive(t)
+	l.step(core.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()})
+	l.step(core.PodSet{Pod: testkit.Pod("low").Req("cpu", "3").Obj()})
+	l.step(core.BindDone{UID: "pod-low"})
+	l.step(core.PodSet{Pod: testkit.Pod("same").Req("cpu", "3").Obj()}) // waits: nobody is less important
+	l.step(core.PodSet{Pod: testkit.Pod("high").Req("cpu", "4").Priority(10).Obj()}, core.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()})
+	l.step(core.PreemptionDone{UID: "pod-low", By: "pod-high"})
+	l.step(core.PodGone{UID: "pod-low"})
+	l.step(core.BindDone{UID: "pod-high", Err: errors.New("refused")})
+	l.step()
+	l.step(core.BindDone{UID: "pod-high"})
+	for name, want := range map[string]string{
+		"scheduler_schedule_attempts_total": `
+			# HELP scheduler_schedule_attempts_total Attempts to schedule pods, by result: scheduled, unschedulable, or error, which is a failure of Berth's or the API server's.
+			# TYPE scheduler_schedule_attempts_total counter
+			scheduler_schedule_attempts_total{profile="default-scheduler",result="error"} 1
+			scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 2
+			scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 2
+			`,
+		"scheduler_pending_pods": `
+			# HELP scheduler_pending_pods Pods without a node, by queue: active, backoff, unschedulable, or gated, where those are too whose victims are being told to leave.
+			# TYPE scheduler_pending_pods gauge
+			scheduler_pending_pods{queue="active"} 0
+			scheduler_pending_pods{queue="backoff"} 0
+			scheduler_pending_pods{queue="gated"} 1
+			scheduler_pending_pods{queue="unschedulable"} 1
+			`,
+		"scheduler_preemption_attempts_total": `
+			# HELP scheduler_preemption_attempts_total Attempts without a node that looked for victims.
+			# TYPE scheduler_preemption_attempts_total counter
+			scheduler_preemption_attempts_total 2
+			`,
+		"scheduler_unschedulable_pods": `
+			# HELP scheduler_unschedulable_pods Pods that wait, by each plugin that rejects a node for them.
+			# TYPE scheduler_unschedulable_pods gauge
+			scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1
+			`,
+	} {
+		if err := testutil.GatherAndCompare(l.m.Registry, strings.NewReader(want), name); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, want := range map[string]struct {
+		count uint64
+		sum   float64
+	}{
+		"scheduler_preemption_victims":      {1, 1},
+		"scheduler_pod_scheduling_attempts": {2, 4}, // low at its first, high at its third
+		// low: queued at 1 s, bound at 2 s; high: queued at 4 s, bound at 9 s.
+		"scheduler_pod_scheduling_sli_duration_seconds": {2, 6},
+	} {
+		count, sum := histogram(t, l.m.Registry, name)
+		if count != want.count || sum != want.sum {
+			t.Errorf("%s: %d observations of %v in all, want %d of %v", name, count, sum, want.count, want.sum)
+		}
+	}
+	if len(l.m.binds) != 0 {
+		t.Errorf("binds without an end: %v", l.m.binds)
+	}
+}
+
+func histogram(t *testing.T, r *prometheus.Registry, name string) (count uint64, sum float64) {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.Metric {
+				count += m.GetHistogram().GetSampleCount()
+				sum += m.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	return count, sum
+}
+
+// TestHistoryIsBounded puts a burst through it: it keeps the last, and finds
+// those of a pod among them.
+func TestHistoryIsBounded(t *testing.T) {
+	h := NewHistory(keptDecisions)
+	for i := range 200_000 {
+		r := core.Ready{Decisions: []core.Decision{{Seq: uint64(i), Kind: core.Waits, Pod: fmt.Sprint("default/p", i%50_000)}, {Kind: core.ScaledUp}}}
+		h.Step(time.Time{}, 0, nil, &r)
+	}
+	if len(h.byPod) > keptDecisions || len(h.ring) != keptDecisions {
+		t.Errorf("%d pods and %d decisions are kept", len(h.byPod), len(h.ring))
+	}
+	if got := h.Of("default/p49999"); len(got) != 1 || got[0].Seq != 199_999 {
+		t.Errorf("the last: %v", got)
+	}
+	if got := h.Of("default/p0"); len(got) != 0 {
+		t.Errorf("one that is long past: %v", got)
+	}
+	small := NewHistory(1000)
+	for i := range 500 {
+		r := core.Ready{Decisions: []core.Decision{{Seq: uint64(i), Pod: "default/p"}}}
+		small.Step(time.Time{}, 0, nil, &r)
+	}
+	if got := small.Of("default/p"); len(got) != toldDecisions || got[0].Seq != 480 || got[toldDecisions-1].Seq != 499 {
+		t.Errorf("of one pod: %v", got)
+	}
+}
+
+// A pod that goes while its bind is under way leaves nothing behind.
+func TestBindOfAPodThatGoes(t *testing.T) {
+	l := newLive(t)
+	l.step(core.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()}, core.PodSet{Pod: testkit.Pod("p").Obj()})
+	l.step(core.PodGone{UID: types.UID("pod-p")})
+	if len(l.m.binds) != 0 {
+		t.Errorf("binds: %v", l.m.binds)
+	}
+}
+
+// TestPodResources shows that every pod that is not over has its series, whoever
+// places it and whether its node is known or not.
+func TestPodResources(t *testing.T) {
+	l := newLive(t)
+	other := func() *testkit.PodBuilder {
+		p := testkit.Pod("other").Req("cpu", "2")
+		p.Spec.SchedulerName = "another"
+		return p
+	}
+	over := testkit.Pod("over").Req("cpu", "1").On("n1")
+	over.Status.Phase = v1.PodSucceeded
+	l.step(
+		core.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()},
+		core.PodSet{Pod: testkit.Pod("bound").Req("cpu", "1", "memory", "1Gi").Priority(7).On("n1").Obj()},
+		core.PodSet{Pod: testkit.Pod("early").Req("cpu", "1").On("unknown").Obj()},
+		core.PodSet{Pod: testkit.Pod("waits").Req("cpu", "500m").Gate("g").Obj()},
+		core.PodSet{Pod: other().Obj()},
+		core.PodSet{Pod: over.Obj()},
+	)
+	got := func() string {
+		c := newPodResources(t.Context(), func(_ context.Context, question func(*core.Core)) bool { question(l.core); return true })
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(c)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, f := range families {
+			for _, m := range f.Metric {
+				labels := map[string]string{}
+				for _, p := range m.Label {
+					labels[p.GetName()] = p.GetValue()
+				}
+				out = append(out, fmt.Sprintf("%s/%s on %q by %s at %q: %v %s of %s", labels["namespace"], labels["pod"], labels["node"],
+					labels["scheduler"], labels["priority"], m.GetGauge().GetValue(), labels["unit"], labels["resource"]))
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, "\n")
+	}
+	want := []string{
+		`default/bound on "n1" by default-scheduler at "7": 1 cores of cpu`,
+		`default/bound on "n1" by default-scheduler at "7": 1.073741824e+09 bytes of memory`,
+		`default/early on "unknown" by default-scheduler at "": 1 cores of cpu`,
+		`default/other on "" by another at "": 2 cores of cpu`,
+		`default/waits on "" by default-scheduler at "": 0.5 cores of cpu`,
+	}
+	if got := got(); got != strings.Join(want, "\n") {
+		t.Errorf("got:\n%s", got)
+	}
+	l.step(core.PodSet{Pod: other().On("n1").Obj()}, core.PodGone{UID: "pod-waits"})
+	want[3] = `default/other on "n1" by another at "": 2 cores of cpu`
+	if got := got(); got != strings.Join(want[:4], "\n") {
+		t.Errorf("once the other is bound and the waiting one gone:\n%s", got)
+	}
+	l.step(core.PodGone{UID: "pod-other"})
+	if got := got(); got != strings.Join(want[:3], "\n") {
+		t.Errorf("once the other is gone:\n%s", got)
+	}
+}
+
+// TestMetricsReference keeps docs/reference/metrics.md what the registry says.
+func TestMetricsReference(t *testing.T) {
+	l := newLive(t)
+	// Each metric has to have a value to be gathered.
+	for _, v := range []*prometheus.CounterVec{l.m.attempts, l.m.incoming} {
+		v.WithLabelValues("", "")
+	}
+	l.m.duration.WithLabelValues("", "")
+	l.m.sli.WithLabelValues("")
+	l.m.extension.WithLabelValues("", "", "")
+	l.m.unschedulable.WithLabelValues("", "")
+	l.m.goroutines.WithLabelValues("")
+	l.m.cache.WithLabelValues("")
+	l.m.decisions.WithLabelValues("")
+	families, err := l.m.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("# Metrics\n\nGenerated from the code: `go test ./observe -rewrite`. Those of the Go runtime and the process are left out. ")
+	b.WriteString("`scheduler_*` have kube-scheduler's names, labels and buckets; what it has beyond them is in [compatibility](../compatibility.md).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "scheduler_") && !strings.HasPrefix(f.GetName(), "berth_") {
+			continue
+		}
+		var labels []string
+		for _, l := range f.Metric[0].Label {
+			labels = append(labels, l.GetName())
+		}
+		slices.Sort(labels)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(dto.MetricType_name[int32(f.GetType())]), strings.Join(labels, ", "), f.GetHelp())
+	}
+	path := filepath.Join("..", "..", "docs", "reference", "metrics.md")
+	testkit.Generated(t, path, b.String(), "go test ./observe -rewrite", *rewrite)
+}

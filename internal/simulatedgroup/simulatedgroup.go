@@ -1,0 +1,152 @@
+// Package simulatedgroup describes the node groups of a cluster without a cloud: the
+// file that lists them, and the nodes that each makes. The simulated provider makes
+// them as Node objects in a real API, the virtual world in its own.
+package simulatedgroup
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+)
+
+// GroupLabel names the group of a node.
+const GroupLabel = "berth.dev/node-group"
+
+// APIVersion and Kind head a configuration file.
+const (
+	APIVersion = "berth.dev/v1alpha1"
+	Kind       = "SimulatedNodeGroups"
+)
+
+// File is a configuration file.
+type File struct {
+	metav1.TypeMeta `json:",inline"`
+	Seed            uint64        `json:"seed,omitempty"`
+	Groups          []GroupConfig `json:"groups"`
+}
+
+// GroupConfig is one node group of a configuration file.
+type GroupConfig struct {
+	Name         string  `json:"name"`
+	Min          int     `json:"min,omitempty"`
+	Max          int     `json:"max"`
+	PricePerHour float64 `json:"pricePerHour,omitempty"`
+	// LaunchDelay is the time from the order to the Node object, Startup that
+	// from the Node object to ready; both uniform between min and max.
+	LaunchDelay Span `json:"launchDelay,omitempty"`
+	Startup     Span `json:"startup,omitempty"`
+	// FailureRate is the probability, 0 to 1, that a launch comes to nothing.
+	FailureRate float64 `json:"failureRate,omitempty"`
+	// LaunchesPerSecond limits how fast Node objects appear; 0 for no limit.
+	LaunchesPerSecond float64  `json:"launchesPerSecond,omitempty"`
+	Template          Template `json:"template"`
+}
+
+// Span is a range of durations.
+type Span struct {
+	Min metav1.Duration `json:"min,omitempty"`
+	Max metav1.Duration `json:"max,omitempty"`
+}
+
+// Template is what a new node looks like.
+type Template struct {
+	Labels      map[string]string   `json:"labels,omitempty"`
+	Annotations map[string]string   `json:"annotations,omitempty"`
+	Taints      []v1.Taint          `json:"taints,omitempty"`
+	Allocatable v1.ResourceList     `json:"allocatable"`
+	Images      []v1.ContainerImage `json:"images,omitempty"`
+}
+
+// Load reads and checks a configuration file. Errors name the file, the field
+// and what would be accepted.
+func Load(path string) (*File, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading node groups: %w", err)
+	}
+	f := &File{}
+	if err := yaml.UnmarshalStrict(raw, f); err != nil {
+		return nil, fmt.Errorf("reading node groups from %s: %w", path, err)
+	}
+	if err := f.validate(); err != nil {
+		return nil, fmt.Errorf("node groups in %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func (f *File) validate() error {
+	if f.APIVersion != APIVersion || f.Kind != Kind {
+		return fmt.Errorf("apiVersion is %q and kind %q; they must be %q and %q", f.APIVersion, f.Kind, APIVersion, Kind)
+	}
+	if len(f.Groups) == 0 {
+		return fmt.Errorf("groups is empty; give at least one group")
+	}
+	seen := map[string]bool{}
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		group := g.Group()
+		if err := group.Validate(); err != nil {
+			return fmt.Errorf("groups[%d]: %w", i, err)
+		}
+		if seen[g.Name] {
+			return fmt.Errorf("groups[%d]: name %q is there twice; names must differ", i, g.Name)
+		}
+		seen[g.Name] = true
+		for field, span := range map[string]Span{"launchDelay": g.LaunchDelay, "startup": g.Startup} {
+			if span.Min.Duration < 0 || span.Max.Duration < span.Min.Duration {
+				return fmt.Errorf("groups[%d] %q: %s is %s to %s; it must run from a minimum of at least 0 to a maximum no less", i, g.Name, field, span.Min.Duration, span.Max.Duration)
+			}
+		}
+		if g.FailureRate < 0 || g.FailureRate > 1 {
+			return fmt.Errorf("groups[%d] %q: failureRate is %v; it must be from 0 to 1", i, g.Name, g.FailureRate)
+		}
+		if g.LaunchesPerSecond < 0 {
+			return fmt.Errorf("groups[%d] %q: launchesPerSecond is %v; it must not be negative", i, g.Name, g.LaunchesPerSecond)
+		}
+	}
+	return nil
+}
+
+// Group returns the group as the autoscaler sees it, with a target of 0.
+func (g *GroupConfig) Group() nodegroup.Group {
+	return nodegroup.Group{ID: g.Name, Min: g.Min, Max: g.Max, Price: g.PricePerHour, Template: g.NewNode(g.Name + "-template")}
+}
+
+// NewNode returns a node of the group that isn't ready yet, as a kubelet
+// registers it.
+func (g *GroupConfig) NewNode(name string) *v1.Node {
+	n := &v1.Node{}
+	n.Name = name
+	n.Labels = map[string]string{
+		GroupLabel: g.Name, v1.LabelHostname: name,
+		v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64",
+	}
+	for k, v := range g.Template.Labels {
+		n.Labels[k] = v
+	}
+	n.Annotations = map[string]string{}
+	for k, v := range g.Template.Annotations {
+		n.Annotations[k] = v
+	}
+	n.Spec.Taints = append(n.Spec.Taints, g.Template.Taints...)
+	n.Spec.ProviderID = ProviderID(g.Name, name)
+	n.Status.Capacity = g.Template.Allocatable
+	n.Status.Allocatable = g.Template.Allocatable
+	n.Status.Images = g.Template.Images
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "the simulated node is starting"}}
+	return n
+}
+
+// ProviderID returns spec.providerID of a node of a group.
+func ProviderID(group, node string) string { return "simulated://" + group + "/" + node }
+
+// Between picks a duration; r is uniform in [0, 1).
+func (s Span) Between(r float64) time.Duration {
+	return s.Min.Duration + time.Duration(r*float64(s.Max.Duration-s.Min.Duration))
+}

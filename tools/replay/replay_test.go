@@ -1,0 +1,196 @@
+package replay_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/sim"
+	"github.com/berthproject/berth/sim/scenario"
+	"github.com/berthproject/berth/sim/soak"
+	"github.com/berthproject/berth/tools/replay"
+)
+
+// record plays a random world and records it as the live edge would.
+func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.Run) {
+	s := soak.Generate(seed)
+	for i := 0; i < len(s.Spec.Faults); i++ {
+		if s.Spec.Faults[i].Kind == scenario.CrashBerth {
+			s.Spec.Faults = append(s.Spec.Faults[:i], s.Spec.Faults[i+1:]...)
+			i--
+		}
+	}
+	run, err := scenario.Parse("world.yaml", soak.Text(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "recording")
+	r, err := replay.Create(path, limit, replay.Header{Seed: seed, Autoscale: &run.Autoscale})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := sim.New(run, sim.Options{Step: func(now time.Time, in []core.Input, ready *core.Ready) {
+		_ = r.Step(now, in, ready) // ends when full, which the recording says
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := w.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if limit > 1<<20 && r.Digest() != sum.Digest {
+		t.Errorf("recorded digest %s, the world's is %s", r.Digest(), sum.Digest)
+	}
+	return path, run
+}
+
+// TestReplayDecidesTheSame records random worlds with every kind of input and
+// replays them.
+func TestReplayDecidesTheSame(t *testing.T) {
+	decisions := 0
+	for seed := range uint64(40) {
+		path, _ := record(t, seed, 1<<30)
+		r, err := replay.Play(t.Context(), path, replay.Policy{})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		decisions += len(r.Decisions)
+		if r.Digest != r.Recorded {
+			t.Errorf("seed %d: %d decisions, digest %s, recorded %s", seed, len(r.Decisions), r.Digest, r.Recorded)
+		}
+	}
+	if decisions < 1000 {
+		t.Errorf("only %d decisions were replayed", decisions)
+	}
+}
+
+func TestAnotherPolicyDecidesOtherwise(t *testing.T) {
+	path, _ := record(t, 1, 1<<30)
+	plain, err := replay.Play(t.Context(), path, replay.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tight, err := config.ParseAutoscaler([]string{"--max-nodes-total=1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := replay.Play(t.Context(), path, replay.Policy{Autoscale: &tight})
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff := replay.Diff(plain.Decisions, other.Decisions)
+	if len(diff) == 0 {
+		t.Fatal("one node for the whole cluster makes no difference")
+	}
+	for _, d := range diff {
+		if strings.HasPrefix(d.What, "group ") && d.Now != "nothing" && d.Now >= d.Recorded {
+			t.Errorf("%s: recorded %s, now %s", d.What, d.Recorded, d.Now)
+		}
+	}
+	if same := replay.Diff(plain.Decisions, plain.Decisions); len(same) > 0 {
+		t.Errorf("a recording differs from itself: %v", same)
+	}
+}
+
+func TestRecordingsAreBoundedAndKept(t *testing.T) {
+	path, _ := record(t, 3, 20_000)
+	r, err := replay.Play(t.Context(), path, replay.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(r.Note, "size limit") || r.Digest != r.Recorded {
+		t.Errorf("note %q, digest %s, recorded %s", r.Note, r.Digest, r.Recorded)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 200_000 || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	for range replay.Kept + 3 {
+		r, err := replay.Create(path, 1000, replay.Header{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, _ := filepath.Glob(path + "*")
+	if len(files) != replay.Kept+1 {
+		t.Errorf("%d files are kept: %v", len(files), files)
+	}
+}
+
+func TestNothingSecretIsRecorded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recording")
+	r, err := replay.Create(path, 1<<20, replay.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := testkit.Pod("p").Obj()
+	p.Annotations = map[string]string{"note": "hunter2", "berth.dev/run-for": "kept"}
+	p.Spec.ImagePullSecrets = []v1.LocalObjectReference{{Name: "hunter2"}}
+	p.Spec.Containers[0].Env = []v1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}}
+	p.Spec.Containers[0].Command = []string{"login", "hunter2"}
+	p.Spec.Volumes = []v1.Volume{{Name: "hunter2", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "hunter2"}}}}
+	if err := r.Step(time.Unix(1, 0), []core.Input{core.PodSet{Pod: p}}, &core.Ready{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(raw, []byte("hunter2")) || !bytes.Contains(raw, []byte("kept")) {
+		t.Errorf("the recording holds a secret, or lacks what Berth reads:\n%s", raw)
+	}
+	if p.Spec.Containers[0].Env == nil {
+		t.Error("recording has changed the object itself")
+	}
+}
+
+func TestBadRecordings(t *testing.T) {
+	good, _ := record(t, 4, 1<<30)
+	raw, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := func(text string) (*replay.Result, error) {
+		path := filepath.Join(t.TempDir(), "bad")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return replay.Play(t.Context(), path, replay.Policy{})
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":      {"", ":1: this is no recording"},
+		"other file": {"{}\n", ":1: this is no recording"},
+		"version":    {`{"berthRecording":99}` + "\n", ":1: berthRecording is 99; this Berth reads 1"},
+		"garbage":    {`{"berthRecording":1}` + "\nxyz\n", ":2: this line can't be read"},
+		"unknown":    {`{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"Teapot"}]}` + "\n", `:2: in[0] (Teapot): input "Teapot" is unknown`},
+		"config":     {`{"berthRecording":1,"schedulerConfig":"kind: X"}` + "\n", ":1: schedulerConfig: "},
+	} {
+		if _, err := play(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want …%s…", name, err, c.want)
+		}
+	}
+	r, err := play(string(raw[:len(raw)*2/3]))
+	if err != nil || r.Steps == 0 || !strings.Contains(r.Note, "was cut off here") || r.Recorded != "" {
+		t.Errorf("a recording that was cut off: %+v, %v", r, err)
+	}
+	if _, err := replay.Play(t.Context(), "/nope", replay.Policy{}); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("missing file: %v", err)
+	}
+}
