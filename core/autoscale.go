@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -87,7 +89,7 @@ func (s *scaling) nextWake(a *Autoscale) time.Time {
 }
 
 // autoscale asks for a plan when one is due and takes deletions further.
-func (c *Core) autoscale(r *Ready) {
+func (c *Core) autoscale(r *step.Ready) {
 	c.advanceDeletions(r)
 	s := &c.scale
 	if !c.planDue() {
@@ -123,7 +125,7 @@ func (c *Core) prunePromises() {
 	c.scale.promised = kept
 }
 
-func (in GroupsSet) apply(c *Core, r *Ready) {
+func (c *Core) groupsSet(in step.GroupsSet, r *step.Ready) {
 	if c.cfg.Autoscale == nil {
 		return // groups are of no interest to a scheduler
 	}
@@ -166,7 +168,7 @@ func (c *Core) retarget(id string, delta int) {
 	}
 }
 
-func (in PlanMade) apply(c *Core, r *Ready) {
+func (c *Core) planMade(in step.PlanMade, r *step.Ready) {
 	c.scale.planning = false
 	c.scale.followed = in.Plan.Seq
 	for i := range in.Plan.ScaleUps {
@@ -180,7 +182,7 @@ func (in PlanMade) apply(c *Core, r *Ready) {
 
 // tellNoHelp says of pods that no group would help them why, in the order in
 // which they were queued, once until it changes.
-func (c *Core) tellNoHelp(plan *autoscaler.Plan, r *Ready) {
+func (c *Core) tellNoHelp(plan *autoscaler.Plan, r *step.Ready) {
 	why := map[types.UID]string{}
 	var pods []*queue.Item
 	for _, n := range plan.NoHelp {
@@ -199,7 +201,7 @@ func (c *Core) tellNoHelp(plan *autoscaler.Plan, r *Ready) {
 		if p.scaled != message {
 			p.scaled = message
 			o := p.parsed.Object
-			c.decided(r, Decision{Kind: NotScaledUp, Pod: podName(o.Namespace, o.Name), Reason: why[i.Pod.UID]})
+			c.decided(r, step.Decision{Kind: step.NotScaledUp, Pod: podName(o.Namespace, o.Name), Reason: why[i.Pod.UID]})
 			r.Events = append(r.Events, podEvent(o, false, "NotTriggerScaleUp", "ScalingUp", message))
 		}
 	}
@@ -214,7 +216,7 @@ func (c *Core) stillPending(uid types.UID) *pod {
 
 // commitScaleUp buys what a plan proposes, as far as its pods still wait and
 // the group still has room.
-func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *Ready) {
+func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *step.Ready) {
 	g := c.state.Group(up.Group)
 	if g == nil || c.scale.backoff.Active(up.Group, c.now) {
 		return
@@ -249,14 +251,14 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *Ready) {
 		promise.Pods = append(promise.Pods, p.parsed.UID)
 	}
 	c.scale.promised = append(c.scale.promised, promise)
-	c.decided(r, Decision{Kind: ScaledUp, Group: g.ID, Nodes: nodes, Reason: fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", len(waiting), g.Target, g.Target+nodes, g.Max, up.Wasted)})
+	c.decided(r, step.Decision{Kind: step.ScaledUp, Group: g.ID, Nodes: nodes, Reason: fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", len(waiting), g.Target, g.Target+nodes, g.Max, up.Wasted)})
 	c.scale.inFlight[g.ID] += nodes
 	c.scale.grown[g.ID] = c.now
 	c.retarget(g.ID, nodes)
-	r.ScaleUps = append(r.ScaleUps, ScaleUp{g.ID, nodes})
+	r.ScaleUps = append(r.ScaleUps, step.ScaleUp{Group: g.ID, Nodes: nodes})
 }
 
-func (in ScaleUpDone) apply(c *Core, r *Ready) {
+func (c *Core) scaleUpDone(in step.ScaleUpDone, r *step.Ready) {
 	c.scale.inFlight[in.Group] -= in.Nodes
 	if in.Err == nil {
 		if most := c.scale.most[in.Group]; most > in.Nodes {
@@ -267,7 +269,7 @@ func (in ScaleUpDone) apply(c *Core, r *Ready) {
 		return
 	}
 	c.scale.most[in.Group] = max(in.Nodes/2, 1)
-	c.decided(r, Decision{Kind: ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
+	c.decided(r, step.Decision{Kind: step.ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
 	c.scale.backoff.Fail(in.Group, c.now)
 	c.scale.shrinkFrom[in.Group] = c.now.Add(c.cfg.Autoscale.DelayAfterFailure)
 	c.retarget(in.Group, -in.Nodes)
@@ -276,7 +278,7 @@ func (in ScaleUpDone) apply(c *Core, r *Ready) {
 
 // commitScaleDown updates the timers of empty nodes and starts to remove those
 // that have been empty long enough.
-func (c *Core) commitScaleDown(plan *autoscaler.Plan, r *Ready) {
+func (c *Core) commitScaleDown(plan *autoscaler.Plan, r *step.Ready) {
 	s, a := &c.scale, c.cfg.Autoscale
 	since := map[string]idle{}
 	for _, name := range plan.Empty {
@@ -311,7 +313,7 @@ func (c *Core) commitScaleDown(plan *autoscaler.Plan, r *Ready) {
 		if g == nil || !scaledown.Removable(n) || g.Target-going[g.ID]-1 < g.Min || c.cooling(g.ID) {
 			continue
 		}
-		c.decided(r, Decision{Kind: NodeTainted, Node: name, Group: n.Group, Reason: fmt.Sprintf("%s for %s", why, c.now.Sub(at.since))})
+		c.decided(r, step.Decision{Kind: step.NodeTainted, Node: name, Group: n.Group, Reason: fmt.Sprintf("%s for %s", why, c.now.Sub(at.since))})
 		c.beginRemoval(n, why, r)
 		going[g.ID]++
 		removing++

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
@@ -33,12 +35,12 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 			b.Fatal(err)
 		}
 		now := time.Unix(1000, 0)
-		var in []core.Input
+		var in []step.Input
 		for i := range nodes {
 			name := fmt.Sprint("n", i)
-			in = append(in, core.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%3)).Obj()})
+			in = append(in, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%3)).Obj()})
 			for k := range 4 {
-				in = append(in, core.PodSet{Pod: testkit.Pod(fmt.Sprint("low", i, "-", k)).Req("cpu", "900m", "memory", "500Mi").On(name).Obj()})
+				in = append(in, step.PodSet{Pod: testkit.Pod(fmt.Sprint("low", i, "-", k)).Req("cpu", "900m", "memory", "500Mi").On(name).Obj()})
 			}
 		}
 		c.Step(now, in...)
@@ -48,7 +50,7 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 			if spread {
 				p.SpreadHard("topology.kubernetes.io/zone", 1, "app", "web")
 			}
-			in = append(in, core.PodSet{Pod: p.Obj()})
+			in = append(in, step.PodSet{Pod: p.Obj()})
 		}
 		b.StartTimer()
 		start := b.Elapsed()
@@ -60,9 +62,9 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 		start = b.Elapsed()
 		placed := 0
 		for k := 0; k < len(r.Preemptions); k += 300 { // as answers and watches bring them
-			var in []core.Input
+			var in []step.Input
 			for _, x := range r.Preemptions[k:min(k+300, len(r.Preemptions))] {
-				in = append(in, core.PreemptionDone{UID: x.UID, By: x.By}, core.PodGone{UID: x.UID})
+				in = append(in, step.PreemptionDone{UID: x.UID, By: x.By}, step.PodGone{UID: x.UID})
 			}
 			now = now.Add(20 * time.Millisecond)
 			placed += len(c.Step(now, in...).Binds)
@@ -89,12 +91,12 @@ func BenchmarkUnschedulable(b *testing.B) {
 		b.Fatal(err)
 	}
 	now := time.Unix(1000, 0)
-	node := func(i int, more string) core.Input {
-		return core.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%3)).Label("more", more).Obj()}
+	node := func(i int, more string) step.Input {
+		return step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%3)).Label("more", more).Obj()}
 	}
-	var in []core.Input
+	var in []step.Input
 	for i := range nodes {
-		in = append(in, node(i, ""), core.PodSet{Pod: testkit.Pod(fmt.Sprint("on", i)).Req("cpu", "3500m", "memory", "1Gi").Priority(100).On(fmt.Sprint("n", i)).Obj()})
+		in = append(in, node(i, ""), step.PodSet{Pod: testkit.Pod(fmt.Sprint("on", i)).Req("cpu", "3500m", "memory", "1Gi").Priority(100).On(fmt.Sprint("n", i)).Obj()})
 	}
 	c.Step(now, in...)
 	in = nil
@@ -103,7 +105,7 @@ func BenchmarkUnschedulable(b *testing.B) {
 		if i%classes < 20 { // some look beyond single nodes
 			p.SpreadHard("topology.kubernetes.io/zone", 1, "app", fmt.Sprint(i%classes))
 		}
-		in = append(in, core.PodSet{Pod: p.Obj()})
+		in = append(in, step.PodSet{Pod: p.Obj()})
 	}
 	c.Step(now, in...)
 	if q := c.Queue(); q.Unschedulable != pods {
@@ -120,7 +122,7 @@ func BenchmarkUnschedulable(b *testing.B) {
 			c.Step(now, node(k, fmt.Sprint(i)))
 		case 1:
 			name := fmt.Sprint("on", k)
-			c.Step(now, core.PodSet{Pod: testkit.Pod(name).Req("cpu", fmt.Sprint(3000+i%500, "m"), "memory", "1Gi").Priority(100).On(fmt.Sprint("n", k)).Obj()})
+			c.Step(now, step.PodSet{Pod: testkit.Pod(name).Req("cpu", fmt.Sprint(3000+i%500, "m"), "memory", "1Gi").Priority(100).On(fmt.Sprint("n", k)).Obj()})
 		}
 	}
 	b.StopTimer()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -70,7 +72,7 @@ type Core struct {
 	woken  cluster.Seq // the queue has been asked about changes up to here
 	words  words
 	now    time.Time
-	taken  Ready // of inputs since the last Step
+	taken  step.Ready // of inputs since the last Step
 	scale  scaling
 	stats  Stats
 	// ledger numbers the decisions.
@@ -211,21 +213,21 @@ func (c *Core) Stats() Stats { return c.stats }
 // Take takes in what happened and decides nothing yet: what work it brings
 // comes with the next Step. However inputs are divided among Takes and a Step,
 // the decisions are the same.
-func (c *Core) Take(now time.Time, inputs ...Input) {
+func (c *Core) Take(now time.Time, inputs ...step.Input) {
 	c.now = now
 	for _, in := range inputs {
-		in.apply(c, &c.taken)
+		c.route(in, &c.taken)
 	}
 }
 
 // Follow takes in what happened while another instance decides: the state and
 // the queue are kept up, and nothing is decided or said. followed is the position
 // that the planner's follower has reached; 0 without one.
-func (c *Core) Follow(now time.Time, followed cluster.Seq, inputs ...Input) {
+func (c *Core) Follow(now time.Time, followed cluster.Seq, inputs ...step.Input) {
 	c.following = true
 	c.Take(now, inputs...)
 	c.following = false
-	c.taken = Ready{}
+	c.taken = step.Ready{}
 	c.wake()
 	c.scale.followed = followed
 	c.state.Trim(c.trimTo())
@@ -256,10 +258,10 @@ func (c *Core) Lead(now time.Time) {
 
 // Step takes in what happened, decides, and returns the work to do. Times must
 // not go back.
-func (c *Core) Step(now time.Time, inputs ...Input) Ready {
+func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	c.Take(now, inputs...)
 	r := c.taken
-	c.taken = Ready{}
+	c.taken = step.Ready{}
 	c.freed = false
 	c.expire(&r)
 	c.reconsider()
@@ -302,7 +304,7 @@ func (c *Core) wake() {
 
 // schedule decides on pods until there is none to try or the step is full, and
 // tells whether there may be more.
-func (c *Core) schedule(r *Ready) bool {
+func (c *Core) schedule(r *step.Ready) bool {
 	for range c.cfg.PodsPerStep {
 		i := c.queue.Pop(c.now)
 		if i == nil {
@@ -313,7 +315,7 @@ func (c *Core) schedule(r *Ready) bool {
 	return true
 }
 
-func (c *Core) decide(i *queue.Item, r *Ready) {
+func (c *Core) decide(i *queue.Item, r *step.Ready) {
 	i.Swept = i.Swept && !c.helpedSince(i)
 	seen := c.state.Head()
 	c.settle(i, c.sched.Decide(i, c.queue), seen, r)
@@ -327,7 +329,7 @@ func (c *Core) helpedSince(i *queue.Item) bool {
 }
 
 // settle does what follows from a decision that has seen the changes before seen.
-func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *Ready) {
+func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *step.Ready) {
 	p := c.pods[i.Pod.UID]
 	if d.Consult != nil || d.Candidates != nil {
 		c.consult(i, &d, r)
@@ -335,7 +337,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 	}
 	if d.Node == nil {
 		c.stats.Unschedulable++
-		c.decided(r, Decision{Kind: Waits, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
+		c.decided(r, step.Decision{Kind: step.Waits, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
 		if c.cfg.Foreign {
 			c.state.Nominate(p.parsed, p.nomination.to) // that is the other's to say
 			c.queue.Reject(c.now, i, d.Diagnosis)
@@ -372,12 +374,12 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 		c.expect(p, r)
 		return
 	}
-	placed := Decision{Kind: Placed, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
+	placed := step.Decision{Kind: step.Placed, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
 	if n := c.state.Node(d.Account.RunnerUp); n != nil {
-		placed.RunnerUp = &RunnerUp{n.Name, d.Account.RunnerUpScore}
+		placed.RunnerUp = &step.RunnerUp{Node: n.Name, Score: d.Account.RunnerUpScore}
 	}
 	c.decided(r, placed)
-	bind := Bind{UID: i.Pod.UID, Namespace: i.Pod.Object.Namespace, Name: i.Pod.Object.Name, Node: d.Node.Name,
+	bind := step.Bind{UID: i.Pod.UID, Namespace: i.Pod.Object.Namespace, Name: i.Pod.Object.Name, Node: d.Node.Name,
 		Profile: i.Pod.Object.Spec.SchedulerName, Attempts: i.Attempts + 1, Queued: time.Unix(0, i.Queued)}
 	if len(i.Pod.Claims) > 0 {
 		c.assume(p, d.Writes)
@@ -393,13 +395,13 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 }
 
 // unschedulable reports a reason once, until it changes.
-func (c *Core) unschedulable(p *pod, reason, message string, r *Ready) {
+func (c *Core) unschedulable(p *pod, reason, message string, r *step.Ready) {
 	if p.reported == message || c.cfg.Foreign {
 		return
 	}
 	p.reported = message
 	o := p.parsed.Object
-	report := Condition{o.UID, o.Namespace, o.Name, reason, message, nil}
+	report := step.Condition{UID: o.UID, Namespace: o.Namespace, Name: o.Name, Reason: reason, Message: message}
 	if reason == v1.PodReasonUnschedulable {
 		e := podEvent(o, true, "FailedScheduling", "Scheduling", message)
 		report.Event = &e
@@ -407,8 +409,8 @@ func (c *Core) unschedulable(p *pod, reason, message string, r *Ready) {
 	r.Conditions = append(r.Conditions, report)
 }
 
-func podEvent(o *v1.Pod, warning bool, reason, action, message string) Event {
-	return Event{"Pod", o.UID, o.Namespace, o.Name, warning, reason, action, message}
+func podEvent(o *v1.Pod, warning bool, reason, action, message string) step.Event {
+	return step.Event{Kind: "Pod", UID: o.UID, Namespace: o.Namespace, Name: o.Name, Warning: warning, Reason: reason, Action: action, Message: message}
 }
 
 func (c *Core) nextWake(more bool) time.Time {
@@ -449,7 +451,7 @@ func (c *Core) trimTo() cluster.Seq {
 
 // problems reports values of an object that could not be taken as they stand,
 // once per object and wording.
-func (c *Core) problems(kind string, uid types.UID, namespace, name string, list []cluster.Problem, r *Ready) {
+func (c *Core) problems(kind string, uid types.UID, namespace, name string, list []cluster.Problem, r *step.Ready) {
 	if len(list) == 0 || c.following {
 		return
 	}
@@ -459,5 +461,5 @@ func (c *Core) problems(kind string, uid types.UID, namespace, name string, list
 	}
 	c.bad[uid] = text
 	c.stats.BadObjects++
-	r.Events = append(r.Events, Event{kind, uid, namespace, name, true, "InvalidQuantity", "Reading", "values that can't be taken as they stand: " + text})
+	r.Events = append(r.Events, step.Event{Kind: kind, UID: uid, Namespace: namespace, Name: name, Warning: true, Reason: "InvalidQuantity", Action: "Reading", Message: "values that can't be taken as they stand: " + text})
 }

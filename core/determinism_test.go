@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	resourcehelper "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
@@ -22,7 +24,7 @@ import (
 
 // play steps a core through a history and returns all its Readies as text.
 // Every bind succeeds; plans are made at once.
-func play(t *rapid.T, history [][]core.Input, seed uint64) string {
+func play(t *rapid.T, history [][]step.Input, seed uint64) string {
 	schema := cluster.NewSchema()
 	profiles := []*framework.Profile{plugins.Default(schema, plugins.Options{})}
 	c, err := core.New(schema, core.Config{Profiles: profiles, Engine: engine.Options{Seed: seed}, Autoscale: &core.Autoscale{ScanInterval: 2 * time.Second}})
@@ -38,18 +40,18 @@ func play(t *rapid.T, history [][]core.Input, seed uint64) string {
 			plan := r.Plan
 			r.Plan = nil
 			out += text(&r)
-			var next []core.Input
+			var next []step.Input
 			for _, b := range r.Binds {
-				next = append(next, core.BindDone{UID: b.UID})
+				next = append(next, step.BindDone{UID: b.UID})
 			}
 			for _, s := range r.ScaleUps {
-				next = append(next, core.ScaleUpDone{Group: s.Group, Nodes: s.Nodes})
+				next = append(next, step.ScaleUpDone{Group: s.Group, Nodes: s.Nodes})
 			}
 			if plan != nil {
 				if err := p.CatchUp(); err != nil {
 					t.Fatal(err)
 				}
-				next = append(next, core.PlanMade{Plan: p.Plan(*plan)})
+				next = append(next, step.PlanMade{Plan: p.Plan(*plan)})
 			}
 			if len(next) == 0 {
 				break
@@ -61,7 +63,7 @@ func play(t *rapid.T, history [][]core.Input, seed uint64) string {
 }
 
 // text writes a Ready out, following the pointers in it.
-func text(r *core.Ready) string {
+func text(r *step.Ready) string {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
@@ -70,14 +72,14 @@ func text(r *core.Ready) string {
 }
 
 // tell writes inputs out for a person.
-func tell(in []core.Input) string {
+func tell(in []step.Input) string {
 	out := ""
 	for _, i := range in {
 		switch x := i.(type) {
-		case core.PodSet:
+		case step.PodSet:
 			out += fmt.Sprintf("pod %s/%s on %q labels %v requests %v affinity %v spread %v tolerations %v\n", x.Pod.Namespace, x.Pod.Name, x.Pod.Spec.NodeName, x.Pod.Labels,
 				resourcehelper.PodRequests(x.Pod, resourcehelper.PodResourcesOptions{}), x.Pod.Spec.Affinity, x.Pod.Spec.TopologySpreadConstraints, x.Pod.Spec.Tolerations)
-		case core.NodeSet:
+		case step.NodeSet:
 			out += fmt.Sprintf("node %s labels %v taints %v allocatable %v cordoned %v\n", x.Node.Name, x.Node.Labels, x.Node.Spec.Taints, x.Node.Status.Allocatable, x.Node.Spec.Unschedulable)
 		default:
 			out += fmt.Sprintf("%T %+v\n", i, i)
@@ -86,44 +88,44 @@ func tell(in []core.Input) string {
 	return out
 }
 
-func randomHistory(t *rapid.T) [][]core.Input {
+func randomHistory(t *rapid.T) [][]step.Input {
 	template := testkit.Node("t").Alloc("cpu", "8", "memory", "16Gi").Obj()
-	history := [][]core.Input{{core.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 5, Template: template}}}}}
+	history := [][]step.Input{{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 5, Template: template}}}}}
 	storage := rapid.Bool().Draw(t, "storage")
 	if storage {
 		for _, o := range testkit.RandomStorage(t) {
-			history[0] = append(history[0], core.ObjectSet{Object: o})
+			history[0] = append(history[0], step.ObjectSet{Object: o})
 		}
 	}
 	pods := 0
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
-		var in []core.Input
+		var in []step.Input
 		for range rapid.IntRange(0, 4).Draw(t, "inputs") {
 			switch testkit.Uniform(t, 8, "what") {
 			case 0:
-				in = append(in, core.NodeSet{Node: testkit.RandomNode(t, fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node")))})
+				in = append(in, step.NodeSet{Node: testkit.RandomNode(t, fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node")))})
 			case 1:
-				in = append(in, core.NodeGone{Name: fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node"))})
+				in = append(in, step.NodeGone{Name: fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node"))})
 			case 2:
-				in = append(in, core.PodGone{UID: testkit.Pod(fmt.Sprint("p", rapid.IntRange(0, pods).Draw(t, "pod"))).UID})
+				in = append(in, step.PodGone{UID: testkit.Pod(fmt.Sprint("p", rapid.IntRange(0, pods).Draw(t, "pod"))).UID})
 			case 3:
-				in = append(in, core.WorkloadSet{Workload: testkit.RandomWorkload(t)})
+				in = append(in, step.WorkloadSet{Workload: testkit.RandomWorkload(t)})
 			case 4:
 				o, gone := testkit.RandomStored(t)
 				if gone {
-					in = append(in, core.ObjectGone{Kind: cluster.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()})
+					in = append(in, step.ObjectGone{Kind: cluster.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()})
 				} else {
-					in = append(in, core.ObjectSet{Object: o})
+					in = append(in, step.ObjectSet{Object: o})
 				}
 			case 5:
-				in = append(in, core.ObjectSet{Object: testkit.RandomNamespace(t)})
+				in = append(in, step.ObjectSet{Object: testkit.RandomNamespace(t)})
 			default:
 				pods++
 				p := testkit.RandomPod(t, fmt.Sprint("p", pods))
 				if storage {
 					testkit.AddVolumes(t, p)
 				}
-				in = append(in, core.PodSet{Pod: p})
+				in = append(in, step.PodSet{Pod: p})
 			}
 		}
 		history = append(history, in)
@@ -184,11 +186,11 @@ func TestSeedMovesTies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var in []core.Input
+		var in []step.Input
 		for _, name := range testkit.Names("n", 50) {
-			in = append(in, core.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj()})
+			in = append(in, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj()})
 		}
-		r := c.Step(time.Unix(1, 0), append(in, core.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()})...)
+		r := c.Step(time.Unix(1, 0), append(in, step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()})...)
 		return r.Binds[0].Node
 	}
 	seen := map[string]bool{}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +29,7 @@ type edge struct {
 	c       *core.Core
 	now     time.Time
 	told    string // the history so far
-	owed    []core.Input
+	owed    []step.Input
 	pods    map[types.UID]*v1.Pod // those that there are
 	nodes   map[string]*v1.Node
 	version int
@@ -49,7 +51,7 @@ func defaults(schema *cluster.Schema) *framework.Profile {
 
 // step lets time pass and tells the core so much; of what it asks for then, so
 // many in a hundred will fail.
-func (e *edge) step(wait time.Duration, failures int, in ...core.Input) {
+func (e *edge) step(wait time.Duration, failures int, in ...step.Input) {
 	e.now = e.now.Add(wait)
 	r := e.c.Step(e.now, in...)
 	e.told += tell(in) + "→ " + text(&r)
@@ -83,23 +85,23 @@ func (e *edge) fatalf(format string, args ...any) {
 }
 
 // see takes note of which pods and nodes there are.
-func (e *edge) see(in []core.Input) {
+func (e *edge) see(in []step.Input) {
 	for _, x := range in {
 		switch x := x.(type) {
-		case core.PodSet:
+		case step.PodSet:
 			e.pods[x.Pod.UID] = x.Pod
-		case core.PodGone:
+		case step.PodGone:
 			delete(e.pods, x.UID)
-		case core.NodeSet:
+		case step.NodeSet:
 			e.nodes[x.Node.Name] = x.Node
-		case core.NodeGone:
+		case step.NodeGone:
 			delete(e.nodes, x.Name)
 		}
 	}
 }
 
 // take notes what a Step asked for, with what will come of it.
-func (e *edge) take(r *core.Ready, failures int) {
+func (e *edge) take(r *step.Ready, failures int) {
 	fails := func(what string) error {
 		if rapid.IntRange(0, 99).Draw(e.t, what) < failures {
 			return errors.New("refused")
@@ -108,36 +110,36 @@ func (e *edge) take(r *core.Ready, failures int) {
 	}
 	for _, b := range r.Binds {
 		err := fails("bind fails")
-		e.owed = append(e.owed, core.BindDone{UID: b.UID, Err: err})
+		e.owed = append(e.owed, step.BindDone{UID: b.UID, Err: err})
 		if p := e.pods[b.UID]; err == nil && p != nil {
 			bound := p.DeepCopy()
 			bound.Spec.NodeName = b.Node
-			e.owed = append(e.owed, core.PodSet{Pod: bound})
+			e.owed = append(e.owed, step.PodSet{Pod: bound})
 			for _, w := range b.Writes {
 				e.version++
 				o := w.(runtime.Object).DeepCopyObject().(cluster.Object)
 				o.SetResourceVersion(fmt.Sprint(1000 + e.version))
-				e.owed = append(e.owed, core.ObjectSet{Object: o})
+				e.owed = append(e.owed, step.ObjectSet{Object: o})
 			}
 		}
 	}
 	for _, x := range r.Preemptions {
 		err := fails("telling fails")
-		e.owed = append(e.owed, core.PreemptionDone{UID: x.UID, By: x.By, Err: err})
+		e.owed = append(e.owed, step.PreemptionDone{UID: x.UID, By: x.By, Err: err})
 		if err == nil {
-			e.owed = append(e.owed, core.PodGone{UID: x.UID})
+			e.owed = append(e.owed, step.PodGone{UID: x.UID})
 		}
 	}
 	for _, n := range r.Nominations {
-		e.owed = append(e.owed, core.NominationDone{UID: n.UID, Node: n.Node, Err: fails("nominating fails")})
+		e.owed = append(e.owed, step.NominationDone{UID: n.UID, Node: n.Node, Err: fails("nominating fails")})
 	}
 }
 
 // some returns so many of the answers, any of those that are owed.
-func (e *edge) some(n int) (out []core.Input) {
+func (e *edge) some(n int) (out []step.Input) {
 	for range min(n, len(e.owed)) {
 		i := rapid.IntRange(0, len(e.owed)-1).Draw(e.t, "answer")
-		if p, shown := e.owed[i].(core.PodSet); !shown || e.pods[p.Pod.UID] != nil {
+		if p, shown := e.owed[i].(step.PodSet); !shown || e.pods[p.Pod.UID] != nil {
 			out = append(out, e.owed[i])
 		}
 		e.owed = append(e.owed[:i:i], e.owed[i+1:]...)
@@ -168,9 +170,9 @@ func TestPropertyOddIntake(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := newEdge(t, defaults)
 		// What is told of one object keeps its order.
-		var in []core.Input
+		var in []step.Input
 		twice := false
-		say := func(list ...core.Input) {
+		say := func(list ...step.Input) {
 			for _, x := range list {
 				in = append(in, x)
 				if twice {
@@ -182,12 +184,12 @@ func TestPropertyOddIntake(t *testing.T) {
 		chance := func(percent int, what string) bool { return rapid.IntRange(0, 99).Draw(t, what) < percent }
 		pods := func() []types.UID { return slices.Sorted(maps.Keys(e.pods)) }
 		nodes := func() []string { return slices.Sorted(maps.Keys(e.nodes)) }
-		mutated := func(uid types.UID) core.Input {
+		mutated := func(uid types.UID) step.Input {
 			old := e.pods[uid]
 			p := old.DeepCopy()
 			testkit.Perturb(t, p)
 			p.UID, p.Name, p.Namespace, p.Spec.NodeName = old.UID, old.Name, old.Namespace, old.Spec.NodeName
-			return core.PodSet{Pod: p}
+			return step.PodSet{Pod: p}
 		}
 		for _, news := range randomHistory(t) {
 			in, twice = nil, chance(20, "twice")
@@ -200,7 +202,7 @@ func TestPropertyOddIntake(t *testing.T) {
 			}
 			for _, name := range nodes() {
 				if n := e.nodes[name]; chance(10, "flaps") {
-					say(core.NodeGone{Name: name}, core.NodeSet{Node: n})
+					say(step.NodeGone{Name: name}, step.NodeSet{Node: n})
 				}
 			}
 			if chance(10, "relist") {
@@ -208,11 +210,11 @@ func TestPropertyOddIntake(t *testing.T) {
 					if chance(30, "changed") {
 						say(mutated(uid))
 					} else {
-						say(core.PodSet{Pod: e.pods[uid].DeepCopy()})
+						say(step.PodSet{Pod: e.pods[uid].DeepCopy()})
 					}
 				}
 				for _, name := range nodes() {
-					say(core.NodeSet{Node: e.nodes[name].DeepCopy()})
+					say(step.NodeSet{Node: e.nodes[name].DeepCopy()})
 				}
 			}
 			wait := []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 3 * time.Hour, -time.Minute}[rapid.IntRange(0, 4).Draw(t, "wait")]

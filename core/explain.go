@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
@@ -16,7 +18,7 @@ import (
 // Explanation is why a pod is where it is, or nowhere.
 type Explanation struct {
 	Pod      string `json:"pod"`     // namespace/name
-	Outcome  string `json:"outcome"` // Placed, Fits, Waits or Gated
+	Outcome  string `json:"outcome"` // step.Placed, Fits, step.Waits or step.Gated
 	Node     string `json:"node,omitempty"`
 	Message  string `json:"message,omitempty"` // as the condition has it
 	Attempts int    `json:"attempts,omitempty"`
@@ -37,7 +39,7 @@ type Explanation struct {
 	// alone let them.
 	Relax []Relaxed `json:"relax,omitempty"`
 	// Reasons say which rules reject which nodes, the most nodes first.
-	Reasons []Why `json:"reasons,omitempty"`
+	Reasons []step.Why `json:"reasons,omitempty"`
 	// WaitsFor are the changes that have the pod tried again, by the plugins that
 	// reject nodes for it.
 	WaitsFor []WaitsFor `json:"waitsFor,omitempty"`
@@ -61,23 +63,6 @@ type WaitsFor struct {
 type Relaxed struct {
 	Plugin string `json:"plugin"`
 	Nodes  int    `json:"nodes"`
-}
-
-// Why is one reason for which nodes are rejected.
-type Why struct {
-	Plugin  string     `json:"plugin"`
-	Message string     `json:"message"`
-	Nodes   int        `json:"nodes"`
-	Short   *Shortfall `json:"short,omitempty"`
-}
-
-// Shortfall is how much of a resource is missing on the node that comes
-// nearest, in the resource's base unit.
-type Shortfall struct {
-	Resource  string `json:"resource"`
-	Needed    int64  `json:"needed"`
-	Available int64  `json:"available"`
-	Node      string `json:"node"`
 }
 
 // Candidate is a node that would do, with what makes up its score.
@@ -155,17 +140,17 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 }
 
 // whys lists the reasons of a diagnosis.
-func whys(d *engine.Diagnosis) (out []Why) {
+func whys(d *engine.Diagnosis) (out []step.Why) {
 	for _, n := range d.Counts {
-		w := Why{Plugin: n.Plugin, Message: n.Message, Nodes: n.Nodes}
+		w := step.Why{Plugin: n.Plugin, Message: n.Message, Nodes: n.Nodes}
 		if s := n.Nearest; s != nil {
-			w.Short = &Shortfall{s.Resource, s.Needed, s.Available, s.Node}
+			w.Short = &step.Shortfall{Resource: s.Resource, Needed: s.Needed, Available: s.Available, Node: s.Node}
 		}
 		out = append(out, w)
 	}
 	if d.Everywhere != nil {
 		for _, m := range d.Everywhere.Messages {
-			out = append(out, Why{Plugin: d.Everywhere.Plugin, Message: m, Nodes: d.Nodes})
+			out = append(out, step.Why{Plugin: d.Everywhere.Plugin, Message: m, Nodes: d.Nodes})
 		}
 	}
 	return out
@@ -205,7 +190,7 @@ func (c *Core) explain(p *cluster.Pod, x *Explanation) {
 	class := e.Class(p)
 	d := e.Diagnose(class)
 	x.Reasons = whys(d)
-	slices.SortStableFunc(x.Reasons, func(a, b Why) int { return b.Nodes - a.Nodes })
+	slices.SortStableFunc(x.Reasons, func(a, b step.Why) int { return b.Nodes - a.Nodes })
 	for n, scores := range e.Scores(class) {
 		k := Candidate{Node: c.state.Node(n).Name, Scores: scores}
 		for _, s := range scores {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
@@ -27,10 +29,10 @@ func TestExplainsPodsOfOthers(t *testing.T) {
 		return p
 	}
 	c.Step(time.Unix(1, 0),
-		core.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
-		core.PodSet{Pod: other("waits").Obj()},
-		core.PodSet{Pod: other("placed").On("n1").Obj()},
-		core.PodSet{Pod: testkit.Pod("early").On("unknown").Obj()})
+		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
+		step.PodSet{Pod: other("waits").Obj()},
+		step.PodSet{Pod: other("placed").On("n1").Obj()},
+		step.PodSet{Pod: testkit.Pod("early").On("unknown").Obj()})
 	for _, x := range []struct{ pod, outcome, node, message string }{
 		{"waits", "Waits", "", `it asks for the scheduler "anothr", and those here are default-scheduler`},
 		{"placed", "Placed", "n1", ""},
@@ -41,7 +43,7 @@ func TestExplainsPodsOfOthers(t *testing.T) {
 			t.Errorf("%s: explained as %+v (%v)", x.pod, got, ok)
 		}
 	}
-	c.Step(time.Unix(2, 0), core.PodGone{UID: "pod-waits"})
+	c.Step(time.Unix(2, 0), step.PodGone{UID: "pod-waits"})
 	if got, ok := c.Explain("default", "waits"); ok {
 		t.Errorf("a pod that is gone is explained as %+v", got)
 	}
@@ -57,17 +59,17 @@ func TestLedgerSaysHowAndWhyNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.Step(time.Unix(1, 0),
-		core.NodeSet{Node: testkit.Node("small").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
-		core.NodeSet{Node: testkit.Node("large").Alloc("cpu", "8", "memory", "32Gi", "pods", "10").Obj()},
-		core.NodeSet{Node: testkit.Node("closed").Alloc("cpu", "64", "memory", "99Gi", "pods", "10").Taint("only", "gpus", "NoSchedule").Obj()},
-		core.PodSet{Pod: testkit.Pod("fits").Req("cpu", "1").Obj()},
-		core.PodSet{Pod: testkit.Pod("waits").Req("cpu", "9").Obj()})
+		step.NodeSet{Node: testkit.Node("small").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
+		step.NodeSet{Node: testkit.Node("large").Alloc("cpu", "8", "memory", "32Gi", "pods", "10").Obj()},
+		step.NodeSet{Node: testkit.Node("closed").Alloc("cpu", "64", "memory", "99Gi", "pods", "10").Taint("only", "gpus", "NoSchedule").Obj()},
+		step.PodSet{Pod: testkit.Pod("fits").Req("cpu", "1").Obj()},
+		step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "9").Obj()})
 	placed := r.Decisions[0]
 	sum := int64(0)
 	for _, s := range placed.Scores {
 		sum += s.Score
 	}
-	if placed.Kind != core.Placed || placed.Node != "large" || sum != placed.Score || sum == 0 {
+	if placed.Kind != step.Placed || placed.Node != "large" || sum != placed.Score || sum == 0 {
 		t.Errorf("the scores %v make up %d of %+v", placed.Scores, sum, placed)
 	}
 	if placed.RunnerUp == nil || placed.RunnerUp.Node != "small" || placed.RunnerUp.Score >= placed.Score {
@@ -77,11 +79,11 @@ func TestLedgerSaysHowAndWhyNot(t *testing.T) {
 		t.Errorf("decided at position %d", placed.Position)
 	}
 	waits := r.Decisions[1]
-	want := []core.Why{
+	want := []step.Why{
 		{Plugin: "TaintToleration", Message: "node(s) had untolerated taint(s)", Nodes: 1},
-		{Plugin: "NodeResourcesFit", Message: "Insufficient cpu", Nodes: 2, Short: &core.Shortfall{Resource: "cpu", Needed: 9000, Available: 7000, Node: "large"}},
+		{Plugin: "NodeResourcesFit", Message: "Insufficient cpu", Nodes: 2, Short: &step.Shortfall{Resource: "cpu", Needed: 9000, Available: 7000, Node: "large"}},
 	}
-	if waits.Kind != core.Waits || whyText(waits.Rejected) != whyText(want) {
+	if waits.Kind != step.Waits || whyText(waits.Rejected) != whyText(want) {
 		t.Errorf("rejected by %s, want %s", whyText(waits.Rejected), whyText(want))
 	}
 	x, ok := c.Explain("default", "waits")
@@ -97,7 +99,7 @@ func TestLedgerSaysHowAndWhyNot(t *testing.T) {
 	}
 }
 
-func whyText(list []core.Why) string {
+func whyText(list []step.Why) string {
 	var b strings.Builder
 	for _, w := range list {
 		fmt.Fprintf(&b, "%s: %d %s", w.Plugin, w.Nodes, w.Message)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -21,9 +23,9 @@ type expectation struct {
 }
 
 // expect takes note of where a pod is taken to be.
-func (c *Core) expect(p *pod, r *Ready) {
+func (c *Core) expect(p *pod, r *step.Ready) {
 	if p.expected.node != p.assumed {
-		c.decided(r, Decision{Kind: Expected, Pod: p.parsed.Name(), Node: p.assumed})
+		c.decided(r, step.Decision{Kind: step.Expected, Pod: p.parsed.Name(), Node: p.assumed})
 	}
 	p.expected = expectation{p.assumed, c.now}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core"
@@ -30,7 +32,7 @@ func TestBesideAnotherScheduler(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var plan *autoscaler.Request
 	ledger := ""
-	step := func(wait time.Duration, in ...core.Input) {
+	advance := func(wait time.Duration, in ...step.Input) {
 		t.Helper()
 		now = now.Add(wait)
 		r := c.Step(now, in...)
@@ -41,7 +43,7 @@ func TestBesideAnotherScheduler(t *testing.T) {
 			t.Errorf("%d things are written of placements: %+v", n, r)
 		}
 		if plan = r.Plan; plan != nil {
-			c.Step(now, core.PlanMade{Plan: &autoscaler.Plan{}})
+			c.Step(now, step.PlanMade{Plan: &autoscaler.Plan{}})
 		}
 	}
 	pending := func() (out []string) {
@@ -72,31 +74,31 @@ func TestBesideAnotherScheduler(t *testing.T) {
 	cpu := func(name string, priority int32) *testkit.PodBuilder {
 		return testkit.Pod(name).Req("cpu", "2").Priority(priority)
 	}
-	step(0, core.GroupsSet{}, core.NodeSet{Node: testkit.Node("n").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
-		core.PodSet{Pod: cpu("a", 0).Obj()}, core.PodSet{Pod: cpu("b", 0).Obj()}, core.PodSet{Pod: cpu("gated", 0).Gate("example.com/wait").Obj()})
+	advance(0, step.GroupsSet{}, step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
+		step.PodSet{Pod: cpu("a", 0).Obj()}, step.PodSet{Pod: cpu("b", 0).Obj()}, step.PodSet{Pod: cpu("gated", 0).Gate("example.com/wait").Obj()})
 	expect("expected", on("n"), "[a]")
 	expect("one asks for a node, but hasn't been refused yet", pending(), "[]")
 
-	step(10*time.Second, core.PodSet{Pod: refused(cpu("b", 0).Obj())})
+	advance(10*time.Second, step.PodSet{Pod: refused(cpu("b", 0).Obj())})
 	expect("now it has", pending(), "[b]")
 
 	// The other scheduler sees it differently: it has b on the node, and refuses a.
-	step(time.Second, core.PodSet{Pod: cpu("b", 0).On("n").Obj()}, core.PodSet{Pod: refused(cpu("a", 0).Obj())})
+	advance(time.Second, step.PodSet{Pod: cpu("b", 0).On("n").Obj()}, step.PodSet{Pod: refused(cpu("a", 0).Obj())})
 	expect("both are taken to be there until the next plan", on("n"), "[a b]")
-	step(9 * time.Second)
+	advance(9 * time.Second)
 	expect("then a isn't", on("n"), "[b]")
 	expect("and asks for a node", pending(), "[a]")
 
 	// A pod of higher priority doesn't preempt here, and a nomination is the other's.
 	important := cpu("c", 10).Obj()
 	important.Status.NominatedNodeName = "n"
-	step(10*time.Second, core.PodSet{Pod: refused(important)})
+	advance(10*time.Second, step.PodSet{Pod: refused(important)})
 	expect("a nominated pod has a node to come to", pending(), "[a]")
-	step(10*time.Second, core.PodGone{UID: "pod-b"})
+	advance(10*time.Second, step.PodGone{UID: "pod-b"})
 	expect("which it is expected to get", on("n"), "[c]")
 
-	step(10*time.Second, core.NodeGone{Name: "n"})
-	step(10 * time.Second)
+	advance(10*time.Second, step.NodeGone{Name: "n"})
+	advance(10 * time.Second)
 	expect("without the node all ask", pending(), "[c a]")
 	if strings.Contains(ledger, "Placed") || !strings.Contains(ledger, "Expected pod default/c node n") {
 		t.Errorf("the ledger:\n%s", ledger)

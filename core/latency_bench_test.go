@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
@@ -29,7 +31,7 @@ func BenchmarkIntake(b *testing.B) {
 				p.SpreadHard("topology.kubernetes.io/zone", 1, "app", fmt.Sprint(i%100))
 			}
 			w.now = w.now.Add(time.Microsecond)
-			w.arrive(w.now, core.PodSet{Pod: p.Obj()})
+			w.arrive(w.now, step.PodSet{Pod: p.Obj()})
 		}
 		w.run(b)
 	})
@@ -41,7 +43,7 @@ func BenchmarkIntake(b *testing.B) {
 			p.Name = fmt.Sprint("burst", i)
 			p.UID = types.UID("pod-" + p.Name)
 			p.Spec.Containers = testkit.Pod("").Req("cpu", "50m", "memory", "64Mi").Obj().Spec.Containers
-			w.beside = append(w.beside, core.PodSet{Pod: p})
+			w.beside = append(w.beside, step.PodSet{Pod: p})
 		}
 		w.run(b)
 	})
@@ -52,7 +54,7 @@ type timed struct {
 	c       *core.Core
 	now     time.Time
 	queue   []arrival
-	beside  []core.Input // one with each change
+	beside  []step.Input // one with each change
 	created map[types.UID]time.Time
 	delays  []time.Duration // of inputs
 	latency []time.Duration // of plain pods
@@ -61,17 +63,17 @@ type timed struct {
 
 type arrival struct {
 	at time.Time
-	in core.Input
+	in step.Input
 }
 
 const timedNodes = 5000
 
-func timedNode(i int, more string) core.Input {
-	return core.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%3)).Label("more", more).Obj()}
+func timedNode(i int, more string) step.Input {
+	return step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%3)).Label("more", more).Obj()}
 }
 
-func timedPod(i int, milli int) core.Input {
-	return core.PodSet{Pod: testkit.Pod(fmt.Sprint("on", i)).Req("cpu", fmt.Sprint(milli, "m"), "memory", "1Gi").Priority(100).On(fmt.Sprint("n", i)).Obj()}
+func timedPod(i int, milli int) step.Input {
+	return step.PodSet{Pod: testkit.Pod(fmt.Sprint("on", i)).Req("cpu", fmt.Sprint(milli, "m"), "memory", "1Gi").Priority(100).On(fmt.Sprint("n", i)).Obj()}
 }
 
 func newTimed(b *testing.B) *timed {
@@ -81,7 +83,7 @@ func newTimed(b *testing.B) *timed {
 		b.Fatal(err)
 	}
 	w := &timed{c: c, now: time.Unix(1000, 0), created: map[types.UID]time.Time{}}
-	var in []core.Input
+	var in []step.Input
 	for i := range timedNodes {
 		in = append(in, timedNode(i, ""), timedPod(i, 3000))
 	}
@@ -89,7 +91,7 @@ func newTimed(b *testing.B) *timed {
 	return w
 }
 
-func (w *timed) arrive(at time.Time, in core.Input) { w.queue = append(w.queue, arrival{at, in}) }
+func (w *timed) arrive(at time.Time, in step.Input) { w.queue = append(w.queue, arrival{at, in}) }
 
 // run plays b.N changes, a plain pod with every tenth, when what has arrived before
 // is worked off.
@@ -112,7 +114,7 @@ func (w *timed) run(b *testing.B) {
 		if i%10 == 0 {
 			p := testkit.Pod(fmt.Sprint("plain", i)).Req("cpu", "10m", "memory", "1Mi").Priority(1000).Obj()
 			w.created[p.UID] = at
-			w.arrive(at, core.PodSet{Pod: p})
+			w.arrive(at, step.PodSet{Pod: p})
 		}
 	}
 	b.ResetTimer()
@@ -137,7 +139,7 @@ func (w *timed) step(b *testing.B) bool {
 	for n < len(w.queue) && !w.queue[n].at.After(w.now) {
 		n++
 	}
-	in := make([]core.Input, n)
+	in := make([]step.Input, n)
 	for i := range n {
 		in[i] = w.queue[i].in
 		w.delays = append(w.delays, w.now.Sub(w.queue[i].at))

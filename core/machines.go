@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 )
@@ -37,7 +39,7 @@ const (
 const removedKept = time.Hour
 
 // watchMachines looks at what the provider says of its machines.
-func (c *Core) watchMachines(groups []nodegroup.Group, r *Ready) {
+func (c *Core) watchMachines(groups []nodegroup.Group, r *step.Ready) {
 	registered := map[string]bool{}
 	c.state.Nodes(func(n *cluster.Node) {
 		registered[n.Name] = true
@@ -103,7 +105,7 @@ func (m *machines) stuck(group string) (n int) {
 	return n
 }
 
-func (c *Core) watchMachine(group string, inst *nodegroup.Instance, r *Ready) {
+func (c *Core) watchMachine(group string, inst *nodegroup.Instance, r *step.Ready) {
 	m := &c.scale.machines
 	x := m.byID[inst.ID]
 	if x == nil {
@@ -131,12 +133,12 @@ func (c *Core) watchMachine(group string, inst *nodegroup.Instance, r *Ready) {
 		return
 	}
 	x.removal = beingRemoved
-	c.decided(r, Decision{Kind: MachineRemoved, Node: inst.Node, Group: group, Nodes: 1, Reason: inst.ID + ": " + why})
-	r.NodeDeletions = append(r.NodeDeletions, NodeDeletion{group, inst.Node, inst.ID})
+	c.decided(r, step.Decision{Kind: step.MachineRemoved, Node: inst.Node, Group: group, Nodes: 1, Reason: inst.ID + ": " + why})
+	r.NodeDeletions = append(r.NodeDeletions, step.NodeDeletion{Group: group, Node: inst.Node, Instance: inst.ID})
 }
 
 // watchMissing gives up machines that were asked for and never made.
-func (c *Core) watchMissing(g *nodegroup.Group, r *Ready) {
+func (c *Core) watchMissing(g *nodegroup.Group, r *step.Ready) {
 	m := &c.scale.machines
 	missing := g.Target - len(g.Instances)
 	if missing <= 0 {
@@ -155,16 +157,16 @@ func (c *Core) watchMissing(g *nodegroup.Group, r *Ready) {
 	why := fmt.Sprintf("%d of %d machines don't exist after %s", missing, g.Target, c.cfg.Autoscale.MaxProvisionTime)
 	c.failed(g.ID, why, r)
 	// As in Cluster Autoscaler not even the minimum keeps what doesn't exist.
-	c.decided(r, Decision{Kind: TargetLowered, Group: g.ID, Nodes: missing, Reason: why})
-	r.TargetDecreases = append(r.TargetDecreases, TargetDecrease{g.ID, missing})
+	c.decided(r, step.Decision{Kind: step.TargetLowered, Group: g.ID, Nodes: missing, Reason: why})
+	r.TargetDecreases = append(r.TargetDecreases, step.TargetDecrease{Group: g.ID, Nodes: missing})
 }
 
 // failed lets a group back off, unless it does already.
-func (c *Core) failed(group, why string, r *Ready) {
+func (c *Core) failed(group, why string, r *step.Ready) {
 	if c.scale.backoff.Active(group, c.now) {
 		return
 	}
-	c.decided(r, Decision{Kind: ScaleUpFailed, Group: group, Reason: why})
+	c.decided(r, step.Decision{Kind: step.ScaleUpFailed, Group: group, Reason: why})
 	c.scale.backoff.Fail(group, c.now)
 	c.scale.shrinkFrom[group] = c.now.Add(c.cfg.Autoscale.DelayAfterFailure)
 	c.retarget(group, 0)
@@ -190,7 +192,7 @@ func (c *Core) removedMachine(info *cluster.NodeInfo) *deletion {
 
 // machineDone takes the outcome of a machine's removal and tells whether it
 // was one.
-func (c *Core) machineDone(in NodeDeletionDone, r *Ready) bool {
+func (c *Core) machineDone(in step.NodeDeletionDone, r *step.Ready) bool {
 	x := c.scale.machines.byID[in.Instance]
 	if in.Instance == "" || x == nil || x.removal != beingRemoved {
 		return false

@@ -4,10 +4,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/core/cluster"
 )
 
-func (in NodeSet) apply(c *Core, r *Ready) {
+func (c *Core) nodeSet(in step.NodeSet, r *step.Ready) {
 	info := c.state.Schema.ParseNode(in.Node, in.Group)
 	c.problems("Node", in.Node.UID, "", in.Node.Name, info.Problems, r)
 	if info = c.shown(info); info != nil {
@@ -15,7 +17,7 @@ func (in NodeSet) apply(c *Core, r *Ready) {
 	}
 }
 
-func (in NodeGone) apply(c *Core, _ *Ready) {
+func (c *Core) nodeGone(in step.NodeGone, _ *step.Ready) {
 	if n := c.state.NodeByName(in.Name); n != nil {
 		delete(c.bad, n.Object.UID)
 	}
@@ -23,11 +25,11 @@ func (in NodeGone) apply(c *Core, _ *Ready) {
 	c.vanished(in.Name)
 }
 
-func (in WorkloadSet) apply(c *Core, _ *Ready) { c.state.SetWorkload(in.Workload) }
+func (c *Core) workloadSet(in step.WorkloadSet, _ *step.Ready) { c.state.SetWorkload(in.Workload) }
 
 // apply keeps the pod that the DaemonSet's controller would make for a node. Its
 // affinity to that node's name is left out, so that it may stand for any.
-func (in DaemonSetSet) apply(c *Core, _ *Ready) {
+func (c *Core) daemonSetSet(in step.DaemonSetSet, _ *step.Ready) {
 	d := in.DaemonSet
 	yes := true
 	pod := &v1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: *d.Spec.Template.Spec.DeepCopy()}
@@ -44,10 +46,10 @@ func (in DaemonSetSet) apply(c *Core, _ *Ready) {
 	c.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name, Template: c.state.Schema.ParsePod(pod)})
 }
 
-func (in WorkloadGone) apply(c *Core, _ *Ready) {
+func (c *Core) workloadGone(in step.WorkloadGone, _ *step.Ready) {
 	c.state.RemoveWorkload(in.Kind, in.Namespace, in.Name)
 }
 
-func nodeEvent(o *v1.Node, warning bool, reason, action, message string) Event {
-	return Event{"Node", o.UID, "", o.Name, warning, reason, action, message}
+func nodeEvent(o *v1.Node, warning bool, reason, action, message string) step.Event {
+	return step.Event{Kind: "Node", UID: o.UID, Name: o.Name, Warning: warning, Reason: reason, Action: action, Message: message}
 }

@@ -2,17 +2,8 @@ package core
 
 import (
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
 )
-
-// ObjectSet says how an object that rules read as it stands now is: a
-// Namespace, or one of storage (cluster.Object).
-type ObjectSet struct{ Object cluster.Object }
-
-// ObjectGone says that one was deleted.
-type ObjectGone struct {
-	Kind            cluster.ObjectKind
-	Namespace, Name string
-}
 
 type objectKey struct {
 	kind            cluster.ObjectKind
@@ -25,7 +16,7 @@ func keyOf(o cluster.Object) objectKey {
 
 // apply takes what the API says, except when it only repeats the version that
 // an assumption was made on.
-func (in ObjectSet) apply(c *Core, _ *Ready) {
+func (c *Core) objectSet(in step.ObjectSet, _ *step.Ready) {
 	key := keyOf(in.Object)
 	if key.kind == cluster.NoObject {
 		return
@@ -39,7 +30,7 @@ func (in ObjectSet) apply(c *Core, _ *Ready) {
 	c.state.SetObject(in.Object)
 }
 
-func (in ObjectGone) apply(c *Core, _ *Ready) {
+func (c *Core) objectGone(in step.ObjectGone, _ *step.Ready) {
 	delete(c.assumed, objectKey{in.Kind, in.Namespace, in.Name})
 	c.state.RemoveObject(in.Kind, in.Namespace, in.Name)
 }

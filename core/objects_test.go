@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,7 +23,7 @@ import (
 
 // storageWorld is a core with two nodes, a class of volumes that people make,
 // one such volume, and two claims that wait for it.
-func storageWorld(t *testing.T) (step func(...core.Input) core.Ready, pv *v1.PersistentVolume) {
+func storageWorld(t *testing.T) (advance func(...step.Input) step.Ready, pv *v1.PersistentVolume) {
 	t.Helper()
 	schema := cluster.NewSchema()
 	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
@@ -29,7 +31,7 @@ func storageWorld(t *testing.T) (step func(...core.Input) core.Ready, pv *v1.Per
 		t.Fatal(err)
 	}
 	now := time.Unix(1000, 0)
-	step = func(in ...core.Input) core.Ready {
+	advance = func(in ...step.Input) step.Ready {
 		now = now.Add(20 * time.Second) // past every backoff
 		return c.Step(now, in...)
 	}
@@ -38,34 +40,34 @@ func storageWorld(t *testing.T) (step func(...core.Input) core.Ready, pv *v1.Per
 	pv.Spec.StorageClassName = "static"
 	pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
 	pv.Status.Phase = v1.VolumeAvailable
-	in := []core.Input{
-		core.ObjectSet{Object: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "static"}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &mode}},
-		core.ObjectSet{Object: pv},
+	in := []step.Input{
+		step.ObjectSet{Object: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "static"}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &mode}},
+		step.ObjectSet{Object: pv},
 	}
 	for _, name := range []string{"a", "b"} {
 		claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-of-claim", ResourceVersion: "3"}}
 		class := "static"
 		claim.Spec.StorageClassName = &class
-		in = append(in, core.ObjectSet{Object: claim})
+		in = append(in, step.ObjectSet{Object: claim})
 	}
 	for _, name := range []string{"n0", "n1"} {
-		in = append(in, core.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj()})
+		in = append(in, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj()})
 	}
-	step(in...)
-	return step, pv
+	advance(in...)
+	return advance, pv
 }
 
-func consumer(name string) core.PodSet {
+func consumer(name string) step.PodSet {
 	p := testkit.Pod(name).Req("cpu", "1")
 	p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
-	return core.PodSet{Pod: p.Obj()}
+	return step.PodSet{Pod: p.Obj()}
 }
 
 // A volume that a pod was promised is nobody else's until its bind fails; then
 // the other pod gets it. What the API repeats in between changes nothing.
 func TestVolumeIsTakenUntilTheBindFails(t *testing.T) {
-	step, pv := storageWorld(t)
-	r := step(consumer("a"))
+	advance, pv := storageWorld(t)
+	r := advance(consumer("a"))
 	if len(r.Binds) != 1 || len(r.Binds[0].Writes) != 1 || len(r.Binds[0].Claims) != 1 || r.Binds[0].Timeout != 10*time.Minute {
 		t.Fatalf("binds %+v, want one that writes the volume and waits 10 minutes for the claim", r.Binds)
 	}
@@ -73,11 +75,11 @@ func TestVolumeIsTakenUntilTheBindFails(t *testing.T) {
 	if ref := written.Spec.ClaimRef; ref == nil || ref.Name != "a" {
 		t.Errorf("the volume is written with claimRef %v, want that of a", ref)
 	}
-	if r := step(consumer("b"), core.ObjectSet{Object: pv.DeepCopy()}); len(r.Binds) != 0 {
+	if r := advance(consumer("b"), step.ObjectSet{Object: pv.DeepCopy()}); len(r.Binds) != 0 {
 		t.Fatalf("b was placed with a volume that is promised to a: %+v", r.Binds)
 	}
-	r = step(core.BindDone{UID: "pod-a", Err: errors.New("someone else took it")})
-	r2 := step()
+	r = advance(step.BindDone{UID: "pod-a", Err: errors.New("someone else took it")})
+	r2 := advance()
 	binds := append(r.Binds, r2.Binds...)
 	if len(binds) != 1 || len(binds[0].Writes) != 1 {
 		t.Fatalf("after the failure: binds %+v, want one of a and b with the volume", binds)
@@ -87,14 +89,14 @@ func TestVolumeIsTakenUntilTheBindFails(t *testing.T) {
 // A pod whose claim has come to be in use on a node needs no second slot there:
 // the arrival of the other user makes it another class.
 func TestPodWithASharedClaimIsSignedAgain(t *testing.T) {
-	step, _ := storageWorld(t)
+	advance, _ := storageWorld(t)
 	one := int32(1)
 	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk", ResourceVersion: "1"}}
 	pv.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: "csi.example", VolumeHandle: "disk"}
 	bound := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared", Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}}}
 	bound.Spec.VolumeName = "disk"
-	in := []core.Input{core.NodeGone{Name: "n1"}, core.ObjectSet{Object: pv}, core.ObjectSet{Object: bound},
-		core.ObjectSet{Object: &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+	in := []step.Input{step.NodeGone{Name: "n1"}, step.ObjectSet{Object: pv}, step.ObjectSet{Object: bound},
+		step.ObjectSet{Object: &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
 			{Name: "csi.example", Allocatable: &storagev1.VolumeNodeResources{Count: &one}}}}}}}
 	user := func(name, cpu, node string) *testkit.PodBuilder {
 		p := testkit.Pod(name).Req("cpu", cpu).On(node)
@@ -102,9 +104,9 @@ func TestPodWithASharedClaimIsSignedAgain(t *testing.T) {
 		return p
 	}
 	filler := testkit.Pod("filler").Req("cpu", "2").On("n0")
-	step(append(in, core.PodSet{Pod: filler.Obj()}, core.PodSet{Pod: user("big", "3", "").Obj()})...)
-	step(core.PodSet{Pod: user("small", "1", "n0").Obj()}) // bound by somebody else
-	r := step(core.PodGone{UID: filler.UID})
+	advance(append(in, step.PodSet{Pod: filler.Obj()}, step.PodSet{Pod: user("big", "3", "").Obj()})...)
+	advance(step.PodSet{Pod: user("small", "1", "n0").Obj()}) // bound by somebody else
+	r := advance(step.PodGone{UID: filler.UID})
 	if len(r.Binds) != 1 || r.Binds[0].Name != "big" {
 		t.Errorf("binds %+v, want big on n0, where its disk is", r.Binds)
 	}
@@ -122,10 +124,10 @@ func TestFollowThenLead(t *testing.T) {
 	now := time.Unix(1000, 0)
 	going := testkit.Node("going").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
 	stays := testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
-	c.Follow(now, 0, core.NodeSet{Node: testkit.Node("odd").Alloc("cpu", "4", "memory", "7Ei").Obj()}, core.NodeSet{Node: going}, core.NodeSet{Node: stays},
-		core.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()}, core.PodSet{Pod: testkit.Pod("waits").Req("cpu", "1").Obj()}, core.PodSet{Pod: testkit.Pod("bound").Obj()})
-	c.Follow(now.Add(time.Second), 0, core.PodSet{Pod: testkit.Pod("bound").On("odd").Obj()},
-		core.NodeSet{Node: testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Obj()}) // the other gave it back
+	c.Follow(now, 0, step.NodeSet{Node: testkit.Node("odd").Alloc("cpu", "4", "memory", "7Ei").Obj()}, step.NodeSet{Node: going}, step.NodeSet{Node: stays},
+		step.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()}, step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("bound").Obj()})
+	c.Follow(now.Add(time.Second), 0, step.PodSet{Pod: testkit.Pod("bound").On("odd").Obj()},
+		step.NodeSet{Node: testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Obj()}) // the other gave it back
 	if q := c.Queue(); q.Active != 1 || q.Gated != 1 {
 		t.Errorf("queue %+v, want one active and one gated", q)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,7 +21,7 @@ import (
 // waitingPod is a pod that has a node and waits for permission to be bound.
 type waitingPod struct {
 	p        *pod
-	bind     Bind
+	bind     step.Bind
 	since    time.Time
 	votes    []vote // of the plugins that it waits for
 	rejected string // why it has to leave its node again
@@ -29,12 +31,6 @@ type waitingPod struct {
 type vote struct {
 	plugin string
 	until  time.Time
-}
-
-// PermitWait is how a pod's waiting for permission has ended.
-type PermitWait struct {
-	Allowed bool
-	Took    time.Duration
 }
 
 // Pod implements framework.WaitingPod.
@@ -83,7 +79,7 @@ func (l waitingPods) Get(uid types.UID) framework.WaitingPod {
 
 // admit asks the profile's plugins about a pod that was given a node, and binds it
 // unless one is against it or has it wait.
-func (c *Core) admit(p *pod, n *cluster.Node, bind Bind, r *Ready) {
+func (c *Core) admit(p *pod, n *cluster.Node, bind step.Bind, r *step.Ready) {
 	profile := c.sched.Engine(p.parsed).Profile()
 	for _, x := range profile.Reservers {
 		if why := x.Reserve(p.parsed, n); why != nil {
@@ -109,16 +105,16 @@ func (c *Core) admit(p *pod, n *cluster.Node, bind Bind, r *Ready) {
 	}
 	c.permits = append(c.permits, w)
 	p.waits = w
-	c.decided(r, Decision{Kind: Permitting, Pod: p.parsed.Name(), Node: p.assumed, Reason: fmt.Sprintf("waits for %v", w.Pending())})
+	c.decided(r, step.Decision{Kind: step.Permitting, Pod: p.parsed.Name(), Node: p.assumed, Reason: fmt.Sprintf("waits for %v", w.Pending())})
 }
 
 // refuse takes the node away from a pod that a plugin is against.
-func (c *Core) refuse(p *pod, why *framework.Reason, r *Ready) {
+func (c *Core) refuse(p *pod, why *framework.Reason, r *step.Ready) {
 	message := ""
 	if len(why.Messages) > 0 {
 		message = why.Messages[0]
 	}
-	c.unplace(p, Refused, v1.PodReasonUnschedulable, unavailable(message), fmt.Sprintf("rejected by plugin %s: %s", why.Plugin, message), r)
+	c.unplace(p, step.Refused, v1.PodReasonUnschedulable, unavailable(message), fmt.Sprintf("rejected by plugin %s: %s", why.Plugin, message), r)
 }
 
 // unavailable words a rejection after the choice of a node as kube-scheduler
@@ -126,7 +122,7 @@ func (c *Core) refuse(p *pod, why *framework.Reason, r *Ready) {
 func unavailable(why string) string { return fmt.Sprintf("0/1 nodes are available: 1 %s.", why) }
 
 // expire ends the waiting of pods whose time is over, or whose node is gone.
-func (c *Core) expire(r *Ready) {
+func (c *Core) expire(r *step.Ready) {
 	for _, w := range c.permits {
 		if c.state.NodeByName(w.p.assumed) == nil && w.rejected == "" {
 			w.rejected = fmt.Sprintf("node %s is gone", w.p.assumed)
@@ -142,7 +138,7 @@ func (c *Core) expire(r *Ready) {
 
 // resolve binds the waiting pods that all have allowed, and takes the node away
 // from those that one has rejected. That may have plugins say more.
-func (c *Core) resolve(r *Ready) {
+func (c *Core) resolve(r *step.Ready) {
 	for {
 		i := slices.IndexFunc(c.permits, func(w *waitingPod) bool { return w.rejected != "" || len(w.votes) == 0 })
 		if i < 0 {
@@ -151,27 +147,27 @@ func (c *Core) resolve(r *Ready) {
 		w := c.permits[i]
 		c.stopWaiting(w.p, w.rejected == "", r)
 		if w.rejected == "" {
-			c.decided(r, Decision{Kind: Permitted, Pod: w.p.parsed.Name(), Node: w.p.assumed})
+			c.decided(r, step.Decision{Kind: step.Permitted, Pod: w.p.parsed.Name(), Node: w.p.assumed})
 			r.Binds = append(r.Binds, w.bind)
 			continue
 		}
-		c.unplace(w.p, Refused, v1.PodReasonUnschedulable, unavailable(w.rejected), w.rejected, r)
+		c.unplace(w.p, step.Refused, v1.PodReasonUnschedulable, unavailable(w.rejected), w.rejected, r)
 		c.freed = true
 	}
 }
 
 // stopWaiting forgets that a pod waits for permission, if it does.
-func (c *Core) stopWaiting(p *pod, allowed bool, r *Ready) {
+func (c *Core) stopWaiting(p *pod, allowed bool, r *step.Ready) {
 	if p.waits == nil {
 		return
 	}
-	r.PermitWaits = append(r.PermitWaits, PermitWait{allowed, c.now.Sub(p.waits.since)})
+	r.PermitWaits = append(r.PermitWaits, step.PermitWait{Allowed: allowed, Took: c.now.Sub(p.waits.since)})
 	c.permits = slices.DeleteFunc(c.permits, func(w *waitingPod) bool { return w == p.waits })
 	p.waits = nil
 }
 
 // unreserve tells the plugins that nothing comes of the node of a pod.
-func (c *Core) unreserve(p *pod, r *Ready) {
+func (c *Core) unreserve(p *pod, r *step.Ready) {
 	c.stopWaiting(p, false, r)
 	for len(p.reserved) > 0 {
 		last := len(p.reserved) - 1
@@ -184,9 +180,9 @@ func (c *Core) unreserve(p *pod, r *Ready) {
 // unplace takes the node away from a pod whose bind has failed or isn't to be,
 // and has it tried again after a while: what was against it needn't be anything
 // in the cluster, so no change of it tells.
-func (c *Core) unplace(p *pod, kind DecisionKind, reason, message, why string, r *Ready) {
+func (c *Core) unplace(p *pod, kind step.DecisionKind, reason, message, why string, r *step.Ready) {
 	uid := p.parsed.UID
-	c.decided(r, Decision{Kind: kind, Pod: p.parsed.Name(), Profile: p.parsed.Object.Spec.SchedulerName, Node: p.assumed, Reason: why})
+	c.decided(r, step.Decision{Kind: kind, Pod: p.parsed.Name(), Profile: p.parsed.Object.Spec.SchedulerName, Node: p.assumed, Reason: why})
 	if l := c.victims[uid]; l != nil {
 		c.tellPreempted(p.parsed, l.by, " (in memory)", r)
 	}
@@ -207,7 +203,7 @@ func (c *Core) unplace(p *pod, kind DecisionKind, reason, message, why string, r
 
 // bound takes note that the API has a pod on the node that it was given, once: it
 // may show the pod before the answer to the bind comes, or after.
-func (c *Core) bound(p *pod, r *Ready) {
+func (c *Core) bound(p *pod, r *step.Ready) {
 	if p.told {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -118,7 +120,7 @@ type permitting struct {
 	now    time.Time
 	log    []string
 	a, b   *gang
-	ready  core.Ready
+	ready  step.Ready
 	ledger []string
 }
 
@@ -133,7 +135,7 @@ func newPermitting(t *testing.T, nodes int) *permitting {
 	}
 	w.c = c
 	for _, name := range testkit.Names("n", nodes) {
-		w.step(0, core.NodeSet{Node: testkit.Node(name).Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()})
+		w.step(0, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()})
 	}
 	return w
 }
@@ -145,7 +147,7 @@ func withGangs(p *framework.Profile, gangs ...*gang) *framework.Profile {
 	return p
 }
 
-func (w *permitting) step(wait time.Duration, in ...core.Input) {
+func (w *permitting) step(wait time.Duration, in ...step.Input) {
 	w.now = w.now.Add(wait)
 	w.ready = w.c.Step(w.now, in...)
 	for i := range w.ready.Decisions {
@@ -173,34 +175,34 @@ func (w *permitting) expect(what string, got, want any) {
 
 func TestPermitHoldsAGangUntilItIsComplete(t *testing.T) {
 	w := newPermitting(t, 2)
-	w.step(0, core.PodSet{Pod: member("a", "x-3").Obj()}, core.PodSet{Pod: member("b", "x-3").Obj()}, core.PodSet{Pod: testkit.Pod("alone").Req("cpu", "1").Obj()})
+	w.step(0, step.PodSet{Pod: member("a", "x-3").Obj()}, step.PodSet{Pod: member("b", "x-3").Obj()}, step.PodSet{Pod: testkit.Pod("alone").Req("cpu", "1").Obj()})
 	w.expect("bound at once", w.binds(), "[alone]")
 	w.expect("wakes when the first gives up", w.ready.NextWake, w.now.Add(30*time.Second))
 	x, _ := w.c.Explain("default", "a")
 	w.expect("explained", x.Permissions, []core.PermissionWait{{Plugin: "first", Until: w.now.Add(30 * time.Second)}, {Plugin: "second", Until: w.now.Add(time.Minute)}})
-	w.step(5*time.Second, core.PodSet{Pod: member("c", "x-3").Obj()})
+	w.step(5*time.Second, step.PodSet{Pod: member("c", "x-3").Obj()})
 	w.expect("bound when complete", w.binds(), "[c a b]")
-	w.expect("waits", w.ready.PermitWaits, []core.PermitWait{{Allowed: true, Took: 5 * time.Second}, {Allowed: true, Took: 5 * time.Second}})
+	w.expect("waits", w.ready.PermitWaits, []step.PermitWait{{Allowed: true, Took: 5 * time.Second}, {Allowed: true, Took: 5 * time.Second}})
 	for _, b := range w.ready.Binds {
-		w.c.Step(w.now, core.BindDone{UID: b.UID})
+		w.c.Step(w.now, step.BindDone{UID: b.UID})
 	}
 	w.expect("told of what was bound", len(w.b.bound), 3)
 }
 
 func TestPermitTimesOut(t *testing.T) {
 	w := newPermitting(t, 2)
-	w.step(0, core.PodSet{Pod: member("a", "x-2").Obj()})
+	w.step(0, step.PodSet{Pod: member("a", "x-2").Obj()})
 	w.step(30*time.Second - 1)
 	w.expect("too early", len(w.ready.Decisions), 0)
 	w.step(1)
 	w.expect("condition", w.ready.Conditions[0].Message, "0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin first.")
 	w.expect("reason", w.ready.Conditions[0].Reason, "Unschedulable")
-	w.expect("waits", w.ready.PermitWaits, []core.PermitWait{{Took: 30 * time.Second}})
+	w.expect("waits", w.ready.PermitWaits, []step.PermitWait{{Took: 30 * time.Second}})
 	node := w.a.log
 	w.expect("rolled back in reverse", strings.Join((*node)[len(*node)-2:], "; "), fmt.Sprintf("second unreserves a on %[1]s; first unreserves a on %[1]s", nodeOf(*node)))
-	w.step(0, core.PodSet{Pod: testkit.Pod("big").Req("cpu", "2").Obj()}, core.PodSet{Pod: testkit.Pod("bigger").Req("cpu", "2").Obj()})
+	w.step(0, step.PodSet{Pod: testkit.Pod("big").Req("cpu", "2").Obj()}, step.PodSet{Pod: testkit.Pod("bigger").Req("cpu", "2").Obj()})
 	w.expect("its room is free", w.binds(), "[big bigger]")
-	w.step(time.Second, core.PodGone{UID: "pod-big"})
+	w.step(time.Second, step.PodGone{UID: "pod-big"})
 	w.expect("tried again after its backoff", strings.HasPrefix(w.ledger[len(w.ledger)-1], "Permitting pod default/a"), true)
 }
 
@@ -209,8 +211,8 @@ func nodeOf(log []string) string { return log[len(log)-1][strings.LastIndex(log[
 
 func TestOneRejectionLetsGoOfTheGang(t *testing.T) {
 	w := newPermitting(t, 3)
-	w.step(0, core.PodSet{Pod: member("a", "x-3").Obj()}, core.PodSet{Pod: member("b", "x-3").Obj()},
-		core.PodSet{Pod: member("c", "x-3").Label("refused", "yes").Obj()})
+	w.step(0, step.PodSet{Pod: member("a", "x-3").Obj()}, step.PodSet{Pod: member("b", "x-3").Obj()},
+		step.PodSet{Pod: member("c", "x-3").Label("refused", "yes").Obj()})
 	w.expect("nobody is bound", len(w.ready.Binds), 0)
 	w.expect("all are refused", strings.Count(strings.Join(w.ledger, "\n"), "Refused"), 3)
 	w.expect("and nothing is kept", len(w.a.held)+len(w.b.held), 0)
@@ -220,11 +222,11 @@ func TestOneRejectionLetsGoOfTheGang(t *testing.T) {
 func TestReserveRefuses(t *testing.T) {
 	w := newPermitting(t, 1)
 	w.b.full = 1
-	w.step(0, core.PodSet{Pod: testkit.Pod("a").Req("cpu", "1").Obj()}, core.PodSet{Pod: testkit.Pod("b").Req("cpu", "1").Obj()})
+	w.step(0, step.PodSet{Pod: testkit.Pod("a").Req("cpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("b").Req("cpu", "1").Obj()})
 	w.expect("bound", w.binds(), "[a]")
 	w.expect("condition", w.ready.Conditions[0].Message, "0/1 nodes are available: 1 no license is left.")
 	w.expect("only what was kept is let go", w.log[len(w.log)-1], "first unreserves b on n0")
-	w.step(0, core.BindDone{UID: "pod-a"})
+	w.step(0, step.BindDone{UID: "pod-a"})
 	w.step(time.Second)
 	w.expect("bound later", w.binds(), "[b]")
 }
@@ -232,29 +234,29 @@ func TestReserveRefuses(t *testing.T) {
 func TestWhatEndsAWaitForPermission(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		in     func(node string) []core.Input
+		in     func(node string) []step.Input
 		ledger string // the last entry that it makes
 		again  bool   // whether the pod is tried again
 	}{
-		{"the pod is deleted", func(string) []core.Input { return []core.Input{core.PodGone{UID: "pod-a"}} }, "", false},
-		{"it is being deleted", func(string) []core.Input {
+		{"the pod is deleted", func(string) []step.Input { return []step.Input{step.PodGone{UID: "pod-a"}} }, "", false},
+		{"it is being deleted", func(string) []step.Input {
 			p := member("a", "x-2").Obj()
 			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(900, 0)}
-			return []core.Input{core.PodSet{Pod: p}}
+			return []step.Input{step.PodSet{Pod: p}}
 		}, "", false},
-		{"somebody binds it elsewhere", func(node string) []core.Input {
-			return []core.Input{core.PodSet{Pod: member("a", "x-2").On(other(node)).Obj()}}
+		{"somebody binds it elsewhere", func(node string) []step.Input {
+			return []step.Input{step.PodSet{Pod: member("a", "x-2").On(other(node)).Obj()}}
 		}, "", false},
-		{"its node goes", func(node string) []core.Input { return []core.Input{core.NodeGone{Name: node}} }, "Refused pod default/a node NODE: node NODE is gone", true},
-		{"a pod of higher priority needs the room", func(string) []core.Input {
-			return []core.Input{
-				core.PodSet{Pod: testkit.Pod("p1").Priority(10).Req("cpu", "2").Obj()},
-				core.PodSet{Pod: testkit.Pod("p2").Priority(10).Req("cpu", "2").Obj()}}
+		{"its node goes", func(node string) []step.Input { return []step.Input{step.NodeGone{Name: node}} }, "Refused pod default/a node NODE: node NODE is gone", true},
+		{"a pod of higher priority needs the room", func(string) []step.Input {
+			return []step.Input{
+				step.PodSet{Pod: testkit.Pod("p1").Priority(10).Req("cpu", "2").Obj()},
+				step.PodSet{Pod: testkit.Pod("p2").Priority(10).Req("cpu", "2").Obj()}}
 		}, "Refused pod default/a node NODE: preempted", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newPermitting(t, 2)
-			w.step(0, core.PodSet{Pod: member("a", "x-2").Obj()})
+			w.step(0, step.PodSet{Pod: member("a", "x-2").Obj()})
 			node := w.a.held["pod-a"]
 			w.ledger = nil
 			w.step(time.Second, c.in(node)...)
@@ -264,15 +266,15 @@ func TestWhatEndsAWaitForPermission(t *testing.T) {
 			w.expect("kept", w.a.held["pod-a"]+w.b.held["pod-a"], "")
 			w.expect("evictions", len(w.ready.Preemptions), 0)
 			for range 5 { // past its backoff, and that of those who took its place
-				in := []core.Input{core.NodeSet{Node: testkit.Node("late").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()}}
+				in := []step.Input{step.NodeSet{Node: testkit.Node("late").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()}}
 				for _, b := range w.ready.Binds {
-					in = append(in, core.BindDone{UID: b.UID})
+					in = append(in, step.BindDone{UID: b.UID})
 				}
 				w.step(time.Second, in...)
 			}
 			again := slices.ContainsFunc(w.ledger, func(l string) bool { return strings.HasPrefix(l, "Permitting pod default/a") })
 			w.expect("tried again", again, c.again)
-			w.step(0, core.PodGone{UID: "pod-a"})
+			w.step(0, step.PodGone{UID: "pod-a"})
 			w.expect("kept in the end", w.a.held["pod-a"]+w.b.held["pod-a"], "")
 		})
 	}
@@ -297,7 +299,7 @@ func TestPropertyReservationsComeToAnEnd(t *testing.T) {
 		b.full = a.full
 		for _, in := range randomHistory(t) {
 			for _, x := range in {
-				if p, ok := x.(core.PodSet); ok && rapid.Bool().Draw(t, "in a gang") {
+				if p, ok := x.(step.PodSet); ok && rapid.Bool().Draw(t, "in a gang") {
 					if p.Pod.Labels == nil {
 						p.Pod.Labels = map[string]string{}
 					}
@@ -314,10 +316,10 @@ func TestPropertyReservationsComeToAnEnd(t *testing.T) {
 		}
 		a.full, b.full = 0, 0
 		// Gangs that will never be complete go, and all others are placed.
-		var gone []core.Input
+		var gone []step.Input
 		for _, uid := range slices.Sorted(maps.Keys(e.pods)) {
 			if e.pods[uid].Labels["gang"] != "" && e.pods[uid].Spec.NodeName == "" {
-				gone = append(gone, core.PodGone{UID: uid})
+				gone = append(gone, step.PodGone{UID: uid})
 			}
 		}
 		e.step(time.Second, 0, gone...)
@@ -333,16 +335,16 @@ var errRefused = errors.New("refused")
 // TestBindConflicts shows what is said and kept when a bind comes to nothing.
 func TestBindConflicts(t *testing.T) {
 	w := newPermitting(t, 2)
-	w.step(0, core.PodSet{Pod: testkit.Pod("a").Req("cpu", "2").Obj()})
+	w.step(0, step.PodSet{Pod: testkit.Pod("a").Req("cpu", "2").Obj()})
 	first := w.ready.Binds[0]
-	w.step(0, core.BindDone{UID: first.UID, Err: errRefused})
+	w.step(0, step.BindDone{UID: first.UID, Err: errRefused})
 	w.expect("ledger", w.ledger[len(w.ledger)-1], fmt.Sprintf("Unplaced pod default/a node %s: refused", first.Node))
 	w.expect("kept", len(w.a.held)+len(w.b.held), 0)
 	w.expect("reason", w.ready.Conditions[0].Reason, "SchedulerError")
 	w.step(time.Second)
 	w.expect("tried again", w.binds(), "[a]")
 	// Somebody else has bound it while the bind was under way.
-	w.step(0, core.PodSet{Pod: testkit.Pod("a").Req("cpu", "2").On(other(w.ready.Binds[0].Node)).Obj()}, core.BindDone{UID: first.UID, Err: errRefused})
+	w.step(0, step.PodSet{Pod: testkit.Pod("a").Req("cpu", "2").On(other(w.ready.Binds[0].Node)).Obj()}, step.BindDone{UID: first.UID, Err: errRefused})
 	w.expect("kept", len(w.a.held)+len(w.b.held), 0)
 	w.expect("nothing is said", len(w.ready.Conditions), 0)
 	w.expect("unsettled", w.c.Unsettled(), "[]")

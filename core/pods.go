@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -26,7 +28,7 @@ type pod struct {
 	expected   expectation          // of another scheduler
 }
 
-func (in PodSet) apply(c *Core, r *Ready) {
+func (c *Core) podSet(in step.PodSet, r *step.Ready) {
 	o := in.Pod
 	switch {
 	case o.Status.Phase == v1.PodSucceeded || o.Status.Phase == v1.PodFailed:
@@ -40,7 +42,7 @@ func (in PodSet) apply(c *Core, r *Ready) {
 	}
 }
 
-func (in PodGone) apply(c *Core, r *Ready) {
+func (c *Core) podGone(in step.PodGone, r *step.Ready) {
 	c.departing(in.UID)
 	c.state.Remove(in.UID)
 	c.queue.Remove(in.UID)
@@ -56,12 +58,12 @@ func (in PodGone) apply(c *Core, r *Ready) {
 }
 
 // forget drops a pod that is over or on its way out without a node.
-func (c *Core) forget(o *v1.Pod, r *Ready) {
-	PodGone{o.UID}.apply(c, r)
+func (c *Core) forget(o *v1.Pod, r *step.Ready) {
+	c.podGone(step.PodGone{UID: o.UID}, r)
 }
 
 // running books a pod on the node that the API shows.
-func (c *Core) running(o *v1.Pod, r *Ready) {
+func (c *Core) running(o *v1.Pod, r *step.Ready) {
 	if p := c.pods[o.UID]; p != nil && p.assumed == o.Spec.NodeName {
 		c.bound(p, r)
 	} else if p != nil { // somebody else has bound it
@@ -82,7 +84,7 @@ func (c *Core) running(o *v1.Pod, r *Ready) {
 }
 
 // pending queues a pod without a node, or takes note of how it changed.
-func (c *Core) pending(o *v1.Pod, r *Ready) {
+func (c *Core) pending(o *v1.Pod, r *step.Ready) {
 	parsed := c.state.Schema.ParsePod(o)
 	if !c.sched.Responsible(parsed) {
 		c.others[o.UID] = o
@@ -114,14 +116,14 @@ func (c *Core) pending(o *v1.Pod, r *Ready) {
 }
 
 // tellGated says that a pod's gates hold it, if they do.
-func (c *Core) tellGated(p *pod, r *Ready) {
+func (c *Core) tellGated(p *pod, r *step.Ready) {
 	gate := c.sched.Gate(p.parsed)
 	if gate == nil || c.following || c.cfg.Foreign {
 		return
 	}
 	message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
 	if p.reported != message {
-		c.decided(r, Decision{Kind: Gated, Pod: p.parsed.Name(), Reason: message})
+		c.decided(r, step.Decision{Kind: step.Gated, Pod: p.parsed.Name(), Reason: message})
 	}
 	for _, said := range p.parsed.Object.Status.Conditions {
 		if said.Type == v1.PodScheduled && said.Status == v1.ConditionFalse && said.Reason == v1.PodReasonSchedulingGated {
@@ -132,7 +134,7 @@ func (c *Core) tellGated(p *pod, r *Ready) {
 	c.unschedulable(p, v1.PodReasonSchedulingGated, message, r)
 }
 
-func (in BindDone) apply(c *Core, r *Ready) {
+func (c *Core) bindDone(in step.BindDone, r *step.Ready) {
 	p := c.pods[in.UID]
 	if p == nil || p.assumed == "" {
 		return // the API showed the pod first, or it is gone
@@ -143,5 +145,5 @@ func (in BindDone) apply(c *Core, r *Ready) {
 		return
 	}
 	c.stats.BindFailures++
-	c.unplace(p, Unplaced, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), in.Err.Error(), r)
+	c.unplace(p, step.Unplaced, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), in.Err.Error(), r)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,41 +22,6 @@ import (
 // node like for any other change: since the core sees every victim go, and looks
 // at the node once more when the last call is answered, no order of the two loses
 // the wake-up.
-
-// Preemption asks a pod to leave its node for another: the condition
-// DisruptionTarget, then deletion.
-type Preemption struct {
-	UID             types.UID
-	Namespace, Name string
-	Node            string
-	By              types.UID // the pod that comes in its place
-	Message         string    // of the condition
-}
-
-// PreemptionDone is the outcome of a Preemption. A pod that is gone already is
-// no failure.
-type PreemptionDone struct {
-	UID, By types.UID
-	Err     error
-}
-
-// Cancel takes back a Bind that was not posted yet. What becomes of it is the
-// Bind's outcome.
-type Cancel struct{ UID types.UID }
-
-// Nomination writes status.nominatedNodeName, "" for none.
-type Nomination struct {
-	UID             types.UID
-	Namespace, Name string
-	Node            string
-}
-
-// NominationDone is the outcome of a Nomination.
-type NominationDone struct {
-	UID  types.UID
-	Node string
-	Err  error
-}
 
 // nomination is what the core knows of where a pod is to come.
 type nomination struct {
@@ -81,11 +48,11 @@ type victim struct {
 // was answered.
 type early struct {
 	by    types.UID
-	event Event
+	event step.Event
 }
 
 // preempt has the victims leave a node for a pod, which is nominated to it.
-func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *Ready) {
+func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *step.Ready) {
 	p := c.pods[i.Pod.UID]
 	on := c.state.Node(victims.Node)
 	node := on.Name
@@ -95,7 +62,7 @@ func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *Ready) {
 	for k, v := range victims.Pods {
 		names[k] = v.Name()
 	}
-	c.decided(r, Decision{Kind: Preempts, Pod: i.Pod.Name(), Node: node, Victims: names,
+	c.decided(r, step.Decision{Kind: step.Preempts, Pod: i.Pod.Name(), Node: node, Victims: names,
 		Reason: fmt.Sprintf("%d pods of lower priority leave, %d of them against a disruption budget", len(names), victims.Violations)})
 	c.yield(on, i.Pod, r)
 	x := &preempting{open: map[types.UID]bool{}}
@@ -111,7 +78,7 @@ func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *Ready) {
 			continue
 		} else if b != nil && b.assumed != "" && !b.told {
 			l.cancelled = true
-			r.Cancels = append(r.Cancels, Cancel{v.UID})
+			r.Cancels = append(r.Cancels, step.Cancel{UID: v.UID})
 			continue
 		}
 		c.evictFor(v, r)
@@ -122,7 +89,7 @@ func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *Ready) {
 }
 
 // evictFor asks a victim to leave.
-func (c *Core) evictFor(v *cluster.Pod, r *Ready) {
+func (c *Core) evictFor(v *cluster.Pod, r *step.Ready) {
 	c.victims[v.UID].asked = true
 	by, scheduler := c.victims[v.UID].by, v1.DefaultSchedulerName
 	if p := c.pods[by]; p != nil {
@@ -132,13 +99,13 @@ func (c *Core) evictFor(v *cluster.Pod, r *Ready) {
 	if n := c.state.NodeOf(v.UID); n != nil {
 		node = n.Name
 	}
-	r.Preemptions = append(r.Preemptions, Preemption{UID: v.UID, Namespace: v.Object.Namespace, Name: v.Object.Name, Node: node, By: by,
+	r.Preemptions = append(r.Preemptions, step.Preemption{UID: v.UID, Namespace: v.Object.Namespace, Name: v.Object.Name, Node: node, By: by,
 		Message: scheduler + ": preempting to accommodate a higher priority pod"})
 }
 
 // yield takes back the nominations of less important pods to a node: there may
 // be no room for them any more, and they are tried elsewhere at once.
-func (c *Core) yield(node *cluster.Node, to *cluster.Pod, r *Ready) {
+func (c *Core) yield(node *cluster.Node, to *cluster.Pod, r *step.Ready) {
 	for _, n := range slices.Clone(node.Nominated) {
 		p := c.pods[n.UID]
 		if n.Priority >= to.Priority || p == nil {
@@ -155,7 +122,7 @@ func (c *Core) yield(node *cluster.Node, to *cluster.Pod, r *Ready) {
 }
 
 // renominated takes note of where a pod is nominated now, and has it written.
-func (c *Core) renominated(p *pod, item *queue.Item, r *Ready) {
+func (c *Core) renominated(p *pod, item *queue.Item, r *step.Ready) {
 	n := &p.nomination
 	n.to = c.state.NominatedTo(p.parsed.UID)
 	c.queue.Nominated(item, n.to != "")
@@ -165,7 +132,7 @@ func (c *Core) renominated(p *pod, item *queue.Item, r *Ready) {
 	n.sent = n.to
 	n.wrote = append(n.wrote, n.to)
 	o := p.parsed.Object
-	r.Nominations = append(r.Nominations, Nomination{o.UID, o.Namespace, o.Name, n.to})
+	r.Nominations = append(r.Nominations, step.Nomination{UID: o.UID, Namespace: o.Namespace, Name: o.Name, Node: n.to})
 }
 
 // showNomination takes what the API says of a pod's nomination. What isn't a
@@ -190,7 +157,7 @@ func (c *Core) showNomination(p *pod, item *queue.Item) {
 	}
 }
 
-func (in NominationDone) apply(c *Core, _ *Ready) {
+func (c *Core) nominationDone(in step.NominationDone, _ *step.Ready) {
 	if p := c.pods[in.UID]; p != nil && in.Err != nil && p.nomination.sent == in.Node {
 		p.nomination.sent = p.nomination.shown
 		if c.unwritten == nil {
@@ -205,7 +172,7 @@ func (in NominationDone) apply(c *Core, _ *Ready) {
 const nominateAgain = 5 * time.Second
 
 // writeAgain writes the nominations that could not be written.
-func (c *Core) writeAgain(r *Ready) {
+func (c *Core) writeAgain(r *step.Ready) {
 	if c.unwritten == nil || c.now.Sub(c.unwrittenSince) < nominateAgain {
 		return
 	}
@@ -217,7 +184,7 @@ func (c *Core) writeAgain(r *Ready) {
 	c.unwritten = nil
 }
 
-func (in PreemptionDone) apply(c *Core, r *Ready) {
+func (c *Core) preemptionDone(in step.PreemptionDone, r *step.Ready) {
 	l := c.victims[in.UID]
 	if l == nil || l.by != in.By {
 		if gone, ok := c.leftEarly[in.UID]; ok && gone.by == in.By {
@@ -252,11 +219,11 @@ func (c *Core) counted(victim types.UID) {
 	}
 }
 
-func (c *Core) tellPreempted(v *cluster.Pod, by types.UID, how string, r *Ready) {
+func (c *Core) tellPreempted(v *cluster.Pod, by types.UID, how string, r *step.Ready) {
 	r.Events = append(r.Events, c.preempted(v, by, how))
 }
 
-func (c *Core) preempted(v *cluster.Pod, by types.UID, how string) Event {
+func (c *Core) preempted(v *cluster.Pod, by types.UID, how string) step.Event {
 	node := ""
 	if n := c.state.NodeOf(v.UID); n != nil {
 		node = n.Name
@@ -273,7 +240,7 @@ func (c *Core) departing(uid types.UID) {
 }
 
 // victimGone takes note that a pod has left the cluster, or lost its node.
-func (c *Core) victimGone(uid types.UID, r *Ready) {
+func (c *Core) victimGone(uid types.UID, r *step.Ready) {
 	if l := c.victims[uid]; l != nil {
 		delete(c.victims, uid)
 		c.victimDone(uid, l.by, nil, r)
@@ -281,7 +248,7 @@ func (c *Core) victimGone(uid types.UID, r *Ready) {
 }
 
 // victimBound takes note that the bind of a victim could not be taken back.
-func (c *Core) victimBound(v *cluster.Pod, r *Ready) {
+func (c *Core) victimBound(v *cluster.Pod, r *step.Ready) {
 	if l := c.victims[v.UID]; l != nil && l.cancelled {
 		l.cancelled = false
 		c.evictFor(v, r)
@@ -290,7 +257,7 @@ func (c *Core) victimBound(v *cluster.Pod, r *Ready) {
 
 // victimDone ends the preemption when it was the last victim's outcome: the pod
 // waits for its node, or, when something failed, is tried again.
-func (c *Core) victimDone(victim, by types.UID, err error, r *Ready) {
+func (c *Core) victimDone(victim, by types.UID, err error, r *step.Ready) {
 	p := c.pods[by]
 	if p == nil || p.preempting == nil || !p.preempting.open[victim] {
 		return
@@ -309,7 +276,7 @@ func (c *Core) victimDone(victim, by types.UID, err error, r *Ready) {
 		return
 	}
 	if x.err != nil {
-		c.decided(r, Decision{Kind: PreemptionFailed, Pod: p.parsed.Name(), Node: p.nomination.to, Reason: x.err.Error()})
+		c.decided(r, step.Decision{Kind: step.PreemptionFailed, Pod: p.parsed.Name(), Node: p.nomination.to, Reason: x.err.Error()})
 		c.state.Nominate(p.parsed, "")
 		c.renominated(p, item, r)
 		c.queue.Abandon(c.now, item)

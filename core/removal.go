@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -132,14 +134,14 @@ func (c *Core) vanished(name string) {
 }
 
 // beginRemoval taints a node that is to go.
-func (c *Core) beginRemoval(n *cluster.Node, why string, r *Ready) {
+func (c *Core) beginRemoval(n *cluster.Node, why string, r *step.Ready) {
 	d := &deletion{since: c.now, group: n.Group, taint: c.deletionTaint(), why: why}
 	c.scale.deletions[n.Name] = d
-	r.Taints = append(r.Taints, Taint{Node: n.Name, Taint: d.taint})
+	r.Taints = append(r.Taints, step.Taint{Node: n.Name, Taint: d.taint})
 	c.state.SetNode(n.NodeInfo.WithTaint(d.taint))
 }
 
-func (in TaintDone) apply(c *Core, r *Ready) {
+func (c *Core) taintDone(in step.TaintDone, r *step.Ready) {
 	d := c.scale.deletions[in.Node]
 	switch {
 	case d == nil:
@@ -174,7 +176,7 @@ func (d *deletion) due(a *Autoscale) time.Time {
 // advanceDeletions takes removals further whose time has come: it takes a last
 // look at tainted nodes and asks the provider to remove those that are still
 // empty.
-func (c *Core) advanceDeletions(r *Ready) {
+func (c *Core) advanceDeletions(r *step.Ready) {
 	s, a := &c.scale, c.cfg.Autoscale
 	if len(s.deletions) == 0 {
 		return
@@ -189,14 +191,14 @@ func (c *Core) advanceDeletions(r *Ready) {
 			c.lingers(name, d)
 		case returning:
 			d.again = false
-			r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint, Remove: true})
+			r.Taints = append(r.Taints, step.Taint{Node: name, Taint: d.taint, Remove: true})
 		default:
 			c.lastLook(name, d, r)
 		}
 	}
 }
 
-func (c *Core) lastLook(name string, d *deletion, r *Ready) {
+func (c *Core) lastLook(name string, d *deletion, r *step.Ready) {
 	n := c.state.NodeByName(name)
 	if n == nil {
 		delete(c.scale.deletions, name)
@@ -216,8 +218,8 @@ func (c *Core) lastLook(name string, d *deletion, r *Ready) {
 		d.phase, d.since = evicting, c.now
 	default:
 		d.phase, d.since, d.info, d.counted = deleting, c.now, n.NodeInfo, true
-		r.NodeDeletions = append(r.NodeDeletions, NodeDeletion{g.ID, name, n.Object.Spec.ProviderID})
-		c.decided(r, Decision{Kind: NodeRemoved, Node: name, Group: g.ID, Reason: d.why})
+		r.NodeDeletions = append(r.NodeDeletions, step.NodeDeletion{Group: g.ID, Node: name, Instance: n.Object.Spec.ProviderID})
+		c.decided(r, step.Decision{Kind: step.NodeRemoved, Node: name, Group: g.ID, Reason: d.why})
 		r.Events = append(r.Events, nodeEvent(n.Object, false, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: "+d.why))
 		c.scale.inFlight[g.ID]--
 		c.retarget(g.ID, -1)
@@ -245,7 +247,7 @@ const enableEviction = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
 // evictDaemons asks the node's daemon pods to leave, where that is wanted, and
 // tells whether there were any. As in Cluster Autoscaler it is a courtesy: one
 // that can't be evicted doesn't keep the node.
-func (c *Core) evictDaemons(d *deletion, n *cluster.Node, r *Ready) bool {
+func (c *Core) evictDaemons(d *deletion, n *cluster.Node, r *step.Ready) bool {
 	d.evicting = map[types.UID]bool{}
 	for _, p := range n.Pods {
 		wish := p.Object.Annotations[enableEviction]
@@ -253,13 +255,13 @@ func (c *Core) evictDaemons(d *deletion, n *cluster.Node, r *Ready) bool {
 			continue
 		}
 		d.evicting[p.UID] = true
-		c.decided(r, Decision{Kind: PodEvicted, Pod: podName(p.Object.Namespace, p.Object.Name), Node: n.Name})
-		r.Evictions = append(r.Evictions, Eviction{p.UID, p.Object.Namespace, p.Object.Name, n.Name})
+		c.decided(r, step.Decision{Kind: step.PodEvicted, Pod: podName(p.Object.Namespace, p.Object.Name), Node: n.Name})
+		r.Evictions = append(r.Evictions, step.Eviction{UID: p.UID, Namespace: p.Object.Namespace, Name: p.Object.Name, Node: n.Name})
 	}
 	return len(d.evicting) > 0
 }
 
-func (in EvictionDone) apply(c *Core, _ *Ready) {
+func (c *Core) evictionDone(in step.EvictionDone, _ *step.Ready) {
 	if d := c.scale.deletions[in.Node]; d != nil {
 		delete(d.evicting, in.UID)
 	}
@@ -267,19 +269,19 @@ func (in EvictionDone) apply(c *Core, _ *Ready) {
 
 // giveBack ends a deletion with the node staying: the taint goes, and the
 // deletion is remembered until it has.
-func (c *Core) giveBack(name, why string, r *Ready) {
+func (c *Core) giveBack(name, why string, r *step.Ready) {
 	d := c.scale.deletions[name]
 	d.phase, d.since = returning, c.now
 	delete(c.scale.emptySince, name)
-	c.decided(r, Decision{Kind: NodeKept, Node: name, Reason: why})
-	r.Taints = append(r.Taints, Taint{Node: name, Taint: d.taint, Remove: true})
+	c.decided(r, step.Decision{Kind: step.NodeKept, Node: name, Reason: why})
+	r.Taints = append(r.Taints, step.Taint{Node: name, Taint: d.taint, Remove: true})
 	if n := c.state.NodeByName(name); n != nil {
 		r.Events = append(r.Events, nodeEvent(n.Object, true, "ScaleDownFailed", "ScalingDown", why))
 		c.state.SetNode(n.NodeInfo.WithoutTaint(d.taint.Key))
 	}
 }
 
-func (in NodeDeletionDone) apply(c *Core, r *Ready) {
+func (c *Core) nodeDeletionDone(in step.NodeDeletionDone, r *step.Ready) {
 	if c.machineDone(in, r) {
 		return
 	}
@@ -289,7 +291,7 @@ func (in NodeDeletionDone) apply(c *Core, r *Ready) {
 }
 
 // deleted takes the outcome of a node's removal.
-func (c *Core) deleted(name string, err error, r *Ready) {
+func (c *Core) deleted(name string, err error, r *step.Ready) {
 	d := c.scale.deletions[name]
 	if err == nil {
 		c.settled(d)
@@ -314,7 +316,7 @@ func (c *Core) settled(d *deletion) {
 
 // resolveDoubts takes the provider's list for the outcome of removals that may
 // have failed.
-func (c *Core) resolveDoubts(groups []nodegroup.Group, r *Ready) {
+func (c *Core) resolveDoubts(groups []nodegroup.Group, r *step.Ready) {
 	for _, name := range slices.Sorted(maps.Keys(c.scale.deletions)) {
 		d := c.scale.deletions[name]
 		if d.phase == departed {

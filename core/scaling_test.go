@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
@@ -52,7 +54,7 @@ func newCloud(t *rapid.T) *cloud {
 }
 
 // step runs one Step and everything that follows from it at once.
-func (w *cloud) step(after time.Duration, in ...core.Input) {
+func (w *cloud) step(after time.Duration, in ...step.Input) {
 	w.now = w.now.Add(after)
 	for {
 		r := w.core.Step(w.now, in...)
@@ -60,7 +62,7 @@ func (w *cloud) step(after time.Duration, in ...core.Input) {
 		for _, b := range r.Binds {
 			p := w.byUID[string(b.UID)]
 			p.Spec.NodeName = b.Node
-			in = append(in, core.BindDone{UID: b.UID})
+			in = append(in, step.BindDone{UID: b.UID})
 		}
 		for _, s := range r.ScaleUps {
 			g := w.group(s.Group)
@@ -68,10 +70,10 @@ func (w *cloud) step(after time.Duration, in ...core.Input) {
 				w.t.Fatalf("group %s is asked for %d nodes, its max is %d", g.ID, g.Target, g.Max)
 			}
 			w.orders += s.Nodes
-			in = append(in, core.ScaleUpDone{Group: s.Group, Nodes: s.Nodes})
+			in = append(in, step.ScaleUpDone{Group: s.Group, Nodes: s.Nodes})
 		}
 		for _, t := range r.Taints {
-			in = append(in, core.TaintDone{Node: t.Node})
+			in = append(in, step.TaintDone{Node: t.Node})
 		}
 		for _, d := range r.NodeDeletions {
 			for _, p := range w.pods {
@@ -84,13 +86,13 @@ func (w *cloud) step(after time.Duration, in ...core.Input) {
 				w.t.Fatalf("group %s falls to %d, its min is %d", g.ID, g.Target, g.Min)
 			}
 			delete(w.nodes, d.Node)
-			in = append(in, core.NodeDeletionDone{Node: d.Node}, core.NodeGone{Name: d.Node})
+			in = append(in, step.NodeDeletionDone{Node: d.Node}, step.NodeGone{Name: d.Node})
 		}
 		if r.Plan != nil {
 			if err := w.planner.CatchUp(); err != nil {
 				w.t.Fatal(err)
 			}
-			in = append(in, core.PlanMade{Plan: w.planner.Plan(*r.Plan)})
+			in = append(in, step.PlanMade{Plan: w.planner.Plan(*r.Plan)})
 		}
 		if len(in) == 0 && (r.NextWake.IsZero() || r.NextWake.After(w.now)) {
 			return
@@ -108,12 +110,12 @@ func (w *cloud) group(id string) *nodegroup.Group {
 	return nil
 }
 
-func (w *cloud) refresh() core.Input {
-	return core.GroupsSet{Groups: append([]nodegroup.Group(nil), w.groups...)}
+func (w *cloud) refresh() step.Input {
+	return step.GroupsSet{Groups: append([]nodegroup.Group(nil), w.groups...)}
 }
 
 // deliver makes all ordered nodes ready.
-func (w *cloud) deliver() (in []core.Input) {
+func (w *cloud) deliver() (in []step.Input) {
 	for i := range w.groups {
 		g := &w.groups[i]
 		have := 0
@@ -128,13 +130,13 @@ func (w *cloud) deliver() (in []core.Input) {
 			n.Name = fmt.Sprintf("%s-%d", g.ID, w.serial)
 			n.Labels[v1.LabelHostname], n.Labels["group"] = n.Name, g.ID
 			w.nodes[n.Name] = n
-			in = append(in, core.NodeSet{Node: n, Group: g.ID})
+			in = append(in, step.NodeSet{Node: n, Group: g.ID})
 		}
 	}
 	return in
 }
 
-func (w *cloud) submit(n int) (in []core.Input) {
+func (w *cloud) submit(n int) (in []step.Input) {
 	for range n {
 		w.serial++
 		b := testkit.Pod(fmt.Sprint("p", w.serial)).Label("app", "x").
@@ -144,7 +146,7 @@ func (w *cloud) submit(n int) (in []core.Input) {
 		}
 		p := b.Obj()
 		w.pods[p.Name], w.byUID[string(p.UID)] = p, p
-		in = append(in, core.PodSet{Pod: p.DeepCopy()})
+		in = append(in, step.PodSet{Pod: p.DeepCopy()})
 	}
 	return in
 }
@@ -195,9 +197,9 @@ func TestPropertyScaling(t *testing.T) {
 				t.Fatalf("pod %s of %d CPUs was placed", p.Name, cpu)
 			}
 		}
-		var gone []core.Input
+		var gone []step.Input
 		for name, p := range w.pods {
-			gone = append(gone, core.PodGone{UID: p.UID})
+			gone = append(gone, step.PodGone{UID: p.UID})
 			delete(w.pods, name)
 		}
 		w.step(time.Second, gone...)

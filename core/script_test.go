@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/cockroachdb/datadriven"
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -111,23 +113,23 @@ func (w *world) run(d *datadriven.TestData) string {
 			b.Status.Conditions[0].Status = v1.ConditionFalse
 			b.Taint(v1.TaintNodeNotReady, "", v1.TaintEffectNoSchedule)
 		}
-		return w.step(core.NodeSet{Node: b.Obj(), Group: arg("group", "")})
+		return w.step(step.NodeSet{Node: b.Obj(), Group: arg("group", "")})
 	case "pod":
-		return w.step(core.PodSet{Pod: w.pod(name, arg)})
+		return w.step(step.PodSet{Pod: w.pod(name, arg)})
 	case "pods":
-		var in []core.Input
+		var in []step.Input
 		for i := range number("count", 1) {
-			in = append(in, core.PodSet{Pod: w.pod(fmt.Sprint(name, i), arg)})
+			in = append(in, step.PodSet{Pod: w.pod(fmt.Sprint(name, i), arg)})
 		}
 		return w.step(in...)
 	case "daemonset":
 		ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("ds-" + name)}}
 		ds.Spec.Template.Spec = w.pod(name, arg).Spec
-		return w.step(core.DaemonSetSet{DaemonSet: ds})
+		return w.step(step.DaemonSetSet{DaemonSet: ds})
 	case "gone":
-		return w.step(core.PodGone{UID: uid})
+		return w.step(step.PodGone{UID: uid})
 	case "node-gone":
-		return w.step(core.NodeGone{Name: name})
+		return w.step(step.NodeGone{Name: name})
 	case "group":
 		template := testkit.Node(name).Alloc("cpu", arg("cpu", "4"), "memory", arg("memory", "8Gi")).Obj()
 		g := nodegroup.Group{ID: name, Min: number("min", 0), Max: number("max", 10), Target: number("target", 0), Template: template}
@@ -142,35 +144,35 @@ func (w *world) run(d *datadriven.TestData) string {
 		}
 		w.groups = slices.DeleteFunc(w.groups, func(x nodegroup.Group) bool { return x.ID == name })
 		w.groups = append(w.groups, g)
-		return w.step(core.GroupsSet{Groups: slices.Clone(w.groups)})
+		return w.step(step.GroupsSet{Groups: slices.Clone(w.groups)})
 	case "bound":
-		return w.step(core.BindDone{UID: uid})
+		return w.step(step.BindDone{UID: uid})
 	case "bind-failed":
-		return w.step(core.BindDone{UID: uid, Err: failed})
+		return w.step(step.BindDone{UID: uid, Err: failed})
 	case "tainted":
-		return w.step(core.TaintDone{Node: name})
+		return w.step(step.TaintDone{Node: name})
 	case "taint-failed":
-		return w.step(core.TaintDone{Node: name, Err: failed})
+		return w.step(step.TaintDone{Node: name, Err: failed})
 	case "scaled":
-		return w.step(core.ScaleUpDone{Group: name, Nodes: number("nodes", 1)})
+		return w.step(step.ScaleUpDone{Group: name, Nodes: number("nodes", 1)})
 	case "scale-failed":
-		return w.step(core.ScaleUpDone{Group: name, Nodes: number("nodes", 1), Err: failed})
+		return w.step(step.ScaleUpDone{Group: name, Nodes: number("nodes", 1), Err: failed})
 	case "evicted":
-		return w.step(core.EvictionDone{UID: uid, Node: arg("from", "")})
+		return w.step(step.EvictionDone{UID: uid, Node: arg("from", "")})
 	case "told":
-		return w.step(core.PreemptionDone{UID: uid, By: types.UID("pod-" + arg("by", ""))})
+		return w.step(step.PreemptionDone{UID: uid, By: types.UID("pod-" + arg("by", ""))})
 	case "tell-failed":
-		return w.step(core.PreemptionDone{UID: uid, By: types.UID("pod-" + arg("by", "")), Err: failed})
+		return w.step(step.PreemptionDone{UID: uid, By: types.UID("pod-" + arg("by", "")), Err: failed})
 	case "nominated":
-		return w.step(core.NominationDone{UID: uid, Node: arg("to", "")})
+		return w.step(step.NominationDone{UID: uid, Node: arg("to", "")})
 	case "nominate-failed":
-		return w.step(core.NominationDone{UID: uid, Node: arg("to", ""), Err: failed})
+		return w.step(step.NominationDone{UID: uid, Node: arg("to", ""), Err: failed})
 	case "deleted":
-		return w.step(core.NodeDeletionDone{Node: name})
+		return w.step(step.NodeDeletionDone{Node: name})
 	case "delete-failed":
-		return w.step(core.NodeDeletionDone{Node: name, Err: failed})
+		return w.step(step.NodeDeletionDone{Node: name, Err: failed})
 	case "machine-deleted":
-		return w.step(core.NodeDeletionDone{Node: name, Instance: name})
+		return w.step(step.NodeDeletionDone{Node: name, Instance: name})
 	case "tick":
 		var s float64
 		fmt.Sscan(name, &s)
@@ -217,7 +219,7 @@ func (w *world) pod(name string, arg func(key, def string) string) *v1.Pod {
 }
 
 // step runs one Step, makes a plan at once when one is wanted, and prints.
-func (w *world) step(in ...core.Input) string {
+func (w *world) step(in ...step.Input) string {
 	var out strings.Builder
 	r := w.core.Step(w.now, in...)
 	w.print(&out, &r)
@@ -225,7 +227,7 @@ func (w *world) step(in ...core.Input) string {
 		if err := w.planner.CatchUp(); err != nil {
 			w.t.Fatal(err)
 		}
-		r = w.core.Step(w.now, core.PlanMade{Plan: w.planner.Plan(*r.Plan)})
+		r = w.core.Step(w.now, step.PlanMade{Plan: w.planner.Plan(*r.Plan)})
 		w.print(&out, &r)
 	}
 	if c := w.core.Queue(); c.Active+c.Backoff+c.Unschedulable+c.Gated > 0 {
@@ -237,7 +239,7 @@ func (w *world) step(in ...core.Input) string {
 	return out.String()
 }
 
-func (w *world) print(out *strings.Builder, r *core.Ready) {
+func (w *world) print(out *strings.Builder, r *step.Ready) {
 	for _, b := range r.Binds {
 		fmt.Fprintf(out, "bind %s to %s\n", b.Name, b.Node)
 	}

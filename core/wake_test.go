@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -38,15 +40,15 @@ func TestEachChangeWakesWhatItHelps(t *testing.T) {
 		return c
 	}
 	immediate := storagev1.VolumeBindingImmediate
-	budget := func(least string) core.Input {
+	budget := func(least string) step.Input {
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "budget"}}
 		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 		b.Status.DisruptionsAllowed = 0
 		b.Annotations = map[string]string{"least": least}
-		return core.ObjectSet{Object: b}
+		return step.ObjectSet{Object: b}
 	}
-	space := func(team string) core.Input {
-		return core.ObjectSet{Object: &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": team}}}}
+	space := func(team string) step.Input {
+		return step.ObjectSet{Object: &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": team}}}}
 	}
 	beside := testkit.Pod("beside-red").Req("cpu", "100m").Obj()
 	beside.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
@@ -63,26 +65,26 @@ func TestEachChangeWakesWhatItHelps(t *testing.T) {
 	}
 	for _, c := range []struct {
 		change string
-		in     core.Input
+		in     step.Input
 		placed string // who is, then
 		late   string // who is let in, too, and finds the room taken by those
 	}{
-		{"a gate is lifted", core.PodSet{Pod: testkit.Pod("gated").Req("cpu", "100m").Obj()}, "gated", ""},
-		{"a claim is bound", core.ObjectSet{Object: claim("pv")}, "claims", ""},
-		{"a pod is deleted", core.PodGone{UID: "pod-running"}, "cpu-1 cpu-3", ""},
-		{"a pod is resized in place", core.PodSet{Pod: running("2300m")}, "cpu-1", ""},
-		{"a pod is resized in place, by too little", core.PodSet{Pod: running("3300m")}, "", ""},
-		{"a pod with a host port ends", core.PodGone{UID: "pod-listener"}, "port", ""},
-		{"a node is resized in place", core.NodeSet{Node: node("full").Alloc("cpu", "7300m").Obj()}, "cpu-1", "cpu-3"},
-		{"a node comes that is too small for one", core.NodeSet{Node: node("new").Alloc("cpu", "4").Obj()}, "cpu-1 cpu-3", "port"},
-		{"a large node comes in another zone", core.NodeSet{Node: node("new").Zone("b").Alloc("cpu", "8").Obj()}, "cpu-1 cpu-3 zone-b port", "cpu-8"},
-		{"a node moves to another zone", core.NodeSet{Node: node("full").Zone("b").Obj()}, "zone-b", ""},
-		{"a node is cordoned", core.NodeSet{Node: node("full").Cordon().Obj()}, "", ""},
+		{"a gate is lifted", step.PodSet{Pod: testkit.Pod("gated").Req("cpu", "100m").Obj()}, "gated", ""},
+		{"a claim is bound", step.ObjectSet{Object: claim("pv")}, "claims", ""},
+		{"a pod is deleted", step.PodGone{UID: "pod-running"}, "cpu-1 cpu-3", ""},
+		{"a pod is resized in place", step.PodSet{Pod: running("2300m")}, "cpu-1", ""},
+		{"a pod is resized in place, by too little", step.PodSet{Pod: running("3300m")}, "", ""},
+		{"a pod with a host port ends", step.PodGone{UID: "pod-listener"}, "port", ""},
+		{"a node is resized in place", step.NodeSet{Node: node("full").Alloc("cpu", "7300m").Obj()}, "cpu-1", "cpu-3"},
+		{"a node comes that is too small for one", step.NodeSet{Node: node("new").Alloc("cpu", "4").Obj()}, "cpu-1 cpu-3", "port"},
+		{"a large node comes in another zone", step.NodeSet{Node: node("new").Zone("b").Alloc("cpu", "8").Obj()}, "cpu-1 cpu-3 zone-b port", "cpu-8"},
+		{"a node moves to another zone", step.NodeSet{Node: node("full").Zone("b").Obj()}, "zone-b", ""},
+		{"a node is cordoned", step.NodeSet{Node: node("full").Cordon().Obj()}, "", ""},
 		{"a namespace changes its labels", space("red"), "beside-red", ""},
 		{"a disruption budget changes, which keeps nobody out", budget("2"), "", ""},
-		{"a Service comes", core.WorkloadSet{Workload: &cluster.Workload{Kind: cluster.Service, Namespace: "default", Name: "s"}}, "", ""},
-		{"a waiting pod asks for less", core.PodSet{Pod: testkit.Pod("cpu-8").Req("cpu", "100m").Obj()}, "cpu-8", ""},
-		{"a waiting pod changes in what no rule reads", core.PodSet{Pod: testkit.Pod("cpu-8").Req("cpu", "8").Label("note", "new").Obj()}, "", ""},
+		{"a Service comes", step.WorkloadSet{Workload: &cluster.Workload{Kind: cluster.Service, Namespace: "default", Name: "s"}}, "", ""},
+		{"a waiting pod asks for less", step.PodSet{Pod: testkit.Pod("cpu-8").Req("cpu", "100m").Obj()}, "cpu-8", ""},
+		{"a waiting pod changes in what no rule reads", step.PodSet{Pod: testkit.Pod("cpu-8").Req("cpu", "8").Label("note", "new").Obj()}, "", ""},
 	} {
 		t.Run(c.change, func(t *testing.T) {
 			schema := cluster.NewSchema()
@@ -91,16 +93,16 @@ func TestEachChangeWakesWhatItHelps(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := time.Unix(1000, 0)
-			in := []core.Input{
-				core.NodeSet{Node: node("full").Obj()}, space("blue"), budget("1"), core.PodSet{Pod: running("3500m")},
-				core.PodSet{Pod: testkit.Pod("listener").HostPort(80).On("full").Obj()},
-				core.ObjectSet{Object: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "now"}, Provisioner: "csi.example", VolumeBindingMode: &immediate}},
-				core.ObjectSet{Object: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: v1.PersistentVolumeSpec{
+			in := []step.Input{
+				step.NodeSet{Node: node("full").Obj()}, space("blue"), budget("1"), step.PodSet{Pod: running("3500m")},
+				step.PodSet{Pod: testkit.Pod("listener").HostPort(80).On("full").Obj()},
+				step.ObjectSet{Object: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "now"}, Provisioner: "csi.example", VolumeBindingMode: &immediate}},
+				step.ObjectSet{Object: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: v1.PersistentVolumeSpec{
 					ClaimRef: &v1.ObjectReference{Namespace: "default", Name: "data", UID: "data"}, Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}}}},
-				core.ObjectSet{Object: claim("")},
+				step.ObjectSet{Object: claim("")},
 			}
 			for _, p := range waiting {
-				in = append(in, core.PodSet{Pod: p})
+				in = append(in, step.PodSet{Pod: p})
 			}
 			r := k.Step(now, in...)
 			if len(r.Binds) > 0 {
@@ -114,7 +116,7 @@ func TestEachChangeWakesWhatItHelps(t *testing.T) {
 					d := &r.Decisions[i]
 					name := strings.TrimPrefix(d.Pod, "default/")
 					tried = append(tried, name)
-					if d.Kind == core.Placed {
+					if d.Kind == step.Placed {
 						placed = append(placed, name)
 					}
 				}

@@ -3,6 +3,8 @@ package core
 import (
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -51,7 +53,7 @@ func (w *words) due() time.Time {
 
 // reword brings the words of waiting classes up to date when that is due, of some
 // in a Step.
-func (c *Core) reword(r *Ready) {
+func (c *Core) reword(r *step.Ready) {
 	if len(c.words.left) == 0 {
 		if !c.words.old || c.now.Before(c.words.due()) {
 			return
@@ -79,7 +81,7 @@ func (c *Core) reword(r *Ready) {
 }
 
 // tell puts a message to the pods of a waiting class, or to so many of them.
-func (c *Core) tell(class *engine.Class, message string, most int, r *Ready) {
+func (c *Core) tell(class *engine.Class, message string, most int, r *step.Ready) {
 	for k, i := range c.queue.Of(class) {
 		if k >= most {
 			return

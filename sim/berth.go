@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,18 +29,18 @@ type berth struct {
 	up       bool
 	core     *core.Core
 	planner  *planner.Planner
-	inbox    []core.Input
+	inbox    []step.Input
 	wake     time.Duration // when to Step without an input, -1 for never
 	nextBind time.Duration // when the next bind may be sent
 	calls    int
-	ledger   *core.Ledger
+	ledger   *step.Ledger
 	leaving  map[string]bool    // nodes whose removal was asked for
 	cancels  map[types.UID]bool // binds that are taken back if they weren't sent
 	spins    int
 }
 
 func newBerth(w *World) (*berth, error) {
-	b := &berth{w: w, leaving: map[string]bool{}, cancels: map[types.UID]bool{}, ledger: &core.Ledger{To: w.opt.Decisions}}
+	b := &berth{w: w, leaving: map[string]bool{}, cancels: map[types.UID]bool{}, ledger: &step.Ledger{To: w.opt.Decisions}}
 	return b, b.start()
 }
 
@@ -104,13 +106,13 @@ func (b *berth) crash(down time.Duration) {
 // list is what informers deliver at first.
 func (b *berth) list() {
 	w := b.w
-	var in []core.Input
+	var in []step.Input
 	for _, n := range w.sortedNodes() {
-		in = append(in, core.NodeSet{Node: n.obj, Group: n.group})
+		in = append(in, step.NodeSet{Node: n.obj, Group: n.group})
 	}
 	for _, p := range w.sortedPods() {
 		if !p.over {
-			in = append(in, core.PodSet{Pod: p.obj})
+			in = append(in, step.PodSet{Pod: p.obj})
 		}
 	}
 	in = append(in, w.storedInputs()...)
@@ -132,7 +134,7 @@ func (b *berth) list() {
 	b.inbox = append(b.inbox, in...)
 }
 
-func (b *berth) receive(in core.Input) {
+func (b *berth) receive(in step.Input) {
 	if b.up {
 		b.inbox = append(b.inbox, in)
 	}
@@ -156,7 +158,7 @@ func (b *berth) step() error {
 			w.opt.Step(now, in, &r)
 		}
 		b.ledger.Add(r.Decisions)
-		if w.opt.Explain != "" && slices.ContainsFunc(r.Decisions, func(d core.Decision) bool { return d.Pod == w.opt.Explain }) {
+		if w.opt.Explain != "" && slices.ContainsFunc(r.Decisions, func(d step.Decision) bool { return d.Pod == w.opt.Explain }) {
 			w.explain()
 		}
 		w.stats.decided(r.Decisions)
@@ -183,7 +185,7 @@ func (b *berth) step() error {
 }
 
 // take hands the inputs to the core, all at once or one by one.
-func (b *berth) take(now time.Time, in []core.Input) core.Ready {
+func (b *berth) take(now time.Time, in []step.Input) step.Ready {
 	if !b.w.opt.OneByOne {
 		return b.core.Step(now, in...)
 	}
@@ -227,7 +229,7 @@ func (b *berth) call(serve func() error, answer func(error)) {
 }
 
 // dispatch does the work that a Step asked for.
-func (b *berth) dispatch(r *core.Ready) error {
+func (b *berth) dispatch(r *step.Ready) error {
 	w := b.w
 	rate := w.run.Spec.API.BindsPerSecond
 	if rate == 0 {
@@ -245,7 +247,7 @@ func (b *berth) dispatch(r *core.Ready) error {
 			if life == b.life {
 				if b.cancels[x.UID] {
 					delete(b.cancels, x.UID)
-					b.receive(core.BindDone{UID: x.UID, Err: errors.New("taken back for another pod")})
+					b.receive(step.BindDone{UID: x.UID, Err: errors.New("taken back for another pod")})
 					return
 				}
 				b.call(func() error {
@@ -253,7 +255,7 @@ func (b *berth) dispatch(r *core.Ready) error {
 						return err
 					}
 					return w.bind(x.UID, x.Node)
-				}, func(err error) { b.receive(core.BindDone{UID: x.UID, Err: err}) })
+				}, func(err error) { b.receive(step.BindDone{UID: x.UID, Err: err}) })
 			}
 		})
 	}
@@ -261,16 +263,16 @@ func (b *berth) dispatch(r *core.Ready) error {
 		b.cancels[x.UID] = true
 	}
 	for _, x := range r.Preemptions {
-		b.call(func() error { return w.preempt(x) }, func(err error) { b.receive(core.PreemptionDone{UID: x.UID, By: x.By, Err: err}) })
+		b.call(func() error { return w.preempt(x) }, func(err error) { b.receive(step.PreemptionDone{UID: x.UID, By: x.By, Err: err}) })
 	}
 	for _, x := range r.Nominations {
-		b.call(func() error { return w.nominate(x) }, func(err error) { b.receive(core.NominationDone{UID: x.UID, Node: x.Node, Err: err}) })
+		b.call(func() error { return w.nominate(x) }, func(err error) { b.receive(step.NominationDone{UID: x.UID, Node: x.Node, Err: err}) })
 	}
 	for _, x := range r.Conditions {
 		b.call(func() error { return w.condition(x) }, func(error) {})
 	}
 	for _, x := range r.Taints {
-		b.call(func() error { return w.taint(x) }, func(err error) { b.receive(core.TaintDone{Node: x.Node, Err: err}) })
+		b.call(func() error { return w.taint(x) }, func(err error) { b.receive(step.TaintDone{Node: x.Node, Err: err}) })
 	}
 	for _, x := range r.Evictions {
 		b.call(func() error {
@@ -278,7 +280,7 @@ func (b *berth) dispatch(r *core.Ready) error {
 				return errors.New("a disruption budget forbids it")
 			}
 			return nil
-		}, func(err error) { b.receive(core.EvictionDone{UID: x.UID, Node: x.Node, Err: err}) })
+		}, func(err error) { b.receive(step.EvictionDone{UID: x.UID, Node: x.Node, Err: err}) })
 	}
 	for _, x := range r.ScaleUps {
 		w.scaleUp(x)
@@ -302,7 +304,7 @@ func (b *berth) dispatch(r *core.Ready) error {
 		life := b.life
 		w.idly(took, sees, func() {
 			if life == b.life {
-				b.receive(core.PlanMade{Plan: plan})
+				b.receive(step.PlanMade{Plan: plan})
 			}
 		})
 	}
@@ -310,7 +312,7 @@ func (b *berth) dispatch(r *core.Ready) error {
 }
 
 // condition writes a pod's PodScheduled condition.
-func (w *World) condition(x core.Condition) error {
+func (w *World) condition(x step.Condition) error {
 	p := w.pods[x.UID]
 	if p == nil || p.over {
 		return fmt.Errorf("pods %q not found", x.Name)
@@ -324,7 +326,7 @@ func (w *World) condition(x core.Condition) error {
 }
 
 // preempt tells a victim to go. Only what is less important may.
-func (w *World) preempt(x core.Preemption) error {
+func (w *World) preempt(x step.Preemption) error {
 	p, by := w.pods[x.UID], w.pods[x.By]
 	if p == nil || p.terminating() {
 		return nil
@@ -349,7 +351,7 @@ func priority(p *pod) int32 {
 }
 
 // nominate writes a pod's status.nominatedNodeName.
-func (w *World) nominate(x core.Nomination) error {
+func (w *World) nominate(x step.Nomination) error {
 	p := w.pods[x.UID]
 	if p == nil || p.over {
 		return fmt.Errorf("pods %q not found", x.Name)
@@ -359,7 +361,7 @@ func (w *World) nominate(x core.Nomination) error {
 }
 
 // taint writes or removes a taint.
-func (w *World) taint(x core.Taint) error {
+func (w *World) taint(x step.Taint) error {
 	n := w.nodes[x.Node]
 	if n == nil {
 		if x.Remove {
@@ -378,12 +380,12 @@ func (w *World) taint(x core.Taint) error {
 
 // watch is the informer of a kind: changes arrive in order, some time later.
 type watch struct {
-	waiting []core.Input
+	waiting []step.Input
 	last    time.Duration // when the last one arrives
 	serial  int
 }
 
-func (w *World) publish(kind string, in core.Input) {
+func (w *World) publish(kind string, in step.Input) {
 	q := w.watch[kind]
 	if q == nil {
 		q = &watch{}
@@ -407,9 +409,9 @@ func (w *World) publish(kind string, in core.Input) {
 
 func (b *berth) running() bool { return b == nil || b.up }
 
-func (w *World) publishPod(p *pod) { w.publish("pods", core.PodSet{Pod: p.obj}) }
+func (w *World) publishPod(p *pod) { w.publish("pods", step.PodSet{Pod: p.obj}) }
 
-func (w *World) publishNode(n *node) { w.publish("nodes", core.NodeSet{Node: n.obj, Group: n.group}) }
+func (w *World) publishNode(n *node) { w.publish("nodes", step.NodeSet{Node: n.obj, Group: n.group}) }
 
 func (w *World) publishWorkload(obj runtime.Object, gone bool) {
 	for _, in := range w.workloadInput(obj, gone) {
@@ -418,17 +420,17 @@ func (w *World) publishWorkload(obj runtime.Object, gone bool) {
 }
 
 // workloadInput returns what Berth's informers say of an object.
-func (w *World) workloadInput(obj runtime.Object, gone bool) []core.Input {
+func (w *World) workloadInput(obj runtime.Object, gone bool) []step.Input {
 	if d, ok := obj.(*appsv1.DaemonSet); ok && !gone {
-		return []core.Input{core.DaemonSetSet{DaemonSet: d}}
+		return []step.Input{step.DaemonSetSet{DaemonSet: d}}
 	}
 	x := cluster.WorkloadOf(obj)
 	switch {
 	case x == nil:
 		return nil
 	case gone:
-		return []core.Input{core.WorkloadGone{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}}
+		return []step.Input{step.WorkloadGone{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}}
 	default:
-		return []core.Input{core.WorkloadSet{Workload: x}}
+		return []step.Input{step.WorkloadSet{Workload: x}}
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -36,7 +37,7 @@ func (w *World) dropBudget(o *policyv1.PodDisruptionBudget) {
 	key := objectKey{cluster.BudgetKind, o.Namespace, o.Name}
 	if w.objects[key] != nil {
 		delete(w.objects, key)
-		w.publish("objects", core.ObjectGone{Kind: key.kind, Namespace: key.namespace, Name: key.name})
+		w.publish("objects", step.ObjectGone{Kind: key.kind, Namespace: key.namespace, Name: key.name})
 	}
 }
 

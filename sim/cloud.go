@@ -6,9 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -208,7 +209,7 @@ func (w *World) terminate(m *machine, byBerth bool) {
 	}
 }
 
-func (w *World) deleteMachine(id string, d core.NodeDeletion) error {
+func (w *World) deleteMachine(id string, d step.NodeDeletion) error {
 	g := w.group(id)
 	if g == nil {
 		return fmt.Errorf("there is no node group %q", id)
@@ -246,14 +247,14 @@ type cloudQueue struct {
 
 type cloudJob struct {
 	life int // of the Berth that asks
-	call func() core.Input
+	call func() step.Input
 }
 
 var errCloud = errors.New("the cloud's API refused the call")
 
 // ask queues a call. Its outcome, when there is one, reaches only the Berth
 // that asked.
-func (w *World) ask(call func() core.Input) {
+func (w *World) ask(call func() step.Input) {
 	w.cloud.jobs = append(w.cloud.jobs, cloudJob{w.berth.life, call})
 	w.pump()
 }
@@ -269,7 +270,7 @@ func (w *World) pump() {
 	q.made++
 	half := w.between(w.run.Spec.API.CloudLatency, 500, 2000, "cloud", fmt.Sprint(q.made)) / 2
 	w.idly(half, calls, func() {
-		var in core.Input
+		var in step.Input
 		if job.life == w.berth.life { // else it died before the call was made
 			in = job.call()
 		}
@@ -284,26 +285,26 @@ func (w *World) pump() {
 }
 
 // scaleUp, remove, giveUp and look are Berth's calls to the cloud.
-func (w *World) scaleUp(s core.ScaleUp) {
-	w.ask(func() core.Input {
+func (w *World) scaleUp(s step.ScaleUp) {
+	w.ask(func() step.Input {
 		name := fmt.Sprint(w.cloud.made)
 		if w.faults.hits(w, scenario.CloudError, s.Group, name) {
-			return core.ScaleUpDone{Group: s.Group, Nodes: s.Nodes, Err: errCloud}
+			return step.ScaleUpDone{Group: s.Group, Nodes: s.Nodes, Err: errCloud}
 		}
 		err := w.increase(s.Group, s.Nodes)
 		if w.faults.hits(w, scenario.CloudLost, s.Group, name) {
 			err = errors.New("the cloud's answer was lost")
 		}
-		return core.ScaleUpDone{Group: s.Group, Nodes: s.Nodes, Err: err}
+		return step.ScaleUpDone{Group: s.Group, Nodes: s.Nodes, Err: err}
 	})
 }
 
-func (w *World) removal(d core.NodeDeletion) {
-	w.ask(func() core.Input {
+func (w *World) removal(d step.NodeDeletion) {
+	w.ask(func() step.Input {
 		name := fmt.Sprint(w.cloud.made)
 		if w.faults.hits(w, scenario.CloudError, d.Group, name) {
 			delete(w.berth.leaving, d.Node)
-			return core.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: errCloud}
+			return step.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: errCloud}
 		}
 		err := w.deleteMachine(d.Group, d)
 		if w.faults.hits(w, scenario.CloudLost, d.Group, name) {
@@ -311,22 +312,22 @@ func (w *World) removal(d core.NodeDeletion) {
 		} else if err != nil {
 			delete(w.berth.leaving, d.Node)
 		}
-		return core.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: err}
+		return step.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: err}
 	})
 }
 
-func (w *World) giveUp(t core.TargetDecrease) {
-	w.ask(func() core.Input {
+func (w *World) giveUp(t step.TargetDecrease) {
+	w.ask(func() step.Input {
 		_ = w.decrease(t.Group, t.Nodes) // the groups tell how it went
-		return core.GroupsSet{Groups: w.listed()}
+		return step.GroupsSet{Groups: w.listed()}
 	})
 }
 
 func (w *World) look() {
-	w.ask(func() core.Input {
+	w.ask(func() step.Input {
 		if w.faults.hits(w, scenario.CloudError, "", "look", fmt.Sprint(w.cloud.made)) {
 			return nil
 		}
-		return core.GroupsSet{Groups: w.listed()}
+		return step.GroupsSet{Groups: w.listed()}
 	})
 }

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/tools/checker"
@@ -21,7 +22,7 @@ func (w *World) violation(format string, args ...any) {
 
 // checkStep verifies the placements of a Step with the independent checker, on
 // what Berth knew when it decided.
-func (w *World) checkStep(r *core.Ready) {
+func (w *World) checkStep(r *step.Ready) {
 	if len(r.Binds) == 0 {
 		return
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
+	"github.com/berthproject/berth/core/step"
 
-	"github.com/berthproject/berth/core"
+	v1 "k8s.io/api/core/v1"
 )
 
 // node is a node as the API server has it, with its kubelet.
@@ -144,7 +144,7 @@ func (w *World) removeNode(n *node, byBerth bool) {
 		w.vacate(p)
 		w.orphan(p)
 	}
-	w.publish("nodes", core.NodeGone{Name: n.obj.Name})
+	w.publish("nodes", step.NodeGone{Name: n.obj.Name})
 	w.touch()
 }
 

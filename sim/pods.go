@@ -5,12 +5,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -166,7 +167,7 @@ func (w *World) erase(p *pod) {
 	if w.byName[p.name] == p {
 		delete(w.byName, p.name)
 	}
-	w.publish("pods", core.PodGone{UID: p.obj.UID})
+	w.publish("pods", step.PodGone{UID: p.obj.UID})
 	if p.owner != nil {
 		p.owner.drop(p)
 		w.reconcile(p.owner)
@@ -199,7 +200,7 @@ func (w *World) finish(p *pod, phase v1.PodPhase) {
 	obj := *p.obj
 	obj.Status.Phase = phase
 	p.obj = &obj
-	w.publish("pods", core.PodGone{UID: p.obj.UID})
+	w.publish("pods", step.PodGone{UID: p.obj.UID})
 	if p.owner != nil {
 		p.owner.ended(p, phase == v1.PodSucceeded)
 		w.reconcile(p.owner)

@@ -4,7 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -24,7 +25,7 @@ type Stats struct {
 	Violations                           []string
 
 	Samples []Sample
-	Log     []core.Decision // the first of them, for the report
+	Log     []step.Decision // the first of them, for the report
 
 	requestedCPU, requestedMemory int64 // milli-CPU and bytes of pods on nodes
 	readyCPU, readyMemory         int64 // allocatable of ready nodes
@@ -212,21 +213,21 @@ func (s *Stats) machineGone(m *machine) {
 	}
 }
 
-func (s *Stats) decided(list []core.Decision) {
+func (s *Stats) decided(list []step.Decision) {
 	for i := range list {
 		kind := string(list[i].Kind)
 		s.Decisions[kind]++
 		s.rest()
 		switch {
 		case s.w.now-s.w.changed < restTime:
-		case list[i].Kind == core.Waits:
+		case list[i].Kind == step.Waits:
 			s.retries++
-		case s.Pending > 0 && (list[i].Kind == core.ScaledUp || list[i].Kind == core.ScaleUpFailed || list[i].Kind == core.NotScaledUp):
+		case s.Pending > 0 && (list[i].Kind == step.ScaledUp || list[i].Kind == step.ScaleUpFailed || list[i].Kind == step.NotScaledUp):
 			// Orders that the cloud refuses are tried again for ever.
 		default:
 			s.restless++
 		}
-		if s.Decisions[kind] <= logged && list[i].Kind != core.Waits {
+		if s.Decisions[kind] <= logged && list[i].Kind != step.Waits {
 			s.Log = append(s.Log, list[i])
 		}
 	}

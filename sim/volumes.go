@@ -5,12 +5,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -31,7 +32,7 @@ func (w *World) keep(o cluster.Object) {
 		w.stored = append(w.stored, key)
 	}
 	w.objects[key] = o
-	w.publish("objects", core.ObjectSet{Object: o})
+	w.publish("objects", step.ObjectSet{Object: o})
 }
 
 type objectKey struct {
@@ -40,11 +41,11 @@ type objectKey struct {
 }
 
 // storedInputs is what an informer lists.
-func (w *World) storedInputs() []core.Input {
-	var out []core.Input
+func (w *World) storedInputs() []step.Input {
+	var out []step.Input
 	for _, key := range w.stored {
 		if o := w.objects[key]; o != nil {
-			out = append(out, core.ObjectSet{Object: o})
+			out = append(out, step.ObjectSet{Object: o})
 		}
 	}
 	return out
@@ -84,7 +85,7 @@ func (w *World) claimsFor(p *v1.Pod, o *owner) {
 
 // bindClaims is what the volume controller and a provisioner do once Berth has
 // chosen a node: reserved volumes are bound, others are made.
-func (w *World) bindClaims(job *core.Bind) error {
+func (w *World) bindClaims(job *step.Bind) error {
 	for _, o := range job.Writes {
 		now := w.objects[objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}]
 		if now == nil || now.GetResourceVersion() != o.GetResourceVersion() {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
@@ -37,7 +39,7 @@ type Options struct {
 	// Progress is called now and then; may be nil.
 	Progress func(at time.Duration, s *Stats)
 	// Step, when set, sees every Step of Berth's: for tests.
-	Step func(now time.Time, in []core.Input, r *core.Ready)
+	Step func(now time.Time, in []step.Input, r *step.Ready)
 	// Explain is the namespace/name of a pod that is to be explained each time
 	// something is decided of it: Explanation returns the last.
 	Explain string

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
@@ -26,7 +27,7 @@ func play(t *testing.T, spec string) (*scenario.Summary, []string) {
 		t.Fatal(err)
 	}
 	var log []string
-	w, err := sim.New(run, sim.Options{Check: true, Step: func(now time.Time, _ []core.Input, r *core.Ready) {
+	w, err := sim.New(run, sim.Options{Check: true, Step: func(now time.Time, _ []step.Input, r *step.Ready) {
 		for i := range r.Decisions {
 			log = append(log, fmt.Sprintf("%s %s", now.Sub(sim.Epoch).Round(time.Second), r.Decisions[i].String()))
 		}
@@ -156,7 +157,7 @@ func TestLaunchesAreCapped(t *testing.T) {
 	}
 	most := 0
 	var w *sim.World
-	w, err = sim.New(run, sim.Options{Check: true, Step: func(time.Time, []core.Input, *core.Ready) {
+	w, err = sim.New(run, sim.Options{Check: true, Step: func(time.Time, []step.Input, *step.Ready) {
 		if w != nil {
 			most = max(most, w.Stats().Launching+w.Stats().Starting)
 		}
@@ -280,9 +281,9 @@ func TestStatefulSetGetsItsVolumes(t *testing.T) {
 	}
 	claims := map[string]bool{}
 	waited := 0
-	w, err := sim.New(run, sim.Options{Check: true, Step: func(_ time.Time, in []core.Input, r *core.Ready) {
+	w, err := sim.New(run, sim.Options{Check: true, Step: func(_ time.Time, in []step.Input, r *step.Ready) {
 		for _, x := range in {
-			if o, ok := x.(core.ObjectSet); ok {
+			if o, ok := x.(step.ObjectSet); ok {
 				if c, ok := o.Object.(*v1.PersistentVolumeClaim); ok && c.Status.Phase == v1.ClaimBound {
 					claims[c.Name] = true
 				}

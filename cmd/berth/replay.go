@@ -6,10 +6,11 @@ import (
 	"os"
 	"text/tabwriter"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/config"
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/tools/replay"
 )
 
@@ -94,7 +95,7 @@ func (f *simulateFlags) policy() (p replay.Policy, err error) {
 	return p, nil
 }
 
-func byKind(list []core.Decision) map[string]int {
+func byKind(list []step.Decision) map[string]int {
 	out := map[string]int{}
 	for i := range list {
 		out[string(list[i].Kind)]++
@@ -102,12 +103,12 @@ func byKind(list []core.Decision) map[string]int {
 	return out
 }
 
-func writeDecisions(path string, list []core.Decision) error {
+func writeDecisions(path string, list []step.Decision) error {
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("--decisions: %w", err)
 	}
-	l := core.Ledger{To: file}
+	l := step.Ledger{To: file}
 	l.Add(list)
 	if err := file.Close(); err != nil {
 		return fmt.Errorf("--decisions: %w", err)

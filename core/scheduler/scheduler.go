@@ -5,6 +5,8 @@ package scheduler
 import (
 	"slices"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -177,7 +179,7 @@ func (s *Scheduler) postFilter(i *queue.Item, to string, d *engine.Diagnosis) De
 // DecideVictims has the victims that extenders agreed to leave the node where the
 // least has to go. What has become of them since they were asked counts: only
 // pods of lower priority that are still on the node do.
-func (s *Scheduler) DecideVictims(i *queue.Item, agreed []Agreed) Decision {
+func (s *Scheduler) DecideVictims(i *queue.Item, agreed []step.Agreed) Decision {
 	e := s.Engine(i.Pod)
 	s.withdraw(i)
 	var out Decision
@@ -207,13 +209,6 @@ func (s *Scheduler) DecideVictims(i *queue.Item, agreed []Agreed) Decision {
 		d.AddOutside(nil) // any change may have the extenders think again
 	}
 	return s.refuse(i, d, out, false)
-}
-
-// Agreed are the victims on a node that extenders agree to.
-type Agreed struct {
-	Node       string
-	Pods       []types.UID
-	Violations int
 }
 
 // refuse words the decision for a pod that no node takes now.

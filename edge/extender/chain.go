@@ -7,15 +7,15 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/scheduler"
 )
 
 // Chain are the extenders in the order in which they are asked.
@@ -41,11 +41,11 @@ func NewChain(list []kubeschedulerv1.Extender, concerns []framework.Extender, lo
 // filters what those before it left, then all give scores. The error of one
 // that is ignorable is logged and its filter left out; scores are never worth
 // an error, as in kube-scheduler.
-func (c *Chain) Ask(ctx context.Context, job core.Consult, nodes []*v1.Node) core.Consulted {
+func (c *Chain) Ask(ctx context.Context, job step.Consult, nodes []*v1.Node) step.Consulted {
 	if job.Candidates != nil {
 		return c.preempt(ctx, job)
 	}
-	out := core.Consulted{UID: job.UID, Failed: map[string]string{}}
+	out := step.Consulted{UID: job.UID, Failed: map[string]string{}}
 	for _, x := range c.list {
 		if len(nodes) == 0 {
 			break
@@ -75,7 +75,7 @@ func (c *Chain) Ask(ctx context.Context, job core.Consult, nodes []*v1.Node) cor
 }
 
 // prioritize sums the weighted scores, scaled from 0 to 10 to those of plugins.
-func (c *Chain) prioritize(ctx context.Context, job core.Consult, nodes []*v1.Node) map[string]int64 {
+func (c *Chain) prioritize(ctx context.Context, job step.Consult, nodes []*v1.Node) map[string]int64 {
 	out := map[string]int64{}
 	for _, x := range c.list {
 		if len(nodes) < 2 || x.cfg.PrioritizeVerb == "" || !x.Concerns(job.Pod) {
@@ -94,15 +94,15 @@ func (c *Chain) prioritize(ctx context.Context, job core.Consult, nodes []*v1.No
 }
 
 // Bind has the extender that binds the pod do so.
-func (c *Chain) Bind(ctx context.Context, job core.Bind) error {
+func (c *Chain) Bind(ctx context.Context, job step.Bind) error {
 	i := slices.IndexFunc(c.list, func(x *Extender) bool { return x.cfg.BindVerb != "" })
 	return c.list[i].Bind(ctx, &extenderv1.ExtenderBindingArgs{PodName: job.Name, PodNamespace: job.Namespace, PodUID: job.UID, Node: job.Node})
 }
 
 // preempt puts the candidates for preemption to the extenders, each of which may
 // drop nodes and change the victims on others (callExtenders in kube-scheduler).
-func (c *Chain) preempt(ctx context.Context, job core.Consult) core.Consulted {
-	out := core.Consulted{UID: job.UID}
+func (c *Chain) preempt(ctx context.Context, job step.Consult) step.Consulted {
+	out := step.Consulted{UID: job.UID}
 	objects := map[string]*v1.Pod{}
 	left := map[string]*extenderv1.MetaVictims{}
 	for _, k := range job.Candidates {
@@ -135,7 +135,7 @@ func (c *Chain) preempt(ctx context.Context, job core.Consult) core.Consulted {
 		left = answer
 	}
 	for _, node := range slices.Sorted(maps.Keys(left)) {
-		a := scheduler.Agreed{Node: node, Violations: int(left[node].NumPDBViolations)}
+		a := step.Agreed{Node: node, Violations: int(left[node].NumPDBViolations)}
 		for _, p := range left[node].Pods {
 			a.Pods = append(a.Pods, types.UID(p.UID))
 		}

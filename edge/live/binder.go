@@ -6,20 +6,20 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/berthproject/berth/core"
 )
 
 // binder posts bindings, several at a time, and reports each outcome.
 type binder struct {
 	client    kubernetes.Interface
-	work      chan core.Bind
-	done      func(core.Input)
+	work      chan step.Bind
+	done      func(step.Input)
 	volumes   *volumes // nil where no pod has claims
 	extenders Extenders
 	mu        sync.Mutex
@@ -86,16 +86,16 @@ func (b *binder) waiting(ctx context.Context, uid types.UID) (context.Context, c
 	return ctx, cancel
 }
 
-func (b *binder) finish(job core.Bind, err error) {
+func (b *binder) finish(job step.Bind, err error) {
 	b.mu.Lock()
 	delete(b.jobs, job.UID)
 	b.mu.Unlock()
 	b.posting.Add(-1)
-	b.done(core.BindDone{UID: job.UID, Err: err})
+	b.done(step.BindDone{UID: job.UID, Err: err})
 }
 
 // post binds unless the bind was taken back.
-func (b *binder) post(ctx context.Context, job core.Bind) {
+func (b *binder) post(ctx context.Context, job step.Bind) {
 	err := errTakenBack
 	if b.begin(job.UID) {
 		err = b.bind(ctx, job)
@@ -104,7 +104,7 @@ func (b *binder) post(ctx context.Context, job core.Bind) {
 }
 
 func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
-	serve(ctx, wg, workers, b.work, func(job core.Bind) {
+	serve(ctx, wg, workers, b.work, func(job step.Bind) {
 		if len(job.Writes)+len(job.Claims) == 0 {
 			b.post(ctx, job)
 			return
@@ -127,7 +127,7 @@ func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
 // bind posts one binding. When the API server says that the pod is bound
 // already, the question is to which node: an earlier try may have succeeded
 // without its answer having come through.
-func (b *binder) bind(ctx context.Context, job core.Bind) error {
+func (b *binder) bind(ctx context.Context, job step.Bind) error {
 	if job.Extender {
 		return b.extenders.Bind(ctx, job)
 	}

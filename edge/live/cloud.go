@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 )
 
@@ -15,8 +16,8 @@ import (
 type cloud struct {
 	provider nodegroup.Provider
 	period   time.Duration // between looks at the groups
-	work     chan any      // core.ScaleUp, []core.NodeDeletion or core.TargetDecrease
-	done     func(core.Input)
+	work     chan any      // step.ScaleUp, []step.NodeDeletion or step.TargetDecrease
+	done     func(step.Input)
 	log      *slog.Logger
 }
 
@@ -33,11 +34,11 @@ func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
 				c.look(ctx)
 			case job := <-c.work:
 				switch j := job.(type) {
-				case core.ScaleUp:
+				case step.ScaleUp:
 					c.scaleUp(ctx, j)
-				case []core.NodeDeletion:
+				case []step.NodeDeletion:
 					c.remove(ctx, j)
-				case core.TargetDecrease:
+				case step.TargetDecrease:
 					c.giveUp(ctx, j)
 				}
 			}
@@ -59,32 +60,32 @@ func (c *cloud) look(ctx context.Context) {
 		}
 		good = append(good, groups[i])
 	}
-	c.done(core.GroupsSet{Groups: good})
+	c.done(step.GroupsSet{Groups: good})
 }
 
-func (c *cloud) scaleUp(ctx context.Context, j core.ScaleUp) {
+func (c *cloud) scaleUp(ctx context.Context, j step.ScaleUp) {
 	err := c.provider.IncreaseSize(ctx, j.Group, j.Nodes)
 	if err != nil {
 		c.log.Warn("a scale-up failed", "group", j.Group, "nodes", j.Nodes, "err", err)
 	} else {
 		c.log.Info("scaled up", "group", j.Group, "nodes", j.Nodes)
 	}
-	c.done(core.ScaleUpDone{Group: j.Group, Nodes: j.Nodes, Err: err})
+	c.done(step.ScaleUpDone{Group: j.Group, Nodes: j.Nodes, Err: err})
 }
 
 // remove deletes nodes, each with its own outcome.
-func (c *cloud) remove(ctx context.Context, jobs []core.NodeDeletion) {
+func (c *cloud) remove(ctx context.Context, jobs []step.NodeDeletion) {
 	for _, j := range jobs {
 		err := c.provider.DeleteNodes(ctx, j.Group, []nodegroup.Instance{{ID: j.Instance, Node: j.Node}})
 		if err != nil {
 			c.log.Warn("a node could not be removed", "group", j.Group, "node", j.Node, "instance", j.Instance, "err", err)
 		}
-		c.done(core.NodeDeletionDone{Node: j.Node, Instance: j.Instance, Err: err})
+		c.done(step.NodeDeletionDone{Node: j.Node, Instance: j.Instance, Err: err})
 	}
 	c.log.Info("removed nodes", "nodes", len(jobs))
 }
 
-func (c *cloud) giveUp(ctx context.Context, j core.TargetDecrease) {
+func (c *cloud) giveUp(ctx context.Context, j step.TargetDecrease) {
 	if err := c.provider.DecreaseTargetSize(ctx, j.Group, j.Nodes); err != nil {
 		c.log.Warn("a target size could not be lowered", "group", j.Group, "nodes", j.Nodes, "err", err)
 	}

@@ -4,16 +4,16 @@ import (
 	"context"
 	"sync"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
-
-	"github.com/berthproject/berth/core"
 )
 
 // Extenders are asked about pods that concern them, and bind some of them.
 type Extenders interface {
-	Ask(ctx context.Context, job core.Consult, nodes []*v1.Node) core.Consulted
-	Bind(ctx context.Context, job core.Bind) error
+	Ask(ctx context.Context, job step.Consult, nodes []*v1.Node) step.Consulted
+	Bind(ctx context.Context, job step.Bind) error
 }
 
 // consultations are how many pods extenders are asked about at a time.
@@ -24,12 +24,12 @@ const consultations = 16
 type consultant struct {
 	extenders Extenders
 	nodes     corelisters.NodeLister
-	work      chan core.Consult
-	done      func(core.Input)
+	work      chan step.Consult
+	done      func(step.Input)
 }
 
 func (c *consultant) run(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, consultations, c.work, func(job core.Consult) {
+	serve(ctx, wg, consultations, c.work, func(job step.Consult) {
 		c.done(c.extenders.Ask(ctx, job, c.objects(job.Nodes)))
 	})
 }

@@ -3,19 +3,19 @@ package live
 import (
 	"sync"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
 )
 
 // inbox gathers inputs between Steps. Order is kept.
 type inbox struct {
 	mu     sync.Mutex
-	inputs []core.Input
+	inputs []step.Input
 	signal chan struct{} // holds one token when there is something
 }
 
 func newInbox() *inbox { return &inbox{signal: make(chan struct{}, 1)} }
 
-func (b *inbox) put(in core.Input) {
+func (b *inbox) put(in step.Input) {
 	b.mu.Lock()
 	b.inputs = append(b.inputs, in)
 	b.mu.Unlock()
@@ -25,7 +25,7 @@ func (b *inbox) put(in core.Input) {
 	}
 }
 
-func (b *inbox) take() []core.Input {
+func (b *inbox) take() []step.Input {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := b.inputs

@@ -6,6 +6,8 @@ import (
 	"time"
 	"unique"
 
+	"github.com/berthproject/berth/core/step"
+
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -15,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -41,10 +42,10 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 		synced = append(synced, h.HasSynced)
 		return nil
 	}
-	workload := func(obj any) { in.put(core.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))}) }
+	workload := func(obj any) { in.put(step.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))}) }
 	workloadGone := func(obj any) {
 		w := cluster.WorkloadOf(obj.(runtime.Object))
-		in.put(core.WorkloadGone{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name})
+		in.put(step.WorkloadGone{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name})
 	}
 	pods := factory.InformerFor(&v1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		// Pods that are over take nothing and need nothing.
@@ -52,10 +53,10 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 		lw := cache.NewFilteredListWatchFromClient(c.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, tweak)
 		return cache.NewSharedIndexInformer(lw, &v1.Pod{}, resync, cache.Indexers{})
 	})
-	object := func(obj any) { in.put(core.ObjectSet{Object: obj.(cluster.Object)}) }
+	object := func(obj any) { in.put(step.ObjectSet{Object: obj.(cluster.Object)}) }
 	objectGone := func(obj any) {
 		o := obj.(cluster.Object)
-		in.put(core.ObjectGone{Kind: cluster.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()})
+		in.put(step.ObjectGone{Kind: cluster.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()})
 	}
 	storage := factory.Storage().V1()
 	for _, err := range []error{
@@ -69,20 +70,20 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 		add(storage.CSIStorageCapacities().Informer(), object, objectGone),
 		add(storage.VolumeAttachments().Informer(), object, objectGone),
 		add(factory.Core().V1().Nodes().Informer(),
-			func(obj any) { n := obj.(*v1.Node); in.put(core.NodeSet{Node: n, Group: groupOf(n)}) },
-			func(obj any) { in.put(core.NodeGone{Name: obj.(*v1.Node).Name}) }),
+			func(obj any) { n := obj.(*v1.Node); in.put(step.NodeSet{Node: n, Group: groupOf(n)}) },
+			func(obj any) { in.put(step.NodeGone{Name: obj.(*v1.Node).Name}) }),
 		add(pods,
-			func(obj any) { in.put(core.PodSet{Pod: obj.(*v1.Pod)}) },
-			func(obj any) { in.put(core.PodGone{UID: obj.(*v1.Pod).UID}) }),
+			func(obj any) { in.put(step.PodSet{Pod: obj.(*v1.Pod)}) },
+			func(obj any) { in.put(step.PodGone{UID: obj.(*v1.Pod).UID}) }),
 		add(factory.Core().V1().Services().Informer(), workload, workloadGone),
 		add(factory.Core().V1().ReplicationControllers().Informer(), workload, workloadGone),
 		add(factory.Apps().V1().ReplicaSets().Informer(), workload, workloadGone),
 		add(factory.Apps().V1().StatefulSets().Informer(), workload, workloadGone),
 		add(factory.Apps().V1().DaemonSets().Informer(),
-			func(obj any) { in.put(core.DaemonSetSet{DaemonSet: obj.(*appsv1.DaemonSet)}) },
+			func(obj any) { in.put(step.DaemonSetSet{DaemonSet: obj.(*appsv1.DaemonSet)}) },
 			func(obj any) {
 				d := obj.(*appsv1.DaemonSet)
-				in.put(core.WorkloadGone{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name})
+				in.put(step.WorkloadGone{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name})
 			}),
 	} {
 		if err != nil {

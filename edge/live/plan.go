@@ -1,8 +1,8 @@
 package live
 
 import (
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/step"
 )
 
 // plan lets the follower catch up while the core stands still, then plans
@@ -13,8 +13,8 @@ func (e *edge) plan(req autoscaler.Request) {
 		// An empty plan changes nothing and lets the core ask again.
 		e.log.Error("the planner could not catch up", "err", err)
 		epoch, seq := e.planner.Position()
-		e.in.put(core.PlanMade{Plan: &autoscaler.Plan{Epoch: epoch, Seq: seq, Now: req.Now}})
+		e.in.put(step.PlanMade{Plan: &autoscaler.Plan{Epoch: epoch, Seq: seq, Now: req.Now}})
 		return
 	}
-	go func() { e.in.put(core.PlanMade{Plan: e.planner.Plan(req)}) }()
+	go func() { e.in.put(step.PlanMade{Plan: e.planner.Plan(req)}) }()
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/flowcontrol"
-
-	"github.com/berthproject/berth/core"
 )
 
 // Controller is the reporting controller of events.
@@ -58,38 +58,38 @@ func (l *leftover) Wait(ctx context.Context) error { return l.now().Wait(ctx) }
 // dropped and counted.
 type reporter struct {
 	client  kubernetes.Interface
-	done    func(core.Input)
+	done    func(step.Input)
 	log     *slog.Logger
 	host    string
 	mu      sync.Mutex
 	latest  map[types.UID]report
 	order   []types.UID
 	signal  chan struct{}
-	events  chan core.Event
+	events  chan step.Event
 	dropped atomic.Int64
 	serial  atomic.Int64
 }
 
 // report is what is to be written of a pod; either may be nil.
 type report struct {
-	condition  *core.Condition
-	nomination *core.Nomination
+	condition  *step.Condition
+	nomination *step.Nomination
 }
 
 const eventBacklog = 50000
 
-func newReporter(client kubernetes.Interface, host string, log *slog.Logger, done func(core.Input)) *reporter {
+func newReporter(client kubernetes.Interface, host string, log *slog.Logger, done func(step.Input)) *reporter {
 	return &reporter{
 		client: client, log: log, host: host, done: done, latest: map[types.UID]report{},
-		signal: make(chan struct{}, 1), events: make(chan core.Event, eventBacklog),
+		signal: make(chan struct{}, 1), events: make(chan step.Event, eventBacklog),
 	}
 }
 
-func (r *reporter) condition(c core.Condition) {
+func (r *reporter) condition(c step.Condition) {
 	r.put(c.UID, func(x *report) { x.condition = &c })
 }
 
-func (r *reporter) nominate(n core.Nomination) {
+func (r *reporter) nominate(n step.Nomination) {
 	r.put(n.UID, func(x *report) { x.nomination = &n })
 }
 
@@ -118,11 +118,11 @@ func (r *reporter) bound(uid types.UID) {
 	delete(r.latest, uid)
 	r.mu.Unlock()
 	if x.nomination != nil {
-		r.done(core.NominationDone{UID: uid, Node: x.nomination.Node, Err: errBinding})
+		r.done(step.NominationDone{UID: uid, Node: x.nomination.Node, Err: errBinding})
 	}
 }
 
-func (r *reporter) event(e core.Event) {
+func (r *reporter) event(e step.Event) {
 	select {
 	case r.events <- e:
 	default:
@@ -148,7 +148,7 @@ func (r *reporter) run(ctx context.Context, wg *sync.WaitGroup) {
 			}
 		}
 	})
-	serve(ctx, wg, eventWriters, r.events, func(e core.Event) {
+	serve(ctx, wg, eventWriters, r.events, func(e step.Event) {
 		if err := r.writeEvent(ctx, e); err != nil && ctx.Err() == nil {
 			r.dropped.Add(1)
 		}
@@ -176,7 +176,7 @@ func (r *reporter) write(ctx context.Context, x report) {
 		r.event(*x.condition.Event)
 	}
 	if n := x.nomination; n != nil {
-		r.done(core.NominationDone{UID: n.UID, Node: n.Node, Err: err})
+		r.done(step.NominationDone{UID: n.UID, Node: n.Node, Err: err})
 	}
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
 		r.log.Warn("a pod's status could not be written", "pod", namespace+"/"+name, "err", err)
@@ -210,7 +210,7 @@ func (r *reporter) patch(ctx context.Context, x report) (namespace, name string,
 	})
 }
 
-func (r *reporter) writeEvent(ctx context.Context, e core.Event) error {
+func (r *reporter) writeEvent(ctx context.Context, e step.Event) error {
 	now := metav1.NowMicro()
 	namespace := e.Namespace
 	if namespace == "" {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -51,7 +53,7 @@ type Options struct {
 // Observer is told what the core does, by the goroutine that owns it.
 type Observer interface {
 	// Step tells of a Step that took some time.
-	Step(now time.Time, took time.Duration, in []core.Input, r *core.Ready)
+	Step(now time.Time, took time.Duration, in []step.Input, r *step.Ready)
 	// State shows the core, every second.
 	State(c *core.Core)
 }
@@ -72,8 +74,8 @@ const (
 // Run schedules and scales until the context ends. It returns an error when it
 // could not start.
 func Run(ctx context.Context, o Options) error {
-	b := &binder{work: make(chan core.Bind, 1<<16)}
-	p := &preemptor{work: make(chan core.Preemption, 1<<16)}
+	b := &binder{work: make(chan step.Bind, 1<<16)}
+	p := &preemptor{work: make(chan step.Preemption, 1<<16)}
 	clients, err := newClients(o.Config, func() bool { return b.busy() || p.busy() })
 	if err != nil {
 		return err
@@ -90,8 +92,8 @@ func Run(ctx context.Context, o Options) error {
 		binder:    b,
 		reporter:  newReporter(clients.report, o.Host, o.Log, in.put),
 		preemptor: p,
-		tainter:   &tainter{client: clients.node, work: make(chan core.Taint, 1<<12), done: in.put},
-		evictor:   &evictor{client: clients.evict, work: make(chan core.Eviction, 1<<12), done: in.put},
+		tainter:   &tainter{client: clients.node, work: make(chan step.Taint, 1<<12), done: in.put},
+		evictor:   &evictor{client: clients.evict, work: make(chan step.Eviction, 1<<12), done: in.put},
 	}
 	groupOf := func(*v1.Node) string { return "" }
 	if o.Provider != nil {
@@ -126,7 +128,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	e.binder.volumes = newVolumes(clients.bind, factory)
 	if e.binder.extenders = o.Extenders; o.Extenders != nil {
-		e.consultant = &consultant{extenders: o.Extenders, nodes: factory.Core().V1().Nodes().Lister(), work: make(chan core.Consult, 1<<12), done: in.put}
+		e.consultant = &consultant{extenders: o.Extenders, nodes: factory.Core().V1().Nodes().Lister(), work: make(chan step.Consult, 1<<12), done: in.put}
 		e.consultant.run(work, &wg)
 	}
 	e.binder.run(work, binders, &wg)
@@ -317,7 +319,7 @@ func (e *edge) loop(ctx context.Context) {
 
 // dispatch hands the work out. A full channel makes the core wait: that is the
 // back-pressure of an API server that can't keep up.
-func (e *edge) dispatch(ctx context.Context, r *core.Ready) error {
+func (e *edge) dispatch(ctx context.Context, r *step.Ready) error {
 	for _, job := range r.Consults {
 		if err := send(ctx, e.consultant.work, job); err != nil {
 			return err

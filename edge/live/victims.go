@@ -6,31 +6,31 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/berthproject/berth/core"
 )
 
 // evictor posts evictions and reports each outcome. A disruption budget that
 // refuses one answers "too many requests", which is tried again for a while.
 type evictor struct {
 	client kubernetes.Interface
-	work   chan core.Eviction
-	done   func(core.Input)
+	work   chan step.Eviction
+	done   func(step.Input)
 }
 
 func (v *evictor) run(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, 1, v.work, func(job core.Eviction) {
-		v.done(core.EvictionDone{UID: job.UID, Node: job.Node, Err: v.evict(ctx, job)})
+	serve(ctx, wg, 1, v.work, func(job step.Eviction) {
+		v.done(step.EvictionDone{UID: job.UID, Node: job.Node, Err: v.evict(ctx, job)})
 	})
 }
 
-func (v *evictor) evict(ctx context.Context, job core.Eviction) error {
+func (v *evictor) evict(ctx context.Context, job step.Eviction) error {
 	err := persist(ctx, func() error {
 		return v.client.PolicyV1().Evictions(job.Namespace).Evict(ctx, &policyv1.Eviction{
 			ObjectMeta:    metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name},
@@ -47,12 +47,12 @@ func (v *evictor) evict(ctx context.Context, job core.Eviction) error {
 // each outcome.
 type preemptor struct {
 	client  kubernetes.Interface
-	work    chan core.Preemption
-	done    func(core.Input)
+	work    chan step.Preemption
+	done    func(step.Input)
 	telling atomic.Int64
 }
 
-func (p *preemptor) add(ctx context.Context, job core.Preemption) error {
+func (p *preemptor) add(ctx context.Context, job step.Preemption) error {
 	p.telling.Add(1)
 	return send(ctx, p.work, job)
 }
@@ -61,16 +61,16 @@ func (p *preemptor) add(ctx context.Context, job core.Preemption) error {
 func (p *preemptor) busy() bool { return p.telling.Load() > preemptors }
 
 func (p *preemptor) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
-	serve(ctx, wg, workers, p.work, func(job core.Preemption) {
+	serve(ctx, wg, workers, p.work, func(job step.Preemption) {
 		err := p.preempt(ctx, job)
 		p.telling.Add(-1)
-		p.done(core.PreemptionDone{UID: job.UID, By: job.By, Err: err})
+		p.done(step.PreemptionDone{UID: job.UID, By: job.By, Err: err})
 	})
 }
 
 // preempt writes the condition first, so that whoever sees the pod go knows why.
 // Another pod of that name is left alone.
-func (p *preemptor) preempt(ctx context.Context, job core.Preemption) error {
+func (p *preemptor) preempt(ctx context.Context, job step.Preemption) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": job.UID},
 		"status": map[string]any{"conditions": []v1.PodCondition{{

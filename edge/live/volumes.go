@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,7 +18,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 	claims "github.com/berthproject/berth/core/plugins/volumes"
 )
@@ -45,7 +46,7 @@ func newVolumes(client kubernetes.Interface, f informers.SharedInformerFactory) 
 
 // bind writes what the decision reserved and waits until all claims of the pod
 // are bound.
-func (v *volumes) bind(ctx context.Context, job core.Bind) error {
+func (v *volumes) bind(ctx context.Context, job step.Bind) error {
 	for _, o := range job.Writes {
 		if err := v.write(ctx, o); err != nil {
 			return fmt.Errorf("reserving volumes: %w", err)
@@ -88,7 +89,7 @@ func (v *volumes) write(ctx context.Context, o cluster.Object) error {
 // bound tells whether all claims are bound; an error says that they won't be.
 // The informer may still show a claim as it was before it was written: until
 // its annotation has been seen once, its absence says nothing.
-func (v *volumes) bound(job core.Bind, unseen map[string]bool) (bool, error) {
+func (v *volumes) bound(job step.Bind, unseen map[string]bool) (bool, error) {
 	if v.asked != nil {
 		v.asked()
 	}
@@ -124,7 +125,7 @@ func (v *volumes) bound(job core.Bind, unseen map[string]bool) (bool, error) {
 }
 
 // writes tells whether the claim was to be provisioned for this pod.
-func writes(job core.Bind, claim string) bool {
+func writes(job step.Bind, claim string) bool {
 	for _, o := range job.Writes {
 		if c, ok := o.(*v1.PersistentVolumeClaim); ok && c.Name == claim {
 			return true

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -85,7 +86,7 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 				}
 				asked++
 			}
-			err := v.bind(context.Background(), core.Bind{Namespace: "ns", Name: "p", Node: "n", Writes: c.writes, Claims: []string{"c"}, Timeout: 200 * time.Millisecond})
+			err := v.bind(context.Background(), step.Bind{Namespace: "ns", Name: "p", Node: "n", Writes: c.writes, Claims: []string{"c"}, Timeout: 200 * time.Millisecond})
 			switch {
 			case c.contains == "" && err != nil:
 				t.Errorf("failed: %v", err)

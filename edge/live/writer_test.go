@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -51,7 +52,7 @@ func TestBindOutcomes(t *testing.T) {
 				return true, &v1.Binding{}, nil
 			})
 			b := &binder{client: client}
-			err := b.bind(context.Background(), core.Bind{UID: "pod-p", Namespace: "default", Name: "p", Node: "n"})
+			err := b.bind(context.Background(), step.Bind{UID: "pod-p", Namespace: "default", Name: "p", Node: "n"})
 			if (err == nil) != (c.want == nil) || err != nil && err.Error() != c.want.Error() || calls != c.calls {
 				t.Errorf("got %v after %d calls, want %v after %d", err, calls, c.want, c.calls)
 			}
@@ -60,11 +61,11 @@ func TestBindOutcomes(t *testing.T) {
 }
 
 func TestReporterKeepsTheLatestConditionOnly(t *testing.T) {
-	r := newReporter(nil, "host", nil, func(core.Input) {})
-	r.condition(core.Condition{UID: "a", Message: "old"})
-	r.condition(core.Condition{UID: "b", Message: "b"})
-	r.condition(core.Condition{UID: "a", Message: "new"})
-	r.condition(core.Condition{UID: "c", Message: "c"})
+	r := newReporter(nil, "host", nil, func(step.Input) {})
+	r.condition(step.Condition{UID: "a", Message: "old"})
+	r.condition(step.Condition{UID: "b", Message: "b"})
+	r.condition(step.Condition{UID: "a", Message: "new"})
+	r.condition(step.Condition{UID: "c", Message: "c"})
 	r.bound("c")
 	var got []string
 	for x, ok := r.next(); ok; x, ok = r.next() {
@@ -94,7 +95,7 @@ func TestEvictOutcomes(t *testing.T) {
 				calls++
 				return true, nil, c.answer
 			})
-			err := (&evictor{client: client}).evict(context.Background(), core.Eviction{UID: "u", Namespace: "default", Name: "p", Node: "n"})
+			err := (&evictor{client: client}).evict(context.Background(), step.Eviction{UID: "u", Namespace: "default", Name: "p", Node: "n"})
 			if (err != nil) != c.fails || calls != 1 {
 				t.Errorf("got %v after %d calls", err, calls)
 			}
@@ -133,7 +134,7 @@ func TestPreemptOutcomes(t *testing.T) {
 				calls += "delete " + string(*a.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions.UID) + " "
 				return true, nil, c.remove
 			})
-			err := (&preemptor{client: client}).preempt(context.Background(), core.Preemption{UID: "u", Namespace: "default", Name: "p"})
+			err := (&preemptor{client: client}).preempt(context.Background(), step.Preemption{UID: "u", Namespace: "default", Name: "p"})
 			if (err != nil) != c.fails || calls != c.calls {
 				t.Errorf("got %v after %q, want failure %v after %q", err, calls, c.fails, c.calls)
 			}
@@ -149,15 +150,15 @@ func TestBindsAreTakenBack(t *testing.T) {
 		posted++
 		return true, nil, nil
 	})
-	var out []core.Input
-	b := &binder{client: client, done: func(in core.Input) { out = append(out, in) }}
+	var out []step.Input
+	b := &binder{client: client, done: func(in step.Input) { out = append(out, in) }}
 	b.add("early")
 	b.takeBack("early")
-	b.post(t.Context(), core.Bind{UID: "early", Namespace: "default", Name: "early"})
+	b.post(t.Context(), step.Bind{UID: "early", Namespace: "default", Name: "early"})
 	b.add("late")
 	b.begin("late")
 	b.takeBack("late")
-	b.post(t.Context(), core.Bind{UID: "late", Namespace: "default", Name: "late"})
+	b.post(t.Context(), step.Bind{UID: "late", Namespace: "default", Name: "late"})
 	b.takeBack("unknown")
 	waiting, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -168,7 +169,7 @@ func TestBindsAreTakenBack(t *testing.T) {
 	if waiting.Err() == nil {
 		t.Error("a bind that waits for volumes goes on waiting after it was taken back")
 	}
-	want := []core.Input{core.BindDone{UID: "early", Err: errTakenBack}, core.BindDone{UID: "late"}}
+	want := []step.Input{step.BindDone{UID: "early", Err: errTakenBack}, step.BindDone{UID: "late"}}
 	if posted != 1 || !slices.Equal(out, want) {
 		t.Errorf("posted %d, outcomes %v, want 1 and %v", posted, out, want)
 	}
@@ -182,13 +183,13 @@ func TestReporterMergesWhatItSaysOfAPod(t *testing.T) {
 		patches = append(patches, string(a.(clienttesting.PatchAction).GetPatch()))
 		return true, &v1.Pod{}, nil
 	})
-	var out []core.Input
-	r := newReporter(client, "host", slog.New(slog.DiscardHandler), func(in core.Input) { out = append(out, in) })
-	r.nominate(core.Nomination{UID: "a", Name: "a", Node: "n1"})
-	r.condition(core.Condition{UID: "a", Name: "a", Reason: "Unschedulable", Message: "why"})
-	r.nominate(core.Nomination{UID: "a", Name: "a", Node: "n2"})
-	r.nominate(core.Nomination{UID: "b", Name: "b"})
-	r.nominate(core.Nomination{UID: "c", Name: "c", Node: "n3"})
+	var out []step.Input
+	r := newReporter(client, "host", slog.New(slog.DiscardHandler), func(in step.Input) { out = append(out, in) })
+	r.nominate(step.Nomination{UID: "a", Name: "a", Node: "n1"})
+	r.condition(step.Condition{UID: "a", Name: "a", Reason: "Unschedulable", Message: "why"})
+	r.nominate(step.Nomination{UID: "a", Name: "a", Node: "n2"})
+	r.nominate(step.Nomination{UID: "b", Name: "b"})
+	r.nominate(step.Nomination{UID: "c", Name: "c", Node: "n3"})
 	r.bound("c")
 	for x, ok := r.next(); ok; x, ok = r.next() {
 		r.write(t.Context(), x)
@@ -196,7 +197,7 @@ func TestReporterMergesWhatItSaysOfAPod(t *testing.T) {
 	if len(patches) != 2 || !strings.Contains(patches[0], `"message":"why"`) || !strings.Contains(patches[0], `"nominatedNodeName":"n2"`) || !strings.Contains(patches[1], `"nominatedNodeName":null`) {
 		t.Errorf("patches %q", patches)
 	}
-	want := []core.Input{core.NominationDone{UID: "c", Node: "n3", Err: errBinding}, core.NominationDone{UID: "a", Node: "n2"}, core.NominationDone{UID: "b"}}
+	want := []step.Input{step.NominationDone{UID: "c", Node: "n3", Err: errBinding}, step.NominationDone{UID: "a", Node: "n2"}, step.NominationDone{UID: "b"}}
 	if !slices.Equal(out, want) {
 		t.Errorf("outcomes %v, want %v", out, want)
 	}

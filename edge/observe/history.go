@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/core"
 )
 
@@ -11,7 +13,7 @@ import (
 // bounded: the oldest go.
 type History struct {
 	mu    sync.Mutex
-	ring  []core.Decision
+	ring  []step.Decision
 	next  int
 	byPod map[string][]int // places in the ring, the oldest first
 }
@@ -24,11 +26,11 @@ const (
 
 // NewHistory returns one that keeps so many decisions.
 func NewHistory(size int) *History {
-	return &History{ring: make([]core.Decision, size), byPod: map[string][]int{}}
+	return &History{ring: make([]step.Decision, size), byPod: map[string][]int{}}
 }
 
 // Step takes in the decisions of a Step.
-func (h *History) Step(_ time.Time, _ time.Duration, _ []core.Input, r *core.Ready) {
+func (h *History) Step(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range r.Decisions {
@@ -39,7 +41,7 @@ func (h *History) Step(_ time.Time, _ time.Duration, _ []core.Input, r *core.Rea
 // State implements live.Observer.
 func (h *History) State(*core.Core) {}
 
-func (h *History) add(d core.Decision) {
+func (h *History) add(d step.Decision) {
 	at := h.next % len(h.ring)
 	h.next++
 	if old := &h.ring[at]; old.Pod != "" {
@@ -56,11 +58,11 @@ func (h *History) add(d core.Decision) {
 }
 
 // Of returns the last decisions of a pod, the oldest first.
-func (h *History) Of(pod string) []core.Decision {
+func (h *History) Of(pod string) []step.Decision {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list := h.byPod[pod]
-	out := make([]core.Decision, 0, min(len(list), toldDecisions))
+	out := make([]step.Decision, 0, min(len(list), toldDecisions))
 	for _, at := range list[max(0, len(list)-toldDecisions):] {
 		out = append(out, h.ring[at])
 	}

@@ -4,16 +4,16 @@ import (
 	"context"
 	"log/slog"
 
-	"k8s.io/klog/v2"
+	"github.com/berthproject/berth/core/step"
 
-	"github.com/berthproject/berth/core"
+	"k8s.io/klog/v2"
 )
 
 // levelDecision is that of decisions in the log: -v=2, as kube-scheduler's.
 const levelDecision = slog.Level(-2)
 
 // logDecisions logs the decisions of a Step, if that is wanted.
-func logDecisions(log *slog.Logger, r *core.Ready) {
+func logDecisions(log *slog.Logger, r *step.Ready) {
 	if len(r.Decisions) == 0 || !log.Enabled(context.Background(), levelDecision) {
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,7 +52,7 @@ type Metrics struct {
 
 // bind is one under way.
 type bind struct {
-	core.Bind
+	step.Bind
 	sent   time.Time
 	decide time.Duration // what deciding took
 }
@@ -104,21 +106,21 @@ func NewMetrics() *Metrics {
 }
 
 // Step takes note of a Step that took some time.
-func (m *Metrics) Step(now time.Time, took time.Duration, in []core.Input, r *core.Ready) {
+func (m *Metrics) Step(now time.Time, took time.Duration, in []step.Input, r *step.Ready) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.steps.Observe(took.Seconds())
 	for _, x := range in {
 		switch x := x.(type) {
-		case core.BindDone:
+		case step.BindDone:
 			m.bound(now, x)
-		case core.PodGone:
+		case step.PodGone:
 			delete(m.binds, x.UID)
 		}
 	}
 	tried := 0
 	for i := range r.Decisions {
-		if k := r.Decisions[i].Kind; k == core.Placed || k == core.Waits {
+		if k := r.Decisions[i].Kind; k == step.Placed || k == step.Waits {
 			tried++
 		}
 	}
@@ -127,17 +129,17 @@ func (m *Metrics) Step(now time.Time, took time.Duration, in []core.Input, r *co
 		d := &r.Decisions[i]
 		m.decisions.WithLabelValues(string(d.Kind)).Inc()
 		switch d.Kind {
-		case core.Placed:
+		case step.Placed:
 			m.algorithm.Observe(share.Seconds())
-		case core.Waits:
+		case step.Waits:
 			m.algorithm.Observe(share.Seconds())
 			m.attempts.WithLabelValues("unschedulable", d.Profile).Inc()
 			m.duration.WithLabelValues("unschedulable", d.Profile).Observe(share.Seconds())
 			m.preemptions.Inc()
-		case core.Refused:
+		case step.Refused:
 			m.attempts.WithLabelValues("unschedulable", d.Profile).Inc()
 			m.duration.WithLabelValues("unschedulable", d.Profile).Observe(share.Seconds())
-		case core.Preempts:
+		case step.Preempts:
 			m.victims.Observe(float64(len(d.Victims)))
 		}
 	}
@@ -158,7 +160,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, in []core.Input, r *co
 type evaluation struct{ plugin, point, profile string }
 
 // bound takes note of how a bind went.
-func (m *Metrics) bound(now time.Time, x core.BindDone) {
+func (m *Metrics) bound(now time.Time, x step.BindDone) {
 	b, ok := m.binds[x.UID]
 	if !ok {
 		return

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
@@ -45,7 +47,7 @@ func newLive(t *testing.T) *live {
 }
 
 // step takes 10 ms a Step, and one second passes after each.
-func (l *live) step(in ...core.Input) core.Ready {
+func (l *live) step(in ...step.Input) step.Ready {
 	r := l.core.Step(l.now, in...)
 	l.m.Step(l.now, 10*time.Millisecond, in, &r)
 	l.h.Step(l.now, 0, in, &r)
@@ -56,16 +58,16 @@ func (l *live) step(in ...core.Input) core.Ready {
 
 func TestMetricsOfAHistory(t *testing.T) {
 	l := newLive(t)
-	l.step(core.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()})
-	l.step(core.PodSet{Pod: testkit.Pod("low").Req("cpu", "3").Obj()})
-	l.step(core.BindDone{UID: "pod-low"})
-	l.step(core.PodSet{Pod: testkit.Pod("same").Req("cpu", "3").Obj()}) // waits: nobody is less important
-	l.step(core.PodSet{Pod: testkit.Pod("high").Req("cpu", "4").Priority(10).Obj()}, core.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()})
-	l.step(core.PreemptionDone{UID: "pod-low", By: "pod-high"})
-	l.step(core.PodGone{UID: "pod-low"})
-	l.step(core.BindDone{UID: "pod-high", Err: errors.New("refused")})
+	l.step(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()})
+	l.step(step.PodSet{Pod: testkit.Pod("low").Req("cpu", "3").Obj()})
+	l.step(step.BindDone{UID: "pod-low"})
+	l.step(step.PodSet{Pod: testkit.Pod("same").Req("cpu", "3").Obj()}) // waits: nobody is less important
+	l.step(step.PodSet{Pod: testkit.Pod("high").Req("cpu", "4").Priority(10).Obj()}, step.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()})
+	l.step(step.PreemptionDone{UID: "pod-low", By: "pod-high"})
+	l.step(step.PodGone{UID: "pod-low"})
+	l.step(step.BindDone{UID: "pod-high", Err: errors.New("refused")})
 	l.step()
-	l.step(core.BindDone{UID: "pod-high"})
+	l.step(step.BindDone{UID: "pod-high"})
 	for name, want := range map[string]string{
 		"scheduler_schedule_attempts_total": `
 			# HELP scheduler_schedule_attempts_total Attempts to schedule pods, by result: scheduled, unschedulable, or error, which is a failure of Berth's or the API server's.
@@ -138,7 +140,7 @@ func histogram(t *testing.T, r *prometheus.Registry, name string) (count uint64,
 func TestHistoryIsBounded(t *testing.T) {
 	h := NewHistory(keptDecisions)
 	for i := range 200_000 {
-		r := core.Ready{Decisions: []core.Decision{{Seq: uint64(i), Kind: core.Waits, Pod: fmt.Sprint("default/p", i%50_000)}, {Kind: core.ScaledUp}}}
+		r := step.Ready{Decisions: []step.Decision{{Seq: uint64(i), Kind: step.Waits, Pod: fmt.Sprint("default/p", i%50_000)}, {Kind: step.ScaledUp}}}
 		h.Step(time.Time{}, 0, nil, &r)
 	}
 	if len(h.byPod) > keptDecisions || len(h.ring) != keptDecisions {
@@ -152,7 +154,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	small := NewHistory(1000)
 	for i := range 500 {
-		r := core.Ready{Decisions: []core.Decision{{Seq: uint64(i), Pod: "default/p"}}}
+		r := step.Ready{Decisions: []step.Decision{{Seq: uint64(i), Pod: "default/p"}}}
 		small.Step(time.Time{}, 0, nil, &r)
 	}
 	if got := small.Of("default/p"); len(got) != toldDecisions || got[0].Seq != 480 || got[toldDecisions-1].Seq != 499 {
@@ -163,8 +165,8 @@ func TestHistoryIsBounded(t *testing.T) {
 // A pod that goes while its bind is under way leaves nothing behind.
 func TestBindOfAPodThatGoes(t *testing.T) {
 	l := newLive(t)
-	l.step(core.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()}, core.PodSet{Pod: testkit.Pod("p").Obj()})
-	l.step(core.PodGone{UID: types.UID("pod-p")})
+	l.step(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()}, step.PodSet{Pod: testkit.Pod("p").Obj()})
+	l.step(step.PodGone{UID: types.UID("pod-p")})
 	if len(l.m.binds) != 0 {
 		t.Errorf("binds: %v", l.m.binds)
 	}
@@ -182,12 +184,12 @@ func TestPodResources(t *testing.T) {
 	over := testkit.Pod("over").Req("cpu", "1").On("n1")
 	over.Status.Phase = v1.PodSucceeded
 	l.step(
-		core.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()},
-		core.PodSet{Pod: testkit.Pod("bound").Req("cpu", "1", "memory", "1Gi").Priority(7).On("n1").Obj()},
-		core.PodSet{Pod: testkit.Pod("early").Req("cpu", "1").On("unknown").Obj()},
-		core.PodSet{Pod: testkit.Pod("waits").Req("cpu", "500m").Gate("g").Obj()},
-		core.PodSet{Pod: other().Obj()},
-		core.PodSet{Pod: over.Obj()},
+		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()},
+		step.PodSet{Pod: testkit.Pod("bound").Req("cpu", "1", "memory", "1Gi").Priority(7).On("n1").Obj()},
+		step.PodSet{Pod: testkit.Pod("early").Req("cpu", "1").On("unknown").Obj()},
+		step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "500m").Gate("g").Obj()},
+		step.PodSet{Pod: other().Obj()},
+		step.PodSet{Pod: over.Obj()},
 	)
 	got := func() string {
 		c := newPodResources(t.Context(), func(_ context.Context, question func(*core.Core)) bool { question(l.core); return true })
@@ -221,12 +223,12 @@ func TestPodResources(t *testing.T) {
 	if got := got(); got != strings.Join(want, "\n") {
 		t.Errorf("got:\n%s", got)
 	}
-	l.step(core.PodSet{Pod: other().On("n1").Obj()}, core.PodGone{UID: "pod-waits"})
+	l.step(step.PodSet{Pod: other().On("n1").Obj()}, step.PodGone{UID: "pod-waits"})
 	want[3] = `default/other on "n1" by another at "": 2 cores of cpu`
 	if got := got(); got != strings.Join(want[:4], "\n") {
 		t.Errorf("once the other is bound and the waiting one gone:\n%s", got)
 	}
-	l.step(core.PodGone{UID: "pod-other"})
+	l.step(step.PodGone{UID: "pod-other"})
 	if got := got(); got != strings.Join(want[:3], "\n") {
 		t.Errorf("once the other is gone:\n%s", got)
 	}

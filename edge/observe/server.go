@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -97,7 +99,7 @@ func NewServer(config any, log *slog.Logger) *Server {
 }
 
 // Step implements live.Observer.
-func (s *Server) Step(now time.Time, took time.Duration, in []core.Input, r *core.Ready) {
+func (s *Server) Step(now time.Time, took time.Duration, in []step.Input, r *step.Ready) {
 	s.Metrics.Step(now, took, in, r)
 	s.History.Step(now, took, in, r)
 	logDecisions(s.log, r)
@@ -188,7 +190,7 @@ type Explained struct {
 	At time.Time `json:"at"`
 	core.Explanation
 	// Decisions are the last of the pod, the oldest first.
-	Decisions []core.Decision `json:"decisions,omitempty"`
+	Decisions []step.Decision `json:"decisions,omitempty"`
 }
 
 // patience is how long a question waits for the core.

@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/berthproject/berth/core"
@@ -88,7 +90,7 @@ func waiting(b *strings.Builder, x *core.Explanation) {
 	}
 }
 
-func nearest(s *core.Shortfall) string {
+func nearest(s *step.Shortfall) string {
 	if s == nil {
 		return ""
 	}

@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -132,10 +133,10 @@ func columns(stats *sim.Stats) *series {
 
 // decide adds the decisions: few of the many placements, all of the rest as
 // far as there is room.
-func (d *series) decide(log []core.Decision) {
+func (d *series) decide(log []step.Decision) {
 	var placed, other []int
 	for i := range log {
-		if log[i].Kind == core.Placed {
+		if log[i].Kind == step.Placed {
 			placed = append(placed, i)
 		} else {
 			other = append(other, i)

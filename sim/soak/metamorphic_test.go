@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -23,12 +24,12 @@ var variants = flag.Int("worlds", 40, "how many random worlds to play in every v
 // history is what went into the core of a world, Step by Step.
 type history struct {
 	run   *scenario.Run
-	steps []step
+	steps []recordedStep
 }
 
-type step struct {
+type recordedStep struct {
 	now time.Time
-	in  []core.Input
+	in  []step.Input
 }
 
 // record plays a world, up to the first crash, and keeps its history.
@@ -43,8 +44,8 @@ func record(t *testing.T, seed uint64) *history {
 	// change; so nothing backs off here.
 	run.Scheduler.Queue = queue.Config{InitialBackoff: 1, MaxBackoff: 1}
 	h := &history{run: run}
-	w, err := sim.New(run, sim.Options{Step: func(now time.Time, in []core.Input, _ *core.Ready) {
-		h.steps = append(h.steps, step{now, slices.Clone(in)})
+	w, err := sim.New(run, sim.Options{Step: func(now time.Time, in []step.Input, _ *step.Ready) {
+		h.steps = append(h.steps, recordedStep{now, slices.Clone(in)})
 	}})
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
@@ -72,8 +73,8 @@ func (h *history) play(t *testing.T, how engine.Options, oneByOne, attempts bool
 	for _, s := range h.steps {
 		in := slices.Clone(s.in)
 		for i := range in {
-			if _, ok := in[i].(core.PlanMade); ok {
-				in[i] = core.PlanMade{Plan: plan}
+			if _, ok := in[i].(step.PlanMade); ok {
+				in[i] = step.PlanMade{Plan: plan}
 			}
 		}
 		if oneByOne {
@@ -85,7 +86,7 @@ func (h *history) play(t *testing.T, how engine.Options, oneByOne, attempts bool
 		r := c.Step(s.now, in...)
 		for i := range r.Decisions {
 			d := &r.Decisions[i]
-			if attempts || d.Kind != core.Waits {
+			if attempts || d.Kind != step.Waits {
 				out = append(out, fmt.Sprintf("%s %s (score %d)", d.Time.Format(time.TimeOnly), d, d.Score))
 			}
 		}

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -49,59 +50,59 @@ type workload struct {
 
 // encode writes an input without what isn't Berth's business: environment
 // variables, commands, names of secrets, annotations of others.
-func encode(in core.Input) (input, error) {
+func encode(in step.Input) (input, error) {
 	var v any
 	switch x := in.(type) {
-	case core.PodSet:
-		v = core.PodSet{Pod: redactPod(x.Pod)}
-	case core.NodeSet:
+	case step.PodSet:
+		v = step.PodSet{Pod: redactPod(x.Pod)}
+	case step.NodeSet:
 		n := *x.Node
 		n.Annotations = ours(n.Annotations)
 		n.ManagedFields = nil
-		v = core.NodeSet{Node: &n, Group: x.Group}
-	case core.DaemonSetSet:
+		v = step.NodeSet{Node: &n, Group: x.Group}
+	case step.DaemonSetSet:
 		d := *x.DaemonSet
 		d.Annotations, d.ManagedFields = nil, nil
 		d.Spec.Template.Annotations = ours(d.Spec.Template.Annotations)
 		redactSpec(&d.Spec.Template.Spec)
-		v = core.DaemonSetSet{DaemonSet: &d}
-	case core.WorkloadSet:
+		v = step.DaemonSetSet{DaemonSet: &d}
+	case step.WorkloadSet:
 		w := workload{Kind: x.Workload.Kind, Namespace: x.Workload.Namespace, Name: x.Workload.Name, Set: x.Workload.Set}
 		if s := x.Workload.Selector; s != nil {
 			_, selectable := s.Requirements()
 			w.Selector, w.Nothing = s.String(), !selectable
 		}
 		v = w
-	case core.ObjectSet:
+	case step.ObjectSet:
 		o, err := redactObject(x.Object)
 		if err != nil {
 			return input{}, err
 		}
 		v = o
-	case core.Consulted:
+	case step.Consulted:
 		err := x.Err
 		x.Err = nil
-		v = outcome[core.Consulted]{x, text(err)}
-	case core.PlanMade:
+		v = outcome[step.Consulted]{x, text(err)}
+	case step.PlanMade:
 		v = nil // the planner makes it again
-	case core.BindDone:
-		v = outcome[core.BindDone]{core.BindDone{UID: x.UID}, text(x.Err)}
-	case core.TaintDone:
-		v = outcome[core.TaintDone]{core.TaintDone{Node: x.Node}, text(x.Err)}
-	case core.EvictionDone:
-		v = outcome[core.EvictionDone]{core.EvictionDone{UID: x.UID, Node: x.Node}, text(x.Err)}
-	case core.PreemptionDone:
-		v = outcome[core.PreemptionDone]{core.PreemptionDone{UID: x.UID, By: x.By}, text(x.Err)}
-	case core.NominationDone:
-		v = outcome[core.NominationDone]{core.NominationDone{UID: x.UID, Node: x.Node}, text(x.Err)}
-	case core.ScaleUpDone:
-		v = outcome[core.ScaleUpDone]{core.ScaleUpDone{Group: x.Group, Nodes: x.Nodes}, text(x.Err)}
-	case core.NodeDeletionDone:
-		v = outcome[core.NodeDeletionDone]{core.NodeDeletionDone{Node: x.Node, Instance: x.Instance}, text(x.Err)}
+	case step.BindDone:
+		v = outcome[step.BindDone]{step.BindDone{UID: x.UID}, text(x.Err)}
+	case step.TaintDone:
+		v = outcome[step.TaintDone]{step.TaintDone{Node: x.Node}, text(x.Err)}
+	case step.EvictionDone:
+		v = outcome[step.EvictionDone]{step.EvictionDone{UID: x.UID, Node: x.Node}, text(x.Err)}
+	case step.PreemptionDone:
+		v = outcome[step.PreemptionDone]{step.PreemptionDone{UID: x.UID, By: x.By}, text(x.Err)}
+	case step.NominationDone:
+		v = outcome[step.NominationDone]{step.NominationDone{UID: x.UID, Node: x.Node}, text(x.Err)}
+	case step.ScaleUpDone:
+		v = outcome[step.ScaleUpDone]{step.ScaleUpDone{Group: x.Group, Nodes: x.Nodes}, text(x.Err)}
+	case step.NodeDeletionDone:
+		v = outcome[step.NodeDeletionDone]{step.NodeDeletionDone{Node: x.Node, Instance: x.Instance}, text(x.Err)}
 	default:
 		v = x
 	}
-	out := input{Kind: strings.TrimPrefix(fmt.Sprintf("%T", in), "core.")}
+	out := input{Kind: strings.TrimPrefix(fmt.Sprintf("%T", in), "step.")}
 	if v == nil {
 		return out, nil
 	}
@@ -125,28 +126,28 @@ func failure(text string) error {
 }
 
 // decode reads an input; a PlanMade comes back without its plan.
-func decode(in input) (core.Input, error) {
+func decode(in input) (step.Input, error) {
 	switch in.Kind {
 	case "PodSet":
-		return plain[core.PodSet](in)
+		return plain[step.PodSet](in)
 	case "PodGone":
-		return plain[core.PodGone](in)
+		return plain[step.PodGone](in)
 	case "NodeSet":
-		return plain[core.NodeSet](in)
+		return plain[step.NodeSet](in)
 	case "NodeGone":
-		return plain[core.NodeGone](in)
+		return plain[step.NodeGone](in)
 	case "DaemonSetSet":
-		return plain[core.DaemonSetSet](in)
+		return plain[step.DaemonSetSet](in)
 	case "WorkloadGone":
-		return plain[core.WorkloadGone](in)
+		return plain[step.WorkloadGone](in)
 	case "GroupsSet":
-		return plain[core.GroupsSet](in)
+		return plain[step.GroupsSet](in)
 	case "ObjectGone":
-		return plain[core.ObjectGone](in)
+		return plain[step.ObjectGone](in)
 	case "ObjectSet":
 		return readObject(in)
 	case "PlanMade":
-		return core.PlanMade{}, nil
+		return step.PlanMade{}, nil
 	case "WorkloadSet":
 		w := workload{}
 		if err := json.Unmarshal(in.Value, &w); err != nil {
@@ -163,37 +164,37 @@ func decode(in input) (core.Input, error) {
 			}
 			out.Selector = s
 		}
-		return core.WorkloadSet{Workload: out}, nil
+		return step.WorkloadSet{Workload: out}, nil
 	case "BindDone":
-		o, err := read[outcome[core.BindDone]](in)
+		o, err := read[outcome[step.BindDone]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	case "Consulted":
-		o, err := read[outcome[core.Consulted]](in)
+		o, err := read[outcome[step.Consulted]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	case "TaintDone":
-		o, err := read[outcome[core.TaintDone]](in)
+		o, err := read[outcome[step.TaintDone]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	case "EvictionDone":
-		o, err := read[outcome[core.EvictionDone]](in)
+		o, err := read[outcome[step.EvictionDone]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	case "PreemptionDone":
-		o, err := read[outcome[core.PreemptionDone]](in)
+		o, err := read[outcome[step.PreemptionDone]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	case "NominationDone":
-		o, err := read[outcome[core.NominationDone]](in)
+		o, err := read[outcome[step.NominationDone]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	case "ScaleUpDone":
-		o, err := read[outcome[core.ScaleUpDone]](in)
+		o, err := read[outcome[step.ScaleUpDone]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	case "NodeDeletionDone":
-		o, err := read[outcome[core.NodeDeletionDone]](in)
+		o, err := read[outcome[step.NodeDeletionDone]](in)
 		o.Value.Err = failure(o.Err)
 		return o.Value, err
 	}
@@ -205,7 +206,7 @@ func read[T any](in input) (v T, err error) {
 	return v, err
 }
 
-func plain[T core.Input](in input) (core.Input, error) {
+func plain[T step.Input](in input) (step.Input, error) {
 	v, err := read[T](in)
 	return v, err
 }

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -71,7 +72,7 @@ func redactMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		Labels: m.Labels, OwnerReferences: m.OwnerReferences, DeletionTimestamp: m.DeletionTimestamp}
 }
 
-func readObject(in input) (core.Input, error) {
+func readObject(in input) (step.Input, error) {
 	o, err := read[object](in)
 	if err != nil {
 		return nil, err
@@ -83,5 +84,5 @@ func readObject(in input) (core.Input, error) {
 	if err := json.Unmarshal(o.Object, into); err != nil {
 		return nil, err
 	}
-	return core.ObjectSet{Object: into}, nil
+	return step.ObjectSet{Object: into}, nil
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/core"
 )
 
@@ -33,7 +35,7 @@ type Recorder struct {
 	file   *os.File
 	out    *bufio.Writer
 	left   int64
-	ledger core.Ledger
+	ledger step.Ledger
 	ended  bool
 	err    error
 }
@@ -62,7 +64,7 @@ func Create(path string, limit int64, h Header) (*Recorder, error) {
 
 // Step records a Step and its inputs, before or after it was taken. It returns
 // an error once, when recording has ended before its time.
-func (r *Recorder) Step(now time.Time, in []core.Input, ready *core.Ready) error {
+func (r *Recorder) Step(now time.Time, in []step.Input, ready *step.Ready) error {
 	if r.ended {
 		return nil
 	}

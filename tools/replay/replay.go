@@ -11,6 +11,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
@@ -30,7 +32,7 @@ type Policy struct {
 // Result is what a replay has decided.
 type Result struct {
 	Steps     int
-	Decisions []core.Decision
+	Decisions []step.Decision
 	Digest    string
 	// Recorded is the digest that the recording ends with; "" when it was cut off.
 	Recorded string
@@ -107,7 +109,7 @@ type player struct {
 	planner *planner.Planner
 	plan    *autoscaler.Plan // made, and not delivered yet
 	free    bool             // plans come when they are made, not when recorded
-	ledger  core.Ledger
+	ledger  step.Ledger
 }
 
 func newPlayer(h Header, p Policy) (*player, error) {
@@ -139,13 +141,13 @@ func newPlayer(h Header, p Policy) (*player, error) {
 }
 
 func (p *player) step(l *line) error {
-	var in []core.Input
+	var in []step.Input
 	for i := range l.In {
 		x, err := decode(l.In[i])
 		if err != nil {
 			return fmt.Errorf("in[%d] (%s): %w", i, l.In[i].Kind, err)
 		}
-		if _, ok := x.(core.PlanMade); ok {
+		if _, ok := x.(step.PlanMade); ok {
 			if x = p.delivered(); x == nil {
 				continue
 			}
@@ -172,13 +174,13 @@ func (p *player) step(l *line) error {
 	return nil
 }
 
-func (p *player) delivered() core.Input {
+func (p *player) delivered() step.Input {
 	if p.plan == nil {
 		return nil
 	}
 	plan := p.plan
 	p.plan = nil
-	return core.PlanMade{Plan: plan}
+	return step.PlanMade{Plan: plan}
 }
 
 // Difference is a pod or a group about which another configuration decides
@@ -187,22 +189,22 @@ type Difference struct{ What, Recorded, Now string }
 
 // Diff compares, pod by pod, where pods were placed, and group by group, how
 // many nodes were ordered.
-func Diff(recorded, now []core.Decision) []Difference {
+func Diff(recorded, now []step.Decision) []Difference {
 	type outcome struct{ recorded, now string }
 	at := map[string]*outcome{}
 	var order []string
 	nodes := [2]map[string]int{{}, {}}
-	for side, list := range [][]core.Decision{recorded, now} {
+	for side, list := range [][]step.Decision{recorded, now} {
 		for i := range list {
 			d := &list[i]
 			var key, value string
 			switch d.Kind {
-			case core.Placed:
+			case step.Placed:
 				key, value = "pod "+d.Pod, d.Node
-			case core.ScaledUp:
+			case step.ScaledUp:
 				nodes[side][d.Group] += d.Nodes
 				key, value = "group "+d.Group, fmt.Sprintf("%d nodes ordered", nodes[side][d.Group])
-			case core.NodeRemoved:
+			case step.NodeRemoved:
 				key, value = "node "+d.Node, "removed"
 			default:
 				continue

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/core/step"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/config"
-	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
@@ -37,7 +38,7 @@ func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := sim.New(run, sim.Options{Step: func(now time.Time, in []core.Input, ready *core.Ready) {
+	w, err := sim.New(run, sim.Options{Step: func(now time.Time, in []step.Input, ready *step.Ready) {
 		_ = r.Step(now, in, ready) // ends when full, which the recording says
 	}})
 	if err != nil {
@@ -143,7 +144,7 @@ func TestNothingSecretIsRecorded(t *testing.T) {
 	p.Spec.Containers[0].Env = []v1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}}
 	p.Spec.Containers[0].Command = []string{"login", "hunter2"}
 	p.Spec.Volumes = []v1.Volume{{Name: "hunter2", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "hunter2"}}}}
-	if err := r.Step(time.Unix(1, 0), []core.Input{core.PodSet{Pod: p}}, &core.Ready{}); err != nil {
+	if err := r.Step(time.Unix(1, 0), []step.Input{step.PodSet{Pod: p}}, &step.Ready{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Close(); err != nil {

@@ -1,12 +1,7 @@
-package core
+package step
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"hash"
-	"io"
 	"strings"
 	"time"
 
@@ -89,74 +84,19 @@ func (d *Decision) String() string {
 	return out
 }
 
-// decided enters a decision into the ledger.
-func (c *Core) decided(r *Ready, d Decision) {
-	c.ledger++
-	d.Seq, d.Time = c.ledger, c.now
-	if d.Position == 0 {
-		d.Position = uint64(c.state.Head())
-	}
-	r.Decisions = append(r.Decisions, d)
+// Why is one reason for which nodes are rejected.
+type Why struct {
+	Plugin  string     `json:"plugin"`
+	Message string     `json:"message"`
+	Nodes   int        `json:"nodes"`
+	Short   *Shortfall `json:"short,omitempty"`
 }
 
-func podName(namespace, name string) string { return namespace + "/" + name }
-
-// Ledger turns decisions into lines of JSON and keeps their digest. The zero
-// value only digests.
-type Ledger struct {
-	To    io.Writer // may be nil
-	hash  hash.Hash
-	count int
-	err   error
+// Shortfall is how much of a resource is missing on the node that comes
+// nearest, in the resource's base unit.
+type Shortfall struct {
+	Resource  string `json:"resource"`
+	Needed    int64  `json:"needed"`
+	Available int64  `json:"available"`
+	Node      string `json:"node"`
 }
-
-// Add appends decisions in order.
-func (l *Ledger) Add(decisions []Decision) {
-	if l.hash == nil {
-		l.hash = sha256.New()
-	}
-	for i := range decisions {
-		d := decisions[i]
-		d.Time = d.Time.UTC()
-		position := d.Position
-		d.Position = 0 // a recording leaves out changes that decide nothing
-		line, err := json.Marshal(&d)
-		if err != nil {
-			l.fail(err)
-			return
-		}
-		l.count++
-		l.hash.Write(append(line, '\n'))
-		if l.To == nil {
-			continue
-		}
-		d.Position = position
-		if line, err = json.Marshal(&d); err == nil {
-			_, err = l.To.Write(append(line, '\n'))
-		}
-		if err != nil {
-			l.fail(err)
-		}
-	}
-}
-
-func (l *Ledger) fail(err error) {
-	if l.err == nil {
-		l.err = fmt.Errorf("writing the decision ledger: %w", err)
-	}
-}
-
-// Digest identifies all decisions so far and their order: equal inputs, times
-// and seeds give equal digests on every machine.
-func (l *Ledger) Digest() string {
-	if l.hash == nil {
-		l.hash = sha256.New()
-	}
-	return hex.EncodeToString(l.hash.Sum(nil))
-}
-
-// Count returns how many decisions there were.
-func (l *Ledger) Count() int { return l.count }
-
-// Err returns the first error of writing.
-func (l *Ledger) Err() error { return l.err }

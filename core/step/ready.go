@@ -1,4 +1,4 @@
-package core
+package step
 
 import (
 	"time"
@@ -121,4 +121,49 @@ type Event struct {
 	Warning         bool
 	Reason, Action  string
 	Message         string
+}
+
+// Preemption asks a pod to leave its node for another: the condition
+// DisruptionTarget, then deletion.
+type Preemption struct {
+	UID             types.UID
+	Namespace, Name string
+	Node            string
+	By              types.UID // the pod that comes in its place
+	Message         string    // of the condition
+}
+
+// Cancel takes back a Bind that was not posted yet. What becomes of it is the
+// Bind's outcome.
+type Cancel struct{ UID types.UID }
+
+// Nomination writes status.nominatedNodeName, "" for none.
+type Nomination struct {
+	UID             types.UID
+	Namespace, Name string
+	Node            string
+}
+
+// Consult asks the extenders that a pod concerns which of the nodes it may go
+// to, and how good they are; or, when no node takes it, on which they agree to
+// its taking the place of others.
+type Consult struct {
+	UID   types.UID
+	Pod   *v1.Pod
+	Nodes []string // that the rules allow, by name
+	// Candidates are the nodes where others would have to leave, by name.
+	Candidates []PreemptionCandidate `json:",omitempty"`
+}
+
+// PreemptionCandidate is a node with the pods that would have to leave it.
+type PreemptionCandidate struct {
+	Node       string
+	Victims    []*v1.Pod
+	Violations int // of disruption budgets
+}
+
+// PermitWait is how a pod's waiting for permission has ended.
+type PermitWait struct {
+	Allowed bool
+	Took    time.Duration
 }

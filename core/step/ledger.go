@@ -1,0 +1,70 @@
+package step
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// Ledger turns decisions into lines of JSON and keeps their digest. The zero
+// value only digests.
+type Ledger struct {
+	To    io.Writer // may be nil
+	hash  hash.Hash
+	count int
+	err   error
+}
+
+// Add appends decisions in order.
+func (l *Ledger) Add(decisions []Decision) {
+	if l.hash == nil {
+		l.hash = sha256.New()
+	}
+	for i := range decisions {
+		d := decisions[i]
+		d.Time = d.Time.UTC()
+		position := d.Position
+		d.Position = 0 // a recording leaves out changes that decide nothing
+		line, err := json.Marshal(&d)
+		if err != nil {
+			l.fail(err)
+			return
+		}
+		l.count++
+		l.hash.Write(append(line, '\n'))
+		if l.To == nil {
+			continue
+		}
+		d.Position = position
+		if line, err = json.Marshal(&d); err == nil {
+			_, err = l.To.Write(append(line, '\n'))
+		}
+		if err != nil {
+			l.fail(err)
+		}
+	}
+}
+
+func (l *Ledger) fail(err error) {
+	if l.err == nil {
+		l.err = fmt.Errorf("writing the decision ledger: %w", err)
+	}
+}
+
+// Digest identifies all decisions so far and their order: equal inputs, times
+// and seeds give equal digests on every machine.
+func (l *Ledger) Digest() string {
+	if l.hash == nil {
+		l.hash = sha256.New()
+	}
+	return hex.EncodeToString(l.hash.Sum(nil))
+}
+
+// Count returns how many decisions there were.
+func (l *Ledger) Count() int { return l.count }
+
+// Err returns the first error of writing.
+func (l *Ledger) Err() error { return l.err }
