@@ -31,7 +31,7 @@ type scaling struct {
 	shrinkFrom map[string]time.Time // no scale-down before, by group
 	emptySince map[string]idle      // by node
 	deletions  map[string]*deletion // by node
-	promised   []autoscaler.Promise // orders on their way, oldest first
+	promised   []autoscaler.Order   // orders on their way, oldest first
 	machines   machines
 	// most is how many nodes a group is asked for at a time after an order that
 	// failed: half of it, and twice as many after each that did not.
@@ -98,12 +98,12 @@ func (c *Core) autoscale(r *step.Ready) {
 	s.planning, s.lastPlan = true, c.now
 	req := &autoscaler.Request{Now: c.now, Limits: c.cfg.Autoscale.Limits}
 	for _, i := range c.queue.Rejected() {
-		if !c.cfg.Foreign || refused(i.Pod.Object) {
+		if !c.cfg.ExternalScheduler || refused(i.Pod.Object) {
 			req.Pending = append(req.Pending, i.Pod)
 		}
 	}
 	c.prunePromises()
-	req.Promised = slices.Clone(s.promised)
+	req.Orders = slices.Clone(s.promised)
 	r.Plan = req
 }
 
@@ -115,7 +115,7 @@ func (c *Core) planDue() bool {
 
 // prunePromises forgets the pods that wait no longer, and orders without any.
 func (c *Core) prunePromises() {
-	var kept []autoscaler.Promise
+	var kept []autoscaler.Order
 	for _, p := range c.scale.promised {
 		p.Pods = slices.DeleteFunc(slices.Clone(p.Pods), func(uid types.UID) bool { return c.stillPending(uid) == nil })
 		if len(p.Pods) > 0 {
@@ -246,7 +246,7 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *step.Ready) {
 			r.Events = append(r.Events, podEvent(p.parsed.Object, false, "TriggeredScaleUp", "ScalingUp", message))
 		}
 	}
-	promise := autoscaler.Promise{Group: g.ID, Nodes: nodes}
+	promise := autoscaler.Order{Group: g.ID, Nodes: nodes}
 	for _, p := range waiting {
 		promise.Pods = append(promise.Pods, p.parsed.UID)
 	}
@@ -273,7 +273,7 @@ func (c *Core) scaleUpDone(in step.ScaleUpDone, r *step.Ready) {
 	c.scale.backoff.Fail(in.Group, c.now)
 	c.scale.shrinkFrom[in.Group] = c.now.Add(c.cfg.Autoscale.DelayAfterFailure)
 	c.retarget(in.Group, -in.Nodes)
-	c.scale.promised = slices.DeleteFunc(c.scale.promised, func(p autoscaler.Promise) bool { return p.Group == in.Group })
+	c.scale.promised = slices.DeleteFunc(c.scale.promised, func(p autoscaler.Order) bool { return p.Group == in.Group })
 }
 
 // commitScaleDown updates the timers of empty nodes and starts to remove those

@@ -30,10 +30,10 @@ type Config struct {
 	PodsPerStep int
 	// Autoscale is nil when Berth only schedules.
 	Autoscale *Autoscale
-	// Foreign says that another scheduler places the pods: decisions are what is
+	// ExternalScheduler says that another scheduler places the pods: decisions are what is
 	// expected of it, and nothing is written to pods but what concerns scaling.
 	// The profiles' preemption and extenders are left out then.
-	Foreign bool
+	ExternalScheduler bool
 }
 
 // Autoscale configures the autoscaler. Names and defaults are those of Cluster
@@ -111,7 +111,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if cfg.PodsPerStep == 0 {
 		cfg.PodsPerStep = 64
 	}
-	if cfg.Foreign {
+	if cfg.ExternalScheduler {
 		cfg.Profiles = slices.Clone(cfg.Profiles)
 		for i, p := range cfg.Profiles {
 			own := *p
@@ -220,10 +220,10 @@ func (c *Core) Take(now time.Time, inputs ...step.Input) {
 	}
 }
 
-// Follow takes in what happened while another instance decides: the state and
+// StandBy takes in what happened while another instance decides: the state and
 // the queue are kept up, and nothing is decided or said. followed is the position
 // that the planner's follower has reached; 0 without one.
-func (c *Core) Follow(now time.Time, followed cluster.Seq, inputs ...step.Input) {
+func (c *Core) StandBy(now time.Time, followed cluster.Seq, inputs ...step.Input) {
 	c.following = true
 	c.Take(now, inputs...)
 	c.following = false
@@ -233,10 +233,10 @@ func (c *Core) Follow(now time.Time, followed cluster.Seq, inputs ...step.Input)
 	c.state.Trim(c.trimTo())
 }
 
-// Lead ends the time of Follow. What the other instance had begun is taken over:
+// BecomeLeader ends the time of Follow. What the other instance had begun is taken over:
 // it may have got no further. What there is to say of objects as they stand goes
 // out with the next Step; the other may have said it, or not.
-func (c *Core) Lead(now time.Time) {
+func (c *Core) BecomeLeader(now time.Time) {
 	c.now = now
 	r := &c.taken
 	c.state.Nodes(func(n *cluster.Node) {
@@ -282,11 +282,11 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 func (c *Core) wake() {
 	if v := c.state.InterestVersion(); v != c.interest {
 		c.interest = v
-		c.queue.Resign(c.now, c.sched.Class, func(*cluster.Pod) bool { return true })
+		c.queue.Reclassify(c.now, c.sched.Class, func(*cluster.Pod) bool { return true })
 	}
 	changes, ok := c.state.Since(c.woken)
 	if concerned := c.sched.Rereads(changes); concerned != nil {
-		c.queue.Resign(c.now, c.sched.Class, concerned)
+		c.queue.Reclassify(c.now, c.sched.Class, concerned)
 	}
 	c.woken = c.state.Head()
 	if !ok || len(changes) > 0 {
@@ -338,7 +338,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 	if d.Node == nil {
 		c.stats.Unschedulable++
 		c.decided(r, step.Decision{Kind: step.Waits, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
-		if c.cfg.Foreign {
+		if c.cfg.ExternalScheduler {
 			c.state.Nominate(p.parsed, p.nomination.to) // that is the other's to say
 			c.queue.Reject(c.now, i, d.Diagnosis)
 			return
@@ -370,7 +370,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 		c.stats.MissedWakeups++
 	}
 	p.assumed = d.Node.Name
-	if c.cfg.Foreign {
+	if c.cfg.ExternalScheduler {
 		c.expect(p, r)
 		return
 	}
@@ -396,7 +396,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 
 // unschedulable reports a reason once, until it changes.
 func (c *Core) unschedulable(p *pod, reason, message string, r *step.Ready) {
-	if p.reported == message || c.cfg.Foreign {
+	if p.reported == message || c.cfg.ExternalScheduler {
 		return
 	}
 	p.reported = message

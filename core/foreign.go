@@ -32,7 +32,7 @@ func (c *Core) expect(p *pod, r *step.Ready) {
 
 // reconsider takes back, before a plan, what was expected before the last one.
 func (c *Core) reconsider() {
-	if !c.cfg.Foreign || c.cfg.Autoscale == nil || !c.planDue() {
+	if !c.cfg.ExternalScheduler || c.cfg.Autoscale == nil || !c.planDue() {
 		return
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {

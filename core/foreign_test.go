@@ -24,7 +24,7 @@ import (
 func TestBesideAnotherScheduler(t *testing.T) {
 	schema := cluster.NewSchema()
 	c, err := core.New(schema, core.Config{
-		Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Autoscale: &core.Autoscale{ScanInterval: 10 * time.Second}, Foreign: true,
+		Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Autoscale: &core.Autoscale{ScanInterval: 10 * time.Second}, ExternalScheduler: true,
 	})
 	if err != nil {
 		t.Fatal(err)

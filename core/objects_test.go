@@ -124,14 +124,14 @@ func TestFollowThenLead(t *testing.T) {
 	now := time.Unix(1000, 0)
 	going := testkit.Node("going").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
 	stays := testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
-	c.Follow(now, 0, step.NodeSet{Node: testkit.Node("odd").Alloc("cpu", "4", "memory", "7Ei").Obj()}, step.NodeSet{Node: going}, step.NodeSet{Node: stays},
+	c.StandBy(now, 0, step.NodeSet{Node: testkit.Node("odd").Alloc("cpu", "4", "memory", "7Ei").Obj()}, step.NodeSet{Node: going}, step.NodeSet{Node: stays},
 		step.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()}, step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("bound").Obj()})
-	c.Follow(now.Add(time.Second), 0, step.PodSet{Pod: testkit.Pod("bound").On("odd").Obj()},
+	c.StandBy(now.Add(time.Second), 0, step.PodSet{Pod: testkit.Pod("bound").On("odd").Obj()},
 		step.NodeSet{Node: testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Obj()}) // the other gave it back
 	if q := c.Queue(); q.Active != 1 || q.Gated != 1 {
 		t.Errorf("queue %+v, want one active and one gated", q)
 	}
-	c.Lead(now.Add(2 * time.Second))
+	c.BecomeLeader(now.Add(2 * time.Second))
 	r := c.Step(now.Add(2 * time.Second))
 	if len(r.Binds) != 1 || r.Binds[0].Name != "waits" || r.Binds[0].Node == "going" {
 		t.Errorf("binds %+v, want that of the pod that waits", r.Binds)

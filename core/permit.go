@@ -208,7 +208,7 @@ func (c *Core) bound(p *pod, r *step.Ready) {
 		return
 	}
 	p.told = true
-	if c.cfg.Foreign {
+	if c.cfg.ExternalScheduler {
 		return
 	}
 	c.stopWaiting(p, true, r)

@@ -118,7 +118,7 @@ func (c *Core) pending(o *v1.Pod, r *step.Ready) {
 // tellGated says that a pod's gates hold it, if they do.
 func (c *Core) tellGated(p *pod, r *step.Ready) {
 	gate := c.sched.Gate(p.parsed)
-	if gate == nil || c.following || c.cfg.Foreign {
+	if gate == nil || c.following || c.cfg.ExternalScheduler {
 		return
 	}
 	message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])

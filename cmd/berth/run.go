@@ -146,7 +146,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 			Core:    core.Config{Profiles: cfg.Build(schema), Engine: engine.Options{Seed: f.seed}, Queue: cfg.Queue},
 			Leading: leading,
 		}
-		o.Core.Foreign = f.mode == modeAutoscaler
+		o.Core.ExternalScheduler = f.mode == modeAutoscaler
 		if len(cfg.Extenders) > 0 {
 			if o.Extenders, err = extender.NewChain(cfg.Extenders, cfg.Profiles[0].Extenders, log); err != nil {
 				return err
@@ -186,7 +186,7 @@ func (f *runFlags) recorder(cfg core.Config) (*replay.Recorder, error) {
 	if f.record == "" {
 		return nil, nil
 	}
-	h := replay.Header{Seed: f.seed, Autoscale: cfg.Autoscale, Foreign: cfg.Foreign}
+	h := replay.Header{Seed: f.seed, Autoscale: cfg.Autoscale, ExternalScheduler: cfg.ExternalScheduler}
 	if f.config != "" {
 		raw, err := os.ReadFile(f.config)
 		if err != nil {

@@ -20,13 +20,13 @@ type Request struct {
 	Now     time.Time
 	Pending []*cluster.Pod // pods that were tried and found no node, in order
 	Limits  Limits
-	// Promised are orders on their way, oldest first, with the pods they were
+	// Orders are orders on their way, oldest first, with the pods they were
 	// made for: their nodes are kept for these pods.
-	Promised []Promise
+	Orders []Order
 }
 
-// Promise is an order of nodes and what it was made for.
-type Promise struct {
+// Order is an order of nodes and what it was made for.
+type Order struct {
 	Group string
 	Nodes int
 	Pods  []types.UID

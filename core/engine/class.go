@@ -238,8 +238,8 @@ func (e *Engine) prepare(c *Class) {
 }
 
 func lenient(r framework.GroupRule) bool {
-	l, ok := r.(framework.Lenient)
-	return ok && l.Lenient()
+	l, ok := r.(framework.NeverFilters)
+	return ok && l.NeverFilters()
 }
 
 // assemble puts the rules together that the plugins have made.

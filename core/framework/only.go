@@ -30,7 +30,7 @@ func (o onlyScores) For(pod *cluster.Pod, state *cluster.State) (Rules, *Reason)
 		rules.Local = lenientLocal{rules.Local}
 	}
 	if rules.Group != nil {
-		rules.Group = lenientGroup{rules.Group}
+		rules.Group = neverFilteringGroup{rules.Group}
 	}
 	return rules, nil
 }
@@ -50,23 +50,23 @@ func (l lenientLocal) EvalNode(n *cluster.Node) (Code, int64) {
 	return OK, score
 }
 
-type lenientGroup struct{ GroupRule }
+type neverFilteringGroup struct{ GroupRule }
 
 // Filter implements GroupRule.
-func (lenientGroup) Filter(_ *Groups, out []Code) { clear(out) }
+func (neverFilteringGroup) Filter(_ *Groups, out []Code) { clear(out) }
 
-// Lenient implements Lenient.
-func (lenientGroup) Lenient() bool { return true }
+// NeverFilters implements NeverFilters.
+func (neverFilteringGroup) NeverFilters() bool { return true }
 
 // Release implements Releaser.
-func (l lenientGroup) Release(s *cluster.State) {
+func (l neverFilteringGroup) Release(s *cluster.State) {
 	if r, ok := l.GroupRule.(Releaser); ok {
 		r.Release(s)
 	}
 }
 
 // Raw implements RawScorer.
-func (l lenientGroup) Raw(g *Groups, out []int64) {
+func (l neverFilteringGroup) Raw(g *Groups, out []int64) {
 	if r, ok := l.GroupRule.(RawScorer); ok {
 		r.Raw(g, out)
 	}

@@ -110,9 +110,9 @@ type GroupRule interface {
 	Explain(g *Groups, i int) *Reason
 }
 
-// Lenient is implemented by group rules that may never reject anything for a
+// NeverFilters is implemented by group rules that may never reject anything for a
 // class, so that they needn't be asked.
-type Lenient interface{ Lenient() bool }
+type NeverFilters interface{ NeverFilters() bool }
 
 // Releaser is implemented by rules that hold facts, to give them back.
 type Releaser interface{ Release(*cluster.State) }

@@ -16,8 +16,8 @@ func (StaticScore) HostFacts() []*cluster.Fact { return nil }
 // HostKey implements GroupRule: 0.
 func (StaticScore) HostKey(cluster.NodeIndex) int32 { return 0 }
 
-// Lenient implements Lenient.
-func (StaticScore) Lenient() bool { return true }
+// NeverFilters implements NeverFilters.
+func (StaticScore) NeverFilters() bool { return true }
 
 // Filter implements GroupRule: everything passes.
 func (StaticScore) Filter(_ *Groups, out []Code) { clear(out) }

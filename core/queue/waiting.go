@@ -278,10 +278,10 @@ func (q *Queue) Sweep(now time.Time) {
 	}
 }
 
-// Resign classes those of the pods anew that it concerns, after the rules have
+// Reclassify classes those of the pods anew that it concerns, after the rules have
 // come to read more of them, or other things of the cluster. Pods of waiting
 // classes that it splits are tried again.
-func (q *Queue) Resign(now time.Time, class func(*cluster.Pod) *engine.Class, concerns func(*cluster.Pod) bool) {
+func (q *Queue) Reclassify(now time.Time, class func(*cluster.Pod) *engine.Class, concerns func(*cluster.Pod) bool) {
 	for _, w := range q.sorted() {
 		for _, i := range slices.Concat(w.pods.items, w.nominated.items) {
 			if !concerns(i.Pod) {

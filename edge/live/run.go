@@ -141,7 +141,7 @@ func Run(ctx context.Context, o Options) error {
 		e.status.run(work, &wg)
 	}
 	o.Log.Info("ready")
-	e.core.Lead(e.now())
+	e.core.BecomeLeader(e.now())
 	e.loop(work)
 	if o.Record != nil {
 		if err := o.Record.Close(); err != nil {
@@ -266,7 +266,7 @@ func (e *edge) standBy(ctx context.Context, leading <-chan struct{}) bool {
 				}
 				_, followed = e.planner.Position()
 			}
-			e.core.Follow(e.now(), followed, e.in.take()...)
+			e.core.StandBy(e.now(), followed, e.in.take()...)
 		}
 	}
 }

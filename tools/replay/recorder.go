@@ -23,7 +23,8 @@ type Header struct {
 	Seed      uint64          `json:"seed"`
 	Scheduler string          `json:"schedulerConfig,omitempty"` // the text of --config
 	Autoscale *core.Autoscale `json:"autoscale,omitempty"`
-	Foreign   bool            `json:"foreign,omitempty"` // another scheduler placed the pods
+	// ExternalScheduler says that another scheduler placed the pods.
+	ExternalScheduler bool `json:"foreign,omitempty"`
 }
 
 // Kept is how many earlier recordings stay beside a new one.

@@ -125,7 +125,7 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	}
 	schema := cluster.NewSchema()
 	how := engine.Options{Seed: h.Seed}
-	cfg := core.Config{Profiles: sched.Build(schema), Engine: how, Queue: sched.Queue, Autoscale: h.Autoscale, Foreign: h.Foreign}
+	cfg := core.Config{Profiles: sched.Build(schema), Engine: how, Queue: sched.Queue, Autoscale: h.Autoscale, ExternalScheduler: h.ExternalScheduler}
 	if p.Autoscale != nil && h.Autoscale != nil {
 		cfg.Autoscale = p.Autoscale
 	}

@@ -170,7 +170,7 @@ func (p *Packer) cover(req autoscaler.Request) []*pending {
 	left := p.place(p.runs(req.Pending))
 	coming := Upcoming(p.State, req.Now, req.Limits.StartupTime)
 	added := map[string]int{}
-	for _, promise := range req.Promised {
+	for _, promise := range req.Orders {
 		g := p.State.Group(promise.Group)
 		if g == nil {
 			continue

@@ -140,8 +140,8 @@ func (r *rule) apart(g *framework.Groups, i int) int32 {
 	return bits
 }
 
-// Lenient implements framework.Lenient.
-func (r *rule) Lenient() bool { return len(r.affinity)+len(r.filters) == 0 }
+// NeverFilters implements framework.NeverFilters.
+func (r *rule) NeverFilters() bool { return len(r.affinity)+len(r.filters) == 0 }
 
 // Filter implements framework.GroupRule.
 func (r *rule) Filter(g *framework.Groups, out []framework.Code) {

@@ -34,8 +34,8 @@ func (r *rule) judge(g *framework.Groups, i int) verdict {
 	return fits
 }
 
-// Lenient implements framework.Lenient.
-func (r *rule) Lenient() bool { return len(r.hard) == 0 }
+// NeverFilters implements framework.NeverFilters.
+func (r *rule) NeverFilters() bool { return len(r.hard) == 0 }
 
 // Filter implements framework.GroupRule. It says what judge says, one
 // constraint after the other over all groups.
