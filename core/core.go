@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 )
@@ -75,8 +76,8 @@ type Core struct {
 	taken  step.Ready // of inputs since the last Step
 	scale  scaling
 	stats  Stats
-	// ledger numbers the decisions.
-	ledger uint64
+	// shared is what lifecycle machines work with; turn brings it up to date.
+	shared lifecycle.Turn
 	// interest is the state's InterestVersion that queued pods were signed with.
 	interest       uint64
 	bad            map[types.UID]string // what was said of objects with values taken otherwise
@@ -131,6 +132,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		victims:   map[types.UID]*victim{},
 		leftEarly: map[types.UID]early{},
 	}
+	c.shared = lifecycle.Turn{State: state, Queue: c.queue}
 	c.sched.Leaving = func(uid types.UID) bool { return c.victims[uid] != nil }
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale

@@ -1,6 +1,9 @@
 package core
 
-import "github.com/berthproject/berth/core/step"
+import (
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
 
 // route hands an input to the part of the core that it concerns.
 func (c *Core) route(in step.Input, r *step.Ready) {
@@ -47,13 +50,12 @@ func (c *Core) route(in step.Input, r *step.Ready) {
 }
 
 // decided enters a decision into the ledger.
-func (c *Core) decided(r *step.Ready, d step.Decision) {
-	c.ledger++
-	d.Seq, d.Time = c.ledger, c.now
-	if d.Position == 0 {
-		d.Position = uint64(c.state.Head())
-	}
-	r.Decisions = append(r.Decisions, d)
+func (c *Core) decided(r *step.Ready, d step.Decision) { c.turn(r).Decide(d) }
+
+// turn returns what lifecycle machines work with now; r is the work so far.
+func (c *Core) turn(r *step.Ready) *lifecycle.Turn {
+	c.shared.Now, c.shared.Ready = c.now, r
+	return &c.shared
 }
 
 func podName(namespace, name string) string { return namespace + "/" + name }
