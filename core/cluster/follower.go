@@ -6,9 +6,6 @@ import "errors"
 // stands: start a new follower.
 var ErrBehind = errors.New("the journal was trimmed past this follower's position")
 
-// ErrMarkOpen says that the leader is in a what-if.
-var ErrMarkOpen = errors.New("the leader has an open mark")
-
 // Follower is a second copy of a state, kept up by replaying its journal. Node
 // indices are the leader's.
 type Follower struct {
@@ -18,20 +15,30 @@ type Follower struct {
 	at     Seq
 }
 
-// Follow starts a follower with a leader that has not been trimmed yet.
+// Follow starts a follower. The leader's journal must never have been trimmed:
+// the follower begins with an empty state and replays all of it.
 func Follow(leader *State) *Follower {
-	return &Follower{State: New(leader.Schema), leader: leader, at: leader.journal.base}
+	if leader.journal.base > 0 {
+		panic("cluster: a follower of a leader whose journal was trimmed")
+	}
+	return &Follower{State: New(leader.Schema), leader: leader}
 }
 
 // Position returns the leader's position that the follower has reached.
 func (f *Follower) Position() (Epoch, Seq) { return f.epoch, f.at }
 
-// CatchUp replays what the leader did since. It must not run while the leader
-// is being changed. Rollbacks of the leader leave nothing to undo, since a
-// follower never reads past an open mark.
+// CatchUp replays what the leader did since, in O(changes). It returns ErrBehind
+// when the journal no longer has all of that. It must not run while the leader
+// is being changed, and panics while a what-if is going on in either state:
+// what the leader will roll back isn't to be followed, and the follower would
+// roll back what it has followed. So a rollback of the leader leaves nothing to
+// undo here.
 func (f *Follower) CatchUp() error {
-	if f.leader.MarkOpen() {
-		return ErrMarkOpen
+	switch {
+	case f.leader.MarkOpen():
+		panic("cluster: a follower reads past an open mark of its leader")
+	case f.MarkOpen():
+		panic("cluster: a follower catches up inside a what-if of its own")
 	}
 	changes, ok := f.leader.Since(f.at)
 	if !ok {

@@ -56,7 +56,8 @@ type journal struct {
 	base    Seq // position of changes[0]
 	changes []Change
 	epoch   Epoch
-	marks   int
+	marks   []uint64 // serials of the open marks, the outermost first
+	marked  uint64   // marks set so far
 }
 
 // Head returns the position after the last change.
@@ -79,7 +80,7 @@ func (s *State) Since(from Seq) (changes []Change, ok bool) {
 // nothing while a mark is open.
 func (s *State) Trim(before Seq) {
 	j := &s.journal
-	if j.marks > 0 || before <= j.base {
+	if len(j.marks) > 0 || before <= j.base {
 		return
 	}
 	before = min(before, s.Head())
@@ -91,42 +92,6 @@ func (s *State) Trim(before Seq) {
 	j.changes = j.changes[:n]
 	j.base = before
 }
-
-// Mark opens a what-if: Rollback to it takes back everything since. Marks nest.
-func (s *State) Mark() Seq {
-	s.journal.marks++
-	return s.Head()
-}
-
-// Rollback takes back every change since the mark, in O(changes), and tells
-// the caches. Node indices, the order of pods on nodes and all facts are as
-// they were.
-func (s *State) Rollback(mark Seq) {
-	j := &s.journal
-	if j.marks == 0 || mark < j.base {
-		panic("cluster: rollback without its mark")
-	}
-	j.marks--
-	undone := j.changes[mark-j.base:]
-	if len(undone) == 0 {
-		return
-	}
-	for i := len(undone) - 1; i >= 0; i-- {
-		s.undo(&undone[i])
-	}
-	j.epoch++
-	for _, c := range s.caches {
-		c.RolledBack(mark, undone)
-	}
-	clear(undone)
-	j.changes = j.changes[:mark-j.base]
-}
-
-// Release closes a mark and keeps what was done since.
-func (s *State) Release(Seq) { s.journal.marks-- }
-
-// MarkOpen tells whether a what-if is going on: a follower must not read then.
-func (s *State) MarkOpen() bool { return s.journal.marks > 0 }
 
 // AddCache registers a cache for rollbacks.
 func (s *State) AddCache(c Cache) { s.caches = append(s.caches, c) }

@@ -159,7 +159,7 @@ func TestPropertyCachedAnswersEqualFreshOnes(t *testing.T) {
 			}
 		}
 		var history []string
-		var marks []cluster.Seq
+		var marks []cluster.Mark
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch k := rapid.IntRange(0, 19).Draw(t, "step"); {
 			case k == 0:
