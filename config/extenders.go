@@ -8,11 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
+
+	"github.com/berthproject/berth/core/engine"
 )
 
 // extenders checks the list of HTTP extenders, in kube-scheduler's words.
 func extenders(path *field.Path, in []kubeschedulerv1.Extender) (errs field.ErrorList) {
 	binders := 0
+	weightLeft := int64(engine.MaxExtenderWeights)
 	managed := map[string]bool{}
 	for i := range in {
 		x, at := &in[i], path.Index(i)
@@ -21,6 +24,11 @@ func extenders(path *field.Path, in []kubeschedulerv1.Extender) (errs field.Erro
 		}
 		if x.PrioritizeVerb != "" && x.Weight <= 0 {
 			errs = append(errs, field.Invalid(at.Child("weight"), x.Weight, "must have a positive weight applied to it"))
+		} else if x.PrioritizeVerb != "" {
+			if x.Weight > weightLeft {
+				errs = append(errs, field.Invalid(at.Child("weight"), x.Weight, fmt.Sprintf("the total score could overflow; the weights of extenders may add up to %d", int64(engine.MaxExtenderWeights))))
+			}
+			weightLeft -= min(weightLeft, x.Weight)
 		}
 		if x.BindVerb != "" {
 			binders++

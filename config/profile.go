@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
 )
 
@@ -43,9 +44,6 @@ var points = []struct {
 
 // gone are plugins that the configuration's version 1 no longer has.
 var gone = []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
-
-// maxTotalWeight bounds the sum of the weights: a total score has 23 bits.
-const maxTotalWeight = 1<<23/100 - 1
 
 func pointsOf(name string) ([]string, bool) {
 	for _, p := range points {
@@ -189,8 +187,8 @@ func (p *profilePlugins) check(path *field.Path, point string, set kubescheduler
 			p.errs = append(p.errs, field.Invalid(at.Child("name"), x.Name, fmt.Sprintf("plugin %q does not extend %s plugin; its points are %s", x.Name, point, strings.Join(abilities, ", "))))
 		case seen[x.Name]:
 			p.errs = append(p.errs, field.Duplicate(at, x.Name))
-		case x.Weight != nil && (*x.Weight < 0 || *x.Weight > maxTotalWeight):
-			p.errs = append(p.errs, field.Invalid(at.Child("weight"), *x.Weight, fmt.Sprintf("not in valid range [0, %d]; 0 stands for 1", maxTotalWeight)))
+		case x.Weight != nil && (*x.Weight < 0 || *x.Weight > engine.MaxWeights):
+			p.errs = append(p.errs, field.Invalid(at.Child("weight"), *x.Weight, fmt.Sprintf("not in valid range [0, %d]; 0 stands for 1", engine.MaxWeights)))
 		}
 		seen[x.Name] = true
 	}
@@ -248,8 +246,8 @@ func (p *profilePlugins) rules(out *plugins.Options) {
 		weights[e.name] = w
 		total += w
 	}
-	if total > maxTotalWeight {
-		p.errs = append(p.errs, field.Invalid(p.path.Child("score"), total, fmt.Sprintf("total score of Score plugins could overflow; the weights may add up to %d", maxTotalWeight)))
+	if total > engine.MaxWeights {
+		p.errs = append(p.errs, field.Invalid(p.path.Child("score"), total, fmt.Sprintf("total score of Score plugins could overflow; the weights may add up to %d", engine.MaxWeights)))
 	}
 	out.Rules = []plugins.Rule{}
 	for _, e := range p.byStage["filter"] {

@@ -134,6 +134,9 @@ func Parse(raw []byte) (Scheduler, error) {
 // concern is an extender as far as decisions go.
 func concern(x *kubeschedulerv1.Extender) framework.Extender {
 	out := framework.Extender{Filters: x.FilterVerb != "", Prioritizes: x.PrioritizeVerb != "", Binds: x.BindVerb != "", Preempts: x.PreemptVerb != ""}
+	if out.Prioritizes {
+		out.Weight = x.Weight
+	}
 	for _, r := range x.ManagedResources {
 		out.Managed = append(out.Managed, r.Name)
 	}

@@ -100,6 +100,7 @@ func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
 
 		{head + "extenders: [{urlPrefix: 'extender:80'}]\n", `extenders[0].urlPrefix: Invalid value: "extender:80": must be an http or https address`},
 		{head + "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n", "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it"},
+		{head + "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p, weight: 46116860184273879}, {urlPrefix: 'http://y', prioritizeVerb: p, weight: 1}]\n", "extenders[1].weight: Invalid value: 1: the total score could overflow; the weights of extenders may add up to 46116860184273879"},
 		{head + "extenders: [{urlPrefix: 'http://x', bindVerb: b}, {urlPrefix: 'http://y', bindVerb: b}]\n", "only one extender can implement bind"},
 		{head + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: cpu}]}]\n", "extenders[0].managedResources[0].name: Invalid value: \"cpu\": is an invalid extended resource name"},
 		{head + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a.b/c}, {name: a.b/c}]}]\n", "duplicate extender managed resource name"},

@@ -121,9 +121,13 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		}
 	}
 	state := cluster.New(schema)
+	sched, err := scheduler.New(state, cfg.Profiles, cfg.Engine)
+	if err != nil {
+		return nil, err
+	}
 	c := &Core{
 		cfg: cfg, state: state,
-		sched:     scheduler.New(state, cfg.Profiles, cfg.Engine),
+		sched:     sched,
 		queue:     queue.New(cfg.Queue, cfg.Profiles[0].Less),
 		pods:      map[types.UID]*pod{},
 		others:    map[types.UID]*v1.Pod{},

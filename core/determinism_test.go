@@ -31,7 +31,7 @@ func play(t *rapid.T, history [][]step.Input, seed uint64) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := planner.New(c.State(), profiles, engine.Options{Seed: seed}, expander.LeastWaste)
+	p := testkit.Must(planner.New(c.State(), profiles, engine.Options{Seed: seed}, expander.LeastWaste))
 	now := time.Unix(1000, 0)
 	out := ""
 	for _, in := range history {

@@ -44,7 +44,7 @@ func newCloud(t *rapid.T) *cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &cloud{t: t, core: c, planner: planner.New(c.State(), profiles, engine.Options{}, expander.LeastWaste), now: time.Unix(1000, 0),
+	w := &cloud{t: t, core: c, planner: testkit.Must(planner.New(c.State(), profiles, engine.Options{}, expander.LeastWaste)), now: time.Unix(1000, 0),
 		nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{}, byUID: map[string]*v1.Pod{}}
 	for i, cpu := range []string{"4", "16"} {
 		w.groups = append(w.groups, nodegroup.Group{ID: fmt.Sprint("g", i), Max: rapid.IntRange(1, 8).Draw(t, "max"),

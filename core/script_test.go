@@ -49,7 +49,7 @@ func newWorld(t *testing.T, path string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, core: c, now: time.Unix(1000, 0), planner: planner.New(c.State(), profiles, cfg.Engine, expander.LeastWaste)}
+	return &world{t: t, core: c, now: time.Unix(1000, 0), planner: testkit.Must(planner.New(c.State(), profiles, cfg.Engine, expander.LeastWaste))}
 }
 
 // TestScripts runs testdata/scripts/*.txt. The commands:

@@ -62,7 +62,9 @@ func (b *berth) start() error {
 	b.core, b.up, b.inbox, b.wake = c, true, nil, w.now
 	b.planner = nil
 	if cfg.Autoscale != nil {
-		b.planner = planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste)
+		if b.planner, err = planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste); err != nil {
+			return err
+		}
 		period := max(cfg.Autoscale.ScanInterval/2, tick)
 		life := b.life
 		var look func()

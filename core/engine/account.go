@@ -52,20 +52,20 @@ func (e *Engine) account(c *Class, chosen cluster.NodeIndex) Account {
 		r.Score(&v.rules[k], r.weight, v.part)
 		a.Scores = add(a.Scores, PluginScore{Plugin: e.profile.Plugins[r.plugin].Name(), Score: v.part[v.at]})
 	}
-	second := uint64(0)
-	consider := func(key uint64, i int, n cluster.NodeIndex) {
+	second := scoreKey(0)
+	consider := func(key scoreKey, i int, n cluster.NodeIndex) {
 		if key == 0 {
 			return
 		}
-		if key += uint64(v.add[i]) << rankBits; key > second {
-			second, a.RunnerUp, a.RunnerUpScore = key, n, scoreOf(key)
+		if key = key.plus(v.add[i]); key > second {
+			second, a.RunnerUp, a.RunnerUpScore = key, n, key.score()
 		}
 	}
 	for i := range v.nodes {
 		switch {
 		case v.nodes[i] == 0:
 		case i != v.at:
-			if key := v.key(v.col, i); key != 0 && key+uint64(v.add[i])<<rankBits > second {
+			if key := v.key(v.col, i); key != 0 && key.plus(v.add[i]) > second {
 				consider(key, i, v.node(v.col, i))
 			}
 		case i < v.groups:

@@ -59,7 +59,7 @@ func caseWorld(nodes int, c *testkit.PlacementCase) (*cluster.State, *engine.Eng
 			state.SetWorkload(&cluster.Workload{Kind: cluster.Service, Namespace: "default", Name: fmt.Sprint("s", k), Set: testkit.CaseSelector(k)})
 		}
 	}
-	return state, engine.New(state, plugins.Default(schema, plugins.Options{}), engine.Options{Seed: 1})
+	return state, testkit.Must(engine.New(state, plugins.Default(schema, plugins.Options{}), engine.Options{Seed: 1}))
 }
 
 func benchmarkPlace(b *testing.B, nodes int, c *testkit.PlacementCase) {

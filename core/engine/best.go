@@ -28,12 +28,12 @@ func (e *Engine) Best(c *Class) (best Choice, ok bool) {
 		return Choice{Node: cluster.NoNode}, false
 	}
 	v.score(c)
-	top, at := uint64(0), -1
+	top, at := scoreKey(0), -1
 	from := 0
 	if len(v.lessen) == 0 { // no group lacks a node: their bests lie side by side
 		from = v.groups
 		for i, key := range col.best {
-			if key += uint64(v.add[i]) << rankBits; key > top && v.nodes[i] != 0 {
+			if key = key.plus(v.add[i]); key > top && v.nodes[i] != 0 {
 				top, at = key, i
 			}
 		}
@@ -42,12 +42,12 @@ func (e *Engine) Best(c *Class) (best Choice, ok bool) {
 		if v.nodes[i] == 0 {
 			continue
 		}
-		if key := v.key(col, i) + uint64(v.add[i])<<rankBits; key > top {
+		if key := v.key(col, i).plus(v.add[i]); key > top {
 			top, at = key, i
 		}
 	}
 	v.col, v.at = col, at
-	return Choice{Node: v.node(col, at), Score: scoreOf(top)}, true
+	return Choice{Node: v.node(col, at), Score: top.score()}, true
 }
 
 // Place puts the pod on the best node, if there is one.
@@ -100,7 +100,8 @@ func (e *Engine) Feasible(c *Class) []string {
 
 // PlaceAmong puts the pod on the best of the nodes that allowed allows, with
 // what it adds to a node's score, in O(nodes). The account's scores are without
-// that.
+// that. A bonus comes from outside, so one beyond 0 and MaxBonus is no error, but
+// counts as the nearer of the two.
 func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node) (bonus int64, ok bool)) (Choice, Account, bool) {
 	best, rank := Choice{Node: cluster.NoNode}, uint64(0)
 	second, secondRank := best, rank
@@ -116,7 +117,7 @@ func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node
 		if !ok {
 			continue
 		}
-		score, r := v.Score+bonus, c.shared.rank(n)
+		score, r := v.Score+max(0, min(MaxBonus, bonus)), c.shared.rank(n)
 		switch {
 		case before(score, r, best, rank):
 			second, secondRank = best, rank

@@ -87,15 +87,20 @@ type Options struct {
 }
 
 // New returns an engine over a state. Engines with equal profiles, seeds and
-// inputs choose equally.
-func New(state *cluster.State, profile *framework.Profile, how Options) *Engine {
+// inputs choose equally. It returns an error when scores by the profile's weights
+// might not fit into a key (MaxWeights), or bonuses of its extenders not into
+// their limit (MaxExtenderWeights).
+func New(state *cluster.State, profile *framework.Profile, how Options) (*Engine, error) {
+	if err := checkLimits(profile); err != nil {
+		return nil, err
+	}
 	e := &Engine{
 		state: state, profile: profile, how: how,
 		classes: map[string]*Class{}, columns: map[string]*column{},
 		privates: map[*column]bool{}, dry: map[*Class]bool{},
 	}
 	state.AddCache(e)
-	return e
+	return e, nil
 }
 
 // State returns the state the engine looks at.

@@ -7,11 +7,6 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// A key orders candidates: score plus one, then rank. Zero is no candidate.
-const rankBits = 40
-
-func scoreOf(key uint64) int64 { return int64(key>>rankBits) - 1 }
-
 // local is a local rule with its weight.
 type local struct {
 	framework.LocalRule
@@ -38,7 +33,7 @@ type column struct {
 	groups []*group // nil where free
 	// What rules see of the groups, by their number; 0 where free.
 	feasible []int32            // nodes that the local rules allow
-	best     []uint64           // key of the best node
+	best     []scoreKey         // key of the best node
 	static   [][]int32          // by rule
 	host     [][]int32          // by rule, when private
 	domains  [][]cluster.Domain // by topology
@@ -215,9 +210,9 @@ func (c *column) judge(n *cluster.Node, cl *cell, object bool) (v verdict) {
 func (c *column) place(n *cluster.Node, v verdict, object bool) {
 	cl := &c.cells[n.Index]
 	ok := !cl.objReject && !v.reject
-	var key uint64
+	var key scoreKey
 	if ok {
-		key = uint64(cl.objScore+v.score+1)<<rankBits | c.rank(n)
+		key = newKey(cl.objScore+v.score, c.rank(n))
 	}
 	if object || c.private || cl.group < 0 {
 		c.settle(n, cl)
@@ -364,7 +359,7 @@ func (c *column) evict(i cluster.NodeIndex) {
 }
 
 // keyOf returns the column's key for a candidate node, 0 for none.
-func (c *column) keyOf(i cluster.NodeIndex) uint64 {
+func (c *column) keyOf(i cluster.NodeIndex) scoreKey {
 	if int(i) >= len(c.cells) || !c.cells[i].ok {
 		return 0
 	}

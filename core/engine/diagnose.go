@@ -426,7 +426,7 @@ func (e *Engine) Verdicts(c *Class) []Verdict {
 		}
 		if v.nodes[at] != 0 {
 			out[i].OK = true
-			out[i].Score = scoreOf(col.keyOf(n)) + v.add[at]
+			out[i].Score = col.keyOf(n).score() + v.add[at]
 		}
 	}
 	return out

@@ -16,7 +16,7 @@ import (
 func TestHintReachesTheOtherNodesOfADomain(t *testing.T) {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
-	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 	s.SetNode(schema.ParseNode(testkit.Node("closed").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Cordon().Obj(), ""))
 	s.SetNode(schema.ParseNode(testkit.Node("open").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Obj(), ""))
 	for name, label := range map[string]string{"foe": "web", "stranger": "db"} {
@@ -48,7 +48,7 @@ func TestHintReachesTheOtherNodesOfADomain(t *testing.T) {
 func TestHintOfARuleThatStoodBehindAnother(t *testing.T) {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
-	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 	node := func(name string, cordoned bool) *cluster.NodeInfo {
 		b := testkit.Node(name).Alloc("cpu", "4", "memory", "4Gi").Zone("a")
 		b.Spec.Unschedulable = cordoned
@@ -78,7 +78,7 @@ func TestHintOfARuleThatStoodBehindAnother(t *testing.T) {
 func TestChangesElsewhereDoNotWakeWhatLocalRulesReject(t *testing.T) {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
-	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 	s.SetNode(schema.ParseNode(testkit.Node("tainted").Alloc("cpu", "4", "memory", "4Gi").Taint("gpu", "", v1.TaintEffectNoSchedule).Obj(), ""))
 	s.SetNode(schema.ParseNode(testkit.Node("preferably-not").Alloc("cpu", "4", "memory", "4Gi").Taint("spot", "", v1.TaintEffectPreferNoSchedule).Obj(), ""))
 	c := e.Class(schema.ParsePod(testkit.Pod("p").Req("cpu", "8").Obj()))

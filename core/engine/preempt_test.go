@@ -17,7 +17,7 @@ import (
 func TestABudgetChangesWhoGoes(t *testing.T) {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
-	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 	s.SetNode(schema.ParseNode(testkit.Node("n1").Alloc("cpu", "4", "memory", "4Gi").Obj(), ""))
 	for i, name := range []string{"old", "new"} {
 		p := testkit.Pod(name).Label("app", name).Req("cpu", "2")
@@ -61,7 +61,7 @@ func BenchmarkPreempt(b *testing.B) {
 		b.Run(fmt.Sprintf("first=%v", first), func(b *testing.B) {
 			schema := cluster.NewSchema()
 			s := cluster.New(schema)
-			e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+			e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 			for i := range 5000 {
 				name := fmt.Sprint("n", i)
 				s.SetNode(schema.ParseNode(testkit.Node(name).Alloc("cpu", "4", "memory", "32Gi").Obj(), ""))

@@ -24,7 +24,7 @@ func setUp(nodes int) (*testkit.World, *engine.Engine, *framework.Profile) {
 	schema := cluster.NewSchema()
 	state := cluster.New(schema)
 	profile := plugins.Default(schema, plugins.Options{})
-	return testkit.NewWorld(state, nodes), engine.New(state, profile, engine.Options{Seed: 7}), profile
+	return testkit.NewWorld(state, nodes), testkit.Must(engine.New(state, profile, engine.Options{Seed: 7})), profile
 }
 
 func dump(s *cluster.State) string {

@@ -62,7 +62,7 @@ func TestPodsThatRulesTellApart(t *testing.T) {
 			larger := claim("larger", "fast", "")
 			larger.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse("7Gi")}
 			s.SetObject(larger)
-			e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+			e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 			if e.Class(schema.ParsePod(c.a.Obj())) == e.Class(schema.ParsePod(c.b.Obj())) {
 				t.Error("the two are one class")
 			}

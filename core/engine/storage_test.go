@@ -131,7 +131,7 @@ func TestStorageReachesCachedAnswers(t *testing.T) {
 			if c.on != nil {
 				s.Place(schema.ParsePod(c.on.Obj()), "n0")
 			}
-			e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+			e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 			feasible := func(k *engine.Class) (out string) {
 				for _, name := range []string{"n0", "n1"} {
 					for _, v := range e.Verdicts(k) {
@@ -167,7 +167,7 @@ func TestStorageReachesCachedAnswers(t *testing.T) {
 func TestStatefulSetPodsShareAClass(t *testing.T) {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
-	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 	s.SetObject(class("fast", "csi.example"))
 	of := func(name, claimName string) *engine.Class {
 		p := uses(name, claimName).Owner("apps/v1", "StatefulSet", "db").Label("statefulset.kubernetes.io/pod-name", name)

@@ -9,11 +9,11 @@ const fanout = 16
 // candidate". Update is O(fanout · levels), and below 16 slots the tree is a
 // flat array.
 type tree struct {
-	levels [][]uint64
+	levels [][]scoreKey
 	n      int
 }
 
-func (t *tree) add(key uint64) {
+func (t *tree) add(key scoreKey) {
 	if len(t.levels) == 0 {
 		t.levels = append(t.levels, nil)
 	}
@@ -35,7 +35,7 @@ func (t *tree) add(key uint64) {
 	t.set(slot, key)
 }
 
-func (t *tree) set(slot int, key uint64) {
+func (t *tree) set(slot int, key scoreKey) {
 	level := t.levels[0]
 	level[slot] = key
 	at := slot / fanout
@@ -49,9 +49,9 @@ func (t *tree) set(slot int, key uint64) {
 	}
 }
 
-func blockMax(level []uint64, block int) uint64 {
+func blockMax(level []scoreKey, block int) scoreKey {
 	end := min((block+1)*fanout, len(level))
-	var top uint64
+	var top scoreKey
 	for _, k := range level[block*fanout : end] {
 		top = max(top, k)
 	}
@@ -72,7 +72,7 @@ func (t *tree) pop() {
 }
 
 // top returns the largest key.
-func (t *tree) top() (key uint64) {
+func (t *tree) top() (key scoreKey) {
 	if t.n > 0 {
 		for _, k := range t.levels[len(t.levels)-1] {
 			key = max(key, k)
@@ -82,7 +82,7 @@ func (t *tree) top() (key uint64) {
 }
 
 // best returns the largest key and its first slot; key 0 when there is none.
-func (t *tree) best() (key uint64, slot int) {
+func (t *tree) best() (key scoreKey, slot int) {
 	if t.n == 0 {
 		return 0, 0
 	}
@@ -105,7 +105,7 @@ func (t *tree) best() (key uint64, slot int) {
 }
 
 // bestExcept is best over the slots that skip doesn't hold.
-func (t *tree) bestExcept(skip func(slot int) bool) (key uint64, slot int) {
+func (t *tree) bestExcept(skip func(slot int) bool) (key scoreKey, slot int) {
 	if t.n == 0 {
 		return 0, 0
 	}
@@ -114,7 +114,7 @@ func (t *tree) bestExcept(skip func(slot int) bool) (key uint64, slot int) {
 	return key, slot
 }
 
-func (t *tree) descend(k, lo, hi int, skip func(int) bool, key *uint64, slot *int) {
+func (t *tree) descend(k, lo, hi int, skip func(int) bool, key *scoreKey, slot *int) {
 	for i := lo; i < hi; i++ {
 		if t.levels[k][i] <= *key {
 			continue

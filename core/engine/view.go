@@ -183,7 +183,7 @@ func (v *view) score(c *Class) {
 }
 
 // key returns the local key of the best node of a candidate.
-func (v *view) key(col *column, i int) uint64 {
+func (v *view) key(col *column, i int) scoreKey {
 	switch {
 	case i >= v.groups:
 		return col.keyOf(v.alone[i-v.groups])

@@ -14,6 +14,8 @@ type Extender struct {
 	Prioritizes bool
 	Binds       bool
 	Preempts    bool
+	// Weight multiplies its scores, which are 0 to MaxScore; 0 when it gives none.
+	Weight int64
 }
 
 // Concerns tells whether the extender is to be asked about a pod.

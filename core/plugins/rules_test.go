@@ -23,7 +23,7 @@ func judge(pod *testkit.PodBuilder, node *testkit.NodeBuilder, on ...*testkit.Po
 	for _, p := range on {
 		s.Place(schema.ParsePod(p.Obj()), node.Name)
 	}
-	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{})
+	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 	c := e.Class(schema.ParsePod(pod.Obj()))
 	if _, ok := e.Best(c); ok {
 		return "ok"
@@ -126,7 +126,7 @@ func scores(o plugins.Options, pod *testkit.PodBuilder, service bool, nodes map[
 	if service {
 		s.SetWorkload(&cluster.Workload{Kind: cluster.Service, Namespace: "default", Name: "web", Set: map[string]string{"app": "web"}})
 	}
-	e := engine.New(s, plugins.Default(schema, o), engine.Options{})
+	e := testkit.Must(engine.New(s, plugins.Default(schema, o), engine.Options{}))
 	out := map[string]int64{}
 	for _, v := range e.Verdicts(e.Class(schema.ParsePod(pod.Obj()))) {
 		if v.OK {

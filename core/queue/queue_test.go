@@ -24,7 +24,7 @@ func newBench() *bench {
 	schema := cluster.NewSchema()
 	return &bench{
 		Queue:  queue.New(queue.Config{}, prioritysort.Less),
-		engine: engine.New(cluster.New(schema), plugins.Default(schema, plugins.Options{}), engine.Options{}),
+		engine: testkit.Must(engine.New(cluster.New(schema), plugins.Default(schema, plugins.Options{}), engine.Options{})),
 		schema: schema, now: time.Unix(100, 0),
 	}
 }

@@ -26,11 +26,16 @@ type Scheduler struct {
 	Leaving func(types.UID) bool
 }
 
-// New returns a scheduler over a state with an engine per profile.
-func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) *Scheduler {
+// New returns a scheduler over a state with an engine per profile, or an error
+// that names the profile for which there can be no engine.
+func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) (*Scheduler, error) {
 	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, Leaving: func(types.UID) bool { return false }}
 	for _, p := range profiles {
-		s.engines[p.SchedulerName] = engine.New(state, p, how)
+		e, err := engine.New(state, p, how)
+		if err != nil {
+			return nil, err
+		}
+		s.engines[p.SchedulerName] = e
 		s.names = append(s.names, p.SchedulerName)
 		for i := range p.Plugins {
 			if r, ok := p.Plugins[i].Plugin.(framework.Rereader); ok {
@@ -39,7 +44,7 @@ func New(state *cluster.State, profiles []*framework.Profile, how engine.Options
 		}
 	}
 	slices.Sort(s.names)
-	return s
+	return s, nil
 }
 
 // Responsible tells whether the pod names one of the profiles.

@@ -126,7 +126,7 @@ func benchmarkBerth(b *testing.B, nodes int, c *testkit.PlacementCase) {
 			s.SetWorkload(cluster.WorkloadOf(service(k)))
 		}
 	}
-	e := engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{Seed: 1})
+	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{Seed: 1}))
 	var placed []types.UID
 	measure(b, c, func(i int) {
 		p := schema.ParsePod(one(c, i)) // which kube-scheduler's PodInfo is beside

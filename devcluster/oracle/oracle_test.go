@@ -140,7 +140,7 @@ func berth(c *oracle.Cluster, o plugins.Options) (*cluster.State, *engine.Engine
 	for _, p := range c.Nominated {
 		s.Nominate(schema.ParsePod(p), p.Status.NominatedNodeName)
 	}
-	return s, engine.New(s, plugins.Default(schema, o), engine.Options{})
+	return s, testkit.Must(engine.New(s, plugins.Default(schema, o), engine.Options{}))
 }
 
 // TestPropertyOracle compares Berth's verdicts with those of kube-scheduler's

@@ -101,7 +101,9 @@ func Run(ctx context.Context, o Options) error {
 		e.cloud = &cloud{provider: o.Provider, period: o.Core.Autoscale.ScanInterval / 2, work: make(chan any, 1<<12), done: in.put, log: o.Log}
 		e.period = o.Core.Autoscale.ScanInterval
 		e.status = &statusWriter{client: clients.node, latest: make(chan Status, 1)}
-		e.planner = planner.New(c.State(), o.Core.Profiles, o.Core.Engine, expander.LeastWaste)
+		if e.planner, err = planner.New(c.State(), o.Core.Profiles, o.Core.Engine, expander.LeastWaste); err != nil {
+			return err
+		}
 	}
 	// Workers outlive the loop by the calls they are in.
 	var wg sync.WaitGroup

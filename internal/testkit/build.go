@@ -191,3 +191,12 @@ func Names(prefix string, n int) []string {
 	}
 	return out
 }
+
+// Must returns what a constructor returned, in tests where it has no reason to
+// fail; it panics when it did.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

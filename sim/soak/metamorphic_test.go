@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -67,7 +68,7 @@ func (h *history) play(t *testing.T, how engine.Options, oneByOne, attempts bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste)
+	p := testkit.Must(planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste))
 	var plan *autoscaler.Plan
 	var out []string
 	for _, s := range h.steps {

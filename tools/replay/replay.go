@@ -135,7 +135,9 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	}
 	out := &player{core: c, free: p != Policy{}}
 	if cfg.Autoscale != nil {
-		out.planner = planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste)
+		if out.planner, err = planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

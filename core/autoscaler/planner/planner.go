@@ -23,10 +23,15 @@ type Planner struct {
 	strategy expander.Strategy
 }
 
-// New returns a planner that follows a state, which must not have been trimmed.
-func New(leader *cluster.State, profiles []*framework.Profile, how engine.Options, strategy expander.Strategy) *Planner {
+// New returns a planner that follows a state, which must not have been trimmed,
+// or an error that names the profile for which there can be no engine.
+func New(leader *cluster.State, profiles []*framework.Profile, how engine.Options, strategy expander.Strategy) (*Planner, error) {
 	f := cluster.Follow(leader)
-	return &Planner{follower: f, sched: scheduler.New(f.State, profiles, how), strategy: strategy}
+	sched, err := scheduler.New(f.State, profiles, how)
+	if err != nil {
+		return nil, err
+	}
+	return &Planner{follower: f, sched: sched, strategy: strategy}, nil
 }
 
 // CatchUp brings the copy up to date and forgets what the copy's journal no
