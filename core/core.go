@@ -291,7 +291,7 @@ func (c *Core) wake() {
 		c.queue.Reclassify(c.now, c.sched.Class, func(*cluster.Pod) bool { return true })
 	}
 	changes, ok := c.state.Since(c.woken)
-	if concerned := c.sched.Rereads(changes); concerned != nil {
+	if concerned := c.sched.Reclassifies(changes); concerned != nil {
 		c.queue.Reclassify(c.now, c.sched.Class, concerned)
 	}
 	c.woken = c.state.Head()

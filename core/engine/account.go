@@ -11,8 +11,8 @@ type Account struct {
 	RunnerUpScore int64
 }
 
-// BestTold is Best that gives an account of its choice.
-func (e *Engine) BestTold(c *Class) (Choice, Account, bool) {
+// BestWithAccount is Best that gives an account of its choice.
+func (e *Engine) BestWithAccount(c *Class) (Choice, Account, bool) {
 	best, ok := e.Best(c)
 	if !ok {
 		return best, Account{}, false
@@ -20,9 +20,9 @@ func (e *Engine) BestTold(c *Class) (Choice, Account, bool) {
 	return best, e.account(c, best.Node), true
 }
 
-// PlaceTold is Place that gives an account of its choice.
-func (e *Engine) PlaceTold(c *Class, p *cluster.Pod) (Choice, Account, bool) {
-	best, a, ok := e.BestTold(c)
+// PlaceWithAccount is Place that gives an account of its choice.
+func (e *Engine) PlaceWithAccount(c *Class, p *cluster.Pod) (Choice, Account, bool) {
+	best, a, ok := e.BestWithAccount(c)
 	if ok {
 		best.Writes = e.PlaceOn(p, best.Node)
 	}

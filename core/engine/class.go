@@ -52,10 +52,9 @@ type groupRule struct {
 
 // Engine finds the best node for classes of pods under one profile.
 type Engine struct {
-	state   *cluster.State
-	profile *framework.Profile
-	// evaluated counts, by plugin, for how many pods answers were wanted.
-	evaluated []evaluated
+	state     *cluster.State
+	profile   *framework.Profile
+	evaluated []pluginPods // by plugin of the profile
 	how       Options
 	classes   map[string]*Class
 	columns   map[string]*column
@@ -98,6 +97,7 @@ func New(state *cluster.State, profile *framework.Profile, how Options) (*Engine
 		state: state, profile: profile, how: how,
 		classes: map[string]*Class{}, columns: map[string]*column{},
 		privates: map[*column]bool{}, dry: map[*Class]bool{},
+		evaluated: make([]pluginPods, len(profile.Plugins)),
 	}
 	state.AddCache(e)
 	return e, nil

@@ -2,47 +2,55 @@ package engine
 
 import "github.com/berthproject/berth/core/framework"
 
-// Evaluations counts the pods that a plugin has judged at an extension point of
-// kube-scheduler. The engine judges classes, and most answers lie ready: what counts
-// is for how many pods the answer was wanted.
+// For how many pods each plugin's answer was wanted, which stands for
+// kube-scheduler's scheduler_plugin_evaluation_total. The engine evaluates classes
+// and keeps most answers, so how often a plugin really ran says little about the
+// pods. Whoever decides for a pod counts it (CountFiltered, CountScored), once for
+// each attempt; what-ifs and explanations don't count.
+
+// Evaluations is for how many pods the answer of a plugin was wanted.
 type Evaluations struct {
-	Plugin, Point string
-	Pods          uint64
+	Plugin string
+	Point  string // kube-scheduler's extension point: "Filter" or "Score"
+	Pods   uint64 // since the engine was made
 }
 
-// evaluated counts by plugin, in the order of the profile.
-type evaluated struct{ filter, score uint64 }
+// pluginPods counts pods for one plugin.
+type pluginPods struct{ filtered, scored uint64 }
 
-// Count takes note that an answer was wanted for a pod of the class; scored says
-// that a node was found, so that scores counted. A plugin that says what wakes a
-// pod is one that filters.
-func (e *Engine) Count(c *Class, scored bool) {
-	if e.evaluated == nil {
-		e.evaluated = make([]evaluated, len(e.profile.Plugins))
-	}
+// CountFiltered counts a pod of the class for the plugins that filter it. A plugin
+// filters if it says what wakes a pod that it rejects (framework.Waker).
+func (e *Engine) CountFiltered(c *Class) {
 	for i := range c.made {
-		m, p := &c.made[i], &e.profile.Plugins[i]
-		if m.Local == nil && m.Group == nil && m.reason == nil {
-			continue // it has nothing to say of the class
-		}
-		if _, ok := p.Plugin.(framework.Waker); ok {
-			e.evaluated[i].filter++
-		}
-		if scored && p.Weight != 0 {
-			e.evaluated[i].score++
+		if _, filters := e.profile.Plugins[i].Plugin.(framework.Waker); filters && c.made[i].concerns() {
+			e.evaluated[i].filtered++
 		}
 	}
 }
 
-// Evaluations returns the counts, in the order of the profile.
-func (e *Engine) Evaluations() (out []Evaluations) {
-	for i, x := range e.evaluated {
-		name := e.profile.Plugins[i].Name()
-		if x.filter > 0 {
-			out = append(out, Evaluations{name, "Filter", x.filter})
+// CountScored counts a pod of the class for the plugins that score it: for a pod
+// that found a node, since no other pod's scores matter.
+func (e *Engine) CountScored(c *Class) {
+	for i := range c.made {
+		if e.profile.Plugins[i].Weight != 0 && c.made[i].concerns() {
+			e.evaluated[i].scored++
 		}
-		if x.score > 0 {
-			out = append(out, Evaluations{name, "Score", x.score})
+	}
+}
+
+// concerns tells whether the plugin has a rule for the class, or rejects it.
+func (m *made) concerns() bool { return m.Local != nil || m.Group != nil || m.reason != nil }
+
+// Evaluations returns the counts that aren't 0, in the order of the profile,
+// "Filter" before "Score".
+func (e *Engine) Evaluations() (out []Evaluations) {
+	for i, pods := range e.evaluated {
+		name := e.profile.Plugins[i].Name()
+		if pods.filtered > 0 {
+			out = append(out, Evaluations{name, "Filter", pods.filtered})
+		}
+		if pods.scored > 0 {
+			out = append(out, Evaluations{name, "Score", pods.scored})
 		}
 	}
 	return out

@@ -51,7 +51,7 @@ func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *clu
 			bestScore = max(bestScore, v.Score)
 		}
 	}
-	best, account, ok := e.BestTold(c)
+	best, account, ok := e.BestWithAccount(c)
 	if ok {
 		sameAccount(t, e, p, best, account, feasible)
 	}

@@ -12,10 +12,10 @@ func OnlyScores(p Plugin) Plugin {
 			TermReader
 		}{out, r}
 	}
-	if r, ok := p.(Rereader); ok {
+	if r, ok := p.(Reclassifier); ok {
 		return struct {
 			onlyScores
-			Rereader
+			Reclassifier
 		}{out, r}
 	}
 	return out

@@ -35,12 +35,12 @@ type TermReader interface {
 	ReadsTerm(pod *cluster.Pod, state *cluster.State, t *cluster.Term) bool
 }
 
-// Rereader is implemented by plugins whose signature of a pod reads more of the
+// Reclassifier is implemented by plugins whose signature of a pod reads more of the
 // cluster than terms of placed pods and namespaces.
-type Rereader interface {
-	// Rereads returns which pods may have another signature after the change, nil
+type Reclassifier interface {
+	// Reclassifies returns which pods may have another signature after the change, nil
 	// when none has.
-	Rereads(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool
+	Reclassifies(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool
 }
 
 // Assumer is implemented by plugins that take things of the cluster for a pod

@@ -18,10 +18,10 @@ import (
 
 // Scheduler decides for the pods of its profiles.
 type Scheduler struct {
-	state     *cluster.State
-	engines   map[string]*engine.Engine
-	names     []string
-	rereaders []framework.Rereader // one of each plugin and profile
+	state         *cluster.State
+	engines       map[string]*engine.Engine
+	names         []string
+	reclassifiers []framework.Reclassifier // one of each plugin and profile
 	// Leaving tells whether a pod was told to leave its node for another.
 	Leaving func(types.UID) bool
 }
@@ -38,8 +38,8 @@ func New(state *cluster.State, profiles []*framework.Profile, how engine.Options
 		s.engines[p.SchedulerName] = e
 		s.names = append(s.names, p.SchedulerName)
 		for i := range p.Plugins {
-			if r, ok := p.Plugins[i].Plugin.(framework.Rereader); ok {
-				s.rereaders = append(s.rereaders, r)
+			if r, ok := p.Plugins[i].Plugin.(framework.Reclassifier); ok {
+				s.reclassifiers = append(s.reclassifiers, r)
 			}
 		}
 	}
@@ -101,7 +101,12 @@ type Decision struct {
 func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) (d Decision) {
 	e := s.Engine(i.Pod)
 	to := s.withdraw(i)
-	defer func() { e.Count(i.Class, d.Node != nil) }()
+	defer func() {
+		e.CountFiltered(i.Class)
+		if d.Node != nil {
+			e.CountScored(i.Class)
+		}
+	}()
 	consults := e.Profile().Consults(i.Pod.Object)
 	if n := s.state.NodeByName(to); n != nil && !consults && e.FitsOn(i.Class, n) {
 		return Decision{Node: n, Account: engine.Account{RunnerUp: cluster.NoNode}, Writes: e.PlaceOn(i.Pod, n.Index)}
@@ -119,7 +124,7 @@ func (s *Scheduler) Decide(i *queue.Item, q *queue.Queue) (d Decision) {
 		}
 		return s.postFilter(i, to, nil)
 	}
-	choice, account, ok := e.PlaceTold(i.Class, i.Pod)
+	choice, account, ok := e.PlaceWithAccount(i.Class, i.Pod)
 	if !ok {
 		return s.postFilter(i, to, nil)
 	}
@@ -298,13 +303,13 @@ func (s *Scheduler) Reword(c *engine.Class, d *engine.Diagnosis) {
 	d.Reword(fresh)
 }
 
-// Rereads returns which pods may have another signature after the changes, nil
+// Reclassifies returns which pods may have another signature after the changes, nil
 // when none has.
-func (s *Scheduler) Rereads(changes []cluster.Change) func(*cluster.Pod) bool {
+func (s *Scheduler) Reclassifies(changes []cluster.Change) func(*cluster.Pod) bool {
 	var concern []func(*cluster.Pod) bool
 	for i := range changes {
-		for _, r := range s.rereaders {
-			if f := r.Rereads(&changes[i], s.state); f != nil {
+		for _, r := range s.reclassifiers {
+			if f := r.Reclassifies(&changes[i], s.state); f != nil {
 				concern = append(concern, f)
 			}
 		}

@@ -15,11 +15,11 @@ import (
 const Name = "NodeVolumeLimits"
 
 // Plugin implements framework.Plugin.
-type Plugin struct{ volumes.Rereader }
+type Plugin struct{ volumes.Reclassifier }
 
 var (
-	_ framework.Plugin   = Plugin{}
-	_ framework.Rereader = Plugin{}
+	_ framework.Plugin       = Plugin{}
+	_ framework.Reclassifier = Plugin{}
 )
 
 // Name implements framework.Plugin.

@@ -32,8 +32,8 @@ type Args struct {
 type Plugin struct{ args Args }
 
 var (
-	_ framework.Plugin   = Plugin{}
-	_ framework.Rereader = Plugin{}
+	_ framework.Plugin       = Plugin{}
+	_ framework.Reclassifier = Plugin{}
 )
 
 // New returns the plugin with arguments.
@@ -80,10 +80,10 @@ func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *frame
 	}
 }
 
-// Rereads implements framework.Rereader: which pods default constraints are
+// Reclassifies implements framework.Rereader: which pods default constraints are
 // for depends on what selects them. For soft ones that makes no difference to a
 // pod that waits.
-func (p Plugin) Rereads(c *cluster.Change, _ *cluster.State) func(*cluster.Pod) bool {
+func (p Plugin) Reclassifies(c *cluster.Change, _ *cluster.State) func(*cluster.Pod) bool {
 	hard := func(c v1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == v1.DoNotSchedule }
 	if c.Op != cluster.WorkloadSet || !p.args.List || !slices.ContainsFunc(p.args.Constraints, hard) {
 		return nil

@@ -19,12 +19,12 @@ import (
 const Name = "VolumeBinding"
 
 // Plugin implements framework.Plugin.
-type Plugin struct{ volumes.Rereader }
+type Plugin struct{ volumes.Reclassifier }
 
 var (
-	_ framework.Plugin   = Plugin{}
-	_ framework.Assumer  = Plugin{}
-	_ framework.Rereader = Plugin{}
+	_ framework.Plugin       = Plugin{}
+	_ framework.Assumer      = Plugin{}
+	_ framework.Reclassifier = Plugin{}
 )
 
 // Name implements framework.Plugin.

@@ -9,12 +9,12 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Rereader implements framework.Rereader for plugins that sign what a pod's
+// Reclassifier implements framework.Reclassifier for plugins that sign what a pod's
 // claims lead to.
-type Rereader struct{}
+type Reclassifier struct{}
 
-// Rereads implements framework.Rereader.
-func (Rereader) Rereads(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool {
+// Reclassifies implements framework.Reclassifier.
+func (Reclassifier) Reclassifies(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool {
 	switch c.Op {
 	case cluster.PodAdded, cluster.PodRemoved, cluster.NominationAdded, cluster.NominationRemoved:
 		if len(c.Pod.Claims) > 0 { // whether a claim is in use counts

@@ -19,11 +19,11 @@ import (
 const Name = "VolumeZone"
 
 // Plugin implements framework.Plugin.
-type Plugin struct{ volumes.Rereader }
+type Plugin struct{ volumes.Reclassifier }
 
 var (
-	_ framework.Plugin   = Plugin{}
-	_ framework.Rereader = Plugin{}
+	_ framework.Plugin       = Plugin{}
+	_ framework.Reclassifier = Plugin{}
 )
 
 // Name implements framework.Plugin.
