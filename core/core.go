@@ -74,7 +74,7 @@ type Core struct {
 	words  words
 	now    time.Time
 	taken  step.Ready // of inputs since the last Step
-	scale  scaling
+	scale  autoscaling
 	stats  Stats
 	// shared is what lifecycle machines work with; turn brings it up to date.
 	shared lifecycle.Turn
@@ -141,7 +141,8 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a
-		c.scale.init(&a)
+		a.setDefaults()
+		c.scale = newAutoscaling(&a)
 	}
 	return c, nil
 }
@@ -235,7 +236,7 @@ func (c *Core) StandBy(now time.Time, followed cluster.Seq, inputs ...step.Input
 	c.following = false
 	c.taken = step.Ready{}
 	c.wake()
-	c.scale.followed = followed
+	c.scale.plan.followed = followed
 	c.state.Trim(c.trimTo())
 }
 
@@ -251,7 +252,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 			c.problems("Pod", p.UID, p.Object.Namespace, p.Object.Name, p.Problems, r)
 		}
 		if c.cfg.Autoscale != nil {
-			c.resumed(n.NodeInfo)
+			c.scale.deletions.Resume(c.turn(r), n.NodeInfo)
 		}
 	})
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
@@ -447,7 +448,7 @@ func (c *Core) trimTo() cluster.Seq {
 	const keep = 1 << 14
 	to := c.woken
 	if c.cfg.Autoscale != nil {
-		to = min(to, c.scale.followed)
+		to = min(to, c.scale.plan.followed)
 	}
 	if head := c.state.Head(); head > keep {
 		return min(to, head-keep)

@@ -55,6 +55,9 @@ func (e *edge) step(wait time.Duration, failures int, in ...step.Input) {
 	e.now = e.now.Add(wait)
 	r := e.c.Step(e.now, in...)
 	e.told += tell(in) + "→ " + text(&r)
+	for _, broken := range e.c.Invariants() {
+		e.fatalf("broken invariant: %s", broken)
+	}
 	if n := e.c.Stats().MissedWakeups; n > 0 {
 		e.fatalf("%d pods were found schedulable by the leftover sweep", n)
 	}

@@ -12,7 +12,10 @@ import (
 func (c *Core) nodeSet(in step.NodeSet, r *step.Ready) {
 	info := c.state.Schema.ParseNode(in.Node, in.Group)
 	c.problems("Node", in.Node.UID, "", in.Node.Name, info.Problems, r)
-	if info = c.shown(info); info != nil {
+	if c.cfg.Autoscale != nil && !c.following {
+		info = c.scale.deletions.NodeSet(c.turn(r), info)
+	}
+	if info != nil {
 		c.state.SetNode(info)
 	}
 }
@@ -22,7 +25,9 @@ func (c *Core) nodeGone(in step.NodeGone, _ *step.Ready) {
 		delete(c.bad, n.Object.UID)
 	}
 	c.state.RemoveNode(in.Name)
-	c.vanished(in.Name)
+	if c.cfg.Autoscale != nil {
+		c.scale.deletions.NodeGone(in.Name)
+	}
 }
 
 func (c *Core) workloadSet(in step.WorkloadSet, _ *step.Ready) { c.state.SetWorkload(in.Workload) }
@@ -48,8 +53,4 @@ func (c *Core) daemonSetSet(in step.DaemonSetSet, _ *step.Ready) {
 
 func (c *Core) workloadGone(in step.WorkloadGone, _ *step.Ready) {
 	c.state.RemoveWorkload(in.Kind, in.Namespace, in.Name)
-}
-
-func nodeEvent(o *v1.Node, warning bool, reason, action, message string) step.Event {
-	return step.Event{Kind: "Node", UID: o.UID, Name: o.Name, Warning: warning, Reason: reason, Action: action, Message: message}
 }

@@ -148,7 +148,7 @@ func TestFollowThenLead(t *testing.T) {
 	if n := c.State().NodeByName("stays"); n.HasTaint(autoscaler.ToBeDeletedTaint) {
 		t.Error("a node that was given back has its taint still")
 	}
-	if u := c.Unsettled(); len(u) != 2 || !strings.Contains(u[1], "the removal of node going is under way") {
-		t.Errorf("unsettled %v, want the bind and the removal", u)
+	if u := c.Unsettled(); len(u) != 2 || !strings.Contains(u[1], "the deletion of node going is under way") {
+		t.Errorf("unsettled %v, want the bind and the deletion", u)
 	}
 }

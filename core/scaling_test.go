@@ -58,6 +58,9 @@ func (w *cloud) step(after time.Duration, in ...step.Input) {
 	w.now = w.now.Add(after)
 	for {
 		r := w.core.Step(w.now, in...)
+		for _, broken := range w.core.Invariants() {
+			w.t.Fatalf("broken invariant: %s", broken)
+		}
 		in = nil
 		for _, b := range r.Binds {
 			p := w.byUID[string(b.UID)]

@@ -222,12 +222,14 @@ func (w *world) pod(name string, arg func(key, def string) string) *v1.Pod {
 func (w *world) step(in ...step.Input) string {
 	var out strings.Builder
 	r := w.core.Step(w.now, in...)
+	w.checkInvariants()
 	w.print(&out, &r)
 	for r.Plan != nil {
 		if err := w.planner.CatchUp(); err != nil {
 			w.t.Fatal(err)
 		}
 		r = w.core.Step(w.now, step.PlanMade{Plan: w.planner.Plan(*r.Plan)})
+		w.checkInvariants()
 		w.print(&out, &r)
 	}
 	if c := w.core.Queue(); c.Active+c.Backoff+c.Unschedulable+c.Gated > 0 {
@@ -237,6 +239,13 @@ func (w *world) step(in ...step.Input) string {
 		return "nothing to do\n"
 	}
 	return out.String()
+}
+
+func (w *world) checkInvariants() {
+	w.t.Helper()
+	for _, broken := range w.core.Invariants() {
+		w.t.Errorf("broken invariant: %s", broken)
+	}
 }
 
 func (w *world) print(out *strings.Builder, r *step.Ready) {

@@ -24,11 +24,13 @@ func (c *Core) Groups() []GroupStatus {
 		at[g.ID] = i
 		out = append(out, GroupStatus{NodeGroup: *g})
 	}
-	for _, d := range c.scale.deletions {
-		if i, ok := at[d.group]; ok && d.out() && d.phase != departed {
-			out[i].Registered++ // out of the state, and not gone yet
-			out[i].Deleting++
-		}
+	if c.cfg.Autoscale != nil {
+		c.scale.deletions.Asked(func(group string) {
+			if i, ok := at[group]; ok {
+				out[i].Registered++ // out of the state, and not gone yet
+				out[i].Deleting++
+			}
+		})
 	}
 	c.state.Nodes(func(n *cluster.Node) {
 		i, ok := at[n.Group]
@@ -59,13 +61,21 @@ func (c *Core) Unsettled() []string {
 	for _, key := range slices.SortedFunc(maps.Keys(c.assumed), func(a, b objectKey) int { return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name) }) {
 		out = append(out, fmt.Sprintf("%s/%s is assumed to be reserved, and nothing has come of it", key.namespace, key.name))
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.scale.deletions)) {
-		out = append(out, fmt.Sprintf("the removal of node %s is under way (phase %d)", name, c.scale.deletions[name].phase))
+	for _, m := range c.scale.machines() {
+		out = append(out, m.Unsettled()...)
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.scale.inFlight)) {
-		if n := c.scale.inFlight[id]; n != 0 {
-			out = append(out, fmt.Sprintf("%d nodes of group %s are ordered without an answer", n, id))
-		}
+	return out
+}
+
+// Invariants says, a line each, what must be true of the core's own records and isn't:
+// each is a defect of Berth's. Tests call it after every Step.
+func (c *Core) Invariants() []string {
+	var out []string
+	for _, m := range c.scale.machines() {
+		out = append(out, m.Invariants()...)
+	}
+	if c.scale.deletions != nil {
+		out = append(out, c.scale.deletions.InvariantsIn(c.state)...)
 	}
 	return out
 }

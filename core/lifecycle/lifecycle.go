@@ -65,3 +65,20 @@ func Earliest(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// CallState is how far a call to the provider is. Its outcome is three-valued: a call
+// that failed may have been carried out all the same, with only its answer lost.
+type CallState uint8
+
+// The states of a call.
+const (
+	NotCalled CallState = iota
+	Called              // its outcome is owed
+	InDoubt             // it failed; the provider's next list of instances tells what became of it
+	Done                // it was carried out
+)
+
+// String says the state in words.
+func (s CallState) String() string {
+	return [...]string{"not called", "called", "in doubt", "done"}[s]
+}

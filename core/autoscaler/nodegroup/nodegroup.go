@@ -1,11 +1,10 @@
 // Package nodegroup is the contract between the autoscaler and what provides
-// nodes, with the backoff and limits that hold for every provider.
+// nodes.
 package nodegroup
 
 import (
 	"context"
 	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -70,50 +69,4 @@ type Provider interface {
 	// DecreaseTargetSize gives up delta machines that were asked for and don't
 	// exist. It removes none.
 	DecreaseTargetSize(ctx context.Context, group string, delta int) error
-}
-
-// Backoff keeps a group from being tried again too soon after failures.
-type Backoff struct {
-	Initial, Max, Reset time.Duration
-	groups              map[string]*failures
-}
-
-type failures struct {
-	pause       time.Duration
-	until, last time.Time
-}
-
-// NewBackoff returns a Backoff with Cluster Autoscaler's defaults where a
-// duration is zero: 5 and 30 minutes, forgotten after 3 hours.
-func NewBackoff(initial, most, reset time.Duration) *Backoff {
-	pick := func(d, def time.Duration) time.Duration {
-		if d == 0 {
-			return def
-		}
-		return d
-	}
-	return &Backoff{pick(initial, 5*time.Minute), pick(most, 30*time.Minute), pick(reset, 3*time.Hour), map[string]*failures{}}
-}
-
-// Fail records a failed scale-up and returns until when to leave the group be.
-func (b *Backoff) Fail(group string, now time.Time) time.Time {
-	f := b.groups[group]
-	if f == nil || now.Sub(f.last) > b.Reset {
-		f = &failures{}
-		b.groups[group] = f
-	}
-	if f.pause == 0 {
-		f.pause = b.Initial
-	} else if now.After(f.until) {
-		f.pause = min(2*f.pause, b.Max)
-	}
-	f.last = now
-	f.until = now.Add(f.pause)
-	return f.until
-}
-
-// Active tells whether the group is to be left alone.
-func (b *Backoff) Active(group string, now time.Time) bool {
-	f := b.groups[group]
-	return f != nil && now.Before(f.until)
 }

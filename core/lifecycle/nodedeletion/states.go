@@ -1,0 +1,130 @@
+package nodedeletion
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// The states of a deletion, each a type that holds what exists in that state and
+// nothing else. They are values: a transition, or a change within a state, assigns a
+// new one to deletion.state. doc.go has the table.
+
+// deletion is a node on its way out.
+type deletion struct {
+	group string   // ID of its node group
+	taint v1.Taint // as it is, or was, on the node
+	why   string   // why the node goes; once the provider has failed, why it stays
+	state state
+}
+
+// state is one of the types below.
+type state interface {
+	fmt.Stringer
+	// due returns when the deletion goes on without an input; zero for never.
+	due(cfg *Config) time.Time
+}
+
+type (
+	// tainting: the taint is in the state and is being written to the API.
+	tainting struct{}
+
+	// tainted: the API has the taint. The node gets some time for what was decided
+	// about it elsewhere before the taint was seen there.
+	tainted struct{ since time.Time }
+
+	// evicting: daemon pods were asked to leave.
+	evicting struct {
+		since time.Time
+		open  map[types.UID]bool // pods whose eviction has no outcome yet
+	}
+
+	// deleting: the provider was asked to delete the node's instance.
+	deleting struct{ called }
+
+	// inDoubt: the provider says that it failed. Perhaps the node was deleted and only
+	// the answer was lost.
+	inDoubt struct{ called }
+
+	// deleted: the provider has deleted the instance; the API is to show that the node
+	// is gone.
+	deleted struct {
+		since time.Time // of the deletion, or of the last time that it was looked for
+		// shown is what the API has shown of the node since; nil for nothing.
+		shown *cluster.NodeInfo
+		// listed says that the provider's last list has the node's instance, although
+		// it was deleted. Only ever true when shown is set.
+		listed bool
+	}
+
+	// untainting: the node stays; the taint is being taken off in the API.
+	untainting struct{}
+
+	// untaintFailed: the node stays; the taint could not be taken off.
+	untaintFailed struct{ since time.Time }
+)
+
+// called is what is known of a node while the outcome of its deletion is open or in
+// doubt.
+type called struct {
+	node *cluster.NodeInfo // as the API showed it last; never nil
+	gone bool              // the API has shown since that the node is gone
+	// lowered says that the group's assumed target is lower by this node. It isn't for
+	// a node whose instance was being deleted before the node was shown: there the
+	// outcome of the instance's deletion lowers it.
+	lowered bool
+}
+
+func (tainting) due(*Config) time.Time        { return time.Time{} }
+func (s tainted) due(cfg *Config) time.Time   { return s.since.Add(cfg.DeleteDelayAfterTaint) }
+func (deleting) due(*Config) time.Time        { return time.Time{} }
+func (inDoubt) due(*Config) time.Time         { return time.Time{} }
+func (s deleted) due(*Config) time.Time       { return s.since.Add(lingerTime) }
+func (untainting) due(*Config) time.Time      { return time.Time{} }
+func (s untaintFailed) due(*Config) time.Time { return s.since.Add(untaintRetry) }
+func (s evicting) due(cfg *Config) time.Time {
+	if len(s.open) == 0 {
+		return s.since
+	}
+	return s.since.Add(cfg.MaxPodEvictionTime)
+}
+
+func (tainting) String() string      { return "tainting" }
+func (tainted) String() string       { return "tainted" }
+func (s evicting) String() string    { return fmt.Sprintf("evicting %d daemon pods", len(s.open)) }
+func (deleting) String() string      { return "deleting" }
+func (inDoubt) String() string       { return "in doubt" }
+func (deleted) String() string       { return "deleted" }
+func (untainting) String() string    { return "untainting" }
+func (untaintFailed) String() string { return "untaint failed" }
+
+// outOfState returns what the API last showed of a node that is kept out of the
+// cluster state, nil when it has shown nothing since the node was deleted. ok is
+// false for a node that is in the state.
+func (d *deletion) outOfState() (last *cluster.NodeInfo, ok bool) {
+	switch s := d.state.(type) {
+	case deleting:
+		return s.node, true
+	case inDoubt:
+		return s.node, true
+	case deleted:
+		return s.shown, true
+	}
+	return nil, false
+}
+
+// asked tells whether the provider was asked to delete the node and its answer is
+// open or in doubt.
+func (d *deletion) asked() (called, bool) {
+	switch s := d.state.(type) {
+	case deleting:
+		return s.called, true
+	case inDoubt:
+		return s.called, true
+	}
+	return called{}, false
+}

@@ -1,0 +1,40 @@
+// Package nodegroups follows the node groups: how many nodes each is assumed to have,
+// which orders are on their way, which instances haven't become nodes, and which groups
+// are not to be asked for nodes, or robbed of them, for a while.
+//
+// The target that the cluster state has of a group is what the provider said last,
+// plus what was ordered and has no outcome, less the deletions without an outcome. So a
+// plan sees what was decided at once, and nothing is ordered twice.
+//
+// A group is in any of these at a time:
+//
+//	a group is           from                             until                        meanwhile
+//	growing              an order                         ScaleUpDone                  its target includes the order
+//	backing off          a failed order, an instance that backoff: 5 to 30 minutes     nothing is ordered
+//	                     failed or is late, or missing
+//	not shrinking        an order                         DelayAfterAdd                no deletion begins
+//	                     a failure as above               DelayAfterFailure            no deletion begins
+//	ordering in parts    a failed order                   an order larger than any     an order has at most maxOrder nodes: half of
+//	                                                      part has come through        what failed, then twice as many each time
+//	short of instances   a list with fewer instances      a list with as many as the   after MaxProvisionTime the difference is
+//	                     than the provider's target       target                       given up, and the group backs off
+//
+// An instance that is not a node goes through these states. Listed and registered
+// mean: in the provider's list, and in the API as a node.
+//
+//	state      is                                waits for             then
+//	coming     listed, not registered            registration          forgotten
+//	                                             MaxProvisionTime, or  deleting; but late, if it may still come and the
+//	                                             the provider says     group is at its minimum. The group backs off
+//	                                             that it failed
+//	late       the same, past its time, kept     registration          forgotten
+//	           by the group's minimum            room above the        deleting
+//	                                             minimum, or failure
+//	deleting   being deleted                     NodeDeletionDone      done: deleted; failed: in doubt
+//	in doubt   its deletion failed, or only      the next list         registered: forgotten; listed: coming, at once
+//	           the answer was lost                                     deleting again; not listed: deleted
+//	deleted    remembered, since its node may    deletedKept without   forgotten
+//	           still show up                     being listed
+//
+// An instance that is no longer listed is forgotten in any state but the last two.
+package nodegroups

@@ -1,0 +1,273 @@
+package nodegroups
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Config says how node groups are treated. Names are those of Cluster Autoscaler's
+// flags; core.Autoscale has the defaults.
+type Config struct {
+	DelayAfterAdd     time.Duration // how long after an order a group doesn't shrink
+	DelayAfterFailure time.Duration // how long after a failure a group doesn't shrink
+	MaxProvisionTime  time.Duration // how long an instance may take to become a node
+	// ForceDeleteUnregistered deletes instances that are late even from a group at its
+	// minimum.
+	ForceDeleteUnregistered bool
+	Limits                  autoscaler.Limits
+	InitialBackoff          time.Duration // how long a group isn't asked for nodes after a failure
+	MaxBackoff              time.Duration // the longest such time, after more failures
+	BackoffReset            time.Duration // how long after its last failure a group's backoff starts anew
+}
+
+// Deletions is what node groups need of the deletions of nodes.
+type Deletions interface {
+	// Planned returns how many nodes of a group are on their way out that its assumed
+	// target still includes.
+	Planned(group string) int
+	// Unanswered returns how many nodes of a group its assumed target no longer
+	// includes though the outcome of their deletion is open or in doubt.
+	Unanswered(group string) int
+	// OutOfState calls f with each node that the API has shown and that is kept out of
+	// the state.
+	OutOfState(f func(*cluster.NodeInfo))
+}
+
+// Machine follows all node groups. Only the core's goroutine may call it.
+type Machine struct {
+	cfg       Config
+	deletions Deletions
+	known     bool // the provider has told of its groups
+	groups    map[string]*group
+	orders    []autoscaler.Order   // on their way, oldest first
+	instances map[string]*instance // not registered, or being deleted; by ID
+}
+
+// group is what is remembered of a node group, also while the provider doesn't list it.
+type group struct {
+	unanswered  int       // nodes ordered without a ScaleUpDone
+	lastScaleUp time.Time // when nodes were ordered last
+	// noScaleDownBefore is when the group may shrink again after a failure.
+	noScaleDownBefore time.Time
+	// maxOrder is how many nodes one order may have, 0 for any number.
+	maxOrder int
+	backoff  backoff
+	// missingSince is since when the provider has listed fewer instances than its
+	// target; zero while it doesn't.
+	missingSince time.Time
+}
+
+var _ lifecycle.Machine = (*Machine)(nil)
+
+// New returns a machine that knows of no group yet.
+func New(cfg Config, deletions Deletions) *Machine {
+	return &Machine{
+		cfg: cfg, deletions: deletions,
+		groups:    map[string]*group{},
+		instances: map[string]*instance{},
+	}
+}
+
+func (m *Machine) group(id string) *group {
+	g := m.groups[id]
+	if g == nil {
+		g = &group{}
+		m.groups[id] = g
+	}
+	return g
+}
+
+// Known tells whether the provider has told of its groups yet: before that nothing is
+// planned or deleted.
+func (m *Machine) Known() bool { return m.known }
+
+// GroupsSet takes what the provider says of its groups. Deletions must have taken it
+// before, since it settles those in doubt.
+func (m *Machine) GroupsSet(t *lifecycle.Turn, groups []nodegroup.Group) {
+	m.known = true
+	listed := map[string]bool{}
+	for i := range groups {
+		g := &groups[i]
+		listed[g.ID] = true
+		set(t.State, &cluster.NodeGroup{
+			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
+			Target:    g.Target + m.group(g.ID).unanswered - m.deletions.Unanswered(g.ID),
+			Template:  t.State.Schema.ParseNode(g.Template, g.ID),
+			BackedOff: m.group(g.ID).backoff.active(t.Now), LongUnregistered: m.late(g.ID),
+		})
+	}
+	for _, g := range t.State.Groups() {
+		if !listed[g.ID] {
+			t.State.SetGroup(g.ID, nil)
+		}
+	}
+	m.watchInstances(t, groups)
+}
+
+// set records a group in the state unless nothing about it is new.
+func set(state *cluster.State, g *cluster.NodeGroup) {
+	if old := state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target && old.LongUnregistered == g.LongUnregistered &&
+		old.Price == g.Price && old.BackedOff == g.BackedOff && old.Template.SameTemplate(g.Template) {
+		return
+	}
+	state.SetGroup(g.ID, g)
+}
+
+// Retarget adds to the number of nodes that a group is assumed to have.
+func (m *Machine) Retarget(t *lifecycle.Turn, id string, delta int) {
+	if old := t.State.Group(id); old != nil {
+		g := *old
+		g.Target = max(g.Target+delta, 0)
+		g.BackedOff = m.group(id).backoff.active(t.Now)
+		t.State.SetGroup(id, &g)
+	}
+}
+
+// Growth is by how much a group grows with an order.
+type Growth struct {
+	Group         string
+	From, To, Max int
+}
+
+// String writes the growth as Cluster Autoscaler does in events.
+func (g Growth) String() string {
+	return fmt.Sprintf("%s %d->%d (max: %d)", g.Group, g.From, g.To, g.Max)
+}
+
+// CommitScaleUp orders what a plan proposes for a group, as far as the pods that it was
+// made for still wait and the group may still grow. It returns by how much the group
+// grows; ok is false when nothing is ordered.
+func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waiting []types.UID) (growth Growth, ok bool) {
+	in := t.State.Group(up.Group)
+	g := m.group(up.Group)
+	if in == nil || g.backoff.active(t.Now) {
+		return Growth{}, false
+	}
+	nodes := (up.Nodes*len(waiting) + len(up.Pods) - 1) / len(up.Pods) // rounded up
+	// A deletion may fail: until its outcome is known the node counts as there.
+	nodes = min(nodes, in.Max-in.Target-m.deletions.Unanswered(in.ID))
+	if limit := m.cfg.Limits.MaxNodesLaunching; limit > 0 {
+		nodes = min(nodes, limit-scaleup.Launching(t.State, t.Now, m.cfg.Limits.StartupTime))
+	}
+	if g.maxOrder > 0 {
+		nodes = min(nodes, g.maxOrder)
+	}
+	if nodes <= 0 {
+		return Growth{}, false
+	}
+	growth = Growth{in.ID, in.Target, in.Target + nodes, in.Max}
+	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes,
+		Reason: fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", len(waiting), growth.From, growth.To, growth.Max, up.Wasted)})
+	m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Nodes: nodes, Pods: waiting})
+	g.unanswered += nodes
+	g.lastScaleUp = t.Now
+	m.Retarget(t, in.ID, nodes)
+	t.Ready.ScaleUps = append(t.Ready.ScaleUps, step.ScaleUp{Group: in.ID, Nodes: nodes})
+	return growth, true
+}
+
+// ScaleUpDone takes the outcome of an order.
+func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) {
+	g := m.group(in.Group)
+	g.unanswered -= in.Nodes
+	if in.Err == nil {
+		switch {
+		case g.maxOrder > in.Nodes:
+			g.maxOrder = 0 // the order was as large as it was wanted, and came through
+		case g.maxOrder > 0:
+			g.maxOrder *= 2
+		}
+		return
+	}
+	g.maxOrder = max(in.Nodes/2, 1)
+	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
+	m.backOff(t, in.Group)
+	m.Retarget(t, in.Group, -in.Nodes)
+	m.orders = slices.DeleteFunc(m.orders, func(o autoscaler.Order) bool { return o.Group == in.Group })
+}
+
+// fail lets a group back off because of its instances, unless it does already.
+func (m *Machine) fail(t *lifecycle.Turn, id, why string) {
+	if m.group(id).backoff.active(t.Now) {
+		return
+	}
+	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: id, Reason: why})
+	m.backOff(t, id)
+	m.Retarget(t, id, 0)
+}
+
+func (m *Machine) backOff(t *lifecycle.Turn, id string) {
+	g := m.group(id)
+	g.backoff.fail(&m.cfg, t.Now)
+	g.noScaleDownBefore = t.Now.Add(m.cfg.DelayAfterFailure)
+}
+
+// ScaleDownDelayed tells whether a group grew, or failed to, too recently to shrink.
+func (m *Machine) ScaleDownDelayed(now time.Time, id string) bool {
+	g := m.group(id)
+	return now.Sub(g.lastScaleUp) < m.cfg.DelayAfterAdd || now.Before(g.noScaleDownBefore)
+}
+
+// Orders returns the orders on their way, oldest first, each with those of its pods
+// that wait still. Orders without any are forgotten.
+func (m *Machine) Orders(waits func(types.UID) bool) []autoscaler.Order {
+	var kept []autoscaler.Order
+	for _, o := range m.orders {
+		o.Pods = slices.DeleteFunc(slices.Clone(o.Pods), func(uid types.UID) bool { return !waits(uid) })
+		if len(o.Pods) > 0 {
+			kept = append(kept, o)
+		}
+	}
+	m.orders = kept
+	return slices.Clone(kept)
+}
+
+// Advance does nothing: node groups change with inputs only. That a backoff or a delay
+// is over is noticed by who asks.
+func (m *Machine) Advance(*lifecycle.Turn) {}
+
+// NextWake returns zero.
+func (m *Machine) NextWake() time.Time { return time.Time{} }
+
+// Unsettled names the groups with an order that has no outcome.
+func (m *Machine) Unsettled() []string {
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
+		if n := m.groups[id].unanswered; n != 0 {
+			out = append(out, fmt.Sprintf("%d nodes of group %s are ordered without an outcome", n, id))
+		}
+	}
+	return out
+}
+
+// Invariants checks the numbers of groups and orders, and the states of instances.
+func (m *Machine) Invariants() []string {
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
+		if g := m.groups[id]; g.unanswered < 0 || g.maxOrder < 0 {
+			out = append(out, fmt.Sprintf("node group %s: %d nodes are ordered without an outcome, and an order may have %d; neither can be negative", id, g.unanswered, g.maxOrder))
+		}
+	}
+	for _, o := range m.orders {
+		if o.Nodes < 1 || len(o.Pods) == 0 {
+			out = append(out, fmt.Sprintf("an order of group %s has %d nodes for %d pods; it needs some of both", o.Group, o.Nodes, len(o.Pods)))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
+		if x := m.instances[id]; x.node != "" && x.state.call() == lifecycle.NotCalled {
+			out = append(out, fmt.Sprintf("instance %s (%s) has node %s, but isn't being deleted", id, x.state, x.node))
+		}
+	}
+	return out
+}
