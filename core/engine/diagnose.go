@@ -15,7 +15,7 @@ type Diagnosis struct {
 	Everywhere *framework.Reason // set when the class is rejected on all nodes at once
 	Counts     []Count           // by message, sorted as kube-scheduler words them
 	outside    bool              // something beyond the rules rejected nodes too
-	rejecters  uint64            // plugins whose group rule rejected some node, by position in the profile
+	rejecters  pluginSet         // plugins whose group rule rejected some node
 	// NoVictims says that taking the place of other pods doesn't help either, and
 	// Preemption why, as far as there is something to say.
 	NoVictims  bool
@@ -73,7 +73,7 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 		if reason == nil {
 			return
 		}
-		d.rejecters |= held
+		d.rejecters = d.rejecters.union(held)
 		for i, m := range reason.Messages {
 			k := counts[m]
 			if k == nil {
@@ -113,7 +113,7 @@ func (d *Diagnosis) set(counts map[string]*Count) {
 func (d *Diagnosis) Reword(fresh *Diagnosis) {
 	held := d.rejecters
 	*d = *fresh
-	d.rejecters |= held
+	d.rejecters = d.rejecters.union(held)
 }
 
 // AddOutside adds what something beyond the rules said of nodes, one message a
@@ -180,7 +180,7 @@ func (e *Engine) newJudge(c *Class) *judge {
 // verdict is that of the rules on a node, which has to take the class both with
 // and without the pods of equal or higher priority that are nominated to it
 // (RunFilterPluginsWithNominatedPods in kube-scheduler): they may help or hinder.
-func (j *judge) verdict(n *cluster.Node) (held uint64, why *framework.Reason) {
+func (j *judge) verdict(n *cluster.Node) (held pluginSet, why *framework.Reason) {
 	if j.contested(n) {
 		mark := j.state.Mark()
 		j.crowd(n)
@@ -231,17 +231,17 @@ func (j *judge) crowd(n *cluster.Node) {
 func (j *judge) yields(p *cluster.Pod) bool { return p.Priority >= j.c.pod.Priority }
 
 // reject returns why the first plugin that rejects the node does so, or nil.
-// held has the plugin's bit when it is the group rule that says no: the answer
+// held is the plugin when it is the group rule that says no: the answer
 // then may change without the node being touched.
-func (j *judge) reject(n *cluster.Node) (held uint64, why *framework.Reason) {
+func (j *judge) reject(n *cluster.Node) (held pluginSet, why *framework.Reason) {
 	_, local, group := j.first(n)
 	switch {
 	case local != nil:
-		return 0, local.Explain(n)
+		return pluginSet{}, local.Explain(n)
 	case group != nil:
-		return 1 << group.plugin, group.Explain(&j.groups, 0)
+		return pluginSet{}.with(group.plugin), group.Explain(&j.groups, 0)
 	}
-	return 0, nil
+	return pluginSet{}, nil
 }
 
 // first returns the first rule that rejects the node, with its code. It doesn't
@@ -316,13 +316,13 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) Help 
 	}
 	out := NoHelp
 	preempts := d.NoVictims && e.preempts(c)
-	if len(c.rules) > 0 && e.hintedByAny(c, d, changes) {
+	if len(c.rules) > 0 && e.hintedByAny(c, d.rejecters, changes) {
 		if _, ok := e.Best(c); ok {
 			return Fits
 		}
 		// Where one rule has let go another may hold: from here on all count.
 		for k := range c.rules {
-			d.rejecters |= 1 << c.rules[k].plugin
+			d.rejecters = d.rejecters.with(c.rules[k].plugin)
 		}
 		if preempts {
 			if _, ok := e.Preempt(c); ok {
@@ -349,7 +349,7 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) Help 
 			}
 			// A group rule that stood behind another so far now holds this
 			// node back alone: from here on its hints count.
-			d.rejecters |= held
+			d.rejecters = d.rejecters.union(held)
 		}
 		if preempts && out == NoHelp {
 			if victims, _ := e.dryRun(j, e.state.Node(n), false); victims != nil {
@@ -358,7 +358,7 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) Help 
 		}
 	}
 	// A rule that stands behind others now may be what forbids preemption.
-	if preempts && out == NoHelp && c.LooksBeyondNode() && e.hintedByAny(c, &Diagnosis{rejecters: ^uint64(0)}, changes) {
+	if preempts && out == NoHelp && c.LooksBeyondNode() && e.hintedByAny(c, groupPlugins(c), changes) {
 		if _, ok := e.Preempt(c); ok {
 			out = Preempts
 		}
@@ -366,20 +366,28 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) Help 
 	return out
 }
 
-func (e *Engine) hintedByAny(c *Class, d *Diagnosis, changes []cluster.Change) bool {
+// groupPlugins are those with a group rule for the class.
+func groupPlugins(c *Class) (s pluginSet) {
+	for k := range c.rules {
+		s = s.with(c.rules[k].plugin)
+	}
+	return s
+}
+
+func (e *Engine) hintedByAny(c *Class, of pluginSet, changes []cluster.Change) bool {
 	for i := range changes {
-		if e.hinted(c, d, &changes[i]) {
+		if e.hinted(c, of, &changes[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// hinted asks the group rules that rejected something.
-func (e *Engine) hinted(c *Class, d *Diagnosis, change *cluster.Change) bool {
+// hinted asks the group rules of some plugins.
+func (e *Engine) hinted(c *Class, of pluginSet, change *cluster.Change) bool {
 	for k := range c.rules {
 		r := &c.rules[k]
-		if r.lenient || d.rejecters&(1<<r.plugin) == 0 {
+		if r.lenient || !of.has(r.plugin) {
 			continue
 		}
 		if h, ok := r.GroupRule.(framework.Hinter); !ok || h.Hint(change) {

@@ -1,12 +1,15 @@
 package engine_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -89,5 +92,40 @@ func TestChangesElsewhereDoNotWakeWhatLocalRulesReject(t *testing.T) {
 	changes, _ := s.Since(from)
 	if e.MayHelp(c, d, changes) != engine.NoHelp {
 		t.Error("a node group and another pod woke a class that is too large and doesn't tolerate a taint")
+	}
+}
+
+// idle is a plugin without rules: it only takes a position in the profile.
+type idle struct{}
+
+func (idle) Name() string { return "Idle" }
+
+func (idle) Sign(*cluster.Pod, *cluster.State, *framework.Signature, *framework.Signature) {}
+
+func (idle) For(*cluster.Pod, *cluster.State) (framework.Rules, *framework.Reason) {
+	return framework.Rules{}, nil
+}
+
+// The hints of a plugin count wherever in the profile it stands.
+func TestHintsCountAtEveryPositionOfTheProfile(t *testing.T) {
+	for _, before := range []int{0, 40, 63, 64, 65, 130, 300} {
+		t.Run(fmt.Sprint(before, " plugins before"), func(t *testing.T) {
+			schema := cluster.NewSchema()
+			s := cluster.New(schema)
+			profile := plugins.Default(schema, plugins.Options{})
+			profile.Plugins = append(slices.Repeat([]framework.Weighted{{Plugin: idle{}}}, before), profile.Plugins...)
+			e := engine.New(s, profile, engine.Options{})
+			s.SetNode(schema.ParseNode(testkit.Node("closed").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Cordon().Obj(), ""))
+			s.SetNode(schema.ParseNode(testkit.Node("open").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Obj(), ""))
+			s.Place(schema.ParsePod(testkit.Pod("foe").Label("app", "web").Obj()), "closed")
+			c := e.Class(schema.ParsePod(testkit.Pod("p").Apart(v1.LabelTopologyZone, "app", "web").Obj()))
+			d := e.Diagnose(c)
+			from := s.Head()
+			s.Remove("pod-foe")
+			changes, _ := s.Since(from)
+			if got := e.MayHelp(c, d, changes); got != engine.Fits {
+				t.Errorf("after the foe's departure MayHelp says %d, want %d: %s", got, engine.Fits, d.Message())
+			}
+		})
 	}
 }
