@@ -108,8 +108,8 @@ func (c *Core) autoscale(r *step.Ready) {
 	s.plan.requested, s.plan.last = true, c.now
 	req := &autoscaler.Request{Now: c.now, Limits: c.cfg.Autoscale.Limits}
 	for _, i := range c.queue.Rejected() {
-		if !c.cfg.ExternalScheduler || refused(i.Pod.Object) {
-			req.Pending = append(req.Pending, i.Pod)
+		if !c.cfg.ExternalScheduler || refused(i.Pod().Object) {
+			req.Pending = append(req.Pending, i.Pod())
 		}
 	}
 	req.Orders = s.groups.Orders(func(uid types.UID) bool { return c.stillPending(uid) != nil })
@@ -184,14 +184,14 @@ func (c *Core) tellNoHelp(plan *autoscaler.Plan, r *step.Ready) {
 			}
 		}
 	}
-	slices.SortFunc(pods, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	slices.SortFunc(pods, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
 	for _, i := range pods {
-		p := c.pods[i.Pod.UID]
-		message := "pod didn't trigger scale-up: " + why[i.Pod.UID]
+		p := c.pods[i.Pod().UID]
+		message := "pod didn't trigger scale-up: " + why[i.Pod().UID]
 		if p.scaled != message {
 			p.scaled = message
 			o := p.parsed.Object
-			c.decided(r, step.Decision{Kind: step.NotScaledUp, Pod: podName(o.Namespace, o.Name), Reason: why[i.Pod.UID]})
+			c.decided(r, step.Decision{Kind: step.NotScaledUp, Pod: podName(o.Namespace, o.Name), Reason: why[i.Pod().UID]})
 			r.Events = append(r.Events, podEvent(o, false, "NotTriggerScaleUp", "ScalingUp", message))
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // may have closed a node: the rules are asked again.
 func (c *Core) consulted(in step.Consulted, r *step.Ready) {
 	p, item := c.pods[in.UID], c.queue.Get(in.UID)
-	if p == nil || !p.consulting || item == nil || item.Place() != queue.InFlight {
+	if p == nil || !p.consulting || item == nil || item.Stage() != queue.InFlight {
 		return
 	}
 	p.consulting = false
@@ -26,7 +26,7 @@ func (c *Core) consulted(in step.Consulted, r *step.Ready) {
 		return
 	}
 	if p.candidates {
-		c.settle(item, c.sched.DecideVictims(item, in.Agreed), seen, r)
+		c.settle(item, c.sched.DecideVictims(item.Pod(), in.Agreed), seen, r)
 		return
 	}
 	allowed := map[string]int64{}
@@ -37,7 +37,7 @@ func (c *Core) consulted(in step.Consulted, r *step.Ready) {
 	for _, node := range sortedNodes(in.Failed) {
 		failed = append(failed, in.Failed[node])
 	}
-	c.settle(item, c.sched.DecideAmong(item, allowed, failed), seen, r)
+	c.settle(item, c.sched.DecideAmong(item.Pod(), allowed, failed), seen, r)
 }
 
 func sortedNodes(m map[string]string) []string {
@@ -51,9 +51,9 @@ func sortedNodes(m map[string]string) []string {
 
 // consult asks the extenders; the pod stays in flight until they answer.
 func (c *Core) consult(item *queue.Item, d *scheduler.Decision, r *step.Ready) {
-	p := c.pods[item.Pod.UID]
+	p := c.pods[item.Pod().UID]
 	p.consulting, p.candidates = true, d.Candidates != nil
-	ask := step.Consult{UID: item.Pod.UID, Pod: item.Pod.Object, Nodes: d.Consult}
+	ask := step.Consult{UID: item.Pod().UID, Pod: item.Pod().Object, Nodes: d.Consult}
 	what := fmt.Sprintf("%d nodes", len(d.Consult))
 	if p.candidates {
 		what = fmt.Sprintf("%d nodes that others would have to leave", len(d.Candidates))
@@ -66,6 +66,6 @@ func (c *Core) consult(item *queue.Item, d *scheduler.Decision, r *step.Ready) {
 		}
 		ask.Candidates = append(ask.Candidates, k)
 	}
-	c.decided(r, step.Decision{Kind: step.Consults, Pod: item.Pod.Name(), Reason: what})
+	c.decided(r, step.Decision{Kind: step.Consults, Pod: item.Pod().Name(), Reason: what})
 	r.Consults = append(r.Consults, ask)
 }

@@ -187,19 +187,19 @@ type Rejecter struct{ Plugin, Profile string }
 // Rejecters returns how many pods wait for what each plugin rejects.
 func (c *Core) Rejecters() map[Rejecter]int {
 	out := map[Rejecter]int{}
-	c.queue.Each(func(w *queue.Waiting, pods int) {
+	c.queue.Each(func(w *queue.WaitingClass) {
 		seen := map[string]bool{}
 		count := func(plugin string) {
 			if !seen[plugin] {
 				seen[plugin] = true
-				out[Rejecter{plugin, w.Class.Pod().Object.Spec.SchedulerName}] += pods
+				out[Rejecter{plugin, w.Class().Pod().Object.Spec.SchedulerName}] += w.Pods()
 			}
 		}
-		if e := w.Diagnosis.Everywhere; e != nil {
+		if e := w.Diagnosis().Everywhere(); e != nil {
 			count(e.Plugin)
 		}
-		for i := range w.Diagnosis.Counts {
-			count(w.Diagnosis.Counts[i].Plugin)
+		for _, n := range w.Diagnosis().Counts() {
+			count(n.Plugin)
 		}
 	})
 	return out
@@ -281,7 +281,7 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	}
 	r.NextWake = c.nextWake(more)
 	c.state.Trim(c.trimTo())
-	c.sched.Sweep(c.queue, 4096)
+	c.sched.ForgetClasses(4096, c.queue.Classes)
 	return r
 }
 
@@ -289,18 +289,18 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 func (c *Core) wake() {
 	if v := c.state.InterestVersion(); v != c.interest {
 		c.interest = v
-		c.queue.Reclassify(c.now, c.sched.Class, func(*cluster.Pod) bool { return true })
+		c.queue.Reclassify(c.sched.Class, func(*cluster.Pod) bool { return true })
 	}
 	changes, ok := c.state.Since(c.woken)
 	if concerned := c.sched.Reclassifies(changes); concerned != nil {
-		c.queue.Reclassify(c.now, c.sched.Class, concerned)
+		c.queue.Reclassify(c.sched.Class, concerned)
 	}
 	c.woken = c.state.Head()
 	if !ok || len(changes) > 0 {
 		c.words.age(ok, changes)
-		c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) engine.Help {
+		c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
 			if !ok {
-				return engine.Fits
+				return engine.Fits, d
 			}
 			return c.sched.MayHelp(class, d, changes)
 		}, c.awaited(ok, changes))
@@ -323,28 +323,35 @@ func (c *Core) schedule(r *step.Ready) bool {
 }
 
 func (c *Core) decide(i *queue.Item, r *step.Ready) {
-	i.Swept = i.Swept && !c.helpedSince(i)
+	if i.Swept() && c.helpedSince(i) {
+		c.queue.SetHelped(i)
+	}
 	seen := c.state.Head()
-	c.settle(i, c.sched.Decide(i, c.queue), seen, r)
+	c.settle(i, c.sched.Decide(i.Pod(), c.queue), seen, r)
 }
 
 // helpedSince tells whether decisions of this Step may have let in a pod that was
 // swept: then it would have been woken for them, and no wake-up was missed.
 func (c *Core) helpedSince(i *queue.Item) bool {
 	changes, ok := c.state.Since(c.woken)
-	return !ok || len(changes) > 0 && i.Diagnosis != nil && c.sched.MayHelp(i.Class, i.Diagnosis, changes) != engine.NoHelp
+	if !ok || len(changes) == 0 || i.Diagnosis() == nil {
+		return !ok
+	}
+	help, _ := c.sched.MayHelp(i.Class(), i.Diagnosis(), changes)
+	return help != engine.NoHelp
 }
 
 // settle does what follows from a decision that has seen the changes before seen.
 func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *step.Ready) {
-	p := c.pods[i.Pod.UID]
+	p := c.pods[i.Pod().UID]
+	c.queue.SetClass(i, d.Class)
 	if d.Consult != nil || d.Candidates != nil {
 		c.consult(i, &d, r)
 		return
 	}
 	if d.Node == nil {
 		c.stats.Unschedulable++
-		c.decided(r, step.Decision{Kind: step.Waits, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
+		c.decided(r, step.Decision{Kind: step.Waits, Pod: i.Pod().Name(), Profile: i.Pod().Object.Spec.SchedulerName, Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
 		if c.cfg.ExternalScheduler {
 			c.state.Nominate(p.parsed, p.nomination.to) // that is the other's to say
 			c.queue.Reject(c.now, i, d.Diagnosis)
@@ -362,18 +369,18 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 		}
 		message := d.Message
 		c.unschedulable(p, v1.PodReasonUnschedulable, message, r)
-		if i.Swept && d.Victims != nil {
+		if i.Swept() && d.Victims != nil {
 			c.stats.MissedWakeups++
 		}
-		if i.Swept {
-			c.tell(i.Class, message, math.MaxInt, r) // the others of its class, which weren't tried
+		if i.Swept() {
+			c.tell(d.Class, message, math.MaxInt, r) // the others of its class, which weren't tried
 		}
 		return
 	}
 	c.queue.Placed(i)
-	c.queue.Nominated(i, false)
+	c.queue.SetNominated(i, false)
 	c.stats.Scheduled++
-	if i.Swept {
+	if i.Swept() {
 		c.stats.MissedWakeups++
 	}
 	p.assumed = d.Node.Name
@@ -381,22 +388,22 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 		c.expect(p, r)
 		return
 	}
-	placed := step.Decision{Kind: step.Placed, Pod: i.Pod.Name(), Profile: i.Pod.Object.Spec.SchedulerName, Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
+	placed := step.Decision{Kind: step.Placed, Pod: i.Pod().Name(), Profile: i.Pod().Object.Spec.SchedulerName, Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
 	if n := c.state.Node(d.Account.RunnerUp); n != nil {
 		placed.RunnerUp = &step.RunnerUp{Node: n.Name, Score: d.Account.RunnerUpScore}
 	}
 	c.decided(r, placed)
-	bind := step.Bind{UID: i.Pod.UID, Namespace: i.Pod.Object.Namespace, Name: i.Pod.Object.Name, Node: d.Node.Name,
-		Profile: i.Pod.Object.Spec.SchedulerName, Attempts: i.Attempts + 1, Queued: time.Unix(0, i.Queued)}
-	if len(i.Pod.Claims) > 0 {
+	bind := step.Bind{UID: i.Pod().UID, Namespace: i.Pod().Object.Namespace, Name: i.Pod().Object.Name, Node: d.Node.Name,
+		Profile: i.Pod().Object.Spec.SchedulerName, Attempts: i.Attempts() + 1, Queued: i.Queued()}
+	if len(i.Pod().Claims) > 0 {
 		c.assume(p, d.Writes)
 		for _, w := range d.Writes {
 			bind.Writes = append(bind.Writes, w.New)
 		}
-		bind.Claims = c.claims(i.Pod)
-		bind.Timeout = c.sched.Engine(i.Pod).Profile().BindTimeout
+		bind.Claims = c.claims(i.Pod())
+		bind.Timeout = c.sched.Engine(i.Pod()).Profile().BindTimeout
 	}
-	bind.Extender = c.sched.Engine(i.Pod).Profile().ExtenderBinds(i.Pod.Object)
+	bind.Extender = c.sched.Engine(i.Pod()).Profile().ExtenderBinds(i.Pod().Object)
 	c.admit(p, d.Node, bind, r)
 	c.resolve(r)
 }
@@ -428,7 +435,7 @@ func (c *Core) nextWake(more bool) time.Time {
 	if at := c.permitWake(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
-	if at := c.words.due(); !at.IsZero() && c.queue.Waits() && (next.IsZero() || at.Before(next)) {
+	if at := c.words.due(); !at.IsZero() && c.queue.AnyWaits() && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
 	if at := c.unwrittenSince.Add(nominateAgain); c.unwritten != nil && (next.IsZero() || at.Before(next)) {

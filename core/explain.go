@@ -85,12 +85,13 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 			continue
 		}
 		if item := c.queue.Get(p.parsed.UID); item != nil {
-			x.Attempts, x.Queue = item.Attempts, item.Place().String()
-			x.Queued = moment(item.Queued)
-			if item.Tried != 0 {
-				x.Tried = moment(item.Tried)
+			x.Attempts, x.Queue = item.Attempts(), item.Stage().String()
+			queued := item.Queued()
+			x.Queued = &queued
+			if tried := item.Tried(); !tried.IsZero() {
+				x.Tried = &tried
 			}
-			if until := item.Until(); until.After(c.now) {
+			if until := item.BackoffEnd(); until.After(c.now) {
 				x.Backoff = &until
 			}
 		}
@@ -141,16 +142,16 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 
 // whys lists the reasons of a diagnosis.
 func whys(d *engine.Diagnosis) (out []step.Why) {
-	for _, n := range d.Counts {
+	for _, n := range d.Counts() {
 		w := step.Why{Plugin: n.Plugin, Message: n.Message, Nodes: n.Nodes}
 		if s := n.Nearest; s != nil {
 			w.Short = &step.Shortfall{Resource: s.Resource, Needed: s.Needed, Available: s.Available, Node: s.Node}
 		}
 		out = append(out, w)
 	}
-	if d.Everywhere != nil {
-		for _, m := range d.Everywhere.Messages {
-			out = append(out, step.Why{Plugin: d.Everywhere.Plugin, Message: m, Nodes: d.Nodes})
+	if e := d.Everywhere(); e != nil {
+		for _, m := range e.Messages {
+			out = append(out, step.Why{Plugin: e.Plugin, Message: m, Nodes: d.Nodes()})
 		}
 	}
 	return out
@@ -158,8 +159,8 @@ func whys(d *engine.Diagnosis) (out []step.Why) {
 
 // waitsFor says what wakes a pod of which d says why it waits.
 func waitsFor(e *engine.Engine, d *engine.Diagnosis) (out []WaitsFor) {
-	if d.Everywhere != nil && d.Everywhere.OfPod {
-		return []WaitsFor{{d.Everywhere.Plugin, "the pod itself changes"}}
+	if e := d.Everywhere(); e != nil && e.OfPod {
+		return []WaitsFor{{e.Plugin, "the pod itself changes"}}
 	}
 	for _, w := range whys(d) {
 		if slices.ContainsFunc(out, func(x WaitsFor) bool { return x.Plugin == w.Plugin }) {
@@ -174,11 +175,6 @@ func waitsFor(e *engine.Engine, d *engine.Diagnosis) (out []WaitsFor) {
 		out = append(out, WaitsFor{w.Plugin, change})
 	}
 	return out
-}
-
-func moment(nanoseconds int64) *time.Time {
-	t := time.Unix(0, nanoseconds)
-	return &t
 }
 
 func (c *Core) explain(p *cluster.Pod, x *Explanation) {
@@ -210,7 +206,7 @@ func (c *Core) explain(p *cluster.Pod, x *Explanation) {
 	default:
 		x.Outcome, x.Message = "Waits", d.Message()
 		if _, ok := e.Preempt(class); !ok {
-			x.Preemption = e.DiagnosePreemption(class)
+			x.Preemption = e.PreemptionMessage(class)
 		}
 		x.WaitsFor = waitsFor(e, d)
 		if x.Preemption == "" && e.Profile().Preempter != nil {

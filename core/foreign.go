@@ -43,9 +43,7 @@ func (c *Core) reconsider() {
 		c.state.Remove(uid)
 		p.assumed = ""
 		c.state.Nominate(p.parsed, p.nomination.to)
-		item := c.queue.Get(uid)
-		item.Pod = p.parsed
-		c.queue.Again(item)
+		c.queue.Requeue(c.queue.Get(uid), p.parsed)
 	}
 }
 

@@ -192,7 +192,7 @@ func (c *Core) unplace(p *pod, kind step.DecisionKind, reason, message, why stri
 	p.assumed = ""
 	c.unschedulable(p, reason, message, r)
 	item := c.queue.Get(uid)
-	item.Pod = p.parsed
+	c.queue.SetPod(item, p.parsed)
 	if p.nomination.to != "" { // it may have the node yet
 		c.state.Nominate(p.parsed, p.nomination.to)
 		c.renominated(p, item, r)

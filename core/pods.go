@@ -107,9 +107,9 @@ func (c *Core) pending(o *v1.Pod, r *step.Ready) {
 		c.state.Nominate(parsed, at)
 	}
 	if item == nil {
-		item = c.queue.Add(c.now, parsed, c.sched.Class(parsed), gate != nil)
+		item = c.queue.Add(c.now, parsed, c.sched.Class(parsed), gate)
 	} else {
-		c.queue.Update(c.now, item, parsed, c.sched.Class(parsed), gate != nil)
+		c.queue.Update(item, parsed, c.sched.Class(parsed), gate)
 	}
 	c.showNomination(known, item)
 	c.tellGated(known, r)

@@ -53,7 +53,7 @@ type early struct {
 
 // preempt has the victims leave a node for a pod, which is nominated to it.
 func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *step.Ready) {
-	p := c.pods[i.Pod.UID]
+	p := c.pods[i.Pod().UID]
 	on := c.state.Node(victims.Node)
 	node := on.Name
 	c.stats.Preemptions++
@@ -62,16 +62,16 @@ func (c *Core) preempt(i *queue.Item, victims *engine.Candidate, r *step.Ready) 
 	for k, v := range victims.Pods {
 		names[k] = v.Name()
 	}
-	c.decided(r, step.Decision{Kind: step.Preempts, Pod: i.Pod.Name(), Node: node, Victims: names,
+	c.decided(r, step.Decision{Kind: step.Preempts, Pod: i.Pod().Name(), Node: node, Victims: names,
 		Reason: fmt.Sprintf("%d pods of lower priority leave, %d of them against a disruption budget", len(names), victims.Violations)})
-	c.yield(on, i.Pod, r)
+	c.yield(on, i.Pod(), r)
 	x := &preempting{open: map[types.UID]bool{}}
 	for _, v := range victims.Pods {
 		if v.Object.DeletionTimestamp != nil || c.victims[v.UID] != nil {
 			continue // it is on its way already
 		}
 		x.open[v.UID] = true
-		l := &victim{by: i.Pod.UID}
+		l := &victim{by: i.Pod().UID}
 		c.victims[v.UID] = l
 		if b := c.pods[v.UID]; b != nil && b.waits != nil {
 			b.waits.rejected = "preempted"
@@ -115,7 +115,7 @@ func (c *Core) yield(node *cluster.Node, to *cluster.Pod, r *step.Ready) {
 		if item := c.queue.Get(n.UID); item != nil {
 			c.renominated(p, item, r)
 			if p.preempting == nil {
-				c.queue.Retry(item)
+				c.queue.Activate(item)
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func (c *Core) yield(node *cluster.Node, to *cluster.Pod, r *step.Ready) {
 func (c *Core) renominated(p *pod, item *queue.Item, r *step.Ready) {
 	n := &p.nomination
 	n.to = c.state.NominatedTo(p.parsed.UID)
-	c.queue.Nominated(item, n.to != "")
+	c.queue.SetNominated(item, n.to != "")
 	if n.to == n.sent {
 		return
 	}
@@ -150,9 +150,9 @@ func (c *Core) showNomination(p *pod, item *queue.Item) {
 	n.to, n.sent = said, said
 	c.state.Nominate(p.parsed, said)
 	if item != nil {
-		c.queue.Nominated(item, said != "")
+		c.queue.SetNominated(item, said != "")
 		if p.preempting == nil {
-			c.queue.Retry(item)
+			c.queue.Activate(item)
 		}
 	}
 }
@@ -272,14 +272,14 @@ func (c *Core) victimDone(victim, by types.UID, err error, r *step.Ready) {
 	}
 	p.preempting = nil
 	item := c.queue.Get(by)
-	if item == nil || item.Place() != queue.Held {
+	if item == nil || item.Stage() != queue.Held {
 		return
 	}
 	if x.err != nil {
 		c.decided(r, step.Decision{Kind: step.PreemptionFailed, Pod: p.parsed.Name(), Node: p.nomination.to, Reason: x.err.Error()})
 		c.state.Nominate(p.parsed, "")
 		c.renominated(p, item, r)
-		c.queue.Abandon(c.now, item)
+		c.queue.Fail(c.now, item)
 		return
 	}
 	c.released = append(c.released, item)
@@ -290,24 +290,25 @@ func (c *Core) victimDone(victim, by types.UID, err error, r *step.Ready) {
 // don't.
 func (c *Core) release() {
 	for _, item := range c.released {
-		p := c.pods[item.Pod.UID]
-		if item.Place() == queue.Unschedulable && item.Nominated && c.sched.InVain(item) {
-			c.queue.Try(c.now, item)
+		p := c.pods[item.Pod().UID]
+		if item.Stage() == queue.Unschedulable && item.Nominated() && c.sched.WaitsInVain(item.Pod(), item.Class()) {
+			c.queue.WakePod(c.now, item)
 			continue
 		}
-		if item.Place() != queue.Held || p == nil || p.preempting != nil {
+		if item.Stage() != queue.Held || p == nil || p.preempting != nil {
 			continue
 		}
-		item.Class = c.sched.Class(item.Pod)
-		if c.sched.Fits(item) || c.sched.InVain(item) {
-			c.queue.Release(c.now, item, nil, true)
+		class := c.sched.Class(item.Pod())
+		c.queue.SetClass(item, class)
+		if c.sched.Fits(item.Pod(), class) || c.sched.WaitsInVain(item.Pod(), class) {
+			c.queue.ReleaseToTry(c.now, item)
 			continue
 		}
-		d := c.queue.StillRejected(item.Class)
+		d := c.queue.StillRejected(class)
 		if d == nil {
-			d = c.sched.Diagnose(item.Class)
+			d = c.sched.Diagnose(class)
 		}
-		c.queue.Release(c.now, item, d, false)
+		c.queue.ReleaseToWait(c.now, item, d)
 	}
 	c.released = c.released[:0]
 }
@@ -325,9 +326,9 @@ func (c *Core) awaited(known bool, changes []cluster.Change) func(*queue.Item) b
 		}
 	}
 	return func(i *queue.Item) bool {
-		to := c.state.NominatedTo(i.Pod.UID)
-		concerned := !known || touched[to] || c.state.NodeByName(to) == nil || len(changes) > 0 && i.Class.LooksBeyondNode()
-		return concerned && (c.sched.Awaited(i) || c.sched.InVain(i))
+		to := c.state.NominatedTo(i.Pod().UID)
+		concerned := !known || touched[to] || c.state.NodeByName(to) == nil || len(changes) > 0 && i.Class().LooksBeyondNode()
+		return concerned && (c.sched.FitsNominated(i.Pod(), i.Class()) || c.sched.WaitsInVain(i.Pod(), i.Class()))
 	}
 }
 

@@ -60,7 +60,7 @@ func (c *Core) reword(r *step.Ready) {
 		}
 		c.words = words{at: c.now}
 		for _, w := range c.queue.Waiting() {
-			c.words.left = append(c.words.left, w.Class)
+			c.words.left = append(c.words.left, w.Class())
 		}
 	}
 	n := min(len(c.words.left), rewordClasses)
@@ -69,12 +69,11 @@ func (c *Core) reword(r *step.Ready) {
 		if now == nil || now.Outside() {
 			continue // only another attempt can tell
 		}
-		d := *now
-		c.sched.Reword(class, &d)
-		if d.Everywhere == nil && len(d.Counts) == 0 && d.Nodes > 0 {
+		d := c.sched.Refreshed(class, now)
+		if d.RejectsNone() {
 			continue // it would fit: the sweep counts that
 		}
-		*now = d
+		c.queue.Refresh(class, d)
 		c.tell(class, d.Message(), rewordPods, r)
 	}
 	c.words.left = c.words.left[n:]
@@ -82,11 +81,11 @@ func (c *Core) reword(r *step.Ready) {
 
 // tell puts a message to the pods of a waiting class, or to so many of them.
 func (c *Core) tell(class *engine.Class, message string, most int, r *step.Ready) {
-	for k, i := range c.queue.Of(class) {
+	for k, i := range c.queue.Unnominated(class) {
 		if k >= most {
 			return
 		}
-		if p := c.pods[i.Pod.UID]; p != nil {
+		if p := c.pods[i.Pod().UID]; p != nil {
 			c.unschedulable(p, v1.PodReasonUnschedulable, message, r)
 		}
 	}

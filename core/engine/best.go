@@ -212,3 +212,46 @@ func (e *Engine) meetings(c *Class) (n uint64) {
 	}
 	return n
 }
+
+// Verdict is the engine's answer for one node.
+type Verdict struct {
+	Node  cluster.NodeIndex
+	OK    bool
+	Score int64 // total, when OK
+}
+
+// Verdicts returns the cached answers for every node: what Best chooses from.
+func (e *Engine) Verdicts(c *Class) []Verdict {
+	e.refresh(c)
+	var out []Verdict
+	e.state.Nodes(func(n *cluster.Node) { out = append(out, Verdict{Node: n.Index}) })
+	if c.Rejected != nil {
+		return out
+	}
+	col := e.column(c)
+	v := &e.view
+	v.gather(e, c, col)
+	if !v.filter(e, c) {
+		return out
+	}
+	v.score(c)
+	alone := map[cluster.NodeIndex]int{}
+	for i, n := range v.alone {
+		alone[n] = v.groups + i
+	}
+	for i := range out {
+		n := out[i].Node
+		if !col.cells[n].ok {
+			continue
+		}
+		at, single := alone[n]
+		if !single {
+			at = int(col.cells[n].group)
+		}
+		if v.nodes[at] != 0 {
+			out[i].OK = true
+			out[i].Score = col.keyOf(n).score() + v.add[at]
+		}
+	}
+	return out
+}

@@ -37,9 +37,11 @@ func TestHintReachesTheOtherNodesOfADomain(t *testing.T) {
 		from := s.Head()
 		s.Remove(testkit.Pod(x.gone[4:]).UID)
 		changes, _ := s.Since(from)
-		if got := e.MayHelp(c, d, changes) == engine.Fits; got != x.want {
+		help, known := e.MayHelp(c, d, changes)
+		if got := help == engine.Fits; got != x.want {
 			t.Errorf("the departure of %s may help: %v, want %v", x.gone, got, x.want)
 		}
+		d = known
 	}
 	if best, ok := e.Best(c); !ok || s.Node(best.Node).Name != "open" {
 		t.Errorf("after the foe left the best node is %+v, %v", best, ok)
@@ -66,7 +68,9 @@ func TestHintOfARuleThatStoodBehindAnother(t *testing.T) {
 		from := s.Head()
 		change()
 		changes, _ := s.Since(from)
-		return e.MayHelp(c, d, changes) == engine.Fits
+		help, known := e.MayHelp(c, d, changes)
+		d = known
+		return help == engine.Fits
 	}
 	if help(func() { s.SetNode(node("other", false)) }) {
 		t.Error("uncordoning a node helps, though the zone is still barred")
@@ -90,7 +94,7 @@ func TestChangesElsewhereDoNotWakeWhatLocalRulesReject(t *testing.T) {
 	s.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 3, Template: schema.ParseNode(testkit.Node("t").Obj(), "g")})
 	s.Place(schema.ParsePod(testkit.Pod("other").Obj()), "tainted")
 	changes, _ := s.Since(from)
-	if e.MayHelp(c, d, changes) != engine.NoHelp {
+	if help, _ := e.MayHelp(c, d, changes); help != engine.NoHelp {
 		t.Error("a node group and another pod woke a class that is too large and doesn't tolerate a taint")
 	}
 }
@@ -114,7 +118,7 @@ func TestHintsCountAtEveryPositionOfTheProfile(t *testing.T) {
 			s := cluster.New(schema)
 			profile := plugins.Default(schema, plugins.Options{})
 			profile.Plugins = append(slices.Repeat([]framework.Weighted{{Plugin: idle{}}}, before), profile.Plugins...)
-			e := engine.New(s, profile, engine.Options{})
+			e := testkit.Must(engine.New(s, profile, engine.Options{}))
 			s.SetNode(schema.ParseNode(testkit.Node("closed").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Cordon().Obj(), ""))
 			s.SetNode(schema.ParseNode(testkit.Node("open").Alloc("cpu", "4", "memory", "4Gi").Zone("a").Obj(), ""))
 			s.Place(schema.ParsePod(testkit.Pod("foe").Label("app", "web").Obj()), "closed")
@@ -123,7 +127,7 @@ func TestHintsCountAtEveryPositionOfTheProfile(t *testing.T) {
 			from := s.Head()
 			s.Remove("pod-foe")
 			changes, _ := s.Since(from)
-			if got := e.MayHelp(c, d, changes); got != engine.Fits {
+			if got, _ := e.MayHelp(c, d, changes); got != engine.Fits {
 				t.Errorf("after the foe's departure MayHelp says %d, want %d: %s", got, engine.Fits, d.Message())
 			}
 		})

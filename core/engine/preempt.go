@@ -162,12 +162,12 @@ func (e *Engine) candidates(c *Class, found func(*cluster.Node, *dryRun)) {
 		return
 	}
 	d := e.runs(c)
-	j := e.newJudge(c)
+	f := e.newNodeFilter(c)
 	e.state.Nodes(func(n *cluster.Node) {
 		r := &d.cells[n.Index]
 		if !r.known {
 			*r = dryRun{known: true}
-			if r.victims, _ = e.dryRun(j, n, false); r.victims != nil {
+			if r.victims, _ = e.dryRun(f, n, false); r.victims != nil {
 				r.cost = e.profile.Preempter.Cost(r.victims)
 			}
 		}
@@ -181,12 +181,12 @@ func (e *Engine) candidates(c *Class, found func(*cluster.Node, *dryRun)) {
 // dryRun finds out which pods of lower priority would have to leave the node:
 // all of them do, and as many as possible come back. Nil victims say that it
 // doesn't help, why is then told if wanted.
-func (e *Engine) dryRun(j *judge, n *cluster.Node, explain bool) (*framework.Victims, *framework.Reason) {
-	below := func(p *cluster.Pod) bool { return p.Priority < j.c.pod.Priority }
+func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node, explain bool) (*framework.Victims, *framework.Reason) {
+	below := func(p *cluster.Pod) bool { return p.Priority < f.class.pod.Priority }
 	if !explain && !slices.ContainsFunc(n.Pods, below) {
 		return nil, nil
 	}
-	if code := j.code(n); code != framework.Reject {
+	if code := f.code(n); code != framework.Reject {
 		return nil, notHelpful // nothing that could be taken away is in its way
 	}
 	var lower []*cluster.Pod
@@ -204,17 +204,17 @@ func (e *Engine) dryRun(j *judge, n *cluster.Node, explain bool) (*framework.Vic
 		e.state.Remove(p.UID)
 	}
 	if explain {
-		if _, why := j.verdict(n); why != nil {
+		if why, _ := f.reason(n); why != nil {
 			return nil, why
 		}
-	} else if j.code(n) != framework.OK {
+	} else if f.code(n) != framework.OK {
 		return nil, nil
 	}
 	out := &framework.Victims{}
 	violating := e.profile.Preempter.Order(lower, e.state)
 	for i, p := range lower {
 		e.state.PlaceAt(p, n.Index)
-		if j.code(n) == framework.OK {
+		if f.code(n) == framework.OK {
 			continue
 		}
 		e.state.Remove(p.UID)
@@ -235,52 +235,15 @@ var (
 	noVictims  = &framework.Reason{Messages: []string{"No preemption victims found for incoming pod"}}
 )
 
-// DiagnosePreemption says why preemption doesn't help the class, in O(nodes), as
-// Diagnosis.Preemption has it; "" when pods of the profile don't preempt.
-func (e *Engine) DiagnosePreemption(c *Class) string {
-	x := e.profile.Preempter
-	if x == nil || e.state.Live() == 0 {
-		return ""
-	}
-	if why := x.Eligible(c.pod); why != nil {
-		return why.Messages[0]
-	}
-	d := &Diagnosis{Nodes: e.state.Live()}
-	counts := map[string]*Count{}
-	add := func(why *framework.Reason) {
-		for _, m := range why.Messages {
-			if counts[m] == nil {
-				counts[m] = &Count{Message: m}
-			}
-			counts[m].Nodes++
-		}
-	}
-	j := (*judge)(nil)
-	if c.Rejected == nil {
-		j = e.newJudge(c)
-	}
-	e.state.Nodes(func(n *cluster.Node) {
-		why := notHelpful
-		if j != nil {
-			if _, w := e.dryRun(j, n, true); w != nil {
-				why = w
-			}
-		}
-		add(why)
-	})
-	d.set(counts)
-	return d.Message()
-}
-
 // FitsOn tells whether a node takes a pod of the class now.
 func (e *Engine) FitsOn(c *Class, n *cluster.Node) bool { return e.CodeOn(c, n) == framework.OK }
 
-// CodeOn returns the verdict on one node; Final when the class is rejected
+// CodeOn returns the rules' code for one node; Final when the class is rejected
 // everywhere.
 func (e *Engine) CodeOn(c *Class, n *cluster.Node) framework.Code {
 	e.refresh(c)
 	if c.Rejected != nil {
 		return framework.Final
 	}
-	return e.newJudge(c).code(n)
+	return e.newNodeFilter(c).code(n)
 }

@@ -69,7 +69,7 @@ func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *clu
 		for _, w := range want {
 			rejected[w.Plugin]++
 		}
-		if d := e.Diagnose(c); len(want) > 0 && d.Everywhere == nil && len(d.Counts) == 0 {
+		if d := e.Diagnose(c); len(want) > 0 && d.Everywhere() == nil && len(d.Counts()) == 0 {
 			t.Fatalf("no node for %s and no reason; the reference says %v", p.Name(), rejected)
 		}
 	}
@@ -226,7 +226,7 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 				d = e.Diagnose(c)
 			}
 			_, could := e.Preempt(c)
-			d.NoVictims = !could
+			d = d.WithPreemption(engine.Preemption{RuledOut: !could})
 			from := w.State.Head()
 			interest := w.State.InterestVersion()
 			what := w.Change(t)
@@ -235,14 +235,15 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 				continue // pods are signed again then, which the queue sees to
 			}
 			changes, _ := w.State.Since(from)
-			help := e.MayHelp(c, d, changes)
+			var help engine.Help
+			help, d = e.MayHelp(c, d, changes)
 			if e.Class(p) != c {
 				continue
 			}
 			if _, ok := e.Best(c); ok && help != engine.Fits {
 				t.Fatalf("%q let the class in, but no plugin said it may help; it was rejected by %s", what, d.Message())
 			}
-			if _, ok := e.Preempt(c); ok && d.NoVictims && help == engine.NoHelp {
+			if _, ok := e.Preempt(c); ok && d.Preemption().RuledOut && help == engine.NoHelp {
 				t.Fatalf("after %q the class may preempt, which nothing said", what)
 			}
 			if help == engine.Fits {

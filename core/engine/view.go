@@ -152,10 +152,10 @@ func (v *view) filter(e *Engine, c *Class) bool {
 		}
 	}
 	if v.contested {
-		j := e.newJudge(c)
+		f := e.newNodeFilter(c)
 		for i, n := range v.alone {
 			if v.nodes[v.groups+i] != 0 && e.contested.has(n) {
-				if j.besides(e.state.Node(n)) != framework.OK {
+				if f.codeWithNominatedPods(e.state.Node(n)) != framework.OK {
 					v.nodes[v.groups+i] = 0
 				}
 			}

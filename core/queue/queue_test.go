@@ -7,6 +7,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/plugins/prioritysort"
 	"github.com/berthproject/berth/core/queue"
@@ -31,7 +32,7 @@ func newBench() *bench {
 
 func (b *bench) add(name, cpu string, priority int32) {
 	p := b.schema.ParsePod(testkit.Pod(name).Req("cpu", cpu).Priority(priority).Obj())
-	b.Add(b.now, p, b.engine.Class(p), false)
+	b.Add(b.now, p, b.engine.Class(p), nil)
 }
 
 func (b *bench) pop() string {
@@ -39,7 +40,7 @@ func (b *bench) pop() string {
 	if i == nil {
 		return "none"
 	}
-	return i.Pod.Object.Name
+	return i.Pod().Object.Name
 }
 
 func (b *bench) reject() *queue.Item {
@@ -71,7 +72,7 @@ func TestBackoffDoublesToTheMaximum(t *testing.T) {
 		}
 		b.Fail(b.now, i)
 		if got := b.NextWake().Sub(b.now); got != want*time.Second {
-			t.Errorf("attempt %d backs off for %s, want %ds", i.Attempts, got, want)
+			t.Errorf("attempt %d backs off for %s, want %ds", i.Attempts(), got, want)
 		}
 		b.now = b.now.Add(want*time.Second - 1)
 		if got := b.pop(); got != "none" {
@@ -92,12 +93,12 @@ func TestAClassIsAskedOnceForAllItsPods(t *testing.T) {
 	}
 	asked := 0
 	small := b.engine.Class(b.schema.ParsePod(testkit.Pod("x").Req("cpu", "1").Priority(0).Obj()))
-	b.Wake(b.now, func(c *engine.Class, _ *engine.Diagnosis) engine.Help {
+	b.Wake(b.now, func(c *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
 		asked++
 		if c == small {
-			return engine.Fits
+			return engine.Fits, d
 		}
-		return engine.NoHelp
+		return engine.NoHelp, d
 	}, nobody)
 	if got := b.Counts(); asked != 2 || got != (queue.Counts{Backoff: 5, Unschedulable: 1}) {
 		t.Errorf("asked %d times, counts %+v; want 2 and 5 backing off, 1 waiting", asked, got)
@@ -112,11 +113,11 @@ func TestStillRejectedUntilWoken(t *testing.T) {
 	b := newBench()
 	b.add("p", "1", 0)
 	i := b.reject()
-	if b.StillRejected(i.Class) == nil {
+	if b.StillRejected(i.Class()) == nil {
 		t.Error("the class waits, but isn't known to be rejected")
 	}
-	b.Wake(b.now, func(*engine.Class, *engine.Diagnosis) engine.Help { return engine.Fits }, nobody)
-	if b.StillRejected(i.Class) != nil {
+	b.Wake(b.now, func(_ *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) { return engine.Fits, d }, nobody)
+	if b.StillRejected(i.Class()) != nil {
 		t.Error("the class was woken, but is still taken for rejected")
 	}
 }
@@ -127,13 +128,13 @@ func TestLeftoversAreSweptAndMarked(t *testing.T) {
 	i := b.reject()
 	b.now = b.now.Add(5*time.Minute - 1)
 	b.Sweep(b.now)
-	if i.Place() != queue.Unschedulable {
+	if i.Stage() != queue.Unschedulable {
 		t.Error("swept too early")
 	}
 	b.now = b.now.Add(1)
 	b.Sweep(b.now)
-	if i.Place() != queue.Active || !i.Swept {
-		t.Errorf("after 5 minutes: place %d, swept %v", i.Place(), i.Swept)
+	if i.Stage() != queue.Active || !i.Swept() {
+		t.Errorf("after 5 minutes: place %d, swept %v", i.Stage(), i.Swept())
 	}
 }
 
@@ -142,20 +143,20 @@ func TestUpdateMovesOnlyWhatARuleReads(t *testing.T) {
 	b.add("p", "4", 0)
 	i := b.reject()
 	same := b.schema.ParsePod(testkit.Pod("p").Req("cpu", "4").Priority(0).Label("note", "x").Obj())
-	b.Update(b.now, i, same, b.engine.Class(same), false)
-	if i.Place() != queue.Unschedulable {
+	b.Update(i, same, b.engine.Class(same), nil)
+	if i.Stage() != queue.Unschedulable {
 		t.Error("a label that no rule reads woke the pod")
 	}
 	smaller := b.schema.ParsePod(testkit.Pod("p").Req("cpu", "1").Priority(0).Obj())
-	b.Update(b.now, i, smaller, b.engine.Class(smaller), false)
-	if i.Place() != queue.Active {
+	b.Update(i, smaller, b.engine.Class(smaller), nil)
+	if i.Stage() != queue.Active {
 		t.Error("a smaller request did not wake the pod")
 	}
-	b.Update(b.now, i, smaller, b.engine.Class(smaller), true)
-	if i.Place() != queue.Gated || b.pop() != "none" {
+	b.Update(i, smaller, b.engine.Class(smaller), &framework.Reason{})
+	if i.Stage() != queue.Gated || b.pop() != "none" {
 		t.Error("a gate did not keep the pod out")
 	}
-	if !b.Remove(i.Pod.UID) || b.Counts() != (queue.Counts{}) {
+	if !b.Remove(i.Pod().UID) || b.Counts() != (queue.Counts{}) {
 		t.Errorf("after removal: %+v", b.Counts())
 	}
 }

@@ -1,5 +1,34 @@
 package queue
 
+// This file holds the waiting classes: of which unschedulable pods wait, why, and
+// what has them tried.
+//
+//	state             event                                          next state
+//	-                 a pod of the class is rejected or held         waiting
+//	waiting           Wake: the class fits after a change            probingFit
+//	                  Wake: others could leave for it                probingPreempt
+//	                  Sweep: it has waited for Config.Leftover       probingLeftover
+//	probing…          the probe found a node, was removed, or is
+//	                  of another class now                           the same, with the next probe
+//	                  … and no pod waits                             drained
+//	probingPreempt    … and only nominated pods wait                 waiting
+//	probing…          a pod of the class is tried in vain            waiting
+//	drained           a pod of the class is rejected or held, or
+//	                  held no longer                                 waiting
+//	any               no pod waits, and none is held                 -
+//
+// The probe is the pod of a woken class that is tried. As long as each probe finds
+// a node the next follows, and when one doesn't, the others needn't be tried. (A
+// class has a second probe for a while when another pod of the class, a new one, was
+// rejected while the probe was out, and the class was woken again.)
+//
+// Pods that are nominated to a node aren't probes of a class that is woken to
+// preempt: a nominated pod doesn't run PostFilter again while its victims are
+// terminating.
+//
+// A class is asked about a change once while it waits, and not while it is probed:
+// what the changes since mean for it is found out by trying the probe.
+
 import (
 	"cmp"
 	"container/heap"
@@ -11,23 +40,53 @@ import (
 	"github.com/berthproject/berth/core/engine"
 )
 
-// Waiting are the unschedulable pods of one class. When the class is woken
-// they stay where they are, and are tried one at a time: as long as each finds
-// a node the next follows, and when one doesn't, the others needn't be asked.
-type Waiting struct {
-	Class     *engine.Class
-	Diagnosis *engine.Diagnosis
-	pods      itemHeap
-	nominated itemHeap    // those that are nominated to a node
-	since     int64       // when it was rejected or woken, in nanoseconds
-	held      int         // pods whose victims are being asked to leave
-	woken     engine.Help // what for
-	led       bool        // a pod is being tried for the woken class
-	swept     bool        // by the leftover sweep
+// waitingState is the state of a waiting class.
+type waitingState uint8
+
+// The states.
+const (
+	waiting         waitingState = iota // for a change that helps
+	probingFit                          // woken: the class fits
+	probingPreempt                      // woken: preemption, which was ruled out, may help
+	probingLeftover                     // woken: it has waited for long
+	drained                             // woken, and all pods were tried; held pods are left
+)
+
+// String names the state.
+func (s waitingState) String() string {
+	return [...]string{"waiting", "probing for a fit", "probing for preemption", "probing leftovers", "drained"}[s]
 }
 
-func (w *Waiting) heapOf(i *Item) *itemHeap {
-	if i.Nominated {
+// probing tells whether a probe of the class is out.
+func (s waitingState) probing() bool {
+	return s == probingFit || s == probingPreempt || s == probingLeftover
+}
+
+// WaitingClass are the unschedulable and held pods of one class.
+type WaitingClass struct {
+	class *engine.Class
+	state waitingState
+	since int64 // when it came to wait or was woken, in nanoseconds
+	// diagnosis says why the class fits on no node. This is the one place where
+	// what is known of that is kept up to date.
+	diagnosis *engine.Diagnosis
+	pods      itemHeap // the unschedulable ones but for
+	nominated itemHeap // those that are nominated to a node
+	held      int      // pods whose victims are being asked to leave
+}
+
+// Class returns the class.
+func (w *WaitingClass) Class() *engine.Class { return w.class }
+
+// Diagnosis returns why the class fits on no node.
+func (w *WaitingClass) Diagnosis() *engine.Diagnosis { return w.diagnosis }
+
+// Pods returns how many pods of the class wait or are held.
+func (w *WaitingClass) Pods() int { return w.pods.Len() + w.nominated.Len() + w.held }
+
+// heapOf returns the heap in which a waiting pod belongs.
+func (w *WaitingClass) heapOf(item *Item) *itemHeap {
+	if item.nominated {
 		return &w.nominated
 	}
 	return &w.pods
@@ -36,268 +95,278 @@ func (w *Waiting) heapOf(i *Item) *itemHeap {
 // StillRejected returns why the class was last rejected, if it waits and no
 // change since could have helped; nil otherwise.
 func (q *Queue) StillRejected(c *engine.Class) *engine.Diagnosis {
-	if w := q.waiting[c]; w != nil && w.woken == engine.NoHelp {
-		return w.Diagnosis
+	if w := q.waiting[c]; w != nil && w.state == waiting {
+		return w.diagnosis
 	}
 	return nil
 }
 
-// Reject puts a popped pod with its class: it waits for a change that helps.
-func (q *Queue) Reject(now time.Time, i *Item, d *engine.Diagnosis) {
-	i.Attempts++
-	i.Tried = now.UnixNano()
-	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
-	q.park(now, i, d, true)
+// Reject puts a pod in flight with its class, of which d says why it fits on no
+// node: it waits for a change that helps.
+func (q *Queue) Reject(now time.Time, item *Item, d *engine.Diagnosis) {
+	q.countAttempt(now, item)
+	q.park(item, q.tried(now, item, d))
 }
 
-// Hold keeps a popped pod, which found no node, until Release: its victims are
-// being asked to leave.
-func (q *Queue) Hold(now time.Time, i *Item, d *engine.Diagnosis) {
-	i.Attempts++
-	i.Tried = now.UnixNano()
-	i.until = now.UnixNano() + int64(q.pause(i.Attempts))
-	i.Diagnosis = d
-	w := q.enter(now, i, d, true)
+// Hold keeps a pod in flight, which found no node, until it is released: its
+// victims are being asked to leave.
+func (q *Queue) Hold(now time.Time, item *Item, d *engine.Diagnosis) {
+	q.countAttempt(now, item)
+	w := q.tried(now, item, d)
 	w.held++
-	i.place, i.holds = Held, w
+	item.stage, item.heldWith = Held, w
 	q.held++
 }
 
-// Release ends a Hold: the pod is tried again, or waits with its class, without
-// having been tried.
-func (q *Queue) Release(now time.Time, i *Item, d *engine.Diagnosis, try bool) {
-	q.leave(i)
-	switch {
-	case !try:
-		q.park(now, i, d, false)
-	case i.until > now.UnixNano():
-		q.backOff(i, EventChange)
-	default:
-		q.activate(i, EventChange)
+// countAttempt counts an attempt that found no node, and has the backoff begin.
+func (q *Queue) countAttempt(now time.Time, item *Item) {
+	item.attempts++
+	item.tried = now.UnixNano()
+	item.until = now.UnixNano() + int64(q.cfg.backoff(item.attempts))
+}
+
+// ReleaseToTry has a held pod tried, when its backoff is over.
+func (q *Queue) ReleaseToTry(now time.Time, item *Item) {
+	q.takeOut(item)
+	if item.until > now.UnixNano() {
+		q.backOff(item, EventChange)
+	} else {
+		q.activate(item, EventChange)
 	}
 }
 
-// Retry has a waiting or held pod tried at once.
-func (q *Queue) Retry(i *Item) {
-	if i.place == Unschedulable || i.place == Held {
-		q.leave(i)
-		q.activate(i, EventForceActivate)
-	}
+// ReleaseToWait puts a held pod with its class, of which d says why it fits on no
+// node, without having tried the pod.
+func (q *Queue) ReleaseToWait(now time.Time, item *Item, d *engine.Diagnosis) {
+	q.takeOut(item)
+	q.park(item, q.join(now, item, d))
 }
 
-// Again has a pod that found a node tried once more.
-func (q *Queue) Again(i *Item) { q.activate(i, EventForceActivate) }
-
-// Abandon ends a Hold after an error.
-func (q *Queue) Abandon(now time.Time, i *Item) {
-	q.leave(i)
-	q.Fail(now, i)
-}
-
-// Nominated says whether a pod is nominated to a node.
-func (q *Queue) Nominated(i *Item, yes bool) {
-	if i.Nominated == yes {
-		return
-	}
-	if i.place != Unschedulable {
-		i.Nominated = yes
-		return
-	}
-	w := q.waiting[i.Class]
-	heap.Remove(w.heapOf(i), i.at)
-	i.Nominated = yes
-	heap.Push(w.heapOf(i), i)
-}
-
-// park puts a pod with its class, of which d says why it fits nowhere; fresh
-// says that it was found out by trying the pod.
-func (q *Queue) park(now time.Time, i *Item, d *engine.Diagnosis, fresh bool) {
-	i.Diagnosis = d
-	w := q.enter(now, i, d, fresh)
+// park puts a pod in flight among the unschedulable ones of its class.
+func (q *Queue) park(item *Item, w *WaitingClass) {
 	q.came[Incoming{"unschedulable", EventFailure}]++
-	i.place = Unschedulable
-	heap.Push(w.heapOf(i), i)
+	item.stage = Unschedulable
+	heap.Push(w.heapOf(item), item)
 }
 
-// enter has the pod's class wait, for the reason d.
-func (q *Queue) enter(now time.Time, i *Item, d *engine.Diagnosis, fresh bool) *Waiting {
-	w := q.waiting[i.Class]
-	if i.heads != w {
-		q.follow(i) // what it reads has changed: it spoke for its old class no more
-	} else if w != nil {
-		w.led = false
+// tried returns the waiting class of a pod that was tried in vain, for the reason d,
+// which is now the reason for the whole class.
+func (q *Queue) tried(now time.Time, item *Item, d *engine.Diagnosis) *WaitingClass {
+	w := q.waiting[item.class]
+	if item.probeOf != w {
+		q.endProbe(item) // the pod changed class while it was tried: its result says nothing about the old class
 	}
-	i.heads = nil
+	item.probeOf = nil
+	item.diagnosis = d
 	if w == nil {
-		w = &Waiting{Class: i.Class, pods: itemHeap{less: q.less, at: tried}, nominated: itemHeap{less: q.less, at: tried}, since: now.UnixNano()}
-		q.waiting[i.Class] = w
+		return q.newWaiting(now, item.class, d)
 	}
-	if w.Diagnosis == nil || fresh || w.woken != engine.NoHelp && !w.led {
-		if w.woken != engine.NoHelp {
-			w.since = now.UnixNano()
-		}
-		// What a nominated pod found out doesn't say why others can't preempt.
-		if !d.NoVictims && w.Diagnosis != nil && w.pods.Len() > 0 {
-			d.NoVictims, d.Preemption = w.Diagnosis.NoVictims, w.Diagnosis.Preemption
-		}
-		w.Diagnosis, w.woken, w.swept, w.led = d, engine.NoHelp, false, false
+	// A nominated pod doesn't look for victims while it waits for some: what it
+	// found out doesn't say that preemption may help others.
+	if known := w.diagnosis.Preemption(); !d.Preemption().RuledOut && w.pods.Len() > 0 {
+		d = d.WithPreemption(known)
+	}
+	q.wait(now, w, d)
+	return w
+}
+
+// join returns the waiting class of a pod that comes to wait untried, for the reason
+// d. If pods of the class wait already, or are tried, it waits with them.
+func (q *Queue) join(now time.Time, item *Item, d *engine.Diagnosis) *WaitingClass {
+	item.diagnosis = d
+	w := q.waiting[item.class]
+	switch {
+	case w == nil:
+		w = q.newWaiting(now, item.class, d)
+	case w.state == drained:
+		q.wait(now, w, d)
 	}
 	return w
 }
 
-// Placed says that a popped pod found a node: if its class was woken, the next
-// of it is tried.
-func (q *Queue) Placed(i *Item) { q.follow(i) }
-
-// follow lets the next pod of a woken class take the place of one that left.
-func (q *Queue) follow(i *Item) {
-	w := i.heads
-	i.heads = nil
-	if w == nil || w.woken == engine.NoHelp {
-		return
-	}
-	w.led = false
-	q.lead(w)
+// newWaiting has a class wait of which no pod waits yet.
+func (q *Queue) newWaiting(now time.Time, c *engine.Class, d *engine.Diagnosis) *WaitingClass {
+	w := &WaitingClass{class: c, diagnosis: d, since: now.UnixNano(), pods: q.newHeap(), nominated: q.newHeap()}
+	q.waiting[c] = w
+	return w
 }
 
-// lead puts the first of a woken class's pods where it is tried. One that is
-// nominated doesn't look for victims as long as it waits for some.
-func (q *Queue) lead(w *Waiting) {
-	from := &w.pods
-	if n := &w.nominated; w.woken == engine.Fits && n.Len() > 0 && (from.Len() == 0 || q.less(n.items[0], from.items[0])) {
-		from = n
+// wait has a class wait for the reason d, which it may do already.
+func (q *Queue) wait(now time.Time, w *WaitingClass, d *engine.Diagnosis) {
+	if w.state != waiting {
+		w.state, w.since = waiting, now.UnixNano()
 	}
-	if from.Len() == 0 {
-		if w.nominated.Len() > 0 { // they wait on; others may preempt now
-			w.woken, w.swept, w.Diagnosis.NoVictims, w.Diagnosis.Preemption = engine.NoHelp, false, false, ""
-		}
-		q.prune(w)
-		return
-	}
-	i := heap.Pop(from).(*Item)
-	i.heads, i.Swept, w.led = w, w.swept, true
-	q.try(w.since, i)
+	w.diagnosis = d
 }
 
-// Try has a waiting pod tried, though its class isn't woken.
-func (q *Queue) Try(now time.Time, i *Item) {
-	q.leave(i)
-	i.Swept = false
-	q.try(now.UnixNano(), i)
-}
-
-// try has a pod that was woken tried: at once, or in backoff when that isn't over.
-func (q *Queue) try(now int64, i *Item) {
-	i.failed = false
-	event := EventChange
-	if i.Swept {
-		event = EventTimeout
-	}
-	if i.until > now {
-		q.backOff(i, event)
-	} else {
-		q.activate(i, event)
+// Refresh replaces the diagnosis of a waiting class by one that says the same of the
+// cluster as it is now. It leaves a class alone that doesn't wait.
+func (q *Queue) Refresh(c *engine.Class, d *engine.Diagnosis) {
+	if w := q.waiting[c]; w != nil && w.state == waiting {
+		w.diagnosis = d
 	}
 }
 
-// prune forgets a class none of whose pods wait.
-func (q *Queue) prune(w *Waiting) {
-	if w.pods.Len()+w.nominated.Len()+w.held == 0 && q.waiting[w.Class] == w {
-		delete(q.waiting, w.Class)
-	}
-}
-
-// Wake asks each waiting class once whether it may be let in now, and has the
-// pods of those that may tried: at once, or in backoff when that isn't over. Of
-// nominated pods it asks besides whether their own node takes them.
-func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosis) engine.Help, awaited func(*Item) bool) {
-	for _, w := range q.sorted() {
-		for _, i := range slices.Clone(w.nominated.items) {
-			if awaited(i) {
-				q.Try(now, i)
+// Wake asks each waiting class once what the changes since the last call do for it,
+// and has the pods of those that they help tried. mayHelp is given the class's
+// diagnosis, and returns the one to keep. Of nominated pods it asks besides, by
+// tryNominated, whether to try them for the sake of their own node.
+func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis), tryNominated func(*Item) bool) {
+	for _, w := range q.inOrder() {
+		for _, item := range slices.Clone(w.nominated.items) {
+			if tryNominated(item) {
+				q.WakePod(now, item)
 			}
 		}
-		if w.woken != engine.NoHelp {
+		if w.state != waiting || w.Pods() == 0 {
 			continue
 		}
-		if help := mayHelp(w.Class, w.Diagnosis); help != engine.NoHelp {
-			q.wake(w, now.UnixNano(), help, false)
+		var help engine.Help
+		help, w.diagnosis = mayHelp(w.class, w.diagnosis)
+		switch help {
+		case engine.Fits:
+			q.wake(now, w, probingFit)
+		case engine.Preempts:
+			q.wake(now, w, probingPreempt)
 		}
 		q.prune(w)
 	}
 }
 
-func (q *Queue) wake(w *Waiting, now int64, help engine.Help, swept bool) {
-	w.woken, w.swept, w.since = help, swept, now
-	q.lead(w)
+// Sweep wakes the classes that have waited for Config.Leftover.
+func (q *Queue) Sweep(now time.Time) {
+	for _, w := range q.Waiting() {
+		if now.UnixNano()-w.since >= int64(q.cfg.Leftover) {
+			q.wake(now, w, probingLeftover)
+		}
+	}
 }
 
-// sorted returns the waiting classes in the order in which they were made.
-func (q *Queue) sorted() []*Waiting {
-	out := make([]*Waiting, 0, len(q.waiting))
+// wake ends a class's waiting: its first pod is tried.
+func (q *Queue) wake(now time.Time, w *WaitingClass, state waitingState) {
+	w.state, w.since = state, now.UnixNano()
+	q.probe(w)
+}
+
+// probe has the next pod of a woken class tried.
+func (q *Queue) probe(w *WaitingClass) {
+	from := &w.pods
+	if n := &w.nominated; w.state != probingPreempt && n.Len() > 0 && (from.Len() == 0 || q.less(n.items[0], from.items[0])) {
+		from = n
+	}
+	switch {
+	case from.Len() > 0:
+		item := heap.Pop(from).(*Item)
+		item.probeOf, item.diagnosis, item.swept = w, w.diagnosis, w.state == probingLeftover
+		q.tryWoken(w.since, item)
+	case w.nominated.Len() > 0: // they wait on; others may preempt now
+		w.state = waiting
+		w.diagnosis = w.diagnosis.WithPreemption(engine.Preemption{})
+	default:
+		w.state = drained
+		q.prune(w)
+	}
+}
+
+// endProbe says that a pod is no probe any more, if it was one, without a result
+// that would end the probing of its class: the class's next pod is tried.
+func (q *Queue) endProbe(item *Item) {
+	w := item.probeOf
+	item.probeOf = nil
+	if w != nil && w.state != waiting {
+		q.probe(w)
+	}
+}
+
+// WakePod has an unschedulable pod tried, though its class isn't woken.
+func (q *Queue) WakePod(now time.Time, item *Item) {
+	q.takeOut(item)
+	item.swept = false
+	q.tryWoken(now.UnixNano(), item)
+}
+
+// tryWoken has a pod in flight tried that was woken at a time: at once, or after its
+// backoff.
+func (q *Queue) tryWoken(at int64, item *Item) {
+	item.afterError = false
+	event := EventChange
+	if item.swept {
+		event = EventTimeout
+	}
+	if item.until > at {
+		q.backOff(item, event)
+	} else {
+		q.activate(item, event)
+	}
+}
+
+// prune forgets a class none of whose pods wait or are held. A probe that is out
+// keeps the class to itself.
+func (q *Queue) prune(w *WaitingClass) {
+	if w.Pods() == 0 && q.waiting[w.class] == w {
+		delete(q.waiting, w.class)
+	}
+}
+
+// inOrder returns the waiting classes in the order in which they were made.
+func (q *Queue) inOrder() []*WaitingClass {
+	out := make([]*WaitingClass, 0, len(q.waiting))
 	for _, w := range q.waiting {
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b *Waiting) int { // the classes of each profile are numbered
-		return cmp.Or(cmp.Compare(a.Class.ID, b.Class.ID), strings.Compare(a.Class.Pod().Object.Spec.SchedulerName, b.Class.Pod().Object.Spec.SchedulerName))
+	slices.SortFunc(out, func(a, b *WaitingClass) int { // the classes of each profile are numbered
+		return cmp.Or(cmp.Compare(a.class.ID, b.class.ID), strings.Compare(a.class.Pod().Object.Spec.SchedulerName, b.class.Pod().Object.Spec.SchedulerName))
 	})
 	return out
 }
 
-// Waiting returns the waiting classes that weren't woken, in the order in
-// which they were made.
-func (q *Queue) Waiting() []*Waiting {
-	return slices.DeleteFunc(q.sorted(), func(w *Waiting) bool { return w.woken != engine.NoHelp })
+// Waiting returns the classes that wait and aren't woken, in the order in which
+// they were made.
+func (q *Queue) Waiting() []*WaitingClass {
+	return slices.DeleteFunc(q.inOrder(), func(w *WaitingClass) bool { return w.state != waiting })
 }
 
-// Waits tells whether any class waits, in O(1).
-func (q *Queue) Waits() bool { return len(q.waiting) > 0 }
-
-// Each calls f for every class of which pods wait, with how many do.
-func (q *Queue) Each(f func(w *Waiting, pods int)) {
-	for _, w := range q.sorted() {
-		f(w, w.pods.Len()+w.nominated.Len()+w.held)
+// Each calls f for every class of which pods wait or are held, woken or not, in the
+// order in which they were made.
+func (q *Queue) Each(f func(*WaitingClass)) {
+	for _, w := range q.inOrder() {
+		f(w)
 	}
 }
 
-// Of returns the waiting pods of a class that aren't nominated, in no particular order that means
-// something, but the same one for the same history.
-func (q *Queue) Of(c *engine.Class) []*Item {
+// AnyWaits tells whether pods of any class wait, in O(1).
+func (q *Queue) AnyWaits() bool { return len(q.waiting) > 0 }
+
+// Unnominated returns the unschedulable pods of a class that aren't nominated, in an
+// order without a meaning, but the same one for the same history. It is the queue's
+// own slice: to be read until the next call only.
+func (q *Queue) Unnominated(c *engine.Class) []*Item {
 	if w := q.waiting[c]; w != nil {
 		return w.pods.items
 	}
 	return nil
 }
 
-// Sweep wakes the classes that have waited longer than Leftover.
-func (q *Queue) Sweep(now time.Time) {
-	for _, w := range q.Waiting() {
-		if now.UnixNano()-w.since >= int64(q.cfg.Leftover) {
-			q.wake(w, now.UnixNano(), engine.Fits, true)
-		}
-	}
-}
-
-// Reclassify classes those of the pods anew that it concerns, after the rules have
-// come to read more of them, or other things of the cluster. Pods of waiting
+// Reclassify classifies those of the pods again that it concerns, after the rules
+// have come to read more of them, or other things of the cluster. Pods of waiting
 // classes that it splits are tried again.
-func (q *Queue) Reclassify(now time.Time, class func(*cluster.Pod) *engine.Class, concerns func(*cluster.Pod) bool) {
-	for _, w := range q.sorted() {
-		for _, i := range slices.Concat(w.pods.items, w.nominated.items) {
-			if !concerns(i.Pod) {
+func (q *Queue) Reclassify(classOf func(*cluster.Pod) *engine.Class, concerns func(*cluster.Pod) bool) {
+	for _, w := range q.inOrder() {
+		for _, item := range slices.Concat(w.pods.items, w.nominated.items) {
+			if !concerns(item.Pod()) {
 				continue
 			}
-			if c := class(i.Pod); c != w.Class {
-				q.leave(i)
-				i.Class = c
-				q.activate(i, EventChange)
+			if c := classOf(item.Pod()); c != w.class {
+				q.takeOut(item)
+				item.class = c
+				q.activate(item, EventChange)
 			}
 		}
 	}
 	for _, h := range []*itemHeap{&q.active, &q.expiry} {
-		for _, i := range h.items {
-			if concerns(i.Pod) {
-				i.Class = class(i.Pod)
+		for _, item := range h.items {
+			if concerns(item.Pod()) {
+				item.class = classOf(item.Pod())
 			}
 		}
 	}

@@ -295,7 +295,7 @@ func verdicts(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outcome {
 	if best, ok := e.Preempt(class); ok {
 		out.Chosen = s.Node(best.Node).Name
 	} else {
-		d.Preemption = e.DiagnosePreemption(class)
+		d = d.WithPreemption(engine.Preemption{RuledOut: true, Message: e.PreemptionMessage(class)})
 	}
 	out.Message = d.Message()
 	return out

@@ -58,6 +58,6 @@ func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	packer.Plan(req, plan)
 	plan.Empty = scaledown.Candidates(p.follower.State, req.Now, req.Limits.StartupTime)
 	p.follower.Trim(p.follower.Head())
-	p.sched.Trim(classesKept)
+	p.sched.ForgetClasses(classesKept, func() map[*engine.Class]bool { return nil })
 	return plan
 }

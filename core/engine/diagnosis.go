@@ -1,0 +1,170 @@
+package engine
+
+// This file holds the diagnosis. The engine makes one when a class fits on no node
+// (diagnose.go); the waiting class in core/queue keeps it, and asks the engine with
+// it whether a change helps (wake.go). Nobody writes to a diagnosis that another may
+// have seen: who learns more makes a new one, and hands it on.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berthproject/berth/core/framework"
+)
+
+// Diagnosis says why a class fits on no node. It is a value, passed by pointer
+// because it is large: no method changes it, and what its accessors return must not
+// be written to.
+type Diagnosis struct {
+	nodes      int
+	everywhere *framework.Reason
+	counts     []Count
+	outside    bool
+	// holding are the plugins of which a group rule is known to hold some node
+	// back. Such an answer may change without the node being touched, so the hints
+	// of these plugins decide at which changes the class is evaluated.
+	holding    pluginSet
+	preemption Preemption
+}
+
+// Preemption is what is known of preemption for a class that fits on no node. The
+// zero value says that nothing is known.
+type Preemption struct {
+	RuledOut bool   // taking the place of other pods doesn't help either
+	Message  string // why not, in kube-scheduler's words; "" when there is nothing to say
+}
+
+// Count is on how many nodes a message applies.
+type Count struct {
+	Message string
+	Nodes   int
+	Plugin  string
+	Nearest *NearestShortfall // of what the message is about, nil when that is no quantity
+}
+
+// NearestShortfall is the smallest deficit on any node.
+type NearestShortfall struct {
+	framework.Deficit
+	Node string
+}
+
+// Nodes returns how many nodes there were.
+func (d *Diagnosis) Nodes() int { return d.nodes }
+
+// Everywhere returns the reason that rejects the class on all nodes at once, nil
+// when there is none.
+func (d *Diagnosis) Everywhere() *framework.Reason { return d.everywhere }
+
+// Counts returns the messages with their numbers of nodes, sorted as
+// kube-scheduler's message has them.
+func (d *Diagnosis) Counts() []Count { return d.counts }
+
+// Outside tells whether something beyond the rules, an extender, has rejected
+// nodes: only another attempt can tell whether it still does.
+func (d *Diagnosis) Outside() bool { return d.outside }
+
+// Preemption returns what is known of preemption for the class.
+func (d *Diagnosis) Preemption() Preemption { return d.preemption }
+
+// RejectsNone tells whether the rules reject the class on no node. The diagnosis
+// that the engine makes of a class that fits on every node says so.
+func (d *Diagnosis) RejectsNone() bool {
+	return d.everywhere == nil && len(d.counts) == 0 && d.nodes > 0
+}
+
+// Message returns kube-scheduler's text: `0/N nodes are available: …`.
+func (d *Diagnosis) Message() string { return d.MessageWith(d.preemption.Message) }
+
+// MessageWith returns the text with another message about preemption, "" for none:
+// for a pod that is nominated to a node, which differs in that from its class.
+func (d *Diagnosis) MessageWith(preemption string) string {
+	if d.nodes == 0 {
+		return "no nodes available to schedule pods"
+	}
+	text := fmt.Sprintf("0/%d nodes are available:", d.nodes)
+	switch {
+	case d.everywhere != nil:
+		text += fmt.Sprintf(" %s.", strings.Join(d.everywhere.Messages, ", "))
+	case len(d.counts) > 0:
+		parts := make([]string, len(d.counts))
+		for i, c := range d.counts {
+			parts[i] = fmt.Sprintf("%d %s", c.Nodes, c.Message)
+		}
+		text += fmt.Sprintf(" %s.", strings.Join(parts, ", "))
+	}
+	if preemption != "" {
+		text += " preemption: " + preemption
+	}
+	return text
+}
+
+// WithPreemption returns the diagnosis with p as what is known of preemption.
+func (d *Diagnosis) WithPreemption(p Preemption) *Diagnosis {
+	if d.preemption == p {
+		return d
+	}
+	out := *d
+	out.preemption = p
+	return &out
+}
+
+// WithOutside returns the diagnosis with what something beyond the rules said of
+// nodes, one message a node, from plugin. Any change may help such a class.
+func (d *Diagnosis) WithOutside(plugin string, messages []string) *Diagnosis {
+	counts := messageCounts{}
+	for _, c := range d.counts {
+		counts[c.Message] = &c
+	}
+	for _, m := range messages {
+		counts.add(m, plugin)
+	}
+	out := *d
+	out.counts, out.outside = counts.sorted(), true
+	return &out
+}
+
+// withHolding returns the diagnosis with another set of plugins that hold nodes
+// back: d itself, without an allocation, when the set is the same.
+func (d *Diagnosis) withHolding(s pluginSet) *Diagnosis {
+	if s.equal(d.holding) {
+		return d
+	}
+	out := *d
+	out.holding = s
+	return &out
+}
+
+// messageCounts gathers a diagnosis's counts, by message.
+type messageCounts map[string]*Count
+
+// add counts a message of a plugin for one more node.
+func (m messageCounts) add(message, plugin string) *Count {
+	c := m[message]
+	if c == nil {
+		c = &Count{Message: message, Plugin: plugin}
+		m[message] = c
+	}
+	c.Nodes++
+	return c
+}
+
+// sorted returns the counts in the order of the texts "N message", as
+// kube-scheduler sorts them.
+func (m messageCounts) sorted() []Count {
+	out := make([]Count, 0, len(m))
+	for _, c := range m {
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b Count) int {
+		return strings.Compare(fmt.Sprint(a.Nodes, " ", a.Message), fmt.Sprint(b.Nodes, " ", b.Message))
+	})
+	return out
+}
+
+// nearer takes note of a node's deficit if it is the smallest so far.
+func (c *Count) nearer(x framework.Deficit, node string) {
+	if c.Nearest == nil || x.Needed-x.Available < c.Nearest.Needed-c.Nearest.Available {
+		c.Nearest = &NearestShortfall{x, node}
+	}
+}

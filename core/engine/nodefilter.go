@@ -1,0 +1,191 @@
+package engine
+
+// This file runs a class's rules on single nodes, as kube-scheduler's Filter does.
+// It is the slow way, O(rules) a node, for nodes that no cached answer covers: those
+// with nominated pods, what-ifs, touched nodes of a waiting class, explanations. Its
+// answers must equal the cached ones (column.go, view.go); both are compared with
+// core/engine/reference.
+
+import (
+	"slices"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// nodeFilter runs a class's rules on single nodes, each as a group of its own. It
+// reads the state as it is when it is asked, and is for use within one call of the
+// engine: rules that are made anew make it stale.
+type nodeFilter struct {
+	class    *Class
+	state    *cluster.State
+	plugins  []pluginRules
+	narrow   []framework.LocalRule // those that are Narrowers: they leave nodes out before any other rule
+	topology []*cluster.Topology
+	groups   framework.Groups // of one node; reused for each
+	answer   [1]framework.Code
+}
+
+// pluginRules are the rules that a plugin made for a class; at least one isn't nil.
+type pluginRules struct {
+	plugin int // position in the profile
+	local  framework.LocalRule
+	group  *groupRule
+}
+
+// rejection is the first rule that rejects a node, in the profile's order: either
+// local or group is set, neither when the code is OK.
+type rejection struct {
+	code  framework.Code
+	local framework.LocalRule
+	group *groupRule
+}
+
+// noPlugin stands where no plugin is meant.
+const noPlugin = -1
+
+func (e *Engine) newNodeFilter(c *Class) *nodeFilter {
+	f := &nodeFilter{class: c, state: e.state, topology: c.shared.topos}
+	locals, groups := 0, 0
+	for i := range e.profile.Plugins {
+		p := pluginRules{plugin: i}
+		if locals < len(c.locals) && c.locals[locals].plugin == i {
+			p.local = c.locals[locals].LocalRule
+			if _, ok := p.local.(framework.Narrower); ok {
+				f.narrow = append(f.narrow, p.local)
+			}
+			locals++
+		}
+		if groups < len(c.rules) && c.rules[groups].plugin == i {
+			p.group = &c.rules[groups]
+			groups++
+		}
+		if p.local != nil || p.group != nil {
+			f.plugins = append(f.plugins, p)
+		}
+	}
+	return f
+}
+
+// code returns the rules' answer for a node. The node has to take the class both
+// with and without the pods of equal or higher priority that are nominated to it
+// (kube-scheduler's RunFilterPluginsWithNominatedPods): they may help or hinder.
+func (f *nodeFilter) code(n *cluster.Node) framework.Code {
+	if code := f.codeWithNominatedPods(n); code != framework.OK {
+		return code
+	}
+	return f.reject(n).code
+}
+
+// codeWithNominatedPods returns the rules' answer for a node with those nominated
+// pods placed on it, OK when there are none.
+func (f *nodeFilter) codeWithNominatedPods(n *cluster.Node) framework.Code {
+	code := framework.OK
+	f.withNominatedPods(n, func() { code = f.reject(n).code })
+	return code
+}
+
+// reason returns why a node is rejected, nil when it isn't, with and without the
+// nominated pods as code has it. holding is the plugin when it is a group rule
+// that says no: the answer may then change without the node being touched.
+func (f *nodeFilter) reason(n *cluster.Node) (why *framework.Reason, holding int) {
+	holding = noPlugin
+	f.withNominatedPods(n, func() { why, holding = f.explain(f.reject(n), n) })
+	if why != nil {
+		return why, holding
+	}
+	return f.explain(f.reject(n), n)
+}
+
+// withNominatedPods calls do while the pods of equal or higher priority that are
+// nominated to the node are placed on it; not at all when there are none.
+func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func()) {
+	if !slices.ContainsFunc(n.Nominated, f.countsFor) {
+		return
+	}
+	mark := f.state.Mark()
+	for _, p := range slices.Clone(n.Nominated) {
+		if f.countsFor(p) {
+			f.state.PlaceAt(p, n.Index)
+		}
+	}
+	do()
+	f.state.Rollback(mark)
+}
+
+// countsFor tells whether a nominated pod counts for the class's filters: the class
+// has to leave it its place.
+func (f *nodeFilter) countsFor(nominated *cluster.Pod) bool {
+	return nominated.Priority >= f.class.pod.Priority
+}
+
+// explain words a rejection of a node. It must be called before the state or the
+// node asked about changes: a group rule explains its last answer.
+func (f *nodeFilter) explain(r rejection, n *cluster.Node) (why *framework.Reason, holding int) {
+	switch {
+	case r.local != nil:
+		return r.local.Explain(n), noPlugin
+	case r.group != nil:
+		return r.group.Explain(&f.groups, 0), r.group.plugin
+	}
+	return nil, noPlugin
+}
+
+// reject returns the first rule that rejects the node as the state is. It doesn't
+// allocate.
+func (f *nodeFilter) reject(n *cluster.Node) rejection {
+	for _, l := range f.narrow {
+		if l.(framework.Narrower).Narrows(n.NodeInfo) {
+			return rejection{code: framework.Final, local: l}
+		}
+	}
+	for i := range f.plugins {
+		p := &f.plugins[i]
+		if p.local != nil {
+			if code, _ := p.local.EvalNode(n); code != framework.OK {
+				return rejection{code: code, local: p.local}
+			}
+		}
+		if p.group != nil {
+			if code := f.groupCode(p.group, n); code != framework.OK {
+				return rejection{code: code, group: p.group}
+			}
+		}
+	}
+	return rejection{}
+}
+
+// onlyRejecter returns the plugin that rejects the node when all others take it,
+// noPlugin when none or more than one does.
+func (f *nodeFilter) onlyRejecter(n *cluster.Node) int {
+	only := noPlugin
+	for i := range f.plugins {
+		p := &f.plugins[i]
+		rejects := p.group != nil && f.groupCode(p.group, n) != framework.OK
+		if p.local != nil && !rejects {
+			code, _ := p.local.EvalNode(n)
+			rejects = code != framework.OK
+		}
+		if rejects && only != noPlugin {
+			return noPlugin
+		}
+		if rejects {
+			only = p.plugin
+		}
+	}
+	return only
+}
+
+// groupCode returns a group rule's answer for one node as a group of its own.
+func (f *nodeFilter) groupCode(r *groupRule, n *cluster.Node) framework.Code {
+	g := &f.groups
+	g.Nodes = append(g.Nodes[:0], 1)
+	g.Static = append(g.Static[:0], r.StaticKey(n.NodeInfo))
+	g.Host = append(g.Host[:0], r.HostKey(n.Index))
+	g.Domains = g.Domains[:0]
+	for _, at := range r.topos {
+		g.Domains = append(g.Domains, []cluster.Domain{f.topology[at].Of(n.Index)})
+	}
+	r.Filter(g, f.answer[:])
+	return f.answer[0]
+}

@@ -1,0 +1,139 @@
+package engine
+
+// This file answers whether changes let a waiting class in. The queue puts the
+// changes of a Step to each waiting class once, however many pods wait. A question
+// costs O(touched nodes × rules); all nodes are evaluated only when a group rule
+// hints that it may now let go of nodes that the changes didn't touch.
+//
+// It must hold that no wake-up is missed: when a class fits after the changes and
+// didn't before, the answer is Fits; when preemption was ruled out and now helps, the
+// answer isn't NoHelp.
+
+import (
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// Help is what changes do for a class that waits.
+type Help uint8
+
+// The kinds of help.
+const (
+	NoHelp   Help = iota
+	Preempts      // a pod of the class would fit if others left, which was not so before
+	Fits          // a pod of the class fits
+)
+
+// MayHelp returns what the changes do for a class that waits for the reasons in d.
+// They are all changes since d was made or last returned from here. The diagnosis
+// that it returns knows in addition which rules were found to hold nodes back; it is
+// d itself when there is nothing new to know. Who keeps d for the next question has
+// to keep what is returned instead.
+//
+// A class that is rejected on all nodes at once, or that something beyond the rules
+// has rejected, is let try: nothing cheaper can tell.
+func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) (Help, *Diagnosis) {
+	if d.everywhere != nil {
+		if d.everywhere.OfPod {
+			return NoHelp, d
+		}
+		return Fits, d
+	}
+	if d.outside {
+		if len(changes) > 0 {
+			return Fits, d
+		}
+		return NoHelp, d
+	}
+	e.refresh(c)
+	if c.Rejected != nil {
+		return NoHelp, d
+	}
+	preempts := d.preemption.RuledOut && e.preempts(c)
+	if c.hints(d.holding, changes) {
+		return e.helpAnywhere(c, d, preempts)
+	}
+	return e.helpOnTouched(c, d, changes, preempts)
+}
+
+// helpAnywhere evaluates all nodes. preempts says that preemption is to be looked
+// into, too.
+func (e *Engine) helpAnywhere(c *Class, d *Diagnosis, preempts bool) (Help, *Diagnosis) {
+	if _, ok := e.Best(c); ok {
+		return Fits, d
+	}
+	// Where one rule has let go another may hold: from here on all count.
+	d = d.withHolding(d.holding.union(c.groupPlugins()))
+	if preempts {
+		if _, ok := e.Preempt(c); ok {
+			return Preempts, d
+		}
+	}
+	return NoHelp, d
+}
+
+// helpOnTouched evaluates the touched nodes.
+func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change, preempts bool) (Help, *Diagnosis) {
+	col := c.shared
+	col.sync()
+	help, holding := NoHelp, d.holding
+	var f *nodeFilter
+	for i := range changes {
+		n := changes[i].Node
+		if n == cluster.NoNode || int(n) >= len(col.cells) || !col.cells[n].ok && !preempts || e.state.Node(n) == nil {
+			continue
+		}
+		if f == nil {
+			f = e.newNodeFilter(c)
+		}
+		if col.cells[n].ok {
+			why, by := f.reason(e.state.Node(n))
+			if why == nil {
+				return Fits, d
+			}
+			if by != noPlugin {
+				// The rule may have stood behind another so far, and now holds
+				// the node back alone: from here on its hints count.
+				holding = holding.with(by)
+			}
+		}
+		if preempts && help == NoHelp {
+			if victims, _ := e.dryRun(f, e.state.Node(n), false); victims != nil {
+				help = Preempts
+			}
+		}
+	}
+	// A rule that stands behind others now may be what forbids preemption.
+	if preempts && help == NoHelp && c.LooksBeyondNode() && c.hints(c.groupPlugins(), changes) {
+		if _, ok := e.Preempt(c); ok {
+			help = Preempts
+		}
+	}
+	return help, d.withHolding(holding)
+}
+
+// groupPlugins returns the plugins that have a group rule for the class.
+func (c *Class) groupPlugins() (s pluginSet) {
+	for k := range c.rules {
+		s = s.with(c.rules[k].plugin)
+	}
+	return s
+}
+
+// hints tells whether a group rule of one of the plugins says that one of the
+// changes may have it let go of nodes that the change didn't touch.
+func (c *Class) hints(plugins pluginSet, changes []cluster.Change) bool {
+	for k := range c.rules {
+		r := &c.rules[k]
+		if r.lenient || !plugins.has(r.plugin) {
+			continue
+		}
+		h, ok := r.GroupRule.(framework.Hinter)
+		for i := range changes {
+			if !ok || h.Hint(&changes[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package scheduler
+
+// This file makes decisions. An attempt takes back the pod's nomination and signs
+// the pod anew; then, in this order:
+//
+//  1. the node that the pod was nominated to takes it: placed there
+//  2. its class waits, and no change since helps: rejected for the same reason
+//  3. extenders have a say: nothing is decided before they are asked (DecideAmong)
+//  4. a node takes it: placed on the best
+//  5. it waits for its victims, or others are to leave a node for it
+//     (postfilter.go): rejected, and nominated
+//  6. rejected
+//
+// Of a pod that is placed the state says so when the decision is returned; of one
+// that isn't, the state has the nomination that it leaves with.
+
+import (
+	"slices"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Decision is the outcome of an attempt: one of Node, Diagnosis, Consult and
+// Candidates is set. With the last two nothing is decided yet.
+type Decision struct {
+	Class *engine.Class // of the pod, as it was signed for the attempt
+
+	Node    *cluster.Node          // where the pod is now assumed to be
+	Score   int64                  // of that node, 0 when the pod was nominated there
+	Account engine.Account         // how that node was chosen
+	Writes  []cluster.ObjectChange // that have to be written before the pod is bound
+
+	Diagnosis *engine.Diagnosis // why the class fits on no node
+	Message   string            // the same of the pod, as the condition has it
+	Victims   *engine.Candidate // what has to leave the node that the pod is now nominated to, nil when nothing has
+
+	Consult    []string           // nodes that extenders have to be asked about
+	Candidates []engine.Candidate // nodes that others could leave, about which extenders have to be asked
+}
+
+// Rejections knows which classes wait: the queue does.
+type Rejections interface {
+	// StillRejected returns why a class fits on no node if that is known, and no
+	// change since has helped; nil otherwise.
+	StillRejected(*engine.Class) *engine.Diagnosis
+}
+
+// attempt is one run of the decision for a pod.
+type attempt struct {
+	*Scheduler
+	engine *engine.Engine
+	pod    *cluster.Pod
+	class  *engine.Class
+	// nominated is the node that the pod was nominated to before, "" for none.
+	nominated string
+}
+
+// begin takes back the pod's nomination, since what is kept for a pod is no obstacle
+// to it, and signs the pod anew, since the cluster may have changed what it reads.
+func (s *Scheduler) begin(pod *cluster.Pod) attempt {
+	a := attempt{Scheduler: s, engine: s.Engine(pod), pod: pod, nominated: s.state.NominatedTo(pod.UID)}
+	s.state.Nominate(pod, "")
+	a.class = a.engine.Class(pod)
+	return a
+}
+
+// Decide finds a node for a pod and puts it there, or finds out who has to leave
+// one for it. A class that waits isn't evaluated again.
+func (s *Scheduler) Decide(pod *cluster.Pod, known Rejections) Decision {
+	a := s.begin(pod)
+	d := a.decide(known)
+	a.engine.CountFiltered(a.class)
+	if d.Node != nil {
+		a.engine.CountScored(a.class)
+	}
+	return d
+}
+
+func (a *attempt) decide(known Rejections) Decision {
+	consults := a.engine.Profile().Consults(a.pod.Object)
+	if n := a.state.NodeByName(a.nominated); n != nil && !consults && a.engine.FitsOn(a.class, n) {
+		return a.placed(engine.Choice{Node: n.Index, Writes: a.engine.PlaceOn(a.pod, n.Index)}, engine.Account{RunnerUp: cluster.NoNode})
+	}
+	if why := known.StillRejected(a.class); why != nil {
+		if why.Nodes() != a.state.Live() {
+			why = a.engine.Refreshed(a.class, why) // the message names how many there are
+		}
+		return a.postFilter(why)
+	}
+	if consults {
+		if nodes := a.engine.Feasible(a.class); len(nodes) > 0 {
+			a.state.Nominate(a.pod, a.nominated)
+			return Decision{Class: a.class, Consult: nodes}
+		}
+		return a.postFilter(nil)
+	}
+	choice, account, ok := a.engine.PlaceWithAccount(a.class, a.pod)
+	if !ok {
+		return a.postFilter(nil)
+	}
+	return a.placed(choice, account)
+}
+
+// DecideAmong places a pod on the best of the nodes that extenders allow, whose
+// bonus is added to the node's own score. failed are their reasons against others.
+func (s *Scheduler) DecideAmong(pod *cluster.Pod, allowed map[string]int64, failed []string) Decision {
+	a := s.begin(pod)
+	choice, account, ok := a.engine.PlaceAmong(a.class, pod, func(n *cluster.Node) (int64, bool) {
+		bonus, ok := allowed[n.Name]
+		return bonus, ok
+	})
+	if !ok {
+		return a.postFilter(a.engine.Diagnose(a.class).WithOutside(extender, failed))
+	}
+	return a.placed(choice, account)
+}
+
+// DecideVictims has the victims that extenders agreed to leave the node where the
+// least has to go. What has become of them since they were asked counts: only
+// pods of lower priority that are still on the node do.
+func (s *Scheduler) DecideVictims(pod *cluster.Pod, agreed []step.Agreed) Decision {
+	a := s.begin(pod)
+	if best, ok := a.engine.Cheapest(a.class, a.stillAgreed(agreed)); ok {
+		return a.rejected(nil, &best)
+	}
+	d := a.engine.Diagnose(a.class).WithOutside(extender, nil) // any change may have the extenders think again
+	return a.rejected(d.WithPreemption(engine.Preemption{RuledOut: true, Message: "no candidate node for preemption"}), nil)
+}
+
+// extender stands for a plugin in the reasons that extenders give.
+const extender = "Extender"
+
+// stillAgreed returns the nodes that others may leave for the pod as the extenders
+// have agreed, with the victims that are still there.
+func (a *attempt) stillAgreed(agreed []step.Agreed) (list []engine.Candidate) {
+	for _, x := range agreed {
+		n := a.state.NodeByName(x.Node)
+		if n == nil {
+			continue
+		}
+		c := engine.Candidate{Node: n.Index, Victims: framework.Victims{Violations: x.Violations}}
+		for _, p := range n.Pods {
+			if p.Priority < a.pod.Priority && slices.Contains(x.Pods, p.UID) {
+				c.Pods = append(c.Pods, p)
+			}
+		}
+		if c.Pods != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// placed is the decision for a pod that was put on a node.
+func (a *attempt) placed(c engine.Choice, account engine.Account) Decision {
+	return Decision{Class: a.class, Node: a.state.Node(c.Node), Score: c.Score, Writes: c.Writes, Account: account}
+}

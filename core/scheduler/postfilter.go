@@ -1,0 +1,129 @@
+package scheduler
+
+// This file decides about pods that no node takes now: whether others have to leave
+// a node for them (kube-scheduler's PostFilter with DefaultPreemption), and whether
+// those who had to are still on their way.
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// messageTerminating is what is said about preemption of a pod that waits for its
+// victims to go.
+const messageTerminating = "not eligible due to a terminating pod on the nominated node."
+
+// postFilter decides for a pod that no node takes; d says why its class fits on
+// none, nil when that isn't known yet. A pod that was nominated to a node stays so
+// while pods that had to leave it are still there; else it may have others leave the
+// node where the least has to go.
+func (a *attempt) postFilter(d *engine.Diagnosis) Decision {
+	profile := a.engine.Profile()
+	if profile.Preempter == nil || profile.Preempter.Eligible(a.pod) != nil {
+		return a.rejected(d, nil)
+	}
+	if a.VictimTerminating(a.pod, a.class, a.nominated) {
+		return a.waitsForVictims(d)
+	}
+	if d != nil && d.Preemption().RuledOut {
+		return a.rejected(d, nil)
+	}
+	if profile.ConsultsVictims(a.pod.Object) {
+		if list := a.engine.Candidates(a.class); list != nil {
+			a.state.Nominate(a.pod, a.nominated)
+			return Decision{Class: a.class, Candidates: list}
+		}
+	} else if best, ok := a.engine.Preempt(a.class); ok {
+		return a.rejected(d, &best)
+	}
+	return a.rejected(d, nil)
+}
+
+// waitsForVictims is the decision for a pod that stays nominated to its node. That
+// it doesn't preempt says nothing of its class.
+func (a *attempt) waitsForVictims(d *engine.Diagnosis) Decision {
+	a.state.Nominate(a.pod, a.nominated)
+	if d == nil {
+		d = a.engine.Diagnose(a.class)
+	}
+	return Decision{Class: a.class, Diagnosis: d, Message: d.MessageWith(messageTerminating)}
+}
+
+// rejected is the decision for a pod that no node takes now, and for which victims
+// leave one, to which it is nominated. With nil victims preemption was looked into
+// in vain, and that holds for the pod's class.
+func (a *attempt) rejected(d *engine.Diagnosis, victims *engine.Candidate) Decision {
+	if victims != nil {
+		a.state.Nominate(a.pod, a.state.Node(victims.Node).Name)
+	}
+	if d == nil {
+		d = a.engine.Diagnose(a.class)
+	}
+	if victims != nil {
+		return Decision{Class: a.class, Diagnosis: d, Message: d.MessageWith(""), Victims: victims}
+	}
+	if a.engine.Profile().Preempter != nil && !d.Preemption().RuledOut {
+		d = d.WithPreemption(engine.Preemption{RuledOut: true, Message: a.engine.PreemptionMessage(a.class)})
+	}
+	return Decision{Class: a.class, Diagnosis: d, Message: d.Message()}
+}
+
+// VictimTerminating tells whether a pod of lower priority is on its way out of a
+// node, so that a pod of the class that is nominated there has to wait and must not
+// preempt again (DefaultPreemption's PodEligibleToPreemptOthers). A node that doesn't
+// take the pod whoever leaves it isn't worth waiting for.
+func (s *Scheduler) VictimTerminating(pod *cluster.Pod, c *engine.Class, node string) bool {
+	n := s.state.NodeByName(node)
+	return n != nil && s.Engine(pod).CodeOn(c, n) != framework.Final &&
+		slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
+			return p.Priority < pod.Priority && (terminatingByPreemption(p) || s.Leaving(p.UID))
+		})
+}
+
+// terminatingByPreemption tells whether a pod is being deleted because a scheduler
+// wanted so.
+func terminatingByPreemption(p *cluster.Pod) bool {
+	if p.Object.DeletionTimestamp == nil {
+		return false
+	}
+	for _, c := range p.Object.Status.Conditions {
+		if c.Type == v1.DisruptionTarget {
+			return c.Status == v1.ConditionTrue && c.Reason == v1.PodReasonPreemptionByScheduler
+		}
+	}
+	return false
+}
+
+// FitsNominated tells whether the node that a waiting pod is nominated to takes it
+// now. It leaves the state as it is.
+func (s *Scheduler) FitsNominated(pod *cluster.Pod, c *engine.Class) bool {
+	n := s.state.NodeByName(s.state.NominatedTo(pod.UID))
+	if n == nil {
+		return false
+	}
+	mark := s.state.Mark()
+	defer s.state.Rollback(mark)
+	s.state.Nominate(pod, "")
+	return s.Engine(pod).FitsOn(c, n)
+}
+
+// Fits tells whether the node that a waiting pod is nominated to, or another, takes
+// it now.
+func (s *Scheduler) Fits(pod *cluster.Pod, c *engine.Class) bool {
+	if s.FitsNominated(pod, c) {
+		return true
+	}
+	_, ok := s.Engine(pod).Best(c)
+	return ok
+}
+
+// WaitsInVain tells whether no victim is on its way out of the node that a pod is
+// nominated to, so that the pod waits there for nothing.
+func (s *Scheduler) WaitsInVain(pod *cluster.Pod, c *engine.Class) bool {
+	return !s.VictimTerminating(pod, c, s.state.NominatedTo(pod.UID))
+}
