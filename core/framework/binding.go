@@ -8,46 +8,52 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// The plugins here follow a pod that was given a node until it is bound
-// (kube-scheduler's Reserve, Permit and PostBind). They are asked once for each
-// decision, in the order of the profile, never in a what-if, and may remember
-// what they were asked. They have no clock and do no I/O: what they do follows
-// from what they are asked, so that a replay decides the same.
+// The plugins here follow a pod from the choice of its node to its binding
+// (kube-scheduler's Reserve, Permit and PostBind). The core calls them once for each
+// decision, in the order of the profile, never in a what-if, and they may remember
+// the calls. They have no clock and do no I/O: what they do follows
+// from the calls, so that a replay decides the same.
+//
+// In order: every Reserve, then every Permit, then, if plugins delay the binding, the
+// wait until all of them allowed it. After the binding PostBind; if the binding fails
+// or somebody rejects the pod, Unreserve of those that reserved, last first.
 
 // Reserver is implemented by plugins that keep something, outside of the
 // cluster's state, for a pod on its way to a node.
 type Reserver interface {
 	Name() string
-	// Reserve is told of the node before the pod is bound. A Reason takes the node
-	// away from it again.
+	// Reserve keeps something for the pod on the node that was chosen. A Reason
+	// takes the node away from the pod again.
 	Reserve(pod *cluster.Pod, n *cluster.Node) *Reason
-	// Unreserve is told that nothing comes of it: once for each Reserve that
-	// returned nil, in the reverse order, and not after PostBind. The node may
-	// have gone. It may reject other pods that wait.
+	// Unreserve gives back what Reserve kept, because the pod won't be bound to the
+	// node: it is called once for each Reserve that returned nil, in the reverse
+	// order, and not after PostBind. The node may no longer exist. Unreserve may
+	// reject other pods that wait for permission.
 	Unreserve(pod *cluster.Pod, node string, waiting WaitingPods)
 }
 
-// Permitter is implemented by plugins that have the last word on a pod that was
-// given a node, or have it wait for others'.
+// Permitter is implemented by plugins that may reject a pod that was given a node,
+// or have it wait, for instance until the other pods of its gang have nodes too.
 type Permitter interface {
 	Name() string
-	// Permit allows, rejects or delays the binding. It may allow or reject the pods
-	// that wait.
+	// Permit allows, rejects or delays the binding. It may allow or reject other
+	// pods that wait.
 	Permit(pod *cluster.Pod, n *cluster.Node, waiting WaitingPods) Permission
 }
 
-// PostBinder is implemented by plugins that want to know which pods were bound.
+// PostBinder is implemented by plugins that act on pods that were bound.
 type PostBinder interface {
 	Name() string
-	// PostBind is told of a pod that the API has on the node, once.
+	// PostBind is called once for a pod, when the API has it on the node.
 	PostBind(pod *cluster.Pod, node string)
 }
 
 // Permission is the answer of a Permitter; the zero value allows.
 type Permission struct {
-	Reason *Reason // rejects
-	// Wait is how long the pod waits for the plugin to allow it; then it is
-	// rejected. More than MaxPermitWait is taken as that, as in kube-scheduler.
+	Reason *Reason // if not nil, rejects the pod, whatever Wait says
+	// Wait is how long the pod waits for the plugin to allow it; when it has passed
+	// the pod is rejected. More than MaxPermitWait counts as MaxPermitWait, as in
+	// kube-scheduler.
 	Wait time.Duration
 }
 
@@ -56,21 +62,22 @@ const MaxPermitWait = 15 * time.Minute
 
 // WaitingPods are the pods that have a node and wait for permission.
 type WaitingPods interface {
-	// Each calls f for each of them, in the order in which they came to wait.
+	// Each calls f for each pod, in the order in which they began to wait.
 	Each(f func(WaitingPod))
-	// Get returns one of them, or nil.
+	// Get returns the pod of a UID, nil when it doesn't wait.
 	Get(uid types.UID) WaitingPod
 }
 
-// WaitingPod is a pod that waits for permission. What is said of it takes effect
-// when the call in which it is said returns.
+// WaitingPod is a pod that waits for permission. Allow and Reject take effect when
+// the plugin's call in which they were used returns.
 type WaitingPod interface {
 	Pod() *cluster.Pod
 	Node() string
-	// Pending are the plugins that it waits for.
+	// Pending returns the names of the plugins that the pod waits for.
 	Pending() []string
-	// Allow ends the waiting for the plugin, and when it was the last, for good.
+	// Allow ends the wait for a plugin. After the last one the pod is bound.
 	Allow(plugin string)
-	// Reject takes the node away from the pod.
+	// Reject takes the node away from the pod, for a plugin's reason. The first
+	// rejection counts.
 	Reject(plugin, message string)
 }

@@ -10,15 +10,17 @@ import (
 // and what it is asked. The calls themselves are made at the edge.
 type Extender struct {
 	Managed     []string // resources; an extender without any concerns every pod
-	Filters     bool
-	Prioritizes bool
-	Binds       bool
-	Preempts    bool
+	Filters     bool     // it is asked which of the feasible nodes it allows
+	Prioritizes bool     // it is asked to score them
+	Binds       bool     // it binds the pod in the scheduler's stead; of a profile's extenders one may
+	Preempts    bool     // it is asked about candidates for preemption
 	// Weight multiplies its scores, which are 0 to MaxScore; 0 when it gives none.
+	// How much the weights may add up to is engine.MaxExtenderWeights.
 	Weight int64
 }
 
-// Concerns tells whether the extender is to be asked about a pod.
+// Concerns tells whether the extender is to be asked about a pod: whether one of its
+// containers requests a managed resource, or limits it.
 func (x *Extender) Concerns(pod *v1.Pod) bool {
 	if len(x.Managed) == 0 {
 		return true
@@ -37,13 +39,14 @@ func (x *Extender) Concerns(pod *v1.Pod) bool {
 	return false
 }
 
-// Consults tells whether some extender has a say in where the pod goes.
+// Consults tells whether an extender filters or scores nodes for the pod, so that
+// its place can't be decided without asking.
 func (p *Profile) Consults(pod *v1.Pod) bool {
 	return slices.ContainsFunc(p.Extenders, func(x Extender) bool { return (x.Filters || x.Prioritizes) && x.Concerns(pod) })
 }
 
-// ConsultsVictims tells whether some extender has a say in whose place the pod
-// takes.
+// ConsultsVictims tells whether an extender has a say in which pods the pod may
+// preempt.
 func (p *Profile) ConsultsVictims(pod *v1.Pod) bool {
 	return slices.ContainsFunc(p.Extenders, func(x Extender) bool { return x.Preempts && x.Concerns(pod) })
 }

@@ -4,45 +4,57 @@ import "github.com/berthproject/berth/core/cluster"
 
 // OnlyScores returns a plugin whose rules reject nothing, for configurations
 // that enable it for scoring and not for filtering.
+//
+// The plugin's answers are wrapped: codes become OK, scores stay. Of the optional
+// interfaces those that concern scores are passed on (TermReader, Reclassifier;
+// Releaser and RawScorer of its group rule). Those about rejections are not: Waker,
+// Narrower and Hinter.
 func OnlyScores(p Plugin) Plugin {
 	out := onlyScores{p}
-	if r, ok := p.(TermReader); ok {
+	terms, readsTerms := p.(TermReader)
+	changes, reclassifies := p.(Reclassifier)
+	switch {
+	case readsTerms && reclassifies:
 		return struct {
 			onlyScores
 			TermReader
-		}{out, r}
-	}
-	if r, ok := p.(Reclassifier); ok {
+			Reclassifier
+		}{out, terms, changes}
+	case readsTerms:
+		return struct {
+			onlyScores
+			TermReader
+		}{out, terms}
+	case reclassifies:
 		return struct {
 			onlyScores
 			Reclassifier
-		}{out, r}
+		}{out, changes}
 	}
 	return out
 }
 
 type onlyScores struct{ Plugin }
 
-// For implements Plugin.
+// For implements Plugin. That the plugin rejects the class everywhere counts for
+// nothing; then it usually has no rules to score by either.
 func (o onlyScores) For(pod *cluster.Pod, state *cluster.State) (Rules, *Reason) {
 	rules, _ := o.Plugin.For(pod, state)
 	if rules.Local != nil {
-		rules.Local = lenientLocal{rules.Local}
+		rules.Local = scoringLocal{rules.Local}
 	}
 	if rules.Group != nil {
-		rules.Group = neverFilteringGroup{rules.Group}
+		rules.Group = scoringGroup{rules.Group}
 	}
 	return rules, nil
 }
 
-// Scorer is implemented by local rules whose score of a node that they reject
-// isn't 0.
-type Scorer interface{ ScoreNode(n *cluster.Node) int64 }
+// scoringLocal is a local rule that rejects nothing.
+type scoringLocal struct{ LocalRule }
 
-type lenientLocal struct{ LocalRule }
-
-// EvalNode implements LocalRule.
-func (l lenientLocal) EvalNode(n *cluster.Node) (Code, int64) {
+// EvalNode implements LocalRule. A node that the rule rejects has the score that the
+// rule gives with its rejection, unless the rule is a Scorer.
+func (l scoringLocal) EvalNode(n *cluster.Node) (Code, int64) {
 	if s, ok := l.LocalRule.(Scorer); ok {
 		return OK, s.ScoreNode(n)
 	}
@@ -50,23 +62,24 @@ func (l lenientLocal) EvalNode(n *cluster.Node) (Code, int64) {
 	return OK, score
 }
 
-type neverFilteringGroup struct{ GroupRule }
+// scoringGroup is a group rule that rejects nothing.
+type scoringGroup struct{ GroupRule }
 
 // Filter implements GroupRule.
-func (neverFilteringGroup) Filter(_ *Groups, out []Code) { clear(out) }
+func (scoringGroup) Filter(_ *Groups, out []Code) { clear(out) }
 
 // NeverFilters implements NeverFilters.
-func (neverFilteringGroup) NeverFilters() bool { return true }
+func (scoringGroup) NeverFilters() bool { return true }
 
 // Release implements Releaser.
-func (l neverFilteringGroup) Release(s *cluster.State) {
+func (l scoringGroup) Release(s *cluster.State) {
 	if r, ok := l.GroupRule.(Releaser); ok {
 		r.Release(s)
 	}
 }
 
-// Raw implements RawScorer.
-func (l neverFilteringGroup) Raw(g *Groups, out []int64) {
+// Raw implements RawScorer; without a raw score of the rule's, out stays as it is.
+func (l scoringGroup) Raw(g *Groups, out []int64) {
 	if r, ok := l.GroupRule.(RawScorer); ok {
 		r.Raw(g, out)
 	}

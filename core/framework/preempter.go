@@ -6,34 +6,37 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Preempter says which pods may take the place of which others, and at what
-// cost. Whether a pod fits once others are gone is for the rules to say.
+// Preempter says which pods may preempt which others, and at what cost
+// (kube-scheduler's DefaultPreemption). That a pod preempts only pods of lower
+// priority is the engine's, and whether it fits once they are gone the rules'.
 type Preempter interface {
 	Name() string
-	// SignPreemption appends what it reads of the preempting pod, but for its
-	// priority.
+	// SignPreemption appends what Eligible reads of the preempting pod, but for its
+	// priority, which is part of every class.
 	SignPreemption(pod *cluster.Pod, sig *Signature)
 	// Eligible returns why the pod mustn't preempt, or nil.
 	Eligible(pod *cluster.Pod) *Reason
-	// Order puts the pods of a node that may go into the order in which they are
-	// to be kept if there is room, and returns how many of them, the first, would
-	// violate a disruption budget if they went.
+	// Order sorts the pods of lower priority of a node into the order in which they
+	// are to be kept if there is room, and returns how many of them, the first,
+	// would violate a disruption budget if they went. The state is without them when
+	// it is called.
 	Order(pods []*cluster.Pod, state *cluster.State) (violating int)
-	// Cost ranks what has to go from a node, and sorts the victims, the most
-	// important first.
+	// Cost returns what it costs that the victims leave their node, and sorts them,
+	// the most important first. There is at least one.
 	Cost(v *Victims) PreemptionCost
 }
 
 // Victims are the pods that have to leave a node.
 type Victims struct {
 	Pods       []*cluster.Pod
-	Violations int // of disruption budgets
+	Violations int // how many of them violate a disruption budget
 }
 
-// PreemptionCost is compared in order; the lowest is preferred.
+// PreemptionCost is a list of criteria, the most important first; the node with the
+// lowest cost is preferred.
 type PreemptionCost [5]int64
 
-// Compare orders costs.
+// Compare returns -1 if c is lower than d, 1 if it is higher, 0 if they are equal.
 func (c *PreemptionCost) Compare(d *PreemptionCost) int {
 	for i := range c {
 		if x := cmp.Compare(c[i], d[i]); x != 0 {

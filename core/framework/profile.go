@@ -5,17 +5,17 @@ import "time"
 // Weighted is a plugin with the weight of its score.
 type Weighted struct {
 	Plugin
-	Weight int64
+	Weight int64 // 0 when it doesn't score; how much the weights may add up to is engine.MaxWeights
 }
 
-// Profile is the set of rules for one schedulerName, in the order in which
-// they filter.
+// Profile is the set of rules for one schedulerName. It doesn't change once an engine
+// was made with it.
 type Profile struct {
 	SchedulerName string
-	Plugins       []Weighted
+	Plugins       []Weighted // in the order in which they filter, which decides whose reason people read
 	Gates         []PreEnqueuer
-	Preempter     Preempter // nil when no pod may take the place of others
-	Less          Less
+	Preempter     Preempter // nil when no pod may preempt others
+	Less          Less      // the same in all profiles of a core, which have one queue
 	// Reservers, Permitters and PostBinders follow a pod from its node's choice to
 	// its binding.
 	Reservers   []Reserver

@@ -6,7 +6,8 @@ import "slices"
 // each once, in the order in which the rule met them. The zero value is ready.
 type TopologyKeys []string
 
-// Index returns the place of a key, which is added unless it's there.
+// Index returns the position of a key in the list. A key that isn't there yet is
+// added.
 func (t *TopologyKeys) Index(key string) int {
 	at := slices.Index(*t, key)
 	if at < 0 {

@@ -1,0 +1,32 @@
+package framework
+
+// Code is a rule's answer for a node (kube-scheduler's status code).
+type Code uint8
+
+// The codes. Final means that taking pods away from the node wouldn't help
+// (kube-scheduler's UnschedulableAndUnresolvable), so preemption leaves the node out.
+const (
+	OK Code = iota
+	Reject
+	Final
+)
+
+// Reason is why a rule said no, with the quantity that fell short. Reasons are made
+// on demand: one for every node would cost more than the whole evaluation.
+type Reason struct {
+	Plugin   string
+	Messages []string // each as kube-scheduler words it
+	Final    bool     // taking pods away wouldn't help
+	// OfPod says that nothing but a change of the pod itself can help. It is
+	// for reasons that reject a class everywhere.
+	OfPod bool
+	// Deficits are what the messages are about: one for each message, or none.
+	Deficits []Deficit
+}
+
+// Deficit is a resource that a node has too little of, in its base unit
+// (milli-CPU, bytes, counts).
+type Deficit struct {
+	Resource          string
+	Needed, Available int64
+}
