@@ -258,7 +258,8 @@ func redactContainers(in []v1.Container) []v1.Container {
 	var out []v1.Container
 	for i := range in {
 		c := &in[i]
-		out = append(out, v1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+		out = append(out, v1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources,
+			RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules})
 	}
 	return out
 }

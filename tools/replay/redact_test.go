@@ -1,0 +1,91 @@
+package replay_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/tools/replay"
+)
+
+// replays has a core take one Step a second, records that, plays the recording
+// and returns what was decided the first and the second time.
+func replays(t *testing.T, steps ...[]step.Input) (first, second []step.Decision) {
+	t.Helper()
+	schema := cluster.NewSchema()
+	scheduler := config.Default()
+	c, err := core.New(schema, core.Config{Profiles: scheduler.Build(schema), Queue: scheduler.Queue})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "recording")
+	rec, err := replay.Create(path, 1<<30, replay.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, in := range steps {
+		now := time.Unix(int64(i+1), 0)
+		ready := c.Step(now, in...)
+		first = append(first, ready.Decisions...)
+		if err := rec.Step(now, in, &ready); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := replay.Play(t.Context(), path, replay.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first, again.Decisions
+}
+
+// TestWhatRulesReadIsRecorded has, for each thing that a recording may lose and
+// a rule reads, a history that is decided otherwise without it.
+func TestWhatRulesReadIsRecorded(t *testing.T) {
+	node := func(name string) *testkit.NodeBuilder { return testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi") }
+	pod := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "1", "memory", "1Gi") }
+	set := func(objects ...any) (in []step.Input) {
+		for _, o := range objects {
+			switch o := o.(type) {
+			case *testkit.NodeBuilder:
+				in = append(in, step.NodeSet{Node: o.Obj()})
+			case *testkit.PodBuilder:
+				in = append(in, step.PodSet{Pod: o.Obj()})
+			}
+		}
+		return in
+	}
+	restarting := pod("restarting")
+	restarting.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{Action: v1.ContainerRestartRuleActionRestartAllContainers}}
+
+	for _, c := range []struct {
+		name  string
+		steps [][]step.Input
+	}{
+		{"a container's rules for restarts", [][]step.Input{set(node("without-the-feature")), set(restarting)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			first, second := replays(t, c.steps...)
+			if got, want := fmt.Sprint(list(second)), fmt.Sprint(list(first)); got != want {
+				t.Errorf("replayed: %s\nrecorded: %s", got, want)
+			}
+		})
+	}
+}
+
+func list(decisions []step.Decision) (out []string) {
+	for i := range decisions {
+		out = append(out, decisions[i].String(), decisions[i].Node)
+	}
+	return out
+}
