@@ -67,12 +67,20 @@ func TestWhatRulesReadIsRecorded(t *testing.T) {
 	}
 	restarting := pod("restarting")
 	restarting.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{Action: v1.ContainerRestartRuleActionRestartAllContainers}}
+	// Among equal nodes, what the pod's rules read decides.
+	var equal []any
+	for i := range 32 {
+		equal = append(equal, node(fmt.Sprint("equal-", i)))
+	}
+	token := pod("with-a-token")
+	token.Spec.Volumes = []v1.Volume{{Name: "kube-api-access", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}}}}
 
 	for _, c := range []struct {
 		name  string
 		steps [][]step.Input
 	}{
 		{"a container's rules for restarts", [][]step.Input{set(node("without-the-feature")), set(restarting)}},
+		{"whether it has volumes that no rule reads", [][]step.Input{set(equal...), set(token)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			first, second := replays(t, c.steps...)

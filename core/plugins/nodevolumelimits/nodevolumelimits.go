@@ -83,7 +83,7 @@ func wanted(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
 // Sign implements framework.Plugin. A disk that is on no node is as good as
 // another of its driver.
 func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.Signature) {
-	if len(pod.Object.Spec.Volumes) == 0 {
+	if !volumes.Has(pod) {
 		return
 	}
 	list, why := wanted(pod, state)
@@ -97,7 +97,7 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.S
 
 // For implements framework.Plugin.
 func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
-	if len(pod.Object.Spec.Volumes) == 0 {
+	if !volumes.Has(pod) {
 		return framework.Rules{}, nil
 	}
 	list, why := wanted(pod, state)

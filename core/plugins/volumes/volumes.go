@@ -184,7 +184,16 @@ func InlineDisk(v *v1.Volume, namespace string) (d Disk, ok bool) {
 	return Disk{driver, driver + "/" + pv.Spec.CSI.VolumeHandle}, true
 }
 
-// Has tells whether a pod has any volume that the plugins look at.
+// Has tells whether a pod has a volume that counts for nodes' attach limits. Every
+// pod has volumes of other kinds, such as the token of its service account.
 func Has(pod *cluster.Pod) bool {
-	return len(pod.Claims) > 0 || slices.ContainsFunc(pod.Object.Spec.Volumes, func(v v1.Volume) bool { return Migratable(&v) })
+	if len(pod.Claims) > 0 {
+		return true
+	}
+	for i := range pod.Object.Spec.Volumes {
+		if Migratable(&pod.Object.Spec.Volumes[i]) {
+			return true
+		}
+	}
+	return false
 }
