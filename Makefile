@@ -7,9 +7,11 @@ SEEDS ?= 20000
 FIRST ?= 1000000
 N ?= 7000
 BENCH ?= .
+SEED ?= 1
+UNDER ?=
 COUNT ?= 5
 
-.PHONY: digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -71,6 +73,10 @@ size: build devcluster ## Measure speed and memory with 5,000 nodes and 50,000 p
 digests: ## Play the examples and 500 random worlds: does every decision stay as hack/digests/digests.txt has it?
 	@go run ./hack/digests > out.digests
 	@diff -U 0 hack/digests/digests.txt out.digests && echo "no decision has changed"
+
+mutate: N = 100
+mutate: ## Change N random lines one at a time, drawn by SEED, UNDER=core/queue: which changes does no test notice?
+	@go run ./hack/mutate -n $(N) -seed $(SEED) -under '$(UNDER)'
 
 fmt: ## Format
 	gofmt -w $$(git ls-files '*.go')

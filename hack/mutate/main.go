@@ -1,0 +1,246 @@
+// Command mutate changes the code at random places, one place at a time, and
+// says which changes no test of the module notices: tests are worth what they
+// catch. `make mutate N=100 SEED=1 UNDER=core/queue` runs it.
+//
+// A change swaps an operator, negates a condition, drops a call or an
+// assignment, swaps true and false, or has a function return at once. It is
+// compiled in with `go test -overlay`, so that no file is touched and several
+// changes can be tested at once; leave the files alone while it runs. The
+// package's own tests are asked first, then those of its dependants in core,
+// drive, sim and tools/replay, and the first package that fails ends the matter.
+// A change that doesn't compile is replaced by the next one. The seed draws the
+// changes and the properties' cases alike, so that a run can be repeated.
+//
+// Why not gremlins: it draws no sample, and it knows only the tests of the
+// changed package, which would miss most of what the core's scripts catch, or
+// all tests of the module, which would take minutes for each change.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.IntVar(&o.n, "n", 100, "how many changes to draw")
+	flag.Uint64Var(&o.seed, "seed", 1, "which changes to draw")
+	flag.StringVar(&o.under, "under", "", "change only what is below this folder, in this file, or in this line of a file (file.go:12)")
+	flag.IntVar(&o.jobs, "jobs", 2, "how many changes to test at once")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	n, jobs int
+	seed    uint64
+	under   string
+}
+
+// result is what became of one change. by is the package whose tests noticed
+// it, empty if none did.
+type result struct {
+	change
+	answer
+	by   string
+	took time.Duration
+	err  error
+}
+
+// run draws, tests and prints. The current directory must be the module's root.
+func run(ctx context.Context, o options) error {
+	pkgs, err := list(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := candidates(pkgs, o.under)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("nothing to change below %q", o.under)
+	}
+	rng := rand.New(rand.NewPCG(o.seed, 0))
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	limitMemory()
+
+	o.n = min(o.n, len(all))
+	fmt.Printf("%d of %d changes, seed %d\n", o.n, len(all), o.seed)
+	results, err := testAll(o, all, func(c change) result { return test(ctx, pkgs, dir, c, o.seed) })
+	summarize(results)
+	return err
+}
+
+// candidates returns all changes of core, drive and sim below a path, in the
+// order of packages, files and text.
+func candidates(pkgs map[string]*pkg, under string) ([]change, error) {
+	under = strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(under), "./"), "/")
+	var all []change
+	for _, path := range slices.Sorted(maps.Keys(pkgs)) {
+		p := pkgs[path]
+		top, _, _ := strings.Cut(p.name(), "/")
+		if !slices.Contains([]string{"core", "drive", "sim"}, top) || slices.Contains(forTests, path) {
+			continue
+		}
+		for _, base := range p.GoFiles {
+			file := relative(p, base)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			found, err := changesOf(path, file, text)
+			if err != nil {
+				return nil, err
+			}
+			for _, c := range found {
+				at := fmt.Sprintf("%s:%d", filepath.ToSlash(file), c.line)
+				rest, below := strings.CutPrefix(at, under)
+				if below && (under == "" || rest == "" || rest[0] == '/' || rest[0] == ':') {
+					all = append(all, c)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// testAll tests changes from the front of a list until n of them compiled, and
+// prints each result as it comes. After an error it begins no more of them.
+func testAll(o options, all []change, test func(change) result) ([]result, error) {
+	done := make(chan result)
+	var results []result
+	var failure error
+	next, running := 0, 0
+	for {
+		for running < o.jobs && next < len(all) && len(results)+running < o.n && failure == nil {
+			c := all[next]
+			go func() { done <- test(c) }()
+			next++
+			running++
+		}
+		if running == 0 {
+			return results, failure
+		}
+		r := <-done
+		running--
+		switch {
+		case r.err != nil:
+			if failure == nil {
+				failure = r.err
+			}
+		case r.answer != broken:
+			results = append(results, r)
+			fmt.Printf("[%d/%d] %-40s %4.0fs  %v\n", len(results), o.n, r.outcome(), r.took.Seconds(), r.change)
+			if r.by == "" {
+				fmt.Print(r.diff())
+			}
+		}
+	}
+}
+
+// test asks the tests that are linked with the changed package, one package
+// after the other, until one notices.
+func test(ctx context.Context, pkgs map[string]*pkg, dir string, c change, seed uint64) (r result) {
+	r.change = c
+	from := time.Now()
+	defer func() { r.took = time.Since(from) }()
+	overlay, err := writeOverlay(dir, c)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	for _, p := range suites(pkgs, c.pkg) {
+		r.answer, r.err = p.run(ctx, overlay, seed)
+		if r.err != nil || r.answer != unnoticed {
+			r.by = p.name()
+			break
+		}
+	}
+	return r
+}
+
+// writeOverlay writes the changed file and the list that tells the compiler to
+// read it in the place of the original.
+func writeOverlay(dir string, c change) (string, error) {
+	path, err := filepath.Abs(c.file)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	dir, err = os.MkdirTemp(dir, "")
+	if err != nil {
+		return "", err
+	}
+	changed := filepath.Join(dir, filepath.Base(path))
+	if err := os.WriteFile(changed, c.apply(text), 0o600); err != nil {
+		return "", err
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, list, 0o600)
+}
+
+func (r result) outcome() string {
+	switch {
+	case r.by == "":
+		return "NOT NOTICED"
+	case r.answer == endless:
+		return "endless in " + r.by
+	}
+	return "caught by " + r.by
+}
+
+// summarize prints how many changes each package's tests caught, and the changes
+// that none did.
+func summarize(results []result) {
+	caught := map[string]int{}
+	var missed []result
+	for _, r := range results {
+		if r.by == "" {
+			missed = append(missed, r)
+		} else {
+			caught[r.by]++
+		}
+	}
+	fmt.Printf("\n%d changes, %d caught, %d not noticed\n", len(results), len(results)-len(missed), len(missed))
+	byCount := slices.SortedFunc(maps.Keys(caught), func(a, b string) int {
+		return cmp.Or(cmp.Compare(caught[b], caught[a]), cmp.Compare(a, b))
+	})
+	for _, name := range byCount {
+		fmt.Printf("  %4d  %s\n", caught[name], name)
+	}
+	slices.SortFunc(missed, func(a, b result) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.from, b.from))
+	})
+	for _, r := range missed {
+		fmt.Printf("not noticed: %v\n%s", r.change, r.diff())
+	}
+}
