@@ -12,52 +12,29 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/core/autoscaler/planner"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
 // play steps a core through a history and returns all its Readies as text.
-// Every bind succeeds; plans are made at once.
+// Everything succeeds at once; plans are made at once.
 func play(t *rapid.T, history [][]step.Input, seed uint64) string {
-	schema := cluster.NewSchema()
-	profiles := []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	c, err := core.New(schema, core.Config{Profiles: profiles, Engine: engine.Options{Seed: seed}, Autoscale: &core.Autoscale{ScanInterval: 2 * time.Second}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := testkit.Must(planner.New(c.State(), profiles, engine.Options{Seed: seed}, expander.LeastWaste))
-	now := time.Unix(1000, 0)
 	out := ""
+	write := func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+		ready := *r
+		ready.Plan = nil // has pointers in it; the plan that it leads to shows
+		out += text(&ready)
+	}
+	d := newDriven(t, core.Config{Engine: engine.Options{Seed: seed}, Autoscale: &core.Autoscale{ScanInterval: 2 * time.Second}}, prompt{}, defaults, drive.HookFunc(write))
+	now := time.Unix(1000, 0)
 	for _, in := range history {
 		now = now.Add(time.Second)
-		for r := c.Step(now, in...); ; {
-			plan := r.Plan
-			r.Plan = nil
-			out += text(&r)
-			var next []step.Input
-			for _, b := range r.Binds {
-				next = append(next, step.BindDone{UID: b.UID})
-			}
-			for _, s := range r.ScaleUps {
-				next = append(next, step.ScaleUpDone{Group: s.Group, Nodes: s.Nodes})
-			}
-			if plan != nil {
-				if err := p.CatchUp(); err != nil {
-					t.Fatal(err)
-				}
-				next = append(next, step.PlanMade{Plan: p.Plan(*plan)})
-			}
-			if len(next) == 0 {
-				break
-			}
-			r = c.Step(now, next...)
-		}
+		d.stepOut(now, in...)
 	}
 	return out
 }

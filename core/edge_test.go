@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,43 +19,43 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
 // edge is a core and what stands around it, which answers what the core asks
-// for now and then, in any order, with failures.
+// for now and then, in any order, with failures. What is owed are the outcomes of
+// workers in the driver's inbox, and what the API will show.
 type edge struct {
-	t       *rapid.T
-	c       *core.Core
-	now     time.Time
-	told    string // the history so far
-	owed    []step.Input
-	pods    map[types.UID]*v1.Pod // those that there are
-	nodes   map[string]*v1.Node
-	version int
+	drive.Unanswered
+	t        *rapid.T
+	driver   *driven
+	c        *core.Core
+	now      time.Time
+	told     string                // the history so far
+	failures int                   // of the work of this Step, so many in a hundred fail
+	pods     map[types.UID]*v1.Pod // those that there are
+	nodes    map[string]*v1.Node
+	version  int
 }
 
 // newEdge makes the profile with its schema.
 func newEdge(t *rapid.T, profile func(*cluster.Schema) *framework.Profile) *edge {
-	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{profile(schema)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &edge{t: t, c: c, now: time.Unix(1000, 0), pods: map[types.UID]*v1.Pod{}, nodes: map[string]*v1.Node{}}
-}
-
-func defaults(schema *cluster.Schema) *framework.Profile {
-	return plugins.Default(schema, plugins.Options{})
+	e := &edge{t: t, now: time.Unix(1000, 0), pods: map[types.UID]*v1.Pod{}, nodes: map[string]*v1.Node{}}
+	e.driver = newDriven(t, core.Config{}, e, profile, drive.HookFunc(e.watch))
+	e.c = e.driver.Core()
+	return e
 }
 
 // step lets time pass and tells the core so much; of what it asks for then, so
 // many in a hundred will fail.
 func (e *edge) step(wait time.Duration, failures int, in ...step.Input) {
-	e.now = e.now.Add(wait)
-	r := e.c.Step(e.now, in...)
-	e.told += tell(in) + "→ " + text(&r)
+	e.now, e.failures = e.now.Add(wait), failures
+	e.driver.step(e.now, in...)
+}
+
+// watch is a drive.Hook.
+func (e *edge) watch(_ time.Time, _ time.Duration, in []step.Input, r *step.Ready) {
+	e.told += tell(in) + "→ " + text(r)
 	for _, broken := range e.c.Invariants() {
 		e.fatalf("broken invariant: %s", broken)
 	}
@@ -62,20 +63,19 @@ func (e *edge) step(wait time.Duration, failures int, in ...step.Input) {
 		e.fatalf("%d pods were found schedulable by the leftover sweep", n)
 	}
 	e.see(in)
-	e.take(&r, failures)
 }
 
 // settle answers everything, lets time pass beyond every backoff and the
 // leftover sweep, and demands that nothing is held on to.
 func (e *edge) settle() {
 	for range 60 {
-		e.step(11*time.Second, 0, e.some(len(e.owed))...)
+		e.step(11*time.Second, 0, e.some(len(e.driver.inbox))...)
 	}
 	for range 3 {
-		e.step(6*time.Minute, 0, e.some(len(e.owed))...)
+		e.step(6*time.Minute, 0, e.some(len(e.driver.inbox))...)
 	}
-	for len(e.owed) > 0 {
-		e.step(time.Second, 0, e.some(len(e.owed))...)
+	for len(e.driver.inbox) > 0 {
+		e.step(time.Second, 0, e.some(len(e.driver.inbox))...)
 	}
 	for _, problem := range e.c.Unsettled() {
 		e.fatalf("%s", problem)
@@ -103,49 +103,61 @@ func (e *edge) see(in []step.Input) {
 	}
 }
 
-// take notes what a Step asked for, with what will come of it.
-func (e *edge) take(r *step.Ready, failures int) {
-	fails := func(what string) error {
-		if rapid.IntRange(0, 99).Draw(e.t, what) < failures {
-			return errors.New("refused")
-		}
-		return nil
+// fails draws whether a piece of work fails.
+func (e *edge) fails(what string) error {
+	if rapid.IntRange(0, 99).Draw(e.t, what) < e.failures {
+		return errors.New("refused")
 	}
-	for _, b := range r.Binds {
-		err := fails("bind fails")
-		e.owed = append(e.owed, step.BindDone{UID: b.UID, Err: err})
-		if p := e.pods[b.UID]; err == nil && p != nil {
-			bound := p.DeepCopy()
-			bound.Spec.NodeName = b.Node
-			e.owed = append(e.owed, step.PodSet{Pod: bound})
-			for _, w := range b.Writes {
-				e.version++
-				o := w.(runtime.Object).DeepCopyObject().(cluster.Object)
-				o.SetResourceVersion(fmt.Sprint(1000 + e.version))
-				e.owed = append(e.owed, step.ObjectSet{Object: o})
-			}
+	return nil
+}
+
+// Bind implements drive.Workers: the API shows a pod that was bound, with what was
+// written for its volumes.
+func (e *edge) Bind(b step.Bind, done func(error)) {
+	err := e.fails("bind fails")
+	done(err)
+	if p := e.pods[b.UID]; err == nil && p != nil {
+		bound := p.DeepCopy()
+		bound.Spec.NodeName = b.Node
+		e.driver.put(step.PodSet{Pod: bound})
+		for _, w := range b.Writes {
+			e.version++
+			o := w.(runtime.Object).DeepCopyObject().(cluster.Object)
+			o.SetResourceVersion(fmt.Sprint(1000 + e.version))
+			e.driver.put(step.ObjectSet{Object: o})
 		}
-	}
-	for _, x := range r.Preemptions {
-		err := fails("telling fails")
-		e.owed = append(e.owed, step.PreemptionDone{UID: x.UID, By: x.By, Err: err})
-		if err == nil {
-			e.owed = append(e.owed, step.PodGone{UID: x.UID})
-		}
-	}
-	for _, n := range r.Nominations {
-		e.owed = append(e.owed, step.NominationDone{UID: n.UID, Node: n.Node, Err: fails("nominating fails")})
 	}
 }
 
-// some returns so many of the answers, any of those that are owed.
+// Preempt implements drive.Workers: a victim that was asked to leave does.
+func (e *edge) Preempt(x step.Preemption, done func(error)) {
+	err := e.fails("telling fails")
+	done(err)
+	if err == nil {
+		e.driver.put(step.PodGone{UID: x.UID})
+	}
+}
+
+// Nominate implements drive.Workers.
+func (e *edge) Nominate(_ step.Nomination, done func(error)) { done(e.fails("nominating fails")) }
+
+// some returns so many of the answers, any of those that are owed. A pod that has
+// gone isn't shown any more.
 func (e *edge) some(n int) (out []step.Input) {
-	for range min(n, len(e.owed)) {
-		i := rapid.IntRange(0, len(e.owed)-1).Draw(e.t, "answer")
-		if p, shown := e.owed[i].(step.PodSet); !shown || e.pods[p.Pod.UID] != nil {
-			out = append(out, e.owed[i])
+	gone := map[types.UID]bool{}
+	for range min(n, len(e.driver.inbox)) {
+		i := rapid.IntRange(0, len(e.driver.inbox)-1).Draw(e.t, "answer")
+		answer := e.driver.inbox[i]
+		e.driver.inbox = append(e.driver.inbox[:i:i], e.driver.inbox[i+1:]...)
+		switch x := answer.(type) {
+		case step.PodGone:
+			gone[x.UID] = true
+		case step.PodSet:
+			if gone[x.Pod.UID] || e.pods[x.Pod.UID] == nil {
+				continue
+			}
 		}
-		e.owed = append(e.owed[:i:i], e.owed[i+1:]...)
+		out = append(out, answer)
 	}
 	return out
 }

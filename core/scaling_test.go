@@ -11,41 +11,29 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/core/autoscaler/planner"
-	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/tools/checker"
 )
 
 // cloud is a provider and an API in memory: what the core orders comes when
-// the test lets it.
+// the test lets it, everything else succeeds at once.
 type cloud struct {
-	t       *rapid.T
-	core    *core.Core
-	planner *planner.Planner
-	now     time.Time
-	groups  []nodegroup.Group
-	nodes   map[string]*v1.Node
-	pods    map[string]*v1.Pod
-	byUID   map[string]*v1.Pod
-	serial  int
-	orders  int
+	prompt
+	t      *rapid.T
+	driver *driven
+	now    time.Time
+	groups []nodegroup.Group
+	nodes  map[string]*v1.Node
+	pods   map[string]*v1.Pod
+	byUID  map[string]*v1.Pod
+	serial int
+	orders int
 }
 
 func newCloud(t *rapid.T) *cloud {
-	schema := cluster.NewSchema()
-	profiles := []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	c, err := core.New(schema, core.Config{Profiles: profiles, Autoscale: &core.Autoscale{UnneededTime: 20 * time.Second, DelayAfterAdd: time.Second}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &cloud{t: t, core: c, planner: testkit.Must(planner.New(c.State(), profiles, engine.Options{}, expander.LeastWaste)), now: time.Unix(1000, 0),
-		nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{}, byUID: map[string]*v1.Pod{}}
+	w := &cloud{t: t, now: time.Unix(1000, 0), nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{}, byUID: map[string]*v1.Pod{}}
+	w.driver = newDriven(t, core.Config{Autoscale: &core.Autoscale{UnneededTime: 20 * time.Second, DelayAfterAdd: time.Second}}, w, defaults)
 	for i, cpu := range []string{"4", "16"} {
 		w.groups = append(w.groups, nodegroup.Group{ID: fmt.Sprint("g", i), Max: rapid.IntRange(1, 8).Draw(t, "max"),
 			Template: testkit.Node("t").Alloc("cpu", cpu, "memory", "32Gi", "pods", "12").Zone("a").Obj()})
@@ -57,49 +45,45 @@ func newCloud(t *rapid.T) *cloud {
 func (w *cloud) step(after time.Duration, in ...step.Input) {
 	w.now = w.now.Add(after)
 	for {
-		r := w.core.Step(w.now, in...)
-		for _, broken := range w.core.Invariants() {
-			w.t.Fatalf("broken invariant: %s", broken)
-		}
-		in = nil
-		for _, b := range r.Binds {
-			p := w.byUID[string(b.UID)]
-			p.Spec.NodeName = b.Node
-			in = append(in, step.BindDone{UID: b.UID})
-		}
-		for _, s := range r.ScaleUps {
-			g := w.group(s.Group)
-			if g.Target += s.Nodes; g.Target > g.Max {
-				w.t.Fatalf("group %s is asked for %d nodes, its max is %d", g.ID, g.Target, g.Max)
-			}
-			w.orders += s.Nodes
-			in = append(in, step.ScaleUpDone{Group: s.Group, Nodes: s.Nodes})
-		}
-		for _, t := range r.Taints {
-			in = append(in, step.TaintDone{Node: t.Node})
-		}
-		for _, d := range r.NodeDeletions {
-			for _, p := range w.pods {
-				if p.Spec.NodeName == d.Node {
-					w.t.Fatalf("node %s is removed under pod %s", d.Node, p.Name)
-				}
-			}
-			g := w.group(d.Group)
-			if g.Target--; g.Target < g.Min {
-				w.t.Fatalf("group %s falls to %d, its min is %d", g.ID, g.Target, g.Min)
-			}
-			delete(w.nodes, d.Node)
-			in = append(in, step.NodeDeletionDone{Node: d.Node}, step.NodeGone{Name: d.Node})
-		}
-		if r.Plan != nil {
-			if err := w.planner.CatchUp(); err != nil {
-				w.t.Fatal(err)
-			}
-			in = append(in, step.PlanMade{Plan: w.planner.Plan(*r.Plan)})
-		}
-		if len(in) == 0 && (r.NextWake.IsZero() || r.NextWake.After(w.now)) {
+		wake := w.driver.step(w.now, in...)
+		in = w.driver.take()
+		if len(in) == 0 && (wake.IsZero() || wake.After(w.now)) {
 			return
 		}
+	}
+}
+
+// Bind puts a pod on its node; the API doesn't show it.
+func (w *cloud) Bind(b step.Bind, done func(error)) {
+	w.byUID[string(b.UID)].Spec.NodeName = b.Node
+	done(nil)
+}
+
+// ScaleUp raises a target, which must stay within the group's limits.
+func (w *cloud) ScaleUp(s step.ScaleUp, done func(error)) {
+	g := w.group(s.Group)
+	if g.Target += s.Nodes; g.Target > g.Max {
+		w.t.Fatalf("group %s is asked for %d nodes, its max is %d", g.ID, g.Target, g.Max)
+	}
+	w.orders += s.Nodes
+	done(nil)
+}
+
+// DeleteNodes removes nodes, which must be empty and beyond the group's minimum.
+func (w *cloud) DeleteNodes(list []step.NodeDeletion, done func(step.NodeDeletion, error)) {
+	for _, d := range list {
+		for _, p := range w.pods {
+			if p.Spec.NodeName == d.Node {
+				w.t.Fatalf("node %s is removed under pod %s", d.Node, p.Name)
+			}
+		}
+		g := w.group(d.Group)
+		if g.Target--; g.Target < g.Min {
+			w.t.Fatalf("group %s falls to %d, its min is %d", g.ID, g.Target, g.Min)
+		}
+		delete(w.nodes, d.Node)
+		done(d, nil)
+		w.driver.put(step.NodeGone{Name: d.Node})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 
 	"github.com/cockroachdb/datadriven"
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,13 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/core/autoscaler/planner"
-	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -31,25 +27,21 @@ import (
 // is the Ready that came back. Plans are made at once, as the virtual world
 // does.
 type world struct {
-	t       *testing.T
-	core    *core.Core
-	planner *planner.Planner
-	now     time.Time
-	groups  []nodegroup.Group
+	*driven
+	t      *testing.T
+	out    strings.Builder // what the Steps of a command brought
+	now    time.Time
+	groups []nodegroup.Group
 }
 
 func newWorld(t *testing.T, path string) *world {
-	schema := cluster.NewSchema()
-	profiles := []*framework.Profile{plugins.Default(schema, plugins.Options{})}
-	cfg := core.Config{Profiles: profiles, Engine: engine.Options{Seed: 1}}
+	cfg := core.Config{Engine: engine.Options{Seed: 1}}
 	if !strings.Contains(path, "scheduling") {
 		cfg.Autoscale = &core.Autoscale{UnneededTime: 30 * time.Second, DelayAfterAdd: time.Minute, EvictDaemonPods: strings.Contains(path, "evict")}
 	}
-	c, err := core.New(schema, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &world{t: t, core: c, now: time.Unix(1000, 0), planner: testkit.Must(planner.New(c.State(), profiles, cfg.Engine, expander.LeastWaste))}
+	w := &world{t: t, now: time.Unix(1000, 0)}
+	w.driven = newDriven(t, cfg, inlinePlans{}, defaults, drive.HookFunc(w.print))
+	return w
 }
 
 // TestScripts runs testdata/scripts/*.txt. The commands:
@@ -218,22 +210,14 @@ func (w *world) pod(name string, arg func(key, def string) string) *v1.Pod {
 	return b.On(arg("on", "")).Obj()
 }
 
-// step runs one Step, makes a plan at once when one is wanted, and prints.
+// step runs one Step, and one more for the plan when one is wanted, and returns
+// the work of both.
 func (w *world) step(in ...step.Input) string {
-	var out strings.Builder
-	r := w.core.Step(w.now, in...)
-	w.checkInvariants()
-	w.print(&out, &r)
-	for r.Plan != nil {
-		if err := w.planner.CatchUp(); err != nil {
-			w.t.Fatal(err)
-		}
-		r = w.core.Step(w.now, step.PlanMade{Plan: w.planner.Plan(*r.Plan)})
-		w.checkInvariants()
-		w.print(&out, &r)
-	}
-	if c := w.core.Queue(); c.Active+c.Backoff+c.Unschedulable+c.Gated > 0 {
-		fmt.Fprintf(&out, "queue: active %d, backoff %d, unschedulable %d, gated %d\n", c.Active, c.Backoff, c.Unschedulable, c.Gated)
+	w.out.Reset()
+	w.stepOut(w.now, in...)
+	out := &w.out
+	if c := w.Core().Queue(); c.Active+c.Backoff+c.Unschedulable+c.Gated > 0 {
+		fmt.Fprintf(out, "queue: active %d, backoff %d, unschedulable %d, gated %d\n", c.Active, c.Backoff, c.Unschedulable, c.Gated)
 	}
 	if out.Len() == 0 {
 		return "nothing to do\n"
@@ -241,14 +225,9 @@ func (w *world) step(in ...step.Input) string {
 	return out.String()
 }
 
-func (w *world) checkInvariants() {
-	w.t.Helper()
-	for _, broken := range w.core.Invariants() {
-		w.t.Errorf("broken invariant: %s", broken)
-	}
-}
-
-func (w *world) print(out *strings.Builder, r *step.Ready) {
+// print is a drive.Hook: it writes the work of a Step.
+func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+	out := &w.out
 	for _, b := range r.Binds {
 		fmt.Fprintf(out, "bind %s to %s\n", b.Name, b.Node)
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,21 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/autoscaler/expander"
-	"github.com/berthproject/berth/core/autoscaler/planner"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/seeded"
-	"github.com/berthproject/berth/sim/scenario"
 )
 
-// berth is Berth in this world: the core and the planner of the live program,
-// with an edge of its own. A crash takes everything but the ledger.
+// berth is Berth in this world: the driver, core and planner of the live program,
+// with workers that take virtual time. A crash takes everything but the ledger.
 type berth struct {
 	w        *World
 	life     int // counts restarts
 	up       bool
-	core     *core.Core
-	planner  *planner.Planner
+	driver   *drive.Driver
 	inbox    []step.Input
 	wake     time.Duration // when to Step without an input, -1 for never
 	nextBind time.Duration // when the next bind may be sent
@@ -44,9 +40,13 @@ func newBerth(w *World) (*berth, error) {
 	return b, b.start()
 }
 
-// start makes a fresh core, as a new process does.
+// core returns the core of the process that runs.
+func (b *berth) core() *core.Core { return b.driver.Core() }
+
+// start makes a fresh driver, as a new process does. Outcomes of work that an
+// earlier process handed out don't reach it.
 func (b *berth) start() error {
-	w := b.w
+	w, life := b.w, b.life
 	schema := cluster.NewSchema()
 	how := w.opt.Engine
 	how.Seed = w.run.Spec.Seed
@@ -55,18 +55,19 @@ func (b *berth) start() error {
 		a := w.run.Autoscale
 		cfg.Autoscale = &a
 	}
-	c, err := core.New(schema, cfg)
+	inbox := func(in step.Input) {
+		if b.life == life {
+			b.receive(in)
+		}
+	}
+	hooks := append(w.opt.Hooks[:len(w.opt.Hooks):len(w.opt.Hooks)], b.ledger, drive.HookFunc(w.watchStep))
+	d, err := drive.New(drive.Config{Schema: schema, Core: cfg, Workers: workers{b}, Inbox: inbox, Hooks: hooks})
 	if err != nil {
 		return err
 	}
-	b.core, b.up, b.inbox, b.wake = c, true, nil, w.now
-	b.planner = nil
+	b.driver, b.up, b.inbox, b.wake = d, true, nil, w.now
 	if cfg.Autoscale != nil {
-		if b.planner, err = planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste); err != nil {
-			return err
-		}
 		period := max(cfg.Autoscale.ScanInterval/2, tick)
-		life := b.life
 		var look func()
 		look = func() {
 			if b.life == life {
@@ -77,6 +78,17 @@ func (b *berth) start() error {
 		w.idly(0, calls, look)
 	}
 	return nil
+}
+
+// watchStep keeps the world's own books of a Step.
+func (w *World) watchStep(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+	if w.opt.Explain != "" && slices.ContainsFunc(r.Decisions, func(d step.Decision) bool { return d.Pod == w.opt.Explain }) {
+		w.explain()
+	}
+	w.stats.decided(r.Decisions)
+	if w.opt.Check {
+		w.checkStep(r)
+	}
 }
 
 // crash ends the process; calls that were sent are served, their answers and
@@ -154,25 +166,13 @@ func (b *berth) step() error {
 		}
 		in := b.inbox
 		b.inbox = nil
-		now := w.time()
-		r := b.take(now, in)
-		if w.opt.Step != nil {
-			w.opt.Step(now, in, &r)
-		}
-		b.ledger.Add(r.Decisions)
-		if w.opt.Explain != "" && slices.ContainsFunc(r.Decisions, func(d step.Decision) bool { return d.Pod == w.opt.Explain }) {
-			w.explain()
-		}
-		w.stats.decided(r.Decisions)
-		if w.opt.Check {
-			w.checkStep(&r)
-		}
-		if err := b.dispatch(&r); err != nil {
+		wake, err := b.driver.Step(w.time(), in...)
+		if err != nil {
 			return err
 		}
 		b.wake = -1
-		if !r.NextWake.IsZero() {
-			b.wake = max(r.NextWake.Sub(Epoch), w.now)
+		if !wake.IsZero() {
+			b.wake = max(wake.Sub(Epoch), w.now)
 			if b.wake > w.now {
 				life := b.life
 				w.idly(b.wake-w.now, sees, func() {
@@ -182,133 +182,6 @@ func (b *berth) step() error {
 				})
 			}
 		}
-	}
-	return nil
-}
-
-// take hands the inputs to the core, all at once or one by one.
-func (b *berth) take(now time.Time, in []step.Input) step.Ready {
-	if !b.w.opt.OneByOne {
-		return b.core.Step(now, in...)
-	}
-	for _, x := range in {
-		b.core.Take(now, x)
-	}
-	return b.core.Step(now)
-}
-
-// call sends a call to the API server: it is served after half its latency,
-// and answered after the whole. A fault may hit it.
-func (b *berth) call(serve func() error, answer func(error)) {
-	w := b.w
-	b.calls++
-	name := fmt.Sprint(b.life, "/", b.calls)
-	latency := w.between(w.run.Spec.API.CallLatency, 20, 60, "call", name)
-	life := b.life
-	reply := func(after time.Duration, err error) {
-		w.after(after, calls, func() {
-			if life == b.life {
-				answer(err)
-			}
-		})
-	}
-	w.after(latency/2, calls, func() {
-		f := &w.faults
-		switch {
-		case f.hits(w, scenario.APIError, "", name):
-			reply(latency/2, errors.New("the server refused the call"))
-		case f.hits(w, scenario.APIConflict, "", name):
-			reply(latency/2, errors.New("the object has been modified"))
-		case f.hits(w, scenario.APITimeout, "", name):
-			reply(30*time.Second, errors.New("the server did not answer in time"))
-		case f.hits(w, scenario.AnswerLost, "", name):
-			_ = serve()
-			reply(time.Second, errors.New("the answer was lost"))
-		default:
-			reply(latency/2, serve())
-		}
-	})
-}
-
-// dispatch does the work that a Step asked for.
-func (b *berth) dispatch(r *step.Ready) error {
-	w := b.w
-	rate := w.run.Spec.API.BindsPerSecond
-	if rate == 0 {
-		rate = 1000
-	}
-	for _, x := range r.Binds {
-		delete(b.cancels, x.UID)
-		b.nextBind = max(b.nextBind+time.Duration(float64(time.Second)/rate), w.now)
-		life := b.life
-		first, wait := func() error { return nil }, time.Duration(0)
-		if len(x.Writes)+len(x.Claims) > 0 {
-			first, wait = func() error { return w.bindClaims(&x) }, provisioning
-		}
-		w.after(b.nextBind-w.now+wait, calls, func() {
-			if life == b.life {
-				if b.cancels[x.UID] {
-					delete(b.cancels, x.UID)
-					b.receive(step.BindDone{UID: x.UID, Err: errors.New("taken back for another pod")})
-					return
-				}
-				b.call(func() error {
-					if err := first(); err != nil {
-						return err
-					}
-					return w.bind(x.UID, x.Node)
-				}, func(err error) { b.receive(step.BindDone{UID: x.UID, Err: err}) })
-			}
-		})
-	}
-	for _, x := range r.Cancels {
-		b.cancels[x.UID] = true
-	}
-	for _, x := range r.Preemptions {
-		b.call(func() error { return w.preempt(x) }, func(err error) { b.receive(step.PreemptionDone{UID: x.UID, By: x.By, Err: err}) })
-	}
-	for _, x := range r.Nominations {
-		b.call(func() error { return w.nominate(x) }, func(err error) { b.receive(step.NominationDone{UID: x.UID, Node: x.Node, Err: err}) })
-	}
-	for _, x := range r.Conditions {
-		b.call(func() error { return w.condition(x) }, func(error) {})
-	}
-	for _, x := range r.Taints {
-		b.call(func() error { return w.taint(x) }, func(err error) { b.receive(step.TaintDone{Node: x.Node, Err: err}) })
-	}
-	for _, x := range r.Evictions {
-		b.call(func() error {
-			if p := w.pods[x.UID]; p != nil && !w.evict(p) {
-				return errors.New("a disruption budget forbids it")
-			}
-			return nil
-		}, func(err error) { b.receive(step.EvictionDone{UID: x.UID, Node: x.Node, Err: err}) })
-	}
-	for _, x := range r.ScaleUps {
-		w.scaleUp(x)
-	}
-	for _, x := range r.NodeDeletions {
-		b.leaving[x.Node] = true
-		w.removal(x)
-	}
-	for _, x := range r.TargetDecreases {
-		w.giveUp(x)
-	}
-	if r.Plan != nil {
-		if err := b.planner.CatchUp(); err != nil {
-			return fmt.Errorf("the planner can't follow: %w", err)
-		}
-		plan := b.planner.Plan(*r.Plan)
-		took := w.run.Spec.API.PlanLatency.Duration
-		if took == 0 {
-			took = 100 * time.Millisecond
-		}
-		life := b.life
-		w.idly(took, sees, func() {
-			if life == b.life {
-				b.receive(step.PlanMade{Plan: plan})
-			}
-		})
 	}
 	return nil
 }

@@ -247,14 +247,14 @@ type cloudQueue struct {
 
 type cloudJob struct {
 	life int // of the Berth that asks
-	call func() step.Input
+	call func() (answer func())
 }
 
 var errCloud = errors.New("the cloud's API refused the call")
 
-// ask queues a call. Its outcome, when there is one, reaches only the Berth
-// that asked.
-func (w *World) ask(call func() step.Input) {
+// ask queues a call, which returns what delivers its answer; nil for none. The
+// answer reaches only the Berth that asked.
+func (w *World) ask(call func() (answer func())) {
 	w.cloud.jobs = append(w.cloud.jobs, cloudJob{w.berth.life, call})
 	w.pump()
 }
@@ -270,13 +270,13 @@ func (w *World) pump() {
 	q.made++
 	half := w.between(w.run.Spec.API.CloudLatency, 500, 2000, "cloud", fmt.Sprint(q.made)) / 2
 	w.idly(half, calls, func() {
-		var in step.Input
+		var answer func()
 		if job.life == w.berth.life { // else it died before the call was made
-			in = job.call()
+			answer = job.call()
 		}
 		w.idly(half, calls, func() {
-			if in != nil && job.life == w.berth.life {
-				w.berth.receive(in)
+			if answer != nil && job.life == w.berth.life {
+				answer()
 			}
 			q.busy = false
 			w.pump()
@@ -284,27 +284,27 @@ func (w *World) pump() {
 	})
 }
 
-// scaleUp, remove, giveUp and look are Berth's calls to the cloud.
-func (w *World) scaleUp(s step.ScaleUp) {
-	w.ask(func() step.Input {
+// scaleUp, removal, giveUp and look are Berth's calls to the cloud.
+func (w *World) scaleUp(s step.ScaleUp, done func(error)) {
+	w.ask(func() func() {
 		name := fmt.Sprint(w.cloud.made)
 		if w.faults.hits(w, scenario.CloudError, s.Group, name) {
-			return step.ScaleUpDone{Group: s.Group, Nodes: s.Nodes, Err: errCloud}
+			return func() { done(errCloud) }
 		}
 		err := w.increase(s.Group, s.Nodes)
 		if w.faults.hits(w, scenario.CloudLost, s.Group, name) {
 			err = errors.New("the cloud's answer was lost")
 		}
-		return step.ScaleUpDone{Group: s.Group, Nodes: s.Nodes, Err: err}
+		return func() { done(err) }
 	})
 }
 
-func (w *World) removal(d step.NodeDeletion) {
-	w.ask(func() step.Input {
+func (w *World) removal(d step.NodeDeletion, done func(error)) {
+	w.ask(func() func() {
 		name := fmt.Sprint(w.cloud.made)
 		if w.faults.hits(w, scenario.CloudError, d.Group, name) {
 			delete(w.berth.leaving, d.Node)
-			return step.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: errCloud}
+			return func() { done(errCloud) }
 		}
 		err := w.deleteMachine(d.Group, d)
 		if w.faults.hits(w, scenario.CloudLost, d.Group, name) {
@@ -312,22 +312,28 @@ func (w *World) removal(d step.NodeDeletion) {
 		} else if err != nil {
 			delete(w.berth.leaving, d.Node)
 		}
-		return step.NodeDeletionDone{Node: d.Node, Instance: d.Instance, Err: err}
+		return func() { done(err) }
 	})
 }
 
 func (w *World) giveUp(t step.TargetDecrease) {
-	w.ask(func() step.Input {
+	w.ask(func() func() {
 		_ = w.decrease(t.Group, t.Nodes) // the groups tell how it went
-		return step.GroupsSet{Groups: w.listed()}
+		return w.groupsAsListed()
 	})
 }
 
 func (w *World) look() {
-	w.ask(func() step.Input {
+	w.ask(func() func() {
 		if w.faults.hits(w, scenario.CloudError, "", "look", fmt.Sprint(w.cloud.made)) {
 			return nil
 		}
-		return step.GroupsSet{Groups: w.listed()}
+		return w.groupsAsListed()
 	})
+}
+
+// groupsAsListed returns what delivers the groups as the cloud has them now.
+func (w *World) groupsAsListed() func() {
+	groups := step.GroupsSet{Groups: w.listed()}
+	return func() { w.berth.receive(groups) }
 }

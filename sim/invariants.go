@@ -23,13 +23,13 @@ func (w *World) violation(format string, args ...any) {
 // checkStep verifies the core's own records after a Step, and the Step's placements
 // with the independent checker, on what Berth knew when it decided.
 func (w *World) checkStep(r *step.Ready) {
-	for _, broken := range w.berth.core.Invariants() {
+	for _, broken := range w.berth.core().Invariants() {
 		w.violation("broken invariant: %s", broken)
 	}
 	if len(r.Binds) == 0 {
 		return
 	}
-	state := w.berth.core.State()
+	state := w.berth.core().State()
 	var nodes []*v1.Node
 	var pods []*v1.Pod
 	state.Nodes(func(n *cluster.Node) {
@@ -85,10 +85,10 @@ func (w *World) checkQuiet() {
 			w.violation("%d machines of group %s never became nodes and are still there", coming, g.cfg.Name)
 		}
 	}
-	for _, problem := range w.berth.core.Unsettled() {
+	for _, problem := range w.berth.core().Unsettled() {
 		w.violation("%s", problem)
 	}
-	if n := w.berth.core.Stats().MissedWakeups; n > 0 {
+	if n := w.berth.core().Stats().MissedWakeups; n > 0 {
 		w.violation("%d pods were found schedulable by the leftover sweep only", n)
 	}
 	w.stats.rest()
@@ -119,8 +119,8 @@ func (w *World) checkPending(nodes []*v1.Node) {
 		}
 	}
 	for _, p := range pending {
-		if at := p.obj.Status.NominatedNodeName; at != w.berth.core.State().NominatedTo(p.obj.UID) {
-			w.violation("pod %s says that it is nominated to %q, and Berth to %q", p.name, at, w.berth.core.State().NominatedTo(p.obj.UID))
+		if at := p.obj.Status.NominatedNodeName; at != w.berth.core().State().NominatedTo(p.obj.UID) {
+			w.violation("pod %s says that it is nominated to %q, and Berth to %q", p.name, at, w.berth.core().State().NominatedTo(p.obj.UID))
 		}
 		for _, n := range nodes {
 			if w.couldPreempt(p, n, nodes, pods) {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
@@ -20,6 +18,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/seeded"
 	"github.com/berthproject/berth/internal/simulatedgroup"
 	"github.com/berthproject/berth/sim/scenario"
@@ -29,8 +28,6 @@ import (
 type Options struct {
 	// Engine changes how answers are found; its seed is the scenario's.
 	Engine engine.Options
-	// OneByOne hands inputs to the core one at a time.
-	OneByOne bool
 	// Check looks at every invariant after every Step of Berth's, which takes
 	// time with many pods.
 	Check bool
@@ -38,8 +35,9 @@ type Options struct {
 	Decisions io.Writer
 	// Progress is called now and then; may be nil.
 	Progress func(at time.Duration, s *Stats)
-	// Step, when set, sees every Step of Berth's: for tests.
-	Step func(now time.Time, in []step.Input, r *step.Ready)
+	// Hooks see every Step of Berth's, before the world's own books do; one that
+	// starts again after a crash has the same hooks.
+	Hooks []drive.Hook
 	// Explain is the namespace/name of a pod that is to be explained each time
 	// something is decided of it: Explanation returns the last.
 	Explain string
@@ -196,7 +194,7 @@ func (w *World) Explanation() *Explained {
 
 func (w *World) explain() {
 	namespace, name, _ := strings.Cut(w.opt.Explain, "/")
-	if x, ok := w.berth.core.Explain(namespace, name); ok {
+	if x, ok := w.berth.core().Explain(namespace, name); ok {
 		w.explained = &Explained{w.now, x}
 	}
 }

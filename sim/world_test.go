@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -27,11 +28,11 @@ func play(t *testing.T, spec string) (*scenario.Summary, []string) {
 		t.Fatal(err)
 	}
 	var log []string
-	w, err := sim.New(run, sim.Options{Check: true, Step: func(now time.Time, _ []step.Input, r *step.Ready) {
+	w, err := sim.New(run, sim.Options{Check: true, Hooks: []drive.Hook{drive.HookFunc(func(now time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 		for i := range r.Decisions {
 			log = append(log, fmt.Sprintf("%s %s", now.Sub(sim.Epoch).Round(time.Second), r.Decisions[i].String()))
 		}
-	}})
+	})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,11 +158,11 @@ func TestLaunchesAreCapped(t *testing.T) {
 	}
 	most := 0
 	var w *sim.World
-	w, err = sim.New(run, sim.Options{Check: true, Step: func(time.Time, []step.Input, *step.Ready) {
+	w, err = sim.New(run, sim.Options{Check: true, Hooks: []drive.Hook{drive.HookFunc(func(time.Time, time.Duration, []step.Input, *step.Ready) {
 		if w != nil {
 			most = max(most, w.Stats().Launching+w.Stats().Starting)
 		}
-	}})
+	})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +282,7 @@ func TestStatefulSetGetsItsVolumes(t *testing.T) {
 	}
 	claims := map[string]bool{}
 	waited := 0
-	w, err := sim.New(run, sim.Options{Check: true, Step: func(_ time.Time, in []step.Input, r *step.Ready) {
+	w, err := sim.New(run, sim.Options{Check: true, Hooks: []drive.Hook{drive.HookFunc(func(_ time.Time, _ time.Duration, in []step.Input, r *step.Ready) {
 		for _, x := range in {
 			if o, ok := x.(step.ObjectSet); ok {
 				if c, ok := o.Object.(*v1.PersistentVolumeClaim); ok && c.Status.Phase == v1.ClaimBound {
@@ -292,7 +293,7 @@ func TestStatefulSetGetsItsVolumes(t *testing.T) {
 		for _, b := range r.Binds {
 			waited += len(b.Claims)
 		}
-	}})
+	})}})
 	if err != nil {
 		t.Fatal(err)
 	}

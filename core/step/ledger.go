@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"time"
 )
 
 // Ledger turns decisions into lines of JSON and keeps their digest. The zero
@@ -47,6 +48,9 @@ func (l *Ledger) Add(decisions []Decision) {
 		}
 	}
 }
+
+// Step appends the decisions of a Step; it makes a Ledger a drive.Hook.
+func (l *Ledger) Step(_ time.Time, _ time.Duration, _ []Input, r *Ready) { l.Add(r.Decisions) }
 
 func (l *Ledger) fail(err error) {
 	if l.err == nil {

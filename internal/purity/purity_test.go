@@ -12,10 +12,10 @@ import (
 )
 
 // TestCoreStartsNoGoroutine looks for go statements and for WaitGroup.Go in
-// the packages of the core and of the virtual world.
+// the packages of the core, the driver and the virtual world.
 func TestCoreStartsNoGoroutine(t *testing.T) {
 	files := 0
-	for _, dir := range []string{"core", "sim"} {
+	for _, dir := range []string{"core", "drive", "sim"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -9,13 +9,11 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/autoscaler/expander"
-	"github.com/berthproject/berth/core/autoscaler/planner"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
-	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -45,9 +43,9 @@ func record(t *testing.T, seed uint64) *history {
 	// change; so nothing backs off here.
 	run.Scheduler.Queue = queue.Config{InitialBackoff: 1, MaxBackoff: 1}
 	h := &history{run: run}
-	w, err := sim.New(run, sim.Options{Step: func(now time.Time, in []step.Input, _ *step.Ready) {
+	w, err := sim.New(run, sim.Options{Hooks: []drive.Hook{drive.HookFunc(func(now time.Time, _ time.Duration, in []step.Input, _ *step.Ready) {
 		h.steps = append(h.steps, recordedStep{now, slices.Clone(in)})
-	}})
+	})}})
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
@@ -57,45 +55,50 @@ func record(t *testing.T, seed uint64) *history {
 	return h
 }
 
+// planned answers requests for plans only, at once: all other outcomes are in the
+// history.
+type planned struct{ drive.Unanswered }
+
+func (planned) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) { done(compute()) }
+
 // play puts the history into a fresh core and returns its decisions as text.
 // Plans are its own planner's. Attempts without success are left out where a
 // variant makes other ones.
 func (h *history) play(t *testing.T, how engine.Options, oneByOne, attempts bool) []string {
 	schema := cluster.NewSchema()
 	how.Seed = h.run.Spec.Seed
-	cfg := core.Config{Profiles: h.run.Scheduler.Build(schema), Engine: how, Queue: h.run.Scheduler.Queue, Autoscale: &h.run.Autoscale}
-	c, err := core.New(schema, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := testkit.Must(planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste))
-	var plan *autoscaler.Plan
 	var out []string
-	for _, s := range h.steps {
-		in := slices.Clone(s.in)
-		for i := range in {
-			if _, ok := in[i].(step.PlanMade); ok {
-				in[i] = step.PlanMade{Plan: plan}
-			}
-		}
-		if oneByOne {
-			for _, x := range in {
-				c.Take(s.now, x)
-			}
-			in = nil
-		}
-		r := c.Step(s.now, in...)
+	decisions := func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 		for i := range r.Decisions {
 			d := &r.Decisions[i]
 			if attempts || d.Kind != step.Waits {
 				out = append(out, fmt.Sprintf("%s %s (score %d)", d.Time.Format(time.TimeOnly), d, d.Score))
 			}
 		}
-		if r.Plan != nil {
-			if err := p.CatchUp(); err != nil {
-				t.Fatal(err)
+	}
+	var plan step.Input // made, and delivered where the history has one
+	d, err := drive.New(drive.Config{
+		Schema: schema, Core: core.Config{Profiles: h.run.Scheduler.Build(schema), Engine: how, Queue: h.run.Scheduler.Queue, Autoscale: &h.run.Autoscale},
+		Workers: planned{}, Inbox: func(in step.Input) { plan = in }, Hooks: []drive.Hook{drive.HookFunc(decisions)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range h.steps {
+		in := slices.Clone(s.in)
+		for i := range in {
+			if _, ok := in[i].(step.PlanMade); ok {
+				in[i] = plan
 			}
-			plan = p.Plan(*r.Plan)
+		}
+		if oneByOne {
+			for _, x := range in {
+				d.Core().Take(s.now, x)
+			}
+			in = nil
+		}
+		if _, err := d.Step(s.now, in...); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return out

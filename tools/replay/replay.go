@@ -16,10 +16,9 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/autoscaler/expander"
-	"github.com/berthproject/berth/core/autoscaler/planner"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/drive"
 )
 
 // Policy is a configuration to replay under, where it differs from that of the
@@ -102,15 +101,25 @@ func Play(ctx context.Context, path string, p Policy) (*Result, error) {
 	return &r.Result, nil
 }
 
-// player is a core and its planner, driven by a recording.
+// player drives a core with what a recording has: outcomes are inputs of the
+// recording, except plans, which the driver's planner makes again.
 type player struct {
 	Result
-	core    *core.Core
-	planner *planner.Planner
-	plan    *autoscaler.Plan // made, and not delivered yet
-	free    bool             // plans come when they are made, not when recorded
-	ledger  step.Ledger
+	drive.Unanswered // the recording answers
+	driver           *drive.Driver
+	deliver          func()       // puts the plan that was made and isn't delivered yet into inputs; nil for none
+	delivery         delivery     // of plans
+	inputs           []step.Input // of the Step that is being read
+	ledger           step.Ledger
 }
+
+// delivery is when a plan reaches the core.
+type delivery uint8
+
+const (
+	asRecorded delivery = iota // where the recording has one
+	atOnce                     // with the next Step: another policy asks at other times
+)
 
 func newPlayer(h Header, p Policy) (*player, error) {
 	sched := config.Default()
@@ -124,65 +133,66 @@ func newPlayer(h Header, p Policy) (*player, error) {
 		}
 	}
 	schema := cluster.NewSchema()
-	how := engine.Options{Seed: h.Seed}
-	cfg := core.Config{Profiles: sched.Build(schema), Engine: how, Queue: sched.Queue, Autoscale: h.Autoscale, ExternalScheduler: h.ExternalScheduler}
+	cfg := core.Config{Profiles: sched.Build(schema), Engine: engine.Options{Seed: h.Seed}, Queue: sched.Queue, Autoscale: h.Autoscale, ExternalScheduler: h.ExternalScheduler}
 	if p.Autoscale != nil && h.Autoscale != nil {
 		cfg.Autoscale = p.Autoscale
 	}
-	c, err := core.New(schema, cfg)
+	out := &player{}
+	if p != (Policy{}) {
+		out.delivery = atOnce
+	}
+	d, err := drive.New(drive.Config{
+		Schema: schema, Core: cfg, Workers: out, Hooks: []drive.Hook{&out.ledger, drive.HookFunc(out.decided)},
+		Inbox: func(in step.Input) { out.inputs = append(out.inputs, in) },
+	})
 	if err != nil {
 		return nil, err
 	}
-	out := &player{core: c, free: p != Policy{}}
-	if cfg.Autoscale != nil {
-		if out.planner, err = planner.New(c.State(), cfg.Profiles, how, expander.LeastWaste); err != nil {
-			return nil, err
-		}
-	}
+	out.driver = d
 	return out, nil
 }
 
+// Plan implements drive.Workers: it makes the plan at once, of the cluster as it
+// was when the core asked, and keeps it until it is to be delivered.
+func (p *player) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
+	plan := compute()
+	p.deliver = func() { done(plan) }
+}
+
+// decided keeps the decisions of a Step.
+func (p *player) decided(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+	p.Decisions = append(p.Decisions, r.Decisions...)
+}
+
+// step plays one line of the recording.
 func (p *player) step(l *line) error {
-	var in []step.Input
+	p.inputs = nil
 	for i := range l.In {
 		x, err := decode(l.In[i])
 		if err != nil {
 			return fmt.Errorf("in[%d] (%s): %w", i, l.In[i].Kind, err)
 		}
 		if _, ok := x.(step.PlanMade); ok {
-			if x = p.delivered(); x == nil {
-				continue
-			}
+			p.deliverPlan()
+		} else {
+			p.inputs = append(p.inputs, x)
 		}
-		in = append(in, x)
 	}
-	if p.free {
-		if x := p.delivered(); x != nil {
-			in = append(in, x)
-		}
+	if p.delivery == atOnce {
+		p.deliverPlan()
 	}
 	p.Steps++
-	r := p.core.Step(time.Unix(0, l.Time), in...)
-	p.ledger.Add(r.Decisions)
-	p.Decisions = append(p.Decisions, r.Decisions...)
-	if r.Plan != nil {
-		// As at the live edge: the follower stands where the core stood when
-		// it asked.
-		if err := p.planner.CatchUp(); err != nil {
-			return fmt.Errorf("the planner can't follow: %w", err)
-		}
-		p.plan = p.planner.Plan(*r.Plan)
-	}
-	return nil
+	_, err := p.driver.Step(time.Unix(0, l.Time), p.inputs...)
+	return err
 }
 
-func (p *player) delivered() step.Input {
-	if p.plan == nil {
-		return nil
+// deliverPlan adds the plan that was made last to the inputs, if the core doesn't
+// have it yet.
+func (p *player) deliverPlan() {
+	if p.deliver != nil {
+		p.deliver()
+		p.deliver = nil
 	}
-	plan := p.plan
-	p.plan = nil
-	return step.PlanMade{Plan: plan}
 }
 
 // Difference is a pod or a group about which another configuration decides

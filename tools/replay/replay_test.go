@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
@@ -38,9 +39,9 @@ func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := sim.New(run, sim.Options{Step: func(now time.Time, in []step.Input, ready *step.Ready) {
+	w, err := sim.New(run, sim.Options{Hooks: []drive.Hook{drive.HookFunc(func(now time.Time, _ time.Duration, in []step.Input, ready *step.Ready) {
 		_ = r.Step(now, in, ready) // ends when full, which the recording says
-	}})
+	})}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,101 @@
+package drive
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/planner"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Config is what a Driver is made from.
+type Config struct {
+	// Schema is what the profiles of Core were made with.
+	Schema *cluster.Schema
+	Core   core.Config
+	// Workers do what the core asks for.
+	Workers Workers
+	// Inbox takes the outcomes of the workers, which belong among the inputs of a
+	// later Step. It is called by whoever reports an outcome: where workers run in
+	// goroutines of their own, it must allow that.
+	Inbox func(step.Input)
+	// Hooks see every Step, in this order.
+	Hooks []Hook
+	// Clock, when not nil, is read once after each Step of the core, so that hooks
+	// learn how long it took. It must be the clock that the times of Step are from.
+	Clock func() time.Time
+}
+
+// Driver owns a core and, when the core autoscales, its planner. Its methods are
+// for one goroutine at a time; nobody else may change the core.
+type Driver struct {
+	core    *core.Core
+	planner *planner.Planner // nil unless the core autoscales
+	workers Workers
+	inbox   func(step.Input)
+	hooks   []Hook
+	clock   func() time.Time
+}
+
+// New returns a driver with a fresh core. An error says what of the core's
+// configuration can't be used.
+func New(cfg Config) (*Driver, error) {
+	c, err := core.New(cfg.Schema, cfg.Core)
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{core: c, workers: cfg.Workers, inbox: cfg.Inbox, hooks: cfg.Hooks, clock: cfg.Clock}
+	if cfg.Core.Autoscale != nil {
+		d.planner, err = planner.New(c.State(), cfg.Core.Profiles, cfg.Core.Engine, expander.LeastWaste)
+	}
+	return d, err
+}
+
+// Core returns the core, to be read between two calls of the driver.
+func (d *Driver) Core() *core.Core { return d.core }
+
+// Step has the core take in what happened and decide, shows the Step to the hooks
+// and hands the work out. It returns when to Step again though nothing happens:
+// now when there is more to do, zero when only an input can help. Times must not
+// go back.
+//
+// An error is a defect in how the planner follows the core: there is no plan then,
+// which the core is told, and everything else has been handed out.
+func (d *Driver) Step(now time.Time, inputs ...step.Input) (wake time.Time, err error) {
+	r := d.core.Step(now, inputs...)
+	var took time.Duration
+	if d.clock != nil {
+		took = d.clock().Sub(now)
+	}
+	for _, h := range d.hooks {
+		h.Step(now, took, inputs, &r)
+	}
+	return r.NextWake, d.handOut(&r)
+}
+
+// StandBy takes in what happened while another instance decides. Nothing is
+// decided, handed out or shown to hooks. The planner's copy of the state follows,
+// so that a plan can be made as soon as this instance becomes the leader.
+//
+// An error is a defect, as with Step; the core has taken the inputs in.
+func (d *Driver) StandBy(now time.Time, inputs ...step.Input) error {
+	if d.planner == nil {
+		d.core.StandBy(now, 0, inputs...)
+		return nil
+	}
+	err := d.planner.Follow()
+	_, followed := d.planner.Position()
+	d.core.StandBy(now, followed, inputs...)
+	if err != nil {
+		return fmt.Errorf("the planner can't follow: %w", err)
+	}
+	return nil
+}
+
+// BecomeLeader ends the time of StandBy: from the next Step on the core decides,
+// and takes over what another instance had begun. For an instance that has never
+// stood by it changes nothing.
+func (d *Driver) BecomeLeader(now time.Time) { d.core.BecomeLeader(now) }
