@@ -17,6 +17,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/nomination"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 )
@@ -79,17 +80,16 @@ type Core struct {
 	// shared is what lifecycle machines work with; turn brings it up to date.
 	shared lifecycle.Turn
 	// interest is the state's InterestVersion that queued pods were signed with.
-	interest       uint64
-	bad            map[types.UID]string // what was said of objects with values taken otherwise
-	assumed        map[objectKey]cluster.ObjectChange
-	victims        map[types.UID]*victim // pods that were told to go for others, until they have
-	leftEarly      map[types.UID]early
-	released       []*queue.Item // whose victims have all been told
-	unwritten      []types.UID   // pods whose nomination could not be written
-	unwrittenSince time.Time
-	permits        []*waitingPod // in the order in which they came to wait
-	freed          bool          // a pod has left its node since the queue was last asked
-	following      bool          // another instance decides
+	interest   uint64
+	bad        map[types.UID]string // what was said of objects with values taken otherwise
+	assumed    map[objectKey]cluster.ObjectChange
+	victims    map[types.UID]*victim // pods that were told to go for others, until they have
+	leftEarly  map[types.UID]early
+	released   []*queue.Item // whose victims have all been told
+	permits    []*waitingPod // in the order in which they came to wait
+	freed      bool          // a pod has left its node since the queue was last asked
+	following  bool          // another instance decides
+	nomination *nomination.Machine
 }
 
 // Stats count what the core has done.
@@ -136,6 +136,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		victims:   map[types.UID]*victim{},
 		leftEarly: map[types.UID]early{},
 	}
+	c.nomination = nomination.New(records[nomination.Pod]{c.pods, func(p *pod) *nomination.Pod { return &p.nomination }})
 	c.shared = lifecycle.Turn{State: state, Queue: c.queue}
 	c.sched.Leaving = func(uid types.UID) bool { return c.victims[uid] != nil }
 	if cfg.Autoscale != nil {
@@ -274,7 +275,7 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	c.reconsider()
 	c.wake()
 	more := c.schedule(&r)
-	c.writeAgain(&r)
+	c.nomination.Advance(c.turn(&r))
 	c.reword(&r)
 	if c.cfg.Autoscale != nil {
 		c.autoscale(&r)
@@ -353,7 +354,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 		c.stats.Unschedulable++
 		c.decided(r, step.Decision{Kind: step.Waits, Pod: i.Pod().Name(), Profile: i.Pod().Object.Spec.SchedulerName, Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
 		if c.cfg.ExternalScheduler {
-			c.state.Nominate(p.parsed, p.nomination.to) // that is the other's to say
+			c.nomination.Keep(c.turn(r), &p.nomination, p.parsed)
 			c.queue.Reject(c.now, i, d.Diagnosis)
 			return
 		}
@@ -361,7 +362,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 			c.preempt(i, d.Victims, r)
 			defer c.resolve(r) // some may be waiting for permission
 		}
-		c.renominated(p, i, r)
+		c.nomination.Write(c.turn(r), &p.nomination, i)
 		if p.preempting != nil {
 			c.queue.Hold(c.now, i, d.Diagnosis)
 		} else {
@@ -438,9 +439,7 @@ func (c *Core) nextWake(more bool) time.Time {
 	if at := c.words.due(); !at.IsZero() && c.queue.AnyWaits() && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
-	if at := c.unwrittenSince.Add(nominateAgain); c.unwritten != nil && (next.IsZero() || at.Before(next)) {
-		next = at
-	}
+	next = lifecycle.Earliest(next, c.nomination.NextWake())
 	if c.cfg.Autoscale != nil {
 		if at := c.scale.nextWake(c.cfg.Autoscale); next.IsZero() || !at.IsZero() && at.Before(next) {
 			next = at

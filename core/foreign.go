@@ -42,7 +42,7 @@ func (c *Core) reconsider() {
 		}
 		c.state.Remove(uid)
 		p.assumed = ""
-		c.state.Nominate(p.parsed, p.nomination.to)
+		c.nomination.Keep(&c.shared, &p.nomination, p.parsed)
 		c.queue.Requeue(c.queue.Get(uid), p.parsed)
 	}
 }

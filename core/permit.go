@@ -193,10 +193,7 @@ func (c *Core) unplace(p *pod, kind step.DecisionKind, reason, message, why stri
 	c.unschedulable(p, reason, message, r)
 	item := c.queue.Get(uid)
 	c.queue.SetPod(item, p.parsed)
-	if p.nomination.to != "" { // it may have the node yet
-		c.state.Nominate(p.parsed, p.nomination.to)
-		c.renominated(p, item, r)
-	}
+	c.nomination.Restore(c.turn(r), &p.nomination, item)
 	c.queue.Fail(c.now, item)
 	c.victimGone(uid, r)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle/nomination"
 )
 
 // pod is a pod of our profiles that the API doesn't show on a node yet.
@@ -21,7 +22,7 @@ type pod struct {
 	consulting bool                   // extenders are being asked
 	candidates bool                   // about victims
 	writes     []cluster.ObjectChange // objects assumed for it, while a bind is under way
-	nomination nomination
+	nomination nomination.Pod
 	preempting *preempting          // while its victims are being asked to leave
 	reserved   []framework.Reserver // that keep something for it, while it is assumed
 	waits      *waitingPod          // for permission to be bound
@@ -111,7 +112,9 @@ func (c *Core) pending(o *v1.Pod, r *step.Ready) {
 	} else {
 		c.queue.Update(item, parsed, c.sched.Class(parsed), gate)
 	}
-	c.showNomination(known, item)
+	if c.nomination.Show(c.turn(r), &known.nomination, item) && known.preempting == nil {
+		c.queue.Activate(item)
+	}
 	c.tellGated(known, r)
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/berthproject/berth/core/step"
 
@@ -22,14 +21,6 @@ import (
 // node like for any other change: since the core sees every victim go, and looks
 // at the node once more when the last call is answered, no order of the two loses
 // the wake-up.
-
-// nomination is what the core knows of where a pod is to come.
-type nomination struct {
-	to    string   // the node, "" for none; while a bind is under way, as before it
-	shown string   // what the API said last
-	sent  string   // what was last written, or shown
-	wrote []string // written, and not shown yet
-}
 
 // preempting is a preemption under way.
 type preempting struct {
@@ -111,77 +102,13 @@ func (c *Core) yield(node *cluster.Node, to *cluster.Pod, r *step.Ready) {
 		if n.Priority >= to.Priority || p == nil {
 			continue
 		}
-		c.state.Nominate(n, "")
 		if item := c.queue.Get(n.UID); item != nil {
-			c.renominated(p, item, r)
+			c.nomination.Withdraw(c.turn(r), &p.nomination, item)
 			if p.preempting == nil {
 				c.queue.Activate(item)
 			}
 		}
 	}
-}
-
-// renominated takes note of where a pod is nominated now, and has it written.
-func (c *Core) renominated(p *pod, item *queue.Item, r *step.Ready) {
-	n := &p.nomination
-	n.to = c.state.NominatedTo(p.parsed.UID)
-	c.queue.SetNominated(item, n.to != "")
-	if n.to == n.sent {
-		return
-	}
-	n.sent = n.to
-	n.wrote = append(n.wrote, n.to)
-	o := p.parsed.Object
-	r.Nominations = append(r.Nominations, step.Nomination{UID: o.UID, Namespace: o.Namespace, Name: o.Name, Node: n.to})
-}
-
-// showNomination takes what the API says of a pod's nomination. What isn't a
-// write of ours, late, is somebody else's will.
-func (c *Core) showNomination(p *pod, item *queue.Item) {
-	n, said := &p.nomination, p.parsed.Object.Status.NominatedNodeName
-	if said == n.shown {
-		return
-	}
-	n.shown = said
-	if at := slices.Index(n.wrote, said); at >= 0 {
-		n.wrote = n.wrote[at+1:]
-		return
-	}
-	n.to, n.sent = said, said
-	c.state.Nominate(p.parsed, said)
-	if item != nil {
-		c.queue.SetNominated(item, said != "")
-		if p.preempting == nil {
-			c.queue.Activate(item)
-		}
-	}
-}
-
-func (c *Core) nominationDone(in step.NominationDone, _ *step.Ready) {
-	if p := c.pods[in.UID]; p != nil && in.Err != nil && p.nomination.sent == in.Node {
-		p.nomination.sent = p.nomination.shown
-		if c.unwritten == nil {
-			c.unwrittenSince = c.now
-		}
-		c.unwritten = append(c.unwritten, in.UID)
-	}
-}
-
-// nominateAgain is how long after a nomination could not be written it is
-// written again.
-const nominateAgain = 5 * time.Second
-
-// writeAgain writes the nominations that could not be written.
-func (c *Core) writeAgain(r *step.Ready) {
-	if c.unwritten == nil || c.now.Sub(c.unwrittenSince) < nominateAgain {
-		return
-	}
-	for _, uid := range c.unwritten {
-		if p, item := c.pods[uid], c.queue.Get(uid); p != nil && item != nil && p.assumed == "" {
-			c.renominated(p, item, r)
-		}
-	}
-	c.unwritten = nil
 }
 
 func (c *Core) preemptionDone(in step.PreemptionDone, r *step.Ready) {
@@ -276,9 +203,8 @@ func (c *Core) victimDone(victim, by types.UID, err error, r *step.Ready) {
 		return
 	}
 	if x.err != nil {
-		c.decided(r, step.Decision{Kind: step.PreemptionFailed, Pod: p.parsed.Name(), Node: p.nomination.to, Reason: x.err.Error()})
-		c.state.Nominate(p.parsed, "")
-		c.renominated(p, item, r)
+		c.decided(r, step.Decision{Kind: step.PreemptionFailed, Pod: p.parsed.Name(), Node: c.state.NominatedTo(by), Reason: x.err.Error()})
+		c.nomination.Withdraw(c.turn(r), &p.nomination, item)
 		c.queue.Fail(c.now, item)
 		return
 	}
@@ -338,14 +264,6 @@ func (c *Core) unsettledPreemptions() (out []string) {
 		p := c.pods[uid]
 		if p.preempting != nil {
 			out = append(out, fmt.Sprintf("pod %s is held for victims without an answer: %v", uid, slices.Sorted(maps.Keys(p.preempting.open))))
-		}
-		if at := c.state.NominatedTo(uid); p.assumed == "" && at != p.nomination.to {
-			out = append(out, fmt.Sprintf("pod %s is nominated to %q, and the state says %q", uid, p.nomination.to, at))
-		}
-	}
-	for _, n := range c.state.Nominations() {
-		if c.pods[n.Pod.UID] == nil {
-			out = append(out, fmt.Sprintf("nobody knows pod %s, which is nominated to %s", n.Pod.UID, n.Name))
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.victims)) {

@@ -37,7 +37,7 @@ func (c *Core) route(in step.Input, r *step.Ready) {
 	case step.PreemptionDone:
 		c.preemptionDone(in, r)
 	case step.NominationDone:
-		c.nominationDone(in, r)
+		c.nomination.Done(c.turn(r), in)
 	case step.TaintDone:
 		c.taintDone(in, r)
 	case step.EvictionDone:

@@ -58,6 +58,7 @@ func (c *Core) Unsettled() []string {
 		}
 	}
 	out = append(out, c.unsettledPreemptions()...)
+	out = append(out, c.nomination.Unsettled()...)
 	for _, key := range slices.SortedFunc(maps.Keys(c.assumed), func(a, b objectKey) int { return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name) }) {
 		out = append(out, fmt.Sprintf("%s/%s is assumed to be reserved, and nothing has come of it", key.namespace, key.name))
 	}
@@ -70,7 +71,7 @@ func (c *Core) Unsettled() []string {
 // Invariants says, a line each, what must be true of the core's own records and isn't:
 // each is a defect of Berth's. Tests call it after every Step.
 func (c *Core) Invariants() []string {
-	var out []string
+	out := append(c.nomination.Invariants(), c.nomination.InvariantsIn(c.state)...)
 	for _, m := range c.scale.machines() {
 		out = append(out, m.Invariants()...)
 	}

@@ -1,0 +1,207 @@
+package nomination
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/step"
+)
+
+// retryAfter is how long after a write failed those that failed since are written
+// again.
+const retryAfter = 5 * time.Second
+
+// State is how far a pod's nomination is known to the API. The package comment has the
+// transitions.
+type State uint8
+
+// The states.
+const (
+	Agreed State = iota
+	Writing
+	WriteFailed
+)
+
+// String says the state in words.
+func (s State) String() string { return [...]string{"agreed", "writing", "write failed"}[s] }
+
+// Pod is a pod's part of the machine. Its zero value is a pod without a nomination,
+// here and in the API.
+type Pod struct {
+	// node is the node that the pod is to come to, "" for none. While the pod is on a
+	// node in the state, where it is nominated no more, it is what was decided before:
+	// if the pod loses its node, it is nominated there again.
+	node string
+	// written is what the API has or will have as far as is known: what was written
+	// last, or, when that has failed, what it showed last.
+	written string
+	shown   string // what the API showed last
+	// unconfirmed was written and has not been shown yet, the oldest first. What has
+	// failed stays here: the API server may have done it all the same.
+	unconfirmed []string
+}
+
+// State returns how far the API is.
+func (p *Pod) State() State {
+	switch {
+	case p.node != p.written:
+		return WriteFailed
+	case p.written != p.shown:
+		return Writing
+	}
+	return Agreed
+}
+
+// Machine follows the nominations of all pods. Only the core's goroutine may call it.
+type Machine struct {
+	pods lifecycle.Pods[Pod]
+	// failed are the pods whose nomination could not be written, in the order of the
+	// failures, since failedSince. Some of them may be written or gone by now.
+	failed      []types.UID
+	failedSince time.Time
+}
+
+var _ lifecycle.Machine = (*Machine)(nil)
+
+// New returns a machine that knows of no nomination.
+func New(pods lifecycle.Pods[Pod]) *Machine { return &Machine{pods: pods} }
+
+// Write takes where a queued pod is nominated in the state for decided, and has that
+// written unless it was written last. Call it after each decision that may have
+// nominated the pod or taken its nomination back.
+func (m *Machine) Write(t *lifecycle.Turn, p *Pod, item *queue.Item) {
+	p.node = t.State.NominatedTo(item.Pod().UID)
+	t.Queue.SetNominated(item, p.node != "")
+	if p.node == p.written {
+		return
+	}
+	p.written = p.node
+	p.unconfirmed = append(p.unconfirmed, p.node)
+	obj := item.Pod().Object
+	t.Ready.Nominations = append(t.Ready.Nominations, step.Nomination{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name, Node: p.node})
+}
+
+// Withdraw takes back a queued pod's nomination, in the state and in the API.
+func (m *Machine) Withdraw(t *lifecycle.Turn, p *Pod, item *queue.Item) {
+	t.State.Nominate(item.Pod(), "")
+	m.Write(t, p, item)
+}
+
+// Restore nominates a pod again that was decided on and whose node was taken away from
+// it: it may come to the node that it was nominated to after all.
+func (m *Machine) Restore(t *lifecycle.Turn, p *Pod, item *queue.Item) {
+	if p.node != "" {
+		m.Keep(t, p, item.Pod())
+		m.Write(t, p, item)
+	}
+}
+
+// Keep nominates a pod in the state as before the decision, of which nothing is
+// written: the nominations of pods that another scheduler places are its own.
+func (m *Machine) Keep(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) { t.State.Nominate(pod, p.node) }
+
+// Show takes what the API shows of a queued pod's nomination, and tells whether
+// somebody else has written it. Then it replaces what was decided here. A write of this
+// machine's that is shown late changes nothing.
+func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item) (others bool) {
+	node := item.Pod().Object.Status.NominatedNodeName
+	if node == p.shown {
+		return false
+	}
+	p.shown = node
+	if at := slices.Index(p.unconfirmed, node); at >= 0 {
+		p.unconfirmed = p.unconfirmed[at+1:]
+		return false
+	}
+	p.node, p.written = node, node
+	t.State.Nominate(item.Pod(), node)
+	t.Queue.SetNominated(item, node != "")
+	return true
+}
+
+// Done takes the outcome of a write. One that failed is written again after retryAfter,
+// unless another was written since.
+func (m *Machine) Done(t *lifecycle.Turn, in step.NominationDone) {
+	p := m.pods.Get(in.UID)
+	if p == nil || in.Err == nil || p.written != in.Node {
+		return
+	}
+	p.written = p.shown
+	if m.failed == nil {
+		m.failedSince = t.Now
+	}
+	m.failed = append(m.failed, in.UID)
+}
+
+// Advance writes the nominations again that could not be written. Pods that have got a
+// node meanwhile are left out: their nomination means nothing, or is written when they
+// lose the node.
+func (m *Machine) Advance(t *lifecycle.Turn) {
+	if m.failed == nil || t.Now.Sub(m.failedSince) < retryAfter {
+		return
+	}
+	for _, uid := range m.failed {
+		p, item := m.pods.Get(uid), t.Queue.Get(uid)
+		if _, placed := t.State.Placed(uid); p != nil && item != nil && !placed {
+			m.Write(t, p, item)
+		}
+	}
+	m.failed = nil
+}
+
+// NextWake returns when failed writes are written again, zero for never.
+func (m *Machine) NextWake() time.Time {
+	if m.failed == nil {
+		return time.Time{}
+	}
+	return m.failedSince.Add(retryAfter)
+}
+
+// Unsettled names the pods whose nomination could not be written.
+func (m *Machine) Unsettled() (out []string) {
+	for _, uid := range m.failed {
+		if p := m.pods.Get(uid); p != nil {
+			out = append(out, fmt.Sprintf("the nomination of pod %s to %q is to be written again: %s", uid, p.node, p.State()))
+		}
+	}
+	return out
+}
+
+// Invariants says what doesn't hold of the machine's own fields: writes that wait have
+// a time, and what isn't shown yet was written.
+func (m *Machine) Invariants() (out []string) {
+	if m.failed != nil && m.failedSince.IsZero() {
+		out = append(out, "nominations wait to be written again, and nothing says since when")
+	}
+	for uid, p := range m.pods.All() {
+		if p.State() == Writing && !slices.Contains(p.unconfirmed, p.node) {
+			out = append(out, fmt.Sprintf("the nomination of pod %s to %q counts as written (the API has %q), and it was not", uid, p.node, p.shown))
+		}
+	}
+	return out
+}
+
+// InvariantsIn says what doesn't hold between the machine and the state: a pod without
+// a node is nominated there as was decided, and nobody else is nominated.
+func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
+	for uid, p := range m.pods.All() {
+		if _, placed := state.Placed(uid); placed {
+			continue
+		}
+		if at := state.NominatedTo(uid); at != p.node {
+			out = append(out, fmt.Sprintf("pod %s is nominated to %q, and the state says %q", uid, p.node, at))
+		}
+	}
+	for _, n := range state.Nominations() {
+		if m.pods.Get(n.Pod.UID) == nil {
+			out = append(out, fmt.Sprintf("pod %s, which nobody knows, is nominated to %s", n.Pod.UID, n.Name))
+		}
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+// Package lifecycletest is what tests of a lifecycle machine stand it on: a cluster
+// state, a queue, the time and the work of a Step, without the core around them.
+package lifecycletest
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Bench is what the machines of a core share. Queued pods have no class: no rule is
+// asked.
+type Bench struct {
+	*lifecycle.Turn
+	ready step.Ready
+}
+
+// NewBench returns an empty cluster at second 1000.
+func NewBench() *Bench {
+	b := &Bench{}
+	b.Turn = &lifecycle.Turn{
+		Now:   time.Unix(1000, 0),
+		State: cluster.New(cluster.NewSchema()),
+		Queue: queue.New(queue.Config{}, func(a, b *framework.QueuedPod) bool { return a.Sequence < b.Sequence }),
+		Ready: &b.ready,
+	}
+	return b
+}
+
+// Node has the state hold a node.
+func (b *Bench) Node(obj *v1.Node) {
+	b.State.SetNode(b.State.Schema.ParseNode(obj, ""))
+}
+
+// Queued puts a pod into the queue, or updates it there, and returns its item.
+func (b *Bench) Queued(obj *v1.Pod) *queue.Item {
+	pod := b.State.Schema.ParsePod(obj)
+	if item := b.Queue.Get(obj.UID); item != nil {
+		b.Queue.Update(item, pod, nil, nil)
+		return item
+	}
+	return b.Queue.Add(b.Now, pod, nil, nil)
+}
+
+// Take returns the work that was asked for since the last time.
+func (b *Bench) Take() step.Ready {
+	r := b.ready
+	b.ready = step.Ready{}
+	return r
+}
+
+// Text has a line for each piece of a Ready's work and each decision.
+func Text(r *step.Ready) string {
+	var out strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
+	for i := range r.Decisions {
+		line("decided: %s", r.Decisions[i].String())
+	}
+	for _, x := range r.Binds {
+		line("bind %s to %s", x.Name, x.Node)
+	}
+	for _, x := range r.Cancels {
+		line("cancel the bind of %s", x.UID)
+	}
+	for _, x := range r.Preemptions {
+		line("ask %s on %q to leave for %s", x.Name, x.Node, x.By)
+	}
+	for _, x := range r.Nominations {
+		line("write the nomination of %s to %q", x.Name, x.Node)
+	}
+	for _, x := range r.Consults {
+		line("consult about %s: %d nodes, %d with victims", x.UID, len(x.Nodes), len(x.Candidates))
+	}
+	for _, x := range r.Conditions {
+		line("condition of %s: %s: %s", x.Name, x.Reason, x.Message)
+	}
+	for _, x := range r.Events {
+		line("event about %s %s: %s: %s", x.Kind, x.Name, x.Reason, x.Message)
+	}
+	for _, x := range r.PermitWaits {
+		line("a wait for permission has ended after %s, allowed: %t", x.Took, x.Allowed)
+	}
+	return out.String()
+}
+
+// Pods are a machine's records; they implement lifecycle.Pods.
+type Pods[P any] map[types.UID]*P
+
+// Get implements lifecycle.Pods.
+func (l Pods[P]) Get(uid types.UID) *P { return l[uid] }
+
+// All implements lifecycle.Pods.
+func (l Pods[P]) All() iter.Seq2[types.UID, *P] {
+	return func(yield func(types.UID, *P) bool) {
+		for _, uid := range slices.Sorted(maps.Keys(l)) {
+			if !yield(uid, l[uid]) {
+				return
+			}
+		}
+	}
+}
