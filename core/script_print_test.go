@@ -1,0 +1,55 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/berthproject/berth/core/step"
+)
+
+// print is a drive.Hook: it writes the work of a Step.
+func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+	out := &w.out
+	for _, b := range r.Binds {
+		fmt.Fprintf(out, "bind %s to %s\n", b.Name, b.Node)
+	}
+	for _, x := range r.Cancels {
+		fmt.Fprintf(out, "take back the bind of %s\n", strings.TrimPrefix(string(x.UID), "pod-"))
+	}
+	for _, x := range r.Preemptions {
+		fmt.Fprintf(out, "tell %s on %s to go for %s\n", x.Name, x.Node, strings.TrimPrefix(string(x.By), "pod-"))
+	}
+	for _, x := range r.Nominations {
+		if x.Node == "" {
+			fmt.Fprintf(out, "nominate %s to none\n", x.Name)
+		} else {
+			fmt.Fprintf(out, "nominate %s to %s\n", x.Name, x.Node)
+		}
+	}
+	for _, t := range r.Taints {
+		verb := "taint"
+		if t.Remove {
+			verb = "untaint"
+		}
+		fmt.Fprintf(out, "%s %s %s=%s:%s\n", verb, t.Node, t.Taint.Key, t.Taint.Value, t.Taint.Effect)
+	}
+	for _, e := range r.Evictions {
+		fmt.Fprintf(out, "evict %s from %s\n", e.Name, e.Node)
+	}
+	for _, s := range r.ScaleUps {
+		fmt.Fprintf(out, "scale up %s by %d\n", s.Group, s.Nodes)
+	}
+	for _, d := range r.NodeDeletions {
+		fmt.Fprintf(out, "delete node %s of %s\n", d.Node, d.Group)
+	}
+	for _, d := range r.TargetDecreases {
+		fmt.Fprintf(out, "lower the target of %s by %d\n", d.Group, d.Nodes)
+	}
+	for _, c := range r.Conditions {
+		fmt.Fprintf(out, "condition %s %s: %s\n", c.Name, c.Reason, c.Message)
+	}
+	for _, e := range r.Events {
+		fmt.Fprintf(out, "event %s %s: %s\n", e.Name, e.Reason, e.Message)
+	}
+}
