@@ -25,8 +25,17 @@ func VolumeClass(v *v1.PersistentVolume) string {
 	return v.Spec.StorageClassName
 }
 
-// AnnBindCompleted is on claims whose binding to a volume is complete.
-const AnnBindCompleted = "pv.kubernetes.io/bind-completed"
+// Annotations of claims and volumes, as the controllers of Kubernetes write them.
+const (
+	// AnnBindCompleted is on claims whose binding to a volume is complete.
+	AnnBindCompleted = "pv.kubernetes.io/bind-completed"
+	// AnnBoundByController is on volumes and claims that a controller bound to each
+	// other.
+	AnnBoundByController = "pv.kubernetes.io/bound-by-controller"
+	// AnnSelectedNode is on claims that are to be provisioned for a node, which it
+	// names.
+	AnnSelectedNode = "volume.kubernetes.io/selected-node"
+)
 
 // ClaimBound tells whether a claim is completely bound to a volume.
 func ClaimBound(c *v1.PersistentVolumeClaim) bool {

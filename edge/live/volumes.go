@@ -19,7 +19,7 @@ import (
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 
 	"github.com/berthproject/berth/core/cluster"
-	claims "github.com/berthproject/berth/core/plugins/volumes"
+	"github.com/berthproject/berth/core/cluster/migration"
 )
 
 // volumes has the claims of pods bound before the pods are, as VolumeBinding's
@@ -107,7 +107,7 @@ func (v *volumes) bound(job step.Bind, unseen map[string]bool) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		selected, ok := claim.Annotations[claims.AnnSelectedNode]
+		selected, ok := claim.Annotations[cluster.AnnSelectedNode]
 		switch {
 		case ok && selected == job.Node:
 			delete(unseen, name)
@@ -144,7 +144,7 @@ func (v *volumes) admits(name string, node *v1.Node, csi *storagev1.CSINode) err
 	if err != nil {
 		return err
 	}
-	if pv, err = claims.Translated(pv, csi); err != nil {
+	if pv, err = migration.Translated(pv, csi); err != nil {
 		return err
 	}
 	if !cluster.VolumeAdmits(pv, &cluster.NodeInfo{Object: node}) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/cluster/migration"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/volumes"
 )
@@ -49,7 +50,7 @@ func wanted(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
 	for i := range pod.Object.Spec.Volumes {
 		v := &pod.Object.Spec.Volumes[i]
 		if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
-			if volumes.Migratable(v) {
+			if migration.Inline(v) {
 				if d, ok := volumes.InlineDisk(v, pod.Object.Namespace); ok {
 					add(disk{d, true})
 				}
@@ -186,7 +187,7 @@ func (r *rule) attached(n *cluster.Node) map[string]string {
 			}
 		}
 		for i := range p.Object.Spec.Volumes {
-			if v := &p.Object.Spec.Volumes[i]; volumes.Migratable(v) {
+			if v := &p.Object.Spec.Volumes[i]; migration.Inline(v) {
 				if d, ok := volumes.InlineDisk(v, p.Object.Namespace); ok {
 					out[d.Name] = d.Driver
 				}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/plugins/volumes"
+	"github.com/berthproject/berth/core/cluster/migration"
 )
 
 // finding is where a pod's volumes would come from on a node.
@@ -57,7 +57,7 @@ func (c *claims) find(state *cluster.State, n *cluster.Node) finding {
 			f.volumeGone = true
 			break
 		}
-		translated, err := volumes.Translated(pv, state.CSINode(n.Name))
+		translated, err := migration.Translated(pv, state.CSINode(n.Name))
 		affinity := c.admit[i]
 		if err == nil && translated != pv {
 			affinity = cluster.ParseVolumeAffinity(translated)
@@ -69,7 +69,7 @@ func (c *claims) find(state *cluster.State, n *cluster.Node) finding {
 	}
 	var match, provision []waiting
 	for _, claim := range c.delayed {
-		if node, ok := claim.Annotations[volumes.AnnSelectedNode]; !ok {
+		if node, ok := claim.Annotations[cluster.AnnSelectedNode]; !ok {
 			match = append(match, claim)
 		} else if node != n.Name {
 			f.nothingToBind = true

@@ -5,7 +5,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/plugins/volumes"
 )
 
 // Assume implements framework.Assumer: the volumes that the pod's claims are
@@ -30,7 +29,7 @@ func (Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
 	}
 	for _, claim := range f.provisions {
 		claim = claim.DeepCopy()
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volumes.AnnSelectedNode, n.Name)
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, cluster.AnnSelectedNode, n.Name)
 		state.SetObject(claim)
 	}
 }
@@ -48,7 +47,7 @@ func reserved(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) (out *v1
 		UID: claim.UID, ResourceVersion: claim.ResourceVersion,
 	}
 	if !ours { // who bound it decides who may take it back
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, volumes.AnnBoundByController, "yes")
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, cluster.AnnBoundByController, "yes")
 	}
 	return out, true
 }

@@ -159,7 +159,7 @@ func signClaim(c *waiting, sig *framework.Signature) {
 	if c.Spec.Selector != nil {
 		sig.Str(selectorText(c.PersistentVolumeClaim))
 	}
-	node, selected := c.Annotations[volumes.AnnSelectedNode]
+	node, selected := c.Annotations[cluster.AnnSelectedNode]
 	sig.OptStr(node, selected)
 }
 

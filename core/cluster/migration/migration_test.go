@@ -1,0 +1,100 @@
+package migration
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+)
+
+const ebs, ebsDriver = "kubernetes.io/aws-ebs", "ebs.csi.aws.com"
+
+func ebsVolume() *v1.PersistentVolume {
+	pv := &v1.PersistentVolume{}
+	pv.Name = "pv"
+	pv.Spec.AWSElasticBlockStore = &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}
+	return pv
+}
+
+func vsphereVolume() *v1.PersistentVolume {
+	pv := &v1.PersistentVolume{}
+	pv.Spec.VsphereVolume = &v1.VsphereVirtualDiskVolumeSource{VolumePath: "path"}
+	return pv
+}
+
+func csiVolume() *v1.PersistentVolume {
+	pv := &v1.PersistentVolume{}
+	pv.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "own"}
+	return pv
+}
+
+// A volume is shown as its driver's on nodes that say so, and only there.
+func TestTranslatedFollowsTheNode(t *testing.T) {
+	node := func(migrated string) *storagev1.CSINode {
+		n := &storagev1.CSINode{}
+		n.Annotations = map[string]string{v1.MigratedPluginsAnnotationKey: migrated}
+		return n
+	}
+	for _, c := range []struct {
+		name   string
+		pv     *v1.PersistentVolume
+		node   *storagev1.CSINode
+		driver string // "" when it stays as it is
+	}{
+		{"moved", ebsVolume(), node("kubernetes.io/cinder," + ebs), ebsDriver},
+		{"another plugin moved", ebsVolume(), node("kubernetes.io/cinder"), ""},
+		{"none moved", ebsVolume(), node(""), ""},
+		{"no CSINode", ebsVolume(), nil, ""},
+		{"a plugin that kube-scheduler leaves out", vsphereVolume(), node("kubernetes.io/vsphere-volume"), ""},
+		{"a driver's own volume", csiVolume(), node(ebs), "csi.example.com"},
+	} {
+		got, err := Translated(c.pv, c.node)
+		driver := ""
+		if err == nil && got.Spec.CSI != nil {
+			driver = got.Spec.CSI.Driver
+		}
+		if err != nil || driver != c.driver {
+			t.Errorf("%s: got driver %q, %v, want %q", c.name, driver, err, c.driver)
+		}
+	}
+}
+
+func TestSourceAndDriver(t *testing.T) {
+	for _, c := range []struct {
+		name, driver, handle string
+		pv                   *v1.PersistentVolume
+	}{
+		{"in-tree", ebsDriver, "vol-1", ebsVolume()},
+		{"CSI", "csi.example.com", "own", csiVolume()},
+		{"left out", "", "", vsphereVolume()},
+		{"neither", "", "", &v1.PersistentVolume{}},
+	} {
+		driver, handle := "", ""
+		if s := Source(c.pv); s != nil {
+			driver, handle = s.Driver, s.VolumeHandle
+		}
+		if driver != c.driver || handle != c.handle {
+			t.Errorf("%s: got %q %q, want %q %q", c.name, driver, handle, c.driver, c.handle)
+		}
+	}
+	for provisioner, want := range map[string]string{ebs: ebsDriver, "csi.example.com": "csi.example.com", "kubernetes.io/vsphere-volume": ""} {
+		if got := Driver(provisioner); got != want {
+			t.Errorf("the driver of provisioner %s is %q, want %q", provisioner, got, want)
+		}
+	}
+}
+
+func TestInlineVolumes(t *testing.T) {
+	ebsInline := &v1.Volume{VolumeSource: v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-2"}}}
+	vsphere := &v1.Volume{VolumeSource: v1.VolumeSource{VsphereVolume: &v1.VsphereVirtualDiskVolumeSource{VolumePath: "path"}}}
+	secret := &v1.Volume{VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{}}}
+	if !Inline(ebsInline) || !Inline(vsphere) || Inline(secret) {
+		t.Errorf("inline: EBS %v, vSphere %v, a secret %v; want true, true, false", Inline(ebsInline), Inline(vsphere), Inline(secret))
+	}
+	if driver, handle, ok := InlineSource(ebsInline, "ns"); driver != ebsDriver || handle != "vol-2" || !ok {
+		t.Errorf("EBS: got %q %q %v", driver, handle, ok)
+	}
+	if driver, handle, ok := InlineSource(vsphere, "ns"); ok {
+		t.Errorf("vSphere: got %q %q, want none", driver, handle)
+	}
+}
