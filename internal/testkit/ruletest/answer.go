@@ -1,0 +1,252 @@
+package ruletest
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// answers asks a plugin's rules about the nodes of a cluster and checks the
+// contract on the way. Problems are its violations, for people.
+type answers struct {
+	c        *Cluster
+	plugin   framework.Plugin
+	rules    framework.Rules
+	problems []string
+}
+
+func (a *answers) problem(format string, args ...any) {
+	a.problems = append(a.problems, fmt.Sprintf(format, args...))
+}
+
+// filter returns the rules' answer about one node: why it is rejected, or "".
+// The local rule is asked first, as the engine does.
+func (a *answers) filter(n *cluster.Node) string {
+	if local := a.rules.Local; local != nil {
+		code, _ := local.EvalNode(n)
+		if narrower, ok := local.(framework.Narrower); ok && narrower.Narrows(n.NodeInfo) && code == framework.OK {
+			a.problem("%s: Narrows leaves out a node that EvalNode takes", n.Name)
+		}
+		a.checkAspects(n, code)
+		if code != framework.OK {
+			return a.reason(n, code, local.Explain(n))
+		}
+	}
+	group := a.rules.Group
+	if group == nil {
+		return ""
+	}
+	g := a.groups([]*cluster.Node{n}, func(*cluster.Node) bool { return true })
+	codes := []framework.Code{framework.Final} // to be overwritten
+	group.Filter(g.Groups, codes)
+	if codes[0] == framework.OK {
+		return ""
+	}
+	if neverFilters(group) {
+		a.problem("%s: a rule that says NeverFilters rejects it", n.Name)
+	}
+	return a.reason(n, codes[0], group.Explain(g.Groups, 0))
+}
+
+// filterTogether asks the group rule about all nodes at once, half of them groups
+// without candidates, and compares with what it says of each alone.
+func (a *answers) filterTogether() {
+	if a.rules.Group == nil {
+		return
+	}
+	var nodes []*cluster.Node
+	a.c.Nodes(func(n *cluster.Node) { nodes = append(nodes, n) })
+	for _, odd := range []cluster.NodeIndex{0, 1} {
+		candidate := func(n *cluster.Node) bool { return n.Index%2 == odd }
+		g := a.groups(nodes, candidate)
+		codes := make([]framework.Code, len(nodes))
+		for i := range codes {
+			codes[i] = framework.Final // to be overwritten
+		}
+		a.rules.Group.Filter(g.Groups, codes)
+		for i, n := range nodes {
+			alone := []framework.Code{framework.Final}
+			a.rules.Group.Filter(a.groups(nodes[i:i+1], candidate).Groups, alone)
+			if candidate(n) && alone[0] != codes[i] {
+				a.problem("%s: code %d alone, %d among others", n.Name, alone[0], codes[i])
+			}
+		}
+	}
+}
+
+func neverFilters(g framework.GroupRule) bool {
+	n, ok := g.(framework.NeverFilters)
+	return ok && n.NeverFilters()
+}
+
+// checkAspects evaluates the node again without the parts of it that the local
+// rule says it doesn't read.
+func (a *answers) checkAspects(n *cluster.Node, want framework.Code) {
+	without := *n
+	reads := a.rules.Local.Reads()
+	if reads&framework.ReadsObject == 0 {
+		bare := cluster.NodeInfo{Name: n.Name, Object: &v1.Node{}}
+		bare.Object.Name = n.Name
+		without.NodeInfo = &bare
+	}
+	if reads&framework.ReadsPods == 0 {
+		without.Pods, without.Ports, without.Requested, without.NonZero = nil, nil, nil, [2]int64{}
+	}
+	if got, _ := a.rules.Local.EvalNode(&without); got != want {
+		a.problem("%s: the local rule reads more of the node than Reads says", n.Name)
+	}
+}
+
+// reason writes a reason as tables have it: how final, which message, and what
+// fell short: "Reject: Insufficient cpu (cpu: needs 2000, has 500)".
+func (a *answers) reason(n *cluster.Node, code framework.Code, r *framework.Reason) string {
+	if r == nil {
+		a.problem("%s: rejected without a reason", n.Name)
+		return "rejected"
+	}
+	if r.Final != (code == framework.Final) {
+		a.problem("%s: code %d, and a reason with Final %v", n.Name, code, r.Final)
+	}
+	return a.text(r)
+}
+
+func (a *answers) text(r *framework.Reason) string {
+	if r.Plugin != a.plugin.Name() {
+		a.problem("plugin %s speaks as %q", a.plugin.Name(), r.Plugin)
+	}
+	if w, ok := a.plugin.(framework.Waker); !ok || w.WakesWhen() == "" {
+		a.problem("the plugin rejects pods and doesn't say what wakes them (WakesWhen)")
+	}
+	text := "Reject: "
+	if r.Final {
+		text = "Final: "
+	}
+	text += strings.Join(r.Messages, ", ")
+	if len(r.Deficits) > 0 {
+		var parts []string
+		for _, d := range r.Deficits {
+			parts = append(parts, fmt.Sprintf("%s: needs %d, has %d", d.Resource, d.Needed, d.Available))
+		}
+		text += " (" + strings.Join(parts, "; ") + ")"
+	}
+	return text
+}
+
+// score returns the scores of the candidates, and those before normalising where
+// the rule shows them (nil otherwise).
+func (a *answers) score(nodes []*cluster.Node, candidate func(*cluster.Node) bool) (scores, raws []int64) {
+	scores = make([]int64, len(nodes))
+	group := a.rules.Group
+	if group != nil {
+		g := a.groups(nodes, candidate)
+		alone := a.groupScores(g.Groups)
+		merged := g.merge(func(n *cluster.Node) any { return group.HostKey(n.Index) })
+		together := a.groupScores(merged.Groups)
+		for i := range nodes {
+			scores[i] = alone[i]
+			if candidate(nodes[i]) && together[merged.of[i]] != alone[i] {
+				a.problem("%s: score %d in a group of its own, %d with the nodes that no key tells apart", nodes[i].Name, alone[i], together[merged.of[i]])
+			}
+		}
+		if raw, ok := group.(framework.RawScorer); ok {
+			raws = make([]int64, len(nodes))
+			raw.Raw(g.Groups, raws)
+		}
+	}
+	for i, n := range nodes {
+		if a.rules.Local != nil && candidate(n) {
+			_, s := a.rules.Local.EvalNode(n)
+			scores[i] += s
+		}
+		if candidate(n) && (scores[i] < 0 || scores[i] > framework.MaxScore) {
+			a.problem("%s: score %d is not within 0 and %d", n.Name, scores[i], framework.MaxScore)
+		}
+	}
+	return scores, raws
+}
+
+// groupScores are the group rule's scores. Score has to add its weight's part to
+// what is there.
+func (a *answers) groupScores(g *framework.Groups) []int64 {
+	const weight, base = 3, 1000
+	once, more := make([]int64, g.Len()), make([]int64, g.Len())
+	for i := range more {
+		more[i] = base
+	}
+	a.rules.Group.Score(g, 1, once)
+	a.rules.Group.Score(g, weight, more)
+	for i := range once {
+		if g.Nodes[i] != 0 && more[i] != base+weight*once[i] {
+			a.problem("Score adds %d with weight 1 and %d with weight %d", once[i], more[i]-base, weight)
+		}
+	}
+	return once
+}
+
+// grouping is nodes as a group rule sees them.
+type grouping struct {
+	*framework.Groups
+	nodes []*cluster.Node
+	of    []int // group by node
+}
+
+// groups puts every node into a group of its own. Nodes that are no candidates
+// are groups without nodes, as in the engine.
+func (a *answers) groups(nodes []*cluster.Node, candidate func(*cluster.Node) bool) grouping {
+	rule := a.rules.Group
+	g := grouping{Groups: &framework.Groups{}, nodes: nodes}
+	for i, n := range nodes {
+		count := int32(0)
+		if candidate(n) {
+			count = 1
+		}
+		host := rule.HostKey(n.Index)
+		counted := false
+		for _, f := range rule.HostFacts() {
+			counted = counted || f.CountAt(n.Index) != 0
+		}
+		if host != 0 && !counted {
+			a.problem("%s: HostKey %d though its host facts are 0", n.Name, host)
+		}
+		g.Nodes = append(g.Nodes, count)
+		g.Static = append(g.Static, rule.StaticKey(n.NodeInfo))
+		g.Host = append(g.Host, host)
+		g.of = append(g.of, i)
+	}
+	for _, key := range rule.TopologyKeys() {
+		var domains []cluster.Domain
+		for _, n := range nodes {
+			domains = append(domains, a.c.Topology(key).Of(n.Index))
+		}
+		g.Domains = append(g.Domains, domains)
+	}
+	return g
+}
+
+// merge makes one group of all nodes that no key tells apart.
+func (g grouping) merge(host func(*cluster.Node) any) grouping {
+	out := grouping{Groups: &framework.Groups{Domains: make([][]cluster.Domain, len(g.Domains))}, nodes: g.nodes}
+	seen := map[string]int{}
+	for i, n := range g.nodes {
+		key := fmt.Sprint(g.Static[i], host(n))
+		for k := range g.Domains {
+			key += fmt.Sprint(" ", g.Domains[k][i])
+		}
+		at, ok := seen[key]
+		if !ok {
+			at = out.Len()
+			seen[key] = at
+			out.Nodes, out.Static, out.Host = append(out.Nodes, 0), append(out.Static, g.Static[i]), append(out.Host, g.Host[i])
+			for k := range g.Domains {
+				out.Domains[k] = append(out.Domains[k], g.Domains[k][i])
+			}
+		}
+		out.Nodes[at] += g.Nodes[i]
+		out.of = append(out.of, at)
+	}
+	return out
+}
