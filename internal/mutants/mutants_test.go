@@ -51,7 +51,7 @@ var mutants = []mutant{
 	{"what was rolled back isn't looked at again", "core/engine/column.go", "c.pending = append(c.pending, n)", "_ = n", "./core/engine", "PropertyRollback|PropertyCached", "1500"},
 	{"a volume touches no node", "core/cluster/objects.go", "where(func(n *Node) bool { return o.Spec.CSI == nil ||", "where(func(n *Node) bool { return false && o.Spec.CSI == nil &&", "./core/engine", "TestStorageReaches", "1"},
 	{"a class touches no node", "core/cluster/objects.go", "where(func(*Node) bool { return true })", "where(func(*Node) bool { return false })", "./core/engine", "TestStorageReaches", "1"},
-	{"spread doesn't hint at pods that come", "core/plugins/podtopologyspread/podtopologyspread.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./core/engine", hint, "3000"},
+	{"spread doesn't hint at pods that come", "core/plugins/podtopologyspread/rule.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./core/engine", hint, "3000"},
 	{"affinity doesn't hint at pods that come", "core/plugins/interpodaffinity/rule.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./core/engine", hint, "3000"},
 	{"claims in use sign no pod again", "core/plugins/volumes/rereads.go", "if len(c.Pod.Claims) > 0 {", "if len(c.Pod.Claims) > 99 {", "./core", "SharedClaim", "1"},
 	{"nobody is below anybody", "core/cluster/state.go", "		if p < priority {", "		if p < priority && false {", "./core/engine", cached, "400"},

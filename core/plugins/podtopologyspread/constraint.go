@@ -6,31 +6,39 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/framework"
-	nodeaffinityrule "github.com/berthproject/berth/core/plugins/nodeaffinity"
-	"github.com/berthproject/berth/core/plugins/tainttoleration"
 )
 
-// constraint is one of a pod's constraints, resolved.
+// This file says which constraints hold for a pod: its own, or else the default
+// ones, for pods that a Service or a controller selects (KEP-1258). Everything in
+// it follows from the pod and from the workloads of its namespace.
+
+// constraint is one constraint of a pod, with all defaults filled in.
 type constraint struct {
-	key           string
-	maxSkew       int32
-	minDomains    int32
-	selector      labels.Selector
+	key        string // topologyKey
+	maxSkew    int32
+	minDomains int32 // of hard constraints, KEP-3022; 1 means none
+	// selector selects the pods that count. An empty one selects no other pod, but
+	// the pod itself (as in kube-scheduler's countPodsMatchSelector).
+	selector labels.Selector
+	// honorAffinity and honorTaints leave nodes out of the counts that the pod's
+	// node affinity, or a taint, keeps it off (KEP-3094).
 	honorAffinity bool
 	honorTaints   bool
 }
 
-// constraints are those of one pod.
+// constraints are all constraints of a pod. Both lists keep the order of the pod.
 type constraints struct {
-	hard, soft []constraint
-	// requireAll leaves nodes without one of the keys out of the soft ones. With
-	// system defaults such nodes count.
+	hard []constraint // DoNotSchedule: reject nodes
+	soft []constraint // ScheduleAnyway: score nodes
+	// requireAll says that a node without one of the soft constraints' keys counts
+	// for none of them and scores 0. Under the system defaults such nodes count,
+	// since clusters without zones have no zone label.
 	requireAll bool
-	problem    string // why a constraint can't be read; such a pod isn't placed
+	// problem is why a selector can't be read, for people; such a pod is rejected
+	// everywhere. The API server lets no such pod in.
+	problem string
 }
 
 func (c *constraints) none() bool { return len(c.hard)+len(c.soft) == 0 }
@@ -41,9 +49,9 @@ var systemDefaults = []v1.TopologySpreadConstraint{
 	{TopologyKey: v1.LabelTopologyZone, WhenUnsatisfiable: v1.ScheduleAnyway, MaxSkew: 5},
 }
 
-// of returns the pod's constraints: its own, or else the defaults over what
-// selects it.
-func (p Plugin) of(pod *cluster.Pod, state *cluster.State) constraints {
+// constraintsOf returns the pod's own constraints, or else the default ones. A pod
+// that no workload selects has no default constraints.
+func (p Plugin) constraintsOf(pod *cluster.Pod, state *cluster.State) constraints {
 	own := pod.Object.Spec.TopologySpreadConstraints
 	out := constraints{requireAll: len(own) > 0 || p.args.List}
 	list, selector := own, labels.Selector(nil)
@@ -73,6 +81,8 @@ func (p Plugin) of(pod *cluster.Pod, state *cluster.State) constraints {
 	return out
 }
 
+// resolve fills in the defaults of a constraint. selector is what default
+// constraints select by, nil for a constraint of the pod's own.
 func resolve(pod *cluster.Pod, c *v1.TopologySpreadConstraint, selector labels.Selector) constraint {
 	out := constraint{
 		key: c.TopologyKey, maxSkew: c.MaxSkew, minDomains: 1, selector: selector,
@@ -83,15 +93,18 @@ func resolve(pod *cluster.Pod, c *v1.TopologySpreadConstraint, selector labels.S
 		out.minDomains = *c.MinDomains
 	}
 	if selector == nil {
-		out.selector = explicit(pod, c)
+		out.selector = ownSelector(pod, c)
 	}
 	return out
 }
 
-func explicit(pod *cluster.Pod, c *v1.TopologySpreadConstraint) labels.Selector {
+// ownSelector returns the constraint's labelSelector, and with it the pod's values
+// of the keys in matchLabelKeys (KEP-3243). Keys that the pod doesn't have are
+// left out. Without a labelSelector it selects nothing, whatever the keys.
+func ownSelector(pod *cluster.Pod, c *v1.TopologySpreadConstraint) labels.Selector {
 	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
 	if err != nil {
-		return labels.Nothing() // the API server lets none in
+		return labels.Nothing() // constraints.problem rejects the pod
 	}
 	if _, selectable := selector.Requirements(); !selectable {
 		return selector
@@ -106,77 +119,14 @@ func explicit(pod *cluster.Pod, c *v1.TopologySpreadConstraint) labels.Selector 
 	return selector
 }
 
-// inclusion returns which nodes count (KEP-3094), nil for all, and a text that
-// tells filters apart. Nodes without one of the required keys don't.
-func inclusion(pod *cluster.Pod, c *constraint, required []string) (cluster.NodeFilter, string) {
-	f := &filter{keys: required}
-	var sig framework.Signature
-	for _, k := range required {
-		sig.Str(k)
-	}
-	if c.honorAffinity && nodeaffinityrule.Restricts(pod) {
-		f.byAffinity = true
-		f.affinity = nodeaffinity.GetRequiredNodeAffinity(pod.Object)
-		sig.Bool(true)
-		nodeaffinityrule.SignRequired(pod, &sig)
-	}
-	if c.honorTaints {
-		f.byTaints = true
-		f.tolerations = pod.Object.Spec.Tolerations
-		sig.Bool(false)
-		tainttoleration.Plugin{}.Sign(pod, nil, &sig, nil)
-	}
-	if len(f.keys) == 0 && !f.byAffinity && !f.byTaints {
-		return nil, ""
-	}
-	return f, string(sig.Bytes())
-}
-
-func keysOf(list []constraint) []string {
-	var out []string
-	for i := range list {
-		out = append(out, list[i].key)
-	}
-	return out
-}
-
-type filter struct {
-	keys        []string
-	affinity    nodeaffinity.RequiredNodeAffinity
-	byAffinity  bool
-	tolerations []v1.Toleration
-	byTaints    bool
-}
-
-func (f *filter) Match(n *cluster.NodeInfo) bool {
-	for _, k := range f.keys {
-		if _, ok := n.Object.Labels[k]; !ok {
-			return false
-		}
-	}
-	if f.byAffinity {
-		if ok, _ := f.affinity.Match(n.Object); !ok {
-			return false
-		}
-	}
-	if f.byTaints {
-		for i := range n.Object.Spec.Taints {
-			t := &n.Object.Spec.Taints[i]
-			if t.Effect != v1.TaintEffectPreferNoSchedule && !tainttoleration.Tolerated(f.tolerations, t) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// defaultSelector merges the selectors of what selects the pod, as
-// kube-scheduler's helper.DefaultSelector does.
+// defaultSelector merges the selectors of the Services that select the pod and
+// of the controller that owns it (kube-scheduler's helper.DefaultSelector). It is
+// empty when there are none.
 func defaultSelector(pod *cluster.Pod, state *cluster.State) labels.Selector {
 	set := labels.Set{}
 	namespace := pod.Object.Namespace
-	// Services that select one pod agree on its labels, so their order is
-	// nothing to the merged set.
+	// Selecting has no order, and needs none: Services that select one pod agree on
+	// its labels, so they never disagree about a key.
 	state.Selecting(namespace, pod.Object.Labels, func(service *cluster.Workload) { set = labels.Merge(set, service.Set) })
 	selector := set.AsSelector()
 	owner := metav1.GetControllerOfNoCopy(pod.Object)

@@ -5,91 +5,70 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// verdict is what hard constraints say of a group.
-type verdict uint8
+// This file has what hard constraints say (Filter of kube-scheduler 1.36). A node
+// takes the pod when for every hard constraint the node has the key, and the
+// number of matching pods in its domain, with the pod, is at most maxSkew above
+// the lowest such number of any domain. The first constraint that is not met
+// decides on code and message.
 
-const (
-	fits verdict = iota
-	skewed
-	missingLabel
-)
-
-// judge follows Filter of kube-scheduler 1.36: the first constraint that is
-// not met decides.
-func (r *rule) judge(g *framework.Groups, i int) verdict {
-	for k := range r.hard {
-		p := &r.hard[k]
-		n, ok := r.count(p, g, i)
-		if !ok {
-			return missingLabel
-		}
-		lowest, domains := p.fact.Lowest()
-		if domains < p.minDomains {
-			lowest = 0
-		}
-		if n+p.self-lowest > p.maxSkew {
-			return skewed
-		}
+// lowest returns the count that others are compared with: the lowest of any
+// domain that counts, or 0 where there are fewer domains than minDomains.
+func (c *counted) lowest() int32 {
+	lowest, domains := c.fact.Lowest()
+	if domains < c.minDomains {
+		return 0
 	}
-	return fits
+	return lowest
 }
 
 // NeverFilters implements framework.NeverFilters.
 func (r *rule) NeverFilters() bool { return len(r.hard) == 0 }
 
-// Filter implements framework.GroupRule. It says what judge says, one
-// constraint after the other over all groups.
+// Filter implements framework.GroupRule, in O(groups) for each hard constraint.
 func (r *rule) Filter(g *framework.Groups, out []framework.Code) {
 	clear(out)
 	for k := range r.hard {
-		p := &r.hard[k]
-		lowest, domains := p.fact.Lowest()
-		if domains < p.minDomains {
-			lowest = 0
-		}
-		most := p.maxSkew - p.self + lowest
-		if p.host >= 0 {
+		c := &r.hard[k]
+		maxCount := c.maxSkew - c.self + c.lowest() // of pods that may be there already
+		if c.host >= 0 {
 			for i, n := range g.Nodes {
 				if n == 0 || out[i] != framework.OK {
 					continue
 				}
-				if count, ok := r.count(p, g, i); !ok {
+				if count, ok := r.count(c, g, i); !ok {
 					out[i] = framework.Final
-				} else if count > most {
+				} else if count > maxCount {
 					out[i] = framework.Reject
 				}
 			}
 			continue
 		}
-		for i, d := range g.Domains[p.domain] {
+		for i, d := range g.Domains[c.domain] {
 			switch {
 			case g.Nodes[i] == 0 || out[i] != framework.OK:
 			case d == cluster.NoDomain:
 				out[i] = framework.Final
-			case p.fact.Count(d) > most:
+			case c.fact.Count(d) > maxCount:
 				out[i] = framework.Reject
 			}
 		}
 	}
 }
 
-// Explain implements framework.GroupRule.
+// Explain implements framework.GroupRule. The deficit is the skew that there would
+// be, in pods, against maxSkew.
 func (r *rule) Explain(g *framework.Groups, i int) *framework.Reason {
 	const message = "node(s) didn't match pod topology spread constraints"
-	if r.judge(g, i) == missingLabel {
-		return &framework.Reason{Plugin: Name, Messages: []string{message + " (missing required label)"}, Final: true}
-	}
 	reason := &framework.Reason{Plugin: Name, Messages: []string{message}}
 	for k := range r.hard {
-		p := &r.hard[k]
-		n, _ := r.count(p, g, i)
-		lowest, domains := p.fact.Lowest()
-		if domains < p.minDomains {
-			lowest = 0
+		c := &r.hard[k]
+		n, ok := r.count(c, g, i)
+		if !ok {
+			return &framework.Reason{Plugin: Name, Messages: []string{message + " (missing required label)"}, Final: true}
 		}
-		if skew := n + p.self - lowest; skew > p.maxSkew {
-			reason.Deficits = []framework.Deficit{{Resource: "skew over " + p.fact.Spec().Topology, Needed: int64(skew), Available: int64(p.maxSkew)}}
-			break // the one that rejected the node
+		if skew := n + c.self - c.lowest(); skew > c.maxSkew {
+			reason.Deficits = []framework.Deficit{{Resource: "skew over " + c.fact.Spec().Topology, Needed: int64(skew), Available: int64(c.maxSkew)}}
+			break
 		}
 	}
 	return reason

@@ -1,7 +1,17 @@
-// Package podtopologyspread keeps pods like the one to place spread over
-// topology domains: a pod's own constraints, or else defaults for pods that a
+// Package podtopologyspread keeps the pods of one kind spread over topology
+// domains (KEP-895): a pod's own constraints, or else default ones for pods that a
 // Service, ReplicaSet, StatefulSet or ReplicationController selects. Hard
-// constraints reject nodes, soft ones score them.
+// constraints (DoNotSchedule) reject nodes, soft ones (ScheduleAnyway) score them.
+//
+// Matching pods are counted by domain in facts that the state keeps, so a
+// decision reads one count per domain and constraint. A fact is one constraint
+// over one topology key and the nodes that count for it:
+//
+//	constraint    key        counts pods            on nodes
+//	hard          any        by label value         with all keys of hard constraints, policies applied
+//	soft          hostname   of the node itself     all, whatever the policies say
+//	soft          other      by label value         with all keys of soft constraints, policies applied
+//	soft default  other      by label value or ""   all, policies applied
 package podtopologyspread
 
 import (
@@ -22,8 +32,8 @@ const Name = "PodTopologySpread"
 
 // Args are the plugin's arguments (PodTopologySpreadArgs).
 type Args struct {
-	// List is defaultingType List: Constraints stand in for pods without any of
-	// their own. Otherwise the system defaults do.
+	// List is defaultingType List: Constraints hold for pods without any of their
+	// own. Otherwise the system defaults do.
 	List        bool
 	Constraints []v1.TopologySpreadConstraint // without selectors
 }
@@ -47,9 +57,11 @@ func (Plugin) WakesWhen() string {
 	return "pods that it is spread among come or go, or nodes in other domains come"
 }
 
-// Sign implements framework.Plugin.
+// Sign implements framework.Plugin. The local part has what TopologyKeys and
+// StaticKey read: the keys. Affinity and tolerations decide which nodes count,
+// also when no policy asks for it: signing them then only makes classes finer.
 func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
-	c := p.of(pod, state)
+	c := p.constraintsOf(pod, state)
 	local.Bool(c.requireAll)
 	for _, list := range [][]constraint{c.hard, c.soft} {
 		local.Int(int64(len(list)))
@@ -76,13 +88,19 @@ func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *frame
 	for i := range c.hard {
 		sign(&c.hard[i])
 		group.Int(int64(c.hard[i].minDomains))
-		group.Bool(c.hard[i].selector.Matches(labels.Set(pod.Object.Labels)))
+		group.Bool(matchesItself(pod, &c.hard[i]))
 	}
 }
 
-// Reclassifies implements framework.Rereader: which pods default constraints are
-// for depends on what selects them. For soft ones that makes no difference to a
-// pod that waits.
+// matchesItself tells whether the pod counts for its own constraint once it is
+// placed.
+func matchesItself(pod *cluster.Pod, c *constraint) bool {
+	return c.selector.Matches(labels.Set(pod.Object.Labels))
+}
+
+// Reclassifies implements framework.Reclassifier: which pods default constraints hold for
+// depends on what selects them, so a new workload may give constraints to pods
+// that had none. Soft ones make no difference to a pod that waits.
 func (p Plugin) Reclassifies(c *cluster.Change, _ *cluster.State) func(*cluster.Pod) bool {
 	hard := func(c v1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == v1.DoNotSchedule }
 	if c.Op != cluster.WorkloadSet || !p.args.List || !slices.ContainsFunc(p.args.Constraints, hard) {
@@ -93,182 +111,75 @@ func (p Plugin) Reclassifies(c *cluster.Change, _ *cluster.State) func(*cluster.
 
 // For implements framework.Plugin.
 func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
-	c := p.of(pod, state)
+	c := p.constraintsOf(pod, state)
 	if c.problem != "" {
 		return framework.Rules{}, &framework.Reason{Plugin: Name, Messages: []string{"parsing pod: " + c.problem}, Final: true, OfPod: true}
 	}
 	if c.none() {
 		return framework.Rules{}, nil
 	}
-	r := &rule{requireAll: c.requireAll}
+	r := &rule{requireAll: c.requireAll, softKeys: keysOf(c.soft)}
 	for i := range c.soft {
-		r.softKeys = append(r.softKeys, c.soft[i].key)
+		r.addSoft(pod, state, i, &c.soft[i])
 	}
-	required := r.softKeys
-	if !c.requireAll {
-		required = nil
-	}
-	for i := range c.soft {
-		x := &c.soft[i]
-		part := part{maxSkew: x.maxSkew}
-		if x.key == v1.LabelHostname {
-			// Upstream scores by a node's own pods, whatever the policies say.
-			part.fact = state.Fact(count(pod, x, cluster.PerNode, nil, false))
-			part.host = r.addHost(part.fact)
-		} else {
-			key := x.key
-			if !c.requireAll { // nodes without the key are a domain, and aren't scored for it
-				key = cluster.OrEmpty(key)
-				part.missing = missing << i
-			}
-			part.host, part.domain = -1, r.topologies.Index(key)
-			part.fact = state.Fact(count(pod, x, key, required, false))
-		}
-		r.soft = append(r.soft, part)
-	}
-	required = keysOf(c.hard)
+	required := keysOf(c.hard)
 	for i := range c.hard {
-		x := &c.hard[i]
-		part := part{maxSkew: x.maxSkew, minDomains: x.minDomains, host: -1}
-		if x.selector.Matches(labels.Set(pod.Object.Labels)) {
-			part.self = 1
-		}
-		part.fact = state.Fact(count(pod, x, x.key, required, true))
-		if x.key == v1.LabelHostname {
-			part.host = r.addHost(part.fact)
-			r.hardHost = true
-		} else {
-			part.domain = r.topologies.Index(x.key)
-		}
-		r.hard = append(r.hard, part)
+		r.addHard(pod, state, &c.hard[i], required)
 	}
 	return framework.Rules{Group: r}, nil
 }
 
-// count is the fact of a constraint: matching pods by domain. That of a hard
-// constraint knows the lowest count.
-func count(pod *cluster.Pod, c *constraint, topology string, required []string, lowest bool) cluster.FactSpec {
+// addSoft adds the i-th soft constraint.
+func (r *rule) addSoft(pod *cluster.Pod, state *cluster.State, i int, c *constraint) {
+	x := counted{maxSkew: c.maxSkew, host: -1}
+	if c.key == v1.LabelHostname {
+		// kube-scheduler's Score counts the pods of the node itself, whatever the
+		// policies say and whether or not the node has the label.
+		x.fact = state.Fact(spec(pod, c, cluster.PerNode, nil))
+		x.host = r.addHost(x.fact)
+		r.soft = append(r.soft, x)
+		return
+	}
+	key, required := c.key, r.softKeys
+	if !r.requireAll { // nodes without the key are a domain, and aren't scored for it
+		key, required = cluster.OrEmpty(key), nil
+		x.missing = missing << i
+	}
+	x.domain = r.topologies.Index(key)
+	x.fact = state.Fact(spec(pod, c, key, required))
+	r.soft = append(r.soft, x)
+}
+
+// addHard adds a hard constraint; required are the keys of all hard ones.
+func (r *rule) addHard(pod *cluster.Pod, state *cluster.State, c *constraint, required []string) {
+	x := counted{maxSkew: c.maxSkew, minDomains: c.minDomains, host: -1}
+	if matchesItself(pod, c) {
+		x.self = 1
+	}
+	fact := spec(pod, c, c.key, required)
+	fact.Lowest = true // what others are compared with
+	fact.Key += "|lowest"
+	x.fact = state.Fact(fact)
+	if c.key == v1.LabelHostname {
+		x.host = r.addHost(x.fact)
+	} else {
+		x.domain = r.topologies.Index(c.key)
+	}
+	r.hard = append(r.hard, x)
+}
+
+// spec is what the fact of a constraint counts: matching pods by domain. Pods
+// that are being deleted don't count (kubernetes issue 87621).
+func spec(pod *cluster.Pod, c *constraint, topology string, required []string) cluster.FactSpec {
 	match := cluster.PodMatch{Namespaces: []string{pod.Object.Namespace}, Selector: c.selector}
 	if c.selector.Empty() {
-		match.Selector = labels.Nothing() // upstream: an empty selector counts nobody
+		match.Selector = labels.Nothing()
 	}
-	spec := cluster.FactSpec{Topology: topology, Match: []cluster.PodMatch{match}, SkipTerminating: true, Lowest: lowest}
+	out := cluster.FactSpec{Topology: topology, Match: []cluster.PodMatch{match}, SkipTerminating: true}
 	filter := ""
 	if topology != cluster.PerNode {
-		spec.NodeFilter, filter = inclusion(pod, c, required)
+		out.NodeFilter, filter = inclusion(pod, c, required)
 	}
-	kind := "spread"
-	if lowest {
-		kind = "spread, lowest"
-	}
-	spec.Key = fmt.Sprintf("%s|%s|%s|%s|%s", kind, topology, pod.Object.Namespace, cluster.SelectorText(match.Selector), filter)
-	return spec
-}
-
-// part is one constraint of a rule.
-type part struct {
-	fact       *cluster.Fact
-	maxSkew    int32
-	minDomains int32 // of hard ones
-	self       int32 // of hard ones: 1 when the pod counts itself
-	host       int   // place among the rule's host facts, -1 for other keys
-	domain     int   // place among the rule's topology keys, for other keys
-	missing    int32 // bit of StaticKey: the node lacks the key and is in a domain all the same
-}
-
-type rule struct {
-	softKeys   []string
-	topologies framework.TopologyKeys // without the hostname
-	soft, hard []part
-	hosts      []*cluster.Fact
-	hostKeys   framework.HostKeys
-	requireAll bool
-	hardHost   bool     // some hard constraint is over the hostname
-	seen       []uint64 // by domain plus one: the last pass that met it
-	serial     uint64
-}
-
-var (
-	_ framework.GroupRule = (*rule)(nil)
-	_ framework.Releaser  = (*rule)(nil)
-	_ framework.Hinter    = (*rule)(nil)
-)
-
-func (r *rule) addHost(f *cluster.Fact) int {
-	r.hosts = append(r.hosts, f)
-	return len(r.hosts) - 1
-}
-
-// Release implements framework.Releaser.
-func (r *rule) Release(state *cluster.State) {
-	for _, list := range [][]part{r.soft, r.hard} {
-		for i := range list {
-			state.DropFact(list[i].fact)
-		}
-	}
-}
-
-func (r *rule) TopologyKeys() []string { return r.topologies }
-
-// What StaticKey says: the node lacks the hostname label; the key of a soft
-// constraint, so that all of them ignore it (when all keys are required); or one
-// key, of which the constraint alone ignores it (when they aren't).
-const (
-	noHostname = 1 << iota
-	ignored
-	missing // shifted by the place of the soft constraint
-)
-
-func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
-	var key int32
-	if r.hardHost {
-		if _, ok := n.Object.Labels[v1.LabelHostname]; !ok {
-			key |= noHostname
-		}
-	}
-	for i, k := range r.softKeys {
-		if _, ok := n.Object.Labels[k]; ok {
-			continue
-		}
-		if !r.requireAll && k != v1.LabelHostname {
-			key |= missing << i
-		}
-		if k == v1.LabelHostname {
-			key |= noHostname
-		}
-		if r.requireAll {
-			key |= ignored
-		}
-	}
-	return key
-}
-
-func (r *rule) HostFacts() []*cluster.Fact { return r.hosts }
-
-func (r *rule) HostKey(n cluster.NodeIndex) int32 { return r.hostKeys.Key(r.hosts, n) }
-
-// count is the number of matching pods that a constraint sees in a group, ok is
-// false when the group's nodes lack its key.
-func (r *rule) count(p *part, g *framework.Groups, i int) (n int32, ok bool) {
-	if p.host >= 0 {
-		return r.hostKeys.Count(g.Host[i], p.host, len(r.hosts)), g.Static[i]&noHostname == 0
-	}
-	d := g.Domains[p.domain][i]
-	return p.fact.Count(d), d != cluster.NoDomain && g.Static[i]&p.missing == 0
-}
-
-// Hint implements framework.Hinter: counts fall and rise with matching pods,
-// and nodes make and unmake the domains that are compared.
-func (r *rule) Hint(c *cluster.Change) bool {
-	switch c.Op {
-	case cluster.PodAdded, cluster.PodRemoved:
-		for i := range r.hard {
-			if r.hard[i].fact.Counts(c.Pod) {
-				return true
-			}
-		}
-	case cluster.NodeAdded, cluster.NodeUpdated, cluster.NodeRemoved:
-		return true
-	}
-	return false
+	out.Key = fmt.Sprintf("spread|%s|%s|%s|%s", topology, pod.Object.Namespace, cluster.SelectorText(match.Selector), filter)
+	return out
 }
