@@ -1,6 +1,21 @@
-// Package interpodaffinity places pods near to or apart from others that say
-// so, or of which others say so: required and preferred pod affinity and
-// anti-affinity of the pod to place, and of the pods that are placed.
+// Package interpodaffinity places pods near to or apart from other pods: by the
+// required and preferred pod affinity and anti-affinity terms of the pod to place,
+// and by those of the pods that are placed already.
+//
+// For each term the state keeps a fact: how many pods in a topology domain meet
+// the term (of the pod's own terms), or own it (of others' terms).
+//
+//	term of the pod to place    fact per domain            says of a node
+//	required affinity           pods that meet all terms   Final, when there are none in some term's domain
+//	required anti-affinity      pods that meet the term    Reject, when there is one in the domain
+//	preferred affinity          pods that meet the term    + weight each
+//	preferred anti-affinity     pods that meet the term    − weight each
+//
+//	term of placed pods that the pod meets
+//	required anti-affinity      owners of the term         Reject, when there is one in the domain
+//	required affinity           owners of the term         + HardPodAffinityWeight each
+//	preferred affinity          weights of its owners      + the sum
+//	preferred anti-affinity     weights of its owners      − the sum
 package interpodaffinity
 
 import (
@@ -17,13 +32,15 @@ import (
 // Name is the plugin's name in kube-scheduler configuration.
 const Name = "InterPodAffinity"
 
-// DefaultHardPodAffinityWeight is what a required affinity term of a placed
-// pod counts for in the score of a pod that it selects.
+// DefaultHardPodAffinityWeight is what a required affinity term of a placed pod
+// counts for in the score of a pod that meets it.
 const DefaultHardPodAffinityWeight = 1
 
 // Args are the plugin's arguments (InterPodAffinityArgs).
 type Args struct {
-	HardPodAffinityWeight              int32
+	HardPodAffinityWeight int32 // 0 to 100; 0 leaves those terms out
+	// IgnorePreferredTermsOfExistingPods leaves placed pods' terms out of the score
+	// of pods that have no preferred terms of their own.
 	IgnorePreferredTermsOfExistingPods bool
 }
 
@@ -46,8 +63,10 @@ func (Plugin) WakesWhen() string {
 	return "pods that it is to be with or apart from come or go, or nodes in other domains come"
 }
 
-// Sign implements framework.Plugin. Of the pod's labels it reads those that a
-// term of some placed pod reads, and those that its own terms do.
+// Sign implements framework.Plugin. Of the pod's labels it signs those only that
+// a term of some placed pod reads, and of its own terms only whether the pod meets
+// them, so that the pods of a StatefulSet or an indexed Job are one class. The
+// state says when a new term makes it sign more (State.InterestVersion).
 func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
 	group.Str(pod.TermProblem)
 	local.Bool(requiresOnHost(pod))
@@ -60,7 +79,7 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framewo
 		group.Int(int64(t.Kind))
 		group.Int(int64(t.Weight))
 		group.Str(t.Key)
-		if t.NamespaceSelector != nil {
+		if t.NamespaceSelector != nil { // which namespaces it selects may change
 			m := t.In(state)
 			group.Bool(m.Namespaces == nil)
 			group.Str(strings.Join(m.Namespaces, ","))
@@ -85,15 +104,15 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framewo
 }
 
 // requiresOnHost tells whether a required affinity term is over the hostname:
-// then nodes without that label are told apart.
+// StaticKey then tells nodes without that label apart.
 func requiresOnHost(pod *cluster.Pod) bool {
 	return slices.ContainsFunc(pod.Terms, func(t cluster.OwnedTerm) bool {
 		return t.Kind == cluster.RequiredAffinity && t.TopologyKey == v1.LabelHostname
 	})
 }
 
-// selectsItself tells whether the pod meets all its own required affinity, so
-// that the first of a kind needn't wait for another.
+// selectsItself tells whether the pod meets all its own required affinity terms,
+// so that the first pod of a kind needn't wait for another one.
 func selectsItself(pod *cluster.Pod, state *cluster.State) bool {
 	for i := range pod.Terms {
 		if t := &pod.Terms[i]; t.Kind == cluster.RequiredAffinity {
@@ -107,11 +126,12 @@ func selectsItself(pod *cluster.Pod, state *cluster.State) bool {
 
 // ReadsTerm implements framework.TermReader.
 func (p Plugin) ReadsTerm(pod *cluster.Pod, state *cluster.State, t *cluster.Term) bool {
-	return p.counts(pod, t.Kind) && t.Selects(pod, state.NamespaceLabels(pod.Object.Namespace))
+	return p.readsKind(pod, t.Kind) && t.Selects(pod, state.NamespaceLabels(pod.Object.Namespace))
 }
 
-// counts tells whether terms of placed pods matter to the pod.
-func (p Plugin) counts(pod *cluster.Pod, kind cluster.TermKind) bool {
+// readsKind tells whether placed pods' terms of a kind say something about the
+// pod.
+func (p Plugin) readsKind(pod *cluster.Pod, kind cluster.TermKind) bool {
 	switch kind {
 	case cluster.RequiredAntiAffinity:
 		return true
@@ -120,10 +140,10 @@ func (p Plugin) counts(pod *cluster.Pod, kind cluster.TermKind) bool {
 			return false
 		}
 	}
-	return !p.args.IgnorePreferredTermsOfExistingPods || prefers(pod)
+	return !p.args.IgnorePreferredTermsOfExistingPods || hasPreferredTerm(pod)
 }
 
-func prefers(pod *cluster.Pod) bool {
+func hasPreferredTerm(pod *cluster.Pod) bool {
 	return slices.ContainsFunc(pod.Terms, func(t cluster.OwnedTerm) bool {
 		return t.Kind == cluster.PreferredAffinity || t.Kind == cluster.PreferredAntiAffinity
 	})
@@ -134,27 +154,27 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 	if pod.TermProblem != "" {
 		return framework.Rules{}, &framework.Reason{Plugin: Name, Messages: []string{"parsing pod: " + pod.TermProblem}, Final: true, OfPod: true}
 	}
-	r := &rule{self: selectsItself(pod, state), requiresOnHost: requiresOnHost(pod)}
-	r.requireAffinity(pod, state)
+	r := &rule{selectsItself: selectsItself(pod, state), requiresOnHost: requiresOnHost(pod)}
+	r.addRequiredAffinity(pod, state)
 	for i := range pod.Terms {
 		t := &pod.Terms[i]
 		switch t.Kind {
 		case cluster.RequiredAntiAffinity:
-			r.add(state, &r.filters, t.TopologyKey, matching(t.TopologyKey, t.In(state)), ownAnti)
+			r.add(state, &r.filters, t.TopologyKey, meeting(t.TopologyKey, t.In(state)), ownAntiAffinity)
 		case cluster.PreferredAffinity:
-			r.add(state, &r.scores, t.TopologyKey, matching(t.TopologyKey, t.In(state)), t.Weight)
+			r.add(state, &r.scores, t.TopologyKey, meeting(t.TopologyKey, t.In(state)), t.Weight)
 		case cluster.PreferredAntiAffinity:
-			r.add(state, &r.scores, t.TopologyKey, matching(t.TopologyKey, t.In(state)), -t.Weight)
+			r.add(state, &r.scores, t.TopologyKey, meeting(t.TopologyKey, t.In(state)), -t.Weight)
 		}
 	}
 	for _, t := range state.TermsSelecting(pod) {
-		if !p.counts(pod, t.Kind) {
+		if !p.readsKind(pod, t.Kind) {
 			continue
 		}
 		owners := cluster.FactSpec{Key: "owners|" + t.OwnerKey, Topology: t.TopologyKey, Owners: t.OwnerKey}
 		switch t.Kind {
 		case cluster.RequiredAntiAffinity:
-			r.add(state, &r.filters, t.TopologyKey, owners, othersAnti)
+			r.add(state, &r.filters, t.TopologyKey, owners, othersAntiAffinity)
 		case cluster.RequiredAffinity:
 			r.add(state, &r.scores, t.TopologyKey, owners, p.args.HardPodAffinityWeight)
 		case cluster.PreferredAffinity:
@@ -169,15 +189,15 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 	return framework.Rules{Group: r}, nil
 }
 
-// matching is the fact of pods that meet all the demands.
-func matching(topology string, demands ...cluster.PodMatch) cluster.FactSpec {
+// meeting is the fact of pods that meet all the demands.
+func meeting(topology string, demands ...cluster.PodMatch) cluster.FactSpec {
 	var b strings.Builder
 	b.WriteString("matching|")
 	b.WriteString(topology)
 	for _, m := range demands {
 		b.WriteByte('|')
 		if m.Namespaces == nil {
-			b.WriteByte('*')
+			b.WriteByte('*') // every namespace, not none
 		}
 		b.WriteString(strings.Join(m.Namespaces, ","))
 		b.WriteByte('|')
@@ -186,9 +206,10 @@ func matching(topology string, demands ...cluster.PodMatch) cluster.FactSpec {
 	return cluster.FactSpec{Key: b.String(), Topology: topology, Match: demands}
 }
 
-// requireAffinity adds the facts of the required affinity terms. A pod counts
-// for each of their topology keys if it meets all of the terms.
-func (r *rule) requireAffinity(pod *cluster.Pod, state *cluster.State) {
+// addRequiredAffinity adds one fact for each topology key of the required
+// affinity terms. A pod counts for every key if it meets all of the terms, for
+// none otherwise.
+func (r *rule) addRequiredAffinity(pod *cluster.Pod, state *cluster.State) {
 	var demands []cluster.PodMatch
 	var keys []string
 	for i := range pod.Terms {
@@ -200,6 +221,6 @@ func (r *rule) requireAffinity(pod *cluster.Pod, state *cluster.State) {
 		}
 	}
 	for _, key := range keys {
-		r.add(state, &r.affinity, key, matching(key, demands...), 0)
+		r.add(state, &r.affinity, key, meeting(key, demands...), 0)
 	}
 }

@@ -1,0 +1,442 @@
+package interpodaffinity_test
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/core/plugins/interpodaffinity"
+	"github.com/berthproject/berth/internal/testkit"
+	rt "github.com/berthproject/berth/internal/testkit/ruletest"
+)
+
+const (
+	zone     = v1.LabelTopologyZone
+	hostname = v1.LabelHostname
+	// Every reason of the plugin.
+	affinity   = "Final: node(s) didn't match pod affinity rules"
+	ownAnti    = "Reject: node(s) didn't match pod anti-affinity rules"
+	othersAnti = "Reject: node(s) didn't satisfy existing pods anti-affinity rules"
+)
+
+var plugin = with(interpodaffinity.Args{HardPodAffinityWeight: interpodaffinity.DefaultHardPodAffinityWeight})
+
+func with(args interpodaffinity.Args) rt.Make { return rt.Is(interpodaffinity.New(args)) }
+
+// node is in a zone that its name's first letter names.
+func node(name string) *testkit.NodeBuilder { return testkit.Node(name).Zone(name[:1]) }
+
+// twoZones has two nodes in each of the zones a and b.
+func twoZones() rt.Nodes { return rt.Nodes{node("a1"), node("a2"), node("b1"), node("b2")} }
+
+// web is the pod to place, app=web; db is a placed pod, app=db.
+func web() *testkit.PodBuilder { return testkit.Pod("p").Label("app", "web") }
+func db(on string) *testkit.PodBuilder {
+	return testkit.Pod("db").Label("app", "db").On(on)
+}
+
+// meets is a term that pods with the label meet, with changes.
+func meets(key, k, v string, changes ...func(*v1.PodAffinityTerm)) v1.PodAffinityTerm {
+	t := v1.PodAffinityTerm{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{k: v}}}
+	for _, f := range changes {
+		f(&t)
+	}
+	return t
+}
+
+func in(namespaces ...string) func(*v1.PodAffinityTerm) {
+	return func(t *v1.PodAffinityTerm) { t.Namespaces = namespaces }
+}
+
+func inTeam(team string) func(*v1.PodAffinityTerm) {
+	return func(t *v1.PodAffinityTerm) {
+		t.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}}
+	}
+}
+
+func everywhere(t *v1.PodAffinityTerm) { t.NamespaceSelector = &metav1.LabelSelector{} }
+
+func noTeam(t *v1.PodAffinityTerm) {
+	t.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+}
+
+func noSelector(t *v1.PodAffinityTerm) { t.LabelSelector = nil }
+
+func anyPod(t *v1.PodAffinityTerm) { t.LabelSelector = &metav1.LabelSelector{} }
+
+func unreadable(t *v1.PodAffinityTerm) {
+	t.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}
+}
+
+// Answers about twoZones.
+var (
+	inA     = rt.Want{"a1": rt.OK, "a2": rt.OK, rt.All: affinity}
+	notInA  = rt.Want{"a1": ownAnti, "a2": ownAnti, rt.All: rt.OK}
+	nowhere = rt.Want{rt.All: affinity}
+	free    = rt.Want{rt.All: rt.OK}
+	skip    = rt.Want{rt.All: rt.Skip}
+)
+
+func TestRequiredAffinity(t *testing.T) {
+	near := func(changes ...func(*v1.PodAffinityTerm)) *testkit.PodBuilder {
+		return web().AffinityTerm(meets(zone, "app", "db", changes...))
+	}
+	both := db("b1").Label("tier", "back")
+	rt.Table{Plugin: plugin, Nodes: twoZones(), Cases: []rt.Case{
+		{Name: "no term", Pod: web(), Pods: rt.Pods{db("a1")}, Want: skip},
+		{Name: "in the zone of the other pod", Pod: near(), Pods: rt.Pods{db("a1")}, Want: inA},
+		{Name: "on its host", Pod: web().Together(hostname, "app", "db"), Pods: rt.Pods{db("a1")}, Want: rt.Want{"a1": rt.OK, rt.All: affinity}},
+		{Name: "nobody meets the term", Pod: near(), Pods: rt.Pods{testkit.Pod("x").Label("app", "cache").On("a1")}, Want: nowhere},
+		{Name: "a pod being deleted counts", Pod: near(), Pods: rt.Pods{db("a1").Terminating()}, Want: inA},
+		{Name: "no selector selects nobody", Pod: near(noSelector), Pods: rt.Pods{db("a1")}, Want: nowhere},
+		{Name: "an empty selector selects everybody", Pod: near(anyPod), Pods: rt.Pods{db("a1")}, Want: inA},
+		{Name: "a node without the zone", Pod: near(), Nodes: rt.Nodes{node("a1"), testkit.Node("x")}, Pods: rt.Pods{db("a1"), db("x")},
+			Want: rt.Want{"a1": rt.OK, "x": affinity}},
+		{Name: "a node without a hostname", Pod: web().Together(hostname, "app", "db"), Nodes: rt.Nodes{node("a1"), node("b1").Unlabel(hostname)}, Pods: rt.Pods{db("a1"), db("b1")},
+			Want: rt.Want{"a1": rt.OK, "b1": affinity}},
+
+		{Name: "two terms, met by one pod", Pod: near().Together(zone, "tier", "back"), Pods: rt.Pods{db("a1"), both}, Want: rt.Want{"b1": rt.OK, "b2": rt.OK, rt.All: affinity}},
+		{Name: "two terms, met by two pods of the zone", Pod: near().Together(zone, "tier", "back"), Pods: rt.Pods{db("a1"), testkit.Pod("x").Label("tier", "back").On("a1")}, Want: nowhere},
+		{Name: "two terms over two keys", Pod: near().Together("rack", "tier", "back"), Pods: rt.Pods{both},
+			Nodes: rt.Nodes{node("b1").Label("rack", "r"), node("b2").Label("rack", "s"), node("b3"), node("a1").Label("rack", "r")},
+			Want:  rt.Want{"b1": rt.OK, rt.All: affinity}},
+		{Name: "two terms over zone and hostname", Pod: near().Together(hostname, "tier", "back"), Pods: rt.Pods{both}, Want: rt.Want{"b1": rt.OK, rt.All: affinity}},
+
+		{Name: "the first of a kind goes anywhere", Pod: web().Together(zone, "app", "web"), Pods: rt.Pods{db("a1")}, Want: free},
+		{Name: "anywhere that has the key", Pod: web().Together(zone, "app", "web"), Nodes: rt.Nodes{node("a1"), testkit.Node("x")}, Want: rt.Want{"a1": rt.OK, "x": affinity}},
+		{Name: "the second goes to the first", Pod: web().Together(zone, "app", "web"), Pods: rt.Pods{testkit.Pod("first").Label("app", "web").On("a1")}, Want: inA},
+		{Name: "a first on a node without the key is none", Pod: web().Together(zone, "app", "web"), Nodes: rt.Nodes{node("a1"), testkit.Node("x")},
+			Pods: rt.Pods{testkit.Pod("first").Label("app", "web").On("x")}, Want: rt.Want{"a1": rt.OK, "x": affinity}},
+		{Name: "a pod that meets one of its terms is no first", Pod: web().Together(zone, "app", "web").Together(zone, "app", "db"), Want: nowhere},
+		{Name: "a first by two keys", Pod: web().Together(zone, "app", "web").Together(hostname, "app", "web"), Want: free},
+		{Name: "the second by two keys", Pod: web().Together(zone, "app", "web").Together(hostname, "app", "web"), Pods: rt.Pods{testkit.Pod("first").Label("app", "web").On("a1")},
+			Want: rt.Want{"a1": rt.OK, rt.All: affinity}},
+
+		{Name: "a selector that can't be read", Pod: near(unreadable), Want: rt.Want{rt.All: rt.Everywhere(`parsing pod: requiredAffinityTerms: "Like" is not a valid label selector operator`)}},
+	}}.Filter(t)
+}
+
+// Which namespaces a term is about. The pod to place is in "default", which has
+// no labels.
+func TestNamespacesOfTerms(t *testing.T) {
+	near := func(changes ...func(*v1.PodAffinityTerm)) *testkit.PodBuilder {
+		return web().AffinityTerm(meets(zone, "app", "db", changes...))
+	}
+	red := func() rt.Pods { return rt.Pods{db("a1").Namespaced("red")} }
+	rt.Table{Plugin: plugin, Nodes: twoZones(), Objects: rt.Objects{testkit.Namespace("red", "team", "red"), testkit.Namespace("plain")}, Cases: []rt.Case{
+		{Name: "the pod's own", Pod: near(), Pods: red(), Want: nowhere},
+		{Name: "those listed", Pod: near(in("blue", "red")), Pods: red(), Want: inA},
+		{Name: "and then not the pod's own", Pod: near(in("red")), Pods: rt.Pods{db("a1")}, Want: nowhere},
+		{Name: "those selected by labels", Pod: near(inTeam("red")), Pods: red(), Want: inA},
+		{Name: "and then not the pod's own either", Pod: near(inTeam("red")), Pods: rt.Pods{db("a1")}, Want: nowhere},
+		{Name: "of another label", Pod: near(inTeam("blue")), Pods: red(), Want: nowhere},
+		{Name: "listed and selected", Pod: near(in("plain"), inTeam("red")), Pods: rt.Pods{db("a1").Namespaced("plain"), db("a1").Namespaced("red")}, Want: inA},
+		{Name: "listed or selected", Pod: near(in("plain"), inTeam("red")), Pods: rt.Pods{db("a1").Namespaced("plain")}, Want: inA},
+		{Name: "an empty selector selects all", Pod: near(everywhere), Pods: rt.Pods{db("a1").Namespaced("unknown")}, Want: inA},
+		{Name: "a namespace that isn't known has no labels", Pod: near(inTeam("red")), Pods: rt.Pods{db("a1").Namespaced("unknown")}, Want: nowhere},
+		// kube-scheduler 1.36 asks the selector again without labels.
+		{Name: "a selector that is content without labels selects all", Pod: near(noTeam), Pods: red(), Want: inA},
+		{Name: "a first of a kind in another namespace", Pod: web().AffinityTerm(meets(zone, "app", "web", in("red"))), Want: nowhere},
+
+		{Name: "anti-affinity: the pod's own", Pod: web().Apart(zone, "app", "db"), Pods: red(), Want: free},
+		{Name: "anti-affinity: selected", Pod: web().AntiAffinityTerm(meets(zone, "app", "db", inTeam("red"))), Pods: red(), Want: notInA},
+		{Name: "others' anti-affinity: the owner's", Pod: web(), Pods: rt.Pods{db("a1").Apart(zone, "app", "web").Namespaced("red")}, Want: skip},
+		{Name: "others' anti-affinity: listed", Pod: web(), Pods: rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "app", "web", in("default"))).Namespaced("red")},
+			Want: rt.Want{"a1": othersAnti, "a2": othersAnti, rt.All: rt.OK}},
+		{Name: "others' anti-affinity: selected", Pod: web().Namespaced("red"), Pods: rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "app", "web", inTeam("red")))},
+			Want: rt.Want{"a1": othersAnti, "a2": othersAnti, rt.All: rt.OK}},
+		{Name: "others' anti-affinity: of another label", Pod: web(), Pods: rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "app", "web", inTeam("red")))}, Want: skip},
+	}}.Filter(t)
+}
+
+func TestRequiredAntiAffinity(t *testing.T) {
+	others := rt.Want{"a1": othersAnti, "a2": othersAnti, rt.All: rt.OK}
+	shy := func(on string) *testkit.PodBuilder { return db(on).Apart(zone, "app", "web") }
+	rt.Table{Plugin: plugin, Nodes: twoZones(), Cases: []rt.Case{
+		{Name: "not in the zone of the other pod", Pod: web().Apart(zone, "app", "db"), Pods: rt.Pods{db("a1")}, Want: notInA},
+		{Name: "not on its host", Pod: web().Apart(hostname, "app", "db"), Pods: rt.Pods{db("a1")}, Want: rt.Want{"a1": ownAnti, rt.All: rt.OK}},
+		{Name: "nobody meets the term", Pod: web().Apart(zone, "app", "cache"), Pods: rt.Pods{db("a1")}, Want: free},
+		{Name: "a node without the key is free", Pod: web().Apart(zone, "app", "db"), Nodes: rt.Nodes{node("a1"), testkit.Node("x")}, Pods: rt.Pods{db("a1"), db("x")},
+			Want: rt.Want{"a1": ownAnti, "x": rt.OK}},
+		{Name: "one of two terms is enough", Pod: web().Apart(zone, "app", "cache").Apart(zone, "app", "db"), Pods: rt.Pods{db("a1")}, Want: notInA},
+		{Name: "by zone and by host", Pod: web().Apart(zone, "app", "cache").Apart(hostname, "app", "db"), Pods: rt.Pods{db("a1"), testkit.Pod("x").Label("app", "cache").On("b2")},
+			Want: rt.Want{"a1": ownAnti, "a2": rt.OK, rt.All: ownAnti}},
+
+		{Name: "the other pod's term", Pod: web(), Pods: rt.Pods{shy("a1")}, Want: others},
+		{Name: "the other pod's term, by host", Pod: web(), Pods: rt.Pods{db("a1").Apart(hostname, "app", "web")}, Want: rt.Want{"a1": othersAnti, rt.All: rt.OK}},
+		{Name: "the other pod's term is about others", Pod: web(), Pods: rt.Pods{db("a1").Apart(zone, "app", "cache")}, Want: skip},
+		{Name: "two pods own it", Pod: web(), Pods: rt.Pods{shy("a1"), shy("b1")}, Want: rt.Want{rt.All: othersAnti}},
+		{Name: "its node has no such key", Pod: web(), Nodes: rt.Nodes{node("a1"), testkit.Node("x")}, Pods: rt.Pods{shy("x")}, Want: free},
+
+		{Name: "its own speaks before others'", Pod: web().Apart(zone, "app", "db"), Pods: rt.Pods{shy("a1")}, Want: notInA},
+		{Name: "its own by zone before others' by host", Pod: web().Apart(zone, "app", "db"), Pods: rt.Pods{db("a1").Apart(hostname, "app", "web")}, Want: notInA},
+		{Name: "its own by host before others' by zone", Pod: web().Apart(hostname, "app", "db"), Pods: rt.Pods{shy("a1")}, Want: rt.Want{"a1": ownAnti, "a2": othersAnti, rt.All: rt.OK}},
+		{Name: "affinity speaks before both", Pod: web().Together(zone, "app", "cache").Apart(zone, "app", "db"), Pods: rt.Pods{shy("a1")}, Want: nowhere},
+		{Name: "near one and apart from another", Pod: web().Together(zone, "app", "db").Apart(hostname, "app", "db"), Pods: rt.Pods{db("a1")},
+			Want: rt.Want{"a1": ownAnti, "a2": rt.OK, rt.All: affinity}},
+		{Name: "on its host and not there", Pod: web().Together(hostname, "app", "db").Apart(zone, "app", "db"), Pods: rt.Pods{db("a1")},
+			Want: rt.Want{"a1": ownAnti, rt.All: affinity}},
+		{Name: "on its host and not on its host", Pod: web().Together(hostname, "app", "db").Apart(hostname, "app", "db").PreferTogether(5, hostname, "app", "db"), Pods: rt.Pods{db("a1")},
+			Want: rt.Want{"a1": ownAnti, rt.All: affinity}},
+		{Name: "preferences reject nothing", Pod: web().PreferApart(5, zone, "app", "db").PreferTogether(5, hostname, "app", "db"), Pods: rt.Pods{db("a1")}, Want: rt.Want{rt.All: rt.OnlyScores}},
+		{Name: "nor do others' preferences", Pod: web(), Pods: rt.Pods{db("a1").PreferApart(5, zone, "app", "web")}, Want: rt.Want{rt.All: rt.OnlyScores}},
+		{Name: "nor others' required affinity", Pod: web(), Pods: rt.Pods{db("a1").Together(zone, "app", "web")}, Want: rt.Want{rt.All: rt.OnlyScores}},
+		{Name: "a selector that can't be read", Pod: web().AntiAffinityTerm(meets(zone, "", "", unreadable)),
+			Want: rt.Want{rt.All: rt.Everywhere(`parsing pod: requiredAntiAffinityTerms: "Like" is not a valid label selector operator`)}},
+	}}.Filter(t)
+}
+
+// The raw score is the sum of weights of what is in the node's domains; 100 is
+// the highest of any feasible node, 0 the lowest.
+func TestPreferences(t *testing.T) {
+	cache := func(on string) *testkit.PodBuilder { return testkit.Pod("cache").Label("app", "cache").On(on) }
+	rt.Table{Plugin: plugin, Nodes: twoZones(), Cases: []rt.Case{
+		{Name: "near: by zone", Pod: web().PreferTogether(5, zone, "app", "db"), Pods: rt.Pods{db("a1")},
+			Want: rt.Want{"a1": "100 raw 5", "a2": "100 raw 5", rt.All: "0 raw 0"}},
+		{Name: "near: by host", Pod: web().PreferTogether(5, hostname, "app", "db"), Pods: rt.Pods{db("a1")},
+			Want: rt.Want{"a1": "100 raw 5", rt.All: "0 raw 0"}},
+		{Name: "near: each pod counts", Pod: web().PreferTogether(5, hostname, "app", "db"), Pods: rt.Pods{db("a1"), db("a1"), db("a1"), db("b1")},
+			Want: rt.Want{"a1": "100 raw 15", "b1": "33 raw 5", rt.All: "0 raw 0"}},
+		{Name: "near: each pod counts, by zone", Pod: web().PreferTogether(5, zone, "app", "db"), Nodes: append(twoZones(), node("c1")), Pods: rt.Pods{db("a1"), db("a2"), db("a1"), db("b1")},
+			Want: rt.Want{"a1": "100 raw 15", "a2": "100 raw 15", "b1": "33 raw 5", "b2": "33 raw 5", "c1": "0 raw 0"}},
+		{Name: "apart", Pod: web().PreferApart(5, zone, "app", "db"), Pods: rt.Pods{db("a1")},
+			Want: rt.Want{"a1": "0 raw -5", "a2": "0 raw -5", rt.All: "100 raw 0"}},
+		{Name: "apart: by host", Pod: web().PreferApart(5, hostname, "app", "db"), Pods: rt.Pods{db("a1"), db("a1"), db("b1")},
+			Want: rt.Want{"a1": "0 raw -10", "b1": "50 raw -5", rt.All: "100 raw 0"}},
+		{Name: "near and apart add up", Pod: web().PreferTogether(8, zone, "app", "db").PreferApart(3, hostname, "app", "cache"), Pods: rt.Pods{db("a1"), cache("a1"), cache("b1")},
+			Want: rt.Want{"a1": "72 raw 5", "a2": "100 raw 8", "b1": "0 raw -3", "b2": "27 raw 0"}},
+		{Name: "all alike", Pod: web().PreferTogether(5, zone, "app", "db"), Pods: rt.Pods{db("a1"), db("b1")}, Want: rt.Want{rt.All: "0 raw 5"}},
+		{Name: "one node", Pod: web().PreferTogether(5, zone, "app", "db"), Nodes: rt.Nodes{node("a1")}, Pods: rt.Pods{db("a1")}, Want: rt.Want{"a1": "0 raw 5"}},
+		{Name: "a node without the key", Pod: web().PreferTogether(5, zone, "app", "db"), Nodes: rt.Nodes{node("a1"), testkit.Node("x")}, Pods: rt.Pods{db("a1"), db("x"), db("x")},
+			Want: rt.Want{"a1": "100 raw 5", "x": "0 raw 0"}},
+		{Name: "nodes that can't take the pod don't normalise", Pod: web().PreferTogether(5, hostname, "app", "db"), Pods: rt.Pods{db("a1"), db("a1"), db("b1")}, Elsewhere: []string{"a1"},
+			Want: rt.Want{"b1": "100 raw 5", rt.All: "0 raw 0"}},
+		{Name: "neither do those that the plugin rejects", Pod: web().PreferApart(5, hostname, "app", "db").Apart(hostname, "app", "cache"), Pods: rt.Pods{db("a1"), db("a1"), cache("a1"), db("b1")},
+			Want: rt.Want{"a1": ownAnti, "b1": "0 raw -5", rt.All: "100 raw 0"}},
+		{Name: "required and preferred over the hostname", Pod: web().Together(hostname, "app", "db").PreferTogether(5, hostname, "app", "db"), Pods: rt.Pods{db("a1"), db("b1"), db("b1")},
+			Want: rt.Want{"a1": "0 raw 5", "b1": "100 raw 10", rt.All: affinity}},
+		{Name: "required terms of its own aren't scored", Pod: web().Apart(hostname, "app", "db"), Pods: rt.Pods{db("a1")},
+			Want: rt.Want{"a1": ownAnti, rt.All: "0 raw 0"}},
+	}}.Score(t)
+}
+
+// Terms of placed pods that the pod meets are scored as well.
+func TestOthersPreferences(t *testing.T) {
+	likes := db("a1").PreferTogether(7, zone, "app", "web")
+	likesTwice := db("b1").PreferTogether(3, zone, "app", "web").PreferTogether(2, hostname, "app", "web")
+	needs := db("a1").Together(zone, "app", "web")
+	near := rt.Want{"a1": "100 raw 7", "a2": "100 raw 7", rt.All: "0 raw 0"}
+	ignoring := with(interpodaffinity.Args{HardPodAffinityWeight: 1, IgnorePreferredTermsOfExistingPods: true})
+	rt.Table{Plugin: plugin, Nodes: twoZones(), Cases: []rt.Case{
+		{Name: "likes it", Pod: web(), Pods: rt.Pods{likes}, Want: near},
+		{Name: "likes others", Pod: testkit.Pod("p").Label("app", "cache"), Pods: rt.Pods{likes}, Want: skip},
+		{Name: "would be apart", Pod: web(), Pods: rt.Pods{db("a1").PreferApart(7, zone, "app", "web")},
+			Want: rt.Want{"a1": "0 raw -7", "a2": "0 raw -7", rt.All: "100 raw 0"}},
+		{Name: "several owners, and weights of their own", Pod: web(), Pods: rt.Pods{likes, likesTwice},
+			Want: rt.Want{"a1": "100 raw 7", "a2": "100 raw 7", "b1": "50 raw 5", "b2": "0 raw 3"}},
+		{Name: "both sides", Pod: web().PreferApart(2, zone, "app", "db"), Pods: rt.Pods{likes},
+			Want: rt.Want{"a1": "100 raw 5", "a2": "100 raw 5", rt.All: "0 raw 0"}},
+		{Name: "required affinity counts 1", Pod: web(), Pods: rt.Pods{needs},
+			Want: rt.Want{"a1": "100 raw 1", "a2": "100 raw 1", rt.All: "0 raw 0"}},
+		{Name: "required affinity with hardPodAffinityWeight 5", Plugin: with(interpodaffinity.Args{HardPodAffinityWeight: 5}), Pod: web(), Pods: rt.Pods{needs, needs},
+			Want: rt.Want{"a1": "100 raw 10", "a2": "100 raw 10", rt.All: "0 raw 0"}},
+		{Name: "required affinity with hardPodAffinityWeight 0", Plugin: with(interpodaffinity.Args{}), Pod: web(), Pods: rt.Pods{needs}, Want: skip},
+		{Name: "required anti-affinity isn't scored", Pod: web(), Pods: rt.Pods{db("a1").Apart(hostname, "app", "web")},
+			Want: rt.Want{"a1": othersAnti, rt.All: "0 raw 0"}},
+
+		{Name: "ignorePreferredTermsOfExistingPods: a pod without preferences", Plugin: ignoring, Pod: web(), Pods: rt.Pods{likes}, Want: skip},
+		{Name: "ignorePreferredTermsOfExistingPods: others' required affinity neither", Plugin: ignoring, Pod: web().Together(zone, "app", "db"), Pods: rt.Pods{needs},
+			Want: rt.Want{"a1": "0 raw 0", "a2": "0 raw 0", rt.All: affinity}},
+		{Name: "ignorePreferredTermsOfExistingPods: others' anti-affinity rejects", Plugin: ignoring, Pod: web(), Pods: rt.Pods{db("a1").Apart(hostname, "app", "web")},
+			Want: rt.Want{"a1": othersAnti, rt.All: "0 raw 0"}},
+		{Name: "ignorePreferredTermsOfExistingPods: a pod that would be near", Plugin: ignoring, Pod: web().PreferTogether(1, zone, "app", "x"), Pods: rt.Pods{likes}, Want: near},
+		{Name: "ignorePreferredTermsOfExistingPods: a pod that would be apart", Plugin: ignoring, Pod: web().PreferApart(1, zone, "app", "x"), Pods: rt.Pods{likes}, Want: near},
+	}}.Score(t)
+}
+
+func TestSignature(t *testing.T) {
+	terms := func(p *testkit.PodBuilder) *v1.Affinity { return p.Spec.Affinity }
+	base := func() *testkit.PodBuilder {
+		return web().Together(zone, "app", "web").PreferApart(5, hostname, "app", "db")
+	}
+	rt.Signatures{Plugin: plugin, Nodes: twoZones(), Pod: base, Cases: []rt.Change{
+		rt.Differs("name", func(p *testkit.PodBuilder) { p.Name = "q" }, rt.Same),
+		rt.Differs("request", func(p *testkit.PodBuilder) { p.Req("cpu", "1") }, rt.Same),
+		rt.Differs("a label that no term reads", func(p *testkit.PodBuilder) { p.Label("index", "1") }, rt.Same),
+		rt.Differs("whether it meets its own affinity", func(p *testkit.PodBuilder) { p.Label("app", "db") }, rt.Group),
+		rt.Differs("weight", func(p *testkit.PodBuilder) {
+			terms(p).PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].Weight = 6
+		}, rt.Group),
+		rt.Differs("topology key", func(p *testkit.PodBuilder) {
+			terms(p).PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = "rack"
+		}, rt.Group),
+		rt.Differs("hostname in place of zone", func(p *testkit.PodBuilder) {
+			terms(p).PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = hostname
+		}, rt.Both),
+		rt.Differs("required becomes preferred", func(p *testkit.PodBuilder) {
+			terms(p).PodAffinity = nil
+			p.PreferTogether(0, zone, "app", "web")
+		}, rt.Group),
+		rt.Differs("affinity becomes anti-affinity", func(p *testkit.PodBuilder) {
+			terms(p).PodAffinity = nil
+			p.Apart(zone, "app", "web")
+		}, rt.Group),
+		rt.Differs("namespaces", func(p *testkit.PodBuilder) {
+			p.Spec.Affinity = nil
+			p.AffinityTerm(meets(zone, "app", "web", in("default", "other"))).PreferApart(5, hostname, "app", "db")
+		}, rt.Group),
+		rt.Differs("the same spelt out", func(p *testkit.PodBuilder) {
+			p.Spec.Affinity = nil
+			p.AffinityTerm(meets(zone, "app", "web", in("default"))).PreferApart(5, hostname, "app", "db")
+		}, rt.Same),
+		rt.Differs("one more", func(p *testkit.PodBuilder) { p.PreferApart(5, hostname, "app", "db") }, rt.Group),
+		rt.Differs("namespace, in which its terms are", func(p *testkit.PodBuilder) { p.Namespaced("other") }, rt.Group),
+	}}.Run(t)
+
+	// One that can't be read selects nothing, and one that selects nothing.
+	rt.Signatures{Plugin: plugin, Nodes: twoZones(), Pod: func() *testkit.PodBuilder { return web().AffinityTerm(meets(zone, "", "", noSelector)) }, Cases: []rt.Change{
+		rt.Differs("a selector that can't be read", func(p *testkit.PodBuilder) {
+			unreadable(&terms(p).PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0])
+		}, rt.Group),
+	}}.Run(t)
+}
+
+// What a pod without terms is signed with follows from the terms of placed pods.
+func TestSignatureByOthersTerms(t *testing.T) {
+	changes := func(labels, namespace, namespaceLabels rt.Part) []rt.Change {
+		return []rt.Change{
+			rt.Differs("label app", func(p *testkit.PodBuilder) { p.Label("app", "cache") }, labels),
+			rt.Differs("label app gone", func(p *testkit.PodBuilder) { delete(p.Labels, "app") }, labels),
+			rt.Differs("label app empty", func(p *testkit.PodBuilder) { p.Label("app", "") }, labels),
+			rt.Differs("label index", func(p *testkit.PodBuilder) { p.Label("index", "1") }, rt.Same),
+			rt.Differs("namespace", func(p *testkit.PodBuilder) { p.Namespaced("plain") }, namespace),
+			rt.Differs("namespace with a label", func(p *testkit.PodBuilder) { p.Namespaced("red") }, namespaceLabels),
+		}
+	}
+	objects := rt.Objects{testkit.Namespace("red", "team", "red"), testkit.Namespace("plain")}
+	for name, x := range map[string]struct {
+		placed *testkit.PodBuilder
+		want   []rt.Change
+	}{
+		"no terms":                   {db("a1"), changes(rt.Same, rt.Same, rt.Same)},
+		"a term that reads app":      {db("a1").Apart(zone, "app", "x"), changes(rt.Group, rt.Group, rt.Group)},
+		"a term that reads no label": {db("a1").AntiAffinityTerm(meets(zone, "", "", anyPod)), changes(rt.Same, rt.Group, rt.Group)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt.Signatures{Plugin: plugin, Nodes: twoZones(), Objects: objects, Pods: rt.Pods{x.placed}, Pod: web, Cases: x.want}.Run(t)
+		})
+	}
+}
+
+// Namespaces are signed by what terms read of them.
+func TestSignatureByNamespaces(t *testing.T) {
+	sees := func(changes ...func(*v1.PodAffinityTerm)) rt.Pods {
+		return rt.Pods{web().AffinityTerm(meets(zone, "app", "db", changes...))}
+	}
+	red := func(c *rt.Cluster) { c.Set(testkit.Namespace("new", "team", "red")) }
+	for _, x := range []struct {
+		name    string
+		waiting rt.Pods
+		placed  rt.Pods
+		change  func(*rt.Cluster)
+		want    bool
+	}{
+		{"a namespace that a term selects", sees(inTeam("red")), nil, red, true},
+		{"a namespace that no term selects", sees(inTeam("blue")), nil, red, false},
+		{"a namespace, where terms name theirs", sees(in("new")), nil, red, false},
+		{"a namespace, where a term selects all", sees(everywhere), nil, red, false},
+		{"labels of the pod's own, which others read", rt.Pods{web()}, rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "", "", anyPod, inTeam("red")))},
+			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "team", "red")) }, true},
+		{"labels of the pod's own, which nobody reads", rt.Pods{web()}, rt.Pods{db("a1").Apart(zone, "app", "web")},
+			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "team", "red")) }, false},
+		{"another value of a label of the pod's own", rt.Pods{web()}, rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "", "", anyPod, inTeam("red")))},
+			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "env", "test")) }, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			if got := rt.SignsAgain(t, plugin, twoZones(), rt.Objects{testkit.Namespace("default", "env", "prod")}, x.placed, x.waiting[0], x.change); got != x.want {
+				t.Errorf("another signature: %v, want %v", got, x.want)
+			}
+		})
+	}
+}
+
+// TestReadsTerm has the terms of placed pods that make the rules of a pod's class
+// out of date.
+func TestReadsTerm(t *testing.T) {
+	apart, near := meets(zone, "app", "web"), meets(hostname, "app", "web")
+	owner := map[string]*testkit.PodBuilder{
+		"required anti-affinity":  db("a1").AntiAffinityTerm(apart),
+		"required affinity":       db("a1").AffinityTerm(near),
+		"preferred affinity":      db("a1").PreferredAffinityTerm(5, near),
+		"preferred anti-affinity": db("a1").PreferredAntiAffinityTerm(5, apart),
+	}
+	for _, c := range []struct {
+		name string
+		args interpodaffinity.Args
+		pod  *testkit.PodBuilder
+		want map[string]bool
+	}{
+		{"by default all", interpodaffinity.Args{HardPodAffinityWeight: 1}, web(),
+			map[string]bool{"required anti-affinity": true, "required affinity": true, "preferred affinity": true, "preferred anti-affinity": true}},
+		{"those that it meets", interpodaffinity.Args{HardPodAffinityWeight: 1}, testkit.Pod("p").Label("app", "cache"), nil},
+		{"of its namespace", interpodaffinity.Args{HardPodAffinityWeight: 1}, web().Namespaced("other"), nil},
+		{"hardPodAffinityWeight 0", interpodaffinity.Args{}, web(),
+			map[string]bool{"required anti-affinity": true, "preferred affinity": true, "preferred anti-affinity": true}},
+		{"ignorePreferredTermsOfExistingPods", interpodaffinity.Args{HardPodAffinityWeight: 1, IgnorePreferredTermsOfExistingPods: true}, web(),
+			map[string]bool{"required anti-affinity": true}},
+		{"ignorePreferredTermsOfExistingPods, with preferences", interpodaffinity.Args{HardPodAffinityWeight: 1, IgnorePreferredTermsOfExistingPods: true}, web().PreferApart(1, zone, "app", "x"),
+			map[string]bool{"required anti-affinity": true, "required affinity": true, "preferred affinity": true, "preferred anti-affinity": true}},
+	} {
+		for kind, b := range owner {
+			t.Run(c.name+"/"+kind, func(t *testing.T) {
+				world := rt.NewCluster(t, twoZones(), nil, rt.Pods{b})
+				if got := interpodaffinity.New(c.args).ReadsTerm(world.Parse(c.pod), world.State, world.Terms()[0]); got != c.want[kind] {
+					t.Errorf("reads the term: %v, want %v", got, c.want[kind])
+				}
+			})
+		}
+	}
+}
+
+func TestHints(t *testing.T) {
+	come := func(p *testkit.PodBuilder) func(*rt.Cluster) {
+		return func(c *rt.Cluster) { p.Name = "new"; p.UID = "pod-new"; c.Place(p) }
+	}
+	leave := func(name string) func(*rt.Cluster) { return func(c *rt.Cluster) { c.Delete(name) } }
+	change := func(n *testkit.NodeBuilder) func(*rt.Cluster) { return func(c *rt.Cluster) { c.Node(n) } }
+	shy := testkit.Pod("shy").Apart(hostname, "app", "web").On("b1")
+	world := rt.Case{Plugin: plugin, Nodes: twoZones(), Pods: rt.Pods{db("a1"), shy, testkit.Pod("cache").Label("app", "cache").On("a1")}}
+
+	world.Pod = web().Apart(zone, "app", "db").PreferTogether(5, "rack", "app", "cache")
+	rt.Hints{Case: world, Cases: []rt.Event[bool]{
+		rt.Hint("anti-affinity: a pod that meets it leaves", leave("db"), true),
+		rt.Hint("anti-affinity: a pod that meets it comes", come(db("b2")), true),
+		rt.Hint("others' anti-affinity: an owner leaves", leave("shy"), true),
+		rt.Hint("others' anti-affinity: an owner comes", come(testkit.Pod("").Apart(hostname, "app", "web").On("a2")), true),
+		rt.Hint("a pod that only a preference reads leaves", leave("cache"), false),
+		rt.Hint("a pod of another namespace comes", come(db("b2").Namespaced("other")), false),
+		rt.Hint("a node comes", change(node("c1")), false), // it is touched itself
+		rt.Hint("a node moves to another zone", change(testkit.Node("a1").Zone("b")), true),
+		rt.Hint("a node loses its zone", change(testkit.Node("a1")), true),
+		rt.Hint("a node's zone becomes empty", change(testkit.Node("a1").Zone("")), true),
+		rt.Hint("a node gets another hostname", change(node("a1").Label(hostname, "x")), true),
+		rt.Hint("a node gets a label that a preference reads", change(node("a1").Label("rack", "r")), false),
+		rt.Hint("a node with such a pod goes", func(c *rt.Cluster) { c.RemoveNode("a1") }, true),
+		rt.Hint("an empty node goes", func(c *rt.Cluster) { c.RemoveNode("b2") }, false),
+		rt.Hint("a namespace comes", func(c *rt.Cluster) { c.Set(testkit.Namespace("new")) }, false),
+	}}.Run(t)
+
+	world.Pod = testkit.Pod("p").Together(zone, "app", "front")
+	rt.Hints{Case: world, Cases: []rt.Event[bool]{
+		rt.Hint("affinity: a pod that meets it comes", come(testkit.Pod("").Label("app", "front").On("a1")), true),
+		rt.Hint("affinity: another comes", come(db("a1")), false),
+		rt.Hint("affinity: a node gets a zone that was empty", change(testkit.Node("a1").Zone("")), true),
+	}}.Run(t)
+
+	world.Nodes = rt.Nodes{testkit.Node("a1"), node("b1")}
+	rt.Hints{Case: world, Cases: []rt.Event[bool]{
+		rt.Hint("affinity: a node without a zone gets an empty one", change(testkit.Node("a1").Zone("")), true),
+		rt.Hint("affinity: a node without a zone gets another label", change(testkit.Node("a1").Label("disk", "ssd")), false),
+	}}.Run(t)
+}
