@@ -10,19 +10,20 @@ import (
 // BalancedName is the plugin's name in kube-scheduler configuration.
 const BalancedName = "NodeResourcesBalancedAllocation"
 
-// Balanced implements framework.Plugin: it prefers nodes whose resources the
-// pod makes more evenly used than they were.
+// Balanced implements framework.Plugin: it prefers nodes whose resources the pod
+// makes more evenly used than they were. It rejects nothing.
 type Balanced struct{ resources []scored }
 
 var _ framework.Plugin = (*Balanced)(nil)
 
-// NewBalanced returns the rule over the given resources; nil means CPU and
-// memory.
+// NewBalanced returns the plugin over the given resources, whose weights don't
+// count; nil means CPU and memory. The schema must be that of the states it will
+// see.
 func NewBalanced(schema *cluster.Schema, resources []ResourceWeight) *Balanced {
 	if len(resources) == 0 {
 		resources = DefaultResources()
 	}
-	return &Balanced{resolve(schema, resources)}
+	return &Balanced{resolve(schema, resources, countsRequests)}
 }
 
 // Name implements framework.Plugin.
@@ -33,45 +34,51 @@ func (*Balanced) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Si
 	signVector(pod.Request, local)
 }
 
-// For implements framework.Plugin. A pod that asks for none of the resources
-// isn't scored, as in kubernetes issue 129138.
+// For implements framework.Plugin. A pod that requests none of the resources
+// isn't scored: such pods would all go to one node (kubernetes issue 129138).
 func (b *Balanced) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
-	ask := asks(pod, b.resources, false)
-	for _, v := range ask {
+	adds := amounts(pod.Request, b.resources)
+	for _, v := range adds {
 		if v != 0 {
-			return framework.Rules{Local: &balancedRule{b.resources, ask}}, nil
+			return framework.Rules{Local: &balancedRule{b.resources, adds}}, nil
 		}
 	}
 	return framework.Rules{}, nil
 }
 
+// balancedRule implements framework.LocalRule for the pods of one class.
 type balancedRule struct {
 	resources []scored
-	asks      []int64
+	adds      []int64 // what the pod adds to each of resources
 }
 
+// Reads implements framework.LocalRule.
 func (*balancedRule) Reads() framework.Aspects { return framework.ReadsObject | framework.ReadsPods }
 
-// EvalNode maps the change of balance, -50 to 50, to 50 to 100.
+// EvalNode implements framework.LocalRule. Evenness with the pod and without it is
+// 50 to 100, so their difference is −50 to 50; it is mapped to 50 to 100. A pod
+// that changes nothing scores 75. Binding more pods may raise the score.
 func (r *balancedRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	var with, without [maxScored]float64
+	var with, without [MaxScoredResources]float64
 	k := 0
 	for i := range r.resources {
-		requested, allocatable := r.resources[i].withPod(n, r.asks[i], false)
+		requested, allocatable := r.resources[i].withPod(n, r.adds[i])
 		if allocatable == 0 {
 			continue
 		}
 		with[k] = min(float64(requested)/float64(allocatable), 1)
-		without[k] = min(float64(requested-r.asks[i])/float64(allocatable), 1)
+		without[k] = min(float64(requested-r.adds[i])/float64(allocatable), 1)
 		k++
 	}
 	const half = framework.MaxScore / 2
 	return framework.OK, half + (half+evenness(with[:k])-evenness(without[:k]))/2
 }
 
+// Explain is never asked: nothing is rejected.
 func (*balancedRule) Explain(*cluster.Node) *framework.Reason { return nil }
 
-// evenness is 100 for equal fractions, falling with their standard deviation.
+// evenness is 100 × (1 − the standard deviation of the fractions), in
+// kube-scheduler's order of floating-point operations. Fractions are 0 to 1.
 func evenness(fractions []float64) int64 {
 	var deviation float64
 	switch {

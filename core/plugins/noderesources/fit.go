@@ -1,12 +1,8 @@
-// Package noderesources holds the two rules about requests and allocatable
-// resources: NodeResourcesFit and NodeResourcesBalancedAllocation.
 package noderesources
 
 import (
 	"slices"
 	"strings"
-
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
@@ -15,28 +11,19 @@ import (
 // FitName is the plugin's name in kube-scheduler configuration.
 const FitName = "NodeResourcesFit"
 
-// ResourceWeight is a resource that counts in a score.
-type ResourceWeight struct {
-	Name   v1.ResourceName
-	Weight int64
-}
-
-// DefaultResources are the resources both rules score by unless told otherwise.
-func DefaultResources() []ResourceWeight {
-	return []ResourceWeight{{v1.ResourceCPU, 1}, {v1.ResourceMemory, 1}}
-}
-
 // FitArgs configure NodeResourcesFit. The zero value means kube-scheduler's
 // defaults.
 type FitArgs struct {
-	Strategy              Strategy // default LeastAllocated
-	Resources             []ResourceWeight
-	Shape                 []ShapePoint // for RequestedToCapacityRatio
-	IgnoredResources      []string
-	IgnoredResourceGroups []string
+	Strategy              Strategy         // default LeastAllocated
+	Resources             []ResourceWeight // that are scored; default DefaultResources
+	Shape                 []ShapePoint     // of RequestedToCapacityRatio, by rising utilization
+	IgnoredResources      []string         // extended resources that are left out of filtering
+	IgnoredResourceGroups []string         // the same for all resources of a domain
 }
 
-// Fit implements framework.Plugin.
+// Fit implements framework.Plugin: it rejects nodes whose free resources are less
+// than the pod requests, or that have as many pods as they may have, and scores by
+// a strategy.
 type Fit struct {
 	args      FitArgs
 	resources []scored
@@ -44,7 +31,7 @@ type Fit struct {
 
 var _ framework.Plugin = (*Fit)(nil)
 
-// NewFit returns the rule. The schema must be that of the states it will see.
+// NewFit returns the plugin. The schema must be that of the states it will see.
 func NewFit(schema *cluster.Schema, args FitArgs) *Fit {
 	if args.Strategy == "" {
 		args.Strategy = LeastAllocated
@@ -52,7 +39,7 @@ func NewFit(schema *cluster.Schema, args FitArgs) *Fit {
 	if len(args.Resources) == 0 {
 		args.Resources = DefaultResources()
 	}
-	return &Fit{args: args, resources: resolve(schema, args.Resources)}
+	return &Fit{args: args, resources: resolve(schema, args.Resources, countsDefaults)}
 }
 
 // Name implements framework.Plugin.
@@ -69,6 +56,8 @@ func (f *Fit) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signa
 	signVector(pod.Scored, local)
 }
 
+// signVector signs what isn't 0, so that vectors of different lengths are equal
+// where their quantities are.
 func signVector(r cluster.Resources, sig *framework.Signature) {
 	for id, v := range r {
 		if v != 0 {
@@ -76,19 +65,20 @@ func signVector(r cluster.Resources, sig *framework.Signature) {
 			sig.Int(v)
 		}
 	}
-	sig.Int(-1)
+	sig.Int(-1) // the end: no resource has this id
 }
 
-// For implements framework.Plugin.
+// For implements framework.Plugin. Every pod has the rule: one that requests
+// nothing still takes one of the node's pods.
 func (f *Fit) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
 	r := &fitRule{schema: state.Schema, resources: f.resources, scoring: newScoring(f.args)}
 	for i, v := range pod.Request {
 		id := cluster.ResourceID(i)
 		if v > 0 && !(id.Scalar() && f.ignored(string(state.Schema.Name(id)))) {
-			r.need = append(r.need, need{id, v})
+			r.requests = append(r.requests, request{id, v})
 		}
 	}
-	r.asks = asks(pod, f.resources, true)
+	r.adds = amounts(pod.Scored, f.resources)
 	return framework.Rules{Local: r}, nil
 }
 
@@ -102,27 +92,32 @@ func (f *Fit) ignored(name string) bool {
 	return slices.Contains(f.args.IgnoredResources, name) || slices.Contains(f.args.IgnoredResourceGroups, group)
 }
 
-type need struct {
+// request is a resource that the pod requests, in its base unit.
+type request struct {
 	id    cluster.ResourceID
 	value int64
 }
 
+// fitRule implements framework.LocalRule for the pods of one class.
 type fitRule struct {
 	schema    *cluster.Schema
-	need      []need
+	requests  []request // those that count for filtering
 	resources []scored
-	asks      []int64 // what the pod adds to each of resources, for scoring
+	adds      []int64 // what the pod adds to each of resources
 	scoring   scoring
 }
 
+// Reads implements framework.LocalRule.
 func (*fitRule) Reads() framework.Aspects { return framework.ReadsObject | framework.ReadsPods }
 
+// EvalNode implements framework.LocalRule. A pod that requests more than the empty
+// node has is rejected for good (Final), whatever else is too little.
 func (r *fitRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	code := framework.OK
 	if int64(len(n.Pods))+1 > n.AllowedPods {
 		code = framework.Reject
 	}
-	for _, w := range r.need {
+	for _, w := range r.requests {
 		allocatable := n.Allocatable.At(w.id)
 		if w.value > allocatable-n.Requested.At(w.id) {
 			if w.value > allocatable {
@@ -139,21 +134,23 @@ func (r *fitRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 
 // ScoreNode implements framework.Scorer.
 func (r *fitRule) ScoreNode(n *cluster.Node) int64 {
-	var requested, allocatable [maxScored]int64
+	var requested, allocatable [MaxScoredResources]int64
 	for i := range r.resources {
-		requested[i], allocatable[i] = r.resources[i].withPod(n, r.asks[i], true)
+		requested[i], allocatable[i] = r.resources[i].withPod(n, r.adds[i])
 	}
 	k := len(r.resources)
 	return r.scoring.score(r.resources, requested[:k], allocatable[:k])
 }
 
+// Explain implements framework.LocalRule: a message and a deficit for everything
+// that is too little.
 func (r *fitRule) Explain(n *cluster.Node) *framework.Reason {
 	out := &framework.Reason{Plugin: FitName}
 	if int64(len(n.Pods))+1 > n.AllowedPods {
 		out.Messages = append(out.Messages, "Too many pods")
 		out.Deficits = append(out.Deficits, framework.Deficit{Resource: "pods", Needed: 1, Available: n.AllowedPods - int64(len(n.Pods))})
 	}
-	for _, w := range r.need {
+	for _, w := range r.requests {
 		allocatable := n.Allocatable.At(w.id)
 		free := allocatable - n.Requested.At(w.id)
 		if w.value <= free {
