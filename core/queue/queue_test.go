@@ -1,165 +1,174 @@
 package queue_test
 
 import (
-	"fmt"
+	"maps"
 	"testing"
 	"time"
 
-	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/plugins/prioritysort"
 	"github.com/berthproject/berth/core/queue"
-	"github.com/berthproject/berth/internal/testkit"
 )
 
-type bench struct {
-	*queue.Queue
-	engine *engine.Engine
-	schema *cluster.Schema
-	now    time.Time
+// What the scripts in testdata don't draw.
+
+// start is when tests begin.
+var start = time.Unix(1000, 0)
+
+// newQueue returns a queue with one pod, a, of class small, which is in flight.
+func newQueue(k *kit) (*queue.Queue, *queue.Item) {
+	q := queue.New(queue.Config{}, prioritysort.Less)
+	q.Add(start, k.pod("a", 0), k.class("small"), nil)
+	return q, q.Pop(start)
 }
 
-func newBench() *bench {
-	schema := cluster.NewSchema()
-	return &bench{
-		Queue:  queue.New(queue.Config{}, prioritysort.Less),
-		engine: testkit.Must(engine.New(cluster.New(schema), plugins.Default(schema, plugins.Options{}), engine.Options{})),
-		schema: schema, now: time.Unix(100, 0),
+func ruledOut(message string) *engine.Diagnosis {
+	return (&engine.Diagnosis{}).WithPreemption(engine.Preemption{RuledOut: true, Message: message})
+}
+
+// helps returns what to answer when classes are asked, and the diagnosis to keep.
+func helps(h engine.Help, known *engine.Diagnosis) func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
+	return func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis) { return h, known }
+}
+
+func noneReady(*queue.Item) bool { return false }
+
+// The class that waits has the diagnosis that is up to date; a pod that is tried
+// takes it along.
+func TestAWaitingClassKeepsTheNewestDiagnosis(t *testing.T) {
+	k := newKit()
+	q, a := newQueue(k)
+	first, second, third := ruledOut("first"), ruledOut("second"), ruledOut("third")
+	q.Reject(start, a, first)
+	if got := q.StillRejected(k.class("small")); got != first {
+		t.Errorf("after the rejection the class waits for %v, want %v", got, first)
+	}
+	q.Wake(start, helps(engine.NoHelp, second), noneReady)
+	if got := q.StillRejected(k.class("small")); got != second {
+		t.Errorf("after a change that doesn't help the class waits for %v, want what the question returned, %v", got, second)
+	}
+	q.Refresh(k.class("small"), third)
+	if got := q.StillRejected(k.class("small")); got != third {
+		t.Errorf("after refreshing the class waits for %v, want %v", got, third)
+	}
+	if a.Diagnosis() != first {
+		t.Errorf("the diagnosis that the pod was rejected with has become %v", a.Diagnosis())
+	}
+	q.Wake(start, helps(engine.Fits, third), noneReady)
+	if got := a.Diagnosis(); got != third {
+		t.Errorf("the pod that is tried has %v, want the class's, %v", got, third)
+	}
+	q.Refresh(k.class("small"), first)
+	if got := q.StillRejected(k.class("small")); got != nil {
+		t.Errorf("a class that is woken is still rejected, for %v", got)
 	}
 }
 
-func (b *bench) add(name, cpu string, priority int32) {
-	p := b.schema.ParsePod(testkit.Pod(name).Req("cpu", cpu).Priority(priority).Obj())
-	b.Add(b.now, p, b.engine.Class(p), nil)
-}
-
-func (b *bench) pop() string {
-	i := b.Pop(b.now)
-	if i == nil {
-		return "none"
+// A pod that leaves by itself takes the class's diagnosis along, too.
+func TestAPodThatCeasesToWaitTakesTheDiagnosisAlong(t *testing.T) {
+	for name, wait := range map[string]func(*queue.Queue, *queue.Item, *engine.Diagnosis){
+		"unschedulable": func(q *queue.Queue, a *queue.Item, d *engine.Diagnosis) { q.Reject(start, a, d) },
+		"held":          func(q *queue.Queue, a *queue.Item, d *engine.Diagnosis) { q.Hold(start, a, d) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit()
+			q, a := newQueue(k)
+			wait(q, a, ruledOut("first"))
+			second := ruledOut("second")
+			q.Wake(start, helps(engine.NoHelp, second), noneReady)
+			q.Activate(a)
+			if got := a.Diagnosis(); got != second {
+				t.Errorf("the pod has %v, want %v", got, second)
+			}
+		})
 	}
-	return i.Pod().Object.Name
 }
 
-func (b *bench) reject() *queue.Item {
-	i := b.Pop(b.now)
-	b.Reject(b.now, i, &engine.Diagnosis{})
-	return i
+func TestASweptPodThatAChangeHasHelpedIsNotSwept(t *testing.T) {
+	q, a := newQueue(newKit())
+	q.Reject(start, a, ruledOut(""))
+	q.Sweep(start.Add(5 * time.Minute))
+	if !a.Swept() {
+		t.Fatal("the pod was swept, and doesn't say so")
+	}
+	q.SetHelped(a)
+	if a.Swept() {
+		t.Error("a change would have woken the pod, and it still counts as swept")
+	}
 }
 
-func TestOrderIsPriorityThenTime(t *testing.T) {
-	b := newBench()
-	b.add("first", "1", 0)
-	b.add("second", "1", 0)
-	b.now = b.now.Add(time.Second)
-	b.add("urgent", "1", 10)
-	for _, want := range []string{"urgent", "first", "second", "none"} {
-		if got := b.pop(); got != want {
-			t.Errorf("got %s, want %s", got, want)
+func TestWhenAPodWasTried(t *testing.T) {
+	q, a := newQueue(newKit())
+	if !a.Queued().Equal(start) || !a.Tried().IsZero() || a.Attempts() != 0 {
+		t.Errorf("a new pod was queued at %s and tried at %s, %d times", a.Queued(), a.Tried(), a.Attempts())
+	}
+	rejected, failed := start.Add(time.Second), start.Add(2*time.Second)
+	q.Reject(rejected, a, ruledOut(""))
+	if !a.Tried().Equal(rejected) || a.Attempts() != 1 {
+		t.Errorf("a rejected pod was tried at %s, %d times; want %s, 1", a.Tried(), a.Attempts(), rejected)
+	}
+	q.Activate(a)
+	q.Pop(failed)
+	q.Fail(failed, a)
+	if !a.Tried().Equal(failed) || a.Attempts() != 2 {
+		t.Errorf("a pod with an error was tried at %s, %d times; want %s, 2", a.Tried(), a.Attempts(), failed)
+	}
+}
+
+// The counts bear kube-scheduler's names (scheduler_queue_incoming_pods_total).
+func TestIncomingCountsWhatBroughtPodsToWhichQueue(t *testing.T) {
+	k := newKit()
+	q, a := newQueue(k)
+	type incoming = queue.Incoming
+	at, want := start, map[incoming]int{{Queue: "active", Event: "UnschedulablePodAdd"}: 1}
+	for _, x := range []struct {
+		name string
+		do   func()
+		want []incoming
+	}{
+		{"rejected", func() { q.Reject(at, a, ruledOut("")) }, []incoming{{Queue: "unschedulable", Event: "ScheduleAttemptFailure"}}},
+		{"woken during its backoff", func() { q.Wake(at, helps(engine.Fits, ruledOut("")), noneReady) }, []incoming{{Queue: "backoff", Event: "ClusterChange"}}},
+		{"popped early", func() { q.Pop(at) }, []incoming{{Queue: "active", Event: "PopFromBackoffQ"}}},
+		{"failed", func() { q.Fail(at, a) }, []incoming{{Queue: "backoff", Event: "ScheduleAttemptFailure"}}},
+		{"its backoff ends", func() { at = at.Add(time.Second); q.Pop(at) }, []incoming{{Queue: "active", Event: "BackoffComplete"}}},
+		{"rejected again", func() { q.Reject(at, a, ruledOut("")) }, []incoming{{Queue: "unschedulable", Event: "ScheduleAttemptFailure"}}},
+		{"swept", func() { at = at.Add(5 * time.Minute); q.Sweep(at) }, []incoming{{Queue: "active", Event: "UnschedulableTimeout"}}},
+		{"changed", func() { q.Update(a, k.pod("a", 0), k.class("large"), nil) }, []incoming{{Queue: "active", Event: "UnschedulablePodUpdate"}}},
+		{"tried again", func() { q.Pop(at); q.Requeue(a, a.Pod()) }, []incoming{{Queue: "active", Event: "ForceActivate"}}},
+	} {
+		x.do()
+		for _, k := range x.want {
+			want[k]++
+		}
+		if got := q.Incoming(); !maps.Equal(got, want) {
+			t.Errorf("%s: incoming are %v, want %v", x.name, got, want)
 		}
 	}
 }
 
-func TestBackoffDoublesToTheMaximum(t *testing.T) {
-	b := newBench()
-	b.add("p", "1", 0)
-	for _, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
-		i := b.Pop(b.now)
-		if i == nil {
-			t.Fatal("the pod is not active after its backoff")
+// The scheduler keeps the classes of pods at every stage.
+func TestClassesAreThoseOfAllPods(t *testing.T) {
+	k := newKit()
+	q, a := newQueue(k)
+	q.Reject(start, a, ruledOut(""))
+	q.Add(start, k.pod("b", 0), k.class("medium"), gateOf(true))
+	q.Add(start, k.pod("c", 0), k.class("large"), nil)
+	q.Pop(start)
+	want := map[*engine.Class]bool{k.class("small"): true, k.class("medium"): true, k.class("large"): true}
+	if got := q.Classes(); !maps.Equal(got, want) {
+		t.Errorf("classes %v, want %v", got, want)
+	}
+}
+
+// A pod's class is changed by the caller only where no heap depends on it.
+func TestTheClassOfAWaitingPodIsTheQueues(t *testing.T) {
+	k := newKit()
+	q, a := newQueue(k)
+	q.Reject(start, a, ruledOut(""))
+	defer func() {
+		if recover() == nil {
+			t.Error("the class of an unschedulable pod was changed, and nothing was said")
 		}
-		b.Fail(b.now, i)
-		if got := b.NextWake().Sub(b.now); got != want*time.Second {
-			t.Errorf("attempt %d backs off for %s, want %ds", i.Attempts(), got, want)
-		}
-		b.now = b.now.Add(want*time.Second - 1)
-		if got := b.pop(); got != "none" {
-			t.Errorf("%s came before its backoff was over", got)
-		}
-		b.now = b.now.Add(1)
-	}
+	}()
+	q.SetClass(a, k.class("large"))
 }
-
-func TestAClassIsAskedOnceForAllItsPods(t *testing.T) {
-	b := newBench()
-	for i := range 5 {
-		b.add(fmt.Sprint("small", i), "1", 0)
-	}
-	b.add("large", "8", 0)
-	for range 6 {
-		b.reject()
-	}
-	asked := 0
-	small := b.engine.Class(b.schema.ParsePod(testkit.Pod("x").Req("cpu", "1").Priority(0).Obj()))
-	b.Wake(b.now, func(c *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
-		asked++
-		if c == small {
-			return engine.Fits, d
-		}
-		return engine.NoHelp, d
-	}, nobody)
-	if got := b.Counts(); asked != 2 || got != (queue.Counts{Backoff: 5, Unschedulable: 1}) {
-		t.Errorf("asked %d times, counts %+v; want 2 and 5 backing off, 1 waiting", asked, got)
-	}
-	// Nothing else is active, so a rejected pod is tried before its backoff ends.
-	if got := b.pop(); got != "small0" {
-		t.Errorf("got %s, want small0", got)
-	}
-}
-
-func TestStillRejectedUntilWoken(t *testing.T) {
-	b := newBench()
-	b.add("p", "1", 0)
-	i := b.reject()
-	if b.StillRejected(i.Class()) == nil {
-		t.Error("the class waits, but isn't known to be rejected")
-	}
-	b.Wake(b.now, func(_ *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) { return engine.Fits, d }, nobody)
-	if b.StillRejected(i.Class()) != nil {
-		t.Error("the class was woken, but is still taken for rejected")
-	}
-}
-
-func TestLeftoversAreSweptAndMarked(t *testing.T) {
-	b := newBench()
-	b.add("p", "1", 0)
-	i := b.reject()
-	b.now = b.now.Add(5*time.Minute - 1)
-	b.Sweep(b.now)
-	if i.Stage() != queue.Unschedulable {
-		t.Error("swept too early")
-	}
-	b.now = b.now.Add(1)
-	b.Sweep(b.now)
-	if i.Stage() != queue.Active || !i.Swept() {
-		t.Errorf("after 5 minutes: place %d, swept %v", i.Stage(), i.Swept())
-	}
-}
-
-func TestUpdateMovesOnlyWhatARuleReads(t *testing.T) {
-	b := newBench()
-	b.add("p", "4", 0)
-	i := b.reject()
-	same := b.schema.ParsePod(testkit.Pod("p").Req("cpu", "4").Priority(0).Label("note", "x").Obj())
-	b.Update(i, same, b.engine.Class(same), nil)
-	if i.Stage() != queue.Unschedulable {
-		t.Error("a label that no rule reads woke the pod")
-	}
-	smaller := b.schema.ParsePod(testkit.Pod("p").Req("cpu", "1").Priority(0).Obj())
-	b.Update(i, smaller, b.engine.Class(smaller), nil)
-	if i.Stage() != queue.Active {
-		t.Error("a smaller request did not wake the pod")
-	}
-	b.Update(i, smaller, b.engine.Class(smaller), &framework.Reason{})
-	if i.Stage() != queue.Gated || b.pop() != "none" {
-		t.Error("a gate did not keep the pod out")
-	}
-	if !b.Remove(i.Pod().UID) || b.Counts() != (queue.Counts{}) {
-		t.Errorf("after removal: %+v", b.Counts())
-	}
-}
-
-// nobody is nominated to a node that would take it.
-func nobody(*queue.Item) bool { return false }

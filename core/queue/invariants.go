@@ -1,0 +1,150 @@
+package queue
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Invariants says, a line each, what must be true of the queue and isn't. Tests call
+// it after every operation; it returns none unless Berth has a defect. It must be
+// true that
+//
+//   - a pod is in the heaps of its stage, where it says that it is, and in no other;
+//     each heap is in order
+//   - an unschedulable pod is in its own class's heap for pods that are nominated or
+//     for those that aren't
+//   - gated and held count the pods at those stages, and each class its held ones
+//   - a class that waits has pods or held ones, and a diagnosis; one that is probed
+//     has a probe; a drained one has held pods alone
+//   - a probe is on its way: active, in backoff or in flight
+//
+// It costs O(pods log pods).
+func (q *Queue) Invariants() []string {
+	c := checker{q: q, held: map[*WaitingClass]int{}, probes: map[*WaitingClass]int{}, in: map[*Item]int{}}
+	c.heap("active", &q.active)
+	c.heap("backoff", &q.backoff)
+	c.heap("expiry", &q.expiry)
+	for _, w := range q.inOrder() {
+		c.heap("waiting", &w.pods)
+		c.heap("nominated", &w.nominated)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(q.items)) {
+		c.item(uid, q.items[uid])
+	}
+	if c.gated != q.gated {
+		c.fail("%d pods are gated, and %d are counted", c.gated, q.gated)
+	}
+	total := 0
+	for _, n := range c.held {
+		total += n
+	}
+	if total != q.held {
+		c.fail("%d pods are held, and %d are counted", total, q.held)
+	}
+	for class, w := range q.waiting { // the lines are sorted
+		if class != w.class {
+			c.fail("class %d waits as class %d", w.class.ID, class.ID)
+		}
+		c.waiting(w)
+	}
+	slices.Sort(c.broken)
+	return c.broken
+}
+
+// checker gathers what is broken, and what it has counted on the way.
+type checker struct {
+	q      *Queue
+	broken []string
+	in     map[*Item]int // in how many heaps the item is
+	held   map[*WaitingClass]int
+	probes map[*WaitingClass]int
+	gated  int
+}
+
+func (c *checker) fail(format string, args ...any) {
+	c.broken = append(c.broken, fmt.Sprintf(format, args...))
+}
+
+// heap checks the order of a heap, and that its items know where they are.
+func (c *checker) heap(name string, h *itemHeap) {
+	for at, item := range h.items {
+		c.in[item]++
+		if c.q.items[item.Pod().UID] != item {
+			c.fail("%s is in the heap %s, and not in the queue", item.Pod().Name(), name)
+		}
+		if *h.index(item) != at {
+			c.fail("%s is at %d of the heap %s, and says %d", item.Pod().Name(), at, name, *h.index(item))
+		}
+		if parent := (at - 1) / 2; at > 0 && h.less(item, h.items[parent]) {
+			c.fail("%s comes before its parent %s in the heap %s", item.Pod().Name(), h.items[parent].Pod().Name(), name)
+		}
+	}
+}
+
+// item checks that an item is where its stage says, and counts it.
+func (c *checker) item(uid types.UID, item *Item) {
+	name := item.Pod().Name()
+	if item.Pod().UID != uid {
+		c.fail("%s is in the queue as %s", name, uid)
+	}
+	var heaps []*itemHeap
+	switch item.stage {
+	case Active:
+		heaps = []*itemHeap{&c.q.active}
+	case Backoff:
+		heaps = []*itemHeap{&c.q.expiry}
+		if !item.afterError {
+			heaps = append(heaps, &c.q.backoff)
+		}
+	case Unschedulable:
+		if w := c.q.waiting[item.class]; w != nil {
+			heaps = []*itemHeap{w.heapOf(item)}
+		} else {
+			c.fail("%s is unschedulable, and its class doesn't wait", name)
+		}
+	case Gated:
+		c.gated++
+	case Held:
+		c.held[item.heldWith]++
+	}
+	for _, h := range heaps {
+		if at := *h.index(item); at >= h.Len() || h.items[at] != item {
+			c.fail("%s is %s, and isn't in the heap for it", name, item.stage)
+		}
+	}
+	if c.in[item] != len(heaps) {
+		c.fail("%s is %s, and in %d heaps instead of %d", name, item.stage, c.in[item], len(heaps))
+	}
+	if (item.heldWith != nil) != (item.stage == Held) {
+		c.fail("%s is %s, and held with a class: %v", name, item.stage, item.heldWith != nil)
+	}
+	if item.probeOf == nil {
+		return
+	}
+	c.probes[item.probeOf]++
+	if item.stage != Active && item.stage != Backoff && item.stage != InFlight {
+		c.fail("%s is %s, and a probe", name, item.stage)
+	}
+}
+
+// waiting checks a class in which items have been counted.
+func (c *checker) waiting(w *WaitingClass) {
+	unschedulable := w.pods.Len() + w.nominated.Len()
+	if w.held != c.held[w] {
+		c.fail("class %d has %d held pods, and counts %d", w.class.ID, c.held[w], w.held)
+	}
+	if w.diagnosis == nil {
+		c.fail("class %d is %s without a diagnosis", w.class.ID, w.state)
+	}
+	switch {
+	case w.state == waiting && w.Pods() == 0:
+		c.fail("class %d waits without a pod", w.class.ID)
+	case w.state.probing() && c.probes[w] == 0:
+		c.fail("class %d is %s without a probe", w.class.ID, w.state)
+	case w.state == drained && (unschedulable > 0 || w.held == 0):
+		c.fail("class %d is drained, with %d pods that wait and %d held ones", w.class.ID, unschedulable, w.held)
+	}
+}
