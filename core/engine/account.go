@@ -2,13 +2,16 @@ package engine
 
 import "github.com/berthproject/berth/core/cluster"
 
+// How a choice came about, for the ledger and for people. An account costs about as much
+// again as the choice, so that who doesn't want one (what-ifs) uses Best and Place.
+
 // Account says how a choice of a node came about.
 type Account struct {
 	// Scores are what made up the chosen node's score, by plugin; Raw is left out.
 	Scores []PluginScore
 	// RunnerUp is the best of the other nodes, NoNode when no other would do.
 	RunnerUp      cluster.NodeIndex
-	RunnerUpScore int64
+	RunnerUpScore int64 // total
 }
 
 // BestWithAccount is Best that gives an account of its choice.
@@ -29,19 +32,19 @@ func (e *Engine) PlaceWithAccount(c *Class, p *cluster.Pod) (Choice, Account, bo
 	return best, a, ok
 }
 
-// account is that of the last Best, which chose the node: its view is still there.
-// It costs about as much again as the choice.
+// account is that of the last Best, which chose the node and whose view is still there:
+// nothing may happen between the two.
 func (e *Engine) account(c *Class, chosen cluster.NodeIndex) Account {
 	v := &e.view
-	a := Account{RunnerUp: cluster.NoNode, Scores: make([]PluginScore, 0, len(c.locals)+len(c.rules))}
-	for i := range c.locals {
-		if l := &c.locals[i]; l.weight != 0 {
-			_, score := l.EvalNode(e.state.Node(chosen))
-			a.Scores = add(a.Scores, PluginScore{Plugin: e.profile.Plugins[l.plugin].Name(), Score: score * l.weight})
+	a := Account{RunnerUp: cluster.NoNode, Scores: make([]PluginScore, 0, len(c.localRules)+len(c.groupRules))}
+	for i := range c.localRules {
+		if r := &c.localRules[i]; r.weight != 0 {
+			_, score := r.EvalNode(e.state.Node(chosen))
+			a.Scores = addScore(a.Scores, PluginScore{Plugin: e.profile.Plugins[r.plugin].Name(), Score: score * r.weight})
 		}
 	}
-	for k := range c.rules {
-		r := &c.rules[k]
+	for k := range c.groupRules {
+		r := &c.groupRules[k]
 		if r.weight == 0 {
 			continue
 		}
@@ -50,33 +53,37 @@ func (e *Engine) account(c *Class, chosen cluster.NodeIndex) Account {
 			v.part = append(v.part, 0)
 		}
 		r.Score(&v.rules[k], r.weight, v.part)
-		a.Scores = add(a.Scores, PluginScore{Plugin: e.profile.Plugins[r.plugin].Name(), Score: v.part[v.at]})
+		a.Scores = addScore(a.Scores, PluginScore{Plugin: e.profile.Plugins[r.plugin].Name(), Score: v.part[v.chosen]})
 	}
-	second := scoreKey(0)
-	consider := func(key scoreKey, i int, n cluster.NodeIndex) {
-		if key == 0 {
-			return
-		}
-		if key = key.plus(v.add[i]); key > second {
-			second, a.RunnerUp, a.RunnerUpScore = key, n, key.score()
-		}
-	}
-	for i := range v.nodes {
-		switch {
-		case v.nodes[i] == 0:
-		case i != v.at:
-			if key := v.key(v.col, i); key != 0 && key.plus(v.add[i]) > second {
-				consider(key, i, v.node(v.col, i))
-			}
-		case i < v.groups:
-			g := v.col.groups[i]
-			key, slot := g.tree.bestExcept(func(s int) bool {
-				return g.nodes[s] == chosen || len(v.lessen) > 0 && v.skip.has(g.nodes[s])
-			})
-			if key != 0 {
-				consider(key, i, g.nodes[slot])
-			}
-		}
+	if key, n := v.secondBest(chosen); key != 0 {
+		a.RunnerUp, a.RunnerUpScore = n, key.score()
 	}
 	return a
+}
+
+// secondBest returns the best node but for the chosen one, and its key with the additive;
+// key 0 when there is none.
+func (v *view) secondBest(chosen cluster.NodeIndex) (best scoreKey, node cluster.NodeIndex) {
+	for i := range v.nodes {
+		if v.nodes[i] == 0 {
+			continue
+		}
+		if i != v.chosen {
+			if key := v.keyOf(i).plus(v.additive[i]); key > best {
+				best, node = key, v.nodeOf(i)
+			}
+			continue
+		}
+		if i >= v.groups {
+			continue // the entry is the chosen node
+		}
+		g := v.column.groups[i]
+		key, slot := g.tree.bestExcept(func(s int) bool {
+			return g.nodes[s] == chosen || len(v.takenOut) > 0 && v.isExceptional.has(g.nodes[s])
+		})
+		if key != 0 && key.plus(v.additive[i]) > best {
+			best, node = key.plus(v.additive[i]), g.nodes[slot]
+		}
+	}
+	return best, node
 }

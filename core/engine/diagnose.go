@@ -74,9 +74,7 @@ func (e *Engine) PreemptionMessage(c *Class) string {
 	e.state.Nodes(func(n *cluster.Node) {
 		why := notHelpful
 		if f != nil {
-			if _, w := e.dryRun(f, n, true); w != nil {
-				why = w
-			}
+			why = e.whyNoVictims(f, n)
 		}
 		for _, m := range why.Messages {
 			counts.add(m, why.Plugin)

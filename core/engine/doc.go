@@ -1,12 +1,35 @@
 // Package engine answers which node is best for a class of pods.
 //
 // Pods that no rule can tell apart form a Class. Classes whose local rules are
-// the same share a column: per node the local verdict and score, per group of
+// the same share a column: per node the local code and score, per group of
 // structurally equal nodes an index of the best. A placement then takes the
 // maximum over groups of the group's best local score plus what the group
-// rules add, and judges one by one the nodes that stand out for this class.
+// rules add, and evaluates one by one the nodes that are exceptional for this class.
 //
 // Ties are broken by a rank that mixes the node's name with the local
 // signature and the seed: deterministic, without a favourite node, and
 // independent of the order in which nodes came.
+//
+// Where things stand:
+//
+//	engine.go     Engine: one profile's classes and columns over one state
+//	class.go      Class: which pods are one
+//	rules.go      the rules that plugins made for a class, and when they are made anew
+//	column.go     the local answers of every node, brought up to date by the journal
+//	groups.go     a column's groups of structurally equal nodes
+//	tree.go       the index of a group: which node is best
+//	key.go        what the index compares, and the limits of scores
+//	view.go       what the group rules of one class make of a column
+//	best.go       the best node, and placing a pod there
+//	among.go      the best of the nodes that extenders allow
+//	private.go    when a class gets a column of its own
+//	preempt.go    where preemption helps
+//	nodefilter.go one node by the rules themselves, without any cache
+//	wake.go       whether changes let a waiting class in
+//	diagnose.go   why a class fits nowhere
+//	answers.go, scores.go, account.go, evaluations.go   what people and tests ask
+//
+// An engine belongs to one goroutine, that of its state. Every answer reads the state
+// as it is: caches follow the journal, so that nobody has to tell the engine of a
+// change. What-ifs are undone before a question returns.
 package engine

@@ -21,8 +21,8 @@ type pluginPods struct{ filtered, scored uint64 }
 // CountFiltered counts a pod of the class for the plugins that filter it. A plugin
 // filters if it says what wakes a pod that it rejects (framework.Waker).
 func (e *Engine) CountFiltered(c *Class) {
-	for i := range c.made {
-		if _, filters := e.profile.Plugins[i].Plugin.(framework.Waker); filters && c.made[i].concerns() {
+	for i := range c.prepared {
+		if _, filters := e.profile.Plugins[i].Plugin.(framework.Waker); filters && c.prepared[i].concerns() {
 			e.evaluated[i].filtered++
 		}
 	}
@@ -31,15 +31,15 @@ func (e *Engine) CountFiltered(c *Class) {
 // CountScored counts a pod of the class for the plugins that score it: for a pod
 // that found a node, since no other pod's scores matter.
 func (e *Engine) CountScored(c *Class) {
-	for i := range c.made {
-		if e.profile.Plugins[i].Weight != 0 && c.made[i].concerns() {
+	for i := range c.prepared {
+		if e.profile.Plugins[i].Weight != 0 && c.prepared[i].concerns() {
 			e.evaluated[i].scored++
 		}
 	}
 }
 
 // concerns tells whether the plugin has a rule for the class, or rejects it.
-func (m *made) concerns() bool { return m.Local != nil || m.Group != nil || m.reason != nil }
+func (p *prepared) concerns() bool { return p.Local != nil || p.Group != nil || p.reason != nil }
 
 // Evaluations returns the counts that aren't 0, in the order of the profile,
 // "Filter" before "Score".

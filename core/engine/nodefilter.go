@@ -45,19 +45,19 @@ type rejection struct {
 const noPlugin = -1
 
 func (e *Engine) newNodeFilter(c *Class) *nodeFilter {
-	f := &nodeFilter{class: c, state: e.state, topology: c.shared.topos}
+	f := &nodeFilter{class: c, state: e.state, topology: c.shared.topologies}
 	locals, groups := 0, 0
 	for i := range e.profile.Plugins {
 		p := pluginRules{plugin: i}
-		if locals < len(c.locals) && c.locals[locals].plugin == i {
-			p.local = c.locals[locals].LocalRule
+		if locals < len(c.localRules) && c.localRules[locals].plugin == i {
+			p.local = c.localRules[locals].LocalRule
 			if _, ok := p.local.(framework.Narrower); ok {
 				f.narrow = append(f.narrow, p.local)
 			}
 			locals++
 		}
-		if groups < len(c.rules) && c.rules[groups].plugin == i {
-			p.group = &c.rules[groups]
+		if groups < len(c.groupRules) && c.groupRules[groups].plugin == i {
+			p.group = &c.groupRules[groups]
 			groups++
 		}
 		if p.local != nil || p.group != nil {
@@ -183,7 +183,7 @@ func (f *nodeFilter) groupCode(r *groupRule, n *cluster.Node) framework.Code {
 	g.Static = append(g.Static[:0], r.StaticKey(n.NodeInfo))
 	g.Host = append(g.Host[:0], r.HostKey(n.Index))
 	g.Domains = g.Domains[:0]
-	for _, at := range r.topos {
+	for _, at := range r.topologies {
 		g.Domains = append(g.Domains, []cluster.Domain{f.topology[at].Of(n.Index)})
 	}
 	r.Filter(g, f.answer[:])

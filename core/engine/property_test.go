@@ -33,13 +33,13 @@ func dump(s *cluster.State) string {
 	return b.String()
 }
 
-// sameAsTwin compares the engine's cached answers for a pod with answers from
+// sameAsReference compares the engine's cached answers for a pod with answers from
 // nothing.
-func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *cluster.Pod, history []string) {
-	want := reference.Judge(e.State(), profile, p)
+func sameAsReference(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *cluster.Pod, history []string) {
+	want := reference.Answers(e.State(), profile, p)
 	c := e.Class(p)
 	bestScore, feasible := int64(-1), 0
-	for _, v := range e.Verdicts(c) {
+	for _, v := range e.Answers(c) {
 		name := e.State().Node(v.Node).Name
 		w := want[name]
 		if v.OK != w.OK || v.Score != w.Score {
@@ -75,7 +75,7 @@ func sameAsTwin(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *clu
 	}
 }
 
-// sameAccount compares what is told of a choice with the answers for all nodes.
+// sameAccount compares the account of a choice with the answers for all nodes.
 func sameAccount(t *rapid.T, e *engine.Engine, p *cluster.Pod, best engine.Choice, a engine.Account, feasible int) {
 	c := e.Class(p)
 	scores := e.Scores(c)[best.Node]
@@ -83,20 +83,20 @@ func sameAccount(t *rapid.T, e *engine.Engine, p *cluster.Pod, best engine.Choic
 		scores[i].Raw = 0
 	}
 	if !slices.Equal(scores, a.Scores) {
-		t.Fatalf("%s on %d scores %v, and is told to score %v", p.Name(), best.Node, scores, a.Scores)
+		t.Fatalf("%s on %d scores %v, and by its account %v", p.Name(), best.Node, scores, a.Scores)
 	}
 	second, at := int64(-1), map[cluster.NodeIndex]int64{}
-	for _, v := range e.Verdicts(c) {
+	for _, v := range e.Answers(c) {
 		if v.OK && v.Node != best.Node {
 			second, at[v.Node] = max(second, v.Score), v.Score
 		}
 	}
 	if (a.RunnerUp == cluster.NoNode) != (feasible == 1) || feasible > 1 && (a.RunnerUpScore != second || at[a.RunnerUp] != second) {
-		t.Fatalf("%s: the runner-up of node %d is told to be %d with %d, of %v", p.Name(), best.Node, a.RunnerUp, a.RunnerUpScore, at)
+		t.Fatalf("%s: by its account the runner-up of node %d is %d with %d, of %v", p.Name(), best.Node, a.RunnerUp, a.RunnerUpScore, at)
 	}
 }
 
-// sameVictims compares whom the engine would have go with the reference.
+// sameVictims compares which pods would have to leave with the reference.
 func sameVictims(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *cluster.Pod, history []string) {
 	want := reference.Preempt(e.State(), profile, p)
 	got := map[string][]string{}
@@ -107,7 +107,7 @@ func sameVictims(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *cl
 		}
 	}
 	if !maps.EqualFunc(want, got, slices.Equal[[]string]) {
-		t.Fatalf("%s of priority %d would take the place of %v, the reference says %v\nhistory:\n%s", p.Name(), p.Priority, got, want, strings.Join(history, "\n"))
+		t.Fatalf("%s of priority %d would preempt %v, the reference says %v\nhistory:\n%s", p.Name(), p.Priority, got, want, strings.Join(history, "\n"))
 	}
 	best, ok := e.Preempt(e.Class(p))
 	if ok != (len(want) > 0) || ok && want[e.State().Node(best.Node).Name] == nil {
@@ -136,7 +136,7 @@ func TestPropertySignatureCoversWhatRulesRead(t *testing.T) {
 			}
 			p := w.State.Schema.ParsePod(pod)
 			c := e.Class(p)
-			answer := fmt.Sprint(reference.Judge(w.State, profile, p), reference.Preempt(w.State, profile, p))
+			answer := fmt.Sprint(reference.Answers(w.State, profile, p), reference.Preempt(w.State, profile, p))
 			if known, ok := answers[c]; ok && known != answer {
 				t.Fatalf("one class, but answers differ:\n%s\n%s\npods:\n%+v\n%+v", known, answer, variants[c], pod)
 			}
@@ -179,11 +179,11 @@ func TestPropertyCachedAnswersEqualFreshOnes(t *testing.T) {
 				history = append(history, w.Change(t))
 			}
 			if i%3 == 0 {
-				sameAsTwin(t, e, profile, subjects[rapid.IntRange(0, 4).Draw(t, "asked")], history)
+				sameAsReference(t, e, profile, subjects[rapid.IntRange(0, 4).Draw(t, "asked")], history)
 			}
 		}
 		for _, p := range subjects {
-			sameAsTwin(t, e, profile, p, history)
+			sameAsReference(t, e, profile, p, history)
 		}
 		for _, f := range w.State.Facts() {
 			if afresh := w.State.CountAfresh(f.Spec()); !f.Equal(afresh) {
@@ -264,14 +264,14 @@ func TestPropertyRollbackRestoresEverything(t *testing.T) {
 		for range rapid.IntRange(0, 30).Draw(t, "before") {
 			w.Change(t)
 		}
-		var verdicts []string
+		var answers []string
 		ask := func(p *cluster.Pod) string {
 			c := e.Class(p)
 			best, ok := e.Best(c)
-			return fmt.Sprint(e.Verdicts(c), best, ok)
+			return fmt.Sprint(e.Answers(c), best, ok)
 		}
 		for _, p := range subjects {
-			verdicts = append(verdicts, ask(p))
+			answers = append(answers, ask(p))
 		}
 		before := dump(w.State)
 		mark := w.State.Mark()
@@ -293,10 +293,10 @@ func TestPropertyRollbackRestoresEverything(t *testing.T) {
 			t.Fatalf("state after rollback:\n%s\nbefore:\n%s\nhistory:\n%s", after, before, strings.Join(history, "\n"))
 		}
 		for i, p := range subjects {
-			if got := ask(p); got != verdicts[i] {
-				t.Fatalf("answers for %s after rollback:\n%s\nbefore:\n%s\nhistory:\n%s", p.Name(), got, verdicts[i], strings.Join(history, "\n"))
+			if got := ask(p); got != answers[i] {
+				t.Fatalf("answers for %s after rollback:\n%s\nbefore:\n%s\nhistory:\n%s", p.Name(), got, answers[i], strings.Join(history, "\n"))
 			}
-			sameAsTwin(t, e, profile, p, history)
+			sameAsReference(t, e, profile, p, history)
 		}
 	})
 }

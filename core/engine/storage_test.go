@@ -134,7 +134,7 @@ func TestStorageReachesCachedAnswers(t *testing.T) {
 			e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
 			feasible := func(k *engine.Class) (out string) {
 				for _, name := range []string{"n0", "n1"} {
-					for _, v := range e.Verdicts(k) {
+					for _, v := range e.Answers(k) {
 						if v.OK && s.Node(v.Node).Name == name {
 							if out != "" {
 								out += " "

@@ -1,18 +1,28 @@
 package engine
 
+// The index of a group: which of its nodes has the highest key.
+//
+// Slots are dense: adding appends one, only the last one can go (whoever removes
+// another moves the last into its place first). Setting a slot costs
+// O(fanout · levels), and below 17 slots the tree is a flat array. Of the indexes
+// tried, this one lowered the best key fastest, which is what a placement does: 51 ns,
+// against 54 to 114 for a binary tournament, a 4-ary heap and sorted blocks.
+//
+// Invariants, with n slots: levels[0] has n entries; an entry of levels[k+1] is the
+// maximum of a block of fanout entries of levels[k], the last block may be short;
+// only the last level has at most fanout entries, and it is scanned.
+
 // fanout of the tree: a block of children is two cache lines.
 const fanout = 16
 
-// tree is a maximum tree over dense slots. levels[0] are the slots' keys; an
-// entry of levels[k+1] is the maximum of fanout entries of levels[k]. The last
-// level has at most fanout entries and is scanned. Key 0 means "not a
-// candidate". Update is O(fanout · levels), and below 16 slots the tree is a
-// flat array.
+// tree is a maximum tree over keys; key 0 means "not a candidate". The zero value is
+// an empty tree.
 type tree struct {
-	levels [][]scoreKey
-	n      int
+	levels [][]scoreKey // levels[0] are the slots' keys
+	n      int          // slots
 }
 
+// add appends a slot.
 func (t *tree) add(key scoreKey) {
 	if len(t.levels) == 0 {
 		t.levels = append(t.levels, nil)
@@ -35,6 +45,7 @@ func (t *tree) add(key scoreKey) {
 	t.set(slot, key)
 }
 
+// set changes the key of a slot, and the maxima above it as far as they change.
 func (t *tree) set(slot int, key scoreKey) {
 	level := t.levels[0]
 	level[slot] = key
@@ -49,6 +60,7 @@ func (t *tree) set(slot int, key scoreKey) {
 	}
 }
 
+// blockMax returns the highest key of a block of a level.
 func blockMax(level []scoreKey, block int) scoreKey {
 	end := min((block+1)*fanout, len(level))
 	var top scoreKey
@@ -58,7 +70,7 @@ func blockMax(level []scoreKey, block int) scoreKey {
 	return top
 }
 
-// pop removes the last slot.
+// pop removes the last slot; there must be one.
 func (t *tree) pop() {
 	t.n--
 	t.set(t.n, 0)
@@ -71,7 +83,10 @@ func (t *tree) pop() {
 	}
 }
 
-// top returns the largest key.
+// at returns the key of a slot.
+func (t *tree) at(slot int) scoreKey { return t.levels[0][slot] }
+
+// top returns the highest key, 0 when no slot is a candidate.
 func (t *tree) top() (key scoreKey) {
 	if t.n > 0 {
 		for _, k := range t.levels[len(t.levels)-1] {
@@ -81,7 +96,7 @@ func (t *tree) top() (key scoreKey) {
 	return key
 }
 
-// best returns the largest key and its first slot; key 0 when there is none.
+// best returns the highest key and its first slot; key 0 when no slot is a candidate.
 func (t *tree) best() (key scoreKey, slot int) {
 	if t.n == 0 {
 		return 0, 0
@@ -104,7 +119,8 @@ func (t *tree) best() (key scoreKey, slot int) {
 	return key, slot
 }
 
-// bestExcept is best over the slots that skip doesn't hold.
+// bestExcept is best over the slots for which skip returns false. It visits blocks
+// whose maximum beats what it has found so far: few, as long as few slots are skipped.
 func (t *tree) bestExcept(skip func(slot int) bool) (key scoreKey, slot int) {
 	if t.n == 0 {
 		return 0, 0
@@ -114,6 +130,7 @@ func (t *tree) bestExcept(skip func(slot int) bool) (key scoreKey, slot int) {
 	return key, slot
 }
 
+// descend improves key and slot by what is below the entries lo to hi-1 of level k.
 func (t *tree) descend(k, lo, hi int, skip func(int) bool, key *scoreKey, slot *int) {
 	for i := lo; i < hi; i++ {
 		if t.levels[k][i] <= *key {

@@ -5,96 +5,111 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// view is what a class sees of its column for one decision: the column's groups
-// of nodes by their number, and after them the single nodes that stand out for
-// the class. What a rule reads of the groups lies ready in the column; only the
-// single nodes are added, so that many groups cost a pass over dense slices.
+// What the group rules of one class make of a column, for one decision.
+//
+// A view is a list of entries: first the column's groups, by their number, free ones
+// included; after them the exceptional nodes, each as a group of its own. Exceptional
+// are, for one class, the nodes where a host key may not be 0 (in a shared column), and
+// those with nominated pods that the class has to leave room for. Their group then
+// stands for its other nodes.
+//
+// gather, filter and score fill a view in this order; best and nodeOf read it. What
+// rules see of the groups lies ready in the column and is not copied: the entries of
+// exceptional nodes are appended behind it, in the column's own memory, and cut off
+// again. So a view is valid until the column's next sync or the next view of it.
+//
+// It must hold that an entry is in exactly if some node of it passes all rules, and that
+// the best node over all entries, local score plus additive, is the best of the class.
+
+// view is what a class sees of its column. An engine has one, which each decision fills
+// anew: nothing in it is kept but memory.
 type view struct {
-	groups int                 // number of groups, free ones included
-	alone  []cluster.NodeIndex // the nodes that stand out, after the groups
-	nodes  []int32             // candidates by group and single node; 0 is out
-	lessen []int32             // by group: feasible nodes that stand out, when some do
-	rules  []framework.Groups  // by the class's group rules
-	ext    [][]cluster.Domain  // by the column's topologies
-	hosts  [][]int32           // by rule, when nodes stand out: 0 for groups
-	codes  []framework.Code
-	add    []int64 // what the group rules add to the local score
-	part   []int64 // what one of them does
-	col    *column // that was looked at
-	at     int     // the candidate that was chosen
-	skip   *stamps // marks the nodes that stand out
-	// contested says that other pods are nominated to some of those.
-	contested bool
+	column *column
+	groups int // how many of the entries are groups
+
+	exceptional   []cluster.NodeIndex // of the entries from groups on
+	isExceptional *stamps             // the same as a set; made only when the class may have some
+	nominated     bool                // some of them are in the engine's set nominated
+
+	nodes    []int32 // by entry: how many nodes pass all rules so far; the entry is out when it is 0
+	takenOut []int32 // by group: how many of its feasible nodes are exceptional; empty when none is anywhere
+	codes    []framework.Code
+	additive []int64 // by entry: what the group rules add to the local score
+	part     []int64 // scratch: what one of them adds
+
+	rules   []framework.Groups // by group rule: the entries as it sees them
+	domains [][]cluster.Domain // by topology of the column and entry
+	hosts   [][]int32          // by group rule and entry; in a shared column, where groups have 0
+
+	chosen int // entry of the best node, once Best has found it
 }
 
-// gather lists the candidates: the groups with feasible nodes, and the nodes
-// that stand out (in a shared column).
+// gather lists the entries: the groups with feasible nodes, and the exceptional nodes.
 func (v *view) gather(e *Engine, c *Class, col *column) {
-	v.skip = &e.skip
+	v.column = col
 	v.groups = len(col.groups)
-	v.alone = v.alone[:0]
 	v.nodes = append(v.nodes[:0], col.feasible...)
-	v.lessen = v.lessen[:0]
-	v.contested = false
+	v.isExceptional = &e.exceptional
+	v.exceptional, v.takenOut, v.nominated = v.exceptional[:0], v.takenOut[:0], false
 	if !col.private && len(c.hostFacts) > 0 || len(e.state.Nominations()) > 0 {
-		v.standouts(e, c, col)
+		v.findExceptional(e, c)
 	}
-	for len(v.ext) < len(col.topos) {
-		v.ext = append(v.ext, nil)
+	for len(v.domains) < len(col.topologies) {
+		v.domains = append(v.domains, nil)
 	}
-	for t := range col.topos {
-		v.ext[t] = col.domains[t]
-		for _, n := range v.alone {
-			v.ext[t] = append(v.ext[t], col.domains[t][col.cells[n].group])
+	for t := range col.topologies {
+		v.domains[t] = col.domains[t]
+		for _, n := range v.exceptional {
+			v.domains[t] = append(v.domains[t], col.domains[t][col.cells[n].group])
 		}
-		col.domains[t] = v.ext[t][:v.groups]
+		col.domains[t] = v.domains[t][:v.groups] // with the memory that was grown
 	}
-	for len(v.rules) < len(c.rules) {
+	for len(v.rules) < len(c.groupRules) {
 		v.rules = append(v.rules, framework.Groups{})
 		v.hosts = append(v.hosts, nil)
 	}
-	for k := range c.rules {
-		v.show(c, col, k)
+	for k := range c.groupRules {
+		v.fillRule(c, k)
 	}
 }
 
-// show fills in what the k-th rule sees.
-func (v *view) show(c *Class, col *column, k int) {
-	g := &v.rules[k]
+// fillRule fills in what the k-th group rule sees of the entries.
+func (v *view) fillRule(c *Class, k int) {
+	g, col := &v.rules[k], v.column
 	g.Nodes = v.nodes
 	g.Static = col.static[k]
 	if col.private {
 		g.Host = col.host[k]
 	} else {
-		clear(v.hosts[k]) // single nodes of the last decision
+		clear(v.hosts[k]) // exceptional nodes of the last decision
 		for len(v.hosts[k]) < v.groups {
 			v.hosts[k] = append(v.hosts[k], 0)
 		}
 		g.Host = v.hosts[k][:v.groups]
 	}
-	for _, n := range v.alone {
+	for _, n := range v.exceptional {
 		g.Static = append(g.Static, col.static[k][col.cells[n].group])
-		g.Host = append(g.Host, c.rules[k].HostKey(n))
+		g.Host = append(g.Host, c.groupRules[k].HostKey(n))
 	}
-	col.static[k] = g.Static[:v.groups]
+	col.static[k] = g.Static[:v.groups] // with the memory that was grown
 	if !col.private {
 		v.hosts[k] = g.Host
 	}
 	g.Domains = g.Domains[:0]
-	for _, at := range c.rules[k].topos {
-		g.Domains = append(g.Domains, v.ext[at])
+	for _, t := range c.groupRules[k].topologies {
+		g.Domains = append(g.Domains, v.domains[t])
 	}
 }
 
-// standouts takes the nodes with a host-level count out of their groups, and
-// those that other pods are nominated to.
-func (v *view) standouts(e *Engine, c *Class, col *column) {
-	e.skip.next(e.state.Len())
+// findExceptional lists the exceptional nodes and takes them out of their groups.
+func (v *view) findExceptional(e *Engine, c *Class) {
+	col := v.column
+	e.exceptional.next(e.state.Len())
 	if !col.private {
 		for _, f := range c.hostFacts {
 			for i := range f.Nonzero() {
 				d, _ := f.NonzeroAt(i)
-				f.Topology().Members(d, func(n cluster.NodeIndex) { v.single(e, col, n) })
+				f.Topology().Members(d, v.addExceptional)
 			}
 		}
 	}
@@ -102,59 +117,60 @@ func (v *view) standouts(e *Engine, c *Class, col *column) {
 		if x.Node == cluster.NoNode || x.Pod.Priority < c.pod.Priority || !col.cells[x.Node].ok {
 			continue
 		}
-		if !v.contested {
-			v.contested = true
-			e.contested.next(e.state.Len())
+		if !v.nominated {
+			v.nominated = true
+			e.nominated.next(e.state.Len())
 		}
-		e.contested.set(x.Node)
-		v.single(e, col, x.Node)
+		e.nominated.set(x.Node)
+		v.addExceptional(x.Node)
 	}
-	if len(v.alone) == 0 {
+	if len(v.exceptional) == 0 {
 		return
 	}
 	for range v.groups {
-		v.lessen = append(v.lessen, 0)
+		v.takenOut = append(v.takenOut, 0)
 	}
-	for _, n := range v.alone {
+	for _, n := range v.exceptional {
 		g := col.cells[n].group
-		v.lessen[g]++
+		v.takenOut[g]++
 		v.nodes[g]--
 	}
-	for range v.alone {
+	for range v.exceptional {
 		v.nodes = append(v.nodes, 1)
 	}
 }
 
-// single has a node judged by itself.
-func (v *view) single(e *Engine, col *column, n cluster.NodeIndex) {
-	if e.skip.set(n) && col.cells[n].ok {
-		v.alone = append(v.alone, n)
+// addExceptional makes a node an entry of its own, if the local rules allow it and it
+// isn't one already.
+func (v *view) addExceptional(n cluster.NodeIndex) {
+	if v.isExceptional.set(n) && v.column.cells[n].ok {
+		v.exceptional = append(v.exceptional, n)
 	}
 }
 
-// filter drops the candidates that a group rule rejects, and the nodes that
-// don't take the class beside the pods nominated to them; it tells whether any
-// are left.
+// filter drops the entries that a group rule rejects, and the exceptional nodes that
+// don't take the class together with the pods nominated to them. It tells whether any
+// entry is left.
 func (v *view) filter(e *Engine, c *Class) bool {
 	for len(v.codes) < len(v.nodes) {
 		v.codes = append(v.codes, framework.OK)
 	}
 	codes := v.codes[:len(v.nodes)]
-	for k := range c.rules {
-		if c.rules[k].lenient {
+	for k := range c.groupRules {
+		if c.groupRules[k].neverFilters {
 			continue
 		}
-		c.rules[k].Filter(&v.rules[k], codes)
+		c.groupRules[k].Filter(&v.rules[k], codes)
 		for i, code := range codes {
 			if code != framework.OK {
 				v.nodes[i] = 0
 			}
 		}
 	}
-	if v.contested {
+	if v.nominated {
 		f := e.newNodeFilter(c)
-		for i, n := range v.alone {
-			if v.nodes[v.groups+i] != 0 && e.contested.has(n) {
+		for i, n := range v.exceptional {
+			if v.nodes[v.groups+i] != 0 && e.nominated.has(n) {
 				if f.codeWithNominatedPods(e.state.Node(n)) != framework.OK {
 					v.nodes[v.groups+i] = 0
 				}
@@ -169,44 +185,71 @@ func (v *view) filter(e *Engine, c *Class) bool {
 	return false
 }
 
-// score fills in what the group rules add to each candidate.
+// score fills in what the group rules add to each entry.
 func (v *view) score(c *Class) {
-	v.add = v.add[:0]
+	v.additive = v.additive[:0]
 	for range v.nodes {
-		v.add = append(v.add, 0)
+		v.additive = append(v.additive, 0)
 	}
-	for k := range c.rules {
-		if w := c.rules[k].weight; w != 0 {
-			c.rules[k].Score(&v.rules[k], w, v.add)
+	for k := range c.groupRules {
+		if w := c.groupRules[k].weight; w != 0 {
+			c.groupRules[k].Score(&v.rules[k], w, v.additive)
 		}
 	}
 }
 
-// key returns the local key of the best node of a candidate.
-func (v *view) key(col *column, i int) scoreKey {
+// best returns the entry with the best node, and that node's key with the additive.
+// There must be an entry that is in.
+func (v *view) best() (top scoreKey, entry int) {
+	entry = -1
+	from := 0
+	if len(v.takenOut) == 0 { // no group lacks a node: their best keys lie side by side
+		from = v.groups
+		for i, key := range v.column.best {
+			if key = key.plus(v.additive[i]); key > top && v.nodes[i] != 0 {
+				top, entry = key, i
+			}
+		}
+	}
+	for i := from; i < len(v.nodes); i++ {
+		if v.nodes[i] == 0 {
+			continue
+		}
+		if key := v.keyOf(i).plus(v.additive[i]); key > top {
+			top, entry = key, i
+		}
+	}
+	return top, entry
+}
+
+// keyOf returns the key of the best node of an entry, without the additive.
+func (v *view) keyOf(entry int) scoreKey {
 	switch {
-	case i >= v.groups:
-		return col.keyOf(v.alone[i-v.groups])
-	case len(v.lessen) == 0 || v.lessen[i] == 0:
-		return col.best[i]
+	case entry >= v.groups:
+		return v.column.keyOf(v.exceptional[entry-v.groups])
+	case len(v.takenOut) == 0 || v.takenOut[entry] == 0:
+		return v.column.best[entry]
 	}
-	g := col.groups[i]
-	key, slot := g.tree.best()
-	if key != 0 && v.skip.has(g.nodes[slot]) {
-		key, _ = g.tree.bestExcept(func(s int) bool { return v.skip.has(g.nodes[s]) })
-	}
+	key, _ := v.bestOfGroup(entry)
 	return key
 }
 
-// node returns the best node of a candidate.
-func (v *view) node(col *column, i int) cluster.NodeIndex {
-	if i >= v.groups {
-		return v.alone[i-v.groups]
+// nodeOf returns the best node of an entry that is in.
+func (v *view) nodeOf(entry int) cluster.NodeIndex {
+	if entry >= v.groups {
+		return v.exceptional[entry-v.groups]
 	}
-	g := col.groups[i]
-	_, slot := g.tree.best()
-	if len(v.lessen) > 0 && v.lessen[i] > 0 && v.skip.has(g.nodes[slot]) {
-		_, slot = g.tree.bestExcept(func(s int) bool { return v.skip.has(g.nodes[s]) })
+	_, n := v.bestOfGroup(entry)
+	return n
+}
+
+// bestOfGroup returns the best of a group's nodes that aren't exceptional, and its key;
+// key 0 when there is none.
+func (v *view) bestOfGroup(entry int) (scoreKey, cluster.NodeIndex) {
+	g := v.column.groups[entry]
+	key, slot := g.tree.best()
+	if len(v.takenOut) > 0 && v.isExceptional.has(g.nodes[slot]) {
+		key, slot = g.tree.bestExcept(func(s int) bool { return v.isExceptional.has(g.nodes[s]) })
 	}
-	return g.nodes[slot]
+	return key, g.nodes[slot]
 }

@@ -98,7 +98,7 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 			}
 		}
 		if preempts && help == NoHelp {
-			if victims, _ := e.dryRun(f, e.state.Node(n), false); victims != nil {
+			if e.dryRun(f, e.state.Node(n)) != nil {
 				help = Preempts
 			}
 		}
@@ -114,8 +114,8 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 
 // groupPlugins returns the plugins that have a group rule for the class.
 func (c *Class) groupPlugins() (s pluginSet) {
-	for k := range c.rules {
-		s = s.with(c.rules[k].plugin)
+	for k := range c.groupRules {
+		s = s.with(c.groupRules[k].plugin)
 	}
 	return s
 }
@@ -123,9 +123,9 @@ func (c *Class) groupPlugins() (s pluginSet) {
 // hints tells whether a group rule of one of the plugins says that one of the
 // changes may have it let go of nodes that the change didn't touch.
 func (c *Class) hints(plugins pluginSet, changes []cluster.Change) bool {
-	for k := range c.rules {
-		r := &c.rules[k]
-		if r.lenient || !plugins.has(r.plugin) {
+	for k := range c.groupRules {
+		r := &c.groupRules[k]
+		if r.neverFilters || !plugins.has(r.plugin) {
 			continue
 		}
 		h, ok := r.GroupRule.(framework.Hinter)

@@ -6,21 +6,25 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// judgeAll evaluates all nodes with several goroutines, which are done when it
-// returns, and then puts each in its place, in order.
-func (c *column) judgeAll() {
+// The only goroutines of the core. They evaluate nodes and are done when the call
+// returns; groups and indexes are written by the caller alone, in the order of the nodes,
+// so that the column is the same whatever their number.
+
+// evaluateAll evaluates all nodes of a column without cells, with options.Workers
+// goroutines.
+func (c *column) evaluateAll() {
 	n := c.state.Len()
 	for range n {
 		c.cells = append(c.cells, cell{group: -1})
 	}
-	verdicts := make([]verdict, n)
+	answers := make([]podsAnswer, n)
 	var wg sync.WaitGroup
-	share := (n + c.how.Workers - 1) / c.how.Workers
+	share := (n + c.options.Workers - 1) / c.options.Workers
 	for from := 0; from < n; from += share {
 		wg.Go(func() {
 			for i := from; i < min(from+share, n); i++ {
 				if node := c.state.Node(cluster.NodeIndex(i)); node != nil {
-					verdicts[i] = c.judge(node, &c.cells[i], true)
+					answers[i] = c.ask(node, &c.cells[i], objectChanged)
 				}
 			}
 		})
@@ -28,7 +32,7 @@ func (c *column) judgeAll() {
 	wg.Wait()
 	for i := range n {
 		if node := c.state.Node(cluster.NodeIndex(i)); node != nil {
-			c.place(node, verdicts[i], true)
+			c.put(node, answers[i], objectChanged)
 		}
 	}
 }

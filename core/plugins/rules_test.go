@@ -128,7 +128,7 @@ func scores(o plugins.Options, pod *testkit.PodBuilder, service bool, nodes map[
 	}
 	e := testkit.Must(engine.New(s, plugins.Default(schema, o), engine.Options{}))
 	out := map[string]int64{}
-	for _, v := range e.Verdicts(e.Class(schema.ParsePod(pod.Obj()))) {
+	for _, v := range e.Answers(e.Class(schema.ParsePod(pod.Obj()))) {
 		if v.OK {
 			out[s.Node(v.Node).Name] = v.Score
 		}

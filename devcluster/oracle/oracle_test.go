@@ -270,7 +270,7 @@ func verdicts(s *cluster.State, e *engine.Engine, pod *v1.Pod) *oracle.Outcome {
 	class := e.Class(s.Schema.ParsePod(pod))
 	out := &oracle.Outcome{Nodes: map[string]oracle.Verdict{}}
 	scores := e.Scores(class)
-	for _, v := range e.Verdicts(class) {
+	for _, v := range e.Answers(class) {
 		got := oracle.Verdict{OK: v.OK, Total: v.Score, Scores: map[string]int64{}, Raw: map[string]int64{}}
 		for _, x := range scores[v.Node] {
 			got.Scores[x.Plugin], got.Raw[x.Plugin] = x.Score, x.Raw

@@ -1,6 +1,10 @@
-// Package reference is the slow, obvious implementation of the engine: it judges a pod from
-// nothing, every node as a group of its own, with no class, cache or fact kept
+// Package reference is the slow, obvious implementation of the engine: it answers for a
+// pod from nothing, every node as a group of its own, with no class, cache or fact kept
 // from before. Tests compare the engine with it.
+//
+// It shares the rules with the engine, so it can't tell whether a rule is right: that is
+// for the conformance oracle in devcluster/. What it shows is that classes, columns,
+// groups, exceptional nodes and rollbacks change no answer.
 package reference
 
 import (
@@ -8,37 +12,37 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// Verdict is the answer for one node.
-type Verdict struct {
+// Answer is the answer for one node.
+type Answer struct {
 	OK     bool
 	Score  int64  // total, when OK
 	Plugin string // the first that rejects, when not
 }
 
-// Judge returns the verdict for every node by name. It rebuilds the state from
-// the objects in it first.
-func Judge(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) map[string]Verdict {
+// Answers returns the answer for every node by name. It rebuilds the state from
+// the objects in it first, so that no fact is kept from before.
+func Answers(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) map[string]Answer {
 	fresh := rebuild(state, nil)
-	out := map[string]Verdict{}
+	out := map[string]Answer{}
 	var rules []rule
 	for i := range profile.Plugins {
 		p := &profile.Plugins[i]
 		r, reason := p.For(pod, fresh)
 		if reason != nil {
-			fresh.Nodes(func(n *cluster.Node) { out[n.Name] = Verdict{Plugin: p.Name()} })
+			fresh.Nodes(func(n *cluster.Node) { out[n.Name] = Answer{Plugin: p.Name()} })
 			return out
 		}
 		rules = append(rules, rule{r, p})
 	}
 	var feasible []*cluster.Node
 	fresh.Nodes(func(n *cluster.Node) {
-		if plugin := besides(state, profile, pod, n.Name); plugin != "" {
-			out[n.Name] = Verdict{Plugin: plugin}
+		if plugin := rejecterWithNominated(state, profile, pod, n.Name); plugin != "" {
+			out[n.Name] = Answer{Plugin: plugin}
 			return
 		}
 		for _, r := range rules {
 			if !r.allows(fresh, n) {
-				out[n.Name] = Verdict{Plugin: r.Name()}
+				out[n.Name] = Answer{Plugin: r.Name()}
 				return
 			}
 		}
@@ -57,16 +61,18 @@ func Judge(state *cluster.State, profile *framework.Profile, pod *cluster.Pod) m
 		}
 	}
 	for i, n := range feasible {
-		out[n.Name] = Verdict{OK: true, Score: totals[i]}
+		out[n.Name] = Answer{OK: true, Score: totals[i]}
 	}
 	return out
 }
 
+// rule is what a plugin made for the pod.
 type rule struct {
 	framework.Rules
 	*framework.Weighted
 }
 
+// allows tells whether the rule takes the pod on one node.
 func (r rule) allows(s *cluster.State, n *cluster.Node) bool {
 	if r.Rules.Local != nil {
 		if code, _ := r.Rules.Local.EvalNode(n); code != framework.OK {
@@ -81,6 +87,7 @@ func (r rule) allows(s *cluster.State, n *cluster.Node) bool {
 	return true
 }
 
+// groups makes each of the nodes a group of its own.
 func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups {
 	g := &framework.Groups{}
 	for _, n := range nodes {
@@ -98,25 +105,26 @@ func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups 
 	return g
 }
 
-// besides says which plugin rejects the pod on a node if the pods of equal or
-// higher priority that are nominated to it were there already, "" for none.
-func besides(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
-	crowded := rebuild(state, nil)
+// rejecterWithNominated returns the first plugin that rejects the pod on a node if the
+// pods of equal or higher priority that are nominated to it were there already, "" for
+// none.
+func rejecterWithNominated(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
+	with := rebuild(state, nil)
 	some := false
 	for _, x := range state.Nominations() {
 		if x.Name == node && x.Pod.Priority >= pod.Priority {
-			crowded.Place(x.Pod, node)
+			with.Place(x.Pod, node)
 			some = true
 		}
 	}
 	if !some {
 		return ""
 	}
-	return rejected(crowded, profile, pod, node)
+	return rejecter(with, profile, pod, node)
 }
 
-// rejected says which plugin rejects the pod on a node, "" for none.
-func rejected(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
+// rejecter returns the first plugin that rejects the pod on a node, "" for none.
+func rejecter(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
 	for i := range profile.Plugins {
 		p := &profile.Plugins[i]
 		r, reason := p.For(pod, state)
@@ -130,7 +138,7 @@ func rejected(state *cluster.State, profile *framework.Profile, pod *cluster.Pod
 // fits tells whether a pod may go to a node when some pods are gone.
 func fits(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string, gone map[*cluster.Pod]bool) bool {
 	s := rebuild(state, gone)
-	return besides(s, profile, pod, node) == "" && rejected(s, profile, pod, node) == ""
+	return rejecterWithNominated(s, profile, pod, node) == "" && rejecter(s, profile, pod, node) == ""
 }
 
 // Preempt returns, for every node where preemption helps, the names of the pods
@@ -140,7 +148,7 @@ func Preempt(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 	if profile.Preempter.Eligible(pod) != nil {
 		return out
 	}
-	verdicts := Judge(state, profile, pod)
+	answers := Answers(state, profile, pod)
 	state.Nodes(func(n *cluster.Node) {
 		var lower []*cluster.Pod
 		gone := map[*cluster.Pod]bool{}
@@ -150,7 +158,7 @@ func Preempt(state *cluster.State, profile *framework.Profile, pod *cluster.Pod)
 				gone[p] = true
 			}
 		}
-		if verdicts[n.Name].OK || lower == nil || !fits(state, profile, pod, n.Name, gone) {
+		if answers[n.Name].OK || lower == nil || !fits(state, profile, pod, n.Name, gone) {
 			return
 		}
 		violating := profile.Preempter.Order(lower, state)

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// Choosing among the nodes that HTTP extenders allow. The extenders are asked about the
+// feasible nodes (Feasible); their answer comes back as an input, when the cluster may
+// have changed, so that the rules are asked once more (PlaceAmong). Both cost O(nodes).
+
+// Feasible returns the names of the nodes that would take the class, by index.
+func (e *Engine) Feasible(c *Class) []string {
+	var out []string
+	for _, a := range e.Answers(c) {
+		if a.OK {
+			out = append(out, e.state.Node(a.Node).Name)
+		}
+	}
+	return out
+}
+
+// PlaceAmong puts the pod on the best of the nodes that take the class and that allowed
+// returns true for. The bonus is added to the node's own score. It comes from outside,
+// so one beyond 0 and MaxBonus is no error, but counts as the nearer of the two. Equal
+// totals go by rank, as in Best. The account's scores are without bonuses, but for
+// RunnerUpScore.
+func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node) (bonus int64, ok bool)) (Choice, Account, bool) {
+	best, second := ranked{node: cluster.NoNode}, ranked{node: cluster.NoNode}
+	for _, a := range e.Answers(c) {
+		if !a.OK {
+			continue
+		}
+		n := e.state.Node(a.Node)
+		bonus, ok := allowed(n)
+		if !ok {
+			continue
+		}
+		x := ranked{a.Node, a.Score + max(0, min(MaxBonus, bonus)), c.shared.rank(n)}
+		switch {
+		case x.beats(best):
+			best, second = x, best
+		case x.beats(second):
+			second = x
+		}
+	}
+	if best.node == cluster.NoNode {
+		return Choice{Node: cluster.NoNode}, Account{}, false
+	}
+	a := Account{Scores: e.Scores(c)[best.node], RunnerUp: second.node, RunnerUpScore: second.score}
+	return Choice{Node: best.node, Score: best.score, Writes: e.PlaceOn(p, best.node)}, a, true
+}
+
+// ranked is a node with a score that needn't fit into a key.
+type ranked struct {
+	node  cluster.NodeIndex // NoNode: none, which everything beats
+	score int64
+	rank  uint64
+}
+
+func (x ranked) beats(o ranked) bool {
+	return o.node == cluster.NoNode || x.score > o.score || x.score == o.score && x.rank > o.rank
+}

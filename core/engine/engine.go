@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// The engine itself: what it holds for one profile, and what it forgets.
+//
+// Everything here but nextID and evaluated is a cache: an engine made anew over the
+// same state gives the same answers.
+
+// Engine finds the best node for classes of pods under one profile.
+type Engine struct {
+	state   *cluster.State
+	profile *framework.Profile
+	options Options
+
+	classes map[string]*Class  // by Class.key
+	columns map[string]*column // the shared ones, by what their classes have in common (Engine.sharedColumn)
+	// privates are the columns that serve one class, and dry the classes that
+	// keep what dry runs of preemption have found. Both are sets.
+	privates map[*column]bool
+	dry      map[*Class]bool
+	nextID   ClassID
+	dryUses  uint64 // questions that used dry runs, which say whose were used last
+
+	evaluated []pluginPods // by plugin of the profile
+
+	// Scratch memory, reused from one question to the next.
+	local, group framework.Signature
+	keyBuf       []byte
+	exceptional  stamps // nodes that are entries of their own in the view
+	nominated    stamps // of them, those with nominated pods that count for the class
+	view         view
+}
+
+// Options are the seed, and how answers are found. But for the seed no option
+// changes an answer: they are for tests that compare.
+type Options struct {
+	Seed uint64 // of tie-breaking among equally good nodes
+	// Unclassed makes every pod a class of its own.
+	Unclassed bool
+	// Rebuilt evaluates all nodes anew for every decision.
+	Rebuilt bool
+	// Workers is how many goroutines evaluate all nodes of a new column. 0 and 1 start
+	// none.
+	Workers int
+}
+
+// New returns an engine over a state. Engines with equal profiles, seeds and
+// inputs choose equally. It returns an error when scores by the profile's weights
+// might not fit into a key (MaxWeights), or bonuses of its extenders not into
+// their limit (MaxExtenderWeights).
+func New(state *cluster.State, profile *framework.Profile, options Options) (*Engine, error) {
+	if err := checkLimits(profile); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		state: state, profile: profile, options: options,
+		classes: map[string]*Class{}, columns: map[string]*column{},
+		privates: map[*column]bool{}, dry: map[*Class]bool{},
+		evaluated: make([]pluginPods, len(profile.Plugins)),
+	}
+	state.AddCache(e)
+	return e, nil
+}
+
+// State returns the state the engine looks at.
+func (e *Engine) State() *cluster.State { return e.state }
+
+// Profile returns the engine's rules.
+func (e *Engine) Profile() *framework.Profile { return e.profile }
+
+// RolledBack implements cluster.Cache. The order in which caches hear of it doesn't
+// matter: none reads another.
+func (e *Engine) RolledBack(to cluster.Seq, undone []cluster.Change) {
+	for _, c := range e.columns {
+		c.rolledBack(to, undone)
+	}
+	for c := range e.privates {
+		c.rolledBack(to, undone)
+	}
+	for c := range e.dry {
+		c.dry.rolledBack(to, undone)
+	}
+}
+
+// Classes returns the number of classes held.
+func (e *Engine) Classes() int { return len(e.classes) }
+
+// Sweep forgets the classes that keep doesn't want, with their facts, and the
+// columns that no class uses any more. A class that was forgotten must not be used
+// again: Engine.Class makes another one for its pods.
+func (e *Engine) Sweep(keep func(*Class) bool) {
+	used := map[*column]bool{}
+	for key, c := range e.classes {
+		if keep(c) {
+			used[c.shared] = true
+			continue
+		}
+		for i := range c.prepared {
+			e.release(&c.prepared[i])
+		}
+		e.dropCaches(c)
+		delete(e.classes, key)
+	}
+	for key, col := range e.columns {
+		if !used[col] {
+			delete(e.columns, key)
+		}
+	}
+}
+
+// dropCaches drops what was found out for the class alone.
+func (e *Engine) dropCaches(c *Class) {
+	delete(e.privates, c.private)
+	delete(e.dry, c)
+	c.private, c.dry = nil, nil
+}
