@@ -24,9 +24,10 @@ type Class struct {
 	ID       ClassID
 	Rejected *framework.Reason // non-nil when a rule rejects the class everywhere
 
-	pod   *cluster.Pod // one of them, which the rules are asked with
-	key   string       // see Engine.Class
-	local string       // of the key: what the plugins signed as local. The rank of ties is mixed from it
+	pod       *cluster.Pod // one of them, which the rules are asked with
+	key       string       // see Engine.Class
+	local     string       // of the key: what the plugins signed as local. The rank of ties is mixed from it
+	localEnds string       // of the key: where in local each plugin's part ends
 
 	prepared   []prepared      // by plugin of the profile
 	localRules []localRule     // of those prepared, in the order of the profile
@@ -55,29 +56,40 @@ func (c *Class) LooksBeyondNode() bool {
 func (e *Engine) Class(p *cluster.Pod) *Class {
 	e.local.Reset()
 	e.group.Reset()
+	e.localEnds.Reset()
+	e.groupEnds.Reset()
 	for i := range e.profile.Plugins {
 		e.profile.Plugins[i].Sign(p, e.state, &e.local, &e.group)
+		e.localEnds.Int(int64(len(e.local.Bytes())))
+		e.groupEnds.Int(int64(len(e.group.Bytes())))
 	}
 	e.keyBuf = append(e.keyBuf[:0], e.local.Bytes()...)
-	split := len(e.keyBuf)
-	e.keyBuf = append(e.keyBuf, 0xff)
 	e.keyBuf = append(e.keyBuf, e.group.Bytes()...)
 	if x := e.profile.Preempter; x != nil {
 		e.group.Reset()
 		x.SignPreemption(p, &e.group)
-		e.keyBuf = append(append(e.keyBuf, 0xff), e.group.Bytes()...)
+		e.groupEnds.Int(int64(len(e.group.Bytes())))
+		e.keyBuf = append(e.keyBuf, e.group.Bytes()...)
 	}
 	// Which nominated pods it has to leave room for, and which it may preempt.
 	e.keyBuf = binary.BigEndian.AppendUint32(e.keyBuf, uint32(p.Priority))
 	if e.options.Unclassed {
-		e.keyBuf = append(append(e.keyBuf, 0xff), p.UID...)
+		e.keyBuf = append(e.keyBuf, p.UID...)
 	}
+	// Where what each plugin signed ends goes into the key too, or else the pieces of
+	// one plugin could pass for those of the next. It comes last, with its own length,
+	// so that a key can be taken apart in one way only.
+	ends := len(e.keyBuf)
+	e.keyBuf = append(e.keyBuf, e.localEnds.Bytes()...)
+	e.keyBuf = append(e.keyBuf, e.groupEnds.Bytes()...)
+	e.keyBuf = binary.BigEndian.AppendUint32(e.keyBuf, uint32(len(e.keyBuf)-ends))
 	if c, ok := e.classes[string(e.keyBuf)]; ok {
 		return c
 	}
-	c := &Class{ID: e.nextID, pod: p, key: string(e.keyBuf), local: string(e.keyBuf[:split])}
+	key := string(e.keyBuf)
+	c := &Class{ID: e.nextID, pod: p, key: key, local: key[:len(e.local.Bytes())], localEnds: key[ends : ends+len(e.localEnds.Bytes())]}
 	e.nextID++
-	e.classes[c.key] = c
+	e.classes[key] = c
 	e.prepare(c)
 	return c
 }

@@ -28,11 +28,12 @@ type Engine struct {
 	evaluated []pluginPods // by plugin of the profile
 
 	// Scratch memory, reused from one question to the next.
-	local, group framework.Signature
-	keyBuf       []byte
-	exceptional  stamps // nodes that are entries of their own in the view
-	nominated    stamps // of them, those with nominated pods that count for the class
-	view         view
+	local, group         framework.Signature
+	localEnds, groupEnds framework.Signature // see Engine.Class
+	keyBuf               []byte
+	exceptional          stamps // nodes that are entries of their own in the view
+	nominated            stamps // of them, those with nominated pods that count for the class
+	view                 view
 }
 
 // Options are the seed, and how answers are found. But for the seed no option

@@ -115,6 +115,7 @@ func (e *Engine) sharedColumn(c *Class) *column {
 	at := map[string]int{}
 	var id framework.Signature
 	id.Str(c.local)
+	id.Str(c.localEnds)
 	for k := range c.groupRules {
 		r := &c.groupRules[k]
 		own := r.TopologyKeys()

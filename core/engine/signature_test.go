@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -72,6 +73,37 @@ func TestPodsThatRulesTellApart(t *testing.T) {
 				t.Error("two pods that differ in name only are two classes")
 			}
 		})
+	}
+}
+
+// What one plugin signs must not pass for what the next does, even if neither says how
+// much it signs: here each signs a label, where the pod has it.
+func TestPodsThatDifferentPluginsReadAreTwoClasses(t *testing.T) {
+	signs := func(label string, local bool) framework.Weighted {
+		return weighted(1, &scripted{name: label, sign: func(pod *cluster.Pod, l, g *framework.Signature) {
+			sig := g
+			if local {
+				sig = l
+			}
+			if v, ok := pod.Object.Labels[label]; ok {
+				sig.Str(v)
+			}
+		}})
+	}
+	for _, local := range []bool{true, false} {
+		s := nodes(testkit.Node("n"))
+		e := testkit.Must(engine.New(s, &framework.Profile{Plugins: []framework.Weighted{signs("a", local), signs("b", local)}}, engine.Options{}))
+		one := e.Class(s.Schema.ParsePod(testkit.Pod("p").Label("a", "x").Obj()))
+		other := e.Class(s.Schema.ParsePod(testkit.Pod("q").Label("b", "x").Obj()))
+		if one == other {
+			t.Errorf("signed as local %v: pods that differ for both plugins are one class", local)
+		}
+	}
+	// Nor may what is signed as local pass for what is signed as group.
+	s := nodes(testkit.Node("n"))
+	e := testkit.Must(engine.New(s, &framework.Profile{Plugins: []framework.Weighted{signs("a", true), signs("b", false)}}, engine.Options{}))
+	if e.Class(s.Schema.ParsePod(testkit.Pod("p").Label("a", "x").Obj())) == e.Class(s.Schema.ParsePod(testkit.Pod("q").Label("b", "x").Obj())) {
+		t.Error("pods that differ in what is signed as local and as group are one class")
 	}
 }
 
