@@ -17,6 +17,7 @@ type Autoscaler struct {
 	expander     string
 	scaleDown    bool
 	scaleUnready bool
+	frequent     bool
 }
 
 // Flags adds the flags, with Cluster Autoscaler's names and defaults.
@@ -24,6 +25,7 @@ func (a *Autoscaler) Flags(fs *pflag.FlagSet) {
 	c := &a.Core
 	fs.StringVar(&a.expander, "expander", "least-waste", "how to choose among node groups: least-waste")
 	fs.DurationVar(&c.ScanInterval, "scan-interval", 10*time.Second, "how often to plan the size of the cluster")
+	fs.BoolVar(&a.frequent, "frequent-loops-enabled", true, "plan at once, not at the next scan, when pods find no node that no plan has seen")
 	fs.IntVar(&c.Limits.MaxNodesTotal, "max-nodes-total", 0, "nodes that the cluster may have, 0 for no limit")
 	fs.IntVar(&c.Limits.MaxNodesPerScaleUp, "max-nodes-per-scaleup", 1000, "nodes that one plan may add to a group")
 	fs.IntVar(&c.Limits.MaxNodesLaunching, "max-nodes-launching", 0, "nodes of the cluster that may be launching (ordered and not ready) at a time, 0 for no limit; Berth's own")
@@ -92,6 +94,7 @@ func (a *Autoscaler) Finish() error {
 		return fmt.Errorf("--max-scale-down-parallelism is %d; it must be at least 1 (--scale-down-enabled=false removes nothing)", c.MaxScaleDown)
 	}
 	c.DisableScaleDown, c.KeepUnready = !a.scaleDown, !a.scaleUnready
+	c.DisableFrequentLoops = !a.frequent
 	return nil
 }
 

@@ -8,13 +8,14 @@ import (
 
 	"github.com/berthproject/berth/core/step"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
+	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/queue"
 )
 
@@ -26,16 +27,7 @@ import (
 type autoscaling struct {
 	groups    *nodegroups.Machine
 	deletions *nodedeletion.Machine
-	plan      planning
-}
-
-// planning is the plan that was asked for. There is one at a time.
-type planning struct {
-	requested bool      // a PlanMade is owed
-	last      time.Time // when a plan was last asked for
-	// followed is a position that the planner's follower has reached: the journal
-	// from there on is kept for it.
-	followed cluster.Seq
+	planning  *planning.Machine
 }
 
 func newAutoscaling(a *Autoscale) autoscaling {
@@ -51,6 +43,7 @@ func newAutoscaling(a *Autoscale) autoscaling {
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions)
 	s.deletions.Connect(s.groups)
+	s.planning = planning.New(planning.Config{ScanInterval: a.ScanInterval, OnDemand: !a.DisableFrequentLoops})
 	return s
 }
 
@@ -83,43 +76,46 @@ func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {
 		return nil
 	}
-	return []lifecycle.Machine{s.groups, s.deletions}
+	return []lifecycle.Machine{s.groups, s.deletions, s.planning}
 }
 
 // nextWake returns when the autoscaler next has something to do by itself.
-func (s *autoscaling) nextWake(a *Autoscale) time.Time {
+func (s *autoscaling) nextWake() time.Time {
 	if !s.groups.Known() {
 		return time.Time{} // nothing goes on before the provider has told of its groups
 	}
-	next := s.deletions.NextWake()
-	if !s.plan.requested {
-		next = lifecycle.Earliest(next, s.plan.last.Add(a.ScanInterval))
-	}
-	return next
+	return lifecycle.Earliest(s.deletions.NextWake(), s.planning.NextWake())
 }
 
-// autoscale takes deletions further and asks for a plan when one is due.
-func (c *Core) autoscale(r *step.Ready) {
+// autoscale takes deletions further and asks for a plan when one is due. leftToTry says
+// that this Step couldn't try all pods; reconsidered, that expectations of another
+// scheduler are fresh (always so without one).
+func (c *Core) autoscale(leftToTry, reconsidered bool, r *step.Ready) {
 	s := &c.scale
 	s.deletions.Advance(c.turn(r))
-	if !c.planDue() {
+	if !reconsidered || !s.planning.Ready(c.now, leftToTry) {
 		return
 	}
-	s.plan.requested, s.plan.last = true, c.now
 	req := &autoscaler.Request{Now: c.now, Limits: c.cfg.Autoscale.Limits}
 	for _, i := range c.queue.Rejected() {
-		if !c.cfg.ExternalScheduler || refused(i.Pod().Object) {
+		if c.asksForNode(i.Pod().Object) {
 			req.Pending = append(req.Pending, i.Pod())
+			c.pods[i.Pod().UID].planned = true
 		}
 	}
 	req.Orders = s.groups.Orders(func(uid types.UID) bool { return c.stillPending(uid) != nil })
-	r.Plan = req
+	s.planning.Request(c.turn(r), req)
 }
 
-// planDue tells whether a plan is to be made now.
-func (c *Core) planDue() bool {
-	s := &c.scale
-	return !s.plan.requested && s.groups.Known() && c.now.Sub(s.plan.last) >= c.cfg.Autoscale.ScanInterval
+// asksForNode tells whether a pod that found no node asks for a new one: beside another
+// scheduler only when that has called it unschedulable.
+func (c *Core) asksForNode(o *v1.Pod) bool { return !c.cfg.ExternalScheduler || refused(o) }
+
+// wantPlan has a plan made for a pod that found no node, unless one has seen it.
+func (c *Core) wantPlan(p *pod) {
+	if c.cfg.Autoscale != nil && !p.planned && c.asksForNode(p.parsed.Object) {
+		c.scale.planning.Want(c.now)
+	}
 }
 
 // groupsSet settles deletions in doubt before the groups' targets are computed, which
@@ -130,6 +126,7 @@ func (c *Core) groupsSet(in step.GroupsSet, r *step.Ready) {
 	}
 	c.scale.deletions.GroupsSet(c.turn(r), in.Groups)
 	c.scale.groups.GroupsSet(c.turn(r), in.Groups)
+	c.scale.planning.GroupsKnown(c.now)
 }
 
 // planMade commits what still holds of a plan.
@@ -137,8 +134,7 @@ func (c *Core) planMade(in step.PlanMade, r *step.Ready) {
 	if c.cfg.Autoscale == nil {
 		return
 	}
-	c.scale.plan.requested = false
-	c.scale.plan.followed = in.Plan.Seq
+	c.scale.planning.PlanMade(in.Plan)
 	for i := range in.Plan.ScaleUps {
 		c.commitScaleUp(&in.Plan.ScaleUps[i], r)
 	}

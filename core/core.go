@@ -56,10 +56,13 @@ type Autoscale struct {
 	// from a group at its minimum (--force-delete-unregistered-nodes).
 	ForceDeleteUnregistered bool
 	DisableScaleDown        bool
-	Limits                  autoscaler.Limits
-	InitialBackoff          time.Duration // --initial-node-group-backoff-duration, 5 m
-	MaxBackoff              time.Duration // --max-node-group-backoff-duration, 30 m
-	BackoffReset            time.Duration // --node-group-backoff-reset-timeout, 3 h
+	// DisableFrequentLoops has plans made every ScanInterval only, also when pods that
+	// no plan has seen find no node (--frequent-loops-enabled=false).
+	DisableFrequentLoops bool
+	Limits               autoscaler.Limits
+	InitialBackoff       time.Duration // --initial-node-group-backoff-duration, 5 m
+	MaxBackoff           time.Duration // --max-node-group-backoff-duration, 30 m
+	BackoffReset         time.Duration // --node-group-backoff-reset-timeout, 3 h
 }
 
 // Core is the state machine.
@@ -237,7 +240,9 @@ func (c *Core) StandBy(now time.Time, followed cluster.Seq, inputs ...step.Input
 	c.following = false
 	c.taken = step.Ready{}
 	c.wake()
-	c.scale.plan.followed = followed
+	if c.cfg.Autoscale != nil {
+		c.scale.planning.Followed(followed)
+	}
 	c.state.Trim(c.trimTo())
 }
 
@@ -272,13 +277,13 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	c.taken = step.Ready{}
 	c.freed = false
 	c.expire(&r)
-	c.reconsider()
+	reconsidered := c.reconsider()
 	c.wake()
 	more := c.schedule(&r)
 	c.nomination.Advance(c.turn(&r))
 	c.reword(&r)
 	if c.cfg.Autoscale != nil {
-		c.autoscale(&r)
+		c.autoscale(more, reconsidered, &r)
 	}
 	r.NextWake = c.nextWake(more)
 	c.state.Trim(c.trimTo())
@@ -356,6 +361,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 		if c.cfg.ExternalScheduler {
 			c.nomination.Keep(c.turn(r), &p.nomination, p.parsed)
 			c.queue.Reject(c.now, i, d.Diagnosis)
+			c.wantPlan(p)
 			return
 		}
 		if d.Victims != nil {
@@ -367,6 +373,9 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 			c.queue.Hold(c.now, i, d.Diagnosis)
 		} else {
 			c.queue.Reject(c.now, i, d.Diagnosis)
+			if !i.Nominated() {
+				c.wantPlan(p)
+			}
 		}
 		message := d.Message
 		c.unschedulable(p, v1.PodReasonUnschedulable, message, r)
@@ -384,7 +393,7 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 	if i.Swept() {
 		c.stats.MissedWakeups++
 	}
-	p.assumed = d.Node.Name
+	p.assumed, p.planned = d.Node.Name, false
 	if c.cfg.ExternalScheduler {
 		c.expect(p, r)
 		return
@@ -441,7 +450,7 @@ func (c *Core) nextWake(more bool) time.Time {
 	}
 	next = lifecycle.Earliest(next, c.nomination.NextWake())
 	if c.cfg.Autoscale != nil {
-		if at := c.scale.nextWake(c.cfg.Autoscale); next.IsZero() || !at.IsZero() && at.Before(next) {
+		if at := c.scale.nextWake(); next.IsZero() || !at.IsZero() && at.Before(next) {
 			next = at
 		}
 	}
@@ -454,7 +463,7 @@ func (c *Core) trimTo() cluster.Seq {
 	const keep = 1 << 14
 	to := c.woken
 	if c.cfg.Autoscale != nil {
-		to = min(to, c.scale.plan.followed)
+		to = min(to, c.scale.planning.KeepFrom())
 	}
 	if head := c.state.Head(); head > keep {
 		return min(to, head-keep)

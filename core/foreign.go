@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/step"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,10 +31,14 @@ func (c *Core) expect(p *pod, r *step.Ready) {
 	p.expected = expectation{p.assumed, c.now}
 }
 
-// reconsider takes back, before a plan, what was expected before the last one.
-func (c *Core) reconsider() {
-	if !c.cfg.ExternalScheduler || c.cfg.Autoscale == nil || !c.planDue() {
-		return
+// reconsider takes back, before a plan, what was expected before the last one. It tells
+// whether what is expected now may be planned with.
+func (c *Core) reconsider() bool {
+	if !c.cfg.ExternalScheduler || c.cfg.Autoscale == nil {
+		return true
+	}
+	if c.scale.planning.State(c.now) != planning.Due {
+		return false
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
 		p := c.pods[uid]
@@ -45,6 +50,7 @@ func (c *Core) reconsider() {
 		c.nomination.Keep(&c.shared, &p.nomination, p.parsed)
 		c.queue.Requeue(c.queue.Get(uid), p.parsed)
 	}
+	return true
 }
 
 // refused tells whether a scheduler has called a pod unschedulable.

@@ -18,6 +18,7 @@ type pod struct {
 	assumed    string                 // node that a bind is under way to, or was done to
 	reported   string                 // last message of an unschedulable condition
 	scaled     string                 // last message about scale-up
+	planned    bool                   // a plan was asked for with it pending
 	told       bool                   // the Scheduled event is out
 	consulting bool                   // extenders are being asked
 	candidates bool                   // about victims
@@ -111,6 +112,9 @@ func (c *Core) pending(o *v1.Pod, r *step.Ready) {
 		item = c.queue.Add(c.now, parsed, c.sched.Class(parsed), gate)
 	} else {
 		c.queue.Update(item, parsed, c.sched.Class(parsed), gate)
+	}
+	if item.Diagnosis() != nil && !item.Nominated() {
+		c.wantPlan(known) // another scheduler may have called it unschedulable just now
 	}
 	if c.nomination.Show(c.turn(r), &known.nomination, item) && known.preempting == nil {
 		c.queue.Activate(item)

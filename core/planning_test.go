@@ -1,0 +1,115 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// planned is a core whose plans are looked at and answered with nothing.
+type planned struct {
+	t   *testing.T
+	c   *core.Core
+	now time.Time
+	// plans are the requests so far, each with the time since the start, how many
+	// pods were pending, and how many were on a node when it was made.
+	plans []string
+}
+
+func newPlanned(t *testing.T, external bool) *planned {
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.Config{
+		Profiles:  []*framework.Profile{plugins.Default(schema, plugins.Options{})},
+		Autoscale: &core.Autoscale{ScanInterval: 10 * time.Second}, ExternalScheduler: external,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &planned{t: t, c: c, now: time.Unix(1000, 0)}
+}
+
+// advance lets time pass and takes Steps as the driver does: with the inputs, and again
+// as long as there is more to do at this time.
+func (w *planned) advance(wait time.Duration, in ...step.Input) {
+	w.t.Helper()
+	w.now = w.now.Add(wait)
+	for range 1000 {
+		r := w.c.Step(w.now, in...)
+		in = nil
+		if r.Plan != nil {
+			_, on := w.c.Size()
+			w.plans = append(w.plans, fmt.Sprintf("%s: %d pending, %d placed", w.now.Sub(time.Unix(1000, 0)), len(r.Plan.Pending), on))
+			in = []step.Input{step.PlanMade{Plan: &autoscaler.Plan{}}}
+		}
+		if len(in) == 0 && (r.NextWake.IsZero() || r.NextWake.After(w.now)) {
+			return
+		}
+	}
+	w.t.Fatal("the core steps again and again without an end")
+}
+
+func (w *planned) expect(want ...string) {
+	w.t.Helper()
+	if fmt.Sprint(w.plans) != fmt.Sprint(want) {
+		w.t.Errorf("plans\n%q, want\n%q", w.plans, want)
+	}
+	w.plans = nil
+}
+
+func groups() step.GroupsSet {
+	return step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 10, Template: testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj()}}}
+}
+
+func burst(prefix string, n int) (in []step.Input) {
+	for _, name := range testkit.Names(prefix, n) {
+		in = append(in, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "1").Obj()})
+	}
+	return in
+}
+
+// TestPlanSeesTheWholeBurst has more pods arrive than one Step decides on.
+func TestPlanSeesTheWholeBurst(t *testing.T) {
+	w := newPlanned(t, false)
+	w.advance(0, append(burst("p", 300), groups())...)
+	w.expect("0s: 300 pending, 0 placed")
+}
+
+// TestBurstIsPlannedForAtOnce has pods arrive between two scans.
+func TestBurstIsPlannedForAtOnce(t *testing.T) {
+	w := newPlanned(t, false)
+	w.advance(0, groups())
+	w.expect("0s: 0 pending, 0 placed")
+	w.advance(3*time.Second, burst("p", 100)...)
+	w.expect("3s: 100 pending, 0 placed")
+	w.advance(time.Second) // the same pods don't bring another plan
+	w.expect()
+	w.advance(9 * time.Second)
+	w.expect("13s: 100 pending, 0 placed")
+}
+
+// TestPlanCountsExpectedPods has another scheduler place the pods: when a plan is made,
+// each of them is expected on a node or pending.
+func TestPlanCountsExpectedPods(t *testing.T) {
+	w := newPlanned(t, true)
+	in := []step.Input{groups(), step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "200", "memory", "800Gi", "pods", "500").Obj()}}
+	for _, name := range testkit.Names("p", 300) {
+		p := testkit.Pod(name).Req("cpu", "1").Obj()
+		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable}}
+		in = append(in, step.PodSet{Pod: p})
+	}
+	w.advance(0, in...)
+	w.expect("0s: 100 pending, 200 placed")
+	w.advance(10 * time.Second)
+	w.expect("10s: 100 pending, 200 placed")
+}
