@@ -95,7 +95,7 @@ func (s evicting) due(cfg *Config) time.Time {
 
 func (tainting) String() string      { return "tainting" }
 func (tainted) String() string       { return "tainted" }
-func (s evicting) String() string    { return fmt.Sprintf("evicting %d daemon pods", len(s.open)) }
+func (s evicting) String() string    { return fmt.Sprintf("evicting, %d without an outcome", len(s.open)) }
 func (deleting) String() string      { return "deleting" }
 func (inDoubt) String() string       { return "in doubt" }
 func (deleted) String() string       { return "deleted" }

@@ -1,0 +1,230 @@
+package nodedeletion_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// script is a machine with what stands around it: the state, and node groups whose
+// answers the script gives.
+type script struct {
+	t         *testing.T
+	machine   *nodedeletion.Machine
+	groups    *fakeGroups
+	turn      *lifecycle.Turn
+	providers []nodegroup.Group
+}
+
+// fakeGroups answers what a script says.
+type fakeGroups struct {
+	known     bool
+	delayed   map[string]bool
+	instances map[string]fakeInstance // by ID
+	out       strings.Builder
+}
+
+type fakeInstance struct {
+	group string
+	call  lifecycle.CallState
+}
+
+func (g *fakeGroups) Known() bool                                     { return g.known }
+func (g *fakeGroups) ScaleDownDelayed(_ time.Time, group string) bool { return g.delayed[group] }
+
+func (g *fakeGroups) Retarget(t *lifecycle.Turn, id string, delta int) {
+	fmt.Fprintf(&g.out, "retarget %s by %d\n", id, delta)
+	in := *t.State.Group(id)
+	in.Target += delta
+	t.State.SetGroup(id, &in)
+}
+
+func (g *fakeGroups) InstanceDeletion(id, _ string) (string, lifecycle.CallState) {
+	return g.instances[id].group, g.instances[id].call
+}
+
+// TestScripts runs testdata/*.txt. A script's output is what the machine asked for, a
+// line for each node on its way out, and when the machine wants to be woken. The
+// commands:
+//
+//	config [unneeded=30s] [unready=1m] [keep-unready] [max=10] [delay-after-taint=5s] [evict-daemons] [eviction-time=2m]
+//	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances]    the provider tells of it, and of all others again
+//	delayed GROUP                     it grew too recently to shrink
+//	node NAME [group=g] [unready] [tainted] [disabled]    the API shows a node; its provider ID is its name
+//	node-gone NAME
+//	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
+//	pod NAME on=NODE [daemon] [mirror] [leaving] [eviction=true|false]
+//	plan empty=(n1, n2)
+//	tainted NODE [fails] | evicted POD from=NODE | deleted NODE [fails]   outcomes
+//	stand-by NAME …                   as node, while another process leads; then
+//	resume NODE                       this process leads
+//	tick DURATION                     time passes, then Advance
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{t: t, groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
+		s.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema())}
+		s.configure(nodedeletion.Config{UnneededTime: 30 * time.Second, UnreadyTime: time.Minute, MaxDeletions: 10, DeleteDelayAfterTaint: 5 * time.Second, MaxPodEvictionTime: 2 * time.Minute})
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s.turn.Ready = &step.Ready{}
+			args := testkit.NewScriptArgs(t, d)
+			s.run(d, args)
+			args.Done()
+			for _, broken := range append(s.machine.Invariants(), s.machine.InvariantsIn(s.turn.State)...) {
+				d.Fatalf(t, "broken invariant: %s", broken)
+			}
+			return s.output()
+		})
+	})
+}
+
+func (s *script) configure(cfg nodedeletion.Config) {
+	s.machine = nodedeletion.New(cfg)
+	s.machine.Connect(s.groups)
+}
+
+func (s *script) run(d *datadriven.TestData, args *testkit.ScriptArgs) {
+	t := s.turn
+	var err error
+	if d.Cmd != "config" && args.Flag("fails") {
+		err = errors.New("refused")
+	}
+	switch d.Cmd {
+	case "config":
+		s.configure(nodedeletion.Config{
+			UnneededTime: args.Duration("unneeded", 30*time.Second), UnreadyTime: args.Duration("unready", time.Minute),
+			KeepUnready: args.Flag("keep-unready"), MaxDeletions: args.Int("max", 10),
+			DeleteDelayAfterTaint: args.Duration("delay-after-taint", 5*time.Second),
+			EvictDaemonPods:       args.Flag("evict-daemons"), MaxPodEvictionTime: args.Duration("eviction-time", 2*time.Minute),
+		})
+	case "group":
+		g := nodegroup.Group{ID: args.Name(), Min: args.Int("min", 0), Max: 10, Target: args.Int("target", 3)}
+		if !args.Flag("no-instances") {
+			g.Instances = []nodegroup.Instance{}
+		}
+		for _, id := range args.List("instances") {
+			g.Instances = append(g.Instances, nodegroup.Instance{ID: id})
+		}
+		s.providers = append(slices.DeleteFunc(s.providers, func(x nodegroup.Group) bool { return x.ID == g.ID }), g)
+		s.groups.known = true
+		s.machine.GroupsSet(t, s.providers)
+		t.State.SetGroup(g.ID, &cluster.NodeGroup{ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target})
+	case "delayed":
+		s.groups.delayed[args.Name()] = true
+	case "node", "stand-by":
+		b := testkit.Node(args.Name())
+		b.Spec.ProviderID = b.Name
+		if args.Flag("unready") {
+			b.Status.Conditions[0].Status = v1.ConditionFalse
+		}
+		if args.Flag("tainted") {
+			b.Taint(autoscaler.ToBeDeletedTaint, "900", v1.TaintEffectNoSchedule)
+		}
+		if args.Flag("disabled") {
+			b.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+		}
+		info := t.State.Schema.ParseNode(b.Obj(), args.String("group", ""))
+		if d.Cmd == "node" {
+			info = s.machine.NodeSet(t, info)
+		}
+		if info != nil {
+			t.State.SetNode(info)
+		}
+	case "node-gone":
+		t.State.RemoveNode(args.Name())
+		s.machine.NodeGone(args.Name())
+	case "instance":
+		call := map[string]lifecycle.CallState{"called": lifecycle.Called, "in-doubt": lifecycle.InDoubt, "done": lifecycle.Done}[args.String("call", "")]
+		s.groups.instances[args.Name()] = fakeInstance{args.String("group", ""), call}
+	case "pod":
+		b := testkit.Pod(args.Name())
+		if args.Flag("daemon") {
+			b.Owner("apps/v1", "DaemonSet", "agent")
+		}
+		if args.Flag("leaving") {
+			b.DeletionTimestamp = &metav1.Time{Time: t.Now}
+		}
+		b.Annotations = map[string]string{}
+		if args.Flag("mirror") {
+			b.Annotations[v1.MirrorPodAnnotationKey] = "x"
+		}
+		if wish := args.String("eviction", ""); wish != "" {
+			b.Annotations["cluster-autoscaler.kubernetes.io/enable-ds-eviction"] = wish
+		}
+		t.State.Place(t.State.Schema.ParsePod(b.Obj()), args.String("on", ""))
+	case "plan":
+		s.machine.CommitPlan(t, &autoscaler.Plan{Now: t.Now, Empty: args.List("empty")})
+	case "tainted":
+		s.machine.TaintDone(t, step.TaintDone{Node: args.Name(), Err: err})
+	case "evicted":
+		s.machine.EvictionDone(step.EvictionDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
+	case "deleted":
+		s.machine.NodeDeletionDone(t, args.Name(), err)
+	case "resume":
+		s.machine.Resume(t, t.State.NodeByName(args.Name()).NodeInfo)
+	case "tick":
+		wait, err := time.ParseDuration(args.Name())
+		if err != nil {
+			d.Fatalf(s.t, "%v", err)
+		}
+		t.Now = t.Now.Add(wait)
+		s.machine.Advance(t)
+	default:
+		d.Fatalf(s.t, "unknown command %q", d.Cmd)
+	}
+}
+
+func (s *script) output() string {
+	var out strings.Builder
+	r := s.turn.Ready
+	for i := range r.Decisions {
+		fmt.Fprintln(&out, r.Decisions[i].String())
+	}
+	for _, x := range r.Taints {
+		verb := "taint"
+		if x.Remove {
+			verb = "untaint"
+		}
+		fmt.Fprintf(&out, "%s %s %s=%s:%s\n", verb, x.Node, x.Taint.Key, x.Taint.Value, x.Taint.Effect)
+	}
+	for _, x := range r.Evictions {
+		fmt.Fprintf(&out, "evict %s/%s from %s\n", x.Namespace, x.Name, x.Node)
+	}
+	for _, x := range r.NodeDeletions {
+		fmt.Fprintf(&out, "delete node %s, instance %s of %s\n", x.Node, x.Instance, x.Group)
+	}
+	for _, x := range r.Events {
+		kind := "Normal"
+		if x.Warning {
+			kind = "Warning"
+		}
+		fmt.Fprintf(&out, "event %s %s %s %s: %s\n", x.Name, kind, x.Reason, x.Action, x.Message)
+	}
+	out.WriteString(s.groups.out.String())
+	s.groups.out.Reset()
+	for _, line := range s.machine.Unsettled() {
+		out.WriteString("now " + strings.TrimPrefix(line, "the deletion of ") + "\n")
+	}
+	if at := s.machine.NextWake(); !at.IsZero() {
+		fmt.Fprintf(&out, "wake in %s\n", at.Sub(s.turn.Now))
+	}
+	if out.Len() == 0 {
+		return "nothing\n"
+	}
+	return strings.ReplaceAll(out.String(), " is under way", "")
+}

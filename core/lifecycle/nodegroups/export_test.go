@@ -1,0 +1,35 @@
+package nodegroups
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Describe writes what the machine remembers, a line for each group and instance, for
+// the scripts.
+func (m *Machine) Describe() string {
+	var out strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
+		g := m.groups[id]
+		if g.unanswered != 0 {
+			fmt.Fprintf(&out, "group %s: %d nodes ordered without an outcome\n", id, g.unanswered)
+		}
+		if g.maxOrder != 0 {
+			fmt.Fprintf(&out, "group %s: an order has at most %d nodes\n", id, g.maxOrder)
+		}
+		if !g.missingSince.IsZero() {
+			fmt.Fprintf(&out, "group %s: short of instances\n", id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
+		x := m.instances[id]
+		fmt.Fprintf(&out, "instance %s of %s: %s", id, x.group, x.state)
+		if x.node != "" {
+			fmt.Fprintf(&out, ", shown as node %s", x.node)
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}

@@ -1,0 +1,207 @@
+package nodegroups_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/nodegroups"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// script is a machine with what stands around it: the state, a provider, and node
+// deletions as the script says.
+type script struct {
+	t         *testing.T
+	machine   *nodegroups.Machine
+	deletions *fakeDeletions
+	turn      *lifecycle.Turn
+	provider  []nodegroup.Group
+	answer    string // of a command that asks
+}
+
+type fakeDeletions struct {
+	planned, unanswered map[string]int // by group
+	outOfState          []*cluster.NodeInfo
+}
+
+func (f *fakeDeletions) Planned(group string) int    { return f.planned[group] }
+func (f *fakeDeletions) Unanswered(group string) int { return f.unanswered[group] }
+func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
+	for _, n := range f.outOfState {
+		each(n)
+	}
+}
+
+// TestScripts runs testdata/*.txt. A script's output is what the machine asked for, the
+// groups in the state, and what the machine remembers. The commands:
+//
+//	config [delay-after-add=10m] [delay-after-failure=3m] [provision=15m] [force-delete] [max-launching=0] [startup=15m]
+//	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
+//	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)]     the provider tells of it, and of all others again
+//	provider-gone GROUP
+//	node NAME [group=g] [id=ID] | node-gone NAME         in the state
+//	deletions GROUP [planned=0] [unanswered=0]           how many of its nodes are on their way out
+//	out-of-state NAME [id=ID]                            a node on its way out
+//	scale-up GROUP nodes=N pods=(a, b) [waiting=(a)]     a plan proposes it; all of its pods wait, if it isn't said which
+//	scaled GROUP nodes=N [fails]
+//	orders [waiting=(a)]                                 what a plan is told of orders
+//	shown NODE for=ID                                    a node is shown for an instance
+//	instance-deleted ID [fails]
+//	may-shrink GROUP
+//	tick DURATION
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{t: t, deletions: &fakeDeletions{planned: map[string]int{}, unanswered: map[string]int{}}}
+		s.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema())}
+		s.configure(testkit.NewScriptArgs(t, &datadriven.TestData{}))
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s.turn.Ready, s.answer = &step.Ready{}, ""
+			args := testkit.NewScriptArgs(t, d)
+			s.run(d, args)
+			args.Done()
+			for _, broken := range s.machine.Invariants() {
+				d.Fatalf(t, "broken invariant: %s", broken)
+			}
+			return s.output()
+		})
+	})
+}
+
+func (s *script) configure(args *testkit.ScriptArgs) {
+	s.machine = nodegroups.New(nodegroups.Config{
+		DelayAfterAdd: args.Duration("delay-after-add", 10*time.Minute), DelayAfterFailure: args.Duration("delay-after-failure", 3*time.Minute),
+		MaxProvisionTime: args.Duration("provision", 15*time.Minute), ForceDeleteUnregistered: args.Flag("force-delete"),
+		Limits:         autoscaler.Limits{MaxNodesLaunching: args.Int("max-launching", 0), StartupTime: args.Duration("startup", 15*time.Minute)},
+		InitialBackoff: args.Duration("initial-backoff", 5*time.Minute), MaxBackoff: args.Duration("max-backoff", 30*time.Minute),
+		BackoffReset: args.Duration("backoff-reset", 3*time.Hour),
+	}, s.deletions)
+}
+
+func (s *script) run(d *datadriven.TestData, args *testkit.ScriptArgs) {
+	t := s.turn
+	var err error
+	if d.Cmd != "config" && args.Flag("fails") {
+		err = errors.New("refused")
+	}
+	switch d.Cmd {
+	case "config":
+		s.configure(args)
+	case "provider":
+		g := nodegroup.Group{ID: args.Name(), Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: testkit.Node("t").Obj()}
+		list := args.List("instances")
+		if list != nil {
+			g.Instances = []nodegroup.Instance{}
+		}
+		for _, id := range list {
+			g.Instances = append(g.Instances, nodegroup.Instance{ID: id})
+		}
+		for _, id := range args.List("failed") {
+			g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Failed: "it is broken"})
+		}
+		s.provider = append(slices.DeleteFunc(s.provider, func(x nodegroup.Group) bool { return x.ID == g.ID }), g)
+		s.machine.GroupsSet(t, s.provider)
+	case "provider-gone":
+		name := args.Name()
+		s.provider = slices.DeleteFunc(s.provider, func(x nodegroup.Group) bool { return x.ID == name })
+		s.machine.GroupsSet(t, s.provider)
+	case "node":
+		t.State.SetNode(s.node(args.Name(), args.String("id", ""), args.String("group", "")))
+	case "node-gone":
+		t.State.RemoveNode(args.Name())
+	case "deletions":
+		s.deletions.planned[args.Name()], s.deletions.unanswered[args.Name()] = args.Int("planned", 0), args.Int("unanswered", 0)
+	case "out-of-state":
+		s.deletions.outOfState = append(s.deletions.outOfState, s.node(args.Name(), args.String("id", ""), ""))
+	case "scale-up":
+		up := &autoscaler.ScaleUp{Group: args.Name(), Nodes: args.Int("nodes", 0), Pods: uids(args.List("pods")), Wasted: 0.5}
+		waiting := up.Pods
+		if w := args.List("waiting"); w != nil {
+			waiting = uids(w)
+		}
+		if growth, ok := s.machine.CommitScaleUp(t, up, waiting); ok {
+			s.answer = growth.String() + "\n"
+		}
+	case "scaled":
+		s.machine.ScaleUpDone(t, step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 0), Err: err})
+	case "orders":
+		waiting := args.List("waiting")
+		for _, o := range s.machine.Orders(func(uid types.UID) bool { return slices.Contains(waiting, string(uid)) }) {
+			s.answer += fmt.Sprintf("%d nodes of %s for %v\n", o.Nodes, o.Group, o.Pods)
+		}
+	case "shown":
+		group, call := s.machine.InstanceDeletion(args.String("for", ""), args.Name())
+		s.answer = fmt.Sprintf("its deletion from group %q: %s\n", group, call)
+	case "instance-deleted":
+		node, ok := s.machine.InstanceDeletionDone(t, step.NodeDeletionDone{Instance: args.Name(), Err: err})
+		s.answer = fmt.Sprintf("ours: %t, and that of node %q\n", ok, node)
+	case "may-shrink":
+		s.answer = fmt.Sprintln(!s.machine.ScaleDownDelayed(t.Now, args.Name()))
+	case "tick":
+		wait, err := time.ParseDuration(args.Name())
+		if err != nil {
+			d.Fatalf(s.t, "%v", err)
+		}
+		t.Now = t.Now.Add(wait)
+		s.machine.Advance(t)
+	default:
+		d.Fatalf(s.t, "unknown command %q", d.Cmd)
+	}
+}
+
+func (s *script) node(name, id, group string) *cluster.NodeInfo {
+	b := testkit.Node(name)
+	b.Spec.ProviderID = id
+	return s.turn.State.Schema.ParseNode(b.Obj(), group)
+}
+
+func uids(names []string) (out []types.UID) {
+	for _, name := range names {
+		out = append(out, types.UID(name))
+	}
+	return out
+}
+
+func (s *script) output() string {
+	var out strings.Builder
+	out.WriteString(s.answer)
+	r := s.turn.Ready
+	for i := range r.Decisions {
+		fmt.Fprintln(&out, r.Decisions[i].String())
+	}
+	for _, x := range r.ScaleUps {
+		fmt.Fprintf(&out, "scale up %s by %d\n", x.Group, x.Nodes)
+	}
+	for _, x := range r.NodeDeletions {
+		fmt.Fprintf(&out, "delete instance %s of %s\n", x.Instance, x.Group)
+	}
+	for _, x := range r.TargetDecreases {
+		fmt.Fprintf(&out, "lower the target of %s by %d\n", x.Group, x.Nodes)
+	}
+	for _, g := range s.turn.State.Groups() {
+		fmt.Fprintf(&out, "now %s: target %d of %d to %d", g.ID, g.Target, g.Min, g.Max)
+		if g.BackedOff {
+			out.WriteString(", backing off")
+		}
+		if g.LongUnregistered > 0 {
+			fmt.Fprintf(&out, ", %d long unregistered", g.LongUnregistered)
+		}
+		out.WriteByte('\n')
+	}
+	out.WriteString(s.machine.Describe())
+	if out.Len() == 0 {
+		return "nothing\n"
+	}
+	return out.String()
+}
