@@ -219,16 +219,12 @@ func (c *Core) evictionDone(in step.EvictionDone, _ *step.Ready) {
 	}
 }
 
-// nodeDeletionDone hands the outcome to who asked for the deletion: the node groups, for
-// an instance that had not become a node, or the node deletions. A node that was shown
-// for such an instance meanwhile shares its outcome.
+// nodeDeletionDone hands the outcome to both machines: the node groups ask for the
+// deletion of instances that aren't nodes, the node deletions for that of nodes, and a
+// node that is shown for an instance meanwhile shares its outcome.
 func (c *Core) nodeDeletionDone(in step.NodeDeletionDone, r *step.Ready) {
-	if c.cfg.Autoscale == nil {
-		return
+	if c.cfg.Autoscale != nil {
+		c.scale.groups.NodeDeletionDone(c.turn(r), in)
+		c.scale.deletions.NodeDeletionDone(c.turn(r), in)
 	}
-	node, ok := c.scale.groups.InstanceDeletionDone(c.turn(r), in)
-	if !ok {
-		node = in.Node
-	}
-	c.scale.deletions.NodeDeletionDone(c.turn(r), node, in.Err)
 }

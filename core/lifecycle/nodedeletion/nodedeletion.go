@@ -48,8 +48,8 @@ type Groups interface {
 	ScaleDownDelayed(now time.Time, group string) bool
 	// InstanceDeletion says of which group an instance is, by its provider ID, and how
 	// far the deletion is that was asked for because it had not become a node;
-	// NotCalled for any other instance. node is the node that is now shown for it.
-	InstanceDeletion(providerID, node string) (group string, state lifecycle.CallState)
+	// NotCalled for any other instance.
+	InstanceDeletion(providerID string) (group string, state lifecycle.CallState)
 }
 
 // Machine follows all nodes on their way out. Only the core's goroutine may call it.
@@ -127,10 +127,15 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.No
 }
 
 // firstSeen is NodeSet for a node that has no entry. It gets one if its instance is
-// being deleted, or was, or if it carries the taint.
+// being deleted, or was, or if it carries the taint. A node that is in the state already
+// has turned out to be alive, whatever was asked of the provider before.
 func (m *Machine) firstSeen(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.NodeInfo {
+	if t.State.NodeByName(info.Name) != nil {
+		m.Resume(t, info)
+		return info
+	}
 	var s state
-	group, call := m.groups.InstanceDeletion(info.Object.Spec.ProviderID, info.Name)
+	group, call := m.groups.InstanceDeletion(info.Object.Spec.ProviderID)
 	switch call {
 	case lifecycle.NotCalled:
 		m.Resume(t, info)
@@ -282,22 +287,38 @@ func (m *Machine) EvictionDone(in step.EvictionDone) {
 	}
 }
 
-// NodeDeletionDone takes the outcome of a NodeDeletion, by the node's name.
-func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, node string, err error) {
-	d := m.deletions[node]
+// NodeDeletionDone takes the outcome of a NodeDeletion, whoever asked for it.
+func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) {
+	name, d := m.deletingNode(in)
 	if d == nil {
 		return
 	}
-	s, ok := d.state.(deleting)
+	s := d.state.(deleting)
 	switch {
-	case !ok:
-	case err != nil:
-		d.state, d.why = inDoubt(s), fmt.Sprintf("the provider did not remove the node: %v", err)
+	case in.Err != nil:
+		d.state, d.why = inDoubt(s), fmt.Sprintf("the provider did not remove the node: %v", in.Err)
 	case s.gone:
-		delete(m.deletions, node)
+		delete(m.deletions, name)
 	default:
 		d.state = deleted{since: t.Now}
 	}
+}
+
+// deletingNode returns the deletion that waits for an outcome, nil if none does. The
+// instance tells which node it is about when the name doesn't: the deletion may have
+// been asked for before the instance was a node.
+func (m *Machine) deletingNode(in step.NodeDeletionDone) (string, *deletion) {
+	if d := m.deletions[in.Node]; d != nil {
+		if _, ok := d.state.(deleting); ok {
+			return in.Node, d
+		}
+	}
+	for name, d := range m.deletions {
+		if s, ok := d.state.(deleting); ok && in.Instance != "" && s.node.Object.Spec.ProviderID == in.Instance {
+			return name, d
+		}
+	}
+	return "", nil
 }
 
 // GroupsSet takes what the provider lists as the outcome of deletions in doubt, and

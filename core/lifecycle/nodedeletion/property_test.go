@@ -173,7 +173,7 @@ func (w *around) take() {
 			}
 			w.answer(func() {
 				w.note("the deletion of %s is answered", x.Node)
-				w.machine.NodeDeletionDone(w.turn, x.Node, luck.err())
+				w.machine.NodeDeletionDone(w.turn, step.NodeDeletionDone{Node: x.Node, Instance: x.Instance, Err: luck.err()})
 			})
 		})
 	}

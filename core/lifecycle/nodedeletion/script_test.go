@@ -55,7 +55,7 @@ func (g *fakeGroups) Retarget(t *lifecycle.Turn, id string, delta int) {
 	t.State.SetGroup(id, &in)
 }
 
-func (g *fakeGroups) InstanceDeletion(id, _ string) (string, lifecycle.CallState) {
+func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 	return g.instances[id].group, g.instances[id].call
 }
 
@@ -71,7 +71,7 @@ func (g *fakeGroups) InstanceDeletion(id, _ string) (string, lifecycle.CallState
 //	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
 //	pod NAME on=NODE [daemon] [mirror] [leaving] [eviction=true|false]
 //	plan empty=(n1, n2)
-//	tainted NODE [fails] | evicted POD from=NODE | deleted NODE [fails]   outcomes
+//	tainted NODE [fails] | evicted POD from=NODE | deleted NODE [instance=NODE] [fails]   outcomes
 //	stand-by NAME …                   as node, while another process leads; then
 //	resume NODE                       this process leads
 //	tick DURATION                     time passes, then Advance
@@ -174,7 +174,7 @@ func (s *script) run(d *datadriven.TestData, args *testkit.ScriptArgs) {
 	case "evicted":
 		s.machine.EvictionDone(step.EvictionDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
 	case "deleted":
-		s.machine.NodeDeletionDone(t, args.Name(), err)
+		s.machine.NodeDeletionDone(t, step.NodeDeletionDone{Node: args.Name(), Instance: args.String("instance", args.Name()), Err: err})
 	case "resume":
 		s.machine.Resume(t, t.State.NodeByName(args.Name()).NodeInfo)
 	case "tick":

@@ -36,5 +36,8 @@
 //	deleted    remembered, since its node may    deletedKept without   forgotten
 //	           still show up                     being listed
 //
-// An instance that is no longer listed is forgotten in any state but the last two.
+// An instance that is no longer listed is forgotten in any state but the last two. One
+// whose node is in the state is forgotten in any state: the node has turned out to be
+// alive. One whose node is on its way out (nodedeletion) is remembered in deleting and
+// deleted, so that its node is told apart from others.
 package nodegroups

@@ -25,11 +25,7 @@ func (m *Machine) Describe() string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
 		x := m.instances[id]
-		fmt.Fprintf(&out, "instance %s of %s: %s", id, x.group, x.state)
-		if x.node != "" {
-			fmt.Fprintf(&out, ", shown as node %s", x.node)
-		}
-		out.WriteByte('\n')
+		fmt.Fprintf(&out, "instance %s of %s: %s\n", id, x.group, x.state)
 	}
 	return out.String()
 }

@@ -19,9 +19,6 @@ type instance struct {
 	// since is when it was first seen in the provider's list; of a deleted one, when
 	// it was deleted.
 	since time.Time
-	// node is the name of the node that was shown for it while it was being deleted or
-	// after; "" for none.
-	node string
 }
 
 // instanceState is a row of the second table in doc.go.
@@ -49,7 +46,7 @@ const deletedKept = time.Hour
 
 // watchInstances takes what the provider lists. It costs O(nodes + instances).
 func (m *Machine) watchInstances(t *lifecycle.Turn, groups []nodegroup.Group) {
-	registered := m.registered(t.State)
+	registered, leaving := m.registered(t.State)
 	listed := map[string]bool{}
 	for i := range groups {
 		g := &groups[i]
@@ -62,7 +59,9 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, groups []nodegroup.Group) {
 			switch {
 			case inst.ID == "": // it can't be told from others
 			case registered[inst.ID] || registered[inst.Node]:
-				m.forgetRegistered(inst.ID)
+				delete(m.instances, inst.ID) // it is a node
+			case leaving[inst.ID] || leaving[inst.Node]:
+				m.forgetLeaving(inst.ID)
 			default:
 				m.watchInstance(t, g.ID, inst)
 			}
@@ -82,24 +81,24 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, groups []nodegroup.Group) {
 	}
 }
 
-// registered returns the names and provider IDs of the nodes that the API shows, those
-// on their way out included.
-func (m *Machine) registered(state *cluster.State) map[string]bool {
-	out := map[string]bool{}
-	add := func(n *cluster.NodeInfo) {
-		out[n.Name] = true
+// registered returns the names and provider IDs of the nodes in the state, and of those
+// that the API has shown and that are on their way out.
+func (m *Machine) registered(state *cluster.State) (registered, leaving map[string]bool) {
+	registered, leaving = map[string]bool{}, map[string]bool{}
+	add := func(to map[string]bool, n *cluster.NodeInfo) {
+		to[n.Name] = true
 		if id := n.Object.Spec.ProviderID; id != "" {
-			out[id] = true
+			to[id] = true
 		}
 	}
-	state.Nodes(func(n *cluster.Node) { add(n.NodeInfo) })
-	m.deletions.OutOfState(add)
-	return out
+	state.Nodes(func(n *cluster.Node) { add(registered, n.NodeInfo) })
+	m.deletions.OutOfState(func(n *cluster.NodeInfo) { add(leaving, n) })
+	return registered, leaving
 }
 
-// forgetRegistered forgets an instance that has become a node, unless it is being
-// deleted, or was: then its node has to be told apart from others.
-func (m *Machine) forgetRegistered(id string) {
+// forgetLeaving forgets an instance whose node is on its way out, unless the instance is
+// being deleted, or was: then its node has to be told apart from others.
+func (m *Machine) forgetLeaving(id string) {
 	if x := m.instances[id]; x != nil && x.state != deleting && x.state != deleted {
 		delete(m.instances, id)
 	}
@@ -113,7 +112,7 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		m.instances[inst.ID] = x
 	}
 	if x.state == inDoubt {
-		x.state, x.node = coming, "" // the deletion failed, and is tried again below
+		x.state = coming // the deletion failed, and is tried again below
 	}
 	why := inst.Failed
 	if why == "" && t.Now.Sub(x.since) >= m.cfg.MaxProvisionTime {
@@ -182,30 +181,26 @@ func (m *Machine) watchMissing(t *lifecycle.Turn, g *nodegroup.Group) {
 
 // InstanceDeletion says of which group an instance is, by its provider ID, and how far
 // the deletion is that was asked for because it had not become a node; NotCalled for
-// any other instance. node is the node that is now shown for it: it is remembered, and
-// shares the outcome.
-func (m *Machine) InstanceDeletion(providerID, node string) (group string, state lifecycle.CallState) {
+// any other instance.
+func (m *Machine) InstanceDeletion(providerID string) (group string, state lifecycle.CallState) {
 	x := m.instances[providerID]
-	if providerID == "" || x == nil || x.state.call() == lifecycle.NotCalled {
+	if x == nil {
 		return "", lifecycle.NotCalled
 	}
-	x.node = node
 	return x.group, x.state.call()
 }
 
-// InstanceDeletionDone takes the outcome of a NodeDeletion if it was asked for by this
-// machine, which ok says. node is the node that was shown for the instance meanwhile,
-// "" for none.
-func (m *Machine) InstanceDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) (node string, ok bool) {
+// NodeDeletionDone takes the outcome of a NodeDeletion, if it is that of an instance that
+// had not become a node.
+func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) {
 	x := m.instances[in.Instance]
-	if in.Instance == "" || x == nil || x.state != deleting {
-		return "", false
+	if x == nil || x.state != deleting {
+		return
 	}
-	if in.Err == nil {
-		x.state, x.since = deleted, t.Now
-		m.Retarget(t, x.group, -1)
-	} else {
+	if in.Err != nil {
 		x.state = inDoubt
+		return
 	}
-	return x.node, true
+	x.state, x.since = deleted, t.Now
+	m.Retarget(t, x.group, -1)
 }

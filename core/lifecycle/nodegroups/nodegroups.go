@@ -251,7 +251,7 @@ func (m *Machine) Unsettled() []string {
 	return out
 }
 
-// Invariants checks the numbers of groups and orders, and the states of instances.
+// Invariants checks the numbers of groups and orders.
 func (m *Machine) Invariants() []string {
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
@@ -262,11 +262,6 @@ func (m *Machine) Invariants() []string {
 	for _, o := range m.orders {
 		if o.Nodes < 1 || len(o.Pods) == 0 {
 			out = append(out, fmt.Sprintf("an order of group %s has %d nodes for %d pods; it needs some of both", o.Group, o.Nodes, len(o.Pods)))
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
-		if x := m.instances[id]; x.node != "" && x.state.call() == lifecycle.NotCalled {
-			out = append(out, fmt.Sprintf("instance %s (%s) has node %s, but isn't being deleted", id, x.state, x.node))
 		}
 	}
 	return out

@@ -57,7 +57,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	scale-up GROUP nodes=N pods=(a, b) [waiting=(a)]     a plan proposes it; all of its pods wait, if it isn't said which
 //	scaled GROUP nodes=N [fails]
 //	orders [waiting=(a)]                                 what a plan is told of orders
-//	shown NODE for=ID                                    a node is shown for an instance
+//	deletion ID                                          how far that of an instance is
 //	instance-deleted ID [fails]
 //	may-shrink GROUP
 //	tick DURATION
@@ -140,12 +140,11 @@ func (s *script) run(d *datadriven.TestData, args *testkit.ScriptArgs) {
 		for _, o := range s.machine.Orders(func(uid types.UID) bool { return slices.Contains(waiting, string(uid)) }) {
 			s.answer += fmt.Sprintf("%d nodes of %s for %v\n", o.Nodes, o.Group, o.Pods)
 		}
-	case "shown":
-		group, call := s.machine.InstanceDeletion(args.String("for", ""), args.Name())
+	case "deletion":
+		group, call := s.machine.InstanceDeletion(args.Name())
 		s.answer = fmt.Sprintf("its deletion from group %q: %s\n", group, call)
 	case "instance-deleted":
-		node, ok := s.machine.InstanceDeletionDone(t, step.NodeDeletionDone{Instance: args.Name(), Err: err})
-		s.answer = fmt.Sprintf("ours: %t, and that of node %q\n", ok, node)
+		s.machine.NodeDeletionDone(t, step.NodeDeletionDone{Instance: args.Name(), Err: err})
 	case "may-shrink":
 		s.answer = fmt.Sprintln(!s.machine.ScaleDownDelayed(t.Now, args.Name()))
 	case "tick":
