@@ -20,11 +20,12 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/testkit/script"
 )
 
-// script is a machine with what stands around it: the state, and node groups whose
+// fixture is a machine with what stands around it: the state, and node groups whose
 // answers the script gives.
-type script struct {
+type fixture struct {
 	t         *testing.T
 	machine   *nodedeletion.Machine
 	groups    *fakeGroups
@@ -77,12 +78,12 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	tick DURATION                     time passes, then Advance
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		s := &script{t: t, groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
+		s := &fixture{t: t, groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
 		s.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema())}
 		s.configure(nodedeletion.Config{UnneededTime: 30 * time.Second, UnreadyTime: time.Minute, MaxDeletions: 10, DeleteDelayAfterTaint: 5 * time.Second, MaxPodEvictionTime: 2 * time.Minute})
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.turn.Ready = &step.Ready{}
-			args := testkit.NewScriptArgs(t, d)
+			args := script.NewArgs(t, d)
 			s.run(d, args)
 			args.Done()
 			for _, broken := range append(s.machine.Invariants(), s.machine.InvariantsIn(s.turn.State)...) {
@@ -93,12 +94,12 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func (s *script) configure(cfg nodedeletion.Config) {
+func (s *fixture) configure(cfg nodedeletion.Config) {
 	s.machine = nodedeletion.New(cfg)
 	s.machine.Connect(s.groups)
 }
 
-func (s *script) run(d *datadriven.TestData, args *testkit.ScriptArgs) {
+func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	t := s.turn
 	var err error
 	if d.Cmd != "config" && args.Flag("fails") {
@@ -189,7 +190,7 @@ func (s *script) run(d *datadriven.TestData, args *testkit.ScriptArgs) {
 	}
 }
 
-func (s *script) output() string {
+func (s *fixture) output() string {
 	var out strings.Builder
 	r := s.turn.Ready
 	for i := range r.Decisions {

@@ -18,11 +18,12 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/testkit/script"
 )
 
-// script is a machine with what stands around it: the state, a provider, and node
+// fixture is a machine with what stands around it: the state, a provider, and node
 // deletions as the script says.
-type script struct {
+type fixture struct {
 	t         *testing.T
 	machine   *nodegroups.Machine
 	deletions *fakeDeletions
@@ -63,12 +64,12 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	tick DURATION
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		s := &script{t: t, deletions: &fakeDeletions{planned: map[string]int{}, unanswered: map[string]int{}}}
+		s := &fixture{t: t, deletions: &fakeDeletions{planned: map[string]int{}, unanswered: map[string]int{}}}
 		s.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema())}
-		s.configure(testkit.NewScriptArgs(t, &datadriven.TestData{}))
+		s.configure(script.NewArgs(t, &datadriven.TestData{}))
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.turn.Ready, s.answer = &step.Ready{}, ""
-			args := testkit.NewScriptArgs(t, d)
+			args := script.NewArgs(t, d)
 			s.run(d, args)
 			args.Done()
 			for _, broken := range s.machine.Invariants() {
@@ -79,7 +80,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func (s *script) configure(args *testkit.ScriptArgs) {
+func (s *fixture) configure(args *script.Args) {
 	s.machine = nodegroups.New(nodegroups.Config{
 		DelayAfterAdd: args.Duration("delay-after-add", 10*time.Minute), DelayAfterFailure: args.Duration("delay-after-failure", 3*time.Minute),
 		MaxProvisionTime: args.Duration("provision", 15*time.Minute), ForceDeleteUnregistered: args.Flag("force-delete"),
@@ -89,7 +90,7 @@ func (s *script) configure(args *testkit.ScriptArgs) {
 	}, s.deletions)
 }
 
-func (s *script) run(d *datadriven.TestData, args *testkit.ScriptArgs) {
+func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	t := s.turn
 	var err error
 	if d.Cmd != "config" && args.Flag("fails") {
@@ -159,7 +160,7 @@ func (s *script) run(d *datadriven.TestData, args *testkit.ScriptArgs) {
 	}
 }
 
-func (s *script) node(name, id, group string) *cluster.NodeInfo {
+func (s *fixture) node(name, id, group string) *cluster.NodeInfo {
 	b := testkit.Node(name)
 	b.Spec.ProviderID = id
 	return s.turn.State.Schema.ParseNode(b.Obj(), group)
@@ -172,7 +173,7 @@ func uids(names []string) (out []types.UID) {
 	return out
 }
 
-func (s *script) output() string {
+func (s *fixture) output() string {
 	var out strings.Builder
 	out.WriteString(s.answer)
 	r := s.turn.Ready

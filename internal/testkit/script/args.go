@@ -1,4 +1,5 @@
-package testkit
+// Package script helps tests that are scripts (github.com/cockroachdb/datadriven).
+package script
 
 import (
 	"strconv"
@@ -8,23 +9,23 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// ScriptArgs reads the arguments of a script's command. A misspelt argument must not
+// Args reads the arguments of a script's command. A misspelt argument must not
 // pass for one that wasn't given, so Done refuses what nobody has asked for, and a
 // value of the wrong form ends the test.
-type ScriptArgs struct {
+type Args struct {
 	t    *testing.T
 	d    *datadriven.TestData
 	used map[string]bool
 }
 
-// NewScriptArgs returns the arguments of a command.
-func NewScriptArgs(t *testing.T, d *datadriven.TestData) *ScriptArgs {
-	return &ScriptArgs{t: t, d: d, used: map[string]bool{}}
+// NewArgs returns the arguments of a command.
+func NewArgs(t *testing.T, d *datadriven.TestData) *Args {
+	return &Args{t: t, d: d, used: map[string]bool{}}
 }
 
 // Name returns the first argument, which every command that calls it must have: what
 // the command is about.
-func (a *ScriptArgs) Name() string {
+func (a *Args) Name() string {
 	a.t.Helper()
 	if len(a.d.CmdArgs) == 0 || len(a.d.CmdArgs[0].Vals) > 0 {
 		a.d.Fatalf(a.t, "%s: the first argument must be a name", a.d.Cmd)
@@ -34,7 +35,7 @@ func (a *ScriptArgs) Name() string {
 }
 
 // Flag tells whether an argument without a value is there.
-func (a *ScriptArgs) Flag(key string) bool {
+func (a *Args) Flag(key string) bool {
 	a.t.Helper()
 	vals, ok := a.values(key)
 	if ok && len(vals) > 0 {
@@ -45,7 +46,7 @@ func (a *ScriptArgs) Flag(key string) bool {
 
 // List returns the values of key=v or key=(v, w, …). It is empty for key=(), and nil when
 // the argument isn't there.
-func (a *ScriptArgs) List(key string) []string {
+func (a *Args) List(key string) []string {
 	vals, ok := a.values(key)
 	if ok && len(vals) == 1 && vals[0] == "" {
 		return []string{}
@@ -54,7 +55,7 @@ func (a *ScriptArgs) List(key string) []string {
 }
 
 // String returns the value of key=v, def when it isn't there.
-func (a *ScriptArgs) String(key, def string) string {
+func (a *Args) String(key, def string) string {
 	a.t.Helper()
 	vals, ok := a.values(key)
 	switch {
@@ -67,7 +68,7 @@ func (a *ScriptArgs) String(key, def string) string {
 }
 
 // Int is String for a number.
-func (a *ScriptArgs) Int(key string, def int) int {
+func (a *Args) Int(key string, def int) int {
 	a.t.Helper()
 	n, err := strconv.Atoi(a.String(key, strconv.Itoa(def)))
 	if err != nil {
@@ -77,7 +78,7 @@ func (a *ScriptArgs) Int(key string, def int) int {
 }
 
 // Duration is String for a duration such as 1m30s.
-func (a *ScriptArgs) Duration(key string, def time.Duration) time.Duration {
+func (a *Args) Duration(key string, def time.Duration) time.Duration {
 	a.t.Helper()
 	v, err := time.ParseDuration(a.String(key, def.String()))
 	if err != nil {
@@ -87,7 +88,7 @@ func (a *ScriptArgs) Duration(key string, def time.Duration) time.Duration {
 }
 
 // Done ends the test if the command has an argument that was not asked for.
-func (a *ScriptArgs) Done() {
+func (a *Args) Done() {
 	a.t.Helper()
 	for _, arg := range a.d.CmdArgs {
 		if !a.used[arg.Key] {
@@ -96,7 +97,7 @@ func (a *ScriptArgs) Done() {
 	}
 }
 
-func (a *ScriptArgs) values(key string) ([]string, bool) {
+func (a *Args) values(key string) ([]string, bool) {
 	a.used[key] = true
 	arg, ok := a.d.Arg(key)
 	return arg.Vals, ok
