@@ -7,229 +7,245 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
-// readManifest calls f with each object of a file as JSON, and with the line
-// where it begins. Lists, as kubectl writes them, are taken apart item by item
-// so that a large dump never is in memory as a tree.
-func readManifest(path string, f func(raw []byte, line int) error) error {
-	file, err := os.Open(path)
+// This file takes manifests and dumps apart into objects: streams of YAML
+// documents or JSON values, and the lists that kubectl writes. What must hold:
+// each object is handed on with the line where it begins, and of a list only one
+// object at a time is in memory as a tree. A dump is one long list, and the tree
+// of a whole one takes forty times as much memory as its text.
+
+// manifest is a file that is being read. object is called with each object as
+// JSON, in the order of the file.
+type manifest struct {
+	path   string
+	object func(raw []byte, line int) error
+}
+
+// readManifest calls object with each object of a file as JSON, and with the line
+// where it begins. Errors name file and line, those of object too.
+func readManifest(path string, object func(raw []byte, line int) error) error {
+	raw, err := readFile(path)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, cause(err))
-	}
-	defer file.Close()
-	in := bufio.NewReaderSize(file, 1<<20)
-	named := func(raw []byte, line int) error {
-		if err := f(raw, line); err != nil {
-			return fmt.Errorf("%s:%d: %w", path, line, err)
-		}
-		return nil
-	}
-	first, err := in.Peek(1)
-	for err == nil && strings.ContainsRune(" \t\r\n", rune(first[0])) {
-		_, _ = in.ReadByte()
-		first, err = in.Peek(1)
-	}
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: the file is empty; give a scenario, a dump or a manifest", path)
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, cause(err))
-	}
-	if first[0] == '{' || first[0] == '[' {
-		raw, err := io.ReadAll(in)
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", path, cause(err))
-		}
-		return readJSON(path, raw, named)
-	}
-	return readYAML(path, in, named)
-}
-
-func readJSON(path string, raw []byte, f func([]byte, int) error) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	line, seen := 1, 0
-	where := func() int {
-		at := int(dec.InputOffset())
-		for at < len(raw) && strings.IndexByte(", \t\r\n", raw[at]) >= 0 {
-			at++ // to where the next value begins
-		}
-		line += bytes.Count(raw[seen:at], []byte{'\n'})
-		seen = at
-		return line
-	}
-	broken := func(err error) error {
-		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s:%d: the file ends in the middle of an object; was it cut off?", path, where())
-		}
-		return fmt.Errorf("%s:%d: %w", path, where(), err)
-	}
-	items := func() error {
-		for dec.More() {
-			begin := where()
-			var item json.RawMessage
-			if err := dec.Decode(&item); err != nil {
-				return broken(err)
-			}
-			if err := f(item, begin); err != nil {
-				return err
-			}
-		}
-		_, err := dec.Token()
-		if err != nil {
-			return broken(err)
-		}
-		return nil
-	}
-	for {
-		t, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return broken(err)
-		}
-		switch t {
-		case json.Delim('['):
-			if err := items(); err != nil {
-				return err
-			}
-		case json.Delim('{'):
-			begin := where()
-			rest, list := map[string]json.RawMessage{}, false
-			for dec.More() {
-				key, err := dec.Token()
-				if err != nil {
-					return broken(err)
-				}
-				if key == "items" {
-					list = true
-					if open, err := dec.Token(); err != nil || open != json.Delim('[') {
-						return fmt.Errorf("%s:%d: items is no list", path, where())
-					}
-					if err := items(); err != nil {
-						return err
-					}
-					continue
-				}
-				var v json.RawMessage
-				if err := dec.Decode(&v); err != nil {
-					return broken(err)
-				}
-				rest[fmt.Sprint(key)] = v
-			}
-			if _, err := dec.Token(); err != nil {
-				return broken(err)
-			}
-			if !list {
-				whole, err := json.Marshal(rest)
-				if err != nil {
-					return broken(err)
-				}
-				if err := f(whole, begin); err != nil {
-					return err
-				}
-			}
-		default:
-			return fmt.Errorf("%s:%d: an object was expected, not %v", path, where(), t)
-		}
-	}
-}
-
-// yamlReader splits a stream of YAML documents and lists into objects by
-// their indentation.
-type yamlReader struct {
-	path  string
-	f     func([]byte, int) error
-	text  bytes.Buffer // of the current object
-	begin int          // its first line
-	list  bool         // inside "items:" of a list
-	dash  int          // indentation of the list's dashes, -1 before the first
-	items int
-	kind  bool // the document says of which kind it is
-}
-
-func readYAML(path string, in *bufio.Reader, f func([]byte, int) error) error {
-	r := &yamlReader{path: path, f: f, begin: 1}
-	for line := 1; ; line++ {
-		text, err := in.ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("reading %s: %w", path, cause(err))
-		}
-		if text != "" {
-			if ferr := r.line(text, line); ferr != nil {
-				return ferr
-			}
-		}
-		if err != nil {
-			if err := r.flush(); err != nil {
-				return err
-			}
-			if r.list && !r.kind { // kubectl writes the items first, then the kind
-				return fmt.Errorf("%s:%d: the list of items has no end; was the file cut off?", path, line)
-			}
-			return nil
-		}
-	}
-}
-
-func (r *yamlReader) line(text string, at int) error {
-	bare := strings.TrimRight(text, "\r\n")
-	r.kind = r.kind || strings.HasPrefix(bare, "kind:")
-	switch {
-	case bare == "---" || strings.HasPrefix(bare, "--- "):
-		err := r.flush()
-		r.list, r.kind, r.items, r.begin = false, false, 0, at+1
 		return err
-	case !r.list && bare == "items:":
-		r.list, r.dash = true, -1
-		r.text.Reset() // what came before is the list's own
-		return nil
-	case !r.list:
-		if r.items == 0 {
-			r.text.WriteString(text)
+	}
+	m := &manifest{path: path}
+	m.object = func(raw []byte, line int) error {
+		if err := object(raw, line); err != nil {
+			return m.errorf(line, "%w", err)
 		}
 		return nil
 	}
-	indent := len(bare) - len(strings.TrimLeft(bare, " "))
-	dashed := strings.HasPrefix(bare[indent:], "- ") || bare[indent:] == "-"
-	if r.dash < 0 && dashed {
-		r.dash = indent
+	if first := bytes.TrimSpace(raw)[0]; first == '{' || first == '[' {
+		return m.json(raw)
 	}
-	switch {
-	case dashed && indent == r.dash:
-		if err := r.flush(); err != nil {
+	return m.yaml(raw)
+}
+
+func (m *manifest) errorf(line int, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %w", m.path, line, fmt.Errorf(format, args...))
+}
+
+// json reads a stream of JSON values: objects, and lists of objects.
+func (m *manifest) json(raw []byte) error {
+	s := &jsonStream{manifest: m, raw: raw, dec: json.NewDecoder(bytes.NewReader(raw)), line: 1}
+	for {
+		t, err := s.dec.Token()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return s.broken(err)
+		case t == json.Delim('['):
+			err = s.items()
+		case t == json.Delim('{'):
+			err = s.fields()
+		default:
+			err = m.errorf(s.where(), "an object was expected, not %v", t)
+		}
+		if err != nil {
 			return err
 		}
-		r.begin = at
-		r.text.WriteString(strings.TrimPrefix(bare[indent+1:], " ") + "\n")
-		r.items++
-	case bare == "" || indent > r.dash:
-		r.text.WriteString(bare[min(indent, r.dash+2):] + "\n")
-	default: // the list's other fields
-		err := r.flush()
-		r.list = false
-		return err
+	}
+}
+
+// jsonStream reads token by token and not value by value: json.Decoder.Decode
+// would make a tree of a whole list.
+type jsonStream struct {
+	*manifest
+	raw        []byte
+	dec        *json.Decoder
+	line, seen int // the line at byte seen of raw
+}
+
+// where returns the line where the next value begins.
+func (s *jsonStream) where() int {
+	at := int(s.dec.InputOffset())
+	for at < len(s.raw) && strings.IndexByte(", \t\r\n", s.raw[at]) >= 0 {
+		at++
+	}
+	s.line += bytes.Count(s.raw[s.seen:at], []byte{'\n'})
+	s.seen = at
+	return s.line
+}
+
+func (s *jsonStream) broken(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return s.errorf(s.where(), "the file ends in the middle of an object; was it cut off?")
+	}
+	return s.errorf(s.where(), "%w", err)
+}
+
+// items reads a list of objects to its end; its bracket has been read.
+func (s *jsonStream) items() error {
+	for s.dec.More() {
+		begin := s.where()
+		var item json.RawMessage
+		if err := s.dec.Decode(&item); err != nil {
+			return s.broken(err)
+		}
+		if err := s.object(item, begin); err != nil {
+			return err
+		}
+	}
+	if _, err := s.dec.Token(); err != nil {
+		return s.broken(err)
 	}
 	return nil
 }
 
-func (r *yamlReader) flush() error {
-	text := r.text.Bytes()
-	defer r.text.Reset()
+// fields reads an object to its end, or the list that is its field "items"; its
+// brace has been read.
+func (s *jsonStream) fields() error {
+	begin := s.where()
+	fields, list := map[string]json.RawMessage{}, false
+	for s.dec.More() {
+		key, err := s.dec.Token()
+		if err != nil {
+			return s.broken(err)
+		}
+		if key == "items" {
+			list = true
+			if open, err := s.dec.Token(); err != nil || open != json.Delim('[') {
+				return s.errorf(s.where(), "items is no list")
+			}
+			if err := s.items(); err != nil {
+				return err
+			}
+			continue
+		}
+		var v json.RawMessage
+		if err := s.dec.Decode(&v); err != nil {
+			return s.broken(err)
+		}
+		fields[fmt.Sprint(key)] = v
+	}
+	if _, err := s.dec.Token(); err != nil {
+		return s.broken(err)
+	}
+	if list {
+		return nil
+	}
+	whole, err := json.Marshal(fields)
+	if err != nil {
+		return s.broken(err)
+	}
+	return s.object(whole, begin)
+}
+
+// yaml reads a stream of YAML documents.
+func (m *manifest) yaml(raw []byte) error {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
+	for line := 1; ; {
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return m.errorf(line, "the document that begins here can't be read: %w", err)
+		}
+		begin := line
+		line += bytes.Count(text, []byte{'\n'}) + 1 // and the separator
+		if bytes.HasPrefix(text, []byte("---")) {   // a separator with nothing before it
+			_, text, _ = bytes.Cut(text, []byte{'\n'})
+			begin++
+		}
+		if isYAMLList(text) {
+			err = m.yamlItems(text, begin)
+		} else {
+			err = m.yamlObject(text, begin)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (m *manifest) yamlObject(text []byte, line int) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
 	raw, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return fmt.Errorf("%s:%d: the object that begins here can't be read: %s", r.path, r.begin, strings.TrimPrefix(err.Error(), "yaml: "))
+		return m.errorf(line, "the object that begins here can't be read: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if string(raw) == "null" {
 		return nil
 	}
-	return r.f(raw, r.begin)
+	return m.object(raw, line)
+}
+
+func isYAMLList(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("items:\n")) || bytes.Contains(text, []byte("\nitems:\n"))
+}
+
+// yamlItems reads a list as kubectl writes it. It finds the items by their
+// indentation, since no YAML library hands out a part of a document: the next
+// item begins at a dash that stands where the first did.
+func (m *manifest) yamlItems(text []byte, line int) error {
+	var item bytes.Buffer
+	begin := line // of the item
+	flush := func() error {
+		defer item.Reset()
+		return m.yamlObject(item.Bytes(), begin)
+	}
+	inside, dash := false, -1 // of "items:"; the indentation of its dashes, -1 before the first
+	kind := false
+	for full := range bytes.Lines(text) {
+		at := string(bytes.TrimRight(full, "\n"))
+		indent := len(at) - len(strings.TrimLeft(at, " "))
+		dashed := at[indent:] == "-" || strings.HasPrefix(at[indent:], "- ")
+		if inside && dash < 0 && dashed {
+			dash = indent
+		}
+		switch {
+		case at == "items:":
+			inside = true
+		case !inside:
+			kind = kind || strings.HasPrefix(at, "kind:")
+		case dashed && indent == dash:
+			if err := flush(); err != nil {
+				return err
+			}
+			begin = line
+			item.WriteString(strings.TrimPrefix(at[indent+1:], " ") + "\n")
+		case at == "" || indent > dash:
+			item.WriteString(at[min(indent, dash+2):] + "\n")
+		default: // the list's other fields
+			inside = false
+			kind = kind || strings.HasPrefix(at, "kind:")
+		}
+		line++
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if inside && !kind { // kubectl writes it behind the items
+		return m.errorf(line, "the list of items has no end; was the file cut off?")
+	}
+	return nil
 }

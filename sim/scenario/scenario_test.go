@@ -72,6 +72,57 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
+// TestScenariosAreReadAsJSONToo has files whose kind stands where a line-wise
+// look misses it.
+func TestScenariosAreReadAsJSONToo(t *testing.T) {
+	for name, text := range map[string]string{
+		"one line":        `{"apiVersion":"berth.dev/v1alpha1","kind":"Scenario","spec":{"seed":7}}`,
+		"kind at the end": `{"spec":{"seed":7},"apiVersion":"berth.dev/v1alpha1","kind":"Scenario"}`,
+		"tabs":            "{\n\t\"apiVersion\": \"berth.dev/v1alpha1\",\n\t\"kind\": \"Scenario\",\n\t\"spec\": {\n\t\t\"seed\": 7\n\t}\n}\n",
+		"flow":            "{apiVersion: berth.dev/v1alpha1, kind: Scenario, spec: {seed: 7}}\n",
+		"far down":        "# " + strings.Repeat("long ", 20_000) + "\n" + head + "  seed: 7\n",
+	} {
+		runs, err := scenario.Load([]string{write(t, "s.yaml", text)})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := runs[0].Spec.Seed; got != 7 {
+			t.Errorf("%s: seed %d, want 7; notes %q", name, got, runs[0].Notes)
+		}
+	}
+	policy := write(t, "p.yaml", `{"apiVersion":"berth.dev/v1alpha1","kind":"Policy","spec":{"flags":["--max-nodes-total=5"]}}`)
+	runs, err := scenario.Load([]string{policy, write(t, "s.yaml", head+group)})
+	if err != nil || runs[0].Autoscale.Limits.MaxNodesTotal != 5 {
+		t.Errorf("a policy as JSON: %v, %+v", err, runs)
+	}
+}
+
+// TestScenariosStandAlone has files in which a scenario and other objects would
+// be in each other's way: one of them was passed over without a word.
+func TestScenariosStandAlone(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+	for _, c := range []struct{ text, want string }{
+		{head + "  seed: 7\n---\n" + pod, "s:6: a Scenario stands alone in its file"},
+		{pod + "---\n" + head + "  seed: 7\n", "s:5: a Scenario stands alone in its file"},
+		{`{"kind":"Pod","metadata":{"name":"p"}}` + "\n" + `{"apiVersion":"berth.dev/v1alpha1","kind":"Policy"}`, "s:2: a Policy stands alone in its file"},
+		{"apiVersion: berth.dev/v2\nkind: Scenario\n", `s:1: apiVersion: is "berth.dev/v2"; it must be "berth.dev/v1alpha1"`},
+	} {
+		if _, err := scenario.Load([]string{write(t, "s", c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\ngot  %v\nwant …%s…", c.text, err, c.want)
+		}
+	}
+	for name, text := range map[string]string{
+		"an empty document after it":        head + "  seed: 7\n---\n# nothing\n",
+		"a separator before it":             "---\n" + head + "  seed: 7\n",
+		"a foreign policy beside manifests": pod + "---\napiVersion: kyverno.io/v1\nkind: Policy\nmetadata: {name: q}\n",
+	} {
+		if _, err := scenario.Load([]string{write(t, "s", text)}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // dump is as kubectl prints: the second pod is bound to a node that isn't there.
 const dump = `apiVersion: v1
 items:

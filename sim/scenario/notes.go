@@ -1,0 +1,125 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/berthproject/berth/tools/checker"
+)
+
+// This file looks over all objects of a run once they are together, and notes
+// what a person should know before the run: what was left out, and what can't
+// happen.
+
+// finish does what needs all objects: it leaves out pods on absent nodes, writes
+// the notes, and orders the arrivals by time.
+func (o *objects) finish() {
+	idle := o.idle()
+	o.leaveOutLostPods()
+	for _, kind := range slices.Sorted(maps.Keys(o.unknown)) {
+		o.note("%d objects of kind %s are left out: the virtual world doesn't know it", o.unknown[kind], kind)
+	}
+	if idle {
+		o.note("there is no workload: no pod exists or comes")
+	}
+	o.noteUnusableGroups()
+	slices.SortStableFunc(o.run.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
+}
+
+func (o *objects) note(format string, args ...any) {
+	o.run.Notes = append(o.run.Notes, fmt.Sprintf(format, args...))
+}
+
+// idle says whether the input has no pods, nothing that would make any, and
+// nothing that comes later.
+func (o *objects) idle() bool {
+	return len(o.run.Arrivals) == 0 && !slices.ContainsFunc(o.run.Objects, func(obj runtime.Object) bool {
+		switch obj.(type) {
+		case *v1.Pod, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job:
+			return true
+		}
+		return false
+	})
+}
+
+// leaveOutLostPods leaves out the pods that are bound to a node which the input
+// doesn't have.
+func (o *objects) leaveOutLostPods() {
+	nodes := map[string]bool{}
+	for _, obj := range o.run.Objects {
+		if node, ok := obj.(*v1.Node); ok {
+			nodes[node.Name] = true
+		}
+	}
+	lost, example := 0, ""
+	o.run.Objects = slices.DeleteFunc(o.run.Objects, func(obj runtime.Object) bool {
+		pod, ok := obj.(*v1.Pod)
+		if !ok || pod.Spec.NodeName == "" || nodes[pod.Spec.NodeName] {
+			return false
+		}
+		lost++
+		example = cmp.Or(example, fmt.Sprintf("%s/%s on %s", pod.Namespace, pod.Name, pod.Spec.NodeName))
+		return true
+	})
+	if lost > 0 {
+		o.note("%d pods are on nodes that the input doesn't have and are left out, such as %s", lost, example)
+	}
+}
+
+// noteUnusableGroups notes the node groups of which no pod would fit an empty
+// node.
+func (o *objects) noteUnusableGroups() {
+	specs := o.podSpecs()
+	if len(specs) == 0 {
+		return
+	}
+	for i := range o.run.Spec.NodeGroups {
+		g := &o.run.Spec.NodeGroups[i]
+		node := g.NewNode(g.Name)
+		if !slices.ContainsFunc(specs, func(spec *v1.PodSpec) bool {
+			return checker.Fits(&v1.Pod{Spec: *spec}, node, []*v1.Node{node}, nil)
+		}) {
+			o.note("node group %s: no pod of the input fits its template, so it will not grow", g.Name)
+		}
+	}
+}
+
+// podSpecs returns the specs of all pods that the autoscaler may buy nodes for,
+// one of each template.
+func (o *objects) podSpecs() []*v1.PodSpec {
+	var specs []*v1.PodSpec
+	seen := map[*v1.Container]bool{} // pods of one template share its containers
+	look := func(obj runtime.Object) {
+		var spec *v1.PodSpec
+		switch x := obj.(type) {
+		case *v1.Pod:
+			spec = &x.Spec
+		case *appsv1.ReplicaSet:
+			spec = &x.Spec.Template.Spec
+		case *appsv1.StatefulSet:
+			spec = &x.Spec.Template.Spec
+		case *batchv1.Job:
+			spec = &x.Spec.Template.Spec
+		}
+		if spec != nil && len(spec.Containers) > 0 && !seen[&spec.Containers[0]] {
+			seen[&spec.Containers[0]] = true
+			specs = append(specs, spec)
+		}
+	}
+	for _, obj := range o.run.Objects {
+		look(obj)
+	}
+	for i := range o.run.Arrivals {
+		for _, obj := range o.run.Arrivals[i].Objects {
+			look(obj)
+		}
+	}
+	return specs
+}

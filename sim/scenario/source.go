@@ -1,0 +1,221 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// This file reads the text of scenarios and policies: what kind a file is of,
+// strict decoding, and errors that name file, line and field. Manifests and
+// dumps, which may be large, are read by manifest.go.
+
+// typed is what says of which kind an object is.
+type typed struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// ours says whether the object is a scenario or a policy, which may have a
+// mistake in its version. Other projects have a kind Policy too.
+func (t typed) ours() bool {
+	group, _, grouped := strings.Cut(t.APIVersion, "/")
+	return (t.Kind == Kind || t.Kind == PolicyKind) && (!grouped || group == "berth.dev")
+}
+
+// standsAlone is what a scenario or policy among other objects is refused with:
+// one of them would be passed over.
+func (t typed) standsAlone() error {
+	return fmt.Errorf("a %s stands alone in its file; put other objects in a file of their own, or under spec.objects of a scenario", t.Kind)
+}
+
+var mentionsKind = regexp.MustCompile(`["']?kind["']?\s*:\s*["']?(Scenario|Policy)\b`)
+
+// kindOfFile returns Kind or PolicyKind when the file's first object is of that
+// kind, and "" for a dump or a manifest. Only a file that mentions one of the two
+// is parsed: a dump may be large.
+func kindOfFile(path string) (string, error) {
+	raw, err := readFile(path)
+	if err != nil {
+		return "", err
+	}
+	mentioned := mentionsKind.FindSubmatch(raw)
+	if mentioned == nil {
+		return "", nil
+	}
+	var first typed
+	switch err := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096).Decode(&first); {
+	case err != nil:
+		return string(mentioned[1]), nil // whoever reads it says what is wrong, and where
+	case first.ours():
+		return first.Kind, nil
+	}
+	return "", nil
+}
+
+// readFile reads a file that has something in it.
+func readFile(path string) ([]byte, error) {
+	raw, err := os.ReadFile(path)
+	if info, serr := os.Stat(path); serr == nil && info.IsDir() {
+		return nil, fmt.Errorf("reading %s: it is a folder; give a file", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, cause(err))
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil, fmt.Errorf("%s: the file is empty; give a scenario, a dump or a manifest", path)
+	}
+	return raw, nil
+}
+
+func cause(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// source is where a scenario stands, to name lines.
+type source struct {
+	path, dir string
+	kind      string
+	file      *ast.File
+}
+
+// at returns "path:line: field", with the line of the field, or of the nearest
+// one around it when it isn't there.
+func (s source) at(field string) string {
+	for near := field; s.file != nil && near != ""; near = near[:max(strings.LastIndexAny(near, ".["), 0)] {
+		p, err := yaml.PathString("$." + near)
+		if err != nil {
+			continue
+		}
+		if n, err := p.FilterFile(s.file); err == nil && n != nil && n.GetToken() != nil {
+			return fmt.Sprintf("%s:%d: %s", s.path, n.GetToken().Position.Line, field)
+		}
+	}
+	return s.path + ": " + field
+}
+
+func (s source) errorf(field, format string, args ...any) error {
+	return fmt.Errorf("%s: %s", s.at(field), fmt.Sprintf(format, args...))
+}
+
+func (s source) rel(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.dir, path)
+}
+
+// name is the file's, without folder and ending.
+func (s source) name() string {
+	return strings.TrimSuffix(filepath.Base(s.path), filepath.Ext(s.path))
+}
+
+func read(path string, into any) (source, error) {
+	raw, err := readFile(path)
+	if err != nil {
+		return source{}, err
+	}
+	return parse(path, raw, into)
+}
+
+func parse(path string, raw []byte, into any) (source, error) {
+	src := source{path: path, dir: filepath.Dir(path), kind: Kind}
+	if _, ok := into.(*PolicyFile); ok {
+		src.kind = PolicyKind
+	}
+	var bad *badValue
+	dec := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict(), yaml.UseJSONUnmarshaler(),
+		yaml.CustomUnmarshaler(func(d *metav1.Duration, b []byte) error {
+			text := strings.Trim(strings.TrimSpace(string(b)), `"'`)
+			v, err := time.ParseDuration(text)
+			if err != nil {
+				bad = &badValue{text, "is not a duration; write one such as 90s, 15m or 2h"}
+				return bad
+			}
+			d.Duration = v
+			return nil
+		}),
+		yaml.CustomUnmarshaler(func(q *resource.Quantity, b []byte) error {
+			text := strings.Trim(strings.TrimSpace(string(b)), `"'`)
+			v, err := resource.ParseQuantity(text)
+			if err != nil {
+				bad = &badValue{text, "is not a quantity; write one such as 500m, 4 or 8Gi"}
+				return bad
+			}
+			*q = v
+			return nil
+		}))
+	err := dec.Decode(into)
+	src.file, _ = parser.ParseBytes(raw, 0)
+	if bad != nil {
+		return src, fmt.Errorf("%s:%d: %w", path, lineOf(src.file, bad.text), bad)
+	}
+	if err != nil {
+		return src, fmt.Errorf("%s%w", path, located(err))
+	}
+	return src, src.single()
+}
+
+// single refuses a file that has something behind the scenario or policy.
+func (s source) single() error {
+	for i, d := range s.file.Docs {
+		if _, empty := d.Body.(*ast.CommentGroupNode); i > 0 && d.Body != nil && !empty {
+			return fmt.Errorf("%s:%d: %w", s.path, d.Body.GetToken().Position.Line, typed{Kind: s.kind}.standsAlone())
+		}
+	}
+	return nil
+}
+
+type badValue struct{ text, why string }
+
+func (b *badValue) Error() string { return fmt.Sprintf("%q %s", b.text, b.why) }
+
+// lineOf finds the first scalar with a text.
+func lineOf(f *ast.File, text string) int {
+	find := &finder{text: text}
+	if f != nil {
+		for _, d := range f.Docs {
+			ast.Walk(find, d)
+		}
+	}
+	return max(find.line, 1)
+}
+
+type finder struct {
+	text string
+	line int
+}
+
+func (f *finder) Visit(n ast.Node) ast.Visitor {
+	if _, ok := n.(ast.ScalarNode); ok && f.line == 0 && n.GetToken().Value == f.text {
+		f.line = n.GetToken().Position.Line
+	}
+	return f
+}
+
+// located turns the library's "[4:3] text" and its excerpt into ":4: text".
+func located(err error) error {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	var line, column int
+	if n, _ := fmt.Sscanf(text, "[%d:%d]", &line, &column); n == 2 {
+		_, rest, _ := strings.Cut(text, "] ")
+		return fmt.Errorf(":%d: %s", line, rest)
+	}
+	return errors.New(": " + text)
+}
