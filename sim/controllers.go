@@ -13,6 +13,7 @@ import (
 	corehelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 )
 
 type ownerKey struct{ kind, namespace, name string }
@@ -35,33 +36,26 @@ type owner struct {
 	dropped   bool
 }
 
-func count(n *int32, def int) int {
-	if n == nil {
-		return def
-	}
-	return int(*n)
-}
-
 // addOwner starts a controller for the kinds that have pods.
 func (w *World) addOwner(obj runtime.Object) {
 	o := &owner{}
 	switch x := obj.(type) {
 	case *appsv1.ReplicaSet:
-		*o = owner{key: ownerKey{"ReplicaSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: count(x.Spec.Replicas, 1)}
+		*o = owner{key: ownerKey{"ReplicaSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
 	case *v1.ReplicationController:
-		*o = owner{key: ownerKey{"ReplicationController", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "v1", replicas: count(x.Spec.Replicas, 1)}
+		*o = owner{key: ownerKey{"ReplicationController", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "v1", replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
 		if x.Spec.Template != nil {
 			o.template = *x.Spec.Template
 		}
 	case *appsv1.StatefulSet:
-		*o = owner{key: ownerKey{"StatefulSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: count(x.Spec.Replicas, 1),
+		*o = owner{key: ownerKey{"StatefulSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1)),
 			inOrder: x.Spec.PodManagementPolicy != appsv1.ParallelPodManagement, claims: x.Spec.VolumeClaimTemplates}
 	case *appsv1.DaemonSet:
 		*o = owner{key: ownerKey{"DaemonSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template}
 	case *batchv1.Job:
-		parallel := count(x.Spec.Parallelism, 1)
+		parallel := ptr.Deref(x.Spec.Parallelism, 1)
 		*o = owner{key: ownerKey{"Job", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "batch/v1", template: x.Spec.Template,
-			replicas: count(x.Spec.Completions, parallel), parallel: parallel, succeeded: int(x.Status.Succeeded)}
+			replicas: int(ptr.Deref(x.Spec.Completions, parallel)), parallel: int(parallel), succeeded: int(x.Status.Succeeded)}
 	default:
 		return
 	}
@@ -78,10 +72,8 @@ func (w *World) addOwner(obj runtime.Object) {
 
 // ownerOf finds the controller that a pod names.
 func (w *World) ownerOf(p *v1.Pod) *owner {
-	for _, r := range p.OwnerReferences {
-		if r.Controller != nil && *r.Controller {
-			return w.owners[ownerKey{r.Kind, p.Namespace, r.Name}]
-		}
+	if r := metav1.GetControllerOfNoCopy(p); r != nil {
+		return w.owners[ownerKey{r.Kind, p.Namespace, r.Name}]
 	}
 	return nil
 }

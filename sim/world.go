@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -112,6 +113,7 @@ func New(run *scenario.Run, opt Options) (*World, error) {
 	}
 	for i := range run.Arrivals {
 		a := &run.Arrivals[i]
+		w.stats.Pods.ToCome += a.Pods()
 		w.after(a.At, moves, func() { w.arrive(a) })
 	}
 	w.startFaults()
@@ -126,14 +128,8 @@ func isController(o runtime.Object) bool {
 
 // Run plays until the end condition, and returns the summary.
 func (w *World) Run(ctx context.Context) (*scenario.Summary, error) {
-	end := w.run.Spec.End.At.Duration
-	if end == 0 {
-		end = 48 * time.Hour
-	}
-	quiet := w.run.Spec.End.Quiet.Duration
-	if quiet == 0 {
-		quiet = 45 * time.Minute
-	}
+	end := w.run.Spec.End.Latest()
+	quiet := cmp.Or(w.run.Spec.End.Quiet.Duration, 45*time.Minute)
 	for n := 0; ; n++ {
 		if n%256 == 0 {
 			if ctx.Err() != nil {
@@ -203,6 +199,7 @@ func (w *World) touch() { w.changed = w.now }
 
 // arrive creates what comes, and has it deleted when its time is over.
 func (w *World) arrive(a *scenario.Arrival) {
+	w.stats.Pods.ToCome -= a.Pods()
 	for _, obj := range a.Objects {
 		w.create(obj)
 	}

@@ -63,6 +63,34 @@ func TestJobRunsToItsEnd(t *testing.T) {
 	}
 }
 
+// TestPodsThatNeverComeAreCounted ends a run before most of its workload comes.
+func TestPodsThatNeverComeAreCounted(t *testing.T) {
+	const late = nodes + `  workload:
+  - {name: early, count: 2, runFor: {min: 60s, max: 60s}, ` + container + `}
+  - {name: late, count: 3, arrive: {after: 50h}, ` + container + `}
+  - {name: job, kind: Job, count: 4, parallelism: 2, arrive: {after: 60h}, ` + container + `}
+  - {name: set, kind: ReplicaSet, copies: 2, count: 5, arrive: {after: 40h, over: 20h}, ` + container + `}
+  - {name: agent, kind: DaemonSet, arrive: {after: 70h}, ` + container + `}
+`
+	for end, want := range map[string]int{"": 3 + 4 + 5 + 1, "  end: {at: 39h}\n": 3 + 4 + 10 + 1, "  end: {at: 80h}\n": 0} {
+		run, err := scenario.Parse("test.yaml", []byte(head+late+end))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := sim.New(run, sim.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := w.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Pods.ToCome != want {
+			t.Errorf("the end is %q: %d pods are still to come, want %d", end, s.Pods.ToCome, want)
+		}
+	}
+}
+
 func TestStatefulSetComesInOrderAndKeepsNames(t *testing.T) {
 	s, log := play(t, nodes+`  workload: [{name: db, kind: StatefulSet, count: 3, `+container+`}]
   faults: [{kind: DeletePod, at: [2m, 3m]}]

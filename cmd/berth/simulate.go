@@ -172,6 +172,9 @@ func (f *simulateFlags) play(ctx context.Context, out, told io.Writer, r *scenar
 		return nil, err
 	}
 	s.WallSeconds = time.Since(start).Seconds()
+	if s.Pods.ToCome > 0 {
+		fmt.Fprintf(told, "%s: the run ended after %s, and %d pods were still to come; a later spec.end.at would let them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
+	}
 	for i, v := range w.Stats().Violations {
 		if i == 20 {
 			fmt.Fprintf(told, "%s: … and %d more violations\n", r.Name, len(w.Stats().Violations)-20)

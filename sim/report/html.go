@@ -98,7 +98,7 @@ func HTML(path string, run *scenario.Run, s *scenario.Summary, stats *sim.Stats)
 func facts(s *scenario.Summary) []fact {
 	return []fact{
 		{"pods completed", number(s.Pods.Completed), fmt.Sprintf("of %d", s.Pods.Total), false},
-		{"pods pending in the end", number(s.Pods.Pending), "", s.Pods.Pending > 0},
+		{"pods pending in the end", number(s.Pods.Pending), later(s), s.Pods.Pending+s.Pods.ToCome > 0},
 		{"arrival to bound, p50", span(s.TimeToBound.P50), "p99 " + span(s.TimeToBound.P99), false},
 		{"arrival to running, p50", span(s.TimeToRunning.P50), "p99 " + span(s.TimeToRunning.P99), false},
 		{"last pod running after", span(s.TimeToRunning.Max), "", false},
@@ -110,6 +110,14 @@ func facts(s *scenario.Summary) []fact {
 		{"utilisation, cpu", percent(s.Utilization.CPU), "memory " + percent(s.Utilization.Memory), false},
 		{"evicted", number(s.Pods.Evicted), fmt.Sprintf("%d budget violations", s.PDBViolations), s.PDBViolations > 0},
 	}
+}
+
+// later says how many pods the run ended before; "" for none.
+func later(s *scenario.Summary) string {
+	if s.Pods.ToCome == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d still to come", s.Pods.ToCome)
 }
 
 func columns(stats *sim.Stats) *series {

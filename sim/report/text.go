@@ -52,7 +52,11 @@ func bytes(x float64) string {
 
 var rows = []row{
 	{"pods", func(s *scenario.Summary) string {
-		return fmt.Sprintf("%d: %d bound, %d completed, %d running, %d pending", s.Pods.Total, s.Pods.Bound, s.Pods.Completed, s.Pods.Running, s.Pods.Pending)
+		pods := fmt.Sprintf("%d: %d bound, %d completed, %d running, %d pending", s.Pods.Total, s.Pods.Bound, s.Pods.Completed, s.Pods.Running, s.Pods.Pending)
+		if more := later(s); more != "" {
+			pods += "; " + more
+		}
+		return pods
 	}},
 	{"evicted, preempted, lost", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d, %d, %d", s.Pods.Evicted, s.Pods.Preempted, s.Pods.Lost)

@@ -8,7 +8,11 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
@@ -34,6 +38,24 @@ type Arrival struct {
 	Objects []runtime.Object
 	// DeleteAfter is how long after At the objects are deleted; never when 0.
 	DeleteAfter time.Duration
+}
+
+// Pods returns how many pods come: those of controllers too, of a DaemonSet one.
+func (a *Arrival) Pods() int {
+	n := 0
+	for _, obj := range a.Objects {
+		switch o := obj.(type) {
+		case *v1.Pod, *appsv1.DaemonSet:
+			n++
+		case *batchv1.Job:
+			n += int(ptr.Deref(o.Spec.Completions, 1))
+		case *appsv1.ReplicaSet:
+			n += int(ptr.Deref(o.Spec.Replicas, 1))
+		case *appsv1.StatefulSet:
+			n += int(ptr.Deref(o.Spec.Replicas, 1))
+		}
+	}
+	return n
 }
 
 // Load reads files: scenarios, each of which becomes a run; policies, under each

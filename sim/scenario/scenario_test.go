@@ -300,7 +300,7 @@ func TestStableNames(t *testing.T) {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields(`pods.total pods.bound pods.completed pods.pending pods.evicted pods.preempted
+	for _, name := range strings.Fields(`pods.total pods.bound pods.completed pods.pending pods.toCome pods.evicted pods.preempted
 		timeToBound.p50 timeToBound.p99 timeToBound.max timeToRunning.p50 timeToRunning.p99 timeToRunning.max
 		nodes.peak nodes.launched nodes.failedLaunches nodes.final nodeHours cost utilization.cpu utilization.memory
 		pdbViolations churn virtualSeconds wallSeconds digest`) {

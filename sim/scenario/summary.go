@@ -18,6 +18,7 @@ type Summary struct {
 		Completed int `json:"completed"` // pods that ran to their end
 		Running   int `json:"running"`   // pods that run in the end
 		Pending   int `json:"pending"`   // pods without a node in the end
+		ToCome    int `json:"toCome"`    // pods that would have come after the end, those of controllers included
 		Evicted   int `json:"evicted"`   // evictions granted
 		Preempted int `json:"preempted"` // pods preempted for others
 		Lost      int `json:"lost"`      // pods whose node went under them

@@ -3,6 +3,9 @@
 package scenario
 
 import (
+	"cmp"
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -262,3 +265,6 @@ type End struct {
 	// Quiet is how long nothing must have happened (45 min when absent).
 	Quiet metav1.Duration `json:"quiet,omitempty"`
 }
+
+// Latest is when the run is over at the latest.
+func (e End) Latest() time.Duration { return cmp.Or(e.At.Duration, 48*time.Hour) }
