@@ -52,6 +52,7 @@ const (
 func Default() Scheduler {
 	return Scheduler{
 		Profiles: []plugins.Options{{SchedulerName: v1.DefaultSchedulerName}},
+		Queue:    queue.DefaultConfig(),
 		BindQPS:  DefaultBindQPS, BindBurst: DefaultBindBurst,
 		LeaderElection: LeaderElection{
 			Enabled: true, Namespace: "kube-system", Name: "berth",
@@ -150,20 +151,19 @@ func percentage(path *field.Path, v *int32, errs *field.ErrorList) {
 }
 
 func backoff(in *kubeschedulerv1.KubeSchedulerConfiguration, out *Scheduler, errs *field.ErrorList) {
-	initial, most := int64(1), int64(10)
-	if in.PodInitialBackoffSeconds != nil {
-		initial = *in.PodInitialBackoffSeconds
+	initial, limit := &out.Queue.InitialBackoff, &out.Queue.MaxBackoff
+	if s := in.PodInitialBackoffSeconds; s != nil {
+		*initial = time.Duration(*s) * time.Second
 	}
-	if in.PodMaxBackoffSeconds != nil {
-		most = *in.PodMaxBackoffSeconds
+	if s := in.PodMaxBackoffSeconds; s != nil {
+		*limit = time.Duration(*s) * time.Second
 	}
-	if initial <= 0 {
-		*errs = append(*errs, field.Invalid(field.NewPath("podInitialBackoffSeconds"), initial, "must be greater than 0"))
+	if *initial <= 0 {
+		*errs = append(*errs, field.Invalid(field.NewPath("podInitialBackoffSeconds"), int64(initial.Seconds()), "must be greater than 0"))
 	}
-	if most < initial {
-		*errs = append(*errs, field.Invalid(field.NewPath("podMaxBackoffSeconds"), most, "must be greater than or equal to PodInitialBackoffSeconds"))
+	if *limit < *initial {
+		*errs = append(*errs, field.Invalid(field.NewPath("podMaxBackoffSeconds"), int64(limit.Seconds()), "must be greater than or equal to PodInitialBackoffSeconds"))
 	}
-	out.Queue.InitialBackoff, out.Queue.MaxBackoff = time.Duration(initial)*time.Second, time.Duration(most)*time.Second
 }
 
 func connection(in *kubeschedulerv1.KubeSchedulerConfiguration, out *Scheduler, errs *field.ErrorList) {

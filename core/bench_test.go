@@ -9,7 +9,6 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -30,7 +29,9 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 	for b.Loop() {
 		b.StopTimer()
 		schema := cluster.NewSchema()
-		c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, PodsPerStep: 1 << 20})
+		cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
+		cfg.PodsPerStep = 1 << 20
+		c, err := core.New(schema, cfg)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -86,7 +87,9 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 func BenchmarkUnschedulable(b *testing.B) {
 	const nodes, pods, classes = 5000, 50_000, 100
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, PodsPerStep: 1 << 20})
+	cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
+	cfg.PodsPerStep = 1 << 20
+	c, err := core.New(schema, cfg)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,13 +22,12 @@ import (
 	"github.com/berthproject/berth/core/scheduler"
 )
 
-// Config is what the core needs to know. The zero value of a field means the
-// default in its comment.
+// Config is what the core needs to know. Zero is a value: start from DefaultConfig.
 type Config struct {
 	Profiles []*framework.Profile
 	Engine   engine.Options
 	Queue    queue.Config
-	// PodsPerStep bounds how many pods one Step decides on (default 64).
+	// PodsPerStep is how many pods one Step decides on at most; 1 at least.
 	PodsPerStep int
 	// Autoscale is nil when Berth only schedules.
 	Autoscale *Autoscale
@@ -36,6 +35,12 @@ type Config struct {
 	// expected of it, and nothing is written to pods but what concerns scaling.
 	// The profiles' preemption and extenders are left out then.
 	ExternalScheduler bool
+}
+
+// DefaultConfig returns the configuration of a core that only schedules, with
+// kube-scheduler's times.
+func DefaultConfig(profiles ...*framework.Profile) Config {
+	return Config{Profiles: profiles, Queue: queue.DefaultConfig(), PodsPerStep: 64}
 }
 
 // Autoscale configures the autoscaler. Names and defaults are those of Cluster
@@ -112,8 +117,8 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if len(cfg.Profiles) == 0 {
 		return nil, fmt.Errorf("no scheduling profile; give at least one")
 	}
-	if cfg.PodsPerStep == 0 {
-		cfg.PodsPerStep = 64
+	if cfg.PodsPerStep < 1 {
+		return nil, fmt.Errorf("PodsPerStep is %d, and the core would decide on no pod; give at least 1", cfg.PodsPerStep)
 	}
 	if cfg.ExternalScheduler {
 		cfg.Profiles = slices.Clone(cfg.Profiles)

@@ -14,8 +14,6 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
@@ -30,7 +28,9 @@ func play(t *rapid.T, history [][]step.Input, seed uint64) string {
 		ready.Plan = nil // has pointers in it; the plan that it leads to shows
 		out += text(&ready)
 	}
-	d := newDriven(t, core.Config{Engine: engine.Options{Seed: seed}, Autoscale: &core.Autoscale{ScanInterval: 2 * time.Second}}, prompt{}, defaults, drive.HookFunc(write))
+	cfg := autoscaling(core.Autoscale{ScanInterval: 2 * time.Second})
+	cfg.Engine.Seed = seed
+	d := newDriven(t, cfg, prompt{}, defaults, drive.HookFunc(write))
 	now := time.Unix(1000, 0)
 	for _, in := range history {
 		now = now.Add(time.Second)
@@ -130,7 +130,7 @@ func TestPropertyNoSchedulablePodIsForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema := cluster.NewSchema()
 		profile := plugins.Default(schema, plugins.Options{})
-		c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{profile}})
+		c, err := core.New(schema, core.DefaultConfig(profile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,9 @@ func TestPropertyNoSchedulablePodIsForgotten(t *testing.T) {
 func TestSeedMovesTies(t *testing.T) {
 	choose := func(seed uint64) string {
 		schema := cluster.NewSchema()
-		c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Engine: engine.Options{Seed: seed}})
+		cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
+		cfg.Engine.Seed = seed
+		c, err := core.New(schema, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,13 @@ type driven struct {
 	inbox []step.Input
 }
 
+// autoscaling returns the configuration of a core that scales, too.
+func autoscaling(a core.Autoscale) core.Config {
+	cfg := core.DefaultConfig()
+	cfg.Autoscale = &a
+	return cfg
+}
+
 // newDriven returns a driver of a core with the default profile, or with those
 // that profiles makes.
 func newDriven(t rapid.TB, cfg core.Config, workers drive.Workers, profile func(*cluster.Schema) *framework.Profile, hooks ...drive.Hook) *driven {

@@ -19,7 +19,7 @@ import (
 // not Berth's business, or its node isn't known.
 func TestExplainsPodsOfOthers(t *testing.T) {
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestExplainsPodsOfOthers(t *testing.T) {
 func TestLedgerSaysHowAndWhyNot(t *testing.T) {
 	schema := cluster.NewSchema()
 	profile := plugins.Default(schema, plugins.Options{})
-	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{profile}})
+	c, err := core.New(schema, core.DefaultConfig(profile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,10 @@ import (
 // nodes for those that the other has called unschedulable.
 func TestBesideAnotherScheduler(t *testing.T) {
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.Config{
-		Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Autoscale: &core.Autoscale{ScanInterval: 10 * time.Second}, ExternalScheduler: true,
-	})
+	cfg := autoscaling(core.Autoscale{ScanInterval: 10 * time.Second})
+	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
+	cfg.ExternalScheduler = true
+	c, err := core.New(schema, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

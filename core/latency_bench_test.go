@@ -12,7 +12,6 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -78,7 +77,7 @@ func timedPod(i int, milli int) step.Input {
 
 func newTimed(b *testing.B) *timed {
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -26,7 +26,7 @@ import (
 func storageWorld(t *testing.T) (advance func(...step.Input) step.Ready, pv *v1.PersistentVolume) {
 	t.Helper()
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,9 @@ func TestPodWithASharedClaimIsSignedAgain(t *testing.T) {
 // over a removal that the other had begun.
 func TestFollowThenLead(t *testing.T) {
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Autoscale: &core.Autoscale{}})
+	cfg := autoscaling(core.Autoscale{})
+	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
+	c, err := core.New(schema, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

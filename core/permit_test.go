@@ -129,7 +129,7 @@ func newPermitting(t *testing.T, nodes int) *permitting {
 	w.a, w.b = newGang("first", 30*time.Second, &w.log), newGang("second", 60*time.Second, &w.log)
 	schema := cluster.NewSchema()
 	profile := withGangs(plugins.Default(schema, plugins.Options{}), w.a, w.b)
-	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{profile}})
+	c, err := core.New(schema, core.DefaultConfig(profile))
 	if err != nil {
 		t.Fatal(err)
 	}

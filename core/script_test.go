@@ -11,7 +11,6 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 )
@@ -76,7 +75,8 @@ func (w *world) run(d *datadriven.TestData) (string, error) {
 }
 
 func (w *world) configure(a *args) error {
-	cfg := core.Config{Engine: engine.Options{Seed: 1}}
+	cfg := core.DefaultConfig()
+	cfg.Engine.Seed = 1
 	if a.flag("autoscale") {
 		cfg.Autoscale = &core.Autoscale{
 			UnneededTime:    a.duration("unneeded", "30s"),

@@ -71,7 +71,8 @@ func (c *Core) Unsettled() []string {
 // Invariants says, a line each, what must be true of the core's own records and isn't:
 // each is a defect of Berth's. Tests call it after every Step.
 func (c *Core) Invariants() []string {
-	out := append(c.nomination.Invariants(), c.nomination.InvariantsIn(c.state)...)
+	out := append(c.queue.Invariants(), c.nomination.Invariants()...)
+	out = append(out, c.nomination.InvariantsIn(c.state)...)
 	for _, m := range c.scale.machines() {
 		out = append(out, m.Invariants()...)
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -88,7 +87,7 @@ func TestEachChangeWakesWhatItHelps(t *testing.T) {
 	} {
 		t.Run(c.change, func(t *testing.T) {
 			schema := cluster.NewSchema()
-			k, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
+			k, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
 			if err != nil {
 				t.Fatal(err)
 			}

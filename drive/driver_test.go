@@ -19,6 +19,13 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
+// autoscaling returns the configuration of a core that scales, too.
+func autoscaling(a core.Autoscale) core.Config {
+	cfg := core.DefaultConfig()
+	cfg.Autoscale = &a
+	return cfg
+}
+
 // newDriver returns a driver of an autoscaling core with the default profile.
 func newDriver(t rapid.TB, cfg drive.Config) *drive.Driver {
 	t.Helper()
@@ -63,7 +70,7 @@ func TestAPlanSeesTheClusterAsItWasWhenTheCoreAsked(t *testing.T) {
 			asked = d.Core().State().Head()
 		}
 	})
-	d = newDriver(t, drive.Config{Core: core.Config{Autoscale: &core.Autoscale{}}, Workers: late, Hooks: []drive.Hook{hook}})
+	d = newDriver(t, drive.Config{Core: autoscaling(core.Autoscale{}), Workers: late, Hooks: []drive.Hook{hook}})
 	now := time.Unix(1000, 0)
 	inputs := [][]step.Input{
 		{group(), step.PodSet{Pod: testkit.Pod("p").Req("cpu", "3").Obj()}},
@@ -100,7 +107,7 @@ func TestHooksSeeEveryStepBeforeItsWorkIsHandedOut(t *testing.T) {
 		})
 	}
 	d := newDriver(t, drive.Config{
-		Workers: &loggedBinds{log: &log}, Hooks: []drive.Hook{hook("first"), hook("second")},
+		Core: core.DefaultConfig(), Workers: &loggedBinds{log: &log}, Hooks: []drive.Hook{hook("first"), hook("second")},
 		Clock: func() time.Time { return time.Unix(1005, 0) },
 	})
 	for at := int64(1000); at < 1002; at++ {
@@ -135,7 +142,7 @@ func TestStandingByKeepsThePlannerUpAndTheJournalShort(t *testing.T) {
 	late := &latePlans{}
 	steps := 0
 	d := newDriver(t, drive.Config{
-		Core: core.Config{Autoscale: &core.Autoscale{}}, Workers: late,
+		Core: autoscaling(core.Autoscale{}), Workers: late,
 		Hooks: []drive.Hook{drive.HookFunc(func(time.Time, time.Duration, []step.Input, *step.Ready) { steps++ })},
 	})
 	now := time.Unix(1000, 0)

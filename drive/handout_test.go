@@ -13,7 +13,6 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -76,9 +75,11 @@ func newLogged(t *testing.T, workers Workers) (*Driver, *[]step.Input) {
 	t.Helper()
 	schema := cluster.NewSchema()
 	in := &[]step.Input{}
+	cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
+	cfg.Autoscale = &core.Autoscale{}
 	d, err := New(Config{
 		Schema:  schema,
-		Core:    core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}, Autoscale: &core.Autoscale{}},
+		Core:    cfg,
 		Workers: workers, Inbox: func(x step.Input) { *in = append(*in, x) },
 	})
 	if err != nil {

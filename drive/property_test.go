@@ -47,7 +47,7 @@ func newLate(t *rapid.T) *late {
 			Template: testkit.Node("t").Alloc("cpu", cpu, "memory", "32Gi", "pods", "12").Obj()})
 	}
 	w.driver = newDriver(t, drive.Config{
-		Core:    core.Config{Autoscale: &core.Autoscale{UnneededTime: 20 * time.Second, DelayAfterAdd: time.Second, EvictDaemonPods: true, MaxProvisionTime: time.Minute}},
+		Core:    autoscaling(core.Autoscale{UnneededTime: 20 * time.Second, DelayAfterAdd: time.Second, EvictDaemonPods: true, MaxProvisionTime: time.Minute}),
 		Workers: w, Inbox: w.put, Hooks: []drive.Hook{drive.HookFunc(w.watch)},
 	})
 	return w

@@ -50,7 +50,8 @@ func (b *berth) start() error {
 	schema := cluster.NewSchema()
 	how := w.opt.Engine
 	how.Seed = w.run.Spec.Seed
-	cfg := core.Config{Profiles: w.run.Scheduler.Build(schema), Engine: how, Queue: w.run.Scheduler.Queue}
+	cfg := core.DefaultConfig(w.run.Scheduler.Build(schema)...)
+	cfg.Engine, cfg.Queue = how, w.run.Scheduler.Queue
 	if len(w.groups) > 0 {
 		a := w.run.Autoscale
 		cfg.Autoscale = &a

@@ -26,7 +26,6 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/edge/extender"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
@@ -143,9 +142,10 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		schema := cluster.NewSchema()
 		o := live.Options{
 			Config: rc, Schema: schema, Host: identity, Log: log, Observer: server, Questions: server.Questions,
-			Core:    core.Config{Profiles: cfg.Build(schema), Engine: engine.Options{Seed: f.seed}, Queue: cfg.Queue},
+			Core:    core.DefaultConfig(cfg.Build(schema)...),
 			Leading: leading,
 		}
+		o.Core.Engine.Seed, o.Core.Queue = f.seed, cfg.Queue
 		o.Core.ExternalScheduler = f.mode == modeAutoscaler
 		if len(cfg.Extenders) > 0 {
 			if o.Extenders, err = extender.NewChain(cfg.Extenders, cfg.Profiles[0].Extenders, log); err != nil {

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -21,9 +20,9 @@ import (
 //     has a probe; a drained one has held pods alone
 //   - a probe is on its way: active, in backoff or in flight
 //
-// It costs O(pods log pods).
+// It costs O(pods).
 func (q *Queue) Invariants() []string {
-	c := checker{q: q, held: map[*WaitingClass]int{}, probes: map[*WaitingClass]int{}, in: map[*Item]int{}}
+	c := checker{q: q, held: map[*WaitingClass]int{}, probes: map[*WaitingClass]int{}}
 	c.heap("active", &q.active)
 	c.heap("backoff", &q.backoff)
 	c.heap("expiry", &q.expiry)
@@ -31,8 +30,11 @@ func (q *Queue) Invariants() []string {
 		c.heap("waiting", &w.pods)
 		c.heap("nominated", &w.nominated)
 	}
-	for _, uid := range slices.Sorted(maps.Keys(q.items)) {
-		c.item(uid, q.items[uid])
+	for uid, item := range q.items { // in any order: the lines are sorted
+		c.item(uid, item)
+	}
+	if c.inHeaps != c.expected {
+		c.fail("%d pods are in heaps, and %d belong there", c.inHeaps, c.expected)
 	}
 	if c.gated != q.gated {
 		c.fail("%d pods are gated, and %d are counted", c.gated, q.gated)
@@ -44,7 +46,7 @@ func (q *Queue) Invariants() []string {
 	if total != q.held {
 		c.fail("%d pods are held, and %d are counted", total, q.held)
 	}
-	for class, w := range q.waiting { // the lines are sorted
+	for class, w := range q.waiting { // in any order, too
 		if class != w.class {
 			c.fail("class %d waits as class %d", w.class.ID, class.ID)
 		}
@@ -58,10 +60,13 @@ func (q *Queue) Invariants() []string {
 type checker struct {
 	q      *Queue
 	broken []string
-	in     map[*Item]int // in how many heaps the item is
 	held   map[*WaitingClass]int
 	probes map[*WaitingClass]int
 	gated  int
+	// inHeaps is how many places all heaps have, and expected how many the pods'
+	// stages ask for. Where each pod is found at its own place and the sums are
+	// equal, no pod is at another besides.
+	inHeaps, expected int
 }
 
 func (c *checker) fail(format string, args ...any) {
@@ -70,8 +75,8 @@ func (c *checker) fail(format string, args ...any) {
 
 // heap checks the order of a heap, and that its items know where they are.
 func (c *checker) heap(name string, h *itemHeap) {
+	c.inHeaps += h.Len()
 	for at, item := range h.items {
-		c.in[item]++
 		if c.q.items[item.Pod().UID] != item {
 			c.fail("%s is in the heap %s, and not in the queue", item.Pod().Name(), name)
 		}
@@ -86,47 +91,46 @@ func (c *checker) heap(name string, h *itemHeap) {
 
 // item checks that an item is where its stage says, and counts it.
 func (c *checker) item(uid types.UID, item *Item) {
-	name := item.Pod().Name()
+
 	if item.Pod().UID != uid {
-		c.fail("%s is in the queue as %s", name, uid)
+		c.fail("%s is in the queue as %s", item.Pod().Name(), uid)
 	}
-	var heaps []*itemHeap
 	switch item.stage {
 	case Active:
-		heaps = []*itemHeap{&c.q.active}
+		c.expect(item, &c.q.active)
 	case Backoff:
-		heaps = []*itemHeap{&c.q.expiry}
+		c.expect(item, &c.q.expiry)
 		if !item.afterError {
-			heaps = append(heaps, &c.q.backoff)
+			c.expect(item, &c.q.backoff)
 		}
 	case Unschedulable:
 		if w := c.q.waiting[item.class]; w != nil {
-			heaps = []*itemHeap{w.heapOf(item)}
+			c.expect(item, w.heapOf(item))
 		} else {
-			c.fail("%s is unschedulable, and its class doesn't wait", name)
+			c.fail("%s is unschedulable, and its class doesn't wait", item.Pod().Name())
 		}
 	case Gated:
 		c.gated++
 	case Held:
 		c.held[item.heldWith]++
 	}
-	for _, h := range heaps {
-		if at := *h.index(item); at >= h.Len() || h.items[at] != item {
-			c.fail("%s is %s, and isn't in the heap for it", name, item.stage)
-		}
-	}
-	if c.in[item] != len(heaps) {
-		c.fail("%s is %s, and in %d heaps instead of %d", name, item.stage, c.in[item], len(heaps))
-	}
 	if (item.heldWith != nil) != (item.stage == Held) {
-		c.fail("%s is %s, and held with a class: %v", name, item.stage, item.heldWith != nil)
+		c.fail("%s is %s, and held with a class: %v", item.Pod().Name(), item.stage, item.heldWith != nil)
 	}
 	if item.probeOf == nil {
 		return
 	}
 	c.probes[item.probeOf]++
 	if item.stage != Active && item.stage != Backoff && item.stage != InFlight {
-		c.fail("%s is %s, and a probe", name, item.stage)
+		c.fail("%s is %s, and a probe", item.Pod().Name(), item.stage)
+	}
+}
+
+// expect checks that an item is in a heap where it says.
+func (c *checker) expect(item *Item, h *itemHeap) {
+	c.expected++
+	if at := *h.index(item); at >= h.Len() || h.items[at] != item {
+		c.fail("%s is %s, and isn't in the heap for it", item.Pod().Name(), item.stage)
 	}
 }
 

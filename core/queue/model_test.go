@@ -99,6 +99,8 @@ func (m *model) backoff(attempts int) int64 {
 	return int64(min(d, m.cfg.MaxBackoff))
 }
 
+func (m *model) leftover() int64 { return max(int64(m.cfg.Leftover), 1) }
+
 func (m *model) add(now int64, name, class string, priority int, gated bool) {
 	p := &modelPod{name: name, class: class, priority: priority, queued: now, sequence: m.next, stage: queue.Active}
 	if gated {
@@ -153,7 +155,7 @@ func (m *model) fail(now int64, p *modelPod) {
 	m.takeOut(p)
 	p.attempts++
 	p.failures++
-	p.until = now + m.backoff(p.failures)
+	p.until = now + max(m.backoff(p.failures), 1)
 	p.swept = false
 	p.stage, p.afterError = queue.Backoff, true
 }
@@ -245,7 +247,7 @@ func (m *model) wake(now int64, help func(class string) (engine.Help, *engine.Di
 
 func (m *model) sweep(now int64) {
 	for _, w := range slices.Clone(m.classes) {
-		if w.state == waits && now-w.since >= int64(m.cfg.Leftover) {
+		if w.state == waits && now-w.since >= m.leftover() {
 			m.startProbing(now, w, probesLeftovers)
 		}
 	}
@@ -340,7 +342,7 @@ func (m *model) nextWake() time.Time {
 	}
 	for _, w := range m.classes {
 		if w.state == waits {
-			at = append(at, w.since+int64(m.cfg.Leftover))
+			at = append(at, w.since+m.leftover())
 		}
 	}
 	if at == nil {

@@ -22,9 +22,9 @@ import (
 func TestPropertyTheQueueEqualsItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := queue.Config{
-			InitialBackoff: time.Duration(rapid.IntRange(1, 3).Draw(t, "initial")) * time.Second,
-			MaxBackoff:     time.Duration(rapid.IntRange(3, 9).Draw(t, "max")) * time.Second,
-			Leftover:       20 * time.Second,
+			InitialBackoff: time.Duration(rapid.IntRange(0, 3).Draw(t, "initial")) * time.Second,
+			MaxBackoff:     time.Duration(rapid.IntRange(2, 9).Draw(t, "max")) * time.Second,
+			Leftover:       time.Duration(rapid.SampledFrom([]int{0, 20}).Draw(t, "leftover")) * time.Second,
 		}
 		p := &pair{t: t, queue: queue.New(cfg, prioritysort.Less), model: &model{cfg: cfg}, kit: newKit(), now: time.Unix(1000, 0)}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {

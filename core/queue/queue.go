@@ -49,7 +49,7 @@ type Queue struct {
 // New returns an empty queue that tries pods in the order of less.
 func New(cfg Config, less framework.Less) *Queue {
 	q := &Queue{
-		cfg:     cfg.withDefaults(),
+		cfg:     cfg,
 		less:    func(a, b *Item) bool { return less(&a.queued, &b.queued) },
 		items:   map[types.UID]*Item{},
 		waiting: map[*engine.Class]*WaitingClass{},
@@ -188,7 +188,7 @@ func (q *Queue) Fail(now time.Time, item *Item) {
 	item.tried = now.UnixNano()
 	item.failures++
 	item.afterError = true
-	item.until = now.UnixNano() + int64(q.cfg.backoff(item.failures))
+	item.until = now.UnixNano() + int64(q.cfg.errorBackoff(item.failures))
 	q.backOff(item, EventFailure)
 }
 
@@ -218,7 +218,7 @@ func (q *Queue) NextWake() time.Time {
 		if w.state != waiting {
 			continue
 		}
-		if due := w.since + int64(q.cfg.Leftover); next == 0 || due < next {
+		if due := w.since + int64(q.cfg.leftover()); next == 0 || due < next {
 			next = due
 		}
 	}

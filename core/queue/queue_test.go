@@ -17,7 +17,7 @@ var start = time.Unix(1000, 0)
 
 // newQueue returns a queue with one pod, a, of class small, which is in flight.
 func newQueue(k *kit) (*queue.Queue, *queue.Item) {
-	q := queue.New(queue.Config{}, prioritysort.Less)
+	q := queue.New(queue.DefaultConfig(), prioritysort.Less)
 	q.Add(start, k.pod("a", 0), k.class("small"), nil)
 	return q, q.Pop(start)
 }
@@ -112,6 +112,40 @@ func TestWhenAPodWasTried(t *testing.T) {
 	q.Fail(failed, a)
 	if !a.Tried().Equal(failed) || a.Attempts() != 2 {
 		t.Errorf("a pod with an error was tried at %s, %d times; want %s, 2", a.Tried(), a.Attempts(), failed)
+	}
+}
+
+// Zero is a value: nothing backs off, and what waits is always left over. What failed,
+// or was swept in vain, still isn't tried again before the clock has moved, so that
+// whoever tries pods until there is none comes to an end.
+func TestWithoutBackoffNothingIsTriedTwiceAtTheSameInstant(t *testing.T) {
+	k := newKit()
+	q := queue.New(queue.Config{}, prioritysort.Less)
+	a := q.Add(start, k.pod("a", 0), k.class("small"), nil)
+	now := start
+	for range 3 {
+		q.Fail(now, q.Pop(now))
+		if got := q.Pop(now); got != nil {
+			t.Fatalf("after an error at %s %s is tried again at the same instant", now, got.Pod().Name())
+		}
+		if got, want := q.NextWake(), now.Add(time.Nanosecond); !got.Equal(want) {
+			t.Fatalf("after an error the queue wakes at %s, want %s", got, want)
+		}
+		now = q.NextWake()
+	}
+	for range 3 {
+		q.Reject(now, q.Pop(now), ruledOut(""))
+		q.Sweep(now)
+		if a.Stage() != queue.Unschedulable {
+			t.Fatalf("after a rejection at %s the pod is swept at the same instant", now)
+		}
+		now = q.NextWake()
+		q.Sweep(now)
+	}
+	q.Reject(now, q.Pop(now), ruledOut(""))
+	q.Wake(now, helps(engine.Fits, ruledOut("")), noneReady)
+	if a.Stage() != queue.Active {
+		t.Errorf("a change helps the rejected pod, and it is %s", a.Stage())
 	}
 }
 

@@ -236,7 +236,7 @@ func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosi
 // Sweep wakes the classes that have waited for Config.Leftover.
 func (q *Queue) Sweep(now time.Time) {
 	for _, w := range q.Waiting() {
-		if now.UnixNano()-w.since >= int64(q.cfg.Leftover) {
+		if now.UnixNano()-w.since >= int64(q.cfg.leftover()) {
 			q.wake(now, w, probingLeftover)
 		}
 	}

@@ -156,7 +156,7 @@ func TestExtenderDecides(t *testing.T) {
 			ManagedResources: []kubeschedulerv1.ExtenderManagedResource{{Name: "example.com/gpu", IgnoredByScheduler: true}},
 		})
 		schema := cluster.NewSchema()
-		k, err := core.New(schema, core.Config{Profiles: cfg.Build(schema)})
+		k, err := core.New(schema, core.DefaultConfig(cfg.Build(schema)...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestExtenderChoosesVictims(t *testing.T) {
 		})
 		for _, gone := range []bool{false, true} {
 			schema := cluster.NewSchema()
-			k, err := core.New(schema, core.Config{Profiles: cfg.Build(schema)})
+			k, err := core.New(schema, core.DefaultConfig(cfg.Build(schema)...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -302,7 +302,7 @@ func TestBadExtenders(t *testing.T) {
 func TestFailedConsultIsTriedAgain(t *testing.T) {
 	_, cfg := chain(t, kubeschedulerv1.Extender{URLPrefix: "http://127.0.0.1:1", FilterVerb: "f"})
 	schema := cluster.NewSchema()
-	k, err := core.New(schema, core.Config{Profiles: cfg.Build(schema)})
+	k, err := core.New(schema, core.DefaultConfig(cfg.Build(schema)...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,6 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -39,7 +38,7 @@ type live struct {
 
 func newLive(t *testing.T) *live {
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.Config{Profiles: []*framework.Profile{plugins.Default(schema, plugins.Options{})}})
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
 	if err != nil {
 		t.Fatal(err)
 	}

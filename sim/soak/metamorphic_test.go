@@ -11,7 +11,6 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/sim"
@@ -41,7 +40,7 @@ func record(t *testing.T, seed uint64) *history {
 	}
 	// How long a pod backs off depends on how often it was tried, which classes
 	// change; so nothing backs off here.
-	run.Scheduler.Queue = queue.Config{InitialBackoff: 1, MaxBackoff: 1}
+	run.Scheduler.Queue.InitialBackoff, run.Scheduler.Queue.MaxBackoff = 0, 0
 	h := &history{run: run}
 	w, err := sim.New(run, sim.Options{Hooks: []drive.Hook{drive.HookFunc(func(now time.Time, _ time.Duration, in []step.Input, _ *step.Ready) {
 		h.steps = append(h.steps, recordedStep{now, slices.Clone(in)})
@@ -77,8 +76,10 @@ func (h *history) play(t *testing.T, how engine.Options, oneByOne, attempts bool
 		}
 	}
 	var plan step.Input // made, and delivered where the history has one
+	cfg := core.DefaultConfig(h.run.Scheduler.Build(schema)...)
+	cfg.Engine, cfg.Queue, cfg.Autoscale = how, h.run.Scheduler.Queue, &h.run.Autoscale
 	d, err := drive.New(drive.Config{
-		Schema: schema, Core: core.Config{Profiles: h.run.Scheduler.Build(schema), Engine: how, Queue: h.run.Scheduler.Queue, Autoscale: &h.run.Autoscale},
+		Schema: schema, Core: cfg,
 		Workers: planned{}, Inbox: func(in step.Input) { plan = in }, Hooks: []drive.Hook{drive.HookFunc(decisions)},
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ func replays(t *testing.T, steps ...[]step.Input) (first, second []step.Decision
 	t.Helper()
 	schema := cluster.NewSchema()
 	scheduler := config.Default()
-	c, err := core.New(schema, core.Config{Profiles: scheduler.Build(schema), Queue: scheduler.Queue})
+	c, err := core.New(schema, core.DefaultConfig(scheduler.Build(schema)...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/drive"
 )
 
@@ -133,7 +132,9 @@ func newPlayer(h Header, p Policy) (*player, error) {
 		}
 	}
 	schema := cluster.NewSchema()
-	cfg := core.Config{Profiles: sched.Build(schema), Engine: engine.Options{Seed: h.Seed}, Queue: sched.Queue, Autoscale: h.Autoscale, ExternalScheduler: h.ExternalScheduler}
+	cfg := core.DefaultConfig(sched.Build(schema)...)
+	cfg.Engine.Seed, cfg.Queue = h.Seed, sched.Queue
+	cfg.Autoscale, cfg.ExternalScheduler = h.Autoscale, h.ExternalScheduler
 	if p.Autoscale != nil && h.Autoscale != nil {
 		cfg.Autoscale = p.Autoscale
 	}
