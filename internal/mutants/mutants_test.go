@@ -44,7 +44,7 @@ var mutants = []mutant{
 	{"a disruption budget changes nothing", "core/engine/dryruns.go", "all = all || beyond || isBudget(changes[i].Object)", "all = all || beyond", "./core/engine", "TestABudgetChanges", "1"},
 	{"who could preempt isn't woken", "core/engine/wake.go", "if e.dryRun(f, e.state.Node(n)) != nil {", "if e.dryRun(f, e.state.Node(n)) != nil && false {", "./core/engine", hint, "1500"},
 	{"rules behind others don't hint at preemption", "core/engine/wake.go", "if preempts && help == NoHelp && c.LooksBeyondNode()", "if false && help == NoHelp && c.LooksBeyondNode()", "./core/engine", hint, "6000"},
-	{"a class's claims are known by name", "core/plugins/volumebinding/find.go", "if claim.named {", "if claim.named || true {", "./core/engine", cached, "1500"},
+	{"a class's claims are known by name", "core/plugins/volumebinding/match.go", "if claim.named {", "if claim.named || true {", "./core/engine", cached, "1500"},
 	{"a placed pod doesn't count in facts", "core/cluster/state.go", "	s.facts.count(s, n, p, 1)\n	s.objects.podCame", "	s.objects.podCame", "./core/engine", cached, "400"},
 	{"a node that comes doesn't count for the lowest", "core/cluster/state.go", "	s.facts.node(n, 1)\n	s.images", "	s.images", "./core/engine", cached, "1500"},
 	{"changes of nodes' objects don't reach columns", "core/engine/column.go", "cluster.NodeUpdated, cluster.NodeRemoved", "cluster.NodeRemoved", "./core/engine", cached, "400"},

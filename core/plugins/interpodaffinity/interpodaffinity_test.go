@@ -103,6 +103,9 @@ func TestRequiredAffinity(t *testing.T) {
 			Want:  rt.Want{"b1": rt.OK, rt.All: affinity}},
 		{Name: "two terms over zone and hostname", Pod: near().Together(hostname, "tier", "back"), Pods: rt.Pods{both}, Want: rt.Want{"b1": rt.OK, rt.All: affinity}},
 
+		{Name: "two terms over hostname and zone, on a node without a zone", Pod: web().Together(hostname, "app", "db").Together(zone, "app", "db"), Nodes: rt.Nodes{node("a1"), testkit.Node("x")},
+			Pods: rt.Pods{db("a1"), db("x")}, Want: rt.Want{"a1": rt.OK, "x": affinity}},
+
 		{Name: "the first of a kind goes anywhere", Pod: web().Together(zone, "app", "web"), Pods: rt.Pods{db("a1")}, Want: free},
 		{Name: "anywhere that has the key", Pod: web().Together(zone, "app", "web"), Nodes: rt.Nodes{node("a1"), testkit.Node("x")}, Want: rt.Want{"a1": rt.OK, "x": affinity}},
 		{Name: "the second goes to the first", Pod: web().Together(zone, "app", "web"), Pods: rt.Pods{testkit.Pod("first").Label("app", "web").On("a1")}, Want: inA},
@@ -350,6 +353,8 @@ func TestSignatureByNamespaces(t *testing.T) {
 			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "team", "red")) }, true},
 		{"labels of the pod's own, which nobody reads", rt.Pods{web()}, rt.Pods{db("a1").Apart(zone, "app", "web")},
 			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "team", "red")) }, false},
+		{"another key with the same value in the pod's own", rt.Pods{web()}, rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "", "", anyPod, inTeam("red")))},
+			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "team", "prod")) }, true},
 		{"another value of a label of the pod's own", rt.Pods{web()}, rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "", "", anyPod, inTeam("red")))},
 			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "env", "test")) }, true},
 	} {

@@ -45,6 +45,7 @@ func TestBalancedAllocation(t *testing.T) {
 		{Name: "three resources", Plugin: three, Nodes: gpus, Pod: pod("cpu", "1", "memory", "2Gi", "example.com/gpu", "4"), Want: one("57")},                                                           // 64, 100
 		{Name: "three resources, more even", Plugin: three, Nodes: gpus, Pod: pod("cpu", "2", "memory", "4Gi", "example.com/gpu", "1"), Pods: rt.Pods{placed("example.com/gpu", "3")}, Want: one("81")}, // 76, 64
 		{Name: "an extended resource that the pod doesn't request doesn't count", Plugin: three, Nodes: gpus, Pod: pod("cpu", "1", "memory", "2Gi"), Pods: rt.Pods{placed("example.com/gpu", "4")}, Want: one("75")},
+		{Name: "what doesn't count may come first", Plugin: balanced("example.com/gpu", "cpu", "memory"), Pod: pod("cpu", "4"), Want: one("50")},
 		{Name: "requests of the pod as a whole count", Pod: pod("cpu", "1", "memory", "2Gi").WholeReq("cpu", "4", "memory", "2Gi"), Want: one("56")}, // 62, 100
 	}}.Score(t)
 	rt.Table{Plugin: balanced(), Nodes: rt.Nodes{node()}, Cases: []rt.Case{

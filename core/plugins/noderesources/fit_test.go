@@ -40,6 +40,8 @@ func TestFitFilters(t *testing.T) {
 			Want: one("Reject: Insufficient hugepages-2Mi (hugepages-2Mi: needs 4194304, has 2097152)")},
 		{Name: "all that is too little", Pod: pod("cpu", "2", "memory", "2Gi"), Pods: rt.Pods{placed("cpu", "3", "memory", "7Gi")},
 			Want: one("Reject: Insufficient cpu, Insufficient memory (cpu: needs 2000, has 1000; memory: needs 2147483648, has 1073741824)")},
+		{Name: "what fits exactly isn't named", Pod: pod("cpu", "1", "memory", "2Gi"), Nodes: rt.Nodes{node().Alloc("pods", "2")}, Pods: rt.Pods{placed("cpu", "3", "memory", "7Gi")},
+			Want: one("Reject: Insufficient memory (memory: needs 2147483648, has 1073741824)")},
 		{Name: "more than the empty node has", Pod: pod("cpu", "5"), Pods: rt.Pods{placed("cpu", "1")}, Want: one("Final: Insufficient cpu (cpu: needs 5000, has 3000)")},
 		{Name: "exactly what the empty node has", Pod: pod("cpu", "4"), Pods: rt.Pods{placed("cpu", "1")}, Want: one("Reject: Insufficient cpu (cpu: needs 4000, has 3000)")},
 		{Name: "for good if one of them is", Pod: pod("cpu", "5", "memory", "2"), Nodes: rt.Nodes{node().Alloc("memory", "3")}, Pods: rt.Pods{placed("memory", "2")},
@@ -113,6 +115,7 @@ func TestLeastAllocated(t *testing.T) {
 		{Name: "an extended resource", Plugin: cpuAndGPU, Nodes: rt.Nodes{node().Alloc("example.com/gpu", "4")}, Pod: pod("cpu", "1", "example.com/gpu", "3"), Want: one("50")}, // 75, 25
 		{Name: "an extended resource with the pods that are there", Plugin: cpuAndGPU, Nodes: rt.Nodes{node().Alloc("example.com/gpu", "4")}, Pod: pod("cpu", "1", "example.com/gpu", "1"), Pods: rt.Pods{placed("example.com/gpu", "2", "cpu", "0", "memory", "0")}, Want: one("50")},
 		{Name: "an extended resource that the pod doesn't request doesn't count", Plugin: cpuAndGPU, Nodes: rt.Nodes{node().Alloc("example.com/gpu", "4")}, Pod: pod("cpu", "1"), Want: one("75")},
+		{Name: "what doesn't count may come first", Plugin: over(noderesources.ResourceWeight{Name: "example.com/gpu", Weight: 1}, noderesources.ResourceWeight{Name: "cpu", Weight: 1}), Pod: pod("cpu", "1"), Want: one("75")},
 		{Name: "ephemeral storage has no default", Plugin: over(noderesources.ResourceWeight{Name: "ephemeral-storage", Weight: 1}), Nodes: rt.Nodes{node().Alloc("ephemeral-storage", "100")}, Pod: pod(), Pods: rt.Pods{placed("ephemeral-storage", "30")}, Want: one("70")},
 		{Name: "requests of the pod as a whole aren't scored", Pod: pod("cpu", "1", "memory", "2Gi").WholeReq("cpu", "2", "memory", "4Gi"), Want: one("75")},
 		{Name: "a plugin that only scores scores what it would reject", Plugin: func(s *cluster.Schema) framework.Plugin {
@@ -154,6 +157,8 @@ func TestRequestedToCapacityRatio(t *testing.T) {
 		{Name: "several resources", Plugin: ratio(), Pod: pod("cpu", "30m", "memory", "60"), Want: one("63")}, // 62.5, rounded
 		{Name: "by weight", Plugin: ratio(cpu, noderesources.ResourceWeight{Name: "memory", Weight: 2}), Pod: pod("cpu", "30m", "memory", "60"), Want: one("75")},
 		{Name: "a resource that scores 0 doesn't count", Plugin: ratio(), Pod: pod("cpu", "20m", "memory", "60"), Want: one("100")},
+		{Name: "a resource that scores 1 does", Plugin: fit(noderesources.FitArgs{Strategy: noderesources.RequestedToCapacityRatio,
+			Shape: []noderesources.ShapePoint{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}}), Pod: pod("cpu", "1m", "memory", "100"), Want: one("51")}, // 1, 100
 		{Name: "all score 0", Plugin: ratio(), Pod: pod("cpu", "20m", "memory", "10"), Want: one("0")},
 		{Name: "an extended resource that the pod doesn't request doesn't count", Plugin: ratio(cpu, noderesources.ResourceWeight{Name: "example.com/gpu", Weight: 1}), Pod: pod("cpu", "30m"), Want: one("25")},
 	}}.Score(t)

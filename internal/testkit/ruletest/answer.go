@@ -27,11 +27,11 @@ func (a *answers) problem(format string, args ...any) {
 // The local rule is asked first, as the engine does.
 func (a *answers) filter(n *cluster.Node) string {
 	if local := a.rules.Local; local != nil {
-		code, _ := local.EvalNode(n)
+		code, score := local.EvalNode(n)
 		if narrower, ok := local.(framework.Narrower); ok && narrower.Narrows(n.NodeInfo) && code == framework.OK {
 			a.problem("%s: Narrows leaves out a node that EvalNode takes", n.Name)
 		}
-		a.checkAspects(n, code)
+		a.checkAspects(n, code, score)
 		if code != framework.OK {
 			return a.reason(n, code, local.Explain(n))
 		}
@@ -85,7 +85,7 @@ func neverFilters(g framework.GroupRule) bool {
 
 // checkAspects evaluates the node again without the parts of it that the local
 // rule says it doesn't read.
-func (a *answers) checkAspects(n *cluster.Node, want framework.Code) {
+func (a *answers) checkAspects(n *cluster.Node, code framework.Code, score int64) {
 	without := *n
 	reads := a.rules.Local.Reads()
 	if reads&framework.ReadsObject == 0 {
@@ -96,7 +96,7 @@ func (a *answers) checkAspects(n *cluster.Node, want framework.Code) {
 	if reads&framework.ReadsPods == 0 {
 		without.Pods, without.Ports, without.Requested, without.NonZero = nil, nil, nil, [2]int64{}
 	}
-	if got, _ := a.rules.Local.EvalNode(&without); got != want {
+	if c, s := a.rules.Local.EvalNode(&without); c != code || s != score {
 		a.problem("%s: the local rule reads more of the node than Reads says", n.Name)
 	}
 }
