@@ -279,3 +279,9 @@ func set(pairs []string) map[string]string {
 	}
 	return out
 }
+
+// With changes what no other method does.
+func (b *ClassBuilder) With(change func(*storagev1.StorageClass)) *ClassBuilder {
+	change(&b.StorageClass)
+	return b
+}

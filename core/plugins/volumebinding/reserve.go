@@ -7,9 +7,10 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Assume implements framework.Assumer: the volumes that the pod's claims are
-// to be bound to name them, and claims that are to be provisioned name the
-// node.
+// Assume implements framework.Assumer (AssumePodVolumes of kube-scheduler 1.36): the
+// volumes that the pod's delayed claims are to be bound to get a claimRef, and claims
+// that are to be provisioned get the node's name as an annotation. The state's
+// objects are replaced, never changed, so that a rollback has the old ones.
 func (Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
 	if len(pod.Claims) == 0 {
 		return
@@ -34,7 +35,8 @@ func (Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
 	}
 }
 
-// reserved returns the volume with a reference to the claim.
+// reserved returns the volume with a reference to the claim; changed is false when
+// it has that already.
 func reserved(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) (out *v1.PersistentVolume, changed bool) {
 	ref := pv.Spec.ClaimRef
 	ours := names(pv, claim)
