@@ -91,7 +91,6 @@ func (c *checker) heap(name string, h *itemHeap) {
 
 // item checks that an item is where its stage says, and counts it.
 func (c *checker) item(uid types.UID, item *Item) {
-
 	if item.Pod().UID != uid {
 		c.fail("%s is in the queue as %s", item.Pod().Name(), uid)
 	}
