@@ -54,6 +54,41 @@ func TestABudgetChangesWhoGoes(t *testing.T) {
 	}
 }
 
+// TestWhoGoes has as few pods go as possible: all of lower priority leave, and come
+// back in the order of their importance as long as the pod still fits.
+func TestWhoGoes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		placed []*testkit.PodBuilder
+		want   string // of the pods on a node of 4 CPUs, for one that asks for 2
+	}{
+		{"one of two equals", []*testkit.PodBuilder{running("a", "2", 0, "n1"), running("b", "2", 5, "n1")}, "[default/a]"},
+		{"a large one, though it is more important than a small one that may stay",
+			[]*testkit.PodBuilder{running("large", "3", 5, "n1"), running("small", "1", 0, "n1")}, "[default/large]"},
+		{"both, when neither may stay", []*testkit.PodBuilder{running("a", "3", 5, "n1"), running("b", "2500m", 0, "n1")}, "[default/a default/b]"},
+		{"nobody of equal priority", []*testkit.PodBuilder{running("equal", "2", 10, "n1"), running("low", "2", 0, "n1")}, "[default/low]"},
+		{"nobody, when that isn't enough", []*testkit.PodBuilder{running("equal", "3", 10, "n1"), running("low", "1", 0, "n1")}, "[]"},
+		{"nobody, when it fits", []*testkit.PodBuilder{running("low", "1", 0, "n1")}, "[]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := wait(testkit.Pod("vip").Priority(10).Req("cpu", "2"), []*testkit.NodeBuilder{four("n1")}, c.placed...)
+			before := dump(w.State)
+			names := []string{}
+			if best, ok := w.engine.Preempt(w.class); ok {
+				for _, p := range best.Pods {
+					names = append(names, p.Name())
+				}
+			}
+			if got := fmt.Sprint(names); got != c.want {
+				t.Errorf("victims %s, want %s", got, c.want)
+			}
+			if after := dump(w.State); after != before {
+				t.Errorf("the dry run has changed the state from\n%s to\n%s", before, after)
+			}
+		})
+	}
+}
+
 // BenchmarkPreempt measures who would have to go, for a class that asks again
 // after one node was touched, and for one that asks for the first time.
 func BenchmarkPreempt(b *testing.B) {
