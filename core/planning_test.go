@@ -29,10 +29,10 @@ type planned struct {
 
 func newPlanned(t *testing.T, external bool) *planned {
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.Config{
-		Profiles:  []*framework.Profile{plugins.Default(schema, plugins.Options{})},
-		Autoscale: &core.Autoscale{ScanInterval: 10 * time.Second}, ExternalScheduler: external,
-	})
+	cfg := autoscaling(core.Autoscale{ScanInterval: 10 * time.Second})
+	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
+	cfg.ExternalScheduler = external
+	c, err := core.New(schema, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
