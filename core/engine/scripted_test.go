@@ -1,7 +1,11 @@
 package engine_test
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -15,6 +19,7 @@ type scripted struct {
 	rules framework.Rules
 	sign  func(pod *cluster.Pod, local, group *framework.Signature) // nil signs nothing
 	why   *framework.Reason                                         // rejects every class everywhere
+	made  int                                                       // how often it was asked for rules
 }
 
 func (p *scripted) Name() string { return p.name }
@@ -26,21 +31,42 @@ func (p *scripted) Sign(pod *cluster.Pod, _ *cluster.State, local, group *framew
 }
 
 func (p *scripted) For(*cluster.Pod, *cluster.State) (framework.Rules, *framework.Reason) {
+	p.made++
 	return p.rules, p.why
 }
+
+// signsLabel signs a label of the pod as local or as group.
+func signsLabel(label string, asLocal bool) func(pod *cluster.Pod, local, group *framework.Signature) {
+	return func(pod *cluster.Pod, local, group *framework.Signature) {
+		if asLocal {
+			local.Str(pod.Object.Labels[label])
+		} else {
+			group.Str(pod.Object.Labels[label])
+		}
+	}
+}
+
+// filtering is a scripted plugin that filters: it says what wakes a pod.
+type filtering struct{ scripted }
+
+func (*filtering) WakesWhen() string { return "the script says so" }
 
 // localScript is a local rule by node name: nodes in scores get their score,
 // others are rejected; nil scores every node 0.
 type localScript struct {
-	reads       framework.Aspects
-	scores      map[string]int64
-	evaluations []string // names of the nodes evaluated since the test last cleared it
+	reads  framework.Aspects
+	scores map[string]int64
+	limit  int      // if not 0, how many pods a node may have to take another
+	asked  []string // names of the nodes evaluated, in order
 }
 
 func (r *localScript) Reads() framework.Aspects { return r.reads }
 
 func (r *localScript) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	r.evaluations = append(r.evaluations, n.Name)
+	r.asked = append(r.asked, n.Name)
+	if r.limit > 0 && len(n.Pods) >= r.limit {
+		return framework.Reject, 0
+	}
 	if r.scores == nil {
 		return framework.OK, 0
 	}
@@ -55,6 +81,14 @@ func (r *localScript) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Messages: []string{"not in the script"}}
 }
 
+// evaluated returns the nodes evaluated since it was called last: "n1 n2 n2", sorted.
+func (r *localScript) evaluated() string {
+	slices.Sort(r.asked)
+	out := strings.Join(r.asked, " ")
+	r.asked = nil
+	return out
+}
+
 // groupScript is a group rule over the domains of one topology key: it scores
 // and rejects domains by their label value.
 type groupScript struct {
@@ -63,6 +97,7 @@ type groupScript struct {
 	key                   string
 	scores                map[string]int64 // by label value, unweighted
 	rejects               map[string]bool  // by label value
+	released              int
 }
 
 func (r *groupScript) TopologyKeys() []string { return []string{r.key} }
@@ -70,6 +105,8 @@ func (r *groupScript) TopologyKeys() []string { return []string{r.key} }
 func (r *groupScript) StaticKey(*cluster.NodeInfo) int32 { return 0 }
 
 func (r *groupScript) NeverFilters() bool { return len(r.rejects) == 0 }
+
+func (r *groupScript) Release(*cluster.State) { r.released++ }
 
 // value returns the label value of a domain, by asking one of its nodes.
 func (r *groupScript) value(d cluster.Domain) (value string) {
@@ -94,6 +131,12 @@ func (r *groupScript) Score(g *framework.Groups, weight int64, out []int64) {
 	}
 }
 
+func (r *groupScript) Raw(g *framework.Groups, out []int64) {
+	for i, d := range g.Domains[0] {
+		out[i] = -r.scores[r.value(d)] // whatever tells it from the score
+	}
+}
+
 func (r *groupScript) Explain(*framework.Groups, int) *framework.Reason {
 	return &framework.Reason{Messages: []string{"domain not in the script"}}
 }
@@ -108,6 +151,35 @@ func nodes(builders ...*testkit.NodeBuilder) *cluster.State {
 	return s
 }
 
+// named returns a state of nodes without anything else to them.
+func named(names ...string) *cluster.State {
+	var builders []*testkit.NodeBuilder
+	for _, name := range names {
+		builders = append(builders, testkit.Node(name))
+	}
+	return nodes(builders...)
+}
+
 func weighted(weight int64, p framework.Plugin) framework.Weighted {
 	return framework.Weighted{Plugin: p, Weight: weight}
+}
+
+// over returns an engine over a state with some plugins of weight 1.
+func over(s *cluster.State, plugins ...framework.Plugin) *engine.Engine {
+	profile := &framework.Profile{}
+	for _, p := range plugins {
+		profile.Plugins = append(profile.Plugins, weighted(1, p))
+	}
+	return testkit.Must(engine.New(s, profile, engine.Options{}))
+}
+
+// parsed returns a pod as rules see it.
+func parsed(s *cluster.State, b *testkit.PodBuilder) *cluster.Pod { return s.Schema.ParsePod(b.Obj()) }
+
+// nodeName returns the name of a node, "none" for NoNode.
+func nodeName(s *cluster.State, i cluster.NodeIndex) string {
+	if i == cluster.NoNode {
+		return "none"
+	}
+	return s.Node(i).Name
 }
