@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/lifecycle/nomination"
 	"github.com/berthproject/berth/core/queue"
@@ -133,4 +134,76 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		fmt.Fprintln(&out, s)
 	}
 	return out.String()
+}
+
+// TestPropertyTheAPIEndsWithWhatWasDecided decides at random, has writes succeed and
+// fail, and shows late what the API has; a failure is known before the next decision, and
+// what the API had until then is shown. Once writes work, the API has for each pod what
+// was decided last, and nothing is held on to.
+func TestPropertyTheAPIEndsWithWhatWasDecided(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		api := map[string][]string{} // what the API has had and not shown yet, by pod; the first is shown
+		decided := map[string]string{}
+		show := func(name string) {
+			if h := api[name]; len(h) > 1 {
+				api[name] = h[1:]
+				if w.shows(name, h[1]) {
+					t.Fatalf("%s: the API shows %q, which was decided here, and it was taken for somebody else's", name, h[1])
+				}
+			}
+		}
+		// step has time pass, and what is asked for written, one time in two in vain.
+		step := func(wait time.Duration, failures bool) {
+			w.Now = w.Now.Add(wait)
+			w.m.Advance(w.Turn)
+			r := w.Take()
+			for _, n := range r.Nominations {
+				outcome := step.NominationDone{UID: n.UID, Node: n.Node}
+				h := api[n.Name]
+				if failures && rapid.Bool().Draw(t, "fails") {
+					outcome.Err = errRefused
+					for len(api[n.Name]) > 1 {
+						show(n.Name)
+					}
+				} else if h[len(h)-1] != n.Node {
+					api[n.Name] = append(h, n.Node)
+				}
+				w.m.Done(w.Turn, outcome)
+			}
+			for _, problem := range w.problems() {
+				t.Fatal(problem)
+			}
+		}
+		names := []string{"a", "b"}
+		for _, name := range names {
+			api[name] = []string{""}
+			w.shows(name, "")
+		}
+		for range rapid.IntRange(0, 40).Draw(t, "events") {
+			name := rapid.SampledFrom(names).Draw(t, "pod")
+			if rapid.Bool().Draw(t, "shows") {
+				show(name)
+			} else {
+				decided[name] = rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "node")
+				w.decide(name, decided[name])
+			}
+			step(time.Duration(rapid.IntRange(0, 3).Draw(t, "seconds"))*time.Second, true)
+		}
+		step(5*time.Second, false)
+		for _, name := range names {
+			for len(api[name]) > 1 {
+				show(name)
+			}
+			if got := api[name][0]; got != decided[name] {
+				t.Errorf("the API has %s nominated to %q, and %q was decided", name, got, decided[name])
+			}
+			if p, _ := w.find(name); p.State() != nomination.Agreed {
+				t.Errorf("the nomination of %s is %q in the end", name, p.State())
+			}
+		}
+		if left := w.m.Unsettled(); left != nil {
+			t.Errorf("unsettled in the end: %q", left)
+		}
+	})
 }
