@@ -157,12 +157,9 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *step.Ready) {
 	if !ok {
 		return
 	}
-	message := "pod triggered scale-up: [{" + growth.String() + "}]"
 	for _, uid := range waiting {
-		if p := c.pods[uid]; p.scaled != message {
-			p.scaled = message
-			r.Events = append(r.Events, podEvent(p.parsed.Object, false, "TriggeredScaleUp", "ScalingUp", message))
-		}
+		p := c.pods[uid]
+		c.reporting.TriggeredScaleUp(c.turn(r), &p.reports, p.parsed.Object, growth.String())
 	}
 }
 
@@ -183,13 +180,7 @@ func (c *Core) tellNoHelp(plan *autoscaler.Plan, r *step.Ready) {
 	slices.SortFunc(pods, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
 	for _, i := range pods {
 		p := c.pods[i.Pod().UID]
-		message := "pod didn't trigger scale-up: " + why[i.Pod().UID]
-		if p.scaled != message {
-			p.scaled = message
-			o := p.parsed.Object
-			c.decided(r, step.Decision{Kind: step.NotScaledUp, Pod: podName(o.Namespace, o.Name), Reason: why[i.Pod().UID]})
-			r.Events = append(r.Events, podEvent(o, false, "NotTriggerScaleUp", "ScalingUp", message))
-		}
+		c.reporting.NotTriggeredScaleUp(c.turn(r), &p.reports, p.parsed.Object, why[i.Pod().UID])
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *Core) consulted(in step.Consulted, r *step.Ready) {
 	p.consulting = false
 	seen := c.state.Head()
 	if in.Err != nil {
-		c.unschedulable(p, "SchedulerError", in.Err.Error(), r)
+		c.reporting.Unschedulable(c.turn(r), &p.reports, p.parsed.Object, "SchedulerError", in.Err.Error())
 		c.queue.Fail(c.now, item)
 		return
 	}

@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/nomination"
+	"github.com/berthproject/berth/core/lifecycle/reporting"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 )
@@ -80,7 +80,6 @@ type Core struct {
 	// others are pods without a node that other schedulers are to place.
 	others map[types.UID]*v1.Pod
 	woken  cluster.Seq // the queue has been asked about changes up to here
-	words  words
 	now    time.Time
 	taken  step.Ready // of inputs since the last Step
 	scale  autoscaling
@@ -89,7 +88,6 @@ type Core struct {
 	shared lifecycle.Turn
 	// interest is the state's InterestVersion that queued pods were signed with.
 	interest   uint64
-	bad        map[types.UID]string // what was said of objects with values taken otherwise
 	assumed    map[objectKey]cluster.ObjectChange
 	victims    map[types.UID]*victim // pods that were told to go for others, until they have
 	leftEarly  map[types.UID]early
@@ -98,6 +96,7 @@ type Core struct {
 	freed      bool          // a pod has left its node since the queue was last asked
 	following  bool          // another instance decides
 	nomination *nomination.Machine
+	reporting  *reporting.Machine
 }
 
 // Stats count what the core has done.
@@ -139,12 +138,16 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 		queue:     queue.New(cfg.Queue, cfg.Profiles[0].Less),
 		pods:      map[types.UID]*pod{},
 		others:    map[types.UID]*v1.Pod{},
-		bad:       map[types.UID]string{},
 		assumed:   map[objectKey]cluster.ObjectChange{},
 		victims:   map[types.UID]*victim{},
 		leftEarly: map[types.UID]early{},
 	}
 	c.nomination = nomination.New(records[nomination.Pod]{c.pods, func(p *pod) *nomination.Pod { return &p.nomination }})
+	refreshed := reporting.RefreshedPods
+	if cfg.ExternalScheduler {
+		refreshed = 0
+	}
+	c.reporting = reporting.New(sched, records[reporting.Pod]{c.pods, func(p *pod) *reporting.Pod { return &p.reports }}, refreshed)
 	c.shared = lifecycle.Turn{State: state, Queue: c.queue}
 	c.sched.Leaving = func(uid types.UID) bool { return c.victims[uid] != nil }
 	if cfg.Autoscale != nil {
@@ -224,7 +227,11 @@ func (c *Core) Size() (nodes, pods int) {
 }
 
 // Stats returns what the core has done so far.
-func (c *Core) Stats() Stats { return c.stats }
+func (c *Core) Stats() Stats {
+	s := c.stats
+	s.BadObjects = c.reporting.BadObjects()
+	return s
+}
 
 // Take takes in what happened and decides nothing yet: what work it brings
 // comes with the next Step. However inputs are divided among Takes and a Step,
@@ -258,9 +265,9 @@ func (c *Core) BecomeLeader(now time.Time) {
 	c.now = now
 	r := &c.taken
 	c.state.Nodes(func(n *cluster.Node) {
-		c.problems("Node", n.Object.UID, "", n.Name, n.Problems, r)
+		c.reporting.NodeProblems(c.turn(r), n.Object, n.Problems)
 		for _, p := range n.Pods {
-			c.problems("Pod", p.UID, p.Object.Namespace, p.Object.Name, p.Problems, r)
+			c.reporting.PodProblems(c.turn(r), p.Object, p.Problems)
 		}
 		if c.cfg.Autoscale != nil {
 			c.scale.deletions.Resume(c.turn(r), n.NodeInfo)
@@ -268,8 +275,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 	})
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
 		p := c.pods[uid]
-		o := p.parsed.Object
-		c.problems("Pod", uid, o.Namespace, o.Name, p.parsed.Problems, r)
+		c.problems(p.parsed, r)
 		c.tellGated(p, r)
 	}
 }
@@ -286,7 +292,7 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	c.wake()
 	more := c.schedule(&r)
 	c.nomination.Advance(c.turn(&r))
-	c.reword(&r)
+	c.reporting.Advance(c.turn(&r))
 	if c.cfg.Autoscale != nil {
 		c.autoscale(more, reconsidered, &r)
 	}
@@ -308,7 +314,10 @@ func (c *Core) wake() {
 	}
 	c.woken = c.state.Head()
 	if !ok || len(changes) > 0 {
-		c.words.age(ok, changes)
+		c.reporting.NodesChanged(changes)
+		if !ok {
+			c.reporting.AnythingChanged()
+		}
 		c.queue.Wake(c.now, func(class *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
 			if !ok {
 				return engine.Fits, d
@@ -383,12 +392,12 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 			}
 		}
 		message := d.Message
-		c.unschedulable(p, v1.PodReasonUnschedulable, message, r)
+		c.reporting.Unschedulable(c.turn(r), &p.reports, p.parsed.Object, v1.PodReasonUnschedulable, message)
 		if i.Swept() && d.Victims != nil {
 			c.stats.MissedWakeups++
 		}
 		if i.Swept() {
-			c.tell(d.Class, message, math.MaxInt, r) // the others of its class, which weren't tried
+			c.reporting.TellClass(c.turn(r), d.Class, message) // the others of its class, which weren't tried
 		}
 		return
 	}
@@ -423,37 +432,16 @@ func (c *Core) settle(i *queue.Item, d scheduler.Decision, seen cluster.Seq, r *
 	c.resolve(r)
 }
 
-// unschedulable reports a reason once, until it changes.
-func (c *Core) unschedulable(p *pod, reason, message string, r *step.Ready) {
-	if p.reported == message || c.cfg.ExternalScheduler {
-		return
-	}
-	p.reported = message
-	o := p.parsed.Object
-	report := step.Condition{UID: o.UID, Namespace: o.Namespace, Name: o.Name, Reason: reason, Message: message}
-	if reason == v1.PodReasonUnschedulable {
-		e := podEvent(o, true, "FailedScheduling", "Scheduling", message)
-		report.Event = &e
-	}
-	r.Conditions = append(r.Conditions, report)
-}
-
-func podEvent(o *v1.Pod, warning bool, reason, action, message string) step.Event {
-	return step.Event{Kind: "Pod", UID: o.UID, Namespace: o.Namespace, Name: o.Name, Warning: warning, Reason: reason, Action: action, Message: message}
-}
-
 func (c *Core) nextWake(more bool) time.Time {
-	if more || c.freed || len(c.words.left) > 0 {
+	if more || c.freed {
 		return c.now
 	}
 	next := c.queue.NextWake()
 	if at := c.permitWake(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
-	if at := c.words.due(); !at.IsZero() && c.queue.AnyWaits() && (next.IsZero() || at.Before(next)) {
-		next = at
-	}
 	next = lifecycle.Earliest(next, c.nomination.NextWake())
+	next = lifecycle.Earliest(next, c.reporting.NextWake())
 	if c.cfg.Autoscale != nil {
 		if at := c.scale.nextWake(); next.IsZero() || !at.IsZero() && at.Before(next) {
 			next = at
@@ -474,19 +462,4 @@ func (c *Core) trimTo() cluster.Seq {
 		return min(to, head-keep)
 	}
 	return 0
-}
-
-// problems reports values of an object that could not be taken as they stand,
-// once per object and wording.
-func (c *Core) problems(kind string, uid types.UID, namespace, name string, list []cluster.Problem, r *step.Ready) {
-	if len(list) == 0 || c.following {
-		return
-	}
-	text := fmt.Sprint(list)
-	if c.bad[uid] == text {
-		return
-	}
-	c.bad[uid] = text
-	c.stats.BadObjects++
-	r.Events = append(r.Events, step.Event{Kind: kind, UID: uid, Namespace: namespace, Name: name, Warning: true, Reason: "InvalidQuantity", Action: "Reading", Message: "values that can't be taken as they stand: " + text})
 }

@@ -107,7 +107,7 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 			}
 		}
 		if gate := c.sched.Gate(p.parsed); gate != nil {
-			x.Outcome, x.Message = "Gated", p.reported
+			x.Outcome, x.Message = "Gated", p.reports.Condition()
 			return x, true
 		}
 		c.explain(p.parsed, &x)

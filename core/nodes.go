@@ -11,7 +11,9 @@ import (
 
 func (c *Core) nodeSet(in step.NodeSet, r *step.Ready) {
 	info := c.state.Schema.ParseNode(in.Node, in.Group)
-	c.problems("Node", in.Node.UID, "", in.Node.Name, info.Problems, r)
+	if !c.following {
+		c.reporting.NodeProblems(c.turn(r), in.Node, info.Problems)
+	}
 	if c.cfg.Autoscale != nil && !c.following {
 		info = c.scale.deletions.NodeSet(c.turn(r), info)
 	}
@@ -21,9 +23,7 @@ func (c *Core) nodeSet(in step.NodeSet, r *step.Ready) {
 }
 
 func (c *Core) nodeGone(in step.NodeGone, _ *step.Ready) {
-	if n := c.state.NodeByName(in.Name); n != nil {
-		delete(c.bad, n.Object.UID)
-	}
+	c.reporting.NodeGone(in.Name)
 	c.state.RemoveNode(in.Name)
 	if c.cfg.Autoscale != nil {
 		c.scale.deletions.NodeGone(in.Name)

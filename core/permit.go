@@ -190,7 +190,7 @@ func (c *Core) unplace(p *pod, kind step.DecisionKind, reason, message, why stri
 	c.unreserve(p, r)
 	c.unassume(p)
 	p.assumed = ""
-	c.unschedulable(p, reason, message, r)
+	c.reporting.Unschedulable(c.turn(r), &p.reports, p.parsed.Object, reason, message)
 	item := c.queue.Get(uid)
 	c.queue.SetPod(item, p.parsed)
 	c.nomination.Restore(c.turn(r), &p.nomination, item)
@@ -214,7 +214,7 @@ func (c *Core) bound(p *pod, r *step.Ready) {
 		x.PostBind(p.parsed, p.assumed)
 	}
 	o := p.parsed.Object
-	r.Events = append(r.Events, podEvent(o, false, "Scheduled", "Binding",
+	r.Events = append(r.Events, step.PodEvent(o, "Scheduled", "Binding",
 		fmt.Sprintf("Successfully assigned %s/%s to %s", o.Namespace, o.Name, p.assumed)))
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle/nomination"
+	"github.com/berthproject/berth/core/lifecycle/reporting"
 )
 
 // pod is a pod of our profiles that the API doesn't show on a node yet.
 type pod struct {
 	parsed     *cluster.Pod
-	assumed    string                 // node that a bind is under way to, or was done to
-	reported   string                 // last message of an unschedulable condition
-	scaled     string                 // last message about scale-up
+	assumed    string // node that a bind is under way to, or was done to
+	reports    reporting.Pod
 	planned    bool                   // a plan was asked for with it pending
 	told       bool                   // the Scheduled event is out
 	consulting bool                   // extenders are being asked
@@ -56,7 +56,7 @@ func (c *Core) podGone(in step.PodGone, r *step.Ready) {
 	c.victimGone(in.UID, r)
 	delete(c.pods, in.UID)
 	delete(c.others, in.UID)
-	delete(c.bad, in.UID)
+	c.reporting.PodGone(in.UID)
 }
 
 // forget drops a pod that is over or on its way out without a node.
@@ -75,7 +75,7 @@ func (c *Core) running(o *v1.Pod, r *step.Ready) {
 	delete(c.pods, o.UID)
 	delete(c.others, o.UID)
 	parsed := c.state.Schema.ParsePod(o)
-	c.problems("Pod", o.UID, o.Namespace, o.Name, parsed.Problems, r)
+	c.problems(parsed, r)
 	defer c.victimBound(parsed, r)
 	if i, ok := c.state.Placed(o.UID); ok && i != cluster.NoNode && c.state.Node(i).Name == o.Spec.NodeName {
 		if cluster.SameToRules(c.state.PodOn(o.UID), parsed) {
@@ -97,7 +97,7 @@ func (c *Core) pending(o *v1.Pod, r *step.Ready) {
 		known.parsed = parsed // a bind is under way; its outcome decides
 		return
 	}
-	c.problems("Pod", o.UID, o.Namespace, o.Name, parsed.Problems, r)
+	c.problems(parsed, r)
 	if known == nil {
 		known = &pod{}
 		c.pods[o.UID] = known
@@ -128,17 +128,14 @@ func (c *Core) tellGated(p *pod, r *step.Ready) {
 	if gate == nil || c.following || c.cfg.ExternalScheduler {
 		return
 	}
-	message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
-	if p.reported != message {
-		c.decided(r, step.Decision{Kind: step.Gated, Pod: p.parsed.Name(), Reason: message})
+	c.reporting.Gated(c.turn(r), &p.reports, p.parsed.Object, gate)
+}
+
+// problems says of a pod which of its values can't be taken as they stand.
+func (c *Core) problems(p *cluster.Pod, r *step.Ready) {
+	if !c.following {
+		c.reporting.PodProblems(c.turn(r), p.Object, p.Problems)
 	}
-	for _, said := range p.parsed.Object.Status.Conditions {
-		if said.Type == v1.PodScheduled && said.Status == v1.ConditionFalse && said.Reason == v1.PodReasonSchedulingGated {
-			p.reported = message // the API server says it when the pod is created
-			return
-		}
-	}
-	c.unschedulable(p, v1.PodReasonSchedulingGated, message, r)
 }
 
 func (c *Core) bindDone(in step.BindDone, r *step.Ready) {

@@ -155,7 +155,7 @@ func (c *Core) preempted(v *cluster.Pod, by types.UID, how string) step.Event {
 	if n := c.state.NodeOf(v.UID); n != nil {
 		node = n.Name
 	}
-	return podEvent(v.Object, false, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", by, node, how))
+	return step.PodEvent(v.Object, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %s on node %s%s", by, node, how))
 }
 
 // departing notes what there will be to say of a victim that is about to leave the

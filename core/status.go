@@ -59,6 +59,7 @@ func (c *Core) Unsettled() []string {
 	}
 	out = append(out, c.unsettledPreemptions()...)
 	out = append(out, c.nomination.Unsettled()...)
+	out = append(out, c.reporting.Unsettled()...)
 	for _, key := range slices.SortedFunc(maps.Keys(c.assumed), func(a, b objectKey) int { return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name) }) {
 		out = append(out, fmt.Sprintf("%s/%s is assumed to be reserved, and nothing has come of it", key.namespace, key.name))
 	}
@@ -73,6 +74,7 @@ func (c *Core) Unsettled() []string {
 func (c *Core) Invariants() []string {
 	out := append(c.queue.Invariants(), c.nomination.Invariants()...)
 	out = append(out, c.nomination.InvariantsIn(c.state)...)
+	out = append(append(out, c.reporting.Invariants()...), c.reporting.InvariantsIn(c.state)...)
 	for _, m := range c.scale.machines() {
 		out = append(out, m.Invariants()...)
 	}

@@ -1,0 +1,161 @@
+package reporting
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Pod is a pod's part of the machine: what was last said of it.
+type Pod struct {
+	condition string // message of its last PodScheduled=False condition
+	scaleUp   string // message of its last event about a scale-up
+}
+
+// Condition returns the message of the pod's last PodScheduled=False condition, "" for
+// none.
+func (p *Pod) Condition() string { return p.condition }
+
+// Scheduler is what reporting needs of the scheduler.
+type Scheduler interface {
+	// Refreshed returns a diagnosis that says of the cluster as it is now what d, whose
+	// reasons still hold, said of it before; in O(nodes).
+	Refreshed(class *engine.Class, d *engine.Diagnosis) *engine.Diagnosis
+}
+
+// Machine says what there is to say. Only the core's goroutine may call it.
+type Machine struct {
+	pods     lifecycle.Pods[Pod]
+	messages messages
+	problems problems
+}
+
+var _ lifecycle.Machine = (*Machine)(nil)
+
+// New returns a machine that has said nothing. When messages of waiting classes are
+// refreshed, they are written for at most podsPerClass pods of each class, since each is
+// a call to the API: RefreshedPods for a core that writes conditions, 0 for one that
+// leaves them to another scheduler.
+func New(scheduler Scheduler, pods lifecycle.Pods[Pod], podsPerClass int) *Machine {
+	return &Machine{pods: pods, messages: messages{scheduler: scheduler, podsPerClass: podsPerClass}, problems: newProblems()}
+}
+
+// Unschedulable reports that a pod found no node, with an event; for the reason
+// SchedulerError that an error kept it from its node.
+func (m *Machine) Unschedulable(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reason, message string) {
+	if p.condition == message {
+		return
+	}
+	p.condition = message
+	c := step.Condition{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name, Reason: reason, Message: message}
+	if reason == v1.PodReasonUnschedulable {
+		e := step.PodEvent(obj, "FailedScheduling", "Scheduling", message).AsWarning()
+		c.Event = &e
+	}
+	t.Ready.Conditions = append(t.Ready.Conditions, c)
+}
+
+// Gated reports that a gate keeps a pod out of the queue. Of the pods that are created
+// with scheduling gates the API server has said so.
+func (m *Machine) Gated(t *lifecycle.Turn, p *Pod, obj *v1.Pod, gate *framework.Reason) {
+	message := fmt.Sprintf("Scheduling is blocked due to non-empty scheduling gates: %s", gate.Messages[0])
+	if p.condition != message {
+		t.Decide(step.Decision{Kind: step.Gated, Pod: obj.Namespace + "/" + obj.Name, Reason: message})
+	}
+	for _, c := range obj.Status.Conditions {
+		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse && c.Reason == v1.PodReasonSchedulingGated {
+			p.condition = message
+			return
+		}
+	}
+	m.Unschedulable(t, p, obj, v1.PodReasonSchedulingGated, message)
+}
+
+// TriggeredScaleUp reports that nodes were ordered for a pod; growth says of which group
+// and how many.
+func (m *Machine) TriggeredScaleUp(t *lifecycle.Turn, p *Pod, obj *v1.Pod, growth string) {
+	message := "pod triggered scale-up: [{" + growth + "}]"
+	if p.scaleUp != message {
+		p.scaleUp = message
+		t.Emit(step.PodEvent(obj, "TriggeredScaleUp", "ScalingUp", message))
+	}
+}
+
+// NotTriggeredScaleUp reports why no node group would help a pod, and enters it into the
+// ledger.
+func (m *Machine) NotTriggeredScaleUp(t *lifecycle.Turn, p *Pod, obj *v1.Pod, why string) {
+	message := "pod didn't trigger scale-up: " + why
+	if p.scaleUp != message {
+		p.scaleUp = message
+		t.Decide(step.Decision{Kind: step.NotScaledUp, Pod: obj.Namespace + "/" + obj.Name, Reason: why})
+		t.Emit(step.PodEvent(obj, "NotTriggerScaleUp", "ScalingUp", message))
+	}
+}
+
+// Advance refreshes the messages of some waiting classes when that is due.
+func (m *Machine) Advance(t *lifecycle.Turn) {
+	m.messages.advance(t, func(class *engine.Class, message string, maxPods int) {
+		m.tellClass(t, class, message, maxPods)
+	})
+}
+
+// TellClass gives all pods that wait with a class, and aren't nominated, the message of
+// one that was tried.
+func (m *Machine) TellClass(t *lifecycle.Turn, class *engine.Class, message string) {
+	m.tellClass(t, class, message, len(t.Queue.Unnominated(class)))
+}
+
+func (m *Machine) tellClass(t *lifecycle.Turn, class *engine.Class, message string, maxPods int) {
+	items := t.Queue.Unnominated(class)
+	for _, item := range items[:min(len(items), maxPods)] {
+		pod := item.Pod()
+		if p := m.pods.Get(pod.UID); p != nil {
+			m.Unschedulable(t, p, pod.Object, v1.PodReasonUnschedulable, message)
+		}
+	}
+}
+
+// NextWake returns when messages are to be refreshed, zero for never.
+func (m *Machine) NextWake() time.Time { return m.messages.nextWake() }
+
+// Unsettled says how many classes have messages that are being refreshed.
+func (m *Machine) Unsettled() (out []string) {
+	if n := len(m.messages.left); n > 0 {
+		out = append(out, fmt.Sprintf("the messages of %d waiting classes are to be refreshed", n))
+	}
+	return out
+}
+
+// Invariants says what doesn't hold of the machine's own fields: a refresh that is under
+// way has begun, and nothing empty was said.
+func (m *Machine) Invariants() (out []string) {
+	if len(m.messages.left) > 0 && m.messages.since.IsZero() {
+		out = append(out, "messages are being refreshed, and nothing says since when")
+	}
+	for uid, text := range m.problems.pods {
+		if text == "" {
+			out = append(out, fmt.Sprintf("problems of pod %s were reported, and there are none", uid))
+		}
+	}
+	return out
+}
+
+// InvariantsIn says what doesn't hold between the machine and the state: what is
+// remembered as said of a pod's values ends with the pod.
+func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
+	for _, uid := range slices.Sorted(maps.Keys(m.problems.pods)) {
+		if _, placed := state.Placed(uid); !placed && m.pods.Get(uid) == nil {
+			out = append(out, fmt.Sprintf("problems of pod %s are remembered, which is gone", uid))
+		}
+	}
+	return out
+}
