@@ -15,44 +15,59 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 )
 
-// Bench is what the machines of a core share. Queued pods have no class: no rule is
-// asked.
+// Bench is what the machines of a core share, with a scheduler of kube-scheduler's
+// default profile.
 type Bench struct {
 	*lifecycle.Turn
-	ready step.Ready
+	Scheduler *scheduler.Scheduler
+	ready     step.Ready
 }
 
 // NewBench returns an empty cluster at second 1000.
-func NewBench() *Bench {
-	b := &Bench{}
-	b.Turn = &lifecycle.Turn{
-		Now:   time.Unix(1000, 0),
-		State: cluster.New(cluster.NewSchema()),
-		Queue: queue.New(queue.Config{}, func(a, b *framework.QueuedPod) bool { return a.Sequence < b.Sequence }),
-		Ready: &b.ready,
+func NewBench() *Bench { return NewBenchOf(func(*framework.Profile) {}) }
+
+// NewBenchOf is NewBench with changes to the profile.
+func NewBenchOf(change func(*framework.Profile)) *Bench {
+	schema := cluster.NewSchema()
+	profile := plugins.Default(schema, plugins.Options{})
+	change(profile)
+	state := cluster.New(schema)
+	s, err := scheduler.New(state, []*framework.Profile{profile}, engine.Options{Seed: 1})
+	if err != nil {
+		panic(err) // the default profile is in order
 	}
+	b := &Bench{Scheduler: s}
+	b.Turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: state, Queue: queue.New(queue.Config{}, profile.Less), Ready: &b.ready}
 	return b
 }
 
 // Node has the state hold a node.
-func (b *Bench) Node(obj *v1.Node) {
-	b.State.SetNode(b.State.Schema.ParseNode(obj, ""))
-}
+func (b *Bench) Node(obj *v1.Node) { b.State.SetNode(b.State.Schema.ParseNode(obj, "")) }
 
 // Queued puts a pod into the queue, or updates it there, and returns its item.
 func (b *Bench) Queued(obj *v1.Pod) *queue.Item {
 	pod := b.State.Schema.ParsePod(obj)
 	if item := b.Queue.Get(obj.UID); item != nil {
-		b.Queue.Update(item, pod, nil, nil)
+		b.Queue.Update(item, pod, b.Scheduler.Class(pod), b.Scheduler.Gate(pod))
 		return item
 	}
-	return b.Queue.Add(b.Now, pod, nil, nil)
+	return b.Queue.Add(b.Now, pod, b.Scheduler.Class(pod), b.Scheduler.Gate(pod))
+}
+
+// Pass lets a time such as 1m30s pass.
+func (b *Bench) Pass(duration string) error {
+	d, err := time.ParseDuration(duration)
+	b.Now = b.Now.Add(d)
+	return err
 }
 
 // Take returns the work that was asked for since the last time.

@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/lifecycletest"
 	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/testkit/script"
 )
 
 var errRefused = errors.New("refused")
@@ -63,15 +64,15 @@ func (w *world) problems() []string {
 // TestScripts runs testdata/scripts/*.txt. After each command it prints the work that it
 // brings, the pods' states, and when the machine wants to be woken. The commands:
 //
-//	shows POD [NODE]     the API has the pod, nominated to NODE or not
-//	decide POD [NODE]    a decision nominates the pod, or takes its nomination back
-//	withdraw POD         a preemptor takes the pod's nomination back
-//	place POD NODE       the pod is on a node in the state
-//	unplace POD          that node is taken away from it again
-//	keep POD             another scheduler's pod found no node
-//	done POD [NODE] | failed POD [NODE]    the outcome of a write
+//	shows POD [node=n]     the API has the pod, nominated to a node or not
+//	decide POD [node=n]    a decision nominates the pod, or takes its nomination back
+//	withdraw POD           a preemptor takes the pod's nomination back
+//	place POD node=n       the pod is on a node in the state
+//	unplace POD            that node is taken away from it again
+//	keep POD               another scheduler's pod found no node
+//	done POD [node=n] | failed POD [node=n]    the outcome of a write
 //	gone POD
-//	tick SECONDS         time passes; Advance
+//	tick DURATION          time passes; Advance
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		w := newWorld()
@@ -80,10 +81,9 @@ func TestScripts(t *testing.T) {
 }
 
 func (w *world) run(t *testing.T, d *datadriven.TestData) string {
-	name, node := d.CmdArgs[0].Key, ""
-	if len(d.CmdArgs) > 1 {
-		node = d.CmdArgs[1].Key
-	}
+	args := script.NewArgs(t, d)
+	name := args.Name()
+	node := args.String("node", "")
 	p, item := w.find(name)
 	uid := types.UID("pod-" + name)
 	var out strings.Builder
@@ -113,15 +113,14 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		w.State.Nominate(item.Pod(), "")
 		delete(w.pods, uid)
 	case "tick":
-		var seconds int
-		if _, err := fmt.Sscan(name, &seconds); err != nil {
-			d.Fatalf(t, "tick %s: %v", name, err)
+		if err := w.Pass(name); err != nil {
+			d.Fatalf(t, "%v", err)
 		}
-		w.Now = w.Now.Add(time.Duration(seconds) * time.Second)
 		w.m.Advance(w.Turn)
 	default:
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
+	args.Done()
 	r := w.Take()
 	out.WriteString(lifecycletest.Text(&r))
 	for uid, p := range w.pods.All() {
