@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/testkit/script"
 )
 
 // This file has the commands of the scripts. An argument in brackets may be left
@@ -45,65 +46,58 @@ import (
 //
 //	tick SECONDS
 
-// inputs returns what a command feeds to the next Step.
-func (w *world) inputs(a *args) ([]step.Input, error) {
-	var in []step.Input
-	now := w.now
-	switch a.cmd {
+// inputs returns what a command feeds to the next Step, after it has moved the
+// time.
+func (w *world) inputs(cmd string, args *script.Args) []step.Input {
+	switch cmd {
 	case "node":
-		in = append(in, w.node(a))
+		return []step.Input{w.node(args)}
 	case "node-gone":
-		in = append(in, step.NodeGone{Name: a.name("NAME")})
+		return []step.Input{step.NodeGone{Name: args.Name()}}
 	case "pod":
-		in = append(in, step.PodSet{Pod: w.pod(a.name("NAME"), a)})
+		return []step.Input{step.PodSet{Pod: w.pod(args.Name(), args)}}
 	case "pods":
-		in = w.pods(a)
+		return w.pods(args)
 	case "gone":
-		in = append(in, step.PodGone{UID: podUID(a.name("NAME"))})
+		return []step.Input{step.PodGone{UID: podUID(args.Name())}}
 	case "daemonset":
-		in = append(in, w.daemonSet(a))
+		return []step.Input{w.daemonSet(args)}
 	case "group":
-		in = append(in, w.group(a))
+		return []step.Input{w.group(args)}
 	case "tick":
-		now = now.Add(a.seconds())
-	default:
-		outcome := outcome(a)
-		if outcome == nil {
-			return nil, fmt.Errorf("unknown command %q", a.cmd)
-		}
-		in = append(in, outcome)
+		w.now = w.now.Add(seconds(args))
+		return nil
 	}
-	if err := a.check(); err != nil {
-		return nil, err
+	if outcome := outcome(cmd, args); outcome != nil {
+		return []step.Input{outcome}
 	}
-	w.now = now
-	return in, nil
+	args.Fail("unknown command")
+	return nil
 }
 
-// outcome returns what became of work, nil if the command is none of its.
-func outcome(a *args) step.Input {
+// outcome returns what became of a piece of work; nil for another command.
+func outcome(cmd string, args *script.Args) step.Input {
 	var err error
-	if strings.HasSuffix(a.cmd, "-failed") {
+	if strings.HasSuffix(cmd, "-failed") {
 		err = errors.New("refused")
 	}
-	switch a.cmd {
+	switch cmd {
 	case "bound", "bind-failed":
-		return step.BindDone{UID: podUID(a.name("NAME")), Err: err}
+		return step.BindDone{UID: podUID(args.Name()), Err: err}
 	case "told", "tell-failed":
-		return step.PreemptionDone{UID: podUID(a.name("NAME")), By: podUID(a.required("by")), Err: err}
+		return step.PreemptionDone{UID: podUID(args.Name()), By: podUID(args.Required("by")), Err: err}
 	case "nominated", "nominate-failed":
-		return step.NominationDone{UID: podUID(a.name("NAME")), Node: a.text("to", ""), Err: err}
+		return step.NominationDone{UID: podUID(args.Name()), Node: args.String("to", ""), Err: err}
 	case "evicted":
-		return step.EvictionDone{UID: podUID(a.name("NAME")), Node: a.required("from")}
+		return step.EvictionDone{UID: podUID(args.Name()), Node: args.Required("from")}
 	case "tainted", "taint-failed":
-		return step.TaintDone{Node: a.name("NODE"), Err: err}
+		return step.TaintDone{Node: args.Name(), Err: err}
 	case "scaled", "scale-failed":
-		return step.ScaleUpDone{Group: a.name("GROUP"), Nodes: a.number("nodes", 1), Err: err}
+		return step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 1), Err: err}
 	case "deleted", "delete-failed":
-		return step.NodeDeletionDone{Node: a.name("NODE"), Err: err}
+		return step.NodeDeletionDone{Node: args.Name(), Err: err}
 	case "instance-deleted":
-		id := a.name("INSTANCE")
-		return step.NodeDeletionDone{Node: id, Instance: id}
+		return step.NodeDeletionDone{Node: args.Name(), Instance: args.Name()}
 	}
 	return nil
 }
@@ -111,114 +105,101 @@ func outcome(a *args) step.Input {
 // podUID is the uid of a pod that a script names.
 func podUID(name string) types.UID { return types.UID("pod-" + name) }
 
-func (w *world) node(a *args) step.Input {
-	b := testkit.Node(a.name("NAME")).Alloc("cpu", a.quantity("cpu", "4"), "memory", a.quantity("memory", "8Gi"))
+func (w *world) node(args *script.Args) step.Input {
+	b := testkit.Node(args.Name()).Alloc("cpu", args.Quantity("cpu", "4"), "memory", args.Quantity("memory", "8Gi"))
 	b.CreationTimestamp = metav1.NewTime(w.now)
 	b.Spec.ProviderID = b.Name
-	if zone := a.text("zone", ""); zone != "" {
+	if zone := args.String("zone", ""); zone != "" {
 		b.Zone(zone)
 	}
-	if key := a.text("taint", ""); key != "" {
+	if key := args.String("taint", ""); key != "" {
 		b.Taint(key, "", v1.TaintEffectNoSchedule)
 	}
-	if a.flag("notready") {
+	if args.Flag("notready") {
 		b.Status.Conditions[0].Status = v1.ConditionFalse
 		b.Taint(v1.TaintNodeNotReady, "", v1.TaintEffectNoSchedule)
 	}
-	return step.NodeSet{Node: b.Obj(), Group: a.text("group", "")}
+	return step.NodeSet{Node: b.Obj(), Group: args.String("group", "")}
 }
 
-// pods builds pods that differ by name only: each reads its own copy of the
-// arguments.
-func (w *world) pods(a *args) []step.Input {
-	prefix, count := a.name("PREFIX"), a.number("count", 0)
+// pods builds pods that differ by name only.
+func (w *world) pods(args *script.Args) []step.Input {
+	prefix, count := args.Name(), args.Int("count", 0)
 	if count < 1 {
-		a.fail("count is %d", count)
+		args.Fail("count is %d", count)
 	}
 	var in []step.Input
-	rest := *a
 	for i := range count {
-		*a = rest
-		in = append(in, step.PodSet{Pod: w.pod(fmt.Sprint(prefix, i), a)})
+		in = append(in, step.PodSet{Pod: w.pod(fmt.Sprint(prefix, i), args)})
 	}
 	return in
 }
 
-func (w *world) pod(name string, a *args) *v1.Pod {
-	b := testkit.Pod(name).Req("cpu", a.quantity("cpu", "1"), "memory", a.quantity("memory", "1Gi"))
-	b.Priority(int32(a.number("priority", 0)))
-	if gate := a.text("gate", ""); gate != "" {
+func (w *world) pod(name string, args *script.Args) *v1.Pod {
+	b := testkit.Pod(name).Req("cpu", args.Quantity("cpu", "1"), "memory", args.Quantity("memory", "1Gi"))
+	b.Priority(int32(args.Int("priority", 0)))
+	if gate := args.String("gate", ""); gate != "" {
 		b.Gate(gate)
 	}
-	if app := a.text("app", ""); app != "" {
+	if app := args.String("app", ""); app != "" {
 		b.Label("app", app)
 	}
-	if app := a.text("apart", ""); app != "" {
+	if app := args.String("apart", ""); app != "" {
 		b.Apart(v1.LabelHostname, "app", app)
 	}
-	if key := a.text("tolerates", ""); key != "" {
+	if key := args.String("tolerates", ""); key != "" {
 		b.Tolerate(key)
 	}
-	if a.flag("daemon") {
+	if args.Flag("daemon") {
 		b.Owner("apps/v1", "DaemonSet", "agent")
 	}
-	if a.flag("peaceful") {
+	if args.Flag("peaceful") {
 		never := v1.PreemptNever
 		b.Spec.PreemptionPolicy = &never
 	}
-	if a.flag("deleting") {
+	if args.Flag("deleting") {
 		b.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
 		b.DeletionTimestamp = &metav1.Time{Time: w.now}
 	}
-	b.UID = podUID(a.text("uid", name))
-	b.Spec.SchedulerName = a.text("scheduler", b.Spec.SchedulerName)
-	b.Status.NominatedNodeName = a.text("nominated", "")
-	b.Status.Phase = a.phase()
-	return b.On(a.text("on", "")).Obj()
+	b.UID = podUID(args.String("uid", name))
+	b.Spec.SchedulerName = args.String("scheduler", b.Spec.SchedulerName)
+	b.Status.NominatedNodeName = args.String("nominated", "")
+	b.Status.Phase = v1.PodPhase(args.OneOf("phase", "Pending", "Running", "Succeeded", "Failed"))
+	return b.On(args.String("on", "")).Obj()
 }
 
-func (w *world) daemonSet(a *args) step.Input {
+func (w *world) daemonSet(args *script.Args) step.Input {
 	ds := &appsv1.DaemonSet{}
-	ds.Namespace, ds.Name = "default", a.name("NAME")
+	ds.Namespace, ds.Name = "default", args.Name()
 	ds.UID = types.UID("ds-" + ds.Name)
-	ds.Spec.Template.Spec = w.pod(ds.Name, a).Spec
+	ds.Spec.Template.Spec = w.pod(ds.Name, args).Spec
 	return step.DaemonSetSet{DaemonSet: ds}
 }
 
 // group returns the provider's list of groups with this one at its end.
-func (w *world) group(a *args) step.Input {
-	name := a.name("NAME")
-	template := testkit.Node(name).Alloc("cpu", a.quantity("cpu", "4"), "memory", a.quantity("memory", "8Gi")).Obj()
-	g := nodegroup.Group{ID: name, Min: a.number("min", 0), Max: a.number("max", 10), Target: a.number("target", 0), Template: template}
-	for _, id := range a.list("instances") {
+func (w *world) group(args *script.Args) step.Input {
+	name := args.Name()
+	template := testkit.Node(name).Alloc("cpu", args.Quantity("cpu", "4"), "memory", args.Quantity("memory", "8Gi")).Obj()
+	g := nodegroup.Group{ID: name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: template}
+	for _, id := range args.List("instances") {
 		g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Node: id})
 	}
-	if id := a.text("failed", ""); id != "" {
+	if id := args.String("failed", ""); id != "" {
 		at := slices.IndexFunc(g.Instances, func(i nodegroup.Instance) bool { return i.ID == id })
 		if at < 0 {
-			a.fail("failed: no instance %q", id)
-		} else {
-			g.Instances[at].Failed = "it is broken"
+			args.Fail("failed: no instance %q", id)
 		}
+		g.Instances[at].Failed = "it is broken"
 	}
 	w.groups = slices.DeleteFunc(w.groups, func(x nodegroup.Group) bool { return x.ID == name })
 	w.groups = append(w.groups, g)
 	return step.GroupsSet{Groups: slices.Clone(w.groups)}
 }
 
-func (a *args) phase() v1.PodPhase {
-	phases := []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed}
-	phase := v1.PodPhase(a.text("phase", "Pending"))
-	if !slices.Contains(phases, phase) {
-		a.fail("phase: %q is none of %v", phase, phases)
-	}
-	return phase
-}
-
-func (a *args) seconds() time.Duration {
-	seconds, err := strconv.ParseFloat(a.name("SECONDS"), 64)
+func seconds(args *script.Args) time.Duration {
+	seconds, err := strconv.ParseFloat(args.Name(), 64)
 	if err != nil {
-		a.fail("SECONDS: %w", err)
+		args.Fail("%v", err)
 	}
 	return time.Duration(seconds * float64(time.Second))
 }

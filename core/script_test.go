@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/testkit/script"
 )
 
 // TestScripts runs testdata/scripts/*.txt. A script begins with its
@@ -25,17 +25,11 @@ import (
 // how many pods wait. A plan that a Ready asks for is made at once, in a Step
 // of its own whose Ready is printed too, as the virtual world does. After each
 // Step the core's invariants are checked. A command refuses arguments that it
-// doesn't know (script_args_test.go).
+// doesn't know, and feeds nothing then (internal/testkit/script).
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		w := newWorld(t)
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			out, err := w.run(d)
-			if err != nil {
-				d.Fatalf(t, "%v", err)
-			}
-			return out
-		})
+		w := &world{t: t, now: time.Unix(1000, 0)}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return w.run(d) })
 	})
 }
 
@@ -48,47 +42,33 @@ type world struct {
 	groups  []nodegroup.Group // as the provider lists them
 }
 
-func newWorld(t *testing.T) *world { return &world{t: t, now: time.Unix(1000, 0)} }
-
-var (
-	errUnconfigured = errors.New("the first command must be config")
-	errConfigured   = errors.New("only the first command may be config")
-)
-
-// run does one command and returns its golden text. When it returns an error,
-// nothing was fed to the core.
-func (w *world) run(d *datadriven.TestData) (string, error) {
-	a := newArgs(d)
-	switch {
-	case d.Cmd == "config" && w.driven != nil:
-		return "", errConfigured
-	case d.Cmd == "config":
-		return "", w.configure(a)
-	case w.driven == nil:
-		return "", errUnconfigured
+// run does one command and returns its golden text.
+func (w *world) run(d *datadriven.TestData) string {
+	args := script.NewArgs(w.t, d)
+	if (d.Cmd == "config") != (w.driven == nil) {
+		args.Fail("the first command of a script is config, and no other is")
 	}
-	in, err := w.inputs(a)
-	if err != nil {
-		return "", err
+	if d.Cmd == "config" {
+		w.configure(args)
+		return ""
 	}
-	return w.step(in...), nil
+	in := w.inputs(d.Cmd, args)
+	args.Done()
+	return w.step(in...)
 }
 
-func (w *world) configure(a *args) error {
+func (w *world) configure(args *script.Args) {
 	cfg := core.DefaultConfig()
 	cfg.Engine.Seed = 1
-	if a.flag("autoscale") {
+	if args.Flag("autoscale") {
 		cfg.Autoscale = &core.Autoscale{
-			UnneededTime:    a.duration("unneeded", "30s"),
-			DelayAfterAdd:   a.duration("delay-after-add", "1m"),
-			EvictDaemonPods: a.flag("evict-daemons"),
+			UnneededTime:    args.Duration("unneeded", 30*time.Second),
+			DelayAfterAdd:   args.Duration("delay-after-add", time.Minute),
+			EvictDaemonPods: args.Flag("evict-daemons"),
 		}
 	}
-	if err := a.check(); err != nil {
-		return err
-	}
+	args.Done()
 	w.driven = newDriven(w.t, cfg, inlinePlans{}, defaults, drive.HookFunc(w.print))
-	return nil
 }
 
 func (w *world) step(in ...step.Input) string {

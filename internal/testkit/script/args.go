@@ -1,45 +1,64 @@
-// Package script helps tests that are scripts (github.com/cockroachdb/datadriven).
+// Package script helps tests that are scripts (github.com/cockroachdb/datadriven):
+// it reads the arguments of their commands, and refuses those that it can't make
+// sense of.
 package script
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Args reads the arguments of a script's command. A misspelt argument must not
-// pass for one that wasn't given, so Done refuses what nobody has asked for, and a
-// value of the wrong form ends the test.
+// Args are the arguments of one command of a script. A command asks for every
+// argument that it knows, each time by its key, and then calls Done, which ends the
+// test if one is left that nobody asked for: a misspelt argument would otherwise
+// leave its default in force, and the script would test something else than it says.
+// A value of the wrong form ends the test too. A command should feed what it has
+// read to the code under test after Done.
 type Args struct {
-	t    *testing.T
-	d    *datadriven.TestData
-	used map[string]bool
+	t     testing.TB
+	d     *datadriven.TestData
+	known []string // as Done lists them
+	taken []bool   // by the index of d.CmdArgs
+	named bool     // the first argument is a name, and no key
 }
 
-// NewArgs returns the arguments of a command.
-func NewArgs(t *testing.T, d *datadriven.TestData) *Args {
-	return &Args{t: t, d: d, used: map[string]bool{}}
+// NewArgs returns the arguments of a command. Failures end t, with the script's
+// file and line.
+func NewArgs(t testing.TB, d *datadriven.TestData) *Args {
+	return &Args{t: t, d: d, taken: make([]bool, len(d.CmdArgs))}
+}
+
+// Fail ends the test: the command is given something that it can't do.
+func (a *Args) Fail(format string, values ...any) {
+	a.t.Helper()
+	a.d.Fatalf(a.t, a.d.Cmd+": "+format, values...)
 }
 
 // Name returns the first argument, which every command that calls it must have: what
 // the command is about.
 func (a *Args) Name() string {
 	a.t.Helper()
+	a.knows("NAME")
 	if len(a.d.CmdArgs) == 0 || len(a.d.CmdArgs[0].Vals) > 0 {
-		a.d.Fatalf(a.t, "%s: the first argument must be a name", a.d.Cmd)
+		a.Fail("the first argument must be a name")
 	}
-	a.used[a.d.CmdArgs[0].Key] = true
+	a.taken[0], a.named = true, true
 	return a.d.CmdArgs[0].Key
 }
 
 // Flag tells whether an argument without a value is there.
 func (a *Args) Flag(key string) bool {
 	a.t.Helper()
-	vals, ok := a.values(key)
-	if ok && len(vals) > 0 {
-		a.d.Fatalf(a.t, "%s: %s takes no value", a.d.Cmd, key)
+	a.knows(key)
+	values, ok := a.take(key)
+	if ok && len(values) > 0 {
+		a.Fail("%s takes no value", key)
 	}
 	return ok
 }
@@ -47,58 +66,106 @@ func (a *Args) Flag(key string) bool {
 // List returns the values of key=v or key=(v, w, …). It is empty for key=(), and nil when
 // the argument isn't there.
 func (a *Args) List(key string) []string {
-	vals, ok := a.values(key)
-	if ok && len(vals) == 1 && vals[0] == "" {
+	a.t.Helper()
+	a.knows(key + "=…")
+	values, ok := a.take(key)
+	switch {
+	case ok && len(values) == 0:
+		a.Fail("%s takes a value", key)
+	case ok && len(values) == 1 && values[0] == "":
 		return []string{}
 	}
-	return vals
+	return values
 }
 
 // String returns the value of key=v, def when it isn't there.
 func (a *Args) String(key, def string) string {
 	a.t.Helper()
-	vals, ok := a.values(key)
+	a.knows(key + "=…")
+	values, ok := a.take(key)
 	switch {
 	case !ok:
 		return def
-	case len(vals) != 1:
-		a.d.Fatalf(a.t, "%s: %s takes one value", a.d.Cmd, key)
+	case len(values) != 1:
+		a.Fail("%s takes one value", key)
 	}
-	return vals[0]
+	return values[0]
+}
+
+// Required is String for an argument that has no default.
+func (a *Args) Required(key string) string {
+	a.t.Helper()
+	value := a.String(key, "")
+	if value == "" {
+		a.Fail("wants %s=…", key)
+	}
+	return value
+}
+
+// OneOf is String for an argument that has few values, the first of which is the
+// default.
+func (a *Args) OneOf(key string, values ...string) string {
+	a.t.Helper()
+	value := a.String(key, values[0])
+	if !slices.Contains(values, value) {
+		a.Fail("%s is %q; it may be %s", key, value, strings.Join(values, ", "))
+	}
+	return value
 }
 
 // Int is String for a number.
 func (a *Args) Int(key string, def int) int {
 	a.t.Helper()
-	n, err := strconv.Atoi(a.String(key, strconv.Itoa(def)))
-	if err != nil {
-		a.d.Fatalf(a.t, "%s: %s: %v", a.d.Cmd, key, err)
-	}
-	return n
+	return parse(a, key, strconv.Itoa(def), strconv.Atoi)
 }
 
 // Duration is String for a duration such as 1m30s.
 func (a *Args) Duration(key string, def time.Duration) time.Duration {
 	a.t.Helper()
-	v, err := time.ParseDuration(a.String(key, def.String()))
-	if err != nil {
-		a.d.Fatalf(a.t, "%s: %s: %v", a.d.Cmd, key, err)
-	}
-	return v
+	return parse(a, key, def.String(), time.ParseDuration)
 }
 
-// Done ends the test if the command has an argument that was not asked for.
+// Quantity is String for a quantity such as 500m or 8Gi.
+func (a *Args) Quantity(key, def string) string {
+	a.t.Helper()
+	quantity := parse(a, key, def, resource.ParseQuantity)
+	return quantity.String()
+}
+
+func parse[T any](a *Args, key, def string, parse func(string) (T, error)) T {
+	a.t.Helper()
+	value, err := parse(a.String(key, def))
+	if err != nil {
+		a.Fail("%s: %v", key, err)
+	}
+	return value
+}
+
+// Done ends the test if the command has an argument that was not asked for, or one
+// twice.
 func (a *Args) Done() {
 	a.t.Helper()
-	for _, arg := range a.d.CmdArgs {
-		if !a.used[arg.Key] {
-			a.d.Fatalf(a.t, "%s takes no argument %s", a.d.Cmd, arg.Key)
+	for i, arg := range a.d.CmdArgs {
+		if !a.taken[i] {
+			a.Fail("takes no argument %s, or not twice; it knows %s", arg.String(), strings.Join(a.known, " "))
 		}
 	}
 }
 
-func (a *Args) values(key string) ([]string, bool) {
-	a.used[key] = true
-	arg, ok := a.d.Arg(key)
-	return arg.Vals, ok
+func (a *Args) knows(what string) {
+	if !slices.Contains(a.known, what) {
+		a.known = append(a.known, what)
+	}
+}
+
+// take returns the values of the first argument with a key. A name may be equal to
+// a key.
+func (a *Args) take(key string) ([]string, bool) {
+	for i, arg := range a.d.CmdArgs {
+		if arg.Key == key && (i > 0 || !a.named) {
+			a.taken[i] = true
+			return arg.Vals, true
+		}
+	}
+	return nil, false
 }
