@@ -78,7 +78,7 @@ func (c *Core) running(o *v1.Pod, r *step.Ready) {
 	c.problems(parsed, r)
 	defer c.victimBound(parsed, r)
 	if i, ok := c.state.Placed(o.UID); ok && i != cluster.NoNode && c.state.Node(i).Name == o.Spec.NodeName {
-		if cluster.SameToRules(c.state.PodOn(o.UID), parsed) {
+		if cluster.SamePod(c.state.PodOn(o.UID), parsed) {
 			return // as assumed; nothing that a rule reads has changed
 		}
 	}

@@ -6,6 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// budgetKind: a disruption budget says how many of the pods that it selects may
+// be evicted. Preemption reads it; no local rule does.
+var budgetKind = kindOf[*policyv1.PodDisruptionBudget]{
+	new: func() *policyv1.PodDisruptionBudget { return &policyv1.PodDisruptionBudget{} },
+	reads: func(o *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+		return &policyv1.PodDisruptionBudget{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: o.Status.DisruptionsAllowed, DisruptedPods: o.Status.DisruptedPods}}
+	},
+	lookUp: func(b *objects, o *policyv1.PodDisruptionBudget, sign int) {
+		enlist(b.budgets, o.Namespace, parseBudget(o), sign)
+	},
+}
+
 // Budget is a disruption budget with its selector.
 type Budget struct {
 	*policyv1.PodDisruptionBudget

@@ -16,7 +16,7 @@ func (s *State) Dump(w io.Writer) {
 			continue
 		}
 		fmt.Fprintf(w, "node %d %s labels=%v taints=%v cordoned=%v allocatable=%v/%d requested=%v nonzero=%v\n", i, n.Name,
-			n.Object.Labels, n.Object.Spec.Taints, n.Object.Spec.Unschedulable, n.Allocatable, n.AllowedPods, trimmed(n.Requested), n.NonZero)
+			n.Object.Labels, n.Object.Spec.Taints, n.Object.Spec.Unschedulable, n.Allocatable, n.AllowedPods, shortened(n.Requested), n.NonZero)
 		for k, p := range n.Pods {
 			fmt.Fprintf(w, "  %d %s %s\n", k, p.Name(), p.UID)
 		}
@@ -77,8 +77,8 @@ func (f *Fact) text() string {
 // Equal tells whether two facts hold the same counts.
 func (f *Fact) Equal(o *Fact) bool { return f.text() == o.text() }
 
-// trimmed leaves out trailing zeros: how wide a vector has grown says nothing.
-func trimmed(r Resources) Resources {
+// shortened leaves out trailing zeros: how wide a vector has grown says nothing.
+func shortened(r Resources) Resources {
 	for len(r) > 0 && r[len(r)-1] == 0 {
 		r = r[:len(r)-1]
 	}

@@ -1,11 +1,8 @@
 package cluster
 
 import (
-	"cmp"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // NodeGroup is what the provider says of a node group.
@@ -37,132 +34,5 @@ func (s *State) Groups() []*NodeGroup {
 		out = append(out, g)
 	}
 	slices.SortFunc(out, func(a, b *NodeGroup) int { return strings.Compare(a.ID, b.ID) })
-	return out
-}
-
-// WorkloadKind is a kind of object that selects or makes pods.
-type WorkloadKind string
-
-// The first four are those whose selectors system-default spreading reads, as
-// kube-scheduler's helper.DefaultSelector does.
-const (
-	Service               WorkloadKind = "Service"
-	ReplicaSet            WorkloadKind = "ReplicaSet"
-	StatefulSet           WorkloadKind = "StatefulSet"
-	ReplicationController WorkloadKind = "ReplicationController"
-	// DaemonSet puts a pod of its Template on every node that takes it: scale-up
-	// leaves room for it on nodes that don't exist yet.
-	DaemonSet WorkloadKind = "DaemonSet"
-)
-
-// Workload is an object that selects or makes pods. It is immutable.
-type Workload struct {
-	Kind            WorkloadKind
-	Namespace, Name string
-	Selector        labels.Selector   // ReplicaSet, StatefulSet
-	Set             map[string]string // Service, ReplicationController; nil selects nothing
-	Template        *Pod              // DaemonSet
-}
-
-func (w *Workload) key() workloadKey { return workloadKey{w.Kind, w.Namespace, w.Name} }
-
-type workloadKey struct {
-	kind            WorkloadKind
-	namespace, name string
-}
-
-type workloads struct {
-	byKey map[workloadKey]*Workload
-	// services are filed under the first label, by key, that they select by:
-	// only those of a pod's own labels can select it.
-	services map[filing][]*Workload
-}
-
-type filing struct{ namespace, key, value string }
-
-// filedUnder returns where a Service is filed; one that selects nothing isn't.
-func filedUnder(w *Workload) (p filing, ok bool) {
-	for k, v := range w.Set {
-		if !ok || k < p.key {
-			p, ok = filing{w.Namespace, k, v}, true
-		}
-	}
-	return p, ok
-}
-
-func (w *workloads) init() {
-	w.byKey = map[workloadKey]*Workload{}
-	w.services = map[filing][]*Workload{}
-}
-
-func (w *workloads) set(now, old *Workload) {
-	named := cmp.Or(now, old)
-	setOrDelete(w.byKey, named.key(), now)
-	if named.Kind != Service {
-		return
-	}
-	if old != nil {
-		if p, ok := filedUnder(old); ok {
-			rest := slices.DeleteFunc(slices.Clone(w.services[p]), func(x *Workload) bool { return x.Name == old.Name })
-			if w.services[p] = rest; len(rest) == 0 {
-				delete(w.services, p)
-			}
-		}
-	}
-	if now != nil {
-		if p, ok := filedUnder(now); ok {
-			w.services[p] = append(slices.Clip(w.services[p]), now)
-		}
-	}
-}
-
-// SetWorkload adds or replaces a workload.
-func (s *State) SetWorkload(w *Workload) {
-	s.record(Change{Op: WorkloadSet, Node: NoNode, Workload: w, OldWorkload: s.work.byKey[w.key()]})
-}
-
-// RemoveWorkload removes a workload, if it is there.
-func (s *State) RemoveWorkload(kind WorkloadKind, namespace, name string) {
-	if old := s.work.byKey[workloadKey{kind, namespace, name}]; old != nil {
-		s.record(Change{Op: WorkloadSet, Node: NoNode, OldWorkload: old})
-	}
-}
-
-// Workload returns one workload, or nil.
-func (s *State) Workload(kind WorkloadKind, namespace, name string) *Workload {
-	return s.work.byKey[workloadKey{kind, namespace, name}]
-}
-
-// Selecting calls f with each Service of a namespace that selects pods with
-// the labels, in no particular order. It looks at those only whose first label
-// is among them.
-func (s *State) Selecting(namespace string, labels map[string]string, f func(*Workload)) {
-	for k, v := range labels {
-		for _, w := range s.work.services[filing{namespace, k, v}] {
-			if selects(w.Set, labels) {
-				f(w)
-			}
-		}
-	}
-}
-
-func selects(want, have map[string]string) bool {
-	for k, v := range want {
-		if got, ok := have[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
-}
-
-// Workloads returns all workloads, by kind, namespace and name.
-func (s *State) Workloads() []*Workload {
-	out := make([]*Workload, 0, len(s.work.byKey))
-	for _, w := range s.work.byKey {
-		out = append(out, w)
-	}
-	slices.SortFunc(out, func(a, b *Workload) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
 	return out
 }

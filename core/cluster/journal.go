@@ -23,6 +23,7 @@ const (
 	GroupSet                    // Group, OldGroup; either may be nil
 	WorkloadSet                 // Workload, OldWorkload; either may be nil
 	ObjectSet                   // Object
+	ObjectRenewed               // Object: a new version in which rules read nothing new
 	NodeTouched                 // Node: a change elsewhere may change what local rules say of it
 	NominationAdded             // Pod, name, pos, and Node when it is known
 	NominationRemoved           // as NominationAdded

@@ -132,32 +132,6 @@ func (i *NodeInfo) HasTaint(key string) bool {
 	return slices.ContainsFunc(i.Object.Spec.Taints, func(t v1.Taint) bool { return t.Key == key })
 }
 
-// placesDiffer tells whether the two differ in what decides where a node
-// counts in facts: labels and taints.
-func placesDiffer(a, b *NodeInfo) bool {
-	return !maps.Equal(a.Object.Labels, b.Object.Labels) ||
-		!slices.EqualFunc(a.Object.Spec.Taints, b.Object.Spec.Taints, sameTaint)
-}
-
-func sameTaint(a, b v1.Taint) bool {
-	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
-}
-
-// sameToRules tells whether no rule and no part of the autoscaler could tell
-// the two apart.
-func sameToRules(a, b *NodeInfo) bool {
-	x, y := a.Object, b.Object
-	return a.Group == b.Group && !placesDiffer(a, b) &&
-		x.UID == y.UID && x.Spec.Unschedulable == y.Spec.Unschedulable && x.Spec.ProviderID == y.Spec.ProviderID &&
-		(x.DeletionTimestamp == nil) == (y.DeletionTimestamp == nil) &&
-		maps.Equal(x.Annotations, y.Annotations) &&
-		slices.Equal(a.Images, b.Images) && slices.Equal(a.Features, b.Features) &&
-		a.AllowedPods == b.AllowedPods && slices.Equal(a.Allocatable, b.Allocatable) &&
-		slices.EqualFunc(x.Status.Conditions, y.Status.Conditions, func(c, d v1.NodeCondition) bool {
-			return c.Type == d.Type && c.Status == d.Status
-		})
-}
-
 // Renamed returns a copy for a virtual node of another name. Its hostname label
 // and its rank follow the name.
 func (i *NodeInfo) Renamed(name string) *NodeInfo {
@@ -193,4 +167,4 @@ func (i *NodeInfo) WithoutTaint(key string) *NodeInfo {
 }
 
 // SameTemplate tells whether two templates make the same nodes.
-func (i *NodeInfo) SameTemplate(o *NodeInfo) bool { return i.Object == o.Object || sameToRules(i, o) }
+func (i *NodeInfo) SameTemplate(o *NodeInfo) bool { return i.Object == o.Object || sameNode(i, o) }

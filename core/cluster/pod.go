@@ -1,9 +1,6 @@
 package cluster
 
 import (
-	"maps"
-	"slices"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,18 +171,6 @@ func hostPorts(p *v1.Pod) []HostPort {
 		collect(&p.Spec.Containers[i])
 	}
 	return out
-}
-
-// SameToRules tells whether no rule could tell two versions of a placed pod
-// apart.
-func SameToRules(a, b *Pod) bool {
-	return a.Priority == b.Priority && a.NonZero == b.NonZero &&
-		slices.Equal(trimmed(a.Request), trimmed(b.Request)) && slices.Equal(a.Ports, b.Ports) &&
-		(a.Object.DeletionTimestamp == nil) == (b.Object.DeletionTimestamp == nil) &&
-		a.Object.Status.StartTime.Equal(b.Object.Status.StartTime) &&
-		maps.Equal(a.Object.Labels, b.Object.Labels) && maps.Equal(a.Object.Annotations, b.Object.Annotations) &&
-		slices.EqualFunc(a.Terms, b.Terms, func(x, y OwnedTerm) bool { return x.Kind == y.Kind && x.Weight == y.Weight && x.Key == y.Key }) &&
-		slices.Equal(a.Claims, b.Claims)
 }
 
 // Instance returns a pod like p under another name, for simulations.

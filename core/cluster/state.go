@@ -135,7 +135,7 @@ func (s *State) PodOn(uid types.UID) *Pod {
 // could read, as a heartbeat does, leaves no trace.
 func (s *State) SetNode(info *NodeInfo) NodeIndex {
 	if i, ok := s.byName[info.Name]; ok {
-		if sameToRules(s.nodes[i].NodeInfo, info) {
+		if sameNode(s.nodes[i].NodeInfo, info) {
 			return i
 		}
 		s.record(Change{Op: NodeUpdated, Node: i, Info: info, Old: s.nodes[i].NodeInfo})
@@ -250,8 +250,8 @@ func (s *State) apply(c *Change) {
 		setOrDelete(s.groups, c.name, c.Group)
 	case WorkloadSet:
 		s.work.set(c.Workload, c.OldWorkload)
-	case ObjectSet:
-		s.objects.set(c.Object.New, c.Object.Old)
+	case ObjectSet, ObjectRenewed:
+		s.objects.set(c.Object.New, c.Object.Old, c.Op)
 	case NominationAdded:
 		s.addNomination(c.Pod, c.name, int(c.pos))
 	case NominationRemoved:
@@ -292,8 +292,8 @@ func (s *State) undo(c *Change) {
 		setOrDelete(s.groups, c.name, c.OldGroup)
 	case WorkloadSet:
 		s.work.set(c.OldWorkload, c.Workload)
-	case ObjectSet:
-		s.objects.set(c.Object.Old, c.Object.New)
+	case ObjectSet, ObjectRenewed:
+		s.objects.set(c.Object.Old, c.Object.New, c.Op)
 	case NominationAdded:
 		s.dropNomination(int(c.pos))
 	case NominationRemoved:

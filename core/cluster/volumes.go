@@ -5,14 +5,108 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// ClaimClass returns the storage class that a claim asks for, "" for none: the
-// beta annotation wins over the field.
-func ClaimClass(c *v1.PersistentVolumeClaim) string {
-	if class, ok := c.Annotations[v1.BetaStorageClassAnnotation]; ok {
-		return class
+// volumeKind: a volume says which nodes can have it, which claim it is for and
+// which disk it is. Local rules read the volumes of the claims of the pods on a
+// node, those attached to it, and those that a claim could be bound to there.
+// Volumes are written back whole, with the claim that VolumeBinding reserves
+// them for; a recording lacks names of secrets and parameters of drivers.
+var volumeKind = kindOf[*v1.PersistentVolume]{
+	new: func() *v1.PersistentVolume { return &v1.PersistentVolume{} },
+	reads: func(o *v1.PersistentVolume) *v1.PersistentVolume {
+		out := &v1.PersistentVolume{ObjectMeta: labelled(&o.ObjectMeta)}
+		out.Annotations = annotated(o.Annotations, v1.BetaStorageClassAnnotation)
+		out.Spec = v1.PersistentVolumeSpec{
+			Capacity: sized(o.Spec.Capacity), AccessModes: o.Spec.AccessModes, NodeAffinity: o.Spec.NodeAffinity,
+			StorageClassName: o.Spec.StorageClassName, VolumeMode: o.Spec.VolumeMode, VolumeAttributesClassName: o.Spec.VolumeAttributesClassName,
+			PersistentVolumeSource: trimSource(&o.Spec.PersistentVolumeSource),
+		}
+		if ref := o.Spec.ClaimRef; ref != nil {
+			out.Spec.ClaimRef = &v1.ObjectReference{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+		}
+		out.Status.Phase = o.Status.Phase
+		return out
+	},
+	lookUp: func(b *objects, o *v1.PersistentVolume, sign int) {
+		if ref := o.Spec.ClaimRef; ref != nil {
+			enlist(b.claimed, ClaimKey{ref.Namespace, ref.Name}, o, sign)
+		} else {
+			enlist(b.free, freeVolume{VolumeClass(o), pinnedHost(o)}, o, sign)
+		}
+		if csi := o.Spec.CSI; csi != nil {
+			count(b.handles, csi.Driver+"/"+csi.VolumeHandle, sign)
+		}
+	},
+	local: (*State).touchVolume,
+}
+
+// trimSource keeps which disk a volume is, and whether it is local. Of the
+// in-tree kinds only those count that attach limits know.
+func trimSource(in *v1.PersistentVolumeSource) v1.PersistentVolumeSource {
+	out := v1.PersistentVolumeSource{GCEPersistentDisk: in.GCEPersistentDisk, AWSElasticBlockStore: in.AWSElasticBlockStore,
+		AzureDisk: in.AzureDisk, PortworxVolume: in.PortworxVolume}
+	if x := in.CSI; x != nil {
+		out.CSI = &v1.CSIPersistentVolumeSource{Driver: x.Driver, VolumeHandle: x.VolumeHandle}
 	}
-	if c.Spec.StorageClassName != nil {
-		return *c.Spec.StorageClassName
+	if x := in.Cinder; x != nil {
+		out.Cinder = &v1.CinderPersistentVolumeSource{VolumeID: x.VolumeID, FSType: x.FSType, ReadOnly: x.ReadOnly}
+	}
+	if in.Local != nil {
+		out.Local = &v1.LocalVolumeSource{}
+	}
+	return out
+}
+
+// touchVolume touches the nodes whose local rules read a volume.
+func (s *State) touchVolume(o *v1.PersistentVolume, touch func(NodeIndex)) {
+	for _, c := range s.objects.bound[o.Name] {
+		s.touchUsers(ClaimKey{c.Namespace, c.Name}, touch)
+	}
+	for _, a := range s.objects.attaches[o.Name] {
+		s.touchNamed(a.Spec.NodeName, touch)
+	}
+	if !s.claimable(o) {
+		return // bound: what it admits is in the signature of those who use it
+	}
+	if host := pinnedHost(o); host != "" {
+		t := s.Topology(v1.LabelHostname)
+		if d, ok := t.ids[host]; ok {
+			t.Members(d, touch)
+		}
+		return
+	}
+	// The affinity of an in-tree volume may be translated for a node.
+	affinity := ParseVolumeAffinity(o)
+	s.touchWhere(func(n *Node) bool { return o.Spec.CSI == nil || affinity.Admits(n.NodeInfo) }, touch)
+}
+
+// claimable tells whether a claim that waits for its consumer could be bound to
+// the volume: it names no claim, or one that isn't bound yet.
+func (s *State) claimable(pv *v1.PersistentVolume) bool {
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return true
+	}
+	c := s.Claim(ref.Namespace, ref.Name)
+	return c != nil && !ClaimBound(c)
+}
+
+// freeVolume is what volumes that name no claim are looked up by.
+type freeVolume struct {
+	class string
+	host  string // that the volume's node affinity demands, "" for none
+}
+
+// pinnedHost returns the host name that a volume's node affinity demands, ""
+// for none.
+func pinnedHost(pv *v1.PersistentVolume) string {
+	a := pv.Spec.NodeAffinity
+	if a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) != 1 {
+		return ""
+	}
+	for _, r := range a.Required.NodeSelectorTerms[0].MatchExpressions {
+		if r.Key == v1.LabelHostname && r.Operator == v1.NodeSelectorOpIn && len(r.Values) == 1 {
+			return r.Values[0]
+		}
 	}
 	return ""
 }
@@ -23,24 +117,6 @@ func VolumeClass(v *v1.PersistentVolume) string {
 		return class
 	}
 	return v.Spec.StorageClassName
-}
-
-// Annotations of claims and volumes, as the controllers of Kubernetes write them.
-const (
-	// AnnBindCompleted is on claims whose binding to a volume is complete.
-	AnnBindCompleted = "pv.kubernetes.io/bind-completed"
-	// AnnBoundByController is on volumes and claims that a controller bound to each
-	// other.
-	AnnBoundByController = "pv.kubernetes.io/bound-by-controller"
-	// AnnSelectedNode is on claims that are to be provisioned for a node, which it
-	// names.
-	AnnSelectedNode = "volume.kubernetes.io/selected-node"
-)
-
-// ClaimBound tells whether a claim is completely bound to a volume.
-func ClaimBound(c *v1.PersistentVolumeClaim) bool {
-	_, completed := c.Annotations[AnnBindCompleted]
-	return completed && c.Spec.VolumeName != ""
 }
 
 // VolumeAffinity is a volume's node affinity, parsed. The zero value admits
@@ -72,4 +148,35 @@ func (a VolumeAffinity) Admits(n *NodeInfo) bool {
 // VolumeAdmits tells whether a volume's node affinity admits a node.
 func VolumeAdmits(v *v1.PersistentVolume, n *NodeInfo) bool {
 	return ParseVolumeAffinity(v).Admits(n)
+}
+
+// Volume returns a persistent volume, or nil.
+func (s *State) Volume(name string) *v1.PersistentVolume {
+	return find[*v1.PersistentVolume](s, VolumeKind, "", name)
+}
+
+// FreeVolumes returns the volumes of a storage class that name no claim, in two
+// lists, each by name: those that any node may have, and those that are pinned
+// to the node's host name. Others don't admit the node. The lists are valid
+// until the next change.
+func (s *State) FreeVolumes(class string, n *NodeInfo) (anywhere, here []*v1.PersistentVolume) {
+	anywhere = s.objects.free[freeVolume{class, ""}]
+	if host := n.Object.Labels[v1.LabelHostname]; host != "" {
+		here = s.objects.free[freeVolume{class, host}]
+	}
+	return anywhere, here
+}
+
+// VolumesClaimed returns the volumes whose claimRef names the claim, by name. The
+// list is valid until the next change.
+func (s *State) VolumesClaimed(c ClaimKey) []*v1.PersistentVolume { return s.objects.claimed[c] }
+
+// VolumeShared tells whether several claims may lead to the volume's disk: they
+// name it, or there is another volume with its driver and handle.
+func (s *State) VolumeShared(pv *v1.PersistentVolume) bool {
+	if len(s.objects.bound[pv.Name]) > 1 {
+		return true
+	}
+	csi := pv.Spec.CSI
+	return csi != nil && s.objects.handles[csi.Driver+"/"+csi.VolumeHandle] > 1
 }

@@ -80,7 +80,8 @@ func (e *Engine) assume(p *cluster.Pod, n cluster.NodeIndex) []cluster.ObjectCha
 	changes, _ := e.state.Since(from)
 	var out []cluster.ObjectChange
 	for i := range changes {
-		if changes[i].Op == cluster.ObjectSet {
+		switch changes[i].Op {
+		case cluster.ObjectSet, cluster.ObjectRenewed:
 			out = append(out, *changes[i].Object)
 		}
 	}

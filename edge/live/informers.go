@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -21,9 +20,9 @@ import (
 )
 
 // watch starts informers that fill the inbox, and returns when they have
-// delivered what exists.
-func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.Node) string, in *inbox) (informers.SharedInformerFactory, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
+// delivered what exists. They keep what transform leaves of an object.
+func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.Node) string, transform cache.TransformFunc, in *inbox) (informers.SharedInformerFactory, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(transform))
 	var synced []cache.InformerSynced
 	add := func(i cache.SharedIndexInformer, set func(obj any), gone func(obj any)) error {
 		h, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -97,36 +96,52 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 	return factory, nil
 }
 
-// trim drops what no rule reads, so that 50,000 pods fit into memory.
-func trim(obj any) (any, error) {
-	if o, ok := obj.(metav1.Object); ok {
-		o.SetManagedFields(nil)
-	}
-	switch o := obj.(type) {
-	case *v1.Pod:
-		for _, list := range [][]v1.Container{o.Spec.InitContainers, o.Spec.Containers} {
-			for i := range list {
-				c := &list[i]
-				*c = v1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources,
-					RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules}
+// transformFor returns what drops from an object what isn't needed, before the informer keeps
+// it: so 50,000 pods fit into memory. Of most kinds that leaves what Berth reads
+// (cluster.Trim). More is kept of what Berth hands on:
+//
+//   - claims and volumes are written back, whole;
+//   - a provider tells by a node's annotations which group it is of;
+//   - extenders are sent pods and nodes, and may read anything there but for what
+//     is large and says nothing about where a pod may run.
+func transformFor(extenders bool) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		switch o := obj.(type) {
+		case *v1.PersistentVolumeClaim, *v1.PersistentVolume:
+			o.(metav1.Object).SetManagedFields(nil)
+			return o, nil
+		case *v1.Node:
+			return slimNode(o), nil
+		case *v1.Pod:
+			if extenders {
+				return slimPod(o), nil
 			}
 		}
-		delete(o.Annotations, v1.LastAppliedConfigAnnotation)
-	case *v1.Node:
-		o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil
-		for i := range o.Status.Images { // most nodes have the same
-			for k, name := range o.Status.Images[i].Names {
-				o.Status.Images[i].Names[k] = unique.Make(name).Value()
-			}
+		if o, ok := obj.(metav1.Object); ok {
+			return cluster.Trim(o), nil
 		}
-	case *storagev1.StorageClass:
-		o.Parameters = nil
-	case *appsv1.ReplicaSet:
-		*o = appsv1.ReplicaSet{ObjectMeta: o.ObjectMeta, Spec: appsv1.ReplicaSetSpec{Selector: o.Spec.Selector}}
-	case *appsv1.StatefulSet:
-		*o = appsv1.StatefulSet{ObjectMeta: o.ObjectMeta, Spec: appsv1.StatefulSetSpec{Selector: o.Spec.Selector}}
-	case *v1.ReplicationController:
-		*o = v1.ReplicationController{ObjectMeta: o.ObjectMeta, Spec: v1.ReplicationControllerSpec{Selector: o.Spec.Selector}}
+		return obj, nil
 	}
-	return obj, nil
+}
+
+// slimNode keeps nearly all of a node: there are few. The names of images are
+// shared, because most nodes have the same.
+func slimNode(o *v1.Node) *v1.Node {
+	o.SetManagedFields(nil)
+	o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil
+	for i := range o.Status.Images {
+		for k, name := range o.Status.Images[i].Names {
+			o.Status.Images[i].Names[k] = unique.Make(name).Value()
+		}
+	}
+	return o
+}
+
+// slimPod keeps of a pod's containers what Berth reads, and all else.
+func slimPod(o *v1.Pod) *v1.Pod {
+	o.SetManagedFields(nil)
+	delete(o.Annotations, v1.LastAppliedConfigAnnotation)
+	read := cluster.Trim(o)
+	o.Spec.InitContainers, o.Spec.Containers = read.Spec.InitContainers, read.Spec.Containers
+	return o
 }

@@ -113,7 +113,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Record != nil && !e.await(work, o.Leading) {
 		return nil
 	}
-	factory, err := watch(work, clients.watch, groupOf, in)
+	factory, err := watch(work, clients.watch, groupOf, transformFor(o.Extenders != nil), in)
 	if err != nil {
 		return err
 	}

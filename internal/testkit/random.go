@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"fmt"
-	"reflect"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -379,80 +378,4 @@ func (w *World) anyPod(t *rapid.T) types.UID {
 		return ""
 	}
 	return types.UID(fmt.Sprint("pod-p", rapid.IntRange(1, w.next).Draw(t, "pod")))
-}
-
-// Mutate changes one randomly chosen part of a pod's labels, owner or spec, by
-// walking its fields with reflection.
-func Mutate(t *rapid.T, p *v1.Pod) {
-	if k := rapid.IntRange(0, 9).Draw(t, "root"); k < 2 {
-		mutate(t, reflect.ValueOf(&p.Labels).Elem(), 0)
-		return
-	} else if k == 2 {
-		mutate(t, reflect.ValueOf(&p.OwnerReferences).Elem(), 0)
-		return
-	} else if k == 3 {
-		p.Namespace = pick(t, spaces, "ns")
-		return
-	}
-	mutate(t, reflect.ValueOf(&p.Spec).Elem(), 0)
-}
-
-// words are values that mean something to some rule.
-var words = []string{"", "a", "b", "app", "web", "db", "disk", "ssd", "gpu", "spot", "n0", "n1", "In", "NotIn", "Exists", "Equal",
-	"NoSchedule", "PreferNoSchedule", v1.LabelHostname, v1.LabelTopologyZone, "ScheduleAnyway", "TCP", "default", "other", "metadata.name", "ReplicaSet", "apps/v1"}
-
-func mutate(t *rapid.T, v reflect.Value, depth int) {
-	if q, ok := v.Addr().Interface().(*resource.Quantity); ok {
-		*q = resource.MustParse(pick(t, []string{"0", "1", "200m", "1Gi", "2Gi"}, "q"))
-		return
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(pick(t, words, "s"))
-	case reflect.Bool:
-		v.SetBool(!v.Bool())
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		v.SetInt(int64(rapid.IntRange(0, 100).Draw(t, "i")))
-	case reflect.Pointer:
-		if depth > 12 || !v.IsNil() && maybe(t, 10, "nil") {
-			v.SetZero()
-			return
-		}
-		fresh := reflect.New(v.Type().Elem())
-		if !v.IsNil() {
-			fresh.Elem().Set(v.Elem())
-		}
-		v.Set(fresh)
-		mutate(t, v.Elem(), depth+1)
-	case reflect.Struct:
-		if v.NumField() == 0 || !v.Field(0).CanSet() {
-			return
-		}
-		mutate(t, v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "field")), depth+1)
-	case reflect.Slice:
-		grown := reflect.MakeSlice(v.Type(), v.Len(), v.Len()+1)
-		reflect.Copy(grown, v)
-		if v.Len() == 0 || maybe(t, 30, "append") {
-			grown = reflect.Append(grown, reflect.New(v.Type().Elem()).Elem())
-		} else if maybe(t, 20, "drop") {
-			grown = grown.Slice(0, v.Len()-1)
-		}
-		v.Set(grown)
-		if v.Len() > 0 {
-			mutate(t, v.Index(rapid.IntRange(0, v.Len()-1).Draw(t, "at")), depth+1)
-		}
-	case reflect.Map:
-		fresh := reflect.MakeMap(v.Type())
-		for _, k := range v.MapKeys() {
-			fresh.SetMapIndex(k, v.MapIndex(k))
-		}
-		k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		mutate(t, k, depth+1)
-		mutate(t, e, depth+1)
-		if maybe(t, 25, "delete") {
-			e = reflect.Value{}
-		}
-		fresh.SetMapIndex(k, e)
-		v.Set(fresh)
-	}
 }

@@ -3,6 +3,7 @@ package testkit
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -209,7 +210,7 @@ func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 	case k == 9:
 		c.Status.Phase = v1.ClaimLost
 	case k == 10:
-		c.DeletionTimestamp = &metav1.Time{}
+		c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	case k < 13:
 		c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": pick(t, storageNames[cluster.CSINodeKind], "selected")}
 	}

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/step"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -48,24 +49,20 @@ type workload struct {
 	Nothing         bool              `json:",omitempty"` // the selector selects nothing
 }
 
-// encode writes an input without what isn't Berth's business: environment
-// variables, commands, names of secrets, annotations of others.
+// encode writes an input. Of objects it writes what Berth reads (cluster.Trim):
+// no environment variables, commands, names of secrets, parameters of drivers,
+// annotations of others. testdata/fields.txt lists what that leaves.
 func encode(in step.Input) (input, error) {
 	var v any
 	switch x := in.(type) {
 	case step.PodSet:
-		v = step.PodSet{Pod: redactPod(x.Pod)}
+		v = step.PodSet{Pod: cluster.Trim(x.Pod)}
 	case step.NodeSet:
-		n := *x.Node
-		n.Annotations = ours(n.Annotations)
-		n.ManagedFields = nil
-		v = step.NodeSet{Node: &n, Group: x.Group}
+		v = step.NodeSet{Node: cluster.Trim(x.Node), Group: x.Group}
 	case step.DaemonSetSet:
-		d := *x.DaemonSet
-		d.Annotations, d.ManagedFields = nil, nil
-		d.Spec.Template.Annotations = ours(d.Spec.Template.Annotations)
-		redactSpec(&d.Spec.Template.Spec)
-		v = step.DaemonSetSet{DaemonSet: &d}
+		v = step.DaemonSetSet{DaemonSet: cluster.Trim(x.DaemonSet)}
+	case step.GroupsSet:
+		v = step.GroupsSet{Groups: trimTemplates(x.Groups)}
 	case step.WorkloadSet:
 		w := workload{Kind: x.Workload.Kind, Namespace: x.Workload.Namespace, Name: x.Workload.Name, Set: x.Workload.Set}
 		if s := x.Workload.Selector; s != nil {
@@ -74,7 +71,7 @@ func encode(in step.Input) (input, error) {
 		}
 		v = w
 	case step.ObjectSet:
-		o, err := redactObject(x.Object)
+		o, err := encodeObject(x.Object)
 		if err != nil {
 			return input{}, err
 		}
@@ -145,7 +142,7 @@ func decode(in input) (step.Input, error) {
 	case "ObjectGone":
 		return plain[step.ObjectGone](in)
 	case "ObjectSet":
-		return readObject(in)
+		return decodeObject(in)
 	case "PlanMade":
 		return step.PlanMade{}, nil
 	case "WorkloadSet":
@@ -211,68 +208,12 @@ func plain[T step.Input](in input) (step.Input, error) {
 	return v, err
 }
 
-func redactPod(p *v1.Pod) *v1.Pod {
-	out := *p
-	out.ManagedFields = nil
-	out.Annotations = ours(p.Annotations)
-	redactSpec(&out.Spec)
-	out.Status = v1.PodStatus{Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName, Resize: p.Status.Resize,
-		ContainerStatuses: allocated(p.Status.ContainerStatuses), InitContainerStatuses: allocated(p.Status.InitContainerStatuses),
-		StartTime: p.Status.StartTime, Conditions: conditions(p.Status.Conditions)}
-	return &out
-}
-
-// allocated keeps the resources of container statuses: an in-place resize
-// counts by them.
-func allocated(in []v1.ContainerStatus) []v1.ContainerStatus {
-	var out []v1.ContainerStatus
-	for i := range in {
-		out = append(out, v1.ContainerStatus{Name: in[i].Name, AllocatedResources: in[i].AllocatedResources, Resources: in[i].Resources})
-	}
-	return out
-}
-
-func conditions(in []v1.PodCondition) []v1.PodCondition {
-	var out []v1.PodCondition
-	for _, c := range in {
-		out = append(out, v1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
-	}
-	return out
-}
-
-func redactSpec(s *v1.PodSpec) {
-	s.ImagePullSecrets = nil
-	s.InitContainers, s.Containers = redactContainers(s.InitContainers), redactContainers(s.Containers)
-	s.EphemeralContainers = nil
-	var volumes []v1.Volume
-	for _, v := range s.Volumes {
-		if v.Secret != nil || v.ConfigMap != nil || v.Projected != nil {
-			continue
-		}
-		volumes = append(volumes, v)
-	}
-	s.Volumes = volumes
-}
-
-func redactContainers(in []v1.Container) []v1.Container {
-	var out []v1.Container
-	for i := range in {
-		c := &in[i]
-		out = append(out, v1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources,
-			RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules})
-	}
-	return out
-}
-
-// ours keeps the annotations that Berth may read.
-func ours(in map[string]string) map[string]string {
-	var out map[string]string
-	for k, v := range in {
-		if strings.HasPrefix(k, "cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(k, "berth.dev/") || k == v1.MirrorPodAnnotationKey {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[k] = v
+// trimTemplates returns the groups with templates as nodes are recorded.
+func trimTemplates(in []nodegroup.Group) []nodegroup.Group {
+	out := slices.Clone(in)
+	for i := range out {
+		if t := out[i].Template; t != nil {
+			out[i].Template = cluster.Trim(t)
 		}
 	}
 	return out

@@ -80,12 +80,11 @@ func Driver(provisioner string) string {
 	return driver
 }
 
-// Inline tells whether a volume in a pod's spec is a disk of an in-tree plugin that
-// a CSI driver may have taken over.
+// Inline tells whether a volume in a pod's spec is a disk of an in-tree plugin
+// whose volumes count as those of the CSI driver that may have taken it over.
 func Inline(v *v1.Volume) bool {
 	switch {
-	case v.GCEPersistentDisk != nil, v.AWSElasticBlockStore != nil, v.Cinder != nil, v.AzureDisk != nil, v.AzureFile != nil,
-		v.PortworxVolume != nil, v.VsphereVolume != nil:
+	case v.GCEPersistentDisk != nil, v.AWSElasticBlockStore != nil, v.Cinder != nil, v.AzureDisk != nil, v.PortworxVolume != nil:
 		return translator.IsInlineMigratable(v)
 	}
 	return false

@@ -88,8 +88,8 @@ func TestInlineVolumes(t *testing.T) {
 	ebsInline := &v1.Volume{VolumeSource: v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-2"}}}
 	vsphere := &v1.Volume{VolumeSource: v1.VolumeSource{VsphereVolume: &v1.VsphereVirtualDiskVolumeSource{VolumePath: "path"}}}
 	secret := &v1.Volume{VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{}}}
-	if !Inline(ebsInline) || !Inline(vsphere) || Inline(secret) {
-		t.Errorf("inline: EBS %v, vSphere %v, a secret %v; want true, true, false", Inline(ebsInline), Inline(vsphere), Inline(secret))
+	if !Inline(ebsInline) || Inline(vsphere) || Inline(secret) {
+		t.Errorf("inline: EBS %v, vSphere %v, a secret %v; want true, false, false", Inline(ebsInline), Inline(vsphere), Inline(secret))
 	}
 	if driver, handle, ok := InlineSource(ebsInline, "ns"); driver != ebsDriver || handle != "vol-2" || !ok {
 		t.Errorf("EBS: got %q %q %v", driver, handle, ok)

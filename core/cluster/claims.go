@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// claimKind: a claim leads from a pod to a volume. Local rules read the claims of
+// the pods on a node. Claims are written back whole, with what VolumeBinding
+// reserves; a recording lacks the annotations of others.
+var claimKind = kindOf[*v1.PersistentVolumeClaim]{
+	new: func() *v1.PersistentVolumeClaim { return &v1.PersistentVolumeClaim{} },
+	reads: func(o *v1.PersistentVolumeClaim) *v1.PersistentVolumeClaim {
+		out := &v1.PersistentVolumeClaim{ObjectMeta: trimMeta(&o.ObjectMeta)}
+		out.OwnerReferences = controller(o.OwnerReferences)
+		out.Annotations = annotated(o.Annotations, v1.BetaStorageClassAnnotation, AnnBindCompleted, AnnSelectedNode)
+		out.Spec = v1.PersistentVolumeClaimSpec{
+			AccessModes: o.Spec.AccessModes, Selector: o.Spec.Selector, VolumeName: o.Spec.VolumeName,
+			StorageClassName: o.Spec.StorageClassName, VolumeMode: o.Spec.VolumeMode, VolumeAttributesClassName: o.Spec.VolumeAttributesClassName,
+			Resources: v1.VolumeResourceRequirements{Requests: sized(o.Spec.Resources.Requests)},
+		}
+		out.Status.Phase = o.Status.Phase
+		return out
+	},
+	lookUp: func(b *objects, o *v1.PersistentVolumeClaim, sign int) {
+		if o.Spec.VolumeName != "" {
+			enlist(b.bound, o.Spec.VolumeName, o, sign)
+		}
+	},
+	local: func(s *State, o *v1.PersistentVolumeClaim, touch func(NodeIndex)) {
+		s.touchUsers(ClaimKey{o.Namespace, o.Name}, touch)
+	},
+}
+
+// Annotations of claims and volumes, as the controllers of Kubernetes write them.
+const (
+	// AnnBindCompleted is on claims whose binding to a volume is complete.
+	AnnBindCompleted = "pv.kubernetes.io/bind-completed"
+	// AnnBoundByController is on volumes and claims that a controller bound to each
+	// other.
+	AnnBoundByController = "pv.kubernetes.io/bound-by-controller"
+	// AnnSelectedNode is on claims that are to be provisioned for a node, which it
+	// names.
+	AnnSelectedNode = "volume.kubernetes.io/selected-node"
+)
+
+// sized keeps the size of a volume or claim.
+func sized(in v1.ResourceList) v1.ResourceList {
+	if size, ok := in[v1.ResourceStorage]; ok {
+		return v1.ResourceList{v1.ResourceStorage: size}
+	}
+	return nil
+}
+
+// ClaimKey names a claim.
+type ClaimKey struct{ Namespace, Name string }
+
+// ClaimRef is a persistent volume claim that a pod's volume uses.
+type ClaimRef struct {
+	Name      string // in the pod's namespace
+	Ephemeral bool   // made for the pod from a template
+}
+
+// claimRefs returns the claims of a pod's volumes, in their order.
+func claimRefs(p *v1.Pod) []ClaimRef {
+	var out []ClaimRef
+	for i := range p.Spec.Volumes {
+		switch v := &p.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			out = append(out, ClaimRef{Name: v.PersistentVolumeClaim.ClaimName})
+		case v.Ephemeral != nil:
+			out = append(out, ClaimRef{Name: p.Name + "-" + v.Name, Ephemeral: true})
+		}
+	}
+	return out
+}
+
+// ClaimClass returns the storage class that a claim asks for, "" for none: the
+// beta annotation wins over the field.
+func ClaimClass(c *v1.PersistentVolumeClaim) string {
+	if class, ok := c.Annotations[v1.BetaStorageClassAnnotation]; ok {
+		return class
+	}
+	if c.Spec.StorageClassName != nil {
+		return *c.Spec.StorageClassName
+	}
+	return ""
+}
+
+// ClaimBound tells whether a claim is completely bound to a volume.
+func ClaimBound(c *v1.PersistentVolumeClaim) bool {
+	_, completed := c.Annotations[AnnBindCompleted]
+	return completed && c.Spec.VolumeName != ""
+}
+
+// Claim returns a persistent volume claim, or nil.
+func (s *State) Claim(namespace, name string) *v1.PersistentVolumeClaim {
+	return find[*v1.PersistentVolumeClaim](s, ClaimKind, namespace, name)
+}
+
+// ClaimsNaming returns the claims that name the volume, by name. The list is
+// valid until the next change.
+func (s *State) ClaimsNaming(volume string) []*v1.PersistentVolumeClaim {
+	return s.objects.bound[volume]
+}
+
+// ClaimUsers returns how many pods on nodes name the claim; those that it was
+// made for don't count.
+func (s *State) ClaimUsers(c ClaimKey) int { return s.objects.shared[c] }
+
+// ClaimAwaited tells whether a pod that is nominated to a node names the claim.
+func (s *State) ClaimAwaited(c ClaimKey) bool { return s.nominated.claims[c] > 0 }
+
+// ClaimInUse tells whether some pod on a node, or nominated to one, uses the
+// claim, or it was made for one.
+func (s *State) ClaimInUse(c ClaimKey) bool {
+	return len(s.objects.users[c]) > 0 || s.nominated.users[c] > 0
+}
+
+// touchUsers touches the nodes of the pods that use a claim.
+func (s *State) touchUsers(c ClaimKey, touch func(NodeIndex)) {
+	for _, n := range s.objects.users[c] {
+		touch(n)
+	}
+}
+
+// podCame books the claims of a pod that was put on a node.
+func (b *objects) podCame(n NodeIndex, p *Pod) {
+	for _, c := range p.Claims {
+		key := ClaimKey{p.Object.Namespace, c.Name}
+		b.users[key] = append(b.users[key], n)
+		if !c.Ephemeral {
+			b.shared[key]++
+		}
+	}
+}
+
+// podWent is the inverse of podCame.
+func (b *objects) podWent(n NodeIndex, p *Pod) {
+	for _, c := range p.Claims {
+		key := ClaimKey{p.Object.Namespace, c.Name}
+		list := b.users[key]
+		list[slices.Index(list, n)] = list[len(list)-1]
+		if b.users[key] = list[:len(list)-1]; len(list) == 1 {
+			delete(b.users, key)
+		}
+		if !c.Ephemeral {
+			count(b.shared, key, -1)
+		}
+	}
+}

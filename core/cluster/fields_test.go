@@ -1,0 +1,221 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/engine/reference"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// The invariants of fields.go, over clusters whose objects were changed
+// anywhere.
+
+// answers is all that Berth makes of a cluster, for some pods that want to go
+// there: classes' signatures aside, which only mean something within a state.
+func answers(s *cluster.State, subjects []*v1.Pod) string {
+	profile := plugins.Default(s.Schema, plugins.Options{})
+	e, err := engine.New(s, profile, engine.Options{})
+	if err != nil {
+		panic(err)
+	}
+	var b strings.Builder
+	for _, o := range subjects {
+		p := s.Schema.ParsePod(o)
+		c := e.Class(p)
+		best, ok := e.Best(c)
+		fmt.Fprintln(&b, p.Name(), reference.Answers(s, profile, p), reference.Preempt(s, profile, p), best, ok)
+		if !ok {
+			fmt.Fprintln(&b, e.Diagnose(c).Message())
+		}
+	}
+	s.Nodes(func(n *cluster.Node) {
+		fmt.Fprintln(&b, n.Name, n.Ready(), n.Object.UID, n.Object.Spec.ProviderID, n.Object.CreationTimestamp.Unix(), n.Object.DeletionTimestamp == nil,
+			n.Object.Annotations["cluster-autoscaler.kubernetes.io/daemonset-pod"])
+	})
+	s.Pods(func(p *cluster.Pod) {
+		fmt.Fprintln(&b, p.Name(), p.Daemon(), p.Mirror(), p.Priority, p.Request, p.Object.DeletionTimestamp == nil)
+	})
+	return b.String()
+}
+
+// randomSubjects draws pods that want to go somewhere.
+func randomSubjects(t *rapid.T) (out []*v1.Pod) {
+	for _, name := range testkit.Names("subject", 3) {
+		p := testkit.RandomPod(t, name)
+		for range rapid.IntRange(0, 6).Draw(t, "changes") {
+			testkit.Perturb(t, p)
+		}
+		if testkit.Uniform(t, 2, "anywhere") == 0 {
+			testkit.MutateAnywhere(t, p)
+		}
+		p.Spec.NodeName = ""
+		out = append(out, p)
+	}
+	return out
+}
+
+func trim(o metav1.Object) metav1.Object { return cluster.Trim(o) }
+
+// encoded is what comes back from a recording: the trimmed object, written and
+// read.
+func encoded(o metav1.Object) metav1.Object {
+	raw, err := json.Marshal(cluster.Trim(o))
+	if err != nil {
+		panic(err)
+	}
+	into := reflect.New(reflect.TypeOf(o).Elem()).Interface().(metav1.Object)
+	if err := json.Unmarshal(raw, into); err != nil {
+		panic(err)
+	}
+	return into
+}
+
+func TestPropertyTrimmedObjectsMeanTheSame(t *testing.T) {
+	for name, copied := range map[string]func(metav1.Object) metav1.Object{"trimmed": trim, "encoded and decoded": encoded} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				schema := cluster.NewSchema()
+				whole := testkit.RandomInventory(t, 3)
+				subjects := randomSubjects(t)
+				var others []*v1.Pod
+				for _, p := range subjects {
+					others = append(others, copied(p).(*v1.Pod))
+				}
+				want := answers(whole.State(schema), subjects)
+				if got := answers(whole.Map(copied).State(schema), others); got != want {
+					t.Fatalf("%s, the cluster answers:\n%s\nwhole:\n%s", name, got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestPropertyAClassIsThatOfTheTrimmedPod(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := testkit.RandomInventory(t, 2).State(cluster.NewSchema())
+		e, err := engine.New(s, plugins.Default(s.Schema, plugins.Options{}), engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range randomSubjects(t) {
+			class := e.Class(s.Schema.ParsePod(p))
+			if e.Class(s.Schema.ParsePod(cluster.Trim(p))) != class {
+				t.Fatalf("the trimmed pod is of another class: %+v", p)
+			}
+			if e.Class(s.Schema.ParsePod(encoded(p).(*v1.Pod))) != class {
+				t.Fatalf("the encoded and decoded pod is of another class: %+v", p)
+			}
+		}
+	})
+}
+
+func TestPropertyAPodParsesAsItsTrimmedCopy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		schema := cluster.NewSchema()
+		for _, o := range randomSubjects(t) {
+			want := schema.ParsePod(o)
+			for _, copied := range []func(metav1.Object) metav1.Object{trim, encoded} {
+				got := schema.ParsePod(copied(o).(*v1.Pod))
+				got.Object, want.Object = nil, nil
+				if got, want := fmt.Sprintf("%+v", *got), fmt.Sprintf("%+v", *want); stripped(got) != stripped(want) {
+					t.Fatalf("parsed from a copy:\n%s\nwant:\n%s", got, want)
+				}
+			}
+		}
+	})
+}
+
+// stripped leaves out the addresses of terms.
+func stripped(text string) string {
+	fields := strings.Fields(text)
+	for i, f := range fields {
+		if at := strings.Index(f, "0x"); at >= 0 {
+			fields[i] = f[:at]
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// TestPropertyAnUpdateWithoutATraceChangesNothing changes one object of a cluster
+// anywhere. If the state takes that for no change, every answer has to be as if
+// the cluster had been read anew.
+func TestPropertyAnUpdateWithoutATraceChangesNothing(t *testing.T) {
+	passed := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		schema := cluster.NewSchema()
+		inv := testkit.RandomInventory(t, 3)
+		subjects := randomSubjects(t)
+		s := inv.State(schema)
+		var all []metav1.Object
+		inv.Each(func(o metav1.Object) { all = append(all, o) })
+		old := all[testkit.Uniform(t, len(all), "which")]
+		changed := old.(runtime.Object).DeepCopyObject().(metav1.Object)
+		for range rapid.IntRange(1, 2).Draw(t, "mutations") {
+			testkit.MutateAnywhere(t, changed)
+		}
+		if !leavesNoTrace(s, changed) {
+			return
+		}
+		passed[fmt.Sprintf("%T", old)]++
+		fresh := inv.Map(func(o metav1.Object) metav1.Object {
+			if o == old {
+				return changed
+			}
+			return o
+		})
+		if got, want := answers(s, subjects), answers(fresh.State(schema), subjects); got != want {
+			t.Fatalf("%T changed from\n%+v\nto\n%+v\nwithout a trace; the state answers\n%s\nread anew\n%s", old, old, changed, got, want)
+		}
+	})
+	if len(passed) < 8 && !t.Failed() {
+		t.Errorf("updates of %d kinds left no trace, want most of the kinds: %v", len(passed), passed)
+	}
+}
+
+// leavesNoTrace updates an object as the core does, and tells whether caches
+// pass that over.
+func leavesNoTrace(s *cluster.State, o metav1.Object) bool {
+	if p, ok := o.(*v1.Pod); ok {
+		parsed := s.Schema.ParsePod(p)
+		n := s.NodeOf(p.UID)
+		return n != nil && n.Name == p.Spec.NodeName && cluster.SamePod(s.PodOn(p.UID), parsed)
+	}
+	from := s.Head()
+	testkit.Set(s, o)
+	changes, _ := s.Since(from)
+	return len(changes) == 0 || len(changes) == 1 && changes[0].Op == cluster.ObjectRenewed
+}
+
+func TestPropertyTrimLeavesTheOriginalAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		testkit.RandomInventory(t, 2).Each(func(o metav1.Object) {
+			before, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			once := cluster.Trim(o)
+			after, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(after) != string(before) {
+				t.Fatalf("trimming has changed\n%s\nto\n%s", before, after)
+			}
+			if again := cluster.Trim(once); !reflect.DeepEqual(again, once) {
+				t.Fatalf("trimmed twice:\n%+v\nonce:\n%+v", again, once)
+			}
+		})
+	})
+}

@@ -1,0 +1,135 @@
+package cluster
+
+import (
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Object is an API object that rules read as it stands: a Namespace,
+// PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, CSIDriver,
+// CSIStorageCapacity, VolumeAttachment or PodDisruptionBudget.
+type Object = metav1.Object
+
+// ObjectKind tells those kinds apart. The numbers are in recordings, so a new
+// kind comes last.
+type ObjectKind uint8
+
+// The kinds of Object.
+const (
+	NoObject ObjectKind = iota
+	NamespaceKind
+	ClaimKind
+	VolumeKind
+	StorageClassKind
+	CSINodeKind
+	CSIDriverKind
+	StorageCapacityKind
+	AttachmentKind
+	BudgetKind
+)
+
+// KindOf returns the kind of an object; NoObject when rules don't read it.
+func KindOf(o Object) ObjectKind {
+	switch o.(type) {
+	case *v1.Namespace:
+		return NamespaceKind
+	case *v1.PersistentVolumeClaim:
+		return ClaimKind
+	case *v1.PersistentVolume:
+		return VolumeKind
+	case *storagev1.StorageClass:
+		return StorageClassKind
+	case *storagev1.CSINode:
+		return CSINodeKind
+	case *storagev1.CSIDriver:
+		return CSIDriverKind
+	case *storagev1.CSIStorageCapacity:
+		return StorageCapacityKind
+	case *storagev1.VolumeAttachment:
+		return AttachmentKind
+	case *policyv1.PodDisruptionBudget:
+		return BudgetKind
+	}
+	return NoObject
+}
+
+// description is what the state knows about a kind of Object.
+type description interface {
+	empty() Object
+	trim(Object) Object
+	index(*objects, Object, int)
+	touches(*State, Object, func(NodeIndex))
+}
+
+// describe returns the description of a kind, nil for NoObject and for kinds
+// that don't exist.
+func describe(kind ObjectKind) description {
+	switch kind {
+	case NamespaceKind:
+		return namespaceKind
+	case ClaimKind:
+		return claimKind
+	case VolumeKind:
+		return volumeKind
+	case StorageClassKind:
+		return storageClassKind
+	case CSINodeKind:
+		return csiNodeKind
+	case CSIDriverKind:
+		return csiDriverKind
+	case StorageCapacityKind:
+		return storageCapacityKind
+	case AttachmentKind:
+		return attachmentKind
+	case BudgetKind:
+		return budgetKind
+	}
+	return nil
+}
+
+// kindOf describes the objects of one type.
+type kindOf[O Object] struct {
+	new func() O
+	// reads returns a copy with exactly the fields that Berth reads, as Trim
+	// says.
+	reads func(O) O
+	// lookUp books an object into (sign is 1) or out of (-1) what it is looked up
+	// by. Nil: it is looked up by its name only.
+	lookUp func(b *objects, o O, sign int)
+	// local calls touch with the nodes of which a local rule reads the object. Nil:
+	// none does.
+	local func(s *State, o O, touch func(NodeIndex))
+}
+
+func (k kindOf[O]) empty() Object { return k.new() }
+
+func (k kindOf[O]) trim(o Object) Object { return k.reads(o.(O)) }
+
+func (k kindOf[O]) index(b *objects, o Object, sign int) {
+	if k.lookUp != nil {
+		k.lookUp(b, o.(O), sign)
+	}
+}
+
+func (k kindOf[O]) touches(s *State, o Object, touch func(NodeIndex)) {
+	if k.local != nil {
+		k.local(s, o.(O), touch)
+	}
+}
+
+// NewObject returns an empty object of a kind, nil for NoObject and for kinds
+// that don't exist.
+func NewObject(kind ObjectKind) Object {
+	if d := describe(kind); d != nil {
+		return d.empty()
+	}
+	return nil
+}
+
+// sameObject tells whether no rule could tell two objects of one name apart.
+func sameObject(a, b Object) bool {
+	d := describe(KindOf(a))
+	return sameTrimmed(d.trim(a), d.trim(b))
+}

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// What Berth reads of a Node. What isn't here stays out of recordings: addresses,
+// what the kubelet says of itself, annotations of others, the volumes in use. A
+// heartbeat changes none of it.
+
+var nodeFields = []field[v1.Node, *NodeInfo]{
+	// The UID tells a node from one of the same name that came after it.
+	{"metadata", func(to, from *v1.Node) { to.ObjectMeta = trimMeta(&from.ObjectMeta) }, func(a, b *NodeInfo) bool {
+		return a.Object.UID == b.Object.UID && (a.Object.DeletionTimestamp == nil) == (b.Object.DeletionTimestamp == nil)
+	}},
+	{"metadata.creationTimestamp", func(to, from *v1.Node) { to.CreationTimestamp = from.CreationTimestamp }, func(a, b *NodeInfo) bool {
+		return a.Object.CreationTimestamp.Equal(&b.Object.CreationTimestamp)
+	}},
+	{"metadata.labels", func(to, from *v1.Node) { to.Labels = from.Labels }, func(a, b *NodeInfo) bool {
+		return maps.Equal(a.Object.Labels, b.Object.Labels)
+	}},
+	{"metadata.annotations", func(to, from *v1.Node) { to.Annotations = ourAnnotations(from.Annotations) }, func(a, b *NodeInfo) bool {
+		return sameOurs(a.Object.Annotations, b.Object.Annotations)
+	}},
+	{"spec.unschedulable", func(to, from *v1.Node) { to.Spec.Unschedulable = from.Spec.Unschedulable }, func(a, b *NodeInfo) bool {
+		return a.Object.Spec.Unschedulable == b.Object.Spec.Unschedulable
+	}},
+	{"spec.providerID", func(to, from *v1.Node) { to.Spec.ProviderID = from.Spec.ProviderID }, func(a, b *NodeInfo) bool {
+		return a.Object.Spec.ProviderID == b.Object.Spec.ProviderID
+	}},
+	{"spec.taints", func(to, from *v1.Node) { to.Spec.Taints = trimTaints(from.Spec.Taints) }, sameTaints},
+	{"status.allocatable", func(to, from *v1.Node) { to.Status.Allocatable = from.Status.Allocatable }, func(a, b *NodeInfo) bool {
+		return a.AllowedPods == b.AllowedPods && slices.Equal(shortened(a.Allocatable), shortened(b.Allocatable))
+	}},
+	{"status.images", func(to, from *v1.Node) { to.Status.Images = from.Status.Images }, func(a, b *NodeInfo) bool {
+		return slices.Equal(a.Images, b.Images)
+	}},
+	{"status.declaredFeatures", func(to, from *v1.Node) { to.Status.DeclaredFeatures = from.Status.DeclaredFeatures }, func(a, b *NodeInfo) bool {
+		return slices.Equal(a.Features, b.Features)
+	}},
+	{"status.conditions", func(to, from *v1.Node) { to.Status.Conditions = trimReady(from.Status.Conditions) }, func(a, b *NodeInfo) bool {
+		return a.Ready() == b.Ready()
+	}},
+}
+
+func trimNode(n *v1.Node) *v1.Node { return trimBy(nodeFields, n) }
+
+// sameNode tells whether no rule and no part of the autoscaler could tell the
+// two apart. It doesn't allocate.
+func sameNode(a, b *NodeInfo) bool { return a.Group == b.Group && sameBy(nodeFields, a, b) }
+
+// placesDiffer tells whether the two differ in what decides where a node counts
+// in facts: labels and taints.
+func placesDiffer(a, b *NodeInfo) bool {
+	return !maps.Equal(a.Object.Labels, b.Object.Labels) || !sameTaints(a, b)
+}
+
+func sameTaints(a, b *NodeInfo) bool {
+	return slices.EqualFunc(a.Object.Spec.Taints, b.Object.Spec.Taints, func(x, y v1.Taint) bool {
+		return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
+	})
+}
+
+func trimTaints(in []v1.Taint) []v1.Taint {
+	var out []v1.Taint
+	for i := range in {
+		out = append(out, v1.Taint{Key: in[i].Key, Value: in[i].Value, Effect: in[i].Effect})
+	}
+	return out
+}
+
+// trimReady keeps whether the node is ready. What other conditions keep pods
+// away for comes as taints.
+func trimReady(in []v1.NodeCondition) []v1.NodeCondition {
+	for i := range in {
+		if in[i].Type == v1.NodeReady {
+			return []v1.NodeCondition{{Type: v1.NodeReady, Status: in[i].Status}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package testkit
+
+import (
+	"reflect"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// Objects that are changed anywhere, by walking their fields with reflection:
+// what no builder and no random object thinks of.
+
+// Mutate changes one randomly chosen part of a pod's labels, owner or spec, by
+// walking its fields with reflection.
+func Mutate(t *rapid.T, p *v1.Pod) {
+	defer oneSourceEach(p)
+	if k := rapid.IntRange(0, 9).Draw(t, "root"); k < 2 {
+		mutate(t, reflect.ValueOf(&p.Labels).Elem(), 0)
+		return
+	} else if k == 2 {
+		mutate(t, reflect.ValueOf(&p.OwnerReferences).Elem(), 0)
+		return
+	} else if k == 3 {
+		p.Namespace = pick(t, spaces, "ns")
+		return
+	}
+	mutate(t, reflect.ValueOf(&p.Spec).Elem(), 0)
+}
+
+// MutateAnywhere changes one randomly chosen part of an API object, but for its
+// names, its UID and its version.
+func MutateAnywhere(t *rapid.T, o metav1.Object) {
+	v := reflect.ValueOf(o).Elem()
+	var parts []reflect.Value
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Name; name != "TypeMeta" && name != "ObjectMeta" {
+			parts = append(parts, v.Field(i))
+		}
+	}
+	meta := v.FieldByName("ObjectMeta")
+	for i := range meta.NumField() {
+		switch meta.Type().Field(i).Name {
+		case "Name", "GenerateName", "Namespace", "UID", "ResourceVersion", "SelfLink", "ManagedFields":
+		default:
+			parts = append(parts, meta.Field(i))
+		}
+	}
+	mutate(t, pick(t, parts, "part of the object"), 0)
+	oneSourceEach(o)
+}
+
+// oneSourceEach leaves each volume one source, as the API server does: of several
+// CSI's translation library takes any.
+func oneSourceEach(o metav1.Object) {
+	first := func(source reflect.Value) {
+		found := false
+		for i := range source.NumField() {
+			if f := source.Field(i); !f.IsNil() {
+				if found {
+					f.SetZero()
+				}
+				found = true
+			}
+		}
+	}
+	switch o := o.(type) {
+	case *v1.PersistentVolume:
+		first(reflect.ValueOf(&o.Spec.PersistentVolumeSource).Elem())
+	case *v1.Pod:
+		for i := range o.Spec.Volumes {
+			first(reflect.ValueOf(&o.Spec.Volumes[i].VolumeSource).Elem())
+		}
+	}
+}
+
+// words are values that mean something to some rule.
+var words = []string{"", "a", "b", "app", "web", "db", "disk", "ssd", "gpu", "spot", "n0", "n1", "In", "NotIn", "Exists", "Equal",
+	"NoSchedule", "PreferNoSchedule", v1.LabelHostname, v1.LabelTopologyZone, "ScheduleAnyway", "TCP", "default", "other", "metadata.name", "ReplicaSet", "apps/v1",
+	"cpu", "memory", "storage", "true", "True", "yes", "fast", "static", "pv0", "c0", "csi.example", "kubernetes.io/aws-ebs", "DaemonSet",
+	"cluster-autoscaler.kubernetes.io/daemonset-pod", v1.MirrorPodAnnotationKey, v1.MigratedPluginsAnnotationKey, v1.BetaStorageClassAnnotation,
+	cluster.AnnBindCompleted, cluster.AnnSelectedNode, "DisruptionTarget", "PreemptionByScheduler", "PodResizePending", "Infeasible", "Ready"}
+
+func mutate(t *rapid.T, v reflect.Value, depth int) {
+	switch x := v.Addr().Interface().(type) { // what isn't just any value of its parts
+	case *resource.Quantity:
+		*x = resource.MustParse(pick(t, []string{"0", "1", "200m", "1Gi", "2Gi"}, "q"))
+		return
+	case *intstr.IntOrString:
+		*x = intstr.FromInt32(int32(Uniform(t, 10, "number")))
+		return
+	case *metav1.Time:
+		*x = metav1.Unix(int64(Uniform(t, 1000, "time")), 0)
+		return
+	case *metav1.FieldsV1:
+		x.Raw = []byte("{}")
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(pick(t, words, "s"))
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(rapid.IntRange(0, 100).Draw(t, "i")))
+	case reflect.Pointer:
+		if depth > 12 || !v.IsNil() && maybe(t, 10, "nil") {
+			v.SetZero()
+			return
+		}
+		fresh := reflect.New(v.Type().Elem())
+		if !v.IsNil() {
+			fresh.Elem().Set(v.Elem())
+		}
+		v.Set(fresh)
+		mutate(t, v.Elem(), depth+1)
+	case reflect.Struct:
+		if v.NumField() == 0 || !v.Field(0).CanSet() {
+			return
+		}
+		mutate(t, v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "field")), depth+1)
+	case reflect.Slice:
+		grown := reflect.MakeSlice(v.Type(), v.Len(), v.Len()+1)
+		reflect.Copy(grown, v)
+		if v.Len() == 0 || maybe(t, 30, "append") {
+			grown = reflect.Append(grown, reflect.New(v.Type().Elem()).Elem())
+		} else if maybe(t, 20, "drop") {
+			grown = grown.Slice(0, v.Len()-1)
+		}
+		v.Set(grown)
+		if v.Len() > 0 {
+			mutate(t, v.Index(rapid.IntRange(0, v.Len()-1).Draw(t, "at")), depth+1)
+		}
+	case reflect.Map:
+		fresh := reflect.MakeMap(v.Type())
+		for _, k := range v.MapKeys() {
+			fresh.SetMapIndex(k, v.MapIndex(k))
+		}
+		k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		mutate(t, k, depth+1)
+		mutate(t, e, depth+1)
+		if maybe(t, 25, "delete") {
+			e = reflect.Value{}
+		}
+		fresh.SetMapIndex(k, e)
+		v.Set(fresh)
+	}
+}
