@@ -53,7 +53,7 @@ var mutants = []mutant{
 	{"a class touches no node", "core/cluster/storage_classes.go", "s.touchAll(touch)", "_ = touch", "./core/engine", "TestStorageReaches", "1"},
 	{"spread doesn't hint at pods that come", "core/plugins/podtopologyspread/rule.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./core/engine", hint, "3000"},
 	{"affinity doesn't hint at pods that come", "core/plugins/interpodaffinity/rule.go", "case cluster.PodAdded, cluster.PodRemoved:", "case cluster.PodRemoved:", "./core/engine", hint, "3000"},
-	{"claims in use sign no pod again", "core/plugins/volumes/rereads.go", "if len(c.Pod.Claims) > 0 {", "if len(c.Pod.Claims) > 99 {", "./core", "SharedClaim", "1"},
+	{"claims in use sign no pod again", "core/plugins/volumes/reclassify.go", "if len(c.Pod.Claims) > 0 {", "if len(c.Pod.Claims) > 99 {", "./core", "SharedClaim", "1"},
 	{"nobody is below anybody", "core/cluster/state.go", "		if p < priority {", "		if p < priority && false {", "./core/engine", cached, "400"},
 	{"an attachment's volume touches no node", "core/cluster/volumes.go", "s.objects.attaches[o.Name]", "s.objects.attaches[\"\"]", "./core/engine", "TestStorageReaches", "1"},
 	{"a refused pod stays reserved for", "core/permit.go", "	c.unreserve(p, r)\n	c.unassume(p)", "	c.unassume(p)", "./core", "Permit|Reserve", "1"},

@@ -1,5 +1,6 @@
-// Package volumes has what the plugins for volumes share: how a pod's volumes
-// lead to claims, volumes and attachable disks.
+// Package volumes has what the plugins for volumes share: how a pod's volumes lead
+// to claims, volumes and attachable disks (volumes.go), and which pods have to be
+// signed again when one of these changes (reclassify.go). It is no plugin.
 package volumes
 
 import (
@@ -20,11 +21,12 @@ func ClaimNotFound(name string) string {
 	return fmt.Sprintf("persistentvolumeclaim %q not found", name)
 }
 
-// Delayed tells whether a claim's class binds when its first consumer is
-// placed. Claims of a class that doesn't exist are bound at once.
+// Delayed tells whether a claim is bound when its first consumer is placed: its
+// class has volumeBindingMode WaitForFirstConsumer. A claim of a class that doesn't
+// exist isn't. The error is for people: a class that says no mode.
 func Delayed(c *v1.PersistentVolumeClaim, state *cluster.State) (bool, error) {
 	class := state.StorageClass(cluster.ClaimClass(c))
-	if class == nil || class.Name == "" {
+	if class == nil {
 		return false, nil
 	}
 	if class.VolumeBindingMode == nil {
@@ -33,7 +35,8 @@ func Delayed(c *v1.PersistentVolumeClaim, state *cluster.State) (bool, error) {
 	return *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer, nil
 }
 
-// CheckOwner returns an error when an ephemeral claim was made for another pod.
+// CheckOwner returns an error for people when the claim of a pod's ephemeral volume
+// wasn't made for the pod.
 func CheckOwner(pod *cluster.Pod, c *v1.PersistentVolumeClaim) error {
 	if metav1.IsControlledBy(c, pod.Object) {
 		return nil
@@ -41,23 +44,25 @@ func CheckOwner(pod *cluster.Pod, c *v1.PersistentVolumeClaim) error {
 	return fmt.Errorf("PVC %s/%s was not created for pod %s (pod is not owner)", c.Namespace, c.Name, pod.Name())
 }
 
-// ReadWriteOncePod tells whether one pod at a time may use the claim.
+// ReadWriteOncePod tells whether only one pod at a time may use the claim
+// (KEP-2485).
 func ReadWriteOncePod(c *v1.PersistentVolumeClaim) bool {
 	return slices.Contains(c.Spec.AccessModes, v1.ReadWriteOncePod)
 }
 
-// Rejected is a plugin's reason against every node that only a change of the
-// pod or of what it was signed with ends.
+// Rejected is a plugin's reason against every node. Only a change of the pod, or of
+// what it is signed with, ends it: a pod that is signed again is asked again.
 func Rejected(plugin, message string) *framework.Reason {
 	return &framework.Reason{Plugin: plugin, Messages: []string{message}, Final: true, OfPod: true}
 }
 
-// Disk is what an attach limit counts: a driver's volume. Equal names are one
-// disk.
+// Disk is what an attach limit counts: a volume of a CSI driver. Disks of equal
+// names are one, whichever claims lead to them.
 type Disk struct{ Driver, Name string }
 
-// DiskOf returns the disk of a claim; ok is false when none is known or none of
-// CSI. An unbound claim counts as a disk of its own.
+// DiskOf returns the disk of a claim. A claim without a volume counts as a disk of
+// its own, of the driver that is to provision it. ok is false when the claim leads to
+// no CSI driver.
 func DiskOf(c *v1.PersistentVolumeClaim, state *cluster.State) (d Disk, ok bool) {
 	pv := (*v1.PersistentVolume)(nil)
 	if c.Spec.VolumeName != "" {
@@ -75,7 +80,7 @@ func DiskOf(c *v1.PersistentVolumeClaim, state *cluster.State) (d Disk, ok bool)
 
 func unboundDisk(c *v1.PersistentVolumeClaim, state *cluster.State) (Disk, bool) {
 	class := state.StorageClass(cluster.ClaimClass(c))
-	if class == nil || class.Provisioner == "" {
+	if class == nil {
 		return Disk{}, false
 	}
 	driver := migration.Driver(class.Provisioner)

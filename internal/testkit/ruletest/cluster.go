@@ -122,3 +122,15 @@ func (c *Cluster) Changes(do func(*Cluster)) []cluster.Change {
 	}
 	return append([]cluster.Change(nil), changes...)
 }
+
+// PodNominated returns the nominated pod of that name.
+func (c *Cluster) PodNominated(name string) *cluster.Pod {
+	c.t.Helper()
+	for _, n := range c.Nominations() {
+		if n.Pod.Object.Name == name {
+			return n.Pod
+		}
+	}
+	c.t.Fatalf("no pod %s is nominated", name)
+	return nil
+}
