@@ -1,5 +1,6 @@
-// Package volumerestrictions keeps pods from sharing what can't be shared:
-// disks of the older kinds on one node, and ReadWriteOncePod claims anywhere.
+// Package volumerestrictions keeps pods from sharing what can't be shared: disks of
+// four in-tree kinds (GCE, EBS, iSCSI, RBD) on one node, which is a local rule, and
+// ReadWriteOncePod claims in the whole cluster (KEP-2485), which is a group rule.
 package volumerestrictions
 
 import (
@@ -31,27 +32,30 @@ func (Plugin) WakesWhen() string {
 	return "another pod lets go of its volume"
 }
 
-// missing returns the first claim that doesn't exist, and the claims that one
-// pod at a time may use and some pod does, or is nominated to.
-func missing(pod *cluster.Pod, state *cluster.State) (name string, taken []cluster.ClaimKey) {
+// restrictedClaims returns the ReadWriteOncePod claims of the pod that some pod
+// uses, or will use on the node that it is nominated to, each once. Claims that
+// nobody else uses restrict nothing: the pod is signed again when somebody does. If
+// a claim doesn't exist, it returns the name of the first such one instead. Ephemeral
+// claims are the pod's own.
+func restrictedClaims(pod *cluster.Pod, state *cluster.State) (taken []cluster.ClaimKey, missing string) {
 	for _, ref := range pod.Claims {
 		if ref.Ephemeral {
 			continue
 		}
 		claim := state.Claim(pod.Object.Namespace, ref.Name)
 		if claim == nil {
-			return ref.Name, nil
+			return nil, ref.Name
 		}
 		key := cluster.ClaimKey{Namespace: claim.Namespace, Name: claim.Name}
 		if volumes.ReadWriteOncePod(claim) && (state.ClaimUsers(key) > 0 || state.ClaimAwaited(key)) && !slices.Contains(taken, key) {
 			taken = append(taken, key)
 		}
 	}
-	return "", taken
+	return taken, ""
 }
 
-// disks returns the pod's volumes of the kinds that can't be shared.
-func disks(pod *cluster.Pod) []*v1.Volume {
+// exclusiveVolumes returns the pod's volumes of the kinds that can't be shared.
+func exclusiveVolumes(pod *cluster.Pod) []*v1.Volume {
 	var out []*v1.Volume
 	for i := range pod.Object.Spec.Volumes {
 		v := &pod.Object.Spec.Volumes[i]
@@ -62,10 +66,9 @@ func disks(pod *cluster.Pod) []*v1.Volume {
 	return out
 }
 
-// Sign implements framework.Plugin. Claims that nobody uses tell no pods
-// apart.
+// Sign implements framework.Plugin. Claims that nobody uses tell no pods apart.
 func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
-	list := disks(pod)
+	list := exclusiveVolumes(pod)
 	local.Int(int64(len(list)))
 	for _, v := range list {
 		sign(v, local)
@@ -73,14 +76,15 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framewo
 	if len(pod.Claims) == 0 {
 		return
 	}
-	name, taken := missing(pod, state)
-	group.Str(name)
+	taken, missing := restrictedClaims(pod, state)
+	group.Str(missing)
 	for _, key := range taken {
 		group.Str(key.Namespace)
 		group.Str(key.Name)
 	}
 }
 
+// sign signs what conflict reads of a volume.
 func sign(v *v1.Volume, sig *framework.Signature) {
 	if d := v.GCEPersistentDisk; d != nil {
 		sig.Str("gce")
@@ -111,24 +115,27 @@ func sign(v *v1.Volume, sig *framework.Signature) {
 // For implements framework.Plugin.
 func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
 	var rules framework.Rules
-	name, taken := missing(pod, state)
-	if name != "" {
-		return rules, volumes.Rejected(Name, volumes.ClaimNotFound(name))
+	taken, missing := restrictedClaims(pod, state)
+	if missing != "" {
+		return rules, volumes.Rejected(Name, volumes.ClaimNotFound(missing))
 	}
 	if len(taken) > 0 {
-		rules.Group = &exclusive{state: state, claims: taken}
+		rules.Group = &exclusiveClaims{state: state, claims: taken}
 	}
-	if list := disks(pod); len(list) > 0 {
+	if list := exclusiveVolumes(pod); len(list) > 0 {
 		rules.Local = exclusiveDisks(list)
 	}
 	return rules, nil
 }
 
-// exclusiveDisks rejects nodes where a pod has one of the disks.
+// exclusiveDisks implements framework.LocalRule: it rejects nodes where a pod has
+// one of the disks.
 type exclusiveDisks []*v1.Volume
 
+// Reads implements framework.LocalRule.
 func (exclusiveDisks) Reads() framework.Aspects { return framework.ReadsPods }
 
+// EvalNode implements framework.LocalRule, in O(volumes of the node's pods).
 func (r exclusiveDisks) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	for _, p := range n.Pods {
 		for i := range p.Object.Spec.Volumes {
@@ -142,12 +149,14 @@ func (r exclusiveDisks) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+// Explain implements framework.LocalRule.
 func (exclusiveDisks) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) had no available disk"}}
 }
 
-// conflict tells whether two volumes are one disk that can't be mounted twice:
-// EBS never, the others unless both read only.
+// conflict tells whether two volumes are one disk that can't be mounted twice on a
+// node: EBS never can, the others if both are read only. One RBD image may be named
+// by different monitors of its cluster: one in common makes it the same.
 func conflict(a, b *v1.Volume) bool {
 	if x, y := a.GCEPersistentDisk, b.GCEPersistentDisk; x != nil && y != nil && x.PDName == y.PDName && !(x.ReadOnly && y.ReadOnly) {
 		return true
@@ -163,31 +172,34 @@ func conflict(a, b *v1.Volume) bool {
 		slices.ContainsFunc(x.CephMonitors, func(m string) bool { return slices.Contains(y.CephMonitors, m) })
 }
 
-// exclusive rejects every node while some pod uses one of the claims.
-type exclusive struct {
+// exclusiveClaims implements framework.GroupRule: it rejects every node while a pod
+// on some node uses one of the claims. A nominated pod uses its claims while the
+// engine evaluates a node with its nominated pods; that's why the rule is there for
+// claims that only such a pod will use.
+type exclusiveClaims struct {
 	state  *cluster.State
 	claims []cluster.ClaimKey
 }
 
 var (
-	_ framework.GroupRule = (*exclusive)(nil)
-	_ framework.Hinter    = (*exclusive)(nil)
+	_ framework.GroupRule = (*exclusiveClaims)(nil)
+	_ framework.Hinter    = (*exclusiveClaims)(nil)
 )
 
 // TopologyKeys implements framework.GroupRule: none.
-func (*exclusive) TopologyKeys() []string { return nil }
+func (*exclusiveClaims) TopologyKeys() []string { return nil }
 
 // HostFacts implements framework.GroupRule: none.
-func (*exclusive) HostFacts() []*cluster.Fact { return nil }
+func (*exclusiveClaims) HostFacts() []*cluster.Fact { return nil }
 
 // HostKey implements framework.GroupRule: 0.
-func (*exclusive) HostKey(cluster.NodeIndex) int32 { return 0 }
+func (*exclusiveClaims) HostKey(cluster.NodeIndex) int32 { return 0 }
 
 // StaticKey implements framework.GroupRule: nodes are all alike.
-func (*exclusive) StaticKey(*cluster.NodeInfo) int32 { return 0 }
+func (*exclusiveClaims) StaticKey(*cluster.NodeInfo) int32 { return 0 }
 
 // Filter implements framework.GroupRule.
-func (r *exclusive) Filter(_ *framework.Groups, out []framework.Code) {
+func (r *exclusiveClaims) Filter(_ *framework.Groups, out []framework.Code) {
 	clear(out)
 	if slices.ContainsFunc(r.claims, func(k cluster.ClaimKey) bool { return r.state.ClaimUsers(k) > 0 }) {
 		for i := range out {
@@ -197,16 +209,16 @@ func (r *exclusive) Filter(_ *framework.Groups, out []framework.Code) {
 }
 
 // Score implements framework.GroupRule: nothing is scored.
-func (*exclusive) Score(*framework.Groups, int64, []int64) {}
+func (*exclusiveClaims) Score(*framework.Groups, int64, []int64) {}
 
 // Explain implements framework.GroupRule.
-func (*exclusive) Explain(*framework.Groups, int) *framework.Reason {
+func (*exclusiveClaims) Explain(*framework.Groups, int) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{
 		"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"}}
 }
 
 // Hint implements framework.Hinter: a pod that used one of the claims leaves.
-func (r *exclusive) Hint(c *cluster.Change) bool {
+func (r *exclusiveClaims) Hint(c *cluster.Change) bool {
 	return c.Op == cluster.PodRemoved && slices.ContainsFunc(c.Pod.Claims, func(ref cluster.ClaimRef) bool {
 		return slices.Contains(r.claims, cluster.ClaimKey{Namespace: c.Pod.Object.Namespace, Name: ref.Name})
 	})
