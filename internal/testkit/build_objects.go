@@ -285,3 +285,9 @@ func (b *ClassBuilder) With(change func(*storagev1.StorageClass)) *ClassBuilder 
 	change(&b.StorageClass)
 	return b
 }
+
+// With changes what no other method does.
+func (b *CSINodeBuilder) With(change func(*storagev1.CSINode)) *CSINodeBuilder {
+	change(&b.CSINode)
+	return b
+}

@@ -1,5 +1,10 @@
-// Package nodevolumelimits keeps nodes from having more volumes of a CSI
-// driver than the driver says it can attach there.
+// Package nodevolumelimits keeps nodes from having more volumes of a CSI driver than
+// the driver says it can attach there (CSINode, KEP-554).
+//
+// What is attached to a node is counted in disks (volumes.Disk): those of its pods,
+// each once, and those that are attached according to a VolumeAttachment though no pod
+// has them any more. A disk that one of the node's pods has already takes no further
+// place.
 package nodevolumelimits
 
 import (
@@ -31,22 +36,24 @@ func (Plugin) WakesWhen() string {
 	return "a node may have more volumes: a pod with some leaves, or a limit rises"
 }
 
-// disk is one that the pod needs; where it can't be on a node already its name
-// says nothing.
+// disk is one that the pod needs.
 type disk struct {
 	volumes.Disk
-	known bool
+	// mayBeThere says that the disk may be on some node already: another pod uses the
+	// claim, or other claims may lead to it. The name of any other disk says nothing,
+	// and isn't signed, so that the pods of a StatefulSet are one class.
+	mayBeThere bool
 }
 
-// wanted returns the disks that the pod needs, each once, or why they can't be
-// told.
-func wanted(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
+// disksOf returns the disks that the pod needs, each once. why is the message of
+// Filter of kube-scheduler 1.36 when they aren't known, "" otherwise.
+func disksOf(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
 	add := func(d disk) {
 		if !slices.ContainsFunc(out, func(o disk) bool { return o.Disk == d.Disk }) {
 			out = append(out, d)
 		}
 	}
-	refs := pod.Claims
+	refs := pod.Claims // of the volumes that are yet to come
 	for i := range pod.Object.Spec.Volumes {
 		v := &pod.Object.Spec.Volumes[i]
 		if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
@@ -72,27 +79,27 @@ func wanted(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
 		if !ok {
 			continue
 		}
-		known := state.ClaimInUse(cluster.ClaimKey{Namespace: claim.Namespace, Name: claim.Name})
+		mayBeThere := state.ClaimInUse(cluster.ClaimKey{Namespace: claim.Namespace, Name: claim.Name})
 		if pv := state.Volume(claim.Spec.VolumeName); pv != nil {
-			known = known || pv.Spec.CSI == nil || state.VolumeShared(pv)
+			mayBeThere = mayBeThere || pv.Spec.CSI == nil || state.VolumeShared(pv)
 		}
-		add(disk{d, known})
+		add(disk{d, mayBeThere})
 	}
 	return out, ""
 }
 
-// Sign implements framework.Plugin. A disk that is on no node is as good as
-// another of its driver.
+// Sign implements framework.Plugin. A disk that can't be on a node yet is as good as
+// another one of its driver.
 func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.Signature) {
 	if !volumes.Has(pod) {
 		return
 	}
-	list, why := wanted(pod, state)
+	list, why := disksOf(pod, state)
 	local.Str(why)
 	local.Int(int64(len(list)))
 	for i := range list {
 		local.Str(list[i].Driver)
-		local.OptStr(list[i].Name, list[i].known)
+		local.OptStr(list[i].Name, list[i].mayBeThere)
 	}
 }
 
@@ -101,37 +108,44 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 	if !volumes.Has(pod) {
 		return framework.Rules{}, nil
 	}
-	list, why := wanted(pod, state)
+	list, why := disksOf(pod, state)
 	switch {
 	case why != "":
-		return framework.Rules{Local: untold(why)}, nil
+		return framework.Rules{Local: unknown(why)}, nil
 	case len(list) == 0:
 		return framework.Rules{}, nil
 	}
 	return framework.Rules{Local: &rule{state, list}}, nil
 }
 
-// untold rejects every node, since the pod's disks can't be told. In
-// kube-scheduler that is the answer of Filter, behind other plugins' PreFilter.
-type untold string
+// unknown implements framework.LocalRule for pods whose disks aren't known: it
+// rejects every node, with this message. It isn't a reason of For's, since in
+// kube-scheduler it is Filter that says so, after the PreFilter of all plugins.
+type unknown string
 
-func (untold) Reads() framework.Aspects { return framework.ReadsObject }
+// Reads implements framework.LocalRule.
+func (unknown) Reads() framework.Aspects { return framework.ReadsObject }
 
-func (untold) EvalNode(*cluster.Node) (framework.Code, int64) { return framework.Final, 0 }
+// EvalNode implements framework.LocalRule.
+func (unknown) EvalNode(*cluster.Node) (framework.Code, int64) { return framework.Final, 0 }
 
-func (u untold) Explain(*cluster.Node) *framework.Reason {
+// Explain implements framework.LocalRule.
+func (u unknown) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{string(u)}, Final: true}
 }
 
+// rule implements framework.LocalRule for the pods of one class.
 type rule struct {
 	state *cluster.State
-	disks []disk
+	disks []disk // that the pod needs
 }
 
 // Reads implements framework.LocalRule. What claims and attachments say of the
 // disks on a node touches the node when it changes.
 func (*rule) Reads() framework.Aspects { return framework.ReadsPods }
 
+// EvalNode implements framework.LocalRule, in O(volumes of the node's pods) where a
+// driver of the pod's disks has a limit.
 func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	if driver, _, _ := r.exceeded(n); driver != "" {
 		return framework.Reject, 0
@@ -139,13 +153,15 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
-// exceeded returns the first driver of which the node would have too many.
+// exceeded returns the first driver, in the order of the CSINode, of which the node
+// would have too many disks with the pod: how many, and how many it may have. The
+// driver is "" when there is none.
 func (r *rule) exceeded(n *cluster.Node) (driver string, needed, limit int64) {
 	csi := r.state.CSINode(n.Name)
 	if csi == nil {
 		return "", 0, 0
 	}
-	var there map[string]string // drivers by disk
+	var there map[string]string // see attached; made when some driver has a limit
 	for i := range csi.Spec.Drivers {
 		d := &csi.Spec.Drivers[i]
 		if d.Allocatable == nil || d.Allocatable.Count == nil ||
@@ -155,9 +171,9 @@ func (r *rule) exceeded(n *cluster.Node) (driver string, needed, limit int64) {
 		if there == nil {
 			there = r.attached(n)
 		}
-		added := int64(0)
+		added := int64(0) // disks that the node doesn't have yet
 		for _, x := range r.disks {
-			if _, ok := there[x.Name]; x.Driver == d.Name && (!x.known || !ok) {
+			if _, ok := there[x.Name]; x.Driver == d.Name && (!x.mayBeThere || !ok) {
 				added++
 			}
 		}
@@ -175,7 +191,8 @@ func (r *rule) exceeded(n *cluster.Node) (driver string, needed, limit int64) {
 	return "", 0, 0
 }
 
-// attached returns the disks of the pods on a node.
+// attached returns the drivers of the disks that the pods on a node have, by the
+// disk's name.
 func (r *rule) attached(n *cluster.Node) map[string]string {
 	out := map[string]string{}
 	for _, p := range n.Pods {
@@ -197,8 +214,8 @@ func (r *rule) attached(n *cluster.Node) map[string]string {
 	return out
 }
 
-// onlyAttached counts the disks of a driver that are attached to a node though
-// no pod there has them.
+// onlyAttached returns how many disks of a driver are attached to a node though no
+// pod there has them.
 func (r *rule) onlyAttached(n *cluster.Node, driver string, there map[string]string) int64 {
 	seen := map[string]bool{}
 	for _, a := range r.state.Attachments(n.Name) {
@@ -217,6 +234,7 @@ func (r *rule) onlyAttached(n *cluster.Node, driver string, there map[string]str
 	return int64(len(seen))
 }
 
+// Explain implements framework.LocalRule.
 func (r *rule) Explain(n *cluster.Node) *framework.Reason {
 	reason := &framework.Reason{Plugin: Name, Messages: []string{"node(s) exceed max volume count"}}
 	if driver, needed, limit := r.exceeded(n); driver != "" {

@@ -1,5 +1,6 @@
-// Package volumezone keeps a pod to the zones and regions that its bound
-// volumes name in their labels.
+// Package volumezone keeps a pod to the zones and regions that its bound volumes
+// name in their labels, as volumes did before they had node affinity. What a volume
+// has in its node affinity is VolumeBinding's.
 package volumezone
 
 import (
@@ -34,25 +35,26 @@ func (Plugin) WakesWhen() string {
 	return "a node is in the zone of its volumes"
 }
 
-// topologyLabels are the labels of volumes that name a zone or region, with the
-// label that nodes have for it now.
-var topologyLabels = []struct{ key, now string }{
+// topologyLabels are the labels of volumes that name a zone or region, each with the
+// label that nodes have in its place since Kubernetes 1.17.
+var topologyLabels = []struct{ key, current string }{
 	{v1.LabelFailureDomainBetaZone, v1.LabelTopologyZone},
 	{v1.LabelFailureDomainBetaRegion, v1.LabelTopologyRegion},
 	{v1.LabelTopologyZone, v1.LabelTopologyZone},
 	{v1.LabelTopologyRegion, v1.LabelTopologyRegion},
 }
 
-// demand is a label that nodes have to have with one of the values.
+// demand is a label that nodes must have with one of the values: key, or where they
+// lack that, current.
 type demand struct {
-	key, now string
-	values   []string
+	key, current string
+	values       []string
 }
 
-// demands returns what the pod's volumes demand, or why there is nowhere for
-// the pod.
-func demands(pod *cluster.Pod, state *cluster.State) ([]demand, string) {
-	var out []demand
+// demands returns what the pod's volumes demand of nodes. why is the message of
+// PreFilter of kube-scheduler 1.36 when the pod can go nowhere, "" otherwise.
+// Ephemeral claims are looked at by VolumeBinding only.
+func demands(pod *cluster.Pod, state *cluster.State) (out []demand, why string) {
 	for _, ref := range pod.Claims {
 		if ref.Ephemeral {
 			continue
@@ -74,13 +76,13 @@ func demands(pod *cluster.Pod, state *cluster.State) ([]demand, string) {
 		if pv == nil {
 			return nil, fmt.Sprintf("persistentvolume %q not found", claim.Spec.VolumeName)
 		}
-		out = append(out, labelled(pv)...)
+		out = append(out, demandsOf(pv)...)
 	}
 	return out, ""
 }
 
-// unbound returns why a claim without a volume can't be consumed, "" when it
-// waits for its consumer.
+// unbound returns why the pod of a claim without a volume can't be placed, "" when
+// the claim is bound once its pod is.
 func unbound(claim *v1.PersistentVolumeClaim, state *cluster.State) string {
 	name := cluster.ClaimClass(claim)
 	if name == "" {
@@ -98,9 +100,9 @@ func unbound(claim *v1.PersistentVolumeClaim, state *cluster.State) string {
 	return "PersistentVolume had no name"
 }
 
-// labelled reads the labels of a volume; several zones are joined by "__". A
-// label with an empty part says nothing.
-func labelled(pv *v1.PersistentVolume) []demand {
+// demandsOf reads the labels of a volume; several zones are joined by "__". A label
+// with an empty part demands nothing.
+func demandsOf(pv *v1.PersistentVolume) []demand {
 	var out []demand
 	for _, l := range topologyLabels {
 		value, ok := pv.Labels[l.key]
@@ -112,7 +114,7 @@ func labelled(pv *v1.PersistentVolume) []demand {
 			values[i] = strings.TrimSpace(values[i])
 		}
 		if !slices.Contains(values, "") {
-			out = append(out, demand{l.key, l.now, values})
+			out = append(out, demand{l.key, l.current, values})
 		}
 	}
 	return out
@@ -147,22 +149,24 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 	return framework.Rules{Local: rule(list)}, nil
 }
 
+// rule implements framework.LocalRule for the pods of one class.
 type rule []demand
 
+// Reads implements framework.LocalRule.
 func (rule) Reads() framework.Aspects { return framework.ReadsObject }
 
-// EvalNode passes nodes that have none of the labels, as in a cluster without
-// zones.
+// EvalNode implements framework.LocalRule. A node that has none of the labels takes
+// every pod: the cluster has no zones.
 func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	labels := n.Object.Labels
-	zoned := slices.ContainsFunc(topologyLabels, func(l struct{ key, now string }) bool { _, ok := labels[l.key]; return ok })
+	zoned := slices.ContainsFunc(topologyLabels, func(l struct{ key, current string }) bool { _, ok := labels[l.key]; return ok })
 	if !zoned {
 		return framework.OK, 0
 	}
 	for i := range r {
 		value, ok := labels[r[i].key]
 		if !ok {
-			value, ok = labels[r[i].now]
+			value, ok = labels[r[i].current]
 		}
 		if !ok || !slices.Contains(r[i].values, value) {
 			return framework.Final, 0
@@ -171,6 +175,7 @@ func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+// Explain implements framework.LocalRule.
 func (rule) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) had no available volume zone"}, Final: true}
 }
