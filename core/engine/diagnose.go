@@ -26,7 +26,7 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 			return
 		}
 		if by != noPlugin {
-			d.holding = d.holding.with(by)
+			d.hinting = d.hinting.with(by)
 		}
 		for i, m := range why.Messages {
 			count := counts.add(m, why.Plugin)
@@ -39,17 +39,17 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 	return d
 }
 
-// Refreshed returns a class's diagnosis with its messages as the cluster is now,
-// and with what is known about waking the class as it was: which plugins hold nodes
-// back (a change since may have made one let go, and the class is yet to be asked
-// about it), and whether preemption is ruled out. What extenders said stands, since
-// only another attempt can ask them.
+// Refreshed returns a class's diagnosis with its messages as the cluster is now. What
+// decides about waking the class stays known: whose hints count, since a change may
+// have had a rule take a node about which the class is yet to be asked, and whether
+// preemption is ruled out. What extenders said stands, too, since only another attempt
+// can ask them.
 func (e *Engine) Refreshed(c *Class, d *Diagnosis) *Diagnosis {
 	if d.outside {
 		return d
 	}
 	out := e.Diagnose(c)
-	out.holding = out.holding.union(d.holding)
+	out.hinting = out.hinting.union(d.hinting)
 	if d.preemption.RuledOut {
 		out.preemption = Preemption{RuledOut: true, Message: e.PreemptionMessage(c)}
 	}

@@ -21,10 +21,10 @@ type Diagnosis struct {
 	everywhere *framework.Reason
 	counts     []Count
 	outside    bool
-	// holding are the plugins of which a group rule is known to hold some node
-	// back. Such an answer may change without the node being touched, so the hints
-	// of these plugins decide at which changes the class is evaluated.
-	holding    pluginSet
+	// hinting are the plugins whose hints decide at which changes the class is
+	// evaluated: those of which a group rule is known to reject some node. Such an
+	// answer may change without the node being touched.
+	hinting    pluginSet
 	preemption Preemption
 }
 
@@ -124,14 +124,14 @@ func (d *Diagnosis) WithOutside(plugin string, messages []string) *Diagnosis {
 	return &out
 }
 
-// withHolding returns the diagnosis with another set of plugins that hold nodes
-// back: d itself, without an allocation, when the set is the same.
-func (d *Diagnosis) withHolding(s pluginSet) *Diagnosis {
-	if s.equal(d.holding) {
+// withHinting returns the diagnosis with another set of plugins whose hints count:
+// d itself, without an allocation, when the set is the same.
+func (d *Diagnosis) withHinting(s pluginSet) *Diagnosis {
+	if s.equal(d.hinting) {
 		return d
 	}
 	out := *d
-	out.holding = s
+	out.hinting = s
 	return &out
 }
 

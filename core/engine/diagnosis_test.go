@@ -47,7 +47,7 @@ func TestDiagnosisMessages(t *testing.T) {
 			preemption: "0/1 nodes are available: 1 Insufficient cpu."},
 		{name: "it mustn't preempt", pod: never, nodes: []*testkit.NodeBuilder{four("a")}, placed: []*testkit.PodBuilder{running("low", "1", 0, "a")},
 			message: "0/1 nodes are available: 1 Insufficient cpu.", preemption: "not eligible due to preemptionPolicy=Never."},
-		{name: "a rule holds for all nodes", pod: testkit.Pod("p").RequireIn(v1.LabelHostname), nodes: []*testkit.NodeBuilder{four("a")},
+		{name: "a rule rejects all nodes", pod: testkit.Pod("p").RequireIn(v1.LabelHostname), nodes: []*testkit.NodeBuilder{four("a")},
 			message:    "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
 			preemption: "0/1 nodes are available: 1 Preemption is not helpful for scheduling."},
 	} {
@@ -119,7 +119,7 @@ func TestRefreshingChangesTheMessagesAlone(t *testing.T) {
 	w := wait(testkit.Pod("p").Req("cpu", "2").Priority(10).Apart(v1.LabelTopologyZone, "app", "web"),
 		[]*testkit.NodeBuilder{four("n1").Cordon(), four("n2")}, running("web", "1", 20, "n1").Label("app", "web"))
 	w.diagnosis = w.diagnosis.WithPreemption(engine.Preemption{RuledOut: true, Message: "as it was"})
-	w.node(four("n2").Cordon()) // now no node is held back by anti-affinity first
+	w.node(four("n2").Cordon()) // now no node is rejected by anti-affinity first
 	d := w.engine.Refreshed(w.class, w.diagnosis)
 	want := "0/2 nodes are available: 2 node(s) were unschedulable. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
 	if got := d.Message(); got != want {
@@ -128,7 +128,7 @@ func TestRefreshingChangesTheMessagesAlone(t *testing.T) {
 	w.node(four("n2"))
 	w.diagnosis = d
 	if got, _ := w.help(func() { w.Remove("pod-web") }); got != engine.Fits {
-		t.Errorf("what anti-affinity held back is free, and helps %d, want %d", got, engine.Fits)
+		t.Errorf("what anti-affinity rejected is free, and helps %d, want %d", got, engine.Fits)
 	}
 	outside := d.WithOutside("Extender", nil)
 	if got := w.engine.Refreshed(w.class, outside); got != outside {

@@ -86,13 +86,13 @@ func (f *nodeFilter) codeWithNominatedPods(n *cluster.Node) framework.Code {
 }
 
 // reason returns why a node is rejected, nil when it isn't, with and without the
-// nominated pods as code has it. holding is the plugin when it is a group rule
+// nominated pods as code has it. hinting is the plugin when it is a group rule
 // that says no: the answer may then change without the node being touched.
-func (f *nodeFilter) reason(n *cluster.Node) (why *framework.Reason, holding int) {
-	holding = noPlugin
-	f.withNominatedPods(n, func() { why, holding = f.explain(f.reject(n), n) })
+func (f *nodeFilter) reason(n *cluster.Node) (why *framework.Reason, hinting int) {
+	hinting = noPlugin
+	f.withNominatedPods(n, func() { why, hinting = f.explain(f.reject(n), n) })
 	if why != nil {
-		return why, holding
+		return why, hinting
 	}
 	return f.explain(f.reject(n), n)
 }
@@ -121,7 +121,7 @@ func (f *nodeFilter) countsFor(nominated *cluster.Pod) bool {
 
 // explain words a rejection of a node. It must be called before the state or the
 // node asked about changes: a group rule explains its last answer.
-func (f *nodeFilter) explain(r rejection, n *cluster.Node) (why *framework.Reason, holding int) {
+func (f *nodeFilter) explain(r rejection, n *cluster.Node) (why *framework.Reason, hinting int) {
 	switch {
 	case r.local != nil:
 		return r.local.Explain(n), noPlugin

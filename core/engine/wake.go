@@ -26,7 +26,7 @@ const (
 
 // MayHelp returns what the changes do for a class that waits for the reasons in d.
 // They are all changes since d was made or last returned from here. The diagnosis
-// that it returns knows in addition which rules were found to hold nodes back; it is
+// that it returns knows in addition which rules were found to reject nodes; it is
 // d itself when there is nothing new to know. Who keeps d for the next question has
 // to keep what is returned instead.
 //
@@ -50,7 +50,7 @@ func (e *Engine) MayHelp(c *Class, d *Diagnosis, changes []cluster.Change) (Help
 		return NoHelp, d
 	}
 	preempts := d.preemption.RuledOut && e.preempts(c)
-	if c.hints(d.holding, changes) {
+	if c.hints(d.hinting, changes) {
 		return e.helpAnywhere(c, d, preempts)
 	}
 	return e.helpOnTouched(c, d, changes, preempts)
@@ -62,8 +62,9 @@ func (e *Engine) helpAnywhere(c *Class, d *Diagnosis, preempts bool) (Help, *Dia
 	if _, ok := e.Best(c); ok {
 		return Fits, d
 	}
-	// Where one rule has let go another may hold: from here on all count.
-	d = d.withHolding(d.holding.union(c.groupPlugins()))
+	// A node that one rule takes now another may reject, which stood behind it: from
+	// here on the hints of all count.
+	d = d.withHinting(d.hinting.union(c.groupPlugins()))
 	if preempts {
 		if _, ok := e.Preempt(c); ok {
 			return Preempts, d
@@ -76,7 +77,7 @@ func (e *Engine) helpAnywhere(c *Class, d *Diagnosis, preempts bool) (Help, *Dia
 func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change, preempts bool) (Help, *Diagnosis) {
 	col := c.shared
 	col.sync()
-	help, holding := NoHelp, d.holding
+	help, hinting := NoHelp, d.hinting
 	var f *nodeFilter
 	for i := range changes {
 		n := changes[i].Node
@@ -92,9 +93,9 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 				return Fits, d
 			}
 			if by != noPlugin {
-				// The rule may have stood behind another so far, and now holds
-				// the node back alone: from here on its hints count.
-				holding = holding.with(by)
+				// The rule may have stood behind another so far, and now rejects
+				// the node alone: from here on its hints count.
+				hinting = hinting.with(by)
 			}
 		}
 		if preempts && help == NoHelp {
@@ -109,7 +110,7 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 			help = Preempts
 		}
 	}
-	return help, d.withHolding(holding)
+	return help, d.withHinting(hinting)
 }
 
 // groupPlugins returns the plugins that have a group rule for the class.

@@ -125,7 +125,7 @@ func TestAQuestionReturnsWhatItFoundOut(t *testing.T) {
 	first := w.diagnosis
 	help, second := w.help(func() { w.node(four("other")) })
 	if help != engine.NoHelp || second == first {
-		t.Fatalf("a node is uncordoned and held back by anti-affinity alone now: help %d, and something new is known: %v", help, second != first)
+		t.Fatalf("a node is uncordoned and rejected by anti-affinity alone now: help %d, and something new is known: %v", help, second != first)
 	}
 	if _, again := w.engine.MayHelp(w.class, second, nil); again != second {
 		t.Error("nothing new was found out, and another diagnosis is returned")
@@ -136,7 +136,7 @@ func TestAQuestionReturnsWhatItFoundOut(t *testing.T) {
 		want  engine.Help
 	}{
 		{"the first diagnosis, which must be as it was", first, engine.NoHelp},
-		{"the second, which knows that anti-affinity holds a node back", second, engine.Fits},
+		{"the second, which knows that anti-affinity rejects a node", second, engine.Fits},
 	} {
 		mark := w.Mark()
 		w.diagnosis = c.known

@@ -17,7 +17,7 @@ import (
 //     for those that aren't
 //   - gated and held count the pods at those stages, and each class its held ones
 //   - a class that waits has pods or held ones, and a diagnosis; one that is probed
-//     has a probe; a drained one has held pods alone
+//     has a probe; an exhausted one has held pods alone
 //   - a probe is on its way: active, in backoff or in flight
 //
 // It costs O(pods).
@@ -147,7 +147,7 @@ func (c *checker) waiting(w *WaitingClass) {
 		c.fail("class %d waits without a pod", w.class.ID)
 	case w.state.probing() && c.probes[w] == 0:
 		c.fail("class %d is %s without a probe", w.class.ID, w.state)
-	case w.state == drained && (unschedulable > 0 || w.held == 0):
-		c.fail("class %d is drained, with %d pods that wait and %d held ones", w.class.ID, unschedulable, w.held)
+	case w.state == exhausted && (unschedulable > 0 || w.held == 0):
+		c.fail("class %d is exhausted, with %d pods that wait and %d held ones", w.class.ID, unschedulable, w.held)
 	}
 }

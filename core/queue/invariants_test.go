@@ -42,7 +42,7 @@ func TestInvariantsNoticeWhatIsBroken(t *testing.T) {
 		{"waits without a pod", func(q *Queue, item func(string) *Item) {
 			q.waiting[item("active1").class] = q.newWaiting(time.Unix(0, 0), item("active1").class, &engine.Diagnosis{})
 		}},
-		{"is drained, with 1 pods that wait and 0 held ones", func(q *Queue, item func(string) *Item) { q.waiting[item("waits").class].state = drained }},
+		{"is exhausted, with 1 pods that wait and 0 held ones", func(q *Queue, item func(string) *Item) { q.waiting[item("waits").class].state = exhausted }},
 		{"waits as class", func(q *Queue, item func(string) *Item) {
 			q.waiting[item("active1").class] = q.waiting[item("waits").class]
 		}},

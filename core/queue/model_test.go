@@ -46,7 +46,7 @@ const (
 	probesFit        = "probing for a fit"
 	probesPreemption = "probing for preemption"
 	probesLeftovers  = "probing leftovers"
-	isDrained        = "drained"
+	isExhausted      = "exhausted"
 )
 
 func (m *model) pod(name string) *modelPod {
@@ -189,10 +189,10 @@ func (m *model) releaseToWait(now int64, p *modelPod, d *engine.Diagnosis) {
 	m.takeOut(p)
 	w := m.class(p.class)
 	if w == nil {
-		w = &modelClass{name: p.class, state: isDrained}
+		w = &modelClass{name: p.class, state: isExhausted}
 		m.classes = append(m.classes, w)
 	}
-	if w.state == isDrained {
+	if w.state == isExhausted {
 		w.state, w.since, w.diagnosis = waits, now, d
 	}
 	p.stage, p.waitsWith = queue.Unschedulable, w
@@ -288,7 +288,7 @@ func (m *model) probe(w *modelClass) {
 	case len(nominated) > 0:
 		w.state, w.diagnosis = waits, w.diagnosis.WithPreemption(engine.Preemption{})
 	default:
-		w.state = isDrained
+		w.state = isExhausted
 		m.forget(w)
 	}
 }

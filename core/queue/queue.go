@@ -76,7 +76,7 @@ func (q *Queue) Add(now time.Time, pod *cluster.Pod, class *engine.Class, gate *
 	q.next++
 	q.items[pod.UID] = item
 	if gate != nil {
-		q.shut(item)
+		q.gate(item)
 	} else {
 		q.activate(item, EventAdd)
 	}
@@ -110,7 +110,7 @@ func (q *Queue) Update(item *Item, pod *cluster.Pod, class *engine.Class, gate *
 			q.takeOut(item)
 			q.endProbe(item)
 			item.class = class
-			q.shut(item)
+			q.gate(item)
 		}
 	case changed || item.stage == Gated:
 		q.takeOut(item)
@@ -286,8 +286,8 @@ func (q *Queue) takeOut(item *Item) {
 	item.stage = InFlight
 }
 
-// shut puts a pod in flight behind its gate.
-func (q *Queue) shut(item *Item) {
+// gate puts a pod in flight behind its gate.
+func (q *Queue) gate(item *Item) {
 	item.stage = Gated
 	q.gated++
 }

@@ -10,17 +10,18 @@ package queue
 //	                  Sweep: it has waited for Config.Leftover       probingLeftover
 //	probing…          the probe found a node, was removed, or is
 //	                  of another class now                           the same, with the next probe
-//	                  … and no pod waits                             drained
+//	                  … and no pod waits                             exhausted
 //	probingPreempt    … and only nominated pods wait                 waiting
 //	probing…          a pod of the class is tried in vain            waiting
-//	drained           a pod of the class is rejected or held, or
+//	exhausted         a pod of the class is rejected or held, or
 //	                  held no longer                                 waiting
 //	any               no pod waits, and none is held                 -
 //
 // The probe is the pod of a woken class that is tried. As long as each probe finds
-// a node the next follows, and when one doesn't, the others needn't be tried. (A
-// class has a second probe for a while when another pod of the class, a new one, was
-// rejected while the probe was out, and the class was woken again.)
+// a node the next pod is made the probe, and when one doesn't, the others needn't be
+// tried. A probe is out until it was decided on, even if the class waits again
+// because another pod, a new one, was rejected meanwhile; if then the class is woken
+// again before that, it has two probes for a while.
 //
 // Pods that are nominated to a node aren't probes of a class that is woken to
 // preempt: a nominated pod doesn't run PostFilter again while its victims are
@@ -49,12 +50,12 @@ const (
 	probingFit                          // woken: the class fits
 	probingPreempt                      // woken: preemption, which was ruled out, may help
 	probingLeftover                     // woken: it has waited for long
-	drained                             // woken, and all pods were tried; held pods are left
+	exhausted                           // woken, and all pods were tried; held pods are left
 )
 
 // String names the state.
 func (s waitingState) String() string {
-	return [...]string{"waiting", "probing for a fit", "probing for preemption", "probing leftovers", "drained"}[s]
+	return [...]string{"waiting", "probing for a fit", "probing for preemption", "probing leftovers", "exhausted"}[s]
 }
 
 // probing tells whether a probe of the class is out.
@@ -105,14 +106,14 @@ func (q *Queue) StillRejected(c *engine.Class) *engine.Diagnosis {
 // node: it waits for a change that helps.
 func (q *Queue) Reject(now time.Time, item *Item, d *engine.Diagnosis) {
 	q.countAttempt(now, item)
-	q.park(item, q.tried(now, item, d))
+	q.park(item, q.waitTried(now, item, d))
 }
 
 // Hold keeps a pod in flight, which found no node, until it is released: its
 // victims are being asked to leave.
 func (q *Queue) Hold(now time.Time, item *Item, d *engine.Diagnosis) {
 	q.countAttempt(now, item)
-	w := q.tried(now, item, d)
+	w := q.waitTried(now, item, d)
 	w.held++
 	item.stage, item.heldWith = Held, w
 	q.held++
@@ -139,7 +140,7 @@ func (q *Queue) ReleaseToTry(now time.Time, item *Item) {
 // node, without having tried the pod.
 func (q *Queue) ReleaseToWait(now time.Time, item *Item, d *engine.Diagnosis) {
 	q.takeOut(item)
-	q.park(item, q.join(now, item, d))
+	q.park(item, q.waitUntried(now, item, d))
 }
 
 // park puts a pod in flight among the unschedulable ones of its class.
@@ -149,9 +150,9 @@ func (q *Queue) park(item *Item, w *WaitingClass) {
 	heap.Push(w.heapOf(item), item)
 }
 
-// tried returns the waiting class of a pod that was tried in vain, for the reason d,
+// waitTried returns the waiting class of a pod that was tried in vain, for the reason d,
 // which is now the reason for the whole class.
-func (q *Queue) tried(now time.Time, item *Item, d *engine.Diagnosis) *WaitingClass {
+func (q *Queue) waitTried(now time.Time, item *Item, d *engine.Diagnosis) *WaitingClass {
 	w := q.waiting[item.class]
 	if item.probeOf != w {
 		q.endProbe(item) // the pod changed class while it was tried: its result says nothing about the old class
@@ -166,20 +167,20 @@ func (q *Queue) tried(now time.Time, item *Item, d *engine.Diagnosis) *WaitingCl
 	if known := w.diagnosis.Preemption(); !d.Preemption().RuledOut && w.pods.Len() > 0 {
 		d = d.WithPreemption(known)
 	}
-	q.wait(now, w, d)
+	q.setWaiting(now, w, d)
 	return w
 }
 
-// join returns the waiting class of a pod that comes to wait untried, for the reason
+// waitUntried returns the waiting class of a pod that comes to wait untried, for the reason
 // d. If pods of the class wait already, or are tried, it waits with them.
-func (q *Queue) join(now time.Time, item *Item, d *engine.Diagnosis) *WaitingClass {
+func (q *Queue) waitUntried(now time.Time, item *Item, d *engine.Diagnosis) *WaitingClass {
 	item.diagnosis = d
 	w := q.waiting[item.class]
 	switch {
 	case w == nil:
 		w = q.newWaiting(now, item.class, d)
-	case w.state == drained:
-		q.wait(now, w, d)
+	case w.state == exhausted:
+		q.setWaiting(now, w, d)
 	}
 	return w
 }
@@ -191,8 +192,8 @@ func (q *Queue) newWaiting(now time.Time, c *engine.Class, d *engine.Diagnosis) 
 	return w
 }
 
-// wait has a class wait for the reason d, which it may do already.
-func (q *Queue) wait(now time.Time, w *WaitingClass, d *engine.Diagnosis) {
+// setWaiting has a class wait for the reason d, which it may do already.
+func (q *Queue) setWaiting(now time.Time, w *WaitingClass, d *engine.Diagnosis) {
 	if w.state != waiting {
 		w.state, w.since = waiting, now.UnixNano()
 	}
@@ -263,7 +264,7 @@ func (q *Queue) probe(w *WaitingClass) {
 		w.state = waiting
 		w.diagnosis = w.diagnosis.WithPreemption(engine.Preemption{})
 	default:
-		w.state = drained
+		w.state = exhausted
 		q.prune(w)
 	}
 }
@@ -300,8 +301,8 @@ func (q *Queue) tryWoken(at int64, item *Item) {
 	}
 }
 
-// prune forgets a class none of whose pods wait or are held. A probe that is out
-// keeps the class to itself.
+// prune forgets a class none of whose pods wait or are held. If its probe is out,
+// what becomes of that concerns no other pod any more.
 func (q *Queue) prune(w *WaitingClass) {
 	if w.Pods() == 0 && q.waiting[w.class] == w {
 		delete(q.waiting, w.class)
