@@ -5,12 +5,16 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core/step"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -267,4 +271,23 @@ func TestMetricsReference(t *testing.T) {
 	}
 	path := filepath.Join("..", "..", "docs", "reference", "metrics.md")
 	testkit.Generated(t, path, b.String(), "go test ./observe -rewrite", *rewrite)
+}
+
+func TestConfigzShowsNoSecrets(t *testing.T) {
+	cfg, err := config.Parse([]byte(`apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- urlPrefix: https://user:hunter2@extender.example
+  filterVerb: filter
+  tlsConfig: {keyData: aHVudGVyMg==, certData: aHVudGVyMg==, caData: aHVudGVyMg==}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := httptest.NewRecorder()
+	NewServer(cfg, slog.New(slog.DiscardHandler)).handler(false).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/configz", nil))
+	text := answer.Body.String()
+	if !strings.Contains(text, "extender.example") || strings.Contains(text, "hunter2") || strings.Contains(text, "aHVudGVyMg") {
+		t.Errorf("/configz answers with a secret, or without the extender:\n%s", text)
+	}
 }

@@ -9,9 +9,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
+	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
 )
 
 // Version of the format.
@@ -21,7 +21,7 @@ const Version = 1
 type Header struct {
 	Version   int             `json:"berthRecording"`
 	Seed      uint64          `json:"seed"`
-	Scheduler string          `json:"schedulerConfig,omitempty"` // the text of --config
+	Scheduler string          `json:"schedulerConfig,omitempty"` // the text of --config, without secrets
 	Autoscale *core.Autoscale `json:"autoscale,omitempty"`
 	// ExternalScheduler says that another scheduler placed the pods.
 	ExternalScheduler bool `json:"foreign,omitempty"`
@@ -42,8 +42,16 @@ type Recorder struct {
 }
 
 // Create begins a recording of at most limit bytes. Earlier recordings of the
-// same path are kept as PATH.1, PATH.2, …
+// same path are kept as PATH.1, PATH.2, … What is secret of the header's
+// configuration isn't written.
 func Create(path string, limit int64, h Header) (*Recorder, error) {
+	if h.Scheduler != "" {
+		text, err := config.Redact(h.Scheduler)
+		if err != nil {
+			return nil, fmt.Errorf("recording the scheduler configuration: %w", err)
+		}
+		h.Scheduler = text
+	}
 	for i := Kept; i > 0; i-- {
 		from := path
 		if i > 1 {

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+
+	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// A configuration may hold secrets: certificates and keys of extenders given
+// inline, and a password in an extender's address. Neither /configz nor a
+// recording shows them. Paths of files and what decides stay.
+
+// MarshalJSON writes the configuration without its secrets.
+func (s Scheduler) MarshalJSON() ([]byte, error) {
+	type plain Scheduler // without this method
+	s.Extenders = slices.Clone(s.Extenders)
+	for i := range s.Extenders {
+		x := &s.Extenders[i]
+		x.URLPrefix = redactAddress(x.URLPrefix)
+		if x.TLSConfig != nil {
+			tls := *x.TLSConfig
+			tls.CertData, tls.KeyData, tls.CAData = nil, nil, nil
+			x.TLSConfig = &tls
+		}
+	}
+	return json.Marshal(plain(s))
+}
+
+// Redact returns the text of a configuration file without its secrets, and
+// without comments, which may hold more. It is parsed as before. The error is
+// that of a text which isn't a configuration.
+func Redact(text string) (string, error) {
+	if err := yaml.UnmarshalStrict([]byte(text), &kubeschedulerv1.KubeSchedulerConfiguration{}); err != nil {
+		return "", err
+	}
+	file := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		return "", err
+	}
+	extenders, _ := file["extenders"].([]any)
+	for _, one := range extenders {
+		x, _ := one.(map[string]any)
+		if address, ok := x["urlPrefix"].(string); ok {
+			x["urlPrefix"] = redactAddress(address)
+		}
+		if tls, ok := x["tlsConfig"].(map[string]any); ok {
+			for _, key := range []string{"certData", "keyData", "caData"} {
+				delete(tls, key)
+			}
+		}
+	}
+	out, err := yaml.Marshal(file)
+	if err != nil {
+		return "", fmt.Errorf("writing the configuration: %w", err)
+	}
+	return string(out), nil
+}
+
+// redactAddress leaves of an address the scheme, the host and the path. One that
+// can't be read is left out.
+func redactAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
