@@ -8,7 +8,6 @@ import (
 
 	"github.com/berthproject/berth/core/step"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -90,82 +89,78 @@ func (s *autoscaling) nextWake() time.Time {
 // autoscale takes deletions further and asks for a plan when one is due. leftToTry says
 // that this Step couldn't try all pods; reconsidered, that expectations of another
 // scheduler are fresh (always so without one).
-func (c *Core) autoscale(leftToTry, reconsidered bool, r *step.Ready) {
+func (c *Core) autoscale(leftToTry, reconsidered bool) {
 	s := &c.scale
-	s.deletions.Advance(c.turn(r))
-	if !reconsidered || !s.planning.Ready(c.now, leftToTry) {
+	s.deletions.Advance(c.turn)
+	if !reconsidered || !s.planning.Ready(c.turn.Now, leftToTry) {
 		return
 	}
-	req := &autoscaler.Request{Now: c.now, Limits: c.cfg.Autoscale.Limits}
+	req := &autoscaler.Request{Now: c.turn.Now, Limits: c.cfg.Autoscale.Limits}
 	for _, i := range c.queue.Rejected() {
-		if c.asksForNode(i.Pod().Object) {
+		if c.mode.asksForNode(i.Pod().Object) {
 			req.Pending = append(req.Pending, i.Pod())
 			c.pods[i.Pod().UID].planned = true
 		}
 	}
 	req.Orders = s.groups.Orders(func(uid types.UID) bool { return c.stillPending(uid) != nil })
-	s.planning.Request(c.turn(r), req)
+	s.planning.Request(c.turn, req)
 }
-
-// asksForNode tells whether a pod that found no node asks for a new one: beside another
-// scheduler only when that has called it unschedulable.
-func (c *Core) asksForNode(o *v1.Pod) bool { return !c.cfg.ExternalScheduler || refused(o) }
 
 // wantPlan has a plan made for a pod that found no node, unless one has seen it.
 func (c *Core) wantPlan(p *pod) {
-	if c.cfg.Autoscale != nil && !p.planned && c.asksForNode(p.parsed.Object) {
-		c.scale.planning.Want(c.now)
+	if c.cfg.Autoscale != nil && !p.planned && c.mode.asksForNode(p.parsed.Object) {
+		c.scale.planning.Want(c.turn.Now)
 	}
 }
 
 // groupsSet settles deletions in doubt before the groups' targets are computed, which
 // count them.
-func (c *Core) groupsSet(in step.GroupsSet, r *step.Ready) {
+func (c *Core) groupsSet(in step.GroupsSet) {
 	if c.cfg.Autoscale == nil {
 		return // groups are of no interest to a scheduler
 	}
-	c.scale.deletions.GroupsSet(c.turn(r), in.Groups)
-	c.scale.groups.GroupsSet(c.turn(r), in.Groups)
-	c.scale.planning.GroupsKnown(c.now)
+	c.scale.deletions.GroupsSet(c.turn, in.Groups)
+	c.scale.groups.GroupsSet(c.turn, in.Groups)
+	c.scale.planning.GroupsKnown(c.turn.Now)
 }
 
 // planMade commits what still holds of a plan.
-func (c *Core) planMade(in step.PlanMade, r *step.Ready) {
+func (c *Core) planMade(in step.PlanMade) {
 	if c.cfg.Autoscale == nil {
 		return
 	}
 	c.scale.planning.PlanMade(in.Plan)
 	for i := range in.Plan.ScaleUps {
-		c.commitScaleUp(&in.Plan.ScaleUps[i], r)
+		c.commitScaleUp(&in.Plan.ScaleUps[i])
 	}
-	c.tellNoHelp(in.Plan, r)
+	c.tellNoHelp(in.Plan)
 	if !c.cfg.Autoscale.DisableScaleDown {
-		c.scale.deletions.CommitPlan(c.turn(r), in.Plan)
+		c.scale.deletions.CommitPlan(c.turn, in.Plan)
 	}
 }
 
 // commitScaleUp orders nodes for those pods of a plan's proposal that wait still, and
 // says so of each pod.
-func (c *Core) commitScaleUp(up *autoscaler.ScaleUp, r *step.Ready) {
+func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 	var waiting []types.UID
 	for _, uid := range up.Pods {
 		if c.stillPending(uid) != nil {
 			waiting = append(waiting, uid)
 		}
 	}
-	growth, ok := c.scale.groups.CommitScaleUp(c.turn(r), up, waiting)
+	growth, ok := c.scale.groups.CommitScaleUp(c.turn, up, waiting)
 	if !ok {
 		return
 	}
 	for _, uid := range waiting {
 		p := c.pods[uid]
-		c.reporting.TriggeredScaleUp(c.turn(r), &p.reports, p.parsed.Object, growth.String())
+		c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
 	}
 }
 
 // tellNoHelp says of pods that no group would help them why, in the order in
 // which they were queued, once until it changes.
-func (c *Core) tellNoHelp(plan *autoscaler.Plan, r *step.Ready) {
+func (c *Core) tellNoHelp(plan *autoscaler.Plan) {
 	why := map[types.UID]string{}
 	var pods []*queue.Item
 	for _, n := range plan.NoHelp {
@@ -180,31 +175,31 @@ func (c *Core) tellNoHelp(plan *autoscaler.Plan, r *step.Ready) {
 	slices.SortFunc(pods, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
 	for _, i := range pods {
 		p := c.pods[i.Pod().UID]
-		c.reporting.NotTriggeredScaleUp(c.turn(r), &p.reports, p.parsed.Object, why[i.Pod().UID])
+		c.reporting.NotTriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, why[i.Pod().UID])
 	}
 }
 
 // stillPending returns a pod that has no node yet, nil for any other.
 func (c *Core) stillPending(uid types.UID) *pod {
-	if p := c.pods[uid]; p != nil && p.assumed == "" {
+	if p := c.pods[uid]; p != nil && p.node() == "" {
 		return p
 	}
 	return nil
 }
 
-func (c *Core) scaleUpDone(in step.ScaleUpDone, r *step.Ready) {
+func (c *Core) scaleUpDone(in step.ScaleUpDone) {
 	if c.cfg.Autoscale != nil {
-		c.scale.groups.ScaleUpDone(c.turn(r), in)
+		c.scale.groups.ScaleUpDone(c.turn, in)
 	}
 }
 
-func (c *Core) taintDone(in step.TaintDone, r *step.Ready) {
+func (c *Core) taintDone(in step.TaintDone) {
 	if c.cfg.Autoscale != nil {
-		c.scale.deletions.TaintDone(c.turn(r), in)
+		c.scale.deletions.TaintDone(c.turn, in)
 	}
 }
 
-func (c *Core) evictionDone(in step.EvictionDone, _ *step.Ready) {
+func (c *Core) evictionDone(in step.EvictionDone) {
 	if c.cfg.Autoscale != nil {
 		c.scale.deletions.EvictionDone(in)
 	}
@@ -213,9 +208,9 @@ func (c *Core) evictionDone(in step.EvictionDone, _ *step.Ready) {
 // nodeDeletionDone hands the outcome to both machines: the node groups ask for the
 // deletion of instances that aren't nodes, the node deletions for that of nodes, and a
 // node that is shown for an instance meanwhile shares its outcome.
-func (c *Core) nodeDeletionDone(in step.NodeDeletionDone, r *step.Ready) {
+func (c *Core) nodeDeletionDone(in step.NodeDeletionDone) {
 	if c.cfg.Autoscale != nil {
-		c.scale.groups.NodeDeletionDone(c.turn(r), in)
-		c.scale.deletions.NodeDeletionDone(c.turn(r), in)
+		c.scale.groups.NodeDeletionDone(c.turn, in)
+		c.scale.deletions.NodeDeletionDone(c.turn, in)
 	}
 }

@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -91,18 +90,16 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 			if tried := item.Tried(); !tried.IsZero() {
 				x.Tried = &tried
 			}
-			if until := item.BackoffEnd(); until.After(c.now) {
+			if until := item.BackoffEnd(); until.After(c.turn.Now) {
 				x.Backoff = &until
 			}
 		}
-		x.Node, x.Nominated = p.assumed, c.state.NominatedTo(p.parsed.UID)
-		if p.waits != nil {
-			for _, v := range p.waits.votes {
-				x.Permissions = append(x.Permissions, PermissionWait{v.plugin, v.until})
-			}
+		x.Node, x.Nominated = p.node(), c.state.NominatedTo(p.parsed.UID)
+		for _, w := range p.binding.Permissions() {
+			x.Permissions = append(x.Permissions, PermissionWait(w))
 		}
-		for _, uid := range slices.Sorted(maps.Keys(c.victims)) {
-			if v := c.state.PodOn(uid); v != nil && c.victims[uid].by == p.parsed.UID {
+		for _, uid := range c.preemption.VictimsOf(p.parsed.UID) {
+			if v := c.state.PodOn(uid); v != nil {
 				x.Victims = append(x.Victims, v.Name())
 			}
 		}

@@ -9,20 +9,14 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-func (c *Core) nodeSet(in step.NodeSet, r *step.Ready) {
-	info := c.state.Schema.ParseNode(in.Node, in.Group)
-	if !c.following {
-		c.reporting.NodeProblems(c.turn(r), in.Node, info.Problems)
-	}
-	if c.cfg.Autoscale != nil && !c.following {
-		info = c.scale.deletions.NodeSet(c.turn(r), info)
-	}
+func (c *Core) nodeSet(in step.NodeSet) {
+	info := c.mode.nodeShown(in.Node, c.state.Schema.ParseNode(in.Node, in.Group))
 	if info != nil {
 		c.state.SetNode(info)
 	}
 }
 
-func (c *Core) nodeGone(in step.NodeGone, _ *step.Ready) {
+func (c *Core) nodeGone(in step.NodeGone) {
 	c.reporting.NodeGone(in.Name)
 	c.state.RemoveNode(in.Name)
 	if c.cfg.Autoscale != nil {
@@ -30,11 +24,11 @@ func (c *Core) nodeGone(in step.NodeGone, _ *step.Ready) {
 	}
 }
 
-func (c *Core) workloadSet(in step.WorkloadSet, _ *step.Ready) { c.state.SetWorkload(in.Workload) }
+func (c *Core) workloadSet(in step.WorkloadSet) { c.state.SetWorkload(in.Workload) }
 
 // apply keeps the pod that the DaemonSet's controller would make for a node. Its
 // affinity to that node's name is left out, so that it may stand for any.
-func (c *Core) daemonSetSet(in step.DaemonSetSet, _ *step.Ready) {
+func (c *Core) daemonSetSet(in step.DaemonSetSet) {
 	d := in.DaemonSet
 	yes := true
 	pod := &v1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: *d.Spec.Template.Spec.DeepCopy()}
@@ -51,6 +45,6 @@ func (c *Core) daemonSetSet(in step.DaemonSetSet, _ *step.Ready) {
 	c.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name, Template: c.state.Schema.ParsePod(pod)})
 }
 
-func (c *Core) workloadGone(in step.WorkloadGone, _ *step.Ready) {
+func (c *Core) workloadGone(in step.WorkloadGone) {
 	c.state.RemoveWorkload(in.Kind, in.Namespace, in.Name)
 }

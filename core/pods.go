@@ -1,153 +1,134 @@
 package core
 
 import (
-	"fmt"
-
-	"github.com/berthproject/berth/core/step"
-
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle/binding"
+	"github.com/berthproject/berth/core/lifecycle/consulting"
+	"github.com/berthproject/berth/core/lifecycle/expectation"
 	"github.com/berthproject/berth/core/lifecycle/nomination"
+	"github.com/berthproject/berth/core/lifecycle/preemption"
 	"github.com/berthproject/berth/core/lifecycle/reporting"
+	"github.com/berthproject/berth/core/step"
 )
 
-// pod is a pod of our profiles that the API doesn't show on a node yet.
+// This file takes in pods. A pod of one of our profiles has a record from when it is first
+// seen without a node until the API has it on one, or it is gone; it has an item in the
+// queue for the same time.
+
+// pod is the record of a pod of our profiles that the API doesn't show on a node yet. Each
+// lifecycle machine has a part of it, of which only that machine reads and writes the
+// fields.
 type pod struct {
-	parsed     *cluster.Pod
-	assumed    string // node that a bind is under way to, or was done to
-	reports    reporting.Pod
-	planned    bool                   // a plan was asked for with it pending
-	told       bool                   // the Scheduled event is out
-	consulting bool                   // extenders are being asked
-	candidates bool                   // about victims
-	writes     []cluster.ObjectChange // objects assumed for it, while a bind is under way
+	parsed     *cluster.Pod // as the API had it last
+	planned    bool         // a plan was asked for with it pending
+	consulting consulting.Pod
+	preemption preemption.Pod
+	binding    binding.Pod
 	nomination nomination.Pod
-	preempting *preempting          // while its victims are being asked to leave
-	reserved   []framework.Reserver // that keep something for it, while it is assumed
-	waits      *waitingPod          // for permission to be bound
-	expected   expectation          // of another scheduler
+	expected   expectation.Pod
+	reports    reporting.Pod
 }
 
-func (c *Core) podSet(in step.PodSet, r *step.Ready) {
-	o := in.Pod
+// node returns the node in the state where the pod is bound to, or where another scheduler
+// is expected to put it; "" for none.
+func (p *pod) node() string {
+	if node := p.binding.Node(); node != "" {
+		return node
+	}
+	return p.expected.Node()
+}
+
+func (c *Core) podSet(in step.PodSet) {
+	obj := in.Pod
 	switch {
-	case o.Status.Phase == v1.PodSucceeded || o.Status.Phase == v1.PodFailed:
-		c.forget(o, r)
-	case o.Spec.NodeName != "":
-		c.running(o, r)
-	case o.DeletionTimestamp != nil:
-		c.forget(o, r)
+	case obj.Status.Phase == v1.PodSucceeded || obj.Status.Phase == v1.PodFailed:
+		c.podGone(obj.UID)
+	case obj.Spec.NodeName != "":
+		c.podRuns(obj)
+	case obj.DeletionTimestamp != nil:
+		c.podGone(obj.UID)
 	default:
-		c.pending(o, r)
+		c.podPends(obj)
 	}
 }
 
-func (c *Core) podGone(in step.PodGone, r *step.Ready) {
-	c.departing(in.UID)
-	c.state.Remove(in.UID)
-	c.queue.Remove(in.UID)
-	if p := c.pods[in.UID]; p != nil {
-		c.unreserve(p, r)
-		c.unassume(p)
+// podGone forgets a pod that is gone, over, or on its way out without a node. As a victim
+// it is asked about before it leaves the state, and gone when it has.
+func (c *Core) podGone(uid types.UID) {
+	c.preemption.Going(c.turn, uid)
+	c.state.Remove(uid)
+	c.queue.Remove(uid)
+	if p := c.pods[uid]; p != nil {
+		c.binding.Gone(c.turn, &p.binding)
 		c.state.Nominate(p.parsed, "")
 	}
-	c.victimGone(in.UID, r)
-	delete(c.pods, in.UID)
-	delete(c.others, in.UID)
-	c.reporting.PodGone(in.UID)
+	c.preemption.Gone(c.turn, uid)
+	delete(c.pods, uid)
+	delete(c.others, uid)
+	c.reporting.PodGone(uid)
 }
 
-// forget drops a pod that is over or on its way out without a node.
-func (c *Core) forget(o *v1.Pod, r *step.Ready) {
-	c.podGone(step.PodGone{UID: o.UID}, r)
-}
-
-// running books a pod on the node that the API shows.
-func (c *Core) running(o *v1.Pod, r *step.Ready) {
-	if p := c.pods[o.UID]; p != nil && p.assumed == o.Spec.NodeName {
-		c.bound(p, r)
-	} else if p != nil { // somebody else has bound it
-		c.unreserve(p, r)
+// podRuns has a pod on the node that the API shows.
+func (c *Core) podRuns(obj *v1.Pod) {
+	if p := c.pods[obj.UID]; p != nil && p.binding.Node() == obj.Spec.NodeName {
+		c.binding.Shown(c.turn, &p.binding)
+	} else if p != nil {
+		c.binding.BoundElsewhere(c.turn, &p.binding)
 	}
-	c.queue.Remove(o.UID)
-	delete(c.pods, o.UID)
-	delete(c.others, o.UID)
-	parsed := c.state.Schema.ParsePod(o)
-	c.problems(parsed, r)
-	defer c.victimBound(parsed, r)
-	if i, ok := c.state.Placed(o.UID); ok && i != cluster.NoNode && c.state.Node(i).Name == o.Spec.NodeName {
-		if cluster.SamePod(c.state.PodOn(o.UID), parsed) {
-			return // as assumed; nothing that a rule reads has changed
-		}
-	}
-	c.state.Place(parsed, o.Spec.NodeName)
+	c.queue.Remove(obj.UID)
+	delete(c.pods, obj.UID)
+	delete(c.others, obj.UID)
+	pod := c.state.Schema.ParsePod(obj)
+	c.mode.reportProblems(pod)
+	if n := c.state.NodeOf(obj.UID); n == nil || n.Name != obj.Spec.NodeName || !cluster.SamePod(c.state.PodOn(obj.UID), pod) {
+		c.state.Place(pod, obj.Spec.NodeName)
+	} // else it is there as assumed, and nothing that a rule reads has changed
+	c.preemption.Bound(c.turn, pod)
 }
 
-// pending queues a pod without a node, or takes note of how it changed.
-func (c *Core) pending(o *v1.Pod, r *step.Ready) {
-	parsed := c.state.Schema.ParsePod(o)
+// podPends queues a pod without a node, or takes note of how it changed.
+func (c *Core) podPends(obj *v1.Pod) {
+	parsed := c.state.Schema.ParsePod(obj)
 	if !c.sched.Responsible(parsed) {
-		c.others[o.UID] = o
+		c.others[obj.UID] = obj
 		return
 	}
-	known := c.pods[o.UID]
-	if known != nil && known.assumed != "" {
-		known.parsed = parsed // a bind is under way; its outcome decides
+	p := c.pods[obj.UID]
+	if p != nil && p.node() != "" {
+		p.parsed = parsed // a bind is under way; its outcome decides
+		p.binding.Update(parsed)
+		p.expected.Update(parsed)
 		return
 	}
-	c.problems(parsed, r)
-	if known == nil {
-		known = &pod{}
-		c.pods[o.UID] = known
+	c.mode.reportProblems(parsed)
+	if p == nil {
+		p = &pod{}
+		c.pods[obj.UID] = p
 	}
-	known.parsed = parsed
-	gate := c.sched.Gate(parsed)
-	item := c.queue.Get(o.UID)
-	if at := c.state.NominatedTo(o.UID); at != "" {
-		c.state.Nominate(parsed, at)
+	p.parsed = parsed
+	if node := c.state.NominatedTo(obj.UID); node != "" {
+		c.state.Nominate(parsed, node)
 	}
+	gate, item := c.sched.Gate(parsed), c.queue.Get(obj.UID)
 	if item == nil {
-		item = c.queue.Add(c.now, parsed, c.sched.Class(parsed), gate)
+		item = c.queue.Add(c.turn.Now, parsed, c.sched.Class(parsed), gate)
 	} else {
 		c.queue.Update(item, parsed, c.sched.Class(parsed), gate)
 	}
 	if item.Diagnosis() != nil && !item.Nominated() {
-		c.wantPlan(known) // another scheduler may have called it unschedulable just now
+		c.wantPlan(p) // another scheduler may have called it unschedulable just now
 	}
-	if c.nomination.Show(c.turn(r), &known.nomination, item) && known.preempting == nil {
+	if c.nomination.Show(c.turn, &p.nomination, item) && !p.preemption.Asking() {
 		c.queue.Activate(item)
 	}
-	c.tellGated(known, r)
+	c.mode.reportGate(p)
 }
 
-// tellGated says that a pod's gates hold it, if they do.
-func (c *Core) tellGated(p *pod, r *step.Ready) {
-	gate := c.sched.Gate(p.parsed)
-	if gate == nil || c.following || c.cfg.ExternalScheduler {
-		return
+func (c *Core) bindDone(in step.BindDone) {
+	if pod := c.binding.Done(c.turn, in); pod != nil {
+		c.preemption.Bound(c.turn, pod)
 	}
-	c.reporting.Gated(c.turn(r), &p.reports, p.parsed.Object, gate)
-}
-
-// problems says of a pod which of its values can't be taken as they stand.
-func (c *Core) problems(p *cluster.Pod, r *step.Ready) {
-	if !c.following {
-		c.reporting.PodProblems(c.turn(r), p.Object, p.Problems)
-	}
-}
-
-func (c *Core) bindDone(in step.BindDone, r *step.Ready) {
-	p := c.pods[in.UID]
-	if p == nil || p.assumed == "" {
-		return // the API showed the pod first, or it is gone
-	}
-	if in.Err == nil {
-		c.bound(p, r)
-		c.victimBound(p.parsed, r)
-		return
-	}
-	c.stats.BindFailures++
-	c.unplace(p, step.Unplaced, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), in.Err.Error(), r)
 }

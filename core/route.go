@@ -1,61 +1,48 @@
 package core
 
-import (
-	"github.com/berthproject/berth/core/lifecycle"
-	"github.com/berthproject/berth/core/step"
-)
+import "github.com/berthproject/berth/core/step"
 
-// route hands an input to the part of the core that it concerns.
-func (c *Core) route(in step.Input, r *step.Ready) {
+// route hands an input to the part of the core that it concerns. What asks for scaling is
+// of no interest to a core that only schedules.
+func (c *Core) route(in step.Input) {
 	switch in := in.(type) {
 	case step.PodSet:
-		c.podSet(in, r)
+		c.podSet(in)
 	case step.PodGone:
-		c.podGone(in, r)
+		c.podGone(in.UID)
 	case step.NodeSet:
-		c.nodeSet(in, r)
+		c.nodeSet(in)
 	case step.NodeGone:
-		c.nodeGone(in, r)
+		c.nodeGone(in)
 	case step.WorkloadSet:
-		c.workloadSet(in, r)
+		c.workloadSet(in)
 	case step.DaemonSetSet:
-		c.daemonSetSet(in, r)
+		c.daemonSetSet(in)
 	case step.WorkloadGone:
-		c.workloadGone(in, r)
+		c.workloadGone(in)
 	case step.ObjectSet:
-		c.objectSet(in, r)
+		c.binding.ObjectSet(c.turn, in)
 	case step.ObjectGone:
-		c.objectGone(in, r)
+		c.binding.ObjectGone(c.turn, in)
 	case step.GroupsSet:
-		c.groupsSet(in, r)
+		c.groupsSet(in)
 	case step.PlanMade:
-		c.planMade(in, r)
+		c.planMade(in)
 	case step.Consulted:
-		c.consulted(in, r)
+		c.consulted(in)
 	case step.BindDone:
-		c.bindDone(in, r)
+		c.bindDone(in)
 	case step.PreemptionDone:
-		c.preemptionDone(in, r)
+		c.preemption.Done(c.turn, in)
 	case step.NominationDone:
-		c.nomination.Done(c.turn(r), in)
+		c.nomination.Done(c.turn, in)
 	case step.TaintDone:
-		c.taintDone(in, r)
+		c.taintDone(in)
 	case step.EvictionDone:
-		c.evictionDone(in, r)
+		c.evictionDone(in)
 	case step.ScaleUpDone:
-		c.scaleUpDone(in, r)
+		c.scaleUpDone(in)
 	case step.NodeDeletionDone:
-		c.nodeDeletionDone(in, r)
+		c.nodeDeletionDone(in)
 	}
 }
-
-// decided enters a decision into the ledger.
-func (c *Core) decided(r *step.Ready, d step.Decision) { c.turn(r).Decide(d) }
-
-// turn returns what lifecycle machines work with now; r is the work so far.
-func (c *Core) turn(r *step.Ready) *lifecycle.Turn {
-	c.shared.Now, c.shared.Ready = c.now, r
-	return &c.shared
-}
-
-func podName(namespace, name string) string { return namespace + "/" + name }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
 )
 
 // GroupStatus is how a node group stands.
@@ -48,20 +48,16 @@ func (c *Core) Groups() []GroupStatus {
 	return out
 }
 
+// podMachines returns the machines that follow pods.
+func (c *Core) podMachines() [6]lifecycle.Machine {
+	return [...]lifecycle.Machine{c.consulting, c.binding, c.preemption, c.nomination, c.expectation, c.reporting}
+}
+
 // Unsettled says what the core still waits for, or holds on to: in a world at
 // rest it must be nothing.
-func (c *Core) Unsettled() []string {
-	var out []string
-	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
-		if p := c.pods[uid]; p.assumed != "" {
-			out = append(out, fmt.Sprintf("pod %s is assumed on %s, and nothing has come of it", uid, p.assumed))
-		}
-	}
-	out = append(out, c.unsettledPreemptions()...)
-	out = append(out, c.nomination.Unsettled()...)
-	out = append(out, c.reporting.Unsettled()...)
-	for _, key := range slices.SortedFunc(maps.Keys(c.assumed), func(a, b objectKey) int { return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name) }) {
-		out = append(out, fmt.Sprintf("%s/%s is assumed to be reserved, and nothing has come of it", key.namespace, key.name))
+func (c *Core) Unsettled() (out []string) {
+	for _, m := range c.podMachines() {
+		out = append(out, m.Unsettled()...)
 	}
 	for _, m := range c.scale.machines() {
 		out = append(out, m.Unsettled()...)
@@ -72,14 +68,25 @@ func (c *Core) Unsettled() []string {
 // Invariants says, a line each, what must be true of the core's own records and isn't:
 // each is a defect of Berth's. Tests call it after every Step.
 func (c *Core) Invariants() []string {
-	out := append(c.queue.Invariants(), c.nomination.Invariants()...)
+	out := c.queue.Invariants()
+	for _, m := range c.podMachines() {
+		out = append(out, m.Invariants()...)
+	}
+	out = append(out, c.consulting.InvariantsIn(c.queue)...)
+	out = append(out, c.binding.InvariantsIn(c.state)...)
+	out = append(out, c.preemption.InvariantsIn(c.queue)...)
 	out = append(out, c.nomination.InvariantsIn(c.state)...)
-	out = append(append(out, c.reporting.Invariants()...), c.reporting.InvariantsIn(c.state)...)
+	out = append(out, c.reporting.InvariantsIn(c.state)...)
 	for _, m := range c.scale.machines() {
 		out = append(out, m.Invariants()...)
 	}
 	if c.scale.deletions != nil {
 		out = append(out, c.scale.deletions.InvariantsIn(c.state)...)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
+		if c.queue.Get(uid) == nil {
+			out = append(out, fmt.Sprintf("pod %s has a record and no item in the queue", uid))
+		}
 	}
 	return out
 }

@@ -60,6 +60,9 @@ func (s *Scheduler) Engine(pod *cluster.Pod) *engine.Engine {
 	return s.engines[pod.Object.Spec.SchedulerName]
 }
 
+// Profile returns the pod's profile.
+func (s *Scheduler) Profile(pod *cluster.Pod) *framework.Profile { return s.Engine(pod).Profile() }
+
 // Class returns the pod's class, as the pod is signed now.
 func (s *Scheduler) Class(pod *cluster.Pod) *engine.Class { return s.Engine(pod).Class(pod) }
 

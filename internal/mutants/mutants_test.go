@@ -56,9 +56,9 @@ var mutants = []mutant{
 	{"claims in use sign no pod again", "core/plugins/volumes/reclassify.go", "if len(c.Pod.Claims) > 0 {", "if len(c.Pod.Claims) > 99 {", "./core", "SharedClaim", "1"},
 	{"nobody is below anybody", "core/cluster/state.go", "		if p < priority {", "		if p < priority && false {", "./core/engine", cached, "400"},
 	{"an attachment's volume touches no node", "core/cluster/volumes.go", "s.objects.attaches[o.Name]", "s.objects.attaches[\"\"]", "./core/engine", "TestStorageReaches", "1"},
-	{"a refused pod stays reserved for", "core/permit.go", "	c.unreserve(p, r)\n	c.unassume(p)", "	c.unassume(p)", "./core", "Permit|Reserve", "1"},
-	{"a pod whose node is gone waits for permission on", "core/permit.go", "c.state.NodeByName(w.p.assumed) == nil &&", "false &&", "./core", "WaitForPermission", "1"},
-	{"a failed bind keeps its volumes", "core/permit.go", "	c.unassume(p)\n	p.assumed = \"\"", "	p.assumed = \"\"", "./core", "VolumeIsTaken", "1"},
+	{"a refused pod stays reserved for", "core/lifecycle/binding/binding.go", "	m.unreserve(t, p)\n	m.assumed.takeBack(t.State, p)\n	p.state", "	m.assumed.takeBack(t.State, p)\n	p.state", "./core", "Permit|Reserve", "1"},
+	{"a pod whose node is gone waits for permission on", "core/lifecycle/binding/permission.go", "t.State.NodeByName(w.p.node) == nil &&", "false &&", "./core", "WaitForPermission", "1"},
+	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
 
 func TestMutantsAreNoticed(t *testing.T) {

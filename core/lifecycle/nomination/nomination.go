@@ -93,6 +93,20 @@ func (m *Machine) Withdraw(t *lifecycle.Turn, p *Pod, item *queue.Item) {
 	m.Write(t, p, item)
 }
 
+// WithdrawFrom is Withdraw of a pod of which the caller has the item only.
+func (m *Machine) WithdrawFrom(t *lifecycle.Turn, item *queue.Item) {
+	if p := m.pods.Get(item.Pod().UID); p != nil {
+		m.Withdraw(t, p, item)
+	}
+}
+
+// KeepFor is Keep of a pod of which the caller hasn't the machine's part.
+func (m *Machine) KeepFor(t *lifecycle.Turn, pod *cluster.Pod) {
+	if p := m.pods.Get(pod.UID); p != nil {
+		m.Keep(t, p, pod)
+	}
+}
+
 // Restore nominates a pod again that was decided on and whose node was taken away from
 // it: it may come to the node that it was nominated to after all.
 func (m *Machine) Restore(t *lifecycle.Turn, p *Pod, item *queue.Item) {

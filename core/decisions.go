@@ -1,0 +1,106 @@
+package core
+
+import (
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file hands each decision to the machines that it concerns. What a decision means
+// depends on the mode (mode.go).
+
+// try decides on a pod that was popped.
+func (c *Core) try(item *queue.Item) {
+	if item.Swept() && c.helpedSince(item) {
+		c.queue.SetHelped(item)
+	}
+	seen := c.state.Head()
+	c.carryOut(item, c.sched.Decide(item.Pod(), c.queue), seen)
+}
+
+// helpedSince tells whether decisions of this Step may have let in a pod that was swept:
+// then it would have been woken for them, and no wake-up was missed.
+func (c *Core) helpedSince(item *queue.Item) bool {
+	changes, known := c.state.Since(c.woken)
+	if !known || len(changes) == 0 || item.Diagnosis() == nil {
+		return !known
+	}
+	help, _ := c.sched.MayHelp(item.Class(), item.Diagnosis(), changes)
+	return help != engine.NoHelp
+}
+
+// carryOut does what follows from a decision that has seen the state's changes up to
+// seen.
+func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
+	p := c.pods[item.Pod().UID]
+	c.queue.SetClass(item, d.Class)
+	switch {
+	case d.Consult != nil || d.Candidates != nil:
+		c.consulting.Ask(c.turn, &p.consulting, item, &d)
+	case d.Node == nil:
+		c.stats.Unschedulable++
+		c.turn.Decide(step.Decision{Kind: step.Waits, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
+			Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
+		c.mode.rejected(p, item, &d)
+	default:
+		c.queue.Placed(item)
+		c.queue.SetNominated(item, false)
+		c.stats.Scheduled++
+		if item.Swept() {
+			c.stats.MissedWakeups++
+		}
+		p.planned = false
+		c.mode.placed(p, item, &d, seen)
+	}
+}
+
+// consulted carries out a decision for which extenders were asked.
+func (c *Core) consulted(in step.Consulted) {
+	seen := c.state.Head()
+	d, waited := c.consulting.Answer(c.turn, in)
+	if !waited {
+		return
+	}
+	item := c.queue.Get(in.UID)
+	if in.Err != nil {
+		p := c.pods[in.UID]
+		c.reporting.Unschedulable(c.turn, &p.reports, p.parsed.Object, "SchedulerError", in.Err.Error())
+		c.queue.Fail(c.turn.Now, item)
+		return
+	}
+	c.carryOut(item, d, seen)
+}
+
+// losers tells the other machines of pods that lose their node before they are bound; it
+// implements binding.Others.
+type losers struct{ c *Core }
+
+// Losing implements binding.Others.
+func (l losers) Losing(t *lifecycle.Turn, pod *cluster.Pod) { l.c.preemption.BindEnding(t, pod) }
+
+// Lost implements binding.Others: the pod may yet come to the node that it was nominated
+// to.
+func (l losers) Lost(t *lifecycle.Turn, item *queue.Item, reason, message string) {
+	p := l.c.pods[item.Pod().UID]
+	l.c.reporting.Unschedulable(t, &p.reports, item.Pod().Object, reason, message)
+	l.c.nomination.Restore(t, &p.nomination, item)
+}
+
+// BackedOff implements binding.Others.
+func (l losers) BackedOff(t *lifecycle.Turn, pod *cluster.Pod) { l.c.preemption.Gone(t, pod.UID) }
+
+// expecting returns profiles for a core beside another scheduler: preempting and asking
+// extenders is that one's.
+func expecting(profiles []*framework.Profile) []*framework.Profile {
+	out := make([]*framework.Profile, len(profiles))
+	for i, p := range profiles {
+		own := *p
+		own.Preempter, own.Extenders = nil, nil
+		out[i] = &own
+	}
+	return out
+}

@@ -1,0 +1,301 @@
+package binding
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/step"
+)
+
+// State is how far a pod is on its way to a binding. The package comment has the
+// transitions.
+type State uint8
+
+// The states.
+const (
+	None State = iota
+	Waiting
+	Binding
+	Bound
+)
+
+// String says the state in words.
+func (s State) String() string { return [...]string{"none", "waiting", "binding", "bound"}[s] }
+
+// Pod is a pod's part of the machine. Its zero value is a pod without a node.
+type Pod struct {
+	state State
+	pod   *cluster.Pod // as the API had it last; nil in state none
+	node  string       // "" in state none
+	// reserved keep something for the pod, in the order in which they were asked.
+	reserved []framework.Reserver
+	// writes are what was assumed of objects for it: they are written before the bind.
+	writes []cluster.ObjectChange
+	wait   *wait // set in state waiting
+}
+
+// State returns how far the pod is.
+func (p *Pod) State() State { return p.state }
+
+// Node returns the node that the pod was given, "" in state none.
+func (p *Pod) Node() string { return p.node }
+
+// Update takes note of how the API has a pod that isn't in state none.
+func (p *Pod) Update(pod *cluster.Pod) {
+	if p.state != None {
+		p.pod = pod
+	}
+}
+
+// Profiles finds the plugins of a pod.
+type Profiles interface {
+	Profile(pod *cluster.Pod) *framework.Profile
+}
+
+// Others are those who have to know when a node is taken away from a pod.
+type Others interface {
+	// Losing is called before the pod leaves the node in the state.
+	Losing(t *lifecycle.Turn, pod *cluster.Pod)
+	// Lost is called when nothing is kept for the pod any more, before it backs off:
+	// reason and message are those of its condition.
+	Lost(t *lifecycle.Turn, item *queue.Item, reason, message string)
+	// BackedOff is called last.
+	BackedOff(t *lifecycle.Turn, pod *cluster.Pod)
+}
+
+// Machine follows all pods that have a node and aren't shown there. Only the core's
+// goroutine may call it.
+type Machine struct {
+	pods     lifecycle.Pods[Pod]
+	profiles Profiles
+	others   Others
+	waiting  []*wait // pods in state waiting, in the order in which they came to wait
+	assumed  assumptions
+	// freed is when a wait for permission ended without one since Advance last ran, zero
+	// for not: the pod's room is free then, and the queue wasn't asked about that yet.
+	freed    time.Time
+	failures int
+}
+
+var _ lifecycle.Machine = (*Machine)(nil)
+
+// New returns a machine that follows no pod.
+func New(profiles Profiles, pods lifecycle.Pods[Pod], others Others) *Machine {
+	return &Machine{pods: pods, profiles: profiles, others: others, assumed: assumptions{}}
+}
+
+// Placed takes over a pod that a decision has placed on a node in the state: it is
+// reserved for, asks for permission, and is bound, unless a plugin is against it or has
+// it wait. writes are what was assumed of objects for it.
+func (m *Machine) Placed(t *lifecycle.Turn, p *Pod, item *queue.Item, n *cluster.Node, writes []cluster.ObjectChange) {
+	pod := item.Pod()
+	p.state, p.pod, p.node = Binding, pod, n.Name
+	profile := m.profiles.Profile(pod)
+	bind := step.Bind{UID: pod.UID, Namespace: pod.Object.Namespace, Name: pod.Object.Name, Node: n.Name,
+		Profile: pod.Object.Spec.SchedulerName, Attempts: item.Attempts() + 1, Queued: item.Queued(),
+		Extender: profile.ExtenderBinds(pod.Object)}
+	if len(pod.Claims) > 0 {
+		p.writes = writes
+		m.assumed.add(writes)
+		for _, w := range writes {
+			bind.Writes = append(bind.Writes, w.New)
+		}
+		bind.Claims = unboundClaims(t.State, pod)
+		bind.Timeout = profile.BindTimeout
+	}
+	m.admit(t, p, n, profile, bind)
+	m.resolve(t)
+}
+
+// admit asks the profile's plugins about a pod that was given a node.
+func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *framework.Profile, bind step.Bind) {
+	for _, x := range profile.Reservers {
+		if why := x.Reserve(p.pod, n); why != nil {
+			m.refuse(t, p, why)
+			return
+		}
+		p.reserved = append(p.reserved, x)
+	}
+	var votes []vote
+	for _, x := range profile.Permitters {
+		v := x.Permit(p.pod, n, waitingPods{m})
+		if v.Reason != nil {
+			m.refuse(t, p, v.Reason)
+			return
+		}
+		if v.Wait > 0 {
+			votes = append(votes, vote{x.Name(), t.Now.Add(min(v.Wait, framework.MaxPermitWait))})
+		}
+	}
+	if len(votes) == 0 {
+		t.Ready.Binds = append(t.Ready.Binds, bind)
+		return
+	}
+	p.state, p.wait = Waiting, &wait{p: p, bind: bind, since: t.Now, votes: votes}
+	m.waiting = append(m.waiting, p.wait)
+	t.Decide(step.Decision{Kind: step.Permitting, Pod: p.pod.Name(), Node: p.node, Reason: fmt.Sprintf("waits for %v", p.wait.Pending())})
+}
+
+// refuse takes the node away from a pod that a plugin is against.
+func (m *Machine) refuse(t *lifecycle.Turn, p *Pod, why *framework.Reason) {
+	message := ""
+	if len(why.Messages) > 0 {
+		message = why.Messages[0]
+	}
+	m.unplace(t, p, step.Refused, v1.PodReasonUnschedulable, unavailable(message), fmt.Sprintf("rejected by plugin %s: %s", why.Plugin, message))
+}
+
+// unavailable says a rejection after the choice of a node as kube-scheduler does: that
+// node is all that was left.
+func unavailable(why string) string { return fmt.Sprintf("0/1 nodes are available: 1 %s.", why) }
+
+// Done takes the outcome of a bind, and tells whether the pod is bound. An outcome of a
+// pod that is gone, or whose node was taken away, says nothing.
+func (m *Machine) Done(t *lifecycle.Turn, in step.BindDone) (bound *cluster.Pod) {
+	p := m.pods.Get(in.UID)
+	if p == nil || p.state == None {
+		return nil
+	}
+	if in.Err == nil {
+		m.Shown(t, p)
+		return p.pod
+	}
+	m.failures++
+	m.unplace(t, p, step.Unplaced, "SchedulerError", fmt.Sprintf("binding failed: %v", in.Err), in.Err.Error())
+	return nil
+}
+
+// Shown takes note, once, that the API has a pod on the node that it was given. It may
+// show the pod before the answer to the bind comes, or after.
+func (m *Machine) Shown(t *lifecycle.Turn, p *Pod) {
+	if p.state == Bound {
+		return
+	}
+	m.endWait(t, p, true) // somebody else has bound it there
+	p.state, p.reserved = Bound, nil
+	for _, x := range m.profiles.Profile(p.pod).PostBinders {
+		x.PostBind(p.pod, p.node)
+	}
+	obj := p.pod.Object
+	t.Emit(step.PodEvent(obj, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", obj.Namespace, obj.Name, p.node)))
+}
+
+// BoundElsewhere lets go of what plugins keep for a pod that somebody else has bound to
+// another node than it was given.
+func (m *Machine) BoundElsewhere(t *lifecycle.Turn, p *Pod) { m.unreserve(t, p) }
+
+// Gone lets go of everything that is kept for a pod that is gone.
+func (m *Machine) Gone(t *lifecycle.Turn, p *Pod) {
+	m.unreserve(t, p)
+	m.assumed.takeBack(t.State, p)
+}
+
+// Cancel takes back the bind of a pod, and tells whether there is one under way. What
+// becomes of it is the bind's outcome.
+func (m *Machine) Cancel(t *lifecycle.Turn, uid types.UID) bool {
+	p := m.pods.Get(uid)
+	if p == nil || p.state != Binding {
+		return false
+	}
+	t.Ready.Cancels = append(t.Ready.Cancels, step.Cancel{UID: uid})
+	return true
+}
+
+// unplace takes the node away from a pod whose bind has failed or isn't to be, and has it
+// tried again after a while: what was against it needn't be anything in the cluster, so
+// no change of it tells.
+func (m *Machine) unplace(t *lifecycle.Turn, p *Pod, kind step.DecisionKind, reason, message, why string) {
+	pod := p.pod
+	t.Decide(step.Decision{Kind: kind, Pod: pod.Name(), Profile: pod.Object.Spec.SchedulerName, Node: p.node, Reason: why})
+	m.others.Losing(t, pod)
+	t.State.Remove(pod.UID)
+	m.unreserve(t, p)
+	m.assumed.takeBack(t.State, p)
+	p.state, p.pod, p.node = None, nil, ""
+	item := t.Queue.Get(pod.UID)
+	t.Queue.SetPod(item, pod)
+	m.others.Lost(t, item, reason, message)
+	t.Queue.Fail(t.Now, item)
+	m.others.BackedOff(t, pod)
+}
+
+// unreserve tells the plugins that nothing comes of the node of a pod.
+func (m *Machine) unreserve(t *lifecycle.Turn, p *Pod) {
+	m.endWait(t, p, false)
+	for len(p.reserved) > 0 {
+		last := len(p.reserved) - 1
+		x := p.reserved[last]
+		p.reserved = p.reserved[:last]
+		x.Unreserve(p.pod, p.node, waitingPods{m})
+	}
+}
+
+// Failures returns how many binds have failed.
+func (m *Machine) Failures() int { return m.failures }
+
+// Unsettled names the pods that were given a node and aren't shown there, and the
+// objects that were assumed for them.
+func (m *Machine) Unsettled() (out []string) {
+	for uid, p := range m.pods.All() {
+		if p.state != None {
+			out = append(out, fmt.Sprintf("pod %s is assumed on %s, and nothing has come of it: %s", uid, p.node, p.state))
+		}
+	}
+	return append(out, m.assumed.unsettled()...)
+}
+
+// Invariants says what doesn't hold of the machine's own fields between Steps: nothing is
+// kept for a pod in state none, the pods that wait are those in state waiting, and each of
+// them waits for a plugin.
+func (m *Machine) Invariants() (out []string) {
+	broken := func(uid types.UID, what string) {
+		out = append(out, fmt.Sprintf("pod %s, binding state %s", uid, what))
+	}
+	waits := map[*wait]bool{}
+	for _, w := range m.waiting {
+		waits[w] = true
+		if w.rejected != "" || len(w.votes) == 0 {
+			broken(w.p.pod.UID, "waiting: it waits for nothing: "+strings.Join(w.Pending(), ", ")+w.rejected)
+		}
+	}
+	for uid, p := range m.pods.All() {
+		switch {
+		case (p.state == None) != (p.node == "") || (p.state == None) != (p.pod == nil):
+			broken(uid, fmt.Sprintf("%s: its node is %q", p.state, p.node))
+		case p.state == None && (p.reserved != nil && len(p.reserved) > 0 || p.writes != nil):
+			broken(uid, fmt.Sprintf("none: %d reservations and %d assumed objects are kept", len(p.reserved), len(p.writes)))
+		case (p.state == Waiting) != (p.wait != nil) || p.wait != nil && !waits[p.wait]:
+			broken(uid, fmt.Sprintf("%s: it waits for permission: %t", p.state, p.wait != nil))
+		}
+		if p.wait != nil {
+			delete(waits, p.wait)
+		}
+	}
+	for w := range waits {
+		broken(w.p.pod.UID, "waiting: the pod is gone, and waits for permission")
+	}
+	return out
+}
+
+// InvariantsIn says what doesn't hold between the machine and the state: a pod that was
+// given a node is there.
+func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
+	for uid, p := range m.pods.All() {
+		if p.state == None {
+			continue
+		}
+		i, placed := state.Placed(uid)
+		if n := state.Node(i); !placed || n != nil && n.Name != p.node {
+			out = append(out, fmt.Sprintf("pod %s was given node %s, and isn't there in the state", uid, p.node))
+		}
+	}
+	return out
+}

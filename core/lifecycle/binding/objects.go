@@ -1,0 +1,91 @@
+package binding
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file holds what was assumed of objects, such as a volume that a claim is bound
+// to: the state has them as they will be once the bind has written them.
+
+// objectKey names an object.
+type objectKey struct {
+	kind            cluster.ObjectKind
+	namespace, name string
+}
+
+func keyOf(o cluster.Object) objectKey {
+	return objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}
+}
+
+// assumptions are the objects that the state has otherwise than the API, each as it is
+// assumed (New) and as the API last had it (Old).
+type assumptions map[objectKey]cluster.ObjectChange
+
+// ObjectSet takes how the API has an object, except when it only repeats the version that
+// an assumption was made on.
+func (m *Machine) ObjectSet(t *lifecycle.Turn, in step.ObjectSet) {
+	key := keyOf(in.Object)
+	if key.kind == cluster.NoObject {
+		return
+	}
+	if a, ok := m.assumed[key]; ok {
+		if version := in.Object.GetResourceVersion(); version != "" && version == a.Old.GetResourceVersion() {
+			return
+		}
+		delete(m.assumed, key)
+	}
+	t.State.SetObject(in.Object)
+}
+
+// ObjectGone takes note that the API has an object no more.
+func (m *Machine) ObjectGone(t *lifecycle.Turn, in step.ObjectGone) {
+	delete(m.assumed, objectKey{in.Kind, in.Namespace, in.Name})
+	t.State.RemoveObject(in.Kind, in.Namespace, in.Name)
+}
+
+// add remembers what a decision has changed in objects, to forget it if it can't be
+// written.
+func (a assumptions) add(writes []cluster.ObjectChange) {
+	for _, w := range writes {
+		if old, ok := a[keyOf(w.New)]; ok {
+			w.Old = old.Old // what the API last had
+		}
+		a[keyOf(w.New)] = w
+	}
+}
+
+// takeBack forgets what was assumed for a pod and has not come true.
+func (a assumptions) takeBack(state *cluster.State, p *Pod) {
+	for _, w := range p.writes {
+		key := keyOf(w.New)
+		if x, ok := a[key]; ok && x.New == w.New {
+			delete(a, key)
+			state.SetObject(x.Old)
+		}
+	}
+	p.writes = nil
+}
+
+func (a assumptions) unsettled() (out []string) {
+	for _, key := range slices.SortedFunc(maps.Keys(a), func(a, b objectKey) int { return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name) }) {
+		out = append(out, fmt.Sprintf("%s/%s is assumed to be reserved, and nothing has come of it", key.namespace, key.name))
+	}
+	return out
+}
+
+// unboundClaims returns the claims of a pod that have to be bound before it is.
+func unboundClaims(state *cluster.State, pod *cluster.Pod) (out []string) {
+	for _, ref := range pod.Claims {
+		if claim := state.Claim(pod.Object.Namespace, ref.Name); claim == nil || !cluster.ClaimBound(claim) {
+			out = append(out, ref.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,44 @@
+package core
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/scheduler"
+)
+
+// mode is what a core does with what it decides, and what it has to say. It is chosen in
+// New, by StandBy and by BecomeLeader; nothing else asks which it is.
+//
+//	                     deciding               beside another scheduler     standing by
+//	a pod is placed      reserved for, bound    expected there               –
+//	a pod is rejected    preempts, waits        waits, as the other has it   –
+//	a pod has a gate     reported               not reported                 not reported
+//	odd values           reported               reported                     not reported
+//	before a plan        –                      decided on anew              –
+//	asks for a node      each that waits        when the other rejected it   –
+//	node deletions       its own                its own                      another instance's
+type mode interface {
+	// placed carries out a decision that has placed a pod on a node in the state; the
+	// decision has seen the changes up to seen.
+	placed(p *pod, item *queue.Item, d *scheduler.Decision, seen cluster.Seq)
+	// rejected carries out a decision that found no node.
+	rejected(p *pod, item *queue.Item, d *scheduler.Decision)
+	// reportGate says of a pod that a gate holds it, if one does.
+	reportGate(p *pod)
+	// reportProblems says of a pod which of its values can't be taken as they stand.
+	reportProblems(pod *cluster.Pod)
+	// nodeShown takes how the API has a node and returns how the state is to have it, nil
+	// for not at all.
+	nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo
+	// beforePlan prepares for a plan if one is due, and tells whether one may be asked for
+	// when the pods have been tried.
+	beforePlan() (mayPlan bool)
+	// asksForNode tells whether a pod that found no node is one for a plan.
+	asksForNode(obj *v1.Pod) bool
+
+	// standBy and lead return the mode that StandBy and BecomeLeader change to.
+	standBy() mode
+	lead() mode
+}

@@ -1,0 +1,63 @@
+package core
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/scheduler"
+)
+
+// beside is the mode of a core that only scales, beside another scheduler: decisions are
+// what is expected of that one, and nothing is written to pods but events about scaling.
+// Its profiles preempt nobody and ask no extenders (expecting).
+type beside struct{ c *Core }
+
+var _ mode = beside{}
+
+func (m beside) standBy() mode { return standingBy{m} }
+func (m beside) lead() mode    { return m }
+
+func (m beside) placed(p *pod, item *queue.Item, d *scheduler.Decision, _ cluster.Seq) {
+	m.c.expectation.Expect(m.c.turn, &p.expected, item, d.Node.Name)
+}
+
+// rejected leaves the pod nominated as the other scheduler has it.
+func (m beside) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
+	c := m.c
+	c.nomination.Keep(c.turn, &p.nomination, p.parsed)
+	c.queue.Reject(c.turn.Now, item, d.Diagnosis)
+	c.wantPlan(p)
+}
+
+func (beside) reportGate(*pod) {}
+
+func (m beside) reportProblems(pod *cluster.Pod) { deciding(m).reportProblems(pod) }
+
+func (m beside) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo {
+	return deciding(m).nodeShown(obj, info)
+}
+
+// beforePlan takes back, when a plan is due, what was expected before the last one. A plan
+// may be asked for only then: otherwise what is expected is old.
+func (m beside) beforePlan() (mayPlan bool) {
+	c := m.c
+	if c.cfg.Autoscale == nil {
+		return true
+	}
+	if c.scale.planning.State(c.turn.Now) != planning.Due {
+		return false
+	}
+	c.expectation.TakeBack(c.turn, c.cfg.Autoscale.ScanInterval)
+	return true
+}
+
+// asksForNode tells whether the other scheduler has called the pod unschedulable.
+func (beside) asksForNode(obj *v1.Pod) bool {
+	return slices.ContainsFunc(obj.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse && c.Reason == v1.PodReasonUnschedulable
+	})
+}

@@ -1,0 +1,78 @@
+package core
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/core/step"
+)
+
+// deciding is the mode of a core that schedules: what it decides is done.
+type deciding struct{ c *Core }
+
+var _ mode = deciding{}
+
+func (m deciding) standBy() mode { return standingBy{m} }
+func (m deciding) lead() mode    { return m }
+
+// placed enters the decision into the ledger before what plugins say of it.
+func (m deciding) placed(p *pod, item *queue.Item, d *scheduler.Decision, seen cluster.Seq) {
+	c := m.c
+	placed := step.Decision{Kind: step.Placed, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
+		Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
+	if n := c.state.Node(d.Account.RunnerUp); n != nil {
+		placed.RunnerUp = &step.RunnerUp{Node: n.Name, Score: d.Account.RunnerUpScore}
+	}
+	c.turn.Decide(placed)
+	c.binding.Placed(c.turn, &p.binding, item, d.Node, d.Writes)
+}
+
+// rejected has the victims leave first, so that it is known whether the pod is held; those
+// that waited for permission leave their nodes last, when the pod is where it waits.
+func (m deciding) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
+	c := m.c
+	if d.Victims != nil {
+		c.preemption.Preempt(c.turn, &p.preemption, item.Pod(), d.Victims)
+		defer c.binding.Resolve(c.turn)
+	}
+	c.nomination.Write(c.turn, &p.nomination, item)
+	if p.preemption.Asking() {
+		c.queue.Hold(c.turn.Now, item, d.Diagnosis)
+	} else {
+		c.queue.Reject(c.turn.Now, item, d.Diagnosis)
+		if !item.Nominated() {
+			c.wantPlan(p)
+		}
+	}
+	c.reporting.Unschedulable(c.turn, &p.reports, p.parsed.Object, v1.PodReasonUnschedulable, d.Message)
+	if item.Swept() {
+		if d.Victims != nil {
+			c.stats.MissedWakeups++
+		}
+		c.reporting.TellClass(c.turn, d.Class, d.Message) // the others weren't tried
+	}
+}
+
+func (m deciding) reportGate(p *pod) {
+	if gate := m.c.sched.Gate(p.parsed); gate != nil {
+		m.c.reporting.Gated(m.c.turn, &p.reports, p.parsed.Object, gate)
+	}
+}
+
+func (m deciding) reportProblems(pod *cluster.Pod) {
+	m.c.reporting.PodProblems(m.c.turn, pod.Object, pod.Problems)
+}
+
+func (m deciding) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo {
+	c := m.c
+	c.reporting.NodeProblems(c.turn, obj, info.Problems)
+	if c.cfg.Autoscale == nil {
+		return info
+	}
+	return c.scale.deletions.NodeSet(c.turn, info)
+}
+
+func (deciding) beforePlan() bool         { return true }
+func (deciding) asksForNode(*v1.Pod) bool { return true }

@@ -1,0 +1,20 @@
+package core
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// standingBy is the mode of a core while another instance decides: nothing is said, and
+// node deletions that the API shows are that one's. A core that stands by takes no Steps;
+// what a Step needs is that of the mode in which it will lead.
+type standingBy struct{ mode }
+
+func (m standingBy) standBy() mode { return m }
+func (m standingBy) lead() mode    { return m.mode }
+
+func (standingBy) reportGate(*pod)             {}
+func (standingBy) reportProblems(*cluster.Pod) {}
+
+func (standingBy) nodeShown(_ *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo { return info }

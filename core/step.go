@@ -1,0 +1,200 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file has the calls that drive a core, and the order of a Step.
+
+// Take takes in what happened and decides nothing yet: what work it brings comes with the
+// next Step. However inputs are divided among Takes and a Step, the decisions are the
+// same.
+func (c *Core) Take(now time.Time, inputs ...step.Input) {
+	c.turn.Now = now
+	for _, in := range inputs {
+		c.route(in)
+	}
+}
+
+// StandBy takes in what happened while another instance decides: the state and the queue
+// are kept up, and nothing is decided or said. BecomeLeader has to be called before the
+// next Step. followed is the position that the planner's follower has reached; 0 without
+// one.
+func (c *Core) StandBy(now time.Time, followed cluster.Seq, inputs ...step.Input) {
+	c.mode = c.mode.standBy()
+	c.Take(now, inputs...)
+	c.wake()
+	*c.turn.Ready = step.Ready{}
+	if c.cfg.Autoscale != nil {
+		c.scale.planning.Followed(followed)
+	}
+	c.state.Trim(c.trimTo())
+}
+
+// BecomeLeader ends the time of StandBy. What the other instance had begun is taken over:
+// it may have got no further. What there is to say of objects as they stand goes out with
+// the next Step; the other may have said it, or not.
+func (c *Core) BecomeLeader(now time.Time) {
+	c.turn.Now = now
+	c.mode = c.mode.lead()
+	c.state.Nodes(func(n *cluster.Node) {
+		c.reporting.NodeProblems(c.turn, n.Object, n.Problems)
+		for _, p := range n.Pods {
+			c.reporting.PodProblems(c.turn, p.Object, p.Problems)
+		}
+		if c.cfg.Autoscale != nil {
+			c.scale.deletions.Resume(c.turn, n.NodeInfo)
+		}
+	})
+	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
+		p := c.pods[uid]
+		c.mode.reportProblems(p.parsed)
+		c.mode.reportGate(p)
+	}
+}
+
+// Step takes in what happened, decides, and returns the work to do. Times must not go
+// back. Its phases, and why each comes before the next:
+//
+//  1. Inputs: everything below is to see the cluster as it is. Machines take outcomes
+//     here; what has to see all inputs waits for its phase.
+//  2. Waits for permission that are over end before the queue is asked: the room that
+//     comes free is a change that may help others.
+//  3. Expectations of another scheduler are taken back, when a plan is due, before pods
+//     are tried: they are decided on anew in this Step, so that the plan sees them placed
+//     or pending.
+//  4. The queue is asked about all changes since the last time (wake), before any pod is
+//     tried: else a class would be taken for rejected that a change has let in.
+//  5. Pods are tried, PodsPerStep at most. What decisions change the queue is asked about
+//     in the next Step.
+//  6. Nominations that could not be written are written again after the decisions, which
+//     may have replaced them.
+//  7. Messages of waiting classes are refreshed after the decisions, of classes that
+//     wait still.
+//  8. Node deletions go on, and a plan is asked for, last: it is made for the pods that
+//     have found no node in this Step, and nodes that were given a pod aren't empty.
+//  9. NextWake, when nothing can change it any more.
+//
+// Then the journal and the classes that nobody needs are forgotten.
+func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
+	c.Take(now, inputs...)
+	c.binding.Advance(c.turn)
+	mayPlan := c.mode.beforePlan()
+	c.wake()
+	more := c.schedule()
+	c.nomination.Advance(c.turn)
+	c.reporting.Advance(c.turn)
+	if c.cfg.Autoscale != nil {
+		c.autoscale(more, mayPlan)
+	}
+	r := *c.turn.Ready
+	*c.turn.Ready = step.Ready{}
+	r.NextWake = c.nextWake(more)
+	c.state.Trim(c.trimTo())
+	c.sched.ForgetClasses(maxClasses, c.queue.Classes)
+	return r
+}
+
+// maxClasses is how many classes an engine may hold before those are forgotten that no
+// queued pod has.
+const maxClasses = 4096
+
+// wake asks the queue about the changes since the last time: first which pods have
+// another class for them, then whom they help; then preemptors are released that these
+// haven't woken, and then the leftover sweep comes, for what no change has woken.
+func (c *Core) wake() {
+	if v := c.state.InterestVersion(); v != c.interest {
+		c.interest = v
+		c.queue.Reclassify(c.sched.Class, func(*cluster.Pod) bool { return true })
+	}
+	changes, known := c.state.Since(c.woken)
+	if concerned := c.sched.Reclassifies(changes); concerned != nil {
+		c.queue.Reclassify(c.sched.Class, concerned)
+	}
+	c.woken = c.state.Head()
+	if !known || len(changes) > 0 {
+		c.reporting.NodesChanged(changes)
+		if !known {
+			c.reporting.AnythingChanged()
+		}
+		c.queue.Wake(c.turn.Now, func(class *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
+			if !known {
+				return engine.Fits, d
+			}
+			return c.sched.MayHelp(class, d, changes)
+		}, c.tryNominated(known, changes))
+	}
+	c.preemption.Advance(c.turn)
+	c.queue.Sweep(c.turn.Now)
+}
+
+// tryNominated returns which nominated pods to try after changes: those that their nodes
+// take now, and those for which no victim terminates there any more.
+func (c *Core) tryNominated(known bool, changes []cluster.Change) func(*queue.Item) bool {
+	if len(c.state.Nominations()) == 0 {
+		return func(*queue.Item) bool { return false }
+	}
+	touched := map[string]bool{}
+	for i := range changes {
+		if n := c.state.Node(changes[i].Node); n != nil {
+			touched[n.Name] = true
+		}
+	}
+	return func(item *queue.Item) bool {
+		pod, class := item.Pod(), item.Class()
+		node := c.state.NominatedTo(pod.UID)
+		concerned := !known || touched[node] || c.state.NodeByName(node) == nil || len(changes) > 0 && class.LooksBeyondNode()
+		return concerned && (c.sched.FitsNominated(pod, class) || c.sched.WaitsInVain(pod, class))
+	}
+}
+
+// schedule tries pods until there is none to try or the Step is full, and tells whether
+// there may be more.
+func (c *Core) schedule() (more bool) {
+	for range c.cfg.PodsPerStep {
+		item := c.queue.Pop(c.turn.Now)
+		if item == nil {
+			return false
+		}
+		c.try(item)
+	}
+	return true
+}
+
+// nextWake returns when to Step again though nothing happens: now, when there may be more
+// pods to try.
+func (c *Core) nextWake(more bool) time.Time {
+	if more {
+		return c.turn.Now
+	}
+	next := c.queue.NextWake()
+	for _, m := range c.podMachines() {
+		next = lifecycle.Earliest(next, m.NextWake())
+	}
+	if c.cfg.Autoscale != nil {
+		next = lifecycle.Earliest(next, c.scale.nextWake())
+	}
+	return next
+}
+
+// trimTo is how far the journal may be forgotten: what the queue and the planner's
+// follower have seen. Columns further behind rebuild.
+func (c *Core) trimTo() cluster.Seq {
+	const keep = 1 << 14
+	to := c.woken
+	if c.cfg.Autoscale != nil {
+		to = min(to, c.scale.planning.KeepFrom())
+	}
+	if head := c.state.Head(); head > keep {
+		return min(to, head-keep)
+	}
+	return 0
+}
