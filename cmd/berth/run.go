@@ -26,6 +26,7 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/edge/extender"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
@@ -138,12 +139,13 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if _, err := server.Run(ctx, f.serving); err != nil {
 		return err
 	}
-	run := func(ctx context.Context, leading <-chan struct{}) error {
+	run := func(ctx context.Context, becomeLeader <-chan struct{}) error {
 		schema := cluster.NewSchema()
 		o := live.Options{
-			Config: rc, Schema: schema, Host: identity, Log: log, Observer: server, Questions: server.Questions,
-			Core:    core.DefaultConfig(cfg.Build(schema)...),
-			Leading: leading,
+			Config: rc, Schema: schema, Host: identity, Log: log,
+			Hooks: []drive.Hook{server}, State: server.State, Questions: server.Questions,
+			Core:         core.DefaultConfig(cfg.Build(schema)...),
+			BecomeLeader: becomeLeader,
 		}
 		o.Core.Engine.Seed, o.Core.Queue = f.seed, cfg.Queue
 		o.Core.ExternalScheduler = f.mode == modeAutoscaler
@@ -157,15 +159,12 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 			nodes = newProvider(client, groups, log)
 			o.Provider, o.Core.Autoscale = nodes, &f.scale.Core
 		}
-		if o.Record, err = f.recorder(o.Core); err != nil {
-			return err
-		}
-		o.Lead = func(ctx context.Context) error {
+		o.OnBecomeLeader = func(ctx context.Context) error {
 			server.Leading(true)
 			return adopt(ctx, nodes)
 		}
 		defer server.Leading(false)
-		return live.Run(ctx, o)
+		return f.recorded(o, log, func(o live.Options) error { return live.Run(ctx, o) })
 	}
 	if !cfg.LeaderElection.Enabled {
 		return run(ctx, nil)
@@ -181,11 +180,27 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 	return slog.New(logr.ToSlogHandler(klog.Background())), nil
 }
 
-// recorder begins the recording that the flags ask for, if any.
-func (f *runFlags) recorder(cfg core.Config) (*replay.Recorder, error) {
+// recorded runs Berth, with a recording of it if the flags ask for one. A recording
+// has to begin with the first input, so Berth is idle until it is the leader then.
+func (f *runFlags) recorded(o live.Options, log *slog.Logger, run func(live.Options) error) error {
 	if f.record == "" {
-		return nil, nil
+		return run(o)
 	}
+	r, err := f.recorder(o.Core)
+	if err != nil {
+		return err
+	}
+	r.Ended = func(err error) { log.Warn("recording", "err", err) }
+	o.Hooks, o.StandBy = append(o.Hooks, r), live.Idle
+	if err := errors.Join(run(o), r.Close()); err != nil {
+		return err
+	}
+	log.Info("recorded", "digest", r.Digest())
+	return nil
+}
+
+// recorder begins the recording that the flags ask for.
+func (f *runFlags) recorder(cfg core.Config) (*replay.Recorder, error) {
 	h := replay.Header{Seed: f.seed, Autoscale: cfg.Autoscale, ExternalScheduler: cfg.ExternalScheduler}
 	if f.config != "" {
 		raw, err := os.ReadFile(f.config)

@@ -6,143 +6,161 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/berthproject/berth/core/step"
-
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/berthproject/berth/core/step"
 )
 
-// binder posts bindings, several at a time, and reports each outcome.
+// binder posts bindings, several at a time. A bind whose pod has claims waits for
+// its volumes first, in a goroutine of its own, so that others needn't.
+//
+// A bind is added before it is sent to the backlog, can be cancelled until it is
+// posted, and is forgotten when its outcome is reported:
+//
+//	added ──(volumes ready)──▶ posted ──▶ done(nil or the API's error)
+//	  └─────── cancelled ───────────────▶ done(errCancelled)
 type binder struct {
 	client    kubernetes.Interface
-	work      chan step.Bind
-	done      func(step.Input)
-	volumes   *volumes // nil where no pod has claims
-	extenders Extenders
-	mu        sync.Mutex
-	jobs      map[types.UID]*bindJob // that have no outcome yet
-	posting   atomic.Int64           // of them, that wait for nothing but their turn
+	backlog   chan *bindJob
+	volumes   *volumes  // set before run
+	extenders Extenders // nil when there are none
+	// queued counts binds that wait for nothing but their turn, or are being
+	// posted: those that wait for volumes aren't among them.
+	queued *atomic.Int64
+
+	mu   sync.Mutex
+	jobs map[types.UID]*bindJob // the last of each pod, until its outcome; guarded by mu
 }
 
-// bindJob is a bind that can be taken back until it is posted.
+// bindJob is a bind without an outcome.
 type bindJob struct {
-	posted, back bool
-	cancel       context.CancelFunc // of its waiting for volumes
+	job[step.Bind]
+	// Guarded by the binder's mu. At most one of the two is true.
+	posted, cancelled bool
+	stopWaiting       context.CancelFunc // for volumes; nil when it doesn't wait
 }
 
-// errTakenBack is the outcome of a bind whose node another pod is to have.
-var errTakenBack = errors.New("taken back for a pod of higher priority")
+// errCancelled is the outcome of a bind that was taken back.
+var errCancelled = errors.New("taken back for a pod of higher priority")
 
-// add makes a bind known, so that it can be taken back.
-func (b *binder) add(uid types.UID) {
+func newBinder(client kubernetes.Interface, extenders Extenders, queued *atomic.Int64) *binder {
+	return &binder{client: client, extenders: extenders, queued: queued, backlog: make(chan *bindJob, 1<<16), jobs: map[types.UID]*bindJob{}}
+}
+
+// add makes a bind known, so that it can be cancelled, and returns what is to be
+// sent to the backlog.
+func (b *binder) add(bind step.Bind, done func(error)) *bindJob {
+	j := &bindJob{job: job[step.Bind]{bind, done}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.jobs == nil {
-		b.jobs = map[types.UID]*bindJob{}
-	}
-	b.jobs[uid] = &bindJob{cancel: func() {}}
-	b.posting.Add(1)
+	b.jobs[bind.UID] = j
+	b.queued.Add(1)
+	return j
 }
 
-// busy tells whether binds wait for their turn.
-func (b *binder) busy() bool { return b.posting.Load() > binders }
-
-// takeBack cancels a bind unless it was posted; its outcome tells.
-func (b *binder) takeBack(uid types.UID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if j := b.jobs[uid]; j != nil && !j.posted {
-		j.back = true
-		j.cancel()
-	}
-}
-
-// begin tells whether a bind may still be posted; from then on it can't be
-// taken back.
-func (b *binder) begin(uid types.UID) bool {
+// cancel takes a bind back unless it was posted; its outcome tells. A bind that
+// isn't known has its outcome already.
+func (b *binder) cancel(uid types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	j := b.jobs[uid]
-	if j == nil {
-		return true
+	if j == nil || j.posted {
+		return
 	}
-	j.posted = !j.back
+	j.cancelled = true
+	if j.stopWaiting != nil {
+		j.stopWaiting()
+	}
+}
+
+// beginPost tells whether a bind may still be posted; from then on it can't be
+// cancelled.
+func (b *binder) beginPost(j *bindJob) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j.posted = !j.cancelled
 	return j.posted
 }
 
-// waiting returns the context in which a bind waits for its volumes.
-func (b *binder) waiting(ctx context.Context, uid types.UID) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
+// volumeContext returns the context in which a bind waits for its volumes, which
+// ends when the bind is cancelled.
+func (b *binder) volumeContext(ctx context.Context, j *bindJob) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if j := b.jobs[uid]; j != nil {
-		if j.cancel = cancel; j.back {
-			cancel()
-		}
+	if j.stopWaiting = stop; j.cancelled {
+		stop()
 	}
-	return ctx, cancel
+	return ctx, stop
 }
 
-func (b *binder) finish(job step.Bind, err error) {
+// finish forgets a bind and reports its outcome.
+func (b *binder) finish(j *bindJob, err error) {
 	b.mu.Lock()
-	delete(b.jobs, job.UID)
-	b.mu.Unlock()
-	b.posting.Add(-1)
-	b.done(step.BindDone{UID: job.UID, Err: err})
-}
-
-// post binds unless the bind was taken back.
-func (b *binder) post(ctx context.Context, job step.Bind) {
-	err := errTakenBack
-	if b.begin(job.UID) {
-		err = b.bind(ctx, job)
+	if b.jobs[j.work.UID] == j {
+		delete(b.jobs, j.work.UID)
 	}
-	b.finish(job, err)
+	b.mu.Unlock()
+	b.queued.Add(-1)
+	j.done(err)
 }
 
-func (b *binder) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
-	serve(ctx, wg, workers, b.work, func(job step.Bind) {
-		if len(job.Writes)+len(job.Claims) == 0 {
-			b.post(ctx, job)
+func (b *binder) run(ctx context.Context, wg *sync.WaitGroup) {
+	serve(ctx, wg, bindWorkers, b.backlog, func(j *bindJob) {
+		if len(j.work.Writes)+len(j.work.Claims) == 0 {
+			b.post(ctx, j)
 			return
 		}
-		wg.Go(func() { // others mustn't wait for its volumes
-			waiting, cancel := b.waiting(ctx, job.UID)
-			defer cancel()
-			b.posting.Add(-1)
-			err := b.volumes.bind(waiting, job)
-			b.posting.Add(1)
-			if err != nil {
-				b.finish(job, err)
-				return
-			}
-			b.post(ctx, job)
-		})
+		wg.Go(func() { b.postAfterVolumes(ctx, j) })
 	})
 }
 
-// bind posts one binding. When the API server says that the pod is bound
-// already, the question is to which node: an earlier try may have succeeded
-// without its answer having come through.
-func (b *binder) bind(ctx context.Context, job step.Bind) error {
-	if job.Extender {
-		return b.extenders.Bind(ctx, job)
+// post binds unless the bind was cancelled.
+func (b *binder) post(ctx context.Context, j *bindJob) {
+	err := errCancelled
+	if b.beginPost(j) {
+		err = b.bind(ctx, j.work)
+	}
+	b.finish(j, err)
+}
+
+// postAfterVolumes binds when the pod's volumes are bound.
+func (b *binder) postAfterVolumes(ctx context.Context, j *bindJob) {
+	waiting, stop := b.volumeContext(ctx, j)
+	defer stop()
+	b.queued.Add(-1)
+	err := b.volumes.bind(waiting, j.work)
+	b.queued.Add(1)
+	if err != nil {
+		b.finish(j, err)
+		return
+	}
+	b.post(ctx, j)
+}
+
+// bind posts one binding. When the API server says that the pod is bound already,
+// the question is to which node: an earlier attempt may have succeeded without its
+// answer having come through.
+func (b *binder) bind(ctx context.Context, bind step.Bind) error {
+	if bind.Extender {
+		return b.extenders.Bind(ctx, bind)
 	}
 	binding := &v1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, UID: job.UID},
-		Target:     v1.ObjectReference{Kind: "Node", Name: job.Node},
+		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Namespace, Name: bind.Name, UID: bind.UID},
+		Target:     v1.ObjectReference{Kind: "Node", Name: bind.Node},
 	}
 	err := persist(ctx, func() error {
-		return b.client.CoreV1().Pods(job.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+		return b.client.CoreV1().Pods(bind.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 	})
 	if !apierrors.IsConflict(err) {
 		return err
 	}
-	pod, getErr := b.client.CoreV1().Pods(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
-	if getErr == nil && pod.UID == job.UID && pod.Spec.NodeName == job.Node {
+	pod, getErr := b.client.CoreV1().Pods(bind.Namespace).Get(ctx, bind.Name, metav1.GetOptions{})
+	if getErr == nil && pod.UID == bind.UID && pod.Spec.NodeName == bind.Node {
 		return nil
 	}
 	return err

@@ -6,88 +6,95 @@ import (
 	"sync"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/step"
 )
 
-// cloud talks to the provider, one call at a time: so the groups it reports
-// are never older than the last scale-up it reported.
+// cloud calls the provider, one call at a time and in the order in which calls were
+// handed out. So the groups that it reads are never older than the last scale-up
+// whose outcome it reported, which the core relies on (step.GroupsSet).
 type cloud struct {
 	provider nodegroup.Provider
-	period   time.Duration // between looks at the groups
-	work     chan any      // step.ScaleUp, []step.NodeDeletion or step.TargetDecrease
-	done     func(step.Input)
+	period   time.Duration // between two readings of the groups
+	calls    chan func(context.Context)
+	put      func(step.Input) // takes the groups
 	log      *slog.Logger
+}
+
+func newCloud(provider nodegroup.Provider, period time.Duration, put func(step.Input), log *slog.Logger) *cloud {
+	return &cloud{provider: provider, period: period, put: put, log: log, calls: make(chan func(context.Context), 1<<12)}
 }
 
 func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() {
 		tick := time.NewTicker(c.period)
 		defer tick.Stop()
-		c.look(ctx)
+		c.refresh(ctx)
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				c.look(ctx)
-			case job := <-c.work:
-				switch j := job.(type) {
-				case step.ScaleUp:
-					c.scaleUp(ctx, j)
-				case []step.NodeDeletion:
-					c.remove(ctx, j)
-				case step.TargetDecrease:
-					c.giveUp(ctx, j)
-				}
+				c.refresh(ctx)
+			case call := <-c.calls:
+				call(ctx)
 			}
 		}
 	})
 }
 
-func (c *cloud) look(ctx context.Context) {
+// refresh reads the groups and gives those that are valid to the core. When they
+// can't be read the core goes on with what it knows.
+func (c *cloud) refresh(ctx context.Context) {
 	groups, err := c.provider.Groups(ctx)
 	if err != nil {
 		c.log.Warn("the node groups could not be read; going on with what was known", "err", err)
 		return
 	}
-	good := groups[:0]
+	valid := groups[:0]
 	for i := range groups {
 		if err := groups[i].Validate(); err != nil {
 			c.log.Warn("a node group is left out", "err", err)
 			continue
 		}
-		good = append(good, groups[i])
+		valid = append(valid, groups[i])
 	}
-	c.done(step.GroupsSet{Groups: good})
+	c.put(step.GroupsSet{Groups: valid})
 }
 
-func (c *cloud) scaleUp(ctx context.Context, j step.ScaleUp) {
-	err := c.provider.IncreaseSize(ctx, j.Group, j.Nodes)
+// scaleUp asks for more nodes.
+func (c *cloud) scaleUp(ctx context.Context, order step.ScaleUp) error {
+	err := c.provider.IncreaseSize(ctx, order.Group, order.Nodes)
 	if err != nil {
-		c.log.Warn("a scale-up failed", "group", j.Group, "nodes", j.Nodes, "err", err)
+		c.log.Warn("a scale-up failed", "group", order.Group, "nodes", order.Nodes, "err", err)
 	} else {
-		c.log.Info("scaled up", "group", j.Group, "nodes", j.Nodes)
+		c.log.Info("scaled up", "group", order.Group, "nodes", order.Nodes)
 	}
-	c.done(step.ScaleUpDone{Group: j.Group, Nodes: j.Nodes, Err: err})
+	return err
 }
 
-// remove deletes nodes, each with its own outcome.
-func (c *cloud) remove(ctx context.Context, jobs []step.NodeDeletion) {
-	for _, j := range jobs {
-		err := c.provider.DeleteNodes(ctx, j.Group, []nodegroup.Instance{{ID: j.Instance, Node: j.Node}})
+// deleteNodes asks for the removal of nodes, each with an outcome of its own.
+func (c *cloud) deleteNodes(ctx context.Context, deletions []step.NodeDeletion, done func(step.NodeDeletion, error)) {
+	removed := 0
+	for _, d := range deletions {
+		err := c.provider.DeleteNodes(ctx, d.Group, []nodegroup.Instance{{ID: d.Instance, Node: d.Node}})
 		if err != nil {
-			c.log.Warn("a node could not be removed", "group", j.Group, "node", j.Node, "instance", j.Instance, "err", err)
+			c.log.Warn("a node could not be removed", "group", d.Group, "node", d.Node, "instance", d.Instance, "err", err)
+		} else {
+			removed++
 		}
-		c.done(step.NodeDeletionDone{Node: j.Node, Instance: j.Instance, Err: err})
+		done(d, err)
 	}
-	c.log.Info("removed nodes", "nodes", len(jobs))
+	if removed > 0 {
+		c.log.Info("removed nodes", "nodes", removed)
+	}
 }
 
-func (c *cloud) giveUp(ctx context.Context, j step.TargetDecrease) {
-	if err := c.provider.DecreaseTargetSize(ctx, j.Group, j.Nodes); err != nil {
-		c.log.Warn("a target size could not be lowered", "group", j.Group, "nodes", j.Nodes, "err", err)
+// decreaseTarget gives up nodes that were ordered and never made. The groups that it
+// reads then tell the core how that went.
+func (c *cloud) decreaseTarget(ctx context.Context, decrease step.TargetDecrease) {
+	if err := c.provider.DecreaseTargetSize(ctx, decrease.Group, decrease.Nodes); err != nil {
+		c.log.Warn("a target size could not be lowered", "group", decrease.Group, "nodes", decrease.Nodes, "err", err)
 	}
-	c.look(ctx)
+	c.refresh(ctx)
 }

@@ -4,38 +4,48 @@ import (
 	"context"
 	"sync"
 
-	"github.com/berthproject/berth/core/step"
-
 	v1 "k8s.io/api/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/berthproject/berth/core/step"
 )
 
-// Extenders are asked about pods that concern them, and bind some of them.
+// Extenders are asked about the pods that concern them, and bind some of them
+// (edge/extender). Both methods are called by several goroutines.
 type Extenders interface {
-	Ask(ctx context.Context, job step.Consult, nodes []*v1.Node) step.Consulted
-	Bind(ctx context.Context, job step.Bind) error
+	// Ask puts a pod with the nodes that the rules allow to the extenders. Their
+	// errors are in the answer.
+	Ask(ctx context.Context, question step.Consult, nodes []*v1.Node) step.Consulted
+	// Bind has the extender bind that does so for the pod.
+	Bind(ctx context.Context, bind step.Bind) error
 }
 
-// consultations are how many pods extenders are asked about at a time.
-const consultations = 16
-
-// consultant puts pods to the extenders. A slow one delays the pods that it
-// concerns and no other.
+// consultant puts pods to the extenders, several at a time: a slow extender delays
+// the pods that it concerns, and no other.
 type consultant struct {
 	extenders Extenders
-	nodes     corelisters.NodeLister
-	work      chan step.Consult
-	done      func(step.Input)
+	nodes     corelisters.NodeLister // set before run
+	backlog   chan consultJob
+}
+
+// consultJob is a question, with what delivers its answer to the core.
+type consultJob struct {
+	question step.Consult
+	answer   func(step.Consulted)
+}
+
+func newConsultant(extenders Extenders) *consultant {
+	return &consultant{extenders: extenders, backlog: make(chan consultJob, 1<<12)}
 }
 
 func (c *consultant) run(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, consultations, c.work, func(job step.Consult) {
-		c.done(c.extenders.Ask(ctx, job, c.objects(job.Nodes)))
+	serve(ctx, wg, consultWorkers, c.backlog, func(j consultJob) {
+		j.answer(c.extenders.Ask(ctx, j.question, c.existing(j.question.Nodes)))
 	})
 }
 
-// objects returns the nodes that still exist.
-func (c *consultant) objects(names []string) []*v1.Node {
+// existing returns the nodes of these names that still exist, in the same order.
+func (c *consultant) existing(names []string) []*v1.Node {
 	out := make([]*v1.Node, 0, len(names))
 	for _, name := range names {
 		if n, err := c.nodes.Get(name); err == nil {

@@ -6,15 +6,18 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// inbox gathers inputs between Steps. Order is kept.
+// inbox gathers inputs between two Steps, in the order in which they were put. Any
+// goroutine may put; nobody waits for the loop that takes.
 type inbox struct {
 	mu     sync.Mutex
-	inputs []step.Input
-	signal chan struct{} // holds one token when there is something
+	inputs []step.Input // guarded by mu
+	// signal holds one token when there may be inputs that weren't taken.
+	signal chan struct{}
 }
 
 func newInbox() *inbox { return &inbox{signal: make(chan struct{}, 1)} }
 
+// put adds an input and wakes the loop.
 func (b *inbox) put(in step.Input) {
 	b.mu.Lock()
 	b.inputs = append(b.inputs, in)
@@ -25,6 +28,7 @@ func (b *inbox) put(in step.Input) {
 	}
 }
 
+// take returns all inputs, and empties the inbox.
 func (b *inbox) take() []step.Input {
 	b.mu.Lock()
 	defer b.mu.Unlock()

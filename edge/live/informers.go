@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -48,9 +49,9 @@ func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.No
 	}
 	pods := factory.InformerFor(&v1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		// Pods that are over take nothing and need nothing.
-		tweak := func(o *metav1.ListOptions) { o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" }
-		lw := cache.NewFilteredListWatchFromClient(c.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, tweak)
-		return cache.NewSharedIndexInformer(lw, &v1.Pod{}, resync, cache.Indexers{})
+		return coreinformers.NewFilteredPodInformer(c, metav1.NamespaceAll, resync, cache.Indexers{}, func(o *metav1.ListOptions) {
+			o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
+		})
 	})
 	object := func(obj any) { in.put(step.ObjectSet{Object: obj.(cluster.Object)}) }
 	objectGone := func(obj any) {

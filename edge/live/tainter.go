@@ -2,51 +2,52 @@ package live
 
 import (
 	"context"
+	"slices"
 	"sync"
-
-	"github.com/berthproject/berth/core/step"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/berthproject/berth/core/step"
 )
 
-// tainter writes taints, in the order given.
+// tainter puts taints on nodes and takes them off, one at a time and in the order
+// given, so that the last that the core wants of a node is what the node ends with.
 type tainter struct {
-	client kubernetes.Interface
-	work   chan step.Taint
-	done   func(step.Input)
+	client  kubernetes.Interface
+	backlog chan job[step.Taint]
+}
+
+func newTainter(client kubernetes.Interface) *tainter {
+	return &tainter{client: client, backlog: make(chan job[step.Taint], 1<<12)}
 }
 
 func (t *tainter) run(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, 1, t.work, func(job step.Taint) {
-		t.done(step.TaintDone{Node: job.Node, Err: t.write(ctx, job)})
-	})
+	serveJobs(ctx, wg, 1, t.backlog, t.write)
 }
 
-func (t *tainter) write(ctx context.Context, job step.Taint) error {
+// write replaces the node's taint of that key, or removes it. A node that is gone has
+// no taint: removing one from it succeeds. A patch can only replace the whole list of
+// taints; so that those of other writers stay, the node is read and updated, again
+// when somebody else was faster.
+func (t *tainter) write(ctx context.Context, taint step.Taint) error {
 	attempt := func() error {
-		n, err := t.client.CoreV1().Nodes().Get(ctx, job.Node, metav1.GetOptions{})
+		node, err := t.client.CoreV1().Nodes().Get(ctx, taint.Node, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		var taints []v1.Taint
-		for _, x := range n.Spec.Taints {
-			if x.Key != job.Taint.Key {
-				taints = append(taints, x)
-			}
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(x v1.Taint) bool { return x.Key == taint.Taint.Key })
+		if !taint.Remove {
+			node.Spec.Taints = append(node.Spec.Taints, taint.Taint)
 		}
-		if !job.Remove {
-			taints = append(taints, job.Taint)
-		}
-		n.Spec.Taints = taints
-		_, err = t.client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+		_, err = t.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
 		return err
 	}
 	err := persist(ctx, func() error { return retry.RetryOnConflict(retry.DefaultBackoff, attempt) })
-	if job.Remove && apierrors.IsNotFound(err) {
+	if taint.Remove && apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

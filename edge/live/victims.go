@@ -6,92 +6,94 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/berthproject/berth/core/step"
-
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/berthproject/berth/core/step"
 )
 
-// evictor posts evictions and reports each outcome. A disruption budget that
-// refuses one answers "too many requests", which is tried again for a while.
+// Two workers ask pods to leave: the evictor for nodes that go, within disruption
+// budgets; the preemptor for pods of higher priority, as kube-scheduler does, beside
+// them. Both name the pod's UID, so that another pod of the same name is left alone,
+// and to both a pod that is gone has left.
+
+// evictor posts evictions, one at a time. A disruption budget that refuses one
+// answers "too many requests", which is tried again for a while.
 type evictor struct {
-	client kubernetes.Interface
-	work   chan step.Eviction
-	done   func(step.Input)
+	client  kubernetes.Interface
+	backlog chan job[step.Eviction]
+}
+
+func newEvictor(client kubernetes.Interface) *evictor {
+	return &evictor{client: client, backlog: make(chan job[step.Eviction], 1<<12)}
 }
 
 func (v *evictor) run(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, 1, v.work, func(job step.Eviction) {
-		v.done(step.EvictionDone{UID: job.UID, Node: job.Node, Err: v.evict(ctx, job)})
-	})
+	serveJobs(ctx, wg, 1, v.backlog, v.evict)
 }
 
-func (v *evictor) evict(ctx context.Context, job step.Eviction) error {
+func (v *evictor) evict(ctx context.Context, eviction step.Eviction) error {
 	err := persist(ctx, func() error {
-		return v.client.PolicyV1().Evictions(job.Namespace).Evict(ctx, &policyv1.Eviction{
-			ObjectMeta:    metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name},
-			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &job.UID}},
+		return v.client.PolicyV1().Evictions(eviction.Namespace).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: eviction.Namespace, Name: eviction.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &eviction.UID}},
 		})
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // that pod is gone
-	}
-	return err
+	return ignoreGone(err)
 }
 
-// preemptor tells victims to leave their nodes, several at a time, and reports
-// each outcome.
+// preemptor asks victims to leave, several at a time.
 type preemptor struct {
 	client  kubernetes.Interface
-	work    chan step.Preemption
-	done    func(step.Input)
-	telling atomic.Int64
+	backlog chan job[step.Preemption]
+	queued  *atomic.Int64 // victims that wait for their turn, or are being asked
 }
 
-func (p *preemptor) add(ctx context.Context, job step.Preemption) error {
-	p.telling.Add(1)
-	return send(ctx, p.work, job)
+func newPreemptor(client kubernetes.Interface, queued *atomic.Int64) *preemptor {
+	return &preemptor{client: client, queued: queued, backlog: make(chan job[step.Preemption], 1<<16)}
 }
 
-// busy tells whether victims wait for their turn to be told.
-func (p *preemptor) busy() bool { return p.telling.Load() > preemptors }
-
-func (p *preemptor) run(ctx context.Context, workers int, wg *sync.WaitGroup) {
-	serve(ctx, wg, workers, p.work, func(job step.Preemption) {
-		err := p.preempt(ctx, job)
-		p.telling.Add(-1)
-		p.done(step.PreemptionDone{UID: job.UID, By: job.By, Err: err})
+func (p *preemptor) run(ctx context.Context, wg *sync.WaitGroup) {
+	serveJobs(ctx, wg, preemptWorkers, p.backlog, func(ctx context.Context, victim step.Preemption) error {
+		defer p.queued.Add(-1)
+		return p.preempt(ctx, victim)
 	})
 }
 
-// preempt writes the condition first, so that whoever sees the pod go knows why.
-// Another pod of that name is left alone.
-func (p *preemptor) preempt(ctx context.Context, job step.Preemption) error {
+// preempt writes the condition DisruptionTarget and then deletes the pod, so that
+// whoever sees the pod go knows why.
+func (p *preemptor) preempt(ctx context.Context, victim step.Preemption) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": job.UID},
+		"metadata": map[string]any{"uid": victim.UID},
 		"status": map[string]any{"conditions": []v1.PodCondition{{
-			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler, Message: job.Message, LastTransitionTime: metav1.Now(),
+			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler, Message: victim.Message, LastTransitionTime: metav1.Now(),
 		}}},
 	})
 	if err != nil {
 		return err
 	}
-	pods := p.client.CoreV1().Pods(job.Namespace)
+	pods := p.client.CoreV1().Pods(victim.Namespace)
 	err = persist(ctx, func() error {
-		_, err := pods.Patch(ctx, job.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := pods.Patch(ctx, victim.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 	if err == nil {
 		err = persist(ctx, func() error {
-			return pods.Delete(ctx, job.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &job.UID}})
+			return pods.Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &victim.UID}})
 		})
 	}
+	return ignoreGone(err)
+}
+
+// ignoreGone takes the error of a call that names a pod's UID: neither a missing pod
+// nor another pod of that name, which is a conflict, is a failure.
+func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // that pod is gone
+		return nil
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 )
 
 // Version of the format.
@@ -30,9 +31,13 @@ type Header struct {
 // Kept is how many earlier recordings stay beside a new one.
 const Kept = 5
 
-// Recorder writes a recording. It holds everything from the start on, or it
-// could not be replayed: at its size limit it ends, and says so.
+// Recorder is a drive.Hook that writes a recording. It holds everything from the
+// start on, or it could not be replayed: at its size limit it ends, and says so.
 type Recorder struct {
+	// Ended, when not nil, is called once when recording ends before Close: at its
+	// size limit, or when something could not be written.
+	Ended func(error)
+
 	file   *os.File
 	out    *bufio.Writer
 	left   int64
@@ -40,6 +45,8 @@ type Recorder struct {
 	ended  bool
 	err    error
 }
+
+var _ drive.Hook = (*Recorder)(nil)
 
 // Create begins a recording of at most limit bytes. Earlier recordings of the
 // same path are kept as PATH.1, PATH.2, … What is secret of the header's
@@ -71,17 +78,18 @@ func Create(path string, limit int64, h Header) (*Recorder, error) {
 	return r, r.err
 }
 
-// Step records a Step and its inputs, before or after it was taken. It returns
-// an error once, when recording has ended before its time.
-func (r *Recorder) Step(now time.Time, in []step.Input, ready *step.Ready) error {
+// Step implements drive.Hook: it records the inputs of a Step, and counts its
+// decisions into the digest.
+func (r *Recorder) Step(now time.Time, _ time.Duration, in []step.Input, ready *step.Ready) {
 	if r.ended {
-		return nil
+		return
 	}
 	l := line{Time: now.UnixNano(), In: make([]input, 0, len(in))}
 	for _, i := range in {
 		x, err := encode(i)
 		if err != nil {
-			return r.finish(fmt.Sprintf("an input could not be written: %v", err))
+			r.finish(fmt.Sprintf("an input could not be written: %v", err))
+			return
 		}
 		l.In = append(l.In, x)
 	}
@@ -89,11 +97,10 @@ func (r *Recorder) Step(now time.Time, in []step.Input, ready *step.Ready) error
 	r.write(l)
 	switch {
 	case r.err != nil:
-		return r.finish(r.err.Error())
+		r.finish(r.err.Error())
 	case r.left <= 0:
-		return r.finish("the recording has reached its size limit")
+		r.finish("the recording has reached its size limit")
 	}
-	return nil
 }
 
 func (r *Recorder) write(v any) {
@@ -108,11 +115,15 @@ func (r *Recorder) write(v any) {
 	}
 }
 
-func (r *Recorder) finish(why string) error {
-	if err := r.end(why); err != nil {
-		return err
+// finish ends the recording before its time.
+func (r *Recorder) finish(why string) {
+	err := r.end(why)
+	if err == nil {
+		err = fmt.Errorf("recording has ended: %s", why)
 	}
-	return fmt.Errorf("recording has ended: %s", why)
+	if r.Ended != nil {
+		r.Ended(err)
+	}
 }
 
 func (r *Recorder) end(why string) error {

@@ -41,9 +41,7 @@ func replays(t *testing.T, steps ...[]step.Input) (first, second []step.Decision
 		now := time.Unix(int64(i+1), 0)
 		ready := c.Step(now, in...)
 		first = append(first, ready.Decisions...)
-		if err := rec.Step(now, in, &ready); err != nil {
-			t.Fatal(err)
-		}
+		rec.Step(now, 0, in, &ready)
 	}
 	if err := rec.Close(); err != nil {
 		t.Fatal(err)
@@ -184,9 +182,8 @@ extenders:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Step(time.Unix(1, 0), in, &step.Ready{}); err != nil {
-		t.Fatal(err)
-	}
+	r.Ended = func(err error) { t.Fatal(err) }
+	r.Step(time.Unix(1, 0), 0, in, &step.Ready{})
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}

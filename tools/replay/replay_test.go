@@ -5,9 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/berthproject/berth/core/step"
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/drive"
@@ -35,9 +32,9 @@ func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := sim.New(run, sim.Options{Hooks: []drive.Hook{drive.HookFunc(func(now time.Time, _ time.Duration, in []step.Input, ready *step.Ready) {
-		_ = r.Step(now, in, ready) // ends when full, which the recording says
-	})}})
+	var ended []error
+	r.Ended = func(err error) { ended = append(ended, err) }
+	w, err := sim.New(run, sim.Options{Hooks: []drive.Hook{r}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +44,9 @@ func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if full := limit < 1<<20; full != (len(ended) == 1) || len(ended) > 1 || full && !strings.Contains(ended[0].Error(), "size limit") {
+		t.Errorf("with a limit of %d bytes recording has ended with %v", limit, ended)
 	}
 	if limit > 1<<20 && r.Digest() != sum.Digest {
 		t.Errorf("recorded digest %s, the world's is %s", r.Digest(), sum.Digest)

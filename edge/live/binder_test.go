@@ -1,0 +1,138 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// The faults here can't be had from a real API server on demand.
+func TestBindOutcomes(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("already assigned"))
+	unavailable := apierrors.NewServiceUnavailable("restarting")
+	for _, c := range []struct {
+		name    string
+		node    string  // where the API server has the pod
+		answers []error // to each bind in turn; then success
+		want    error
+		calls   int
+	}{
+		{"bound", "", nil, nil, 1},
+		{"a failure that passes", "", []error{unavailable, unavailable}, nil, 3},
+		{"succeeded, but the answer was lost", "n", []error{unavailable, conflict}, nil, 2},
+		{"bound elsewhere", "m", []error{conflict}, conflict, 1},
+		{"refused for good", "", []error{apierrors.NewForbidden(schema.GroupResource{}, "p", nil)}, apierrors.NewForbidden(schema.GroupResource{}, "p", nil), 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := fake.NewClientset(testkit.Pod("p").On(c.node).Obj())
+			calls := 0
+			client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if a.GetSubresource() != "binding" {
+					return false, nil, nil
+				}
+				calls++
+				if calls <= len(c.answers) {
+					return true, nil, c.answers[calls-1]
+				}
+				return true, &v1.Binding{}, nil
+			})
+			b := newBinder(client, nil, &atomic.Int64{})
+			err := b.bind(context.Background(), step.Bind{UID: "pod-p", Namespace: "default", Name: "p", Node: "n"})
+			if (err == nil) != (c.want == nil) || err != nil && err.Error() != c.want.Error() || calls != c.calls {
+				t.Errorf("got %v after %d calls, want %v after %d", err, calls, c.want, c.calls)
+			}
+		})
+	}
+}
+
+// bindExtender binds, and filters nothing.
+type bindExtender struct {
+	Extenders
+	bound []string
+}
+
+func (x *bindExtender) Bind(_ context.Context, bind step.Bind) error {
+	x.bound = append(x.bound, bind.Name+" to "+bind.Node)
+	return nil
+}
+
+func TestAnExtenderBindsInTheBindersPlace(t *testing.T) {
+	client := fake.NewClientset()
+	x := &bindExtender{}
+	b := newBinder(client, x, &atomic.Int64{})
+	if err := b.bind(t.Context(), step.Bind{Name: "p", Node: "n", Extender: true}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(x.bound, []string{"p to n"}) || len(client.Actions()) > 0 {
+		t.Errorf("the extender bound %v, the API server was called %v; want the extender alone", x.bound, client.Actions())
+	}
+}
+
+// TestBindsCanBeCancelledUntilTheyArePosted walks through the states of a bind.
+func TestBindsCanBeCancelledUntilTheyArePosted(t *testing.T) {
+	client := fake.NewClientset()
+	posted := 0
+	client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		posted++
+		return true, nil, nil
+	})
+	var queued atomic.Int64
+	b := newBinder(client, nil, &queued)
+	var out []string
+	add := func(name string) *bindJob {
+		return b.add(step.Bind{UID: testkit.Pod(name).UID, Namespace: "default", Name: name}, func(err error) { out = append(out, fmt.Sprint(name, ": ", err)) })
+	}
+	early := add("early")
+	b.cancel("pod-early")
+	b.post(t.Context(), early)
+	late := add("late")
+	b.beginPost(late)
+	b.cancel("pod-late")
+	b.post(t.Context(), late)
+	b.cancel("pod-unknown")
+
+	volumes := add("volumes")
+	waiting, stop := b.volumeContext(t.Context(), volumes)
+	defer stop()
+	if waiting.Err() != nil {
+		t.Error("a bind doesn't wait for its volumes though nobody has cancelled it")
+	}
+	b.cancel("pod-volumes")
+	if waiting.Err() == nil {
+		t.Error("a bind goes on waiting for its volumes after it was cancelled")
+	}
+	soon := add("soon")
+	b.cancel("pod-soon")
+	waiting, stop = b.volumeContext(t.Context(), soon)
+	defer stop()
+	if waiting.Err() == nil {
+		t.Error("a bind that was cancelled before waits for its volumes")
+	}
+	if n := queued.Load(); n != 2 {
+		t.Errorf("%d binds are counted as queued, want 2: those without an outcome", n)
+	}
+	// The pod is bound a second time while the first is still to be reported.
+	again := add("volumes")
+	b.finish(volumes, errCancelled)
+	b.cancel("pod-volumes")
+	b.post(t.Context(), again)
+
+	taken := fmt.Sprint(errCancelled)
+	want := []string{"early: " + taken, "late: <nil>", "volumes: " + taken, "volumes: " + taken}
+	if posted != 1 || !slices.Equal(out, want) {
+		t.Errorf("posted %d, outcomes %q, want 1 and %q", posted, out, want)
+	}
+}

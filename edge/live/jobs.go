@@ -1,0 +1,65 @@
+package live
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+)
+
+// job is a piece of work of a Ready, with what reports its outcome to the core.
+// done is called once, by the worker that did the work.
+type job[T any] struct {
+	work T
+	done func(error)
+}
+
+// send gives a job to workers. It waits while their backlog is full, and gives up
+// when the context ends: a process that stops owes no outcomes.
+func send[T any](ctx context.Context, backlog chan<- T, job T) {
+	select {
+	case backlog <- job:
+	case <-ctx.Done():
+	}
+}
+
+// serve has so many workers do jobs until the context ends. With one worker, jobs
+// are done in the order in which they were sent.
+func serve[T any](ctx context.Context, wg *sync.WaitGroup, workers int, backlog <-chan T, do func(T)) {
+	for range workers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case job := <-backlog:
+					do(job)
+				}
+			}
+		})
+	}
+}
+
+// serveJobs is serve for work whose outcome is an error.
+func serveJobs[T any](ctx context.Context, wg *sync.WaitGroup, workers int, backlog <-chan job[T], do func(context.Context, T) error) {
+	serve(ctx, wg, workers, backlog, func(j job[T]) { j.done(do(ctx, j.work)) })
+}
+
+// retries are for calls whose failure may pass: five attempts within some 2 seconds.
+var retries = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 5}
+
+// transient tells whether a failure may pass: throttling, time-outs, a server that
+// restarts. What the server has understood and refused won't.
+func transient(err error) bool {
+	return err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) &&
+		!apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsBadRequest(err) && !apierrors.IsMethodNotSupported(err)
+}
+
+// persist calls f until it succeeds, fails for good, or has been tried often enough,
+// and returns its last error.
+func persist(ctx context.Context, f func() error) error {
+	return retry.OnError(retries, func(err error) bool { return ctx.Err() == nil && transient(err) }, f)
+}

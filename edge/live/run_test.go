@@ -1,0 +1,199 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// instance is a Berth that runs against an API in memory, in which binding a pod
+// shows nothing of it.
+type instance struct {
+	client    *fake.Clientset
+	refusal   error       // of bindings
+	bound     chan string // "pod to node", for each binding
+	questions chan func(*core.Core)
+	stop      context.CancelFunc
+	ended     chan error
+}
+
+// newInstance returns one beside an API with a node and a pod that fits there.
+func newInstance() *instance {
+	i := &instance{
+		client: fake.NewClientset(testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj(), testkit.Pod("p").Req("cpu", "1").Obj()),
+		bound:  make(chan string, 10), questions: make(chan func(*core.Core)), ended: make(chan error, 1),
+	}
+	i.client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetSubresource() != "binding" {
+			return false, nil, nil
+		}
+		b := a.(clienttesting.CreateAction).GetObject().(*v1.Binding)
+		i.bound <- b.Name + " to " + b.Target.Name
+		return true, b, i.refusal
+	})
+	return i
+}
+
+// start runs the instance with what the options say beside the API.
+func (i *instance) start(t *testing.T, o Options) {
+	t.Helper()
+	o.Schema = cluster.NewSchema()
+	o.Core = core.DefaultConfig(plugins.Default(o.Schema, plugins.Options{}))
+	o.Questions, o.Host, o.Log = i.questions, "host", slog.New(slog.DiscardHandler)
+	ctx, stop := context.WithCancel(t.Context())
+	i.stop = stop
+	c := i.client
+	go func() {
+		i.ended <- run(ctx, o, &clients{watch: c, bind: c, report: c, node: c, evict: c, preempt: c}, &load{})
+	}()
+}
+
+// ask puts a question to the core.
+func (i *instance) ask(question func(*core.Core)) {
+	done := make(chan struct{})
+	i.questions <- func(c *core.Core) {
+		question(c)
+		close(done)
+	}
+	<-done
+}
+
+// knows waits until the core has so many nodes and pods that wait.
+func (i *instance) knows(nodes, waiting int) {
+	for known := false; !known; {
+		i.ask(func(c *core.Core) {
+			n, _ := c.Size()
+			q := c.Queue()
+			known = n == nodes && q.Active+q.Backoff+q.Unschedulable == waiting
+		})
+	}
+}
+
+// TestAnInstanceStandsByTakesOverAndBinds follows one from its start to its end.
+func TestAnInstanceStandsByTakesOverAndBinds(t *testing.T) {
+	becomeLeader := make(chan struct{})
+	var mu sync.Mutex
+	var log []string
+	note := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(log, what) {
+			log = append(log, what)
+		}
+	}
+	i := newInstance()
+	i.start(t, Options{
+		BecomeLeader:   becomeLeader,
+		OnBecomeLeader: func(context.Context) error { note("became leader"); return nil },
+		State:          func(*core.Core) { note("state shown") },
+		Hooks: []drive.Hook{drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+			for _, b := range r.Binds {
+				note("step binds " + b.Name)
+			}
+		})},
+	})
+	i.knows(1, 1)
+	if len(i.bound) > 0 || len(log) > 0 {
+		t.Errorf("while it stands by it bound %d pods and did %v", len(i.bound), log)
+	}
+	close(becomeLeader)
+	if got := <-i.bound; got != "p to n" {
+		t.Errorf("bound %s, want p to n", got)
+	}
+	i.stop()
+	if err := <-i.ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if want := []string{"became leader", "state shown", "step binds p"}; !slices.Equal(log, want) {
+		t.Errorf("got %v, want %v", log, want)
+	}
+}
+
+// TestOutcomesComeBack has the API server show nothing of a binding: what is reported
+// of the pod follows from the outcome alone.
+func TestOutcomesComeBack(t *testing.T) {
+	for _, c := range []struct {
+		answer error
+		report string
+	}{
+		{nil, "event Scheduled"},
+		{apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", nil), "condition SchedulerError"},
+	} {
+		i := newInstance()
+		i.refusal = c.answer
+		reports := make(chan string, 100)
+		i.client.PrependReactor("create", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			reports <- "event " + a.(clienttesting.CreateAction).GetObject().(*eventsv1.Event).Reason
+			return true, &eventsv1.Event{}, nil
+		})
+		i.client.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			patch := v1.Pod{}
+			if err := json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &patch); err != nil {
+				t.Error(err)
+			}
+			for _, x := range patch.Status.Conditions {
+				reports <- "condition " + x.Reason
+			}
+			return true, &v1.Pod{}, nil
+		})
+		i.start(t, Options{})
+		if got := <-reports; got != c.report {
+			t.Errorf("after the bind was answered with %v there came %s, want %s", c.answer, got, c.report)
+		}
+		i.stop()
+		if err := <-i.ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAnIdleInstanceWatchesNothing stops one before it becomes the leader.
+func TestAnIdleInstanceWatchesNothing(t *testing.T) {
+	for _, standBy := range []StandBy{Idle, Watching} {
+		i := newInstance()
+		i.start(t, Options{StandBy: standBy, BecomeLeader: make(chan struct{})})
+		if standBy == Watching {
+			i.knows(1, 1)
+		}
+		i.stop()
+		if err := <-i.ended; err != nil {
+			t.Error(err)
+		}
+		if got := len(i.client.Actions()) > 0; got != (standBy == Watching) {
+			t.Errorf("stand-by %d: the API server was asked: %v", standBy, got)
+		}
+	}
+}
+
+// TestALeaderThatCannotBeginEnds shows that nothing is decided then.
+func TestALeaderThatCannotBeginEnds(t *testing.T) {
+	refused := errors.New("refused")
+	i := newInstance()
+	i.start(t, Options{OnBecomeLeader: func(context.Context) error { return refused }})
+	if err := <-i.ended; !errors.Is(err, refused) {
+		t.Errorf("it ended with %v, want %v", err, refused)
+	}
+	if len(i.bound) > 0 {
+		t.Errorf("it bound %s", <-i.bound)
+	}
+}

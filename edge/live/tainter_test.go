@@ -1,0 +1,91 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+func TestTaintsAreReplacedByKey(t *testing.T) {
+	taint := func(key, value string) v1.Taint {
+		return v1.Taint{Key: key, Value: value, Effect: v1.TaintEffectNoSchedule}
+	}
+	for _, c := range []struct {
+		name string
+		step.Taint
+		want string // value of the key, "none" without it
+	}{
+		{"put on", step.Taint{Taint: taint("new", "1")}, "[other=x old=1 new=1]"},
+		{"put on again", step.Taint{Taint: taint("old", "2")}, "[other=x old=2]"},
+		{"taken off", step.Taint{Taint: taint("old", ""), Remove: true}, "[other=x]"},
+		{"taken off, though it isn't there", step.Taint{Taint: taint("new", ""), Remove: true}, "[other=x old=1]"},
+	} {
+		node := testkit.Node("n").Obj()
+		node.Spec.Taints = []v1.Taint{taint("other", "x"), taint("old", "1")}
+		client := fake.NewClientset(node)
+		c.Node = "n"
+		if err := newTainter(client).write(t.Context(), c.Taint); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		got, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var taints []string
+		for _, x := range got.Spec.Taints {
+			taints = append(taints, x.Key+"="+x.Value)
+		}
+		if fmt.Sprint(taints) != c.want {
+			t.Errorf("%s: got %v, want %s", c.name, taints, c.want)
+		}
+	}
+}
+
+func TestTaintOutcomes(t *testing.T) {
+	nodes := schema.GroupResource{Resource: "nodes"}
+	conflict, unavailable, never := apierrors.NewConflict(nodes, "n", errors.New("changed")), apierrors.NewServiceUnavailable("restarting"), apierrors.NewForbidden(nodes, "n", nil)
+	for _, c := range []struct {
+		name    string
+		exists  bool
+		remove  bool
+		answers []error // to updates in turn; then success
+		fails   bool
+		updates int
+	}{
+		{"somebody else was faster", true, false, []error{conflict}, false, 2},
+		{"a failure that passes", true, false, []error{unavailable}, false, 2},
+		{"forbidden", true, false, []error{never}, true, 1},
+		{"the node is gone", false, false, nil, true, 0},
+		{"the node is gone, and its taint with it", false, true, nil, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := fake.NewClientset()
+			if c.exists {
+				client = fake.NewClientset(testkit.Node("n").Obj())
+			}
+			updates := 0
+			client.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				updates++
+				if updates <= len(c.answers) {
+					return true, nil, c.answers[updates-1]
+				}
+				return false, nil, nil
+			})
+			err := newTainter(client).write(t.Context(), step.Taint{Node: "n", Taint: v1.Taint{Key: "k"}, Remove: c.remove})
+			if (err != nil) != c.fails || updates != c.updates {
+				t.Errorf("got %v after %d updates, want failure %v after %d", err, updates, c.fails, c.updates)
+			}
+		})
+	}
+}

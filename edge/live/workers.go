@@ -1,0 +1,139 @@
+package live
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/client-go/informers"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
+)
+
+// How many calls of a kind are under way at a time.
+const (
+	bindWorkers    = 24 // bindings
+	preemptWorkers = 16 // victims
+	eventWorkers   = 4  // events
+	consultWorkers = 16 // pods that extenders are asked about
+)
+
+// workers give the work of each Step to those who do it, as drive.Workers. Its
+// methods are called by the loop, and return as soon as the work has a place in a
+// backlog. All work of one kind for one object is done in order: nominations and
+// conditions since the reporter keeps the latest, taints and evictions by a single
+// worker each; of binds and preemptions the core has one at a time for a pod.
+type workers struct {
+	ctx        context.Context // of the calls; ends when Berth stops
+	binder     *binder
+	consultant *consultant // nil without extenders
+	reporter   *reporter
+	preemptor  *preemptor
+	tainter    *tainter
+	evictor    *evictor
+	cloud      *cloud // nil without a provider
+}
+
+var _ drive.Workers = (*workers)(nil)
+
+func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *workers {
+	w := &workers{
+		ctx:       ctx,
+		binder:    newBinder(clients.bind, o.Extenders, &load.binds),
+		reporter:  newReporter(clients.report, o.Host, o.Log),
+		preemptor: newPreemptor(clients.preempt, &load.preemptions),
+		tainter:   newTainter(clients.node),
+		evictor:   newEvictor(clients.evict),
+	}
+	if o.Extenders != nil {
+		w.consultant = newConsultant(o.Extenders)
+	}
+	return w
+}
+
+// readFrom gives workers what they read of informers. It comes before run.
+func (w *workers) readFrom(factory informers.SharedInformerFactory, clients *clients) {
+	w.binder.volumes = newVolumes(clients.bind, factory)
+	if w.consultant != nil {
+		w.consultant.nodes = factory.Core().V1().Nodes().Lister()
+	}
+}
+
+// run starts the goroutines that do the work.
+func (w *workers) run(wg *sync.WaitGroup) {
+	w.binder.run(w.ctx, wg)
+	w.reporter.run(w.ctx, wg)
+	w.preemptor.run(w.ctx, wg)
+	w.tainter.run(w.ctx, wg)
+	w.evictor.run(w.ctx, wg)
+	if w.consultant != nil {
+		w.consultant.run(w.ctx, wg)
+	}
+	if w.cloud != nil {
+		w.cloud.run(w.ctx, wg)
+	}
+}
+
+// Consult implements drive.Workers.
+func (w *workers) Consult(question step.Consult, answer func(step.Consulted)) {
+	send(w.ctx, w.consultant.backlog, consultJob{question, answer})
+}
+
+// Bind implements drive.Workers. What isn't written yet of the pod's waiting would
+// come after its binding, and is dropped.
+func (w *workers) Bind(bind step.Bind, done func(error)) {
+	w.reporter.drop(bind.UID)
+	send(w.ctx, w.binder.backlog, w.binder.add(bind, done))
+}
+
+// Cancel implements drive.Workers.
+func (w *workers) Cancel(cancel step.Cancel) { w.binder.cancel(cancel.UID) }
+
+// Preempt implements drive.Workers.
+func (w *workers) Preempt(victim step.Preemption, done func(error)) {
+	w.preemptor.queued.Add(1)
+	send(w.ctx, w.preemptor.backlog, job[step.Preemption]{victim, done})
+}
+
+// Nominate implements drive.Workers.
+func (w *workers) Nominate(nomination step.Nomination, done func(error)) {
+	w.reporter.nominate(job[step.Nomination]{nomination, done})
+}
+
+// Condition implements drive.Workers.
+func (w *workers) Condition(condition step.Condition) { w.reporter.condition(condition) }
+
+// Event implements drive.Workers.
+func (w *workers) Event(event step.Event) { w.reporter.event(event) }
+
+// Taint implements drive.Workers.
+func (w *workers) Taint(taint step.Taint, done func(error)) {
+	send(w.ctx, w.tainter.backlog, job[step.Taint]{taint, done})
+}
+
+// Evict implements drive.Workers.
+func (w *workers) Evict(eviction step.Eviction, done func(error)) {
+	send(w.ctx, w.evictor.backlog, job[step.Eviction]{eviction, done})
+}
+
+// ScaleUp implements drive.Workers.
+func (w *workers) ScaleUp(order step.ScaleUp, done func(error)) {
+	send(w.ctx, w.cloud.calls, func(ctx context.Context) { done(w.cloud.scaleUp(ctx, order)) })
+}
+
+// DeleteNodes implements drive.Workers.
+func (w *workers) DeleteNodes(deletions []step.NodeDeletion, done func(step.NodeDeletion, error)) {
+	send(w.ctx, w.cloud.calls, func(ctx context.Context) { w.cloud.deleteNodes(ctx, deletions, done) })
+}
+
+// DecreaseTarget implements drive.Workers.
+func (w *workers) DecreaseTarget(decrease step.TargetDecrease) {
+	send(w.ctx, w.cloud.calls, func(ctx context.Context) { w.cloud.decreaseTarget(ctx, decrease) })
+}
+
+// Plan implements drive.Workers: plans are made beside the loop, and nobody waits
+// for one when Berth stops.
+func (w *workers) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
+	go func() { done(compute()) }()
+}
