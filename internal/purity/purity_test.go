@@ -1,4 +1,5 @@
-// Package purity holds what the linters can't say about the core.
+// Package purity holds what the linters can't say: that the core starts no goroutine,
+// and which parts of the module may import which.
 package purity
 
 import (

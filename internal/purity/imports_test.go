@@ -1,0 +1,206 @@
+package purity
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/berthproject/berth/"
+
+// allowed says which parts of the module each part may import, apart from its own
+// packages. A part is a folder at the root; tools and internal are taken apart, for
+// what is in them has nothing to do with each other. Imports point downwards:
+//
+//	cmd, hack         the program, and what helps the people who change it
+//	edge  sim  tools  what touches a world: the real one, a virtual one, a recorded one
+//	config            files and flags
+//	drive             the loop that they share
+//	core              pure
+//
+// The two worlds don't know of each other, nor of the tools that people run beside
+// them, but for the checker, which the virtual world asks for a second opinion, and
+// the traces that scenarios may name.
+var allowed = map[string][]string{
+	"core":         {},
+	"drive":        {"core"},
+	"config":       {"core"},
+	"edge":         {"drive", "core", "internal/simulatedgroup"},
+	"sim":          {"config", "drive", "core", "tools/checker", "tools/trace", "internal/seeded", "internal/simulatedgroup"},
+	"tools/replay": {"config", "drive", "core"},
+	// The checker shares no code with what it checks.
+	"tools/checker":           {},
+	"tools/trace":             {},
+	"cmd":                     {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup"},
+	"hack":                    {"sim"},
+	"internal/seeded":         {},
+	"internal/simulatedgroup": {"core"},
+	// For tests, those of the core included: drive stands above it.
+	"internal/testkit":       {"core"},
+	"internal/lifecycletest": {"core"},
+}
+
+// layers are the packages of the core, each with those below it, from the bottom up.
+// A layer may import those before it.
+var layers = []string{
+	"core/cluster",
+	"core/framework",
+	"core/engine",
+	"core/queue",
+	"core/autoscaler", // requests and plans
+	"core/autoscaler/nodegroup",
+	"core/step",
+	"core/scheduler",
+	"core/autoscaler/expander",
+	"core/autoscaler/scaleup",
+	"core/autoscaler/scaledown",
+	"core/autoscaler/planner",
+	"core/lifecycle",
+	"core",
+}
+
+// plugins are rules: they stand on the contract alone, and nobody in the core knows
+// which there are.
+const (
+	plugins  = "core/plugins"
+	contract = "core/framework"
+)
+
+// sources calls f for each file of the module that isn't a test, with its package's
+// path in the module and the packages of the module that it imports.
+func sources(t *testing.T, f func(file, pkg string, imports []string)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if rel == "devcluster" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != "." {
+				return filepath.SkipDir // devcluster is a module of its own
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		var imports []string
+		for _, i := range file.Imports {
+			if imported, ours := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module); ours {
+				imports = append(imports, imported)
+			}
+		}
+		f(rel, path.Dir(rel), imports)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// part returns which part of the module a package belongs to.
+func part(pkg string) string {
+	first, rest, _ := strings.Cut(pkg, "/")
+	if first == "tools" || first == "internal" {
+		second, _, _ := strings.Cut(rest, "/")
+		return first + "/" + second
+	}
+	return first
+}
+
+// within tells whether a package is another one, or below it.
+func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
+
+// TestImportsPointDownwards holds the parts of the module to their rules.
+func TestImportsPointDownwards(t *testing.T) {
+	used := map[string]map[string]bool{}
+	sources(t, func(file, pkg string, imports []string) {
+		from := part(pkg)
+		permitted, ok := allowed[from]
+		if !ok {
+			t.Errorf("%s: no rule says what %s may import; add one", file, from)
+			return
+		}
+		for _, imported := range imports {
+			to := part(imported)
+			if to == from {
+				continue
+			}
+			if used[from] == nil {
+				used[from] = map[string]bool{}
+			}
+			used[from][to] = true
+			if !slices.Contains(permitted, to) {
+				t.Errorf("%s imports %s: %s may import %v only", file, imported, from, permitted)
+			}
+		}
+	})
+	// A permission that nobody uses would let an import slip in.
+	for _, from := range slices.Sorted(maps.Keys(allowed)) {
+		for _, to := range allowed[from] {
+			if !used[from][to] {
+				t.Errorf("%s may import %s and doesn't; take the permission away", from, to)
+			}
+		}
+	}
+}
+
+// layer returns the index of a package's layer, the longest that it is within; -1
+// for none.
+func layer(pkg string) int {
+	best := -1
+	for i, l := range layers {
+		if within(pkg, l) && (best < 0 || len(l) > len(layers[best])) {
+			best = i
+		}
+	}
+	return best
+}
+
+// TestTheCoresLayersImportDownwards holds the packages of the core to their order.
+func TestTheCoresLayersImportDownwards(t *testing.T) {
+	sources(t, func(file, pkg string, imports []string) {
+		for _, imported := range imports {
+			switch {
+			case !within(pkg, "core"):
+			case within(pkg, plugins):
+				if !within(imported, plugins) && layer(imported) > layer(contract) {
+					t.Errorf("%s imports %s: a rule stands on %s and what is below it", file, imported, contract)
+				}
+			case within(imported, plugins):
+				t.Errorf("%s imports %s: the core is given its rules in profiles", file, imported)
+			case layer(imported) > layer(pkg):
+				t.Errorf("%s imports %s, a layer above", file, imported)
+			}
+		}
+	})
+}
+
+// TestEdgesTakeDecisionsAndHaveNoRules: what the edge does it is told by a Ready, and
+// the driver is given profiles.
+func TestEdgesTakeDecisionsAndHaveNoRules(t *testing.T) {
+	sources(t, func(file, pkg string, imports []string) {
+		for _, imported := range imports {
+			for _, inner := range []string{plugins, "core/scheduler", "core/queue", "core/lifecycle"} {
+				if (within(pkg, "edge") || within(pkg, "drive")) && within(imported, inner) {
+					t.Errorf("%s imports %s", file, imported)
+				}
+			}
+		}
+	})
+}
