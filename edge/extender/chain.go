@@ -56,7 +56,7 @@ func (c *Chain) Ask(ctx context.Context, job step.Consult, nodes []*v1.Node) ste
 		allowed, failed, err := x.Filter(ctx, job.Pod, nodes)
 		if err != nil {
 			if x.cfg.Ignorable {
-				c.log.Warn("an extender failed and is ignored", "extender", x.cfg.URLPrefix, "verb", x.cfg.FilterVerb, "err", err)
+				c.log.Warn("an extender failed and is ignored", "extender", x.name, "verb", x.cfg.FilterVerb, "err", err)
 				continue
 			}
 			out.Err = err
@@ -83,7 +83,7 @@ func (c *Chain) prioritize(ctx context.Context, job step.Consult, nodes []*v1.No
 		}
 		scores, err := x.Prioritize(ctx, job.Pod, nodes)
 		if err != nil {
-			c.log.Warn("an extender's scores are left out", "extender", x.cfg.URLPrefix, "err", err)
+			c.log.Warn("an extender's scores are left out", "extender", x.name, "err", err)
 			continue
 		}
 		for name, s := range scores {
@@ -126,7 +126,7 @@ func (c *Chain) preempt(ctx context.Context, job step.Consult) step.Consulted {
 		}
 		if err != nil {
 			if x.cfg.Ignorable {
-				c.log.Warn("an extender failed and is ignored", "extender", x.cfg.URLPrefix, "verb", x.cfg.PreemptVerb, "err", err)
+				c.log.Warn("an extender failed and is ignored", "extender", x.name, "verb", x.cfg.PreemptVerb, "err", err)
 				continue
 			}
 			out.Err = err

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ const maxScore = extenderv1.MaxExtenderPriority
 // Extender is one HTTP extender.
 type Extender struct {
 	cfg      kubeschedulerv1.Extender
+	name     string // its address without the password that may be in it, for messages
 	concerns framework.Extender
 	client   *http.Client
 }
@@ -40,6 +42,10 @@ type Extender struct {
 // New returns an extender; an error says what of its TLS settings can't be
 // used.
 func New(cfg kubeschedulerv1.Extender, concerns framework.Extender) (*Extender, error) {
+	name := cfg.URLPrefix
+	if u, err := url.Parse(name); err == nil && u.User != nil {
+		name = u.Redacted()
+	}
 	tls := rest.TLSClientConfig{}
 	if t := cfg.TLSConfig; t != nil {
 		tls = rest.TLSClientConfig{Insecure: t.Insecure, ServerName: t.ServerName,
@@ -51,13 +57,13 @@ func New(cfg kubeschedulerv1.Extender, concerns framework.Extender) (*Extender, 
 	}
 	transport, err := rest.TransportFor(&rest.Config{TLSClientConfig: tls})
 	if err != nil {
-		return nil, fmt.Errorf("extender %s: tlsConfig: %w", cfg.URLPrefix, err)
+		return nil, fmt.Errorf("extender %s: tlsConfig: %w", name, err)
 	}
 	timeout := cfg.HTTPTimeout.Duration
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
-	return &Extender{cfg: cfg, concerns: concerns, client: &http.Client{Transport: transport, Timeout: timeout}}, nil
+	return &Extender{cfg: cfg, name: name, concerns: concerns, client: &http.Client{Transport: transport, Timeout: timeout}}, nil
 }
 
 // Concerns tells whether the extender is to be asked about a pod.
@@ -71,7 +77,7 @@ func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (a
 		return nil, nil, err
 	}
 	if result.Error != "" {
-		return nil, nil, fmt.Errorf("extender %s: %s", x.cfg.URLPrefix, result.Error)
+		return nil, nil, fmt.Errorf("extender %s: %s", x.name, result.Error)
 	}
 	byName := map[string]*v1.Node{}
 	for _, n := range nodes {
@@ -89,7 +95,7 @@ func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (a
 	for _, name := range names {
 		n := byName[name]
 		if n == nil {
-			return nil, nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list", x.cfg.URLPrefix, name)
+			return nil, nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list", x.name, name)
 		}
 		allowed = append(allowed, n)
 	}
@@ -131,7 +137,7 @@ func (x *Extender) Bind(ctx context.Context, args *extenderv1.ExtenderBindingArg
 		return err
 	}
 	if result.Error != "" {
-		return fmt.Errorf("extender %s: %s", x.cfg.URLPrefix, result.Error)
+		return fmt.Errorf("extender %s: %s", x.name, result.Error)
 	}
 	return nil
 }
@@ -150,7 +156,7 @@ func (x *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreempt
 		_, whole := args.NodeNameToVictims[name]
 		_, short := args.NodeNameToMetaVictims[name]
 		if !whole && !short {
-			return nil, fmt.Errorf("extender %q claims a node %q for preemption that is not among the candidates", x.cfg.URLPrefix, name)
+			return nil, fmt.Errorf("extender %q claims a node %q for preemption that is not among the candidates", x.name, name)
 		}
 	}
 	return result.NodeNameToMetaVictims, nil
@@ -180,8 +186,8 @@ func (x *Extender) call(ctx context.Context, verb string, args, result any) erro
 	if err != nil {
 		return err
 	}
-	url := strings.TrimRight(x.cfg.URLPrefix, "/") + "/" + verb
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	address := strings.TrimRight(x.cfg.URLPrefix, "/") + "/" + verb
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(raw))
 	if err != nil {
 		return err
 	}
@@ -192,10 +198,10 @@ func (x *Extender) call(ctx context.Context, verb string, args, result any) erro
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("failed %v with extender at URL %v, code %v", verb, url, resp.StatusCode)
+		return fmt.Errorf("failed %v with extender at URL %v, code %v", verb, strings.TrimRight(x.name, "/")+"/"+verb, resp.StatusCode)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(result); err != nil {
-		return fmt.Errorf("reading the answer of extender %s to %s: %w", x.cfg.URLPrefix, verb, err)
+		return fmt.Errorf("reading the answer of extender %s to %s: %w", x.name, verb, err)
 	}
 	return nil
 }

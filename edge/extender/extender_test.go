@@ -283,7 +283,8 @@ func TestBadExtenders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, ignorable := range []bool{false, true} {
-				ch, _ := chain(t, kubeschedulerv1.Extender{URLPrefix: c.url, FilterVerb: "f", PrioritizeVerb: "p", Weight: 1, NodeCacheCapable: true,
+				address := strings.Replace(c.url, "//", "//user:hunter2@", 1)
+				ch, _ := chain(t, kubeschedulerv1.Extender{URLPrefix: address, FilterVerb: "f", PrioritizeVerb: "p", Weight: 1, NodeCacheCapable: true,
 					HTTPTimeout: metav1.Duration{Duration: 100 * time.Millisecond}, Ignorable: ignorable})
 				got := ch.Ask(context.Background(), job, all)
 				switch {
@@ -291,6 +292,8 @@ func TestBadExtenders(t *testing.T) {
 					t.Errorf("ignorable: %+v, want both nodes", got)
 				case !ignorable && (got.Err == nil || !strings.Contains(got.Err.Error(), c.want)):
 					t.Errorf("error %v, want …%s…", got.Err, c.want)
+				case got.Err != nil && strings.Contains(got.Err.Error(), "hunter2"):
+					t.Errorf("the error tells the extender's password: %v", got.Err)
 				}
 			}
 		})
