@@ -129,20 +129,25 @@ func ourAnnotations(in map[string]string) map[string]string {
 	return out
 }
 
-// sameOurs tells whether two sets of annotations have the same of ours. In any
-// order: every key of each is looked up in the other.
+// sameOurs tells whether two sets of annotations have the same of ours, in
+// O(annotations) without allocating: most pods have none of ours.
 func sameOurs(a, b map[string]string) bool {
-	for k, v := range a {
-		if got, ok := b[k]; ours(k) && (!ok || got != v) {
+	missing := 0
+	for k, v := range a { // in any order
+		if !ours(k) {
+			continue
+		}
+		if got, ok := b[k]; !ok || got != v {
 			return false
 		}
+		missing++
 	}
 	for k := range b {
-		if _, ok := a[k]; ours(k) && !ok {
-			return false
+		if ours(k) {
+			missing--
 		}
 	}
-	return true
+	return missing == 0
 }
 
 // controller keeps the owner that controls an object; rules read no other.
