@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
@@ -249,13 +250,7 @@ func addedAffinity(path *field.Path, a *v1.NodeAffinity) (errs field.ErrorList) 
 }
 
 func preemptionArgs(path *field.Path, in *kubeschedulerv1.DefaultPreemptionArgs) (errs field.ErrorList) {
-	percentage, absolute := int32(10), int32(100)
-	if in.MinCandidateNodesPercentage != nil {
-		percentage = *in.MinCandidateNodesPercentage
-	}
-	if in.MinCandidateNodesAbsolute != nil {
-		absolute = *in.MinCandidateNodesAbsolute
-	}
+	percentage, absolute := ptr.Deref(in.MinCandidateNodesPercentage, 10), ptr.Deref(in.MinCandidateNodesAbsolute, 100)
 	p, a := path.Child("minCandidateNodesPercentage"), path.Child("minCandidateNodesAbsolute")
 	if percentage < 0 || percentage > 100 {
 		errs = append(errs, field.Invalid(p, percentage, "not in valid range [0, 100]"))

@@ -46,8 +46,7 @@ func storageWorld(t *testing.T) (advance func(...step.Input) step.Ready, pv *v1.
 	}
 	for _, name := range []string{"a", "b"} {
 		claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-of-claim", ResourceVersion: "3"}}
-		class := "static"
-		claim.Spec.StorageClassName = &class
+		claim.Spec.StorageClassName = new("static")
 		in = append(in, step.ObjectSet{Object: claim})
 	}
 	for _, name := range []string{"n0", "n1"} {

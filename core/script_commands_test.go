@@ -154,8 +154,7 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 		b.Owner("apps/v1", "DaemonSet", "agent")
 	}
 	if args.Flag("peaceful") {
-		never := v1.PreemptNever
-		b.Spec.PreemptionPolicy = &never
+		b.Spec.PreemptionPolicy = new(v1.PreemptNever)
 	}
 	if args.Flag("deleting") {
 		b.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}

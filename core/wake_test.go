@@ -31,8 +31,7 @@ func TestEachChangeWakesWhatItHelps(t *testing.T) {
 	}
 	claim := func(volume string) *v1.PersistentVolumeClaim {
 		c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data", UID: "data"}}
-		class := "now"
-		c.Spec.StorageClassName, c.Spec.VolumeName = &class, volume
+		c.Spec.StorageClassName, c.Spec.VolumeName = new("now"), volume
 		if volume != "" {
 			c.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
 		}

@@ -223,10 +223,9 @@ func (o *owner) runsOn(n *node) bool {
 
 // pod makes a pod of the template.
 func (o *owner) pod(name string) *v1.Pod {
-	yes := true
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.key.namespace, Name: name, Labels: o.template.Labels, Annotations: o.template.Annotations,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: o.version, Kind: o.key.kind, Name: o.key.name, UID: o.meta.UID, Controller: &yes}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: o.version, Kind: o.key.kind, Name: o.key.name, UID: o.meta.UID, Controller: new(true)}},
 	}, Spec: o.template.Spec}
 	return p
 }

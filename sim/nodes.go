@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"github.com/berthproject/berth/core/step"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // node is a node as the API server has it, with its kubelet.
@@ -31,7 +34,7 @@ type node struct {
 // group that claims it.
 func (w *World) adoptNode(o *v1.Node) {
 	for _, g := range w.groups {
-		if len(g.cfg.Adopt) > 0 && matches(o.Labels, g.cfg.Adopt) {
+		if len(g.cfg.Adopt) > 0 && labels.SelectorFromSet(g.cfg.Adopt).Matches(labels.Set(o.Labels)) {
 			m := w.newMachine(g, o.Name)
 			m.id = cmp.Or(o.Spec.ProviderID, m.id)
 			m.state = registered
@@ -44,15 +47,6 @@ func (w *World) adoptNode(o *v1.Node) {
 		}
 	}
 	w.addNode(o, nil)
-}
-
-func matches(labels, want map[string]string) bool {
-	for k, v := range want {
-		if labels[k] != v {
-			return false
-		}
-	}
-	return true
 }
 
 func (w *World) addNode(o *v1.Node, m *machine) *node {
@@ -109,13 +103,7 @@ func (n *node) hasTaint(key string) bool {
 }
 
 func without(taints []v1.Taint, key string) []v1.Taint {
-	var out []v1.Taint
-	for _, t := range taints {
-		if t.Key != key {
-			out = append(out, t)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(taints), func(t v1.Taint) bool { return t.Key == key })
 }
 
 // becomeReady is the kubelet's first good report, and the node controller's
@@ -149,32 +137,18 @@ func (w *World) removeNode(n *node, byBerth bool) {
 }
 
 func (p *pod) daemon() bool {
-	for _, r := range p.obj.OwnerReferences {
-		if r.Controller != nil && *r.Controller && r.Kind == "DaemonSet" {
-			return true
-		}
-	}
-	return false
+	controller := metav1.GetControllerOfNoCopy(p.obj)
+	return controller != nil && controller.Kind == "DaemonSet"
 }
 
 // sortedNodes returns the nodes by name.
 func (w *World) sortedNodes() []*node {
-	out := make([]*node, 0, len(w.nodes))
-	for _, n := range w.nodes {
-		out = append(out, n)
-	}
-	slices.SortFunc(out, func(a, b *node) int { return strings.Compare(a.obj.Name, b.obj.Name) })
-	return out
+	return slices.SortedFunc(maps.Values(w.nodes), func(a, b *node) int { return strings.Compare(a.obj.Name, b.obj.Name) })
 }
 
 // sortedPods returns the pods of the API by name.
 func (w *World) sortedPods() []*pod {
-	out := make([]*pod, 0, len(w.pods))
-	for _, p := range w.pods {
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(a, b *pod) int {
-		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(string(a.obj.UID), string(b.obj.UID)))
+	return slices.SortedFunc(maps.Values(w.pods), func(a, b *pod) int {
+		return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.obj.UID, b.obj.UID))
 	})
-	return out
 }

@@ -74,11 +74,10 @@ func (w *World) claimsFor(p *v1.Pod, o *owner) {
 				PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
 		}
 	}
-	yes := true
 	for i := range p.Spec.Volumes {
 		if e := p.Spec.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
 			make(p.Name+"-"+p.Spec.Volumes[i].Name, metav1.ObjectMeta{
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: &yes}}}, e.VolumeClaimTemplate.Spec)
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: new(true)}}}, e.VolumeClaimTemplate.Spec)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -27,12 +28,7 @@ func (s *State) Dump(w io.Writer) {
 			fmt.Fprintf(w, "  awaits %s\n", p.Name())
 		}
 	}
-	names := make([]string, 0, len(s.orphans))
-	for name := range s.orphans {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
 		for _, p := range s.orphans[name] {
 			fmt.Fprintf(w, "orphan of %s: %s\n", name, p.Name())
 		}

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -397,17 +399,7 @@ func (s *State) DropFact(f *Fact) {
 
 // Facts returns the facts in use, ordered by key.
 func (s *State) Facts() []*Fact {
-	out := make([]*Fact, 0, len(s.facts.byKey))
-	for _, f := range s.facts.byKey {
-		out = append(out, f)
-	}
-	slices.SortFunc(out, func(a, b *Fact) int {
-		if a.spec.Key < b.spec.Key {
-			return -1
-		}
-		return 1
-	})
-	return out
+	return slices.SortedFunc(maps.Values(s.facts.byKey), func(a, b *Fact) int { return strings.Compare(a.spec.Key, b.spec.Key) })
 }
 
 // Spec returns what the fact counts.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -29,10 +30,5 @@ func (s *State) Group(id string) *NodeGroup { return s.groups[id] }
 
 // Groups returns all groups by ID.
 func (s *State) Groups() []*NodeGroup {
-	out := make([]*NodeGroup, 0, len(s.groups))
-	for _, g := range s.groups {
-		out = append(out, g)
-	}
-	slices.SortFunc(out, func(a, b *NodeGroup) int { return strings.Compare(a.ID, b.ID) })
-	return out
+	return slices.SortedFunc(maps.Values(s.groups), func(a, b *NodeGroup) int { return strings.Compare(a.ID, b.ID) })
 }

@@ -4,7 +4,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,11 +48,8 @@ func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
 
 // sortedNames fixes the order in which names are interned.
 func sortedNames(list v1.ResourceList) []v1.ResourceName {
-	names := make([]v1.ResourceName, 0, len(list))
-	for name := range list {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b v1.ResourceName) int { return strings.Compare(string(a), string(b)) })
+	names := slices.AppendSeq(make([]v1.ResourceName, 0, len(list)), maps.Keys(list))
+	slices.Sort(names)
 	return names
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -169,13 +170,8 @@ func (s *State) Object(kind ObjectKind, namespace, name string) Object {
 
 // Objects returns all objects, by kind, namespace and name.
 func (s *State) Objects() []Object {
-	out := make([]Object, 0, len(s.objects.byKey))
-	for _, o := range s.objects.byKey {
-		out = append(out, o)
-	}
-	slices.SortFunc(out, func(a, b Object) int {
+	return slices.SortedFunc(maps.Values(s.objects.byKey), func(a, b Object) int {
 		x, y := keyOf(a), keyOf(b)
 		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name))
 	})
-	return out
 }

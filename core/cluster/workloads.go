@@ -198,12 +198,7 @@ func selects(want, have map[string]string) bool {
 
 // Workloads returns all workloads, by kind, namespace and name.
 func (s *State) Workloads() []*Workload {
-	out := make([]*Workload, 0, len(s.work.byKey))
-	for _, w := range s.work.byKey {
-		out = append(out, w)
-	}
-	slices.SortFunc(out, func(a, b *Workload) int {
+	return slices.SortedFunc(maps.Values(s.work.byKey), func(a, b *Workload) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return out
 }

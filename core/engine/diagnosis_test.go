@@ -17,8 +17,7 @@ import (
 // TestDiagnosisMessages are as kube-scheduler words them.
 func TestDiagnosisMessages(t *testing.T) {
 	never := testkit.Pod("p").Req("cpu", "8").Priority(10)
-	policy := v1.PreemptNever
-	never.Spec.PreemptionPolicy = &policy
+	never.Spec.PreemptionPolicy = new(v1.PreemptNever)
 	for _, c := range []struct {
 		name       string
 		pod        *testkit.PodBuilder

@@ -80,8 +80,7 @@ func TestStorageReachesCachedAnswers(t *testing.T) {
 		return &storagev1.CSIStorageCapacity{ObjectMeta: meta("cap"), StorageClassName: "fast", Capacity: &q,
 			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelTopologyZone: "a"}}}
 	}
-	yes := true
-	tracked := &storagev1.CSIDriver{ObjectMeta: meta("csi.example"), Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}
+	tracked := &storagev1.CSIDriver{ObjectMeta: meta("csi.example"), Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}}
 	taken := volume("pv1", "static", "a")
 	taken.Spec.ClaimRef = &v1.ObjectReference{Namespace: "default", Name: "stranger"}
 	waits, static := claim("c9", "fast", ""), claim("c9", "static", "")

@@ -274,8 +274,7 @@ func (k *kubelets) patchPod(ctx context.Context, p *v1.Pod, status v1.PodStatus)
 
 // removePod is the kubelet's last word on a deleted pod.
 func (k *kubelets) removePod(ctx context.Context, p *v1.Pod) {
-	now := int64(0)
-	opts := metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &p.UID}}
+	opts := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.UID}}
 	err := k.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, opts)
 	k.again(err, func(ctx context.Context) { k.removePod(ctx, p) })
 }
@@ -342,8 +341,7 @@ func (k *kubelets) renew(ctx context.Context, name string, uid types.UID) {
 	}
 	leases := k.client.CoordinationV1().Leases(v1.NamespaceNodeLease)
 	now := metav1.NowMicro()
-	seconds := int32(3 * k.o.LeaseInterval / time.Second)
-	spec := coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &now}
+	spec := coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: new(int32(3 * k.o.LeaseInterval / time.Second)), RenewTime: &now}
 	patch, err := json.Marshal(map[string]any{"spec": spec})
 	if err != nil {
 		return

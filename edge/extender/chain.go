@@ -62,9 +62,7 @@ func (c *Chain) Ask(ctx context.Context, job step.Consult, nodes []*v1.Node) ste
 			out.Err = err
 			return out
 		}
-		for name, why := range failed {
-			out.Failed[name] = why
-		}
+		maps.Copy(out.Failed, failed)
 		nodes = allowed
 	}
 	for _, n := range nodes {

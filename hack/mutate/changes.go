@@ -178,10 +178,10 @@ func (c change) diff() string {
 		end = c.to + i
 	}
 	var b strings.Builder
-	for _, line := range strings.Split(string(text[begin:end]), "\n") {
+	for line := range strings.SplitSeq(string(text[begin:end]), "\n") {
 		fmt.Fprintf(&b, "    -%s\n", line)
 	}
-	for _, line := range strings.Split(string(text[begin:c.from])+c.text+string(text[c.to:end]), "\n") {
+	for line := range strings.SplitSeq(string(text[begin:c.from])+c.text+string(text[c.to:end]), "\n") {
 		if strings.TrimSpace(line) != "" {
 			fmt.Fprintf(&b, "    +%s\n", line)
 		}

@@ -5,6 +5,7 @@ package simulatedgroup
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
@@ -127,13 +128,9 @@ func (g *GroupConfig) NewNode(name string) *v1.Node {
 		GroupLabel: g.Name, v1.LabelHostname: name,
 		v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64",
 	}
-	for k, v := range g.Template.Labels {
-		n.Labels[k] = v
-	}
+	maps.Copy(n.Labels, g.Template.Labels)
 	n.Annotations = map[string]string{}
-	for k, v := range g.Template.Annotations {
-		n.Annotations[k] = v
-	}
+	maps.Copy(n.Annotations, g.Template.Annotations)
 	n.Spec.Taints = append(n.Spec.Taints, g.Template.Taints...)
 	n.Spec.ProviderID = ProviderID(g.Name, name)
 	n.Status.Capacity = g.Template.Allocatable

@@ -166,8 +166,7 @@ func (b *PodBuilder) HostPort(port int32) *PodBuilder {
 
 // Owner sets the controlling owner.
 func (b *PodBuilder) Owner(apiVersion, kind, name string) *PodBuilder {
-	yes := true
-	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(kind + name), Controller: &yes}}
+	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(kind + name), Controller: new(true)}}
 	return b
 }
 

@@ -67,8 +67,7 @@ func (b *ClaimBuilder) SelectedNode(node string) *ClaimBuilder {
 // MadeFor makes a pod of that name the claim's controller, as for ephemeral
 // volumes.
 func (b *ClaimBuilder) MadeFor(pod string) *ClaimBuilder {
-	yes := true
-	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("pod-" + pod), Controller: &yes}}
+	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("pod-" + pod), Controller: new(true)}}
 	return b
 }
 

@@ -76,9 +76,8 @@ func (b *PodBuilder) InitContainer(pairs ...string) *PodBuilder {
 
 // Sidecar adds a restartable init container with requests.
 func (b *PodBuilder) Sidecar(pairs ...string) *PodBuilder {
-	always := v1.ContainerRestartPolicyAlways
 	c := container(pairs)
-	c.RestartPolicy = &always
+	c.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
 	b.Spec.InitContainers = append(b.Spec.InitContainers, c)
 	return b
 }

@@ -88,12 +88,10 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 		b.SpreadSoft(pick(t, []string{v1.LabelHostname, v1.LabelTopologyZone}, "key"), int32(rapid.IntRange(1, 4).Draw(t, "skew")), "app", pick(t, apps, "over"))
 		c := &b.Spec.TopologySpreadConstraints[len(b.Spec.TopologySpreadConstraints)-1]
 		if maybe(t, 30, "taints") {
-			honor := v1.NodeInclusionPolicyHonor
-			c.NodeTaintsPolicy = &honor
+			c.NodeTaintsPolicy = new(v1.NodeInclusionPolicyHonor)
 		}
 		if maybe(t, 30, "affinity") {
-			ignore := v1.NodeInclusionPolicyIgnore
-			c.NodeAffinityPolicy = &ignore
+			c.NodeAffinityPolicy = new(v1.NodeInclusionPolicyIgnore)
 		}
 		if maybe(t, 30, "keys") {
 			c.MatchLabelKeys = []string{"index"}
@@ -127,8 +125,7 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 			case 1:
 				cs[0].MaxSkew = int32(rapid.IntRange(1, 3).Draw(t, "skew"))
 			default:
-				n := int32(1 + Uniform(t, 4, "domains"))
-				cs[0].MinDomains = &n
+				cs[0].MinDomains = new(int32(1 + Uniform(t, 4, "domains")))
 			}
 			return
 		}

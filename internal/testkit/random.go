@@ -149,11 +149,9 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 		b.Owner("apps/v1", "ReplicaSet", pick(t, apps, "rs"))
 	}
 	if maybe(t, 40, "prioritised") {
-		priority := int32(pick(t, []int{-10, 5, 5, 100}, "priority"))
-		b.Spec.Priority = &priority
+		b.Spec.Priority = new(int32(pick(t, []int{-10, 5, 5, 100}, "priority")))
 		if maybe(t, 10, "peaceful") {
-			policy := v1.PreemptNever
-			b.Spec.PreemptionPolicy = &policy
+			b.Spec.PreemptionPolicy = new(v1.PreemptNever)
 		}
 	}
 	if maybe(t, 60, "started") {
@@ -173,7 +171,6 @@ func oddResources(t *rapid.T, p *v1.Pod) {
 		name := pick(t, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "hugepages-2Mi", "example.com/gpu"}, "resource")
 		return v1.ResourceList{name: resource.MustParse(pick(t, []string{"0", "1", "2", "64Mi", "2Gi"}, "quantity"))}
 	}
-	always := v1.ContainerRestartPolicyAlways
 	switch Uniform(t, 5, "odd") {
 	case 0:
 		p.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{
@@ -181,7 +178,7 @@ func oddResources(t *rapid.T, p *v1.Pod) {
 	case 1:
 		p.Spec.InitContainers = append(p.Spec.InitContainers, v1.Container{Name: "init", Resources: v1.ResourceRequirements{Requests: list()}})
 	case 2:
-		p.Spec.InitContainers = append(p.Spec.InitContainers, v1.Container{Name: "sidecar", RestartPolicy: &always, Resources: v1.ResourceRequirements{Requests: list()}})
+		p.Spec.InitContainers = append(p.Spec.InitContainers, v1.Container{Name: "sidecar", RestartPolicy: new(v1.ContainerRestartPolicyAlways), Resources: v1.ResourceRequirements{Requests: list()}})
 	case 3:
 		p.Spec.Overhead = list()
 	default:
@@ -192,8 +189,7 @@ func oddResources(t *rapid.T, p *v1.Pod) {
 // needFeature makes a pod need a declared feature.
 func needFeature(t *rapid.T, p *v1.Pod) {
 	if maybe(t, 50, "network") {
-		no := false
-		p.Spec.HostNetwork, p.Spec.HostUsers = true, &no
+		p.Spec.HostNetwork, p.Spec.HostUsers = true, new(false)
 		return
 	}
 	p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{Action: v1.ContainerRestartRuleActionRestartAllContainers}}

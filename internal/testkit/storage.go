@@ -97,8 +97,7 @@ func randomStored(t *rapid.T, kind cluster.ObjectKind, namespace, name string) c
 			if maybe(t, 70, "driver") {
 				driver := storagev1.CSINodeDriver{Name: d, NodeID: name}
 				if maybe(t, 75, "limit") {
-					count := int32(1 + Uniform(t, 3, "count"))
-					driver.Allocatable = &storagev1.VolumeNodeResources{Count: &count}
+					driver.Allocatable = &storagev1.VolumeNodeResources{Count: new(int32(1 + Uniform(t, 3, "count")))}
 				}
 				n.Spec.Drivers = append(n.Spec.Drivers, driver)
 			}
@@ -154,8 +153,7 @@ func randomVolume(t *rapid.T, name string) *v1.PersistentVolume {
 		pv.Status.Phase = v1.VolumeReleased
 	}
 	if maybe(t, 10, "block") {
-		mode := v1.PersistentVolumeBlock
-		pv.Spec.VolumeMode = &mode
+		pv.Spec.VolumeMode = new(v1.PersistentVolumeBlock)
 	}
 	switch Uniform(t, 5, "source") {
 	case 0, 1, 2:
@@ -197,8 +195,7 @@ func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 	c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{pick(t, modes, "mode")}
 	c.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(pick(t, sizes, "size"))}
 	if pod, ok := strings.CutSuffix(name, "-eph"); ok && (pod == "p0" || maybe(t, 85, "owned")) {
-		yes := true
-		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("pod-" + pod), Controller: &yes}}
+		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("pod-" + pod), Controller: new(true)}}
 	}
 	switch k := Uniform(t, 20, "state"); {
 	case k < 9:
@@ -215,8 +212,7 @@ func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 		c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": pick(t, storageNames[cluster.CSINodeKind], "selected")}
 	}
 	if maybe(t, 8, "block") {
-		mode := v1.PersistentVolumeBlock
-		c.Spec.VolumeMode = &mode
+		c.Spec.VolumeMode = new(v1.PersistentVolumeBlock)
 	}
 	if maybe(t, 8, "selector") {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelTopologyZone: "a"}}

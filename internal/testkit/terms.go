@@ -161,8 +161,7 @@ func AddConstraints(t *rapid.T, p *v1.Pod) {
 			LabelSelector:     randomSelector(t),
 		}
 		if c.WhenUnsatisfiable == v1.DoNotSchedule && maybe(t, 30, "minDomains") {
-			n := int32(rapid.IntRange(1, 4).Draw(t, "domains"))
-			c.MinDomains = &n
+			c.MinDomains = new(int32(rapid.IntRange(1, 4).Draw(t, "domains")))
 		}
 		if maybe(t, 25, "affinity policy") {
 			p := pick(t, []v1.NodeInclusionPolicy{v1.NodeInclusionPolicyHonor, v1.NodeInclusionPolicyIgnore}, "affinity")

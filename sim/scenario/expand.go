@@ -100,8 +100,7 @@ func (w *Workload) controller(meta metav1.ObjectMeta, template *v1.PodTemplateSp
 	replicas := int32(w.Count)
 	switch w.Kind {
 	case "Job":
-		parallel := int32(cmp.Or(w.Parallelism, w.Count))
-		return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Completions: &replicas, Parallelism: &parallel, Template: *template}}
+		return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Completions: &replicas, Parallelism: new(int32(cmp.Or(w.Parallelism, w.Count))), Template: *template}}
 	case "ReplicaSet":
 		return &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: selector, Template: *template}}
 	case "StatefulSet":

@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -97,12 +98,7 @@ func (s *Summary) Number(metric string) float64 { return s.numbers()[metric] }
 
 // Metrics returns the names that expectations may use.
 func Metrics() []string {
-	var out []string
-	for name := range (&Summary{}).numbers() {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys((&Summary{}).numbers()))
 }
 
 // Check returns the expectations that the summary doesn't meet.

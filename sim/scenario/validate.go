@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -253,10 +254,5 @@ func (v *validator) fault(f *Fault, at string, sp *Spec) {
 
 // FaultKinds returns the kinds of faults by name.
 func FaultKinds() []string {
-	var out []string
-	for k := range faultKinds {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(faultKinds))
 }

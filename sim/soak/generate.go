@@ -199,16 +199,13 @@ func (d dice) workload(i int) scenario.Workload {
 		p.NodeSelector = map[string]string{"disk": "ssd"}
 	}
 	if d.maybe(40) {
-		priority := int32(d.from(-5, 5))
-		p.Priority = &priority
+		p.Priority = new(int32(d.from(-5, 5)))
 		if d.maybe(10) {
-			policy := v1.PreemptNever
-			p.PreemptionPolicy = &policy
+			p.PreemptionPolicy = new(v1.PreemptNever)
 		}
 	}
 	if d.maybe(20) {
-		grace := int64(d.from(0, 60))
-		p.TerminationGracePeriodSeconds = &grace
+		p.TerminationGracePeriodSeconds = new(int64(d.from(0, 60)))
 	}
 	app := &metav1.LabelSelector{MatchLabels: map[string]string{"app": w.Name}}
 	if w.Copies == 0 && d.maybe(25) {

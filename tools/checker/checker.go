@@ -4,6 +4,7 @@ package checker
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -87,7 +88,7 @@ func Fits(pod *v1.Pod, node *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
 // all ask for it. Each other rule is for Check.
 func CheckStanding(nodes []*v1.Node, pods []*v1.Pod) []Violation {
 	c := newCheck(nodes, pods)
-	for _, name := range sortedKeys(c.on) {
+	for _, name := range slices.Sorted(maps.Keys(c.on)) {
 		for _, p := range c.on[name] {
 			if a := p.Spec.Affinity; a != nil && a.PodAffinity != nil {
 				for i := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
@@ -210,7 +211,7 @@ func hostPorts(p *v1.Pod) []v1.ContainerPort {
 
 // apart checks required pod anti-affinity, one term of one pod at a time.
 func (c *check) apart() {
-	for _, name := range sortedKeys(c.on) {
+	for _, name := range slices.Sorted(maps.Keys(c.on)) {
 		for _, p := range c.on[name] {
 			if p.Spec.Affinity == nil || p.Spec.Affinity.PodAntiAffinity == nil {
 				continue
@@ -231,7 +232,7 @@ func (c *check) term(p *v1.Pod, term *v1.PodAffinityTerm) {
 	if err != nil {
 		return
 	}
-	for _, name := range sortedKeys(c.on) {
+	for _, name := range slices.Sorted(maps.Keys(c.on)) {
 		if v, ok := c.nodes[name].Labels[term.TopologyKey]; !ok || v != domain {
 			continue
 		}
@@ -256,7 +257,7 @@ func (c *check) together(p *v1.Pod, term *v1.PodAffinityTerm) {
 	}
 	domain, ok := c.nodes[p.Spec.NodeName].Labels[term.TopologyKey]
 	elsewhere := ""
-	for _, name := range sortedKeys(c.on) {
+	for _, name := range slices.Sorted(maps.Keys(c.on)) {
 		for _, q := range c.on[name] {
 			if q.UID == p.UID || !selector.Matches(labels.Set(q.Labels)) || !inNamespaces(p, q, term) {
 				continue
@@ -318,13 +319,4 @@ func inNamespaces(p, q *v1.Pod, term *v1.PodAffinityTerm) bool {
 		return slices.Contains(term.Namespaces, q.Namespace)
 	}
 	return term.NamespaceSelector == nil && p.Namespace == q.Namespace
-}
-
-func sortedKeys(m map[string][]*v1.Pod) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
