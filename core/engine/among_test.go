@@ -28,11 +28,12 @@ func TestPlaceAmongTakesTheBestAllowedNode(t *testing.T) {
 		{"the best comes first", map[string]int64{"n0": 100, "n1": 0, "n2": 0}, "n0", 110, "n2", 30},
 		{"the second comes after a worse one", map[string]int64{"n0": 100, "n1": 5, "n2": 0}, "n0", 110, "n2", 30},
 		{"one", map[string]int64{"n1": 5}, "n1", 25, "none", 0},
+		{"all but the first", map[string]int64{"n1": 5, "n2": 0, "n3": 0}, "n3", 40, "n2", 30},
 		{"one that the rules reject", map[string]int64{"n4": 500}, "none", 0, "none", 0},
 		{"none", nil, "none", 0, "none", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := named("n0", "n1", "n2", "n3", "n4")
+			s := named("n4", "n0", "n1", "n2", "n3") // the one that the rules reject comes first
 			e := over(s, &scripted{name: "A", rules: framework.Rules{Local: &localScript{reads: framework.ReadsObject, scores: scores}}})
 			p := parsed(s, testkit.Pod("p"))
 			best, a, ok := e.PlaceAmong(e.Class(p), p, func(n *cluster.Node) (int64, bool) {

@@ -12,8 +12,8 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// apart is a cluster of n nodes with a class that keeps apart from pods of app web by
-// hostname, on as many of which such pods run: exceptional nodes.
+// apart is a cluster of nodes in three zones, with a class that spreads over zones and
+// keeps apart from pods of app web by hostname: nodes where such pods run are exceptional.
 type apart struct {
 	t *testing.T
 	*cluster.State
@@ -25,13 +25,13 @@ func newApart(t *testing.T, n, exceptional int) *apart {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
 	for i := range n {
-		s.SetNode(schema.ParseNode(testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "64", "memory", "64Gi").Zone("a").Obj(), ""))
+		s.SetNode(schema.ParseNode(testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "64", "memory", "64Gi").Zone(fmt.Sprint("z", i%3)).Obj(), ""))
 	}
 	a := &apart{t: t, State: s, e: testkit.Must(New(s, plugins.Default(schema, plugins.Options{}), Options{Seed: 1}))}
 	for i := range exceptional {
 		a.place("web", i)
 	}
-	a.class = a.e.Class(schema.ParsePod(testkit.Pod("subject").Label("app", "subject").Apart(v1.LabelHostname, "app", "web").Obj()))
+	a.class = a.e.Class(schema.ParsePod(testkit.Pod("subject").Label("app", "subject").Apart(v1.LabelHostname, "app", "web").SpreadHard(v1.LabelTopologyZone, 9, "app", "subject").Obj()))
 	return a
 }
 

@@ -201,7 +201,6 @@ func (v *view) score(c *Class) {
 // best returns the entry with the best node, and that node's key with the additive.
 // There must be an entry that is in.
 func (v *view) best() (top scoreKey, entry int) {
-	entry = -1
 	from := 0
 	if len(v.takenOut) == 0 { // no group lacks a node: their best keys lie side by side
 		from = v.groups
