@@ -1,4 +1,7 @@
-// Package defaultpreemption says which pods may take the place of which others.
+// Package defaultpreemption says which pods may preempt others, which of a node's
+// pods are to be kept first, and on which node preemption costs least. It is
+// kube-scheduler's DefaultPreemption without its sampling of nodes: the engine looks
+// at all of them, and finds the victims (engine.Preempt).
 package defaultpreemption
 
 import (
@@ -13,11 +16,13 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// Name is the plugin's.
+// Name is the plugin's name in kube-scheduler configuration.
 const Name = "DefaultPreemption"
 
-// Plugin is kube-scheduler's DefaultPreemption, without its sampling of nodes.
+// Plugin implements framework.Preempter.
 type Plugin struct{}
+
+var _ framework.Preempter = Plugin{}
 
 // Name implements framework.Preempter.
 func (Plugin) Name() string { return Name }
@@ -25,12 +30,14 @@ func (Plugin) Name() string { return Name }
 // SignPreemption implements framework.Preempter.
 func (Plugin) SignPreemption(pod *cluster.Pod, sig *framework.Signature) { sig.Bool(never(pod)) }
 
+// never tells whether the pod's preemptionPolicy forbids that it preempts.
 func never(pod *cluster.Pod) bool {
 	p := pod.Object.Spec.PreemptionPolicy
 	return p != nil && *p == v1.PreemptNever
 }
 
-// Eligible implements framework.Preempter.
+// Eligible implements framework.Preempter (PodEligibleToPreemptOthers). That a
+// nominated pod waits for its victims is the queue's.
 func (Plugin) Eligible(pod *cluster.Pod) *framework.Reason {
 	if never(pod) {
 		return &framework.Reason{Plugin: Name, Messages: []string{"not eligible due to preemptionPolicy=Never."}, OfPod: true}
@@ -38,12 +45,14 @@ func (Plugin) Eligible(pod *cluster.Pod) *framework.Reason {
 	return nil
 }
 
-// Order implements framework.Preempter: the pods whose disruption budget has
-// nothing left for them first, and within both parts the more important ones.
-// A pod counts against each budget that selects it.
+// Order implements framework.Preempter (filterPodsWithPDBViolation): first the pods
+// whose eviction would violate a disruption budget, then the others, each part by
+// falling importance. Budgets are spent in order of importance: the most important
+// pods use up what disruptions are allowed. A pod is counted against each budget
+// that selects it, also when another one is violated already.
 func (Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
-	slices.SortFunc(pods, compare)
-	left := map[*cluster.Budget]int32{}
+	slices.SortFunc(pods, byImportance)
+	allowed := map[*cluster.Budget]int32{} // disruptions left; below 0 when violated
 	var within, beyond []*cluster.Pod
 	for _, p := range pods {
 		ok := true
@@ -51,11 +60,11 @@ func (Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
 			if !b.Selects(p) {
 				continue
 			}
-			if _, known := left[b]; !known {
-				left[b] = b.Status.DisruptionsAllowed
+			if _, known := allowed[b]; !known {
+				allowed[b] = b.Status.DisruptionsAllowed
 			}
-			left[b]--
-			ok = ok && left[b] >= 0
+			allowed[b]--
+			ok = ok && allowed[b] >= 0
 		}
 		if ok {
 			within = append(within, p)
@@ -67,12 +76,15 @@ func (Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
 	return len(beyond)
 }
 
-// compare orders by importance: higher priority, then longer running. A pod
-// that has not started is the youngest.
-func compare(a, b *cluster.Pod) int {
+// byImportance orders the more important pod first: of higher priority, else longer
+// running (kube-scheduler's MoreImportantPod), else of the lower UID, so that the
+// order is total. A pod that hasn't started is the youngest.
+func byImportance(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(started(a), started(b)), strings.Compare(string(a.UID), string(b.UID)))
 }
 
+// started returns when the pod was started, in nanoseconds since 1970, the end of
+// time when it wasn't.
 func started(p *cluster.Pod) int64 {
 	if t := p.Object.Status.StartTime; t != nil {
 		return t.UnixNano()
@@ -80,11 +92,19 @@ func started(p *cluster.Pod) int64 {
 	return math.MaxInt64
 }
 
-// Cost implements framework.Preempter, with kube-scheduler's criteria: budgets
-// violated, the highest priority, the sum of priorities, the number of victims,
-// and how long the first of the most important ones has been running.
+// Cost implements framework.Preempter with the criteria of
+// pickOneNodeForPreemption, in its order:
+//
+//	0  budgets violated: the fewest
+//	1  the highest priority of a victim: the lowest
+//	2  the sum of priorities: the lowest
+//	3  the number of victims: the fewest
+//	4  the start of the longest running victim of the highest priority: the latest
+//
+// Each priority is summed from the lowest there is, so that more victims never sum to
+// less.
 func (Plugin) Cost(v *framework.Victims) (c framework.PreemptionCost) {
-	slices.SortFunc(v.Pods, compare)
+	slices.SortFunc(v.Pods, byImportance)
 	c[0] = int64(v.Violations)
 	c[1] = int64(v.Pods[0].Priority)
 	for _, p := range v.Pods {
