@@ -1,5 +1,8 @@
-// Package nodeaffinity keeps a pod to the nodes that its nodeSelector and
-// required node affinity select, and prefers those of its preferred terms.
+// Package nodeaffinity keeps a pod to the nodes that its nodeSelector and required
+// node affinity select, which is a local rule, and prefers those of its preferred
+// terms: a node's raw score is the sum of the weights of the terms that it meets, and
+// a group rule normalises it. Other plugins that depend on the same fields sign them
+// with SignRequired and SignSelector.
 package nodeaffinity
 
 import (
@@ -20,13 +23,15 @@ const Name = "NodeAffinity"
 
 // Plugin implements framework.Plugin.
 type Plugin struct {
-	added          *nodeaffinity.NodeSelector // what every pod is required to be on besides
+	// What every pod of the profile requires and prefers besides its own; nil for
+	// nothing.
+	added          *nodeaffinity.NodeSelector
 	addedPreferred *nodeaffinity.PreferredSchedulingTerms
 }
 
 // New returns the plugin with an affinity that every pod of the profile has
 // besides its own (NodeAffinityArgs.addedAffinity), nil for none. What of it
-// doesn't parse is left out; the configuration lets nothing such in.
+// can't be read is left out; whoever reads the configuration refuses it.
 func New(added *v1.NodeAffinity) Plugin {
 	var p Plugin
 	if added == nil {
@@ -51,7 +56,8 @@ func (Plugin) WakesWhen() string {
 	return "a node has the labels that it asks for"
 }
 
-// Sign implements framework.Plugin.
+// Sign implements framework.Plugin. The added affinity is the same for all pods of the
+// profile.
 func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
 	SignRequired(pod, local)
 	terms := preferredTerms(pod)
@@ -100,6 +106,7 @@ func signTerm(t *v1.NodeSelectorTerm, sig *framework.Signature) {
 	}
 }
 
+// requiredSelector returns the pod's required node affinity, or nil.
 func requiredSelector(pod *cluster.Pod) *v1.NodeSelector {
 	if a := pod.Object.Spec.Affinity; a != nil && a.NodeAffinity != nil {
 		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
@@ -107,6 +114,7 @@ func requiredSelector(pod *cluster.Pod) *v1.NodeSelector {
 	return nil
 }
 
+// preferredTerms returns the terms of the pod's preferred node affinity.
 func preferredTerms(pod *cluster.Pod) []v1.PreferredSchedulingTerm {
 	if a := pod.Object.Spec.Affinity; a != nil && a.NodeAffinity != nil {
 		return a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
@@ -114,7 +122,7 @@ func preferredTerms(pod *cluster.Pod) []v1.PreferredSchedulingTerm {
 	return nil
 }
 
-// Restricts tells whether the pod's required affinity leaves out any node.
+// Restricts tells whether the pod has a nodeSelector or required node affinity.
 func Restricts(pod *cluster.Pod) bool {
 	return len(pod.Object.Spec.NodeSelector) > 0 || requiredSelector(pod) != nil
 }
@@ -130,8 +138,8 @@ func (p Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *frame
 		rules.Local = &required{p.added, nodeaffinity.GetRequiredNodeAffinity(pod.Object), names}
 	}
 	if terms := preferredTerms(pod); len(terms) > 0 || p.addedPreferred != nil {
-		// A term that doesn't parse can't come through the API server; the
-		// others still count.
+		// With a term that can't be read nothing is scored; the API server lets no such
+		// pod in.
 		if parsed, err := nodeaffinity.NewPreferredSchedulingTerms(terms); err == nil {
 			rules.Group = &preferred{terms: parsed, added: p.addedPreferred}
 		}
@@ -139,8 +147,9 @@ func (p Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *frame
 	return rules, nil
 }
 
-// namedNodes returns the nodes that metadata.name terms narrow the pod to;
-// named is false when some term leaves the name open.
+// namedNodes returns the nodes that terms with "metadata.name In …" narrow the pod
+// to: within a term all of them must agree, terms are alternatives. named is false
+// when some term leaves the name open. It is PreFilter of kube-scheduler 1.36.
 func namedNodes(sel *v1.NodeSelector) (names map[string]bool, named bool) {
 	if sel == nil || len(sel.NodeSelectorTerms) == 0 {
 		return nil, false
@@ -168,41 +177,40 @@ func namedNodes(sel *v1.NodeSelector) (names map[string]bool, named bool) {
 	return names, true
 }
 
+// required implements framework.LocalRule for the pods of one class.
 type required struct {
-	added    *nodeaffinity.NodeSelector
+	added    *nodeaffinity.NodeSelector // of the profile, or nil
 	affinity nodeaffinity.RequiredNodeAffinity
-	names    map[string]bool // nil when names don't matter
+	names    map[string]bool // see namedNodes; nil when some term leaves the name open
 }
 
+// Reads implements framework.LocalRule.
 func (*required) Reads() framework.Aspects { return framework.ReadsObject }
 
 // Narrows implements framework.Narrower.
 func (r *required) Narrows(n *cluster.NodeInfo) bool { return r.names != nil && !r.names[n.Name] }
 
+// EvalNode implements framework.LocalRule.
 func (r *required) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	if r.Narrows(n.NodeInfo) {
+	if r.Narrows(n.NodeInfo) || !r.meetsAdded(n) {
 		return framework.Final, 0
 	}
-	if !r.admits(n) {
-		return framework.Final, 0
-	}
-	// As upstream, a selector that doesn't parse matches what it says to.
+	// As in kube-scheduler, terms that can't be read count for nothing, and the node
+	// may meet another one.
 	if ok, _ := r.affinity.Match(n.Object); !ok {
 		return framework.Final, 0
 	}
 	return framework.OK, 0
 }
 
-func (r *required) admits(n *cluster.Node) bool {
-	if r.added == nil {
-		return true
-	}
-	return r.added.Match(n.Object)
-}
+// meetsAdded tells whether the node meets what the profile requires.
+func (r *required) meetsAdded(n *cluster.Node) bool { return r.added == nil || r.added.Match(n.Object) }
 
+// Explain implements framework.LocalRule. Nodes that names leave out come first: the
+// engine tells their reason before any other rule's.
 func (r *required) Explain(n *cluster.Node) *framework.Reason {
 	msg := "node(s) didn't match Pod's node affinity/selector"
-	if !r.admits(n) {
+	if !r.meetsAdded(n) {
 		msg = "node(s) didn't match scheduler-enforced node affinity"
 	}
 	if r.Narrows(n.NodeInfo) {
@@ -211,13 +219,15 @@ func (r *required) Explain(n *cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{msg}, Final: true}
 }
 
-// preferred sums the weights of the matching terms.
+// preferred implements framework.GroupRule for the pods of one class.
 type preferred struct {
 	framework.StaticScore
 	terms *nodeaffinity.PreferredSchedulingTerms
-	added *nodeaffinity.PreferredSchedulingTerms
+	added *nodeaffinity.PreferredSchedulingTerms // of the profile, or nil
 }
 
+// StaticKey implements framework.GroupRule: the sum of the weights of the terms that
+// the node meets.
 func (p *preferred) StaticKey(n *cluster.NodeInfo) int32 {
 	score := p.terms.Score(n.Object)
 	if p.added != nil {
@@ -226,5 +236,5 @@ func (p *preferred) StaticKey(n *cluster.NodeInfo) int32 {
 	return int32(score)
 }
 
-// Explain is never asked: the group part rejects nothing.
+// Explain is never asked: preferences reject nothing.
 func (p *preferred) Explain(*framework.Groups, int) *framework.Reason { return nil }

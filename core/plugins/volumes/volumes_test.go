@@ -38,6 +38,13 @@ func inline(id string) v1.VolumeSource {
 	return v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: id}}
 }
 
+func TestClaimNotFound(t *testing.T) {
+	const want = `persistentvolumeclaim "c" not found`
+	if got := volumes.ClaimNotFound("c"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestDelayed(t *testing.T) {
 	world := rt.NewCluster(t, nil, classes(), nil)
 	for class, want := range map[string]bool{"delayed": true, "immediate": false, "absent": false, "": false} {
