@@ -1,6 +1,7 @@
-// Package dynamicresources stands in for dynamic resource allocation: it
-// refuses pods with resource claims, which Berth can't allocate yet, so that
-// such a pod waits with a clear reason instead of being placed wrongly.
+// Package dynamicresources stands in for dynamic resource allocation (KEP-4381): it
+// rejects pods with resource claims on all nodes, since Berth can't allocate these, so
+// that such a pod waits with a clear reason instead of being placed where it can't
+// start.
 package dynamicresources
 
 import (

@@ -1,5 +1,7 @@
-// Package extender makes every pod that an HTTP extender is asked about a class
-// of its own: nobody knows what the extender reads of it.
+// Package extender makes every pod that an HTTP extender filters or scores a class of
+// its own: nobody knows what the extender reads of a pod. The calls are made at the
+// edge, and their answers aren't rules. The plugin is part of profiles that have
+// extenders, and has no counterpart in kube-scheduler.
 package extender
 
 import (
@@ -7,7 +9,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// Name is what reasons name.
+// Name is the plugin's name.
 const Name = "Extender"
 
 // Plugin implements framework.Plugin.
@@ -18,7 +20,7 @@ var _ framework.Plugin = Plugin{}
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
-// Sign implements framework.Plugin.
+// Sign implements framework.Plugin: the UID of a pod that an extender is asked about.
 func (p Plugin) Sign(pod *cluster.Pod, _ *cluster.State, _, group *framework.Signature) {
 	profile := framework.Profile{Extenders: p.Extenders}
 	if profile.Consults(pod.Object) {
@@ -26,7 +28,7 @@ func (p Plugin) Sign(pod *cluster.Pod, _ *cluster.State, _, group *framework.Sig
 	}
 }
 
-// For implements framework.Plugin: what the extender says isn't a rule.
+// For implements framework.Plugin: there are no rules.
 func (Plugin) For(*cluster.Pod, *cluster.State) (framework.Rules, *framework.Reason) {
 	return framework.Rules{}, nil
 }

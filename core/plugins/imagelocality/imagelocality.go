@@ -1,5 +1,7 @@
-// Package imagelocality prefers nodes that have the images of a pod already,
-// the more the larger those are and the more nodes have them.
+// Package imagelocality prefers nodes that have images of a pod already, the more the
+// larger those are and the more nodes have them. It rejects nothing. What a pod's
+// images are worth on a node follows from the sizes in which the node has them: nodes
+// of equal sizes are one group.
 package imagelocality
 
 import (
@@ -12,8 +14,7 @@ import (
 // Name is the plugin's name in kube-scheduler configuration.
 const Name = "ImageLocality"
 
-// Sums below minThreshold score nothing, and maxThreshold a container scores
-// everything (bytes).
+// The bytes of images that score 0, and, for each container, 100.
 const (
 	minThreshold = 23 << 20
 	maxThreshold = 1000 << 20
@@ -27,8 +28,11 @@ var _ framework.Plugin = Plugin{}
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
 
-// wanted returns the images of the pod that some node has, with repeats.
-func wanted(pod *cluster.Pod, state *cluster.State) []cluster.ImageID {
+// knownImages returns the images of the pod's containers and image volumes that some
+// node has, as often as the pod names them. Which images are known is read from the
+// state without a Reclassifier: a pod whose image comes to a node later keeps its
+// class, in which the image scores nothing, until it is signed again.
+func knownImages(pod *cluster.Pod, state *cluster.State) []cluster.ImageID {
 	var out []cluster.ImageID
 	add := func(name string) {
 		if id, ok := state.Image(normalized(name)); ok {
@@ -50,7 +54,7 @@ func wanted(pod *cluster.Pod, state *cluster.State) []cluster.ImageID {
 	return out
 }
 
-// normalized adds the tag that is meant where there is none.
+// normalized adds the tag that is meant where the name has none.
 func normalized(name string) string {
 	if strings.LastIndex(name, ":") <= strings.LastIndex(name, "/") {
 		return name + ":latest"
@@ -58,6 +62,8 @@ func normalized(name string) string {
 	return name
 }
 
+// containers returns how many containers the pod has; images of more containers have
+// to be larger for the same score.
 func containers(pod *cluster.Pod) int64 {
 	return int64(len(pod.Object.Spec.InitContainers) + len(pod.Object.Spec.Containers))
 }
@@ -65,7 +71,7 @@ func containers(pod *cluster.Pod) int64 {
 // Sign implements framework.Plugin. Images that no node has tell nothing
 // apart.
 func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.Signature) {
-	images := wanted(pod, state)
+	images := knownImages(pod, state)
 	local.Int(int64(len(images)))
 	if len(images) == 0 {
 		return
@@ -78,7 +84,7 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.S
 
 // For implements framework.Plugin.
 func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
-	images := wanted(pod, state)
+	images := knownImages(pod, state)
 	if len(images) == 0 {
 		return framework.Rules{}, nil
 	}
@@ -87,13 +93,13 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 	}}, nil
 }
 
-// rule groups nodes by the sizes that they have the images in.
+// rule implements framework.GroupRule for the pods of one class.
 type rule struct {
 	framework.StaticScore
 	state      *cluster.State
-	images     []cluster.ImageID
+	images     []cluster.ImageID // see knownImages
 	containers int64
-	row        []int64
+	row        []int64 // of the call of StaticKey that is going on
 }
 
 var (
@@ -101,8 +107,9 @@ var (
 	_ framework.RawScorer = (*rule)(nil)
 )
 
-// StaticKey is the row of the sizes, -1 where there is no image; 0 is none at
-// all.
+// StaticKey implements framework.GroupRule: the number of the row of the sizes that
+// the node has the images in, in bytes, with -1 for those that it doesn't have; 0 when
+// it has none of them.
 func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 	r.row = r.row[:0]
 	some := false
@@ -122,8 +129,9 @@ func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 	return r.state.Row(r.row)
 }
 
-// raw follows kube-scheduler 1.36: an image counts by its size and the part of
-// the nodes that have it, which keeps pods from all going to the one that does.
+// raw is the score for a StaticKey (kube-scheduler 1.36's sumImageScores and
+// calculatePriority). An image counts by its size times the part of the nodes that
+// have it, which keeps pods from all going to the only node that does.
 func (r *rule) raw(key int32) int64 {
 	sum := int64(0)
 	if key > 0 {
@@ -156,5 +164,5 @@ func (r *rule) Raw(g *framework.Groups, out []int64) {
 	}
 }
 
-// Explain is never asked: nothing is rejected.
+// Explain is never asked: the plugin rejects nothing.
 func (*rule) Explain(*framework.Groups, int) *framework.Reason { return nil }

@@ -1,5 +1,6 @@
-// Package nodedeclaredfeatures keeps a pod off nodes whose kubelet doesn't
-// declare the features that the pod needs (KEP-5328).
+// Package nodedeclaredfeatures keeps a pod off nodes whose kubelet doesn't declare the
+// features that the pod needs (status.declaredFeatures, KEP-5328). Which fields of a
+// pod need which feature is said by k8s.io/component-helpers.
 package nodedeclaredfeatures
 
 import (
@@ -34,7 +35,7 @@ func (Plugin) WakesWhen() string {
 	return "a node declares the features that it needs"
 }
 
-// needs returns the features that the pod needs, sorted.
+// needs returns the names of the features that the pod needs, sorted.
 func needs(pod *cluster.Pod) []string {
 	set, err := ndf.DefaultFramework.InferForPodScheduling(&types.PodInfo{Spec: &pod.Object.Spec}, target)
 	if err != nil || set.IsEmpty() { // the error is for a missing version
@@ -62,10 +63,13 @@ func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framewo
 	return framework.Rules{Local: rule(list)}, nil
 }
 
+// rule implements framework.LocalRule for pods that need these features.
 type rule []string
 
+// Reads implements framework.LocalRule.
 func (rule) Reads() framework.Aspects { return framework.ReadsObject }
 
+// EvalNode implements framework.LocalRule.
 func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	for _, f := range r {
 		if !slices.Contains(n.Features, f) {
@@ -75,6 +79,7 @@ func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+// Explain implements framework.LocalRule.
 func (rule) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) didn't match Pod's required features"}, Final: true}
 }

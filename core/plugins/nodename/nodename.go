@@ -9,8 +9,8 @@ import (
 // Name is the plugin's name in kube-scheduler configuration.
 const Name = "NodeName"
 
-// Plugin implements framework.Plugin. A pod with spec.nodeName is bound
-// already and never queued, so this rule speaks in simulations only.
+// Plugin implements framework.Plugin. A pod with spec.nodeName is bound already and
+// never queued: only simulations ask where it could go.
 type Plugin struct{}
 
 var _ framework.Plugin = Plugin{}
@@ -36,10 +36,13 @@ func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framewo
 	return framework.Rules{Local: rule(pod.Object.Spec.NodeName)}, nil
 }
 
+// rule implements framework.LocalRule for pods that name this node.
 type rule string
 
+// Reads implements framework.LocalRule.
 func (rule) Reads() framework.Aspects { return framework.ReadsObject }
 
+// EvalNode implements framework.LocalRule.
 func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	if n.Name == string(r) {
 		return framework.OK, 0
@@ -47,6 +50,7 @@ func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.Final, 0
 }
 
+// Explain implements framework.LocalRule.
 func (rule) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) didn't match the requested node name"}, Final: true}
 }

@@ -1,4 +1,5 @@
-// Package nodeports keeps a pod off nodes where one of its host ports is taken.
+// Package nodeports keeps a pod off nodes where one of its host ports is taken: the
+// same port and protocol on the same address, or on all addresses (0.0.0.0) of either.
 package nodeports
 
 import (
@@ -40,10 +41,13 @@ func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framewo
 	return framework.Rules{Local: rule(pod.Ports)}, nil
 }
 
+// rule implements framework.LocalRule for pods that ask for these ports.
 type rule []cluster.HostPort
 
+// Reads implements framework.LocalRule.
 func (rule) Reads() framework.Aspects { return framework.ReadsPods }
 
+// EvalNode implements framework.LocalRule.
 func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	for _, want := range r {
 		for _, used := range n.Ports {
@@ -55,6 +59,7 @@ func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+// Explain implements framework.LocalRule.
 func (rule) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) didn't have free ports for the requested pod ports"}}
 }

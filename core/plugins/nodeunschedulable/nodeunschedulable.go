@@ -1,5 +1,5 @@
-// Package nodeunschedulable keeps pods off cordoned nodes, unless they tolerate
-// the taint that cordoning implies.
+// Package nodeunschedulable keeps pods off cordoned nodes (spec.unschedulable), unless
+// they tolerate the taint that cordoning implies.
 package nodeunschedulable
 
 import (
@@ -26,6 +26,7 @@ func (Plugin) WakesWhen() string {
 	return "a node is uncordoned"
 }
 
+// cordoned is the taint that a cordoned node has, or will have shortly.
 var cordoned = v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
 
 func tolerates(pod *cluster.Pod) bool {
@@ -45,10 +46,13 @@ func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framewo
 	return framework.Rules{Local: rule{}}, nil
 }
 
+// rule implements framework.LocalRule for pods that don't tolerate the taint.
 type rule struct{}
 
+// Reads implements framework.LocalRule.
 func (rule) Reads() framework.Aspects { return framework.ReadsObject }
 
+// EvalNode implements framework.LocalRule.
 func (rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	if n.Object.Spec.Unschedulable {
 		return framework.Final, 0
@@ -56,6 +60,7 @@ func (rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+// Explain implements framework.LocalRule.
 func (rule) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) were unschedulable"}, Final: true}
 }

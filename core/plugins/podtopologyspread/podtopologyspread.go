@@ -100,7 +100,8 @@ func matchesItself(pod *cluster.Pod, c *constraint) bool {
 
 // Reclassifies implements framework.Reclassifier: which pods default constraints hold for
 // depends on what selects them, so a new workload may give constraints to pods
-// that had none. Soft ones make no difference to a pod that waits.
+// that had none. Soft ones let no pod in or out: for them alone a pod isn't signed
+// again, and is scored by what selected it when it was signed last.
 func (p Plugin) Reclassifies(c *cluster.Change, _ *cluster.State) func(*cluster.Pod) bool {
 	hard := func(c v1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == v1.DoNotSchedule }
 	if c.Op != cluster.WorkloadSet || !p.args.List || !slices.ContainsFunc(p.args.Constraints, hard) {

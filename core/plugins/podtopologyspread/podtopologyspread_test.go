@@ -488,7 +488,7 @@ func TestReclassifies(t *testing.T) {
 		rt.Reclassified("a pod comes", func(c *rt.Cluster) { c.Place(testkit.Pod("x").On("a1")) }, ""),
 		rt.Reclassified("a node comes", func(c *rt.Cluster) { c.Node(node("c1")) }, ""),
 	}}.Run(t)
-	// The defaults that are soft reject nothing: a pod that waits needn't know.
+	// Default constraints that are soft keep no pod waiting.
 	for name, make := range map[string]rt.Make{"a soft list": list(soft(hostname, 1, noSelector)), "the system defaults": plugin} {
 		world := rt.NewCluster(t, twoZones(), nil, nil)
 		p := make(world.Schema).(podtopologyspread.Plugin)

@@ -1,4 +1,5 @@
-// Package schedulinggates holds back pods with scheduling gates (KEP-3521).
+// Package schedulinggates keeps pods with scheduling gates out of the queue (KEP-3521).
+// A change of the pod asks again.
 package schedulinggates
 
 import (
@@ -16,7 +17,8 @@ type Plugin struct{}
 
 var _ framework.PreEnqueuer = Plugin{}
 
-// PreEnqueue returns a reason while the pod has gates.
+// PreEnqueue implements framework.PreEnqueuer: a reason that names the gates while
+// there are any.
 func (Plugin) PreEnqueue(pod *cluster.Pod) *framework.Reason {
 	gates := pod.Object.Spec.SchedulingGates
 	if len(gates) == 0 {

@@ -1,5 +1,7 @@
-// Package tainttoleration keeps pods off nodes with taints they don't tolerate,
-// and prefers nodes with fewer untolerated PreferNoSchedule taints.
+// Package tainttoleration keeps pods off nodes with NoSchedule and NoExecute taints
+// that they don't tolerate, which is a local rule, and prefers nodes with fewer
+// PreferNoSchedule taints that they don't tolerate: their number is a node's raw
+// score, and a group rule normalises it. Other plugins ask Tolerated.
 package tainttoleration
 
 import (
@@ -25,7 +27,7 @@ func (Plugin) WakesWhen() string {
 	return "a node loses the taints that it does not tolerate, or one without them comes"
 }
 
-// Sign implements framework.Plugin.
+// Sign implements framework.Plugin. tolerationSeconds counts once the pod runs.
 func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
 	local.Int(int64(len(pod.Object.Spec.Tolerations)))
 	for i := range pod.Object.Spec.Tolerations {
@@ -40,7 +42,7 @@ func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signa
 // For implements framework.Plugin.
 func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
 	r := &rule{all: pod.Object.Spec.Tolerations}
-	for _, t := range r.all {
+	for _, t := range r.all { // the others tolerate no PreferNoSchedule taint
 		if t.Effect == "" || t.Effect == v1.TaintEffectPreferNoSchedule {
 			r.prefer = append(r.prefer, t)
 		}
@@ -48,10 +50,16 @@ func (Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framewo
 	return framework.Rules{Local: r, Group: prefer{framework.StaticScore{Reverse: true}, r}}, nil
 }
 
-type rule struct{ all, prefer []v1.Toleration }
+// rule implements framework.LocalRule for the pods of one class.
+type rule struct {
+	all    []v1.Toleration // of the pod
+	prefer []v1.Toleration // those of them that may tolerate PreferNoSchedule taints
+}
 
+// Reads implements framework.LocalRule.
 func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
 
+// EvalNode implements framework.LocalRule.
 func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	for i := range n.Object.Spec.Taints {
 		t := &n.Object.Spec.Taints[i]
@@ -65,16 +73,20 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+// Explain implements framework.LocalRule.
 func (*rule) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) had untolerated taint(s)"}, Final: true}
 }
 
-// prefer counts untolerated PreferNoSchedule taints; fewest score highest.
+// prefer implements framework.GroupRule for the pods of one class: the node with the
+// most untolerated taints scores 0, one without any 100.
 type prefer struct {
 	framework.StaticScore
 	*rule
 }
 
+// StaticKey implements framework.GroupRule: how many PreferNoSchedule taints of the
+// node the pod doesn't tolerate.
 func (p prefer) StaticKey(n *cluster.NodeInfo) int32 {
 	var untolerated int32
 	for i := range n.Object.Spec.Taints {
@@ -86,12 +98,13 @@ func (p prefer) StaticKey(n *cluster.NodeInfo) int32 {
 	return untolerated
 }
 
-// Explain is never asked: the rule's group part rejects nothing.
+// Explain is never asked: preferences reject nothing.
 func (p prefer) Explain(*framework.Groups, int) *framework.Reason { return nil }
 
-// Tolerated tells whether one of the tolerations matches the taint, as
-// v1.Toleration documents it (effect, then key, then operator). The operators
-// Lt and Gt are behind a feature gate that is off in 1.36, and match nothing.
+// Tolerated tells whether one of the tolerations tolerates the taint, as v1.Toleration
+// documents it: an empty effect is every effect, an empty key with Exists every key.
+// The operators Lt and Gt are behind a feature gate that is off in 1.36
+// (TaintTolerationComparisonOperators), and tolerate nothing.
 func Tolerated(tolerations []v1.Toleration, taint *v1.Taint) bool {
 	for i := range tolerations {
 		t := &tolerations[i]
