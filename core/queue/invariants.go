@@ -22,7 +22,7 @@ import (
 //
 // It costs O(pods).
 func (q *Queue) Invariants() []string {
-	c := checker{q: q, held: map[*WaitingClass]int{}, probes: map[*WaitingClass]int{}}
+	c := checker{q: q, held: map[*WaitingClass]int{}, probes: map[*WaitingClass]bool{}}
 	c.heap("active", &q.active)
 	c.heap("backoff", &q.backoff)
 	c.heap("expiry", &q.expiry)
@@ -61,7 +61,7 @@ type checker struct {
 	q      *Queue
 	broken []string
 	held   map[*WaitingClass]int
-	probes map[*WaitingClass]int
+	probes map[*WaitingClass]bool // whether some pod is a probe of it
 	gated  int
 	// inHeaps is how many places all heaps have, and expected how many the pods'
 	// stages ask for. Where each pod is found at its own place and the sums are
@@ -119,7 +119,7 @@ func (c *checker) item(uid types.UID, item *Item) {
 	if item.probeOf == nil {
 		return
 	}
-	c.probes[item.probeOf]++
+	c.probes[item.probeOf] = true
 	if item.stage != Active && item.stage != Backoff && item.stage != InFlight {
 		c.fail("%s is %s, and a probe", item.Pod().Name(), item.stage)
 	}
@@ -135,7 +135,6 @@ func (c *checker) expect(item *Item, h *itemHeap) {
 
 // waiting checks a class in which items have been counted.
 func (c *checker) waiting(w *WaitingClass) {
-	unschedulable := w.pods.Len() + w.nominated.Len()
 	if w.held != c.held[w] {
 		c.fail("class %d has %d held pods, and counts %d", w.class.ID, c.held[w], w.held)
 	}
@@ -145,9 +144,9 @@ func (c *checker) waiting(w *WaitingClass) {
 	switch {
 	case w.state == waiting && w.Pods() == 0:
 		c.fail("class %d waits without a pod", w.class.ID)
-	case w.state.probing() && c.probes[w] == 0:
+	case w.state.probing() && !c.probes[w]:
 		c.fail("class %d is %s without a probe", w.class.ID, w.state)
-	case w.state == exhausted && (unschedulable > 0 || w.held == 0):
-		c.fail("class %d is exhausted, with %d pods that wait and %d held ones", w.class.ID, unschedulable, w.held)
+	case w.state == exhausted && (w.Pods() != w.held || w.held == 0):
+		c.fail("class %d is exhausted, with %d pods that wait and %d held ones", w.class.ID, w.Pods()-w.held, w.held)
 	}
 }
