@@ -80,15 +80,15 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 	help, hinting := NoHelp, d.hinting
 	var f *nodeFilter
 	for i := range changes {
-		n := changes[i].Node
-		if n == cluster.NoNode || int(n) >= len(col.cells) || !col.cells[n].ok && !preempts || e.state.Node(n) == nil {
+		n := e.state.Node(changes[i].Node) // nil when the change touched none, or it is gone again
+		if n == nil || !col.cells[n.Index].ok && !preempts {
 			continue
 		}
 		if f == nil {
 			f = e.newNodeFilter(c)
 		}
-		if col.cells[n].ok {
-			why, by := f.reason(e.state.Node(n))
+		if col.cells[n.Index].ok {
+			why, by := f.reason(n)
 			if why == nil {
 				return Fits, d
 			}
@@ -98,10 +98,8 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 				hinting = hinting.with(by)
 			}
 		}
-		if preempts && help == NoHelp {
-			if e.dryRun(f, e.state.Node(n)) != nil {
-				help = Preempts
-			}
+		if preempts && help == NoHelp && e.dryRun(f, n) != nil {
+			help = Preempts
 		}
 	}
 	// A rule that stands behind others now may be what forbids preemption.

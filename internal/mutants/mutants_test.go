@@ -42,7 +42,7 @@ var mutants = []mutant{
 	{"nominated pods aren't left their place", "core/engine/view.go", "x.Pod.Priority < c.pod.Priority ||", "true ||", "./core/engine", cached, "400"},
 	{"what a dry run found is never forgotten", "core/engine/dryruns.go", "		d.forget(changes[i].Node)\n", "		_ = changes[i]\n", "./core/engine", cached, "1500"},
 	{"a disruption budget changes nothing", "core/engine/dryruns.go", "all = all || beyond || isBudget(changes[i].Object)", "all = all || beyond", "./core/engine", "TestABudgetChanges", "1"},
-	{"who could preempt isn't woken", "core/engine/wake.go", "if e.dryRun(f, e.state.Node(n)) != nil {", "if e.dryRun(f, e.state.Node(n)) != nil && false {", "./core/engine", hint, "1500"},
+	{"who could preempt isn't woken", "core/engine/wake.go", "help == NoHelp && e.dryRun(f, n) != nil {", "help == NoHelp && e.dryRun(f, n) != nil && false {", "./core/engine", hint, "1500"},
 	{"rules behind others don't hint at preemption", "core/engine/wake.go", "if preempts && help == NoHelp && c.LooksBeyondNode()", "if false && help == NoHelp && c.LooksBeyondNode()", "./core/engine", hint, "6000"},
 	{"a class's claims are known by name", "core/plugins/volumebinding/match.go", "if claim.named {", "if claim.named || true {", "./core/engine", cached, "1500"},
 	{"a placed pod doesn't count in facts", "core/cluster/state.go", "	s.facts.count(s, n, p, 1)\n	s.objects.podCame", "	s.objects.podCame", "./core/engine", cached, "400"},
