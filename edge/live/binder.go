@@ -26,8 +26,8 @@ import (
 type binder struct {
 	client    kubernetes.Interface
 	backlog   chan *bindJob
-	volumes   *volumes  // set before run
-	extenders Extenders // nil when there are none
+	volumes   *volumeBinder // set before run
+	extenders Extenders     // nil when there are none
 	// queued counts binds that wait for nothing but their turn, or are being
 	// posted: those that wait for volumes aren't among them.
 	queued *atomic.Int64
@@ -133,7 +133,7 @@ func (b *binder) postAfterVolumes(ctx context.Context, j *bindJob) {
 	waiting, stop := b.volumeContext(ctx, j)
 	defer stop()
 	b.queued.Add(-1)
-	err := b.volumes.bind(waiting, j.work)
+	err := b.volumes.bindClaims(waiting, j.work)
 	b.queued.Add(1)
 	if err != nil {
 		b.finish(j, err)

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-	"unique"
-
-	"github.com/berthproject/berth/core/step"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -18,131 +15,113 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
 )
 
-// watch starts informers that fill the inbox, and returns when they have
-// delivered what exists. They keep what transform leaves of an object.
+// watcher turns what informers deliver into inputs. Of one object they come in the
+// order in which it changed; nothing waits for the core. There is no resync: the
+// core keeps what it was told, and looks again by itself.
+type watcher struct {
+	factory informers.SharedInformerFactory
+	in      *inbox
+	synced  []cache.InformerSynced
+	err     error // the first of adding handlers
+}
+
+// watch starts informers of all that the core reads, and returns when they have
+// delivered what exists. groupOf tells a node's group, "" for none. They keep what
+// transform leaves of an object. An error says that the context ended first.
 func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.Node) string, transform cache.TransformFunc, in *inbox) (informers.SharedInformerFactory, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(transform))
-	var synced []cache.InformerSynced
-	add := func(i cache.SharedIndexInformer, set func(obj any), gone func(obj any)) error {
-		h, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    set,
-			UpdateFunc: func(_, obj any) { set(obj) },
-			DeleteFunc: func(obj any) {
-				if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-					obj = d.Obj
-				}
-				gone(obj)
-			},
-		})
-		if err != nil {
-			return fmt.Errorf("watching: %w", err)
+	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(transform))
+	w := &watcher{factory: f, in: in}
+	w.pods()
+	w.nodes(groupOf)
+	w.workloads()
+	for _, i := range []interface {
+		Informer() cache.SharedIndexInformer
+	}{
+		f.Core().V1().Namespaces(), f.Core().V1().PersistentVolumeClaims(), f.Core().V1().PersistentVolumes(),
+		f.Policy().V1().PodDisruptionBudgets(), f.Storage().V1().StorageClasses(), f.Storage().V1().CSINodes(), f.Storage().V1().CSIDrivers(),
+		f.Storage().V1().CSIStorageCapacities(), f.Storage().V1().VolumeAttachments(),
+	} {
+		w.objects(i.Informer())
+	}
+	if w.err != nil {
+		return nil, fmt.Errorf("watching: %w", w.err)
+	}
+	f.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), w.synced...) {
+		return nil, fmt.Errorf("waiting for the first list of objects: %w", context.Cause(ctx))
+	}
+	return f, nil
+}
+
+// handle has an informer's objects become inputs: set makes that of one which came or
+// changed, gone that of one which was deleted.
+func (w *watcher) handle(i cache.SharedIndexInformer, set, gone func(obj any) step.Input) {
+	h, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { w.in.put(set(obj)) },
+		UpdateFunc: func(_, obj any) { w.in.put(set(obj)) },
+		DeleteFunc: func(obj any) {
+			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok { // the deletion itself was missed
+				obj = d.Obj
+			}
+			w.in.put(gone(obj))
+		},
+	})
+	if err != nil {
+		if w.err == nil {
+			w.err = err
 		}
-		synced = append(synced, h.HasSynced)
-		return nil
+		return
 	}
-	workload := func(obj any) { in.put(step.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))}) }
-	workloadGone := func(obj any) {
-		w := cluster.WorkloadOf(obj.(runtime.Object))
-		in.put(step.WorkloadGone{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name})
-	}
-	pods := factory.InformerFor(&v1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		// Pods that are over take nothing and need nothing.
+	w.synced = append(w.synced, h.HasSynced)
+}
+
+// pods watches the pods that aren't over: those take nothing and need nothing, and
+// one that ends is shown as deleted.
+func (w *watcher) pods() {
+	i := w.factory.InformerFor(&v1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewFilteredPodInformer(c, metav1.NamespaceAll, resync, cache.Indexers{}, func(o *metav1.ListOptions) {
 			o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
 		})
 	})
-	object := func(obj any) { in.put(step.ObjectSet{Object: obj.(cluster.Object)}) }
-	objectGone := func(obj any) {
-		o := obj.(cluster.Object)
-		in.put(step.ObjectGone{Kind: cluster.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()})
+	w.handle(i, func(obj any) step.Input { return step.PodSet{Pod: obj.(*v1.Pod)} },
+		func(obj any) step.Input { return step.PodGone{UID: obj.(*v1.Pod).UID} })
+}
+
+func (w *watcher) nodes(groupOf func(*v1.Node) string) {
+	w.handle(w.factory.Core().V1().Nodes().Informer(),
+		func(obj any) step.Input { n := obj.(*v1.Node); return step.NodeSet{Node: n, Group: groupOf(n)} },
+		func(obj any) step.Input { return step.NodeGone{Name: obj.(*v1.Node).Name} })
+}
+
+// workloads watches what selects pods, and the DaemonSets, whose templates say what a
+// new node has to run.
+func (w *watcher) workloads() {
+	gone := func(obj any) step.Input {
+		x := cluster.WorkloadOf(obj.(runtime.Object))
+		return step.WorkloadGone{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}
 	}
-	storage := factory.Storage().V1()
-	for _, err := range []error{
-		add(factory.Core().V1().Namespaces().Informer(), object, objectGone),
-		add(factory.Core().V1().PersistentVolumeClaims().Informer(), object, objectGone),
-		add(factory.Core().V1().PersistentVolumes().Informer(), object, objectGone),
-		add(factory.Policy().V1().PodDisruptionBudgets().Informer(), object, objectGone),
-		add(storage.StorageClasses().Informer(), object, objectGone),
-		add(storage.CSINodes().Informer(), object, objectGone),
-		add(storage.CSIDrivers().Informer(), object, objectGone),
-		add(storage.CSIStorageCapacities().Informer(), object, objectGone),
-		add(storage.VolumeAttachments().Informer(), object, objectGone),
-		add(factory.Core().V1().Nodes().Informer(),
-			func(obj any) { n := obj.(*v1.Node); in.put(step.NodeSet{Node: n, Group: groupOf(n)}) },
-			func(obj any) { in.put(step.NodeGone{Name: obj.(*v1.Node).Name}) }),
-		add(pods,
-			func(obj any) { in.put(step.PodSet{Pod: obj.(*v1.Pod)}) },
-			func(obj any) { in.put(step.PodGone{UID: obj.(*v1.Pod).UID}) }),
-		add(factory.Core().V1().Services().Informer(), workload, workloadGone),
-		add(factory.Core().V1().ReplicationControllers().Informer(), workload, workloadGone),
-		add(factory.Apps().V1().ReplicaSets().Informer(), workload, workloadGone),
-		add(factory.Apps().V1().StatefulSets().Informer(), workload, workloadGone),
-		add(factory.Apps().V1().DaemonSets().Informer(),
-			func(obj any) { in.put(step.DaemonSetSet{DaemonSet: obj.(*appsv1.DaemonSet)}) },
-			func(obj any) {
-				d := obj.(*appsv1.DaemonSet)
-				in.put(step.WorkloadGone{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name})
-			}),
+	for _, i := range []cache.SharedIndexInformer{
+		w.factory.Core().V1().Services().Informer(), w.factory.Core().V1().ReplicationControllers().Informer(),
+		w.factory.Apps().V1().ReplicaSets().Informer(), w.factory.Apps().V1().StatefulSets().Informer(),
 	} {
-		if err != nil {
-			return nil, err
-		}
+		w.handle(i, func(obj any) step.Input { return step.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))} }, gone)
 	}
-	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return nil, fmt.Errorf("waiting for the first list of objects: %w", context.Cause(ctx))
-	}
-	return factory, nil
+	w.handle(w.factory.Apps().V1().DaemonSets().Informer(),
+		func(obj any) step.Input { return step.DaemonSetSet{DaemonSet: obj.(*appsv1.DaemonSet)} },
+		func(obj any) step.Input {
+			d := obj.(*appsv1.DaemonSet)
+			return step.WorkloadGone{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name}
+		})
 }
 
-// transformFor returns what drops from an object what isn't needed, before the informer keeps
-// it: so 50,000 pods fit into memory. Of most kinds that leaves what Berth reads
-// (cluster.Trim). More is kept of what Berth hands on:
-//
-//   - claims and volumes are written back, whole;
-//   - a provider tells by a node's annotations which group it is of;
-//   - extenders are sent pods and nodes, and may read anything there but for what
-//     is large and says nothing about where a pod may run.
-func transformFor(extenders bool) cache.TransformFunc {
-	return func(obj any) (any, error) {
-		switch o := obj.(type) {
-		case *v1.PersistentVolumeClaim, *v1.PersistentVolume:
-			o.(metav1.Object).SetManagedFields(nil)
-			return o, nil
-		case *v1.Node:
-			return slimNode(o), nil
-		case *v1.Pod:
-			if extenders {
-				return slimPod(o), nil
-			}
-		}
-		if o, ok := obj.(metav1.Object); ok {
-			return cluster.Trim(o), nil
-		}
-		return obj, nil
-	}
-}
-
-// slimNode keeps nearly all of a node: there are few. The names of images are
-// shared, because most nodes have the same.
-func slimNode(o *v1.Node) *v1.Node {
-	o.SetManagedFields(nil)
-	o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil
-	for i := range o.Status.Images {
-		for k, name := range o.Status.Images[i].Names {
-			o.Status.Images[i].Names[k] = unique.Make(name).Value()
-		}
-	}
-	return o
-}
-
-// slimPod keeps of a pod's containers what Berth reads, and all else.
-func slimPod(o *v1.Pod) *v1.Pod {
-	o.SetManagedFields(nil)
-	delete(o.Annotations, v1.LastAppliedConfigAnnotation)
-	read := cluster.Trim(o)
-	o.Spec.InitContainers, o.Spec.Containers = read.Spec.InitContainers, read.Spec.Containers
-	return o
+// objects watches what rules read as it stands.
+func (w *watcher) objects(i cache.SharedIndexInformer) {
+	w.handle(i, func(obj any) step.Input { return step.ObjectSet{Object: obj.(cluster.Object)} },
+		func(obj any) step.Input {
+			o := obj.(cluster.Object)
+			return step.ObjectGone{Kind: cluster.KindOf(o), Namespace: o.GetNamespace(), Name: o.GetName()}
+		})
 }

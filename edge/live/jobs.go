@@ -60,6 +60,9 @@ func transient(err error) bool {
 
 // persist calls f until it succeeds, fails for good, or has been tried often enough,
 // and returns its last error.
-func persist(ctx context.Context, f func() error) error {
-	return retry.OnError(retries, func(err error) bool { return ctx.Err() == nil && transient(err) }, f)
+func persist(ctx context.Context, f func() error) error { return persistFor(ctx, retries, f) }
+
+// persistFor is persist with other waits between the attempts.
+func persistFor(ctx context.Context, waits wait.Backoff, f func() error) error {
+	return retry.OnError(waits, func(err error) bool { return ctx.Err() == nil && transient(err) }, f)
 }

@@ -38,7 +38,7 @@ func TestEvictOutcomes(t *testing.T) {
 			})
 			err := newEvictor(client).evict(context.Background(), step.Eviction{UID: "u", Namespace: "default", Name: "p", Node: "n"})
 			if (err != nil) != c.fails || calls != 1 {
-				t.Errorf("got %v after %d calls", err, calls)
+				t.Errorf("got %v after %d calls, want failure %v after 1", err, calls, c.fails)
 			}
 		})
 	}
@@ -53,7 +53,7 @@ func TestPreemptOutcomes(t *testing.T) {
 		calls         string
 		fails         bool
 	}{
-		{"told", nil, nil, "patch status delete u ", false},
+		{"asked to leave", nil, nil, "patch status delete u ", false},
 		{"gone before the condition", gone, nil, "patch status ", false},
 		{"gone before the deletion", nil, gone, "patch status delete u ", false},
 		{"another pod has its name", other, nil, "patch status ", false},

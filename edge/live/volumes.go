@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/berthproject/berth/core/step"
@@ -22,20 +23,21 @@ import (
 	"github.com/berthproject/berth/core/cluster/migration"
 )
 
-// volumes has the claims of pods bound before the pods are, as VolumeBinding's
-// PreBind does.
-type volumes struct {
-	client   kubernetes.Interface
-	claims   corelisters.PersistentVolumeClaimLister
-	volumes  corelisters.PersistentVolumeLister
-	nodes    corelisters.NodeLister
-	csiNodes storagelisters.CSINodeLister
-	period   time.Duration
-	asked    func() // for tests: called before each look at the claims
+// volumeBinder has the claims of a pod bound before the pod is, as PreBind of
+// kube-scheduler's VolumeBinding does: it writes what the decision reserved, then
+// waits until the controllers have bound every claim.
+type volumeBinder struct {
+	client     kubernetes.Interface
+	claims     corelisters.PersistentVolumeClaimLister
+	volumes    corelisters.PersistentVolumeLister
+	nodes      corelisters.NodeLister
+	csiNodes   storagelisters.CSINodeLister
+	period     time.Duration // between two looks at the claims
+	beforeLook func()        // for tests: called before each look; may be nil
 }
 
-func newVolumes(client kubernetes.Interface, f informers.SharedInformerFactory) *volumes {
-	return &volumes{
+func newVolumeBinder(client kubernetes.Interface, f informers.SharedInformerFactory) *volumeBinder {
+	return &volumeBinder{
 		client: client, period: time.Second,
 		claims:   f.Core().V1().PersistentVolumeClaims().Lister(),
 		volumes:  f.Core().V1().PersistentVolumes().Lister(),
@@ -44,25 +46,28 @@ func newVolumes(client kubernetes.Interface, f informers.SharedInformerFactory) 
 	}
 }
 
-// bind writes what the decision reserved and waits until all claims of the pod
-// are bound.
-func (v *volumes) bind(ctx context.Context, job step.Bind) error {
-	for _, o := range job.Writes {
-		if err := v.write(ctx, o); err != nil {
+// bindClaims writes what the decision reserved and waits until all claims of the pod
+// are bound. It fails when somebody else has changed what was to be written, when a
+// claim can't be bound on the node any more, after bind.Timeout, and when the context
+// ends.
+func (b *volumeBinder) bindClaims(ctx context.Context, bind step.Bind) error {
+	for _, o := range bind.Writes {
+		if err := b.write(ctx, o); err != nil {
 			return fmt.Errorf("reserving volumes: %w", err)
 		}
 	}
-	written := map[string]bool{}
-	for _, o := range job.Writes {
+	provisioned := map[string]bool{} // claims that were written
+	for _, o := range bind.Writes {
 		if c, ok := o.(*v1.PersistentVolumeClaim); ok {
-			written[c.Name] = true
+			provisioned[c.Name] = true
 		}
 	}
-	err := wait.PollUntilContextTimeout(ctx, v.period, job.Timeout, true, func(context.Context) (bool, error) {
-		return v.bound(job, written)
+	unseen := maps.Clone(provisioned)
+	err := wait.PollUntilContextTimeout(ctx, b.period, bind.Timeout, true, func(context.Context) (bool, error) {
+		return b.allBound(bind, provisioned, unseen)
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("binding volumes: the claims %v were not bound within %s", job.Claims, job.Timeout)
+		return fmt.Errorf("binding volumes: the claims %v were not bound within %s", bind.Claims, bind.Timeout)
 	}
 	if err != nil {
 		return fmt.Errorf("binding volumes: %w", err)
@@ -72,13 +77,13 @@ func (v *volumes) bind(ctx context.Context, job step.Bind) error {
 
 // write updates an object. A conflict is the decision's loss: someone else has
 // changed what it was made on.
-func (v *volumes) write(ctx context.Context, o cluster.Object) error {
+func (b *volumeBinder) write(ctx context.Context, o cluster.Object) error {
 	return persist(ctx, func() (err error) {
 		switch o := o.(type) {
 		case *v1.PersistentVolume:
-			_, err = v.client.CoreV1().PersistentVolumes().Update(ctx, o, metav1.UpdateOptions{})
+			_, err = b.client.CoreV1().PersistentVolumes().Update(ctx, o, metav1.UpdateOptions{})
 		case *v1.PersistentVolumeClaim:
-			_, err = v.client.CoreV1().PersistentVolumeClaims(o.Namespace).Update(ctx, o, metav1.UpdateOptions{})
+			_, err = b.client.CoreV1().PersistentVolumeClaims(o.Namespace).Update(ctx, o, metav1.UpdateOptions{})
 		default:
 			return fmt.Errorf("an object of type %T isn't for volumes", o)
 		}
@@ -86,58 +91,52 @@ func (v *volumes) write(ctx context.Context, o cluster.Object) error {
 	})
 }
 
-// bound tells whether all claims are bound; an error says that they won't be.
-// The informer may still show a claim as it was before it was written: until
-// its annotation has been seen once, its absence says nothing.
-func (v *volumes) bound(job step.Bind, unseen map[string]bool) (bool, error) {
-	if v.asked != nil {
-		v.asked()
+// allBound tells whether all claims of the pod are bound; an error says that they
+// won't be. provisioned are the claims that are to be provisioned for the node. Of
+// these, unseen are those that the informer hasn't shown as they were written yet:
+// until then, that the annotation is missing says nothing.
+func (b *volumeBinder) allBound(bind step.Bind, provisioned, unseen map[string]bool) (bool, error) {
+	if b.beforeLook != nil {
+		b.beforeLook()
 	}
-	node, err := v.nodes.Get(job.Node)
+	node, err := b.nodes.Get(bind.Node)
 	if err != nil {
-		return false, fmt.Errorf("getting node %q: %w", job.Node, err)
+		return false, fmt.Errorf("getting node %q: %w", bind.Node, err)
 	}
-	csi, err := v.csiNodes.Get(job.Node)
+	csi, err := b.csiNodes.Get(bind.Node)
 	if err != nil {
 		csi = nil
 	}
 	all := true
-	for _, name := range job.Claims {
-		claim, err := v.claims.PersistentVolumeClaims(job.Namespace).Get(name)
+	for _, name := range bind.Claims {
+		claim, err := b.claims.PersistentVolumeClaims(bind.Namespace).Get(name)
 		if err != nil {
 			return false, err
 		}
-		selected, ok := claim.Annotations[cluster.AnnSelectedNode]
-		switch {
-		case ok && selected == job.Node:
+		selected, annotated := claim.Annotations[cluster.AnnSelectedNode]
+		bound := cluster.ClaimBound(claim)
+		if annotated && selected == bind.Node {
 			delete(unseen, name)
-		case ok && selected != job.Node && !cluster.ClaimBound(claim), !ok && writes(job, name) && !unseen[name] && !cluster.ClaimBound(claim):
-			return false, fmt.Errorf("provisioning for claim %q was given up for node %q", name, job.Node)
+		}
+		elsewhere := annotated && selected != bind.Node
+		taken := !annotated && provisioned[name] && !unseen[name]
+		if !bound && (elsewhere || taken) {
+			return false, fmt.Errorf("provisioning for claim %q was given up for node %q", name, bind.Node)
 		}
 		if claim.Spec.VolumeName != "" {
-			if err := v.admits(claim.Spec.VolumeName, node, csi); err != nil {
+			if err := b.admits(claim.Spec.VolumeName, node, csi); err != nil {
 				return false, err
 			}
 		}
-		all = all && cluster.ClaimBound(claim)
+		all = all && bound
 	}
 	return all, nil
 }
 
-// writes tells whether the claim was to be provisioned for this pod.
-func writes(job step.Bind, claim string) bool {
-	for _, o := range job.Writes {
-		if c, ok := o.(*v1.PersistentVolumeClaim); ok && c.Name == claim {
-			return true
-		}
-	}
-	return false
-}
-
 // admits checks that a volume, which may have been made just now, can be used
 // on the node.
-func (v *volumes) admits(name string, node *v1.Node, csi *storagev1.CSINode) error {
-	pv, err := v.volumes.Get(name)
+func (b *volumeBinder) admits(name string, node *v1.Node, csi *storagev1.CSINode) error {
+	pv, err := b.volumes.Get(name)
 	if apierrors.IsNotFound(err) {
 		return nil // the informer of claims may be ahead
 	}

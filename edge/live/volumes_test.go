@@ -63,7 +63,7 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 				client.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.refusal })
 			}
 			f := informers.NewSharedInformerFactory(client, 0)
-			v := newVolumes(client, f)
+			v := newVolumeBinder(client, f)
 			v.period = time.Millisecond
 			put := func(o runtime.Object) {
 				if err := f.Core().V1().PersistentVolumeClaims().Informer().GetIndexer().Add(o); err != nil {
@@ -80,13 +80,13 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 				}
 			}
 			asked := 0
-			v.asked = func() { // once a poll: the claim moves on
+			v.beforeLook = func() { // once a poll: the claim moves on
 				if asked < len(c.then) {
 					put(c.then[asked])
 				}
 				asked++
 			}
-			err := v.bind(context.Background(), step.Bind{Namespace: "ns", Name: "p", Node: "n", Writes: c.writes, Claims: []string{"c"}, Timeout: 200 * time.Millisecond})
+			err := v.bindClaims(context.Background(), step.Bind{Namespace: "ns", Name: "p", Node: "n", Writes: c.writes, Claims: []string{"c"}, Timeout: 200 * time.Millisecond})
 			switch {
 			case c.contains == "" && err != nil:
 				t.Errorf("failed: %v", err)

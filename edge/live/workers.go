@@ -54,7 +54,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 
 // readFrom gives workers what they read of informers. It comes before run.
 func (w *workers) readFrom(factory informers.SharedInformerFactory, clients *clients) {
-	w.binder.volumes = newVolumes(clients.bind, factory)
+	w.binder.volumes = newVolumeBinder(clients.bind, factory)
 	if w.consultant != nil {
 		w.consultant.nodes = factory.Core().V1().Nodes().Lister()
 	}
