@@ -95,7 +95,7 @@ func (c *Core) autoscale(leftToTry, reconsidered bool) {
 	if !reconsidered || !s.planning.Ready(c.turn.Now, leftToTry) {
 		return
 	}
-	req := &autoscaler.Request{Now: c.turn.Now, Limits: c.cfg.Autoscale.Limits}
+	req := &autoscaler.Request{Now: c.turn.Now, Limits: c.cfg.Autoscale.Limits, Conditions: s.groups.Conditions(c.turn.Now)}
 	for _, i := range c.queue.Rejected() {
 		if c.mode.asksForNode(i.Pod().Object) {
 			req.Pending = append(req.Pending, i.Pod())

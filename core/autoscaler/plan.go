@@ -23,6 +23,19 @@ type Request struct {
 	// Orders are orders on their way, oldest first, with the pods they were
 	// made for: their nodes are kept for these pods.
 	Orders []Order
+	// Conditions are by the ID of the node group; a group without an entry is as the
+	// cluster's state has it.
+	Conditions map[string]GroupCondition
+}
+
+// GroupCondition is what the autoscaler knows of a node group at one moment beside what
+// the provider says. It isn't in the cluster's state, since it changes with time alone.
+type GroupCondition struct {
+	// BackingOff says that a scale-up failed lately, so none is tried.
+	BackingOff bool
+	// LongUnregistered is how many instances that the target includes have had their
+	// time to become nodes and are kept by the group's minimum: nobody waits for them.
+	LongUnregistered int
 }
 
 // Order is an order of nodes and what it was made for.

@@ -13,11 +13,6 @@ type NodeGroup struct {
 	Target   int       // nodes asked for, launched or not
 	Template *NodeInfo // what a new node looks like
 	Price    float64   // per node and hour
-	// LongUnregistered are machines of Target that have had their time to become
-	// nodes and can't be removed: they are not to be waited for.
-	LongUnregistered int
-	// BackedOff says that launches failed lately and none should be tried.
-	BackedOff bool
 }
 
 // SetGroup records what is known of a group; nil forgets it.

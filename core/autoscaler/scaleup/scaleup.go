@@ -42,7 +42,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	mark := s.Mark()
 	defer s.Rollback(mark)
 	p.daemons = nil
-	p.launching = Launching(s, req.Now, req.Limits.StartupTime)
+	p.launching = Launching(s, req.Conditions, req.Now, req.Limits.StartupTime)
 	for _, w := range s.Workloads() {
 		// Of another scheduler's pods nothing is known about where they go.
 		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {
@@ -56,7 +56,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	plan.Covered += len(req.Pending)
 	bought := map[string]int{}
 	for {
-		options, packs := p.options(left, bought, req.Limits)
+		options, packs := p.options(left, bought, &req)
 		best := expander.Choose(options, p.Strategy)
 		if best < 0 {
 			break
@@ -73,7 +73,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 		if !ok {
 			i = len(plan.NoHelp)
 			at[c.class] = i
-			plan.NoHelp = append(plan.NoHelp, autoscaler.NoHelp{Reasons: p.reasons(c, bought, req.Limits)})
+			plan.NoHelp = append(plan.NoHelp, autoscaler.NoHelp{Reasons: p.reasons(c, bought, &req)})
 		}
 		plan.NoHelp[i].Pods = append(plan.NoHelp[i].Pods, uids(c.pods)...)
 	}
@@ -94,10 +94,10 @@ func uids(pods []*cluster.Pod) []types.UID {
 // Upcoming counts, by group, the nodes that were asked for and aren't ready.
 // A node that is not ready startup after its creation no longer counts; zero
 // means that there is no such limit.
-func Upcoming(s *cluster.State, now time.Time, startup time.Duration) map[string]int {
+func Upcoming(s *cluster.State, conditions map[string]autoscaler.GroupCondition, now time.Time, startup time.Duration) map[string]int {
 	out := map[string]int{}
 	for _, g := range s.Groups() {
-		out[g.ID] = g.Target - g.LongUnregistered
+		out[g.ID] = g.Target - conditions[g.ID].LongUnregistered
 	}
 	s.Nodes(func(n *cluster.Node) {
 		if n.Group == "" {
@@ -116,8 +116,8 @@ func Upcoming(s *cluster.State, now time.Time, startup time.Duration) map[string
 
 // Launching counts the nodes of all groups that were asked for and aren't
 // ready.
-func Launching(s *cluster.State, now time.Time, startup time.Duration) (n int) {
-	for _, k := range Upcoming(s, now, startup) {
+func Launching(s *cluster.State, conditions map[string]autoscaler.GroupCondition, now time.Time, startup time.Duration) (n int) {
+	for _, k := range Upcoming(s, conditions, now, startup) {
 		n += k
 	}
 	return n
@@ -168,7 +168,7 @@ func (p *Packer) runs(pods []*cluster.Pod) []*pending {
 // what room is left on them is anybody's.
 func (p *Packer) cover(req autoscaler.Request) []*pending {
 	left := p.place(p.runs(req.Pending))
-	coming := Upcoming(p.State, req.Now, req.Limits.StartupTime)
+	coming := Upcoming(p.State, req.Conditions, req.Now, req.Limits.StartupTime)
 	added := map[string]int{}
 	for _, promise := range req.Orders {
 		g := p.State.Group(promise.Group)
@@ -211,11 +211,11 @@ type pack struct {
 	where []string
 }
 
-func (p *Packer) options(left []*pending, bought map[string]int, limits autoscaler.Limits) ([]expander.Option, []pack) {
+func (p *Packer) options(left []*pending, bought map[string]int, req *autoscaler.Request) ([]expander.Option, []pack) {
 	var options []expander.Option
 	var packs []pack
 	for _, g := range p.State.Groups() {
-		room, _ := p.headroom(g, bought, limits)
+		room, _ := p.headroom(g, bought, req)
 		if room <= 0 {
 			continue
 		}
@@ -234,10 +234,11 @@ func (p *Packer) options(left []*pending, bought map[string]int, limits autoscal
 
 // headroom returns how many more nodes the group may get, and when that is
 // none, why.
-func (p *Packer) headroom(g *cluster.NodeGroup, bought map[string]int, limits autoscaler.Limits) (int, string) {
-	if g.BackedOff {
+func (p *Packer) headroom(g *cluster.NodeGroup, bought map[string]int, req *autoscaler.Request) (int, string) {
+	if req.Conditions[g.ID].BackingOff {
 		return 0, "in backoff after failed scale-up"
 	}
+	limits := &req.Limits
 	room := g.Max - g.Target - bought[g.ID]
 	if room <= 0 {
 		return 0, "max node group size reached"
@@ -384,10 +385,10 @@ func filtered(left []*pending, keep func(*cluster.Pod) bool) []*pending {
 }
 
 // reasons says per group why it can't help the class, counted and sorted.
-func (p *Packer) reasons(c *pending, bought map[string]int, limits autoscaler.Limits) []string {
+func (p *Packer) reasons(c *pending, bought map[string]int, req *autoscaler.Request) []string {
 	counts := map[string]int{}
 	for _, g := range p.State.Groups() {
-		if room, why := p.headroom(g, bought, limits); room <= 0 {
+		if room, why := p.headroom(g, bought, req); room <= 0 {
 			counts[why]++
 			continue
 		}

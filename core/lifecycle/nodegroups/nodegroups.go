@@ -102,9 +102,8 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, groups []nodegroup.Group) {
 		listed[g.ID] = true
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
-			Target:    g.Target + m.group(g.ID).unanswered - m.deletions.Unanswered(g.ID),
-			Template:  t.State.Schema.ParseNode(g.Template, g.ID),
-			BackedOff: m.group(g.ID).backoff.active(t.Now), LongUnregistered: m.late(g.ID),
+			Target:   g.Target + m.group(g.ID).unanswered - m.deletions.Unanswered(g.ID),
+			Template: t.State.Schema.ParseNode(g.Template, g.ID),
 		})
 	}
 	for _, g := range t.State.Groups() {
@@ -117,8 +116,8 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, groups []nodegroup.Group) {
 
 // set records a group in the state unless nothing about it is new.
 func set(state *cluster.State, g *cluster.NodeGroup) {
-	if old := state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target && old.LongUnregistered == g.LongUnregistered &&
-		old.Price == g.Price && old.BackedOff == g.BackedOff && old.Template.SameTemplate(g.Template) {
+	if old := state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target &&
+		old.Price == g.Price && old.Template.SameTemplate(g.Template) {
 		return
 	}
 	state.SetGroup(g.ID, g)
@@ -129,7 +128,6 @@ func (m *Machine) Retarget(t *lifecycle.Turn, id string, delta int) {
 	if old := t.State.Group(id); old != nil {
 		g := *old
 		g.Target = max(g.Target+delta, 0)
-		g.BackedOff = m.group(id).backoff.active(t.Now)
 		t.State.SetGroup(id, &g)
 	}
 }
@@ -158,7 +156,7 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waiti
 	// A deletion may fail: until its outcome is known the node counts as there.
 	nodes = min(nodes, in.Max-in.Target-m.deletions.Unanswered(in.ID))
 	if limit := m.cfg.Limits.MaxNodesLaunching; limit > 0 {
-		nodes = min(nodes, limit-scaleup.Launching(t.State, t.Now, m.cfg.Limits.StartupTime))
+		nodes = min(nodes, limit-scaleup.Launching(t.State, m.Conditions(t.Now), t.Now, m.cfg.Limits.StartupTime))
 	}
 	if g.maxOrder > 0 {
 		nodes = min(nodes, g.maxOrder)
@@ -204,7 +202,6 @@ func (m *Machine) fail(t *lifecycle.Turn, id, why string) {
 	}
 	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: id, Reason: why})
 	m.backOff(t, id)
-	m.Retarget(t, id, 0)
 }
 
 func (m *Machine) backOff(t *lifecycle.Turn, id string) {
@@ -231,6 +228,18 @@ func (m *Machine) Orders(waits func(types.UID) bool) []autoscaler.Order {
 	}
 	m.orders = kept
 	return slices.Clone(kept)
+}
+
+// Conditions returns, by group, what a plan needs to know beside the state: which groups
+// back off now, and how many of their instances nobody waits for.
+func (m *Machine) Conditions(now time.Time) map[string]autoscaler.GroupCondition {
+	out := map[string]autoscaler.GroupCondition{}
+	for id, g := range m.groups {
+		if c := (autoscaler.GroupCondition{BackingOff: g.backoff.active(now), LongUnregistered: m.late(id)}); c != (autoscaler.GroupCondition{}) {
+			out[id] = c
+		}
+	}
+	return out
 }
 
 // Advance does nothing: node groups change with inputs only. That a backoff or a delay

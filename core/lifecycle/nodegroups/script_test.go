@@ -189,13 +189,14 @@ func (s *fixture) output() string {
 	for _, x := range r.TargetDecreases {
 		fmt.Fprintf(&out, "lower the target of %s by %d\n", x.Group, x.Nodes)
 	}
+	conditions := s.machine.Conditions(s.turn.Now)
 	for _, g := range s.turn.State.Groups() {
 		fmt.Fprintf(&out, "now %s: target %d of %d to %d", g.ID, g.Target, g.Min, g.Max)
-		if g.BackedOff {
+		if conditions[g.ID].BackingOff {
 			out.WriteString(", backing off")
 		}
-		if g.LongUnregistered > 0 {
-			fmt.Fprintf(&out, ", %d long unregistered", g.LongUnregistered)
+		if late := conditions[g.ID].LongUnregistered; late > 0 {
+			fmt.Fprintf(&out, ", %d long unregistered", late)
 		}
 		out.WriteByte('\n')
 	}
