@@ -48,7 +48,7 @@ func TestBalancedAllocation(t *testing.T) {
 		{Name: "what doesn't count may come first", Plugin: balanced("example.com/gpu", "cpu", "memory"), Pod: pod("cpu", "4"), Want: one("50")},
 		{Name: "requests of the pod as a whole count", Pod: pod("cpu", "1", "memory", "2Gi").WholeReq("cpu", "4", "memory", "2Gi"), Want: one("56")}, // 62, 100
 	}}.Score(t)
-	rt.Table{Plugin: balanced(), Nodes: rt.Nodes{node()}, Cases: []rt.Case{
+	rt.Table{Scores: true, Plugin: balanced(), Nodes: rt.Nodes{node()}, Cases: []rt.Case{
 		{Name: "it rejects nothing", Pod: pod("cpu", "9"), Want: one(rt.OK)},
 	}}.Filter(t)
 }

@@ -27,7 +27,7 @@ func one(answer string) rt.Want { return rt.Want{"n": answer} }
 // Quantities in reasons are milli-CPU and bytes: 1Gi is 1073741824 bytes.
 func TestFitFilters(t *testing.T) {
 	gpus := func() *testkit.NodeBuilder { return node().Alloc("example.com/gpu", "2") }
-	rt.Table{Plugin: fit(noderesources.FitArgs{}), Nodes: rt.Nodes{node()}, Cases: []rt.Case{
+	rt.Table{Scores: true, Plugin: fit(noderesources.FitArgs{}), Nodes: rt.Nodes{node()}, Cases: []rt.Case{
 		{Name: "fits", Pod: pod("cpu", "1", "memory", "1Gi"), Want: one(rt.OK)},
 		{Name: "fits exactly", Pod: pod("cpu", "1", "memory", "1Gi"), Pods: rt.Pods{placed("cpu", "3", "memory", "7Gi")}, Want: one(rt.OK)},
 		{Name: "cpu", Pod: pod("cpu", "1001m"), Pods: rt.Pods{placed("cpu", "3")}, Want: one("Reject: Insufficient cpu (cpu: needs 1001, has 1000)")},
@@ -78,7 +78,7 @@ func TestFitIgnoresResources(t *testing.T) {
 	final := func(name string) rt.Want {
 		return one("Final: Insufficient " + name + " (" + name + ": needs 1, has 0)")
 	}
-	rt.Table{Nodes: rt.Nodes{node()}, Cases: []rt.Case{
+	rt.Table{Scores: true, Nodes: rt.Nodes{node()}, Cases: []rt.Case{
 		{Name: "ignoredResources", Plugin: byName, Pod: pod("example.com/gpu", "1"), Want: one(rt.OK)},
 		{Name: "another of the domain", Plugin: byName, Pod: pod("example.com/fpga", "1"), Want: final("example.com/fpga")},
 		{Name: "others still count", Plugin: byName, Pod: pod("example.com/gpu", "1", "example.com/fpga", "1"), Want: final("example.com/fpga")},

@@ -16,6 +16,7 @@ type answers struct {
 	c        *Cluster
 	plugin   framework.Plugin
 	rules    framework.Rules
+	scores   bool // the local rule scores, or scores are being asked for
 	problems []string
 }
 
@@ -28,6 +29,9 @@ func (a *answers) problem(format string, args ...any) {
 func (a *answers) filter(n *cluster.Node) string {
 	if local := a.rules.Local; local != nil {
 		code, score := local.EvalNode(n)
+		if score != 0 && !a.scores {
+			a.problem("%s: the local rule, which only filters, scores %d", n.Name, score)
+		}
 		if narrower, ok := local.(framework.Narrower); ok && narrower.Narrows(n.NodeInfo) && code == framework.OK {
 			a.problem("%s: Narrows leaves out a node that EvalNode takes", n.Name)
 		}

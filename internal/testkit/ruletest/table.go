@@ -17,7 +17,10 @@ type Table struct {
 	Plugin  Make
 	Nodes   Nodes
 	Objects Objects // besides those of a case
-	Cases   []Case
+	// Scores says that the local rule scores. The score of any other local rule has to
+	// be 0, whatever its code: it is added all the same.
+	Scores bool
+	Cases  []Case
 }
 
 // Case is a pod, a cluster, and the plugin's answer for every node.
@@ -65,6 +68,7 @@ func (x Table) Filter(t *testing.T) {
 	t.Helper()
 	x.run(t, func(a *answers, _ *Case) map[string]string {
 		out := map[string]string{}
+		a.scores = x.Scores
 		a.filterTogether()
 		a.c.Nodes(func(n *cluster.Node) {
 			switch why := a.filter(n); {
@@ -86,6 +90,7 @@ func (x Table) Score(t *testing.T) {
 	t.Helper()
 	x.run(t, func(a *answers, c *Case) map[string]string {
 		out := map[string]string{}
+		a.scores = true
 		var nodes []*cluster.Node
 		a.c.Nodes(func(n *cluster.Node) {
 			nodes = append(nodes, n)
