@@ -214,8 +214,8 @@ func (p *profilePlugins) has(point, name string) bool {
 
 // rules turns the points into rules, in the order in which they filter.
 func (p *profilePlugins) rules(out *plugins.Options) {
-	out.Ungated = !p.has("preEnqueue", "SchedulingGates")
-	out.Considerate = !p.has("postFilter", "DefaultPreemption")
+	out.NoGates = !p.has("preEnqueue", "SchedulingGates")
+	out.NoPreemption = !p.has("postFilter", "DefaultPreemption")
 	if n := len(p.byStage["queueSort"]); n != 1 {
 		p.errs = append(p.errs, field.Invalid(p.path.Child("queueSort"), n, fmt.Sprintf("only one queue sort plugin required for profile with scheduler name %q, but got %d", out.SchedulerName, n)))
 	}

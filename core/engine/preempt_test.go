@@ -174,7 +174,7 @@ func TestPodsThatNeverPreemptDont(t *testing.T) {
 	}{
 		{"it may", plugins.Options{}, testkit.Pod("vip").Priority(10).Req("cpu", "4"), true},
 		{"its policy is Never", plugins.Options{}, vip, false},
-		{"the profile has no preemption", plugins.Options{Considerate: true}, testkit.Pod("vip").Priority(10).Req("cpu", "4"), false},
+		{"the profile has no preemption", plugins.Options{NoPreemption: true}, testkit.Pod("vip").Priority(10).Req("cpu", "4"), false},
 		{"its priority is no higher", plugins.Options{}, testkit.Pod("p").Req("cpu", "4"), false},
 	} {
 		e := testkit.Must(engine.New(s, plugins.Default(s.Schema, c.options), engine.Options{}))

@@ -1,4 +1,6 @@
-// Package plugins assembles the placement rules into profiles.
+// Package plugins assembles the plugins, which have a folder each, into profiles
+// (framework.Profile). It is the only place that knows all of them by name; whoever
+// reads configuration translates it into Options.
 package plugins
 
 import (
@@ -30,17 +32,17 @@ import (
 	"github.com/berthproject/berth/core/plugins/volumezone"
 )
 
-// Options are what configuration says of a profile. The zero value is the
+// Options are what configuration says of a profile. The zero value is kube-scheduler's
 // default profile.
 type Options struct {
 	SchedulerName string // default "default-scheduler"
 	// Rules are the plugins that filter or score, in the order in which they
 	// filter; nil for the default ones.
 	Rules []Rule
-	// Ungated leaves scheduling gates out.
-	Ungated bool
-	// Considerate pods never take the place of others.
-	Considerate   bool
+	// NoGates leaves scheduling gates out.
+	NoGates bool
+	// NoPreemption pods never take the place of others.
+	NoPreemption  bool
 	Fit           noderesources.FitArgs
 	Balanced      []noderesources.ResourceWeight
 	Spread        podtopologyspread.Args
@@ -57,7 +59,8 @@ type Rule struct {
 	Weight  int64 // of the score, 0 when it doesn't score
 }
 
-// DefaultRules returns those of kube-scheduler 1.36, in its order.
+// DefaultRules returns the plugins of kube-scheduler 1.36's default profile that filter
+// or score (its MultiPoint set), in its order and with its weights.
 func DefaultRules() []Rule {
 	return []Rule{
 		{nodeunschedulable.Name, true, 0},
@@ -79,7 +82,8 @@ func DefaultRules() []Rule {
 	}
 }
 
-// build makes the plugin of a name; nil when there is none.
+// build makes the plugin of a name with its arguments; nil when there is none of that
+// name.
 func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	switch name {
 	case nodeunschedulable.Name:
@@ -121,9 +125,10 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	return nil
 }
 
-// Default returns the profile that the options describe: kube-scheduler's
-// default profile where they say nothing. Rules of unknown plugins are left
-// out; the configuration lets none in.
+// Default returns the profile that the options describe: kube-scheduler's default
+// profile where they say nothing. A plugin that could filter and isn't to is wrapped
+// (framework.OnlyScores). Rules of unknown plugins are left out; whoever reads the
+// configuration refuses them.
 func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	if o.SchedulerName == "" {
 		o.SchedulerName = v1.DefaultSchedulerName
@@ -141,8 +146,8 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		if plugin == nil {
 			continue
 		}
-		able := slices.ContainsFunc(DefaultRules(), func(d Rule) bool { return d.Name == r.Name && d.Filters })
-		if able && !r.Filters {
+		canFilter := slices.ContainsFunc(DefaultRules(), func(d Rule) bool { return d.Name == r.Name && d.Filters })
+		if canFilter && !r.Filters {
 			plugin = framework.OnlyScores(plugin)
 		}
 		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: plugin, Weight: r.Weight})
@@ -151,10 +156,10 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 		p.Extenders = o.Extenders
 		p.Plugins = append(p.Plugins, framework.Weighted{Plugin: extender.Plugin{Extenders: o.Extenders}})
 	}
-	if !o.Ungated {
+	if !o.NoGates {
 		p.Gates = []framework.PreEnqueuer{schedulinggates.Plugin{}}
 	}
-	if !o.Considerate {
+	if !o.NoPreemption {
 		p.Preempter = defaultpreemption.Plugin{}
 	}
 	return p

@@ -14,9 +14,9 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// judge returns, for a pod against one node with some pods on it, "ok" or the
-// messages that people read.
-func judge(pod *testkit.PodBuilder, node *testkit.NodeBuilder, on ...*testkit.PodBuilder) string {
+// outcome returns, for a pod and one node with some pods on it, "ok" or the message
+// that people read.
+func outcome(pod *testkit.PodBuilder, node *testkit.NodeBuilder, on ...*testkit.PodBuilder) string {
 	schema := cluster.NewSchema()
 	s := cluster.New(schema)
 	s.SetNode(schema.ParseNode(node.Obj(), ""))
@@ -31,7 +31,8 @@ func judge(pod *testkit.PodBuilder, node *testkit.NodeBuilder, on ...*testkit.Po
 	return e.Diagnose(c).Message()
 }
 
-// The messages are kube-scheduler 1.36's.
+// All plugins together: the messages are kube-scheduler 1.36's, and the first plugin
+// that rejects a node speaks. What each says by itself is in its own tests.
 func TestFilters(t *testing.T) {
 	pod := func() *testkit.PodBuilder { return testkit.Pod("p").Req("cpu", "1", "memory", "1Gi") }
 	node := func() *testkit.NodeBuilder { return testkit.Node("n").Alloc("cpu", "2", "memory", "2Gi") }
@@ -79,7 +80,7 @@ func TestFilters(t *testing.T) {
 		{"the first rule that rejects speaks", pod().Select("a", "b"), node().Cordon().Taint("k", "", noSchedule), nil, "1 node(s) were unschedulable."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := judge(c.pod, c.node, c.on...)
+			got := outcome(c.pod, c.node, c.on...)
 			want := c.want
 			if want != "ok" {
 				want = "0/1 nodes are available: " + want
@@ -91,12 +92,12 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// What no rule judges yet is refused by name, not placed.
+// What no rule supports yet is rejected by name, not placed.
 func TestUnsupportedIsRefused(t *testing.T) {
 	device := testkit.Pod("p")
 	device.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu"}}
 	for want, p := range map[string]*testkit.PodBuilder{"resource claims": device} {
-		if got := judge(p, testkit.Node("n").Alloc("cpu", "2", "memory", "2Gi")); !strings.Contains(got, want) {
+		if got := outcome(p, testkit.Node("n").Alloc("cpu", "2", "memory", "2Gi")); !strings.Contains(got, want) {
 			t.Errorf("got %q, want …%s…", got, want)
 		}
 	}
