@@ -83,8 +83,8 @@ type Core struct {
 	// others are pods without a node that other schedulers are to place.
 	others map[types.UID]*v1.Pod
 	woken  cluster.Seq // the queue has been asked about changes up to here
-	// interest is the state's InterestVersion that queued pods were signed with.
-	interest uint64
+	// signedAt is the state's SignatureVersion that queued pods were signed with.
+	signedAt uint64
 	// turn is what lifecycle machines work with. Its Ready is the work since the last Step
 	// ended, its Now the time of the last call.
 	turn  *lifecycle.Turn

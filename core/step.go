@@ -111,8 +111,8 @@ const maxClasses = 4096
 // another class for them, then whom they help; then preemptors are released that these
 // haven't woken, and then the leftover sweep comes, for what no change has woken.
 func (c *Core) wake() {
-	if v := c.state.InterestVersion(); v != c.interest {
-		c.interest = v
+	if v := c.state.SignatureVersion(); v != c.signedAt {
+		c.signedAt = v
 		c.queue.Reclassify(c.sched.Class, func(*cluster.Pod) bool { return true })
 	}
 	changes, known := c.state.Since(c.woken)

@@ -13,9 +13,9 @@ var attachmentKind = kindOf[*storagev1.VolumeAttachment]{
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: o.Spec.Source.PersistentVolumeName}}}
 	},
 	lookUp: func(b *objects, o *storagev1.VolumeAttachment, sign int) {
-		enlist(b.attached, o.Spec.NodeName, o, sign)
+		enlist(b.attachmentsByNode, o.Spec.NodeName, o, sign)
 		if volume := o.Spec.Source.PersistentVolumeName; volume != nil {
-			enlist(b.attaches, *volume, o, sign)
+			enlist(b.attachmentsByVolume, *volume, o, sign)
 		}
 	},
 	local: func(s *State, o *storagev1.VolumeAttachment, touch func(NodeIndex)) {
@@ -26,5 +26,5 @@ var attachmentKind = kindOf[*storagev1.VolumeAttachment]{
 // Attachments returns the volume attachments to a node, by name. The list is
 // valid until the next change.
 func (s *State) Attachments(node string) []*storagev1.VolumeAttachment {
-	return s.objects.attached[node]
+	return s.objects.attachmentsByNode[node]
 }

@@ -25,7 +25,7 @@ var claimKind = kindOf[*v1.PersistentVolumeClaim]{
 	},
 	lookUp: func(b *objects, o *v1.PersistentVolumeClaim, sign int) {
 		if o.Spec.VolumeName != "" {
-			enlist(b.bound, o.Spec.VolumeName, o, sign)
+			enlist(b.claimsByVolume, o.Spec.VolumeName, o, sign)
 		}
 	},
 	local: func(s *State, o *v1.PersistentVolumeClaim, touch func(NodeIndex)) {
@@ -102,12 +102,12 @@ func (s *State) Claim(namespace, name string) *v1.PersistentVolumeClaim {
 // ClaimsNaming returns the claims that name the volume, by name. The list is
 // valid until the next change.
 func (s *State) ClaimsNaming(volume string) []*v1.PersistentVolumeClaim {
-	return s.objects.bound[volume]
+	return s.objects.claimsByVolume[volume]
 }
 
 // ClaimUsers returns how many pods on nodes name the claim; those that it was
 // made for don't count.
-func (s *State) ClaimUsers(c ClaimKey) int { return s.objects.shared[c] }
+func (s *State) ClaimUsers(c ClaimKey) int { return s.objects.claimPods[c] }
 
 // ClaimAwaited tells whether a pod that is nominated to a node names the claim.
 func (s *State) ClaimAwaited(c ClaimKey) bool { return s.nominated.claims[c] > 0 }
@@ -115,38 +115,38 @@ func (s *State) ClaimAwaited(c ClaimKey) bool { return s.nominated.claims[c] > 0
 // ClaimInUse tells whether some pod on a node, or nominated to one, uses the
 // claim, or it was made for one.
 func (s *State) ClaimInUse(c ClaimKey) bool {
-	return len(s.objects.users[c]) > 0 || s.nominated.users[c] > 0
+	return len(s.objects.claimNodes[c]) > 0 || s.nominated.users[c] > 0
 }
 
 // touchUsers touches the nodes of the pods that use a claim.
 func (s *State) touchUsers(c ClaimKey, touch func(NodeIndex)) {
-	for _, n := range s.objects.users[c] {
+	for _, n := range s.objects.claimNodes[c] {
 		touch(n)
 	}
 }
 
-// podCame books the claims of a pod that was put on a node.
-func (b *objects) podCame(n NodeIndex, p *Pod) {
+// podAdded books the claims of a pod that was put on a node.
+func (b *objects) podAdded(n NodeIndex, p *Pod) {
 	for _, c := range p.Claims {
 		key := ClaimKey{p.Object.Namespace, c.Name}
-		b.users[key] = append(b.users[key], n)
+		b.claimNodes[key] = append(b.claimNodes[key], n)
 		if !c.Ephemeral {
-			b.shared[key]++
+			b.claimPods[key]++
 		}
 	}
 }
 
-// podWent is the inverse of podCame.
-func (b *objects) podWent(n NodeIndex, p *Pod) {
+// podRemoved is the inverse of podAdded.
+func (b *objects) podRemoved(n NodeIndex, p *Pod) {
 	for _, c := range p.Claims {
 		key := ClaimKey{p.Object.Namespace, c.Name}
-		list := b.users[key]
+		list := b.claimNodes[key]
 		list[slices.Index(list, n)] = list[len(list)-1]
-		if b.users[key] = list[:len(list)-1]; len(list) == 1 {
-			delete(b.users, key)
+		if b.claimNodes[key] = list[:len(list)-1]; len(list) == 1 {
+			delete(b.claimNodes, key)
 		}
 		if !c.Ephemeral {
-			count(b.shared, key, -1)
+			addTo(b.claimPods, key, -1)
 		}
 	}
 }

@@ -9,6 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// Facts: counts of pods by topology domain, which rules about groups of nodes
+// read. A rule asks for a fact when it is prepared for a class and drops it with
+// the class; equal facts are one. The state keeps the counts of those in use
+// current with every change, and a rollback restores them by taking the changes
+// back. Invariants:
+//
+//   - a fact in use equals CountAfresh of its spec;
+//   - Fact.nonzero lists the domains whose count isn't 0, each once, and every
+//     cell there knows its position;
+//   - a cell that has neither a count nor nodes isn't kept.
+
 // FactSpec says what a fact counts. Exactly one of Match and Owners is set.
 type FactSpec struct {
 	Key      string // canonical: equal keys mean the same fact
@@ -38,7 +49,8 @@ func (m *PodMatch) Matches(p *Pod) bool {
 		m.Selector.Matches(labels.Set(p.Object.Labels))
 }
 
-// NodeFilter selects nodes by their object. It must not read what is placed.
+// NodeFilter selects nodes by their labels and taints. It must read nothing
+// else: when these change, the pods of a node are counted anew, and only then.
 type NodeFilter interface{ Match(*NodeInfo) bool }
 
 // Fact is a count of pods per topology domain, kept current by the state. It
@@ -46,17 +58,18 @@ type NodeFilter interface{ Match(*NodeInfo) bool }
 type Fact struct {
 	spec    FactSpec
 	topo    *Topology
-	users   int
-	counts  map[Domain]*factCell
+	users   int // calls of State.Fact without their DropFact
+	cells   map[Domain]*factCell
 	nonzero []*factCell
 	low     lowest
 	// dense repeats the counts of the first domains, for topologies with few.
 	dense []int32
 }
 
-// denseDomains bounds Fact.dense: 16 KiB.
+// denseDomains limits Fact.dense: to 16 KiB.
 const denseDomains = 4096
 
+// factCell is what a fact knows of a domain.
 type factCell struct {
 	domain Domain
 	count  int32
@@ -64,53 +77,11 @@ type factCell struct {
 	nodes  int32 // that pass the filter; kept for Lowest only
 }
 
-// lowest knows the lowest count of the domains that have nodes.
-type lowest struct {
-	domains int32
-	at      map[int32]int32 // domains by their count
-	min     int32
-}
-
-func (l *lowest) enter(count int32) {
-	if l.domains == 0 || count < l.min {
-		l.min = count
-	}
-	l.domains++
-	l.at[count]++
-}
-
-func (l *lowest) leave(count int32) {
-	l.domains--
-	if l.at[count]--; l.at[count] == 0 {
-		delete(l.at, count)
-		if count == l.min && l.domains > 0 {
-			l.rise()
-		}
-	}
-}
-
-// move is leave and enter for a count that changes.
-func (l *lowest) move(from, to int32) {
-	l.enter(to)
-	l.leave(from)
-}
-
-// rise finds the next lowest count, usually the one above.
-func (l *lowest) rise() {
-	if l.at[l.min+1] > 0 {
-		l.min++
-		return
-	}
-	first := true
-	for count := range l.at { // the minimum, whatever the order
-		if first || count < l.min {
-			l.min, first = count, false
-		}
-	}
-}
-
 // Key returns the canonical key of the fact.
 func (f *Fact) Key() string { return f.spec.Key }
+
+// Spec returns what the fact counts.
+func (f *Fact) Spec() FactSpec { return f.spec }
 
 // Topology returns the topology it counts by.
 func (f *Fact) Topology() *Topology { return f.topo }
@@ -120,7 +91,7 @@ func (f *Fact) Count(d Domain) int32 {
 	if uint(d) < uint(len(f.dense)) {
 		return f.dense[d]
 	}
-	if c := f.counts[d]; c != nil {
+	if c := f.cells[d]; c != nil {
 		return c.count
 	}
 	return 0
@@ -148,21 +119,47 @@ func (f *Fact) NonzeroAt(i int) (Domain, int32) {
 	return c.domain, c.count
 }
 
-func (f *Fact) cell(d Domain) *factCell {
-	c := f.counts[d]
-	if c == nil {
-		c = &factCell{domain: d}
-		f.counts[d] = c
+// Counts tells whether a pod counts, on a node that passes the filter.
+func (f *Fact) Counts(p *Pod) bool {
+	if f.spec.Match != nil {
+		return f.matches(p)
 	}
-	return c
+	return slices.ContainsFunc(p.Terms, func(t OwnedTerm) bool { return t.OwnerKey == f.spec.Owners })
 }
 
-func (f *Fact) dropEmpty(c *factCell) {
-	if c.count == 0 && c.nodes == 0 {
-		delete(f.counts, c.domain)
+// matches tells whether a pod meets all demands of a spec that has some.
+func (f *Fact) matches(p *Pod) bool {
+	if f.spec.SkipTerminating && p.Object.DeletionTimestamp != nil {
+		return false
+	}
+	for i := range f.spec.Match {
+		if !f.spec.Match[i].Matches(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// admits tells whether pods on a node count.
+func (f *Fact) admits(n *Node) bool {
+	return f.spec.NodeFilter == nil || f.spec.NodeFilter.Match(n.NodeInfo)
+}
+
+// addMatching counts a pod on a node sign times if it meets the demands.
+func (f *Fact) addMatching(n *Node, p *Pod, sign int32) {
+	if f.matches(p) {
+		f.addOn(n, sign)
 	}
 }
 
+// addOn adds delta to the count of a node's domain if pods on the node count.
+func (f *Fact) addOn(n *Node, delta int32) {
+	if f.admits(n) {
+		f.add(f.topo.Of(n.Index), delta)
+	}
+}
+
+// add adds delta to the count of a domain.
 func (f *Fact) add(d Domain, delta int32) {
 	if d == NoDomain || delta == 0 {
 		return
@@ -176,7 +173,7 @@ func (f *Fact) add(d Domain, delta int32) {
 		f.nonzero = append(f.nonzero, c)
 	}
 	c.count += delta
-	f.repeat(d, c.count)
+	f.setDense(d, c.count)
 	if c.count == 0 {
 		last := f.nonzero[len(f.nonzero)-1]
 		f.nonzero[c.at] = last
@@ -186,7 +183,7 @@ func (f *Fact) add(d Domain, delta int32) {
 	}
 }
 
-func (f *Fact) repeat(d Domain, count int32) {
+func (f *Fact) setDense(d Domain, count int32) {
 	if d >= denseDomains || f.spec.Topology == PerNode || f.spec.Topology == v1.LabelHostname {
 		return
 	}
@@ -196,13 +193,11 @@ func (f *Fact) repeat(d Domain, count int32) {
 	f.dense[d] = count
 }
 
-// node books a node into, or out of, its domain.
-func (f *Fact) node(n *Node, sign int32) {
-	if !f.spec.Lowest || f.spec.NodeFilter != nil && !f.spec.NodeFilter.Match(n.NodeInfo) {
-		return
-	}
+// addNode adds a node to its domain (sign is 1), or takes it out (-1). Only facts
+// that know their lowest count need to know nodes.
+func (f *Fact) addNode(n *Node, sign int32) {
 	d := f.topo.Of(n.Index)
-	if d == NoDomain {
+	if !f.spec.Lowest || d == NoDomain || !f.admits(n) {
 		return
 	}
 	c := f.cell(d)
@@ -215,173 +210,47 @@ func (f *Fact) node(n *Node, sign int32) {
 	}
 }
 
-// factBook finds the facts that a pod counts in without asking all of them:
-// a selector that demands key=value is filed under that pair.
-type factBook struct {
-	byKey    map[string]*Fact
-	byOwners map[string][]*Fact
-	byLabel  map[labelPair][]*Fact
-	other    []*Fact
-	lowest   []*Fact // those that count nodes too
+func (f *Fact) cell(d Domain) *factCell {
+	c := f.cells[d]
+	if c == nil {
+		c = &factCell{domain: d}
+		f.cells[d] = c
+	}
+	return c
 }
 
-type labelPair struct{ key, value string }
-
-func (b *factBook) init() {
-	b.byKey = map[string]*Fact{}
-	b.byOwners = map[string][]*Fact{}
-	b.byLabel = map[labelPair][]*Fact{}
-}
-
-// pin returns a key=value pair that the selector demands.
-func pin(sel labels.Selector) (labelPair, bool) {
-	reqs, _ := sel.Requirements()
-	for _, r := range reqs {
-		if vals := r.ValuesUnsorted(); len(vals) == 1 {
-			switch r.Operator() {
-			case "=", "==", "in":
-				return labelPair{r.Key(), vals[0]}, true
-			}
-		}
-	}
-	return labelPair{}, false
-}
-
-// pinned returns a pair that one of the demands pins.
-func (f *FactSpec) pinned() (labelPair, bool) {
-	for i := range f.Match {
-		if at, ok := pin(f.Match[i].Selector); ok {
-			return at, true
-		}
-	}
-	return labelPair{}, false
-}
-
-func (b *factBook) file(f *Fact) {
-	if f.spec.Lowest {
-		b.lowest = append(b.lowest, f)
-	}
-	if f.spec.Match == nil {
-		b.byOwners[f.spec.Owners] = append(b.byOwners[f.spec.Owners], f)
-		return
-	}
-	if at, ok := f.spec.pinned(); ok {
-		b.byLabel[at] = append(b.byLabel[at], f)
-		return
-	}
-	b.other = append(b.other, f)
-}
-
-func (b *factBook) unfile(f *Fact) {
-	without := func(list []*Fact) []*Fact {
-		return slices.DeleteFunc(list, func(x *Fact) bool { return x == f })
-	}
-	if f.spec.Lowest {
-		b.lowest = without(b.lowest)
-	}
-	if f.spec.Match == nil {
-		if b.byOwners[f.spec.Owners] = without(b.byOwners[f.spec.Owners]); len(b.byOwners[f.spec.Owners]) == 0 {
-			delete(b.byOwners, f.spec.Owners)
-		}
-		return
-	}
-	if at, ok := f.spec.pinned(); ok {
-		if b.byLabel[at] = without(b.byLabel[at]); len(b.byLabel[at]) == 0 {
-			delete(b.byLabel, at)
-		}
-		return
-	}
-	b.other = without(b.other)
-}
-
-// count books a pod on a node into, or out of, every fact it counts in.
-func (b *factBook) count(s *State, n *Node, p *Pod, sign int32) {
-	if len(b.byKey) == 0 {
-		return
-	}
-	for k, v := range p.Object.Labels { // each fact is filed once, so order doesn't matter
-		for _, f := range b.byLabel[labelPair{k, v}] {
-			f.countSelected(n, p, sign)
-		}
-	}
-	for _, f := range b.other {
-		f.countSelected(n, p, sign)
-	}
-	for i := range p.Terms {
-		t := &p.Terms[i]
-		for _, f := range b.byOwners[t.OwnerKey] {
-			f.countOn(n, sign*t.amount())
-		}
-	}
-}
-
-// node books a node into, or out of, the facts that count nodes.
-func (b *factBook) node(n *Node, sign int32) {
-	for _, f := range b.lowest {
-		f.node(n, sign)
-	}
-}
-
-func (f *Fact) countSelected(n *Node, p *Pod, sign int32) {
-	if f.selects(p) {
-		f.countOn(n, sign)
-	}
-}
-
-func (f *Fact) selects(p *Pod) bool {
-	if f.spec.SkipTerminating && p.Object.DeletionTimestamp != nil {
-		return false
-	}
-	for i := range f.spec.Match {
-		if !f.spec.Match[i].Matches(p) {
-			return false
-		}
-	}
-	return true
-}
-
-// Counts tells whether a pod counts, on a node that passes the filter.
-func (f *Fact) Counts(p *Pod) bool {
-	if f.spec.Match != nil {
-		return f.selects(p)
-	}
-	return slices.ContainsFunc(p.Terms, func(t OwnedTerm) bool { return t.OwnerKey == f.spec.Owners })
-}
-
-func (f *Fact) countOn(n *Node, sign int32) {
-	if f.spec.NodeFilter == nil || f.spec.NodeFilter.Match(n.NodeInfo) {
-		f.add(f.topo.Of(n.Index), sign)
+func (f *Fact) dropEmpty(c *factCell) {
+	if c.count == 0 && c.nodes == 0 {
+		delete(f.cells, c.domain)
 	}
 }
 
 // Fact returns the fact of a spec, counted from the state when it is new, in
 // O(pods). Each call is to be matched by a DropFact.
 func (s *State) Fact(spec FactSpec) *Fact {
-	if f, ok := s.facts.byKey[spec.Key]; ok {
-		f.users++
-		return f
+	f, ok := s.facts.byKey[spec.Key]
+	if !ok {
+		f = s.CountAfresh(spec)
+		s.facts.add(f)
 	}
-	f := s.CountAfresh(spec)
-	f.users = 1
-	s.facts.byKey[spec.Key] = f
-	s.facts.file(f)
+	f.users++
 	return f
 }
 
 // CountAfresh counts a spec from nothing, without keeping the fact: the slow
-// twin of the facts that the state keeps.
+// reference of the facts that the state keeps.
 func (s *State) CountAfresh(spec FactSpec) *Fact {
-	f := &Fact{spec: spec, topo: s.Topology(spec.Topology), counts: map[Domain]*factCell{}, low: lowest{at: map[int32]int32{}}}
+	f := &Fact{spec: spec, topo: s.Topology(spec.Topology), cells: map[Domain]*factCell{}, low: lowest{at: map[int32]int32{}}}
 	s.Nodes(func(n *Node) {
-		f.node(n, 1)
+		f.addNode(n, 1)
 		for _, p := range n.Pods {
 			if spec.Match != nil {
-				f.countSelected(n, p, 1)
+				f.addMatching(n, p, 1)
 				continue
 			}
 			for i := range p.Terms {
 				if t := &p.Terms[i]; t.OwnerKey == spec.Owners {
-					f.countOn(n, t.amount())
+					f.addOn(n, t.amount())
 				}
 			}
 		}
@@ -392,8 +261,7 @@ func (s *State) CountAfresh(spec FactSpec) *Fact {
 // DropFact gives a fact back; it is no longer kept when nobody uses it.
 func (s *State) DropFact(f *Fact) {
 	if f.users--; f.users == 0 {
-		delete(s.facts.byKey, f.spec.Key)
-		s.facts.unfile(f)
+		s.facts.remove(f)
 	}
 }
 
@@ -401,6 +269,3 @@ func (s *State) DropFact(f *Fact) {
 func (s *State) Facts() []*Fact {
 	return slices.SortedFunc(maps.Values(s.facts.byKey), func(a, b *Fact) int { return strings.Compare(a.spec.Key, b.spec.Key) })
 }
-
-// Spec returns what the fact counts.
-func (f *Fact) Spec() FactSpec { return f.spec }

@@ -52,7 +52,7 @@ func (s *Schema) imageID(name string) ImageID {
 // images counts the nodes that have an image.
 type images struct{ nodes []int32 }
 
-func (b *images) nodeCame(n *NodeInfo) {
+func (b *images) nodeAdded(n *NodeInfo) {
 	for _, i := range n.Images {
 		for len(b.nodes) <= int(i.ID) {
 			b.nodes = append(b.nodes, 0)
@@ -61,7 +61,7 @@ func (b *images) nodeCame(n *NodeInfo) {
 	}
 }
 
-func (b *images) nodeWent(n *NodeInfo) {
+func (b *images) nodeRemoved(n *NodeInfo) {
 	for _, i := range n.Images {
 		b.nodes[i.ID]--
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // namespaceKind: terms of pod affinity select namespaces by their labels. When
-// these change, pods are signed again (InterestVersion); no local rule reads
+// these change, pods are signed again (SignatureVersion); no local rule reads
 // them.
 var namespaceKind = kindOf[*v1.Namespace]{
 	new: func() *v1.Namespace { return &v1.Namespace{} },

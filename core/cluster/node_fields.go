@@ -52,9 +52,9 @@ func trimNode(n *v1.Node) *v1.Node { return trimBy(nodeFields, n) }
 // two apart. It doesn't allocate.
 func sameNode(a, b *NodeInfo) bool { return a.Group == b.Group && sameBy(nodeFields, a, b) }
 
-// placesDiffer tells whether the two differ in what decides where a node counts
+// domainsDiffer tells whether the two differ in what decides where a node counts
 // in facts: labels and taints.
-func placesDiffer(a, b *NodeInfo) bool {
+func domainsDiffer(a, b *NodeInfo) bool {
 	return !maps.Equal(a.Object.Labels, b.Object.Labels) || !sameTaints(a, b)
 }
 

@@ -30,9 +30,9 @@ func (b *nominations) init() {
 
 func (b *nominations) claim(p *Pod, sign int) {
 	for _, c := range p.Claims {
-		count(b.users, ClaimKey{p.Object.Namespace, c.Name}, sign)
+		addTo(b.users, ClaimKey{p.Object.Namespace, c.Name}, sign)
 		if !c.Ephemeral {
-			count(b.claims, ClaimKey{p.Object.Namespace, c.Name}, sign)
+			addTo(b.claims, ClaimKey{p.Object.Namespace, c.Name}, sign)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (s *State) addNomination(p *Pod, node string, pos int) {
 	s.nominated.list = slices.Insert(s.nominated.list, pos, n)
 	s.nominated.byPod[p.UID] = n
 	s.nominated.claim(p, 1)
-	s.terms.podCame(p) // rules have to know them when it is tried out
+	s.terms.podAdded(p) // rules have to know them when it is tried out
 	if n.Node != NoNode {
 		s.nodes[n.Node].nominate(p)
 	}
@@ -97,8 +97,8 @@ func (s *State) dropNomination(pos int) {
 	}
 }
 
-// nodeCame gives a node the pods that are nominated to its name.
-func (b *nominations) nodeCame(node *Node) {
+// nodeAdded gives a node the pods that are nominated to its name.
+func (b *nominations) nodeAdded(node *Node) {
 	for _, n := range b.list {
 		if n.Name == node.Name {
 			n.Node = node.Index
@@ -107,7 +107,7 @@ func (b *nominations) nodeCame(node *Node) {
 	}
 }
 
-func (b *nominations) nodeWent(node *Node) {
+func (b *nominations) nodeRemoved(node *Node) {
 	for _, n := range b.list {
 		if n.Node == node.Index {
 			n.Node = NoNode

@@ -31,30 +31,30 @@ func keyOf(o Object) objectKey { return objectKey{KindOf(o), o.GetNamespace(), o
 
 // objects holds the objects and what rules look them up by.
 type objects struct {
-	byKey            map[objectKey]Object
-	namespaceChanges uint64
-	users            map[ClaimKey][]NodeIndex                   // nodes of the pods that use a claim, with repeats
-	shared           map[ClaimKey]int                           // those that name the claim, rather than have it made for them
-	free             map[freeVolume][]*v1.PersistentVolume      // those that name no claim
-	claimed          map[ClaimKey][]*v1.PersistentVolume        // by their claimRef
-	bound            map[string][]*v1.PersistentVolumeClaim     // by the volume they name
-	handles          map[string]int                             // volumes with a driver and handle
-	attached         map[string][]*storagev1.VolumeAttachment   // by the node
-	attaches         map[string][]*storagev1.VolumeAttachment   // by the volume
-	budgets          map[string][]*Budget                       // by namespace
-	capacities       map[string][]*storagev1.CSIStorageCapacity // by storage class
+	byKey               map[objectKey]Object
+	namespaceChanges    uint64
+	claimNodes          map[ClaimKey][]NodeIndex                   // nodes of the pods that use a claim, with repeats
+	claimPods           map[ClaimKey]int                           // those that name the claim, rather than have it made for them
+	freeVolumes         map[freeVolume][]*v1.PersistentVolume      // those that name no claim
+	volumesByClaim      map[ClaimKey][]*v1.PersistentVolume        // by their claimRef
+	claimsByVolume      map[string][]*v1.PersistentVolumeClaim     // by the volume they name
+	handles             map[string]int                             // volumes with a driver and handle
+	attachmentsByNode   map[string][]*storagev1.VolumeAttachment   // by the node
+	attachmentsByVolume map[string][]*storagev1.VolumeAttachment   // by the volume
+	budgets             map[string][]*Budget                       // by namespace
+	capacities          map[string][]*storagev1.CSIStorageCapacity // by storage class
 }
 
 func (b *objects) init() {
 	b.byKey = map[objectKey]Object{}
-	b.users = map[ClaimKey][]NodeIndex{}
-	b.shared = map[ClaimKey]int{}
-	b.free = map[freeVolume][]*v1.PersistentVolume{}
-	b.claimed = map[ClaimKey][]*v1.PersistentVolume{}
-	b.bound = map[string][]*v1.PersistentVolumeClaim{}
+	b.claimNodes = map[ClaimKey][]NodeIndex{}
+	b.claimPods = map[ClaimKey]int{}
+	b.freeVolumes = map[freeVolume][]*v1.PersistentVolume{}
+	b.volumesByClaim = map[ClaimKey][]*v1.PersistentVolume{}
+	b.claimsByVolume = map[string][]*v1.PersistentVolumeClaim{}
 	b.handles = map[string]int{}
-	b.attached = map[string][]*storagev1.VolumeAttachment{}
-	b.attaches = map[string][]*storagev1.VolumeAttachment{}
+	b.attachmentsByNode = map[string][]*storagev1.VolumeAttachment{}
+	b.attachmentsByVolume = map[string][]*storagev1.VolumeAttachment{}
 	b.budgets = map[string][]*Budget{}
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
 }
@@ -95,9 +95,9 @@ func enlist[K comparable, O Object](m map[K][]O, key K, o O, sign int) {
 	}
 }
 
-// count adds sign to a count; no count of zero is kept.
-func count[K comparable](m map[K]int, key K, sign int) {
-	if m[key] += sign; m[key] == 0 {
+// addTo adds delta to a count; no count of zero is kept.
+func addTo[K comparable](m map[K]int, key K, delta int) {
+	if m[key] += delta; m[key] == 0 {
 		delete(m, key)
 	}
 }

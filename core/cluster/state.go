@@ -6,29 +6,41 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// The state: what can be asked of nodes and pods, and the changes that others may
+// make to them. Each is recorded as primitive changes, which apply.go makes true.
+// Invariants:
+//
+//   - every pod with a node is in pods once, and either on that node or, when the
+//     node isn't known, among the orphans of its name;
+//   - an index is free, or has a node, never both; the one freed last is used
+//     first, so a follower's indices are the leader's;
+//   - nobody writes to a node, a pod or an object that the state holds.
+
 // State is a model of the cluster. The zero value is not usable; see New.
 // It has one writer and no lock.
 type State struct {
 	Schema  *Schema
-	nodes   []*Node // by index; nil where free
-	free    []NodeIndex
+	nodes   []*Node     // by index; nil where free
+	free    []NodeIndex // the last is used next
 	byName  map[string]NodeIndex
-	live    int
-	pods    map[types.UID]NodeIndex // NoNode for orphans
-	orphans map[string][]*Pod       // by node name
+	live    int                     // nodes that aren't nil
+	pods    map[types.UID]NodeIndex // where each pod is; NoNode for orphans
+	orphans map[string][]*Pod       // pods of nodes that aren't known, by the node's name
 	// priorities counts the pods on nodes by their priority.
 	priorities map[int32]int
 	groups     map[string]*NodeGroup
-	facts      factBook
-	topo       topologies
-	work       workloads
-	terms      termBook
-	objects    objects
 	nominated  nominations
-	images     images
-	rows       rows
-	journal    journal
-	caches     []Cache
+	objects    objects
+	work       workloads
+	// What follows from the above, for rules.
+	facts  factIndex
+	topo   topologies
+	terms  termIndex
+	images images
+	rows   rows
+	// How it came about.
+	journal journal
+	caches  []Cache
 }
 
 // New returns an empty state that parses with schema.
@@ -130,6 +142,17 @@ func (s *State) PodOn(uid types.UID) *Pod {
 	return nil
 }
 
+// HasLowerPriority tells whether a pod of a lower priority is on any node, in
+// O(priorities).
+func (s *State) HasLowerPriority(priority int32) bool {
+	for p := range s.priorities { // in any order
+		if p < priority {
+			return true
+		}
+	}
+	return false
+}
+
 // SetNode adds a node or replaces what is known of it. Pods that were bound to
 // its name before it was known come to it. An update that says nothing a rule
 // could read, as a heartbeat does, leaves no trace.
@@ -213,181 +236,4 @@ func (s *State) Remove(uid types.UID) bool {
 
 func (s *State) position(i NodeIndex, uid types.UID) int {
 	return slices.IndexFunc(s.nodes[i].Pods, func(p *Pod) bool { return p.UID == uid })
-}
-
-// apply is the one place where a change becomes true.
-func (s *State) apply(c *Change) {
-	switch c.Op {
-	case NodeAdded:
-		c.pos = 0
-		if n := len(s.free); n > 0 {
-			s.free = s.free[:n-1]
-			c.pos = fromFree
-		} else {
-			s.nodes = append(s.nodes, nil)
-		}
-		s.putNode(c.Node, c.Info)
-	case NodeUpdated:
-		s.swapInfo(c.Node, c.Info)
-	case NodeRemoved:
-		s.dropNode(c.Node)
-		s.free = append(s.free, c.Node)
-	case PodAdded:
-		n := s.nodes[c.Node]
-		n.addPod(c.Pod)
-		s.podCame(n, c.Pod)
-	case PodRemoved:
-		n := s.nodes[c.Node]
-		n.removePodAt(int(c.pos))
-		s.podWent(n, c.Pod)
-	case OrphanAdded:
-		s.orphans[c.name] = append(s.orphans[c.name], c.Pod)
-		s.pods[c.Pod.UID] = NoNode
-	case OrphanRemoved:
-		s.dropOrphan(c.name, int(c.pos))
-		delete(s.pods, c.Pod.UID)
-	case GroupSet:
-		setOrDelete(s.groups, c.name, c.Group)
-	case WorkloadSet:
-		s.work.set(c.Workload, c.OldWorkload)
-	case ObjectSet, ObjectRenewed:
-		s.objects.set(c.Object.New, c.Object.Old, c.Op)
-	case NominationAdded:
-		s.addNomination(c.Pod, c.name, int(c.pos))
-	case NominationRemoved:
-		s.dropNomination(int(c.pos))
-	}
-}
-
-// undo is the inverse of apply, called in reverse order.
-func (s *State) undo(c *Change) {
-	switch c.Op {
-	case NodeAdded:
-		s.dropNode(c.Node)
-		if c.pos == fromFree {
-			s.free = append(s.free, c.Node)
-		} else {
-			s.nodes = s.nodes[:c.Node]
-		}
-	case NodeUpdated:
-		s.swapInfo(c.Node, c.Old)
-	case NodeRemoved:
-		s.free = s.free[:len(s.free)-1]
-		s.putNode(c.Node, c.Old)
-	case PodAdded:
-		n := s.nodes[c.Node]
-		n.removePodAt(len(n.Pods) - 1)
-		s.podWent(n, c.Pod)
-	case PodRemoved:
-		n := s.nodes[c.Node]
-		n.restorePodAt(c.Pod, int(c.pos))
-		s.podCame(n, c.Pod)
-	case OrphanAdded:
-		s.dropOrphan(c.name, len(s.orphans[c.name])-1)
-		delete(s.pods, c.Pod.UID)
-	case OrphanRemoved:
-		s.orphans[c.name] = slices.Insert(s.orphans[c.name], int(c.pos), c.Pod)
-		s.pods[c.Pod.UID] = NoNode
-	case GroupSet:
-		setOrDelete(s.groups, c.name, c.OldGroup)
-	case WorkloadSet:
-		s.work.set(c.OldWorkload, c.Workload)
-	case ObjectSet, ObjectRenewed:
-		s.objects.set(c.Object.Old, c.Object.New, c.Op)
-	case NominationAdded:
-		s.dropNomination(int(c.pos))
-	case NominationRemoved:
-		s.addNomination(c.Pod, c.name, int(c.pos))
-	}
-}
-
-// fromFree in a NodeAdded's pos says that the slot had been used before.
-const fromFree = 1
-
-func (s *State) putNode(i NodeIndex, info *NodeInfo) {
-	n := &Node{NodeInfo: info, Index: i, Requested: make(Resources, len(info.Allocatable))}
-	s.nodes[i] = n
-	s.byName[info.Name] = i
-	s.live++
-	s.topo.nodeCame(n)
-	s.facts.node(n, 1)
-	s.images.nodeCame(info)
-	s.nominated.nodeCame(n)
-}
-
-func (s *State) dropNode(i NodeIndex) {
-	n := s.nodes[i]
-	s.facts.node(n, -1)
-	s.topo.nodeWent(n)
-	s.images.nodeWent(n.NodeInfo)
-	s.nominated.nodeWent(n)
-	s.nodes[i] = nil
-	delete(s.byName, n.Name)
-	s.live--
-}
-
-// swapInfo replaces what a node's object says, moving what its pods count for
-// in facts to where it now belongs.
-func (s *State) swapInfo(i NodeIndex, info *NodeInfo) {
-	n := s.nodes[i]
-	relabelled := placesDiffer(n.NodeInfo, info)
-	if relabelled {
-		for _, p := range n.Pods {
-			s.facts.count(s, n, p, -1)
-		}
-		s.facts.node(n, -1)
-		s.topo.nodeWent(n)
-	}
-	s.images.nodeWent(n.NodeInfo)
-	s.images.nodeCame(info)
-	n.NodeInfo = info
-	if relabelled {
-		s.topo.nodeCame(n)
-		s.facts.node(n, 1)
-		for _, p := range n.Pods {
-			s.facts.count(s, n, p, 1)
-		}
-	}
-}
-
-func (s *State) podCame(n *Node, p *Pod) {
-	s.pods[p.UID] = n.Index
-	count(s.priorities, p.Priority, 1)
-	s.terms.podCame(p)
-	s.facts.count(s, n, p, 1)
-	s.objects.podCame(n.Index, p)
-}
-
-func (s *State) podWent(n *Node, p *Pod) {
-	delete(s.pods, p.UID)
-	count(s.priorities, p.Priority, -1)
-	s.facts.count(s, n, p, -1)
-	s.objects.podWent(n.Index, p)
-}
-
-// HasBelow tells whether a pod of lower priority is on any node, in O(priorities).
-func (s *State) HasBelow(priority int32) bool {
-	for p := range s.priorities { // in any order
-		if p < priority {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *State) dropOrphan(name string, pos int) {
-	list := slices.Delete(s.orphans[name], pos, pos+1)
-	if len(list) == 0 {
-		delete(s.orphans, name)
-		return
-	}
-	s.orphans[name] = list
-}
-
-func setOrDelete[K comparable, V any](m map[K]*V, k K, v *V) {
-	if v == nil {
-		delete(m, k)
-		return
-	}
-	m[k] = v
 }

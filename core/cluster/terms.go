@@ -10,6 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// Terms of pod affinity and anti-affinity, as pods have them. A term is known by
+// its key: terms with equal keys select the same pods by the same topology, in
+// whatever pods they stand.
+
 // AffinityTerm is a pod affinity or anti-affinity term of a pod.
 type AffinityTerm struct {
 	Key         string // canonical text: equal keys mean equal terms
@@ -40,7 +44,8 @@ type OwnedTerm struct {
 	OwnerKey string // of the kind and the term; the same for every weight
 }
 
-// amount is what an owner of the term counts for.
+// amount is what an owner of the term counts for in a fact: the weight of a
+// preferred term, 1 for a required one.
 func (t *OwnedTerm) amount() int32 {
 	if t.Kind == PreferredAffinity || t.Kind == PreferredAntiAffinity {
 		return t.Weight
@@ -175,93 +180,3 @@ func SelectorText(s labels.Selector) string {
 	}
 	return s.String()
 }
-
-// Term is a term that pods on nodes own or have owned.
-type Term struct {
-	OwnedTerm     // of one of the owners; the weights of others may differ
-	Position  int // in the order in which terms were first seen
-}
-
-// termBook remembers the terms that pods on nodes have had, and which label
-// keys they read. Both only grow: a term that nobody owns counts zero, and
-// classes that are finer than needed are still right.
-type termBook struct {
-	byKey    map[string]bool
-	list     []*Term
-	byLabel  map[labelPair][]*Term // by a pair that the selector demands
-	other    []*Term
-	keys     []string // sorted label keys that some term reads
-	byLabels bool     // some term selects namespaces by their labels
-	grown    uint64
-}
-
-func (b *termBook) init() {
-	b.byKey = map[string]bool{}
-	b.byLabel = map[labelPair][]*Term{}
-}
-
-func (b *termBook) podCame(p *Pod) {
-	for i := range p.Terms {
-		if !b.byKey[p.Terms[i].OwnerKey] {
-			b.add(&Term{p.Terms[i], len(b.list)})
-		}
-	}
-}
-
-func (b *termBook) add(t *Term) {
-	b.byKey[t.OwnerKey] = true
-	b.list = append(b.list, t)
-	if at, ok := pin(t.Selector); ok {
-		b.byLabel[at] = append(b.byLabel[at], t)
-	} else {
-		b.other = append(b.other, t)
-	}
-	if len(b.list) == 1 {
-		b.grown++ // from now on the namespace counts too
-	}
-	if t.NamespaceSelector != nil && !b.byLabels {
-		b.byLabels = true
-		b.grown++ // and now its labels
-	}
-	reqs, _ := t.Selector.Requirements()
-	for _, r := range reqs {
-		if at, found := slices.BinarySearch(b.keys, r.Key()); !found {
-			b.keys = slices.Insert(b.keys, at, r.Key())
-			b.grown++
-		}
-	}
-}
-
-// Terms returns the terms that pods on nodes own or have owned. A longer list
-// than last time is how a reader notices new ones.
-func (s *State) Terms() []*Term { return s.terms.list }
-
-// TermsSelecting returns those of the terms that select a pod, in their order.
-func (s *State) TermsSelecting(p *Pod) []*Term {
-	var out []*Term
-	namespace := s.NamespaceLabels(p.Object.Namespace)
-	take := func(list []*Term) {
-		for _, t := range list {
-			if t.Selects(p, namespace) {
-				out = append(out, t)
-			}
-		}
-	}
-	for k, v := range p.Object.Labels { // sorted below
-		take(s.terms.byLabel[labelPair{k, v}])
-	}
-	take(s.terms.other)
-	slices.SortFunc(out, func(a, b *Term) int { return a.Position - b.Position })
-	return out
-}
-
-// InterestKeys returns the label keys that those terms read of a pod, sorted.
-func (s *State) InterestKeys() []string { return s.terms.keys }
-
-// NamespacesByLabels tells whether some of those terms select namespaces by
-// their labels.
-func (s *State) NamespacesByLabels() bool { return s.terms.byLabels }
-
-// InterestVersion changes when pods have to be signed again because a rule now
-// reads more of them, or because what they read of the cluster has changed.
-func (s *State) InterestVersion() uint64 { return s.terms.grown + s.objects.namespaceChanges }

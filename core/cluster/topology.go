@@ -22,24 +22,26 @@ func OrEmpty(key string) string { return key + orEmpty }
 
 const orEmpty = "\x00" // no label has it
 
-// Topology knows the domain of every node under one key.
+// Topology knows the domain of every node under one key. Invariants: members[d]
+// lists the nodes i with of[i] == d, each once; a domain keeps its number when its
+// last node goes, and ids only grows.
 type Topology struct {
-	Key     string
-	label   string // of the nodes
-	lenient bool   // without the label is with an empty one
-	ids     map[string]Domain
-	of      []Domain      // by node index
-	members [][]NodeIndex // by domain
-	crowded int           // domains with more than one node
-	met     uint64        // times a domain got its second node
+	Key         string
+	label       string            // of the nodes
+	orEmpty     bool              // nodes without the label are with those whose label is empty
+	ids         map[string]Domain // by the label's value
+	of          []Domain          // by node index
+	members     [][]NodeIndex     // by domain
+	shared      int               // domains with more than one node
+	timesShared uint64            // times that a domain got its second node
 }
 
 // Unshared tells whether no domain has more than one node.
-func (t *Topology) Unshared() bool { return t.crowded == 0 }
+func (t *Topology) Unshared() bool { return t.shared == 0 }
 
-// Meetings counts the times that a domain got its second node. While it stands
-// still and Unshared holds, a domain and its node are one.
-func (t *Topology) Meetings() uint64 { return t.met }
+// TimesShared returns how many times a domain has got its second node. While that
+// stays the same and Unshared holds, a domain and its node are one.
+func (t *Topology) TimesShared() uint64 { return t.timesShared }
 
 // Of returns the node's domain.
 func (t *Topology) Of(i NodeIndex) Domain {
@@ -60,7 +62,7 @@ func (t *Topology) Members(d Domain, f func(NodeIndex)) {
 	}
 }
 
-func (t *Topology) came(n *Node) {
+func (t *Topology) nodeAdded(n *Node) {
 	if t.Key == PerNode {
 		return
 	}
@@ -68,7 +70,7 @@ func (t *Topology) came(n *Node) {
 		t.of = append(t.of, NoDomain)
 	}
 	value, ok := n.Object.Labels[t.label]
-	if !ok && !t.lenient {
+	if !ok && !t.orEmpty {
 		t.of[n.Index] = NoDomain
 		return
 	}
@@ -81,12 +83,12 @@ func (t *Topology) came(n *Node) {
 	t.of[n.Index] = d
 	t.members[d] = append(t.members[d], n.Index)
 	if len(t.members[d]) == 2 {
-		t.crowded++
-		t.met++
+		t.shared++
+		t.timesShared++
 	}
 }
 
-func (t *Topology) went(n *Node) {
+func (t *Topology) nodeRemoved(n *Node) {
 	if t.Key == PerNode {
 		return
 	}
@@ -100,7 +102,7 @@ func (t *Topology) went(n *Node) {
 	list[at] = list[len(list)-1]
 	t.members[d] = list[:len(list)-1]
 	if len(list) == 2 {
-		t.crowded--
+		t.shared--
 	}
 }
 
@@ -112,15 +114,15 @@ type topologies struct {
 
 func (b *topologies) init() { b.byKey = map[string]*Topology{} }
 
-func (b *topologies) nodeCame(n *Node) {
+func (b *topologies) nodeAdded(n *Node) {
 	for _, t := range b.list {
-		t.came(n)
+		t.nodeAdded(n)
 	}
 }
 
-func (b *topologies) nodeWent(n *Node) {
+func (b *topologies) nodeRemoved(n *Node) {
 	for _, t := range b.list {
-		t.went(n)
+		t.nodeRemoved(n)
 	}
 }
 
@@ -130,9 +132,9 @@ func (s *State) Topology(key string) *Topology {
 		return t
 	}
 	t := &Topology{Key: key, ids: map[string]Domain{}}
-	t.label, t.lenient = strings.CutSuffix(key, orEmpty)
+	t.label, t.orEmpty = strings.CutSuffix(key, orEmpty)
 	s.topo.byKey[key] = t
 	s.topo.list = append(s.topo.list, t)
-	s.Nodes(t.came)
+	s.Nodes(t.nodeAdded)
 	return t
 }

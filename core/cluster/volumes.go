@@ -28,12 +28,12 @@ var volumeKind = kindOf[*v1.PersistentVolume]{
 	},
 	lookUp: func(b *objects, o *v1.PersistentVolume, sign int) {
 		if ref := o.Spec.ClaimRef; ref != nil {
-			enlist(b.claimed, ClaimKey{ref.Namespace, ref.Name}, o, sign)
+			enlist(b.volumesByClaim, ClaimKey{ref.Namespace, ref.Name}, o, sign)
 		} else {
-			enlist(b.free, freeVolume{VolumeClass(o), pinnedHost(o)}, o, sign)
+			enlist(b.freeVolumes, freeVolume{VolumeClass(o), pinnedHost(o)}, o, sign)
 		}
 		if csi := o.Spec.CSI; csi != nil {
-			count(b.handles, csi.Driver+"/"+csi.VolumeHandle, sign)
+			addTo(b.handles, csi.Driver+"/"+csi.VolumeHandle, sign)
 		}
 	},
 	local: (*State).touchVolume,
@@ -58,10 +58,10 @@ func trimSource(in *v1.PersistentVolumeSource) v1.PersistentVolumeSource {
 
 // touchVolume touches the nodes whose local rules read a volume.
 func (s *State) touchVolume(o *v1.PersistentVolume, touch func(NodeIndex)) {
-	for _, c := range s.objects.bound[o.Name] {
+	for _, c := range s.objects.claimsByVolume[o.Name] {
 		s.touchUsers(ClaimKey{c.Namespace, c.Name}, touch)
 	}
-	for _, a := range s.objects.attaches[o.Name] {
+	for _, a := range s.objects.attachmentsByVolume[o.Name] {
 		s.touchNamed(a.Spec.NodeName, touch)
 	}
 	if !s.claimable(o) {
@@ -160,21 +160,21 @@ func (s *State) Volume(name string) *v1.PersistentVolume {
 // to the node's host name. Others don't admit the node. The lists are valid
 // until the next change.
 func (s *State) FreeVolumes(class string, n *NodeInfo) (anywhere, here []*v1.PersistentVolume) {
-	anywhere = s.objects.free[freeVolume{class, ""}]
+	anywhere = s.objects.freeVolumes[freeVolume{class, ""}]
 	if host := n.Object.Labels[v1.LabelHostname]; host != "" {
-		here = s.objects.free[freeVolume{class, host}]
+		here = s.objects.freeVolumes[freeVolume{class, host}]
 	}
 	return anywhere, here
 }
 
 // VolumesClaimed returns the volumes whose claimRef names the claim, by name. The
 // list is valid until the next change.
-func (s *State) VolumesClaimed(c ClaimKey) []*v1.PersistentVolume { return s.objects.claimed[c] }
+func (s *State) VolumesClaimed(c ClaimKey) []*v1.PersistentVolume { return s.objects.volumesByClaim[c] }
 
 // VolumeShared tells whether several claims may lead to the volume's disk: they
 // name it, or there is another volume with its driver and handle.
 func (s *State) VolumeShared(pv *v1.PersistentVolume) bool {
-	if len(s.objects.bound[pv.Name]) > 1 {
+	if len(s.objects.claimsByVolume[pv.Name]) > 1 {
 		return true
 	}
 	csi := pv.Spec.CSI

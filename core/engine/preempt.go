@@ -64,7 +64,7 @@ func (e *Engine) Candidates(c *Class) []Candidate {
 // preempts tells whether the class may preempt, and there is a pod of lower priority
 // anywhere.
 func (e *Engine) preempts(c *Class) bool {
-	return e.profile.Preempter != nil && e.profile.Preempter.Eligible(c.pod) == nil && e.state.HasBelow(c.pod.Priority)
+	return e.profile.Preempter != nil && e.profile.Preempter.Eligible(c.pod) == nil && e.state.HasLowerPriority(c.pod.Priority)
 }
 
 // candidates calls found for each node where preemption helps, by index.

@@ -77,7 +77,7 @@ func hostDomainsAreNodes(c *Class) bool {
 // meetings returns how often a domain of a host fact has got its second node.
 func meetings(c *Class) (n uint64) {
 	for _, f := range c.hostFacts {
-		n += f.Topology().Meetings()
+		n += f.Topology().TimesShared()
 	}
 	return n
 }

@@ -228,9 +228,9 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 			_, could := e.Preempt(c)
 			d = d.WithPreemption(engine.Preemption{RuledOut: !could})
 			from := w.State.Head()
-			interest := w.State.InterestVersion()
+			version := w.State.SignatureVersion()
 			what := w.Change(t)
-			if interest != w.State.InterestVersion() {
+			if version != w.State.SignatureVersion() {
 				d = nil
 				continue // pods are signed again then, which the queue sees to
 			}

@@ -66,7 +66,7 @@ func (Plugin) WakesWhen() string {
 // Sign implements framework.Plugin. Of the pod's labels it signs those only that
 // a term of some placed pod reads, and of its own terms only whether the pod meets
 // them, so that the pods of a StatefulSet or an indexed Job are one class. The
-// state says when a new term makes it sign more (State.InterestVersion).
+// state says when a new term makes it sign more (State.SignatureVersion).
 func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framework.Signature) {
 	group.Str(pod.TermProblem)
 	local.Bool(requiresOnHost(pod))
@@ -89,7 +89,7 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framewo
 		return
 	}
 	group.Str(pod.Object.Namespace)
-	for _, key := range state.InterestKeys() {
+	for _, key := range state.TermLabelKeys() {
 		value, ok := pod.Object.Labels[key]
 		group.OptStr(value, ok)
 	}

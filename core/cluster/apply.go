@@ -1,0 +1,177 @@
+package cluster
+
+import "slices"
+
+// Making changes true, and taking them back. Invariant: undo of a change in the
+// state that apply of it left gives the state from before, slot for slot: the
+// order of pods on nodes, of nominations and of orphans included. What only grows
+// stays: names that were interned, topologies and terms that were met. Followers
+// replay changes by apply, so it must not depend on anything but the change and
+// the state.
+
+// apply makes a change true.
+func (s *State) apply(c *Change) {
+	switch c.Op {
+	case NodeAdded:
+		c.pos = 0
+		if n := len(s.free); n > 0 {
+			s.free = s.free[:n-1]
+			c.pos = fromFree
+		} else {
+			s.nodes = append(s.nodes, nil)
+		}
+		s.putNode(c.Node, c.Info)
+	case NodeUpdated:
+		s.replaceInfo(c.Node, c.Info)
+	case NodeRemoved:
+		s.dropNode(c.Node)
+		s.free = append(s.free, c.Node)
+	case PodAdded:
+		n := s.nodes[c.Node]
+		n.addPod(c.Pod)
+		s.podAdded(n, c.Pod)
+	case PodRemoved:
+		n := s.nodes[c.Node]
+		n.removePodAt(int(c.pos))
+		s.podRemoved(n, c.Pod)
+	case OrphanAdded:
+		s.orphans[c.name] = append(s.orphans[c.name], c.Pod)
+		s.pods[c.Pod.UID] = NoNode
+	case OrphanRemoved:
+		s.dropOrphan(c.name, int(c.pos))
+		delete(s.pods, c.Pod.UID)
+	case GroupSet:
+		setOrDelete(s.groups, c.name, c.Group)
+	case WorkloadSet:
+		s.work.set(c.Workload, c.OldWorkload)
+	case ObjectSet, ObjectRenewed:
+		s.objects.set(c.Object.New, c.Object.Old, c.Op)
+	case NominationAdded:
+		s.addNomination(c.Pod, c.name, int(c.pos))
+	case NominationRemoved:
+		s.dropNomination(int(c.pos))
+	}
+}
+
+// undo is the inverse of apply, called in reverse order.
+func (s *State) undo(c *Change) {
+	switch c.Op {
+	case NodeAdded:
+		s.dropNode(c.Node)
+		if c.pos == fromFree {
+			s.free = append(s.free, c.Node)
+		} else {
+			s.nodes = s.nodes[:c.Node]
+		}
+	case NodeUpdated:
+		s.replaceInfo(c.Node, c.Old)
+	case NodeRemoved:
+		s.free = s.free[:len(s.free)-1]
+		s.putNode(c.Node, c.Old)
+	case PodAdded:
+		n := s.nodes[c.Node]
+		n.removePodAt(len(n.Pods) - 1)
+		s.podRemoved(n, c.Pod)
+	case PodRemoved:
+		n := s.nodes[c.Node]
+		n.restorePodAt(c.Pod, int(c.pos))
+		s.podAdded(n, c.Pod)
+	case OrphanAdded:
+		s.dropOrphan(c.name, len(s.orphans[c.name])-1)
+		delete(s.pods, c.Pod.UID)
+	case OrphanRemoved:
+		s.orphans[c.name] = slices.Insert(s.orphans[c.name], int(c.pos), c.Pod)
+		s.pods[c.Pod.UID] = NoNode
+	case GroupSet:
+		setOrDelete(s.groups, c.name, c.OldGroup)
+	case WorkloadSet:
+		s.work.set(c.OldWorkload, c.Workload)
+	case ObjectSet, ObjectRenewed:
+		s.objects.set(c.Object.Old, c.Object.New, c.Op)
+	case NominationAdded:
+		s.dropNomination(int(c.pos))
+	case NominationRemoved:
+		s.addNomination(c.Pod, c.name, int(c.pos))
+	}
+}
+
+// fromFree in a NodeAdded's pos says that the slot had been used before.
+const fromFree = 1
+
+func (s *State) putNode(i NodeIndex, info *NodeInfo) {
+	n := &Node{NodeInfo: info, Index: i, Requested: make(Resources, len(info.Allocatable))}
+	s.nodes[i] = n
+	s.byName[info.Name] = i
+	s.live++
+	s.topo.nodeAdded(n)
+	s.facts.addNode(n, 1)
+	s.images.nodeAdded(info)
+	s.nominated.nodeAdded(n)
+}
+
+func (s *State) dropNode(i NodeIndex) {
+	n := s.nodes[i]
+	s.facts.addNode(n, -1)
+	s.topo.nodeRemoved(n)
+	s.images.nodeRemoved(n.NodeInfo)
+	s.nominated.nodeRemoved(n)
+	s.nodes[i] = nil
+	delete(s.byName, n.Name)
+	s.live--
+}
+
+// replaceInfo replaces what a node's object says, moving what its pods count for
+// in facts to where it now belongs.
+func (s *State) replaceInfo(i NodeIndex, info *NodeInfo) {
+	n := s.nodes[i]
+	moved := domainsDiffer(n.NodeInfo, info)
+	if moved {
+		for _, p := range n.Pods {
+			s.facts.addPod(n, p, -1)
+		}
+		s.facts.addNode(n, -1)
+		s.topo.nodeRemoved(n)
+	}
+	s.images.nodeRemoved(n.NodeInfo)
+	s.images.nodeAdded(info)
+	n.NodeInfo = info
+	if moved {
+		s.topo.nodeAdded(n)
+		s.facts.addNode(n, 1)
+		for _, p := range n.Pods {
+			s.facts.addPod(n, p, 1)
+		}
+	}
+}
+
+func (s *State) podAdded(n *Node, p *Pod) {
+	s.pods[p.UID] = n.Index
+	addTo(s.priorities, p.Priority, 1)
+	s.terms.podAdded(p)
+	s.facts.addPod(n, p, 1)
+	s.objects.podAdded(n.Index, p)
+}
+
+func (s *State) podRemoved(n *Node, p *Pod) {
+	delete(s.pods, p.UID)
+	addTo(s.priorities, p.Priority, -1)
+	s.facts.addPod(n, p, -1)
+	s.objects.podRemoved(n.Index, p)
+}
+
+func (s *State) dropOrphan(name string, pos int) {
+	list := slices.Delete(s.orphans[name], pos, pos+1)
+	if len(list) == 0 {
+		delete(s.orphans, name)
+		return
+	}
+	s.orphans[name] = list
+}
+
+func setOrDelete[K comparable, V any](m map[K]*V, k K, v *V) {
+	if v == nil {
+		delete(m, k)
+		return
+	}
+	m[k] = v
+}

@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// factIndex holds the facts in use, and finds those that a pod counts in without
+// asking all of them. Invariant: each fact is in byKey, and in exactly one of
+// byOwners, byLabel and other:
+//
+//   - by the owned term whose owners it counts;
+//   - by a label that one of its demands requires, so that only pods with that
+//     label are asked about it;
+//   - among those that every pod has to be asked about.
+type factIndex struct {
+	byKey    map[string]*Fact
+	byOwners map[string][]*Fact
+	byLabel  map[label][]*Fact
+	other    []*Fact
+	lowest   []*Fact // those that count nodes too
+}
+
+// label is a label with its value.
+type label struct{ key, value string }
+
+func (x *factIndex) init() {
+	x.byKey = map[string]*Fact{}
+	x.byOwners = map[string][]*Fact{}
+	x.byLabel = map[label][]*Fact{}
+}
+
+// requiredLabel returns a label that the selector requires, if it requires one.
+func requiredLabel(sel labels.Selector) (label, bool) {
+	reqs, _ := sel.Requirements()
+	for _, r := range reqs {
+		if vals := r.ValuesUnsorted(); len(vals) == 1 {
+			switch r.Operator() {
+			case "=", "==", "in":
+				return label{r.Key(), vals[0]}, true
+			}
+		}
+	}
+	return label{}, false
+}
+
+// requiredLabel returns a label that one of the demands requires.
+func (f *FactSpec) requiredLabel() (label, bool) {
+	for i := range f.Match {
+		if l, ok := requiredLabel(f.Match[i].Selector); ok {
+			return l, true
+		}
+	}
+	return label{}, false
+}
+
+func (x *factIndex) add(f *Fact) {
+	x.byKey[f.spec.Key] = f
+	if f.spec.Lowest {
+		x.lowest = append(x.lowest, f)
+	}
+	if f.spec.Match == nil {
+		x.byOwners[f.spec.Owners] = append(x.byOwners[f.spec.Owners], f)
+	} else if l, ok := f.spec.requiredLabel(); ok {
+		x.byLabel[l] = append(x.byLabel[l], f)
+	} else {
+		x.other = append(x.other, f)
+	}
+}
+
+func (x *factIndex) remove(f *Fact) {
+	delete(x.byKey, f.spec.Key)
+	x.lowest = without(x.lowest, f)
+	if f.spec.Match == nil {
+		removeFrom(x.byOwners, f.spec.Owners, f)
+	} else if l, ok := f.spec.requiredLabel(); ok {
+		removeFrom(x.byLabel, l, f)
+	} else {
+		x.other = without(x.other, f)
+	}
+}
+
+// removeFrom takes a fact out of the list under a key. No empty list is kept.
+func removeFrom[K comparable](m map[K][]*Fact, key K, f *Fact) {
+	if m[key] = without(m[key], f); len(m[key]) == 0 {
+		delete(m, key)
+	}
+}
+
+func without(list []*Fact, f *Fact) []*Fact {
+	return slices.DeleteFunc(list, func(x *Fact) bool { return x == f })
+}
+
+// addPod counts a pod on a node in every fact that it counts in (sign is 1), or
+// takes it out again (-1).
+func (x *factIndex) addPod(n *Node, p *Pod, sign int32) {
+	if len(x.byKey) == 0 {
+		return
+	}
+	for k, v := range p.Object.Labels { // in any order: the facts are different ones
+		for _, f := range x.byLabel[label{k, v}] {
+			f.addMatching(n, p, sign)
+		}
+	}
+	for _, f := range x.other {
+		f.addMatching(n, p, sign)
+	}
+	for i := range p.Terms {
+		t := &p.Terms[i]
+		for _, f := range x.byOwners[t.OwnerKey] {
+			f.addOn(n, sign*t.amount())
+		}
+	}
+}
+
+// addNode counts a node in every fact that counts nodes (sign is 1), or takes it
+// out again (-1).
+func (x *factIndex) addNode(n *Node, sign int32) {
+	for _, f := range x.lowest {
+		f.addNode(n, sign)
+	}
+}
