@@ -63,6 +63,21 @@ func (b *Bench) Queued(obj *v1.Pod) *queue.Item {
 	return b.Queue.Add(b.Now, pod, b.Scheduler.Class(pod), b.Scheduler.Gate(pod))
 }
 
+// PopOnly takes an item, which is active or backs off, out of the queue for a decision,
+// whatever comes before it.
+func (b *Bench) PopOnly(item *queue.Item) {
+	var others []*queue.Item
+	for x := b.Queue.Pop(b.Now.Add(time.Hour)); x != item; x = b.Queue.Pop(b.Now.Add(time.Hour)) {
+		if x == nil {
+			panic(fmt.Sprintf("pod %s is %s, and can't be tried", item.Pod().Name(), item.Stage()))
+		}
+		others = append(others, x)
+	}
+	for _, x := range others {
+		b.Queue.Requeue(x, x.Pod())
+	}
+}
+
 // Pass lets a time such as 1m30s pass.
 func (b *Bench) Pass(duration string) error {
 	d, err := time.ParseDuration(duration)
