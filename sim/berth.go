@@ -72,11 +72,11 @@ func (b *berth) start() error {
 		var look func()
 		look = func() {
 			if b.life == life {
-				w.look()
-				w.idly(period, calls, look)
+				w.listGroups()
+				w.afterInBackground(period, phaseCalls, look)
 			}
 		}
-		w.idly(0, calls, look)
+		w.afterInBackground(0, phaseCalls, look)
 	}
 	return nil
 }
@@ -107,14 +107,14 @@ func (b *berth) crash(down time.Duration) {
 	for _, q := range w.watch {
 		q.waiting = nil
 	}
-	w.touch()
-	w.after(down, moves, func() {
+	w.noteChange()
+	w.after(down, phaseWorld, func() {
 		if err := b.start(); err != nil {
 			w.violation("Berth does not start again: %v", err)
 			return
 		}
 		b.list()
-		w.touch()
+		w.noteChange()
 	})
 }
 
@@ -126,7 +126,7 @@ func (b *berth) list() {
 		in = append(in, step.NodeSet{Node: n.obj, Group: n.group})
 	}
 	for _, p := range w.sortedPods() {
-		if !p.over {
+		if !p.ended {
 			in = append(in, step.PodSet{Pod: p.obj})
 		}
 	}
@@ -176,7 +176,7 @@ func (b *berth) step() error {
 			b.wake = max(wake.Sub(Epoch), w.now)
 			if b.wake > w.now {
 				life := b.life
-				w.idly(b.wake-w.now, sees, func() {
+				w.afterInBackground(b.wake-w.now, phaseWatch, func() {
 					if life == b.life && b.up && b.wake <= w.now {
 						b.wake = w.now
 					}
@@ -190,11 +190,11 @@ func (b *berth) step() error {
 // condition writes a pod's PodScheduled condition.
 func (w *World) condition(x step.Condition) error {
 	p := w.pods[x.UID]
-	if p == nil || p.over {
+	if p == nil || p.ended {
 		return fmt.Errorf("pods %q not found", x.Name)
 	}
 	if p.obj.Spec.NodeName == "" {
-		w.change(p, func(o *v1.Pod) {
+		w.changePod(p, func(o *v1.Pod) {
 			o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: x.Reason, Message: x.Message}}
 		})
 	}
@@ -210,7 +210,7 @@ func (w *World) preempt(x step.Preemption) error {
 	if by != nil && priority(by) <= priority(p) {
 		w.violation("pod %s of priority %d was told to go for pod %s of priority %d", p.name, priority(p), by.name, priority(by))
 	}
-	w.change(p, func(o *v1.Pod) {
+	w.changePod(p, func(o *v1.Pod) {
 		o.Status.Conditions = append(o.Status.Conditions[:len(o.Status.Conditions):len(o.Status.Conditions)],
 			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler, Message: x.Message})
 	})
@@ -229,10 +229,10 @@ func priority(p *pod) int32 {
 // nominate writes a pod's status.nominatedNodeName.
 func (w *World) nominate(x step.Nomination) error {
 	p := w.pods[x.UID]
-	if p == nil || p.over {
+	if p == nil || p.ended {
 		return fmt.Errorf("pods %q not found", x.Name)
 	}
-	w.change(p, func(o *v1.Pod) { o.Status.NominatedNodeName = x.Node })
+	w.changePod(p, func(o *v1.Pod) { o.Status.NominatedNodeName = x.Node })
 	return nil
 }
 
@@ -246,7 +246,7 @@ func (w *World) taint(x step.Taint) error {
 		return fmt.Errorf("nodes %q not found", x.Node)
 	}
 	w.changeNode(n, func(o *v1.Node) {
-		o.Spec.Taints = without(o.Spec.Taints, x.Taint.Key)
+		o.Spec.Taints = withoutTaint(o.Spec.Taints, x.Taint.Key)
 		if !x.Remove {
 			o.Spec.Taints = append(o.Spec.Taints, x.Taint)
 		}
@@ -275,7 +275,7 @@ func (w *World) publish(kind string, in step.Input) {
 	q.last = max(q.last, at, w.faults.stalled)
 	q.waiting = append(q.waiting, in)
 	life := w.berth.life
-	w.after(q.last-w.now, sees, func() {
+	w.after(q.last-w.now, phaseWatch, func() {
 		if life == w.berth.life && len(q.waiting) > 0 {
 			w.berth.receive(q.waiting[0])
 			q.waiting = q.waiting[1:]

@@ -29,10 +29,10 @@ func (w *World) addBudget(o *policyv1.PodDisruptionBudget) {
 	b := &budget{obj: &obj, selector: s}
 	w.budgets = append(w.budgets, b)
 	obj.Status = w.status(b)
-	w.keep(&obj)
+	w.storeObject(&obj)
 }
 
-func (w *World) dropBudget(o *policyv1.PodDisruptionBudget) {
+func (w *World) removeBudget(o *policyv1.PodDisruptionBudget) {
 	w.budgets = slices.DeleteFunc(w.budgets, func(b *budget) bool { return b.obj.Namespace == o.Namespace && b.obj.Name == o.Name })
 	key := objectKey{cluster.BudgetKind, o.Namespace, o.Name}
 	if w.objects[key] != nil {
@@ -41,13 +41,13 @@ func (w *World) dropBudget(o *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// recount has the disruption controller look at its budgets, a moment later.
-func (w *World) recount() {
+// recountBudgets has the disruption controller look at its budgets, a moment later.
+func (w *World) recountBudgets() {
 	if w.recounting || len(w.budgets) == 0 {
 		return
 	}
 	w.recounting = true
-	w.after(200*time.Millisecond, moves, func() {
+	w.after(200*time.Millisecond, phaseWorld, func() {
 		w.recounting = false
 		for _, b := range w.budgets {
 			now := w.status(b)
@@ -57,7 +57,7 @@ func (w *World) recount() {
 			obj := *b.obj
 			obj.Status = now
 			b.obj = &obj
-			w.keep(&obj)
+			w.storeObject(&obj)
 		}
 	})
 }
@@ -69,20 +69,20 @@ func (b *budget) covers(p *pod) bool {
 // status counts as the disruption controller does.
 func (w *World) status(b *budget) policyv1.PodDisruptionBudgetStatus {
 	healthy, expected := 0, 0
-	owners := map[*owner]bool{}
+	owners := map[*controller]bool{}
 	for _, p := range w.pods {
-		if p.over || !b.covers(p) {
+		if p.ended || !b.covers(p) {
 			continue
 		}
 		if p.ready && !p.terminating() && !p.lost {
 			healthy++
 		}
 		switch {
-		case p.owner == nil:
+		case p.controller == nil:
 			expected++
-		case !owners[p.owner]:
-			owners[p.owner] = true
-			expected += p.owner.replicas
+		case !owners[p.controller]:
+			owners[p.controller] = true
+			expected += p.controller.replicas
 		}
 	}
 	desired := 0

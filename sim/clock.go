@@ -13,46 +13,46 @@ const tick = 10 * time.Millisecond
 // Epoch is when virtual time begins.
 var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-type phase uint8
+type tickPhase uint8
 
 const (
-	calls phase = iota // reach the API server and the cloud
-	moves              // of the world
-	sees               // changes reach Berth
+	phaseCalls tickPhase = iota // reach the API server and the cloud
+	phaseWorld                  // of the world
+	phaseWatch                  // changes reach Berth
 )
 
 type event struct {
-	at    time.Duration
-	phase phase
-	order uint64
-	idle  bool // doesn't keep the run going
-	do    func()
+	at         time.Duration
+	phase      tickPhase
+	order      uint64
+	background bool // doesn't keep the run going
+	do         func()
 }
 
 // clock is a queue of events in virtual time.
 type clock struct {
-	seed   uint64
-	now    time.Duration
-	events []*event
-	serial uint64
-	busy   int // events that keep the run going
+	seed       uint64
+	now        time.Duration
+	events     []*event
+	serial     uint64
+	foreground int // events that keep the run going
 }
 
 // after has something happen some time from now, at the next tick at the
 // earliest after 0.
-func (c *clock) after(d time.Duration, p phase, do func()) { c.add(d, p, false, do) }
+func (c *clock) after(d time.Duration, p tickPhase, do func()) { c.add(d, p, false, do) }
 
-// idly is after for what happens again and again and keeps no run going.
-func (c *clock) idly(d time.Duration, p phase, do func()) { c.add(d, p, true, do) }
+// afterInBackground is after for what happens again and again and keeps no run going.
+func (c *clock) afterInBackground(d time.Duration, p tickPhase, do func()) { c.add(d, p, true, do) }
 
-func (c *clock) add(d time.Duration, p phase, idle bool, do func()) {
+func (c *clock) add(d time.Duration, p tickPhase, idle bool, do func()) {
 	c.serial++
-	e := &event{at: (c.now + max(d, 0) + tick - 1).Truncate(tick), phase: p, order: c.serial, idle: idle, do: do}
-	if p == moves {
+	e := &event{at: (c.now + max(d, 0) + tick - 1).Truncate(tick), phase: p, order: c.serial, background: idle, do: do}
+	if p == phaseWorld {
 		e.order = seeded.Uint64(c.seed^c.serial, "order")
 	}
 	if !idle {
-		c.busy++
+		c.foreground++
 	}
 	heap.Push(c, e)
 }
@@ -65,8 +65,8 @@ func (c *clock) next(until time.Duration) bool {
 	c.now = max(c.now, c.events[0].at)
 	for len(c.events) > 0 && c.events[0].at <= c.now {
 		e := heap.Pop(c).(*event)
-		if !e.idle {
-			c.busy--
+		if !e.background {
+			c.foreground--
 		}
 		e.do()
 	}

@@ -16,28 +16,28 @@ import (
 
 // group is a node group as the cloud has it.
 type group struct {
-	cfg      *scenario.NodeGroup
-	target   int
-	machines []*machine // in the order in which they were made
-	nextSlot time.Duration
-	serial   int
-	taken    time.Duration // when the cloud last took a machine back
+	cfg         *scenario.NodeGroup
+	target      int
+	instances   []*instance // in the order in which they were made
+	nextSlot    time.Duration
+	serial      int
+	lastReclaim time.Duration // when the cloud last took a machine back
 }
 
-type machineState uint8
+type instanceState uint8
 
 const (
-	ordered machineState = iota
+	ordered instanceState = iota
 	booting
 	registered
 	isReady
 )
 
-// machine is a machine of the cloud, a node or not.
-type machine struct {
+// instance is a instance of the cloud, a node or not.
+type instance struct {
 	id, name string
 	group    *group
-	state    machineState
+	state    instanceState
 	failed   string
 	boot     *flow
 	node     *node
@@ -65,20 +65,20 @@ func (w *World) group(id string) *group {
 	return nil
 }
 
-func (w *World) newMachine(g *group, name string) *machine {
-	m := &machine{id: "sim://" + g.cfg.Name + "/" + name, name: name, group: g, made: w.now, billed: -1}
-	g.machines = append(g.machines, m)
+func (w *World) newInstance(g *group, name string) *instance {
+	m := &instance{id: "sim://" + g.cfg.Name + "/" + name, name: name, group: g, made: w.now, billed: -1}
+	g.instances = append(g.instances, m)
 	return m
 }
 
-func (w *World) machineName(g *group) string {
+func (w *World) instanceName(g *group) string {
 	g.serial++
 	return fmt.Sprintf("%s-%04d", g.cfg.Name, g.serial)
 }
 
-// initialMachine is one that exists at the beginning, ready.
-func (w *World) initialMachine(g *group) {
-	m := w.newMachine(g, w.machineName(g))
+// initialInstance is one that exists at the beginning, ready.
+func (w *World) initialInstance(g *group) {
+	m := w.newInstance(g, w.instanceName(g))
 	w.bill(m)
 	m.state = isReady
 	n := w.nodeOf(m)
@@ -86,7 +86,7 @@ func (w *World) initialMachine(g *group) {
 	w.addNode(n, m)
 }
 
-func (w *World) nodeOf(m *machine) *v1.Node {
+func (w *World) nodeOf(m *instance) *v1.Node {
 	n := m.group.cfg.NewNode(m.name)
 	n.Spec.ProviderID = m.id
 	for _, name := range m.group.cfg.Images {
@@ -95,18 +95,18 @@ func (w *World) nodeOf(m *machine) *v1.Node {
 	return n
 }
 
-func (w *World) bill(m *machine) {
+func (w *World) bill(m *instance) {
 	m.billed = w.now
-	w.stats.machineBilled(m)
+	w.stats.instanceBilled(m)
 }
 
-// listed are the cloud's groups as a provider tells of them.
-func (w *World) listed() []nodegroup.Group {
+// groupList are the cloud's groups as a provider tells of them.
+func (w *World) groupList() []nodegroup.Group {
 	out := make([]nodegroup.Group, 0, len(w.groups))
 	for _, g := range w.groups {
 		x := nodegroup.Group{ID: g.cfg.Name, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.cfg.PricePerHour,
-			Template: g.cfg.NewNode(g.cfg.Name + "-template"), Instances: make([]nodegroup.Instance, 0, len(g.machines))}
-		for _, m := range g.machines {
+			Template: g.cfg.NewNode(g.cfg.Name + "-template"), Instances: make([]nodegroup.Instance, 0, len(g.instances))}
+		for _, m := range g.instances {
 			x.Instances = append(x.Instances, nodegroup.Instance{ID: m.id, Node: m.name, Failed: m.failed})
 		}
 		out = append(out, x)
@@ -114,8 +114,8 @@ func (w *World) listed() []nodegroup.Group {
 	return out
 }
 
-// increase orders machines.
-func (w *World) increase(id string, n int) error {
+// increaseTarget orders machines.
+func (w *World) increaseTarget(id string, n int) error {
 	g := w.group(id)
 	if g == nil {
 		return fmt.Errorf("there is no node group %q", id)
@@ -124,25 +124,25 @@ func (w *World) increase(id string, n int) error {
 		w.violation("group %s is asked for %d more nodes at %d of %d", id, n, g.target, g.cfg.Max)
 		return fmt.Errorf("node group %s is at %d of %d", id, g.target, g.cfg.Max)
 	}
-	if w.faults.lasts(w, scenario.StockOut, id) || g.cfg.Stock != nil && g.target+n > *g.cfg.Stock {
+	if w.faults.anyInForce(w, scenario.StockOut, id) || g.cfg.Stock != nil && g.target+n > *g.cfg.Stock {
 		w.stats.FailedLaunches += n
 		return fmt.Errorf("out of stock: no %d machines of group %s", n, id)
 	}
 	g.target += n
-	w.touch()
+	w.noteChange()
 	for range n {
-		name := w.machineName(g)
+		name := w.instanceName(g)
 		if w.faults.hits(w, scenario.LaunchVanishes, id, name) {
 			w.stats.FailedLaunches++
 			continue
 		}
-		w.launch(w.newMachine(g, name))
+		w.launch(w.newInstance(g, name))
 	}
 	return nil
 }
 
 // launch brings a machine up: delay, boot, node object, ready.
-func (w *World) launch(m *machine) {
+func (w *World) launch(m *instance) {
 	g := m.group
 	cfg := g.cfg
 	at := w.now + cfg.LaunchDelay.Between(w.chance("launch", m.name))
@@ -150,25 +150,25 @@ func (w *World) launch(m *machine) {
 		at = max(at, g.nextSlot)
 		g.nextSlot = at + time.Duration(float64(time.Second)/cfg.LaunchesPerSecond)
 	}
-	w.after(at-w.now, moves, func() {
+	w.after(at-w.now, phaseWorld, func() {
 		if m.gone {
 			return
 		}
 		if w.faults.hits(w, scenario.LaunchFails, cfg.Name, m.name) || w.chance("fails", m.name) < cfg.FailureRate {
 			m.failed = "the launch failed"
 			w.stats.FailedLaunches++
-			w.touch()
+			w.noteChange()
 			return
 		}
 		m.state = booting
 		w.bill(m)
-		w.touch()
+		w.noteChange()
 		m.boot = w.storage.write(bytesOf(cfg.Boot.Bytes), limitOf(cfg.Boot.Rate, cfg.DiskRate), 1, func() { w.register(m) })
 	})
 }
 
 // register makes the machine's node object.
-func (w *World) register(m *machine) {
+func (w *World) register(m *instance) {
 	cfg := m.group.cfg
 	if m.gone || w.faults.hits(w, scenario.NeverRegisters, cfg.Name, m.name) {
 		return
@@ -178,7 +178,7 @@ func (w *World) register(m *machine) {
 	n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoSchedule})
 	w.stats.Launched++
 	node := w.addNode(n, m)
-	w.after(cfg.Startup.Between(w.chance("startup", m.name)), moves, func() {
+	w.after(cfg.Startup.Between(w.chance("startup", m.name)), phaseWorld, func() {
 		if m.gone || node.dead || w.faults.hits(w, scenario.NeverReady, cfg.Name, m.name) {
 			return
 		}
@@ -188,20 +188,20 @@ func (w *World) register(m *machine) {
 }
 
 // terminate takes a machine away; its group is smaller by it then.
-func (w *World) terminate(m *machine, byBerth bool) {
+func (w *World) terminate(m *instance, byBerth bool) {
 	if m.gone {
 		return
 	}
 	m.gone = true
 	g := m.group
-	g.machines = slices.DeleteFunc(g.machines, func(x *machine) bool { return x == m })
+	g.instances = slices.DeleteFunc(g.instances, func(x *instance) bool { return x == m })
 	g.target--
 	w.storage.stop(m.boot)
-	w.stats.machineGone(m)
-	w.touch()
+	w.stats.instanceGone(m)
+	w.noteChange()
 	if n := m.node; n != nil {
 		n.dead = true
-		w.after(w.between(nil, 100, 2000, "unregister", m.name), moves, func() { w.removeNode(n, byBerth) })
+		w.after(w.between(nil, 100, 2000, "unregister", m.name), phaseWorld, func() { w.removeNode(n, byBerth) })
 		return
 	}
 	if m.failed == "" {
@@ -209,14 +209,14 @@ func (w *World) terminate(m *machine, byBerth bool) {
 	}
 }
 
-func (w *World) deleteMachine(id string, d step.NodeDeletion) error {
+func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 	g := w.group(id)
 	if g == nil {
 		return fmt.Errorf("there is no node group %q", id)
 	}
-	for _, m := range g.machines {
+	for _, m := range g.instances {
 		if m.id == d.Instance || d.Instance == "" && m.name == d.Node {
-			stale := g.taken > 0 && w.now-g.taken < time.Minute // Berth may not have seen that the group has shrunk
+			stale := g.lastReclaim > 0 && w.now-g.lastReclaim < time.Minute // Berth may not have seen that the group has shrunk
 			if g.target-1 < g.cfg.Min && !stale && m.failed == "" && !(m.node == nil && w.run.Autoscale.ForceDeleteUnregistered) {
 				w.violation("group %s is shrunk to %d, below its min %d", id, g.target-1, g.cfg.Min)
 			}
@@ -227,13 +227,13 @@ func (w *World) deleteMachine(id string, d step.NodeDeletion) error {
 	return nil // gone already
 }
 
-func (w *World) decrease(id string, n int) error {
+func (w *World) lowerTarget(id string, n int) error {
 	g := w.group(id)
-	if g == nil || n <= 0 || g.target-n < len(g.machines) {
+	if g == nil || n <= 0 || g.target-n < len(g.instances) {
 		return fmt.Errorf("node group %q can't give up %d machines", id, n)
 	}
 	g.target -= n
-	w.touch()
+	w.noteChange()
 	return nil
 }
 
@@ -252,14 +252,14 @@ type cloudJob struct {
 
 var errCloud = errors.New("the cloud's API refused the call")
 
-// ask queues a call, which returns what delivers its answer; nil for none. The
+// callCloud queues a call, which returns what delivers its answer; nil for none. The
 // answer reaches only the Berth that asked.
-func (w *World) ask(call func() (answer func())) {
+func (w *World) callCloud(call func() (answer func())) {
 	w.cloud.jobs = append(w.cloud.jobs, cloudJob{w.berth.life, call})
-	w.pump()
+	w.sendCloudCall()
 }
 
-func (w *World) pump() {
+func (w *World) sendCloudCall() {
 	q := &w.cloud
 	if q.busy || len(q.jobs) == 0 {
 		return
@@ -269,29 +269,29 @@ func (w *World) pump() {
 	q.jobs = q.jobs[1:]
 	q.made++
 	half := w.between(w.run.Spec.API.CloudLatency, 500, 2000, "cloud", fmt.Sprint(q.made)) / 2
-	w.idly(half, calls, func() {
+	w.afterInBackground(half, phaseCalls, func() {
 		var answer func()
 		if job.life == w.berth.life { // else it died before the call was made
 			answer = job.call()
 		}
-		w.idly(half, calls, func() {
+		w.afterInBackground(half, phaseCalls, func() {
 			if answer != nil && job.life == w.berth.life {
 				answer()
 			}
 			q.busy = false
-			w.pump()
+			w.sendCloudCall()
 		})
 	})
 }
 
 // scaleUp, removal, giveUp and look are Berth's calls to the cloud.
 func (w *World) scaleUp(s step.ScaleUp, done func(error)) {
-	w.ask(func() func() {
+	w.callCloud(func() func() {
 		name := fmt.Sprint(w.cloud.made)
 		if w.faults.hits(w, scenario.CloudError, s.Group, name) {
 			return func() { done(errCloud) }
 		}
-		err := w.increase(s.Group, s.Nodes)
+		err := w.increaseTarget(s.Group, s.Nodes)
 		if w.faults.hits(w, scenario.CloudLost, s.Group, name) {
 			err = errors.New("the cloud's answer was lost")
 		}
@@ -299,14 +299,14 @@ func (w *World) scaleUp(s step.ScaleUp, done func(error)) {
 	})
 }
 
-func (w *World) removal(d step.NodeDeletion, done func(error)) {
-	w.ask(func() func() {
+func (w *World) removeInstance(d step.NodeDeletion, done func(error)) {
+	w.callCloud(func() func() {
 		name := fmt.Sprint(w.cloud.made)
 		if w.faults.hits(w, scenario.CloudError, d.Group, name) {
 			delete(w.berth.leaving, d.Node)
 			return func() { done(errCloud) }
 		}
-		err := w.deleteMachine(d.Group, d)
+		err := w.deleteInstance(d.Group, d)
 		if w.faults.hits(w, scenario.CloudLost, d.Group, name) {
 			err = errors.New("the cloud's answer was lost")
 		} else if err != nil {
@@ -316,24 +316,24 @@ func (w *World) removal(d step.NodeDeletion, done func(error)) {
 	})
 }
 
-func (w *World) giveUp(t step.TargetDecrease) {
-	w.ask(func() func() {
-		_ = w.decrease(t.Group, t.Nodes) // the groups tell how it went
-		return w.groupsAsListed()
+func (w *World) decreaseTarget(t step.TargetDecrease) {
+	w.callCloud(func() func() {
+		_ = w.lowerTarget(t.Group, t.Nodes) // the groups tell how it went
+		return w.groupsAnswer()
 	})
 }
 
-func (w *World) look() {
-	w.ask(func() func() {
+func (w *World) listGroups() {
+	w.callCloud(func() func() {
 		if w.faults.hits(w, scenario.CloudError, "", "look", fmt.Sprint(w.cloud.made)) {
 			return nil
 		}
-		return w.groupsAsListed()
+		return w.groupsAnswer()
 	})
 }
 
-// groupsAsListed returns what delivers the groups as the cloud has them now.
-func (w *World) groupsAsListed() func() {
-	groups := step.GroupsSet{Groups: w.listed()}
+// groupsAnswer returns what delivers the groups as the cloud has them now.
+func (w *World) groupsAnswer() func() {
+	groups := step.GroupsSet{Groups: w.groupList()}
 	return func() { w.berth.receive(groups) }
 }

@@ -16,45 +16,45 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-type ownerKey struct{ kind, namespace, name string }
+type controllerKey struct{ kind, namespace, name string }
 
-// owner is a controller of pods: it makes those that are missing.
-type owner struct {
-	key       ownerKey
-	meta      metav1.ObjectMeta
-	version   string
-	template  v1.PodTemplateSpec
-	replicas  int
-	parallel  int                        // Job: pods at a time
-	inOrder   bool                       // StatefulSet: one after the other
-	claims    []v1.PersistentVolumeClaim // StatefulSet: templates
-	pods      []*pod
-	succeeded int
-	missing   []*node // DaemonSet: nodes that may lack a pod
-	serial    int
-	due       bool
-	dropped   bool
+// controller is a controller of pods: it makes those that are missing.
+type controller struct {
+	key         controllerKey
+	meta        metav1.ObjectMeta
+	version     string
+	template    v1.PodTemplateSpec
+	replicas    int
+	parallel    int                        // Job: pods at a time
+	inOrder     bool                       // StatefulSet: one after the other
+	claims      []v1.PersistentVolumeClaim // StatefulSet: templates
+	pods        []*pod
+	succeeded   int
+	missing     []*node // DaemonSet: nodes that may lack a pod
+	serial      int
+	reconciling bool
+	removed     bool
 }
 
-// addOwner starts a controller for the kinds that have pods.
-func (w *World) addOwner(obj runtime.Object) {
-	o := &owner{}
+// addController starts a controller for the kinds that have pods.
+func (w *World) addController(obj runtime.Object) {
+	o := &controller{}
 	switch x := obj.(type) {
 	case *appsv1.ReplicaSet:
-		*o = owner{key: ownerKey{"ReplicaSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
+		*o = controller{key: controllerKey{"ReplicaSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
 	case *v1.ReplicationController:
-		*o = owner{key: ownerKey{"ReplicationController", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "v1", replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
+		*o = controller{key: controllerKey{"ReplicationController", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "v1", replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
 		if x.Spec.Template != nil {
 			o.template = *x.Spec.Template
 		}
 	case *appsv1.StatefulSet:
-		*o = owner{key: ownerKey{"StatefulSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1)),
+		*o = controller{key: controllerKey{"StatefulSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1)),
 			inOrder: x.Spec.PodManagementPolicy != appsv1.ParallelPodManagement, claims: x.Spec.VolumeClaimTemplates}
 	case *appsv1.DaemonSet:
-		*o = owner{key: ownerKey{"DaemonSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template}
+		*o = controller{key: controllerKey{"DaemonSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template}
 	case *batchv1.Job:
 		parallel := ptr.Deref(x.Spec.Parallelism, 1)
-		*o = owner{key: ownerKey{"Job", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "batch/v1", template: x.Spec.Template,
+		*o = controller{key: controllerKey{"Job", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "batch/v1", template: x.Spec.Template,
 			replicas: int(ptr.Deref(x.Spec.Completions, parallel)), parallel: int(parallel), succeeded: int(x.Status.Succeeded)}
 	default:
 		return
@@ -62,7 +62,7 @@ func (w *World) addOwner(obj runtime.Object) {
 	if len(o.template.Spec.Containers) == 0 {
 		return // trimmed in the dump: it can't make pods
 	}
-	w.owners[o.key] = o
+	w.controllers[o.key] = o
 	if o.key.kind == "DaemonSet" {
 		w.daemons = append(w.daemons, o)
 		o.missing = w.sortedNodes()
@@ -70,44 +70,44 @@ func (w *World) addOwner(obj runtime.Object) {
 	w.reconcile(o)
 }
 
-// ownerOf finds the controller that a pod names.
-func (w *World) ownerOf(p *v1.Pod) *owner {
+// controllerOf finds the controller that a pod names.
+func (w *World) controllerOf(p *v1.Pod) *controller {
 	if r := metav1.GetControllerOfNoCopy(p); r != nil {
-		return w.owners[ownerKey{r.Kind, p.Namespace, r.Name}]
+		return w.controllers[controllerKey{r.Kind, p.Namespace, r.Name}]
 	}
 	return nil
 }
 
-// dropOwner deletes a controller with its pods.
-func (w *World) dropOwner(obj runtime.Object) {
+// removeController deletes a controller with its pods.
+func (w *World) removeController(obj runtime.Object) {
 	meta := obj.(metav1.Object)
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", obj), "*v1.")
-	o := w.owners[ownerKey{kind, meta.GetNamespace(), meta.GetName()}]
+	o := w.controllers[controllerKey{kind, meta.GetNamespace(), meta.GetName()}]
 	if o == nil {
 		return
 	}
-	o.dropped = true
-	delete(w.owners, o.key)
-	w.daemons = slices.DeleteFunc(w.daemons, func(x *owner) bool { return x == o })
+	o.removed = true
+	delete(w.controllers, o.key)
+	w.daemons = slices.DeleteFunc(w.daemons, func(x *controller) bool { return x == o })
 	for _, p := range slices.Clone(o.pods) {
 		w.deletePod(p)
 	}
 }
 
 // drop forgets a pod that is gone.
-func (o *owner) drop(p *pod) {
+func (o *controller) drop(p *pod) {
 	o.pods = slices.DeleteFunc(o.pods, func(q *pod) bool { return q == p })
 	o.miss(p)
 }
 
-func (o *owner) miss(p *pod) {
+func (o *controller) miss(p *pod) {
 	if o.key.kind == "DaemonSet" && p.daemonNode != nil && !p.daemonNode.dead {
 		o.missing = append(o.missing, p.daemonNode)
 	}
 }
 
 // ended takes note of a pod that is over.
-func (o *owner) ended(p *pod, succeeded bool) {
+func (o *controller) ended(p *pod, succeeded bool) {
 	o.pods = slices.DeleteFunc(o.pods, func(q *pod) bool { return q == p })
 	if succeeded {
 		o.succeeded++
@@ -116,27 +116,27 @@ func (o *owner) ended(p *pod, succeeded bool) {
 }
 
 // reconcile has the controller look, a moment later.
-func (w *World) reconcile(o *owner) {
-	if o == nil || o.due || o.dropped {
+func (w *World) reconcile(o *controller) {
+	if o == nil || o.reconciling || o.removed {
 		return
 	}
-	o.due = true
+	o.reconciling = true
 	o.serial++
-	w.after(w.between(nil, 50, 300, "reconcile", o.key.kind, o.key.namespace, o.key.name, fmt.Sprint(o.serial)), moves, func() {
-		o.due = false
-		if !o.dropped {
-			w.replenish(o)
+	w.after(w.between(nil, 50, 300, "reconcile", o.key.kind, o.key.namespace, o.key.name, fmt.Sprint(o.serial)), phaseWorld, func() {
+		o.reconciling = false
+		if !o.removed {
+			w.createMissing(o)
 		}
 	})
 }
 
-// replenish makes the pods that are missing, as the controller of the kind does.
-func (w *World) replenish(o *owner) {
+// createMissing makes the pods that are missing, as the controller of the kind does.
+func (w *World) createMissing(o *controller) {
 	switch o.key.kind {
 	case "DaemonSet":
-		w.replenishDaemons(o)
+		w.createMissingDaemons(o)
 	case "StatefulSet":
-		w.replenishOrdered(o)
+		w.createMissingOrdered(o)
 	default:
 		// A terminating pod counts no more for these; its replacement comes at once.
 		want := o.replicas
@@ -156,10 +156,10 @@ func (w *World) replenish(o *owner) {
 	}
 }
 
-// replenishOrdered makes a StatefulSet's pods: each has one name for all its
+// createMissingOrdered makes a StatefulSet's pods: each has one name for all its
 // lives, so a new one waits until the old one is gone, and by default until
 // all before it are ready.
-func (w *World) replenishOrdered(o *owner) {
+func (w *World) createMissingOrdered(o *controller) {
 	at := make([]*pod, o.replicas)
 	for _, p := range o.pods {
 		if p.ordinal < 0 { // of a dump
@@ -183,11 +183,11 @@ func (w *World) replenishOrdered(o *owner) {
 	}
 }
 
-func (w *World) replenishDaemons(o *owner) {
+func (w *World) createMissingDaemons(o *controller) {
 	nodes := o.missing
 	o.missing = nil
 	for _, n := range nodes {
-		if n.dead || !o.runsOn(n) || slices.ContainsFunc(o.pods, func(p *pod) bool { return p.daemonNode == n && !p.gone && !p.over }) {
+		if n.dead || !o.runsOn(n) || slices.ContainsFunc(o.pods, func(p *pod) bool { return p.daemonNode == n && !p.gone && !p.ended }) {
 			continue
 		}
 		o.serial++
@@ -211,7 +211,7 @@ var daemonTolerations = func() (out []v1.Toleration) {
 }()
 
 // runsOn tells whether the DaemonSet wants a pod on the node.
-func (o *owner) runsOn(n *node) bool {
+func (o *controller) runsOn(n *node) bool {
 	p := &v1.Pod{Spec: o.template.Spec}
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n.obj); !ok || err != nil {
 		return false
@@ -222,7 +222,7 @@ func (o *owner) runsOn(n *node) bool {
 }
 
 // pod makes a pod of the template.
-func (o *owner) pod(name string) *v1.Pod {
+func (o *controller) pod(name string) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.key.namespace, Name: name, Labels: o.template.Labels, Annotations: o.template.Annotations,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: o.version, Kind: o.key.kind, Name: o.key.name, UID: o.meta.UID, Controller: new(true)}},

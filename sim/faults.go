@@ -21,19 +21,19 @@ type faults struct {
 // hits tells whether a fault of a kind hits the thing named.
 func (f *faults) hits(w *World, kind, group string, name ...string) bool {
 	for _, x := range f.byKind[kind] {
-		if on(x, w.now, group) && seeded.Float(w.seed, append([]string{kind}, name...)...) < x.Rate {
+		if inForce(x, w.now, group) && seeded.Float(w.seed, append([]string{kind}, name...)...) < x.Rate {
 			return true
 		}
 	}
 	return false
 }
 
-// lasts tells whether a fault without a rate is on.
-func (f *faults) lasts(w *World, kind, group string) bool {
-	return slices.ContainsFunc(f.byKind[kind], func(x *scenario.Fault) bool { return on(x, w.now, group) })
+// anyInForce tells whether a fault without a rate is on.
+func (f *faults) anyInForce(w *World, kind, group string) bool {
+	return slices.ContainsFunc(f.byKind[kind], func(x *scenario.Fault) bool { return inForce(x, w.now, group) })
 }
 
-func on(x *scenario.Fault, now time.Duration, group string) bool {
+func inForce(x *scenario.Fault, now time.Duration, group string) bool {
 	return now >= x.From.Duration && (x.Until.Duration == 0 || now < x.Until.Duration) && (x.Group == "" || x.Group == group)
 }
 
@@ -44,24 +44,24 @@ func (w *World) startFaults() {
 		x := &w.run.Spec.Faults[i]
 		w.faults.byKind[x.Kind] = append(w.faults.byKind[x.Kind], x)
 		if x.Until.Duration > 0 {
-			w.after(x.Until.Duration, moves, w.touch) // its end is a change
+			w.after(x.Until.Duration, phaseWorld, w.noteChange) // its end is a change
 		}
 		for _, at := range x.At {
-			w.after(at.Duration, moves, func() { w.happen(x) })
+			w.after(at.Duration, phaseWorld, func() { w.runEvent(x) })
 		}
 		if x.PerHour > 0 {
-			w.idly(x.From.Duration, moves, func() { w.recur(x, i, 0) })
+			w.afterInBackground(x.From.Duration, phaseWorld, func() { w.repeatEvent(x, i, 0) })
 		}
 	}
 }
 
-// recur has an event come again and again, at random.
-func (w *World) recur(x *scenario.Fault, i, n int) {
+// repeatEvent has an event come again and again, at random.
+func (w *World) repeatEvent(x *scenario.Fault, i, n int) {
 	mean := time.Duration(float64(time.Hour) / x.PerHour)
-	w.idly(seeded.Exp(mean, w.seed, "recur", fmt.Sprint(i), fmt.Sprint(n)), moves, func() {
+	w.afterInBackground(seeded.Exp(mean, w.seed, "recur", fmt.Sprint(i), fmt.Sprint(n)), phaseWorld, func() {
 		if x.Until.Duration == 0 || w.now < x.Until.Duration {
-			w.happen(x)
-			w.recur(x, i, n+1)
+			w.runEvent(x)
+			w.repeatEvent(x, i, n+1)
 		}
 	})
 }
@@ -73,8 +73,8 @@ func (f *faults) lasting(d, def time.Duration) time.Duration {
 	return d
 }
 
-// happen has an event come about.
-func (w *World) happen(x *scenario.Fault) {
+// runEvent has an event come about.
+func (w *World) runEvent(x *scenario.Fault) {
 	f := &w.faults
 	f.serial++
 	pick := func(n int) int {
@@ -86,10 +86,10 @@ func (w *World) happen(x *scenario.Fault) {
 	case scenario.WatchStall:
 		f.stalled = max(f.stalled, w.now+f.lasting(x.For.Duration, 30*time.Second))
 	case scenario.SpotReclaim:
-		var list []*machine
+		var list []*instance
 		for _, g := range w.groups {
 			if x.Group == "" || g.cfg.Name == x.Group {
-				for _, m := range g.machines {
+				for _, m := range g.instances {
 					if m.state != ordered {
 						list = append(list, m)
 					}
@@ -98,7 +98,7 @@ func (w *World) happen(x *scenario.Fault) {
 		}
 		if len(list) > 0 {
 			m := list[pick(len(list))]
-			m.group.taken = w.now
+			m.group.lastReclaim = w.now
 			w.terminate(m, false)
 		}
 	case scenario.DeletePod, scenario.EvictPod:
@@ -114,7 +114,7 @@ func (w *World) happen(x *scenario.Fault) {
 	case scenario.Cordon:
 		if n := w.anyNode(x.Group, pick); n != nil {
 			w.changeNode(n, func(o *v1.Node) { o.Spec.Unschedulable = true })
-			w.after(f.lasting(x.For.Duration, 10*time.Minute), moves, func() {
+			w.after(f.lasting(x.For.Duration, 10*time.Minute), phaseWorld, func() {
 				if !n.dead {
 					w.changeNode(n, func(o *v1.Node) { o.Spec.Unschedulable = false })
 				}

@@ -56,8 +56,8 @@ func (w *World) checkStep(r *step.Ready) {
 
 // checkQuiet verifies what must hold when nothing has happened for long.
 func (w *World) checkQuiet() {
-	if w.busy > 0 {
-		w.violation("the world has not come to rest: %d things are still to happen", w.busy)
+	if w.foreground > 0 {
+		w.violation("the world has not come to rest: %d things are still to happen", w.foreground)
 		return
 	}
 	if !w.berth.up {
@@ -73,13 +73,13 @@ func (w *World) checkQuiet() {
 	}
 	for _, g := range w.groups {
 		coming := 0
-		for _, m := range g.machines {
+		for _, m := range g.instances {
 			if m.state != isReady && m.node == nil {
 				coming++
 			}
 		}
-		if g.target != len(g.machines) && g.target > g.cfg.Min {
-			w.violation("group %s is asked for %d machines and has %d", g.cfg.Name, g.target, len(g.machines))
+		if g.target != len(g.instances) && g.target > g.cfg.Min {
+			w.violation("group %s is asked for %d machines and has %d", g.cfg.Name, g.target, len(g.instances))
 		}
 		if coming > 0 && g.target > g.cfg.Min {
 			w.violation("%d machines of group %s never became nodes and are still there", coming, g.cfg.Name)
@@ -91,13 +91,13 @@ func (w *World) checkQuiet() {
 	if n := w.berth.core().Stats().MissedWakeups; n > 0 {
 		w.violation("%d pods were found schedulable by the leftover sweep only", n)
 	}
-	w.stats.rest()
-	rest := w.now - w.changed
-	if n := w.stats.restless; n > 0 {
+	w.stats.noteRest()
+	rest := w.now - w.lastChange
+	if n := w.stats.restDecisions; n > 0 {
 		w.violation("%d decisions were made though nothing had happened for %s", n, restTime)
 	}
-	if most := w.stats.Pending * (int(rest/(5*time.Minute)) + 1); w.stats.retries > most {
-		w.violation("%d pods were tried %d times in %s in which nothing happened", w.stats.Pending, w.stats.retries, rest)
+	if most := w.stats.Pending * (int(rest/(5*time.Minute)) + 1); w.stats.restAttempts > most {
+		w.violation("%d pods were tried %d times in %s in which nothing happened", w.stats.Pending, w.stats.restAttempts, rest)
 	}
 	w.checkPending(nodes)
 }
@@ -109,7 +109,7 @@ func (w *World) checkPending(nodes []*v1.Node) {
 	var pending []*pod
 	for _, p := range w.sortedPods() {
 		switch {
-		case p.over:
+		case p.ended:
 		case p.obj.Spec.NodeName != "":
 			if w.nodes[p.obj.Spec.NodeName] != nil {
 				pods = append(pods, p.obj)

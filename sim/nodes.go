@@ -18,7 +18,7 @@ import (
 type node struct {
 	obj         *v1.Node
 	group       string
-	machine     *machine
+	instance    *instance
 	pods        []*pod
 	layers      map[string]bool // image layers that are there
 	diskRate    float64
@@ -35,7 +35,7 @@ type node struct {
 func (w *World) adoptNode(o *v1.Node) {
 	for _, g := range w.groups {
 		if len(g.cfg.Adopt) > 0 && labels.SelectorFromSet(g.cfg.Adopt).Matches(labels.Set(o.Labels)) {
-			m := w.newMachine(g, o.Name)
+			m := w.newInstance(g, o.Name)
 			m.id = cmp.Or(o.Spec.ProviderID, m.id)
 			m.state = registered
 			g.target++
@@ -49,12 +49,12 @@ func (w *World) adoptNode(o *v1.Node) {
 	w.addNode(o, nil)
 }
 
-func (w *World) addNode(o *v1.Node, m *machine) *node {
+func (w *World) addNode(o *v1.Node, m *instance) *node {
 	obj := *o
 	if obj.CreationTimestamp.IsZero() {
 		obj.CreationTimestamp = w.stamp()
 	}
-	n := &node{obj: &obj, machine: m, layers: map[string]bool{}, diskRate: math.Inf(1)}
+	n := &node{obj: &obj, instance: m, layers: map[string]bool{}, diskRate: math.Inf(1)}
 	for _, i := range obj.Status.Images {
 		for _, name := range i.Names {
 			for _, l := range w.images[name] {
@@ -78,7 +78,7 @@ func (w *World) addNode(o *v1.Node, m *machine) *node {
 		d.missing = append(d.missing, n)
 		w.reconcile(d)
 	}
-	w.touch()
+	w.noteChange()
 	return n
 }
 
@@ -89,7 +89,7 @@ func (w *World) changeNode(n *node, f func(o *v1.Node)) {
 	n.obj = &obj
 	w.stats.nodeChanged(n)
 	w.publishNode(n)
-	w.touch()
+	w.noteChange()
 }
 
 func (n *node) ready() bool {
@@ -102,7 +102,7 @@ func (n *node) hasTaint(key string) bool {
 	return slices.ContainsFunc(n.obj.Spec.Taints, func(t v1.Taint) bool { return t.Key == key })
 }
 
-func without(taints []v1.Taint, key string) []v1.Taint {
+func withoutTaint(taints []v1.Taint, key string) []v1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t v1.Taint) bool { return t.Key == key })
 }
 
@@ -111,7 +111,7 @@ func without(taints []v1.Taint, key string) []v1.Taint {
 func (w *World) becomeReady(n *node) {
 	w.changeNode(n, func(o *v1.Node) {
 		o.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, LastTransitionTime: w.stamp()}}
-		o.Spec.Taints = without(o.Spec.Taints, v1.TaintNodeNotReady)
+		o.Spec.Taints = withoutTaint(o.Spec.Taints, v1.TaintNodeNotReady)
 	})
 }
 
@@ -129,11 +129,11 @@ func (w *World) removeNode(n *node, byBerth bool) {
 			p.lost = true
 			w.stats.podLost(p, byBerth)
 		}
-		w.vacate(p)
-		w.orphan(p)
+		w.takeOffNode(p)
+		w.collectOrphan(p)
 	}
 	w.publish("nodes", step.NodeGone{Name: n.obj.Name})
-	w.touch()
+	w.noteChange()
 }
 
 func (p *pod) daemon() bool {

@@ -20,7 +20,7 @@ import (
 type pod struct {
 	obj         *v1.Pod
 	name        string // namespace/name
-	owner       *owner
+	controller  *controller
 	ordinal     int   // of a StatefulSet's pod
 	daemonNode  *node // of a DaemonSet's pod
 	arrived     time.Duration
@@ -28,7 +28,7 @@ type pod struct {
 	node        *node
 	pull        *flow
 	ready       bool
-	over        bool // succeeded or failed
+	ended       bool // succeeded or failed
 	gone        bool
 	lost        bool // its node went under it
 }
@@ -37,10 +37,10 @@ type pod struct {
 func (p *pod) terminating() bool { return p.obj.DeletionTimestamp != nil }
 
 // active tells whether the pod is there and wanted.
-func (p *pod) active() bool { return !p.over && !p.gone && !p.terminating() }
+func (p *pod) active() bool { return !p.ended && !p.gone && !p.terminating() }
 
 // addPod creates a pod from a template object.
-func (w *World) addPod(template *v1.Pod, o *owner) *pod {
+func (w *World) addPod(template *v1.Pod, o *controller) *pod {
 	obj := *template
 	w.serial++
 	if obj.UID == "" {
@@ -53,16 +53,16 @@ func (w *World) addPod(template *v1.Pod, o *owner) *pod {
 		obj.Spec.SchedulerName = v1.DefaultSchedulerName
 	}
 	w.claimsFor(&obj, o)
-	p := &pod{obj: &obj, name: obj.Namespace + "/" + obj.Name, owner: o, arrived: w.now, ordinal: -1}
+	p := &pod{obj: &obj, name: obj.Namespace + "/" + obj.Name, controller: o, arrived: w.now, ordinal: -1}
 	if old := w.byName[p.name]; old != nil && !old.gone {
 		return nil // the API refuses it: the name is taken
 	}
 	req := resourcehelper.PodRequests(&obj, resourcehelper.PodResourcesOptions{})
 	p.cpu, p.memory = req.Cpu().MilliValue(), req.Memory().Value()
 	if o == nil {
-		o = w.ownerOf(&obj)
+		o = w.controllerOf(&obj)
 	}
-	if p.owner = o; o != nil {
+	if p.controller = o; o != nil {
 		o.pods = append(o.pods, p)
 	}
 	w.pods[obj.UID], w.byName[p.name] = p, p
@@ -73,17 +73,17 @@ func (w *World) addPod(template *v1.Pod, o *owner) *pod {
 	w.stats.podAdded(p, bound != "")
 	w.publishPod(p)
 	if bound != "" {
-		w.settle(p, bound)
+		w.assignToNode(p, bound)
 		if obj.Status.Phase == v1.PodRunning {
 			w.started(p)
 		}
 	}
-	w.touch()
+	w.noteChange()
 	return p
 }
 
-// change replaces the pod's object by a changed copy and lets everybody see.
-func (w *World) change(p *pod, f func(o *v1.Pod)) {
+// changePod replaces the pod's object by a changed copy and lets everybody see.
+func (w *World) changePod(p *pod, f func(o *v1.Pod)) {
 	obj := *p.obj
 	f(&obj)
 	p.obj = &obj
@@ -96,35 +96,35 @@ func (w *World) bind(uid types.UID, node string) error {
 	switch {
 	case p == nil || p.gone:
 		return fmt.Errorf("pods %q not found", uid)
-	case p.terminating() || p.over:
+	case p.terminating() || p.ended:
 		return fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", p.name)
 	case p.obj.Spec.NodeName == node:
 		return nil // what a client finds out that looks into the conflict
 	case p.obj.Spec.NodeName != "":
 		return fmt.Errorf("pod %s is already assigned to node %q", p.name, p.obj.Spec.NodeName)
 	}
-	w.change(p, func(o *v1.Pod) {
+	w.changePod(p, func(o *v1.Pod) {
 		o.Spec.NodeName = node
 		o.Status.NominatedNodeName = ""
 		o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}}
 	})
 	w.stats.podBound(p)
-	w.settle(p, node)
-	w.touch()
+	w.assignToNode(p, node)
+	w.noteChange()
 	return nil
 }
 
-// settle gives the pod to its node's kubelet.
-func (w *World) settle(p *pod, name string) {
+// assignToNode gives the pod to its node's kubelet.
+func (w *World) assignToNode(p *pod, name string) {
 	n := w.nodes[name]
 	if n == nil {
-		w.orphan(p)
+		w.collectOrphan(p)
 		return
 	}
 	p.node = n
 	n.pods = append(n.pods, p)
 	w.stats.requested(p.cpu, p.memory)
-	w.after(w.between(nil, 50, 1000, "sync", string(p.obj.UID)), moves, func() { w.pull(p) })
+	w.after(w.between(nil, 50, 1000, "sync", string(p.obj.UID)), phaseWorld, func() { w.pull(p) })
 }
 
 // deletePod asks the pod to go: at once when it isn't anywhere, else after its
@@ -133,34 +133,34 @@ func (w *World) deletePod(p *pod) {
 	if p.gone || p.terminating() {
 		return
 	}
-	w.touch()
-	if p.node == nil && p.obj.Spec.NodeName == "" || p.over {
-		w.erase(p)
+	w.noteChange()
+	if p.node == nil && p.obj.Spec.NodeName == "" || p.ended {
+		w.removePod(p)
 		return
 	}
 	grace := int64(30)
 	if g := p.obj.Spec.TerminationGracePeriodSeconds; g != nil {
 		grace = *g
 	}
-	w.change(p, func(o *v1.Pod) {
+	w.changePod(p, func(o *v1.Pod) {
 		at := metav1.NewTime(w.stamp().Add(time.Duration(grace) * time.Second))
 		o.DeletionTimestamp, o.DeletionGracePeriodSeconds = &at, &grace
 	})
-	w.recount()
+	w.recountBudgets()
 	stop := min(w.between(w.run.Spec.Kubelet.Stop, 500, 5000, "stop", string(p.obj.UID)), time.Duration(grace)*time.Second)
-	w.after(stop, moves, func() { w.erase(p) })
-	w.reconcile(p.owner)
+	w.after(stop, phaseWorld, func() { w.removePod(p) })
+	w.reconcile(p.controller)
 }
 
-// erase takes the pod out of the API.
-func (w *World) erase(p *pod) {
+// removePod takes the pod out of the API.
+func (w *World) removePod(p *pod) {
 	if p.gone {
 		return
 	}
 	p.gone = true
-	w.vacate(p)
-	w.recount()
-	if !p.over {
+	w.takeOffNode(p)
+	w.recountBudgets()
+	if !p.ended {
 		w.stats.podGone(p)
 	}
 	delete(w.pods, p.obj.UID)
@@ -168,15 +168,15 @@ func (w *World) erase(p *pod) {
 		delete(w.byName, p.name)
 	}
 	w.publish("pods", step.PodGone{UID: p.obj.UID})
-	if p.owner != nil {
-		p.owner.drop(p)
-		w.reconcile(p.owner)
+	if p.controller != nil {
+		p.controller.drop(p)
+		w.reconcile(p.controller)
 	}
-	w.touch()
+	w.noteChange()
 }
 
-// vacate takes the pod off its node.
-func (w *World) vacate(p *pod) {
+// takeOffNode takes the pod off its node.
+func (w *World) takeOffNode(p *pod) {
 	w.storage.stop(p.pull)
 	if p.node == nil {
 		return
@@ -187,30 +187,30 @@ func (w *World) vacate(p *pod) {
 	w.stats.requested(-p.cpu, -p.memory)
 }
 
-// finish ends a pod with a phase: it ran to its end, or failed. Berth's watch
+// endPod ends a pod with a phase: it ran to its end, or failed. Berth's watch
 // doesn't show pods that are over.
-func (w *World) finish(p *pod, phase v1.PodPhase) {
-	if p.gone || p.over {
+func (w *World) endPod(p *pod, phase v1.PodPhase) {
+	if p.gone || p.ended {
 		return
 	}
-	p.over, p.ready = true, false
+	p.ended, p.ready = true, false
 	w.stats.podOver(p, phase == v1.PodSucceeded)
-	w.vacate(p)
-	w.recount()
+	w.takeOffNode(p)
+	w.recountBudgets()
 	obj := *p.obj
 	obj.Status.Phase = phase
 	p.obj = &obj
 	w.publish("pods", step.PodGone{UID: p.obj.UID})
-	if p.owner != nil {
-		p.owner.ended(p, phase == v1.PodSucceeded)
-		w.reconcile(p.owner)
+	if p.controller != nil {
+		p.controller.ended(p, phase == v1.PodSucceeded)
+		w.reconcile(p.controller)
 	}
-	w.touch()
+	w.noteChange()
 }
 
-// orphan is a pod whose node doesn't exist: the garbage collector deletes it.
-func (w *World) orphan(p *pod) {
-	w.after(w.between(nil, 10000, 40000, "gc", string(p.obj.UID)), moves, func() { w.erase(p) })
+// collectOrphan is a pod whose node doesn't exist: the garbage collector deletes it.
+func (w *World) collectOrphan(p *pod) {
+	w.after(w.between(nil, 10000, 40000, "gc", string(p.obj.UID)), phaseWorld, func() { w.removePod(p) })
 }
 
 // pull gets the pod's images onto its node, one after the other, and starts it.
@@ -228,7 +228,7 @@ func (w *World) pull(p *pod) {
 		}
 	}
 	if bytes == 0 {
-		w.after(w.between(w.run.Spec.Kubelet.Start, 500, 2000, "start", string(p.obj.UID)), moves, func() { w.started(p) })
+		w.after(w.between(w.run.Spec.Kubelet.Start, 500, 2000, "start", string(p.obj.UID)), phaseWorld, func() { w.started(p) })
 		return
 	}
 	if n.pulling { // one pull at a time
@@ -259,24 +259,24 @@ func (w *World) started(p *pod) {
 	}
 	p.ready = true
 	now := w.stamp()
-	w.change(p, func(o *v1.Pod) {
+	w.changePod(p, func(o *v1.Pod) {
 		o.Status.Phase = v1.PodRunning
 		o.Status.StartTime = &now
 		o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}, {Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: now}}
 	})
 	w.stats.podRunning(p)
-	w.recount()
-	w.touch()
-	w.reconcile(p.owner)
+	w.recountBudgets()
+	w.noteChange()
+	w.reconcile(p.controller)
 	// Annotations of running pods come from anybody: one that can't be read is
 	// a pod that runs for ever.
 	span, err := scenario.ParseRunFor(p.obj.Annotations[scenario.RunFor])
 	if span == nil || err != nil {
 		return
 	}
-	w.after(span.Between(w.chance("run", p.name)), moves, func() {
+	w.after(span.Between(w.chance("run", p.name)), phaseWorld, func() {
 		if !p.terminating() {
-			w.finish(p, v1.PodSucceeded)
+			w.endPod(p, v1.PodSucceeded)
 		}
 	})
 }

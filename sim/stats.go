@@ -32,12 +32,12 @@ type Stats struct {
 	integrated                    time.Duration
 	useCPU, useMemory             float64 // integrals over time
 	haveCPU, haveMemory           float64
-	toBound, toRunning            []float64
+	timesToBound, timesToRunning  []float64
 	price                         float64 // per hour, of all that is billed
-	billedMachines                int
+	billedInstances               int
 	dirty                         bool
-	resting                       time.Duration // the last change that was noticed
-	restless, retries             int           // decisions, and attempts, long after it
+	restBegan                     time.Duration // the last change that was noticed
+	restDecisions, restAttempts   int           // decisions, and attempts, long after it
 }
 
 // Sample is the world at a time.
@@ -83,7 +83,7 @@ func (s *Stats) integrate() {
 }
 
 // booting counts machines that cost and aren't nodes yet.
-func (s *Stats) booting() int { return s.billedMachines - s.Starting - s.Ready - s.Draining }
+func (s *Stats) booting() int { return s.billedInstances - s.Starting - s.Ready - s.Draining }
 
 func (s *Stats) podAdded(p *pod, bound bool) {
 	s.integrate()
@@ -101,14 +101,14 @@ func (s *Stats) podBound(p *pod) {
 	s.Pending--
 	s.Bound++
 	s.Pods.Bound++
-	s.toBound = append(s.toBound, (s.w.now - p.arrived).Seconds())
+	s.timesToBound = append(s.timesToBound, (s.w.now - p.arrived).Seconds())
 }
 
 func (s *Stats) podRunning(p *pod) {
 	s.integrate()
 	s.Bound--
 	s.Running++
-	s.toRunning = append(s.toRunning, (s.w.now - p.arrived).Seconds())
+	s.timesToRunning = append(s.timesToRunning, (s.w.now - p.arrived).Seconds())
 }
 
 // podGone takes a pod that isn't over out of the counts.
@@ -136,7 +136,7 @@ func (s *Stats) podOver(p *pod, succeeded bool) {
 // that was at home there is a violation: nobody evicted it.
 func (s *Stats) podLost(p *pod, byBerth bool) {
 	s.Pods.Lost++
-	if !byBerth || p.terminating() || p.over {
+	if !byBerth || p.terminating() || p.ended {
 		return
 	}
 	s.w.violation("node %s was removed under pod %s", p.obj.Spec.NodeName, p.name)
@@ -176,8 +176,8 @@ func (s *Stats) nodeChanged(n *node) {
 
 func (s *Stats) uncount(n *node) {
 	if !n.counted {
-		if n.machine == nil {
-			s.billedMachines++ // a node that was there before the cloud
+		if n.instance == nil {
+			s.billedInstances++ // a node that was there before the cloud
 		}
 		return
 	}
@@ -191,21 +191,21 @@ func (s *Stats) nodeGone(n *node) {
 	s.integrate()
 	s.uncount(n)
 	s.Nodes.Removed++
-	if n.machine == nil {
-		s.billedMachines--
+	if n.instance == nil {
+		s.billedInstances--
 	}
 }
 
-func (s *Stats) machineBilled(m *machine) {
+func (s *Stats) instanceBilled(m *instance) {
 	s.integrate()
-	s.billedMachines++
+	s.billedInstances++
 	s.price += m.group.cfg.PricePerHour
 }
 
-func (s *Stats) machineGone(m *machine) {
+func (s *Stats) instanceGone(m *instance) {
 	s.integrate()
 	if m.billed >= 0 {
-		s.billedMachines--
+		s.billedInstances--
 		s.price -= m.group.cfg.PricePerHour
 	}
 	if m.node != nil && s.w.now-m.made < churnTime && m.made > 0 {
@@ -217,15 +217,15 @@ func (s *Stats) decided(list []step.Decision) {
 	for i := range list {
 		kind := string(list[i].Kind)
 		s.Decisions[kind]++
-		s.rest()
+		s.noteRest()
 		switch {
-		case s.w.now-s.w.changed < restTime:
+		case s.w.now-s.w.lastChange < restTime:
 		case list[i].Kind == step.Waits:
-			s.retries++
+			s.restAttempts++
 		case s.Pending > 0 && (list[i].Kind == step.ScaledUp || list[i].Kind == step.ScaleUpFailed || list[i].Kind == step.NotScaledUp):
 			// Orders that the cloud refuses are tried again for ever.
 		default:
-			s.restless++
+			s.restDecisions++
 		}
 		if s.Decisions[kind] <= logged && list[i].Kind != step.Waits {
 			s.Log = append(s.Log, list[i])
@@ -233,10 +233,10 @@ func (s *Stats) decided(list []step.Decision) {
 	}
 }
 
-// rest begins to count anew when something has changed.
-func (s *Stats) rest() {
-	if s.resting != s.w.changed {
-		s.resting, s.restless, s.retries = s.w.changed, 0, 0
+// noteRest begins to count anew when something has changed.
+func (s *Stats) noteRest() {
+	if s.restBegan != s.w.lastChange {
+		s.restBegan, s.restDecisions, s.restAttempts = s.w.lastChange, 0, 0
 	}
 }
 
@@ -255,7 +255,7 @@ func (s *Stats) sample() {
 func (s *Stats) now() Sample {
 	launching := 0
 	for _, g := range s.w.groups {
-		for _, m := range g.machines {
+		for _, m := range g.instances {
 			if m.state < registered && m.failed == "" {
 				launching++
 			}
@@ -288,13 +288,13 @@ func (s *Stats) summary() *scenario.Summary {
 	s.Samples = append(s.Samples, s.now())
 	out := s.Summary
 	out.Pods.Running, out.Pods.Pending, out.Pods.Evicted = s.Running, s.Pending, s.Evicted
-	out.TimeToBound, out.TimeToRunning = scenario.QuantilesOf(s.toBound), scenario.QuantilesOf(s.toRunning)
+	out.TimeToBound, out.TimeToRunning = scenario.QuantilesOf(s.timesToBound), scenario.QuantilesOf(s.timesToRunning)
 	out.Nodes.Launched, out.Nodes.FailedLaunches, out.Nodes.Final = s.Launched, s.FailedLaunches, len(s.w.nodes)
 	out.Utilization.CPU, out.Utilization.Memory = round(share(s.useCPU, s.haveCPU)), round(share(s.useMemory, s.haveMemory))
 	out.NodeHours, out.Cost = round(s.NodeHours), round(s.Cost)
 	out.Violations = len(s.Violations)
 	out.PeakWriteRate = math.Round(s.w.storage.peak)
-	out.VirtualSeconds = s.w.changed.Seconds()
+	out.VirtualSeconds = s.w.lastChange.Seconds()
 	out.Digest = s.w.berth.ledger.Digest()
 	return &out
 }

@@ -77,7 +77,7 @@ func limitOf(rates ...*resource.Quantity) float64 {
 // calls back at the end.
 func (s *storage) write(bytes, limit, streams float64, then func()) *flow {
 	if bytes <= 0 || math.IsInf(s.rate, 1) && math.IsInf(limit, 1) {
-		s.clock.after(0, moves, then)
+		s.clock.after(0, phaseWorld, then)
 		return &flow{at: -1}
 	}
 	s.advance()
@@ -163,7 +163,7 @@ func (s *storage) share() {
 	}
 	s.wake++
 	wake := s.wake
-	s.clock.after(time.Duration(min(max(next, 0), 1e9)*float64(time.Second))+tick, moves, func() {
+	s.clock.after(time.Duration(min(max(next, 0), 1e9)*float64(time.Second))+tick, phaseWorld, func() {
 		if wake == s.wake {
 			s.finish()
 		}

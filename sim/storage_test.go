@@ -75,7 +75,7 @@ func TestStorageAgreesWithItsSlowTwin(t *testing.T) {
 		for i := range 12 {
 			x := start{time.Duration(r.IntN(3000)) * tick, slowFlow{fmt.Sprint(i), float64(100 + r.IntN(5000)), []float64{20, 80, math.Inf(1)}[r.IntN(3)], float64(1 + r.IntN(3))}}
 			starts = append(starts, x)
-			c.after(x.at, moves, func() {
+			c.after(x.at, phaseWorld, func() {
 				s.write(x.f.left, x.f.limit, x.f.streams, func() { ends[x.f.name] = c.now })
 			})
 		}

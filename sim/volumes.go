@@ -18,8 +18,8 @@ import (
 // provisioning is how long the storage system takes to make or bind a volume.
 const provisioning = 3 * time.Second
 
-// keep stores an object that Berth reads as it stands, and tells it.
-func (w *World) keep(o cluster.Object) {
+// storeObject stores an object that Berth reads as it stands, and tells it.
+func (w *World) storeObject(o cluster.Object) {
 	key := objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}
 	if o.GetResourceVersion() == "" || w.objects[key] != nil {
 		w.serial++
@@ -58,11 +58,11 @@ func (w *World) claim(namespace, name string) *v1.PersistentVolumeClaim {
 
 // claimsFor makes the claims of a pod's ephemeral volumes, and of the templates
 // of its StatefulSet, whose volumes it adds to the pod.
-func (w *World) claimsFor(p *v1.Pod, o *owner) {
+func (w *World) claimsFor(p *v1.Pod, o *controller) {
 	make := func(name string, meta metav1.ObjectMeta, spec v1.PersistentVolumeClaimSpec) {
 		if w.claim(p.Namespace, name) == nil {
 			meta.Namespace, meta.Name = p.Namespace, name
-			w.keep(&v1.PersistentVolumeClaim{ObjectMeta: meta, Spec: spec, Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}})
+			w.storeObject(&v1.PersistentVolumeClaim{ObjectMeta: meta, Spec: spec, Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}})
 		}
 	}
 	if o != nil {
@@ -96,9 +96,9 @@ func (w *World) bindClaims(job *step.Bind) error {
 		case *v1.PersistentVolume:
 			o = o.DeepCopy()
 			o.Status.Phase = v1.VolumeBound
-			w.keep(o)
+			w.storeObject(o)
 			if ref := o.Spec.ClaimRef; ref != nil {
-				w.bound(ref.Namespace, ref.Name, o.Name)
+				w.markClaimBound(ref.Namespace, ref.Name, o.Name)
 			}
 		case *v1.PersistentVolumeClaim:
 			w.provision(o.DeepCopy(), job.Node)
@@ -130,12 +130,12 @@ func (w *World) provision(c *v1.PersistentVolumeClaim, node string) {
 		}
 	}
 	pv.Status.Phase = v1.VolumeBound
-	w.keep(pv)
-	w.keep(c)
-	w.bound(c.Namespace, c.Name, name)
+	w.storeObject(pv)
+	w.storeObject(c)
+	w.markClaimBound(c.Namespace, c.Name, name)
 }
 
-func (w *World) bound(namespace, name, volume string) {
+func (w *World) markClaimBound(namespace, name, volume string) {
 	c := w.claim(namespace, name)
 	if c == nil {
 		return
@@ -144,7 +144,7 @@ func (w *World) bound(namespace, name, volume string) {
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, cluster.AnnBindCompleted, "yes")
 	c.Spec.VolumeName = volume
 	c.Status.Phase = v1.ClaimBound
-	w.keep(c)
+	w.storeObject(c)
 }
 
 // storageFor tells whether each of a pod's claims is or could be bound on a
@@ -167,15 +167,15 @@ func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
 			continue
 		}
 		class, ok := w.objects[objectKey{cluster.StorageClassKind, "", cluster.ClaimClass(c)}].(*storagev1.StorageClass)
-		if !ok || !w.free(class, info) {
+		if !ok || !w.canProvide(class, info) {
 			return false
 		}
 	}
 	return true
 }
 
-// free tells whether the class could give a volume to a node.
-func (w *World) free(class *storagev1.StorageClass, n *cluster.NodeInfo) bool {
+// canProvide tells whether the class could give a volume to a node.
+func (w *World) canProvide(class *storagev1.StorageClass, n *cluster.NodeInfo) bool {
 	if class.Provisioner != "kubernetes.io/no-provisioner" {
 		if len(class.AllowedTopologies) == 0 {
 			return true

@@ -31,9 +31,9 @@ func (b *berth) call(serve func() error, answer func(error)) {
 	name := fmt.Sprint(b.life, "/", b.calls)
 	latency := w.between(w.run.Spec.API.CallLatency, 20, 60, "call", name)
 	reply := func(after time.Duration, err error) {
-		w.after(after, calls, func() { answer(err) })
+		w.after(after, phaseCalls, func() { answer(err) })
 	}
-	w.after(latency/2, calls, func() {
+	w.after(latency/2, phaseCalls, func() {
 		f := &w.faults
 		switch {
 		case f.hits(w, scenario.APIError, "", name):
@@ -69,7 +69,7 @@ func (b workers) Bind(x step.Bind, done func(error)) {
 	if len(x.Writes)+len(x.Claims) > 0 {
 		first, wait = func() error { return w.bindClaims(&x) }, provisioning
 	}
-	w.after(b.nextBind-w.now+wait, calls, func() {
+	w.after(b.nextBind-w.now+wait, phaseCalls, func() {
 		switch {
 		case life != b.life: // it crashed before it sent the call
 		case b.cancels[x.UID]:
@@ -129,12 +129,12 @@ func (b workers) ScaleUp(x step.ScaleUp, done func(error)) { b.w.scaleUp(x, done
 func (b workers) DeleteNodes(list []step.NodeDeletion, done func(step.NodeDeletion, error)) {
 	for _, x := range list {
 		b.leaving[x.Node] = true
-		b.w.removal(x, func(err error) { done(x, err) })
+		b.w.removeInstance(x, func(err error) { done(x, err) })
 	}
 }
 
 // DecreaseTarget gives up machines that never came.
-func (b workers) DecreaseTarget(x step.TargetDecrease) { b.w.giveUp(x) }
+func (b workers) DecreaseTarget(x step.TargetDecrease) { b.w.decreaseTarget(x) }
 
 // Plan makes the plan at once and delivers it later, when it would be ready.
 func (b workers) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
@@ -143,5 +143,5 @@ func (b workers) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Pla
 	if took == 0 {
 		took = 100 * time.Millisecond
 	}
-	b.w.idly(took, sees, func() { done(plan) })
+	b.w.afterInBackground(took, phaseWatch, func() { done(plan) })
 }

@@ -47,28 +47,28 @@ type Options struct {
 // World is a virtual cluster and what is around it.
 type World struct {
 	clock
-	run        *scenario.Run
-	opt        Options
-	pods       map[types.UID]*pod
-	byName     map[string]*pod // namespace/name
-	nodes      map[string]*node
-	budgets    []*budget
-	recounting bool // the budgets are about to be counted anew
-	groups     []*group
-	owners     map[ownerKey]*owner
-	daemons    []*owner // of kind DaemonSet
-	storage    *storage
-	images     map[string][]scenario.Layer
-	faults     faults
-	cloud      cloudQueue
-	watch      map[string]*watch
-	berth      *berth
-	stats      *Stats
-	changed    time.Duration // when anything last happened
-	serial     int
-	objects    map[objectKey]cluster.Object
-	stored     []objectKey // in the order in which they came
-	explained  *Explained
+	run         *scenario.Run
+	opt         Options
+	pods        map[types.UID]*pod
+	byName      map[string]*pod // namespace/name
+	nodes       map[string]*node
+	budgets     []*budget
+	recounting  bool // the budgets are about to be counted anew
+	groups      []*group
+	controllers map[controllerKey]*controller
+	daemons     []*controller // of kind DaemonSet
+	storage     *storage
+	images      map[string][]scenario.Layer
+	faults      faults
+	cloud       cloudQueue
+	watch       map[string]*watch
+	berth       *berth
+	stats       *Stats
+	lastChange  time.Duration // when anything last happened
+	serial      int
+	objects     map[objectKey]cluster.Object
+	stored      []objectKey // in the order in which they came
+	explained   *Explained
 }
 
 // New returns the world of a run at its beginning.
@@ -76,7 +76,7 @@ func New(run *scenario.Run, opt Options) (*World, error) {
 	w := &World{
 		run: run, opt: opt,
 		pods: map[types.UID]*pod{}, byName: map[string]*pod{}, nodes: map[string]*node{},
-		images: map[string][]scenario.Layer{}, watch: map[string]*watch{}, owners: map[ownerKey]*owner{}, objects: map[objectKey]cluster.Object{},
+		images: map[string][]scenario.Layer{}, watch: map[string]*watch{}, controllers: map[controllerKey]*controller{}, objects: map[objectKey]cluster.Object{},
 	}
 	w.clock.seed = run.Spec.Seed
 	w.storage = newStorage(&w.clock, run.Spec.Storage)
@@ -100,7 +100,7 @@ func New(run *scenario.Run, opt Options) (*World, error) {
 	for _, g := range w.groups {
 		for range g.cfg.Initial {
 			g.target++
-			w.initialMachine(g)
+			w.initialInstance(g)
 		}
 	}
 	// Pods need their nodes and controllers to be there.
@@ -114,7 +114,7 @@ func New(run *scenario.Run, opt Options) (*World, error) {
 	for i := range run.Arrivals {
 		a := &run.Arrivals[i]
 		w.stats.Pods.ToCome += a.Pods()
-		w.after(a.At, moves, func() { w.arrive(a) })
+		w.after(a.At, phaseWorld, func() { w.arrive(a) })
 	}
 	w.startFaults()
 	return w, nil
@@ -139,7 +139,7 @@ func (w *World) Run(ctx context.Context) (*scenario.Summary, error) {
 				w.opt.Progress(w.now, w.stats)
 			}
 		}
-		if w.busy == 0 && w.now-w.changed >= quiet || !w.next(end) {
+		if w.foreground == 0 && w.now-w.lastChange >= quiet || !w.next(end) {
 			break
 		}
 		if err := w.berth.step(); err != nil {
@@ -195,7 +195,7 @@ func (w *World) explain() {
 	}
 }
 
-func (w *World) touch() { w.changed = w.now }
+func (w *World) noteChange() { w.lastChange = w.now }
 
 // arrive creates what comes, and has it deleted when its time is over.
 func (w *World) arrive(a *scenario.Arrival) {
@@ -204,7 +204,7 @@ func (w *World) arrive(a *scenario.Arrival) {
 		w.create(obj)
 	}
 	if a.DeleteAfter > 0 {
-		w.after(a.DeleteAfter, moves, func() {
+		w.after(a.DeleteAfter, phaseWorld, func() {
 			for _, obj := range a.Objects {
 				w.remove(obj)
 			}
@@ -222,17 +222,17 @@ func (w *World) create(obj runtime.Object) {
 		w.addPod(o, nil)
 	case *v1.Service, *v1.ReplicationController, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet:
 		w.publishWorkload(obj, false)
-		w.addOwner(obj)
+		w.addController(obj)
 	case *batchv1.Job:
-		w.addOwner(obj)
+		w.addController(obj)
 	case *policyv1.PodDisruptionBudget:
 		w.addBudget(o)
 	case cluster.Object:
 		if cluster.KindOf(o) != cluster.NoObject {
-			w.keep(obj.DeepCopyObject().(cluster.Object))
+			w.storeObject(obj.DeepCopyObject().(cluster.Object))
 		}
 	}
-	w.touch()
+	w.noteChange()
 }
 
 // remove deletes an object, and with a controller its pods.
@@ -244,11 +244,11 @@ func (w *World) remove(obj runtime.Object) {
 		}
 	case *v1.Service, *v1.ReplicationController, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet:
 		w.publishWorkload(obj, true)
-		w.dropOwner(obj)
+		w.removeController(obj)
 	case *batchv1.Job:
-		w.dropOwner(obj)
+		w.removeController(obj)
 	case *policyv1.PodDisruptionBudget:
-		w.dropBudget(o)
+		w.removeBudget(o)
 	}
-	w.touch()
+	w.noteChange()
 }
