@@ -160,10 +160,10 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 			o.Provider, o.Core.Autoscale = nodes, &f.scale.Core
 		}
 		o.OnBecomeLeader = func(ctx context.Context) error {
-			server.Leading(true)
+			server.BecomeLeader()
 			return adopt(ctx, nodes)
 		}
-		defer server.Leading(false)
+		defer server.StopLeading()
 		return f.recorded(o, log, func(o live.Options) error { return live.Run(ctx, o) })
 	}
 	if !cfg.LeaderElection.Enabled {

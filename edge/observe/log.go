@@ -3,26 +3,27 @@ package observe
 import (
 	"context"
 	"log/slog"
-
-	"github.com/berthproject/berth/core/step"
+	"strings"
 
 	"k8s.io/klog/v2"
+
+	"github.com/berthproject/berth/core/step"
 )
 
 // levelDecision is that of decisions in the log: -v=2, as kube-scheduler's.
 const levelDecision = slog.Level(-2)
 
-// logDecisions logs the decisions of a Step, if that is wanted.
-func logDecisions(log *slog.Logger, r *step.Ready) {
-	if len(r.Decisions) == 0 || !log.Enabled(context.Background(), levelDecision) {
+// logDecisions logs the decisions of a Step, one line each, if that level is wanted.
+func logDecisions(log *slog.Logger, ready *step.Ready) {
+	if len(ready.Decisions) == 0 || !log.Enabled(context.Background(), levelDecision) {
 		return
 	}
-	for i := range r.Decisions {
-		d := &r.Decisions[i]
+	for i := range ready.Decisions {
+		d := &ready.Decisions[i]
 		args := []any{"seq", d.Seq}
 		for _, x := range []struct{ name, value string }{{"pod", d.Pod}, {"node", d.Node}, {"group", d.Group}, {"reason", d.Reason}} {
 			if x.value != "" {
-				args = append(args, x.name, reference(x.name, x.value))
+				args = append(args, x.name, logged(x.name, x.value))
 			}
 		}
 		if d.Victims != nil {
@@ -32,14 +33,13 @@ func logDecisions(log *slog.Logger, r *step.Ready) {
 	}
 }
 
-// reference is how objects are named in logs: by namespace and name.
-func reference(kind, value string) any {
-	switch kind {
+// logged returns a value of a decision as logs have it: objects by namespace and name,
+// as everywhere in Kubernetes.
+func logged(key, value string) any {
+	switch key {
 	case "pod":
-		for i := range value {
-			if value[i] == '/' {
-				return klog.KRef(value[:i], value[i+1:])
-			}
+		if namespace, name, ok := strings.Cut(value, "/"); ok {
+			return klog.KRef(namespace, name)
 		}
 	case "node", "group":
 		return klog.KRef("", value)

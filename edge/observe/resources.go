@@ -15,12 +15,12 @@ import (
 )
 
 // podResources are the metrics of /metrics/resources, under kube-scheduler's names
-// and labels. They are made anew for each question: there is a series for each
-// resource of each pod.
+// and labels. They are made anew for each request and kept nowhere: there is a series
+// for each resource of each pod.
 type podResources struct {
-	ctx  context.Context
-	ask  func(context.Context, func(*core.Core)) bool
-	asks [2]*prometheus.Desc // requests and limits
+	ctx   context.Context
+	ask   func(context.Context, func(*core.Core)) bool
+	descs [2]*prometheus.Desc // requests and limits
 }
 
 func newPodResources(ctx context.Context, ask func(context.Context, func(*core.Core)) bool) *podResources {
@@ -33,7 +33,7 @@ func newPodResources(ctx context.Context, ask func(context.Context, func(*core.C
 
 // Describe implements prometheus.Collector.
 func (c *podResources) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range c.asks {
+	for _, d := range c.descs {
 		to <- d
 	}
 }
@@ -47,7 +47,7 @@ func (c *podResources) Collect(to chan<- prometheus.Metric) {
 		k.Pods(func(p *v1.Pod) { pods = append(pods, p) })
 		got <- pods
 	}) {
-		to <- prometheus.NewInvalidMetric(c.asks[0], context.DeadlineExceeded)
+		to <- prometheus.NewInvalidMetric(c.descs[0], context.DeadlineExceeded)
 		return
 	}
 	for _, p := range <-got {
@@ -60,7 +60,7 @@ func (c *podResources) Collect(to chan<- prometheus.Metric) {
 		} {
 			for name, q := range list {
 				if !q.IsZero() {
-					to <- prometheus.MustNewConstMetric(c.asks[i], prometheus.GaugeValue, q.AsApproximateFloat64(),
+					to <- prometheus.MustNewConstMetric(c.descs[i], prometheus.GaugeValue, q.AsApproximateFloat64(),
 						p.Namespace, p.Name, p.Spec.NodeName, p.Spec.SchedulerName, priority, string(name), unit(name))
 				}
 			}
@@ -68,6 +68,7 @@ func (c *podResources) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// unit returns kube-scheduler's name for the unit of a resource, "" for one without.
 func unit(name v1.ResourceName) string {
 	switch {
 	case name == v1.ResourceCPU:
@@ -82,19 +83,9 @@ func unit(name v1.ResourceName) string {
 
 // resources serves /metrics/resources.
 func (s *Server) resources(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
 	defer cancel()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newPodResources(ctx, s.ask))
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
-}
-
-// ask puts a question to the core; false says that there was no time for it.
-func (s *Server) ask(ctx context.Context, question func(*core.Core)) bool {
-	select {
-	case s.Questions <- question:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

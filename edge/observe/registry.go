@@ -1,0 +1,82 @@
+package observe
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// registry makes metrics of a subsystem and registers them.
+type registry struct {
+	*prometheus.Registry
+	subsystem string
+}
+
+// register registers a metric and returns it. Registering a name twice is a defect of
+// the program.
+func register[T prometheus.Collector](r *registry, metric T) T {
+	r.MustRegister(metric)
+	return metric
+}
+
+func (r *registry) counter(name, help string) prometheus.Counter {
+	return register(r, prometheus.NewCounter(prometheus.CounterOpts{Subsystem: r.subsystem, Name: name, Help: help}))
+}
+
+func (r *registry) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels))
+}
+
+func (r *registry) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels))
+}
+
+func (r *registry) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return register(r, prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: r.subsystem, Name: name, Help: help, Buckets: buckets}))
+}
+
+func (r *registry) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: r.subsystem, Name: name, Help: help, Buckets: buckets}, labels))
+}
+
+// queues are kube-scheduler's names of where pods wait; each has a gauge from the
+// start on.
+var queues = []string{"active", "backoff", "unschedulable", "gated"}
+
+// NewMetrics returns metrics in a registry of their own, with those of the process
+// and the Go runtime. The names, labels and buckets of scheduler_* are
+// kube-scheduler's, and stay.
+func NewMetrics() *Metrics {
+	r := &registry{Registry: prometheus.NewRegistry(), subsystem: "scheduler"}
+	m := newMetrics(r)
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, q := range queues {
+		m.pending.WithLabelValues(q)
+	}
+	return m
+}
+
+func newMetrics(r *registry) *Metrics {
+	m := emptyMetrics(r.Registry)
+	exp := prometheus.ExponentialBuckets
+	m.attempts = r.counters("schedule_attempts_total", "Attempts to schedule pods, by result: scheduled, unschedulable, or error, which is a failure of Berth's or the API server's.", "result", "profile")
+	m.duration = r.histograms("scheduling_attempt_duration_seconds", "Time of an attempt: its share of the decisions made at once, and binding.", exp(0.001, 2, 15), "result", "profile")
+	m.algorithm = r.histogram("scheduling_algorithm_duration_seconds", "Time of a decision: its share of those made at once.", exp(0.001, 2, 15))
+	m.victims = r.histogram("preemption_victims", "Victims of a preemption.", exp(1, 2, 7))
+	m.preemptions = r.counter("preemption_attempts_total", "Attempts without a node that looked for victims.")
+	m.pending = r.gauges("pending_pods", "Pods without a node, by queue: active, backoff, unschedulable, or gated, where those are too whose victims are being told to leave.", "queue")
+	m.incoming = r.counters("queue_incoming_pods_total", "Pods that came to a queue, by the reason.", "queue", "event")
+	m.tries = r.histogram("pod_scheduling_attempts", "Attempts until a pod was bound.", exp(1, 2, 5))
+	m.sli = r.histograms("pod_scheduling_sli_duration_seconds", "Time from a pod's first being queued until it was bound, by attempts.", exp(0.01, 2, 20), "attempts")
+	m.extension = r.histograms("framework_extension_point_duration_seconds", "Time of Bind, with what it waits for before. What kube-scheduler runs pod by pod and node by node before that is one evaluation here: see scheduling_algorithm_duration_seconds.", exp(0.0001, 2, 12), "extension_point", "status", "profile")
+	m.permitWait = r.histograms("permit_wait_duration_seconds", "Time that pods with a node have waited for permission to be bound.", exp(0.001, 2, 15), "result")
+	m.evaluations = r.counters("plugin_evaluation_total", "Pods that a plugin was asked about, at Filter and Score. Most of its answers lie ready: it is asked once for pods that no rule tells apart.", "plugin", "extension_point", "profile")
+	m.unschedulable = r.gauges("unschedulable_pods", "Pods that wait, by each plugin that rejects a node for them.", "plugin", "profile")
+	m.goroutines = r.gauges("goroutines", "Calls under way, by what they do.", "operation")
+	m.cache = r.gauges("cache_size", "Nodes, pods on nodes, and of those the ones whose bind is under way.", "type")
+	m.flushed = r.counter("pod_scheduled_after_flush_total", "Pods that only the sweep of those that had waited for five minutes found schedulable: each is a wake-up that was missed.")
+	r.subsystem = "berth"
+	m.steps = r.histogram("step_duration_seconds", "Time of a Step of the core, during which nothing else is taken in.", exp(0.0001, 2, 16))
+	m.decisions = r.counters("decisions_total", "Decisions in the ledger, by kind.", "kind")
+	m.badObjects = r.counter("bad_objects_total", "Objects with values that could not be taken as they stand.")
+	return m
+}

@@ -1,0 +1,117 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	apiserveroptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Serving are the flags of kube-scheduler's secure serving, and what comes of them:
+// TLS always, with a certificate made at the start when none is given. The API server
+// says who asks and whether they may get a path, except for health, which is open.
+type Serving struct {
+	secure         *apiserveroptions.SecureServingOptionsWithLoopback
+	authentication *apiserveroptions.DelegatingAuthenticationOptions
+	authorization  *apiserveroptions.DelegatingAuthorizationOptions
+	// Profiling serves /debug/pprof.
+	Profiling bool
+}
+
+// Port is where Berth serves unless told otherwise; that of kube-scheduler.
+const Port = 10259
+
+// NewServing returns kube-scheduler's defaults.
+func NewServing() *Serving {
+	s := &Serving{
+		secure:         apiserveroptions.NewSecureServingOptions().WithLoopback(),
+		authentication: apiserveroptions.NewDelegatingAuthenticationOptions(),
+		authorization:  apiserveroptions.NewDelegatingAuthorizationOptions(),
+		Profiling:      true,
+	}
+	s.authentication.TolerateInClusterLookupFailure = true
+	s.authentication.RemoteKubeConfigFileOptional = true
+	s.authorization.RemoteKubeConfigFileOptional = true
+	s.authorization.AlwaysAllowPaths = []string{"/healthz", "/readyz", "/livez"}
+	s.secure.ServerCert.CertDirectory, s.secure.ServerCert.PairName = "", "berth"
+	s.secure.BindPort = Port
+	return s
+}
+
+// Flags adds the flags.
+func (s *Serving) Flags(fs *pflag.FlagSet) {
+	s.secure.AddFlags(fs)
+	s.authentication.AddFlags(fs)
+	s.authorization.AddFlags(fs)
+	fs.BoolVar(&s.Profiling, "profiling", s.Profiling, "serve profiles at /debug/pprof/")
+}
+
+// UseKubeconfig has the API server of a kubeconfig decide who may ask, unless
+// flags say otherwise.
+func (s *Serving) UseKubeconfig(path string) {
+	if s.authentication.RemoteKubeConfigFile == "" {
+		s.authentication.RemoteKubeConfigFile = path
+	}
+	if s.authorization.RemoteKubeConfigFile == "" {
+		s.authorization.RemoteKubeConfigFile = path
+	}
+}
+
+// Run begins to serve, until the context ends, and returns the address: nil when the
+// flags switch serving off. An error says which flag can't be used.
+func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
+	if errs := append(append(o.secure.Validate(), o.authentication.Validate()...), o.authorization.Validate()...); len(errs) > 0 {
+		return nil, utilerrors.NewAggregate(errs)
+	}
+	if o.secure.BindPort == 0 && o.secure.Listener == nil {
+		return nil, nil
+	}
+	if err := o.secure.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+		return nil, fmt.Errorf("making a certificate: %w", err)
+	}
+	var serving *genericapiserver.SecureServingInfo
+	var loopback = new(genericapiserver.Config).LoopbackClientConfig
+	if err := o.secure.ApplyTo(&serving, &loopback); err != nil {
+		return nil, fmt.Errorf("serving on port %d: %w; choose another with --secure-port, or 0 for none", o.secure.BindPort, err)
+	}
+	var authn genericapiserver.AuthenticationInfo
+	var authz genericapiserver.AuthorizationInfo
+	if err := o.authentication.ApplyTo(&authn, serving, nil); err != nil {
+		return nil, fmt.Errorf("setting up authentication: %w", err)
+	}
+	if err := o.authorization.ApplyTo(&authz); err != nil {
+		return nil, fmt.Errorf("setting up authorization: %w", err)
+	}
+	addr := serving.Listener.Addr()
+	stopped, _, err := serving.Serve(protect(s.handler(o.Profiling), authn.Authenticator, authz.Authorizer), 0, ctx.Done())
+	if err != nil {
+		return nil, fmt.Errorf("serving: %w", err)
+	}
+	go func() { <-stopped }()
+	s.log.Info("serving", "address", addr.String())
+	return addr, nil
+}
+
+// protect lets only those in whom the API server allows to, in the order that
+// genericapiserver's own chain of handlers has.
+func protect(h http.Handler, authn authenticator.Request, authz authorizer.Authorizer) http.Handler {
+	info := &apirequest.RequestInfoFactory{}
+	failed := genericapifilters.Unauthorized(scheme.Codecs)
+	h = genericapifilters.WithAuthorization(h, authz, scheme.Codecs)
+	h = genericapifilters.WithAuthentication(h, authn, failed, nil, nil)
+	h = genericapifilters.WithRequestInfo(h, info)
+	h = genericapifilters.WithCacheControl(h)
+	h = genericfilters.WithHTTPLogging(h)
+	return genericfilters.WithPanicRecovery(h, info)
+}
