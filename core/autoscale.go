@@ -126,10 +126,9 @@ func (c *Core) groupsSet(in step.GroupsSet) {
 
 // planMade commits what still holds of a plan.
 func (c *Core) planMade(in step.PlanMade) {
-	if c.cfg.Autoscale == nil {
+	if c.cfg.Autoscale == nil || !c.scale.planning.PlanMade(c.turn, in.Plan) {
 		return
 	}
-	c.scale.planning.PlanMade(in.Plan)
 	for i := range in.Plan.ScaleUps {
 		c.commitScaleUp(&in.Plan.ScaleUps[i])
 	}

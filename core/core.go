@@ -108,6 +108,7 @@ type Stats struct {
 	Victims       int // of them, in all
 	MissedWakeups int // pods that only the leftover sweep found schedulable
 	BadObjects    int // objects with quantities that had to be taken otherwise
+	RefusedPlans  int // plans that answer no open request, or were made at a position that can't be
 }
 
 // New returns a core over an empty state that parses with the schema which
@@ -227,6 +228,9 @@ func (c *Core) Size() (nodes, pods int) {
 func (c *Core) Stats() Stats {
 	s := c.stats
 	s.BadObjects, s.BindFailures = c.reporting.BadObjects(), c.binding.Failures()
+	if c.scale.planning != nil {
+		s.RefusedPlans = c.scale.planning.Refused()
+	}
 	s.Preemptions, s.Victims = c.preemption.Counts().Preemptions, c.preemption.Counts().Victims
 	return s
 }

@@ -44,7 +44,7 @@ func TestBesideAnotherScheduler(t *testing.T) {
 			t.Errorf("%d things are written of placements: %+v", n, r)
 		}
 		if plan = r.Plan; plan != nil {
-			c.Step(now, step.PlanMade{Plan: &autoscaler.Plan{}})
+			c.Step(now, step.PlanMade{Plan: autoscaler.NewPlan(plan, 0)})
 		}
 	}
 	pending := func() (out []string) {

@@ -50,7 +50,7 @@ func (w *planned) advance(wait time.Duration, in ...step.Input) {
 		if r.Plan != nil {
 			_, on := w.c.Size()
 			w.plans = append(w.plans, fmt.Sprintf("%s: %d pending, %d placed", w.now.Sub(time.Unix(1000, 0)), len(r.Plan.Pending), on))
-			in = []step.Input{step.PlanMade{Plan: &autoscaler.Plan{}}}
+			in = []step.Input{step.PlanMade{Plan: autoscaler.NewPlan(r.Plan, 0)}}
 		}
 		if len(in) == 0 && (r.NextWake.IsZero() || r.NextWake.After(w.now)) {
 			return

@@ -87,8 +87,7 @@ func (d *Driver) StandBy(now time.Time, inputs ...step.Input) error {
 		return nil
 	}
 	err := d.planner.Follow()
-	_, followed := d.planner.Position()
-	d.core.StandBy(now, followed, inputs...)
+	d.core.StandBy(now, d.planner.Position(), inputs...)
 	if err != nil {
 		return fmt.Errorf("the planner can't follow: %w", err)
 	}

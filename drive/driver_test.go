@@ -93,8 +93,8 @@ func TestAPlanSeesTheClusterAsItWasWhenTheCoreAsked(t *testing.T) {
 		t.Fatalf("nothing has changed since position %d: the test shows nothing", head)
 	}
 	plan := late.compute[0]()
-	if plan.Seq != asked || len(plan.ScaleUps) != 1 || plan.ScaleUps[0].Nodes != 1 {
-		t.Errorf("the plan was made at %d and orders %+v, want one node at %d", plan.Seq, plan.ScaleUps, asked)
+	if plan.At != asked || len(plan.ScaleUps) != 1 || plan.ScaleUps[0].Nodes != 1 {
+		t.Errorf("the plan was made at %d and orders %+v, want one node at %d", plan.At, plan.ScaleUps, asked)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestStandingByKeepsThePlannerUpAndTheJournalShort(t *testing.T) {
 	if steps != 1 || len(late.compute) != 1 {
 		t.Fatalf("%d Steps were shown and %d plans asked for by the leader, want one of each", steps, len(late.compute))
 	}
-	if plan := late.compute[0](); plan.Seq != d.Core().State().Head() {
-		t.Errorf("the plan was made at %d, the core is at %d", plan.Seq, d.Core().State().Head())
+	if plan := late.compute[0](); plan.At != d.Core().State().Head() {
+		t.Errorf("the plan was made at %d, the core is at %d", plan.At, d.Core().State().Head())
 	}
 }

@@ -104,8 +104,7 @@ func (d *Driver) plan(request autoscaler.Request) error {
 	if err := d.planner.CatchUp(); err != nil {
 		// The core keeps its journal for the planner, so this is a defect. An empty
 		// plan changes nothing and lets the core ask again.
-		epoch, seq := d.planner.Position()
-		done(&autoscaler.Plan{Epoch: epoch, Seq: seq, Now: request.Now})
+		done(autoscaler.NewPlan(&request, d.planner.Position()))
 		return fmt.Errorf("the planner can't follow: %w", err)
 	}
 	d.workers.Plan(func() *autoscaler.Plan { return d.planner.Plan(request) }, done)

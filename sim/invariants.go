@@ -88,6 +88,9 @@ func (w *World) checkQuiet() {
 	for _, problem := range w.berth.core().Unsettled() {
 		w.violation("%s", problem)
 	}
+	if n := w.berth.core().Stats().RefusedPlans; n > 0 {
+		w.violation("%d plans were refused", n)
+	}
 	if n := w.berth.core().Stats().MissedWakeups; n > 0 {
 		w.violation("%d pods were found schedulable by the leftover sweep only", n)
 	}

@@ -17,6 +17,8 @@ const ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
 
 // Request is what a plan is wanted for.
 type Request struct {
+	// Number tells requests of one core apart; the first is 1.
+	Number  uint64
 	Now     time.Time
 	Pending []*cluster.Pod // pods that were tried and found no node, in order
 	Limits  Limits
@@ -55,16 +57,24 @@ type Limits struct {
 	StartupTime time.Duration
 }
 
-// Plan is what the planner proposes.
+// Plan is what the planner proposes. By the time that it comes back the cluster has
+// changed: the core checks each action against the state as it then is.
 type Plan struct {
-	Epoch    cluster.Epoch // position of the follower that planned
-	Seq      cluster.Seq
-	Now      time.Time // of the request
+	Request uint64    // number of the request that it answers
+	Now     time.Time // of the request
+	// At is the position of the follower that planned. It needs no epoch: a follower
+	// never reads past an open mark, so no rollback takes back what it has read.
+	At       cluster.Seq
 	ScaleUps []ScaleUp
 	NoHelp   []NoHelp
 	Empty    []string // nodes of groups with nothing but daemon and mirror pods, sorted
 	// Covered is how many pods fit on nodes that are coming already.
 	Covered int
+}
+
+// NewPlan returns a plan that answers a request with nothing to do.
+func NewPlan(req *Request, at cluster.Seq) *Plan {
+	return &Plan{Request: req.Number, Now: req.Now, At: at}
 }
 
 // ScaleUp asks for more nodes of a group.

@@ -32,6 +32,7 @@ const (
 	NodeRemoved      DecisionKind = "NodeRemoved"      // the provider was asked to remove a node
 	PodEvicted       DecisionKind = "PodEvicted"       // a pod was asked to leave a node that goes
 	MachineRemoved   DecisionKind = "MachineRemoved"   // a machine that never became a node goes
+	PlanRefused      DecisionKind = "PlanRefused"      // a plan answers no open request, or was made at a position that can't be: a defect
 	TargetLowered    DecisionKind = "TargetLowered"    // machines that the provider didn't make are given up
 )
 

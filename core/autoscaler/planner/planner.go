@@ -48,12 +48,14 @@ func (p *Planner) Follow() error {
 }
 
 // Position returns the journal position of the leader that the copy stands at.
-func (p *Planner) Position() (cluster.Epoch, cluster.Seq) { return p.follower.Position() }
+func (p *Planner) Position() cluster.Seq {
+	_, at := p.follower.Position()
+	return at
+}
 
 // Plan answers a request from the copy as it stands.
 func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
-	plan := &autoscaler.Plan{Now: req.Now}
-	plan.Epoch, plan.Seq = p.follower.Position()
+	plan := autoscaler.NewPlan(&req, p.Position())
 	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Strategy: p.strategy}
 	packer.Plan(req, plan)
 	plan.Empty = scaledown.Candidates(p.follower.State, req.Now, req.Limits.StartupTime)

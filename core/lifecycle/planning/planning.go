@@ -9,7 +9,8 @@
 //	                                           no node and was in no request
 //	due        a plan is to be asked for       nothing is left to try; or,    requested
 //	                                           after MaxDelay, no longer
-//	requested  the planner works               PlanMade                       idle
+//	requested  the planner works               PlanMade with the request's    idle
+//	                                           number; others are refused
 //
 // A plan is made for the pods that were tried and found no node. While others are still
 // to be tried it would see only some of a burst, and order nodes for these alone; so a
@@ -24,6 +25,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
 )
 
 // Config says when plans are made.
@@ -60,8 +62,10 @@ func (s State) String() string { return [...]string{"unknown", "idle", "due", "r
 // Machine decides when a plan is asked for. Only the core's goroutine may call it.
 type Machine struct {
 	cfg       Config
-	known     bool // the provider has told of its node groups
-	requested bool // a PlanMade is owed
+	known     bool   // the provider has told of its node groups
+	requested bool   // a PlanMade is owed
+	number    uint64 // of the last request, 0 before the first
+	refused   int    // plans that were refused
 	// next is when a plan is due whether or not anything happens: ScanInterval after
 	// the last request, and at once when the provider first tells of its groups.
 	next time.Time
@@ -130,16 +134,39 @@ func (m *Machine) Ready(now time.Time, leftToTry bool) bool {
 // Request puts a request into the work. Its pending pods must be all pods that were tried
 // and found no node.
 func (m *Machine) Request(t *lifecycle.Turn, req *autoscaler.Request) {
+	m.number++
+	req.Number = m.number
 	m.requested, m.last, m.wantedSince = true, t.Now, time.Time{}
 	m.next = t.Now.Add(m.cfg.ScanInterval)
 	t.Ready.Plan = req
 }
 
-// PlanMade takes note that the plan which was asked for has come.
-func (m *Machine) PlanMade(plan *autoscaler.Plan) {
+// PlanMade takes a plan, and tells whether it may be committed. It may not when it
+// doesn't answer the open request, or was made at a position that the state hasn't
+// reached or that the follower had left behind: what is known of the follower would be
+// wrong. Either is a defect of the driver's; the ledger has it, and Refused counts it.
+func (m *Machine) PlanMade(t *lifecycle.Turn, plan *autoscaler.Plan) bool {
+	switch head := t.State.Head(); {
+	case !m.requested || plan.Request != m.number:
+		m.refuse(t, fmt.Sprintf("it answers request %d; of %d requests the last is answered: %t", plan.Request, m.number, !m.requested))
+		return false
+	case plan.At < m.followed || plan.At > head:
+		m.requested = false
+		m.refuse(t, fmt.Sprintf("it was made at %d; the follower was at %d already, and the state is at %d", plan.At, m.followed, head))
+		return false
+	}
 	m.requested = false
-	m.Followed(plan.Seq)
+	m.Followed(plan.At)
+	return true
 }
+
+func (m *Machine) refuse(t *lifecycle.Turn, why string) {
+	m.refused++
+	t.Decide(step.Decision{Kind: step.PlanRefused, Reason: why})
+}
+
+// Refused returns how many plans were refused.
+func (m *Machine) Refused() int { return m.refused }
 
 // Followed takes note of a position that the planner's follower has reached.
 func (m *Machine) Followed(at cluster.Seq) { m.followed = at }

@@ -11,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
 )
 
 var start = time.Unix(1000, 0)
@@ -39,11 +40,11 @@ func TestWhenAPlanIsAskedFor(t *testing.T) {
 		{at: 5 * time.Second, what: "but pods are still to be tried", leftToTry: true, state: planning.Due, wake: 0},
 		{at: 6 * time.Second, what: "none is left", do: func(time.Time) { m.Request(turn(6*time.Second), &autoscaler.Request{}) }, state: planning.Requested, wake: -1},
 		{at: 7 * time.Second, what: "pods come while the planner works", do: m.Want, state: planning.Requested, wake: -1},
-		{at: 6500 * time.Millisecond, what: "its plan comes soon", do: func(time.Time) { m.PlanMade(&autoscaler.Plan{Seq: 7}) }, state: planning.Idle, wake: 7 * time.Second},
+		{at: 6500 * time.Millisecond, what: "its plan comes soon", do: func(time.Time) { m.PlanMade(turn(0), &autoscaler.Plan{Request: 1}) }, state: planning.Idle, wake: 7 * time.Second},
 		{at: 7 * time.Second, what: "the next is due after the least gap", state: planning.Due, ready: true, wake: 7 * time.Second},
 		{at: 8 * time.Second, what: "it is asked for", do: func(time.Time) {
 			m.Request(turn(8*time.Second), &autoscaler.Request{})
-			m.PlanMade(&autoscaler.Plan{Seq: 9})
+			m.PlanMade(turn(8*time.Second), &autoscaler.Plan{Request: 2})
 		}, state: planning.Idle, wake: 28 * time.Second},
 		{at: 27 * time.Second, what: "nothing new has come: the next scan", state: planning.Idle, wake: 28 * time.Second},
 		{at: 28 * time.Second, what: "it is due", leftToTry: true, state: planning.Due, wake: 28 * time.Second},
@@ -68,8 +69,56 @@ func TestWhenAPlanIsAskedFor(t *testing.T) {
 			t.Errorf("at %s (%s): %s", x.at, x.what, broken)
 		}
 	}
-	if m.KeepFrom() != 9 {
-		t.Errorf("the journal is kept from %d, want 9, where the follower stood", m.KeepFrom())
+}
+
+// TestWhichPlansAreRefused has plans come back that nobody has asked for, that are late,
+// and that were made at a position which the follower can't have been at. The journal is
+// kept from where the follower stood at the last plan that was taken.
+func TestWhichPlansAreRefused(t *testing.T) {
+	for _, x := range []struct {
+		name     string
+		plan     autoscaler.Plan
+		ok       bool
+		state    planning.State
+		keepFrom cluster.Seq
+	}{
+		{"of the request", autoscaler.Plan{Request: 2, At: 3}, true, planning.Idle, 3},
+		{"made where the follower stood before", autoscaler.Plan{Request: 2, At: 2}, true, planning.Idle, 2},
+		{"of the request before", autoscaler.Plan{Request: 1, At: 3}, false, planning.Requested, 2},
+		{"of a request that is to come", autoscaler.Plan{Request: 3, At: 3}, false, planning.Requested, 2},
+		{"made beyond the head", autoscaler.Plan{Request: 2, At: 4}, false, planning.Idle, 2},
+		{"made before the follower's last position", autoscaler.Plan{Request: 2, At: 1}, false, planning.Idle, 2},
+	} {
+		m := planning.New(planning.Config{ScanInterval: 20 * time.Second})
+		now := turn(0)
+		for _, name := range testkit.Names("n", 3) {
+			now.State.SetNode(now.State.Schema.ParseNode(testkit.Node(name).Obj(), ""))
+		}
+		m.GroupsKnown(start)
+		if m.PlanMade(now, &autoscaler.Plan{}) {
+			t.Errorf("%s: a plan is taken before one is asked for", x.name)
+		}
+		var first, second autoscaler.Request
+		m.Request(now, &first)
+		if !m.PlanMade(now, autoscaler.NewPlan(&first, 2)) {
+			t.Errorf("%s: the first plan is refused", x.name)
+		}
+		m.Request(now, &second)
+		now.Ready = &step.Ready{}
+		ok := m.PlanMade(now, &x.plan)
+		if state := m.State(start); ok != x.ok || state != x.state || m.KeepFrom() != x.keepFrom {
+			t.Errorf("%s: taken %t, then %s, journal kept from %d; want %t, %s, %d", x.name, ok, state, m.KeepFrom(), x.ok, x.state, x.keepFrom)
+		}
+		refusals := 1 // of the one that nobody had asked for
+		if !x.ok {
+			refusals++
+		}
+		if m.Refused() != refusals || len(now.Ready.Decisions) != refusals-1 {
+			t.Errorf("%s: %d plans are refused, and the ledger has %v; want %d, the last in it if it is one", x.name, m.Refused(), now.Ready.Decisions, refusals)
+		}
+		if ok && m.PlanMade(now, autoscaler.NewPlan(&second, 3)) {
+			t.Errorf("%s: the same request is answered twice", x.name)
+		}
 	}
 }
 
@@ -78,7 +127,7 @@ func TestWithoutFrequentLoops(t *testing.T) {
 	m := planning.New(planning.Config{ScanInterval: 20 * time.Second})
 	m.GroupsKnown(start)
 	m.Request(turn(0), &autoscaler.Request{})
-	m.PlanMade(&autoscaler.Plan{})
+	m.PlanMade(turn(0), &autoscaler.Plan{Request: 1})
 	m.Want(start.Add(time.Second))
 	if got := m.State(start.Add(19 * time.Second)); got != planning.Idle {
 		t.Errorf("19 s after a scan: %s, want idle", got)
@@ -99,6 +148,7 @@ func TestPropertyEveryPodIsPlannedForSoon(t *testing.T) {
 		var now time.Duration
 		var asked, wanted []time.Duration // of the last request; of pods without one
 		open := false
+		var request *autoscaler.Request
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			now += time.Duration(rapid.IntRange(0, 3000).Draw(t, "wait")) * time.Millisecond
 			at := start.Add(now)
@@ -107,14 +157,15 @@ func TestPropertyEveryPodIsPlannedForSoon(t *testing.T) {
 				wanted = append(wanted, now)
 			}
 			if open && rapid.Bool().Draw(t, "planned") {
-				m.PlanMade(&autoscaler.Plan{})
+				m.PlanMade(turn(now), autoscaler.NewPlan(request, 0))
 				open = false
 			}
 			if m.Ready(at, false) {
 				if open {
 					t.Fatalf("at %s a second plan is asked for", now)
 				}
-				m.Request(turn(now), &autoscaler.Request{})
+				request = &autoscaler.Request{}
+				m.Request(turn(now), request)
 				asked, wanted, open = append(asked, now), nil, true
 			} else if !open && len(asked) > 0 {
 				last := asked[len(asked)-1]
