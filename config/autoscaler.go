@@ -22,29 +22,30 @@ type Autoscaler struct {
 
 // Flags adds the flags, with Cluster Autoscaler's names and defaults.
 func (a *Autoscaler) Flags(fs *pflag.FlagSet) {
+	a.Core = core.DefaultAutoscale()
 	c := &a.Core
 	fs.StringVar(&a.expander, "expander", "least-waste", "how to choose among node groups: least-waste")
-	fs.DurationVar(&c.ScanInterval, "scan-interval", 10*time.Second, "how often to plan the size of the cluster")
+	fs.DurationVar(&c.ScanInterval, "scan-interval", c.ScanInterval, "how often to plan the size of the cluster")
 	fs.BoolVar(&a.frequent, "frequent-loops-enabled", true, "plan at once, not at the next scan, when pods find no node that no plan has seen")
-	fs.IntVar(&c.Limits.MaxNodesTotal, "max-nodes-total", 0, "nodes that the cluster may have, 0 for no limit")
-	fs.IntVar(&c.Limits.MaxNodesPerScaleUp, "max-nodes-per-scaleup", 1000, "nodes that one plan may add to a group")
-	fs.IntVar(&c.Limits.MaxNodesLaunching, "max-nodes-launching", 0, "nodes of the cluster that may be launching (ordered and not ready) at a time, 0 for no limit; Berth's own")
-	fs.DurationVar(&c.MaxProvisionTime, "max-node-provision-time", 15*time.Minute, "how long a machine may take to become a node; then it is removed and its group backs off")
-	fs.DurationVar(&c.Limits.StartupTime, "max-node-startup-time", 15*time.Minute, "how long a node may take to become ready and still count as coming")
+	fs.IntVar(&c.Limits.MaxNodesTotal, "max-nodes-total", c.Limits.MaxNodesTotal, "nodes that the cluster may have, 0 for no limit")
+	fs.IntVar(&c.Limits.MaxNodesPerScaleUp, "max-nodes-per-scaleup", c.Limits.MaxNodesPerScaleUp, "nodes that one plan may add to a group")
+	fs.IntVar(&c.Limits.MaxNodesLaunching, "max-nodes-launching", c.Limits.MaxNodesLaunching, "nodes of the cluster that may be launching (ordered and not ready) at a time, 0 for no limit; Berth's own")
+	fs.DurationVar(&c.MaxProvisionTime, "max-node-provision-time", c.MaxProvisionTime, "how long a machine may take to become a node; then it is removed and its group backs off")
+	fs.DurationVar(&c.Limits.StartupTime, "max-node-startup-time", c.Limits.StartupTime, "how long a node may take to become ready and still count as coming")
 	fs.BoolVar(&c.ForceDeleteUnregistered, "force-delete-unregistered-nodes", false, "remove machines that don't become nodes even from a group at its minimum")
-	fs.DurationVar(&c.InitialBackoff, "initial-node-group-backoff-duration", 5*time.Minute, "how long a node group is left alone after a failed scale-up")
-	fs.DurationVar(&c.MaxBackoff, "max-node-group-backoff-duration", 30*time.Minute, "the longest such time, after more failures")
-	fs.DurationVar(&c.BackoffReset, "node-group-backoff-reset-timeout", 3*time.Hour, "how long after its last failure a group's backoff is forgotten")
+	fs.DurationVar(&c.InitialBackoff, "initial-node-group-backoff-duration", c.InitialBackoff, "how long a node group is left alone after a failed scale-up")
+	fs.DurationVar(&c.MaxBackoff, "max-node-group-backoff-duration", c.MaxBackoff, "the longest such time, after more failures")
+	fs.DurationVar(&c.BackoffReset, "node-group-backoff-reset-timeout", c.BackoffReset, "how long after its last failure a group's backoff is forgotten")
 	fs.BoolVar(&a.scaleDown, "scale-down-enabled", true, "remove nodes that aren't needed")
-	fs.DurationVar(&c.UnneededTime, "scale-down-unneeded-time", 10*time.Minute, "how long a node must have been empty to be removed")
+	fs.DurationVar(&c.UnneededTime, "scale-down-unneeded-time", c.UnneededTime, "how long a node must have been empty to be removed")
 	fs.BoolVar(&a.scaleUnready, "scale-down-unready-enabled", true, "remove empty nodes that aren't ready")
-	fs.DurationVar(&c.UnreadyTime, "scale-down-unready-time", 20*time.Minute, "how long an unready node must have been empty to be removed")
-	fs.DurationVar(&c.DelayAfterAdd, "scale-down-delay-after-add", 10*time.Minute, "how long after a group grew it doesn't shrink")
-	fs.DurationVar(&c.DelayAfterFailure, "scale-down-delay-after-failure", 3*time.Minute, "how long after a failed scale-up a group doesn't shrink")
-	fs.IntVar(&c.MaxScaleDown, "max-scale-down-parallelism", 10, "nodes that may be under removal at a time")
-	fs.DurationVar(&c.DeleteDelayAfterTaint, "node-delete-delay-after-taint", 5*time.Second, "how long after tainting a node it is looked at once more and removed")
+	fs.DurationVar(&c.UnreadyTime, "scale-down-unready-time", c.UnreadyTime, "how long an unready node must have been empty to be removed")
+	fs.DurationVar(&c.DelayAfterAdd, "scale-down-delay-after-add", c.DelayAfterAdd, "how long after a group grew it doesn't shrink")
+	fs.DurationVar(&c.DelayAfterFailure, "scale-down-delay-after-failure", c.DelayAfterFailure, "how long after a failed scale-up a group doesn't shrink")
+	fs.IntVar(&c.MaxScaleDown, "max-scale-down-parallelism", c.MaxScaleDown, "nodes that may be under removal at a time")
+	fs.DurationVar(&c.DeleteDelayAfterTaint, "node-delete-delay-after-taint", c.DeleteDelayAfterTaint, "how long after tainting a node it is looked at once more and removed")
 	fs.BoolVar(&c.EvictDaemonPods, "daemonset-eviction-for-empty-nodes", false, "evict daemon pods of a node before removing it")
-	fs.DurationVar(&c.MaxPodEvictionTime, "max-pod-eviction-time", 2*time.Minute, "how long to wait for such evictions")
+	fs.DurationVar(&c.MaxPodEvictionTime, "max-pod-eviction-time", c.MaxPodEvictionTime, "how long to wait for such evictions")
 }
 
 // Finish checks what the flags set and completes Core.
@@ -73,7 +74,6 @@ func (a *Autoscaler) Finish() error {
 	} {
 		switch {
 		case *d.value == 0 && d.zero:
-			*d.value = time.Nanosecond // the core takes zero for the default
 		case *d.value == 0:
 			return fmt.Errorf("--%s is 0s; it must be greater than 0", d.name)
 		case *d.value < 0:

@@ -46,27 +46,23 @@ func newAutoscaling(a *Autoscale) autoscaling {
 	return s
 }
 
-// setDefaults sets what is zero to Cluster Autoscaler's defaults.
-func (a *Autoscale) setDefaults() {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&a.ScanInterval, 10*time.Second)
-	def(&a.UnneededTime, 10*time.Minute)
-	def(&a.DelayAfterAdd, 10*time.Minute)
-	def(&a.DelayAfterFailure, 3*time.Minute)
-	def(&a.DeleteDelayAfterTaint, 5*time.Second)
-	def(&a.MaxPodEvictionTime, 2*time.Minute)
-	def(&a.MaxProvisionTime, 15*time.Minute)
-	def(&a.UnreadyTime, 20*time.Minute)
-	def(&a.Limits.StartupTime, 15*time.Minute)
-	def(&a.InitialBackoff, 5*time.Minute)
-	def(&a.MaxBackoff, 30*time.Minute)
-	def(&a.BackoffReset, 3*time.Hour)
-	if a.MaxScaleDown == 0 {
-		a.MaxScaleDown = 10
+// DefaultAutoscale returns Cluster Autoscaler's defaults. Flags, scenarios and tests start
+// from it: in an Autoscale, zero is a value like any other.
+func DefaultAutoscale() Autoscale {
+	return Autoscale{
+		ScanInterval:          10 * time.Second,
+		UnneededTime:          10 * time.Minute,
+		UnreadyTime:           20 * time.Minute,
+		DelayAfterAdd:         10 * time.Minute,
+		DelayAfterFailure:     3 * time.Minute,
+		DeleteDelayAfterTaint: 5 * time.Second,
+		MaxScaleDown:          10,
+		MaxPodEvictionTime:    2 * time.Minute,
+		MaxProvisionTime:      15 * time.Minute,
+		InitialBackoff:        5 * time.Minute,
+		MaxBackoff:            30 * time.Minute,
+		BackoffReset:          3 * time.Hour,
+		Limits:                autoscaler.Limits{StartupTime: 15 * time.Minute, MaxNodesPerScaleUp: 1000},
 	}
 }
 

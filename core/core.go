@@ -45,19 +45,19 @@ func DefaultConfig(profiles ...*framework.Profile) Config {
 	return Config{Profiles: profiles, Queue: queue.DefaultConfig(), PodsPerStep: 64}
 }
 
-// Autoscale configures the autoscaler. Names and defaults are those of Cluster
-// Autoscaler's flags.
+// Autoscale configures the autoscaler, with the names of Cluster Autoscaler's flags. Zero
+// is a value: start from DefaultAutoscale.
 type Autoscale struct {
-	ScanInterval          time.Duration // 10 s
-	UnneededTime          time.Duration // --scale-down-unneeded-time, 10 m
-	DelayAfterAdd         time.Duration // --scale-down-delay-after-add, 10 m, per group
-	DelayAfterFailure     time.Duration // --scale-down-delay-after-failure, 3 m, per group
-	DeleteDelayAfterTaint time.Duration // --node-delete-delay-after-taint, 5 s
-	MaxScaleDown          int           // --max-scale-down-parallelism, 10
+	ScanInterval          time.Duration // --scan-interval; more than 0
+	UnneededTime          time.Duration // --scale-down-unneeded-time
+	DelayAfterAdd         time.Duration // --scale-down-delay-after-add, per group
+	DelayAfterFailure     time.Duration // --scale-down-delay-after-failure, per group
+	DeleteDelayAfterTaint time.Duration // --node-delete-delay-after-taint
+	MaxScaleDown          int           // --max-scale-down-parallelism
 	EvictDaemonPods       bool          // --daemonset-eviction-for-empty-nodes
-	MaxPodEvictionTime    time.Duration // --max-pod-eviction-time, 2 m
-	MaxProvisionTime      time.Duration // --max-node-provision-time, 15 m
-	UnreadyTime           time.Duration // --scale-down-unready-time, 20 m
+	MaxPodEvictionTime    time.Duration // --max-pod-eviction-time
+	MaxProvisionTime      time.Duration // --max-node-provision-time
+	UnreadyTime           time.Duration // --scale-down-unready-time
 	KeepUnready           bool          // --scale-down-unready-enabled=false
 	// ForceDeleteUnregistered removes machines that don't become nodes even
 	// from a group at its minimum (--force-delete-unregistered-nodes).
@@ -67,9 +67,9 @@ type Autoscale struct {
 	// no plan has seen find no node (--frequent-loops-enabled=false).
 	DisableFrequentLoops bool
 	Limits               autoscaler.Limits
-	InitialBackoff       time.Duration // --initial-node-group-backoff-duration, 5 m
-	MaxBackoff           time.Duration // --max-node-group-backoff-duration, 30 m
-	BackoffReset         time.Duration // --node-group-backoff-reset-timeout, 3 h
+	InitialBackoff       time.Duration // --initial-node-group-backoff-duration
+	MaxBackoff           time.Duration // --max-node-group-backoff-duration
+	BackoffReset         time.Duration // --node-group-backoff-reset-timeout
 }
 
 // Core is the state machine. Only one goroutine may call it.
@@ -120,6 +120,9 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if cfg.PodsPerStep < 1 {
 		return nil, fmt.Errorf("PodsPerStep is %d, and the core would decide on no pod; give at least 1", cfg.PodsPerStep)
 	}
+	if a := cfg.Autoscale; a != nil && a.ScanInterval <= 0 {
+		return nil, fmt.Errorf("Autoscale.ScanInterval is %s, and plans would be made without an end; give more than 0", a.ScanInterval)
+	}
 	if cfg.ExternalScheduler {
 		cfg.Profiles = expecting(cfg.Profiles)
 	}
@@ -151,7 +154,6 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a
-		a.setDefaults()
 		c.scale = newAutoscaling(&a)
 	}
 	return c, nil

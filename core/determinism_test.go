@@ -28,7 +28,7 @@ func play(t *rapid.T, history [][]step.Input, seed uint64) string {
 		ready.Plan = nil // has pointers in it; the plan that it leads to shows
 		out += text(&ready)
 	}
-	cfg := autoscaling(core.Autoscale{ScanInterval: 2 * time.Second})
+	cfg := autoscaling(func(a *core.Autoscale) { a.ScanInterval = 2 * time.Second })
 	cfg.Engine.Seed = seed
 	d := newDriven(t, cfg, prompt{}, defaults, drive.HookFunc(write))
 	now := time.Unix(1000, 0)

@@ -22,8 +22,9 @@ type driven struct {
 }
 
 // autoscaling returns the configuration of a core that scales, too.
-func autoscaling(a core.Autoscale) core.Config {
-	cfg := core.DefaultConfig()
+func autoscaling(change func(*core.Autoscale)) core.Config {
+	cfg, a := core.DefaultConfig(), core.DefaultAutoscale()
+	change(&a)
 	cfg.Autoscale = &a
 	return cfg
 }

@@ -23,7 +23,7 @@ import (
 // nodes for those that the other has called unschedulable.
 func TestBesideAnotherScheduler(t *testing.T) {
 	schema := cluster.NewSchema()
-	cfg := autoscaling(core.Autoscale{ScanInterval: 10 * time.Second})
+	cfg := autoscaling(func(a *core.Autoscale) { a.ScanInterval = 10 * time.Second })
 	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
 	cfg.ExternalScheduler = true
 	c, err := core.New(schema, cfg)

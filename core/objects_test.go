@@ -116,7 +116,7 @@ func TestPodWithASharedClaimIsSignedAgain(t *testing.T) {
 // over a removal that the other had begun.
 func TestFollowThenLead(t *testing.T) {
 	schema := cluster.NewSchema()
-	cfg := autoscaling(core.Autoscale{})
+	cfg := autoscaling(func(*core.Autoscale) {})
 	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
 	c, err := core.New(schema, cfg)
 	if err != nil {

@@ -29,7 +29,7 @@ type planned struct {
 
 func newPlanned(t *testing.T, external bool) *planned {
 	schema := cluster.NewSchema()
-	cfg := autoscaling(core.Autoscale{ScanInterval: 10 * time.Second})
+	cfg := autoscaling(func(a *core.Autoscale) { a.ScanInterval = 10 * time.Second })
 	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
 	cfg.ExternalScheduler = external
 	c, err := core.New(schema, cfg)

@@ -33,7 +33,7 @@ type cloud struct {
 
 func newCloud(t *rapid.T) *cloud {
 	w := &cloud{t: t, now: time.Unix(1000, 0), nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{}, byUID: map[string]*v1.Pod{}}
-	w.driver = newDriven(t, autoscaling(core.Autoscale{UnneededTime: 20 * time.Second, DelayAfterAdd: time.Second}), w, defaults)
+	w.driver = newDriven(t, autoscaling(func(a *core.Autoscale) { a.UnneededTime, a.DelayAfterAdd = 20*time.Second, time.Second }), w, defaults)
 	for i, cpu := range []string{"4", "16"} {
 		w.groups = append(w.groups, nodegroup.Group{ID: fmt.Sprint("g", i), Max: rapid.IntRange(1, 8).Draw(t, "max"),
 			Template: testkit.Node("t").Alloc("cpu", cpu, "memory", "32Gi", "pods", "12").Zone("a").Obj()})

@@ -61,11 +61,11 @@ func (w *world) configure(args *script.Args) {
 	cfg := core.DefaultConfig()
 	cfg.Engine.Seed = 1
 	if args.Flag("autoscale") {
-		cfg.Autoscale = &core.Autoscale{
-			UnneededTime:    args.Duration("unneeded", 30*time.Second),
-			DelayAfterAdd:   args.Duration("delay-after-add", time.Minute),
-			EvictDaemonPods: args.Flag("evict-daemons"),
-		}
+		a := core.DefaultAutoscale()
+		a.UnneededTime = args.Duration("unneeded", 30*time.Second)
+		a.DelayAfterAdd = args.Duration("delay-after-add", time.Minute)
+		a.EvictDaemonPods = args.Flag("evict-daemons")
+		cfg.Autoscale = &a
 	}
 	args.Done()
 	w.driven = newDriven(w.t, cfg, inlinePlans{}, defaults, drive.HookFunc(w.print))

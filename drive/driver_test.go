@@ -20,8 +20,9 @@ import (
 )
 
 // autoscaling returns the configuration of a core that scales, too.
-func autoscaling(a core.Autoscale) core.Config {
-	cfg := core.DefaultConfig()
+func autoscaling(change func(*core.Autoscale)) core.Config {
+	cfg, a := core.DefaultConfig(), core.DefaultAutoscale()
+	change(&a)
 	cfg.Autoscale = &a
 	return cfg
 }
@@ -70,7 +71,7 @@ func TestAPlanSeesTheClusterAsItWasWhenTheCoreAsked(t *testing.T) {
 			asked = d.Core().State().Head()
 		}
 	})
-	d = newDriver(t, drive.Config{Core: autoscaling(core.Autoscale{}), Workers: late, Hooks: []drive.Hook{hook}})
+	d = newDriver(t, drive.Config{Core: autoscaling(func(*core.Autoscale) {}), Workers: late, Hooks: []drive.Hook{hook}})
 	now := time.Unix(1000, 0)
 	inputs := [][]step.Input{
 		{group(), step.PodSet{Pod: testkit.Pod("p").Req("cpu", "3").Obj()}},
@@ -142,7 +143,7 @@ func TestStandingByKeepsThePlannerUpAndTheJournalShort(t *testing.T) {
 	late := &latePlans{}
 	steps := 0
 	d := newDriver(t, drive.Config{
-		Core: autoscaling(core.Autoscale{}), Workers: late,
+		Core: autoscaling(func(*core.Autoscale) {}), Workers: late,
 		Hooks: []drive.Hook{drive.HookFunc(func(time.Time, time.Duration, []step.Input, *step.Ready) { steps++ })},
 	})
 	now := time.Unix(1000, 0)

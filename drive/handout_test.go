@@ -76,7 +76,8 @@ func newLogged(t *testing.T, workers Workers) (*Driver, *[]step.Input) {
 	schema := cluster.NewSchema()
 	in := &[]step.Input{}
 	cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
-	cfg.Autoscale = &core.Autoscale{}
+	scale := core.DefaultAutoscale()
+	cfg.Autoscale = &scale
 	d, err := New(Config{
 		Schema:  schema,
 		Core:    cfg,

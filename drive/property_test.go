@@ -47,7 +47,9 @@ func newLate(t *rapid.T) *late {
 			Template: testkit.Node("t").Alloc("cpu", cpu, "memory", "32Gi", "pods", "12").Obj()})
 	}
 	w.driver = newDriver(t, drive.Config{
-		Core:    autoscaling(core.Autoscale{UnneededTime: 20 * time.Second, DelayAfterAdd: time.Second, EvictDaemonPods: true, MaxProvisionTime: time.Minute}),
+		Core: autoscaling(func(a *core.Autoscale) {
+			a.UnneededTime, a.DelayAfterAdd, a.EvictDaemonPods, a.MaxProvisionTime = 20*time.Second, time.Second, true, time.Minute
+		}),
 		Workers: w, Inbox: w.put, Hooks: []drive.Hook{drive.HookFunc(w.watch)},
 	})
 	return w
