@@ -35,8 +35,9 @@ type Pod struct {
 	state State
 	pod   *cluster.Pod // as the API had it last; nil in state none
 	node  string       // "" in state none
-	// reserved keep something for the pod, in the order in which they were asked.
-	reserved []framework.Reserver
+	// reserved is how many of the profile's Reservers, from the first on, keep something
+	// for the pod.
+	reserved int
 	// writes are what was assumed of objects for it: they are written before the bind.
 	writes []cluster.ObjectChange
 	wait   *wait // set in state waiting
@@ -122,7 +123,7 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 			m.refuse(t, p, why)
 			return
 		}
-		p.reserved = append(p.reserved, x)
+		p.reserved++
 	}
 	var votes []vote
 	for _, x := range profile.Permitters {
@@ -180,7 +181,7 @@ func (m *Machine) Shown(t *lifecycle.Turn, p *Pod) {
 		return
 	}
 	m.endWait(t, p, true) // somebody else has bound it there
-	p.state, p.reserved = Bound, nil
+	p.state, p.reserved = Bound, 0
 	for _, x := range m.profiles.Profile(p.pod).PostBinders {
 		x.PostBind(p.pod, p.node)
 	}
@@ -230,11 +231,9 @@ func (m *Machine) unplace(t *lifecycle.Turn, p *Pod, kind step.DecisionKind, rea
 // unreserve tells the plugins that nothing comes of the node of a pod.
 func (m *Machine) unreserve(t *lifecycle.Turn, p *Pod) {
 	m.endWait(t, p, false)
-	for len(p.reserved) > 0 {
-		last := len(p.reserved) - 1
-		x := p.reserved[last]
-		p.reserved = p.reserved[:last]
-		x.Unreserve(p.pod, p.node, waitingPods{m})
+	for p.reserved > 0 {
+		p.reserved--
+		m.profiles.Profile(p.pod).Reservers[p.reserved].Unreserve(p.pod, p.node, waitingPods{m})
 	}
 }
 
@@ -270,8 +269,8 @@ func (m *Machine) Invariants() (out []string) {
 		switch {
 		case (p.state == None) != (p.node == "") || (p.state == None) != (p.pod == nil):
 			broken(uid, fmt.Sprintf("%s: its node is %q", p.state, p.node))
-		case p.state == None && (p.reserved != nil && len(p.reserved) > 0 || p.writes != nil):
-			broken(uid, fmt.Sprintf("none: %d reservations and %d assumed objects are kept", len(p.reserved), len(p.writes)))
+		case p.state == None && (p.reserved > 0 || p.writes != nil):
+			broken(uid, fmt.Sprintf("none: %d reservations and %d assumed objects are kept", p.reserved, len(p.writes)))
 		case (p.state == Waiting) != (p.wait != nil) || p.wait != nil && !waits[p.wait]:
 			broken(uid, fmt.Sprintf("%s: it waits for permission: %t", p.state, p.wait != nil))
 		}
