@@ -156,7 +156,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		}
 		var nodes *simulated.Provider
 		if groups != nil {
-			nodes = newProvider(client, groups, log)
+			nodes = simulated.New(client.CoreV1().Nodes(), groups, time.Now, log)
 			o.Provider, o.Core.Autoscale = nodes, &f.scale.Core
 		}
 		o.OnBecomeLeader = func(ctx context.Context) error {
@@ -292,14 +292,7 @@ func answers(ctx context.Context, client kubernetes.Interface, rc *rest.Config) 
 	}
 }
 
-// newProvider returns the provider of the groups.
-func newProvider(client kubernetes.Interface, groups *simulatedgroup.File, log *slog.Logger) *simulated.Provider {
-	p := simulated.New(client.CoreV1().Nodes(), groups, time.Now)
-	p.Log = func(msg string, args ...any) { log.Info(msg, args...) }
-	return p
-}
-
-// adopt has the provider take over the machines that there are, and run.
+// adopt has the provider take over the nodes that exist, and run.
 func adopt(ctx context.Context, p *simulated.Provider) error {
 	if p == nil {
 		return nil

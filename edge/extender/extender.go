@@ -1,5 +1,10 @@
 // Package extender calls HTTP extenders of kube-scheduler's protocol
 // (k8s.io/kube-scheduler/extender/v1): filter, prioritize, preempt and bind.
+//
+// An Extender makes one call and checks that the answer is about what was asked. A
+// Chain asks all extenders of a configuration in turn, for the core's questions
+// (step.Consult). Which pods an extender concerns is decided in the core
+// (framework.Extender). Messages are kube-scheduler's where it has them.
 package extender
 
 import (
@@ -9,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,16 +29,16 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// defaultTimeout is that of a call whose extender gives none.
+// defaultTimeout is that of a call to an extender whose configuration has none.
 const defaultTimeout = 5 * time.Second
 
-// mostAnswer bounds an answer: the objects of 15,000 nodes are some 200 MiB.
-const mostAnswer = 512 << 20
+// maxAnswer limits an answer, in bytes: the objects of 15,000 nodes are some 200 MiB.
+const maxAnswer = 512 << 20
 
 // maxScore is the highest score that an extender gives.
 const maxScore = extenderv1.MaxExtenderPriority
 
-// Extender is one HTTP extender.
+// Extender is one HTTP extender. Its methods may be called by several goroutines.
 type Extender struct {
 	cfg      kubeschedulerv1.Extender
 	name     string // its address without the password that may be in it, for messages
@@ -69,8 +76,9 @@ func New(cfg kubeschedulerv1.Extender, concerns framework.Extender) (*Extender, 
 // Concerns tells whether the extender is to be asked about a pod.
 func (x *Extender) Concerns(pod *v1.Pod) bool { return x.concerns.Concerns(pod) }
 
-// Filter returns which of the nodes the extender allows, and its reasons
-// against others, by node.
+// Filter returns which of the nodes the extender allows, and its reasons against
+// others, by node. It is an error when the extender allows a node that it wasn't asked
+// about.
 func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (allowed []*v1.Node, failed map[string]string, err error) {
 	result := extenderv1.ExtenderFilterResult{}
 	if err := x.call(ctx, x.cfg.FilterVerb, x.args(pod, nodes), &result); err != nil {
@@ -130,7 +138,7 @@ func (x *Extender) Prioritize(ctx context.Context, pod *v1.Pod, nodes []*v1.Node
 	return out, nil
 }
 
-// Bind has the extender bind a pod.
+// Bind has the extender bind a pod to a node.
 func (x *Extender) Bind(ctx context.Context, args *extenderv1.ExtenderBindingArgs) error {
 	result := extenderv1.ExtenderBindingResult{}
 	if err := x.call(ctx, x.cfg.BindVerb, args, &result); err != nil {
@@ -142,8 +150,8 @@ func (x *Extender) Bind(ctx context.Context, args *extenderv1.ExtenderBindingArg
 	return nil
 }
 
-// Preempt returns which of the candidate nodes the extender leaves for
-// preemption, with the victims that it wants there.
+// Preempt returns which of the candidate nodes the extender leaves for preemption, with
+// the victims that it wants there. It is an error when it names another node.
 func (x *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreemptionArgs) (map[string]*extenderv1.MetaVictims, error) {
 	result := extenderv1.ExtenderPreemptionResult{}
 	if x.cfg.PreemptVerb == "" {
@@ -152,17 +160,18 @@ func (x *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreempt
 	if err := x.call(ctx, x.cfg.PreemptVerb, args, &result); err != nil {
 		return nil, err
 	}
-	for name := range result.NodeNameToMetaVictims {
-		_, whole := args.NodeNameToVictims[name]
-		_, short := args.NodeNameToMetaVictims[name]
-		if !whole && !short {
+	for _, name := range slices.Sorted(maps.Keys(result.NodeNameToMetaVictims)) {
+		_, asked := args.NodeNameToVictims[name]
+		_, askedByUID := args.NodeNameToMetaVictims[name]
+		if !asked && !askedByUID {
 			return nil, fmt.Errorf("extender %q claims a node %q for preemption that is not among the candidates", x.name, name)
 		}
 	}
 	return result.NodeNameToMetaVictims, nil
 }
 
-// args are names only for extenders that know the nodes.
+// args returns what an extender is sent to filter or score: names only when it knows
+// the nodes itself.
 func (x *Extender) args(pod *v1.Pod, nodes []*v1.Node) *extenderv1.ExtenderArgs {
 	args := &extenderv1.ExtenderArgs{Pod: pod}
 	if x.cfg.NodeCacheCapable {
@@ -180,7 +189,8 @@ func (x *Extender) args(pod *v1.Pod, nodes []*v1.Node) *extenderv1.ExtenderArgs 
 	return args
 }
 
-// call posts one request and reads the answer.
+// call posts args as JSON and reads the answer into result. Anything but status 200 is
+// an error, and there is no second attempt.
 func (x *Extender) call(ctx context.Context, verb string, args, result any) error {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -200,7 +210,7 @@ func (x *Extender) call(ctx context.Context, verb string, args, result any) erro
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("failed %v with extender at URL %v, code %v", verb, strings.TrimRight(x.name, "/")+"/"+verb, resp.StatusCode)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(result); err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(result); err != nil {
 		return fmt.Errorf("reading the answer of extender %s to %s: %w", x.name, verb, err)
 	}
 	return nil

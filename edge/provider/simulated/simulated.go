@@ -1,18 +1,16 @@
-// Package simulated is a node group provider without a cloud: asking for nodes
-// creates real Node objects after a delay, which become ready after another;
-// removing a node deletes its object. Launches can be slow, limited in rate,
-// and fail. What runs on the nodes is somebody else's business: the dev
-// cluster's simulated kubelets, for one.
+// Package simulated is a node group provider without a cloud: asking for nodes creates
+// real Node objects after a delay, which become ready after another; removing a node
+// deletes its object. Launches can be slow, limited in rate, and fail. What runs on the
+// nodes is somebody else's business: the dev cluster's simulated kubelets, for one.
 package simulated
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +23,7 @@ import (
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
-// API is what the provider needs of the Kubernetes API.
+// API is what the provider needs of the Kubernetes API: the client for nodes has it.
 type API interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*v1.NodeList, error)
 	Create(ctx context.Context, node *v1.Node, opts metav1.CreateOptions) (*v1.Node, error)
@@ -33,54 +31,56 @@ type API interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*v1.Node, error)
 }
 
-// Provider implements nodegroup.Provider.
+// Provider implements nodegroup.Provider. Its methods may be called by several
+// goroutines; Advance by one at a time. The lock isn't held during API calls, so that
+// Groups and GroupOf are quick.
+//
+// Invariant: a group's target is the number of its instances. It rises with an order,
+// and falls when an instance is deleted, fails to launch or turns out to be gone.
 type Provider struct {
-	api   API
-	now   func() time.Time
-	mu    sync.Mutex
-	rand  *rand.Rand
-	group map[string]*group
-	names []string
-	// Log is told what happens; nil for silence.
-	Log func(msg string, args ...any)
+	api API
+	now func() time.Time // the clock
+	log *slog.Logger
+	ids []string // of the groups, sorted
+
+	mu     sync.Mutex
+	rand   *rand.Rand        // guarded by mu
+	groups map[string]*group // by ID; never changes, what is in the groups is guarded by mu
 }
 
 var _ nodegroup.Provider = (*Provider)(nil)
 
+// group is a node group.
 type group struct {
 	cfg       simulatedgroup.GroupConfig
 	target    int
-	instances map[string]*instance // by node name; those ordered or known to exist
+	instances map[string]*instance // by the node's name
 	nextSlot  time.Time            // when the rate limit lets the next launch through
-	serial    int
+	serial    int                  // of the last order, for names
 }
 
-// instance is a machine: ordered, then registered, then ready.
+// instance is one that was ordered or exists already: ordered, then registered as a
+// node at launchAt, then ready at readyAt; or never registered, when its launch fails.
 type instance struct {
 	launchAt, readyAt time.Time
 	fails             bool
-	registered, ready bool
+	registered, ready bool // written by Advance only
 }
 
-// New returns a provider for the groups of a file. Nodes that exist already
-// are found when it first looks. now is the clock.
-func New(api API, f *simulatedgroup.File, now func() time.Time) *Provider {
-	p := &Provider{api: api, now: now, rand: rand.New(rand.NewPCG(f.Seed, 0x62657274)), group: map[string]*group{}}
+// New returns a provider for the groups of a file, without instances: Adopt finds those
+// that exist. now is the clock.
+func New(api API, f *simulatedgroup.File, now func() time.Time, log *slog.Logger) *Provider {
+	p := &Provider{api: api, now: now, log: log, rand: rand.New(rand.NewPCG(f.Seed, 0x62657274)), groups: map[string]*group{}}
 	for _, cfg := range f.Groups {
-		p.group[cfg.Name] = &group{cfg: cfg, instances: map[string]*instance{}}
-		p.names = append(p.names, cfg.Name)
+		p.groups[cfg.Name] = &group{cfg: cfg, instances: map[string]*instance{}}
+		p.ids = append(p.ids, cfg.Name)
 	}
-	slices.Sort(p.names)
+	slices.Sort(p.ids)
 	return p
 }
 
-func (p *Provider) log(msg string, args ...any) {
-	if p.Log != nil {
-		p.Log(msg, args...)
-	}
-}
-
-// Adopt takes the nodes that exist in the API for instances: after a restart.
+// Adopt takes the nodes that the API has of the groups for instances: after a restart,
+// before the provider is used. What was ordered and not registered is lost.
 func (p *Provider) Adopt(ctx context.Context) error {
 	list, err := p.api.List(ctx, metav1.ListOptions{LabelSelector: simulatedgroup.GroupLabel})
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Provider) Adopt(ctx context.Context) error {
 	now := p.now()
 	for i := range list.Items {
 		n := &list.Items[i]
-		g := p.group[n.Labels[simulatedgroup.GroupLabel]]
+		g := p.groups[n.Labels[simulatedgroup.GroupLabel]]
 		if g == nil || g.instances[n.Name] != nil {
 			continue
 		}
@@ -109,31 +109,32 @@ func (p *Provider) Groups(context.Context) ([]nodegroup.Group, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []nodegroup.Group
-	for _, name := range p.names {
-		g := p.group[name].cfg.Group()
-		g.Target = p.group[name].target
+	for _, id := range p.ids {
+		g := p.groups[id].cfg.Group()
+		g.Target = p.groups[id].target
 		g.Instances = []nodegroup.Instance{}
-		for _, node := range slices.Sorted(maps.Keys(p.group[name].instances)) {
-			g.Instances = append(g.Instances, nodegroup.Instance{ID: simulatedgroup.ProviderID(name, node), Node: node})
+		for _, node := range slices.Sorted(maps.Keys(p.groups[id].instances)) {
+			g.Instances = append(g.Instances, nodegroup.Instance{ID: simulatedgroup.ProviderID(id, node), Node: node})
 		}
 		out = append(out, g)
 	}
 	return out, nil
 }
 
-// GroupOf implements nodegroup.Provider.
+// GroupOf implements nodegroup.Provider: a node's label says which group it is of.
 func (p *Provider) GroupOf(n *v1.Node) string {
-	if id := n.Labels[simulatedgroup.GroupLabel]; p.group[id] != nil {
+	if id := n.Labels[simulatedgroup.GroupLabel]; p.groups[id] != nil {
 		return id
 	}
 	return ""
 }
 
-// IncreaseSize implements nodegroup.Provider.
+// IncreaseSize implements nodegroup.Provider. When each instance launches and becomes
+// ready is drawn now.
 func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.group[id]
+	g := p.groups[id]
 	if g == nil {
 		return fmt.Errorf("increasing node group %q: there is no such group", id)
 	}
@@ -160,41 +161,43 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 	return nil
 }
 
-// DeleteNodes implements nodegroup.Provider.
+// DeleteNodes implements nodegroup.Provider. Deleting a node that is gone succeeds.
 func (p *Provider) DeleteNodes(ctx context.Context, id string, instances []nodegroup.Instance) error {
-	p.mu.Lock()
-	g := p.group[id]
-	p.mu.Unlock()
+	g := p.groups[id]
 	if g == nil {
 		return fmt.Errorf("deleting nodes of group %q: there is no such group", id)
 	}
 	for _, i := range instances {
-		name := i.Node
-		if err := p.api.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting node %s: %w", name, err)
+		if err := p.api.Delete(ctx, i.Node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting node %s: %w", i.Node, err)
 		}
 		p.mu.Lock()
-		if g.instances[name] != nil {
-			delete(g.instances, name)
-			g.target--
-		}
+		g.forget(i.Node)
 		p.mu.Unlock()
 	}
 	return nil
 }
 
-// DecreaseTargetSize implements nodegroup.Provider. The target is always the
-// number of instances here, so there is nothing to give up.
-func (p *Provider) DecreaseTargetSize(_ context.Context, id string, delta int) error {
-	return fmt.Errorf("decreasing node group %q by %d: all its machines exist", id, delta)
+// forget takes an instance out of the group, if it is there.
+func (g *group) forget(name string) {
+	if g.instances[name] != nil {
+		delete(g.instances, name)
+		g.target--
+	}
 }
 
-// Launching returns how many nodes of a group are ordered but not registered.
+// DecreaseTargetSize implements nodegroup.Provider. The target is always the number of
+// instances here, so there is nothing to give up.
+func (p *Provider) DecreaseTargetSize(_ context.Context, id string, delta int) error {
+	return fmt.Errorf("decreasing node group %q by %d: all its instances exist", id, delta)
+}
+
+// Launching returns how many nodes of a group are ordered and not registered.
 func (p *Provider) Launching(id string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
-	if g := p.group[id]; g != nil {
+	if g := p.groups[id]; g != nil {
 		for _, i := range g.instances {
 			if !i.registered {
 				n++
@@ -202,90 +205,4 @@ func (p *Provider) Launching(id string) int {
 		}
 	}
 	return n
-}
-
-// Run does what is due, every period, until the context ends.
-func (p *Provider) Run(ctx context.Context, period time.Duration) {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			p.Work(ctx)
-		}
-	}
-}
-
-// Work registers the nodes whose launch is due and makes those ready whose
-// start is over. What fails is tried again by the next call.
-func (p *Provider) Work(ctx context.Context) {
-	type job struct {
-		g    *group
-		name string
-		i    *instance
-	}
-	var due []job
-	p.mu.Lock()
-	now := p.now()
-	for _, id := range p.names {
-		g := p.group[id]
-		for name, i := range g.instances {
-			switch {
-			case !i.registered && !now.Before(i.launchAt) && i.fails:
-				delete(g.instances, name)
-				g.target--
-				p.log("a simulated launch failed", "group", id, "node", name)
-			case !i.registered && !now.Before(i.launchAt), i.registered && !i.ready && !now.Before(i.readyAt):
-				due = append(due, job{g, name, i})
-			}
-		}
-	}
-	p.mu.Unlock()
-	slices.SortFunc(due, func(a, b job) int { return strings.Compare(a.name, b.name) })
-	for _, j := range due {
-		var err error
-		if !j.i.registered {
-			err = p.register(ctx, j.g, j.name)
-		} else {
-			err = p.makeReady(ctx, j.name)
-		}
-		p.mu.Lock()
-		switch {
-		case err != nil && apierrors.IsNotFound(err): // somebody deleted it
-			if j.g.instances[j.name] != nil {
-				delete(j.g.instances, j.name)
-				j.g.target--
-			}
-		case err != nil:
-			p.log("a simulated node could not be updated; trying again", "node", j.name, "err", err)
-		case !j.i.registered:
-			j.i.registered = true
-		default:
-			j.i.ready = true
-		}
-		p.mu.Unlock()
-	}
-}
-
-func (p *Provider) register(ctx context.Context, g *group, name string) error {
-	_, err := p.api.Create(ctx, g.cfg.NewNode(name), metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
-}
-
-func (p *Provider) makeReady(ctx context.Context, name string) error {
-	now := metav1.NewTime(p.now())
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []v1.NodeCondition{{
-		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "the simulated node is ready",
-		LastHeartbeatTime: now, LastTransitionTime: now,
-	}}}})
-	if err != nil {
-		return err
-	}
-	_, err = p.api.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	return err
 }

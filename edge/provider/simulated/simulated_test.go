@@ -2,6 +2,8 @@ package simulated_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +12,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/edge/provider/simulated"
@@ -47,9 +51,9 @@ func TestLifeOfANode(t *testing.T) {
 	}
 	now := time.Unix(1000, 0)
 	nodes := fake.NewClientset().CoreV1().Nodes()
-	p := simulated.New(nodes, f, func() time.Time { return now })
+	p := simulated.New(nodes, f, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	count := func() (total, ready int) {
-		p.Work(ctx)
+		p.Advance(ctx)
 		list, err := nodes.List(ctx, metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +101,7 @@ func TestLifeOfANode(t *testing.T) {
 		t.Errorf("after deletion: %d nodes, target %d; want 1, 1", total, target())
 	}
 	// A new process finds what is there.
-	again := simulated.New(nodes, f, func() time.Time { return now })
+	again := simulated.New(nodes, f, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	if err := again.Adopt(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -113,14 +117,64 @@ func TestLaunchesThatFailLowerTheTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Unix(1000, 0)
-	p := simulated.New(fake.NewClientset().CoreV1().Nodes(), f, func() time.Time { return now })
+	p := simulated.New(fake.NewClientset().CoreV1().Nodes(), f, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	if err := p.IncreaseSize(ctx, "g", 2); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Minute)
-	p.Work(ctx)
+	p.Advance(ctx)
 	if gs, _ := p.Groups(ctx); gs[0].Target != 0 {
 		t.Errorf("target is %d after all launches failed, want 0", gs[0].Target)
+	}
+}
+
+// TestLaunchesGoOnAfterFailures has the API refuse the first call of each kind, and
+// somebody delete a node before it is ready.
+func TestLaunchesGoOnAfterFailures(t *testing.T) {
+	ctx := context.Background()
+	f, err := file(t, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := fake.NewClientset()
+	refused := map[string]bool{}
+	client.PrependReactor("*", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		first := !refused[a.GetVerb()]
+		refused[a.GetVerb()] = true
+		return first, nil, errors.New("refused")
+	})
+	nodes := client.CoreV1().Nodes()
+	now := time.Unix(1000, 0)
+	p := simulated.New(nodes, f, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	if err := p.IncreaseSize(ctx, "g", 2); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(after time.Duration, launching, target int) {
+		t.Helper()
+		now = now.Add(after)
+		p.Advance(ctx)
+		gs, err := p.Groups(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := gs[0]; p.Launching("g") != launching || got.Target != target || len(got.Instances) != target {
+			t.Errorf("after %s: %d launching, target %d, %d instances; want %d, %d", now.Sub(time.Unix(1000, 0)), p.Launching("g"), got.Target, len(got.Instances), launching, target)
+		}
+	}
+	expect(11*time.Second, 1, 2) // one of the two is refused
+	expect(0, 0, 2)
+	gs, err := p.Groups(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := gs[0].Instances[0].Node
+	if err := client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("nodes"), "", gone); err != nil {
+		t.Fatal(err)
+	}
+	expect(6*time.Second, 0, 2) // making it ready is refused, for another reason
+	expect(0, 0, 1)
+	if gs, err = p.Groups(ctx); err != nil || gs[0].Instances[0].Node == gone {
+		t.Errorf("the instances are %v, %v; want the one whose node is there", gs[0].Instances, err)
 	}
 }
 

@@ -1,0 +1,107 @@
+package simulated
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Run calls Advance every period, until the context ends.
+func (p *Provider) Run(ctx context.Context, period time.Duration) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			p.Advance(ctx)
+		}
+	}
+}
+
+// dueInstance is an instance to register, or when it is registered to make ready.
+type dueInstance struct {
+	group *group
+	name  string
+	*instance
+}
+
+// Advance registers the nodes whose launch is due and makes those ready whose startup is
+// over. What fails is tried again by the next call.
+func (p *Provider) Advance(ctx context.Context) {
+	for _, d := range p.due() {
+		var err error
+		if d.registered {
+			err = p.makeReady(ctx, d.name)
+		} else {
+			err = p.register(ctx, d.group, d.name)
+		}
+		p.mu.Lock()
+		switch {
+		case apierrors.IsNotFound(err): // somebody deleted the node
+			d.group.forget(d.name)
+		case err != nil:
+			p.log.Info("a simulated node could not be updated; trying again", "node", d.name, "err", err)
+		case d.registered:
+			d.ready = true
+		default:
+			d.registered = true
+		}
+		p.mu.Unlock()
+	}
+}
+
+// due returns the instances that there is something to do for, by name, and forgets
+// those whose launch has failed.
+func (p *Provider) due() (out []dueInstance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	for _, id := range p.ids {
+		g := p.groups[id]
+		for name, i := range g.instances { // sorted below
+			launched := !now.Before(i.launchAt)
+			switch {
+			case !i.registered && launched && i.fails:
+				g.forget(name)
+				p.log.Info("a simulated launch failed", "group", id, "node", name)
+			case !i.registered && launched, i.registered && !i.ready && !now.Before(i.readyAt):
+				out = append(out, dueInstance{g, name, i})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b dueInstance) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// register creates the node's object. One that exists already was created by a call
+// whose answer was lost.
+func (p *Provider) register(ctx context.Context, g *group, name string) error {
+	_, err := p.api.Create(ctx, g.cfg.NewNode(name), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// makeReady writes the node's Ready condition, once: keeping it up is the kubelet's.
+func (p *Provider) makeReady(ctx context.Context, name string) error {
+	now := metav1.NewTime(p.now())
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []v1.NodeCondition{{
+		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "the simulated node is ready",
+		LastHeartbeatTime: now, LastTransitionTime: now,
+	}}}})
+	if err != nil {
+		return err
+	}
+	_, err = p.api.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
