@@ -72,7 +72,7 @@ func (b *berth) start() error {
 		var look func()
 		look = func() {
 			if b.life == life {
-				w.listGroups()
+				w.callListGroups()
 				w.afterInBackground(period, phaseCalls, look)
 			}
 		}

@@ -14,6 +14,9 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
+// This file is the disruption controller and the eviction subresource. What Berth reads of
+// a budget, its status, lags a little behind; an eviction is decided on the counts of now.
+
 // budget is a PodDisruptionBudget.
 type budget struct {
 	obj      *policyv1.PodDisruptionBudget
@@ -41,7 +44,8 @@ func (w *World) removeBudget(o *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// recountBudgets has the disruption controller look at its budgets, a moment later.
+// recountBudgets has the disruption controller write the status of the budgets that have
+// changed, a moment later.
 func (w *World) recountBudgets() {
 	if w.recounting || len(w.budgets) == 0 {
 		return
@@ -62,11 +66,12 @@ func (w *World) recountBudgets() {
 	})
 }
 
+// covers tells whether the budget selects a pod.
 func (b *budget) covers(p *pod) bool {
 	return p.obj.Namespace == b.obj.Namespace && b.selector.Matches(labels.Set(p.obj.Labels))
 }
 
-// status counts as the disruption controller does.
+// status returns what the disruption controller writes now, in O(pods).
 func (w *World) status(b *budget) policyv1.PodDisruptionBudgetStatus {
 	healthy, expected := 0, 0
 	owners := map[*controller]bool{}
@@ -88,14 +93,14 @@ func (w *World) status(b *budget) policyv1.PodDisruptionBudgetStatus {
 	desired := 0
 	switch {
 	case b.obj.Spec.MaxUnavailable != nil:
-		most, err := intstr.GetScaledValueFromIntOrPercent(b.obj.Spec.MaxUnavailable, expected, true)
+		maxUnavailable, err := intstr.GetScaledValueFromIntOrPercent(b.obj.Spec.MaxUnavailable, expected, true)
 		if err == nil {
-			desired = max(expected-most, 0)
+			desired = max(expected-maxUnavailable, 0)
 		}
 	case b.obj.Spec.MinAvailable != nil:
-		least, err := intstr.GetScaledValueFromIntOrPercent(b.obj.Spec.MinAvailable, expected, true)
+		minAvailable, err := intstr.GetScaledValueFromIntOrPercent(b.obj.Spec.MinAvailable, expected, true)
 		if err == nil {
-			desired = least
+			desired = minAvailable
 		}
 	}
 	return policyv1.PodDisruptionBudgetStatus{
@@ -104,7 +109,7 @@ func (w *World) status(b *budget) policyv1.PodDisruptionBudgetStatus {
 	}
 }
 
-// disruptable tells whether every budget of a pod allows it to go now.
+// disruptable tells whether every budget of a pod allows its eviction now.
 func (w *World) disruptable(p *pod) bool {
 	for _, b := range w.budgets {
 		if !b.covers(p) {

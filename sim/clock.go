@@ -7,57 +7,67 @@ import (
 	"github.com/berthproject/berth/internal/seeded"
 )
 
-// tick is the grain of virtual time.
+// This file is virtual time: a queue of events, and a clock that jumps from one tick
+// with events to the next. The order of events within a tick depends on the seed and
+// on nothing else: by phase, then within phaseCalls and phaseWatch as they were
+// added, within phaseWorld shuffled by the seed.
+
+// tick is the grain of virtual time: every event is at a multiple of it.
 const tick = 10 * time.Millisecond
 
 // Epoch is when virtual time begins.
 var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// tickPhase is the part of a tick in which an event happens. Berth's Steps come after
+// the last.
 type tickPhase uint8
 
 const (
-	phaseCalls tickPhase = iota // reach the API server and the cloud
-	phaseWorld                  // of the world
-	phaseWatch                  // changes reach Berth
+	phaseCalls tickPhase = iota // Berth's calls reach the API server and the cloud
+	phaseWorld                  // kubelets, controllers, the cloud and faults act
+	phaseWatch                  // changes, and plans, reach Berth
 )
 
+// event is something that happens once, at a time.
 type event struct {
 	at         time.Duration
 	phase      tickPhase
-	order      uint64
-	background bool // doesn't keep the run going
+	order      uint64 // among the events of its phase
+	background bool   // doesn't keep the run going
 	do         func()
 }
 
 // clock is a queue of events in virtual time.
 type clock struct {
 	seed       uint64
-	now        time.Duration
-	events     []*event
-	serial     uint64
-	foreground int // events that keep the run going
+	now        time.Duration // since Epoch
+	events     []*event      // a heap
+	serial     uint64        // of the last event
+	foreground int           // how many events of the queue keep the run going
 }
 
-// after has something happen some time from now, at the next tick at the
-// earliest after 0.
+// after calls do after d, at the next tick: in this one if d is 0 and the phase isn't
+// over.
 func (c *clock) after(d time.Duration, p tickPhase, do func()) { c.add(d, p, false, do) }
 
-// afterInBackground is after for what happens again and again and keeps no run going.
+// afterInBackground is after for what happens again and again: a run ends while such
+// events are in the queue.
 func (c *clock) afterInBackground(d time.Duration, p tickPhase, do func()) { c.add(d, p, true, do) }
 
-func (c *clock) add(d time.Duration, p tickPhase, idle bool, do func()) {
+func (c *clock) add(d time.Duration, p tickPhase, background bool, do func()) {
 	c.serial++
-	e := &event{at: (c.now + max(d, 0) + tick - 1).Truncate(tick), phase: p, order: c.serial, background: idle, do: do}
+	e := &event{at: (c.now + max(d, 0) + tick - 1).Truncate(tick), phase: p, order: c.serial, background: background, do: do}
 	if p == phaseWorld {
 		e.order = seeded.Uint64(c.seed^c.serial, "order")
 	}
-	if !idle {
+	if !background {
 		c.foreground++
 	}
 	heap.Push(c, e)
 }
 
-// next runs the events of the next tick and tells whether there was one.
+// next runs the events of the next tick that has some, those included that they add to
+// it. It returns false, and runs none, when there is none until a time.
 func (c *clock) next(until time.Duration) bool {
 	if len(c.events) == 0 || c.events[0].at > until {
 		return false

@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthproject/berth/core/step"
@@ -14,14 +14,23 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
+// This file is the cloud: groups with a target, and instances on their way to being
+// nodes. What must hold: a group has at most as many instances as its target; it has
+// fewer when instances vanish without the cloud's saying so (scenario.LaunchVanishes).
+//
+//	ordered ── the launch delay is over ──▶ booting ── has written its boot ──▶ registered ── startup ──▶ isReady
+//	   └─ the launch fails: stays, with the reason       └─ NeverRegisters: stays     └─ NeverReady: stays
+//
+// An instance leaves from any state when Berth deletes it or the cloud takes it back.
+
 // group is a node group as the cloud has it.
 type group struct {
 	cfg         *scenario.NodeGroup
 	target      int
-	instances   []*instance // in the order in which they were made
-	nextSlot    time.Duration
-	serial      int
-	lastReclaim time.Duration // when the cloud last took a machine back
+	instances   []*instance   // in the order in which they were ordered
+	nextLaunch  time.Duration // not before this time, by launchesPerSecond
+	serial      int           // of the last instance's name
+	lastReclaim time.Duration // when the cloud last took an instance back, 0 for never
 }
 
 type instanceState uint8
@@ -38,9 +47,9 @@ type instance struct {
 	id, name string
 	group    *group
 	state    instanceState
-	failed   string
-	boot     *flow
-	node     *node
+	failed   string // why the launch failed, "" if it didn't
+	boot     *flow  // what it writes while it boots
+	node     *node  // nil before it registers
 	gone     bool
 	made     time.Duration // when it was ordered
 	billed   time.Duration // since when it costs, -1 for not yet
@@ -48,19 +57,12 @@ type instance struct {
 
 func (w *World) addGroup(cfg *scenario.NodeGroup) {
 	w.groups = append(w.groups, &group{cfg: cfg})
-	slices.SortFunc(w.groups, func(a, b *group) int {
-		if a.cfg.Name < b.cfg.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(w.groups, func(a, b *group) int { return strings.Compare(a.cfg.Name, b.cfg.Name) })
 }
 
 func (w *World) group(id string) *group {
-	for _, g := range w.groups {
-		if g.cfg.Name == id {
-			return g
-		}
+	if i := slices.IndexFunc(w.groups, func(g *group) bool { return g.cfg.Name == id }); i >= 0 {
+		return w.groups[i]
 	}
 	return nil
 }
@@ -76,7 +78,7 @@ func (w *World) instanceName(g *group) string {
 	return fmt.Sprintf("%s-%04d", g.cfg.Name, g.serial)
 }
 
-// initialInstance is one that exists at the beginning, ready.
+// initialInstance adds an instance that exists, ready, at the beginning.
 func (w *World) initialInstance(g *group) {
 	m := w.newInstance(g, w.instanceName(g))
 	w.bill(m)
@@ -86,6 +88,7 @@ func (w *World) initialInstance(g *group) {
 	w.addNode(n, m)
 }
 
+// nodeOf returns the Node that an instance registers as.
 func (w *World) nodeOf(m *instance) *v1.Node {
 	n := m.group.cfg.NewNode(m.name)
 	n.Spec.ProviderID = m.id
@@ -95,13 +98,14 @@ func (w *World) nodeOf(m *instance) *v1.Node {
 	return n
 }
 
+// bill begins to charge for an instance.
 func (w *World) bill(m *instance) {
 	m.billed = w.now
 	w.stats.instanceBilled(m)
 }
 
-// groupList are the cloud's groups as a provider tells of them.
-func (w *World) groupList() []nodegroup.Group {
+// listGroups returns the groups as a provider lists them.
+func (w *World) listGroups() []nodegroup.Group {
 	out := make([]nodegroup.Group, 0, len(w.groups))
 	for _, g := range w.groups {
 		x := nodegroup.Group{ID: g.cfg.Name, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.cfg.PricePerHour,
@@ -114,7 +118,8 @@ func (w *World) groupList() []nodegroup.Group {
 	return out
 }
 
-// increaseTarget orders machines.
+// increaseTarget orders n instances of a group. An order is refused as a whole; the
+// error's text gets into a decision's reason, and so into the digest.
 func (w *World) increaseTarget(id string, n int) error {
 	g := w.group(id)
 	if g == nil {
@@ -141,14 +146,14 @@ func (w *World) increaseTarget(id string, n int) error {
 	return nil
 }
 
-// launch brings a machine up: delay, boot, node object, ready.
+// launch takes an instance from its order to its boot.
 func (w *World) launch(m *instance) {
 	g := m.group
 	cfg := g.cfg
 	at := w.now + cfg.LaunchDelay.Between(w.chance("launch", m.name))
 	if cfg.LaunchesPerSecond > 0 {
-		at = max(at, g.nextSlot)
-		g.nextSlot = at + time.Duration(float64(time.Second)/cfg.LaunchesPerSecond)
+		at = max(at, g.nextLaunch)
+		g.nextLaunch = at + time.Duration(float64(time.Second)/cfg.LaunchesPerSecond)
 	}
 	w.after(at-w.now, phaseWorld, func() {
 		if m.gone {
@@ -167,7 +172,7 @@ func (w *World) launch(m *instance) {
 	})
 }
 
-// register makes the machine's node object.
+// register creates the instance's Node, which is ready after its startup.
 func (w *World) register(m *instance) {
 	cfg := m.group.cfg
 	if m.gone || w.faults.hits(w, scenario.NeverRegisters, cfg.Name, m.name) {
@@ -187,7 +192,8 @@ func (w *World) register(m *instance) {
 	})
 }
 
-// terminate takes a machine away; its group is smaller by it then.
+// terminate takes an instance away, and lowers its group's target by it. Its Node goes
+// a moment later; byBerth says whether Berth deleted the instance.
 func (w *World) terminate(m *instance, byBerth bool) {
 	if m.gone {
 		return
@@ -209,6 +215,8 @@ func (w *World) terminate(m *instance, byBerth bool) {
 	}
 }
 
+// deleteInstance deletes the instance that a deletion names, by its ID or its node; one
+// that is gone already is no error.
 func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 	g := w.group(id)
 	if g == nil {
@@ -216,7 +224,8 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 	}
 	for _, m := range g.instances {
 		if m.id == d.Instance || d.Instance == "" && m.name == d.Node {
-			stale := g.lastReclaim > 0 && w.now-g.lastReclaim < time.Minute // Berth may not have seen that the group has shrunk
+			// Berth may not have seen yet that the cloud took an instance back.
+			stale := g.lastReclaim > 0 && w.now-g.lastReclaim < time.Minute
 			if g.target-1 < g.cfg.Min && !stale && m.failed == "" && !(m.node == nil && w.run.Autoscale.ForceDeleteUnregistered) {
 				w.violation("group %s is shrunk to %d, below its min %d", id, g.target-1, g.cfg.Min)
 			}
@@ -227,7 +236,8 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 	return nil // gone already
 }
 
-func (w *World) lowerTarget(id string, n int) error {
+// decreaseTarget lowers a group's target by n, to the instances that it has at least.
+func (w *World) decreaseTarget(id string, n int) error {
 	g := w.group(id)
 	if g == nil || n <= 0 || g.target-n < len(g.instances) {
 		return fmt.Errorf("node group %q can't give up %d machines", id, n)
@@ -235,105 +245,4 @@ func (w *World) lowerTarget(id string, n int) error {
 	g.target -= n
 	w.noteChange()
 	return nil
-}
-
-// cloudQueue is the way to the cloud: one call at a time, so that the groups
-// it tells of are never older than the last order, as in the live edge.
-type cloudQueue struct {
-	jobs []cloudJob
-	busy bool
-	made int
-}
-
-type cloudJob struct {
-	life int // of the Berth that asks
-	call func() (answer func())
-}
-
-var errCloud = errors.New("the cloud's API refused the call")
-
-// callCloud queues a call, which returns what delivers its answer; nil for none. The
-// answer reaches only the Berth that asked.
-func (w *World) callCloud(call func() (answer func())) {
-	w.cloud.jobs = append(w.cloud.jobs, cloudJob{w.berth.life, call})
-	w.sendCloudCall()
-}
-
-func (w *World) sendCloudCall() {
-	q := &w.cloud
-	if q.busy || len(q.jobs) == 0 {
-		return
-	}
-	q.busy = true
-	job := q.jobs[0]
-	q.jobs = q.jobs[1:]
-	q.made++
-	half := w.between(w.run.Spec.API.CloudLatency, 500, 2000, "cloud", fmt.Sprint(q.made)) / 2
-	w.afterInBackground(half, phaseCalls, func() {
-		var answer func()
-		if job.life == w.berth.life { // else it died before the call was made
-			answer = job.call()
-		}
-		w.afterInBackground(half, phaseCalls, func() {
-			if answer != nil && job.life == w.berth.life {
-				answer()
-			}
-			q.busy = false
-			w.sendCloudCall()
-		})
-	})
-}
-
-// scaleUp, removal, giveUp and look are Berth's calls to the cloud.
-func (w *World) scaleUp(s step.ScaleUp, done func(error)) {
-	w.callCloud(func() func() {
-		name := fmt.Sprint(w.cloud.made)
-		if w.faults.hits(w, scenario.CloudError, s.Group, name) {
-			return func() { done(errCloud) }
-		}
-		err := w.increaseTarget(s.Group, s.Nodes)
-		if w.faults.hits(w, scenario.CloudLost, s.Group, name) {
-			err = errors.New("the cloud's answer was lost")
-		}
-		return func() { done(err) }
-	})
-}
-
-func (w *World) removeInstance(d step.NodeDeletion, done func(error)) {
-	w.callCloud(func() func() {
-		name := fmt.Sprint(w.cloud.made)
-		if w.faults.hits(w, scenario.CloudError, d.Group, name) {
-			delete(w.berth.leaving, d.Node)
-			return func() { done(errCloud) }
-		}
-		err := w.deleteInstance(d.Group, d)
-		if w.faults.hits(w, scenario.CloudLost, d.Group, name) {
-			err = errors.New("the cloud's answer was lost")
-		} else if err != nil {
-			delete(w.berth.leaving, d.Node)
-		}
-		return func() { done(err) }
-	})
-}
-
-func (w *World) decreaseTarget(t step.TargetDecrease) {
-	w.callCloud(func() func() {
-		_ = w.lowerTarget(t.Group, t.Nodes) // the groups tell how it went
-		return w.groupsAnswer()
-	})
-}
-
-func (w *World) listGroups() {
-	w.callCloud(func() func() {
-		if w.faults.hits(w, scenario.CloudError, "", "look", fmt.Sprint(w.cloud.made)) {
-			return nil
-		}
-		return w.groupsAnswer()
-	})
-}
-
-// groupsAnswer returns what delivers the groups as the cloud has them now.
-func (w *World) groupsAnswer() func() {
-	groups := step.GroupsSet{Groups: w.groupList()}
-	return func() { w.berth.receive(groups) }
 }

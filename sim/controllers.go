@@ -16,9 +16,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// This file is the controllers that create pods: ReplicaSet, ReplicationController,
+// StatefulSet, DaemonSet and Job. Each looks at its object a moment after something has
+// changed (reconcile), and creates the pods that are missing.
+
 type controllerKey struct{ kind, namespace, name string }
 
-// controller is a controller of pods: it makes those that are missing.
+// controller is one object of these kinds, with what its controller knows of it.
 type controller struct {
 	key         controllerKey
 	meta        metav1.ObjectMeta
@@ -36,38 +40,39 @@ type controller struct {
 	removed     bool
 }
 
-// addController starts a controller for the kinds that have pods.
+// addController begins to reconcile an object; one of another kind is passed over, and
+// one whose template a dump has trimmed away.
 func (w *World) addController(obj runtime.Object) {
-	o := &controller{}
+	c := &controller{}
 	switch x := obj.(type) {
 	case *appsv1.ReplicaSet:
-		*o = controller{key: controllerKey{"ReplicaSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
+		*c = controller{key: controllerKey{"ReplicaSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
 	case *v1.ReplicationController:
-		*o = controller{key: controllerKey{"ReplicationController", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "v1", replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
+		*c = controller{key: controllerKey{"ReplicationController", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "v1", replicas: int(ptr.Deref(x.Spec.Replicas, 1))}
 		if x.Spec.Template != nil {
-			o.template = *x.Spec.Template
+			c.template = *x.Spec.Template
 		}
 	case *appsv1.StatefulSet:
-		*o = controller{key: controllerKey{"StatefulSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1)),
+		*c = controller{key: controllerKey{"StatefulSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template, replicas: int(ptr.Deref(x.Spec.Replicas, 1)),
 			inOrder: x.Spec.PodManagementPolicy != appsv1.ParallelPodManagement, claims: x.Spec.VolumeClaimTemplates}
 	case *appsv1.DaemonSet:
-		*o = controller{key: controllerKey{"DaemonSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template}
+		*c = controller{key: controllerKey{"DaemonSet", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "apps/v1", template: x.Spec.Template}
 	case *batchv1.Job:
 		parallel := ptr.Deref(x.Spec.Parallelism, 1)
-		*o = controller{key: controllerKey{"Job", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "batch/v1", template: x.Spec.Template,
+		*c = controller{key: controllerKey{"Job", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "batch/v1", template: x.Spec.Template,
 			replicas: int(ptr.Deref(x.Spec.Completions, parallel)), parallel: int(parallel), succeeded: int(x.Status.Succeeded)}
 	default:
 		return
 	}
-	if len(o.template.Spec.Containers) == 0 {
-		return // trimmed in the dump: it can't make pods
+	if len(c.template.Spec.Containers) == 0 {
+		return
 	}
-	w.controllers[o.key] = o
-	if o.key.kind == "DaemonSet" {
-		w.daemons = append(w.daemons, o)
-		o.missing = w.sortedNodes()
+	w.controllers[c.key] = c
+	if c.key.kind == "DaemonSet" {
+		w.daemons = append(w.daemons, c)
+		c.missing = w.sortedNodes()
 	}
-	w.reconcile(o)
+	w.reconcile(c)
 }
 
 // controllerOf finds the controller that a pod names.
@@ -78,125 +83,127 @@ func (w *World) controllerOf(p *v1.Pod) *controller {
 	return nil
 }
 
-// removeController deletes a controller with its pods.
+// removeController deletes an object and its pods.
 func (w *World) removeController(obj runtime.Object) {
 	meta := obj.(metav1.Object)
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", obj), "*v1.")
-	o := w.controllers[controllerKey{kind, meta.GetNamespace(), meta.GetName()}]
-	if o == nil {
+	c := w.controllers[controllerKey{kind, meta.GetNamespace(), meta.GetName()}]
+	if c == nil {
 		return
 	}
-	o.removed = true
-	delete(w.controllers, o.key)
-	w.daemons = slices.DeleteFunc(w.daemons, func(x *controller) bool { return x == o })
-	for _, p := range slices.Clone(o.pods) {
+	c.removed = true
+	delete(w.controllers, c.key)
+	w.daemons = slices.DeleteFunc(w.daemons, func(x *controller) bool { return x == c })
+	for _, p := range slices.Clone(c.pods) {
 		w.deletePod(p)
 	}
 }
 
-// drop forgets a pod that is gone.
-func (o *controller) drop(p *pod) {
-	o.pods = slices.DeleteFunc(o.pods, func(q *pod) bool { return q == p })
-	o.miss(p)
+// podGone takes a pod that was removed out of those that count.
+func (c *controller) podGone(p *pod) {
+	c.pods = slices.DeleteFunc(c.pods, func(q *pod) bool { return q == p })
+	c.lookAtNodeOf(p)
 }
 
-func (o *controller) miss(p *pod) {
-	if o.key.kind == "DaemonSet" && p.daemonNode != nil && !p.daemonNode.dead {
-		o.missing = append(o.missing, p.daemonNode)
+// lookAtNodeOf has a DaemonSet look again at the node that a pod was for.
+func (c *controller) lookAtNodeOf(p *pod) {
+	if c.key.kind == "DaemonSet" && p.daemonNode != nil && !p.daemonNode.dead {
+		c.missing = append(c.missing, p.daemonNode)
 	}
 }
 
-// ended takes note of a pod that is over.
-func (o *controller) ended(p *pod, succeeded bool) {
-	o.pods = slices.DeleteFunc(o.pods, func(q *pod) bool { return q == p })
+// podEnded takes a pod that has succeeded or failed out of those that count.
+func (c *controller) podEnded(p *pod, succeeded bool) {
+	c.pods = slices.DeleteFunc(c.pods, func(q *pod) bool { return q == p })
 	if succeeded {
-		o.succeeded++
+		c.succeeded++
 	}
-	o.miss(p)
+	c.lookAtNodeOf(p)
 }
 
-// reconcile has the controller look, a moment later.
-func (w *World) reconcile(o *controller) {
-	if o == nil || o.reconciling || o.removed {
+// reconcile creates the pods that a controller misses, a moment later; nil for a pod
+// that has none.
+func (w *World) reconcile(c *controller) {
+	if c == nil || c.reconciling || c.removed {
 		return
 	}
-	o.reconciling = true
-	o.serial++
-	w.after(w.between(nil, 50, 300, "reconcile", o.key.kind, o.key.namespace, o.key.name, fmt.Sprint(o.serial)), phaseWorld, func() {
-		o.reconciling = false
-		if !o.removed {
-			w.createMissing(o)
+	c.reconciling = true
+	c.serial++
+	w.after(w.between(nil, 50, 300, "reconcile", c.key.kind, c.key.namespace, c.key.name, fmt.Sprint(c.serial)), phaseWorld, func() {
+		c.reconciling = false
+		if !c.removed {
+			w.createMissing(c)
 		}
 	})
 }
 
-// createMissing makes the pods that are missing, as the controller of the kind does.
-func (w *World) createMissing(o *controller) {
-	switch o.key.kind {
+// createMissing creates the pods that are missing, as the controller of the kind does. A
+// ReplicaSet and a Job replace a terminating pod at once, a StatefulSet when it is gone.
+func (w *World) createMissing(c *controller) {
+	switch c.key.kind {
 	case "DaemonSet":
-		w.createMissingDaemons(o)
+		w.createMissingDaemons(c)
 	case "StatefulSet":
-		w.createMissingOrdered(o)
+		w.createMissingOrdered(c)
 	default:
-		// A terminating pod counts no more for these; its replacement comes at once.
-		want := o.replicas
-		if o.key.kind == "Job" {
-			want = min(o.parallel, o.replicas-o.succeeded)
+		want := c.replicas
+		if c.key.kind == "Job" {
+			want = min(c.parallel, c.replicas-c.succeeded)
 		}
 		active := 0
-		for _, p := range o.pods {
+		for _, p := range c.pods {
 			if p.active() {
 				active++
 			}
 		}
 		for ; active < want; active++ {
-			o.serial++
-			w.addPod(o.pod(fmt.Sprintf("%s-%05x", o.key.name, o.serial)), o)
+			c.serial++
+			w.addPod(c.pod(fmt.Sprintf("%s-%05x", c.key.name, c.serial)), c)
 		}
 	}
 }
 
-// createMissingOrdered makes a StatefulSet's pods: each has one name for all its
-// lives, so a new one waits until the old one is gone, and by default until
-// all before it are ready.
-func (w *World) createMissingOrdered(o *controller) {
-	at := make([]*pod, o.replicas)
-	for _, p := range o.pods {
-		if p.ordinal < 0 { // of a dump
+// createMissingOrdered creates a StatefulSet's pods. A pod's successor has its name, so it
+// waits until the pod is gone, and by default until all pods before it are ready.
+func (w *World) createMissingOrdered(c *controller) {
+	at := make([]*pod, c.replicas)
+	for _, p := range c.pods {
+		if p.ordinal < 0 { // it was there before its controller
 			if i := strings.LastIndexByte(p.obj.Name, '-'); i >= 0 {
 				fmt.Sscan(p.obj.Name[i+1:], &p.ordinal)
 			}
 		}
-		if p.ordinal >= 0 && p.ordinal < o.replicas {
+		if p.ordinal >= 0 && p.ordinal < c.replicas {
 			at[p.ordinal] = p
 		}
 	}
 	for i, p := range at {
 		if p == nil {
-			if q := w.addPod(o.pod(fmt.Sprintf("%s-%d", o.key.name, i)), o); q != nil {
+			if q := w.addPod(c.pod(fmt.Sprintf("%s-%d", c.key.name, i)), c); q != nil {
 				q.ordinal = i
 			}
 		}
-		if o.inOrder && (p == nil || !p.ready || !p.active()) {
+		if c.inOrder && (p == nil || !p.ready || !p.active()) {
 			return
 		}
 	}
 }
 
-func (w *World) createMissingDaemons(o *controller) {
-	nodes := o.missing
-	o.missing = nil
+// createMissingDaemons creates a DaemonSet's pods on the nodes that may lack one.
+func (w *World) createMissingDaemons(c *controller) {
+	nodes := c.missing
+	c.missing = nil
 	for _, n := range nodes {
-		if n.dead || !o.runsOn(n) || slices.ContainsFunc(o.pods, func(p *pod) bool { return p.daemonNode == n && !p.gone && !p.ended }) {
+		if n.dead || !c.runsOn(n) || slices.ContainsFunc(c.pods, func(p *pod) bool { return p.daemonNode == n && !p.gone && !p.ended }) {
 			continue
 		}
-		o.serial++
-		obj := o.pod(fmt.Sprintf("%s-%05x", o.key.name, o.serial))
+		c.serial++
+		obj := c.pod(fmt.Sprintf("%s-%05x", c.key.name, c.serial))
 		obj.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
 			NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{n.obj.Name}}}}},
 		}}}
 		obj.Spec.Tolerations = append(slices.Clip(obj.Spec.Tolerations), daemonTolerations...)
-		if p := w.addPod(obj, o); p != nil {
+		if p := w.addPod(obj, c); p != nil {
 			p.daemonNode = n
 		}
 	}
@@ -211,8 +218,8 @@ var daemonTolerations = func() (out []v1.Toleration) {
 }()
 
 // runsOn tells whether the DaemonSet wants a pod on the node.
-func (o *controller) runsOn(n *node) bool {
-	p := &v1.Pod{Spec: o.template.Spec}
+func (c *controller) runsOn(n *node) bool {
+	p := &v1.Pod{Spec: c.template.Spec}
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n.obj); !ok || err != nil {
 		return false
 	}
@@ -221,11 +228,11 @@ func (o *controller) runsOn(n *node) bool {
 	return !bad
 }
 
-// pod makes a pod of the template.
-func (o *controller) pod(name string) *v1.Pod {
+// pod returns a pod of the template.
+func (c *controller) pod(name string) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: o.key.namespace, Name: name, Labels: o.template.Labels, Annotations: o.template.Annotations,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: o.version, Kind: o.key.kind, Name: o.key.name, UID: o.meta.UID, Controller: new(true)}},
-	}, Spec: o.template.Spec}
+		Namespace: c.key.namespace, Name: name, Labels: c.template.Labels, Annotations: c.template.Annotations,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: c.version, Kind: c.key.kind, Name: c.key.name, UID: c.meta.UID, Controller: new(true)}},
+	}, Spec: c.template.Spec}
 	return p
 }

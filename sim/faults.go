@@ -1,24 +1,30 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/internal/seeded"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// faults is what goes wrong.
+// This file plays the scenario's faults. Those with a rate are drawn by the name of what
+// they may hit, so that a call's or an instance's luck doesn't depend on what happened
+// before it; events come at their times, or as a Poisson process.
+
 type faults struct {
 	byKind  map[string][]*scenario.Fault
-	stalled time.Duration // until when watches are
-	serial  int
+	stalled time.Duration // until when nothing arrives by a watch
+	serial  int           // of the last event; names what it draws
 }
 
-// hits tells whether a fault of a kind hits the thing named.
+// hits tells whether a fault of a kind is in force and hits the call or instance named.
 func (f *faults) hits(w *World, kind, group string, name ...string) bool {
 	for _, x := range f.byKind[kind] {
 		if inForce(x, w.now, group) && seeded.Float(w.seed, append([]string{kind}, name...)...) < x.Rate {
@@ -28,23 +34,25 @@ func (f *faults) hits(w *World, kind, group string, name ...string) bool {
 	return false
 }
 
-// anyInForce tells whether a fault without a rate is on.
+// anyInForce tells whether a fault without a rate is in force for a group.
 func (f *faults) anyInForce(w *World, kind, group string) bool {
 	return slices.ContainsFunc(f.byKind[kind], func(x *scenario.Fault) bool { return inForce(x, w.now, group) })
 }
 
+// inForce tells whether a fault is in force at a time, for a group.
 func inForce(x *scenario.Fault, now time.Duration, group string) bool {
 	return now >= x.From.Duration && (x.Until.Duration == 0 || now < x.Until.Duration) && (x.Group == "" || x.Group == group)
 }
 
-// startFaults sets off the events.
+// startFaults puts the events into the queue.
 func (w *World) startFaults() {
 	w.faults.byKind = map[string][]*scenario.Fault{}
 	for i := range w.run.Spec.Faults {
 		x := &w.run.Spec.Faults[i]
 		w.faults.byKind[x.Kind] = append(w.faults.byKind[x.Kind], x)
 		if x.Until.Duration > 0 {
-			w.after(x.Until.Duration, phaseWorld, w.noteChange) // its end is a change
+			// Its end is a change: what was refused may succeed from then on.
+			w.after(x.Until.Duration, phaseWorld, w.noteChange)
 		}
 		for _, at := range x.At {
 			w.after(at.Duration, phaseWorld, func() { w.runEvent(x) })
@@ -55,7 +63,7 @@ func (w *World) startFaults() {
 	}
 }
 
-// repeatEvent has an event come again and again, at random.
+// repeatEvent runs the n-th occurrence of fault i after a random time, and then the next.
 func (w *World) repeatEvent(x *scenario.Fault, i, n int) {
 	mean := time.Duration(float64(time.Hour) / x.PerHour)
 	w.afterInBackground(seeded.Exp(mean, w.seed, "recur", fmt.Sprint(i), fmt.Sprint(n)), phaseWorld, func() {
@@ -66,14 +74,7 @@ func (w *World) repeatEvent(x *scenario.Fault, i, n int) {
 	})
 }
 
-func (f *faults) lasting(d, def time.Duration) time.Duration {
-	if d == 0 {
-		return def
-	}
-	return d
-}
-
-// runEvent has an event come about.
+// runEvent does what an event stands for, if there is something that it can happen to.
 func (w *World) runEvent(x *scenario.Fault) {
 	f := &w.faults
 	f.serial++
@@ -82,25 +83,11 @@ func (w *World) runEvent(x *scenario.Fault) {
 	}
 	switch x.Kind {
 	case scenario.CrashBerth:
-		w.berth.crash(f.lasting(x.For.Duration, 5*time.Second))
+		w.berth.crash(cmp.Or(x.For.Duration, 5*time.Second))
 	case scenario.WatchStall:
-		f.stalled = max(f.stalled, w.now+f.lasting(x.For.Duration, 30*time.Second))
+		f.stalled = max(f.stalled, w.now+cmp.Or(x.For.Duration, 30*time.Second))
 	case scenario.SpotReclaim:
-		var list []*instance
-		for _, g := range w.groups {
-			if x.Group == "" || g.cfg.Name == x.Group {
-				for _, m := range g.instances {
-					if m.state != ordered {
-						list = append(list, m)
-					}
-				}
-			}
-		}
-		if len(list) > 0 {
-			m := list[pick(len(list))]
-			m.group.lastReclaim = w.now
-			w.terminate(m, false)
-		}
+		w.reclaimInstance(x.Group, pick)
 	case scenario.DeletePod, scenario.EvictPod:
 		list := slices.DeleteFunc(w.sortedPods(), func(p *pod) bool { return !p.active() || x.Kind == scenario.EvictPod && p.node == nil })
 		if len(list) == 0 {
@@ -114,7 +101,7 @@ func (w *World) runEvent(x *scenario.Fault) {
 	case scenario.Cordon:
 		if n := w.anyNode(x.Group, pick); n != nil {
 			w.changeNode(n, func(o *v1.Node) { o.Spec.Unschedulable = true })
-			w.after(f.lasting(x.For.Duration, 10*time.Minute), phaseWorld, func() {
+			w.after(cmp.Or(x.For.Duration, 10*time.Minute), phaseWorld, func() {
 				if !n.dead {
 					w.changeNode(n, func(o *v1.Node) { o.Spec.Unschedulable = false })
 				}
@@ -125,18 +112,29 @@ func (w *World) runEvent(x *scenario.Fault) {
 			zones := []string{"a", "b", "c"}
 			zone := zones[pick(len(zones))]
 			w.changeNode(n, func(o *v1.Node) {
-				fresh := map[string]string{v1.LabelTopologyZone: zone}
-				for k, v := range o.Labels {
-					if k != v1.LabelTopologyZone {
-						fresh[k] = v
-					}
-				}
-				o.Labels = fresh
+				o.Labels = maps.Clone(o.Labels)
+				metav1.SetMetaDataLabel(&o.ObjectMeta, v1.LabelTopologyZone, zone)
 			})
 		}
 	}
 }
 
+// reclaimInstance has the cloud take one of a group's instances back, or of all groups'.
+func (w *World) reclaimInstance(group string, pick func(int) int) {
+	var list []*instance
+	for _, g := range w.groups {
+		if group == "" || g.cfg.Name == group {
+			list = append(list, slices.DeleteFunc(slices.Clone(g.instances), func(m *instance) bool { return m.state == ordered })...)
+		}
+	}
+	if len(list) > 0 {
+		m := list[pick(len(list))]
+		m.group.lastReclaim = w.now
+		w.terminate(m, false)
+	}
+}
+
+// anyNode returns one of a group's nodes, or of all; nil if there is none.
 func (w *World) anyNode(group string, pick func(int) int) *node {
 	list := slices.DeleteFunc(w.sortedNodes(), func(n *node) bool { return group != "" && n.group != group })
 	if len(list) == 0 {

@@ -7,11 +7,18 @@ import (
 	"github.com/berthproject/berth/core/step"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/tools/checker"
 )
+
+// This file checks what must hold in every world (Options.Check): after each Step on what
+// Berth knew when it decided, and in the end, when nothing has happened for long, on the
+// world itself. The independent checker looks at placements; the checks here are about
+// Berth's manners: nothing left over, nothing done again and again, nobody who waits
+// though there is room.
 
 // violation records that something happened that must not.
 func (w *World) violation(format string, args ...any) {
@@ -54,7 +61,9 @@ func (w *World) checkStep(r *step.Ready) {
 	}
 }
 
-// checkQuiet verifies what must hold when nothing has happened for long.
+// checkQuiet verifies what must hold when nothing has happened for long: no taint, order
+// or deletion is left over, Berth's lifecycles hold nothing, decisions have stopped, and
+// no pod waits that could run.
 func (w *World) checkQuiet() {
 	if w.foreground > 0 {
 		w.violation("the world has not come to rest: %d things are still to happen", w.foreground)
@@ -79,10 +88,10 @@ func (w *World) checkQuiet() {
 			}
 		}
 		if g.target != len(g.instances) && g.target > g.cfg.Min {
-			w.violation("group %s is asked for %d machines and has %d", g.cfg.Name, g.target, len(g.instances))
+			w.violation("group %s is asked for %d instances and has %d", g.cfg.Name, g.target, len(g.instances))
 		}
 		if coming > 0 && g.target > g.cfg.Min {
-			w.violation("%d machines of group %s never became nodes and are still there", coming, g.cfg.Name)
+			w.violation("%d instances of group %s never became nodes and are still there", coming, g.cfg.Name)
 		}
 	}
 	for _, problem := range w.berth.core().Unsettled() {
@@ -99,14 +108,16 @@ func (w *World) checkQuiet() {
 	if n := w.stats.restDecisions; n > 0 {
 		w.violation("%d decisions were made though nothing had happened for %s", n, restTime)
 	}
-	if most := w.stats.Pending * (int(rest/(5*time.Minute)) + 1); w.stats.restAttempts > most {
+	// The leftover sweep tries each pod every five minutes.
+	if sweeps := int(rest/(5*time.Minute)) + 1; w.stats.restAttempts > w.stats.Pending*sweeps {
 		w.violation("%d pods were tried %d times in %s in which nothing happened", w.stats.Pending, w.stats.restAttempts, rest)
 	}
 	w.checkPending(nodes)
 }
 
-// checkPending looks for pods that wait though there is room for them, on a
-// node or on one that a group could add.
+// checkPending looks for pods that wait though they would fit on a node, could preempt
+// there, or would fit on a node that a group may add. It costs O(pending pods × nodes) runs
+// of the checker.
 func (w *World) checkPending(nodes []*v1.Node) {
 	var pods []*v1.Pod
 	var pending []*pod
@@ -137,18 +148,8 @@ func (w *World) checkPending(nodes []*v1.Node) {
 				break
 			}
 		}
-		limits := w.run.Autoscale.Limits
 		for _, g := range w.groups {
-			room := g.target < g.cfg.Max && (g.cfg.Stock == nil || g.target < *g.cfg.Stock)
-			if limits.MaxNodesTotal > 0 {
-				room = room && len(w.nodes) < limits.MaxNodesTotal
-			}
-			if !room || w.run.Autoscale.ScanInterval > time.Minute {
-				continue
-			}
-			n := g.cfg.NewNode(g.cfg.Name + "-more")
-			all := append(nodes[:len(nodes):len(nodes)], n)
-			if w.daemonsLeave(p.obj, n) && checker.Fits(p.obj, n, all, pods) && w.storageFor(p.obj, n) {
+			if w.mayGrow(g) && w.newNodeTakes(g, p, nodes, pods) {
 				w.violation("pod %s waits, though a node more of group %s would take it", p.name, g.cfg.Name)
 				break
 			}
@@ -156,8 +157,24 @@ func (w *World) checkPending(nodes []*v1.Node) {
 	}
 }
 
-// couldPreempt tells whether a pod would fit on a node without the pods of lower
-// priority there.
+// mayGrow tells whether Berth's limits and the cloud allow a group one more node. Where
+// plans are rare, Berth may not have made one yet.
+func (w *World) mayGrow(g *group) bool {
+	maxNodes := w.run.Autoscale.Limits.MaxNodesTotal
+	return w.run.Autoscale.ScanInterval <= time.Minute && (maxNodes == 0 || len(w.nodes) < maxNodes) &&
+		g.target < g.cfg.Max && (g.cfg.Stock == nil || g.target < *g.cfg.Stock)
+}
+
+// newNodeTakes tells whether a pod would fit on a new node of a group, beside the pods
+// that the DaemonSets put there.
+func (w *World) newNodeTakes(g *group, p *pod, nodes []*v1.Node, pods []*v1.Pod) bool {
+	n := g.cfg.NewNode(g.cfg.Name + "-more")
+	all := append(nodes[:len(nodes):len(nodes)], n)
+	return w.daemonsLeave(p.obj, n) && checker.Fits(p.obj, n, all, pods) && w.storageFor(p.obj, n)
+}
+
+// couldPreempt tells whether a pod, if it may preempt at all, would fit on a node without
+// the pods of lower priority there.
 func (w *World) couldPreempt(p *pod, n *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
 	var others []*v1.Pod
 	for _, q := range pods {
@@ -165,12 +182,12 @@ func (w *World) couldPreempt(p *pod, n *v1.Node, nodes []*v1.Node, pods []*v1.Po
 			others = append(others, q)
 		}
 	}
-	policy := p.obj.Spec.PreemptionPolicy
-	return len(others) < len(pods) && (policy == nil || *policy != v1.PreemptNever) && checker.Fits(p.obj, n, nodes, others) && w.storageFor(p.obj, n)
+	never := ptr.Deref(p.obj.Spec.PreemptionPolicy, "") == v1.PreemptNever
+	return len(others) < len(pods) && !never && checker.Fits(p.obj, n, nodes, others) && w.storageFor(p.obj, n)
 }
 
-// daemonsLeave tells whether the DaemonSets' pods leave room for the pod on a
-// new node, roughly: by counting them as pods of its own.
+// daemonsLeave tells whether a pod would fit on a new node beside the pods that the
+// DaemonSets would put there.
 func (w *World) daemonsLeave(p *v1.Pod, n *v1.Node) bool {
 	on := &node{obj: n}
 	var daemons []*v1.Pod

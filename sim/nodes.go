@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// This file is the Node objects of the API server and what happens to them. An object
+// is never changed: a changed copy takes its place, since Berth has read the former one.
+
 // node is a node as the API server has it, with its kubelet.
 type node struct {
 	obj         *v1.Node
@@ -24,14 +27,14 @@ type node struct {
 	diskRate    float64
 	pulling     bool
 	waiting     []*pod // for the pull
-	dead        bool   // its machine is gone
+	dead        bool   // its instance is gone
 	counted     bool
 	countedAs   *int  // the count of its state in the stats
 	cpu, memory int64 // what the stats count of it, when ready
 }
 
-// adoptNode adds a node that exists at the beginning, with a machine of the
-// group that claims it.
+// adoptNode adds a node that exists at the beginning, with an instance of the
+// group that adopts it.
 func (w *World) adoptNode(o *v1.Node) {
 	for _, g := range w.groups {
 		if len(g.cfg.Adopt) > 0 && labels.SelectorFromSet(g.cfg.Adopt).Matches(labels.Set(o.Labels)) {
@@ -49,6 +52,7 @@ func (w *World) adoptNode(o *v1.Node) {
 	w.addNode(o, nil)
 }
 
+// addNode creates a node, with its instance or nil, and has the DaemonSets look at it.
 func (w *World) addNode(o *v1.Node, m *instance) *node {
 	obj := *o
 	if obj.CreationTimestamp.IsZero() {
@@ -102,12 +106,13 @@ func (n *node) hasTaint(key string) bool {
 	return slices.ContainsFunc(n.obj.Spec.Taints, func(t v1.Taint) bool { return t.Key == key })
 }
 
+// withoutTaint returns a copy of taints without those of a key.
 func withoutTaint(taints []v1.Taint, key string) []v1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t v1.Taint) bool { return t.Key == key })
 }
 
-// becomeReady is the kubelet's first good report, and the node controller's
-// answer to it.
+// becomeReady writes what the kubelet reports when it is ready, and takes the taint away,
+// as the node controller does then.
 func (w *World) becomeReady(n *node) {
 	w.changeNode(n, func(o *v1.Node) {
 		o.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, LastTransitionTime: w.stamp()}}
@@ -115,8 +120,8 @@ func (w *World) becomeReady(n *node) {
 	})
 }
 
-// removeNode takes a node out of the API. Its pods have lost their home; the
-// garbage collector deletes them later.
+// removeNode takes a node out of the API. Pods that are bound to it stay until the
+// garbage collector deletes them. byBerth says whether Berth deleted the node.
 func (w *World) removeNode(n *node, byBerth bool) {
 	if w.nodes[n.obj.Name] != n {
 		return

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/berthproject/berth/core/step"
@@ -11,22 +10,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
-
-	"github.com/berthproject/berth/sim/scenario"
+	"k8s.io/utils/ptr"
 )
 
-// pod is a pod as the API server has it. Its object is never changed; a new
-// one takes its place.
+// This file is the pods of the API server: their creation, binding and deletion there,
+// and what kubelets do with them. A pod comes by addPod and goes by removePod; in
+// between
+//
+//	pending ── bind ──▶ bound ── pull: images are there ──▶ running ── its time is over ──▶ ended
+//
+// and deletePod asks it to terminate in any of these states, at once if no kubelet has it.
+
+// pod is a pod as the API server has it. Its object is never changed: a changed copy
+// takes its place, since Berth has read the former one.
 type pod struct {
 	obj         *v1.Pod
 	name        string // namespace/name
 	controller  *controller
-	ordinal     int   // of a StatefulSet's pod
+	ordinal     int   // of a StatefulSet's pod, -1 for others
 	daemonNode  *node // of a DaemonSet's pod
 	arrived     time.Duration
 	cpu, memory int64 // requests, in milli-CPU and bytes
-	node        *node
-	pull        *flow
+	node        *node // whose kubelet has it, nil for none
+	pull        *flow // of its images, nil before
 	ready       bool
 	ended       bool // succeeded or failed
 	gone        bool
@@ -36,10 +42,11 @@ type pod struct {
 // terminating tells whether the pod is being deleted.
 func (p *pod) terminating() bool { return p.obj.DeletionTimestamp != nil }
 
-// active tells whether the pod is there and wanted.
+// active tells whether the pod counts for its controller.
 func (p *pod) active() bool { return !p.ended && !p.gone && !p.terminating() }
 
-// addPod creates a pod from a template object.
+// addPod creates a pod like the object given, of a controller or nil for the one that it
+// names. It returns nil when there is a pod of that name.
 func (w *World) addPod(template *v1.Pod, o *controller) *pod {
 	obj := *template
 	w.serial++
@@ -55,7 +62,7 @@ func (w *World) addPod(template *v1.Pod, o *controller) *pod {
 	w.claimsFor(&obj, o)
 	p := &pod{obj: &obj, name: obj.Namespace + "/" + obj.Name, controller: o, arrived: w.now, ordinal: -1}
 	if old := w.byName[p.name]; old != nil && !old.gone {
-		return nil // the API refuses it: the name is taken
+		return nil
 	}
 	req := resourcehelper.PodRequests(&obj, resourcehelper.PodResourcesOptions{})
 	p.cpu, p.memory = req.Cpu().MilliValue(), req.Memory().Value()
@@ -82,7 +89,7 @@ func (w *World) addPod(template *v1.Pod, o *controller) *pod {
 	return p
 }
 
-// changePod replaces the pod's object by a changed copy and lets everybody see.
+// changePod replaces the pod's object by a changed copy, which Berth's watch shows.
 func (w *World) changePod(p *pod, f func(o *v1.Pod)) {
 	obj := *p.obj
 	f(&obj)
@@ -90,7 +97,8 @@ func (w *World) changePod(p *pod, f func(o *v1.Pod)) {
 	w.publishPod(p)
 }
 
-// bind assigns a pod to a node, as the API server's binding subresource does.
+// bind assigns a pod to a node, as the API server's binding subresource does. A pod that
+// is on that node already is no error: so a client finds that looks into the conflict.
 func (w *World) bind(uid types.UID, node string) error {
 	p := w.pods[uid]
 	switch {
@@ -99,7 +107,7 @@ func (w *World) bind(uid types.UID, node string) error {
 	case p.terminating() || p.ended:
 		return fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", p.name)
 	case p.obj.Spec.NodeName == node:
-		return nil // what a client finds out that looks into the conflict
+		return nil
 	case p.obj.Spec.NodeName != "":
 		return fmt.Errorf("pod %s is already assigned to node %q", p.name, p.obj.Spec.NodeName)
 	}
@@ -114,21 +122,8 @@ func (w *World) bind(uid types.UID, node string) error {
 	return nil
 }
 
-// assignToNode gives the pod to its node's kubelet.
-func (w *World) assignToNode(p *pod, name string) {
-	n := w.nodes[name]
-	if n == nil {
-		w.collectOrphan(p)
-		return
-	}
-	p.node = n
-	n.pods = append(n.pods, p)
-	w.stats.requested(p.cpu, p.memory)
-	w.after(w.between(nil, 50, 1000, "sync", string(p.obj.UID)), phaseWorld, func() { w.pull(p) })
-}
-
-// deletePod asks the pod to go: at once when it isn't anywhere, else after its
-// node's kubelet has stopped it.
+// deletePod deletes a pod as the API does: at once when no kubelet has it, else when its
+// kubelet has stopped it, within its grace period.
 func (w *World) deletePod(p *pod) {
 	if p.gone || p.terminating() {
 		return
@@ -138,10 +133,7 @@ func (w *World) deletePod(p *pod) {
 		w.removePod(p)
 		return
 	}
-	grace := int64(30)
-	if g := p.obj.Spec.TerminationGracePeriodSeconds; g != nil {
-		grace = *g
-	}
+	grace := ptr.Deref(p.obj.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
 	w.changePod(p, func(o *v1.Pod) {
 		at := metav1.NewTime(w.stamp().Add(time.Duration(grace) * time.Second))
 		o.DeletionTimestamp, o.DeletionGracePeriodSeconds = &at, &grace
@@ -152,7 +144,7 @@ func (w *World) deletePod(p *pod) {
 	w.reconcile(p.controller)
 }
 
-// removePod takes the pod out of the API.
+// removePod takes the pod's object out of the API.
 func (w *World) removePod(p *pod) {
 	if p.gone {
 		return
@@ -169,32 +161,20 @@ func (w *World) removePod(p *pod) {
 	}
 	w.publish("pods", step.PodGone{UID: p.obj.UID})
 	if p.controller != nil {
-		p.controller.drop(p)
+		p.controller.podGone(p)
 		w.reconcile(p.controller)
 	}
 	w.noteChange()
 }
 
-// takeOffNode takes the pod off its node.
-func (w *World) takeOffNode(p *pod) {
-	w.storage.stop(p.pull)
-	if p.node == nil {
-		return
-	}
-	n := p.node
-	p.node = nil
-	n.pods = slices.DeleteFunc(n.pods, func(q *pod) bool { return q == p })
-	w.stats.requested(-p.cpu, -p.memory)
-}
-
-// endPod ends a pod with a phase: it ran to its end, or failed. Berth's watch
-// doesn't show pods that are over.
+// endPod has a pod succeed or fail. Its object stays in the API; for Berth's watch, which
+// leaves out ended pods, it is gone.
 func (w *World) endPod(p *pod, phase v1.PodPhase) {
 	if p.gone || p.ended {
 		return
 	}
 	p.ended, p.ready = true, false
-	w.stats.podOver(p, phase == v1.PodSucceeded)
+	w.stats.podEnded(p, phase == v1.PodSucceeded)
 	w.takeOffNode(p)
 	w.recountBudgets()
 	obj := *p.obj
@@ -202,81 +182,13 @@ func (w *World) endPod(p *pod, phase v1.PodPhase) {
 	p.obj = &obj
 	w.publish("pods", step.PodGone{UID: p.obj.UID})
 	if p.controller != nil {
-		p.controller.ended(p, phase == v1.PodSucceeded)
+		p.controller.podEnded(p, phase == v1.PodSucceeded)
 		w.reconcile(p.controller)
 	}
 	w.noteChange()
 }
 
-// collectOrphan is a pod whose node doesn't exist: the garbage collector deletes it.
+// collectOrphan has the pod garbage collector remove a pod whose node doesn't exist.
 func (w *World) collectOrphan(p *pod) {
 	w.after(w.between(nil, 10000, 40000, "gc", string(p.obj.UID)), phaseWorld, func() { w.removePod(p) })
-}
-
-// pull gets the pod's images onto its node, one after the other, and starts it.
-func (w *World) pull(p *pod) {
-	n := p.node
-	if n == nil || p.gone || p.terminating() || n.dead {
-		return
-	}
-	bytes := 0.0
-	for i := range p.obj.Spec.Containers {
-		for _, l := range w.images[p.obj.Spec.Containers[i].Image] {
-			if !n.layers[l.Digest] {
-				bytes += bytesOf(&l.Bytes)
-			}
-		}
-	}
-	if bytes == 0 {
-		w.after(w.between(w.run.Spec.Kubelet.Start, 500, 2000, "start", string(p.obj.UID)), phaseWorld, func() { w.started(p) })
-		return
-	}
-	if n.pulling { // one pull at a time
-		n.waiting = append(n.waiting, p)
-		return
-	}
-	n.pulling = true
-	p.pull = w.storage.write(bytes, n.diskRate, max(w.run.Spec.Storage.PullStreams, 1), func() {
-		for i := range p.obj.Spec.Containers {
-			for _, l := range w.images[p.obj.Spec.Containers[i].Image] {
-				n.layers[l.Digest] = true
-			}
-		}
-		n.pulling = false
-		waiting := n.waiting
-		n.waiting = nil
-		w.pull(p)
-		for _, q := range waiting {
-			w.pull(q)
-		}
-	})
-}
-
-// started has the pod run, and end when its time is over.
-func (w *World) started(p *pod) {
-	if p.node == nil || p.gone || p.terminating() || p.node.dead || p.ready {
-		return
-	}
-	p.ready = true
-	now := w.stamp()
-	w.changePod(p, func(o *v1.Pod) {
-		o.Status.Phase = v1.PodRunning
-		o.Status.StartTime = &now
-		o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}, {Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: now}}
-	})
-	w.stats.podRunning(p)
-	w.recountBudgets()
-	w.noteChange()
-	w.reconcile(p.controller)
-	// Annotations of running pods come from anybody: one that can't be read is
-	// a pod that runs for ever.
-	span, err := scenario.ParseRunFor(p.obj.Annotations[scenario.RunFor])
-	if span == nil || err != nil {
-		return
-	}
-	w.after(span.Between(w.chance("run", p.name)), phaseWorld, func() {
-		if !p.terminating() {
-			w.endPod(p, v1.PodSucceeded)
-		}
-	})
 }

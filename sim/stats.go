@@ -10,34 +10,46 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
+// This file counts what happens in a world: the summary, samples for the report's plots,
+// and the numbers of now. What must hold: each change of a count that is summed over
+// time (requests, allocatable, price) comes after integrate, so that what was true
+// before the change is summed as it was.
+
 // churnTime is how soon after its launch the removal of a node counts as churn.
 const churnTime = 15 * time.Minute
 
-// Stats count what happens in a world.
+// Stats count what happens in a world. Of the embedded Summary, Run's result has more
+// than is filled in here along the way.
 type Stats struct {
 	w *World
 	scenario.Summary
-	// Now, in the world.
-	Pending, Bound, Running              int // pods: without a node, on one but not running, running
-	Launching, Starting, Ready, Draining int // machines
-	Launched, FailedLaunches             int
-	Evicted                              int
-	Violations                           []string
-
+	// Pods now: without a node, on a node but not running, running.
+	Pending, Bound, Running int
+	// Instances now: ordered or booting; nodes that aren't ready yet; ready ones; those
+	// with the taint of a node deletion.
+	Launching, Starting, Ready, Draining int
+	// Since the beginning.
+	Launched, FailedLaunches, Evicted int
+	// Violations are what happened that must not, the first 1,000.
+	Violations []string
+	// Samples are in order of time, at least sampleEvery apart.
 	Samples []Sample
-	Log     []step.Decision // the first of them, for the report
+	// Log has the first decisions of each kind but "waits", for the report.
+	Log []step.Decision
 
-	requestedCPU, requestedMemory int64 // milli-CPU and bytes of pods on nodes
-	readyCPU, readyMemory         int64 // allocatable of ready nodes
-	integrated                    time.Duration
-	useCPU, useMemory             float64 // integrals over time
-	haveCPU, haveMemory           float64
+	requestedCPU, requestedMemory int64         // milli-CPU and bytes of pods on nodes
+	readyCPU, readyMemory         int64         // allocatable of ready nodes
+	integrated                    time.Duration // up to when the sums go
+	useCPU, useMemory             float64       // requested, times seconds
+	haveCPU, haveMemory           float64       // allocatable, times seconds
 	timesToBound, timesToRunning  []float64
 	price                         float64 // per hour, of all that is billed
 	billedInstances               int
-	dirty                         bool
-	restBegan                     time.Duration // the last change that was noticed
-	restDecisions, restAttempts   int           // decisions, and attempts, long after it
+	dirty                         bool // something has changed since the last sample
+	// lastChangeSeen is World.lastChange when a decision was last counted; the others
+	// are the decisions, and the attempts without success, more than restTime after it.
+	lastChangeSeen              time.Duration
+	restDecisions, restAttempts int
 }
 
 // Sample is the world at a time.
@@ -55,7 +67,7 @@ type Sample struct {
 // end, except for the leftover sweep's.
 const restTime = 10 * time.Minute
 
-// logged is how many decisions of a kind the report shows.
+// logged is how many decisions of a kind Stats.Log keeps.
 const logged = 20_000
 
 func newStats(w *World) *Stats {
@@ -65,8 +77,8 @@ func newStats(w *World) *Stats {
 	return s
 }
 
-// integrate brings the time-weighted sums up to now. It comes before every
-// change of what they sum.
+// integrate brings the sums over time up to now. Call it before each change of what
+// they sum.
 func (s *Stats) integrate() {
 	dt := (s.w.now - s.integrated).Seconds()
 	s.dirty = true
@@ -82,7 +94,7 @@ func (s *Stats) integrate() {
 	s.NodeHours += float64(s.Starting+s.Ready+s.Draining+s.booting()) * dt / 3600
 }
 
-// booting counts machines that cost and aren't nodes yet.
+// booting returns how many instances are charged for and aren't nodes yet.
 func (s *Stats) booting() int { return s.billedInstances - s.Starting - s.Ready - s.Draining }
 
 func (s *Stats) podAdded(p *pod, bound bool) {
@@ -111,7 +123,7 @@ func (s *Stats) podRunning(p *pod) {
 	s.timesToRunning = append(s.timesToRunning, (s.w.now - p.arrived).Seconds())
 }
 
-// podGone takes a pod that isn't over out of the counts.
+// podGone takes a pod that hasn't ended out of the counts.
 func (s *Stats) podGone(p *pod) {
 	s.integrate()
 	switch {
@@ -124,7 +136,8 @@ func (s *Stats) podGone(p *pod) {
 	}
 }
 
-func (s *Stats) podOver(p *pod, succeeded bool) {
+// podEnded counts a pod that ran until it succeeded or failed.
+func (s *Stats) podEnded(p *pod, succeeded bool) {
 	s.integrate()
 	s.Running--
 	if succeeded {
@@ -132,8 +145,8 @@ func (s *Stats) podOver(p *pod, succeeded bool) {
 	}
 }
 
-// podLost counts a pod whose node went. When Berth removed the node, a pod
-// that was at home there is a violation: nobody evicted it.
+// podLost counts a pod whose node is gone. If Berth deleted the node, a pod that was
+// to stay there is a violation: nobody evicted it.
 func (s *Stats) podLost(p *pod, byBerth bool) {
 	s.Pods.Lost++
 	if !byBerth || p.terminating() || p.ended {
@@ -145,13 +158,15 @@ func (s *Stats) podLost(p *pod, byBerth bool) {
 	}
 }
 
+// requested adds what a pod that is put on a node requests; negative amounts when it
+// leaves.
 func (s *Stats) requested(cpu, memory int64) {
 	s.integrate()
 	s.requestedCPU += cpu
 	s.requestedMemory += memory
 }
 
-// nodeChanged moves a node between the counts of states.
+// nodeChanged counts a node that is new or has changed, in the state that it has now.
 func (s *Stats) nodeChanged(n *node) {
 	s.integrate()
 	s.uncount(n)
@@ -174,10 +189,12 @@ func (s *Stats) nodeChanged(n *node) {
 	s.Nodes.Peak = max(s.Nodes.Peak, len(s.w.nodes))
 }
 
+// uncount takes a node out of the count of its former state. A node that wasn't counted
+// before and has no instance exists since the beginning: it is billed from now on.
 func (s *Stats) uncount(n *node) {
 	if !n.counted {
 		if n.instance == nil {
-			s.billedInstances++ // a node that was there before the cloud
+			s.billedInstances++
 		}
 		return
 	}
@@ -213,6 +230,8 @@ func (s *Stats) instanceGone(m *instance) {
 	}
 }
 
+// decided counts the decisions of a Step, and those that come so long after the last
+// change that no decision should.
 func (s *Stats) decided(list []step.Decision) {
 	for i := range list {
 		kind := string(list[i].Kind)
@@ -233,17 +252,18 @@ func (s *Stats) decided(list []step.Decision) {
 	}
 }
 
-// noteRest begins to count anew when something has changed.
+// noteRest restarts the counts of decisions at rest when something has changed.
 func (s *Stats) noteRest() {
-	if s.restBegan != s.w.lastChange {
-		s.restBegan, s.restDecisions, s.restAttempts = s.w.lastChange, 0, 0
+	if s.lastChangeSeen != s.w.lastChange {
+		s.lastChangeSeen, s.restDecisions, s.restAttempts = s.w.lastChange, 0, 0
 	}
 }
 
 // sampleEvery is the least time between two samples.
 const sampleEvery = 5 * time.Second
 
-// sample remembers how the world is, now and then.
+// sample takes a sample if something has changed, and sampleEvery has passed since the
+// last one.
 func (s *Stats) sample() {
 	if !s.dirty || len(s.Samples) > 0 && s.w.now-s.Samples[len(s.Samples)-1].At < sampleEvery {
 		return
@@ -252,6 +272,7 @@ func (s *Stats) sample() {
 	s.Samples = append(s.Samples, s.now())
 }
 
+// now returns a sample of the world as it is.
 func (s *Stats) now() Sample {
 	launching := 0
 	for _, g := range s.w.groups {
@@ -276,6 +297,7 @@ func (s *Stats) now() Sample {
 	}
 }
 
+// share returns a/b, 0 for a share of nothing.
 func share(a, b float64) float64 {
 	if b == 0 {
 		return 0

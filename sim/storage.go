@@ -10,37 +10,38 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// storage shares a rate of writing among flows: every writer gets the same,
-// no flow more than its own limit, and what one can't use the others get. With
-// more writers than the knee the whole rate falls.
+// storage shares a rate of writing among flows, max-min fairly: each writer of a flow gets
+// the same share, no flow gets more than its own limit, and what a limited flow leaves
+// the others share. With more writers than the knee the whole rate falls.
 //
-// Flows of equal limit and streams advance equally, so they are one class, and
-// only the classes are looked at when something changes: O(log flows).
+// Flows of equal limit and streams advance equally, so they are one class, and a change
+// costs O(classes² + log flows). What must hold: advance comes before each change of a
+// rate, and share after each change of the flows.
 type storage struct {
 	clock   *clock
 	rate    float64 // bytes a second, +Inf for no limit
-	knee    float64
+	knee    float64 // in writers, 0 for none
 	power   float64
-	classes []*flowClass // in the order in which they were made
-	updated time.Duration
-	serial  uint64
-	wake    uint64  // of the wake-up that counts
-	peak    float64 // highest rate of all together
+	classes []*flowClass  // in the order in which they were made
+	updated time.Duration // up to when the classes' done goes
+	serial  uint64        // of the last flow
+	wake    uint64        // of the last wake-up that was set: earlier ones do nothing
+	peak    float64       // highest rate of all flows together, bytes a second
 }
 
 type flowClass struct {
-	limit, streams float64
-	rate           float64 // of each flow
-	done           float64 // bytes that a flow of the class has written since ever
+	limit, streams float64 // of each flow: bytes a second, writers
+	rate           float64 // of each flow, bytes a second
+	done           float64 // bytes that a flow would have written that was there from the beginning
 	flows          []*flow // a heap by end
 }
 
 // flow is one writing.
 type flow struct {
 	class *flowClass
-	end   float64 // the class's done at which it is over
+	end   float64 // the class's done at which it is finished
 	order uint64
-	at    int // in its heap, -1 when over
+	at    int // in its heap, -1 when it is finished or stopped
 	then  func()
 }
 
@@ -62,7 +63,7 @@ func bytesOf(q *resource.Quantity) float64 {
 	return q.AsApproximateFloat64()
 }
 
-// limitOf returns the least of rates that are given.
+// limitOf returns the least of the rates that aren't nil, +Inf for none.
 func limitOf(rates ...*resource.Quantity) float64 {
 	out := math.Inf(1)
 	for _, q := range rates {
@@ -73,8 +74,8 @@ func limitOf(rates ...*resource.Quantity) float64 {
 	return out
 }
 
-// write begins to write bytes with a limit of its own and as many streams, and
-// calls back at the end.
+// write begins to write bytes, at limit bytes a second at most, with as many writers as
+// streams, and calls then when it is finished.
 func (s *storage) write(bytes, limit, streams float64, then func()) *flow {
 	if bytes <= 0 || math.IsInf(s.rate, 1) && math.IsInf(limit, 1) {
 		s.clock.after(0, phaseWorld, then)
@@ -98,7 +99,7 @@ func (s *storage) write(bytes, limit, streams float64, then func()) *flow {
 	return f
 }
 
-// stop ends a flow without calling back.
+// stop ends a flow without calling back; nil and finished flows too.
 func (s *storage) stop(f *flow) {
 	if f == nil || f.at < 0 {
 		return
@@ -108,18 +109,21 @@ func (s *storage) stop(f *flow) {
 	s.share()
 }
 
-// advance brings what was written up to now.
+// advance brings the classes' done up to now.
 func (s *storage) advance() {
 	dt := (s.clock.now - s.updated).Seconds()
 	s.updated = s.clock.now
 	for _, c := range s.classes {
 		if len(c.flows) > 0 {
-			c.done += float64(c.rate * dt) // not fused with the sum, on any machine
+			// The conversion keeps the product from being fused with the sum, so that the
+			// result is the same on every kind of processor.
+			c.done += float64(c.rate * dt)
 		}
 	}
 }
 
-// share divides the rate and sets the next wake-up.
+// share divides the rate among the flows and sets the wake-up at which the next of them
+// is finished.
 func (s *storage) share() {
 	var writers float64
 	for _, c := range s.classes {
@@ -130,7 +134,8 @@ func (s *storage) share() {
 	if s.knee > 0 && writers > s.knee {
 		left *= math.Pow(s.knee/writers, s.power)
 	}
-	// Water-filling: classes that a fair share satisfies get their limit.
+	// Water-filling: a class that a fair share satisfies gets its limit, and the others
+	// share what it leaves.
 	for again := true; again; {
 		again = false
 		share := left / writers
@@ -170,17 +175,17 @@ func (s *storage) share() {
 	})
 }
 
-// finish calls back the flows that are over.
+// finish ends the flows that have written everything, and calls back.
 func (s *storage) finish() {
 	s.advance()
-	var over []*flow
+	var finished []*flow
 	for _, c := range s.classes {
 		for len(c.flows) > 0 && c.flows[0].end <= c.done {
-			over = append(over, heap.Pop(c).(*flow))
+			finished = append(finished, heap.Pop(c).(*flow))
 		}
 	}
 	s.share()
-	for _, f := range over {
+	for _, f := range finished {
 		f.then()
 	}
 }

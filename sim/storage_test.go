@@ -12,7 +12,7 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// slowFlow is a writing in the storage's slow twin.
+// slowFlow is a flow of the reference.
 type slowFlow struct {
 	name                 string
 	left, limit, streams float64
@@ -43,7 +43,6 @@ func slowShare(flows []*slowFlow, rate, knee, power float64) []float64 {
 			if room := f.limit - got[i]; room > 0 {
 				step = min(step, room/f.streams)
 			}
-			_ = i
 		}
 		for i, f := range flows {
 			if got[i] < f.limit*(1-1e-12) {
@@ -55,8 +54,9 @@ func slowShare(flows []*slowFlow, rate, knee, power float64) []float64 {
 	return got
 }
 
-// TestStorageAgreesWithItsSlowTwin runs random flows through both.
-func TestStorageAgreesWithItsSlowTwin(t *testing.T) {
+// TestStorageAgreesWithItsReference writes random flows through the storage and through
+// a reference that raises everybody's share a little at a time.
+func TestStorageAgreesWithItsReference(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		rate := resource.MustParse(fmt.Sprint(50 + r.IntN(500)))
@@ -81,7 +81,7 @@ func TestStorageAgreesWithItsSlowTwin(t *testing.T) {
 		}
 		for c.next(24 * time.Hour) {
 		}
-		// The twin goes in steps of a tick.
+		// The reference goes in steps of a tick.
 		var on []*slowFlow
 		for now, done := time.Duration(0), 0; done < len(starts); now += tick {
 			for i := range starts {
@@ -99,7 +99,7 @@ func TestStorageAgreesWithItsSlowTwin(t *testing.T) {
 				done++
 				// The storage itself looks at ticks, so errors of a few add up.
 				if d := ends[f.name] - now; ends[f.name] == 0 || d.Abs() > 30*tick {
-					t.Errorf("seed %d: flow %s ends at %s, the twin's at %s", seed, f.name, ends[f.name], now)
+					t.Errorf("seed %d: flow %s ends at %s, the reference's at %s", seed, f.name, ends[f.name], now)
 				}
 			}
 			on = still

@@ -15,10 +15,15 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
+// This file is the objects that Berth reads as they stand, foremost those of storage, and
+// the volume controller with its provisioner. What must hold: each stored change has a new
+// resource version, since Berth's writes of reserved volumes and claims are refused when
+// the object has changed in between.
+
 // provisioning is how long the storage system takes to make or bind a volume.
 const provisioning = 3 * time.Second
 
-// storeObject stores an object that Berth reads as it stands, and tells it.
+// storeObject creates an object, or replaces it by a changed copy, and shows it to Berth.
 func (w *World) storeObject(o cluster.Object) {
 	key := objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}
 	if o.GetResourceVersion() == "" || w.objects[key] != nil {
@@ -40,7 +45,8 @@ type objectKey struct {
 	namespace, name string
 }
 
-// storedInputs is what an informer lists.
+// storedInputs returns what Berth's informers list of these objects, in the order in which
+// they were created.
 func (w *World) storedInputs() []step.Input {
 	var out []step.Input
 	for _, key := range w.stored {
@@ -51,15 +57,16 @@ func (w *World) storedInputs() []step.Input {
 	return out
 }
 
+// claim returns a claim, nil if there is none of the name.
 func (w *World) claim(namespace, name string) *v1.PersistentVolumeClaim {
 	c, _ := w.objects[objectKey{cluster.ClaimKind, namespace, name}].(*v1.PersistentVolumeClaim)
 	return c
 }
 
-// claimsFor makes the claims of a pod's ephemeral volumes, and of the templates
-// of its StatefulSet, whose volumes it adds to the pod.
+// claimsFor creates the claims of a new pod's ephemeral volumes and of its StatefulSet's
+// templates, unless they are there, and adds the latter's volumes to the pod.
 func (w *World) claimsFor(p *v1.Pod, o *controller) {
-	make := func(name string, meta metav1.ObjectMeta, spec v1.PersistentVolumeClaimSpec) {
+	create := func(name string, meta metav1.ObjectMeta, spec v1.PersistentVolumeClaimSpec) {
 		if w.claim(p.Namespace, name) == nil {
 			meta.Namespace, meta.Name = p.Namespace, name
 			w.storeObject(&v1.PersistentVolumeClaim{ObjectMeta: meta, Spec: spec, Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}})
@@ -69,21 +76,23 @@ func (w *World) claimsFor(p *v1.Pod, o *controller) {
 		for i := range o.claims {
 			t := &o.claims[i]
 			name := t.Name + "-" + p.Name
-			make(name, metav1.ObjectMeta{Labels: t.Labels}, t.Spec)
+			create(name, metav1.ObjectMeta{Labels: t.Labels}, t.Spec)
 			p.Spec.Volumes = append(append([]v1.Volume(nil), p.Spec.Volumes...), v1.Volume{Name: t.Name, VolumeSource: v1.VolumeSource{
 				PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
 		}
 	}
 	for i := range p.Spec.Volumes {
 		if e := p.Spec.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
-			make(p.Name+"-"+p.Spec.Volumes[i].Name, metav1.ObjectMeta{
+			create(p.Name+"-"+p.Spec.Volumes[i].Name, metav1.ObjectMeta{
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: new(true)}}}, e.VolumeClaimTemplate.Spec)
 		}
 	}
 }
 
-// bindClaims is what the volume controller and a provisioner do once Berth has
-// chosen a node: reserved volumes are bound, others are made.
+// bindClaims writes what Berth has reserved for a bind, and does what the volume
+// controller and a provisioner do then: they bind reserved volumes, and make others. It
+// fails, before it writes anything, if one of the objects has changed since Berth read
+// it; and in the end, if a claim of the pod isn't bound.
 func (w *World) bindClaims(job *step.Bind) error {
 	for _, o := range job.Writes {
 		now := w.objects[objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}]
@@ -112,7 +121,7 @@ func (w *World) bindClaims(job *step.Bind) error {
 	return nil
 }
 
-// provision makes a volume for a claim where the node can reach it.
+// provision makes a volume for a claim, in the zone of the node, and binds them.
 func (w *World) provision(c *v1.PersistentVolumeClaim, node string) {
 	name := "pvc-" + c.Namespace + "-" + c.Name
 	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -135,6 +144,7 @@ func (w *World) provision(c *v1.PersistentVolumeClaim, node string) {
 	w.markClaimBound(c.Namespace, c.Name, name)
 }
 
+// markClaimBound writes what the volume controller does when a claim is bound.
 func (w *World) markClaimBound(namespace, name, volume string) {
 	c := w.claim(namespace, name)
 	if c == nil {
@@ -147,8 +157,8 @@ func (w *World) markClaimBound(namespace, name, volume string) {
 	w.storeObject(c)
 }
 
-// storageFor tells whether each of a pod's claims is or could be bound on a
-// node; two claims of one pod may count on the same volume.
+// storageFor tells whether each of a pod's claims is bound to a volume that the node
+// reaches, or could be. It takes the claims one by one: two may count on one volume.
 func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
 	info := &cluster.NodeInfo{Object: n}
 	for i := range p.Spec.Volumes {
@@ -174,13 +184,14 @@ func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
 	return true
 }
 
-// canProvide tells whether the class could give a volume to a node.
+// canProvide tells whether a volume of the class could be provisioned for a node, or is
+// there unclaimed.
 func (w *World) canProvide(class *storagev1.StorageClass, n *cluster.NodeInfo) bool {
 	if class.Provisioner != "kubernetes.io/no-provisioner" {
 		if len(class.AllowedTopologies) == 0 {
 			return true
 		}
-		r := class.AllowedTopologies[0].MatchLabelExpressions[0] // as soak's worlds have them
+		r := class.AllowedTopologies[0].MatchLabelExpressions[0] // random worlds have no more
 		return slices.Contains(r.Values, n.Object.Labels[r.Key])
 	}
 	for _, key := range w.stored {

@@ -122,19 +122,19 @@ func (b workers) Evict(x step.Eviction, done func(error)) {
 	}, done)
 }
 
-// ScaleUp orders machines.
-func (b workers) ScaleUp(x step.ScaleUp, done func(error)) { b.w.scaleUp(x, done) }
+// ScaleUp orders instances.
+func (b workers) ScaleUp(x step.ScaleUp, done func(error)) { b.w.callScaleUp(x, done) }
 
-// DeleteNodes has machines removed, one call for each.
+// DeleteNodes has instances deleted, one call for each.
 func (b workers) DeleteNodes(list []step.NodeDeletion, done func(step.NodeDeletion, error)) {
 	for _, x := range list {
 		b.leaving[x.Node] = true
-		b.w.removeInstance(x, func(err error) { done(x, err) })
+		b.w.callDeleteInstance(x, func(err error) { done(x, err) })
 	}
 }
 
-// DecreaseTarget gives up machines that never came.
-func (b workers) DecreaseTarget(x step.TargetDecrease) { b.w.decreaseTarget(x) }
+// DecreaseTarget gives up ordered instances that never came.
+func (b workers) DecreaseTarget(x step.TargetDecrease) { b.w.callDecreaseTarget(x) }
 
 // Plan makes the plan at once and delivers it later, when it would be ready.
 func (b workers) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {

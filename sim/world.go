@@ -25,6 +25,9 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
+// This file is a world as a whole: how it is made of a scenario, how it is played to its
+// end, and how objects come and go.
+
 // Options are how a run is played and watched.
 type Options struct {
 	// Engine changes how answers are found; its seed is the scenario's.
@@ -44,31 +47,36 @@ type Options struct {
 	Explain string
 }
 
-// World is a virtual cluster and what is around it.
+// World is a virtual cluster and what is around it. Everything happens in events of its
+// clock; nothing may iterate over a map where the order could reach an event or Berth.
 type World struct {
 	clock
-	run         *scenario.Run
-	opt         Options
+	run *scenario.Run
+	opt Options
+
+	// What the API server has. Pods that have ended are in pods; removed ones aren't.
 	pods        map[types.UID]*pod
 	byName      map[string]*pod // namespace/name
 	nodes       map[string]*node
 	budgets     []*budget
-	recounting  bool // the budgets are about to be counted anew
-	groups      []*group
 	controllers map[controllerKey]*controller
-	daemons     []*controller // of kind DaemonSet
-	storage     *storage
-	images      map[string][]scenario.Layer
-	faults      faults
-	cloud       cloudQueue
-	watch       map[string]*watch
-	berth       *berth
-	stats       *Stats
-	lastChange  time.Duration // when anything last happened
-	serial      int
+	daemons     []*controller // those of kind DaemonSet
 	objects     map[objectKey]cluster.Object
-	stored      []objectKey // in the order in which they came
-	explained   *Explained
+	stored      []objectKey // of objects and of removed ones, in the order of their creation
+	serial      int         // of the last UID or resource version
+
+	groups  []*group // by name
+	images  map[string][]scenario.Layer
+	storage *storage
+	faults  faults
+	cloud   cloudQueue
+	watch   map[string]*watch // by the kind of what it shows
+	berth   *berth
+
+	stats      *Stats
+	recounting bool          // the budgets are about to be counted
+	lastChange time.Duration // when anything last changed but by Berth's planning
+	explained  *Explained    // the last explanation of Options.Explain
 }
 
 // New returns the world of a run at its beginning.
@@ -126,7 +134,9 @@ func isController(o runtime.Object) bool {
 	return !isNode(o) && !isPod(o)
 }
 
-// Run plays until the end condition, and returns the summary.
+// Run plays until nothing has happened for End.Quiet and nothing is to come, or until
+// End.At, and returns the summary. An error says that ctx is done, that the decisions
+// couldn't be written, or that Berth steps without end.
 func (w *World) Run(ctx context.Context) (*scenario.Summary, error) {
 	end := w.run.Spec.End.Latest()
 	quiet := cmp.Or(w.run.Spec.End.Quiet.Duration, 45*time.Minute)
@@ -159,13 +169,14 @@ func (w *World) Stats() *Stats { return w.stats }
 // time returns the virtual time.
 func (w *World) time() time.Time { return Epoch.Add(w.now) }
 
-// stamp returns it as the API writes it: in whole seconds.
+// stamp returns the virtual time as the API writes it: in whole seconds.
 func (w *World) stamp() metav1.Time { return metav1.NewTime(w.time().Truncate(time.Second)) }
 
-// chance draws a number in [0, 1) by name.
+// chance draws a number in [0, 1) by name: equal names give equal numbers.
 func (w *World) chance(name ...string) float64 { return seeded.Float(w.seed, name...) }
 
-// between draws from a span, or from a default in milliseconds.
+// between draws a duration from a span by name; from low to high milliseconds if the span
+// is nil.
 func (w *World) between(s *simulatedgroup.Span, low, high int, name ...string) time.Duration {
 	if s == nil {
 		s = &simulatedgroup.Span{Min: metav1.Duration{Duration: time.Duration(low) * time.Millisecond}, Max: metav1.Duration{Duration: time.Duration(high) * time.Millisecond}}
@@ -195,9 +206,10 @@ func (w *World) explain() {
 	}
 }
 
+// noteChange records that something has happened: the run goes on for End.Quiet at least.
 func (w *World) noteChange() { w.lastChange = w.now }
 
-// arrive creates what comes, and has it deleted when its time is over.
+// arrive creates the objects of an arrival, and has them deleted when their time is over.
 func (w *World) arrive(a *scenario.Arrival) {
 	w.stats.Pods.ToCome -= a.Pods()
 	for _, obj := range a.Objects {
@@ -212,8 +224,8 @@ func (w *World) arrive(a *scenario.Arrival) {
 	}
 }
 
-// create makes an object as its creator would through the API. It makes a
-// copy: a run may be played more than once.
+// create does what the API server does with a new object. The world works on a copy, since
+// a run may be played more than once.
 func (w *World) create(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *v1.Node:
@@ -235,7 +247,7 @@ func (w *World) create(obj runtime.Object) {
 	w.noteChange()
 }
 
-// remove deletes an object, and with a controller its pods.
+// remove deletes an object, and the pods of a controller with it.
 func (w *World) remove(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *v1.Pod:

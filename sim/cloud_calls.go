@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// This file is the way from Berth to the cloud. What must hold: calls are made one
+// at a time, in the order in which Berth asked, so that a list of groups is never
+// older than the last order, as in the live edge; and an answer reaches only the
+// process that asked.
+
+// cloudQueue is the calls that wait for the one before them.
+type cloudQueue struct {
+	jobs []cloudJob
+	busy bool // a call is under way
+	made int  // calls so far; names their latency and faults
+}
+
+// cloudJob is a call. It returns what delivers its answer, nil for none.
+type cloudJob struct {
+	life int // of the process that asks
+	call func() (answer func())
+}
+
+var errCloud = errors.New("the cloud's API refused the call")
+
+// callCloud queues a call. It is served after half of the cloud's latency and answered
+// after the whole; one whose process crashed before it was served is dropped.
+func (w *World) callCloud(call func() (answer func())) {
+	w.cloud.jobs = append(w.cloud.jobs, cloudJob{w.berth.life, call})
+	w.sendCloudCall()
+}
+
+func (w *World) sendCloudCall() {
+	q := &w.cloud
+	if q.busy || len(q.jobs) == 0 {
+		return
+	}
+	q.busy = true
+	job := q.jobs[0]
+	q.jobs = q.jobs[1:]
+	q.made++
+	half := w.between(w.run.Spec.API.CloudLatency, 500, 2000, "cloud", fmt.Sprint(q.made)) / 2
+	w.afterInBackground(half, phaseCalls, func() {
+		var answer func()
+		if job.life == w.berth.life {
+			answer = job.call()
+		}
+		w.afterInBackground(half, phaseCalls, func() {
+			if answer != nil && job.life == w.berth.life {
+				answer()
+			}
+			q.busy = false
+			w.sendCloudCall()
+		})
+	})
+}
+
+// callScaleUp orders instances.
+func (w *World) callScaleUp(s step.ScaleUp, done func(error)) {
+	w.callCloud(func() func() {
+		name := fmt.Sprint(w.cloud.made)
+		if w.faults.hits(w, scenario.CloudError, s.Group, name) {
+			return func() { done(errCloud) }
+		}
+		err := w.increaseTarget(s.Group, s.Nodes)
+		if w.faults.hits(w, scenario.CloudLost, s.Group, name) {
+			err = errors.New("the cloud's answer was lost")
+		}
+		return func() { done(err) }
+	})
+}
+
+// callDeleteInstance deletes a node's instance, or one that isn't a node.
+func (w *World) callDeleteInstance(d step.NodeDeletion, done func(error)) {
+	w.callCloud(func() func() {
+		name := fmt.Sprint(w.cloud.made)
+		if w.faults.hits(w, scenario.CloudError, d.Group, name) {
+			delete(w.berth.leaving, d.Node)
+			return func() { done(errCloud) }
+		}
+		err := w.deleteInstance(d.Group, d)
+		if w.faults.hits(w, scenario.CloudLost, d.Group, name) {
+			err = errors.New("the cloud's answer was lost")
+		} else if err != nil {
+			delete(w.berth.leaving, d.Node)
+		}
+		return func() { done(err) }
+	})
+}
+
+// callDecreaseTarget gives up ordered instances that never came. Its answer is the list
+// of groups, refused or not.
+func (w *World) callDecreaseTarget(t step.TargetDecrease) {
+	w.callCloud(func() func() {
+		_ = w.decreaseTarget(t.Group, t.Nodes)
+		return w.groupsAnswer()
+	})
+}
+
+// callListGroups lists the groups; a call that fails has no answer.
+func (w *World) callListGroups() {
+	w.callCloud(func() func() {
+		if w.faults.hits(w, scenario.CloudError, "", "look", fmt.Sprint(w.cloud.made)) {
+			return nil
+		}
+		return w.groupsAnswer()
+	})
+}
+
+// groupsAnswer returns what delivers the groups as the cloud has them now.
+func (w *World) groupsAnswer() func() {
+	groups := step.GroupsSet{Groups: w.listGroups()}
+	return func() { w.berth.receive(groups) }
+}
