@@ -49,15 +49,6 @@ const (
 	isExhausted      = "exhausted"
 )
 
-func (m *model) pod(name string) *modelPod {
-	for _, p := range m.pods {
-		if p.name == name {
-			return p
-		}
-	}
-	return nil
-}
-
 func (m *model) class(name string) *modelClass {
 	for _, w := range m.classes {
 		if w.name == name {

@@ -27,7 +27,7 @@ func fill(v reflect.Value, text string) {
 		*x = metav1.NewMicroTime(metav1.Unix(7, 0).Time)
 		return
 	case *metav1.FieldsV1:
-		x.Raw = []byte(`{"` + text + `":{}}`)
+		x.SetRawString(`{"` + text + `":{}}`)
 		return
 	}
 	switch v.Kind() {

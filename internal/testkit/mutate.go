@@ -97,7 +97,7 @@ func mutate(t *rapid.T, v reflect.Value, depth int) {
 		*x = metav1.Unix(int64(Uniform(t, 1000, "time")), 0)
 		return
 	case *metav1.FieldsV1:
-		x.Raw = []byte("{}")
+		x.SetRawString("{}")
 		return
 	}
 	switch v.Kind() {

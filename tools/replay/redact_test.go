@@ -141,6 +141,7 @@ func TestNothingSecretIsRecorded(t *testing.T) {
 	}
 	n := testkit.Node("n").Obj()
 	n.Annotations = annotations
+	//nolint:staticcheck // deprecated, and an old object may still have it
 	n.Spec.ConfigSource = &v1.NodeConfigSource{ConfigMap: &v1.ConfigMapNodeConfigSource{Name: secret}}
 
 	volume := func(source v1.PersistentVolumeSource) *v1.PersistentVolume {
