@@ -1,6 +1,6 @@
-// Package autoscaler plans how many nodes the cluster needs. Planning runs on
-// a follower of the state, so that it delays nobody; the core checks each
-// action of a plan against what has changed since.
+// Package autoscaler has what the core and the planner say to each other: the request of
+// a plan, and the plan. Planning runs on a follower of the state, so that it delays no
+// placement; the core checks each action of a plan against what has changed since.
 package autoscaler
 
 import (
@@ -15,15 +15,16 @@ import (
 // time in seconds at which that began.
 const ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
 
-// Request is what a plan is wanted for.
+// Request is what a plan is made for. The core makes it at the end of a Step; whatever of
+// it isn't in the cluster's state is as of then.
 type Request struct {
 	// Number tells requests of one core apart; the first is 1.
 	Number  uint64
 	Now     time.Time
 	Pending []*cluster.Pod // pods that were tried and found no node, in order
 	Limits  Limits
-	// Orders are orders on their way, oldest first, with the pods they were
-	// made for: their nodes are kept for these pods.
+	// Orders are those on their way, oldest first: their nodes are packed first with the
+	// pods that they were made for.
 	Orders []Order
 	// Conditions are by the ID of the node group; a group without an entry is as the
 	// cluster's state has it.
@@ -40,20 +41,21 @@ type GroupCondition struct {
 	LongUnregistered int
 }
 
-// Order is an order of nodes and what it was made for.
+// Order is a number of nodes that the provider was asked for, with the pods that they are
+// for and that have no node yet.
 type Order struct {
 	Group string
 	Nodes int
 	Pods  []types.UID
 }
 
-// Limits hold for the whole cluster.
+// Limits bound what plans may propose.
 type Limits struct {
-	MaxNodesTotal      int // 0 for no limit
-	MaxNodesPerScaleUp int // per group and plan, 0 for no limit
-	MaxNodesLaunching  int // ordered and not ready at a time, 0 for no limit
-	// StartupTime is how long after its creation a node that isn't ready
-	// counts as still coming.
+	MaxNodesTotal      int // of the cluster, with those that are coming; 0 for no limit
+	MaxNodesPerScaleUp int // per group and plan; 0 for no limit
+	MaxNodesLaunching  int // of the cluster, coming at a time; 0 for no limit
+	// StartupTime is how long after its creation a node that isn't ready counts as
+	// coming.
 	StartupTime time.Duration
 }
 
@@ -67,8 +69,9 @@ type Plan struct {
 	At       cluster.Seq
 	ScaleUps []ScaleUp
 	NoHelp   []NoHelp
-	Empty    []string // nodes of groups with nothing but daemon and mirror pods, sorted
-	// Covered is how many pods fit on nodes that are coming already.
+	// Empty are the names of the nodes that could be deleted, sorted.
+	Empty []string
+	// Covered is how many pending pods fit on nodes that exist or are coming.
 	Covered int
 }
 
@@ -77,16 +80,18 @@ func NewPlan(req *Request, at cluster.Seq) *Plan {
 	return &Plan{Request: req.Number, Now: req.Now, At: at}
 }
 
-// ScaleUp asks for more nodes of a group.
+// ScaleUp proposes more nodes of a group.
 type ScaleUp struct {
-	Group  string
-	Nodes  int
+	Group string
+	Nodes int
+	// Wasted is the share of the nodes' CPU plus that of their memory which the pods
+	// leave unused: 0 to 2.
 	Wasted float64
-	Pods   []types.UID // what they are bought for
+	Pods   []types.UID // that the nodes are for
 }
 
-// NoHelp says why no group would help some pods.
+// NoHelp says why no group would help pods of one class.
 type NoHelp struct {
 	Pods    []types.UID
-	Reasons []string // "COUNT reason", by group, sorted
+	Reasons []string // "COUNT reason": how many groups give it; sorted
 }

@@ -1,18 +1,18 @@
 // Package expander chooses among node groups that could take pending pods.
 package expander
 
-// Option is one group with what it would take.
+// Option is what one group could take.
 type Option struct {
 	Group string
-	Nodes int // new nodes
-	Pods  int // pods that would be placed
-	// Wasted is the share of CPU plus the share of memory of the new nodes
-	// that the pods leave unused, 0 to 2.
+	Nodes int // that the group would grow by
+	Pods  int // that would be placed then
+	// Wasted is the share of the new nodes' CPU plus that of their memory which the pods
+	// leave unused: 0 to 2.
 	Wasted float64
 }
 
-// Strategy orders options; the least is chosen. Ties go to the first group by
-// ID.
+// Strategy compares options: the result is negative when a is to be preferred, positive
+// when b is. Between equals the first group by ID is chosen.
 type Strategy func(a, b Option) int
 
 // LeastWaste prefers the least unused CPU and memory, as Cluster Autoscaler's

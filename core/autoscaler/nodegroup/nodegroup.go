@@ -19,12 +19,12 @@ type Group struct {
 	Target   int      // nodes asked for, launched or not
 	Template *v1.Node // labels, taints and allocatable of a new node
 	Price    float64  // per node and hour, 0 when unknown
-	// Instances are the machines of the group, nodes yet or not. Nil means that
-	// the provider doesn't tell.
+	// Instances are the group's machines, registered as nodes or not. Nil means that
+	// the provider doesn't list them, empty that there are none.
 	Instances []Instance
 }
 
-// Instance is a machine of a group.
+// Instance is a machine as the provider lists it.
 type Instance struct {
 	ID     string // as in spec.providerID of its node
 	Node   string // name of its node, "" when the provider doesn't know

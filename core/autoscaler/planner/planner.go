@@ -15,8 +15,9 @@ import (
 // classesKept is how many classes a planner's engines may hold between plans.
 const classesKept = 4096
 
-// Planner plans on its own copy of the state. CatchUp must not run while the
-// leader changes; Plan may.
+// Planner makes plans on a follower of the state. One goroutine at a time may call it.
+// CatchUp, Follow and Position read the leader and must not run while it changes; Plan
+// may.
 type Planner struct {
 	follower *cluster.Follower
 	sched    *scheduler.Scheduler
@@ -34,11 +35,13 @@ func New(leader *cluster.State, profiles []*framework.Profile, how engine.Option
 	return &Planner{follower: f, sched: sched, strategy: strategy}, nil
 }
 
-// CatchUp brings the copy up to date and forgets what the copy's journal no
-// longer serves.
+// CatchUp brings the follower up to date. It fails with cluster.ErrBehind when the leader
+// has trimmed its journal past the follower's position, and with cluster.ErrMarkOpen in
+// a what-if of the leader's.
 func (p *Planner) CatchUp() error { return p.follower.CatchUp() }
 
-// Follow catches up while no plans are made, and keeps no journal.
+// Follow is CatchUp for a planner that isn't asked for plans for the time being: nobody
+// needs the follower's own journal, which is forgotten.
 func (p *Planner) Follow() error {
 	if err := p.follower.CatchUp(); err != nil {
 		return err
@@ -47,13 +50,15 @@ func (p *Planner) Follow() error {
 	return nil
 }
 
-// Position returns the journal position of the leader that the copy stands at.
+// Position returns the leader's journal position that the follower has reached: the
+// leader has to keep its journal from there on.
 func (p *Planner) Position() cluster.Seq {
 	_, at := p.follower.Position()
 	return at
 }
 
-// Plan answers a request from the copy as it stands.
+// Plan answers a request from the follower's state as it is. It changes nothing but what
+// the engines remember.
 func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	plan := autoscaler.NewPlan(&req, p.Position())
 	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Strategy: p.strategy}

@@ -1,5 +1,5 @@
-// Package scaledown finds nodes that the cluster can do without. For now those
-// are empty nodes: nothing runs there but daemon and mirror pods.
+// Package scaledown finds the nodes that the cluster can do without: those on which
+// nothing runs but daemon and mirror pods.
 package scaledown
 
 import (
@@ -12,7 +12,9 @@ import (
 // DisabledAnnotation keeps a node when its value is "true".
 const DisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
-// Removable tells whether a node of a group is empty and may go.
+// Removable tells whether a node may be deleted as far as the node itself says: it is in
+// a node group and empty, no pod is nominated to it, and neither the API nor its
+// annotation says otherwise. What the group's minimum and timers say is for others.
 func Removable(n *cluster.Node) bool {
 	return n.Group != "" && n.Object.DeletionTimestamp == nil &&
 		n.Object.Annotations[DisabledAnnotation] != "true" && len(n.Nominated) == 0 && Empty(n)
@@ -23,8 +25,8 @@ func Empty(n *cluster.Node) bool {
 	return !slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool { return !p.Daemon() && !p.Mirror() })
 }
 
-// Candidates returns the removable nodes by name: ready ones, and those that
-// have had startup to become so.
+// Candidates returns the names of the removable nodes, sorted. A node that isn't ready is
+// one of them only when its creation is longer ago than startup: before, it is coming.
 func Candidates(s *cluster.State, now time.Time, startup time.Duration) []string {
 	var out []string
 	s.Nodes(func(n *cluster.Node) {

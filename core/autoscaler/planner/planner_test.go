@@ -1,0 +1,106 @@
+package planner_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/planner"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+func follow(t *testing.T, leader *cluster.State) *planner.Planner {
+	t.Helper()
+	profiles := []*framework.Profile{plugins.Default(leader.Schema, plugins.Options{})}
+	p, err := planner.New(leader, profiles, engine.Options{}, expander.LeastWaste)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func addNode(s *cluster.State, name string) {
+	s.SetNode(s.Schema.ParseNode(testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj(), "g"))
+}
+
+func mustCatchUp(t *testing.T, p *planner.Planner) {
+	t.Helper()
+	if err := p.CatchUp(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAPlanIsOfTheStateAtItsPosition makes plans while the leader goes on: a plan shows
+// the cluster as it was when the planner last caught up, and says where that was and
+// which request it answers.
+func TestAPlanIsOfTheStateAtItsPosition(t *testing.T) {
+	leader := cluster.New(cluster.NewSchema())
+	p := follow(t, leader)
+	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	addNode(leader, "n1")
+	mustCatchUp(t, p)
+	at := leader.Head()
+	addNode(leader, "n2")
+	for number, want := range map[uint64]string{7: "[n1]", 8: "[n1]"} {
+		plan := p.Plan(autoscaler.Request{Number: number, Now: time.Unix(1000, 0)})
+		if plan.Request != number || plan.At != at || !plan.Now.Equal(time.Unix(1000, 0)) || fmt.Sprint(plan.Empty) != want {
+			t.Errorf("request %d: the plan answers request %d of %s at %d and finds %v empty; want %d, 1000 s, %d, %s",
+				number, plan.Request, plan.Now, plan.At, plan.Empty, number, at, want)
+		}
+	}
+	mustCatchUp(t, p)
+	plan := p.Plan(autoscaler.Request{Now: time.Unix(1000, 0)})
+	if plan.At != leader.Head() || p.Position() != leader.Head() || fmt.Sprint(plan.Empty) != "[n1 n2]" {
+		t.Errorf("after catching up the plan is made at %d and finds %v empty; want %d, [n1 n2]", plan.At, plan.Empty, leader.Head())
+	}
+}
+
+// TestAPlanHasBothSides orders a node for a pending pod that the request names, and names
+// the empty nodes.
+func TestAPlanHasBothSides(t *testing.T) {
+	leader := cluster.New(cluster.NewSchema())
+	p := follow(t, leader)
+	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 1, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	addNode(leader, "n1")
+	mustCatchUp(t, p)
+	pod := leader.Schema.ParsePod(testkit.Pod("p").Req("cpu", "3").Obj())
+	full := leader.Schema.ParsePod(testkit.Pod("q").Req("cpu", "3").Obj())
+	for range 2 { // a plan leaves nothing behind for the next
+		plan := p.Plan(autoscaler.Request{Pending: []*cluster.Pod{full, pod}})
+		if len(plan.ScaleUps) != 1 || plan.ScaleUps[0].Nodes != 1 || plan.ScaleUps[0].Pods[0] != pod.UID || plan.Covered != 1 || fmt.Sprint(plan.Empty) != "[n1]" {
+			t.Errorf("the plan is %+v; want a node for p, q on n1, and n1 empty as it now is", plan)
+		}
+	}
+}
+
+// TestFollowKeepsUpWithoutAJournal follows a leader that forgets its journal after each
+// change, and one that has forgotten too early.
+func TestFollowKeepsUpWithoutAJournal(t *testing.T) {
+	leader := cluster.New(cluster.NewSchema())
+	p := follow(t, leader)
+	for _, name := range testkit.Names("n", 5) {
+		addNode(leader, name)
+		if err := p.Follow(); err != nil {
+			t.Fatal(err)
+		}
+		leader.Trim(p.Position())
+	}
+	if got := len(p.Plan(autoscaler.Request{}).Empty); got != 5 {
+		t.Errorf("the planner knows of %d nodes, want 5", got)
+	}
+	addNode(leader, "late")
+	leader.Trim(leader.Head())
+	if err := p.Follow(); !errors.Is(err, cluster.ErrBehind) {
+		t.Errorf("following a leader that has forgotten: %v, want %v", err, cluster.ErrBehind)
+	}
+	if err := p.CatchUp(); !errors.Is(err, cluster.ErrBehind) {
+		t.Errorf("catching up with a leader that has forgotten: %v, want %v", err, cluster.ErrBehind)
+	}
+}

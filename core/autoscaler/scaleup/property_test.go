@@ -1,0 +1,151 @@
+package scaleup_test
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// rules says of which kinds the pods of random are.
+type rules int
+
+const (
+	anyRule     rules = iota // some can't be beside each other
+	noGroupRule              // where a pod may go doesn't depend on other pods
+)
+
+// random sets up groups, nodes, pods, limits and conditions.
+func (f *fixture) random(t *rapid.T, rules rules) {
+	pick := func(of ...string) string { return of[testkit.Uniform(t, len(of), "pick")] }
+	for i := range 1 + testkit.Uniform(t, 3, "groups") {
+		b := testkit.Node(fmt.Sprint("g", i)).Alloc("cpu", pick("2", "4", "16"), "memory", pick("4Gi", "32Gi")).Zone(pick("a", "b"))
+		g := &cluster.NodeGroup{ID: b.Name, Max: testkit.Uniform(t, 9, "max"), Template: f.state.Schema.ParseNode(b.Obj(), b.Name)}
+		g.Target = testkit.Uniform(t, g.Max+1, "target")
+		f.state.SetGroup(g.ID, g)
+		nodes := testkit.Uniform(t, g.Target+1, "nodes")
+		f.req.Conditions[g.ID] = autoscaler.GroupCondition{BackingOff: testkit.Uniform(t, 6, "backs off") == 0, LongUnregistered: testkit.Uniform(t, g.Target-nodes+1, "late")}
+		for n := range nodes {
+			node := b.DeepCopy()
+			node.Name = fmt.Sprint(g.ID, "-", n)
+			node.Labels[v1.LabelHostname] = node.Name
+			f.state.SetNode(f.state.Schema.ParseNode(node, g.ID))
+		}
+	}
+	if testkit.Uniform(t, 3, "daemons") == 0 {
+		b := testkit.Pod("agent").Req("cpu", "500m").Owner("apps/v1", "DaemonSet", "agent")
+		f.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: "agent", Template: f.state.Schema.ParsePod(b.Obj())})
+	}
+	for i := range testkit.Uniform(t, 30, "pods") {
+		b := testkit.Pod(fmt.Sprint("p", i)).Req("cpu", pick("100m", "1", "3", "10"), "memory", pick("1Gi", "3Gi")).Label("app", pick("x", "y"))
+		switch testkit.Uniform(t, 5, "rule") + int(rules) {
+		case 0:
+			b.Apart(v1.LabelHostname, "app", "x")
+		case 1:
+			b.Select(v1.LabelTopologyZone, pick("a", "b"))
+		}
+		f.req.Pending = append(f.req.Pending, f.state.Schema.ParsePod(b.Obj()))
+	}
+	limit := func(name string) int { return max(testkit.Uniform(t, 20, name)-10, 0) }
+	f.req.Limits.MaxNodesTotal, f.req.Limits.MaxNodesPerScaleUp, f.req.Limits.MaxNodesLaunching = limit("total"), limit("per scale-up"), limit("launching")
+}
+
+// TestPropertyAPlanAccountsForEveryPodWithinItsLimits makes random plans. Every pending pod
+// is covered, in one scale-up, or told why not; no limit is exceeded; and the state is
+// left as it was.
+func TestPropertyAPlanAccountsForEveryPodWithinItsLimits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		f.random(t, anyRule)
+		coming, live := scaleup.Launching(f.state, f.req.Conditions, f.req.Now, f.req.Limits.StartupTime), f.state.Live()
+		plan, err := f.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := map[types.UID]int{}
+		nodes, all := map[string]int{}, 0
+		for _, up := range plan.ScaleUps {
+			if up.Nodes < 1 || len(up.Pods) == 0 || up.Wasted < 0 || up.Wasted > 2 {
+				t.Errorf("%d nodes of %s for %d pods, wasting %f", up.Nodes, up.Group, len(up.Pods), up.Wasted)
+			}
+			nodes[up.Group] += up.Nodes
+			all += up.Nodes
+			for _, uid := range up.Pods {
+				named[uid]++
+			}
+		}
+		for _, n := range plan.NoHelp {
+			for _, uid := range n.Pods {
+				named[uid]++
+			}
+			if len(n.Reasons) == 0 {
+				t.Errorf("%v are told no reason", n.Pods)
+			}
+		}
+		if len(named)+plan.Covered != len(f.req.Pending) {
+			t.Errorf("%d pods are named and %d covered; %d are pending", len(named), plan.Covered, len(f.req.Pending))
+		}
+		for uid, n := range named {
+			if n > 1 {
+				t.Errorf("pod %s is named %d times", uid, n)
+			}
+		}
+		limits := f.req.Limits
+		for id, n := range nodes {
+			g := f.state.Group(id)
+			if g.Target+n > g.Max || f.req.Conditions[id].BackingOff || limits.MaxNodesPerScaleUp > 0 && n > limits.MaxNodesPerScaleUp {
+				t.Errorf("%d nodes of %s (%d of %d), %+v, limits %+v", n, id, g.Target, g.Max, f.req.Conditions[id], limits)
+			}
+		}
+		if limits.MaxNodesTotal > 0 && all > 0 && live+coming+all > limits.MaxNodesTotal {
+			t.Errorf("%d nodes to %d and %d that come; at most %d", all, live, coming, limits.MaxNodesTotal)
+		}
+		if limits.MaxNodesLaunching > 0 && all > 0 && coming+all > limits.MaxNodesLaunching {
+			t.Errorf("%d nodes with %d that come; at most %d", all, coming, limits.MaxNodesLaunching)
+		}
+	})
+}
+
+// TestPropertyNothingIsOrderedTwice orders what a random plan proposes, and plans again for
+// the same pods while the nodes come: those that nodes were ordered for are covered. With
+// group rules that isn't always so: virtual nodes have other names when they are coming
+// than when they were proposed, names decide ties, and one pod in another place may leave
+// no place for the next.
+func TestPropertyNothingIsOrderedTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		f.random(t, noGroupRule)
+		first, err := f.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ordered := map[types.UID]bool{}
+		for _, up := range first.ScaleUps {
+			g := *f.state.Group(up.Group)
+			g.Target += up.Nodes
+			f.state.SetGroup(g.ID, &g)
+			f.req.Orders = append(f.req.Orders, autoscaler.Order{Group: up.Group, Nodes: up.Nodes, Pods: up.Pods})
+			for _, uid := range up.Pods {
+				ordered[uid] = true
+			}
+		}
+		second, err := f.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, up := range second.ScaleUps {
+			for _, uid := range up.Pods {
+				if ordered[uid] {
+					t.Errorf("first %sthen %sfor pod %s again", describe(first), describe(second), uid)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package scaleup
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+)
+
+// run is a sequence of pending pods of one class that are still without a node. Pods are
+// kept in runs, not by class, so that they are placed in the order in which they will
+// be scheduled, however they are classed. A run is immutable and never empty.
+type run struct {
+	class *engine.Class
+	pods  []*cluster.Pod
+}
+
+// runs divides pods into runs, in their order.
+func (b *builder) runs(pods []*cluster.Pod) []*run {
+	var out []*run
+	for _, pod := range pods {
+		class := b.Engine(pod).Class(pod)
+		if n := len(out); n > 0 && out[n-1].class == class {
+			out[n-1].pods = append(out[n-1].pods, pod)
+		} else {
+			out = append(out, &run{class, []*cluster.Pod{pod}})
+		}
+	}
+	return out
+}
+
+// count returns how many pods there are.
+func count(runs []*run) (n int) {
+	for _, r := range runs {
+		n += len(r.pods)
+	}
+	return n
+}
+
+// without leaves out pods that were placed.
+func without(runs []*run, placed []*cluster.Pod) []*run {
+	gone := map[types.UID]bool{}
+	for _, pod := range placed {
+		gone[pod.UID] = true
+	}
+	return filtered(runs, func(pod *cluster.Pod) bool { return !gone[pod.UID] })
+}
+
+// only leaves out all pods but those with these UIDs.
+func only(runs []*run, keep []types.UID) []*run {
+	kept := map[types.UID]bool{}
+	for _, uid := range keep {
+		kept[uid] = true
+	}
+	return filtered(runs, func(pod *cluster.Pod) bool { return kept[pod.UID] })
+}
+
+func filtered(runs []*run, keep func(*cluster.Pod) bool) []*run {
+	var out []*run
+	for _, r := range runs {
+		pods := slices.DeleteFunc(slices.Clone(r.pods), func(pod *cluster.Pod) bool { return !keep(pod) })
+		if len(pods) > 0 {
+			out = append(out, &run{r.class, pods})
+		}
+	}
+	return out
+}

@@ -1,0 +1,186 @@
+package scaleup_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/testkit/script"
+)
+
+// fixture is a cluster, and the request of a plan for it.
+type fixture struct {
+	state  *cluster.State
+	packer scaleup.Packer
+	req    autoscaler.Request
+}
+
+func newFixture(t rapid.TB) *fixture {
+	t.Helper()
+	schema := cluster.NewSchema()
+	state := cluster.New(schema)
+	sched, err := scheduler.New(state, []*framework.Profile{plugins.Default(schema, plugins.Options{})}, engine.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{state: state, packer: scaleup.Packer{State: state, Engine: sched.Engine, Strategy: expander.LeastWaste},
+		req: autoscaler.Request{Now: time.Unix(10000, 0), Conditions: map[string]autoscaler.GroupCondition{}, Limits: autoscaler.Limits{StartupTime: 15 * time.Minute}}}
+}
+
+// plan makes a plan and returns it, or what it has changed of the state.
+func (f *fixture) plan() (*autoscaler.Plan, error) {
+	before := f.dump()
+	plan := autoscaler.NewPlan(&f.req, f.state.Head())
+	f.packer.Plan(f.req, plan)
+	if after := f.dump(); after != before {
+		return nil, fmt.Errorf("the plan has left the state as\n%s\nit was\n%s", after, before)
+	}
+	return plan, nil
+}
+
+// dump writes the state without the facts that count nothing: classes that are new have
+// made them.
+func (f *fixture) dump() string {
+	var b bytes.Buffer
+	f.state.Dump(&b)
+	lines := strings.Split(b.String(), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "fact ") && strings.HasSuffix(l, "\" ") }), "\n")
+}
+
+// TestScripts runs testdata/*.txt. The commands set up a cluster, and plan prints the
+// plan for it:
+//
+//	group NAME [max=10] [target=0] [cpu=4] [memory=8Gi] [zone=z] [taint=KEY] [backing-off] [late=0]
+//	node NAME [group=g] [cpu=4] [memory=8Gi] [unready] [starting] [deleting] [age=1m]
+//	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [zone=z] [apart]    pending pods; apart: one on a node
+//	placed NAME on=NODE [cpu=1]
+//	gone NAME                                                      no longer pending
+//	daemonset NAME [cpu=1] [scheduler=NAME]
+//	order GROUP nodes=N pods=(p0, p1)                              on its way, for these pods
+//	limits [total=0] [per-scale-up=0] [launching=0] [startup=15m]  0 for no limit, but for startup
+//	launching                                                      how many nodes are coming
+//	plan
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		f := newFixture(t)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			args := script.NewArgs(t, d)
+			out := f.run(t, d, args)
+			args.Done()
+			return out
+		})
+	})
+}
+
+func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) string {
+	schema := f.state.Schema
+	switch d.Cmd {
+	case "group":
+		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"))
+		if z := args.String("zone", ""); z != "" {
+			b.Zone(z)
+		}
+		if k := args.String("taint", ""); k != "" {
+			b.Taint(k, "", v1.TaintEffectNoSchedule)
+		}
+		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Max: args.Int("max", 10), Target: args.Int("target", 0), Template: schema.ParseNode(b.Obj(), b.Name)})
+		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0)}
+	case "node":
+		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"))
+		b.CreationTimestamp = metav1.NewTime(f.req.Now.Add(-args.Duration("age", time.Minute)))
+		if args.Flag("unready") {
+			b.Status.Conditions[0].Status = v1.ConditionFalse
+			b.Taint(v1.TaintNodeNotReady, "", v1.TaintEffectNoSchedule)
+		}
+		if args.Flag("starting") {
+			b.Taint(v1.TaintNodeNotReady, "", v1.TaintEffectNoSchedule)
+		}
+		if args.Flag("deleting") {
+			b.Taint(autoscaler.ToBeDeletedTaint, "", v1.TaintEffectNoSchedule)
+		}
+		f.state.SetNode(schema.ParseNode(b.Obj(), args.String("group", "")))
+	case "pods":
+		for i := range args.Int("count", 1) {
+			b := testkit.Pod(fmt.Sprint(args.Name(), i)).Req("cpu", args.String("cpu", "1"), "memory", args.String("memory", "1Gi"))
+			b.UID = types.UID(b.Name)
+			if z := args.String("zone", ""); z != "" {
+				b.Spec.NodeSelector = map[string]string{v1.LabelTopologyZone: z}
+			}
+			if args.Flag("apart") {
+				b.Label("app", "a").Apart(v1.LabelHostname, "app", "a")
+			}
+			f.req.Pending = append(f.req.Pending, schema.ParsePod(b.Obj()))
+		}
+	case "placed":
+		b := testkit.Pod(args.Name()).Req("cpu", args.String("cpu", "1"))
+		f.state.Place(schema.ParsePod(b.Obj()), args.String("on", ""))
+	case "gone":
+		name := args.Name()
+		var left []*cluster.Pod
+		for _, p := range f.req.Pending {
+			if string(p.UID) != name {
+				left = append(left, p)
+			}
+		}
+		f.req.Pending = left
+	case "daemonset":
+		b := testkit.Pod(args.Name()).Req("cpu", args.String("cpu", "1")).Owner("apps/v1", "DaemonSet", args.Name())
+		b.Spec.SchedulerName = args.String("scheduler", v1.DefaultSchedulerName)
+		f.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: args.Name(), Template: schema.ParsePod(b.Obj())})
+	case "order":
+		o := autoscaler.Order{Group: args.Name(), Nodes: args.Int("nodes", 0)}
+		for _, name := range args.List("pods") {
+			o.Pods = append(o.Pods, types.UID(name))
+		}
+		f.req.Orders = append(f.req.Orders, o)
+	case "limits":
+		f.req.Limits = autoscaler.Limits{MaxNodesTotal: args.Int("total", 0), MaxNodesPerScaleUp: args.Int("per-scale-up", 0),
+			MaxNodesLaunching: args.Int("launching", 0), StartupTime: args.Duration("startup", 15*time.Minute)}
+	case "launching":
+		return fmt.Sprintln(scaleup.Launching(f.state, f.req.Conditions, f.req.Now, f.req.Limits.StartupTime))
+	case "plan":
+		plan, err := f.plan()
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		return describe(plan)
+	default:
+		d.Fatalf(t, "unknown command %q", d.Cmd)
+	}
+	return ""
+}
+
+func describe(plan *autoscaler.Plan) string {
+	var out strings.Builder
+	if plan.Covered > 0 {
+		fmt.Fprintf(&out, "%d pods need nothing\n", plan.Covered)
+	}
+	for _, up := range plan.ScaleUps {
+		fmt.Fprintf(&out, "%d of %s for %v, wasting %.2f\n", up.Nodes, up.Group, up.Pods, up.Wasted)
+	}
+	for _, n := range plan.NoHelp {
+		fmt.Fprintf(&out, "nothing for %v: %s\n", n.Pods, strings.Join(n.Reasons, ", "))
+	}
+	if out.Len() == 0 {
+		return "nothing\n"
+	}
+	return out.String()
+}
