@@ -76,7 +76,7 @@ func TestErrorsNameFileLineColumnAndValue(t *testing.T) {
 
 // TestSharedTrace reads the real trace where the repository's neighbour has it.
 func TestSharedTrace(t *testing.T) {
-	dir := testkit.OpenbTrace(t, filepath.Join("..", ".."))
+	dir := testkit.OpenbTrace(t, filepath.Join("..", "..", ".."))
 	trace, err := openb.Load(dir)
 	if err != nil {
 		t.Fatal(err)
