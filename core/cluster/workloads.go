@@ -110,18 +110,20 @@ type workloadKey struct {
 
 type workloads struct {
 	byKey map[workloadKey]*Workload
-	// services are filed under the first label, by key, that they select by:
-	// only those of a pod's own labels can select it.
-	services map[filing][]*Workload
+	// services are listed under the first label, by key, that they select by: only
+	// those under a pod's own labels can select it.
+	services map[serviceKey][]*Workload
 }
 
-type filing struct{ namespace, key, value string }
+// serviceKey is what Services are looked up by: a namespace and a label.
+type serviceKey struct{ namespace, key, value string }
 
-// filedUnder returns where a Service is filed; one that selects nothing isn't.
-func filedUnder(w *Workload) (p filing, ok bool) {
+// firstLabel returns the first label, by key, that a Service selects by; one that
+// selects nothing has none.
+func firstLabel(w *Workload) (p serviceKey, ok bool) {
 	for k, v := range w.Set {
 		if !ok || k < p.key {
-			p, ok = filing{w.Namespace, k, v}, true
+			p, ok = serviceKey{w.Namespace, k, v}, true
 		}
 	}
 	return p, ok
@@ -129,7 +131,7 @@ func filedUnder(w *Workload) (p filing, ok bool) {
 
 func (w *workloads) init() {
 	w.byKey = map[workloadKey]*Workload{}
-	w.services = map[filing][]*Workload{}
+	w.services = map[serviceKey][]*Workload{}
 }
 
 func (w *workloads) set(now, old *Workload) {
@@ -139,7 +141,7 @@ func (w *workloads) set(now, old *Workload) {
 		return
 	}
 	if old != nil {
-		if p, ok := filedUnder(old); ok {
+		if p, ok := firstLabel(old); ok {
 			rest := slices.DeleteFunc(slices.Clone(w.services[p]), func(x *Workload) bool { return x.Name == old.Name })
 			if w.services[p] = rest; len(rest) == 0 {
 				delete(w.services, p)
@@ -147,7 +149,7 @@ func (w *workloads) set(now, old *Workload) {
 		}
 	}
 	if now != nil {
-		if p, ok := filedUnder(now); ok {
+		if p, ok := firstLabel(now); ok {
 			w.services[p] = append(slices.Clip(w.services[p]), now)
 		}
 	}
@@ -179,7 +181,7 @@ func (s *State) Workload(kind WorkloadKind, namespace, name string) *Workload {
 // is among them.
 func (s *State) Selecting(namespace string, labels map[string]string, f func(*Workload)) {
 	for k, v := range labels {
-		for _, w := range s.work.services[filing{namespace, k, v}] {
+		for _, w := range s.work.services[serviceKey{namespace, k, v}] {
 			if selects(w.Set, labels) {
 				f(w)
 			}

@@ -1,0 +1,390 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Broken checks the invariants that the heads of the files state, by working out
+// from the nodes, pods and objects what every index has to be. It returns what
+// doesn't hold.
+func (s *State) Broken() []string {
+	b := &broken{s: s}
+	b.nodes()
+	b.pods()
+	b.topologies()
+	b.facts()
+	b.terms()
+	b.objects()
+	b.claims()
+	b.nominations()
+	b.workloads()
+	b.images()
+	return b.list
+}
+
+type broken struct {
+	s    *State
+	list []string
+}
+
+// check notes that something is what it isn't to be.
+func (b *broken) check(ok bool, format string, args ...any) {
+	if !ok {
+		b.list = append(b.list, fmt.Sprintf(format, args...))
+	}
+}
+
+// same notes a difference between two values that print alike when they are
+// equal.
+func (b *broken) same(what string, got, want any) {
+	b.check(fmt.Sprint(got) == fmt.Sprint(want), "%s is %v, want %v", what, got, want)
+}
+
+func (b *broken) nodes() {
+	s := b.s
+	byName, live := map[string]NodeIndex{}, 0
+	var free []NodeIndex
+	for i, n := range s.nodes {
+		if n == nil {
+			free = append(free, NodeIndex(i))
+			continue
+		}
+		live++
+		byName[n.Name] = NodeIndex(i)
+		b.same("the index of "+n.Name, n.Index, i)
+		requested, nonZero, ports := Resources{}, [2]int64{}, []HostPort{}
+		for _, p := range n.Pods {
+			requested.add(p.Request, 1)
+			nonZero[0], nonZero[1] = nonZero[0]+p.NonZero[0], nonZero[1]+p.NonZero[1]
+			ports = append(ports, p.Ports...)
+		}
+		b.same("what is requested on "+n.Name, shortened(n.Requested), shortened(requested))
+		b.same("what is requested with defaults on "+n.Name, n.NonZero, nonZero)
+		b.same("the ports taken on "+n.Name, sortedText(n.Ports), sortedText(ports))
+	}
+	b.same("the index of nodes by name", s.byName, byName)
+	b.same("the number of nodes", s.live, live)
+	b.same("the free indices", slices.Sorted(slices.Values(s.free)), free)
+}
+
+func (b *broken) pods() {
+	s := b.s
+	pods, priorities := map[types.UID]NodeIndex{}, map[int32]int{}
+	note := func(p *Pod, at NodeIndex) {
+		_, twice := pods[p.UID]
+		b.check(!twice, "pod %s is there twice", p.UID)
+		pods[p.UID] = at
+	}
+	for i, n := range s.nodes {
+		if n != nil {
+			for _, p := range n.Pods {
+				note(p, NodeIndex(i))
+				priorities[p.Priority]++
+			}
+		}
+	}
+	for name, list := range s.orphans {
+		b.check(len(list) > 0, "an empty list of the orphans of %s", name)
+		_, known := s.byName[name]
+		b.check(!known, "%s is known and has orphans", name)
+		for _, p := range list {
+			note(p, NoNode)
+		}
+	}
+	b.same("the index of pods", s.pods, pods)
+	b.same("the priorities", s.priorities, priorities)
+}
+
+func (b *broken) topologies() {
+	for _, t := range b.s.topo.list {
+		if t.Key == PerNode {
+			continue
+		}
+		members, shared := map[Domain][]NodeIndex{}, 0
+		for i, n := range b.s.nodes {
+			if n == nil {
+				b.check(i >= len(t.of) || t.of[i] == NoDomain, "a free index has a domain of %q", t.Key)
+				continue
+			}
+			want := NoDomain
+			key, orEmpty := strings.CutSuffix(t.Key, orEmpty)
+			if value, ok := n.Object.Labels[key]; ok || orEmpty {
+				want = t.ids[value]
+				members[want] = append(members[want], NodeIndex(i))
+			}
+			b.same("the domain of "+n.Name+" of "+t.Key, t.of[i], want)
+		}
+		for d, list := range t.members {
+			b.same(fmt.Sprintf("the members of domain %d of %s", d, t.Key), slices.Sorted(slices.Values(list)), members[Domain(d)])
+			if len(list) > 1 {
+				shared++
+			}
+		}
+		b.same("the number of domains of "+t.Key+" with several nodes", t.shared, shared)
+	}
+}
+
+func (b *broken) facts() {
+	x := &b.s.facts
+	listed := map[*Fact]int{}
+	for _, lists := range []map[string][]*Fact{x.byOwners, {"": x.other}} {
+		for key, list := range lists {
+			b.check(len(list) > 0 || key == "", "an empty list of the facts about the owners of %q", key)
+			for _, f := range list {
+				listed[f]++
+			}
+		}
+	}
+	for l, list := range x.byLabel {
+		b.check(len(list) > 0, "an empty list of the facts about %v", l)
+		for _, f := range list {
+			listed[f]++
+		}
+	}
+	for key, f := range x.byKey {
+		b.same("the key of fact "+key, f.spec.Key, key)
+		b.same("the number of lists with fact "+key, listed[f], 1)
+		b.same("whether fact "+key+" is told of nodes", slices.Contains(x.lowest, f), f.spec.Lowest)
+		delete(listed, f)
+		b.check(f.users > 0, "fact %s is kept for nobody", key)
+		afresh := b.s.CountAfresh(f.spec)
+		b.same("fact "+key, f.text(), afresh.text())
+		b.same("the number of cells of "+key, len(f.cells), len(afresh.cells))
+		for i, c := range f.nonzero {
+			b.same("the position of a cell of "+key, c.at, i)
+		}
+		for d, c := range f.cells {
+			b.same("what is told of a domain of "+key, f.Count(d), c.count)
+			b.check(c.count != 0 || c.nodes != 0, "an empty cell of %s", key)
+		}
+		for d, count := range f.dense {
+			b.check(count == 0 || f.cells[Domain(d)] != nil, "%s counts %d in domain %d, of which it knows nothing", key, count, d)
+		}
+		b.same("the counts of the domains of "+key, f.low.at, afresh.low.at)
+	}
+	b.check(len(listed) == 0, "facts are listed that aren't kept")
+	for _, f := range x.lowest {
+		b.check(x.byKey[f.spec.Key] == f, "fact %s is told of nodes and isn't kept", f.spec.Key)
+	}
+}
+
+func (b *broken) terms() {
+	x := &b.s.terms
+	listed := map[*Term]int{}
+	for _, t := range x.other {
+		listed[t]++
+	}
+	for _, list := range x.byLabel {
+		for _, t := range list {
+			listed[t]++
+		}
+	}
+	for i, t := range x.list {
+		b.same("the position of a term", t.Position, i)
+		b.same("the number of lists with a term", listed[t], 1)
+		b.check(x.byKey[t.OwnerKey], "a term isn't known by its key")
+	}
+	b.same("the number of terms", len(x.byKey), len(x.list))
+	b.check(slices.IsSorted(x.keys), "label keys aren't sorted: %v", x.keys)
+	for _, n := range b.s.nodes {
+		if n == nil {
+			continue
+		}
+		for _, p := range append(slices.Clone(n.Pods), n.Nominated...) {
+			for i := range p.Terms {
+				b.check(x.byKey[p.Terms[i].OwnerKey], "a term of %s isn't known", p.UID)
+				reqs, _ := p.Terms[i].Selector.Requirements()
+				for _, r := range reqs {
+					b.check(slices.Contains(x.keys, r.Key()), "label key %s isn't known", r.Key())
+				}
+			}
+		}
+	}
+}
+
+// objects works every index out from the objects themselves.
+func (b *broken) objects() {
+	s := b.s
+	claimsByVolume, volumesByClaim, freeVolumes := map[string][]string{}, map[ClaimKey][]string{}, map[freeVolume][]string{}
+	handles := map[string]int{}
+	byNode, byVolume := map[string][]string{}, map[string][]string{}
+	budgets, capacities := map[string][]string{}, map[string][]string{}
+	for key, o := range s.objects.byKey {
+		b.same("the key of an object", keyOf(o), key)
+		name := o.GetNamespace() + "/" + o.GetName()
+		switch o := o.(type) {
+		case *v1.PersistentVolumeClaim:
+			if o.Spec.VolumeName != "" {
+				claimsByVolume[o.Spec.VolumeName] = append(claimsByVolume[o.Spec.VolumeName], name)
+			}
+		case *v1.PersistentVolume:
+			if ref := o.Spec.ClaimRef; ref != nil {
+				k := ClaimKey{ref.Namespace, ref.Name}
+				volumesByClaim[k] = append(volumesByClaim[k], name)
+			} else {
+				k := freeVolume{VolumeClass(o), pinnedHost(o)}
+				freeVolumes[k] = append(freeVolumes[k], name)
+			}
+			if o.Spec.CSI != nil {
+				handles[o.Spec.CSI.Driver+"/"+o.Spec.CSI.VolumeHandle]++
+			}
+		case *storagev1.VolumeAttachment:
+			byNode[o.Spec.NodeName] = append(byNode[o.Spec.NodeName], name)
+			if v := o.Spec.Source.PersistentVolumeName; v != nil {
+				byVolume[*v] = append(byVolume[*v], name)
+			}
+		case *policyv1.PodDisruptionBudget:
+			budgets[o.Namespace] = append(budgets[o.Namespace], name)
+		case *storagev1.CSIStorageCapacity:
+			capacities[o.StorageClassName] = append(capacities[o.StorageClassName], name)
+		}
+	}
+	x := &s.objects
+	b.same("claims by volume", names(x.claimsByVolume), sortedByName(claimsByVolume))
+	b.same("volumes by claim", names(x.volumesByClaim), sortedByName(volumesByClaim))
+	b.same("free volumes", names(x.freeVolumes), sortedByName(freeVolumes))
+	b.same("handles", x.handles, handles)
+	b.same("attachments by node", names(x.attachmentsByNode), sortedByName(byNode))
+	b.same("attachments by volume", names(x.attachmentsByVolume), sortedByName(byVolume))
+	b.same("budgets", names(x.budgets), sortedByName(budgets))
+	b.same("capacities", names(x.capacities), sortedByName(capacities))
+}
+
+// claims works out who uses which claim.
+func (b *broken) claims() {
+	nodes, pods := map[ClaimKey][]NodeIndex{}, map[ClaimKey]int{}
+	for i, n := range b.s.nodes {
+		if n == nil {
+			continue
+		}
+		for _, p := range n.Pods {
+			for _, c := range p.Claims {
+				k := ClaimKey{p.Object.Namespace, c.Name}
+				nodes[k] = append(nodes[k], NodeIndex(i))
+				if !c.Ephemeral {
+					pods[k]++
+				}
+			}
+		}
+	}
+	b.same("the number of claims in use", len(b.s.objects.claimNodes), len(nodes))
+	for k, list := range b.s.objects.claimNodes {
+		b.same(fmt.Sprint("the nodes of ", k), slices.Sorted(slices.Values(list)), nodes[k])
+	}
+	b.same("the pods that name claims", b.s.objects.claimPods, pods)
+}
+
+func (b *broken) nominations() {
+	s := b.s
+	byPod, claims, users := map[types.UID]bool{}, map[ClaimKey]int{}, map[ClaimKey]int{}
+	byNode := map[NodeIndex][]string{}
+	for _, n := range s.nominated.list {
+		b.check(!byPod[n.Pod.UID], "%s is nominated twice", n.Pod.UID)
+		byPod[n.Pod.UID] = true
+		b.check(s.nominated.byPod[n.Pod.UID] == n, "the nomination of %s isn't known by its pod", n.Pod.UID)
+		_, placed := s.pods[n.Pod.UID]
+		b.check(!placed, "%s is nominated and placed", n.Pod.UID)
+		at := NoNode
+		if i, ok := s.byName[n.Name]; ok {
+			at = i
+			byNode[i] = append(byNode[i], string(n.Pod.UID))
+		}
+		b.same(fmt.Sprint("the node of the nomination of ", n.Pod.UID), n.Node, at)
+		for _, c := range n.Pod.Claims {
+			k := ClaimKey{n.Pod.Object.Namespace, c.Name}
+			users[k]++
+			if !c.Ephemeral {
+				claims[k]++
+			}
+		}
+	}
+	b.same("the number of nominated pods", len(s.nominated.byPod), len(byPod))
+	b.same("the claims of nominated pods", s.nominated.users, users)
+	b.same("the claims that nominated pods name", s.nominated.claims, claims)
+	for i, n := range s.nodes {
+		if n != nil {
+			var uids []string
+			for _, p := range n.Nominated {
+				uids = append(uids, string(p.UID))
+			}
+			b.same("the pods nominated to "+n.Name, uids, slices.Sorted(slices.Values(byNode[NodeIndex(i)])))
+		}
+	}
+}
+
+func (b *broken) workloads() {
+	services := map[serviceKey][]string{}
+	for key, w := range b.s.work.byKey {
+		b.same("the key of a workload", w.key(), key)
+		if k, ok := firstLabel(w); ok && w.Kind == Service {
+			services[k] = append(services[k], w.Name)
+		}
+	}
+	b.same("the number of labels by which Services select first", len(b.s.work.services), len(services))
+	for k, list := range b.s.work.services {
+		var got []string
+		for _, w := range list {
+			got = append(got, w.Name)
+			b.check(b.s.work.byKey[w.key()] == w, "Service %s/%s is an old one", w.Namespace, w.Name)
+		}
+		b.same(fmt.Sprint("the Services by ", k), slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(services[k])))
+	}
+}
+
+func (b *broken) images() {
+	nodes := map[ImageID]int32{}
+	for _, n := range b.s.nodes {
+		if n != nil {
+			for _, i := range n.Images {
+				nodes[i.ID]++
+			}
+		}
+	}
+	for id, n := range b.s.images.nodes {
+		b.same(fmt.Sprint("the nodes with image ", id), n, nodes[ImageID(id)])
+		delete(nodes, ImageID(id))
+	}
+	b.check(len(nodes) == 0, "images of nodes aren't counted: %v", nodes)
+}
+
+func sortedText[T any](list []T) []string {
+	var out []string
+	for _, x := range list {
+		out = append(out, fmt.Sprint(x))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// names returns the names in lists as they stand.
+func names[K comparable, O Object](lists map[K][]O) map[K][]string {
+	out := map[K][]string{}
+	for k, list := range lists {
+		out[k] = []string{}
+		for _, o := range list {
+			out[k] = append(out[k], o.GetNamespace()+"/"+o.GetName())
+		}
+	}
+	return out
+}
+
+// sortedByName sorts lists of namespace/name by name, then by namespace.
+func sortedByName[K comparable](lists map[K][]string) map[K][]string {
+	for k := range maps.Keys(lists) {
+		slices.SortFunc(lists[k], func(x, y string) int {
+			a, b, _ := strings.Cut(x, "/")
+			c, d, _ := strings.Cut(y, "/")
+			return cmp.Or(strings.Compare(b, d), strings.Compare(a, c))
+		})
+	}
+	return lists
+}
