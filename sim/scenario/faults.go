@@ -1,7 +1,7 @@
 package scenario
 
 // The kinds of faults. Those of calls hit each call with probability Rate,
-// those of launches each machine; events come PerHour or At.
+// those of launches each instance; events come PerHour or At.
 const (
 	APIError       = "APIError"       // a call of Berth's is refused
 	APIConflict    = "APIConflict"    // a call of Berth's is refused with a conflict
@@ -10,11 +10,11 @@ const (
 	CloudError     = "CloudError"     // a call to the cloud is refused
 	CloudLost      = "CloudLost"      // a call to the cloud is served, but Berth learns of a failure
 	StockOut       = "StockOut"       // orders are refused while the fault lasts; without a rate
-	LaunchFails    = "LaunchFails"    // a machine fails, and the cloud says so
-	LaunchVanishes = "LaunchVanishes" // a machine is never made, and the cloud doesn't say
-	NeverRegisters = "NeverRegisters" // a machine runs and never becomes a node
+	LaunchFails    = "LaunchFails"    // an instance fails, and the cloud says so
+	LaunchVanishes = "LaunchVanishes" // an instance is never made, and the cloud doesn't say
+	NeverRegisters = "NeverRegisters" // an instance runs and never becomes a node
 	NeverReady     = "NeverReady"     // a node registers and never becomes ready
-	SpotReclaim    = "SpotReclaim"    // event: the cloud takes a machine back
+	SpotReclaim    = "SpotReclaim"    // event: the cloud takes an instance back
 	CrashBerth     = "CrashBerth"     // event: Berth is down `for` a while (5 s when absent)
 	WatchStall     = "WatchStall"     // event: changes aren't seen `for` a while (30 s when absent)
 	DeletePod      = "DeletePod"      // event: somebody deletes a pod

@@ -18,29 +18,36 @@ import (
 	"github.com/berthproject/berth/core"
 )
 
+// This file makes runs of files: it tells scenarios, policies and manifests apart, and
+// resolves what a scenario refers to. Everything that can be wrong with the input is
+// found here, before a world is made.
+
 // Run is a scenario with everything it refers to, ready to be played.
 type Run struct {
 	Name, Description string
 	Spec              Spec
-	// Objects exist at the beginning, Arrivals come later, in order of time.
-	Objects  []runtime.Object
+	// Objects exist at the beginning.
+	Objects []runtime.Object
+	// Arrivals come later, in order of time.
 	Arrivals []Arrival
-	// Notes say what was left out of the input and why.
+	// Notes are for people: what was left out of the input, and what can't happen.
 	Notes []string
-	// Scheduler and Autoscale are the policy.
+	// Scheduler and Autoscale are the policy. Whoever plays the run reads them and not
+	// Spec.Policy.
 	Scheduler config.Scheduler
 	Autoscale core.Autoscale
 }
 
-// Arrival is something that comes to the cluster.
+// Arrival is objects that come to the cluster together.
 type Arrival struct {
-	At      time.Duration
+	At      time.Duration // since the beginning
 	Objects []runtime.Object
 	// DeleteAfter is how long after At the objects are deleted; never when 0.
 	DeleteAfter time.Duration
 }
 
-// Pods returns how many pods come: those of controllers too, of a DaemonSet one.
+// Pods returns how many pods come: pods, and the replicas or completions of controllers;
+// a DaemonSet counts as one, since it depends on the nodes how many it makes.
 func (a *Arrival) Pods() int {
 	n := 0
 	for _, obj := range a.Objects {
@@ -151,8 +158,8 @@ func Parse(path string, raw []byte) (*Run, error) {
 	return s.resolve(src, &s.Spec.Policy, "spec.policy", src, nil)
 }
 
-// resolve reads what the scenario refers to, and the policy, which stands in a
-// field of a file.
+// resolve returns the scenario's run under a policy, which stands in a field of the file
+// policySrc. The manifests are added to what the scenario itself refers to.
 func (s *Scenario) resolve(src source, p *Policy, field string, policySrc source, manifests []string) (*Run, error) {
 	r := &Run{Name: s.Metadata.Name, Description: s.Metadata.Description, Spec: s.Spec, Scheduler: config.Default()}
 	if r.Name == "" {
@@ -171,35 +178,43 @@ func (s *Scenario) resolve(src source, p *Policy, field string, policySrc source
 		return nil, policySrc.errorf(field+".flags", "%v", err)
 	}
 	o := &objects{run: r, unknown: map[string]int{}, defined: map[string]bool{}}
+	if err := s.gather(o, src, manifests); err != nil {
+		return nil, err
+	}
+	o.finish()
+	return r, nil
+}
+
+// gather adds everything that the scenario defines or refers to.
+func (s *Scenario) gather(o *objects, src source, manifests []string) error {
 	for i, raw := range s.Spec.Objects {
 		if err := o.inline(raw); err != nil {
-			return nil, src.errorf(fmt.Sprintf("spec.objects[%d]", i), "%v", err)
+			return src.errorf(fmt.Sprintf("spec.objects[%d]", i), "%v", err)
 		}
 	}
 	for i, f := range s.Spec.Files {
 		if _, err := os.Stat(src.rel(f)); err != nil {
-			return nil, src.errorf(fmt.Sprintf("spec.files[%d]", i), "%s: %v", f, cause(err))
+			return src.errorf(fmt.Sprintf("spec.files[%d]", i), "%s: %v", f, cause(err))
 		}
 		manifests = append(slices.Clip(manifests), src.rel(f))
 	}
 	for _, m := range manifests {
 		if err := o.file(m); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for i := range s.Spec.Nodes {
 		if err := o.nodes(&s.Spec.Nodes[i]); err != nil {
-			return nil, src.errorf(fmt.Sprintf("spec.nodes[%d]", i), "%v", err)
+			return src.errorf(fmt.Sprintf("spec.nodes[%d]", i), "%v", err)
 		}
 	}
 	for i := range s.Spec.Traces {
 		if err := o.trace(&s.Spec.Traces[i], src); err != nil {
-			return nil, src.errorf(fmt.Sprintf("spec.traces[%d].path", i), "%v", err)
+			return src.errorf(fmt.Sprintf("spec.traces[%d].path", i), "%v", err)
 		}
 	}
 	for i := range s.Spec.Workload {
 		o.workload(&s.Spec.Workload[i], s.Spec.Seed)
 	}
-	o.finish()
-	return r, nil
+	return nil
 }

@@ -28,12 +28,12 @@ type Summary struct {
 	TimeToRunning Quantiles `json:"timeToRunning"` // seconds from a pod's arrival to its start
 	Nodes         struct {
 		Peak           int `json:"peak"`           // most nodes at a time
-		Launched       int `json:"launched"`       // machines that became nodes
-		FailedLaunches int `json:"failedLaunches"` // machines that did not become nodes, and those of refused orders
+		Launched       int `json:"launched"`       // instances that became nodes
+		FailedLaunches int `json:"failedLaunches"` // instances that did not become nodes, and those of refused orders
 		Removed        int `json:"removed"`        // nodes that went
 		Final          int `json:"final"`          // nodes in the end
 	} `json:"nodes"`
-	NodeHours   float64 `json:"nodeHours"` // of machines that the cloud charges for
+	NodeHours   float64 `json:"nodeHours"` // of instances that the cloud charges for
 	Cost        float64 `json:"cost"`      // node hours times price
 	Utilization struct {
 		CPU    float64 `json:"cpu"`    // requested share of allocatable, time-weighted, 0 to 1
@@ -57,7 +57,7 @@ type Quantiles struct {
 	Max float64 `json:"max"`
 }
 
-// QuantilesOf returns the quantiles of values, by the nearest rank.
+// QuantilesOf returns the quantiles of values, by the nearest rank: each is one of them.
 func QuantilesOf(values []float64) Quantiles {
 	if len(values) == 0 {
 		return Quantiles{}
@@ -67,7 +67,7 @@ func QuantilesOf(values []float64) Quantiles {
 	return Quantiles{at(0.5), at(0.9), at(0.99), s[len(s)-1]}
 }
 
-// numbers flattens the summary to its numbers by dotted name.
+// numbers returns the numbers of the summary by the dotted names of their JSON fields.
 func (s *Summary) numbers() map[string]float64 {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -93,7 +93,8 @@ func (s *Summary) numbers() map[string]float64 {
 	return out
 }
 
-// Number returns a metric by name; kinds of decisions that never came are 0.
+// Number returns a metric by name, 0 for an unknown one: so is a kind of decision that
+// never came.
 func (s *Summary) Number(metric string) float64 { return s.numbers()[metric] }
 
 // Metrics returns the names that expectations may use.
@@ -101,7 +102,7 @@ func Metrics() []string {
 	return slices.Sorted(maps.Keys((&Summary{}).numbers()))
 }
 
-// Check returns the expectations that the summary doesn't meet.
+// Check returns, as sentences, the expectations that the summary doesn't meet.
 func (s *Summary) Check(expect []Expectation) []string {
 	numbers := s.numbers()
 	var out []string

@@ -88,18 +88,18 @@ type NodeGroup struct {
 	Initial int `json:"initial,omitempty"`
 	// Adopt takes the nodes of dumps that have all these labels into the group.
 	Adopt map[string]string `json:"adopt,omitempty"`
-	// Boot is what a machine writes before it registers, at Rate at most.
+	// Boot is what an instance writes before it registers, at Rate at most.
 	Boot Boot `json:"boot,omitempty"`
 	// DiskRate is how many bytes a second a node can write; no limit when absent.
 	DiskRate *resource.Quantity `json:"diskRate,omitempty"`
-	// Stock is how many machines the cloud has of this kind; no limit when
+	// Stock is how many instances the cloud has of this kind; no limit when
 	// absent. Orders beyond it are refused.
 	Stock *int `json:"stock,omitempty"`
 	// Images are in the node image already and needn't be pulled.
 	Images []string `json:"images,omitempty"`
 }
 
-// Boot is the writing of a machine that starts.
+// Boot is what an instance writes while it starts.
 type Boot struct {
 	Bytes *resource.Quantity `json:"bytes,omitempty"`
 	// Rate in bytes a second that the boot itself can do; no limit when absent.

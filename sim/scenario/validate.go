@@ -15,7 +15,10 @@ import (
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
-// validate reports everything that is wrong, each with its line.
+// This file checks the fields of scenarios and policies. What must hold: everything that
+// is wrong is reported at once, each with its line, the value, and what would be accepted.
+
+// validate returns all that is wrong, joined.
 func (s *Scenario) validate(src source) error {
 	v := &validator{src: src}
 	if s.APIVersion != APIVersion {
@@ -97,6 +100,7 @@ func (p *PolicyFile) validate(src source) error {
 	return errors.Join(v.errs...)
 }
 
+// validator collects what is wrong.
 type validator struct {
 	src  source
 	errs []error
