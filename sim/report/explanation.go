@@ -14,8 +14,11 @@ import (
 	"github.com/berthproject/berth/core"
 )
 
-// Explanation writes why a pod is where it is, for people; when says at what
-// time.
+// This file writes an explanation of berth explain and berth simulate --explain as text:
+// where the pod is, what it has been through, where it can't go and where it can.
+
+// Explanation writes why a pod is where it is; when says at what time, in the words that
+// the first line is to have.
 func Explanation(w io.Writer, x *core.Explanation, when string) error {
 	var b strings.Builder
 	switch x.Outcome {
@@ -62,7 +65,7 @@ func Explanation(w io.Writer, x *core.Explanation, when string) error {
 	return err
 }
 
-// waiting says what a pod without a node has been through.
+// waiting writes what a pod without a node has been through and what it waits for.
 func waiting(b *strings.Builder, x *core.Explanation) {
 	line := func(name string, at *time.Time) {
 		if at != nil {
@@ -90,6 +93,7 @@ func waiting(b *strings.Builder, x *core.Explanation) {
 	}
 }
 
+// nearest writes the node that lacks least; "" for no node.
 func nearest(s *step.Shortfall) string {
 	if s == nil {
 		return ""
@@ -108,6 +112,8 @@ func amount(name string, v int64) string {
 	return fmt.Sprint(v)
 }
 
+// candidates writes the scores of the nodes that would take the pod, a column for each
+// plugin. All candidates have the same plugins, in the same order.
 func candidates(b *strings.Builder, x *core.Explanation) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "  NODE\tSCORE")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +16,11 @@ import (
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
 )
+
+// This file writes the page with plots. It is one file that needs no network: the script,
+// the chart library and the data are in it. What must hold: it stays of a size that a
+// browser likes, however long the run was (maxSamples, maxDecisions), and what was left
+// out is counted on it.
 
 var (
 	//go:embed assets/page.html
@@ -30,7 +36,7 @@ var page = template.Must(template.New("page").Parse(pageText))
 // fact is a number at the head of the page.
 type fact struct {
 	Label, Value, Note string
-	Bad                bool
+	Bad                bool // shown as a warning
 }
 
 // series are the samples by column, as the page's script takes them.
@@ -50,7 +56,7 @@ type series struct {
 	Writes    []float64    `json:"writes"` // GB/s
 	Kinds     []string     `json:"kinds"`
 	Decisions []decision   `json:"decisions"`
-	Left      int          `json:"left"`
+	Left      int          `json:"left"` // how many decisions were left out
 	Timeline  timelineData `json:"timeline"`
 }
 
@@ -70,10 +76,10 @@ type timelineData struct {
 	Lanes [][]*int  `json:"lanes"`
 }
 
-// The page stays of a size that a browser likes.
+// What a page has at most, of samples and of decisions.
 const (
-	mostSamples   = 1500
-	mostDecisions = 4000
+	maxSamples   = 1500
+	maxDecisions = 4000
 )
 
 // HTML writes one self-contained page about a run.
@@ -95,6 +101,7 @@ func HTML(path string, run *scenario.Run, s *scenario.Summary, stats *sim.Stats)
 	return out.Flush()
 }
 
+// facts are the numbers at the head of the page, in its order.
 func facts(s *scenario.Summary) []fact {
 	return []fact{
 		{"pods completed", number(s.Pods.Completed), fmt.Sprintf("of %d", s.Pods.Total), false},
@@ -120,11 +127,12 @@ func later(s *scenario.Summary) string {
 	return fmt.Sprintf("%d still to come", s.Pods.ToCome)
 }
 
+// columns returns every so many-th sample and the last, and the decisions.
 func columns(stats *sim.Stats) *series {
 	d := &series{Kinds: []string{}, Decisions: []decision{}}
-	step := (len(stats.Samples) + mostSamples - 1) / mostSamples
+	every := max((len(stats.Samples)+maxSamples-1)/maxSamples, 1)
 	for i := range stats.Samples {
-		if i%max(step, 1) != 0 && i != len(stats.Samples)-1 {
+		if i%every != 0 && i != len(stats.Samples)-1 {
 			continue
 		}
 		x := &stats.Samples[i]
@@ -135,65 +143,67 @@ func columns(stats *sim.Stats) *series {
 		d.CPU, d.Memory = append(d.CPU, x.CPU), append(d.Memory, x.Memory)
 		d.Cost, d.Price, d.Writes = append(d.Cost, x.Cost), append(d.Price, x.Price), append(d.Writes, x.WriteRate/1e9)
 	}
-	d.decide(stats.Log)
+	d.addDecisions(stats.Log)
 	return d
 }
 
-// decide adds the decisions: few of the many placements, all of the rest as
-// far as there is room.
-func (d *series) decide(log []step.Decision) {
-	var placed, other []int
-	for i := range log {
-		if log[i].Kind == step.Placed {
-			placed = append(placed, i)
-		} else {
-			other = append(other, i)
-		}
+// addDecisions adds the decisions that the page has room for, in order of time: of the
+// placements, which are many, every so many-th, and of the others the first.
+func (d *series) addDecisions(log []step.Decision) {
+	kept := thinned(log)
+	d.Left = len(log) - len(kept)
+	kinds := map[string]bool{}
+	for _, x := range kept {
+		kinds[string(x.Kind)] = true
 	}
-	keep := other[:min(len(other), mostDecisions*3/4)]
-	room := mostDecisions - len(keep)
-	step := (len(placed) + room - 1) / max(room, 1)
-	for k, i := range placed {
-		if k%max(step, 1) == 0 {
-			keep = append(keep, i)
-		}
-	}
-	slices.Sort(keep)
-	d.Left = len(log) - len(keep)
-	lane := map[string]int{}
-	for _, i := range keep {
-		x := &log[i]
-		if _, ok := lane[string(x.Kind)]; !ok {
-			lane[string(x.Kind)] = 0
-			d.Kinds = append(d.Kinds, string(x.Kind))
-		}
-	}
+	d.Kinds = slices.AppendSeq(d.Kinds, maps.Keys(kinds))
 	slices.Sort(d.Kinds)
-	for i, k := range d.Kinds {
-		lane[k] = i
+	d.Timeline = timelineData{At: []float64{}, Lanes: make([][]*int, len(d.Kinds))}
+	for lane := range d.Timeline.Lanes {
+		d.Timeline.Lanes[lane] = []*int{}
 	}
-	d.Timeline.At = []float64{}
-	d.Timeline.Lanes = make([][]*int, len(d.Kinds))
-	for _, i := range keep {
-		x := &log[i]
+	for _, x := range kept {
 		why := x.Reason
 		if x.Nodes > 0 {
 			why = strings.TrimSuffix(fmt.Sprintf("%d nodes: %s", x.Nodes, why), ": ")
 		}
-		t := x.Time.Sub(sim.Epoch).Seconds()
-		d.Decisions = append(d.Decisions, decision{t, string(x.Kind), x.Pod, x.Node, x.Group, why})
-		if n := len(d.Timeline.At); n == 0 || d.Timeline.At[n-1] != t {
-			d.Timeline.At = append(d.Timeline.At, t)
-			for k := range d.Timeline.Lanes {
-				d.Timeline.Lanes[k] = append(d.Timeline.Lanes[k], nil)
-			}
-		}
-		k := lane[string(x.Kind)]
-		d.Timeline.Lanes[k][len(d.Timeline.At)-1] = &k
+		at := x.Time.Sub(sim.Epoch).Seconds()
+		d.Decisions = append(d.Decisions, decision{at, string(x.Kind), x.Pod, x.Node, x.Group, why})
+		d.Timeline.mark(at, slices.Index(d.Kinds, string(x.Kind)))
 	}
-	for k := range d.Timeline.Lanes {
-		if d.Timeline.Lanes[k] == nil {
-			d.Timeline.Lanes[k] = []*int{}
+}
+
+// thinned returns at most maxDecisions of the decisions, in their order.
+func thinned(log []step.Decision) []*step.Decision {
+	var placed, kept []int
+	for i := range log {
+		switch {
+		case log[i].Kind == step.Placed:
+			placed = append(placed, i)
+		case len(kept) < maxDecisions*3/4:
+			kept = append(kept, i)
 		}
 	}
+	room := maxDecisions - len(kept)
+	every := max((len(placed)+room-1)/room, 1)
+	for k := 0; k < len(placed); k += every {
+		kept = append(kept, placed[k])
+	}
+	slices.Sort(kept)
+	out := make([]*step.Decision, len(kept))
+	for k, i := range kept {
+		out[k] = &log[i]
+	}
+	return out
+}
+
+// mark puts a mark into a lane at a time that isn't before the last mark's.
+func (d *timelineData) mark(at float64, lane int) {
+	if n := len(d.At); n == 0 || d.At[n-1] != at {
+		d.At = append(d.At, at)
+		for k := range d.Lanes {
+			d.Lanes[k] = append(d.Lanes[k], nil)
+		}
+	}
+	d.Lanes[lane][len(d.At)-1] = &lane
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// row is one line of the summary: a label and how to read its value.
+// This file writes summaries as text, one alone or several side by side.
+
+// row is one line of the summary: a label, and how its value is written.
 type row struct {
 	label string
 	value func(s *scenario.Summary) string
@@ -23,6 +25,7 @@ type row struct {
 
 func number(n int) string { return strconv.Itoa(n) }
 
+// span writes seconds as a duration, the rounder the longer it is.
 func span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
@@ -40,6 +43,7 @@ func quantiles(q scenario.Quantiles) string {
 
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
+// bytes writes a number of bytes in decimal units.
 func bytes(x float64) string {
 	for _, unit := range []string{"B", "kB", "MB"} {
 		if x < 1000 {
@@ -83,7 +87,8 @@ var rows = []row{
 	{"digest", func(s *scenario.Summary) string { return s.Digest[:min(len(s.Digest), 16)] }},
 }
 
-// Compare writes summaries side by side, or one alone. What differs is marked.
+// Compare writes summaries side by side, or one alone. A row in which they differ is
+// marked with ≠.
 func Compare(out io.Writer, list ...*scenario.Summary) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	line := func(label string, value func(s *scenario.Summary) string) {

@@ -16,6 +16,10 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
+// This file draws worlds. The draws are in sequence, so that a change of their order or
+// number makes other worlds of all seeds: what hack/digests/digests.txt has of them, and
+// the seeds that people have noted, would mean nothing any more.
+
 // dice draws from a seed.
 type dice struct{ *rand.Rand }
 
@@ -28,6 +32,8 @@ func (d dice) span(low, high time.Duration) simulatedgroup.Span {
 	a := d.dur(low, high)
 	return simulatedgroup.Span{Min: a, Max: d.dur(a.Duration, high)}
 }
+
+// one draws one of several values.
 func one[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
 var zones = []string{"a", "b", "c"}
@@ -64,8 +70,8 @@ func Generate(seed uint64) *scenario.Scenario {
 	return s
 }
 
-// storage is a StatefulSet whose volumes are made where its pods go, or were
-// made by people on some of the nodes.
+// storage draws a StatefulSet whose volumes are provisioned where its pods go, or exist
+// on some of the nodes.
 func (d dice) storage() []map[string]any {
 	class := map[string]any{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": map[string]any{"name": "disks"},
 		"provisioner": "csi.example", "volumeBindingMode": "WaitForFirstConsumer"}
@@ -95,6 +101,7 @@ func (d dice) storage() []map[string]any {
 	return append(out, set)
 }
 
+// template draws what a node offers.
 func (d dice) template() simulatedgroup.Template {
 	t := simulatedgroup.Template{Allocatable: v1.ResourceList{
 		v1.ResourceCPU:    resource.MustParse(one(d, "2", "4", "8")),
@@ -133,8 +140,7 @@ func (d dice) group(i int) scenario.NodeGroup {
 		g.FailureRate = one(d, 0.1, 0.5)
 	}
 	if d.maybe(10) {
-		stock := d.from(max(g.Initial, 1), g.Max)
-		g.Stock = &stock
+		g.Stock = new(d.from(max(g.Initial, 1), g.Max))
 	}
 	if d.maybe(20) {
 		b, r := resource.MustParse("500Mi"), resource.MustParse(one(d, "20Mi", "100Mi"))
@@ -169,10 +175,15 @@ func (d dice) workload(i int) scenario.Workload {
 			w.DeleteAfter = d.dur(5*time.Minute, 40*time.Minute)
 		}
 		if d.maybe(40) {
-			most := d.from(0, 2)
-			w.MaxUnavailable = &most
+			w.MaxUnavailable = new(d.from(0, 2))
 		}
 	}
+	d.podSpec(&w)
+	return w
+}
+
+// podSpec draws the pods of a workload.
+func (d dice) podSpec(w *scenario.Workload) {
 	p := &w.Template.Spec
 	p.Containers = []v1.Container{{Name: "c", Image: one(d, "small", "small", "big"), Resources: v1.ResourceRequirements{Requests: v1.ResourceList{}}}}
 	req := p.Containers[0].Resources.Requests
@@ -181,7 +192,7 @@ func (d dice) workload(i int) scenario.Workload {
 		if d.maybe(50) {
 			p.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
 		}
-		return w
+		return
 	}
 	if d.maybe(90) {
 		req[v1.ResourceCPU] = resource.MustParse(one(d, "100m", "500m", "1", "3", "7"))
@@ -222,7 +233,6 @@ func (d dice) workload(i int) scenario.Workload {
 	if d.maybe(5) {
 		p.SchedulingGates = []v1.PodSchedulingGate{{Name: "never-lifted"}}
 	}
-	return w
 }
 
 func (d dice) fault(sp *scenario.Spec) scenario.Fault {
@@ -248,6 +258,7 @@ func (d dice) fault(sp *scenario.Spec) scenario.Fault {
 	return f
 }
 
+// flags draws a policy whose timers are short.
 func (d dice) flags() []string {
 	out := []string{
 		"--scan-interval=" + one(d, "5s", "10s", "20s"),

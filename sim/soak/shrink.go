@@ -1,0 +1,128 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// This file makes a scenario that fails smaller, so that a person can see why it does.
+
+// Shrink makes a failing scenario smaller as long as it fails, trying at most
+// tries worlds.
+func Shrink(ctx context.Context, s *scenario.Scenario, fails func(*scenario.Scenario) bool, tries int) *scenario.Scenario {
+	for changed := true; changed; {
+		changed = false
+		for _, smaller := range smaller(s) {
+			if tries--; tries < 0 || ctx.Err() != nil {
+				return s
+			}
+			if fails(smaller) {
+				s, changed = smaller, true
+				break
+			}
+		}
+	}
+	return s
+}
+
+// clone returns a deep copy.
+func clone(s *scenario.Scenario) *scenario.Scenario {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	out := &scenario.Scenario{}
+	if err := json.Unmarshal(raw, out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// smaller returns scenarios with something taken away: what takes away most first.
+func smaller(s *scenario.Scenario) []*scenario.Scenario {
+	c := &cuts{from: s}
+	sp := &s.Spec
+	for i := range sp.Workload {
+		if len(sp.Workload) > 1 {
+			c.try(func(sp *scenario.Spec) { sp.Workload = slices.Delete(sp.Workload, i, i+1) })
+		}
+	}
+	for i := range sp.Faults {
+		c.try(func(sp *scenario.Spec) { sp.Faults = slices.Delete(sp.Faults, i, i+1) })
+	}
+	for i := range sp.NodeGroups {
+		if len(sp.NodeGroups) > 1 {
+			name := sp.NodeGroups[i].Name
+			c.try(func(sp *scenario.Spec) {
+				sp.NodeGroups = slices.Delete(sp.NodeGroups, i, i+1)
+				sp.Faults = slices.DeleteFunc(sp.Faults, func(f scenario.Fault) bool { return f.Group == name })
+			})
+		}
+	}
+	for i := range sp.Nodes {
+		c.try(func(sp *scenario.Spec) { sp.Nodes = slices.Delete(sp.Nodes, i, i+1) })
+	}
+	if sp.Storage.SharedRate != nil {
+		c.try(func(sp *scenario.Spec) { sp.Storage, sp.Images = scenario.Storage{}, nil })
+	}
+	for i := range sp.Workload {
+		c.workload(i)
+	}
+	for i := range sp.NodeGroups {
+		c.group(i)
+	}
+	for i := range sp.Policy.Flags {
+		c.try(func(sp *scenario.Spec) { sp.Policy.Flags = slices.Delete(sp.Policy.Flags, i, i+1) })
+	}
+	return c.made
+}
+
+// cuts collects copies of a scenario with something taken away.
+type cuts struct {
+	from *scenario.Scenario
+	made []*scenario.Scenario
+}
+
+func (c *cuts) try(cut func(sp *scenario.Spec)) {
+	s := clone(c.from)
+	cut(&s.Spec)
+	c.made = append(c.made, s)
+}
+
+// workload makes one workload smaller and simpler.
+func (c *cuts) workload(i int) {
+	try := func(applies bool, cut func(w *scenario.Workload)) {
+		if applies {
+			c.try(func(sp *scenario.Spec) { cut(&sp.Workload[i]) })
+		}
+	}
+	w := &c.from.Spec.Workload[i]
+	try(w.Copies > 0, func(w *scenario.Workload) { w.Copies = 0 })
+	try(w.Count > 1, func(w *scenario.Workload) { w.Count /= 2 })
+	try(w.Count > 1, func(w *scenario.Workload) { w.Count-- })
+	try(w.Arrive.Over.Duration > 0, func(w *scenario.Workload) { w.Arrive = scenario.Arrive{After: w.Arrive.After} })
+	try(w.Service || w.MaxUnavailable != nil, func(w *scenario.Workload) { w.Service, w.MaxUnavailable = false, nil })
+	p := &w.Template.Spec
+	try(p.Affinity != nil, func(w *scenario.Workload) { w.Template.Spec.Affinity = nil })
+	try(p.TopologySpreadConstraints != nil, func(w *scenario.Workload) { w.Template.Spec.TopologySpreadConstraints = nil })
+	try(p.NodeSelector != nil, func(w *scenario.Workload) { w.Template.Spec.NodeSelector = nil })
+	try(p.Tolerations != nil, func(w *scenario.Workload) { w.Template.Spec.Tolerations = nil })
+	try(p.Priority != nil, func(w *scenario.Workload) { w.Template.Spec.Priority = nil })
+}
+
+// group makes one node group smaller and simpler.
+func (c *cuts) group(i int) {
+	g := &c.from.Spec.NodeGroups[i]
+	if g.Max > 1 && g.Max > g.Initial && g.Max > g.Min {
+		c.try(func(sp *scenario.Spec) { sp.NodeGroups[i].Max-- })
+	}
+	if g.Boot.Bytes != nil || g.Stock != nil || g.FailureRate > 0 || g.LaunchesPerSecond > 0 {
+		c.try(func(sp *scenario.Spec) {
+			g := &sp.NodeGroups[i]
+			g.Boot, g.Stock, g.FailureRate, g.LaunchesPerSecond = scenario.Boot{}, nil, 0, 0
+		})
+	}
+}
