@@ -1,5 +1,19 @@
 package cluster
 
+import "fmt"
+
+// The journal: every change of the state, in order. Rolling back takes changes
+// off its end, a follower replays them, and a cache reads which nodes they touch.
+// Invariants:
+//
+//   - the state is what applying all changes so far, in order, to an empty one
+//     gives;
+//   - a node of which a local rule may say something else than before has a change
+//     that names it, or one after it that does (NodeTouched).
+//
+// Recording a change takes O(1), but for what apply does, and amortised no
+// allocation beside the journal's own growth.
+
 // Seq is a position in the journal: the number of changes before it. Positions
 // are used again after a rollback, so what outlives one pairs them with Epoch.
 type Seq uint64
@@ -11,50 +25,63 @@ type Epoch uint64
 type Op uint8
 
 // The changes a state can go through. Each is primitive: it can be applied
-// again by a follower and taken back by Rollback.
+// again by a follower and taken back by Rollback. Behind each are the fields of
+// Change that it has.
 const (
 	NodeAdded         Op = iota // Node, Info
 	NodeUpdated                 // Node, Info, Old
 	NodeRemoved                 // Node, Old; its pods have been orphaned before
-	PodAdded                    // Node, Pod: the pod occupies the node
-	PodRemoved                  // Node, Pod, pos
-	OrphanAdded                 // Pod, name: it is bound to a node not (or no longer) known
-	OrphanRemoved               // Pod, name, pos
+	PodAdded                    // Node, Pod: the pod is on the node
+	PodRemoved                  // Node, Pod
+	OrphanAdded                 // Pod: its node isn't known, or not any more
+	OrphanRemoved               // Pod
 	GroupSet                    // Group, OldGroup; either may be nil
 	WorkloadSet                 // Workload, OldWorkload; either may be nil
 	ObjectSet                   // Object
 	ObjectRenewed               // Object: a new version in which rules read nothing new
 	NodeTouched                 // Node: a change elsewhere may change what local rules say of it
-	NominationAdded             // Pod, name, pos, and Node when it is known
+	NominationAdded             // Pod, and Node when it is known
 	NominationRemoved           // as NominationAdded
 )
+
+func (o Op) String() string {
+	names := [...]string{"NodeAdded", "NodeUpdated", "NodeRemoved", "PodAdded", "PodRemoved", "OrphanAdded", "OrphanRemoved",
+		"GroupSet", "WorkloadSet", "ObjectSet", "ObjectRenewed", "NodeTouched", "NominationAdded", "NominationRemoved"}
+	if int(o) < len(names) {
+		return names[o]
+	}
+	return fmt.Sprintf("Op(%d)", o)
+}
 
 // Change is one entry of the journal. Which nodes were touched is its main
 // word: caches recompute those from the state as it now is.
 type Change struct {
-	Op          Op
-	Node        NodeIndex // NoNode when the change touches none
+	Op   Op
+	Node NodeIndex // NoNode when the change touches none
+	// pos is where undo puts back what was removed: a pod on its node, an orphan
+	// among those of its node's name, a nomination among all. Of a NodeAdded it
+	// says whether the index had been used before (fromFree).
 	pos         int32
 	Pod         *Pod
-	Info, Old   *NodeInfo
+	Info, Old   *NodeInfo // what the node's object says, and said before
 	Group       *NodeGroup
 	OldGroup    *NodeGroup
 	Workload    *Workload
 	OldWorkload *Workload
 	Object      *ObjectChange
-	name        string
+	name        string // of an orphan's or a nomination's node, or of a group
 }
 
 // Cache is told of rollbacks. Between them it reads the journal at its leisure.
 type Cache interface {
 	// RolledBack says that the changes from position to on, given in order,
-	// were taken back. A cache whose cursor had passed some of them must look
+	// were taken back. The list is valid during the call. A cache whose cursor had passed some of them must look
 	// at the nodes of those again.
 	RolledBack(to Seq, undone []Change)
 }
 
 type journal struct {
-	base    Seq // position of changes[0]
+	base    Seq // position of changes[0]; what came before was trimmed
 	changes []Change
 	epoch   Epoch
 	marks   []uint64 // serials of the open marks, the outermost first

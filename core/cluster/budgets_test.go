@@ -1,0 +1,61 @@
+package cluster_test
+
+import (
+	"fmt"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+func TestBudgets(t *testing.T) {
+	s := newState()
+	budget := func(namespace, name string, selector *metav1.LabelSelector, gone ...string) *policyv1.PodDisruptionBudget {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}}
+		for _, pod := range gone {
+			b.Status.DisruptedPods = map[string]metav1.Time{pod: {}}
+		}
+		return b
+	}
+	app := func(name string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	}
+	unreadable := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
+	notDB := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"db"}}}}
+	for _, o := range []*policyv1.PodDisruptionBudget{
+		budget("default", "web", app("web")), budget("default", "db", app("db")), budget("default", "all", &metav1.LabelSelector{}), budget("default", "none", nil),
+		budget("default", "bad", unreadable), budget("default", "let go", app("web"), "p"), budget("default", "not db", notDB), budget("other", "web", app("web")),
+	} {
+		s.SetObject(o)
+	}
+	selected := func(p *testkit.PodBuilder) (out []string) {
+		for _, b := range s.Budgets(p.Pod.Namespace) {
+			if b.Selects(s.Schema.ParsePod(p.Obj())) {
+				out = append(out, b.Name)
+			}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name string
+		pod  *testkit.PodBuilder
+		want string
+	}{
+		{"one that the API server has let go by one of them", testkit.Pod("p").Label("app", "web"), "[not db web]"},
+		{"another", testkit.Pod("q").Label("app", "web"), "[let go not db web]"},
+		{"of another namespace", testkit.Pod("q").Namespaced("other").Label("app", "web"), "[web]"},
+		{"without labels", testkit.Pod("q"), "[]"},
+	} {
+		if got := fmt.Sprint(selected(c.pod)); got != c.want {
+			t.Errorf("%s is selected by %s, want %s", c.name, got, c.want)
+		}
+	}
+	s.RemoveObject(cluster.BudgetKind, "default", "web")
+	s.SetObject(budget("default", "db", app("web")))
+	if got := fmt.Sprint(selected(testkit.Pod("q").Label("app", "web"))); got != "[db let go not db]" {
+		t.Errorf("after a removal and an update it is selected by %s", got)
+	}
+}

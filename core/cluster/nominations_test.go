@@ -1,0 +1,154 @@
+package cluster_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// nominations prints who is to come where, in their order, and who each node
+// awaits.
+func nominations(s *cluster.State) string {
+	var out []string
+	for _, n := range s.Nominations() {
+		at := n.Name
+		if n.Node == cluster.NoNode {
+			at += "?"
+		} else if s.Node(n.Node).Name != n.Name {
+			at += " at " + s.Node(n.Node).Name
+		}
+		out = append(out, n.Pod.Object.Name+" to "+at)
+	}
+	s.Nodes(func(n *cluster.Node) {
+		var names []string
+		for _, p := range n.Nominated {
+			names = append(names, p.Object.Name)
+		}
+		if len(names) > 0 {
+			out = append(out, fmt.Sprintf("%s awaits %s", n.Name, strings.Join(names, " ")))
+		}
+	})
+	return strings.Join(out, ", ")
+}
+
+func TestNominations(t *testing.T) {
+	s := newState()
+	setNode(s, testkit.Node("n"))
+	setNode(s, testkit.Node("m"))
+	nominate := func(p *testkit.PodBuilder, node string) func() {
+		return func() { s.Nominate(s.Schema.ParsePod(p.Obj()), node) }
+	}
+	parsed := s.Schema.ParsePod(testkit.Pod("a").Obj())
+	for _, c := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"one", nominate(testkit.Pod("b"), "n"), "b to n, n awaits b"},
+		{"another, sorted by UID on the node", func() { s.Nominate(parsed, "n") }, "b to n, a to n, n awaits a b"},
+		{"the same again", func() { s.Nominate(parsed, "n") }, "b to n, a to n, n awaits a b"},
+		{"a newer version of it", nominate(testkit.Pod("a").Priority(3), "n"), "b to n, a to n, n awaits a b"},
+		{"to another node, which makes it the last", nominate(testkit.Pod("b"), "m"), "a to n, b to m, n awaits a, m awaits b"},
+		{"to a node that isn't known", nominate(testkit.Pod("c"), "later"), "a to n, b to m, c to later?, n awaits a, m awaits b"},
+		{"that node comes", func() { setNode(s, testkit.Node("later")) }, "a to n, b to m, c to later, n awaits a, m awaits b, later awaits c"},
+		{"a node goes", func() { s.RemoveNode("n") }, "a to n?, b to m, c to later, m awaits b, later awaits c"},
+		{"its index is used again", func() { setNode(s, testkit.Node("other")) }, "a to n?, b to m, c to later, m awaits b, later awaits c"},
+		{"a node is updated", func() { setNode(s, testkit.Node("m").Cordon()) }, "a to n?, b to m, c to later, m awaits b, later awaits c"},
+		{"one ends", nominate(testkit.Pod("b"), ""), "a to n?, c to later, later awaits c"},
+		{"none ends", nominate(testkit.Pod("b"), ""), "a to n?, c to later, later awaits c"},
+		{"one is placed", func() { place(s, testkit.Pod("c"), "m") }, "a to n?"},
+	} {
+		before := nominations(s)
+		mark := s.Mark()
+		c.do()
+		if got := nominations(s); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		s.Rollback(mark)
+		if got := nominations(s); got != before {
+			t.Errorf("%s, rolled back: %s, want %s", c.name, got, before)
+		}
+		c.do()
+		if broken := s.Broken(); len(broken) > 0 {
+			t.Errorf("%s: %s", c.name, strings.Join(broken, "\n"))
+		}
+	}
+	if s.NominatedTo("pod-a") != "n" || s.NominatedTo("pod-b") != "" {
+		t.Errorf("a is nominated to %q, b to %q; want n and none", s.NominatedTo("pod-a"), s.NominatedTo("pod-b"))
+	}
+	if got := s.Nominations()[0].Pod.Priority; got != 3 {
+		t.Errorf("the nominated pod has priority %d, want the newer version's 3", got)
+	}
+}
+
+// Nominating the same version of a pod to the same node again is no change.
+func TestNominatingAgainLeavesNoTrace(t *testing.T) {
+	s := newState()
+	p := s.Schema.ParsePod(testkit.Pod("p").Obj())
+	s.Nominate(p, "n")
+	from := s.Head()
+	s.Nominate(p, "n")
+	if s.Head() != from {
+		t.Errorf("recorded: %s", journal(s, from))
+	}
+	s.Nominate(s.Schema.ParsePod(testkit.Pod("p").Obj()), "n")
+	if got := journal(s, from); got != "NominationRemoved:p, NominationAdded:p" {
+		t.Errorf("a newer version: recorded %s", got)
+	}
+}
+
+// Claims of pods that are placed, and of pods that are to come.
+func TestClaimsInUse(t *testing.T) {
+	s := newState()
+	setNode(s, testkit.Node("n"))
+	using := func(name, claim string) *testkit.PodBuilder {
+		p := testkit.Pod(name)
+		p.Spec.Volumes = append(p.Spec.Volumes, claimVolume(claim))
+		return p
+	}
+	ephemeral := testkit.Pod("e")
+	ephemeral.Spec.Volumes = []v1.Volume{{Name: "scratch", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}}}
+
+	place(s, using("a", "shared"), "n")
+	place(s, using("b", "shared"), "n")
+	place(s, using("orphan", "far"), "gone")
+	place(s, ephemeral, "n")
+	s.Nominate(s.Schema.ParsePod(using("c", "awaited").Obj()), "n")
+	other := testkit.Pod("f")
+	other.Spec.Volumes = ephemeral.Spec.Volumes
+	s.Nominate(s.Schema.ParsePod(other.Obj()), "gone")
+	check := func(when string, want map[string]string) {
+		t.Helper()
+		for name, w := range want {
+			key := cluster.ClaimKey{Namespace: "default", Name: name}
+			if got := fmt.Sprintf("%d users, awaited %v, in use %v", s.ClaimUsers(key), s.ClaimAwaited(key), s.ClaimInUse(key)); got != w {
+				t.Errorf("%s: %s has %s; want %s", when, name, got, w)
+			}
+		}
+	}
+	check("at first", map[string]string{
+		"shared":    "2 users, awaited false, in use true",
+		"awaited":   "0 users, awaited true, in use true",
+		"e-scratch": "0 users, awaited false, in use true", // made for the pod, which doesn't name it
+		"f-scratch": "0 users, awaited false, in use true",
+		"far":       "0 users, awaited false, in use false",
+		"nobody's":  "0 users, awaited false, in use false",
+	})
+	s.Remove("pod-a")
+	s.Remove("pod-e")
+	s.Nominate(s.Schema.ParsePod(using("c", "awaited").Obj()), "")
+	s.Nominate(s.Schema.ParsePod(other.Obj()), "")
+	check("after some have left", map[string]string{
+		"shared":    "1 users, awaited false, in use true",
+		"awaited":   "0 users, awaited false, in use false",
+		"e-scratch": "0 users, awaited false, in use false",
+		"f-scratch": "0 users, awaited false, in use false",
+	})
+	s.Remove("pod-b")
+	check("after all have left", map[string]string{"shared": "0 users, awaited false, in use false"})
+}

@@ -1,0 +1,268 @@
+package cluster_test
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// requesting is a container that requests CPU and memory, "" for nothing.
+func requesting(name, cpu, memory string) v1.Container {
+	c := v1.Container{Name: name, Resources: v1.ResourceRequirements{Requests: v1.ResourceList{}}}
+	if cpu != "" {
+		c.Resources.Requests[v1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	if memory != "" {
+		c.Resources.Requests[v1.ResourceMemory] = resource.MustParse(memory)
+	}
+	return c
+}
+
+// asSidecar makes an init container run beside the others.
+func asSidecar(c v1.Container) v1.Container {
+	always := v1.ContainerRestartPolicyAlways
+	c.RestartPolicy = &always
+	return c
+}
+
+func podOf(containers ...v1.Container) *testkit.PodBuilder {
+	p := testkit.Pod("p")
+	p.Spec.Containers = containers
+	return p
+}
+
+func withInit(p *testkit.PodBuilder, containers ...v1.Container) *testkit.PodBuilder {
+	p.Spec.InitContainers = containers
+	return p
+}
+
+// TestWhatAPodRequests follows KEP-753 (sidecars), KEP-2837 (requests of the whole
+// pod) and KEP-1287 (resizes in place), as kube-scheduler does: what filters
+// count, and what scoring counts, where a container that requests nothing has
+// 100m and 200Mi.
+func TestWhatAPodRequests(t *testing.T) {
+	const mi = 1 << 20
+	whole := podOf(requesting("a", "", ""))
+	whole.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("2")}}
+	overhead := podOf(requesting("a", "1", "64Mi"))
+	overhead.Spec.Overhead = v1.ResourceList{v1.ResourceCPU: resource.MustParse("250m")}
+	// The node has allocated more than the spec asks for: a resize is on its way.
+	resized := podOf(requesting("a", "1", "64Mi"))
+	resized.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "a", AllocatedResources: v1.ResourceList{v1.ResourceCPU: resource.MustParse("3")},
+		Resources: &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("2")}}}}
+	running := &testkit.PodBuilder{Pod: *resized.DeepCopy()}
+	running.On("n")
+	infeasible := &testkit.PodBuilder{Pod: *running.DeepCopy()}
+	infeasible.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = resource.MustParse("8")
+	infeasible.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Reason: v1.PodReasonInfeasible}}
+
+	for _, c := range []struct {
+		name    string
+		pod     *testkit.PodBuilder
+		request string
+		nonZero [2]int64
+		scored  [2]int64 // CPU and memory
+	}{
+		{"all is requested", podOf(requesting("a", "1", "64Mi"), requesting("b", "500m", "32Mi")), "cpu=1500 memory=100663296",
+			[2]int64{1500, 96 * mi}, [2]int64{1500, 96 * mi}},
+		{"nothing is requested", podOf(requesting("a", "", ""), requesting("b", "", "")), "", [2]int64{200, 400 * mi}, [2]int64{200, 400 * mi}},
+		{"one container requests no memory", podOf(requesting("a", "1", "64Mi"), requesting("b", "1", "")), "cpu=2000 memory=67108864",
+			[2]int64{2000, 264 * mi}, [2]int64{2000, 264 * mi}},
+		{"one container requests no CPU", podOf(requesting("a", "1", "64Mi"), requesting("b", "", "64Mi")), "cpu=1000 memory=134217728",
+			[2]int64{1100, 128 * mi}, [2]int64{1100, 128 * mi}},
+		{"an init container needs more", withInit(podOf(requesting("a", "1", "64Mi")), requesting("i", "3", "32Mi")), "cpu=3000 memory=67108864",
+			[2]int64{3000, 64 * mi}, [2]int64{3000, 64 * mi}},
+		{"an init container requests nothing", withInit(podOf(requesting("a", "50m", "64Mi")), requesting("i", "", "")), "cpu=50 memory=67108864",
+			[2]int64{100, 200 * mi}, [2]int64{100, 200 * mi}},
+		{"a sidecar runs beside", withInit(podOf(requesting("a", "1", "64Mi")), asSidecar(requesting("s", "250m", "64Mi"))), "cpu=1250 memory=134217728",
+			[2]int64{1250, 128 * mi}, [2]int64{1250, 128 * mi}},
+		{"zero is a request", podOf(requesting("a", "0", "0")), "", [2]int64{0, 0}, [2]int64{0, 0}},
+		{"the whole pod requests", whole, "cpu=2000", [2]int64{2000, 200 * mi}, [2]int64{100, 200 * mi}},
+		{"overhead", overhead, "cpu=1250 memory=67108864", [2]int64{1250, 64 * mi}, [2]int64{1250, 64 * mi}},
+		{"what a node has allocated counts there", running, "cpu=3000 memory=67108864", [2]int64{3000, 64 * mi}, [2]int64{3000, 64 * mi}},
+		{"and not before", resized, "cpu=1000 memory=67108864", [2]int64{1000, 64 * mi}, [2]int64{1000, 64 * mi}},
+		{"a resize that can't be doesn't count", infeasible, "cpu=3000", [2]int64{3000, 0}, [2]int64{3000, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := cluster.NewSchema()
+			p := s.ParsePod(c.pod.Obj())
+			if got := vector(s, p.Request); got != c.request {
+				t.Errorf("it requests %q, want %q", got, c.request)
+			}
+			if p.NonZero != c.nonZero {
+				t.Errorf("with defaults it requests %v, want %v", p.NonZero, c.nonZero)
+			}
+			if got := [2]int64{p.Scored.At(cluster.CPU), p.Scored.At(cluster.Memory)}; got != c.scored {
+				t.Errorf("it is scored by %v, want %v", got, c.scored)
+			}
+		})
+	}
+}
+
+// The number of pods that a pod asks for isn't a resource of it.
+func TestAPodThatRequestsPods(t *testing.T) {
+	s := cluster.NewSchema()
+	if p := s.ParsePod(testkit.Pod("p").Req("pods", "3", "cpu", "1").Obj()); vector(s, p.Request) != "cpu=1000" {
+		t.Errorf("it requests %s, want cpu=1000", vector(s, p.Request))
+	}
+}
+
+func TestHostPorts(t *testing.T) {
+	port := func(ip string, protocol v1.Protocol, number int32) v1.ContainerPort {
+		return v1.ContainerPort{HostIP: ip, Protocol: protocol, HostPort: number}
+	}
+	with := func(c v1.Container, ports ...v1.ContainerPort) v1.Container {
+		c.Ports = ports
+		return c
+	}
+	p := withInit(podOf(
+		with(requesting("a", "", ""), port("", "", 80), port("", "", 0), v1.ContainerPort{ContainerPort: 8080}),
+		with(requesting("b", "", ""), port("10.0.0.1", v1.ProtocolUDP, 53))),
+		with(requesting("i", "", ""), port("", "", 81)),
+		with(asSidecar(requesting("s", "", "")), port("", v1.ProtocolTCP, 82)))
+	got := fmt.Sprint(cluster.NewSchema().ParsePod(p.Obj()).Ports)
+	if want := "[{0.0.0.0 TCP 82} {0.0.0.0 TCP 80} {10.0.0.1 UDP 53}]"; got != want {
+		t.Errorf("the pod takes %s, want %s: an init container that ends takes none", got, want)
+	}
+}
+
+func TestPortsConflict(t *testing.T) {
+	port := func(ip string, protocol v1.Protocol, number int32) cluster.HostPort {
+		return cluster.HostPort{IP: ip, Protocol: protocol, Port: number}
+	}
+	for _, c := range []struct {
+		name string
+		a, b cluster.HostPort
+		want bool
+	}{
+		{"the same", port("10.0.0.1", "TCP", 80), port("10.0.0.1", "TCP", 80), true},
+		{"another address", port("10.0.0.1", "TCP", 80), port("10.0.0.2", "TCP", 80), false},
+		{"any address", port("0.0.0.0", "TCP", 80), port("10.0.0.2", "TCP", 80), true},
+		{"another protocol", port("0.0.0.0", "TCP", 80), port("0.0.0.0", "UDP", 80), false},
+		{"another port", port("0.0.0.0", "TCP", 80), port("0.0.0.0", "TCP", 81), false},
+	} {
+		if got, back := c.a.Conflicts(c.b), c.b.Conflicts(c.a); got != c.want || back != c.want {
+			t.Errorf("%s: %v, and the other way round %v; want %v", c.name, got, back, c.want)
+		}
+	}
+}
+
+func TestKindsOfPods(t *testing.T) {
+	no := false
+	annotated := func(key, value string) *testkit.PodBuilder {
+		p := testkit.Pod("p")
+		p.Annotations = map[string]string{key: value}
+		return p
+	}
+	uncontrolled := testkit.Pod("p").Owner("apps/v1", "DaemonSet", "d")
+	uncontrolled.OwnerReferences[0].Controller = &no
+	for _, c := range []struct {
+		name           string
+		pod            *testkit.PodBuilder
+		daemon, mirror bool
+	}{
+		{"plain", testkit.Pod("p"), false, false},
+		{"of a DaemonSet", testkit.Pod("p").Owner("apps/v1", "DaemonSet", "d"), true, false},
+		{"owned by a DaemonSet that doesn't control it", uncontrolled, false, false},
+		{"of a ReplicaSet", testkit.Pod("p").Owner("apps/v1", "ReplicaSet", "r"), false, false},
+		{"to be treated as a DaemonSet's", annotated("cluster-autoscaler.kubernetes.io/daemonset-pod", "true"), true, false},
+		{"not to be treated so", annotated("cluster-autoscaler.kubernetes.io/daemonset-pod", "false"), false, false},
+		{"static", annotated(v1.MirrorPodAnnotationKey, "hash"), false, true},
+	} {
+		p := cluster.NewSchema().ParsePod(c.pod.Obj())
+		if p.Daemon() != c.daemon || p.Mirror() != c.mirror {
+			t.Errorf("%s: daemon %v, mirror %v; want %v, %v", c.name, p.Daemon(), p.Mirror(), c.daemon, c.mirror)
+		}
+	}
+}
+
+func TestAnInstanceIsAnotherPodAlike(t *testing.T) {
+	p := cluster.NewSchema().ParsePod(testkit.Pod("p").Namespaced("ns").Req("cpu", "1").Priority(7).Obj())
+	q := p.Instance("q")
+	if q.Name() != "ns/q" || q.UID != "q" || q.Object.UID != "q" || q.Priority != 7 || q.Request.At(cluster.CPU) != 1000 {
+		t.Errorf("the instance is %s %s %+v", q.Name(), q.UID, q)
+	}
+	if p.Name() != "ns/p" || p.UID != "pod-p" || p.Object.UID != "pod-p" {
+		t.Errorf("the pod itself is now %s %s", p.Name(), p.UID)
+	}
+}
+
+// TestSamePod changes one thing of a pod on a node: do rules see a difference?
+func TestSamePod(t *testing.T) {
+	pod := func() *testkit.PodBuilder {
+		p := testkit.Pod("p").Label("app", "web").Req("cpu", "1", "memory", "1Gi").Owner("apps/v1", "ReplicaSet", "r").On("n")
+		p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
+		return p
+	}
+	change := func(do func(p *testkit.PodBuilder)) *testkit.PodBuilder {
+		p := pod()
+		do(p)
+		return p
+	}
+	for _, c := range []struct {
+		name string
+		to   *testkit.PodBuilder
+		same bool
+	}{
+		{"nothing", pod(), true},
+		{"a label", pod().Label("tier", "front"), false},
+		{"an annotation of ours", change(func(p *testkit.PodBuilder) { p.Annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "false" }), false},
+		{"an annotation of ours comes", change(func(p *testkit.PodBuilder) { p.Annotations["berth.dev/x"] = "" }), false},
+		{"an annotation of ours goes", change(func(p *testkit.PodBuilder) { p.Annotations = nil }), false},
+		{"one of ours goes and another comes", change(func(p *testkit.PodBuilder) { p.Annotations = map[string]string{"berth.dev/x": "true"} }), false},
+		{"an annotation of others", change(func(p *testkit.PodBuilder) { p.Annotations["kubectl.kubernetes.io/restartedAt"] = "now" }), true},
+		{"another controller", change(func(p *testkit.PodBuilder) { p.Owner("apps/v1", "DaemonSet", "r") }), false},
+		{"no controller", change(func(p *testkit.PodBuilder) { p.OwnerReferences = nil }), false},
+		{"another owner beside", change(func(p *testkit.PodBuilder) {
+			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{Kind: "Node", Name: "n"})
+		}), true},
+		{"priority", pod().Priority(5), false},
+		{"request", pod().Req("cpu", "2"), false},
+		{"request of another resource", pod().Req("example.com/gpu", "1"), false},
+		{"image", change(func(p *testkit.PodBuilder) { p.Spec.Containers[0].Image = "web:2" }), true},
+		{"port", pod().HostPort(80), false},
+		{"term of affinity", pod().Apart(v1.LabelHostname, "app", "web"), false},
+		{"claim", change(func(p *testkit.PodBuilder) { p.Spec.Volumes = []v1.Volume{claimVolume("c")} }), false},
+		{"disk", change(func(p *testkit.PodBuilder) {
+			p.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "d"}}}}
+		}), false},
+		{"volume of another kind", change(func(p *testkit.PodBuilder) {
+			p.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+		}), true},
+		{"it terminates", change(func(p *testkit.PodBuilder) { p.DeletionTimestamp = &metav1.Time{} }), false},
+		{"it has started", change(func(p *testkit.PodBuilder) { at := metav1.Unix(5, 0); p.Status.StartTime = &at }), false},
+		{"it has been preempted", change(func(p *testkit.PodBuilder) {
+			p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
+		}), false},
+		{"it is ready", change(func(p *testkit.PodBuilder) {
+			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+		}), true},
+		{"its containers run with what they requested", change(func(p *testkit.PodBuilder) {
+			p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", Resources: &v1.ResourceRequirements{Requests: p.Spec.Containers[0].Resources.Requests}}}
+		}), true},
+		{"its containers run with more", change(func(p *testkit.PodBuilder) {
+			p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", Resources: &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}}}}
+		}), false},
+	} {
+		s := cluster.NewSchema()
+		from, to := s.ParsePod(pod().Obj()), s.ParsePod(c.to.Obj())
+		if got, back := cluster.SamePod(from, to), cluster.SamePod(to, from); got != c.same || back != c.same {
+			t.Errorf("%s: the same %v, and the other way round %v; want %v", c.name, got, back, c.same)
+		}
+	}
+	a, b := cluster.NewSchema().ParsePod(pod().Obj()), cluster.NewSchema().ParsePod(pod().Obj())
+	if allocs := testing.AllocsPerRun(100, func() { cluster.SamePod(a, b) }); allocs > 0 {
+		t.Errorf("comparing pods allocates %v times", allocs)
+	}
+}
+
+// claimVolume is a volume by a claim.
+func claimVolume(claim string) v1.Volume {
+	return v1.Volume{Name: claim, VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
+}
