@@ -16,6 +16,9 @@ type Config struct {
 	// Schema is what the profiles of Core were made with.
 	Schema *cluster.Schema
 	Core   core.Config
+	// Expander chooses among the node groups that a plan could grow. Its strategies are
+	// called where plans are made.
+	Expander expander.Chain
 	// Workers do what the core asks for.
 	Workers Workers
 	// Inbox takes the outcomes of the workers, which belong among the inputs of a
@@ -49,7 +52,7 @@ func New(cfg Config) (*Driver, error) {
 	}
 	d := &Driver{core: c, workers: cfg.Workers, inbox: cfg.Inbox, hooks: cfg.Hooks, clock: cfg.Clock}
 	if cfg.Core.Autoscale != nil {
-		d.planner, err = planner.New(c.State(), cfg.Core.Profiles, cfg.Core.Engine, expander.LeastWaste)
+		d.planner, err = planner.New(c.State(), cfg.Core.Profiles, cfg.Core.Engine, cfg.Expander)
 	}
 	return d, err
 }

@@ -1,40 +1,71 @@
-// Package expander chooses among node groups that could take pending pods.
+// Package expander chooses which node group grows for pending pods, among several that
+// could: Cluster Autoscaler's expanders, and chains of them.
+//
+// A plan chooses in rounds: each has the options that are left, and one of them becomes
+// part of the plan. A chain asks one strategy after the other (chain.go); each narrows
+// the options down to those that it holds to be best. Strategies that read nothing but
+// their options are here, and priority, whose configuration its caller provides; grpc,
+// which asks a server, is edge/expander's.
 package expander
 
-// Option is what one group could take.
+import (
+	"math/bits"
+
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// Option is what growing one node group, or several similar ones together, would bring.
+// The options of a round are sorted by the ID of their group, which no two share.
 type Option struct {
-	Group string
-	Nodes int // that the group would grow by
-	Pods  int // that would be placed then
+	// Group is the one that the option is known by. Its price and template stand for
+	// all nodes but those of Similar.
+	Group *cluster.NodeGroup
+	// Similar are other groups that would grow with it, to balance their sizes; may be
+	// empty.
+	Similar []Share
+	Nodes   int            // new ones in all, those of Similar included; at least 1
+	Pods    []*cluster.Pod // that would be placed on them, in order
 	// Wasted is the share of the new nodes' CPU plus that of their memory which the pods
 	// leave unused: 0 to 2.
 	Wasted float64
 }
 
-// Strategy compares options: the result is negative when a is to be preferred, positive
-// when b is. Between equals the first group by ID is chosen.
-type Strategy func(a, b Option) int
-
-// LeastWaste prefers the least unused CPU and memory, as Cluster Autoscaler's
-// least-waste expander does.
-func LeastWaste(a, b Option) int {
-	switch {
-	case a.Wasted < b.Wasted:
-		return -1
-	case a.Wasted > b.Wasted:
-		return 1
-	}
-	return 0
+// Share is how many of an option's nodes one more group would get.
+type Share struct {
+	Group *cluster.NodeGroup
+	Nodes int
 }
 
-// Choose returns the index of the best option, -1 for none. Options are
-// expected in order of group ID.
-func Choose(options []Option, strategy Strategy) int {
-	best := -1
-	for i := range options {
-		if best < 0 || strategy(options[i], options[best]) < 0 {
-			best = i
-		}
-	}
-	return best
+// Round says which choice is being made. The options and the round determine what the
+// strategies of this package choose.
+type Round struct {
+	Seed    uint64 // as configured
+	Request uint64 // number of the plan's request
+	Number  int    // of the round in its plan, from 0
+	Nodes   int    // of the cluster, when the plan was begun
+	Schema  *cluster.Schema
+}
+
+// Strategy narrows options down.
+type Strategy interface {
+	// Best returns those of the options that are best, in their order. It changes
+	// neither the options nor the slice. Of some it returns at least one; but for a
+	// strategy that asks somebody outside, who may forbid them all.
+	Best(r *Round, options []Option) []Option
+}
+
+// draw returns a number from 0 to n-1, each as likely as the others over many rounds.
+// It depends on the seed and on which round of which request it is.
+func (r *Round) draw(n int) int {
+	h := mix(mix(mix(r.Seed)^r.Request) ^ uint64(r.Number))
+	i, _ := bits.Mul64(h, uint64(n))
+	return int(i)
+}
+
+// mix is one step of splitmix64.
+func mix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
 }

@@ -1,35 +1,198 @@
 package expander_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/internal/testkit"
 )
 
-// TestChoose has the least-waste strategy choose among groups, which are in the order of
-// their names.
-func TestChoose(t *testing.T) {
+var schema = cluster.NewSchema()
+
+// group returns a node group of 4 cores and 16 GiB.
+func group(id string) *cluster.NodeGroup { return shaped(id, 0, "cpu", "4", "memory", "16Gi") }
+
+// shaped returns a node group with a price an hour whose nodes have these resources.
+func shaped(id string, price float64, resources ...string) *cluster.NodeGroup {
+	return &cluster.NodeGroup{ID: id, Price: price, Template: schema.ParseNode(testkit.Node(id).Alloc(resources...).Obj(), id)}
+}
+
+// pods returns pods that request these resources.
+func pods(n int, resources ...string) []*cluster.Pod {
+	return slices.Repeat([]*cluster.Pod{schema.ParsePod(testkit.Pod("p").Req(resources...).Obj())}, n)
+}
+
+// ids returns the groups' IDs, separated by spaces.
+func ids(options []expander.Option) string {
+	var out []string
+	for _, o := range options {
+		out = append(out, o.Group.ID)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestStrategiesKeepTheBest has each strategy that compares one number narrow options
+// down, which are in the order of their names.
+func TestStrategiesKeepTheBest(t *testing.T) {
+	options := []expander.Option{
+		{Group: group("a"), Nodes: 3, Pods: pods(6), Wasted: 0.50},
+		{Group: group("b"), Nodes: 1, Pods: pods(2), Wasted: 0.25},
+		{Group: group("c"), Nodes: 2, Pods: pods(9), Wasted: 0.25},
+		{Group: group("d"), Nodes: 1, Pods: pods(9), Wasted: 1.50},
+	}
+	for _, x := range []struct {
+		name     string
+		strategy expander.Strategy
+		options  []expander.Option
+		want     string
+	}{
+		{"most pods", expander.MostPods{}, options, "c d"},
+		{"most pods, the first", expander.MostPods{}, options[:2], "a"},
+		{"least waste", expander.LeastWaste{}, options, "b c"},
+		{"least waste, the last", expander.LeastWaste{}, options[:2], "b"},
+		{"fewest nodes", expander.LeastNodes{}, options, "b d"},
+		{"fewest nodes, one", expander.LeastNodes{}, options[:3], "b"},
+		{"all are equal", expander.LeastNodes{}, []expander.Option{options[1], options[3]}, "b d"},
+		{"no option", expander.MostPods{}, nil, ""},
+		{"no option to draw from", expander.Random{}, nil, ""},
+	} {
+		if got := ids(x.strategy.Best(&expander.Round{Schema: schema}, x.options)); got != x.want {
+			t.Errorf("%s: left are %q, want %q", x.name, got, x.want)
+		}
+	}
+}
+
+// forbids is a strategy that forbids everything, as somebody outside may.
+type forbids struct{}
+
+func (forbids) Best(*expander.Round, []expander.Option) []expander.Option { return nil }
+
+// TestAChainAsksOneStrategyAfterTheOther has chains choose one option.
+func TestAChainAsksOneStrategyAfterTheOther(t *testing.T) {
+	options := []expander.Option{
+		{Group: group("a"), Nodes: 3, Pods: pods(9), Wasted: 0.5},
+		{Group: group("b"), Nodes: 2, Pods: pods(9), Wasted: 0.4},
+		{Group: group("c"), Nodes: 2, Pods: pods(9), Wasted: 0.3},
+		{Group: group("d"), Nodes: 1, Pods: pods(1), Wasted: 0.2},
+	}
 	for _, x := range []struct {
 		name    string
+		chain   expander.Chain
 		options []expander.Option
 		want    int
 	}{
-		{"no group takes any pod", nil, -1},
-		{"one group", []expander.Option{{Group: "a", Wasted: 2}}, 0},
-		{"the least waste, whatever it takes", []expander.Option{{Group: "a", Wasted: 0.5, Pods: 9}, {Group: "b", Wasted: 0.4, Pods: 1}, {Group: "c", Wasted: 0.6, Pods: 9}}, 1},
-		{"the last", []expander.Option{{Group: "a", Wasted: 0.5}, {Group: "b", Wasted: 0.4}, {Group: "c", Wasted: 0.3}}, 2},
-		{"the first of equals", []expander.Option{{Group: "a", Wasted: 0.5}, {Group: "b", Wasted: 0.4}, {Group: "c", Wasted: 0.4}}, 1},
+		{"no option", nil, nil, -1},
+		{"least waste by default", nil, options, 3},
+		{"the first decides", expander.Chain{expander.LeastWaste{}, expander.MostPods{}}, options, 3},
+		{"the second decides among what the first leaves", expander.Chain{expander.MostPods{}, expander.LeastWaste{}}, options, 2},
+		{"the third, too", expander.Chain{expander.MostPods{}, expander.LeastNodes{}, expander.LeastWaste{}}, options, 2},
+		{"one option is asked about, too", expander.Chain{forbids{}}, options[:1], -1},
+		{"nothing is left when all are forbidden", expander.Chain{expander.MostPods{}, forbids{}, expander.LeastWaste{}}, options, -1},
+		{"nobody is asked who comes after the decision", expander.Chain{expander.LeastWaste{}, forbids{}}, options, 3},
 	} {
-		if got := expander.Choose(x.options, expander.LeastWaste); got != x.want {
+		if got := x.chain.Choose(expander.Round{Schema: schema}, x.options); got != x.want {
 			t.Errorf("%s: option %d is chosen, want %d", x.name, got, x.want)
 		}
 	}
 }
 
-// TestChooseFollowsTheStrategy chooses by another strategy.
-func TestChooseFollowsTheStrategy(t *testing.T) {
-	most := func(a, b expander.Option) int { return b.Pods - a.Pods }
-	if got := expander.Choose([]expander.Option{{Wasted: 0, Pods: 1}, {Wasted: 2, Pods: 3}, {Wasted: 1, Pods: 2}}, most); got != 1 {
-		t.Errorf("option %d is chosen, want 1, which takes the most pods", got)
+// TestNamesAreChecked reads what --expander may be.
+func TestNamesAreChecked(t *testing.T) {
+	for _, x := range []struct{ list, want, err string }{
+		{list: "least-waste", want: "least-waste"},
+		{list: "priority,least-waste,random", want: "priority least-waste random"},
+		{list: "grpc,price,most-pods,least-nodes", want: "grpc price most-pods least-nodes"},
+		{list: "", err: `"" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, separated by commas`},
+		{list: "least-waste, price", err: `" price" is no expander`},
+		{list: "price,least-waste,price", err: "price is there twice"},
+		{list: "random,price", err: "price comes after random"},
+	} {
+		names, err := expander.ParseNames(x.list)
+		if got := strings.Join(names, " "); got != x.want || (err == nil) != (x.err == "") || err != nil && !strings.Contains(err.Error(), x.err) {
+			t.Errorf("%q is read as %q and %v, want %q and %q", x.list, got, err, x.want, x.err)
+		}
 	}
+}
+
+// TestAChainIsMadeOfNames takes strategies that read options only from the package, and
+// the others from its caller.
+func TestAChainIsMadeOfNames(t *testing.T) {
+	provided := map[string]expander.Strategy{expander.PriorityName: &expander.Priority{}, expander.GRPCName: forbids{}}
+	names := []string{"most-pods", "least-waste", "least-nodes", "price", "priority", "grpc", "random"}
+	chain, err := expander.NewChain(names, provided)
+	want := "[expander.MostPods expander.LeastWaste expander.LeastNodes expander.Price *expander.Priority expander_test.forbids expander.Random]"
+	var types []string
+	for _, s := range chain {
+		types = append(types, fmt.Sprintf("%T", s))
+	}
+	if got := fmt.Sprint(types); got != want || err != nil {
+		t.Errorf("%v make the chain %v and %v, want %v", names, got, err, want)
+	}
+	if chain, err := expander.NewChain(names, nil); err == nil || !strings.Contains(err.Error(), "priority isn't available") {
+		t.Errorf("without priority and grpc %v make the chain %v and %v, want an error that names priority", names, chain, err)
+	}
+}
+
+// TestRandomIsEvenAndSeeded draws among three options in the rounds of many requests, under many
+// seeds: each is drawn about as often as the others, and by the same round again.
+func TestRandomIsEvenAndSeeded(t *testing.T) {
+	options := []expander.Option{{Group: group("a")}, {Group: group("b")}, {Group: group("c")}}
+	for _, x := range []struct {
+		name  string
+		round func(i int) expander.Round
+	}{
+		{"seeds", func(i int) expander.Round { return expander.Round{Seed: uint64(i)} }},
+		{"requests", func(i int) expander.Round { return expander.Round{Request: uint64(i)} }},
+		{"rounds", func(i int) expander.Round { return expander.Round{Number: i} }},
+	} {
+		drawn := map[string]int{}
+		for i := range 3000 {
+			r := x.round(i)
+			got := ids(expander.Random{}.Best(&r, options))
+			if again := ids(expander.Random{}.Best(&r, options)); again != got {
+				t.Fatalf("%s: round %+v draws %s, then %s", x.name, r, got, again)
+			}
+			drawn[got]++
+		}
+		for _, id := range []string{"a", "b", "c"} {
+			if n := drawn[id]; n < 900 || n > 1100 { // the standard deviation is 26
+				t.Errorf("%s: of 3000 draws %d are of %s, want some 1000 of each: %v", x.name, n, id, drawn)
+			}
+		}
+	}
+}
+
+// TestPropertyAChainChoosesOneOfTheOptions makes random chains choose among random
+// options: the result is an option wherever there is one, the same each time, and the
+// options are left as they were.
+func TestPropertyAChainChoosesOneOfTheOptions(t *testing.T) {
+	all := []expander.Strategy{expander.Random{}, expander.MostPods{}, expander.LeastWaste{}, expander.LeastNodes{}, expander.Price{},
+		&expander.Priority{Current: func() *expander.Priorities { return nil }}}
+	rapid.Check(t, func(t *rapid.T) {
+		uniform := func(n int, what string) int { return testkit.Uniform(t, n, what) }
+		var options []expander.Option
+		for i := range uniform(6, "options") {
+			g := shaped(fmt.Sprint("g", i), float64(uniform(3, "price")), "cpu", fmt.Sprint(1+uniform(4, "cpu")), "memory", "8Gi")
+			options = append(options, expander.Option{Group: g, Nodes: 1 + uniform(3, "nodes"), Pods: pods(1+uniform(3, "pods"), "cpu", "1"), Wasted: float64(uniform(3, "wasted")) / 2})
+		}
+		var chain expander.Chain
+		for range uniform(4, "strategies") {
+			chain = append(chain, all[uniform(len(all), "strategy")])
+		}
+		r := expander.Round{Seed: uint64(uniform(100, "seed")), Request: uint64(uniform(100, "request")), Number: uniform(5, "round"), Nodes: uniform(300, "cluster"), Schema: schema}
+		before := slices.Clone(options)
+		got, again := chain.Choose(r, options), chain.Choose(r, options)
+		if got != again || got >= len(options) || (got < 0) != (len(options) == 0) {
+			t.Errorf("of %d options %d is chosen, then %d", len(options), got, again)
+		}
+		if ids(options) != ids(before) {
+			t.Errorf("the options are %s after the choice; they were %s", ids(options), ids(before))
+		}
+	})
 }

@@ -21,18 +21,20 @@ const classesKept = 4096
 type Planner struct {
 	follower *cluster.Follower
 	sched    *scheduler.Scheduler
-	strategy expander.Strategy
+	expander expander.Chain
+	seed     uint64 // of the expander
 }
 
-// New returns a planner that follows a state, which must not have been trimmed,
-// or an error that names the profile for which there can be no engine.
-func New(leader *cluster.State, profiles []*framework.Profile, how engine.Options, strategy expander.Strategy) (*Planner, error) {
+// New returns a planner that follows a state, which must not have been trimmed, and
+// whose scale-ups a chain of expanders chooses; or an error that names the profile for
+// which there can be no engine.
+func New(leader *cluster.State, profiles []*framework.Profile, how engine.Options, chain expander.Chain) (*Planner, error) {
 	f := cluster.Follow(leader)
 	sched, err := scheduler.New(f.State, profiles, how)
 	if err != nil {
 		return nil, err
 	}
-	return &Planner{follower: f, sched: sched, strategy: strategy}, nil
+	return &Planner{follower: f, sched: sched, expander: chain, seed: how.Seed}, nil
 }
 
 // CatchUp brings the follower up to date. It fails with cluster.ErrBehind when the leader
@@ -61,7 +63,7 @@ func (p *Planner) Position() cluster.Seq {
 // the engines remember.
 func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	plan := autoscaler.NewPlan(&req, p.Position())
-	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Strategy: p.strategy}
+	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Expander: p.expander, Seed: p.seed}
 	packer.Plan(req, plan)
 	plan.Empty = scaledown.Candidates(p.follower.State, req.Now, req.Limits.StartupTime)
 	p.follower.Trim(p.follower.Head())

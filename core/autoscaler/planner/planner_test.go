@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/planner"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
@@ -19,7 +18,7 @@ import (
 func follow(t *testing.T, leader *cluster.State) *planner.Planner {
 	t.Helper()
 	profiles := []*framework.Profile{plugins.Default(leader.Schema, plugins.Options{})}
-	p, err := planner.New(leader, profiles, engine.Options{}, expander.LeastWaste)
+	p, err := planner.New(leader, profiles, engine.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

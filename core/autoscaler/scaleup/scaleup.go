@@ -31,7 +31,8 @@ type Packer struct {
 	State *cluster.State
 	// Engine returns the engine of a pod's profile; nil for a pod of another scheduler.
 	Engine   func(*cluster.Pod) *engine.Engine
-	Strategy expander.Strategy
+	Expander expander.Chain
+	Seed     uint64 // of the expander
 }
 
 // builder makes one plan.
@@ -43,6 +44,8 @@ type builder struct {
 	daemons []*cluster.Workload
 	// launching is how many nodes of all groups were coming before this plan.
 	launching int
+	// nodes is how many nodes the cluster had before this plan.
+	nodes int
 	// proposed is how many nodes of each group the plan has so far.
 	proposed map[string]int
 }
@@ -51,7 +54,7 @@ type builder struct {
 func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
-	b := &builder{Packer: p, req: &req, plan: plan, proposed: map[string]int{},
+	b := &builder{Packer: p, req: &req, plan: plan, nodes: p.State.Live(), proposed: map[string]int{},
 		launching: Launching(p.State, req.Conditions, req.Now, req.Limits.StartupTime)}
 	for _, w := range p.State.Workloads() {
 		// Of another scheduler's pods nothing is known about where they go.
@@ -75,7 +78,8 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 }
 
 // best packs each group that may grow with the pods that are left, and returns what the
-// expander chooses; ok is false when no group takes any of them.
+// expander chooses; ok is false when no group takes any of them or the expander forbids
+// them all.
 func (b *builder) best(left []*run) (best packed, ok bool) {
 	var options []expander.Option
 	var choices []packed
@@ -91,10 +95,11 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 		if k.nodes == 0 {
 			continue
 		}
-		options = append(options, expander.Option{Group: g.ID, Nodes: k.nodes, Pods: len(k.pods), Wasted: k.wasted})
+		options = append(options, expander.Option{Group: g, Nodes: k.nodes, Pods: k.pods, Wasted: k.wasted})
 		choices = append(choices, k)
 	}
-	i := expander.Choose(options, b.Strategy)
+	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.nodes, Schema: b.State.Schema}
+	i := b.Expander.Choose(round, options)
 	if i < 0 {
 		return packed{}, false
 	}

@@ -41,7 +41,7 @@ func newFixture(t rapid.TB) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{state: state, packer: scaleup.Packer{State: state, Engine: sched.Engine, Strategy: expander.LeastWaste},
+	return &fixture{state: state, packer: scaleup.Packer{State: state, Engine: sched.Engine},
 		req: autoscaler.Request{Now: time.Unix(10000, 0), Conditions: map[string]autoscaler.GroupCondition{}, Limits: autoscaler.Limits{StartupTime: 15 * time.Minute}}}
 }
 
@@ -183,4 +183,36 @@ func describe(plan *autoscaler.Plan) string {
 		return "nothing\n"
 	}
 	return out.String()
+}
+
+// forbids is an expander that forbids all options, as one that asks a server may.
+type forbids struct{ rounds []expander.Round }
+
+func (f *forbids) Best(r *expander.Round, _ []expander.Option) []expander.Option {
+	f.rounds = append(f.rounds, *r)
+	return nil
+}
+
+// TestAnExpanderMayForbidToGrow plans for a pod that one group could take: nothing is
+// ordered, and the pod is told why. The expander learns which round it is asked in.
+func TestAnExpanderMayForbidToGrow(t *testing.T) {
+	f := newFixture(t)
+	schema := f.state.Schema
+	f.state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 1, Template: schema.ParseNode(testkit.Node("g").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	f.state.SetNode(schema.ParseNode(testkit.Node("small").Alloc("cpu", "1", "memory", "8Gi").Obj(), ""))
+	b := testkit.Pod("p").Req("cpu", "2")
+	b.UID = "p"
+	f.req.Pending, f.req.Number = []*cluster.Pod{schema.ParsePod(b.Obj())}, 7
+	forbids := &forbids{}
+	f.packer.Expander, f.packer.Seed = expander.Chain{forbids}, 3
+	plan, err := f.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := describe(plan), "nothing for [p]: 1 expansion options filtered out and no longer considered\n"; got != want {
+		t.Errorf("the plan is %q, want %q", got, want)
+	}
+	if want := []expander.Round{{Seed: 3, Request: 7, Nodes: 1, Schema: schema}}; !slices.Equal(forbids.rounds, want) {
+		t.Errorf("the expander is asked in rounds %+v, want %+v", forbids.rounds, want)
+	}
 }

@@ -1,0 +1,101 @@
+package expander
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Chain is strategies in the order in which they are asked. Each sees what the one
+// before it has left. The zero value is least-waste alone.
+type Chain []Strategy
+
+// Choose returns the index of the option that a plan should go on with, -1 when there
+// is none or a strategy has forbidden all of them.
+func (c Chain) Choose(r Round, options []Option) int {
+	if len(options) == 0 {
+		return -1
+	}
+	if len(c) == 0 {
+		c = Chain{LeastWaste{}}
+	}
+	left := options
+	for _, s := range c {
+		if left = s.Best(&r, left); len(left) <= 1 {
+			break
+		}
+	}
+	if len(left) == 0 {
+		return -1
+	}
+	chosen := left[0].Group.ID
+	return slices.IndexFunc(options, func(o Option) bool { return o.Group.ID == chosen })
+}
+
+// Names of strategies, as --expander has them.
+const (
+	RandomName     = "random"
+	MostPodsName   = "most-pods"
+	LeastWasteName = "least-waste"
+	LeastNodesName = "least-nodes"
+	PriceName      = "price"
+	PriorityName   = "priority"
+	GRPCName       = "grpc"
+)
+
+// names are those that ParseNames accepts.
+var names = []string{RandomName, MostPodsName, LeastWasteName, LeastNodesName, PriceName, PriorityName, GRPCName}
+
+// ParseNames reads a list of names, separated by commas. As with Cluster Autoscaler,
+// none may come twice, and none after random, which leaves nothing to choose. An error
+// says what would be accepted.
+func ParseNames(list string) ([]string, error) {
+	out := strings.Split(list, ",")
+	for i, name := range out {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("%q is no expander; name one or several of %s, separated by commas", name, strings.Join(names, ", "))
+		}
+		if slices.Contains(out[:i], name) {
+			return nil, fmt.Errorf("%s is there twice; name each expander once", name)
+		}
+		if i > 0 && out[i-1] == RandomName {
+			return nil, fmt.Errorf("%s comes after random, which leaves one option only; name random last", name)
+		}
+	}
+	return out, nil
+}
+
+// NewChain returns the chain of strategies with these names. Those that its caller has
+// to provide, such as priority and grpc, are in provided; an error says which is missing
+// there.
+func NewChain(names []string, provided map[string]Strategy) (Chain, error) {
+	var out Chain
+	for _, name := range names {
+		s := provided[name]
+		if s == nil {
+			s = builtIn(name)
+		}
+		if s == nil {
+			return nil, fmt.Errorf("the expander %s isn't available here", name)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// builtIn returns the strategy of a name that reads nothing but options, nil for none.
+func builtIn(name string) Strategy {
+	switch name {
+	case RandomName:
+		return Random{}
+	case MostPodsName:
+		return MostPods{}
+	case LeastWasteName:
+		return LeastWaste{}
+	case LeastNodesName:
+		return LeastNodes{}
+	case PriceName:
+		return Price{}
+	}
+	return nil
+}
