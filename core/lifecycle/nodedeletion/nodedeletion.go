@@ -1,5 +1,10 @@
 package nodedeletion
 
+// This file holds the machine: what begins a deletion, what becomes of it as the API shows
+// its node and its taint, and what others ask about it. lastlook.go decides whether a
+// tainted node goes, and provider.go follows it from the call to the provider on. The
+// states are in states.go, and what must be true of them in invariants.go.
+
 import (
 	"fmt"
 	"maps"
@@ -7,23 +12,16 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/step"
 )
 
-const (
-	// untaintRetry is how long after a failure to take a taint off it is tried again.
-	untaintRetry = 5 * time.Second
-	// lingerTime is how long after its deletion a node may be shown by the API, and
-	// its instance listed by the provider, before it is taken for alive.
-	lingerTime = 2 * time.Minute
-)
+// untaintRetry is how long after a failure to take a taint off it is tried again.
+const untaintRetry = 5 * time.Second
 
 // Config says when nodes are deleted, and how. Names are those of Cluster Autoscaler's
 // flags; core.Autoscale has the defaults.
@@ -222,170 +220,6 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	}
 }
 
-// lastLook asks the provider to delete a tainted node, if it may still go; else the
-// node stays. With daemon pods to evict, it asks those first and looks again after.
-func (m *Machine) lastLook(t *lifecycle.Turn, name string, d *deletion) {
-	n := t.State.NodeByName(name)
-	d.group = n.Group // as it now is: the node may have been tainted by another process
-	g := t.State.Group(n.Group)
-	switch {
-	case !m.groups.Known():
-		return // without groups there is no telling; looked at again when they are known
-	case g == nil:
-		m.keep(t, name, d, "the node is in no node group")
-		return
-	case !scaledown.Removable(n):
-		m.keep(t, name, d, "the node is no longer empty")
-		return
-	case g.Target-m.Planned(g.ID) < g.Min:
-		m.keep(t, name, d, "the node group is at its minimum")
-		return
-	}
-	if _, waited := d.state.(tainted); waited {
-		if open := m.evictDaemons(t, n); len(open) > 0 {
-			d.state = evicting{t.Now, open}
-			return
-		}
-	}
-	d.state = deleting{called{node: n.NodeInfo, lowered: true}}
-	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: g.ID, Node: name, Instance: n.Object.Spec.ProviderID})
-	t.Decide(step.Decision{Kind: step.NodeRemoved, Node: name, Group: g.ID, Reason: d.why})
-	t.Emit(nodeEvent(n.Object, false, "ScaleDown", "node removed by cluster autoscaler: "+d.why))
-	m.groups.Retarget(t, g.ID, -1)
-	t.State.RemoveNode(name)
-}
-
-// enableEviction is the annotation by which a daemon pod says whether it is to be
-// evicted, whatever the flag says.
-const enableEviction = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
-
-// evictDaemons asks the node's daemon pods to leave, where that is wanted, and returns
-// which were asked. As in Cluster Autoscaler it is a courtesy: a pod that can't be
-// evicted doesn't keep the node.
-func (m *Machine) evictDaemons(t *lifecycle.Turn, n *cluster.Node) map[types.UID]bool {
-	asked := map[types.UID]bool{}
-	for _, pod := range n.Pods {
-		obj := pod.Object
-		wish := obj.Annotations[enableEviction]
-		if !pod.Daemon() || pod.Mirror() || obj.DeletionTimestamp != nil || wish != "true" && (wish == "false" || !m.cfg.EvictDaemonPods) {
-			continue
-		}
-		asked[pod.UID] = true
-		t.Decide(step.Decision{Kind: step.PodEvicted, Pod: obj.Namespace + "/" + obj.Name, Node: n.Name})
-		t.Ready.Evictions = append(t.Ready.Evictions, step.Eviction{UID: pod.UID, Namespace: obj.Namespace, Name: obj.Name, Node: n.Name})
-	}
-	return asked
-}
-
-// EvictionDone takes the outcome of an eviction. A pod that could not be evicted is no
-// longer waited for.
-func (m *Machine) EvictionDone(in step.EvictionDone) {
-	if d := m.deletions[in.Node]; d != nil {
-		if s, ok := d.state.(evicting); ok {
-			delete(s.open, in.UID)
-		}
-	}
-}
-
-// NodeDeletionDone takes the outcome of a NodeDeletion, whoever asked for it.
-func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) {
-	name, d := m.deletingNode(in)
-	if d == nil {
-		return
-	}
-	s := d.state.(deleting)
-	switch {
-	case in.Err != nil:
-		d.state, d.why = inDoubt(s), fmt.Sprintf("the provider did not remove the node: %v", in.Err)
-	case s.gone:
-		delete(m.deletions, name)
-	default:
-		d.state = deleted{since: t.Now}
-	}
-}
-
-// deletingNode returns the deletion that waits for an outcome, nil if none does. The
-// instance tells which node it is about when the name doesn't: the deletion may have
-// been asked for before the instance was a node.
-func (m *Machine) deletingNode(in step.NodeDeletionDone) (string, *deletion) {
-	if d := m.deletions[in.Node]; d != nil {
-		if _, ok := d.state.(deleting); ok {
-			return in.Node, d
-		}
-	}
-	for name, d := range m.deletions {
-		if s, ok := d.state.(deleting); ok && in.Instance != "" && s.node.Object.Spec.ProviderID == in.Instance {
-			return name, d
-		}
-	}
-	return "", nil
-}
-
-// GroupsSet takes what the provider lists as the outcome of deletions in doubt, and
-// remembers which deleted nodes' instances are listed still.
-func (m *Machine) GroupsSet(t *lifecycle.Turn, groups []nodegroup.Group) {
-	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
-		d := m.deletions[name]
-		switch s := d.state.(type) {
-		case deleted:
-			s.listed = s.shown != nil && listed(groups, d.group, s.shown)
-			d.state = s
-		case inDoubt:
-			switch {
-			case s.gone:
-				delete(m.deletions, name)
-			case listed(groups, d.group, s.node):
-				t.State.SetNode(s.node.WithTaint(d.taint))
-				m.keep(t, name, d, d.why)
-			default:
-				d.state = deleted{since: t.Now}
-			}
-		}
-	}
-}
-
-// listed tells whether the provider lists a node's instance. A provider that doesn't
-// list instances, or not this group, is taken at its word: it failed, so the instance
-// exists.
-func listed(groups []nodegroup.Group, group string, node *cluster.NodeInfo) bool {
-	for i := range groups {
-		if g := &groups[i]; g.ID == group {
-			return g.Instances == nil || slices.ContainsFunc(g.Instances, func(x nodegroup.Instance) bool {
-				return x.Node == node.Name || x.ID != "" && x.ID == node.Object.Spec.ProviderID
-			})
-		}
-	}
-	return true
-}
-
-// linger looks, lingerTime after a deletion, whether the node is alive: shown by the API
-// since, and listed by the provider. Then its deletion begins again.
-func (m *Machine) linger(t *lifecycle.Turn, d *deletion, s deleted) {
-	if !s.listed {
-		s.since = t.Now
-		d.state = s
-		return
-	}
-	t.State.SetNode(s.shown.WithTaint(d.taint))
-	d.state = tainted{t.Now}
-}
-
-// keep ends a deletion with the node staying: the taint is taken off, and the entry
-// remains until that has worked. The node's time of being unneeded starts anew.
-func (m *Machine) keep(t *lifecycle.Turn, name string, d *deletion, why string) {
-	d.state = untainting{}
-	m.unneeded.forget(name)
-	t.Decide(step.Decision{Kind: step.NodeKept, Node: name, Reason: why})
-	t.Ready.Taints = append(t.Ready.Taints, step.Taint{Node: name, Taint: d.taint, Remove: true})
-	n := t.State.NodeByName(name)
-	t.Emit(nodeEvent(n.Object, true, "ScaleDownFailed", why))
-	t.State.SetNode(n.NodeInfo.WithoutTaint(d.taint.Key))
-}
-
-func nodeEvent(node *v1.Node, warning bool, reason, message string) step.Event {
-	return step.Event{Kind: "Node", UID: node.UID, Name: node.Name, Warning: warning, Reason: reason, Action: "ScalingDown", Message: message}
-}
-
 // Planned returns how many nodes of a group are on their way out that its assumed target
 // still includes.
 func (m *Machine) Planned(group string) (n int) {
@@ -448,57 +282,6 @@ func (m *Machine) Unsettled() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
 		out = append(out, fmt.Sprintf("the deletion of node %s is under way: %s", name, m.deletions[name].state))
-	}
-	return out
-}
-
-// Invariants checks what the types of the states leave open.
-func (m *Machine) Invariants() []string {
-	var out []string
-	wrong := func(name string, d *deletion, format string, args ...any) {
-		out = append(out, fmt.Sprintf("deletion of node %s (%s): %s", name, d.state, fmt.Sprintf(format, args...)))
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
-		d := m.deletions[name]
-		if d.taint.Key != autoscaler.ToBeDeletedTaint {
-			wrong(name, d, "its taint is %q", d.taint.Key)
-		}
-		if s, ok := d.asked(); ok && s.node == nil {
-			wrong(name, d, "what the node looked like is not known")
-		}
-		if last, _ := d.outOfState(); last != nil && last.Name != name {
-			wrong(name, d, "it remembers node %s", last.Name)
-		}
-		if s, ok := d.state.(deleted); ok && s.listed && s.shown == nil {
-			wrong(name, d, "its instance was looked for though the node isn't shown")
-		}
-	}
-	return out
-}
-
-// InvariantsIn checks that each node on its way out is in the cluster state as the table
-// in doc.go says.
-func (m *Machine) InvariantsIn(state *cluster.State) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
-		d, n := m.deletions[name], state.NodeByName(name)
-		has := "is in the state, tainted"
-		switch {
-		case n == nil:
-			has = "is out of the state"
-		case !n.HasTaint(autoscaler.ToBeDeletedTaint):
-			has = "is in the state, clean"
-		}
-		want := "is in the state, tainted"
-		switch d.state.(type) {
-		case deleting, inDoubt, deleted:
-			want = "is out of the state"
-		case untainting, untaintFailed:
-			want = "is in the state, clean"
-		}
-		if has != want {
-			out = append(out, fmt.Sprintf("deletion of node %s (%s): the node %s; it should be so that it %s", name, d.state, has, want))
-		}
 	}
 	return out
 }

@@ -1,0 +1,64 @@
+package nodedeletion
+
+// This file checks what must be true of node deletions between two Steps. Tests call it
+// after every one.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// Invariants checks what the types of the states leave open.
+func (m *Machine) Invariants() []string {
+	var out []string
+	wrong := func(name string, d *deletion, format string, args ...any) {
+		out = append(out, fmt.Sprintf("deletion of node %s (%s): %s", name, d.state, fmt.Sprintf(format, args...)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
+		d := m.deletions[name]
+		if d.taint.Key != autoscaler.ToBeDeletedTaint {
+			wrong(name, d, "its taint is %q", d.taint.Key)
+		}
+		if s, ok := d.asked(); ok && s.node == nil {
+			wrong(name, d, "what the node looked like is not known")
+		}
+		if last, _ := d.outOfState(); last != nil && last.Name != name {
+			wrong(name, d, "it remembers node %s", last.Name)
+		}
+		if s, ok := d.state.(deleted); ok && s.listed && s.shown == nil {
+			wrong(name, d, "its instance was looked for though the node isn't shown")
+		}
+	}
+	return out
+}
+
+// InvariantsIn checks that each node on its way out is in the cluster state as the table
+// in doc.go says.
+func (m *Machine) InvariantsIn(state *cluster.State) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
+		d, n := m.deletions[name], state.NodeByName(name)
+		has := "is in the state, tainted"
+		switch {
+		case n == nil:
+			has = "is out of the state"
+		case !n.HasTaint(autoscaler.ToBeDeletedTaint):
+			has = "is in the state, clean"
+		}
+		want := "is in the state, tainted"
+		switch d.state.(type) {
+		case deleting, inDoubt, deleted:
+			want = "is out of the state"
+		case untainting, untaintFailed:
+			want = "is in the state, clean"
+		}
+		if has != want {
+			out = append(out, fmt.Sprintf("deletion of node %s (%s): the node %s; it should be so that it %s", name, d.state, has, want))
+		}
+	}
+	return out
+}

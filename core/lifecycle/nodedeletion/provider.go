@@ -1,0 +1,105 @@
+package nodedeletion
+
+// This file follows a node after the provider was asked to delete its instance: the
+// outcome of the call, the provider's lists of instances, and what becomes of a node that
+// is shown although it was deleted. Each such node is out of the cluster state until it
+// is found to be alive.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// lingerTime is how long after its deletion a node may be shown by the API, and its
+// instance listed by the provider, before it is taken for alive.
+const lingerTime = 2 * time.Minute
+
+// NodeDeletionDone takes the outcome of a NodeDeletion, whoever asked for it.
+func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) {
+	name, d := m.deletingNode(in)
+	if d == nil {
+		return
+	}
+	s := d.state.(deleting)
+	switch {
+	case in.Err != nil:
+		d.state, d.why = inDoubt(s), fmt.Sprintf("the provider did not remove the node: %v", in.Err)
+	case s.gone:
+		delete(m.deletions, name)
+	default:
+		d.state = deleted{since: t.Now}
+	}
+}
+
+// deletingNode returns the deletion that waits for an outcome, nil if none does. The
+// instance tells which node it is about when the name doesn't: the deletion may have
+// been asked for before the instance was a node.
+func (m *Machine) deletingNode(in step.NodeDeletionDone) (string, *deletion) {
+	if d := m.deletions[in.Node]; d != nil {
+		if _, ok := d.state.(deleting); ok {
+			return in.Node, d
+		}
+	}
+	for name, d := range m.deletions {
+		if s, ok := d.state.(deleting); ok && in.Instance != "" && s.node.Object.Spec.ProviderID == in.Instance {
+			return name, d
+		}
+	}
+	return "", nil
+}
+
+// GroupsSet takes what the provider lists as the outcome of deletions in doubt, and
+// remembers which deleted nodes' instances are listed still.
+func (m *Machine) GroupsSet(t *lifecycle.Turn, groups []nodegroup.Group) {
+	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
+		d := m.deletions[name]
+		switch s := d.state.(type) {
+		case deleted:
+			s.listed = s.shown != nil && listed(groups, d.group, s.shown)
+			d.state = s
+		case inDoubt:
+			switch {
+			case s.gone:
+				delete(m.deletions, name)
+			case listed(groups, d.group, s.node):
+				t.State.SetNode(s.node.WithTaint(d.taint))
+				m.keep(t, name, d, d.why)
+			default:
+				d.state = deleted{since: t.Now}
+			}
+		}
+	}
+}
+
+// listed tells whether the provider lists a node's instance. A provider that doesn't
+// list instances, or not this group, is taken at its word: it failed, so the instance
+// exists.
+func listed(groups []nodegroup.Group, group string, node *cluster.NodeInfo) bool {
+	for i := range groups {
+		if g := &groups[i]; g.ID == group {
+			return g.Instances == nil || slices.ContainsFunc(g.Instances, func(x nodegroup.Instance) bool {
+				return x.Node == node.Name || x.ID != "" && x.ID == node.Object.Spec.ProviderID
+			})
+		}
+	}
+	return true
+}
+
+// linger looks, lingerTime after a deletion, whether the node is alive: shown by the API
+// since, and listed by the provider. Then its deletion begins again.
+func (m *Machine) linger(t *lifecycle.Turn, d *deletion, s deleted) {
+	if !s.listed {
+		s.since = t.Now
+		d.state = s
+		return
+	}
+	t.State.SetNode(s.shown.WithTaint(d.taint))
+	d.state = tainted{t.Now}
+}
