@@ -26,7 +26,7 @@ func (m *Machine) Invariants() []string {
 		if s, ok := d.asked(); ok && s.node == nil {
 			wrong(name, d, "what the node looked like is not known")
 		}
-		if last, _ := d.outOfState(); last != nil && last.Name != name {
+		if last := d.outOfState(); last != nil && last.Name != name {
 			wrong(name, d, "it remembers node %s", last.Name)
 		}
 		if s, ok := d.state.(deleted); ok && s.listed && s.shown == nil {

@@ -259,7 +259,7 @@ func (m *Machine) Asked(f func(group string)) {
 // state, in no particular order.
 func (m *Machine) OutOfState(f func(*cluster.NodeInfo)) {
 	for _, d := range m.deletions {
-		if last, ok := d.outOfState(); ok && last != nil {
+		if last := d.outOfState(); last != nil {
 			f(last)
 		}
 	}

@@ -31,6 +31,7 @@ type fixture struct {
 	groups    *fakeGroups
 	turn      *lifecycle.Turn
 	providers []nodegroup.Group
+	shown     string // by the command "show"
 }
 
 // fakeGroups answers what a script says.
@@ -67,15 +68,17 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	config [unneeded=30s] [unready=1m] [keep-unready] [max=10] [delay-after-taint=5s] [evict-daemons] [eviction-time=2m]
 //	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances]    the provider tells of it, and of all others again
 //	delayed GROUP                     it grew too recently to shrink
-//	node NAME [group=g] [unready] [tainted] [disabled]    the API shows a node; its provider ID is its name
+//	group-gone NAME                   the provider tells of all groups but this one
+//	node NAME [group=g] [unready] [tainted] [disabled] [no-id]    the API shows a node; its provider ID is its name, or none
 //	node-gone NAME
 //	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
 //	pod NAME on=NODE [daemon] [mirror] [leaving] [eviction=true|false]
 //	plan empty=(n1, n2)
-//	tainted NODE [fails] | evicted POD from=NODE | deleted NODE [instance=NODE] [fails]   outcomes
+//	tainted NODE [fails] | evicted POD from=NODE | deleted NODE [instance=NODE|none] [fails]   outcomes
 //	stand-by NAME …                   as node, while another process leads; then
 //	resume NODE                       this process leads
 //	tick DURATION                     time passes, then Advance
+//	show                              the nodes in the state, and what others are told by OutOfState, Planned, Unanswered and Asked
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &fixture{t: t, groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
@@ -101,51 +104,23 @@ func (s *fixture) configure(cfg nodedeletion.Config) {
 
 func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	t := s.turn
-	var err error
-	if d.Cmd != "config" && args.Flag("fails") {
-		err = errors.New("refused")
-	}
 	switch d.Cmd {
 	case "config":
-		s.configure(nodedeletion.Config{
-			UnneededTime: args.Duration("unneeded", 30*time.Second), UnreadyTime: args.Duration("unready", time.Minute),
-			KeepUnready: args.Flag("keep-unready"), MaxDeletions: args.Int("max", 10),
-			DeleteDelayAfterTaint: args.Duration("delay-after-taint", 5*time.Second),
-			EvictDaemonPods:       args.Flag("evict-daemons"), MaxPodEvictionTime: args.Duration("eviction-time", 2*time.Minute),
-		})
+		s.configure(config(args))
 	case "group":
-		g := nodegroup.Group{ID: args.Name(), Min: args.Int("min", 0), Max: 10, Target: args.Int("target", 3)}
-		if !args.Flag("no-instances") {
-			g.Instances = []nodegroup.Instance{}
-		}
-		for _, id := range args.List("instances") {
-			g.Instances = append(g.Instances, nodegroup.Instance{ID: id})
-		}
-		s.providers = append(slices.DeleteFunc(s.providers, func(x nodegroup.Group) bool { return x.ID == g.ID }), g)
-		s.groups.known = true
+		s.group(args)
+	case "group-gone":
+		gone := args.Name()
+		s.providers = slices.DeleteFunc(s.providers, func(g nodegroup.Group) bool { return g.ID == gone })
 		s.machine.GroupsSet(t, s.providers)
-		t.State.SetGroup(g.ID, &cluster.NodeGroup{ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target})
 	case "delayed":
 		s.groups.delayed[args.Name()] = true
-	case "node", "stand-by":
-		b := testkit.Node(args.Name())
-		b.Spec.ProviderID = b.Name
-		if args.Flag("unready") {
-			b.Status.Conditions[0].Status = v1.ConditionFalse
+	case "node":
+		if node := s.machine.NodeSet(t, s.node(args)); node != nil {
+			t.State.SetNode(node)
 		}
-		if args.Flag("tainted") {
-			b.Taint(autoscaler.ToBeDeletedTaint, "900", v1.TaintEffectNoSchedule)
-		}
-		if args.Flag("disabled") {
-			b.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
-		}
-		info := t.State.Schema.ParseNode(b.Obj(), args.String("group", ""))
-		if d.Cmd == "node" {
-			info = s.machine.NodeSet(t, info)
-		}
-		if info != nil {
-			t.State.SetNode(info)
-		}
+	case "stand-by":
+		t.State.SetNode(s.node(args))
 	case "node-gone":
 		t.State.RemoveNode(args.Name())
 		s.machine.NodeGone(args.Name())
@@ -153,29 +128,11 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		call := map[string]lifecycle.CallState{"called": lifecycle.Called, "in-doubt": lifecycle.InDoubt, "done": lifecycle.Done}[args.String("call", "")]
 		s.groups.instances[args.Name()] = fakeInstance{args.String("group", ""), call}
 	case "pod":
-		b := testkit.Pod(args.Name())
-		if args.Flag("daemon") {
-			b.Owner("apps/v1", "DaemonSet", "agent")
-		}
-		if args.Flag("leaving") {
-			b.DeletionTimestamp = &metav1.Time{Time: t.Now}
-		}
-		b.Annotations = map[string]string{}
-		if args.Flag("mirror") {
-			b.Annotations[v1.MirrorPodAnnotationKey] = "x"
-		}
-		if wish := args.String("eviction", ""); wish != "" {
-			b.Annotations["cluster-autoscaler.kubernetes.io/enable-ds-eviction"] = wish
-		}
-		t.State.Place(t.State.Schema.ParsePod(b.Obj()), args.String("on", ""))
+		t.State.Place(s.pod(args), args.String("on", ""))
 	case "plan":
 		s.machine.CommitPlan(t, &autoscaler.Plan{Now: t.Now, Empty: args.List("empty")})
-	case "tainted":
-		s.machine.TaintDone(t, step.TaintDone{Node: args.Name(), Err: err})
-	case "evicted":
-		s.machine.EvictionDone(step.EvictionDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
-	case "deleted":
-		s.machine.NodeDeletionDone(t, step.NodeDeletionDone{Node: args.Name(), Instance: args.String("instance", args.Name()), Err: err})
+	case "tainted", "evicted", "deleted":
+		s.outcome(d.Cmd, args)
 	case "resume":
 		s.machine.Resume(t, t.State.NodeByName(args.Name()).NodeInfo)
 	case "tick":
@@ -185,14 +142,113 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		}
 		t.Now = t.Now.Add(wait)
 		s.machine.Advance(t)
+	case "show":
+		s.show()
 	default:
 		d.Fatalf(s.t, "unknown command %q", d.Cmd)
+	}
+}
+
+func config(args *script.Args) nodedeletion.Config {
+	return nodedeletion.Config{
+		UnneededTime: args.Duration("unneeded", 30*time.Second), UnreadyTime: args.Duration("unready", time.Minute),
+		KeepUnready: args.Flag("keep-unready"), MaxDeletions: args.Int("max", 10),
+		DeleteDelayAfterTaint: args.Duration("delay-after-taint", 5*time.Second),
+		EvictDaemonPods:       args.Flag("evict-daemons"), MaxPodEvictionTime: args.Duration("eviction-time", 2*time.Minute),
+	}
+}
+
+func (s *fixture) group(args *script.Args) {
+	g := nodegroup.Group{ID: args.Name(), Min: args.Int("min", 0), Max: 10, Target: args.Int("target", 3)}
+	if !args.Flag("no-instances") {
+		g.Instances = []nodegroup.Instance{}
+	}
+	for _, id := range args.List("instances") {
+		g.Instances = append(g.Instances, nodegroup.Instance{ID: id})
+	}
+	s.providers = append(slices.DeleteFunc(s.providers, func(x nodegroup.Group) bool { return x.ID == g.ID }), g)
+	s.groups.known = true
+	s.machine.GroupsSet(s.turn, s.providers)
+	s.turn.State.SetGroup(g.ID, &cluster.NodeGroup{ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target})
+}
+
+func (s *fixture) node(args *script.Args) *cluster.NodeInfo {
+	b := testkit.Node(args.Name())
+	if !args.Flag("no-id") {
+		b.Spec.ProviderID = b.Name
+	}
+	if args.Flag("unready") {
+		b.Status.Conditions[0].Status = v1.ConditionFalse
+	}
+	if args.Flag("tainted") {
+		b.Taint(autoscaler.ToBeDeletedTaint, "900", v1.TaintEffectNoSchedule)
+	}
+	if args.Flag("disabled") {
+		b.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+	}
+	return s.turn.State.Schema.ParseNode(b.Obj(), args.String("group", ""))
+}
+
+func (s *fixture) pod(args *script.Args) *cluster.Pod {
+	b := testkit.Pod(args.Name())
+	if args.Flag("daemon") {
+		b.Owner("apps/v1", "DaemonSet", "agent")
+	}
+	if args.Flag("leaving") {
+		b.DeletionTimestamp = &metav1.Time{Time: s.turn.Now}
+	}
+	b.Annotations = map[string]string{}
+	if args.Flag("mirror") {
+		b.Annotations[v1.MirrorPodAnnotationKey] = "x"
+	}
+	if wish := args.String("eviction", ""); wish != "" {
+		b.Annotations["cluster-autoscaler.kubernetes.io/enable-ds-eviction"] = wish
+	}
+	return s.turn.State.Schema.ParsePod(b.Obj())
+}
+
+// outcome tells the machine how a piece of work ended.
+func (s *fixture) outcome(cmd string, args *script.Args) {
+	t := s.turn
+	var err error
+	if args.Flag("fails") {
+		err = errors.New("refused")
+	}
+	switch cmd {
+	case "tainted":
+		s.machine.TaintDone(t, step.TaintDone{Node: args.Name(), Err: err})
+	case "evicted":
+		s.machine.EvictionDone(step.EvictionDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
+	case "deleted":
+		in := step.NodeDeletionDone{Node: args.Name(), Instance: args.String("instance", args.Name()), Err: err}
+		if in.Instance == "none" {
+			in.Instance = ""
+		}
+		s.machine.NodeDeletionDone(t, in)
+	}
+}
+
+// show writes which nodes the state has, and what the machine answers to those who ask it.
+func (s *fixture) show() {
+	s.turn.State.Nodes(func(n *cluster.Node) {
+		s.shown += fmt.Sprintf("state: node %s of %s, ready: %t, tainted: %t\n", n.Name, n.Group, n.Ready(), n.HasTaint(autoscaler.ToBeDeletedTaint))
+	})
+	var out []string
+	s.machine.OutOfState(func(n *cluster.NodeInfo) { out = append(out, n.Name) })
+	slices.Sort(out)
+	s.shown += fmt.Sprintf("out of the state: %v\n", out)
+	asked := map[string]int{}
+	s.machine.Asked(func(group string) { asked[group]++ })
+	for _, g := range s.providers {
+		s.shown += fmt.Sprintf("group %s: %d planned, %d unanswered, %d asked\n", g.ID, s.machine.Planned(g.ID), s.machine.Unanswered(g.ID), asked[g.ID])
 	}
 }
 
 func (s *fixture) output() string {
 	var out strings.Builder
 	r := s.turn.Ready
+	out.WriteString(s.shown)
+	s.shown = ""
 	for i := range r.Decisions {
 		fmt.Fprintln(&out, r.Decisions[i].String())
 	}

@@ -103,18 +103,18 @@ func (untainting) String() string    { return "untainting" }
 func (untaintFailed) String() string { return "untaint failed" }
 
 // outOfState returns what the API last showed of a node that is kept out of the
-// cluster state, nil when it has shown nothing since the node was deleted. ok is
-// false for a node that is in the state.
-func (d *deletion) outOfState() (last *cluster.NodeInfo, ok bool) {
+// cluster state; nil for a node that is in the state, and for one that the API hasn't
+// shown since it was deleted.
+func (d *deletion) outOfState() *cluster.NodeInfo {
 	switch s := d.state.(type) {
 	case deleting:
-		return s.node, true
+		return s.node
 	case inDoubt:
-		return s.node, true
+		return s.node
 	case deleted:
-		return s.shown, true
+		return s.shown
 	}
-	return nil, false
+	return nil
 }
 
 // asked tells whether the provider was asked to delete the node and its answer is
