@@ -44,7 +44,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 	case d.Node == nil:
 		c.stats.Unschedulable++
 		c.turn.Decide(step.Decision{Kind: step.Waits, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
-			Reason: d.Message, Rejected: whys(d.Diagnosis), Position: uint64(seen)})
+			Reason: d.Message, Rejected: reasonsOf(d.Diagnosis), Position: uint64(seen)})
 		c.mode.rejected(p, item, &d)
 	default:
 		c.queue.Placed(item)
