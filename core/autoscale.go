@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -16,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/step"
 )
 
 // The autoscaler's side of the core: it asks for plans, and hands what comes back to
@@ -82,35 +81,36 @@ func (s *autoscaling) nextWake() time.Time {
 	return lifecycle.Earliest(s.deletions.NextWake(), s.planning.NextWake())
 }
 
-// autoscale takes deletions further and asks for a plan when one is due. leftToTry says
-// that this Step couldn't try all pods; reconsidered, that expectations of another
-// scheduler are fresh (always so without one).
-func (c *Core) autoscale(leftToTry, reconsidered bool) {
+// requestPlan asks for a plan if one is due, for the pods that were tried and found no
+// node. podsLeft says that this Step ended with pods still to be tried: then a plan that
+// is due waits for them, though not for ever (planning.Machine.Ready).
+func (c *Core) requestPlan(podsLeft bool) {
 	s := &c.scale
-	s.deletions.Advance(c.turn)
-	if !reconsidered || !s.planning.Ready(c.turn.Now, leftToTry) {
+	if !s.planning.Ready(c.turn.Now, podsLeft) {
 		return
 	}
 	req := &autoscaler.Request{Now: c.turn.Now, Limits: c.cfg.Autoscale.Limits, Conditions: s.groups.Conditions(c.turn.Now)}
-	for _, i := range c.queue.Rejected() {
-		if c.mode.asksForNode(i.Pod().Object) {
-			req.Pending = append(req.Pending, i.Pod())
-			c.pods[i.Pod().UID].planned = true
+	for _, item := range c.queue.Rejected() {
+		pod := item.Pod()
+		if c.mode.asksForNode(pod.Object) {
+			req.Pending = append(req.Pending, pod)
+			c.pods[pod.UID].planned = true
 		}
 	}
 	req.Orders = s.groups.Orders(func(uid types.UID) bool { return c.stillPending(uid) != nil })
 	s.planning.Request(c.turn, req)
 }
 
-// wantPlan has a plan made for a pod that found no node, unless one has seen it.
+// wantPlan asks for a plan for a pod that found no node, unless one was made with the pod
+// pending.
 func (c *Core) wantPlan(p *pod) {
 	if c.cfg.Autoscale != nil && !p.planned && c.mode.asksForNode(p.parsed.Object) {
 		c.scale.planning.Want(c.turn.Now)
 	}
 }
 
-// groupsSet settles deletions in doubt before the groups' targets are computed, which
-// count them.
+// groupsSet hands what the provider tells of its groups to the node deletions before the
+// node groups: the groups' targets count the deletions that stay in doubt.
 func (c *Core) groupsSet(in step.GroupsSet) {
 	if c.cfg.Autoscale == nil {
 		return // groups are of no interest to a scheduler
@@ -128,14 +128,14 @@ func (c *Core) planMade(in step.PlanMade) {
 	for i := range in.Plan.ScaleUps {
 		c.commitScaleUp(&in.Plan.ScaleUps[i])
 	}
-	c.tellNoHelp(in.Plan)
+	c.reportNoHelp(in.Plan)
 	if !c.cfg.Autoscale.DisableScaleDown {
 		c.scale.deletions.CommitPlan(c.turn, in.Plan)
 	}
 }
 
-// commitScaleUp orders nodes for those pods of a plan's proposal that wait still, and
-// says so of each pod.
+// commitScaleUp orders the nodes of a proposal for those of its pods that have no node
+// still, and emits TriggeredScaleUp for each of them.
 func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 	var waiting []types.UID
 	for _, uid := range up.Pods {
@@ -153,28 +153,29 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 	}
 }
 
-// tellNoHelp says of pods that no group would help them why, in the order in
-// which they were queued, once until it changes.
-func (c *Core) tellNoHelp(plan *autoscaler.Plan) {
+// reportNoHelp reports NotTriggeredScaleUp, with the reasons, for those pods that no node
+// group would help and that have no node still, in the order in which they were queued.
+func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 	why := map[types.UID]string{}
-	var pods []*queue.Item
+	var items []*queue.Item
 	for _, n := range plan.NoHelp {
 		reasons := strings.Join(n.Reasons, ", ")
 		for _, uid := range n.Pods {
-			if p, i := c.stillPending(uid), c.queue.Get(uid); p != nil && i != nil {
+			if c.stillPending(uid) != nil {
 				why[uid] = reasons
-				pods = append(pods, i)
+				items = append(items, c.queue.Get(uid))
 			}
 		}
 	}
-	slices.SortFunc(pods, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
-	for _, i := range pods {
-		p := c.pods[i.Pod().UID]
-		c.reporting.NotTriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, why[i.Pod().UID])
+	slices.SortFunc(items, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
+	for _, item := range items {
+		p := c.pods[item.Pod().UID]
+		c.reporting.NotTriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, why[p.parsed.UID])
 	}
 }
 
-// stillPending returns a pod that has no node yet, nil for any other.
+// stillPending returns the record of a pod that has no node yet, nil for any other. Such a
+// pod has an item in the queue.
 func (c *Core) stillPending(uid types.UID) *pod {
 	if p := c.pods[uid]; p != nil && p.node() == "" {
 		return p

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/reporting"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/core/step"
 )
 
 // Config is what the core needs to know. Zero is a value: start from DefaultConfig.
@@ -59,8 +58,8 @@ type Autoscale struct {
 	MaxProvisionTime      time.Duration // --max-node-provision-time
 	UnreadyTime           time.Duration // --scale-down-unready-time
 	KeepUnready           bool          // --scale-down-unready-enabled=false
-	// ForceDeleteUnregistered removes machines that don't become nodes even
-	// from a group at its minimum (--force-delete-unregistered-nodes).
+	// ForceDeleteUnregistered deletes instances that don't become nodes even in a group
+	// at its minimum (--force-delete-unregistered-nodes).
 	ForceDeleteUnregistered bool
 	DisableScaleDown        bool
 	// DisableFrequentLoops has plans made every ScanInterval only, also when pods that

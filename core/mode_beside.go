@@ -41,8 +41,9 @@ func (m beside) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInf
 	return deciding(m).nodeShown(obj, info)
 }
 
-// beforePlan takes back, when a plan is due, what was expected before the last one. A plan
-// may be asked for only then: otherwise what is expected is old.
+// beforePlan takes back, when a plan is due, the expectations that are a scan interval old
+// or older: their pods are decided on anew in this Step. When none was due before the pods
+// are tried, none may be asked for after: it would see old expectations.
 func (m beside) beforePlan() (mayPlan bool) {
 	c := m.c
 	if c.cfg.Autoscale == nil {

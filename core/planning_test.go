@@ -2,10 +2,12 @@ package core_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
@@ -112,4 +114,35 @@ func TestPlanCountsExpectedPods(t *testing.T) {
 	w.expect("0s: 100 pending, 200 placed")
 	w.advance(10 * time.Second)
 	w.expect("10s: 100 pending, 200 placed")
+}
+
+// TestNoHelpIsReportedOfPodsThatStillWait has a plan say of four pods that no node group
+// would help. Before it comes, one has got a node and one is gone; of the other two it is
+// said in the order in which they were queued.
+func TestNoHelpIsReportedOfPodsThatStillWait(t *testing.T) {
+	w := newPlanned(t, false)
+	in := []step.Input{groups()}
+	for _, name := range []string{"placed", "gone", "first", "second"} {
+		in = append(in, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "9").Obj()})
+	}
+	r := w.c.Step(w.now, in...)
+	if r.Plan == nil {
+		t.Fatal("no plan was asked for")
+	}
+	plan := autoscaler.NewPlan(r.Plan, 0)
+	uid := func(name string) types.UID { return testkit.Pod(name).UID }
+	plan.NoHelp = []autoscaler.NoHelp{{Pods: []types.UID{uid("second"), uid("placed")}, Reasons: []string{"too large"}}, {Pods: []types.UID{uid("gone"), uid("first")}, Reasons: []string{"too large"}}}
+	w.now = w.now.Add(time.Minute)
+	r = w.c.Step(w.now, step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "10").Obj()}, step.PodGone{UID: uid("gone")})
+	if len(r.Binds) != 1 || r.Binds[0].Name != "placed" {
+		t.Fatalf("binds %v, want that of pod placed", r.Binds)
+	}
+	r = w.c.Step(w.now, step.PlanMade{Plan: plan})
+	var got []string
+	for i := range r.Decisions {
+		got = append(got, r.Decisions[i].String())
+	}
+	if want := []string{"NotScaledUp pod default/first: too large", "NotScaledUp pod default/second: too large"}; !slices.Equal(got, want) {
+		t.Errorf("decisions %q, want %q", got, want)
+	}
 }

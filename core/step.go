@@ -93,7 +93,10 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	c.nomination.Advance(c.turn)
 	c.reporting.Advance(c.turn)
 	if c.cfg.Autoscale != nil {
-		c.autoscale(more, mayPlan)
+		c.scale.deletions.Advance(c.turn)
+		if mayPlan {
+			c.requestPlan(more)
+		}
 	}
 	r := *c.turn.Ready
 	*c.turn.Ready = step.Ready{}
