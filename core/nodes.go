@@ -4,15 +4,17 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berthproject/berth/core/step"
-
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
 )
 
+// This file takes in nodes and workloads. What is decided about a node holds until the API
+// shows it: the mode says how the state is to have a node that the API shows.
+
 func (c *Core) nodeSet(in step.NodeSet) {
-	info := c.mode.nodeShown(in.Node, c.state.Schema.ParseNode(in.Node, in.Group))
-	if info != nil {
-		c.state.SetNode(info)
+	node := c.mode.nodeShown(in.Node, c.state.Schema.ParseNode(in.Node, in.Group))
+	if node != nil {
+		c.state.SetNode(node)
 	}
 }
 
@@ -26,23 +28,24 @@ func (c *Core) nodeGone(in step.NodeGone) {
 
 func (c *Core) workloadSet(in step.WorkloadSet) { c.state.SetWorkload(in.Workload) }
 
-// apply keeps the pod that the DaemonSet's controller would make for a node. Its
-// affinity to that node's name is left out, so that it may stand for any.
+// daemonSetSet keeps the pod that the DaemonSet's controller would make for a node, but
+// for the affinity to that node's name: the autoscaler counts the pod on nodes that don't
+// exist yet.
 func (c *Core) daemonSetSet(in step.DaemonSetSet) {
-	d := in.DaemonSet
-	yes := true
-	pod := &v1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: *d.Spec.Template.Spec.DeepCopy()}
-	pod.Namespace, pod.Name, pod.UID = d.Namespace, d.Name, d.UID
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
-	if pod.Spec.SchedulerName == "" {
-		pod.Spec.SchedulerName = v1.DefaultSchedulerName
+	set := in.DaemonSet
+	controls := true
+	obj := &v1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+	obj.Namespace, obj.Name, obj.UID = set.Namespace, set.Name, set.UID
+	obj.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: set.Name, UID: set.UID, Controller: &controls}}
+	if obj.Spec.SchedulerName == "" {
+		obj.Spec.SchedulerName = v1.DefaultSchedulerName
 	}
 	// As the DaemonSet controller adds (pkg/controller/daemon/util).
 	for _, key := range []string{v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeDiskPressure,
 		v1.TaintNodeMemoryPressure, v1.TaintNodePIDPressure, v1.TaintNodeUnschedulable} {
-		pod.Spec.Tolerations = append(pod.Spec.Tolerations, v1.Toleration{Key: key, Operator: v1.TolerationOpExists})
+		obj.Spec.Tolerations = append(obj.Spec.Tolerations, v1.Toleration{Key: key, Operator: v1.TolerationOpExists})
 	}
-	c.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: d.Namespace, Name: d.Name, Template: c.state.Schema.ParsePod(pod)})
+	c.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: set.Namespace, Name: set.Name, Template: c.state.Schema.ParsePod(obj)})
 }
 
 func (c *Core) workloadGone(in step.WorkloadGone) {

@@ -1,12 +1,17 @@
 package cluster
 
+// This file holds container images: what a node's object says of those that it has, and
+// on how many nodes each one is. It must hold that an image counts once for each node in
+// the state that lists it, under each of its names.
+
 import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 )
 
-// ImageID is an interned name of a container image.
+// ImageID is an interned name of a container image. Names are interned for the life of a
+// schema, from 0 on.
 type ImageID int32
 
 // Image is a container image on a node, under one of its names.
@@ -15,8 +20,8 @@ type Image struct {
 	Size int64 // bytes
 }
 
-// parseImages lists the images of a node under all their names. Of two with
-// one name the last counts, as in kube-scheduler.
+// parseImages returns a node's images, one for each name of each. Where two images have
+// the same name, the size of the last counts, as in kube-scheduler.
 func (s *Schema) parseImages(n *v1.Node) []Image {
 	if len(n.Status.Images) == 0 {
 		return nil
@@ -44,12 +49,13 @@ func (s *Schema) imageID(name string) ImageID {
 	id, ok := s.images[name]
 	if !ok {
 		id = ImageID(len(s.images))
-		s.images[strings.Clone(name)] = id // a part of a larger text would keep that alive
+		s.images[strings.Clone(name)] = id // a name that was cut from a larger text would keep all of it in memory
 	}
 	return id
 }
 
-// images counts the nodes that have an image.
+// images counts, for each ImageID, the nodes that have the image. The list ends with the
+// highest ID that any node has had.
 type images struct{ nodes []int32 }
 
 func (b *images) nodeAdded(n *NodeInfo) {
@@ -67,7 +73,7 @@ func (b *images) nodeRemoved(n *NodeInfo) {
 	}
 }
 
-// Image looks an image's name up; ok is false when no node has it.
+// Image returns the ID of an image; ok is false when no node has it under this name.
 func (s *State) Image(name string) (id ImageID, ok bool) {
 	s.Schema.mu.RLock()
 	id, ok = s.Schema.images[name]
@@ -75,7 +81,7 @@ func (s *State) Image(name string) (id ImageID, ok bool) {
 	return id, ok && s.NodesWithImage(id) > 0
 }
 
-// NodesWithImage returns how many nodes have the image.
+// NodesWithImage returns how many nodes have the image, in O(1).
 func (s *State) NodesWithImage(id ImageID) int32 {
 	if int(id) >= len(s.images.nodes) {
 		return 0

@@ -1,5 +1,13 @@
 package cluster
 
+// This file holds nominations. A pod is nominated to a name, whether or not there is such
+// a node; when a node of that name comes or goes, the nomination is connected to it or cut
+// off. It must hold that
+//
+//   - a pod has one nomination at most, and none while it is on a node;
+//   - Node.Nominated has the pods nominated to the node's name, sorted by UID;
+//   - claims and users count the claims of all nominated pods.
+
 import (
 	"slices"
 	"strings"
@@ -7,27 +15,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Nomination is a pod that is to come to a node and isn't there yet: its victims
-// are on their way out, or somebody else has said so. It takes nothing, but
-// pods of lower or equal priority have to leave it its place.
+// Nomination is a pod that is to come to a node and isn't there yet: the pod's victims
+// are terminating, or another component has written status.nominatedNodeName. A nominated
+// pod uses nothing of the node; it counts for filters against pods of lower or equal
+// priority.
 type Nomination struct {
 	Pod  *Pod
 	Name string    // of the node
 	Node NodeIndex // NoNode while there is no such node
 }
 
-// nominations are kept in the order in which they were made.
+// nominations holds all nominations, in the order in which they were made.
 type nominations struct {
 	list   []*Nomination
 	byPod  map[types.UID]*Nomination
-	claims map[ClaimKey]int // that these pods name
-	users  map[ClaimKey]int // the same, with those that were made for them
+	claims map[ClaimKey]int // how many nominated pods name a claim; ephemeral claims don't count
+	users  map[ClaimKey]int // the same, ephemeral claims included
 }
 
 func (b *nominations) init() {
 	b.byPod, b.claims, b.users = map[types.UID]*Nomination{}, map[ClaimKey]int{}, map[ClaimKey]int{}
 }
 
+// claim counts the claims of a nominated pod (sign is 1), or uncounts them (-1).
 func (b *nominations) claim(p *Pod, sign int) {
 	for _, c := range p.Claims {
 		addTo(b.users, ClaimKey{p.Object.Namespace, c.Name}, sign)
@@ -37,8 +47,8 @@ func (b *nominations) claim(p *Pod, sign int) {
 	}
 }
 
-// Nominate says to which node a pod is to come, "" for none. A pod that is
-// placed is nominated no more.
+// Nominate nominates a pod to a node, in place of the one that it was nominated to; "" for
+// none. Place ends the nomination of the pod that it places.
 func (s *State) Nominate(p *Pod, node string) {
 	old := s.nominated.byPod[p.UID]
 	if old == nil && node == "" || old != nil && old.Name == node && old.Pod == p {
@@ -65,10 +75,11 @@ func (s *State) NominatedTo(uid types.UID) string {
 	return ""
 }
 
-// Nominations returns all of them, the oldest first. The list is valid until the
-// next change.
+// Nominations returns all nominations, the oldest first. The list is the state's own and
+// valid until the next change.
 func (s *State) Nominations() []*Nomination { return s.nominated.list }
 
+// indexOf returns the index of a node, NoNode when there is none of that name.
 func (s *State) indexOf(node string) NodeIndex {
 	if i, ok := s.byName[node]; ok {
 		return i
@@ -81,7 +92,7 @@ func (s *State) addNomination(p *Pod, node string, pos int) {
 	s.nominated.list = slices.Insert(s.nominated.list, pos, n)
 	s.nominated.byPod[p.UID] = n
 	s.nominated.claim(p, 1)
-	s.terms.podAdded(p) // rules have to know them when it is tried out
+	s.terms.podAdded(p) // rules read the pod's terms when a node is filtered with its nominated pods
 	if n.Node != NoNode {
 		s.nodes[n.Node].nominate(p)
 	}
@@ -97,7 +108,7 @@ func (s *State) dropNomination(pos int) {
 	}
 }
 
-// nodeAdded gives a node the pods that are nominated to its name.
+// nodeAdded connects the nominations to the node's name with the new node.
 func (b *nominations) nodeAdded(node *Node) {
 	for _, n := range b.list {
 		if n.Name == node.Name {
@@ -107,6 +118,8 @@ func (b *nominations) nodeAdded(node *Node) {
 	}
 }
 
+// nodeRemoved cuts the nominations to the node off from it; they stay nominations to its
+// name.
 func (b *nominations) nodeRemoved(node *Node) {
 	for _, n := range b.list {
 		if n.Node == node.Index {

@@ -1,5 +1,9 @@
 package step
 
+// This file holds the entries of the decision ledger. They are written for people, who
+// read them as lines of JSON, and make up the digest: a field that is added, or a message
+// that is changed, changes the digest of every run in which it occurs.
+
 import (
 	"fmt"
 	"strings"
@@ -8,7 +12,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 )
 
-// DecisionKind says what was decided.
+// DecisionKind tells decisions apart by what was decided.
 type DecisionKind string
 
 // The kinds of decisions.
@@ -16,24 +20,24 @@ const (
 	Placed           DecisionKind = "Placed"           // a pod got a node
 	Expected         DecisionKind = "Expected"         // another scheduler is expected to place a pod there
 	Waits            DecisionKind = "Waits"            // a pod was tried and found no node
-	Preempts         DecisionKind = "Preempts"         // others have to leave a node for a pod
-	PreemptionFailed DecisionKind = "PreemptionFailed" // they could not be told to
-	Consults         DecisionKind = "Consults"         // extenders are asked about the nodes that would do
-	Gated            DecisionKind = "Gated"            // a pod is held by its scheduling gates
+	Preempts         DecisionKind = "Preempts"         // pods are asked to leave a node for another pod
+	PreemptionFailed DecisionKind = "PreemptionFailed" // a victim could not be asked to leave
+	Consults         DecisionKind = "Consults"         // extenders are asked about the nodes that the rules allow
+	Gated            DecisionKind = "Gated"            // a plugin keeps a pod out of the queue
 	Permitting       DecisionKind = "Permitting"       // a pod that got a node waits for permission to be bound
-	Permitted        DecisionKind = "Permitted"        // it has it
+	Permitted        DecisionKind = "Permitted"        // a pod has all permissions that it waited for
 	Unplaced         DecisionKind = "Unplaced"         // a bind failed: the pod is off the node again
-	Refused          DecisionKind = "Refused"          // a plugin was against a pod's node, or had it wait in vain
+	Refused          DecisionKind = "Refused"          // a plugin refused a pod's node, or didn't give permission in time
 	ScaledUp         DecisionKind = "ScaledUp"         // nodes were ordered
-	NotScaledUp      DecisionKind = "NotScaledUp"      // no group would help a pod
-	ScaleUpFailed    DecisionKind = "ScaleUpFailed"    // an order came to nothing; the group backs off
-	NodeTainted      DecisionKind = "NodeTainted"      // the removal of a node began
-	NodeKept         DecisionKind = "NodeKept"         // it was called off
-	NodeRemoved      DecisionKind = "NodeRemoved"      // the provider was asked to remove a node
-	PodEvicted       DecisionKind = "PodEvicted"       // a pod was asked to leave a node that goes
-	MachineRemoved   DecisionKind = "MachineRemoved"   // a machine that never became a node goes
-	PlanRefused      DecisionKind = "PlanRefused"      // a plan answers no open request, or was made at a position that can't be: a defect
-	TargetLowered    DecisionKind = "TargetLowered"    // machines that the provider didn't make are given up
+	NotScaledUp      DecisionKind = "NotScaledUp"      // no node group would help a pod
+	ScaleUpFailed    DecisionKind = "ScaleUpFailed"    // an order failed; the node group backs off
+	NodeTainted      DecisionKind = "NodeTainted"      // the deletion of a node began
+	NodeKept         DecisionKind = "NodeKept"         // the deletion ended, and the node stays
+	NodeRemoved      DecisionKind = "NodeRemoved"      // the provider was asked to delete a node
+	PodEvicted       DecisionKind = "PodEvicted"       // a pod was asked to leave a node that is on its way out
+	MachineRemoved   DecisionKind = "MachineRemoved"   // the provider was asked to delete an instance that isn't a node
+	PlanRefused      DecisionKind = "PlanRefused"      // a plan answers no open request, or was made at a position that can't be; a defect of the driver
+	TargetLowered    DecisionKind = "TargetLowered"    // instances that the provider hasn't made are given up
 )
 
 // Decision is one entry of the decision ledger. The zero value of a field
@@ -41,7 +45,8 @@ const (
 type Decision struct {
 	Seq  uint64    `json:"seq"` // from 1 on, without gaps
 	Time time.Time `json:"time"`
-	// Position is how many changes of the cluster the decision has seen.
+	// Position is the seq up to which the decision has seen the journal. The digest leaves
+	// it out.
 	Position uint64       `json:"position"`
 	Kind     DecisionKind `json:"kind"`
 	Pod      string       `json:"pod,omitempty"` // namespace/name
@@ -51,21 +56,22 @@ type Decision struct {
 	Score    int64        `json:"score,omitempty"`
 	// Scores are what made up the score, by plugin, weighted.
 	Scores []engine.PluginScore `json:"scores,omitempty"`
-	// RunnerUp is the best of the other nodes.
+	// RunnerUp is nil when no other node was feasible.
 	RunnerUp *RunnerUp `json:"runnerUp,omitempty"`
-	// Rejected says by which reasons nodes were left out, when all were.
+	// Rejected are the reasons for which nodes were rejected, when all were.
 	Rejected []Why    `json:"rejected,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
 	Victims  []string `json:"victims,omitempty"` // namespace/name
 	Profile  string   `json:"profile,omitempty"` // schedulerName
 }
 
-// RunnerUp is a node that another was better than.
+// RunnerUp is the best of the nodes that weren't chosen.
 type RunnerUp struct {
 	Node  string `json:"node"`
 	Score int64  `json:"score"`
 }
 
+// String returns the decision in one line, without its time, score and reasons.
 func (d *Decision) String() string {
 	out := string(d.Kind)
 	for _, part := range []struct{ name, value string }{{"pod", d.Pod}, {"node", d.Node}, {"group", d.Group}} {
@@ -85,7 +91,7 @@ func (d *Decision) String() string {
 	return out
 }
 
-// Why is one reason for which nodes are rejected.
+// Why is a reason for which nodes were rejected.
 type Why struct {
 	Plugin  string     `json:"plugin"`
 	Message string     `json:"message"`

@@ -1,5 +1,9 @@
 package step
 
+// This file holds the inputs of a Step: what the API and the provider show, and the
+// outcomes of work. Inputs about one object come in the order in which it changed. What
+// outcome a piece of work is owed is said in Ready.
+
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -10,16 +14,17 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Input is something that happened: an object changed, or work was done.
+// Input is something that happened: an object changed, or a piece of work ended.
 type Input interface{ input() }
 
-// PodSet says how a pod now is.
+// PodSet is a pod that was added or has changed.
 type PodSet struct{ Pod *v1.Pod }
 
 // PodGone says that a pod was deleted.
 type PodGone struct{ UID types.UID }
 
-// NodeSet says how a node now is, and of which group it is ("" for none).
+// NodeSet is a node that was added or has changed, with the ID of its node group ("" for
+// none).
 type NodeSet struct {
 	Node  *v1.Node
 	Group string
@@ -28,21 +33,21 @@ type NodeSet struct {
 // NodeGone says that a node was deleted.
 type NodeGone struct{ Name string }
 
-// WorkloadSet says how a Service, ReplicaSet, StatefulSet or
-// ReplicationController now selects.
+// WorkloadSet is a Service, ReplicaSet, StatefulSet or ReplicationController that was
+// added or has changed.
 type WorkloadSet struct{ Workload *cluster.Workload }
 
-// DaemonSetSet says how a DaemonSet now is.
+// DaemonSetSet is a DaemonSet that was added or has changed.
 type DaemonSetSet struct{ DaemonSet *appsv1.DaemonSet }
 
-// WorkloadGone says that one was deleted.
+// WorkloadGone says that a workload was deleted.
 type WorkloadGone struct {
 	Kind            cluster.WorkloadKind
 	Namespace, Name string
 }
 
-// GroupsSet says how all node groups now are. It must not be older than the
-// last ScaleUpDone.
+// GroupsSet is what the provider tells of all its node groups. It must not be older than
+// the last ScaleUpDone.
 type GroupsSet struct{ Groups []nodegroup.Group }
 
 // PlanMade is the outcome of Ready.Plan.
@@ -74,14 +79,14 @@ type ScaleUpDone struct {
 	Err   error
 }
 
-// NodeDeletionDone is the outcome of a NodeDeletion, which it names.
+// NodeDeletionDone is the outcome of the NodeDeletion with the same node and instance.
 type NodeDeletionDone struct {
 	Node, Instance string
 	Err            error
 }
 
-// PreemptionDone is the outcome of a Preemption. A pod that is gone already is
-// no failure.
+// PreemptionDone is the outcome of a Preemption. That the victim is gone already is no
+// failure.
 type PreemptionDone struct {
 	UID, By types.UID
 	Err     error
@@ -94,26 +99,25 @@ type NominationDone struct {
 	Err  error
 }
 
-// Consulted is the outcome of a Consult. Nodes that it names beyond those that
-// were asked about don't count.
+// Consulted is the outcome of a Consult. Nodes that the Consult didn't name don't count.
 type Consulted struct {
 	UID   types.UID
 	Nodes []string // that all extenders allow
-	// Failed are the reasons for others, by node.
+	// Failed are the reasons why extenders don't allow the others, by node.
 	Failed map[string]string
-	// Scores are added to the nodes' own, weighted already.
+	// Scores are what extenders add to the nodes' scores, weighted already.
 	Scores map[string]int64
 	Err    error // of an extender that isn't ignorable
-	// Agreed are the victims that all agree to, when that was asked; by name of
-	// the node.
+	// Agreed are the candidates of the Consult that all extenders agree to, sorted by
+	// node.
 	Agreed []Agreed `json:",omitempty"`
 }
 
-// ObjectSet says how an object that rules read as it stands now is: a
-// Namespace, or one of storage (cluster.Object).
+// ObjectSet is an object that was added or has changed and that rules read as it stands:
+// a Namespace, a PodDisruptionBudget, or one of storage (cluster.Object).
 type ObjectSet struct{ Object cluster.Object }
 
-// ObjectGone says that one was deleted.
+// ObjectGone says that such an object was deleted.
 type ObjectGone struct {
 	Kind            cluster.ObjectKind
 	Namespace, Name string

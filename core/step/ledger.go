@@ -1,5 +1,8 @@
 package step
 
+// This file holds the ledger: all decisions in order, as lines of JSON for people, and as
+// a digest by which two runs are compared.
+
 import (
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,7 +31,7 @@ func (l *Ledger) Add(decisions []Decision) {
 		d := decisions[i]
 		d.Time = d.Time.UTC()
 		position := d.Position
-		d.Position = 0 // a recording leaves out changes that decide nothing
+		d.Position = 0 // a replay has other positions: a recording leaves out what rules don't read
 		line, err := json.Marshal(&d)
 		if err != nil {
 			l.fail(err)

@@ -1,5 +1,8 @@
 package step
 
+// This file holds the work that a Step asks for. "Owed" says which outcome has to come
+// back for a piece of work, exactly once; until then the core counts the work as open.
+
 import (
 	"time"
 
@@ -17,7 +20,8 @@ type Ready struct {
 	Consults []Consult
 	// Binds are to be posted; each is owed a BindDone.
 	Binds []Bind
-	// Cancels take back Binds that aren't posted yet; the Bind's outcome tells.
+	// Cancels take back Binds that aren't posted yet. Nothing is owed; the Bind's outcome
+	// tells whether it was posted.
 	Cancels []Cancel
 	// Preemptions are to be posted; each is owed a PreemptionDone.
 	Preemptions []Preemption
@@ -33,12 +37,11 @@ type Ready struct {
 	// NodeDeletions are to be asked of the provider; each is owed a
 	// NodeDeletionDone.
 	NodeDeletions []NodeDeletion
-	// TargetDecreases are to be asked of the provider: nodes that it was asked
-	// for and didn't make are wanted no more. Nothing is owed; the next
-	// GroupsSet tells.
+	// TargetDecreases are to be asked of the provider: they give up nodes that it was
+	// asked for and hasn't made. Nothing is owed; the next GroupsSet tells.
 	TargetDecreases []TargetDecrease
-	// Conditions are to be written to pod status. Nothing is owed: a lost one
-	// misleads people only, and a later one replaces it.
+	// Conditions are to be written to pod status. Nothing is owed: nothing but people
+	// reads them, and a later one of the same pod replaces it.
 	Conditions []Condition
 	// Events are to be emitted. Nothing is owed.
 	Events []Event
@@ -59,13 +62,13 @@ type Bind struct {
 	UID             types.UID
 	Namespace, Name string
 	Node            string
-	// Profile, Attempts and Queued say by what name, at which try and how long
-	// after it was first queued the pod got its node.
+	// Profile is the pod's schedulerName, Attempts how often it was tried, and Queued
+	// when it was first queued: for events and metrics.
 	Profile  string
 	Attempts int
 	Queued   time.Time
-	// Writes are objects to be updated first, and Claims those of the pod that
-	// then have to be bound, all within Timeout; else the Bind fails.
+	// Writes are objects to be updated before the pod is bound, and Claims the pod's
+	// claims that have to be bound then, all within Timeout; else the Bind fails.
 	Writes  []cluster.Object `json:",omitempty"`
 	Claims  []string         `json:",omitempty"`
 	Timeout time.Duration    `json:",omitempty"`
@@ -93,11 +96,11 @@ type ScaleUp struct {
 	Nodes int
 }
 
-// NodeDeletion asks for the removal of a machine: by its node's name, its own,
-// or both.
+// NodeDeletion asks for the deletion of an instance, which is named by its node ("" when it
+// isn't a node yet), by its provider ID, or by both.
 type NodeDeletion struct{ Group, Node, Instance string }
 
-// TargetDecrease lowers what a group is asked for, without removing a node.
+// TargetDecrease lowers the target of a group without deleting a node.
 type TargetDecrease struct {
 	Group string
 	Nodes int
@@ -123,18 +126,17 @@ type Event struct {
 	Message         string
 }
 
-// Preemption asks a pod to leave its node for another: the condition
-// DisruptionTarget, then deletion.
+// Preemption asks a victim to leave its node: the condition DisruptionTarget is written,
+// then the pod is deleted.
 type Preemption struct {
 	UID             types.UID
 	Namespace, Name string
 	Node            string
-	By              types.UID // the pod that comes in its place
+	By              types.UID // the preempting pod
 	Message         string    // of the condition
 }
 
-// Cancel takes back a Bind that was not posted yet. What becomes of it is the
-// Bind's outcome.
+// Cancel takes back the Bind of a pod, unless it was posted already.
 type Cancel struct{ UID types.UID }
 
 // Nomination writes status.nominatedNodeName, "" for none.
@@ -144,14 +146,13 @@ type Nomination struct {
 	Node            string
 }
 
-// Consult asks the extenders that a pod concerns which of the nodes it may go
-// to, and how good they are; or, when no node takes it, on which they agree to
-// its taking the place of others.
+// Consult asks the extenders that a pod concerns which of the nodes they allow, and for
+// their scores; or, when no node takes the pod, to which preemptions they agree.
 type Consult struct {
 	UID   types.UID
 	Pod   *v1.Pod
 	Nodes []string // that the rules allow, by name
-	// Candidates are the nodes where others would have to leave, by name.
+	// Candidates are the nodes where preemption would help.
 	Candidates []PreemptionCandidate `json:",omitempty"`
 }
 
@@ -162,7 +163,7 @@ type PreemptionCandidate struct {
 	Violations int // of disruption budgets
 }
 
-// PermitWait is how a pod's waiting for permission has ended.
+// PermitWait is how a pod's wait for permission has ended, for metrics.
 type PermitWait struct {
 	Allowed bool
 	Took    time.Duration
