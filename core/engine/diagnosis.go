@@ -6,8 +6,10 @@ package engine
 // have seen: who learns more makes a new one, and hands it on.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berthproject/berth/core/framework"
@@ -149,15 +151,15 @@ func (m messageCounts) add(message, plugin string) *Count {
 	return c
 }
 
-// sorted returns the counts in the order of the texts "N message", as
-// kube-scheduler sorts them.
+// sorted returns the counts in the order of the texts "N message", as kube-scheduler
+// sorts them: numbers as texts, so that 10 comes before 9.
 func (m messageCounts) sorted() []Count {
 	out := make([]Count, 0, len(m))
 	for _, c := range m {
 		out = append(out, *c)
 	}
 	slices.SortFunc(out, func(a, b Count) int {
-		return strings.Compare(fmt.Sprint(a.Nodes, " ", a.Message), fmt.Sprint(b.Nodes, " ", b.Message))
+		return cmp.Or(strings.Compare(strconv.Itoa(a.Nodes), strconv.Itoa(b.Nodes)), strings.Compare(a.Message, b.Message))
 	})
 	return out
 }

@@ -21,7 +21,7 @@ package queue
 
 import (
 	"container/heap"
-	"slices"
+	"sort"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -238,15 +238,7 @@ func (q *Queue) Rejected() []*Item {
 			out = append(out, item)
 		}
 	}
-	slices.SortFunc(out, func(a, b *Item) int {
-		switch {
-		case q.less(a, b):
-			return -1
-		case q.less(b, a):
-			return 1
-		}
-		return 0
-	})
+	sort.Slice(out, func(i, j int) bool { return q.less(out[i], out[j]) })
 	return out
 }
 

@@ -33,6 +33,7 @@ package queue
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -309,26 +310,24 @@ func (q *Queue) prune(w *WaitingClass) {
 	}
 }
 
-// inOrder returns the waiting classes in the order in which they were made.
+// inOrder returns the waiting classes in the order in which their profiles made them: each
+// profile numbers its classes. Of two with one number the profile's name decides.
 func (q *Queue) inOrder() []*WaitingClass {
-	out := make([]*WaitingClass, 0, len(q.waiting))
-	for _, w := range q.waiting {
-		out = append(out, w)
-	}
-	slices.SortFunc(out, func(a, b *WaitingClass) int { // the classes of each profile are numbered
-		return cmp.Or(cmp.Compare(a.class.ID, b.class.ID), strings.Compare(a.class.Pod().Object.Spec.SchedulerName, b.class.Pod().Object.Spec.SchedulerName))
+	profile := func(w *WaitingClass) string { return w.class.Pod().Object.Spec.SchedulerName }
+	out := slices.AppendSeq(make([]*WaitingClass, 0, len(q.waiting)), maps.Values(q.waiting))
+	slices.SortFunc(out, func(a, b *WaitingClass) int {
+		return cmp.Or(cmp.Compare(a.class.ID, b.class.ID), strings.Compare(profile(a), profile(b)))
 	})
 	return out
 }
 
-// Waiting returns the classes that wait and aren't woken, in the order in which
-// they were made.
+// Waiting returns the classes that wait and aren't woken, as inOrder sorts them.
 func (q *Queue) Waiting() []*WaitingClass {
 	return slices.DeleteFunc(q.inOrder(), func(w *WaitingClass) bool { return w.state != waiting })
 }
 
-// Each calls f for every class of which pods wait or are held, woken or not, in the
-// order in which they were made.
+// Each calls f for every class of which pods wait or are held, woken or not, as inOrder
+// sorts them.
 func (q *Queue) Each(f func(*WaitingClass)) {
 	for _, w := range q.inOrder() {
 		f(w)
