@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
@@ -18,90 +19,58 @@ import (
 	"github.com/berthproject/berth/core/plugins/podtopologyspread"
 )
 
-// arguments reads the arguments of one plugin into the options. What
-// kube-scheduler refuses is refused, in its words where it has some.
-func arguments(path *field.Path, name string, raw []byte, out *plugins.Options) (errs field.ErrorList) {
-	args := path.Child("args")
-	read := func(into any) bool {
-		d := json.NewDecoder(strings.NewReader(string(raw)))
-		d.DisallowUnknownFields()
-		if len(raw) == 0 {
-			return true // all defaults
-		}
-		if err := d.Decode(into); err != nil {
-			errs = append(errs, field.Invalid(args, string(raw), "has to match plugin args: "+err.Error()))
-			return false
-		}
-		return true
-	}
-	switch name {
-	case "NodeResourcesFit":
-		in := kubeschedulerv1.NodeResourcesFitArgs{}
-		if read(&in) {
-			out.Fit, errs = fitArgs(args, &in)
-		}
-	case "NodeResourcesBalancedAllocation":
-		in := kubeschedulerv1.NodeResourcesBalancedAllocationArgs{}
-		if read(&in) {
-			out.Balanced, errs = balancedArgs(args, &in)
-		}
-	case "PodTopologySpread":
-		in := kubeschedulerv1.PodTopologySpreadArgs{}
-		if read(&in) {
-			out.Spread, errs = spreadArgs(args, &in)
-		}
-	case "InterPodAffinity":
-		in := kubeschedulerv1.InterPodAffinityArgs{}
-		if read(&in) {
-			a := interpodaffinity.Args{HardPodAffinityWeight: interpodaffinity.DefaultHardPodAffinityWeight,
-				IgnorePreferredTermsOfExistingPods: in.IgnorePreferredTermsOfExistingPods}
-			if w := in.HardPodAffinityWeight; w != nil {
-				if a.HardPodAffinityWeight = *w; *w < 0 || *w > 100 {
-					errs = append(errs, field.Invalid(args.Child("hardPodAffinityWeight"), *w, "not in valid range [0, 100]"))
-				}
-			}
-			out.Affinity = &a
-		}
-	case "NodeAffinity":
-		in := kubeschedulerv1.NodeAffinityArgs{}
-		if read(&in) {
-			out.AddedAffinity = in.AddedAffinity
-			errs = addedAffinity(args.Child("addedAffinity"), in.AddedAffinity)
-		}
-	case "VolumeBinding":
-		in := kubeschedulerv1.VolumeBindingArgs{}
-		if read(&in) {
-			if s := in.BindTimeoutSeconds; s != nil {
-				if out.BindTimeout = time.Duration(*s) * time.Second; *s < 0 {
-					errs = append(errs, field.Invalid(args.Child("bindTimeoutSeconds"), *s, "invalid BindTimeoutSeconds, should not be a negative value"))
-				}
-			}
-			if in.Shape != nil {
-				errs = append(errs, field.Invalid(args.Child("shape"), in.Shape, "unexpected field `shape`, remove it: it is behind the feature gate StorageCapacityScoring, which is off in 1.36"))
-			}
-		}
-	case "DefaultPreemption":
-		in := kubeschedulerv1.DefaultPreemptionArgs{}
-		if read(&in) {
-			errs = preemptionArgs(args, &in)
-		}
-	case "DynamicResources":
-		in := kubeschedulerv1.DynamicResourcesArgs{}
-		read(&in)
-	default:
-		if _, known := pointsOf(name); !known {
-			errs = append(errs, field.NotSupported(path.Child("name"), name, names()))
-			break
-		}
-		if text := strings.TrimSpace(string(raw)); text != "" && text != "{}" && text != "null" {
-			errs = append(errs, field.Forbidden(args, name+" has no arguments; remove them"))
-		}
-	}
-	return errs
+// This file reads the arguments of plugins (pluginConfig). What must hold: what
+// kube-scheduler refuses is refused, in its words where it has some; a field that 1.36 has
+// and Berth can't honour is refused too.
+
+// argsReader reads the arguments of one plugin, empty for all defaults, into the options.
+type argsReader func(path *field.Path, raw []byte, out *plugins.Options) field.ErrorList
+
+// argsReaders are those of the plugins that have arguments.
+var argsReaders = map[string]argsReader{
+	"NodeResourcesFit":                readArgs(fitArgs),
+	"NodeResourcesBalancedAllocation": readArgs(balancedArgs),
+	"PodTopologySpread":               readArgs(spreadArgs),
+	"InterPodAffinity":                readArgs(affinityArgs),
+	"NodeAffinity":                    readArgs(nodeAffinityArgs),
+	"VolumeBinding":                   readArgs(volumeBindingArgs),
+	"DefaultPreemption":               readArgs(preemptionArgs),
+	"DynamicResources":                readArgs(dynamicResourcesArgs),
 }
 
-func fitArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesFitArgs) (out noderesources.FitArgs, errs field.ErrorList) {
-	out.IgnoredResources, out.IgnoredResourceGroups = in.IgnoredResources, in.IgnoredResourceGroups
+// readArgs returns a reader that decodes arguments of a type, unknown fields refused, and
+// then takes them into the options.
+func readArgs[T any](take func(path *field.Path, in *T, out *plugins.Options) field.ErrorList) argsReader {
+	return func(path *field.Path, raw []byte, out *plugins.Options) field.ErrorList {
+		in := new(T)
+		if len(raw) > 0 {
+			d := json.NewDecoder(bytes.NewReader(raw))
+			d.DisallowUnknownFields()
+			if err := d.Decode(in); err != nil {
+				return field.ErrorList{field.Invalid(path, string(raw), "has to match plugin args: "+err.Error())}
+			}
+		}
+		return take(path, in, out)
+	}
+}
+
+// arguments reads the arguments of the plugin of that name into the options. path is that
+// of the entry of pluginConfig.
+func arguments(path *field.Path, name string, raw []byte, out *plugins.Options) field.ErrorList {
+	if read := argsReaders[name]; read != nil {
+		return read(path.Child("args"), raw, out)
+	}
+	if _, known := pointsOf(name); !known {
+		return field.ErrorList{field.NotSupported(path.Child("name"), name, knownNames())}
+	}
+	if text := strings.TrimSpace(string(raw)); text != "" && text != "{}" && text != "null" {
+		return field.ErrorList{field.Forbidden(path.Child("args"), name+" has no arguments; remove them")}
+	}
+	return nil
+}
+
+func fitArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesFitArgs, out *plugins.Options) (errs field.ErrorList) {
+	out.Fit = noderesources.FitArgs{IgnoredResources: in.IgnoredResources, IgnoredResourceGroups: in.IgnoredResourceGroups}
 	for i, r := range in.IgnoredResources {
 		errs = append(errs, metav1validation.ValidateLabelName(r, path.Child("ignoredResources").Index(i))...)
 	}
@@ -112,34 +81,37 @@ func fitArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesFitArgs) (out no
 		}
 		errs = append(errs, metav1validation.ValidateLabelName(g, at)...)
 	}
-	s := in.ScoringStrategy
-	if s == nil {
-		return out, errs
+	if in.ScoringStrategy != nil {
+		errs = append(errs, scoringStrategy(path.Child("scoringStrategy"), in.ScoringStrategy, &out.Fit)...)
 	}
-	at := path.Child("scoringStrategy")
-	out.Strategy = noderesources.Strategy(s.Type)
-	ratio := at.Child("requestedToCapacityRatio")
+	return errs
+}
+
+// scoringStrategy sets what NodeResourcesFit scores by.
+func scoringStrategy(path *field.Path, in *kubeschedulerv1.ScoringStrategy, out *noderesources.FitArgs) (errs field.ErrorList) {
+	out.Strategy = noderesources.Strategy(in.Type)
+	ratio := path.Child("requestedToCapacityRatio")
 	switch out.Strategy {
 	case noderesources.LeastAllocated, noderesources.MostAllocated:
-		if s.RequestedToCapacityRatio != nil {
+		if in.RequestedToCapacityRatio != nil {
 			errs = append(errs, field.Forbidden(ratio, "must be nil when type is not RequestedToCapacityRatio"))
 		}
 	case noderesources.RequestedToCapacityRatio:
-		if s.RequestedToCapacityRatio == nil {
+		if in.RequestedToCapacityRatio == nil {
 			errs = append(errs, field.Required(ratio, "must be specified when type is RequestedToCapacityRatio"))
 			break
 		}
-		shape, more := shapeOf(ratio.Child("shape"), s.RequestedToCapacityRatio.Shape)
+		shape, more := shapeOf(ratio.Child("shape"), in.RequestedToCapacityRatio.Shape)
 		out.Shape, errs = shape, append(errs, more...)
 	default:
-		errs = append(errs, field.NotSupported(at.Child("type"), s.Type, []string{"LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"}))
+		errs = append(errs, field.NotSupported(path.Child("type"), in.Type, []string{"LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"}))
 	}
-	list, more := weights(at.Child("resources"), s.Resources)
+	list, more := weights(path.Child("resources"), in.Resources)
 	out.Resources = list
-	return out, append(errs, more...)
+	return append(errs, more...)
 }
 
-func balancedArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesBalancedAllocationArgs) ([]noderesources.ResourceWeight, field.ErrorList) {
+func balancedArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesBalancedAllocationArgs, out *plugins.Options) field.ErrorList {
 	at := path.Child("resources")
 	list, errs := weights(at, in.Resources)
 	seen := map[v1.ResourceName]bool{}
@@ -151,9 +123,11 @@ func balancedArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesBalancedAll
 			errs = append(errs, field.Invalid(at.Index(i).Child("weight"), r.Weight, "must be 1"))
 		}
 	}
-	return list, errs
+	out.Balanced = list
+	return errs
 }
 
+// weights reads resources with their weights; a weight of 0 stands for 1.
 func weights(path *field.Path, in []kubeschedulerv1.ResourceSpec) (out []noderesources.ResourceWeight, errs field.ErrorList) {
 	if len(in) > noderesources.MaxScoredResources {
 		errs = append(errs, field.TooMany(path, len(in), noderesources.MaxScoredResources))
@@ -170,6 +144,8 @@ func weights(path *field.Path, in []kubeschedulerv1.ResourceSpec) (out []noderes
 	return out, errs
 }
 
+// shapeOf reads the points of requestedToCapacityRatio, the score of each utilization: both
+// as in the file, in percent and from 0 to 10.
 func shapeOf(path *field.Path, in []kubeschedulerv1.UtilizationShapePoint) (out []noderesources.ShapePoint, errs field.ErrorList) {
 	if len(in) == 0 {
 		return nil, field.ErrorList{field.Required(path, "at least one point must be specified")}
@@ -190,7 +166,8 @@ func shapeOf(path *field.Path, in []kubeschedulerv1.UtilizationShapePoint) (out 
 	return out, errs
 }
 
-func spreadArgs(path *field.Path, in *kubeschedulerv1.PodTopologySpreadArgs) (out podtopologyspread.Args, errs field.ErrorList) {
+func spreadArgs(path *field.Path, in *kubeschedulerv1.PodTopologySpreadArgs, out *plugins.Options) (errs field.ErrorList) {
+	out.Spread = podtopologyspread.Args{}
 	kind, list := path.Child("defaultingType"), path.Child("defaultConstraints")
 	switch in.DefaultingType {
 	case "", kubeschedulerv1.SystemDefaulting:
@@ -198,41 +175,63 @@ func spreadArgs(path *field.Path, in *kubeschedulerv1.PodTopologySpreadArgs) (ou
 			errs = append(errs, field.Invalid(kind, kubeschedulerv1.SystemDefaulting, "when .defaultConstraints are not empty"))
 		}
 	case kubeschedulerv1.ListDefaulting:
-		out.List, out.Constraints = true, in.DefaultConstraints
+		out.Spread.List, out.Spread.Constraints = true, in.DefaultConstraints
 	default:
 		errs = append(errs, field.NotSupported(kind, in.DefaultingType, []string{"System", "List"}))
 	}
 	for i := range in.DefaultConstraints {
-		c, at := &in.DefaultConstraints[i], list.Index(i)
-		if c.MaxSkew <= 0 {
-			errs = append(errs, field.Invalid(at.Child("maxSkew"), c.MaxSkew, "not in valid range (0, inf)"))
-		}
-		if c.TopologyKey == "" {
-			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
-		} else {
-			errs = append(errs, metav1validation.ValidateLabelName(c.TopologyKey, at.Child("topologyKey"))...)
-		}
-		switch c.WhenUnsatisfiable {
-		case v1.DoNotSchedule, v1.ScheduleAnyway:
-		case "":
-			errs = append(errs, field.Required(at.Child("whenUnsatisfiable"), "can not be empty"))
-		default:
-			errs = append(errs, field.NotSupported(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, []string{string(v1.DoNotSchedule), string(v1.ScheduleAnyway)}))
-		}
-		if c.LabelSelector != nil {
-			errs = append(errs, field.Forbidden(at.Child("labelSelector"), "constraint must not define a selector, as they deduced for each pod"))
-		}
-		for k := range i {
-			if o := &in.DefaultConstraints[k]; o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable {
-				errs = append(errs, field.Duplicate(at, "{"+c.TopologyKey+", "+string(c.WhenUnsatisfiable)+"}"))
-				break
-			}
-		}
+		errs = append(errs, defaultConstraint(list, in.DefaultConstraints, i)...)
 	}
-	return out, errs
+	return errs
 }
 
-func addedAffinity(path *field.Path, a *v1.NodeAffinity) (errs field.ErrorList) {
+// defaultConstraint checks the i-th of the default constraints.
+func defaultConstraint(path *field.Path, list []v1.TopologySpreadConstraint, i int) (errs field.ErrorList) {
+	c, at := &list[i], path.Index(i)
+	if c.MaxSkew <= 0 {
+		errs = append(errs, field.Invalid(at.Child("maxSkew"), c.MaxSkew, "not in valid range (0, inf)"))
+	}
+	if c.TopologyKey == "" {
+		errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
+	} else {
+		errs = append(errs, metav1validation.ValidateLabelName(c.TopologyKey, at.Child("topologyKey"))...)
+	}
+	switch c.WhenUnsatisfiable {
+	case v1.DoNotSchedule, v1.ScheduleAnyway:
+	case "":
+		errs = append(errs, field.Required(at.Child("whenUnsatisfiable"), "can not be empty"))
+	default:
+		errs = append(errs, field.NotSupported(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, []string{string(v1.DoNotSchedule), string(v1.ScheduleAnyway)}))
+	}
+	if c.LabelSelector != nil {
+		errs = append(errs, field.Forbidden(at.Child("labelSelector"), "constraint must not define a selector, as they deduced for each pod"))
+	}
+	for k := range i {
+		if earlier := &list[k]; earlier.TopologyKey == c.TopologyKey && earlier.WhenUnsatisfiable == c.WhenUnsatisfiable {
+			errs = append(errs, field.Duplicate(at, "{"+c.TopologyKey+", "+string(c.WhenUnsatisfiable)+"}"))
+			break
+		}
+	}
+	return errs
+}
+
+func affinityArgs(path *field.Path, in *kubeschedulerv1.InterPodAffinityArgs, out *plugins.Options) (errs field.ErrorList) {
+	weight := ptr.Deref(in.HardPodAffinityWeight, interpodaffinity.DefaultHardPodAffinityWeight)
+	if weight < 0 || weight > 100 {
+		errs = append(errs, field.Invalid(path.Child("hardPodAffinityWeight"), weight, "not in valid range [0, 100]"))
+	}
+	out.Affinity = &interpodaffinity.Args{HardPodAffinityWeight: weight,
+		IgnorePreferredTermsOfExistingPods: in.IgnorePreferredTermsOfExistingPods}
+	return errs
+}
+
+func nodeAffinityArgs(path *field.Path, in *kubeschedulerv1.NodeAffinityArgs, out *plugins.Options) field.ErrorList {
+	out.AddedAffinity = in.AddedAffinity
+	return checkAddedAffinity(path.Child("addedAffinity"), in.AddedAffinity)
+}
+
+// checkAddedAffinity refuses selectors that can't be parsed.
+func checkAddedAffinity(path *field.Path, a *v1.NodeAffinity) (errs field.ErrorList) {
 	if a == nil {
 		return nil
 	}
@@ -249,7 +248,21 @@ func addedAffinity(path *field.Path, a *v1.NodeAffinity) (errs field.ErrorList) 
 	return errs
 }
 
-func preemptionArgs(path *field.Path, in *kubeschedulerv1.DefaultPreemptionArgs) (errs field.ErrorList) {
+func volumeBindingArgs(path *field.Path, in *kubeschedulerv1.VolumeBindingArgs, out *plugins.Options) (errs field.ErrorList) {
+	if s := in.BindTimeoutSeconds; s != nil {
+		if out.BindTimeout = time.Duration(*s) * time.Second; *s < 0 {
+			errs = append(errs, field.Invalid(path.Child("bindTimeoutSeconds"), *s, "invalid BindTimeoutSeconds, should not be a negative value"))
+		}
+	}
+	if in.Shape != nil {
+		errs = append(errs, field.Invalid(path.Child("shape"), in.Shape, "unexpected field `shape`, remove it: it is behind the feature gate StorageCapacityScoring, which is off in 1.36"))
+	}
+	return errs
+}
+
+// preemptionArgs checks how many candidates to look at. Berth takes nothing of it into the
+// options: it looks at all.
+func preemptionArgs(path *field.Path, in *kubeschedulerv1.DefaultPreemptionArgs, _ *plugins.Options) (errs field.ErrorList) {
 	percentage, absolute := ptr.Deref(in.MinCandidateNodesPercentage, 10), ptr.Deref(in.MinCandidateNodesAbsolute, 100)
 	p, a := path.Child("minCandidateNodesPercentage"), path.Child("minCandidateNodesAbsolute")
 	if percentage < 0 || percentage > 100 {
@@ -263,4 +276,10 @@ func preemptionArgs(path *field.Path, in *kubeschedulerv1.DefaultPreemptionArgs)
 			field.Invalid(a, absolute, "cannot be zero at the same time as minCandidateNodesPercentage"))
 	}
 	return errs
+}
+
+// dynamicResourcesArgs takes nothing: a pod with resource claims is refused, whatever the
+// arguments say.
+func dynamicResourcesArgs(*field.Path, *kubeschedulerv1.DynamicResourcesArgs, *plugins.Options) field.ErrorList {
+	return nil
 }

@@ -10,10 +10,14 @@ import (
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 )
 
-// extenders checks the list of HTTP extenders, in kube-scheduler's words.
-func extenders(path *field.Path, in []kubeschedulerv1.Extender) (errs field.ErrorList) {
+// This file checks HTTP extenders and gives each profile what its decisions read of them.
+
+// checkExtenders refuses what kube-scheduler refuses of the list of HTTP extenders, with
+// its messages where it has some.
+func checkExtenders(path *field.Path, in []kubeschedulerv1.Extender) (errs field.ErrorList) {
 	binders := 0
 	weightLeft := int64(engine.MaxExtenderWeights)
 	managed := map[string]bool{}
@@ -54,4 +58,32 @@ func extenders(path *field.Path, in []kubeschedulerv1.Extender) (errs field.Erro
 		errs = append(errs, field.Invalid(path, fmt.Sprintf("found %d extenders implementing bind", binders), "only one extender can implement bind"))
 	}
 	return errs
+}
+
+// setExtenders sets the list of extenders, which all profiles share.
+func (s *Scheduler) setExtenders(list []kubeschedulerv1.Extender) {
+	s.Extenders = list
+	for i := range s.Profiles {
+		p := &s.Profiles[i]
+		for k := range list {
+			p.Extenders = append(p.Extenders, decisionPart(&list[k]))
+			for _, r := range list[k].ManagedResources {
+				if r.IgnoredByScheduler {
+					p.Fit.IgnoredResources = append(p.Fit.IgnoredResources, r.Name)
+				}
+			}
+		}
+	}
+}
+
+// decisionPart returns what decisions read of an extender: what it does, not where it is.
+func decisionPart(x *kubeschedulerv1.Extender) framework.Extender {
+	out := framework.Extender{Filters: x.FilterVerb != "", Prioritizes: x.PrioritizeVerb != "", Binds: x.BindVerb != "", Preempts: x.PreemptVerb != ""}
+	if out.Prioritizes {
+		out.Weight = x.Weight
+	}
+	for _, r := range x.ManagedResources {
+		out.Managed = append(out.Managed, r.Name)
+	}
+	return out
 }

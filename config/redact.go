@@ -10,9 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A configuration may hold secrets: certificates and keys of extenders given
-// inline, and a password in an extender's address. Neither /configz nor a
-// recording shows them. Paths of files and what decides stay.
+// This file leaves secrets out of a configuration: certificates and keys of extenders
+// given inline, and a password or token in an extender's address. What must hold: neither
+// /configz (MarshalJSON) nor a recording (Redact) shows them; paths of files stay, and so
+// does everything that decisions read.
 
 // MarshalJSON writes the configuration without its secrets.
 func (s Scheduler) MarshalJSON() ([]byte, error) {

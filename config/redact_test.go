@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// secret is where nobody may find it; in base64, as keys are.
+// secret is planted in all fields that may hold one. It is base64, since keys are.
 const secret = "aHVudGVyMg"
 
 const withSecrets = `apiVersion: kubescheduler.config.k8s.io/v1

@@ -23,18 +23,24 @@ import (
 	"github.com/berthproject/berth/core/queue"
 )
 
-// Scheduler is a KubeSchedulerConfiguration as Berth takes it.
+// This file reads a KubeSchedulerConfiguration v1 file: its general part here, profiles in
+// profile.go and points.go, arguments of plugins in args.go, extenders in extenders.go.
+// What must hold: a field that Berth doesn't honour is refused by its path, never ignored,
+// and all errors of a file are reported at once.
+
+// Scheduler is a KubeSchedulerConfiguration as Berth takes it. Parse and Default make it;
+// nothing else may, for a zero time or limit doesn't stand for a default.
 type Scheduler struct {
 	Profiles       []plugins.Options
 	Queue          queue.Config
 	Kubeconfig     string
-	BindQPS        float32
-	BindBurst      int
+	BindQPS        float32 // binding requests a second
+	BindBurst      int     // of them, at once
 	LeaderElection LeaderElection
 	Extenders      []kubeschedulerv1.Extender
 }
 
-// LeaderElection are the settings of the Lease.
+// LeaderElection are the settings of the Lease that the leader holds.
 type LeaderElection struct {
 	Enabled                                   bool
 	Namespace, Name                           string
@@ -75,7 +81,7 @@ func Load(path string) (Scheduler, error) {
 	return out, nil
 }
 
-// Parse reads the text of such a file.
+// Parse reads the text of such a file. The error joins all that is wrong, one a line.
 func Parse(raw []byte) (Scheduler, error) {
 	in := kubeschedulerv1.KubeSchedulerConfiguration{}
 	if err := yaml.UnmarshalStrict(raw, &in); err != nil {
@@ -90,41 +96,16 @@ func Parse(raw []byte) (Scheduler, error) {
 	if p := in.Parallelism; p != nil && *p <= 0 {
 		errs = append(errs, field.Invalid(field.NewPath("parallelism"), *p, "should be an integer value greater than zero"))
 	}
-	percentage(field.NewPath("percentageOfNodesToScore"), in.PercentageOfNodesToScore, &errs)
-	path := field.NewPath("profiles")
+	checkPercentage(field.NewPath("percentageOfNodesToScore"), in.PercentageOfNodesToScore, &errs)
 	if len(in.Profiles) > 0 {
-		out.Profiles = nil
+		profiles, more := readProfiles(field.NewPath("profiles"), in.Profiles)
+		out.Profiles, errs = profiles, append(errs, more...)
 	}
-	seen := map[string]int{}
-	for i := range in.Profiles {
-		at := path.Index(i)
-		percentage(at.Child("percentageOfNodesToScore"), in.Profiles[i].PercentageOfNodesToScore, &errs)
-		p, more := profile(at, &in.Profiles[i], len(in.Profiles) == 1)
-		errs = append(errs, more...)
-		if first, ok := seen[p.SchedulerName]; ok {
-			errs = append(errs, field.Duplicate(at.Child("schedulerName"), path.Index(first).Child("schedulerName").String()))
-		}
-		if sortText(in.Profiles[i].Plugins) != sortText(in.Profiles[0].Plugins) {
-			errs = append(errs, field.Invalid(at.Child("plugins", "queueSort"), "", "must be the same for all profiles"))
-		}
-		seen[p.SchedulerName] = i
-		out.Profiles = append(out.Profiles, p)
-	}
-	errs = append(errs, extenders(field.NewPath("extenders"), in.Extenders)...)
-	out.Extenders = in.Extenders
-	for i := range out.Profiles {
-		for _, x := range in.Extenders {
-			out.Profiles[i].Extenders = append(out.Profiles[i].Extenders, concern(&x))
-			for _, r := range x.ManagedResources {
-				if r.IgnoredByScheduler {
-					fit := &out.Profiles[i].Fit
-					fit.IgnoredResources = append(fit.IgnoredResources, r.Name)
-				}
-			}
-		}
-	}
-	backoff(&in, &out, &errs)
-	connection(&in, &out, &errs)
+	errs = append(errs, checkExtenders(field.NewPath("extenders"), in.Extenders)...)
+	out.setExtenders(in.Extenders)
+	errs = append(errs, out.setBackoff(&in)...)
+	errs = append(errs, out.setConnection(&in)...)
+	errs = append(errs, out.setLeaderElection(&in)...)
 	var all []error
 	for _, err := range errs { // one a line
 		all = append(all, err)
@@ -132,51 +113,49 @@ func Parse(raw []byte) (Scheduler, error) {
 	return out, errors.Join(all...)
 }
 
-// concern is an extender as far as decisions go.
-func concern(x *kubeschedulerv1.Extender) framework.Extender {
-	out := framework.Extender{Filters: x.FilterVerb != "", Prioritizes: x.PrioritizeVerb != "", Binds: x.BindVerb != "", Preempts: x.PreemptVerb != ""}
-	if out.Prioritizes {
-		out.Weight = x.Weight
-	}
-	for _, r := range x.ManagedResources {
-		out.Managed = append(out.Managed, r.Name)
-	}
-	return out
-}
-
-func percentage(path *field.Path, v *int32, errs *field.ErrorList) {
+// checkPercentage is for percentageOfNodesToScore, which Berth accepts and ignores: it
+// scores all nodes.
+func checkPercentage(path *field.Path, v *int32, errs *field.ErrorList) {
 	if v != nil && (*v < 0 || *v > 100) {
 		*errs = append(*errs, field.Invalid(path, *v, "not in valid range [0-100]"))
 	}
 }
 
-func backoff(in *kubeschedulerv1.KubeSchedulerConfiguration, out *Scheduler, errs *field.ErrorList) {
-	initial, limit := &out.Queue.InitialBackoff, &out.Queue.MaxBackoff
-	if s := in.PodInitialBackoffSeconds; s != nil {
-		*initial = time.Duration(*s) * time.Second
+// setBackoff sets how long a pod backs off after an attempt.
+func (s *Scheduler) setBackoff(in *kubeschedulerv1.KubeSchedulerConfiguration) (errs field.ErrorList) {
+	initial, limit := &s.Queue.InitialBackoff, &s.Queue.MaxBackoff
+	if seconds := in.PodInitialBackoffSeconds; seconds != nil {
+		*initial = time.Duration(*seconds) * time.Second
 	}
-	if s := in.PodMaxBackoffSeconds; s != nil {
-		*limit = time.Duration(*s) * time.Second
+	if seconds := in.PodMaxBackoffSeconds; seconds != nil {
+		*limit = time.Duration(*seconds) * time.Second
 	}
 	if *initial <= 0 {
-		*errs = append(*errs, field.Invalid(field.NewPath("podInitialBackoffSeconds"), int64(initial.Seconds()), "must be greater than 0"))
+		errs = append(errs, field.Invalid(field.NewPath("podInitialBackoffSeconds"), int64(initial.Seconds()), "must be greater than 0"))
 	}
 	if *limit < *initial {
-		*errs = append(*errs, field.Invalid(field.NewPath("podMaxBackoffSeconds"), int64(limit.Seconds()), "must be greater than or equal to PodInitialBackoffSeconds"))
+		errs = append(errs, field.Invalid(field.NewPath("podMaxBackoffSeconds"), int64(limit.Seconds()), "must be greater than or equal to PodInitialBackoffSeconds"))
 	}
+	return errs
 }
 
-func connection(in *kubeschedulerv1.KubeSchedulerConfiguration, out *Scheduler, errs *field.ErrorList) {
+// setConnection sets the kubeconfig and the client's limits, those of Berth where the file
+// has none.
+func (s *Scheduler) setConnection(in *kubeschedulerv1.KubeSchedulerConfiguration) field.ErrorList {
 	c := componentconfig.ClientConnectionConfiguration{
 		Kubeconfig: in.ClientConnection.Kubeconfig, AcceptContentTypes: in.ClientConnection.AcceptContentTypes,
 		ContentType: in.ClientConnection.ContentType, QPS: in.ClientConnection.QPS, Burst: in.ClientConnection.Burst,
 	}
-	*errs = append(*errs, componentvalidation.ValidateClientConnectionConfiguration(&c, field.NewPath("clientConnection"))...)
-	out.Kubeconfig = c.Kubeconfig
+	s.Kubeconfig = c.Kubeconfig
 	if c.QPS > 0 {
-		out.BindQPS, out.BindBurst = c.QPS, max(int(c.QPS), int(c.Burst))
+		s.BindQPS, s.BindBurst = c.QPS, max(int(c.QPS), int(c.Burst))
 	}
-	le := &out.LeaderElection
+	return componentvalidation.ValidateClientConnectionConfiguration(&c, field.NewPath("clientConnection"))
+}
+
+// setLeaderElection sets the Lease: what the file leaves out keeps its default.
+func (s *Scheduler) setLeaderElection(in *kubeschedulerv1.KubeSchedulerConfiguration) (errs field.ErrorList) {
+	le, path := &s.LeaderElection, field.NewPath("leaderElection")
 	if in.LeaderElection.LeaderElect != nil {
 		le.Enabled = *in.LeaderElection.LeaderElect
 	}
@@ -186,41 +165,14 @@ func connection(in *kubeschedulerv1.KubeSchedulerConfiguration, out *Scheduler, 
 	le.RenewDeadline = cmp.Or(in.LeaderElection.RenewDeadline.Duration, le.RenewDeadline)
 	le.RetryPeriod = cmp.Or(in.LeaderElection.RetryPeriod.Duration, le.RetryPeriod)
 	lock := cmp.Or(in.LeaderElection.ResourceLock, "leases")
-	if path := field.NewPath("leaderElection"); lock != "leases" && le.Enabled {
-		*errs = append(*errs, field.Invalid(path.Child("resourceLock"), lock, `resourceLock value must be "leases"`))
+	if lock != "leases" && le.Enabled {
+		errs = append(errs, field.Invalid(path.Child("resourceLock"), lock, `resourceLock value must be "leases"`))
 	}
-	*errs = append(*errs, componentvalidation.ValidateLeaderElectionConfiguration(&componentconfig.LeaderElectionConfiguration{
+	return append(errs, componentvalidation.ValidateLeaderElectionConfiguration(&componentconfig.LeaderElectionConfiguration{
 		LeaderElect: le.Enabled, ResourceLock: lock, ResourceName: le.Name, ResourceNamespace: le.Namespace,
 		LeaseDuration: metav1.Duration{Duration: le.LeaseDuration}, RenewDeadline: metav1.Duration{Duration: le.RenewDeadline},
 		RetryPeriod: metav1.Duration{Duration: le.RetryPeriod},
-	}, field.NewPath("leaderElection"))...)
-}
-
-// profile reads one profile. Only the sole profile of a file may go without a
-// name.
-func profile(path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, sole bool) (plugins.Options, field.ErrorList) {
-	var out plugins.Options
-	if in.SchedulerName != nil {
-		out.SchedulerName = *in.SchedulerName
-	} else if sole {
-		out.SchedulerName = v1.DefaultSchedulerName
-	}
-	p := profilePlugins{path: path.Child("plugins")}
-	if out.SchedulerName == "" {
-		p.errs = append(p.errs, field.Required(path.Child("schedulerName"), "give the profile a name"))
-	}
-	p.resolve(in.Plugins)
-	p.rules(&out)
-	seen := map[string]bool{}
-	for i := range in.PluginConfig {
-		c, at := &in.PluginConfig[i], path.Child("pluginConfig").Index(i)
-		if seen[c.Name] {
-			p.errs = append(p.errs, field.Duplicate(at, c.Name))
-		}
-		seen[c.Name] = true
-		p.errs = append(p.errs, arguments(at, c.Name, c.Args.Raw, &out)...)
-	}
-	return out, p.errs
+	}, path)...)
 }
 
 // Build makes the profiles' rules for a schema.

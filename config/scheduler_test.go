@@ -8,9 +8,10 @@ import (
 	"github.com/berthproject/berth/core/plugins/noderesources"
 )
 
+// head begins every configuration.
 const head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
-func TestParseTakesWhatItHonours(t *testing.T) {
+func TestParseReadsWhatBerthHonours(t *testing.T) {
 	got, err := Parse([]byte(head + `
 parallelism: 32
 percentageOfNodesToScore: 50
@@ -35,19 +36,33 @@ profiles:
 	fit := got.Profiles[0].Fit
 	if got.Profiles[0].SchedulerName != "packing" || fit.Strategy != noderesources.MostAllocated ||
 		len(fit.Resources) != 2 || fit.Resources[0].Weight != 3 || fit.Resources[1].Weight != 1 {
-		t.Errorf("profile is %+v", got.Profiles[0])
+		t.Errorf("got the profile %+v, want packing, MostAllocated, with cpu of weight 3 and a GPU of weight 1", got.Profiles[0])
 	}
 	if got.BindQPS != 300 || got.BindBurst != 600 || got.Queue.MaxBackoff != 20*time.Second || got.LeaderElection.Enabled || got.LeaderElection.LeaseDuration != 30*time.Second {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want what the file says", got)
 	}
 }
 
-func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
-	profile := func(text string) string { return head + "profiles: [{" + text + "}]\n" }
-	config := func(name, args string) string {
-		return profile("pluginConfig: [{name: " + name + ", args: {" + args + "}}]")
+// refused is the text of a configuration, and a part of the error that it is refused with.
+type refused struct{ in, want string }
+
+func (c refused) check(t *testing.T) {
+	t.Helper()
+	if _, err := Parse([]byte(c.in)); err == nil || !strings.Contains(err.Error(), c.want) {
+		t.Errorf("%q:\n got %v\nwant …%s…", c.in, err, c.want)
 	}
-	for _, c := range []struct{ in, want string }{
+}
+
+// inProfile returns a configuration with one profile.
+func inProfile(text string) string { return head + "profiles: [{" + text + "}]\n" }
+
+// withArgs returns a configuration with arguments of one plugin.
+func withArgs(plugin, args string) string {
+	return inProfile("pluginConfig: [{name: " + plugin + ", args: {" + args + "}}]")
+}
+
+func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
+	for _, c := range []refused{
 		{"kind: Pod\n", `kind "Pod"; they must be`},
 		{head + "nonsense: 1\n", `unknown field "nonsense"`},
 		{head + "parallelism: 0\n", "parallelism: Invalid value: 0: should be an integer value greater than zero"},
@@ -57,47 +72,65 @@ func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
 		{head + "leaderElection: {leaseDuration: 5s}\n", "leaderElection.leaseDuration: Invalid value"},
 		{head + "leaderElection: {resourceLock: endpoints}\n", `resourceLock value must be "leases"`},
 		{head + "clientConnection: {burst: -1}\n", "clientConnection.burst: Invalid value: -1"},
+	} {
+		c.check(t)
+	}
+}
 
+func TestParseRefusesProfiles(t *testing.T) {
+	for _, c := range []refused{
 		{head + "profiles: [{schedulerName: a},{schedulerName: a}]\n", `profiles[1].schedulerName: Duplicate value`},
 		{head + "profiles: [{schedulerName: a},{}]\n", `profiles[1].schedulerName: Required value`},
 		{head + "profiles: [{schedulerName: a},{schedulerName: b, plugins: {queueSort: {disabled: [{name: x}]}}}]\n", `profiles[1].plugins.queueSort: Invalid value: "": must be the same for all profiles`},
-		{profile("plugins: {score: {enabled: [{name: Mine}]}}"), `profiles[0].plugins.score.enabled[0].name: Unsupported value: "Mine": supported values: "DefaultBinder"`},
-		{profile("plugins: {filter: {enabled: [{name: EBSLimits}]}}"), `profiles[0].plugins.filter.enabled[0]: Invalid value: "EBSLimits": was invalid in version`},
-		{profile("plugins: {filter: {enabled: [{name: ImageLocality}]}}"), `plugin "ImageLocality" does not extend filter plugin; its points are score`},
-		{profile("plugins: {multiPoint: {enabled: [{name: NodePorts}, {name: NodePorts}]}}"), `profiles[0].plugins.multiPoint.enabled[1]: Duplicate value: "NodePorts"`},
-		{profile("plugins: {score: {disabled: [{name: Mine}]}}"), `profiles[0].plugins.score.disabled[0].name: Unsupported value: "Mine"`},
-		{profile("plugins: {score: {enabled: [{name: ImageLocality, weight: -3}]}}"), `profiles[0].plugins.score.enabled[0].weight: Invalid value: -3: not in valid range`},
-		{profile("plugins: {score: {enabled: [{name: ImageLocality, weight: 80000}, {name: TaintToleration, weight: 80000}]}}"), `profiles[0].plugins.score: Invalid value: `},
-		{profile("plugins: {multiPoint: {disabled: [{name: '*'}]}}"), `only one queue sort plugin required for profile with scheduler name "default-scheduler", but got 0`},
-		{profile("plugins: {bind: {disabled: [{name: DefaultBinder}]}}"), `profiles[0].plugins.bind: Required value: at least one bind plugin is needed`},
-		{profile("plugins: {preFilter: {disabled: [{name: NodePorts}]}}"), `profiles[0].plugins.preFilter: Forbidden: NodePorts is enabled at filter and disabled at preFilter; enable or disable it at both`},
-		{profile("plugins: {preBind: {disabled: [{name: VolumeBinding}]}}"), `enable or disable it at all three`},
+		{inProfile("plugins: {score: {enabled: [{name: Mine}]}}"), `profiles[0].plugins.score.enabled[0].name: Unsupported value: "Mine": supported values: "DefaultBinder"`},
+		{inProfile("plugins: {filter: {enabled: [{name: EBSLimits}]}}"), `profiles[0].plugins.filter.enabled[0]: Invalid value: "EBSLimits": was invalid in version`},
+		{inProfile("plugins: {filter: {enabled: [{name: ImageLocality}]}}"), `plugin "ImageLocality" does not extend filter plugin; its points are score`},
+		{inProfile("plugins: {multiPoint: {enabled: [{name: NodePorts}, {name: NodePorts}]}}"), `profiles[0].plugins.multiPoint.enabled[1]: Duplicate value: "NodePorts"`},
+		{inProfile("plugins: {score: {disabled: [{name: Mine}]}}"), `profiles[0].plugins.score.disabled[0].name: Unsupported value: "Mine"`},
+		{inProfile("plugins: {score: {enabled: [{name: ImageLocality, weight: -3}]}}"), `profiles[0].plugins.score.enabled[0].weight: Invalid value: -3: not in valid range`},
+		{inProfile("plugins: {score: {enabled: [{name: ImageLocality, weight: 80000}, {name: TaintToleration, weight: 80000}]}}"), `profiles[0].plugins.score: Invalid value: `},
+		{inProfile("plugins: {multiPoint: {disabled: [{name: '*'}]}}"), `only one queue sort plugin required for profile with scheduler name "default-scheduler", but got 0`},
+		{inProfile("plugins: {bind: {disabled: [{name: DefaultBinder}]}}"), `profiles[0].plugins.bind: Required value: at least one bind plugin is needed`},
+		{inProfile("plugins: {preFilter: {disabled: [{name: NodePorts}]}}"), `profiles[0].plugins.preFilter: Forbidden: NodePorts is enabled at filter and disabled at preFilter; enable or disable it at both`},
+		{inProfile("plugins: {preBind: {disabled: [{name: VolumeBinding}]}}"), `enable or disable it at all three`},
+	} {
+		c.check(t)
+	}
+}
 
-		{config("Other", ""), `profiles[0].pluginConfig[0].name: Unsupported value: "Other"`},
-		{config("NodePorts", "x: 1"), `profiles[0].pluginConfig[0].args: Forbidden: NodePorts has no arguments; remove them`},
-		{profile("pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]"), `profiles[0].pluginConfig[1]: Duplicate value: "NodeAffinity"`},
-		{config("NodeResourcesFit", "scoringStrategy: {type: Best}"), `args.scoringStrategy.type: Unsupported value: "Best": supported values: "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"`},
-		{config("NodeResourcesFit", "strategy: {}"), `has to match plugin args: json: unknown field "strategy"`},
-		{config("NodeResourcesFit", "ignoredResourceGroups: [a/b]"), `args.ignoredResourceGroups[0]: Invalid value: "a/b": resource group name can't contain '/'`},
-		{config("NodeResourcesFit", "ignoredResources: ['-']"), `args.ignoredResources[0]: Invalid value: "-"`},
-		{config("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}]}"), "resource weight of cpu not in valid range (0, 100]"},
-		{config("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, requestedToCapacityRatio: {}}"), "must be nil when type is not RequestedToCapacityRatio"},
-		{config("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio}"), "must be specified when type is RequestedToCapacityRatio"},
-		{config("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: []}}"), "at least one point must be specified"},
-		{config("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 9, score: 1}, {utilization: 9, score: 11}]}}"), "values must be sorted in increasing order"},
-		{config("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 101, score: 11}]}}"), "score: Invalid value: 11: not in valid range [0, 10]"},
-		{config("NodeResourcesBalancedAllocation", "resources: [{name: cpu, weight: 2}, {name: cpu}]"), "must be 1"},
-		{config("NodeResourcesBalancedAllocation", "resources: [{name: cpu}, {name: cpu}]"), `args.resources[1].name: Duplicate value: "cpu"`},
-		{config("PodTopologySpread", "defaultingType: Mine"), `args.defaultingType: Unsupported value: "Mine": supported values: "System", "List"`},
-		{config("PodTopologySpread", "defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]"), "when .defaultConstraints are not empty"},
-		{config("PodTopologySpread", "defaultingType: List, defaultConstraints: [{maxSkew: 0, topologyKey: '', whenUnsatisfiable: Perhaps, labelSelector: {}}]"), "args.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)"},
-		{config("PodTopologySpread", "defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]"), `Duplicate value: "{z, DoNotSchedule}"`},
-		{config("InterPodAffinity", "hardPodAffinityWeight: 101"), "args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"},
-		{config("NodeAffinity", "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Maybe}]}]}}"), "args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"},
-		{config("VolumeBinding", "bindTimeoutSeconds: -1"), "should not be a negative value"},
-		{config("VolumeBinding", "shape: [{utilization: 1, score: 1}]"), "unexpected field `shape`"},
-		{config("DefaultPreemption", "minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0"), "cannot be zero at the same time as minCandidateNodesAbsolute"},
+func TestParseRefusesArgumentsOfPlugins(t *testing.T) {
+	for _, c := range []refused{
+		{withArgs("Other", ""), `profiles[0].pluginConfig[0].name: Unsupported value: "Other"`},
+		{withArgs("NodePorts", "x: 1"), `profiles[0].pluginConfig[0].args: Forbidden: NodePorts has no arguments; remove them`},
+		{inProfile("pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]"), `profiles[0].pluginConfig[1]: Duplicate value: "NodeAffinity"`},
+		{withArgs("NodeResourcesFit", "scoringStrategy: {type: Best}"), `args.scoringStrategy.type: Unsupported value: "Best": supported values: "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"`},
+		{withArgs("NodeResourcesFit", "strategy: {}"), `has to match plugin args: json: unknown field "strategy"`},
+		{withArgs("NodeResourcesFit", "ignoredResourceGroups: [a/b]"), `args.ignoredResourceGroups[0]: Invalid value: "a/b": resource group name can't contain '/'`},
+		{withArgs("NodeResourcesFit", "ignoredResources: ['-']"), `args.ignoredResources[0]: Invalid value: "-"`},
+		{withArgs("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}]}"), "resource weight of cpu not in valid range (0, 100]"},
+		{withArgs("NodeResourcesFit", "scoringStrategy: {type: LeastAllocated, requestedToCapacityRatio: {}}"), "must be nil when type is not RequestedToCapacityRatio"},
+		{withArgs("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio}"), "must be specified when type is RequestedToCapacityRatio"},
+		{withArgs("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: []}}"), "at least one point must be specified"},
+		{withArgs("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 9, score: 1}, {utilization: 9, score: 11}]}}"), "values must be sorted in increasing order"},
+		{withArgs("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 101, score: 11}]}}"), "score: Invalid value: 11: not in valid range [0, 10]"},
+		{withArgs("NodeResourcesBalancedAllocation", "resources: [{name: cpu, weight: 2}, {name: cpu}]"), "must be 1"},
+		{withArgs("NodeResourcesBalancedAllocation", "resources: [{name: cpu}, {name: cpu}]"), `args.resources[1].name: Duplicate value: "cpu"`},
+		{withArgs("PodTopologySpread", "defaultingType: Mine"), `args.defaultingType: Unsupported value: "Mine": supported values: "System", "List"`},
+		{withArgs("PodTopologySpread", "defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]"), "when .defaultConstraints are not empty"},
+		{withArgs("PodTopologySpread", "defaultingType: List, defaultConstraints: [{maxSkew: 0, topologyKey: '', whenUnsatisfiable: Perhaps, labelSelector: {}}]"), "args.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)"},
+		{withArgs("PodTopologySpread", "defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]"), `Duplicate value: "{z, DoNotSchedule}"`},
+		{withArgs("InterPodAffinity", "hardPodAffinityWeight: 101"), "args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"},
+		{withArgs("NodeAffinity", "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Maybe}]}]}}"), "args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"},
+		{withArgs("VolumeBinding", "bindTimeoutSeconds: -1"), "should not be a negative value"},
+		{withArgs("VolumeBinding", "shape: [{utilization: 1, score: 1}]"), "unexpected field `shape`"},
+		{withArgs("DefaultPreemption", "minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0"), "cannot be zero at the same time as minCandidateNodesAbsolute"},
+	} {
+		c.check(t)
+	}
+}
 
+func TestParseRefusesExtenders(t *testing.T) {
+	for _, c := range []refused{
 		{head + "extenders: [{urlPrefix: 'extender:80'}]\n", `extenders[0].urlPrefix: Invalid value: "extender:80": must be an http or https address`},
 		{head + "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n", "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it"},
 		{head + "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p, weight: 46116860184273879}, {urlPrefix: 'http://y', prioritizeVerb: p, weight: 1}]\n", "extenders[1].weight: Invalid value: 1: the total score could overflow; the weights of extenders may add up to 46116860184273879"},
@@ -105,10 +138,7 @@ func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
 		{head + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: cpu}]}]\n", "extenders[0].managedResources[0].name: Invalid value: \"cpu\": is an invalid extended resource name"},
 		{head + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a.b/c}, {name: a.b/c}]}]\n", "duplicate extender managed resource name"},
 	} {
-		_, err := Parse([]byte(c.in))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q:\n got %v\nwant …%s…", c.in, err, c.want)
-		}
+		c.check(t)
 	}
 }
 
@@ -123,8 +153,7 @@ func TestProfilesWithOneQueueSortAgree(t *testing.T) {
 	}
 }
 
-// All errors of a file are told at once.
-func TestParseTellsAllErrors(t *testing.T) {
+func TestParseReportsAllErrorsAtOnce(t *testing.T) {
 	_, err := Parse([]byte(head + "parallelism: -1\npodInitialBackoffSeconds: 0\nprofiles: [{schedulerName: a},{schedulerName: a}]\n"))
 	for _, want := range []string{"parallelism", "podInitialBackoffSeconds", "profiles[1]"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
