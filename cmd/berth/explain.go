@@ -16,11 +16,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/sim/report"
 )
 
-// explainFlags are those of berth explain.
+// This file asks a running Berth about a pod, over the HTTPS server of edge/observe, and
+// prints the answer. What must hold: each way to fail names the flag to look at.
+
+// explainFlags are the flags of berth explain.
 type explainFlags struct {
 	server, tokenFile, ca string
 	insecure              bool
@@ -80,11 +84,17 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, pod string) error
 	if err := report.Explanation(out, &x.Explanation, x.At.UTC().Format("2006-01-02 15:04:05")); err != nil {
 		return err
 	}
-	if len(x.Decisions) > 0 {
+	printDecisions(out, x.Decisions)
+	return nil
+}
+
+// printDecisions lists what the ledger has about a pod, with the scores of choices.
+func printDecisions(out io.Writer, decisions []step.Decision) {
+	if len(decisions) > 0 {
 		fmt.Fprintln(out, "\nWhat was decided:")
 	}
-	for i := range x.Decisions {
-		d := &x.Decisions[i]
+	for i := range decisions {
+		d := &decisions[i]
 		fmt.Fprintf(out, "  %s  #%d %s\n", d.Time.UTC().Format("2006-01-02 15:04:05.000"), d.Seq, d)
 		if len(d.Scores) > 0 {
 			fmt.Fprintf(out, "      score %d:", d.Score)
@@ -97,21 +107,31 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, pod string) error
 			fmt.Fprintln(out)
 		}
 	}
-	return nil
 }
 
-// ask gets a path of a running Berth.
+// tlsConfig says which certificate of Berth is accepted.
+func (f *explainFlags) tlsConfig() (*tls.Config, error) {
+	cfg := &tls.Config{InsecureSkipVerify: f.insecure} //nolint:gosec // the user says so
+	if f.ca == "" {
+		return cfg, nil
+	}
+	pem, err := os.ReadFile(f.ca)
+	if err != nil {
+		return nil, fmt.Errorf("--certificate-authority: %w", err)
+	}
+	cfg.RootCAs = x509.NewCertPool()
+	if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--certificate-authority: %s has no certificate in PEM", f.ca)
+	}
+	return cfg, nil
+}
+
+// ask gets a path of a running Berth's server and returns the body of a good answer, of
+// which it reads 16 MiB at most.
 func (f *explainFlags) ask(ctx context.Context, path string) ([]byte, error) {
-	verify := &tls.Config{InsecureSkipVerify: f.insecure} //nolint:gosec // the user says so
-	if f.ca != "" {
-		pem, err := os.ReadFile(f.ca)
-		if err != nil {
-			return nil, fmt.Errorf("--certificate-authority: %w", err)
-		}
-		verify.RootCAs = x509.NewCertPool()
-		if !verify.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--certificate-authority: %s has no certificate in PEM", f.ca)
-		}
+	certificates, err := f.tlsConfig()
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -126,26 +146,33 @@ func (f *explainFlags) ask(ctx context.Context, path string) ([]byte, error) {
 		}
 		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: verify}}).Do(req)
+	resp, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: certificates}}).Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("asking Berth: %w; check --server, and --certificate-authority or --insecure-skip-tls-verify", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
 		return nil, fmt.Errorf("asking Berth: %w", err)
 	}
-	switch said := (struct{ Error string }{}); resp.StatusCode {
-	case http.StatusOK:
-		return raw, nil
-	case http.StatusUnauthorized:
-		return nil, errors.New("it isn't known who asks (401); give a token with --token-file")
-	case http.StatusForbidden:
-		return nil, errors.New("who asks may not get /debug/explain (403); give them a ClusterRole with nonResourceURLs: [/debug/explain], verbs: [get]")
-	default:
-		if json.Unmarshal(raw, &said) == nil && said.Error != "" {
-			return nil, fmt.Errorf("%s", said.Error)
-		}
-		return nil, fmt.Errorf("the answer of %s has status %s", f.server, resp.Status)
+	if resp.StatusCode != http.StatusOK {
+		return nil, f.refusal(resp, body)
 	}
+	return body, nil
+}
+
+// refusal returns the error of an answer without an explanation: what to do about it,
+// where that is known, else what Berth says.
+func (f *explainFlags) refusal(resp *http.Response, body []byte) error {
+	switch resp.StatusCode {
+	case http.StatusUnauthorized:
+		return errors.New("it isn't known who asks (401); give a token with --token-file")
+	case http.StatusForbidden:
+		return errors.New("who asks may not get /debug/explain (403); give them a ClusterRole with nonResourceURLs: [/debug/explain], verbs: [get]")
+	}
+	answer := struct{ Error string }{}
+	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
+		return errors.New(answer.Error)
+	}
+	return fmt.Errorf("the answer of %s has status %s", f.server, resp.Status)
 }

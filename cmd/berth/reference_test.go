@@ -15,7 +15,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/flags.md")
 
-// TestFlagReference keeps docs/reference/flags.md what the code says.
+// TestFlagReference compares docs/reference/flags.md with the flags of the commands.
 func TestFlagReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Flags\n\nGenerated from the code: `go test ./cmd/berth -rewrite`.\n")

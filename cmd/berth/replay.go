@@ -3,16 +3,23 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"text/tabwriter"
-
-	"github.com/berthproject/berth/core/step"
 
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/tools/replay"
 )
+
+// This file is berth simulate --replay: it plays a recording, and under another policy
+// a second time, and prints what differs. What must hold: the command fails when the
+// replay has decided otherwise than the recording says.
+
+// maxDifferences is how many differences text output lists; JSON has all.
+const maxDifferences = 50
 
 // replayed is what -o json prints of a replay.
 type replayed struct {
@@ -24,8 +31,9 @@ type replayed struct {
 	Differences []replay.Difference `json:"differences,omitempty"`
 }
 
-// again replays a recording, and under another policy says what differs.
-func (f *simulateFlags) again(cmd *cobra.Command) error {
+// playRecording replays a recording, and a second time under the policy of the flags, if
+// they give one.
+func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 	p, err := f.policy()
 	if err != nil {
 		return err
@@ -40,7 +48,8 @@ func (f *simulateFlags) again(cmd *cobra.Command) error {
 		}
 	}
 	out := replayed{Steps: r.Steps, Decisions: byKind(r.Decisions), Digest: r.Digest, Recorded: r.Recorded, Note: r.Note}
-	if p != (replay.Policy{}) {
+	compared := p != (replay.Policy{})
+	if compared {
 		other, err := replay.Play(cmd.Context(), f.replay, p)
 		if err != nil {
 			return err
@@ -51,25 +60,15 @@ func (f *simulateFlags) again(cmd *cobra.Command) error {
 	if f.output == "json" {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
-		if err := enc.Encode(out); err != nil {
-			return err
-		}
+		err = enc.Encode(out)
 	} else {
 		fmt.Fprintf(w, "replayed %d steps with %d decisions, digest %s\n%s\n", r.Steps, len(r.Decisions), r.Digest, r.Note)
-		if p != (replay.Policy{}) {
-			fmt.Fprintf(w, "under the other policy %d decisions differ\n", len(out.Differences))
-			t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-			for i, d := range out.Differences {
-				if i == 50 {
-					fmt.Fprintf(t, "… and %d more (-o json has all)\n", len(out.Differences)-i)
-					break
-				}
-				fmt.Fprintf(t, "%s\trecorded: %s\tnow: %s\n", d.What, d.Recorded, d.Now)
-			}
-			if err := t.Flush(); err != nil {
-				return err
-			}
+		if compared {
+			err = printDifferences(w, out.Differences)
 		}
+	}
+	if err != nil {
+		return err
 	}
 	if r.Recorded != "" && r.Recorded != r.Digest {
 		return fmt.Errorf("the recording ends with digest %s; the replay has decided otherwise (was it made by another version of Berth?)", r.Recorded)
@@ -77,6 +76,22 @@ func (f *simulateFlags) again(cmd *cobra.Command) error {
 	return nil
 }
 
+// printDifferences lists where the other policy decides otherwise.
+func printDifferences(w io.Writer, differences []replay.Difference) error {
+	fmt.Fprintf(w, "under the other policy %d decisions differ\n", len(differences))
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for i, d := range differences {
+		if i == maxDifferences {
+			fmt.Fprintf(t, "… and %d more (-o json has all)\n", len(differences)-i)
+			break
+		}
+		fmt.Fprintf(t, "%s\trecorded: %s\tnow: %s\n", d.What, d.Recorded, d.Now)
+	}
+	return t.Flush()
+}
+
+// policy returns the policy that --config and --autoscaler-flag give; the zero value
+// stands for that of the recording.
 func (f *simulateFlags) policy() (p replay.Policy, err error) {
 	if f.config != "" {
 		s, err := config.Load(f.config)
@@ -95,6 +110,7 @@ func (f *simulateFlags) policy() (p replay.Policy, err error) {
 	return p, nil
 }
 
+// byKind counts decisions by their kind.
 func byKind(list []step.Decision) map[string]int {
 	out := map[string]int{}
 	for i := range list {
@@ -103,6 +119,7 @@ func byKind(list []step.Decision) map[string]int {
 	return out
 }
 
+// writeDecisions writes a ledger, a line of JSON for each decision.
 func writeDecisions(path string, list []step.Decision) error {
 	file, err := os.Create(path)
 	if err != nil {

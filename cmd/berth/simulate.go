@@ -18,6 +18,11 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
+// This file is berth simulate: it loads files into runs, plays them, and prints the
+// outcomes. What must hold: results go to the command's output, everything that is said
+// on the way to its error output; and the command fails when a run violates an invariant
+// or misses what its scenario expects. --replay is in replay.go.
+
 // simulateFlags are the flags of berth simulate.
 type simulateFlags struct {
 	output    string
@@ -68,39 +73,21 @@ to every scenario, and every scenario is run under each policy.`,
 	return cmd
 }
 
+// run plays every scenario under every policy, in the order of the files. Its error joins
+// what the scenarios expect and didn't get, so that a run in CI fails.
 func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+	if err := f.validate(args); err != nil {
+		return err
 	}
 	if f.replay != "" {
-		if len(args) > 0 {
-			return fmt.Errorf("--replay plays a recording alone; leave out %s", args[0])
-		}
-		return f.again(cmd)
-	}
-	if f.config != "" || len(f.flags) > 0 {
-		return errors.New("--config and --autoscaler-flag go with --replay; a scenario names its policy itself")
-	}
-	if len(args) == 0 {
-		return errors.New("no file given; name a scenario, a dump or a manifest (examples/ has some)")
+		return f.playRecording(cmd)
 	}
 	runs, err := scenario.Load(args)
 	if err != nil {
 		return err
 	}
-	if f.compare && len(runs) < 2 {
-		return fmt.Errorf("--compare needs at least two scenarios or policies, and %d is given", len(runs))
-	}
-	if f.explain != "" {
-		if strings.Count(f.explain, "/") != 1 {
-			return fmt.Errorf("--explain is %q; write a pod as namespace/name", f.explain)
-		}
-		if len(runs) > 1 {
-			return errors.New("--explain is for one scenario at a time")
-		}
-	}
-	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
-		return errors.New("--report and --decisions are for one scenario at a time")
+	if err := f.validateRuns(runs); err != nil {
+		return err
 	}
 	var all []*scenario.Summary
 	var unmet []error
@@ -136,10 +123,48 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(unmet...)
 }
 
-// play runs one scenario with what the flags want of it.
-func (f *simulateFlags) play(ctx context.Context, out, told io.Writer, r *scenario.Run) (*scenario.Summary, error) {
+// validate refuses flags and arguments that don't go together, before any file is read.
+func (f *simulateFlags) validate(args []string) error {
+	if f.output != "text" && f.output != "json" {
+		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+	}
+	switch {
+	case f.replay != "" && len(args) > 0:
+		return fmt.Errorf("--replay plays a recording alone; leave out %s", args[0])
+	case f.replay != "":
+		return nil
+	case f.config != "" || len(f.flags) > 0:
+		return errors.New("--config and --autoscaler-flag go with --replay; a scenario names its policy itself")
+	case len(args) == 0:
+		return errors.New("no file given; name a scenario, a dump or a manifest (examples/ has some)")
+	}
+	return nil
+}
+
+// validateRuns refuses flags that don't suit how many runs the files make.
+func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
+	if f.compare && len(runs) < 2 {
+		return fmt.Errorf("--compare needs at least two scenarios or policies, and %d is given", len(runs))
+	}
+	if f.explain != "" {
+		if strings.Count(f.explain, "/") != 1 {
+			return fmt.Errorf("--explain is %q; write a pod as namespace/name", f.explain)
+		}
+		if len(runs) > 1 {
+			return errors.New("--explain is for one scenario at a time")
+		}
+	}
+	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
+		return errors.New("--report and --decisions are for one scenario at a time")
+	}
+	return nil
+}
+
+// play runs one scenario, and writes the files that the flags name. Progress and
+// violations go to notices, an explanation to out.
+func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *scenario.Run) (*scenario.Summary, error) {
 	o := sim.Options{Check: f.check, Explain: f.explain}
-	var close func() error
+	var closeDecisions func() error
 	if f.decisions != "" {
 		file, err := os.Create(f.decisions)
 		if err != nil {
@@ -147,24 +172,17 @@ func (f *simulateFlags) play(ctx context.Context, out, told io.Writer, r *scenar
 		}
 		w := bufio.NewWriterSize(file, 1<<20)
 		o.Decisions = w
-		close = func() error { return errors.Join(w.Flush(), file.Close()) }
+		closeDecisions = func() error { return errors.Join(w.Flush(), file.Close()) }
 	}
 	start := time.Now()
-	said := start
-	o.Progress = func(at time.Duration, s *sim.Stats) {
-		if now := time.Now(); now.Sub(said) >= time.Second {
-			said = now
-			fmt.Fprintf(told, "%s: virtual %s; pods %d pending, %d bound, %d running, %d completed; nodes %d launching, %d ready\n",
-				r.Name, at.Round(time.Second), s.Pending, s.Bound, s.Running, s.Pods.Completed, s.Launching, s.Ready)
-		}
-	}
+	o.Progress = progressTo(notices, r.Name, start)
 	w, err := sim.New(r, o)
 	if err != nil {
 		return nil, err
 	}
 	s, err := w.Run(ctx)
-	if close != nil {
-		if err := close(); err != nil {
+	if closeDecisions != nil {
+		if err := closeDecisions(); err != nil {
 			return nil, fmt.Errorf("--decisions: %w", err)
 		}
 	}
@@ -173,17 +191,11 @@ func (f *simulateFlags) play(ctx context.Context, out, told io.Writer, r *scenar
 	}
 	s.WallSeconds = time.Since(start).Seconds()
 	if s.Pods.ToCome > 0 {
-		fmt.Fprintf(told, "%s: the run ended after %s, and %d pods were still to come; a later spec.end.at would let them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
+		fmt.Fprintf(notices, "%s: the run ended after %s, and %d pods were still to come; a later spec.end.at would let them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
 	}
-	for i, v := range w.Stats().Violations {
-		if i == 20 {
-			fmt.Fprintf(told, "%s: … and %d more violations\n", r.Name, len(w.Stats().Violations)-20)
-			break
-		}
-		fmt.Fprintf(told, "%s: violation %s\n", r.Name, v)
-	}
+	printViolations(notices, r.Name, w.Stats().Violations)
 	if f.explain != "" {
-		if err := f.explained(out, w.Explanation()); err != nil {
+		if err := f.printExplanation(out, w.Explanation()); err != nil {
 			return nil, err
 		}
 	}
@@ -195,8 +207,34 @@ func (f *simulateFlags) play(ctx context.Context, out, told io.Writer, r *scenar
 	return s, nil
 }
 
-// explained prints an explanation.
-func (f *simulateFlags) explained(out io.Writer, x *sim.Explained) error {
+// progressTo returns a sim.Options.Progress that writes a line at most once a second of
+// wall time: a long run shows that it moves, a short one is silent.
+func progressTo(notices io.Writer, name string, start time.Time) func(time.Duration, *sim.Stats) {
+	lastLine := start
+	return func(at time.Duration, s *sim.Stats) {
+		if now := time.Now(); now.Sub(lastLine) >= time.Second {
+			lastLine = now
+			fmt.Fprintf(notices, "%s: virtual %s; pods %d pending, %d bound, %d running, %d completed; nodes %d launching, %d ready\n",
+				name, at.Round(time.Second), s.Pending, s.Bound, s.Running, s.Pods.Completed, s.Launching, s.Ready)
+		}
+	}
+}
+
+// maxViolations is how many violations of one run are listed.
+const maxViolations = 20
+
+func printViolations(notices io.Writer, name string, violations []string) {
+	for i, v := range violations {
+		if i == maxViolations {
+			fmt.Fprintf(notices, "%s: … and %d more violations\n", name, len(violations)-maxViolations)
+			break
+		}
+		fmt.Fprintf(notices, "%s: violation %s\n", name, v)
+	}
+}
+
+// printExplanation prints why the pod of --explain is where it was at the end of the run.
+func (f *simulateFlags) printExplanation(out io.Writer, x *sim.Explained) error {
 	if x == nil {
 		return fmt.Errorf("--explain: no pod %s was there for Berth; is it in the file, and is its schedulerName one of the configuration's?", f.explain)
 	}
@@ -208,6 +246,7 @@ func (f *simulateFlags) explained(out io.Writer, x *sim.Explained) error {
 	return report.Explanation(out, &x.Explanation, fmt.Sprintf("virtual time %s", x.At.Round(time.Millisecond)))
 }
 
+// print writes summaries: one, or with --compare all side by side.
 func (f *simulateFlags) print(out io.Writer, list ...*scenario.Summary) error {
 	if f.output == "text" {
 		return report.Compare(out, list...)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSimulateSaysWhatWasStillToCome plays a workload that comes after the run
-// is over.
+// TestSimulateSaysWhatWasStillToCome plays a workload whose pods come after the end of the
+// run.
 func TestSimulateSaysWhatWasStillToCome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "late.yaml")
 	text := `{"apiVersion": "berth.dev/v1alpha1", "kind": "Scenario", "spec": {"workload": [
@@ -17,15 +17,15 @@ func TestSimulateSaysWhatWasStillToCome(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, told bytes.Buffer
+	var stdout, stderr bytes.Buffer
 	cmd := simulateCommand()
-	cmd.SetOut(&out)
-	cmd.SetErr(&told)
+	cmd.SetOut(&stdout)
+	cmd.SetErr(&stderr)
 	cmd.SetArgs([]string{path})
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := "late: the run ended after 48h0m0s, and 3 pods were still to come"; !strings.Contains(told.String(), want) {
-		t.Errorf("got %q, want …%s…", told.String(), want)
+	if want := "late: the run ended after 48h0m0s, and 3 pods were still to come"; !strings.Contains(stderr.String(), want) {
+		t.Errorf("got %q, want …%s…", stderr.String(), want)
 	}
 }

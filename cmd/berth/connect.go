@@ -1,0 +1,98 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berthproject/berth/config"
+)
+
+// This file connects berth run to an API server. The address comes from the first of
+// --kubeconfig, clientConnection.kubeconfig of --config, $KUBECONFIG, ~/.kube/config
+// and the pod's service account.
+
+// apiServer is how Berth reaches the API server.
+type apiServer struct {
+	rest   *rest.Config
+	client kubernetes.Interface
+}
+
+// answerWithin is how long the API server may take to say its version at start-up.
+const answerWithin = 10 * time.Second
+
+// connect returns a client of an API server that has answered: somebody who gave a
+// wrong address learns so at once, not from informers that retry for ever.
+func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler) (*apiServer, error) {
+	rc, err := f.restConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(rc)
+	if err != nil {
+		return nil, fmt.Errorf("making an API client: %w", err)
+	}
+	s := &apiServer{rest: rc, client: client}
+	return s, s.answers(ctx)
+}
+
+// kubeconfigPath returns the file that has the API server's address, "" for the
+// pod's service account.
+func (f *runFlags) kubeconfigPath(cfg config.Scheduler) string {
+	if path := cmp.Or(f.kubeconfig, cfg.Kubeconfig); path != "" {
+		return path
+	}
+	if path := clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename(); path != "" {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// restConfig reads the kubeconfig. The client's limits are those of bind calls; other
+// writes have limits of their own (edge/live).
+func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
+	path := cmp.Or(f.kubeconfig, cfg.Kubeconfig)
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w; give the path of a kubeconfig file", err)
+		}
+		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
+	}
+	rc, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	rc.UserAgent = "berth"
+	rc.QPS, rc.Burst = cfg.BindQPS, cfg.BindBurst
+	return rc, nil
+}
+
+// answers asks the API server for its version, for answerWithin at most. The call
+// takes no context, so it runs in a goroutine that outlives this one on a timeout.
+func (s *apiServer) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.client.Discovery().ServerVersion()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("the API server at %s does not answer: %w; check that it runs and that the kubeconfig names it", s.rest.Host, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it runs and that the kubeconfig names it", s.rest.Host)
+	}
+}

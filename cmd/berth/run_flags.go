@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/internal/simulatedgroup"
+)
+
+// This file holds the flags of berth run: their names and defaults, what is refused,
+// and the files that they name. What must hold: whatever can be refused without a
+// cluster is refused before Berth connects to one, and the message names the flag.
+
+// runFlags are the flags of berth run. Those of the autoscaler have the names
+// and defaults of Cluster Autoscaler's.
+type runFlags struct {
+	kubeconfig, config         string
+	cloudProvider, cloudConfig string
+	mode                       string
+	leaderElect                bool
+	seed                       uint64
+	logging                    *logsapi.LoggingConfiguration
+	record                     string
+	recordLimit                int64
+	scale                      config.Autoscaler
+	serving                    *observe.Serving
+}
+
+// What --mode may be.
+const (
+	modeScheduler  = "scheduler"
+	modeAutoscaler = "autoscaler"
+)
+
+// autoscalerLease is the name of Cluster Autoscaler's Lease: of a Berth with
+// --mode=autoscaler and a Cluster Autoscaler, one acts at a time.
+const autoscalerLease = "cluster-autoscaler"
+
+func newRunFlags() *runFlags {
+	return &runFlags{serving: observe.NewServing(), logging: logsapi.NewLoggingConfiguration()}
+}
+
+// register adds the flags to a command. docs/reference/flags.md lists them in this
+// order.
+func (f *runFlags) register(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: clientConnection of --config, $KUBECONFIG, or the pod's service account)")
+	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
+	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, beside another autoscaler; autoscaler: only scale, beside another scheduler (default: both, or scheduling only without --cloud-provider)")
+	fs.BoolVar(&f.leaderElect, "leader-elect", true, "hold a Lease, so that only one Berth acts at a time")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes")
+	logsapi.AddFlags(f.logging, fs)
+	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: simulated; empty for scheduling only")
+	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file")
+	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier ones are kept as FILE.1 and so on")
+	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "bytes after which recording ends")
+	f.scale.Flags(fs)
+	f.serving.Flags(fs)
+}
+
+// validate refuses values and combinations of values that Berth can't honour.
+func (f *runFlags) validate() error {
+	if f.recordLimit <= 0 {
+		return fmt.Errorf("--record-limit is %d; it must be greater than 0", f.recordLimit)
+	}
+	switch f.mode {
+	case "":
+	case modeScheduler:
+		if f.cloudProvider != "" {
+			return errors.New("--mode=scheduler adds and removes no nodes; leave --cloud-provider and --cloud-config out")
+		}
+	case modeAutoscaler:
+		if f.cloudProvider == "" {
+			return errors.New("--mode=autoscaler has to know where nodes come from; give --cloud-provider and --cloud-config")
+		}
+	default:
+		return fmt.Errorf("--mode is %q; it must be %s, %s or left out", f.mode, modeScheduler, modeAutoscaler)
+	}
+	switch f.cloudProvider {
+	case "", "simulated":
+	default:
+		return fmt.Errorf("--cloud-provider is %q; this version of Berth has simulated only", f.cloudProvider)
+	}
+	if (f.cloudProvider == "") != (f.cloudConfig == "") {
+		return errors.New("--cloud-provider and --cloud-config go together; give both or neither")
+	}
+	return f.scale.Finish()
+}
+
+// schedulerConfig reads --config, or returns the defaults without it. --leader-elect
+// overrides the file only when it is on the command line, not by its default.
+func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler, error) {
+	cfg := config.Default()
+	if f.config != "" {
+		var err error
+		if cfg, err = config.Load(f.config); err != nil {
+			return config.Scheduler{}, err
+		}
+	}
+	if commandLine.Changed("leader-elect") {
+		cfg.LeaderElection.Enabled = f.leaderElect
+	}
+	if f.mode == modeAutoscaler { // the Lease and the extenders of the file are the other scheduler's
+		cfg.LeaderElection = config.Default().LeaderElection
+		cfg.LeaderElection.Enabled, cfg.LeaderElection.Name = f.leaderElect, autoscalerLease
+		cfg.Extenders = nil
+	}
+	return cfg, nil
+}
+
+// nodeGroups reads --cloud-config; nil without it.
+func (f *runFlags) nodeGroups() (*simulatedgroup.File, error) {
+	if f.cloudConfig == "" {
+		return nil, nil
+	}
+	return simulatedgroup.Load(f.cloudConfig)
+}
