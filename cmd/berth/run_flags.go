@@ -89,7 +89,7 @@ func (f *runFlags) validate() error {
 	if (f.cloudProvider == "") != (f.cloudConfig == "") {
 		return errors.New("--cloud-provider and --cloud-config go together; give both or neither")
 	}
-	return f.scale.Finish()
+	return f.scale.Validate()
 }
 
 // schedulerConfig reads --config, or returns the defaults without it. --leader-elect

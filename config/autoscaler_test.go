@@ -1,0 +1,123 @@
+package config
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/berthproject/berth/core"
+)
+
+// autoscalerFlags has for each flag the default of Cluster Autoscaler 1.36, and a value
+// with the field that it sets.
+var autoscalerFlags = []struct {
+	name, byDefault string
+	value           string
+	set             func(*core.Autoscale)
+}{
+	{"expander", "least-waste", "least-waste", func(*core.Autoscale) {}},
+	{"scan-interval", "10s", "1m", func(a *core.Autoscale) { a.ScanInterval = time.Minute }},
+	{"frequent-loops-enabled", "true", "false", func(a *core.Autoscale) { a.DisableFrequentLoops = true }},
+	{"max-nodes-total", "0", "7", func(a *core.Autoscale) { a.Limits.MaxNodesTotal = 7 }},
+	{"max-nodes-per-scaleup", "1000", "0", func(a *core.Autoscale) { a.Limits.MaxNodesPerScaleUp = 0 }},
+	{"max-nodes-launching", "0", "3", func(a *core.Autoscale) { a.Limits.MaxNodesLaunching = 3 }}, // Berth's own
+	{"max-node-provision-time", "15m0s", "1h", func(a *core.Autoscale) { a.MaxProvisionTime = time.Hour }},
+	{"max-node-startup-time", "15m0s", "1h", func(a *core.Autoscale) { a.Limits.StartupTime = time.Hour }},
+	{"force-delete-unregistered-nodes", "false", "true", func(a *core.Autoscale) { a.ForceDeleteUnregistered = true }},
+	{"initial-node-group-backoff-duration", "5m0s", "1s", func(a *core.Autoscale) { a.InitialBackoff = time.Second }},
+	{"max-node-group-backoff-duration", "30m0s", "1h", func(a *core.Autoscale) { a.MaxBackoff = time.Hour }},
+	{"node-group-backoff-reset-timeout", "3h0m0s", "1h", func(a *core.Autoscale) { a.BackoffReset = time.Hour }},
+	{"scale-down-enabled", "true", "false", func(a *core.Autoscale) { a.DisableScaleDown = true }},
+	{"scale-down-unneeded-time", "10m0s", "0s", func(a *core.Autoscale) { a.UnneededTime = 0 }},
+	{"scale-down-unready-enabled", "true", "false", func(a *core.Autoscale) { a.KeepUnready = true }},
+	{"scale-down-unready-time", "20m0s", "0s", func(a *core.Autoscale) { a.UnreadyTime = 0 }},
+	{"scale-down-delay-after-add", "10m0s", "0s", func(a *core.Autoscale) { a.DelayAfterAdd = 0 }},
+	{"scale-down-delay-after-failure", "3m0s", "0s", func(a *core.Autoscale) { a.DelayAfterFailure = 0 }},
+	{"max-scale-down-parallelism", "10", "1", func(a *core.Autoscale) { a.MaxScaleDown = 1 }},
+	{"node-delete-delay-after-taint", "5s", "0s", func(a *core.Autoscale) { a.DeleteDelayAfterTaint = 0 }},
+	{"daemonset-eviction-for-empty-nodes", "false", "true", func(a *core.Autoscale) { a.EvictDaemonPods = true }},
+	{"max-pod-eviction-time", "2m0s", "0s", func(a *core.Autoscale) { a.MaxPodEvictionTime = 0 }},
+}
+
+// TestAutoscalerFlagsHaveClusterAutoscalersDefaults also checks that no flag is missing
+// from the table.
+func TestAutoscalerFlagsHaveClusterAutoscalersDefaults(t *testing.T) {
+	var a Autoscaler
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	a.Flags(fs)
+	if a.Core != core.DefaultAutoscale() {
+		t.Errorf("without arguments the configuration is %+v, want %+v", a.Core, core.DefaultAutoscale())
+	}
+	var known []string
+	for _, c := range autoscalerFlags {
+		known = append(known, c.name)
+		if f := fs.Lookup(c.name); f == nil || f.DefValue != c.byDefault {
+			t.Errorf("--%s: got %+v, want a flag with the default %s", c.name, f, c.byDefault)
+		}
+	}
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(known, f.Name) {
+			t.Errorf("--%s is in no row of the test", f.Name)
+		}
+	})
+}
+
+func TestEachAutoscalerFlagSetsItsField(t *testing.T) {
+	for _, c := range autoscalerFlags {
+		want := core.DefaultAutoscale()
+		c.set(&want)
+		got, err := ParseAutoscaler([]string{"--" + c.name + "=" + c.value})
+		if err != nil || got != want {
+			t.Errorf("--%s=%s: got %+v, %v, want %+v", c.name, c.value, got, err, want)
+		}
+	}
+}
+
+// TestABooleanFlagNeedsNoValue has flags whose field means the opposite, and one whose
+// field doesn't.
+func TestABooleanFlagNeedsNoValue(t *testing.T) {
+	got, err := ParseAutoscaler([]string{"--scale-down-enabled=false", "--scale-down-enabled", "--scale-down-unready-enabled=0", "--force-delete-unregistered-nodes"})
+	want := core.DefaultAutoscale()
+	want.KeepUnready, want.ForceDeleteUnregistered = true, true
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
+	for _, c := range []struct{ arg, want string }{
+		{"--expander=price", `--expander is "price"; this version of Berth has least-waste only`},
+		{"--expander=", `--expander is ""; this version of Berth has least-waste only`},
+
+		{"--scan-interval=0s", "--scan-interval is 0s; it must be greater than 0"},
+		{"--scan-interval=-1s", "--scan-interval is -1s; it must not be negative"},
+		{"--max-node-provision-time=0s", "--max-node-provision-time is 0s; it must be greater than 0"},
+		{"--max-node-startup-time=0s", "--max-node-startup-time is 0s; it must be greater than 0"},
+		{"--initial-node-group-backoff-duration=0s", "--initial-node-group-backoff-duration is 0s; it must be greater than 0"},
+		{"--max-node-group-backoff-duration=0s", "--max-node-group-backoff-duration is 0s; it must be greater than 0"},
+		{"--node-group-backoff-reset-timeout=0s", "--node-group-backoff-reset-timeout is 0s; it must be greater than 0"},
+
+		{"--scale-down-unneeded-time=-1m", "--scale-down-unneeded-time is -1m0s; it must not be negative"},
+		{"--scale-down-unready-time=-1m", "--scale-down-unready-time is -1m0s; it must not be negative"},
+		{"--scale-down-delay-after-add=-1m", "--scale-down-delay-after-add is -1m0s; it must not be negative"},
+		{"--scale-down-delay-after-failure=-1m", "--scale-down-delay-after-failure is -1m0s; it must not be negative"},
+		{"--node-delete-delay-after-taint=-1s", "--node-delete-delay-after-taint is -1s; it must not be negative"},
+		{"--max-pod-eviction-time=-1s", "--max-pod-eviction-time is -1s; it must not be negative"},
+
+		{"--max-nodes-total=-1", "--max-nodes-total is -1; it must be at least 0"},
+		{"--max-nodes-per-scaleup=-1", "--max-nodes-per-scaleup is -1; it must be at least 0"},
+		{"--max-nodes-launching=-1", "--max-nodes-launching is -1; it must be at least 0"},
+		{"--max-scale-down-parallelism=0", "--max-scale-down-parallelism is 0; it must be at least 1 (--scale-down-enabled=false removes nothing)"},
+
+		{"--scale-down-enabled=perhaps", `invalid argument "perhaps" for "--scale-down-enabled" flag: strconv.ParseBool: parsing "perhaps": invalid syntax`},
+		{"--scan-interval=10", `invalid argument "10" for "--scan-interval" flag: time: missing unit in duration "10"`},
+		{"--max-nodes=3", "unknown flag: --max-nodes"},
+		{"max-nodes-total=3", "argument max-nodes-total=3 is not a flag; write --name=value"},
+	} {
+		if _, err := ParseAutoscaler([]string{c.arg}); err == nil || err.Error() != c.want {
+			t.Errorf("%s:\n got %v\nwant %s", c.arg, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// This file is what tables of flags are made of: rows by the type of the value, and
+// checks of values. A row names the field that it sets, so that flag, field, default and
+// check can't drift apart. To add a flag, add a row; to add a type, add a function such
+// as numberFlag.
+
+// flag is one row: how the flag is registered, and what is wrong with its value once it
+// is parsed.
+type flag struct {
+	register func(*pflag.FlagSet)
+	validate func() error
+}
+
+// check returns what is wrong with a value, to follow "--name is value; ", and "" when
+// nothing is.
+type check[T any] func(T) string
+
+// flagOf returns the row of a flag that sets target, whose value at the time of register
+// is the default. add is the method of pflag for the type.
+func flagOf[T any](add func(fs *pflag.FlagSet, target *T, name string, value T, usage string), name string, target *T, check check[T], usage string) flag {
+	return flag{
+		register: func(fs *pflag.FlagSet) { add(fs, target, name, *target, usage) },
+		validate: func() error {
+			wrong := check(*target)
+			if wrong == "" {
+				return nil
+			}
+			value := fmt.Sprint(*target)
+			if text, ok := any(*target).(string); ok {
+				value = strconv.Quote(text)
+			}
+			return fmt.Errorf("--%s is %s; %s", name, value, wrong)
+		},
+	}
+}
+
+func durationFlag(name string, target *time.Duration, check check[time.Duration], usage string) flag {
+	return flagOf((*pflag.FlagSet).DurationVar, name, target, check, usage)
+}
+
+func numberFlag(name string, target *int, check check[int], usage string) flag {
+	return flagOf((*pflag.FlagSet).IntVar, name, target, check, usage)
+}
+
+func textFlag(name string, target *string, check check[string], usage string) flag {
+	return flagOf((*pflag.FlagSet).StringVar, name, target, check, usage)
+}
+
+func boolFlag(name string, target *bool, usage string) flag {
+	return flagOf((*pflag.FlagSet).BoolVar, name, target, func(bool) string { return "" }, usage)
+}
+
+// unlessFlag is a boolean flag that is true while target is false: an x-enabled whose
+// field says DisableX.
+func unlessFlag(name string, target *bool, usage string) flag {
+	f := boolFlag(name, target, usage)
+	f.register = func(fs *pflag.FlagSet) {
+		fs.VarPF(negation{target}, name, "", usage).NoOptDefVal = "true" // --name alone
+	}
+	return f
+}
+
+// negation is a pflag.Value that sets a bool to the opposite of what the flag says.
+type negation struct{ target *bool }
+
+// Set implements pflag.Value.
+func (n negation) Set(text string) error {
+	value, err := strconv.ParseBool(text)
+	*n.target = !value
+	return err
+}
+
+// String implements pflag.Value.
+func (n negation) String() string { return strconv.FormatBool(!*n.target) }
+
+// Type implements pflag.Value: help shows the flag as any other bool.
+func (negation) Type() string { return "bool" }
+
+func moreThanZero(d time.Duration) string {
+	if d == 0 {
+		return "it must be greater than 0"
+	}
+	return zeroOrMore(d)
+}
+
+// zeroOrMore is for durations of which 0 means at once.
+func zeroOrMore(d time.Duration) string {
+	if d < 0 {
+		return "it must not be negative"
+	}
+	return ""
+}
+
+// atLeast refuses smaller numbers. A hint says what to do instead.
+func atLeast(minimum int, hint ...string) check[int] {
+	return func(n int) string {
+		if n >= minimum {
+			return ""
+		}
+		wrong := fmt.Sprintf("it must be at least %d", minimum)
+		for _, h := range hint {
+			wrong += " (" + h + ")"
+		}
+		return wrong
+	}
+}
+
+// only is for flags of which Berth honours one value so far.
+func only(value string) check[string] {
+	return func(text string) string {
+		if text == value {
+			return ""
+		}
+		return "this version of Berth has " + value + " only"
+	}
+}
