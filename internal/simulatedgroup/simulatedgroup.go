@@ -1,6 +1,7 @@
 // Package simulatedgroup describes the node groups of a cluster without a cloud: the
-// file that lists them, and the nodes that each makes. The simulated provider makes
-// them as Node objects in a real API, the virtual world in its own.
+// file that lists them, and the nodes of each. The simulated provider creates the nodes in
+// a real API, the virtual world in its own; both read the same fields, so that a file means
+// the same in both. It draws nothing itself: whoever launches a node draws its luck.
 package simulatedgroup
 
 import (
@@ -16,16 +17,16 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 )
 
-// GroupLabel names the group of a node.
+// GroupLabel is the label of a node that names its group.
 const GroupLabel = "berth.dev/node-group"
 
-// APIVersion and Kind head a configuration file.
+// APIVersion and Kind are those of a configuration file.
 const (
 	APIVersion = "berth.dev/v1alpha1"
 	Kind       = "SimulatedNodeGroups"
 )
 
-// File is a configuration file.
+// File is a configuration file. Seed decides how long each launch takes and which fail.
 type File struct {
 	metav1.TypeMeta `json:",inline"`
 	Seed            uint64        `json:"seed,omitempty"`
@@ -37,12 +38,12 @@ type GroupConfig struct {
 	Name         string  `json:"name"`
 	Min          int     `json:"min,omitempty"`
 	Max          int     `json:"max"`
-	PricePerHour float64 `json:"pricePerHour,omitempty"`
-	// LaunchDelay is the time from the order to the Node object, Startup that
-	// from the Node object to ready; both uniform between min and max.
+	PricePerHour float64 `json:"pricePerHour,omitempty"` // of one node
+	// LaunchDelay is the time from the order to the Node object, Startup the time from
+	// the Node object to ready; both are drawn uniformly.
 	LaunchDelay Span `json:"launchDelay,omitempty"`
 	Startup     Span `json:"startup,omitempty"`
-	// FailureRate is the probability, 0 to 1, that a launch comes to nothing.
+	// FailureRate is the probability, 0 to 1, that a launch fails: no Node object appears.
 	FailureRate float64 `json:"failureRate,omitempty"`
 	// LaunchesPerSecond limits how fast Node objects appear; 0 for no limit.
 	LaunchesPerSecond float64  `json:"launchesPerSecond,omitempty"`
@@ -55,7 +56,7 @@ type Span struct {
 	Max metav1.Duration `json:"max,omitempty"`
 }
 
-// Template is what a new node looks like.
+// Template is what all new nodes of a group have in common.
 type Template struct {
 	Labels      map[string]string   `json:"labels,omitempty"`
 	Annotations map[string]string   `json:"annotations,omitempty"`
@@ -99,17 +100,28 @@ func (f *File) validate() error {
 			return fmt.Errorf("groups[%d]: name %q is there twice; names must differ", i, g.Name)
 		}
 		seen[g.Name] = true
-		for field, span := range map[string]Span{"launchDelay": g.LaunchDelay, "startup": g.Startup} {
-			if span.Min.Duration < 0 || span.Max.Duration < span.Min.Duration {
-				return fmt.Errorf("groups[%d] %q: %s is %s to %s; it must run from a minimum of at least 0 to a maximum no less", i, g.Name, field, span.Min.Duration, span.Max.Duration)
-			}
+		if err := g.validateLaunches(); err != nil {
+			return fmt.Errorf("groups[%d] %q: %w", i, g.Name, err)
 		}
-		if g.FailureRate < 0 || g.FailureRate > 1 {
-			return fmt.Errorf("groups[%d] %q: failureRate is %v; it must be from 0 to 1", i, g.Name, g.FailureRate)
+	}
+	return nil
+}
+
+// validateLaunches checks the fields that the autoscaler doesn't see.
+func (g *GroupConfig) validateLaunches() error {
+	for _, s := range []struct {
+		field string
+		Span
+	}{{"launchDelay", g.LaunchDelay}, {"startup", g.Startup}} {
+		if s.Min.Duration < 0 || s.Max.Duration < s.Min.Duration {
+			return fmt.Errorf("%s is %s to %s; it must run from a minimum of at least 0 to a maximum no less", s.field, s.Min.Duration, s.Max.Duration)
 		}
-		if g.LaunchesPerSecond < 0 {
-			return fmt.Errorf("groups[%d] %q: launchesPerSecond is %v; it must not be negative", i, g.Name, g.LaunchesPerSecond)
-		}
+	}
+	if g.FailureRate < 0 || g.FailureRate > 1 {
+		return fmt.Errorf("failureRate is %v; it must be from 0 to 1", g.FailureRate)
+	}
+	if g.LaunchesPerSecond < 0 {
+		return fmt.Errorf("launchesPerSecond is %v; it must not be negative", g.LaunchesPerSecond)
 	}
 	return nil
 }
@@ -119,8 +131,9 @@ func (g *GroupConfig) Group() nodegroup.Group {
 	return nodegroup.Group{ID: g.Name, Min: g.Min, Max: g.Max, Price: g.PricePerHour, Template: g.NewNode(g.Name + "-template")}
 }
 
-// NewNode returns a node of the group that isn't ready yet, as a kubelet
-// registers it.
+// NewNode returns a node of the group that isn't ready yet, as a kubelet registers it. It
+// shares no map with the template, but for allocatable and images, which nobody may change.
+// The template's labels override those that a kubelet sets.
 func (g *GroupConfig) NewNode(name string) *v1.Node {
 	n := &v1.Node{}
 	n.Name = name
@@ -143,7 +156,8 @@ func (g *GroupConfig) NewNode(name string) *v1.Node {
 // ProviderID returns spec.providerID of a node of a group.
 func ProviderID(group, node string) string { return "simulated://" + group + "/" + node }
 
-// Between picks a duration; r is uniform in [0, 1).
+// Between returns the duration at the fraction r of the span: Min for 0, and never quite
+// Max when r is drawn from [0, 1).
 func (s Span) Between(r float64) time.Duration {
 	return s.Min.Duration + time.Duration(r*float64(s.Max.Duration-s.Min.Duration))
 }

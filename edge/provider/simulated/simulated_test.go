@@ -177,24 +177,3 @@ func TestLaunchesGoOnAfterFailures(t *testing.T) {
 		t.Errorf("the instances are %v, %v; want the one whose node is there", gs[0].Instances, err)
 	}
 }
-
-func TestBadFilesNameFieldValueAndRemedy(t *testing.T) {
-	change := func(old, new string) string { return strings.Replace(valid, old, new, 1) }
-	for _, c := range []struct{ text, want string }{
-		{change("min: 0", "min: 9"), "min 9 is greater than max 5; set min to at most 5"},
-		{change("  template: {allocatable: {cpu: \"4\", memory: 8Gi, pods: \"10\"}, taints", "  template: {taints"), "template has no allocatable"},
-		{change(`pods: "10"`, `pods: "-1"`), `template allocatable pods is "-1"; it must be a positive quantity`},
-		{change("max: 5", "max: 5\n  colour: red"), `unknown field "colour"`},
-		{change("kind: SimulatedNodeGroups", "kind: Groups"), `kind "Groups"; they must be`},
-		{change("launchesPerSecond: 1", "failureRate: 2"), "failureRate is 2; it must be from 0 to 1"},
-		{change("{min: 5s, max: 5s}", "{min: 5s, max: 1s}"), "startup is 5s to 1s"},
-		{change("name: g", "name: \"\""), "name is empty"},
-	} {
-		if _, err := file(t, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("got  %v\nwant …%s…", err, c.want)
-		}
-	}
-	if _, err := simulatedgroup.Load("/does/not/exist"); err == nil || !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("missing file: %v", err)
-	}
-}
