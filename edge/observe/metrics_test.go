@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
@@ -22,37 +20,52 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/metrics.md")
 
-// live is a core whose Steps metrics and history see.
+// live is a driven core whose Steps metrics and history see.
 type live struct {
-	t    *testing.T
-	core *core.Core
-	m    *Metrics
-	h    *History
-	now  time.Time
+	t      *testing.T
+	driver *drive.Driver
+	core   *core.Core // of the driver
+	m      *Metrics
+	h      *History
+	now    time.Time
+	ready  step.Ready // of the last Step
 }
 
 func newLive(t *testing.T) *live {
+	t.Helper()
+	l := &live{t: t, m: NewMetrics(), h: NewHistory(100), now: time.Unix(1000, 0)}
+	keep := drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) { l.ready = *r })
 	schema := cluster.NewSchema()
-	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
+	var err error
+	l.driver, err = drive.New(drive.Config{
+		Schema: schema, Core: core.DefaultConfig(plugins.Default(schema, plugins.Options{})),
+		Workers: drive.Unanswered{}, Inbox: func(step.Input) {}, Hooks: []drive.Hook{l.m, l.h, keep},
+		Clock: func() time.Time { return l.now.Add(10 * time.Millisecond) }, // a Step takes 10 ms
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &live{t: t, core: c, m: NewMetrics(), h: NewHistory(100), now: time.Unix(1000, 0)}
+	l.core = l.driver.Core()
+	return l
 }
 
-// step takes 10 ms a Step, and one second passes after each.
+// step runs a Step and returns its work, which nobody does: the test gives the outcomes.
+// One second passes after each Step.
 func (l *live) step(in ...step.Input) step.Ready {
-	r := l.core.Step(l.now, in...)
-	l.m.Step(l.now, 10*time.Millisecond, in, &r)
-	l.h.Step(l.now, 0, in, &r)
+	l.t.Helper()
+	if _, err := l.driver.Step(l.now, in...); err != nil {
+		l.t.Fatal(err)
+	}
 	l.m.State(l.core)
 	l.now = l.now.Add(time.Second)
-	return r
+	return l.ready
 }
 
 func TestMetricsOfAHistory(t *testing.T) {

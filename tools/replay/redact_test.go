@@ -18,32 +18,37 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/tools/replay"
 )
 
-// replays has a core take one Step a second, records that, plays the recording
-// and returns what was decided the first and the second time.
+// replays drives a core through one Step a second, records that, plays the recording and
+// returns what was decided the first and the second time.
 func replays(t *testing.T, steps ...[]step.Input) (first, second []step.Decision) {
 	t.Helper()
-	schema := cluster.NewSchema()
-	scheduler := config.Default()
-	c, err := core.New(schema, core.DefaultConfig(scheduler.Build(schema)...))
+	path := filepath.Join(t.TempDir(), "recording")
+	recorder, err := replay.Create(path, 1<<30, replay.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "recording")
-	rec, err := replay.Create(path, 1<<30, replay.Header{})
+	keep := drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+		first = append(first, r.Decisions...)
+	})
+	schema, scheduler := cluster.NewSchema(), config.Default()
+	driver, err := drive.New(drive.Config{
+		Schema: schema, Core: core.DefaultConfig(scheduler.Build(schema)...),
+		Workers: drive.Unanswered{}, Inbox: func(step.Input) {}, Hooks: []drive.Hook{recorder, keep},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, in := range steps {
-		now := time.Unix(int64(i+1), 0)
-		ready := c.Step(now, in...)
-		first = append(first, ready.Decisions...)
-		rec.Step(now, 0, in, &ready)
+		if _, err := driver.Step(time.Unix(int64(i+1), 0), in...); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := rec.Close(); err != nil {
+	if err := recorder.Close(); err != nil {
 		t.Fatal(err)
 	}
 	again, err := replay.Play(t.Context(), path, replay.Policy{})

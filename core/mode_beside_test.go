@@ -6,52 +6,62 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
+// emptyPlans answers each request for a plan with a plan that orders nothing.
+type emptyPlans struct {
+	drive.Unanswered
+	request *autoscaler.Request // the last one
+}
+
+// keep is a drive.HookFunc: it keeps the request of a Step, which Plan answers next.
+func (e *emptyPlans) keep(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+	if r.Plan != nil {
+		e.request = r.Plan
+	}
+}
+
+// Plan implements drive.Workers.
+func (e *emptyPlans) Plan(_ func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
+	done(autoscaler.NewPlan(e.request, 0))
+}
+
 // TestBesideAnotherScheduler follows the autoscaler alone: it writes nothing of
 // placements, counts the room that pods are expected to take once, and asks for
-// nodes for those that the other has called unschedulable.
+// nodes for those that the other scheduler has called unschedulable.
 func TestBesideAnotherScheduler(t *testing.T) {
-	schema := cluster.NewSchema()
 	cfg := autoscaling(func(a *core.Autoscale) { a.ScanInterval = 10 * time.Second })
-	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
 	cfg.ExternalScheduler = true
-	c, err := core.New(schema, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Unix(1000, 0)
-	var plan *autoscaler.Request
 	ledger := ""
-	advance := func(wait time.Duration, in ...step.Input) {
-		t.Helper()
-		now = now.Add(wait)
-		r := c.Step(now, in...)
+	check := drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 		for i := range r.Decisions {
 			ledger += r.Decisions[i].String() + "\n"
 		}
 		if n := len(r.Binds) + len(r.Conditions) + len(r.Events) + len(r.Nominations) + len(r.Preemptions) + len(r.Consults); n > 0 {
 			t.Errorf("%d things are written of placements: %+v", n, r)
 		}
-		if plan = r.Plan; plan != nil {
-			c.Step(now, step.PlanMade{Plan: autoscaler.NewPlan(plan, 0)})
-		}
+	})
+	plans := &emptyPlans{}
+	d := newDriven(t, cfg, plans, defaults, drive.HookFunc(plans.keep), check)
+	now := time.Unix(1000, 0)
+	advance := func(wait time.Duration, in ...step.Input) {
+		t.Helper()
+		now = now.Add(wait)
+		plans.request = nil
+		d.stepOut(now, in...)
 	}
 	pending := func() (out []string) {
-		if plan == nil {
+		if plans.request == nil {
 			return []string{"no plan"}
 		}
-		for _, p := range plan.Pending {
+		for _, p := range plans.request.Pending {
 			out = append(out, p.Object.Name)
 		}
 		return out
@@ -63,7 +73,7 @@ func TestBesideAnotherScheduler(t *testing.T) {
 		}
 	}
 	on := func(node string) (out []string) {
-		for _, p := range c.State().NodeByName(node).Pods {
+		for _, p := range d.Core().State().NodeByName(node).Pods {
 			out = append(out, p.Object.Name)
 		}
 		return out
