@@ -7,7 +7,8 @@ import (
 )
 
 // Chain is strategies in the order in which they are asked. Each sees what the one
-// before it has left. The zero value is least-waste alone.
+// before it has left; of what the last one leaves, one is drawn. So of several zonal
+// groups of one shape no zone is preferred. The zero value is least-waste alone.
 type Chain []Strategy
 
 // Choose returns the index of the option that a plan should go on with, -1 when there
@@ -28,7 +29,7 @@ func (c Chain) Choose(r Round, options []Option) int {
 	if len(left) == 0 {
 		return -1
 	}
-	chosen := left[0].Group.ID
+	chosen := left[r.draw(len(left))].Group.ID
 	return slices.IndexFunc(options, func(o Option) bool { return o.Group.ID == chosen })
 }
 

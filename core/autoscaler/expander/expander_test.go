@@ -139,6 +139,28 @@ func TestAChainIsMadeOfNames(t *testing.T) {
 	}
 }
 
+// TestEqualOptionsAreDrawnFrom has chains choose among three zonal groups of one shape,
+// under many seeds: each group is chosen about as often as the others, and one that is
+// worse never.
+func TestEqualOptionsAreDrawnFrom(t *testing.T) {
+	var options []expander.Option
+	for _, id := range []string{"zone-a", "zone-b", "zone-c"} {
+		options = append(options, expander.Option{Group: group(id), Nodes: 2, Pods: pods(4), Wasted: 0.1})
+	}
+	options = slices.Insert(options, 1, expander.Option{Group: group("worse"), Nodes: 3, Pods: pods(3), Wasted: 0.2})
+	for number, chain := range []expander.Chain{nil, {expander.LeastWaste{}}, {expander.MostPods{}, expander.LeastNodes{}}} {
+		chosen := map[int]int{}
+		for seed := range uint64(3000) {
+			chosen[chain.Choose(expander.Round{Seed: seed, Request: 1}, options)]++
+		}
+		for i, min := range []int{900, 0, 900, 900} { // the standard deviation is 26
+			if n := chosen[i]; n < min || min == 0 && n > 0 {
+				t.Errorf("chain %d: option %d (%s) is chosen %d times of 3000: %v; want 0, 2 and 3 some 1000 times each", number, i, options[i].Group.ID, n, chosen)
+			}
+		}
+	}
+}
+
 // TestRandomIsEvenAndSeeded draws among three options in the rounds of many requests, under many
 // seeds: each is drawn about as often as the others, and by the same round again.
 func TestRandomIsEvenAndSeeded(t *testing.T) {

@@ -216,3 +216,40 @@ func TestAnExpanderMayForbidToGrow(t *testing.T) {
 		t.Errorf("the expander is asked in rounds %+v, want %+v", forbids.rounds, want)
 	}
 }
+
+// TestEqualGroupsGrowAlike plans under many seeds for a pod that any of three zonal groups
+// of one shape could take: over the seeds no group is preferred, and one seed always
+// chooses the same.
+func TestEqualGroupsGrowAlike(t *testing.T) {
+	f := newFixture(t)
+	schema := f.state.Schema
+	for _, zone := range []string{"a", "b", "c"} {
+		template := testkit.Node(zone).Zone(zone).Alloc("cpu", "4", "memory", "8Gi").Obj()
+		f.state.SetGroup(zone, &cluster.NodeGroup{ID: zone, Max: 1, Template: schema.ParseNode(template, zone)})
+	}
+	f.req.Pending = []*cluster.Pod{schema.ParsePod(testkit.Pod("p").Req("cpu", "2").Obj())}
+	grown := func(seed uint64) string {
+		f.packer.Seed = seed
+		plan, err := f.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(plan.ScaleUps) != 1 {
+			t.Fatalf("seed %d: the plan is %q; want one group to grow", seed, describe(plan))
+		}
+		return plan.ScaleUps[0].Group
+	}
+	times := map[string]int{}
+	for seed := range uint64(300) {
+		g := grown(seed)
+		times[g]++
+		if again := grown(seed); again != g {
+			t.Errorf("seed %d has %s grow, then %s", seed, g, again)
+		}
+	}
+	for _, zone := range []string{"a", "b", "c"} {
+		if times[zone] < 70 || times[zone] > 130 { // the standard deviation is 8
+			t.Errorf("under 300 seeds the groups grow %v times; want some 100 times each", times)
+		}
+	}
+}
