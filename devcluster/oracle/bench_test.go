@@ -24,9 +24,10 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// BenchmarkPlacement sets Berth's engine beside kube-scheduler's algorithm: the
-// same cluster and pods, the default profile with all plugins, no API, one core
-// each, booking the pod included. benchstat -col /by prints the ratio.
+// BenchmarkPlacement measures Berth's engine and kube-scheduler's algorithm on the same
+// cluster and pods: the default profile with all plugins, no API, one processor each.
+// Placing the pod in the state, or assuming it in the cache, is included.
+// benchstat -col /by prints the ratio.
 func BenchmarkPlacement(b *testing.B) {
 	const nodes = 5000
 	for _, c := range testkit.PlacementCases() {
@@ -35,8 +36,8 @@ func BenchmarkPlacement(b *testing.B) {
 	}
 }
 
-// one returns the i-th pod, of its class.
-func one(c *testkit.PlacementCase, i int) *v1.Pod {
+// podOf returns the i-th pod; the classes of the case take turns.
+func podOf(c *testkit.PlacementCase, i int) *v1.Pod {
 	p := c.CasePod(i % c.Classes).Obj()
 	p.Name = fmt.Sprint("pod-", i)
 	p.UID = types.UID(p.Name)
@@ -81,7 +82,7 @@ func benchmarkUpstream(b *testing.B, nodes int, c *testkit.PlacementCase) {
 	fwk := sched.Profiles[v1.DefaultSchedulerName]
 	snapshot := fwk.SnapshotSharedLister().(*internalcache.Snapshot)
 	place := func(i int) {
-		p := one(c, i)
+		p := podOf(c, i)
 		if err := sched.Cache.UpdateSnapshot(logger, snapshot); err != nil {
 			b.Fatal(err)
 		}
@@ -129,7 +130,7 @@ func benchmarkBerth(b *testing.B, nodes int, c *testkit.PlacementCase) {
 	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{Seed: 1}))
 	var placed []types.UID
 	measure(b, c, func(i int) {
-		p := schema.ParsePod(one(c, i)) // which kube-scheduler's PodInfo is beside
+		p := schema.ParsePod(podOf(c, i)) // as kube-scheduler makes a PodInfo
 		if _, ok := e.Place(e.Class(p), p); !ok {
 			b.Fatal(e.Diagnose(e.Class(p)).Message())
 		}

@@ -24,6 +24,10 @@ import (
 	"github.com/berthproject/berth/devcluster/oracle"
 )
 
+// This file has Berth and kube-scheduler answer the tables of testdata/cases, which
+// people wrote or random search found. What must hold: both answer what the case wants,
+// and the same in everything else, too.
+
 // caseFile is a table of cases in testdata/cases.
 type caseFile struct {
 	Clusters map[string][]caseNode
@@ -58,26 +62,26 @@ type caseOf struct {
 	Nodes   []caseNode
 	Pods    []casePod
 	Objects []map[string]any
-	Config  string // what a KubeSchedulerConfiguration says, without its head
+	Config  string // a KubeSchedulerConfiguration without apiVersion and kind
 	Claims  []string
 	Pod     casePod
 	Want    struct {
 		Feasible []string
 		Best     []string // those of the highest score, when it matters
 		Message  string   // when nothing is feasible and it matters; without preemption's part unless it has one
-		Chosen   string   // where others have to leave, and
-		Victims  []string // who
+		Chosen   string   // the node that preemption chooses
+		Victims  []string // the pods that preemption deletes there
 	}
 }
 
-// TestCases has both schedulers judge the tables: behaviours that
-// kube-scheduler's own tests pin down, and what random search has found.
+// TestCases: both schedulers answer the tables as they want it. The tables hold
+// behaviours that kube-scheduler's own tests fix, and mismatches that random search found.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no cases", err)
 	}
-	judges := map[string]*oracle.Judge{}
+	byConfig := map[string]*oracle.Oracle{}
 	for _, path := range files {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -90,7 +94,6 @@ func TestCases(t *testing.T) {
 		for i := range file.Cases {
 			c := &file.Cases[i]
 			t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml")+"/"+c.Name, func(t *testing.T) {
-				judge := judges[c.Config]
 				text, o := "", plugins.Options{}
 				if c.Config != "" {
 					text = head + c.Config
@@ -100,68 +103,76 @@ func TestCases(t *testing.T) {
 					}
 					o = cfg.Profiles[0]
 				}
-				if judge == nil {
-					if judge, err = oracle.New(t.Context(), text); err != nil {
+				if byConfig[c.Config] == nil {
+					if byConfig[c.Config], err = oracle.New(t.Context(), text); err != nil {
 						t.Fatal(err)
 					}
-					judges[c.Config] = judge
 				}
-				world, pod := c.build(t, &file)
-				decide(t, c, judge, o, world, pod)
+				in, pod := c.build(t, &file)
+				c.check(t, byConfig[c.Config], o, in, pod)
 			})
 		}
 	}
 }
 
-func decide(t *testing.T, c *caseOf, judge *oracle.Judge, o plugins.Options, world *oracle.Cluster, pod *v1.Pod) {
+// check has both schedulers answer about the pod in the cluster, and compares their
+// outcomes with each other and with what the case wants.
+func (c *caseOf) check(t *testing.T, upstream *oracle.Oracle, o plugins.Options, in *oracle.Cluster, pod *v1.Pod) {
 	t.Helper()
-	if err := judge.Set(world); err != nil {
+	if err := upstream.Set(in); err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := judge.Judge(t.Context(), pod)
+	theirs, err := upstream.Evaluate(t.Context(), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, e := berth(world, o)
-	mine := verdicts(state, e, pod)
-	if problem := disagree(world, theirs, mine); problem != "" {
+	state, e := stateOf(in, o)
+	ours := berthOutcome(state, e, pod)
+	if problem := difference(in, theirs, ours); problem != "" {
 		t.Error(problem)
 	}
-	for who, got := range map[string]*oracle.Outcome{"kube-scheduler": theirs, "Berth": mine} {
-		var feasible, best []string
-		top := int64(-1)
-		for _, n := range world.Nodes {
-			v := got.Nodes[n.Name]
-			if !v.OK {
-				continue
-			}
-			feasible = append(feasible, n.Name)
-			if v.Total > top {
-				best, top = nil, v.Total
-			}
-			if v.Total == top {
-				best = append(best, n.Name)
-			}
+	c.checkWanted(t, "kube-scheduler", in, theirs)
+	c.checkWanted(t, "Berth", in, ours)
+}
+
+// checkWanted compares an outcome with what the case wants. What the case doesn't say
+// isn't compared.
+func (c *caseOf) checkWanted(t *testing.T, scheduler string, in *oracle.Cluster, got *oracle.Outcome) {
+	t.Helper()
+	var feasible, best []string
+	top := int64(-1)
+	for _, n := range in.Nodes {
+		a := got.Nodes[n.Name]
+		if !a.OK {
+			continue
 		}
-		if !slices.Equal(feasible, c.Want.Feasible) && len(feasible)+len(c.Want.Feasible) > 0 {
-			t.Errorf("%s: feasible %v, want %v: %s", who, feasible, c.Want.Feasible, got.Message)
+		feasible = append(feasible, n.Name)
+		if a.Total > top {
+			best, top = nil, a.Total
 		}
-		if c.Want.Best != nil && !slices.Equal(best, c.Want.Best) {
-			t.Errorf("%s: best %v, want %v", who, best, c.Want.Best)
+		if a.Total == top {
+			best = append(best, n.Name)
 		}
-		message := got.Message
-		if !strings.Contains(c.Want.Message, " preemption: ") {
-			message, _, _ = strings.Cut(message, " preemption: ")
-		}
-		if got.Chosen != c.Want.Chosen && (c.Want.Chosen != "" || len(c.Want.Victims) > 0) || c.Want.Victims != nil && !slices.Equal(got.Victims[got.Chosen].Pods, c.Want.Victims) {
-			t.Errorf("%s: preempts %v on %q of %v, want %v on %q", who, got.Victims[got.Chosen].Pods, got.Chosen, got.Victims, c.Want.Victims, c.Want.Chosen)
-		}
-		if c.Want.Message != "" && message != c.Want.Message {
-			t.Errorf("%s: told %q, want %q", who, message, c.Want.Message)
-		}
+	}
+	if !slices.Equal(feasible, c.Want.Feasible) && len(feasible)+len(c.Want.Feasible) > 0 {
+		t.Errorf("%s: feasible %v, want %v: %s", scheduler, feasible, c.Want.Feasible, got.Message)
+	}
+	if c.Want.Best != nil && !slices.Equal(best, c.Want.Best) {
+		t.Errorf("%s: best %v, want %v", scheduler, best, c.Want.Best)
+	}
+	message := got.Message
+	if !strings.Contains(c.Want.Message, " preemption: ") {
+		message, _, _ = strings.Cut(message, " preemption: ")
+	}
+	if got.Chosen != c.Want.Chosen && (c.Want.Chosen != "" || len(c.Want.Victims) > 0) || c.Want.Victims != nil && !slices.Equal(got.Victims[got.Chosen].Pods, c.Want.Victims) {
+		t.Errorf("%s: preempts %v on %q of %v, want %v on %q", scheduler, got.Victims[got.Chosen].Pods, got.Chosen, got.Victims, c.Want.Victims, c.Want.Chosen)
+	}
+	if c.Want.Message != "" && message != c.Want.Message {
+		t.Errorf("%s: got the message %q, want %q", scheduler, message, c.Want.Message)
 	}
 }
 
+// build returns the case's cluster and its pod.
 func (c *caseOf) build(t *testing.T, file *caseFile) (*oracle.Cluster, *v1.Pod) {
 	t.Helper()
 	w := &oracle.Cluster{}
@@ -235,6 +246,8 @@ func (p *casePod) object(name string) *v1.Pod {
 	return out
 }
 
+// objectOf decodes an object of one of the kinds that rules about volumes and
+// preemption read.
 func objectOf(t *testing.T, raw map[string]any) cluster.Object {
 	t.Helper()
 	var o cluster.Object

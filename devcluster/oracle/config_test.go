@@ -9,14 +9,17 @@ import (
 	"github.com/berthproject/berth/devcluster/oracle"
 )
 
+// This file compares Berth with kube-scheduler under configurations other than the
+// default. What must hold: a file that one of them refuses the other refuses, too, and
+// under one that both take their answers are equal.
+
 const head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
-// TestPropertyConfigurations has kube-scheduler and Berth read the same files
-// and judge the same random clusters by them.
-func TestPropertyConfigurations(t *testing.T) {
-	for name, text := range map[string]string{
-		"without a profile": "",
-		"weights": `
+// configurations are profiles that change which plugins are enabled, with which weights
+// and arguments.
+var configurations = map[string]string{
+	"without a profile": "",
+	"weights": `
 profiles:
 - plugins:
     score:
@@ -24,13 +27,13 @@ profiles:
     multiPoint:
       enabled: [{name: PodTopologySpread, weight: 9}, {name: InterPodAffinity}]
 `,
-		"some score plugins disabled": `
+	"some score plugins disabled": `
 profiles:
 - plugins:
     preScore: {disabled: [{name: TaintToleration}, {name: InterPodAffinity}]}
     score: {disabled: [{name: TaintToleration}, {name: InterPodAffinity}]}
 `,
-		"score plugins chosen": `
+	"score plugins chosen": `
 profiles:
 - plugins:
     preScore:
@@ -40,31 +43,31 @@ profiles:
       disabled: [{name: '*'}]
       enabled: [{name: NodeResourcesFit, weight: 3}, {name: PodTopologySpread}]
 `,
-		"filters disabled": `
+	"filters disabled": `
 profiles:
 - plugins:
     preFilter: {disabled: [{name: NodeResourcesFit}, {name: InterPodAffinity}, {name: PodTopologySpread}, {name: NodeVolumeLimits}]}
     filter: {disabled: [{name: NodeResourcesFit}, {name: InterPodAffinity}, {name: PodTopologySpread}, {name: TaintToleration}, {name: NodeVolumeLimits}]}
 `,
-		"filters in another order": `
+	"filters in another order": `
 profiles:
 - plugins:
     preFilter: {enabled: [{name: PodTopologySpread}, {name: InterPodAffinity}]}
     filter: {enabled: [{name: PodTopologySpread}, {name: InterPodAffinity}, {name: NodeResourcesFit}]}
 `,
-		"plugins disabled altogether": `
+	"plugins disabled altogether": `
 profiles:
 - plugins:
     multiPoint: {disabled: [{name: NodeUnschedulable}, {name: VolumeZone}, {name: ImageLocality}, {name: NodeDeclaredFeatures}]}
 `,
-		"everything named": `
+	"everything named": `
 profiles:
 - plugins:
     multiPoint:
       disabled: [{name: '*'}]
       enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeResourcesFit, weight: 2}, {name: NodeAffinity}, {name: InterPodAffinity, weight: 4}]
 `,
-		"packing": `
+	"packing": `
 profiles:
 - schedulerName: packing
   pluginConfig:
@@ -73,13 +76,13 @@ profiles:
   - name: NodeResourcesBalancedAllocation
     args: {resources: [{name: cpu}, {name: memory}, {name: example.com/gpu}]}
 `,
-		"a shape": `
+	"a shape": `
 profiles:
 - pluginConfig:
   - name: NodeResourcesFit
     args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 0, score: 2}, {utilization: 40, score: 10}, {utilization: 100, score: 0}]}}}
 `,
-		"a list of default constraints": `
+	"a list of default constraints": `
 profiles:
 - pluginConfig:
   - name: PodTopologySpread
@@ -89,12 +92,12 @@ profiles:
       - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
       - {maxSkew: 2, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}
 `,
-		"no default constraints": `
+	"no default constraints": `
 profiles:
 - pluginConfig:
   - {name: PodTopologySpread, args: {defaultingType: List}}
 `,
-		"added affinity": `
+	"added affinity": `
 profiles:
 - pluginConfig:
   - name: NodeAffinity
@@ -103,19 +106,24 @@ profiles:
         requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a, b]}]}]}
         preferredDuringSchedulingIgnoredDuringExecution: [{weight: 30, preference: {matchExpressions: [{key: disk, operator: Exists}]}}]
 `,
-		"hard affinity weighs": `
+	"hard affinity weighs": `
 profiles:
 - pluginConfig:
   - {name: InterPodAffinity, args: {hardPodAffinityWeight: 60}}
 `,
-		"preferences of others ignored": `
+	"preferences of others ignored": `
 profiles:
 - pluginConfig:
   - {name: InterPodAffinity, args: {hardPodAffinityWeight: 0, ignorePreferredTermsOfExistingPods: true}}
 `,
-	} {
+}
+
+// TestPropertyConfigurations: when kube-scheduler and Berth read the same file, their
+// answers are equal.
+func TestPropertyConfigurations(t *testing.T) {
+	for name, text := range configurations {
 		t.Run(name, func(t *testing.T) {
-			judge, err := oracle.New(t.Context(), head+text)
+			upstream, err := oracle.New(t.Context(), head+text)
 			if err != nil {
 				t.Fatalf("kube-scheduler refuses the file: %v", err)
 			}
@@ -124,12 +132,12 @@ profiles:
 				t.Fatalf("Berth refuses the file: %v", err)
 			}
 			seen := map[string]int{}
-			rapid.Check(t, func(rt *rapid.T) { compare(rt, judge, cfg.Profiles[0], seen) })
+			rapid.Check(t, func(rt *rapid.T) { compare(rt, upstream, cfg.Profiles[0], seen) })
 		})
 	}
 }
 
-// TestRefusedFiles are refused by both.
+// TestRefusedFiles: both refuse each of these files.
 func TestRefusedFiles(t *testing.T) {
 	for _, text := range []string{
 		"nonsense: 1\n",

@@ -12,7 +12,18 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// nominator holds the pods that are nominated to nodes.
+// This file has DefaultPreemption answer for a pod that fits on no node: on which nodes
+// it would have to delete which pods, and which of these nodes it would choose.
+
+// Victims are the pods that preemption would delete on a node, the most important
+// first.
+type Victims struct {
+	Pods       []string
+	Violations int // of disruption budgets
+}
+
+// nominator is kube-scheduler's record of nominated pods, by node. Only set changes it:
+// the framework's own calls, which come with real scheduling, are left out.
 type nominator map[string][]fwk.PodInfo
 
 func (nominator) AddNominatedPod(klog.Logger, fwk.PodInfo, *fwk.NominatingInfo) {}
@@ -32,25 +43,28 @@ func (n nominator) set(pods []*v1.Pod) error {
 	return nil
 }
 
-// preempt has DefaultPreemption look at every node that it could help on, as
-// findCandidates of its evaluator does with a part of them.
-func (j *Judge) preempt(ctx context.Context, state fwk.CycleState, pod *v1.Pod, fit *framework.FitError, out *Outcome) error {
-	if ok, why := j.preemption.PodEligibleToPreemptOthers(ctx, pod, fit.Diagnosis.NodeToStatus.Get(pod.Status.NominatedNodeName)); !ok {
+// preempt has DefaultPreemption simulate every node on which deleting pods could help,
+// where findCandidates of its evaluator stops when it has enough. It fills in the
+// outcome's victims and choice, or the part of the pod's message that says why
+// preemption doesn't help.
+func (o *Oracle) preempt(ctx context.Context, state fwk.CycleState, pod *v1.Pod, fit *framework.FitError, out *Outcome) error {
+	if ok, why := o.preemption.PodEligibleToPreemptOthers(ctx, pod, fit.Diagnosis.NodeToStatus.Get(pod.Status.NominatedNodeName)); !ok {
 		fit.Diagnosis.PostFilterMsg = "preemption: " + why
 		return nil
 	}
-	potential, err := fit.Diagnosis.NodeToStatus.NodesForStatusCode(j.lister.NodeInfos(), fwk.Unschedulable)
+	potential, err := fit.Diagnosis.NodeToStatus.NodesForStatusCode(o.lister.NodeInfos(), fwk.Unschedulable)
 	if err != nil {
 		return err
 	}
 	statuses := framework.NewDefaultNodeToStatus()
 	if len(potential) > 0 {
 		var budgets []*policyv1.PodDisruptionBudget
-		if budgets, err = j.preemption.Evaluator.PdbLister.List(labels.Everything()); err != nil {
+		if budgets, err = o.preemption.Evaluator.PdbLister.List(labels.Everything()); err != nil {
 			return err
 		}
-		// One more than there are nodes, lest it stops at the last.
-		candidates, refused, err := j.preemption.Evaluator.DryRunPreemption(ctx, state, pod, potential, budgets, 0, int32(len(potential)+1))
+		// As many candidates are wanted as there are nodes and one more, so that the
+		// simulation never stops early.
+		candidates, refused, err := o.preemption.Evaluator.DryRunPreemption(ctx, state, pod, potential, budgets, 0, int32(len(potential)+1))
 		if err != nil {
 			return fmt.Errorf("preemption for pod %s: %w", pod.Name, err)
 		}
@@ -61,7 +75,7 @@ func (j *Judge) preempt(ctx context.Context, state fwk.CycleState, pod *v1.Pod, 
 			}
 			out.Victims[c.Name()] = v
 		}
-		if best := j.preemption.Evaluator.SelectCandidate(ctx, candidates); best != nil {
+		if best := o.preemption.Evaluator.SelectCandidate(ctx, candidates); best != nil {
 			out.Chosen = best.Name()
 			return nil
 		}
@@ -71,11 +85,4 @@ func (j *Judge) preempt(ctx context.Context, state fwk.CycleState, pod *v1.Pod, 
 	text := (&framework.FitError{Pod: pod, NumAllNodes: fit.NumAllNodes, Diagnosis: framework.Diagnosis{NodeToStatus: statuses}}).Error()
 	fit.Diagnosis.PostFilterMsg = "preemption: " + text
 	return nil
-}
-
-// Victims are the pods that would have to leave a node, the most important
-// first.
-type Victims struct {
-	Pods       []string
-	Violations int // of disruption budgets
 }

@@ -1,0 +1,150 @@
+package oracle
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// This file has the plugins evaluate one pod, in the order of kube-scheduler's
+// schedulePod: PreFilter, Filter with nominated pods, PreScore, Score. What must hold:
+// each node of the cluster has an answer, also one that PreFilter has ruled out.
+
+// Outcome is what kube-scheduler's plugins answer about a pod.
+type Outcome struct {
+	Nodes map[string]Answer // by the node's name
+	// Message is the text of the pod's condition when no node is feasible and
+	// preemption can't make one feasible.
+	Message string
+	// Victims are the pods that preemption would delete, by node; Chosen is the node
+	// that it would choose, "" for none.
+	Victims map[string]Victims
+	Chosen  string
+}
+
+// Answer is what kube-scheduler's plugins say of a pod and a node.
+type Answer struct {
+	OK       bool             // the node is feasible
+	Plugin   string           // that rejects, when not OK
+	Messages []string         // its reasons, when not OK
+	Total    int64            // when OK: the weighted sum of normalised scores
+	Scores   map[string]int64 // when OK: by plugin, weighted and normalised
+	Raw      map[string]int64 // when OK: by plugin, as Score returned them
+}
+
+// evaluation is one pod on its way through the extension points.
+type evaluation struct {
+	*Oracle
+	pod     *v1.Pod
+	state   fwk.CycleState
+	fit     *framework.FitError // what the condition of the pod would say
+	answers map[string]Answer   // by the node's name
+}
+
+// Evaluate returns the answer about a pod for each node, and when no node is feasible
+// what preemption would do. An error is a plugin's own, not a rejection.
+func (o *Oracle) Evaluate(ctx context.Context, pod *v1.Pod) (*Outcome, error) {
+	nodes, err := o.lister.NodeInfos().List()
+	if err != nil {
+		return nil, err
+	}
+	e := &evaluation{
+		Oracle: o, pod: pod, state: framework.NewCycleState(), answers: map[string]Answer{},
+		fit: &framework.FitError{Pod: pod, NumAllNodes: len(nodes), Diagnosis: framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}},
+	}
+	feasible, err := e.filter(ctx, nodes)
+	if err != nil {
+		return nil, err
+	}
+	if len(feasible) > 0 {
+		if err := e.score(ctx, feasible); err != nil {
+			return nil, err
+		}
+		return &Outcome{Nodes: e.answers}, nil
+	}
+	out := &Outcome{Nodes: e.answers, Victims: map[string]Victims{}}
+	if o.preemption != nil {
+		if err := o.preempt(ctx, e.state, pod, e.fit, out); err != nil {
+			return nil, err
+		}
+	}
+	out.Message = e.fit.Error()
+	return out, nil
+}
+
+// filter returns the feasible nodes, and answers for the others.
+func (e *evaluation) filter(ctx context.Context, nodes []fwk.NodeInfo) (feasible []fwk.NodeInfo, err error) {
+	diagnosis := &e.fit.Diagnosis
+	result, status, narrowing := e.framework.RunPreFilterPlugins(ctx, e.state, e.pod)
+	if !status.IsSuccess() {
+		if !status.IsRejected() {
+			return nil, fmt.Errorf("prefilter of pod %s: %w", e.pod.Name, status.AsError())
+		}
+		for _, n := range nodes {
+			e.answers[n.Node().Name] = rejection(status)
+		}
+		diagnosis.PreFilterMsg = status.Message()
+		diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
+		return nil, nil
+	}
+	// The status of nodes that a PreFilterResult leaves out, worded as in schedule_one.go.
+	absent := fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(narrowing)))
+	diagnosis.NodeToStatus.SetAbsentNodesStatus(absent)
+	for _, n := range nodes {
+		name := n.Node().Name
+		if !result.AllNodes() && !result.NodeNames.Has(name) {
+			a := Answer{Messages: absent.Reasons()}
+			if narrowing.Len() == 1 {
+				a.Plugin = sets.List(narrowing)[0]
+			}
+			e.answers[name] = a
+			continue
+		}
+		if status := e.framework.RunFilterPluginsWithNominatedPods(ctx, e.state, e.pod, n); !status.IsSuccess() {
+			if !status.IsRejected() {
+				return nil, fmt.Errorf("filter of pod %s on node %s: %w", e.pod.Name, name, status.AsError())
+			}
+			e.answers[name] = rejection(status)
+			diagnosis.NodeToStatus.Set(name, status)
+			continue
+		}
+		feasible = append(feasible, n)
+	}
+	return feasible, nil
+}
+
+func rejection(status *fwk.Status) Answer {
+	return Answer{Plugin: status.Plugin(), Messages: status.Reasons()}
+}
+
+// score answers for the feasible nodes.
+func (e *evaluation) score(ctx context.Context, feasible []fwk.NodeInfo) error {
+	if status := e.framework.RunPreScorePlugins(ctx, e.state, e.pod, feasible); !status.IsSuccess() {
+		return fmt.Errorf("prescore of pod %s: %w", e.pod.Name, status.AsError())
+	}
+	scores, status := e.framework.RunScorePlugins(ctx, e.state, e.pod, feasible)
+	if !status.IsSuccess() {
+		return fmt.Errorf("score of pod %s: %w", e.pod.Name, status.AsError())
+	}
+	byName := map[string]fwk.NodeInfo{}
+	for _, n := range feasible {
+		byName[n.Node().Name] = n
+	}
+	for _, s := range scores {
+		a := Answer{OK: true, Total: s.TotalScore, Scores: map[string]int64{}, Raw: map[string]int64{}}
+		for _, x := range s.Scores {
+			a.Scores[x.Name] = x.Score
+			raw, status := e.scorers[x.Name].Score(ctx, e.state, e.pod, byName[s.Name])
+			if !status.IsSuccess() {
+				return fmt.Errorf("raw score of pod %s: %w", e.pod.Name, status.AsError())
+			}
+			a.Raw[x.Name] = raw
+		}
+		e.answers[s.Name] = a
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package oracle_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berthproject/berth/devcluster/oracle"
+)
+
+// This file says where two outcomes differ, and writes a mismatch down: as text for the
+// log, and as a case that testdata/cases can take.
+
+// difference says where two outcomes differ, "" for nowhere.
+func difference(c *oracle.Cluster, want, got *oracle.Outcome) string {
+	for _, n := range c.Nodes {
+		if problem := answerDifference(want.Nodes[n.Name], got.Nodes[n.Name]); problem != "" {
+			return fmt.Sprintf("on node %s: %s", n.Name, problem)
+		}
+	}
+	if !maps.EqualFunc(got.Victims, want.Victims, func(a, b oracle.Victims) bool {
+		return a.Violations == b.Violations && slices.Equal(a.Pods, b.Pods)
+	}) || got.Chosen != want.Chosen {
+		return fmt.Sprintf("preemption takes %q of %v, in kube-scheduler %q of %v", got.Chosen, got.Victims, want.Chosen, want.Victims)
+	}
+	if got.Message != want.Message {
+		return fmt.Sprintf("the condition's message is\n%s\nand kube-scheduler's\n%s", got.Message, want.Message)
+	}
+	return ""
+}
+
+// answerDifference says where two answers about one node differ, "" for nowhere.
+func answerDifference(want, got oracle.Answer) string {
+	switch {
+	case want.OK != got.OK:
+		return fmt.Sprintf("feasible is %v (%s %v), kube-scheduler says %v (%s %v)", got.OK, got.Plugin, got.Messages, want.OK, want.Plugin, want.Messages)
+	case !want.OK && (want.Plugin != got.Plugin || !slices.Equal(sorted(want.Messages), sorted(got.Messages))):
+		return fmt.Sprintf("rejected by %s %v, in kube-scheduler by %s %v", got.Plugin, got.Messages, want.Plugin, want.Messages)
+	case want.OK && want.Total != got.Total:
+		return fmt.Sprintf("the score is %d %v, kube-scheduler's %d %v", got.Total, got.Scores, want.Total, want.Scores)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Scores)) {
+		if want.Scores[name] != got.Scores[name] || want.Raw[name] != got.Raw[name] {
+			return fmt.Sprintf("%s scores %d, raw %d; in kube-scheduler %d, raw %d", name, got.Scores[name], got.Raw[name], want.Scores[name], want.Raw[name])
+		}
+	}
+	return ""
+}
+
+// sorted is for messages: kube-scheduler names scalar resources in the order of a map.
+func sorted(in []string) []string { return slices.Sorted(slices.Values(in)) }
+
+// show writes a case out for a person.
+func show(c *oracle.Cluster, pod *v1.Pod) string {
+	var b strings.Builder
+	put := func(what string, o any) {
+		raw, err := yaml.Marshal(o)
+		if err != nil {
+			raw = []byte(err.Error())
+		}
+		fmt.Fprintf(&b, "--- %s\n%s", what, raw)
+	}
+	put("pod", pod)
+	for _, n := range c.Nodes {
+		put("node", map[string]any{"name": n.Name, "labels": n.Labels, "taints": n.Spec.Taints, "unschedulable": n.Spec.Unschedulable, "allocatable": n.Status.Allocatable})
+	}
+	for _, p := range c.Pods {
+		put("existing", map[string]any{"name": p.Name, "namespace": p.Namespace, "labels": p.Labels, "node": p.Spec.NodeName, "affinity": p.Spec.Affinity, "deleting": p.DeletionTimestamp != nil,
+			"volumes": p.Spec.Volumes, "priority": p.Spec.Priority, "start": p.Status.StartTime, "requests": p.Spec.Containers[0].Resources.Requests, "ports": p.Spec.Containers[0].Ports})
+	}
+	for _, p := range c.Nominated {
+		put("nominated", p)
+	}
+	for _, w := range c.Workloads {
+		put("workload", w)
+	}
+	for _, o := range c.Objects {
+		put("object", o)
+	}
+	return b.String()
+}
+
+// record writes a mismatch, without its workloads, as a table for testdata/cases that
+// wants kube-scheduler's answer, and returns the file's path. While rapid shrinks, each
+// smaller mismatch overwrites the last.
+func record(c *oracle.Cluster, pod *v1.Pod, want *oracle.Outcome) string {
+	x := caseOf{Name: "found by random search"}
+	for _, n := range c.Nodes {
+		k := caseNode{Name: n.Name, Labels: n.Labels, Taints: n.Spec.Taints, Unschedulable: n.Spec.Unschedulable,
+			Images: n.Status.Images, Features: n.Status.DeclaredFeatures, Allocatable: map[string]string{}}
+		for name, q := range n.Status.Allocatable {
+			k.Allocatable[string(name)] = q.String()
+		}
+		x.Nodes = append(x.Nodes, k)
+		if want.Nodes[n.Name].OK {
+			x.Want.Feasible = append(x.Want.Feasible, n.Name)
+		}
+	}
+	casePodOf := func(p *v1.Pod) casePod {
+		return casePod{Namespace: p.Namespace, Labels: p.Labels, Terminating: p.DeletionTimestamp != nil, Spec: p.Spec}
+	}
+	for _, p := range c.Pods {
+		x.Pods = append(x.Pods, casePodOf(p))
+	}
+	x.Pod = casePodOf(pod)
+	x.Want.Message = want.Message
+	for _, o := range c.Objects {
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return err.Error()
+		}
+		raw["kind"] = strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1."), "*storagev1.")
+		x.Objects = append(x.Objects, raw)
+	}
+	text, err := yaml.Marshal(caseFile{Cases: []caseOf{x}})
+	path := filepath.Join(os.TempDir(), "oracle-mismatch.yaml")
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return path
+}
