@@ -11,6 +11,8 @@ import (
 	"github.com/berthproject/berth/devcluster/bench"
 )
 
+// benchCommand returns the command bench. What was measured before an error is printed
+// with it.
 func benchCommand() *cobra.Command {
 	o := bench.Options{}
 	var output string
@@ -66,6 +68,7 @@ Cases:
 	return cmd
 }
 
+// about returns a line for each case.
 func about() string {
 	var b strings.Builder
 	for _, c := range bench.Cases {

@@ -11,33 +11,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// This file is what contenders are measured with: the cluster, which all cases share, and
+// the workload of each case.
+
 // Namespaces of a run. Only pods in measured are counted.
 const (
 	measured = "bench"
-	standing = "bench-standing" // pods that are there before
-	churning = "bench-churn"    // pods that come while it is measured
+	standing = "bench-standing" // pods that exist before the run
+	churning = "bench-churn"    // pods that are created during the run
 )
 
 // Case is a workload. The shapes are those of kube-scheduler's own benchmark,
 // scheduler_perf: nodes of 4 CPUs, 32 GiB and 110 pods, pods of 100m and 500 MiB.
 type Case struct {
 	Name, About string
-	// standing returns how many pods there are before, each on a node.
+	// standing returns how many pods are on nodes before the run; nil for none.
 	standing func(s Size) int
-	// pods returns how many are measured; as many as asked for where nil.
+	// pods returns how many pods are measured; nil means Size.Pods.
 	pods func(s Size) int
-	// shape makes the i-th of them.
+	// shape returns the i-th measured pod.
 	shape func(i int) *v1.Pod
-	// services select pods by the label app.
+	// services are the names of Services, each selecting pods by its name as label app.
 	services []string
-	// churn creates pods that fit nowhere, so many a second, while it is measured.
+	// churn is how many pods that fit nowhere are created a second during the run.
 	churn int
 }
 
-// Size is how large a case is.
+// Size is how many nodes and measured pods a case has.
 type Size struct{ Nodes, Pods int }
 
-// Cases are all there are, in the order in which they run.
+// Cases are all cases, in the order in which they run.
 var Cases = []Case{
 	{Name: "basic", About: "plain pods of one shape", shape: plain},
 	{Name: "node-affinity", About: "required node affinity to two of three zones", shape: func(i int) *v1.Pod { return zoned(plain(i)) }},
@@ -60,7 +63,7 @@ var Cases = []Case{
 		shape: func(i int) *v1.Pod {
 			p := plain(i)
 			p.Spec.PriorityClassName = highPriority
-			p.Spec.Containers[0].Resources = asks("3", "500Mi")
+			p.Spec.Containers[0].Resources = requests("3", "500Mi")
 			return p
 		}},
 	{Name: "unschedulable", About: "plain pods, while pods of high priority come that fit nowhere", churn: 5, shape: plain},
@@ -70,14 +73,16 @@ var Cases = []Case{
 
 const highPriority = "bench-high"
 
-func asks(cpu, memory string) v1.ResourceRequirements {
+// requests returns the resources of a container.
+func requests(cpu, memory string) v1.ResourceRequirements {
 	return v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}}
 }
 
+// plain returns the i-th pod of scheduler_perf's basic workload.
 func plain(i int) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%06d", i)},
-		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "registry.k8s.io/pause:3.10.1", Resources: asks("100m", "500Mi")}}},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "registry.k8s.io/pause:3.10.1", Resources: requests("100m", "500Mi")}}},
 	}
 }
 
@@ -107,14 +112,14 @@ func apart(p *v1.Pod, color string) *v1.Pod {
 	return p
 }
 
-// mixed deals pods of eight apps of one shape each, in turn.
+// mixed returns pods of eight apps in turn, each app with a shape of its own.
 func mixed(i int) *v1.Pod {
 	p := app(plain(i), fmt.Sprint("app-", i%8))
 	selector := &metav1.LabelSelector{MatchLabels: p.Labels}
 	switch i % 8 {
 	case 1:
 		p = zoned(p)
-	case 2: // one in forty is kept apart, lest there are too few nodes
+	case 2: // one pod in forty: with more there would be too few nodes
 		if i%40 == 2 {
 			p = apart(p, "red")
 		}
@@ -124,13 +129,14 @@ func mixed(i int) *v1.Pod {
 		p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []v1.WeightedPodAffinityTerm{{
 			Weight: 10, PodAffinityTerm: v1.PodAffinityTerm{LabelSelector: selector, TopologyKey: v1.LabelTopologyZone}}}}}
 	case 5:
-		p.Spec.Containers[0].Resources = asks("250m", "1Gi")
+		p.Spec.Containers[0].Resources = requests("250m", "1Gi")
 	case 6:
 		p.Spec.PriorityClassName = highPriority
 	}
 	return p
 }
 
+// size returns how many pods are measured.
 func (c Case) size(s Size) int {
 	if c.pods != nil {
 		return c.pods(s)
@@ -138,7 +144,7 @@ func (c Case) size(s Size) int {
 	return s.Pods
 }
 
-// prepare creates what the case needs but for its pods.
+// prepare creates what a case needs beside its measured pods.
 func (b *bench) prepare(ctx context.Context, c Case) error {
 	for _, name := range c.services {
 		s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ServiceSpec{
@@ -153,7 +159,7 @@ func (b *bench) prepare(ctx context.Context, c Case) error {
 	return b.each(ctx, "pods that are there before", c.standing(b.o.Size), func(ctx context.Context, i int) error {
 		p := plain(i)
 		p.Spec.TerminationGracePeriodSeconds = new(int64)
-		p.Spec.Containers[0].Resources = asks("900m", "500Mi")
+		p.Spec.Containers[0].Resources = requests("900m", "500Mi")
 		p.Spec.NodeName = nodeName(i % b.o.Nodes)
 		_, err := b.client.CoreV1().Pods(standing).Create(ctx, p, metav1.CreateOptions{})
 		return err
@@ -172,7 +178,7 @@ func (b *bench) churn(ctx context.Context, rate int) error {
 		}
 		p := plain(i)
 		p.Spec.PriorityClassName = highPriority
-		p.Spec.Containers[0].Resources = asks("9", "500Mi")
+		p.Spec.Containers[0].Resources = requests("9", "500Mi")
 		if _, err := b.client.CoreV1().Pods(churning).Create(ctx, p, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("creating a pod that fits nowhere: %w", err)
 		}
@@ -195,8 +201,8 @@ func (b *bench) nodes(ctx context.Context) error {
 	})
 }
 
-// grounds creates the nodes, the namespaces and the priority class.
-func (b *bench) grounds(ctx context.Context) error {
+// createCluster creates the nodes, the namespaces and the priority class.
+func (b *bench) createCluster(ctx context.Context) error {
 	for _, name := range []string{measured, standing, churning} {
 		if _, err := b.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating a namespace: %w", err)
@@ -209,7 +215,7 @@ func (b *bench) grounds(ctx context.Context) error {
 	return b.nodes(ctx)
 }
 
-// reset deletes what a run has left, so that the next begins where it did.
+// reset deletes what the last run created, so that each run begins in the same state.
 func (b *bench) reset(ctx context.Context) error {
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	for _, ns := range []string{measured, standing, churning} {

@@ -1,4 +1,10 @@
 // Package bench runs one workload with kube-scheduler and with Berth in turn on
 // one control plane, and measures both the same way: pods per second, CPU time
 // of each component, memory, attempts and API calls.
+//
+//	bench.go    options, the result, and which contender runs which case when
+//	cases.go    the cluster and the workloads
+//	run.go      one run: one contender places the pods of one case
+//	measure.go  when pods were bound, API calls, attempts
+//	report.go   the result as text
 package bench

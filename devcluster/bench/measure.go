@@ -23,27 +23,33 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// counter notes when each measured pod was bound, as the API server tells it. It
-// watches metadata of bound pods only: what it costs is small, and the same for
-// each contender.
+// This file measures: when pods were bound, how many calls the API server has answered,
+// how often a scheduler has tried. What must hold: what measuring costs is small and the
+// same for each contender.
+
+// counter records when each measured pod was bound, by a watch of the metadata of bound
+// pods only.
 type counter struct {
 	mu    sync.Mutex
-	bound []time.Time
+	bound []time.Time // when the watch showed a bind, in order; guarded by mu
 }
 
+// count returns how many pods are bound.
 func (c *counter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.bound)
 }
 
-// times returns when pods were bound so far.
+// times returns when each pod that is bound so far was, in order.
 func (c *counter) times() []time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.bound)
 }
 
+// startCounter returns a counter that counts until the context ends. No pod may be bound
+// before it.
 func startCounter(ctx context.Context, cfg *rest.Config) (*counter, error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
@@ -66,10 +72,10 @@ func startCounter(ctx context.Context, cfg *rest.Config) (*counter, error) {
 	return c, nil
 }
 
-// Rates sums up when pods were bound, counted from the first, or from the start of
-// the scheduler where others have to go before. Percentiles are of samples of one second,
-// taken as scheduler_perf takes them: from the first second that saw a pod on,
-// and a time in which none was bound is one long sample.
+// Rates are the pods per second of a run. Time begins with the first bind, or with the
+// scheduler's start where other pods have to leave first. Percentiles are of samples of
+// one second, taken as scheduler_perf takes them: from the first second with a bind on,
+// and seconds without one share a sample with the next that has one.
 type Rates struct {
 	Mean float64 `json:"mean"` // pods per second, until the last pod
 	P50  float64 `json:"p50"`
@@ -78,6 +84,7 @@ type Rates struct {
 	P99  float64 `json:"p99"`
 }
 
+// rates returns the rates of binds, which are in order; time begins at first.
 func rates(first time.Time, bound []time.Time) Rates {
 	r := Rates{}
 	last := bound[len(bound)-1]
@@ -90,7 +97,7 @@ func rates(first time.Time, bound []time.Time) Rates {
 	}
 	var samples []float64
 	empty := 0
-	for _, n := range perSecond[:len(perSecond)-1] { // the last isn't a whole one
+	for _, n := range perSecond[:len(perSecond)-1] { // the last second isn't whole
 		if n == 0 {
 			empty++
 			continue
@@ -139,13 +146,14 @@ func (b *bench) calls(ctx context.Context) (calls, error) {
 		if s := labels["subresource"]; s != "" {
 			key += "/" + s
 		}
-		if labels["resource"] != "" && key != "POST pods" { // those are of the benchmark itself
+		if labels["resource"] != "" && key != "POST pods" { // the benchmark itself creates the pods
 			out[key] += m.GetCounter().GetValue()
 		}
 	}
 	return out, nil
 }
 
+// since returns the calls made since before.
 func (c calls) since(before calls) calls {
 	out := calls{}
 	for k, n := range c {
@@ -156,9 +164,11 @@ func (c calls) since(before calls) calls {
 	return out
 }
 
-// ended tells how many calls are done of those that a scheduler makes later than
-// its binds: events and statuses.
-func (c calls) ended() float64 { return c["POST events"] + c["PATCH events"] + c["PATCH pods/status"] }
+// afterBinds returns how many of those calls were made that a scheduler makes after its
+// binds: events and statuses.
+func (c calls) afterBinds() float64 {
+	return c["POST events"] + c["PATCH events"] + c["PATCH pods/status"]
+}
 
 // attempts reads from a scheduler's own metrics how often it tried to place a pod.
 func attempts(ctx context.Context, port int) (float64, error) {
@@ -175,8 +185,8 @@ func attempts(ctx context.Context, port int) (float64, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // for the message only
-		return 0, fmt.Errorf("reading the scheduler's metrics: %s: %s", resp.Status, strings.TrimSpace(string(said)))
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // for the message only
+		return 0, fmt.Errorf("reading the scheduler's metrics: %s: %s", resp.Status, strings.TrimSpace(string(body)))
 	}
 	families, err := scrape(resp.Body)
 	if err != nil {

@@ -10,8 +10,10 @@ import (
 	"text/tabwriter"
 )
 
-// Print writes the result as tables: a line for each contender of a case with
-// the medians of its runs, then what Berth's are of kube-scheduler's.
+// This file writes results for people. Numbers of a contender are medians of its runs.
+
+// Print writes the result as tables: a line for each contender of a case, then how
+// Berth's numbers compare with kube-scheduler's and with the bare loops'.
 func (r *Result) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%d nodes, %d CPUs shared by the scheduler, the API server and etcd; medians of the runs\n", r.Nodes, r.CPUs)
 	for _, c := range r.Cases {
@@ -60,6 +62,7 @@ func (c CaseResult) Ratios() (faster, cheaper float64, ok bool) {
 	return ours / theirs, theirCPU / ourCPU, true
 }
 
+// contenders returns the names of those that ran, in the order of their first run.
 func (c CaseResult) contenders() (out []string) {
 	for _, r := range c.Runs {
 		if !slices.Contains(out, r.Contender) {
@@ -69,6 +72,7 @@ func (c CaseResult) contenders() (out []string) {
 	return out
 }
 
+// runs returns how often a contender ran.
 func (c CaseResult) runs(name string) (n int) {
 	for _, r := range c.Runs {
 		if r.Contender == name {
@@ -78,7 +82,7 @@ func (c CaseResult) runs(name string) (n int) {
 	return n
 }
 
-// median of a contender's runs, 0 without any.
+// median returns the median of a number over a contender's runs, 0 without any.
 func (c CaseResult) median(name string, f func(Run) float64) float64 {
 	var all []float64
 	for _, r := range c.Runs {
@@ -89,6 +93,7 @@ func (c CaseResult) median(name string, f func(Run) float64) float64 {
 	return middle(all)
 }
 
+// middle returns the median, 0 of nothing. It sorts its argument.
 func middle(all []float64) float64 {
 	if len(all) == 0 {
 		return 0
@@ -97,7 +102,8 @@ func middle(all []float64) float64 {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-// calls lists the median calls per pod of a contender, the most frequent first.
+// calls lists a contender's median API calls per pod, the most frequent first; calls
+// that are made for less than one pod in 200 are left out.
 func (c CaseResult) calls(name string) string {
 	all := map[string]float64{}
 	for _, r := range c.Runs {

@@ -1,0 +1,259 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/devcluster/api"
+	"github.com/berthproject/berth/devcluster/controlplane"
+	"github.com/berthproject/berth/tools/checker"
+)
+
+// This file is one run: one contender places the pods of one case.
+//
+//	reset, create the pods ─▶ start the contender ─▶ all pods are bound ─▶ no event for
+//	eventPause ─▶ measure, check the placements ─▶ stop the contender
+//
+// What must hold: nothing that creates pods runs while the contender is measured, but for
+// the churn that the case asks for; and a run of a scheduler counts only when the checker
+// finds every pod placed, and no placement that breaks a rule.
+
+// eventPause is how long no event may come after the last for it to count as the last.
+const eventPause = 2 * time.Second
+
+// attempt is a run that is under way.
+type attempt struct {
+	*bench
+	c       Case
+	name    string // of the contender
+	title   string // for the progress line
+	pods    int    // how many are measured
+	counter *counter
+	process *controlplane.Process
+	port    int        // of the contender's metrics, 0 for none
+	died    chan error // the contender has ended by itself
+	failed  chan error // the churn has ended with an error or with its context
+	tick    *time.Ticker
+}
+
+// snapshot is what had been used and called at a time.
+type snapshot struct {
+	at           time.Time
+	calls        calls
+	server, etcd time.Duration // CPU time
+}
+
+// run has a contender place the pods of a case, and returns what was measured.
+func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limit, fmt.Errorf("took longer than --limit %s", b.o.Limit))
+	defer cancel()
+	a := &attempt{bench: b, c: c, name: name, pods: c.size(b.o.Size), died: make(chan error, 1), failed: make(chan error, 1),
+		title: fmt.Sprintf("%s, round %d of %d, %s", c.Name, round+1, b.o.Rounds, name)}
+	if err := a.createPods(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if a.counter, err = startCounter(ctx, b.config); err != nil {
+		return nil, err
+	}
+	before, err := a.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if a.process, a.port, err = b.start(name); err != nil {
+		return nil, err
+	}
+	defer a.process.Stop(10 * time.Second)
+	go func() { a.died <- a.process.Wait() }()
+	a.tick = time.NewTicker(time.Second)
+	defer a.tick.Stop()
+	if err := a.awaitBinds(ctx); err != nil {
+		return nil, err
+	}
+	bound := a.counter.times()
+	lastEvent, err := a.awaitEvents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.result(ctx, before, bound, lastEvent)
+	if err != nil {
+		return nil, err
+	}
+	out.Round = round
+	b.show("")
+	fmt.Fprintf(b.o.Progress, "%s: %d pods in %.1f s, %.0f pods/s, %.2f ms of CPU a pod\n", a.title, a.pods, out.AllAfterS, out.PodsPerS.Mean, out.CPUMs)
+	return out, nil
+}
+
+// createPods brings the cluster to its state at the start of a run.
+func (a *attempt) createPods(ctx context.Context) error {
+	a.show("%s: clearing", a.title)
+	if err := a.reset(ctx); err != nil {
+		return err
+	}
+	if err := a.prepare(ctx, a.c); err != nil {
+		return err
+	}
+	return a.each(ctx, a.title+": pods", a.pods, func(ctx context.Context, i int) error {
+		_, err := a.client.CoreV1().Pods(measured).Create(ctx, a.c.shape(i), metav1.CreateOptions{})
+		return err
+	})
+}
+
+// start starts a contender. The port is that of its metrics, 0 for none.
+func (b *bench) start(name string) (p *controlplane.Process, port int, err error) {
+	switch name {
+	case BareBinds, BareBindEvents:
+		p, err := b.cluster.StartComponent("bindloop", "--kubeconfig", b.cluster.Kubeconfig, "--namespace", measured,
+			"--events="+strconv.FormatBool(name == BareBindEvents))
+		return p, 0, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, 0, fmt.Errorf("finding a free port: %w", err)
+	}
+	port = l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	flags := []string{"--config", b.file, "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
+		"--authentication-kubeconfig", b.cluster.Kubeconfig, "--authorization-kubeconfig", b.cluster.Kubeconfig,
+		"--authorization-always-allow-paths", "/metrics"}
+	if name == KubeScheduler {
+		p, err = b.cluster.StartComponent("kube-scheduler", flags...)
+		return p, port, err
+	}
+	p, err = controlplane.StartProcess("berth", filepath.Join(b.cluster.Dir(), "berth.log"), b.o.Berth, append([]string{"run"}, flags...)...)
+	return p, port, err
+}
+
+// snapshot reads what was used and called so far.
+func (a *attempt) snapshot(ctx context.Context) (snapshot, error) {
+	calls, err := a.calls(ctx)
+	return snapshot{time.Now(), calls, a.cluster.Process("kube-apiserver").Usage().CPU, a.cluster.Process("etcd").Usage().CPU}, err
+}
+
+// awaitTick waits for the next second. It returns an error when the run can't go on.
+func (a *attempt) awaitTick(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case err := <-a.died:
+		return cmp.Or(err, errors.New("it ended"))
+	case err := <-a.cluster.Failed():
+		return err
+	case err := <-a.failed:
+		return err
+	case <-a.tick.C:
+		return nil
+	}
+}
+
+// awaitBinds returns when all measured pods are bound. Until then the case's churn
+// creates its pods, unless the contender is a bare loop, which would bind none of them.
+func (a *attempt) awaitBinds(ctx context.Context) error {
+	var churn sync.WaitGroup
+	churning, stopChurn := context.WithCancel(ctx)
+	defer func() { stopChurn(); churn.Wait() }()
+	if a.c.churn > 0 && a.port != 0 {
+		churn.Go(func() { a.failed <- a.churn(churning, a.c.churn) })
+	}
+	for last := 0; a.counter.count() < a.pods; {
+		if err := a.awaitTick(ctx); err != nil {
+			return fmt.Errorf("%d of %d pods bound: %w", a.counter.count(), a.pods, err)
+		}
+		now := a.counter.count()
+		a.show("%s: %6d of %d bound, %5d pods/s", a.title, now, a.pods, now-last)
+		last = now
+	}
+	return nil
+}
+
+// awaitEvents returns when the contender writes nothing more: the calls made until then,
+// and when the last of them was seen.
+func (a *attempt) awaitEvents(ctx context.Context) (snapshot, error) {
+	now, err := a.calls(ctx)
+	if err != nil {
+		return snapshot{}, err
+	}
+	for lastSeen := time.Now(); ; {
+		if time.Since(lastSeen) >= eventPause {
+			return snapshot{at: lastSeen, calls: now}, nil
+		}
+		a.show("%s: all bound, waiting for events", a.title)
+		if err := a.awaitTick(ctx); err != nil {
+			return snapshot{}, fmt.Errorf("waiting for events: %w", err)
+		}
+		next, err := a.calls(ctx)
+		if err != nil {
+			return snapshot{}, err
+		}
+		if next.afterBinds() != now.afterBinds() {
+			lastSeen = time.Now()
+		}
+		now = next
+	}
+}
+
+// result computes the numbers of the run from what it began with, when pods were bound,
+// and the last event. It checks the placements of a scheduler.
+func (a *attempt) result(ctx context.Context, before snapshot, bound []time.Time, lastEvent snapshot) (*Run, error) {
+	usage := a.process.Usage()
+	perPod := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(a.pods) }
+	first, last := bound[0], bound[len(bound)-1]
+	if a.c.standing != nil {
+		first = before.at
+	}
+	out := &Run{
+		Contender: a.name, PodsPerS: rates(first, bound), FirstAfterS: bound[0].Sub(before.at).Seconds(), AllAfterS: last.Sub(before.at).Seconds(),
+		CPUMs:       perPod(usage.CPU),
+		APIServerMs: perPod(a.cluster.Process("kube-apiserver").Usage().CPU - before.server),
+		EtcdMs:      perPod(a.cluster.Process("etcd").Usage().CPU - before.etcd),
+		PeakMemory:  usage.PeakRSS, Calls: lastEvent.calls.since(before.calls), EventsAfterS: max(0, lastEvent.at.Sub(last).Seconds()),
+	}
+	for k := range out.Calls {
+		out.Calls[k] /= float64(a.pods)
+	}
+	if a.port == 0 {
+		return out, nil
+	}
+	tries, err := attempts(ctx, a.port)
+	if err != nil {
+		return nil, err
+	}
+	out.Attempts = tries / float64(a.pods)
+	return out, a.check(ctx)
+}
+
+// check returns an error unless all measured pods are placed, and no placement breaks a
+// rule.
+func (a *attempt) check(ctx context.Context) error {
+	pods, err := api.Pods(ctx, a.client, metav1.NamespaceAll, "spec.nodeName!=")
+	if err != nil {
+		return err
+	}
+	nodes, err := api.Nodes(ctx, a.client)
+	if err != nil {
+		return err
+	}
+	placed := 0
+	for _, p := range pods {
+		if p.Namespace == measured {
+			placed++
+		}
+	}
+	if placed != a.pods {
+		return fmt.Errorf("expected %d pods to be bound, found %d", a.pods, placed)
+	}
+	if found := checker.Check(nodes, pods, nil); len(found) > 0 {
+		return fmt.Errorf("%d placements break a rule; the first: %s", len(found), found[0])
+	}
+	return nil
+}
