@@ -20,29 +20,36 @@ import (
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
+// This file is the night batch: Jobs are created on a cluster without nodes, Berth orders
+// nodes for them, and deletes the nodes when the Jobs are done. What must hold at the
+// end: every pod has succeeded, no node is left, and no placement that the checker has
+// seen breaks a rule.
+
 const namespace = "night"
 
 // Night are the options of the night batch.
 type Night struct {
-	Berth  string // path of the berth binary
-	Groups string // path of the node groups' file
-	Scale  int    // percent of the full batch's pods
-	Limit  time.Duration
+	Berth  string        // path of the berth binary
+	Groups string        // path of the node groups' file
+	Scale  int           // percent of the full batch's pods
+	Limit  time.Duration // for the whole demo
 	Out    io.Writer
 	Record string // path of a recording to make, "" for none
 	// Scheduler places the pods, beside Berth as autoscaler only; nil for Berth.
 	Scheduler func(*controlplane.Cluster) (*controlplane.Process, error)
 }
 
-type batch struct {
+// job is one Job of the batch: so many equal pods at a time, with their requests, ""
+// for none.
+type job struct {
 	name             string
 	pods             int
 	cpu, memory, gpu string
-	run              time.Duration
+	runFor           time.Duration
 }
 
-// full is the batch: 2,000 pods in all.
-var full = []batch{
+// fullBatch is 2,000 pods.
+var fullBatch = []job{
 	{"etl", 900, "500m", "1Gi", "", 20 * time.Second},
 	{"features", 500, "1", "2Gi", "", 25 * time.Second},
 	{"render", 400, "2", "4Gi", "", 30 * time.Second},
@@ -63,6 +70,35 @@ func (n Night) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: n.Out}, n.Berth, dir, n.flags()...)
+	if err != nil {
+		return err
+	}
+	defer bed.stop()
+	if n.Scheduler != nil {
+		p, err := n.Scheduler(bed.cluster)
+		if err != nil {
+			return err
+		}
+		defer p.Stop(10 * time.Second)
+	}
+	total, err := n.submit(ctx, bed)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(n.Out, "submitted %d pods in %d Jobs; there is no node yet\n\n", total, len(fullBatch))
+	w, err := newWatcher(ctx, bed, file)
+	if err != nil {
+		return err
+	}
+	if err := n.follow(ctx, bed, w, total); err != nil {
+		return err
+	}
+	return n.summary(ctx, bed, w, total)
+}
+
+// flags returns Berth's flags: timers so short that the night takes minutes.
+func (n Night) flags() []string {
 	flags := []string{
 		"--cloud-provider=simulated", "--cloud-config=" + n.Groups, "--scan-interval=2s",
 		"--scale-down-unneeded-time=8s", "--scale-down-delay-after-add=15s", "--node-delete-delay-after-taint=1s", "--max-scale-down-parallelism=200",
@@ -73,71 +109,50 @@ func (n Night) Run(ctx context.Context) error {
 	if n.Scheduler != nil {
 		flags = append(flags, "--mode=autoscaler")
 	}
-	s, err := setStage(ctx, n.Out, n.Berth, dir, flags...)
-	if err != nil {
-		return err
-	}
-	defer s.strike()
-	if n.Scheduler != nil {
-		p, err := n.Scheduler(s.cluster)
-		if err != nil {
-			return err
-		}
-		defer p.Stop(10 * time.Second)
-	}
-	total, err := n.submit(ctx, s)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(n.Out, "submitted %d pods in %d Jobs; there is no node yet\n\n", total, len(full))
-	w, err := newWatcher(ctx, s, file)
-	if err != nil {
-		return err
-	}
-	if err := n.follow(ctx, s, w, total); err != nil {
-		return err
-	}
-	return n.summary(ctx, s, w, total)
+	return flags
 }
 
-func (n Night) submit(ctx context.Context, s *stage) (int, error) {
+// submit creates the Jobs, and returns how many pods they have.
+func (n Night) submit(ctx context.Context, bed *testbed) (int, error) {
 	ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := s.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+	if _, err := bed.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		return 0, fmt.Errorf("making the namespace: %w", err)
 	}
 	total := 0
-	for _, b := range full {
-		b.pods = max(b.pods*n.Scale/100, 1)
-		total += b.pods
-		if _, err := s.client.BatchV1().Jobs(namespace).Create(ctx, b.job(), metav1.CreateOptions{}); err != nil {
-			return 0, fmt.Errorf("submitting job %s: %w", b.name, err)
+	for _, j := range fullBatch {
+		j.pods = max(j.pods*n.Scale/100, 1)
+		total += j.pods
+		if _, err := bed.client.BatchV1().Jobs(namespace).Create(ctx, j.object(), metav1.CreateOptions{}); err != nil {
+			return 0, fmt.Errorf("submitting job %s: %w", j.name, err)
 		}
 	}
 	return total, nil
 }
 
-func (b batch) job() *batchv1.Job {
-	count := int32(b.pods)
-	requests := v1.ResourceList{v1.ResourceCPU: resource.MustParse(b.cpu), v1.ResourceMemory: resource.MustParse(b.memory)}
+// object returns the Job. It has as many pods at a time as in all.
+func (j job) object() *batchv1.Job {
+	count := int32(j.pods)
+	requests := v1.ResourceList{v1.ResourceCPU: resource.MustParse(j.cpu), v1.ResourceMemory: resource.MustParse(j.memory)}
 	spec := v1.PodSpec{RestartPolicy: v1.RestartPolicyNever}
 	limits := v1.ResourceList{}
-	if b.gpu != "" {
-		requests["nvidia.com/gpu"] = resource.MustParse(b.gpu)
-		limits["nvidia.com/gpu"] = resource.MustParse(b.gpu)
+	if j.gpu != "" {
+		requests["nvidia.com/gpu"] = resource.MustParse(j.gpu)
+		limits["nvidia.com/gpu"] = resource.MustParse(j.gpu)
 		spec.Tolerations = []v1.Toleration{{Key: "nvidia.com/gpu", Operator: v1.TolerationOpExists}}
 	}
-	spec.Containers = []v1.Container{{Name: "work", Image: "night/" + b.name, Resources: v1.ResourceRequirements{Requests: requests, Limits: limits}}}
+	spec.Containers = []v1.Container{{Name: "work", Image: "night/" + j.name, Resources: v1.ResourceRequirements{Requests: requests, Limits: limits}}}
 	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: b.name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: j.name},
 		Spec: batchv1.JobSpec{Parallelism: &count, Completions: &count, Template: v1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kubelets.RunFor: b.run.String()}},
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kubelets.RunFor: j.runFor.String()}},
 			Spec:       spec,
 		}},
 	}
 }
 
-// follow shows progress until all pods are done and all nodes gone.
-func (n Night) follow(ctx context.Context, s *stage, w *watcher, total int) error {
+// follow shows progress until all pods are done and all nodes gone. It samples four times
+// a second, prints a line every two seconds, and checks placements every ten.
+func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int) error {
 	fmt.Fprintf(n.Out, "%6s │ %7s %6s %7s %6s │ %9s %8s %6s %8s │ %8s\n", "", "pods", "", "", "", "nodes", "", "", "", "")
 	fmt.Fprintf(n.Out, "%6s │ %7s %6s %7s %6s │ %9s %8s %6s %8s │ %8s\n", "time", "pending", "bound", "running", "done", "launching", "starting", "ready", "draining", "$/h")
 	sample := time.NewTicker(250 * time.Millisecond)
@@ -149,19 +164,19 @@ func (n Night) follow(ctx context.Context, s *stage, w *watcher, total int) erro
 			return fmt.Errorf("%w; at the end: %s", context.Cause(ctx), w.text())
 		case <-sample.C:
 		}
-		if err := s.failed(); err != nil {
+		if err := bed.failed(); err != nil {
 			return err
 		}
 		w.sample(time.Now(), total)
 		if at := int(w.elapsed().Seconds()) / 2; at > line {
 			line = at
-			w.launching(ctx, s)
+			w.readOrdered(ctx, bed)
 			fmt.Fprintln(n.Out, w.line())
 		}
-		// Look at the placements while they are there to be seen.
+		// Placements are checked on the way: at the end there are none.
 		if at := int(w.elapsed().Seconds()) / 10; at > nextCheck {
 			nextCheck = at
-			if err := w.check(ctx, s); err != nil {
+			if err := w.check(ctx, bed); err != nil {
 				return err
 			}
 		}
@@ -171,11 +186,13 @@ func (n Night) follow(ctx context.Context, s *stage, w *watcher, total int) erro
 	}
 }
 
-func (n Night) summary(ctx context.Context, s *stage, w *watcher, total int) error {
-	if err := w.check(ctx, s); err != nil { // by now nothing may be bound any more
+// summary prints what the night took, and returns an error for each expectation that
+// isn't met.
+func (n Night) summary(ctx context.Context, bed *testbed, w *watcher, total int) error {
+	if err := w.check(ctx, bed); err != nil { // a pod that is still bound is on no node
 		return err
 	}
-	jobs, err := s.client.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{})
+	jobs, err := bed.client.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the jobs back: %w", err)
 	}
@@ -201,12 +218,13 @@ func (n Night) summary(ctx context.Context, s *stage, w *watcher, total int) err
 	fmt.Fprintf(n.Out, "%-26s $%.2f\n", "cost", w.cost)
 	fmt.Fprintf(n.Out, "%-26s %.0f %% of CPU, %.0f %% of memory (time-weighted, until the last pod was done)\n", "wasted", 100*w.wasted(0), 100*w.wasted(1))
 	fmt.Fprintf(n.Out, "%-26s %d placements checked, %d violations\n", "checker", w.checked, w.violations)
-	s.usage()
+	bed.usage()
 	return errors.Join(errs...)
 }
 
-// launchingFrom reads the counts of nodes asked for from Berth's status.
-func launchingFrom(cm *v1.ConfigMap) int {
+// unregisteredIn returns how many nodes Berth's status says are ordered and not
+// registered; 0 when it can't be read.
+func unregisteredIn(cm *v1.ConfigMap) int {
 	status := live.Status{}
 	if err := yaml.Unmarshal([]byte(cm.Data["status"]), &status); err != nil {
 		return 0

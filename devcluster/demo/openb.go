@@ -16,21 +16,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/devcluster/api"
+	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/tools/trace/openb"
 )
 
+// This file places a production trace: its nodes and pods are created as recorded, and
+// no pod ever runs to an end. What must hold at the end: every pod is placed or was told
+// why not, and no placement breaks a rule.
+
 // Trace are the options of a run of an openb trace.
 type Trace struct {
-	Berth   string // path of the berth binary
-	Dir     string // of the trace's files
-	MaxPods int    // 0 for all
-	Limit   time.Duration
+	Berth   string        // path of the berth binary
+	Dir     string        // of the trace's files
+	MaxPods int           // 0 for all
+	Limit   time.Duration // for the whole run
 	Out     io.Writer
-	// MaxCPUShare, when not 0, is what Berth may use of the API server's CPU.
+	// MaxCPUShare is how much CPU time Berth may use, as a share of the API server's; 0
+	// for no limit.
 	MaxCPUShare float64
 }
-
-const creators = 32
 
 // Run creates the trace's nodes and then its pods in order of arrival, lets
 // Berth place them, and reports.
@@ -49,14 +53,14 @@ func (t Trace) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s, err := setStage(ctx, t.Out, t.Berth, dir)
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: t.Out}, t.Berth, dir)
 	if err != nil {
 		return err
 	}
-	defer s.strike()
+	defer bed.stop()
 	fmt.Fprintf(t.Out, "creating %d nodes …\n", len(trace.Nodes))
 	if err := api.Each(ctx, len(trace.Nodes), func(ctx context.Context, i int) error {
-		_, err := s.client.CoreV1().Nodes().Create(ctx, trace.Nodes[i].Object(), metav1.CreateOptions{})
+		_, err := bed.client.CoreV1().Nodes().Create(ctx, trace.Nodes[i].Object(), metav1.CreateOptions{})
 		return err
 	}); err != nil {
 		return fmt.Errorf("creating nodes: %w", err)
@@ -67,21 +71,21 @@ func (t Trace) Run(ctx context.Context) error {
 	creating := make(chan error, 1)
 	go func() {
 		creating <- api.Each(ctx, len(trace.Pods), func(ctx context.Context, i int) error {
-			_, err := s.client.CoreV1().Pods(v1.NamespaceDefault).Create(ctx, trace.Pods[i].Object(v1.NamespaceDefault), metav1.CreateOptions{})
+			_, err := bed.client.CoreV1().Pods(v1.NamespaceDefault).Create(ctx, trace.Pods[i].Object(v1.NamespaceDefault), metav1.CreateOptions{})
 			if err == nil {
 				created.Add(1)
 			}
 			return err
 		})
 	}()
-	r, err := t.follow(ctx, s, start, &created, creating, len(trace.Pods))
+	r, err := t.follow(ctx, bed, start, &created, creating, len(trace.Pods))
 	if err != nil {
 		return err
 	}
-	return t.report(ctx, s, trace, r)
+	return t.report(ctx, bed, trace, r)
 }
 
-// result is what follow has seen.
+// result is what follow returns.
 type result struct {
 	pods      []v1.Pod
 	placed    int
@@ -89,9 +93,9 @@ type result struct {
 	createdIn time.Duration
 }
 
-// follow polls until every pod is placed or has been refused, and nothing has
-// changed for a while.
-func (t Trace) follow(ctx context.Context, s *stage, start time.Time, created *atomic.Int64, creating chan error, total int) (result, error) {
+// follow polls until every pod is placed or was told that it can't be, and two polls in
+// a row show no change.
+func (t Trace) follow(ctx context.Context, bed *testbed, start time.Time, created *atomic.Int64, creating chan error, total int) (result, error) {
 	var r result
 	tick := time.NewTicker(3 * time.Second)
 	defer tick.Stop()
@@ -109,11 +113,12 @@ func (t Trace) follow(ctx context.Context, s *stage, start time.Time, created *a
 			continue
 		case <-tick.C:
 		}
-		if err := s.failed(); err != nil {
+		if err := bed.failed(); err != nil {
 			return r, err
 		}
-		// From the API server's watch cache: a poll must not be what it is busy with.
-		list, err := s.client.CoreV1().Pods(v1.NamespaceDefault).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		// Resource version 0: from the API server's watch cache, so that polling doesn't
+		// count much in its CPU time.
+		list, err := bed.client.CoreV1().Pods(v1.NamespaceDefault).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return r, fmt.Errorf("reading pods: %w", err)
 		}
@@ -141,6 +146,8 @@ func (t Trace) follow(ctx context.Context, s *stage, start time.Time, created *a
 	}
 }
 
+// refusal returns why a pod can't be placed, as its condition says; "" if it has no such
+// condition.
 func refusal(p *v1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
@@ -150,16 +157,17 @@ func refusal(p *v1.Pod) string {
 	return ""
 }
 
-func (t Trace) report(ctx context.Context, s *stage, trace *openb.Trace, r result) error {
+// report prints the result, and returns an error for what doesn't hold.
+func (t Trace) report(ctx context.Context, bed *testbed, trace *openb.Trace, r result) error {
 	fmt.Fprintf(t.Out, "\n%-26s %d of %d\n", "pods placed", r.placed, len(trace.Pods))
 	fmt.Fprintf(t.Out, "%-26s %d\n", "pods not placed", len(trace.Pods)-r.placed)
 	for _, line := range reasons(r.pods) {
 		fmt.Fprintf(t.Out, "%-26s %s\n", "", line)
 	}
-	share(t.Out, trace, r.pods)
+	allocation(t.Out, trace, r.pods)
 	fmt.Fprintf(t.Out, "%-26s %.0f pods/s placed (%.1f s); created at %.0f pods/s (%.1f s)\n", "rate",
 		float64(r.placed)/r.placedIn.Seconds(), r.placedIn.Seconds(), float64(len(trace.Pods))/r.createdIn.Seconds(), r.createdIn.Seconds())
-	checked, found, err := s.check(ctx, v1.NamespaceDefault)
+	checked, found, err := bed.check(ctx, v1.NamespaceDefault)
 	if err != nil {
 		return err
 	}
@@ -167,7 +175,7 @@ func (t Trace) report(ctx context.Context, s *stage, trace *openb.Trace, r resul
 	for _, v := range found {
 		fmt.Fprintln(t.Out, "VIOLATION:", v)
 	}
-	berth, server := s.usage()
+	berth, server := bed.usage()
 	switch {
 	case len(found) > 0:
 		return fmt.Errorf("expected no placement that breaks a rule, got %d", len(found))
@@ -181,7 +189,8 @@ func (t Trace) report(ctx context.Context, s *stage, trace *openb.Trace, r resul
 
 var leadingCount = regexp.MustCompile(`^\d+ `)
 
-// reasons counts, over the pods that aren't placed, how many name each reason.
+// reasons returns a line for each reason that a pod that isn't placed was told, with how
+// many pods were told it, the most frequent first.
 func reasons(pods []v1.Pod) []string {
 	counts := map[string]int{}
 	for i := range pods {
@@ -209,8 +218,8 @@ func reasons(pods []v1.Pod) []string {
 	return out
 }
 
-// share prints how much of the cluster is allocated.
-func share(out io.Writer, trace *openb.Trace, pods []v1.Pod) {
+// allocation prints how much of each resource of the cluster the placed pods request.
+func allocation(out io.Writer, trace *openb.Trace, pods []v1.Pod) {
 	rows := []struct {
 		label string
 		name  v1.ResourceName

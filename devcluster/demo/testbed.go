@@ -6,7 +6,6 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,74 +17,76 @@ import (
 	"github.com/berthproject/berth/tools/checker"
 )
 
-// stage is a dev cluster with Berth running on it.
-type stage struct {
+// This file is what all demos run on: a dev cluster with a Berth process. What must hold:
+// after startTestbed every way out stops both, and a process that ends by itself fails
+// the demo.
+
+// testbed is a dev cluster with Berth running on it.
+type testbed struct {
 	cluster *controlplane.Cluster
 	berth   *controlplane.Process
 	client  kubernetes.Interface
-	died    chan error
+	died    chan error // Berth has ended by itself
 	out     io.Writer
 }
 
-// withoutKubelets among the flags is for setStage itself.
-const withoutKubelets = "without-kubelets"
-
-// setStage starts a dev cluster and a Berth process with more flags.
-func setStage(ctx context.Context, out io.Writer, berth, dir string, flags ...string) (*stage, error) {
-	bare := slices.Contains(flags, withoutKubelets)
-	flags = slices.DeleteFunc(flags, func(f string) bool { return f == withoutKubelets })
+// startTestbed starts a dev cluster and a Berth process with more flags, whose log is
+// in dir. Its caller has to stop the testbed.
+func startTestbed(ctx context.Context, cluster controlplane.Options, berth, dir string, flags ...string) (*testbed, error) {
+	out := cluster.Progress
 	if _, err := exec.LookPath(berth); err != nil {
 		return nil, fmt.Errorf("--berth: %w; build it with make build", err)
 	}
-	c, err := controlplane.Start(ctx, controlplane.Options{Progress: out, NoKubelets: bare})
+	c, err := controlplane.Start(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{cluster: c, out: out, died: make(chan error, 1)}
-	if s.client, err = api.New(c.Config); err != nil {
+	bed := &testbed{cluster: c, out: out, died: make(chan error, 1)}
+	if bed.client, err = api.New(c.Config); err != nil {
 		c.Stop()
 		return nil, err
 	}
 	fmt.Fprintln(out, "starting berth …")
 	args := append([]string{"run", "--kubeconfig", c.Kubeconfig, "--secure-port", "0"}, flags...)
-	if s.berth, err = controlplane.StartProcess("berth", filepath.Join(dir, "berth.log"), berth, args...); err != nil {
+	if bed.berth, err = controlplane.StartProcess("berth", filepath.Join(dir, "berth.log"), berth, args...); err != nil {
 		c.Stop()
 		return nil, fmt.Errorf("starting %s: %w", berth, err)
 	}
 	go func() {
-		if err := s.berth.Wait(); err != nil {
-			s.died <- err
+		if err := bed.berth.Wait(); err != nil {
+			bed.died <- err
 		}
 	}()
-	return s, nil
+	return bed, nil
 }
 
-func (s *stage) strike() {
-	s.berth.Stop(10 * time.Second)
-	s.cluster.Stop()
+// stop ends Berth and then the cluster.
+func (bed *testbed) stop() {
+	bed.berth.Stop(10 * time.Second)
+	bed.cluster.Stop()
 }
 
 // failed returns the error of a process that stopped by itself, if one did.
-func (s *stage) failed() error {
+func (bed *testbed) failed() error {
 	select {
-	case err := <-s.died:
+	case err := <-bed.died:
 		return err
-	case err := <-s.cluster.Failed():
+	case err := <-bed.cluster.Failed():
 		return err
 	default:
 		return nil
 	}
 }
 
-// check reads nodes and pods back from the API server and verifies every
-// placement. Pods are read first: a pod read is then on a node that is still
-// there or was just removed as empty, after the pod ended.
-func (s *stage) check(ctx context.Context, namespace string) (pods int, found []checker.Violation, err error) {
-	all, err := api.Pods(ctx, s.client, namespace, "")
+// check reads nodes and pods back from the API server and verifies every placement.
+// Pods are read first: the node of a pod that was read still exists, or was removed
+// since then, after the pod had ended.
+func (bed *testbed) check(ctx context.Context, namespace string) (pods int, found []checker.Violation, err error) {
+	all, err := api.Pods(ctx, bed.client, namespace, "")
 	if err != nil {
 		return 0, nil, err
 	}
-	nodes, err := api.Nodes(ctx, s.client)
+	nodes, err := api.Nodes(ctx, bed.client)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -99,8 +100,8 @@ func (s *stage) check(ctx context.Context, namespace string) (pods int, found []
 			continue
 		}
 		if !byName[p.Spec.NodeName] {
-			// It may have ended since it was read, and its node have gone.
-			fresh, err := s.client.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+			// The pod may have ended since it was read, and its node been removed.
+			fresh, err := bed.client.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 			if err == nil {
 				p = fresh
 			}
@@ -110,7 +111,8 @@ func (s *stage) check(ctx context.Context, namespace string) (pods int, found []
 	return len(placed), checker.Check(nodes, placed, lifecycleTaint), nil
 }
 
-// lifecycleTaint leaves out taints that come to a node after its pods.
+// lifecycleTaint tells whether a taint is one that a node gets after its pods: the
+// checker leaves it out.
 func lifecycleTaint(t v1.Taint) bool {
 	switch t.Key {
 	case v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeUnschedulable, "ToBeDeletedByClusterAutoscaler":
@@ -119,22 +121,23 @@ func lifecycleTaint(t v1.Taint) bool {
 	return false
 }
 
-// usage prints the CPU time and peak memory of Berth and the control plane.
-func (s *stage) usage() (berth, server controlplane.Usage) {
-	fmt.Fprintf(s.out, "\n%-26s %10s %12s\n", "process", "CPU", "peak memory")
+// usage prints the CPU time and peak memory of Berth and of each component of the
+// control plane, and returns Berth's and the API server's.
+func (bed *testbed) usage() (berth, server controlplane.Usage) {
+	fmt.Fprintf(bed.out, "\n%-26s %10s %12s\n", "process", "CPU", "peak memory")
 	row := func(name string, u controlplane.Usage) {
-		fmt.Fprintf(s.out, "%-26s %9.1fs %8d MiB\n", name, u.CPU.Seconds(), u.PeakRSS>>20)
+		fmt.Fprintf(bed.out, "%-26s %9.1fs %8d MiB\n", name, u.CPU.Seconds(), u.PeakRSS>>20)
 	}
-	berth, server = s.berth.Usage(), s.cluster.Process("kube-apiserver").Usage()
+	berth, server = bed.berth.Usage(), bed.cluster.Process("kube-apiserver").Usage()
 	row("berth", berth)
 	row("kube-apiserver", server)
 	for _, name := range []string{"etcd", "kube-controller-manager", "kubelets"} {
-		if p := s.cluster.Process(name); p != nil {
+		if p := bed.cluster.Process(name); p != nil {
 			row(name, p.Usage())
 		}
 	}
 	if server.CPU > 0 {
-		fmt.Fprintf(s.out, "berth used %.2f of the API server's CPU time\n", float64(berth.CPU)/float64(server.CPU))
+		fmt.Fprintf(bed.out, "berth used %.2f of the API server's CPU time\n", float64(berth.CPU)/float64(server.CPU))
 	}
 	return berth, server
 }

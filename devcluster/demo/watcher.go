@@ -17,54 +17,64 @@ import (
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
-// watcher counts pods and nodes as the API shows them and integrates cost.
+// This file is what the night's progress is computed from: the pods and nodes as the API
+// shows them, and sums over time. Informers write what is guarded by mu; everything else
+// is for the one goroutine that calls sample, which reads under the lock what informers
+// wrote.
+
+// watcher counts pods and nodes, and sums up what they cost.
 type watcher struct {
-	mu      sync.Mutex
-	pods    map[types.UID]podSight
-	nodesAt map[string]nodeSight
-	price   map[string]float64
+	mu         sync.Mutex
+	podsByUID  map[types.UID]podSeen // of the batch, also those that are gone; guarded by mu
+	nodesNamed map[string]nodeSeen   // guarded by mu
+	price      map[string]float64    // per hour, by node group
 
-	start, last    time.Time
-	allRunning     time.Duration
-	peak, ordered  int
-	nodeHours      float64
-	cost           float64
-	used, had      [2]float64 // CPU and memory, times seconds
-	checked        int
-	violations     int
-	worked         bool // all pods are done: waste is no longer counted
-	pendingPods    int
-	boundPods      int
-	runningPods    int
-	donePods       int
-	starting       int
-	ready, leaving int
-	hourly         float64
+	start, last time.Time     // the beginning, and the last sample
+	allRunning  time.Duration // from the beginning until every pod had started; 0 before
+	peak        int           // most nodes in a sample
+	nodeHours   float64
+	cost        float64
+	// CPU (0) and memory (1) that pods on nodes requested, and that nodes had, times
+	// seconds, until the last pod was done.
+	requested, allocatable [2]float64
+	batchDone              bool // every pod is done
+	checked, violations    int  // placements that the checker has seen, and those that break a rule
+
+	// As of the last sample.
+	pendingPods, boundPods, runningPods, donePods int
+	starting, ready, draining                     int     // nodes
+	ordered                                       int     // nodes asked for and not registered, by Berth's status
+	hourly                                        float64 // price of all nodes
 }
 
-type podSight struct {
-	phase v1.PodPhase
-	bound bool
-	asks  [2]float64
+// podSeen is what a pod's last event said.
+type podSeen struct {
+	phase    v1.PodPhase
+	bound    bool
+	requests [2]float64 // CPU and memory
 }
 
-type nodeSight struct {
-	group          string
-	ready, leaving bool
-	has            [2]float64
+// nodeSeen is what a node's last event said.
+type nodeSeen struct {
+	group           string
+	ready, draining bool
+	allocatable     [2]float64 // CPU and memory
 }
 
+// amounts returns the CPU and the memory of a list.
 func amounts(list v1.ResourceList) [2]float64 {
 	return [2]float64{list.Cpu().AsApproximateFloat64(), list.Memory().AsApproximateFloat64()}
 }
 
-func newWatcher(ctx context.Context, s *stage, file *simulatedgroup.File) (*watcher, error) {
-	w := &watcher{pods: map[types.UID]podSight{}, nodesAt: map[string]nodeSight{}, price: map[string]float64{}, start: time.Now()}
+// newWatcher returns a watcher whose informers have delivered what exists. They end with
+// the context.
+func newWatcher(ctx context.Context, bed *testbed, file *simulatedgroup.File) (*watcher, error) {
+	w := &watcher{podsByUID: map[types.UID]podSeen{}, nodesNamed: map[string]nodeSeen{}, price: map[string]float64{}, start: time.Now()}
 	w.last = w.start
 	for _, g := range file.Groups {
 		w.price[g.Name] = g.PricePerHour
 	}
-	factory := informers.NewSharedInformerFactory(s.client, 0)
+	factory := informers.NewSharedInformerFactory(bed.client, 0)
 	pod := func(obj any) {
 		p := obj.(*v1.Pod)
 		if p.Namespace != namespace {
@@ -72,20 +82,20 @@ func newWatcher(ctx context.Context, s *stage, file *simulatedgroup.File) (*watc
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.pods[p.UID] = podSight{p.Status.Phase, p.Spec.NodeName != "", amounts(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))}
+		w.podsByUID[p.UID] = podSeen{p.Status.Phase, p.Spec.NodeName != "", amounts(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))}
 	}
 	node := func(obj any) {
 		n := obj.(*v1.Node)
-		sight := nodeSight{group: n.Labels[simulatedgroup.GroupLabel], has: amounts(n.Status.Allocatable)}
+		seen := nodeSeen{group: n.Labels[simulatedgroup.GroupLabel], allocatable: amounts(n.Status.Allocatable)}
 		for _, t := range n.Spec.Taints {
-			sight.leaving = sight.leaving || t.Key == "ToBeDeletedByClusterAutoscaler"
+			seen.draining = seen.draining || t.Key == "ToBeDeletedByClusterAutoscaler"
 		}
 		for _, c := range n.Status.Conditions {
-			sight.ready = sight.ready || c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+			seen.ready = seen.ready || c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.nodesAt[n.Name] = sight
+		w.nodesNamed[n.Name] = seen
 	}
 	gone := func(obj any) {
 		if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -93,7 +103,7 @@ func newWatcher(ctx context.Context, s *stage, file *simulatedgroup.File) (*watc
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.nodesAt, obj.(*v1.Node).Name)
+		delete(w.nodesNamed, obj.(*v1.Node).Name)
 	}
 	pods, nodes := factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer()
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: pod, UpdateFunc: func(_, obj any) { pod(obj) }}); err != nil {
@@ -109,15 +119,16 @@ func newWatcher(ctx context.Context, s *stage, file *simulatedgroup.File) (*watc
 	return w, nil
 }
 
-// sample counts and adds up what the time since the last sample cost.
+// sample counts pods and nodes, and adds to the sums what the time since the last sample
+// cost. total is how many pods the batch has.
 func (w *watcher) sample(now time.Time, total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	passed := now.Sub(w.last).Seconds()
 	w.last = now
 	w.pendingPods, w.boundPods, w.runningPods, w.donePods = 0, 0, 0, 0
-	var used, had [2]float64
-	for _, p := range w.pods {
+	var requested, allocatable [2]float64
+	for _, p := range w.podsByUID {
 		switch {
 		case p.phase == v1.PodSucceeded:
 			w.donePods++
@@ -130,29 +141,29 @@ func (w *watcher) sample(now time.Time, total int) {
 			w.pendingPods++
 			continue
 		}
-		used[0], used[1] = used[0]+p.asks[0], used[1]+p.asks[1]
+		requested[0], requested[1] = requested[0]+p.requests[0], requested[1]+p.requests[1]
 	}
-	w.starting, w.ready, w.leaving, w.hourly = 0, 0, 0, 0
-	for _, n := range w.nodesAt {
+	w.starting, w.ready, w.draining, w.hourly = 0, 0, 0, 0
+	for _, n := range w.nodesNamed {
 		w.hourly += w.price[n.group]
-		had[0], had[1] = had[0]+n.has[0], had[1]+n.has[1]
+		allocatable[0], allocatable[1] = allocatable[0]+n.allocatable[0], allocatable[1]+n.allocatable[1]
 		switch {
-		case n.leaving:
-			w.leaving++
+		case n.draining:
+			w.draining++
 		case n.ready:
 			w.ready++
 		default:
 			w.starting++
 		}
 	}
-	w.peak = max(w.peak, len(w.nodesAt))
-	w.nodeHours += float64(len(w.nodesAt)) * passed / 3600
+	w.peak = max(w.peak, len(w.nodesNamed))
+	w.nodeHours += float64(len(w.nodesNamed)) * passed / 3600
 	w.cost += w.hourly * passed / 3600
-	w.worked = w.worked || w.donePods >= total
-	if !w.worked {
-		for i := range used {
-			w.used[i] += used[i] * passed
-			w.had[i] += had[i] * passed
+	w.batchDone = w.batchDone || w.donePods >= total
+	if !w.batchDone {
+		for i := range requested {
+			w.requested[i] += requested[i] * passed
+			w.allocatable[i] += allocatable[i] * passed
 		}
 	}
 	if w.allRunning == 0 && w.runningPods+w.donePods >= total {
@@ -162,42 +173,46 @@ func (w *watcher) sample(now time.Time, total int) {
 
 func (w *watcher) elapsed() time.Duration { return w.last.Sub(w.start) }
 func (w *watcher) done() int              { return w.donePods }
-func (w *watcher) nodes() int             { return w.starting + w.ready + w.leaving }
+func (w *watcher) nodes() int             { return w.starting + w.ready + w.draining }
 
-// wasted is the share of what the nodes had that no pod on them asked for.
+// wasted returns the share of the nodes' CPU (0) or memory (1) that no pod requested.
 func (w *watcher) wasted(i int) float64 {
-	if w.had[i] == 0 {
+	if w.allocatable[i] == 0 {
 		return 0
 	}
-	return 1 - w.used[i]/w.had[i]
+	return 1 - w.requested[i]/w.allocatable[i]
 }
 
+// line returns the last sample as a line of the progress table.
 func (w *watcher) line() string {
 	return fmt.Sprintf("%5ds │ %7d %6d %7d %6d │ %9d %8d %6d %8d │ %8.2f", int(w.elapsed().Seconds()),
-		w.pendingPods, w.boundPods, w.runningPods, w.donePods, w.ordered, w.starting, w.ready, w.leaving, w.hourly)
+		w.pendingPods, w.boundPods, w.runningPods, w.donePods, w.ordered, w.starting, w.ready, w.draining, w.hourly)
 }
 
+// text returns the last sample as a sentence.
 func (w *watcher) text() string {
 	return fmt.Sprintf("%d pods pending, %d bound, %d running, %d done; %d nodes", w.pendingPods, w.boundPods, w.runningPods, w.donePods, w.nodes())
 }
 
-// launching reads how many nodes are asked for and not registered.
-func (w *watcher) launching(ctx context.Context, s *stage) {
-	cm, err := s.client.CoreV1().ConfigMaps(live.StatusNamespace).Get(ctx, live.StatusName, metav1.GetOptions{})
+// readOrdered reads from Berth's status how many nodes are ordered and not registered.
+func (w *watcher) readOrdered(ctx context.Context, bed *testbed) {
+	cm, err := bed.client.CoreV1().ConfigMaps(live.StatusNamespace).Get(ctx, live.StatusName, metav1.GetOptions{})
 	if err == nil { // before Berth's first status there is none
-		w.ordered = launchingFrom(cm)
+		w.ordered = unregisteredIn(cm)
 	}
 }
 
-func (w *watcher) check(ctx context.Context, s *stage) error {
-	pods, found, err := s.check(ctx, namespace)
+// check has the checker look at the placements of now, and adds what it finds to the
+// counts.
+func (w *watcher) check(ctx context.Context, bed *testbed) error {
+	pods, found, err := bed.check(ctx, namespace)
 	if err != nil {
 		return err
 	}
 	w.checked += pods
 	w.violations += len(found)
 	for _, v := range found {
-		fmt.Fprintln(s.out, "VIOLATION:", v)
+		fmt.Fprintln(bed.out, "VIOLATION:", v)
 	}
 	return nil
 }
