@@ -1,0 +1,91 @@
+package kubelets
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file is what kubelets do with nodes: they report a new node ready and renew its
+// lease until it is deleted.
+
+// nodeChanged begins to renew the lease of a new node, and reports a node ready that
+// needs it.
+func (k *kubelets) nodeChanged(n *v1.Node) {
+	k.mu.Lock()
+	known := k.nodes[n.Name]
+	k.nodes[n.Name] = true
+	k.mu.Unlock()
+	if !known {
+		k.at(time.Now(), func(ctx context.Context) { k.renew(ctx, n.Name, n.UID) })
+	}
+	if needsReady(n) {
+		k.at(time.Now(), func(ctx context.Context) { k.reportReady(ctx, n) })
+	}
+}
+
+// needsReady tells whether nobody else reports how the node is. A node whose provider
+// reports that it is starting is left to the provider.
+func needsReady(n *v1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c.Status == v1.ConditionUnknown
+		}
+	}
+	return true
+}
+
+func (k *kubelets) nodeGone(name string) {
+	k.mu.Lock()
+	delete(k.nodes, name)
+	k.mu.Unlock()
+}
+
+// reportReady writes the condition Ready.
+func (k *kubelets) reportReady(ctx context.Context, n *v1.Node) {
+	now := metav1.Now()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []v1.NodeCondition{{
+		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "the simulated kubelet is ready",
+		LastHeartbeatTime: now, LastTransitionTime: now,
+	}}}})
+	if err != nil {
+		return
+	}
+	_, err = k.client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	k.again(err, func(ctx context.Context) { k.reportReady(ctx, n) })
+}
+
+// renew renews a node's lease and plans the next renewal, as long as the node exists. The
+// garbage collector deletes the lease with its node.
+func (k *kubelets) renew(ctx context.Context, name string, uid types.UID) {
+	k.mu.Lock()
+	known := k.nodes[name]
+	k.mu.Unlock()
+	if !known {
+		return
+	}
+	leases := k.client.CoordinationV1().Leases(v1.NamespaceNodeLease)
+	now := metav1.NowMicro()
+	spec := coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: new(int32(3 * k.o.LeaseInterval / time.Second)), RenewTime: &now}
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return
+	}
+	_, err = leases.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: uid}},
+		}, Spec: spec}, metav1.CreateOptions{})
+	}
+	next := k.o.LeaseInterval
+	if err != nil {
+		next = 5 * time.Second
+	}
+	k.at(time.Now().Add(next), func(ctx context.Context) { k.renew(ctx, name, uid) })
+}
