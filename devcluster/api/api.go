@@ -1,6 +1,6 @@
-// Package api is how the parts of the dev cluster talk to its API server: in
-// protobuf and without limits of their own, for what they do is what is measured
-// or what a whole cluster would do.
+// Package api is how the parts of the dev cluster talk to its API server: in protobuf,
+// and without the client's rate limit, since one process does the work of all kubelets,
+// of a benchmark's users, or of a scheduler that is measured.
 package api
 
 import (
@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config returns a copy without limits, and with the fastest encoding.
+// Config returns a copy that sends protobuf and has no rate limit.
 func Config(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentType, cfg.QPS = runtime.ContentTypeProtobuf, -1
 	return cfg
 }
 
-// New returns such a client.
+// New returns a client with protobuf and without a rate limit.
 func New(cfg *rest.Config) (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(Config(cfg))
 }
@@ -40,8 +40,8 @@ func Dial(kubeconfig string) (*kubernetes.Clientset, error) {
 // workers is how many calls Each has under way.
 const workers = 32
 
-// Each calls f for 0 to n-1, several at a time, started in that order, until one
-// fails or the context ends; it returns when all have returned.
+// Each calls f for 0 to n-1, 32 calls at a time, begun in that order. It begins none after
+// one has failed or the context has ended, and returns when all have returned.
 func Each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
@@ -57,7 +57,7 @@ func Each(ctx context.Context, n int, f func(ctx context.Context, i int) error) 
 	return context.Cause(ctx)
 }
 
-// Nodes reads all nodes.
+// Nodes returns all nodes.
 func Nodes(ctx context.Context, client kubernetes.Interface) ([]*v1.Node, error) {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -66,7 +66,7 @@ func Nodes(ctx context.Context, client kubernetes.Interface) ([]*v1.Node, error)
 	return pointers(list.Items), nil
 }
 
-// Pods reads the pods of a namespace, or of all, that a field selector selects.
+// Pods returns the pods that a field selector selects, of a namespace or, for "", of all.
 func Pods(ctx context.Context, client kubernetes.Interface, namespace, fields string) ([]*v1.Pod, error) {
 	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields})
 	if err != nil {

@@ -16,15 +16,20 @@ import (
 	"time"
 )
 
-// pki is a fresh certificate authority and what it signed, as files in a
-// directory that only its owner can read.
+// This file makes the certificates of one cluster. They are valid for a year, for loopback
+// only, and their keys lie unencrypted in a directory that only its owner can read: good
+// for tests and demos, for nothing else.
+
+// pki is a certificate authority of one cluster, and the files that it has written.
 type pki struct {
 	dir string
 	ca  *x509.Certificate
 	key crypto.Signer
-	n   int64
+	n   int64 // serial number of the last certificate
 }
 
+// newPKI makes an authority, and writes its certificate and the key that signs tokens of
+// service accounts.
 func newPKI(dir string) (*pki, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -57,11 +62,11 @@ func newPKI(dir string) (*pki, error) {
 	return p, p.writeKey("sa.key", sa)
 }
 
-// path returns where a file of the authority is.
+// path returns the path of a file that the authority has written, by its name.
 func (p *pki) path(name string) string { return filepath.Join(p.dir, name) }
 
-// issue signs a certificate for a server on loopback and a client named cn in
-// one, and writes NAME.crt and NAME.key.
+// issue makes a certificate, for a server on loopback and for a client of the name cn,
+// and writes it and its key to NAME.crt and NAME.key.
 func (p *pki) issue(name, cn string, groups ...string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,28 +19,33 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
+// This file is a cluster as a whole: in which order components start and stop, with which
+// flags, ports and files. What must hold: after an error of Start, and after Stop, no
+// process is left and no file but those of a data directory that was given.
+
 // Options of a cluster. The zero value chooses everything.
 type Options struct {
-	DataDir    string    // kept when given; otherwise a temporary one that goes
-	Kubeconfig string    // where to write it, a new file; default in the data directory
-	Port       int       // of the API server; 0 chooses a free one
-	Progress   io.Writer // told what is being waited for; may be nil
-	NoKubelets bool
-	// NoControllers leaves controllers and kubelets out.
+	DataDir    string    // stays after Stop when given; by default temporary, removed by Stop
+	Kubeconfig string    // path of the kubeconfig, a new file; by default in the data directory
+	Port       int       // of the API server; 0 for a free one
+	Progress   io.Writer // gets lines that say what is being started; may be nil
+	NoKubelets bool      // starts controllers and no kubelets
+	// NoControllers starts neither controllers nor kubelets.
 	NoControllers bool
 }
 
 // Cluster is a running control plane.
 type Cluster struct {
-	Kubeconfig string
+	Kubeconfig string // its path
 	Config     *rest.Config
 	dir        string
-	keep       bool
-	procs      []*Process
+	keep       bool       // the directory was given
+	procs      []*Process // in the order of their start
 	failed     chan error
 }
 
-// controllers are those that workloads, their deletion and node health need.
+// controllers are those that workloads, their deletion, volumes and the health of nodes
+// need.
 var controllers = []string{
 	"job-controller", "cronjob-controller", "replicaset-controller", "replicationcontroller-controller", "deployment-controller",
 	"daemonset-controller", "statefulset-controller", "garbage-collector-controller", "pod-garbage-collector-controller",
@@ -48,12 +54,12 @@ var controllers = []string{
 	"ephemeral-volume-controller", "ttl-after-finished-controller",
 }
 
-// errDied is a component's ending before the API served.
+// errDied says that a component has ended before the API served.
 var errDied = errors.New("the control plane did not come up")
 
-// Start brings a control plane up and returns when its API serves. On error
-// nothing is left behind. Ports are looked for before they are used, so that
-// another process may have come first: it tries a second time with others.
+// Start starts a control plane and returns when its API serves. After an error no
+// process and no temporary file is left. Between choosing a free port and listening on it
+// another process may take the port, so Start tries a second time, with other ports.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -72,75 +78,83 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 }
 
-func (c *Cluster) bringUp(ctx context.Context, o Options) (err error) {
-	if !c.keep {
-		if c.dir, err = os.MkdirTemp("", "berth-devcluster-"); err != nil {
-			return fmt.Errorf("making a data directory: %w", err)
-		}
-	} else if err = os.MkdirAll(c.dir, 0o700); err != nil {
-		return fmt.Errorf("making the data directory: %w", err)
-	}
-	if o.Port != 0 {
-		if err = free(o.Port); err != nil {
-			return err
-		}
-	}
-	ports, err := freePorts(4)
-	if err != nil {
+// bringUp starts the components in the order in which they need each other. What it has
+// started when it fails, Stop ends.
+func (c *Cluster) bringUp(ctx context.Context, o Options) error {
+	if err := c.makeDir(); err != nil {
 		return err
 	}
-	if o.Port != 0 {
-		ports[0] = o.Port
+	ports, err := choosePorts(o.Port)
+	if err != nil {
+		return err
 	}
 	certs, err := c.certificates(filepath.Join(c.dir, "pki"))
 	if err != nil {
 		return fmt.Errorf("making certificates: %w", err)
 	}
-	server := fmt.Sprintf("https://127.0.0.1:%d", ports[0])
-	kubeconfig := filepath.Join(c.dir, "kubeconfig")
-	if o.Kubeconfig != "" {
-		kubeconfig = o.Kubeconfig
-		if _, err := os.Stat(kubeconfig); err == nil {
-			return fmt.Errorf("--kubeconfig %s exists and would be overwritten; give another path or remove it", kubeconfig)
-		}
-	}
-	c.Kubeconfig = kubeconfig
-	if err = writeKubeconfig(c.Kubeconfig, server, certs); err != nil {
-		return fmt.Errorf("writing the kubeconfig: %w", err)
-	}
-	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+	if err := c.makeKubeconfig(o.Kubeconfig, ports.server, certs); err != nil {
 		return err
 	}
 	fmt.Fprintln(o.Progress, "starting etcd and kube-apiserver …")
-	client, peer := fmt.Sprintf("https://127.0.0.1:%d", ports[1]), fmt.Sprintf("https://127.0.0.1:%d", ports[2])
-	if err = c.start("etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--client-url", client, "--peer-url", peer, "--pki", certs.dir); err != nil {
+	client, peer := fmt.Sprintf("https://127.0.0.1:%d", ports.etcd), fmt.Sprintf("https://127.0.0.1:%d", ports.etcdPeer)
+	if err := c.start("etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--client-url", client, "--peer-url", peer, "--pki", certs.dir); err != nil {
 		return err
 	}
-	flags := apiServerFlags(ports[0], client, certs)
+	flags := apiServerFlags(ports.server, client, certs)
 	if o.NoControllers { // nobody would take the taint of a new node away
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
 	}
-	if err = c.start("kube-apiserver", flags...); err != nil {
+	if err := c.start("kube-apiserver", flags...); err != nil {
 		return err
 	}
-	if err = c.waitServing(ctx, 3*time.Minute); err != nil {
+	if err := c.waitServing(ctx, 3*time.Minute); err != nil {
 		return err
 	}
 	if o.NoControllers {
 		return nil
 	}
 	fmt.Fprintln(o.Progress, "starting kube-controller-manager and the simulated kubelets …")
-	if err = c.start("kube-controller-manager", c.controllerFlags(ports[3], certs)...); err != nil {
+	if err := c.start("kube-controller-manager", c.controllerFlags(ports.controllers, certs)...); err != nil {
 		return err
 	}
-	if !o.NoKubelets {
-		if err = c.start("kubelets", "--kubeconfig", c.Kubeconfig); err != nil {
-			return err
+	if o.NoKubelets {
+		return nil
+	}
+	return c.start("kubelets", "--kubeconfig", c.Kubeconfig)
+}
+
+// makeDir makes the data directory, a temporary one unless it was given.
+func (c *Cluster) makeDir() (err error) {
+	if c.keep {
+		if err := os.MkdirAll(c.dir, 0o700); err != nil {
+			return fmt.Errorf("making the data directory: %w", err)
 		}
+		return nil
+	}
+	if c.dir, err = os.MkdirTemp("", "berth-devcluster-"); err != nil {
+		return fmt.Errorf("making a data directory: %w", err)
 	}
 	return nil
 }
 
+// makeKubeconfig writes the kubeconfig to a path, by default into the data directory, and
+// reads it back as Config. A file that exists isn't overwritten.
+func (c *Cluster) makeKubeconfig(path string, port int, certs *pki) (err error) {
+	if path != "" {
+		if _, err := os.Stat(path); err == nil {
+			return fmt.Errorf("--kubeconfig %s exists and would be overwritten; give another path or remove it", path)
+		}
+	}
+	c.Kubeconfig = cmp.Or(path, filepath.Join(c.dir, "kubeconfig"))
+	if err := writeKubeconfig(c.Kubeconfig, fmt.Sprintf("https://127.0.0.1:%d", port), certs); err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	return err
+}
+
+// certificates makes a certificate for each component that serves or has a client, and
+// for the admin of the kubeconfig.
 func (c *Cluster) certificates(dir string) (*pki, error) {
 	p, err := newPKI(dir)
 	if err != nil {
@@ -212,9 +226,10 @@ func (c *Cluster) StartComponent(component string, args ...string) (*Process, er
 	return p, nil
 }
 
-// Dir is where the cluster's files are while it runs.
+// Dir returns where the cluster's files are while it runs.
 func (c *Cluster) Dir() string { return c.dir }
 
+// start starts a component that Stop ends, and whose own ending Failed delivers.
 func (c *Cluster) start(component string, args ...string) error {
 	p, err := c.StartComponent(component, args...)
 	if err != nil {
@@ -242,6 +257,8 @@ func (c *Cluster) Process(name string) *Process {
 	return nil
 }
 
+// waitServing returns when the API server is ready. It is an error when a component ends
+// before, and when the limit has passed.
 func (c *Cluster) waitServing(ctx context.Context, limit time.Duration) error {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -268,8 +285,8 @@ func (c *Cluster) waitServing(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// Stop ends all components, the last started first, and removes what was
-// written, unless the data directory was given.
+// Stop ends all components, the last started first, and removes the cluster's files,
+// unless the data directory was given.
 func (c *Cluster) Stop() {
 	for i := len(c.procs) - 1; i >= 0; i-- {
 		c.procs[i].Stop(10 * time.Second)
@@ -282,8 +299,25 @@ func (c *Cluster) Stop() {
 	}
 }
 
-// free tells whether a port on loopback can be had.
-func free(port int) error {
+// ports are those that the components serve on.
+type ports struct{ server, etcd, etcdPeer, controllers int }
+
+// choosePorts returns free ports, with that of the API server as given unless it is 0.
+func choosePorts(server int) (ports, error) {
+	if server != 0 {
+		if err := checkFree(server); err != nil {
+			return ports{}, err
+		}
+	}
+	free, err := freePorts(4)
+	if err != nil {
+		return ports{}, err
+	}
+	return ports{cmp.Or(server, free[0]), free[1], free[2], free[3]}, nil
+}
+
+// checkFree returns an error unless a port on loopback can be listened on.
+func checkFree(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("port %d is in use: %w; give another --port, or 0 to have one chosen", port, err)
@@ -291,6 +325,7 @@ func free(port int) error {
 	return l.Close()
 }
 
+// freePorts returns ports on loopback that differ, and that were free a moment ago.
 func freePorts(n int) ([]int, error) {
 	var out []int
 	for range n {

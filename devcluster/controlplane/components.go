@@ -19,9 +19,12 @@ import (
 	"github.com/berthproject/berth/devcluster/kubelets"
 )
 
-// ComponentCommand returns the hidden command whose subcommands are the
-// components. Up starts them as subprocesses of this binary; a process runs at
-// most one, since Kubernetes sets its signal handler up once per process.
+// This file makes this binary each of the control plane's components: Start runs it again
+// as "component NAME" with the component's own flags.
+
+// ComponentCommand returns the hidden command whose subcommands are the components. A
+// process runs at most one of them, since Kubernetes sets its signal handler up once per
+// process.
 func ComponentCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "component", Hidden: true, Short: "Run one component; for the use of up and demo"}
 	cmd.AddCommand(etcdCommand(), passThrough("kube-apiserver", app.NewAPIServerCommand),
@@ -30,7 +33,8 @@ func ComponentCommand() *cobra.Command {
 	return cmd
 }
 
-// passThrough wraps a component's own command, made only when it is run.
+// passThrough returns a command that hands its arguments to a component's own command,
+// which is made only when it is run: making it registers flags for the whole process.
 func passThrough(name string, make func() *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: name, DisableFlagParsing: true, SilenceUsage: true,
@@ -59,11 +63,12 @@ func etcdCommand() *cobra.Command {
 	return cmd
 }
 
+// runEtcd serves until the context ends or etcd fails.
 func runEtcd(ctx context.Context, dir, client, peer string, certs *pki) error {
 	cfg := embed.NewConfig()
 	cfg.Dir = dir
 	cfg.Name = "dev"
-	cfg.UnsafeNoFsync = true // what it holds lives no longer than the process
+	cfg.UnsafeNoFsync = true // the data needn't outlive a crash of the machine
 	cfg.LogLevel = "error"
 	cfg.LogOutputs = []string{"stderr"}
 	cfg.QuotaBackendBytes = 8 << 30

@@ -12,14 +12,17 @@ import (
 	"time"
 )
 
-// Process is a subprocess that dies with its parent.
+// This file is a subprocess: its start, its end, and what it has used. What must hold: it
+// ends when its parent does, also when the parent is killed (on Linux).
+
+// Process is a subprocess. Its methods may be called by several goroutines.
 type Process struct {
 	Name     string
 	cmd      *exec.Cmd
-	log      string
-	done     chan struct{}
-	err      error
-	stopping atomic.Bool
+	log      string        // path of the file with its output
+	done     chan struct{} // closed when it has ended
+	err      error         // why it ended; read after done
+	stopping atomic.Bool   // Stop was called: its end is no error
 }
 
 // StartProcess starts a program that writes its output to a log file.
@@ -31,7 +34,8 @@ func StartProcess(name, log, program string, args ...string) (*Process, error) {
 	defer f.Close()
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = f, f
-	// Its own process group: Ctrl-C goes to the parent, which stops it in order.
+	// A process group of its own: Ctrl-C goes to the parent only, which stops its
+	// subprocesses in order.
 	cmd.SysProcAttr = dieWithParent()
 	p := &Process{Name: name, cmd: cmd, log: log, done: make(chan struct{})}
 	if err := start(cmd); err != nil {
@@ -56,7 +60,7 @@ func (p *Process) Wait() error {
 // Stop asks the process to end, and kills it when it hasn't within the limit.
 func (p *Process) Stop(limit time.Duration) {
 	p.stopping.Store(true)
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error says that it has ended already
 	select {
 	case <-p.done:
 	case <-time.After(limit):
@@ -65,16 +69,18 @@ func (p *Process) Stop(limit time.Duration) {
 	}
 }
 
-// Kill ends the process as kill -9 does: it gets to do nothing more.
+// Kill ends the process as kill -9 does, without a chance to release a Lease or to write
+// anything. Wait returns an error then.
 func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
 
-// Usage is what a process has used so far.
+// Usage is what a process has used since its start.
 type Usage struct {
 	CPU     time.Duration
 	PeakRSS int64 // bytes
 }
 
-// Usage reads /proc; it is zero where there is none.
+// Usage returns what the process has used, from /proc; zero where there is none, and when
+// the process has ended.
 func (p *Process) Usage() Usage {
 	var u Usage
 	dir := fmt.Sprintf("/proc/%d/", p.cmd.Process.Pid)
@@ -98,6 +104,7 @@ func (p *Process) Usage() Usage {
 	return u
 }
 
+// tail returns the last lines of a file, or the error of reading it.
 func tail(path string, lines int) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {

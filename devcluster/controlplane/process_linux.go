@@ -6,6 +6,7 @@ import (
 	"syscall"
 )
 
+// dieWithParent has the kernel kill a process when the thread that started it ends.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -23,6 +24,7 @@ func init() {
 	}()
 }
 
+// start starts a process from the spawner's thread.
 func start(cmd *exec.Cmd) error {
 	done := make(chan error)
 	spawner <- func() { done <- cmd.Start() }
