@@ -14,8 +14,8 @@ import (
 	"github.com/berthproject/berth/devcluster/bench"
 )
 
-// TestBench runs cases of the benchmark at a small size: what it prints has to add
-// up, whatever the speeds are.
+// TestBench runs cases of the benchmark at a small size. Whatever the speeds are, each
+// contender runs, and API calls per pod are what the case needs.
 func TestBench(t *testing.T) {
 	o := bench.Options{Size: bench.Size{Nodes: 30, Pods: 60}, Berth: berth, Rounds: 1, Ceiling: true, Limit: 5 * time.Minute,
 		Cases: []string{"basic", "preemption", "unschedulable", "mixed"}, Progress: io.Discard}
@@ -61,12 +61,13 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchStops is interrupted, and given what it can't do.
+// TestBenchStops: an interrupted benchmark leaves no file, and one with options that can't
+// be used names the option.
 func TestBenchStops(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	ctx, cancel := context.WithCancel(t.Context())
-	stop := time.AfterFunc(12*time.Second, cancel) // it is in the middle of something then
+	stop := time.AfterFunc(12*time.Second, cancel) // while it creates nodes or pods
 	defer stop.Stop()
 	_, err := bench.Do(ctx, bench.Options{Size: bench.Size{Nodes: 2000, Pods: 20000}, Berth: berth, Rounds: 1, Limit: time.Minute, Progress: io.Discard})
 	if !errors.Is(err, context.Canceled) {

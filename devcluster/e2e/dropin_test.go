@@ -24,7 +24,11 @@ import (
 	"github.com/berthproject/berth/tools/checker"
 )
 
-// dropInConfig is read by both schedulers as it is.
+// This file tests that Berth replaces kube-scheduler: under the same configuration it
+// places what kube-scheduler places and tells people the same of the rest; and each of
+// the two works beside a Berth that only scales.
+
+// dropInConfig is the configuration of both schedulers.
 const dropInConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection:
@@ -57,13 +61,12 @@ profiles:
         resources: [{name: cpu, weight: 1}]
 `
 
-// TestDropIn gives kube-scheduler and then Berth the same configuration and the
-// same workload: whatever kube-scheduler places Berth places, no placement of
-// either breaks a rule, and people are told the same.
+// TestDropIn runs the same workload with kube-scheduler and then with Berth: the same pods
+// are placed, no placement of either breaks a rule, and conditions and events are equal.
 func TestDropIn(t *testing.T) {
 	c, client := startCluster(t)
 	d := &dropIn{t: t, client: client}
-	d.grounds()
+	d.createCluster()
 	config := filepath.Join(t.TempDir(), "scheduler.yaml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, dropInConfig, c.Kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
@@ -113,13 +116,15 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// outcome is what has become of a pod, as far as it mustn't differ.
+// outcome is what has become of a pod: what must be equal with both schedulers. Which of
+// several good nodes a pod is on may differ.
 type outcome struct {
 	Placed                  bool
 	Status, Reason, Message string // of the condition PodScheduled
 	Events                  string // their reasons
 }
 
+// dropIn plays the workload on a cluster.
 type dropIn struct {
 	t      *testing.T
 	client kubernetes.Interface
@@ -132,9 +137,9 @@ func (d *dropIn) must(err error) {
 	}
 }
 
-// grounds makes twelve nodes in three zones, one of them tainted and one for a
-// pool of its own, and what pods refer to.
-func (d *dropIn) grounds() {
+// createCluster creates twelve nodes in three zones, one of them tainted and one of a
+// pool of its own, and the classes and Services that pods refer to.
+func (d *dropIn) createCluster() {
 	ctx := d.t.Context()
 	for i := range 12 {
 		n := testkit.Node(fmt.Sprintf("n%02d", i)).Alloc("cpu", "8", "memory", "16Gi", "pods", "30").Zone(string(rune('a' + i%3)))
@@ -163,7 +168,7 @@ func (d *dropIn) grounds() {
 	}
 }
 
-// storage makes two local volumes and claims for them, and one claim without.
+// storage creates two local volumes, two claims that fit them, and one that fits none.
 func (d *dropIn) storage() {
 	ctx, class := d.t.Context(), "local"
 	for i, node := range []string{"n03", "n04"} {
@@ -186,8 +191,8 @@ func (d *dropIn) storage() {
 	}
 }
 
-// workload returns all pods by name, and those of them that can't be placed.
-func workload() (pods []*testkit.PodBuilder, hopeless []string) {
+// workload returns all pods, and the names of those that can't be placed.
+func workload() (pods []*testkit.PodBuilder, unplaceable []string) {
 	many := func(n int, name string, shape func(p *testkit.PodBuilder) *testkit.PodBuilder) {
 		for i := range n {
 			pods = append(pods, shape(testkit.Pod(fmt.Sprintf("%s-%02d", name, i)).Req("cpu", "100m", "memory", "64Mi")))
@@ -195,7 +200,7 @@ func workload() (pods []*testkit.PodBuilder, hopeless []string) {
 	}
 	never := func(name string, shape func(p *testkit.PodBuilder) *testkit.PodBuilder) {
 		many(1, name, shape)
-		hopeless = append(hopeless, name+"-00")
+		unplaceable = append(unplaceable, name+"-00")
 	}
 	type b = *testkit.PodBuilder
 	many(20, "web", func(p b) b { return p.Label("app", "web") })
@@ -218,9 +223,9 @@ func workload() (pods []*testkit.PodBuilder, hopeless []string) {
 	never("alone", func(p b) b { return p.Together(v1.LabelTopologyZone, "app", "nobody") })
 	never("bigdisk", func(p b) b { return withClaim(p, "claim-big") })
 	never("noclaim", func(p b) b { return withClaim(p, "missing") })
-	never("crowd", func(p b) b { return p.HostPort(8080).RequireIn(v1.LabelHostname, "n10") })
+	never("noport", func(p b) b { return p.HostPort(8080).RequireIn(v1.LabelHostname, "n10") })
 	never("stranger", func(p b) b { p.Spec.SchedulerName = "somebody-else"; return p })
-	return pods, hopeless
+	return pods, unplaceable
 }
 
 func withClaim(p *testkit.PodBuilder, claim string) *testkit.PodBuilder {
@@ -238,7 +243,7 @@ func (d *dropIn) create(p *v1.Pod) {
 	d.must(err)
 }
 
-// play has whatever scheduler runs place the workload, and tells what came of it.
+// play creates the workload and returns what the scheduler that runs, who, has made of it.
 func (d *dropIn) play(who string) map[string]outcome {
 	d.storage()
 	ctx := d.t.Context()
@@ -251,17 +256,17 @@ func (d *dropIn) play(who string) map[string]outcome {
 	d.create(small("victim", "low"))
 	d.until(who, "the pod of low priority", func(pods map[string]*v1.Pod) bool { return placed(pods["victim"]) })
 	d.create(small("preemptor", "high"))
-	// The port on the tainted node is taken before a pod wants it in vain.
+	// This pod has the port on the tainted node before noport needs it.
 	d.create(testkit.Pod("first-port").Req("cpu", "100m").HostPort(8080).Tolerate("only").RequireIn(v1.LabelHostname, "n10").Obj())
-	pods, hopeless := workload()
+	pods, unplaceable := workload()
 	for _, p := range pods {
-		if p.Name == "crowd-00" {
+		if p.Name == "noport-00" {
 			p.Tolerate("only")
 		}
 		d.create(p.Obj())
 	}
 	lifted := false
-	d.until(who, "all pods that can be placed, and a word to all others", func(now map[string]*v1.Pod) bool {
+	d.until(who, "all pods that can be placed, with a condition on all others", func(now map[string]*v1.Pod) bool {
 		if !lifted && now["gated-00"] != nil {
 			lifted = true
 			for i := range 3 {
@@ -273,7 +278,7 @@ func (d *dropIn) play(who string) map[string]outcome {
 			return false
 		}
 		for name, p := range now {
-			if !placed(p) && (!slices.Contains(hopeless, name) || name != "stranger-00" && scheduledCondition(p).Reason == "") {
+			if !placed(p) && (!slices.Contains(unplaceable, name) || name != "stranger-00" && scheduledCondition(p).Reason == "") {
 				return false
 			}
 		}
@@ -324,7 +329,7 @@ func (d *dropIn) until(who, what string, ok func(map[string]*v1.Pod) bool) {
 	})
 }
 
-// check verifies every placement.
+// check fails the test for each placement that breaks a rule.
 func (d *dropIn) check(who string) {
 	nodes, err := api.Nodes(d.t.Context(), d.client)
 	d.must(err)
@@ -334,8 +339,8 @@ func (d *dropIn) check(who string) {
 	}
 }
 
-// outcomes waits for the last events, and reads what pods are told. A pod may have
-// been told that it waits before it was placed, or not.
+// outcomes waits for the last events, and returns the outcomes by pod. Whether a pod that
+// was placed had to wait before depends on time: its event FailedScheduling is left out.
 func (d *dropIn) outcomes(who string) map[string]outcome {
 	var out map[string]outcome
 	var missing []string
@@ -370,7 +375,7 @@ func (d *dropIn) outcomes(who string) map[string]outcome {
 		expect("victim", "Preempted")
 		for name, p := range d.pods(ctx) {
 			c := scheduledCondition(p)
-			o := outcome{Placed: placed(p), Status: string(c.Status), Reason: c.Reason, Message: told(c.Message)}
+			o := outcome{Placed: placed(p), Status: string(c.Status), Reason: c.Reason, Message: filterMessage(c.Message)}
 			if o.Placed {
 				delete(reasons[name], "FailedScheduling")
 				expect(name, "Scheduled")
@@ -385,16 +390,17 @@ func (d *dropIn) outcomes(who string) map[string]outcome {
 	return out
 }
 
-// told leaves out what the plugins say that came after all nodes were refused.
-// The oracle compares what DefaultPreemption says; here DynamicResources speaks
-// before it, of claims that the pod doesn't have (docs/compatibility.md).
-func told(message string) string {
+// filterMessage returns the part of a condition's message that filters wrote, without
+// that of PostFilter plugins. The oracle compares what DefaultPreemption writes; here
+// DynamicResources writes before it, about claims that the pod doesn't have
+// (docs/compatibility.md).
+func filterMessage(message string) string {
 	message, _, _ = strings.Cut(message, " no new claims to deallocate")
 	message, _, _ = strings.Cut(message, " preemption: ")
 	return strings.TrimSuffix(message, " not found")
 }
 
-// clear takes all away that the play has made.
+// clear deletes all that play has created.
 func (d *dropIn) clear() {
 	ctx, now := d.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	d.must(d.client.CoreV1().Pods(v1.NamespaceDefault).DeleteCollection(ctx, now, metav1.ListOptions{}))

@@ -1,5 +1,10 @@
-// Package e2e tests Berth against the real control plane. The test binary
-// plays the components itself, as the devcluster binary does.
+// Package e2e tests the berth binary against a real control plane, of which each test
+// starts its own. The test binary is also the components' binary, as devcluster is: Start
+// runs it again as "component NAME".
+//
+// This file has what all tests share, tests of a live cluster as a whole, and what people
+// see when something can't start. Drop-in replacement, preemption, volumes, failover,
+// observing and the benchmark have files of their own.
 package e2e
 
 import (
@@ -49,6 +54,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// run builds the berth binary and runs the tests.
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "berth-e2e-")
 	if err != nil {
@@ -64,7 +70,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// lines passes output on to the test's log, line by line.
+// lines is a writer that writes to the test's log, line by line.
 type lines struct {
 	t   *testing.T
 	mu  sync.Mutex
@@ -155,15 +161,15 @@ func startBerth(t *testing.T, c *controlplane.Cluster, flags ...string) (*contro
 	return p, log
 }
 
-// eventually polls the API server, which has no other way to say "still not". It
-// is patient, as machines may stand still for a while, but less so than the
-// leftover sweep, which would hide a wake-up that is missing.
+// eventually polls until something holds. It waits long enough for a machine that stands
+// still for a while, but less than the five minutes of the leftover sweep, which would
+// hide a missed wake-up.
 func eventually(t *testing.T, what string, ok func(context.Context) bool) {
 	t.Helper()
 	within(t, what, 3*time.Minute, ok)
 }
 
-// within is for what has to happen in a certain time.
+// within polls until something holds, and fails the test when it doesn't within a time.
 func within(t *testing.T, what string, limit time.Duration, ok func(context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -179,6 +185,7 @@ func within(t *testing.T, what string, limit time.Duration, ok func(context.Cont
 	}
 }
 
+// create creates pods.
 func create(t *testing.T, client kubernetes.Interface, pods ...*v1.Pod) {
 	t.Helper()
 	for _, p := range pods {
@@ -188,6 +195,7 @@ func create(t *testing.T, client kubernetes.Interface, pods ...*v1.Pod) {
 	}
 }
 
+// get returns a pod of the namespace default, an empty one if it can't be read.
 func get(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod {
 	p, err := client.CoreV1().Pods(v1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -196,8 +204,9 @@ func get(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod 
 	return p
 }
 
-// TestLiveCluster walks through what a live cluster brings: standing by,
-// taking over, foreign schedulers, hopeless pods, gates and odd nodes.
+// TestLiveCluster: a pod that fits runs, one that fits nowhere is told why, one of another
+// scheduler is left alone, a gated one runs when its gate is gone, quantities beyond what
+// Berth can count are reported, and a second Berth takes over when the first stops.
 func TestLiveCluster(t *testing.T) {
 	c, client := startCluster(t)
 	first, _ := startBerth(t, c)
@@ -209,7 +218,7 @@ func TestLiveCluster(t *testing.T) {
 	foreign.Spec.SchedulerName = "another"
 	create(t, client, small, hopeless, gated, foreign)
 	eventually(t, "a pod that fits to run", func(ctx context.Context) bool { return get(ctx, client, "small").Status.Phase == v1.PodRunning })
-	eventually(t, "a hopeless pod to be told so", func(ctx context.Context) bool {
+	eventually(t, "the condition of a pod that fits nowhere", func(ctx context.Context) bool {
 		return strings.Contains(refusal(get(ctx, client, "hopeless")), "2 Insufficient cpu")
 	})
 	if p := get(t.Context(), client, "foreign"); p.Spec.NodeName != "" {
@@ -244,12 +253,14 @@ func TestLiveCluster(t *testing.T) {
 	within(t, "the second Berth to take over", time.Minute, func(ctx context.Context) bool { return get(ctx, client, "later").Status.Phase == v1.PodRunning })
 }
 
+// pod returns a pod of one container that requests so much CPU.
 func pod(name, cpu string) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: name}}
 	p.Spec.Containers = []v1.Container{{Name: "c", Image: "none", Resources: v1.ResourceRequirements{Requests: list("cpu", cpu)}}}
 	return p
 }
 
+// makeNode creates a node of 4 CPUs and waits until it is ready.
 func makeNode(t *testing.T, client kubernetes.Interface, name, memory string) {
 	t.Helper()
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}}}
@@ -260,7 +271,7 @@ func makeNode(t *testing.T, client kubernetes.Interface, name, memory string) {
 	nodesReady(t, client)
 }
 
-// nodesReady waits until the taint is gone with which every node begins.
+// nodesReady waits until no node has the taint not-ready any more, which each begins with.
 func nodesReady(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	eventually(t, "the nodes to be ready", func(ctx context.Context) bool {
@@ -271,6 +282,7 @@ func nodesReady(t *testing.T, client kubernetes.Interface) {
 	})
 }
 
+// refusal returns why a pod can't be placed, as its condition says.
 func refusal(p *v1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
@@ -288,8 +300,8 @@ func TestUpLeavesNothingBehind(t *testing.T) {
 	u.stop()
 }
 
-// TestUpTriesAgain ends an API server before it serves, as one ends whose port
-// somebody else has.
+// TestUpTriesAgain kills an API server before it serves: it ends as one does whose port
+// another process has taken.
 func TestUpTriesAgain(t *testing.T) {
 	u := startUp(t)
 	var pid []byte
@@ -301,13 +313,13 @@ func TestUpTriesAgain(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	u.ready()
-	if !strings.Contains(u.said(), "kube-apiserver stopped unexpectedly (signal: killed)") || !strings.Contains(u.said(), "trying again …") {
-		t.Errorf("said:\n%s", u.said())
+	if !strings.Contains(u.output(), "kube-apiserver stopped unexpectedly (signal: killed)") || !strings.Contains(u.output(), "trying again …") {
+		t.Errorf("the output is\n%s", u.output())
 	}
 	u.stop()
 }
 
-// upProcess is a process that brings a cluster up.
+// upProcess is a process that runs a cluster, as "devcluster up" does.
 type upProcess struct {
 	t     *testing.T
 	tmp   string
@@ -330,32 +342,34 @@ func startUp(t *testing.T) *upProcess {
 	return u
 }
 
-func (u *upProcess) said() string {
+// output returns what the process has written so far.
+func (u *upProcess) output() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.out.String()
 }
 
+// ready waits until the cluster serves.
 func (u *upProcess) ready() {
 	u.t.Helper()
 	eventually(u.t, "the cluster to be up", func(context.Context) bool {
 		select {
 		case err := <-u.ended:
-			u.t.Fatalf("ended before it was up: %v\n%s", err, u.said())
+			u.t.Fatalf("ended before it was up: %v\n%s", err, u.output())
 		default:
 		}
-		return strings.Contains(u.said(), "READY")
+		return strings.Contains(u.output(), "READY")
 	})
 }
 
-// stop interrupts it, and demands that nothing is left behind.
+// stop interrupts the process, and fails the test if files or processes are left.
 func (u *upProcess) stop() {
 	u.t.Helper()
 	if err := u.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		u.t.Fatal(err)
 	}
 	if err := <-u.ended; err != nil {
-		u.t.Fatalf("%v\n%s", err, u.said())
+		u.t.Fatalf("%v\n%s", err, u.output())
 	}
 	left, err := filepath.Glob(filepath.Join(u.tmp, "*"))
 	if err != nil || len(left) > 0 {
@@ -366,7 +380,7 @@ func (u *upProcess) stop() {
 	}
 }
 
-// up is what such a process does.
+// up is the main function of an upProcess.
 func up() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -384,7 +398,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestBadStarts shows what people see when something is not as it should be.
+// TestBadStarts: what can't start says which flag or file is wrong, and what would be
+// accepted.
 func TestBadStarts(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestFailover kills the leader while it binds 2,000 pods. The one that stands by
-// knows the cluster already, and binds the rest once the Lease has run out; no
-// pod is lost, and none is on two nodes in turn.
+// TestFailover kills the leader while it binds 2,000 pods. The Berth that stands by knows
+// the cluster already, and binds the rest when the Lease has expired: every pod is bound,
+// and none ever changes its node.
 func TestFailover(t *testing.T) {
 	const nodes, pods = 20, 2000
 	c, client := startCluster(t)
@@ -57,13 +57,13 @@ func TestFailover(t *testing.T) {
 	create(t, client, pod("early", "10m"))
 	eventually(t, "the first Berth to lead", func(context.Context) bool { return bound() == 1 })
 	_, log := startBerth(t, c)
-	said := func(what string) func(context.Context) bool {
+	logged := func(what string) func(context.Context) bool {
 		return func(context.Context) bool {
 			raw, _ := os.ReadFile(log)
 			return bytes.Contains(raw, []byte(what))
 		}
 	}
-	eventually(t, "the second Berth to stand by", said("standing by: another Berth leads"))
+	eventually(t, "the second Berth to stand by", logged("standing by: another Berth leads"))
 
 	var wg sync.WaitGroup
 	for k := range 8 {
@@ -80,10 +80,10 @@ func TestFailover(t *testing.T) {
 	first.Kill()
 	killed := time.Now()
 	wg.Wait()
-	within(t, "the second Berth to take over", time.Minute, said("taking over"))
+	within(t, "the second Berth to take over", time.Minute, logged("taking over"))
 	took := time.Since(killed)
 	eventually(t, "all pods to be bound", func(context.Context) bool { return bound() == pods+1 })
-	t.Logf("killed with %s; taken over after %s, all bound after %s", "some bound", took.Round(100*time.Millisecond), time.Since(killed).Round(100*time.Millisecond))
+	t.Logf("taken over %s after the kill, all bound %s after it", took.Round(100*time.Millisecond), time.Since(killed).Round(100*time.Millisecond))
 	all, err := client.CoreV1().Pods(v1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestFailover(t *testing.T) {
 	raw, _ := os.ReadFile(log)
 	m := regexp.MustCompile(`"taking over" nodes=(\d+) pods=(\d+)`).FindSubmatch(raw)
 	if m == nil {
-		t.Fatalf("the second Berth doesn't say what it knew:\n%s", raw)
+		t.Fatalf("the second Berth doesn't log what it knew:\n%s", raw)
 	}
 	if known, _ := strconv.Atoi(string(m[1])); known != nodes {
 		t.Errorf("it knew %d nodes when it took over, want %d", known, nodes)

@@ -64,8 +64,8 @@ func tokenFor(t *testing.T, client kubernetes.Interface, name string, paths ...s
 	return path
 }
 
-// TestObserve asks a running Berth what it does: health for everybody, metrics,
-// configuration and explanations for those whom the API server lets.
+// TestObserve asks a running Berth over HTTPS: everybody gets its health; metrics,
+// configuration and explanations get only those whom the API server allows to.
 func TestObserve(t *testing.T) {
 	c, client := startCluster(t)
 	makeNode(t, client, "n1", "8Gi")
@@ -117,7 +117,7 @@ func TestObserve(t *testing.T) {
 		p, err := client.CoreV1().Pods("default").Get(ctx, "fits", metav1.GetOptions{})
 		return err == nil && p.Spec.NodeName != ""
 	})
-	tells := func(path string, lines ...string) {
+	hasLines := func(path string, lines ...string) {
 		t.Helper()
 		var missing []string
 		defer func() {
@@ -125,7 +125,7 @@ func TestObserve(t *testing.T) {
 				t.Logf("%s lacks: %s", path, strings.Join(missing, "\n"))
 			}
 		}()
-		eventually(t, path+" to tell of both", func(ctx context.Context) bool {
+		eventually(t, path+" to have all lines", func(ctx context.Context) bool {
 			code, body := get(ctx, path, reader)
 			if code != http.StatusOK {
 				return false
@@ -134,7 +134,7 @@ func TestObserve(t *testing.T) {
 			return len(missing) == 0
 		})
 	}
-	tells("/metrics",
+	hasLines("/metrics",
 		`scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1`,
 		`scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 1`,
 		`scheduler_pending_pods{queue="unschedulable"} 1`, `scheduler_pending_pods{queue="active"} 0`,
@@ -145,11 +145,11 @@ func TestObserve(t *testing.T) {
 		`scheduler_plugin_evaluation_total{extension_point="Filter",plugin="NodeResourcesFit",profile="default-scheduler"} 2`,
 		`scheduler_plugin_evaluation_total{extension_point="Score",plugin="NodeResourcesFit",profile="default-scheduler"} 1`,
 		`scheduler_pod_scheduled_after_flush_total 0`, `berth_decisions_total{kind="Placed"} 1`)
-	tells("/metrics/resources",
+	hasLines("/metrics/resources",
 		`kube_pod_resource_request{namespace="default",node="n1",pod="fits",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 1`,
 		`kube_pod_resource_request{namespace="default",node="",pod="waits",priority="0",resource="cpu",scheduler="default-scheduler",unit="cores"} 7`)
 	if raw, err := os.ReadFile(log); err != nil || strings.Contains(string(raw), "fits") {
-		t.Errorf("the log speaks of single pods (%v):\n%s", err, raw)
+		t.Errorf("the log names single pods (%v):\n%s", err, raw)
 	}
 	explain := func(args ...string) string {
 		out, _ := exec.CommandContext(t.Context(), berth, append([]string{"explain", "--server", server}, args...)...).CombinedOutput()
@@ -176,7 +176,7 @@ func TestObserve(t *testing.T) {
 			}
 		}
 	}
-	// No credential is in the log, and a port that is taken is said so.
+	// No credential is in the log, and a port in use is named in the error.
 	raw, _ := os.ReadFile(reader)
 	if text, _ := os.ReadFile(log); strings.Contains(string(text), string(raw)) {
 		t.Error("a token is in the log")

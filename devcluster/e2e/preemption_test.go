@@ -18,8 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestPreemption has pods take the place of others: of one that no disruption
-// budget protects, and of one that a finalizer holds for a while.
+// TestPreemption has two pods of high priority preempt: first a victim that no disruption
+// budget protects, then one that a finalizer keeps for a while, during which the pod waits
+// nominated and no pod of lower priority gets the place.
 func TestPreemption(t *testing.T) {
 	c, client := startCluster(t)
 	_, log := startBerth(t, c, "-v=2", "--logging-format=json")
@@ -49,7 +50,7 @@ func TestPreemption(t *testing.T) {
 	b := on("b", "n2", nil)
 	b.Finalizers = []string{"example.com/hold"}
 	b.Spec.PriorityClassName = "middle" // so that a goes first
-	// What is there says what was there: the victims' conditions, the nominations.
+	// A watch records what is gone in the end: conditions of victims, nominations.
 	var mu sync.Mutex
 	conditions, nominated := map[string]string{}, map[string]string{}
 	watch, err := client.CoreV1().Pods(v1.NamespaceDefault).Watch(ctx, metav1.ListOptions{})
@@ -88,7 +89,7 @@ func TestPreemption(t *testing.T) {
 		return err == nil && b.Status.CurrentHealthy == 2
 	})
 
-	// Two pods come; a's place is had at once, b's when its finalizer is gone.
+	// vip-1 gets a's place at once, vip-2 gets b's when b's finalizer is gone.
 	high := func(name string) *v1.Pod {
 		p := pod(name, "2")
 		p.Spec.PriorityClassName = "high"
@@ -97,14 +98,14 @@ func TestPreemption(t *testing.T) {
 	create(t, client, high("vip-1"))
 	eventually(t, "the first to run", runs("vip-1"))
 	create(t, client, high("vip-2"))
-	eventually(t, "b to be told to go", func(ctx context.Context) bool { return get(ctx, client, "b").DeletionTimestamp != nil })
+	eventually(t, "b to be deleted", func(ctx context.Context) bool { return get(ctx, client, "b").DeletionTimestamp != nil })
 	eventually(t, "the nomination to be written", func(context.Context) bool { return seen(nominated, "vip-2") != "" })
 	if p := get(ctx, client, "vip-2"); p.Spec.NodeName != "" || seen(nominated, "vip-2") != "n2" {
 		t.Errorf("vip-2 is on %q and nominated to %q, though b is still there; want nowhere and n2", p.Spec.NodeName, seen(nominated, "vip-2"))
 	}
-	// A less important pod doesn't get the place.
+	// A pod of lower priority doesn't get the place.
 	create(t, client, pod("late", "2"))
-	eventually(t, "the late pod to be told why", func(ctx context.Context) bool {
+	eventually(t, "the late pod's condition to say why", func(ctx context.Context) bool {
 		return strings.Contains(refusal(get(ctx, client, "late")), "2 Insufficient cpu")
 	})
 	_, err = client.CoreV1().Pods(v1.NamespaceDefault).Patch(ctx, "b", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
@@ -134,10 +135,10 @@ func TestPreemption(t *testing.T) {
 		slices.Sort(of)
 		return err == nil && slices.Equal(of, []string{"a", "b"})
 	})
-	// With -v=2 the log tells each decision, here as JSON.
+	// With -v=2 the log has each decision, here as JSON.
 	raw, err := os.ReadFile(log)
 	must(err)
-	told := map[string]bool{}
+	decisions := map[string]bool{}
 	for line := range strings.Lines(string(raw)) {
 		x := struct {
 			Msg       string
@@ -146,11 +147,11 @@ func TestPreemption(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &x); err != nil {
 			t.Fatalf("a line of the log is no JSON: %v: %s", err, line)
 		}
-		told[x.Msg+" "+x.Pod.Namespace+"/"+x.Pod.Name+" "+x.Node.Name] = true
+		decisions[x.Msg+" "+x.Pod.Namespace+"/"+x.Pod.Name+" "+x.Node.Name] = true
 	}
 	for _, want := range []string{"Placed default/kept-1 n1", "Preempts default/vip-1 n2", "Preempts default/vip-2 n2", "Placed default/vip-2 n2"} {
-		if !told[want] {
-			t.Errorf("the log doesn't say %q, but %v", want, slices.Sorted(maps.Keys(told)))
+		if !decisions[want] {
+			t.Errorf("the log lacks %q; it has %v", want, slices.Sorted(maps.Keys(decisions)))
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestVolumes has claims bound for pods, against the real volume binder: local
-// volumes that people made, a volume that a provisioner makes once Berth has
-// chosen the node, and a claim that comes after its pod.
+// TestVolumes has claims bound for pods, against the real volume controller: claims that
+// take local volumes, and one that is created after its pod and provisioned on the node
+// that Berth has chosen.
 func TestVolumes(t *testing.T) {
 	c, client := startCluster(t)
 	startBerth(t, c)
@@ -68,11 +68,11 @@ func TestVolumes(t *testing.T) {
 	if a, b := get(ctx, client, "a").Spec.NodeName, get(ctx, client, "b").Spec.NodeName; a == b {
 		t.Errorf("both pods run on %s, though each node has one volume", a)
 	}
-	eventually(t, "the third to be told that its claim is missing", func(ctx context.Context) bool {
+	eventually(t, "the third's condition to say that its claim is missing", func(ctx context.Context) bool {
 		return strings.Contains(refusal(get(ctx, client, "late")), `persistentvolumeclaim "late" not found`)
 	})
 
-	// Berth names the node, and the provisioner makes a volume there.
+	// Berth writes the chosen node to the claim; the test provisions the volume there.
 	claim("late", "made")
 	var chosen string
 	eventually(t, "a node to be chosen for the claim", func(ctx context.Context) bool {
