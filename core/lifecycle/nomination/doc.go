@@ -7,7 +7,8 @@
 //	agreed        what was decided                –                  a decision: writing; somebody else's write: agreed on that
 //	writing       not yet shown what was written  NominationDone,    shown: agreed; failed: write failed;
 //	                                              the pod's update   another decision: writing
-//	write failed  what it showed last             retryAfter         writing; a decision before that: writing
+//	write failed  what it showed last             retryAfter         writing; a decision before that: writing;
+//	                                                                 shown after all: agreed
 //
 // "No node" is a nomination like any other here: taking one back is written as well.
 // A pod's part of the machine ends with its record, in any state: nominations mean

@@ -41,7 +41,9 @@ type Pod struct {
 	// written is what the API has or will have as far as is known: what was written
 	// last, or, when that has failed, what it showed last.
 	written string
-	shown   string // what the API showed last
+	// failed says that what was written last has failed.
+	failed bool
+	shown  string // what the API showed last
 	// unconfirmed was written and has not been shown yet, the oldest first. What has
 	// failed stays here: the API server may have done it all the same.
 	unconfirmed []string
@@ -81,7 +83,7 @@ func (m *Machine) Write(t *lifecycle.Turn, p *Pod, item *queue.Item) {
 	if p.node == p.written {
 		return
 	}
-	p.written = p.node
+	p.written, p.failed = p.node, false
 	p.unconfirmed = append(p.unconfirmed, p.node)
 	obj := item.Pod().Object
 	t.Ready.Nominations = append(t.Ready.Nominations, step.Nomination{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name, Node: p.node})
@@ -122,7 +124,8 @@ func (m *Machine) Keep(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) { t.State.No
 
 // Show takes what the API shows of a queued pod's nomination, and tells whether
 // somebody else has written it. Then it replaces what was decided here. A write of this
-// machine's that is shown late changes nothing.
+// machine's that is shown late changes nothing, but for one that has failed: the API
+// server did it all the same, so if something else was decided since, that is written.
 func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item) (others bool) {
 	node := item.Pod().Object.Status.NominatedNodeName
 	if node == p.shown {
@@ -131,9 +134,14 @@ func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item) (others bool
 	p.shown = node
 	if at := slices.Index(p.unconfirmed, node); at >= 0 {
 		p.unconfirmed = p.unconfirmed[at+1:]
+		if p.failed {
+			if p.written = node; p.node != node {
+				m.retry(t, item.Pod().UID)
+			}
+		}
 		return false
 	}
-	p.node, p.written = node, node
+	p.node, p.written, p.failed = node, node, false
 	t.State.Nominate(item.Pod(), node)
 	t.Queue.SetNominated(item, node != "")
 	return true
@@ -146,11 +154,16 @@ func (m *Machine) Done(t *lifecycle.Turn, in step.NominationDone) {
 	if p == nil || in.Err == nil || p.written != in.Node {
 		return
 	}
-	p.written = p.shown
+	p.written, p.failed = p.shown, true
+	m.retry(t, in.UID)
+}
+
+// retry has a pod's nomination written again after retryAfter, if that is needed then.
+func (m *Machine) retry(t *lifecycle.Turn, uid types.UID) {
 	if m.failed == nil {
 		m.failedSince = t.Now
 	}
-	m.failed = append(m.failed, in.UID)
+	m.failed = append(m.failed, uid)
 }
 
 // Advance writes the nominations again that could not be written. Pods that have got a
