@@ -170,8 +170,8 @@ func (o *objects) trace(t *Trace, src source) error {
 	for i := range pods {
 		p := &pods[i]
 		pod := p.Object("default")
-		if p.Delete > p.CreationTime {
-			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, RunFor, played(p.Delete-p.CreationTime).String())
+		if p.DeletionTime > p.CreationTime {
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, RunFor, played(p.DeletionTime-p.CreationTime).String())
 		}
 		o.arrive(played(p.CreationTime-first), 0, pod)
 	}

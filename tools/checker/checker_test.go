@@ -9,7 +9,29 @@ import (
 	"github.com/berthproject/berth/tools/checker"
 )
 
-// Each case plants one violation, or none.
+// objects returns what builders have built.
+func objects(nodes []*testkit.NodeBuilder, pods []*testkit.PodBuilder) (ns []*v1.Node, ps []*v1.Pod) {
+	for _, n := range nodes {
+		ns = append(ns, n.Obj())
+	}
+	for _, p := range pods {
+		ps = append(ps, p.Obj())
+	}
+	return ns, ps
+}
+
+// expect wants one violation of a rule, or none for "".
+func expect(t *testing.T, got []checker.Violation, rule string) {
+	t.Helper()
+	switch {
+	case rule == "" && len(got) > 0:
+		t.Errorf("got %v, want nothing", got)
+	case rule != "" && (len(got) != 1 || got[0].Rule != rule):
+		t.Errorf("got %v, want one violation of %s", got, rule)
+	}
+}
+
+// TestCheckFindsWhatIsPlanted has one violation in each case, or none.
 func TestCheckFindsWhatIsPlanted(t *testing.T) {
 	node := func() *testkit.NodeBuilder { return testkit.Node("n").Alloc("cpu", "2", "memory", "4Gi") }
 	gpu := node().Alloc("example.com/gpu", "1")
@@ -33,26 +55,13 @@ func TestCheckFindsWhatIsPlanted(t *testing.T) {
 		{"unknown node", nil, []*testkit.PodBuilder{testkit.Pod("a").On("gone")}, "node"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var nodes []*v1.Node
-			for _, n := range c.nodes {
-				nodes = append(nodes, n.Obj())
-			}
-			var pods []*v1.Pod
-			for _, p := range c.pods {
-				pods = append(pods, p.Obj())
-			}
-			got := checker.Check(nodes, pods, nil)
-			switch {
-			case c.want == "" && len(got) > 0:
-				t.Errorf("got %v, want nothing", got)
-			case c.want != "" && (len(got) != 1 || got[0].Rule != c.want):
-				t.Errorf("got %v, want one violation of %s", got, c.want)
-			}
+			nodes, pods := objects(c.nodes, c.pods)
+			expect(t, checker.Check(nodes, pods, nil), c.want)
 		})
 	}
 }
 
-// TestCheckStandingFindsWhatIsPlanted has nodes a and b in zones of those names.
+// TestCheckStandingFindsWhatIsPlanted has nodes a and b, in zones of the same names.
 func TestCheckStandingFindsWhatIsPlanted(t *testing.T) {
 	web := func(name, node string) *testkit.PodBuilder { return testkit.Pod(name).Label("app", "web").On(node) }
 	together := func(name, node string) *testkit.PodBuilder {
@@ -75,18 +84,54 @@ func TestCheckStandingFindsWhatIsPlanted(t *testing.T) {
 		{"spread where it may be", []*testkit.PodBuilder{web("p", "a"), spread("q", "a").RequireIn(v1.LabelTopologyZone, "a")}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			nodes := []*v1.Node{testkit.Node("a").Zone("a").Obj(), testkit.Node("b").Zone("b").Obj()}
-			var pods []*v1.Pod
-			for _, p := range c.pods {
-				pods = append(pods, p.Obj())
-			}
-			got := checker.CheckStanding(nodes, pods)
-			switch {
-			case c.want == "" && len(got) > 0:
-				t.Errorf("got %v, want nothing", got)
-			case c.want != "" && (len(got) != 1 || got[0].Rule != c.want):
-				t.Errorf("got %v, want one violation of %s", got, c.want)
-			}
+			nodes, pods := objects([]*testkit.NodeBuilder{testkit.Node("a").Zone("a"), testkit.Node("b").Zone("b")}, c.pods)
+			expect(t, checker.CheckStanding(nodes, pods), c.want)
 		})
+	}
+}
+
+// TestCheckPodsFindsWhatWasPlacedWrongly has a pod "new" that was placed now, and others
+// that were there before.
+func TestCheckPodsFindsWhatWasPlacedWrongly(t *testing.T) {
+	node := func() *testkit.NodeBuilder { return testkit.Node("n").Alloc("cpu", "2") }
+	pod := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "1").On("n") }
+	apart := func(name string) *testkit.PodBuilder {
+		return pod(name).Label("app", "web").Apart(v1.LabelHostname, "app", "web")
+	}
+	for _, c := range []struct {
+		name string
+		node *testkit.NodeBuilder
+		pods []*testkit.PodBuilder
+		want string // rule, "" for none
+	}{
+		{"room for both", node(), []*testkit.PodBuilder{pod("old"), pod("new")}, ""},
+		{"no room for the new one", node(), []*testkit.PodBuilder{pod("old"), pod("older"), pod("new")}, "capacity"},
+		{"a node that has shrunk", node(), []*testkit.PodBuilder{pod("old"), pod("older"), pod("oldest")}, ""},
+		{"cordoned", node().Cordon(), []*testkit.PodBuilder{pod("new")}, "cordon"},
+		{"cordoned, and tolerated", node().Cordon(), []*testkit.PodBuilder{pod("new").Tolerate(v1.TaintNodeUnschedulable)}, ""},
+		{"cordoned since", node().Cordon(), []*testkit.PodBuilder{pod("old")}, ""},
+		{"NoExecute", node().Taint("gone", "", v1.TaintEffectNoExecute), []*testkit.PodBuilder{pod("new")}, "taint"},
+		{"apart from an old one", node(), []*testkit.PodBuilder{apart("new"), pod("old").Label("app", "web")}, "anti-affinity"},
+		{"an old one is apart", node(), []*testkit.PodBuilder{apart("old"), pod("new").Label("app", "web")}, "anti-affinity"},
+		{"two old ones", node(), []*testkit.PodBuilder{apart("old"), pod("older").Label("app", "web")}, ""},
+		{"the port of an old one", node(), []*testkit.PodBuilder{pod("new").HostPort(80), pod("old").HostPort(80)}, "ports"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			nodes, pods := objects([]*testkit.NodeBuilder{c.node}, c.pods)
+			expect(t, checker.CheckPods(nodes, pods, func(p *v1.Pod) bool { return p.Name == "new" }), c.want)
+		})
+	}
+}
+
+func TestFitsLooksAtThePodAlone(t *testing.T) {
+	full, free := testkit.Node("full").Alloc("cpu", "1").Obj(), testkit.Node("free").Alloc("cpu", "1").Obj()
+	nodes := []*v1.Node{full, free}
+	pods := []*v1.Pod{testkit.Pod("a").Req("cpu", "1").On("full").Obj()}
+	pod := testkit.Pod("p").Req("cpu", "1").Obj()
+	if checker.Fits(pod, full, nodes, pods) || !checker.Fits(pod, free, nodes, pods) {
+		t.Errorf("got %v and %v, want that it fits on the free node only", checker.Fits(pod, full, nodes, pods), checker.Fits(pod, free, nodes, pods))
+	}
+	if pod.Spec.NodeName != "" || len(pods) != 1 {
+		t.Error("asking has placed the pod")
 	}
 }

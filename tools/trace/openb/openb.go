@@ -1,5 +1,8 @@
 // Package openb reads the openb traces of a production GPU cluster (the data
 // of "Beware of Fragmentation", USENIX ATC 2023) as Kubernetes objects.
+//
+// What must hold: a trace is read completely or refused, and an error names the file, the
+// line, the column and the value. Columns are found by name, in any order.
 package openb
 
 import (
@@ -18,35 +21,36 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The names that the trace's GPUs have in Kubernetes.
+// The names of the trace's GPUs in Kubernetes: whole ones and thousandths as resources, the
+// model as a label of nodes.
 const (
 	GPUCount = v1.ResourceName("alibabacloud.com/gpu-count")
 	GPUMilli = v1.ResourceName("alibabacloud.com/gpu-milli")
 	GPUModel = "alibabacloud.com/gpu-card-model"
 )
 
-// Files of a trace's directory.
+// The files of a trace.
 const (
 	NodeFile = "openb_node_list_all_node.csv"
 	PodFile  = "openb_pod_list_default.csv"
 )
 
-// Node is a row of the node list. CPU is in milli-CPU, memory in MiB.
+// Node is a row of the node list. GPU is a number of GPUs.
 type Node struct {
 	Name                     string
 	CPUMilli, MemoryMiB, GPU int64
 	Model                    string
 }
 
-// Pod is a row of the pod list. GPUMilli is per GPU: 1000 is a whole one. Times
-// are in seconds from the start of the trace.
+// Pod is a row of the pod list. GPUMilli is thousandths of each of its GPUs. Times are in
+// seconds from the start of the trace; DeletionTime is 0 for a pod that was not deleted.
 type Pod struct {
-	Name                 string
-	CPUMilli, MemoryMiB  int64
-	NumGPU, GPUMilli     int64
-	GPUSpec              []string // acceptable models, empty for any
-	QoS                  string
-	CreationTime, Delete int64
+	Name                       string
+	CPUMilli, MemoryMiB        int64
+	NumGPU, GPUMilli           int64
+	GPUSpec                    []string // acceptable models, empty for any
+	QoS                        string
+	CreationTime, DeletionTime int64
 }
 
 // Trace is a cluster and the pods that came to it, in order of arrival.
@@ -66,12 +70,12 @@ func Load(dir string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	columns := []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"}
-	err = read(filepath.Join(dir, PodFile), columns, func(r row) error {
+	podColumns := []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"}
+	err = read(filepath.Join(dir, PodFile), podColumns, func(r row) error {
 		p := Pod{
 			Name: r.text("name"), CPUMilli: r.number("cpu_milli"), MemoryMiB: r.number("memory_mib"),
 			NumGPU: r.number("num_gpu"), GPUMilli: r.number("gpu_milli"), QoS: r.text("qos"),
-			CreationTime: r.number("creation_time"), Delete: r.number("deletion_time"),
+			CreationTime: r.number("creation_time"), DeletionTime: r.number("deletion_time"),
 		}
 		if spec := r.text("gpu_spec"); spec != "" {
 			p.GPUSpec = strings.Split(spec, "|")
@@ -86,15 +90,17 @@ func Load(dir string) (*Trace, error) {
 	return t, nil
 }
 
-// row is one line with the columns found by name.
+// row is one line of a file.
 type row struct {
-	at     map[string]int
+	at     map[string]int // index in fields, by column
 	fields []string
-	errs   *[]error
+	errs   *[]error // what is wrong with the line so far
 }
 
+// text returns the value of a column, which must be one that read was asked for.
 func (r row) text(column string) string { return strings.TrimSpace(r.fields[r.at[column]]) }
 
+// number returns a column that has a number of at least 0, fractions cut off.
 func (r row) number(column string) int64 {
 	s := r.text(column)
 	if s == "" && strings.HasSuffix(column, "_time") {
@@ -108,6 +114,7 @@ func (r row) number(column string) int64 {
 	return int64(v)
 }
 
+// named returns all that is wrong with the line whose object has this name.
 func (r row) named(name string) error {
 	if name == "" {
 		*r.errs = append(*r.errs, errors.New("the name is empty; every row needs one"))
@@ -115,7 +122,7 @@ func (r row) named(name string) error {
 	return errors.Join(*r.errs...)
 }
 
-// read calls f for each row. Errors name file, line, column and value.
+// read calls f for each row of a file, which must have exactly the columns in want.
 func read(path string, want []string, f func(row) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -123,22 +130,9 @@ func read(path string, want []string, f func(row) error) error {
 	}
 	defer file.Close()
 	in := csv.NewReader(file)
-	header, err := in.Read()
+	at, err := columns(path, in, want)
 	if err != nil {
-		return fmt.Errorf("%s: reading the header: %w", path, err)
-	}
-	at := map[string]int{}
-	for i, name := range header {
-		name = strings.TrimSpace(name)
-		if !slices.Contains(want, name) {
-			return fmt.Errorf("%s:1: column %q is unknown; the columns are %s", path, name, strings.Join(want, ", "))
-		}
-		at[name] = i
-	}
-	for _, name := range want {
-		if _, ok := at[name]; !ok {
-			return fmt.Errorf("%s:1: column %q is missing; the columns are %s", path, name, strings.Join(want, ", "))
-		}
+		return err
 	}
 	for {
 		fields, err := in.Read()
@@ -156,6 +150,28 @@ func read(path string, want []string, f func(row) error) error {
 	}
 }
 
+// columns reads the header, and returns the index of each column.
+func columns(path string, in *csv.Reader, want []string) (map[string]int, error) {
+	header, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: reading the header: %w", path, err)
+	}
+	at := map[string]int{}
+	for i, name := range header {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(want, name) {
+			return nil, fmt.Errorf("%s:1: column %q is unknown; the columns are %s", path, name, strings.Join(want, ", "))
+		}
+		at[name] = i
+	}
+	for _, name := range want {
+		if _, ok := at[name]; !ok {
+			return nil, fmt.Errorf("%s:1: column %q is missing; the columns are %s", path, name, strings.Join(want, ", "))
+		}
+	}
+	return at, nil
+}
+
 func quantities(cpuMilli, memoryMiB int64) v1.ResourceList {
 	return v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(cpuMilli, resource.DecimalSI),
@@ -165,9 +181,9 @@ func quantities(cpuMilli, memoryMiB int64) v1.ResourceList {
 
 // Object returns the node as a Kubernetes object that is ready.
 func (n *Node) Object() *v1.Node {
-	o := &v1.Node{}
-	o.Name = n.Name
-	o.Labels = map[string]string{v1.LabelHostname: n.Name}
+	obj := &v1.Node{}
+	obj.Name = n.Name
+	obj.Labels = map[string]string{v1.LabelHostname: n.Name}
 	list := quantities(n.CPUMilli, n.MemoryMiB)
 	list[v1.ResourcePods] = *resource.NewQuantity(110, resource.DecimalSI)
 	if n.GPU > 0 {
@@ -175,21 +191,20 @@ func (n *Node) Object() *v1.Node {
 		list[GPUMilli] = *resource.NewQuantity(n.GPU*1000, resource.DecimalSI)
 	}
 	if n.Model != "" {
-		o.Labels[GPUModel] = n.Model
+		obj.Labels[GPUModel] = n.Model
 	}
-	o.Status.Capacity, o.Status.Allocatable = list, list
-	o.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}
-	return o
+	obj.Status.Capacity, obj.Status.Allocatable = list, list
+	obj.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}
+	return obj
 }
 
-// Object returns the pod as a Kubernetes object. A pod that takes whole GPUs
-// asks for their count and their thousandths; one that takes a part of one
-// asks for thousandths only, so that others may share the GPU. Which device it
-// gets is the device plugin's to decide, not the scheduler's.
+// Object returns the pod as a Kubernetes object. A pod with whole GPUs requests their count
+// and their thousandths; one with a part of a GPU requests thousandths only, so that others
+// may share the GPU. The device plugin chooses the device, not the scheduler.
 func (p *Pod) Object(namespace string) *v1.Pod {
-	o := &v1.Pod{}
-	o.Namespace, o.Name = namespace, p.Name
-	o.Labels = map[string]string{"qos": strings.ToLower(p.QoS)}
+	obj := &v1.Pod{}
+	obj.Namespace, obj.Name = namespace, p.Name
+	obj.Labels = map[string]string{"qos": strings.ToLower(p.QoS)}
 	list := quantities(p.CPUMilli, p.MemoryMiB)
 	if p.NumGPU > 0 && p.GPUMilli > 0 {
 		list[GPUMilli] = *resource.NewQuantity(p.NumGPU*p.GPUMilli, resource.DecimalSI)
@@ -197,21 +212,22 @@ func (p *Pod) Object(namespace string) *v1.Pod {
 			list[GPUCount] = *resource.NewQuantity(p.NumGPU, resource.DecimalSI)
 		}
 	}
-	o.Spec.RestartPolicy = v1.RestartPolicyNever
-	o.Spec.Containers = []v1.Container{{
+	obj.Spec.RestartPolicy = v1.RestartPolicyNever
+	obj.Spec.Containers = []v1.Container{{
 		Name: "main", Image: "openb", Resources: v1.ResourceRequirements{Requests: list, Limits: extended(list)},
 	}}
 	if len(p.GPUSpec) > 0 {
-		o.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{
+		obj.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 				MatchExpressions: []v1.NodeSelectorRequirement{{Key: GPUModel, Operator: v1.NodeSelectorOpIn, Values: p.GPUSpec}},
 			}}},
 		}}
 	}
-	return o
+	return obj
 }
 
-// extended returns the extended resources, whose limits must equal requests.
+// extended returns the extended resources of a list: the API server requires that their
+// limits equal their requests.
 func extended(list v1.ResourceList) v1.ResourceList {
 	out := v1.ResourceList{}
 	for name, q := range list {

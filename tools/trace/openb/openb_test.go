@@ -74,7 +74,7 @@ func TestErrorsNameFileLineColumnAndValue(t *testing.T) {
 	}
 }
 
-// TestSharedTrace reads the real trace where the repository's neighbour has it.
+// TestSharedTrace reads the real trace, where it lies beside the repository.
 func TestSharedTrace(t *testing.T) {
 	dir := testkit.OpenbTrace(t, filepath.Join("..", "..", ".."))
 	trace, err := openb.Load(dir)
