@@ -28,9 +28,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite testdata/fields.txt")
 
-// TestFields lists all that a recording may hold of objects: every field of an
-// object of each kind is given a value, and what is left after encoding is
-// written down. Whoever adds a field sees here what recordings begin to tell.
+// TestFields lists the fields of objects that a recording may hold: an object of each kind
+// is encoded with a value in every field, and the fields that are left are compared with
+// testdata/fields.txt. Whoever has cluster.Trim keep another field sees here that recordings
+// will show it.
 func TestFields(t *testing.T) {
 	var b strings.Builder
 	known := map[string]map[string]bool{} // paths by the name of the input
@@ -64,8 +65,8 @@ func TestFields(t *testing.T) {
 	testkit.Generated(t, filepath.Join("testdata", "fields.txt"), b.String(), "go test ./tools/replay -rewrite", *rewrite)
 }
 
-// sameWithin returns the prefix of a path below which there is an object that was
-// listed before, with this path; "" when there is none.
+// sameWithin returns the prefix of a path that leads to an object of a kind which was listed
+// before with the rest of the path; "" when there is none.
 func sameWithin(path string, known map[string]map[string]bool) string {
 	for prefix, input := range map[string]string{"DaemonSet.spec.template.": "PodSet", "Groups[].Template.": "NodeSet"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok {
@@ -97,21 +98,21 @@ func leaves(v any, path string, out map[string]bool) {
 	}
 }
 
-// terms are the parts of selectors, which go together.
+// terms are the parts of selectors, which are listed as one.
 var terms = regexp.MustCompile(`(matchExpressions|matchFields|matchLabelExpressions)\[\]\..*`)
 
-// everyInputWithObjects returns one input for each kind of object, with every
-// field set, and with what tells apart the fields that are kept by their keys.
+// everyInputWithObjects returns one input for each kind of object, with every field set. Of
+// maps that are kept in part, it sets the keys that are kept, and another.
 func everyInputWithObjects() []step.Input {
-	ours := func(m *metav1.ObjectMeta) {
+	annotate := func(m *metav1.ObjectMeta) {
 		m.Annotations["berth.dev/any"], m.Annotations["cluster-autoscaler.kubernetes.io/any"] = "*", "*"
 		m.Annotations[v1.MirrorPodAnnotationKey] = "*"
 	}
 	pod := filled(&v1.Pod{})
-	ours(&pod.ObjectMeta)
+	annotate(&pod.ObjectMeta)
 	pod.Status.Conditions[0].Type = v1.PodScheduled
 	node := filled(&v1.Node{})
-	ours(&node.ObjectMeta)
+	annotate(&node.ObjectMeta)
 	node.Status.Conditions[0].Type = v1.NodeReady
 	claim := filled(&v1.PersistentVolumeClaim{})
 	for _, key := range []string{v1.BetaStorageClassAnnotation, cluster.AnnBindCompleted, cluster.AnnSelectedNode} {
@@ -124,7 +125,7 @@ func everyInputWithObjects() []step.Input {
 	csiNode := filled(&storagev1.CSINode{})
 	csiNode.Annotations[v1.MigratedPluginsAnnotationKey] = "*"
 	daemons := filled(&appsv1.DaemonSet{})
-	ours(&daemons.Spec.Template.ObjectMeta)
+	annotate(&daemons.Spec.Template.ObjectMeta)
 
 	inputs := []step.Input{
 		step.PodSet{Pod: pod}, step.NodeSet{Node: node}, step.DaemonSetSet{DaemonSet: daemons},

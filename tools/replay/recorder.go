@@ -1,5 +1,9 @@
-// Package replay records what goes into a live core and plays it again: the
-// same decisions, or what would have been decided under another configuration.
+// Package replay records the inputs of a live core and plays them again: with the same
+// decisions, or with those of another configuration.
+//
+// A recording is lines of JSON: a Header, a line for each Step, and an end with the digest
+// of the decisions. It is complete from the first input on, or it could not be replayed,
+// and holds nothing that Berth doesn't read.
 package replay
 
 import (
@@ -18,7 +22,7 @@ import (
 // Version of the format.
 const Version = 1
 
-// Header is the first line of a recording: with what it was made.
+// Header is the first line of a recording: the configuration of its core.
 type Header struct {
 	Version   int             `json:"berthRecording"`
 	Seed      uint64          `json:"seed"`
@@ -28,29 +32,29 @@ type Header struct {
 	ExternalScheduler bool `json:"foreign,omitempty"`
 }
 
-// Kept is how many earlier recordings stay beside a new one.
+// Kept is how many earlier recordings of a path are kept beside a new one.
 const Kept = 5
 
-// Recorder is a drive.Hook that writes a recording. It holds everything from the
-// start on, or it could not be replayed: at its size limit it ends, and says so.
+// Recorder is a drive.Hook that writes a recording. At its size limit the recording ends,
+// which never stops the core. Its methods are for one goroutine at a time.
 type Recorder struct {
 	// Ended, when not nil, is called once when recording ends before Close: at its
 	// size limit, or when something could not be written.
 	Ended func(error)
 
-	file   *os.File
-	out    *bufio.Writer
-	left   int64
-	ledger step.Ledger
-	ended  bool
-	err    error
+	file      *os.File
+	out       *bufio.Writer
+	remaining int64 // bytes until the limit
+	ledger    step.Ledger
+	ended     bool
+	err       error // of the first write that failed
 }
 
 var _ drive.Hook = (*Recorder)(nil)
 
 // Create begins a recording of at most limit bytes. Earlier recordings of the
-// same path are kept as PATH.1, PATH.2, … What is secret of the header's
-// configuration isn't written.
+// same path are kept as PATH.1, PATH.2, … The header's configuration is written without
+// its secrets.
 func Create(path string, limit int64, h Header) (*Recorder, error) {
 	if h.Scheduler != "" {
 		text, err := config.Redact(h.Scheduler)
@@ -73,7 +77,7 @@ func Create(path string, limit int64, h Header) (*Recorder, error) {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
 	h.Version = Version
-	r := &Recorder{file: f, out: bufio.NewWriterSize(f, 1<<16), left: limit}
+	r := &Recorder{file: f, out: bufio.NewWriterSize(f, 1<<16), remaining: limit}
 	r.write(h)
 	return r, r.err
 }
@@ -98,16 +102,17 @@ func (r *Recorder) Step(now time.Time, _ time.Duration, in []step.Input, ready *
 	switch {
 	case r.err != nil:
 		r.finish(r.err.Error())
-	case r.left <= 0:
+	case r.remaining <= 0:
 		r.finish("the recording has reached its size limit")
 	}
 }
 
+// write appends a line. An error is kept for Step or end to report.
 func (r *Recorder) write(v any) {
 	raw, err := json.Marshal(v)
 	if err == nil {
 		raw = append(raw, '\n')
-		r.left -= int64(len(raw))
+		r.remaining -= int64(len(raw))
 		_, err = r.out.Write(raw)
 	}
 	if err != nil && r.err == nil {
@@ -115,7 +120,7 @@ func (r *Recorder) write(v any) {
 	}
 }
 
-// finish ends the recording before its time.
+// finish ends the recording before Close, and tells Ended.
 func (r *Recorder) finish(why string) {
 	err := r.end(why)
 	if err == nil {
@@ -126,6 +131,7 @@ func (r *Recorder) finish(why string) {
 	}
 }
 
+// end writes the last line and closes the file. It is to be called once.
 func (r *Recorder) end(why string) error {
 	r.ended = true
 	r.write(line{End: &end{why, r.ledger.Count(), r.ledger.Digest()}})
@@ -138,7 +144,7 @@ func (r *Recorder) end(why string) error {
 	return r.err
 }
 
-// Close ends the recording, with the digest of the decisions made.
+// Close ends the recording with the digest of its decisions, if it hasn't ended before.
 func (r *Recorder) Close() error {
 	if r.ended {
 		return nil
@@ -146,5 +152,5 @@ func (r *Recorder) Close() error {
 	return r.end("Berth stopped")
 }
 
-// Digest returns the digest of the decisions recorded so far.
+// Digest returns the digest of the decisions of the recorded Steps.
 func (r *Recorder) Digest() string { return r.ledger.Digest() }

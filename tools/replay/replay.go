@@ -2,7 +2,6 @@ package replay
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,23 +10,25 @@ import (
 	"os"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 )
 
-// Policy is a configuration to replay under, where it differs from that of the
-// recording.
+// This file plays a recording. What must hold: under the recorded configuration the same
+// decisions are made, byte for byte; an error names the file and the line.
+
+// Policy is a configuration to replay under; nil stands for that of the recording. An
+// autoscaler's is ignored where the recording has no autoscaler.
 type Policy struct {
 	Scheduler *config.Scheduler
 	Autoscale *core.Autoscale
 }
 
-// Result is what a replay has decided.
+// Result is what was decided in a replay.
 type Result struct {
 	Steps     int
 	Decisions []step.Decision
@@ -46,80 +47,118 @@ func Play(ctx context.Context, path string, p Policy) (*Result, error) {
 		return nil, fmt.Errorf("reading the recording: %w", err)
 	}
 	defer f.Close()
-	in := bufio.NewReaderSize(f, 1<<20)
-	at := 0
-	next := func() ([]byte, bool, error) {
-		at++
-		raw, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return bytes.TrimSpace(raw), false, nil
-		}
-		return raw, true, err
-	}
-	raw, whole, err := next()
+	in := &lines{from: bufio.NewReaderSize(f, 1<<20), path: path}
+	h, err := in.header()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	h := Header{}
-	if err := json.Unmarshal(raw, &h); err != nil || !whole || h.Version == 0 {
-		return nil, fmt.Errorf("%s:1: this is no recording of Berth's: a line with berthRecording was expected", path)
-	}
-	if h.Version != Version {
-		return nil, fmt.Errorf("%s:1: berthRecording is %d; this Berth reads %d", path, h.Version, Version)
+		return nil, err
 	}
 	r, err := newPlayer(h, p)
 	if err != nil {
-		return nil, fmt.Errorf("%s:1: %w", path, err)
+		return nil, in.errorf("%w", err)
 	}
 	for {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("stopped at line %d of %s: %w", at, path, context.Cause(ctx))
+			return nil, fmt.Errorf("stopped at line %d of %s: %w", in.number, path, context.Cause(ctx))
 		}
-		raw, whole, err := next()
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, at, err)
-		}
-		if !whole {
-			r.Note = fmt.Sprintf("%s:%d: the recording was cut off here; what came before was replayed, and there is no digest to compare", path, at)
-			break
-		}
-		l := line{}
-		if err := json.Unmarshal(raw, &l); err != nil {
-			return nil, fmt.Errorf("%s:%d: this line can't be read: %w", path, at, err)
-		}
-		if l.End != nil {
+		l, err := in.next()
+		switch {
+		case errors.Is(err, errCutOff):
+			r.Note = in.errorf("the recording was cut off here; what came before was replayed, and there is no digest to compare").Error()
+		case err != nil:
+			return nil, err
+		case l.End != nil:
 			r.Recorded = l.End.Digest
 			r.Note = fmt.Sprintf("the recording ends after %d decisions: %s", l.End.Decisions, l.End.Why)
-			break
+		default:
+			if err := r.step(l); err != nil {
+				return nil, in.errorf("%w", err)
+			}
+			continue
 		}
-		if err := r.step(&l); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, at, err)
-		}
+		r.Digest = r.ledger.Digest()
+		return &r.Result, nil
 	}
-	r.Digest = r.ledger.Digest()
-	return &r.Result, nil
 }
 
-// player drives a core with what a recording has: outcomes are inputs of the
-// recording, except plans, which the driver's planner makes again.
+// lines reads a recording line by line.
+type lines struct {
+	from   *bufio.Reader
+	path   string
+	number int // of the line that was read last
+}
+
+// errCutOff says that a recording ends within a line: its process was killed.
+var errCutOff = errors.New("cut off")
+
+// errorf returns an error about the line that was read last.
+func (in *lines) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s:%d: "+format, append([]any{in.path, in.number}, args...)...)
+}
+
+// read returns the next line, or errCutOff where it has no end.
+func (in *lines) read() ([]byte, error) {
+	in.number++
+	raw, err := in.from.ReadBytes('\n')
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errCutOff
+	case err != nil:
+		return nil, in.errorf("%w", err)
+	}
+	return raw, nil
+}
+
+// header reads the first line.
+func (in *lines) header() (Header, error) {
+	h := Header{}
+	raw, err := in.read()
+	if err != nil && !errors.Is(err, errCutOff) {
+		return h, err
+	}
+	if err != nil || json.Unmarshal(raw, &h) != nil || h.Version == 0 {
+		return h, in.errorf("this is no recording of Berth's: a line with berthRecording was expected")
+	}
+	if h.Version != Version {
+		return h, in.errorf("berthRecording is %d; this Berth reads %d", h.Version, Version)
+	}
+	return h, nil
+}
+
+// next reads a line after the header.
+func (in *lines) next() (*line, error) {
+	raw, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	l := &line{}
+	if err := json.Unmarshal(raw, l); err != nil {
+		return nil, in.errorf("this line can't be read: %w", err)
+	}
+	return l, nil
+}
+
+// player drives a core with the inputs of a recording. Outcomes of work are among them,
+// so nobody does the work; only plans are made again, by the driver's planner.
 type player struct {
 	Result
-	drive.Unanswered // the recording answers
-	driver           *drive.Driver
-	deliver          func()       // puts the plan that was made and isn't delivered yet into inputs; nil for none
-	delivery         delivery     // of plans
-	inputs           []step.Input // of the Step that is being read
-	ledger           step.Ledger
+	drive.Unanswered
+	driver   *drive.Driver
+	deliver  func() // puts the plan that was made last into inputs; nil when the core has it
+	delivery delivery
+	inputs   []step.Input // of the line that is being played
+	ledger   step.Ledger
 }
 
 // delivery is when a plan reaches the core.
 type delivery uint8
 
 const (
-	asRecorded delivery = iota // where the recording has one
-	atOnce                     // with the next Step: another policy asks at other times
+	asRecorded delivery = iota // among the inputs where the recording has a PlanMade
+	atOnce                     // with the next Step: another policy asks for plans at other times
 )
 
+// newPlayer returns a player with the configuration of a header, where the policy has no
+// other.
 func newPlayer(h Header, p Policy) (*player, error) {
 	sched := config.Default()
 	switch {
@@ -143,7 +182,7 @@ func newPlayer(h Header, p Policy) (*player, error) {
 		out.delivery = atOnce
 	}
 	d, err := drive.New(drive.Config{
-		Schema: schema, Core: cfg, Workers: out, Hooks: []drive.Hook{&out.ledger, drive.HookFunc(out.decided)},
+		Schema: schema, Core: cfg, Workers: out, Hooks: []drive.Hook{&out.ledger, drive.HookFunc(out.keep)},
 		Inbox: func(in step.Input) { out.inputs = append(out.inputs, in) },
 	})
 	if err != nil {
@@ -160,8 +199,8 @@ func (p *player) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Pla
 	p.deliver = func() { done(plan) }
 }
 
-// decided keeps the decisions of a Step.
-func (p *player) decided(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+// keep is a drive.HookFunc: it keeps the decisions of a Step.
+func (p *player) keep(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 	p.Decisions = append(p.Decisions, r.Decisions...)
 }
 
@@ -194,52 +233,4 @@ func (p *player) deliverPlan() {
 		p.deliver()
 		p.deliver = nil
 	}
-}
-
-// Difference is a pod or a group about which another configuration decides
-// otherwise.
-type Difference struct{ What, Recorded, Now string }
-
-// Diff compares, pod by pod, where pods were placed, and group by group, how
-// many nodes were ordered.
-func Diff(recorded, now []step.Decision) []Difference {
-	type outcome struct{ recorded, now string }
-	at := map[string]*outcome{}
-	var order []string
-	nodes := [2]map[string]int{{}, {}}
-	for side, list := range [][]step.Decision{recorded, now} {
-		for i := range list {
-			d := &list[i]
-			var key, value string
-			switch d.Kind {
-			case step.Placed:
-				key, value = "pod "+d.Pod, d.Node
-			case step.ScaledUp:
-				nodes[side][d.Group] += d.Nodes
-				key, value = "group "+d.Group, fmt.Sprintf("%d nodes ordered", nodes[side][d.Group])
-			case step.NodeRemoved:
-				key, value = "node "+d.Node, "removed"
-			default:
-				continue
-			}
-			o := at[key]
-			if o == nil {
-				o = &outcome{"nothing", "nothing"}
-				at[key] = o
-				order = append(order, key)
-			}
-			if side == 0 {
-				o.recorded = value
-			} else {
-				o.now = value
-			}
-		}
-	}
-	var out []Difference
-	for _, key := range order {
-		if o := at[key]; o.recorded != o.now {
-			out = append(out, Difference{key, o.recorded, o.now})
-		}
-	}
-	return out
 }

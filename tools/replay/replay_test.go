@@ -3,6 +3,7 @@ package replay_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,15 +15,11 @@ import (
 	"github.com/berthproject/berth/tools/replay"
 )
 
-// record plays a random world and records it as the live edge would.
+// record plays a random world and records it as the live edge would. The recording ends
+// early when the limit, in bytes, is small.
 func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.Run) {
 	s := soak.Generate(seed)
-	for i := 0; i < len(s.Spec.Faults); i++ {
-		if s.Spec.Faults[i].Kind == scenario.CrashBerth {
-			s.Spec.Faults = append(s.Spec.Faults[:i], s.Spec.Faults[i+1:]...)
-			i--
-		}
-	}
+	s.Spec.Faults = slices.DeleteFunc(s.Spec.Faults, func(f scenario.Fault) bool { return f.Kind == scenario.CrashBerth }) // a crash ends a recording
 	run, err := scenario.Parse("world.yaml", soak.Text(s))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +43,7 @@ func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.
 		t.Fatal(err)
 	}
 	if full := limit < 1<<20; full != (len(ended) == 1) || len(ended) > 1 || full && !strings.Contains(ended[0].Error(), "size limit") {
-		t.Errorf("with a limit of %d bytes recording has ended with %v", limit, ended)
+		t.Errorf("with a limit of %d bytes, recording ended with %v before Close", limit, ended)
 	}
 	if limit > 1<<20 && r.Digest() != sum.Digest {
 		t.Errorf("recorded digest %s, the world's is %s", r.Digest(), sum.Digest)
@@ -129,7 +126,7 @@ func TestRecordingsAreBoundedAndKept(t *testing.T) {
 	}
 }
 
-func TestBadRecordings(t *testing.T) {
+func TestBadRecordingsAreRefusedByLine(t *testing.T) {
 	good, _ := record(t, 4, 1<<30)
 	raw, err := os.ReadFile(good)
 	if err != nil {
@@ -142,16 +139,16 @@ func TestBadRecordings(t *testing.T) {
 		}
 		return replay.Play(t.Context(), path, replay.Policy{})
 	}
-	for name, c := range map[string]struct{ text, want string }{
-		"empty":      {"", ":1: this is no recording"},
-		"other file": {"{}\n", ":1: this is no recording"},
-		"version":    {`{"berthRecording":99}` + "\n", ":1: berthRecording is 99; this Berth reads 1"},
-		"garbage":    {`{"berthRecording":1}` + "\nxyz\n", ":2: this line can't be read"},
-		"unknown":    {`{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"Teapot"}]}` + "\n", `:2: in[0] (Teapot): input "Teapot" is unknown`},
-		"config":     {`{"berthRecording":1,"schedulerConfig":"kind: X"}` + "\n", ":1: schedulerConfig: "},
+	for _, c := range []struct{ name, text, want string }{
+		{"empty", "", ":1: this is no recording"},
+		{"other file", "{}\n", ":1: this is no recording"},
+		{"version", `{"berthRecording":99}` + "\n", ":1: berthRecording is 99; this Berth reads 1"},
+		{"garbage", `{"berthRecording":1}` + "\nxyz\n", ":2: this line can't be read"},
+		{"unknown", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"Teapot"}]}` + "\n", `:2: in[0] (Teapot): input "Teapot" is unknown`},
+		{"config", `{"berthRecording":1,"schedulerConfig":"kind: X"}` + "\n", ":1: schedulerConfig: "},
 	} {
 		if _, err := play(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want …%s…", name, err, c.want)
+			t.Errorf("%s: got %v, want …%s…", c.name, err, c.want)
 		}
 	}
 	r, err := play(string(raw[:len(raw)*2/3]))

@@ -1,0 +1,54 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
+)
+
+// TestInputsWithoutObjectsComeBack encodes and decodes one input of each type that holds no
+// object; TestPropertyARecordedObjectMeansTheSame is about the others.
+func TestInputsWithoutObjectsComeBack(t *testing.T) {
+	refused := errors.New("refused")
+	for _, in := range []step.Input{
+		step.PodGone{UID: "u"},
+		step.NodeGone{Name: "n"},
+		step.WorkloadGone{Kind: cluster.ReplicaSet, Namespace: "ns", Name: "w"},
+		step.ObjectGone{Kind: cluster.ClaimKind, Namespace: "ns", Name: "c"},
+		step.GroupsSet{},
+		step.Consulted{UID: "u", Nodes: []string{"a", "b"}, Failed: map[string]string{"c": "why"}, Scores: map[string]int64{"a": 7}},
+		step.Consulted{UID: "u", Err: refused},
+		step.BindDone{UID: "u"},
+		step.BindDone{UID: "u", Err: refused},
+		step.TaintDone{Node: "n", Err: refused},
+		step.EvictionDone{UID: "u", Node: "n", Err: refused},
+		step.PreemptionDone{UID: "u", By: "v", Err: refused},
+		step.NominationDone{UID: "u", Node: "n", Err: refused},
+		step.ScaleUpDone{Group: "g", Nodes: 3, Err: refused},
+		step.NodeDeletionDone{Node: "n", Instance: "i", Err: refused},
+	} {
+		encoded, err := encode(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := decode(encoded)
+		if got, want := fmt.Sprintf("%T %+v", out, out), fmt.Sprintf("%T %+v", in, in); err != nil || got != want {
+			t.Errorf("%s comes back as\n got %s, %v\nwant %s", encoded.Value, got, err, want)
+		}
+	}
+}
+
+// TestAPlanIsNotRecorded: the planner of a replay makes it again.
+func TestAPlanIsNotRecorded(t *testing.T) {
+	encoded, err := encode(step.PlanMade{Plan: &autoscaler.Plan{Covered: 7}})
+	if err != nil || encoded.Kind != "PlanMade" || encoded.Value != nil {
+		t.Errorf("got %s %s, %v, want PlanMade without a value", encoded.Kind, encoded.Value, err)
+	}
+	if out, err := decode(encoded); err != nil || out != step.Input(step.PlanMade{}) {
+		t.Errorf("got %+v, %v, want an empty PlanMade", out, err)
+	}
+}
