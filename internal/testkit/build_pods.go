@@ -1,27 +1,63 @@
 package testkit
 
 import (
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// More of PodBuilder and NodeBuilder: what tests of single rules need.
+// This file builds pods: metadata, containers, volumes and status. What says where a pod may
+// run is in build_placement.go.
 
-// With changes what no other method does.
-func (b *PodBuilder) With(change func(*v1.Pod)) *PodBuilder { change(&b.Pod); return b }
+// PodBuilder builds a Pod.
+type PodBuilder struct{ v1.Pod }
+
+// Pod starts a pod of namespace "default" with one empty container.
+func Pod(name string) *PodBuilder {
+	b := &PodBuilder{}
+	b.Namespace, b.Name = "default", name
+	b.UID = types.UID("pod-" + name)
+	b.Spec.SchedulerName = v1.DefaultSchedulerName
+	b.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{}}}}
+	return b
+}
+
+// Namespaced sets the namespace.
+func (b *PodBuilder) Namespaced(ns string) *PodBuilder { b.Pod.Namespace = ns; return b }
+
+// Label sets a label.
+func (b *PodBuilder) Label(k, v string) *PodBuilder {
+	if b.Labels == nil {
+		b.Labels = map[string]string{}
+	}
+	b.Labels[k] = v
+	return b
+}
+
+// Owner sets the controlling owner.
+func (b *PodBuilder) Owner(apiVersion, kind, name string) *PodBuilder {
+	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(kind + name), Controller: new(true)}}
+	return b
+}
+
+// Priority sets the priority.
+func (b *PodBuilder) Priority(p int32) *PodBuilder { b.Spec.Priority = &p; return b }
+
+// Gate adds a scheduling gate.
+func (b *PodBuilder) Gate(name string) *PodBuilder {
+	b.Spec.SchedulingGates = append(b.Spec.SchedulingGates, v1.PodSchedulingGate{Name: name})
+	return b
+}
+
+// On sets spec.nodeName.
+func (b *PodBuilder) On(node string) *PodBuilder { b.Spec.NodeName = node; return b }
 
 // NominatedTo sets status.nominatedNodeName.
 func (b *PodBuilder) NominatedTo(node string) *PodBuilder {
 	b.Status.NominatedNodeName = node
-	return b
-}
-
-// Terminating marks the pod as being deleted.
-func (b *PodBuilder) Terminating() *PodBuilder {
-	b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	return b
 }
 
@@ -31,34 +67,15 @@ func (b *PodBuilder) Started(at int64) *PodBuilder {
 	return b
 }
 
-// Toleration adds a toleration.
-func (b *PodBuilder) Toleration(t v1.Toleration) *PodBuilder {
-	b.Spec.Tolerations = append(b.Spec.Tolerations, t)
+// Terminating marks the pod as being deleted.
+func (b *PodBuilder) Terminating() *PodBuilder {
+	b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	return b
 }
 
-// Require adds a term to the required node affinity. Terms are alternatives.
-func (b *PodBuilder) Require(term v1.NodeSelectorTerm) *PodBuilder {
-	a := b.nodeAffinity()
-	if a.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		a.RequiredDuringSchedulingIgnoredDuringExecution = &v1.NodeSelector{}
-	}
-	s := a.RequiredDuringSchedulingIgnoredDuringExecution
-	s.NodeSelectorTerms = append(s.NodeSelectorTerms, term)
-	return b
-}
-
-// Prefer adds a term to the preferred node affinity.
-func (b *PodBuilder) Prefer(weight int32, term v1.NodeSelectorTerm) *PodBuilder {
-	a := b.nodeAffinity()
-	a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
-		v1.PreferredSchedulingTerm{Weight: weight, Preference: term})
-	return b
-}
-
-// Spread adds a topology spread constraint.
-func (b *PodBuilder) Spread(c v1.TopologySpreadConstraint) *PodBuilder {
-	b.Spec.TopologySpreadConstraints = append(b.Spec.TopologySpreadConstraints, c)
+// Req sets requests of the first container, given as name, quantity pairs.
+func (b *PodBuilder) Req(pairs ...string) *PodBuilder {
+	maps.Copy(b.Spec.Containers[0].Resources.Requests, quantities(pairs))
 	return b
 }
 
@@ -86,15 +103,7 @@ func container(pairs []string) v1.Container {
 	return v1.Container{Name: "c", Resources: v1.ResourceRequirements{Requests: quantities(pairs)}}
 }
 
-func quantities(pairs []string) v1.ResourceList {
-	list := v1.ResourceList{}
-	for i := 0; i < len(pairs); i += 2 {
-		list[v1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
-	}
-	return list
-}
-
-// Overhead sets what the pod takes besides its containers.
+// Overhead sets the pod's overhead.
 func (b *PodBuilder) Overhead(pairs ...string) *PodBuilder {
 	b.Spec.Overhead = quantities(pairs)
 	return b
@@ -108,6 +117,13 @@ func (b *PodBuilder) WholeReq(pairs ...string) *PodBuilder {
 
 // Image sets the image of the first container.
 func (b *PodBuilder) Image(name string) *PodBuilder { b.Spec.Containers[0].Image = name; return b }
+
+// HostPort asks for a host port.
+func (b *PodBuilder) HostPort(port int32) *PodBuilder {
+	c := &b.Spec.Containers[0]
+	c.Ports = append(c.Ports, v1.ContainerPort{HostPort: port, ContainerPort: port, Protocol: v1.ProtocolTCP})
+	return b
+}
 
 // Volume adds a volume.
 func (b *PodBuilder) Volume(name string, source v1.VolumeSource) *PodBuilder {
@@ -123,53 +139,13 @@ func (b *PodBuilder) Uses(claims ...string) *PodBuilder {
 	return b
 }
 
-// Ephemeral adds a volume whose claim is made for the pod: it is named after the
-// pod and the volume.
+// Ephemeral adds a generic ephemeral volume: its claim is named POD-NAME.
 func (b *PodBuilder) Ephemeral(name string) *PodBuilder {
 	return b.Volume(name, v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}})
 }
 
-// Unlabel takes a label off the node.
-func (b *NodeBuilder) Unlabel(k string) *NodeBuilder { delete(b.Labels, k); return b }
+// With changes the object by a function, where no method does.
+func (b *PodBuilder) With(change func(*v1.Pod)) *PodBuilder { change(&b.Pod); return b }
 
-// Images adds an image with its names.
-func (b *NodeBuilder) Images(bytes int64, names ...string) *NodeBuilder {
-	b.Status.Images = append(b.Status.Images, v1.ContainerImage{Names: names, SizeBytes: bytes})
-	return b
-}
-
-// Features sets the features that the kubelet declares.
-func (b *NodeBuilder) Features(names ...string) *NodeBuilder {
-	b.Status.DeclaredFeatures = names
-	return b
-}
-
-// AffinityTerm adds a required pod affinity term.
-func (b *PodBuilder) AffinityTerm(t v1.PodAffinityTerm) *PodBuilder {
-	a := b.podAffinity()
-	a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, t)
-	return b
-}
-
-// AntiAffinityTerm adds a required pod anti-affinity term.
-func (b *PodBuilder) AntiAffinityTerm(t v1.PodAffinityTerm) *PodBuilder {
-	a := b.podAntiAffinity()
-	a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, t)
-	return b
-}
-
-// PreferredAffinityTerm adds a preferred pod affinity term.
-func (b *PodBuilder) PreferredAffinityTerm(weight int32, t v1.PodAffinityTerm) *PodBuilder {
-	a := b.podAffinity()
-	a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
-		v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: t})
-	return b
-}
-
-// PreferredAntiAffinityTerm adds a preferred pod anti-affinity term.
-func (b *PodBuilder) PreferredAntiAffinityTerm(weight int32, t v1.PodAffinityTerm) *PodBuilder {
-	a := b.podAntiAffinity()
-	a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
-		v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: t})
-	return b
-}
+// Obj returns the pod.
+func (b *PodBuilder) Obj() *v1.Pod { return &b.Pod }

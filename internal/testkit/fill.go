@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Fill gives every field of an API object a value: text wherever text may be, the
-// keys of maps included, and one element in each list.
+// This file sets every field of an object, for tests of what is kept of objects.
+
+// Fill gives every field of an API object a value: text to every string and map key, one
+// element to each list and map, and a number other than 0 to all else.
 func Fill(o metav1.Object, text string) { fill(reflect.ValueOf(o).Elem(), text) }
 
 func fill(v reflect.Value, text string) {

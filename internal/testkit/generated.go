@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Generated checks that a file made from the code has the text that the code
-// gives it now, or writes it; by is the command that does.
-func Generated(t testing.TB, path, text, by string, rewrite bool) {
+// Generated checks that a file which is generated from the code has the text that the code
+// generates now. With rewrite it writes the file first; command is the one that does so.
+func Generated(t testing.TB, path, text, command string, rewrite bool) {
 	t.Helper()
 	if rewrite {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -19,6 +19,6 @@ func Generated(t testing.TB, path, text, by string, rewrite bool) {
 		t.Fatal(err)
 	}
 	if string(got) != text {
-		t.Errorf("%s is not what the code says; run %s", path, by)
+		t.Errorf("%s differs from what the code generates; run %s", path, command)
 	}
 }

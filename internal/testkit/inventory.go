@@ -12,17 +12,20 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
+// This file draws whole clusters as lists of API objects, for properties that compare what
+// Berth makes of the same objects in two ways.
+
 // Inventory is a cluster as the API has it: objects of every kind that Berth
 // reads.
 type Inventory struct {
 	Nodes     []*v1.Node
 	Pods      []*v1.Pod // with spec.nodeName
 	Objects   []cluster.Object
-	Workloads []metav1.Object
+	Workloads []metav1.Object // Services, ReplicaSets, …, DaemonSets
 }
 
-// RandomInventory draws a cluster of nodes n0, n1, … Most of its objects were
-// changed anywhere.
+// RandomInventory draws a cluster with nodes n0, n1, … Most of its objects are changed by
+// MutateAnywhere.
 func RandomInventory(t *rapid.T, nodes int) *Inventory {
 	inv := &Inventory{}
 	for _, name := range Names("n", nodes) {
@@ -68,7 +71,7 @@ func (inv *Inventory) Each(f func(metav1.Object)) {
 	}
 }
 
-// Map returns a cluster with other versions of the objects.
+// Map returns the cluster with each object replaced by what f returns, in the same order.
 func (inv *Inventory) Map(f func(metav1.Object) metav1.Object) *Inventory {
 	out := &Inventory{}
 	for _, o := range inv.Nodes {
@@ -86,15 +89,14 @@ func (inv *Inventory) Map(f func(metav1.Object) metav1.Object) *Inventory {
 	return out
 }
 
-// State returns a state that holds the cluster, pods on nodes that it lacks
-// included.
+// State returns a state that holds the cluster, including pods on nodes that aren't there.
 func (inv *Inventory) State(schema *cluster.Schema) *cluster.State {
 	s := cluster.New(schema)
 	inv.Each(func(o metav1.Object) { Set(s, o) })
 	return s
 }
 
-// Set has a state take what the API says of an object.
+// Set sets an object in a state, as the core does when an informer delivers the object.
 func Set(s *cluster.State, o metav1.Object) {
 	switch o := o.(type) {
 	case *v1.Node:
@@ -114,7 +116,7 @@ func Set(s *cluster.State, o metav1.Object) {
 	}
 }
 
-// randomWorkloadObject draws an object that selects or makes pods.
+// randomWorkloadObject draws an object that selects or creates pods.
 func randomWorkloadObject(t *rapid.T) metav1.Object {
 	app := pick(t, apps, "app")
 	meta := metav1.ObjectMeta{Namespace: pick(t, spaces, "ns"), Name: app}

@@ -12,11 +12,11 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Objects that are changed anywhere, by walking their fields with reflection:
-// what no builder and no random object thinks of.
+// This file changes objects anywhere, by walking their fields with reflection: it reaches
+// fields that no builder and no random object sets. An object keeps what the API server
+// guarantees as far as rules rely on it (oneSourceEach).
 
-// Mutate changes one randomly chosen part of a pod's labels, owner or spec, by
-// walking its fields with reflection.
+// Mutate changes one randomly chosen part of a pod's labels, owner, namespace or spec.
 func Mutate(t *rapid.T, p *v1.Pod) {
 	defer oneSourceEach(p)
 	if k := rapid.IntRange(0, 9).Draw(t, "root"); k < 2 {
@@ -32,8 +32,8 @@ func Mutate(t *rapid.T, p *v1.Pod) {
 	mutate(t, reflect.ValueOf(&p.Spec).Elem(), 0)
 }
 
-// MutateAnywhere changes one randomly chosen part of an API object, but for its
-// names, its UID and its version.
+// MutateAnywhere changes one randomly chosen part of an API object, except what identifies
+// the object and its version.
 func MutateAnywhere(t *rapid.T, o metav1.Object) {
 	v := reflect.ValueOf(o).Elem()
 	var parts []reflect.Value
@@ -54,8 +54,8 @@ func MutateAnywhere(t *rapid.T, o metav1.Object) {
 	oneSourceEach(o)
 }
 
-// oneSourceEach leaves each volume one source, as the API server does: of several
-// CSI's translation library takes any.
+// oneSourceEach leaves each volume one source, as the API server requires: of several, the
+// CSI translation library reads any one.
 func oneSourceEach(o metav1.Object) {
 	first := func(source reflect.Value) {
 		found := false
@@ -78,26 +78,17 @@ func oneSourceEach(o metav1.Object) {
 	}
 }
 
-// words are values that mean something to some rule.
+// words are texts that mean something to some rule.
 var words = []string{"", "a", "b", "app", "web", "db", "disk", "ssd", "gpu", "spot", "n0", "n1", "In", "NotIn", "Exists", "Equal",
 	"NoSchedule", "PreferNoSchedule", v1.LabelHostname, v1.LabelTopologyZone, "ScheduleAnyway", "TCP", "default", "other", "metadata.name", "ReplicaSet", "apps/v1",
 	"cpu", "memory", "storage", "true", "True", "yes", "fast", "static", "pv0", "c0", "csi.example", "kubernetes.io/aws-ebs", "DaemonSet",
 	"cluster-autoscaler.kubernetes.io/daemonset-pod", v1.MirrorPodAnnotationKey, v1.MigratedPluginsAnnotationKey, v1.BetaStorageClassAnnotation,
 	cluster.AnnBindCompleted, cluster.AnnSelectedNode, "DisruptionTarget", "PreemptionByScheduler", "PodResizePending", "Infeasible", "Ready"}
 
+// mutate changes a value. Below depth 12 it follows no pointers: API objects nest no deeper
+// where it matters.
 func mutate(t *rapid.T, v reflect.Value, depth int) {
-	switch x := v.Addr().Interface().(type) { // what isn't just any value of its parts
-	case *resource.Quantity:
-		*x = resource.MustParse(pick(t, []string{"0", "1", "200m", "1Gi", "2Gi"}, "q"))
-		return
-	case *intstr.IntOrString:
-		*x = intstr.FromInt32(int32(Uniform(t, 10, "number")))
-		return
-	case *metav1.Time:
-		*x = metav1.Unix(int64(Uniform(t, 1000, "time")), 0)
-		return
-	case *metav1.FieldsV1:
-		x.SetRawString("{}")
+	if mutateOpaque(t, v) {
 		return
 	}
 	switch v.Kind() {
@@ -108,45 +99,78 @@ func mutate(t *rapid.T, v reflect.Value, depth int) {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(rapid.IntRange(0, 100).Draw(t, "i")))
 	case reflect.Pointer:
-		if depth > 12 || !v.IsNil() && maybe(t, 10, "nil") {
-			v.SetZero()
-			return
-		}
-		fresh := reflect.New(v.Type().Elem())
-		if !v.IsNil() {
-			fresh.Elem().Set(v.Elem())
-		}
-		v.Set(fresh)
-		mutate(t, v.Elem(), depth+1)
+		mutatePointer(t, v, depth)
 	case reflect.Struct:
-		if v.NumField() == 0 || !v.Field(0).CanSet() {
-			return
+		if v.NumField() > 0 && v.Field(0).CanSet() {
+			mutate(t, v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "field")), depth+1)
 		}
-		mutate(t, v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "field")), depth+1)
 	case reflect.Slice:
-		grown := reflect.MakeSlice(v.Type(), v.Len(), v.Len()+1)
-		reflect.Copy(grown, v)
-		if v.Len() == 0 || maybe(t, 30, "append") {
-			grown = reflect.Append(grown, reflect.New(v.Type().Elem()).Elem())
-		} else if maybe(t, 20, "drop") {
-			grown = grown.Slice(0, v.Len()-1)
-		}
-		v.Set(grown)
-		if v.Len() > 0 {
-			mutate(t, v.Index(rapid.IntRange(0, v.Len()-1).Draw(t, "at")), depth+1)
-		}
+		mutateSlice(t, v, depth)
 	case reflect.Map:
-		fresh := reflect.MakeMap(v.Type())
-		for _, k := range v.MapKeys() {
-			fresh.SetMapIndex(k, v.MapIndex(k))
-		}
-		k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		mutate(t, k, depth+1)
-		mutate(t, e, depth+1)
-		if maybe(t, 25, "delete") {
-			e = reflect.Value{}
-		}
-		fresh.SetMapIndex(k, e)
-		v.Set(fresh)
+		mutateMap(t, v, depth)
 	}
+}
+
+// mutateOpaque changes a value of a type whose fields can't have just any values, and
+// tells whether it is one.
+func mutateOpaque(t *rapid.T, v reflect.Value) bool {
+	switch x := v.Addr().Interface().(type) {
+	case *resource.Quantity:
+		*x = resource.MustParse(pick(t, []string{"0", "1", "200m", "1Gi", "2Gi"}, "q"))
+	case *intstr.IntOrString:
+		*x = intstr.FromInt32(int32(Uniform(t, 10, "number")))
+	case *metav1.Time:
+		*x = metav1.Unix(int64(Uniform(t, 1000, "time")), 0)
+	case *metav1.FieldsV1:
+		x.SetRawString("{}")
+	default:
+		return false
+	}
+	return true
+}
+
+// mutatePointer sets a pointer to nil, or to a changed copy: others may share the value.
+func mutatePointer(t *rapid.T, v reflect.Value, depth int) {
+	if depth > 12 || !v.IsNil() && maybe(t, 10, "nil") {
+		v.SetZero()
+		return
+	}
+	fresh := reflect.New(v.Type().Elem())
+	if !v.IsNil() {
+		fresh.Elem().Set(v.Elem())
+	}
+	v.Set(fresh)
+	mutate(t, v.Elem(), depth+1)
+}
+
+// mutateSlice replaces a slice by a copy with an element changed, and maybe one more or
+// one less.
+func mutateSlice(t *rapid.T, v reflect.Value, depth int) {
+	fresh := reflect.MakeSlice(v.Type(), v.Len(), v.Len()+1)
+	reflect.Copy(fresh, v)
+	if v.Len() == 0 || maybe(t, 30, "append") {
+		fresh = reflect.Append(fresh, reflect.New(v.Type().Elem()).Elem())
+	} else if maybe(t, 20, "drop") {
+		fresh = fresh.Slice(0, v.Len()-1)
+	}
+	v.Set(fresh)
+	if v.Len() > 0 {
+		mutate(t, v.Index(rapid.IntRange(0, v.Len()-1).Draw(t, "at")), depth+1)
+	}
+}
+
+// mutateMap replaces a map by a copy with a random key set or deleted.
+func mutateMap(t *rapid.T, v reflect.Value, depth int) {
+	fresh := reflect.MakeMap(v.Type())
+	for _, k := range v.MapKeys() {
+		fresh.SetMapIndex(k, v.MapIndex(k))
+	}
+	k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+	mutate(t, k, depth+1)
+	mutate(t, e, depth+1)
+	if maybe(t, 25, "delete") {
+		e = reflect.Value{}
+	}
+	fresh.SetMapIndex(k, e)
+	v.Set(fresh)
 }

@@ -10,13 +10,17 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// answers asks a plugin's rules about the nodes of a cluster and checks the
-// contract on the way. Problems are its violations, for people.
+// This file calls a plugin's rules as the engine does, and checks the contract with each
+// call: a filter of one node alone and among others, scores in groups and alone, aspects of
+// a node that a local rule says it doesn't read, reasons.
+
+// answers are the answers of a plugin's rules about the nodes of a cluster. Problems are
+// violations of the contract.
 type answers struct {
 	c        *Cluster
 	plugin   framework.Plugin
 	rules    framework.Rules
-	scores   bool // the local rule scores, or scores are being asked for
+	scores   bool // the local rule may score
 	problems []string
 }
 
@@ -24,8 +28,8 @@ func (a *answers) problem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }
 
-// filter returns the rules' answer about one node: why it is rejected, or "".
-// The local rule is asked first, as the engine does.
+// filter returns why the rules reject one node, "" when they don't. The local rule comes
+// first, as in the engine.
 func (a *answers) filter(n *cluster.Node) string {
 	if local := a.rules.Local; local != nil {
 		code, score := local.EvalNode(n)
@@ -56,8 +60,8 @@ func (a *answers) filter(n *cluster.Node) string {
 	return a.reason(n, codes[0], group.Explain(g.Groups, 0))
 }
 
-// filterTogether asks the group rule about all nodes at once, half of them groups
-// without candidates, and compares with what it says of each alone.
+// filterTogether has the group rule filter all nodes at once, half of them as groups
+// without candidates, and compares the codes with those of each node alone.
 func (a *answers) filterTogether() {
 	if a.rules.Group == nil {
 		return
@@ -87,8 +91,8 @@ func neverFilters(g framework.GroupRule) bool {
 	return ok && n.NeverFilters()
 }
 
-// checkAspects evaluates the node again without the parts of it that the local
-// rule says it doesn't read.
+// checkAspects evaluates the node again without the parts that, by Reads, the local rule
+// doesn't read: the answer must be the same.
 func (a *answers) checkAspects(n *cluster.Node, code framework.Code, score int64) {
 	without := *n
 	reads := a.rules.Local.Reads()
@@ -105,8 +109,8 @@ func (a *answers) checkAspects(n *cluster.Node, code framework.Code, score int64
 	}
 }
 
-// reason writes a reason as tables have it: how final, which message, and what
-// fell short: "Reject: Insufficient cpu (cpu: needs 2000, has 500)".
+// reason returns the text of a rejection as Want has it. The reason must agree with the
+// code.
 func (a *answers) reason(n *cluster.Node, code framework.Code, r *framework.Reason) string {
 	if r == nil {
 		a.problem("%s: rejected without a reason", n.Name)
@@ -118,9 +122,11 @@ func (a *answers) reason(n *cluster.Node, code framework.Code, r *framework.Reas
 	return a.text(r)
 }
 
+// text returns the text of a reason, "Reject: Insufficient cpu (cpu: needs 2000, has 500)",
+// and checks what every plugin that rejects has to say.
 func (a *answers) text(r *framework.Reason) string {
 	if r.Plugin != a.plugin.Name() {
-		a.problem("plugin %s speaks as %q", a.plugin.Name(), r.Plugin)
+		a.problem("plugin %s gives its reason the plugin %q", a.plugin.Name(), r.Plugin)
 	}
 	if w, ok := a.plugin.(framework.Waker); !ok || w.WakesWhen() == "" {
 		a.problem("the plugin rejects pods and doesn't say what wakes them (WakesWhen)")
@@ -173,8 +179,8 @@ func (a *answers) score(nodes []*cluster.Node, candidate func(*cluster.Node) boo
 	return scores, raws
 }
 
-// groupScores are the group rule's scores. Score has to add its weight's part to
-// what is there.
+// groupScores returns the group rule's scores. Score must add them, times the weight, to
+// what out holds.
 func (a *answers) groupScores(g *framework.Groups) []int64 {
 	const weight, base = 3, 1000
 	once, more := make([]int64, g.Len()), make([]int64, g.Len())
@@ -191,15 +197,15 @@ func (a *answers) groupScores(g *framework.Groups) []int64 {
 	return once
 }
 
-// grouping is nodes as a group rule sees them.
+// grouping is the nodes of a cluster in groups.
 type grouping struct {
 	*framework.Groups
 	nodes []*cluster.Node
-	of    []int // group by node
+	of    []int // index of the group, by node
 }
 
-// groups puts every node into a group of its own. Nodes that are no candidates
-// are groups without nodes, as in the engine.
+// groups puts every node into a group of its own. The group of a node that is no candidate
+// counts no nodes, as in the engine.
 func (a *answers) groups(nodes []*cluster.Node, candidate func(*cluster.Node) bool) grouping {
 	rule := a.rules.Group
 	g := grouping{Groups: &framework.Groups{}, nodes: nodes}
@@ -231,7 +237,7 @@ func (a *answers) groups(nodes []*cluster.Node, candidate func(*cluster.Node) bo
 	return g
 }
 
-// merge makes one group of all nodes that no key tells apart.
+// merge returns a grouping with one group for all nodes that no key tells apart.
 func (g grouping) merge(host func(*cluster.Node) any) grouping {
 	out := grouping{Groups: &framework.Groups{Domains: make([][]cluster.Domain, len(g.Domains))}, nodes: g.nodes}
 	seen := map[string]int{}

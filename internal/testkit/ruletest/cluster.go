@@ -12,11 +12,13 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
+// This file has the cluster of a case: a state that takes what testkit builds.
+
 // Make makes the plugin under test. Its argument is the schema of the cluster
 // that the plugin will see.
 type Make func(*cluster.Schema) framework.Plugin
 
-// Is is the Make of a plugin that needs no schema.
+// Is returns the Make of a plugin that needs no schema.
 func Is(p framework.Plugin) Make { return func(*cluster.Schema) framework.Plugin { return p } }
 
 // Objects lists API objects in a table.
@@ -29,7 +31,7 @@ type Nodes = []*testkit.NodeBuilder
 // status.nominatedNodeName.
 type Pods = []*testkit.PodBuilder
 
-// Times is n pods like p.
+// Times returns n pods like p; Place gives each a name of its own.
 func Times(n int, p *testkit.PodBuilder) Pods {
 	out := make(Pods, n)
 	for i := range out {
@@ -79,8 +81,8 @@ func (c *Cluster) Set(o runtime.Object) {
 	c.SetObject(object)
 }
 
-// Place puts a pod on the node that it names, or nominates it to its nominated
-// node. A second pod of one name gets a name of its own.
+// Place puts a pod on the node of its spec.nodeName, or nominates it to its nominated node.
+// A second pod with the same name gets the suffix -2, and so on.
 func (c *Cluster) Place(b *testkit.PodBuilder) {
 	c.t.Helper()
 	p := b.DeepCopy()
@@ -100,18 +102,18 @@ func (c *Cluster) Place(b *testkit.PodBuilder) {
 	}
 }
 
-// Delete takes a placed pod of that name away.
+// Delete removes the placed pod with that name.
 func (c *Cluster) Delete(name string) {
 	c.t.Helper()
 	if !c.Remove(types.UID("pod-" + name)) {
-		c.t.Fatalf("no pod %s to take away", name)
+		c.t.Fatalf("there is no placed pod %s", name)
 	}
 }
 
-// Parse reads the pod whose placement is asked about.
+// Parse reads a pod that isn't placed: the one that rules are made for.
 func (c *Cluster) Parse(b *testkit.PodBuilder) *cluster.Pod { return c.Schema.ParsePod(b.DeepCopy()) }
 
-// Changes returns the journal of what do changes.
+// Changes calls do and returns the changes that the journal has of it, at least one.
 func (c *Cluster) Changes(do func(*Cluster)) []cluster.Change {
 	c.t.Helper()
 	from := c.Head()

@@ -1,5 +1,5 @@
-// Package ruletest lets the tests of a plugin be tables: which pod, which
-// cluster, which answer for every node. It asks the plugin through the contract
-// that the engine uses (framework.Plugin), without the engine's classes and
-// caches, and checks on the way what every plugin owes to the contract.
+// Package ruletest runs the tests of a plugin, which are tables: a pod, a cluster, and the
+// answer for every node. It calls the plugin through the contract that the engine uses
+// (framework.Plugin), without the engine's classes and caches, and checks for every case
+// what the contract demands of every plugin.
 package ruletest

@@ -12,6 +12,9 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
+// This file tests what a plugin says of changes: of a pod (signatures), and of the cluster
+// (which pods to reclassify, which changes may help).
+
 // Part says which parts of the signature tell two pods apart.
 type Part string
 
@@ -40,10 +43,10 @@ type Change struct {
 	tells Part
 }
 
-// Differs is a Change.
+// Differs returns a Change.
 func Differs(name string, do func(*testkit.PodBuilder), by Part) Change { return Change{name, do, by} }
 
-// Run checks which changes make another class of the pod.
+// Run checks which parts of the signature each change changes.
 func (x Signatures) Run(t *testing.T) {
 	t.Helper()
 	for _, s := range x.Cases {
@@ -81,7 +84,7 @@ func (a signature) differs(b signature) Part {
 	return Same
 }
 
-// SignsAgain tells whether a change of the cluster gives a pod another signature.
+// SignsAgain tells whether a change of the cluster changes the signature of a pod.
 func SignsAgain(t testing.TB, make Make, nodes Nodes, objects Objects, pods Pods, pod *testkit.PodBuilder, change func(*Cluster)) bool {
 	t.Helper()
 	world := NewCluster(t, nodes, objects, pods)
@@ -91,8 +94,8 @@ func SignsAgain(t testing.TB, make Make, nodes Nodes, objects Objects, pods Pods
 	return before.differs(sign(world, plugin, world.Parse(pod))) != Same
 }
 
-// Reclassifies is a test of which pods are to be reclassified when the cluster
-// changes (framework.Reclassifier).
+// Reclassifies is a test of which pods a plugin wants reclassified when the cluster changes
+// (framework.Reclassifier).
 type Reclassifies struct {
 	Plugin  Make
 	Nodes   Nodes
@@ -102,26 +105,26 @@ type Reclassifies struct {
 	Cases   []Event[string]
 }
 
-// Event is a change of the cluster, and what is to follow from it.
+// Event is a change of the cluster, and what the plugin is to say of it.
 type Event[T any] struct {
 	name string
 	do   func(*Cluster)
 	want T
 }
 
-// Reclassified is a change after which the waiting pods of these names, separated by
+// Reclassified returns a change after which the waiting pods of these names, separated by
 // spaces, are to be reclassified.
 func Reclassified(name string, do func(*Cluster), pods string) Event[string] {
 	return Event[string]{name, do, pods}
 }
 
-// Hint is a change that may help, or can't.
+// Hint returns a change that may help, or can't.
 func Hint(name string, do func(*Cluster), mayHelp bool) Event[bool] {
 	return Event[bool]{name, do, mayHelp}
 }
 
-// Run checks which pods are reclassified. None may be missing whose signature
-// did change.
+// Run checks which pods are reclassified: those that the case names, and every pod whose
+// signature has changed.
 func (x Reclassifies) Run(t *testing.T) {
 	t.Helper()
 	for _, r := range x.Cases {
@@ -144,7 +147,7 @@ func (x Reclassifies) Run(t *testing.T) {
 				if again {
 					got = append(got, b.Name)
 				} else if part := before[i].differs(sign(world, plugin, pod)); part != Same {
-					t.Errorf("%s of pod %s is another now, and it isn't reclassified", part, b.Name)
+					t.Errorf("%s of the signature of pod %s has changed, and it isn't reclassified", part, b.Name)
 				}
 			}
 			if text := strings.Join(got, " "); text != r.want {
@@ -154,8 +157,8 @@ func (x Reclassifies) Run(t *testing.T) {
 	}
 }
 
-// Hints is a test of which changes of the cluster may let the pod of Case in on
-// other nodes than the touched one (framework.Hinter).
+// Hints is a test of which changes of the cluster may turn the group rule's "no" into a "yes"
+// on other nodes than the touched one (framework.Hinter).
 type Hints struct {
 	Case
 	Cases []Event[bool]

@@ -11,14 +11,18 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// Table is a test of one plugin. What it says of the cluster holds for every
-// case that doesn't say something else.
+// This file runs tables of filters and scores. What must hold: each case gives the same
+// answers in a cluster where other pods of the table have rules, too, and when all rules
+// are released, the state counts nothing any more.
+
+// Table is a test of one plugin. Its plugin and nodes are those of every case that has none
+// of its own.
 type Table struct {
 	Plugin  Make
 	Nodes   Nodes
 	Objects Objects // besides those of a case
-	// Scores says that the local rule scores. The score of any other local rule has to
-	// be 0, whatever its code: it is added all the same.
+	// Scores says that the local rule scores. The score of any other local rule must be 0
+	// with every code, since the engine adds it all the same.
 	Scores bool
 	Cases  []Case
 }
@@ -31,8 +35,7 @@ type Case struct {
 	Nodes   Nodes
 	Objects Objects
 	Pods    Pods
-	// Elsewhere are nodes that other rules reject, so that they don't count when
-	// nodes are scored.
+	// Elsewhere are nodes that other plugins reject: they don't take part in scoring.
 	Elsewhere []string
 	Want      Want
 }
@@ -63,7 +66,7 @@ const (
 // it looks at any.
 func Everywhere(message string) string { return "everywhere: " + message }
 
-// Filter checks which nodes the plugin takes and why it rejects the others.
+// Filter checks which nodes the plugin accepts and why it rejects the others.
 func (x Table) Filter(t *testing.T) {
 	t.Helper()
 	x.run(t, func(a *answers, _ *Case) map[string]string {
@@ -84,8 +87,7 @@ func (x Table) Filter(t *testing.T) {
 	})
 }
 
-// Score checks how the plugin scores the nodes that it takes, of those that no
-// other rule rejects.
+// Score checks the scores of the nodes that neither the plugin nor another rejects.
 func (x Table) Score(t *testing.T) {
 	t.Helper()
 	x.run(t, func(a *answers, c *Case) map[string]string {
@@ -115,9 +117,9 @@ func (x Table) Score(t *testing.T) {
 	})
 }
 
-// run asks about every case twice: in a cluster where the plugin has rules for
-// this pod only, and in one where it has rules for the pods of all cases. They
-// share what the state counts for them, and mustn't disturb each other.
+// run checks every case twice: in a cluster where the plugin has rules for this pod only,
+// and in one where it has rules for the pods of all cases. Rules share the facts of the
+// state, and must not disturb each other.
 func (x Table) run(t *testing.T, ask func(*answers, *Case) map[string]string) {
 	t.Helper()
 	for i := range x.Cases {
@@ -147,7 +149,7 @@ func (x Table) run(t *testing.T, ask func(*answers, *Case) map[string]string) {
 	}
 }
 
-// answer is the plugin's answer in the wanted form.
+// answer returns the plugin's answer by node, in the form of Want.
 func (c *Case) answer(t *testing.T, world *Cluster, plugin framework.Plugin, ask func(*answers, *Case) map[string]string) map[string]string {
 	t.Helper()
 	a, got := c.prepare(world, plugin)
@@ -162,7 +164,7 @@ func (c *Case) answer(t *testing.T, world *Cluster, plugin framework.Plugin, ask
 	return got
 }
 
-// with fills in what the table says for all cases.
+// with returns a case with what the table says for all cases.
 func (x Table) with(c Case) Case {
 	if c.Plugin == nil {
 		c.Plugin = x.Plugin
@@ -174,13 +176,14 @@ func (x Table) with(c Case) Case {
 	return c
 }
 
+// build returns the cluster of a case and its plugin.
 func (c *Case) build(t testing.TB) (*Cluster, framework.Plugin) {
 	world := NewCluster(t, c.Nodes, c.Objects, c.Pods)
 	return world, c.Plugin(world.Schema)
 }
 
-// prepare makes the rules for the pod. It returns the answers for all nodes
-// where that is all there is to say.
+// prepare makes the rules for the pod. The second result is the answer for all nodes, where
+// it is decided without looking at nodes, else nil.
 func (c *Case) prepare(world *Cluster, plugin framework.Plugin) (*answers, map[string]string) {
 	a := &answers{c: world, plugin: plugin}
 	rules, reason := plugin.For(world.Parse(c.Pod), world.State)
@@ -206,7 +209,7 @@ func (c *Case) prepare(world *Cluster, plugin framework.Plugin) (*answers, map[s
 	return a, nil
 }
 
-// release gives a rule's facts back.
+// release releases the facts of a rule.
 func release(g framework.GroupRule, state *cluster.State) {
 	if r, ok := g.(framework.Releaser); ok {
 		r.Release(state)

@@ -1,6 +1,5 @@
-// Package script helps tests that are scripts (github.com/cockroachdb/datadriven):
-// it reads the arguments of their commands, and refuses those that it can't make
-// sense of.
+// Package script reads the arguments of commands in tests that are scripts
+// (github.com/cockroachdb/datadriven), and refuses those that a command doesn't know.
 package script
 
 import (
@@ -14,17 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Args are the arguments of one command of a script. A command asks for every
-// argument that it knows, each time by its key, and then calls Done, which ends the
-// test if one is left that nobody asked for: a misspelt argument would otherwise
-// leave its default in force, and the script would test something else than it says.
-// A value of the wrong form ends the test too. A command should feed what it has
-// read to the code under test after Done.
+// Args are the arguments of one command of a script. A command reads every argument that it
+// knows by its key, and then calls Done, which ends the test if an argument was not read: a
+// misspelt argument would otherwise leave its default in force, and the script would test
+// something else than it says. A value of the wrong form ends the test, too. Only after Done
+// may a command pass what it has read to the code under test.
 type Args struct {
 	t     testing.TB
 	d     *datadriven.TestData
-	known []string // as Done lists them
-	taken []bool   // by the index of d.CmdArgs
+	known []string // what the command has read or tried to read, for Done's message
+	taken []bool   // whether it was read, by the index of d.CmdArgs
 	named bool     // the first argument is a name, and no key
 }
 
@@ -34,14 +32,13 @@ func NewArgs(t testing.TB, d *datadriven.TestData) *Args {
 	return &Args{t: t, d: d, taken: make([]bool, len(d.CmdArgs))}
 }
 
-// Fail ends the test: the command is given something that it can't do.
+// Fail ends the test: the command can't do what its arguments say.
 func (a *Args) Fail(format string, values ...any) {
 	a.t.Helper()
 	a.d.Fatalf(a.t, a.d.Cmd+": "+format, values...)
 }
 
-// Name returns the first argument, which every command that calls it must have: what
-// the command is about.
+// Name returns the first argument: the object that the command is about. It is required.
 func (a *Args) Name() string {
 	a.t.Helper()
 	a.knows("NAME")
@@ -132,6 +129,7 @@ func (a *Args) Quantity(key, def string) string {
 	return quantity.String()
 }
 
+// parse reads a value of a type from its text.
 func parse[T any](a *Args, key, def string, parse func(string) (T, error)) T {
 	a.t.Helper()
 	value, err := parse(a.String(key, def))
@@ -141,8 +139,7 @@ func parse[T any](a *Args, key, def string, parse func(string) (T, error)) T {
 	return value
 }
 
-// Done ends the test if the command has an argument that was not asked for, or one
-// twice.
+// Done ends the test if the command has an argument that was not read, or one twice.
 func (a *Args) Done() {
 	a.t.Helper()
 	for i, arg := range a.d.CmdArgs {
@@ -152,6 +149,7 @@ func (a *Args) Done() {
 	}
 }
 
+// knows notes an argument for Done's message.
 func (a *Args) knows(what string) {
 	if !slices.Contains(a.known, what) {
 		a.known = append(a.known, what)

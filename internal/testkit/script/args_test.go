@@ -12,7 +12,7 @@ import (
 	"github.com/berthproject/berth/internal/testkit/script"
 )
 
-// recorder is a test that remembers with what it was ended.
+// recorder is a testing.TB that keeps the message of Fatalf.
 type recorder struct {
 	testing.TB
 	failure string
@@ -25,7 +25,7 @@ func (r *recorder) Fatalf(format string, values ...any) {
 	panic(r)
 }
 
-// failure returns with what a command ends the test, "" if it doesn't.
+// failure returns the message with which a command ends the test, "" if it doesn't.
 func failure(t *testing.T, line string, read func(*script.Args)) string {
 	t.Helper()
 	cmd, given, err := datadriven.ParseLine(line)
@@ -46,7 +46,7 @@ func failure(t *testing.T, line string, read func(*script.Args)) string {
 	return r.failure
 }
 
-// command knows one argument of each form.
+// command reads one argument of each form.
 func command(a *script.Args) {
 	a.Name()
 	a.Flag("flag")

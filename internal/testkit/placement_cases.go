@@ -6,19 +6,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// PlacementCase is a workload for benchmarks of single placements, the same for
-// Berth's engine and for kube-scheduler's algorithm. Goals are in microseconds a
-// placement on 5,000 nodes.
+// This file has the workloads of docs/performance.md, for benchmarks of single placements.
+// Berth's engine and kube-scheduler's algorithm are given the same nodes and pods.
+
+// PlacementCase is one workload: nodes in zones, and classes of pods that arrive in turn.
 type PlacementCase struct {
 	Name    string
-	Goal    int
+	Goal    int // microseconds for a placement on 5,000 nodes
 	Zones   int
 	Classes int
-	Service bool // a Service selects each class
-	Pod     func(p *PodBuilder, class int)
+	Service bool                           // a Service selects each class
+	Pod     func(p *PodBuilder, class int) // adds the rules of a class
 }
 
-// shapes are eight requests that differ in size and in balance.
+// shapes are eight pairs of requests, cpu and memory, that differ in size and in balance.
 var shapes = [8][2]string{
 	{"100m", "128Mi"}, {"100m", "500Mi"}, {"250m", "256Mi"}, {"200m", "1Gi"},
 	{"500m", "512Mi"}, {"150m", "2Gi"}, {"1", "1Gi"}, {"300m", "768Mi"},
@@ -26,7 +27,7 @@ var shapes = [8][2]string{
 
 func app(class int) string { return fmt.Sprint("app", class) }
 
-// Rules that classes of the mixed cases take in turn.
+// mixed are the rules that the classes of one case have in turn.
 var mixed = []func(p *PodBuilder, class int){
 	func(*PodBuilder, int) {},
 	func(p *PodBuilder, class int) { p.SpreadHard(v1.LabelTopologyZone, 1, "app", app(class)) },
@@ -37,7 +38,7 @@ var mixed = []func(p *PodBuilder, class int){
 	func(p *PodBuilder, _ int) { p.PreferIn(5, "disk", "ssd") },
 }
 
-// PlacementCases are the cases of docs/performance.md.
+// PlacementCases returns the cases of docs/performance.md.
 func PlacementCases() []PlacementCase {
 	plain := func(*PodBuilder, int) {}
 	spread := func(p *PodBuilder, class int) { p.SpreadHard(v1.LabelTopologyZone, 1, "app", app(class)) }
@@ -60,7 +61,7 @@ func PlacementCases() []PlacementCase {
 	}
 }
 
-// CaseNode is the i-th node of a case.
+// CaseNode returns the i-th node of a case.
 func (c *PlacementCase) CaseNode(i int) *NodeBuilder {
 	n := Node(fmt.Sprint("node-", i)).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%c.Zones))
 	if i%4 == 0 {
@@ -69,7 +70,7 @@ func (c *PlacementCase) CaseNode(i int) *NodeBuilder {
 	return n
 }
 
-// CasePod is a pod of a class.
+// CasePod returns a pod of a class.
 func (c *PlacementCase) CasePod(class int) *PodBuilder {
 	s := shapes[class%len(shapes)]
 	p := Pod(app(class)).Req("cpu", s[0], "memory", s[1]).Label("app", app(class))
@@ -77,8 +78,8 @@ func (c *PlacementCase) CasePod(class int) *PodBuilder {
 	return p
 }
 
-// Neighbours are pods that are there before, which preferred anti-affinity
-// keeps away from: three in each of the first ten zones.
+// Neighbours returns pods that are placed before, three in each of the first ten zones: the
+// preferred anti-affinity of some cases is against them.
 func (c *PlacementCase) Neighbours() []*PodBuilder {
 	var out []*PodBuilder
 	for i := range 30 {

@@ -8,65 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// topologyKeys are what random terms and constraints are over; "rack" is on no
-// node.
+// This file draws namespaces, pod affinity terms and topology spread constraints.
+
+// topologyKeys are those of random terms and constraints. No node has the label "rack".
 var topologyKeys = []string{v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyZone, "disk", "rack"}
-
-// Together requires pods with a label to be in the same domain.
-func (b *PodBuilder) Together(topologyKey, k, v string) *PodBuilder {
-	a := b.podAffinity()
-	a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution,
-		v1.PodAffinityTerm{TopologyKey: topologyKey, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{k: v}}})
-	return b
-}
-
-// PreferTogether prefers domains that have pods with a label.
-func (b *PodBuilder) PreferTogether(weight int32, topologyKey, k, v string) *PodBuilder {
-	a := b.podAffinity()
-	a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
-		v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: v1.PodAffinityTerm{TopologyKey: topologyKey,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{k: v}}}})
-	return b
-}
-
-// PreferApart prefers domains without pods with a label.
-func (b *PodBuilder) PreferApart(weight int32, topologyKey, k, v string) *PodBuilder {
-	a := b.podAntiAffinity()
-	a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
-		v1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: v1.PodAffinityTerm{TopologyKey: topologyKey,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{k: v}}}})
-	return b
-}
-
-// SpreadHard adds a DoNotSchedule constraint over pods with a label.
-func (b *PodBuilder) SpreadHard(topologyKey string, maxSkew int32, k, v string) *PodBuilder {
-	b.SpreadSoft(topologyKey, maxSkew, k, v)
-	b.Spec.TopologySpreadConstraints[len(b.Spec.TopologySpreadConstraints)-1].WhenUnsatisfiable = v1.DoNotSchedule
-	return b
-}
-
-func (b *PodBuilder) affinity() *v1.Affinity {
-	if b.Spec.Affinity == nil {
-		b.Spec.Affinity = &v1.Affinity{}
-	}
-	return b.Spec.Affinity
-}
-
-func (b *PodBuilder) podAffinity() *v1.PodAffinity {
-	a := b.affinity()
-	if a.PodAffinity == nil {
-		a.PodAffinity = &v1.PodAffinity{}
-	}
-	return a.PodAffinity
-}
-
-func (b *PodBuilder) podAntiAffinity() *v1.PodAntiAffinity {
-	a := b.affinity()
-	if a.PodAntiAffinity == nil {
-		a.PodAntiAffinity = &v1.PodAntiAffinity{}
-	}
-	return a.PodAntiAffinity
-}
 
 // RandomNamespace draws a namespace object.
 func RandomNamespace(t *rapid.T) *v1.Namespace {
@@ -79,7 +24,8 @@ func RandomNamespace(t *rapid.T) *v1.Namespace {
 	return n
 }
 
-// randomSelector draws a label selector: mostly an app, sometimes odd.
+// randomSelector draws a label selector: mostly of one app, sometimes with each operator,
+// of everything (empty) or of nothing (nil).
 func randomSelector(t *rapid.T) *metav1.LabelSelector {
 	expression := func(key string, op metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: op, Values: values}}}
@@ -124,7 +70,7 @@ func randomTerm(t *rapid.T) v1.PodAffinityTerm {
 	return term
 }
 
-// AddTerms adds a few pod affinity terms.
+// AddTerms adds one or two pod affinity terms of any kind.
 func AddTerms(t *rapid.T, p *v1.Pod) {
 	b := &PodBuilder{Pod: *p}
 	defer func() { *p = b.Pod }()
@@ -150,7 +96,7 @@ func AddTerms(t *rapid.T, p *v1.Pod) {
 	}
 }
 
-// AddConstraints adds a few topology spread constraints.
+// AddConstraints adds one or two topology spread constraints.
 func AddConstraints(t *rapid.T, p *v1.Pod) {
 	b := &PodBuilder{Pod: *p}
 	defer func() { *p = b.Pod }()

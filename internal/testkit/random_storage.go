@@ -15,7 +15,11 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// The vocabulary of random storage.
+// This file draws objects of storage. Names are few, so that claims find volumes, classes and
+// nodes; a name always has the same meaning (randomClass), so that a later version of an
+// object is a change that rules notice.
+
+// The names and sizes of random storage. A name that is there twice is drawn twice as often.
 var (
 	classes = []string{"fast", "fast", "slow", "static", "static", "zoned", "intree"}
 	drivers = []string{"csi.example", "ebs.csi.aws.com"}
@@ -23,7 +27,8 @@ var (
 	modes   = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce, v1.ReadWriteMany, v1.ReadWriteOncePod}
 )
 
-// storageNames are those of random objects by kind.
+// storageNames are the names of random objects by kind. Claims that end in -eph are those of
+// ephemeral volumes.
 var storageNames = map[cluster.ObjectKind][]string{
 	cluster.StorageClassKind:    {"fast", "slow", "static", "zoned", "intree"},
 	cluster.CSIDriverKind:       {"csi.example"},
@@ -34,21 +39,22 @@ var storageNames = map[cluster.ObjectKind][]string{
 	cluster.AttachmentKind:      {"va0", "va1", "va2"},
 }
 
+// storageKinds are the kinds that change, some more often than others.
 var storageKinds = []cluster.ObjectKind{cluster.ClaimKind, cluster.ClaimKind, cluster.ClaimKind, cluster.VolumeKind, cluster.VolumeKind,
 	cluster.StorageClassKind, cluster.CSINodeKind, cluster.CSIDriverKind, cluster.StorageCapacityKind, cluster.AttachmentKind}
 
-// RandomStorage draws the storage of a cluster: most of the objects that
-// claims of random pods lead to.
+// RandomStorage draws the objects of storage of a cluster: of all that claims of random pods
+// may lead to, most.
 func RandomStorage(t *rapid.T) []cluster.Object {
 	var out []cluster.Object
 	for _, kind := range []cluster.ObjectKind{cluster.StorageClassKind, cluster.CSIDriverKind, cluster.StorageCapacityKind, cluster.VolumeKind,
 		cluster.ClaimKind, cluster.CSINodeKind, cluster.AttachmentKind} {
 		for _, name := range storageNames[kind] {
-			spaced := []string{""}
+			namespaces := []string{""}
 			if kind == cluster.ClaimKind {
-				spaced = spaces
+				namespaces = spaces
 			}
-			for _, ns := range spaced {
+			for _, ns := range namespaces {
 				if maybe(t, 96, "exists") {
 					out = append(out, randomStored(t, kind, ns, name))
 				}
@@ -58,7 +64,7 @@ func RandomStorage(t *rapid.T) []cluster.Object {
 	return out
 }
 
-// RandomStored draws an object of storage; gone tells that it is to be removed.
+// RandomStored draws an object of storage; gone says that it is to be deleted.
 func RandomStored(t *rapid.T) (o cluster.Object, gone bool) {
 	kind := pick(t, storageKinds, "kind")
 	ns := ""
@@ -68,54 +74,61 @@ func RandomStored(t *rapid.T) (o cluster.Object, gone bool) {
 	return randomStored(t, kind, ns, pick(t, storageNames[kind], "name")), maybe(t, 15, "gone")
 }
 
+// randomStored draws an object of a kind; the namespace is for claims.
 func randomStored(t *rapid.T, kind cluster.ObjectKind, namespace, name string) cluster.Object {
 	switch kind {
 	case cluster.StorageClassKind:
 		return randomClass(t, name)
 	case cluster.CSIDriverKind:
-		yes := maybe(t, 70, "capacity")
-		return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}
+		return CSIDriver(name, maybe(t, 70, "capacity"))
 	case cluster.StorageCapacityKind:
-		c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system"}, StorageClassName: pick(t, classes, "class")}
-		q := resource.MustParse(pick(t, sizes, "left"))
-		if c.Capacity = &q; maybe(t, 20, "largest") {
-			largest := resource.MustParse(pick(t, sizes, "largest"))
-			c.MaximumVolumeSize = &largest
-		}
-		if maybe(t, 80, "reachable") {
-			c.NodeTopology = &metav1.LabelSelector{}
-			if maybe(t, 60, "somewhere") {
-				c.NodeTopology.MatchLabels = map[string]string{v1.LabelTopologyZone: pick(t, zones, "zone")}
-			}
-		}
-		return c
+		return randomCapacity(t, name)
 	case cluster.VolumeKind:
 		return randomVolume(t, name)
 	case cluster.CSINodeKind:
-		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		for _, d := range drivers {
-			if maybe(t, 70, "driver") {
-				driver := storagev1.CSINodeDriver{Name: d, NodeID: name}
-				if maybe(t, 75, "limit") {
-					driver.Allocatable = &storagev1.VolumeNodeResources{Count: new(int32(1 + Uniform(t, 3, "count")))}
-				}
-				n.Spec.Drivers = append(n.Spec.Drivers, driver)
-			}
-		}
-		if maybe(t, 50, "migrated") {
-			n.Annotations = map[string]string{v1.MigratedPluginsAnnotationKey: "kubernetes.io/aws-ebs,kubernetes.io/gce-pd"}
-		}
-		return n
+		return randomCSINode(t, name)
 	case cluster.AttachmentKind:
-		pv := pick(t, storageNames[cluster.VolumeKind], "volume")
-		return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: pick(t, drivers, "attacher"), NodeName: pick(t, storageNames[cluster.CSINodeKind], "node"),
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv},
-		}}
+		a := Attachment(pick(t, drivers, "attacher"), pick(t, storageNames[cluster.CSINodeKind], "node"), pick(t, storageNames[cluster.VolumeKind], "volume"))
+		a.Name = name
+		return a
 	}
 	return randomClaim(t, namespace, name)
 }
 
+func randomCapacity(t *rapid.T, name string) *storagev1.CSIStorageCapacity {
+	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system"}, StorageClassName: pick(t, classes, "class")}
+	q := resource.MustParse(pick(t, sizes, "left"))
+	if c.Capacity = &q; maybe(t, 20, "largest") {
+		largest := resource.MustParse(pick(t, sizes, "largest"))
+		c.MaximumVolumeSize = &largest
+	}
+	if maybe(t, 80, "reachable") {
+		c.NodeTopology = &metav1.LabelSelector{}
+		if maybe(t, 60, "somewhere") {
+			c.NodeTopology.MatchLabels = map[string]string{v1.LabelTopologyZone: pick(t, zones, "zone")}
+		}
+	}
+	return c
+}
+
+func randomCSINode(t *rapid.T, name string) *storagev1.CSINode {
+	b := CSINode(name)
+	for _, driver := range drivers {
+		if maybe(t, 70, "driver") {
+			limit := int32(-1) // none
+			if maybe(t, 75, "limit") {
+				limit = int32(1 + Uniform(t, 3, "count"))
+			}
+			b.Driver(driver, limit)
+		}
+	}
+	if maybe(t, 50, "migrated") {
+		b.Migrated("kubernetes.io/aws-ebs,kubernetes.io/gce-pd")
+	}
+	return b.Obj()
+}
+
+// randomClass draws a storage class: its name says how it binds and provisions.
 func randomClass(t *rapid.T, name string) *storagev1.StorageClass {
 	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "csi.example"}
 	mode := storagev1.VolumeBindingWaitForFirstConsumer
@@ -141,7 +154,7 @@ func randomClass(t *rapid.T, name string) *storagev1.StorageClass {
 
 func randomVolume(t *rapid.T, name string) *v1.PersistentVolume {
 	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}}
-	// Sizes differ: of equal volumes kube-scheduler takes any.
+	// All sizes differ: of equal volumes kube-scheduler chooses any one.
 	pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse(fmt.Sprint(1<<Uniform(t, 4, "size"), "00", name[2:], "Mi"))}
 	pv.Spec.StorageClassName = pick(t, classes, "class")
 	pv.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
@@ -166,15 +179,11 @@ func randomVolume(t *rapid.T, name string) *v1.PersistentVolume {
 	default:
 		pv.Spec.Local = &v1.LocalVolumeSource{Path: "/data"}
 	}
-	term := func(key string, values ...string) {
-		pv.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-			MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn, Values: values}}}}}}
-	}
-	switch Uniform(t, 5, "affinity") {
+	switch b := (&VolumeBuilder{*pv}); Uniform(t, 5, "affinity") {
 	case 0, 1:
-		term(v1.LabelTopologyZone, pick(t, zones, "zone"), pick(t, zones, "zone2"))
+		pv = b.In(v1.LabelTopologyZone, pick(t, zones, "zone"), pick(t, zones, "zone2")).Obj()
 	case 2:
-		term(v1.LabelHostname, pick(t, storageNames[cluster.CSINodeKind], "host"))
+		pv = b.In(v1.LabelHostname, pick(t, storageNames[cluster.CSINodeKind], "host")).Obj()
 	}
 	if maybe(t, 35, "claimed") {
 		pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: pick(t, spaces, "ns"), Name: pick(t, storageNames[cluster.ClaimKind], "by")}
@@ -220,7 +229,7 @@ func randomClaim(t *rapid.T, namespace, name string) *v1.PersistentVolumeClaim {
 	return c
 }
 
-// AddVolumes adds a few volumes to a pod.
+// AddVolumes adds one or two volumes of any source to a pod.
 func AddVolumes(t *rapid.T, p *v1.Pod) {
 	for i := range 1 + Uniform(t, 2, "volumes") {
 		v := v1.Volume{Name: fmt.Sprint("v", i)}

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// OpenbTrace returns the folder of the production trace that the repository's
-// neighbour may have. Without it the test is skipped, except in CI, which has
-// it. root is the way to the repository's root.
+// OpenbTrace returns the folder of the production trace, which isn't part of the repository
+// and may lie beside it. Without the trace the test is skipped, but fails in CI, which has
+// it. root is the relative path of the repository's root.
 func OpenbTrace(t *testing.T, root string) string {
 	t.Helper()
 	dir := filepath.Join(root, "..", "shared", "data", "openb")
