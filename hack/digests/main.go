@@ -1,7 +1,7 @@
-// Command digests prints what identifies every decision that Berth makes in the
-// examples, in random worlds and in the scripts of the core: one line each. Two
-// versions that print the same lines decide the same. `make digests` compares
-// the lines with hack/digests/digests.txt.
+// Command digests prints a line with a digest for each example, each of many random worlds,
+// and each script of the core. A digest is a hash of all decisions in their order: two
+// versions of Berth that print the same lines decide the same. `make digests` compares the
+// lines with hack/digests/digests.txt.
 package main
 
 import (
@@ -32,8 +32,8 @@ func main() {
 	}
 }
 
-// run prints the digests, in an order that doesn't change; the current directory
-// must be the root of the repository.
+// run prints the digests, always in the same order. The current directory must be the root
+// of the repository.
 func run(ctx context.Context, worlds uint64, examples bool) error {
 	paths := []string{
 		"examples/night-batch/unlimited.yaml", "examples/night-batch/capped.yaml", "examples/night-batch/baked.yaml",
@@ -80,8 +80,8 @@ func example(ctx context.Context, path string) (string, error) {
 	return sum.Digest, nil
 }
 
-// goldens prints the hashes of the scripts, whose golden text is the log of
-// decisions; `go test` holds them to the code.
+// goldens prints hashes of the scripts. Their golden text is the log of decisions, which `go
+// test ./core` compares with what the code decides.
 func goldens() error {
 	paths, err := filepath.Glob("core/testdata/scripts/*.txt")
 	if err != nil || len(paths) == 0 {

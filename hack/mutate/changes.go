@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// This file finds the places where a file can be changed by one small edit that
-// a careful test would notice. It knows syntax only: whether the changed file
-// still compiles is seen when it is compiled.
+// This file finds the places where a file can be changed by one small edit that a careful
+// test would notice. It looks at syntax only: a change may not compile.
 
 // change is one edit of a source file: the bytes [from, to) become text.
 type change struct {
@@ -26,7 +25,7 @@ type change struct {
 	text     string
 }
 
-// swapped lists what an operator is replaced by.
+// swapped has the operator by which each is replaced.
 var swapped = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL,
 	token.LSS: token.LEQ, token.LEQ: token.LSS,

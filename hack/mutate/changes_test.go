@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestChanges lists each change that is known, as the line that becomes of it.
+// TestChanges has a line of code for each kind of change, and the lines that it becomes.
 func TestChanges(t *testing.T) {
 	for _, c := range []struct {
 		name, line string
@@ -79,9 +79,9 @@ func TestGeneratedCodeIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestTheLowestTestsAreAskedFirst has a package low, and above it mid and
-// high. The tests of edge/live aren't asked, since they have a clock.
-func TestTheLowestTestsAreAskedFirst(t *testing.T) {
+// TestTheLowestTestsRunFirst has a package low, and above it mid and high. The tests of
+// edge/live don't run, since they have a clock.
+func TestTheLowestTestsRunFirst(t *testing.T) {
 	tested := func(path string, below ...string) *pkg {
 		p := &pkg{ImportPath: path, TestGoFiles: []string{"a_test.go"}, below: map[string]bool{path: true}}
 		for _, b := range below {
@@ -99,6 +99,6 @@ func TestTheLowestTestsAreAskedFirst(t *testing.T) {
 		got = append(got, p.ImportPath)
 	}
 	if want := []string{"core/low", "core/mid", "core/high"}; !slices.Equal(got, want) {
-		t.Errorf("asked in the order %v, want %v", got, want)
+		t.Errorf("run in the order %v, want %v", got, want)
 	}
 }

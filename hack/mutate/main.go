@@ -1,15 +1,15 @@
-// Command mutate changes the code at random places, one place at a time, and
-// says which changes no test of the module notices: tests are worth what they
-// catch. `make mutate N=100 SEED=1 UNDER=core/queue` runs it.
+// Command mutate is mutation testing: it changes the code at random places, one place at a
+// time, and lists the changes with which all tests pass.
+// `make mutate N=100 SEED=1 UNDER=core/queue` runs it.
 //
 // A change swaps an operator, negates a condition, drops a call or an
 // assignment, swaps true and false, or has a function return at once. It is
 // compiled in with `go test -overlay`, so that no file is touched and several
 // changes can be tested at once; leave the files alone while it runs. The
-// package's own tests are asked first, then those of its dependants in core,
-// drive, sim and tools/replay, and the first package that fails ends the matter.
-// A change that doesn't compile is replaced by the next one. The seed draws the
-// changes and the properties' cases alike, so that a run can be repeated.
+// package's own tests run first, then those of its dependants in core, drive, sim and
+// tools/replay, until one package fails. A change that doesn't compile is replaced by the
+// next one. The seed draws both the changes and the cases of properties, so that a run can
+// be repeated.
 //
 // Why not gremlins: it draws no sample, and it knows only the tests of the
 // changed package, which would miss most of what the core's scripts catch, or
@@ -54,17 +54,17 @@ type options struct {
 	under   string
 }
 
-// result is what became of one change. by is the package whose tests noticed
-// it, empty if none did.
+// result is the outcome of one change.
 type result struct {
 	change
 	answer
-	by   string
+	by   string // the package whose tests noticed the change, "" when none did
 	took time.Duration
-	err  error
+	err  error // the change could not be tested
 }
 
-// run draws, tests and prints. The current directory must be the module's root.
+// run draws changes, tests them and prints the results. The current directory must be the
+// module's root.
 func run(ctx context.Context, o options) error {
 	pkgs, err := list(ctx)
 	if err != nil {
@@ -160,8 +160,8 @@ func testAll(o options, all []change, test func(change) result) ([]result, error
 	}
 }
 
-// test asks the tests that are linked with the changed package, one package
-// after the other, until one notices.
+// test runs the tests that are linked with the changed package, one package after the other,
+// until one notices the change.
 func test(ctx context.Context, pkgs map[string]*pkg, dir string, c change, seed uint64) (r result) {
 	r.change = c
 	from := time.Now()
@@ -181,8 +181,8 @@ func test(ctx context.Context, pkgs map[string]*pkg, dir string, c change, seed 
 	return r
 }
 
-// writeOverlay writes the changed file and the list that tells the compiler to
-// read it in the place of the original.
+// writeOverlay writes the changed file, and returns the path of an overlay (`go test
+// -overlay`) that has the compiler read it instead of the original.
 func writeOverlay(dir string, c change) (string, error) {
 	path, err := filepath.Abs(c.file)
 	if err != nil {

@@ -17,18 +17,18 @@ import (
 	"time"
 )
 
-// This file knows which tests can notice a change of a package, in which order
-// to ask them, and how long each may take.
+// This file runs tests: which packages' tests can notice a change of a package, in which
+// order, and for how long each may run.
 
 const module = "github.com/berthproject/berth"
 
-// Packages whose tests are asked about changes of other packages, beside those
-// below core and drive. The tests of the edge have clocks, so that on a busy
-// machine they may fail for another reason; the rest looks at pages and commands.
-// In this order, the slowest last.
-var asked = []string{"core", "drive", "sim", "tools/replay", "sim/soak"}
+// testers are the packages whose tests run for changes of other packages, besides all
+// packages below core and drive: in this order, the slowest last. Tests of the edge have
+// clocks, and on a busy machine may fail for another reason; the others look at pages and
+// commands.
+var testers = []string{"core", "drive", "sim", "tools/replay", "sim/soak"}
 
-// Packages that exist to test others: a change there is a change of a test.
+// forTests are packages that only tests use: a change there is a change of a test.
 var forTests = []string{module + "/core/engine/reference", module + "/sim/soak"}
 
 // Limits of one run of a package's tests. A change that makes a loop endless is
@@ -55,9 +55,9 @@ type pkg struct {
 
 func (p *pkg) name() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
 
-// asked says whether the package's tests are asked about changes of others.
-func (p *pkg) asked() bool {
-	return slices.Contains(asked, p.name()) || strings.HasPrefix(p.name(), "core/") || strings.HasPrefix(p.name(), "drive/")
+// testsOthers tells whether the package's tests run for changes of other packages.
+func (p *pkg) testsOthers() bool {
+	return slices.Contains(testers, p.name()) || strings.HasPrefix(p.name(), "core/") || strings.HasPrefix(p.name(), "drive/")
 }
 
 // list returns the module's packages by import path. The current directory must
@@ -98,11 +98,11 @@ func list(ctx context.Context) (map[string]*pkg, error) {
 }
 
 // suites returns the packages whose tests are linked with the package at path:
-// itself first, then the lowest in the order of imports, then the rest of asked.
+// itself first, then those that are linked with the fewest packages, then testers.
 func suites(pkgs map[string]*pkg, path string) []*pkg {
 	var all []*pkg
 	for _, p := range pkgs {
-		if p.below[path] && len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 && (p.ImportPath == path || p.asked()) {
+		if p.below[path] && len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 && (p.ImportPath == path || p.testsOthers()) {
 			all = append(all, p)
 		}
 	}
@@ -110,7 +110,7 @@ func suites(pkgs map[string]*pkg, path string) []*pkg {
 		if p.ImportPath == path {
 			return -2
 		}
-		return slices.Index(asked, p.name())
+		return slices.Index(testers, p.name())
 	}
 	slices.SortFunc(all, func(a, b *pkg) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(len(a.below), len(b.below)), cmp.Compare(a.ImportPath, b.ImportPath))
@@ -118,7 +118,7 @@ func suites(pkgs map[string]*pkg, path string) []*pkg {
 	return all
 }
 
-// answer is what a package's tests say about a change.
+// answer is the outcome of a package's tests with a change.
 type answer int
 
 const (
@@ -176,8 +176,8 @@ func (p *pkg) test(ctx context.Context, overlay string, seed uint64, limit time.
 	return cmd.CombinedOutput()
 }
 
-// limitMemory bounds the data of each process started from here on: a change may
-// make a loop allocate for ever. Where the system can't, nothing is limited.
+// limitMemory limits the memory of each process that is started from here on: with a change,
+// a loop may allocate for ever. Where the system has no such limit, nothing is limited.
 func limitMemory() {
 	limit := syscall.Rlimit{Cur: maxMemory, Max: maxMemory}
 	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &limit)

@@ -1,5 +1,6 @@
-// Package lifecycletest is what tests of a lifecycle machine stand it on: a cluster
-// state, a queue, the time and the work of a Step, without the core around them.
+// Package lifecycletest has what a lifecycle machine needs in tests: a cluster state, a
+// queue, a time and the Ready of a Step, without the core around them. The machine's own
+// test plays the core: it calls the machine's methods and gives it the outcomes.
 package lifecycletest
 
 import (
@@ -10,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
@@ -24,18 +24,17 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// Bench is what the machines of a core share, with a scheduler of kube-scheduler's
-// default profile.
+// Bench is the Turn of a machine, with a scheduler of kube-scheduler's default profile.
 type Bench struct {
 	*lifecycle.Turn
 	Scheduler *scheduler.Scheduler
-	ready     step.Ready
+	ready     step.Ready // of Turn
 }
 
-// NewBench returns an empty cluster at second 1000.
+// NewBench returns a bench with an empty cluster, at 1000 s of Unix time.
 func NewBench() *Bench { return NewBenchOf(func(*framework.Profile) {}) }
 
-// NewBenchOf is NewBench with changes to the profile.
+// NewBenchOf is NewBench with a changed profile.
 func NewBenchOf(change func(*framework.Profile)) *Bench {
 	schema := cluster.NewSchema()
 	profile := plugins.Default(schema, plugins.Options{})
@@ -50,7 +49,7 @@ func NewBenchOf(change func(*framework.Profile)) *Bench {
 	return b
 }
 
-// Node has the state hold a node.
+// Node sets a node in the state.
 func (b *Bench) Node(obj *v1.Node) { b.State.SetNode(b.State.Schema.ParseNode(obj, "")) }
 
 // Queued puts a pod into the queue, or updates it there, and returns its item.
@@ -63,36 +62,37 @@ func (b *Bench) Queued(obj *v1.Pod) *queue.Item {
 	return b.Queue.Add(b.Now, pod, b.Scheduler.Class(pod), b.Scheduler.Gate(pod))
 }
 
-// PopOnly takes an item, which is active or backs off, out of the queue for a decision,
-// whatever comes before it.
+// PopOnly pops an item that is active or backs off, whatever is before it in the queue; it
+// panics when the item is in another stage. The others go back into the queue.
 func (b *Bench) PopOnly(item *queue.Item) {
 	var others []*queue.Item
-	for x := b.Queue.Pop(b.Now.Add(time.Hour)); x != item; x = b.Queue.Pop(b.Now.Add(time.Hour)) {
-		if x == nil {
+	pop := func() *queue.Item { return b.Queue.Pop(b.Now.Add(time.Hour)) } // past every backoff
+	for other := pop(); other != item; other = pop() {
+		if other == nil {
 			panic(fmt.Sprintf("pod %s is %s, and can't be tried", item.Pod().Name(), item.Stage()))
 		}
-		others = append(others, x)
+		others = append(others, other)
 	}
-	for _, x := range others {
-		b.Queue.Requeue(x, x.Pod())
+	for _, other := range others {
+		b.Queue.Requeue(other, other.Pod())
 	}
 }
 
-// Pass lets a time such as 1m30s pass.
+// Pass moves the time on by a duration such as 1m30s.
 func (b *Bench) Pass(duration string) error {
 	d, err := time.ParseDuration(duration)
 	b.Now = b.Now.Add(d)
 	return err
 }
 
-// Take returns the work that was asked for since the last time.
+// Take returns the work that the machine has asked for since the last Take.
 func (b *Bench) Take() step.Ready {
 	r := b.ready
 	b.ready = step.Ready{}
 	return r
 }
 
-// Text has a line for each piece of a Ready's work and each decision.
+// Text returns a line for each decision and each piece of work of a Ready, for goldens.
 func Text(r *step.Ready) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
@@ -126,17 +126,17 @@ func Text(r *step.Ready) string {
 	return out.String()
 }
 
-// Pods are a machine's records; they implement lifecycle.Pods.
+// Pods are a machine's records by pod; they implement lifecycle.Pods.
 type Pods[P any] map[types.UID]*P
 
 // Get implements lifecycle.Pods.
-func (l Pods[P]) Get(uid types.UID) *P { return l[uid] }
+func (p Pods[P]) Get(uid types.UID) *P { return p[uid] }
 
 // All implements lifecycle.Pods.
-func (l Pods[P]) All() iter.Seq2[types.UID, *P] {
+func (p Pods[P]) All() iter.Seq2[types.UID, *P] {
 	return func(yield func(types.UID, *P) bool) {
-		for _, uid := range slices.Sorted(maps.Keys(l)) {
-			if !yield(uid, l[uid]) {
+		for _, uid := range slices.Sorted(maps.Keys(p)) {
+			if !yield(uid, p[uid]) {
 				return
 			}
 		}

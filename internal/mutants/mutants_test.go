@@ -1,7 +1,7 @@
-// Package mutants plants faults into the contract between rules and engine, a
-// field dropped from a signature, a node that isn't touched, a hint that is
-// silent, and checks that some test notices each: tests of a contract are worth
-// what they catch.
+// Package mutants plants faults where rules, engine and core rely on each other: a field that
+// is missing in a signature, a node that a change doesn't touch, a hint that says no, a
+// reservation that isn't given back. For each it checks that a test fails. hack/mutate draws
+// changes at random; these are planted in every run of the tests.
 package mutants
 
 import (
@@ -13,15 +13,17 @@ import (
 	"testing"
 )
 
-// mutant replaces text in a file. The tests named must fail then.
+// mutant is a fault: text of a file is replaced, at its first occurrence. Whoever changes
+// that text plants the same fault in the new one.
 type mutant struct {
 	name     string
-	file     string
+	file     string // relative to the module's root
 	old, new string
-	pkg, run string
-	checks   string // of rapid
+	pkg, run string // the tests that must fail
+	checks   string // how many cases a property draws
 }
 
+// The properties that catch most faults.
 const (
 	signature = "PropertySignature|TellApart"
 	cached    = "PropertyCached"
@@ -61,6 +63,7 @@ var mutants = []mutant{
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
 
+// TestMutantsAreNoticed compiles each fault in with an overlay, so that no file is touched.
 func TestMutantsAreNoticed(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -92,13 +95,13 @@ func TestMutantsAreNoticed(t *testing.T) {
 			cmd := exec.Command("go", "test", "-overlay", list, m.pkg, "-run", m.run, "-count=1", "-rapid.checks="+m.checks, "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 			cmd.Dir = root
 			out, err := cmd.CombinedOutput()
-			switch said := string(out); {
+			switch output := string(out); {
 			case err == nil:
 				t.Errorf("no test of %s -run %s notices", m.pkg, m.run)
-			case strings.Contains(said, "[build failed]") || strings.Contains(said, "[setup failed]"):
-				t.Errorf("the mutant doesn't compile:\n%s", said)
-			case !strings.Contains(said, "--- FAIL"):
-				t.Errorf("no test failed, but:\n%s", said)
+			case strings.Contains(output, "[build failed]") || strings.Contains(output, "[setup failed]"):
+				t.Errorf("the mutant doesn't compile:\n%s", output)
+			case !strings.Contains(output, "--- FAIL"):
+				t.Errorf("no test failed, but:\n%s", output)
 			}
 		})
 	}

@@ -12,11 +12,14 @@ import (
 	"testing"
 )
 
+// This file holds the imports of the module's packages to the architecture: parts of the
+// module, layers of the core, rules and edges.
+
 const module = "github.com/berthproject/berth/"
 
-// allowed says which parts of the module each part may import, apart from its own
-// packages. A part is a folder at the root; tools and internal are taken apart, for
-// what is in them has nothing to do with each other. Imports point downwards:
+// allowed lists the parts of the module that each part may import, besides its own
+// packages. A part is a folder at the root, or a folder below tools and internal. Imports
+// point downwards:
 //
 //	cmd, hack         the program, and what helps the people who change it
 //	edge  sim  tools  what touches a world: the real one, a virtual one, a recorded one
@@ -24,9 +27,8 @@ const module = "github.com/berthproject/berth/"
 //	drive             the loop that they share
 //	core              pure
 //
-// The two worlds don't know of each other, nor of the tools that people run beside
-// them, but for the checker, which the virtual world asks for a second opinion, and
-// the traces that scenarios may name.
+// edge and sim don't import each other, nor tools. The exceptions are the checker, which
+// verifies the virtual world's placements, and the traces that scenarios may name.
 var allowed = map[string][]string{
 	"core":         {},
 	"drive":        {"core"},
@@ -41,7 +43,7 @@ var allowed = map[string][]string{
 	"hack":                    {"sim"},
 	"internal/seeded":         {},
 	"internal/simulatedgroup": {"core"},
-	// For tests, those of the core included: drive stands above it.
+	// For tests, also those of the core: hence nothing above the core.
 	"internal/testkit":       {"core"},
 	"internal/lifecycletest": {"core"},
 }
@@ -65,8 +67,8 @@ var layers = []string{
 	"core",
 }
 
-// plugins are rules: they stand on the contract alone, and nobody in the core knows
-// which there are.
+// Plugins are rules. They import the contract and what is below it, and no package of the
+// core imports them: profiles bring them in.
 const (
 	plugins  = "core/plugins"
 	contract = "core/framework"
@@ -126,7 +128,8 @@ func part(pkg string) string {
 // within tells whether a package is another one, or below it.
 func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
 
-// TestImportsPointDownwards holds the parts of the module to their rules.
+// TestImportsPointDownwards checks the imports of every part against allowed, and that every
+// permission is used.
 func TestImportsPointDownwards(t *testing.T) {
 	used := map[string]map[string]bool{}
 	sources(t, func(file, pkg string, imports []string) {
@@ -150,7 +153,7 @@ func TestImportsPointDownwards(t *testing.T) {
 			}
 		}
 	})
-	// A permission that nobody uses would let an import slip in.
+	// A permission without a use would let a later import in unseen.
 	for _, from := range slices.Sorted(maps.Keys(allowed)) {
 		for _, to := range allowed[from] {
 			if !used[from][to] {
@@ -160,8 +163,8 @@ func TestImportsPointDownwards(t *testing.T) {
 	}
 }
 
-// layer returns the index of a package's layer, the longest that it is within; -1
-// for none.
+// layer returns the index of a package's layer: of those that it is within, the one with the
+// longest path; -1 when there is none.
 func layer(pkg string) int {
 	best := -1
 	for i, l := range layers {
@@ -172,7 +175,8 @@ func layer(pkg string) int {
 	return best
 }
 
-// TestTheCoresLayersImportDownwards holds the packages of the core to their order.
+// TestTheCoresLayersImportDownwards checks the imports of the core's packages against
+// layers.
 func TestTheCoresLayersImportDownwards(t *testing.T) {
 	sources(t, func(file, pkg string, imports []string) {
 		for _, imported := range imports {
@@ -191,8 +195,8 @@ func TestTheCoresLayersImportDownwards(t *testing.T) {
 	})
 }
 
-// TestEdgesTakeDecisionsAndHaveNoRules: what the edge does it is told by a Ready, and
-// the driver is given profiles.
+// TestEdgesTakeDecisionsAndHaveNoRules: the edge does what a Ready says, and the driver is
+// given profiles. Neither may look behind the core.
 func TestEdgesTakeDecisionsAndHaveNoRules(t *testing.T) {
 	sources(t, func(file, pkg string, imports []string) {
 		for _, imported := range imports {

@@ -1,5 +1,5 @@
-// Package purity holds what the linters can't say: that the core starts no goroutine,
-// and which parts of the module may import which.
+// Package purity tests what no linter can be told: that the core starts no goroutine, and
+// which parts of the module may import which. It reads the source, tests left out.
 package purity
 
 import (
@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// TestCoreStartsNoGoroutine looks for go statements and for WaitGroup.Go in
-// the packages of the core, the driver and the virtual world.
+// TestCoreStartsNoGoroutine finds go statements and calls of WaitGroup.Go in the core, the
+// driver and the virtual world. The engine's workers are the exception: the call that starts
+// them waits for them.
 func TestCoreStartsNoGoroutine(t *testing.T) {
 	files := 0
 	for _, dir := range []string{"core", "drive", "sim"} {
@@ -32,7 +33,6 @@ func TestCoreStartsNoGoroutine(t *testing.T) {
 				case *ast.GoStmt:
 					t.Errorf("%s: the core starts no goroutine that might outlive a call", set.Position(x.Pos()))
 				case *ast.SelectorExpr:
-					// core/engine/workers.go waits for those it starts.
 					if x.Sel.Name == "Go" && filepath.Base(path) != "workers.go" {
 						t.Errorf("%s: only core/engine/workers.go may start goroutines", set.Position(x.Pos()))
 					}
@@ -46,6 +46,6 @@ func TestCoreStartsNoGoroutine(t *testing.T) {
 		}
 	}
 	if files < 30 {
-		t.Errorf("only %d files looked at; have the packages moved?", files)
+		t.Errorf("only %d files found; have the packages moved?", files)
 	}
 }
