@@ -61,7 +61,9 @@ func (w *World) pull(p *pod) {
 		return
 	}
 	n.pulling = true
-	p.pull = w.storage.write(bytes, n.diskRate, max(w.run.Spec.Storage.PullStreams, 1), func() {
+	streams := max(w.run.Spec.Storage.PullStreams, 1)
+	limit := min(n.diskRate, streams*limitOf(w.run.Spec.Registry.ConnectionRate))
+	p.pull = w.storage.write(bytes, limit, streams, func() {
 		for i := range p.obj.Spec.Containers {
 			for _, l := range w.images[p.obj.Spec.Containers[i].Image] {
 				n.layers[l.Digest] = true

@@ -161,6 +161,29 @@ func TestImagesArePulledOncePerNodeAndShareTheStorage(t *testing.T) {
 	}
 }
 
+// TestRegistryLimitsEachConnection pulls 1 GB to each of two nodes. A pull has a share of
+// the registry for each of its streams, whatever others pull.
+func TestRegistryLimitsEachConnection(t *testing.T) {
+	for _, x := range []struct {
+		streams  string
+		min, max float64 // seconds
+		rate     float64 // of both together
+	}{
+		{"0", 50, 55, 40e6}, // 1 when it isn't given
+		{"2", 25, 30, 80e6},
+		{"50", 1, 7, 1800e6}, // the storage is slower: 900 MB/s for each
+	} {
+		s, _ := play(t, nodes+fmt.Sprintf(`  images: [{name: big, layers: [{bytes: 1G}]}]
+  storage: {sharedRate: 1800M, pullStreams: %s}
+  registry: {connectionRate: 20M}
+  workload: [{name: w, count: 2, runFor: {min: 1m, max: 1m}, template: {spec: {containers: [{name: c, image: big, resources: {requests: {cpu: "3"}}}]}}}]
+`, x.streams))
+		if s.TimeToRunning.Max < x.min || s.TimeToRunning.Max > x.max || s.PeakWriteRate != x.rate {
+			t.Errorf("%s streams: started after %.1f s at %.0f bytes/s; want %.0f to %.0f s at %.0f", x.streams, s.TimeToRunning.Max, s.PeakWriteRate, x.min, x.max, x.rate)
+		}
+	}
+}
+
 func TestMachinesThatNeverRegisterAreRemoved(t *testing.T) {
 	s, log := play(t, `  nodeGroups: [{name: g, max: 5, launchDelay: {min: 10s, max: 10s}, template: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}]
   workload: [{name: w, count: 4, runFor: {min: 1m, max: 1m}, template: {spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}}}]

@@ -70,6 +70,8 @@ type Spec struct {
 	Kubelet Kubelet `json:"kubelet,omitempty"`
 	// Storage is what nodes write their disks through.
 	Storage Storage `json:"storage,omitempty"`
+	// Registry is what images are pulled from.
+	Registry Registry `json:"registry,omitempty"`
 	// Faults are what goes wrong.
 	Faults []Fault `json:"faults,omitempty"`
 	// Policy is how Berth is configured.
@@ -217,6 +219,14 @@ type Storage struct {
 	Knee float64 `json:"knee,omitempty"`
 	// Collapse is that power; 1 when 0.
 	Collapse float64 `json:"collapse,omitempty"`
+}
+
+// Registry is what images are pulled from.
+type Registry struct {
+	// ConnectionRate is how many bytes a second the registry sends over one
+	// connection; no limit when absent. A pull has a connection for each of its
+	// Storage.PullStreams.
+	ConnectionRate *resource.Quantity `json:"connectionRate,omitempty"`
 }
 
 // Fault is something that goes wrong, from From on and until Until.

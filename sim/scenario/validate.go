@@ -75,6 +75,7 @@ func (s *Scenario) validate(src source) error {
 	v.notNegative("spec.storage.pullStreams", sp.Storage.PullStreams)
 	v.notNegative("spec.storage.knee", sp.Storage.Knee)
 	v.notNegative("spec.storage.collapse", sp.Storage.Collapse)
+	v.positive("spec.registry.connectionRate", sp.Registry.ConnectionRate)
 	for i := range sp.Faults {
 		v.fault(&sp.Faults[i], fmt.Sprintf("spec.faults[%d]", i), sp)
 	}
