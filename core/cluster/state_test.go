@@ -220,7 +220,9 @@ func TestOrphans(t *testing.T) {
 	if at, ok := s.Placed("pod-a"); at != cluster.NoNode || !ok {
 		t.Errorf("the pod of a node that is gone is at %d, %v", at, ok)
 	}
-	s.Remove("pod-a")
+	if !s.Remove("pod-a") || s.Remove("pod-a") || s.Remove("nobody") {
+		t.Error("an orphan is held until it is removed, and nobody never")
+	}
 	n := s.Node(setNode(s, testkit.Node("n").Alloc("cpu", "8")))
 	if podsOf(n) != "b" || n.Requested.At(cluster.CPU) != 2000 || n.Allocatable.At(cluster.CPU) != 8000 {
 		t.Errorf("the node that came again has %s, which request %v of %v", podsOf(n), n.Requested, n.Allocatable)

@@ -68,8 +68,12 @@ func TestWhatATermSelects(t *testing.T) {
 		{"by labels", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), NamespaceSelector: matching("team", "blue")}, "||team=blue|app=web", "other", false, true, false},
 		{"by labels and name", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), Namespaces: []string{"default", "other"}, NamespaceSelector: matching("team", "blue")},
 			"|default,other|team=blue|app=web", "default other", true, true, false},
+		{"by labels and three names", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), Namespaces: []string{"x", "z", "y"}, NamespaceSelector: matching("team", "blue")},
+			"|x,y,z|team=blue|app=web", "other x y z", false, true, false},
 		{"by labels that none has", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), NamespaceSelector: matching("team", "green")}, "||team=green|app=web", "none", false, false, false},
 		{"all", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), NamespaceSelector: &metav1.LabelSelector{}}, "||<everything>|app=web", "all", true, true, true},
+		{"all, and a name besides", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), Namespaces: []string{"default"}, NamespaceSelector: &metav1.LabelSelector{}},
+			"|default|<everything>|app=web", "all", true, true, true},
 		{"all without a label", v1.PodAffinityTerm{LabelSelector: matching("app", "web"), NamespaceSelector: without("team")}, "||!team|app=web", "all", false, false, true},
 		{"other pods", v1.PodAffinityTerm{LabelSelector: matching("app", "db")}, "|default||app=db", "default", false, false, false},
 		{"no pods", v1.PodAffinityTerm{}, "|default||<nothing>", "default", false, false, false},
@@ -88,6 +92,7 @@ func TestWhatATermSelects(t *testing.T) {
 		if own, other, unknown := term.Selects(pod("default"), red), term.Selects(pod("other"), blue), term.Selects(pod("far"), nil); own != c.own || other != c.other || unknown != c.unknown {
 			t.Errorf("%s: selects its own %v, of other %v, of an unknown one %v; want %v %v %v", c.name, own, other, unknown, c.own, c.other, c.unknown)
 		}
+		term.In(s) // that it was asked before changes nothing
 		demand := term.In(s)
 		in := strings.Join(demand.Namespaces, " ")
 		switch {

@@ -84,17 +84,30 @@ func TestSourceAndDriver(t *testing.T) {
 	}
 }
 
+// Volumes in a pod's spec: of five in-tree plugins they count as their CSI driver's.
 func TestInlineVolumes(t *testing.T) {
-	ebsInline := &v1.Volume{VolumeSource: v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-2"}}}
-	vsphere := &v1.Volume{VolumeSource: v1.VolumeSource{VsphereVolume: &v1.VsphereVirtualDiskVolumeSource{VolumePath: "path"}}}
-	secret := &v1.Volume{VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{}}}
-	if !Inline(ebsInline) || Inline(vsphere) || Inline(secret) {
-		t.Errorf("inline: EBS %v, vSphere %v, a secret %v; want true, false, false", Inline(ebsInline), Inline(vsphere), Inline(secret))
-	}
-	if driver, handle, ok := InlineSource(ebsInline, "ns"); driver != ebsDriver || handle != "vol-2" || !ok {
-		t.Errorf("EBS: got %q %q %v", driver, handle, ok)
-	}
-	if driver, handle, ok := InlineSource(vsphere, "ns"); ok {
-		t.Errorf("vSphere: got %q %q, want none", driver, handle)
+	for _, c := range []struct {
+		name           string
+		source         v1.VolumeSource
+		inline         bool
+		driver, handle string // "" when it doesn't count as a driver's
+	}{
+		{"EBS", v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-2"}}, true, ebsDriver, "vol-2"},
+		{"EBS, with an ID that can't be read", v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://zone/disk"}}, true, "", ""},
+		{"GCE", v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}}, true, "pd.csi.storage.gke.io", "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/disk"},
+		{"Cinder", v1.VolumeSource{Cinder: &v1.CinderVolumeSource{VolumeID: "disk"}}, true, "cinder.csi.openstack.org", "disk"},
+		{"Azure disk", v1.VolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DiskName: "disk", DataDiskURI: "/subscriptions/disk"}}, true, "disk.csi.azure.com", "/subscriptions/disk"},
+		{"Portworx", v1.VolumeSource{PortworxVolume: &v1.PortworxVolumeSource{VolumeID: "disk"}}, true, "pxd.portworx.com", "disk"},
+		{"Azure file, which kube-scheduler leaves out", v1.VolumeSource{AzureFile: &v1.AzureFileVolumeSource{ShareName: "share", SecretName: "secret"}}, false, "", ""},
+		{"vSphere, which kube-scheduler leaves out", v1.VolumeSource{VsphereVolume: &v1.VsphereVirtualDiskVolumeSource{VolumePath: "path"}}, false, "", ""},
+		{"a secret", v1.VolumeSource{Secret: &v1.SecretVolumeSource{}}, false, "", ""},
+	} {
+		v := &v1.Volume{Name: "v", VolumeSource: c.source}
+		if got := Inline(v); got != c.inline {
+			t.Errorf("%s: inline %v, want %v", c.name, got, c.inline)
+		}
+		if driver, handle, ok := InlineSource(v, "ns"); driver != c.driver || handle != c.handle || ok != (c.driver != "") {
+			t.Errorf("%s: got driver %q, handle %q, %v; want %q and %q", c.name, driver, handle, ok, c.driver, c.handle)
+		}
 	}
 }
