@@ -39,6 +39,7 @@ func TestRequiredAffinity(t *testing.T) {
 
 		{Name: "the first of a kind goes anywhere", Pod: web().Together(zone, "app", "web"), Pods: rt.Pods{db("a1")}, Want: free},
 		{Name: "anywhere that has the key", Pod: web().Together(zone, "app", "web"), Nodes: rt.Nodes{node("a1"), testkit.Node("x")}, Want: rt.Want{"a1": rt.OK, "x": affinity}},
+		{Name: "anywhere that has a hostname", Pod: web().Together(hostname, "app", "web"), Nodes: rt.Nodes{node("a1"), node("b1").Unlabel(hostname)}, Want: rt.Want{"a1": rt.OK, "b1": affinity}},
 		{Name: "the second goes to the first", Pod: web().Together(zone, "app", "web"), Pods: rt.Pods{testkit.Pod("first").Label("app", "web").On("a1")}, Want: inA},
 		{Name: "a first on a node without the key is none", Pod: web().Together(zone, "app", "web"), Nodes: rt.Nodes{node("a1"), testkit.Node("x")},
 			Pods: rt.Pods{testkit.Pod("first").Label("app", "web").On("x")}, Want: rt.Want{"a1": rt.OK, "x": affinity}},
@@ -71,6 +72,11 @@ func TestNamespacesOfTerms(t *testing.T) {
 		{Name: "a namespace that isn't known has no labels", Pod: near(inTeam("red")), Pods: rt.Pods{db("a1").Namespaced("unknown")}, Want: nowhere},
 		// kube-scheduler 1.36 asks the selector again without labels.
 		{Name: "a selector that is content without labels selects all", Pod: near(noTeam), Pods: red(), Want: inA},
+		// Facts are shared by text: that of one term must not run into that of another.
+		{Name: "namespaces and a label that read like others", Pod: web().AffinityTerm(meets(zone, "ydb", "1", in("x"))).AntiAffinityTerm(meets(zone, "db", "1", in("xy"))),
+			Pods: rt.Pods{testkit.Pod("x").Label("ydb", "1").Namespaced("x").On("a1")}, Want: inA},
+		{Name: "a key and namespaces that read like others", Pod: web().AffinityTerm(meets("rack", "db", "1", in("xy"))).AntiAffinityTerm(meets("rackx", "db", "1", in("y"))),
+			Nodes: rt.Nodes{node("a1").Label("rack", "r").Label("rackx", "r")}, Pods: rt.Pods{testkit.Pod("x").Label("db", "1").Namespaced("xy").On("a1")}, Want: free},
 		{Name: "a first of a kind in another namespace", Pod: web().AffinityTerm(meets(zone, "app", "web", in("red"))), Want: nowhere},
 
 		{Name: "anti-affinity: the pod's own", Pod: web().Apart(zone, "app", "db"), Pods: red(), Want: free},

@@ -191,6 +191,14 @@ func TestSignature(t *testing.T) {
 			p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = nil
 		}, rt.Local),
 	}}.Run(t)
+	// Values that read like the next requirement are values.
+	rt.Signatures{Plugin: plugin, Pod: func() *testkit.PodBuilder {
+		return pod().Require(labels(expression("k", v1.NodeSelectorOpIn, "a"), expression("k", v1.NodeSelectorOpIn, "b", "k", "In", "c")))
+	}, Cases: []rt.Change{
+		rt.Differs("required: the same texts, parted otherwise", func(p *testkit.PodBuilder) {
+			required(p).NodeSelectorTerms[0].MatchExpressions = []v1.NodeSelectorRequirement{expression("k", v1.NodeSelectorOpIn, "a", "k", "In", "b"), expression("k", v1.NodeSelectorOpIn, "c")}
+		}, rt.Local),
+	}}.Run(t)
 	// No terms allow no node, no affinity allows all.
 	rt.Signatures{Plugin: plugin, Pod: pod, Cases: []rt.Change{
 		rt.Differs("required: a list of no terms", func(p *testkit.PodBuilder) {

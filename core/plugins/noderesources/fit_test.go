@@ -183,6 +183,12 @@ func TestFitSignature(t *testing.T) {
 		rt.Differs("a container that requests nothing, and is scored", func(p *testkit.PodBuilder) { p.Container() }, rt.Local),
 		rt.Differs("the same as a whole, which isn't scored", func(p *testkit.PodBuilder) { p.Req("cpu", "100m").WholeReq("cpu", "1") }, rt.Local),
 	}}.Run(t)
+	// What is requested of the pod as a whole isn't scored; a quantity is signed with its
+	// resource.
+	rt.Signatures{Plugin: fit(noderesources.FitArgs{}), Pod: func() *testkit.PodBuilder { return pod("cpu", "1", "memory", "0") }, Cases: []rt.Change{
+		rt.Differs("requested as a whole, and scored the same", func(p *testkit.PodBuilder) { p.WholeReq("cpu", "2", "memory", "0") }, rt.Local),
+		rt.Differs("the same number of bytes as there were milli-CPUs", change("cpu", "0", "memory", "1000"), rt.Local),
+	}}.Run(t)
 	// A pod that requests nothing is scored as requesting 100m and 200Mi.
 	rt.Signatures{Plugin: fit(noderesources.FitArgs{}), Pod: func() *testkit.PodBuilder { return pod() }, Cases: []rt.Change{
 		rt.Differs("zero requested", func(p *testkit.PodBuilder) { p.Req("cpu", "0", "memory", "0") }, rt.Local),
