@@ -59,6 +59,7 @@ var layers = []string{
 	"core/autoscaler/nodegroup",
 	"core/step",
 	"core/scheduler",
+	"core/autoscaler/mix",
 	"core/autoscaler/expander",
 	"core/autoscaler/scaleup",
 	"core/autoscaler/scaledown",

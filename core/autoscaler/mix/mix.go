@@ -1,0 +1,110 @@
+// Package mix finds which mix of node groups holds pending pods for the least money, and
+// proves how little any purchase could cost. It is the mathematics of the cost expander
+// and knows nothing of Kubernetes: classes, groups and resources are indexes.
+//
+// Solve works in three steps:
+//
+//  1. The relaxation (relaxation.go, matrix.go) sends fractions of classes to groups and
+//     buys fractions of nodes. An interior-point method solves it (interior.go, newton.go).
+//     Its dual gives a price to each resource of each group, and from these prices alone
+//     the lower bound is computed (prices.go): whatever is wrong with them makes the
+//     bound worse, never false.
+//  2. Column generation (master.go, knapsack.go, simplex.go) finds patterns, each a node
+//     with the whole pods that it holds, and how many nodes of each pattern hold all pods
+//     for the least money, in fractions.
+//  3. The purchase (purchase.go) makes these numbers whole, with resources counted
+//     exactly. Where column generation comes to nothing better, it is what first fit
+//     makes of the relaxation (firstfit.go).
+//
+// Equal input gives equal output: there is no randomness, clock or map. Work is limited:
+// maxSteps of the interior-point method, maxWork of column generation.
+package mix
+
+import "slices"
+
+// Group is a node group that nodes may be bought of.
+type Group struct {
+	Price float64 // of a node, per hour; at least 0
+	// Allocatable is by resource, in its smallest unit, what pods may request of an empty
+	// node: without what daemon pods take there, and with the number of pods as one of
+	// the resources.
+	Allocatable []int64
+	Room        int // nodes that may be bought
+}
+
+// Class is a number of pending pods that no rule tells apart.
+type Class struct {
+	Pods    int
+	Request []int64 // of one pod, by resource, in the unit of Allocatable
+	// Takes are the groups whose empty node takes a pod of the class, ascending. A group
+	// with less Allocatable than the request is ignored.
+	Takes []int
+	// PerNode is how many pods of the class may share a node by other rules than
+	// resources, such as 1 for anti-affinity to each other by hostname; 0 for any number.
+	PerNode int
+}
+
+// Solution is a purchase, and the proof of how good it is.
+type Solution struct {
+	// LowerBound is what any purchase costs at least, per hour, that stays within the
+	// groups' room and holds as many pods of each class as this one does.
+	LowerBound float64
+	Price      float64 // of the nodes, per hour
+	// Nodes are what to buy, ascending by group. No group with room left holds the pods
+	// of one of these nodes for less; so a GPU isn't bought for pods that need none where
+	// a cheaper node would do.
+	Nodes []Batch
+	// Assign is by class and group how many pods of the class the nodes of the group
+	// hold. Only pods that no group takes, or that there is no room for, are left out.
+	Assign [][]int
+}
+
+// Batch is a number of nodes of one group that hold equal pods.
+type Batch struct {
+	Group, Nodes int
+	Pods         []Count // of each of the nodes, ascending by class
+}
+
+// Count is a number of pods of a class.
+type Count struct{ Class, Pods int }
+
+// Solve finds a purchase for the classes.
+func Solve(classes []Class, groups []Group) Solution {
+	r := relax(classes, groups)
+	fractions, duals := r.solve()
+	nodes := r.purchase(fractions, duals)
+	s := Solution{Nodes: batches(nodes), Assign: make([][]int, len(classes))}
+	for i := range s.Assign {
+		s.Assign[i] = make([]int, len(groups))
+	}
+	held := make([]int, len(classes))
+	for _, p := range nodes {
+		s.Price += groups[p.group].Price
+		for _, c := range p.pods {
+			s.Assign[c.Class][p.group] += c.Pods
+			held[c.Class] += c.Pods
+		}
+	}
+	real := make([]float64, len(groups))
+	for j := range groups {
+		real[j] = groups[j].Price
+	}
+	p := newPrices(r, real)
+	p.set(duals, r.scale)
+	s.LowerBound = p.bound(held)
+	return s
+}
+
+// batches puts equal nodes together, in the order of their groups and pods.
+func batches(nodes []pattern) (out []Batch) {
+	sorted := slices.Clone(nodes)
+	slices.SortStableFunc(sorted, comparePatterns)
+	for n, p := range sorted {
+		if n > 0 && comparePatterns(sorted[n-1], p) == 0 {
+			out[len(out)-1].Nodes++
+			continue
+		}
+		out = append(out, Batch{p.group, 1, p.pods})
+	}
+	return out
+}

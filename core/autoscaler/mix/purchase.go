@@ -1,0 +1,235 @@
+package mix
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// purchase returns nodes that hold all pods, as far as there is room: the cheaper of what
+// first fit makes of the relaxation and of what column generation comes to from there.
+func (r *relaxation) purchase(fractions, dual []float64) []pattern {
+	b := newBuyer(r)
+	simple := b.finish(r.firstFit(r.whole(fractions)))
+
+	m := newMaster(r, dual)
+	for _, e := range b.cheapest {
+		if e >= 0 {
+			m.add(pattern{r.edges[e].group, []Count{{r.edges[e].class, r.edges[e].fit}}})
+		}
+	}
+	distinct := slices.Clone(simple)
+	slices.SortStableFunc(distinct, comparePatterns)
+	for _, p := range slices.CompactFunc(distinct, func(a, b pattern) bool { return comparePatterns(a, b) == 0 }) {
+		m.add(pattern{p.group, slices.Clone(p.pods)})
+	}
+	m.generate()
+	b = newBuyer(r)
+	better := b.finish(b.fromMaster(m))
+	if r.better(simple, better) {
+		return simple
+	}
+	return better
+}
+
+// better tells whether a purchase leaves out less than another, or as much and costs no
+// more.
+func (r *relaxation) better(a, b []pattern) bool { return r.total(a) <= r.total(b) }
+
+// total returns what a purchase costs, less what it would cost to leave its pods out.
+func (r *relaxation) total(nodes []pattern) (sum float64) {
+	for _, p := range nodes {
+		sum += r.cost[p.group]
+		for _, c := range p.pods {
+			sum -= unmetCost * float64(c.Pods)
+		}
+	}
+	return sum
+}
+
+// buyer buys nodes one by one.
+type buyer struct {
+	r        *relaxation
+	left     []int // by class: pods without a node
+	room     []int // by group: nodes that may still be bought
+	cheapest []int // by class the edge whose node costs the least per pod, -1 for none
+}
+
+func newBuyer(r *relaxation) *buyer {
+	b := &buyer{r: r, left: slices.Clone(r.pods), room: slices.Clone(r.room), cheapest: make([]int, len(r.pods))}
+	for i := range b.cheapest {
+		b.cheapest[i] = -1
+	}
+	for e := range r.edges {
+		if best := &b.cheapest[r.edges[e].class]; *best < 0 || b.costAlone(e) < b.costAlone(*best) {
+			*best = e
+		}
+	}
+	return b
+}
+
+// costAlone returns what a pod costs if nodes hold its class alone.
+func (b *buyer) costAlone(e int) float64 {
+	return b.r.cost[b.r.edges[e].group] / float64(b.r.edges[e].fit)
+}
+
+// fromMaster buys what the master's solution buys in whole numbers, and fills up its
+// nodes; then node by node the one whose pods are worth most for what it costs.
+func (b *buyer) fromMaster(m *master) (nodes []pattern) {
+	for row, id := range m.lp.basis {
+		if id < 0 {
+			continue
+		}
+		for range int(m.lp.x[row] + 1e-5) {
+			nodes = b.buy(nodes, m.patterns[id])
+		}
+	}
+	b.fillUp(nodes)
+	for i, e := range b.cheapest {
+		m.worth[i] = m.center[i]
+		if e >= 0 {
+			// A class that costs the master nothing still has to go somewhere.
+			m.worth[i] = max(m.worth[i], 0.01*b.costAlone(e))
+		}
+	}
+	for {
+		best, ratio := pattern{group: -1}, 0.0
+		for j, cost := range b.r.cost {
+			if b.room[j] == 0 {
+				continue
+			}
+			m.offer(j, b.left)
+			if pods, value := m.knapsack.fill(b.r.groups[j].free, ratio*cost); pods != nil {
+				best, ratio = pattern{j, pods}, value/cost
+			}
+		}
+		if best.group < 0 {
+			return nodes
+		}
+		for again := true; again; again = b.room[best.group] > 0 && b.has(best.pods) {
+			nodes = b.buy(nodes, best)
+		}
+	}
+}
+
+// buy buys a node with as many pods of the pattern as are left, if any are, and if there
+// is room.
+func (b *buyer) buy(nodes []pattern, p pattern) []pattern {
+	if b.room[p.group] == 0 {
+		return nodes
+	}
+	bought := pattern{group: p.group}
+	for _, c := range p.pods {
+		if pods := min(c.Pods, b.left[c.Class]); pods > 0 {
+			bought.pods = append(bought.pods, Count{c.Class, pods})
+			b.left[c.Class] -= pods
+		}
+	}
+	if len(bought.pods) == 0 {
+		return nodes
+	}
+	b.room[p.group]--
+	return append(nodes, bought)
+}
+
+// has tells whether so many pods are left.
+func (b *buyer) has(pods []Count) bool {
+	for _, c := range pods {
+		if b.left[c.Class] < c.Pods {
+			return false
+		}
+	}
+	return true
+}
+
+// finish sees to it that all pods have a node that can have one, and that no node can be
+// exchanged for a cheaper one.
+func (b *buyer) finish(nodes []pattern) []pattern {
+	copy(b.left, b.r.pods)
+	copy(b.room, b.r.room)
+	for _, p := range nodes {
+		b.room[p.group]--
+		for _, c := range p.pods {
+			b.left[c.Class] -= c.Pods
+		}
+	}
+	b.fillUp(nodes)
+	nodes = b.buyRest(nodes)
+	b.exchange(nodes)
+	return nodes
+}
+
+// fillUp puts pods that are left where nodes still have free resources, those that would
+// cost most first.
+func (b *buyer) fillUp(nodes []pattern) {
+	var order []int
+	for i, left := range b.left {
+		if left > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Compare(b.costAlone(b.cheapest[y]), b.costAlone(b.cheapest[x]))
+	})
+	for n := range nodes {
+		p := &nodes[n]
+		free := b.r.free(p)
+		for _, i := range order {
+			e := b.r.edge(p.group, i)
+			if e < 0 || b.left[i] == 0 {
+				continue
+			}
+			edge := &b.r.edges[e]
+			if pods := min(b.left[i], edge.fitsIn(free, p.count(i))); pods > 0 {
+				edge.take(free, pods)
+				p.add(i, pods)
+				b.left[i] -= pods
+			}
+		}
+		p.sortPods()
+	}
+}
+
+// buyRest buys nodes for the pods that are left, class by class, where there is room, each
+// filled up with those of other classes.
+func (b *buyer) buyRest(nodes []pattern) []pattern {
+	for i := range b.left {
+		for b.left[i] > 0 {
+			best, least := -1, math.Inf(1)
+			for j := range b.r.groups {
+				if e := b.r.edge(j, i); e >= 0 && b.room[j] > 0 && b.costAlone(e) < least {
+					best, least = e, b.costAlone(e)
+				}
+			}
+			if best < 0 {
+				break
+			}
+			edge := &b.r.edges[best]
+			nodes = b.buy(nodes, pattern{edge.group, []Count{{i, edge.fit}}})
+			b.fillUp(nodes[len(nodes)-1:])
+		}
+	}
+	return nodes
+}
+
+// exchange exchanges nodes for the cheapest that hold the same pods, until there are none:
+// an exchange makes room in a group that others may want.
+func (b *buyer) exchange(nodes []pattern) {
+	for again := true; again; {
+		again = false
+		for n := range nodes {
+			p := &nodes[n]
+			best := p.group
+			for j, cost := range b.r.cost {
+				if b.room[j] > 0 && cost < b.r.cost[best] && b.r.holds(j, p.pods) {
+					best = j
+				}
+			}
+			if best != p.group {
+				b.room[p.group]++
+				b.room[best]--
+				p.group, again = best, true
+			}
+		}
+	}
+}
