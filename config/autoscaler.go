@@ -3,10 +3,12 @@ package config
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 )
 
 // This file has the flags of the autoscaler, one row each (flag.go says what a row is).
@@ -16,8 +18,10 @@ import (
 // Autoscaler is what Cluster Autoscaler's flags set. Flags has to be called first, and
 // Validate after parsing.
 type Autoscaler struct {
-	Core     core.Autoscale
-	expander string
+	Core core.Autoscale
+	// GRPCExpander is where the server of the grpc expander is, and the PEM file with its
+	// certificate. Both are set when Core.Expander names grpc.
+	GRPCExpander struct{ URL, Cert string }
 }
 
 // table returns all flags, in the order of docs/reference/flags.md. The targets hold the
@@ -25,7 +29,9 @@ type Autoscaler struct {
 func (a *Autoscaler) table() []flag {
 	c := &a.Core
 	return []flag{
-		textFlag("expander", &a.expander, only("least-waste"), "how to choose among node groups: least-waste"),
+		textFlag("expander", &c.Expander, expanders, "how to choose among node groups: "+strings.Join(expander.Names(), ", ")+"; several, separated by commas, are asked one after the other, and among what the last leaves chance decides"),
+		textFlag("grpc-expander-url", &a.GRPCExpander.URL, a.neededByGRPC, "host:port of the server that the expander grpc asks"),
+		textFlag("grpc-expander-cert", &a.GRPCExpander.Cert, a.neededByGRPC, "path to a PEM file with that server's certificate, or its authority's"),
 		durationFlag("scan-interval", &c.ScanInterval, moreThanZero, "how often to plan the size of the cluster"),
 		unlessFlag("frequent-loops-enabled", &c.DisableFrequentLoops, "plan at once, not at the next scan, when pods find no node that no plan has seen"),
 
@@ -53,9 +59,25 @@ func (a *Autoscaler) table() []flag {
 	}
 }
 
+// expanders checks the names of expanders.
+func expanders(list string) string {
+	if _, err := expander.ParseNames(list); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// neededByGRPC refuses nothing where grpc is among the expanders.
+func (a *Autoscaler) neededByGRPC(value string) string {
+	if value == "" && expander.Named(a.Core.Expander, expander.GRPCName) {
+		return "the expander grpc needs it"
+	}
+	return ""
+}
+
 // Flags adds the flags to fs, and gives everything its default.
 func (a *Autoscaler) Flags(fs *pflag.FlagSet) {
-	a.Core, a.expander = core.DefaultAutoscale(), "least-waste"
+	a.Core = core.DefaultAutoscale()
 	for _, f := range a.table() {
 		f.register(fs)
 	}

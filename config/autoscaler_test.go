@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -17,7 +18,9 @@ var autoscalerFlags = []struct {
 	value           string
 	set             func(*core.Autoscale)
 }{
-	{"expander", "least-waste", "least-waste", func(*core.Autoscale) {}},
+	{"expander", "least-waste", "price,random", func(a *core.Autoscale) { a.Expander = "price,random" }},
+	{"grpc-expander-url", "", "localhost:7000", func(*core.Autoscale) {}},
+	{"grpc-expander-cert", "", "cert.pem", func(*core.Autoscale) {}},
 	{"scan-interval", "10s", "1m", func(a *core.Autoscale) { a.ScanInterval = time.Minute }},
 	{"frequent-loops-enabled", "true", "false", func(a *core.Autoscale) { a.DisableFrequentLoops = true }},
 	{"max-nodes-total", "0", "7", func(a *core.Autoscale) { a.Limits.MaxNodesTotal = 7 }},
@@ -86,10 +89,35 @@ func TestABooleanFlagNeedsNoValue(t *testing.T) {
 	}
 }
 
+// TestTheGRPCExpanderNeedsAServerAndItsCertificate gives both, or the first alone.
+func TestTheGRPCExpanderNeedsAServerAndItsCertificate(t *testing.T) {
+	args := []string{"--expander=grpc", "--grpc-expander-url=localhost:7000", "--grpc-expander-cert=cert.pem"}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{args, "<nil>"},
+		{args[:2], `--grpc-expander-cert is ""; the expander grpc needs it`},
+	} {
+		var a Autoscaler
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		a.Flags(fs)
+		if err := fs.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Validate(); fmt.Sprint(err) != c.want || a.GRPCExpander.URL != "localhost:7000" {
+			t.Errorf("%v: got %v and the URL %q, want %s and localhost:7000", c.args, err, a.GRPCExpander.URL, c.want)
+		}
+	}
+}
+
 func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 	for _, c := range []struct{ arg, want string }{
-		{"--expander=price", `--expander is "price"; this version of Berth has least-waste only`},
-		{"--expander=", `--expander is ""; this version of Berth has least-waste only`},
+		{"--expander=price,magic", `--expander is "price,magic"; "magic" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, separated by commas`},
+		{"--expander=", `--expander is ""; "" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, separated by commas`},
+		{"--expander=price,price", `--expander is "price,price"; price is there twice; name each expander once`},
+		{"--expander=random,price", `--expander is "random,price"; price comes after random, which leaves one option only; name random last`},
+		{"--expander=priority,grpc", `--grpc-expander-url is ""; the expander grpc needs it`},
 
 		{"--scan-interval=0s", "--scan-interval is 0s; it must be greater than 0"},
 		{"--scan-interval=-1s", "--scan-interval is -1s; it must not be negative"},

@@ -113,13 +113,3 @@ func atLeast(minimum int, hint ...string) check[int] {
 		return wrong
 	}
 }
-
-// only is for flags of which Berth honours one value so far.
-func only(value string) check[string] {
-	return func(text string) string {
-		if text == value {
-			return ""
-		}
-		return "this version of Berth has " + value + " only"
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
@@ -49,6 +50,7 @@ func newAutoscaling(a *Autoscale) autoscaling {
 // from it: in an Autoscale, zero is a value like any other.
 func DefaultAutoscale() Autoscale {
 	return Autoscale{
+		Expander:              expander.LeastWasteName,
 		ScanInterval:          10 * time.Second,
 		UnneededTime:          10 * time.Minute,
 		UnreadyTime:           20 * time.Minute,

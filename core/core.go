@@ -47,6 +47,9 @@ func DefaultConfig(profiles ...*framework.Profile) Config {
 // Autoscale configures the autoscaler, with the names of Cluster Autoscaler's flags. Zero
 // is a value: start from DefaultAutoscale.
 type Autoscale struct {
+	// Expander names who chooses which node group grows, as --expander does; "" is
+	// least-waste. Who gives a planner its chain reads it, the core doesn't.
+	Expander              string
 	ScanInterval          time.Duration // --scan-interval; more than 0
 	UnneededTime          time.Duration // --scale-down-unneeded-time
 	DelayAfterAdd         time.Duration // --scale-down-delay-after-add, per group

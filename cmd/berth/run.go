@@ -16,8 +16,10 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/drive"
+	edgeexpander "github.com/berthproject/berth/edge/expander"
 	"github.com/berthproject/berth/edge/extender"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
@@ -117,7 +119,7 @@ type process struct {
 // work runs the live edge until ctx is done. It stands by until becomeLeader is closed;
 // nil means that it decides at once. It is to be called once.
 func (p *process) work(ctx context.Context, becomeLeader <-chan struct{}) error {
-	o, err := p.options(becomeLeader)
+	o, err := p.options(ctx, becomeLeader)
 	if err != nil {
 		return err
 	}
@@ -125,8 +127,8 @@ func (p *process) work(ctx context.Context, becomeLeader <-chan struct{}) error 
 	return p.flags.recorded(o, p.log, func(o live.Options) error { return live.Run(ctx, o) })
 }
 
-// options returns what the live edge is to run with.
-func (p *process) options(becomeLeader <-chan struct{}) (live.Options, error) {
+// options returns what the live edge is to run with until ctx is done.
+func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (live.Options, error) {
 	schema := cluster.NewSchema()
 	o := live.Options{
 		Config: p.api.rest, Schema: schema, Host: p.identity, Log: p.log,
@@ -136,8 +138,8 @@ func (p *process) options(becomeLeader <-chan struct{}) (live.Options, error) {
 	}
 	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, p.cfg.Queue
 	o.Core.ExternalScheduler = p.flags.mode == modeAutoscaler
+	var err error
 	if len(p.cfg.Extenders) > 0 {
-		var err error
 		if o.Extenders, err = extender.NewChain(p.cfg.Extenders, p.cfg.Profiles[0].Extenders, p.log); err != nil {
 			return live.Options{}, err
 		}
@@ -146,6 +148,11 @@ func (p *process) options(becomeLeader <-chan struct{}) (live.Options, error) {
 	if p.groups != nil {
 		nodes = simulated.New(p.api.client.CoreV1().Nodes(), p.groups, time.Now, p.log)
 		o.Provider, o.Core.Autoscale = nodes, &p.flags.scale.Core
+		if server := p.flags.scale.GRPCExpander; expander.Named(p.flags.scale.Core.Expander, expander.GRPCName) {
+			if o.GRPCExpander, err = edgeexpander.NewGRPC(ctx, server.URL, server.Cert, p.log); err != nil {
+				return live.Options{}, err
+			}
+		}
 	}
 	o.OnBecomeLeader = func(ctx context.Context) error {
 		p.server.BecomeLeader()

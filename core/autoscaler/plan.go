@@ -71,6 +71,9 @@ type Plan struct {
 	NoHelp   []NoHelp
 	// Empty are the names of the nodes that could be deleted, sorted.
 	Empty []string
+	// Answers are those of expanders that read more than the state: Round.Answers. They
+	// are for replays.
+	Answers [][]string
 	// Covered is how many pending pods fit on nodes that exist or are coming.
 	Covered int
 }

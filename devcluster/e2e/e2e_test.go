@@ -428,7 +428,7 @@ func TestBadStarts(t *testing.T) {
 		{[]string{"run", "--mode", "driver"}, `--mode is "driver"; it must be scheduler, autoscaler or left out`},
 		{[]string{"run", "--mode", "autoscaler"}, "--mode=autoscaler has to know where nodes come from; give --cloud-provider"},
 		{[]string{"run", "--mode", "scheduler", "--cloud-provider", "simulated"}, "--mode=scheduler adds and removes no nodes"},
-		{[]string{"run", "--expander", "magic"}, `--expander is "magic"; this version of Berth has least-waste only`},
+		{[]string{"run", "--expander", "magic"}, `--expander is "magic"; "magic" is no expander; name one or several of random, most-pods,`},
 		{[]string{"fly"}, `unknown command "fly"`},
 	} {
 		out, err := exec.Command(berth, c.args...).CombinedOutput()

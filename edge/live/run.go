@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/drive"
@@ -26,6 +27,8 @@ type Options struct {
 	// Provider makes nodes; nil unless Core autoscales.
 	Provider nodegroup.Provider
 	Host     string // reporting instance of events
+	// GRPCExpander is the expander grpc; nil when Core.Autoscale doesn't name it.
+	GRPCExpander expander.Strategy
 	// Extenders are those of the configuration; nil when it has none.
 	Extenders Extenders
 	// Hooks see every Step of the leader.
@@ -82,7 +85,11 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	in := newInbox()
 	clock := newClock()
 	w := newWorkers(work, o, clients, load)
-	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Workers: w, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
+	chain, priorities, err := newChain(&o, w.reporter.event)
+	if err != nil {
+		return err
+	}
+	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Workers: w, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
 	if err != nil {
 		return err
 	}
@@ -112,6 +119,9 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		if err := o.OnBecomeLeader(work); err != nil {
 			return err
 		}
+	}
+	if err := priorities.watch(work, clients.watch, prioritiesTimeout); err != nil {
+		return err
 	}
 	w.readFrom(factory, clients)
 	w.run(&wg)

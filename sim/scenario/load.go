@@ -16,6 +16,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 )
 
 // This file makes runs of files: it tells scenarios, policies and manifests apart, and
@@ -36,6 +37,7 @@ type Run struct {
 	// Spec.Policy.
 	Scheduler config.Scheduler
 	Autoscale core.Autoscale
+	Expander  expander.Chain // that Autoscale names
 }
 
 // Arrival is objects that come to the cluster together.
@@ -175,6 +177,16 @@ func (s *Scenario) resolve(src source, p *Policy, field string, policySrc source
 		}
 	}
 	if r.Autoscale, err = config.ParseAutoscaler(p.Flags); err != nil {
+		return nil, policySrc.errorf(field+".flags", "%v", err)
+	}
+	var priorities *expander.Priorities
+	if p.ExpanderPriorities != "" {
+		if priorities, err = expander.ParsePriorities(p.ExpanderPriorities); err != nil {
+			return nil, policySrc.errorf(field+".expanderPriorities", "%v", err)
+		}
+	}
+	priority := &expander.Priority{Current: func() *expander.Priorities { return priorities }}
+	if r.Expander, err = expander.NewChain(r.Autoscale.Expander, map[string]expander.Strategy{expander.PriorityName: priority}); err != nil {
 		return nil, policySrc.errorf(field+".flags", "%v", err)
 	}
 	o := &objects{run: r, unknown: map[string]int{}, defined: map[string]bool{}}

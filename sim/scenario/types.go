@@ -256,6 +256,10 @@ type Policy struct {
 	SchedulerConfig string `json:"schedulerConfig,omitempty"`
 	// Flags of the autoscaler, as for `berth run`.
 	Flags []string `json:"flags,omitempty"`
+	// ExpanderPriorities are for the flag --expander=priority: what the ConfigMap
+	// cluster-autoscaler-priority-expander has under the key priorities, a YAML map of
+	// priorities to lists of regular expressions.
+	ExpanderPriorities string `json:"expanderPriorities,omitempty"`
 }
 
 // Expectation is an assertion on a number of the summary.

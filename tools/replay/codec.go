@@ -39,18 +39,16 @@ type input struct {
 // encode writes an input.
 func encode(in step.Input) (input, error) {
 	out := input{Kind: strings.TrimPrefix(fmt.Sprintf("%T", in), "step.")}
-	if _, ok := in.(step.PlanMade); ok {
-		return out, nil // without the plan: the planner of a replay makes it again
-	}
 	v, err := recordable(in)
-	if err != nil {
-		return input{}, err
+	if err != nil || v == nil {
+		return out, err
 	}
 	out.Value, err = json.Marshal(v)
 	return out, err
 }
 
-// recordable returns what is written of an input: objects trimmed, interfaces replaced.
+// recordable returns what is written of an input: objects trimmed, interfaces replaced;
+// nil when there is nothing but its type.
 func recordable(in step.Input) (any, error) {
 	switch x := in.(type) {
 	case step.PodSet:
@@ -65,6 +63,8 @@ func recordable(in step.Input) (any, error) {
 		return recordableWorkload(x.Workload), nil
 	case step.ObjectSet:
 		return recordableObject(x.Object)
+	case step.PlanMade:
+		return recordablePlan(x.Plan), nil
 	case step.Consulted:
 		return outcomeOf(&x, &x.Err), nil
 	case step.BindDone:
@@ -100,7 +100,7 @@ var decoders = map[string]decoder{
 	"ObjectSet":    decodeObject,
 	"ObjectGone":   decodePlain[step.ObjectGone],
 	"GroupsSet":    decodePlain[step.GroupsSet],
-	"PlanMade":     func(json.RawMessage) (step.Input, error) { return step.PlanMade{}, nil },
+	"PlanMade":     decodePlan,
 
 	"Consulted":        decodeOutcome(func(x *step.Consulted) *error { return &x.Err }),
 	"BindDone":         decodeOutcome(func(x *step.BindDone) *error { return &x.Err }),
@@ -112,7 +112,7 @@ var decoders = map[string]decoder{
 	"NodeDeletionDone": decodeOutcome(func(x *step.NodeDeletionDone) *error { return &x.Err }),
 }
 
-// decode reads an input. A PlanMade comes back without its plan.
+// decode reads an input. A PlanMade comes back with the answers of its plan only.
 func decode(in input) (step.Input, error) {
 	d := decoders[in.Kind]
 	if d == nil {

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -42,13 +43,25 @@ func TestInputsWithoutObjectsComeBack(t *testing.T) {
 	}
 }
 
-// TestAPlanIsNotRecorded: the planner of a replay makes it again.
-func TestAPlanIsNotRecorded(t *testing.T) {
-	encoded, err := encode(step.PlanMade{Plan: &autoscaler.Plan{Covered: 7}})
-	if err != nil || encoded.Kind != "PlanMade" || encoded.Value != nil {
-		t.Errorf("got %s %s, %v, want PlanMade without a value", encoded.Kind, encoded.Value, err)
-	}
-	if out, err := decode(encoded); err != nil || out != step.Input(step.PlanMade{}) {
-		t.Errorf("got %+v, %v, want an empty PlanMade", out, err)
+// TestOfAPlanOnlyAnswersAreRecorded: the planner of a replay makes the plan again.
+func TestOfAPlanOnlyAnswersAreRecorded(t *testing.T) {
+	for _, x := range []struct {
+		answers [][]string
+		value   string
+	}{
+		{nil, ""},
+		{[][]string{{"a", "b"}, {}}, `{"answers":[["a","b"],[]]}`},
+	} {
+		encoded, err := encode(step.PlanMade{Plan: &autoscaler.Plan{Covered: 7, Answers: x.answers}})
+		if err != nil || encoded.Kind != "PlanMade" || string(encoded.Value) != x.value {
+			t.Errorf("got %s %s, %v, want PlanMade %s", encoded.Kind, encoded.Value, err, x.value)
+		}
+		out, err := decode(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan := out.(step.PlanMade).Plan; plan.Covered != 0 || !reflect.DeepEqual(plan.Answers, x.answers) {
+			t.Errorf("got %+v, want a plan with the answers %v alone", plan, x.answers)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
@@ -142,9 +143,12 @@ func (in *lines) next() (*line, error) {
 type player struct {
 	Result
 	drive.Unanswered
-	driver   *drive.Driver
-	deliver  func() // puts the plan that was made last into inputs; nil when the core has it
+	driver *drive.Driver
+	// deliver makes the plan that the core asked for last, and puts it into inputs; nil
+	// when the core has it.
+	deliver  func()
 	delivery delivery
+	answers  answers      // for the plan that is delivered next
 	inputs   []step.Input // of the line that is being played
 	ledger   step.Ledger
 }
@@ -181,8 +185,15 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	if p != (Policy{}) {
 		out.delivery = atOnce
 	}
+	var chain expander.Chain
+	if cfg.Autoscale != nil {
+		var err error
+		if chain, err = out.answers.newChain(cfg.Autoscale.Expander); err != nil {
+			return nil, fmt.Errorf("autoscale: %w", err)
+		}
+	}
 	d, err := drive.New(drive.Config{
-		Schema: schema, Core: cfg, Workers: out, Hooks: []drive.Hook{&out.ledger, drive.HookFunc(out.keep)},
+		Schema: schema, Core: cfg, Expander: chain, Workers: out, Hooks: []drive.Hook{&out.ledger, drive.HookFunc(out.keep)},
 		Inbox: func(in step.Input) { out.inputs = append(out.inputs, in) },
 	})
 	if err != nil {
@@ -192,11 +203,11 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	return out, nil
 }
 
-// Plan implements drive.Workers: it makes the plan at once, of the cluster as it
-// was when the core asked, and keeps it until it is to be delivered.
+// Plan implements drive.Workers. The plan is made when it is to be delivered, which is
+// when the answers for it are known; it is one of the cluster as it was when the core
+// asked all the same.
 func (p *player) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
-	plan := compute()
-	p.deliver = func() { done(plan) }
+	p.deliver = func() { done(compute()) }
 }
 
 // keep is a drive.HookFunc: it keeps the decisions of a Step.
@@ -212,7 +223,10 @@ func (p *player) step(l *line) error {
 		if err != nil {
 			return fmt.Errorf("in[%d] (%s): %w", i, l.In[i].Kind, err)
 		}
-		if _, ok := x.(step.PlanMade); ok {
+		if made, ok := x.(step.PlanMade); ok {
+			if p.delivery == asRecorded {
+				p.answers.left = made.Plan.Answers
+			}
 			p.deliverPlan()
 		} else {
 			p.inputs = append(p.inputs, x)

@@ -18,7 +18,14 @@ import (
 // record plays a random world and records it as the live edge would. The recording ends
 // early when the limit, in bytes, is small.
 func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.Run) {
+	return recordUnder(t, seed, limit, scenario.Policy{})
+}
+
+// recordUnder is record under what a policy has beside the world's own.
+func recordUnder(t *testing.T, seed uint64, limit int64, policy scenario.Policy) (path string, run *scenario.Run) {
 	s := soak.Generate(seed)
+	s.Spec.Policy.Flags = append(s.Spec.Policy.Flags, policy.Flags...)
+	s.Spec.Policy.ExpanderPriorities = policy.ExpanderPriorities
 	s.Spec.Faults = slices.DeleteFunc(s.Spec.Faults, func(f scenario.Fault) bool { return f.Kind == scenario.CrashBerth }) // a crash ends a recording
 	run, err := scenario.Parse("world.yaml", soak.Text(s))
 	if err != nil {
@@ -68,6 +75,33 @@ func TestReplayDecidesTheSame(t *testing.T) {
 	}
 	if decisions < 1000 {
 		t.Errorf("only %d decisions were replayed", decisions)
+	}
+}
+
+// TestReplayKnowsWhatExpandersAnswered records random worlds under priorities of node
+// groups that the recording doesn't have: the replay chooses the same groups.
+func TestReplayKnowsWhatExpandersAnswered(t *testing.T) {
+	worlds := 0 // in which a group was chosen for its priority
+	for seed := range uint64(15) {
+		path, _ := recordUnder(t, seed, 1<<30, scenario.Policy{Flags: []string{"--expander=priority"}, ExpanderPriorities: "3: [g2]\n2: [g1]\n1: [g0]"})
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(raw), `{"answers":[["g1"]`) && !strings.Contains(string(raw), `{"answers":[["g2"]`) {
+			continue
+		}
+		worlds++
+		r, err := replay.Play(t.Context(), path, replay.Policy{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Digest != r.Recorded {
+			t.Errorf("seed %d: digest %s, recorded %s", seed, r.Digest, r.Recorded)
+		}
+	}
+	if worlds < 3 {
+		t.Errorf("in %d worlds only is a group chosen for its priority", worlds)
 	}
 }
 

@@ -44,8 +44,10 @@ const (
 	GRPCName       = "grpc"
 )
 
-// names are those that ParseNames accepts.
-var names = []string{RandomName, MostPodsName, LeastWasteName, LeastNodesName, PriceName, PriorityName, GRPCName}
+// Names returns those that ParseNames accepts.
+func Names() []string {
+	return []string{RandomName, MostPodsName, LeastWasteName, LeastNodesName, PriceName, PriorityName, GRPCName}
+}
 
 // ParseNames reads a list of names, separated by commas. As with Cluster Autoscaler,
 // none may come twice, and none after random, which leaves nothing to choose. An error
@@ -53,8 +55,8 @@ var names = []string{RandomName, MostPodsName, LeastWasteName, LeastNodesName, P
 func ParseNames(list string) ([]string, error) {
 	out := strings.Split(list, ",")
 	for i, name := range out {
-		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("%q is no expander; name one or several of %s, separated by commas", name, strings.Join(names, ", "))
+		if !slices.Contains(Names(), name) {
+			return nil, fmt.Errorf("%q is no expander; name one or several of %s, separated by commas", name, strings.Join(Names(), ", "))
 		}
 		if slices.Contains(out[:i], name) {
 			return nil, fmt.Errorf("%s is there twice; name each expander once", name)
@@ -66,22 +68,47 @@ func ParseNames(list string) ([]string, error) {
 	return out, nil
 }
 
-// NewChain returns the chain of strategies with these names. Those that its caller has
-// to provide, such as priority and grpc, are in provided; an error says which is missing
-// there.
-func NewChain(names []string, provided map[string]Strategy) (Chain, error) {
+// Named tells whether a list has a name.
+func Named(list, name string) bool { return slices.Contains(strings.Split(list, ","), name) }
+
+// NewChain returns the chain of a list of names, as ParseNames takes it; the empty list
+// is least-waste. Strategies that read more than options, priority and grpc, are in
+// provided, by name. An error says what of the list can't be read or isn't provided.
+func NewChain(list string, provided map[string]Strategy) (Chain, error) {
+	if list == "" {
+		return nil, nil
+	}
+	names, err := ParseNames(list)
+	if err != nil {
+		return nil, err
+	}
 	var out Chain
 	for _, name := range names {
-		s := provided[name]
-		if s == nil {
-			s = builtIn(name)
+		if s := builtIn(name); s != nil {
+			out = append(out, s)
+		} else if s := provided[name]; s != nil {
+			out = append(out, answering{s})
+		} else {
+			return nil, fmt.Errorf("the expander %s isn't to be had here", name)
 		}
-		if s == nil {
-			return nil, fmt.Errorf("the expander %s isn't available here", name)
-		}
-		out = append(out, s)
 	}
 	return out, nil
+}
+
+// answering writes the answers of a provided strategy down.
+type answering struct{ Strategy }
+
+// Best implements Strategy.
+func (a answering) Best(r *Round, options []Option) []Option {
+	best := a.Strategy.Best(r, options)
+	if r.Answers != nil {
+		ids := []string{}
+		for i := range best {
+			ids = append(ids, best[i].Group.ID)
+		}
+		*r.Answers = append(*r.Answers, ids)
+	}
+	return best
 }
 
 // builtIn returns the strategy of a name that reads nothing but options, nil for none.

@@ -44,6 +44,10 @@ type Round struct {
 	Number  int    // of the round in its plan, from 0
 	Nodes   int    // of the cluster, when the plan was begun
 	Schema  *cluster.Schema
+	// Answers, when not nil, gets what each strategy has left that a chain was provided
+	// with, in the order in which they were asked: the IDs of the groups. What decided
+	// it isn't among the options, so a replay needs it.
+	Answers *[][]string
 }
 
 // Strategy narrows options down.

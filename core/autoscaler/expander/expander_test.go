@@ -124,18 +124,41 @@ func TestNamesAreChecked(t *testing.T) {
 // the others from its caller.
 func TestAChainIsMadeOfNames(t *testing.T) {
 	provided := map[string]expander.Strategy{expander.PriorityName: &expander.Priority{}, expander.GRPCName: forbids{}}
-	names := []string{"most-pods", "least-waste", "least-nodes", "price", "priority", "grpc", "random"}
+	const names = "most-pods,least-waste,least-nodes,price,priority,grpc,random"
 	chain, err := expander.NewChain(names, provided)
-	want := "[expander.MostPods expander.LeastWaste expander.LeastNodes expander.Price *expander.Priority expander_test.forbids expander.Random]"
+	want := "[expander.MostPods expander.LeastWaste expander.LeastNodes expander.Price expander.answering expander.answering expander.Random]"
 	var types []string
 	for _, s := range chain {
 		types = append(types, fmt.Sprintf("%T", s))
 	}
 	if got := fmt.Sprint(types); got != want || err != nil {
-		t.Errorf("%v make the chain %v and %v, want %v", names, got, err, want)
+		t.Errorf("%s makes the chain %v and %v, want %v", names, got, err, want)
 	}
-	if chain, err := expander.NewChain(names, nil); err == nil || !strings.Contains(err.Error(), "priority isn't available") {
-		t.Errorf("without priority and grpc %v make the chain %v and %v, want an error that names priority", names, chain, err)
+	if chain, err := expander.NewChain(names, nil); err == nil || !strings.Contains(err.Error(), "priority isn't to be had") {
+		t.Errorf("without priority and grpc %s makes the chain %v and %v, want an error that names priority", names, chain, err)
+	}
+	if chain, err := expander.NewChain("", nil); err != nil || len(chain) > 0 {
+		t.Errorf("no names make the chain %v and %v, want the default", chain, err)
+	}
+	if _, err := expander.NewChain("magic", nil); err == nil || !strings.Contains(err.Error(), `"magic" is no expander`) {
+		t.Errorf("of magic the error is %v, want that it is no expander", err)
+	}
+}
+
+// TestAnswersOfProvidedStrategiesAreWrittenDown chooses twice by a chain of which one
+// strategy was provided.
+func TestAnswersOfProvidedStrategiesAreWrittenDown(t *testing.T) {
+	options := []expander.Option{{Group: group("a"), Nodes: 1}, {Group: group("b"), Nodes: 1}, {Group: group("c"), Nodes: 2}}
+	var answers [][]string
+	for _, provided := range []expander.Strategy{expander.LeastNodes{}, forbids{}} {
+		chain, err := expander.NewChain("priority,most-pods", map[string]expander.Strategy{expander.PriorityName: provided})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain.Choose(expander.Round{Schema: schema, Answers: &answers}, options)
+	}
+	if got, want := fmt.Sprint(answers), "[[a b] []]"; got != want {
+		t.Errorf("the answers are %s, want %s", got, want)
 	}
 }
 

@@ -98,7 +98,7 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 		options = append(options, expander.Option{Group: g, Nodes: k.nodes, Pods: k.pods, Wasted: k.wasted})
 		choices = append(choices, k)
 	}
-	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.nodes, Schema: b.State.Schema}
+	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.nodes, Schema: b.State.Schema, Answers: &b.plan.Answers}
 	i := b.Expander.Choose(round, options)
 	if i < 0 {
 		return packed{}, false

@@ -190,6 +190,7 @@ type forbids struct{ rounds []expander.Round }
 
 func (f *forbids) Best(r *expander.Round, _ []expander.Option) []expander.Option {
 	f.rounds = append(f.rounds, *r)
+	f.rounds[len(f.rounds)-1].Answers = nil
 	return nil
 }
 
