@@ -69,6 +69,7 @@ func arguments(path *field.Path, name string, raw []byte, out *plugins.Options) 
 	return nil
 }
 
+// fitArgs reads which resources NodeResourcesFit leaves out, and what it scores by.
 func fitArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesFitArgs, out *plugins.Options) (errs field.ErrorList) {
 	out.Fit = noderesources.FitArgs{IgnoredResources: in.IgnoredResources, IgnoredResourceGroups: in.IgnoredResourceGroups}
 	for i, r := range in.IgnoredResources {
@@ -111,6 +112,8 @@ func scoringStrategy(path *field.Path, in *kubeschedulerv1.ScoringStrategy, out 
 	return append(errs, more...)
 }
 
+// balancedArgs reads the resources whose use NodeResourcesBalancedAllocation balances. Unlike
+// those of NodeResourcesFit they differ in name, and have no weight but 1.
 func balancedArgs(path *field.Path, in *kubeschedulerv1.NodeResourcesBalancedAllocationArgs, out *plugins.Options) field.ErrorList {
 	at := path.Child("resources")
 	list, errs := weights(at, in.Resources)
@@ -166,6 +169,8 @@ func shapeOf(path *field.Path, in []kubeschedulerv1.UtilizationShapePoint) (out 
 	return out, errs
 }
 
+// spreadArgs reads the constraints of pods without any of their own: system defaults, or the
+// list of the file, which may be empty.
 func spreadArgs(path *field.Path, in *kubeschedulerv1.PodTopologySpreadArgs, out *plugins.Options) (errs field.ErrorList) {
 	out.Spread = podtopologyspread.Args{}
 	kind, list := path.Child("defaultingType"), path.Child("defaultConstraints")
@@ -215,6 +220,7 @@ func defaultConstraint(path *field.Path, list []v1.TopologySpreadConstraint, i i
 	return errs
 }
 
+// affinityArgs reads what the affinity terms of placed pods add to an incoming pod's scores.
 func affinityArgs(path *field.Path, in *kubeschedulerv1.InterPodAffinityArgs, out *plugins.Options) (errs field.ErrorList) {
 	weight := ptr.Deref(in.HardPodAffinityWeight, interpodaffinity.DefaultHardPodAffinityWeight)
 	if weight < 0 || weight > 100 {
@@ -225,6 +231,7 @@ func affinityArgs(path *field.Path, in *kubeschedulerv1.InterPodAffinityArgs, ou
 	return errs
 }
 
+// nodeAffinityArgs reads a node affinity that all pods of the profile have besides their own.
 func nodeAffinityArgs(path *field.Path, in *kubeschedulerv1.NodeAffinityArgs, out *plugins.Options) field.ErrorList {
 	out.AddedAffinity = in.AddedAffinity
 	return checkAddedAffinity(path.Child("addedAffinity"), in.AddedAffinity)
@@ -248,6 +255,7 @@ func checkAddedAffinity(path *field.Path, a *v1.NodeAffinity) (errs field.ErrorL
 	return errs
 }
 
+// volumeBindingArgs reads how long PreBind waits for the PV controller.
 func volumeBindingArgs(path *field.Path, in *kubeschedulerv1.VolumeBindingArgs, out *plugins.Options) (errs field.ErrorList) {
 	if s := in.BindTimeoutSeconds; s != nil {
 		if out.BindTimeout = time.Duration(*s) * time.Second; *s < 0 {

@@ -29,16 +29,19 @@ type Autoscaler struct {
 func (a *Autoscaler) table() []flag {
 	c := &a.Core
 	return []flag{
+		// Scale-up: when to plan, and which group to choose.
 		textFlag("expander", &c.Expander, expanders, "how to choose among node groups: "+strings.Join(expander.Names(), ", ")+"; several, separated by commas, are asked one after the other, and among what the last leaves chance decides"),
 		textFlag("grpc-expander-url", &a.GRPCExpander.URL, a.neededByGRPC, "host:port of the server that the expander grpc asks"),
 		textFlag("grpc-expander-cert", &a.GRPCExpander.Cert, a.neededByGRPC, "path to a PEM file with that server's certificate, or its authority's"),
 		durationFlag("scan-interval", &c.ScanInterval, moreThanZero, "how often to plan the size of the cluster"),
 		unlessFlag("frequent-loops-enabled", &c.DisableFrequentLoops, "plan at once, not at the next scan, when pods find no node that no plan has seen"),
 
+		// Limits of nodes; 0 stands for no limit.
 		numberFlag("max-nodes-total", &c.Limits.MaxNodesTotal, atLeast(0), "nodes that the cluster may have, 0 for no limit"),
 		numberFlag("max-nodes-per-scaleup", &c.Limits.MaxNodesPerScaleUp, atLeast(0), "nodes that one plan may add to a group"),
 		numberFlag("max-nodes-launching", &c.Limits.MaxNodesLaunching, atLeast(0), "nodes of the cluster that may be launching (ordered and not ready) at a time, 0 for no limit; Berth's own"),
 
+		// Nodes that don't come, and how long their group backs off.
 		durationFlag("max-node-provision-time", &c.MaxProvisionTime, moreThanZero, "how long an instance may take to become a node; then it is deleted and its group backs off"),
 		durationFlag("max-node-startup-time", &c.Limits.StartupTime, moreThanZero, "how long a node may take to become ready and still count as coming"),
 		boolFlag("force-delete-unregistered-nodes", &c.ForceDeleteUnregistered, "delete instances that don't become nodes even from a group at its minimum"),
@@ -46,6 +49,7 @@ func (a *Autoscaler) table() []flag {
 		durationFlag("max-node-group-backoff-duration", &c.MaxBackoff, moreThanZero, "the longest such time, after more failures"),
 		durationFlag("node-group-backoff-reset-timeout", &c.BackoffReset, moreThanZero, "how long after its last failure a group's backoff is forgotten"),
 
+		// Scale-down. A duration of 0 stands for at once.
 		unlessFlag("scale-down-enabled", &c.DisableScaleDown, "remove nodes that aren't needed"),
 		durationFlag("scale-down-unneeded-time", &c.UnneededTime, zeroOrMore, "how long a node must have been empty to be removed"),
 		unlessFlag("scale-down-unready-enabled", &c.KeepUnready, "remove empty nodes that aren't ready"),
@@ -94,7 +98,8 @@ func (a *Autoscaler) Validate() error {
 	return nil
 }
 
-// ParseAutoscaler reads flags from a list such as that of a command line.
+// ParseAutoscaler reads flags from a list such as that of a command line: scenarios, policies
+// and --autoscaler-flag have such lists. Flags that aren't given have their defaults.
 func ParseAutoscaler(args []string) (core.Autoscale, error) {
 	var a Autoscaler
 	fs := pflag.NewFlagSet("autoscaler", pflag.ContinueOnError)

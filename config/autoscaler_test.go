@@ -11,6 +11,9 @@ import (
 	"github.com/berthproject/berth/core"
 )
 
+// This file specifies the flags of the autoscaler: a row of autoscalerFlags for each, and
+// the refused values with their messages.
+
 // autoscalerFlags has for each flag the default of Cluster Autoscaler 1.36, and a value
 // with the field that it sets.
 var autoscalerFlags = []struct {

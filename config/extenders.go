@@ -19,8 +19,8 @@ import (
 // its messages where it has some.
 func checkExtenders(path *field.Path, in []kubeschedulerv1.Extender) (errs field.ErrorList) {
 	binders := 0
-	weightLeft := int64(engine.MaxExtenderWeights)
-	managed := map[string]bool{}
+	remaining := int64(engine.MaxExtenderWeights) // of the sum of weights
+	managed := map[string]bool{}                  // extended resources, by any extender
 	for i := range in {
 		x, at := &in[i], path.Index(i)
 		if u, err := url.Parse(x.URLPrefix); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -29,10 +29,10 @@ func checkExtenders(path *field.Path, in []kubeschedulerv1.Extender) (errs field
 		if x.PrioritizeVerb != "" && x.Weight <= 0 {
 			errs = append(errs, field.Invalid(at.Child("weight"), x.Weight, "must have a positive weight applied to it"))
 		} else if x.PrioritizeVerb != "" {
-			if x.Weight > weightLeft {
+			if x.Weight > remaining {
 				errs = append(errs, field.Invalid(at.Child("weight"), x.Weight, fmt.Sprintf("the total score could overflow; the weights of extenders may add up to %d", int64(engine.MaxExtenderWeights))))
 			}
-			weightLeft -= min(weightLeft, x.Weight)
+			remaining -= min(remaining, x.Weight)
 		}
 		if x.BindVerb != "" {
 			binders++

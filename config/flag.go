@@ -43,18 +43,22 @@ func flagOf[T any](add func(fs *pflag.FlagSet, target *T, name string, value T, 
 	}
 }
 
+// durationFlag is a flag such as --scan-interval=10s.
 func durationFlag(name string, target *time.Duration, check check[time.Duration], usage string) flag {
 	return flagOf((*pflag.FlagSet).DurationVar, name, target, check, usage)
 }
 
+// numberFlag is a flag such as --max-nodes-total=50.
 func numberFlag(name string, target *int, check check[int], usage string) flag {
 	return flagOf((*pflag.FlagSet).IntVar, name, target, check, usage)
 }
 
+// textFlag is a flag such as --expander=least-waste.
 func textFlag(name string, target *string, check check[string], usage string) flag {
 	return flagOf((*pflag.FlagSet).StringVar, name, target, check, usage)
 }
 
+// boolFlag is a flag such as --daemonset-eviction-for-empty-nodes, with or without a value.
 func boolFlag(name string, target *bool, usage string) flag {
 	return flagOf((*pflag.FlagSet).BoolVar, name, target, func(bool) string { return "" }, usage)
 }
@@ -85,6 +89,7 @@ func (n negation) String() string { return strconv.FormatBool(!*n.target) }
 // Type implements pflag.Value: help shows the flag as any other bool.
 func (negation) Type() string { return "bool" }
 
+// moreThanZero is for intervals and timeouts, which can't be 0.
 func moreThanZero(d time.Duration) string {
 	if d == 0 {
 		return "it must be greater than 0"

@@ -75,6 +75,7 @@ type extensionPoint struct {
 	set  kubeschedulerv1.PluginSet
 }
 
+// extensionPoints returns all points but multiPoint.
 func extensionPoints(p *kubeschedulerv1.Plugins) []extensionPoint {
 	return []extensionPoint{
 		{"preEnqueue", p.PreEnqueue}, {"queueSort", p.QueueSort}, {"preFilter", p.PreFilter}, {"filter", p.Filter},
@@ -122,6 +123,7 @@ func (p *profilePlugins) resolve(in *kubeschedulerv1.Plugins) {
 	}
 }
 
+// weightOf returns the weight that the file gives a plugin, 0 for none.
 func weightOf(p kubeschedulerv1.Plugin) int32 {
 	if p.Weight == nil {
 		return 0

@@ -53,6 +53,7 @@ func profile(path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, default
 	}
 	p.resolve(in.Plugins)
 	p.rules(&out)
+	// Arguments are read for plugins that aren't enabled, too: kube-scheduler checks them all.
 	seen := map[string]bool{}
 	for i := range in.PluginConfig {
 		c, at := &in.PluginConfig[i], path.Child("pluginConfig").Index(i)

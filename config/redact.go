@@ -17,7 +17,7 @@ import (
 
 // MarshalJSON writes the configuration without its secrets.
 func (s Scheduler) MarshalJSON() ([]byte, error) {
-	type plain Scheduler // without this method
+	type plain Scheduler // without this method, which would call itself
 	s.Extenders = slices.Clone(s.Extenders)
 	for i := range s.Extenders {
 		x := &s.Extenders[i]
@@ -42,6 +42,7 @@ func Redact(text string) (string, error) {
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		return "", err
 	}
+	// The strict reading above has checked the types; the map keeps what the file says.
 	extenders, _ := file["extenders"].([]any)
 	for _, one := range extenders {
 		x, _ := one.(map[string]any)

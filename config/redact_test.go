@@ -6,6 +6,8 @@ import (
 	"testing"
 )
 
+// This file specifies what of a configuration is shown and recorded.
+
 // secret is planted in all fields that may hold one. It is base64, since keys are.
 const secret = "aHVudGVyMg"
 

@@ -31,19 +31,20 @@ import (
 // Scheduler is a KubeSchedulerConfiguration as Berth takes it. Parse and Default make it;
 // nothing else may, for a zero time or limit doesn't stand for a default.
 type Scheduler struct {
-	Profiles       []plugins.Options
+	Profiles       []plugins.Options // at least one; names differ
 	Queue          queue.Config
-	Kubeconfig     string
+	Kubeconfig     string  // path, "" when the file has none
 	BindQPS        float32 // binding requests a second
 	BindBurst      int     // of them, at once
 	LeaderElection LeaderElection
-	Extenders      []kubeschedulerv1.Extender
+	// Extenders are those of all profiles. They may hold secrets (MarshalJSON).
+	Extenders []kubeschedulerv1.Extender
 }
 
 // LeaderElection are the settings of the Lease that the leader holds.
 type LeaderElection struct {
 	Enabled                                   bool
-	Namespace, Name                           string
+	Namespace, Name                           string // of the Lease
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
@@ -175,7 +176,8 @@ func (s *Scheduler) setLeaderElection(in *kubeschedulerv1.KubeSchedulerConfigura
 	}, path)...)
 }
 
-// Build makes the profiles' rules for a schema.
+// Build returns the profiles with their rules, made for a schema: a core and its planner
+// share them, two cores don't.
 func (s *Scheduler) Build(schema *cluster.Schema) []*framework.Profile {
 	var out []*framework.Profile
 	for _, p := range s.Profiles {

@@ -8,6 +8,10 @@ import (
 	"github.com/berthproject/berth/core/plugins/noderesources"
 )
 
+// This file specifies what of a KubeSchedulerConfiguration is read, and what is refused with
+// which message. That profiles mean the same as in kube-scheduler is for the oracle in
+// devcluster/.
+
 // head begins every configuration.
 const head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

@@ -26,9 +26,11 @@ import (
 
 // explainFlags are the flags of berth explain.
 type explainFlags struct {
-	server, tokenFile, ca string
-	insecure              bool
-	output                string
+	server    string // address of Berth, such as https://localhost:10259
+	tokenFile string // path, "" to ask without a token
+	ca        string // path of certificates in PEM, "" for those of the system
+	insecure  bool   // accept any certificate
+	output    string // text or json
 }
 
 func explainCommand() *cobra.Command {
@@ -65,6 +67,8 @@ nonResourceURLs; the token is that of a service account, say.`,
 	return cmd
 }
 
+// run asks about a pod, given as NAMESPACE/NAME, and prints the answer: as it came with
+// --output=json.
 func (f *explainFlags) run(ctx context.Context, out io.Writer, pod string) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)
@@ -133,6 +137,7 @@ func (f *explainFlags) ask(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Berth answers between two Steps, and gives up long before this (503).
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(f.server, "/")+path, nil)

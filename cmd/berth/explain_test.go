@@ -6,6 +6,8 @@ import (
 	"testing"
 )
 
+// This file specifies what berth simulate --explain says of pods, by examples/explain.
+
 // explain returns the output of berth simulate --explain for a pod of examples/explain.
 func explain(t *testing.T, args ...string) (string, error) {
 	t.Helper()

@@ -20,8 +20,8 @@ import (
 // election is this process as a candidate for a Lease.
 type election struct {
 	client   kubernetes.Interface
-	lease    config.LeaderElection
-	identity string // holderIdentity of the Lease
+	lease    config.LeaderElection // Enabled isn't read
+	identity string                // holderIdentity of the Lease
 	log      *slog.Logger
 }
 

@@ -21,12 +21,12 @@ import (
 // maxDifferences is how many differences text output lists; JSON has all.
 const maxDifferences = 50
 
-// replayed is what -o json prints of a replay.
+// replayed is what -o json prints of a replay. Fields may be added, not renamed.
 type replayed struct {
 	Steps       int                 `json:"steps"`
 	Decisions   map[string]int      `json:"decisions"`
 	Digest      string              `json:"digest"`
-	Recorded    string              `json:"recorded,omitempty"`
+	Recorded    string              `json:"recorded,omitempty"` // the digest that the recording has
 	Note        string              `json:"note"`
 	Differences []replay.Difference `json:"differences,omitempty"`
 }

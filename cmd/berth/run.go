@@ -47,7 +47,9 @@ and removes its nodes, until it is interrupted.`,
 	return cmd
 }
 
-// run returns when the command's context is done or Berth can't go on.
+// run returns when the command's context is done or Berth can't go on. First comes what needs
+// no cluster, then the connection, and last what writes to the cluster: a mistake in a flag
+// or a file has no effect there.
 func (f *runFlags) run(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	log, err := f.logger()
@@ -74,6 +76,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	// The server runs before the election: an instance that stands by is alive and ready.
 	server := observe.NewServer(cfg, log)
 	f.serving.UseKubeconfig(f.kubeconfigPath(cfg))
 	if _, err := server.Run(ctx, f.serving); err != nil {
@@ -111,8 +114,8 @@ type process struct {
 	cfg      config.Scheduler
 	groups   *simulatedgroup.File // nil without --cloud-provider
 	api      *apiServer
-	identity string
-	server   *observe.Server
+	identity string          // of this process among all Berths
+	server   *observe.Server // runs already
 	log      *slog.Logger
 }
 
@@ -127,7 +130,9 @@ func (p *process) work(ctx context.Context, becomeLeader <-chan struct{}) error 
 	return p.flags.recorded(o, p.log, func(o live.Options) error { return live.Run(ctx, o) })
 }
 
-// options returns what the live edge is to run with until ctx is done.
+// options returns what the live edge is to run with until ctx is done: the core's
+// configuration, the hooks that see every Step, and the edges that the flags ask for. Every
+// core gets a schema of its own, which its profiles are made with.
 func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (live.Options, error) {
 	schema := cluster.NewSchema()
 	o := live.Options{
@@ -139,7 +144,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (li
 	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, p.cfg.Queue
 	o.Core.ExternalScheduler = p.flags.mode == modeAutoscaler
 	var err error
-	if len(p.cfg.Extenders) > 0 {
+	if len(p.cfg.Extenders) > 0 { // all profiles have the same extenders
 		if o.Extenders, err = extender.NewChain(p.cfg.Extenders, p.cfg.Profiles[0].Extenders, p.log); err != nil {
 			return live.Options{}, err
 		}

@@ -19,16 +19,16 @@ import (
 // runFlags are the flags of berth run. Those of the autoscaler have the names
 // and defaults of Cluster Autoscaler's.
 type runFlags struct {
-	kubeconfig, config         string
-	cloudProvider, cloudConfig string
-	mode                       string
-	leaderElect                bool
-	seed                       uint64
+	kubeconfig, config         string // paths, "" for none
+	cloudProvider, cloudConfig string // both "" when Berth only schedules
+	mode                       string // modeScheduler, modeAutoscaler, or "" for all that the flags allow
+	leaderElect                bool   // overrides --config only when it is on the command line
+	seed                       uint64 // of ranks: which of equally good nodes wins
 	logging                    *logsapi.LoggingConfiguration
-	record                     string
-	recordLimit                int64
+	record                     string // path of a recording, "" for none
+	recordLimit                int64  // bytes
 	scale                      config.Autoscaler
-	serving                    *observe.Serving
+	serving                    *observe.Serving // of the HTTPS server
 }
 
 // What --mode may be.

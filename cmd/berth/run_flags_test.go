@@ -10,6 +10,9 @@ import (
 	"github.com/berthproject/berth/config"
 )
 
+// This file specifies what berth run refuses before it connects to a cluster, and under
+// which Lease and with which extenders each mode runs.
+
 // parsed returns the flags of berth run after parsing arguments.
 func parsed(t *testing.T, args ...string) (*runFlags, *pflag.FlagSet) {
 	t.Helper()

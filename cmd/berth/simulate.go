@@ -19,22 +19,22 @@ import (
 )
 
 // This file is berth simulate: it loads files into runs, plays them, and prints the
-// outcomes. What must hold: results go to the command's output, everything that is said
-// on the way to its error output; and the command fails when a run violates an invariant
-// or misses what its scenario expects. --replay is in replay.go.
+// outcomes. What must hold: results go to the command's output, notices and progress to its
+// error output; and the command fails when a run violates an invariant or misses what its
+// scenario expects. --replay is in replay.go.
 
 // simulateFlags are the flags of berth simulate.
 type simulateFlags struct {
-	output    string
-	report    string
-	compare   bool
-	decisions string
-	seed      uint64
-	check     bool
-	replay    string
-	explain   string
-	config    string
-	flags     []string
+	output    string   // text or json
+	report    string   // path of a page, "" for none
+	compare   bool     // one table for all runs
+	decisions string   // path of a ledger, "" for none
+	seed      uint64   // overrides a scenario's when it is on the command line
+	check     bool     // all invariants after every Step
+	replay    string   // path of a recording, "" to play scenarios
+	explain   string   // a pod as namespace/name, "" for none
+	config    string   // with replay: the path of another configuration
+	flags     []string // with replay: those of another autoscaler
 }
 
 func simulateCommand() *cobra.Command {

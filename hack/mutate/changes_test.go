@@ -6,6 +6,8 @@ import (
 	"testing"
 )
 
+// This file specifies which changes are found in code, and whose tests run for a change.
+
 // TestChanges has a line of code for each kind of change, and the lines that it becomes.
 func TestChanges(t *testing.T) {
 	for _, c := range []struct {

@@ -9,6 +9,8 @@ import (
 	"github.com/berthproject/berth/internal/seeded"
 )
 
+// This file specifies the distributions of numbers by name, and that they stay.
+
 const n = 100_000
 
 func TestFloatsAreUniform(t *testing.T) {

@@ -36,7 +36,7 @@ type File struct {
 // GroupConfig is one node group of a configuration file.
 type GroupConfig struct {
 	Name         string  `json:"name"`
-	Min          int     `json:"min,omitempty"`
+	Min          int     `json:"min,omitempty"` // nodes, 0 <= Min <= Max
 	Max          int     `json:"max"`
 	PricePerHour float64 `json:"pricePerHour,omitempty"` // of one node
 	// LaunchDelay is the time from the order to the Node object, Startup the time from
@@ -50,7 +50,7 @@ type GroupConfig struct {
 	Template          Template `json:"template"`
 }
 
-// Span is a range of durations.
+// Span is a range of durations, 0 <= Min <= Max.
 type Span struct {
 	Min metav1.Duration `json:"min,omitempty"`
 	Max metav1.Duration `json:"max,omitempty"`
@@ -82,6 +82,7 @@ func Load(path string) (*File, error) {
 	return f, nil
 }
 
+// validate returns the first thing that is wrong, by the order of groups and fields.
 func (f *File) validate() error {
 	if f.APIVersion != APIVersion || f.Kind != Kind {
 		return fmt.Errorf("apiVersion is %q and kind %q; they must be %q and %q", f.APIVersion, f.Kind, APIVersion, Kind)

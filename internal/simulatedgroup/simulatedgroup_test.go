@@ -14,6 +14,9 @@ import (
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
+// This file specifies the file of simulated node groups: what is refused with which message,
+// and which nodes a group has.
+
 const valid = `apiVersion: berth.dev/v1alpha1
 kind: SimulatedNodeGroups
 seed: 3

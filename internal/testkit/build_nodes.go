@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// This file builds nodes.
+
 // NodeBuilder builds a Node.
 type NodeBuilder struct{ v1.Node }
 

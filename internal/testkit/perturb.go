@@ -29,14 +29,23 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 
 // perturbations are drawn with equal odds: one that is listed twice is drawn twice as often.
 var perturbations = []func(*rapid.T, *PodBuilder){
+	// Metadata that selectors and default spreading read.
 	perturbNamespace, perturbApp, dropApp, perturbIndex, perturbOwner,
+	// NodeResourcesFit, NodeResourcesBalancedAllocation.
 	perturbRequest, perturbNothingRequested, perturbNothingRequested, perturbOddResources,
+	// TaintToleration, NodeUnschedulable.
 	addToleration, perturbToleration,
+	// NodeAffinity.
 	perturbNodeSelector, requireZone, perturbRequiredZone, preferNodes,
+	// InterPodAffinity.
 	perturbAntiAffinity, perturbPreferredAffinity, addTerms,
+	// PodTopologySpread.
 	perturbSoftSpread, redrawConstraints, perturbConstraint,
+	// NodePorts, ImageLocality, NodeDeclaredFeatures, DefaultPreemption.
 	perturbHostPort, perturbImages, perturbFeature, perturbPriority, perturbPreemptionPolicy,
+	// The rules of storage.
 	perturbVolumes, perturbVolumes,
+	// Fields that nobody has thought of.
 	mutateAnything, mutateAnything,
 }
 

@@ -50,7 +50,8 @@ func maybe(t *rapid.T, percent int, label string) bool {
 // pick draws an element, and shrinks to the first.
 func pick[T any](t *rapid.T, from []T, label string) T { return from[Uniform(t, len(from), label)] }
 
-// RandomNode draws a node.
+// RandomNode draws a node: small ones, so that pods compete, most with a zone, some without a
+// hostname or with one that other nodes have, too.
 func RandomNode(t *rapid.T, name string) *v1.Node {
 	b := Node(name).Alloc("cpu", fmt.Sprint(rapid.IntRange(1, 6).Draw(t, "cpu")), "memory", pick(t, []string{"1Gi", "4Gi", "8Gi"}, "memory"))
 	if maybe(t, 80, "zoned") {
@@ -94,7 +95,8 @@ func RandomNode(t *rapid.T, name string) *v1.Node {
 	return b.Obj()
 }
 
-// RandomPod draws a pod.
+// RandomPod draws a pod of any rules: most fields are set in a minority of the pods, so that
+// some node takes most pods.
 func RandomPod(t *rapid.T, name string) *v1.Pod {
 	b := Pod(name).Namespaced(pick(t, spaces, "ns"))
 	drawContainers(t, b)
@@ -218,7 +220,7 @@ func needFeature(t *rapid.T, p *v1.Pod) {
 	p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{Action: v1.ContainerRestartRuleActionRestartAllContainers}}
 }
 
-// RandomWorkload draws a Service or ReplicaSet.
+// RandomWorkload draws a Service or ReplicaSet, named after the app that it selects.
 func RandomWorkload(t *rapid.T) *cluster.Workload {
 	app := pick(t, apps, "app")
 	w := &cluster.Workload{Kind: cluster.Service, Namespace: pick(t, spaces, "ns"), Name: app, Set: map[string]string{"app": app}}

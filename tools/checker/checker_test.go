@@ -9,6 +9,8 @@ import (
 	"github.com/berthproject/berth/tools/checker"
 )
 
+// This file specifies what the checker finds: a case plants one violation, or none.
+
 // objects returns what builders have built.
 func objects(nodes []*testkit.NodeBuilder, pods []*testkit.PodBuilder) (ns []*v1.Node, ps []*v1.Pod) {
 	for _, n := range nodes {

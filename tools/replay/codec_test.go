@@ -11,6 +11,8 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
+// This file specifies how inputs without objects are recorded.
+
 // TestInputsWithoutObjectsComeBack encodes and decodes one input of each type that holds no
 // object; TestPropertyARecordedObjectMeansTheSame is about the others.
 func TestInputsWithoutObjectsComeBack(t *testing.T) {

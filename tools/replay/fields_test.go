@@ -26,6 +26,9 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
+// This file specifies what of objects is recorded: which fields, and that those are enough for
+// the rules.
+
 var rewrite = flag.Bool("rewrite", false, "rewrite testdata/fields.txt")
 
 // TestFields lists the fields of objects that a recording may hold: an object of each kind

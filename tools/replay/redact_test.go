@@ -17,6 +17,9 @@ import (
 	"github.com/berthproject/berth/tools/replay"
 )
 
+// This file specifies what a recording must hold, by histories that are decided otherwise
+// without it.
+
 // replays drives a core through one Step a second, records that, plays the recording and
 // returns what was decided the first and the second time.
 func replays(t *testing.T, steps ...[]step.Input) (first, second []step.Decision) {

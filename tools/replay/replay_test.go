@@ -15,6 +15,8 @@ import (
 	"github.com/berthproject/berth/tools/replay"
 )
 
+// This file specifies recording and replay as a whole, with random worlds.
+
 // record plays a random world and records it as the live edge would. The recording ends
 // early when the limit, in bytes, is small.
 func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.Run) {

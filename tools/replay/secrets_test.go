@@ -19,6 +19,8 @@ import (
 	"github.com/berthproject/berth/tools/replay"
 )
 
+// This file specifies what a recording must not hold.
+
 // secret is planted wherever people put some, in a way that no rule reads.
 const secret = "hunter2"
 

@@ -12,6 +12,8 @@ import (
 	"github.com/berthproject/berth/internal/testkit/script"
 )
 
+// This file specifies which arguments of commands are read and refused, with the messages.
+
 // recorder is a testing.TB that keeps the message of Fatalf.
 type recorder struct {
 	testing.TB

@@ -39,7 +39,7 @@ const (
 type Node struct {
 	Name                     string
 	CPUMilli, MemoryMiB, GPU int64
-	Model                    string
+	Model                    string // of its GPUs, "" when it has none
 }
 
 // Pod is a row of the pod list. GPUMilli is thousandths of each of its GPUs. Times are in
@@ -59,7 +59,8 @@ type Trace struct {
 	Pods  []Pod
 }
 
-// Load reads both files of a directory.
+// Load reads both files of a directory. Pods with equal creation times keep the order of the
+// file.
 func Load(dir string) (*Trace, error) {
 	t := &Trace{}
 	err := read(filepath.Join(dir, NodeFile), []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}, func(r row) error {

@@ -12,6 +12,8 @@ import (
 	"github.com/berthproject/berth/tools/trace/openb"
 )
 
+// This file specifies which objects rows of the trace become, and which files are refused.
+
 const (
 	nodeHead = "sn,cpu_milli,memory_mib,gpu,model\n"
 	podHead  = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
