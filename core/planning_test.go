@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -94,9 +95,10 @@ func TestBurstIsPlannedForAtOnce(t *testing.T) {
 	w.expect("0s: 0 pending, 0 placed")
 	w.advance(3*time.Second, burst("p", 100)...)
 	w.expect("3s: 100 pending, 0 placed")
-	w.advance(time.Second) // the same pods don't bring another plan
+	w.advance(time.Second)                   // the same pods don't bring another plan
+	w.advance(time.Second, burst("p", 1)...) // nor does an update of one
 	w.expect()
-	w.advance(9 * time.Second)
+	w.advance(8 * time.Second)
 	w.expect("13s: 100 pending, 0 placed")
 }
 
@@ -144,5 +146,23 @@ func TestNoHelpIsReportedOfPodsThatStillWait(t *testing.T) {
 	}
 	if want := []string{"NotScaledUp pod default/first: too large", "NotScaledUp pod default/second: too large"}; !slices.Equal(got, want) {
 		t.Errorf("decisions %q, want %q", got, want)
+	}
+}
+
+// TestPlanIsToldOfOrders has a plan's nodes be ordered. The next plan is told for which
+// pods that was, less those that are gone since.
+func TestPlanIsToldOfOrders(t *testing.T) {
+	w := newPlanned(t, false)
+	r := w.c.Step(w.now, append(burst("p", 2), groups())...)
+	if r.Plan == nil || len(r.Plan.Orders) != 0 {
+		t.Fatalf("asked for plan %+v, want one without orders", r.Plan)
+	}
+	plan := autoscaler.NewPlan(r.Plan, 0)
+	plan.ScaleUps = []autoscaler.ScaleUp{{Group: "g", Nodes: 1, Pods: []types.UID{r.Plan.Pending[0].UID, r.Plan.Pending[1].UID}}}
+	w.c.Step(w.now, step.PlanMade{Plan: plan})
+	r = w.c.Step(w.now.Add(10*time.Second), step.PodGone{UID: plan.ScaleUps[0].Pods[0]})
+	want := []autoscaler.Order{{Group: "g", Nodes: 1, Pods: plan.ScaleUps[0].Pods[1:]}}
+	if r.Plan == nil || !reflect.DeepEqual(r.Plan.Orders, want) {
+		t.Errorf("asked for plan %+v, want one with orders %v", r.Plan, want)
 	}
 }
