@@ -106,10 +106,7 @@ func (c *Core) Explain(namespace, name string) (x Explanation, ok bool) {
 	if placed == nil {
 		return x, false
 	}
-	x.Outcome, x.Node = string(step.Placed), placed.Object.Spec.NodeName
-	if c.sched.Responsible(placed) && c.state.NodeByName(x.Node) != nil {
-		c.explainNodes(placed, &x)
-	}
+	c.explainPlaced(placed, &x)
 	return x, true
 }
 
@@ -151,6 +148,18 @@ func (c *Core) explainForeign(obj *v1.Pod, x *Explanation) {
 	}
 	x.Outcome = string(step.Waits)
 	x.Message = fmt.Sprintf("it asks for the scheduler %q, and those here are %s", obj.Spec.SchedulerName, strings.Join(ours, ", "))
+}
+
+// explainPlaced explains a pod that the API shows on a node, whether or not that node is
+// known. The state may still have the pod's object from before it was bound.
+func (c *Core) explainPlaced(pod *cluster.Pod, x *Explanation) {
+	x.Outcome, x.Node = string(step.Placed), pod.Object.Spec.NodeName
+	if n := c.state.NodeOf(pod.UID); n != nil {
+		x.Node = n.Name
+		if c.sched.Responsible(pod) {
+			c.explainNodes(pod, x)
+		}
+	}
 }
 
 // explainNodes says what the rules say of each node for the pod, wherever the pod is now:

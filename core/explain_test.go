@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -46,6 +45,22 @@ func TestExplainsPodsOfOthers(t *testing.T) {
 	c.Step(time.Unix(2, 0), step.PodGone{UID: "pod-waits"})
 	if got, ok := c.Explain("default", "waits"); ok {
 		t.Errorf("a pod that is gone is explained as %+v", got)
+	}
+}
+
+// TestExplainsWhatRejectsAllNodesAtOnce asks about a pod whose claim doesn't exist.
+func TestExplainsWhatRejectsAllNodesAtOnce(t *testing.T) {
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Step(time.Unix(1, 0),
+		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2").Obj()}, step.NodeSet{Node: testkit.Node("n2").Alloc("cpu", "2").Obj()},
+		step.PodSet{Pod: testkit.Pod("p").Uses("none").Obj()})
+	x, ok := c.Explain("default", "p")
+	if want := `VolumeRestrictions: 2 persistentvolumeclaim "none" not found; `; !ok || whyText(x.Reasons) != want {
+		t.Errorf("rejected by %s, want %s", whyText(x.Reasons), want)
 	}
 }
 

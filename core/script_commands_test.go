@@ -45,6 +45,10 @@ import (
 // Time passes by
 //
 //	tick SECONDS
+//
+// Without a Step, people ask where a pod stands by
+//
+//	explain NAME
 
 // inputs returns what a command feeds to the next Step, after it has moved the
 // time.

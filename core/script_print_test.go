@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -52,4 +54,34 @@ func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Read
 	for _, e := range r.Events {
 		fmt.Fprintf(out, "event %s %s: %s\n", e.Name, e.Reason, e.Message)
 	}
+}
+
+// explain returns the explanation of a pod as YAML. How a candidate's score is made up is
+// left out, once it is seen to add up.
+func (w *world) explain(name string) string {
+	x, ok := w.Core().Explain("default", name)
+	if !ok {
+		return "unknown\n"
+	}
+	for _, at := range []*time.Time{x.Queued, x.Tried, x.Backoff} {
+		if at != nil {
+			*at = at.UTC()
+		}
+	}
+	for i := range x.Candidates {
+		k := &x.Candidates[i]
+		sum := int64(0)
+		for _, s := range k.Scores {
+			sum += s.Score
+		}
+		if sum != k.Score {
+			w.t.Errorf("the score of %s is %d, and its parts make up %d", k.Node, k.Score, sum)
+		}
+		k.Scores = nil
+	}
+	text, err := yaml.Marshal(&x)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), "  scores: null\n", "")
 }

@@ -52,6 +52,11 @@ func (w *world) run(d *datadriven.TestData) string {
 		w.configure(args)
 		return ""
 	}
+	if d.Cmd == "explain" {
+		name := args.Name()
+		args.Done()
+		return w.explain(name)
+	}
 	in := w.inputs(d.Cmd, args)
 	args.Done()
 	return w.step(in...)
