@@ -36,9 +36,9 @@ type File struct {
 // GroupConfig is one node group of a configuration file.
 type GroupConfig struct {
 	Name         string  `json:"name"`
-	Min          int     `json:"min,omitempty"` // nodes, 0 <= Min <= Max
-	Max          int     `json:"max"`
-	PricePerHour float64 `json:"pricePerHour,omitempty"` // of one node
+	Min          int     `json:"min,omitempty"`          // the smallest number of nodes, from 0 to max
+	Max          int     `json:"max"`                    // the largest number of nodes
+	PricePerHour float64 `json:"pricePerHour,omitempty"` // price of one node
 	// LaunchDelay is the time from the order to the Node object, Startup the time from
 	// the Node object to ready; both are drawn uniformly.
 	LaunchDelay Span `json:"launchDelay,omitempty"`
@@ -50,7 +50,7 @@ type GroupConfig struct {
 	Template          Template `json:"template"`
 }
 
-// Span is a range of durations, 0 <= Min <= Max.
+// Span is a range of durations; min is at least 0.
 type Span struct {
 	Min metav1.Duration `json:"min,omitempty"`
 	Max metav1.Duration `json:"max,omitempty"`
