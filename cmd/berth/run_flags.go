@@ -53,7 +53,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
 	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, beside another autoscaler; autoscaler: only scale, beside another scheduler (default: both, or scheduling only without --cloud-provider)")
 	fs.BoolVar(&f.leaderElect, "leader-elect", true, "hold a Lease, so that only one Berth acts at a time")
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes and node groups")
 	logsapi.AddFlags(f.logging, fs)
 	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: simulated; empty for scheduling only")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file")

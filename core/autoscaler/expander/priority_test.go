@@ -94,6 +94,29 @@ func TestPrioritiesMayChange(t *testing.T) {
 	}
 }
 
+// TestTheExampleOfTheDocs has the chains of docs/expanders.md choose among its options.
+func TestTheExampleOfTheDocs(t *testing.T) {
+	options := []expander.Option{
+		{Group: group("spot-a"), Nodes: 3, Pods: pods(12)}, {Group: group("spot-b"), Nodes: 3, Pods: pods(12)},
+		{Group: group("spot-small"), Nodes: 6, Pods: pods(12)}, {Group: group("on-demand"), Nodes: 2, Pods: pods(12)},
+	}
+	p := mustParse(t, "10:\n- .*\n50:\n- ^spot-\n")
+	priority := map[string]expander.Strategy{expander.PriorityName: &expander.Priority{Current: func() *expander.Priorities { return p }}}
+	for _, x := range []struct{ list, want string }{{"priority,least-nodes", "map[spot-a:true spot-b:true]"}, {"least-nodes,priority", "map[on-demand:true]"}} {
+		chain, err := expander.NewChain(x.list, priority)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen := map[string]bool{}
+		for seed := range uint64(64) {
+			chosen[options[chain.Choose(expander.Round{Seed: seed}, options)].Group.ID] = true
+		}
+		if got := fmt.Sprint(chosen); got != x.want {
+			t.Errorf("--expander=%s chooses %s over the seeds, want %s", x.list, got, x.want)
+		}
+	}
+}
+
 // TestPrioritiesThatCannotBeRead says what is wrong with them.
 func TestPrioritiesThatCannotBeRead(t *testing.T) {
 	for _, x := range []struct{ text, want string }{

@@ -185,36 +185,50 @@ func describe(plan *autoscaler.Plan) string {
 	return out.String()
 }
 
-// forbids is an expander that forbids all options, as one that asks a server may.
-type forbids struct{ rounds []expander.Round }
+// onlyFirst is an expander that forbids everything but in the first round of a plan, as
+// one that asks a server may.
+type onlyFirst struct{ rounds []expander.Round }
 
-func (f *forbids) Best(r *expander.Round, _ []expander.Option) []expander.Option {
-	f.rounds = append(f.rounds, *r)
-	f.rounds[len(f.rounds)-1].Answers = nil
-	return nil
+func (o *onlyFirst) Best(r *expander.Round, options []expander.Option) []expander.Option {
+	o.rounds = append(o.rounds, *r)
+	o.rounds[len(o.rounds)-1].Answers = nil
+	if r.Number > 0 {
+		return nil
+	}
+	return options[:1]
 }
 
-// TestAnExpanderMayForbidToGrow plans for a pod that one group could take: nothing is
-// ordered, and the pod is told why. The expander learns which round it is asked in.
+// TestAnExpanderMayForbidToGrow plans for two pods, either of which one of two groups could
+// take. In the second round the expander forbids what is left: nothing more is ordered, and
+// the pod is told why. The expander learns which round it is asked in.
 func TestAnExpanderMayForbidToGrow(t *testing.T) {
 	f := newFixture(t)
 	schema := f.state.Schema
-	f.state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 1, Template: schema.ParseNode(testkit.Node("g").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	for _, id := range []string{"g", "h"} {
+		f.state.SetGroup(id, &cluster.NodeGroup{ID: id, Max: 1, Template: schema.ParseNode(testkit.Node(id).Alloc("cpu", "4", "memory", "8Gi").Obj(), id)})
+	}
 	f.state.SetNode(schema.ParseNode(testkit.Node("small").Alloc("cpu", "1", "memory", "8Gi").Obj(), ""))
-	b := testkit.Pod("p").Req("cpu", "2")
-	b.UID = "p"
-	f.req.Pending, f.req.Number = []*cluster.Pod{schema.ParsePod(b.Obj())}, 7
-	forbids := &forbids{}
-	f.packer.Expander, f.packer.Seed = expander.Chain{forbids}, 3
+	f.req.Number = 7
+	for _, name := range []string{"p", "q"} {
+		b := testkit.Pod(name).Req("cpu", "3")
+		b.UID = types.UID(name)
+		f.req.Pending = append(f.req.Pending, schema.ParsePod(b.Obj()))
+	}
+	asked := &onlyFirst{}
+	f.packer.Expander, f.packer.Seed = expander.Chain{asked}, 3
 	plan, err := f.plan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := describe(plan), "nothing for [p]: 1 expansion options filtered out and no longer considered\n"; got != want {
+	want := "1 of g for [p], wasting 1.25\nnothing for [q]: 1 expansion options filtered out and no longer considered, 1 max node group size reached\n"
+	if got := describe(plan); got != want {
 		t.Errorf("the plan is %q, want %q", got, want)
 	}
-	if want := []expander.Round{{Seed: 3, Request: 7, Nodes: 1, Schema: schema}}; !slices.Equal(forbids.rounds, want) {
-		t.Errorf("the expander is asked in rounds %+v, want %+v", forbids.rounds, want)
+	first := expander.Round{Seed: 3, Request: 7, Nodes: 1, Schema: schema}
+	second := first
+	second.Number = 1
+	if !slices.Equal(asked.rounds, []expander.Round{first, second}) {
+		t.Errorf("the expander is asked in rounds %+v, want %+v and %+v", asked.rounds, first, second)
 	}
 }
 
