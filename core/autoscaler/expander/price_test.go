@@ -15,6 +15,8 @@ func TestPricePrefersWhatItsFormulaSays(t *testing.T) {
 	dear := shaped("dear", 0.11, "cpu", "2", "memory", "8Gi")
 	free := shaped("unknown", 0, "cpu", "2", "memory", "8Gi")
 	gpu := shaped("gpu", 0.05, "cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "1")
+	twice := shaped("twice", 0.20, "cpu", "2", "memory", "8Gi")
+	nothing := pods(1)
 	one, eight := pods(1, "cpu", "1", "memory", "4Gi"), pods(8, "cpu", "1", "memory", "4Gi")
 	for _, x := range []struct {
 		name    string
@@ -37,6 +39,10 @@ func TestPricePrefersWhatItsFormulaSays(t *testing.T) {
 		{"many nodes at once may be of any size", 40, []expander.Option{{Group: large, Nodes: 11, Pods: eight}, {Group: small, Nodes: 41, Pods: eight}}, "small"},
 		// 1 node. 8 pods on a large node: 8 × 0.418758/0.426422 = 7.9; 1 pod on it: 48.1.
 		{"what takes more pods for the same", 1, []expander.Option{{Group: large, Nodes: 1, Pods: one}, {Group: shaped("large2", 0.40, "cpu", "8", "memory", "32Gi"), Nodes: 1, Pods: eight}}, "large2"},
+		// Pods that request nothing, for 0.10: 0.118758/X = 6.33. Twice the money for half a core: 0.218758/(0.016587+X)
+		// = 6.19; for 0.4 cores: 0.218758/(0.013270+X) = 6.83.
+		{"half a core is worth twice the money", 1, []expander.Option{{Group: small, Nodes: 1, Pods: nothing}, {Group: twice, Nodes: 1, Pods: pods(1, "cpu", "500m")}}, "twice"},
+		{"0.4 cores aren't", 1, []expander.Option{{Group: small, Nodes: 1, Pods: nothing}, {Group: twice, Nodes: 1, Pods: pods(1, "cpu", "400m")}}, "small"},
 		{"no GPU where others will do, however cheap", 1, []expander.Option{{Group: gpu, Nodes: 1, Pods: one}, {Group: large, Nodes: 1, Pods: one}}, "large"},
 		{"equal ones stay both", 1, []expander.Option{{Group: shaped("a", 0.1, "cpu", "2"), Nodes: 1, Pods: one}, {Group: shaped("b", 0.1, "cpu", "2"), Nodes: 1, Pods: one}}, "a b"},
 		{"unknown prices are left out", 1, []expander.Option{{Group: free, Nodes: 1, Pods: one}, {Group: large, Nodes: 1, Pods: one}}, "large"},
