@@ -179,20 +179,31 @@ func (c *Core) Incoming() map[Incoming]int { return c.queue.Incoming() }
 // plugins was asked about.
 func (c *Core) Evaluations(f func(profile string, of engine.Evaluations)) { c.sched.Evaluations(f) }
 
-// Pods calls f for every pod that is on a node or is to be scheduled, by whomever,
-// as the API has it, in no particular order.
-func (c *Core) Pods(f func(*v1.Pod)) {
+// Pods calls f for every pod that the API has on a node, or that is to be scheduled, by
+// whomever, in no particular order; with the name of the node where the API has it, "" for
+// none. The object may be from before the pod was bound: what rules read of it is as the
+// API has it.
+func (c *Core) Pods(f func(obj *v1.Pod, node string)) {
 	c.state.Pods(func(p *cluster.Pod) {
 		if c.pods[p.UID] == nil {
-			f(p.Object)
+			f(p.Object, c.nodeName(p))
 		}
 	})
-	for _, p := range c.others {
-		f(p)
+	for _, obj := range c.others {
+		f(obj, "")
 	}
-	for _, p := range c.pods { // for people to look at
-		f(p.parsed.Object)
+	for _, p := range c.pods {
+		f(p.parsed.Object, "")
 	}
+}
+
+// nodeName returns the name of the node of a pod in the state, whether or not that node is
+// known.
+func (c *Core) nodeName(pod *cluster.Pod) string {
+	if n := c.state.NodeOf(pod.UID); n != nil {
+		return n.Name
+	}
+	return pod.Object.Spec.NodeName
 }
 
 // Rejecter is a plugin of a profile.

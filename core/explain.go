@@ -151,14 +151,11 @@ func (c *Core) explainForeign(obj *v1.Pod, x *Explanation) {
 }
 
 // explainPlaced explains a pod that the API shows on a node, whether or not that node is
-// known. The state may still have the pod's object from before it was bound.
+// known.
 func (c *Core) explainPlaced(pod *cluster.Pod, x *Explanation) {
-	x.Outcome, x.Node = string(step.Placed), pod.Object.Spec.NodeName
-	if n := c.state.NodeOf(pod.UID); n != nil {
-		x.Node = n.Name
-		if c.sched.Responsible(pod) {
-			c.explainNodes(pod, x)
-		}
+	x.Outcome, x.Node = string(step.Placed), c.nodeName(pod)
+	if c.sched.Responsible(pod) && c.state.NodeByName(x.Node) != nil {
+		c.explainNodes(pod, x)
 	}
 }
 

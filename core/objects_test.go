@@ -2,11 +2,10 @@ package core_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/berthproject/berth/core/step"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -151,5 +151,29 @@ func TestFollowThenLead(t *testing.T) {
 	}
 	if u := c.Unsettled(); len(u) != 2 || !strings.Contains(u[1], "the deletion of node going is under way") {
 		t.Errorf("unsettled %v, want the bind and the deletion", u)
+	}
+}
+
+// TestPodsAreWhereTheAPIHasThem lists the pods of a core: one that Berth has bound and that
+// the API shows on its node, one whose bind has no outcome yet, one that waits, one on a
+// node that isn't known, and one of another scheduler.
+func TestPodsAreWhereTheAPIHasThem(t *testing.T) {
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "1") }
+	theirs := pod("theirs")
+	theirs.Spec.SchedulerName = "another"
+	c.Step(time.Unix(1, 0), step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "2").Obj()},
+		step.PodSet{Pod: pod("bound").Obj()}, step.PodSet{Pod: pod("binding").Obj()}, step.PodSet{Pod: pod("waits").Obj()},
+		step.PodSet{Pod: pod("early").On("unknown").Obj()}, step.PodSet{Pod: theirs.Obj()})
+	c.Step(time.Unix(2, 0), step.BindDone{UID: "pod-bound"}, step.PodSet{Pod: pod("bound").On("n").Obj()})
+	got := map[string]string{}
+	c.Pods(func(obj *v1.Pod, node string) { got[obj.Name] = node })
+	want := map[string]string{"bound": "n", "binding": "", "waits": "", "early": "unknown", "theirs": ""}
+	if !maps.Equal(got, want) {
+		t.Errorf("pods by node %v, want %v", got, want)
 	}
 }

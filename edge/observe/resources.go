@@ -41,10 +41,14 @@ func (c *podResources) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. The core only lists its pods; what they
 // ask for is summed up here.
 func (c *podResources) Collect(to chan<- prometheus.Metric) {
-	got := make(chan []*v1.Pod, 1)
+	type located struct {
+		*v1.Pod
+		node string
+	}
+	got := make(chan []located, 1)
 	if !c.ask(c.ctx, func(k *core.Core) {
-		var pods []*v1.Pod
-		k.Pods(func(p *v1.Pod) { pods = append(pods, p) })
+		var pods []located
+		k.Pods(func(obj *v1.Pod, node string) { pods = append(pods, located{obj, node}) })
 		got <- pods
 	}) {
 		to <- prometheus.NewInvalidMetric(c.descs[0], context.DeadlineExceeded)
@@ -56,12 +60,12 @@ func (c *podResources) Collect(to chan<- prometheus.Metric) {
 			priority = strconv.Itoa(int(*p.Spec.Priority))
 		}
 		for i, list := range []v1.ResourceList{
-			resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}), resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{}),
+			resourcehelper.PodRequests(p.Pod, resourcehelper.PodResourcesOptions{}), resourcehelper.PodLimits(p.Pod, resourcehelper.PodResourcesOptions{}),
 		} {
 			for name, q := range list {
 				if !q.IsZero() {
 					to <- prometheus.MustNewConstMetric(c.descs[i], prometheus.GaugeValue, q.AsApproximateFloat64(),
-						p.Namespace, p.Name, p.Spec.NodeName, p.Spec.SchedulerName, priority, string(name), unit(name))
+						p.Namespace, p.Name, p.node, p.Spec.SchedulerName, priority, string(name), unit(name))
 				}
 			}
 		}
