@@ -14,15 +14,19 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// This file is the disruption controller and the eviction subresource. What Berth reads of
-// a budget, its status, lags a little behind; an eviction is decided on the counts of now.
+// This file is the disruption controller and the eviction subresource. What must hold: the
+// status of a budget, which Berth reads, lags behind by 200 ms and the watch's latency; an
+// eviction is decided on the counts of now, so that two can't use up one disruption.
 
-// budget is a PodDisruptionBudget.
+// budget is a PodDisruptionBudget. Its object is never changed: a changed copy takes its
+// place, since Berth has read the former one.
 type budget struct {
 	obj      *policyv1.PodDisruptionBudget
 	selector labels.Selector
 }
 
+// addBudget creates a budget, with its status. A selector that can't be read selects
+// nothing.
 func (w *World) addBudget(o *policyv1.PodDisruptionBudget) {
 	s, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
 	if err != nil {
@@ -35,6 +39,7 @@ func (w *World) addBudget(o *policyv1.PodDisruptionBudget) {
 	w.storeObject(&obj)
 }
 
+// removeBudget deletes a budget.
 func (w *World) removeBudget(o *policyv1.PodDisruptionBudget) {
 	w.budgets = slices.DeleteFunc(w.budgets, func(b *budget) bool { return b.obj.Namespace == o.Namespace && b.obj.Name == o.Name })
 	key := objectKey{cluster.BudgetKind, o.Namespace, o.Name}
@@ -44,8 +49,9 @@ func (w *World) removeBudget(o *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// recountBudgets has the disruption controller write the status of the budgets that have
-// changed, a moment later.
+// recountBudgets has the disruption controller write the status of the budgets whose
+// allowed disruptions have changed, 200 ms later. Call it after each change of a pod that a
+// budget may count. Further calls until then change nothing.
 func (w *World) recountBudgets() {
 	if w.recounting || len(w.budgets) == 0 {
 		return
@@ -71,7 +77,9 @@ func (b *budget) covers(p *pod) bool {
 	return p.obj.Namespace == b.obj.Namespace && b.selector.Matches(labels.Set(p.obj.Labels))
 }
 
-// status returns what the disruption controller writes now, in O(pods).
+// status returns what the disruption controller writes now, in O(pods): a pod without a
+// controller is expected, and of a controller all its replicas are, those included that
+// don't exist.
 func (w *World) status(b *budget) policyv1.PodDisruptionBudgetStatus {
 	healthy, expected := 0, 0
 	owners := map[*controller]bool{}
@@ -109,7 +117,8 @@ func (w *World) status(b *budget) policyv1.PodDisruptionBudgetStatus {
 	}
 }
 
-// disruptable tells whether every budget of a pod allows its eviction now.
+// disruptable tells whether every budget of a pod allows its eviction now. A pod that isn't
+// ready takes nothing from a budget: it may always go.
 func (w *World) disruptable(p *pod) bool {
 	for _, b := range w.budgets {
 		if !b.covers(p) {
@@ -122,7 +131,8 @@ func (w *World) disruptable(p *pod) bool {
 	return true
 }
 
-// evict deletes a pod when its budgets allow, as the eviction subresource does.
+// evict deletes a pod if its budgets allow it, as the eviction subresource does, and tells
+// whether they do. A terminating pod counts as evicted.
 func (w *World) evict(p *pod) bool {
 	if p.terminating() {
 		return true

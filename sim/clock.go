@@ -46,14 +46,15 @@ type clock struct {
 	foreground int           // how many events of the queue keep the run going
 }
 
-// after calls do after d, at the next tick: in this one if d is 0 and the phase isn't
-// over.
+// after calls do when d has passed, rounded up to a tick. With d = 0 that is in the tick
+// that runs, also if the events of the phase have all run: do is next then.
 func (c *clock) after(d time.Duration, p tickPhase, do func()) { c.add(d, p, false, do) }
 
-// afterInBackground is after for what happens again and again: a run ends while such
-// events are in the queue.
+// afterInBackground is after for what happens again and again, and for what Berth does of
+// itself: a run may end while such events are in the queue.
 func (c *clock) afterInBackground(d time.Duration, p tickPhase, do func()) { c.add(d, p, true, do) }
 
+// add puts an event into the queue. A negative d counts as 0.
 func (c *clock) add(d time.Duration, p tickPhase, background bool, do func()) {
 	c.serial++
 	e := &event{at: (c.now + max(d, 0) + tick - 1).Truncate(tick), phase: p, order: c.serial, background: background, do: do}
@@ -66,8 +67,8 @@ func (c *clock) add(d time.Duration, p tickPhase, background bool, do func()) {
 	heap.Push(c, e)
 }
 
-// next runs the events of the next tick that has some, those included that they add to
-// it. It returns false, and runs none, when there is none until a time.
+// next runs the events of the next tick that has some, and those that they add to it. It
+// returns false, and runs nothing, when the next tick is after until or there is none.
 func (c *clock) next(until time.Duration) bool {
 	if len(c.events) == 0 || c.events[0].at > until {
 		return false
@@ -82,6 +83,8 @@ func (c *clock) next(until time.Duration) bool {
 	}
 	return true
 }
+
+// The methods of heap.Interface: the next event is the least.
 
 func (c *clock) Len() int { return len(c.events) }
 func (c *clock) Less(i, j int) bool {

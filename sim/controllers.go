@@ -17,31 +17,34 @@ import (
 )
 
 // This file is the controllers that create pods: ReplicaSet, ReplicationController,
-// StatefulSet, DaemonSet and Job. Each looks at its object a moment after something has
-// changed (reconcile), and creates the pods that are missing.
+// StatefulSet, DaemonSet and Job. Each looks at its object 50 to 300 ms after something has
+// changed (reconcile), and creates the pods that are missing. What must hold: whoever
+// changes a pod so that it counts no more, or adds a node, calls reconcile. Controllers
+// delete no pods to scale down: replicas don't change in a scenario.
 
+// controllerKey names a controller's object.
 type controllerKey struct{ kind, namespace, name string }
 
 // controller is one object of these kinds, with what its controller knows of it.
 type controller struct {
 	key         controllerKey
 	meta        metav1.ObjectMeta
-	version     string
+	version     string // apiVersion of the object
 	template    v1.PodTemplateSpec
-	replicas    int
+	replicas    int                        // Job: completions
 	parallel    int                        // Job: pods at a time
 	inOrder     bool                       // StatefulSet: one after the other
 	claims      []v1.PersistentVolumeClaim // StatefulSet: templates
-	pods        []*pod
-	succeeded   int
-	missing     []*node // DaemonSet: nodes that may lack a pod
-	serial      int
-	reconciling bool
+	pods        []*pod                     // that haven't ended and aren't gone
+	succeeded   int                        // Job: completions so far
+	missing     []*node                    // DaemonSet: nodes that may lack a pod
+	serial      int                        // names pods, and the latency of reconcile
+	reconciling bool                       // it will look at its object
 	removed     bool
 }
 
-// addController begins to reconcile an object; one of another kind is passed over, and
-// one whose template a dump has trimmed away.
+// addController begins to reconcile an object. An object of another kind has no effect, nor
+// has one without containers in its template, which a dump may have trimmed away.
 func (w *World) addController(obj runtime.Object) {
 	c := &controller{}
 	switch x := obj.(type) {
@@ -75,7 +78,7 @@ func (w *World) addController(obj runtime.Object) {
 	w.reconcile(c)
 }
 
-// controllerOf finds the controller that a pod names.
+// controllerOf returns the controller that owns a pod, nil if there is none.
 func (w *World) controllerOf(p *v1.Pod) *controller {
 	if r := metav1.GetControllerOfNoCopy(p); r != nil {
 		return w.controllers[controllerKey{r.Kind, p.Namespace, r.Name}]
@@ -99,7 +102,7 @@ func (w *World) removeController(obj runtime.Object) {
 	}
 }
 
-// podGone takes a pod that was removed out of those that count.
+// podGone takes a removed pod from its controller's.
 func (c *controller) podGone(p *pod) {
 	c.pods = slices.DeleteFunc(c.pods, func(q *pod) bool { return q == p })
 	c.lookAtNodeOf(p)
@@ -112,7 +115,7 @@ func (c *controller) lookAtNodeOf(p *pod) {
 	}
 }
 
-// podEnded takes a pod that has succeeded or failed out of those that count.
+// podEnded takes a pod that has succeeded or failed from its controller's.
 func (c *controller) podEnded(p *pod, succeeded bool) {
 	c.pods = slices.DeleteFunc(c.pods, func(q *pod) bool { return q == p })
 	if succeeded {
@@ -121,8 +124,8 @@ func (c *controller) podEnded(p *pod, succeeded bool) {
 	c.lookAtNodeOf(p)
 }
 
-// reconcile creates the pods that a controller misses, a moment later; nil for a pod
-// that has none.
+// reconcile has a controller look at its object a moment later and create the pods that
+// are missing. It does nothing for nil: the pod that has changed has no controller.
 func (w *World) reconcile(c *controller) {
 	if c == nil || c.reconciling || c.removed {
 		return
@@ -217,7 +220,8 @@ var daemonTolerations = func() (out []v1.Toleration) {
 	return out
 }()
 
-// runsOn tells whether the DaemonSet wants a pod on the node.
+// runsOn tells whether the DaemonSet wants a pod on a node: the node matches the template's
+// node selector and required affinity, and has no taint but those that the pod tolerates.
 func (c *controller) runsOn(n *node) bool {
 	p := &v1.Pod{Spec: c.template.Spec}
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n.obj); !ok || err != nil {
@@ -228,7 +232,8 @@ func (c *controller) runsOn(n *node) bool {
 	return !bad
 }
 
-// pod returns a pod of the template.
+// pod returns a pod of the template, owned by the controller. It shares the template's
+// fields, which nobody changes.
 func (c *controller) pod(name string) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: c.key.namespace, Name: name, Labels: c.template.Labels, Annotations: c.template.Annotations,

@@ -14,17 +14,20 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// This file plays the scenario's faults. Those with a rate are drawn by the name of what
-// they may hit, so that a call's or an instance's luck doesn't depend on what happened
-// before it; events come at their times, or as a Poisson process.
+// This file plays the scenario's faults: those that hit calls or instances, and events.
+// What must hold: a fault with a rate is drawn by the name of what it may hit, so that a
+// call's or an instance's luck doesn't depend on what happened before it. Events come at
+// their times, or as a Poisson process; what an event happens to is drawn by its number.
 
+// faults are the scenario's faults, and what of them is in force.
 type faults struct {
 	byKind  map[string][]*scenario.Fault
 	stalled time.Duration // until when nothing arrives by a watch
 	serial  int           // of the last event; names what it draws
 }
 
-// hits tells whether a fault of a kind is in force and hits the call or instance named.
+// hits tells whether a fault of a kind is in force for a group ("" for calls that concern
+// none) and hits the call or instance named.
 func (f *faults) hits(w *World, kind, group string, name ...string) bool {
 	for _, x := range f.byKind[kind] {
 		if inForce(x, w.now, group) && seeded.Float(w.seed, append([]string{kind}, name...)...) < x.Rate {
@@ -39,12 +42,14 @@ func (f *faults) anyInForce(w *World, kind, group string) bool {
 	return slices.ContainsFunc(f.byKind[kind], func(x *scenario.Fault) bool { return inForce(x, w.now, group) })
 }
 
-// inForce tells whether a fault is in force at a time, for a group.
+// inForce tells whether a fault is in force at a time, from From to before Until, for a
+// group.
 func inForce(x *scenario.Fault, now time.Duration, group string) bool {
 	return now >= x.From.Duration && (x.Until.Duration == 0 || now < x.Until.Duration) && (x.Group == "" || x.Group == group)
 }
 
-// startFaults puts the events into the queue.
+// startFaults puts the events of the whole run into the clock's queue. Those that come
+// PerHour don't keep the run going.
 func (w *World) startFaults() {
 	w.faults.byKind = map[string][]*scenario.Fault{}
 	for i := range w.run.Spec.Faults {
@@ -74,7 +79,8 @@ func (w *World) repeatEvent(x *scenario.Fault, i, n int) {
 	})
 }
 
-// runEvent does what an event stands for, if there is something that it can happen to.
+// runEvent does what an event stands for, or nothing if there is nothing that it could
+// happen to.
 func (w *World) runEvent(x *scenario.Fault) {
 	f := &w.faults
 	f.serial++
@@ -119,7 +125,8 @@ func (w *World) runEvent(x *scenario.Fault) {
 	}
 }
 
-// reclaimInstance has the cloud take one of a group's instances back, or of all groups'.
+// reclaimInstance has the cloud take back an instance of a group, or with "" of any. One
+// that was only ordered isn't there to be taken.
 func (w *World) reclaimInstance(group string, pick func(int) int) {
 	var list []*instance
 	for _, g := range w.groups {
@@ -134,7 +141,8 @@ func (w *World) reclaimInstance(group string, pick func(int) int) {
 	}
 }
 
-// anyNode returns one of a group's nodes, or of all; nil if there is none.
+// anyNode returns a node of a group, or with "" of all; nil if there is none. pick returns
+// a number from 0 to below its argument.
 func (w *World) anyNode(group string, pick func(int) int) *node {
 	list := slices.DeleteFunc(w.sortedNodes(), func(n *node) bool { return group != "" && n.group != group })
 	if len(list) == 0 {
