@@ -10,8 +10,8 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
-// This file counts what happens in a world: the summary, samples for the report's plots,
-// and the numbers of now. What must hold: each change of a count that is summed over
+// This file counts what happens in a world: the summary, and the numbers of now, of which
+// samples.go keeps some. What must hold: each change of a count that is summed over
 // time (requests, allocatable, price) comes after integrate, so that what was true
 // before the change is summed as it was.
 
@@ -52,19 +52,8 @@ type Stats struct {
 	restDecisions, restAttempts int
 }
 
-// Sample is the world at a time.
-type Sample struct {
-	At                                   time.Duration
-	Pending, Bound, Running, Completed   int
-	Launching, Starting, Ready, Draining int
-	CPU, Memory                          float64 // requested shares of ready nodes' allocatable
-	Cost                                 float64 // so far
-	Price                                float64 // per hour
-	WriteRate                            float64
-}
-
-// restTime is how long after the last change decisions must have come to an
-// end, except for the leftover sweep's.
+// restTime is how long after the last change decisions must have come to an end, but for
+// those of the leftover sweep.
 const restTime = 10 * time.Minute
 
 // logged is how many decisions of a kind Stats.Log keeps.
@@ -97,6 +86,7 @@ func (s *Stats) integrate() {
 // booting returns how many instances are charged for and aren't nodes yet.
 func (s *Stats) booting() int { return s.billedInstances - s.Starting - s.Ready - s.Draining }
 
+// podAdded counts a new pod, without a node or bound from the beginning.
 func (s *Stats) podAdded(p *pod, bound bool) {
 	s.integrate()
 	s.Pods.Total++
@@ -108,6 +98,7 @@ func (s *Stats) podAdded(p *pod, bound bool) {
 	}
 }
 
+// podBound counts a pod that got its node.
 func (s *Stats) podBound(p *pod) {
 	s.integrate()
 	s.Pending--
@@ -116,6 +107,7 @@ func (s *Stats) podBound(p *pod) {
 	s.timesToBound = append(s.timesToBound, (s.w.now - p.arrived).Seconds())
 }
 
+// podRunning counts a bound pod that runs from now on.
 func (s *Stats) podRunning(p *pod) {
 	s.integrate()
 	s.Bound--
@@ -204,6 +196,7 @@ func (s *Stats) uncount(n *node) {
 	n.cpu, n.memory = 0, 0
 }
 
+// nodeGone takes a node that was removed out of the counts.
 func (s *Stats) nodeGone(n *node) {
 	s.integrate()
 	s.uncount(n)
@@ -213,12 +206,14 @@ func (s *Stats) nodeGone(n *node) {
 	}
 }
 
+// instanceBilled counts an instance that is charged for from now on.
 func (s *Stats) instanceBilled(m *instance) {
 	s.integrate()
 	s.billedInstances++
 	s.price += m.group.cfg.PricePerHour
 }
 
+// instanceGone ends the charge for an instance.
 func (s *Stats) instanceGone(m *instance) {
 	s.integrate()
 	if m.billed >= 0 {
@@ -259,52 +254,6 @@ func (s *Stats) noteRest() {
 	}
 }
 
-// sampleEvery is the least time between two samples.
-const sampleEvery = 5 * time.Second
-
-// sample takes a sample if something has changed, and sampleEvery has passed since the
-// last one.
-func (s *Stats) sample() {
-	if !s.dirty || len(s.Samples) > 0 && s.w.now-s.Samples[len(s.Samples)-1].At < sampleEvery {
-		return
-	}
-	s.dirty = false
-	s.Samples = append(s.Samples, s.now())
-}
-
-// now returns a sample of the world as it is.
-func (s *Stats) now() Sample {
-	launching := 0
-	for _, g := range s.w.groups {
-		for _, m := range g.instances {
-			if m.state < registered && m.failed == "" {
-				launching++
-			}
-		}
-	}
-	s.Launching = launching
-	rate := 0.0
-	for _, c := range s.w.storage.classes {
-		if len(c.flows) > 0 {
-			rate += c.rate * float64(len(c.flows))
-		}
-	}
-	return Sample{
-		At: s.w.now, Pending: s.Pending, Bound: s.Bound, Running: s.Running, Completed: s.Pods.Completed,
-		Launching: launching, Starting: s.Starting, Ready: s.Ready, Draining: s.Draining,
-		CPU: share(float64(s.requestedCPU), float64(s.readyCPU)), Memory: share(float64(s.requestedMemory), float64(s.readyMemory)),
-		Cost: s.Cost, Price: s.price, WriteRate: rate,
-	}
-}
-
-// share returns a/b, 0 for a share of nothing.
-func share(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
-}
-
 // summary returns the outcome so far.
 func (s *Stats) summary() *scenario.Summary {
 	s.Samples = append(s.Samples, s.now())
@@ -323,3 +272,11 @@ func (s *Stats) summary() *scenario.Summary {
 
 // round keeps four digits after the point, for people to read.
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+
+// share returns a/b, 0 for a share of nothing.
+func share(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}

@@ -1,0 +1,55 @@
+package sim
+
+import "time"
+
+// This file takes samples of a world, for the report's plots. What must hold: a sample is
+// taken only when something has changed, so that a long quiet time costs nothing.
+
+// Sample is the numbers of a world at a time.
+type Sample struct {
+	At                                   time.Duration
+	Pending, Bound, Running, Completed   int
+	Launching, Starting, Ready, Draining int
+	CPU, Memory                          float64 // requested shares of ready nodes' allocatable
+	Cost                                 float64 // so far
+	Price                                float64 // per hour
+	WriteRate                            float64 // bytes a second, of boots and pulls
+}
+
+// sampleEvery is the least time between two samples.
+const sampleEvery = 5 * time.Second
+
+// sample takes a sample if something has changed, and sampleEvery has passed since the
+// last one.
+func (s *Stats) sample() {
+	if !s.dirty || len(s.Samples) > 0 && s.w.now-s.Samples[len(s.Samples)-1].At < sampleEvery {
+		return
+	}
+	s.dirty = false
+	s.Samples = append(s.Samples, s.now())
+}
+
+// now returns a sample of the world as it is, in O(instances).
+func (s *Stats) now() Sample {
+	launching := 0
+	for _, g := range s.w.groups {
+		for _, m := range g.instances {
+			if m.state < registered && m.failed == "" {
+				launching++
+			}
+		}
+	}
+	s.Launching = launching
+	rate := 0.0
+	for _, c := range s.w.storage.classes {
+		if len(c.flows) > 0 {
+			rate += c.rate * float64(len(c.flows))
+		}
+	}
+	return Sample{
+		At: s.w.now, Pending: s.Pending, Bound: s.Bound, Running: s.Running, Completed: s.Pods.Completed,
+		Launching: launching, Starting: s.Starting, Ready: s.Ready, Draining: s.Draining,
+		CPU: share(float64(s.requestedCPU), float64(s.readyCPU)), Memory: share(float64(s.requestedMemory), float64(s.readyMemory)),
+		Cost: s.Cost, Price: s.price, WriteRate: rate,
+	}
+}
