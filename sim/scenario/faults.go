@@ -23,10 +23,13 @@ const (
 	Relabel        = "Relabel"        // event: a node moves to another zone
 )
 
+// faultKind says what a kind of fault needs: a time, for an event, or a rate. The others
+// last from From to Until.
 type faultKind struct {
 	event, rate bool
 }
 
+// faultKinds has every kind.
 var faultKinds = map[string]faultKind{
 	APIError: {rate: true}, APIConflict: {rate: true}, APITimeout: {rate: true}, AnswerLost: {rate: true},
 	CloudError: {rate: true}, CloudLost: {rate: true}, StockOut: {},

@@ -105,12 +105,13 @@ func Load(paths []string) ([]*Run, error) {
 	return runs, nil
 }
 
-// loaded is a scenario with where it stands.
+// loaded is a scenario with the file that it is from.
 type loaded struct {
 	*Scenario
 	src source
 }
 
+// loadScenario reads and validates a scenario.
 func loadScenario(path string) (loaded, error) {
 	s := &Scenario{}
 	src, err := read(path, s)

@@ -60,6 +60,7 @@ type objects struct {
 	defined map[string]bool // kind/namespace/name
 }
 
+// inline adds an object of spec.objects. Fields that its kind doesn't have are errors.
 func (o *objects) inline(raw map[string]any) error {
 	text, err := json.Marshal(raw)
 	if err != nil {
@@ -112,6 +113,7 @@ func (o *objects) file(path string) error {
 	})
 }
 
+// namespaced tells whether objects of this kind are in a namespace.
 func namespaced(obj runtime.Object) bool {
 	switch obj.(type) {
 	case *v1.Node, *v1.Namespace, *v1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment:

@@ -80,6 +80,7 @@ func readFile(path string) ([]byte, error) {
 	return raw, nil
 }
 
+// cause returns an error of the file system without the path, which messages name first.
 func cause(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
@@ -114,6 +115,7 @@ func (s source) errorf(field, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", s.at(field), fmt.Sprintf(format, args...))
 }
 
+// rel returns a path that the file names relative to its own folder.
 func (s source) rel(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -126,6 +128,7 @@ func (s source) name() string {
 	return strings.TrimSuffix(filepath.Base(s.path), filepath.Ext(s.path))
 }
 
+// read parses a file.
 func read(path string, into any) (source, error) {
 	raw, err := readFile(path)
 	if err != nil {
@@ -134,6 +137,7 @@ func read(path string, into any) (source, error) {
 	return parse(path, raw, into)
 }
 
+// parse decodes a scenario or a policy, strictly: an unknown field is an error.
 func parse(path string, raw []byte, into any) (source, error) {
 	src := source{path: path, dir: filepath.Dir(path), kind: Kind}
 	if _, ok := into.(*PolicyFile); ok {
@@ -182,6 +186,8 @@ func (s source) single() error {
 	return nil
 }
 
+// badValue is a value that isn't a duration or a quantity. The library reports where it
+// stands without the value, so the line is found by its text.
 type badValue struct{ text, why string }
 
 func (b *badValue) Error() string { return fmt.Sprintf("%q %s", b.text, b.why) }

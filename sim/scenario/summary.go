@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// This file is what is known of a run in the end, and how it compares with what the
+// scenario expects. Names of metrics are the dotted names of the summary's JSON fields.
+
 // Summary is the outcome of a run. Its JSON names are stable; docs/reference/
 // scenario.md describes them.
 type Summary struct {

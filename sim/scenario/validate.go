@@ -29,70 +29,22 @@ func (s *Scenario) validate(src source) error {
 	}
 	sp := &s.Spec
 	v.groups(sp)
-	for i := range sp.Nodes {
-		n, at := &sp.Nodes[i], fmt.Sprintf("spec.nodes[%d]", i)
-		v.name(at+".name", n.Name)
-		v.notNegative(at+".count", float64(n.Count))
-		v.allocatable(at+".template.allocatable", n.Template.Allocatable)
-	}
-	for i := range sp.Traces {
-		t, at := &sp.Traces[i], fmt.Sprintf("spec.traces[%d]", i)
-		if t.Format != "openb" {
-			v.bad(at+".format", "is %q; it must be openb", t.Format)
-		}
-		v.notNegative(at+".limit", float64(t.Limit))
-		v.notNegative(at+".speed", t.Speed)
-	}
-	for i := range sp.Workload {
-		v.workload(&sp.Workload[i], fmt.Sprintf("spec.workload[%d]", i))
-	}
-	names := map[string]bool{}
-	for i := range sp.Workload {
-		w := &sp.Workload[i]
-		key := w.Namespace + "/" + w.Name
-		if names[key] {
-			v.bad(fmt.Sprintf("spec.workload[%d].name", i), "%q is there twice; names must differ", w.Name)
-		}
-		names[key] = true
-	}
-	for i := range sp.Images {
-		at := fmt.Sprintf("spec.images[%d]", i)
-		if sp.Images[i].Name == "" {
-			v.bad(at+".name", "is empty; give the name that containers use")
-		}
-		for k := range sp.Images[i].Layers {
-			v.quantity(fmt.Sprintf("%s.layers[%d].bytes", at, k), &sp.Images[i].Layers[k].Bytes)
-		}
-	}
-	v.span("spec.api.callLatency", sp.API.CallLatency)
-	v.span("spec.api.watchLatency", sp.API.WatchLatency)
-	v.span("spec.api.cloudLatency", sp.API.CloudLatency)
-	v.duration("spec.api.planLatency", sp.API.PlanLatency.Duration)
-	v.notNegative("spec.api.bindsPerSecond", sp.API.BindsPerSecond)
-	v.span("spec.kubelet.start", sp.Kubelet.Start)
-	v.span("spec.kubelet.stop", sp.Kubelet.Stop)
-	v.positive("spec.storage.sharedRate", sp.Storage.SharedRate)
-	v.notNegative("spec.storage.pullStreams", sp.Storage.PullStreams)
-	v.notNegative("spec.storage.knee", sp.Storage.Knee)
-	v.notNegative("spec.storage.collapse", sp.Storage.Collapse)
-	v.positive("spec.registry.connectionRate", sp.Registry.ConnectionRate)
+	v.nodes(sp)
+	v.traces(sp)
+	v.workloads(sp)
+	v.images(sp)
+	v.behaviour(sp)
 	for i := range sp.Faults {
 		v.fault(&sp.Faults[i], fmt.Sprintf("spec.faults[%d]", i), sp)
 	}
-	for i := range sp.Expect {
-		e, at := &sp.Expect[i], fmt.Sprintf("spec.expect[%d]", i)
-		if !slices.Contains(Metrics(), e.Metric) {
-			v.bad(at+".metric", "%q is not a metric; they are %s", e.Metric, strings.Join(Metrics(), ", "))
-		}
-		if e.Is == nil && e.Min == nil && e.Max == nil {
-			v.bad(at, "expects nothing; give is, min or max")
-		}
-	}
+	v.expectations(sp)
 	v.duration("spec.end.at", sp.End.At.Duration)
 	v.duration("spec.end.quiet", sp.End.Quiet.Duration)
 	return errors.Join(v.errs...)
 }
 
+// validate returns all that is wrong with the file's head; flags and configuration are
+// checked when they are resolved.
 func (p *PolicyFile) validate(src source) error {
 	v := &validator{src: src}
 	if p.APIVersion != APIVersion {
@@ -107,6 +59,7 @@ type validator struct {
 	errs []error
 }
 
+// bad reports what is wrong with a field; the message says what would be accepted.
 func (v *validator) bad(field, format string, args ...any) {
 	v.errs = append(v.errs, v.src.errorf(field, format, args...))
 }
@@ -141,12 +94,14 @@ func (v *validator) positive(field string, q *resource.Quantity) {
 	}
 }
 
+// name checks that a name can be one of an API object.
 func (v *validator) name(field, name string) {
 	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
 		v.bad(field, "%q can't be a name: %s", name, why[0])
 	}
 }
 
+// allocatable checks that a node has CPU, memory and room for pods.
 func (v *validator) allocatable(field string, list v1.ResourceList) {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods} {
 		q, ok := list[name]
@@ -196,6 +151,83 @@ func (v *validator) groups(sp *Spec) {
 	}
 }
 
+func (v *validator) nodes(sp *Spec) {
+	for i := range sp.Nodes {
+		n, at := &sp.Nodes[i], fmt.Sprintf("spec.nodes[%d]", i)
+		v.name(at+".name", n.Name)
+		v.notNegative(at+".count", float64(n.Count))
+		v.allocatable(at+".template.allocatable", n.Template.Allocatable)
+	}
+}
+
+func (v *validator) traces(sp *Spec) {
+	for i := range sp.Traces {
+		t, at := &sp.Traces[i], fmt.Sprintf("spec.traces[%d]", i)
+		if t.Format != "openb" {
+			v.bad(at+".format", "is %q; it must be openb", t.Format)
+		}
+		v.notNegative(at+".limit", float64(t.Limit))
+		v.notNegative(at+".speed", t.Speed)
+	}
+}
+
+// workloads checks each workload, and that names differ within a namespace.
+func (v *validator) workloads(sp *Spec) {
+	for i := range sp.Workload {
+		v.workload(&sp.Workload[i], fmt.Sprintf("spec.workload[%d]", i))
+	}
+	names := map[string]bool{}
+	for i := range sp.Workload {
+		w := &sp.Workload[i]
+		key := w.Namespace + "/" + w.Name
+		if names[key] {
+			v.bad(fmt.Sprintf("spec.workload[%d].name", i), "%q is there twice; names must differ", w.Name)
+		}
+		names[key] = true
+	}
+}
+
+func (v *validator) images(sp *Spec) {
+	for i := range sp.Images {
+		at := fmt.Sprintf("spec.images[%d]", i)
+		if sp.Images[i].Name == "" {
+			v.bad(at+".name", "is empty; give the name that containers use")
+		}
+		for k := range sp.Images[i].Layers {
+			v.quantity(fmt.Sprintf("%s.layers[%d].bytes", at, k), &sp.Images[i].Layers[k].Bytes)
+		}
+	}
+}
+
+// behaviour checks how the API server, kubelets, the storage and the registry behave.
+func (v *validator) behaviour(sp *Spec) {
+	v.span("spec.api.callLatency", sp.API.CallLatency)
+	v.span("spec.api.watchLatency", sp.API.WatchLatency)
+	v.span("spec.api.cloudLatency", sp.API.CloudLatency)
+	v.duration("spec.api.planLatency", sp.API.PlanLatency.Duration)
+	v.notNegative("spec.api.bindsPerSecond", sp.API.BindsPerSecond)
+	v.span("spec.kubelet.start", sp.Kubelet.Start)
+	v.span("spec.kubelet.stop", sp.Kubelet.Stop)
+	v.positive("spec.storage.sharedRate", sp.Storage.SharedRate)
+	v.notNegative("spec.storage.pullStreams", sp.Storage.PullStreams)
+	v.notNegative("spec.storage.knee", sp.Storage.Knee)
+	v.notNegative("spec.storage.collapse", sp.Storage.Collapse)
+	v.positive("spec.registry.connectionRate", sp.Registry.ConnectionRate)
+}
+
+func (v *validator) expectations(sp *Spec) {
+	for i := range sp.Expect {
+		e, at := &sp.Expect[i], fmt.Sprintf("spec.expect[%d]", i)
+		if !slices.Contains(Metrics(), e.Metric) {
+			v.bad(at+".metric", "%q is not a metric; they are %s", e.Metric, strings.Join(Metrics(), ", "))
+		}
+		if e.Is == nil && e.Min == nil && e.Max == nil {
+			v.bad(at, "expects nothing; give is, min or max")
+		}
+	}
+}
+
+// workload checks one workload; at is its field.
 func (v *validator) workload(w *Workload, at string) {
 	v.name(at+".name", w.Name)
 	switch w.Kind {
@@ -228,6 +260,7 @@ func (v *validator) workload(w *Workload, at string) {
 	}
 }
 
+// fault checks one fault; at is its field.
 func (v *validator) fault(f *Fault, at string, sp *Spec) {
 	kind, ok := faultKinds[f.Kind]
 	if !ok {

@@ -23,11 +23,18 @@ import (
 // dice draws from a seed.
 type dice struct{ *rand.Rand }
 
+// maybe is true in so many cases of a hundred.
 func (d dice) maybe(percent int) bool { return d.IntN(100) < percent }
+
+// from draws a number between two, both included.
 func (d dice) from(low, high int) int { return low + d.IntN(high-low+1) }
+
+// dur draws a duration in whole seconds.
 func (d dice) dur(low, high time.Duration) metav1.Duration {
 	return metav1.Duration{Duration: (low + time.Duration(d.Int64N(int64(high-low)+1))).Round(time.Second)}
 }
+
+// span draws a minimum and a maximum between two durations.
 func (d dice) span(low, high time.Duration) simulatedgroup.Span {
 	a := d.dur(low, high)
 	return simulatedgroup.Span{Min: a, Max: d.dur(a.Duration, high)}
@@ -120,6 +127,7 @@ func (d dice) template() simulatedgroup.Template {
 	return t
 }
 
+// group draws the i-th node group.
 func (d dice) group(i int) scenario.NodeGroup {
 	g := scenario.NodeGroup{GroupConfig: simulatedgroup.GroupConfig{
 		Name: fmt.Sprintf("g%d", i), Max: d.from(1, 8), PricePerHour: 0.1 * float64(d.from(1, 9)),
@@ -149,6 +157,7 @@ func (d dice) group(i int) scenario.NodeGroup {
 	return g
 }
 
+// workload draws the i-th workload: pods that end, or controllers that may be deleted.
 func (d dice) workload(i int) scenario.Workload {
 	w := scenario.Workload{
 		Name: fmt.Sprintf("w%d", i), Kind: one(d, "Pod", "Pod", "Job", "Job", "ReplicaSet", "ReplicaSet", "StatefulSet", "DaemonSet"),
@@ -235,6 +244,7 @@ func (d dice) podSpec(w *scenario.Workload) {
 	}
 }
 
+// fault draws a fault that ends within 40 minutes.
 func (d dice) fault(sp *scenario.Spec) scenario.Fault {
 	kinds := scenario.FaultKinds()
 	f := scenario.Fault{Kind: kinds[d.IntN(len(kinds))], From: d.dur(0, 15*time.Minute)}

@@ -28,7 +28,7 @@ func Shrink(ctx context.Context, s *scenario.Scenario, fails func(*scenario.Scen
 	return s
 }
 
-// clone returns a deep copy.
+// clone returns a deep copy, by way of the format that scenarios are written in.
 func clone(s *scenario.Scenario) *scenario.Scenario {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -86,6 +86,7 @@ type cuts struct {
 	made []*scenario.Scenario
 }
 
+// try adds a copy from which something is taken away.
 func (c *cuts) try(cut func(sp *scenario.Spec)) {
 	s := clone(c.from)
 	cut(&s.Spec)

@@ -15,7 +15,7 @@ import (
 // Outcome is how a world ended.
 type Outcome struct {
 	Digest   string
-	Problems []string // broken invariants; none is what is hoped for
+	Problems []string // broken invariants; nil when all hold
 	Summary  *scenario.Summary
 }
 

@@ -63,6 +63,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// report writes the smaller scenario of a world that breaks an invariant, and fails the
+// test with both.
 func report(ctx context.Context, t *testing.T, seed uint64, s *scenario.Scenario, out Outcome) {
 	small := Shrink(ctx, s, func(c *scenario.Scenario) bool {
 		o, err := Play(ctx, c, sim.Options{})
@@ -80,6 +82,7 @@ func report(ctx context.Context, t *testing.T, seed uint64, s *scenario.Scenario
 	t.Errorf("seed %d breaks an invariant:\n  %s\nmade smaller (berth simulate --check %s):\n  %s", seed, list(out.Problems), path, list(again.Problems))
 }
 
+// list returns the first problems, a line each.
 func list(problems []string) string {
 	text := ""
 	for i, p := range problems {
