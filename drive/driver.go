@@ -11,6 +11,9 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
+// This file is the driver: it takes Steps, shows them to hooks, and has the planner follow
+// the core. What is handed out in which order is in handout.go.
+
 // Config is what a Driver is made from.
 type Config struct {
 	// Schema is what the profiles of Core were made with.

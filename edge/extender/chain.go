@@ -34,13 +34,14 @@ func NewChain(list []kubeschedulerv1.Extender, concerns []framework.Extender, lo
 	return c, nil
 }
 
-// Ask puts a pod to the extenders that it concerns: with the nodes that the rules
-// allow, or, when the question has candidates for preemption, with those. Each
+// Ask asks the extenders that a pod concerns: about the nodes that the rules allow, or,
+// when the question has candidates for preemption, about those. Each
 // extender filters what those before it have left, then all give scores.
 //
-// An error of an extender that isn't ignorable is the answer's, and ends the asking;
-// that of an ignorable one is logged, and its filter left out. A failure to give
-// scores never is an error. All of this is kube-scheduler's.
+// When an extender fails that isn't ignorable, its error is the answer's, and no other
+// extender is asked. When an ignorable one fails, its error is logged, and the nodes stay
+// as they were before it. An extender that fails to give scores is left out of the sum,
+// ignorable or not. All of this is as in kube-scheduler.
 func (c *Chain) Ask(ctx context.Context, question step.Consult, nodes []*v1.Node) step.Consulted {
 	if question.Candidates != nil {
 		return c.preempt(ctx, question)
@@ -74,7 +75,7 @@ func (c *Chain) Ask(ctx context.Context, question step.Consult, nodes []*v1.Node
 	return out
 }
 
-// logIgnored says that an ignorable extender has failed.
+// logIgnored logs that an ignorable extender has failed.
 func (c *Chain) logIgnored(x *Extender, verb string, err error) {
 	c.log.Warn("an extender failed and is ignored", "extender", x.name, "verb", verb, "err", err)
 }

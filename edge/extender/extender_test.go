@@ -28,89 +28,106 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// server is an HTTP extender over TLS: it allows nodes with even numbers,
-// scores them by their number, binds, and leaves the first candidate for
-// preemption.
-func server(t *testing.T) (*httptest.Server, *[]extenderv1.ExtenderBindingArgs) {
+// This file tests extenders against a real HTTP server: each verb with whole nodes and
+// with names, what an answer may not say, whom an extender concerns, and what a chain makes
+// of several.
+
+// server is an HTTP extender over TLS. It allows the nodes with even numbers, scores nodes
+// by their number, binds, and of the candidates for preemption leaves n0 only.
+type server struct {
+	t     *testing.T
+	bound []extenderv1.ExtenderBindingArgs // what it was asked to bind
+}
+
+// newServer starts an extender that stops with the test.
+func newServer(t *testing.T) (*httptest.Server, *server) {
 	t.Helper()
-	bound := &[]extenderv1.ExtenderBindingArgs{}
+	s := &server{t: t}
 	mux := http.NewServeMux()
-	answer := func(path string, f func(r *json.Decoder) any) {
+	for path, answer := range map[string]func(*json.Decoder) any{"filter": s.filter, "prioritize": s.prioritize, "bind": s.bind, "preempt": s.preempt} {
 		mux.HandleFunc("POST /x/"+path, func(w http.ResponseWriter, r *http.Request) {
-			if err := json.NewEncoder(w).Encode(f(json.NewDecoder(r.Body))); err != nil {
+			if err := json.NewEncoder(w).Encode(answer(json.NewDecoder(r.Body))); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	read := func(d *json.Decoder, into any) {
-		if err := d.Decode(into); err != nil {
-			t.Error(err)
+	web := httptest.NewTLSServer(mux)
+	t.Cleanup(web.Close)
+	return web, s
+}
+
+func (s *server) read(d *json.Decoder, into any) {
+	if err := d.Decode(into); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// names returns the names of the nodes that the extender was sent, whole or by name.
+func names(args *extenderv1.ExtenderArgs) []string {
+	if args.NodeNames != nil {
+		return *args.NodeNames
+	}
+	var out []string
+	for i := range args.Nodes.Items {
+		out = append(out, args.Nodes.Items[i].Name)
+	}
+	return out
+}
+
+func (s *server) filter(d *json.Decoder) any {
+	args := extenderv1.ExtenderArgs{}
+	s.read(d, &args)
+	out := extenderv1.ExtenderFilterResult{FailedNodes: extenderv1.FailedNodesMap{}}
+	var kept []string
+	for _, n := range names(&args) {
+		if strings.HasSuffix(n, "1") || strings.HasSuffix(n, "3") {
+			out.FailedNodes[n] = "node is odd"
+		} else {
+			kept = append(kept, n)
 		}
 	}
-	names := func(args *extenderv1.ExtenderArgs) []string {
-		if args.NodeNames != nil {
-			return *args.NodeNames
-		}
-		var out []string
-		for i := range args.Nodes.Items {
-			out = append(out, args.Nodes.Items[i].Name)
-		}
+	if args.NodeNames != nil {
+		out.NodeNames = &kept
 		return out
 	}
-	answer("filter", func(d *json.Decoder) any {
-		args := extenderv1.ExtenderArgs{}
-		read(d, &args)
-		out := extenderv1.ExtenderFilterResult{FailedNodes: extenderv1.FailedNodesMap{}}
-		var kept []string
-		for _, n := range names(&args) {
-			if strings.HasSuffix(n, "1") || strings.HasSuffix(n, "3") {
-				out.FailedNodes[n] = "node is odd"
-			} else {
-				kept = append(kept, n)
-			}
+	out.Nodes = &v1.NodeList{}
+	for i := range args.Nodes.Items {
+		if slices.Contains(kept, args.Nodes.Items[i].Name) {
+			out.Nodes.Items = append(out.Nodes.Items, args.Nodes.Items[i])
 		}
-		if args.NodeNames != nil {
-			out.NodeNames = &kept
-			return out
+	}
+	return out
+}
+
+// prioritize scores a node that it wasn't asked about, too.
+func (s *server) prioritize(d *json.Decoder) any {
+	args := extenderv1.ExtenderArgs{}
+	s.read(d, &args)
+	var out extenderv1.HostPriorityList
+	for _, n := range names(&args) {
+		out = append(out, extenderv1.HostPriority{Host: n, Score: int64(n[len(n)-1] - '0')})
+	}
+	return append(out, extenderv1.HostPriority{Host: "nowhere", Score: 10})
+}
+
+func (s *server) bind(d *json.Decoder) any {
+	args := extenderv1.ExtenderBindingArgs{}
+	s.read(d, &args)
+	s.bound = append(s.bound, args)
+	return extenderv1.ExtenderBindingResult{}
+}
+
+func (s *server) preempt(d *json.Decoder) any {
+	args := extenderv1.ExtenderPreemptionArgs{}
+	s.read(d, &args)
+	v := args.NodeNameToMetaVictims["n0"]
+	if whole := args.NodeNameToVictims["n0"]; whole != nil {
+		v = &extenderv1.MetaVictims{}
+		for _, p := range whole.Pods {
+			v.Pods = append(v.Pods, &extenderv1.MetaPod{UID: string(p.UID)})
 		}
-		out.Nodes = &v1.NodeList{}
-		for i := range args.Nodes.Items {
-			if slices.Contains(kept, args.Nodes.Items[i].Name) {
-				out.Nodes.Items = append(out.Nodes.Items, args.Nodes.Items[i])
-			}
-		}
-		return out
-	})
-	answer("prioritize", func(d *json.Decoder) any {
-		args := extenderv1.ExtenderArgs{}
-		read(d, &args)
-		var out extenderv1.HostPriorityList
-		for _, n := range names(&args) {
-			out = append(out, extenderv1.HostPriority{Host: n, Score: int64(n[len(n)-1] - '0')})
-		}
-		return append(out, extenderv1.HostPriority{Host: "nowhere", Score: 10})
-	})
-	answer("bind", func(d *json.Decoder) any {
-		args := extenderv1.ExtenderBindingArgs{}
-		read(d, &args)
-		*bound = append(*bound, args)
-		return extenderv1.ExtenderBindingResult{}
-	})
-	answer("preempt", func(d *json.Decoder) any {
-		args := extenderv1.ExtenderPreemptionArgs{}
-		read(d, &args)
-		v := args.NodeNameToMetaVictims["n0"]
-		if whole := args.NodeNameToVictims["n0"]; whole != nil {
-			v = &extenderv1.MetaVictims{}
-			for _, p := range whole.Pods {
-				v.Pods = append(v.Pods, &extenderv1.MetaPod{UID: string(p.UID)})
-			}
-		}
-		return extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"n0": v}}
-	})
-	s := httptest.NewTLSServer(mux)
-	t.Cleanup(s.Close)
-	return s, bound
+	}
+	return extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"n0": v}}
 }
 
 func caOf(s *httptest.Server) []byte {
@@ -149,10 +166,10 @@ func nodes(names ...string) []*v1.Node {
 // a real HTTP server with TLS, with names only and with whole nodes.
 func TestExtenderDecides(t *testing.T) {
 	for _, cached := range []bool{true, false} {
-		s, bound := server(t)
+		web, s := newServer(t)
 		c, cfg := chain(t, kubeschedulerv1.Extender{
-			URLPrefix: s.URL + "/x", FilterVerb: "filter", PrioritizeVerb: "prioritize", BindVerb: "bind", PreemptVerb: "preempt", Weight: 5,
-			EnableHTTPS: true, TLSConfig: &kubeschedulerv1.ExtenderTLSConfig{CAData: caOf(s)}, NodeCacheCapable: cached,
+			URLPrefix: web.URL + "/x", FilterVerb: "filter", PrioritizeVerb: "prioritize", BindVerb: "bind", PreemptVerb: "preempt", Weight: 5,
+			EnableHTTPS: true, TLSConfig: &kubeschedulerv1.ExtenderTLSConfig{CAData: caOf(web)}, NodeCacheCapable: cached,
 			ManagedResources: []kubeschedulerv1.ExtenderManagedResource{{Name: "example.com/gpu", IgnoredByScheduler: true}},
 		})
 		schema := cluster.NewSchema()
@@ -175,8 +192,8 @@ func TestExtenderDecides(t *testing.T) {
 		if len(r.Binds) != 1 || r.Binds[0].Node != "n4" || !r.Binds[0].Extender {
 			t.Fatalf("binds %+v; want the managed pod on n4, by the extender", r.Binds)
 		}
-		if err := c.Bind(context.Background(), r.Binds[0]); err != nil || len(*bound) != 1 || (*bound)[0].PodName != "managed" {
-			t.Errorf("bound %+v, %v", *bound, err)
+		if err := c.Bind(context.Background(), r.Binds[0]); err != nil || len(s.bound) != 1 || s.bound[0].PodName != "managed" {
+			t.Errorf("bound %+v, %v", s.bound, err)
 		}
 		// Where the extender leaves nothing its reasons are told.
 		for _, name := range []string{"n0", "n2", "n4"} {
@@ -198,7 +215,7 @@ func TestExtenderDecides(t *testing.T) {
 }
 
 func TestExtenderPreempts(t *testing.T) {
-	s, _ := server(t)
+	s, _ := newServer(t)
 	x, err := New(kubeschedulerv1.Extender{URLPrefix: s.URL + "/x", PreemptVerb: "preempt", EnableHTTPS: true}, framework.Extender{})
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +235,7 @@ func TestExtenderPreempts(t *testing.T) {
 // far as it is still so.
 func TestExtenderChoosesVictims(t *testing.T) {
 	for _, cached := range []bool{true, false} {
-		s, _ := server(t)
+		s, _ := newServer(t)
 		c, cfg := chain(t, kubeschedulerv1.Extender{
 			URLPrefix: s.URL + "/x", PreemptVerb: "preempt", EnableHTTPS: true, TLSConfig: &kubeschedulerv1.ExtenderTLSConfig{CAData: caOf(s)}, NodeCacheCapable: cached,
 		})

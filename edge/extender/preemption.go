@@ -13,6 +13,10 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
+// This file asks extenders about preemption. What must hold: a candidate that is left has
+// victims, and they are the last answer's, whether they were among those asked about or
+// not; the core checks them against the cluster of then.
+
 // candidates are the nodes that a pod may preempt on, with the victims there.
 // Extenders know pods by UID; what they are sent may need the objects.
 type candidates struct {
@@ -21,6 +25,7 @@ type candidates struct {
 	objects map[string]*v1.Pod                 // victims as the question has them, by UID
 }
 
+// candidatesOf returns the candidates of a question.
 func candidatesOf(question step.Consult) *candidates {
 	c := &candidates{pod: question.Pod, victims: map[string]*extenderv1.MetaVictims{}, objects: map[string]*v1.Pod{}}
 	for _, k := range question.Candidates {
@@ -66,7 +71,7 @@ func (c *candidates) agreed() (out []step.Agreed) {
 	return out
 }
 
-// preempt puts the candidates for preemption to the extenders, each of which may drop
+// preempt asks the extenders about the candidates for preemption in turn. Each may drop
 // nodes and change the victims on others (callExtenders in kube-scheduler).
 func (c *Chain) preempt(ctx context.Context, question step.Consult) step.Consulted {
 	out := step.Consulted{UID: question.UID}

@@ -13,15 +13,15 @@ import (
 // Extenders are asked about the pods that concern them, and bind some of them
 // (edge/extender). Both methods are called by several goroutines.
 type Extenders interface {
-	// Ask puts a pod with the nodes that the rules allow to the extenders. Their
+	// Ask asks the extenders about a pod and the nodes that the rules allow. Their
 	// errors are in the answer.
 	Ask(ctx context.Context, question step.Consult, nodes []*v1.Node) step.Consulted
 	// Bind has the extender bind that does so for the pod.
 	Bind(ctx context.Context, bind step.Bind) error
 }
 
-// consultant puts pods to the extenders, several at a time: a slow extender delays
-// the pods that it concerns, and no other.
+// consultant asks extenders about pods, several at a time: a slow extender delays the
+// pods that it concerns, and no other.
 type consultant struct {
 	extenders Extenders
 	nodes     corelisters.NodeLister // set before run

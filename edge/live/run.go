@@ -16,6 +16,13 @@ import (
 	"github.com/berthproject/berth/drive"
 )
 
+// This file is a live Berth from its start to its end:
+//
+//	watching, or idle ─▶ becomes the leader ─▶ OnBecomeLeader ─▶ workers run ─▶ Steps
+//
+// What must hold: nothing is written to the API or asked of the provider before this
+// instance is the leader; and when Run returns, no call of its workers is under way.
+
 // Options are what Run needs.
 type Options struct {
 	// Config has the QPS and Burst of binds, and those of preemptions again; the

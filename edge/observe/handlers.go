@@ -17,6 +17,9 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
+// This file is what HTTP requests are answered. Handlers run in goroutines of their own:
+// they read the core only through ask.
+
 // handler serves the paths that kube-scheduler has, and /debug/explain. A Berth that
 // stands by is ready: it needs nobody to wait for it.
 func (s *Server) handler(profiling bool) http.Handler {

@@ -3,6 +3,7 @@ package simulated_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -43,70 +45,112 @@ func file(t *testing.T, text string) (*simulatedgroup.File, error) {
 	return simulatedgroup.Load(path)
 }
 
-func TestLifeOfANode(t *testing.T) {
-	ctx := context.Background()
+// groupOfTwo is a provider with the group of valid, whose clock the test moves.
+type groupOfTwo struct {
+	*simulated.Provider
+	t     *testing.T
+	nodes clientv1.NodeInterface
+	now   time.Time
+}
+
+// newGroupOfTwo returns a provider that two nodes were just ordered of.
+func newGroupOfTwo(t *testing.T) *groupOfTwo {
+	t.Helper()
 	f, err := file(t, valid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Unix(1000, 0)
-	nodes := fake.NewClientset().CoreV1().Nodes()
-	p := simulated.New(nodes, f, func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	count := func() (total, ready int) {
-		p.Advance(ctx)
-		list, err := nodes.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
+	p := &groupOfTwo{t: t, nodes: fake.NewClientset().CoreV1().Nodes(), now: time.Unix(1000, 0)}
+	p.Provider = simulated.New(p.nodes, f, func() time.Time { return p.now }, slog.New(slog.DiscardHandler))
+	if err := p.IncreaseSize(t.Context(), "g", 2); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// state lets time pass and returns what the API and the provider have then.
+func (p *groupOfTwo) state(after time.Duration) string {
+	p.t.Helper()
+	p.now = p.now.Add(after)
+	p.Advance(p.t.Context())
+	list, err := p.nodes.List(p.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ready := 0
+	for _, n := range list.Items {
+		if p.GroupOf(&n) != "g" {
+			p.t.Errorf("node %s is of group %q, want g", n.Name, p.GroupOf(&n))
 		}
-		for _, n := range list.Items {
-			if p.GroupOf(&n) != "g" {
-				t.Errorf("node %s is of group %q", n.Name, p.GroupOf(&n))
+		for _, c := range n.Status.Conditions {
+			if c.Type == v1.NodeReady && c.Status == v1.ConditionTrue {
+				ready++
 			}
-			for _, c := range n.Status.Conditions {
-				if c.Type == v1.NodeReady && c.Status == v1.ConditionTrue {
-					ready++
-				}
-			}
-		}
-		return len(list.Items), ready
-	}
-	target := func() int {
-		gs, err := p.Groups(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return gs[0].Target
-	}
-	if err := p.IncreaseSize(ctx, "g", 2); err != nil {
-		t.Fatal(err)
-	}
-	steps := []struct {
-		after                    time.Duration
-		total, ready, launch, to int
-	}{{0, 0, 0, 2, 2}, {10 * time.Second, 1, 0, 1, 2}, {time.Second, 2, 0, 0, 2}, {4 * time.Second, 2, 1, 0, 2}, {time.Second, 2, 2, 0, 2}}
-	for i, s := range steps {
-		now = now.Add(s.after)
-		if total, ready := count(); total != s.total || ready != s.ready || p.Launching("g") != s.launch || target() != s.to {
-			t.Errorf("step %d: %d nodes, %d ready, %d launching, target %d; want %+v", i, total, ready, p.Launching("g"), target(), s)
 		}
 	}
-	if err := p.IncreaseSize(ctx, "g", 4); err == nil || !strings.Contains(err.Error(), "its size is 2 and its max 5") {
-		t.Errorf("beyond max: %v", err)
-	}
-	list, _ := nodes.List(ctx, metav1.ListOptions{})
-	if err := p.DeleteNodes(ctx, "g", []nodegroup.Instance{{Node: list.Items[0].Name}, {Node: "never-was"}}); err != nil {
+	return fmt.Sprintf("%d nodes, %d ready, %d launching, target %d", len(list.Items), ready, p.Launching("g"), target(p.t, p.Provider))
+}
+
+// target returns the target of the first group.
+func target(t *testing.T, p *simulated.Provider) int {
+	t.Helper()
+	groups, err := p.Groups(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if total, _ := count(); total != 1 || target() != 1 {
-		t.Errorf("after deletion: %d nodes, target %d; want 1, 1", total, target())
+	return groups[0].Target
+}
+
+// TestLifeOfNodes follows two nodes from their order to their deletion. They launch a
+// second apart, as the rate limit says.
+func TestLifeOfNodes(t *testing.T) {
+	p := newGroupOfTwo(t)
+	for i, s := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{0, "0 nodes, 0 ready, 2 launching, target 2"},
+		{10 * time.Second, "1 nodes, 0 ready, 1 launching, target 2"},
+		{time.Second, "2 nodes, 0 ready, 0 launching, target 2"},
+		{4 * time.Second, "2 nodes, 1 ready, 0 launching, target 2"},
+		{time.Second, "2 nodes, 2 ready, 0 launching, target 2"},
+	} {
+		if got := p.state(s.after); got != s.want {
+			t.Errorf("step %d: got %s, want %s", i, got, s.want)
+		}
 	}
-	// A new process finds what is there.
-	again := simulated.New(nodes, f, func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	if err := again.Adopt(ctx); err != nil {
+	if err := p.IncreaseSize(t.Context(), "g", 4); err == nil || !strings.Contains(err.Error(), "its size is 2 and its max 5") {
+		t.Errorf("an order beyond max: got %v", err)
+	}
+	list, err := p.nodes.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if gs, _ := again.Groups(ctx); gs[0].Target != 1 {
-		t.Errorf("after a restart the target is %d, want 1", gs[0].Target)
+	if err := p.DeleteNodes(t.Context(), "g", []nodegroup.Instance{{Node: list.Items[0].Name}, {Node: "never-was"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.state(0), "1 nodes, 1 ready, 0 launching, target 1"; got != want {
+		t.Errorf("after a deletion: got %s, want %s", got, want)
+	}
+}
+
+// TestAdoptFindsTheNodesThatExist has a new process take over from one whose first node
+// is registered: what was ordered and isn't registered is lost.
+func TestAdoptFindsTheNodesThatExist(t *testing.T) {
+	p := newGroupOfTwo(t)
+	if got, want := p.state(10*time.Second), "1 nodes, 0 ready, 1 launching, target 2"; got != want {
+		t.Fatalf("before the restart: got %s, want %s", got, want)
+	}
+	f, err := file(t, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := simulated.New(p.nodes, f, func() time.Time { return p.now }, slog.New(slog.DiscardHandler))
+	if err := again.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := target(t, again); got != 1 {
+		t.Errorf("after the restart: got the target %d, want 1", got)
 	}
 }
 
