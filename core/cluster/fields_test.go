@@ -179,7 +179,7 @@ func TestPropertyAnUpdateWithoutATraceChangesNothing(t *testing.T) {
 			t.Fatalf("%T changed from\n%+v\nto\n%+v\nwithout a trace; the state answers\n%s\nread anew\n%s", old, old, changed, got, want)
 		}
 	})
-	if len(passed) < 8 && !t.Failed() {
+	if len(passed) < 8 && !t.Failed() && !testing.Short() { // a fifth of the cases doesn't reach that many kinds
 		t.Errorf("updates of %d kinds left no trace, want most of the kinds: %v", len(passed), passed)
 	}
 }
