@@ -39,7 +39,8 @@ func (a *Autoscaler) table() []flag {
 		// Limits of nodes; 0 stands for no limit.
 		numberFlag("max-nodes-total", &c.Limits.MaxNodesTotal, atLeast(0), "nodes that the cluster may have, 0 for no limit"),
 		numberFlag("max-nodes-per-scaleup", &c.Limits.MaxNodesPerScaleUp, atLeast(0), "nodes that one plan may add to a group"),
-		numberFlag("max-nodes-launching", &c.Limits.MaxNodesLaunching, atLeast(0), "nodes of the cluster that may be launching (ordered and not ready) at a time, 0 for no limit; Berth's own"),
+		launchFlag("max-nodes-launching", &c.MaxNodesLaunching, "nodes of the cluster that may be launching (ordered and not ready) at a time, 0 for no limit, adaptive to have Berth find what disks and registries bear; Berth's own"),
+		launchFlag("max-nodes-launching-per-group", &c.MaxNodesLaunchingPerGroup, "the same for each node group; Berth's own"),
 
 		// Nodes that don't come, and how long their group backs off.
 		durationFlag("max-node-provision-time", &c.MaxProvisionTime, moreThanZero, "how long an instance may take to become a node; then it is deleted and its group backs off"),

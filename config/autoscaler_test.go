@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 )
 
 // This file specifies the flags of the autoscaler: a row of autoscalerFlags for each, and
@@ -28,7 +29,8 @@ var autoscalerFlags = []struct {
 	{"frequent-loops-enabled", "true", "false", func(a *core.Autoscale) { a.DisableFrequentLoops = true }},
 	{"max-nodes-total", "0", "7", func(a *core.Autoscale) { a.Limits.MaxNodesTotal = 7 }},
 	{"max-nodes-per-scaleup", "1000", "0", func(a *core.Autoscale) { a.Limits.MaxNodesPerScaleUp = 0 }},
-	{"max-nodes-launching", "0", "3", func(a *core.Autoscale) { a.Limits.MaxNodesLaunching = 3 }}, // Berth's own
+	{"max-nodes-launching", "0", "3", func(a *core.Autoscale) { a.MaxNodesLaunching = 3 }}, // Berth's own
+	{"max-nodes-launching-per-group", "0", "adaptive", func(a *core.Autoscale) { a.MaxNodesLaunchingPerGroup = launching.Adaptive }},
 	{"max-node-provision-time", "15m0s", "1h", func(a *core.Autoscale) { a.MaxProvisionTime = time.Hour }},
 	{"max-node-startup-time", "15m0s", "1h", func(a *core.Autoscale) { a.Limits.StartupTime = time.Hour }},
 	{"force-delete-unregistered-nodes", "false", "true", func(a *core.Autoscale) { a.ForceDeleteUnregistered = true }},
@@ -139,7 +141,8 @@ func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 
 		{"--max-nodes-total=-1", "--max-nodes-total is -1; it must be at least 0"},
 		{"--max-nodes-per-scaleup=-1", "--max-nodes-per-scaleup is -1; it must be at least 0"},
-		{"--max-nodes-launching=-1", "--max-nodes-launching is -1; it must be at least 0"},
+		{"--max-nodes-launching=-1", `invalid argument "-1" for "--max-nodes-launching" flag: it must be a number of nodes of at least 0, or adaptive`},
+		{"--max-nodes-launching-per-group=many", `invalid argument "many" for "--max-nodes-launching-per-group" flag: it must be a number of nodes of at least 0, or adaptive`},
 		{"--max-scale-down-parallelism=0", "--max-scale-down-parallelism is 0; it must be at least 1 (--scale-down-enabled=false removes nothing)"},
 
 		{"--scale-down-enabled=perhaps", `invalid argument "perhaps" for "--scale-down-enabled" flag: strconv.ParseBool: parsing "perhaps": invalid syntax`},

@@ -1,11 +1,14 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/berthproject/berth/core/lifecycle/launching"
 )
 
 // This file is what tables of flags are made of: rows by the type of the value, and
@@ -52,6 +55,37 @@ func durationFlag(name string, target *time.Duration, check check[time.Duration]
 func numberFlag(name string, target *int, check check[int], usage string) flag {
 	return flagOf((*pflag.FlagSet).IntVar, name, target, check, usage)
 }
+
+// launchFlag is a flag that takes a number of nodes or "adaptive".
+func launchFlag(name string, target *launching.Limit, usage string) flag {
+	return flag{
+		register: func(fs *pflag.FlagSet) { fs.Var(launchLimit{target}, name, usage) },
+		validate: func() error { return nil }, // Set has refused what can't be honoured
+	}
+}
+
+// launchLimit is a pflag.Value.
+type launchLimit struct{ target *launching.Limit }
+
+// Set implements pflag.Value.
+func (l launchLimit) Set(text string) error {
+	if text == launching.Adaptive.String() {
+		*l.target = launching.Adaptive
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return errors.New("it must be a number of nodes of at least 0, or adaptive")
+	}
+	*l.target = launching.Limit(n)
+	return nil
+}
+
+// String implements pflag.Value.
+func (l launchLimit) String() string { return l.target.String() }
+
+// Type implements pflag.Value: help shows it behind the flag.
+func (launchLimit) Type() string { return "nodes" }
 
 // textFlag is a flag such as --expander=least-waste.
 func textFlag(name string, target *string, check check[string], usage string) flag {

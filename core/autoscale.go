@@ -11,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/planning"
@@ -24,6 +25,7 @@ import (
 
 // autoscaling is what the core has for the autoscaler.
 type autoscaling struct {
+	launches  *launching.Machine
 	groups    *nodegroups.Machine
 	deletions *nodedeletion.Machine
 	planning  *planning.Machine
@@ -36,11 +38,16 @@ func newAutoscaling(a *Autoscale) autoscaling {
 		MaxDeletions: a.MaxScaleDown, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
 		EvictDaemonPods: a.EvictDaemonPods, MaxPodEvictionTime: a.MaxPodEvictionTime,
 	})
+	if a.MaxNodesLaunching == 0 {
+		// Recordings of versions without launch control have the limit there.
+		a.MaxNodesLaunching = launching.Limit(a.Limits.MaxNodesLaunching)
+	}
+	s.launches = launching.New(launching.Config{Cluster: a.MaxNodesLaunching, Group: a.MaxNodesLaunchingPerGroup, Patience: a.MaxProvisionTime})
 	s.groups = nodegroups.New(nodegroups.Config{
 		DelayAfterAdd: a.DelayAfterAdd, DelayAfterFailure: a.DelayAfterFailure,
 		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, Limits: a.Limits,
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
-	}, s.deletions)
+	}, s.deletions, s.launches)
 	s.deletions.Connect(s.groups)
 	s.planning = planning.New(planning.Config{ScanInterval: a.ScanInterval, OnDemand: !a.DisableFrequentLoops})
 	return s
@@ -72,7 +79,7 @@ func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {
 		return nil
 	}
-	return []lifecycle.Machine{s.groups, s.deletions, s.planning}
+	return []lifecycle.Machine{s.launches, s.groups, s.deletions, s.planning}
 }
 
 // nextWake returns when the autoscaler next has something to do by itself.
@@ -80,7 +87,7 @@ func (s *autoscaling) nextWake() time.Time {
 	if !s.groups.Known() {
 		return time.Time{} // nothing goes on before the provider has told of its groups
 	}
-	return lifecycle.Earliest(s.deletions.NextWake(), s.planning.NextWake())
+	return lifecycle.Earliest(s.launches.NextWake(), lifecycle.Earliest(s.deletions.NextWake(), s.planning.NextWake()))
 }
 
 // requestPlan asks for a plan if one is due, for the pods that were tried and found no
@@ -99,8 +106,53 @@ func (c *Core) requestPlan(podsLeft bool) {
 			c.pods[pod.UID].planned = true
 		}
 	}
+	c.capLaunches(req)
 	req.Orders = s.groups.Orders(func(uid types.UID) bool { return c.stillPending(uid) != nil })
 	s.planning.Request(c.turn, req)
+}
+
+// capLaunches says in a request how many nodes may be coming.
+func (c *Core) capLaunches(req *autoscaler.Request) {
+	s := &c.scale
+	s.launches.Planned()
+	if !s.launches.Limits() {
+		return
+	}
+	coming := s.groups.Coming(c.turn)
+	if n := s.launches.Cap(c.turn.Now, coming); n != launching.Unlimited {
+		req.Limits.MaxNodesLaunching = n
+	}
+	for _, g := range c.state.Groups() {
+		if n := s.launches.GroupCap(c.turn.Now, g.ID, coming); n != launching.Unlimited {
+			condition := req.Conditions[g.ID]
+			condition.MaxLaunching = n
+			req.Conditions[g.ID] = condition
+		}
+	}
+}
+
+// holdBack has launch control remember, after a plan that found pods in need of nodes, which
+// groups have no room for launches.
+func (c *Core) holdBack(plan *autoscaler.Plan) {
+	s := &c.scale
+	if !s.launches.Limits() || len(plan.NoHelp)+len(plan.ScaleUps) == 0 {
+		return
+	}
+	var groups []string
+	for _, g := range c.state.Groups() {
+		groups = append(groups, g.ID)
+	}
+	s.launches.Held(c.turn.Now, groups, s.groups.Coming(c.turn))
+}
+
+// advanceLaunches takes launches further, and asks for a plan as soon as a group has room
+// that had none for the last.
+func (c *Core) advanceLaunches() {
+	s := &c.scale
+	s.launches.Advance(c.turn)
+	if s.launches.MayHaveRoom(c.turn.Now) && s.launches.HasRoom(c.turn.Now, s.groups.Coming(c.turn)) {
+		s.planning.Want(c.turn.Now)
+	}
 }
 
 // wantPlan asks for a plan for a pod that found no node, unless one was made with the pod
@@ -130,6 +182,7 @@ func (c *Core) planMade(in step.PlanMade) {
 	for i := range in.Plan.ScaleUps {
 		c.commitScaleUp(&in.Plan.ScaleUps[i])
 	}
+	c.holdBack(in.Plan)
 	c.reportNoHelp(in.Plan)
 	if !c.cfg.Autoscale.DisableScaleDown {
 		c.scale.deletions.CommitPlan(c.turn, in.Plan)

@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/binding"
 	"github.com/berthproject/berth/core/lifecycle/consulting"
 	"github.com/berthproject/berth/core/lifecycle/expectation"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nomination"
 	"github.com/berthproject/berth/core/lifecycle/preemption"
 	"github.com/berthproject/berth/core/lifecycle/reporting"
@@ -68,10 +69,14 @@ type Autoscale struct {
 	// DisableFrequentLoops has plans made every ScanInterval only, also when pods that
 	// no plan has seen find no node (--frequent-loops-enabled=false).
 	DisableFrequentLoops bool
-	Limits               autoscaler.Limits
-	InitialBackoff       time.Duration // --initial-node-group-backoff-duration
-	MaxBackoff           time.Duration // --max-node-group-backoff-duration
-	BackoffReset         time.Duration // --node-group-backoff-reset-timeout
+	// MaxNodesLaunching and MaxNodesLaunchingPerGroup are how many nodes may be launching
+	// (--max-nodes-launching, --max-nodes-launching-per-group).
+	MaxNodesLaunching, MaxNodesLaunchingPerGroup launching.Limit
+	// Limits are what plans keep to; MaxNodesLaunching among them is set for each.
+	Limits         autoscaler.Limits
+	InitialBackoff time.Duration // --initial-node-group-backoff-duration
+	MaxBackoff     time.Duration // --max-node-group-backoff-duration
+	BackoffReset   time.Duration // --node-group-backoff-reset-timeout
 }
 
 // Core is the state machine. Only one goroutine may call it.

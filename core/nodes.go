@@ -13,8 +13,12 @@ import (
 
 func (c *Core) nodeSet(in step.NodeSet) {
 	node := c.mode.nodeShown(in.Node, c.state.Schema.ParseNode(in.Node, in.Group))
-	if node != nil {
-		c.state.SetNode(node)
+	if node == nil {
+		return
+	}
+	c.state.SetNode(node)
+	if c.cfg.Autoscale != nil {
+		c.scale.launches.NodeSet(c.turn.Now, node, usableNode(node))
 	}
 }
 
@@ -22,6 +26,7 @@ func (c *Core) nodeGone(in step.NodeGone) {
 	c.reporting.NodeGone(in.Name)
 	c.state.RemoveNode(in.Name)
 	if c.cfg.Autoscale != nil {
+		c.scale.launches.NodeGone(in.Name)
 		c.scale.deletions.NodeGone(in.Name)
 	}
 }
@@ -50,4 +55,10 @@ func (c *Core) daemonSetSet(in step.DaemonSetSet) {
 
 func (c *Core) workloadGone(in step.WorkloadGone) {
 	c.state.RemoveWorkload(in.Kind, in.Namespace, in.Name)
+}
+
+// usableNode tells whether a node takes pods: the node controller takes these taints away a
+// moment after the node has become ready.
+func usableNode(n *cluster.NodeInfo) bool {
+	return n.Ready() && !n.HasTaint(v1.TaintNodeNotReady) && !n.HasTaint(v1.TaintNodeUnreachable)
 }

@@ -82,6 +82,9 @@ func (c *Core) podRuns(obj *v1.Pod) {
 	delete(c.pods, obj.UID)
 	delete(c.others, obj.UID)
 	pod := c.state.Schema.ParsePod(obj)
+	if c.cfg.Autoscale != nil && obj.Status.Phase == v1.PodRunning {
+		c.scale.launches.PodRuns(c.turn.Now, obj.Spec.NodeName, pod)
+	}
 	c.mode.reportProblems(pod)
 	if n := c.state.NodeOf(obj.UID); n == nil || n.Name != obj.Spec.NodeName || !cluster.SamePod(c.state.PodOn(obj.UID), pod) {
 		c.state.Place(pod, obj.Spec.NodeName)

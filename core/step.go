@@ -45,6 +45,9 @@ func (c *Core) StandBy(now time.Time, followed cluster.Seq, inputs ...step.Input
 func (c *Core) BecomeLeader(now time.Time) {
 	c.turn.Now = now
 	c.mode = c.mode.lead()
+	if c.cfg.Autoscale != nil {
+		c.scale.launches.BecomeLeader()
+	}
 	c.state.Nodes(func(n *cluster.Node) {
 		c.reporting.NodeProblems(c.turn, n.Object, n.Problems)
 		for _, p := range n.Pods {
@@ -79,8 +82,9 @@ func (c *Core) BecomeLeader(now time.Time) {
 //     may have replaced them.
 //  7. Messages of waiting classes are refreshed after the decisions, of classes that
 //     wait still.
-//  8. Node deletions go on, and a plan is asked for, last: it is made for the pods that
-//     have found no node in this Step, and nodes that were given a pod aren't empty.
+//  8. Launches and node deletions go on, and a plan is asked for, last: new nodes have got
+//     their first pods by then, nodes that were given a pod aren't empty, and the plan is
+//     made for the pods that have found no node in this Step.
 //  9. NextWake, when nothing can change it any more.
 //
 // Then the journal and the classes that nobody needs are forgotten.
@@ -93,6 +97,7 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	c.nomination.Advance(c.turn)
 	c.reporting.Advance(c.turn)
 	if c.cfg.Autoscale != nil {
+		c.advanceLaunches()
 		c.scale.deletions.Advance(c.turn)
 		if mayPlan {
 			c.requestPlan(more)

@@ -39,6 +39,8 @@ type GroupCondition struct {
 	// LongUnregistered is how many instances that the target includes have had their
 	// time to become nodes and are kept by the group's minimum: nobody waits for them.
 	LongUnregistered int
+	// MaxLaunching is how many nodes of the group may be coming at a time; 0 for no limit.
+	MaxLaunching int
 }
 
 // Order is a number of nodes that the provider was asked for, with the pods that they are
@@ -53,7 +55,7 @@ type Order struct {
 type Limits struct {
 	MaxNodesTotal      int // of the cluster, with those that are coming; 0 for no limit
 	MaxNodesPerScaleUp int // per group and plan; 0 for no limit
-	MaxNodesLaunching  int // of the cluster, coming at a time; 0 for no limit
+	MaxNodesLaunching  int // of the cluster, coming at a time, as of the request; 0 for no limit
 	// StartupTime is how long after its creation a node that isn't ready counts as
 	// coming.
 	StartupTime time.Duration

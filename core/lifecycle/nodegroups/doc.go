@@ -19,6 +19,9 @@
 //	short of instances   a list with fewer instances      a list with as many as the   after MaxProvisionTime the difference is
 //	                     than the provider's target       target                       given up, and the group backs off
 //
+// Launch control (core/lifecycle/launching) says how many nodes may be ordered; with an
+// adaptive limit also that a group needn't back off for an instance which failed by chance.
+//
 // An instance that is not a node goes through these states. Listed and registered
 // mean: in the provider's list, and in the API as a node.
 //

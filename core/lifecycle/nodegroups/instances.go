@@ -15,6 +15,7 @@ import (
 // and its group backs off; as Cluster Autoscaler does with unregistered nodes.
 type instance struct {
 	group string
+	node  string // its node's name, "" when the provider doesn't know
 	state instanceState
 	// since is when it was first seen in the provider's list; of a deleted one, when
 	// it was deleted.
@@ -72,6 +73,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, groups []nodegroup.Group) {
 		if listed[id] {
 			continue
 		}
+		m.launches.Unlisted(id, x.node)
 		if x.state == inDoubt {
 			x.state, x.since = deleted, t.Now
 		}
@@ -108,7 +110,8 @@ func (m *Machine) forgetLeaving(id string) {
 func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup.Instance) {
 	x := m.instances[inst.ID]
 	if x == nil {
-		x = &instance{group: group, since: t.Now}
+		x = &instance{group: group, node: inst.Node, since: t.Now}
+		m.launches.Listed(t.Now, group, inst.ID, inst.Node)
 		m.instances[inst.ID] = x
 	}
 	if x.state == inDoubt {
@@ -121,7 +124,7 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	if why == "" || x.state != coming && x.state != late {
 		return
 	}
-	if x.state == coming {
+	if x.state == coming && m.launches.Failed(t.Now, group, inst.ID, inst.Node, m.Coming(t)) {
 		m.fail(t, group, why)
 	}
 	// As in Cluster Autoscaler the minimum keeps an instance that may still come, but

@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -44,10 +45,27 @@ type Deletions interface {
 	OutOfState(f func(*cluster.NodeInfo))
 }
 
+// Launches is what node groups need of launch control.
+type Launches interface {
+	// Limits tells whether launches are limited.
+	Limits() bool
+	// Room returns how many more nodes of a group may be ordered.
+	Room(now time.Time, group string, coming launching.Coming) int
+	Ordered(now time.Time, group string, nodes int)
+	Refused(group string, nodes int)
+	// Listed takes an instance that isn't a node; Unlisted, that it is no longer listed.
+	Listed(now time.Time, group, id, node string)
+	Unlisted(id, node string)
+	// Failed takes that an instance failed or is late, and tells whether its group is to
+	// back off.
+	Failed(now time.Time, group, id, node string, coming launching.Coming) (backOff bool)
+}
+
 // Machine follows all node groups. Only the core's goroutine may call it.
 type Machine struct {
 	cfg       Config
 	deletions Deletions
+	launches  Launches
 	known     bool // the provider has told of its groups
 	groups    map[string]*group
 	orders    []autoscaler.Order   // on their way, oldest first
@@ -71,9 +89,9 @@ type group struct {
 var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that knows of no group yet.
-func New(cfg Config, deletions Deletions) *Machine {
+func New(cfg Config, deletions Deletions, launches Launches) *Machine {
 	return &Machine{
-		cfg: cfg, deletions: deletions,
+		cfg: cfg, deletions: deletions, launches: launches,
 		groups:    map[string]*group{},
 		instances: map[string]*instance{},
 	}
@@ -155,8 +173,8 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waiti
 	nodes := (up.Nodes*len(waiting) + len(up.Pods) - 1) / len(up.Pods) // rounded up
 	// A deletion may fail: until its outcome is known the node counts as there.
 	nodes = min(nodes, in.Max-in.Target-m.deletions.Unanswered(in.ID))
-	if limit := m.cfg.Limits.MaxNodesLaunching; limit > 0 {
-		nodes = min(nodes, limit-scaleup.Launching(t.State, m.Conditions(t.Now), t.Now, m.cfg.Limits.StartupTime))
+	if m.launches.Limits() {
+		nodes = min(nodes, m.launches.Room(t.Now, in.ID, m.Coming(t)))
 	}
 	if g.maxOrder > 0 {
 		nodes = min(nodes, g.maxOrder)
@@ -170,6 +188,7 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waiti
 	m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Nodes: nodes, Pods: waiting})
 	g.unanswered += nodes
 	g.lastScaleUp = t.Now
+	m.launches.Ordered(t.Now, in.ID, nodes)
 	m.Retarget(t, in.ID, nodes)
 	t.Ready.ScaleUps = append(t.Ready.ScaleUps, step.ScaleUp{Group: in.ID, Nodes: nodes})
 	return growth, true
@@ -188,6 +207,7 @@ func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) {
 		}
 		return
 	}
+	m.launches.Refused(in.Group, in.Nodes)
 	g.maxOrder = max(in.Nodes/2, 1)
 	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
 	m.backOff(t, in.Group)
@@ -240,6 +260,11 @@ func (m *Machine) Conditions(now time.Time) map[string]autoscaler.GroupCondition
 		}
 	}
 	return out
+}
+
+// Coming returns how many nodes of each group were ordered and aren't ready, in O(nodes).
+func (m *Machine) Coming(t *lifecycle.Turn) launching.Coming {
+	return scaleup.Coming(t.State, m.Conditions(t.Now), t.Now, m.cfg.Limits.StartupTime)
 }
 
 // Advance does nothing: node groups change with inputs only. That a backoff or a delay

@@ -18,6 +18,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/step"
@@ -75,8 +76,10 @@ func newAround(t *rapid.T) *around {
 	}
 	w.deletions = nodedeletion.New(nodedeletion.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second, MaxDeletions: 3,
 		DeleteDelayAfterTaint: 5 * time.Second, MaxPodEvictionTime: time.Minute})
+	limits := []launching.Limit{0, 2, launching.Adaptive}
 	w.groups = nodegroups.New(nodegroups.Config{DelayAfterAdd: 10 * time.Second, DelayAfterFailure: 20 * time.Second, MaxProvisionTime: 2 * time.Minute,
-		ForceDeleteUnregistered: rapid.Bool().Draw(t, "force delete"), InitialBackoff: time.Minute, MaxBackoff: 2 * time.Minute, BackoffReset: time.Hour}, w.deletions)
+		ForceDeleteUnregistered: rapid.Bool().Draw(t, "force delete"), InitialBackoff: time.Minute, MaxBackoff: 2 * time.Minute, BackoffReset: time.Hour}, w.deletions,
+		launching.New(launching.Config{Cluster: limits[testkit.Uniform(t, 3, "limit")], Group: limits[testkit.Uniform(t, 3, "limit per group")], Patience: 2 * time.Minute}))
 	w.deletions.Connect(w.groups)
 	return w
 }

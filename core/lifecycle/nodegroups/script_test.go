@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -48,7 +49,8 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 // TestScripts runs testdata/*.txt. A script's output is what the machine asked for, the
 // groups in the state, and what the machine remembers. The commands:
 //
-//	config [delay-after-add=10m] [delay-after-failure=3m] [provision=15m] [force-delete] [max-launching=0] [startup=15m]
+//	config [delay-after-add=10m] [delay-after-failure=3m] [provision=15m] [force-delete] [startup=15m]
+//	       [max-launching=0] [max-launching-per-group=0]
 //	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
 //	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)]     the provider tells of it, and of all others again
 //	provider-gone GROUP
@@ -84,10 +86,10 @@ func (s *fixture) configure(args *script.Args) {
 	s.machine = nodegroups.New(nodegroups.Config{
 		DelayAfterAdd: args.Duration("delay-after-add", 10*time.Minute), DelayAfterFailure: args.Duration("delay-after-failure", 3*time.Minute),
 		MaxProvisionTime: args.Duration("provision", 15*time.Minute), ForceDeleteUnregistered: args.Flag("force-delete"),
-		Limits:         autoscaler.Limits{MaxNodesLaunching: args.Int("max-launching", 0), StartupTime: args.Duration("startup", 15*time.Minute)},
+		Limits:         autoscaler.Limits{StartupTime: args.Duration("startup", 15*time.Minute)},
 		InitialBackoff: args.Duration("initial-backoff", 5*time.Minute), MaxBackoff: args.Duration("max-backoff", 30*time.Minute),
 		BackoffReset: args.Duration("backoff-reset", 3*time.Hour),
-	}, s.deletions)
+	}, s.deletions, launching.New(launching.Config{Cluster: launching.Limit(args.Int("max-launching", 0)), Group: launching.Limit(args.Int("max-launching-per-group", 0))}))
 }
 
 func (s *fixture) run(d *datadriven.TestData, args *script.Args) {

@@ -1,0 +1,192 @@
+package launching
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/berthproject/berth/core/lifecycle"
+)
+
+// Limit is how many nodes may be launching at a time: a number, 0 for no limit, or
+// Adaptive.
+type Limit int
+
+// Adaptive has launch control find the limit.
+const Adaptive Limit = -1
+
+// String writes the limit as the flags take it.
+func (l Limit) String() string {
+	if l == Adaptive {
+		return "adaptive"
+	}
+	return strconv.Itoa(int(l))
+}
+
+// Config says how launches are limited.
+type Config struct {
+	Cluster Limit // of all groups together (--max-nodes-launching)
+	Group   Limit // of each group (--max-nodes-launching-per-group)
+	// Patience is how long a node whose pods don't start counts as pulling.
+	Patience time.Duration
+}
+
+// Coming is how many nodes of each group were ordered and aren't ready, as
+// scaleup.Coming counts them.
+type Coming map[string]int
+
+func (c Coming) all() int { return sum(c) }
+
+func sum(of map[string]int) (n int) {
+	for _, k := range of {
+		n += k
+	}
+	return n
+}
+
+// Machine limits launches. Only the core's goroutine may call it.
+type Machine struct {
+	cfg     Config
+	cluster *scope            // nil unless adaptive
+	groups  map[string]*scope // filled as groups are asked about; empty unless adaptive
+	best    bestTimes
+	// nodes are the rows of the first table in doc.go: by the name of the node, by the ID of
+	// the instance as long as the provider doesn't name its node.
+	nodes map[string]*node
+	// unlisted are the orders by group, less the instances that the provider has listed
+	// since. Oldest first.
+	unlisted map[string][]order
+	arrived  []string // names of nodes that came into that state since the last Advance
+	// pulls are names of nodes in the order in which they became ready: all that are in
+	// state pulling, and some that no longer are. pulling counts the former by group.
+	pulls   []string
+	pulling map[string]int
+	waiting waiting
+}
+
+var _ lifecycle.Machine = (*Machine)(nil)
+
+// New returns a machine that has seen no launch.
+func New(cfg Config) *Machine {
+	m := &Machine{cfg: cfg, groups: map[string]*scope{}, nodes: map[string]*node{}, unlisted: map[string][]order{}, pulling: map[string]int{}}
+	if cfg.Cluster == Adaptive {
+		m.cluster = newScope()
+	}
+	return m
+}
+
+// Limits tells whether there is any limit.
+func (m *Machine) Limits() bool { return m.cfg.Cluster != 0 || m.cfg.Group != 0 }
+
+// adaptive tells whether anything is to be learnt of launches.
+func (m *Machine) adaptive() bool { return m.cfg.Cluster == Adaptive || m.cfg.Group == Adaptive }
+
+// group returns what is known of a group, nil unless its limit is adaptive.
+func (m *Machine) group(id string) *scope {
+	if m.cfg.Group != Adaptive {
+		return nil
+	}
+	g := m.groups[id]
+	if g == nil {
+		g = newScope()
+		m.groups[id] = g
+	}
+	return g
+}
+
+// scopes calls f with what is known of the cluster and of a group.
+func (m *Machine) scopes(group string, f func(*scope)) {
+	if m.cluster != nil {
+		f(m.cluster)
+	}
+	if g := m.group(group); g != nil {
+		f(g)
+	}
+}
+
+// Unlimited is a cap that limits nothing.
+const Unlimited = math.MaxInt
+
+// Cap returns how many nodes of all groups together may be coming now; at least 1.
+func (m *Machine) Cap(now time.Time, coming Coming) int {
+	return limit(m.cfg.Cluster, m.cluster, now, coming.all(), sum(m.pulling))
+}
+
+// GroupCap returns how many nodes of a group may be coming now; at least 1.
+func (m *Machine) GroupCap(now time.Time, id string, coming Coming) int {
+	return limit(m.cfg.Group, m.group(id), now, coming[id], m.pulling[id])
+}
+
+func limit(l Limit, s *scope, now time.Time, coming, pulling int) int {
+	switch l {
+	case 0:
+		return Unlimited
+	case Adaptive:
+		return coming + s.room(now, coming, pulling)
+	}
+	return int(l)
+}
+
+// Room returns how many more nodes of a group may be ordered now.
+func (m *Machine) Room(now time.Time, id string, coming Coming) int {
+	return max(min(m.Cap(now, coming)-coming.all(), m.GroupCap(now, id, coming)-coming[id]), 0)
+}
+
+// Ordered takes that nodes of a group were ordered.
+func (m *Machine) Ordered(now time.Time, group string, nodes int) {
+	if !m.adaptive() {
+		return
+	}
+	m.scopes(group, func(s *scope) { s.ordered(now, nodes) })
+	m.unlisted[group] = append(m.unlisted[group], order{now, nodes})
+}
+
+// Refused takes that the latest order of so many nodes was refused.
+func (m *Machine) Refused(group string, nodes int) {
+	m.scopes(group, func(s *scope) { s.orders = withoutLatest(s.orders, nodes) })
+	if list := withoutLatest(m.unlisted[group], nodes); len(list) > 0 {
+		m.unlisted[group] = list
+	} else {
+		delete(m.unlisted, group)
+	}
+	m.waiting.changed = true
+}
+
+// withoutLatest removes the latest order of so many nodes, if there is one.
+func withoutLatest(list []order, nodes int) []order {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].nodes == nodes {
+			return slices.Delete(list, i, i+1)
+		}
+	}
+	return list
+}
+
+// Failed takes that an instance failed or is late while others are coming. It tells whether
+// its group is to back off: not if launches fail by chance.
+func (m *Machine) Failed(now time.Time, group, id, name string, coming Coming) (backOff bool) {
+	if !m.adaptive() {
+		return true
+	}
+	var ordered time.Time // zero when it isn't known: then no window shrinks
+	if _, n := m.find(id, name); n != nil {
+		ordered = n.ordered
+	}
+	if m.cluster != nil {
+		m.cluster.hasFailed(now, ordered, coming.all())
+		backOff = m.cluster.failing(coming.all())
+	}
+	if g := m.group(group); g != nil { // it says more about the group
+		g.hasFailed(now, ordered, coming[group])
+		backOff = g.failing(coming[group])
+	}
+	m.waiting.changed = true
+	return backOff
+}
+
+// NextWake returns when a group may have room though nothing happens.
+func (m *Machine) NextWake() time.Time { return m.waiting.wake() }
+
+// Unsettled returns none: nobody waits for a launch, and what pulls isn't Berth's.
+func (m *Machine) Unsettled() []string { return nil }

@@ -1,0 +1,229 @@
+package launching
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+)
+
+// This file follows launches, from what the provider lists to the first pod that runs: the
+// first table in doc.go. Nothing here is done unless a limit is adaptive.
+
+// node is a launch.
+type node struct {
+	group   string
+	state   state
+	ordered time.Time // zero when it isn't known
+	ready   time.Time // zero in state launching
+	images  string    // of the pods that it got first; "" before state pulling
+}
+
+// state is a row of the first table in doc.go.
+type state uint8
+
+const (
+	launching state = iota
+	arrived
+	pulling
+	usable
+)
+
+func (s state) String() string {
+	return [...]string{"launching", "arrived", "pulling", "usable"}[s]
+}
+
+// Listed takes an instance that isn't a node, when the provider first lists it. It is taken
+// for one of the latest order: of an earlier one that isn't listed instances were lost.
+func (m *Machine) Listed(now time.Time, group, id, name string) {
+	if _, n := m.find(id, name); n != nil || !m.adaptive() {
+		return
+	}
+	key := name
+	if key == "" {
+		key = id
+	}
+	m.nodes[key] = &node{group: group, ordered: m.take(now, group, latest)}
+}
+
+// whichOrder says of which order an instance is.
+type whichOrder bool
+
+const (
+	oldest whichOrder = false
+	latest whichOrder = true
+)
+
+// take takes a node off the orders of a group that aren't listed, and returns when it was
+// ordered; zero when there is no such order.
+func (m *Machine) take(now time.Time, group string, which whichOrder) time.Time {
+	list := m.unlisted[group]
+	for len(list) > 0 && now.Sub(list[0].at) > ordersKept {
+		list = list[1:]
+	}
+	if len(list) == 0 {
+		delete(m.unlisted, group)
+		return time.Time{}
+	}
+	i := 0
+	if which == latest {
+		i = len(list) - 1
+	}
+	at := list[i].at
+	if list[i].nodes--; list[i].nodes == 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	m.unlisted[group] = list
+	return at
+}
+
+// find returns the launch of an instance or a node, with the name that it is kept under; nil
+// when it isn't known.
+func (m *Machine) find(id, name string) (key string, n *node) {
+	if n := m.nodes[name]; n != nil {
+		return name, n
+	}
+	return id, m.nodes[id]
+}
+
+// Unlisted takes that the provider no longer lists an instance that isn't a node.
+func (m *Machine) Unlisted(id, name string) {
+	if key, n := m.find(id, name); n != nil && n.state == launching {
+		delete(m.nodes, key)
+		m.waiting.changed = true
+	}
+}
+
+// NodeSet takes a node as the state has it. isReady says whether it takes pods.
+func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
+	if !m.adaptive() || in.Group == "" {
+		return
+	}
+	key, n := m.find(in.Object.Spec.ProviderID, in.Name)
+	switch {
+	case n == nil && isReady: // it was there before
+		m.nodes[in.Name] = &node{group: in.Group, state: usable, ready: now}
+	case n == nil:
+		m.nodes[in.Name] = &node{group: in.Group, ordered: m.take(now, in.Group, oldest)}
+	case n.state == launching:
+		delete(m.nodes, key)
+		m.nodes[in.Name] = n
+		if isReady {
+			m.becameReady(now, n)
+			m.arrived = append(m.arrived, in.Name)
+		}
+	}
+}
+
+func (m *Machine) becameReady(now time.Time, n *node) {
+	n.state, n.ready = arrived, now
+	m.waiting.changed = true
+	if n.ordered.IsZero() {
+		return
+	}
+	slowness := m.best.slowness(now, "launch of "+n.group, now.Sub(n.ordered))
+	m.scopes(n.group, func(s *scope) { s.becameReady(now, n.ordered, slowness) })
+}
+
+// NodeGone takes that a node is gone.
+func (m *Machine) NodeGone(name string) {
+	if n := m.nodes[name]; n != nil {
+		m.end(n)
+		delete(m.nodes, name)
+	}
+}
+
+// end ends a launch.
+func (m *Machine) end(n *node) {
+	if n.state == pulling {
+		m.countPull(n.group, -1)
+	}
+	n.state = usable
+	m.waiting.changed = true
+}
+
+func (m *Machine) countPull(group string, by int) {
+	if m.pulling[group] += by; m.pulling[group] == 0 {
+		delete(m.pulling, group)
+	}
+}
+
+// PodRuns takes that the API shows a pod running on a node.
+func (m *Machine) PodRuns(now time.Time, name string, pod *cluster.Pod) {
+	if n := m.nodes[name]; n != nil && n.state == pulling && !pod.Daemon() {
+		m.started(now, n)
+	}
+}
+
+// started ends a launch with an outcome: a pod runs, or none is there.
+func (m *Machine) started(now time.Time, n *node) {
+	took, slowness := now.Sub(n.ready), 1.0
+	if n.state == pulling {
+		slowness = m.best.slowness(now, "pull on "+n.group+" of "+n.images, took)
+	}
+	m.end(n)
+	m.scopes(n.group, func(s *scope) { s.started(now, n.ordered, took, slowness) })
+}
+
+// Advance looks at the nodes that have become ready, in the Step of which this is the end:
+// those that got pods pull. It gives up those that have pulled for too long.
+func (m *Machine) Advance(t *lifecycle.Turn) {
+	for _, name := range m.arrived {
+		n := m.nodes[name]
+		if n == nil || n.state != arrived {
+			continue
+		}
+		if n.images = images(t.State.NodeByName(name)); n.images == "" {
+			m.started(t.Now, n)
+			continue
+		}
+		n.state = pulling
+		m.pulls = append(m.pulls, name)
+		m.countPull(n.group, 1)
+	}
+	m.arrived = m.arrived[:0]
+	for len(m.pulls) > 0 {
+		n := m.nodes[m.pulls[0]]
+		if n != nil && n.state == pulling {
+			if t.Now.Sub(n.ready) < m.cfg.Patience {
+				break
+			}
+			m.end(n)
+		}
+		m.pulls = m.pulls[1:]
+	}
+}
+
+// images returns the images of the pods on a node, each once, sorted; daemon pods are left
+// aside. It is "" without such pods.
+func images(n *cluster.Node) string {
+	var out []string
+	if n != nil {
+		for _, pod := range n.Pods {
+			for i := range pod.Object.Spec.Containers {
+				if !pod.Daemon() {
+					out = append(out, pod.Object.Spec.Containers[i].Image)
+				}
+			}
+		}
+	}
+	if out == nil {
+		return ""
+	}
+	slices.Sort(out)
+	return fmt.Sprint(slices.Compact(out))
+}
+
+// BecomeLeader ends all launches: when another instance ordered them isn't known. What was
+// learnt of them stays.
+func (m *Machine) BecomeLeader() {
+	for _, n := range m.nodes { // in any order
+		if n.state != usable {
+			m.end(n)
+		}
+	}
+	m.arrived, m.pulls = nil, nil
+	clear(m.unlisted)
+}
