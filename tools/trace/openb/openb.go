@@ -53,6 +53,15 @@ type Pod struct {
 	CreationTime, DeletionTime int64
 }
 
+// nodeColumns and podColumns are the columns of the files, and optional those that may be
+// absent, as they are from lists that the trace's authors publish beside the first: fields
+// of these may be empty in the lists that have them.
+var (
+	nodeColumns = []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}
+	podColumns  = []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"}
+	optional    = []string{"gpu_spec", "qos", "pod_phase", "deletion_time", "scheduled_time"}
+)
+
 // Trace is a cluster and the pods that came to it, in order of arrival.
 type Trace struct {
 	Nodes []Node
@@ -63,7 +72,7 @@ type Trace struct {
 // file.
 func Load(dir string) (*Trace, error) {
 	t := &Trace{}
-	err := read(filepath.Join(dir, NodeFile), []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}, func(r row) error {
+	err := read(filepath.Join(dir, NodeFile), nodeColumns, func(r row) error {
 		n := Node{Name: r.text("sn"), CPUMilli: r.number("cpu_milli"), MemoryMiB: r.number("memory_mib"), GPU: r.number("gpu"), Model: r.text("model")}
 		t.Nodes = append(t.Nodes, n)
 		return r.named(n.Name)
@@ -71,7 +80,6 @@ func Load(dir string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	podColumns := []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"}
 	err = read(filepath.Join(dir, PodFile), podColumns, func(r row) error {
 		p := Pod{
 			Name: r.text("name"), CPUMilli: r.number("cpu_milli"), MemoryMiB: r.number("memory_mib"),
@@ -98,8 +106,15 @@ type row struct {
 	errs   *[]error // what is wrong with the line so far
 }
 
-// text returns the value of a column, which must be one that read was asked for.
-func (r row) text(column string) string { return strings.TrimSpace(r.fields[r.at[column]]) }
+// text returns the value of a column that read was asked for; "" if the file doesn't have
+// it.
+func (r row) text(column string) string {
+	i, ok := r.at[column]
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(r.fields[i])
+}
 
 // number returns a column that has a number of at least 0, fractions cut off.
 func (r row) number(column string) int64 {
@@ -123,7 +138,8 @@ func (r row) named(name string) error {
 	return errors.Join(*r.errs...)
 }
 
-// read calls f for each row of a file, which must have exactly the columns in want.
+// read calls f for each row of a file, which must have the columns in want but for those
+// that are optional, and no others.
 func read(path string, want []string, f func(row) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -166,7 +182,7 @@ func columns(path string, in *csv.Reader, want []string) (map[string]int, error)
 		at[name] = i
 	}
 	for _, name := range want {
-		if _, ok := at[name]; !ok {
+		if _, ok := at[name]; !ok && !slices.Contains(optional, name) {
 			return nil, fmt.Errorf("%s:1: column %q is missing; the columns are %s", path, name, strings.Join(want, ", "))
 		}
 	}

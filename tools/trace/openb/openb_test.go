@@ -3,6 +3,7 @@ package openb_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -57,6 +58,22 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// TestAColumnWhoseFieldsMayBeEmptyMayBeAbsent reads a pod list without them, as the
+// trace's authors publish some, and finds a pod that any GPU would do for.
+func TestAColumnWhoseFieldsMayBeEmptyMayBeAbsent(t *testing.T) {
+	trace, err := load(t, nodeHead, "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time\na,1000,1024,1,460,20\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := openb.Pod{Name: "a", CPUMilli: 1000, MemoryMiB: 1024, NumGPU: 1, GPUMilli: 460, CreationTime: 20}
+	if got := trace.Pods[0]; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if affinity := trace.Pods[0].Object("x").Spec.Affinity; affinity != nil {
+		t.Errorf("the pod has the affinity %+v, want none", affinity)
+	}
+}
+
 func TestErrorsNameFileLineColumnAndValue(t *testing.T) {
 	for _, c := range []struct{ nodes, pods, want string }{
 		{nodeHead + "n0,many,1,0,\n", podHead, `openb_node_list_all_node.csv:2: column cpu_milli is "many"; it must be a number`},
@@ -65,6 +82,7 @@ func TestErrorsNameFileLineColumnAndValue(t *testing.T) {
 		{"sn,cpu_milli,memory_mib,gpu,model,colour\n", podHead, `:1: column "colour" is unknown; the columns are sn, cpu_milli`},
 		{"sn,cpu_milli,memory_mib,gpu\n", podHead, `:1: column "model" is missing`},
 		{nodeHead + ",1,1,0,\n", podHead, ":2: the name is empty"},
+		{nodeHead, "name,memory_mib,num_gpu,gpu_milli,creation_time\n", `openb_pod_list_default.csv:1: column "cpu_milli" is missing`},
 		{"", podHead, "reading the header"},
 	} {
 		if _, err := load(t, c.nodes, c.pods); err == nil || !strings.Contains(err.Error(), c.want) {
