@@ -12,7 +12,7 @@ const (
 	maxSteps = 80
 	// tolerance is the relative gap between the bound and the relaxation's cost at which
 	// the method ends.
-	tolerance = 1e-7
+	tolerance = 1e-6
 )
 
 // point is an interior point of the relaxation and its dual: x and z are positive.

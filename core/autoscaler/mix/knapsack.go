@@ -33,7 +33,7 @@ type knapsack struct {
 	best  []filling // by level
 	trial []int64
 	steps []fillStep
-	work  int // fillings that were looked at since the beginning
+	work  int // multiplications or so since the beginning
 }
 
 // filling is what a node may hold.
@@ -83,6 +83,7 @@ func (k *knapsack) price(rows int) (sum float64) {
 	k.lp.reset(b, costs)
 	column := make([]cell, rows)
 	for range 20 * (rows + 1) {
+		k.work += rows * len(k.items)
 		if at := k.mostUndervalued(); at >= 0 {
 			for row, share := range k.items[at].edge.share {
 				column[row] = cell{row, share}
@@ -151,6 +152,7 @@ func (k *knapsack) search(empty []int64, most, loss, target float64) int32 {
 	perUse := (levels - 1) / most
 	for i := range k.items {
 		it := &k.items[i]
+		k.work += levels
 		// From above, so that a filling doesn't get pods of the item twice.
 		for level := levels - 1; level >= 0; level-- {
 			if k.best[level].value < 0 {
@@ -159,7 +161,7 @@ func (k *knapsack) search(empty []int64, most, loss, target float64) int32 {
 			now := k.best[level]
 			copy(k.trial, now.free)
 			for pods := range it.edge.fitsIn(now.free, it.edge.fit-it.max) {
-				k.work++
+				k.work += 4 + len(k.trial)
 				it.edge.take(k.trial, 1)
 				now.value += it.value
 				now.taken += it.takes

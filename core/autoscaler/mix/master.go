@@ -14,8 +14,8 @@ const (
 	// goodEnough is the relative gap between the master's cost and the estimate at which
 	// the search for patterns ends.
 	goodEnough = 5e-4
-	// maxWork limits column generation, in multiplications or so: some two seconds.
-	maxWork = 1 << 30
+	// maxWork limits column generation, in multiplications or so: one to two seconds.
+	maxWork = 600_000_000
 	// worthwhile is what a reduced cost has to be at least, relatively to the cost of a
 	// node, for a pattern to be added.
 	worthwhile = 1e-6
@@ -75,9 +75,12 @@ func (m *master) generate() {
 	}
 }
 
+// hasTime tells whether less than maxWork was done.
+func (m *master) hasTime() bool { return m.work+m.knapsack.work < maxWork }
+
 // optimise solves the master, and returns false if maxWork was done before.
 func (m *master) optimise() bool {
-	for m.work+m.knapsack.work < maxWork {
+	for m.hasTime() {
 		least, at := -1e-9, -1
 		for n, column := range m.columns {
 			if reduced := m.lp.reduced(m.r.cost[m.patterns[n].group], column); reduced < least {
@@ -175,6 +178,7 @@ func (m *master) look(smoothing float64) (added int) {
 func (m *master) offer(j int, left []int) {
 	k := &m.knapsack
 	k.items = k.items[:0]
+	k.work += 4 * len(m.r.groups[j].edges)
 	for _, e := range m.r.groups[j].edges {
 		edge := &m.r.edges[e]
 		most := edge.fit

@@ -74,12 +74,15 @@ func (b *buyer) costAlone(e int) float64 {
 }
 
 // fromMaster buys what the master's solution buys in whole numbers, and fills up its
-// nodes; then node by node the one whose pods are worth most for what it costs.
+// nodes; then one by one, from the groups of the solution, the nodes whose pods are worth
+// most for what they cost.
 func (b *buyer) fromMaster(m *master) (nodes []pattern) {
+	used := make([]bool, len(b.r.cost))
 	for row, id := range m.lp.basis {
 		if id < 0 {
 			continue
 		}
+		used[m.patterns[id].group] = true
 		for range int(m.lp.x[row] + 1e-5) {
 			nodes = b.buy(nodes, m.patterns[id])
 		}
@@ -92,10 +95,11 @@ func (b *buyer) fromMaster(m *master) (nodes []pattern) {
 			m.worth[i] = max(m.worth[i], 0.01*b.costAlone(e))
 		}
 	}
-	for {
+	m.work = 0
+	for m.knapsack.work = 0; m.hasTime(); {
 		best, ratio := pattern{group: -1}, 0.0
 		for j, cost := range b.r.cost {
-			if b.room[j] == 0 {
+			if !used[j] || b.room[j] == 0 {
 				continue
 			}
 			m.offer(j, b.left)
@@ -104,12 +108,13 @@ func (b *buyer) fromMaster(m *master) (nodes []pattern) {
 			}
 		}
 		if best.group < 0 {
-			return nodes
+			break
 		}
 		for again := true; again; again = b.room[best.group] > 0 && b.has(best.pods) {
 			nodes = b.buy(nodes, best)
 		}
 	}
+	return nodes
 }
 
 // buy buys a node with as many pods of the pattern as are left, if any are, and if there
