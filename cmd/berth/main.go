@@ -30,7 +30,7 @@ the cluster and one implementation of the placement rules.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(runCommand(), explainCommand(), simulateCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), explainCommand(), simulateCommand(), planCommand(), versionCommand())
 	return cmd
 }
 

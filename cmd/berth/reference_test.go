@@ -19,7 +19,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/flags.md")
 func TestFlagReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Flags\n\nGenerated from the code: `go test ./cmd/berth -rewrite`.\n")
-	for _, cmd := range []*cobra.Command{runCommand(), explainCommand(), simulateCommand()} {
+	for _, cmd := range []*cobra.Command{runCommand(), explainCommand(), simulateCommand(), planCommand()} {
 		fmt.Fprintf(&b, "\n## `berth %s`\n\n| flag | default | meaning |\n|---|---|---|\n", cmd.Name())
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			fmt.Fprintf(&b, "| `--%s` | `%s` | %s |\n", f.Name, f.DefValue, f.Usage)

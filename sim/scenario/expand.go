@@ -144,9 +144,9 @@ func (w *Workload) arrivals(n int, seed uint64) []time.Duration {
 	return out
 }
 
-// trace adds the nodes of a recorded workload, and its pods as they come.
-func (o *objects) trace(t *Trace, src source) error {
-	tr, err := openb.Load(src.rel(t.Path))
+// trace adds the nodes of a recorded workload in a folder, and its pods as they come.
+func (o *objects) trace(t *Trace, folder string) error {
+	tr, err := openb.Load(folder)
 	if err != nil {
 		return err
 	}

@@ -222,7 +222,7 @@ func (s *Scenario) gather(o *objects, src source, manifests []string) error {
 		}
 	}
 	for i := range s.Spec.Traces {
-		if err := o.trace(&s.Spec.Traces[i], src); err != nil {
+		if err := o.trace(&s.Spec.Traces[i], src.rel(s.Spec.Traces[i].Path)); err != nil {
 			return src.errorf(fmt.Sprintf("spec.traces[%d].path", i), "%v", err)
 		}
 	}

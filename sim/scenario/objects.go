@@ -85,8 +85,11 @@ func (o *objects) inline(raw map[string]any) error {
 	return o.put(obj)
 }
 
-// file adds the objects of a manifest or dump.
+// file adds the objects of a manifest or dump, or of a trace's folder.
 func (o *objects) file(path string) error {
+	if isTrace(path) {
+		return o.trace(&Trace{}, path)
+	}
 	return readManifest(path, func(raw []byte, _ int) error {
 		var head struct {
 			typed

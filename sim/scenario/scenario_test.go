@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/sim/scenario"
+	"github.com/berthproject/berth/tools/trace/openb"
 )
 
 const head = "apiVersion: berth.dev/v1alpha1\nkind: Scenario\nspec:\n"
@@ -249,6 +250,29 @@ func TestDumpsAndManifests(t *testing.T) {
 }
 
 // TestPolicies runs one workload under two policies.
+// TestATracesFolderIsAddedLikeAManifest adds a trace of one node and two pods, of which one
+// comes a minute later, to a scenario.
+func TestATracesFolderIsAddedLikeAManifest(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"s.yaml":       `{"apiVersion": "berth.dev/v1alpha1", "kind": "Scenario"}`,
+		openb.NodeFile: "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,262144,0,\n",
+		openb.PodFile:  "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time\na,1000,1024,0,0,100\nb,1000,1024,0,0,160\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs, err := scenario.Load([]string{filepath.Join(dir, "s.yaml"), dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runs[0]
+	if len(runs) != 1 || len(r.Objects) != 1 || len(r.Arrivals) != 2 || r.Arrivals[1].At != time.Minute {
+		t.Errorf("got %d runs with %d objects and the arrivals %+v; want one, with a node, and pods at 0s and 1m", len(runs), len(r.Objects), r.Arrivals)
+	}
+}
+
 func TestPolicies(t *testing.T) {
 	policy := func(name, flag string) string {
 		return write(t, name+".yaml", "apiVersion: berth.dev/v1alpha1\nkind: Policy\nspec:\n  flags: ["+flag+"]\n")

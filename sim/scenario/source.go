@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/berthproject/berth/tools/trace/openb"
 )
 
 // This file reads the text of scenarios and policies: what kind a file is of,
@@ -47,6 +49,9 @@ var mentionsKind = regexp.MustCompile(`["']?kind["']?\s*:\s*["']?(Scenario|Polic
 // kind, and "" for a dump or a manifest. Only a file that mentions one of the two
 // is parsed: a dump may be large.
 func kindOfFile(path string) (string, error) {
+	if isTrace(path) {
+		return "", nil
+	}
 	raw, err := readFile(path)
 	if err != nil {
 		return "", err
@@ -65,11 +70,18 @@ func kindOfFile(path string) (string, error) {
 	return "", nil
 }
 
+// isTrace tells whether a path is the folder of an openb trace, which is added like a
+// manifest.
+func isTrace(path string) bool {
+	info, err := os.Stat(filepath.Join(path, openb.PodFile))
+	return err == nil && !info.IsDir()
+}
+
 // readFile reads a file that has something in it.
 func readFile(path string) ([]byte, error) {
 	raw, err := os.ReadFile(path)
 	if info, serr := os.Stat(path); serr == nil && info.IsDir() {
-		return nil, fmt.Errorf("reading %s: it is a folder; give a file", path)
+		return nil, fmt.Errorf("reading %s: it is a folder without %s; give a file, or the folder of an openb trace", path, openb.PodFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, cause(err))

@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// This file makes the purchase that column generation begins with, and that remains where
+// there is no time for it.
+
 // whole makes the relaxation's fractions whole: by edge, how many pods of the class go to
 // the group. Pods that are left when all fractions are rounded down go one by one to the
 // edges that lost most. Pods that the relaxation has no room for are nowhere.

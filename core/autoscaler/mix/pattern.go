@@ -5,6 +5,8 @@ import (
 	"slices"
 )
 
+// This file holds patterns, and the arithmetic of what fits on a node, which is exact.
+
 // pattern is a node of a group with the pods that it holds.
 type pattern struct {
 	group int

@@ -6,6 +6,10 @@ import (
 	"slices"
 )
 
+// This file makes a purchase of whole nodes. What must be true of every step: no node holds
+// more than it has, counted exactly, no group has more nodes than room, and no pod is on
+// two nodes.
+
 // purchase returns nodes that hold all pods, as far as there is room: the cheaper of what
 // first fit makes of the relaxation and of what column generation comes to from there.
 func (r *relaxation) purchase(fractions, dual []float64) []pattern {

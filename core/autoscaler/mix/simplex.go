@@ -1,5 +1,8 @@
 package mix
 
+// This file solves linear programs that have few rows and whose columns aren't all known:
+// the master's and the knapsack's.
+
 // simplex is a linear program, minimise c·x subject to A·x = b and x >= 0, whose columns
 // are found one by one: the revised simplex method with a dense inverse of the basis. A
 // pivot costs the square of the number of rows.

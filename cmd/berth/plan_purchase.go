@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// This file has a core ask for one plan, and says what that buys. Each purchase has a core
+// of its own, so that none sees what another has made of the cluster.
+
+var errNothingPending = errors.New("no pod is pending: the files have none, or all fit on the nodes that exist (--empty leaves these out)")
+
+// purchase is what a plan buys.
+type purchase struct {
+	Expander     string         `json:"expander"`
+	Pending      int            `json:"pending"` // pods that find no node among those that exist
+	Nodes        int            `json:"nodes"`
+	ByGroup      map[string]int `json:"byGroup"`
+	PricePerHour float64        `json:"pricePerHour"`
+	LowerBound   float64        `json:"lowerBound"` // per hour, of any purchase for Possible pods
+	Possible     int            `json:"possible"`   // pods that groups take and have room for
+	Placed       int            `json:"placed"`     // pods that the nodes are for
+	NoHelp       int            `json:"noHelp"`     // pods that the plan buys no node for
+	Seconds      float64        `json:"seconds"`    // that the plan took
+}
+
+// planTaker is the workers of a core that is asked for one plan: of all work only the plan
+// is done, so the core knows of no outcome.
+type planTaker struct {
+	drive.Unanswered
+	plan *autoscaler.Plan
+	took time.Duration
+}
+
+// Plan implements drive.Workers.
+func (t *planTaker) Plan(compute func() *autoscaler.Plan, _ func(*autoscaler.Plan)) {
+	start := time.Now()
+	t.plan = compute()
+	t.took = time.Since(start)
+}
+
+// plan has a fresh core place what it can, and plan a purchase for the rest.
+func (f *planFlags) plan(r *scenario.Run, name string) (*purchase, error) {
+	chain, err := chainOf(r, name)
+	if err != nil {
+		return nil, err
+	}
+	schema := cluster.NewSchema()
+	cfg := core.DefaultConfig(r.Scheduler.Build(schema)...)
+	cfg.Engine.Seed, cfg.Queue = r.Spec.Seed, r.Scheduler.Queue
+	a := r.Autoscale
+	a.Expander = name
+	cfg.Autoscale = &a
+	taker := &planTaker{}
+	requests := &pendingSeen{}
+	d, err := drive.New(drive.Config{Schema: schema, Core: cfg, Expander: chain, Workers: taker, Inbox: func(step.Input) {}, Hooks: []drive.Hook{requests}})
+	if err != nil {
+		return nil, err
+	}
+	inputs := pendingAtOnce(r, f.empty)
+	now := time.Unix(0, 0)
+	for taker.plan == nil {
+		wake, err := d.Step(now, inputs...)
+		if err != nil {
+			return nil, err
+		}
+		if inputs = nil; taker.plan == nil && (wake.IsZero() || wake.Sub(now) > time.Hour) {
+			return nil, errNothingPending
+		}
+		if wake.After(now) {
+			now = wake
+		}
+	}
+	if len(requests.pending) == 0 {
+		return nil, errNothingPending
+	}
+	p := &purchase{Expander: name, Pending: len(requests.pending), ByGroup: map[string]int{}, Seconds: taker.took.Seconds()}
+	state := d.Core().State()
+	for _, up := range taker.plan.ScaleUps {
+		p.Nodes += up.Nodes
+		p.ByGroup[up.Group] += up.Nodes
+		p.PricePerHour += float64(up.Nodes) * state.Group(up.Group).Price
+		p.Placed += len(up.Pods)
+	}
+	for _, n := range taker.plan.NoHelp {
+		p.NoHelp += len(n.Pods)
+	}
+	p.LowerBound, p.Possible, err = lowerBound(state, &cfg, requests.pending)
+	return p, err
+}
+
+// chainOf returns the chain of one expander, with the scenario's priorities.
+func chainOf(r *scenario.Run, name string) (expander.Chain, error) {
+	var priorities *expander.Priorities
+	if text := r.Spec.Policy.ExpanderPriorities; text != "" {
+		var err error
+		if priorities, err = expander.ParsePriorities(text); err != nil {
+			return nil, err
+		}
+	}
+	if priorities == nil && name == expander.PriorityName {
+		return nil, errors.New("the scenario has no spec.policy.expanderPriorities, which it needs")
+	}
+	priority := &expander.Priority{Current: func() *expander.Priorities { return priorities }}
+	return expander.NewChain(name, map[string]expander.Strategy{expander.PriorityName: priority})
+}
+
+// pendingSeen is a hook that remembers which pods a plan was asked for.
+type pendingSeen struct{ pending []*cluster.Pod }
+
+// Step implements drive.Hook.
+func (p *pendingSeen) Step(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+	if r.Plan != nil {
+		p.pending = r.Plan.Pending
+	}
+}

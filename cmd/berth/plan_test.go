@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// plan runs berth plan on a scenario, given as the text of its spec.
+func plan(t *testing.T, spec string, args ...string) (stdout string, err error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "test.yaml")
+	text := `{"apiVersion": "berth.dev/v1alpha1", "kind": "Scenario", "spec": {` + spec + `}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := planCommand()
+	cmd.SetOut(&out)
+	cmd.SetErr(&bytes.Buffer{})
+	cmd.SetArgs(append([]string{path}, args...))
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+const (
+	// A large node has the cores of two small ones, for less than twice the price.
+	planGroups = `"nodeGroups": [
+		{"name": "small", "max": 10, "pricePerHour": 1, "template": {"allocatable": {"cpu": "4", "memory": "64Gi", "pods": "110"}}},
+		{"name": "large", "max": 10, "pricePerHour": 1.8, "initial": 1, "template": {"allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"}}}]`
+	// Eight cores now, eight later, and a pod that is too large.
+	planWorkload = `"workload": [
+		{"name": "pods", "count": 8, "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}},
+		{"name": "job", "kind": "Job", "count": 8, "arrive": {"after": "3h"}, "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}},
+		{"name": "huge", "count": 1, "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9"}}}]}}}]`
+)
+
+// TestPlanComparesExpanders plans for sixteen cores, of which an existing node has eight.
+func TestPlanComparesExpanders(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		args []string
+		want []string // lines, without the time
+	}{
+		{"only what doesn't fit is bought", []string{"--expanders", "least-nodes,price"}, []string{
+			"9 pods are pending; a purchase for 8 of them costs 1.80 an hour at least",
+			"expander nodes price per hour × bound pods placed pods without help",
+			"least-nodes 1 1.80 1.000 8 1",
+			"price 2 2.00 1.111 8 1", // it prefers small nodes for small pods, as upstream
+		}},
+		{"from nothing", []string{"--empty", "--expanders", "least-nodes"}, []string{
+			"17 pods are pending; a purchase for 16 of them costs 3.60 an hour at least",
+			"expander nodes price per hour × bound pods placed pods without help",
+			"least-nodes 2 3.60 1.000 16 1",
+		}},
+	} {
+		out, err := plan(t, planGroups+","+planWorkload, x.args...)
+		if err != nil {
+			t.Fatalf("%s: %v", x.name, err)
+		}
+		var got []string
+		for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+			line = strings.Join(strings.Fields(line), " ")
+			got = append(got, regexp.MustCompile(` (time|[0-9.]+m?s)$`).ReplaceAllString(line, ""))
+		}
+		if strings.Join(got, "\n") != strings.Join(x.want, "\n") {
+			t.Errorf("%s: got\n%s\nwant\n%s", x.name, strings.Join(got, "\n"), strings.Join(x.want, "\n"))
+		}
+	}
+}
+
+// TestPlanWithoutExpandersHasAllThatNeedNothing plans with a scenario that has no
+// priorities.
+func TestPlanWithoutExpandersHasAllThatNeedNothing(t *testing.T) {
+	out, err := plan(t, planGroups+","+planWorkload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range offlineExpanders() {
+		if has := regexp.MustCompile(`(?m)^ *` + name + ` `).MatchString(out); has != (name != "priority") {
+			t.Errorf("that %s has a line is %v, in\n%s", name, has, out)
+		}
+	}
+}
+
+func TestPlanRefusesWhatItCannotUse(t *testing.T) {
+	for _, x := range []struct {
+		spec string
+		args []string
+		want string
+	}{
+		{planGroups + "," + planWorkload, []string{"--expanders", "cheapest"}, `--expanders has "cheapest"; name one or several of random, most-pods`},
+		{planGroups + "," + planWorkload, []string{"--expanders", "grpc"}, `--expanders has "grpc"; name one or several of`},
+		{planGroups + "," + planWorkload, []string{"--expanders", "priority"}, "test with the expander priority: the scenario has no spec.policy.expanderPriorities"},
+		{planGroups + "," + planWorkload, []string{"-o", "yaml"}, `--output is "yaml"; it must be text or json`},
+		{planWorkload, nil, "test: there are no node groups, so there is nothing to buy; name a scenario with spec.nodeGroups"},
+		{planGroups, nil, "no pod is pending: the files have none, or all fit on the nodes that exist"},
+		{planGroups, []string{"none.yaml"}, "reading none.yaml: no such file or directory"},
+		{planGroups, []string{"."}, "reading .: it is a folder without openb_pod_list_default.csv"},
+	} {
+		if _, err := plan(t, x.spec, x.args...); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%v: got %v, want …%s…", x.args, err, x.want)
+		}
+	}
+}
