@@ -249,7 +249,6 @@ func TestDumpsAndManifests(t *testing.T) {
 	}
 }
 
-// TestPolicies runs one workload under two policies.
 // TestATracesFolderIsAddedLikeAManifest adds a trace of one node and two pods, of which one
 // comes a minute later, to a scenario.
 func TestATracesFolderIsAddedLikeAManifest(t *testing.T) {
@@ -273,6 +272,7 @@ func TestATracesFolderIsAddedLikeAManifest(t *testing.T) {
 	}
 }
 
+// TestPolicies runs one workload under two policies.
 func TestPolicies(t *testing.T) {
 	policy := func(name, flag string) string {
 		return write(t, name+".yaml", "apiVersion: berth.dev/v1alpha1\nkind: Policy\nspec:\n  flags: ["+flag+"]\n")

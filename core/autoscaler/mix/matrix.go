@@ -1,5 +1,8 @@
 package mix
 
+// This file multiplies by the relaxation's matrix A, as relaxation.go writes it down, and
+// by its transpose. Variables and constraints are numbered by relaxation.number.
+
 // times sets y to A·x.
 func (r *relaxation) times(x, y []float64) {
 	clear(y)

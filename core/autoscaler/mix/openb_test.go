@@ -15,6 +15,8 @@ import (
 // openbResources are the dimensions of the trace's instance, counted in milli.
 var openbResources = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods, openb.GPUCount, openb.GPUMilli}
 
+const gpuMilli = 4 // index in openbResources
+
 // gpuPrices are per hour. A core costs 0.03 and a GiB 0.004.
 var gpuPrices = map[string]float64{"": 0, "T4": 0.35, "P100": 0.9, "A10": 1.0, "G2": 1.2, "V100M16": 1.8, "V100M32": 2.2, "G3": 2.5}
 
@@ -77,6 +79,15 @@ func TestOpenbCostsAtMostFivePercentMoreThanTheLowerBound(t *testing.T) {
 	t.Logf("price %.2f, lower bound %.2f, ratio %.4f", s.Price, s.LowerBound, s.Price/s.LowerBound)
 	if s.LowerBound < 8470 || s.LowerBound > 8471 {
 		t.Errorf("the lower bound is %.2f, want 8470.50, the optimum of the relaxation", s.LowerBound)
+	}
+	for _, b := range s.Nodes {
+		needed := false
+		for _, c := range b.Pods {
+			needed = needed || classes[c.Class].Request[gpuMilli] > 0
+		}
+		if !needed && groups[b.Group].Allocatable[gpuMilli] > 0 {
+			t.Errorf("%+v has GPUs that none of its pods needs", b)
+		}
 	}
 	if s.Price > 1.05*s.LowerBound {
 		t.Errorf("the price is %.2f, %.4f of the lower bound %.2f, want at most 1.05", s.Price, s.Price/s.LowerBound, s.LowerBound)
