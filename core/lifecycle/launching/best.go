@@ -34,3 +34,8 @@ func (b *bestTimes) slowness(now time.Time, key string, took time.Duration) floa
 	}
 	return (took + jitter).Seconds() / (best + jitter).Seconds()
 }
+
+// best returns the best time from one that was slowness times as long.
+func best(took time.Duration, slowness float64) time.Duration {
+	return time.Duration(float64((took+jitter).Seconds()/slowness)*float64(time.Second)) - jitter
+}

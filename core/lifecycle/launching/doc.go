@@ -47,7 +47,7 @@
 // the stage that is overloaded, mostly the pull, isn't reached. So the pull window is not a
 // limit of who pulls now, but of what was ordered lately: at most so many nodes are ordered
 // within five quarters of the time that a pull takes (scope.go). Nodes that are ordered at
-// that pace pull at that pace, and the pace itself falls at once when pulls become slow.
+// that pace pull at that pace, and the pace falls at once when pulls become slow.
 //
 // An isolated failure shrinks nothing, and doesn't have its group back off: chance fails a
 // few per cent of launches on any infrastructure.

@@ -23,11 +23,12 @@ const outcomesKept, timesKept = 64, 8
 type scope struct {
 	launch window // from the order until the node is ready
 	pull   window // from there until its first pod runs
-	// pullTime is the mean time of the latest pulls, known once there was one. A node that
-	// got no pod counts as a pull that took no time.
-	pullTime      time.Duration
-	pullTimeKnown bool
-	orders        []order // of the last ordersKept, oldest first
+	// pullTime is the mean time of the latest pulls, and bestPull what it would have been at
+	// best; known once there was one. A node that got no pod counts as a pull that took no
+	// time.
+	pullTime, bestPull time.Duration
+	pullTimeKnown      bool
+	orders             []order // of the last ordersKept, oldest first
 	// failed and passed count launches by their outcome, the later the more.
 	failed, passed float64
 	held           time.Time // when nodes were last held back
@@ -51,12 +52,13 @@ func (s *scope) ordered(now time.Time, nodes int) {
 }
 
 // spacing returns the time in which as many nodes may be ordered as the pull window has. It
-// is longer than a pull, since not every node starts to pull exactly when it should.
+// is longer than a pull, since not every node starts to pull exactly when it should. Pulls
+// that take longer than slowTime shrink the window: the spacing needn't grow with them too.
 func (s *scope) spacing() time.Duration {
 	if !s.pullTimeKnown {
 		return guessedPull
 	}
-	return s.pullTime * 5 / 4
+	return min(s.pullTime, time.Duration(slowTime*float64(s.bestPull))) * 5 / 4
 }
 
 // recent returns how many nodes were ordered within the spacing, and when that number next
@@ -91,9 +93,10 @@ func (s *scope) becameReady(now, ordered time.Time, slowness float64) {
 func (s *scope) started(now, ordered time.Time, took time.Duration, slowness float64) {
 	s.count(&s.passed)
 	if !s.pullTimeKnown {
-		s.pullTime, s.pullTimeKnown = took, true
+		s.pullTime, s.bestPull, s.pullTimeKnown = took, best(took, slowness), true
 	}
 	s.pullTime += (took - s.pullTime) / timesKept
+	s.bestPull += (best(took, slowness) - s.bestPull) / timesKept
 	share := 1.0
 	if all := now.Sub(ordered); !ordered.IsZero() && all > 0 {
 		share = took.Seconds() / all.Seconds()
