@@ -11,7 +11,7 @@ SEED ?= 1
 UNDER ?=
 COUNT ?= 5
 
-.PHONY: mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ soak: ## Play SEEDS random worlds with random faults, from seed FIRST on
 night: build ## Simulate the published night batch in its three variants, and write night.html
 	@./bin/berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml examples/night-batch/unlimited.yaml
 	@./bin/berth simulate --report night.html examples/night-batch/unlimited.yaml >/dev/null && echo "wrote night.html"
+
+launches: ## Compare adaptive launch control with fixed limits, and draw docs/launch-control-*.svg
+	@go run ./hack/launches
 
 e2e: build devcluster ## Tests on the dev cluster, and against kube-scheduler's own plugins
 	cd devcluster && go test ./... -count=1 -timeout 20m
