@@ -99,7 +99,7 @@ func nightFigure(night outcome, published, none sweep.Run) string {
 				fmt.Fprintf(&points, "%.1f,%.1f ", p.x(s.At.Minutes()), p.y(float64(min(s.Running+s.Completed, 500))))
 			}
 			fmt.Fprintf(out, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.TrimSpace(points.String()), c.color)
-			p.text(p.left+p.width-8, p.top+p.height-70+float64(k)*16, "end", c.color, c.name+", "+minutes(c.run))
+			p.text(p.x(45), p.top+110+float64(k)*16, "end", c.color, c.name+", "+minutes(c.run))
 		}
 	})
 }
