@@ -44,7 +44,7 @@ func (a *Autoscaler) table() []flag {
 
 		// Nodes that don't come, and how long their group backs off.
 		durationFlag("max-node-provision-time", &c.MaxProvisionTime, moreThanZero, "how long an instance may take to become a node; then it is deleted and its group backs off"),
-		durationFlag("max-node-startup-time", &c.Limits.StartupTime, moreThanZero, "how long a node may take to become ready and still count as coming"),
+		durationFlag("max-node-startup-time", &c.Readiness.StartupTime, moreThanZero, "how long a node may take to become ready and still count as coming"),
 		boolFlag("force-delete-unregistered-nodes", &c.ForceDeleteUnregistered, "delete instances that don't become nodes even from a group at its minimum"),
 		durationFlag("initial-node-group-backoff-duration", &c.InitialBackoff, moreThanZero, "how long a node group is left alone after a failed scale-up"),
 		durationFlag("max-node-group-backoff-duration", &c.MaxBackoff, moreThanZero, "the longest such time, after more failures"),

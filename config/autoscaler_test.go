@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ var autoscalerFlags = []struct {
 	{"max-nodes-launching", "0", "3", func(a *core.Autoscale) { a.MaxNodesLaunching = 3 }}, // Berth's own
 	{"max-nodes-launching-per-group", "0", "adaptive", func(a *core.Autoscale) { a.MaxNodesLaunchingPerGroup = launching.Adaptive }},
 	{"max-node-provision-time", "15m0s", "1h", func(a *core.Autoscale) { a.MaxProvisionTime = time.Hour }},
-	{"max-node-startup-time", "15m0s", "1h", func(a *core.Autoscale) { a.Limits.StartupTime = time.Hour }},
+	{"max-node-startup-time", "15m0s", "1h", func(a *core.Autoscale) { a.Readiness.StartupTime = time.Hour }},
 	{"force-delete-unregistered-nodes", "false", "true", func(a *core.Autoscale) { a.ForceDeleteUnregistered = true }},
 	{"initial-node-group-backoff-duration", "5m0s", "1s", func(a *core.Autoscale) { a.InitialBackoff = time.Second }},
 	{"max-node-group-backoff-duration", "30m0s", "1h", func(a *core.Autoscale) { a.MaxBackoff = time.Hour }},
@@ -55,7 +56,7 @@ func TestAutoscalerFlagsHaveClusterAutoscalersDefaults(t *testing.T) {
 	var a Autoscaler
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	a.Flags(fs)
-	if a.Core != core.DefaultAutoscale() {
+	if !reflect.DeepEqual(a.Core, core.DefaultAutoscale()) {
 		t.Errorf("without arguments the configuration is %+v, want %+v", a.Core, core.DefaultAutoscale())
 	}
 	var known []string
@@ -77,7 +78,7 @@ func TestEachAutoscalerFlagSetsItsField(t *testing.T) {
 		want := core.DefaultAutoscale()
 		c.set(&want)
 		got, err := ParseAutoscaler([]string{"--" + c.name + "=" + c.value})
-		if err != nil || got != want {
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("--%s=%s: got %+v, %v, want %+v", c.name, c.value, got, err, want)
 		}
 	}
@@ -89,7 +90,7 @@ func TestABooleanFlagNeedsNoValue(t *testing.T) {
 	got, err := ParseAutoscaler([]string{"--scale-down-enabled=false", "--scale-down-enabled", "--scale-down-unready-enabled=0", "--force-delete-unregistered-nodes"})
 	want := core.DefaultAutoscale()
 	want.KeepUnready, want.ForceDeleteUnregistered = true, true
-	if err != nil || got != want {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }

@@ -45,7 +45,7 @@ func newAutoscaling(a *Autoscale) autoscaling {
 	s.launches = launching.New(launching.Config{Cluster: a.MaxNodesLaunching, Group: a.MaxNodesLaunchingPerGroup, Patience: a.MaxProvisionTime})
 	s.groups = nodegroups.New(nodegroups.Config{
 		DelayAfterAdd: a.DelayAfterAdd, DelayAfterFailure: a.DelayAfterFailure,
-		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, Limits: a.Limits,
+		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, Limits: a.Limits, Readiness: a.Readiness,
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)
 	s.deletions.Connect(s.groups)
@@ -70,7 +70,8 @@ func DefaultAutoscale() Autoscale {
 		InitialBackoff:        5 * time.Minute,
 		MaxBackoff:            30 * time.Minute,
 		BackoffReset:          3 * time.Hour,
-		Limits:                autoscaler.Limits{StartupTime: 15 * time.Minute, MaxNodesPerScaleUp: 1000},
+		Limits:                autoscaler.Limits{MaxNodesPerScaleUp: 1000},
+		Readiness:             autoscaler.Readiness{StartupTime: 15 * time.Minute},
 	}
 }
 
@@ -98,7 +99,10 @@ func (c *Core) requestPlan(podsLeft bool) {
 	if !s.planning.Ready(c.turn.Now, podsLeft) {
 		return
 	}
-	req := &autoscaler.Request{Now: c.turn.Now, Limits: c.cfg.Autoscale.Limits, Conditions: s.groups.Conditions(c.turn.Now)}
+	req := &autoscaler.Request{
+		Now: c.turn.Now, ServerNow: c.turn.ServerNow(), Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness,
+		Conditions: s.groups.Conditions(c.turn.Now),
+	}
 	for _, item := range c.queue.Rejected() {
 		pod := item.Pod()
 		if c.mode.asksForNode(pod.Object) {

@@ -74,6 +74,7 @@ type Autoscale struct {
 	MaxNodesLaunching, MaxNodesLaunchingPerGroup launching.Limit
 	// Limits are what plans keep to; MaxNodesLaunching among them is set for each.
 	Limits         autoscaler.Limits
+	Readiness      autoscaler.Readiness
 	InitialBackoff time.Duration // --initial-node-group-backoff-duration
 	MaxBackoff     time.Duration // --max-node-group-backoff-duration
 	BackoffReset   time.Duration // --node-group-backoff-reset-timeout

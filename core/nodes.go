@@ -12,6 +12,7 @@ import (
 // shows it: the mode says how the state is to have a node that the API shows.
 
 func (c *Core) nodeSet(in step.NodeSet) {
+	c.turn.Created(in.Node.CreationTimestamp.Time)
 	node := c.mode.nodeShown(in.Node, c.state.Schema.ParseNode(in.Node, in.Group))
 	if node == nil {
 		return

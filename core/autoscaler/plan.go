@@ -19,10 +19,14 @@ const ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
 // it isn't in the cluster's state is as of then.
 type Request struct {
 	// Number tells requests of one core apart; the first is 1.
-	Number  uint64
-	Now     time.Time
-	Pending []*cluster.Pod // pods that were tried and found no node, in order
-	Limits  Limits
+	Number uint64
+	Now    time.Time
+	// ServerNow is the API server's time, by which objects are created, as far as it is
+	// known (lifecycle.Turn).
+	ServerNow time.Time
+	Pending   []*cluster.Pod // pods that were tried and found no node, in order
+	Limits    Limits
+	Readiness Readiness
 	// Orders are those on their way, oldest first: their nodes are packed first with the
 	// pods that they were made for.
 	Orders []Order
@@ -56,9 +60,6 @@ type Limits struct {
 	MaxNodesTotal      int // of the cluster, with those that are coming; 0 for no limit
 	MaxNodesPerScaleUp int // per group and plan; 0 for no limit
 	MaxNodesLaunching  int // of the cluster, coming at a time, as of the request; 0 for no limit
-	// StartupTime is how long after its creation a node that isn't ready counts as
-	// coming.
-	StartupTime time.Duration
 }
 
 // Plan is what the planner proposes. By the time that it comes back the cluster has

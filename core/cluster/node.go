@@ -41,7 +41,7 @@ func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
 			info.AllowedPods = v
 			continue
 		}
-		info.Allocatable.set(s.ID(name), v)
+		info.Allocatable.Set(s.ID(name), v)
 	}
 	return info
 }
@@ -72,6 +72,28 @@ type Node struct {
 	Pods      []*Pod
 	Ports     []HostPort // with repeats, in no particular order
 	Nominated []*Pod     // that are to come here, by UID
+}
+
+// DetachedNode returns a node that is in no state, with no pods: local rules can be asked
+// about it, group rules can't. Its index is NoNode.
+func DetachedNode(info *NodeInfo) *Node { return &Node{NodeInfo: info, Index: NoNode} }
+
+// Detached returns a copy of the node, with its pods, that is in no state.
+func (n *Node) Detached() *Node {
+	out := *n
+	out.Index = NoNode
+	out.Requested, out.Pods, out.Ports, out.Nominated = slices.Clone(n.Requested), slices.Clone(n.Pods), slices.Clone(n.Ports), nil
+	return &out
+}
+
+// Add puts pods on a detached node. Nodes of a state change with the state only.
+func (n *Node) Add(pods ...*Pod) {
+	if n.Index != NoNode {
+		panic("cluster: Add on node " + n.Name + ", which a state has; use State.Place")
+	}
+	for _, p := range pods {
+		n.addPod(p)
+	}
 }
 
 func (n *Node) addPod(p *Pod) {

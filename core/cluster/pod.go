@@ -46,6 +46,12 @@ func (p *Pod) Daemon() bool {
 	return p.Object.Annotations["cluster-autoscaler.kubernetes.io/daemonset-pod"] == "true"
 }
 
+// OwnedBy tells whether a DaemonSet controls the pod.
+func (p *Pod) OwnedBy(w *Workload) bool {
+	ref := metav1.GetControllerOfNoCopy(p.Object)
+	return ref != nil && ref.Kind == string(w.Kind) && ref.Name == w.Name && p.Object.Namespace == w.Namespace
+}
+
 // Mirror tells whether the pod is the API's image of a static pod.
 func (p *Pod) Mirror() bool {
 	_, ok := p.Object.Annotations[v1.MirrorPodAnnotationKey]
@@ -123,7 +129,7 @@ func (s *Schema) vector(list v1.ResourceList, problems *[]Problem) (out Resource
 	for _, name := range sortedNames(list) {
 		v := quantity(name, list[name], maxPodQuantity, "requests["+string(name)+"]", problems)
 		if v != 0 && name != v1.ResourcePods {
-			out.set(s.ID(name), v)
+			out.Set(s.ID(name), v)
 		}
 	}
 	return out

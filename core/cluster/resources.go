@@ -36,7 +36,8 @@ func (r Resources) At(id ResourceID) int64 {
 	return 0
 }
 
-func (r *Resources) set(id ResourceID, v int64) {
+// Set sets the quantity of one resource.
+func (r *Resources) Set(id ResourceID, v int64) {
 	r.grow(int(id) + 1)
 	(*r)[id] = v
 }

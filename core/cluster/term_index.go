@@ -10,7 +10,7 @@ type Term struct {
 	Position  int // in the order in which terms were first seen
 }
 
-// termIndex remembers the terms that pods on nodes, or nominated to one, have had,
+// termIndex remembers the terms that pods on nodes, or nominated to one, have had, and those that were learnt,
 // and which label keys they read. Both only grow, rollbacks included: a term that
 // nobody owns counts zero, and classes that are finer than needed are still right.
 //
@@ -61,6 +61,10 @@ func (x *termIndex) add(t *Term) {
 		}
 	}
 }
+
+// LearnTerms takes note of the terms of a pod that may be placed: from now on pods are
+// signed by what these terms read of them.
+func (s *State) LearnTerms(p *Pod) { s.terms.podAdded(p) }
 
 // Terms returns the terms that pods on nodes own or have owned. A longer list
 // than last time is how a reader notices new ones.

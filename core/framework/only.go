@@ -62,6 +62,9 @@ func (l scoringLocal) EvalNode(n *cluster.Node) (Code, int64) {
 	return OK, score
 }
 
+// Count implements Counter.
+func (scoringLocal) Count(*cluster.Node) int { return Unlimited }
+
 // scoringGroup is a group rule that rejects nothing.
 type scoringGroup struct{ GroupRule }
 

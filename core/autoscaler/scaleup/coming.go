@@ -3,45 +3,59 @@ package scaleup
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Coming counts, by group, the nodes that were asked for and aren't ready: the group's
-// target, less the instances that nobody waits for, less the nodes that are ready, on
-// their way out, or have not become ready within startup of their creation.
-func Coming(s *cluster.State, conditions map[string]autoscaler.GroupCondition, now time.Time, startup time.Duration) map[string]int {
-	out := map[string]int{}
-	for _, g := range s.Groups() {
-		out[g.ID] = g.Target - conditions[g.ID].LongUnregistered
-	}
+// Coming is what a node group is waited for: nodes that were asked for and aren't usable.
+type Coming struct {
+	// Starting are the nodes that are registered and not usable yet, by index.
+	Starting []*cluster.Node
+	// Unregistered is how many are neither nodes yet nor given up.
+	Unregistered int
+}
+
+// Nodes returns how many nodes are coming.
+func (c *Coming) Nodes() int { return len(c.Starting) + c.Unregistered }
+
+// Survey finds what is coming, by group, in O(nodes). Nodes are coming that make up the
+// difference between a group's target and its nodes that are usable, on their way out, or
+// late; but the instances that nobody waits for are not.
+func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, readiness *autoscaler.Readiness, serverNow time.Time) map[string]*Coming {
+	out := map[string]*Coming{}
+	groups := s.Groups()
+	registered := map[string]int{}
 	s.Nodes(func(n *cluster.Node) {
 		if n.Group == "" {
 			return
 		}
-		late := now.Sub(n.Object.CreationTimestamp.Time) > startup
-		if n.Ready() && !starting(n.NodeInfo) || late || n.HasTaint(autoscaler.ToBeDeletedTaint) {
-			out[n.Group]--
+		registered[n.Group]++
+		g := s.Group(n.Group)
+		if g == nil || !readiness.Starting(n.NodeInfo, g.Template, serverNow) {
+			return
 		}
+		c := out[n.Group]
+		if c == nil {
+			c = &Coming{}
+			out[n.Group] = c
+		}
+		c.Starting = append(c.Starting, n)
 	})
-	for id := range out {
-		out[id] = max(out[id], 0)
+	for _, g := range groups {
+		c := out[g.ID]
+		if c == nil {
+			c = &Coming{}
+			out[g.ID] = c
+		}
+		c.Unregistered = max(g.Target-conditions[g.ID].LongUnregistered-registered[g.ID], 0)
 	}
 	return out
 }
 
-// Launching is Coming for all groups together.
-func Launching(s *cluster.State, conditions map[string]autoscaler.GroupCondition, now time.Time, startup time.Duration) (n int) {
-	for _, k := range Coming(s, conditions, now, startup) {
-		n += k
+// Launching returns how many nodes of all groups are coming.
+func Launching(coming map[string]*Coming) (n int) {
+	for _, c := range coming {
+		n += c.Nodes()
 	}
 	return n
-}
-
-// starting tells whether taints say that a node doesn't take pods yet, though it may
-// report that it is ready: the node controller takes them away a moment later.
-func starting(n *cluster.NodeInfo) bool {
-	return n.HasTaint(v1.TaintNodeNotReady) || n.HasTaint(v1.TaintNodeUnreachable)
 }

@@ -7,6 +7,18 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
+// limits is what there is of the cluster, with what is coming, before the plan proposes
+// anything.
+type limits struct {
+	nodes     int // that exist or are coming
+	launching int // that are coming, of all groups
+}
+
+// newLimits is called when the coming nodes stand in the state.
+func (b *builder) newLimits() limits {
+	return limits{nodes: b.State.Live(), launching: Launching(b.coming)}
+}
+
 // headroom returns how many more nodes the plan may propose of a group, and, when that
 // is none, why, in Cluster Autoscaler's words. The core checks the same limits again
 // when it commits the plan.
@@ -14,29 +26,32 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 	if b.req.Conditions[g.ID].BackingOff {
 		return 0, "in backoff after failed scale-up"
 	}
-	room := g.Max - g.Target - b.proposed[g.ID]
+	own := b.proposed[g.ID]
+	room := g.Max - g.Target - own
 	if room <= 0 {
 		return 0, "max node group size reached"
 	}
+	all := 0
+	for _, n := range b.proposed {
+		all += n
+	}
 	limits := &b.req.Limits
-	if limits.MaxNodesPerScaleUp > 0 {
-		if room = min(room, limits.MaxNodesPerScaleUp-b.proposed[g.ID]); room <= 0 {
-			return 0, "max number of nodes per scale-up reached"
+	for _, limit := range []struct {
+		max, used int
+		why       string
+	}{
+		{limits.MaxNodesPerScaleUp, own, "max number of nodes per scale-up reached"},
+		{limits.MaxNodesTotal, b.limits.nodes + all, "max cluster size reached"},
+		{limits.MaxNodesLaunching, b.limits.launching + all, "max number of nodes launching reached"},
+	} {
+		if limit.max <= 0 {
+			continue
+		}
+		if room = min(room, limit.max-limit.used); room <= 0 {
+			return 0, limit.why
 		}
 	}
-	if limits.MaxNodesTotal > 0 {
-		// The state has the coming and the proposed nodes, too.
-		if room = min(room, limits.MaxNodesTotal-b.State.Live()); room <= 0 {
-			return 0, "max cluster size reached"
-		}
-	}
-	if limits.MaxNodesLaunching > 0 {
-		room = min(room, limits.MaxNodesLaunching-b.launching)
-		for _, n := range b.proposed {
-			room -= n
-		}
-	}
-	return room, "max number of nodes launching reached"
+	return room, ""
 }
 
 // filteredOut is why a group that could grow doesn't: an expander has forbidden it.
@@ -52,7 +67,7 @@ func (b *builder) reasons(r *run) []string {
 			continue
 		}
 		mark := b.State.Mark()
-		i := b.addNode(g, "probe")
+		i := b.addNode(b.models[g.ID], g.ID+"/probe")
 		e := b.Engine(r.pods[0])
 		if reason := e.Explain(e.Current(r.class, r.pods[0]), i); reason != nil {
 			for _, m := range reason.Messages {

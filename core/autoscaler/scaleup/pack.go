@@ -2,69 +2,143 @@ package scaleup
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
 
-// packed is what pack has found that a group could take.
+// packed is what pack has found that nodes could take.
 type packed struct {
-	group *cluster.NodeGroup
-	from  int // number of its first new node
-	nodes int
-	pods  []*cluster.Pod // in the order in which they were placed
-	where []string       // name of the node of each, new or not
-	// wasted is the share of the new nodes' CPU plus that of their memory which the
-	// pods leave unused: 0 to 2.
+	model   *model
+	bundles []*bundle
+	nodes   int            // new ones
+	pods    []*cluster.Pod // in the order in which they were placed
+	// wasted is the share of the new nodes' CPU plus that of their memory which the pods
+	// leave unused: 0 to 2. Daemon and static pods are overhead, not use.
 	wasted float64
 }
 
-// pack places what it can on the nodes of the state and on new nodes of a group, room of
-// them at most: the largest pods first (first fit decreasing), adding a node when a pod
-// has no place. A class that an empty node didn't take isn't tried on another. The
-// caller rolls back what pack has done, or keeps it.
-func (b *builder) pack(g *cluster.NodeGroup, name func(int) string, from, room int, pending []*run) packed {
-	k := packed{group: g, from: from}
-	rejected := map[*engine.Class]bool{} // by an empty node
-	for _, r := range largestFirst(g, pending) {
-		e := b.Engine(r.pods[0])
-		placed := func(pod *cluster.Pod, choice engine.Choice) {
-			k.pods = append(k.pods, pod)
-			k.where = append(k.where, b.State.Node(choice.Node).Name)
-		}
-		for rest := r.pods; len(rest) > 0; {
-			n := e.PlaceMany(r.class, rest, placed)
-			rest = rest[n:]
-			if len(rest) == 0 || k.nodes >= room {
-				break
-			}
-			class := e.Current(r.class, rest[0])
-			if rejected[class] {
-				break
-			}
-			mark := b.State.Mark()
-			b.addNode(g, name(from+k.nodes))
-			if _, ok := e.Best(class); !ok {
-				b.State.Rollback(mark)
-				rejected[class] = true
-				break
-			}
-			b.State.Release(mark)
-			k.nodes++
+// pack places what it can of the pending pods on nodes of the state and on new nodes of
+// one group, room of them at most: the largest pods first (first fit decreasing), a new
+// node when a pod has no place. A class that an empty node didn't take isn't tried on
+// another.
+//
+// Pods whose place depends on what is elsewhere go first. They are placed one by one in
+// the state, wherever the engine holds it to be best. Then the others are counted onto
+// the given nodes and onto the new ones, first fit, without touching the state: of these
+// pods nothing that is elsewhere can say anything. So what pack has done is in the state
+// only in part: the caller rolls back, and apply does all of it.
+//
+// given are nodes of the state to fill before new ones are made; name names new ones.
+func (b *builder) pack(m *model, given []cluster.NodeIndex, name func(int) string, room int, pending []*run) packed {
+	p := packing{builder: b, packed: packed{model: m}, name: name, room: room, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
+	for _, i := range given {
+		p.opened(i, nil)
+	}
+	runs := largestFirst(m.group, pending)
+	for _, r := range runs {
+		if !r.countable {
+			p.oneByOne(r)
 		}
 	}
-	return k
+	for _, r := range runs {
+		if r.countable {
+			p.count(r)
+		}
+	}
+	p.wasted = wasted(p.bundles)
+	return p.packed
 }
 
-// apply does again what pack did before it was rolled back.
-func (b *builder) apply(k packed) {
-	for i := range k.nodes {
-		b.addNode(k.group, newNode(k.from+i))
+// packing is one call of pack.
+type packing struct {
+	*builder
+	packed
+	name     func(int) string
+	room     int
+	at       map[cluster.NodeIndex]*bundle // those of nodes in the state
+	rejected map[*engine.Class]bool        // by an empty node
+}
+
+// opened returns the bundle of one node of the state, which has it from now on.
+func (p *packing) opened(i cluster.NodeIndex, made *model) *bundle {
+	x := &bundle{model: made, nodes: 1, node: p.State.Node(i).Detached(), at: i}
+	p.at[i] = x
+	p.bundles = append(p.bundles, x)
+	return x
+}
+
+// oneByOne places pods of a run in the state, each where the engine holds it to be best.
+func (p *packing) oneByOne(r *run) {
+	e := p.Engine(r.pods[0])
+	placed := func(pod *cluster.Pod, choice engine.Choice) {
+		p.pods = append(p.pods, pod)
+		if x := p.at[choice.Node]; x != nil {
+			x.put([]*cluster.Pod{pod}, 1)
+		} else { // the node has the pod already
+			x = p.opened(choice.Node, nil)
+			x.fills = append(x.fills, fill{[]*cluster.Pod{pod}, 1})
+		}
 	}
-	for i, pod := range k.pods {
-		b.Engine(pod).PlaceOn(pod, b.State.NodeByName(k.where[i]).Index)
+	for rest := r.pods; len(rest) > 0; {
+		rest = rest[e.PlaceMany(r.class, rest, placed):]
+		if len(rest) == 0 || p.nodes >= p.room {
+			return
+		}
+		class := e.Current(r.class, rest[0])
+		if p.rejected[class] {
+			return
+		}
+		mark := p.State.Mark()
+		i := p.addNode(p.model, p.name(p.nodes))
+		if _, ok := e.Best(class); !ok {
+			p.State.Rollback(mark)
+			p.rejected[class] = true
+			return
+		}
+		p.State.Release(mark)
+		p.nodes++
+		p.opened(i, p.model)
+	}
+}
+
+// count counts pods of a run onto bundles, and onto as many new nodes as they need.
+func (p *packing) count(r *run) {
+	e := p.Engine(r.pods[0])
+	var rest []*cluster.Pod
+	p.bundles, rest = fillBundles(p.bundles, e, r.class, r.pods)
+	if len(rest) > 0 && p.nodes < p.room {
+		blank := p.blank(p.model)
+		if each := min(e.Count(r.class, blank), len(rest)); each > 0 {
+			nodes := min((len(rest)+each-1)/each, p.room-p.nodes)
+			last := len(p.bundles)
+			p.bundles = append(p.bundles, newBundle(p.model, blank, nodes))
+			p.nodes += nodes
+			var made []*bundle
+			made, rest = fillBundles(p.bundles[last:], e, r.class, rest)
+			p.bundles = append(p.bundles[:last], made...)
+		}
+	}
+	p.pods = append(p.pods, r.pods[:len(r.pods)-len(rest)]...)
+}
+
+// apply puts into the state what pack has found, after it was rolled back.
+func (b *builder) apply(k packed, name func(int) string) {
+	made := 0
+	for _, x := range k.bundles {
+		for i := range x.nodes {
+			at := x.at
+			if x.model != nil {
+				at = b.addNode(x.model, name(made))
+				made++
+			}
+			for _, f := range x.fills {
+				for _, pod := range f.pods[i*f.each : (i+1)*f.each] {
+					b.Engine(pod).PlaceOn(pod, at)
+				}
+			}
+		}
 	}
 }
 
@@ -90,45 +164,27 @@ func share(g *cluster.NodeGroup, pod *cluster.Pod) float64 {
 	return sum
 }
 
-// wasted computes packed.wasted, while the nodes are still there. Daemon pods are
-// overhead, not use.
-func (b *builder) wasted(k packed) float64 {
-	var used [2]int64 // by cluster.CPU and cluster.Memory
-	for i := range k.nodes {
-		n := b.State.NodeByName(virtualName(k.group, newNode(k.from+i)))
-		for _, pod := range n.Pods {
-			if pod.Daemon() {
-				continue
-			}
-			for id := range used {
-				used[id] += pod.Request.At(cluster.ResourceID(id))
+// wasted computes packed.wasted.
+func wasted(bundles []*bundle) float64 {
+	var used, all [2]int64 // by cluster.CPU and cluster.Memory
+	for _, x := range bundles {
+		if x.model == nil {
+			continue
+		}
+		for id := range used {
+			all[id] += int64(x.nodes) * x.node.Allocatable.At(cluster.ResourceID(id))
+			for _, pod := range x.node.Pods {
+				if !pod.Daemon() && !pod.Mirror() {
+					used[id] += int64(x.nodes) * pod.Request.At(cluster.ResourceID(id))
+				}
 			}
 		}
 	}
 	var sum float64
 	for id := range used {
-		if all := k.group.Template.Allocatable.At(cluster.ResourceID(id)) * int64(k.nodes); all > 0 {
-			sum += 1 - float64(used[id])/float64(all)
+		if all[id] > 0 {
+			sum += 1 - float64(used[id])/float64(all[id])
 		}
 	}
 	return sum
 }
-
-// addNode adds a virtual node as the group would make it, with the daemon pods that it
-// would get.
-func (b *builder) addNode(g *cluster.NodeGroup, suffix string) cluster.NodeIndex {
-	i := b.State.SetNode(g.Template.Renamed(virtualName(g, suffix)))
-	for _, w := range b.daemons {
-		e := b.Engine(w.Template)
-		if e.Explain(e.Class(w.Template), i) == nil {
-			b.State.PlaceAt(w.Template.Instance(fmt.Sprintf("%s/%s on %s", w.Namespace, w.Name, b.State.Node(i).Name)), i)
-		}
-	}
-	return i
-}
-
-// Names of virtual nodes. Ties between nodes go by their names, so other names make
-// other plans.
-func virtualName(g *cluster.NodeGroup, suffix string) string { return g.ID + "/" + suffix }
-func newNode(i int) string                                   { return fmt.Sprintf("new-%d", i) }
-func comingNode(i int) string                                { return fmt.Sprintf("upcoming-%d", i) }

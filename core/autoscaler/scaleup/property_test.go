@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -64,7 +63,7 @@ func TestPropertyAPlanAccountsForEveryPodWithinItsLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFixture(t)
 		f.random(t, anyRule)
-		coming, live := scaleup.Launching(f.state, f.req.Conditions, f.req.Now, f.req.Limits.StartupTime), f.state.Live()
+		coming, live := f.launching(), f.state.Live()
 		plan, err := f.plan()
 		if err != nil {
 			t.Fatal(err)

@@ -14,18 +14,26 @@ import (
 // be scheduled, however they are classed. A run is immutable and never empty.
 type run struct {
 	class *engine.Class
-	pods  []*cluster.Pod
+	// countable says that how many of the pods a node takes follows from that node alone,
+	// wherever any of the pending pods is placed (engine.Countable).
+	countable bool
+	pods      []*cluster.Pod
 }
 
-// runs divides pods into runs, in their order.
+// runs divides pods into runs, in their order. The pods' own terms have to be known first:
+// once one of them is placed, they tell apart pods that nothing told apart before.
 func (b *builder) runs(pods []*cluster.Pod) []*run {
+	for _, pod := range pods {
+		b.State.LearnTerms(pod)
+	}
 	var out []*run
 	for _, pod := range pods {
-		class := b.Engine(pod).Class(pod)
+		e := b.Engine(pod)
+		class := e.Class(pod)
 		if n := len(out); n > 0 && out[n-1].class == class {
 			out[n-1].pods = append(out[n-1].pods, pod)
 		} else {
-			out = append(out, &run{class, []*cluster.Pod{pod}})
+			out = append(out, &run{class, e.Countable(class), []*cluster.Pod{pod}})
 		}
 	}
 	return out
@@ -62,7 +70,7 @@ func filtered(runs []*run, keep func(*cluster.Pod) bool) []*run {
 	for _, r := range runs {
 		pods := slices.DeleteFunc(slices.Clone(r.pods), func(pod *cluster.Pod) bool { return !keep(pod) })
 		if len(pods) > 0 {
-			out = append(out, &run{r.class, pods})
+			out = append(out, &run{r.class, r.countable, pods})
 		}
 	}
 	return out

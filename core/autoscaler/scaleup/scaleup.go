@@ -4,6 +4,8 @@
 package scaleup
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -42,20 +44,22 @@ type builder struct {
 	plan *autoscaler.Plan
 	// daemons are the DaemonSets whose pods a new node would get.
 	daemons []*cluster.Workload
-	// launching is how many nodes of all groups were coming before this plan.
-	launching int
-	// nodes is how many nodes the cluster had before this plan.
-	nodes int
+	models  map[string]*model  // by group
+	coming  map[string]*Coming // by group, before this plan
+	limits  limits
 	// proposed is how many nodes of each group the plan has so far.
 	proposed map[string]int
 }
 
 // Plan fills in a plan's Covered, ScaleUps and NoHelp.
 func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
+	if len(req.Pending) == 0 {
+		return // nothing has to be looked for
+	}
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
-	b := &builder{Packer: p, req: &req, plan: plan, nodes: p.State.Live(), proposed: map[string]int{},
-		launching: Launching(p.State, req.Conditions, req.Now, req.Limits.StartupTime)}
+	b := &builder{Packer: p, req: &req, plan: plan, proposed: map[string]int{},
+		models: models(p.State, &req.Readiness), coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
 	for _, w := range p.State.Workloads() {
 		// Of another scheduler's pods nothing is known about where they go.
 		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {
@@ -64,17 +68,34 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	}
 	left := b.cover(b.runs(req.Pending))
 	plan.Covered = len(req.Pending) - count(left)
-	for {
+	b.limits = b.newLimits()
+	for len(left) > 0 {
 		k, ok := b.best(left)
 		if !ok {
 			break
 		}
-		b.apply(k)
-		b.proposed[k.group.ID] += k.nodes
-		plan.ScaleUps = append(plan.ScaleUps, autoscaler.ScaleUp{Group: k.group.ID, Nodes: k.nodes, Wasted: k.wasted, Pods: uids(k.pods)})
+		g := k.model.group
 		left = without(left, k.pods)
+		if b.needsState(left) {
+			b.apply(k, b.newNames(g))
+		}
+		b.proposed[g.ID] += k.nodes
+		plan.ScaleUps = append(plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: k.nodes, Wasted: k.wasted, Pods: uids(k.pods)})
 	}
 	b.explain(left)
+}
+
+// needsState tells whether what the plan proposes has to stand in the state for the pods
+// that are left. Pods of countable classes were packed on all nodes proposed so far, and
+// where they didn't fit once they won't again.
+func (b *builder) needsState(left []*run) bool {
+	return slices.ContainsFunc(left, func(r *run) bool { return !r.countable })
+}
+
+// newNames names the nodes of a group that the plan proposes next.
+func (b *builder) newNames(g *cluster.NodeGroup) func(int) string {
+	from := b.proposed[g.ID]
+	return func(i int) string { return newNode(g, from+i) }
 }
 
 // best packs each group that may grow with the pods that are left, and returns what the
@@ -89,8 +110,7 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 			continue
 		}
 		mark := b.State.Mark()
-		k := b.pack(g, newNode, b.proposed[g.ID], room, left)
-		k.wasted = b.wasted(k)
+		k := b.pack(b.models[g.ID], nil, b.newNames(g), room, left)
 		b.State.Rollback(mark)
 		if k.nodes == 0 {
 			continue
@@ -98,7 +118,7 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 		options = append(options, expander.Option{Group: g, Nodes: k.nodes, Pods: k.pods, Wasted: k.wasted})
 		choices = append(choices, k)
 	}
-	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.nodes, Schema: b.State.Schema, Answers: &b.plan.Answers}
+	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.limits.nodes, Schema: b.State.Schema, Answers: &b.plan.Answers}
 	i := b.Expander.Choose(round, options)
 	if i < 0 {
 		return packed{}, false

@@ -41,8 +41,9 @@ func newFixture(t rapid.TB) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	now := time.Unix(10000, 0)
 	return &fixture{state: state, packer: scaleup.Packer{State: state, Engine: sched.Engine},
-		req: autoscaler.Request{Now: time.Unix(10000, 0), Conditions: map[string]autoscaler.GroupCondition{}, Limits: autoscaler.Limits{StartupTime: 15 * time.Minute}}}
+		req: autoscaler.Request{Now: now, ServerNow: now, Conditions: map[string]autoscaler.GroupCondition{}, Readiness: autoscaler.Readiness{StartupTime: 15 * time.Minute}}}
 }
 
 // plan makes a plan and returns it, or what it has changed of the state.
@@ -54,6 +55,10 @@ func (f *fixture) plan() (*autoscaler.Plan, error) {
 		return nil, fmt.Errorf("the plan has left the state as\n%s\nit was\n%s", after, before)
 	}
 	return plan, nil
+}
+
+func (f *fixture) launching() int {
+	return scaleup.Launching(scaleup.Survey(f.state, f.req.Conditions, &f.req.Readiness, f.req.ServerNow))
 }
 
 // dump writes the state without the facts that count nothing: classes that are new have
@@ -75,7 +80,7 @@ func (f *fixture) dump() string {
 //	gone NAME                                                      no longer pending
 //	daemonset NAME [cpu=1] [scheduler=NAME]
 //	order GROUP nodes=N pods=(p0, p1)                              on its way, for these pods
-//	limits [total=0] [per-scale-up=0] [launching=0] [startup=15m]  0 for no limit, but for startup
+//	limits [total=0] [per-scale-up=0] [launching=0]                0 for no limit
 //	launching                                                      how many nodes are coming
 //	plan
 func TestScripts(t *testing.T) {
@@ -153,9 +158,9 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		f.req.Orders = append(f.req.Orders, o)
 	case "limits":
 		f.req.Limits = autoscaler.Limits{MaxNodesTotal: args.Int("total", 0), MaxNodesPerScaleUp: args.Int("per-scale-up", 0),
-			MaxNodesLaunching: args.Int("launching", 0), StartupTime: args.Duration("startup", 15*time.Minute)}
+			MaxNodesLaunching: args.Int("launching", 0)}
 	case "launching":
-		return fmt.Sprintln(scaleup.Launching(f.state, f.req.Conditions, f.req.Now, f.req.Limits.StartupTime))
+		return fmt.Sprintln(f.launching())
 	case "plan":
 		plan, err := f.plan()
 		if err != nil {

@@ -27,6 +27,7 @@ type Config struct {
 	// minimum.
 	ForceDeleteUnregistered bool
 	Limits                  autoscaler.Limits
+	Readiness               autoscaler.Readiness
 	InitialBackoff          time.Duration // how long a group isn't asked for nodes after a failure
 	MaxBackoff              time.Duration // the longest such time, after more failures
 	BackoffReset            time.Duration // how long after its last failure a group's backoff starts anew
@@ -264,7 +265,11 @@ func (m *Machine) Conditions(now time.Time) map[string]autoscaler.GroupCondition
 
 // Coming returns how many nodes of each group were ordered and aren't ready, in O(nodes).
 func (m *Machine) Coming(t *lifecycle.Turn) launching.Coming {
-	return scaleup.Coming(t.State, m.Conditions(t.Now), t.Now, m.cfg.Limits.StartupTime)
+	out := launching.Coming{}
+	for id, coming := range scaleup.Survey(t.State, m.Conditions(t.Now), &m.cfg.Readiness, t.ServerNow()) {
+		out[id] = coming.Nodes()
+	}
+	return out
 }
 
 // Advance does nothing: node groups change with inputs only. That a backoff or a delay

@@ -86,7 +86,7 @@ func (s *fixture) configure(args *script.Args) {
 	s.machine = nodegroups.New(nodegroups.Config{
 		DelayAfterAdd: args.Duration("delay-after-add", 10*time.Minute), DelayAfterFailure: args.Duration("delay-after-failure", 3*time.Minute),
 		MaxProvisionTime: args.Duration("provision", 15*time.Minute), ForceDeleteUnregistered: args.Flag("force-delete"),
-		Limits:         autoscaler.Limits{StartupTime: args.Duration("startup", 15*time.Minute)},
+		Readiness:      autoscaler.Readiness{StartupTime: args.Duration("startup", 15*time.Minute)},
 		InitialBackoff: args.Duration("initial-backoff", 5*time.Minute), MaxBackoff: args.Duration("max-backoff", 30*time.Minute),
 		BackoffReset: args.Duration("backoff-reset", 3*time.Hour),
 	}, s.deletions, launching.New(launching.Config{Cluster: launching.Limit(args.Int("max-launching", 0)), Group: launching.Limit(args.Int("max-launching-per-group", 0))}))

@@ -59,6 +59,14 @@ func (r rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+// Count implements framework.Counter: a second pod would ask for the ports of the first.
+func (r rule) Count(n *cluster.Node) int {
+	if code, _ := r.EvalNode(n); code != framework.OK {
+		return 0
+	}
+	return 1
+}
+
 // Explain implements framework.LocalRule.
 func (rule) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) didn't have free ports for the requested pod ports"}}

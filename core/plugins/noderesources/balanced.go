@@ -74,6 +74,9 @@ func (r *balancedRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, half + (half+evenness(with[:k])-evenness(without[:k]))/2
 }
 
+// Count implements framework.Counter.
+func (*balancedRule) Count(*cluster.Node) int { return framework.Unlimited }
+
 // Explain is never asked: nothing is rejected.
 func (*balancedRule) Explain(*cluster.Node) *framework.Reason { return nil }
 

@@ -132,6 +132,15 @@ func (r *fitRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, r.ScoreNode(n)
 }
 
+// Count implements framework.Counter.
+func (r *fitRule) Count(n *cluster.Node) int {
+	most := max(n.AllowedPods-int64(len(n.Pods)), 0)
+	for _, w := range r.requests {
+		most = min(most, max(n.Allocatable.At(w.id)-n.Requested.At(w.id), 0)/w.value)
+	}
+	return int(most)
+}
+
 // ScoreNode implements framework.Scorer.
 func (r *fitRule) ScoreNode(n *cluster.Node) int64 {
 	var requested, allocatable [MaxScoredResources]int64

@@ -1,0 +1,125 @@
+package autoscaler
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// Readiness says from when on a node of a group takes pods, and how long it is waited for
+// until then.
+type Readiness struct {
+	// StartupTime is how long after its creation a node that isn't usable counts as
+	// coming (--max-node-startup-time).
+	StartupTime time.Duration
+	// StartupTaints are the keys of taints that a node carries until something on it
+	// has started, such as the network (--startup-taint, --ignore-taint).
+	StartupTaints []string
+	// StartupTaintPrefixes are prefixes of such keys (--startup-taint-prefix), in
+	// addition to those that Cluster Autoscaler has built in.
+	StartupTaintPrefixes []string
+	// StatusTaints are the keys of taints that say something of one node's condition:
+	// new nodes of its group don't have them (--status-taint).
+	StatusTaints []string
+}
+
+// The prefixes of taints that Cluster Autoscaler knows without a flag.
+const (
+	startupTaintPrefix = "startup-taint.cluster-autoscaler.kubernetes.io/"
+	ignoreTaintPrefix  = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+	statusTaintPrefix  = "status-taint.cluster-autoscaler.kubernetes.io/"
+)
+
+// DeletionCandidateTaint marks a node that may be removed soon. Its value is the unix time
+// in seconds at which it became a candidate.
+const DeletionCandidateTaint = "DeletionCandidateOfClusterAutoscaler"
+
+// conditionTaints are those that the node controller and kubelets put on a node for what
+// is true of it at the moment.
+var conditionTaints = []string{
+	v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeUnschedulable, v1.TaintNodeMemoryPressure,
+	v1.TaintNodeDiskPressure, v1.TaintNodeNetworkUnavailable, v1.TaintNodePIDPressure, v1.TaintNodeOutOfService,
+}
+
+// Usable tells whether a node takes pods as its template says: it is ready, carries none of
+// the taints of a node that is starting, and has every extended resource of the template.
+// A node that says it is ready before its device plugin has started isn't usable; if it
+// counted as there, its pods would still not fit, and nodes would be ordered again.
+func (r *Readiness) Usable(n, template *cluster.NodeInfo) bool {
+	return n.Ready() && !slices.ContainsFunc(n.Object.Spec.Taints, r.startingTaint) && missing(n, template) == nil
+}
+
+// startingTaint tells whether a taint says that its node doesn't take pods yet, though it
+// may report that it is ready. The node controller takes its own away a moment later.
+func (r *Readiness) startingTaint(t v1.Taint) bool {
+	return t.Key == v1.TaintNodeNotReady || t.Key == v1.TaintNodeUnreachable || r.StartupTaint(t)
+}
+
+// StartupTaint tells whether a taint is one that nodes carry while they start.
+func (r *Readiness) StartupTaint(t v1.Taint) bool {
+	return slices.Contains(r.StartupTaints, t.Key) ||
+		strings.HasPrefix(t.Key, startupTaintPrefix) || strings.HasPrefix(t.Key, ignoreTaintPrefix) ||
+		slices.ContainsFunc(r.StartupTaintPrefixes, func(prefix string) bool { return strings.HasPrefix(t.Key, prefix) })
+}
+
+// passing tells whether a taint says something of one node at one moment, so that neither
+// a new node of its group nor the node itself, once it is usable, carries it.
+func (r *Readiness) passing(t v1.Taint) bool {
+	return r.startingTaint(t) || slices.Contains(conditionTaints, t.Key) || slices.Contains(r.StatusTaints, t.Key) ||
+		strings.HasPrefix(t.Key, statusTaintPrefix) || t.Key == ToBeDeletedTaint || t.Key == DeletionCandidateTaint
+}
+
+// missing returns the extended resources that a template has and a node hasn't.
+func missing(n, template *cluster.NodeInfo) []cluster.ResourceID {
+	var out []cluster.ResourceID
+	if template == nil {
+		return nil
+	}
+	for i, want := range template.Allocatable {
+		if id := cluster.ResourceID(i); id.Scalar() && want > 0 && n.Allocatable.At(id) == 0 {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Late tells whether a node was created so long ago that nobody waits for it any more.
+// serverNow is the API server's time, by which nodes are created.
+func (r *Readiness) Late(n *cluster.NodeInfo, serverNow time.Time) bool {
+	return serverNow.Sub(n.Object.CreationTimestamp.Time) > r.StartupTime
+}
+
+// Starting tells whether a node is registered and waited for: it isn't usable yet, it isn't
+// late, and nobody is removing it.
+func (r *Readiness) Starting(n, template *cluster.NodeInfo, serverNow time.Time) bool {
+	return !r.Late(n, serverNow) && !n.HasTaint(ToBeDeletedTaint) && !r.Usable(n, template)
+}
+
+// Started returns what a node that is starting will be once it is usable: ready, without
+// the taints that will go, and with the template's extended resources.
+func (r *Readiness) Started(n, template *cluster.NodeInfo) *cluster.NodeInfo {
+	object := *n.Object
+	object.Spec.Taints = slices.DeleteFunc(slices.Clone(object.Spec.Taints), r.passing)
+	object.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	out := *n
+	out.Object = &object
+	if ids := missing(n, template); ids != nil {
+		out.Allocatable = slices.Clone(n.Allocatable)
+		for _, id := range ids {
+			out.Allocatable.Set(id, template.Allocatable.At(id))
+		}
+	}
+	return &out
+}
+
+// TemplateFrom returns what a new node of the group of a usable node looks like: the node
+// without what is true of it alone.
+func (r *Readiness) TemplateFrom(n *cluster.NodeInfo) *cluster.NodeInfo {
+	out := r.Started(n, nil)
+	out.Object.Spec.Unschedulable = false
+	return out
+}

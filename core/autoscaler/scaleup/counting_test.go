@@ -1,0 +1,121 @@
+package scaleup
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// TestPropertyCountingEqualsFirstFitPodByPod packs random pods that look at no other node
+// onto nodes of one group, by counting, and one by one: each pod on the first node of the
+// state that every rule lets it on, else on a new one. Both give every pod the same node.
+func TestPropertyCountingEqualsFirstFitPodByPod(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, pending, room := randomPacking(t)
+		m := b.models["g"]
+		runs := b.runs(pending)
+
+		mark := b.State.Mark()
+		k := b.pack(m, nil, b.newNames(m.group), room, runs)
+		b.State.Rollback(mark)
+		mark = b.State.Mark()
+		b.apply(k, b.newNames(m.group))
+		got := b.where(pending)
+		b.State.Rollback(mark)
+
+		mark = b.State.Mark()
+		b.firstFit(m, room, runs)
+		want := b.where(pending)
+		b.State.Rollback(mark)
+		if got != want {
+			t.Errorf("by counting\n%sone by one\n%s", got, want)
+		}
+	})
+}
+
+// firstFit is the slow twin of counting.
+func (b *builder) firstFit(m *model, room int, runs []*run) {
+	var nodes []cluster.NodeIndex
+	for _, r := range largestFirst(m.group, runs) {
+		e := b.Engine(r.pods[0])
+		for _, pod := range r.pods {
+			placed := false
+			for _, i := range nodes {
+				if e.Explain(e.Class(pod), i) == nil {
+					b.State.PlaceAt(pod, i)
+					placed = true
+					break
+				}
+			}
+			if placed || len(nodes) == room {
+				continue
+			}
+			mark := b.State.Mark()
+			i := b.addNode(m, newNode(m.group, len(nodes)))
+			if e.Explain(e.Class(pod), i) != nil {
+				b.State.Rollback(mark)
+				continue
+			}
+			b.State.Release(mark)
+			b.State.PlaceAt(pod, i)
+			nodes = append(nodes, i)
+		}
+	}
+}
+
+// where says on which node each pod is.
+func (b *builder) where(pods []*cluster.Pod) string {
+	var out string
+	for _, pod := range pods {
+		if n := b.State.NodeOf(pod.UID); n != nil {
+			out += fmt.Sprintf("%s on %s\n", pod.Name(), n.Name)
+		}
+	}
+	return out
+}
+
+// randomPacking returns a builder over a state with one group, and pods of a few shapes,
+// some with host ports, for a limited number of nodes.
+func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod, room int) {
+	pick := func(of ...string) string { return of[testkit.Uniform(t, len(of), "pick")] }
+	schema := cluster.NewSchema()
+	state := cluster.New(schema)
+	sched, err := scheduler.New(state, []*framework.Profile{plugins.Default(schema, plugins.Options{})}, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := testkit.Node("g").Alloc("cpu", pick("4", "7"), "memory", pick("8Gi", "31Gi"), "pods", pick("3", "110"), "example.com/gpu", pick("0", "2"))
+	state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 1000, Template: schema.ParseNode(node.Obj(), "g")})
+	daemon := testkit.Pod("agent").Req("cpu", pick("500m", "5")).Owner("apps/v1", "DaemonSet", "agent")
+	w := &cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: "agent", Template: schema.ParsePod(daemon.Obj())}
+	now := time.Unix(10000, 0)
+	req := &autoscaler.Request{Now: now, ServerNow: now, Readiness: autoscaler.Readiness{StartupTime: time.Minute}}
+	b = &builder{Packer: &Packer{State: state, Engine: sched.Engine}, req: req, proposed: map[string]int{},
+		models: models(state, &req.Readiness), daemons: []*cluster.Workload{w}}
+	for i := range 1 + testkit.Uniform(t, 5, "shapes") {
+		shape := testkit.Pod("p").Req("cpu", pick("0", "300m", "1", "3", "9"), "memory", pick("100Mi", "3Gi"), "example.com/gpu", pick("0", "0", "1"))
+		port := testkit.Uniform(t, 4, "port") == 0
+		for k := range testkit.Uniform(t, 25, "pods") {
+			obj := shape.DeepCopy()
+			obj.Name, obj.UID = fmt.Sprintf("p%d-%d", i, k), ""
+			pod := testkit.Pod(obj.Name)
+			pod.Spec = obj.Spec
+			if port {
+				pod.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80, ContainerPort: 80}}
+			}
+			pending = append(pending, schema.ParsePod(pod.Obj()))
+		}
+	}
+	return b, pending, testkit.Uniform(t, 12, "room")
+}

@@ -1,0 +1,102 @@
+package scaleup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// Virtual nodes: what new nodes of a group will look like. They are made after the newest
+// usable node of the group, as it is without what is true of it alone, with its static
+// pods and the limits of its CSI drivers; where a group has no such node, after the
+// provider's template. Daemon pods are added where the scheduler would have them.
+
+// model is what new nodes of a group are made after.
+type model struct {
+	group *cluster.NodeGroup
+	info  *cluster.NodeInfo
+	// live is the node that info was taken from; nil when it is the provider's template.
+	live *cluster.Node
+	// blank is a new node with the pods that it gets by itself, outside of the state. It
+	// is made when it is first needed.
+	blank *cluster.Node
+}
+
+// models returns the model of each group, in O(nodes). Of several usable nodes the one
+// that was created last is taken, and of those the first by name.
+func models(s *cluster.State, readiness *autoscaler.Readiness) map[string]*model {
+	out := map[string]*model{}
+	for _, g := range s.Groups() {
+		out[g.ID] = &model{group: g}
+	}
+	s.Nodes(func(n *cluster.Node) {
+		m := out[n.Group]
+		if m == nil || n.Object.Spec.Unschedulable || n.HasTaint(autoscaler.ToBeDeletedTaint) || !readiness.Usable(n.NodeInfo, m.group.Template) {
+			return
+		}
+		if m.live == nil || newer(n, m.live) {
+			m.live = n
+		}
+	})
+	for _, m := range out {
+		if m.info = m.group.Template; m.live != nil {
+			m.info = readiness.TemplateFrom(m.live.NodeInfo)
+		}
+	}
+	return out
+}
+
+func newer(a, b *cluster.Node) bool {
+	return cmp.Or(b.Object.CreationTimestamp.Compare(a.Object.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
+}
+
+// addNode adds a new node to the state, with the pods that it gets by itself.
+func (b *builder) addNode(m *model, name string) cluster.NodeIndex {
+	i := b.State.SetNode(m.info.Renamed(name))
+	if m.live != nil {
+		if csi := b.State.CSINode(m.live.Name); csi != nil {
+			own := *csi
+			own.Name = name
+			b.State.SetObject(&own)
+		}
+		for _, pod := range m.live.Pods {
+			if pod.Mirror() {
+				b.State.PlaceAt(pod.Instance(fmt.Sprintf("%s on %s", pod.Name(), name)), i)
+			}
+		}
+	}
+	b.addDaemons(i)
+	return i
+}
+
+// addDaemons adds the pods of the DaemonSets that a node has none of and would get.
+func (b *builder) addDaemons(i cluster.NodeIndex) {
+	n := b.State.Node(i)
+	for _, w := range b.daemons {
+		if slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool { return p.OwnedBy(w) }) {
+			continue
+		}
+		if e := b.Engine(w.Template); e.Explain(e.Class(w.Template), i) == nil {
+			b.State.PlaceAt(w.Template.Instance(fmt.Sprintf("%s/%s on %s", w.Namespace, w.Name, n.Name)), i)
+		}
+	}
+}
+
+// blank returns a new node of a group outside of the state.
+func (b *builder) blank(m *model) *cluster.Node {
+	if m.blank == nil {
+		mark := b.State.Mark()
+		m.blank = b.State.Node(b.addNode(m, m.group.ID+"/blank")).Detached()
+		b.State.Rollback(mark)
+	}
+	return m.blank
+}
+
+// Names of virtual nodes. Ties between nodes go by their names, so other names make
+// other plans.
+func newNode(g *cluster.NodeGroup, i int) string    { return fmt.Sprintf("%s/new-%d", g.ID, i) }
+func comingNode(g *cluster.NodeGroup, i int) string { return fmt.Sprintf("%s/upcoming-%d", g.ID, i) }

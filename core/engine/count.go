@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// Countable tells whether how many pods of the class a node takes follows from that node
+// alone, and every rule that has a say in it can count (framework.Counter). Then nodes
+// that are alike take equally many, whatever is placed elsewhere.
+//
+// Pods with claims aren't countable: placing one may change what the next one's claims
+// lead to.
+func (e *Engine) Countable(c *Class) bool {
+	e.refresh(c)
+	if c.LooksBeyondNode() || len(c.pod.Claims) > 0 {
+		return false
+	}
+	for i := range c.localRules {
+		r := &c.localRules[i]
+		if _, counts := r.LocalRule.(framework.Counter); !counts && r.reads&framework.ReadsPods != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Count returns how many pods of a countable class a node takes, one after the other. The
+// node may be in no state (cluster.DetachedNode). It costs one evaluation.
+func (e *Engine) Count(c *Class, n *cluster.Node) int {
+	if c.Rejected != nil {
+		return 0
+	}
+	most := framework.Unlimited
+	for i := range c.localRules {
+		r := &c.localRules[i]
+		if x, counts := r.LocalRule.(framework.Counter); counts {
+			most = min(most, x.Count(n))
+		} else if code, _ := r.EvalNode(n); code != framework.OK {
+			return 0
+		}
+		if most == 0 {
+			return 0
+		}
+	}
+	return most
+}
