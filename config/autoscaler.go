@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/expander"
@@ -41,10 +42,22 @@ func (a *Autoscaler) table() []flag {
 		numberFlag("max-nodes-per-scaleup", &c.Limits.MaxNodesPerScaleUp, atLeast(0), "nodes that one plan may add to a group"),
 		launchFlag("max-nodes-launching", &c.MaxNodesLaunching, "nodes of the cluster that may be launching (ordered and not ready) at a time, 0 for no limit, adaptive to have Berth find what disks and registries bear; Berth's own"),
 		launchFlag("max-nodes-launching-per-group", &c.MaxNodesLaunchingPerGroup, "the same for each node group; Berth's own"),
+		valueFlag("cores-total", totalFlag{&c.Limits.Totals, v1.ResourceCPU, 1}, "cores that all nodes of the cluster may have together; the minimum is for removing nodes"),
+		valueFlag("memory-total", totalFlag{&c.Limits.Totals, v1.ResourceMemory, 1 << 30}, "memory in GiB that all nodes of the cluster may have together"),
+		valueFlag("gpu-total", gpuTotalFlag{&c.Limits.Totals}, "GPUs, counted by their extended resource, that all nodes may have together; may be repeated"),
+		boolFlag("enforce-node-group-min-size", &c.Limits.EnforceMinSize, "grow node groups that are below their minimum, whether or not pods need it"),
+		percentFlag("max-total-unready-percentage", &c.Limits.MaxTotalUnready, "percentage of nodes that aren't ready above which the cluster's size isn't changed"),
+		numberFlag("ok-total-unready-count", &c.Limits.OKTotalUnready, atLeast(0), "nodes that aren't ready which are allowed, whatever percentage they are"),
+		intFlag("expendable-pods-priority-cutoff", &c.PriorityCutoff, "pods with a lower priority than this are expendable: no nodes are bought for them"),
+		durationFlag("new-pod-scale-up-delay", &c.NewPodDelay, zeroOrMore, "how long a pod has to wait before nodes are bought for it; the annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay may ask for longer"),
 
 		// Nodes that don't come, and how long their group backs off.
 		durationFlag("max-node-provision-time", &c.MaxProvisionTime, moreThanZero, "how long an instance may take to become a node; then it is deleted and its group backs off"),
 		durationFlag("max-node-startup-time", &c.Readiness.StartupTime, moreThanZero, "how long a node may take to become ready and still count as coming"),
+		listFlag("startup-taint", &c.Readiness.StartupTaints, "key of a taint that nodes carry until something on them has started: such a node counts as coming; may be repeated"),
+		listFlag("startup-taint-prefix", &c.Readiness.StartupTaintPrefixes, "prefix of keys of such taints, in addition to startup-taint.cluster-autoscaler.kubernetes.io/; may be repeated"),
+		listFlag("ignore-taint", &c.Readiness.StartupTaints, "deprecated: the same as --startup-taint"),
+		listFlag("status-taint", &c.Readiness.StatusTaints, "key of a taint that says something of one node's condition: new nodes are planned without it; may be repeated"),
 		boolFlag("force-delete-unregistered-nodes", &c.ForceDeleteUnregistered, "delete instances that don't become nodes even from a group at its minimum"),
 		durationFlag("initial-node-group-backoff-duration", &c.InitialBackoff, moreThanZero, "how long a node group is left alone after a failed scale-up"),
 		durationFlag("max-node-group-backoff-duration", &c.MaxBackoff, moreThanZero, "the longest such time, after more failures"),
@@ -56,7 +69,7 @@ func (a *Autoscaler) table() []flag {
 		unlessFlag("scale-down-unready-enabled", &c.KeepUnready, "remove empty nodes that aren't ready"),
 		durationFlag("scale-down-unready-time", &c.UnreadyTime, zeroOrMore, "how long an unready node must have been empty to be removed"),
 		durationFlag("scale-down-delay-after-add", &c.DelayAfterAdd, zeroOrMore, "how long after a group grew it doesn't shrink"),
-		durationFlag("scale-down-delay-after-failure", &c.DelayAfterFailure, zeroOrMore, "how long after a failed scale-up a group doesn't shrink"),
+		durationFlag("scale-down-delay-after-failure", &c.DelayAfterFailure, zeroOrMore, "how long after a node of a group could not be deleted the group doesn't shrink"),
 		numberFlag("max-scale-down-parallelism", &c.MaxScaleDown, atLeast(1, "--scale-down-enabled=false removes nothing"), "nodes that may be under removal at a time"),
 		durationFlag("node-delete-delay-after-taint", &c.DeleteDelayAfterTaint, zeroOrMore, "how long after tainting a node it is looked at once more and removed"),
 		boolFlag("daemonset-eviction-for-empty-nodes", &c.EvictDaemonPods, "evict daemon pods of a node before removing it"),

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 )
 
@@ -32,6 +33,24 @@ var autoscalerFlags = []struct {
 	{"max-nodes-per-scaleup", "1000", "0", func(a *core.Autoscale) { a.Limits.MaxNodesPerScaleUp = 0 }},
 	{"max-nodes-launching", "0", "3", func(a *core.Autoscale) { a.MaxNodesLaunching = 3 }}, // Berth's own
 	{"max-nodes-launching-per-group", "0", "adaptive", func(a *core.Autoscale) { a.MaxNodesLaunchingPerGroup = launching.Adaptive }},
+	{"cores-total", "0:320000", "2:8", func(a *core.Autoscale) {
+		a.Limits.Totals = []autoscaler.Total{a.Limits.Totals[1], {Resource: "cpu", Min: 2, Max: 8}}
+	}},
+	{"memory-total", "0:6400000", "1:2", func(a *core.Autoscale) {
+		a.Limits.Totals = []autoscaler.Total{a.Limits.Totals[0], {Resource: "memory", Min: 1 << 30, Max: 2 << 30}}
+	}},
+	{"gpu-total", "", "nvidia.com/gpu:0:4", func(a *core.Autoscale) {
+		a.Limits.Totals = append(a.Limits.Totals, autoscaler.Total{Resource: "nvidia.com/gpu", Max: 4})
+	}},
+	{"enforce-node-group-min-size", "false", "true", func(a *core.Autoscale) { a.Limits.EnforceMinSize = true }},
+	{"max-total-unready-percentage", "45", "10.5", func(a *core.Autoscale) { a.Limits.MaxTotalUnready = 10.5 }},
+	{"ok-total-unready-count", "3", "0", func(a *core.Autoscale) { a.Limits.OKTotalUnready = 0 }},
+	{"expendable-pods-priority-cutoff", "-10", "5", func(a *core.Autoscale) { a.PriorityCutoff = 5 }},
+	{"new-pod-scale-up-delay", "0s", "1m", func(a *core.Autoscale) { a.NewPodDelay = time.Minute }},
+	{"startup-taint", "", "a,b", func(a *core.Autoscale) { a.Readiness.StartupTaints = []string{"a", "b"} }},
+	{"startup-taint-prefix", "", "a", func(a *core.Autoscale) { a.Readiness.StartupTaintPrefixes = []string{"a"} }},
+	{"ignore-taint", "", "a", func(a *core.Autoscale) { a.Readiness.StartupTaints = []string{"a"} }},
+	{"status-taint", "", "a", func(a *core.Autoscale) { a.Readiness.StatusTaints = []string{"a"} }},
 	{"max-node-provision-time", "15m0s", "1h", func(a *core.Autoscale) { a.MaxProvisionTime = time.Hour }},
 	{"max-node-startup-time", "15m0s", "1h", func(a *core.Autoscale) { a.Readiness.StartupTime = time.Hour }},
 	{"force-delete-unregistered-nodes", "false", "true", func(a *core.Autoscale) { a.ForceDeleteUnregistered = true }},
@@ -132,6 +151,15 @@ func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 		{"--initial-node-group-backoff-duration=0s", "--initial-node-group-backoff-duration is 0s; it must be greater than 0"},
 		{"--max-node-group-backoff-duration=0s", "--max-node-group-backoff-duration is 0s; it must be greater than 0"},
 		{"--node-group-backoff-reset-timeout=0s", "--node-group-backoff-reset-timeout is 0s; it must be greater than 0"},
+
+		{"--cores-total=5", `invalid argument "5" for "--cores-total" flag: "5" must be MIN:MAX, two whole numbers from 0 to 1073741824 of which the second isn't smaller, such as 0:1000`},
+		{"--memory-total=9:8", `invalid argument "9:8" for "--memory-total" flag: "9:8" must be MIN:MAX, two whole numbers from 0 to 1073741824 of which the second isn't smaller, such as 0:1000`},
+		{"--cores-total=-1:8", `invalid argument "-1:8" for "--cores-total" flag: "-1:8" must be MIN:MAX, two whole numbers from 0 to 1073741824 of which the second isn't smaller, such as 0:1000`},
+		{"--memory-total=0:1073741825", `invalid argument "0:1073741825" for "--memory-total" flag: "0:1073741825" must be MIN:MAX, two whole numbers from 0 to 1073741824 of which the second isn't smaller, such as 0:1000`},
+		{"--gpu-total=T4:0:8", `invalid argument "T4:0:8" for "--gpu-total" flag: "T4:0:8" must be RESOURCE:MIN:MAX, such as nvidia.com/gpu:0:64`},
+		{"--max-total-unready-percentage=101", "--max-total-unready-percentage is 101; it must be a percentage, from 0 to 100"},
+		{"--ok-total-unready-count=-1", "--ok-total-unready-count is -1; it must be at least 0"},
+		{"--new-pod-scale-up-delay=-1s", "--new-pod-scale-up-delay is -1s; it must not be negative"},
 
 		{"--scale-down-unneeded-time=-1m", "--scale-down-unneeded-time is -1m0s; it must not be negative"},
 		{"--scale-down-unready-time=-1m", "--scale-down-unready-time is -1m0s; it must not be negative"},

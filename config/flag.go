@@ -87,6 +87,20 @@ func (l launchLimit) String() string { return l.target.String() }
 // Type implements pflag.Value: help shows it behind the flag.
 func (launchLimit) Type() string { return "nodes" }
 
+// intFlag is numberFlag for a number that may be anything.
+func intFlag(name string, target *int, usage string) flag {
+	return numberFlag(name, target, func(int) string { return "" }, usage)
+}
+
+func percentFlag(name string, target *float64, usage string) flag {
+	return flagOf((*pflag.FlagSet).Float64Var, name, target, func(p float64) string {
+		if p >= 0 && p <= 100 {
+			return ""
+		}
+		return "it must be a percentage, from 0 to 100"
+	}, usage)
+}
+
 // textFlag is a flag such as --expander=least-waste.
 func textFlag(name string, target *string, check check[string], usage string) flag {
 	return flagOf((*pflag.FlagSet).StringVar, name, target, check, usage)

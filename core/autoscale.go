@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -70,8 +71,12 @@ func DefaultAutoscale() Autoscale {
 		InitialBackoff:        5 * time.Minute,
 		MaxBackoff:            30 * time.Minute,
 		BackoffReset:          3 * time.Hour,
-		Limits:                autoscaler.Limits{MaxNodesPerScaleUp: 1000},
-		Readiness:             autoscaler.Readiness{StartupTime: 15 * time.Minute},
+		Limits: autoscaler.Limits{
+			MaxNodesPerScaleUp: 1000, MaxTotalUnready: 45, OKTotalUnready: 3,
+			Totals: []autoscaler.Total{{Resource: v1.ResourceCPU, Max: 320000}, {Resource: v1.ResourceMemory, Max: 6400000 << 30}},
+		},
+		PriorityCutoff: -10,
+		Readiness:      autoscaler.Readiness{StartupTime: 15 * time.Minute},
 	}
 }
 
@@ -103,16 +108,23 @@ func (c *Core) requestPlan(podsLeft bool) {
 		Now: c.turn.Now, ServerNow: c.turn.ServerNow(), Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness,
 		Conditions: s.groups.Conditions(c.turn.Now),
 	}
+	var early []*pod
 	for _, item := range c.queue.Rejected() {
-		pod := item.Pod()
-		if c.mode.asksForNode(pod.Object) {
-			req.Pending = append(req.Pending, pod)
-			c.pods[pod.UID].planned = true
+		p := c.pods[item.Pod().UID]
+		switch e := c.eligible(p); {
+		case e.now:
+			req.Pending = append(req.Pending, item.Pod())
+			p.planned = true
+		case !e.from.IsZero():
+			early = append(early, p)
 		}
 	}
 	c.capLaunches(req)
 	req.Orders = s.groups.Orders(func(uid types.UID) bool { return c.stillPending(uid) != nil })
 	s.planning.Request(c.turn, req)
+	for _, p := range early {
+		c.wantPlan(p) // the request has answered for all who wanted a plan so far
+	}
 }
 
 // capLaunches says in a request how many nodes may be coming.
@@ -156,14 +168,6 @@ func (c *Core) advanceLaunches() {
 	s.launches.Advance(c.turn)
 	if s.launches.MayHaveRoom(c.turn.Now) && s.launches.HasRoom(c.turn.Now, s.groups.Coming(c.turn)) {
 		s.planning.Want(c.turn.Now)
-	}
-}
-
-// wantPlan asks for a plan for a pod that found no node, unless one was made with the pod
-// pending.
-func (c *Core) wantPlan(p *pod) {
-	if c.cfg.Autoscale != nil && !p.planned && c.mode.asksForNode(p.parsed.Object) {
-		c.scale.planning.Want(c.turn.Now)
 	}
 }
 

@@ -54,7 +54,7 @@ type Autoscale struct {
 	ScanInterval          time.Duration // --scan-interval; more than 0
 	UnneededTime          time.Duration // --scale-down-unneeded-time
 	DelayAfterAdd         time.Duration // --scale-down-delay-after-add, per group
-	DelayAfterFailure     time.Duration // --scale-down-delay-after-failure, per group
+	DelayAfterFailure     time.Duration // --scale-down-delay-after-failure, per group: of a failed deletion
 	DeleteDelayAfterTaint time.Duration // --node-delete-delay-after-taint
 	MaxScaleDown          int           // --max-scale-down-parallelism
 	EvictDaemonPods       bool          // --daemonset-eviction-for-empty-nodes
@@ -75,6 +75,12 @@ type Autoscale struct {
 	// Limits are what plans keep to; MaxNodesLaunching among them is set for each.
 	Limits         autoscaler.Limits
 	Readiness      autoscaler.Readiness
+	// PriorityCutoff is the lowest priority of pods that nodes are bought for
+	// (--expendable-pods-priority-cutoff).
+	PriorityCutoff int
+	// NewPodDelay is how long a pod has to wait before nodes are bought for it
+	// (--new-pod-scale-up-delay); a pod's annotation may ask for longer.
+	NewPodDelay    time.Duration
 	InitialBackoff time.Duration // --initial-node-group-backoff-duration
 	MaxBackoff     time.Duration // --max-node-group-backoff-duration
 	BackoffReset   time.Duration // --node-group-backoff-reset-timeout

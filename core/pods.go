@@ -1,6 +1,8 @@
 package core
 
 import (
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,6 +25,7 @@ import (
 // fields.
 type pod struct {
 	parsed     *cluster.Pod // as the API had it last
+	seen       time.Time    // when it was first shown without a node
 	planned    bool         // a plan was asked for with it pending
 	consulting consulting.Pod
 	preemption preemption.Pod
@@ -108,7 +111,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 	}
 	c.mode.reportProblems(parsed)
 	if p == nil {
-		p = &pod{}
+		p = &pod{seen: c.turn.Now}
 		c.pods[obj.UID] = p
 	}
 	p.parsed = parsed

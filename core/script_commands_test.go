@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/internal/testkit/script"
@@ -23,10 +24,10 @@ import (
 // out; after "=" stands its default, or in capitals what it names. One without
 // "=" is a flag. Objects of the API and of the provider:
 //
-//	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [notready] [group=GROUP]
+//	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [scheduler=NAME] [uid=NAME]
+//	    [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [scheduler=NAME] [uid=NAME] [delay=TIME]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	daemonset NAME …            with the arguments of a pod for its template
@@ -111,7 +112,7 @@ func podUID(name string) types.UID { return types.UID("pod-" + name) }
 
 func (w *world) node(args *script.Args) step.Input {
 	b := testkit.Node(args.Name()).Alloc("cpu", args.Quantity("cpu", "4"), "memory", args.Quantity("memory", "8Gi"))
-	b.CreationTimestamp = metav1.NewTime(w.now)
+	b.CreationTimestamp = metav1.NewTime(w.now.Add(-args.Duration("created", 0)))
 	b.Spec.ProviderID = b.Name
 	if zone := args.String("zone", ""); zone != "" {
 		b.Zone(zone)
@@ -153,6 +154,9 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	}
 	if key := args.String("tolerates", ""); key != "" {
 		b.Tolerate(key)
+	}
+	if delay := args.String("delay", ""); delay != "" {
+		b.Annotations = map[string]string{cluster.ScaleUpDelayAnnotation: delay}
 	}
 	if args.Flag("daemon") {
 		b.Owner("apps/v1", "DaemonSet", "agent")

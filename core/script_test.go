@@ -70,6 +70,9 @@ func (w *world) configure(args *script.Args) {
 		a.UnneededTime = args.Duration("unneeded", 30*time.Second)
 		a.DelayAfterAdd = args.Duration("delay-after-add", time.Minute)
 		a.EvictDaemonPods = args.Flag("evict-daemons")
+		a.PriorityCutoff = args.Int("cutoff", a.PriorityCutoff)
+		a.NewPodDelay = args.Duration("pod-delay", a.NewPodDelay)
+		a.Limits.EnforceMinSize = args.Flag("enforce-min")
 		cfg.Autoscale = &a
 	}
 	args.Done()

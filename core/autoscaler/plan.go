@@ -6,6 +6,7 @@ package autoscaler
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -60,6 +61,23 @@ type Limits struct {
 	MaxNodesTotal      int // of the cluster, with those that are coming; 0 for no limit
 	MaxNodesPerScaleUp int // per group and plan; 0 for no limit
 	MaxNodesLaunching  int // of the cluster, coming at a time, as of the request; 0 for no limit
+	// Totals bound what all nodes of the cluster have together, those that are coming
+	// included (--cores-total, --memory-total, --gpu-total). At most one per resource.
+	Totals []Total
+	// MaxTotalUnready and OKTotalUnready say when a cluster is too sick to be resized:
+	// when more than OKTotalUnready nodes, and more than this percentage of all, aren't
+	// ready (--max-total-unready-percentage, --ok-total-unready-count).
+	MaxTotalUnready float64
+	OKTotalUnready  int
+	// EnforceMinSize has groups grow to their minimum, whether or not pods need it
+	// (--enforce-node-group-min-size).
+	EnforceMinSize bool
+}
+
+// Total bounds one resource of the whole cluster.
+type Total struct {
+	Resource v1.ResourceName
+	Min, Max int64 // in cores, bytes, or units
 }
 
 // Plan is what the planner proposes. By the time that it comes back the cluster has
@@ -77,6 +95,8 @@ type Plan struct {
 	// Answers are those of expanders that read more than the state: Round.Answers. They
 	// are for replays.
 	Answers [][]string
+	// Sick says why the size of the cluster isn't changed at all, "" when it may be.
+	Sick string
 	// Covered is how many pending pods fit on nodes that exist or are coming.
 	Covered int
 }
@@ -93,7 +113,7 @@ type ScaleUp struct {
 	// Wasted is the share of the nodes' CPU plus that of their memory which the pods
 	// leave unused: 0 to 2.
 	Wasted float64
-	Pods   []types.UID // that the nodes are for
+	Pods   []types.UID // that the nodes are for; none when the group is to reach its minimum
 }
 
 // NoHelp says why no group would help pods of one class.

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"strconv"
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +34,10 @@ type Pod struct {
 	Terms       []OwnedTerm // pod affinity and anti-affinity, required and preferred
 	TermProblem string      // why a term can't be read; such a pod isn't placed
 	Claims      []ClaimRef  // in the order of its volumes
-	Problems    []Problem
+	// ScaleUpDelay is how long the pod has to wait before nodes are bought for it, as its
+	// annotation asks; 0 without.
+	ScaleUpDelay time.Duration
+	Problems     []Problem
 }
 
 // Name returns namespace/name, as people and logs write it.
@@ -108,7 +114,25 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 		out.Terms = terms
 	}
 	out.Claims = claimRefs(p)
+	if text, ok := p.Annotations[ScaleUpDelayAnnotation]; ok {
+		out.ScaleUpDelay = delay(text, &out.Problems)
+	}
 	return out
+}
+
+// ScaleUpDelayAnnotation says for how long a pod has to wait before nodes are bought for
+// it, as a duration such as 90s.
+const ScaleUpDelayAnnotation = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+
+// delay reads ScaleUpDelayAnnotation. One that isn't a duration, or negative, delays
+// nothing and is a Problem.
+func delay(text string, problems *[]Problem) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		*problems = append(*problems, Problem{"metadata.annotations[" + ScaleUpDelayAnnotation + "]", strconv.Quote(text), "0s"})
+		return 0
+	}
+	return d
 }
 
 // defaultRequests are what a container counts for that requests nothing, of

@@ -65,7 +65,9 @@ func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	plan := autoscaler.NewPlan(&req, p.Position())
 	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Expander: p.expander, Seed: p.seed}
 	packer.Plan(req, plan)
-	plan.Empty = scaledown.Candidates(p.follower.State, req.ServerNow, req.Readiness.StartupTime)
+	if plan.Sick == "" {
+		plan.Empty = scaledown.Candidates(p.follower.State, req.ServerNow, req.Readiness.StartupTime)
+	}
 	p.follower.Trim(p.follower.Head())
 	p.sched.ForgetClasses(classesKept, func() map[*engine.Class]bool { return nil })
 	return plan

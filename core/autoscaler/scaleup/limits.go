@@ -4,25 +4,56 @@ import (
 	"fmt"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/berthproject/berth/core/cluster"
 )
+
+// This file says how far groups may grow in one plan. The core checks the limits of
+// groups and launches again when it commits the plan, for what has changed meanwhile.
 
 // limits is what there is of the cluster, with what is coming, before the plan proposes
 // anything.
 type limits struct {
 	nodes     int // that exist or are coming
 	launching int // that are coming, of all groups
+	totals    []total
 }
 
-// newLimits is called when the coming nodes stand in the state.
+// total is one resource of the cluster that is bounded, in the state's units.
+type total struct {
+	id        cluster.ResourceID
+	name      v1.ResourceName
+	max, used int64
+}
+
+// newLimits is called when the coming nodes stand in the state. It costs O(nodes).
 func (b *builder) newLimits() limits {
-	return limits{nodes: b.State.Live(), launching: Launching(b.coming)}
+	l := limits{nodes: b.State.Live(), launching: Launching(b.coming)}
+	for _, t := range b.req.Limits.Totals {
+		x := total{id: b.State.Schema.ID(t.Resource), name: t.Resource, max: t.Max}
+		if t.Resource == v1.ResourceCPU {
+			x.max *= 1000
+		}
+		l.totals = append(l.totals, x)
+	}
+	if len(l.totals) == 0 {
+		return l
+	}
+	b.State.Nodes(func(n *cluster.Node) {
+		for i := range l.totals {
+			l.totals[i].used += n.Allocatable.At(l.totals[i].id)
+		}
+	})
+	return l
 }
 
 // headroom returns how many more nodes the plan may propose of a group, and, when that
-// is none, why, in Cluster Autoscaler's words. The core checks the same limits again
-// when it commits the plan.
+// is none, why, in Cluster Autoscaler's words.
 func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
+	if b.plan.Sick != "" {
+		return 0, b.plan.Sick
+	}
 	if b.req.Conditions[g.ID].BackingOff {
 		return 0, "in backoff after failed scale-up"
 	}
@@ -43,6 +74,7 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		{limits.MaxNodesPerScaleUp, own, "max number of nodes per scale-up reached"},
 		{limits.MaxNodesTotal, b.limits.nodes + all, "max cluster size reached"},
 		{limits.MaxNodesLaunching, b.limits.launching + all, "max number of nodes launching reached"},
+		{b.req.Conditions[g.ID].MaxLaunching, b.coming[g.ID].Nodes() + own, "max number of nodes launching in the group reached"},
 	} {
 		if limit.max <= 0 {
 			continue
@@ -51,11 +83,25 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 			return 0, limit.why
 		}
 	}
+	for _, t := range b.limits.totals {
+		each := b.models[g.ID].info.Allocatable.At(t.id)
+		if each == 0 {
+			continue
+		}
+		if room = min(room, int(max(t.max-t.used-b.proposes(t.id), 0)/each)); room <= 0 {
+			return 0, fmt.Sprintf("max cluster %s limit reached", t.name)
+		}
+	}
 	return room, ""
 }
 
-// filteredOut is why a group that could grow doesn't: an expander has forbidden it.
-const filteredOut = "expansion options filtered out and no longer considered"
+// proposes returns how much of a resource the nodes have that the plan proposes so far.
+func (b *builder) proposes(id cluster.ResourceID) (sum int64) {
+	for group, nodes := range b.proposed {
+		sum += int64(nodes) * b.models[group].info.Allocatable.At(id)
+	}
+	return sum
+}
 
 // reasons says why no group would help the first pod of a run: for each reason, "COUNT
 // reason", how many groups give it, sorted as text.
@@ -73,8 +119,6 @@ func (b *builder) reasons(r *run) []string {
 			for _, m := range reason.Messages {
 				counts[m]++
 			}
-		} else { // the group was an option, so the expander has forbidden it
-			counts[filteredOut]++
 		}
 		b.State.Rollback(mark)
 	}

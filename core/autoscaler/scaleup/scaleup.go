@@ -51,9 +51,11 @@ type builder struct {
 	proposed map[string]int
 }
 
-// Plan fills in a plan's Covered, ScaleUps and NoHelp.
+// Plan fills in a plan's Sick, Covered, ScaleUps and NoHelp.
 func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
-	if len(req.Pending) == 0 {
+	plan.Sick = Sick(p.State, &req)
+	short := p.belowMinimum(&req)
+	if len(req.Pending) == 0 && short == nil {
 		return // nothing has to be looked for
 	}
 	mark := p.State.Mark()
@@ -67,8 +69,12 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 		}
 	}
 	left := b.cover(b.runs(req.Pending))
-	plan.Covered = len(req.Pending) - count(left)
 	b.limits = b.newLimits()
+	if short != nil {
+		b.fillUp(short)
+		left = b.place(left)
+	}
+	plan.Covered = len(req.Pending) - count(left)
 	for len(left) > 0 {
 		k, ok := b.best(left)
 		if !ok {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -43,7 +44,8 @@ func newFixture(t rapid.TB) *fixture {
 	}
 	now := time.Unix(10000, 0)
 	return &fixture{state: state, packer: scaleup.Packer{State: state, Engine: sched.Engine},
-		req: autoscaler.Request{Now: now, ServerNow: now, Conditions: map[string]autoscaler.GroupCondition{}, Readiness: autoscaler.Readiness{StartupTime: 15 * time.Minute}}}
+		req: autoscaler.Request{Now: now, ServerNow: now, Conditions: map[string]autoscaler.GroupCondition{}, Readiness: autoscaler.Readiness{StartupTime: 15 * time.Minute},
+			Limits: autoscaler.Limits{MaxTotalUnready: 100}}}
 }
 
 // plan makes a plan and returns it, or what it has changed of the state.
@@ -73,14 +75,18 @@ func (f *fixture) dump() string {
 // TestScripts runs testdata/*.txt. The commands set up a cluster, and plan prints the
 // plan for it:
 //
-//	group NAME [max=10] [target=0] [cpu=4] [memory=8Gi] [zone=z] [taint=KEY] [backing-off] [late=0]
-//	node NAME [group=g] [cpu=4] [memory=8Gi] [unready] [starting] [deleting] [age=1m]
-//	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [zone=z] [apart]    pending pods; apart: one on a node
+//	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0]
+//	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
+//	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
+//	startup taints=(KEY) prefixes=(KEY)                            taints of nodes that are starting
+//	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [volume]    pending pods; apart: one on
+//	                                                               a node; label: on nodes with it; volume: each with one of "disks"
 //	placed NAME on=NODE [cpu=1]
 //	gone NAME                                                      no longer pending
 //	daemonset NAME [cpu=1] [scheduler=NAME]
 //	order GROUP nodes=N pods=(p0, p1)                              on its way, for these pods
-//	limits [total=0] [per-scale-up=0] [launching=0]                0 for no limit
+//	limits [total=0] [per-scale-up=0] [launching=0] [cores=N] [memory-gib=N] [gpus=N] [enforce-min]    0 for no limit
+//	unready percent=45 ok=3                                        when the cluster is too sick
 //	launching                                                      how many nodes are coming
 //	plan
 func TestScripts(t *testing.T) {
@@ -99,17 +105,23 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 	schema := f.state.Schema
 	switch d.Cmd {
 	case "group":
-		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"))
+		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"), "example.com/gpu", args.String("gpu", "0"))
 		if z := args.String("zone", ""); z != "" {
 			b.Zone(z)
 		}
 		if k := args.String("taint", ""); k != "" {
 			b.Taint(k, "", v1.TaintEffectNoSchedule)
 		}
-		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Max: args.Int("max", 10), Target: args.Int("target", 0), Template: schema.ParseNode(b.Obj(), b.Name)})
+		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: schema.ParseNode(b.Obj(), b.Name)})
 		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0)}
 	case "node":
-		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"))
+		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"), "example.com/gpu", args.String("gpu", "0"))
+		if k, v, ok := strings.Cut(args.String("label", ""), "="); ok {
+			b.Labels[k] = v
+		}
+		if k := args.String("taint", ""); k != "" {
+			b.Taint(k, "", v1.TaintEffectNoSchedule)
+		}
 		b.CreationTimestamp = metav1.NewTime(f.req.Now.Add(-args.Duration("age", time.Minute)))
 		if args.Flag("unready") {
 			b.Status.Conditions[0].Status = v1.ConditionFalse
@@ -122,9 +134,22 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			b.Taint(autoscaler.ToBeDeletedTaint, "", v1.TaintEffectNoSchedule)
 		}
 		f.state.SetNode(schema.ParseNode(b.Obj(), args.String("group", "")))
+	case "csinode":
+		limit := int32(args.Int("limit", 0))
+		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: args.Name()}}
+		csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "disks", NodeID: csi.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}}}
+		f.state.SetObject(csi)
+	case "startup":
+		f.req.Readiness.StartupTaints, f.req.Readiness.StartupTaintPrefixes = args.List("taints"), args.List("prefixes")
 	case "pods":
 		for i := range args.Int("count", 1) {
-			b := testkit.Pod(fmt.Sprint(args.Name(), i)).Req("cpu", args.String("cpu", "1"), "memory", args.String("memory", "1Gi"))
+			b := testkit.Pod(fmt.Sprint(args.Name(), i)).Req("cpu", args.String("cpu", "1"), "memory", args.String("memory", "1Gi"), "example.com/gpu", args.String("gpu", "0"))
+			if k, v, ok := strings.Cut(args.String("label", ""), "="); ok {
+				b.Spec.NodeSelector = map[string]string{k: v}
+			}
+			if args.Flag("volume") {
+				f.addVolume(b)
+			}
 			b.UID = types.UID(b.Name)
 			if z := args.String("zone", ""); z != "" {
 				b.Spec.NodeSelector = map[string]string{v1.LabelTopologyZone: z}
@@ -157,8 +182,20 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		}
 		f.req.Orders = append(f.req.Orders, o)
 	case "limits":
-		f.req.Limits = autoscaler.Limits{MaxNodesTotal: args.Int("total", 0), MaxNodesPerScaleUp: args.Int("per-scale-up", 0),
+		f.req.Limits = autoscaler.Limits{MaxNodesTotal: args.Int("total", 0), MaxNodesPerScaleUp: args.Int("per-scale-up", 0), EnforceMinSize: args.Flag("enforce-min"),
+			MaxTotalUnready:   100,
 			MaxNodesLaunching: args.Int("launching", 0)}
+		for _, total := range []struct {
+			arg  string
+			name v1.ResourceName
+			unit int
+		}{{"cores", "cpu", 1}, {"memory-gib", "memory", 1 << 30}, {"gpus", "example.com/gpu", 1}} {
+			if n := args.Int(total.arg, -1); n >= 0 {
+				f.req.Limits.Totals = append(f.req.Limits.Totals, autoscaler.Total{Resource: total.name, Max: int64(n * total.unit)})
+			}
+		}
+	case "unready":
+		f.req.Limits.MaxTotalUnready, f.req.Limits.OKTotalUnready = float64(args.Int("percent", 45)), args.Int("ok", 3)
 	case "launching":
 		return fmt.Sprintln(f.launching())
 	case "plan":
@@ -171,6 +208,20 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	return ""
+}
+
+// addVolume gives a pod a claim that is bound to a volume of the driver "disks".
+func (f *fixture) addVolume(b *testkit.PodBuilder) {
+	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + b.Name}}
+	pv.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: "disks", VolumeHandle: pv.Name}
+	pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: b.Namespace, Name: "claim-" + b.Name, UID: types.UID(b.Name)}
+	pvc := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "claim-" + b.Name, UID: types.UID(b.Name)}}
+	pvc.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	pvc.Spec.VolumeName = pv.Name
+	f.state.SetObject(pv)
+	f.state.SetObject(pvc)
+	b.Spec.Volumes = append(b.Spec.Volumes, v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{
+		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: pvc.Name}}})
 }
 
 func describe(plan *autoscaler.Plan) string {

@@ -41,8 +41,10 @@ type Groups interface {
 	Known() bool
 	// Retarget adds to the number of nodes that a group is assumed to have.
 	Retarget(t *lifecycle.Turn, group string, delta int)
-	// ScaleDownDelayed tells whether a group grew, or failed to, too recently for its
-	// nodes to be deleted.
+	// ScaleDownFailed says that a node of a group could not be deleted.
+	ScaleDownFailed(now time.Time, group string)
+	// ScaleDownDelayed tells whether a group grew, or a node of it could not be
+	// deleted, too recently for its nodes to be deleted.
 	ScaleDownDelayed(now time.Time, group string) bool
 	// InstanceDeletion says of which group an instance is, by its provider ID, and how
 	// far the deletion is that was asked for because it had not become a node;

@@ -30,6 +30,7 @@ func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) 
 	s := d.state.(deleting)
 	switch {
 	case in.Err != nil:
+		m.groups.ScaleDownFailed(t.Now, d.group)
 		d.state, d.why = inDoubt(s), fmt.Sprintf("the provider did not remove the node: %v", in.Err)
 	case s.gone:
 		delete(m.deletions, name)

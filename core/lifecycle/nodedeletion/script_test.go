@@ -50,6 +50,10 @@ type fakeInstance struct {
 func (g *fakeGroups) Known() bool                                     { return g.known }
 func (g *fakeGroups) ScaleDownDelayed(_ time.Time, group string) bool { return g.delayed[group] }
 
+func (g *fakeGroups) ScaleDownFailed(_ time.Time, group string) {
+	fmt.Fprintf(&g.out, "no node of %s goes for a while\n", group)
+}
+
 func (g *fakeGroups) Retarget(t *lifecycle.Turn, id string, delta int) {
 	fmt.Fprintf(&g.out, "retarget %s by %d\n", id, delta)
 	in := *t.State.Group(id)

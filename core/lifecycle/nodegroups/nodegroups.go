@@ -21,7 +21,7 @@ import (
 // flags; core.Autoscale has the defaults.
 type Config struct {
 	DelayAfterAdd     time.Duration // how long after an order a group doesn't shrink
-	DelayAfterFailure time.Duration // how long after a failure a group doesn't shrink
+	DelayAfterFailure time.Duration // how long after a failed deletion of a node a group doesn't shrink
 	MaxProvisionTime  time.Duration // how long an instance may take to become a node
 	// ForceDeleteUnregistered deletes instances that are late even from a group at its
 	// minimum.
@@ -77,7 +77,8 @@ type Machine struct {
 type group struct {
 	unanswered  int       // nodes ordered without a ScaleUpDone
 	lastScaleUp time.Time // when nodes were ordered last
-	// noScaleDownBefore is when the group may shrink again after a failure.
+	// noScaleDownBefore is when the group may shrink again after a node of it could not
+	// be deleted.
 	noScaleDownBefore time.Time
 	// maxOrder is how many nodes one order may have, 0 for any number.
 	maxOrder int
@@ -171,7 +172,10 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waiti
 	if in == nil || g.backoff.active(t.Now) {
 		return Growth{}, false
 	}
-	nodes := (up.Nodes*len(waiting) + len(up.Pods) - 1) / len(up.Pods) // rounded up
+	nodes := up.Nodes
+	if n := len(up.Pods); n > 0 {
+		nodes = (up.Nodes*len(waiting) + n - 1) / n // rounded up
+	}
 	// A deletion may fail: until its outcome is known the node counts as there.
 	nodes = min(nodes, in.Max-in.Target-m.deletions.Unanswered(in.ID))
 	if m.launches.Limits() {
@@ -186,7 +190,9 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waiti
 	growth = Growth{in.ID, in.Target, in.Target + nodes, in.Max}
 	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes,
 		Reason: fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", len(waiting), growth.From, growth.To, growth.Max, up.Wasted)})
-	m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Nodes: nodes, Pods: waiting})
+	if len(waiting) > 0 {
+		m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Nodes: nodes, Pods: waiting})
+	}
 	g.unanswered += nodes
 	g.lastScaleUp = t.Now
 	m.launches.Ordered(t.Now, in.ID, nodes)
@@ -226,12 +232,16 @@ func (m *Machine) fail(t *lifecycle.Turn, id, why string) {
 }
 
 func (m *Machine) backOff(t *lifecycle.Turn, id string) {
-	g := m.group(id)
-	g.backoff.fail(&m.cfg, t.Now)
-	g.noScaleDownBefore = t.Now.Add(m.cfg.DelayAfterFailure)
+	m.group(id).backoff.fail(&m.cfg, t.Now)
 }
 
-// ScaleDownDelayed tells whether a group grew, or failed to, too recently to shrink.
+// ScaleDownFailed has a group not shrink for a while, since a node of it could not be
+// deleted.
+func (m *Machine) ScaleDownFailed(now time.Time, id string) {
+	m.group(id).noScaleDownBefore = now.Add(m.cfg.DelayAfterFailure)
+}
+
+// ScaleDownDelayed tells whether a group grew, or failed to shrink, too recently to shrink.
 func (m *Machine) ScaleDownDelayed(now time.Time, id string) bool {
 	g := m.group(id)
 	return now.Sub(g.lastScaleUp) < m.cfg.DelayAfterAdd || now.Before(g.noScaleDownBefore)

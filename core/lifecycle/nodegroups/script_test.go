@@ -62,6 +62,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	orders [waiting=(a)]                                 what a plan is told of orders
 //	deletion ID                                          how far that of an instance is
 //	instance-deleted ID [fails]
+//	scale-down-fails GROUP
 //	may-shrink GROUP
 //	tick DURATION
 func TestScripts(t *testing.T) {
@@ -148,6 +149,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.answer = fmt.Sprintf("its deletion from group %q: %s\n", group, call)
 	case "instance-deleted":
 		s.machine.NodeDeletionDone(t, step.NodeDeletionDone{Instance: args.Name(), Err: err})
+	case "scale-down-fails":
+		s.machine.ScaleDownFailed(t.Now, args.Name())
 	case "may-shrink":
 		s.answer = fmt.Sprintln(!s.machine.ScaleDownDelayed(t.Now, args.Name()))
 	case "tick":

@@ -70,8 +70,8 @@ type Machine struct {
 	// the last request, and at once when the provider first tells of its groups.
 	next time.Time
 	last time.Time // when a plan was last asked for; zero for never
-	// wantedSince is since when a pod that was in no request has found no node; zero
-	// when there is none.
+	// wantedSince is from when on a plan is wanted for a pod that was in no request and
+	// has found no node; zero when there is none.
 	wantedSince time.Time
 	// followed is a position that the planner's follower has reached: the journal from
 	// there on is kept for it.
@@ -90,11 +90,10 @@ func (m *Machine) GroupsKnown(now time.Time) {
 	}
 }
 
-// Want says that a pod which was in no request has found no node.
-func (m *Machine) Want(now time.Time) {
-	if m.wantedSince.IsZero() {
-		m.wantedSince = now
-	}
+// Want says that a pod which was in no request has found no node, and that a plan is wanted
+// for it from a time on: now, or later.
+func (m *Machine) Want(from time.Time) {
+	m.wantedSince = lifecycle.Earliest(m.wantedSince, from)
 }
 
 // State returns where the machine stands at a time.

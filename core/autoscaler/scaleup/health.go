@@ -1,0 +1,34 @@
+package scaleup
+
+import (
+	"fmt"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// Sick says why a cluster is too sick for its size to be changed, "" when it isn't: more
+// nodes than OKTotalUnready, and more than MaxTotalUnready percent of all, aren't ready,
+// those included that were never registered in time. Nodes that are starting don't count
+// as unready. As Cluster Autoscaler's IsClusterHealthy. It costs O(nodes).
+func Sick(s *cluster.State, req *autoscaler.Request) string {
+	nodes, unready := 0, 0
+	s.Nodes(func(n *cluster.Node) {
+		nodes++
+		var template *cluster.NodeInfo
+		if g := s.Group(n.Group); g != nil {
+			template = g.Template
+		}
+		if !n.Ready() && !n.HasTaint(autoscaler.ToBeDeletedTaint) && !req.Readiness.Starting(n.NodeInfo, template, req.ServerNow) {
+			unready++
+		}
+	})
+	for _, c := range req.Conditions {
+		unready += c.LongUnregistered
+	}
+	limits := &req.Limits
+	if unready <= limits.OKTotalUnready || float64(unready) <= limits.MaxTotalUnready/100*float64(nodes) {
+		return ""
+	}
+	return fmt.Sprintf("the cluster is unhealthy: %d of %d nodes aren't ready", unready, nodes)
+}

@@ -1,0 +1,38 @@
+package core
+
+import "time"
+
+// This file says for which pods without a node nodes may be bought.
+
+// eligibility is whether nodes may be bought for a pod, and when that changes by itself.
+type eligibility struct {
+	now  bool
+	from time.Time // when now is false: from when on they may be; zero for never
+}
+
+// eligible tells whether nodes may be bought for a pod now. They aren't for expendable
+// pods, whose priority is below the cutoff; nor for pods that have waited for less than
+// the delay for new pods, which somebody may yet delete or place by other means.
+func (c *Core) eligible(p *pod) eligibility {
+	a := c.cfg.Autoscale
+	if int(p.parsed.Priority) < a.PriorityCutoff || !c.mode.asksForNode(p.parsed.Object) {
+		return eligibility{}
+	}
+	// As in Cluster Autoscaler the annotation can make the delay longer only.
+	from := p.seen.Add(max(a.NewPodDelay, p.parsed.ScaleUpDelay))
+	return eligibility{now: !c.turn.Now.Before(from), from: from}
+}
+
+// wantPlan asks for a plan for a pod that found no node, unless one was made with the pod
+// pending: at once, or when the pod has waited long enough.
+func (c *Core) wantPlan(p *pod) {
+	if c.cfg.Autoscale == nil || p.planned {
+		return
+	}
+	switch e := c.eligible(p); {
+	case e.now:
+		c.scale.planning.Want(c.turn.Now)
+	case !e.from.IsZero():
+		c.scale.planning.Want(e.from)
+	}
+}
