@@ -73,8 +73,8 @@ type Autoscale struct {
 	// (--max-nodes-launching, --max-nodes-launching-per-group).
 	MaxNodesLaunching, MaxNodesLaunchingPerGroup launching.Limit
 	// Limits are what plans keep to; MaxNodesLaunching among them is set for each.
-	Limits         autoscaler.Limits
-	Readiness      autoscaler.Readiness
+	Limits    autoscaler.Limits
+	Readiness autoscaler.Readiness
 	// PriorityCutoff is the lowest priority of pods that nodes are bought for
 	// (--expendable-pods-priority-cutoff).
 	PriorityCutoff int

@@ -103,6 +103,9 @@ func (b *builder) proposes(id cluster.ResourceID) (sum int64) {
 	return sum
 }
 
+// filteredOut is why a group that could grow doesn't: an expander has forbidden it.
+const filteredOut = "expansion options filtered out and no longer considered"
+
 // reasons says why no group would help the first pod of a run: for each reason, "COUNT
 // reason", how many groups give it, sorted as text.
 func (b *builder) reasons(r *run) []string {
@@ -119,6 +122,8 @@ func (b *builder) reasons(r *run) []string {
 			for _, m := range reason.Messages {
 				counts[m]++
 			}
+		} else { // the group was an option, so the expander has forbidden it
+			counts[filteredOut]++
 		}
 		b.State.Rollback(mark)
 	}
