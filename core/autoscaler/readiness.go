@@ -1,6 +1,7 @@
 package autoscaler
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -117,9 +118,13 @@ func (r *Readiness) Started(n, template *cluster.NodeInfo) *cluster.NodeInfo {
 }
 
 // TemplateFrom returns what a new node of the group of a usable node looks like: the node
-// without what is true of it alone.
-func (r *Readiness) TemplateFrom(n *cluster.NodeInfo) *cluster.NodeInfo {
+// without what is true of it alone. A label that the provider's template has counts as the
+// template has it: somebody may have relabelled this one node.
+func (r *Readiness) TemplateFrom(n, template *cluster.NodeInfo) *cluster.NodeInfo {
 	out := r.Started(n, nil)
 	out.Object.Spec.Unschedulable = false
+	out.Object.Labels = map[string]string{}
+	maps.Copy(out.Object.Labels, n.Object.Labels)
+	maps.Copy(out.Object.Labels, template.Object.Labels)
 	return out
 }

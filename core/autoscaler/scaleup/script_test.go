@@ -76,7 +76,7 @@ func (f *fixture) dump() string {
 // plan for it:
 //
 //	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0]
-//	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
+//	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
 //	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
 //	startup taints=(KEY) prefixes=(KEY)                            taints of nodes that are starting
 //	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [volume]    pending pods; apart: one on
@@ -116,6 +116,9 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0)}
 	case "node":
 		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"), "example.com/gpu", args.String("gpu", "0"))
+		if z := args.String("zone", ""); z != "" {
+			b.Zone(z)
+		}
 		if k, v, ok := strings.Cut(args.String("label", ""), "="); ok {
 			b.Labels[k] = v
 		}

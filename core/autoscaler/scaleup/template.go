@@ -44,7 +44,7 @@ func models(s *cluster.State, readiness *autoscaler.Readiness) map[string]*model
 	})
 	for _, m := range out {
 		if m.info = m.group.Template; m.live != nil {
-			m.info = readiness.TemplateFrom(m.live.NodeInfo)
+			m.info = readiness.TemplateFrom(m.live.NodeInfo, m.group.Template)
 		}
 	}
 	return out
