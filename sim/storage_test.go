@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,5 +105,48 @@ func TestStorageAgreesWithItsReference(t *testing.T) {
 			}
 			on = still
 		}
+	}
+}
+
+// sharedRate returns a storage, with its clock, that all flows share at so many bytes a second.
+func sharedRate(bytes int64) (*clock, *storage) {
+	c := &clock{seed: 1}
+	return c, newStorage(c, scenario.Storage{SharedRate: resource.NewQuantity(bytes, resource.DecimalSI)})
+}
+
+// TestAStoppedFlowLeavesItsShareToTheOthers: two flows of 1,000 bytes share 100 bytes a
+// second. After 10 s each has written 500; when one stops there, the other has the whole
+// rate from then on, and ends 5 s later.
+func TestAStoppedFlowLeavesItsShareToTheOthers(t *testing.T) {
+	c, s := sharedRate(100)
+	var ended []string
+	write := func(name string) *flow {
+		return s.write(1000, math.Inf(1), 1, func() { ended = append(ended, fmt.Sprint(name, " at ", c.now.Round(time.Second))) })
+	}
+	stopped := write("stopped")
+	stays := write("stays")
+	c.after(10*time.Second, phaseWorld, func() { s.stop(stopped) })
+	for c.next(time.Hour) {
+	}
+	for _, f := range []*flow{nil, stopped, stays} { // none of them is being written any more
+		s.stop(f)
+	}
+	if want := []string{"stays at 15s"}; !slices.Equal(ended, want) {
+		t.Errorf("the flows that ended are %q, want %q", ended, want)
+	}
+}
+
+// TestFlowsThatEndTogetherCallBackInTheirOrder: in the order in which they began.
+func TestFlowsThatEndTogetherCallBackInTheirOrder(t *testing.T) {
+	c, s := sharedRate(100)
+	var ended, want []int
+	for i := range 9 {
+		want = append(want, i)
+		s.write(100, math.Inf(1), 1, func() { ended = append(ended, i) })
+	}
+	for c.next(time.Hour) {
+	}
+	if !slices.Equal(ended, want) {
+		t.Errorf("the flows call back in the order %v, want %v", ended, want)
 	}
 }

@@ -68,6 +68,43 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 	}
 }
 
+// TestFaultsSayHowOftenOrWhenTheyCome has each kind of fault with nothing but its kind.
+func TestFaultsSayHowOftenOrWhenTheyCome(t *testing.T) {
+	const rate, event = "needs one greater than 0", "has neither perHour nor at"
+	missing := map[string]string{
+		scenario.APIError: rate, scenario.APIConflict: rate, scenario.APITimeout: rate, scenario.AnswerLost: rate,
+		scenario.CloudError: rate, scenario.CloudLost: rate,
+		scenario.LaunchFails: rate, scenario.LaunchVanishes: rate, scenario.NeverRegisters: rate, scenario.NeverReady: rate,
+		scenario.SpotReclaim: event, scenario.CrashBerth: event, scenario.WatchStall: event, scenario.DeletePod: event,
+		scenario.EvictPod: event, scenario.Cordon: event, scenario.Relabel: event,
+		scenario.StockOut: "", // lasts from the beginning to the end
+	}
+	for _, kind := range scenario.FaultKinds() {
+		want, known := missing[kind]
+		_, err := scenario.Parse("s.yaml", []byte(head+"  faults: [{kind: "+kind+"}]\n"))
+		if !known || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s alone: got %v, want %q", kind, err, want)
+		}
+	}
+}
+
+// TestAmountsToWriteMayBeZero: of an instance that writes nothing while it boots, and of an
+// empty layer. Rates may not.
+func TestAmountsToWriteMayBeZero(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{head + strings.Replace(group, "max: 3", "max: 3\n    boot: {bytes: 0}", 1), ""},
+		{head + strings.Replace(group, "max: 3", "max: 3\n    boot: {bytes: -1}", 1), "boot.bytes: is -1; it must not be negative"},
+		{head + strings.Replace(group, "max: 3", "max: 3\n    boot: {rate: 0}", 1), "boot.rate: is 0; it must be greater than 0"},
+		{head + "  images: [{name: i, layers: [{bytes: 0}]}]\n", ""},
+		{head + "  images: [{name: i, layers: [{bytes: -1}]}]\n", "layers[0].bytes: is -1; it must not be negative"},
+	} {
+		_, err := scenario.Parse("s.yaml", []byte(c.text))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\ngot  %v\nwant %q", c.text, err, c.want)
+		}
+	}
+}
+
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
