@@ -115,15 +115,27 @@ func Text(r *step.Ready) string {
 		line("consult about %s: %d nodes, %d with victims", x.UID, len(x.Nodes), len(x.Candidates))
 	}
 	for _, x := range r.Conditions {
-		line("condition of %s: %s: %s", x.Name, x.Reason, x.Message)
+		with := ""
+		if x.Event != nil {
+			with = fmt.Sprintf(", with the %s %s", eventType(x.Event), x.Event.Reason)
+		}
+		line("condition of %s%s: %s: %s", x.Name, with, x.Reason, x.Message)
 	}
 	for _, x := range r.Events {
-		line("event about %s %s: %s: %s", x.Kind, x.Name, x.Reason, x.Message)
+		line("%s about %s %s: %s: %s", eventType(&x), x.Kind, x.Name, x.Reason, x.Message)
 	}
 	for _, x := range r.PermitWaits {
 		line("a wait for permission has ended after %s, allowed: %t", x.Took, x.Allowed)
 	}
 	return out.String()
+}
+
+// eventType says "warning" of an event of type Warning, "event" of another.
+func eventType(e *step.Event) string {
+	if e.Warning {
+		return "warning"
+	}
+	return "event"
 }
 
 // Pods are a machine's records by pod; they implement lifecycle.Pods.
