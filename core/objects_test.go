@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
@@ -175,5 +177,36 @@ func TestPodsAreWhereTheAPIHasThem(t *testing.T) {
 	want := map[string]string{"bound": "n", "binding": "", "waits": "", "early": "unknown", "theirs": ""}
 	if !maps.Equal(got, want) {
 		t.Errorf("pods by node %v, want %v", got, want)
+	}
+}
+
+// TestWorkloadsComeAndGo: what selects or makes pods is in the state from when the API shows
+// it until it says that it is gone; another of the same name and of another kind stays.
+func TestWorkloadsComeAndGo(t *testing.T) {
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []cluster.WorkloadKind{cluster.Service, cluster.ReplicaSet, cluster.StatefulSet, cluster.ReplicationController, cluster.DaemonSet}
+	var shown []step.Input
+	for _, obj := range []runtime.Object{
+		testkit.Service("web", "app", "web"), testkit.ReplicaSet("web", "app", "web"),
+		testkit.StatefulSet("web", "app", "web"), testkit.ReplicationController("web", "app", "web"),
+	} {
+		shown = append(shown, step.WorkloadSet{Workload: cluster.WorkloadOf(obj)})
+	}
+	c.Step(time.Unix(1, 0), append(shown, step.DaemonSetSet{DaemonSet: &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}})...)
+	for i, kind := range kinds {
+		if c.State().Workload(kind, "default", "web") == nil {
+			t.Errorf("the %s isn't in the state, though the API shows it", kind)
+		}
+		c.Step(time.Unix(2, 0), step.WorkloadGone{Kind: kind, Namespace: "default", Name: "web"})
+		if c.State().Workload(kind, "default", "web") != nil {
+			t.Errorf("the %s is in the state still, though it is gone", kind)
+		}
+		if got, want := len(c.State().Workloads()), len(kinds)-1-i; got != want {
+			t.Errorf("with the %s gone there are %d workloads, want %d", kind, got, want)
+		}
 	}
 }
