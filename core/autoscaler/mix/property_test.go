@@ -91,6 +91,19 @@ func TestPropertyNoPurchaseCostsLessThanTheLowerBound(t *testing.T) {
 	})
 }
 
+// A dual may be of any quality, and all its elements may be 0: the bound is worse then, and
+// never false.
+func TestPropertyWhateverTheDualNoPurchaseCostsLessThanTheLowerBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		classes, groups := drawInstance(t, 4, 4, 20)
+		s := mix.Solve(classes, groups)
+		dual := func() float64 { return float64(min(1, rapid.IntRange(-4, 4).Draw(t, "dual"))) / 4 }
+		if bound := mix.LowerBound(classes, groups, held(s), dual); !(bound >= 0 && bound <= s.Price*(1+1e-9)) {
+			t.Fatalf("the lower bound is %v, and a purchase costs %v", bound, s.Price)
+		}
+	})
+}
+
 func TestPropertyTheOrderOfClassesAndGroupsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		classes, groups := drawInstance(t, 6, 5, 30)

@@ -1,0 +1,31 @@
+package mix
+
+// This file shows tests two steps of Solve that column generation and a good dual hide.
+
+// FirstFit returns the nodes that first fit fills with pods, given by class and group as in
+// Solution.Assign.
+func FirstFit(classes []Class, groups []Group, assign [][]int) []Batch {
+	r := relax(classes, groups)
+	pods := make([]int, len(r.edges))
+	for e := range r.edges {
+		pods[e] = assign[r.edges[e].class][r.edges[e].group]
+	}
+	return batches(r.firstFit(pods))
+}
+
+// LowerBound returns the lower bound that Solve would compute for so many pods of each class
+// from a dual whose elements dual returns, one after the other.
+func LowerBound(classes []Class, groups []Group, pods []int, dual func() float64) float64 {
+	r := relax(classes, groups)
+	y := make([]float64, r.rows)
+	for row := range y {
+		y[row] = dual()
+	}
+	price := make([]float64, len(groups))
+	for j := range groups {
+		price[j] = groups[j].Price
+	}
+	p := newPrices(r, price)
+	p.set(y, r.scale)
+	return p.bound(pods)
+}
