@@ -1,0 +1,65 @@
+package nodedeletion
+
+import (
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// TestInvariantsFindWhatIsWrong plants a deletion of node n that no method makes, and has
+// the checks look at it. What every method leaves behind is checked by the scripts.
+func TestInvariantsFindWhatIsWrong(t *testing.T) {
+	schema := cluster.NewSchema()
+	node := func(name string, taints ...string) *cluster.NodeInfo {
+		b := testkit.Node(name)
+		for _, key := range taints {
+			b.Taint(key, "", v1.TaintEffectNoSchedule)
+		}
+		return schema.ParseNode(b.Obj(), "g")
+	}
+	const is = "; it should be so that it is "
+	tainted := node("n", autoscaler.ToBeDeletedTaint)
+	for _, c := range []struct {
+		name    string
+		state   state
+		taint   string
+		inState *cluster.NodeInfo // nil for out of the state
+		want    []string          // without what each begins with
+	}{
+		{"being tainted", tainting{}, autoscaler.ToBeDeletedTaint, tainted, nil},
+		{"being deleted", deleting{called{node: tainted}}, autoscaler.ToBeDeletedTaint, nil, nil},
+		{"deleted", deleted{}, autoscaler.ToBeDeletedTaint, nil, nil},
+		{"being given back", untainting{}, autoscaler.ToBeDeletedTaint, node("n"), nil},
+		{"with another's taint", tainting{}, "other", tainted, []string{`its taint is "other"`}},
+		{"being deleted, without what it looked like", deleting{}, autoscaler.ToBeDeletedTaint, nil, []string{"what the node looked like is not known"}},
+		{"in doubt, without what it looked like", inDoubt{}, autoscaler.ToBeDeletedTaint, nil, []string{"what the node looked like is not known"}},
+		{"in doubt, with what another looked like", inDoubt{called{node: node("m")}}, autoscaler.ToBeDeletedTaint, nil, []string{"it remembers node m"}},
+		{"deleted, and listed without having been shown", deleted{listed: true}, autoscaler.ToBeDeletedTaint, nil,
+			[]string{"its instance was looked for though the node isn't shown"}},
+		{"being tainted, and clean", tainting{}, autoscaler.ToBeDeletedTaint, node("n"), []string{"the node is in the state, clean" + is + "in the state, tainted"}},
+		{"being tainted, and gone", tainting{}, autoscaler.ToBeDeletedTaint, nil, []string{"the node is out of the state" + is + "in the state, tainted"}},
+		{"being deleted, and in the state", deleting{called{node: tainted}}, autoscaler.ToBeDeletedTaint, tainted,
+			[]string{"the node is in the state, tainted" + is + "out of the state"}},
+		{"given back, and tainted", untaintFailed{}, autoscaler.ToBeDeletedTaint, tainted,
+			[]string{"the node is in the state, tainted" + is + "in the state, clean"}},
+	} {
+		m, s := New(Config{}), cluster.New(schema)
+		m.deletions["n"] = &deletion{group: "g", taint: v1.Taint{Key: c.taint}, state: c.state}
+		if c.inState != nil {
+			s.SetNode(c.inState)
+		}
+		got := append(m.Invariants(), m.InvariantsIn(s)...)
+		var want []string
+		for _, what := range c.want {
+			want = append(want, "deletion of node n ("+c.state.String()+"): "+what)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, want)
+		}
+	}
+}
