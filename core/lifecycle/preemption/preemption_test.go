@@ -115,6 +115,26 @@ func (w *world) unplaced(uid types.UID) {
 
 func (w *world) broken() []string { return append(w.m.Invariants(), w.m.InvariantsIn(w.Queue)...) }
 
+// TestVictimsAreThoseOfTheirPreemptor has two pods preempt on one node, and one victim go.
+func TestVictimsAreThoseOfTheirPreemptor(t *testing.T) {
+	w := newWorld()
+	for _, name := range []string{"a", "b", "c"} {
+		w.run(name)
+	}
+	w.preempt("p", 10, "c", "a")
+	w.preempt("q", 10, "b")
+	check := func(when string, preemptor types.UID, want ...types.UID) {
+		if got := w.m.VictimsOf(preemptor); !slices.Equal(got, want) {
+			t.Errorf("%s: %s waits for %v, want %v", when, preemptor, got, want)
+		}
+	}
+	check("both have preempted", "pod-p", "pod-a", "pod-c")
+	check("both have preempted", "pod-q", "pod-b")
+	w.gone("pod-a")
+	check("a is gone", "pod-p", "pod-c")
+	check("a is gone", "pod-q", "pod-b")
+}
+
 // TestScripts runs testdata/scripts/*.txt. After each command it prints the work that it
 // brings, where preemptors are in the queue, and what isn't settled. The commands:
 //
