@@ -86,6 +86,21 @@ func TestAClassMovesToAPrivateColumnOnceItPays(t *testing.T) {
 	}
 }
 
+// A view keeps the memory that it was grown by for entries of exceptional nodes: the next
+// question needs no more.
+func TestQuestionsAboutAnUnchangedClusterAllocateNothing(t *testing.T) {
+	a := newApart(t, 40, 9)
+	a.ask(2)
+	n := testing.AllocsPerRun(5, func() { a.ask(1) })
+	if n != 0 {
+		t.Errorf("%v allocations for a question, want none", n)
+	}
+	a.e.look(a.class)
+	if got := len(a.e.view.exceptional); got != 9 {
+		t.Errorf("the questions were about %d exceptional nodes, want 9", got)
+	}
+}
+
 func TestClassesWithoutHostFactsStayShared(t *testing.T) {
 	a := newApart(t, 4, 2)
 	a.class = a.e.Class(a.Schema.ParsePod(testkit.Pod("plain").Obj()))
