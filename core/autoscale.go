@@ -120,7 +120,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 		}
 	}
 	c.capLaunches(req)
-	req.Orders = s.groups.Orders(func(uid types.UID) bool { return c.stillPending(uid) != nil })
+	req.Orders = s.groups.Orders(c.waits)
 	s.planning.Request(c.turn, req)
 	for _, p := range early {
 		c.wantPlan(p) // the request has answered for all who wanted a plan so far
@@ -200,19 +200,14 @@ func (c *Core) planMade(in step.PlanMade) {
 // commitScaleUp orders the nodes of a proposal for those of its pods that have no node
 // still, and emits TriggeredScaleUp for each of them.
 func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
-	var waiting []types.UID
-	for _, uid := range up.Pods {
-		if c.stillPending(uid) != nil {
-			waiting = append(waiting, uid)
-		}
-	}
-	growth, ok := c.scale.groups.CommitScaleUp(c.turn, up, waiting)
+	growth, ok := c.scale.groups.CommitScaleUp(c.turn, up, c.waits)
 	if !ok {
 		return
 	}
-	for _, uid := range waiting {
-		p := c.pods[uid]
-		c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
+	for _, uid := range up.Pods {
+		if p := c.stillPending(uid); p != nil {
+			c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
+		}
 	}
 }
 
@@ -236,6 +231,9 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 		c.reporting.NotTriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, why[p.parsed.UID])
 	}
 }
+
+// waits tells whether a pod has no node yet.
+func (c *Core) waits(uid types.UID) bool { return c.stillPending(uid) != nil }
 
 // stillPending returns the record of a pod that has no node yet, nil for any other. Such a
 // pod has an item in the queue.

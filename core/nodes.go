@@ -19,7 +19,7 @@ func (c *Core) nodeSet(in step.NodeSet) {
 	}
 	c.state.SetNode(node)
 	if c.cfg.Autoscale != nil {
-		c.scale.launches.NodeSet(c.turn.Now, node, usableNode(node))
+		c.scale.launches.NodeSet(c.turn.Now, node, c.usable(node))
 	}
 }
 
@@ -58,8 +58,11 @@ func (c *Core) workloadGone(in step.WorkloadGone) {
 	c.state.RemoveWorkload(in.Kind, in.Namespace, in.Name)
 }
 
-// usableNode tells whether a node takes pods: the node controller takes these taints away a
-// moment after the node has become ready.
-func usableNode(n *cluster.NodeInfo) bool {
-	return n.Ready() && !n.HasTaint(v1.TaintNodeNotReady) && !n.HasTaint(v1.TaintNodeUnreachable)
+// usable tells whether a node takes pods as the template of its group says.
+func (c *Core) usable(n *cluster.NodeInfo) bool {
+	var template *cluster.NodeInfo
+	if g := c.state.Group(n.Group); g != nil {
+		template = g.Template
+	}
+	return c.cfg.Autoscale.Readiness.Usable(n, template)
 }

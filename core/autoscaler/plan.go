@@ -28,8 +28,8 @@ type Request struct {
 	Pending   []*cluster.Pod // pods that were tried and found no node, in order
 	Limits    Limits
 	Readiness Readiness
-	// Orders are those on their way, oldest first: their nodes are packed first with the
-	// pods that they were made for.
+	// Orders are those on their way, oldest first: each pod of theirs has the node that it
+	// was ordered for.
 	Orders []Order
 	// Conditions are by the ID of the node group; a group without an entry is as the
 	// cluster's state has it.
@@ -48,12 +48,13 @@ type GroupCondition struct {
 	MaxLaunching int
 }
 
-// Order is a number of nodes that the provider was asked for, with the pods that they are
-// for and that have no node yet.
+// Order is a number of nodes that the provider was asked for, by the pods that they are for
+// and that have no node yet.
 type Order struct {
 	Group string
-	Nodes int
-	Pods  []types.UID
+	// Bins has for each node the pods that it is for, at least one. Nodes whose pods all
+	// have got a node, or are gone, aren't among them any more.
+	Bins [][]types.UID
 }
 
 // Limits bound what plans may propose.
@@ -113,7 +114,12 @@ type ScaleUp struct {
 	// Wasted is the share of the nodes' CPU plus that of their memory which the pods
 	// leave unused: 0 to 2.
 	Wasted float64
-	Pods   []types.UID // that the nodes are for; none when the group is to reach its minimum
+	// Pods are those that need nothing else once there are the nodes; none when the group
+	// is to reach its minimum.
+	Pods []types.UID
+	// Bins has for each of the nodes the pods that it is for. Pods that are in no bin have
+	// a place on other nodes when the pods in bins have theirs.
+	Bins [][]types.UID
 }
 
 // NoHelp says why no group would help pods of one class.

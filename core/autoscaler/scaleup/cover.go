@@ -1,6 +1,11 @@
 package scaleup
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
@@ -8,11 +13,10 @@ import (
 // cover places pods on nodes that exist and on nodes that are coming, and returns those
 // left over: nodes are proposed for these only, so that nothing is ordered twice.
 //
-// The nodes of an order are packed first with the pods that the order was made for, as
-// they were when it was made; in another order the pods might not fit again, and nodes
-// would be ordered for the rest. What room is left on them then is anybody's. Nodes
-// that are coming without an order that is known, such as those of a process before
-// this one, are anybody's from the beginning.
+// The nodes of an order are filled first, each with the pods that it was ordered for; in
+// other places the pods might not fit again, and nodes would be ordered for the rest. What
+// room is left on them then is anybody's. Nodes that are coming without an order that is
+// known, such as those of a process before this one, are anybody's from the beginning.
 //
 // A node that is registered and starting stands for itself, as it will be once it is
 // usable. Since the oldest order is the first to have its nodes, these come first.
@@ -22,25 +26,17 @@ func (b *builder) cover(pending []*run) []*run {
 	for _, g := range b.State.Groups() {
 		arrivals[g.ID] = b.arrivals(g)
 	}
+	waiting := index(left)
 	for _, order := range b.req.Orders {
-		a := arrivals[order.Group]
-		if a == nil {
-			continue
-		}
 		// Some of the order's nodes may be usable by now, or were given up.
-		given, room := a.take(order.Nodes)
-		mark := b.State.Mark()
-		k := b.pack(b.models[order.Group], given, a.name, room, only(left, order.Pods))
-		b.State.Rollback(mark)
-		b.apply(k, a.name)
-		a.unregistered -= k.nodes
-		a.named += k.nodes
-		left = without(left, k.pods)
+		if a := arrivals[order.Group]; a != nil {
+			b.fillOrder(a, &order, waiting)
+		}
 	}
+	left = filtered(left, func(pod *cluster.Pod) bool { return waiting[pod.UID] != nil })
 	for _, g := range b.State.Groups() {
-		for a := arrivals[g.ID]; a.unregistered > 0; a.unregistered-- {
-			b.addNode(b.models[g.ID], a.name(0))
-			a.named++
+		for a := arrivals[g.ID]; a.unregistered > 0; {
+			b.next(a)
 		}
 	}
 	return b.place(left)
@@ -67,16 +63,60 @@ func (b *builder) arrivals(g *cluster.NodeGroup) *arrivals {
 	return a
 }
 
-// take returns the nodes for an order: those that are registered, and how many others.
-func (a *arrivals) take(nodes int) (given []cluster.NodeIndex, room int) {
-	k := min(nodes, len(a.starting))
-	given, a.starting = a.starting[:k], a.starting[k:]
-	return given, min(nodes-k, a.unregistered)
+// next takes the next of the coming nodes, of which there must be one, and has it stand in
+// the state.
+func (b *builder) next(a *arrivals) cluster.NodeIndex {
+	if len(a.starting) > 0 {
+		i := a.starting[0]
+		a.starting = a.starting[1:]
+		return i
+	}
+	a.unregistered--
+	a.named++
+	return b.addNode(b.models[a.group.ID], comingNode(a.group, a.named-1))
 }
 
-// name names the i-th coming node that isn't registered, beyond those that stand in the
-// state.
-func (a *arrivals) name(i int) string { return comingNode(a.group, a.named+i) }
+// fillOrder gives each pod of an order that waits the node that it was ordered for, as long
+// as nodes are coming, and takes it out of those that wait. A pod that the node doesn't take
+// any more, since the rules or the node are other than they were, waits on.
+func (b *builder) fillOrder(a *arrivals, order *autoscaler.Order, waiting map[types.UID]*pending) {
+	for _, bin := range order.Bins {
+		if len(a.starting)+a.unregistered == 0 {
+			return
+		}
+		if !slices.ContainsFunc(bin, func(uid types.UID) bool { return waiting[uid] != nil }) {
+			continue
+		}
+		node := b.next(a)
+		for _, uid := range bin {
+			p := waiting[uid]
+			if p == nil {
+				continue
+			}
+			e := b.Engine(p.pod)
+			if e.Explain(e.Current(p.class, p.pod), node) == nil {
+				e.PlaceOn(p.pod, node)
+				delete(waiting, uid)
+			}
+		}
+	}
+}
+
+// pending is a pod that waits, with its class.
+type pending struct {
+	pod   *cluster.Pod
+	class *engine.Class
+}
+
+func index(runs []*run) map[types.UID]*pending {
+	out := map[types.UID]*pending{}
+	for _, r := range runs {
+		for _, pod := range r.pods {
+			out[pod.UID] = &pending{pod, r.class}
+		}
+	}
+	return out
+}
 
 // place places pods on the nodes of the state, in order, and returns those left over.
 func (b *builder) place(runs []*run) []*run {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
@@ -26,16 +28,13 @@ type packed struct {
 //
 // Pods whose place depends on what is elsewhere go first. They are placed one by one in
 // the state, wherever the engine holds it to be best. Then the others are counted onto
-// the given nodes and onto the new ones, first fit, without touching the state: of these
+// the new nodes, first fit, without touching the state: of these
 // pods nothing that is elsewhere can say anything. So what pack has done is in the state
 // only in part: the caller rolls back, and apply does all of it.
 //
-// given are nodes of the state to fill before new ones are made; name names new ones.
-func (b *builder) pack(m *model, given []cluster.NodeIndex, name func(int) string, room int, pending []*run) packed {
+// name names new nodes.
+func (b *builder) pack(m *model, name func(int) string, room int, pending []*run) packed {
 	p := packing{builder: b, packed: packed{model: m}, name: name, room: room, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
-	for _, i := range given {
-		p.opened(i, nil)
-	}
 	runs := largestFirst(m.group, pending)
 	for _, r := range runs {
 		if !r.countable {
@@ -121,6 +120,24 @@ func (p *packing) count(r *run) {
 		}
 	}
 	p.pods = append(p.pods, r.pods[:len(r.pods)-len(rest)]...)
+}
+
+// bins returns for each new node the pods that it is for.
+func (k *packed) bins() [][]types.UID {
+	var out [][]types.UID
+	for _, x := range k.bundles {
+		if x.model == nil {
+			continue
+		}
+		for i := range x.nodes {
+			var bin []types.UID
+			for _, f := range x.fills {
+				bin = append(bin, uids(f.pods[i*f.each:(i+1)*f.each])...)
+			}
+			out = append(out, bin)
+		}
+	}
+	return out
 }
 
 // apply puts into the state what pack has found, after it was rolled back.

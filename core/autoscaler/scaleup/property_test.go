@@ -13,16 +13,8 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// rules says of which kinds the pods of random are.
-type rules int
-
-const (
-	anyRule     rules = iota // some can't be beside each other
-	noGroupRule              // where a pod may go doesn't depend on other pods
-)
-
 // random sets up groups, nodes, pods, limits and conditions.
-func (f *fixture) random(t *rapid.T, rules rules) {
+func (f *fixture) random(t *rapid.T) {
 	pick := func(of ...string) string { return of[testkit.Uniform(t, len(of), "pick")] }
 	for i := range 1 + testkit.Uniform(t, 3, "groups") {
 		b := testkit.Node(fmt.Sprint("g", i)).Alloc("cpu", pick("2", "4", "16"), "memory", pick("4Gi", "32Gi")).Zone(pick("a", "b"))
@@ -44,7 +36,7 @@ func (f *fixture) random(t *rapid.T, rules rules) {
 	}
 	for i := range testkit.Uniform(t, 30, "pods") {
 		b := testkit.Pod(fmt.Sprint("p", i)).Req("cpu", pick("100m", "1", "3", "10"), "memory", pick("1Gi", "3Gi")).Label("app", pick("x", "y"))
-		switch testkit.Uniform(t, 5, "rule") + int(rules) {
+		switch testkit.Uniform(t, 5, "rule") {
 		case 0:
 			b.Apart(v1.LabelHostname, "app", "x")
 		case 1:
@@ -62,7 +54,7 @@ func (f *fixture) random(t *rapid.T, rules rules) {
 func TestPropertyAPlanAccountsForEveryPodWithinItsLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFixture(t)
-		f.random(t, anyRule)
+		f.random(t)
 		coming, live := f.launching(), f.state.Live()
 		plan, err := f.plan()
 		if err != nil {
@@ -113,14 +105,11 @@ func TestPropertyAPlanAccountsForEveryPodWithinItsLimits(t *testing.T) {
 }
 
 // TestPropertyNothingIsOrderedTwice orders what a random plan proposes, and plans again for
-// the same pods while the nodes come: those that nodes were ordered for are covered. With
-// group rules that isn't always so: virtual nodes have other names when they are coming
-// than when they were proposed, names decide ties, and one pod in another place may leave
-// no place for the next.
+// the same pods while the nodes come: those that nodes were ordered for are covered.
 func TestPropertyNothingIsOrderedTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFixture(t)
-		f.random(t, noGroupRule)
+		f.random(t)
 		first, err := f.plan()
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +119,7 @@ func TestPropertyNothingIsOrderedTwice(t *testing.T) {
 			g := *f.state.Group(up.Group)
 			g.Target += up.Nodes
 			f.state.SetGroup(g.ID, &g)
-			f.req.Orders = append(f.req.Orders, autoscaler.Order{Group: up.Group, Nodes: up.Nodes, Pods: up.Pods})
+			f.req.Orders = append(f.req.Orders, autoscaler.Order{Group: up.Group, Bins: up.Bins})
 			for _, uid := range up.Pods {
 				ordered[uid] = true
 			}

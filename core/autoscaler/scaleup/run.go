@@ -56,15 +56,7 @@ func without(runs []*run, placed []*cluster.Pod) []*run {
 	return filtered(runs, func(pod *cluster.Pod) bool { return !gone[pod.UID] })
 }
 
-// only leaves out all pods but those with these UIDs.
-func only(runs []*run, keep []types.UID) []*run {
-	kept := map[types.UID]bool{}
-	for _, uid := range keep {
-		kept[uid] = true
-	}
-	return filtered(runs, func(pod *cluster.Pod) bool { return kept[pod.UID] })
-}
-
+// filtered leaves out the pods that keep returns false for.
 func filtered(runs []*run, keep func(*cluster.Pod) bool) []*run {
 	var out []*run
 	for _, r := range runs {

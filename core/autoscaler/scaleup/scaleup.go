@@ -86,7 +86,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 			b.apply(k, b.newNames(g))
 		}
 		b.proposed[g.ID] += k.nodes
-		plan.ScaleUps = append(plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: k.nodes, Wasted: k.wasted, Pods: uids(k.pods)})
+		plan.ScaleUps = append(plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: k.nodes, Wasted: k.wasted, Pods: uids(k.pods), Bins: k.bins()})
 	}
 	b.explain(left)
 }
@@ -116,7 +116,7 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 			continue
 		}
 		mark := b.State.Mark()
-		k := b.pack(b.models[g.ID], nil, b.newNames(g), room, left)
+		k := b.pack(b.models[g.ID], b.newNames(g), room, left)
 		b.State.Rollback(mark)
 		if k.nodes == 0 {
 			continue

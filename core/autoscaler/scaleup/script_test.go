@@ -84,7 +84,7 @@ func (f *fixture) dump() string {
 //	placed NAME on=NODE [cpu=1]
 //	gone NAME                                                      no longer pending
 //	daemonset NAME [cpu=1] [scheduler=NAME]
-//	order GROUP nodes=N pods=(p0, p1)                              on its way, for these pods
+//	order GROUP pods=(p0, p1)                                      a node on its way, for these pods
 //	limits [total=0] [per-scale-up=0] [launching=0] [cores=N] [memory-gib=N] [gpus=N] [enforce-min]    0 for no limit
 //	unready percent=45 ok=3                                        when the cluster is too sick
 //	launching                                                      how many nodes are coming
@@ -179,11 +179,11 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		b.Spec.SchedulerName = args.String("scheduler", v1.DefaultSchedulerName)
 		f.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: args.Name(), Template: schema.ParsePod(b.Obj())})
 	case "order":
-		o := autoscaler.Order{Group: args.Name(), Nodes: args.Int("nodes", 0)}
+		var bin []types.UID
 		for _, name := range args.List("pods") {
-			o.Pods = append(o.Pods, types.UID(name))
+			bin = append(bin, types.UID(name))
 		}
-		f.req.Orders = append(f.req.Orders, o)
+		f.req.Orders = append(f.req.Orders, autoscaler.Order{Group: args.Name(), Bins: [][]types.UID{bin}})
 	case "limits":
 		f.req.Limits = autoscaler.Limits{MaxNodesTotal: args.Int("total", 0), MaxNodesPerScaleUp: args.Int("per-scale-up", 0), EnforceMinSize: args.Flag("enforce-min"),
 			MaxTotalUnready:   100,

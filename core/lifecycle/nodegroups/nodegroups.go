@@ -166,15 +166,16 @@ func (g Growth) String() string {
 // CommitScaleUp orders what a plan proposes for a group, as far as the pods that it was
 // made for still wait and the group may still grow. It returns by how much the group
 // grows; ok is false when nothing is ordered.
-func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waiting []types.UID) (growth Growth, ok bool) {
+func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits func(types.UID) bool) (growth Growth, ok bool) {
 	in := t.State.Group(up.Group)
 	g := m.group(up.Group)
 	if in == nil || g.backoff.active(t.Now) {
 		return Growth{}, false
 	}
-	nodes := up.Nodes
-	if n := len(up.Pods); n > 0 {
-		nodes = (up.Nodes*len(waiting) + n - 1) / n // rounded up
+	nodes, bins := up.Nodes, [][]types.UID(nil)
+	if len(up.Pods) > 0 {
+		bins = stillWaiting(up.Bins, waits)
+		nodes = len(bins)
 	}
 	// A deletion may fail: until its outcome is known the node counts as there.
 	nodes = min(nodes, in.Max-in.Target-m.deletions.Unanswered(in.ID))
@@ -187,11 +188,17 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waiti
 	if nodes <= 0 {
 		return Growth{}, false
 	}
+	waiting := 0
+	for _, uid := range up.Pods {
+		if waits(uid) {
+			waiting++
+		}
+	}
 	growth = Growth{in.ID, in.Target, in.Target + nodes, in.Max}
 	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes,
-		Reason: fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", len(waiting), growth.From, growth.To, growth.Max, up.Wasted)})
-	if len(waiting) > 0 {
-		m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Nodes: nodes, Pods: waiting})
+		Reason: fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", waiting, growth.From, growth.To, growth.Max, up.Wasted)})
+	if bins != nil {
+		m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Bins: bins[:nodes]})
 	}
 	g.unanswered += nodes
 	g.lastScaleUp = t.Now
@@ -247,18 +254,29 @@ func (m *Machine) ScaleDownDelayed(now time.Time, id string) bool {
 	return now.Sub(g.lastScaleUp) < m.cfg.DelayAfterAdd || now.Before(g.noScaleDownBefore)
 }
 
-// Orders returns the orders on their way, oldest first, each with those of its pods
-// that wait still. Orders without any are forgotten.
+// Orders returns the orders on their way, oldest first, each with those of its nodes for
+// which a pod waits still. Orders without any are forgotten.
 func (m *Machine) Orders(waits func(types.UID) bool) []autoscaler.Order {
 	var kept []autoscaler.Order
 	for _, o := range m.orders {
-		o.Pods = slices.DeleteFunc(slices.Clone(o.Pods), func(uid types.UID) bool { return !waits(uid) })
-		if len(o.Pods) > 0 {
+		if o.Bins = stillWaiting(o.Bins, waits); o.Bins != nil {
 			kept = append(kept, o)
 		}
 	}
 	m.orders = kept
 	return slices.Clone(kept)
+}
+
+// stillWaiting returns the bins with the pods that wait still, without those that have none.
+func stillWaiting(bins [][]types.UID, waits func(types.UID) bool) [][]types.UID {
+	var out [][]types.UID
+	for _, bin := range bins {
+		bin = slices.DeleteFunc(slices.Clone(bin), func(uid types.UID) bool { return !waits(uid) })
+		if len(bin) > 0 {
+			out = append(out, bin)
+		}
+	}
+	return out
 }
 
 // Conditions returns, by group, what a plan needs to know beside the state: which groups
@@ -309,8 +327,8 @@ func (m *Machine) Invariants() []string {
 		}
 	}
 	for _, o := range m.orders {
-		if o.Nodes < 1 || len(o.Pods) == 0 {
-			out = append(out, fmt.Sprintf("an order of group %s has %d nodes for %d pods; it needs some of both", o.Group, o.Nodes, len(o.Pods)))
+		if len(o.Bins) == 0 || slices.ContainsFunc(o.Bins, func(bin []types.UID) bool { return len(bin) == 0 }) {
+			out = append(out, fmt.Sprintf("an order of group %s has nodes for the pods %v; it needs some, and each a pod", o.Group, o.Bins))
 		}
 	}
 	return out

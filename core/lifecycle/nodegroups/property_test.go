@@ -281,7 +281,11 @@ func (w *around) something() {
 		}
 		w.serial++
 		pods := []types.UID{types.UID(fmt.Sprint("p", w.serial))}
-		w.groups.CommitScaleUp(w.turn, &autoscaler.ScaleUp{Group: "g", Nodes: 1 + testkit.Uniform(t, 3, "nodes"), Pods: pods}, pods)
+		up := &autoscaler.ScaleUp{Group: "g", Nodes: 1 + testkit.Uniform(t, 3, "nodes"), Pods: pods}
+		for range up.Nodes {
+			up.Bins = append(up.Bins, pods)
+		}
+		w.groups.CommitScaleUp(w.turn, up, func(types.UID) bool { return true })
 	case 14:
 		if !w.groups.Known() {
 			break

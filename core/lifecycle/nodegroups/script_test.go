@@ -130,11 +130,17 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.deletions.outOfState = append(s.deletions.outOfState, s.node(args.Name(), args.String("id", ""), ""))
 	case "scale-up":
 		up := &autoscaler.ScaleUp{Group: args.Name(), Nodes: args.Int("nodes", 0), Pods: uids(args.List("pods")), Wasted: 0.5}
+		for i := range up.Nodes { // the pods in turn; more nodes than pods are for the same ones again
+			up.Bins = append(up.Bins, nil)
+			for k := i; k < max(len(up.Pods), up.Nodes) && len(up.Pods) > 0; k += up.Nodes {
+				up.Bins[i] = append(up.Bins[i], up.Pods[k%len(up.Pods)])
+			}
+		}
 		waiting := up.Pods
 		if w := args.List("waiting"); w != nil {
 			waiting = uids(w)
 		}
-		if growth, ok := s.machine.CommitScaleUp(t, up, waiting); ok {
+		if growth, ok := s.machine.CommitScaleUp(t, up, func(uid types.UID) bool { return slices.Contains(waiting, uid) }); ok {
 			s.answer = growth.String() + "\n"
 		}
 	case "scaled":
@@ -142,7 +148,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "orders":
 		waiting := args.List("waiting")
 		for _, o := range s.machine.Orders(func(uid types.UID) bool { return slices.Contains(waiting, string(uid)) }) {
-			s.answer += fmt.Sprintf("%d nodes of %s for %v\n", o.Nodes, o.Group, o.Pods)
+			s.answer += fmt.Sprintf("%d nodes of %s for %v\n", len(o.Bins), o.Group, o.Bins)
 		}
 	case "deletion":
 		group, call := s.machine.InstanceDeletion(args.Name())
