@@ -138,8 +138,8 @@ func TestTheGRPCExpanderNeedsAServerAndItsCertificate(t *testing.T) {
 
 func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 	for _, c := range []struct{ arg, want string }{
-		{"--expander=price,magic", `--expander is "price,magic"; "magic" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, separated by commas`},
-		{"--expander=", `--expander is ""; "" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, separated by commas`},
+		{"--expander=price,magic", `--expander is "price,magic"; "magic" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, cost, separated by commas`},
+		{"--expander=", `--expander is ""; "" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, cost, separated by commas`},
 		{"--expander=price,price", `--expander is "price,price"; price is there twice; name each expander once`},
 		{"--expander=random,price", `--expander is "random,price"; price comes after random, which leaves one option only; name random last`},
 		{"--expander=priority,grpc", `--grpc-expander-url is ""; the expander grpc needs it`},

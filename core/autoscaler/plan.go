@@ -114,12 +114,20 @@ type ScaleUp struct {
 	// Wasted is the share of the nodes' CPU plus that of their memory which the pods
 	// leave unused: 0 to 2.
 	Wasted float64
+	// Mix is what the nodes were chosen in, by the cost expander; nil by any other.
+	Mix *Mix
 	// Pods are those that need nothing else once there are the nodes; none when the group
 	// is to reach its minimum.
 	Pods []types.UID
 	// Bins has for each of the nodes the pods that it is for. Pods that are in no bin have
 	// a place on other nodes when the pods in bins have theirs.
 	Bins [][]types.UID
+}
+
+// Mix is a purchase of nodes of several groups together, and how good it is.
+type Mix struct {
+	Price      float64 // an hour, of all its nodes
+	LowerBound float64 // proved: what any purchase for these pods costs at least, an hour
 }
 
 // NoHelp says why no group would help pods of one class.

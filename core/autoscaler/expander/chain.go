@@ -42,11 +42,12 @@ const (
 	PriceName      = "price"
 	PriorityName   = "priority"
 	GRPCName       = "grpc"
+	CostName       = "cost" // Berth's own
 )
 
 // Names returns those that ParseNames accepts.
 func Names() []string {
-	return []string{RandomName, MostPodsName, LeastWasteName, LeastNodesName, PriceName, PriorityName, GRPCName}
+	return []string{RandomName, MostPodsName, LeastWasteName, LeastNodesName, PriceName, PriorityName, GRPCName, CostName}
 }
 
 // ParseNames reads a list of names, separated by commas. As with Cluster Autoscaler,
@@ -124,6 +125,8 @@ func builtIn(name string) Strategy {
 		return LeastNodes{}
 	case PriceName:
 		return Price{}
+	case CostName:
+		return Cost{}
 	}
 	return nil
 }

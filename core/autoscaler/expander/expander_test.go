@@ -108,7 +108,7 @@ func TestNamesAreChecked(t *testing.T) {
 		{list: "least-waste", want: "least-waste"},
 		{list: "priority,least-waste,random", want: "priority least-waste random"},
 		{list: "grpc,price,most-pods,least-nodes", want: "grpc price most-pods least-nodes"},
-		{list: "", err: `"" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, separated by commas`},
+		{list: "", err: `"" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, cost, separated by commas`},
 		{list: "least-waste, price", err: `" price" is no expander`},
 		{list: "price,least-waste,price", err: "price is there twice"},
 		{list: "random,price", err: "price comes after random"},

@@ -192,7 +192,8 @@ func (s *stepper) step(p *point) bool {
 	for k := range s.dx {
 		after += (p.x[k] + alphaX*s.dx[k]) * (p.z[k] + alphaZ*s.dz[k])
 	}
-	target := math.Pow(after/mu, 3) * mu / float64(s.r.cols)
+	shrink := after / mu
+	target := shrink * shrink * shrink * mu / float64(s.r.cols)
 	for k := range s.rc {
 		s.rc[k] = target - p.x[k]*p.z[k] - s.dx[k]*s.dz[k]
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -18,7 +19,7 @@ func (f *fixture) random(t *rapid.T) {
 	pick := func(of ...string) string { return of[testkit.Uniform(t, len(of), "pick")] }
 	for i := range 1 + testkit.Uniform(t, 3, "groups") {
 		b := testkit.Node(fmt.Sprint("g", i)).Alloc("cpu", pick("2", "4", "16"), "memory", pick("4Gi", "32Gi")).Zone(pick("a", "b"))
-		g := &cluster.NodeGroup{ID: b.Name, Max: testkit.Uniform(t, 9, "max"), Template: f.state.Schema.ParseNode(b.Obj(), b.Name)}
+		g := &cluster.NodeGroup{ID: b.Name, Price: float64(testkit.Uniform(t, 3, "price")), Max: testkit.Uniform(t, 9, "max"), Template: f.state.Schema.ParseNode(b.Obj(), b.Name)}
 		g.Target = testkit.Uniform(t, g.Max+1, "target")
 		f.state.SetGroup(g.ID, g)
 		nodes := testkit.Uniform(t, g.Target+1, "nodes")
@@ -33,6 +34,9 @@ func (f *fixture) random(t *rapid.T) {
 	if testkit.Uniform(t, 3, "daemons") == 0 {
 		b := testkit.Pod("agent").Req("cpu", "500m").Owner("apps/v1", "DaemonSet", "agent")
 		f.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: "agent", Template: f.state.Schema.ParsePod(b.Obj())})
+	}
+	if testkit.Uniform(t, 2, "cost") == 0 {
+		f.packer.Expander = expander.Chain{expander.Cost{}}
 	}
 	for i := range testkit.Uniform(t, 30, "pods") {
 		b := testkit.Pod(fmt.Sprint("p", i)).Req("cpu", pick("100m", "1", "3", "10"), "memory", pick("1Gi", "3Gi")).Label("app", pick("x", "y"))

@@ -47,6 +47,7 @@ type builder struct {
 	models  map[string]*model  // by group
 	coming  map[string]*Coming // by group, before this plan
 	limits  limits
+	mix     *autoscaler.Mix // of which what is proposed is a part; nil for none
 	// proposed is how many nodes of each group the plan has so far.
 	proposed map[string]int
 }
@@ -75,20 +76,40 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 		left = b.place(left)
 	}
 	plan.Covered = len(req.Pending) - count(left)
+	if b.Expander.BuysMix() {
+		left = b.placeOnProposed(b.buyMix(left))
+	}
 	for len(left) > 0 {
 		k, ok := b.best(left)
 		if !ok {
 			break
 		}
-		g := k.model.group
-		left = without(left, k.pods)
-		if b.needsState(left) {
-			b.apply(k, b.newNames(g))
-		}
-		b.proposed[g.ID] += k.nodes
-		plan.ScaleUps = append(plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: k.nodes, Wasted: k.wasted, Pods: uids(k.pods), Bins: k.bins()})
+		left = b.placeOnProposed(b.propose(k, left))
 	}
 	b.explain(left)
+}
+
+// propose has nodes become part of the plan, and returns the pods that are left.
+func (b *builder) propose(k packed, left []*run) []*run {
+	g := k.model.group
+	left = without(left, k.pods)
+	if b.needsState(left) {
+		b.apply(k, b.newNames(g))
+	}
+	b.proposed[g.ID] += k.nodes
+	b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: k.nodes, Wasted: k.wasted, Mix: b.mix, Pods: uids(k.pods), Bins: k.bins()})
+	return left
+}
+
+// placeOnProposed places pods that have room, or are let in, now that proposed nodes stand
+// in the state with their pods, and returns the pods that are left.
+func (b *builder) placeOnProposed(left []*run) []*run {
+	if !b.needsState(left) {
+		return left
+	}
+	rest := b.place(left)
+	b.plan.Covered += count(left) - count(rest)
+	return rest
 }
 
 // needsState tells whether what the plan proposes has to stand in the state for the pods

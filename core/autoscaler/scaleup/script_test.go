@@ -76,8 +76,10 @@ func (f *fixture) dump() string {
 // plan for it:
 //
 //	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0]
+//	    [price=0]
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
 //	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
+//	expander NAMES
 //	startup taints=(KEY) prefixes=(KEY)                            taints of nodes that are starting
 //	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [volume]    pending pods; apart: one on
 //	                                                               a node; label: on nodes with it; volume: each with one of "disks"
@@ -112,7 +114,7 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		if k := args.String("taint", ""); k != "" {
 			b.Taint(k, "", v1.TaintEffectNoSchedule)
 		}
-		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: schema.ParseNode(b.Obj(), b.Name)})
+		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Price: float64(args.Int("price", 0)), Template: schema.ParseNode(b.Obj(), b.Name)})
 		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0)}
 	case "node":
 		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"), "example.com/gpu", args.String("gpu", "0"))
@@ -142,6 +144,12 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: args.Name()}}
 		csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "disks", NodeID: csi.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}}}
 		f.state.SetObject(csi)
+	case "expander":
+		chain, err := expander.NewChain(args.Name(), nil)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		f.packer.Expander = chain
 	case "startup":
 		f.req.Readiness.StartupTaints, f.req.Readiness.StartupTaintPrefixes = args.List("taints"), args.List("prefixes")
 	case "pods":
@@ -233,7 +241,11 @@ func describe(plan *autoscaler.Plan) string {
 		fmt.Fprintf(&out, "%d pods need nothing\n", plan.Covered)
 	}
 	for _, up := range plan.ScaleUps {
-		fmt.Fprintf(&out, "%d of %s for %v, wasting %.2f\n", up.Nodes, up.Group, up.Pods, up.Wasted)
+		fmt.Fprintf(&out, "%d of %s for %v, wasting %.2f", up.Nodes, up.Group, up.Pods, up.Wasted)
+		if up.Mix != nil {
+			fmt.Fprintf(&out, ", in a mix of %.2f, at least %.2f", up.Mix.Price, up.Mix.LowerBound)
+		}
+		out.WriteByte('\n')
 	}
 	for _, n := range plan.NoHelp {
 		fmt.Fprintf(&out, "nothing for %v: %s\n", n.Pods, strings.Join(n.Reasons, ", "))

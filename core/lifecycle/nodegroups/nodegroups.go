@@ -195,8 +195,11 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 		}
 	}
 	growth = Growth{in.ID, in.Target, in.Target + nodes, in.Max}
-	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes,
-		Reason: fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", waiting, growth.From, growth.To, growth.Max, up.Wasted)})
+	why := fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", waiting, growth.From, growth.To, growth.Max, up.Wasted)
+	if mix := up.Mix; mix != nil {
+		why += fmt.Sprintf("; in a mix of %.2f an hour, for which any costs %.2f at least", mix.Price, mix.LowerBound)
+	}
+	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why})
 	if bins != nil {
 		m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Bins: bins[:nodes]})
 	}

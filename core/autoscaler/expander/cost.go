@@ -1,0 +1,57 @@
+package expander
+
+// Cost is Berth's own expander: the cheapest mix of node groups for all pending pods
+// together. A plan whose chain begins with it buys that mix first (scaleup, mix.go), with
+// no round for it. What is left then are pods whose place depends on other pods, and
+// groups without a price; for these there are rounds as for any other expander, in which
+// Cost prefers the options that cost least for each pod that they place.
+//
+// Options of unknown price (0) are left out where another's is known. When none is known
+// all stay, and the next of the chain decides: "cost,least-waste" is a good list.
+type Cost struct{}
+
+var _ Strategy = Cost{}
+
+// Best implements Strategy.
+func (Cost) Best(_ *Round, options []Option) []Option {
+	var best []Option
+	for _, o := range options {
+		if o.Group.Price <= 0 {
+			continue
+		}
+		if len(best) > 0 {
+			// Compared without dividing, so that equal options are equal.
+			a, b := o.price()*float64(len(best[0].Pods)), best[0].price()*float64(len(o.Pods))
+			if a > b {
+				continue
+			}
+			if a < b {
+				best = best[:0]
+			}
+		}
+		best = append(best, o)
+	}
+	if len(best) == 0 {
+		return options
+	}
+	return best
+}
+
+// price returns what the option's new nodes cost an hour.
+func (o *Option) price() float64 {
+	nodes, sum := o.Nodes, 0.0
+	for _, s := range o.Similar {
+		nodes -= s.Nodes
+		sum += float64(s.Nodes) * s.Group.Price
+	}
+	return sum + float64(nodes)*o.Group.Price
+}
+
+// BuysMix tells whether a plan of this chain begins with the cheapest mix.
+func (c Chain) BuysMix() bool {
+	if len(c) == 0 {
+		return false
+	}
+	_, ok := c[0].(Cost)
+	return ok
+}

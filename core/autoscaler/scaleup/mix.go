@@ -1,0 +1,202 @@
+package scaleup
+
+import (
+	"slices"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/mix"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+)
+
+// The cost expander: package mix finds the cheapest nodes for all pods of countable classes
+// together, with the pods that each of them is to hold. The rules are asked again here
+// before anything is proposed, so that what the mathematics leaves out can cost money but
+// break no rule.
+//
+// Groups whose nodes nothing tells apart but their names and zones (alike) share what the
+// mix buys of any of them, so that their sizes stay balanced.
+
+// mixClass is the pods of one class that are left, in their order.
+type mixClass struct {
+	class *engine.Class
+	pods  []*cluster.Pod
+}
+
+// buyMix proposes the cheapest mix of groups that have a price, as far as limits allow, and
+// returns the pods that are left.
+func (b *builder) buyMix(left []*run) []*run {
+	classes := b.mixClasses(left)
+	var models []*model
+	for _, g := range b.State.Groups() {
+		if room, _ := b.headroom(g); room > 0 && g.Price > 0 {
+			models = append(models, b.models[g.ID])
+		}
+	}
+	if len(classes) == 0 || len(models) == 0 {
+		return left
+	}
+	problem := b.mixProblem(classes, models)
+	solution := mix.Solve(problem.classes, problem.groups)
+	b.mix = &autoscaler.Mix{Price: solution.Price, LowerBound: solution.LowerBound}
+	defer func() { b.mix = nil }()
+	bought := map[*model]*packed{}
+	for _, batch := range solution.Nodes {
+		b.buyBatch(batch, classes, problem.alike[batch.Group], bought)
+	}
+	for _, m := range models {
+		if k := bought[m]; k != nil {
+			b.proposed[m.group.ID] -= k.nodes // propose counts them
+			k.wasted = wasted(k.bundles)
+			left = b.propose(*k, left)
+		}
+	}
+	return left
+}
+
+// mixClasses returns the countable classes of which pods are left, in the order of their
+// first pods.
+func (b *builder) mixClasses(left []*run) []*mixClass {
+	var out []*mixClass
+	at := map[*engine.Class]*mixClass{}
+	for _, r := range left {
+		if !r.countable {
+			continue
+		}
+		c := at[r.class]
+		if c == nil {
+			c = &mixClass{class: r.class}
+			at[r.class] = c
+			out = append(out, c)
+		}
+		c.pods = append(c.pods, r.pods...)
+	}
+	return out
+}
+
+// mixProblem is what package mix is asked, and which groups are alike.
+type mixProblem struct {
+	classes []mix.Class
+	groups  []mix.Group
+	// alike are by group the groups that share what is bought of it, itself among them.
+	alike [][]*model
+}
+
+// mixProblem asks the rules about each class and an empty node of each group.
+func (b *builder) mixProblem(classes []*mixClass, models []*model) *mixProblem {
+	resources := 0
+	for _, c := range classes {
+		resources = max(resources, len(c.class.Pod().Request))
+	}
+	p := &mixProblem{}
+	for _, m := range models {
+		room, _ := b.headroom(m.group)
+		blank := b.blank(m)
+		g := mix.Group{Price: m.group.Price, Room: room}
+		for id := range resources {
+			id := cluster.ResourceID(id)
+			g.Allocatable = append(g.Allocatable, max(blank.Allocatable.At(id)-blank.Requested.At(id), 0))
+		}
+		g.Allocatable = append(g.Allocatable, max(blank.AllowedPods-int64(len(blank.Pods)), 0))
+		p.groups = append(p.groups, g)
+	}
+	for _, c := range classes {
+		p.classes = append(p.classes, b.mixClass(c, models, p.groups))
+	}
+	for j := range models {
+		var alike []*model
+		for k := range models {
+			if p.sameGroup(j, k) {
+				alike = append(alike, models[k])
+			}
+		}
+		p.alike = append(p.alike, alike)
+	}
+	return p
+}
+
+// mixClass returns which groups take a class, and how many of its pods a node takes where
+// that is fewer than its resources would.
+func (b *builder) mixClass(c *mixClass, models []*model, groups []mix.Group) mix.Class {
+	pod := c.class.Pod()
+	out := mix.Class{Pods: len(c.pods)}
+	for id := range len(groups[0].Allocatable) - 1 {
+		out.Request = append(out.Request, pod.Request.At(cluster.ResourceID(id)))
+	}
+	out.Request = append(out.Request, 1)
+	e := b.Engine(pod)
+	for j, m := range models {
+		each := int64(e.Count(c.class, b.blank(m)))
+		if each == 0 {
+			continue
+		}
+		out.Takes = append(out.Takes, j)
+		fits := int64(len(c.pods))
+		for d, request := range out.Request {
+			if request > 0 {
+				fits = min(fits, groups[j].Allocatable[d]/request)
+			}
+		}
+		if each < fits && (out.PerNode == 0 || int(each) < out.PerNode) {
+			out.PerNode = int(each)
+		}
+	}
+	return out
+}
+
+// sameGroup tells whether no class and no price tells two groups apart.
+func (p *mixProblem) sameGroup(j, k int) bool {
+	if p.groups[j].Price != p.groups[k].Price || !slices.Equal(p.groups[j].Allocatable, p.groups[k].Allocatable) {
+		return false
+	}
+	return !slices.ContainsFunc(p.classes, func(c mix.Class) bool {
+		return slices.Contains(c.Takes, j) != slices.Contains(c.Takes, k)
+	})
+}
+
+// buyBatch buys the nodes of a batch, one after the other of the group, among those that
+// are alike, that would have the fewest nodes, and puts the batch's pods on them. A group
+// has no more than its headroom; pods for which there is none are left.
+func (b *builder) buyBatch(batch mix.Batch, classes []*mixClass, alike []*model, bought map[*model]*packed) {
+	shares := map[*model]int{}
+	for range batch.Nodes {
+		var least *model
+		for _, m := range alike {
+			if room, _ := b.headroom(m.group); room > 0 && (least == nil || b.size(m) < b.size(least)) {
+				least = m
+			}
+		}
+		if least == nil {
+			break
+		}
+		shares[least]++
+		b.proposed[least.group.ID]++
+	}
+	for _, m := range alike {
+		nodes := shares[m]
+		if nodes == 0 {
+			continue
+		}
+		k := bought[m]
+		if k == nil {
+			k = &packed{model: m}
+			bought[m] = k
+		}
+		x := newBundle(m, b.blank(m), nodes)
+		for _, count := range batch.Pods {
+			c := classes[count.Class]
+			each := min(count.Pods, b.Engine(c.class.Pod()).Count(c.class, x.node), len(c.pods)/nodes)
+			if each == 0 {
+				continue
+			}
+			x.put(c.pods[:nodes*each], each)
+			k.pods = append(k.pods, c.pods[:nodes*each]...)
+			c.pods = c.pods[nodes*each:]
+		}
+		k.bundles = append(k.bundles, x)
+		k.nodes += nodes
+	}
+}
+
+// size returns how many nodes a group would have with what is proposed.
+func (b *builder) size(m *model) int { return m.group.Target + b.proposed[m.group.ID] }
