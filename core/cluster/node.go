@@ -72,6 +72,8 @@ type Node struct {
 	Pods      []*Pod
 	Ports     []HostPort // with repeats, in no particular order
 	Nominated []*Pod     // that are to come here, by UID
+	// Workload is how many of Pods don't belong to the node (Pod.OfNode).
+	Workload int
 }
 
 // DetachedNode returns a node that is in no state, with no pods: local rules can be asked
@@ -133,6 +135,9 @@ func (n *Node) account(p *Pod, sign int64) {
 	n.Requested.add(p.Request, sign)
 	n.NonZero[0] += sign * p.NonZero[0]
 	n.NonZero[1] += sign * p.NonZero[1]
+	if !p.OfNode {
+		n.Workload += int(sign)
+	}
 }
 
 // Ready tells whether the node's Ready condition is True.

@@ -34,6 +34,9 @@ type Pod struct {
 	Terms       []OwnedTerm // pod affinity and anti-affinity, required and preferred
 	TermProblem string      // why a term can't be read; such a pod isn't placed
 	Claims      []ClaimRef  // in the order of its volumes
+	// OfNode says that the pod belongs to its node, which would make another one for
+	// itself: it is Daemon or Mirror.
+	OfNode bool
 	// ScaleUpDelay is how long the pod has to wait before nodes are bought for it, as its
 	// annotation asks; 0 without.
 	ScaleUpDelay time.Duration
@@ -114,6 +117,7 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 		out.Terms = terms
 	}
 	out.Claims = claimRefs(p)
+	out.OfNode = out.Daemon() || out.Mirror()
 	if text, ok := p.Annotations[ScaleUpDelayAnnotation]; ok {
 		out.ScaleUpDelay = delay(text, &out.Problems)
 	}

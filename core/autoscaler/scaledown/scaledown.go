@@ -16,14 +16,12 @@ const DisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled
 // a node group and empty, no pod is nominated to it, and neither the API nor its
 // annotation says otherwise. What the group's minimum and timers say is for others.
 func Removable(n *cluster.Node) bool {
-	return n.Group != "" && n.Object.DeletionTimestamp == nil &&
-		n.Object.Annotations[DisabledAnnotation] != "true" && len(n.Nominated) == 0 && Empty(n)
+	return n.Group != "" && Empty(n) && len(n.Nominated) == 0 &&
+		n.Object.DeletionTimestamp == nil && n.Object.Annotations[DisabledAnnotation] != "true"
 }
 
 // Empty tells whether nothing but daemon and mirror pods is on the node.
-func Empty(n *cluster.Node) bool {
-	return !slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool { return !p.Daemon() && !p.Mirror() })
-}
+func Empty(n *cluster.Node) bool { return n.Workload == 0 }
 
 // Candidates returns the names of the removable nodes, sorted. A node that isn't ready is
 // one of them only when its creation is longer ago than startup: before, it is coming.

@@ -160,9 +160,23 @@ func (b *builder) apply(k packed, name func(int) string) {
 }
 
 // largestFirst orders runs by the share of a template node that a pod takes; runs of
-// equal shares keep their order.
+// equal shares keep their order. Countable runs of one class become one run: no rule tells
+// in which order their pods are placed.
 func largestFirst(g *cluster.NodeGroup, runs []*run) []*run {
-	out := slices.Clone(runs)
+	var out []*run
+	at := map[*engine.Class]*run{} // of countable classes
+	for _, r := range runs {
+		whole := at[r.class]
+		if whole == nil {
+			whole = &run{r.class, r.countable, r.pods}
+			out = append(out, whole)
+			if r.countable {
+				at[r.class] = whole
+			}
+			continue
+		}
+		whole.pods = append(whole.pods[:len(whole.pods):len(whole.pods)], r.pods...)
+	}
 	slices.SortStableFunc(out, func(x, y *run) int {
 		return cmp.Compare(share(g, y.class.Pod()), share(g, x.class.Pod()))
 	})
