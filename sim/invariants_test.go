@@ -68,6 +68,7 @@ func TestQuietWorldsAreChecked(t *testing.T) {
 		{"a bind has no outcome", noGroups, func(w *World) {
 			w.know(step.NodeSet{Node: testkit.Node("n").Obj()}, step.PodSet{Pod: testkit.Pod("p").Obj()})
 		}, []string{"pod pod-p "}},
+		{"a plan answered no request", oneGroup, func(w *World) { w.know(step.PlanMade{Plan: &autoscaler.Plan{Request: 99}}) }, []string{"1 plans were refused"}},
 		{"Berth went on deciding", noGroups, func(w *World) { rested(w); w.stats.restDecisions = 2 },
 			[]string{"2 decisions were made though nothing had happened for 10m0s"}},
 		{"decisions before the last change are no harm", noGroups, func(w *World) { w.stats.restDecisions = 2; w.noteChange() }, nil},
@@ -153,6 +154,18 @@ func TestNoPodWaitsThatCouldRun(t *testing.T) {
 			w.wantViolations(t, c.want...)
 		})
 	}
+}
+
+// TestBrokenInvariantsOfTheCoreAreViolations takes a pod whose bind is under way off its node
+// behind the core's back.
+func TestBrokenInvariantsOfTheCoreAreViolations(t *testing.T) {
+	w := newTestWorld(t, noGroups)
+	w.know(step.NodeSet{Node: testkit.Node("n").Obj()}, step.PodSet{Pod: testkit.Pod("p").Obj()})
+	w.checkStep(&step.Ready{})
+	w.wantViolations(t)
+	w.berth.core().State().Remove("pod-p")
+	w.checkStep(&step.Ready{})
+	w.wantViolations(t, "broken invariant: pod pod-p was given node n, and isn't there in the state")
 }
 
 // TestPlacementsOfAStepAreChecked has a Step bind a pod to a node, which Berth knows with 4
