@@ -25,6 +25,21 @@ func (e *Engine) Countable(c *Class) bool {
 	return true
 }
 
+// TakesAlone tells whether a node, which may be in no state, takes a pod of the class as far
+// as the node alone can say: what is elsewhere may still keep the pod away.
+func (e *Engine) TakesAlone(c *Class, n *cluster.Node) bool {
+	e.refresh(c)
+	if c.Rejected != nil {
+		return false
+	}
+	for i := range c.localRules {
+		if code, _ := c.localRules[i].EvalNode(n); code != framework.OK {
+			return false
+		}
+	}
+	return true
+}
+
 // Count returns how many pods of a countable class a node takes, one after the other. The
 // node may be in no state (cluster.DetachedNode). It costs one evaluation.
 func (e *Engine) Count(c *Class, n *cluster.Node) int {

@@ -22,20 +22,20 @@ import (
 // state that every rule lets it on, else on a new one. Both give every pod the same node.
 func TestPropertyCountingEqualsFirstFitPodByPod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b, pending, room := randomPacking(t)
+		b, pending := randomPacking(t)
 		m := b.models["g"]
 		runs := b.runs(pending)
 
 		mark := b.State.Mark()
-		k := b.pack(m, b.newNames(m.group), room, runs)
+		k := b.pack(m, runs)
 		b.State.Rollback(mark)
 		mark = b.State.Mark()
-		b.apply(k, b.newNames(m.group))
+		b.apply(k)
 		got := b.where(pending)
 		b.State.Rollback(mark)
 
 		mark = b.State.Mark()
-		b.firstFit(m, room, runs)
+		b.firstFit(m, runs)
 		want := b.where(pending)
 		b.State.Rollback(mark)
 		if got != want {
@@ -45,7 +45,7 @@ func TestPropertyCountingEqualsFirstFitPodByPod(t *testing.T) {
 }
 
 // firstFit is the slow twin of counting.
-func (b *builder) firstFit(m *model, room int, runs []*run) {
+func (b *builder) firstFit(m *model, runs []*run) {
 	var nodes []cluster.NodeIndex
 	for _, r := range largestFirst(m.group, runs) {
 		e := b.Engine(r.pods[0])
@@ -58,7 +58,7 @@ func (b *builder) firstFit(m *model, room int, runs []*run) {
 					break
 				}
 			}
-			if placed || len(nodes) == room {
+			if placed || len(nodes) == m.group.Max {
 				continue
 			}
 			mark := b.State.Mark()
@@ -87,7 +87,7 @@ func (b *builder) where(pods []*cluster.Pod) string {
 
 // randomPacking returns a builder over a state with one group, and pods of a few shapes,
 // some with host ports, for a limited number of nodes.
-func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod, room int) {
+func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod) {
 	pick := func(of ...string) string { return of[testkit.Uniform(t, len(of), "pick")] }
 	schema := cluster.NewSchema()
 	state := cluster.New(schema)
@@ -96,12 +96,12 @@ func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod, room int) {
 		t.Fatal(err)
 	}
 	node := testkit.Node("g").Alloc("cpu", pick("4", "7"), "memory", pick("8Gi", "31Gi"), "pods", pick("3", "110"), "example.com/gpu", pick("0", "2"))
-	state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 1000, Template: schema.ParseNode(node.Obj(), "g")})
+	state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: testkit.Uniform(t, 12, "max"), Template: schema.ParseNode(node.Obj(), "g")})
 	daemon := testkit.Pod("agent").Req("cpu", pick("500m", "5")).Owner("apps/v1", "DaemonSet", "agent")
 	w := &cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: "agent", Template: schema.ParsePod(daemon.Obj())}
 	now := time.Unix(10000, 0)
 	req := &autoscaler.Request{Now: now, ServerNow: now, Readiness: autoscaler.Readiness{StartupTime: time.Minute}}
-	b = &builder{Packer: &Packer{State: state, Engine: sched.Engine}, req: req, proposed: map[string]int{},
+	b = &builder{Packer: &Packer{State: state, Engine: sched.Engine}, req: req, plan: &autoscaler.Plan{}, coming: map[string]*Coming{"g": {}}, proposed: map[string]int{},
 		models: models(state, &req.Readiness), daemons: []*cluster.Workload{w}}
 	for i := range 1 + testkit.Uniform(t, 5, "shapes") {
 		shape := testkit.Pod("p").Req("cpu", pick("0", "300m", "1", "3", "9"), "memory", pick("100Mi", "3Gi"), "example.com/gpu", pick("0", "0", "1"))
@@ -117,5 +117,5 @@ func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod, room int) {
 			pending = append(pending, schema.ParsePod(pod.Obj()))
 		}
 	}
-	return b, pending, testkit.Uniform(t, 12, "room")
+	return b, pending
 }

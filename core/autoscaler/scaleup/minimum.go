@@ -31,11 +31,10 @@ func (b *builder) fillUp(short []*cluster.NodeGroup) {
 		if nodes <= 0 {
 			continue
 		}
-		name := b.newNames(g)
-		for i := range nodes {
-			b.addNode(b.models[g.ID], name(i))
+		for range nodes {
+			b.addNode(b.models[g.ID], newNode(g, b.proposed[g.ID]))
+			b.proposed[g.ID]++
 		}
-		b.proposed[g.ID] += nodes
 		b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: nodes})
 	}
 }

@@ -47,7 +47,6 @@ func (b *builder) buyMix(left []*run) []*run {
 	for _, m := range models {
 		if k := bought[m]; k != nil {
 			b.proposed[m.group.ID] -= k.nodes // propose counts them
-			k.wasted = wasted(k.bundles)
 			left = b.propose(*k, left)
 		}
 	}

@@ -2,6 +2,7 @@ package scaleup
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,29 +13,30 @@ import (
 
 // packed is what pack has found that nodes could take.
 type packed struct {
-	model   *model
+	model   *model   // of the group that was packed
+	joined  []*model // of other groups that have nodes among the bundles, in the order in which they joined
 	bundles []*bundle
 	nodes   int            // new ones
 	pods    []*cluster.Pod // in the order in which they were placed
-	// wasted is the share of the new nodes' CPU plus that of their memory which the pods
-	// leave unused: 0 to 2. Daemon and static pods are overhead, not use.
-	wasted float64
 }
 
 // pack places what it can of the pending pods on nodes of the state and on new nodes of
-// one group, room of them at most: the largest pods first (first fit decreasing), a new
+// one group, as many as it may have: the largest pods first (first fit decreasing), a new
 // node when a pod has no place. A class that an empty node didn't take isn't tried on
 // another.
 //
 // Pods whose place depends on what is elsewhere go first. They are placed one by one in
-// the state, wherever the engine holds it to be best. Then the others are counted onto
-// the new nodes, first fit, without touching the state: of these
-// pods nothing that is elsewhere can say anything. So what pack has done is in the state
-// only in part: the caller rolls back, and apply does all of it.
+// the state, wherever the engine holds it to be best. Where only what is elsewhere keeps
+// such a pod from a new node of the group, as hard spreading over zones does, the groups
+// that would take it join: with the fewest nodes first, so that their sizes stay balanced.
 //
-// name names new nodes.
-func (b *builder) pack(m *model, name func(int) string, room int, pending []*run) packed {
-	p := packing{builder: b, packed: packed{model: m}, name: name, room: room, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
+// Then the other pods are counted onto the new nodes, first fit, without touching the
+// state: of these pods nothing that is elsewhere can say anything. So what pack has done is
+// in the state only in part: the caller rolls back, and apply does all of it.
+func (b *builder) pack(m *model, pending []*run) packed {
+	before := maps.Clone(b.proposed)
+	defer func() { b.proposed = before }() // headroom counts what is packed meanwhile
+	p := packing{builder: b, packed: packed{model: m}, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
 	runs := largestFirst(m.group, pending)
 	for _, r := range runs {
 		if !r.countable {
@@ -46,7 +48,6 @@ func (b *builder) pack(m *model, name func(int) string, room int, pending []*run
 			p.count(r)
 		}
 	}
-	p.wasted = wasted(p.bundles)
 	return p.packed
 }
 
@@ -54,8 +55,6 @@ func (b *builder) pack(m *model, name func(int) string, room int, pending []*run
 type packing struct {
 	*builder
 	packed
-	name     func(int) string
-	room     int
 	at       map[cluster.NodeIndex]*bundle // those of nodes in the state
 	rejected map[*engine.Class]bool        // by an empty node
 }
@@ -82,24 +81,60 @@ func (p *packing) oneByOne(r *run) {
 	}
 	for rest := r.pods; len(rest) > 0; {
 		rest = rest[e.PlaceMany(r.class, rest, placed):]
-		if len(rest) == 0 || p.nodes >= p.room {
+		if len(rest) == 0 {
 			return
 		}
 		class := e.Current(r.class, rest[0])
-		if p.rejected[class] {
+		if p.rejected[class] || !p.grow(e, class) {
 			return
 		}
-		mark := p.State.Mark()
-		i := p.addNode(p.model, p.name(p.nodes))
-		if _, ok := e.Best(class); !ok {
-			p.State.Rollback(mark)
-			p.rejected[class] = true
-			return
-		}
-		p.State.Release(mark)
-		p.nodes++
-		p.opened(i, p.model)
 	}
+}
+
+// grow adds a new node that takes a pod of a class, of the packed group or of one that
+// joins it, and tells whether there is any. A class for which there is none is rejected
+// for good, unless the packed group has just as many nodes as it may have.
+func (p *packing) grow(e *engine.Engine, class *engine.Class) bool {
+	if room, _ := p.headroom(p.model.group); room <= 0 {
+		return false
+	}
+	if p.addFor(p.model, e, class) {
+		return true
+	}
+	if e.TakesAlone(class, p.blank(p.model)) {
+		var others []*model
+		for _, g := range p.State.Groups() {
+			if room, _ := p.headroom(g); room > 0 && g != p.model.group {
+				others = append(others, p.models[g.ID])
+			}
+		}
+		slices.SortStableFunc(others, func(x, y *model) int { return cmp.Compare(p.size(x), p.size(y)) })
+		for _, m := range others {
+			if e.TakesAlone(class, p.blank(m)) && p.addFor(m, e, class) {
+				if !slices.Contains(p.joined, m) {
+					p.joined = append(p.joined, m)
+				}
+				return true
+			}
+		}
+	}
+	p.rejected[class] = true
+	return false
+}
+
+// addFor adds a new node of a group, if it takes a pod of the class.
+func (p *packing) addFor(m *model, e *engine.Engine, class *engine.Class) bool {
+	mark := p.State.Mark()
+	i := p.addNode(m, newNode(m.group, p.proposed[m.group.ID]))
+	if _, ok := e.Best(class); !ok {
+		p.State.Rollback(mark)
+		return false
+	}
+	p.State.Release(mark)
+	p.proposed[m.group.ID]++
+	p.nodes++
+	p.opened(i, m)
+	return true
 }
 
 // count counts pods of a run onto bundles, and onto as many new nodes as they need.
@@ -107,19 +142,42 @@ func (p *packing) count(r *run) {
 	e := p.Engine(r.pods[0])
 	var rest []*cluster.Pod
 	p.bundles, rest = fillBundles(p.bundles, e, r.class, r.pods)
-	if len(rest) > 0 && p.nodes < p.room {
+	if room, _ := p.headroom(p.model.group); len(rest) > 0 && room > 0 {
 		blank := p.blank(p.model)
 		if each := min(e.Count(r.class, blank), len(rest)); each > 0 {
-			nodes := min((len(rest)+each-1)/each, p.room-p.nodes)
+			nodes := min((len(rest)+each-1)/each, room)
 			last := len(p.bundles)
 			p.bundles = append(p.bundles, newBundle(p.model, blank, nodes))
 			p.nodes += nodes
+			p.proposed[p.model.group.ID] += nodes
 			var made []*bundle
 			made, rest = fillBundles(p.bundles[last:], e, r.class, rest)
 			p.bundles = append(p.bundles[:last], made...)
 		}
 	}
 	p.pods = append(p.pods, r.pods[:len(r.pods)-len(rest)]...)
+}
+
+// only returns the part of what was packed that is on new nodes of one group. With the
+// part of the packed group go the pods that have a place on nodes of the state.
+func (k *packed) only(m *model) packed {
+	out := packed{model: m}
+	for _, x := range k.bundles {
+		if x.model != m && (x.model != nil || m != k.model) {
+			continue
+		}
+		out.bundles = append(out.bundles, x)
+		if x.model != nil {
+			out.nodes += x.nodes
+		}
+		for _, f := range x.fills {
+			out.pods = append(out.pods, f.pods...)
+		}
+	}
+	if len(k.joined) == 0 {
+		out.pods = k.pods // in the order in which they were placed
+	}
+	return out
 }
 
 // bins returns for each new node the pods that it is for.
@@ -141,14 +199,14 @@ func (k *packed) bins() [][]types.UID {
 }
 
 // apply puts into the state what pack has found, after it was rolled back.
-func (b *builder) apply(k packed, name func(int) string) {
-	made := 0
+func (b *builder) apply(k packed) {
+	made := maps.Clone(b.proposed)
 	for _, x := range k.bundles {
 		for i := range x.nodes {
 			at := x.at
 			if x.model != nil {
-				at = b.addNode(x.model, name(made))
-				made++
+				at = b.addNode(x.model, newNode(x.model.group, made[x.model.group.ID]))
+				made[x.model.group.ID]++
 			}
 			for _, f := range x.fills {
 				for _, pod := range f.pods[i*f.each : (i+1)*f.each] {
@@ -195,7 +253,8 @@ func share(g *cluster.NodeGroup, pod *cluster.Pod) float64 {
 	return sum
 }
 
-// wasted computes packed.wasted.
+// wasted returns the share of the new nodes' CPU plus that of their memory which the pods
+// leave unused: 0 to 2. Daemon and static pods are overhead, not use.
 func wasted(bundles []*bundle) float64 {
 	var used, all [2]int64 // by cluster.CPU and cluster.Memory
 	for _, x := range bundles {

@@ -79,6 +79,21 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	if b.Expander.BuysMix() {
 		left = b.placeOnProposed(b.buyMix(left))
 	}
+	if b.needsState(left) {
+		domains := b.addDomains()
+		left = b.rounds(left)
+		for _, name := range domains {
+			b.State.RemoveNode(name)
+		}
+		left = b.placeOnProposed(left)
+	}
+	left = b.rounds(left)
+	b.explain(left)
+}
+
+// rounds has groups grow, one option after the other, as long as one takes pods, and
+// returns the pods that are left.
+func (b *builder) rounds(left []*run) []*run {
 	for len(left) > 0 {
 		k, ok := b.best(left)
 		if !ok {
@@ -86,18 +101,23 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 		}
 		left = b.placeOnProposed(b.propose(k, left))
 	}
-	b.explain(left)
+	return left
 }
 
 // propose has nodes become part of the plan, and returns the pods that are left.
 func (b *builder) propose(k packed, left []*run) []*run {
-	g := k.model.group
 	left = without(left, k.pods)
 	if b.needsState(left) {
-		b.apply(k, b.newNames(g))
+		b.apply(k)
 	}
-	b.proposed[g.ID] += k.nodes
-	b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: k.nodes, Wasted: k.wasted, Mix: b.mix, Pods: uids(k.pods), Bins: k.bins()})
+	for _, m := range append([]*model{k.model}, k.joined...) {
+		part := k.only(m)
+		if part.nodes == 0 {
+			continue // all of its pods need what others of the parts bring
+		}
+		b.proposed[m.group.ID] += part.nodes
+		b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: m.group.ID, Nodes: part.nodes, Wasted: wasted(part.bundles), Mix: b.mix, Pods: uids(part.pods), Bins: part.bins()})
+	}
 	return left
 }
 
@@ -119,30 +139,29 @@ func (b *builder) needsState(left []*run) bool {
 	return slices.ContainsFunc(left, func(r *run) bool { return !r.countable })
 }
 
-// newNames names the nodes of a group that the plan proposes next.
-func (b *builder) newNames(g *cluster.NodeGroup) func(int) string {
-	from := b.proposed[g.ID]
-	return func(i int) string { return newNode(g, from+i) }
-}
-
 // best packs each group that may grow with the pods that are left, and returns what the
 // expander chooses; ok is false when no group takes any of them or the expander forbids
 // them all.
 func (b *builder) best(left []*run) (best packed, ok bool) {
 	var options []expander.Option
 	var choices []packed
+	joined := map[string]bool{} // groups that are part of another's option
 	for _, g := range b.State.Groups() {
-		room, _ := b.headroom(g)
-		if room <= 0 {
+		if room, _ := b.headroom(g); room <= 0 || joined[g.ID] {
 			continue
 		}
 		mark := b.State.Mark()
-		k := b.pack(b.models[g.ID], b.newNames(g), room, left)
+		k := b.pack(b.models[g.ID], left)
 		b.State.Rollback(mark)
 		if k.nodes == 0 {
 			continue
 		}
-		options = append(options, expander.Option{Group: g, Nodes: k.nodes, Pods: k.pods, Wasted: k.wasted})
+		o := expander.Option{Group: g, Nodes: k.nodes, Pods: k.pods, Wasted: wasted(k.bundles)}
+		for _, m := range k.joined {
+			joined[m.group.ID] = true
+			o.Similar = append(o.Similar, expander.Share{Group: m.group, Nodes: k.only(m).nodes})
+		}
+		options = append(options, o)
 		choices = append(choices, k)
 	}
 	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.limits.nodes, Schema: b.State.Schema, Answers: &b.plan.Answers}

@@ -69,7 +69,9 @@ func (f *fixture) dump() string {
 	var b bytes.Buffer
 	f.state.Dump(&b)
 	lines := strings.Split(b.String(), "\n")
-	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "fact ") && strings.HasSuffix(l, "\" ") }), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(l string) bool {
+		return strings.HasPrefix(l, "fact ") && (strings.HasSuffix(l, "\" ") || strings.Contains(l, "|lowest\"  lowest 0 of "))
+	}), "\n")
 }
 
 // TestScripts runs testdata/*.txt. The commands set up a cluster, and plan prints the
@@ -81,7 +83,7 @@ func (f *fixture) dump() string {
 //	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
 //	expander NAMES
 //	startup taints=(KEY) prefixes=(KEY)                            taints of nodes that are starting
-//	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [volume]    pending pods; apart: one on
+//	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [spread=SKEW] [volume]    pending pods; apart: one on
 //	                                                               a node; label: on nodes with it; volume: each with one of "disks"
 //	placed NAME on=NODE [cpu=1]
 //	gone NAME                                                      no longer pending
@@ -164,6 +166,9 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			b.UID = types.UID(b.Name)
 			if z := args.String("zone", ""); z != "" {
 				b.Spec.NodeSelector = map[string]string{v1.LabelTopologyZone: z}
+			}
+			if skew := args.Int("spread", 0); skew > 0 {
+				b.Label("app", "s").SpreadHard(v1.LabelTopologyZone, int32(skew), "app", "s")
 			}
 			if args.Flag("apart") {
 				b.Label("app", "a").Apart(v1.LabelHostname, "app", "a")

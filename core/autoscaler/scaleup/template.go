@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 )
@@ -94,6 +96,26 @@ func (b *builder) blank(m *model) *cluster.Node {
 		b.State.Rollback(mark)
 	}
 	return m.blank
+}
+
+// addDomains has the zones and regions of groups that may grow be known in the state, also
+// where no node is in them yet: pods with hard spreading are to be bought nodes in all of
+// them. For each group there is a node that takes no pods, and is no host: among hosts one
+// without pods would keep the others from having more than the skew allows. It returns the
+// names of these nodes. They have to go before pods are left without a node: where no node
+// is bought in a zone, the scheduler won't know of it.
+func (b *builder) addDomains() (names []string) {
+	for _, g := range b.State.Groups() {
+		if room, _ := b.headroom(g); room <= 0 {
+			continue
+		}
+		info := b.models[g.ID].info.Renamed(g.ID + "/domain")
+		info.AllowedPods = 0
+		delete(info.Object.Labels, v1.LabelHostname)
+		b.State.SetNode(info)
+		names = append(names, info.Name)
+	}
+	return names
 }
 
 // Names of virtual nodes. Ties between nodes go by their names, so other names make
