@@ -19,7 +19,11 @@ func (c *Core) nodeSet(in step.NodeSet) {
 	}
 	c.state.SetNode(node)
 	if c.cfg.Autoscale != nil {
-		c.scale.launches.NodeSet(c.turn.Now, node, c.usable(node))
+		usable := c.usable(node)
+		c.scale.launches.NodeSet(c.turn.Now, node, usable)
+		if usable {
+			c.scale.groups.NodeUsable(node)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 //	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [scheduler=NAME] [uid=NAME] [delay=TIME]
+//	    [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	daemonset NAME …            with the arguments of a pod for its template
@@ -157,6 +157,9 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	}
 	if delay := args.String("delay", ""); delay != "" {
 		b.Annotations = map[string]string{cluster.ScaleUpDelayAnnotation: delay}
+	}
+	if zone := args.String("needs", ""); zone != "" {
+		b.Select(v1.LabelTopologyZone, zone)
 	}
 	if args.Flag("daemon") {
 		b.Owner("apps/v1", "DaemonSet", "agent")

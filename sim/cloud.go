@@ -131,7 +131,7 @@ func (w *World) increaseTarget(id string, n int) error {
 	}
 	if w.faults.anyInForce(w, scenario.StockOut, id) || g.cfg.Stock != nil && g.target+n > *g.cfg.Stock {
 		w.stats.FailedLaunches += n
-		return fmt.Errorf("out of stock: no %d machines of group %s", n, id)
+		return fmt.Errorf("out of stock: no %d instances of group %s", n, id)
 	}
 	g.target += n
 	w.noteChange()
@@ -240,7 +240,7 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 func (w *World) decreaseTarget(id string, n int) error {
 	g := w.group(id)
 	if g == nil || n <= 0 || g.target-n < len(g.instances) {
-		return fmt.Errorf("node group %q can't give up %d machines", id, n)
+		return fmt.Errorf("node group %q can't give up %d instances", id, n)
 	}
 	g.target -= n
 	w.noteChange()

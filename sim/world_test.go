@@ -190,7 +190,7 @@ func TestMachinesThatNeverRegisterAreRemoved(t *testing.T) {
   faults: [{kind: NeverRegisters, rate: 1, until: 5m}]
   policy: {flags: [--max-node-provision-time=3m]}
 `)
-	if s.Pods.Completed != 4 || s.Nodes.FailedLaunches != 4 || s.Nodes.Launched != 4 || s.Decisions["MachineRemoved"] != 4 {
+	if s.Pods.Completed != 4 || s.Nodes.FailedLaunches != 4 || s.Nodes.Launched != 4 || s.Decisions["InstanceRemoved"] != 4 {
 		t.Errorf("%+v %+v\n%s", s.Pods, s.Nodes, strings.Join(log, "\n"))
 	}
 }

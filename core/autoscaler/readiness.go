@@ -1,6 +1,7 @@
 package autoscaler
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -115,6 +116,20 @@ func (r *Readiness) Started(n, template *cluster.NodeInfo) *cluster.NodeInfo {
 		}
 	}
 	return &out
+}
+
+// Newer returns which of two nodes of a group says more of what new nodes look like: the
+// one created later, of two of one second the first by name, and of one node what is known
+// now. Either may be nil.
+func Newer(old, now *cluster.NodeInfo) *cluster.NodeInfo {
+	switch {
+	case old == nil:
+		return now
+	case now == nil || old.Name != now.Name && cmp.Or(
+		old.Object.CreationTimestamp.Compare(now.Object.CreationTimestamp.Time), strings.Compare(now.Name, old.Name)) > 0:
+		return old
+	}
+	return now
 }
 
 // TemplateFrom returns what a new node of the group of a usable node looks like: the node

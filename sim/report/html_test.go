@@ -62,7 +62,7 @@ func TestPageDrawsInABrowser(t *testing.T) {
 		scenario, drawn string
 		want            []string
 	}{
-		{"../../examples/night-batch/unlimited.yaml", `data-drawn="6"`, []string{"<h1>unlimited</h1>", "448 failed", "MachineRemoved", "not registered within 15m0s"}},
+		{"../../examples/night-batch/unlimited.yaml", `data-drawn="6"`, []string{"<h1>unlimited</h1>", "448 failed", "InstanceRemoved", "not registered within 15m0s"}},
 		{empty, `data-drawn="5"`, []string{"&lt;b&gt;empty&lt;/b&gt;"}},
 	} {
 		run, s, stats := outcome(t, c.scenario)

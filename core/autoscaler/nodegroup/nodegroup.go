@@ -19,7 +19,7 @@ type Group struct {
 	Target   int      // nodes asked for, launched or not
 	Template *v1.Node // labels, taints and allocatable of a new node
 	Price    float64  // per node and hour, 0 when unknown
-	// Instances are the group's machines, registered as nodes or not. Nil means that
+	// Instances are the group's own, registered as nodes or not. Nil means that
 	// the provider doesn't list them, empty that there are none.
 	Instances []Instance
 }
@@ -62,11 +62,11 @@ type Provider interface {
 	GroupOf(node *v1.Node) string
 	// IncreaseSize asks for delta more nodes in a group.
 	IncreaseSize(ctx context.Context, group string, delta int) error
-	// DeleteNodes removes machines from a group, each known by its ID, its
-	// node's name or both, and lowers its target by their number. Machines that
+	// DeleteNodes removes instances from a group, each known by its ID, its
+	// node's name or both, and lowers its target by their number. Instances that
 	// are gone already are not an error.
 	DeleteNodes(ctx context.Context, group string, instances []Instance) error
-	// DecreaseTargetSize gives up delta machines that were asked for and don't
+	// DecreaseTargetSize gives up delta instances that were asked for and don't
 	// exist. It removes none.
 	DecreaseTargetSize(ctx context.Context, group string, delta int) error
 }

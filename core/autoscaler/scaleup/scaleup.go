@@ -14,18 +14,20 @@ import (
 	"github.com/berthproject/berth/core/engine"
 )
 
-// A plan is made in four steps, all of them what-ifs on the packer's state. In each,
-// pods are placed in the order in which they will be scheduled, but where it is said
-// otherwise.
+// A plan is made in these steps, all of them what-ifs on the packer's state. In each, pods
+// are placed in the order in which they will be scheduled, but where it is said otherwise.
 //
-//	1. pods that fit on nodes as they are need nothing (cover.go)
-//	2. the nodes that are coming are packed: those of an order first with the pods that
-//	   it was made for, then all of them with any pod (cover.go)
-//	3. as long as pods are left, each group that may grow is packed with them on new
-//	   nodes, the largest pods first (pack.go, limits.go); the expander chooses a group,
-//	   and its nodes and pods stay for the next round
-//	4. for each class of which pods are left the plan says, by group, why it wouldn't
-//	   help (limits.go)
+//  1. Pods that fit on nodes as they are need nothing (cover.go).
+//  2. The nodes that are coming stand in the state as they will be (coming.go). Each pod of
+//     an order has the node that it was ordered for; then any pod may fill them (cover.go).
+//  3. Groups below their minimum grow to it, if that is wanted (minimum.go).
+//  4. The cost expander buys the cheapest mix for all pods whose place depends on no other
+//     pod (mix.go).
+//  5. In rounds, as long as pods are left, each group that may grow (limits.go) is packed
+//     with them on new nodes (template.go, pack.go, bundle.go), the largest pods first. The
+//     expander chooses an option, and its nodes and pods stay for the next round.
+//  6. For each class of which pods are left the plan says, by group, why it wouldn't help
+//     (limits.go).
 
 // Packer packs pods on a state of its own, usually a follower's. It leaves the state as
 // it found it.
@@ -62,7 +64,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
 	b := &builder{Packer: p, req: &req, plan: plan, proposed: map[string]int{},
-		models: models(p.State, &req.Readiness), coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
+		models: models(p.State, &req), coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
 	for _, w := range p.State.Workloads() {
 		// Of another scheduler's pods nothing is known about where they go.
 		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {

@@ -50,6 +50,21 @@ func newFixture(t rapid.TB) *fixture {
 
 // plan makes a plan and returns it, or what it has changed of the state.
 func (f *fixture) plan() (*autoscaler.Plan, error) {
+	f.state.Nodes(func(n *cluster.Node) {
+		g := f.state.Group(n.Group)
+		if g == nil || n.HasTaint(autoscaler.ToBeDeletedTaint) || !f.req.Readiness.Usable(n.NodeInfo, g.Template) {
+			return
+		}
+		c := f.req.Conditions[g.ID]
+		c.Newest = autoscaler.Newer(c.Newest, n.NodeInfo)
+		f.req.Conditions[g.ID] = c
+	})
+	defer func() {
+		for id, c := range f.req.Conditions {
+			c.Newest = nil
+			f.req.Conditions[id] = c
+		}
+	}()
 	before := f.dump()
 	plan := autoscaler.NewPlan(&f.req, f.state.Head())
 	f.packer.Plan(f.req, plan)

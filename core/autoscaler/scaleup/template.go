@@ -1,10 +1,8 @@
 package scaleup
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -14,46 +12,33 @@ import (
 
 // Virtual nodes: what new nodes of a group will look like. They are made after the newest
 // usable node of the group, as it is without what is true of it alone, with its static
-// pods and the limits of its CSI drivers; where a group has no such node, after the
+// pods and the limits of its CSI drivers; where a group has had no such node, after the
 // provider's template. Daemon pods are added where the scheduler would have them.
 
 // model is what new nodes of a group are made after.
 type model struct {
 	group *cluster.NodeGroup
 	info  *cluster.NodeInfo
-	// live is the node that info was taken from; nil when it is the provider's template.
+	// live is the node that info was taken from; nil when that is gone, or info is the
+	// provider's template.
 	live *cluster.Node
 	// blank is a new node with the pods that it gets by itself, outside of the state. It
 	// is made when it is first needed.
 	blank *cluster.Node
 }
 
-// models returns the model of each group, in O(nodes). Of several usable nodes the one
-// that was created last is taken, and of those the first by name.
-func models(s *cluster.State, readiness *autoscaler.Readiness) map[string]*model {
+// models returns the model of each group.
+func models(s *cluster.State, req *autoscaler.Request) map[string]*model {
 	out := map[string]*model{}
 	for _, g := range s.Groups() {
-		out[g.ID] = &model{group: g}
-	}
-	s.Nodes(func(n *cluster.Node) {
-		m := out[n.Group]
-		if m == nil || n.Object.Spec.Unschedulable || n.HasTaint(autoscaler.ToBeDeletedTaint) || !readiness.Usable(n.NodeInfo, m.group.Template) {
-			return
+		m := &model{group: g, info: g.Template}
+		if newest := req.Conditions[g.ID].Newest; newest != nil {
+			m.info = req.Readiness.TemplateFrom(newest, g.Template)
+			m.live = s.NodeByName(newest.Name)
 		}
-		if m.live == nil || newer(n, m.live) {
-			m.live = n
-		}
-	})
-	for _, m := range out {
-		if m.info = m.group.Template; m.live != nil {
-			m.info = readiness.TemplateFrom(m.live.NodeInfo, m.group.Template)
-		}
+		out[g.ID] = m
 	}
 	return out
-}
-
-func newer(a, b *cluster.Node) bool {
-	return cmp.Or(b.Object.CreationTimestamp.Compare(a.Object.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
 // addNode adds a new node to the state, with the pods that it gets by itself.

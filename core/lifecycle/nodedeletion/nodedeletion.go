@@ -147,7 +147,7 @@ func (m *Machine) firstSeen(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.
 	case lifecycle.Done:
 		s = deleted{since: t.Now, shown: info}
 	}
-	m.deletions[info.Name] = &deletion{group: group, taint: deletionTaint(t.Now), why: "its machine was removed", state: s}
+	m.deletions[info.Name] = &deletion{group: group, taint: deletionTaint(t.Now), why: "its instance was removed", state: s}
 	return nil
 }
 

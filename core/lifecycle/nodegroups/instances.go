@@ -134,7 +134,7 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		return
 	}
 	x.state = deleting
-	t.Decide(step.Decision{Kind: step.MachineRemoved, Node: inst.Node, Group: group, Nodes: 1, Reason: inst.ID + ": " + why})
+	t.Decide(step.Decision{Kind: step.InstanceRemoved, Node: inst.Node, Group: group, Nodes: 1, Reason: inst.ID + ": " + why})
 	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: group, Node: inst.Node, Instance: inst.ID})
 }
 
@@ -175,7 +175,7 @@ func (m *Machine) watchMissing(t *lifecycle.Turn, g *nodegroup.Group) {
 		return
 	}
 	known.missingSince = time.Time{}
-	why := fmt.Sprintf("%d of %d machines don't exist after %s", missing, g.Target, m.cfg.MaxProvisionTime)
+	why := fmt.Sprintf("%d of %d instances don't exist after %s", missing, g.Target, m.cfg.MaxProvisionTime)
 	m.fail(t, g.ID, why)
 	// As in Cluster Autoscaler not even the minimum keeps what doesn't exist.
 	t.Decide(step.Decision{Kind: step.TargetLowered, Group: g.ID, Nodes: missing, Reason: why})

@@ -83,6 +83,7 @@ type group struct {
 	// maxOrder is how many nodes one order may have, 0 for any number.
 	maxOrder int
 	backoff  backoff
+	newest   *cluster.NodeInfo // GroupCondition.Newest
 	// missingSince is since when the provider has listed fewer instances than its
 	// target; zero while it doesn't.
 	missingSince time.Time
@@ -287,11 +288,22 @@ func stillWaiting(bins [][]types.UID, waits func(types.UID) bool) [][]types.UID 
 func (m *Machine) Conditions(now time.Time) map[string]autoscaler.GroupCondition {
 	out := map[string]autoscaler.GroupCondition{}
 	for id, g := range m.groups {
-		if c := (autoscaler.GroupCondition{BackingOff: g.backoff.active(now), LongUnregistered: m.late(id)}); c != (autoscaler.GroupCondition{}) {
+		if c := (autoscaler.GroupCondition{BackingOff: g.backoff.active(now), Newest: g.newest, LongUnregistered: m.late(id)}); c != (autoscaler.GroupCondition{}) {
 			out[id] = c
 		}
 	}
 	return out
+}
+
+// NodeUsable takes note of a node that takes pods: what the newest of a group is like,
+// others will be. It is remembered when the node is gone: were it taken from whichever nodes
+// there are, an old one that somebody has relabelled would have nodes ordered for what they
+// don't have, again and again.
+func (m *Machine) NodeUsable(n *cluster.NodeInfo) {
+	if n.Group != "" && !n.Object.Spec.Unschedulable && !n.HasTaint(autoscaler.ToBeDeletedTaint) {
+		g := m.group(n.Group)
+		g.newest = autoscaler.Newer(g.newest, n)
+	}
 }
 
 // Coming returns how many nodes of each group were ordered and aren't ready, in O(nodes).
