@@ -51,7 +51,8 @@ type Solution struct {
 	LowerBound float64
 	Price      float64 // of the nodes, per hour
 	// Nodes are what to buy, ascending by group. The pods of each are part of the purchase:
-	// packed in another way, by first fit say, those of Assign may need a tenth more. No group with room left holds the pods
+	// packed in another way, by first fit say, those of Assign may need a tenth more. No
+	// group with room left holds the pods
 	// of one of these nodes for less; so a GPU isn't bought for pods that need none where
 	// a cheaper node would do.
 	Nodes []Batch

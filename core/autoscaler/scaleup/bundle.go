@@ -53,8 +53,8 @@ func (x *bundle) put(pods []*cluster.Pod, each int) {
 	x.node.Add(pods[:each]...)
 }
 
-// fill puts pods of a countable class on bundles, first fit: as many as a node takes on
-// the first node that takes any, and so on. Bundles are split where not all of their
+// fillBundles puts pods of a countable class on bundles, first fit: as many as a node takes
+// on the first node that takes any, and so on. Bundles are split where not all of their
 // nodes get as many. It returns the bundles and the pods left over.
 func fillBundles(bundles []*bundle, e *engine.Engine, c *engine.Class, pods []*cluster.Pod) ([]*bundle, []*cluster.Pod) {
 	for i := 0; i < len(bundles) && len(pods) > 0; i++ {

@@ -226,14 +226,14 @@ func largestFirst(g *cluster.NodeGroup, runs []*run) []*run {
 	for _, r := range runs {
 		whole := at[r.class]
 		if whole == nil {
-			whole = &run{r.class, r.countable, r.pods}
+			whole = &run{r.class, r.countable, slices.Clip(r.pods)}
 			out = append(out, whole)
 			if r.countable {
 				at[r.class] = whole
 			}
 			continue
 		}
-		whole.pods = append(whole.pods[:len(whole.pods):len(whole.pods)], r.pods...)
+		whole.pods = append(whole.pods, r.pods...)
 	}
 	slices.SortStableFunc(out, func(x, y *run) int {
 		return cmp.Compare(share(g, y.class.Pod()), share(g, x.class.Pod()))
