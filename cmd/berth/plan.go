@@ -16,6 +16,11 @@ import (
 	"github.com/berthproject/berth/sim/scenario"
 )
 
+// This file is the command: flags, the scenario, a line for each expander. plan_inputs.go
+// makes inputs of the scenario, plan_purchase.go has one expander plan for them on a core of
+// its own, plan_bound.go computes what any purchase costs at least. Invariant: every
+// expander gets the same inputs and starts from nothing, so that lines can be compared.
+
 // planFlags are the flags of berth plan.
 type planFlags struct {
 	output    string
@@ -54,6 +59,8 @@ func offlineExpanders() []string {
 	return slices.DeleteFunc(expander.Names(), func(name string) bool { return name == expander.GRPCName })
 }
 
+// run prints to out what each expander would buy, and to notes what of the scenario was left
+// out. It refuses flags and files before it plans anything.
 func (f *planFlags) run(out, notes io.Writer, args []string) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)

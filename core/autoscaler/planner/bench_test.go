@@ -8,11 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/autoscaler/planner"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/engine"
-	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -64,7 +60,7 @@ func BenchmarkPlan(b *testing.B) {
 					t.Labels["pool"] = "batch"
 					leader.SetGroup(t.Name, &cluster.NodeGroup{ID: t.Name, Max: 30000, Template: schema.ParseNode(t.Obj(), t.Name)})
 				}
-				p := plannerOf(b, leader)
+				p := follow(b, leader)
 				if err := p.CatchUp(); err != nil {
 					b.Fatal(err)
 				}
@@ -86,22 +82,13 @@ func replica(app int) *testkit.PodBuilder {
 	return testkit.Pod("").Label("app", name).Owner("apps/v1", "ReplicaSet", name)
 }
 
-func plannerOf(t testing.TB, leader *cluster.State) *planner.Planner {
-	t.Helper()
-	p, err := planner.New(leader, []*framework.Profile{plugins.Default(leader.Schema, plugins.Options{})}, engine.Options{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // BenchmarkPlanForNothing plans with nothing pending, 5,000 nodes with as many extended
 // resources as a large trace has, and a hundredth of them changed since the last plan.
 func BenchmarkPlanForNothing(b *testing.B) {
 	const nodes, resources = 5000, 154
 	schema := cluster.NewSchema()
 	leader := cluster.New(schema)
-	p := plannerOf(b, leader)
+	p := follow(b, leader)
 	alloc := []string{"cpu", "32", "memory", "128Gi", "pods", "110"}
 	for k := range resources {
 		alloc = append(alloc, fmt.Sprint("example.com/device-", k), "4")

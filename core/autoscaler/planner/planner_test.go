@@ -15,7 +15,7 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-func follow(t *testing.T, leader *cluster.State) *planner.Planner {
+func follow(t testing.TB, leader *cluster.State) *planner.Planner {
 	t.Helper()
 	profiles := []*framework.Profile{plugins.Default(leader.Schema, plugins.Options{})}
 	p, err := planner.New(leader, profiles, engine.Options{}, nil)
