@@ -21,6 +21,7 @@ func (m *Machine) Describe() string {
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		describe("group "+id, m.groups[id], m.pulling[id])
 	}
+	m.describeTimes(&out)
 	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
 		if n := m.nodes[name]; n.state != usable {
 			fmt.Fprintf(&out, "node %s of %s: %s\n", name, n.group, n.state)

@@ -5,7 +5,9 @@
 //
 // A limit is fixed or adaptive, for the cluster as a whole and for each node group. A fixed
 // limit counts the nodes that were ordered and aren't ready. An adaptive one also follows
-// the nodes that are ready and pull the images of their first pods:
+// the nodes that are ready and pull the images of their first pods; under any other limit a
+// node that is ready is usable at once. How long launches took is remembered under any
+// limit, for people (times.go):
 //
 //	a node is   from                                until                              then
 //	launching   its order; listed by the provider   it is ready, without the taints    arrived

@@ -62,6 +62,8 @@ type Machine struct {
 	// state pulling, and some that no longer are. pulling counts the former by group.
 	pulls   []string
 	pulling map[string]int
+	// took are the times of the latest launches by group, the latest last (times.go).
+	took    map[string][]time.Duration
 	waiting waiting
 }
 
@@ -69,7 +71,10 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that has seen no launch.
 func New(cfg Config) *Machine {
-	m := &Machine{cfg: cfg, groups: map[string]*scope{}, nodes: map[string]*node{}, unlisted: map[string][]order{}, pulling: map[string]int{}}
+	m := &Machine{
+		cfg: cfg, groups: map[string]*scope{}, nodes: map[string]*node{}, unlisted: map[string][]order{},
+		pulling: map[string]int{}, took: map[string][]time.Duration{},
+	}
 	if cfg.Cluster == Adaptive {
 		m.cluster = newScope()
 	}
@@ -135,11 +140,8 @@ func (m *Machine) Room(now time.Time, id string, coming Coming) int {
 
 // Ordered takes that nodes of a group were ordered.
 func (m *Machine) Ordered(now time.Time, group string, nodes int) {
-	if !m.adaptive() {
-		return
-	}
 	m.scopes(group, func(s *scope) { s.ordered(now, nodes) })
-	m.unlisted[group] = append(m.unlisted[group], order{now, nodes})
+	m.unlisted[group] = append(recentOrders(m.unlisted[group], now), order{now, nodes})
 }
 
 // Refused takes that the latest order of so many nodes was refused.

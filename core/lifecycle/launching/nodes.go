@@ -10,7 +10,8 @@ import (
 )
 
 // This file follows launches, from what the provider lists to the first pod that runs: the
-// first table in doc.go. Nothing here is done unless a limit is adaptive.
+// first table in doc.go. Unless a limit is adaptive they end when the node is ready: nobody
+// asks what pulls then.
 
 // node is a launch.
 type node struct {
@@ -38,7 +39,7 @@ func (s state) String() string {
 // Listed takes an instance that isn't a node, when the provider first lists it. It is taken
 // for one of the latest order: of an earlier one that isn't listed instances were lost.
 func (m *Machine) Listed(now time.Time, group, id, name string) {
-	if _, n := m.find(id, name); n != nil || !m.adaptive() {
+	if _, n := m.find(id, name); n != nil {
 		return
 	}
 	key := name
@@ -59,10 +60,7 @@ const (
 // take takes a node off the orders of a group that aren't listed, and returns when it was
 // ordered; zero when there is no such order.
 func (m *Machine) take(now time.Time, group string, which whichOrder) time.Time {
-	list := m.unlisted[group]
-	for len(list) > 0 && now.Sub(list[0].at) > ordersKept {
-		list = list[1:]
-	}
+	list := recentOrders(m.unlisted[group], now)
 	if len(list) == 0 {
 		delete(m.unlisted, group)
 		return time.Time{}
@@ -98,7 +96,7 @@ func (m *Machine) Unlisted(id, name string) {
 
 // NodeSet takes a node as the state has it. isReady says whether it takes pods.
 func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
-	if !m.adaptive() || in.Group == "" {
+	if in.Group == "" {
 		return
 	}
 	key, n := m.find(in.Object.Spec.ProviderID, in.Name)
@@ -111,15 +109,23 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 		delete(m.nodes, key)
 		m.nodes[in.Name] = n
 		if isReady {
-			m.becameReady(now, n)
-			m.arrived = append(m.arrived, in.Name)
+			m.becameReady(now, in.Name, n)
 		}
 	}
 }
 
-func (m *Machine) becameReady(now time.Time, n *node) {
-	n.state, n.ready = arrived, now
+func (m *Machine) becameReady(now time.Time, name string, n *node) {
+	n.ready = now
 	m.waiting.changed = true
+	if !n.ordered.IsZero() {
+		m.remember(n.group, now.Sub(n.ordered))
+	}
+	if !m.adaptive() {
+		n.state = usable
+		return
+	}
+	n.state = arrived
+	m.arrived = append(m.arrived, name)
 	if n.ordered.IsZero() {
 		return
 	}

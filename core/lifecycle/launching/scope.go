@@ -45,10 +45,16 @@ func newScope() *scope {
 }
 
 func (s *scope) ordered(now time.Time, nodes int) {
-	for len(s.orders) > 0 && now.Sub(s.orders[0].at) > ordersKept {
-		s.orders = s.orders[1:]
+	s.orders = append(recentOrders(s.orders, now), order{now, nodes})
+}
+
+// recentOrders leaves out the orders, of which the oldest is the first, that are older than
+// ordersKept.
+func recentOrders(list []order, now time.Time) []order {
+	for len(list) > 0 && now.Sub(list[0].at) > ordersKept {
+		list = list[1:]
 	}
-	s.orders = append(s.orders, order{now, nodes})
+	return list
 }
 
 // spacing returns the time in which as many nodes may be ordered as the pull window has. It

@@ -1,0 +1,74 @@
+package launching
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// This file is what people are told of launches: how long those of a group took, and which
+// are under way. No limit reads it. It is kept under any limit, and ends with the process.
+
+// timesRemembered is of how many launches of a group the times are remembered, the latest.
+const timesRemembered = 64
+
+// Times are how long the latest launches of a group took, from the order until the node was
+// usable. The zero value says that none has been seen.
+type Times struct {
+	Launches int // how many these are the times of
+	// Median and P90 are times within which one half and nine tenths of them were usable.
+	Median, P90 time.Duration
+}
+
+// remember takes how long a launch of a group took.
+func (m *Machine) remember(group string, took time.Duration) {
+	list := append(m.took[group], took)
+	m.took[group] = list[max(len(list)-timesRemembered, 0):]
+}
+
+// Times returns how long the latest launches of a group took.
+func (m *Machine) Times(group string) Times {
+	sorted := slices.Sorted(slices.Values(m.took[group]))
+	if len(sorted) == 0 {
+		return Times{}
+	}
+	within := func(percent int) time.Duration { return sorted[(len(sorted)*percent+99)/100-1] }
+	return Times{Launches: len(sorted), Median: within(50), P90: within(90)}
+}
+
+// Launch is a number of nodes that were ordered at a time and aren't usable.
+type Launch struct {
+	Node    string // or the ID of its instance; "" for those that the provider doesn't list
+	Nodes   int    // 1 unless Node is ""
+	Ordered time.Time
+}
+
+// Underway returns the launches of a group, the oldest order first, in O(nodes). Nodes of
+// which it isn't known when they were ordered come first; nodes that were ordered and never
+// made are among them for an hour.
+func (m *Machine) Underway(group string) []Launch {
+	var out []Launch
+	for name, n := range m.nodes {
+		if n.group == group && n.state == launching {
+			out = append(out, Launch{Node: name, Nodes: 1, Ordered: n.ordered})
+		}
+	}
+	for _, o := range m.unlisted[group] {
+		out = append(out, Launch{Nodes: o.nodes, Ordered: o.at})
+	}
+	slices.SortFunc(out, func(a, b Launch) int {
+		return cmp.Or(a.Ordered.Compare(b.Ordered), strings.Compare(a.Node, b.Node))
+	})
+	return out
+}
+
+// describeTimes writes the times of all groups that have any.
+func (m *Machine) describeTimes(out *strings.Builder) {
+	for _, id := range slices.Sorted(maps.Keys(m.took)) {
+		t := m.Times(id)
+		fmt.Fprintf(out, "launches of %s: %s in the median of %d, %s for nine tenths\n", id, t.Median, t.Launches, t.P90)
+	}
+}
