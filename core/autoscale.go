@@ -198,7 +198,7 @@ func (c *Core) planMade(in step.PlanMade) {
 }
 
 // commitScaleUp orders the nodes of a proposal for those of its pods that have no node
-// still, and emits TriggeredScaleUp for each of them.
+// still, and emits TriggeredScaleUp for each that has a place on what is ordered.
 func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 	growth, ok := c.scale.groups.CommitScaleUp(c.turn, up, c.waits)
 	if !ok {

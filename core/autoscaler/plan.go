@@ -58,6 +58,10 @@ type Order struct {
 	// Bins has for each node the pods that it is for, at least one. Nodes whose pods all
 	// have got a node, or are gone, aren't among them any more.
 	Bins [][]types.UID
+	// Ordered is when the provider was asked, and Choice is how the group was chosen: for
+	// people.
+	Ordered time.Time
+	Choice  *Choice
 }
 
 // Limits bound what plans may propose.
@@ -119,6 +123,8 @@ type ScaleUp struct {
 	Wasted float64
 	// Mix is what the nodes were chosen in, by the cost expander; nil by any other.
 	Mix *Mix
+	// Choice is how the group was chosen.
+	Choice *Choice
 	// Pods are those that need nothing else once there are the nodes; none when the group
 	// is to reach its minimum.
 	Pods []types.UID

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/engine"
 )
 
@@ -63,6 +64,9 @@ type Decision struct {
 	Reason   string   `json:"reason,omitempty"`
 	Victims  []string `json:"victims,omitempty"` // namespace/name
 	Profile  string   `json:"profile,omitempty"` // schedulerName
+	// Choice is how the group of ScaledUp was chosen. The digest leaves it out: what was
+	// decided is in the other fields.
+	Choice *autoscaler.Choice `json:"choice,omitempty"`
 }
 
 // RunnerUp is the best of the nodes that weren't chosen.

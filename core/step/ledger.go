@@ -30,8 +30,9 @@ func (l *Ledger) Add(decisions []Decision) {
 	for i := range decisions {
 		d := decisions[i]
 		d.Time = d.Time.UTC()
-		position := d.Position
+		position, choice := d.Position, d.Choice
 		d.Position = 0 // a replay has other positions: a recording leaves out what rules don't read
+		d.Choice = nil
 		line, err := json.Marshal(&d)
 		if err != nil {
 			l.fail(err)
@@ -42,7 +43,7 @@ func (l *Ledger) Add(decisions []Decision) {
 		if l.To == nil {
 			continue
 		}
-		d.Position = position
+		d.Position, d.Choice = position, choice
 		if line, err = json.Marshal(&d); err == nil {
 			_, err = l.To.Write(append(line, '\n'))
 		}

@@ -20,14 +20,21 @@ func (c Chain) Choose(r Round, options []Option) int {
 	if len(c) == 0 {
 		c = Chain{LeastWaste{}}
 	}
-	left := options
+	left, by := options, RandomName
 	for _, s := range c {
 		if left = s.Best(&r, left); len(left) <= 1 {
+			by = nameOf(s)
 			break
 		}
 	}
 	if len(left) == 0 {
 		return -1
+	}
+	if len(options) == 1 {
+		by = ""
+	}
+	if r.By != nil {
+		*r.By = by
 	}
 	chosen := left[r.draw(len(left))].Group.ID
 	return slices.IndexFunc(options, func(o Option) bool { return o.Group.ID == chosen })
@@ -88,7 +95,7 @@ func NewChain(list string, provided map[string]Strategy) (Chain, error) {
 		if s := builtIn(name); s != nil {
 			out = append(out, s)
 		} else if s := provided[name]; s != nil {
-			out = append(out, answering{s})
+			out = append(out, answering{s, name})
 		} else {
 			return nil, fmt.Errorf("the expander %s isn't to be had here", name)
 		}
@@ -97,7 +104,10 @@ func NewChain(list string, provided map[string]Strategy) (Chain, error) {
 }
 
 // answering writes the answers of a provided strategy down.
-type answering struct{ Strategy }
+type answering struct {
+	Strategy
+	name string
+}
 
 // Best implements Strategy.
 func (a answering) Best(r *Round, options []Option) []Option {
@@ -129,4 +139,25 @@ func builtIn(name string) Strategy {
 		return Cost{}
 	}
 	return nil
+}
+
+// nameOf returns the name of a strategy of NewChain's, and of any other that of its type.
+func nameOf(s Strategy) string {
+	switch s := s.(type) {
+	case Random:
+		return RandomName
+	case MostPods:
+		return MostPodsName
+	case LeastWaste:
+		return LeastWasteName
+	case LeastNodes:
+		return LeastNodesName
+	case Price:
+		return PriceName
+	case Cost:
+		return CostName
+	case answering:
+		return s.name
+	}
+	return fmt.Sprintf("%T", s)
 }

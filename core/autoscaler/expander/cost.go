@@ -21,7 +21,7 @@ func (Cost) Best(_ *Round, options []Option) []Option {
 		}
 		if len(best) > 0 {
 			// Compared without dividing, so that equal options are equal.
-			a, b := o.price()*float64(len(best[0].Pods)), best[0].price()*float64(len(o.Pods))
+			a, b := o.Price()*float64(len(best[0].Pods)), best[0].Price()*float64(len(o.Pods))
 			if a > b {
 				continue
 			}
@@ -37,8 +37,8 @@ func (Cost) Best(_ *Round, options []Option) []Option {
 	return best
 }
 
-// price returns what the option's new nodes cost an hour.
-func (o *Option) price() float64 {
+// Price returns what the option's new nodes cost an hour, as far as it is known.
+func (o *Option) Price() float64 {
 	nodes, sum := o.Nodes, 0.0
 	for _, s := range o.Similar {
 		nodes -= s.Nodes

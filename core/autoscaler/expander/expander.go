@@ -48,6 +48,9 @@ type Round struct {
 	// with, in the order in which they were asked: the IDs of the groups. What decided
 	// it isn't among the options, so a replay needs it.
 	Answers *[][]string
+	// By, when not nil, gets the name of the strategy after which one option was left:
+	// RandomName when several were and one was drawn, "" when there was one from the start.
+	By *string
 }
 
 // Strategy narrows options down.

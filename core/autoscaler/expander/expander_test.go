@@ -86,18 +86,22 @@ func TestAChainAsksOneStrategyAfterTheOther(t *testing.T) {
 		chain   expander.Chain
 		options []expander.Option
 		want    int
+		by      string
 	}{
-		{"no option", nil, nil, -1},
-		{"least waste by default", nil, options, 3},
-		{"the first decides", expander.Chain{expander.LeastWaste{}, expander.MostPods{}}, options, 3},
-		{"the second decides among what the first leaves", expander.Chain{expander.MostPods{}, expander.LeastWaste{}}, options, 2},
-		{"the third, too", expander.Chain{expander.MostPods{}, expander.LeastNodes{}, expander.LeastWaste{}}, options, 2},
-		{"one option is asked about, too", expander.Chain{forbids{}}, options[:1], -1},
-		{"nothing is left when all are forbidden", expander.Chain{expander.MostPods{}, forbids{}, expander.LeastWaste{}}, options, -1},
-		{"nobody is asked who comes after the decision", expander.Chain{expander.LeastWaste{}, forbids{}}, options, 3},
+		{"no option", nil, nil, -1, ""},
+		{"least waste by default", nil, options, 3, "least-waste"},
+		{"the first decides", expander.Chain{expander.LeastWaste{}, expander.MostPods{}}, options, 3, "least-waste"},
+		{"the second decides among what the first leaves", expander.Chain{expander.MostPods{}, expander.LeastWaste{}}, options, 2, "least-waste"},
+		{"the third, too", expander.Chain{expander.MostPods{}, expander.LeastNodes{}, expander.LeastWaste{}}, options, 2, "least-waste"},
+		{"one is drawn of what the last leaves", expander.Chain{expander.LeastNodes{}}, options[1:3], 0, "random"},
+		{"one option is no choice", expander.Chain{expander.LeastWaste{}}, options[:1], 0, ""},
+		{"one option is asked about, too", expander.Chain{forbids{}}, options[:1], -1, ""},
+		{"nothing is left when all are forbidden", expander.Chain{expander.MostPods{}, forbids{}, expander.LeastWaste{}}, options, -1, ""},
+		{"nobody is asked who comes after the decision", expander.Chain{expander.LeastWaste{}, forbids{}}, options, 3, "least-waste"},
 	} {
-		if got := x.chain.Choose(expander.Round{Schema: schema}, x.options); got != x.want {
-			t.Errorf("%s: option %d is chosen, want %d", x.name, got, x.want)
+		by := ""
+		if got := x.chain.Choose(expander.Round{Schema: schema, By: &by}, x.options); got != x.want || by != x.by {
+			t.Errorf("%s: option %d is chosen by %q, want %d by %q", x.name, got, by, x.want, x.by)
 		}
 	}
 }
@@ -143,6 +147,31 @@ func TestAChainIsMadeOfNames(t *testing.T) {
 	if _, err := expander.NewChain("magic", nil); err == nil || !strings.Contains(err.Error(), `"magic" is no expander`) {
 		t.Errorf("of magic the error is %v, want that it is no expander", err)
 	}
+}
+
+// TestAChoiceIsByTheNameOfTheFlag has each expander choose between two options of which one
+// is better in every respect.
+func TestAChoiceIsByTheNameOfTheFlag(t *testing.T) {
+	options := []expander.Option{{Group: shaped("a", 1, "cpu", "4"), Nodes: 2, Pods: pods(1), Wasted: 0.5}, {Group: shaped("b", 1, "cpu", "4"), Nodes: 1, Pods: pods(2)}}
+	second := onlySecond{}
+	for _, name := range expander.Names() {
+		chain, err := expander.NewChain(name, map[string]expander.Strategy{expander.PriorityName: second, expander.GRPCName: second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := ""
+		chain.Choose(expander.Round{Schema: schema, By: &by}, options)
+		if by != name {
+			t.Errorf("--expander=%s chooses by %q", name, by)
+		}
+	}
+}
+
+// onlySecond leaves the second of two options.
+type onlySecond struct{}
+
+func (onlySecond) Best(_ *expander.Round, options []expander.Option) []expander.Option {
+	return options[1:]
 }
 
 // TestAnswersOfProvidedStrategiesAreWrittenDown chooses twice by a chain of which one

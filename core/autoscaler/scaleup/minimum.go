@@ -35,6 +35,6 @@ func (b *builder) fillUp(short []*cluster.NodeGroup) {
 			b.addNode(b.models[g.ID], newNode(g, b.proposed[g.ID]))
 			b.proposed[g.ID]++
 		}
-		b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: nodes})
+		b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: nodes, Choice: &autoscaler.Choice{Plan: b.req.Number, By: autoscaler.ByMinimum}})
 	}
 }

@@ -44,8 +44,10 @@ func (b *builder) buyMix(left []*run) []*run {
 	for _, batch := range solution.Nodes {
 		b.buyBatch(batch, classes, problem.alike[batch.Group], bought)
 	}
+	choice := b.mixAccount(models, bought)
 	for _, m := range models {
 		if k := bought[m]; k != nil {
+			k.choice = choice
 			b.proposed[m.group.ID] -= k.nodes // propose counts them
 			left = b.propose(*k, left)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
@@ -18,6 +19,7 @@ type packed struct {
 	bundles []*bundle
 	nodes   int            // new ones
 	pods    []*cluster.Pod // in the order in which they were placed
+	choice  *autoscaler.Choice
 }
 
 // pack places what it can of the pending pods on nodes of the state and on new nodes of

@@ -118,7 +118,7 @@ func (b *builder) propose(k packed, left []*run) []*run {
 			continue // all of its pods need what others of the parts bring
 		}
 		b.proposed[m.group.ID] += part.nodes
-		b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: m.group.ID, Nodes: part.nodes, Wasted: wasted(part.bundles), Mix: b.mix, Pods: uids(part.pods), Bins: part.bins()})
+		b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: m.group.ID, Nodes: part.nodes, Wasted: wasted(part.bundles), Mix: b.mix, Choice: k.choice, Pods: uids(part.pods), Bins: part.bins()})
 	}
 	return left
 }
@@ -147,6 +147,7 @@ func (b *builder) needsState(left []*run) bool {
 func (b *builder) best(left []*run) (best packed, ok bool) {
 	var options []expander.Option
 	var choices []packed
+	var by string
 	joined := map[string]bool{} // groups that are part of another's option
 	for _, g := range b.State.Groups() {
 		if room, _ := b.headroom(g); room <= 0 || joined[g.ID] {
@@ -166,12 +167,14 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 		options = append(options, o)
 		choices = append(choices, k)
 	}
-	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.limits.nodes, Schema: b.State.Schema, Answers: &b.plan.Answers}
+	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.limits.nodes, Schema: b.State.Schema, Answers: &b.plan.Answers, By: &by}
 	i := b.Expander.Choose(round, options)
 	if i < 0 {
 		return packed{}, false
 	}
-	return choices[i], true
+	best = choices[i]
+	best.choice = b.account(by, options)
+	return best, true
 }
 
 // explain says of each class of which pods are left why no group would help it.

@@ -234,6 +234,9 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
+		if args.Flag("choices") {
+			return describe(plan) + describeChoices(plan)
+		}
 		return describe(plan)
 	default:
 		d.Fatalf(t, "unknown command %q", d.Cmd)
@@ -276,13 +279,25 @@ func describe(plan *autoscaler.Plan) string {
 	return out.String()
 }
 
+// describeChoices writes how the groups of a plan were chosen.
+func describeChoices(plan *autoscaler.Plan) string {
+	var out strings.Builder
+	for _, up := range plan.ScaleUps {
+		fmt.Fprintf(&out, "%s by %q\n", up.Group, up.Choice.By)
+		for _, o := range up.Choice.Options {
+			fmt.Fprintf(&out, "  %s with %v: %d nodes for %d pods, wasting %.2f, at %.2f\n", o.Group, o.With, o.Nodes, o.Pods, o.Wasted, o.Price)
+		}
+	}
+	return out.String()
+}
+
 // onlyFirst is an expander that forbids everything but in the first round of a plan, as
 // one that asks a server may.
 type onlyFirst struct{ rounds []expander.Round }
 
 func (o *onlyFirst) Best(r *expander.Round, options []expander.Option) []expander.Option {
 	o.rounds = append(o.rounds, *r)
-	o.rounds[len(o.rounds)-1].Answers = nil
+	o.rounds[len(o.rounds)-1].Answers, o.rounds[len(o.rounds)-1].By = nil, nil
 	if r.Number > 0 {
 		return nil
 	}

@@ -87,6 +87,8 @@ type group struct {
 	// missingSince is since when the provider has listed fewer instances than its
 	// target; zero while it doesn't.
 	missingSince time.Time
+	asked        *Asked   // LastAsked
+	failure      *Failure // LastFailure
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -157,6 +159,9 @@ func (m *Machine) Retarget(t *lifecycle.Turn, id string, delta int) {
 type Growth struct {
 	Group         string
 	From, To, Max int
+	// Without are the proposal's pods for which no node is ordered now: fewer are than were
+	// proposed. Nil for none.
+	Without map[types.UID]bool
 }
 
 // String writes the growth as Cluster Autoscaler does in events.
@@ -195,14 +200,18 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 			waiting++
 		}
 	}
-	growth = Growth{in.ID, in.Target, in.Target + nodes, in.Max}
+	growth = Growth{Group: in.ID, From: in.Target, To: in.Target + nodes, Max: in.Max}
+	if nodes < len(bins) {
+		growth.Without = withoutNode(bins[nodes:])
+	}
 	why := fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", waiting, growth.From, growth.To, growth.Max, up.Wasted)
 	if mix := up.Mix; mix != nil {
 		why += fmt.Sprintf("; in a mix of %.2f an hour, for which any costs %.2f at least", mix.Price, mix.LowerBound)
 	}
-	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why})
+	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why, Choice: up.Choice})
+	g.asked = &Asked{Growth: growth, At: t.Now, Pods: waiting, Wanted: up.Nodes, Choice: up.Choice}
 	if bins != nil {
-		m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Bins: bins[:nodes]})
+		m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Bins: bins[:nodes], Ordered: t.Now, Choice: up.Choice})
 	}
 	g.unanswered += nodes
 	g.lastScaleUp = t.Now
@@ -228,6 +237,7 @@ func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) {
 	m.launches.Refused(in.Group, in.Nodes)
 	g.maxOrder = max(in.Nodes/2, 1)
 	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
+	g.failure = &Failure{At: t.Now, Nodes: in.Nodes, Why: in.Err.Error()}
 	m.backOff(t, in.Group)
 	m.Retarget(t, in.Group, -in.Nodes)
 	m.orders = slices.DeleteFunc(m.orders, func(o autoscaler.Order) bool { return o.Group == in.Group })
@@ -239,6 +249,7 @@ func (m *Machine) fail(t *lifecycle.Turn, id, why string) {
 		return
 	}
 	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: id, Reason: why})
+	m.group(id).failure = &Failure{At: t.Now, Why: why}
 	m.backOff(t, id)
 }
 

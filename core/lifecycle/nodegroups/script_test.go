@@ -3,6 +3,7 @@ package nodegroups_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +60,8 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	out-of-state NAME [id=ID]                            a node on its way out
 //	scale-up GROUP nodes=N pods=(a, b) [waiting=(a)]     a plan proposes it; all of its pods wait, if it isn't said which
 //	scaled GROUP nodes=N [fails]
+//	last GROUP                                           what it was last asked for, and what failed last
+//	order-for POD
 //	orders [waiting=(a)]                                 what a plan is told of orders
 //	deletion ID                                          how far that of an instance is
 //	instance-deleted ID [fails]
@@ -142,9 +145,24 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		}
 		if growth, ok := s.machine.CommitScaleUp(t, up, func(uid types.UID) bool { return slices.Contains(waiting, uid) }); ok {
 			s.answer = growth.String() + "\n"
+			if growth.Without != nil {
+				s.answer += fmt.Sprintf("none is ordered for %v\n", slices.Sorted(maps.Keys(growth.Without)))
+			}
 		}
 	case "scaled":
 		s.machine.ScaleUpDone(t, step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 0), Err: err})
+	case "last":
+		name := args.Name()
+		if a := s.machine.LastAsked(name); a != nil {
+			s.answer += fmt.Sprintf("asked at %d for %d of %d nodes, %s, for %d pods\n", a.At.Unix(), a.To-a.From, a.Wanted, a.Growth, a.Pods)
+		}
+		if f := s.machine.LastFailure(name); f != nil {
+			s.answer += fmt.Sprintf("failed at %d, an order of %d: %s\n", f.At.Unix(), f.Nodes, f.Why)
+		}
+	case "order-for":
+		if o, ok := s.machine.OrderFor(types.UID(args.Name())); ok {
+			s.answer = fmt.Sprintf("%d nodes of %s, ordered at %d\n", len(o.Bins), o.Group, o.Ordered.Unix())
+		}
 	case "orders":
 		waiting := args.List("waiting")
 		for _, o := range s.machine.Orders(func(uid types.UID) bool { return slices.Contains(waiting, string(uid)) }) {

@@ -1,0 +1,46 @@
+package autoscaler
+
+// This file is the account of a choice among node groups: what a plan says of how it came to
+// buy nodes of a group. It is for people; nothing is decided by it.
+
+// Choice is how the group of a ScaleUp was chosen.
+type Choice struct {
+	Plan uint64 `json:"plan"` // number of the plan's request
+	// By is the expander after which one option was left: random where it was drawn from
+	// equal ones, ByMinimum where pods had no say, "" where there was one option only.
+	By string `json:"by,omitempty"`
+	// Options are what there was to choose from, by group; none with ByMinimum. Those of
+	// the cost expander's mix are all groups that it could buy of, with what it bought.
+	Options []Option `json:"options,omitempty"`
+}
+
+// ByMinimum is Choice.By of a group that grows to its minimum.
+const ByMinimum = "minimum"
+
+// Option is what growing one group would bring.
+type Option struct {
+	Group string   `json:"group"`
+	With  []string `json:"with,omitempty"` // groups that grow with it, to balance sizes or zones
+	Nodes int      `json:"nodes"`          // new ones in all; 0 of a group that a mix has none of
+	Pods  int      `json:"pods"`           // that would be placed on them
+	// Wasted is the share of the nodes' CPU plus that of their memory which the pods leave
+	// unused: 0 to 2.
+	Wasted float64 `json:"wasted"`
+	Price  float64 `json:"price,omitempty"` // an hour, of all its nodes; 0 where it isn't known
+}
+
+// Of returns the option that is known by a group, or that it would grow with; nil for none.
+func (c *Choice) Of(group string) *Option {
+	for i := range c.Options {
+		o := &c.Options[i]
+		if o.Group == group {
+			return o
+		}
+		for _, with := range o.With {
+			if with == group {
+				return o
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package scaleup
+
+import (
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
+)
+
+// This file writes down what a plan has chosen from. It costs O(options) for each choice.
+
+// account says that an expander has chosen among options.
+func (b *builder) account(by string, options []expander.Option) *autoscaler.Choice {
+	choice := &autoscaler.Choice{Plan: b.req.Number, By: by, Options: make([]autoscaler.Option, 0, len(options))}
+	for i := range options {
+		o := &options[i]
+		option := autoscaler.Option{Group: o.Group.ID, Nodes: o.Nodes, Pods: len(o.Pods), Wasted: o.Wasted, Price: o.Price()}
+		for _, s := range o.Similar {
+			option.With = append(option.With, s.Group.ID)
+		}
+		choice.Options = append(choice.Options, option)
+	}
+	return choice
+}
+
+// mixAccount says what the cheapest mix has of the groups that it could buy of.
+func (b *builder) mixAccount(models []*model, bought map[*model]*packed) *autoscaler.Choice {
+	choice := &autoscaler.Choice{Plan: b.req.Number, By: expander.CostName, Options: make([]autoscaler.Option, 0, len(models))}
+	for _, m := range models {
+		option := autoscaler.Option{Group: m.group.ID}
+		if k := bought[m]; k != nil {
+			option.Nodes, option.Pods, option.Wasted = k.nodes, len(k.pods), wasted(k.bundles)
+			option.Price = float64(k.nodes) * m.group.Price
+		}
+		choice.Options = append(choice.Options, option)
+	}
+	return choice
+}
