@@ -244,9 +244,12 @@ func (c *Core) stillPending(uid types.UID) *pod {
 	return nil
 }
 
+// scaleUpDone has another plan made at once when a group is out of stock: the group backs
+// off, so that the plan falls to the next choice among the others. This ends: a group that
+// backs off isn't asked again.
 func (c *Core) scaleUpDone(in step.ScaleUpDone) {
-	if c.cfg.Autoscale != nil {
-		c.scale.groups.ScaleUpDone(c.turn, in)
+	if c.cfg.Autoscale != nil && c.scale.groups.ScaleUpDone(c.turn, in) {
+		c.scale.planning.Retry(c.turn.Now)
 	}
 }
 
@@ -264,10 +267,13 @@ func (c *Core) evictionDone(in step.EvictionDone) {
 
 // nodeDeletionDone hands the outcome to both machines: the node groups ask for the
 // deletion of instances that aren't nodes, the node deletions for that of nodes, and a
-// node that is shown for an instance meanwhile shares its outcome.
+// node that is shown for an instance meanwhile shares its outcome. A plan is wanted for the
+// pods of an instance that has failed since its group is out of stock.
 func (c *Core) nodeDeletionDone(in step.NodeDeletionDone) {
 	if c.cfg.Autoscale != nil {
-		c.scale.groups.NodeDeletionDone(c.turn, in)
+		if c.scale.groups.NodeDeletionDone(c.turn, in) {
+			c.scale.planning.Want(c.turn.Now)
+		}
 		c.scale.deletions.NodeDeletionDone(c.turn, in)
 	}
 }

@@ -31,7 +31,7 @@ import (
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	daemonset NAME …            with the arguments of a pod for its template
-//	group NAME [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A]
+//	group NAME [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock]
 //
 // Outcomes of the work that a Ready asked for:
 //
@@ -40,7 +40,7 @@ import (
 //	nominated NAME [to=NODE] | nominate-failed NAME [to=NODE]
 //	evicted NAME from=NODE
 //	tainted NODE | taint-failed NODE
-//	scaled GROUP nodes=N | scale-failed GROUP nodes=N
+//	scaled GROUP nodes=N | scale-failed GROUP nodes=N [out-of-stock]
 //	deleted NODE | delete-failed NODE | instance-deleted INSTANCE
 //
 // Time passes by
@@ -98,7 +98,11 @@ func outcome(cmd string, args *script.Args) step.Input {
 	case "tainted", "taint-failed":
 		return step.TaintDone{Node: args.Name(), Err: err}
 	case "scaled", "scale-failed":
-		return step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 1), Err: err}
+		done := step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 1), Err: err}
+		if args.Flag("out-of-stock") {
+			done.Class = nodegroup.OutOfResources
+		}
+		return done
 	case "deleted", "delete-failed":
 		return step.NodeDeletionDone{Node: args.Name(), Err: err}
 	case "instance-deleted":
@@ -200,6 +204,9 @@ func (w *world) group(args *script.Args) step.Input {
 			args.Fail("failed: no instance %q", id)
 		}
 		g.Instances[at].Failed = "it is broken"
+		if args.Flag("out-of-stock") {
+			g.Instances[at].Class = nodegroup.OutOfResources
+		}
 	}
 	w.groups = slices.DeleteFunc(w.groups, func(x nodegroup.Group) bool { return x.ID == name })
 	w.groups = append(w.groups, g)

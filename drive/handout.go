@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -83,7 +84,9 @@ func (d *Driver) handOutNodes(r *step.Ready) {
 		d.workers.Evict(x, func(err error) { d.inbox(step.EvictionDone{UID: x.UID, Node: x.Node, Err: err}) })
 	}
 	for _, x := range r.ScaleUps {
-		d.workers.ScaleUp(x, func(err error) { d.inbox(step.ScaleUpDone{Group: x.Group, Nodes: x.Nodes, Err: err}) })
+		d.workers.ScaleUp(x, func(err error) {
+			d.inbox(step.ScaleUpDone{Group: x.Group, Nodes: x.Nodes, Err: err, Class: nodegroup.ClassOf(err)})
+		})
 	}
 	if len(r.NodeDeletions) > 0 {
 		d.workers.DeleteNodes(r.NodeDeletions, func(x step.NodeDeletion, err error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
@@ -25,7 +26,10 @@ type logged struct {
 	outcomes []func()
 }
 
-var errRefused = errors.New("refused")
+var (
+	errRefused  = errors.New("refused")
+	errStockOut = &nodegroup.Error{Class: nodegroup.OutOfResources, Message: "no more"}
+)
 
 func (l *logged) log(report func(), format string, args ...any) {
 	l.calls = append(l.calls, fmt.Sprintf(format, args...))
@@ -56,7 +60,7 @@ func (l *logged) Evict(x step.Eviction, done func(error)) {
 	l.log(func() { done(errRefused) }, "evict %s", x.UID)
 }
 func (l *logged) ScaleUp(x step.ScaleUp, done func(error)) {
-	l.log(func() { done(nil) }, "scale up %s", x.Group)
+	l.log(func() { done(map[string]error{"g2": errStockOut}[x.Group]) }, "scale up %s", x.Group)
 }
 func (l *logged) DeleteNodes(list []step.NodeDeletion, done func(step.NodeDeletion, error)) {
 	var names []string
@@ -133,7 +137,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		step.NominationDone{UID: "o1", Node: "n1", Err: errRefused}, step.NominationDone{UID: "o2", Err: errRefused},
 		step.TaintDone{Node: "n1"}, step.TaintDone{Node: "n2"},
 		step.EvictionDone{UID: "e1", Node: "n1", Err: errRefused}, step.EvictionDone{UID: "e2", Node: "n2", Err: errRefused},
-		step.ScaleUpDone{Group: "g1", Nodes: 1}, step.ScaleUpDone{Group: "g2", Nodes: 2},
+		step.ScaleUpDone{Group: "g1", Nodes: 1}, step.ScaleUpDone{Group: "g2", Nodes: 2, Err: errStockOut, Class: nodegroup.OutOfResources},
 		step.NodeDeletionDone{Instance: "i2", Err: errRefused}, step.NodeDeletionDone{Node: "n1", Instance: "i1"},
 	}
 	for i := range max(len(*in)-1, len(want)) {

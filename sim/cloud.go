@@ -131,7 +131,7 @@ func (w *World) increaseTarget(id string, n int) error {
 	}
 	if w.faults.anyInForce(w, scenario.StockOut, id) || g.cfg.Stock != nil && g.target+n > *g.cfg.Stock {
 		w.stats.FailedLaunches += n
-		return fmt.Errorf("out of stock: no %d instances of group %s", n, id)
+		return &nodegroup.Error{Class: nodegroup.OutOfResources, Message: fmt.Sprintf("out of stock: no %d instances of group %s", n, id)}
 	}
 	g.target += n
 	w.noteChange()

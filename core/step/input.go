@@ -77,6 +77,8 @@ type ScaleUpDone struct {
 	Group string
 	Nodes int
 	Err   error
+	// Class is that of Err (nodegroup.ClassOf).
+	Class nodegroup.ErrorClass `json:",omitempty"`
 }
 
 // NodeDeletionDone is the outcome of the NodeDeletion with the same node and instance.

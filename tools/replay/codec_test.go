@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 )
@@ -32,6 +33,8 @@ func TestInputsWithoutObjectsComeBack(t *testing.T) {
 		step.PreemptionDone{UID: "u", By: "v", Err: refused},
 		step.NominationDone{UID: "u", Node: "n", Err: refused},
 		step.ScaleUpDone{Group: "g", Nodes: 3, Err: refused},
+		step.ScaleUpDone{Group: "g", Nodes: 3, Err: refused, Class: nodegroup.OutOfResources},
+		step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Instances: []nodegroup.Instance{{ID: "i", Failed: "why", Class: nodegroup.OutOfResources}}}}},
 		step.NodeDeletionDone{Node: "n", Instance: "i", Err: refused},
 	} {
 		encoded, err := encode(in)

@@ -29,6 +29,8 @@ type Instance struct {
 	ID     string // as in spec.providerID of its node
 	Node   string // name of its node, "" when the provider doesn't know
 	Failed string // why it will never be a node; "" when it may
+	// Class is that of the failure.
+	Class ErrorClass `json:",omitempty"`
 }
 
 // Validate names what is wrong with a group, for errors at start-up.
@@ -60,7 +62,8 @@ type Provider interface {
 	// GroupOf returns the ID of the node's group, "" for none. It is called
 	// for every node update and must be quick.
 	GroupOf(node *v1.Node) string
-	// IncreaseSize asks for delta more nodes in a group.
+	// IncreaseSize asks for delta more nodes in a group. An error of class OutOfResources
+	// says that none of them was ordered; after any other that isn't known.
 	IncreaseSize(ctx context.Context, group string, delta int) error
 	// DeleteNodes removes instances from a group, each known by its ID, its
 	// node's name or both, and lowers its target by their number. Instances that

@@ -9,15 +9,22 @@
 // A group is in any of these at a time:
 //
 //	a group is           from                             until                        meanwhile
-//	growing              an order                         ScaleUpDone                  its target includes the order
-//	backing off          a failed order, an instance that backoff: 5 to 30 minutes     nothing is ordered
-//	                     failed or is late, or missing
+//	growing              an order                         ScaleUpDone; if it fails for its target includes the order
+//	                                                      another reason than a
+//	                                                      stock-out, the next list
+//	backing off          a failed order, an instance that backoff: 5 to 30 minutes,    nothing is ordered
+//	                     failed or is late, or missing    for each class of failure
 //	not shrinking        an order                         DelayAfterAdd                no deletion begins
 //	                     a failed deletion of its node    DelayAfterFailure            no deletion begins
 //	ordering in parts    a failed order                   an order larger than any     an order has at most maxOrder nodes: half of
 //	                                                      part has come through        what failed, then twice as many each time
 //	short of instances   a list with fewer instances      a list with as many as the   after MaxProvisionTime the difference is
 //	                     than the provider's target       target                       given up, and the group backs off
+//
+// Failures are of two classes (nodegroup.ErrorClass), each with a backoff of its own. When a
+// group is out of resources the core makes another plan at once, in which the group has no
+// part, so that its pods fall to the next choice. Of an order that failed otherwise it isn't
+// known whether nodes come: they count until the provider's next list.
 //
 // Launch control (core/lifecycle/launching) says how many nodes may be ordered; with an
 // adaptive limit also that a group needn't back off for an instance which failed by chance.

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Describe writes what the machine remembers, a line for each group and instance, for
+// Remembers writes what the machine remembers, a line for each group and instance, for
 // the scripts.
-func (m *Machine) Describe() string {
+func (m *Machine) Remembers() string {
 	var out strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		g := m.groups[id]

@@ -17,6 +17,7 @@ type instance struct {
 	group string
 	node  string // its node's name, "" when the provider doesn't know
 	state instanceState
+	class nodegroup.ErrorClass // of the failure for which it is deleted
 	// since is when it was first seen in the provider's list; of a deleted one, when
 	// it was deleted.
 	since time.Time
@@ -124,8 +125,11 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	if why == "" || x.state != coming && x.state != late {
 		return
 	}
-	if x.state == coming && m.launches.Failed(t.Now, group, inst.ID, inst.Node, m.Coming(t)) {
-		m.fail(t, group, why)
+	switch {
+	case inst.Class == nodegroup.OutOfResources: // it says nothing about other launches
+		m.fail(t, group, inst.Class, why)
+	case x.state == coming && m.launches.Failed(t.Now, group, inst.ID, inst.Node, m.Coming(t)):
+		m.fail(t, group, inst.Class, why)
 	}
 	// As in Cluster Autoscaler the minimum keeps an instance that may still come, but
 	// not one that has failed.
@@ -133,7 +137,7 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		x.state = late
 		return
 	}
-	x.state = deleting
+	x.state, x.class = deleting, inst.Class
 	t.Decide(step.Decision{Kind: step.InstanceRemoved, Node: inst.Node, Group: group, Nodes: 1, Reason: inst.ID + ": " + why})
 	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: group, Node: inst.Node, Instance: inst.ID})
 }
@@ -176,7 +180,7 @@ func (m *Machine) watchMissing(t *lifecycle.Turn, g *nodegroup.Group) {
 	}
 	known.missingSince = time.Time{}
 	why := fmt.Sprintf("%d of %d instances don't exist after %s", missing, g.Target, m.cfg.MaxProvisionTime)
-	m.fail(t, g.ID, why)
+	m.fail(t, g.ID, nodegroup.OtherError, why)
 	// As in Cluster Autoscaler not even the minimum keeps what doesn't exist.
 	t.Decide(step.Decision{Kind: step.TargetLowered, Group: g.ID, Nodes: missing, Reason: why})
 	t.Ready.TargetDecreases = append(t.Ready.TargetDecreases, step.TargetDecrease{Group: g.ID, Nodes: missing})
@@ -194,16 +198,18 @@ func (m *Machine) InstanceDeletion(providerID string) (group string, state lifec
 }
 
 // NodeDeletionDone takes the outcome of a NodeDeletion, if it is that of an instance that
-// had not become a node.
-func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) {
+// had not become a node. It returns outOfStock when the instance had failed for want of
+// resources and is gone now: other groups may have what its pods need.
+func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) (outOfStock bool) {
 	x := m.instances[in.Instance]
 	if x == nil || x.state != deleting {
-		return
+		return false
 	}
 	if in.Err != nil {
 		x.state = inDoubt
-		return
+		return false
 	}
 	x.state, x.since = deleted, t.Now
 	m.Retarget(t, x.group, -1)
+	return x.class == nodegroup.OutOfResources
 }

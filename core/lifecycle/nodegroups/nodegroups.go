@@ -82,7 +82,7 @@ type group struct {
 	noScaleDownBefore time.Time
 	// maxOrder is how many nodes one order may have, 0 for any number.
 	maxOrder int
-	backoff  backoff
+	backoffs backoffs
 	newest   *cluster.NodeInfo // GroupCondition.Newest
 	// missingSince is since when the provider has listed fewer instances than its
 	// target; zero while it doesn't.
@@ -175,7 +175,7 @@ func (g Growth) String() string {
 func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits func(types.UID) bool) (growth Growth, ok bool) {
 	in := t.State.Group(up.Group)
 	g := m.group(up.Group)
-	if in == nil || g.backoff.active(t.Now) {
+	if in == nil || g.backoffs.active(t.Now) {
 		return Growth{}, false
 	}
 	nodes, bins := up.Nodes, [][]types.UID(nil)
@@ -221,8 +221,11 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	return growth, true
 }
 
-// ScaleUpDone takes the outcome of an order.
-func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) {
+// ScaleUpDone takes the outcome of an order. An order that the provider has refused for want
+// of resources is taken back, and ScaleUpDone returns outOfStock: other groups may have what
+// its pods need. Any other failure leaves open whether nodes come: the target includes them
+// until the provider's next list, or nodes would be bought twice, and beyond the maximum.
+func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) (outOfStock bool) {
 	g := m.group(in.Group)
 	g.unanswered -= in.Nodes
 	if in.Err == nil {
@@ -232,29 +235,34 @@ func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) {
 		case g.maxOrder > 0:
 			g.maxOrder *= 2
 		}
-		return
+		return false
 	}
 	m.launches.Refused(in.Group, in.Nodes)
 	g.maxOrder = max(in.Nodes/2, 1)
 	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
 	g.failure = &Failure{At: t.Now, Nodes: in.Nodes, Why: in.Err.Error()}
-	m.backOff(t, in.Group)
-	m.Retarget(t, in.Group, -in.Nodes)
+	m.backOff(t, in.Group, in.Class, in.Err.Error())
+	outOfStock = in.Class == nodegroup.OutOfResources
+	if outOfStock {
+		m.Retarget(t, in.Group, -in.Nodes)
+	}
 	m.orders = slices.DeleteFunc(m.orders, func(o autoscaler.Order) bool { return o.Group == in.Group })
+	return outOfStock
 }
 
-// fail lets a group back off because of its instances, unless it does already.
-func (m *Machine) fail(t *lifecycle.Turn, id, why string) {
-	if m.group(id).backoff.active(t.Now) {
+// fail lets a group back off because of its instances, unless it does already for failures
+// of the class.
+func (m *Machine) fail(t *lifecycle.Turn, id string, class nodegroup.ErrorClass, why string) {
+	if m.group(id).backoffs[class].active(t.Now) {
 		return
 	}
 	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: id, Reason: why})
 	m.group(id).failure = &Failure{At: t.Now, Why: why}
-	m.backOff(t, id)
+	m.backOff(t, id, class, why)
 }
 
-func (m *Machine) backOff(t *lifecycle.Turn, id string) {
-	m.group(id).backoff.fail(&m.cfg, t.Now)
+func (m *Machine) backOff(t *lifecycle.Turn, id string, class nodegroup.ErrorClass, why string) {
+	m.group(id).backoffs[class].fail(&m.cfg, t.Now, why)
 }
 
 // ScaleDownFailed has a group not shrink for a while, since a node of it could not be
@@ -299,7 +307,7 @@ func stillWaiting(bins [][]types.UID, waits func(types.UID) bool) [][]types.UID 
 func (m *Machine) Conditions(now time.Time) map[string]autoscaler.GroupCondition {
 	out := map[string]autoscaler.GroupCondition{}
 	for id, g := range m.groups {
-		if c := (autoscaler.GroupCondition{BackingOff: g.backoff.active(now), Newest: g.newest, LongUnregistered: m.late(id)}); c != (autoscaler.GroupCondition{}) {
+		if c := (autoscaler.GroupCondition{BackingOff: g.backoffs.active(now), Newest: g.newest, LongUnregistered: m.late(id)}); c != (autoscaler.GroupCondition{}) {
 			out[id] = c
 		}
 	}

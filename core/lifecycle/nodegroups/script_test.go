@@ -53,15 +53,16 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	config [delay-after-add=10m] [delay-after-failure=3m] [provision=15m] [force-delete] [startup=15m]
 //	       [max-launching=0] [max-launching-per-group=0]
 //	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
-//	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)]     the provider tells of it, and of all others again
+//	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]     the provider tells of it, and of all others again
 //	provider-gone GROUP
 //	node NAME [group=g] [id=ID] | node-gone NAME         in the state
 //	deletions GROUP [planned=0] [unanswered=0]           how many of its nodes are on their way out
 //	out-of-state NAME [id=ID]                            a node on its way out
 //	scale-up GROUP nodes=N pods=(a, b) [waiting=(a)]     a plan proposes it; all of its pods wait, if it isn't said which
-//	scaled GROUP nodes=N [fails]
 //	last GROUP                                           what it was last asked for, and what failed last
 //	order-for POD
+//	scaled GROUP nodes=N [fails | out-of-stock]
+//	describe GROUP                                       what people are told of it
 //	orders [waiting=(a)]                                 what a plan is told of orders
 //	deletion ID                                          how far that of an instance is
 //	instance-deleted ID [fails]
@@ -99,8 +100,12 @@ func (s *fixture) configure(args *script.Args) {
 func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	t := s.turn
 	var err error
+	class := nodegroup.OtherError
 	if d.Cmd != "config" && args.Flag("fails") {
 		err = errors.New("refused")
+	}
+	if d.Cmd == "scaled" && args.Flag("out-of-stock") {
+		err, class = errors.New("out of stock"), nodegroup.OutOfResources
 	}
 	switch d.Cmd {
 	case "config":
@@ -116,6 +121,9 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		}
 		for _, id := range args.List("failed") {
 			g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Failed: "it is broken"})
+		}
+		for _, id := range args.List("stocked-out") {
+			g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Failed: "the zone is out of stock", Class: nodegroup.OutOfResources})
 		}
 		s.provider = append(slices.DeleteFunc(s.provider, func(x nodegroup.Group) bool { return x.ID == g.ID }), g)
 		s.machine.GroupsSet(t, s.provider)
@@ -150,7 +158,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 			}
 		}
 	case "scaled":
-		s.machine.ScaleUpDone(t, step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 0), Err: err})
+		s.machine.ScaleUpDone(t, step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 0), Err: err, Class: class})
 	case "last":
 		name := args.Name()
 		if a := s.machine.LastAsked(name); a != nil {
@@ -173,6 +181,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.answer = fmt.Sprintf("its deletion from group %q: %s\n", group, call)
 	case "instance-deleted":
 		s.machine.NodeDeletionDone(t, step.NodeDeletionDone{Instance: args.Name(), Err: err})
+	case "describe":
+		s.answer = s.describe(args.Name())
 	case "scale-down-fails":
 		s.machine.ScaleDownFailed(t.Now, args.Name())
 	case "may-shrink":
@@ -187,6 +197,25 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	default:
 		d.Fatalf(s.t, "unknown command %q", d.Cmd)
 	}
+}
+
+// describe writes what people are told of a group, with times from now on.
+func (s *fixture) describe(name string) string {
+	d, ok := s.machine.Describe(s.turn, name)
+	if !ok {
+		return "the provider doesn't list it\n"
+	}
+	out := fmt.Sprintf("%s: %d to %d nodes, %d wanted, %d coming, %d unanswered, orders of %d at most\n", d.ID, d.Min, d.Max, d.Target, d.Coming, d.Unanswered, d.MaxOrder)
+	if !d.LastScaleUp.IsZero() {
+		out += fmt.Sprintf("  ordered %s ago\n", s.turn.Now.Sub(d.LastScaleUp))
+	}
+	if b := d.Backoff; b != nil {
+		out += fmt.Sprintf("  backs off for %s: %s: %s\n", b.Until.Sub(s.turn.Now), b.Class, b.Reason)
+	}
+	for _, i := range d.Instances {
+		out += fmt.Sprintf("  instance %s of node %q: %s for %s\n", i.ID, i.Node, i.State, s.turn.Now.Sub(i.Since))
+	}
+	return out
 }
 
 func (s *fixture) node(name, id, group string) *cluster.NodeInfo {
@@ -229,7 +258,7 @@ func (s *fixture) output() string {
 		}
 		out.WriteByte('\n')
 	}
-	out.WriteString(s.machine.Describe())
+	out.WriteString(s.machine.Remembers())
 	if out.Len() == 0 {
 		return "nothing\n"
 	}

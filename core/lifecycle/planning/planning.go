@@ -6,7 +6,9 @@
 //	           its node groups yet
 //	idle       no plan is asked for            ScanInterval since the last    due
 //	                                           request, or a pod that found
-//	                                           no node and was in no request
+//	                                           no node and was in no request,
+//	                                           or nodes that the provider has
+//	                                           refused
 //	due        a plan is to be asked for       nothing is left to try; or,    requested
 //	                                           after MaxDelay, no longer
 //	requested  the planner works               PlanMade with the request's    idle
@@ -73,6 +75,9 @@ type Machine struct {
 	// wantedSince is from when on a plan is wanted for a pod that was in no request and
 	// has found no node; zero when there is none.
 	wantedSince time.Time
+	// retrySince is from when on a plan is wanted for pods that were in a request already,
+	// since what was bought for them won't come; zero when none is.
+	retrySince time.Time
 	// followed is a position that the planner's follower has reached: the journal from
 	// there on is kept for it.
 	followed cluster.Seq
@@ -90,10 +95,16 @@ func (m *Machine) GroupsKnown(now time.Time) {
 	}
 }
 
-// Want says that a pod which was in no request has found no node, and that a plan is wanted
-// for it from a time on: now, or later.
+// Want says that a pod which was in no request has found no node, or that nodes which were
+// bought won't come, and that a plan is wanted from a time on: now, or later.
 func (m *Machine) Want(from time.Time) {
 	m.wantedSince = lifecycle.Earliest(m.wantedSince, from)
+}
+
+// Retry says that what a plan proposed for pods can't be had, or that it left pods out for
+// want of time: a plan is due at once. The caller sees to it that this ends.
+func (m *Machine) Retry(now time.Time) {
+	m.retrySince = lifecycle.Earliest(m.retrySince, now)
 }
 
 // State returns where the machine stands at a time.
@@ -111,6 +122,9 @@ func (m *Machine) State(now time.Time) State {
 
 // due returns when the next plan is due, provided that none is asked for.
 func (m *Machine) due() time.Time {
+	if !m.retrySince.IsZero() {
+		return m.retrySince
+	}
 	at := m.next
 	if m.cfg.OnDemand && !m.wantedSince.IsZero() {
 		soon := m.last.Add(m.cfg.gap())
@@ -135,7 +149,7 @@ func (m *Machine) Ready(now time.Time, leftToTry bool) bool {
 func (m *Machine) Request(t *lifecycle.Turn, req *autoscaler.Request) {
 	m.number++
 	req.Number = m.number
-	m.requested, m.last, m.wantedSince = true, t.Now, time.Time{}
+	m.requested, m.last, m.wantedSince, m.retrySince = true, t.Now, time.Time{}, time.Time{}
 	m.next = t.Now.Add(m.cfg.ScanInterval)
 	t.Ready.Plan = req
 }

@@ -50,6 +50,14 @@ func TestWhenAPlanIsAskedFor(t *testing.T) {
 		{at: 28 * time.Second, what: "it is due", leftToTry: true, state: planning.Due, wake: 28 * time.Second},
 		{at: 47 * time.Second, what: "something has been left to try for long", leftToTry: true, state: planning.Due, wake: 28 * time.Second},
 		{at: 48 * time.Second, what: "after a whole interval it waits no longer", leftToTry: true, state: planning.Due, ready: true, wake: 28 * time.Second},
+		{at: 48 * time.Second, what: "it is asked for, and made", do: func(time.Time) {
+			m.Request(turn(48*time.Second), &autoscaler.Request{})
+			m.PlanMade(turn(48*time.Second), &autoscaler.Plan{Request: 3})
+		}, state: planning.Idle, wake: 68 * time.Second},
+		{at: 48100 * time.Millisecond, what: "the provider refuses: another is due before the least gap is over", do: m.Retry, state: planning.Due, ready: true, wake: 48100 * time.Millisecond},
+		{at: 48200 * time.Millisecond, what: "it is asked for", do: func(time.Time) { m.Request(turn(48200*time.Millisecond), &autoscaler.Request{}) }, state: planning.Requested, wake: -1},
+		{at: 48300 * time.Millisecond, what: "the provider refuses again meanwhile", do: m.Retry, state: planning.Requested, wake: -1},
+		{at: 48400 * time.Millisecond, what: "the next is due as soon as the plan comes", do: func(time.Time) { m.PlanMade(turn(48400*time.Millisecond), &autoscaler.Plan{Request: 4}) }, state: planning.Due, ready: true, wake: 48300 * time.Millisecond},
 	} {
 		now := start.Add(x.at)
 		if x.do != nil {

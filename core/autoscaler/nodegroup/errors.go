@@ -1,0 +1,42 @@
+package nodegroup
+
+import "errors"
+
+// ErrorClass says what kind of reason a provider has for not making nodes. It is Cluster
+// Autoscaler's InstanceErrorClass.
+type ErrorClass uint8
+
+const (
+	// OtherError is any reason but the next. An order that ended with it may have been
+	// carried out all the same: the provider's next list of groups tells.
+	OtherError ErrorClass = iota
+	// OutOfResources is a stock-out or a quota that is used up: the provider is well, has
+	// ordered nothing, and will refuse more nodes of the group for a while.
+	OutOfResources
+)
+
+// ErrorClasses is how many classes there are.
+const ErrorClasses = int(OutOfResources) + 1
+
+// String returns the class as Cluster Autoscaler writes it.
+func (c ErrorClass) String() string { return [...]string{"Other", "OutOfResources"}[c] }
+
+// Error is an error of a provider's that says of which class it is. An error of any other
+// type is of class OtherError.
+type Error struct {
+	Class ErrorClass
+	// Message says what was refused and why, with the provider's own code for it.
+	Message string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// ClassOf returns the class of an error of a provider's.
+func ClassOf(err error) ErrorClass {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return OtherError
+}

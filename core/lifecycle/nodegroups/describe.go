@@ -1,0 +1,67 @@
+package nodegroups
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/lifecycle"
+)
+
+// Description is what is known of a node group at one moment, for people.
+type Description struct {
+	ID       string
+	Min, Max int
+	// Target is how many nodes the group is assumed to have: what the provider said last,
+	// orders and deletions that it hasn't answered included.
+	Target int
+	// Coming is how many of them were ordered and aren't usable yet.
+	Coming int
+	// Unanswered is how many were ordered without an answer of the provider's.
+	Unanswered int
+	// LastScaleUp is when nodes were ordered last, zero for never.
+	LastScaleUp time.Time
+	// MaxOrder is how many nodes one order may have after one that failed, 0 for any number.
+	MaxOrder int
+	Backoff  *Backoff // nil when the group may be asked for nodes
+	// Instances are those that aren't nodes, by ID.
+	Instances []Instance
+}
+
+// Backoff says why a node group isn't asked for nodes.
+type Backoff struct {
+	Class  nodegroup.ErrorClass // of the failure
+	Reason string               // in the provider's words, or Berth's own
+	Until  time.Time
+}
+
+// Instance is an instance that the provider lists and the API doesn't show as a node.
+type Instance struct {
+	ID    string
+	Node  string    // "" when the provider doesn't know its name
+	State string    // coming, late, deleting, in doubt or deleted, as doc.go has them
+	Since time.Time // when it was first listed; of a deleted one, when it was deleted
+}
+
+// Describe returns what is known of a group; ok is false when the provider doesn't list it.
+// It costs O(nodes).
+func (m *Machine) Describe(t *lifecycle.Turn, id string) (d Description, ok bool) {
+	in := t.State.Group(id)
+	if in == nil {
+		return Description{}, false
+	}
+	d = Description{ID: id, Min: in.Min, Max: in.Max, Target: in.Target, Coming: m.Coming(t)[id]}
+	if g := m.groups[id]; g != nil {
+		d.Unanswered, d.LastScaleUp, d.MaxOrder = g.unanswered, g.lastScaleUp, g.maxOrder
+		if class, b := g.backoffs.longest(); b.active(t.Now) {
+			d.Backoff = &Backoff{Class: class, Reason: b.reason, Until: b.until}
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(m.instances)) {
+		if x := m.instances[i]; x.group == id {
+			d.Instances = append(d.Instances, Instance{ID: i, Node: x.node, State: x.state.String(), Since: x.since})
+		}
+	}
+	return d, true
+}
