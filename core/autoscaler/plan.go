@@ -4,6 +4,8 @@
 package autoscaler
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -58,10 +60,6 @@ type Order struct {
 	// Bins has for each node the pods that it is for, at least one. Nodes whose pods all
 	// have got a node, or are gone, aren't among them any more.
 	Bins [][]types.UID
-	// Ordered is when the provider was asked, and Choice is how the group was chosen: for
-	// people.
-	Ordered time.Time
-	Choice  *Choice
 }
 
 // Limits bound what plans may propose.
@@ -143,4 +141,15 @@ type Mix struct {
 type NoHelp struct {
 	Pods    []types.UID
 	Reasons []string // "COUNT reason": how many groups give it; sorted
+}
+
+// CountReasons returns what NoHelp.Reasons is of the reasons that groups give, by how many
+// give each.
+func CountReasons(counts map[string]int) []string {
+	out := make([]string, 0, len(counts))
+	for reason, n := range counts {
+		out = append(out, fmt.Sprintf("%d %s", n, reason))
+	}
+	slices.Sort(out)
+	return out
 }

@@ -2,7 +2,6 @@ package scaleup
 
 import (
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -101,36 +100,4 @@ func (b *builder) proposes(id cluster.ResourceID) (sum int64) {
 		sum += int64(nodes) * b.models[group].info.Allocatable.At(id)
 	}
 	return sum
-}
-
-// filteredOut is why a group that could grow doesn't: an expander has forbidden it.
-const filteredOut = "expansion options filtered out and no longer considered"
-
-// reasons says why no group would help the first pod of a run: for each reason, "COUNT
-// reason", how many groups give it, sorted as text.
-func (b *builder) reasons(r *run) []string {
-	counts := map[string]int{}
-	for _, g := range b.State.Groups() {
-		if room, why := b.headroom(g); room <= 0 {
-			counts[why]++
-			continue
-		}
-		mark := b.State.Mark()
-		i := b.addNode(b.models[g.ID], g.ID+"/probe")
-		e := b.Engine(r.pods[0])
-		if reason := e.Explain(e.Current(r.class, r.pods[0]), i); reason != nil {
-			for _, m := range reason.Messages {
-				counts[m]++
-			}
-		} else { // the group was an option, so the expander has forbidden it
-			counts[filteredOut]++
-		}
-		b.State.Rollback(mark)
-	}
-	var out []string
-	for m, n := range counts {
-		out = append(out, fmt.Sprintf("%d %s", n, m))
-	}
-	slices.Sort(out)
-	return out
 }

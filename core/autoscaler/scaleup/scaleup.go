@@ -6,8 +6,6 @@ package scaleup
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
@@ -27,7 +25,7 @@ import (
 //     with them on new nodes (template.go, pack.go, bundle.go), the largest pods first. The
 //     expander chooses an option, and its nodes and pods stay for the next round.
 //  6. For each class of which pods are left the plan says, by group, why it wouldn't help
-//     (limits.go).
+//     (explain.go).
 
 // Packer packs pods on a state of its own, usually a follower's. It leaves the state as
 // it found it.
@@ -63,14 +61,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	}
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
-	b := &builder{Packer: p, req: &req, plan: plan, proposed: map[string]int{},
-		models: models(p.State, &req), coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
-	for _, w := range p.State.Workloads() {
-		// Of another scheduler's pods nothing is known about where they go.
-		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {
-			b.daemons = append(b.daemons, w)
-		}
-	}
+	b := p.begin(&req, plan)
 	left := b.cover(b.runs(req.Pending))
 	b.limits = b.newLimits()
 	if short != nil {
@@ -91,6 +82,19 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	}
 	left = b.rounds(left)
 	b.explain(left)
+}
+
+// begin returns the builder of a plan.
+func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder {
+	b := &builder{Packer: p, req: req, plan: plan, proposed: map[string]int{},
+		models: models(p.State, req), coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
+	for _, w := range p.State.Workloads() {
+		// Of another scheduler's pods nothing is known about where they go.
+		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {
+			b.daemons = append(b.daemons, w)
+		}
+	}
+	return b
 }
 
 // rounds has groups grow, one option after the other, as long as one takes pods, and
@@ -175,26 +179,4 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 	best = choices[i]
 	best.choice = b.account(by, options)
 	return best, true
-}
-
-// explain says of each class of which pods are left why no group would help it.
-func (b *builder) explain(left []*run) {
-	at := map[*engine.Class]int{} // index in NoHelp
-	for _, r := range left {
-		i, ok := at[r.class]
-		if !ok {
-			i = len(b.plan.NoHelp)
-			at[r.class] = i
-			b.plan.NoHelp = append(b.plan.NoHelp, autoscaler.NoHelp{Reasons: b.reasons(r)})
-		}
-		b.plan.NoHelp[i].Pods = append(b.plan.NoHelp[i].Pods, uids(r.pods)...)
-	}
-}
-
-func uids(pods []*cluster.Pod) []types.UID {
-	out := make([]types.UID, len(pods))
-	for i, pod := range pods {
-		out[i] = pod.UID
-	}
-	return out
 }

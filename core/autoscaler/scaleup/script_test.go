@@ -107,7 +107,8 @@ func (f *fixture) dump() string {
 //	limits [total=0] [per-scale-up=0] [launching=0] [cores=N] [memory-gib=N] [gpus=N] [enforce-min]    0 for no limit
 //	unready percent=45 ok=3                                        when the cluster is too sick
 //	launching                                                      how many nodes are coming
-//	plan
+//	plan [choices]                                                 choices: also how the groups were chosen
+//	explain POD                                                    of a pending pod, by group
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		f := newFixture(t)
@@ -238,10 +239,33 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			return describe(plan) + describeChoices(plan)
 		}
 		return describe(plan)
+	case "explain":
+		return f.explain(args.Name())
 	default:
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	return ""
+}
+
+// explain writes what there is to say of a pending pod and each group.
+func (f *fixture) explain(name string) string {
+	var out strings.Builder
+	at := slices.IndexFunc(f.req.Pending, func(p *cluster.Pod) bool { return string(p.UID) == name })
+	answer := f.packer.Explain(f.req, f.req.Pending[at])
+	if answer.Node != nil {
+		fmt.Fprintf(&out, "a place on %s of %s, registered: %t\n", answer.Node.Name, answer.Node.Group, answer.Registered)
+	}
+	for _, g := range answer.Groups {
+		fmt.Fprintf(&out, "%s: room for %d", g.Group, g.Room)
+		if g.Limit != "" {
+			fmt.Fprintf(&out, ", %s", g.Limit)
+		}
+		if g.Reason != nil {
+			fmt.Fprintf(&out, "; %s: %s %v", g.Reason.Plugin, strings.Join(g.Reason.Messages, ", "), g.Reason.Deficits)
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
 }
 
 // addVolume gives a pod a claim that is bound to a volume of the driver "disks".

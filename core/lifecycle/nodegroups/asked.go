@@ -1,7 +1,6 @@
 package nodegroups
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -44,19 +43,6 @@ func (m *Machine) LastFailure(id string) *Failure {
 		return g.failure
 	}
 	return nil
-}
-
-// OrderFor returns the order on its way that a pod has a node of; ok is false without one.
-// Its Bins are as they were ordered. It costs O(pods of orders).
-func (m *Machine) OrderFor(uid types.UID) (order autoscaler.Order, ok bool) {
-	for _, o := range m.orders {
-		for _, bin := range o.Bins {
-			if slices.Contains(bin, uid) {
-				return o, true
-			}
-		}
-	}
-	return autoscaler.Order{}, false
 }
 
 // withoutNode returns the pods of bins for which no node was ordered; empty for none.

@@ -211,7 +211,7 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why, Choice: up.Choice})
 	g.asked = &Asked{Growth: growth, At: t.Now, Pods: waiting, Wanted: up.Nodes, Choice: up.Choice}
 	if bins != nil {
-		m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Bins: bins[:nodes], Ordered: t.Now, Choice: up.Choice})
+		m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Bins: bins[:nodes]})
 	}
 	g.unanswered += nodes
 	g.lastScaleUp = t.Now

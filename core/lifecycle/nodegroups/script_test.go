@@ -60,7 +60,6 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	out-of-state NAME [id=ID]                            a node on its way out
 //	scale-up GROUP nodes=N pods=(a, b) [waiting=(a)]     a plan proposes it; all of its pods wait, if it isn't said which
 //	last GROUP                                           what it was last asked for, and what failed last
-//	order-for POD
 //	scaled GROUP nodes=N [fails | out-of-stock]
 //	describe GROUP                                       what people are told of it
 //	orders [waiting=(a)]                                 what a plan is told of orders
@@ -166,10 +165,6 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		}
 		if f := s.machine.LastFailure(name); f != nil {
 			s.answer += fmt.Sprintf("failed at %d, an order of %d: %s\n", f.At.Unix(), f.Nodes, f.Why)
-		}
-	case "order-for":
-		if o, ok := s.machine.OrderFor(types.UID(args.Name())); ok {
-			s.answer = fmt.Sprintf("%d nodes of %s, ordered at %d\n", len(o.Bins), o.Group, o.Ordered.Unix())
 		}
 	case "orders":
 		waiting := args.List("waiting")

@@ -1,0 +1,113 @@
+package scaleup
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// This file says why groups would, or wouldn't, be bought for a pod: by reason and number
+// for the plan, and by group, with what falls short, for people who ask.
+
+// Answer is what there is to say of one pod and of every group, at one moment.
+type Answer struct {
+	// Node is the node that the pod has a place on, after those who come before it: one that
+	// exists, or is coming; nil for none. One that isn't registered yet has a name of the
+	// planner's.
+	Node       *cluster.NodeInfo
+	Registered bool // whether the API has Node
+	Groups     []GroupAnswer
+}
+
+// GroupAnswer is what there is to say of a pod and a group.
+type GroupAnswer struct {
+	Group string
+	// Room is how many nodes a plan might buy of the group now.
+	Room int
+	// Limit is why that is none, in Cluster Autoscaler's words; "" when there is room.
+	Limit string
+	// Reason is why an empty node of the group doesn't take the pod, nil when it does. What
+	// the reason says of quantities is of such a node: with its daemon pods, and nothing else.
+	Reason *framework.Reason
+}
+
+// Explain answers for a pod. The request's pending pods have their places first, as in a
+// plan; the pod may be one of them. It costs as much as the first two steps of a plan, and
+// O(groups × rules).
+func (p *Packer) Explain(req autoscaler.Request, pod *cluster.Pod) Answer {
+	mark := p.State.Mark()
+	defer p.State.Rollback(mark)
+	b := p.begin(&req, autoscaler.NewPlan(&req, 0))
+	b.plan.Sick = Sick(p.State, &req)
+	registered := map[string]bool{}
+	p.State.Nodes(func(n *cluster.Node) { registered[n.Name] = true })
+	b.cover(b.runs(req.Pending))
+	b.limits = b.newLimits()
+	var out Answer
+	if n := p.State.NodeOf(pod.UID); n != nil {
+		out.Node, out.Registered = n.NodeInfo, registered[n.Name]
+		p.State.Remove(pod.UID) // it isn't to stand in its own way
+	}
+	class := p.Engine(pod).Class(pod)
+	for _, g := range p.State.Groups() {
+		room, limit := b.headroom(g)
+		out.Groups = append(out.Groups, GroupAnswer{Group: g.ID, Room: max(room, 0), Limit: limit, Reason: b.rejects(g, class, pod)})
+	}
+	return out
+}
+
+// rejects returns why an empty new node of a group doesn't take a pod, nil when it does.
+func (b *builder) rejects(g *cluster.NodeGroup, class *engine.Class, pod *cluster.Pod) *framework.Reason {
+	mark := b.State.Mark()
+	defer b.State.Rollback(mark)
+	i := b.addNode(b.models[g.ID], g.ID+"/probe")
+	e := b.Engine(pod)
+	return e.Explain(e.Current(class, pod), i)
+}
+
+// explain says of each class of which pods are left why no group would help it.
+func (b *builder) explain(left []*run) {
+	at := map[*engine.Class]int{} // index in NoHelp
+	for _, r := range left {
+		i, ok := at[r.class]
+		if !ok {
+			i = len(b.plan.NoHelp)
+			at[r.class] = i
+			b.plan.NoHelp = append(b.plan.NoHelp, autoscaler.NoHelp{Reasons: b.reasons(r)})
+		}
+		b.plan.NoHelp[i].Pods = append(b.plan.NoHelp[i].Pods, uids(r.pods)...)
+	}
+}
+
+// filteredOut is why a group that could grow doesn't: an expander has forbidden it.
+const filteredOut = "expansion options filtered out and no longer considered"
+
+// reasons says why no group would help the first pod of a run: for each reason, "COUNT
+// reason", how many groups give it, sorted as text. A group that is limited gives that
+// reason alone; any other all messages of the first rule that rejects it.
+func (b *builder) reasons(r *run) []string {
+	counts := map[string]int{}
+	for _, g := range b.State.Groups() {
+		if room, limit := b.headroom(g); room <= 0 {
+			counts[limit]++
+		} else if reason := b.rejects(g, r.class, r.pods[0]); reason != nil {
+			for _, m := range reason.Messages {
+				counts[m]++
+			}
+		} else { // the group was an option, so the expander has forbidden it
+			counts[filteredOut]++
+		}
+	}
+	return autoscaler.CountReasons(counts)
+}
+
+func uids(pods []*cluster.Pod) []types.UID {
+	out := make([]types.UID, len(pods))
+	for i, pod := range pods {
+		out[i] = pod.UID
+	}
+	return out
+}
