@@ -35,6 +35,12 @@ func (a *Autoscaler) table() []flag {
 		textFlag("grpc-expander-url", &a.GRPCExpander.URL, a.neededByGRPC, "host:port of the server that the expander grpc asks"),
 		textFlag("grpc-expander-cert", &a.GRPCExpander.Cert, a.neededByGRPC, "path to a PEM file with that server's certificate, or its authority's"),
 		durationFlag("scan-interval", &c.ScanInterval, moreThanZero, "how often to plan the size of the cluster"),
+		balancingFlag("balance-similar-node-groups", &c.Balancing.Mode, "share what is bought over node groups whose nodes are similar, so that their sizes stay balanced; the expander cost does so unless this is false"),
+		listFlag("balancing-ignore-label", &c.Balancing.IgnoredLabels, "label in which similar node groups may differ, in addition to those of zones, hosts and providers; may be repeated"),
+		listFlag("balancing-label", &c.Balancing.Labels, "label of which similar node groups have the same value; with one or more of these nothing else is compared; may be repeated"),
+		ratioFlag("memory-difference-ratio", &c.Balancing.MemoryDifference, "how far apart the memory of nodes of similar groups may be"),
+		ratioFlag("max-free-difference-ratio", &c.Balancing.FreeDifference, "how far apart what daemon pods leave free of such nodes may be, of any resource"),
+		ratioFlag("max-allocatable-difference-ratio", &c.Balancing.AllocatableDifference, "how far apart what such nodes can allocate may be, of any resource"),
 		unlessFlag("frequent-loops-enabled", &c.DisableFrequentLoops, "plan at once, not at the next scan, when pods find no node that no plan has seen"),
 
 		// Limits of nodes; 0 stands for no limit.

@@ -28,6 +28,12 @@ var autoscalerFlags = []struct {
 	{"grpc-expander-url", "", "localhost:7000", func(*core.Autoscale) {}},
 	{"grpc-expander-cert", "", "cert.pem", func(*core.Autoscale) {}},
 	{"scan-interval", "10s", "1m", func(a *core.Autoscale) { a.ScanInterval = time.Minute }},
+	{"balance-similar-node-groups", "false", "true", func(a *core.Autoscale) { a.Balancing.Mode = autoscaler.BalanceAlways }},
+	{"balancing-ignore-label", "", "a,b", func(a *core.Autoscale) { a.Balancing.IgnoredLabels = []string{"a", "b"} }},
+	{"balancing-label", "", "a", func(a *core.Autoscale) { a.Balancing.Labels = []string{"a"} }},
+	{"memory-difference-ratio", "0.015", "0.1", func(a *core.Autoscale) { a.Balancing.MemoryDifference = 0.1 }},
+	{"max-free-difference-ratio", "0.05", "0", func(a *core.Autoscale) { a.Balancing.FreeDifference = 0 }},
+	{"max-allocatable-difference-ratio", "0.05", "1", func(a *core.Autoscale) { a.Balancing.AllocatableDifference = 1 }},
 	{"frequent-loops-enabled", "true", "false", func(a *core.Autoscale) { a.DisableFrequentLoops = true }},
 	{"max-nodes-total", "0", "7", func(a *core.Autoscale) { a.Limits.MaxNodesTotal = 7 }},
 	{"max-nodes-per-scaleup", "1000", "0", func(a *core.Autoscale) { a.Limits.MaxNodesPerScaleUp = 0 }},
@@ -106,11 +112,21 @@ func TestEachAutoscalerFlagSetsItsField(t *testing.T) {
 // TestABooleanFlagNeedsNoValue has flags whose field means the opposite, and one whose
 // field doesn't.
 func TestABooleanFlagNeedsNoValue(t *testing.T) {
-	got, err := ParseAutoscaler([]string{"--scale-down-enabled=false", "--scale-down-enabled", "--scale-down-unready-enabled=0", "--force-delete-unregistered-nodes"})
+	got, err := ParseAutoscaler([]string{"--scale-down-enabled=false", "--scale-down-enabled", "--scale-down-unready-enabled=0", "--force-delete-unregistered-nodes",
+		"--balance-similar-node-groups=false", "--balance-similar-node-groups"})
 	want := core.DefaultAutoscale()
+	want.Balancing.Mode = autoscaler.BalanceAlways
 	want.KeepUnready, want.ForceDeleteUnregistered = true, true
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// TestBalancingIsTurnedOffByAWord differs from saying nothing, which leaves it to the expander.
+func TestBalancingIsTurnedOffByAWord(t *testing.T) {
+	got, err := ParseAutoscaler([]string{"--balance-similar-node-groups=false"})
+	if err != nil || got.Balancing.Mode != autoscaler.BalanceNever {
+		t.Errorf("got mode %d, %v, want %d", got.Balancing.Mode, err, autoscaler.BalanceNever)
 	}
 }
 
@@ -143,6 +159,12 @@ func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 		{"--expander=price,price", `--expander is "price,price"; price is there twice; name each expander once`},
 		{"--expander=random,price", `--expander is "random,price"; price comes after random, which leaves one option only; name random last`},
 		{"--expander=priority,grpc", `--grpc-expander-url is ""; the expander grpc needs it`},
+
+		{"--balance-similar-node-groups=zonal", `invalid argument "zonal" for "--balance-similar-node-groups" flag: it must be true or false`},
+		{"--memory-difference-ratio=-0.1", "--memory-difference-ratio is -0.1; it must be a ratio, from 0 to 1"},
+		{"--max-free-difference-ratio=5", "--max-free-difference-ratio is 5; it must be a ratio, from 0 to 1"},
+		{"--max-allocatable-difference-ratio=NaN", "--max-allocatable-difference-ratio is NaN; it must be a ratio, from 0 to 1"},
+		{"--max-free-difference-ratio=5%", `invalid argument "5%" for "--max-free-difference-ratio" flag: strconv.ParseFloat: parsing "5%": invalid syntax`},
 
 		{"--scan-interval=0s", "--scan-interval is 0s; it must be greater than 0"},
 		{"--scan-interval=-1s", "--scan-interval is -1s; it must not be negative"},

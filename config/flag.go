@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 )
 
@@ -101,6 +102,16 @@ func percentFlag(name string, target *float64, usage string) flag {
 	}, usage)
 }
 
+// ratioFlag is a flag that takes a share of a whole.
+func ratioFlag(name string, target *float64, usage string) flag {
+	return flagOf((*pflag.FlagSet).Float64Var, name, target, func(r float64) string {
+		if r >= 0 && r <= 1 {
+			return ""
+		}
+		return "it must be a ratio, from 0 to 1"
+	}, usage)
+}
+
 // textFlag is a flag such as --expander=least-waste.
 func textFlag(name string, target *string, check check[string], usage string) flag {
 	return flagOf((*pflag.FlagSet).StringVar, name, target, check, usage)
@@ -136,6 +147,39 @@ func (n negation) String() string { return strconv.FormatBool(!*n.target) }
 
 // Type implements pflag.Value: help shows the flag as any other bool.
 func (negation) Type() string { return "bool" }
+
+// balancingFlag is the row of a boolean flag of which it counts whether anybody has set it.
+func balancingFlag(name string, target *autoscaler.BalancingMode, usage string) flag {
+	f := valueFlag(name, balanceFlag{target}, usage)
+	f.register = func(fs *pflag.FlagSet) {
+		fs.VarPF(balanceFlag{target}, name, "", usage).NoOptDefVal = "true" // --name alone
+	}
+	return f
+}
+
+// balanceFlag is a pflag.Value that leaves the mode as it is while nobody sets it.
+type balanceFlag struct{ target *autoscaler.BalancingMode }
+
+// Set implements pflag.Value.
+func (b balanceFlag) Set(text string) error {
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return errors.New("it must be true or false")
+	}
+	*b.target = autoscaler.BalanceNever
+	if on {
+		*b.target = autoscaler.BalanceAlways
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (b balanceFlag) String() string {
+	return strconv.FormatBool(*b.target == autoscaler.BalanceAlways)
+}
+
+// Type implements pflag.Value.
+func (balanceFlag) Type() string { return "bool" }
 
 // moreThanZero is for intervals and timeouts, which can't be 0.
 func moreThanZero(d time.Duration) string {

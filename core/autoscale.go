@@ -77,6 +77,7 @@ func DefaultAutoscale() Autoscale {
 		},
 		PriorityCutoff: -10,
 		Readiness:      autoscaler.Readiness{StartupTime: 15 * time.Minute},
+		Balancing:      autoscaler.Balancing{MemoryDifference: 0.015, AllocatableDifference: 0.05, FreeDifference: 0.05},
 	}
 }
 
@@ -106,7 +107,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 	}
 	req := &autoscaler.Request{
 		Now: c.turn.Now, ServerNow: c.turn.ServerNow(), Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness,
-		Conditions: s.groups.Conditions(c.turn.Now),
+		Balancing: c.cfg.Autoscale.Balancing, Conditions: s.groups.Conditions(c.turn.Now),
 	}
 	var early []*pod
 	for _, item := range c.queue.Rejected() {

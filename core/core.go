@@ -75,6 +75,7 @@ type Autoscale struct {
 	// Limits are what plans keep to; MaxNodesLaunching among them is set for each.
 	Limits    autoscaler.Limits
 	Readiness autoscaler.Readiness
+	Balancing autoscaler.Balancing
 	// PriorityCutoff is the lowest priority of pods that nodes are bought for
 	// (--expendable-pods-priority-cutoff).
 	PriorityCutoff int

@@ -30,6 +30,7 @@ type Request struct {
 	Pending   []*cluster.Pod // pods that were tried and found no node, in order
 	Limits    Limits
 	Readiness Readiness
+	Balancing Balancing
 	// Orders are those on their way, oldest first: each pod of theirs has the node that it
 	// was ordered for.
 	Orders []Order

@@ -22,11 +22,11 @@ func (b *builder) account(by string, options []expander.Option) *autoscaler.Choi
 }
 
 // mixAccount says what the cheapest mix has of the groups that it could buy of.
-func (b *builder) mixAccount(models []*model, bought map[*model]*packed) *autoscaler.Choice {
+func (b *builder) mixAccount(models []*model, bought *packed) *autoscaler.Choice {
 	choice := &autoscaler.Choice{Plan: b.req.Number, By: expander.CostName, Options: make([]autoscaler.Option, 0, len(models))}
 	for _, m := range models {
 		option := autoscaler.Option{Group: m.group.ID}
-		if k := bought[m]; k != nil {
+		if k := bought.only(m); k.nodes > 0 {
 			option.Nodes, option.Pods, option.Wasted = k.nodes, len(k.pods), wasted(k.bundles)
 			option.Price = float64(k.nodes) * m.group.Price
 		}

@@ -27,7 +27,7 @@ func TestPropertyCountingEqualsFirstFitPodByPod(t *testing.T) {
 		runs := b.runs(pending)
 
 		mark := b.State.Mark()
-		k := b.pack(m, runs)
+		k := b.pack(m, nil, runs)
 		b.State.Rollback(mark)
 		mark = b.State.Mark()
 		b.apply(k)

@@ -1,8 +1,6 @@
 package scaleup
 
 import (
-	"slices"
-
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/mix"
 	"github.com/berthproject/berth/core/cluster"
@@ -14,8 +12,7 @@ import (
 // before anything is proposed, so that what the mathematics leaves out can cost money but
 // break no rule.
 //
-// Groups whose nodes nothing tells apart but their names and zones (alike) share what the
-// mix buys of any of them, so that their sizes stay balanced.
+// Similar groups of one price share what the mix buys of any of them (balance.go).
 
 // mixClass is the pods of one class that are left, in their order.
 type mixClass struct {
@@ -40,16 +37,21 @@ func (b *builder) buyMix(left []*run) []*run {
 	solution := mix.Solve(problem.classes, problem.groups)
 	b.mix = &autoscaler.Mix{Price: solution.Price, LowerBound: solution.LowerBound}
 	defer func() { b.mix = nil }()
-	bought := map[*model]*packed{}
+	bought := packed{joined: models} // none of them is the one that was packed
 	for _, batch := range solution.Nodes {
-		b.buyBatch(batch, classes, problem.alike[batch.Group], bought)
+		if x := b.buyBatch(models[batch.Group], batch, classes); x != nil {
+			bought.bundles = append(bought.bundles, x)
+		}
 	}
-	choice := b.mixAccount(models, bought)
+	if b.balances() {
+		bought.bundles = b.balance(bought.bundles)
+	}
+	choice := b.mixAccount(models, &bought)
 	for _, m := range models {
-		if k := bought[m]; k != nil {
+		if k := bought.only(m); k.nodes > 0 {
 			k.choice = choice
 			b.proposed[m.group.ID] -= k.nodes // propose counts them
-			left = b.propose(*k, left)
+			left = b.propose(k, left)
 		}
 	}
 	return left
@@ -75,12 +77,10 @@ func (b *builder) mixClasses(left []*run) []*mixClass {
 	return out
 }
 
-// mixProblem is what package mix is asked, and which groups are alike.
+// mixProblem is what package mix is asked.
 type mixProblem struct {
 	classes []mix.Class
 	groups  []mix.Group
-	// alike are by group the groups that share what is bought of it, itself among them.
-	alike [][]*model
 }
 
 // mixProblem asks the rules about each class and an empty node of each group.
@@ -103,15 +103,6 @@ func (b *builder) mixProblem(classes []*mixClass, models []*model) *mixProblem {
 	}
 	for _, c := range classes {
 		p.classes = append(p.classes, b.mixClass(c, models, p.groups))
-	}
-	for j := range models {
-		var alike []*model
-		for k := range models {
-			if p.sameGroup(j, k) {
-				alike = append(alike, models[k])
-			}
-		}
-		p.alike = append(p.alike, alike)
 	}
 	return p
 }
@@ -145,58 +136,29 @@ func (b *builder) mixClass(c *mixClass, models []*model, groups []mix.Group) mix
 	return out
 }
 
-// sameGroup tells whether no class and no price tells two groups apart.
-func (p *mixProblem) sameGroup(j, k int) bool {
-	if p.groups[j].Price != p.groups[k].Price || !slices.Equal(p.groups[j].Allocatable, p.groups[k].Allocatable) {
-		return false
+// buyBatch returns the nodes of a batch, with the batch's pods on them. A group has no more
+// than its headroom; pods for which there is none are left.
+func (b *builder) buyBatch(m *model, batch mix.Batch, classes []*mixClass) *bundle {
+	room, _ := b.headroom(m.group)
+	nodes := min(batch.Nodes, room)
+	if nodes <= 0 {
+		return nil
 	}
-	return !slices.ContainsFunc(p.classes, func(c mix.Class) bool {
-		return slices.Contains(c.Takes, j) != slices.Contains(c.Takes, k)
-	})
-}
-
-// buyBatch buys the nodes of a batch, one after the other of the group, among those that
-// are alike, that would have the fewest nodes, and puts the batch's pods on them. A group
-// has no more than its headroom; pods for which there is none are left.
-func (b *builder) buyBatch(batch mix.Batch, classes []*mixClass, alike []*model, bought map[*model]*packed) {
-	shares := map[*model]int{}
-	for range batch.Nodes {
-		var least *model
-		for _, m := range alike {
-			if room, _ := b.headroom(m.group); room > 0 && (least == nil || b.size(m) < b.size(least)) {
-				least = m
-			}
-		}
-		if least == nil {
-			break
-		}
-		shares[least]++
-		b.proposed[least.group.ID]++
-	}
-	for _, m := range alike {
-		nodes := shares[m]
-		if nodes == 0 {
+	x := newBundle(m, b.blank(m), nodes)
+	for _, count := range batch.Pods {
+		c := classes[count.Class]
+		each := min(count.Pods, b.Engine(c.class.Pod()).Count(c.class, x.node), len(c.pods)/nodes)
+		if each == 0 {
 			continue
 		}
-		k := bought[m]
-		if k == nil {
-			k = &packed{model: m}
-			bought[m] = k
-		}
-		x := newBundle(m, b.blank(m), nodes)
-		for _, count := range batch.Pods {
-			c := classes[count.Class]
-			each := min(count.Pods, b.Engine(c.class.Pod()).Count(c.class, x.node), len(c.pods)/nodes)
-			if each == 0 {
-				continue
-			}
-			x.put(c.pods[:nodes*each], each)
-			k.pods = append(k.pods, c.pods[:nodes*each]...)
-			c.pods = c.pods[nodes*each:]
-		}
-		k.bundles = append(k.bundles, x)
-		k.nodes += nodes
+		x.put(c.pods[:nodes*each], each)
+		c.pods = c.pods[nodes*each:]
 	}
+	if len(x.fills) == 0 {
+		return nil
+	}
+	b.proposed[m.group.ID] += nodes
+	return x
 }
 
 // size returns how many nodes a group would have with what is proposed.

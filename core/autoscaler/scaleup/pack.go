@@ -16,6 +16,7 @@ import (
 type packed struct {
 	model   *model   // of the group that was packed
 	joined  []*model // of other groups that have nodes among the bundles, in the order in which they joined
+	needed  []*model // those of joined without which pods would have no node
 	bundles []*bundle
 	nodes   int            // new ones
 	pods    []*cluster.Pod // in the order in which they were placed
@@ -35,10 +36,13 @@ type packed struct {
 // Then the other pods are counted onto the new nodes, first fit, without touching the
 // state: of these pods nothing that is elsewhere can say anything. So what pack has done is
 // in the state only in part: the caller rolls back, and apply does all of it.
-func (b *builder) pack(m *model, pending []*run) packed {
+//
+// Nodes for pods of the first kind are made in sharing, too; those for the others are shared
+// over all similar groups (balance.go).
+func (b *builder) pack(m *model, sharing []*model, pending []*run) packed {
 	before := maps.Clone(b.proposed)
 	defer func() { b.proposed = before }() // headroom counts what is packed meanwhile
-	p := packing{builder: b, packed: packed{model: m}, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
+	p := packing{builder: b, packed: packed{model: m}, sharing: sharing, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
 	runs := largestFirst(m.group, pending)
 	for _, r := range runs {
 		if !r.countable {
@@ -50,6 +54,14 @@ func (b *builder) pack(m *model, pending []*run) packed {
 			p.count(r)
 		}
 	}
+	if b.balances() {
+		p.bundles = b.balance(p.bundles)
+	}
+	for _, x := range p.bundles {
+		if x.model != nil && x.model != m && !slices.Contains(p.joined, x.model) {
+			p.joined = append(p.joined, x.model)
+		}
+	}
 	return p.packed
 }
 
@@ -57,6 +69,7 @@ func (b *builder) pack(m *model, pending []*run) packed {
 type packing struct {
 	*builder
 	packed
+	sharing  []*model                      // other groups that nodes are made of in turn
 	at       map[cluster.NodeIndex]*bundle // those of nodes in the state
 	rejected map[*engine.Class]bool        // by an empty node
 }
@@ -93,28 +106,34 @@ func (p *packing) oneByOne(r *run) {
 	}
 }
 
-// grow adds a new node that takes a pod of a class, of the packed group or of one that
-// joins it, and tells whether there is any. A class for which there is none is rejected
-// for good, unless the packed group has just as many nodes as it may have.
+// grow adds a new node that takes a pod of a class, of the packed group, of one that it
+// shares nodes with, or of one that is needed, and tells whether there is any. A class for
+// which there is none is rejected for good, unless the groups of the first two kinds have
+// just as many nodes as they may have.
 func (p *packing) grow(e *engine.Engine, class *engine.Class) bool {
-	if room, _ := p.headroom(p.model.group); room <= 0 {
-		return false
+	full := true
+	for _, m := range p.inTurn() {
+		if room, _ := p.headroom(m.group); room > 0 {
+			if full = false; p.addFor(m, e, class) {
+				return true
+			}
+		}
 	}
-	if p.addFor(p.model, e, class) {
-		return true
+	if full {
+		return false
 	}
 	if e.TakesAlone(class, p.blank(p.model)) {
 		var others []*model
 		for _, g := range p.State.Groups() {
-			if room, _ := p.headroom(g); room > 0 && g != p.model.group {
+			if room, _ := p.headroom(g); room > 0 && g != p.model.group && !slices.Contains(p.sharing, p.models[g.ID]) {
 				others = append(others, p.models[g.ID])
 			}
 		}
 		slices.SortStableFunc(others, func(x, y *model) int { return cmp.Compare(p.size(x), p.size(y)) })
 		for _, m := range others {
 			if e.TakesAlone(class, p.blank(m)) && p.addFor(m, e, class) {
-				if !slices.Contains(p.joined, m) {
-					p.joined = append(p.joined, m)
+				if !slices.Contains(p.needed, m) {
+					p.needed = append(p.needed, m)
 				}
 				return true
 			}
@@ -144,20 +163,33 @@ func (p *packing) count(r *run) {
 	e := p.Engine(r.pods[0])
 	var rest []*cluster.Pod
 	p.bundles, rest = fillBundles(p.bundles, e, r.class, r.pods)
-	if room, _ := p.headroom(p.model.group); len(rest) > 0 && room > 0 {
-		blank := p.blank(p.model)
-		if each := min(e.Count(r.class, blank), len(rest)); each > 0 {
-			nodes := min((len(rest)+each-1)/each, room)
-			last := len(p.bundles)
-			p.bundles = append(p.bundles, newBundle(p.model, blank, nodes))
-			p.nodes += nodes
-			p.proposed[p.model.group.ID] += nodes
-			var made []*bundle
-			made, rest = fillBundles(p.bundles[last:], e, r.class, rest)
-			p.bundles = append(p.bundles[:last], made...)
-		}
+	rest = p.open(p.model, e, r.class, rest)
+	for _, m := range p.similar(p.model) {
+		rest = p.open(m, e, r.class, rest) // what the packed group may not have
 	}
 	p.pods = append(p.pods, r.pods[:len(r.pods)-len(rest)]...)
+}
+
+// open counts pods of a class onto as many new nodes of a group as they need and the group may
+// have, and returns the pods left over.
+func (p *packing) open(m *model, e *engine.Engine, class *engine.Class, rest []*cluster.Pod) []*cluster.Pod {
+	room, _ := p.headroom(m.group)
+	if len(rest) == 0 || room <= 0 {
+		return rest
+	}
+	blank := p.blank(m)
+	each := min(e.Count(class, blank), len(rest))
+	if each == 0 {
+		return rest
+	}
+	nodes := min((len(rest)+each-1)/each, room)
+	last := len(p.bundles)
+	p.bundles = append(p.bundles, newBundle(m, blank, nodes))
+	p.nodes += nodes
+	p.proposed[m.group.ID] += nodes
+	made, rest := fillBundles(p.bundles[last:], e, class, rest)
+	p.bundles = append(p.bundles[:last], made...)
+	return rest
 }
 
 // only returns the part of what was packed that is on new nodes of one group. With the

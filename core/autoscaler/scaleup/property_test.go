@@ -2,6 +2,8 @@ package scaleup_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -37,6 +39,9 @@ func (f *fixture) random(t *rapid.T) {
 	}
 	if testkit.Uniform(t, 2, "cost") == 0 {
 		f.packer.Expander = expander.Chain{expander.Cost{}}
+	}
+	if testkit.Uniform(t, 2, "balance") == 0 {
+		f.req.Balancing = autoscaler.Balancing{Mode: autoscaler.BalanceAlways, MemoryDifference: 1, AllocatableDifference: 1, FreeDifference: 1}
 	}
 	for i := range testkit.Uniform(t, 30, "pods") {
 		b := testkit.Pod(fmt.Sprint("p", i)).Req("cpu", pick("100m", "1", "3", "10"), "memory", pick("1Gi", "3Gi")).Label("app", pick("x", "y"))
@@ -138,6 +143,87 @@ func TestPropertyNothingIsOrderedTwice(t *testing.T) {
 					t.Errorf("first %sthen %sfor pod %s again", describe(first), describe(second), uid)
 				}
 			}
+		}
+	})
+}
+
+// TestPropertyEachNodeTakesThePodsThatItIsFor makes random plans, has the nodes that they
+// propose stand in the state as their groups have them, and places the pods of their bins.
+func TestPropertyEachNodeTakesThePodsThatItIsFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		f.random(t)
+		plan, err := f.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods := map[types.UID]*cluster.Pod{}
+		for _, p := range f.req.Pending {
+			pods[p.UID] = p
+		}
+		for k, up := range plan.ScaleUps {
+			if len(up.Bins) != up.Nodes {
+				t.Errorf("%d bins for %d nodes of %s", len(up.Bins), up.Nodes, up.Group)
+			}
+			for i, bin := range up.Bins {
+				n := f.state.SetNode(f.state.Group(up.Group).Template.Renamed(fmt.Sprint(up.Group, "-bought-", k, "-", i)))
+				for _, uid := range bin {
+					e := f.packer.Engine(pods[uid])
+					if reason := e.Explain(e.Class(pods[uid]), n); reason != nil {
+						t.Errorf("%sgives %s a node of %s, which it isn't let on: %v", describe(plan), uid, up.Group, reason.Messages)
+					}
+					e.PlaceOn(pods[uid], n)
+				}
+			}
+		}
+	})
+}
+
+// TestPropertyNodesGoToTheSmallestSimilarGroup plans for pods that take a node each, with
+// zonal groups of one shape and random sizes. The slow way hands out one node after the other
+// to the smallest group that may have one; the groups' sizes are the same, in any order.
+func TestPropertyNodesGoToTheSmallestSimilarGroup(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		f.req.Balancing.Mode, f.req.Limits.OKTotalUnready = autoscaler.BalanceAlways, 1000
+		apart := testkit.Uniform(t, 2, "apart") == 0
+		size, limit := map[string]int{}, map[string]int{}
+		for i := range 2 + testkit.Uniform(t, 3, "groups") {
+			b := testkit.Node(fmt.Sprint("g", i)).Alloc("cpu", "4", "memory", "8Gi").Zone(fmt.Sprint("z", i))
+			size[b.Name] = testkit.Uniform(t, 6, "size")
+			limit[b.Name] = size[b.Name] + testkit.Uniform(t, 8, "room")
+			f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Target: size[b.Name], Max: limit[b.Name], Template: f.state.Schema.ParseNode(b.Obj(), b.Name)})
+			f.req.Conditions[b.Name] = autoscaler.GroupCondition{LongUnregistered: size[b.Name]} // none of them comes
+		}
+		for i := range testkit.Uniform(t, 20, "pods") {
+			b := testkit.Pod(fmt.Sprint("p", i)).Req("cpu", "3")
+			if apart {
+				b.Label("app", "x").Apart(v1.LabelHostname, "app", "x")
+			}
+			f.req.Pending = append(f.req.Pending, f.state.Schema.ParsePod(b.Obj()))
+		}
+		plan, err := f.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := maps.Clone(size)
+		for _, up := range plan.ScaleUps {
+			got[up.Group] += up.Nodes
+		}
+		want := maps.Clone(size)
+		for range f.req.Pending {
+			smallest := ""
+			for id := range want {
+				if want[id] < limit[id] && (smallest == "" || want[id] < want[smallest]) {
+					smallest = id
+				}
+			}
+			if smallest != "" {
+				want[smallest]++
+			}
+		}
+		if g, w := slices.Sorted(maps.Values(got)), slices.Sorted(maps.Values(want)); !slices.Equal(g, w) {
+			t.Errorf("sizes %v grow to %v within %v, want %v in any order", size, got, limit, want)
 		}
 	})
 }

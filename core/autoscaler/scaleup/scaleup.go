@@ -22,8 +22,9 @@ import (
 //  4. The cost expander buys the cheapest mix for all pods whose place depends on no other
 //     pod (mix.go).
 //  5. In rounds, as long as pods are left, each group that may grow (limits.go) is packed
-//     with them on new nodes (template.go, pack.go, bundle.go), the largest pods first. The
-//     expander chooses an option, and its nodes and pods stay for the next round.
+//     with them on new nodes (template.go, pack.go, bundle.go), the largest pods first, and
+//     shares these with the groups that are similar (similar.go, balance.go). The expander
+//     chooses an option, and its nodes and pods stay for the next round.
 //  6. For each class of which pods are left the plan says, by group, why it wouldn't help
 //     (explain.go).
 
@@ -152,20 +153,20 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 	var options []expander.Option
 	var choices []packed
 	var by string
-	joined := map[string]bool{} // groups that are part of another's option
+	needed := map[string]bool{} // by another's option, which is no other than their own
 	for _, g := range b.State.Groups() {
-		if room, _ := b.headroom(g); room <= 0 || joined[g.ID] {
+		if room, _ := b.headroom(g); room <= 0 || needed[g.ID] {
 			continue
 		}
-		mark := b.State.Mark()
-		k := b.pack(b.models[g.ID], left)
-		b.State.Rollback(mark)
+		k := b.option(b.models[g.ID], left)
 		if k.nodes == 0 {
 			continue
 		}
 		o := expander.Option{Group: g, Nodes: k.nodes, Pods: k.pods, Wasted: wasted(k.bundles)}
+		for _, m := range k.needed {
+			needed[m.group.ID] = true
+		}
 		for _, m := range k.joined {
-			joined[m.group.ID] = true
 			o.Similar = append(o.Similar, expander.Share{Group: m.group, Nodes: k.only(m).nodes})
 		}
 		options = append(options, o)
@@ -179,4 +180,22 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 	best = choices[i]
 	best.choice = b.account(by, options)
 	return best, true
+}
+
+// option packs a group with the pods that are left, in the state as it is. Nodes that are
+// shared over similar groups while pods are placed may be more than of one group alone: then
+// there are only the nodes of that.
+func (b *builder) option(m *model, left []*run) packed {
+	try := func(sharing []*model) packed {
+		mark := b.State.Mark()
+		defer b.State.Rollback(mark)
+		return b.pack(m, sharing, left)
+	}
+	k := try(b.similar(m))
+	if slices.ContainsFunc(k.bundles, func(x *bundle) bool { return x.at != cluster.NoNode && x.model != nil && x.model != m }) && len(b.similar(m)) > 0 {
+		if alone := try(nil); alone.nodes < k.nodes && len(alone.pods) >= len(k.pods) {
+			return alone
+		}
+	}
+	return k
 }

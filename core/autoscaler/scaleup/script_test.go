@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -93,16 +94,17 @@ func (f *fixture) dump() string {
 // plan for it:
 //
 //	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0]
-//	    [price=0]
+//	    [price=0] [label=k=v] [capacity=N]                             capacity: cores
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
 //	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
 //	expander NAMES
+//	balance [off] [labels=(KEY)] [ignored=(KEY)]                   similar groups are balanced, by Cluster Autoscaler's ratios
 //	startup taints=(KEY) prefixes=(KEY)                            taints of nodes that are starting
 //	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [spread=SKEW] [volume]    pending pods; apart: one on
 //	                                                               a node; label: on nodes with it; volume: each with one of "disks"
 //	placed NAME on=NODE [cpu=1]
 //	gone NAME                                                      no longer pending
-//	daemonset NAME [cpu=1] [scheduler=NAME]
+//	daemonset NAME [cpu=1] [memory=0] [zone=z] [scheduler=NAME]
 //	order GROUP pods=(p0, p1)                                      a node on its way, for these pods
 //	limits [total=0] [per-scale-up=0] [launching=0] [cores=N] [memory-gib=N] [gpus=N] [enforce-min]    0 for no limit
 //	unready percent=45 ok=3                                        when the cluster is too sick
@@ -131,6 +133,12 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		}
 		if k := args.String("taint", ""); k != "" {
 			b.Taint(k, "", v1.TaintEffectNoSchedule)
+		}
+		if k, v, ok := strings.Cut(args.String("label", ""), "="); ok {
+			b.Labels[k] = v
+		}
+		if cores := args.String("capacity", ""); cores != "" {
+			b.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse(cores)}
 		}
 		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Price: float64(args.Int("price", 0)), Template: schema.ParseNode(b.Obj(), b.Name)})
 		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0)}
@@ -168,6 +176,12 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			d.Fatalf(t, "%v", err)
 		}
 		f.packer.Expander = chain
+	case "balance":
+		f.req.Balancing = autoscaler.Balancing{Mode: autoscaler.BalanceAlways, Labels: args.List("labels"), IgnoredLabels: args.List("ignored"),
+			MemoryDifference: 0.015, AllocatableDifference: 0.05, FreeDifference: 0.05}
+		if args.Flag("off") {
+			f.req.Balancing.Mode = autoscaler.BalanceNever
+		}
 	case "startup":
 		f.req.Readiness.StartupTaints, f.req.Readiness.StartupTaintPrefixes = args.List("taints"), args.List("prefixes")
 	case "pods":
@@ -204,7 +218,10 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		}
 		f.req.Pending = left
 	case "daemonset":
-		b := testkit.Pod(args.Name()).Req("cpu", args.String("cpu", "1")).Owner("apps/v1", "DaemonSet", args.Name())
+		b := testkit.Pod(args.Name()).Req("cpu", args.String("cpu", "1"), "memory", args.String("memory", "0")).Owner("apps/v1", "DaemonSet", args.Name())
+		if z := args.String("zone", ""); z != "" {
+			b.Select(v1.LabelTopologyZone, z)
+		}
 		b.Spec.SchedulerName = args.String("scheduler", v1.DefaultSchedulerName)
 		f.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: args.Name(), Template: schema.ParsePod(b.Obj())})
 	case "order":

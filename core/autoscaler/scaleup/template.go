@@ -25,6 +25,9 @@ type model struct {
 	// blank is a new node with the pods that it gets by itself, outside of the state. It
 	// is made when it is first needed.
 	blank *cluster.Node
+	// similar are the groups that share what is bought of this one, once compared.
+	similar  []*model
+	compared bool
 }
 
 // models returns the model of each group.
