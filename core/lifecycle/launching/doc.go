@@ -51,8 +51,8 @@
 // within five quarters of the time that a pull takes (scope.go). Nodes that are ordered at
 // that pace pull at that pace, and the pace falls at once when pulls become slow.
 //
-// An isolated failure shrinks nothing, and doesn't have its group back off: chance fails a
-// few per cent of launches on any infrastructure.
+// An isolated failure shrinks nothing, and doesn't have its group back off, whatever the
+// limit: chance fails a few per cent of launches on any infrastructure (outcomes.go).
 //
 // Nodes that are held back are not ordered later from the same plan. As soon as a group has
 // room that had none, another plan is asked for: it sees the cluster as it is by then, and

@@ -50,7 +50,10 @@ type Machine struct {
 	cfg     Config
 	cluster *scope            // nil unless adaptive
 	groups  map[string]*scope // filled as groups are asked about; empty unless adaptive
-	best    bestTimes
+	// outcomes are those of each group's instances while no limit is adaptive: scopes know
+	// more of launches.
+	outcomes map[string]*outcomes
+	best     bestTimes
 	// nodes are the rows of the first table in doc.go: by the name of the node, by the ID of
 	// the instance as long as the provider doesn't name its node.
 	nodes map[string]*node
@@ -72,7 +75,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 // New returns a machine that has seen no launch.
 func New(cfg Config) *Machine {
 	m := &Machine{
-		cfg: cfg, groups: map[string]*scope{}, nodes: map[string]*node{}, unlisted: map[string][]order{},
+		cfg: cfg, groups: map[string]*scope{}, outcomes: map[string]*outcomes{}, nodes: map[string]*node{}, unlisted: map[string][]order{},
 		pulling: map[string]int{}, took: map[string][]time.Duration{},
 	}
 	if cfg.Cluster == Adaptive {
@@ -169,7 +172,9 @@ func withoutLatest(list []order, nodes int) []order {
 // its group is to back off: not if launches fail by chance.
 func (m *Machine) Failed(now time.Time, group, id, name string, coming Coming) (backOff bool) {
 	if !m.adaptive() {
-		return true
+		o := m.outcomesOf(group)
+		o.fail()
+		return o.failing(coming[group])
 	}
 	var ordered time.Time // zero when it isn't known: then no window shrinks
 	if _, n := m.find(id, name); n != nil {
@@ -185,6 +190,22 @@ func (m *Machine) Failed(now time.Time, group, id, name string, coming Coming) (
 	}
 	m.waiting.changed = true
 	return backOff
+}
+
+// Registered takes that an instance of a group which wasn't a node is one.
+func (m *Machine) Registered(group string) {
+	if !m.adaptive() {
+		m.outcomesOf(group).pass()
+	}
+}
+
+func (m *Machine) outcomesOf(group string) *outcomes {
+	o := m.outcomes[group]
+	if o == nil {
+		o = &outcomes{}
+		m.outcomes[group] = o
+	}
+	return o
 }
 
 // NextWake returns when a group may have room though nothing happens.

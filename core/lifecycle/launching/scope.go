@@ -29,9 +29,8 @@ type scope struct {
 	pullTime, bestPull time.Duration
 	pullTimeKnown      bool
 	orders             []order // of the last ordersKept, oldest first
-	// failed and passed count launches by their outcome, the later the more.
-	failed, passed float64
-	held           time.Time // when nodes were last held back
+	outcomes
+	held time.Time // when nodes were last held back
 }
 
 // order is a number of nodes that were ordered at a time.
@@ -97,7 +96,7 @@ func (s *scope) becameReady(now, ordered time.Time, slowness float64) {
 
 // started takes how long it took a node from being ready to running its first pod.
 func (s *scope) started(now, ordered time.Time, took time.Duration, slowness float64) {
-	s.count(&s.passed)
+	s.pass()
 	if !s.pullTimeKnown {
 		s.pullTime, s.bestPull, s.pullTimeKnown = took, best(took, slowness), true
 	}
@@ -113,24 +112,11 @@ func (s *scope) started(now, ordered time.Time, took time.Duration, slowness flo
 // hasFailed takes that a launch failed, while so many others are coming. Only if launches
 // are also slow, or more fail than by chance, the reason may be load.
 func (s *scope) hasFailed(now, ordered time.Time, coming int) {
-	s.count(&s.failed)
+	s.fail()
 	if max(s.launch.slowness, s.pull.slowness) > fineTime || s.failing(coming) {
 		s.launch.shrink(now, ordered, failureShrink)
 		s.pull.shrink(now, ordered, failureShrink)
 	}
-}
-
-// failing tells whether more launches fail than by chance. Those that are coming count as
-// passed: a failure is seen sooner than a success.
-func (s *scope) failing(coming int) bool {
-	return s.failed > float64(failureLimit*(s.failed+s.passed+float64(coming)))
-}
-
-// count adds one to one of the outcomes.
-func (s *scope) count(outcome *float64) {
-	s.failed *= 1 - 1.0/outcomesKept
-	s.passed *= 1 - 1.0/outcomesKept
-	*outcome++
 }
 
 func (s *scope) filledSince(ordered time.Time) bool { return !s.held.Before(ordered) }

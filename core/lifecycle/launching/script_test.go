@@ -35,7 +35,7 @@ type fixture struct {
 //	order GROUP nodes=N | refuse GROUP nodes=N
 //	list GROUP ids=(a, b) [nodes=(m, n)]          the provider lists instances, without the names of their nodes or with them
 //	unlist ID
-//	fail ID group=GROUP [times=1]
+//	fail ID group=GROUP [times=1] | register GROUP [times=1]
 //	node NAME group=GROUP [id=ID] [ready]         the API has it
 //	place IMAGE on=NODE [daemon] | runs NODE [daemon]
 //	node-gone NODE
@@ -106,6 +106,10 @@ func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
 		for range args.Int("times", 1) {
 			f.coming[group]--
 			f.answer = fmt.Sprintf("its group backs off: %t\n", f.machine.Failed(now, group, args.Name(), "", f.coming))
+		}
+	case "register":
+		for range args.Int("times", 1) {
+			f.machine.Registered(args.Name())
 		}
 	case "node":
 		f.node(args.Name(), args.String("group", ""), args.String("id", ""), args.Flag("ready"))

@@ -26,8 +26,8 @@
 // part, so that its pods fall to the next choice. Of an order that failed otherwise it isn't
 // known whether nodes come: they count until the provider's next list.
 //
-// Launch control (core/lifecycle/launching) says how many nodes may be ordered; with an
-// adaptive limit also that a group needn't back off for an instance which failed by chance.
+// Launch control (core/lifecycle/launching) says how many nodes may be ordered, and that a
+// group needn't back off for an instance which failed by chance.
 //
 // An instance that is not a node goes through these states. Listed and registered
 // mean: in the provider's list, and in the API as a node.

@@ -61,7 +61,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, groups []nodegroup.Group) {
 			switch {
 			case inst.ID == "": // it can't be told from others
 			case registered[inst.ID] || registered[inst.Node]:
-				delete(m.instances, inst.ID) // it is a node
+				m.registeredNow(inst.ID)
 			case leaving[inst.ID] || leaving[inst.Node]:
 				m.forgetLeaving(inst.ID)
 			default:
@@ -97,6 +97,16 @@ func (m *Machine) registered(state *cluster.State) (registered, leaving map[stri
 	state.Nodes(func(n *cluster.Node) { add(registered, n.NodeInfo) })
 	m.deletions.OutOfState(func(n *cluster.NodeInfo) { add(leaving, n) })
 	return registered, leaving
+}
+
+// registeredNow forgets an instance that is a node.
+func (m *Machine) registeredNow(id string) {
+	if x := m.instances[id]; x != nil {
+		if x.state == coming || x.state == late {
+			m.launches.Registered(x.group)
+		}
+		delete(m.instances, id)
+	}
 }
 
 // forgetLeaving forgets an instance whose node is on its way out, unless the instance is

@@ -57,6 +57,8 @@ type Launches interface {
 	// Listed takes an instance that isn't a node; Unlisted, that it is no longer listed.
 	Listed(now time.Time, group, id, node string)
 	Unlisted(id, node string)
+	// Registered takes that an instance of a group which wasn't a node is one.
+	Registered(group string)
 	// Failed takes that an instance failed or is late, and tells whether its group is to
 	// back off.
 	Failed(now time.Time, group, id, node string, coming launching.Coming) (backOff bool)
