@@ -87,6 +87,24 @@ func TestVolumeIsTakenUntilTheBindFails(t *testing.T) {
 	}
 }
 
+// A pod that somebody else binds to another node than it was given needs the volume no
+// more that was promised to it there: another pod gets it.
+func TestVolumeOfAPodBoundElsewhereIsFree(t *testing.T) {
+	advance, _ := storageWorld(t)
+	r := advance(consumer("a"))
+	if len(r.Binds) != 1 {
+		t.Fatalf("binds %+v, want one of a", r.Binds)
+	}
+	elsewhere := consumer("a")
+	elsewhere.Pod.Spec.NodeName = map[string]string{"n0": "n1", "n1": "n0"}[r.Binds[0].Node]
+	advance(consumer("b"))
+	r = advance(elsewhere)
+	r2 := advance()
+	if binds := append(r.Binds, r2.Binds...); len(binds) != 1 || binds[0].Name != "b" {
+		t.Errorf("binds %+v, want one of b with the volume", binds)
+	}
+}
+
 // A pod whose claim has come to be in use on a node needs no second slot there:
 // the arrival of the other user makes it another class.
 func TestPodWithASharedClaimIsSignedAgain(t *testing.T) {

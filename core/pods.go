@@ -65,7 +65,7 @@ func (c *Core) podGone(uid types.UID) {
 	c.state.Remove(uid)
 	c.queue.Remove(uid)
 	if p := c.pods[uid]; p != nil {
-		c.binding.Gone(c.turn, &p.binding)
+		c.binding.Release(c.turn, &p.binding)
 		c.state.Nominate(p.parsed, "")
 	}
 	c.preemption.Gone(c.turn, uid)
@@ -79,7 +79,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 	if p := c.pods[obj.UID]; p != nil && p.binding.Node() == obj.Spec.NodeName {
 		c.binding.Shown(c.turn, &p.binding)
 	} else if p != nil {
-		c.binding.BoundElsewhere(c.turn, &p.binding)
+		c.binding.Release(c.turn, &p.binding)
 	}
 	c.queue.Remove(obj.UID)
 	delete(c.pods, obj.UID)

@@ -189,12 +189,9 @@ func (m *Machine) Shown(t *lifecycle.Turn, p *Pod) {
 	t.Emit(step.PodEvent(obj, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", obj.Namespace, obj.Name, p.node)))
 }
 
-// BoundElsewhere lets go of what plugins keep for a pod that somebody else has bound to
-// another node than it was given.
-func (m *Machine) BoundElsewhere(t *lifecycle.Turn, p *Pod) { m.unreserve(t, p) }
-
-// Gone lets go of everything that is kept for a pod that is gone.
-func (m *Machine) Gone(t *lifecycle.Turn, p *Pod) {
+// Release lets go of everything that is kept for a pod that is gone, or that somebody else
+// has bound to another node than it was given.
+func (m *Machine) Release(t *lifecycle.Turn, p *Pod) {
 	m.unreserve(t, p)
 	m.assumed.takeBack(t.State, p)
 }

@@ -135,7 +135,7 @@ func (w *world) shown(uid types.UID, node string) {
 	if p := w.pods[uid]; p != nil && p.Node() == node {
 		w.m.Shown(w.Turn, p)
 	} else if p != nil {
-		w.m.BoundElsewhere(w.Turn, p)
+		w.m.Release(w.Turn, p)
 	}
 	w.forget(uid)
 }
@@ -143,7 +143,7 @@ func (w *world) shown(uid types.UID, node string) {
 func (w *world) gone(uid types.UID) {
 	w.State.Remove(uid)
 	if p := w.pods[uid]; p != nil {
-		w.m.Gone(w.Turn, p)
+		w.m.Release(w.Turn, p)
 	}
 	w.forget(uid)
 }

@@ -109,11 +109,11 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.No
 	}
 	switch s := d.state.(type) {
 	case deleting:
-		s.node = info
+		s.node, s.gone = info, false
 		d.state = s
 		return nil
 	case inDoubt:
-		s.node = info
+		s.node, s.gone = info, false
 		d.state = s
 		return nil
 	case deleted:

@@ -45,6 +45,8 @@
 //	           the answer was lost                                     deleting again; not listed: deleted
 //	deleted    remembered, since its node may    deletedKept without   forgotten
 //	           still show up                     being listed
+//	                                             deletedListed, and    coming, since its deletion; if it has failed, at
+//	                                             it is listed still    once deleting again
 //
 // An instance that is no longer listed is forgotten in any state but the last two. One
 // whose node is in the state is forgotten in any state: the node has turned out to be

@@ -43,8 +43,13 @@ func (s instanceState) call() lifecycle.CallState {
 	return [...]lifecycle.CallState{lifecycle.NotCalled, lifecycle.NotCalled, lifecycle.Called, lifecycle.InDoubt, lifecycle.Done}[s]
 }
 
-// deletedKept is how long a deleted instance is remembered: its node may be shown late.
-const deletedKept = time.Hour
+const (
+	// deletedKept is how long a deleted instance is remembered: its node may be shown late.
+	deletedKept = time.Hour
+	// deletedListed is how long a deleted instance may be listed still, before it is taken
+	// for one that was never deleted.
+	deletedListed = 2 * time.Minute
+)
 
 // watchInstances takes what the provider lists. It costs O(nodes + instances).
 func (m *Machine) watchInstances(t *lifecycle.Turn, groups []nodegroup.Group) {
@@ -125,8 +130,8 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		m.launches.Listed(t.Now, group, inst.ID, inst.Node)
 		m.instances[inst.ID] = x
 	}
-	if x.state == inDoubt {
-		x.state = coming // the deletion failed, and is tried again below
+	if x.state == inDoubt || x.state == deleted && t.Now.Sub(x.since) >= deletedListed {
+		x.state = coming // it exists, and is deleted below unless it may become a node
 	}
 	why := inst.Failed
 	if why == "" && t.Now.Sub(x.since) >= m.cfg.MaxProvisionTime {

@@ -215,9 +215,6 @@ func (w *around) take() {
 	}
 	for _, x := range r.NodeDeletions {
 		w.call(func(luck luck) {
-			if inst := w.instances[x.Instance]; luck == deceives && inst != nil && !inst.registered {
-				luck = succeeds // an instance that isn't a node is taken for deleted, so the provider has to mean it
-			}
 			w.deceived = w.deceived || luck == deceives
 			w.note("deleting instance %s ends with %v", x.Instance, luck)
 			if luck == succeeds || luck == answerLost {
