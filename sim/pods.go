@@ -37,6 +37,7 @@ type pod struct {
 	ended       bool // succeeded or failed
 	gone        bool
 	lost        bool // its node went under it
+	nominated   int  // the call that wrote its nomination
 }
 
 // terminating tells whether the pod is being deleted.

@@ -94,9 +94,11 @@ func (b workers) Preempt(x step.Preemption, done func(error)) {
 	b.call(func() error { return b.w.preempt(x) }, done)
 }
 
-// Nominate writes a pod's nomination.
+// Nominate writes a pod's nomination. Of two of one pod the later stays, as the live edge
+// writes them in order: one that is served after a later one changes nothing.
 func (b workers) Nominate(x step.Nomination, done func(error)) {
-	b.call(func() error { return b.w.nominate(x) }, done)
+	serial := b.calls + 1 // of this call
+	b.call(func() error { return b.w.nominate(x, serial) }, done)
 }
 
 // Condition writes a pod's condition.

@@ -55,12 +55,16 @@ func priority(p *pod) int32 {
 	return *p.obj.Spec.Priority
 }
 
-// nominate writes a pod's status.nominatedNodeName.
-func (w *World) nominate(x step.Nomination) error {
+// nominate writes a pod's status.nominatedNodeName, unless a call with a higher serial has.
+func (w *World) nominate(x step.Nomination, serial int) error {
 	p := w.pods[x.UID]
 	if p == nil || p.ended {
 		return fmt.Errorf("pods %q not found", x.Name)
 	}
+	if serial < p.nominated {
+		return nil
+	}
+	p.nominated = serial
 	w.changePod(p, func(o *v1.Pod) { o.Status.NominatedNodeName = x.Node })
 	return nil
 }
