@@ -178,8 +178,8 @@ func (c *Core) groupsSet(in step.GroupsSet) {
 	if c.cfg.Autoscale == nil {
 		return // groups are of no interest to a scheduler
 	}
-	c.scale.deletions.GroupsSet(c.turn, in.Groups)
-	c.scale.groups.GroupsSet(c.turn, in.Groups)
+	c.scale.deletions.GroupsSet(c.turn, in)
+	c.scale.groups.GroupsSet(c.turn, in)
 	c.scale.planning.GroupsKnown(c.turn.Now)
 }
 

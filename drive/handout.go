@@ -26,8 +26,8 @@ import (
 //	Taints, Evictions
 //	                 of nodes that go, in the order in which a node meets them. The
 //	                 core waits for the outcome of one before it asks for the next
-//	ScaleUps         before deletions: the provider takes one call at a time, and
-//	                 pods wait for new nodes, nobody for old ones to go
+//	ScaleUps         before deletions: the provider takes one call of a group at a
+//	                 time, and pods wait for new nodes, nobody for old ones to go
 //	NodeDeletions    all of the Step in one piece of work
 //	TargetDecreases  after deletions, which lower the target themselves
 //	Plan             last: it takes the longest, and workers may make it inline

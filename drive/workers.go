@@ -36,8 +36,8 @@ type Workers interface {
 	Taint(taint step.Taint, done func(error))
 	// Evict asks a pod to leave a node that goes, within disruption budgets.
 	Evict(eviction step.Eviction, done func(error))
-	// ScaleUp asks the provider for nodes. Groups that were read before it mustn't
-	// reach the core after its outcome.
+	// ScaleUp asks the provider for nodes. What was read of the group before it mustn't
+	// reach the core after its outcome (step.GroupsSet).
 	ScaleUp(order step.ScaleUp, done func(error))
 	// DeleteNodes asks the provider to remove nodes: all that one Step gives up, so
 	// that they can go in one call. Each is owed an outcome of its own.

@@ -10,8 +10,8 @@ import (
 
 // This file is the way from Berth to the cloud. What must hold: calls are made one
 // at a time, in the order in which Berth asked, so that a list of groups is never
-// older than the last order, as in the live edge; and an answer reaches only the
-// process that asked.
+// older than the last order; and an answer reaches only the process that asked. The live
+// edge calls groups side by side, and leaves out of a list those that it called meanwhile.
 
 // cloudQueue is the calls that wait for the one before them.
 type cloudQueue struct {

@@ -5,6 +5,8 @@ package step
 // outcome a piece of work is owed is said in Ready.
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,9 +48,17 @@ type WorkloadGone struct {
 	Namespace, Name string
 }
 
-// GroupsSet is what the provider tells of all its node groups. It must not be older than
-// the last ScaleUpDone.
-type GroupsSet struct{ Groups []nodegroup.Group }
+// GroupsSet is what the provider tells of all its node groups. What it says of a group must
+// not be older than the last outcome of a call of that group.
+type GroupsSet struct {
+	Groups []nodegroup.Group
+	// Busy are the groups, by ID, about which it says nothing, since a call of theirs was
+	// under way: they are as they were.
+	Busy []string `json:",omitempty"`
+}
+
+// Says tells whether it says something about a group: how it is, or that there is none.
+func (in *GroupsSet) Says(group string) bool { return !slices.Contains(in.Busy, group) }
 
 // PlanMade is the outcome of Ready.Plan.
 type PlanMade struct{ Plan *autoscaler.Plan }

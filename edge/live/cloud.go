@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,34 +11,48 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// cloud calls the provider, one call at a time and in the order in which calls were
-// handed out. So the groups that it reads are never older than the last scale-up
-// whose outcome it reported, which the core relies on (step.GroupsSet).
+// cloud calls the provider (lanes.go says which calls are made at the same time), and reads
+// its groups every so often.
+//
+// What must hold: what the core is told of a group is never older than an outcome of a call
+// of that group which it was told before (step.GroupsSet). A list that was read while a call
+// of a group was under way may be from before the call or from after it: it is given to the
+// core without that group, which is named as busy.
 type cloud struct {
 	provider nodegroup.Provider
-	period   time.Duration // between two readings of the groups
-	calls    chan func(context.Context)
+	period   time.Duration    // between two readings of the groups
 	put      func(step.Input) // takes the groups
 	log      *slog.Logger
+	calls    chan cloudCall
+	again    chan struct{} // holds a token when the groups are to be read before the period is over
+	lanes    lanes
 }
 
 func newCloud(provider nodegroup.Provider, period time.Duration, put func(step.Input), log *slog.Logger) *cloud {
-	return &cloud{provider: provider, period: period, put: put, log: log, calls: make(chan func(context.Context), 1<<12)}
+	return &cloud{provider: provider, period: period, put: put, log: log,
+		calls: make(chan cloudCall, 1<<12), again: make(chan struct{}, 1), lanes: newLanes()}
 }
 
 func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() {
-		tick := time.NewTicker(c.period)
-		defer tick.Stop()
-		c.refresh(ctx)
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
-				c.refresh(ctx)
 			case call := <-c.calls:
-				call(ctx)
+				c.lanes.add(ctx, wg, call)
+			}
+		}
+	})
+	wg.Go(func() {
+		tick := time.NewTicker(c.period)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			c.refresh(ctx)
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			case <-c.again:
 			}
 		}
 	})
@@ -46,55 +61,62 @@ func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
 // refresh reads the groups and gives those that are valid to the core. When they
 // can't be read the core goes on with what it knows.
 func (c *cloud) refresh(ctx context.Context) {
+	c.lanes.beginList()
 	groups, err := c.provider.Groups(ctx)
-	if err != nil {
-		c.log.Warn("the node groups could not be read; going on with what was known", "err", err)
-		return
-	}
-	valid := groups[:0]
-	for i := range groups {
-		if err := groups[i].Validate(); err != nil {
-			c.log.Warn("a node group is left out", "err", err)
-			continue
+	c.lanes.endList(func(busy []string) {
+		if err != nil {
+			c.log.Warn("the node groups could not be read; going on with what was known", "err", err)
+			return
 		}
-		valid = append(valid, groups[i])
+		in := step.GroupsSet{Busy: busy}
+		for i := range groups {
+			if slices.Contains(busy, groups[i].ID) {
+				continue
+			}
+			if err := groups[i].Validate(); err != nil {
+				c.log.Warn("a node group is left out", "err", err)
+				continue
+			}
+			in.Groups = append(in.Groups, groups[i])
+		}
+		c.put(in)
+	})
+}
+
+// readAgain has the groups read soon.
+func (c *cloud) readAgain() {
+	select {
+	case c.again <- struct{}{}:
+	default: // they will be anyway
 	}
-	c.put(step.GroupsSet{Groups: valid})
 }
 
 // scaleUp asks for more nodes.
 func (c *cloud) scaleUp(ctx context.Context, order step.ScaleUp) error {
 	err := c.provider.IncreaseSize(ctx, order.Group, order.Nodes)
 	if err != nil {
-		c.log.Warn("a scale-up failed", "group", order.Group, "nodes", order.Nodes, "err", err)
+		c.log.Warn("a scale-up failed", "group", order.Group, "nodes", order.Nodes, "class", nodegroup.ClassOf(err).String(), "err", err)
 	} else {
 		c.log.Info("scaled up", "group", order.Group, "nodes", order.Nodes)
 	}
 	return err
 }
 
-// deleteNodes asks for the removal of nodes, each with an outcome of its own.
-func (c *cloud) deleteNodes(ctx context.Context, deletions []step.NodeDeletion, done func(step.NodeDeletion, error)) {
-	removed := 0
-	for _, d := range deletions {
-		err := c.provider.DeleteNodes(ctx, d.Group, []nodegroup.Instance{{ID: d.Instance, Node: d.Node}})
-		if err != nil {
-			c.log.Warn("a node could not be removed", "group", d.Group, "node", d.Node, "instance", d.Instance, "err", err)
-		} else {
-			removed++
-		}
-		done(d, err)
+// deleteNode asks for the removal of a node.
+func (c *cloud) deleteNode(ctx context.Context, d step.NodeDeletion, done func(step.NodeDeletion, error)) {
+	err := c.provider.DeleteNodes(ctx, d.Group, []nodegroup.Instance{{ID: d.Instance, Node: d.Node}})
+	if err != nil {
+		c.log.Warn("a node could not be removed", "group", d.Group, "node", d.Node, "instance", d.Instance, "err", err)
+	} else {
+		c.log.Info("removed a node", "group", d.Group, "node", d.Node, "instance", d.Instance)
 	}
-	if removed > 0 {
-		c.log.Info("removed nodes", "nodes", removed)
-	}
+	done(d, err)
 }
 
-// decreaseTarget gives up nodes that were ordered and never made. The groups that it
-// reads then tell the core how that went.
+// decreaseTarget gives up nodes that were ordered and never made. The groups that are
+// read then tell the core how that went.
 func (c *cloud) decreaseTarget(ctx context.Context, decrease step.TargetDecrease) {
 	if err := c.provider.DecreaseTargetSize(ctx, decrease.Group, decrease.Nodes); err != nil {
 		c.log.Warn("a target size could not be lowered", "group", decrease.Group, "nodes", decrease.Nodes, "err", err)
 	}
-	c.refresh(ctx)
 }

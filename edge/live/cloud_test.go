@@ -17,18 +17,35 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// fakeProvider has one group, and fails what it is told to.
+// fakeProvider has one group with a target, and others; it fails what it is told to.
 type fakeProvider struct {
-	target int
 	fails  map[string]error // by call
-	calls  []string
 	groups []nodegroup.Group
+
+	mu     sync.Mutex
+	target int      // of the first group; guarded by mu
+	calls  []string // guarded by mu
 }
 
 func (p *fakeProvider) call(format string, args ...any) error {
 	name := fmt.Sprintf(format, args...)
+	p.mu.Lock()
 	p.calls = append(p.calls, name)
+	p.mu.Unlock()
 	return p.fails[name]
+}
+
+// callsBut returns the calls so far without those of one name.
+func (p *fakeProvider) callsBut(name string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.calls), func(x string) bool { return x == name })
+}
+
+func (p *fakeProvider) grow(delta int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target += delta
 }
 
 func (p *fakeProvider) Groups(context.Context) ([]nodegroup.Group, error) {
@@ -36,6 +53,8 @@ func (p *fakeProvider) Groups(context.Context) ([]nodegroup.Group, error) {
 		return nil, err
 	}
 	groups := slices.Clone(p.groups)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	groups[0].Target = p.target
 	return groups, nil
 }
@@ -43,7 +62,7 @@ func (p *fakeProvider) Groups(context.Context) ([]nodegroup.Group, error) {
 func (p *fakeProvider) GroupOf(*v1.Node) string { return "" }
 
 func (p *fakeProvider) IncreaseSize(_ context.Context, id string, delta int) error {
-	p.target += delta
+	p.grow(delta)
 	return p.call("increase %s by %d", id, delta)
 }
 
@@ -54,7 +73,7 @@ func (p *fakeProvider) DeleteNodes(_ context.Context, id string, list []nodegrou
 func (p *fakeProvider) DecreaseTargetSize(_ context.Context, id string, delta int) error {
 	err := p.call("decrease %s by %d", id, delta)
 	if err == nil {
-		p.target -= delta
+		p.grow(-delta)
 	}
 	return err
 }
@@ -63,6 +82,19 @@ func newFakeCloud() (*cloud, *fakeProvider, *[]step.Input) {
 	p := &fakeProvider{target: 1, fails: map[string]error{}, groups: []nodegroup.Group{{ID: "g", Max: 5, Template: testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj()}}}
 	in := &[]step.Input{}
 	return newCloud(p, time.Hour, func(x step.Input) { *in = append(*in, x) }, slog.New(slog.DiscardHandler)), p, in
+}
+
+// runCloud starts a cloud, and ends it with the test. It returns workers that have no other.
+func runCloud(t *testing.T, c *cloud) *workers {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	c.run(ctx, &wg)
+	t.Cleanup(func() {
+		stop()
+		wg.Wait()
+	})
+	return &workers{ctx: ctx, cloud: c}
 }
 
 // targets returns the targets of the first group in each GroupsSet.
@@ -93,46 +125,34 @@ func TestGroupsThatCannotBeUsedAreLeftOut(t *testing.T) {
 func TestEachNodeDeletionHasItsOutcome(t *testing.T) {
 	c, p, _ := newFakeCloud()
 	p.fails["delete i2/ of g"] = errors.New("refused")
-	var out []string
-	c.deleteNodes(t.Context(), []step.NodeDeletion{{Group: "g", Node: "n1"}, {Group: "g", Instance: "i2"}, {Group: "g", Node: "n3", Instance: "i3"}},
-		func(d step.NodeDeletion, err error) { out = append(out, fmt.Sprint(d.Node, d.Instance, " ", err)) })
-	if want := []string{"n1 <nil>", "i2 refused", "n3i3 <nil>"}; !slices.Equal(out, want) {
-		t.Errorf("outcomes %q, want %q", out, want)
+	out := make(chan string)
+	w := runCloud(t, c)
+	w.DeleteNodes([]step.NodeDeletion{{Group: "g", Node: "n1"}, {Group: "g", Instance: "i2"}, {Group: "g", Node: "n3", Instance: "i3"}},
+		func(d step.NodeDeletion, err error) { out <- fmt.Sprint(d.Node, d.Instance, " ", err) })
+	for _, want := range []string{"n1 <nil>", "i2 refused", "n3i3 <nil>"} {
+		if got := <-out; got != want {
+			t.Errorf("outcome %q, want %q", got, want)
+		}
 	}
-	if want := []string{"delete /n1 of g", "delete i2/ of g", "delete i3/n3 of g"}; !slices.Equal(p.calls, want) {
-		t.Errorf("calls %q, want %q", p.calls, want)
+	if want := []string{"delete /n1 of g", "delete i2/ of g", "delete i3/n3 of g"}; !slices.Equal(p.callsBut("groups"), want) {
+		t.Errorf("calls %q, want %q", p.callsBut("groups"), want)
 	}
 }
 
 // TestADecreasedTargetIsReadBack whether the provider did it or not.
 func TestADecreasedTargetIsReadBack(t *testing.T) {
-	c, p, in := newFakeCloud()
+	c, p, _ := newFakeCloud()
 	p.target = 3
-	c.decreaseTarget(t.Context(), step.TargetDecrease{Group: "g", Nodes: 2})
 	p.fails["decrease g by 1"] = errors.New("refused")
-	c.decreaseTarget(t.Context(), step.TargetDecrease{Group: "g", Nodes: 1})
-	if got := targets(*in); !slices.Equal(got, []int{1, 1}) {
-		t.Errorf("the core was told targets %v, want [1 1]", got)
-	}
-}
-
-// TestGroupsAreNeverOlderThanTheLastScaleUp hands calls to the goroutine of the
-// cloud: the groups read after a scale-up's outcome have its nodes.
-func TestGroupsAreNeverOlderThanTheLastScaleUp(t *testing.T) {
-	p := &fakeProvider{target: 1, groups: []nodegroup.Group{{ID: "g", Max: 5, Template: testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj()}}}
-	order := make(chan string, 10)
-	c := newCloud(p, time.Hour, func(in step.Input) { order <- fmt.Sprint("groups at ", targets([]step.Input{in})[0]) }, slog.New(slog.DiscardHandler))
-	w := &workers{ctx: t.Context(), cloud: c}
-	w.ScaleUp(step.ScaleUp{Group: "g", Nodes: 2}, func(err error) { order <- fmt.Sprint("scaled up: ", err) })
-	w.DecreaseTarget(step.TargetDecrease{Group: "g", Nodes: 1})
-	var wg sync.WaitGroup
-	ctx, stop := context.WithCancel(t.Context())
-	c.run(ctx, &wg)
-	for _, want := range []string{"groups at 1", "scaled up: <nil>", "groups at 2"} {
-		if got := <-order; got != want {
-			t.Errorf("got %q, want %q", got, want)
+	lists := make(chan step.Input)
+	c.put = func(in step.Input) { lists <- in }
+	w := runCloud(t, c)
+	for _, x := range []struct{ by, want int }{{0, 3}, {2, 1}, {1, 1}} {
+		if x.by > 0 {
+			w.DecreaseTarget(step.TargetDecrease{Group: "g", Nodes: x.by})
+		}
+		if got := targets([]step.Input{<-lists}); !slices.Equal(got, []int{x.want}) {
+			t.Errorf("after the target was lowered by %d the core is told targets %v, want %d", x.by, got, x.want)
 		}
 	}
-	stop()
-	wg.Wait()
 }

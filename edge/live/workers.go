@@ -23,7 +23,8 @@ const (
 // methods are called by the loop, and return as soon as the work has a place in a
 // backlog. All work of one kind for one object is done in order: nominations and
 // conditions since the reporter keeps the latest, taints and evictions by a single
-// worker each; of binds and preemptions the core has one at a time for a pod.
+// worker each, calls of a node group by one lane; of binds and preemptions the core has
+// one at a time for a pod.
 type workers struct {
 	ctx        context.Context // of the calls; ends when Berth stops
 	binder     *binder
@@ -119,17 +120,24 @@ func (w *workers) Evict(eviction step.Eviction, done func(error)) {
 
 // ScaleUp implements drive.Workers.
 func (w *workers) ScaleUp(order step.ScaleUp, done func(error)) {
-	send(w.ctx, w.cloud.calls, func(ctx context.Context) { done(w.cloud.scaleUp(ctx, order)) })
+	w.call(order.Group, func(ctx context.Context) { done(w.cloud.scaleUp(ctx, order)) })
 }
 
 // DeleteNodes implements drive.Workers.
 func (w *workers) DeleteNodes(deletions []step.NodeDeletion, done func(step.NodeDeletion, error)) {
-	send(w.ctx, w.cloud.calls, func(ctx context.Context) { w.cloud.deleteNodes(ctx, deletions, done) })
+	for _, d := range deletions {
+		w.call(d.Group, func(ctx context.Context) { w.cloud.deleteNode(ctx, d, done) })
+	}
 }
 
 // DecreaseTarget implements drive.Workers.
 func (w *workers) DecreaseTarget(decrease step.TargetDecrease) {
-	send(w.ctx, w.cloud.calls, func(ctx context.Context) { w.cloud.decreaseTarget(ctx, decrease) })
+	send(w.ctx, w.cloud.calls, cloudCall{decrease.Group, func(ctx context.Context) { w.cloud.decreaseTarget(ctx, decrease) }, w.cloud.readAgain})
+}
+
+// call has a call of a node group made.
+func (w *workers) call(group string, do func(context.Context)) {
+	send(w.ctx, w.cloud.calls, cloudCall{group: group, do: do})
 }
 
 // Plan implements drive.Workers: plans are made beside the loop, and nobody waits

@@ -58,7 +58,7 @@ func recordable(in step.Input) (any, error) {
 	case step.DaemonSetSet:
 		return step.DaemonSetSet{DaemonSet: cluster.Trim(x.DaemonSet)}, nil
 	case step.GroupsSet:
-		return step.GroupsSet{Groups: trimTemplates(x.Groups)}, nil
+		return step.GroupsSet{Groups: trimTemplates(x.Groups), Busy: x.Busy}, nil
 	case step.WorkloadSet:
 		return recordableWorkload(x.Workload), nil
 	case step.ObjectSet:

@@ -24,6 +24,7 @@ func TestInputsWithoutObjectsComeBack(t *testing.T) {
 		step.WorkloadGone{Kind: cluster.ReplicaSet, Namespace: "ns", Name: "w"},
 		step.ObjectGone{Kind: cluster.ClaimKind, Namespace: "ns", Name: "c"},
 		step.GroupsSet{},
+		step.GroupsSet{Busy: []string{"g"}},
 		step.Consulted{UID: "u", Nodes: []string{"a", "b"}, Failed: map[string]string{"c": "why"}, Scores: map[string]int64{"a": 7}},
 		step.Consulted{UID: "u", Err: refused},
 		step.BindDone{UID: "u"},

@@ -54,8 +54,9 @@ func (g *Group) Validate() error {
 	return nil
 }
 
-// Provider makes and removes nodes. Calls may take long and are made one at a
-// time, by an edge; the core sees their outcome as inputs.
+// Provider makes and removes nodes. Calls may take long. An edge makes those of one group
+// one at a time, those of different groups and Groups at the same time; the core sees
+// their outcome as inputs.
 type Provider interface {
 	// Groups returns the groups as they now are, by ID.
 	Groups(ctx context.Context) ([]Group, error)

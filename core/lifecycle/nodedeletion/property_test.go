@@ -119,7 +119,7 @@ func (w *around) list() {
 	}
 	w.note("the provider lists %v", g.Instances)
 	w.groups.known = true
-	w.machine.GroupsSet(w.turn, []nodegroup.Group{g})
+	w.machine.GroupsSet(w.turn, step.GroupsSet{Groups: []nodegroup.Group{g}})
 	w.turn.State.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 20, Target: g.Target - w.machine.Unanswered("g")})
 }
 

@@ -58,18 +58,21 @@ func (m *Machine) deletingNode(in step.NodeDeletionDone) (string, *deletion) {
 
 // GroupsSet takes what the provider lists as the outcome of deletions in doubt, and
 // remembers which deleted nodes' instances are listed still.
-func (m *Machine) GroupsSet(t *lifecycle.Turn, groups []nodegroup.Group) {
+func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
 		d := m.deletions[name]
+		if !in.Says(d.group) {
+			continue
+		}
 		switch s := d.state.(type) {
 		case deleted:
-			s.listed = s.shown != nil && listed(groups, d.group, s.shown)
+			s.listed = s.shown != nil && listed(in.Groups, d.group, s.shown)
 			d.state = s
 		case inDoubt:
 			switch {
 			case s.gone:
 				delete(m.deletions, name)
-			case listed(groups, d.group, s.node):
+			case listed(in.Groups, d.group, s.node):
 				t.State.SetNode(s.node.WithTaint(d.taint))
 				m.keep(t, name, d, d.why)
 			default:

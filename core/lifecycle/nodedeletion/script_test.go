@@ -70,7 +70,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 // commands:
 //
 //	config [unneeded=30s] [unready=1m] [keep-unready] [max=10] [delay-after-taint=5s] [evict-daemons] [eviction-time=2m]
-//	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances]    the provider tells of it, and of all others again
+//	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances] [busy]    the provider tells of it, and of all others again, or nothing while calls are under way
 //	delayed GROUP                     it grew too recently to shrink
 //	group-gone NAME                   the provider tells of all groups but this one
 //	node NAME [group=g] [unready] [tainted] [disabled] [no-id]    the API shows a node; its provider ID is its name, or none
@@ -116,7 +116,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "group-gone":
 		gone := args.Name()
 		s.providers = slices.DeleteFunc(s.providers, func(g nodegroup.Group) bool { return g.ID == gone })
-		s.machine.GroupsSet(t, s.providers)
+		s.machine.GroupsSet(t, step.GroupsSet{Groups: s.providers})
 	case "delayed":
 		s.groups.delayed[args.Name()] = true
 	case "node":
@@ -172,7 +172,14 @@ func (s *fixture) group(args *script.Args) {
 	}
 	s.providers = append(slices.DeleteFunc(s.providers, func(x nodegroup.Group) bool { return x.ID == g.ID }), g)
 	s.groups.known = true
-	s.machine.GroupsSet(s.turn, s.providers)
+	in := step.GroupsSet{Groups: s.providers}
+	if args.Flag("busy") { // all are as they were, whatever it says
+		in = step.GroupsSet{}
+		for _, x := range s.providers {
+			in.Busy = append(in.Busy, x.ID)
+		}
+	}
+	s.machine.GroupsSet(s.turn, in)
 	s.turn.State.SetGroup(g.ID, &cluster.NodeGroup{ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target})
 }
 

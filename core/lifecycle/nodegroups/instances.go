@@ -52,7 +52,8 @@ const (
 )
 
 // watchInstances takes what the provider lists. It costs O(nodes + instances).
-func (m *Machine) watchInstances(t *lifecycle.Turn, groups []nodegroup.Group) {
+func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
+	groups := in.Groups
 	registered, leaving := m.registered(t.State)
 	listed := map[string]bool{}
 	for i := range groups {
@@ -76,7 +77,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, groups []nodegroup.Group) {
 		m.watchMissing(t, g)
 	}
 	for id, x := range m.instances {
-		if listed[id] {
+		if listed[id] || !in.Says(x.group) {
 			continue
 		}
 		m.launches.Unlisted(id, x.node)

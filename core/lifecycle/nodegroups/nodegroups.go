@@ -119,7 +119,8 @@ func (m *Machine) Known() bool { return m.known }
 
 // GroupsSet takes what the provider says of its groups. Deletions must have taken it
 // before, since it settles those in doubt.
-func (m *Machine) GroupsSet(t *lifecycle.Turn, groups []nodegroup.Group) {
+func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
+	groups := in.Groups
 	m.known = true
 	listed := map[string]bool{}
 	for i := range groups {
@@ -132,11 +133,11 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, groups []nodegroup.Group) {
 		})
 	}
 	for _, g := range t.State.Groups() {
-		if !listed[g.ID] {
+		if !listed[g.ID] && in.Says(g.ID) {
 			t.State.SetGroup(g.ID, nil)
 		}
 	}
-	m.watchInstances(t, groups)
+	m.watchInstances(t, &in)
 }
 
 // set records a group in the state unless nothing about it is new.

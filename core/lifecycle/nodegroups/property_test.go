@@ -133,8 +133,9 @@ func (w *around) list() {
 		g.Instances = append(g.Instances, x)
 	}
 	w.note("the provider's target is %d, its instances %v", g.Target, g.Instances)
-	w.deletions.GroupsSet(w.turn, []nodegroup.Group{g})
-	w.groups.GroupsSet(w.turn, []nodegroup.Group{g})
+	in := step.GroupsSet{Groups: []nodegroup.Group{g}}
+	w.deletions.GroupsSet(w.turn, in)
+	w.groups.GroupsSet(w.turn, in)
 }
 
 // launch makes an instance that is asked for.

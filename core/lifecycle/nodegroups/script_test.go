@@ -53,7 +53,8 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	config [delay-after-add=10m] [delay-after-failure=3m] [provision=15m] [force-delete] [startup=15m]
 //	       [max-launching=0] [max-launching-per-group=0]
 //	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
-//	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]     the provider tells of it, and of all others again
+//	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]
+//	         [busy=(h)]                                  the provider tells of it, and of all others again but the busy ones
 //	provider-gone GROUP
 //	node NAME [group=g] [id=ID] | node-gone NAME         in the state
 //	deletions GROUP [planned=0] [unanswered=0]           how many of its nodes are on their way out
@@ -125,11 +126,11 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 			g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Failed: "the zone is out of stock", Class: nodegroup.OutOfResources})
 		}
 		s.provider = append(slices.DeleteFunc(s.provider, func(x nodegroup.Group) bool { return x.ID == g.ID }), g)
-		s.machine.GroupsSet(t, s.provider)
+		s.machine.GroupsSet(t, s.list(args.List("busy")))
 	case "provider-gone":
 		name := args.Name()
 		s.provider = slices.DeleteFunc(s.provider, func(x nodegroup.Group) bool { return x.ID == name })
-		s.machine.GroupsSet(t, s.provider)
+		s.machine.GroupsSet(t, s.list(nil))
 	case "node":
 		t.State.SetNode(s.node(args.Name(), args.String("id", ""), args.String("group", "")))
 	case "node-gone":
@@ -192,6 +193,17 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	default:
 		d.Fatalf(s.t, "unknown command %q", d.Cmd)
 	}
+}
+
+// list is what the provider tells of its groups, while calls of some are under way.
+func (s *fixture) list(busy []string) step.GroupsSet {
+	in := step.GroupsSet{Busy: busy}
+	for _, g := range s.provider {
+		if !slices.Contains(busy, g.ID) {
+			in.Groups = append(in.Groups, g)
+		}
+	}
+	return in
 }
 
 // describe writes what people are told of a group, with times from now on.
