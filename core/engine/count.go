@@ -9,16 +9,28 @@ import (
 // alone, and every rule that has a say in it can count (framework.Counter). Then nodes
 // that are alike take equally many, whatever is placed elsewhere.
 //
+// A group rule counts the pods of a hostname as those of a node, so classes that have such
+// a rule are countable only while no two nodes of the state have one hostname.
+//
 // Pods with claims aren't countable: placing one may change what the next one's claims
 // lead to.
 func (e *Engine) Countable(c *Class) bool {
 	e.refresh(c)
-	if c.LooksBeyondNode() || len(c.pod.Claims) > 0 {
+	if len(c.pod.Claims) > 0 {
 		return false
 	}
 	for i := range c.localRules {
 		r := &c.localRules[i]
 		if _, counts := r.LocalRule.(framework.Counter); !counts && r.reads&framework.ReadsPods != 0 {
+			return false
+		}
+	}
+	for i := range c.groupRules {
+		r := &c.groupRules[i]
+		if r.neverFilters {
+			continue
+		}
+		if _, counts := r.GroupRule.(framework.Counter); !counts || !hostDomainsAreNodes(c) {
 			return false
 		}
 	}
@@ -41,7 +53,8 @@ func (e *Engine) TakesAlone(c *Class, n *cluster.Node) bool {
 }
 
 // Count returns how many pods of a countable class a node takes, one after the other. The
-// node may be in no state (cluster.DetachedNode). It costs one evaluation.
+// node may be in no state (cluster.DetachedNode). It costs one evaluation; that of a group
+// rule, which looks at the node's pods, only where the local rules take a pod.
 func (e *Engine) Count(c *Class, n *cluster.Node) int {
 	if c.Rejected != nil {
 		return 0
@@ -56,6 +69,11 @@ func (e *Engine) Count(c *Class, n *cluster.Node) int {
 		}
 		if most == 0 {
 			return 0
+		}
+	}
+	for i := range c.groupRules {
+		if r := &c.groupRules[i]; !r.neverFilters {
+			most = min(most, r.GroupRule.(framework.Counter).Count(n))
 		}
 	}
 	return most

@@ -2,10 +2,15 @@ package framework
 
 import "github.com/berthproject/berth/core/cluster"
 
-// Counter is implemented by local rules that can say for how many pods of the class, put
-// on one node one after the other, EvalNode would go on returning OK. Scale-up counts
-// nodes with it instead of placing every pod. Classes with a local rule that reads a
-// node's pods (ReadsPods) and is no Counter are packed pod by pod.
+// Counter is implemented by rules that can say for how many pods of the class, put on
+// one node one after the other, they would go on returning OK. Scale-up counts nodes with
+// it instead of placing every pod.
+//
+// A local rule that reads a node's pods (ReadsPods), or a group rule that may reject a
+// node, has to be a Counter, or else its classes are packed pod by pod. A group rule is one
+// for a class where all that it rejects a node for is on that node, given that no two
+// nodes have one hostname. It counts pods that the state knows the terms of
+// (State.LearnTerms), the class's own included.
 type Counter interface {
 	// Count returns that number for a node, which may be in no state
 	// (cluster.DetachedNode); Unlimited when the rule sets no limit.

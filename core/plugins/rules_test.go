@@ -181,3 +181,26 @@ func TestScores(t *testing.T) {
 		})
 	}
 }
+
+// TestPodsApartAreCountableWhileHostnamesAreNodes has two nodes of one hostname come and
+// go: pods that keep apart by hostname can be counted onto a node only while a hostname
+// says which node it is.
+func TestPodsApartAreCountableWhileHostnamesAreNodes(t *testing.T) {
+	schema := cluster.NewSchema()
+	s := cluster.New(schema)
+	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
+	c := e.Class(schema.ParsePod(testkit.Pod("p").Label("app", "db").Apart(v1.LabelHostname, "app", "db").Obj()))
+	s.SetNode(schema.ParseNode(testkit.Node("n").Obj(), ""))
+	for _, step := range []struct {
+		hostname string // of the second node, "" for no such node
+		want     bool
+	}{{"", true}, {"m", true}, {"n", false}, {"", true}} {
+		s.RemoveNode("m")
+		if step.hostname != "" {
+			s.SetNode(schema.ParseNode(testkit.Node("m").Label(v1.LabelHostname, step.hostname).Obj(), ""))
+		}
+		if got := e.Countable(c); got != step.want {
+			t.Errorf("with the hostnames n and %q the class is countable: %v, want %v", step.hostname, got, step.want)
+		}
+	}
+}

@@ -17,7 +17,7 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// TestPropertyCountingEqualsFirstFitPodByPod packs random pods that look at no other node
+// TestPropertyCountingEqualsFirstFitPodByPod packs random pods of countable classes
 // onto nodes of one group, by counting, and one by one: each pod on the first node of the
 // state that every rule lets it on, else on a new one. Both give every pod the same node.
 func TestPropertyCountingEqualsFirstFitPodByPod(t *testing.T) {
@@ -86,7 +86,8 @@ func (b *builder) where(pods []*cluster.Pod) string {
 }
 
 // randomPacking returns a builder over a state with one group, and pods of a few shapes,
-// some with host ports, for a limited number of nodes.
+// some with host ports, some that keep off nodes with pods of a label, for a limited
+// number of nodes. The pods of the group's DaemonSet may have that label.
 func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod) {
 	pick := func(of ...string) string { return of[testkit.Uniform(t, len(of), "pick")] }
 	schema := cluster.NewSchema()
@@ -97,7 +98,7 @@ func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod) {
 	}
 	node := testkit.Node("g").Alloc("cpu", pick("4", "7"), "memory", pick("8Gi", "31Gi"), "pods", pick("3", "110"), "example.com/gpu", pick("0", "2"))
 	state.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: testkit.Uniform(t, 12, "max"), Template: schema.ParseNode(node.Obj(), "g")})
-	daemon := testkit.Pod("agent").Req("cpu", pick("500m", "5")).Owner("apps/v1", "DaemonSet", "agent")
+	daemon := testkit.Pod("agent").Label("app", pick("x", "z")).Req("cpu", pick("500m", "5")).Owner("apps/v1", "DaemonSet", "agent")
 	w := &cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: "agent", Template: schema.ParsePod(daemon.Obj())}
 	now := time.Unix(10000, 0)
 	req := &autoscaler.Request{Now: now, ServerNow: now, Readiness: autoscaler.Readiness{StartupTime: time.Minute}}
@@ -106,6 +107,7 @@ func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod) {
 	for i := range 1 + testkit.Uniform(t, 5, "shapes") {
 		shape := testkit.Pod("p").Req("cpu", pick("0", "300m", "1", "3", "9"), "memory", pick("100Mi", "3Gi"), "example.com/gpu", pick("0", "0", "1"))
 		port := testkit.Uniform(t, 4, "port") == 0
+		app, apart := pick("x", "y"), pick("", "", "x", "y")
 		for k := range testkit.Uniform(t, 25, "pods") {
 			obj := shape.DeepCopy()
 			obj.Name, obj.UID = fmt.Sprintf("p%d-%d", i, k), ""
@@ -113,6 +115,10 @@ func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod) {
 			pod.Spec = obj.Spec
 			if port {
 				pod.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80, ContainerPort: 80}}
+			}
+			pod.Labels = map[string]string{"app": app}
+			if apart != "" {
+				pod.Apart(v1.LabelHostname, "app", apart)
 			}
 			pending = append(pending, schema.ParsePod(pod.Obj()))
 		}

@@ -252,7 +252,8 @@ func (b *builder) apply(k packed) {
 }
 
 // largestFirst orders runs by the share of a template node that a pod takes; runs of
-// equal shares keep their order. Countable runs of one class become one run: no rule tells
+// equal shares keep their order. Before all others come the pods that look at other pods:
+// the nodes that keep these apart are needed anyway, and others find room there. Countable runs of one class become one run: no rule tells
 // in which order their pods are placed.
 func largestFirst(g *cluster.NodeGroup, runs []*run) []*run {
 	var out []*run
@@ -270,6 +271,12 @@ func largestFirst(g *cluster.NodeGroup, runs []*run) []*run {
 		whole.pods = append(whole.pods, r.pods...)
 	}
 	slices.SortStableFunc(out, func(x, y *run) int {
+		switch {
+		case !x.class.LooksBeyondNode() && y.class.LooksBeyondNode():
+			return 1
+		case x.class.LooksBeyondNode() && !y.class.LooksBeyondNode():
+			return -1
+		}
 		return cmp.Compare(share(g, y.class.Pod()), share(g, x.class.Pod()))
 	})
 	return out

@@ -47,7 +47,7 @@ func (f *fixture) random(t *rapid.T) {
 		b := testkit.Pod(fmt.Sprint("p", i)).Req("cpu", pick("100m", "1", "3", "10"), "memory", pick("1Gi", "3Gi")).Label("app", pick("x", "y"))
 		switch testkit.Uniform(t, 5, "rule") {
 		case 0:
-			b.Apart(v1.LabelHostname, "app", "x")
+			b.Apart(pick(v1.LabelHostname, v1.LabelTopologyZone), "app", "x")
 		case 1:
 			b.Select(v1.LabelTopologyZone, pick("a", "b"))
 		}

@@ -186,6 +186,9 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 	if len(r.affinity)+len(r.filters)+len(r.scores) == 0 {
 		return framework.Rules{}, nil
 	}
+	if r.ofHostsOnly() {
+		return framework.Rules{Group: hostRule{r, r.anyFilter(func(f *counted) bool { return f.Counts(pod) })}}, nil
+	}
 	return framework.Rules{Group: r}, nil
 }
 

@@ -12,7 +12,7 @@ import (
 
 // This file calls a plugin's rules as the engine does, and checks the contract with each
 // call: a filter of one node alone and among others, scores in groups and alone, aspects of
-// a node that a local rule says it doesn't read, reasons.
+// a node that a local rule says it doesn't read, counts, reasons.
 
 // answers are the answers of a plugin's rules about the nodes of a cluster. Problems are
 // violations of the contract.
@@ -40,6 +40,7 @@ func (a *answers) filter(n *cluster.Node) string {
 			a.problem("%s: Narrows leaves out a node that EvalNode takes", n.Name)
 		}
 		a.checkAspects(n, code, score)
+		a.checkCount(n, local, code)
 		if code != framework.OK {
 			return a.reason(n, code, local.Explain(n))
 		}
@@ -51,6 +52,9 @@ func (a *answers) filter(n *cluster.Node) string {
 	g := a.groups([]*cluster.Node{n}, func(*cluster.Node) bool { return true })
 	codes := []framework.Code{framework.Final} // to be overwritten
 	group.Filter(g.Groups, codes)
+	if a.c.Topology(v1.LabelHostname).Unshared() {
+		a.checkCount(n, group, codes[0])
+	}
 	if codes[0] == framework.OK {
 		return ""
 	}
@@ -106,6 +110,16 @@ func (a *answers) checkAspects(n *cluster.Node, code framework.Code, score int64
 	}
 	if c, s := a.rules.Local.EvalNode(&without); c != code || s != score {
 		a.problem("%s: the local rule reads more of the node than Reads says", n.Name)
+	}
+}
+
+// checkCount has a rule that can count say how many pods the node takes, outside of its
+// state: some if the rule's code is OK, else none.
+func (a *answers) checkCount(n *cluster.Node, rule any, code framework.Code) {
+	if counter, ok := rule.(framework.Counter); ok {
+		if pods := counter.Count(n.Detached()); (pods > 0) != (code == framework.OK) {
+			a.problem("%s: code %d, and Count %d", n.Name, code, pods)
+		}
 	}
 }
 

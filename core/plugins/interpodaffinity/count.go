@@ -1,0 +1,45 @@
+package interpodaffinity
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// This file counts pods onto a node by required anti-affinity over the hostname, the
+// pod's own and others'. It has to agree with Filter wherever no two nodes have one
+// hostname.
+
+// hostRule is the rule of a class whose required terms are anti-affinity over the
+// hostname, and no others: whether a node takes a pod is then up to the pods on it.
+type hostRule struct {
+	*rule
+	apart bool // of two pods of the class, one keeps the other away
+}
+
+var _ framework.Counter = hostRule{}
+
+// ofHostsOnly tells whether a rule can be a hostRule. Required affinity can't, since it
+// also asks whether there is a pod anywhere.
+func (r *rule) ofHostsOnly() bool {
+	return len(r.affinity) == 0 && !slices.ContainsFunc(r.filters, func(c counted) bool { return c.domain >= 0 })
+}
+
+// Count implements framework.Counter, in O(pods of the node × terms).
+func (r hostRule) Count(n *cluster.Node) int {
+	if _, ok := n.Object.Labels[v1.LabelHostname]; !ok {
+		return framework.Unlimited
+	}
+	for _, p := range n.Pods {
+		if r.anyFilter(func(f *counted) bool { return f.Counts(p) }) {
+			return 0
+		}
+	}
+	if r.apart {
+		return 1
+	}
+	return framework.Unlimited
+}
