@@ -11,6 +11,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
@@ -110,8 +111,12 @@ func (c *Core) requestPlan(podsLeft bool) {
 		Balancing: c.cfg.Autoscale.Balancing, Conditions: s.groups.Conditions(c.turn.Now),
 	}
 	var early []*pod
+	c.keepPlaces()
 	for _, item := range c.queue.Rejected() {
 		p := c.pods[item.Pod().UID]
+		if c.hasNodeToWaitFor(p) {
+			continue
+		}
 		switch e := c.eligible(p); {
 		case e.now:
 			req.Pending = append(req.Pending, item.Pod())
@@ -121,11 +126,36 @@ func (c *Core) requestPlan(podsLeft bool) {
 		}
 	}
 	c.capLaunches(req)
-	req.Orders = s.groups.Orders(c.waits)
+	req.Places = c.reservation.Places()
+	if c.reservation.AnySpare() {
+		req.Spare = map[string]int{}
+		for _, g := range c.state.Groups() {
+			if n := c.reservation.Spare(g.ID); n > 0 {
+				req.Spare[g.ID] = n
+			}
+		}
+	}
 	s.planning.Request(c.turn, req)
 	for _, p := range early {
 		c.wantPlan(p) // the request has answered for all who wanted a plan so far
 	}
+}
+
+// keepPlaces has places released before a plan whose nodes aren't coming any more.
+func (c *Core) keepPlaces() {
+	if !c.reservation.Waits() {
+		return
+	}
+	coming := scaleup.Survey(c.state, c.scale.groups.Conditions(c.turn.Now), &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
+	c.reservation.Keep(c.turn, func(group string) int {
+		if in := coming[group]; in != nil {
+			return in.Unregistered
+		}
+		return 0
+	}, func(name string) bool {
+		n := c.state.NodeByName(name)
+		return n != nil && (c.usable(n.NodeInfo) || c.cfg.Autoscale.Readiness.Starting(n.NodeInfo, c.template(n.NodeInfo), c.turn.ServerNow()))
+	})
 }
 
 // capLaunches says in a request how many nodes may be coming.
@@ -191,11 +221,28 @@ func (c *Core) planMade(in step.PlanMade) {
 	for i := range in.Plan.ScaleUps {
 		c.commitScaleUp(&in.Plan.ScaleUps[i])
 	}
+	for _, x := range in.Plan.NoHelp {
+		for _, uid := range x.Pods {
+			c.reservation.Free(c.turn, uid) // what is coming doesn't help it any more
+		}
+	}
+	for _, x := range c.mayCancel(in.Plan) {
+		c.reservation.Cancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
+	}
 	c.holdBack(in.Plan)
 	c.reportNoHelp(in.Plan)
 	if !c.cfg.Autoscale.DisableScaleDown {
 		c.scale.deletions.CommitPlan(c.turn, in.Plan)
 	}
+}
+
+// mayCancel returns what of the nodes that nobody needs may be given up: none where nodes
+// are never removed, nor where another scheduler may already have put a pod on one of them.
+func (c *Core) mayCancel(plan *autoscaler.Plan) []autoscaler.GroupNodes {
+	if c.cfg.Autoscale.DisableScaleDown || c.cfg.ExternalScheduler {
+		return nil
+	}
+	return plan.Unneeded
 }
 
 // commitScaleUp orders the nodes of a proposal for those of its pods that have no node
@@ -205,6 +252,7 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 	if !ok {
 		return
 	}
+	c.reservation.Ordered(c.turn, up.Group, growth.Bins)
 	for _, uid := range up.Pods {
 		if p := c.stillPending(uid); p != nil {
 			c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
@@ -233,8 +281,17 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 	}
 }
 
-// waits tells whether a pod has no node yet.
-func (c *Core) waits(uid types.UID) bool { return c.stillPending(uid) != nil }
+// waits tells whether a pod has no node yet, and none that others are to leave for it.
+func (c *Core) waits(uid types.UID) bool {
+	p := c.stillPending(uid)
+	return p != nil && !c.hasNodeToWaitFor(p)
+}
+
+// hasNodeToWaitFor tells whether a pod is nominated to a node that exists, by a decision or
+// by what somebody else has written.
+func (c *Core) hasNodeToWaitFor(p *pod) bool {
+	return p.nomination.Decided() && c.state.NodeByName(c.state.NominatedTo(p.parsed.UID)) != nil
+}
 
 // stillPending returns the record of a pod that has no node yet, nil for any other. Such a
 // pod has an item in the queue.
@@ -250,6 +307,7 @@ func (c *Core) stillPending(uid types.UID) *pod {
 // backs off isn't asked again.
 func (c *Core) scaleUpDone(in step.ScaleUpDone) {
 	if c.cfg.Autoscale != nil && c.scale.groups.ScaleUpDone(c.turn, in) {
+		c.reservation.Refused(c.turn, in.Group, in.Nodes)
 		c.scale.planning.Retry(c.turn.Now)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nomination"
 	"github.com/berthproject/berth/core/lifecycle/preemption"
 	"github.com/berthproject/berth/core/lifecycle/reporting"
+	"github.com/berthproject/berth/core/lifecycle/reservation"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
@@ -112,6 +113,7 @@ type Core struct {
 	nomination  *nomination.Machine
 	expectation *expectation.Machine
 	reporting   *reporting.Machine
+	reservation *reservation.Machine
 }
 
 // Stats count what the core has done.
@@ -165,7 +167,9 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	c.preemption = preemption.New(sched, records[preemption.Pod]{c.pods, func(p *pod) *preemption.Pod { return &p.preemption }}, c.binding, c.nomination)
 	c.expectation = expectation.New(records[expectation.Pod]{c.pods, func(p *pod) *expectation.Pod { return &p.expected }}, c.nomination)
 	c.consulting = consulting.New(sched, records[consulting.Pod]{c.pods, func(p *pod) *consulting.Pod { return &p.consulting }})
+	c.reservation = reservation.New(c.nomination)
 	sched.Leaving = c.preemption.Victim
+	sched.Reserved = func(uid types.UID) bool { _, ok := c.reservation.Of(uid); return ok }
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a

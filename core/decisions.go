@@ -54,6 +54,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 			c.stats.MissedWakeups++
 		}
 		p.planned = false
+		c.reservation.FreeElsewhere(c.turn, item.Pod().UID, d.Node.Name)
 		c.mode.placed(p, item, &d, seen)
 	}
 }

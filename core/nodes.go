@@ -17,7 +17,11 @@ func (c *Core) nodeSet(in step.NodeSet) {
 	if node == nil {
 		return
 	}
+	isNew := c.state.NodeByName(node.Name) == nil
 	c.state.SetNode(node)
+	if isNew {
+		c.reservation.NodeSet(c.turn, node)
+	}
 	if c.cfg.Autoscale != nil {
 		usable := c.usable(node)
 		c.scale.launches.NodeSet(c.turn.Now, node, usable)
@@ -30,6 +34,7 @@ func (c *Core) nodeSet(in step.NodeSet) {
 func (c *Core) nodeGone(in step.NodeGone) {
 	c.reporting.NodeGone(in.Name)
 	c.state.RemoveNode(in.Name)
+	c.reservation.NodeGone(c.turn, in.Name)
 	if c.cfg.Autoscale != nil {
 		c.scale.launches.NodeGone(in.Name)
 		c.scale.deletions.NodeGone(in.Name)
@@ -64,9 +69,13 @@ func (c *Core) workloadGone(in step.WorkloadGone) {
 
 // usable tells whether a node takes pods as the template of its group says.
 func (c *Core) usable(n *cluster.NodeInfo) bool {
-	var template *cluster.NodeInfo
+	return c.cfg.Autoscale.Readiness.Usable(n, c.template(n))
+}
+
+// template returns the template of a node's group, nil when there is none.
+func (c *Core) template(n *cluster.NodeInfo) *cluster.NodeInfo {
 	if g := c.state.Group(n.Group); g != nil {
-		template = g.Template
+		return g.Template
 	}
-	return c.cfg.Autoscale.Readiness.Usable(n, template)
+	return nil
 }

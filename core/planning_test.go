@@ -149,20 +149,20 @@ func TestNoHelpIsReportedOfPodsThatStillWait(t *testing.T) {
 	}
 }
 
-// TestPlanIsToldOfOrders has a plan's nodes be ordered. The next plan is told for which
+// TestPlanIsToldOfPlaces has a plan's nodes be ordered. The next plan is told for which
 // pods that was, less those that are gone since.
-func TestPlanIsToldOfOrders(t *testing.T) {
+func TestPlanIsToldOfPlaces(t *testing.T) {
 	w := newPlanned(t, false)
 	r := w.c.Step(w.now, append(burst("p", 2), groups())...)
-	if r.Plan == nil || len(r.Plan.Orders) != 0 {
+	if r.Plan == nil || len(r.Plan.Places) != 0 {
 		t.Fatalf("asked for plan %+v, want one without orders", r.Plan)
 	}
 	plan := autoscaler.NewPlan(r.Plan, 0)
 	plan.ScaleUps = []autoscaler.ScaleUp{{Group: "g", Nodes: 1, Pods: []types.UID{r.Plan.Pending[0].UID, r.Plan.Pending[1].UID}, Bins: [][]types.UID{{r.Plan.Pending[0].UID, r.Plan.Pending[1].UID}}}}
 	w.c.Step(w.now, step.PlanMade{Plan: plan})
 	r = w.c.Step(w.now.Add(10*time.Second), step.PodGone{UID: plan.ScaleUps[0].Pods[0]})
-	want := []autoscaler.Order{{Group: "g", Bins: [][]types.UID{plan.ScaleUps[0].Pods[1:]}}}
-	if r.Plan == nil || !reflect.DeepEqual(r.Plan.Orders, want) {
-		t.Errorf("asked for plan %+v, want one with orders %v", r.Plan, want)
+	want := []autoscaler.Place{{Group: "g", Pods: plan.ScaleUps[0].Pods[1:]}}
+	if r.Plan == nil || !reflect.DeepEqual(r.Plan.Places, want) {
+		t.Errorf("asked for plan %+v, want one with places %v", r.Plan, want)
 	}
 }

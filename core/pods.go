@@ -69,6 +69,7 @@ func (c *Core) podGone(uid types.UID) {
 		c.state.Nominate(p.parsed, "")
 	}
 	c.preemption.Gone(c.turn, uid)
+	c.reservation.Free(c.turn, uid)
 	delete(c.pods, uid)
 	delete(c.others, uid)
 	c.reporting.PodGone(uid)
@@ -82,6 +83,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 		c.binding.Release(c.turn, &p.binding)
 	}
 	c.queue.Remove(obj.UID)
+	c.reservation.Free(c.turn, obj.UID)
 	delete(c.pods, obj.UID)
 	delete(c.others, obj.UID)
 	pod := c.state.Schema.ParsePod(obj)
@@ -114,11 +116,15 @@ func (c *Core) podPends(obj *v1.Pod) {
 		p = &pod{seen: c.turn.Now}
 		c.pods[obj.UID] = p
 	}
+	gate := c.sched.Gate(parsed)
+	if gate != nil || p.parsed != nil && !cluster.SamePod(p.parsed, parsed) {
+		c.reservation.Free(c.turn, obj.UID)
+	}
 	p.parsed = parsed
 	if node := c.state.NominatedTo(obj.UID); node != "" {
 		c.state.Nominate(parsed, node)
 	}
-	gate, item := c.sched.Gate(parsed), c.queue.Get(obj.UID)
+	item := c.queue.Get(obj.UID)
 	if item == nil {
 		item = c.queue.Add(c.turn.Now, parsed, c.sched.Class(parsed), gate)
 	} else {
@@ -128,6 +134,9 @@ func (c *Core) podPends(obj *v1.Pod) {
 		c.wantPlan(p) // another scheduler may have called it unschedulable just now
 	}
 	if c.nomination.Show(c.turn, &p.nomination, item) && !p.preemption.Asking() {
+		if p.nomination.Decided() {
+			c.reservation.Free(c.turn, obj.UID)
+		}
 		c.queue.Activate(item)
 	}
 	c.mode.reportGate(p)

@@ -49,8 +49,8 @@ func (c *Core) Groups() []GroupStatus {
 }
 
 // podMachines returns the machines that follow pods.
-func (c *Core) podMachines() [6]lifecycle.Machine {
-	return [...]lifecycle.Machine{c.consulting, c.binding, c.preemption, c.nomination, c.expectation, c.reporting}
+func (c *Core) podMachines() [7]lifecycle.Machine {
+	return [...]lifecycle.Machine{c.consulting, c.binding, c.preemption, c.nomination, c.expectation, c.reporting, c.reservation}
 }
 
 // Unsettled says what the core still waits for, or holds on to: in a world at

@@ -133,34 +133,36 @@ func (c *Core) wake() {
 		if !known {
 			c.reporting.AnythingChanged()
 		}
+		c.tryNominated(known, changes)
 		c.queue.Wake(c.turn.Now, func(class *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
 			if !known {
 				return engine.Fits, d
 			}
 			return c.sched.MayHelp(class, d, changes)
-		}, c.tryNominated(known, changes))
+		})
 	}
 	c.preemption.Advance(c.turn)
 	c.queue.Sweep(c.turn.Now)
 }
 
-// tryNominated returns which nominated pods to try after changes: those that their nodes
-// take now, and those for which no victim terminates there any more.
-func (c *Core) tryNominated(known bool, changes []cluster.Change) func(*queue.Item) bool {
-	if len(c.state.Nominations()) == 0 {
-		return func(*queue.Item) bool { return false }
-	}
-	touched := map[string]bool{}
+// tryNominated has nominated pods tried after changes: those that their nodes take now, and
+// those that wait for their nodes in vain. Only nodes that changes have touched are looked
+// at, unless the pod's rules look beyond its node. It costs O(nominations).
+func (c *Core) tryNominated(known bool, changes []cluster.Change) {
+	touched := map[cluster.NodeIndex]bool{}
 	for i := range changes {
-		if n := c.state.Node(changes[i].Node); n != nil {
-			touched[n.Name] = true
-		}
+		touched[changes[i].Node] = true
 	}
-	return func(item *queue.Item) bool {
+	for _, x := range slices.Clone(c.state.Nominations()) {
+		item := c.queue.Get(x.Pod.UID)
+		if item == nil || item.Stage() != queue.Unschedulable {
+			continue
+		}
 		pod, class := item.Pod(), item.Class()
-		node := c.state.NominatedTo(pod.UID)
-		concerned := !known || touched[node] || c.state.NodeByName(node) == nil || len(changes) > 0 && class.LooksBeyondNode()
-		return concerned && (c.sched.FitsNominated(pod, class) || c.sched.WaitsInVain(pod, class))
+		concerned := !known || x.Node == cluster.NoNode || touched[x.Node] || len(changes) > 0 && class.LooksBeyondNode()
+		if concerned && (c.sched.FitsNominated(pod, class) || c.sched.WaitsInVain(pod, class)) {
+			c.queue.WakePod(c.turn.Now, item)
+		}
 	}
 }
 

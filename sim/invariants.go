@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/berthproject/berth/core/step"
@@ -103,6 +104,7 @@ func (w *World) checkQuiet() {
 	if n := w.berth.core().Stats().MissedWakeups; n > 0 {
 		w.violation("%d pods were found schedulable by the leftover sweep only", n)
 	}
+	w.noteUnused()
 	w.stats.noteRest()
 	rest := w.now - w.lastChange
 	if n := w.stats.restDecisions; n > 0 {
@@ -113,6 +115,16 @@ func (w *World) checkQuiet() {
 		w.violation("%d pods were tried %d times in %s in which nothing happened", w.stats.Pending, w.stats.restAttempts, rest)
 	}
 	w.checkPending(nodes)
+}
+
+// noteUnused notes which nodes were bought for nothing, as it turned out.
+func (w *World) noteUnused() {
+	for _, n := range w.sortedNodes() {
+		bought := n.instance != nil && n.instance.made > 0
+		if bought && !slices.ContainsFunc(n.pods, func(p *pod) bool { return p.daemonNode == nil }) {
+			w.stats.Unused = append(w.stats.Unused, n.obj.Name)
+		}
+	}
 }
 
 // checkPending looks for pods that wait though they would fit on a node, could preempt

@@ -32,6 +32,9 @@ type Stats struct {
 	Launched, FailedLaunches, Evicted int
 	// Violations are what happened that must not, the first 1,000.
 	Violations []string
+	// Unused are the nodes that Berth bought and that, when the world has come to rest,
+	// have no pod but those of DaemonSets. Options.Check finds them.
+	Unused []string
 	// Samples are in order of time, at least sampleEvery apart.
 	Samples []Sample
 	// Log has the first decisions of each kind but "waits", for the report.

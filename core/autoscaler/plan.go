@@ -31,9 +31,12 @@ type Request struct {
 	Limits    Limits
 	Readiness Readiness
 	Balancing Balancing
-	// Orders are those on their way, oldest first: each pod of theirs has the node that it
-	// was ordered for.
-	Orders []Order
+	// Places are the ordered nodes by the pods that they are for and that wait still, those
+	// ordered first in front. Each of these pods is pending.
+	Places []Place
+	// Spare is how many nodes of each group were ordered for pods that need them no more,
+	// and aren't registered; groups without any have no entry.
+	Spare map[string]int
 	// Conditions are by the ID of the node group; a group without an entry is as the
 	// cluster's state has it.
 	Conditions map[string]GroupCondition
@@ -50,17 +53,18 @@ type GroupCondition struct {
 	// LongUnregistered is how many instances that the target includes have had their
 	// time to become nodes and are kept by the group's minimum: nobody waits for them.
 	LongUnregistered int
+	// Deleting is how many instances that the target includes, and that aren't nodes, are
+	// being deleted: nobody waits for these either.
+	Deleting int
 	// MaxLaunching is how many nodes of the group may be coming at a time; 0 for no limit.
 	MaxLaunching int
 }
 
-// Order is a number of nodes that the provider was asked for, by the pods that they are for
-// and that have no node yet.
-type Order struct {
+// Place is an ordered node by the pods that it is for: they have its room before others.
+type Place struct {
 	Group string
-	// Bins has for each node the pods that it is for, at least one. Nodes whose pods all
-	// have got a node, or are gone, aren't among them any more.
-	Bins [][]types.UID
+	Node  string // "" while the node isn't registered
+	Pods  []types.UID
 }
 
 // Limits bound what plans may propose.
@@ -106,11 +110,20 @@ type Plan struct {
 	Sick string
 	// Covered is how many pending pods fit on nodes that exist or are coming.
 	Covered int
+	// Unneeded are groups of Request.Spare, sorted, with the number of nodes that are
+	// coming, aren't registered, and are of no use to any pending pod: no more than Spare.
+	Unneeded []GroupNodes
 }
 
 // NewPlan returns a plan that answers a request with nothing to do.
 func NewPlan(req *Request, at cluster.Seq) *Plan {
 	return &Plan{Request: req.Number, Now: req.Now, At: at}
+}
+
+// GroupNodes is a number of nodes of a group.
+type GroupNodes struct {
+	Group string
+	Nodes int
 }
 
 // ScaleUp proposes more nodes of a group.

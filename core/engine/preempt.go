@@ -161,8 +161,16 @@ func (e *Engine) whyNoVictims(f *nodeFilter, n *cluster.Node) *framework.Reason 
 	return notHelpful
 }
 
-// FitsOn tells whether a node takes a pod of the class now.
-func (e *Engine) FitsOn(c *Class, n *cluster.Node) bool { return e.CodeOn(c, n) == framework.OK }
+// FitsOn tells whether a node takes a pod of the class now. The pods nominated to it are
+// looked at last: that costs the most.
+func (e *Engine) FitsOn(c *Class, n *cluster.Node) bool {
+	e.refresh(c)
+	if c.Rejected != nil {
+		return false
+	}
+	f := e.newNodeFilter(c)
+	return f.reject(n).code == framework.OK && f.codeWithNominatedPods(n) == framework.OK
+}
 
 // CodeOn returns the rules' code for one node; Final when the class is rejected
 // everywhere.

@@ -82,7 +82,7 @@ func everyStage() (q *Queue, item func(string) *Item) {
 			return engine.Fits, d
 		}
 		return engine.NoHelp, d
-	}, func(*Item) bool { return false })
+	})
 	q.Update(add("gated", "4"), schema.ParsePod(testkit.Pod("gated").Obj()), e.Class(schema.ParsePod(testkit.Pod("gated").Obj())), &framework.Reason{})
 	q.Fail(now, add("failed", "4"))
 	add("flies", "4")

@@ -80,7 +80,7 @@ func (i *Item) Tried() time.Time {
 // BackoffEnd returns when the pod's backoff ends, or has ended.
 func (i *Item) BackoffEnd() time.Time { return time.Unix(0, i.until) }
 
-// Nominated tells whether the pod is nominated to a node.
+// Nominated tells whether the pod waits for a node of its own (SetNominated).
 func (i *Item) Nominated() bool { return i.nominated }
 
 // Swept tells whether nothing but the leftover sweep has woken the pod since it was

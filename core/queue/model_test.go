@@ -209,17 +209,12 @@ func (m *model) wakePod(now int64, p *modelPod) {
 	m.tryAfterBackoff(now, p)
 }
 
-func (m *model) wake(now int64, help func(class string) (engine.Help, *engine.Diagnosis), nodeReady func(name string) bool) (asked []string) {
+func (m *model) wake(now int64, help func(class string) (engine.Help, *engine.Diagnosis)) (asked []string) {
 	inOrder := slices.Clone(m.classes)
 	slices.SortFunc(inOrder, func(a, b *modelClass) int {
 		return slices.Index(classes, a.name) - slices.Index(classes, b.name)
 	})
 	for _, w := range inOrder {
-		for _, p := range m.unschedulable(w, true) {
-			if nodeReady(p.name) {
-				m.wakePod(now, p)
-			}
-		}
 		if w.state != waits || !slices.Contains(m.classes, w) {
 			continue
 		}

@@ -233,17 +233,13 @@ func (p *pair) concern(x *modelPod, class string) {
 	}
 }
 
-// wake puts a change to both that helps some classes and nominated pods.
+// wake puts a change to both that helps some classes.
 func (p *pair) wake() {
 	help := map[string]engine.Help{}
 	known := map[string]*engine.Diagnosis{}
 	for _, c := range classes {
 		help[c] = engine.Help(rapid.IntRange(int(engine.NoHelp), int(engine.Fits)).Draw(p.t, "help"))
 		known[c] = p.diagnosis()
-	}
-	ready := map[string]bool{}
-	for _, x := range p.model.pods {
-		ready[x.name] = rapid.IntRange(0, 3).Draw(p.t, "ready") == 0
 	}
 	p.did("wake %v", help)
 	var asked []string
@@ -254,9 +250,8 @@ func (p *pair) wake() {
 		}
 		asked = append(asked, name)
 		return help[name], known[name]
-	}, func(item *queue.Item) bool { return ready[item.Pod().Object.Name] })
-	want := p.model.wake(p.now.UnixNano(), func(class string) (engine.Help, *engine.Diagnosis) { return help[class], known[class] },
-		func(name string) bool { return ready[name] })
+	})
+	want := p.model.wake(p.now.UnixNano(), func(class string) (engine.Help, *engine.Diagnosis) { return help[class], known[class] })
 	if !slices.Equal(asked, want) {
 		p.fatalf("the queue asks %v, the model %v", asked, want)
 	}
@@ -269,7 +264,7 @@ func (p *pair) compare() {
 	}
 	var rejected []string
 	for _, x := range p.model.where(func(x *modelPod) bool {
-		return x.rejected && !x.nominated && x.stage != queue.Gated && x.stage != queue.InFlight
+		return x.rejected && x.stage != queue.Gated && x.stage != queue.InFlight
 	}) {
 		rejected = append(rejected, x.name)
 	}

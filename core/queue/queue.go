@@ -133,7 +133,8 @@ func (q *Queue) SetClass(item *Item, class *engine.Class) {
 	item.class = class
 }
 
-// SetNominated says whether a pod is nominated to a node.
+// SetNominated says whether a pod waits for a node of its own: it is nominated to one, or a
+// place on one that is coming is kept for it.
 func (q *Queue) SetNominated(item *Item, nominated bool) {
 	if item.nominated == nominated {
 		return
@@ -229,12 +230,11 @@ func (q *Queue) NextWake() time.Time {
 }
 
 // Rejected returns the pods that were tried and found no node, in the order of
-// scheduling: those a larger cluster might help. Nominated pods have a node to
-// wait for.
+// scheduling: those a larger cluster might help, unless a decision has nominated them.
 func (q *Queue) Rejected() []*Item {
 	var out []*Item
 	for _, item := range q.items {
-		if item.diagnosis != nil && !item.nominated && item.stage != Gated && item.stage != InFlight {
+		if item.diagnosis != nil && item.stage != Gated && item.stage != InFlight {
 			out = append(out, item)
 		}
 	}

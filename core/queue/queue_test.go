@@ -31,8 +31,6 @@ func helps(h engine.Help, known *engine.Diagnosis) func(*engine.Class, *engine.D
 	return func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis) { return h, known }
 }
 
-func noneReady(*queue.Item) bool { return false }
-
 // The class that waits has the diagnosis that is up to date; a pod that is tried
 // takes it along.
 func TestAWaitingClassKeepsTheNewestDiagnosis(t *testing.T) {
@@ -43,7 +41,7 @@ func TestAWaitingClassKeepsTheNewestDiagnosis(t *testing.T) {
 	if got := q.StillRejected(k.class("small")); got != first {
 		t.Errorf("after the rejection the class waits for %v, want %v", got, first)
 	}
-	q.Wake(start, helps(engine.NoHelp, second), noneReady)
+	q.Wake(start, helps(engine.NoHelp, second))
 	if got := q.StillRejected(k.class("small")); got != second {
 		t.Errorf("after a change that doesn't help the class waits for %v, want what the question returned, %v", got, second)
 	}
@@ -54,7 +52,7 @@ func TestAWaitingClassKeepsTheNewestDiagnosis(t *testing.T) {
 	if a.Diagnosis() != first {
 		t.Errorf("the diagnosis that the pod was rejected with has become %v", a.Diagnosis())
 	}
-	q.Wake(start, helps(engine.Fits, third), noneReady)
+	q.Wake(start, helps(engine.Fits, third))
 	if got := a.Diagnosis(); got != third {
 		t.Errorf("the pod that is tried has %v, want the class's, %v", got, third)
 	}
@@ -75,7 +73,7 @@ func TestAPodThatCeasesToWaitTakesTheDiagnosisAlong(t *testing.T) {
 			q, a := newQueue(k)
 			wait(q, a, ruledOut("first"))
 			second := ruledOut("second")
-			q.Wake(start, helps(engine.NoHelp, second), noneReady)
+			q.Wake(start, helps(engine.NoHelp, second))
 			q.Activate(a)
 			if got := a.Diagnosis(); got != second {
 				t.Errorf("the pod has %v, want %v", got, second)
@@ -143,7 +141,7 @@ func TestWithoutBackoffNothingIsTriedTwiceAtTheSameInstant(t *testing.T) {
 		q.Sweep(now)
 	}
 	q.Reject(now, q.Pop(now), ruledOut(""))
-	q.Wake(now, helps(engine.Fits, ruledOut("")), noneReady)
+	q.Wake(now, helps(engine.Fits, ruledOut("")))
 	if a.Stage() != queue.Active {
 		t.Errorf("a change helps the rejected pod, and it is %s", a.Stage())
 	}
@@ -161,7 +159,7 @@ func TestIncomingCountsWhatBroughtPodsToWhichQueue(t *testing.T) {
 		want []incoming
 	}{
 		{"rejected", func() { q.Reject(at, a, ruledOut("")) }, []incoming{{Queue: "unschedulable", Event: "ScheduleAttemptFailure"}}},
-		{"woken during its backoff", func() { q.Wake(at, helps(engine.Fits, ruledOut("")), noneReady) }, []incoming{{Queue: "backoff", Event: "ClusterChange"}}},
+		{"woken during its backoff", func() { q.Wake(at, helps(engine.Fits, ruledOut(""))) }, []incoming{{Queue: "backoff", Event: "ClusterChange"}}},
 		{"popped early", func() { q.Pop(at) }, []incoming{{Queue: "active", Event: "PopFromBackoffQ"}}},
 		{"failed", func() { q.Fail(at, a) }, []incoming{{Queue: "backoff", Event: "ScheduleAttemptFailure"}}},
 		{"its backoff ends", func() { at = at.Add(time.Second); q.Pop(at) }, []incoming{{Queue: "active", Event: "BackoffComplete"}}},

@@ -163,6 +163,9 @@ func (s *scripted) do(d *datadriven.TestData, args *script.Args) (said string) {
 // wake puts a change to the queue that helps some classes and lets a nominated pod
 // onto its node.
 func (s *scripted) wake(fits, preempts, nodeReady string) string {
+	if nodeReady != "" {
+		s.queue.WakePod(s.now, s.item(nodeReady))
+	}
 	var asked []string
 	s.queue.Wake(s.now, func(c *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
 		name := s.kit.name(c)
@@ -174,7 +177,7 @@ func (s *scripted) wake(fits, preempts, nodeReady string) string {
 			return engine.Preempts, d
 		}
 		return engine.NoHelp, d
-	}, func(item *queue.Item) bool { return item.Pod().Object.Name == nodeReady })
+	})
 	if asked == nil {
 		return "no class is asked\n"
 	}

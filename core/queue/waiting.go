@@ -211,15 +211,10 @@ func (q *Queue) Refresh(c *engine.Class, d *engine.Diagnosis) {
 
 // Wake asks each waiting class once what the changes since the last call do for it,
 // and has the pods of those that they help tried. mayHelp is given the class's
-// diagnosis, and returns the one to keep. Of nominated pods it asks besides, by
-// tryNominated, whether to try them for the sake of their own node.
-func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis), tryNominated func(*Item) bool) {
+// diagnosis, and returns the one to keep. Nominated pods that are to be tried for the sake
+// of their own node are woken before (WakePod).
+func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis)) {
 	for _, w := range q.inOrder() {
-		for _, item := range slices.Clone(w.nominated.items) {
-			if tryNominated(item) {
-				q.WakePod(now, item)
-			}
-		}
 		if w.state != waiting || w.Pods() == 0 {
 			continue
 		}

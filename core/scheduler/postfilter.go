@@ -14,6 +14,9 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
+// messageReserved is what is said about preemption of a pod for which a place is kept.
+const messageReserved = "not eligible due to a node that is coming for it."
+
 // messageTerminating is what is said about preemption of a pod that waits for its
 // victims to go.
 const messageTerminating = "not eligible due to a terminating pod on the nominated node."
@@ -27,8 +30,11 @@ func (a *attempt) postFilter(d *engine.Diagnosis) Decision {
 	if profile.Preempter == nil || profile.Preempter.Eligible(a.pod) != nil {
 		return a.rejected(d, nil)
 	}
+	if a.Reserved(a.pod.UID) {
+		return a.waitsForNode(d, messageReserved)
+	}
 	if a.VictimTerminating(a.pod, a.class, a.nominated) {
-		return a.waitsForVictims(d)
+		return a.waitsForNode(d, messageTerminating)
 	}
 	if d != nil && d.Preemption().RuledOut {
 		return a.rejected(d, nil)
@@ -44,14 +50,14 @@ func (a *attempt) postFilter(d *engine.Diagnosis) Decision {
 	return a.rejected(d, nil)
 }
 
-// waitsForVictims is the decision for a pod that stays nominated to its node. That
-// it doesn't preempt says nothing of its class.
-func (a *attempt) waitsForVictims(d *engine.Diagnosis) Decision {
+// waitsForNode is the decision for a pod that stays nominated to its node, if it is
+// nominated; message says why it doesn't preempt. That says nothing of its class.
+func (a *attempt) waitsForNode(d *engine.Diagnosis, message string) Decision {
 	a.state.Nominate(a.pod, a.nominated)
 	if d == nil {
 		d = a.engine.Diagnose(a.class)
 	}
-	return Decision{Class: a.class, Diagnosis: d, Message: d.MessageWith(messageTerminating)}
+	return Decision{Class: a.class, Diagnosis: d, Message: d.MessageWith(message)}
 }
 
 // rejected is the decision for a pod that no node takes now, and for which victims
@@ -122,8 +128,8 @@ func (s *Scheduler) Fits(pod *cluster.Pod, c *engine.Class) bool {
 	return ok
 }
 
-// WaitsInVain tells whether no victim is on its way out of the node that a pod is
-// nominated to, so that the pod waits there for nothing.
+// WaitsInVain tells whether no place is kept for a pod and no victim is on its way out of
+// the node that it is nominated to, so that it waits there for nothing.
 func (s *Scheduler) WaitsInVain(pod *cluster.Pod, c *engine.Class) bool {
-	return !s.VictimTerminating(pod, c, s.state.NominatedTo(pod.UID))
+	return !s.Reserved(pod.UID) && !s.VictimTerminating(pod, c, s.state.NominatedTo(pod.UID))
 }

@@ -26,12 +26,15 @@ type Scheduler struct {
 	// Leaving tells whether a pod was told to leave its node for another, before
 	// the API shows it terminating.
 	Leaving func(types.UID) bool
+	// Reserved tells whether a place is kept for a pod on a node that is coming
+	// (core/lifecycle/reservation). Such a pod preempts nobody.
+	Reserved func(types.UID) bool
 }
 
 // New returns a scheduler over a state with an engine per profile, or an error
 // that names the profile for which there can be no engine.
 func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) (*Scheduler, error) {
-	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, Leaving: func(types.UID) bool { return false }}
+	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, Leaving: func(types.UID) bool { return false }, Reserved: func(types.UID) bool { return false }}
 	for _, p := range profiles {
 		e, err := engine.New(state, p, how)
 		if err != nil {

@@ -31,6 +31,8 @@ const (
 	Refused          DecisionKind = "Refused"          // a plugin refused a pod's node, or didn't give permission in time
 	ScaledUp         DecisionKind = "ScaledUp"         // nodes were ordered
 	NotScaledUp      DecisionKind = "NotScaledUp"      // no node group would help a pod
+	Reserved         DecisionKind = "Reserved"         // the place on a new node is kept for the pods that it was ordered for
+	OrderCancelled   DecisionKind = "OrderCancelled"   // nodes that are coming and that nobody needs any more are given up
 	ScaleUpFailed    DecisionKind = "ScaleUpFailed"    // an order failed; the node group backs off
 	NodeTainted      DecisionKind = "NodeTainted"      // the deletion of a node began
 	NodeKept         DecisionKind = "NodeKept"         // the deletion ended, and the node stays

@@ -16,6 +16,7 @@ import (
 type Outcome struct {
 	Digest   string
 	Problems []string // broken invariants; nil when all hold
+	Unused   []string // sim.Stats.Unused
 	Summary  *scenario.Summary
 }
 
@@ -53,7 +54,7 @@ func Play(ctx context.Context, s *scenario.Scenario, o sim.Options) (out Outcome
 		out.Problems = append(out.Problems, err.Error())
 		return out, nil
 	}
-	out.Digest, out.Summary = sum.Digest, sum
+	out.Digest, out.Summary, out.Unused = sum.Digest, sum, w.Stats().Unused
 	out.Problems = append(out.Problems, w.Stats().Violations...)
 	if sum.PDBViolations > 0 {
 		out.Problems = append(out.Problems, fmt.Sprintf("%d violations of disruption budgets", sum.PDBViolations))

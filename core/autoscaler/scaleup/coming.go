@@ -47,7 +47,8 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 			c = &Coming{}
 			out[g.ID] = c
 		}
-		c.Unregistered = max(g.Target-conditions[g.ID].LongUnregistered-registered[g.ID], 0)
+		known := conditions[g.ID]
+		c.Unregistered = max(g.Target-known.LongUnregistered-known.Deleting-registered[g.ID], 0)
 	}
 	return out
 }

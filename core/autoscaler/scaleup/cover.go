@@ -13,93 +13,112 @@ import (
 // cover places pods on nodes that exist and on nodes that are coming, and returns those
 // left over: nodes are proposed for these only, so that nothing is ordered twice.
 //
-// The nodes of an order are filled first, each with the pods that it was ordered for; in
-// other places the pods might not fit again, and nodes would be ordered for the rest. What
-// room is left on them then is anybody's. Nodes that are coming without an order that is
-// known, such as those of a process before this one, are anybody's from the beginning.
+// Places are filled first, each with the pods that it is kept for; elsewhere the pods might
+// not fit again, and nodes would be ordered for the rest. What room is left on their nodes
+// then is anybody's. Nodes that are coming without a place, such as those of a process
+// before this one, are anybody's from the beginning.
 //
 // A node that is registered and starting stands for itself, as it will be once it is
-// usable. Since the oldest order is the first to have its nodes, these come first.
+// usable.
 func (b *builder) cover(pending []*run) []*run {
 	left := b.place(pending)
-	arrivals := map[string]*arrivals{}
 	for _, g := range b.State.Groups() {
-		arrivals[g.ID] = b.arrivals(g)
+		b.arriving[g.ID] = b.arrivals(g)
 	}
 	waiting := index(left)
-	for _, order := range b.req.Orders {
-		// Some of the order's nodes may be usable by now, or were given up.
-		if a := arrivals[order.Group]; a != nil {
-			b.fillOrder(a, &order, waiting)
+	for i := range b.req.Places {
+		p := &b.req.Places[i]
+		if !slices.ContainsFunc(p.Pods, func(uid types.UID) bool { return waiting[uid] != nil }) {
+			continue
+		}
+		if n := b.nodeOf(p); n != nil {
+			b.fill(n.Index, p.Pods, waiting)
 		}
 	}
 	left = filtered(left, func(pod *cluster.Pod) bool { return waiting[pod.UID] != nil })
 	for _, g := range b.State.Groups() {
-		for a := arrivals[g.ID]; a.unregistered > 0; {
+		for a := b.arriving[g.ID]; a.unregistered > 0; {
 			b.next(a)
 		}
 	}
 	return b.place(left)
 }
 
-// arrivals are the coming nodes of one group that cover hasn't dealt with yet.
+// arrivals are the coming nodes of one group.
 type arrivals struct {
 	group        *cluster.NodeGroup
-	starting     []cluster.NodeIndex
-	unregistered int
-	named        int // how many that aren't registered stand in the state
+	unregistered int                 // how many that aren't registered don't stand in the state yet
+	nodes        []cluster.NodeIndex // those that do
 }
 
 // arrivals has the nodes of a group that are starting stand in the state as they will be
 // once they are usable, with their daemon pods.
 func (b *builder) arrivals(g *cluster.NodeGroup) *arrivals {
 	coming := b.coming[g.ID]
-	a := &arrivals{group: g, unregistered: coming.Unregistered}
 	for _, n := range coming.Starting {
-		i := b.State.SetNode(b.req.Readiness.Started(n.NodeInfo, g.Template))
-		b.addDaemons(i)
-		a.starting = append(a.starting, i)
+		b.addDaemons(b.State.SetNode(b.req.Readiness.Started(n.NodeInfo, g.Template)))
 	}
+	a := &arrivals{group: g, unregistered: coming.Unregistered}
 	return a
 }
 
-// next takes the next of the coming nodes, of which there must be one, and has it stand in
-// the state.
+// next has one more of the coming nodes that aren't registered, of which there must be one,
+// stand in the state.
 func (b *builder) next(a *arrivals) cluster.NodeIndex {
-	if len(a.starting) > 0 {
-		i := a.starting[0]
-		a.starting = a.starting[1:]
-		return i
-	}
 	a.unregistered--
-	a.named++
-	return b.addNode(b.models[a.group.ID], comingNode(a.group, a.named-1))
+	n := b.addNode(b.models[a.group.ID], comingNode(a.group, len(a.nodes)))
+	a.nodes = append(a.nodes, n)
+	return n
 }
 
-// fillOrder gives each pod of an order that waits the node that it was ordered for, as long
-// as nodes are coming, and takes it out of those that wait. A pod that the node doesn't take
-// any more, since the rules or the node are other than they were, waits on.
-func (b *builder) fillOrder(a *arrivals, order *autoscaler.Order, waiting map[types.UID]*pending) {
-	for _, bin := range order.Bins {
-		if len(a.starting)+a.unregistered == 0 {
-			return
-		}
-		if !slices.ContainsFunc(bin, func(uid types.UID) bool { return waiting[uid] != nil }) {
+// nodeOf returns the node of a place as it stands in the state; nil when it isn't coming
+// any more. A node that isn't registered is the next of its group.
+func (b *builder) nodeOf(p *autoscaler.Place) *cluster.Node {
+	if p.Node != "" {
+		return b.State.NodeByName(p.Node)
+	}
+	if a := b.arriving[p.Group]; a != nil && a.unregistered > 0 {
+		return b.State.Node(b.next(a))
+	}
+	return nil
+}
+
+// fill gives each pod of a place that waits its node, and takes it out of those that wait.
+// A pod that the node doesn't take any more, since the rules or the node are other than
+// they were, waits on.
+func (b *builder) fill(node cluster.NodeIndex, pods []types.UID, waiting map[types.UID]*pending) {
+	for _, uid := range pods {
+		p := waiting[uid]
+		if p == nil {
 			continue
 		}
-		node := b.next(a)
-		for _, uid := range bin {
-			p := waiting[uid]
-			if p == nil {
-				continue
-			}
-			e := b.Engine(p.pod)
-			if e.Explain(e.Current(p.class, p.pod), node) == nil {
-				e.PlaceOn(p.pod, node)
-				delete(waiting, uid)
-			}
+		e := b.Engine(p.pod)
+		if e.Explain(e.Current(p.class, p.pod), node) == nil {
+			e.PlaceOn(p.pod, node)
+			delete(waiting, uid)
 		}
 	}
+}
+
+// unneeded returns how many of the coming nodes that aren't registered take no pending pod,
+// by group, where nodes have become spare.
+func (b *builder) unneeded() (out []autoscaler.GroupNodes) {
+	for _, g := range b.State.Groups() {
+		spare := b.req.Spare[g.ID]
+		if spare == 0 {
+			continue
+		}
+		empty := 0
+		for _, i := range b.arriving[g.ID].nodes {
+			if b.State.Node(i).Workload == 0 {
+				empty++
+			}
+		}
+		if n := min(empty, spare); n > 0 {
+			out = append(out, autoscaler.GroupNodes{Group: g.ID, Nodes: n})
+		}
+	}
+	return out
 }
 
 // pending is a pod that waits, with its class.

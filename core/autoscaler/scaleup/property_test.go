@@ -128,7 +128,9 @@ func TestPropertyNothingIsOrderedTwice(t *testing.T) {
 			g := *f.state.Group(up.Group)
 			g.Target += up.Nodes
 			f.state.SetGroup(g.ID, &g)
-			f.req.Orders = append(f.req.Orders, autoscaler.Order{Group: up.Group, Bins: up.Bins})
+			for _, bin := range up.Bins {
+				f.req.Places = append(f.req.Places, autoscaler.Place{Group: up.Group, Pods: bin})
+			}
 			for _, uid := range up.Pods {
 				ordered[uid] = true
 			}

@@ -16,8 +16,8 @@ import (
 // are placed in the order in which they will be scheduled, but where it is said otherwise.
 //
 //  1. Pods that fit on nodes as they are need nothing (cover.go).
-//  2. The nodes that are coming stand in the state as they will be (coming.go). Each pod of
-//     an order has the node that it was ordered for; then any pod may fill them (cover.go).
+//  2. The nodes that are coming stand in the state as they will be (coming.go). Each pod for
+//     which a place is kept has it; then any pod may fill them (cover.go).
 //  3. Groups below their minimum grow to it, if that is wanted (minimum.go).
 //  4. The cost expander buys the cheapest mix for all pods whose place depends on no other
 //     pod (mix.go).
@@ -27,6 +27,7 @@ import (
 //     chooses an option, and its nodes and pods stay for the next round.
 //  6. For each class of which pods are left the plan says, by group, why it wouldn't help
 //     (explain.go).
+//  7. Of coming nodes whose pods need them no more it says how many nobody needs.
 
 // Packer packs pods on a state of its own, usually a follower's. It leaves the state as
 // it found it.
@@ -47,17 +48,19 @@ type builder struct {
 	daemons []*cluster.Workload
 	models  map[string]*model  // by group
 	coming  map[string]*Coming // by group, before this plan
-	limits  limits
-	mix     *autoscaler.Mix // of which what is proposed is a part; nil for none
+	// arriving are, by group, the coming nodes as they stand in the state.
+	arriving map[string]*arrivals
+	limits   limits
+	mix      *autoscaler.Mix // of which what is proposed is a part; nil for none
 	// proposed is how many nodes of each group the plan has so far.
 	proposed map[string]int
 }
 
-// Plan fills in a plan's Sick, Covered, ScaleUps and NoHelp.
+// Plan fills in a plan's Sick, Covered, ScaleUps, NoHelp and Unneeded.
 func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	plan.Sick = Sick(p.State, &req)
 	short := p.belowMinimum(&req)
-	if len(req.Pending) == 0 && short == nil {
+	if len(req.Pending) == 0 && short == nil && len(req.Spare) == 0 {
 		return // nothing has to be looked for
 	}
 	mark := p.State.Mark()
@@ -83,17 +86,21 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	}
 	left = b.rounds(left)
 	b.explain(left)
+	plan.Unneeded = b.unneeded()
 }
 
 // begin returns the builder of a plan.
 func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder {
-	b := &builder{Packer: p, req: req, plan: plan, proposed: map[string]int{},
+	b := &builder{Packer: p, req: req, plan: plan, proposed: map[string]int{}, arriving: map[string]*arrivals{},
 		models: models(p.State, req), coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
 	for _, w := range p.State.Workloads() {
 		// Of another scheduler's pods nothing is known about where they go.
 		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {
 			b.daemons = append(b.daemons, w)
 		}
+	}
+	for _, pod := range req.Pending {
+		p.State.Nominate(pod, "") // the place that is kept for it is no obstacle to it
 	}
 	return b
 }

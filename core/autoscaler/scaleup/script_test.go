@@ -105,7 +105,8 @@ func (f *fixture) dump() string {
 //	placed NAME on=NODE [cpu=1]
 //	gone NAME                                                      no longer pending
 //	daemonset NAME [cpu=1] [memory=0] [zone=z] [scheduler=NAME]
-//	order GROUP pods=(p0, p1)                                      a node on its way, for these pods
+//	order GROUP pods=(p0, p1) [node=NAME]                          a node on its way, for these pods; node: it is registered
+//	spare GROUP [nodes=1]                                          nodes that were ordered for pods that need them no more
 //	limits [total=0] [per-scale-up=0] [launching=0] [cores=N] [memory-gib=N] [gpus=N] [enforce-min]    0 for no limit
 //	unready percent=45 ok=3                                        when the cluster is too sick
 //	launching                                                      how many nodes are coming
@@ -229,7 +230,12 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		for _, name := range args.List("pods") {
 			bin = append(bin, types.UID(name))
 		}
-		f.req.Orders = append(f.req.Orders, autoscaler.Order{Group: args.Name(), Bins: [][]types.UID{bin}})
+		f.req.Places = append(f.req.Places, autoscaler.Place{Group: args.Name(), Node: args.String("node", ""), Pods: bin})
+	case "spare":
+		if f.req.Spare == nil {
+			f.req.Spare = map[string]int{}
+		}
+		f.req.Spare[args.Name()] = args.Int("nodes", 1)
 	case "limits":
 		f.req.Limits = autoscaler.Limits{MaxNodesTotal: args.Int("total", 0), MaxNodesPerScaleUp: args.Int("per-scale-up", 0), EnforceMinSize: args.Flag("enforce-min"),
 			MaxTotalUnready:   100,
@@ -313,6 +319,9 @@ func describe(plan *autoscaler.Plan) string {
 	}
 	for _, n := range plan.NoHelp {
 		fmt.Fprintf(&out, "nothing for %v: %s\n", n.Pods, strings.Join(n.Reasons, ", "))
+	}
+	for _, u := range plan.Unneeded {
+		fmt.Fprintf(&out, "nobody needs %d of %s\n", u.Nodes, u.Group)
 	}
 	if out.Len() == 0 {
 		return "nothing\n"

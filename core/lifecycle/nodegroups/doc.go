@@ -34,6 +34,7 @@
 //
 //	state      is                                waits for             then
 //	coming     listed, not registered            registration          forgotten
+//	                                             Cancel                deleting
 //	                                             MaxProvisionTime, or  deleting; but late, if it may still come and the
 //	                                             the provider says     group is at its minimum. The group backs off
 //	                                             that it failed

@@ -1,7 +1,9 @@
 package nodegroups
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -158,25 +160,51 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: group, Node: inst.Node, Instance: inst.ID})
 }
 
+// comingLast returns the IDs of a group's instances that are coming, the latest first. The
+// API may have shown the node of one since the provider listed it.
+func (m *Machine) comingLast(state *cluster.State, group string) []string {
+	registered, leaving := m.registered(state)
+	var out []string
+	for id, x := range m.instances {
+		isNode := registered[id] || registered[x.node] || leaving[id] || leaving[x.node]
+		if x.group == group && x.state == coming && !isNode {
+			out = append(out, id)
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int {
+		return cmp.Or(m.instances[b].since.Compare(m.instances[a].since), cmp.Compare(b, a))
+	})
+	return out
+}
+
 // atMinimum tells whether a group can't lose one node more than are on their way out.
-func (m *Machine) atMinimum(g *cluster.NodeGroup) bool {
+func (m *Machine) atMinimum(g *cluster.NodeGroup) bool { return m.aboveMinimum(g) <= 0 }
+
+// aboveMinimum returns how many nodes a group can lose beside those that are on their way
+// out.
+func (m *Machine) aboveMinimum(g *cluster.NodeGroup) int {
 	going := m.deletions.Planned(g.ID)
 	for _, x := range m.instances {
 		if x.group == g.ID && x.state == deleting {
 			going++
 		}
 	}
-	return g.Target-going <= g.Min
+	return g.Target - going - g.Min
 }
 
-// late counts a group's instances that are late and kept by its minimum.
-func (m *Machine) late(group string) (n int) {
+// unawaited counts a group's instances that its target includes and that nobody waits for:
+// those that are late and kept by the minimum, and those that are being deleted.
+func (m *Machine) unawaited(group string) (kept, leaving int) {
 	for _, x := range m.instances {
-		if x.group == group && x.state == late {
-			n++
+		switch {
+		case x.group != group:
+		case x.state == late:
+			kept++
+		case x.state == deleting || x.state == inDoubt:
+			leaving++
 		}
 	}
-	return n
+	return kept, leaving
 }
 
 // watchMissing gives up nodes that the provider was asked for and has made no instances
@@ -184,6 +212,7 @@ func (m *Machine) late(group string) (n int) {
 func (m *Machine) watchMissing(t *lifecycle.Turn, g *nodegroup.Group) {
 	known := m.group(g.ID)
 	missing := g.Target - len(g.Instances)
+	known.missing = missing
 	if missing <= 0 {
 		known.missingSince = time.Time{}
 		return

@@ -71,7 +71,6 @@ type Machine struct {
 	launches  Launches
 	known     bool // the provider has told of its groups
 	groups    map[string]*group
-	orders    []autoscaler.Order   // on their way, oldest first
 	instances map[string]*instance // not registered, or being deleted; by ID
 }
 
@@ -86,6 +85,7 @@ type group struct {
 	maxOrder int
 	backoffs backoffs
 	newest   *cluster.NodeInfo // GroupCondition.Newest
+	missing  int               // instances fewer than the target, as the provider said last
 	// missingSince is since when the provider has listed fewer instances than its
 	// target; zero while it doesn't.
 	missingSince time.Time
@@ -162,6 +162,9 @@ func (m *Machine) Retarget(t *lifecycle.Turn, id string, delta int) {
 type Growth struct {
 	Group         string
 	From, To, Max int
+	// Bins are the pods that wait still, by the node that is ordered for them: one for
+	// each node, none when the group is to reach its minimum.
+	Bins [][]types.UID
 	// Without are the proposal's pods for which no node is ordered now: fewer are than were
 	// proposed. Nil for none.
 	Without map[types.UID]bool
@@ -204,7 +207,8 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 		}
 	}
 	growth = Growth{Group: in.ID, From: in.Target, To: in.Target + nodes, Max: in.Max}
-	if nodes < len(bins) {
+	if bins != nil {
+		growth.Bins = bins[:nodes]
 		growth.Without = withoutNode(bins[nodes:])
 	}
 	why := fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", waiting, growth.From, growth.To, growth.Max, up.Wasted)
@@ -213,9 +217,6 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	}
 	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why, Choice: up.Choice})
 	g.asked = &Asked{Growth: growth, At: t.Now, Pods: waiting, Wanted: up.Nodes, Choice: up.Choice}
-	if bins != nil {
-		m.orders = append(m.orders, autoscaler.Order{Group: in.ID, Bins: bins[:nodes]})
-	}
 	g.unanswered += nodes
 	g.lastScaleUp = t.Now
 	m.launches.Ordered(t.Now, in.ID, nodes)
@@ -249,8 +250,38 @@ func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) (outOfStoc
 	if outOfStock {
 		m.Retarget(t, in.Group, -in.Nodes)
 	}
-	m.orders = slices.DeleteFunc(m.orders, func(o autoscaler.Order) bool { return o.Group == in.Group })
 	return outOfStock
+}
+
+// Cancel gives up nodes of a group that are coming and that nobody needs, as far as that
+// can be done: those first for which there is no instance yet, then the instances that came
+// last and aren't nodes. It returns how many. While the outcome of an order is open nothing
+// is given up, and never what the group's minimum wants.
+func (m *Machine) Cancel(t *lifecycle.Turn, id string, nodes int) int {
+	in, g := t.State.Group(id), m.group(id)
+	if in == nil || g.unanswered != 0 {
+		return 0
+	}
+	nodes = min(nodes, m.aboveMinimum(in))
+	const why = "no pod needs them any more"
+	target := max(min(nodes, g.missing), 0)
+	if target > 0 {
+		g.missing -= target
+		t.Decide(step.Decision{Kind: step.OrderCancelled, Group: id, Nodes: target, Reason: why})
+		t.Ready.TargetDecreases = append(t.Ready.TargetDecreases, step.TargetDecrease{Group: id, Nodes: target})
+		m.Retarget(t, id, -target)
+	}
+	cancelled := target
+	for _, x := range m.comingLast(t.State, id) {
+		if cancelled >= nodes {
+			break
+		}
+		cancelled++
+		m.instances[x].state = deleting
+		t.Decide(step.Decision{Kind: step.OrderCancelled, Node: m.instances[x].node, Group: id, Nodes: 1, Reason: x + ": " + why})
+		t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: id, Node: m.instances[x].node, Instance: x})
+	}
+	return cancelled
 }
 
 // fail lets a group back off because of its instances, unless it does already for failures
@@ -280,19 +311,6 @@ func (m *Machine) ScaleDownDelayed(now time.Time, id string) bool {
 	return now.Sub(g.lastScaleUp) < m.cfg.DelayAfterAdd || now.Before(g.noScaleDownBefore)
 }
 
-// Orders returns the orders on their way, oldest first, each with those of its nodes for
-// which a pod waits still. Orders without any are forgotten.
-func (m *Machine) Orders(waits func(types.UID) bool) []autoscaler.Order {
-	var kept []autoscaler.Order
-	for _, o := range m.orders {
-		if o.Bins = stillWaiting(o.Bins, waits); o.Bins != nil {
-			kept = append(kept, o)
-		}
-	}
-	m.orders = kept
-	return slices.Clone(kept)
-}
-
 // stillWaiting returns the bins with the pods that wait still, without those that have none.
 func stillWaiting(bins [][]types.UID, waits func(types.UID) bool) [][]types.UID {
 	var out [][]types.UID
@@ -310,7 +328,8 @@ func stillWaiting(bins [][]types.UID, waits func(types.UID) bool) [][]types.UID 
 func (m *Machine) Conditions(now time.Time) map[string]autoscaler.GroupCondition {
 	out := map[string]autoscaler.GroupCondition{}
 	for id, g := range m.groups {
-		if c := (autoscaler.GroupCondition{BackingOff: g.backoffs.active(now), Newest: g.newest, LongUnregistered: m.late(id)}); c != (autoscaler.GroupCondition{}) {
+		late, deleting := m.unawaited(id)
+		if c := (autoscaler.GroupCondition{BackingOff: g.backoffs.active(now), Newest: g.newest, LongUnregistered: late, Deleting: deleting}); c != (autoscaler.GroupCondition{}) {
 			out[id] = c
 		}
 	}
@@ -361,11 +380,6 @@ func (m *Machine) Invariants() []string {
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		if g := m.groups[id]; g.unanswered < 0 || g.maxOrder < 0 {
 			out = append(out, fmt.Sprintf("node group %s: %d nodes are ordered without an outcome, and an order may have %d; neither can be negative", id, g.unanswered, g.maxOrder))
-		}
-	}
-	for _, o := range m.orders {
-		if len(o.Bins) == 0 || slices.ContainsFunc(o.Bins, func(bin []types.UID) bool { return len(bin) == 0 }) {
-			out = append(out, fmt.Sprintf("an order of group %s has nodes for the pods %v; it needs some, and each a pod", o.Group, o.Bins))
 		}
 	}
 	return out

@@ -63,7 +63,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	last GROUP                                           what it was last asked for, and what failed last
 //	scaled GROUP nodes=N [fails | out-of-stock]
 //	describe GROUP                                       what people are told of it
-//	orders [waiting=(a)]                                 what a plan is told of orders
+//	cancel GROUP [nodes=1]                               nobody needs so many of its nodes that are coming
 //	deletion ID                                          how far that of an instance is
 //	instance-deleted ID [fails]
 //	scale-down-fails GROUP
@@ -153,6 +153,9 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		}
 		if growth, ok := s.machine.CommitScaleUp(t, up, func(uid types.UID) bool { return slices.Contains(waiting, uid) }); ok {
 			s.answer = growth.String() + "\n"
+			for i, bin := range growth.Bins {
+				s.answer += fmt.Sprintf("node %d for %v\n", i, bin)
+			}
 			if growth.Without != nil {
 				s.answer += fmt.Sprintf("none is ordered for %v\n", slices.Sorted(maps.Keys(growth.Without)))
 			}
@@ -167,11 +170,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		if f := s.machine.LastFailure(name); f != nil {
 			s.answer += fmt.Sprintf("failed at %d, an order of %d: %s\n", f.At.Unix(), f.Nodes, f.Why)
 		}
-	case "orders":
-		waiting := args.List("waiting")
-		for _, o := range s.machine.Orders(func(uid types.UID) bool { return slices.Contains(waiting, string(uid)) }) {
-			s.answer += fmt.Sprintf("%d nodes of %s for %v\n", len(o.Bins), o.Group, o.Bins)
-		}
+	case "cancel":
+		s.answer = fmt.Sprintf("%d nodes given up\n", s.machine.Cancel(t, args.Name(), args.Int("nodes", 1)))
 	case "deletion":
 		group, call := s.machine.InstanceDeletion(args.Name())
 		s.answer = fmt.Sprintf("its deletion from group %q: %s\n", group, call)
@@ -262,6 +262,9 @@ func (s *fixture) output() string {
 		}
 		if late := conditions[g.ID].LongUnregistered; late > 0 {
 			fmt.Fprintf(&out, ", %d long unregistered", late)
+		}
+		if n := conditions[g.ID].Deleting; n > 0 {
+			fmt.Fprintf(&out, ", %d being deleted", n)
 		}
 		out.WriteByte('\n')
 	}

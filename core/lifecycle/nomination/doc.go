@@ -13,4 +13,8 @@
 // "No node" is a nomination like any other here: taking one back is written as well.
 // A pod's part of the machine ends with its record, in any state: nominations mean
 // nothing for a pod that has its node.
+//
+// Of a pod without such a nomination the state may have another, which is never written:
+// to the place that is kept for it (core/lifecycle/reservation). Reserve and Release bring
+// it and take it away.
 package nomination

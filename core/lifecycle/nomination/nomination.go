@@ -38,6 +38,11 @@ type Pod struct {
 	// node in the state, where it is nominated no more, it is what was decided before:
 	// if the pod loses its node, it is nominated there again.
 	node string
+	// reserved says that a place is kept for the pod (core/lifecycle/reservation), and place
+	// on which node; "" when that isn't registered. In the state the pod is nominated to
+	// place when node is "". Nothing of it is written.
+	reserved bool
+	place    string
 	// written is what the API has or will have as far as is known: what was written
 	// last, or, when that has failed, what it showed last.
 	written string
@@ -60,6 +65,25 @@ func (p *Pod) State() State {
 	return Agreed
 }
 
+// at returns the node that the pod is nominated to in the state while it has none.
+func (p *Pod) at() string {
+	if p.node != "" {
+		return p.node
+	}
+	return p.place
+}
+
+// waitsForNode tells whether the pod waits for a node of its own beside waiting with its
+// class.
+func (p *Pod) waitsForNode() bool { return p.node != "" || p.reserved }
+
+// Decided tells whether the pod is nominated by a decision, or by what somebody else has
+// written.
+func (p *Pod) Decided() bool { return p.node != "" }
+
+// Reserved tells whether a place is kept for the pod.
+func (p *Pod) Reserved() bool { return p.reserved }
+
 // Machine follows the nominations of all pods. Only the core's goroutine may call it.
 type Machine struct {
 	pods lifecycle.Pods[Pod]
@@ -78,8 +102,10 @@ func New(pods lifecycle.Pods[Pod]) *Machine { return &Machine{pods: pods} }
 // written unless it was written last. Call it after each decision that may have
 // nominated the pod or taken its nomination back.
 func (m *Machine) Write(t *lifecycle.Turn, p *Pod, item *queue.Item) {
-	p.node = t.State.NominatedTo(item.Pod().UID)
-	t.Queue.SetNominated(item, p.node != "")
+	if p.node = t.State.NominatedTo(item.Pod().UID); p.node == p.place {
+		p.node = ""
+	}
+	m.show(t, p, item)
 	if p.node == p.written {
 		return
 	}
@@ -87,6 +113,36 @@ func (m *Machine) Write(t *lifecycle.Turn, p *Pod, item *queue.Item) {
 	p.unconfirmed = append(p.unconfirmed, p.node)
 	obj := item.Pod().Object
 	t.Ready.Nominations = append(t.Ready.Nominations, step.Nomination{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name, Node: p.node})
+}
+
+// show has the state and the queue have a waiting pod as its part says.
+func (m *Machine) show(t *lifecycle.Turn, p *Pod, item *queue.Item) {
+	t.State.Nominate(item.Pod(), p.at())
+	t.Queue.SetNominated(item, p.waitsForNode())
+}
+
+// Reserve implements reservation.Nominations.
+func (m *Machine) Reserve(t *lifecycle.Turn, uid types.UID, node string) {
+	m.setPlace(t, uid, true, node)
+}
+
+// Release implements reservation.Nominations. A pod that waits is tried: it didn't preempt
+// while it had its place.
+func (m *Machine) Release(t *lifecycle.Turn, uid types.UID) { m.setPlace(t, uid, false, "") }
+
+func (m *Machine) setPlace(t *lifecycle.Turn, uid types.UID, reserved bool, node string) {
+	p, item := m.pods.Get(uid), t.Queue.Get(uid)
+	if p == nil {
+		return
+	}
+	p.reserved, p.place = reserved, node
+	if _, placed := t.State.Placed(uid); placed || item == nil {
+		return
+	}
+	m.show(t, p, item)
+	if !reserved && item.Stage() == queue.Unschedulable {
+		t.Queue.WakePod(t.Now, item)
+	}
 }
 
 // Withdraw takes back a queued pod's nomination, in the state and in the API.
@@ -112,7 +168,7 @@ func (m *Machine) KeepFor(t *lifecycle.Turn, pod *cluster.Pod) {
 // Restore nominates a pod again that was decided on and whose node was taken away from
 // it: it may come to the node that it was nominated to after all.
 func (m *Machine) Restore(t *lifecycle.Turn, p *Pod, item *queue.Item) {
-	if p.node != "" {
+	if p.waitsForNode() {
 		m.Keep(t, p, item.Pod())
 		m.Write(t, p, item)
 	}
@@ -120,7 +176,7 @@ func (m *Machine) Restore(t *lifecycle.Turn, p *Pod, item *queue.Item) {
 
 // Keep nominates a pod in the state as before the decision, of which nothing is
 // written: the nominations of pods that another scheduler places are its own.
-func (m *Machine) Keep(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) { t.State.Nominate(pod, p.node) }
+func (m *Machine) Keep(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) { t.State.Nominate(pod, p.at()) }
 
 // Show takes what the API shows of a queued pod's nomination, and tells whether
 // somebody else has written it. Then it replaces what was decided here. A write of this
@@ -142,8 +198,7 @@ func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item) (others bool
 		return false
 	}
 	p.node, p.written, p.failed = node, node, false
-	t.State.Nominate(item.Pod(), node)
-	t.Queue.SetNominated(item, node != "")
+	m.show(t, p, item)
 	return true
 }
 
@@ -221,8 +276,8 @@ func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 		if _, placed := state.Placed(uid); placed {
 			continue
 		}
-		if at := state.NominatedTo(uid); at != p.node {
-			out = append(out, fmt.Sprintf("pod %s is nominated to %q, and the state says %q", uid, p.node, at))
+		if at := state.NominatedTo(uid); at != p.at() {
+			out = append(out, fmt.Sprintf("pod %s is nominated to %q, and the state says %q", uid, p.at(), at))
 		}
 	}
 	for _, n := range state.Nominations() {

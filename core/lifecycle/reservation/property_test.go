@@ -1,0 +1,203 @@
+package reservation_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/reservation"
+	"github.com/berthproject/berth/internal/lifecycletest"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// told is what the pods were told of their places: the node, "" for one that isn't
+// registered.
+type told map[types.UID]string
+
+func (w told) Reserve(_ *lifecycle.Turn, uid types.UID, node string) { w[uid] = node }
+func (w told) Release(_ *lifecycle.Turn, uid types.UID)              { delete(w, uid) }
+
+// model keeps the places as a list that is searched, in the order of the orders.
+type model struct {
+	places []modelPlace
+	spare  map[string]int
+}
+
+type modelPlace struct {
+	group, node string
+	pods        []types.UID
+}
+
+// leave takes a pod out of its place. An ordered node without any pod is spare.
+func (m *model) leave(uid types.UID) {
+	for i := range m.places {
+		p := &m.places[i]
+		had := len(p.pods)
+		p.pods = slices.DeleteFunc(slices.Clone(p.pods), func(x types.UID) bool { return x == uid })
+		if len(p.pods) == 0 && had > 0 && p.node == "" {
+			m.spare[p.group]++
+		}
+	}
+	m.places = slices.DeleteFunc(m.places, func(p modelPlace) bool { return len(p.pods) == 0 })
+}
+
+// cut leaves the n oldest of a group's places that are on no node, and as many spare nodes
+// as come beside them, if there may be total of both.
+func (m *model) cut(group string, n, total int) {
+	kept := 0
+	m.places = slices.DeleteFunc(m.places, func(p modelPlace) bool {
+		if p.group != group || p.node != "" {
+			return false
+		}
+		kept++
+		return kept > n
+	})
+	m.spare[group] = max(min(m.spare[group], total-min(kept, n)), 0)
+}
+
+func (m *model) unregistered(group string) (n int) {
+	for _, p := range m.places {
+		if p.group == group && p.node == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// history is a machine and its model with the same random history.
+type history struct {
+	*rapid.T
+	bench   *lifecycletest.Bench
+	machine *reservation.Machine
+	told    told
+	model   model
+	nodes   int
+}
+
+var groups = []string{"g", "h"}
+
+func (h *history) pod() types.UID { return types.UID(fmt.Sprint("p", testkit.Uniform(h.T, 6, "pod"))) }
+
+// something happens to both.
+func (h *history) something() {
+	group := rapid.SampledFrom(groups).Draw(h.T, "group")
+	switch testkit.Uniform(h.T, 7, "what") {
+	case 0:
+		var bins [][]types.UID
+		used := map[types.UID]bool{}
+		for range 1 + testkit.Uniform(h.T, 3, "nodes") {
+			var bin []types.UID
+			for range 1 + testkit.Uniform(h.T, 2, "pods") {
+				if uid := h.pod(); !used[uid] {
+					used[uid] = true
+					bin = append(bin, uid)
+				}
+			}
+			if bin != nil {
+				bins = append(bins, bin)
+			}
+		}
+		h.machine.Ordered(h.bench.Turn, group, bins)
+		for _, bin := range bins {
+			for _, uid := range bin {
+				h.model.leave(uid)
+			}
+			h.model.places = append(h.model.places, modelPlace{group: group, pods: bin})
+		}
+	case 1:
+		n := 1 + testkit.Uniform(h.T, 3, "refused")
+		h.machine.Refused(h.bench.Turn, group, n)
+		h.model.cut(group, max(h.model.unregistered(group)-n, 0), 1<<30)
+	case 2:
+		h.nodes++
+		name := fmt.Sprint("n", h.nodes)
+		h.machine.NodeSet(h.bench.Turn, h.bench.State.Schema.ParseNode(testkit.Node(name).Obj(), group))
+		i := slices.IndexFunc(h.model.places, func(p modelPlace) bool { return p.group == group && p.node == "" })
+		if i >= 0 {
+			h.model.places[i].node = name
+		} else {
+			h.model.spare[group] = max(h.model.spare[group]-1, 0)
+		}
+	case 3:
+		name := fmt.Sprint("n", 1+testkit.Uniform(h.T, h.nodes+1, "node"))
+		h.machine.NodeGone(h.bench.Turn, name)
+		h.model.places = slices.DeleteFunc(h.model.places, func(p modelPlace) bool { return p.node == name })
+	case 4:
+		uid := h.pod()
+		h.machine.Free(h.bench.Turn, uid)
+		h.model.leave(uid)
+	case 5:
+		uid, name := h.pod(), fmt.Sprint("n", 1+testkit.Uniform(h.T, h.nodes+1, "node"))
+		h.machine.FreeElsewhere(h.bench.Turn, uid, name)
+		if !slices.ContainsFunc(h.model.places, func(p modelPlace) bool { return p.node == name && slices.Contains(p.pods, uid) }) {
+			h.model.leave(uid)
+		}
+	case 6:
+		h.keep(map[string]int{"g": testkit.Uniform(h.T, 4, "coming of g"), "h": testkit.Uniform(h.T, 4, "coming of h")}, testkit.Uniform(h.T, h.nodes+1, "gone"))
+	}
+}
+
+// keep says how many nodes are coming, and that one node can't become usable.
+func (h *history) keep(coming map[string]int, lost int) {
+	name := fmt.Sprint("n", lost)
+	h.machine.Keep(h.bench.Turn, func(group string) int { return coming[group] }, func(node string) bool { return node != name })
+	h.model.places = slices.DeleteFunc(h.model.places, func(p modelPlace) bool { return p.node == name })
+	for _, g := range groups {
+		h.model.cut(g, coming[g], coming[g])
+	}
+}
+
+func (h *history) compare() {
+	for _, broken := range h.machine.Invariants() {
+		h.Fatalf("broken: %s", broken)
+	}
+	want := told{}
+	var places []string
+	for _, p := range h.model.places {
+		places = append(places, fmt.Sprint(p.group, p.node, p.pods))
+		for _, uid := range p.pods {
+			want[uid] = p.node
+		}
+	}
+	var got []string
+	for _, p := range h.machine.Places() {
+		got = append(got, fmt.Sprint(p.Group, p.Node, p.Pods))
+	}
+	if !slices.Equal(got, places) {
+		h.Fatalf("the places are %v, of the model %v", got, places)
+	}
+	if !maps.Equal(h.told, want) {
+		h.Fatalf("pods were told %v, want %v", h.told, want)
+	}
+	for _, g := range groups {
+		if got, want := h.machine.Spare(g), h.model.spare[g]; got != want {
+			h.Fatalf("%d nodes of %s are spare, of the model %d", got, g, want)
+		}
+	}
+}
+
+// TestPropertyPlacesAreAsInASearchedList compares the machine with a list after every step
+// of random histories; and once nothing comes any more, nothing is left over.
+func TestPropertyPlacesAreAsInASearchedList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := &history{T: t, bench: lifecycletest.NewBench(), told: told{}, model: model{spare: map[string]int{}}}
+		h.machine = reservation.New(h.told)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			h.something()
+			h.compare()
+		}
+		for i := range h.nodes {
+			h.keep(map[string]int{}, i+1)
+		}
+		h.keep(map[string]int{}, 0)
+		h.compare()
+		if left := h.machine.Unsettled(); left != nil || len(h.told) > 0 {
+			t.Fatalf("left over are %v; pods were told %v", left, h.told)
+		}
+	})
+}

@@ -1,0 +1,281 @@
+package reservation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Nominations is what reservations need of the nominations of pods.
+type Nominations interface {
+	// Reserve says that a place is kept for a pod: on a node, or on one that isn't
+	// registered yet, for which node is "".
+	Reserve(t *lifecycle.Turn, uid types.UID, node string)
+	// Release says that no place is kept for a pod any more, and has it tried if it waits.
+	Release(t *lifecycle.Turn, uid types.UID)
+}
+
+// Place is the room of an ordered node for the pods that it was ordered for.
+type Place struct {
+	Group string
+	Node  string // "" while the node isn't registered
+	Since time.Time
+	Pods  []types.UID // that need it still
+}
+
+// Machine keeps all places. Only the core's goroutine may call it.
+type Machine struct {
+	nominations Nominations
+	places      []*Place             // oldest first; each has a pod
+	of          map[types.UID]*Place // by pod
+	on          map[string]*Place    // by node
+	spare       map[string]int       // by group: ordered nodes whose pods all need them no more
+}
+
+var _ lifecycle.Machine = (*Machine)(nil)
+
+// New returns a machine that keeps no place.
+func New(n Nominations) *Machine {
+	return &Machine{nominations: n, of: map[types.UID]*Place{}, on: map[string]*Place{}, spare: map[string]int{}}
+}
+
+// Ordered takes the nodes of an order, each by the pods that it is for. Places that they
+// had before are for others now.
+func (m *Machine) Ordered(t *lifecycle.Turn, group string, bins [][]types.UID) {
+	for _, bin := range bins {
+		p := &Place{Group: group, Since: t.Now, Pods: slices.Clone(bin)}
+		for _, uid := range p.Pods {
+			m.leave(uid)
+			m.of[uid] = p
+			m.nominations.Reserve(t, uid, "")
+		}
+		m.places = append(m.places, p)
+	}
+}
+
+// Refused takes that the provider has refused the latest order of so many nodes.
+func (m *Machine) Refused(t *lifecycle.Turn, group string, nodes int) {
+	m.keepOrdered(t, group, max(len(m.ordered(group))-nodes, 0))
+}
+
+// NodeSet takes a node that the state hasn't had: the oldest place of its group that has
+// none is on it.
+func (m *Machine) NodeSet(t *lifecycle.Turn, n *cluster.NodeInfo) {
+	if n.Group == "" || m.on[n.Name] != nil {
+		return
+	}
+	i := slices.IndexFunc(m.places, func(p *Place) bool { return p.Group == n.Group && p.Node == "" })
+	if i < 0 {
+		m.useSpare(n.Group)
+		return
+	}
+	p := m.places[i]
+	p.Node = n.Name
+	m.on[n.Name] = p
+	for _, uid := range p.Pods {
+		m.nominations.Reserve(t, uid, n.Name)
+	}
+	t.Decide(step.Decision{Kind: step.Reserved, Node: n.Name, Group: n.Group, Reason: fmt.Sprintf("for the %d pods that it was ordered for", len(p.Pods))})
+}
+
+// useSpare takes that a node came for which no place is kept, or that one comes no more.
+func (m *Machine) useSpare(group string) {
+	if m.spare[group]--; m.spare[group] <= 0 {
+		delete(m.spare, group)
+	}
+}
+
+// NodeGone takes that a node is gone.
+func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
+	if p := m.on[name]; p != nil {
+		m.release(t, p)
+	}
+}
+
+// Free takes that a pod doesn't need its place, if it has one.
+func (m *Machine) Free(t *lifecycle.Turn, uid types.UID) {
+	if m.of[uid] != nil {
+		m.leave(uid)
+		m.nominations.Release(t, uid)
+	}
+}
+
+// leave takes a pod out of its place, if it has one.
+func (m *Machine) leave(uid types.UID) {
+	p := m.of[uid]
+	if p == nil {
+		return
+	}
+	delete(m.of, uid)
+	p.Pods = slices.DeleteFunc(p.Pods, func(x types.UID) bool { return x == uid })
+	if len(p.Pods) > 0 {
+		return
+	}
+	if p.Node == "" {
+		m.spare[p.Group]++
+	}
+	m.drop(p)
+}
+
+// FreeElsewhere is Free of a pod that was placed on a node, unless its place is there: that
+// is kept until the API shows the pod there, since the bind may fail.
+func (m *Machine) FreeElsewhere(t *lifecycle.Turn, uid types.UID, node string) {
+	if p := m.of[uid]; p != nil && p.Node != node {
+		m.Free(t, uid)
+	}
+}
+
+// release ends a place whose node doesn't come.
+func (m *Machine) release(t *lifecycle.Turn, p *Place) {
+	for _, uid := range p.Pods {
+		delete(m.of, uid)
+		m.nominations.Release(t, uid)
+	}
+	p.Pods = nil
+	m.drop(p)
+}
+
+// drop forgets a place.
+func (m *Machine) drop(p *Place) {
+	delete(m.on, p.Node)
+	m.places = slices.DeleteFunc(m.places, func(x *Place) bool { return x == p })
+}
+
+// ordered returns the places of a group that are on no node yet, oldest first.
+func (m *Machine) ordered(group string) (out []*Place) {
+	for _, p := range m.places {
+		if p.Group == group && p.Node == "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// keepOrdered releases the newest places of a group that are on no node yet, but for n.
+func (m *Machine) keepOrdered(t *lifecycle.Turn, group string, n int) {
+	list := m.ordered(group)
+	for _, p := range list[min(n, len(list)):] {
+		m.release(t, p)
+	}
+}
+
+// Keep releases places whose node can't come any more. It is given, by group, how many
+// nodes are coming that aren't registered; of a registered node mayCome tells whether it is
+// usable or may yet become so.
+func (m *Machine) Keep(t *lifecycle.Turn, unregistered func(group string) int, mayCome func(node string) bool) {
+	for _, p := range slices.Clone(m.places) {
+		if p.Node != "" && !mayCome(p.Node) {
+			m.release(t, p)
+		}
+	}
+	for _, group := range m.groups() {
+		n := unregistered(group)
+		m.keepOrdered(t, group, n)
+		for m.spare[group] > n-len(m.ordered(group)) {
+			m.useSpare(group)
+		}
+	}
+}
+
+// groups returns the groups of which nodes are awaited, sorted.
+func (m *Machine) groups() []string {
+	set := map[string]bool{}
+	for _, p := range m.places {
+		if p.Node == "" {
+			set[p.Group] = true
+		}
+	}
+	for g := range m.spare {
+		set[g] = true
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// Waits tells whether a place is kept, or a node is spare.
+func (m *Machine) Waits() bool { return len(m.places) > 0 || len(m.spare) > 0 }
+
+// Places returns the places for a plan, oldest first.
+func (m *Machine) Places() []autoscaler.Place {
+	var out []autoscaler.Place
+	for _, p := range m.places {
+		out = append(out, autoscaler.Place{Group: p.Group, Node: p.Node, Pods: slices.Clone(p.Pods)})
+	}
+	return out
+}
+
+// Of returns the place that is kept for a pod; ok is false when none is.
+func (m *Machine) Of(uid types.UID) (place Place, ok bool) {
+	if p := m.of[uid]; p != nil {
+		return *p, true
+	}
+	return Place{}, false
+}
+
+// Spare returns how many nodes of a group were ordered for pods that need them no more,
+// and aren't registered.
+func (m *Machine) Spare(group string) int { return m.spare[group] }
+
+// AnySpare tells whether there are such nodes of any group.
+func (m *Machine) AnySpare() bool { return len(m.spare) > 0 }
+
+// Cancelled takes that spare nodes of a group come no more.
+func (m *Machine) Cancelled(group string, nodes int) {
+	for range nodes {
+		m.useSpare(group)
+	}
+}
+
+// Advance does nothing: places change with inputs and plans.
+func (m *Machine) Advance(*lifecycle.Turn) {}
+
+// NextWake returns zero.
+func (m *Machine) NextWake() time.Time { return time.Time{} }
+
+// Unsettled names the places that are kept, and the nodes that nobody needs.
+func (m *Machine) Unsettled() (out []string) {
+	for _, p := range m.places {
+		out = append(out, fmt.Sprintf("a place of group %s, node %q, is kept for pods %v", p.Group, p.Node, p.Pods))
+	}
+	for _, g := range slices.Sorted(maps.Keys(m.spare)) {
+		out = append(out, fmt.Sprintf("%d nodes of group %s were ordered for pods that need them no more", m.spare[g], g))
+	}
+	return out
+}
+
+// Invariants checks that places, pods and nodes refer to each other.
+func (m *Machine) Invariants() (out []string) {
+	pods, nodes := 0, 0
+	for _, p := range m.places {
+		if len(p.Pods) == 0 {
+			out = append(out, fmt.Sprintf("a place of group %s is kept for no pod", p.Group))
+		}
+		for _, uid := range p.Pods {
+			if pods++; m.of[uid] != p {
+				out = append(out, fmt.Sprintf("pod %s has a place of group %s and is said to have another", uid, p.Group))
+			}
+		}
+		if p.Node == "" {
+			continue
+		}
+		if nodes++; m.on[p.Node] != p {
+			out = append(out, fmt.Sprintf("a place is on node %s and the node is said to have another", p.Node))
+		}
+	}
+	if pods != len(m.of) || nodes != len(m.on) {
+		out = append(out, fmt.Sprintf("places are kept for %d pods and on %d nodes; known are %d and %d", pods, nodes, len(m.of), len(m.on)))
+	}
+	for _, g := range slices.Sorted(maps.Keys(m.spare)) {
+		if m.spare[g] <= 0 {
+			out = append(out, fmt.Sprintf("%d nodes of group %s are said to be spare", m.spare[g], g))
+		}
+	}
+	return out
+}
