@@ -127,8 +127,8 @@ func TestTheServerLearnsWhatItNeeds(t *testing.T) {
 	one := schema.ParsePod(testkit.Pod("one").Req("cpu", "1").Obj())
 	two := schema.ParsePod(testkit.Pod("two").Req("cpu", "2").Obj())
 	options := offer("a", "b")
-	options[0].Nodes, options[0].Pods, options[0].Wasted = 2, []*cluster.Pod{one, two}, 0.5
-	options[1].Pods, options[1].Similar = []*cluster.Pod{two}, []expander.Share{{Group: group("c"), Nodes: 1}}
+	options[0].Nodes, options[0].Pods, options[0].Wasted = 2, expander.Pods{{one, two}}, 0.5
+	options[1].Pods, options[1].Similar = expander.Pods{{two}}, []expander.Share{{Group: group("c"), Nodes: 1}}
 	best := g.Best(&expander.Round{Request: 1}, options)
 	want := []string{
 		"2 of a for [default/one cpu 1 default/two cpu 2]: 2 pods on 2 nodes, 0.50 of 2 wasted",
@@ -143,7 +143,7 @@ func TestTheServerLearnsWhatItNeeds(t *testing.T) {
 	if limit <= 4*time.Second || limit > 5*time.Second {
 		t.Errorf("the server was given %s, want 5s", limit)
 	}
-	if len(best) != 1 || best[0].Nodes != 2 || len(best[0].Pods) != 2 || log.Len() > 0 {
+	if len(best) != 1 || best[0].Nodes != 2 || best[0].Pods.Len() != 2 || log.Len() > 0 {
 		t.Errorf("left is %+v, logged %q; want the option a as it was offered", best, log)
 	}
 }

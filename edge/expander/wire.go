@@ -68,9 +68,9 @@ func encodeRequest(options []expander.Option) ([]byte, error) {
 func encodeOption(o *expander.Option, pods podBytes) ([]byte, error) {
 	out := appendBytes(nil, optionGroup, []byte(o.Group.ID))
 	out = protowire.AppendVarint(protowire.AppendTag(out, optionNodes, protowire.VarintType), uint64(o.Nodes))
-	debug := fmt.Sprintf("%d pods on %d nodes, %.2f of 2 wasted", len(o.Pods), o.Nodes, o.Wasted)
+	debug := fmt.Sprintf("%d pods on %d nodes, %.2f of 2 wasted", o.Pods.Len(), o.Nodes, o.Wasted)
 	out = appendBytes(out, optionDebug, []byte(debug))
-	for _, pod := range o.Pods {
+	for pod := range o.Pods.All() {
 		b, err := pods.of(pod)
 		if err != nil {
 			return nil, fmt.Errorf("writing pod %s: %w", pod.Name(), err)

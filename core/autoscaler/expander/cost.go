@@ -21,7 +21,7 @@ func (Cost) Best(_ *Round, options []Option) []Option {
 		}
 		if len(best) > 0 {
 			// Compared without dividing, so that equal options are equal.
-			a, b := o.Price()*float64(len(best[0].Pods)), best[0].Price()*float64(len(o.Pods))
+			a, b := o.Price()*float64(best[0].Pods.Len()), best[0].Price()*float64(o.Pods.Len())
 			if a > b {
 				continue
 			}

@@ -9,6 +9,7 @@
 package expander
 
 import (
+	"iter"
 	"math/bits"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -23,11 +24,43 @@ type Option struct {
 	// Similar are other groups that would grow with it, to balance their sizes; may be
 	// empty.
 	Similar []Share
-	Nodes   int            // new ones in all, those of Similar included; at least 1
-	Pods    []*cluster.Pod // that would be placed on them, in order
+	Nodes   int  // new ones in all, those of Similar included; at least 1
+	Pods    Pods // that would be placed on them, in order
 	// Wasted is the share of the new nodes' CPU plus that of their memory which the pods
 	// leave unused: 0 to 2.
 	Wasted float64
+}
+
+// Pods are pods in their order, in pieces: a hundred options may have the same million
+// pods, and share them.
+type Pods [][]*cluster.Pod
+
+// Add adds a piece, which isn't changed from then on.
+func (p *Pods) Add(pods []*cluster.Pod) {
+	if len(pods) > 0 {
+		*p = append(*p, pods)
+	}
+}
+
+// Len returns how many pods there are, in O(pieces).
+func (p Pods) Len() (n int) {
+	for _, piece := range p {
+		n += len(piece)
+	}
+	return n
+}
+
+// All goes through the pods.
+func (p Pods) All() iter.Seq[*cluster.Pod] {
+	return func(yield func(*cluster.Pod) bool) {
+		for _, piece := range p {
+			for _, pod := range piece {
+				if !yield(pod) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Share is how many of an option's nodes one more group would get.

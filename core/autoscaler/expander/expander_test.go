@@ -24,8 +24,8 @@ func shaped(id string, price float64, resources ...string) *cluster.NodeGroup {
 }
 
 // pods returns pods that request these resources.
-func pods(n int, resources ...string) []*cluster.Pod {
-	return slices.Repeat([]*cluster.Pod{schema.ParsePod(testkit.Pod("p").Req(resources...).Obj())}, n)
+func pods(n int, resources ...string) expander.Pods {
+	return expander.Pods{slices.Repeat([]*cluster.Pod{schema.ParsePod(testkit.Pod("p").Req(resources...).Obj())}, n)}
 }
 
 // ids returns the groups' IDs, separated by spaces.

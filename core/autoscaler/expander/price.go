@@ -70,7 +70,7 @@ func (Price) Best(r *Round, options []Option) []Option {
 // score is an option's score; gpus are the IDs of what counts as a GPU.
 func score(o *Option, preferred float64, gpus []cluster.ResourceID) float64 {
 	var worth float64
-	for _, pod := range o.Pods {
+	for pod := range o.Pods.All() {
 		worth += podPrice(pod, gpus)
 	}
 	return fit(o, preferred, gpus) * (nodesPrice(o) + stabilization) / (worth + stabilization)

@@ -26,7 +26,7 @@ type MostPods struct{}
 
 // Best implements Strategy.
 func (MostPods) Best(_ *Round, options []Option) []Option {
-	return lowest(options, func(o *Option) float64 { return -float64(len(o.Pods)) })
+	return lowest(options, func(o *Option) float64 { return -float64(o.Pods.Len()) })
 }
 
 // LeastWaste prefers the options that leave the least CPU and memory unused, as the sum

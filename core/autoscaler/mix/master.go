@@ -67,13 +67,16 @@ func (m *master) add(p pattern) {
 	m.patterns, m.columns = append(m.patterns, p), append(m.columns, column)
 }
 
-// generate adds patterns until they make the master hardly better, or maxWork is done.
-func (m *master) generate() {
-	for m.optimise() && m.cost()-m.estimate > goodEnough*m.cost() {
-		if m.look(smoothing) == 0 && m.look(0) == 0 {
-			return
+// generate adds patterns until they make the master hardly better, or maxWork is done. It
+// returns false if there wasn't time to solve the master even once.
+func (m *master) generate() (solved bool) {
+	for m.optimise() {
+		solved = true
+		if m.cost()-m.estimate <= goodEnough*m.cost() || m.look(smoothing) == 0 && m.look(0) == 0 {
+			break
 		}
 	}
+	return solved
 }
 
 // hasTime tells whether less than maxWork was done.

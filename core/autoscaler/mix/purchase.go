@@ -27,7 +27,9 @@ func (r *relaxation) purchase(fractions, dual []float64) []pattern {
 	for _, p := range slices.CompactFunc(distinct, func(a, b pattern) bool { return comparePatterns(a, b) == 0 }) {
 		m.add(pattern{p.group, slices.Clone(p.pods)})
 	}
-	m.generate()
+	if !m.generate() {
+		return simple
+	}
 	b = newBuyer(r)
 	better := b.finish(b.fromMaster(m))
 	if r.better(simple, better) {
@@ -177,6 +179,9 @@ func (b *buyer) fillUp(nodes []pattern) {
 			order = append(order, i)
 		}
 	}
+	if len(order) == 0 {
+		return
+	}
 	slices.SortStableFunc(order, func(x, y int) int {
 		return cmp.Compare(b.costAlone(b.cheapest[y]), b.costAlone(b.cheapest[x]))
 	})
@@ -226,18 +231,24 @@ func (b *buyer) buyRest(nodes []pattern) []pattern {
 func (b *buyer) exchange(nodes []pattern) {
 	for again := true; again; {
 		again = false
+		var cheapest *pattern // the node before, if nothing cheaper was found for it
 		for n := range nodes {
 			p := &nodes[n]
+			if cheapest != nil && comparePatterns(*cheapest, *p) == 0 {
+				continue
+			}
 			best := p.group
 			for j, cost := range b.r.cost {
 				if b.room[j] > 0 && cost < b.r.cost[best] && b.r.holds(j, p.pods) {
 					best = j
 				}
 			}
+			cheapest = p
 			if best != p.group {
 				b.room[p.group]++
 				b.room[best]--
 				p.group, again = best, true
+				cheapest = nil
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/planner"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
@@ -17,8 +18,13 @@ import (
 
 func follow(t testing.TB, leader *cluster.State) *planner.Planner {
 	t.Helper()
+	return followWith(t, leader, nil)
+}
+
+func followWith(t testing.TB, leader *cluster.State, chain expander.Chain) *planner.Planner {
+	t.Helper()
 	profiles := []*framework.Profile{plugins.Default(leader.Schema, plugins.Options{})}
-	p, err := planner.New(leader, profiles, engine.Options{}, nil)
+	p, err := planner.New(leader, profiles, engine.Options{}, chain)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ func (b *builder) account(by string, options []expander.Option) *autoscaler.Choi
 	choice := &autoscaler.Choice{Plan: b.req.Number, By: by, Options: make([]autoscaler.Option, 0, len(options))}
 	for i := range options {
 		o := &options[i]
-		option := autoscaler.Option{Group: o.Group.ID, Nodes: o.Nodes, Pods: len(o.Pods), Wasted: o.Wasted, Price: o.Price()}
+		option := autoscaler.Option{Group: o.Group.ID, Nodes: o.Nodes, Pods: o.Pods.Len(), Wasted: o.Wasted, Price: o.Price()}
 		for _, s := range o.Similar {
 			option.With = append(option.With, s.Group.ID)
 		}
@@ -27,7 +27,7 @@ func (b *builder) mixAccount(models []*model, bought *packed) *autoscaler.Choice
 	for _, m := range models {
 		option := autoscaler.Option{Group: m.group.ID}
 		if k := bought.only(m); k.nodes > 0 {
-			option.Nodes, option.Pods, option.Wasted = k.nodes, len(k.pods), wasted(k.bundles)
+			option.Nodes, option.Pods, option.Wasted = k.nodes, k.pods.Len(), wasted(k.bundles)
 			option.Price = float64(k.nodes) * m.group.Price
 		}
 		choice.Options = append(choice.Options, option)

@@ -24,7 +24,7 @@ func TestPropertyCountingEqualsFirstFitPodByPod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, pending := randomPacking(t)
 		m := b.models["g"]
-		runs := b.runs(pending)
+		runs := merged(b.runs(pending))
 
 		mark := b.State.Mark()
 		k := b.pack(m, nil, runs)

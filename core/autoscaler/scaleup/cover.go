@@ -25,17 +25,19 @@ func (b *builder) cover(pending []*run) []*run {
 	for _, g := range b.State.Groups() {
 		b.arriving[g.ID] = b.arrivals(g)
 	}
-	waiting := index(left)
-	for i := range b.req.Places {
-		p := &b.req.Places[i]
-		if !slices.ContainsFunc(p.Pods, func(uid types.UID) bool { return waiting[uid] != nil }) {
-			continue
+	if len(b.req.Places) > 0 {
+		waiting := index(left)
+		for i := range b.req.Places {
+			p := &b.req.Places[i]
+			if !slices.ContainsFunc(p.Pods, func(uid types.UID) bool { return waiting[uid] != nil }) {
+				continue
+			}
+			if n := b.nodeOf(p); n != nil {
+				b.fill(n.Index, p.Pods, waiting)
+			}
 		}
-		if n := b.nodeOf(p); n != nil {
-			b.fill(n.Index, p.Pods, waiting)
-		}
+		left = filtered(left, func(pod *cluster.Pod) bool { return waiting[pod.UID] != nil })
 	}
-	left = filtered(left, func(pod *cluster.Pod) bool { return waiting[pod.UID] != nil })
 	for _, g := range b.State.Groups() {
 		for a := b.arriving[g.ID]; a.unregistered > 0; {
 			b.next(a)
@@ -137,14 +139,23 @@ func index(runs []*run) map[types.UID]*pending {
 	return out
 }
 
-// place places pods on the nodes of the state, in order, and returns those left over.
+// place places pods on the nodes of the state, in order, and returns those left over. A
+// countable class that has found no node isn't tried again: what is placed after it takes
+// room from nodes, and gives none, but for a pod that isn't placed where it is nominated.
 func (b *builder) place(runs []*run) []*run {
 	var out []*run
+	full := map[*engine.Class]bool{}
 	for _, r := range runs {
-		n := b.Engine(r.pods[0]).PlaceMany(r.class, r.pods, func(*cluster.Pod, engine.Choice) {})
-		if n < len(r.pods) {
-			out = append(out, &run{r.class, r.countable, r.pods[n:]})
+		if full[r.class] {
+			out = append(out, r)
+			continue
 		}
+		n := b.Engine(r.pods[0]).PlaceMany(r.class, r.pods, func(*cluster.Pod, engine.Choice) {})
+		if n == len(r.pods) {
+			continue
+		}
+		out = append(out, &run{r.class, r.countable, r.pods[n:]})
+		full[r.class] = r.countable && len(b.State.Nominations()) == 0
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
@@ -78,7 +79,7 @@ func (b *builder) explain(left []*run) {
 			at[r.class] = i
 			b.plan.NoHelp = append(b.plan.NoHelp, autoscaler.NoHelp{Reasons: b.reasons(r)})
 		}
-		b.plan.NoHelp[i].Pods = append(b.plan.NoHelp[i].Pods, uids(r.pods)...)
+		b.plan.NoHelp[i].Pods = append(b.plan.NoHelp[i].Pods, uids(expander.Pods{r.pods})...)
 	}
 }
 
@@ -104,10 +105,12 @@ func (b *builder) reasons(r *run) []string {
 	return autoscaler.CountReasons(counts)
 }
 
-func uids(pods []*cluster.Pod) []types.UID {
-	out := make([]types.UID, len(pods))
-	for i, pod := range pods {
-		out[i] = pod.UID
+func uids(pods expander.Pods) []types.UID {
+	out := make([]types.UID, 0, pods.Len())
+	for _, piece := range pods {
+		for _, pod := range piece {
+			out = append(out, pod.UID)
+		}
 	}
 	return out
 }

@@ -47,14 +47,15 @@ func (b *builder) buyMix(left []*run) []*run {
 		bought.bundles = b.balance(bought.bundles)
 	}
 	choice := b.mixAccount(models, &bought)
+	var all []packed
 	for _, m := range models {
 		if k := bought.only(m); k.nodes > 0 {
 			k.choice = choice
 			b.proposed[m.group.ID] -= k.nodes // propose counts them
-			left = b.propose(k, left)
+			all = append(all, k)
 		}
 	}
-	return left
+	return b.propose(left, all...)
 }
 
 // mixClasses returns the countable classes of which pods are left, in the order of their

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
@@ -18,8 +19,8 @@ type packed struct {
 	joined  []*model // of other groups that have nodes among the bundles, in the order in which they joined
 	needed  []*model // those of joined without which pods would have no node
 	bundles []*bundle
-	nodes   int            // new ones
-	pods    []*cluster.Pod // in the order in which they were placed
+	nodes   int           // new ones
+	pods    expander.Pods // in the order in which they were placed
 	choice  *autoscaler.Choice
 }
 
@@ -86,7 +87,6 @@ func (p *packing) opened(i cluster.NodeIndex, made *model) *bundle {
 func (p *packing) oneByOne(r *run) {
 	e := p.Engine(r.pods[0])
 	placed := func(pod *cluster.Pod, choice engine.Choice) {
-		p.pods = append(p.pods, pod)
 		if x := p.at[choice.Node]; x != nil {
 			x.put([]*cluster.Pod{pod}, 1)
 		} else { // the node has the pod already
@@ -95,8 +95,9 @@ func (p *packing) oneByOne(r *run) {
 		}
 	}
 	for rest := r.pods; len(rest) > 0; {
-		rest = rest[e.PlaceMany(r.class, rest, placed):]
-		if len(rest) == 0 {
+		n := e.PlaceMany(r.class, rest, placed)
+		p.pods.Add(rest[:n])
+		if rest = rest[n:]; len(rest) == 0 {
 			return
 		}
 		class := e.Current(r.class, rest[0])
@@ -167,7 +168,7 @@ func (p *packing) count(r *run) {
 	for _, m := range p.similar(p.model) {
 		rest = p.open(m, e, r.class, rest) // what the packed group may not have
 	}
-	p.pods = append(p.pods, r.pods[:len(r.pods)-len(rest)]...)
+	p.pods.Add(r.pods[:len(r.pods)-len(rest)])
 }
 
 // open counts pods of a class onto as many new nodes of a group as they need and the group may
@@ -205,7 +206,7 @@ func (k *packed) only(m *model) packed {
 			out.nodes += x.nodes
 		}
 		for _, f := range x.fills {
-			out.pods = append(out.pods, f.pods...)
+			out.pods.Add(f.pods)
 		}
 	}
 	if len(k.joined) == 0 {
@@ -222,11 +223,11 @@ func (k *packed) bins() [][]types.UID {
 			continue
 		}
 		for i := range x.nodes {
-			var bin []types.UID
+			var bin expander.Pods
 			for _, f := range x.fills {
-				bin = append(bin, uids(f.pods[i*f.each:(i+1)*f.each])...)
+				bin.Add(f.pods[i*f.each : (i+1)*f.each])
 			}
-			out = append(out, bin)
+			out = append(out, uids(bin))
 		}
 	}
 	return out
@@ -253,23 +254,9 @@ func (b *builder) apply(k packed) {
 
 // largestFirst orders runs by the share of a template node that a pod takes; runs of
 // equal shares keep their order. Before all others come the pods that look at other pods:
-// the nodes that keep these apart are needed anyway, and others find room there. Countable runs of one class become one run: no rule tells
-// in which order their pods are placed.
+// the nodes that keep these apart are needed anyway, and others find room there.
 func largestFirst(g *cluster.NodeGroup, runs []*run) []*run {
-	var out []*run
-	at := map[*engine.Class]*run{} // of countable classes
-	for _, r := range runs {
-		whole := at[r.class]
-		if whole == nil {
-			whole = &run{r.class, r.countable, slices.Clip(r.pods)}
-			out = append(out, whole)
-			if r.countable {
-				at[r.class] = whole
-			}
-			continue
-		}
-		whole.pods = append(whole.pods, r.pods...)
-	}
+	out := slices.Clone(runs)
 	slices.SortStableFunc(out, func(x, y *run) int {
 		switch {
 		case !x.class.LooksBeyondNode() && y.class.LooksBeyondNode():

@@ -3,8 +3,6 @@ package scaleup
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
@@ -47,13 +45,34 @@ func count(runs []*run) (n int) {
 	return n
 }
 
-// without leaves out pods that were placed.
-func without(runs []*run, placed []*cluster.Pod) []*run {
-	gone := map[types.UID]bool{}
-	for _, pod := range placed {
-		gone[pod.UID] = true
+// merged makes one run of the countable runs of a class, in the place of the first: no rule
+// tells in which order their pods are placed.
+func merged(runs []*run) []*run {
+	var out []*run
+	at := map[*engine.Class]*run{}
+	for _, r := range runs {
+		if !r.countable {
+			out = append(out, r)
+		} else if whole := at[r.class]; whole != nil {
+			whole.pods = append(whole.pods, r.pods...)
+		} else {
+			whole = &run{r.class, true, slices.Clip(r.pods)}
+			at[r.class] = whole
+			out = append(out, whole)
+		}
 	}
-	return filtered(runs, func(pod *cluster.Pod) bool { return !gone[pod.UID] })
+	return out
+}
+
+// without leaves out the pods that were packed.
+func without(runs []*run, all []packed) []*run {
+	placed := map[*cluster.Pod]bool{}
+	for _, k := range all {
+		for pod := range k.pods.All() {
+			placed[pod] = true
+		}
+	}
+	return filtered(runs, func(pod *cluster.Pod) bool { return !placed[pod] })
 }
 
 // filtered leaves out the pods that keep returns false for.

@@ -73,6 +73,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 		left = b.place(left)
 	}
 	plan.Covered = len(req.Pending) - count(left)
+	left = merged(left)
 	if b.Expander.BuysMix() {
 		left = b.placeOnProposed(b.buyMix(left))
 	}
@@ -113,24 +114,27 @@ func (b *builder) rounds(left []*run) []*run {
 		if !ok {
 			break
 		}
-		left = b.placeOnProposed(b.propose(k, left))
+		left = b.placeOnProposed(b.propose(left, k))
 	}
 	return left
 }
 
-// propose has nodes become part of the plan, and returns the pods that are left.
-func (b *builder) propose(k packed, left []*run) []*run {
-	left = without(left, k.pods)
-	if b.needsState(left) {
-		b.apply(k)
-	}
-	for _, m := range append([]*model{k.model}, k.joined...) {
-		part := k.only(m)
-		if part.nodes == 0 {
-			continue // all of its pods need what others of the parts bring
+// propose has what was packed become part of the plan, and returns the pods that are left.
+func (b *builder) propose(left []*run, all ...packed) []*run {
+	left = without(left, all)
+	apply := b.needsState(left)
+	for _, k := range all {
+		if apply {
+			b.apply(k)
 		}
-		b.proposed[m.group.ID] += part.nodes
-		b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: m.group.ID, Nodes: part.nodes, Wasted: wasted(part.bundles), Mix: b.mix, Choice: k.choice, Pods: uids(part.pods), Bins: part.bins()})
+		for _, m := range append([]*model{k.model}, k.joined...) {
+			part := k.only(m)
+			if part.nodes == 0 {
+				continue // all of its pods need what others of the parts bring
+			}
+			b.proposed[m.group.ID] += part.nodes
+			b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: m.group.ID, Nodes: part.nodes, Wasted: wasted(part.bundles), Mix: b.mix, Choice: k.choice, Pods: uids(part.pods), Bins: part.bins()})
+		}
 	}
 	return left
 }
@@ -200,7 +204,7 @@ func (b *builder) option(m *model, left []*run) packed {
 	}
 	k := try(b.similar(m))
 	if slices.ContainsFunc(k.bundles, func(x *bundle) bool { return x.at != cluster.NoNode && x.model != nil && x.model != m }) && len(b.similar(m)) > 0 {
-		if alone := try(nil); alone.nodes < k.nodes && len(alone.pods) >= len(k.pods) {
+		if alone := try(nil); alone.nodes < k.nodes && alone.pods.Len() >= k.pods.Len() {
 			return alone
 		}
 	}
