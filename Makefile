@@ -11,7 +11,7 @@ SEED ?= 1
 UNDER ?=
 COUNT ?= 5
 
-.PHONY: launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ bench: ## Benchmarks of the engine, the planner and the simulator, BENCH=regexp,
 
 size: build devcluster ## Measure speed and memory with 5,000 nodes and 50,000 pods on the dev cluster
 	./devcluster/bin/devcluster size
+
+burst: build devcluster ## Measure on the dev cluster how soon nodes are asked for after the last of 18,000 pods
+	./devcluster/bin/devcluster burst
 
 digests: ## Play the examples and 500 random worlds: does every decision stay as hack/digests/digests.txt has it?
 	@go run ./hack/digests > out.digests

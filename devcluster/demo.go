@@ -59,3 +59,22 @@ func sizeCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&z.WaitAtEnd, "settle", 0, "how long to wait at the end, with the cluster up")
 	return cmd
 }
+
+func burstCommand() *cobra.Command {
+	b := demo.Burst{}
+	cmd := &cobra.Command{
+		Use: "burst", Short: "Measure how soon nodes are asked for after the last pod of a burst", Args: cobra.NoArgs,
+		Long: `Burst creates pods on a cluster without nodes, each of which needs a node of its
+own, and measures how long after the last pod's watch event Berth has asked the
+provider for the last node. Each round has a cluster of its own.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b.Out = cmd.OutOrStdout()
+			return b.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&b.Berth, "berth", "bin/berth", "path of the berth binary")
+	cmd.Flags().IntVar(&b.Pods, "pods", 18000, "number of pods")
+	cmd.Flags().IntVar(&b.Rounds, "rounds", 3, "how often to measure")
+	cmd.Flags().DurationVar(&b.Limit, "limit", 8*time.Minute, "how long one round may take")
+	return cmd
+}
