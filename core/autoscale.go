@@ -106,12 +106,26 @@ func (c *Core) requestPlan(podsLeft bool) {
 	if !s.planning.Ready(c.turn.Now, podsLeft) {
 		return
 	}
-	req := &autoscaler.Request{
-		Now: c.turn.Now, ServerNow: c.turn.ServerNow(), Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness,
-		Balancing: c.cfg.Autoscale.Balancing, Conditions: s.groups.Conditions(c.turn.Now),
-	}
-	var early []*pod
 	c.keepPlaces()
+	s.launches.Planned()
+	req, early := c.newRequest()
+	for _, pod := range req.Pending {
+		c.pods[pod.UID].planned = true
+	}
+	s.planning.Request(c.turn, req)
+	for _, p := range early {
+		c.wantPlan(p) // the request has answered for all who wanted a plan so far
+	}
+}
+
+// newRequest returns what a plan made now is to know, and the pods for which it is too early
+// to buy nodes. It changes nothing.
+func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
+	s := &c.scale
+	req = &autoscaler.Request{
+		Now: c.turn.Now, ServerNow: c.turn.ServerNow(), Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness,
+		Balancing: c.cfg.Autoscale.Balancing, Conditions: s.groups.Conditions(c.turn.Now), Places: c.reservation.Places(),
+	}
 	for _, item := range c.queue.Rejected() {
 		p := c.pods[item.Pod().UID]
 		if c.hasNodeToWaitFor(p) {
@@ -120,13 +134,11 @@ func (c *Core) requestPlan(podsLeft bool) {
 		switch e := c.eligible(p); {
 		case e.now:
 			req.Pending = append(req.Pending, item.Pod())
-			p.planned = true
 		case !e.from.IsZero():
 			early = append(early, p)
 		}
 	}
 	c.capLaunches(req)
-	req.Places = c.reservation.Places()
 	if c.reservation.AnySpare() {
 		req.Spare = map[string]int{}
 		for _, g := range c.state.Groups() {
@@ -135,10 +147,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 			}
 		}
 	}
-	s.planning.Request(c.turn, req)
-	for _, p := range early {
-		c.wantPlan(p) // the request has answered for all who wanted a plan so far
-	}
+	return req, early
 }
 
 // keepPlaces has places released before a plan whose nodes aren't coming any more.
@@ -161,7 +170,6 @@ func (c *Core) keepPlaces() {
 // capLaunches says in a request how many nodes may be coming.
 func (c *Core) capLaunches(req *autoscaler.Request) {
 	s := &c.scale
-	s.launches.Planned()
 	if !s.launches.Limits() {
 		return
 	}
@@ -253,8 +261,12 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 		return
 	}
 	c.reservation.Ordered(c.turn, up.Group, growth.Bins)
+	asked := c.scale.groups.LastAsked(up.Group)
 	for _, uid := range up.Pods {
 		if p := c.stillPending(uid); p != nil {
+			if !growth.Without[uid] {
+				p.asked = asked
+			}
 			c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
 		}
 	}

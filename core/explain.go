@@ -49,6 +49,9 @@ type Explanation struct {
 	WaitsFor []WaitsFor `json:"waitsFor,omitempty"`
 	// Candidates are the nodes that all rules allow, the best first; maxCandidates at most.
 	Candidates []Candidate `json:"candidates,omitempty"`
+	// Scaling is what node groups do for a pod that waits; nil for any other, and when Berth
+	// only schedules.
+	Scaling *Scaling `json:"scaling,omitempty"`
 }
 
 // PermissionWait is a plugin that a pod with a node waits for.
@@ -137,7 +140,9 @@ func (c *Core) explainQueued(p *pod, x *Explanation) {
 		x.Outcome, x.Message = string(step.Gated), p.reports.Condition()
 		return
 	}
-	c.explainNodes(p.parsed, x)
+	if c.explainNodes(p.parsed, x); x.Outcome == string(step.Waits) {
+		x.Scaling = c.explainScaling(p)
+	}
 }
 
 // explainForeign explains a pod without a node that asks for a scheduler other than ours.

@@ -10,6 +10,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/binding"
 	"github.com/berthproject/berth/core/lifecycle/consulting"
 	"github.com/berthproject/berth/core/lifecycle/expectation"
+	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/nomination"
 	"github.com/berthproject/berth/core/lifecycle/preemption"
 	"github.com/berthproject/berth/core/lifecycle/reporting"
@@ -24,9 +25,10 @@ import (
 // lifecycle machine has a part of it, of which only that machine reads and writes the
 // fields.
 type pod struct {
-	parsed     *cluster.Pod // as the API had it last
-	seen       time.Time    // when it was first shown without a node
-	planned    bool         // a plan was asked for with it pending
+	parsed     *cluster.Pod      // as the API had it last
+	seen       time.Time         // when it was first shown without a node
+	planned    bool              // a plan was asked for with it pending
+	asked      *nodegroups.Asked // the last order with a place for it; for people
 	consulting consulting.Pod
 	preemption preemption.Pod
 	binding    binding.Pod

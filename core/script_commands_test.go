@@ -50,6 +50,10 @@ import (
 // Without a Step, people ask where a pod stands by
 //
 //	explain NAME
+//
+// and where a node group does by
+//
+//	explain-group NAME
 
 // inputs returns what a command feeds to the next Step, after it has moved the
 // time.

@@ -85,3 +85,16 @@ func (w *world) explain(name string) string {
 	}
 	return strings.ReplaceAll(string(text), "  scores: null\n", "")
 }
+
+// explainGroup returns the explanation of a node group as YAML.
+func (w *world) explainGroup(name string) string {
+	x, ok := w.Core().ExplainGroup(name)
+	if !ok {
+		return "unknown\n"
+	}
+	text, err := yaml.Marshal(&x)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -33,11 +34,31 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// TestQuestionsDecideNothing runs the scripts with somebody who asks about every pod and every
+// node group after each command. What comes back is the same.
+func TestQuestionsDecideNothing(t *testing.T) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		w := &world{t: t, now: time.Unix(1000, 0), asked: true}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return w.run(d) })
+	})
+}
+
+// askAll asks about every pod and every node group.
+func (w *world) askAll() {
+	var pods []*v1.Pod
+	w.Core().Pods(func(obj *v1.Pod, _ string) { pods = append(pods, obj) })
+	for _, pod := range pods {
+		w.Core().Explain(pod.Namespace, pod.Name)
+	}
+	w.Core().ExplainGroups()
+}
+
 // world is what one script runs against.
 type world struct {
 	*driven // nil before the first command
 	t       *testing.T
 	out     strings.Builder // what the Steps of a command brought
+	asked   bool            // people ask about everything after each command
 	now     time.Time
 	groups  []nodegroup.Group // as the provider lists them
 }
@@ -52,10 +73,13 @@ func (w *world) run(d *datadriven.TestData) string {
 		w.configure(args)
 		return ""
 	}
-	if d.Cmd == "explain" {
+	if d.Cmd == "explain" || d.Cmd == "explain-group" {
 		name := args.Name()
 		args.Done()
-		return w.explain(name)
+		if d.Cmd == "explain" {
+			return w.explain(name)
+		}
+		return w.explainGroup(name)
 	}
 	in := w.inputs(d.Cmd, args)
 	args.Done()
@@ -82,6 +106,9 @@ func (w *world) configure(args *script.Args) {
 func (w *world) step(in ...step.Input) string {
 	w.out.Reset()
 	w.stepOut(w.now, in...)
+	if w.asked {
+		w.askAll()
+	}
 	out := &w.out
 	if c := w.Core().Queue(); c.Active+c.Backoff+c.Unschedulable+c.Gated > 0 {
 		fmt.Fprintf(out, "queue: active %d, backoff %d, unschedulable %d, gated %d\n", c.Active, c.Backoff, c.Unschedulable, c.Gated)

@@ -21,8 +21,9 @@ import (
 	"github.com/berthproject/berth/sim/report"
 )
 
-// This file asks a running Berth about a pod, over the HTTPS server of edge/observe, and
-// prints the answer. What must hold: each way to fail names the flag to look at.
+// This file asks a running Berth about a pod or node groups, over the HTTPS server of
+// edge/observe, and prints the answer. What must hold: each way to fail names the flag to
+// look at.
 
 // explainFlags are the flags of berth explain.
 type explainFlags struct {
@@ -36,25 +37,35 @@ type explainFlags struct {
 func explainCommand() *cobra.Command {
 	f := &explainFlags{}
 	cmd := &cobra.Command{
-		Use:   "explain pod NAMESPACE/NAME",
-		Short: "Say why a pod of a live cluster is where it is, or nowhere",
+		Use:   "explain pod NAMESPACE/NAME | group [NAME]",
+		Short: "Say why a pod of a live cluster is where it is, or nowhere, and where its node groups stand",
 		Long: `Explain asks a running Berth about a pod: where it stands, which rule rejects
 which nodes and by how much the nearest falls short, what would help, what makes
-up the scores of the nodes that would do, and what was decided of it so far.
+up the scores of the nodes that would do, and what was decided of it so far. For
+a pod that waits it says of each node group why it was or wasn't bought, which
+node is coming, and when it is expected.
+
+Of a node group it says how large it is, what limits it, whether it backs off and
+why, what is launching, and what it was last asked for and why; without a name,
+in a line for each group. Times are UTC.
 
 Who asks has to be allowed to get the path /debug/explain, by a ClusterRole with
 nonResourceURLs; the token is that of a service account, say.`,
 		Example: `  kubectl -n kube-system port-forward deploy/berth 10259 &
   kubectl -n kube-system create token reader > token
-  berth explain pod default/web-0 --token-file token --insecure-skip-tls-verify`,
+  berth explain pod default/web-0 --token-file token --insecure-skip-tls-verify
+  berth explain group --token-file token --insecure-skip-tls-verify
+  berth explain group spot-a --token-file token --insecure-skip-tls-verify`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 || args[0] != "pod" || strings.Count(args[1], "/") != 1 {
-				return errors.New("give the pod as: berth explain pod NAMESPACE/NAME")
-			}
-			return nil
+			_, err := parseTopic(args)
+			return err
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout(), args[1])
+			t, err := parseTopic(args)
+			if err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), cmd.OutOrStdout(), t)
 		},
 	}
 	fs := cmd.Flags()
@@ -67,13 +78,33 @@ nonResourceURLs; the token is that of a service account, say.`,
 	return cmd
 }
 
-// run asks about a pod, given as NAMESPACE/NAME, and prints the answer: as it came with
-// --output=json.
-func (f *explainFlags) run(ctx context.Context, out io.Writer, pod string) error {
+// topic is what explain is asked about: how Berth is asked, and how its answer is printed.
+type topic struct {
+	query string
+	print func(out io.Writer, raw []byte) error
+}
+
+// parseTopic reads the arguments.
+func parseTopic(args []string) (topic, error) {
+	switch {
+	case len(args) == 2 && args[0] == "pod" && strings.Count(args[1], "/") == 1:
+		return topic{"pod=" + url.QueryEscape(args[1]), printPod}, nil
+	case len(args) == 1 && args[0] == "group":
+		return topic{"groups", printGroups}, nil
+	case len(args) == 2 && args[0] == "group" && args[1] != "":
+		return topic{"group=" + url.QueryEscape(args[1]), printGroup}, nil
+	case len(args) > 0 && args[0] == "group":
+		return topic{}, errors.New("give one node group as: berth explain group NAME, or none for all: berth explain group")
+	}
+	return topic{}, errors.New("give the pod as: berth explain pod NAMESPACE/NAME, or the node group as: berth explain group NAME")
+}
+
+// run asks about a topic, and prints the answer: as it came with --output=json.
+func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)
 	}
-	raw, err := f.ask(ctx, "/debug/explain?pod="+url.QueryEscape(pod))
+	raw, err := f.ask(ctx, "/debug/explain?"+t.query)
 	if err != nil {
 		return err
 	}
@@ -81,18 +112,46 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, pod string) error
 		_, err := out.Write(raw)
 		return err
 	}
+	if err := t.print(out, raw); err != nil {
+		return fmt.Errorf("printing the answer of %s: %w", f.server, err)
+	}
+	return nil
+}
+
+func printPod(out io.Writer, raw []byte) error {
 	x := observe.Explained{}
 	if err := json.Unmarshal(raw, &x); err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", f.server, err)
+		return err
 	}
-	if err := report.Explanation(out, &x.Explanation, x.At.UTC().Format("2006-01-02 15:04:05")); err != nil {
+	if err := report.Explanation(out, &x.Explanation, x.At.UTC().Format(time.DateTime)); err != nil {
 		return err
 	}
 	printDecisions(out, x.Decisions)
 	return nil
 }
 
-// printDecisions lists what the ledger has about a pod, with the scores of choices.
+func printGroup(out io.Writer, raw []byte) error {
+	x := observe.ExplainedGroup{}
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return err
+	}
+	if err := report.Group(out, &x.GroupExplanation, x.At.UTC().Format(time.DateTime)); err != nil {
+		return err
+	}
+	printDecisions(out, x.Decisions)
+	return nil
+}
+
+func printGroups(out io.Writer, raw []byte) error {
+	x := observe.ExplainedGroups{}
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return err
+	}
+	return report.Groups(out, x.Groups)
+}
+
+// printDecisions lists what the ledger has about a pod or a node group, with the scores of
+// choices.
 func printDecisions(out io.Writer, decisions []step.Decision) {
 	if len(decisions) > 0 {
 		fmt.Fprintln(out, "\nWhat was decided:")

@@ -1,20 +1,14 @@
 package observe
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/apiserver/pkg/server/routes"
-
-	"github.com/berthproject/berth/core"
-	"github.com/berthproject/berth/core/step"
 )
 
 // This file is what HTTP requests are answered. Handlers run in goroutines of their own:
@@ -44,49 +38,6 @@ func (s *Server) handler(profiling bool) http.Handler {
 		routes.Profiling{}.Install(m)
 	}
 	return m
-}
-
-// Explained is what /debug/explain answers: where a pod stands, which nodes would do
-// and which not, and what was decided about it.
-type Explained struct {
-	At time.Time `json:"at"`
-	core.Explanation
-	// Decisions are the last about the pod, the oldest first.
-	Decisions []step.Decision `json:"decisions,omitempty"`
-}
-
-// questionTimeout is how long a question waits for the core. A Step takes far less,
-// unless the loop waits for an API server that can't keep up.
-const questionTimeout = 10 * time.Second
-
-// explain serves /debug/explain?pod=NAMESPACE/NAME.
-func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
-	pod := r.URL.Query().Get("pod")
-	namespace, name, ok := strings.Cut(pod, "/")
-	if !ok {
-		fail(w, http.StatusBadRequest, fmt.Sprintf("pod is %q; give it as ?pod=NAMESPACE/NAME", pod))
-		return
-	}
-	if !s.leader.Load() {
-		fail(w, http.StatusServiceUnavailable, "this Berth stands by; ask the one that leads")
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
-	defer cancel()
-	got := make(chan core.Explanation, 1)
-	if !s.ask(ctx, func(c *core.Core) {
-		x, _ := c.Explain(namespace, name) // without an outcome when it isn't known
-		got <- x
-	}) {
-		fail(w, http.StatusServiceUnavailable, "the core is busy; try again")
-		return
-	}
-	x := Explained{At: time.Now(), Explanation: <-got, Decisions: s.History.Of(pod)}
-	if x.Outcome == "" && len(x.Decisions) == 0 {
-		fail(w, http.StatusNotFound, fmt.Sprintf("Berth knows no pod %s; it may be over", pod))
-		return
-	}
-	answer(w, http.StatusOK, x)
 }
 
 // fail answers with an error.

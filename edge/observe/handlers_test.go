@@ -8,8 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -85,6 +89,66 @@ func TestExplainAnswers(t *testing.T) {
 	stop()
 	if code, body := get(impatient, s, nil, "/debug/explain?pod=default/waits"); code != http.StatusServiceUnavailable || !strings.Contains(body, "busy") {
 		t.Errorf("while the core is busy: got %d %s", code, body)
+	}
+}
+
+// TestExplainAnswersAboutNodeGroups asks about groups that there are and aren't, of a Berth
+// that scales and of one that only schedules.
+func TestExplainAnswersAboutNodeGroups(t *testing.T) {
+	cfg, a := core.DefaultConfig(), core.DefaultAutoscale()
+	cfg.Autoscale = &a
+	scales, schedules := newLiveOf(t, cfg), newLive(t)
+	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s.BecomeLeader()
+	if code, body := get(t.Context(), s, scales.core, "/debug/explain?groups"); code != http.StatusNotFound || !strings.Contains(body, "its provider hasn't told of its groups yet") {
+		t.Errorf("before the provider has told of groups: got %d %s", code, body)
+	}
+	var groups []nodegroup.Group
+	for _, id := range []string{"batch", "web-large", "web-small"} {
+		groups = append(groups, nodegroup.Group{ID: id, Max: 3, Template: testkit.Node(id).Alloc("cpu", "4", "memory", "8Gi").Obj()})
+	}
+	ready := scales.step(step.GroupsSet{Groups: groups}, step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()})
+	plan := autoscaler.NewPlan(ready.Plan, 0)
+	plan.ScaleUps = []autoscaler.ScaleUp{{Group: "batch", Nodes: 1, Pods: []types.UID{"pod-p"}, Bins: [][]types.UID{{"pod-p"}}, Choice: &autoscaler.Choice{Plan: 1, By: "price"}}}
+	ready = scales.step(step.PlanMade{Plan: plan})
+	s.Step(scales.now, 0, nil, &ready)
+	for _, x := range []struct {
+		name  string
+		core  *core.Core
+		query string
+		code  int
+		want  []string
+	}{
+		{"one group", scales.core, "group=batch", http.StatusOK, []string{`"launching": 1`, `"by": "price"`, `"kind": "ScaledUp"`}},
+		{"all groups", scales.core, "groups", http.StatusOK, []string{`"group": "batch"`, `"group": "web-large"`, `"group": "web-small"`}},
+		{"a wrong name", scales.core, "group=web-smal", http.StatusNotFound, []string{"there is no node group web-smal; names like it are web-small, web-large, batch"}},
+		{"no name", scales.core, "group=", http.StatusNotFound, []string{"names like it are batch"}},
+		{"a Berth that only schedules", schedules.core, "group=batch", http.StatusNotFound, []string{"Berth only schedules"}},
+		{"a pod", scales.core, "pod=default/p", http.StatusOK, []string{`"answer": "Bought"`}},
+		{"nothing", scales.core, "", http.StatusBadRequest, []string{"?group=NAME or ?groups"}},
+	} {
+		code, body := get(t.Context(), s, x.core, "/debug/explain?"+x.query)
+		for _, want := range x.want {
+			if code != x.code || !strings.Contains(body, want) {
+				t.Errorf("%s: got %d, want %d with …%s…:\n%s", x.name, code, x.code, want, body)
+			}
+		}
+	}
+}
+
+// TestNamesLikeAMistypedOne finds what somebody may have meant, the likeliest first.
+func TestNamesLikeAMistypedOne(t *testing.T) {
+	names := []string{"batch", "spot-a", "spot-b", "gpu-t4", "web", "web-large"}
+	for _, x := range []struct{ name, want string }{
+		{"spot", "spot-a spot-b"},
+		{"SPOT-B", "spot-b spot-a"},
+		{"bacth", "batch"},
+		{"gpu-a100", "gpu-t4"},
+		{"large", "web-large"},
+	} {
+		if got := strings.Join(nearest(x.name, names), " "); !strings.HasPrefix(got, x.want) {
+			t.Errorf("names like %s are %s, want %s first", x.name, got, x.want)
+		}
 	}
 }
 

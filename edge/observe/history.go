@@ -7,24 +7,27 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// History keeps the last decisions, and finds those of one pod. It is a ring: the
-// oldest decision makes room for the newest, so its memory is bounded.
+// History keeps the last decisions, and finds those of one pod or node group. It is a ring:
+// the oldest decision makes room for the newest, so its memory is bounded.
 type History struct {
 	mu   sync.Mutex
 	ring []step.Decision
 	next int // decisions so far; the next goes to next % len(ring)
-	// byPod has the indices in the ring of each pod's decisions, the oldest first.
-	byPod map[string][]int
+	// of has the indices in the ring of the decisions about each subject, the oldest first.
+	of map[subject][]int
 }
 
+// subject is a pod, given as namespace/name, or a node group.
+type subject struct{ pod, group string }
+
 const (
-	keptDecisions = 1 << 16 // in all
-	shownOfAPod   = 20      // by Of
+	keptDecisions  = 1 << 16 // in all
+	shownDecisions = 20      // by Of and OfGroup
 )
 
 // NewHistory returns a history that keeps so many decisions.
 func NewHistory(size int) *History {
-	return &History{ring: make([]step.Decision, size), byPod: map[string][]int{}}
+	return &History{ring: make([]step.Decision, size), of: map[subject][]int{}}
 }
 
 // Step implements drive.Hook: it takes in the decisions of a Step.
@@ -39,27 +42,42 @@ func (h *History) Step(_ time.Time, _ time.Duration, _ []step.Input, ready *step
 func (h *History) add(d step.Decision) {
 	at := h.next % len(h.ring)
 	h.next++
-	if old := &h.ring[at]; old.Pod != "" { // the oldest of its pod, too
-		if list := h.byPod[old.Pod]; len(list) > 1 {
-			h.byPod[old.Pod] = list[1:]
+	if old := about(&h.ring[at]); old != (subject{}) { // the oldest about it, too
+		if list := h.of[old]; len(list) > 1 {
+			h.of[old] = list[1:]
 		} else {
-			delete(h.byPod, old.Pod)
+			delete(h.of, old)
 		}
 	}
 	h.ring[at] = d
-	if d.Pod != "" {
-		h.byPod[d.Pod] = append(h.byPod[d.Pod], at)
+	if now := about(&d); now != (subject{}) {
+		h.of[now] = append(h.of[now], at)
 	}
+}
+
+// about returns what a decision is about: its pod, or else its node group; the zero value
+// for neither.
+func about(d *step.Decision) subject {
+	if d.Pod != "" {
+		return subject{pod: d.Pod}
+	}
+	return subject{group: d.Group}
 }
 
 // Of returns the last decisions about a pod, given as namespace/name, the oldest
 // first: 20 at most.
-func (h *History) Of(pod string) []step.Decision {
+func (h *History) Of(pod string) []step.Decision { return h.last(subject{pod: pod}) }
+
+// OfGroup returns the last decisions about a node group and no single pod, the oldest first:
+// 20 at most.
+func (h *History) OfGroup(group string) []step.Decision { return h.last(subject{group: group}) }
+
+func (h *History) last(s subject) []step.Decision {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := h.byPod[pod]
-	out := make([]step.Decision, 0, min(len(list), shownOfAPod))
-	for _, at := range list[max(0, len(list)-shownOfAPod):] {
+	list := h.of[s]
+	out := make([]step.Decision, 0, min(len(list), shownDecisions))
+	for _, at := range list[max(0, len(list)-shownDecisions):] {
 		out = append(out, h.ring[at])
 	}
 	return out

@@ -19,6 +19,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
@@ -40,12 +41,19 @@ type live struct {
 
 func newLive(t *testing.T) *live {
 	t.Helper()
+	return newLiveOf(t, core.DefaultConfig())
+}
+
+// newLiveOf returns a driven core of a configuration, with the default profile.
+func newLiveOf(t *testing.T, cfg core.Config) *live {
+	t.Helper()
 	l := &live{t: t, m: NewMetrics(), h: NewHistory(100), now: time.Unix(1000, 0)}
 	keep := drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) { l.ready = *r })
 	schema := cluster.NewSchema()
+	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
 	var err error
 	l.driver, err = drive.New(drive.Config{
-		Schema: schema, Core: core.DefaultConfig(plugins.Default(schema, plugins.Options{})),
+		Schema: schema, Core: cfg,
 		Workers: drive.Unanswered{}, Inbox: func(step.Input) {}, Hooks: []drive.Hook{l.m, l.h, keep},
 		Clock: func() time.Time { return l.now.Add(10 * time.Millisecond) }, // a Step takes 10 ms
 	})
@@ -148,15 +156,15 @@ func histogram(t *testing.T, r *prometheus.Registry, name string) (count uint64,
 }
 
 // TestHistoryIsBounded puts a burst through it: it keeps the last, and finds
-// those of a pod among them.
+// those of a pod or a node group among them.
 func TestHistoryIsBounded(t *testing.T) {
 	h := NewHistory(keptDecisions)
 	for i := range 200_000 {
-		r := step.Ready{Decisions: []step.Decision{{Seq: uint64(i), Kind: step.Waits, Pod: fmt.Sprint("default/p", i%50_000)}, {Kind: step.ScaledUp}}}
+		r := step.Ready{Decisions: []step.Decision{{Seq: uint64(i), Kind: step.Waits, Pod: fmt.Sprint("default/p", i%50_000)}, {Seq: uint64(i), Kind: step.ScaledUp, Group: "g"}}}
 		h.Step(time.Time{}, 0, nil, &r)
 	}
-	if len(h.byPod) > keptDecisions || len(h.ring) != keptDecisions {
-		t.Errorf("%d pods and %d decisions are kept", len(h.byPod), len(h.ring))
+	if len(h.of) > keptDecisions || len(h.ring) != keptDecisions {
+		t.Errorf("%d pods and %d decisions are kept", len(h.of), len(h.ring))
 	}
 	if got := h.Of("default/p49999"); len(got) != 1 || got[0].Seq != 199_999 {
 		t.Errorf("the last: %v", got)
@@ -164,12 +172,15 @@ func TestHistoryIsBounded(t *testing.T) {
 	if got := h.Of("default/p0"); len(got) != 0 {
 		t.Errorf("one that is long past: %v", got)
 	}
+	if got := h.OfGroup("g"); len(got) != shownDecisions || got[shownDecisions-1].Seq != 199_999 {
+		t.Errorf("of the group: %v", got)
+	}
 	small := NewHistory(1000)
 	for i := range 500 {
 		r := step.Ready{Decisions: []step.Decision{{Seq: uint64(i), Pod: "default/p"}}}
 		small.Step(time.Time{}, 0, nil, &r)
 	}
-	if got := small.Of("default/p"); len(got) != shownOfAPod || got[0].Seq != 480 || got[shownOfAPod-1].Seq != 499 {
+	if got := small.Of("default/p"); len(got) != shownDecisions || got[0].Seq != 480 || got[shownDecisions-1].Seq != 499 {
 		t.Errorf("of one pod: %v", got)
 	}
 }

@@ -61,6 +61,9 @@ func Explanation(w io.Writer, x *core.Explanation, when string) error {
 		b.WriteString("\nWhere it can, with what each rule adds to the score (before normalising and weight):\n")
 		candidates(&b, x)
 	}
+	if x.Scaling != nil {
+		scaling(&b, x.Scaling)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -41,21 +41,44 @@ type GroupAnswer struct {
 func (p *Packer) Explain(req autoscaler.Request, pod *cluster.Pod) Answer {
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
-	b := p.begin(&req, autoscaler.NewPlan(&req, 0))
-	b.plan.Sick = Sick(p.State, &req)
 	registered := map[string]bool{}
 	p.State.Nodes(func(n *cluster.Node) { registered[n.Name] = true })
-	b.cover(b.runs(req.Pending))
-	b.limits = b.newLimits()
+	b := p.covered(&req)
 	var out Answer
 	if n := p.State.NodeOf(pod.UID); n != nil {
 		out.Node, out.Registered = n.NodeInfo, registered[n.Name]
 		p.State.Remove(pod.UID) // it isn't to stand in its own way
 	}
 	class := p.Engine(pod).Class(pod)
-	for _, g := range p.State.Groups() {
+	out.Groups = b.rooms()
+	for i, g := range p.State.Groups() {
+		out.Groups[i].Reason = b.rejects(g, class, pod)
+	}
+	return out
+}
+
+// Rooms says how far groups may grow, in the order of State.Groups: Explain for no pod.
+func (p *Packer) Rooms(req autoscaler.Request) []GroupAnswer {
+	mark := p.State.Mark()
+	defer p.State.Rollback(mark)
+	req.Pending = nil // where pods go changes no limit
+	return p.covered(&req).rooms()
+}
+
+// covered returns the builder of a plan after its first two steps.
+func (p *Packer) covered(req *autoscaler.Request) *builder {
+	b := p.begin(req, autoscaler.NewPlan(req, 0))
+	b.plan.Sick = Sick(p.State, req)
+	b.cover(b.runs(req.Pending))
+	b.limits = b.newLimits()
+	return b
+}
+
+func (b *builder) rooms() []GroupAnswer {
+	out := []GroupAnswer{}
+	for _, g := range b.State.Groups() {
 		room, limit := b.headroom(g)
-		out.Groups = append(out.Groups, GroupAnswer{Group: g.ID, Room: max(room, 0), Limit: limit, Reason: b.rejects(g, class, pod)})
+		out = append(out, GroupAnswer{Group: g.ID, Room: max(room, 0), Limit: limit})
 	}
 	return out
 }

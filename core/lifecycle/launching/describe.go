@@ -8,18 +8,14 @@ import (
 	"time"
 )
 
-// Describe writes the windows and what goes on, for people and tests.
+// Describe writes the windows and what goes on, for tests.
 func (m *Machine) Describe() string {
 	var out strings.Builder
-	describe := func(of string, s *scope, pulling int) {
-		fmt.Fprintf(&out, "%s: windows %.1f launching, %.1f pulling; %d pull, in %s on average\n",
-			of, s.launch.size, s.pull.size, pulling, s.pullTime.Round(time.Second))
-	}
 	if m.cluster != nil {
-		describe("cluster", m.cluster, sum(m.pulling))
+		fmt.Fprintln(&out, m.cluster.describe("cluster", sum(m.pulling)))
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
-		describe("group "+id, m.groups[id], m.pulling[id])
+		fmt.Fprintln(&out, m.groups[id].describe("group "+id, m.pulling[id]))
 	}
 	m.describeTimes(&out)
 	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
@@ -31,6 +27,31 @@ func (m *Machine) Describe() string {
 		fmt.Fprintf(&out, "no room for %s\n", strings.Join(m.waiting.full, ", "))
 	}
 	return out.String()
+}
+
+func (s *scope) describe(of string, pulling int) string {
+	return fmt.Sprintf("%s: windows %.1f launching, %.1f pulling; %d pull, in %s on average",
+		of, s.launch.size, s.pull.size, pulling, s.pullTime.Round(time.Second))
+}
+
+// DescribeControl says how launches of a group are limited, a line for the limit of the
+// cluster and one for that of the group, for people; none without a limit.
+func (m *Machine) DescribeControl(id string) []string {
+	var out []string
+	add := func(of string, limit Limit, s *scope, pulling int) {
+		switch {
+		case s != nil:
+			out = append(out, s.describe(of, pulling))
+		case limit > 0:
+			out = append(out, fmt.Sprintf("%s: %d nodes may be launching", of, limit))
+		}
+	}
+	add("cluster", m.cfg.Cluster, m.cluster, sum(m.pulling))
+	add("group "+id, m.cfg.Group, m.groups[id], m.pulling[id])
+	if slices.Contains(m.waiting.full, id) {
+		out = append(out, "a plan was held back: there was no room for launches")
+	}
+	return out
 }
 
 // Invariants checks windows and counts.

@@ -38,10 +38,10 @@ type Backoff struct {
 
 // Instance is an instance that the provider lists and the API doesn't show as a node.
 type Instance struct {
-	ID    string
-	Node  string    // "" when the provider doesn't know its name
-	State string    // coming, late, deleting, in doubt or deleted, as doc.go has them
-	Since time.Time // when it was first listed; of a deleted one, when it was deleted
+	ID    string    `json:"id"`
+	Node  string    `json:"node,omitempty"` // "" when the provider doesn't know its name
+	State string    `json:"state"`          // coming, late, deleting, in doubt or deleted, as doc.go has them
+	Since time.Time `json:"since"`          // when it was first listed; of a deleted one, when it was deleted
 }
 
 // Describe returns what is known of a group; ok is false when the provider doesn't list it.

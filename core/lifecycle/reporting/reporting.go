@@ -25,6 +25,9 @@ type Pod struct {
 // none.
 func (p *Pod) Condition() string { return p.condition }
 
+// ScaleUp returns the message of the pod's last event about a scale-up, "" for none.
+func (p *Pod) ScaleUp() string { return p.scaleUp }
+
 // Scheduler is what reporting needs of the scheduler.
 type Scheduler interface {
 	// Refreshed returns a diagnosis that says of the cluster as it is now what d, whose

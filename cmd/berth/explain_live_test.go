@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// This file specifies how berth explain asks a running Berth, and how it prints the answers.
+
+// answers are what a running Berth answers to queries.
+var answers = map[string]string{
+	"pod=default%2Fp": `{"at":"2026-01-01T00:10:00Z","pod":"default/p","outcome":"Waits","message":"0/1 nodes are available: 1 Insufficient cpu.","queue":"unschedulable","attempts":1,
+		"scaling":{"nextPlan":"2026-01-01T00:10:05Z","event":"pod triggered scale-up: [{small 1->3 (max: 5)}]",
+			"ordered":{"group":"small","at":"2026-01-01T00:09:00Z","from":1,"to":3,"wanted":4,"pods":7,"choice":{"plan":5,"by":"least-waste"}},
+			"coming":{"group":"small","kept":true,"ordered":"2026-01-01T00:09:00Z","likely":"2026-01-01T00:10:40Z","late":"2026-01-01T00:12:00Z","launches":20,"givenUp":"2026-01-01T00:24:00Z"},
+			"groups":[{"group":"full","answer":"Limited","reasons":["max node group size reached","Insufficient cpu"],"missing":[{"resource":"cpu","needed":6000,"available":3500}]},
+				{"group":"gpu","answer":"Rejects","reasons":["node(s) had untolerated taint(s)"],"plugin":"TaintToleration"},
+				{"group":"small","answer":"Bought","detail":"small 1->3"}]},
+		"decisions":[{"seq":9,"time":"2026-01-01T00:08:00Z","kind":"Waits","pod":"default/p","reason":"0/1 nodes"}]}`,
+	"pod=default%2Fnew": `{"at":"2026-01-01T00:10:00Z","pod":"default/new","outcome":"Waits","scaling":{"notPlanned":"it hasn't been tried yet","coming":{"group":"small","node":"s1","ordered":"2026-01-01T00:09:00Z","givenUp":"2026-01-01T00:24:00Z"}}}`,
+	"pod=default%2Fold": `{"at":"2026-01-01T00:10:00Z","pod":"default/old","outcome":"Waits","scaling":{"coming":{"group":"small"}}}`,
+	"pod=default%2Fbad": `{"at":"2026-01-01T00:10:00Z","pod":"default/bad","outcome":"Waits","scaling":{"groups":[{"group":"small","answer":"WouldTake"}]}}`,
+	"group=small": `{"at":"2026-01-01T00:10:00Z","group":"small","min":0,"max":5,"target":3,"ready":1,"launching":2,"deleting":0,"room":0,"limit":"in backoff after failed scale-up","maxOrder":1,
+		"backoff":{"class":"OutOfResources","reason":"no capacity","until":"2026-01-01T00:15:00Z"},"launchControl":["cluster: 70 nodes may be launching"],
+		"next":{"ordered":"2026-01-01T00:09:00Z","givenUp":"2026-01-01T00:24:00Z"},"launches":{"launches":20,"medianSeconds":100,"p90Seconds":180},
+		"instances":[{"id":"i-1","node":"s2","state":"coming","since":"2026-01-01T00:09:10Z"}],
+		"ordered":{"group":"small","at":"2026-01-01T00:09:00Z","from":1,"to":3,"wanted":2,"pods":7,"choice":{"plan":5,"by":"price","options":[{"group":"large","with":["huge"],"nodes":1,"pods":7,"wasted":1.2,"price":4},{"group":"small","nodes":2,"pods":7,"wasted":0.5,"price":1.5}]}},
+		"failed":{"at":"2026-01-01T00:09:30Z","nodes":4,"why":"no capacity"}}`,
+	"groups": `{"at":"2026-01-01T00:10:00Z","groups":[{"group":"large","min":1,"max":5,"target":2,"ready":2,"room":3},{"group":"small","min":0,"max":5,"target":3,"ready":1,"launching":2,"room":0,"limit":"in backoff after failed scale-up",
+		"backoff":{"until":"2026-01-01T00:15:00Z"},"next":{"likely":"2026-01-01T00:10:40Z"},"ordered":{"at":"2026-01-01T00:09:00Z","from":1,"to":3}}]}`,
+}
+
+// ask returns the output of berth explain.
+func ask(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, ok := answers[r.URL.RawQuery]; ok && r.URL.Path == "/debug/explain" {
+			_, _ = w.Write([]byte(body))
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"error":"there is no node group smal; names like it are small"}`))
+	}))
+	defer server.Close()
+	var out bytes.Buffer
+	cmd := explainCommand()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(append(args, "--server", server.URL, "--insecure-skip-tls-verify"))
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// TestExplainPrints compares what is printed with testdata/explain/NAME.txt; -rewrite writes
+// these files.
+func TestExplainPrints(t *testing.T) {
+	for name, args := range map[string][]string{
+		"pod":              {"pod", "default/p"},
+		"pod_not_planned":  {"pod", "default/new"},
+		"pod_unknown_time": {"pod", "default/old"},
+		"pod_no_node":      {"pod", "default/bad"},
+		"group":            {"group", "small"},
+		"groups":           {"group"},
+	} {
+		got, err := ask(t, args...)
+		if err != nil {
+			t.Errorf("berth explain %v: %v", args, err)
+		}
+		path := filepath.Join("testdata", "explain", name+".txt")
+		testkit.Generated(t, path, got, "go test ./cmd/berth -rewrite", *rewrite)
+	}
+	if got, err := ask(t, "group", "-o", "json"); err != nil || got != answers["groups"] {
+		t.Errorf("-o json prints %v\n%s\nwant the answer as it came", err, got)
+	}
+}
+
+// TestExplainRefuses gives arguments that say nothing, and a name that isn't there.
+func TestExplainRefuses(t *testing.T) {
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "berth explain pod NAMESPACE/NAME, or the node group as: berth explain group NAME"},
+		{[]string{"pod", "p"}, "berth explain pod NAMESPACE/NAME"},
+		{[]string{"group", "a", "b"}, "give one node group"},
+		{[]string{"group", ""}, "give one node group"},
+		{[]string{"group", "smal"}, "there is no node group smal; names like it are small"},
+		{[]string{"group", "small", "-o", "yaml"}, "it must be text or json"},
+	} {
+		if got, err := ask(t, x.args...); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("berth explain %v: %v\n%s\nwant …%s…", x.args, err, got, x.want)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package core
+
+// This file explains to people what node groups do for a pod without a node: why each would
+// or wouldn't be bought for it, which node it waits for, and when that is expected. Nothing
+// here is kept for it but what was ordered last: the rest is a what-if on the state, made
+// when somebody asks. It costs about as much as a plan; decisions wait for it.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/lifecycle/nodegroups"
+	"github.com/berthproject/berth/core/lifecycle/planning"
+)
+
+// Scaling is what node groups do for a pod without a node.
+type Scaling struct {
+	// NotPlanned says why no nodes are bought for the pod for the time being; "" when plans
+	// are made for it.
+	NotPlanned string     `json:"notPlanned,omitempty"`
+	NextPlan   *time.Time `json:"nextPlan,omitempty"` // when it is due; nil while one is made
+	// Event is the message of the last event about a scale-up.
+	Event string `json:"event,omitempty"`
+	// Ordered is the order of nodes that was last made for the pod among others.
+	Ordered *Order `json:"ordered,omitempty"`
+	// Coming is the node that the pod has a place on once it is usable.
+	Coming *ComingNode   `json:"coming,omitempty"`
+	Groups []GroupAnswer `json:"groups,omitempty"`
+}
+
+// ComingNode is a node that is waited for.
+type ComingNode struct {
+	Group string `json:"group"`
+	Node  string `json:"node,omitempty"` // "" while the API doesn't have it
+	// Kept says that the node was ordered for the pod, whose place on it is kept.
+	Kept bool `json:"kept,omitempty"`
+	Expectation
+}
+
+// The answers of node groups.
+const (
+	Bought    = "Bought"    // nodes of the group were ordered for the pod, and are coming
+	Limited   = "Limited"   // the group may not grow
+	Rejects   = "Rejects"   // an empty node of the group doesn't take the pod
+	NotChosen = "NotChosen" // nodes of another group were bought instead
+	NotNeeded = "NotNeeded" // it would take the pod, which has a place on a node that is coming
+	WouldTake = "WouldTake" // the next plan may buy its nodes
+)
+
+// GroupAnswer is why a node group was or wasn't bought for a pod.
+type GroupAnswer struct {
+	Group  string `json:"group"`
+	Answer string `json:"answer"`
+	// Reasons are why, in Cluster Autoscaler's words for limits, and in kube-scheduler's for
+	// rules.
+	Reasons []string `json:"reasons,omitempty"`
+	Plugin  string   `json:"plugin,omitempty"` // that rejects an empty node
+	// Missing is how much such a node has too little of.
+	Missing []Missing `json:"missing,omitempty"`
+	Detail  string    `json:"detail,omitempty"`
+}
+
+// Missing is a resource of which an empty node of a group has too little for a pod, in its
+// base unit.
+type Missing struct {
+	Resource  string `json:"resource"`
+	Needed    int64  `json:"needed"`
+	Available int64  `json:"available"`
+}
+
+// explainScaling returns what node groups do for a pod that waits; nil when Berth only
+// schedules. Each section is a function that fills in its own fields.
+func (c *Core) explainScaling(p *pod) *Scaling {
+	if c.cfg.Autoscale == nil {
+		return nil
+	}
+	x := &Scaling{Event: p.reports.ScaleUp()}
+	if c.explainPlanning(p, x); !c.scale.groups.Known() {
+		return x
+	}
+	req, _ := c.newRequest()
+	if !slices.Contains(req.Pending, p.parsed) {
+		req.Pending = append(req.Pending, p.parsed) // it may use the room that others leave
+	}
+	answer := c.packer().Explain(*req, p.parsed)
+	for _, section := range []func(*pod, *scaleup.Answer, *Scaling){
+		c.explainOrdered,
+		c.explainComing,
+		c.explainGroups,
+	} {
+		section(p, &answer, x)
+	}
+	return x
+}
+
+// packer returns a packer for what-ifs on the core's own state.
+func (c *Core) packer() *scaleup.Packer {
+	return &scaleup.Packer{State: c.state, Engine: c.sched.Engine}
+}
+
+// explainPlanning says whether plans are made for the pod, and when the next is due.
+func (c *Core) explainPlanning(p *pod, x *Scaling) {
+	item, a := c.queue.Get(p.parsed.UID), c.cfg.Autoscale
+	e := c.eligible(p)
+	switch {
+	case c.scale.planning.State(c.turn.Now) == planning.Unknown:
+		x.NotPlanned = "the provider hasn't told of its node groups yet"
+	case item.Diagnosis() == nil:
+		x.NotPlanned = "it hasn't been tried yet"
+	case c.hasNodeToWaitFor(p):
+		x.NotPlanned = fmt.Sprintf("it is nominated to %s", c.state.NominatedTo(p.parsed.UID))
+	case int(p.parsed.Priority) < a.PriorityCutoff:
+		x.NotPlanned = fmt.Sprintf("its priority %d is below %d (--expendable-pods-priority-cutoff)", p.parsed.Priority, a.PriorityCutoff)
+	case !e.now && !e.from.IsZero():
+		x.NotPlanned = fmt.Sprintf("it has to wait for %s first, until %s (--new-pod-scale-up-delay, or its annotation)", e.from.Sub(p.seen), utc(e.from))
+	case !e.now:
+		x.NotPlanned = "its scheduler hasn't called it unschedulable yet"
+	}
+	if at := c.scale.planning.NextWake(); !at.IsZero() {
+		at = at.UTC()
+		x.NextPlan = &at
+	}
+}
+
+func (c *Core) explainOrdered(p *pod, _ *scaleup.Answer, x *Scaling) {
+	if p.asked != nil {
+		order := c.orderOf(p.asked)
+		x.Ordered = &order
+	}
+}
+
+// explainComing says which node the pod waits for: the one where its place is kept, or else
+// one with room that nobody has a place in.
+func (c *Core) explainComing(p *pod, answer *scaleup.Answer, x *Scaling) {
+	if place, ok := c.reservation.Of(p.parsed.UID); ok {
+		x.Coming = &ComingNode{Group: place.Group, Node: place.Node, Kept: true, Expectation: c.expect(place.Group, place.Since)}
+		return
+	}
+	n := answer.Node
+	if n == nil || n.Group == "" {
+		return
+	}
+	x.Coming = &ComingNode{Group: n.Group}
+	ordered := time.Time{}
+	if answer.Registered {
+		x.Coming.Node = n.Name
+		for _, l := range c.scale.launches.Underway(n.Group) {
+			if l.Node == n.Name {
+				ordered = l.Ordered
+			}
+		}
+	} else if oldest := c.underway(n.Group); len(oldest) > 0 {
+		ordered = oldest[0].Ordered
+	}
+	x.Coming.Expectation = c.expect(n.Group, ordered)
+}
+
+func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
+	for _, g := range answer.Groups {
+		a := GroupAnswer{Group: g.Group}
+		if r := g.Reason; r != nil {
+			a.Plugin = r.Plugin
+			for _, d := range r.Deficits {
+				a.Missing = append(a.Missing, Missing(d))
+			}
+		}
+		switch coming := x.Coming != nil && x.Coming.Group == g.Group; {
+		case coming && p.asked != nil && p.asked.Group == g.Group:
+			a.Answer, a.Detail = Bought, c.orderOf(p.asked).String()
+		case g.Limit != "":
+			a.Answer, a.Detail = Limited, c.limitDetail(g.Group)
+			a.Reasons = append(a.Reasons, g.Limit)
+			if g.Reason != nil { // the limit isn't all
+				a.Reasons = append(a.Reasons, g.Reason.Messages...)
+			}
+		case g.Reason != nil:
+			a.Answer, a.Reasons = Rejects, g.Reason.Messages
+		case p.asked != nil && p.asked.Group != g.Group && x.Coming != nil && x.Coming.Group == p.asked.Group:
+			a.Answer, a.Detail = NotChosen, notChosen(p.asked, g.Group)
+		case x.Coming != nil:
+			a.Answer = NotNeeded
+		default:
+			a.Answer = WouldTake
+		}
+		x.Groups = append(x.Groups, a)
+	}
+}
+
+// limitDetail says until when a group backs off, and why; "" when it doesn't.
+func (c *Core) limitDetail(group string) string {
+	d, _ := c.scale.groups.Describe(c.turn, group)
+	if d.Backoff == nil {
+		return ""
+	}
+	return fmt.Sprintf("until %s: %s", utc(d.Backoff.Until), d.Backoff.Reason)
+}
+
+// notChosen says why an order was of another group than one that would take the pod.
+func notChosen(asked *nodegroups.Asked, group string) string {
+	choice := asked.Choice
+	if choice == nil {
+		return ""
+	}
+	chosen, other := choice.Of(asked.Group), choice.Of(group)
+	switch {
+	case chosen == nil || other == nil:
+		return fmt.Sprintf("it was no option when %s was chosen", asked.Group)
+	case chosen == other:
+		return fmt.Sprintf("it grows together with %s", asked.Group)
+	}
+	return fmt.Sprintf("%s: %s instead of %s", chosenBy(choice), describeOption(chosen), describeOption(other))
+}
+
+// chosenBy says who made a choice, from how much.
+func chosenBy(choice *autoscaler.Choice) string {
+	switch choice.By {
+	case "":
+		return "the only option"
+	case autoscaler.ByMinimum:
+		return "to reach the minimum"
+	}
+	return fmt.Sprintf("chosen by %s", choice.By)
+}
+
+func describeOption(o *autoscaler.Option) string {
+	if o.Nodes == 0 {
+		return fmt.Sprintf("none of %s", o.Group)
+	}
+	out := fmt.Sprintf("%d of %s for %d pods (%.2f of 2 wasted", o.Nodes, strings.Join(append([]string{o.Group}, o.With...), ", "), o.Pods, o.Wasted)
+	if o.Price > 0 {
+		out += fmt.Sprintf(", %.2f an hour", o.Price)
+	}
+	return out + ")"
+}
+
+// utc writes a time for people.
+func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }

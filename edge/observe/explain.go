@@ -1,0 +1,126 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file serves /debug/explain: why a pod is where it is, and where node groups stand.
+
+// Explained is what /debug/explain answers of a pod: where it stands, which nodes would do
+// and which not, and what was decided about it.
+type Explained struct {
+	At time.Time `json:"at"`
+	core.Explanation
+	// Decisions are the last about the pod, the oldest first.
+	Decisions []step.Decision `json:"decisions,omitempty"`
+}
+
+// ExplainedGroup is what /debug/explain answers of a node group.
+type ExplainedGroup struct {
+	At time.Time `json:"at"`
+	core.GroupExplanation
+	// Decisions are the last about the group, the oldest first.
+	Decisions []step.Decision `json:"decisions,omitempty"`
+}
+
+// ExplainedGroups is what /debug/explain answers of all node groups, by name.
+type ExplainedGroups struct {
+	At     time.Time               `json:"at"`
+	Groups []core.GroupExplanation `json:"groups"`
+}
+
+// questionTimeout is how long a question waits for the core. A Step takes far less,
+// unless the loop waits for an API server that can't keep up.
+const questionTimeout = 10 * time.Second
+
+// noGroups is why nothing is known of any node group.
+const noGroups = "no node group is known: Berth only schedules, or its provider hasn't told of its groups yet"
+
+// explain serves /debug/explain?pod=NAMESPACE/NAME, ?group=NAME and ?groups.
+func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	answerTo, err := s.question(query)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	if !s.leader.Load() {
+		fail(w, http.StatusServiceUnavailable, "this Berth stands by; ask the one that leads")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
+	defer cancel()
+	got := make(chan reply, 1)
+	if !s.ask(ctx, func(c *core.Core) { got <- answerTo(c) }) {
+		fail(w, http.StatusServiceUnavailable, "the core is busy; try again")
+		return
+	}
+	x := <-got
+	if x.missing != "" {
+		fail(w, http.StatusNotFound, x.missing)
+		return
+	}
+	answer(w, http.StatusOK, x.value)
+}
+
+// reply is what there is to say of what was asked for.
+type reply struct {
+	value   any
+	missing string // why there is nothing; "" when there is
+}
+
+// question returns what answers a request, of the core between two Steps. An error says what
+// can be asked.
+func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
+	switch {
+	case query.Has("groups"):
+		return s.explainGroups, nil
+	case query.Has("group"):
+		return func(c *core.Core) reply { return s.explainGroup(c, query.Get("group")) }, nil
+	}
+	pod := query.Get("pod")
+	if strings.Count(pod, "/") != 1 {
+		return nil, fmt.Errorf("pod is %q; give it as ?pod=NAMESPACE/NAME, or ask for ?group=NAME or ?groups", pod)
+	}
+	return func(c *core.Core) reply { return s.explainPod(c, pod) }, nil
+}
+
+func (s *Server) explainPod(c *core.Core, pod string) reply {
+	namespace, name, _ := strings.Cut(pod, "/")
+	x, _ := c.Explain(namespace, name) // without an outcome when it isn't known
+	out := Explained{At: time.Now(), Explanation: x, Decisions: s.History.Of(pod)}
+	if out.Outcome == "" && len(out.Decisions) == 0 {
+		return reply{missing: fmt.Sprintf("Berth knows no pod %s; it may be over", pod)}
+	}
+	return reply{value: out}
+}
+
+func (s *Server) explainGroups(c *core.Core) reply {
+	groups := c.ExplainGroups()
+	if len(groups) == 0 {
+		return reply{missing: noGroups}
+	}
+	return reply{value: ExplainedGroups{At: time.Now(), Groups: groups}}
+}
+
+func (s *Server) explainGroup(c *core.Core, name string) reply {
+	if x, ok := c.ExplainGroup(name); ok {
+		return reply{value: ExplainedGroup{At: time.Now(), GroupExplanation: x, Decisions: s.History.OfGroup(name)}}
+	}
+	var names []string
+	for _, g := range c.Groups() {
+		names = append(names, g.ID)
+	}
+	if len(names) == 0 {
+		return reply{missing: noGroups}
+	}
+	return reply{missing: fmt.Sprintf("there is no node group %s; names like it are %s", name, strings.Join(nearest(name, names), ", "))}
+}

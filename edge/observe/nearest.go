@@ -1,0 +1,48 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// This file helps people who mistype the name of a node group.
+
+// maxNearest is how many names nearest returns.
+const maxNearest = 5
+
+// nearest returns those of the names that are most like one, the nearest first: by how many
+// letters have to be changed.
+func nearest(name string, names []string) []string {
+	out := slices.Clone(names)
+	slices.SortFunc(out, func(a, b string) int {
+		return cmp.Or(cmp.Compare(distance(name, a), distance(name, b)), strings.Compare(a, b))
+	})
+	return out[:min(len(out), maxNearest)]
+}
+
+// distance is Levenshtein's: how many letters have to be added, removed or replaced to make
+// b of a. Upper and lower case are the same, and a part of a name is near it.
+func distance(a, b string) int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	if a != "" && strings.Contains(b, a) {
+		return 0
+	}
+	row := make([]int, len(b)+1) // row[j] is the distance of what was read of a to b[:j]
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0] // the distance of a[:i] to b[:j]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := before
+			if a[i] != b[j] {
+				replace++
+			}
+			before = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

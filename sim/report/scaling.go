@@ -1,0 +1,234 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/berthproject/berth/core"
+)
+
+// This file writes what berth explain says of node groups: for a pod that waits, and of the
+// groups themselves. Times are UTC.
+
+// scaling writes what node groups do for a pod, section by section.
+func scaling(b *strings.Builder, x *core.Scaling) {
+	for _, section := range []func(*strings.Builder, *core.Scaling){
+		planned,
+		coming,
+		groupAnswers,
+	} {
+		section(b, x)
+	}
+}
+
+// planned writes whether nodes are bought for the pod, and what was.
+func planned(b *strings.Builder, x *core.Scaling) {
+	b.WriteString("\nNew nodes:\n")
+	if x.NotPlanned != "" {
+		fmt.Fprintf(b, "  none are bought for it now: %s\n", x.NotPlanned)
+	}
+	if x.Ordered != nil {
+		fmt.Fprintf(b, "  last ordered: %s\n", x.Ordered)
+	}
+	if x.Event != "" {
+		fmt.Fprintf(b, "  last event: %s\n", x.Event)
+	}
+	if x.NextPlan != nil {
+		fmt.Fprintf(b, "  next plan: %s\n", clock(x.NextPlan))
+	}
+}
+
+// coming writes which node the pod waits for.
+func coming(b *strings.Builder, x *core.Scaling) {
+	if x.Coming == nil {
+		b.WriteString("  no node is coming that has room for it\n")
+		return
+	}
+	node := fmt.Sprintf("%s of %s, registered", x.Coming.Node, x.Coming.Group)
+	if x.Coming.Node == "" {
+		node = fmt.Sprintf("a node of %s, not registered yet", x.Coming.Group)
+	}
+	if x.Coming.Kept {
+		node += ", where its place is kept"
+	}
+	fmt.Fprintf(b, "  coming: %s; it was %s\n", node, expectation(&x.Coming.Expectation))
+}
+
+// groupAnswers writes a line for each group.
+func groupAnswers(b *strings.Builder, x *core.Scaling) {
+	if len(x.Groups) == 0 {
+		return
+	}
+	b.WriteString("\nNode groups:\n")
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  GROUP\tANSWER\tWHY")
+	for i := range x.Groups {
+		g := &x.Groups[i]
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", g.Group, words(g.Answer), why(g))
+	}
+	_ = t.Flush()
+}
+
+// words returns the answer of a group as people read it.
+func words(answer string) string {
+	switch answer {
+	case core.Bought:
+		return "bought"
+	case core.Limited:
+		return "may not grow"
+	case core.Rejects:
+		return "doesn't fit"
+	case core.NotChosen:
+		return "not chosen"
+	case core.NotNeeded:
+		return "not needed"
+	case core.WouldTake:
+		return "would take it"
+	}
+	return answer
+}
+
+// why writes the reasons of a group, with what an empty node of it is short of.
+func why(g *core.GroupAnswer) string {
+	parts := append([]string{}, g.Reasons...)
+	for _, m := range g.Missing {
+		if m.Needed > m.Available {
+			parts = append(parts, fmt.Sprintf("an empty node has %s of %s, and it needs %s: %s is missing",
+				amount(m.Resource, m.Available), m.Resource, amount(m.Resource, m.Needed), amount(m.Resource, m.Needed-m.Available)))
+		}
+	}
+	if g.Detail != "" {
+		parts = append(parts, g.Detail)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// expectation writes when a node is expected.
+func expectation(e *core.Expectation) string {
+	if e.Ordered == nil {
+		return "ordered before this Berth began to lead, so when it is expected isn't known"
+	}
+	out := "ordered " + clock(e.Ordered)
+	if e.Likely == nil {
+		out += "; when it is expected isn't known, since no launch of the group has been seen"
+	} else {
+		out += fmt.Sprintf("; it is expected %s, and late after %s (half and nine tenths of %d launches took no longer)", clock(e.Likely), clock(e.Late), e.Launches)
+	}
+	return out + "; given up " + clock(e.GivenUp)
+}
+
+func clock(t *time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// Groups writes a table of node groups.
+func Groups(w io.Writer, list []core.GroupExplanation) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "GROUP\tTARGET\tREADY\tLAUNCHING\tMIN\tMAX\tROOM\tLIMIT\tNEXT NODE\tLAST ORDER")
+	for i := range list {
+		x := &list[i]
+		limit, next, order := x.Limit, "-", "-"
+		if x.Backoff != nil {
+			limit += " until " + clock(&x.Backoff.Until)
+		}
+		if limit == "" {
+			limit = "-"
+		}
+		if x.Next != nil && x.Next.Likely != nil {
+			next = clock(x.Next.Likely)
+		} else if x.Next != nil {
+			next = "not known"
+		}
+		if o := x.Ordered; o != nil {
+			order = fmt.Sprintf("%d->%d at %s", o.From, o.To, clock(&o.At))
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", x.Group, x.Target, x.Ready, x.Launching, x.Min, x.Max, x.Room, limit, next, order)
+	}
+	return t.Flush()
+}
+
+// Group writes where one node group stands; when says at what time.
+func Group(w io.Writer, x *core.GroupExplanation, when string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "node group %s has a target of %d nodes, of %d to %d (%s)\n", x.Group, x.Target, x.Min, x.Max, when)
+	fmt.Fprintf(&b, "  %d ready, %d launching, %d on their way out\n", x.Ready, x.Launching, x.Deleting)
+	limits(&b, x)
+	launches(&b, x)
+	if o := x.Ordered; o != nil {
+		fmt.Fprintf(&b, "\nLast ordered: %s\n", o)
+		if o.Choice != nil && len(o.Choice.Options) > 0 {
+			options(&b, o)
+		}
+	}
+	if f := x.Failed; f != nil {
+		fmt.Fprintf(&b, "\nLast failure: %s: %s", clock(&f.At), f.Why)
+		if f.Nodes > 0 {
+			fmt.Fprintf(&b, " (an order of %d nodes)", f.Nodes)
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// limits writes how far a group may grow, and what keeps it from growing further.
+func limits(b *strings.Builder, x *core.GroupExplanation) {
+	if x.Limit == "" {
+		fmt.Fprintf(b, "  may grow by %d nodes\n", x.Room)
+	} else {
+		fmt.Fprintf(b, "  may not grow: %s\n", x.Limit)
+	}
+	if k := x.Backoff; k != nil {
+		fmt.Fprintf(b, "  backs off until %s, for a failure of class %s: %s\n", clock(&k.Until), k.Class, k.Reason)
+	}
+	if x.MaxOrder > 0 {
+		fmt.Fprintf(b, "  an order may have %d nodes, since one has failed\n", x.MaxOrder)
+	}
+	for _, line := range x.LaunchControl {
+		fmt.Fprintf(b, "  launch control: %s\n", line)
+	}
+}
+
+// launches writes what is launching, and how long that takes.
+func launches(b *strings.Builder, x *core.GroupExplanation) {
+	if x.Next != nil {
+		fmt.Fprintf(b, "\nLaunching: the oldest was %s\n", expectation(x.Next))
+	}
+	if l := x.Launches; l != nil {
+		fmt.Fprintf(b, "\nLaunches took %s (half) to %s (nine tenths), by the latest %d\n", seconds(l.MedianSeconds), seconds(l.P90Seconds), l.Launches)
+	}
+	if len(x.Instances) == 0 {
+		return
+	}
+	b.WriteString("\nInstances that aren't nodes:\n")
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  INSTANCE\tNODE\tSTATE\tSINCE")
+	for i := range x.Instances {
+		n := &x.Instances[i]
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", n.ID, n.Node, n.State, clock(&n.Since))
+	}
+	_ = t.Flush()
+}
+
+// options writes what there was to choose from.
+func options(b *strings.Builder, order *core.Order) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  OPTION\tNODES\tPODS\tWASTED (of 2)\tPRICE AN HOUR")
+	for i := range order.Choice.Options {
+		o := &order.Choice.Options[i]
+		name, price := strings.Join(append([]string{o.Group}, o.With...), ", "), "-"
+		if o == order.Choice.Of(order.Group) {
+			name += " (chosen)"
+		}
+		if o.Price > 0 {
+			price = fmt.Sprintf("%.2f", o.Price)
+		}
+		fmt.Fprintf(t, "  %s\t%d\t%d\t%.2f\t%s\n", name, o.Nodes, o.Pods, o.Wasted, price)
+	}
+	_ = t.Flush()
+}
+
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
+}
