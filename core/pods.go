@@ -85,7 +85,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 		c.binding.Release(c.turn, &p.binding)
 	}
 	c.queue.Remove(obj.UID)
-	c.reservation.Free(c.turn, obj.UID)
+	c.reservation.Bound(c.turn, obj.UID, obj.Spec.NodeName)
 	delete(c.pods, obj.UID)
 	delete(c.others, obj.UID)
 	pod := c.state.Schema.ParsePod(obj)

@@ -32,6 +32,7 @@ const (
 	ScaledUp         DecisionKind = "ScaledUp"         // nodes were ordered
 	NotScaledUp      DecisionKind = "NotScaledUp"      // no node group would help a pod
 	Reserved         DecisionKind = "Reserved"         // the place on a new node is kept for the pods that it was ordered for
+	PlaceFreed       DecisionKind = "PlaceFreed"       // the pods that a node was ordered for have got other nodes, or are gone, before one of them came to it
 	OrderCancelled   DecisionKind = "OrderCancelled"   // nodes that are coming and that nobody needs any more are given up
 	ScaleUpFailed    DecisionKind = "ScaleUpFailed"    // an order failed; the node group backs off
 	NodeTainted      DecisionKind = "NodeTainted"      // the deletion of a node began

@@ -29,6 +29,7 @@ type Place struct {
 	Node  string // "" while the node isn't registered
 	Since time.Time
 	Pods  []types.UID // that need it still
+	used  bool        // the API has shown one of them on the node
 }
 
 // Machine keeps all places. Only the core's goroutine may call it.
@@ -53,7 +54,7 @@ func (m *Machine) Ordered(t *lifecycle.Turn, group string, bins [][]types.UID) {
 	for _, bin := range bins {
 		p := &Place{Group: group, Since: t.Now, Pods: slices.Clone(bin)}
 		for _, uid := range p.Pods {
-			m.leave(uid)
+			m.leave(t, uid)
 			m.of[uid] = p
 			m.nominations.Reserve(t, uid, "")
 		}
@@ -103,13 +104,15 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 // Free takes that a pod doesn't need its place, if it has one.
 func (m *Machine) Free(t *lifecycle.Turn, uid types.UID) {
 	if m.of[uid] != nil {
-		m.leave(uid)
+		m.leave(t, uid)
 		m.nominations.Release(t, uid)
 	}
 }
 
-// leave takes a pod out of its place, if it has one.
-func (m *Machine) leave(uid types.UID) {
+// leave takes a pod out of its place, if it has one. When it was the last, and none of them
+// has come to the node, the ledger says so: the node was bought for nothing, as it turned
+// out, though others may use it.
+func (m *Machine) leave(t *lifecycle.Turn, uid types.UID) {
 	p := m.of[uid]
 	if p == nil {
 		return
@@ -122,7 +125,18 @@ func (m *Machine) leave(uid types.UID) {
 	if p.Node == "" {
 		m.spare[p.Group]++
 	}
+	if !p.used {
+		t.Decide(step.Decision{Kind: step.PlaceFreed, Node: p.Node, Group: p.Group, Nodes: 1, Reason: "no pod that it was ordered for needs it any more"})
+	}
 	m.drop(p)
+}
+
+// Bound takes that the API shows a pod on a node: it needs no place any more.
+func (m *Machine) Bound(t *lifecycle.Turn, uid types.UID, node string) {
+	if p := m.of[uid]; p != nil {
+		p.used = p.used || p.Node == node
+		m.Free(t, uid)
+	}
 }
 
 // FreeElsewhere is Free of a pod that was placed on a node, unless its place is there: that
