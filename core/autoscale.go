@@ -263,10 +263,12 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 	c.reservation.Ordered(c.turn, up.Group, growth.Bins)
 	asked := c.scale.groups.LastAsked(up.Group)
 	for _, uid := range up.Pods {
-		if p := c.stillPending(uid); p != nil {
-			if !growth.Without[uid] {
-				p.asked = asked
-			}
+		switch p := c.stillPending(uid); {
+		case p == nil:
+		case growth.Without[uid]:
+			c.reporting.ScaleUpOutdated(&p.reports)
+		default:
+			p.asked = asked
 			c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
 		}
 	}

@@ -93,6 +93,10 @@ func (m *Machine) TriggeredScaleUp(t *lifecycle.Turn, p *Pod, obj *v1.Pod, growt
 	}
 }
 
+// ScaleUpOutdated says that what was last said of a scale-up for a pod holds no more, though
+// there is nothing new to say: nodes would help it, and fewer are ordered than were proposed.
+func (m *Machine) ScaleUpOutdated(p *Pod) { p.scaleUp = "" }
+
 // NotTriggeredScaleUp reports why no node group would help a pod, and enters it into the
 // ledger.
 func (m *Machine) NotTriggeredScaleUp(t *lifecycle.Turn, p *Pod, obj *v1.Pod, why string) {
