@@ -41,6 +41,8 @@ func (a *Autoscaler) table() []flag {
 		ratioFlag("memory-difference-ratio", &c.Balancing.MemoryDifference, "how far apart the memory of nodes of similar groups may be"),
 		ratioFlag("max-free-difference-ratio", &c.Balancing.FreeDifference, "how far apart what daemon pods leave free of such nodes may be, of any resource"),
 		ratioFlag("max-allocatable-difference-ratio", &c.Balancing.AllocatableDifference, "how far apart what such nodes can allocate may be, of any resource"),
+		durationFlag("max-binpacking-time", &c.MaxBinpackingTime, moreThanZero, "how long a plan may take; what it has decided by then is bought, and the next plan goes on"),
+		durationFlag("max-nodegroup-binpacking-duration", &c.MaxNodeGroupBinpackingDuration, zeroOrMore, "how long packing pods on nodes of one group may take before others are looked at, 0 for no bound"),
 		unlessFlag("frequent-loops-enabled", &c.DisableFrequentLoops, "plan at once, not at the next scan, when pods find no node that no plan has seen"),
 
 		// Limits of nodes; 0 stands for no limit.

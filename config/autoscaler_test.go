@@ -35,6 +35,8 @@ var autoscalerFlags = []struct {
 	{"max-free-difference-ratio", "0.05", "0", func(a *core.Autoscale) { a.Balancing.FreeDifference = 0 }},
 	{"max-allocatable-difference-ratio", "0.05", "1", func(a *core.Autoscale) { a.Balancing.AllocatableDifference = 1 }},
 	{"frequent-loops-enabled", "true", "false", func(a *core.Autoscale) { a.DisableFrequentLoops = true }},
+	{"max-binpacking-time", "5m0s", "1m", func(a *core.Autoscale) { a.MaxBinpackingTime = time.Minute }},
+	{"max-nodegroup-binpacking-duration", "10s", "0s", func(a *core.Autoscale) { a.MaxNodeGroupBinpackingDuration = 0 }},
 	{"max-nodes-total", "0", "7", func(a *core.Autoscale) { a.Limits.MaxNodesTotal = 7 }},
 	{"max-nodes-per-scaleup", "1000", "0", func(a *core.Autoscale) { a.Limits.MaxNodesPerScaleUp = 0 }},
 	{"max-nodes-launching", "0", "3", func(a *core.Autoscale) { a.MaxNodesLaunching = 3 }}, // Berth's own
@@ -168,6 +170,8 @@ func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 
 		{"--scan-interval=0s", "--scan-interval is 0s; it must be greater than 0"},
 		{"--scan-interval=-1s", "--scan-interval is -1s; it must not be negative"},
+		{"--max-binpacking-time=0s", "--max-binpacking-time is 0s; it must be greater than 0"},
+		{"--max-nodegroup-binpacking-duration=-1s", "--max-nodegroup-binpacking-duration is -1s; it must not be negative"},
 		{"--max-node-provision-time=0s", "--max-node-provision-time is 0s; it must be greater than 0"},
 		{"--max-node-startup-time=0s", "--max-node-startup-time is 0s; it must be greater than 0"},
 		{"--initial-node-group-backoff-duration=0s", "--initial-node-group-backoff-duration is 0s; it must be greater than 0"},

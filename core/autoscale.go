@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -59,8 +60,12 @@ func newAutoscaling(a *Autoscale) autoscaling {
 // from it: in an Autoscale, zero is a value like any other.
 func DefaultAutoscale() Autoscale {
 	return Autoscale{
-		Expander:              expander.LeastWasteName,
-		ScanInterval:          10 * time.Second,
+		Expander:          expander.LeastWasteName,
+		ScanInterval:      10 * time.Second,
+		MaxBinpackingTime: 5 * time.Minute,
+
+		MaxNodeGroupBinpackingDuration: 10 * time.Second,
+
 		UnneededTime:          10 * time.Minute,
 		UnreadyTime:           20 * time.Minute,
 		DelayAfterAdd:         10 * time.Minute,
@@ -226,6 +231,7 @@ func (c *Core) planMade(in step.PlanMade) {
 	if c.cfg.Autoscale == nil || !c.scale.planning.PlanMade(c.turn, in.Plan) {
 		return
 	}
+	before := len(c.turn.Ready.ScaleUps)
 	for i := range in.Plan.ScaleUps {
 		c.commitScaleUp(&in.Plan.ScaleUps[i])
 	}
@@ -236,6 +242,12 @@ func (c *Core) planMade(in step.PlanMade) {
 	}
 	for _, x := range c.mayCancel(in.Plan) {
 		c.reservation.Cancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
+	}
+	if n := in.Plan.Unplanned; n > 0 {
+		c.turn.Decide(step.Decision{Kind: step.PlanCut, Reason: fmt.Sprintf("the plan had taken long enough; %d pods are left to the next", n)})
+		if len(c.turn.Ready.ScaleUps) > before { // else the next would be no other
+			c.scale.planning.Retry(c.turn.Now)
+		}
 	}
 	c.holdBack(in.Plan)
 	c.reportNoHelp(in.Plan)

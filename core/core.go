@@ -51,7 +51,13 @@ func DefaultConfig(profiles ...*framework.Profile) Config {
 type Autoscale struct {
 	// Expander names who chooses which node group grows, as --expander does; "" is
 	// least-waste. Who gives a planner its chain reads it, the core doesn't.
-	Expander              string
+	Expander string
+	// MaxBinpackingTime and MaxNodeGroupBinpackingDuration bound how long a plan, and the
+	// packing of one group, may take (--max-binpacking-time,
+	// --max-nodegroup-binpacking-duration); 0 for no bound. Who gives a planner its
+	// stopwatch reads them, the core doesn't.
+	MaxBinpackingTime, MaxNodeGroupBinpackingDuration time.Duration
+
 	ScanInterval          time.Duration // --scan-interval; more than 0
 	UnneededTime          time.Duration // --scale-down-unneeded-time
 	DelayAfterAdd         time.Duration // --scale-down-delay-after-add, per group

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/planner"
 	"github.com/berthproject/berth/core/cluster"
@@ -22,6 +23,9 @@ type Config struct {
 	// Expander chooses among the node groups that a plan could grow. Its strategies are
 	// called where plans are made.
 	Expander expander.Chain
+	// Stopwatch bounds how long plans take; nil for no bound. It is asked where plans are
+	// made.
+	Stopwatch autoscaler.Stopwatch
 	// Workers do what the core asks for.
 	Workers Workers
 	// Inbox takes the outcomes of the workers, which belong among the inputs of a
@@ -56,8 +60,12 @@ func New(cfg Config) (*Driver, error) {
 	d := &Driver{core: c, workers: cfg.Workers, inbox: cfg.Inbox, hooks: cfg.Hooks, clock: cfg.Clock}
 	if cfg.Core.Autoscale != nil {
 		d.planner, err = planner.New(c.State(), cfg.Core.Profiles, cfg.Core.Engine, cfg.Expander)
+		if err != nil {
+			return nil, err
+		}
+		d.planner.Stopwatch = cfg.Stopwatch
 	}
-	return d, err
+	return d, nil
 }
 
 // Core returns the core, to be read between two calls of the driver.

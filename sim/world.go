@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/drive"
@@ -39,6 +40,9 @@ type Options struct {
 	Decisions io.Writer
 	// Progress is called now and then; may be nil.
 	Progress func(at time.Duration, s *Stats)
+	// Stopwatch bounds how long plans take; nil for no bound. It has no part in the
+	// scenario: worlds have no clock but their own.
+	Stopwatch autoscaler.Stopwatch
 	// Hooks see every Step of Berth's, before the world's own books do; one that
 	// starts again after a crash has the same hooks.
 	Hooks []drive.Hook

@@ -113,6 +113,12 @@ type Plan struct {
 	// Unneeded are groups of Request.Spare, sorted, with the number of nodes that are
 	// coming, aren't registered, and are of no use to any pending pod: no more than Spare.
 	Unneeded []GroupNodes
+	// Unplanned is how many pending pods the plan hasn't come to since it had taken long
+	// enough, 0 for a plan that is complete.
+	Unplanned int
+	// Cuts are the questions to the stopwatch that were answered with yes. They are for
+	// replays.
+	Cuts []int
 }
 
 // NewPlan returns a plan that answers a request with nothing to do.

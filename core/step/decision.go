@@ -41,6 +41,7 @@ const (
 	PodEvicted       DecisionKind = "PodEvicted"       // a pod was asked to leave a node that is on its way out
 	InstanceRemoved  DecisionKind = "InstanceRemoved"  // the provider was asked to delete an instance that isn't a node
 	PlanRefused      DecisionKind = "PlanRefused"      // a plan answers no open request, or was made at a position that can't be; a defect of the driver
+	PlanCut          DecisionKind = "PlanCut"          // a plan had taken long enough; the next goes on with the pods that it left
 	TargetLowered    DecisionKind = "TargetLowered"    // instances that the provider hasn't made are given up
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -96,7 +97,8 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	if err != nil {
 		return err
 	}
-	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Workers: w, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
+	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Stopwatch: newStopwatch(o.Core.Autoscale, time.Now),
+		Workers: w, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
 	if err != nil {
 		return err
 	}

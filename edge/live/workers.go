@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"k8s.io/client-go/informers"
@@ -34,13 +35,14 @@ type workers struct {
 	tainter    *tainter
 	evictor    *evictor
 	cloud      *cloud // nil without a provider
+	log        *slog.Logger
 }
 
 var _ drive.Workers = (*workers)(nil)
 
 func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *workers {
 	w := &workers{
-		ctx:       ctx,
+		ctx: ctx, log: o.Log,
 		binder:    newBinder(clients.bind, o.Extenders, &load.binds),
 		reporter:  newReporter(clients.report, o.Host, o.Log),
 		preemptor: newPreemptor(clients.preempt, &load.preemptions),
@@ -143,5 +145,11 @@ func (w *workers) call(group string, do func(context.Context)) {
 // Plan implements drive.Workers: plans are made beside the loop, and nobody waits
 // for one when Berth stops.
 func (w *workers) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
-	go func() { done(compute()) }()
+	go func() {
+		plan := compute()
+		if plan.Unplanned > 0 {
+			w.log.Warn("a plan was cut short; what it has decided is bought, and the next goes on", "scaleUps", len(plan.ScaleUps), "podsLeft", plan.Unplanned)
+		}
+		done(plan)
+	}()
 }

@@ -9,24 +9,25 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file records what the expanders priority and grpc answered. The planner of a replay
-// makes a plan again, but what those two go by isn't in the state: a recording has the
-// answers that they gave for the plan, and a replay gives them in the same order.
+// This file records what plans went by that isn't in the state, so that the planner of a
+// replay makes the same plans again: what the expanders priority and grpc answered, in
+// order, and where a plan was cut short since it had taken long enough.
 
 // planMade is what is written of a plan that expanders gave answers for.
 type planMade struct {
-	Answers [][]string `json:"answers"`
+	Answers [][]string `json:"answers,omitempty"`
+	Cuts    []int      `json:"cuts,omitempty"`
 }
 
 // recordablePlan returns what is written of a plan, nil for nothing.
 func recordablePlan(p *autoscaler.Plan) any {
-	if len(p.Answers) == 0 {
+	if len(p.Answers)+len(p.Cuts) == 0 {
 		return nil
 	}
-	return planMade{p.Answers}
+	return planMade{p.Answers, p.Cuts}
 }
 
-// decodePlan reads a PlanMade. Its plan has answers and nothing else.
+// decodePlan reads a PlanMade. Its plan has answers and cuts, and nothing else.
 func decodePlan(raw json.RawMessage) (step.Input, error) {
 	var p planMade
 	if len(raw) > 0 {
@@ -34,7 +35,7 @@ func decodePlan(raw json.RawMessage) (step.Input, error) {
 			return nil, err
 		}
 	}
-	return step.PlanMade{Plan: &autoscaler.Plan{Answers: p.Answers}}, nil
+	return step.PlanMade{Plan: &autoscaler.Plan{Answers: p.Answers, Cuts: p.Cuts}}, nil
 }
 
 // answers is an expander that gives answers that were recorded, each once. When none is

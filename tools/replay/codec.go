@@ -112,7 +112,7 @@ var decoders = map[string]decoder{
 	"NodeDeletionDone": decodeOutcome(func(x *step.NodeDeletionDone) *error { return &x.Err }),
 }
 
-// decode reads an input. A PlanMade comes back with the answers of its plan only.
+// decode reads an input. A PlanMade comes back with what its plan went by only.
 func decode(in input) (step.Input, error) {
 	d := decoders[in.Kind]
 	if d == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -49,16 +50,18 @@ func TestInputsWithoutObjectsComeBack(t *testing.T) {
 	}
 }
 
-// TestOfAPlanOnlyAnswersAreRecorded: the planner of a replay makes the plan again.
-func TestOfAPlanOnlyAnswersAreRecorded(t *testing.T) {
+// TestOfAPlanOnlyAnswersAndCutsAreRecorded: the planner of a replay makes the plan again.
+func TestOfAPlanOnlyAnswersAndCutsAreRecorded(t *testing.T) {
 	for _, x := range []struct {
 		answers [][]string
+		cuts    []int
 		value   string
 	}{
-		{nil, ""},
-		{[][]string{{"a", "b"}, {}}, `{"answers":[["a","b"],[]]}`},
+		{nil, nil, ""},
+		{[][]string{{"a", "b"}, {}}, nil, `{"answers":[["a","b"],[]]}`},
+		{nil, []int{3, 9}, `{"cuts":[3,9]}`},
 	} {
-		encoded, err := encode(step.PlanMade{Plan: &autoscaler.Plan{Covered: 7, Answers: x.answers}})
+		encoded, err := encode(step.PlanMade{Plan: &autoscaler.Plan{Covered: 7, Answers: x.answers, Cuts: x.cuts}})
 		if err != nil || encoded.Kind != "PlanMade" || string(encoded.Value) != x.value {
 			t.Errorf("got %s %s, %v, want PlanMade %s", encoded.Kind, encoded.Value, err, x.value)
 		}
@@ -66,8 +69,8 @@ func TestOfAPlanOnlyAnswersAreRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan := out.(step.PlanMade).Plan; plan.Covered != 0 || !reflect.DeepEqual(plan.Answers, x.answers) {
-			t.Errorf("got %+v, want a plan with the answers %v alone", plan, x.answers)
+		if plan := out.(step.PlanMade).Plan; plan.Covered != 0 || !reflect.DeepEqual(plan.Answers, x.answers) || !slices.Equal(plan.Cuts, x.cuts) {
+			t.Errorf("got %+v, want a plan with the answers %v and the cuts %v alone", plan, x.answers, x.cuts)
 		}
 	}
 }

@@ -148,8 +148,9 @@ type player struct {
 	// when the core has it.
 	deliver  func()
 	delivery delivery
-	answers  answers      // for the plan that is delivered next
-	inputs   []step.Input // of the line that is being played
+	answers  answers         // for the plan that is delivered next
+	cuts     autoscaler.Cuts // of the plan that is delivered next
+	inputs   []step.Input    // of the line that is being played
 	ledger   step.Ledger
 }
 
@@ -193,7 +194,7 @@ func newPlayer(h Header, p Policy) (*player, error) {
 		}
 	}
 	d, err := drive.New(drive.Config{
-		Schema: schema, Core: cfg, Expander: chain, Workers: out, Hooks: []drive.Hook{&out.ledger, drive.HookFunc(out.keep)},
+		Schema: schema, Core: cfg, Expander: chain, Stopwatch: &out.cuts, Workers: out, Hooks: []drive.Hook{&out.ledger, drive.HookFunc(out.keep)},
 		Inbox: func(in step.Input) { out.inputs = append(out.inputs, in) },
 	})
 	if err != nil {
@@ -225,7 +226,7 @@ func (p *player) step(l *line) error {
 		}
 		if made, ok := x.(step.PlanMade); ok {
 			if p.delivery == asRecorded {
-				p.answers.left = made.Plan.Answers
+				p.answers.left, p.cuts.At = made.Plan.Answers, made.Plan.Cuts
 			}
 			p.deliverPlan()
 		} else {

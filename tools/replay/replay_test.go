@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
@@ -20,11 +22,12 @@ import (
 // record plays a random world and records it as the live edge would. The recording ends
 // early when the limit, in bytes, is small.
 func record(t *testing.T, seed uint64, limit int64) (path string, run *scenario.Run) {
-	return recordUnder(t, seed, limit, scenario.Policy{})
+	return recordUnder(t, seed, limit, scenario.Policy{}, nil)
 }
 
-// recordUnder is record under what a policy has beside the world's own.
-func recordUnder(t *testing.T, seed uint64, limit int64, policy scenario.Policy) (path string, run *scenario.Run) {
+// recordUnder is record under what a policy has beside the world's own, and with a bound on
+// plans.
+func recordUnder(t *testing.T, seed uint64, limit int64, policy scenario.Policy, watch autoscaler.Stopwatch) (path string, run *scenario.Run) {
 	s := soak.Generate(seed)
 	s.Spec.Policy.Flags = append(s.Spec.Policy.Flags, policy.Flags...)
 	s.Spec.Policy.ExpanderPriorities = policy.ExpanderPriorities
@@ -40,7 +43,7 @@ func recordUnder(t *testing.T, seed uint64, limit int64, policy scenario.Policy)
 	}
 	var ended []error
 	r.Ended = func(err error) { ended = append(ended, err) }
-	w, err := sim.New(run, sim.Options{Hooks: []drive.Hook{r}})
+	w, err := sim.New(run, sim.Options{Hooks: []drive.Hook{r}, Stopwatch: watch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,7 @@ func TestReplayDecidesTheSame(t *testing.T) {
 func TestReplayKnowsWhatExpandersAnswered(t *testing.T) {
 	worlds := 0 // in which a group was chosen for its priority
 	for seed := range uint64(15) {
-		path, _ := recordUnder(t, seed, 1<<30, scenario.Policy{Flags: []string{"--expander=priority"}, ExpanderPriorities: "3: [g2]\n2: [g1]\n1: [g0]"})
+		path, _ := recordUnder(t, seed, 1<<30, scenario.Policy{Flags: []string{"--expander=priority"}, ExpanderPriorities: "3: [g2]\n2: [g1]\n1: [g0]"}, nil)
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -104,6 +107,40 @@ func TestReplayKnowsWhatExpandersAnswered(t *testing.T) {
 	}
 	if worlds < 3 {
 		t.Errorf("in %d worlds only is a group chosen for its priority", worlds)
+	}
+}
+
+// moody is a stopwatch that answers every third question with yes.
+type moody struct{ asked int }
+
+func (m *moody) Start(autoscaler.Span) {}
+
+func (m *moody) Over(autoscaler.Span) bool {
+	m.asked++
+	return m.asked%3 == 0
+}
+
+// TestReplayCutsPlansWhereTheyWereCut records random worlds whose plans take too long now and
+// then: the replay, which has no clock, makes the same plans.
+func TestReplayCutsPlansWhereTheyWereCut(t *testing.T) {
+	cut := 0 // plans
+	for seed := range uint64(15) {
+		path, _ := recordUnder(t, seed, 1<<30, scenario.Policy{}, &moody{})
+		r, err := replay.Play(t.Context(), path, replay.Policy{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Digest != r.Recorded {
+			t.Errorf("seed %d: digest %s, recorded %s", seed, r.Digest, r.Recorded)
+		}
+		for i := range r.Decisions {
+			if r.Decisions[i].Kind == step.PlanCut {
+				cut++
+			}
+		}
+	}
+	if cut < 5 {
+		t.Errorf("only %d plans were cut short", cut)
 	}
 }
 

@@ -23,6 +23,10 @@ type Planner struct {
 	sched    *scheduler.Scheduler
 	expander expander.Chain
 	seed     uint64 // of the expander
+
+	// Stopwatch bounds how long plans take; nil, the default, for no bound. It is to be set
+	// before the first plan.
+	Stopwatch autoscaler.Stopwatch
 }
 
 // New returns a planner that follows a state, which must not have been trimmed, and
@@ -63,7 +67,7 @@ func (p *Planner) Position() cluster.Seq {
 // the engines remember.
 func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	plan := autoscaler.NewPlan(&req, p.Position())
-	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Expander: p.expander, Seed: p.seed}
+	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Expander: p.expander, Seed: p.seed, Stopwatch: p.Stopwatch}
 	packer.Plan(req, plan)
 	if plan.Sick == "" {
 		plan.Empty = scaledown.Candidates(p.follower.State, req.ServerNow, req.Readiness.StartupTime)

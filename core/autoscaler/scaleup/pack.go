@@ -45,13 +45,14 @@ func (b *builder) pack(m *model, sharing []*model, pending []*run) packed {
 	defer func() { b.proposed = before }() // headroom counts what is packed meanwhile
 	p := packing{builder: b, packed: packed{model: m}, sharing: sharing, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
 	runs := largestFirst(m.group, pending)
+	b.startGroup()
 	for _, r := range runs {
-		if !r.countable {
+		if !r.countable && !p.over() {
 			p.oneByOne(r)
 		}
 	}
 	for _, r := range runs {
-		if r.countable {
+		if r.countable && !p.over() {
 			p.count(r)
 		}
 	}
@@ -73,6 +74,7 @@ type packing struct {
 	sharing  []*model                      // other groups that nodes are made of in turn
 	at       map[cluster.NodeIndex]*bundle // those of nodes in the state
 	rejected map[*engine.Class]bool        // by an empty node
+	ended    bool                          // it has taken long enough
 }
 
 // opened returns the bundle of one node of the state, which has it from now on.
@@ -101,7 +103,7 @@ func (p *packing) oneByOne(r *run) {
 			return
 		}
 		class := e.Current(r.class, rest[0])
-		if p.rejected[class] || !p.grow(e, class) {
+		if p.rejected[class] || p.over() || !p.grow(e, class) {
 			return
 		}
 	}

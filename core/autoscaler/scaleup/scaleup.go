@@ -28,6 +28,8 @@ import (
 //  6. For each class of which pods are left the plan says, by group, why it wouldn't help
 //     (explain.go).
 //  7. Of coming nodes whose pods need them no more it says how many nobody needs.
+//
+// When a plan has taken long enough it ends with the round that it is in (stopwatch.go).
 
 // Packer packs pods on a state of its own, usually a follower's. It leaves the state as
 // it found it.
@@ -37,6 +39,8 @@ type Packer struct {
 	Engine   func(*cluster.Pod) *engine.Engine
 	Expander expander.Chain
 	Seed     uint64 // of the expander
+	// Stopwatch bounds how long plans take; nil for no bound.
+	Stopwatch autoscaler.Stopwatch
 }
 
 // builder makes one plan.
@@ -54,6 +58,7 @@ type builder struct {
 	mix      *autoscaler.Mix // of which what is proposed is a part; nil for none
 	// proposed is how many nodes of each group the plan has so far.
 	proposed map[string]int
+	patience patience
 }
 
 // Plan fills in a plan's Sick, Covered, ScaleUps, NoHelp and Unneeded.
@@ -66,6 +71,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
 	b := p.begin(&req, plan)
+	b.startPlan()
 	left := b.cover(b.runs(req.Pending))
 	b.limits = b.newLimits()
 	if short != nil {
@@ -76,6 +82,9 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	left = merged(left)
 	if b.Expander.BuysMix() {
 		left = b.placeOnProposed(b.buyMix(left))
+		if len(plan.ScaleUps) > 0 {
+			b.planOver()
+		}
 	}
 	if b.needsState(left) {
 		domains := b.addDomains()
@@ -86,6 +95,10 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 		left = b.placeOnProposed(left)
 	}
 	left = b.rounds(left)
+	if b.patience.ended {
+		plan.Unplanned = count(left) // why no group helps them isn't known
+		return
+	}
 	b.explain(left)
 	plan.Unneeded = b.unneeded()
 }
@@ -109,7 +122,7 @@ func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder 
 // rounds has groups grow, one option after the other, as long as one takes pods, and
 // returns the pods that are left.
 func (b *builder) rounds(left []*run) []*run {
-	for len(left) > 0 {
+	for len(left) > 0 && !b.patience.ended {
 		k, ok := b.best(left)
 		if !ok {
 			break
@@ -182,6 +195,9 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 		}
 		options = append(options, o)
 		choices = append(choices, k)
+		if b.planOver() {
+			break // the expander has these to choose from
+		}
 	}
 	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.limits.nodes, Schema: b.State.Schema, Answers: &b.plan.Answers, By: &by}
 	i := b.Expander.Choose(round, options)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,7 @@ func (f *fixture) dump() string {
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
 //	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
 //	expander NAMES
+//	stopwatch over=(1, 5) | stopwatch off                          answers these questions of the next plan with yes
 //	balance [off] [labels=(KEY)] [ignored=(KEY)]                   similar groups are balanced, by Cluster Autoscaler's ratios
 //	startup taints=(KEY) prefixes=(KEY)                            taints of nodes that are starting
 //	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [spread=SKEW] [volume]    pending pods; apart: one on
@@ -177,6 +179,15 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			d.Fatalf(t, "%v", err)
 		}
 		f.packer.Expander = chain
+	case "stopwatch":
+		f.packer.Stopwatch = nil
+		if !args.Flag("off") {
+			cuts := &autoscaler.Cuts{}
+			for _, n := range args.List("over") {
+				cuts.At = append(cuts.At, testkit.Must(strconv.Atoi(n)))
+			}
+			f.packer.Stopwatch = cuts
+		}
 	case "balance":
 		f.req.Balancing = autoscaler.Balancing{Mode: autoscaler.BalanceAlways, Labels: args.List("labels"), IgnoredLabels: args.List("ignored"),
 			MemoryDifference: 0.015, AllocatableDifference: 0.05, FreeDifference: 0.05}
@@ -316,6 +327,9 @@ func describe(plan *autoscaler.Plan) string {
 			fmt.Fprintf(&out, ", in a mix of %.2f, at least %.2f", up.Mix.Price, up.Mix.LowerBound)
 		}
 		out.WriteByte('\n')
+	}
+	if plan.Unplanned > 0 {
+		fmt.Fprintf(&out, "%d pods are left to the next plan\n", plan.Unplanned)
 	}
 	for _, n := range plan.NoHelp {
 		fmt.Fprintf(&out, "nothing for %v: %s\n", n.Pods, strings.Join(n.Reasons, ", "))

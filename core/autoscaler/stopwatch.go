@@ -1,0 +1,51 @@
+package autoscaler
+
+import "slices"
+
+// Stopwatch tells a plan in the making when it has taken long enough. A plan that has buys
+// what it has decided by then, and leaves the rest to the next.
+//
+// Planning knows no time, so that a plan follows from its request alone. It asks a stopwatch
+// at places that depend on nothing else, and counts its questions: a plan has the numbers
+// of those that were answered with yes (Plan.Cuts), and a stopwatch that answers these, and
+// only these, with yes brings the same plan again. That is how recordings are replayed.
+type Stopwatch interface {
+	// Start begins to measure a span.
+	Start(Span)
+	// Over tells whether a span has taken as long as it may.
+	Over(Span) bool
+}
+
+// Span is a part of planning that is bounded.
+type Span uint8
+
+const (
+	// WholePlan is one plan (--max-binpacking-time).
+	WholePlan Span = iota
+	// OneGroup is packing the pending pods on nodes of one group
+	// (--max-nodegroup-binpacking-duration). It ends with the whole plan.
+	OneGroup
+)
+
+// Cuts are a stopwatch that knows which questions of one plan are answered with yes: the
+// first is 1.
+type Cuts struct {
+	At    []int // sorted
+	asked int
+}
+
+var _ Stopwatch = (*Cuts)(nil)
+
+// Start implements Stopwatch.
+func (c *Cuts) Start(s Span) {
+	if s == WholePlan {
+		c.asked = 0
+	}
+}
+
+// Over implements Stopwatch.
+func (c *Cuts) Over(Span) bool {
+	c.asked++
+	_, over := slices.BinarySearch(c.At, c.asked)
+	return over
+}

@@ -1,0 +1,40 @@
+package live
+
+import (
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+)
+
+// stopwatch bounds plans by the time that they take. Only the goroutine of the plan that is
+// made calls it.
+type stopwatch struct {
+	now     func() time.Time
+	max     [2]time.Duration // by span; 0 for no bound
+	started [2]time.Time     // by span
+}
+
+var _ autoscaler.Stopwatch = (*stopwatch)(nil)
+
+// newStopwatch returns one with the bounds of a configuration; nil for a core that only
+// schedules.
+func newStopwatch(a *core.Autoscale, now func() time.Time) autoscaler.Stopwatch {
+	if a == nil {
+		return nil
+	}
+	return &stopwatch{now: now, max: [2]time.Duration{autoscaler.WholePlan: a.MaxBinpackingTime, autoscaler.OneGroup: a.MaxNodeGroupBinpackingDuration}}
+}
+
+// Start implements autoscaler.Stopwatch.
+func (s *stopwatch) Start(span autoscaler.Span) { s.started[span] = s.now() }
+
+// Over implements autoscaler.Stopwatch.
+func (s *stopwatch) Over(span autoscaler.Span) bool {
+	now := s.now()
+	return s.over(span, now) || s.over(autoscaler.WholePlan, now)
+}
+
+func (s *stopwatch) over(span autoscaler.Span, now time.Time) bool {
+	return s.max[span] > 0 && now.Sub(s.started[span]) >= s.max[span]
+}
