@@ -19,6 +19,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/internal/testkit/grpcexpander"
 )
 
 var schema = cluster.NewSchema()
@@ -75,7 +76,7 @@ func TestTheServerNarrowsOptionsDown(t *testing.T) {
 		{name: "an error", err: errors.New("out of order"), want: "a b c", warned: "out of order"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			address, cert := serve(t, func(context.Context, protoreflect.Message) ([]string, error) { return x.names, x.err })
+			address, cert := grpcexpander.Serve(t, func(context.Context, protoreflect.Message) ([]string, error) { return x.names, x.err })
 			g, log := client(t, address, cert)
 			if got := ids(g.Best(&expander.Round{Request: 1}, offer("a", "b", "c"))); got != x.want {
 				t.Errorf("left are %q, want %q", got, x.want)
@@ -93,15 +94,15 @@ func TestTheServerNarrowsOptionsDown(t *testing.T) {
 func TestTheServerLearnsWhatItNeeds(t *testing.T) {
 	var got []string
 	var limit time.Duration
-	address, cert := serve(t, func(ctx context.Context, request protoreflect.Message) ([]string, error) {
+	address, cert := grpcexpander.Serve(t, func(ctx context.Context, request protoreflect.Message) ([]string, error) {
 		if deadline, ok := ctx.Deadline(); ok {
 			limit = time.Until(deadline)
 		}
-		options := value(request, "options").List()
+		options := grpcexpander.Value(request, "options").List()
 		for i := range options.Len() {
 			o := options.Get(i).Message()
 			var names []string
-			pods := value(o, "podBytes").List()
+			pods := grpcexpander.Value(o, "podBytes").List()
 			for k := range pods.Len() {
 				var pod v1.Pod
 				if err := pod.Unmarshal(pods.Get(k).Bytes()); err != nil {
@@ -109,11 +110,11 @@ func TestTheServerLearnsWhatItNeeds(t *testing.T) {
 				}
 				names = append(names, fmt.Sprintf("%s/%s cpu %s", pod.Namespace, pod.Name, pod.Spec.Containers[0].Resources.Requests.Cpu()))
 			}
-			got = append(got, fmt.Sprintf("%d of %s for %v: %s", value(o, "nodeCount").Int(), value(o, "nodeGroupId"), names, value(o, "debug")))
+			got = append(got, fmt.Sprintf("%d of %s for %v: %s", grpcexpander.Value(o, "nodeCount").Int(), grpcexpander.Value(o, "nodeGroupId"), names, grpcexpander.Value(o, "debug")))
 		}
 		var nodes []string
 		var err error
-		value(request, "nodeBytesMap").Map().Range(func(key protoreflect.MapKey, raw protoreflect.Value) bool {
+		grpcexpander.Value(request, "nodeBytesMap").Map().Range(func(key protoreflect.MapKey, raw protoreflect.Value) bool {
 			var node v1.Node
 			err = errors.Join(err, node.Unmarshal(raw.Bytes()))
 			nodes = append(nodes, fmt.Sprintf("%s: %s of shape %s with cpu %s of %s", key, node.Name, node.Labels["shape"], node.Status.Allocatable.Cpu(), node.Status.Capacity.Cpu()))
@@ -153,7 +154,7 @@ func TestTheServerLearnsWhatItNeeds(t *testing.T) {
 func TestAServerThatHangsIsAskedOncePerPlan(t *testing.T) {
 	calls := make(chan struct{}, 10)
 	var answers atomic.Bool
-	address, cert := serve(t, func(ctx context.Context, _ protoreflect.Message) ([]string, error) {
+	address, cert := grpcexpander.Serve(t, func(ctx context.Context, _ protoreflect.Message) ([]string, error) {
 		calls <- struct{}{}
 		if !answers.Load() {
 			<-ctx.Done()
@@ -186,8 +187,8 @@ func TestAServerThatHangsIsAskedOncePerPlan(t *testing.T) {
 // than the one given, and one that is gone: all options stay.
 func TestOnlyTheServerWithTheCertificateIsAsked(t *testing.T) {
 	asked := false
-	address, _ := serve(t, func(context.Context, protoreflect.Message) ([]string, error) { asked = true; return []string{"a"}, nil })
-	_, other := certificate(t)
+	address, _ := grpcexpander.Serve(t, func(context.Context, protoreflect.Message) ([]string, error) { asked = true; return []string{"a"}, nil })
+	_, other := grpcexpander.Certificate(t)
 	for what, address := range map[string]string{"certificate": address, "connection refused": "127.0.0.1:1"} {
 		g, log := client(t, address, other)
 		if got := ids(g.Best(&expander.Round{Request: 1}, offer("a", "b"))); got != "a b" || asked {

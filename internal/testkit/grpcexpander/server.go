@@ -1,4 +1,7 @@
-package expander
+// Package grpcexpander has a server of Cluster Autoscaler's expander protocol, as an operator
+// would write it: it speaks by the protocol's descriptor and the protobuf library, and
+// shares no code with the client.
+package grpcexpander
 
 import (
 	"context"
@@ -24,12 +27,8 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// A server of Cluster Autoscaler's expander protocol, as an operator would write it: it
-// speaks by the protocol's descriptor and the protobuf library, and shares no code with
-// the client.
-
 // message returns the descriptor of one of the protocol's messages.
-func message(t *testing.T, name string) protoreflect.MessageDescriptor {
+func message(t testing.TB, name string) protoreflect.MessageDescriptor {
 	t.Helper()
 	const (
 		text     = descriptorpb.FieldDescriptorProto_TYPE_STRING
@@ -68,19 +67,19 @@ func message(t *testing.T, name string) protoreflect.MessageDescriptor {
 	return file.Messages().ByName(protoreflect.Name(name))
 }
 
-// value returns a field of a message.
-func value(m protoreflect.Message, field string) protoreflect.Value {
+// Value returns a field of a message.
+func Value(m protoreflect.Message, field string) protoreflect.Value {
 	return m.Get(m.Descriptor().Fields().ByName(protoreflect.Name(field)))
 }
 
-// answerer says which node groups a server names.
-type answerer func(ctx context.Context, request protoreflect.Message) ([]string, error)
+// Answerer says which node groups a server names.
+type Answerer func(ctx context.Context, request protoreflect.Message) ([]string, error)
 
-// serve runs a server on loopback with TLS until the test ends, and returns its address
+// Serve runs a server on loopback with TLS until the test ends, and returns its address
 // and the path of its certificate.
-func serve(t *testing.T, answer answerer) (address, cert string) {
+func Serve(t testing.TB, answer Answerer) (address, cert string) {
 	t.Helper()
-	pair, cert := certificate(t)
+	pair, cert := Certificate(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -120,9 +119,9 @@ func serve(t *testing.T, answer answerer) (address, cert string) {
 	return listener.Addr().String(), cert
 }
 
-// certificate makes a certificate for loopback that is its own authority, and writes it
+// Certificate makes a certificate for loopback that is its own authority, and writes it
 // to a file.
-func certificate(t *testing.T) (tls.Certificate, string) {
+func Certificate(t testing.TB) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/internal/simulatedgroup"
+	"github.com/berthproject/berth/internal/testkit/grpcexpander"
+)
+
+// twoGroups is a file of two node groups that only their names tell apart.
+const twoGroups = `apiVersion: berth.dev/v1alpha1
+kind: SimulatedNodeGroups
+groups:
+- {name: a, max: 10, template: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
+- {name: b, max: 10, template: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
+`
+
+// shops is a cluster in which a pod that comes makes Berth buy a node of one of two groups.
+type shops struct {
+	t      *testing.T
+	client kubernetes.Interface
+}
+
+// bought creates a pod that needs a node of its own, and returns the group of the node
+// that it comes to run on.
+func (s shops) bought(name string) (group string) {
+	s.t.Helper()
+	create(s.t, s.client, pod(name, "3"))
+	eventually(s.t, "the pod "+name+" to run on a new node", func(ctx context.Context) bool { return get(ctx, s.client, name).Status.Phase == v1.PodRunning })
+	node, err := s.client.CoreV1().Nodes().Get(s.t.Context(), get(s.t.Context(), s.client, name).Spec.NodeName, metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return node.Labels[simulatedgroup.GroupLabel]
+}
+
+// prioritize writes the priorities of node groups.
+func (s shops) prioritize(text string) {
+	s.t.Helper()
+	maps := s.client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	c := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: expander.PrioritiesConfigMap}, Data: map[string]string{expander.PrioritiesKey: text}}
+	if _, err := maps.Update(s.t.Context(), c, metav1.UpdateOptions{}); err == nil {
+		return
+	}
+	if _, err := maps.Create(s.t.Context(), c, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestExpandersThatAskOutside has Berth, with no more rights than deploy/rbac.yaml gives it,
+// choose between two equal node groups: by a server of the expander protocol, over TLS;
+// then by the priorities in a ConfigMap, which change, and which can't be read at last: then
+// those before hold on, and an event of the ConfigMap says so.
+func TestExpandersThatAskOutside(t *testing.T) {
+	c, client := startCluster(t)
+	s := shops{t, client}
+	groups := filepath.Join(t.TempDir(), "groups.yaml")
+	if err := os.WriteFile(groups, []byte(twoGroups), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--kubeconfig", asDeployed(t, c, client), "--cloud-provider=simulated", "--cloud-config=" + groups, "--scan-interval=2s", "--scale-down-enabled=false"}
+
+	var mu sync.Mutex
+	var asked []string
+	address, cert := grpcexpander.Serve(t, func(_ context.Context, request protoreflect.Message) ([]string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		options := grpcexpander.Value(request, "options").List()
+		asked = nil
+		for i := range options.Len() {
+			asked = append(asked, grpcexpander.Value(options.Get(i).Message(), "nodeGroupId").String())
+		}
+		return []string{"b"}, nil
+	})
+	p, log := startBerth(t, c, append(flags, "--expander=grpc", "--grpc-expander-url="+address, "--grpc-expander-cert="+cert)...)
+	if got := s.bought("by-server"); got != "b" {
+		t.Errorf("the server has named b; bought is a node of %s", got)
+	}
+	mu.Lock()
+	if slices.Sort(asked); !slices.Equal(asked, []string{"a", "b"}) {
+		t.Errorf("the server was offered %v, want a and b", asked)
+	}
+	mu.Unlock()
+	p.Stop(10 * time.Second)
+	noneForbidden(t, log)
+
+	s.prioritize("10: [a]\n20: [b]\n")
+	_, log = startBerth(t, c, append(flags, "--expander=priority")...)
+	if got := s.bought("first"); got != "b" {
+		t.Errorf("b has the higher priority; bought is a node of %s", got)
+	}
+	read := "the priorities of node groups were read"
+	s.prioritize("30: [a]\n20: [b]\n")
+	eventually(t, "the new priorities to be read", func(context.Context) bool { return strings.Count(logOf(t, log), read) == 2 })
+	if got := s.bought("second"); got != "a" {
+		t.Errorf("a has the higher priority now; bought is a node of %s", got)
+	}
+	s.prioritize("30: [b")
+	eventually(t, "an event that the priorities can't be read", func(ctx context.Context) bool {
+		list, err := client.EventsV1().Events(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		for _, e := range list.Items {
+			if e.Regarding.Kind == "ConfigMap" && e.Regarding.Name == expander.PrioritiesConfigMap && e.Reason == expander.PrioritiesInvalid && e.Type == v1.EventTypeWarning {
+				return strings.Contains(e.Note, "the last priorities that could be read hold on")
+			}
+		}
+		return false
+	})
+	if got := s.bought("third"); got != "a" {
+		t.Errorf("the last priorities that could be read prefer a; bought is a node of %s", got)
+	}
+	noneForbidden(t, log)
+}
+
+// noneForbidden fails the test if Berth wanted to do what it may not.
+func noneForbidden(t *testing.T, log string) {
+	t.Helper()
+	for line := range strings.Lines(logOf(t, log)) {
+		if strings.Contains(strings.ToLower(line), "forbidden") {
+			t.Errorf("by deploy/rbac.yaml Berth may not: %s", line)
+		}
+	}
+}
+
+func logOf(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
