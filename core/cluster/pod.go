@@ -31,9 +31,10 @@ type Pod struct {
 	// defaults.
 	Scored      Resources
 	Ports       []HostPort
-	Terms       []OwnedTerm // pod affinity and anti-affinity, required and preferred
-	TermProblem string      // why a term can't be read; such a pod isn't placed
-	Claims      []ClaimRef  // in the order of its volumes
+	Terms       []OwnedTerm      // pod affinity and anti-affinity, required and preferred
+	TermProblem string           // why a term can't be read; such a pod isn't placed
+	Spread      []SpreadSelector // of its own topology spread constraints, in their order
+	Claims      []ClaimRef       // in the order of its volumes
 	// OfNode says that the pod belongs to its node, which would make another one for
 	// itself: it is Daemon or Mirror.
 	OfNode bool
@@ -116,6 +117,7 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 	} else {
 		out.Terms = terms
 	}
+	out.Spread = spreadSelectors(p)
 	out.Claims = claimRefs(p)
 	out.OfNode = out.Daemon() || out.Mirror()
 	if text, ok := p.Annotations[ScaleUpDelayAnnotation]; ok {

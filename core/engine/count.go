@@ -59,16 +59,27 @@ func (e *Engine) Count(c *Class, n *cluster.Node) int {
 	if c.Rejected != nil {
 		return 0
 	}
-	most := framework.Unlimited
 	for i := range c.localRules {
 		r := &c.localRules[i]
-		if x, counts := r.LocalRule.(framework.Counter); counts {
-			most = min(most, x.Count(n))
-		} else if code, _ := r.EvalNode(n); code != framework.OK {
+		if _, counts := r.LocalRule.(framework.Counter); counts {
+			continue
+		}
+		if code, _ := r.EvalNode(n); code != framework.OK {
 			return 0
 		}
-		if most == 0 {
-			return 0
+	}
+	return e.CountByPods(c, n)
+}
+
+// CountByPods is Count where the node's object is known to let the class in, as it is if
+// Count isn't 0 for a node that differs in its pods only. It asks the counting rules alone.
+func (e *Engine) CountByPods(c *Class, n *cluster.Node) int {
+	most := framework.Unlimited
+	for i := range c.localRules {
+		if x, counts := c.localRules[i].LocalRule.(framework.Counter); counts {
+			if most = min(most, x.Count(n)); most == 0 {
+				return 0
+			}
 		}
 	}
 	for i := range c.groupRules {

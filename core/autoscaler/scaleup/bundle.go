@@ -56,11 +56,23 @@ func (x *bundle) put(pods []*cluster.Pod, each int) {
 // fillBundles puts pods of a countable class on bundles, first fit: as many as a node takes
 // on the first node that takes any, and so on. Bundles are split where not all of their
 // nodes get as many. It returns the bundles and the pods left over.
-func fillBundles(bundles []*bundle, e *engine.Engine, c *engine.Class, pods []*cluster.Pod) ([]*bundle, []*cluster.Pod) {
+func (b *builder) fillBundles(bundles []*bundle, e *engine.Engine, c *engine.Class, pods []*cluster.Pod) ([]*bundle, []*cluster.Pod) {
+	var asked *model // of the bundle before
+	takes := false   // a node of it that has no pods yet takes one
 	for i := 0; i < len(bundles) && len(pods) > 0; i++ {
 		x := bundles[i]
-		each := min(e.Count(c, x.node), len(pods))
-		if each == 0 {
+		each := 0
+		if x.model == nil {
+			each = e.Count(c, x.node)
+		} else {
+			if x.model != asked {
+				asked, takes = x.model, b.fits(x.model, e, c) > 0
+			}
+			if takes {
+				each = e.CountByPods(c, x.node)
+			}
+		}
+		if each = min(each, len(pods)); each == 0 {
 			continue
 		}
 		if nodes := len(pods) / each; nodes < x.nodes {

@@ -119,7 +119,7 @@ func (b *builder) mixClass(c *mixClass, models []*model, groups []mix.Group) mix
 	out.Request = append(out.Request, 1)
 	e := b.Engine(pod)
 	for j, m := range models {
-		each := int64(e.Count(c.class, b.blank(m)))
+		each := int64(b.fits(m, e, c.class))
 		if each == 0 {
 			continue
 		}

@@ -134,7 +134,7 @@ func (p *packing) grow(e *engine.Engine, class *engine.Class) bool {
 		}
 		slices.SortStableFunc(others, func(x, y *model) int { return cmp.Compare(p.size(x), p.size(y)) })
 		for _, m := range others {
-			if e.TakesAlone(class, p.blank(m)) && p.addFor(m, e, class) {
+			if p.addFor(m, e, class) {
 				if !slices.Contains(p.needed, m) {
 					p.needed = append(p.needed, m)
 				}
@@ -148,6 +148,9 @@ func (p *packing) grow(e *engine.Engine, class *engine.Class) bool {
 
 // addFor adds a new node of a group, if it takes a pod of the class.
 func (p *packing) addFor(m *model, e *engine.Engine, class *engine.Class) bool {
+	if !e.TakesAlone(class, p.blank(m)) {
+		return false
+	}
 	mark := p.State.Mark()
 	i := p.addNode(m, newNode(m.group, p.proposed[m.group.ID]))
 	if _, ok := e.Best(class); !ok {
@@ -165,7 +168,7 @@ func (p *packing) addFor(m *model, e *engine.Engine, class *engine.Class) bool {
 func (p *packing) count(r *run) {
 	e := p.Engine(r.pods[0])
 	var rest []*cluster.Pod
-	p.bundles, rest = fillBundles(p.bundles, e, r.class, r.pods)
+	p.bundles, rest = p.fillBundles(p.bundles, e, r.class, r.pods)
 	rest = p.open(p.model, e, r.class, rest)
 	for _, m := range p.similar(p.model) {
 		rest = p.open(m, e, r.class, rest) // what the packed group may not have
@@ -180,17 +183,16 @@ func (p *packing) open(m *model, e *engine.Engine, class *engine.Class, rest []*
 	if len(rest) == 0 || room <= 0 {
 		return rest
 	}
-	blank := p.blank(m)
-	each := min(e.Count(class, blank), len(rest))
+	each := min(p.fits(m, e, class), len(rest))
 	if each == 0 {
 		return rest
 	}
 	nodes := min((len(rest)+each-1)/each, room)
 	last := len(p.bundles)
-	p.bundles = append(p.bundles, newBundle(m, blank, nodes))
+	p.bundles = append(p.bundles, newBundle(m, p.blank(m), nodes))
 	p.nodes += nodes
 	p.proposed[m.group.ID] += nodes
-	made, rest := fillBundles(p.bundles[last:], e, class, rest)
+	made, rest := p.fillBundles(p.bundles[last:], e, class, rest)
 	p.bundles = append(p.bundles[:last], made...)
 	return rest
 }

@@ -153,12 +153,20 @@ func (b *builder) propose(left []*run, all ...packed) []*run {
 }
 
 // placeOnProposed places pods that have room, or are let in, now that proposed nodes stand
-// in the state with their pods, and returns the pods that are left.
+// in the state with their pods, and returns the pods that are left. Pods of countable
+// classes were tried on these nodes when they were packed.
 func (b *builder) placeOnProposed(left []*run) []*run {
 	if !b.needsState(left) {
 		return left
 	}
-	rest := b.place(left)
+	var rest []*run
+	for _, r := range left {
+		if r.countable {
+			rest = append(rest, r)
+		} else {
+			rest = append(rest, b.place([]*run{r})...)
+		}
+	}
 	b.plan.Covered += count(left) - count(rest)
 	return rest
 }

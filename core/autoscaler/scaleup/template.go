@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 )
 
 // Virtual nodes: what new nodes of a group will look like. They are made after the newest
@@ -25,6 +26,8 @@ type model struct {
 	// blank is a new node with the pods that it gets by itself, outside of the state. It
 	// is made when it is first needed.
 	blank *cluster.Node
+	// fits is how many pods of a countable class blank takes, once asked.
+	fits map[*engine.Class]int
 	// similar are the groups that share what is bought of this one, once compared.
 	similar  []*model
 	compared bool
@@ -84,6 +87,19 @@ func (b *builder) blank(m *model) *cluster.Node {
 		b.State.Rollback(mark)
 	}
 	return m.blank
+}
+
+// fits returns how many pods of a countable class a new node of a group takes.
+func (b *builder) fits(m *model, e *engine.Engine, c *engine.Class) int {
+	n, known := m.fits[c]
+	if !known {
+		if m.fits == nil {
+			m.fits = map[*engine.Class]int{}
+		}
+		n = e.Count(c, b.blank(m))
+		m.fits[c] = n
+	}
+	return n
 }
 
 // addDomains has the zones and regions of groups that may grow be known in the state, also

@@ -1,8 +1,6 @@
 package podtopologyspread
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,6 +20,7 @@ type constraint struct {
 	// selector selects the pods that count. An empty one selects no other pod, but
 	// the pod itself (as in kube-scheduler's countPodsMatchSelector).
 	selector labels.Selector
+	text     string // cluster.SelectorText of it
 	// honorAffinity and honorTaints leave nodes out of the counts that the pod's
 	// node affinity, or a taint, keeps it off (KEP-3094).
 	honorAffinity bool
@@ -52,25 +51,30 @@ var systemDefaults = []v1.TopologySpreadConstraint{
 // constraintsOf returns the pod's own constraints, or else the default ones. A pod
 // that no workload selects has no default constraints.
 func (p Plugin) constraintsOf(pod *cluster.Pod, state *cluster.State) constraints {
-	own := pod.Object.Spec.TopologySpreadConstraints
-	out := constraints{requireAll: len(own) > 0 || p.args.List}
-	list, selector := own, labels.Selector(nil)
-	if len(own) == 0 {
+	list := pod.Object.Spec.TopologySpreadConstraints
+	out := constraints{requireAll: len(list) > 0 || p.args.List}
+	var defaults cluster.SpreadSelector
+	if len(list) == 0 {
 		if list = p.args.Constraints; !p.args.List {
 			list = systemDefaults
 		}
 		if len(list) == 0 {
 			return out
 		}
-		if selector = defaultSelector(pod, state); selector.Empty() {
+		if defaults.Selector = defaultSelector(pod, state); defaults.Selector.Empty() {
 			return out
 		}
+		defaults.Text = cluster.SelectorText(defaults.Selector)
 	}
 	for i := range list {
-		if _, err := metav1.LabelSelectorAsSelector(list[i].LabelSelector); err != nil && out.problem == "" {
-			out.problem = fmt.Sprintf("topologySpreadConstraints[%d].labelSelector: %v", i, err)
+		selects := &defaults
+		if len(pod.Spread) > 0 {
+			selects = &pod.Spread[i]
 		}
-		c := resolve(pod, &list[i], selector)
+		if out.problem == "" {
+			out.problem = selects.Problem
+		}
+		c := resolve(&list[i], selects)
 		switch list[i].WhenUnsatisfiable {
 		case v1.ScheduleAnyway:
 			out.soft = append(out.soft, c)
@@ -81,42 +85,17 @@ func (p Plugin) constraintsOf(pod *cluster.Pod, state *cluster.State) constraint
 	return out
 }
 
-// resolve fills in the defaults of a constraint. selector is what default
-// constraints select by, nil for a constraint of the pod's own.
-func resolve(pod *cluster.Pod, c *v1.TopologySpreadConstraint, selector labels.Selector) constraint {
+// resolve fills in the defaults of a constraint.
+func resolve(c *v1.TopologySpreadConstraint, selects *cluster.SpreadSelector) constraint {
 	out := constraint{
-		key: c.TopologyKey, maxSkew: c.MaxSkew, minDomains: 1, selector: selector,
+		key: c.TopologyKey, maxSkew: c.MaxSkew, minDomains: 1, selector: selects.Selector, text: selects.Text,
 		honorAffinity: c.NodeAffinityPolicy == nil || *c.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
 		honorTaints:   c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
 	}
 	if c.MinDomains != nil {
 		out.minDomains = *c.MinDomains
 	}
-	if selector == nil {
-		out.selector = ownSelector(pod, c)
-	}
 	return out
-}
-
-// ownSelector returns the constraint's labelSelector, and with it the pod's values
-// of the keys in matchLabelKeys (KEP-3243). Keys that the pod doesn't have are
-// left out. Without a labelSelector it selects nothing, whatever the keys.
-func ownSelector(pod *cluster.Pod, c *v1.TopologySpreadConstraint) labels.Selector {
-	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
-	if err != nil {
-		return labels.Nothing() // constraints.problem rejects the pod
-	}
-	if _, selectable := selector.Requirements(); !selectable {
-		return selector
-	}
-	for _, key := range c.MatchLabelKeys {
-		if value, ok := pod.Object.Labels[key]; ok {
-			if r, err := labels.NewRequirement(key, "in", []string{value}); err == nil {
-				selector = selector.Add(*r)
-			}
-		}
-	}
-	return selector
 }
 
 // defaultSelector merges the selectors of the Services that select the pod and

@@ -78,7 +78,7 @@ func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *frame
 	tainttoleration.Plugin{}.Sign(pod, state, group, nil)
 	sign := func(c *constraint) {
 		group.Int(int64(c.maxSkew))
-		group.Str(cluster.SelectorText(c.selector))
+		group.Str(c.text)
 		group.Bool(c.honorAffinity)
 		group.Bool(c.honorTaints)
 	}
