@@ -50,6 +50,8 @@ func (s *State) apply(c *Change) {
 		s.addNomination(c.Pod, c.name, int(c.pos))
 	case NominationRemoved:
 		s.dropNomination(int(c.pos))
+	case HeadroomSet:
+		s.headrooms.set(c.Headroom.New, c.Headroom.Old)
 	}
 }
 
@@ -92,6 +94,8 @@ func (s *State) undo(c *Change) {
 		s.dropNomination(int(c.pos))
 	case NominationRemoved:
 		s.addNomination(c.Pod, c.name, int(c.pos))
+	case HeadroomSet:
+		s.headrooms.set(c.Headroom.Old, c.Headroom.New)
 	}
 }
 

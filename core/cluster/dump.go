@@ -36,6 +36,9 @@ func (s *State) Dump(w io.Writer) {
 	for _, n := range s.nominated.list {
 		fmt.Fprintf(w, "nominated %s to %s (%d)\n", n.Pod.Name(), n.Name, n.Node)
 	}
+	for _, h := range s.Headrooms() {
+		fmt.Fprintf(w, "headroom %s for pods of %s by %v %v %v\n", h.ID, h.Namespace, h.Controller, h.Labels, h.Annotations)
+	}
 	for _, x := range s.Workloads() {
 		fmt.Fprintf(w, "%s %s/%s %v %v\n", x.Kind, x.Namespace, x.Name, x.Set, x.Selector)
 	}

@@ -26,6 +26,7 @@ func (s *State) Broken() []string {
 	b.objects()
 	b.claims()
 	b.nominations()
+	b.headrooms()
 	b.workloads()
 	b.images()
 	return b.list
@@ -318,6 +319,25 @@ func (b *broken) nominations() {
 			}
 			b.same("the pods nominated to "+n.Name, uids, slices.Sorted(slices.Values(byNode[NodeIndex(i)])))
 		}
+	}
+}
+
+// headrooms works out which headrooms a namespace has.
+func (b *broken) headrooms() {
+	x := &b.s.headrooms
+	byNamespace := map[string][]string{}
+	for id, h := range x.byID {
+		b.same("the ID of a headroom", h.ID, id)
+		byNamespace[h.Namespace] = append(byNamespace[h.Namespace], string(id))
+	}
+	b.same("the number of namespaces with headrooms", len(x.byNamespace), len(byNamespace))
+	for namespace, list := range x.byNamespace {
+		var got []string
+		for _, h := range list {
+			got = append(got, string(h.ID))
+			b.check(x.byID[h.ID] == h, "headroom %s of %s is an old one", h.ID, namespace)
+		}
+		b.same("the headrooms of "+namespace, got, slices.Sorted(slices.Values(byNamespace[namespace])))
 	}
 }
 

@@ -111,9 +111,11 @@ func annotated(in map[string]string, keys ...string) map[string]string {
 }
 
 // ours tells whether Berth may read an annotation of a pod or a node: Cluster
-// Autoscaler's, Berth's own, and what marks the image of a static pod.
+// Autoscaler's, Berth's own, what names a ProvisioningRequest, and what marks the image of
+// a static pod.
 func ours(key string) bool {
-	return strings.HasPrefix(key, "cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(key, "berth.dev/") || key == v1.MirrorPodAnnotationKey
+	return strings.HasPrefix(key, "cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(key, "berth.dev/") ||
+		strings.HasPrefix(key, "autoscaling.x-k8s.io/") || key == v1.MirrorPodAnnotationKey
 }
 
 func ourAnnotations(in map[string]string) map[string]string {

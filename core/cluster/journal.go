@@ -42,11 +42,12 @@ const (
 	NodeTouched                 // Node: a change elsewhere may change what local rules say of it
 	NominationAdded             // Pod, and Node when it is known
 	NominationRemoved           // as NominationAdded
+	HeadroomSet                 // Headroom
 )
 
 func (o Op) String() string {
 	names := [...]string{"NodeAdded", "NodeUpdated", "NodeRemoved", "PodAdded", "PodRemoved", "OrphanAdded", "OrphanRemoved",
-		"GroupSet", "WorkloadSet", "ObjectSet", "ObjectRenewed", "NodeTouched", "NominationAdded", "NominationRemoved"}
+		"GroupSet", "WorkloadSet", "ObjectSet", "ObjectRenewed", "NodeTouched", "NominationAdded", "NominationRemoved", "HeadroomSet"}
 	if int(o) < len(names) {
 		return names[o]
 	}
@@ -69,6 +70,7 @@ type Change struct {
 	Workload    *Workload
 	OldWorkload *Workload
 	Object      *ObjectChange
+	Headroom    *HeadroomChange
 	name        string // of an orphan's or a nomination's node, or of a group
 }
 

@@ -38,6 +38,9 @@ type Pod struct {
 	// OfNode says that the pod belongs to its node, which would make another one for
 	// itself: it is Daemon or Mirror.
 	OfNode bool
+	// StandIn names the headroom that the pod keeps room for, "" for none. Such a pod is in
+	// no API.
+	StandIn HeadroomID
 	// ScaleUpDelay is how long the pod has to wait before nodes are bought for it, as its
 	// annotation asks; 0 without.
 	ScaleUpDelay time.Duration
@@ -46,6 +49,9 @@ type Pod struct {
 
 // Name returns namespace/name, as people and logs write it.
 func (p *Pod) Name() string { return p.Object.Namespace + "/" + p.Object.Name }
+
+// StandsIn tells whether the pod keeps room for others and is in no API.
+func (p *Pod) StandsIn() bool { return p.StandIn != "" }
 
 // Daemon tells whether a DaemonSet controls the pod, or its annotation
 // cluster-autoscaler.kubernetes.io/daemonset-pod says to treat it so.

@@ -30,6 +30,7 @@ type State struct {
 	priorities map[int32]int
 	groups     map[string]*NodeGroup
 	nominated  nominations
+	headrooms  headrooms
 	objects    objects
 	work       workloads
 	// What follows from the above, for rules.

@@ -97,5 +97,8 @@ func (s *State) TermLabelKeys() []string { return s.terms.keys }
 func (s *State) NamespacesByLabels() bool { return s.terms.byLabels }
 
 // SignatureVersion changes when pods have to be signed again because a rule now
-// reads more of them, or because what they read of the cluster has changed.
-func (s *State) SignatureVersion() uint64 { return s.terms.grown + s.objects.namespaceChanges }
+// reads more of them, because what they read of the cluster has changed, or because other
+// headrooms may admit them.
+func (s *State) SignatureVersion() uint64 {
+	return s.terms.grown + s.objects.namespaceChanges + s.headrooms.changes
+}

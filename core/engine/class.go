@@ -10,10 +10,10 @@ import (
 
 // Which pods are one class.
 //
-// The key of a class is what the plugins sign of a pod, with its priority. Pods of
-// equal keys get equal answers from every rule, in every state in which they are
-// signed alike. What a pod is signed by may change (terms of placed pods, namespaces,
-// what its claims lead to): the core then asks for the pod's class again.
+// The key of a class is what the plugins sign of a pod, with its priority and the headrooms
+// that admit it. Pods of equal keys get equal answers from every rule, in every state in
+// which they are signed alike. What a pod is signed by may change (terms of placed pods, namespaces,
+// headrooms, what its claims lead to): the core then asks for the pod's class again.
 
 // ClassID numbers the classes of one engine in the order of their creation.
 type ClassID uint32
@@ -29,11 +29,12 @@ type Class struct {
 	local     string       // of the key: what the plugins signed as local. The rank of ties is mixed from it
 	localEnds string       // of the key: where in local each plugin's part ends
 
-	prepared   []prepared      // by plugin of the profile
-	localRules []localRule     // of those prepared, in the order of the profile
-	groupRules []groupRule     // of those prepared, in the order of the profile
-	hostFacts  []*cluster.Fact // of all group rules
-	terms      int             // how many terms of placed pods there were when the rules were made
+	prepared   []prepared           // by plugin of the profile
+	localRules []localRule          // of those prepared, in the order of the profile
+	groupRules []groupRule          // of those prepared, in the order of the profile
+	hostFacts  []*cluster.Fact      // of all group rules
+	admitting  []cluster.HeadroomID // the headrooms that admit its pods, sorted
+	terms      int                  // how many terms of placed pods there were when the rules were made
 
 	shared *column // that of all classes with the same local rules and kinds of groups
 	// private is the class's own column, nil for most (private.go).
@@ -45,6 +46,12 @@ type Class struct {
 
 // Pod returns a pod of the class.
 func (c *Class) Pod() *cluster.Pod { return c.pod }
+
+// LeavesRoomFor tells whether pods of the class have to leave a nominated pod its place:
+// its priority is as high as theirs, and it doesn't keep room for them.
+func (c *Class) LeavesRoomFor(nominated *cluster.Pod) bool {
+	return nominated.Priority >= c.pod.Priority && !(nominated.StandsIn() && slices.Contains(c.admitting, nominated.StandIn))
+}
 
 // LooksBeyondNode tells whether some rule may reject a node for what is elsewhere.
 func (c *Class) LooksBeyondNode() bool {
@@ -73,6 +80,12 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 	}
 	// Which nominated pods it has to leave room for, and which it may preempt.
 	e.keyBuf = binary.BigEndian.AppendUint32(e.keyBuf, uint32(p.Priority))
+	// Which nominated pods keep room for it.
+	e.admitting = e.state.Admitting(e.admitting[:0], p)
+	for _, id := range e.admitting {
+		e.keyBuf = binary.BigEndian.AppendUint32(e.keyBuf, uint32(len(id)))
+		e.keyBuf = append(e.keyBuf, id...)
+	}
 	if e.options.Unclassed {
 		e.keyBuf = append(e.keyBuf, p.UID...)
 	}
@@ -87,7 +100,8 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 		return c
 	}
 	key := string(e.keyBuf)
-	c := &Class{ID: e.nextID, pod: p, key: key, local: key[:len(e.local.Bytes())], localEnds: key[ends : ends+len(e.localEnds.Bytes())]}
+	c := &Class{ID: e.nextID, pod: p, key: key, local: key[:len(e.local.Bytes())], localEnds: key[ends : ends+len(e.localEnds.Bytes())],
+		admitting: slices.Clone(e.admitting)}
 	e.nextID++
 	e.classes[key] = c
 	e.prepare(c)

@@ -31,6 +31,7 @@ type Engine struct {
 	local, group         framework.Signature
 	localEnds, groupEnds framework.Signature // see Engine.Class
 	keyBuf               []byte
+	admitting            []cluster.HeadroomID
 	exceptional          stamps // nodes that are entries of their own in the view
 	nominated            stamps // of them, those with nominated pods that count for the class
 	view                 view

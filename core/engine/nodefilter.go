@@ -97,26 +97,20 @@ func (f *nodeFilter) reason(n *cluster.Node) (why *framework.Reason, hinting int
 	return f.explain(f.reject(n), n)
 }
 
-// withNominatedPods calls do while the pods of equal or higher priority that are
-// nominated to the node are placed on it; not at all when there are none.
+// withNominatedPods calls do while the nominated pods that the class leaves room for are
+// placed on the node; not at all when there are none.
 func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func()) {
-	if !slices.ContainsFunc(n.Nominated, f.countsFor) {
+	if !slices.ContainsFunc(n.Nominated, f.class.LeavesRoomFor) {
 		return
 	}
 	mark := f.state.Mark()
 	for _, p := range slices.Clone(n.Nominated) {
-		if f.countsFor(p) {
+		if f.class.LeavesRoomFor(p) {
 			f.state.PlaceAt(p, n.Index)
 		}
 	}
 	do()
 	f.state.Rollback(mark)
-}
-
-// countsFor tells whether a nominated pod counts for the class's filters: the class
-// has to leave it its place.
-func (f *nodeFilter) countsFor(nominated *cluster.Pod) bool {
-	return nominated.Priority >= f.class.pod.Priority
 }
 
 // explain words a rejection of a node. It must be called before the state or the

@@ -114,7 +114,7 @@ func (v *view) findExceptional(e *Engine, c *Class) {
 		}
 	}
 	for _, x := range e.state.Nominations() {
-		if x.Node == cluster.NoNode || x.Pod.Priority < c.pod.Priority || !col.cells[x.Node].ok {
+		if x.Node == cluster.NoNode || !c.LeavesRoomFor(x.Pod) || !col.cells[x.Node].ok {
 			continue
 		}
 		if !v.nominated {

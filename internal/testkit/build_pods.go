@@ -37,6 +37,18 @@ func (b *PodBuilder) Label(k, v string) *PodBuilder {
 	return b
 }
 
+// Annotate sets an annotation. The map is the pod's own from then on.
+func (b *PodBuilder) Annotate(k, v string) *PodBuilder {
+	annotations := map[string]string{k: v}
+	for key, value := range b.Annotations {
+		if key != k {
+			annotations[key] = value
+		}
+	}
+	b.Annotations = annotations
+	return b
+}
+
 // Owner sets the controlling owner.
 func (b *PodBuilder) Owner(apiVersion, kind, name string) *PodBuilder {
 	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(kind + name), Controller: new(true)}}

@@ -31,6 +31,8 @@ func Perturb(t *rapid.T, p *v1.Pod) {
 var perturbations = []func(*rapid.T, *PodBuilder){
 	// Metadata that selectors and default spreading read.
 	perturbNamespace, perturbApp, dropApp, perturbIndex, perturbOwner,
+	// By these and by an annotation, headrooms admit pods.
+	perturbAnnotation,
 	// NodeResourcesFit, NodeResourcesBalancedAllocation.
 	perturbRequest, perturbNothingRequested, perturbNothingRequested, perturbOddResources,
 	// TaintToleration, NodeUnschedulable.
@@ -69,6 +71,10 @@ func perturbIndex(t *rapid.T, b *PodBuilder) {
 
 func perturbOwner(t *rapid.T, b *PodBuilder) {
 	b.Owner("apps/v1", pick(t, []string{"ReplicaSet", "StatefulSet"}, "kind"), pick(t, apps, "owner"))
+}
+
+func perturbAnnotation(t *rapid.T, b *PodBuilder) {
+	b.Annotate(headroomAnnotation.Key, pick(t, []string{headroomAnnotation.Value, "other"}, "of"))
 }
 
 func perturbRequest(t *rapid.T, b *PodBuilder) {

@@ -107,6 +107,8 @@ func (w *World) Change(t *rapid.T) string {
 		return w.changeStorage(t)
 	case k < 83:
 		return w.changeBudget(t)
+	case k < 84:
+		return w.changeHeadroom(t)
 	case k < 90:
 		return w.nominate(t)
 	case k < 95:
@@ -165,7 +167,42 @@ func (w *World) changeWorkload(t *rapid.T, gone bool) string {
 	return fmt.Sprintf("set %s %s/%s", wl.Kind, wl.Namespace, wl.Name)
 }
 
-// nominate nominates a pod that isn't placed, or ends a nomination.
+// headroomIDs are the headrooms that there may be.
+var headroomIDs = []cluster.HeadroomID{"room0", "room1"}
+
+// headroomAnnotation is the annotation by which headrooms admit pods.
+var headroomAnnotation = cluster.Annotation{Key: "autoscaling.x-k8s.io/consume-provisioning-request", Value: "r"}
+
+// changeHeadroom sets or removes a headroom. Its stand-ins may outlive it here: then they
+// keep room from everybody.
+func (w *World) changeHeadroom(t *rapid.T) string {
+	id := pick(t, headroomIDs, "headroom")
+	if maybe(t, 25, "gone") {
+		w.State.RemoveHeadroom(id)
+		return fmt.Sprintf("remove headroom %s", id)
+	}
+	h := RandomHeadroom(t, id)
+	w.State.SetHeadroom(h)
+	return fmt.Sprintf("set headroom %s for pods of %s by %v %v %v", id, h.Namespace, h.Controller, h.Labels, h.Annotations)
+}
+
+// RandomHeadroom draws for which pods room is kept.
+func RandomHeadroom(t *rapid.T, id cluster.HeadroomID) *cluster.Headroom {
+	h := &cluster.Headroom{ID: id, Namespace: pick(t, spaces, "of headroom")}
+	switch Uniform(t, 4, "by") {
+	case 0:
+		h.Controller = &cluster.Controller{Kind: pick(t, []string{"ReplicaSet", "StatefulSet"}, "kind"), Name: pick(t, apps, "owner")}
+	case 1:
+		h.Annotations = []cluster.Annotation{headroomAnnotation}
+	case 2:
+		h.Labels = map[string]string{"app": pick(t, apps, "app")}
+	default:
+		h.Labels = map[string]string{} // every pod of the namespace
+	}
+	return h
+}
+
+// nominate nominates a pod that isn't placed, a stand-in among them, or ends a nomination.
 func (w *World) nominate(t *rapid.T) string {
 	if list := w.State.Nominations(); len(list) > 0 && maybe(t, 40, "end") {
 		n := list[Uniform(t, len(list), "nomination")]
@@ -177,8 +214,11 @@ func (w *World) nominate(t *rapid.T) string {
 		return "nothing"
 	}
 	node := pick(t, w.Nodes, "to")
+	if maybe(t, 40, "stands in") {
+		p.StandIn = pick(t, headroomIDs, "for")
+	}
 	w.State.Nominate(p, node)
-	return fmt.Sprintf("nominate %s of priority %d to %s", p.Name(), p.Priority, node)
+	return fmt.Sprintf("nominate %s of priority %d, standing in for %q, to %s", p.Name(), p.Priority, p.StandIn, node)
 }
 
 // anyPod draws the UID of a pod that was placed once, "" when none was.

@@ -106,13 +106,14 @@ func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups 
 }
 
 // rejecterWithNominated returns the first plugin that rejects the pod on a node if the
-// pods of equal or higher priority that are nominated to it were there already, "" for
-// none.
+// pods of equal or higher priority that are nominated to it were there already, but for
+// those that keep room for it; "" for none.
 func rejecterWithNominated(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string) string {
 	with := rebuild(state, nil)
 	some := false
 	for _, x := range state.Nominations() {
-		if x.Name == node && x.Pod.Priority >= pod.Priority {
+		own := x.Pod.StandsIn() && state.Headroom(x.Pod.StandIn) != nil && state.Headroom(x.Pod.StandIn).Admits(pod)
+		if x.Name == node && x.Pod.Priority >= pod.Priority && !own {
 			with.Place(x.Pod, node)
 			some = true
 		}
@@ -198,6 +199,9 @@ func rebuild(s *cluster.State, gone map[*cluster.Pod]bool) *cluster.State {
 	}
 	for _, o := range s.Objects() {
 		out.SetObject(o)
+	}
+	for _, h := range s.Headrooms() {
+		out.SetHeadroom(h)
 	}
 	for _, n := range s.Nominations() {
 		out.Nominate(n.Pod, n.Name)

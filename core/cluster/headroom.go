@@ -1,0 +1,153 @@
+package cluster
+
+// This file holds headrooms: which room on the nodes is kept free, and for which pods.
+// The room itself is kept by stand-ins, pods that are in no API. Each is nominated to a
+// node and so counts for filters against pods of equal or lower priority; but not against
+// the pods that its headroom admits, for they are whom the room is kept for.
+//
+// Which live headrooms admit a pod is part of its class. It must hold that
+//
+//   - headrooms.byNamespace has each live headroom once, sorted by ID; no empty list is kept;
+//   - whenever another headroom admits a pod than before, SignatureVersion has grown.
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// HeadroomID names a headroom: by the UID of the object that asks for it.
+type HeadroomID string
+
+// Headroom is room that is kept free for some pods of a namespace: those of Controller,
+// those with all of Labels, or those with one of Annotations. Exactly one of the three is
+// set. A headroom is immutable.
+type Headroom struct {
+	ID         HeadroomID
+	Namespace  string
+	Controller *Controller
+	Labels     map[string]string
+	// Annotations are the keys of which one has to have the value. The informers keep the
+	// pods' annotations that Berth reads only (ours).
+	Annotations []Annotation
+}
+
+// HeadroomChange is a headroom before and after; either may be nil.
+type HeadroomChange struct{ New, Old *Headroom }
+
+// Controller names what makes pods.
+type Controller struct{ Kind, Name string }
+
+// Annotation is a key with its value.
+type Annotation struct{ Key, Value string }
+
+// podTemplateHash is the label by which a Deployment tells its ReplicaSets apart: each is
+// called after the Deployment and the value (pkg/controller/deployment/sync.go).
+const podTemplateHash = "pod-template-hash"
+
+// Admits tells whether the room is kept for a pod. Stand-ins, its own included, are never
+// admitted: they keep room beside each other.
+func (h *Headroom) Admits(p *Pod) bool {
+	o := p.Object
+	switch {
+	case p.StandsIn() || o.Namespace != h.Namespace:
+		return false
+	case h.Controller != nil:
+		return h.Controller.controls(p)
+	case h.Labels != nil:
+		return selects(h.Labels, o.Labels)
+	}
+	return slices.ContainsFunc(h.Annotations, func(a Annotation) bool {
+		value, ok := o.Annotations[a.Key]
+		return ok && value == a.Value
+	})
+}
+
+// controls tells whether a pod's controller is this one, or, if this is a Deployment, one
+// of its ReplicaSets.
+func (c *Controller) controls(p *Pod) bool {
+	ref := metav1.GetControllerOfNoCopy(p.Object)
+	switch {
+	case ref == nil:
+		return false
+	case c.Kind == "Deployment":
+		return ref.Kind == string(ReplicaSet) && ref.Name == c.Name+"-"+p.Object.Labels[podTemplateHash]
+	}
+	return ref.Kind == c.Kind && ref.Name == c.Name
+}
+
+// same tells whether two headrooms of one ID admit the same pods.
+func (h *Headroom) same(o *Headroom) bool {
+	if h.Namespace != o.Namespace || (h.Controller == nil) != (o.Controller == nil) || (h.Labels == nil) != (o.Labels == nil) {
+		return false
+	}
+	return (h.Controller == nil || *h.Controller == *o.Controller) && maps.Equal(h.Labels, o.Labels) && slices.Equal(h.Annotations, o.Annotations)
+}
+
+// headrooms holds the live headrooms.
+type headrooms struct {
+	byID        map[HeadroomID]*Headroom
+	byNamespace map[string][]*Headroom
+	changes     uint64 // never goes back, not even when a change is undone
+}
+
+// set replaces a headroom; either may be nil.
+func (b *headrooms) set(now, old *Headroom) {
+	b.changes++
+	if old != nil {
+		delete(b.byID, old.ID)
+		list := slices.DeleteFunc(b.byNamespace[old.Namespace], func(h *Headroom) bool { return h.ID == old.ID })
+		if b.byNamespace[old.Namespace] = list; len(list) == 0 {
+			delete(b.byNamespace, old.Namespace)
+		}
+	}
+	if now == nil {
+		return
+	}
+	if b.byID == nil {
+		b.byID, b.byNamespace = map[HeadroomID]*Headroom{}, map[string][]*Headroom{}
+	}
+	b.byID[now.ID] = now
+	list := b.byNamespace[now.Namespace]
+	at, _ := slices.BinarySearchFunc(list, now.ID, func(h *Headroom, id HeadroomID) int { return strings.Compare(string(h.ID), string(id)) })
+	b.byNamespace[now.Namespace] = slices.Insert(list, at, now)
+}
+
+// SetHeadroom adds a headroom or replaces the one of its ID.
+func (s *State) SetHeadroom(h *Headroom) {
+	old := s.headrooms.byID[h.ID]
+	if old == nil || !old.same(h) {
+		s.record(Change{Op: HeadroomSet, Node: NoNode, Headroom: &HeadroomChange{New: h, Old: old}})
+	}
+}
+
+// RemoveHeadroom removes a headroom, if it is there. Its stand-ins have to be gone.
+func (s *State) RemoveHeadroom(id HeadroomID) {
+	if old := s.headrooms.byID[id]; old != nil {
+		s.record(Change{Op: HeadroomSet, Node: NoNode, Headroom: &HeadroomChange{Old: old}})
+	}
+}
+
+// Headroom returns a headroom, or nil.
+func (s *State) Headroom(id HeadroomID) *Headroom { return s.headrooms.byID[id] }
+
+// Headrooms returns all headrooms, by ID.
+func (s *State) Headrooms() []*Headroom {
+	return slices.SortedFunc(maps.Values(s.headrooms.byID), func(a, b *Headroom) int { return strings.Compare(string(a.ID), string(b.ID)) })
+}
+
+// Admitting appends to ids the headrooms that admit a pod, sorted, in O(headrooms of its
+// namespace).
+func (s *State) Admitting(ids []HeadroomID, p *Pod) []HeadroomID {
+	if len(s.headrooms.byID) == 0 {
+		return ids
+	}
+	for _, h := range s.headrooms.byNamespace[p.Object.Namespace] {
+		if h.Admits(p) {
+			ids = append(ids, h.ID)
+		}
+	}
+	return ids
+}
