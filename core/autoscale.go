@@ -276,7 +276,7 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 	asked := c.scale.groups.LastAsked(up.Group)
 	for _, uid := range up.Pods {
 		switch p := c.stillPending(uid); {
-		case p == nil:
+		case p == nil || p.parsed.StandsIn():
 		case growth.Without[uid]:
 			c.reporting.ScaleUpOutdated(&p.reports)
 		default:
@@ -289,12 +289,17 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 // reportNoHelp reports NotTriggeredScaleUp, with the reasons, for those pods that no node
 // group would help and that have no node still, in the order in which they were queued.
 func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
+	c.headroom.Planned()
 	why := map[types.UID]string{}
 	var items []*queue.Item
 	for _, n := range plan.NoHelp {
 		reasons := strings.Join(n.Reasons, ", ")
 		for _, uid := range n.Pods {
-			if c.stillPending(uid) != nil {
+			switch p := c.stillPending(uid); {
+			case p == nil:
+			case p.parsed.StandsIn():
+				c.headroom.NoHelp(p.parsed, reasons)
+			default:
 				why[uid] = reasons
 				items = append(items, c.queue.Get(uid))
 			}

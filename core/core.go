@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/binding"
 	"github.com/berthproject/berth/core/lifecycle/consulting"
 	"github.com/berthproject/berth/core/lifecycle/expectation"
+	"github.com/berthproject/berth/core/lifecycle/headroom"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nomination"
 	"github.com/berthproject/berth/core/lifecycle/preemption"
@@ -120,6 +121,7 @@ type Core struct {
 	expectation *expectation.Machine
 	reporting   *reporting.Machine
 	reservation *reservation.Machine
+	headroom    *headroom.Machine
 }
 
 // Stats count what the core has done.
@@ -130,7 +132,7 @@ type Stats struct {
 	Preemptions   int // decisions that others leave a node for a pod
 	Victims       int // of them, in all
 	MissedWakeups int // pods that only the leftover sweep found schedulable
-	BadObjects    int // objects with quantities that had to be taken otherwise
+	BadObjects    int // objects with quantities that had to be taken otherwise, or whose headroom can't be made out
 	RefusedPlans  int // plans that answer no open request, or were made at a position that can't be
 }
 
@@ -174,6 +176,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	c.expectation = expectation.New(records[expectation.Pod]{c.pods, func(p *pod) *expectation.Pod { return &p.expected }}, c.nomination)
 	c.consulting = consulting.New(sched, records[consulting.Pod]{c.pods, func(p *pod) *consulting.Pod { return &p.consulting }})
 	c.reservation = reservation.New(c.nomination)
+	c.headroom = headroom.New(sched, standIns{c})
 	sched.Leaving = c.preemption.Victim
 	sched.Reserved = func(uid types.UID) bool { _, ok := c.reservation.Of(uid); return ok }
 	if cfg.Autoscale != nil {
@@ -216,7 +219,9 @@ func (c *Core) Pods(f func(obj *v1.Pod, node string)) {
 		f(obj, "")
 	}
 	for _, p := range c.pods {
-		f(p.parsed.Object, "")
+		if !p.parsed.StandsIn() {
+			f(p.parsed.Object, "")
+		}
 	}
 }
 
@@ -265,7 +270,7 @@ func (c *Core) Size() (nodes, pods int) {
 // Stats returns what the core has done so far.
 func (c *Core) Stats() Stats {
 	s := c.stats
-	s.BadObjects, s.BindFailures = c.reporting.BadObjects(), c.binding.Failures()
+	s.BadObjects, s.BindFailures = c.reporting.BadObjects()+c.headroom.Refused(), c.binding.Failures()
 	if c.scale.planning != nil {
 		s.RefusedPlans = c.scale.planning.Refused()
 	}

@@ -39,6 +39,8 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 	p := c.pods[item.Pod().UID]
 	c.queue.SetClass(item, d.Class)
 	switch {
+	case item.Pod().StandsIn():
+		c.standInDecided(item, &d)
 	case d.Consult != nil || d.Candidates != nil:
 		c.consulting.Ask(c.turn, &p.consulting, item, &d)
 	case d.Node == nil:

@@ -15,7 +15,7 @@ type eligibility struct {
 // the delay for new pods, which somebody may yet delete or place by other means.
 func (c *Core) eligible(p *pod) eligibility {
 	a := c.cfg.Autoscale
-	if int(p.parsed.Priority) < a.PriorityCutoff || !c.mode.asksForNode(p.parsed.Object) {
+	if int(p.parsed.Priority) < a.PriorityCutoff || !p.parsed.StandsIn() && !c.mode.asksForNode(p.parsed.Object) {
 		return eligibility{}
 	}
 	// As in Cluster Autoscaler the annotation can make the delay longer only.

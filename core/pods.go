@@ -10,6 +10,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/binding"
 	"github.com/berthproject/berth/core/lifecycle/consulting"
 	"github.com/berthproject/berth/core/lifecycle/expectation"
+	"github.com/berthproject/berth/core/lifecycle/headroom"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/nomination"
 	"github.com/berthproject/berth/core/lifecycle/preemption"
@@ -17,7 +18,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file takes in pods. A pod of one of our profiles has a record from when it is first
+// This file takes in pods. A pod of one of our profiles, and a stand-in (headroom.go), has a record from when it is first
 // seen without a node until the API has it on one, or it is gone; it has an item in the
 // queue for the same time.
 
@@ -35,15 +36,19 @@ type pod struct {
 	nomination nomination.Pod
 	expected   expectation.Pod
 	reports    reporting.Pod
+	headroom   headroom.Pod
 }
 
-// node returns the node in the state where the pod is bound to, or where another scheduler
-// is expected to put it; "" for none.
+// node returns the node in the state where the pod is bound to, where another scheduler is
+// expected to put it, or where a stand-in has its room; "" for none.
 func (p *pod) node() string {
 	if node := p.binding.Node(); node != "" {
 		return node
 	}
-	return p.expected.Node()
+	if node := p.expected.Node(); node != "" {
+		return node
+	}
+	return p.headroom.Node()
 }
 
 func (c *Core) podSet(in step.PodSet) {

@@ -21,9 +21,9 @@ func (c *Core) route(in step.Input) {
 	case step.WorkloadGone:
 		c.workloadGone(in)
 	case step.ObjectSet:
-		c.binding.ObjectSet(c.turn, in)
+		c.objectSet(in)
 	case step.ObjectGone:
-		c.binding.ObjectGone(c.turn, in)
+		c.objectGone(in)
 	case step.GroupsSet:
 		c.groupsSet(in)
 	case step.PlanMade:
@@ -36,6 +36,8 @@ func (c *Core) route(in step.Input) {
 		c.preemption.Done(c.turn, in)
 	case step.NominationDone:
 		c.nomination.Done(c.turn, in)
+	case step.StatusWritten:
+		c.headroom.StatusWritten(c.turn, in)
 	case step.TaintDone:
 		c.taintDone(in)
 	case step.EvictionDone:

@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -27,7 +27,7 @@ import (
 //	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
+//	    [rs=DEPLOYMENT] [consumes=REQUEST] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	daemonset NAME …            with the arguments of a pod for its template
@@ -43,7 +43,7 @@ import (
 //	scaled GROUP nodes=N | scale-failed GROUP nodes=N [out-of-stock]
 //	deleted NODE | delete-failed NODE | instance-deleted INSTANCE
 //
-// Time passes by
+// Objects that ask for headroom are in script_headroom_test.go. Time passes by
 //
 //	tick SECONDS
 //
@@ -80,6 +80,9 @@ func (w *world) inputs(cmd string, args *script.Args) []step.Input {
 	if outcome := outcome(cmd, args); outcome != nil {
 		return []step.Input{outcome}
 	}
+	if in := w.headroomInputs(cmd, args); in != nil {
+		return in
+	}
 	args.Fail("unknown command")
 	return nil
 }
@@ -88,7 +91,7 @@ func (w *world) inputs(cmd string, args *script.Args) []step.Input {
 func outcome(cmd string, args *script.Args) step.Input {
 	var err error
 	if strings.HasSuffix(cmd, "-failed") {
-		err = errors.New("refused")
+		err = errRefused
 	}
 	switch cmd {
 	case "bound", "bind-failed":
@@ -165,6 +168,12 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	}
 	if delay := args.String("delay", ""); delay != "" {
 		b.Annotations = map[string]string{cluster.ScaleUpDelayAnnotation: delay}
+	}
+	if name := args.String("rs", ""); name != "" {
+		b.Owner("apps/v1", "ReplicaSet", name+"-1").Label("pod-template-hash", "1")
+	}
+	if name := args.String("consumes", ""); name != "" {
+		b.Annotate(autoscalingapi.ConsumeAnnotation, name)
 	}
 	if zone := args.String("needs", ""); zone != "" {
 		b.Select(v1.LabelTopologyZone, zone)

@@ -48,6 +48,7 @@ func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Read
 	for _, d := range r.TargetDecreases {
 		fmt.Fprintf(out, "lower the target of %s by %d\n", d.Group, d.Nodes)
 	}
+	w.printHeadroom(r)
 	for _, c := range r.Conditions {
 		fmt.Fprintf(out, "condition %s %s: %s\n", c.Name, c.Reason, c.Message)
 	}

@@ -49,8 +49,8 @@ func (c *Core) Groups() []GroupStatus {
 }
 
 // podMachines returns the machines that follow pods.
-func (c *Core) podMachines() [7]lifecycle.Machine {
-	return [...]lifecycle.Machine{c.consulting, c.binding, c.preemption, c.nomination, c.expectation, c.reporting, c.reservation}
+func (c *Core) podMachines() [8]lifecycle.Machine {
+	return [...]lifecycle.Machine{c.consulting, c.binding, c.preemption, c.nomination, c.expectation, c.reporting, c.reservation, c.headroom}
 }
 
 // Unsettled says what the core still waits for, or holds on to: in a world at
@@ -77,6 +77,7 @@ func (c *Core) Invariants() []string {
 	out = append(out, c.preemption.InvariantsIn(c.queue)...)
 	out = append(out, c.nomination.InvariantsIn(c.state)...)
 	out = append(out, c.reporting.InvariantsIn(c.state)...)
+	out = append(out, c.headroom.InvariantsIn(c.state)...)
 	for _, m := range c.scale.machines() {
 		out = append(out, m.Invariants()...)
 	}

@@ -71,29 +71,34 @@ func (c *Core) BecomeLeader(now time.Time) {
 //     here; what has to see all inputs waits for its phase.
 //  2. Waits for permission that are over end before the queue is asked: the room that
 //     comes free is a change that may help others.
-//  3. Expectations of another scheduler are taken back, when a plan is due, before pods
+//  3. Objects that ask for headroom are looked at: the queue is asked about the headrooms
+//     that they get, and their stand-ins are tried.
+//  4. Expectations of another scheduler are taken back, when a plan is due, before pods
 //     are tried: they are decided on anew in this Step, so that the plan sees them placed
 //     or pending.
-//  4. The queue is asked about all changes since the last time (wake), before any pod is
+//  5. The queue is asked about all changes since the last time (wake), before any pod is
 //     tried: else a class would be taken for rejected that a change has let in.
-//  5. Pods are tried, PodsPerStep at most. What decisions change the queue is asked about
+//  6. Pods are tried, PodsPerStep at most. What decisions change the queue is asked about
 //     in the next Step.
-//  6. Nominations that could not be written are written again after the decisions, which
+//  7. Stand-ins whose room the decisions have taken are tried elsewhere, in the next Step.
+//  8. Nominations that could not be written are written again after the decisions, which
 //     may have replaced them.
-//  7. Messages of waiting classes are refreshed after the decisions, of classes that
+//  9. Messages of waiting classes are refreshed after the decisions, of classes that
 //     wait still.
-//  8. Launches and node deletions go on, and a plan is asked for, last: new nodes have got
+//  10. Launches and node deletions go on, and a plan is asked for, last: new nodes have got
 //     their first pods by then, nodes that were given a pod aren't empty, and the plan is
 //     made for the pods that have found no node in this Step.
-//  9. NextWake, when nothing can change it any more.
+//  11. NextWake, when nothing can change it any more.
 //
 // Then the journal and the classes that nobody needs are forgotten.
 func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	c.Take(now, inputs...)
 	c.binding.Advance(c.turn)
+	c.headroom.Advance(c.turn)
 	mayPlan := c.mode.beforePlan()
 	c.wake()
 	more := c.schedule()
+	more = c.headroom.Keep(c.turn) || more
 	c.nomination.Advance(c.turn)
 	c.reporting.Advance(c.turn)
 	if c.cfg.Autoscale != nil {

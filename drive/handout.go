@@ -21,7 +21,7 @@ import (
 //	                 pod that is placed again, needs the Bind's outcome and a
 //	                 backoff in between, hence another Step
 //	Preemptions      before the reports, for a pod of higher priority waits for them
-//	Nominations, Conditions, Events
+//	Nominations, StatusWrites, Conditions, Events
 //	                 what people and other programs read of the above
 //	Taints, Evictions
 //	                 of nodes that go, in the order in which a node meets them. The
@@ -66,6 +66,9 @@ func (d *Driver) handOutPods(r *step.Ready) {
 func (d *Driver) handOutReports(r *step.Ready) {
 	for _, x := range r.Nominations {
 		d.workers.Nominate(x, func(err error) { d.inbox(step.NominationDone{UID: x.UID, Node: x.Node, Err: err}) })
+	}
+	for _, x := range r.StatusWrites {
+		d.workers.WriteStatus(x, func(err error) { d.inbox(step.StatusWritten{UID: x.UID, Err: err}) })
 	}
 	for _, x := range r.Conditions {
 		d.workers.Condition(x)

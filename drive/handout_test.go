@@ -51,6 +51,9 @@ func (l *logged) Preempt(x step.Preemption, done func(error)) {
 func (l *logged) Nominate(x step.Nomination, done func(error)) {
 	l.log(func() { done(errRefused) }, "nominate %s", x.UID)
 }
+func (l *logged) WriteStatus(x step.StatusWrite, done func(error)) {
+	l.log(func() { done(errRefused) }, "write the status of %s", x.UID)
+}
 func (l *logged) Condition(x step.Condition) { l.log(nil, "condition %s", x.UID) }
 func (l *logged) Event(x step.Event)         { l.log(nil, "event %s", x.UID) }
 func (l *logged) Taint(x step.Taint, done func(error)) {
@@ -108,6 +111,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		Events:          []step.Event{{UID: "v1"}, {UID: "v2"}},
 		Conditions:      []step.Condition{{UID: "c1"}, {UID: "c2"}},
 		Nominations:     []step.Nomination{{UID: "o1", Node: "n1"}, {UID: "o2"}},
+		StatusWrites:    []step.StatusWrite{{UID: "s1"}, {UID: "s2"}},
 		Preemptions:     []step.Preemption{{UID: "p1", By: "q1"}, {UID: "p2", By: "q2"}},
 		Cancels:         []step.Cancel{{UID: "x1"}, {UID: "b2"}},
 		Binds:           []step.Bind{{UID: "b1", Node: "n1"}, {UID: "b2", Node: "n2"}},
@@ -118,7 +122,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 	}
 	wantCalls := []string{
 		"consult a1", "consult a2", "bind b1", "bind b2", "cancel x1", "cancel b2", "preempt p1", "preempt p2",
-		"nominate o1", "nominate o2", "condition c1", "condition c2", "event v1", "event v2",
+		"nominate o1", "nominate o2", "write the status of s1", "write the status of s2", "condition c1", "condition c2", "event v1", "event v2",
 		"taint n1", "taint n2", "evict e1", "evict e2", "scale up g1", "scale up g2", "delete n1i1 and i2", "decrease g1", "decrease g2", "plan",
 	}
 	if !slices.Equal(l.calls, wantCalls) {
@@ -135,6 +139,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		step.BindDone{UID: "b1", Err: errRefused}, step.BindDone{UID: "b2", Err: errRefused},
 		step.PreemptionDone{UID: "p1", By: "q1"}, step.PreemptionDone{UID: "p2", By: "q2"},
 		step.NominationDone{UID: "o1", Node: "n1", Err: errRefused}, step.NominationDone{UID: "o2", Err: errRefused},
+		step.StatusWritten{UID: "s1", Err: errRefused}, step.StatusWritten{UID: "s2", Err: errRefused},
 		step.TaintDone{Node: "n1"}, step.TaintDone{Node: "n2"},
 		step.EvictionDone{UID: "e1", Node: "n1", Err: errRefused}, step.EvictionDone{UID: "e2", Node: "n2", Err: errRefused},
 		step.ScaleUpDone{Group: "g1", Nodes: 1}, step.ScaleUpDone{Group: "g2", Nodes: 2, Err: errStockOut, Class: nodegroup.OutOfResources},

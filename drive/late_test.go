@@ -38,6 +38,7 @@ type late struct {
 	nodes   map[string]*v1.Node
 	groupOf map[string]string // by node
 	groups  []nodegroup.Group
+	wishes  map[wish]cluster.Object
 
 	cancels map[types.UID]bool
 	// nominating has the pods of which a nomination is being written, with what writes
@@ -49,7 +50,7 @@ type late struct {
 }
 
 func newLate(t *rapid.T) *late {
-	w := &late{t: t, now: time.Unix(1000, 0), pods: map[types.UID]*v1.Pod{}, nodes: map[string]*v1.Node{}, groupOf: map[string]string{}, cancels: map[types.UID]bool{}, nominating: map[types.UID]func(){}}
+	w := &late{t: t, now: time.Unix(1000, 0), pods: map[types.UID]*v1.Pod{}, nodes: map[string]*v1.Node{}, groupOf: map[string]string{}, cancels: map[types.UID]bool{}, nominating: map[types.UID]func(){}, wishes: map[wish]cluster.Object{}}
 	for i, cpu := range []string{"2", "6"} {
 		w.groups = append(w.groups, nodegroup.Group{ID: fmt.Sprint("g", i), Max: rapid.IntRange(0, 4).Draw(t, "max"),
 			Template: testkit.Node("t").Alloc("cpu", cpu, "memory", "32Gi", "pods", "12").Obj()})
@@ -321,6 +322,9 @@ func (w *late) rest() {
 	}
 	for range 3 {
 		w.step(6*time.Minute, len(w.pending))
+	}
+	for range 10 { // what the last steps asked for is answered
+		w.step(time.Second, len(w.pending))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // TestPropertyOutcomesLateAndInAnyOrderLeaveNothingUnsettled drives random worlds, in
-// which pods and nodes come and go while work is under way. When every outcome has been
+// which pods, nodes, buffers and booked requests come and go while work is under way. When every outcome has been
 // reported and time has passed, the core waits for nothing, and has each pod on the node,
 // or nominated to the node, that the API has.
 //
@@ -26,7 +26,7 @@ func TestPropertyOutcomesLateAndInAnyOrderLeaveNothingUnsettled(t *testing.T) {
 		w := newLate(t)
 		w.failures = 15
 		for range rapid.IntRange(5, 40).Draw(t, "steps") {
-			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			switch rapid.IntRange(0, 11).Draw(t, "what") {
 			case 0:
 				w.serial++
 				w.addNode(testkit.Node(fmt.Sprint("n", w.serial)).Alloc("cpu", "4", "memory", "16Gi", "pods", "12").Obj(), "")
@@ -44,6 +44,8 @@ func TestPropertyOutcomesLateAndInAnyOrderLeaveNothingUnsettled(t *testing.T) {
 					Priority(rapid.Int32Range(0, 2).Draw(t, "priority")).Obj()
 				w.pods[p.UID] = p
 				w.showPod(p.UID)
+			case 10, 11:
+				w.changeHeadroom()
 			}
 			wait := rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Second, time.Minute}).Draw(t, "wait")
 			w.step(wait, rapid.IntRange(0, 6).Draw(t, "happens"))

@@ -27,6 +27,9 @@ type Workers interface {
 	// Nominate writes status.nominatedNodeName. A nomination that a later one of
 	// the same pod replaces before it is written owes no outcome.
 	Nominate(nomination step.Nomination, done func(error))
+	// WriteStatus writes the status of an object that asks for headroom. A write that a
+	// later one of the same object replaces before it is done owes no outcome.
+	WriteStatus(write step.StatusWrite, done func(error))
 	// Condition writes a pod's PodScheduled condition. Nothing is owed, and a later
 	// condition of the same pod replaces one that isn't written yet.
 	Condition(condition step.Condition)
@@ -72,6 +75,9 @@ func (Unanswered) Preempt(step.Preemption, func(error)) {}
 
 // Nominate implements Workers.
 func (Unanswered) Nominate(step.Nomination, func(error)) {}
+
+// WriteStatus implements Workers.
+func (Unanswered) WriteStatus(step.StatusWrite, func(error)) {}
 
 // Condition implements Workers.
 func (Unanswered) Condition(step.Condition) {}

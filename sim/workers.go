@@ -101,6 +101,11 @@ func (b workers) Nominate(x step.Nomination, done func(error)) {
 	b.call(func() error { return b.w.nominate(x, serial) }, done)
 }
 
+// WriteStatus writes the status of an object that asks for headroom.
+func (b workers) WriteStatus(x step.StatusWrite, done func(error)) {
+	b.call(func() error { return b.w.writeStatus(x) }, done)
+}
+
 // Condition writes a pod's condition.
 func (b workers) Condition(x step.Condition) {
 	b.call(func() error { return b.w.condition(x) }, func(error) {})

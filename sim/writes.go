@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/autoscalingapi"
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -66,6 +68,28 @@ func (w *World) nominate(x step.Nomination, serial int) error {
 	}
 	p.nominated = serial
 	w.changePod(p, func(o *v1.Pod) { o.Status.NominatedNodeName = x.Node })
+	return nil
+}
+
+// writeStatus replaces the status of a CapacityBuffer, or the conditions of a
+// ProvisioningRequest.
+func (w *World) writeStatus(x step.StatusWrite) error {
+	kind := cluster.BufferKind
+	if x.Request != nil {
+		kind = cluster.ProvisioningRequestKind
+	}
+	switch o := w.objects[objectKey{kind, x.Namespace, x.Name}].(type) {
+	case *autoscalingapi.CapacityBuffer:
+		changed := *o
+		changed.Status = *x.Buffer
+		w.storeObject(&changed)
+	case *autoscalingapi.ProvisioningRequest:
+		changed := *o
+		changed.Status = *x.Request
+		w.storeObject(&changed)
+	default:
+		return fmt.Errorf("%s/%s not found", x.Namespace, x.Name)
+	}
 	return nil
 }
 

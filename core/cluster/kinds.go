@@ -5,11 +5,14 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/core/autoscalingapi"
 )
 
-// Object is an API object that rules read as it stands: a Namespace,
+// Object is an API object that rules or the autoscaler read as it stands: a Namespace,
 // PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, CSIDriver,
-// CSIStorageCapacity, VolumeAttachment or PodDisruptionBudget.
+// CSIStorageCapacity, VolumeAttachment or PodDisruptionBudget; a CapacityBuffer or
+// ProvisioningRequest, and the PodTemplate or Scalable that one refers to.
 type Object = metav1.Object
 
 // ObjectKind tells those kinds apart. The numbers are in recordings, so a new
@@ -28,6 +31,10 @@ const (
 	StorageCapacityKind
 	AttachmentKind
 	BudgetKind
+	BufferKind
+	ProvisioningRequestKind
+	PodTemplateKind
+	ScalableKind
 )
 
 // KindOf returns the kind of an object; NoObject when rules don't read it.
@@ -51,6 +58,14 @@ func KindOf(o Object) ObjectKind {
 		return AttachmentKind
 	case *policyv1.PodDisruptionBudget:
 		return BudgetKind
+	case *autoscalingapi.CapacityBuffer:
+		return BufferKind
+	case *autoscalingapi.ProvisioningRequest:
+		return ProvisioningRequestKind
+	case *v1.PodTemplate:
+		return PodTemplateKind
+	case *Scalable:
+		return ScalableKind
 	}
 	return NoObject
 }
@@ -85,6 +100,14 @@ func describe(kind ObjectKind) description {
 		return attachmentKind
 	case BudgetKind:
 		return budgetKind
+	case BufferKind:
+		return bufferKind
+	case ProvisioningRequestKind:
+		return provisioningRequestKind
+	case PodTemplateKind:
+		return podTemplateKind
+	case ScalableKind:
+		return scalableKind
 	}
 	return nil
 }

@@ -80,7 +80,8 @@ func (s *Scheduler) Decide(pod *cluster.Pod, known Rejections) Decision {
 }
 
 func (a *attempt) decide(known Rejections) Decision {
-	consults := a.engine.Profile().Consults(a.pod.Object)
+	// Extenders are asked about pods that exist.
+	consults := a.engine.Profile().Consults(a.pod.Object) && !a.pod.StandsIn()
 	if n := a.state.NodeByName(a.nominated); n != nil && !consults && a.engine.FitsOn(a.class, n) {
 		return a.placed(engine.Choice{Node: n.Index, Writes: a.engine.PlaceOn(a.pod, n.Index)}, engine.Account{RunnerUp: cluster.NoNode})
 	}

@@ -43,6 +43,14 @@ const (
 	PlanRefused      DecisionKind = "PlanRefused"      // a plan answers no open request, or was made at a position that can't be; a defect of the driver
 	PlanCut          DecisionKind = "PlanCut"          // a plan had taken long enough; the next goes on with the pods that it left
 	TargetLowered    DecisionKind = "TargetLowered"    // instances that the provider hasn't made are given up
+	RoomKept         DecisionKind = "RoomKept"         // a node has room for a stand-in, and it is kept there
+	RoomMissing      DecisionKind = "RoomMissing"      // a stand-in was tried, and no node has room for it
+	RoomLost         DecisionKind = "RoomLost"         // a stand-in's node doesn't keep room for it any more
+	HeadroomSet      DecisionKind = "HeadroomSet"      // how much room is kept for whom
+	HeadroomRefused  DecisionKind = "HeadroomRefused"  // an object asks for headroom that can't be made out
+	Booked           DecisionKind = "Booked"           // room for a ProvisioningRequest was found, or is being bought
+	NotBooked        DecisionKind = "NotBooked"        // there is no room for all pods of a ProvisioningRequest
+	BookingEnded     DecisionKind = "BookingEnded"     // the time of a booking is over, or it was given up
 )
 
 // Decision is one entry of the decision ledger. The zero value of a field
@@ -71,6 +79,8 @@ type Decision struct {
 	// Choice is how the group of ScaledUp was chosen. The digest leaves it out: what was
 	// decided is in the other fields.
 	Choice *autoscaler.Choice `json:"choice,omitempty"`
+	// Headroom is the object that asks for headroom, as kind namespace/name.
+	Headroom string `json:"headroom,omitempty"`
 }
 
 // RunnerUp is the best of the nodes that weren't chosen.
@@ -82,7 +92,7 @@ type RunnerUp struct {
 // String returns the decision in one line, without its time, score and reasons.
 func (d *Decision) String() string {
 	out := string(d.Kind)
-	for _, part := range []struct{ name, value string }{{"pod", d.Pod}, {"node", d.Node}, {"group", d.Group}} {
+	for _, part := range []struct{ name, value string }{{"pod", d.Pod}, {"node", d.Node}, {"group", d.Group}, {"for", d.Headroom}} {
 		if part.value != "" {
 			out += " " + part.name + " " + part.value
 		}

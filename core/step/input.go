@@ -111,6 +111,12 @@ type NominationDone struct {
 	Err  error
 }
 
+// StatusWritten is the outcome of a StatusWrite.
+type StatusWritten struct {
+	UID types.UID
+	Err error
+}
+
 // Consulted is the outcome of a Consult. Nodes that the Consult didn't name don't count.
 type Consulted struct {
 	UID   types.UID
@@ -125,8 +131,8 @@ type Consulted struct {
 	Agreed []Agreed `json:",omitempty"`
 }
 
-// ObjectSet is an object that was added or has changed and that rules read as it stands:
-// a Namespace, a PodDisruptionBudget, or one of storage (cluster.Object).
+// ObjectSet is an object that was added or has changed and that is read as it stands: a
+// Namespace, a PodDisruptionBudget, one of storage or of headroom (cluster.Object).
 type ObjectSet struct{ Object cluster.Object }
 
 // ObjectGone says that such an object was deleted.
@@ -158,6 +164,7 @@ func (ScaleUpDone) input()      {}
 func (NodeDeletionDone) input() {}
 func (PreemptionDone) input()   {}
 func (NominationDone) input()   {}
+func (StatusWritten) input()    {}
 func (Consulted) input()        {}
 func (ObjectSet) input()        {}
 func (ObjectGone) input()       {}

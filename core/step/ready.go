@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -40,6 +41,9 @@ type Ready struct {
 	// TargetDecreases are to be asked of the provider: they give up nodes that it was
 	// asked for and hasn't made. Nothing is owed; the next GroupsSet tells.
 	TargetDecreases []TargetDecrease
+	// StatusWrites are to be written to objects that ask for headroom; each is owed a
+	// StatusWritten, but for those that a later one of the same object replaces.
+	StatusWrites []StatusWrite
 	// Conditions are to be written to pod status. Nothing is owed: nothing but people
 	// reads them, and a later one of the same pod replaces it.
 	Conditions []Condition
@@ -114,6 +118,15 @@ type Condition struct {
 	// Event goes with the condition: a condition that is replaced before it was
 	// written takes its event along. It may be nil.
 	Event *Event
+}
+
+// StatusWrite replaces the status of a CapacityBuffer or the conditions of a
+// ProvisioningRequest: one of the two is set.
+type StatusWrite struct {
+	UID             types.UID
+	Namespace, Name string
+	Buffer          *autoscalingapi.CapacityBufferStatus
+	Request         *autoscalingapi.ProvisioningRequestStatus
 }
 
 // Event is a Kubernetes event about an object.

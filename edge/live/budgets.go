@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -46,6 +47,21 @@ func newClients(base *rest.Config, busy func() bool) (*clients, error) {
 			return nil, fmt.Errorf("making an API client: %w", err)
 		}
 		*x.to = c
+		if x.to != &out.watch && x.to != &out.report {
+			continue
+		}
+		// Kinds that CustomResourceDefinitions define travel as JSON, within the same budget.
+		cfg.ContentType, cfg.AcceptContentTypes = "application/json", "application/json"
+		cfg.RateLimiter = c.CoreV1().RESTClient().GetRateLimiter()
+		d, err := dynamic.NewForConfig(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("making an API client: %w", err)
+		}
+		if x.to == &out.watch {
+			out.watchAny = d
+		} else {
+			out.reportAny = d
+		}
 	}
 	return &out, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -118,6 +119,13 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	if err != nil {
 		return err
 	}
+	if o.Provider != nil {
+		h, err := watchHeadroom(work, clients.watch, clients.watchAny, in, o.Log)
+		if err != nil {
+			return err
+		}
+		h.run(work, &wg)
+	}
 	if !l.standBy(work, o.BecomeLeader) {
 		return nil
 	}
@@ -158,5 +166,9 @@ func becomesLeader(ctx context.Context, channel <-chan struct{}) bool {
 	}
 }
 
-// clients are one client for each budget of API calls.
-type clients struct{ watch, bind, report, node, evict, preempt kubernetes.Interface }
+// clients are one client for each budget of API calls. watchAny and reportAny, for kinds that
+// CustomResourceDefinitions define, share the budgets of watch and report.
+type clients struct {
+	watch, bind, report, node, evict, preempt kubernetes.Interface
+	watchAny, reportAny                       dynamic.Interface
+}

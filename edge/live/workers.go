@@ -34,7 +34,8 @@ type workers struct {
 	preemptor  *preemptor
 	tainter    *tainter
 	evictor    *evictor
-	cloud      *cloud // nil without a provider
+	cloud      *cloud            // nil without a provider
+	headroom   *headroomReporter // writes what the core says with a provider only
 	log        *slog.Logger
 }
 
@@ -48,6 +49,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 		preemptor: newPreemptor(clients.preempt, &load.preemptions),
 		tainter:   newTainter(clients.node),
 		evictor:   newEvictor(clients.evict),
+		headroom:  newHeadroomReporter(clients.reportAny),
 	}
 	if o.Extenders != nil {
 		w.consultant = newConsultant(o.Extenders)
@@ -70,6 +72,7 @@ func (w *workers) run(wg *sync.WaitGroup) {
 	w.preemptor.run(w.ctx, wg)
 	w.tainter.run(w.ctx, wg)
 	w.evictor.run(w.ctx, wg)
+	w.headroom.run(w.ctx, wg)
 	if w.consultant != nil {
 		w.consultant.run(w.ctx, wg)
 	}
@@ -102,6 +105,11 @@ func (w *workers) Preempt(victim step.Preemption, done func(error)) {
 // Nominate implements drive.Workers.
 func (w *workers) Nominate(nomination step.Nomination, done func(error)) {
 	w.reporter.nominate(job[step.Nomination]{nomination, done})
+}
+
+// WriteStatus implements drive.Workers.
+func (w *workers) WriteStatus(write step.StatusWrite, done func(error)) {
+	send(w.ctx, w.headroom.backlog, job[step.StatusWrite]{write, done})
 }
 
 // Condition implements drive.Workers.

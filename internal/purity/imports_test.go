@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 // layers are the packages of the core, each with those below it, from the bottom up.
 // A layer may import those before it.
 var layers = []string{
+	"core/autoscalingapi",
 	"core/cluster",
 	"core/framework",
 	"core/engine",

@@ -77,6 +77,8 @@ func recordable(in step.Input) (any, error) {
 		return outcomeOf(&x, &x.Err), nil
 	case step.NominationDone:
 		return outcomeOf(&x, &x.Err), nil
+	case step.StatusWritten:
+		return outcomeOf(&x, &x.Err), nil
 	case step.ScaleUpDone:
 		return outcomeOf(&x, &x.Err), nil
 	case step.NodeDeletionDone:
@@ -108,6 +110,7 @@ var decoders = map[string]decoder{
 	"EvictionDone":     decodeOutcome(func(x *step.EvictionDone) *error { return &x.Err }),
 	"PreemptionDone":   decodeOutcome(func(x *step.PreemptionDone) *error { return &x.Err }),
 	"NominationDone":   decodeOutcome(func(x *step.NominationDone) *error { return &x.Err }),
+	"StatusWritten":    decodeOutcome(func(x *step.StatusWritten) *error { return &x.Err }),
 	"ScaleUpDone":      decodeOutcome(func(x *step.ScaleUpDone) *error { return &x.Err }),
 	"NodeDeletionDone": decodeOutcome(func(x *step.NodeDeletionDone) *error { return &x.Err }),
 }

@@ -269,19 +269,24 @@ func (m *Machine) Invariants() (out []string) {
 	return out
 }
 
+// standsIn tells whether it is a stand-in that is nominated: those are another machine's.
+func standsIn(state *cluster.State, uid types.UID) bool {
+	return slices.ContainsFunc(state.Nominations(), func(n *cluster.Nomination) bool { return n.Pod.UID == uid && n.Pod.StandsIn() })
+}
+
 // InvariantsIn says what doesn't hold between the machine and the state: a pod without
-// a node is nominated there as was decided, and nobody else is nominated.
+// a node is nominated there as was decided, and nobody else is nominated, stand-ins aside.
 func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 	for uid, p := range m.pods.All() {
 		if _, placed := state.Placed(uid); placed {
 			continue
 		}
-		if at := state.NominatedTo(uid); at != p.at() {
+		if at := state.NominatedTo(uid); at != p.at() && !standsIn(state, uid) {
 			out = append(out, fmt.Sprintf("pod %s is nominated to %q, and the state says %q", uid, p.at(), at))
 		}
 	}
 	for _, n := range state.Nominations() {
-		if m.pods.Get(n.Pod.UID) == nil {
+		if !n.Pod.StandsIn() && m.pods.Get(n.Pod.UID) == nil {
 			out = append(out, fmt.Sprintf("pod %s, which nobody knows, is nominated to %s", n.Pod.UID, n.Name))
 		}
 	}

@@ -125,7 +125,7 @@ func (m *Machine) tellClass(t *lifecycle.Turn, class *engine.Class, message stri
 	items := t.Queue.Unnominated(class)
 	for _, item := range items[:min(len(items), maxPods)] {
 		pod := item.Pod()
-		if p := m.pods.Get(pod.UID); p != nil {
+		if p := m.pods.Get(pod.UID); p != nil && !pod.StandsIn() {
 			m.Unschedulable(t, p, pod.Object, v1.PodReasonUnschedulable, message)
 		}
 	}

@@ -1,0 +1,260 @@
+package headroom
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscalingapi"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file follows ProvisioningRequests. What becomes of one follows from its conditions,
+// with Cluster Autoscaler's times.
+
+const (
+	bookedFor    = 10 * time.Minute
+	minBackoff   = time.Minute
+	maxBackoff   = 10 * time.Minute
+	expiresAfter = 7 * 24 * time.Hour
+)
+
+// lookAtRequest takes a request as far as it can get now.
+func (m *Machine) lookAtRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
+	r := &a.report
+	switch class := o.Spec.ProvisioningClassName; {
+	case class != autoscalingapi.CheckCapacity:
+		r.silent = true // somebody else serves it
+	case r.is(autoscalingapi.Failed) || r.is(autoscalingapi.BookingExpired):
+		m.empty(t, a)
+	case r.is(autoscalingapi.Provisioned):
+		m.lookAtBooking(t, a, o)
+	case !t.Now.Before(o.CreationTimestamp.Add(expiresAfter)):
+		r.stamp(t, autoscalingapi.Failed, metav1.ConditionTrue, autoscalingapi.ExpiredReason, "ProvisioningRequest is expired", o.Generation)
+		t.Decide(step.Decision{Kind: step.NotBooked, Headroom: a.String(), Reason: "it was created too long ago"})
+	default:
+		a.wake = t.Now
+		if p := r.condition(autoscalingapi.Provisioned); p != nil {
+			a.wake = p.LastTransitionTime.Add(a.backoff())
+		}
+		if t.Now.Before(a.wake) {
+			return
+		}
+		a.wake = time.Time{}
+		m.attempt(t, a, o)
+	}
+}
+
+// backoff returns how long after an attempt the next is made: twice as long each time. A
+// process that has just begun knows of no attempt, and begins with the shortest time.
+func (a *ask) backoff() time.Duration {
+	return min(minBackoff<<max(min(a.attempts, 5)-1, 0), maxBackoff)
+}
+
+// wants returns the stand-ins of all of a request's pods.
+func (m *Machine) wants(s *cluster.State, o *autoscalingapi.ProvisioningRequest) ([]want, error) {
+	var out []want
+	for _, x := range o.Spec.PodSets {
+		template, _ := s.Object(cluster.PodTemplateKind, o.Namespace, x.PodTemplateRef.Name).(*v1.PodTemplate)
+		if template == nil {
+			return nil, fmt.Errorf("PodTemplate %s/%s, which podSets names, doesn't exist; create it", o.Namespace, x.PodTemplateRef.Name)
+		}
+		w := want{shapeOf(o.Namespace, &template.Template), int(x.Count)}
+		if !m.scheduler.Responsible(s.Schema.ParsePod(w.shape)) {
+			return nil, fmt.Errorf("the schedulerName of PodTemplate %s/%s is %q, which is none of Berth's profiles; add one, or name another", o.Namespace, template.Name, w.shape.Spec.SchedulerName)
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
+
+// attempt books room for a request, if the nodes as they are have room for all of its pods.
+func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
+	wants, err := m.wants(t.State, o)
+	if err != nil {
+		m.refuse(t, a, err.Error()) // tried again when a template comes or changes
+		return
+	}
+	m.refuse(t, a, "")
+	a.attempts++
+	r := &a.report
+	if !r.is(autoscalingapi.Accepted) {
+		r.stamp(t, autoscalingapi.Accepted, metav1.ConditionTrue, autoscalingapi.AcceptedReason, "ProvisioningRequest is accepted by Berth", o.Generation)
+	}
+	m.reshape(a, wants)
+	pods := m.standInsOf(t, a, wants)
+	nodes, ok := m.fit(t, pods)
+	if !ok {
+		m.notFound(t, a, o)
+		return
+	}
+	m.admit(t, a, o)
+	for i, pod := range pods {
+		// Decided on in this Step or a later one; until then the room is kept all the same.
+		t.State.Nominate(pod, nodes[i])
+		m.records.Queue(t, pod)
+	}
+	r.stamp(t, autoscalingapi.Provisioned, metav1.ConditionTrue, autoscalingapi.CapacityIsFoundReason, "Capacity is found in the cluster", o.Generation)
+	a.wake = t.Now.Add(bookedFor)
+	t.Decide(step.Decision{Kind: step.Booked, Headroom: a.String(), Reason: fmt.Sprintf("room for %d pods on nodes that exist", len(pods))})
+}
+
+// standInsOf makes all stand-ins of a request that has none.
+func (m *Machine) standInsOf(t *lifecycle.Turn, a *ask, wants []want) (pods []*cluster.Pod) {
+	for i, w := range wants {
+		for range w.count {
+			pod := a.standIn(t.State.Schema, i)
+			a.sets[i].pods = append(a.sets[i].pods, pod)
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// notFound has a request without room wait for the next attempt, or fail.
+func (m *Machine) notFound(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
+	a.sets = nil
+	r := &a.report
+	if o.Spec.Parameters[autoscalingapi.NoRetry] == "true" {
+		r.stamp(t, autoscalingapi.Failed, metav1.ConditionTrue, autoscalingapi.CapacityIsNotFoundReason, "Capacity is not found in the cluster", o.Generation)
+	} else {
+		r.stamp(t, autoscalingapi.Provisioned, metav1.ConditionFalse, autoscalingapi.CapacityIsNotFoundReason, "Capacity is not found, Berth will try to find it later.", o.Generation)
+		a.wake = t.Now.Add(a.backoff())
+	}
+	t.Decide(step.Decision{Kind: step.NotBooked, Headroom: a.String(), Reason: "the nodes that exist have no room for all of its pods"})
+}
+
+// fit returns for each pod a node with room for it beside the others; ok is false when some
+// pod has none. It leaves the state as it is.
+func (m *Machine) fit(t *lifecycle.Turn, pods []*cluster.Pod) (nodes []string, ok bool) {
+	mark := t.State.Mark()
+	defer t.State.Rollback(mark)
+	for _, pod := range pods {
+		e := m.scheduler.Engine(pod)
+		choice, ok := e.Place(e.Class(pod), pod)
+		if !ok {
+			return nil, false
+		}
+		nodes = append(nodes, t.State.Node(choice.Node).Name)
+	}
+	return nodes, true
+}
+
+// admit says for which pods a request's room is kept.
+func (m *Machine) admit(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
+	t.State.SetHeadroom(&cluster.Headroom{ID: cluster.HeadroomID(a.uid), Namespace: o.Namespace, Annotations: []cluster.Annotation{
+		{Key: autoscalingapi.ConsumeAnnotation, Value: o.Name}, {Key: autoscalingapi.OldConsumeAnnotation, Value: o.Name}}})
+}
+
+// lookAtBooking ends a booking whose time is over. One that another process has made gets
+// its stand-ins, for the pods that aren't placed yet.
+func (m *Machine) lookAtBooking(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
+	r := &a.report
+	end := r.condition(autoscalingapi.Provisioned).LastTransitionTime.Add(bookedFor)
+	if !t.Now.Before(end) {
+		r.stamp(t, autoscalingapi.BookingExpired, metav1.ConditionTrue, autoscalingapi.ReservationExpiredReason, "Capacity reservation time is expired", o.Generation)
+		t.Decide(step.Decision{Kind: step.BookingEnded, Headroom: a.String(), Reason: "its time is over"})
+		m.empty(t, a)
+		return
+	}
+	a.wake = end
+	if a.sets != nil {
+		return
+	}
+	wants, err := m.wants(t.State, o)
+	if err != nil {
+		m.refuse(t, a, err.Error())
+		return
+	}
+	m.refuse(t, a, "")
+	m.admit(t, a, o)
+	m.reshape(a, wants)
+	m.resize(t, a, wants)
+	var placed []*cluster.Pod
+	t.State.Pods(func(p *cluster.Pod) {
+		if p.Object.Namespace == o.Namespace && consumes(p) == o.Name {
+			placed = append(placed, p)
+		}
+	})
+	slices.SortFunc(placed, func(x, y *cluster.Pod) int { return cmp.Compare(x.UID, y.UID) })
+	for _, p := range placed {
+		m.consume(t, a, p)
+	}
+}
+
+// consumes returns the name of the request whose room a pod consumes, "" for none.
+func consumes(p *cluster.Pod) string {
+	if name := p.Object.Annotations[autoscalingapi.ConsumeAnnotation]; name != "" {
+		return name
+	}
+	return p.Object.Annotations[autoscalingapi.OldConsumeAnnotation]
+}
+
+// used takes note that a pod came to a node, or left it.
+func (m *Machine) used(t *lifecycle.Turn, c *cluster.Change) {
+	name := consumes(c.Pod)
+	if name == "" {
+		return
+	}
+	a := m.asks[key{cluster.ProvisioningRequestKind, c.Pod.Object.Namespace, name}]
+	if a == nil || a.sets == nil {
+		return
+	}
+	at, consumed := a.consumed[c.Pod.UID]
+	switch {
+	case c.Op == cluster.PodAdded && !consumed:
+		m.consume(t, a, c.Pod)
+	case c.Op == cluster.PodRemoved && consumed && m.records.Get(c.Pod.UID) != nil:
+		// It was never bound there, and has to be placed again.
+		delete(a.consumed, c.Pod.UID)
+		if at >= 0 {
+			pod := a.standIn(t.State.Schema, at)
+			a.sets[at].pods = append(a.sets[at].pods, pod)
+			if n := t.State.Node(c.Node); n != nil {
+				t.State.Nominate(pod, n.Name) // where its room was
+			}
+			m.records.Queue(t, pod)
+		}
+	}
+}
+
+// consume drops the stand-in whose room a pod has most likely taken: one on its node before
+// others, one that requests the same before others, and one that waits before one that has
+// room elsewhere.
+func (m *Machine) consume(t *lifecycle.Turn, a *ask, pod *cluster.Pod) {
+	node := ""
+	if n := t.State.NodeOf(pod.UID); n != nil {
+		node = n.Name
+	}
+	set, index, best := -1, 0, -1
+	for i := range a.sets {
+		for k, x := range a.sets[i].pods {
+			rank := 0
+			if at := m.records.Get(x.UID).node; at == node && at != "" || t.State.NominatedTo(x.UID) == node && node != "" {
+				rank += 4
+			} else if at == "" {
+				rank++
+			}
+			if x.NonZero == pod.NonZero {
+				rank += 2
+			}
+			if rank > best {
+				set, index, best = i, k, rank
+			}
+		}
+	}
+	if a.consumed == nil {
+		a.consumed = map[types.UID]int{}
+	}
+	a.consumed[pod.UID] = set
+	if set >= 0 {
+		m.drop(&a.sets[set], index)
+	}
+}

@@ -1,0 +1,265 @@
+package headroom
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscalingapi"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file makes stand-ins, follows where each has its room, and drops them.
+
+// Pod is a stand-in's part of its record. Its zero value is one that waits, and any pod
+// that stands in for none.
+type Pod struct {
+	node    string // where the room is kept, "" while the stand-in waits
+	missing bool   // the ledger has it that no node has room
+}
+
+// Node returns the node on which room is kept, "" for none.
+func (p *Pod) Node() string { return p.node }
+
+// set is stand-ins that are alike.
+type set struct {
+	shape *v1.Pod // what each of them is like, but for names
+	pods  []*cluster.Pod
+	made  int // how many were ever made: no number is given twice
+}
+
+// shapeOf returns what the stand-ins of a template are like. They keep what the template
+// says of where its pods may run and what they need. Volumes are left out: room is kept on
+// nodes, not in storage. They preempt nobody, and no gate holds them.
+func shapeOf(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
+	never := v1.PreemptNever
+	out := &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	out.Namespace, out.Name, out.UID, out.OwnerReferences = namespace, "", "", nil
+	out.Spec.PreemptionPolicy, out.Spec.NodeName = &never, ""
+	out.Spec.SchedulingGates, out.Spec.Volumes, out.Spec.ResourceClaims = nil, nil, nil
+	if out.Spec.SchedulerName == "" {
+		out.Spec.SchedulerName = v1.DefaultSchedulerName
+	}
+	return out
+}
+
+// standIn makes the next stand-in of a set of an object.
+func (a *ask) standIn(schema *cluster.Schema, at int) *cluster.Pod {
+	s := &a.sets[at]
+	s.made++
+	obj := *s.shape
+	prefix := "capacity-buffer-"
+	if a.kind == cluster.ProvisioningRequestKind {
+		prefix = "provisioning-request-"
+	}
+	obj.Name = fmt.Sprintf("%s%s-%d-%d", prefix, a.name, at, s.made)
+	obj.UID = types.UID(fmt.Sprintf("headroom/%s/%d/%d", a.uid, at, s.made))
+	controls := true
+	kind, _, _ := strings.Cut(a.String(), " ")
+	obj.OwnerReferences = []metav1.OwnerReference{{APIVersion: autoscalingapi.Group + "/v1", Kind: kind, Name: a.name, UID: a.uid, Controller: &controls}}
+	pod := schema.ParsePod(&obj)
+	pod.StandIn = cluster.HeadroomID(a.uid)
+	return pod
+}
+
+// want is how many stand-ins of a shape there are to be.
+type want struct {
+	shape *v1.Pod
+	count int
+}
+
+// reshape gives an object sets of the shapes that are wanted, and tells whether it had
+// others. Stand-ins of these are dropped.
+func (m *Machine) reshape(a *ask, wants []want) (other bool) {
+	for len(a.sets) < len(wants) {
+		a.sets = append(a.sets, set{})
+	}
+	for i := range a.sets {
+		s := &a.sets[i]
+		if i < len(wants) && s.shape != nil && equality.Semantic.DeepEqual(s.shape, wants[i].shape) {
+			continue
+		}
+		other = true
+		m.shrink(a, i, 0)
+		if i < len(wants) {
+			s.shape = wants[i].shape
+		}
+	}
+	a.sets = a.sets[:len(wants)]
+	return other
+}
+
+// resize has the sets have as many stand-ins as are wanted.
+func (m *Machine) resize(t *lifecycle.Turn, a *ask, wants []want) {
+	for i, w := range wants {
+		m.shrink(a, i, w.count)
+		for len(a.sets[i].pods) < w.count {
+			pod := a.standIn(t.State.Schema, i)
+			a.sets[i].pods = append(a.sets[i].pods, pod)
+			m.records.Queue(t, pod)
+		}
+	}
+}
+
+// shrink leaves a set of an object as many stand-ins, and drops the others: those that wait
+// before those that have room, the newest first.
+func (m *Machine) shrink(a *ask, at, count int) {
+	s := &a.sets[at]
+	for _, waiting := range []bool{true, false} {
+		for i := len(s.pods) - 1; i >= 0 && len(s.pods) > count; i-- {
+			if (m.records.Get(s.pods[i].UID).node == "") == waiting {
+				m.drop(s, i)
+			}
+		}
+	}
+}
+
+func (m *Machine) drop(s *set, i int) {
+	m.records.Drop(s.pods[i].UID)
+	s.pods = slices.Delete(s.pods, i, i+1)
+}
+
+// empty ends the headroom of an object: its stand-ins are dropped first.
+func (m *Machine) empty(t *lifecycle.Turn, a *ask) {
+	if a.sets == nil {
+		return
+	}
+	for i := range a.sets {
+		m.shrink(a, i, 0)
+	}
+	a.sets, a.consumed = nil, nil
+	t.Decide(step.Decision{Kind: step.HeadroomSet, Headroom: a.String(), Reason: "no room is kept any more"})
+	t.State.RemoveHeadroom(cluster.HeadroomID(a.uid))
+}
+
+// Placed keeps room for a stand-in on the node on which a decision has placed it. Its item
+// stays in flight as long as it has its room.
+func (m *Machine) Placed(t *lifecycle.Turn, item *queue.Item, node string) {
+	pod := item.Pod()
+	p := m.records.Get(pod.UID)
+	t.State.Remove(pod.UID)
+	t.State.Nominate(pod, node)
+	p.node, p.missing = node, false
+	t.Decide(step.Decision{Kind: step.RoomKept, Pod: pod.Name(), Node: node, Headroom: m.asker(pod)})
+}
+
+// Rejected has a stand-in wait that no node takes.
+func (m *Machine) Rejected(t *lifecycle.Turn, item *queue.Item, message string) {
+	pod := item.Pod()
+	if p := m.records.Get(pod.UID); !p.missing {
+		p.missing = true
+		t.Decide(step.Decision{Kind: step.RoomMissing, Pod: pod.Name(), Headroom: m.asker(pod), Reason: message})
+	}
+}
+
+func (m *Machine) asker(pod *cluster.Pod) string {
+	if a := m.byUID[types.UID(pod.StandIn)]; a != nil {
+		return a.String()
+	}
+	return ""
+}
+
+// Keep looks, after pods were placed, for stand-ins whose nodes don't keep their room any
+// more, and tells whether there is any. Then the statuses are written that have changed.
+func (m *Machine) Keep(t *lifecycle.Turn) (lost bool) {
+	lost = m.keep(t)
+	if len(m.asks) > 0 {
+		for _, a := range m.sorted() {
+			m.tell(t, a)
+		}
+	}
+	return lost
+}
+
+// keep looks at the nodes that changed since the last time: a stand-in whose node doesn't
+// keep its room is tried elsewhere.
+func (m *Machine) keep(t *lifecycle.Turn) (lost bool) {
+	if len(m.asks) > 0 {
+		lost = m.lookAtChanges(t)
+	}
+	m.seen = t.State.Head()
+	return lost
+}
+
+func (m *Machine) lookAtChanges(t *lifecycle.Turn) (lost bool) {
+	changes, known := t.State.Since(m.seen)
+	if !known { // they were forgotten; any node may have changed
+		for _, n := range slices.Clone(t.State.Nominations()) {
+			lost = m.lookAt(t, n.Pod) || lost
+		}
+		return lost
+	}
+	changes = slices.Clone(changes) // what is done here adds to them
+	var touched []cluster.NodeIndex
+	gone := false
+	for i := range changes {
+		c := &changes[i]
+		touched = append(touched, c.Node)
+		switch {
+		case c.Op == cluster.NodeRemoved:
+			gone = true
+		case c.Op == cluster.NominationRemoved && c.Pod.StandsIn():
+			lost = m.lookAt(t, c.Pod) || lost
+		case (c.Op == cluster.PodAdded || c.Op == cluster.PodRemoved) && !c.Pod.StandsIn():
+			m.used(t, c)
+		}
+	}
+	slices.Sort(touched)
+	for _, i := range slices.Compact(touched) {
+		if n := t.State.Node(i); n != nil {
+			for _, pod := range slices.Backward(slices.Clone(n.Nominated)) {
+				lost = m.lookAt(t, pod) || lost
+			}
+		}
+	}
+	if gone {
+		for _, n := range slices.Clone(t.State.Nominations()) {
+			if n.Node == cluster.NoNode {
+				lost = m.lookAt(t, n.Pod) || lost
+			}
+		}
+	}
+	return lost
+}
+
+// lookAt has a stand-in tried anew if its node doesn't keep its room, and tells whether it
+// is.
+func (m *Machine) lookAt(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
+	p := m.records.Get(pod.UID)
+	if !pod.StandsIn() || p == nil || p.node == "" {
+		return false
+	}
+	why := "the node has no room for it any more"
+	switch {
+	case t.State.NodeByName(p.node) == nil:
+		why = "the node is gone"
+	case t.State.NominatedTo(pod.UID) == p.node && m.scheduler.FitsNominated(pod, m.scheduler.Engine(pod).Class(pod)):
+		return false
+	}
+	t.Decide(step.Decision{Kind: step.RoomLost, Pod: pod.Name(), Node: p.node, Headroom: m.asker(pod), Reason: why})
+	p.node = ""
+	t.State.Nominate(pod, "")
+	t.Queue.Requeue(t.Queue.Get(pod.UID), pod)
+	return true
+}
+
+// counts returns how many stand-ins an object has, and how many of them have room.
+func (m *Machine) counts(a *ask) (all, held int) {
+	for _, s := range a.sets {
+		all += len(s.pods)
+		for _, pod := range s.pods {
+			if m.records.Get(pod.UID).node != "" {
+				held++
+			}
+		}
+	}
+	return all, held
+}

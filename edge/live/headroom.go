@@ -1,0 +1,211 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/berthproject/berth/core/autoscalingapi"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// This file watches what asks for headroom: CapacityBuffers and ProvisioningRequests, whose
+// definitions a cluster may have or not; with the first of them PodTemplates, and of the
+// kinds that buffers refer to by scalableRef those that one has referred to. In a cluster
+// without the definitions nothing is watched: once in definitionsEvery it is asked whether
+// they have come.
+//
+// What exists when Berth starts is delivered before it decides anything: it would give away
+// the room that another process has kept.
+
+// definitionsEvery is how often it is asked whether a definition has come.
+const definitionsEvery = 30 * time.Second
+
+// headroomKind is a kind of object that asks for headroom.
+type headroomKind struct {
+	resource schema.GroupVersionResource
+	new      func() cluster.Object
+}
+
+var (
+	capacityBuffers = headroomKind{schema.GroupVersionResource{Group: autoscalingapi.Group, Version: "v1beta1", Resource: "capacitybuffers"},
+		func() cluster.Object { return &autoscalingapi.CapacityBuffer{} }}
+	provisioningRequests = headroomKind{schema.GroupVersionResource{Group: autoscalingapi.Group, Version: "v1", Resource: "provisioningrequests"},
+		func() cluster.Object { return &autoscalingapi.ProvisioningRequest{} }}
+)
+
+// headroomWatcher watches them. Its fields are guarded by mu, as informers call it.
+type headroomWatcher struct {
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	in      *inbox
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	missing []headroomKind // whose definition isn't there
+	watched map[string]bool
+	synced  []cache.InformerSynced
+}
+
+// watchHeadroom starts watching, and returns when what exists has been delivered.
+func watchHeadroom(ctx context.Context, client kubernetes.Interface, dynamic dynamic.Interface, in *inbox, log *slog.Logger) (*headroomWatcher, error) {
+	h := &headroomWatcher{client: client, dynamic: dynamic, in: in, log: log,
+		missing: []headroomKind{capacityBuffers, provisioningRequests}, watched: map[string]bool{}}
+	h.lookForDefinitions(ctx)
+	for _, kind := range h.missing {
+		log.Info("no CustomResourceDefinition of this kind; it is watched when there is one", "resource", kind.resource.String())
+	}
+	// A buffer that is delivered may bring further informers.
+	for waited := -1; waited < h.started(); {
+		waited = h.started()
+		if !cache.WaitForCacheSync(ctx.Done(), h.informers()...) {
+			return nil, fmt.Errorf("waiting for the first list of what asks for headroom: %w", context.Cause(ctx))
+		}
+	}
+	return h, nil
+}
+
+// run goes on looking for definitions until all are there or the context ends.
+func (h *headroomWatcher) run(ctx context.Context, wg *sync.WaitGroup) {
+	if len(h.missing) == 0 {
+		return
+	}
+	wg.Go(func() {
+		tick := time.NewTicker(definitionsEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if h.lookForDefinitions(ctx) {
+				return
+			}
+		}
+	})
+}
+
+func (h *headroomWatcher) started() int { return len(h.informers()) }
+
+func (h *headroomWatcher) informers() []cache.InformerSynced {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.synced)
+}
+
+// lookForDefinitions starts watching the kinds whose definition has come, and tells whether
+// none is missing any more.
+func (h *headroomWatcher) lookForDefinitions(ctx context.Context) (all bool) {
+	var missing []headroomKind
+	for _, kind := range h.missing {
+		if !h.defined(kind) {
+			missing = append(missing, kind)
+			continue
+		}
+		h.watch(ctx, kind)
+	}
+	h.missing = missing
+	return len(missing) == 0
+}
+
+// defined tells whether the API server serves a kind.
+func (h *headroomWatcher) defined(kind headroomKind) bool {
+	list, err := h.client.Discovery().ServerResourcesForGroupVersion(kind.resource.GroupVersion().String())
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			h.log.Warn("whether the API server serves a kind isn't known; it is asked again", "resource", kind.resource.String(), "err", err)
+		}
+		return false
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.resource.Resource })
+}
+
+// watch starts the informer of a kind, and with the first the one of PodTemplates.
+func (h *headroomWatcher) watch(ctx context.Context, kind headroomKind) {
+	h.log.Info("watching", "resource", kind.resource.String())
+	typed := dynamicinformer.NewFilteredDynamicInformer(h.dynamic, kind.resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil)
+	h.start(ctx, typed.Informer(), kind.resource.Resource, func(obj any) (any, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return obj, nil
+		}
+		o := kind.new()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+			// It asks for nothing that can be made out, which its status then says.
+			h.log.Warn("an object can't be read, and counts as one without a spec", "resource", kind.resource.String(), "object", u.GetNamespace()+"/"+u.GetName(), "err", err)
+			o = kind.new()
+			o.SetNamespace(u.GetNamespace())
+			o.SetName(u.GetName())
+			o.SetUID(u.GetUID())
+		}
+		if b, ok := o.(*autoscalingapi.CapacityBuffer); ok && b.Spec.ScalableRef != nil {
+			h.watchScalable(ctx, b.Spec.ScalableRef.Kind)
+		}
+		return cluster.Trim(o), nil
+	})
+	h.start(ctx, h.factory().Core().V1().PodTemplates().Informer(), "podtemplates", transformFor(false))
+}
+
+// watchScalable starts the informer of a kind that a buffer refers to. Other kinds than
+// those are refused by the core.
+func (h *headroomWatcher) watchScalable(ctx context.Context, kind string) {
+	var i cache.SharedIndexInformer
+	switch apps := h.factory().Apps().V1(); kind {
+	case "Deployment":
+		i = apps.Deployments().Informer()
+	case "StatefulSet":
+		i = apps.StatefulSets().Informer()
+	case "ReplicaSet":
+		i = apps.ReplicaSets().Informer()
+	default:
+		return
+	}
+	h.start(ctx, i, kind, func(obj any) (any, error) {
+		if o, ok := obj.(runtime.Object); ok {
+			if x := cluster.ScalableOf(o); x != nil {
+				return x, nil
+			}
+		}
+		return obj, nil
+	})
+}
+
+func (h *headroomWatcher) factory() informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactory(h.client, 0)
+}
+
+// start starts an informer under a name, unless it runs already. Its objects become inputs
+// as transform leaves them.
+func (h *headroomWatcher) start(ctx context.Context, i cache.SharedIndexInformer, name string, transform cache.TransformFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watched[name] {
+		return
+	}
+	h.watched[name] = true
+	w := &watcher{in: h.in}
+	if w.err = i.SetTransform(transform); w.err == nil {
+		w.objects(i)
+	}
+	if w.err != nil {
+		h.log.Error("what asks for headroom can't be watched", "resource", name, "err", w.err)
+		return
+	}
+	h.synced = append(h.synced, w.synced...)
+	go i.Run(ctx.Done())
+}

@@ -1,0 +1,46 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/berthproject/berth/core/step"
+)
+
+// headroomReporter writes the statuses of CapacityBuffers and ProvisioningRequests, within
+// the reporter's budget: binds never wait for it. The core has at most one write of an
+// object under way.
+type headroomReporter struct {
+	client  dynamic.Interface
+	backlog chan job[step.StatusWrite]
+}
+
+func newHeadroomReporter(client dynamic.Interface) *headroomReporter {
+	return &headroomReporter{client: client, backlog: make(chan job[step.StatusWrite], 1<<12)}
+}
+
+func (r *headroomReporter) run(ctx context.Context, wg *sync.WaitGroup) {
+	serveJobs(ctx, wg, 1, r.backlog, r.write)
+}
+
+// write replaces the status. The object's UID in it makes the call fail when another object
+// has the name by now.
+func (r *headroomReporter) write(ctx context.Context, x step.StatusWrite) error {
+	kind, status := capacityBuffers, any(x.Buffer)
+	if x.Request != nil {
+		kind, status = provisioningRequests, x.Request
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": x.UID}, "status": status})
+	if err != nil {
+		return err
+	}
+	return persist(ctx, func() error {
+		_, err := r.client.Resource(kind.resource).Namespace(x.Namespace).Patch(ctx, x.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		return err
+	})
+}
