@@ -7,7 +7,9 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/sim/scenario"
@@ -95,6 +97,22 @@ func (f *planFlags) plan(r *scenario.Run, name string) (*purchase, error) {
 	}
 	p.LowerBound, p.Possible, err = lowerBound(state, &cfg, requests.pending)
 	return p, err
+}
+
+// lowerBound returns what any purchase for pending pods costs at least, and for how many of
+// them. It asks a copy of the state, to which the core's purchase wasn't added.
+func lowerBound(state *cluster.State, cfg *core.Config, pending []*cluster.Pod) (bound float64, pods int, err error) {
+	follower := cluster.Follow(state)
+	if err := follower.CatchUp(); err != nil {
+		return 0, 0, err
+	}
+	sched, err := scheduler.New(follower.State, cfg.Profiles, cfg.Engine)
+	if err != nil {
+		return 0, 0, err
+	}
+	packer := scaleup.Packer{State: follower.State, Engine: sched.Engine}
+	bound, pods = packer.LowerBound(autoscaler.Request{Pending: pending})
+	return bound, pods, nil
 }
 
 // chainOf returns the chain of one expander, with the scenario's priorities.

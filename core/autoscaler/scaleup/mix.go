@@ -1,10 +1,13 @@
 package scaleup
 
 import (
+	"slices"
+
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/mix"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 )
 
 // The cost expander: package mix finds the cheapest nodes for all pods of countable classes
@@ -16,14 +19,44 @@ import (
 
 // mixClass is the pods of one class that are left, in their order.
 type mixClass struct {
-	class *engine.Class
-	pods  []*cluster.Pod
+	class     *engine.Class
+	countable bool
+	pods      []*cluster.Pod
+}
+
+// LowerBound returns what any purchase for the pending pods of a request costs an hour at
+// least, from nothing but new nodes, and for how many of them: pods that no group takes, or
+// has room for, are left out. Of pods that aren't countable it asks only what a node alone
+// can say, so it leaves out what rules say about several pods together: that makes the
+// bound lower and never false.
+func (p *Packer) LowerBound(req autoscaler.Request) (price float64, pods int) {
+	mark := p.State.Mark()
+	defer p.State.Rollback(mark)
+	b := p.begin(&req, &autoscaler.Plan{})
+	var models []*model
+	for _, g := range p.State.Groups() {
+		if room, _ := b.headroom(g); room > 0 {
+			models = append(models, b.models[g.ID])
+		}
+	}
+	classes := mixClasses(b.runs(req.Pending))
+	if len(classes) == 0 || len(models) == 0 {
+		return 0, 0
+	}
+	problem := b.mixProblem(classes, models)
+	solution := mix.Solve(problem.classes, problem.groups)
+	for _, groups := range solution.Assign {
+		for _, n := range groups {
+			pods += n
+		}
+	}
+	return solution.LowerBound, pods
 }
 
 // buyMix proposes the cheapest mix of groups that have a price, as far as limits allow, and
 // returns the pods that are left.
 func (b *builder) buyMix(left []*run) []*run {
-	classes := b.mixClasses(left)
+	classes := slices.DeleteFunc(mixClasses(left), func(c *mixClass) bool { return !c.countable })
 	var models []*model
 	for _, g := range b.State.Groups() {
 		if room, _ := b.headroom(g); room > 0 && g.Price > 0 {
@@ -58,18 +91,14 @@ func (b *builder) buyMix(left []*run) []*run {
 	return b.propose(left, all...)
 }
 
-// mixClasses returns the countable classes of which pods are left, in the order of their
-// first pods.
-func (b *builder) mixClasses(left []*run) []*mixClass {
+// mixClasses returns the classes of which pods are left, in the order of their first pods.
+func mixClasses(left []*run) []*mixClass {
 	var out []*mixClass
 	at := map[*engine.Class]*mixClass{}
 	for _, r := range left {
-		if !r.countable {
-			continue
-		}
 		c := at[r.class]
 		if c == nil {
-			c = &mixClass{class: r.class}
+			c = &mixClass{class: r.class, countable: r.countable}
 			at[r.class] = c
 			out = append(out, c)
 		}
@@ -119,7 +148,12 @@ func (b *builder) mixClass(c *mixClass, models []*model, groups []mix.Group) mix
 	out.Request = append(out.Request, 1)
 	e := b.Engine(pod)
 	for j, m := range models {
-		each := int64(b.fits(m, e, c.class))
+		each := int64(framework.Unlimited)
+		if c.countable {
+			each = int64(b.fits(m, e, c.class))
+		} else if !e.TakesAlone(c.class, b.blank(m)) {
+			each = 0
+		}
 		if each == 0 {
 			continue
 		}
