@@ -51,6 +51,17 @@ func (t *Topology) Of(i NodeIndex) Domain {
 	return t.of[i]
 }
 
+// SameDomain tells whether two nodes, which may be in no state, are in one domain, or both
+// in none.
+func (t *Topology) SameDomain(a, b *NodeInfo) bool {
+	if t.Key == PerNode {
+		return a.Name == b.Name
+	}
+	one, has := a.Object.Labels[t.label]
+	other, too := b.Object.Labels[t.label]
+	return one == other && (has == too || t.orEmpty)
+}
+
 // Members calls f for each node of a domain, in no particular order.
 func (t *Topology) Members(d Domain, f func(NodeIndex)) {
 	if t.Key == PerNode {

@@ -52,6 +52,28 @@ func (e *Engine) TakesAlone(c *Class, n *cluster.Node) bool {
 	return true
 }
 
+// RejectedAlike tells whether what is elsewhere keeps pods of the class from both of two
+// nodes or from neither, wherever these are added to the state: no group rule that may
+// reject a node tells them apart. The nodes may be in no state.
+func (e *Engine) RejectedAlike(c *Class, a, b *cluster.NodeInfo) bool {
+	e.refresh(c)
+	for i := range c.groupRules {
+		r := &c.groupRules[i]
+		if r.neverFilters {
+			continue
+		}
+		if len(r.HostFacts()) > 0 || r.StaticKey(a) != r.StaticKey(b) {
+			return false
+		}
+		for _, t := range r.topologies {
+			if !c.shared.topologies[t].SameDomain(a, b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Count returns how many pods of a countable class a node takes, one after the other. The
 // node may be in no state (cluster.DetachedNode). It costs one evaluation; that of a group
 // rule, which looks at the node's pods, only where the local rules take a pod.

@@ -204,3 +204,37 @@ func TestPodsApartAreCountableWhileHostnamesAreNodes(t *testing.T) {
 		}
 	}
 }
+
+// TestRejectedAlike compares the nodes a1 and a2 of one zone with b1 of another: what is
+// elsewhere can only tell nodes apart by what a class's rules look at.
+func TestRejectedAlike(t *testing.T) {
+	zone, host := v1.LabelTopologyZone, v1.LabelHostname
+	pod := func() *testkit.PodBuilder { return testkit.Pod("p").Label("app", "db") }
+	for _, c := range []struct {
+		name           string
+		pod            *testkit.PodBuilder
+		inZone, across bool // a1 and a2; a1 and b1
+	}{
+		{"no rule about other pods", pod(), true, true},
+		{"spread hard over zones", pod().SpreadHard(zone, 1, "app", "db"), true, false},
+		{"spread softly over zones", pod().SpreadSoft(zone, 1, "app", "db"), true, true},
+		{"spread hard over hosts", pod().SpreadHard(host, 1, "app", "db"), false, false},
+		{"apart over zones", pod().Apart(zone, "app", "db"), true, false},
+		{"apart over hosts", pod().Apart(host, "app", "db"), false, false},
+		{"together in a zone", pod().Together(zone, "app", "db"), true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			schema := cluster.NewSchema()
+			s := cluster.New(schema)
+			e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
+			node := func(name string) *cluster.NodeInfo {
+				return schema.ParseNode(testkit.Node(name).Zone(name[:1]).Obj(), "")
+			}
+			class := e.Class(schema.ParsePod(c.pod.Obj()))
+			inZone, across := e.RejectedAlike(class, node("a1"), node("a2")), e.RejectedAlike(class, node("a1"), node("b1"))
+			if inZone != c.inZone || across != c.across {
+				t.Errorf("alike in a zone %v, across zones %v; want %v, %v", inZone, across, c.inZone, c.across)
+			}
+		})
+	}
+}

@@ -74,7 +74,9 @@ type packing struct {
 	sharing  []*model                      // other groups that nodes are made of in turn
 	at       map[cluster.NodeIndex]*bundle // those of nodes in the state
 	rejected map[*engine.Class]bool        // by an empty node
-	ended    bool                          // it has taken long enough
+	// refused are the groups whose node grow has added in vain, for what is elsewhere.
+	refused []*model
+	ended   bool // it has taken long enough
 }
 
 // opened returns the bundle of one node of the state, which has it from now on.
@@ -115,6 +117,7 @@ func (p *packing) oneByOne(r *run) {
 // just as many nodes as they may have.
 func (p *packing) grow(e *engine.Engine, class *engine.Class) bool {
 	full := true
+	p.refused = p.refused[:0]
 	for _, m := range p.inTurn() {
 		if room, _ := p.headroom(m.group); room > 0 {
 			if full = false; p.addFor(m, e, class) {
@@ -146,15 +149,18 @@ func (p *packing) grow(e *engine.Engine, class *engine.Class) bool {
 	return false
 }
 
-// addFor adds a new node of a group, if it takes a pod of the class.
+// addFor adds a new node of a group, if it takes a pod of the class. It isn't added to find
+// that out where the node alone says no, or where what is elsewhere has said no to another
+// group's node that the rules don't tell from it.
 func (p *packing) addFor(m *model, e *engine.Engine, class *engine.Class) bool {
-	if !e.TakesAlone(class, p.blank(m)) {
+	if !e.TakesAlone(class, p.blank(m)) || slices.ContainsFunc(p.refused, func(o *model) bool { return e.RejectedAlike(class, o.info, m.info) }) {
 		return false
 	}
 	mark := p.State.Mark()
 	i := p.addNode(m, newNode(m.group, p.proposed[m.group.ID]))
 	if _, ok := e.Best(class); !ok {
 		p.State.Rollback(mark)
+		p.refused = append(p.refused, m)
 		return false
 	}
 	p.State.Release(mark)
@@ -296,7 +302,7 @@ func wasted(bundles []*bundle) float64 {
 		for id := range used {
 			all[id] += int64(x.nodes) * x.node.Allocatable.At(cluster.ResourceID(id))
 			for _, pod := range x.node.Pods {
-				if !pod.Daemon() && !pod.Mirror() {
+				if !pod.OfNode {
 					used[id] += int64(x.nodes) * pod.Request.At(cluster.ResourceID(id))
 				}
 			}
