@@ -32,6 +32,8 @@ type autoscaling struct {
 	groups    *nodegroups.Machine
 	deletions *nodedeletion.Machine
 	planning  *planning.Machine
+	// survey is what is coming while pods are tried, nil until it is asked for.
+	survey map[string]*scaleup.Coming
 }
 
 func newAutoscaling(a *Autoscale) autoscaling {
@@ -118,6 +120,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 		c.pods[pod.UID].planned = true
 	}
 	s.planning.Request(c.turn, req)
+	c.noteRequested(req)
 	for _, p := range early {
 		c.wantPlan(p) // the request has answered for all who wanted a plan so far
 	}
@@ -131,6 +134,7 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 		Now: c.turn.Now, ServerNow: c.turn.ServerNow(), Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness,
 		Balancing: c.cfg.Autoscale.Balancing, Conditions: s.groups.Conditions(c.turn.Now), Places: c.reservation.Places(),
 	}
+	var asking []*pod
 	for _, item := range c.queue.Rejected() {
 		p := c.pods[item.Pod().UID]
 		if c.hasNodeToWaitFor(p) {
@@ -139,10 +143,14 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 		switch e := c.eligible(p); {
 		case e.now:
 			req.Pending = append(req.Pending, item.Pod())
+			if c.reservation.Asks(item.Pod().UID) {
+				asking = append(asking, p)
+			}
 		case !e.from.IsZero():
 			early = append(early, p)
 		}
 	}
+	mustNotBuy(req, asking)
 	c.capLaunches(req)
 	if c.reservation.AnySpare() {
 		req.Spare = map[string]int{}
@@ -232,9 +240,13 @@ func (c *Core) planMade(in step.PlanMade) {
 		return
 	}
 	before := len(c.turn.Ready.ScaleUps)
+	for i := range in.Plan.Joins {
+		c.join(&in.Plan.Joins[i])
+	}
 	for i := range in.Plan.ScaleUps {
 		c.commitScaleUp(&in.Plan.ScaleUps[i])
 	}
+	c.answerAsking(in.Plan)
 	for _, x := range in.Plan.NoHelp {
 		for _, uid := range x.Pods {
 			c.reservation.Free(c.turn, uid) // what is coming doesn't help it any more
@@ -273,6 +285,9 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 		return
 	}
 	c.reservation.Ordered(c.turn, up.Group, growth.Bins)
+	for _, bin := range growth.Bins {
+		c.noteGiven(bin)
+	}
 	asked := c.scale.groups.LastAsked(up.Group)
 	for _, uid := range up.Pods {
 		switch p := c.stillPending(uid); {

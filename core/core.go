@@ -179,6 +179,8 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	c.headroom = headroom.New(sched, standIns{c})
 	sched.Leaving = c.preemption.Victim
 	sched.Reserved = func(uid types.UID) bool { _, ok := c.reservation.Of(uid); return ok }
+	sched.Asking = c.reservation.Asks
+	sched.Asks = c.asksForPlace
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a

@@ -57,6 +57,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		}
 		p.planned = false
 		c.reservation.FreeElsewhere(c.turn, item.Pod().UID, d.Node.Name)
+		c.forgetAsking(p)
 		c.mode.placed(p, item, &d, seen)
 	}
 }

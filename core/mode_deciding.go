@@ -37,10 +37,14 @@ func (m deciding) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
 		c.preemption.Preempt(c.turn, &p.preemption, item.Pod(), d.Victims)
 		defer c.binding.Resolve(c.turn)
 	}
+	c.noteAsking(p, item, d)
 	c.nomination.Write(c.turn, &p.nomination, item)
-	if p.preemption.Asking() {
+	switch {
+	case p.preemption.Asking():
 		c.queue.Hold(c.turn.Now, item, d.Diagnosis)
-	} else {
+	case d.Asks:
+		c.queue.Postpone(c.turn.Now, item, d.Diagnosis)
+	default:
 		c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 		if !item.Nominated() {
 			c.wantPlan(p)

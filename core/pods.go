@@ -24,7 +24,7 @@ import (
 
 // pod is the record of a pod of our profiles that the API doesn't show on a node yet. Each
 // lifecycle machine has a part of it, of which only that machine reads and writes the
-// fields.
+// fields; weighing is of weigh.go.
 type pod struct {
 	parsed     *cluster.Pod      // as the API had it last
 	seen       time.Time         // when it was first shown without a node
@@ -37,6 +37,7 @@ type pod struct {
 	expected   expectation.Pod
 	reports    reporting.Pod
 	headroom   headroom.Pod
+	weighing   weighing
 }
 
 // node returns the node in the state where the pod is bound to, where another scheduler is

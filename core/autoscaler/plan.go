@@ -37,6 +37,9 @@ type Request struct {
 	// Spare is how many nodes of each group were ordered for pods that need them no more,
 	// and aren't registered; groups without any have no entry.
 	Spare map[string]int
+	// NotFor are pending pods for which no node is bought, though they may have room on one
+	// that is coming: if they haven't, others leave a node for them.
+	NotFor map[types.UID]bool
 	// Conditions are by the ID of the node group; a group without an entry is as the
 	// cluster's state has it.
 	Conditions map[string]GroupCondition
@@ -64,6 +67,14 @@ type GroupCondition struct {
 type Place struct {
 	Group string
 	Node  string // "" while the node isn't registered
+	Pods  []types.UID
+}
+
+// Join is room on a coming node for pods that it wasn't ordered for.
+type Join struct {
+	Group string
+	Node  string    // "" while the node isn't registered
+	With  types.UID // a pod for which a place on the node is kept already; "" when none is
 	Pods  []types.UID
 }
 
@@ -110,6 +121,9 @@ type Plan struct {
 	Sick string
 	// Covered is how many pending pods fit on nodes that exist or are coming.
 	Covered int
+	// Joins are the coming nodes with those of these pods that are on them and have no place
+	// there yet, by group; the starting nodes of a group before those that aren't registered.
+	Joins []Join
 	// Unneeded are groups of Request.Spare, sorted, with the number of nodes that are
 	// coming, aren't registered, and are of no use to any pending pod: no more than Spare.
 	Unneeded []GroupNodes

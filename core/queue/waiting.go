@@ -110,6 +110,12 @@ func (q *Queue) Reject(now time.Time, item *Item, d *engine.Diagnosis) {
 	q.park(item, q.waitTried(now, item, d))
 }
 
+// Postpone is Reject of a pod that isn't to back off: what it could have done was put off.
+func (q *Queue) Postpone(now time.Time, item *Item, d *engine.Diagnosis) {
+	q.Reject(now, item, d)
+	item.until = 0
+}
+
 // Hold keeps a pod in flight, which found no node, until it is released: its
 // victims are being asked to leave.
 func (q *Queue) Hold(now time.Time, item *Item, d *engine.Diagnosis) {

@@ -36,6 +36,7 @@ type Decision struct {
 	Diagnosis *engine.Diagnosis // why the class fits on no node
 	Message   string            // the same of the pod, as the condition has it
 	Victims   *engine.Candidate // what has to leave the node that the pod is now nominated to, nil when nothing has
+	Asks      bool              // others could leave a node, and the pod asks for a place on one that is coming first
 
 	Consult    []string           // nodes that extenders have to be asked about
 	Candidates []engine.Candidate // nodes that others could leave, about which extenders have to be asked

@@ -17,6 +17,9 @@ import (
 // messageReserved is what is said about preemption of a pod for which a place is kept.
 const messageReserved = "not eligible due to a node that is coming for it."
 
+// messageAsks is what is said about preemption of a pod that asks for such a place.
+const messageAsks = "not eligible until it is known whether a node that is coming takes the pod."
+
 // messageTerminating is what is said about preemption of a pod that waits for its
 // victims to go.
 const messageTerminating = "not eligible due to a terminating pod on the nominated node."
@@ -33,6 +36,9 @@ func (a *attempt) postFilter(d *engine.Diagnosis) Decision {
 	if a.Reserved(a.pod.UID) {
 		return a.waitsForNode(d, messageReserved)
 	}
+	if a.Asking(a.pod.UID) {
+		return a.waitsForNode(d, messageAsks)
+	}
 	if a.VictimTerminating(a.pod, a.class, a.nominated) {
 		return a.waitsForNode(d, messageTerminating)
 	}
@@ -41,10 +47,16 @@ func (a *attempt) postFilter(d *engine.Diagnosis) Decision {
 	}
 	if profile.ConsultsVictims(a.pod.Object) {
 		if list := a.engine.Candidates(a.class); list != nil {
+			if best, _ := a.engine.Cheapest(a.class, list); a.Asks(a.pod, &best) {
+				return a.asks(d)
+			}
 			a.state.Nominate(a.pod, a.nominated)
 			return Decision{Class: a.class, Candidates: list}
 		}
 	} else if best, ok := a.engine.Preempt(a.class); ok {
+		if a.Asks(a.pod, &best) {
+			return a.asks(d)
+		}
 		return a.rejected(d, &best)
 	}
 	return a.rejected(d, nil)
@@ -58,6 +70,13 @@ func (a *attempt) waitsForNode(d *engine.Diagnosis, message string) Decision {
 		d = a.engine.Diagnose(a.class)
 	}
 	return Decision{Class: a.class, Diagnosis: d, Message: d.MessageWith(message)}
+}
+
+// asks is the decision for a pod that could preempt and asks for a place first.
+func (a *attempt) asks(d *engine.Diagnosis) Decision {
+	out := a.waitsForNode(d, messageAsks)
+	out.Asks = true
+	return out
 }
 
 // rejected is the decision for a pod that no node takes now, and for which victims
@@ -128,8 +147,8 @@ func (s *Scheduler) Fits(pod *cluster.Pod, c *engine.Class) bool {
 	return ok
 }
 
-// WaitsInVain tells whether no place is kept for a pod and no victim is on its way out of
+// WaitsInVain tells whether no place is kept for a pod, it asks for none, and no victim is on its way out of
 // the node that it is nominated to, so that it waits there for nothing.
 func (s *Scheduler) WaitsInVain(pod *cluster.Pod, c *engine.Class) bool {
-	return !s.Reserved(pod.UID) && !s.VictimTerminating(pod, c, s.state.NominatedTo(pod.UID))
+	return !s.Reserved(pod.UID) && !s.Asking(pod.UID) && !s.VictimTerminating(pod, c, s.state.NominatedTo(pod.UID))
 }

@@ -26,15 +26,22 @@ type Scheduler struct {
 	// Leaving tells whether a pod was told to leave its node for another, before
 	// the API shows it terminating.
 	Leaving func(types.UID) bool
-	// Reserved tells whether a place is kept for a pod on a node that is coming
-	// (core/lifecycle/reservation). Such a pod preempts nobody.
-	Reserved func(types.UID) bool
+	// Reserved tells whether a place is kept for a pod on a node that is coming, and Asking
+	// whether it asks for one (core/lifecycle/reservation). Such a pod preempts nobody.
+	Reserved, Asking func(types.UID) bool
+	// Asks tells whether a pod that could have the victims of a candidate leave asks for a
+	// place on a node that is coming first, or preempts.
+	Asks func(*cluster.Pod, *engine.Candidate) bool
 }
 
 // New returns a scheduler over a state with an engine per profile, or an error
 // that names the profile for which there can be no engine.
 func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) (*Scheduler, error) {
-	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, Leaving: func(types.UID) bool { return false }, Reserved: func(types.UID) bool { return false }}
+	s := &Scheduler{state: state, engines: map[string]*engine.Engine{},
+		Leaving:  func(types.UID) bool { return false },
+		Reserved: func(types.UID) bool { return false },
+		Asking:   func(types.UID) bool { return false },
+		Asks:     func(*cluster.Pod, *engine.Candidate) bool { return false }}
 	for _, p := range profiles {
 		e, err := engine.New(state, p, how)
 		if err != nil {

@@ -1,8 +1,6 @@
 package scaleup
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -22,6 +20,7 @@ import (
 // usable.
 func (b *builder) cover(pending []*run) []*run {
 	left := b.place(pending)
+	b.joins = map[cluster.NodeIndex]*autoscaler.Join{}
 	for _, g := range b.State.Groups() {
 		b.arriving[g.ID] = b.arrivals(g)
 	}
@@ -29,10 +28,10 @@ func (b *builder) cover(pending []*run) []*run {
 		waiting := index(left)
 		for i := range b.req.Places {
 			p := &b.req.Places[i]
-			if !slices.ContainsFunc(p.Pods, func(uid types.UID) bool { return waiting[uid] != nil }) {
-				continue
-			}
 			if n := b.nodeOf(p); n != nil {
+				if join := b.joins[n.Index]; join != nil {
+					join.With = p.Pods[0]
+				}
 				b.fill(n.Index, p.Pods, waiting)
 			}
 		}
@@ -43,24 +42,45 @@ func (b *builder) cover(pending []*run) []*run {
 			b.next(a)
 		}
 	}
-	return b.place(left)
+	return b.placeOnComing(left)
+}
+
+// placeOnComing is place, and has the plan say which pods are on which coming node.
+func (b *builder) placeOnComing(runs []*run) []*run {
+	left := b.placeAnd(runs, func(pod *cluster.Pod, c engine.Choice) {
+		if join := b.joins[c.Node]; join != nil {
+			join.Pods = append(join.Pods, pod.UID)
+		}
+	})
+	for _, g := range b.State.Groups() {
+		for _, n := range b.arriving[g.ID].nodes {
+			if join := b.joins[n]; len(join.Pods) > 0 {
+				b.plan.Joins = append(b.plan.Joins, *join)
+			}
+		}
+	}
+	return left
 }
 
 // arrivals are the coming nodes of one group.
 type arrivals struct {
 	group        *cluster.NodeGroup
 	unregistered int                 // how many that aren't registered don't stand in the state yet
-	nodes        []cluster.NodeIndex // those that do
+	nodes        []cluster.NodeIndex // those that do, the starting ones first
+	starting     int                 // how many of them are starting
 }
 
 // arrivals has the nodes of a group that are starting stand in the state as they will be
 // once they are usable, with their daemon pods.
 func (b *builder) arrivals(g *cluster.NodeGroup) *arrivals {
 	coming := b.coming[g.ID]
-	for _, n := range coming.Starting {
-		b.addDaemons(b.State.SetNode(b.req.Readiness.Started(n.NodeInfo, g.Template)))
+	a := &arrivals{group: g, unregistered: coming.Unregistered, starting: len(coming.Starting)}
+	for _, starting := range coming.Starting {
+		n := b.State.SetNode(b.req.Readiness.Started(starting.NodeInfo, g.Template))
+		b.addDaemons(n)
+		a.nodes = append(a.nodes, n)
+		b.joins[n] = &autoscaler.Join{Group: g.ID, Node: starting.Name}
 	}
-	a := &arrivals{group: g, unregistered: coming.Unregistered}
 	return a
 }
 
@@ -68,8 +88,9 @@ func (b *builder) arrivals(g *cluster.NodeGroup) *arrivals {
 // stand in the state.
 func (b *builder) next(a *arrivals) cluster.NodeIndex {
 	a.unregistered--
-	n := b.addNode(b.models[a.group.ID], comingNode(a.group, len(a.nodes)))
+	n := b.addNode(b.models[a.group.ID], comingNode(a.group, len(a.nodes)-a.starting))
 	a.nodes = append(a.nodes, n)
+	b.joins[n] = &autoscaler.Join{Group: a.group.ID}
 	return n
 }
 
@@ -111,7 +132,8 @@ func (b *builder) unneeded() (out []autoscaler.GroupNodes) {
 			continue
 		}
 		empty := 0
-		for _, i := range b.arriving[g.ID].nodes {
+		a := b.arriving[g.ID]
+		for _, i := range a.nodes[a.starting:] {
 			if b.State.Node(i).Workload == 0 {
 				empty++
 			}
@@ -143,6 +165,11 @@ func index(runs []*run) map[types.UID]*pending {
 // countable class that has found no node isn't tried again: what is placed after it takes
 // room from nodes, and gives none, but for a pod that isn't placed where it is nominated.
 func (b *builder) place(runs []*run) []*run {
+	return b.placeAnd(runs, func(*cluster.Pod, engine.Choice) {})
+}
+
+// placeAnd is place, and calls placed for each pod that has a node.
+func (b *builder) placeAnd(runs []*run, placed func(*cluster.Pod, engine.Choice)) []*run {
 	var out []*run
 	full := map[*engine.Class]bool{}
 	for _, r := range runs {
@@ -150,7 +177,7 @@ func (b *builder) place(runs []*run) []*run {
 			out = append(out, r)
 			continue
 		}
-		n := b.Engine(r.pods[0]).PlaceMany(r.class, r.pods, func(*cluster.Pod, engine.Choice) {})
+		n := b.Engine(r.pods[0]).PlaceMany(r.class, r.pods, placed)
 		if n == len(r.pods) {
 			continue
 		}

@@ -54,6 +54,7 @@ type builder struct {
 	coming  map[string]*Coming // by group, before this plan
 	// arriving are, by group, the coming nodes as they stand in the state.
 	arriving map[string]*arrivals
+	joins    map[cluster.NodeIndex]*autoscaler.Join // by each of these
 	limits   limits
 	mix      *autoscaler.Mix // of which what is proposed is a part; nil for none
 	// proposed is how many nodes of each group the plan has so far.
@@ -61,7 +62,7 @@ type builder struct {
 	patience patience
 }
 
-// Plan fills in a plan's Sick, Covered, ScaleUps, NoHelp and Unneeded.
+// Plan fills in a plan's Sick, Covered, Joins, ScaleUps, NoHelp and Unneeded.
 func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	plan.Sick = Sick(p.State, &req)
 	short := p.belowMinimum(&req)
@@ -79,6 +80,9 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 		left = b.place(left)
 	}
 	plan.Covered = len(req.Pending) - count(left)
+	if req.NotFor != nil {
+		left = filtered(left, func(pod *cluster.Pod) bool { return !req.NotFor[pod.UID] })
+	}
 	left = merged(left)
 	if b.Expander.BuysMix() {
 		left = b.placeOnProposed(b.buyMix(left))

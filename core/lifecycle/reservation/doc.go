@@ -3,20 +3,33 @@
 // priority gets the room that was bought for a pod, the pod needs no search when its node
 // comes, and a pod that has a place preempts nobody.
 //
+// A pod that could have others leave a node asks for a place first, where a coming node may
+// take it or nodes are to be bought for it (core/weigh.go). As long as it asks, it preempts
+// nobody either.
+//
+//	a pod       from                            waits for                    then
+//	asks        a decision                      a plan has room for it       it has a place
+//	                                            a plan has none, or its      released
+//	                                            time is over
+//
 //	a place is  from                            waits for                    then
-//	ordered     the order                       a new node of its group      held: the oldest place has the first node
+//	ordered     the order, or room on a node    a new node of its group      held: the oldest place has the first node
+//	            that comes
 //	                                            the order fails, or fewer    released
 //	                                            nodes are coming
 //	                                            no pod of it needs it        spare
-//	held        its node is registered; its     the API shows its pods on    ended
-//	            pods are nominated to the node  nodes, or they need it no
-//	            in the state                    more
+//	held        its node is registered, or a    the API shows its pods on    ended
+//	            plan has found room on one;     nodes, or they need it no
+//	            its pods are nominated to the   more
+//	            node in the state
 //	                                            the node goes, or can't      released
 //	                                            become usable any more
 //	spare       as above                        a plan finds that nobody     cancelled
 //	                                            will use the node
 //	                                            a node of its group without  ended
 //	                                            a place, or fewer are coming
+//
+// Pods for which a plan finds room on a node that is coming join the place of that node.
 //
 // A pod needs its place no more when it is gone, has a gate again, is another than it was
 // (its requests, say), is placed elsewhere, is nominated elsewhere by somebody else, or

@@ -5,10 +5,12 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/reservation"
 	"github.com/berthproject/berth/internal/lifecycletest"
@@ -26,6 +28,17 @@ func (w told) Release(_ *lifecycle.Turn, uid types.UID)              { delete(w,
 type model struct {
 	places []modelPlace
 	spare  map[string]int
+	asks   map[types.UID]time.Time
+}
+
+// has tells whether a pod has a place.
+func (m *model) has(uid types.UID) bool {
+	return slices.ContainsFunc(m.places, func(p modelPlace) bool { return slices.Contains(p.pods, uid) })
+}
+
+// expire has the pods ask no more whose time is over.
+func (m *model) expire(now time.Time) {
+	maps.DeleteFunc(m.asks, func(_ types.UID, until time.Time) bool { return !now.Before(until) })
 }
 
 type modelPlace struct {
@@ -33,8 +46,9 @@ type modelPlace struct {
 	pods        []types.UID
 }
 
-// leave takes a pod out of its place. An ordered node without any pod is spare.
+// leave takes a pod out of its place, or has it ask for none any more. An ordered node without any pod is spare.
 func (m *model) leave(uid types.UID) {
+	delete(m.asks, uid)
 	for i := range m.places {
 		p := &m.places[i]
 		had := len(p.pods)
@@ -86,7 +100,7 @@ func (h *history) pod() types.UID { return types.UID(fmt.Sprint("p", testkit.Uni
 // something happens to both.
 func (h *history) something() {
 	group := rapid.SampledFrom(groups).Draw(h.T, "group")
-	switch testkit.Uniform(h.T, 7, "what") {
+	switch testkit.Uniform(h.T, 10, "what") {
 	case 0:
 		var bins [][]types.UID
 		used := map[types.UID]bool{}
@@ -138,8 +152,60 @@ func (h *history) something() {
 			h.model.leave(uid)
 		}
 	case 6:
+		h.join(group)
+	case 7: // asks, unless it has a place
+		if uid := h.pod(); !h.model.has(uid) {
+			until := h.bench.Turn.Now.Add(time.Duration(testkit.Uniform(h.T, 5, "seconds")) * time.Second)
+			h.machine.Ask(h.bench.Turn, uid, until)
+			h.model.asks[uid] = until
+		}
+	case 8: // time passes
+		h.bench.Turn.Now = h.bench.Turn.Now.Add(2 * time.Second)
+		h.machine.Advance(h.bench.Turn)
+		h.model.expire(h.bench.Turn.Now)
+	case 9:
 		h.keep(map[string]int{"g": testkit.Uniform(h.T, 4, "coming of g"), "h": testkit.Uniform(h.T, 4, "coming of h")}, testkit.Uniform(h.T, h.nodes+1, "gone"))
 	}
+}
+
+// join has pods have room on a coming node: one that is registered or not, with a place or
+// without.
+func (h *history) join(group string) {
+	j := &autoscaler.Join{Group: group}
+	at := -1
+	if len(h.model.places) > 0 && rapid.Bool().Draw(h.T, "with others") {
+		at = testkit.Uniform(h.T, len(h.model.places), "place")
+		p := h.model.places[at]
+		j.Group, j.Node, j.With = p.group, p.node, p.pods[0]
+	} else if rapid.Bool().Draw(h.T, "registered") {
+		h.nodes++
+		j.Node = fmt.Sprint("n", h.nodes)
+	}
+	var place modelPlace
+	if at >= 0 {
+		place = h.model.places[at]
+	} else {
+		place = modelPlace{group: j.Group, node: j.Node}
+	}
+	for range 1 + testkit.Uniform(h.T, 2, "pods") {
+		if uid := h.pod(); !slices.Contains(j.Pods, uid) && !slices.Contains(place.pods, uid) {
+			j.Pods = append(j.Pods, uid)
+		}
+	}
+	h.machine.Join(h.bench.Turn, j, j.Pods)
+	for _, uid := range j.Pods {
+		delete(h.model.asks, uid)
+		h.model.leave(uid)
+	}
+	if len(j.Pods) == 0 {
+		return
+	}
+	if at < 0 {
+		h.model.places = append(h.model.places, modelPlace{group: j.Group, node: j.Node, pods: j.Pods})
+		return
+	}
+	i := slices.IndexFunc(h.model.places, func(p modelPlace) bool { return slices.Contains(p.pods, j.With) })
+	h.model.places[i].pods = append(slices.Clone(h.model.places[i].pods), j.Pods...)
 }
 
 // keep says how many nodes are coming, and that one node can't become usable.
@@ -164,6 +230,12 @@ func (h *history) compare() {
 			want[uid] = p.node
 		}
 	}
+	for uid := range h.model.asks {
+		want[uid] = ""
+	}
+	if got := h.machine.Asking(); !slices.Equal(got, slices.Sorted(maps.Keys(h.model.asks))) {
+		h.Fatalf("%v ask for a place, of the model %v", got, h.model.asks)
+	}
 	var got []string
 	for _, p := range h.machine.Places() {
 		got = append(got, fmt.Sprint(p.Group, p.Node, p.Pods))
@@ -185,7 +257,7 @@ func (h *history) compare() {
 // of random histories; and once nothing comes any more, nothing is left over.
 func TestPropertyPlacesAreAsInASearchedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{T: t, bench: lifecycletest.NewBench(), told: told{}, model: model{spare: map[string]int{}}}
+		h := &history{T: t, bench: lifecycletest.NewBench(), told: told{}, model: model{spare: map[string]int{}, asks: map[types.UID]time.Time{}}}
 		h.machine = reservation.New(h.told)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			h.something()
@@ -195,6 +267,9 @@ func TestPropertyPlacesAreAsInASearchedList(t *testing.T) {
 			h.keep(map[string]int{}, i+1)
 		}
 		h.keep(map[string]int{}, 0)
+		h.bench.Turn.Now = h.bench.Turn.Now.Add(time.Minute)
+		h.machine.Advance(h.bench.Turn)
+		h.model.expire(h.bench.Turn.Now)
 		h.compare()
 		if left := h.machine.Unsettled(); left != nil || len(h.told) > 0 {
 			t.Fatalf("left over are %v; pods were told %v", left, h.told)

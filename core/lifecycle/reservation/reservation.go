@@ -35,17 +35,18 @@ type Place struct {
 // Machine keeps all places. Only the core's goroutine may call it.
 type Machine struct {
 	nominations Nominations
-	places      []*Place             // oldest first; each has a pod
-	of          map[types.UID]*Place // by pod
-	on          map[string]*Place    // by node
-	spare       map[string]int       // by group: ordered nodes whose pods all need them no more
+	places      []*Place                // oldest first; each has a pod
+	of          map[types.UID]*Place    // by pod
+	on          map[string]*Place       // by node
+	asks        map[types.UID]time.Time // pods that ask for a place, and until when they do
+	spare       map[string]int          // by group: ordered nodes whose pods all need them no more
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that keeps no place.
 func New(n Nominations) *Machine {
-	return &Machine{nominations: n, of: map[types.UID]*Place{}, on: map[string]*Place{}, spare: map[string]int{}}
+	return &Machine{nominations: n, of: map[types.UID]*Place{}, asks: map[types.UID]time.Time{}, on: map[string]*Place{}, spare: map[string]int{}}
 }
 
 // Ordered takes the nodes of an order, each by the pods that it is for. Places that they
@@ -54,12 +55,18 @@ func (m *Machine) Ordered(t *lifecycle.Turn, group string, bins [][]types.UID) {
 	for _, bin := range bins {
 		p := &Place{Group: group, Since: t.Now, Pods: slices.Clone(bin)}
 		for _, uid := range p.Pods {
-			m.leave(t, uid)
-			m.of[uid] = p
-			m.nominations.Reserve(t, uid, "")
+			m.move(t, uid, p)
 		}
 		m.places = append(m.places, p)
 	}
+}
+
+// move has a pod whose place, or whose asking for one, ends have another.
+func (m *Machine) move(t *lifecycle.Turn, uid types.UID, to *Place) {
+	delete(m.asks, uid)
+	m.leave(t, uid)
+	m.of[uid] = to
+	m.nominations.Reserve(t, uid, to.Node)
 }
 
 // Refused takes that the provider has refused the latest order of so many nodes.
@@ -101,9 +108,10 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	}
 }
 
-// Free takes that a pod doesn't need its place, if it has one.
+// Free takes that a pod doesn't need its place, if it has one, and asks for none.
 func (m *Machine) Free(t *lifecycle.Turn, uid types.UID) {
-	if m.of[uid] != nil {
+	if _, asks := m.asks[uid]; asks || m.of[uid] != nil {
+		delete(m.asks, uid)
 		m.leave(t, uid)
 		m.nominations.Release(t, uid)
 	}
@@ -131,18 +139,19 @@ func (m *Machine) leave(t *lifecycle.Turn, uid types.UID) {
 	m.drop(p)
 }
 
-// Bound takes that the API shows a pod on a node: it needs no place any more.
+// Bound takes that the API shows a pod on a node: it needs no place any more, and asks for
+// none.
 func (m *Machine) Bound(t *lifecycle.Turn, uid types.UID, node string) {
 	if p := m.of[uid]; p != nil {
 		p.used = p.used || p.Node == node
-		m.Free(t, uid)
 	}
+	m.Free(t, uid)
 }
 
 // FreeElsewhere is Free of a pod that was placed on a node, unless its place is there: that
 // is kept until the API shows the pod there, since the bind may fail.
 func (m *Machine) FreeElsewhere(t *lifecycle.Turn, uid types.UID, node string) {
-	if p := m.of[uid]; p != nil && p.Node != node {
+	if p := m.of[uid]; p == nil || p.Node != node {
 		m.Free(t, uid)
 	}
 }
@@ -247,14 +256,30 @@ func (m *Machine) Cancelled(group string, nodes int) {
 	}
 }
 
-// Advance does nothing: places change with inputs and plans.
-func (m *Machine) Advance(*lifecycle.Turn) {}
+// Advance releases the pods that have asked for a place for long enough. Places change with
+// inputs and plans.
+func (m *Machine) Advance(t *lifecycle.Turn) {
+	for _, uid := range m.Asking() {
+		if !t.Now.Before(m.asks[uid]) {
+			m.Free(t, uid)
+		}
+	}
+}
 
-// NextWake returns zero.
-func (m *Machine) NextWake() time.Time { return time.Time{} }
+// NextWake returns when a pod has asked for long enough; zero when none asks.
+func (m *Machine) NextWake() (next time.Time) {
+	for _, until := range m.asks {
+		next = lifecycle.Earliest(next, until)
+	}
+	return next
+}
 
-// Unsettled names the places that are kept, and the nodes that nobody needs.
+// Unsettled names the places that are kept, the pods that ask for one, and the nodes that
+// nobody needs.
 func (m *Machine) Unsettled() (out []string) {
+	for _, uid := range m.Asking() {
+		out = append(out, fmt.Sprintf("pod %s asks for a place until %s", uid, m.asks[uid].UTC().Format(time.TimeOnly)))
+	}
 	for _, p := range m.places {
 		out = append(out, fmt.Sprintf("a place of group %s, node %q, is kept for pods %v", p.Group, p.Node, p.Pods))
 	}
@@ -274,6 +299,9 @@ func (m *Machine) Invariants() (out []string) {
 		for _, uid := range p.Pods {
 			if pods++; m.of[uid] != p {
 				out = append(out, fmt.Sprintf("pod %s has a place of group %s and is said to have another", uid, p.Group))
+			}
+			if _, asks := m.asks[uid]; asks {
+				out = append(out, fmt.Sprintf("pod %s has a place of group %s and asks for one", uid, p.Group))
 			}
 		}
 		if p.Node == "" {

@@ -1,0 +1,83 @@
+package reservation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file holds the pods that ask for a place: they could have others leave a node, and
+// don't before plans have said whether a node that is coming, or that is bought for them,
+// takes them. What must hold: a pod asks or has a place, never both; and every asking ends,
+// with a place, with an answer, or with its time.
+
+// Ask has a pod that waits, or is in flight, ask for a place until a time.
+func (m *Machine) Ask(t *lifecycle.Turn, uid types.UID, until time.Time) {
+	m.asks[uid] = until
+	m.nominations.Reserve(t, uid, "")
+}
+
+// Asks tells whether a pod asks for a place.
+func (m *Machine) Asks(uid types.UID) bool {
+	_, asks := m.asks[uid]
+	return asks
+}
+
+// WaitsFor tells whether a pod has a place or asks for one.
+func (m *Machine) WaitsFor(uid types.UID) bool { return m.of[uid] != nil || m.Asks(uid) }
+
+// Asking returns the pods that ask for a place, sorted.
+func (m *Machine) Asking() []types.UID {
+	if len(m.asks) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(m.asks))
+}
+
+// Join gives pods the room that a plan has found for them on a node that is coming. It does
+// nothing when the place that the node had is no more.
+func (m *Machine) Join(t *lifecycle.Turn, j *autoscaler.Join, pods []types.UID) {
+	p := m.joined(t, j)
+	if p == nil || len(pods) == 0 {
+		return
+	}
+	for _, uid := range pods {
+		if m.of[uid] != p {
+			m.move(t, uid, p)
+			p.Pods = append(p.Pods, uid)
+		}
+	}
+	if !slices.Contains(m.places, p) {
+		m.places = append(m.places, p)
+	}
+	if p.Node != "" {
+		m.on[p.Node] = p
+	}
+	t.Decide(step.Decision{Kind: step.Reserved, Node: p.Node, Group: p.Group, Reason: fmt.Sprintf("for %d pods more, which have room on it", len(pods))})
+}
+
+// joined returns the place that pods are to join; nil when there is none any more. The place
+// of a node that had none isn't among the others yet.
+func (m *Machine) joined(t *lifecycle.Turn, j *autoscaler.Join) *Place {
+	var p *Place
+	switch {
+	case j.With != "":
+		p = m.of[j.With]
+	case j.Node != "":
+		p = m.on[j.Node]
+	}
+	if p == nil && j.With == "" {
+		p = &Place{Group: j.Group, Node: j.Node, Since: t.Now}
+	}
+	if p == nil || p.Group != j.Group {
+		return nil
+	}
+	return p
+}
