@@ -34,6 +34,8 @@ type autoscaling struct {
 	planning  *planning.Machine
 	// survey is what is coming while pods are tried, nil until it is asked for.
 	survey map[string]*scaleup.Coming
+	// groupsTold says that the provider has told of its groups since places were last checked.
+	groupsTold bool
 }
 
 func newAutoscaling(a *Autoscale) autoscaling {
@@ -113,7 +115,6 @@ func (c *Core) requestPlan(podsLeft bool) {
 	if !s.planning.Ready(c.turn.Now, podsLeft) {
 		return
 	}
-	c.keepPlaces()
 	s.launches.Planned()
 	req, early := c.newRequest()
 	for _, pod := range req.Pending {
@@ -163,11 +164,13 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 	return req, early
 }
 
-// keepPlaces has places released before a plan whose nodes aren't coming any more.
+// keepPlaces has places released whose nodes aren't coming any more, when the provider has
+// told of its groups and before each plan.
 func (c *Core) keepPlaces() {
-	if !c.reservation.Waits() {
+	if !c.reservation.Waits() || !c.scale.groupsTold && c.scale.planning.State(c.turn.Now) != planning.Due {
 		return
 	}
+	c.scale.groupsTold = false
 	coming := scaleup.Survey(c.state, c.scale.groups.Conditions(c.turn.Now), &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
 	c.reservation.Keep(c.turn, func(group string) int {
 		if in := coming[group]; in != nil {
@@ -232,6 +235,7 @@ func (c *Core) groupsSet(in step.GroupsSet) {
 	c.scale.deletions.GroupsSet(c.turn, in)
 	c.scale.groups.GroupsSet(c.turn, in)
 	c.scale.planning.GroupsKnown(c.turn.Now)
+	c.scale.groupsTold = true
 }
 
 // planMade commits what still holds of a plan.

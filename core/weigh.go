@@ -61,8 +61,11 @@ func (c *Core) noteAsking(p *pod, item *queue.Item, d *scheduler.Decision) {
 		p.weighing = weighing{since: c.turn.Now}
 		c.reservation.Ask(c.turn, uid, c.turn.Now.Add(c.maxAsking()))
 		c.scale.planning.Want(c.turn.Now)
-	default:
-		c.forgetAsking(p)
+	case !c.reservation.WaitsFor(uid):
+		if !p.weighing.since.IsZero() {
+			p.planned = false // what was planned for it holds no more
+		}
+		p.weighing = weighing{}
 	}
 }
 
