@@ -158,23 +158,42 @@ func (c *Core) wake() {
 }
 
 // tryNominated has nominated pods tried after changes: those that their nodes take now, and
-// those that wait for their nodes in vain. Only nodes that changes have touched are looked
-// at, unless the pod's rules look beyond its node. It costs O(nominations).
+// those that wait for their nodes in vain. It looks at the nodes that changes have touched,
+// and at those whose pods' rules look beyond their nodes; but a place on a node that doesn't
+// take pods yet isn't looked at before the node is touched.
 func (c *Core) tryNominated(known bool, changes []cluster.Change) {
+	if !c.state.AnyNominated() {
+		return
+	}
+	for _, x := range slices.Clone(c.state.NominatedApart()) {
+		c.tryNominatedPod(c.queue.Get(x.Pod.UID))
+	}
 	touched := map[cluster.NodeIndex]bool{}
 	for i := range changes {
 		touched[changes[i].Node] = true
 	}
-	for _, x := range slices.Clone(c.state.Nominations()) {
-		item := c.queue.Get(x.Pod.UID)
-		if item == nil || item.Stage() != queue.Unschedulable {
+	beyond := len(changes) > 0 && c.queue.AnyNominatedWaits((*engine.Class).LooksBeyondNode)
+	for _, n := range slices.Clone(c.state.NominatedNodes()) {
+		if known && !touched[n] && !beyond {
 			continue
 		}
-		pod, class := item.Pod(), item.Class()
-		concerned := !known || x.Node == cluster.NoNode || touched[x.Node] || len(changes) > 0 && class.LooksBeyondNode()
-		if concerned && (c.sched.FitsNominated(pod, class) || c.sched.WaitsInVain(pod, class)) {
-			c.queue.WakePod(c.turn.Now, item)
+		for _, p := range slices.Clone(c.state.Node(n).Nominated) {
+			item := c.queue.Get(p.UID)
+			if !known || touched[n] || item != nil && item.Class().LooksBeyondNode() && c.sched.MayFit(item.Pod(), item.Class(), n) {
+				c.tryNominatedPod(item)
+			}
 		}
+	}
+}
+
+// tryNominatedPod has a nominated pod tried if its node takes it now, or if it waits for
+// that in vain. item may be nil.
+func (c *Core) tryNominatedPod(item *queue.Item) {
+	if item == nil || item.Stage() != queue.Unschedulable {
+		return
+	}
+	if pod, class := item.Pod(), item.Class(); c.sched.FitsNominated(pod, class) || c.sched.WaitsInVain(pod, class) {
+		c.queue.WakePod(c.turn.Now, item)
 	}
 }
 

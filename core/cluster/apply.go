@@ -4,7 +4,7 @@ import "slices"
 
 // Making changes true, and taking them back. Invariant: undo of a change in the
 // state that apply of it left gives the state from before, slot for slot: the
-// order of pods on nodes, of nominations and of orphans included. What only grows
+// order of pods on nodes and of orphans included. What only grows
 // stays: names that were interned, topologies and terms that were met. Followers
 // replay changes by apply, so it must not depend on anything but the change and
 // the state.
@@ -47,9 +47,9 @@ func (s *State) apply(c *Change) {
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.New, c.Object.Old, c.Op)
 	case NominationAdded:
-		s.addNomination(c.Pod, c.name, int(c.pos))
+		s.addNomination(c.Pod, c.name)
 	case NominationRemoved:
-		s.dropNomination(int(c.pos))
+		s.dropNomination(c.Pod)
 	case HeadroomSet:
 		s.headrooms.set(c.Headroom.New, c.Headroom.Old)
 	}
@@ -91,9 +91,9 @@ func (s *State) undo(c *Change) {
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.Old, c.Object.New, c.Op)
 	case NominationAdded:
-		s.dropNomination(int(c.pos))
+		s.dropNomination(c.Pod)
 	case NominationRemoved:
-		s.addNomination(c.Pod, c.name, int(c.pos))
+		s.addNomination(c.Pod, c.name)
 	case HeadroomSet:
 		s.headrooms.set(c.Headroom.Old, c.Headroom.New)
 	}

@@ -33,7 +33,7 @@ func (s *State) Dump(w io.Writer) {
 			fmt.Fprintf(w, "orphan of %s: %s\n", name, p.Name())
 		}
 	}
-	for _, n := range s.nominated.list {
+	for _, n := range s.Nominations() {
 		fmt.Fprintf(w, "nominated %s to %s (%d)\n", n.Pod.Name(), n.Name, n.Node)
 	}
 	for _, h := range s.Headrooms() {

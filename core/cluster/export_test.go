@@ -288,7 +288,7 @@ func (b *broken) nominations() {
 	s := b.s
 	byPod, claims, users := map[types.UID]bool{}, map[ClaimKey]int{}, map[ClaimKey]int{}
 	byNode := map[NodeIndex][]string{}
-	for _, n := range s.nominated.list {
+	for _, n := range s.Nominations() {
 		b.check(!byPod[n.Pod.UID], "%s is nominated twice", n.Pod.UID)
 		byPod[n.Pod.UID] = true
 		b.check(s.nominated.byPod[n.Pod.UID] == n, "the nomination of %s isn't known by its pod", n.Pod.UID)

@@ -59,8 +59,8 @@ func (o Op) String() string {
 type Change struct {
 	Op   Op
 	Node NodeIndex // NoNode when the change touches none
-	// pos is where undo puts back what was removed: a pod on its node, an orphan
-	// among those of its node's name, a nomination among all. Of a NodeAdded it
+	// pos is where undo puts back what was removed: a pod on its node, or an
+	// orphan among those of its node's name. Of a NodeAdded it
 	// says whether the index had been used before (fromFree).
 	pos         int32
 	Pod         *Pod

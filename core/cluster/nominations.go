@@ -5,10 +5,16 @@ package cluster
 // off. It must hold that
 //
 //   - a pod has one nomination at most, and none while it is on a node;
-//   - Node.Nominated has the pods nominated to the node's name, sorted by UID;
+//   - Node.Nominated has the pods nominated to the node's name, sorted by UID; nodes has the
+//     nodes that have such pods, by index, and apart the nominations to names of no node,
+//     sorted by name and UID;
 //   - claims and users count the claims of all nominated pods.
+//
+// There may be as many nominations as pods that wait for nodes, so a change of one takes
+// O(log) of them and of what is moved in a list of nodes.
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,10 +31,11 @@ type Nomination struct {
 	Node NodeIndex // NoNode while there is no such node
 }
 
-// nominations holds all nominations, in the order in which they were made.
+// nominations holds all nominations.
 type nominations struct {
-	list   []*Nomination
 	byPod  map[types.UID]*Nomination
+	nodes  []NodeIndex
+	apart  []*Nomination
 	claims map[ClaimKey]int // how many nominated pods name a claim; ephemeral claims don't count
 	users  map[ClaimKey]int // the same, ephemeral claims included
 }
@@ -60,11 +67,11 @@ func (s *State) Nominate(p *Pod, node string) {
 	if node == "" {
 		return
 	}
-	s.record(Change{Op: NominationAdded, Node: s.indexOf(node), Pod: p, name: node, pos: int32(len(s.nominated.list))})
+	s.record(Change{Op: NominationAdded, Node: s.indexOf(node), Pod: p, name: node})
 }
 
 func (s *State) unnominate(n *Nomination) {
-	s.record(Change{Op: NominationRemoved, Node: n.Node, Pod: n.Pod, name: n.Name, pos: int32(slices.Index(s.nominated.list, n))})
+	s.record(Change{Op: NominationRemoved, Node: n.Node, Pod: n.Pod, name: n.Name})
 }
 
 // NominatedTo returns the name of the node that a pod is to come to, "" for none.
@@ -75,9 +82,28 @@ func (s *State) NominatedTo(uid types.UID) string {
 	return ""
 }
 
-// Nominations returns all nominations, the oldest first. The list is the state's own and
-// valid until the next change.
-func (s *State) Nominations() []*Nomination { return s.nominated.list }
+// AnyNominated tells whether there is a nomination.
+func (s *State) AnyNominated() bool { return len(s.nominated.byPod) > 0 }
+
+// NominatedNodes returns the nodes that pods are nominated to, by index. The list is the
+// state's own and valid until the next change.
+func (s *State) NominatedNodes() []NodeIndex { return s.nominated.nodes }
+
+// NominatedApart returns the nominations to names of no node, by name and UID. The list is
+// the state's own and valid until the next change.
+func (s *State) NominatedApart() []*Nomination { return s.nominated.apart }
+
+// Nominations returns all nominations: those to nodes, by index and UID, and those apart. It
+// costs O(nominations).
+func (s *State) Nominations() []*Nomination {
+	out := make([]*Nomination, 0, len(s.nominated.byPod))
+	for _, i := range s.nominated.nodes {
+		for _, p := range s.nodes[i].Nominated {
+			out = append(out, s.nominated.byPod[p.UID])
+		}
+	}
+	return append(out, s.nominated.apart...)
+}
 
 // indexOf returns the index of a node, NoNode when there is none of that name.
 func (s *State) indexOf(node string) NodeIndex {
@@ -87,45 +113,78 @@ func (s *State) indexOf(node string) NodeIndex {
 	return NoNode
 }
 
-func (s *State) addNomination(p *Pod, node string, pos int) {
+func (s *State) addNomination(p *Pod, node string) {
 	n := &Nomination{Pod: p, Name: node, Node: s.indexOf(node)}
-	s.nominated.list = slices.Insert(s.nominated.list, pos, n)
 	s.nominated.byPod[p.UID] = n
 	s.nominated.claim(p, 1)
 	s.terms.podAdded(p) // rules read the pod's terms when a node is filtered with its nominated pods
-	if n.Node != NoNode {
-		s.nodes[n.Node].nominate(p)
+	if n.Node == NoNode {
+		s.nominated.setApart(n)
+		return
+	}
+	s.nominated.connect(s.nodes[n.Node], p)
+}
+
+func (s *State) dropNomination(p *Pod) {
+	n := s.nominated.byPod[p.UID]
+	delete(s.nominated.byPod, p.UID)
+	s.nominated.claim(p, -1)
+	if n.Node == NoNode {
+		at, _ := slices.BinarySearchFunc(s.nominated.apart, n, byNameAndUID)
+		s.nominated.apart = slices.Delete(s.nominated.apart, at, at+1)
+		return
+	}
+	node := s.nodes[n.Node]
+	if node.unnominate(p); len(node.Nominated) == 0 {
+		s.nominated.forgetNode(node.Index)
 	}
 }
 
-func (s *State) dropNomination(pos int) {
-	n := s.nominated.list[pos]
-	s.nominated.list = slices.Delete(s.nominated.list, pos, pos+1)
-	delete(s.nominated.byPod, n.Pod.UID)
-	s.nominated.claim(n.Pod, -1)
-	if n.Node != NoNode {
-		s.nodes[n.Node].unnominate(n.Pod)
+// connect has a node await a pod.
+func (b *nominations) connect(node *Node, p *Pod) {
+	if node.nominate(p); len(node.Nominated) == 1 {
+		at, _ := slices.BinarySearch(b.nodes, node.Index)
+		b.nodes = slices.Insert(b.nodes, at, node.Index)
 	}
+}
+
+func (b *nominations) forgetNode(i NodeIndex) {
+	at, _ := slices.BinarySearch(b.nodes, i)
+	b.nodes = slices.Delete(b.nodes, at, at+1)
+}
+
+func (b *nominations) setApart(n *Nomination) {
+	at, _ := slices.BinarySearchFunc(b.apart, n, byNameAndUID)
+	b.apart = slices.Insert(b.apart, at, n)
 }
 
 // nodeAdded connects the nominations to the node's name with the new node.
 func (b *nominations) nodeAdded(node *Node) {
-	for _, n := range b.list {
-		if n.Name == node.Name {
-			n.Node = node.Index
-			node.nominate(n.Pod)
+	b.apart = slices.DeleteFunc(b.apart, func(n *Nomination) bool {
+		if n.Name != node.Name {
+			return false
 		}
-	}
+		n.Node = node.Index
+		b.connect(node, n.Pod)
+		return true
+	})
 }
 
 // nodeRemoved cuts the nominations to the node off from it; they stay nominations to its
 // name.
 func (b *nominations) nodeRemoved(node *Node) {
-	for _, n := range b.list {
-		if n.Node == node.Index {
-			n.Node = NoNode
-		}
+	for _, p := range node.Nominated {
+		n := b.byPod[p.UID]
+		n.Node = NoNode
+		b.setApart(n)
 	}
+	if len(node.Nominated) > 0 {
+		b.forgetNode(node.Index)
+	}
+}
+
+func byNameAndUID(a, b *Nomination) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Pod.UID), string(b.Pod.UID)))
 }
 
 func byUID(p *Pod, uid types.UID) int { return strings.Compare(string(p.UID), string(uid)) }

@@ -11,7 +11,7 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// nominations prints who is to come where, in their order, and who each node
+// nominations prints who is to come where, those to no node last, and who each node
 // awaits.
 func nominations(s *cluster.State) string {
 	var out []string
@@ -50,17 +50,17 @@ func TestNominations(t *testing.T) {
 		want string
 	}{
 		{"one", nominate(testkit.Pod("b"), "n"), "b to n, n awaits b"},
-		{"another, sorted by UID on the node", func() { s.Nominate(parsed, "n") }, "b to n, a to n, n awaits a b"},
-		{"the same again", func() { s.Nominate(parsed, "n") }, "b to n, a to n, n awaits a b"},
-		{"a newer version of it", nominate(testkit.Pod("a").Priority(3), "n"), "b to n, a to n, n awaits a b"},
-		{"to another node, which makes it the last", nominate(testkit.Pod("b"), "m"), "a to n, b to m, n awaits a, m awaits b"},
+		{"another, sorted by UID on the node", func() { s.Nominate(parsed, "n") }, "a to n, b to n, n awaits a b"},
+		{"the same again", func() { s.Nominate(parsed, "n") }, "a to n, b to n, n awaits a b"},
+		{"a newer version of it", nominate(testkit.Pod("a").Priority(3), "n"), "a to n, b to n, n awaits a b"},
+		{"to another node", nominate(testkit.Pod("b"), "m"), "a to n, b to m, n awaits a, m awaits b"},
 		{"to a node that isn't known", nominate(testkit.Pod("c"), "later"), "a to n, b to m, c to later?, n awaits a, m awaits b"},
 		{"that node comes", func() { setNode(s, testkit.Node("later")) }, "a to n, b to m, c to later, n awaits a, m awaits b, later awaits c"},
-		{"a node goes", func() { s.RemoveNode("n") }, "a to n?, b to m, c to later, m awaits b, later awaits c"},
-		{"its index is used again", func() { setNode(s, testkit.Node("other")) }, "a to n?, b to m, c to later, m awaits b, later awaits c"},
-		{"a node is updated", func() { setNode(s, testkit.Node("m").Cordon()) }, "a to n?, b to m, c to later, m awaits b, later awaits c"},
-		{"one ends", nominate(testkit.Pod("b"), ""), "a to n?, c to later, later awaits c"},
-		{"none ends", nominate(testkit.Pod("b"), ""), "a to n?, c to later, later awaits c"},
+		{"a node goes", func() { s.RemoveNode("n") }, "b to m, c to later, a to n?, m awaits b, later awaits c"},
+		{"its index is used again", func() { setNode(s, testkit.Node("other")) }, "b to m, c to later, a to n?, m awaits b, later awaits c"},
+		{"a node is updated", func() { setNode(s, testkit.Node("m").Cordon()) }, "b to m, c to later, a to n?, m awaits b, later awaits c"},
+		{"one ends", nominate(testkit.Pod("b"), ""), "c to later, a to n?, later awaits c"},
+		{"none ends", nominate(testkit.Pod("b"), ""), "c to later, a to n?, later awaits c"},
 		{"one is placed", func() { place(s, testkit.Pod("c"), "m") }, "a to n?"},
 	} {
 		before := nominations(s)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -51,7 +53,7 @@ func (v *view) gather(e *Engine, c *Class, col *column) {
 	v.nodes = append(v.nodes[:0], col.feasible...)
 	v.isExceptional = &e.exceptional
 	v.exceptional, v.takenOut, v.nominated = v.exceptional[:0], v.takenOut[:0], false
-	if !col.private && len(c.hostFacts) > 0 || len(e.state.Nominations()) > 0 {
+	if !col.private && len(c.hostFacts) > 0 || e.state.AnyNominated() {
 		v.findExceptional(e, c)
 	}
 	for len(v.domains) < len(col.topologies) {
@@ -113,16 +115,16 @@ func (v *view) findExceptional(e *Engine, c *Class) {
 			}
 		}
 	}
-	for _, x := range e.state.Nominations() {
-		if x.Node == cluster.NoNode || !c.LeavesRoomFor(x.Pod) || !col.cells[x.Node].ok {
+	for _, n := range e.state.NominatedNodes() {
+		if !col.cells[n].ok || !slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor) {
 			continue
 		}
 		if !v.nominated {
 			v.nominated = true
 			e.nominated.next(e.state.Len())
 		}
-		e.nominated.set(x.Node)
-		v.addExceptional(x.Node)
+		e.nominated.set(n)
+		v.addExceptional(n)
 	}
 	if len(v.exceptional) == 0 {
 		return

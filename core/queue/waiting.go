@@ -338,6 +338,17 @@ func (q *Queue) Each(f func(*WaitingClass)) {
 // AnyWaits tells whether pods of any class wait, in O(1).
 func (q *Queue) AnyWaits() bool { return len(q.waiting) > 0 }
 
+// AnyNominatedWaits tells whether an unschedulable pod that is nominated is of a class of
+// which ask is true.
+func (q *Queue) AnyNominatedWaits(ask func(*engine.Class) bool) bool {
+	for _, w := range q.waiting { // in any order: the answer is the same
+		if w.nominated.Len() > 0 && ask(w.class) {
+			return true
+		}
+	}
+	return false
+}
+
 // Unnominated returns the unschedulable pods of a class that aren't nominated, in an
 // order without a meaning, but the same one for the same history. It is the queue's
 // own slice: to be read until the next call only.

@@ -137,6 +137,12 @@ func (s *Scheduler) FitsNominated(pod *cluster.Pod, c *engine.Class) bool {
 	return s.Engine(pod).FitsOn(c, n)
 }
 
+// MayFit is false if a pod that waits for its place on a node can't be there whatever
+// happens elsewhere.
+func (s *Scheduler) MayFit(pod *cluster.Pod, c *engine.Class, n cluster.NodeIndex) bool {
+	return !s.Reserved(pod.UID) || s.Engine(pod).LocallyFits(c, n)
+}
+
 // Fits tells whether the node that a waiting pod is nominated to, or another, takes
 // it now.
 func (s *Scheduler) Fits(pod *cluster.Pod, c *engine.Class) bool {

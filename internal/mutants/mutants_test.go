@@ -42,7 +42,7 @@ var mutants = []mutant{
 	{"the priority isn't signed", "core/engine/class.go", "e.keyBuf = binary.BigEndian.AppendUint32(e.keyBuf, uint32(p.Priority))", "_ = binary.BigEndian", "./core/engine", signature, "800"},
 	{"which headrooms admit a pod isn't signed", "core/engine/class.go", "range e.admitting {", "range e.admitting[:0] {", "./core/engine", "TestAStandIn", "1"},
 	{"whether a pod preempts isn't signed", "core/plugins/defaultpreemption/defaultpreemption.go", "sig.Bool(never(pod))", "", "./core/engine", signature, "1500"},
-	{"nominated pods aren't left their place", "core/engine/view.go", "!c.LeavesRoomFor(x.Pod) ||", "true ||", "./core/engine", cached, "400"},
+	{"nominated pods aren't left their place", "core/engine/view.go", "!slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor)", "true", "./core/engine", cached, "400"},
 	{"what a dry run found is never forgotten", "core/engine/dryruns.go", "		d.forget(changes[i].Node)\n", "		_ = changes[i]\n", "./core/engine", cached, "1500"},
 	{"a disruption budget changes nothing", "core/engine/dryruns.go", "all = all || beyond || isBudget(changes[i].Object)", "all = all || beyond", "./core/engine", "TestABudgetChanges", "1"},
 	{"who could preempt isn't woken", "core/engine/wake.go", "help == NoHelp && e.dryRun(f, n) != nil {", "help == NoHelp && e.dryRun(f, n) != nil && false {", "./core/engine", hint, "1500"},
@@ -61,6 +61,8 @@ var mutants = []mutant{
 	{"an attachment's volume touches no node", "core/cluster/volumes.go", "s.objects.attachmentsByVolume[o.Name]", "s.objects.attachmentsByVolume[\"\"]", "./core/engine", "TestStorageReaches", "1"},
 	{"a refused pod stays reserved for", "core/lifecycle/binding/binding.go", "	m.unreserve(t, p)\n	m.assumed.takeBack(t.State, p)\n	p.state", "	m.assumed.takeBack(t.State, p)\n	p.state", "./core", "Permit|Reserve", "1"},
 	{"a pod whose node is gone waits for permission on", "core/lifecycle/binding/permission.go", "t.State.NodeByName(w.p.node) == nil &&", "false &&", "./core", "WaitForPermission", "1"},
+	{"a place is on no node", "core/lifecycle/reservation/reservation.go", "	p.Node = n.Name\n", "", "./core/lifecycle/reservation", "Property", "100"},
+	{"a pod preempts though it has a place", "core/scheduler/postfilter.go", "if a.Reserved(a.pod.UID) {", "if false {", "./core", "Scripts/autoscale_places", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
 

@@ -182,7 +182,7 @@ func (b *builder) placeAnd(runs []*run, placed func(*cluster.Pod, engine.Choice)
 			continue
 		}
 		out = append(out, &run{r.class, r.countable, r.pods[n:]})
-		full[r.class] = r.countable && len(b.State.Nominations()) == 0
+		full[r.class] = r.countable && !b.State.AnyNominated()
 	}
 	return out
 }
