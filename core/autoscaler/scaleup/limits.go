@@ -71,7 +71,7 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		why       string
 	}{
 		{limits.MaxNodesPerScaleUp, own, "max number of nodes per scale-up reached"},
-		{limits.MaxNodesTotal, b.limits.nodes + all, "max cluster size reached"},
+		{limits.MaxNodesTotal, b.limits.nodes + all, "max total nodes in cluster reached"},
 		{limits.MaxNodesLaunching, b.limits.launching + all, "max number of nodes launching reached"},
 		{b.req.Conditions[g.ID].MaxLaunching, b.coming[g.ID].Nodes() + own, "max number of nodes launching in the group reached"},
 	} {
