@@ -20,6 +20,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/seeded"
 	"github.com/berthproject/berth/internal/simulatedgroup"
@@ -194,13 +195,33 @@ type Explained struct {
 	core.Explanation
 }
 
-// Explanation returns why the pod of Options.Explain is where it is; nil when
-// Berth has never seen it.
+// Explanation returns why the pod of Options.Explain is where it is: as it was when
+// something was last decided about it, but as it is now while it waits; nil when Berth has
+// never seen it.
 func (w *World) Explanation() *Explained {
-	if w.explained == nil {
+	if w.explained == nil || w.explained.Outcome == string(step.Waits) {
 		w.explain()
 	}
 	return w.explained
+}
+
+// ExplainedGroup is the explanation of a node group, with its virtual time.
+type ExplainedGroup struct {
+	At time.Duration `json:"at"` // since the beginning
+	core.GroupExplanation
+}
+
+// ExplainGroup returns where a node group stands now; an error names the groups that there
+// are.
+func (w *World) ExplainGroup(name string) (*ExplainedGroup, error) {
+	if x, ok := w.berth.core().ExplainGroup(name); ok {
+		return &ExplainedGroup{w.now, x}, nil
+	}
+	var names []string
+	for _, g := range w.berth.core().Groups() {
+		names = append(names, g.ID)
+	}
+	return nil, fmt.Errorf("there is no node group %q; those of the scenario are: %s", name, strings.Join(names, ", "))
 }
 
 func (w *World) explain() {

@@ -11,11 +11,17 @@ import (
 // explain returns the output of berth simulate --explain for a pod of examples/explain.
 func explain(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	return simulate(t, append([]string{"../../examples/explain/dump.yaml", "--explain"}, args...)...)
+}
+
+// simulate returns the output of berth simulate.
+func simulate(t *testing.T, args ...string) (string, error) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := simulateCommand()
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	cmd.SetArgs(append([]string{"../../examples/explain/dump.yaml", "--explain"}, args...))
+	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err := cmd.ExecuteContext(t.Context())
 	return stdout.String(), err
@@ -44,6 +50,44 @@ func TestExplain(t *testing.T) {
 				t.Errorf("%s: got\n%s\nwant …%s…", c.pod, got, want)
 			}
 		}
+	}
+}
+
+// TestExplainSaysWhatNodeGroupsDo has a pod for which nodes are launching, one whose group had
+// no room left for it, one that no group takes, and groups that have them launching, are full
+// and back off. docs/why-a-pod-waits.md shows the same.
+func TestExplainSaysWhatNodeGroupsDo(t *testing.T) {
+	for _, c := range []struct {
+		flag, name string
+		want       []string
+	}{
+		{"--explain", "default/web-0", []string{
+			"coming: a node of small, not registered yet, where its place is kept; it was ordered 2026-01-01 00:03:03; it is expected 2026-01-01 00:04:06, and late after 2026-01-01 00:04:09 (half and nine tenths of 2 launches",
+			"small  bought        small 2->4 at 2026-01-01 00:03:03 for 2 pods",
+			"large  not chosen    chosen by least-waste: 2 of small for 2 pods (0.50 of 2 wasted) instead of 1 of large for 3 pods (0.88 of 2 wasted)",
+			"spot   may not grow  in backoff after failed scale-up; until 2026-01-01 00:08:03: out of stock: no 3 instances of group spot",
+			"tiny   doesn't fit   Insufficient cpu; Insufficient memory; an empty node has 2 of cpu, and it needs 3: 1 is missing;"}},
+		{"--explain", "default/web-2", []string{
+			"coming: a node of large,", "since no launch of the group has been seen; given up 2026-01-01 00:18:03", "small  may not grow  max node group size reached"}},
+		{"--explain", "default/huge-0", []string{"no node is coming that has room for it", "an empty node has 16 of cpu, and it needs 64: 48 is missing"}},
+		{"--explain-group", "small", []string{"2 ready, 2 launching", "may not grow: max node group size reached", "Launches took 1m2.9s (half) to 1m6.2s (nine tenths), by the latest 2", "small (chosen)  2      2"}},
+		{"--explain-group", "spot", []string{"backs off until 2026-01-01 00:08:03, for a failure of class OutOfResources", "(an order of 3 nodes)"}},
+	} {
+		got, err := simulate(t, "../../examples/explain/waiting.yaml", c.flag, c.name)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.flag, c.name, err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s %s: got\n%s\nwant …%s…", c.flag, c.name, got, want)
+			}
+		}
+	}
+	if _, err := simulate(t, "../../examples/explain/waiting.yaml", "--explain-group", "smal"); err == nil || !strings.Contains(err.Error(), "those of the scenario are: gpu, large, small, spot, tiny") {
+		t.Errorf("a group that isn't there: %v", err)
+	}
+	if got, err := simulate(t, "../../examples/explain/waiting.yaml", "--explain-group", "small", "-o", "json"); err != nil || !strings.Contains(got, `"launching": 2`) {
+		t.Errorf("as JSON: %v\n%s", err, got)
 	}
 }
 

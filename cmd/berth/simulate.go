@@ -33,6 +33,7 @@ type simulateFlags struct {
 	check     bool     // all invariants after every Step
 	replay    string   // path of a recording, "" to play scenarios
 	explain   string   // a pod as namespace/name, "" for none
+	group     string   // a node group to be explained, "" for none
 	config    string   // with replay: the path of another configuration
 	flags     []string // with replay: those of another autoscaler
 }
@@ -53,6 +54,7 @@ to every scenario, and every scenario is run under each policy.`,
   berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml
   berth simulate --compare workload.yaml quick-policy.yaml thrifty-policy.yaml
   berth simulate dump.yaml --explain default/web-3
+  berth simulate examples/explain/waiting.yaml --explain-group small
   berth simulate --replay recording.jsonl
   berth simulate --replay recording.jsonl --autoscaler-flag=--max-nodes-total=50`,
 		Args: cobra.ArbitraryArgs,
@@ -65,6 +67,7 @@ to every scenario, and every scenario is run under each policy.`,
 	fs.BoolVar(&f.compare, "compare", false, "print the outcomes of several scenarios or policies side by side")
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, a line of JSON for each")
 	fs.StringVar(&f.explain, "explain", "", "say why this pod (namespace/name) is where it is, or nowhere, instead of the summary")
+	fs.StringVar(&f.group, "explain-group", "", "say where this node group stands at the end of the run, instead of the summary")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed to use instead of the scenario's")
 	fs.BoolVar(&f.check, "check", false, "check every invariant after every step, which takes time with many pods")
 	fs.StringVar(&f.replay, "replay", "", "replay a recording of berth run --record instead of a scenario")
@@ -109,7 +112,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 			unmet = append(unmet, fmt.Errorf("%s: %s", r.Name, why))
 		}
 		all = append(all, s)
-		if !f.compare && f.explain == "" {
+		if !f.compare && f.explain == "" && f.group == "" {
 			if err := f.print(cmd.OutOrStdout(), s); err != nil {
 				return err
 			}
@@ -150,9 +153,9 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 		if strings.Count(f.explain, "/") != 1 {
 			return fmt.Errorf("--explain is %q; write a pod as namespace/name", f.explain)
 		}
-		if len(runs) > 1 {
-			return errors.New("--explain is for one scenario at a time")
-		}
+	}
+	if len(runs) > 1 && (f.explain != "" || f.group != "") {
+		return errors.New("--explain and --explain-group are for one scenario at a time")
 	}
 	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
 		return errors.New("--report and --decisions are for one scenario at a time")
@@ -196,6 +199,11 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	printViolations(notices, r.Name, w.Stats().Violations)
 	if f.explain != "" {
 		if err := f.printExplanation(out, w.Explanation()); err != nil {
+			return nil, err
+		}
+	}
+	if f.group != "" {
+		if err := f.printGroup(out, w); err != nil {
 			return nil, err
 		}
 	}
@@ -244,6 +252,20 @@ func (f *simulateFlags) printExplanation(out io.Writer, x *sim.Explained) error 
 		return enc.Encode(x)
 	}
 	return report.Explanation(out, &x.Explanation, fmt.Sprintf("virtual time %s", x.At.Round(time.Millisecond)))
+}
+
+// printGroup prints where the node group of --explain-group stands at the end of the run.
+func (f *simulateFlags) printGroup(out io.Writer, w *sim.World) error {
+	x, err := w.ExplainGroup(f.group)
+	if err != nil {
+		return fmt.Errorf("--explain-group: %w", err)
+	}
+	if f.output == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(x)
+	}
+	return report.Group(out, &x.GroupExplanation, fmt.Sprintf("virtual time %s", x.At.Round(time.Millisecond)))
 }
 
 // print writes summaries: one, or with --compare all side by side.

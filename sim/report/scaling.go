@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -94,14 +95,14 @@ func words(answer string) string {
 // why writes the reasons of a group, with what an empty node of it is short of.
 func why(g *core.GroupAnswer) string {
 	parts := append([]string{}, g.Reasons...)
+	if g.Detail != "" { // it is about the first reason, if there is any
+		parts = slices.Insert(parts, min(len(parts), 1), g.Detail)
+	}
 	for _, m := range g.Missing {
 		if m.Needed > m.Available {
 			parts = append(parts, fmt.Sprintf("an empty node has %s of %s, and it needs %s: %s is missing",
 				amount(m.Resource, m.Available), m.Resource, amount(m.Resource, m.Needed), amount(m.Resource, m.Needed-m.Available)))
 		}
-	}
-	if g.Detail != "" {
-		parts = append(parts, g.Detail)
 	}
 	return strings.Join(parts, "; ")
 }
