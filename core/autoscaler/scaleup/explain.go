@@ -57,12 +57,20 @@ func (p *Packer) Explain(req autoscaler.Request, pod *cluster.Pod) Answer {
 	return out
 }
 
-// Rooms says how far groups may grow, in the order of State.Groups: Explain for no pod.
+// Rooms says how far groups may grow, in the order of State.Groups, as Explain does of any
+// pod. Where pods go changes no limit, so nodes that are coming are counted and needn't stand
+// in the state: it costs O(nodes + groups).
 func (p *Packer) Rooms(req autoscaler.Request) []GroupAnswer {
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
-	req.Pending = nil // where pods go changes no limit
-	return p.covered(&req).rooms()
+	req.Pending = nil
+	b := p.begin(&req, autoscaler.NewPlan(&req, 0))
+	b.plan.Sick = Sick(p.State, &req)
+	b.limits = b.newLimits()
+	for _, g := range p.State.Groups() {
+		b.limits.addComing(b, g)
+	}
+	return b.rooms()
 }
 
 // covered returns the builder of a plan after its first two steps.

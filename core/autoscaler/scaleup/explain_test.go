@@ -8,12 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 )
 
 // TestPropertyAPlanCountsWhatExplainSaysByGroup makes random plans. Of one that buys nothing
 // Explain says the same pod by pod: which have a place, and for each of the others why not,
-// with every group accounted for. It leaves the state as it was.
+// with every group accounted for. It leaves the state as it was. Rooms says of each group
+// what Explain says of any pod.
 func TestPropertyAPlanCountsWhatExplainSaysByGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFixture(t)
@@ -23,15 +25,18 @@ func TestPropertyAPlanCountsWhatExplainSaysByGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := f.dump()
-		covered, answers := 0, map[types.UID]scaleupAnswer{}
+		covered, answers := 0, map[types.UID]podAnswer{}
 		for _, pod := range f.req.Pending {
 			a := f.answer(pod)
 			answers[pod.UID] = a
 			if a.place {
 				covered++
 			}
-			if a.groups != len(f.state.Groups()) {
-				t.Errorf("of %d groups %d are accounted for", len(f.state.Groups()), a.groups)
+			if len(a.rooms) != len(f.state.Groups()) {
+				t.Errorf("of %d groups %d are accounted for", len(f.state.Groups()), len(a.rooms))
+			}
+			if rooms := f.packer.Rooms(f.req); !slices.Equal(rooms, a.rooms) {
+				t.Errorf("groups have the rooms %+v, and for a pod %+v", rooms, a.rooms)
 			}
 		}
 		if after := f.dump(); after != before {
@@ -51,17 +56,19 @@ func TestPropertyAPlanCountsWhatExplainSaysByGroup(t *testing.T) {
 	})
 }
 
-// scaleupAnswer is what Explain says of a pod, as a plan would.
-type scaleupAnswer struct {
+// podAnswer is what Explain says of a pod, as a plan would.
+type podAnswer struct {
 	place   bool
-	groups  int
+	rooms   []scaleup.GroupAnswer // without reasons
 	reasons []string
 }
 
-func (f *fixture) answer(pod *cluster.Pod) scaleupAnswer {
+func (f *fixture) answer(pod *cluster.Pod) podAnswer {
 	answer := f.packer.Explain(f.req, pod)
 	counts := map[string]int{}
+	rooms := []scaleup.GroupAnswer{}
 	for _, g := range answer.Groups {
+		rooms = append(rooms, scaleup.GroupAnswer{Group: g.Group, Room: g.Room, Limit: g.Limit})
 		switch {
 		case (g.Room > 0) != (g.Limit == ""):
 			counts["room and a limit, or neither"]++
@@ -75,5 +82,5 @@ func (f *fixture) answer(pod *cluster.Pod) scaleupAnswer {
 			counts["it would take the pod"]++
 		}
 	}
-	return scaleupAnswer{answer.Node != nil, len(answer.Groups), autoscaler.CountReasons(counts)}
+	return podAnswer{answer.Node != nil, rooms, autoscaler.CountReasons(counts)}
 }

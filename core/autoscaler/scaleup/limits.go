@@ -47,6 +47,19 @@ func (b *builder) newLimits() limits {
 	return l
 }
 
+// addComing counts the nodes of a group that are coming, where they don't stand in the state.
+func (l *limits) addComing(b *builder, g *cluster.NodeGroup) {
+	coming := b.coming[g.ID]
+	l.nodes += coming.Unregistered
+	for i := range l.totals {
+		t := &l.totals[i]
+		t.used += int64(coming.Unregistered) * b.models[g.ID].info.Allocatable.At(t.id)
+		for _, n := range coming.Starting { // it may not have all resources yet
+			t.used += b.req.Readiness.Started(n.NodeInfo, g.Template).Allocatable.At(t.id) - n.Allocatable.At(t.id)
+		}
+	}
+}
+
 // headroom returns how many more nodes the plan may propose of a group, and, when that
 // is none, why, in Cluster Autoscaler's words.
 func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
