@@ -27,7 +27,7 @@ import (
 //	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [rs=DEPLOYMENT] [consumes=REQUEST] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
+//	    [rs=DEPLOYMENT] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	daemonset NAME …            with the arguments of a pod for its template
@@ -171,6 +171,9 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	}
 	if name := args.String("rs", ""); name != "" {
 		b.Owner("apps/v1", "ReplicaSet", name+"-1").Label("pod-template-hash", "1")
+	}
+	if name := args.String("buffer", ""); name != "" {
+		b.Annotate(autoscalingapi.BufferAnnotation, name)
 	}
 	if name := args.String("consumes", ""); name != "" {
 		b.Annotate(autoscalingapi.ConsumeAnnotation, name)
