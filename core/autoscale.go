@@ -112,11 +112,15 @@ func (s *autoscaling) nextWake() time.Time {
 // is due waits for them, though not for ever (planning.Machine.Ready).
 func (c *Core) requestPlan(podsLeft bool) {
 	s := &c.scale
+	if c.headroom.WantsPlan() {
+		s.planning.Want(c.turn.Now)
+	}
 	if !s.planning.Ready(c.turn.Now, podsLeft) {
 		return
 	}
 	s.launches.Planned()
 	req, early := c.newRequest()
+	req.Whole = c.headroom.Whole()
 	for _, pod := range req.Pending {
 		c.pods[pod.UID].planned = true
 	}
@@ -244,6 +248,7 @@ func (c *Core) planMade(in step.PlanMade) {
 		return
 	}
 	before := len(c.turn.Ready.ScaleUps)
+	c.headroom.WholePlanned(c.turn, in.Plan.Whole && c.scale.groups.HasRoom(c.turn, in.Plan.ScaleUps))
 	for i := range in.Plan.Joins {
 		c.join(&in.Plan.Joins[i])
 	}

@@ -41,7 +41,7 @@ func (w *late) changeHeadroom() {
 	var o cluster.Object
 	switch pick("template", "buffer", "buffer", "request") {
 	case "template":
-		pod := testkit.Pod("t").Label("app", pick("web", "db")).Req("cpu", pick("500m", "2"), "memory", "1Gi").Obj()
+		pod := testkit.Pod("t").Label("app", pick("web", "db")).Req("cpu", pick("500m", "1500m"), "memory", "1Gi").Obj()
 		o = &v1.PodTemplate{Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}}
 		o.SetName("t")
 	case "buffer":

@@ -323,8 +323,8 @@ func (w *late) rest() {
 	for range 3 {
 		w.step(6*time.Minute, len(w.pending))
 	}
-	for range 10 { // what the last steps asked for is answered
-		w.step(time.Second, len(w.pending))
+	for range 30 { // what the last steps began comes to its end
+		w.step(11*time.Second, len(w.pending))
 	}
 }
 

@@ -28,6 +28,8 @@ type Request struct {
 	// known (lifecycle.Turn).
 	ServerNow time.Time
 	Pending   []*cluster.Pod // pods that were tried and found no node, in order
+	// Whole are further pods, for all of which nodes are to be bought, or for none.
+	Whole     []*cluster.Pod
 	Limits    Limits
 	Readiness Readiness
 	Balancing Balancing
@@ -127,6 +129,9 @@ type Plan struct {
 	// Unneeded are groups of Request.Spare, sorted, with the number of nodes that are
 	// coming, aren't registered, and are of no use to any pending pod: no more than Spare.
 	Unneeded []GroupNodes
+	// Whole says that the plan has a place for all of Request.Whole. When it is false, none
+	// of them is in the plan.
+	Whole bool
 	// Unplanned is how many pending pods the plan hasn't come to since it had taken long
 	// enough, 0 for a plan that is complete.
 	Unplanned int

@@ -6,6 +6,8 @@ package scaleup
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
@@ -59,11 +61,43 @@ type builder struct {
 	mix      *autoscaler.Mix // of which what is proposed is a part; nil for none
 	// proposed is how many nodes of each group the plan has so far.
 	proposed map[string]int
-	patience patience
+	patience *patience
 }
 
-// Plan fills in a plan's Sick, Covered, Joins, ScaleUps, NoHelp and Unneeded.
+// Plan fills in a plan's Sick, Covered, Joins, ScaleUps, NoHelp, Unneeded and Whole. With
+// pods that are to be served together the plan is made for these, too; and when one of them
+// is left, once more without them. Both are one plan to the stopwatch and to who replays
+// answers.
 func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
+	patience := &patience{}
+	if len(req.Whole) > 0 {
+		with := req
+		with.Pending = slices.Concat(req.Pending, req.Whole)
+		all := autoscaler.NewPlan(&req, plan.At)
+		p.plan(with, all, patience)
+		if serves(all, req.Whole) {
+			*plan, plan.Whole = *all, true
+			return
+		}
+		plan.Answers, plan.Cuts = all.Answers, all.Cuts
+		patience.ended = false
+	}
+	p.plan(req, plan, patience)
+}
+
+// serves tells whether a plan has a place for each of some pods.
+func serves(plan *autoscaler.Plan, pods []*cluster.Pod) bool {
+	left := map[types.UID]bool{}
+	for _, x := range plan.NoHelp {
+		for _, uid := range x.Pods {
+			left[uid] = true
+		}
+	}
+	return plan.Unplanned == 0 && !slices.ContainsFunc(pods, func(pod *cluster.Pod) bool { return left[pod.UID] })
+}
+
+// plan makes a plan for the pending pods.
+func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *patience) {
 	plan.Sick = Sick(p.State, &req)
 	short := p.belowMinimum(&req)
 	if len(req.Pending) == 0 && short == nil && len(req.Spare) == 0 {
@@ -72,6 +106,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
 	b := p.begin(&req, plan)
+	b.patience = patience
 	b.startPlan()
 	left := b.cover(b.runs(req.Pending))
 	b.limits = b.newLimits()
@@ -109,7 +144,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 
 // begin returns the builder of a plan.
 func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder {
-	b := &builder{Packer: p, req: req, plan: plan, proposed: map[string]int{}, arriving: map[string]*arrivals{},
+	b := &builder{Packer: p, req: req, plan: plan, patience: &patience{}, proposed: map[string]int{}, arriving: map[string]*arrivals{},
 		models: models(p.State, req), coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
 	for _, w := range p.State.Workloads() {
 		// Of another scheduler's pods nothing is known about where they go.

@@ -14,9 +14,10 @@ type patience struct {
 	ended bool                 // the plan has taken long enough
 }
 
-// startPlan begins to measure the plan.
+// startPlan begins to measure the plan, unless that has begun.
 func (b *builder) startPlan() {
-	if b.patience.watch = b.Stopwatch; b.Stopwatch != nil {
+	if b.Stopwatch != nil && b.patience.watch == nil {
+		b.patience.watch = b.Stopwatch
 		b.Stopwatch.Start(autoscaler.WholePlan)
 	}
 }

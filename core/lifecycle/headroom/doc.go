@@ -30,8 +30,11 @@
 // process:
 //
 //	state    conditions                     waits for                         then
-//	open     none, or Provisioned=False     its templates; 1 to 10 minutes    booked: Provisioned=True; no room: open
-//	                                        since the last attempt            again, or, not to be retried, Failed=True
+//	open     none, or Provisioned=False     its templates; 1 to 10 minutes    booked: Provisioned=True; no room: drafted
+//	                                        since the last attempt            if it is atomic, else open again, or, not
+//	                                                                          to be retried, ended: Failed=True
+//	drafted  the same                       a plan that buys nodes for all    booked; no such plan: open again
+//	                                        of its pods
 //	                                        7 days since it was created       ended: Failed=True
 //	booked   Provisioned=True               10 minutes since                  ended: BookingExpired=True
 //	                                        all of its pods are placed        the same, and nothing is kept meanwhile

@@ -43,6 +43,7 @@ type Machine struct {
 	scheduler Scheduler
 	asks      map[key]*ask
 	byUID     map[types.UID]*ask
+	inPlan    *ask        // the atomic request for which the last plan was asked; nil for none
 	seen      cluster.Seq // keep has looked at the changes up to here
 	refused   int
 }
@@ -76,6 +77,9 @@ type ask struct {
 	// Of a ProvisioningRequest:
 
 	attempts int // since the process began
+	// draft are the stand-ins of an atomic request for which nodes are to be bought: they
+	// have no records. Nil when it waits for no plan.
+	draft []set
 	// consumed are the pods that were placed, with the number of the set in which each
 	// stands no more.
 	consumed map[types.UID]int

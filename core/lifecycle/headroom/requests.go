@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,15 +31,17 @@ const (
 func (m *Machine) lookAtRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	r := &a.report
 	switch class := o.Spec.ProvisioningClassName; {
-	case class != autoscalingapi.CheckCapacity:
+	case class != autoscalingapi.CheckCapacity && class != autoscalingapi.BestEffortAtomic:
 		r.silent = true // somebody else serves it
 	case r.is(autoscalingapi.Failed) || r.is(autoscalingapi.BookingExpired):
 		m.empty(t, a)
 	case r.is(autoscalingapi.Provisioned):
 		m.lookAtBooking(t, a, o)
-	case !t.Now.Before(o.CreationTimestamp.Add(expiresAfter)):
+	case !t.Now.Before(o.CreationTimestamp.Add(validFor(o))):
+		a.draft = nil
 		r.stamp(t, autoscalingapi.Failed, metav1.ConditionTrue, autoscalingapi.ExpiredReason, "ProvisioningRequest is expired", o.Generation)
 		t.Decide(step.Decision{Kind: step.NotBooked, Headroom: a.String(), Reason: "it was created too long ago"})
+	case a.draft != nil: // the plan tells
 	default:
 		a.wake = t.Now
 		if p := r.condition(autoscalingapi.Provisioned); p != nil {
@@ -50,6 +53,16 @@ func (m *Machine) lookAtRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.Pro
 		a.wake = time.Time{}
 		m.attempt(t, a, o)
 	}
+}
+
+// validFor returns for how long after its creation a request is tried.
+func validFor(o *autoscalingapi.ProvisioningRequest) time.Duration {
+	if text, ok := o.Spec.Parameters[autoscalingapi.ValidUntilSeconds]; ok && o.Spec.ProvisioningClassName == autoscalingapi.BestEffortAtomic {
+		if n, err := strconv.Atoi(text); err == nil && n >= 0 {
+			return min(time.Duration(n)*time.Second, expiresAfter)
+		}
+	}
+	return expiresAfter
 }
 
 // backoff returns how long after an attempt the next is made: twice as long each time. A
@@ -75,7 +88,8 @@ func (m *Machine) wants(s *cluster.State, o *autoscalingapi.ProvisioningRequest)
 	return out, nil
 }
 
-// attempt books room for a request, if the nodes as they are have room for all of its pods.
+// attempt books room for a request, if the nodes as they are have room for all of its pods;
+// else an atomic one waits for a plan that buys nodes for them.
 func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
 	wants, err := m.wants(t.State, o)
 	if err != nil {
@@ -88,47 +102,101 @@ func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provision
 	if !r.is(autoscalingapi.Accepted) {
 		r.stamp(t, autoscalingapi.Accepted, metav1.ConditionTrue, autoscalingapi.AcceptedReason, "ProvisioningRequest is accepted by Berth", o.Generation)
 	}
-	m.reshape(a, wants)
-	pods := m.standInsOf(t, a, wants)
-	nodes, ok := m.fit(t, pods)
-	if !ok {
-		m.notFound(t, a, o)
-		return
-	}
-	m.admit(t, a, o)
-	for i, pod := range pods {
-		// Decided on in this Step or a later one; until then the room is kept all the same.
-		t.State.Nominate(pod, nodes[i])
-		m.records.Queue(t, pod)
-	}
-	r.stamp(t, autoscalingapi.Provisioned, metav1.ConditionTrue, autoscalingapi.CapacityIsFoundReason, "Capacity is found in the cluster", o.Generation)
-	a.wake = t.Now.Add(bookedFor)
-	t.Decide(step.Decision{Kind: step.Booked, Headroom: a.String(), Reason: fmt.Sprintf("room for %d pods on nodes that exist", len(pods))})
-}
-
-// standInsOf makes all stand-ins of a request that has none.
-func (m *Machine) standInsOf(t *lifecycle.Turn, a *ask, wants []want) (pods []*cluster.Pod) {
+	draft := make([]set, len(wants))
 	for i, w := range wants {
+		draft[i].shape = w.shape
 		for range w.count {
-			pod := a.standIn(t.State.Schema, i)
-			a.sets[i].pods = append(a.sets[i].pods, pod)
-			pods = append(pods, pod)
+			a.grow(t.State.Schema, &draft[i], i)
 		}
 	}
-	return pods
+	nodes, ok := m.fit(t, podsOf(draft))
+	switch {
+	case ok:
+		for i, pod := range podsOf(draft) {
+			t.State.Nominate(pod, nodes[i]) // the room is kept until they are decided on
+		}
+		m.book(t, a, o, draft, autoscalingapi.CapacityIsFoundReason, "on nodes that exist")
+	case o.Spec.ProvisioningClassName == autoscalingapi.BestEffortAtomic:
+		a.draft = draft
+	default:
+		m.notFound(t, a, o, "the nodes that exist have no room for all of its pods")
+	}
+}
+
+func podsOf(sets []set) (out []*cluster.Pod) {
+	for _, s := range sets {
+		out = append(out, s.pods...)
+	}
+	return out
+}
+
+// book keeps room for a request from now on, for ten minutes.
+func (m *Machine) book(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest, sets []set, reason, where string) {
+	m.admit(t, a, o)
+	a.sets = sets
+	for _, pod := range podsOf(sets) {
+		m.records.Queue(t, pod)
+	}
+	a.report.stamp(t, autoscalingapi.Provisioned, metav1.ConditionTrue, reason, "Capacity is found in the cluster", o.Generation)
+	a.wake = t.Now.Add(bookedFor)
+	t.Decide(step.Decision{Kind: step.Booked, Headroom: a.String(), Reason: fmt.Sprintf("room for %d pods %s", len(podsOf(sets)), where)})
 }
 
 // notFound has a request without room wait for the next attempt, or fail.
-func (m *Machine) notFound(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest) {
-	a.sets = nil
+func (m *Machine) notFound(t *lifecycle.Turn, a *ask, o *autoscalingapi.ProvisioningRequest, why string) {
 	r := &a.report
-	if o.Spec.Parameters[autoscalingapi.NoRetry] == "true" {
+	if o.Spec.Parameters[autoscalingapi.NoRetry] == "true" && o.Spec.ProvisioningClassName == autoscalingapi.CheckCapacity {
 		r.stamp(t, autoscalingapi.Failed, metav1.ConditionTrue, autoscalingapi.CapacityIsNotFoundReason, "Capacity is not found in the cluster", o.Generation)
 	} else {
 		r.stamp(t, autoscalingapi.Provisioned, metav1.ConditionFalse, autoscalingapi.CapacityIsNotFoundReason, "Capacity is not found, Berth will try to find it later.", o.Generation)
 		a.wake = t.Now.Add(a.backoff())
 	}
-	t.Decide(step.Decision{Kind: step.NotBooked, Headroom: a.String(), Reason: "the nodes that exist have no room for all of its pods"})
+	t.Decide(step.Decision{Kind: step.NotBooked, Headroom: a.String(), Reason: why})
+}
+
+// WantsPlan tells whether an atomic request waits for a plan, and none is under way for one.
+func (m *Machine) WantsPlan() bool {
+	if m.inPlan != nil {
+		return false
+	}
+	for _, a := range m.asks { // in any order
+		if a.draft != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Whole returns the pods for all of which a plan that is asked for now is to buy nodes, or
+// for none: those of one atomic request.
+func (m *Machine) Whole() []*cluster.Pod {
+	m.inPlan = nil
+	for _, a := range m.sorted() {
+		if a.draft != nil {
+			m.inPlan = a
+			return podsOf(a.draft)
+		}
+	}
+	return nil
+}
+
+// WholePlanned takes whether all that a plan buys for the pods of Whole can be ordered. Then
+// they are queued, and so wait when the plan is committed; as in Cluster Autoscaler the
+// request counts as provisioned from now on, not when the nodes are there.
+func (m *Machine) WholePlanned(t *lifecycle.Turn, ok bool) {
+	a := m.inPlan
+	m.inPlan = nil
+	if a == nil || m.asks[a.key] != a || a.draft == nil {
+		return
+	}
+	o, _ := t.State.Object(a.kind, a.namespace, a.name).(*autoscalingapi.ProvisioningRequest)
+	draft := a.draft
+	a.draft = nil
+	if ok {
+		m.book(t, a, o, draft, autoscalingapi.CapacityIsProvisionedReason, "is bought")
+	} else {
+		m.notFound(t, a, o, "no nodes can be bought for all of its pods")
+	}
 }
 
 // fit returns for each pod a node with room for it beside the others; ok is false when some
@@ -215,8 +283,7 @@ func (m *Machine) used(t *lifecycle.Turn, c *cluster.Change) {
 		// It was never bound there, and has to be placed again.
 		delete(a.consumed, c.Pod.UID)
 		if at >= 0 {
-			pod := a.standIn(t.State.Schema, at)
-			a.sets[at].pods = append(a.sets[at].pods, pod)
+			pod := a.grow(t.State.Schema, &a.sets[at], at)
 			if n := t.State.Node(c.Node); n != nil {
 				t.State.Nominate(pod, n.Name) // where its room was
 			}

@@ -51,9 +51,8 @@ func shapeOf(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
 	return out
 }
 
-// standIn makes the next stand-in of a set of an object.
-func (a *ask) standIn(schema *cluster.Schema, at int) *cluster.Pod {
-	s := &a.sets[at]
+// grow adds a stand-in to a set of an object, the at-th.
+func (a *ask) grow(schema *cluster.Schema, s *set, at int) *cluster.Pod {
 	s.made++
 	obj := *s.shape
 	prefix := "capacity-buffer-"
@@ -67,6 +66,7 @@ func (a *ask) standIn(schema *cluster.Schema, at int) *cluster.Pod {
 	obj.OwnerReferences = []metav1.OwnerReference{{APIVersion: autoscalingapi.Group + "/v1", Kind: kind, Name: a.name, UID: a.uid, Controller: &controls}}
 	pod := schema.ParsePod(&obj)
 	pod.StandIn = cluster.HeadroomID(a.uid)
+	s.pods = append(s.pods, pod)
 	return pod
 }
 
@@ -102,9 +102,7 @@ func (m *Machine) resize(t *lifecycle.Turn, a *ask, wants []want) {
 	for i, w := range wants {
 		m.shrink(a, i, w.count)
 		for len(a.sets[i].pods) < w.count {
-			pod := a.standIn(t.State.Schema, i)
-			a.sets[i].pods = append(a.sets[i].pods, pod)
-			m.records.Queue(t, pod)
+			m.records.Queue(t, a.grow(t.State.Schema, &a.sets[i], i))
 		}
 	}
 }

@@ -189,15 +189,7 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 		bins = stillWaiting(up.Bins, waits)
 		nodes = len(bins)
 	}
-	// A deletion may fail: until its outcome is known the node counts as there.
-	nodes = min(nodes, in.Max-in.Target-m.deletions.Unanswered(in.ID))
-	if m.launches.Limits() {
-		nodes = min(nodes, m.launches.Room(t.Now, in.ID, m.Coming(t)))
-	}
-	if g.maxOrder > 0 {
-		nodes = min(nodes, g.maxOrder)
-	}
-	if nodes <= 0 {
+	if nodes = min(nodes, m.room(t, in, g)); nodes <= 0 {
 		return Growth{}, false
 	}
 	waiting := 0
@@ -223,6 +215,32 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	m.Retarget(t, in.ID, nodes)
 	t.Ready.ScaleUps = append(t.Ready.ScaleUps, step.ScaleUp{Group: in.ID, Nodes: nodes})
 	return growth, true
+}
+
+// room returns how many more nodes may be ordered of a group that doesn't back off.
+func (m *Machine) room(t *lifecycle.Turn, in *cluster.NodeGroup, g *group) int {
+	// A deletion may fail: until its outcome is known the node counts as there.
+	nodes := in.Max - in.Target - m.deletions.Unanswered(in.ID)
+	if m.launches.Limits() {
+		nodes = min(nodes, m.launches.Room(t.Now, in.ID, m.Coming(t)))
+	}
+	if g.maxOrder > 0 {
+		nodes = min(nodes, g.maxOrder)
+	}
+	return nodes
+}
+
+// HasRoom tells whether all that is proposed can be ordered in full.
+func (m *Machine) HasRoom(t *lifecycle.Turn, ups []autoscaler.ScaleUp) bool {
+	nodes := map[string]int{}
+	for i := range ups {
+		nodes[ups[i].Group] += ups[i].Nodes
+		in, g := t.State.Group(ups[i].Group), m.group(ups[i].Group)
+		if in == nil || g.backoffs.active(t.Now) || m.room(t, in, g) < nodes[in.ID] {
+			return false
+		}
+	}
+	return true
 }
 
 // ScaleUpDone takes the outcome of an order. An order that the provider has refused for want
