@@ -81,3 +81,22 @@ func TestFeasibleNamesTheNodesThatTakeTheClass(t *testing.T) {
 		t.Errorf("feasible are %v, want n2 and n1, in the order of the nodes", got)
 	}
 }
+
+// TestAnswersForSomeNodesAreThoseOfAll asks about nodes in an order of their own, one twice.
+func TestAnswersForSomeNodesAreThoseOfAll(t *testing.T) {
+	s := named("n4", "n0", "n1", "n2") // the rules reject n4
+	e := over(s, &scripted{name: "A", rules: framework.Rules{Local: &localScript{reads: framework.ReadsObject, scores: map[string]int64{"n0": 10, "n1": 20, "n2": 30}}}})
+	c := e.Class(parsed(s, testkit.Pod("p")))
+	all := e.Answers(c)
+	var nodes []cluster.NodeIndex
+	var want []engine.NodeAnswer
+	for _, i := range []int{3, 0, 1, 3} {
+		nodes, want = append(nodes, all[i].Node), append(want, all[i])
+	}
+	if got := e.AnswersFor(c, nodes); !slices.Equal(got, want) {
+		t.Errorf("the answers for %v are %v, want %v", nodes, got, want)
+	}
+	if want[0].Score != 30 || want[1].OK || want[2].Score != 10 {
+		t.Errorf("the answers are %v, want 30 for n2, none for n4 and 10 for n0", want)
+	}
+}

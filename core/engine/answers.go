@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/berthproject/berth/core/cluster"
+import (
+	"slices"
+
+	"github.com/berthproject/berth/core/cluster"
+)
 
 // NodeAnswer is the engine's answer for one node.
 type NodeAnswer struct {
@@ -12,8 +16,19 @@ type NodeAnswer struct {
 // Answers returns the cached answer for every node, by index: what Best chooses from.
 // It is for people, for tests that compare, and for extenders; O(nodes).
 func (e *Engine) Answers(c *Class) []NodeAnswer {
-	var out []NodeAnswer
-	e.state.Nodes(func(n *cluster.Node) { out = append(out, NodeAnswer{Node: n.Index}) })
+	var nodes []cluster.NodeIndex
+	e.state.Nodes(func(n *cluster.Node) { nodes = append(nodes, n.Index) })
+	return e.AnswersFor(c, nodes)
+}
+
+// AnswersFor returns the answers for some nodes of the state, in their order. All nodes count
+// where scores are normalised, as for a choice. It costs as much as a choice, and O(nodes
+// asked about).
+func (e *Engine) AnswersFor(c *Class, nodes []cluster.NodeIndex) []NodeAnswer {
+	out := make([]NodeAnswer, len(nodes))
+	for i, n := range nodes {
+		out[i].Node = n
+	}
 	if !e.look(c) {
 		return out
 	}
@@ -38,4 +53,13 @@ func (e *Engine) Answers(c *Class) []NodeAnswer {
 		}
 	}
 	return out
+}
+
+// Reacts tells whether where pods are placed may change how good nodes are for the class, one
+// compared with another: some rule that scores reads what is elsewhere.
+func (e *Engine) Reacts(c *Class) bool {
+	e.refresh(c)
+	return slices.ContainsFunc(c.groupRules, func(r groupRule) bool {
+		return r.weight != 0 && (len(r.TopologyKeys()) > 0 || len(r.HostFacts()) > 0)
+	})
 }

@@ -161,3 +161,17 @@ func nameOf(s Strategy) string {
 	}
 	return fmt.Sprintf("%T", s)
 }
+
+// WeighsPreferences tells whether pods are bought nodes of the groups that they prefer, before
+// the chain is asked. It isn't so when one of its strategies goes by what an operator has said
+// of groups: their price, a priority, or a server's answer.
+func (c Chain) WeighsPreferences() bool {
+	for _, s := range c {
+		switch s.(type) {
+		case Random, MostPods, LeastWaste, LeastNodes:
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -270,3 +270,21 @@ func TestPropertyAChainChoosesOneOfTheOptions(t *testing.T) {
 		}
 	})
 }
+
+// TestPreferencesGiveWayToWhatAnOperatorSays has chains in which some strategy goes by a
+// price, a priority or an answer from outside.
+func TestPreferencesGiveWayToWhatAnOperatorSays(t *testing.T) {
+	outside := map[string]expander.Strategy{expander.PriorityName: &expander.Priority{}, expander.GRPCName: expander.Random{}}
+	for list, want := range map[string]bool{
+		"": true, "least-waste": true, "most-pods,least-nodes,random": true,
+		"price": false, "least-waste,price": false, "cost": false, "priority,least-waste": false, "grpc": false,
+	} {
+		chain, err := expander.NewChain(list, outside)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := chain.WeighsPreferences(); got != want {
+			t.Errorf("that preferences count with %q is %v, want %v", list, got, want)
+		}
+	}
+}

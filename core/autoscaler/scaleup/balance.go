@@ -66,11 +66,15 @@ func (b *builder) homes(x *bundle) []*home {
 }
 
 // filled returns a new node of a group with one node's share of fills, which are of countable
-// classes; nil when it doesn't take them.
+// classes; nil when it doesn't take
+// them, or they prefer other groups.
 func (b *builder) filled(m *model, fills []fill) *cluster.Node {
 	n := b.blank(m).Detached()
 	for _, f := range fills {
 		pods := f.pods[:f.each]
+		if !f.prefers.includes(m.group) {
+			return nil
+		}
 		e := b.Engine(pods[0])
 		if e.Count(e.Class(pods[0]), n) < f.each {
 			return nil

@@ -27,6 +27,8 @@ type bundle struct {
 type fill struct {
 	pods []*cluster.Pod
 	each int // at least 1; len(pods) is that times the bundle's nodes
+	// prefers are the groups that the nodes may be of for the pods' sake; nil for any.
+	prefers *preference
 }
 
 // newBundle returns a bundle of new nodes with nothing on them but what they get by
@@ -40,7 +42,7 @@ func (x *bundle) split(nodes int) *bundle {
 	first := &bundle{model: x.model, nodes: nodes, node: x.node.Detached(), at: cluster.NoNode}
 	for i := range x.fills {
 		f := &x.fills[i]
-		first.fills = append(first.fills, fill{f.pods[:nodes*f.each], f.each})
+		first.fills = append(first.fills, fill{f.pods[:nodes*f.each], f.each, f.prefers})
 		f.pods = f.pods[nodes*f.each:]
 	}
 	x.nodes -= nodes
@@ -48,28 +50,28 @@ func (x *bundle) split(nodes int) *bundle {
 }
 
 // put puts pods on a bundle's nodes, each on every one.
-func (x *bundle) put(pods []*cluster.Pod, each int) {
-	x.fills = append(x.fills, fill{pods, each})
+func (x *bundle) put(pods []*cluster.Pod, each int, prefers *preference) {
+	x.fills = append(x.fills, fill{pods, each, prefers})
 	x.node.Add(pods[:each]...)
 }
 
-// fillBundles puts pods of a countable class on bundles, first fit: as many as a node takes
-// on the first node that takes any, and so on. Bundles are split where not all of their
+// fillBundles puts pods of a run of a countable class on bundles, first fit: as many as a node
+// takes on the first node that takes any, and so on. Bundles are split where not all of their
 // nodes get as many. It returns the bundles and the pods left over.
-func (b *builder) fillBundles(bundles []*bundle, e *engine.Engine, c *engine.Class, pods []*cluster.Pod) ([]*bundle, []*cluster.Pod) {
+func (b *builder) fillBundles(bundles []*bundle, e *engine.Engine, r *run, pods []*cluster.Pod) ([]*bundle, []*cluster.Pod) {
 	var asked *model // of the bundle before
 	takes := false   // a node of it that has no pods yet takes one
 	for i := 0; i < len(bundles) && len(pods) > 0; i++ {
 		x := bundles[i]
 		each := 0
 		if x.model == nil {
-			each = e.Count(c, x.node)
+			each = e.Count(r.class, x.node)
 		} else {
 			if x.model != asked {
-				asked, takes = x.model, b.fits(x.model, e, c) > 0
+				asked, takes = x.model, b.fits(x.model, e, r.class) > 0
 			}
 			if takes {
-				each = e.CountByPods(c, x.node)
+				each = e.CountByPods(r.class, x.node)
 			}
 		}
 		if each = min(each, len(pods)); each == 0 {
@@ -83,7 +85,7 @@ func (b *builder) fillBundles(bundles []*bundle, e *engine.Engine, c *engine.Cla
 			copy(bundles[i+1:], bundles[i:])
 			bundles[i], x = first, first
 		}
-		x.put(pods[:x.nodes*each], each)
+		x.put(pods[:x.nodes*each], each, r.prefers)
 		pods = pods[x.nodes*each:]
 	}
 	return bundles, pods

@@ -181,7 +181,7 @@ func (b *builder) placeAnd(runs []*run, placed func(*cluster.Pod, engine.Choice)
 		if n == len(r.pods) {
 			continue
 		}
-		out = append(out, &run{r.class, r.countable, r.pods[n:]})
+		out = append(out, &run{r.class, r.countable, r.pods[n:], r.prefers})
 		full[r.class] = r.countable && !b.State.AnyNominated()
 	}
 	return out

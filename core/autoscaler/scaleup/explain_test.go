@@ -24,7 +24,7 @@ func TestPropertyAPlanCountsWhatExplainSaysByGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := f.dump()
+		before := f.dump("")
 		covered, answers := 0, map[types.UID]podAnswer{}
 		for _, pod := range f.req.Pending {
 			a := f.answer(pod)
@@ -39,7 +39,7 @@ func TestPropertyAPlanCountsWhatExplainSaysByGroup(t *testing.T) {
 				t.Errorf("groups have the rooms %+v, and for a pod %+v", rooms, a.rooms)
 			}
 		}
-		if after := f.dump(); after != before {
+		if after := f.dump(before); after != before {
 			t.Errorf("Explain has left the state as\n%s\nit was\n%s", after, before)
 		}
 		if len(plan.ScaleUps) > 0 {

@@ -186,7 +186,7 @@ func (b *builder) buyBatch(m *model, batch mix.Batch, classes []*mixClass) *bund
 		if each == 0 {
 			continue
 		}
-		x.put(c.pods[:nodes*each], each)
+		x.put(c.pods[:nodes*each], each, nil)
 		c.pods = c.pods[nodes*each:]
 	}
 	if len(x.fills) == 0 {

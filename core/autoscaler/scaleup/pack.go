@@ -35,7 +35,8 @@ type packed struct {
 // that would take it join: with the fewest nodes first, so that their sizes stay balanced.
 //
 // Then the other pods are counted onto the new nodes, first fit, without touching the
-// state: of these pods nothing that is elsewhere can say anything. So what pack has done is
+// state: of these pods nothing that is elsewhere can say anything. Pods that prefer other
+// groups come last, and no node is added for them. So what pack has done is
 // in the state only in part: the caller rolls back, and apply does all of it.
 //
 // Nodes for pods of the first kind are made in sharing, too; those for the others are shared
@@ -47,14 +48,22 @@ func (b *builder) pack(m *model, sharing []*model, pending []*run) packed {
 	runs := largestFirst(m.group, pending)
 	b.startGroup()
 	for _, r := range runs {
-		if !r.countable && !p.over() {
+		if !r.countable && r.prefers.includes(m.group) && !p.over() {
 			p.oneByOne(r)
 		}
 	}
+	var others []*run
 	for _, r := range runs {
-		if r.countable && !p.over() {
+		switch {
+		case !r.countable || p.over():
+		case r.prefers.includes(m.group):
 			p.count(r)
+		default:
+			others = append(others, r)
 		}
+	}
+	for _, r := range others {
+		p.fill(r)
 	}
 	if b.balances() {
 		p.bundles = b.balance(p.bundles)
@@ -92,10 +101,10 @@ func (p *packing) oneByOne(r *run) {
 	e := p.Engine(r.pods[0])
 	placed := func(pod *cluster.Pod, choice engine.Choice) {
 		if x := p.at[choice.Node]; x != nil {
-			x.put([]*cluster.Pod{pod}, 1)
+			x.put([]*cluster.Pod{pod}, 1, r.prefers)
 		} else { // the node has the pod already
 			x = p.opened(choice.Node, nil)
-			x.fills = append(x.fills, fill{[]*cluster.Pod{pod}, 1})
+			x.fills = append(x.fills, fill{[]*cluster.Pod{pod}, 1, r.prefers})
 		}
 	}
 	for rest := r.pods; len(rest) > 0; {
@@ -170,26 +179,32 @@ func (p *packing) addFor(m *model, e *engine.Engine, class *engine.Class) bool {
 	return true
 }
 
+// fill counts pods of a run onto bundles, and returns the pods left over.
+func (p *packing) fill(r *run) (rest []*cluster.Pod) {
+	p.bundles, rest = p.fillBundles(p.bundles, p.Engine(r.pods[0]), r, r.pods)
+	p.pods.Add(r.pods[:len(r.pods)-len(rest)])
+	return rest
+}
+
 // count counts pods of a run onto bundles, and onto as many new nodes as they need.
 func (p *packing) count(r *run) {
 	e := p.Engine(r.pods[0])
-	var rest []*cluster.Pod
-	p.bundles, rest = p.fillBundles(p.bundles, e, r.class, r.pods)
-	rest = p.open(p.model, e, r.class, rest)
+	left := p.fill(r)
+	rest := p.open(p.model, e, r, left)
 	for _, m := range p.similar(p.model) {
-		rest = p.open(m, e, r.class, rest) // what the packed group may not have
+		rest = p.open(m, e, r, rest) // what the packed group may not have
 	}
-	p.pods.Add(r.pods[:len(r.pods)-len(rest)])
+	p.pods.Add(left[:len(left)-len(rest)])
 }
 
-// open counts pods of a class onto as many new nodes of a group as they need and the group may
-// have, and returns the pods left over.
-func (p *packing) open(m *model, e *engine.Engine, class *engine.Class, rest []*cluster.Pod) []*cluster.Pod {
+// open counts the pods of a run that are left onto as many new nodes of a group as they need
+// and the group may have, and returns the pods left over.
+func (p *packing) open(m *model, e *engine.Engine, r *run, rest []*cluster.Pod) []*cluster.Pod {
 	room, _ := p.headroom(m.group)
-	if len(rest) == 0 || room <= 0 {
+	if len(rest) == 0 || room <= 0 || !r.prefers.includes(m.group) {
 		return rest
 	}
-	each := min(p.fits(m, e, class), len(rest))
+	each := min(p.fits(m, e, r.class), len(rest))
 	if each == 0 {
 		return rest
 	}
@@ -198,7 +213,7 @@ func (p *packing) open(m *model, e *engine.Engine, class *engine.Class, rest []*
 	p.bundles = append(p.bundles, newBundle(m, p.blank(m), nodes))
 	p.nodes += nodes
 	p.proposed[m.group.ID] += nodes
-	made, rest := p.fillBundles(p.bundles[last:], e, class, rest)
+	made, rest := p.fillBundles(p.bundles[last:], e, r, rest)
 	p.bundles = append(p.bundles[:last], made...)
 	return rest
 }

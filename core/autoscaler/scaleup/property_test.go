@@ -45,7 +45,13 @@ func (f *fixture) random(t *rapid.T) {
 	}
 	for i := range testkit.Uniform(t, 30, "pods") {
 		b := testkit.Pod(fmt.Sprint("p", i)).Req("cpu", pick("100m", "1", "3", "10"), "memory", pick("1Gi", "3Gi")).Label("app", pick("x", "y"))
-		switch testkit.Uniform(t, 5, "rule") {
+		switch testkit.Uniform(t, 8, "rule") {
+		case 2:
+			b.PreferIn(10, v1.LabelTopologyZone, pick("a", "b"))
+		case 3:
+			b.SpreadSoft(v1.LabelTopologyZone, 1, "app", b.Labels["app"])
+		case 4:
+			b.PreferTogether(10, v1.LabelTopologyZone, "app", pick("x", "y"))
 		case 0:
 			b.Apart(pick(v1.LabelHostname, v1.LabelTopologyZone), "app", "x")
 		case 1:
@@ -226,6 +232,87 @@ func TestPropertyNodesGoToTheSmallestSimilarGroup(t *testing.T) {
 		}
 		if g, w := slices.Sorted(maps.Values(got)), slices.Sorted(maps.Values(want)); !slices.Equal(g, w) {
 			t.Errorf("sizes %v grow to %v within %v, want %v in any order", size, got, limit, want)
+		}
+	})
+}
+
+// ignoring is least-waste as something that the packer doesn't know: preferences don't count.
+type ignoring struct{ expander.LeastWaste }
+
+// TestPropertyPreferencesBuyNoNodeMore makes random plans with and without soft preferences.
+func TestPropertyPreferencesBuyNoNodeMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		f.random(t)
+		total := func(chain expander.Chain) (nodes, left int, plan *autoscaler.Plan) {
+			f.packer.Expander = chain
+			plan, err := f.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, up := range plan.ScaleUps {
+				nodes += up.Nodes
+			}
+			for _, n := range plan.NoHelp {
+				left += len(n.Pods)
+			}
+			return nodes, left, plan
+		}
+		nodes, left, with := total(expander.Chain{expander.LeastWaste{}})
+		atMost, without, plain := total(expander.Chain{ignoring{}})
+		if nodes > atMost || left > without {
+			t.Errorf("with preferences %swithout %s", describe(with), describe(plain))
+		}
+	})
+}
+
+// TestPropertyPodsAreBoughtNodesOfGroupsThatTheyPrefer plans for pods that take a node each
+// and prefer labels by random weights. The slow way adds up what a group's labels weigh: none
+// weighs more than those of the group that was bought.
+func TestPropertyPodsAreBoughtNodesOfGroupsThatTheyPrefer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		labels := map[string]map[string]string{} // by group
+		for i := range 2 + testkit.Uniform(t, 3, "groups") {
+			b := testkit.Node(fmt.Sprint("g", i)).Alloc("cpu", fmt.Sprint(4+i), "memory", "8Gi")
+			for _, key := range []string{"x", "y"} {
+				b.Label(key, fmt.Sprint(testkit.Uniform(t, 2, "label")))
+			}
+			labels[b.Name] = b.Labels
+			f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Max: 100, Template: f.state.Schema.ParseNode(b.Obj(), b.Name)})
+		}
+		weights := map[types.UID]map[string]int{} // of label=1, by pod
+		for i := range 1 + testkit.Uniform(t, 8, "pods") {
+			b := testkit.Pod(fmt.Sprint("p", i)).Req("cpu", "4")
+			weights[b.UID] = map[string]int{}
+			for _, key := range []string{"x", "y"} {
+				if w := testkit.Uniform(t, 3, "weight"); w > 0 {
+					b.PreferIn(int32(w), key, "1")
+					weights[b.UID][key] = w
+				}
+			}
+			f.req.Pending = append(f.req.Pending, f.state.Schema.ParsePod(b.Obj()))
+		}
+		plan, err := f.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		weight := func(uid types.UID, group string) (sum int) {
+			for key, w := range weights[uid] {
+				if labels[group][key] == "1" {
+					sum += w
+				}
+			}
+			return sum
+		}
+		for _, up := range plan.ScaleUps {
+			for _, uid := range up.Pods {
+				for other := range labels {
+					if weight(uid, other) > weight(uid, up.Group) {
+						t.Errorf("%sgives %s a node of %s; it would rather have one of %s", describe(plan), uid, up.Group, other)
+					}
+				}
+			}
 		}
 	})
 }

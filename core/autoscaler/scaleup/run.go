@@ -16,6 +16,8 @@ type run struct {
 	// wherever any of the pending pods is placed (engine.Countable).
 	countable bool
 	pods      []*cluster.Pod
+	// prefers are the groups that nodes for the pods are bought of; nil for any.
+	prefers *preference
 }
 
 // runs divides pods into runs, in their order. The pods' own terms have to be known first:
@@ -31,7 +33,7 @@ func (b *builder) runs(pods []*cluster.Pod) []*run {
 		if n := len(out); n > 0 && out[n-1].class == class {
 			out[n-1].pods = append(out[n-1].pods, pod)
 		} else {
-			out = append(out, &run{class, e.Countable(class), []*cluster.Pod{pod}})
+			out = append(out, &run{class: class, countable: e.Countable(class), pods: []*cluster.Pod{pod}})
 		}
 	}
 	return out
@@ -45,8 +47,8 @@ func count(runs []*run) (n int) {
 	return n
 }
 
-// merged makes one run of the countable runs of a class, in the place of the first: no rule
-// tells in which order their pods are placed.
+// merged makes one run, without a preference, of the countable runs of a class, in the place
+// of the first: no rule tells in which order their pods are placed.
 func merged(runs []*run) []*run {
 	var out []*run
 	at := map[*engine.Class]*run{}
@@ -56,7 +58,7 @@ func merged(runs []*run) []*run {
 		} else if whole := at[r.class]; whole != nil {
 			whole.pods = append(whole.pods, r.pods...)
 		} else {
-			whole = &run{r.class, true, slices.Clip(r.pods)}
+			whole = &run{class: r.class, countable: true, pods: slices.Clip(r.pods)}
 			at[r.class] = whole
 			out = append(out, whole)
 		}
@@ -81,7 +83,7 @@ func filtered(runs []*run, keep func(*cluster.Pod) bool) []*run {
 	for _, r := range runs {
 		pods := slices.DeleteFunc(slices.Clone(r.pods), func(pod *cluster.Pod) bool { return !keep(pod) })
 		if len(pods) > 0 {
-			out = append(out, &run{r.class, r.countable, pods})
+			out = append(out, &run{r.class, r.countable, pods, r.prefers})
 		}
 	}
 	return out

@@ -26,7 +26,8 @@ import (
 //  5. In rounds, as long as pods are left, each group that may grow (limits.go) is packed
 //     with them on new nodes (template.go, pack.go, bundle.go), the largest pods first, and
 //     shares these with the groups that are similar (similar.go, balance.go). The expander
-//     chooses an option, and its nodes and pods stay for the next round.
+//     chooses an option, and its nodes and pods stay for the next round. Nodes of a group
+//     are bought for pods that prefer no other (prefer.go).
 //  6. For each class of which pods are left the plan says, by group, why it wouldn't help
 //     (explain.go).
 //  7. Of coming nodes whose pods need them no more it says how many nobody needs.
@@ -125,15 +126,7 @@ func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *p
 			b.planOver()
 		}
 	}
-	if b.needsState(left) {
-		domains := b.addDomains()
-		left = b.rounds(left)
-		for _, name := range domains {
-			b.State.RemoveNode(name)
-		}
-		left = b.placeOnProposed(left)
-	}
-	left = b.rounds(left)
+	left = b.buy(left)
 	if b.patience.ended {
 		plan.Unplanned = count(left) // why no group helps them isn't known
 		return
@@ -158,13 +151,31 @@ func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder 
 	return b
 }
 
+// grow has groups grow and returns the pods that are left. As long as there are pods whose
+// place depends on what is elsewhere, the zones of all groups are known.
+func (b *builder) grow(left []*run) []*run {
+	if slices.ContainsFunc(left, func(r *run) bool { return !r.countable }) {
+		domains := b.addDomains()
+		left = b.rounds(left)
+		for _, name := range domains {
+			b.State.RemoveNode(name)
+		}
+		left = b.placeOnProposed(left)
+	}
+	return b.rounds(left)
+}
+
 // rounds has groups grow, one option after the other, as long as one takes pods, and
-// returns the pods that are left.
+// returns the pods that are left. Pods that no group they prefer takes are content with
+// others.
 func (b *builder) rounds(left []*run) []*run {
 	for len(left) > 0 && !b.patience.ended {
 		k, ok := b.best(left)
 		if !ok {
-			break
+			if left, ok = indifferent(left); !ok {
+				break
+			}
+			continue
 		}
 		left = b.placeOnProposed(b.propose(left, k))
 	}

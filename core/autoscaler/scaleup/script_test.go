@@ -67,10 +67,10 @@ func (f *fixture) plan() (*autoscaler.Plan, error) {
 			f.req.Conditions[id] = c
 		}
 	}()
-	before := f.dump()
+	before := f.dump("")
 	plan := autoscaler.NewPlan(&f.req, f.state.Head())
 	f.packer.Plan(f.req, plan)
-	if after := f.dump(); after != before {
+	if after := f.dump(before); after != before {
 		return nil, fmt.Errorf("the plan has left the state as\n%s\nit was\n%s", after, before)
 	}
 	return plan, nil
@@ -80,14 +80,16 @@ func (f *fixture) launching() int {
 	return scaleup.Launching(scaleup.Survey(f.state, f.req.Conditions, &f.req.Readiness, f.req.ServerNow))
 }
 
-// dump writes the state without the facts that count nothing: classes that are new have
-// made them.
-func (f *fixture) dump() string {
+// dump writes the state, of facts those that are in known, or count something when that is "".
+// Classes that are new make facts.
+func (f *fixture) dump(known string) string {
 	var b bytes.Buffer
 	f.state.Dump(&b)
 	lines := strings.Split(b.String(), "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(l string) bool {
-		return strings.HasPrefix(l, "fact ") && (strings.HasSuffix(l, "\" ") || strings.Contains(l, "|lowest\"  lowest 0 of "))
+		name := l[:strings.LastIndex(l, `"`)+1]
+		return strings.HasPrefix(l, "fact ") && (known != "" && !strings.Contains(known, name) ||
+			strings.HasSuffix(l, "\" ") || strings.Contains(l, "|lowest\"  lowest 0 of "))
 	}), "\n")
 }
 
@@ -95,7 +97,7 @@ func (f *fixture) dump() string {
 // plan for it:
 //
 //	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0]
-//	    [price=0] [label=k=v] [capacity=N]                             capacity: cores
+//	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY]            capacity: cores; prefer-not: a taint
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
 //	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
 //	expander NAMES
@@ -103,8 +105,9 @@ func (f *fixture) dump() string {
 //	balance [off] [labels=(KEY)] [ignored=(KEY)]                   similar groups are balanced, by Cluster Autoscaler's ratios
 //	startup taints=(KEY) prefixes=(KEY)                            taints of nodes that are starting
 //	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [spread=SKEW] [volume]    pending pods; apart: one on
+//	    [prefers=k=v] [near=APP] [even]                                what they would rather have: a label, the zone of pods, even spreading over zones
 //	                                                               a node; label: on nodes with it; volume: each with one of "disks"
-//	placed NAME on=NODE [cpu=1]
+//	placed NAME on=NODE [cpu=1] [app=APP]
 //	gone NAME                                                      no longer pending
 //	daemonset NAME [cpu=1] [memory=0] [zone=z] [scheduler=NAME]
 //	order GROUP pods=(p0, p1) [node=NAME]                          a node on its way, for these pods; node: it is registered
@@ -139,6 +142,9 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		}
 		if k, v, ok := strings.Cut(args.String("label", ""), "="); ok {
 			b.Labels[k] = v
+		}
+		if k := args.String("prefer-not", ""); k != "" {
+			b.Taint(k, "", v1.TaintEffectPreferNoSchedule)
 		}
 		if cores := args.String("capacity", ""); cores != "" {
 			b.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse(cores)}
@@ -212,13 +218,22 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			if skew := args.Int("spread", 0); skew > 0 {
 				b.Label("app", "s").SpreadHard(v1.LabelTopologyZone, int32(skew), "app", "s")
 			}
+			if k, v, ok := strings.Cut(args.String("prefers", ""), "="); ok {
+				b.PreferIn(10, k, v)
+			}
+			if app := args.String("near", ""); app != "" {
+				b.PreferTogether(10, v1.LabelTopologyZone, "app", app)
+			}
+			if args.Flag("even") {
+				b.Label("app", args.Name()).SpreadSoft(v1.LabelTopologyZone, 1, "app", args.Name())
+			}
 			if args.Flag("apart") {
 				b.Label("app", "a").Apart(v1.LabelHostname, "app", "a")
 			}
 			f.req.Pending = append(f.req.Pending, schema.ParsePod(b.Obj()))
 		}
 	case "placed":
-		b := testkit.Pod(args.Name()).Req("cpu", args.String("cpu", "1"))
+		b := testkit.Pod(args.Name()).Req("cpu", args.String("cpu", "1")).Label("app", args.String("app", "none"))
 		f.state.Place(schema.ParsePod(b.Obj()), args.String("on", ""))
 	case "gone":
 		name := args.Name()

@@ -1,0 +1,287 @@
+package scaleup
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+)
+
+// Soft preferences: which groups pods would rather have a node of. A preferred node or pod
+// affinity, soft spreading and a PreferNoSchedule taint only lower a node's score, so each
+// group is an option for such a pod; but the scheduler, had it the choice, would take the
+// best. So the engine is asked: a new node of every group that may grow stands in the state,
+// and the groups of the best nodes are those that the pod prefers. The nodes are large, of one
+// size, and hold one pod each, so that what their size adds to the score tells no groups apart.
+//
+// A pod of several of one class is placed on such a node before the next is asked about. What
+// that changes of the scores is spreading, or attraction: then each pod has a preference of
+// its own, and so they are spread over zones as the scheduler would.
+//
+// In rounds, new nodes of a group are bought for pods that prefer the group, or none. What
+// room is left on them then is for any other pod: the scheduler would give it that as well.
+//
+// Invariant: preferences buy no node more, and leave no pod more without one (buy). They come
+// after what an operator says of groups: price, cost, priority and grpc ignore them
+// (expander.Chain.WeighsPreferences).
+
+// preference is the groups that some pods prefer, of those that may grow. Two of one builder
+// that are equal are one.
+type preference struct{ groups []*cluster.NodeGroup }
+
+// includes tells whether pods with the preference, nil for none, may be bought a node of a
+// group.
+func (p *preference) includes(g *cluster.NodeGroup) bool {
+	return p == nil || slices.Contains(p.groups, g)
+}
+
+// preferring returns the runs divided by what their pods prefer; ok is false when none of
+// them prefers any group. It leaves the state as it was. It costs one answer of the engine for
+// each class, and for some hundred pods of a class whose scores change with each.
+func (b *builder) preferring(left []*run) (out []*run, ok bool) {
+	if !b.Expander.WeighsPreferences() {
+		return nil, false
+	}
+	q := &preferences{builder: b, sets: map[string]*preference{}, of: map[*cluster.Pod]*preference{}}
+	for _, g := range b.State.Groups() {
+		if room, _ := b.headroom(g); room > 0 {
+			q.models = append(q.models, b.models[g.ID])
+		}
+	}
+	if len(q.models) < 2 {
+		return nil, false
+	}
+	mark := b.State.Mark()
+	defer b.State.Rollback(mark)
+	for _, m := range q.models {
+		q.nodes = append(q.nodes, q.newNode(m))
+	}
+	q.placed = make([]int, len(q.models))
+	for _, r := range byClass(left) {
+		q.ask(r)
+	}
+	if len(q.of) == 0 {
+		return nil, false
+	}
+	for _, r := range left {
+		out = append(out, q.divide(r)...)
+	}
+	return out, true
+}
+
+// byClass returns one run for each class, of all its pods.
+func byClass(runs []*run) (out []*run) {
+	at := map[*engine.Class]*run{}
+	for _, r := range runs {
+		whole := at[r.class]
+		if whole == nil {
+			whole = &run{class: r.class, countable: r.countable}
+			at[r.class] = whole
+			out = append(out, whole)
+		}
+		whole.pods = append(whole.pods, r.pods...)
+	}
+	return out
+}
+
+// preferences is one call of preferring.
+type preferences struct {
+	*builder
+	models []*model            // of the groups that may grow, by ID
+	nodes  []cluster.NodeIndex // by model: a node that nothing is on yet
+	placed []int               // by model: how many pods were placed on nodes of its group
+	serial int
+	sets   map[string]*preference // by the models in it
+	of     map[*cluster.Pod]*preference
+}
+
+// newNode adds a node of a group to the state that takes one pod, of whatever size.
+func (q *preferences) newNode(m *model) cluster.NodeIndex {
+	q.serial++
+	info := m.info.Renamed(fmt.Sprintf("%s/preferred-%d", m.group.ID, q.serial))
+	info.AllowedPods = 1
+	info.Images = m.group.Template.Images // a live node has pulled others, a new one won't have them
+	info.Allocatable = slices.Clone(info.Allocatable)
+	for id, v := range info.Allocatable {
+		if v > 0 {
+			info.Allocatable[id] = 1 << 40
+		}
+	}
+	return q.State.SetNode(info)
+}
+
+// ask finds out what the pods of a class prefer. Pods that something on other nodes may keep
+// from a node have none: where they can be is decided as they are packed.
+func (q *preferences) ask(r *run) {
+	if r.class.LooksBeyondNode() && !r.countable {
+		return
+	}
+	e := q.Engine(r.pods[0])
+	answers := e.AnswersFor(r.class, q.nodes)
+	best, takers := top(answers)
+	if takers < 2 {
+		return
+	}
+	all := q.set(best, takers)
+	own := []*preference{all}
+	if len(r.pods) > 1 && e.Reacts(r.class) {
+		if each := q.oneByOne(r, answers, takers); each != nil {
+			own = each
+		}
+	}
+	for i, pod := range r.pods {
+		if i >= len(own) {
+			i = len(own)/2 + i%(len(own)-len(own)/2) // what they have begun goes on
+		}
+		if own[i] != nil {
+			q.of[pod] = own[i]
+		}
+	}
+}
+
+const (
+	// oneByOnePods is how many pods of a class are placed to find out what each prefers.
+	oneByOnePods = 512
+	// unchangingPods is after how many of them that have changed no score none is thought to.
+	unchangingPods = 4
+)
+
+// oneByOne returns what each of the first pods of a class prefers, given those before it; nil
+// when they all prefer the same. It leaves the state as it was.
+func (q *preferences) oneByOne(r *run, now []engine.NodeAnswer, takers int) (own []*preference) {
+	mark := q.State.Mark()
+	defer q.State.Rollback(mark)
+	nodes, changes := slices.Clone(q.nodes), false
+	for i, pod := range r.pods[:min(len(r.pods), oneByOnePods)] {
+		if i == unchangingPods && !changes {
+			return nil
+		}
+		best, _ := top(now)
+		chosen := slices.MinFunc(best, func(x, y int) int { return cmp.Compare(q.placed[x], q.placed[y]) })
+		e := q.Engine(pod)
+		e.PlaceOn(pod, nodes[chosen])
+		q.placed[chosen]++
+		nodes[chosen] = q.newNode(q.models[chosen])
+		after := e.AnswersFor(e.Current(r.class, pod), nodes)
+		if _, n := top(after); n != takers {
+			return nil // a rule looks beyond the node after all
+		}
+		// Groups that no rule tells from the chosen one fare as it does.
+		own = append(own, q.set(slices.DeleteFunc(best, func(x int) bool { return after[x].Score != after[chosen].Score }), takers))
+		changes = changes || !slices.EqualFunc(now, after, sameAnswer)
+		now = after
+	}
+	if !changes {
+		return nil
+	}
+	return own
+}
+
+func sameAnswer(x, y engine.NodeAnswer) bool { return x.OK == y.OK && x.Score == y.Score }
+
+// top returns which answers are the best, and how many nodes take the class.
+func top(answers []engine.NodeAnswer) (best []int, takers int) {
+	for i, a := range answers {
+		if !a.OK {
+			continue
+		}
+		takers++
+		if len(best) > 0 && a.Score > answers[best[0]].Score {
+			best = best[:0]
+		}
+		if len(best) == 0 || a.Score == answers[best[0]].Score {
+			best = append(best, i)
+		}
+	}
+	return best, takers
+}
+
+// set returns the preference for some of the groups that take a class; nil when it is all of
+// them.
+func (q *preferences) set(models []int, takers int) *preference {
+	if len(models) == takers {
+		return nil
+	}
+	key := fmt.Sprint(models)
+	if q.sets[key] == nil {
+		p := &preference{}
+		for _, i := range models {
+			p.groups = append(p.groups, q.models[i].group)
+		}
+		q.sets[key] = p
+	}
+	return q.sets[key]
+}
+
+// divide returns the pods of a run as runs of one preference each, by their first pods.
+func (q *preferences) divide(r *run) []*run {
+	var out []*run
+	for _, pod := range r.pods {
+		own := q.of[pod]
+		i := slices.IndexFunc(out, func(x *run) bool { return x.prefers == own })
+		if i < 0 {
+			i = len(out)
+			out = append(out, &run{class: r.class, countable: r.countable, prefers: own})
+		}
+		out[i].pods = append(out[i].pods, pod)
+	}
+	return out
+}
+
+// indifferent returns the runs without their preferences; ok is false when they had none.
+func indifferent(runs []*run) (out []*run, ok bool) {
+	for _, r := range runs {
+		ok = ok || r.prefers != nil
+		out = append(out, &run{class: r.class, countable: r.countable, pods: r.pods})
+	}
+	return merged(out), ok
+}
+
+// buy has groups grow, and returns the pods that are left: of the groups that pods prefer, if
+// that takes no more nodes and leaves no more pods. A plan that takes too long is the one
+// without preferences.
+func (b *builder) buy(left []*run) []*run {
+	preferring, ok := b.preferring(left)
+	if !ok {
+		return b.grow(left)
+	}
+	b.plan.ScaleUps = slices.Clip(b.plan.ScaleUps) // both ways go on from these
+	before, proposed := *b.plan, maps.Clone(b.proposed)
+	mark := b.State.Mark()
+	undo := func(to autoscaler.Plan) {
+		b.State.Rollback(mark)
+		to.Cuts = b.plan.Cuts // for replays: what was asked was asked
+		*b.plan, b.proposed = to, maps.Clone(proposed)
+	}
+	plain := b.grow(left)
+	if b.patience.ended {
+		b.State.Release(mark)
+		return plain
+	}
+	without := *b.plan
+	undo(before)
+	mark = b.State.Mark()
+	rest := b.grow(preferring)
+	switch {
+	case b.patience.ended:
+		undo(without) // the state isn't looked at any more
+		return plain
+	case nodes(b.plan) <= nodes(&without) && count(rest) <= count(plain):
+		b.State.Release(mark)
+		return rest
+	}
+	undo(before)
+	return b.grow(left)
+}
+
+// nodes returns how many nodes a plan proposes.
+func nodes(plan *autoscaler.Plan) (n int) {
+	for i := range plan.ScaleUps {
+		n += plan.ScaleUps[i].Nodes
+	}
+	return n
+}
