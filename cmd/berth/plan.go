@@ -18,7 +18,8 @@ import (
 
 // This file is the command: flags, the scenario, a line for each expander. plan_inputs.go
 // makes inputs of the scenario, plan_purchase.go has one expander plan for them on a core of
-// its own, plan_bound.go computes what any purchase costs at least. Invariant: every
+// its own, plan_bound.go computes what any purchase costs at least, plan_estimates.go what each class
+// would need. Invariant: every
 // expander gets the same inputs and starts from nothing, so that lines can be compared.
 
 // planFlags are the flags of berth plan.
@@ -26,6 +27,7 @@ type planFlags struct {
 	output    string
 	expanders []string
 	empty     bool
+	explain   bool
 }
 
 func planCommand() *cobra.Command {
@@ -50,6 +52,7 @@ manifest, or a folder with an openb trace.`,
 	fs.SortFlags = false
 	fs.StringSliceVar(&f.expanders, "expanders", nil, "expanders to plan with, all that need no server when it isn't given: "+strings.Join(offlineExpanders(), ", "))
 	fs.BoolVar(&f.empty, "empty", false, "leave the nodes that exist out, and the pods on them: everything has to be bought")
+	fs.BoolVar(&f.explain, "explain", false, "say also what the pods of each class would need of each node group alone: nodes, pods that fit, and what is unused of each resource")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -102,9 +105,15 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 	if f.output == "json" {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
+		if f.explain {
+			return enc.Encode(map[string]any{"purchases": all, "estimates": all[0].estimates})
+		}
 		return enc.Encode(all)
 	}
-	return printPurchases(out, all)
+	if err := printPurchases(out, all); err != nil || !f.explain {
+		return err
+	}
+	return printEstimates(out, all[0].estimates)
 }
 
 // printPurchases writes a line for each purchase. All have the same lower bound, which

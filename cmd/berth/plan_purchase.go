@@ -32,6 +32,8 @@ type purchase struct {
 	Placed       int            `json:"placed"`     // pods that the nodes are for
 	NoHelp       int            `json:"noHelp"`     // pods that the plan buys no node for
 	Seconds      float64        `json:"seconds"`    // that the plan took
+
+	estimates []estimate // with --explain; the same with every expander
 }
 
 // planTaker is the workers of a core that is asked for one plan: of all work only the plan
@@ -95,7 +97,10 @@ func (f *planFlags) plan(r *scenario.Run, name string) (*purchase, error) {
 	for _, n := range taker.plan.NoHelp {
 		p.NoHelp += len(n.Pods)
 	}
-	p.LowerBound, p.Possible, err = lowerBound(state, &cfg, requests.pending)
+	if p.LowerBound, p.Possible, err = lowerBound(state, &cfg, requests.pending); err != nil || !f.explain {
+		return p, err
+	}
+	p.estimates, err = estimates(state, &cfg, requests.request)
 	return p, err
 }
 
@@ -131,12 +136,15 @@ func chainOf(r *scenario.Run, name string) (expander.Chain, error) {
 	return expander.NewChain(name, map[string]expander.Strategy{expander.PriorityName: priority})
 }
 
-// pendingSeen is a hook that remembers which pods a plan was asked for.
-type pendingSeen struct{ pending []*cluster.Pod }
+// pendingSeen is a hook that remembers what plan was asked for, and for which pods.
+type pendingSeen struct {
+	pending []*cluster.Pod
+	request autoscaler.Request
+}
 
 // Step implements drive.Hook.
 func (p *pendingSeen) Step(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 	if r.Plan != nil {
-		p.pending = r.Plan.Pending
+		p.pending, p.request = r.Plan.Pending, *r.Plan
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -69,6 +70,42 @@ func TestPlanComparesExpanders(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(x.want, "\n") {
 			t.Errorf("%s: got\n%s\nwant\n%s", x.name, strings.Join(got, "\n"), strings.Join(x.want, "\n"))
 		}
+	}
+}
+
+// TestPlanExplainsWhatEachClassWouldNeed of each group, in words and as JSON.
+func TestPlanExplainsWhatEachClassWouldNeed(t *testing.T) {
+	out, err := plan(t, planGroups+","+planWorkload, "--expanders", "least-nodes", "--explain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tables, _ := strings.Cut(out, "\n\n")
+	want := `1 pods like default/huge-0
+  group  nodes  pods that fit  unused
+  large  0      0              Insufficient cpu
+  small  0      0              Insufficient cpu
+
+8 pods like default/job-pending-0
+  group  nodes  pods that fit  unused
+  large  1      8              cpu 0%, memory 100%, pods 93%
+  small  2      8              cpu 0%, memory 100%, pods 96%
+`
+	if tables != want {
+		t.Errorf("got\n%s\nwant\n%s", tables, want)
+	}
+	out, err = plan(t, planGroups+","+planWorkload, "--expanders", "least-nodes,random", "--explain", "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Purchases []purchase
+		Estimates []estimate
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Purchases) != 2 || len(got.Estimates) != 2 || got.Estimates[1].Groups[1].Nodes != 2 || got.Estimates[1].Groups[1].Waste["memory"] != 1 || got.Estimates[0].Groups[0].Why[0] != "Insufficient cpu" {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -63,7 +63,7 @@ func (b *builder) pack(m *model, sharing []*model, pending []*run) packed {
 		}
 	}
 	for _, r := range others {
-		p.fill(r)
+		p.countOnBundles(r)
 	}
 	if b.balances() {
 		p.bundles = b.balance(p.bundles)
@@ -179,8 +179,8 @@ func (p *packing) addFor(m *model, e *engine.Engine, class *engine.Class) bool {
 	return true
 }
 
-// fill counts pods of a run onto bundles, and returns the pods left over.
-func (p *packing) fill(r *run) (rest []*cluster.Pod) {
+// countOnBundles counts pods of a run onto bundles, and returns the pods left over.
+func (p *packing) countOnBundles(r *run) (rest []*cluster.Pod) {
 	p.bundles, rest = p.fillBundles(p.bundles, p.Engine(r.pods[0]), r, r.pods)
 	p.pods.Add(r.pods[:len(r.pods)-len(rest)])
 	return rest
@@ -189,7 +189,7 @@ func (p *packing) fill(r *run) (rest []*cluster.Pod) {
 // count counts pods of a run onto bundles, and onto as many new nodes as they need.
 func (p *packing) count(r *run) {
 	e := p.Engine(r.pods[0])
-	left := p.fill(r)
+	left := p.countOnBundles(r)
 	rest := p.open(p.model, e, r, left)
 	for _, m := range p.similar(p.model) {
 		rest = p.open(m, e, r, rest) // what the packed group may not have

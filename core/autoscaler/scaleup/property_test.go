@@ -316,3 +316,46 @@ func TestPropertyPodsAreBoughtNodesOfGroupsThatTheyPrefer(t *testing.T) {
 		}
 	})
 }
+
+// TestPropertyAnEstimateIsThePlanForOneClassAndGroup estimates for random pods of one shape,
+// and has the slow way make a plan for each group in which all others back off.
+func TestPropertyAnEstimateIsThePlanForOneClassAndGroup(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		f.random(t)
+		if len(f.req.Pending) == 0 {
+			return
+		}
+		f.packer.Expander, f.req.Balancing.Mode = nil, autoscaler.BalanceNever
+		for i, p := range f.req.Pending {
+			object := *f.req.Pending[0].Object
+			object.Name, object.UID = p.Object.Name, p.UID
+			f.req.Pending[i] = f.state.Schema.ParsePod(&object)
+		}
+		conditions := f.req.Conditions
+		for _, e := range f.packer.Estimate(f.req) {
+			for _, g := range e.Groups {
+				f.req.Conditions = map[string]autoscaler.GroupCondition{}
+				for id, c := range conditions {
+					c.BackingOff = c.BackingOff || id != g.Group
+					f.req.Conditions[id] = c
+				}
+				plan, err := f.plan()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(g.With) > 0 {
+					continue // others grow as well
+				}
+				nodes, pods := 0, 0
+				for _, up := range plan.ScaleUps {
+					nodes += up.Nodes
+					pods += len(up.Pods)
+				}
+				if g.Nodes != nodes || g.Fits != pods {
+					t.Errorf("the estimate has %d pods on %d nodes of %s, the plan is %s", g.Fits, g.Nodes, g.Group, describe(plan))
+				}
+			}
+		}
+	})
+}

@@ -279,6 +279,8 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		f.req.Limits.MaxTotalUnready, f.req.Limits.OKTotalUnready = float64(args.Int("percent", 45)), args.Int("ok", 3)
 	case "launching":
 		return fmt.Sprintln(f.launching())
+	case "estimate":
+		return describeEstimates(f.packer.Estimate(f.req))
 	case "plan":
 		plan, err := f.plan()
 		if err != nil {
@@ -452,4 +454,34 @@ func TestEqualGroupsGrowAlike(t *testing.T) {
 			t.Errorf("under 300 seeds the groups grow %v times; want some 100 times each", times)
 		}
 	}
+}
+
+func describeEstimates(list []scaleup.Estimate) string {
+	var out strings.Builder
+	for _, e := range list {
+		fmt.Fprintf(&out, "%d like %s:\n", len(e.Pods), e.Pods[0].Name())
+		for _, g := range e.Groups {
+			fmt.Fprintf(&out, "  %s: ", g.Group)
+			switch {
+			case g.Limit != "":
+				fmt.Fprintln(&out, g.Limit)
+				continue
+			case g.Reason != nil && g.Fits == 0:
+				fmt.Fprintln(&out, strings.Join(g.Reason.Messages, ", "))
+				continue
+			}
+			fmt.Fprintf(&out, "%d fit on %d nodes", g.Fits, g.Nodes)
+			if len(g.With) > 0 {
+				fmt.Fprintf(&out, " with %v", g.With)
+			}
+			for _, w := range g.Waste {
+				fmt.Fprintf(&out, ", %s %.2f", w.Resource, w.Share())
+			}
+			out.WriteByte('\n')
+		}
+	}
+	if out.Len() == 0 {
+		return "nothing\n"
+	}
+	return out.String()
 }
