@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -57,6 +58,8 @@ func (a *Autoscaler) table() []flag {
 		percentFlag("max-total-unready-percentage", &c.Limits.MaxTotalUnready, "percentage of nodes that aren't ready above which the cluster's size isn't changed"),
 		numberFlag("ok-total-unready-count", &c.Limits.OKTotalUnready, atLeast(0), "nodes that aren't ready which are allowed, whatever percentage they are"),
 		intFlag("expendable-pods-priority-cutoff", &c.PriorityCutoff, "pods with a lower priority than this are expendable: no nodes are bought for them"),
+		listFlag("allowed-scheduler-names", &c.AllowedSchedulers, "schedulerName of pods that nodes are bought for, all when none is named; beside another scheduler one without a profile is expected to decide as the first profile; may be repeated"),
+		listFlag("bypassed-scheduler-names", &c.BypassedSchedulers, "schedulerName of pods that nodes are bought for before their scheduler has called them unschedulable (--mode=autoscaler); as above; may be repeated").checked(a.bypassedAreAllowed),
 		durationFlag("new-pod-scale-up-delay", &c.NewPodDelay, zeroOrMore, "how long a pod has to wait before nodes are bought for it; the annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay may ask for longer"),
 
 		// Nodes that don't come, and how long their group backs off.
@@ -83,6 +86,16 @@ func (a *Autoscaler) table() []flag {
 		boolFlag("daemonset-eviction-for-empty-nodes", &c.EvictDaemonPods, "evict daemon pods of a node before removing it"),
 		durationFlag("max-pod-eviction-time", &c.MaxPodEvictionTime, zeroOrMore, "how long to wait for such evictions"),
 	}
+}
+
+// bypassedAreAllowed refuses to bypass a scheduler for whose pods nothing is bought.
+func (a *Autoscaler) bypassedAreAllowed() error {
+	for _, name := range a.Core.BypassedSchedulers {
+		if len(a.Core.AllowedSchedulers) > 0 && !slices.Contains(a.Core.AllowedSchedulers, name) {
+			return fmt.Errorf("--bypassed-scheduler-names has %q, and --allowed-scheduler-names only %s; name it there, too", name, strings.Join(a.Core.AllowedSchedulers, ", "))
+		}
+	}
+	return nil
 }
 
 // expanders checks the names of expanders.

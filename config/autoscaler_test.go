@@ -55,6 +55,8 @@ var autoscalerFlags = []struct {
 	{"ok-total-unready-count", "3", "0", func(a *core.Autoscale) { a.Limits.OKTotalUnready = 0 }},
 	{"expendable-pods-priority-cutoff", "-10", "5", func(a *core.Autoscale) { a.PriorityCutoff = 5 }},
 	{"new-pod-scale-up-delay", "0s", "1m", func(a *core.Autoscale) { a.NewPodDelay = time.Minute }},
+	{"allowed-scheduler-names", "", "a,b", func(a *core.Autoscale) { a.AllowedSchedulers = []string{"a", "b"} }},
+	{"bypassed-scheduler-names", "", "a,b", func(a *core.Autoscale) { a.BypassedSchedulers = []string{"a", "b"} }},
 	{"startup-taint", "", "a,b", func(a *core.Autoscale) { a.Readiness.StartupTaints = []string{"a", "b"} }},
 	{"startup-taint-prefix", "", "a", func(a *core.Autoscale) { a.Readiness.StartupTaintPrefixes = []string{"a"} }},
 	{"ignore-taint", "", "a", func(a *core.Autoscale) { a.Readiness.StartupTaints = []string{"a"} }},
@@ -108,6 +110,16 @@ func TestEachAutoscalerFlagSetsItsField(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("--%s=%s: got %+v, %v, want %+v", c.name, c.value, got, err, want)
 		}
+	}
+}
+
+func TestOnlyAllowedSchedulersAreBypassed(t *testing.T) {
+	_, err := ParseAutoscaler([]string{"--allowed-scheduler-names=a,b", "--bypassed-scheduler-names=b,c"})
+	if want := `--bypassed-scheduler-names has "c", and --allowed-scheduler-names only a, b; name it there, too`; fmt.Sprint(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, err := ParseAutoscaler([]string{"--allowed-scheduler-names=a,b", "--bypassed-scheduler-names=b"}); err != nil {
+		t.Error(err)
 	}
 }
 

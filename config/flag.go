@@ -24,6 +24,12 @@ type flag struct {
 	validate func() error
 }
 
+// checked returns the row with a check of what it means beside other flags.
+func (f flag) checked(validate func() error) flag {
+	f.validate = validate
+	return f
+}
+
 // check returns what is wrong with a value, to follow "--name is value; ", and "" when
 // nothing is.
 type check[T any] func(T) string

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -39,6 +40,21 @@ type Scheduler struct {
 	LeaderElection LeaderElection
 	// Extenders are those of all profiles. They may hold secrets (MarshalJSON).
 	Extenders []kubeschedulerv1.Extender
+}
+
+// Beside returns the configuration of an autoscaler beside the schedulers that are named, in
+// addition to those that have a profile: it expects these to decide by the rules of the first
+// profile, of which it gives each a copy.
+func (s Scheduler) Beside(names ...string) Scheduler {
+	s.Profiles = slices.Clone(s.Profiles)
+	for _, name := range names {
+		if !slices.ContainsFunc(s.Profiles, func(p plugins.Options) bool { return p.SchedulerName == name }) {
+			p := s.Profiles[0]
+			p.SchedulerName = name
+			s.Profiles = append(s.Profiles, p)
+		}
+	}
+	return s
 }
 
 // LeaderElection are the settings of the Lease that the leader holds.

@@ -87,6 +87,11 @@ type Autoscale struct {
 	// PriorityCutoff is the lowest priority of pods that nodes are bought for
 	// (--expendable-pods-priority-cutoff).
 	PriorityCutoff int
+	// AllowedSchedulers are those whose pods nodes are bought for, by schedulerName; none
+	// for all (--allowed-scheduler-names). Beside another scheduler nodes are bought for
+	// pods of BypassedSchedulers before that has called them unschedulable
+	// (--bypassed-scheduler-names); they are among the allowed, where those are named.
+	AllowedSchedulers, BypassedSchedulers []string
 	// NewPodDelay is how long a pod has to wait before nodes are bought for it
 	// (--new-pod-scale-up-delay); a pod's annotation may ask for longer.
 	NewPodDelay    time.Duration

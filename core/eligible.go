@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // This file says for which pods without a node nodes may be bought.
 
@@ -11,11 +14,16 @@ type eligibility struct {
 }
 
 // eligible tells whether nodes may be bought for a pod now. They aren't for expendable
-// pods, whose priority is below the cutoff; nor for pods that have waited for less than
+// pods, whose priority is below the cutoff; nor for pods of a scheduler that isn't allowed,
+// where some are; nor, beside another scheduler, for pods that this one hasn't called
+// unschedulable, unless it is bypassed; nor for pods that have waited for less than
 // the delay for new pods, which somebody may yet delete or place by other means.
 func (c *Core) eligible(p *pod) eligibility {
 	a := c.cfg.Autoscale
-	if int(p.parsed.Priority) < a.PriorityCutoff || !p.parsed.StandsIn() && !c.mode.asksForNode(p.parsed.Object) {
+	obj := p.parsed.Object
+	allowed := len(a.AllowedSchedulers) == 0 || slices.Contains(a.AllowedSchedulers, obj.Spec.SchedulerName)
+	asks := c.mode.asksForNode(obj) || slices.Contains(a.BypassedSchedulers, obj.Spec.SchedulerName)
+	if int(p.parsed.Priority) < a.PriorityCutoff || !p.parsed.StandsIn() && !(allowed && asks) {
 		return eligibility{}
 	}
 	// As in Cluster Autoscaler the annotation can make the delay longer only.

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
@@ -31,6 +35,43 @@ func (e *emptyPlans) keep(_ time.Time, _ time.Duration, _ []step.Input, r *step.
 // Plan implements drive.Workers.
 func (e *emptyPlans) Plan(_ func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
 	done(autoscaler.NewPlan(e.request, 0))
+}
+
+// TestForWhichSchedulersNodesAreBought has a pod of each of three schedulers, none of which has
+// been called unschedulable.
+func TestForWhichSchedulersNodesAreBought(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		external          bool
+		allowed, bypassed []string
+		want              []string
+	}{
+		{"beside another scheduler, none is bypassed", true, nil, nil, nil},
+		{"one is bypassed", true, nil, []string{"b"}, []string{"b"}},
+		{"others are allowed, too", true, []string{"a", "b"}, []string{"b"}, []string{"b"}},
+		{"Berth decides itself", false, nil, nil, []string{"a", "b", "c"}},
+		{"Berth decides itself, and buys for some", false, []string{"a", "c"}, []string{"a"}, []string{"a", "c"}},
+	} {
+		cfg := autoscaling(func(a *core.Autoscale) { a.AllowedSchedulers, a.BypassedSchedulers = c.allowed, c.bypassed })
+		cfg.ExternalScheduler = c.external
+		var got []string
+		for _, name := range []string{"a", "b", "c"} {
+			plans := &emptyPlans{}
+			profile := func(schema *cluster.Schema) *framework.Profile {
+				return plugins.Default(schema, plugins.Options{SchedulerName: name})
+			}
+			d := newDriven(t, cfg, plans, profile, drive.HookFunc(plans.keep))
+			p := testkit.Pod(name).Obj()
+			p.Spec.SchedulerName = name
+			d.stepOut(time.Unix(1000, 0), step.GroupsSet{}, step.PodSet{Pod: p})
+			if plans.request != nil && len(plans.request.Pending) > 0 {
+				got = append(got, name)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: nodes are wanted for %v, want %v", c.name, got, c.want)
+		}
+	}
 }
 
 // TestBesideAnotherScheduler follows the autoscaler alone: it writes nothing of

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -135,6 +136,9 @@ func (p *process) work(ctx context.Context, becomeLeader <-chan struct{}) error 
 // core gets a schema of its own, which its profiles are made with.
 func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (live.Options, error) {
 	schema := cluster.NewSchema()
+	if a := p.flags.scale.Core; p.flags.mode == modeAutoscaler {
+		p.cfg = p.cfg.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
+	}
 	o := live.Options{
 		Config: p.api.rest, Schema: schema, Host: p.identity, Log: p.log,
 		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/berthproject/berth/config"
@@ -176,6 +177,9 @@ func newPlayer(h Header, p Policy) (*player, error) {
 		}
 	}
 	schema := cluster.NewSchema()
+	if a := h.Autoscale; a != nil && h.ExternalScheduler {
+		sched = sched.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
+	}
 	cfg := core.DefaultConfig(sched.Build(schema)...)
 	cfg.Engine.Seed, cfg.Queue = h.Seed, sched.Queue
 	cfg.Autoscale, cfg.ExternalScheduler = h.Autoscale, h.ExternalScheduler
