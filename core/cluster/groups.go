@@ -13,6 +13,9 @@ type NodeGroup struct {
 	Target   int       // nodes asked for, launched or not
 	Template *NodeInfo // what a new node looks like
 	Price    float64   // per node and hour
+	// TemplateError is why the provider can't say what a new node looks like, "" when it
+	// can. Template is the last that it gave then, one without anything when it gave none.
+	TemplateError string
 }
 
 // SetGroup records what is known of a group; nil forgets it.

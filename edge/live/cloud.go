@@ -24,13 +24,16 @@ type cloud struct {
 	put      func(step.Input) // takes the groups
 	log      *slog.Logger
 	calls    chan cloudCall
-	again    chan struct{} // holds a token when the groups are to be read before the period is over
+	good     map[string]nodegroup.Group // by ID, as each was when nothing was wrong with it
+	wrong    map[string]string          // by ID, what was said to be wrong with a group last
+	again    chan struct{}              // holds a token when the groups are to be read before the period is over
 	lanes    lanes
 }
 
 func newCloud(provider nodegroup.Provider, period time.Duration, put func(step.Input), log *slog.Logger) *cloud {
 	return &cloud{provider: provider, period: period, put: put, log: log,
-		calls: make(chan cloudCall, 1<<12), again: make(chan struct{}, 1), lanes: newLanes()}
+		calls: make(chan cloudCall, 1<<12), again: make(chan struct{}, 1), lanes: newLanes(),
+		good: map[string]nodegroup.Group{}, wrong: map[string]string{}}
 }
 
 func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
@@ -58,8 +61,8 @@ func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
 	})
 }
 
-// refresh reads the groups and gives those that are valid to the core. When they
-// can't be read the core goes on with what it knows.
+// refresh reads the groups and gives them to the core, as far as they can be used. When
+// they can't be read the core goes on with what it knows.
 func (c *cloud) refresh(ctx context.Context) {
 	c.lanes.beginList()
 	groups, err := c.provider.Groups(ctx)
@@ -70,17 +73,51 @@ func (c *cloud) refresh(ctx context.Context) {
 		}
 		in := step.GroupsSet{Busy: busy}
 		for i := range groups {
-			if slices.Contains(busy, groups[i].ID) {
-				continue
+			if g, ok := c.usable(groups[i]); ok && !slices.Contains(busy, g.ID) {
+				in.Groups = append(in.Groups, g)
 			}
-			if err := groups[i].Validate(); err != nil {
-				c.log.Warn("a node group is left out", "err", err)
-				continue
-			}
-			in.Groups = append(in.Groups, groups[i])
 		}
 		c.put(in)
 	})
+}
+
+// usable returns a group as the core may have it. Limits that can't be are refused: the last
+// good ones hold, and without any the group is left out; ok is false then. A template that
+// can't be is an error of the template. Each is said once, until it changes.
+func (c *cloud) usable(g nodegroup.Group) (_ nodegroup.Group, ok bool) {
+	err := g.Validate()
+	why := g.TemplateError
+	if err != nil {
+		why = err.Error()
+	}
+	if c.wrong[g.ID] != why {
+		c.wrong[g.ID] = why
+		if why != "" {
+			c.log.Warn("a node group can't be used as it is", "group", g.ID, "err", why)
+		} else {
+			c.log.Info("a node group can be used again", "group", g.ID)
+		}
+	}
+	if err == nil {
+		if g.TemplateError == "" {
+			c.good[g.ID] = g
+		}
+		return g, true
+	}
+	if g.ID == "" {
+		return g, false
+	}
+	if g.ValidateLimits() != nil {
+		good, known := c.good[g.ID]
+		if !known {
+			return g, false
+		}
+		g.Min, g.Max = good.Min, good.Max
+	}
+	if err := g.Validate(); err != nil {
+		g.Template, g.TemplateError = nil, err.Error()
+	}
+	return g, true
 }
 
 // readAgain has the groups read soon.

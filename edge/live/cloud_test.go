@@ -1,11 +1,13 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -105,19 +107,55 @@ func targets(inputs []step.Input) (out []int) {
 	return out
 }
 
-// TestGroupsThatCannotBeUsedAreLeftOut has a provider with a group that isn't valid,
-// and one whose groups can't be read.
-func TestGroupsThatCannotBeUsedAreLeftOut(t *testing.T) {
+// TestAGroupIsUsedAsFarAsItCanBe has lists with one group each that isn't as it should be.
+func TestAGroupIsUsedAsFarAsItCanBe(t *testing.T) {
 	c, p, in := newFakeCloud()
-	p.groups = append(p.groups, nodegroup.Group{ID: "no template", Max: 1})
-	c.refresh(t.Context())
-	p.fails["groups"] = errors.New("refused")
-	c.refresh(t.Context())
-	if len(*in) != 1 {
-		t.Fatalf("the core was told %v, want the groups once", *in)
+	var log bytes.Buffer
+	c.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	good := p.groups[0].Template
+	for _, x := range []struct {
+		name      string
+		group     nodegroup.Group
+		want, log string
+	}{
+		{"limits that can't be, and no others are known", nodegroup.Group{ID: "g", Min: 3, Max: 2, Template: good},
+			"", `msg="a node group can't be used as it is" group=g err="node group \"g\": min 3 is greater than max 2; set min to at most 2"`},
+		{"the same again", nodegroup.Group{ID: "g", Min: 3, Max: 2, Template: good}, "", ""},
+		{"nothing is wrong", nodegroup.Group{ID: "g", Min: 1, Max: 5, Template: good},
+			"g: 1 to 5, template true", `msg="a node group can be used again" group=g`},
+		{"limits that can't be: the last good ones hold", nodegroup.Group{ID: "g", Min: 9, Max: 2, Template: good},
+			"g: 1 to 5, template true", `msg="a node group can't be used as it is" group=g err="node group \"g\": min 9 is greater than max 2; set min to at most 2"`},
+		{"a template that can't be, too", nodegroup.Group{ID: "g", Min: 9, Max: 2, Template: &v1.Node{}},
+			`g: 1 to 5, template false, node group "g": template has no allocatable; state at least cpu, memory and pods, or nothing would ever fit`, ""},
+		{"a template that the provider can't give", nodegroup.Group{ID: "g", Min: 2, Max: 4, TemplateError: "unavailable"},
+			"g: 2 to 4, template false, unavailable", `msg="a node group can't be used as it is" group=g err=unavailable`},
+		{"a group without a name", nodegroup.Group{Max: 4, Template: good},
+			"", `msg="a node group can't be used as it is" group="" err="node group: name is empty; give each group a name"`},
+	} {
+		log.Reset()
+		*in = nil
+		p.groups = []nodegroup.Group{x.group}
+		c.refresh(t.Context())
+		got := ""
+		for _, g := range (*in)[0].(step.GroupsSet).Groups {
+			got = fmt.Sprintf("%s: %d to %d, template %t", g.ID, g.Min, g.Max, g.Template != nil)
+			if g.TemplateError != "" {
+				got += ", " + g.TemplateError
+			}
+		}
+		if said := strings.TrimSpace(log.String()); got != x.want || said != x.log {
+			t.Errorf("%s: got %q, logged %q, want %q and %q", x.name, got, said, x.want, x.log)
+		}
 	}
-	if groups := (*in)[0].(step.GroupsSet).Groups; len(groups) != 1 || groups[0].ID != "g" {
-		t.Errorf("got %+v, want group g alone", groups)
+	p.fails["groups"] = errors.New("refused")
+	*in = nil
+	if c.refresh(t.Context()); len(*in) > 0 {
+		t.Errorf("the groups can't be read, and the core is told %v", *in)
 	}
 }
 

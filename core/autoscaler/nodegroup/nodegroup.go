@@ -19,6 +19,8 @@ type Group struct {
 	Target   int      // nodes asked for, launched or not
 	Template *v1.Node // labels, taints and allocatable of a new node
 	Price    float64  // per node and hour, 0 when unknown
+	// TemplateError is why there is no Template; "" when there is one.
+	TemplateError string `json:",omitempty"`
 	// Instances are the group's own, registered as nodes or not. Nil means that
 	// the provider doesn't list them, empty that there are none.
 	Instances []Instance
@@ -33,15 +35,17 @@ type Instance struct {
 	Class ErrorClass `json:",omitempty"`
 }
 
-// Validate names what is wrong with a group, for errors at start-up.
+// Validate names what is wrong with a group: its name, its limits or its template.
 func (g *Group) Validate() error {
-	switch {
-	case g.ID == "":
+	if g.ID == "" {
 		return fmt.Errorf("node group: name is empty; give each group a name")
-	case g.Min < 0:
-		return fmt.Errorf("node group %q: min is %d; it must not be negative", g.ID, g.Min)
-	case g.Min > g.Max:
-		return fmt.Errorf("node group %q: min %d is greater than max %d; set min to at most %d", g.ID, g.Min, g.Max, g.Max)
+	}
+	if err := g.ValidateLimits(); err != nil {
+		return err
+	}
+	switch {
+	case g.TemplateError != "":
+		return nil
 	case g.Template == nil || len(g.Template.Status.Allocatable) == 0:
 		return fmt.Errorf("node group %q: template has no allocatable; state at least cpu, memory and pods, or nothing would ever fit", g.ID)
 	}
@@ -50,6 +54,17 @@ func (g *Group) Validate() error {
 		if !ok || q.Cmp(resource.Quantity{}) <= 0 {
 			return fmt.Errorf("node group %q: template allocatable %s is %q; it must be a positive quantity", g.ID, name, q.String())
 		}
+	}
+	return nil
+}
+
+// ValidateLimits names what is wrong with the limits of a group.
+func (g *Group) ValidateLimits() error {
+	switch {
+	case g.Min < 0:
+		return fmt.Errorf("node group %q: min is %d; it must not be negative", g.ID, g.Min)
+	case g.Min > g.Max:
+		return fmt.Errorf("node group %q: min %d is greater than max %d; set min to at most %d", g.ID, g.Min, g.Max, g.Max)
 	}
 	return nil
 }

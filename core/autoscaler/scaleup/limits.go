@@ -69,6 +69,9 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 	if b.req.Conditions[g.ID].BackingOff {
 		return 0, "in backoff after failed scale-up"
 	}
+	if g.TemplateError != "" && b.req.Conditions[g.ID].Newest == nil {
+		return 0, "template error" // what a new node looks like isn't known from any other either
+	}
 	own := b.proposed[g.ID]
 	room := g.Max - g.Target - own
 	if room <= 0 {

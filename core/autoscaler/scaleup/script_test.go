@@ -97,7 +97,7 @@ func (f *fixture) dump(known string) string {
 // plan for it:
 //
 //	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0]
-//	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY]            capacity: cores; prefer-not: a taint
+//	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY] [template-error=WHY]    capacity: cores; prefer-not: a taint
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
 //	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
 //	expander NAMES
@@ -149,7 +149,7 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		if cores := args.String("capacity", ""); cores != "" {
 			b.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse(cores)}
 		}
-		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Price: float64(args.Int("price", 0)), Template: schema.ParseNode(b.Obj(), b.Name)})
+		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Price: float64(args.Int("price", 0)), Template: schema.ParseNode(b.Obj(), b.Name), TemplateError: args.String("template-error", "")})
 		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0)}
 	case "node":
 		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"), "example.com/gpu", args.String("gpu", "0"))

@@ -24,7 +24,9 @@ type Description struct {
 	LastScaleUp time.Time
 	// MaxOrder is how many nodes one order may have after one that failed, 0 for any number.
 	MaxOrder int
-	Backoff  *Backoff // nil when the group may be asked for nodes
+	// TemplateError is why the provider can't say what a new node looks like, "" when it can.
+	TemplateError string
+	Backoff       *Backoff // nil when the group may be asked for nodes
 	// Instances are those that aren't nodes, by ID.
 	Instances []Instance
 }
@@ -51,7 +53,7 @@ func (m *Machine) Describe(t *lifecycle.Turn, id string) (d Description, ok bool
 	if in == nil {
 		return Description{}, false
 	}
-	d = Description{ID: id, Min: in.Min, Max: in.Max, Target: in.Target, Coming: m.Coming(t)[id]}
+	d = Description{ID: id, Min: in.Min, Max: in.Max, Target: in.Target, TemplateError: in.TemplateError, Coming: m.Coming(t)[id]}
 	if g := m.groups[id]; g != nil {
 		d.Unanswered, d.LastScaleUp, d.MaxOrder = g.unanswered, g.lastScaleUp, g.maxOrder
 		if class, b := g.backoffs.longest(); b.active(t.Now) {

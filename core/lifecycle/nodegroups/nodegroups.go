@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -129,7 +130,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 			Target:   g.Target + m.group(g.ID).unanswered - m.deletions.Unanswered(g.ID),
-			Template: t.State.Schema.ParseNode(g.Template, g.ID),
+			Template: template(t.State, g), TemplateError: g.TemplateError,
 		})
 	}
 	for _, g := range t.State.Groups() {
@@ -140,10 +141,22 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	m.watchInstances(t, &in)
 }
 
+// template returns what a new node of a group looks like. When the provider can't say, the
+// last that it said holds for nodes that are coming.
+func template(state *cluster.State, g *nodegroup.Group) *cluster.NodeInfo {
+	if g.TemplateError == "" {
+		return state.Schema.ParseNode(g.Template, g.ID)
+	}
+	if old := state.Group(g.ID); old != nil {
+		return old.Template
+	}
+	return state.Schema.ParseNode(&v1.Node{}, g.ID)
+}
+
 // set records a group in the state unless nothing about it is new.
 func set(state *cluster.State, g *cluster.NodeGroup) {
 	if old := state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target &&
-		old.Price == g.Price && old.Template.SameTemplate(g.Template) {
+		old.Price == g.Price && old.TemplateError == g.TemplateError && old.Template.SameTemplate(g.Template) {
 		return
 	}
 	state.SetGroup(g.ID, g)

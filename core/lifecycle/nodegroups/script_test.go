@@ -54,7 +54,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	       [max-launching=0] [max-launching-per-group=0]
 //	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
 //	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]
-//	         [busy=(h)]                                  the provider tells of it, and of all others again but the busy ones
+//	         [cpu=4] [template-error=WHY] [busy=(h)]                                  the provider tells of it, and of all others again but the busy ones
 //	provider-gone GROUP
 //	node NAME [group=g] [id=ID] | node-gone NAME         in the state
 //	deletions GROUP [planned=0] [unanswered=0]           how many of its nodes are on their way out
@@ -111,7 +111,10 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "config":
 		s.configure(args)
 	case "provider":
-		g := nodegroup.Group{ID: args.Name(), Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: testkit.Node("t").Obj()}
+		g := nodegroup.Group{ID: args.Name(), Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: testkit.Node("t").Alloc("cpu", args.String("cpu", "4")).Obj()}
+		if g.TemplateError = args.String("template-error", ""); g.TemplateError != "" {
+			g.Template = nil
+		}
 		list := args.List("instances")
 		if list != nil {
 			g.Instances = []nodegroup.Instance{}
@@ -215,6 +218,9 @@ func (s *fixture) describe(name string) string {
 	out := fmt.Sprintf("%s: %d to %d nodes, %d wanted, %d coming, %d unanswered, orders of %d at most\n", d.ID, d.Min, d.Max, d.Target, d.Coming, d.Unanswered, d.MaxOrder)
 	if !d.LastScaleUp.IsZero() {
 		out += fmt.Sprintf("  ordered %s ago\n", s.turn.Now.Sub(d.LastScaleUp))
+	}
+	if d.TemplateError != "" {
+		out += fmt.Sprintf("  no template: %s; the last has %dm cpu\n", d.TemplateError, s.turn.State.Group(name).Template.Allocatable.At(cluster.CPU))
 	}
 	if b := d.Backoff; b != nil {
 		out += fmt.Sprintf("  backs off for %s: %s: %s\n", b.Until.Sub(s.turn.Now), b.Class, b.Reason)
