@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/sim/scenario"
@@ -30,6 +32,7 @@ type group struct {
 	instances   []*instance   // in the order in which they were ordered
 	nextLaunch  time.Duration // not before this time, by launchesPerSecond
 	serial      int           // of the last instance's name
+	lastExtra   time.Duration // when the cloud last made an instance that nobody had asked for, 0 for never
 	lastReclaim time.Duration // when the cloud last took an instance back, 0 for never
 }
 
@@ -92,6 +95,13 @@ func (w *World) initialInstance(g *group) {
 func (w *World) nodeOf(m *instance) *v1.Node {
 	n := m.group.cfg.NewNode(m.name)
 	n.Spec.ProviderID = m.id
+	if w.faults.hits(w, scenario.WrongShape, m.group.cfg.Name, m.name) {
+		n.Status.Allocatable = maps.Clone(n.Status.Allocatable)
+		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+			q := n.Status.Allocatable[name]
+			n.Status.Allocatable[name] = *resource.NewMilliQuantity(q.MilliValue()/2, q.Format)
+		}
+	}
 	for _, name := range m.group.cfg.Images {
 		n.Status.Images = append(n.Status.Images, v1.ContainerImage{Names: []string{name}})
 	}
@@ -110,6 +120,9 @@ func (w *World) listGroups() []nodegroup.Group {
 	for _, g := range w.groups {
 		x := nodegroup.Group{ID: g.cfg.Name, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.cfg.PricePerHour,
 			Template: g.cfg.NewNode(g.cfg.Name + "-template"), Instances: make([]nodegroup.Instance, 0, len(g.instances))}
+		if w.faults.anyInForce(w, scenario.NoTemplate, g.cfg.Name) {
+			x.Template, x.TemplateError = nil, "the cloud's API refused the call"
+		}
 		for _, m := range g.instances {
 			x.Instances = append(x.Instances, nodegroup.Instance{ID: m.id, Node: m.name, Failed: m.failed})
 		}
@@ -126,7 +139,10 @@ func (w *World) increaseTarget(id string, n int) error {
 		return fmt.Errorf("there is no node group %q", id)
 	}
 	if n <= 0 || g.target+n > g.cfg.Max {
-		w.violation("group %s is asked for %d more nodes at %d of %d", id, n, g.target, g.cfg.Max)
+		// Berth may not have seen yet that the cloud made more than it was asked for.
+		if g.lastExtra == 0 || w.now-g.lastExtra > time.Minute {
+			w.violation("group %s is asked for %d more nodes at %d of %d", id, n, g.target, g.cfg.Max)
+		}
 		return fmt.Errorf("node group %s is at %d of %d", id, g.target, g.cfg.Max)
 	}
 	if w.faults.anyInForce(w, scenario.StockOut, id) || g.cfg.Stock != nil && g.target+n > *g.cfg.Stock {
@@ -142,6 +158,11 @@ func (w *World) increaseTarget(id string, n int) error {
 			continue
 		}
 		w.launch(w.newInstance(g, name))
+		if g.target < g.cfg.Max && w.faults.hits(w, scenario.ExtraInstance, id, name) {
+			g.target++
+			g.lastExtra = w.now
+			w.launch(w.newInstance(g, w.instanceName(g)))
+		}
 	}
 	return nil
 }

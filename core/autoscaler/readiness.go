@@ -143,3 +143,27 @@ func (r *Readiness) TemplateFrom(n, template *cluster.NodeInfo) *cluster.NodeInf
 	maps.Copy(out.Object.Labels, template.Object.Labels)
 	return out
 }
+
+// Lowered returns a template with no more of a resource than a node that was made after it
+// shows. What the node shows none of says nothing: extended resources are published late.
+func Lowered(template, n *cluster.NodeInfo) *cluster.NodeInfo {
+	out := template
+	lower := func() *cluster.NodeInfo {
+		if out == template {
+			own := *template
+			own.Allocatable = slices.Clone(template.Allocatable)
+			out = &own
+		}
+		return out
+	}
+	for i, promised := range template.Allocatable {
+		id := cluster.ResourceID(i)
+		if has := n.Allocatable.At(id); has > 0 && has < promised {
+			lower().Allocatable.Set(id, has)
+		}
+	}
+	if n.AllowedPods > 0 && n.AllowedPods < template.AllowedPods {
+		lower().AllowedPods = n.AllowedPods
+	}
+	return out
+}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -38,5 +39,34 @@ func TestNewer(t *testing.T) {
 		if got := autoscaler.Newer(nil, x.now); got != x.now {
 			t.Errorf("%s, before which there was none: got %v", x.name, got)
 		}
+	}
+}
+
+// TestLowered compares a template with a node that was made after it.
+func TestLowered(t *testing.T) {
+	schema := cluster.NewSchema()
+	parse := func(pairs ...string) *cluster.NodeInfo {
+		return schema.ParseNode(testkit.Node("n").Alloc(pairs...).Obj(), "g")
+	}
+	template := parse("cpu", "4", "memory", "8Gi", "pods", "10", "example.com/gpu", "2")
+	for _, x := range []struct {
+		name              string
+		node              *cluster.NodeInfo
+		cpu, memory, gpus int64
+		pods              int64
+	}{
+		{"the same", parse("cpu", "4", "memory", "8Gi", "pods", "10", "example.com/gpu", "2"), 4000, 8 << 30, 2, 10},
+		{"less CPU, more memory, fewer pods", parse("cpu", "3", "memory", "9Gi", "pods", "5", "example.com/gpu", "2"), 3000, 8 << 30, 2, 5},
+		{"GPUs that aren't published yet", parse("cpu", "4", "memory", "8Gi", "pods", "10"), 4000, 8 << 30, 2, 10},
+		{"one GPU", parse("cpu", "4", "memory", "8Gi", "pods", "10", "example.com/gpu", "1"), 4000, 8 << 30, 1, 10},
+	} {
+		out := autoscaler.Lowered(template, x.node)
+		at := func(name v1.ResourceName) int64 { return out.Allocatable.At(schema.ID(name)) }
+		if at("cpu") != x.cpu || at("memory") != x.memory || at("example.com/gpu") != x.gpus || out.AllowedPods != x.pods {
+			t.Errorf("%s: got %v and %d pods, want %d, %d, %d and %d", x.name, out.Allocatable, out.AllowedPods, x.cpu, x.memory, x.gpus, x.pods)
+		}
+	}
+	if got := template.Allocatable.At(schema.ID("cpu")); got != 4000 {
+		t.Errorf("the template itself has %d of CPU now, want 4000", got)
 	}
 }

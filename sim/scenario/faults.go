@@ -1,5 +1,7 @@
 package scenario
 
+import "slices"
+
 // The kinds of faults. Those of calls hit each call with probability Rate,
 // those of launches each instance; events come PerHour or At.
 const (
@@ -14,6 +16,9 @@ const (
 	LaunchVanishes = "LaunchVanishes" // an instance is never made, and the cloud doesn't say
 	NeverRegisters = "NeverRegisters" // an instance runs and never becomes a node
 	NeverReady     = "NeverReady"     // a node registers and never becomes ready
+	WrongShape     = "WrongShape"     // a node has half of the CPU and memory that its group's template says
+	ExtraInstance  = "ExtraInstance"  // for an instance that was ordered the cloud makes two, up to the group's maximum
+	NoTemplate     = "NoTemplate"     // the cloud can't say what a group's nodes look like while the fault lasts; without a rate
 	SpotReclaim    = "SpotReclaim"    // event: the cloud takes an instance back
 	CrashBerth     = "CrashBerth"     // event: Berth is down `for` a while (5 s when absent)
 	WatchStall     = "WatchStall"     // event: changes aren't seen `for` a while (30 s when absent)
@@ -27,6 +32,9 @@ const (
 // last from From to Until.
 type faultKind struct {
 	event, rate bool
+	// late says that the kind came after the random worlds (sim/soak): they don't draw it,
+	// since all would be others.
+	late bool
 }
 
 // faultKinds has every kind.
@@ -36,6 +44,12 @@ var faultKinds = map[string]faultKind{
 	LaunchFails: {rate: true}, LaunchVanishes: {rate: true}, NeverRegisters: {rate: true}, NeverReady: {rate: true},
 	SpotReclaim: {event: true}, CrashBerth: {event: true}, WatchStall: {event: true}, DeletePod: {event: true},
 	EvictPod: {event: true}, Cordon: {event: true}, Relabel: {event: true},
+	WrongShape: {rate: true, late: true}, ExtraInstance: {rate: true, late: true}, NoTemplate: {late: true},
+}
+
+// DrawnFaultKinds returns the kinds that random worlds draw, sorted.
+func DrawnFaultKinds() []string {
+	return slices.DeleteFunc(FaultKinds(), func(kind string) bool { return faultKinds[kind].late })
 }
 
 // IsEvent tells whether a kind of fault comes PerHour or At, rather than

@@ -246,7 +246,7 @@ func (d dice) podSpec(w *scenario.Workload) {
 
 // fault draws a fault that ends within 40 minutes.
 func (d dice) fault(sp *scenario.Spec) scenario.Fault {
-	kinds := scenario.FaultKinds()
+	kinds := scenario.DrawnFaultKinds()
 	f := scenario.Fault{Kind: kinds[d.IntN(len(kinds))], From: d.dur(0, 15*time.Minute)}
 	f.Until = metav1.Duration{Duration: f.From.Duration + d.dur(time.Minute, 25*time.Minute).Duration}
 	switch {

@@ -138,7 +138,8 @@ func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *p
 // begin returns the builder of a plan.
 func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder {
 	b := &builder{Packer: p, req: req, plan: plan, patience: &patience{}, proposed: map[string]int{}, arriving: map[string]*arrivals{},
-		models: models(p.State, req), coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
+		coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
+	b.models = models(p.State, req, b.coming)
 	for _, w := range p.State.Workloads() {
 		// Of another scheduler's pods nothing is known about where they go.
 		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {

@@ -33,14 +33,22 @@ type model struct {
 	compared bool
 }
 
-// models returns the model of each group.
-func models(s *cluster.State, req *autoscaler.Request) map[string]*model {
+// models returns the model of each group. As long as no node of a group has been usable, one
+// that is starting may show less than the provider's template promises: nodes of the
+// template would be bought for pods that none of them takes, until the first is usable.
+func models(s *cluster.State, req *autoscaler.Request, coming map[string]*Coming) map[string]*model {
 	out := map[string]*model{}
 	for _, g := range s.Groups() {
 		m := &model{group: g, info: g.Template}
 		if newest := req.Conditions[g.ID].Newest; newest != nil {
 			m.info = req.Readiness.TemplateFrom(newest, g.Template)
 			m.live = s.NodeByName(newest.Name)
+		} else if c := coming[g.ID]; c != nil && len(c.Starting) > 0 {
+			var newest *cluster.NodeInfo
+			for _, n := range c.Starting {
+				newest = autoscaler.Newer(newest, n.NodeInfo)
+			}
+			m.info = autoscaler.Lowered(g.Template, newest)
 		}
 		out[g.ID] = m
 	}
