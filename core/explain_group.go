@@ -26,10 +26,11 @@ type GroupExplanation struct {
 	Ready     int `json:"ready"`
 	Launching int `json:"launching"`
 	Deleting  int `json:"deleting"`
-	// Room is how many nodes a plan might buy of it now; Limit is why there is none, in
-	// Cluster Autoscaler's words.
-	Room  int    `json:"room"`
-	Limit string `json:"limit,omitempty"`
+	// Room is how many nodes a plan might buy of it now; Limit is why that is none, and
+	// NextLimit what it meets with so many, in Cluster Autoscaler's words.
+	Room      int    `json:"room"`
+	Limit     string `json:"limit,omitempty"`
+	NextLimit string `json:"nextLimit,omitempty"`
 	// MaxOrder is how many nodes one order may have after one that failed, 0 for any number.
 	MaxOrder int      `json:"maxOrder,omitempty"`
 	Backoff  *Backoff `json:"backoff,omitempty"`
@@ -145,7 +146,7 @@ func (c *Core) explainGroup(g *GroupStatus, room scaleup.GroupAnswer) GroupExpla
 	x := GroupExplanation{
 		Group: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 		Target: g.Target, Ready: g.Ready, Launching: d.Coming, Deleting: g.Deleting,
-		Room: room.Room, Limit: room.Limit, MaxOrder: d.MaxOrder,
+		Room: room.Room, Limit: room.Limit, NextLimit: room.Next, MaxOrder: d.MaxOrder,
 		LaunchControl: c.scale.launches.DescribeControl(g.ID), Instances: d.Instances,
 	}
 	for i := range x.Instances {

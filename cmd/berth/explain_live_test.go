@@ -32,6 +32,7 @@ var answers = map[string]string{
 		"instances":[{"id":"i-1","node":"s2","state":"coming","since":"2026-01-01T00:09:10Z"}],
 		"ordered":{"group":"small","at":"2026-01-01T00:09:00Z","from":1,"to":3,"wanted":2,"pods":7,"choice":{"plan":5,"by":"price","options":[{"group":"large","with":["huge"],"nodes":1,"pods":7,"wasted":1.2,"price":4},{"group":"small","nodes":2,"pods":7,"wasted":0.5,"price":1.5}]}},
 		"failed":{"at":"2026-01-01T00:09:30Z","nodes":4,"why":"no capacity"}}`,
+	"group=large": `{"at":"2026-01-01T00:10:00Z","group":"large","min":1,"max":5,"target":2,"ready":2,"room":3,"nextLimit":"max node group size reached"}`,
 	"groups": `{"at":"2026-01-01T00:10:00Z","groups":[{"group":"large","min":1,"max":5,"target":2,"ready":2,"room":3},{"group":"small","min":0,"max":5,"target":3,"ready":1,"launching":2,"room":0,"limit":"in backoff after failed scale-up",
 		"backoff":{"until":"2026-01-01T00:15:00Z"},"next":{"likely":"2026-01-01T00:10:40Z"},"ordered":{"at":"2026-01-01T00:09:00Z","from":1,"to":3}}]}`,
 }
@@ -67,6 +68,7 @@ func TestExplainPrints(t *testing.T) {
 		"pod_unknown_time": {"pod", "default/old"},
 		"pod_no_node":      {"pod", "default/bad"},
 		"group":            {"group", "small"},
+		"group_with_room":  {"group", "large"},
 		"groups":           {"group"},
 	} {
 		got, err := ask(t, args...)

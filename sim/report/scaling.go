@@ -176,7 +176,7 @@ func Group(w io.Writer, x *core.GroupExplanation, when string) error {
 // limits writes how far a group may grow, and what keeps it from growing further.
 func limits(b *strings.Builder, x *core.GroupExplanation) {
 	if x.Limit == "" {
-		fmt.Fprintf(b, "  may grow by %d nodes\n", x.Room)
+		fmt.Fprintf(b, "  may grow by %d nodes; then: %s\n", x.Room, x.NextLimit)
 	} else {
 		fmt.Fprintf(b, "  may not grow: %s\n", x.Limit)
 	}

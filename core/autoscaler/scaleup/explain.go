@@ -30,6 +30,9 @@ type GroupAnswer struct {
 	Room int
 	// Limit is why that is none, in Cluster Autoscaler's words; "" when there is room.
 	Limit string
+	// Next is the limit that the group meets with as many nodes as there is room for; "" when
+	// there is none.
+	Next string
 	// Reason is why an empty node of the group doesn't take the pod, nil when it does. What
 	// the reason says of quantities is of such a node: with its daemon pods, and nothing else.
 	Reason *framework.Reason
@@ -86,7 +89,13 @@ func (b *builder) rooms() []GroupAnswer {
 	out := []GroupAnswer{}
 	for _, g := range b.State.Groups() {
 		room, limit := b.headroom(g)
-		out = append(out, GroupAnswer{Group: g.ID, Room: max(room, 0), Limit: limit})
+		a := GroupAnswer{Group: g.ID, Room: max(room, 0), Limit: limit}
+		if room > 0 {
+			b.proposed[g.ID] += room
+			_, a.Next = b.headroom(g)
+			b.proposed[g.ID] -= room
+		}
+		out = append(out, a)
 	}
 	return out
 }

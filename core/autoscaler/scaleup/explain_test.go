@@ -68,10 +68,10 @@ func (f *fixture) answer(pod *cluster.Pod) podAnswer {
 	counts := map[string]int{}
 	rooms := []scaleup.GroupAnswer{}
 	for _, g := range answer.Groups {
-		rooms = append(rooms, scaleup.GroupAnswer{Group: g.Group, Room: g.Room, Limit: g.Limit})
+		rooms = append(rooms, scaleup.GroupAnswer{Group: g.Group, Room: g.Room, Limit: g.Limit, Next: g.Next})
 		switch {
-		case (g.Room > 0) != (g.Limit == ""):
-			counts["room and a limit, or neither"]++
+		case (g.Room > 0) != (g.Limit == "") || (g.Limit == "") != (g.Next != ""):
+			counts["room and a limit, or neither; room without a next limit, or a next limit without room"]++
 		case g.Limit != "":
 			counts[g.Limit]++
 		case g.Reason != nil:

@@ -310,6 +310,8 @@ func (f *fixture) explain(name string) string {
 		fmt.Fprintf(&out, "%s: room for %d", g.Group, g.Room)
 		if g.Limit != "" {
 			fmt.Fprintf(&out, ", %s", g.Limit)
+		} else {
+			fmt.Fprintf(&out, " until %s", g.Next)
 		}
 		if g.Reason != nil {
 			fmt.Fprintf(&out, "; %s: %s %v", g.Reason.Plugin, strings.Join(g.Reason.Messages, ", "), g.Reason.Deficits)
