@@ -55,6 +55,9 @@ func (g *Group) Validate() error {
 			return fmt.Errorf("node group %q: template allocatable %s is %q; it must be a positive quantity", g.ID, name, q.String())
 		}
 	}
+	if _, err := CSIDrivers(g.Template); err != nil {
+		return fmt.Errorf("node group %q: template %w", g.ID, err)
+	}
 	return nil
 }
 

@@ -76,7 +76,7 @@ func (b *builder) arrivals(g *cluster.NodeGroup) *arrivals {
 	coming := b.coming[g.ID]
 	a := &arrivals{group: g, unregistered: coming.Unregistered, starting: len(coming.Starting)}
 	for _, starting := range coming.Starting {
-		n := b.State.SetNode(b.req.Readiness.Started(starting.NodeInfo, g.Template))
+		n := b.State.SetNode(asTemplate(b.req.Readiness.Started(starting.NodeInfo, g.Template)))
 		b.addDaemons(n)
 		a.nodes = append(a.nodes, n)
 		b.joins[n] = &autoscaler.Join{Group: g.ID, Node: starting.Name}

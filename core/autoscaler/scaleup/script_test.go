@@ -19,6 +19,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
@@ -98,14 +99,16 @@ func (f *fixture) dump(known string) string {
 //
 //	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0]
 //	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY] [template-error=WHY]    capacity: cores; prefer-not: a taint
+//	    [drivers=TEXT]                                                 what the template says of CSI drivers
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
 //	csinode NODE limit=N                                           how many volumes of the driver "disks" it attaches
+//	local-storage NAME left=10Gi [on=NODE]                         of a node, or of template nodes, for pods of local=…
 //	expander NAMES
 //	stopwatch over=(1, 5) | stopwatch off                          answers these questions of the next plan with yes
 //	balance [off] [labels=(KEY)] [ignored=(KEY)]                   similar groups are balanced, by Cluster Autoscaler's ratios
 //	startup taints=(KEY) prefixes=(KEY)                            taints of nodes that are starting
 //	pods PREFIX [count=1] [cpu=1] [memory=1Gi] [gpu=0] [label=k=v] [zone=z] [apart] [spread=SKEW] [volume]    pending pods; apart: one on
-//	    [prefers=k=v] [near=APP] [even]                                what they would rather have: a label, the zone of pods, even spreading over zones
+//	    [prefers=k=v] [near=APP] [even] [local=5Gi]                                what they would rather have: a label, the zone of pods, even spreading over zones
 //	                                                               a node; label: on nodes with it; volume: each with one of "disks"
 //	placed NAME on=NODE [cpu=1] [app=APP]
 //	gone NAME                                                      no longer pending
@@ -146,6 +149,9 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		if k := args.String("prefer-not", ""); k != "" {
 			b.Taint(k, "", v1.TaintEffectPreferNoSchedule)
 		}
+		if text := args.String("drivers", ""); text != "" {
+			b.Annotations = map[string]string{nodegroup.CSIDriversAnnotation: text}
+		}
 		if cores := args.String("capacity", ""); cores != "" {
 			b.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse(cores)}
 		}
@@ -179,6 +185,14 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: args.Name()}}
 		csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "disks", NodeID: csi.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}}}
 		f.state.SetObject(csi)
+	case "local-storage":
+		left := resource.MustParse(args.String("left", ""))
+		topology := map[string]string{scaleup.TemplateNodeLabel: "true"}
+		if node := args.String("on", ""); node != "" {
+			topology = map[string]string{v1.LabelHostname: node}
+		}
+		f.state.SetObject(&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: args.Name()},
+			StorageClassName: "local", Capacity: &left, NodeTopology: &metav1.LabelSelector{MatchLabels: topology}})
 	case "expander":
 		chain, err := expander.NewChain(args.Name(), nil)
 		if err != nil {
@@ -210,6 +224,9 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			}
 			if args.Flag("volume") {
 				f.addVolume(b)
+			}
+			if size := args.String("local", ""); size != "" {
+				f.addLocalClaim(b, size)
 			}
 			b.UID = types.UID(b.Name)
 			if z := args.String("zone", ""); z != "" {
@@ -333,6 +350,18 @@ func (f *fixture) addVolume(b *testkit.PodBuilder) {
 	f.state.SetObject(pvc)
 	b.Spec.Volumes = append(b.Spec.Volumes, v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{
 		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: pvc.Name}}})
+}
+
+// addLocalClaim gives a pod a claim for node-local storage that waits for the pod's node.
+func (f *fixture) addLocalClaim(b *testkit.PodBuilder, size string) {
+	tracked, late, class := true, storagev1.VolumeBindingWaitForFirstConsumer, "local"
+	f.state.SetObject(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "local.example.com"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &tracked}})
+	f.state.SetObject(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "local.example.com", VolumeBindingMode: &late})
+	pvc := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "claim-" + b.Name, UID: types.UID(b.Name)}}
+	pvc.Spec.StorageClassName = &class
+	pvc.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}
+	f.state.SetObject(pvc)
+	b.Uses(pvc.Name)
 }
 
 func describe(plan *autoscaler.Plan) string {

@@ -2,11 +2,14 @@ package scaleup
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
@@ -14,7 +17,8 @@ import (
 // Virtual nodes: what new nodes of a group will look like. They are made after the newest
 // usable node of the group, as it is without what is true of it alone, with its static
 // pods and the limits of its CSI drivers; where a group has had no such node, after the
-// provider's template. Daemon pods are added where the scheduler would have them.
+// provider's template. They have the storage that the cluster says template nodes have. Daemon
+// pods are added where the scheduler would have them.
 
 // model is what new nodes of a group are made after.
 type model struct {
@@ -31,6 +35,7 @@ type model struct {
 	// similar are the groups that share what is bought of this one, once compared.
 	similar  []*model
 	compared bool
+	drivers  *storagev1.CSINode // that the provider's template has, once read
 }
 
 // models returns the model of each group. As long as no node of a group has been usable, one
@@ -50,6 +55,7 @@ func models(s *cluster.State, req *autoscaler.Request, coming map[string]*Coming
 			}
 			m.info = autoscaler.Lowered(g.Template, newest)
 		}
+		m.info = asTemplate(m.info)
 		out[g.ID] = m
 	}
 	return out
@@ -58,12 +64,12 @@ func models(s *cluster.State, req *autoscaler.Request, coming map[string]*Coming
 // addNode adds a new node to the state, with the pods that it gets by itself.
 func (b *builder) addNode(m *model, name string) cluster.NodeIndex {
 	i := b.State.SetNode(m.info.Renamed(name))
+	if drivers := b.csiDrivers(m); drivers != nil {
+		csi := *drivers
+		csi.Name = name
+		b.State.SetObject(&csi)
+	}
 	if m.live != nil {
-		if csi := b.State.CSINode(m.live.Name); csi != nil {
-			own := *csi
-			own.Name = name
-			b.State.SetObject(&own)
-		}
 		for _, pod := range m.live.Pods {
 			if pod.Mirror() {
 				b.State.PlaceAt(pod.Instance(fmt.Sprintf("%s on %s", pod.Name(), name)), i)
@@ -72,6 +78,41 @@ func (b *builder) addNode(m *model, name string) cluster.NodeIndex {
 	}
 	b.addDaemons(i)
 	return i
+}
+
+// csiDrivers returns what CSI drivers will say of a new node: what they say of the live one,
+// or what the provider's template says; nil for nothing. A template that can't be read says
+// nothing: who reads it from a provider has refused it (nodegroup.Group.Validate).
+func (b *builder) csiDrivers(m *model) *storagev1.CSINode {
+	if m.live != nil {
+		if csi := b.State.CSINode(m.live.Name); csi != nil {
+			return csi
+		}
+	}
+	if m.drivers == nil {
+		m.drivers = &storagev1.CSINode{}
+		m.drivers.Spec.Drivers, _ = nodegroup.CSIDrivers(m.group.Template.Object)
+	}
+	if len(m.drivers.Spec.Drivers) == 0 {
+		return nil
+	}
+	return m.drivers
+}
+
+// TemplateNodeLabel marks nodes that aren't there yet, in the planner's state only. It is
+// Cluster Autoscaler's: a CSIStorageCapacity whose topology selects it says how much storage
+// of their own new nodes will have.
+const TemplateNodeLabel = "cluster-autoscaler.kubernetes.io/template-node"
+
+// asTemplate returns a node with TemplateNodeLabel.
+func asTemplate(info *cluster.NodeInfo) *cluster.NodeInfo {
+	out, object := *info, *info.Object
+	out.Object, object.Labels = &object, maps.Clone(object.Labels)
+	if object.Labels == nil {
+		object.Labels = map[string]string{}
+	}
+	object.Labels[TemplateNodeLabel] = "true"
+	return &out
 }
 
 // addDaemons adds the pods of the DaemonSets that a node has none of and would get.
