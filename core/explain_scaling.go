@@ -172,7 +172,7 @@ func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
 		case coming && p.asked != nil && p.asked.Group == g.Group:
 			a.Answer, a.Detail = Bought, c.orderOf(p.asked).String()
 		case g.Limit != "":
-			a.Answer, a.Detail = Limited, c.limitDetail(g.Group)
+			a.Answer, a.Detail = Limited, c.limitDetail(g.Group, g.Limit)
 			a.Reasons = append(a.Reasons, g.Limit)
 			if g.Reason != nil { // the limit isn't all
 				a.Reasons = append(a.Reasons, g.Reason.Messages...)
@@ -190,13 +190,17 @@ func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
 	}
 }
 
-// limitDetail says until when a group backs off, and why; "" when it doesn't.
-func (c *Core) limitDetail(group string) string {
+// limitDetail says until when a group backs off, and why, or why the provider can't say what
+// its nodes look like; "" when neither is so.
+func (c *Core) limitDetail(group, limit string) string {
 	d, _ := c.scale.groups.Describe(c.turn, group)
-	if d.Backoff == nil {
-		return ""
+	switch {
+	case limit == scaleup.InBackoff && d.Backoff != nil:
+		return fmt.Sprintf("until %s: %s", utc(d.Backoff.Until), d.Backoff.Reason)
+	case limit == scaleup.NoTemplate:
+		return d.TemplateError
 	}
-	return fmt.Sprintf("until %s: %s", utc(d.Backoff.Until), d.Backoff.Reason)
+	return ""
 }
 
 // notChosen says why an order was of another group than one that would take the pod.

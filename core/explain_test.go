@@ -3,11 +3,13 @@ package core_test
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
@@ -160,5 +162,24 @@ func TestRejectingPluginsSayWhatWakes(t *testing.T) {
 		if ok == onlyScore[p.Name()] || ok && k.WakesWhen() == "" {
 			t.Errorf("%s says what wakes a pod: %v", p.Name(), ok)
 		}
+	}
+}
+
+// TestExplainSaysWhyAGroupHasNoTemplate has a provider that can't say what the nodes of a group
+// look like: that is what there is to say of the group, not what such nodes would lack.
+func TestExplainSaysWhyAGroupHasNoTemplate(t *testing.T) {
+	schema := cluster.NewSchema()
+	cfg := autoscaling(func(*core.Autoscale) {})
+	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
+	c, err := core.New(schema, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Step(time.Unix(1, 0), step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()},
+		step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 3, TemplateError: "no such machine type"}}})
+	x, _ := c.Explain("default", "p")
+	want := []core.GroupAnswer{{Group: "g", Answer: core.Limited, Reasons: []string{"template error"}, Detail: "no such machine type"}}
+	if x.Scaling == nil || !reflect.DeepEqual(x.Scaling.Groups, want) {
+		t.Errorf("groups are explained as %+v, want %+v", x.Scaling, want)
 	}
 }

@@ -33,8 +33,9 @@ type GroupAnswer struct {
 	// Next is the limit that the group meets with as many nodes as there is room for; "" when
 	// there is none.
 	Next string
-	// Reason is why an empty node of the group doesn't take the pod, nil when it does. What
-	// the reason says of quantities is of such a node: with its daemon pods, and nothing else.
+	// Reason is why an empty node of the group doesn't take the pod, nil when it does, or when
+	// nobody knows what its nodes look like. What the reason says of quantities is of such a
+	// node: with its daemon pods, and nothing else.
 	Reason *framework.Reason
 }
 
@@ -55,7 +56,9 @@ func (p *Packer) Explain(req autoscaler.Request, pod *cluster.Pod) Answer {
 	class := p.Engine(pod).Class(pod)
 	out.Groups = b.rooms()
 	for i, g := range p.State.Groups() {
-		out.Groups[i].Reason = b.rejects(g, class, pod)
+		if !b.unknown(g) {
+			out.Groups[i].Reason = b.rejects(g, class, pod)
+		}
 	}
 	return out
 }

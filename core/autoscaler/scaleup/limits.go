@@ -60,6 +60,19 @@ func (l *limits) addComing(b *builder, g *cluster.NodeGroup) {
 	}
 }
 
+// Limits of which there is more to say: a group backs off, or nobody can say what its new
+// nodes look like.
+const (
+	InBackoff  = "in backoff after failed scale-up"
+	NoTemplate = "template error"
+)
+
+// unknown tells whether nobody can say what a new node of a group looks like: not the
+// provider, and no node that there has been.
+func (b *builder) unknown(g *cluster.NodeGroup) bool {
+	return g.TemplateError != "" && b.req.Conditions[g.ID].Newest == nil
+}
+
 // headroom returns how many more nodes the plan may propose of a group, and, when that
 // is none, why, in Cluster Autoscaler's words.
 func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
@@ -67,10 +80,10 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		return 0, b.plan.Sick
 	}
 	if b.req.Conditions[g.ID].BackingOff {
-		return 0, "in backoff after failed scale-up"
+		return 0, InBackoff
 	}
-	if g.TemplateError != "" && b.req.Conditions[g.ID].Newest == nil {
-		return 0, "template error" // what a new node looks like isn't known from any other either
+	if b.unknown(g) {
+		return 0, NoTemplate
 	}
 	own := b.proposed[g.ID]
 	room := g.Max - g.Target - own
