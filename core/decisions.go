@@ -8,6 +8,7 @@ import (
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // This file hands each decision to the machines that it concerns. What a decision means
@@ -48,6 +49,9 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		c.turn.Decide(step.Decision{Kind: step.Waits, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
 			Reason: d.Message, Rejected: reasonsOf(d.Diagnosis), Position: uint64(seen)})
 		c.mode.rejected(p, item, &d)
+		if d.Victims == nil {
+			c.headroom.Waits(item.Pod(), func(standIn types.UID) { c.reservation.HandOver(c.turn, standIn, item.Pod().UID) })
+		}
 	default:
 		c.queue.Placed(item)
 		c.queue.SetNominated(item, false)

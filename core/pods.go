@@ -73,6 +73,7 @@ func (c *Core) podGone(uid types.UID) {
 	c.state.Remove(uid)
 	c.queue.Remove(uid)
 	if p := c.pods[uid]; p != nil {
+		c.headroom.Gone(c.turn, p.parsed)
 		c.binding.Release(c.turn, &p.binding)
 		c.state.Nominate(p.parsed, "")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -42,6 +43,10 @@ func TestPropertyOutcomesLateAndInAnyOrderLeaveNothingUnsettled(t *testing.T) {
 				w.serial++
 				p := testkit.Pod(fmt.Sprint("p", w.serial)).Req("cpu", rapid.SampledFrom([]string{"500m", "1500m", "3", "5"}).Draw(t, "cpu"), "memory", "1Gi").
 					Priority(rapid.Int32Range(0, 2).Draw(t, "priority")).Obj()
+				if name := rapid.SampledFrom([]string{"", "", "r", "s"}).Draw(t, "consumes"); name != "" {
+					p.Labels = map[string]string{"app": "web"} // a buffer's, perhaps
+					p.Annotations = map[string]string{autoscalingapi.ConsumeAnnotation: name}
+				}
 				w.pods[p.UID] = p
 				w.showPod(p.UID)
 			case 10, 11:

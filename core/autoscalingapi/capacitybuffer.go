@@ -7,6 +7,7 @@ package autoscalingapi
 import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Group is the API group of both kinds.
@@ -39,6 +40,14 @@ type CapacityBuffer struct {
 
 	Spec   CapacityBufferSpec   `json:"spec"`
 	Status CapacityBufferStatus `json:"status,omitempty"`
+}
+
+// DeepCopyObject implements runtime.Object. Lists and maps of the spec and status are shared:
+// nobody writes to an object that others may have.
+func (b *CapacityBuffer) DeepCopyObject() runtime.Object {
+	out := *b
+	out.ObjectMeta = *b.ObjectMeta.DeepCopy()
+	return &out
 }
 
 // LocalObjectRef names an object of the same namespace.

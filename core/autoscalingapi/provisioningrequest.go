@@ -1,6 +1,9 @@
 package autoscalingapi
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // Provisioning classes that Berth serves.
 const (
@@ -52,6 +55,13 @@ type ProvisioningRequest struct {
 
 	Spec   ProvisioningRequestSpec   `json:"spec"`
 	Status ProvisioningRequestStatus `json:"status,omitempty"`
+}
+
+// DeepCopyObject implements runtime.Object, as CapacityBuffer.DeepCopyObject.
+func (r *ProvisioningRequest) DeepCopyObject() runtime.Object {
+	out := *r
+	out.ObjectMeta = *r.ObjectMeta.DeepCopy()
+	return &out
 }
 
 // ProvisioningRequestSpec says for which pods, and how.

@@ -13,7 +13,9 @@
 //	         state only                    any more: others took the room,
 //	                                       those among them whom it is for
 //	any      –                             the headroom needs fewer, or ends;    dropped
-//	                                       of a booking: a pod of it was placed
+//	                                       of a booking: a pod of it was placed,
+//	                                       or finds no node either, and waits in
+//	                                       its stead, with its place
 //
 // A CapacityBuffer:
 //

@@ -80,8 +80,8 @@ type ask struct {
 	// draft are the stand-ins of an atomic request for which nodes are to be bought: they
 	// have no records. Nil when it waits for no plan.
 	draft []set
-	// consumed are the pods that were placed, with the number of the set in which each
-	// stands no more.
+	// consumed are the pods that have used up a stand-in, with the number of its set, -1 for
+	// none: those that were placed, and those that wait in its stead.
 	consumed map[types.UID]int
 }
 

@@ -281,15 +281,64 @@ func (m *Machine) used(t *lifecycle.Turn, c *cluster.Change) {
 		m.consume(t, a, c.Pod)
 	case c.Op == cluster.PodRemoved && consumed && m.records.Get(c.Pod.UID) != nil:
 		// It was never bound there, and has to be placed again.
-		delete(a.consumed, c.Pod.UID)
-		if at >= 0 {
-			pod := a.grow(t.State.Schema, &a.sets[at], at)
-			if n := t.State.Node(c.Node); n != nil {
-				t.State.Nominate(pod, n.Name) // where its room was
-			}
-			m.records.Queue(t, pod)
+		node := ""
+		if n := t.State.Node(c.Node); n != nil {
+			node = n.Name
 		}
+		m.giveBack(t, a, c.Pod.UID, at, node)
 	}
+}
+
+// Waits has a pod that finds no node stand for itself, if it consumes a booking of which a
+// stand-in finds none either: nodes aren't bought for both. It returns that stand-in, for
+// handOver to give the pod its place before it is dropped.
+func (m *Machine) Waits(pod *cluster.Pod, handOver func(standIn types.UID)) {
+	name := consumes(pod)
+	if name == "" {
+		return
+	}
+	a := m.asks[key{cluster.ProvisioningRequestKind, pod.Object.Namespace, name}]
+	if a == nil || a.sets == nil {
+		return
+	}
+	if _, consumed := a.consumed[pod.UID]; consumed {
+		return
+	}
+	if set, i := m.closest(a, pod, func(x *cluster.Pod) int {
+		if m.records.Get(x.UID).node != "" {
+			return -1
+		}
+		return 0
+	}); set >= 0 {
+		handOver(a.sets[set].pods[i].UID)
+		m.take(a, pod.UID, set, i)
+	}
+}
+
+// Gone takes that a pod is gone which the API never showed on a node: the room that it
+// consumed is kept again.
+func (m *Machine) Gone(t *lifecycle.Turn, pod *cluster.Pod) {
+	a := m.asks[key{cluster.ProvisioningRequestKind, pod.Object.Namespace, consumes(pod)}]
+	if a == nil {
+		return
+	}
+	if at, consumed := a.consumed[pod.UID]; consumed {
+		m.giveBack(t, a, pod.UID, at, "")
+	}
+}
+
+// giveBack has a stand-in keep the room again that a pod has consumed: on a node, or, for
+// "", anywhere.
+func (m *Machine) giveBack(t *lifecycle.Turn, a *ask, uid types.UID, at int, node string) {
+	delete(a.consumed, uid)
+	if at < 0 || at >= len(a.sets) {
+		return
+	}
+	pod := a.grow(t.State.Schema, &a.sets[at], at)
+	if node != "" {
+		t.State.Nominate(pod, node)
+	}
+	m.records.Queue(t, pod)
 }
 
 // consume drops the stand-in whose room a pod has most likely taken: one on its node before
@@ -300,28 +349,42 @@ func (m *Machine) consume(t *lifecycle.Turn, a *ask, pod *cluster.Pod) {
 	if n := t.State.NodeOf(pod.UID); n != nil {
 		node = n.Name
 	}
-	set, index, best := -1, 0, -1
-	for i := range a.sets {
-		for k, x := range a.sets[i].pods {
-			rank := 0
-			if at := m.records.Get(x.UID).node; at == node && at != "" || t.State.NominatedTo(x.UID) == node && node != "" {
-				rank += 4
-			} else if at == "" {
-				rank++
+	set, i := m.closest(a, pod, func(x *cluster.Pod) int {
+		switch at := m.records.Get(x.UID).node; {
+		case node != "" && (at == node || t.State.NominatedTo(x.UID) == node):
+			return 4
+		case at == "":
+			return 1
+		}
+		return 0
+	})
+	m.take(a, pod.UID, set, i)
+}
+
+// closest returns the stand-in of an object that ranks highest, with 2 more when it requests
+// what a pod does: its set and its place there; set is -1 when none has a rank of 0 or more.
+func (m *Machine) closest(a *ask, pod *cluster.Pod, rank func(*cluster.Pod) int) (set, i int) {
+	set, best := -1, -1
+	for k := range a.sets {
+		for n, x := range a.sets[k].pods {
+			r := rank(x)
+			if r >= 0 && x.NonZero == pod.NonZero {
+				r += 2
 			}
-			if x.NonZero == pod.NonZero {
-				rank += 2
-			}
-			if rank > best {
-				set, index, best = i, k, rank
+			if r > best {
+				set, i, best = k, n, r
 			}
 		}
 	}
+	return set, i
+}
+
+// take has a pod consume the room of a stand-in, which is dropped; of none when set is -1.
+func (m *Machine) take(a *ask, uid types.UID, set, i int) {
 	if a.consumed == nil {
 		a.consumed = map[types.UID]int{}
 	}
-	a.consumed[pod.UID] = set
-	if set >= 0 {
-		m.drop(&a.sets[set], index)
+	if a.consumed[uid] = set; set >= 0 {
+		m.drop(&a.sets[set], i)
 	}
 }

@@ -100,7 +100,7 @@ func (h *history) pod() types.UID { return types.UID(fmt.Sprint("p", testkit.Uni
 // something happens to both.
 func (h *history) something() {
 	group := rapid.SampledFrom(groups).Draw(h.T, "group")
-	switch testkit.Uniform(h.T, 10, "what") {
+	switch testkit.Uniform(h.T, 11, "what") {
 	case 0:
 		var bins [][]types.UID
 		used := map[types.UID]bool{}
@@ -153,6 +153,18 @@ func (h *history) something() {
 		}
 	case 6:
 		h.join(group)
+	case 10: // its place is another's
+		from, to := h.pod(), h.pod()
+		h.machine.HandOver(h.bench.Turn, from, to)
+		at := func(uid types.UID) int {
+			return slices.IndexFunc(h.model.places, func(p modelPlace) bool { return slices.Contains(p.pods, uid) })
+		}
+		if i := at(from); i >= 0 && at(to) < 0 {
+			delete(h.model.asks, to)
+			pods := slices.Clone(h.model.places[i].pods)
+			pods[slices.Index(pods, from)] = to
+			h.model.places[i].pods = pods
+		}
 	case 7: // asks, unless it has a place
 		if uid := h.pod(); !h.model.has(uid) {
 			until := h.bench.Turn.Now.Add(time.Duration(testkit.Uniform(h.T, 5, "seconds")) * time.Second)

@@ -69,6 +69,21 @@ func (m *Machine) move(t *lifecycle.Turn, uid types.UID, to *Place) {
 	m.nominations.Reserve(t, uid, to.Node)
 }
 
+// HandOver gives the place of a pod, if it has one, to another that has none, and asks for
+// none any more.
+func (m *Machine) HandOver(t *lifecycle.Turn, from, to types.UID) {
+	p := m.of[from]
+	if p == nil || m.of[to] != nil {
+		return
+	}
+	p.Pods[slices.Index(p.Pods, from)] = to
+	delete(m.of, from)
+	delete(m.asks, to)
+	m.of[to] = p
+	m.nominations.Release(t, from)
+	m.nominations.Reserve(t, to, p.Node)
+}
+
 // Refused takes that the provider has refused the latest order of so many nodes.
 func (m *Machine) Refused(t *lifecycle.Turn, group string, nodes int) {
 	m.keepOrdered(t, group, max(len(m.ordered(group))-nodes, 0))
