@@ -4,14 +4,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/berthproject/berth/core/step"
-
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/berthproject/berth/core/cluster"
 )
 
 // This file is the disruption controller and the eviction subresource. What must hold: the
@@ -42,11 +38,7 @@ func (w *World) addBudget(o *policyv1.PodDisruptionBudget) {
 // removeBudget deletes a budget.
 func (w *World) removeBudget(o *policyv1.PodDisruptionBudget) {
 	w.budgets = slices.DeleteFunc(w.budgets, func(b *budget) bool { return b.obj.Namespace == o.Namespace && b.obj.Name == o.Name })
-	key := objectKey{cluster.BudgetKind, o.Namespace, o.Name}
-	if w.objects[key] != nil {
-		delete(w.objects, key)
-		w.publish("objects", step.ObjectGone{Kind: key.kind, Namespace: key.namespace, Name: key.name})
-	}
+	w.removeObject(o)
 }
 
 // recountBudgets has the disruption controller write the status of the budgets whose

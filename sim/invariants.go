@@ -144,7 +144,9 @@ func (w *World) checkPending(nodes []*v1.Node) {
 			pending = append(pending, p)
 		}
 	}
+	all := pods
 	for _, p := range pending {
+		pods := w.withRoomKept(p, all)
 		if at := p.obj.Status.NominatedNodeName; at != w.berth.core().State().NominatedTo(p.obj.UID) {
 			w.violation("pod %s says that it is nominated to %q, and Berth to %q", p.name, at, w.berth.core().State().NominatedTo(p.obj.UID))
 		}
@@ -167,6 +169,21 @@ func (w *World) checkPending(nodes []*v1.Node) {
 			}
 		}
 	}
+}
+
+// withRoomKept adds to the pods on nodes the stand-ins that a pod has to leave their room.
+func (w *World) withRoomKept(p *pod, pods []*v1.Pod) []*v1.Pod {
+	state := w.berth.core().State()
+	for _, n := range state.Nominations() {
+		h := state.Headroom(n.Pod.StandIn)
+		if h == nil || n.Pod.Priority < priority(p) || h.Admits(state.Schema.ParsePod(p.obj)) {
+			continue
+		}
+		standIn := *n.Pod.Object
+		standIn.Spec.NodeName = n.Name
+		pods = append(pods[:len(pods):len(pods)], &standIn)
+	}
+	return pods
 }
 
 // mayGrow tells whether Berth's limits and the cloud allow a group one more node. Where

@@ -40,6 +40,15 @@ func (w *World) storeObject(o cluster.Object) {
 	w.publish("objects", step.ObjectSet{Object: o})
 }
 
+// removeObject deletes an object, if it is there.
+func (w *World) removeObject(o cluster.Object) {
+	key := objectKey{cluster.KindOf(o), o.GetNamespace(), o.GetName()}
+	if w.objects[key] != nil {
+		delete(w.objects, key)
+		w.publish("objects", step.ObjectGone{Kind: key.kind, Namespace: key.namespace, Name: key.name})
+	}
+}
+
 type objectKey struct {
 	kind            cluster.ObjectKind
 	namespace, name string

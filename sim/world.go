@@ -18,6 +18,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/step"
@@ -266,7 +267,11 @@ func (w *World) create(obj runtime.Object) {
 		w.addBudget(o)
 	case cluster.Object:
 		if cluster.KindOf(o) != cluster.NoObject {
-			w.storeObject(obj.DeepCopyObject().(cluster.Object))
+			stored := obj.DeepCopyObject().(cluster.Object)
+			if r, ok := stored.(*autoscalingapi.ProvisioningRequest); ok {
+				r.CreationTimestamp = metav1.NewTime(w.time()) // its time counts from there
+			}
+			w.storeObject(stored)
 		}
 	}
 	w.noteChange()
@@ -286,6 +291,8 @@ func (w *World) remove(obj runtime.Object) {
 		w.removeController(obj)
 	case *policyv1.PodDisruptionBudget:
 		w.removeBudget(o)
+	case *v1.PodTemplate, *autoscalingapi.CapacityBuffer, *autoscalingapi.ProvisioningRequest:
+		w.removeObject(obj.(cluster.Object))
 	}
 	w.noteChange()
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/berthproject/berth/core/autoscalingapi"
 )
 
 // This file gathers the objects of a run: inline, from manifests and dumps, and
@@ -38,6 +40,7 @@ var kinds = []runtime.Object{
 	&v1.Node{}, &v1.Pod{}, &v1.Service{}, &v1.ReplicationController{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
 	&batchv1.Job{}, &policyv1.PodDisruptionBudget{}, &v1.Namespace{}, &v1.PersistentVolumeClaim{}, &v1.PersistentVolume{},
 	&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
+	&v1.PodTemplate{}, &autoscalingapi.CapacityBuffer{}, &autoscalingapi.ProvisioningRequest{},
 }
 
 func kindOf(obj runtime.Object) string { return reflect.TypeOf(obj).Elem().Name() }
