@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
@@ -73,6 +74,33 @@ func BenchmarkPlan(b *testing.B) {
 			}
 			b.ReportMetric(float64(nodes), "nodes")
 		})
+	}
+}
+
+// BenchmarkPlanWhileLaunching makes one plan for 18,000 pods that need a node each, while the
+// nodes of all but 200 are ordered and none is registered: what a burst costs at each plan.
+func BenchmarkPlanWhileLaunching(b *testing.B) {
+	const pods, ordered = 18000, 17800
+	schema := cluster.NewSchema()
+	leader := cluster.New(schema)
+	t := testkit.Node("g").Alloc("cpu", "8", "memory", "32Gi", "pods", "110")
+	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: ordered, Max: pods, Template: schema.ParseNode(t.Obj(), "g")})
+	req := autoscaler.Request{Number: 1, Now: time.Unix(1000, 0), ServerNow: time.Unix(1000, 0)}
+	for i := range pods {
+		pod := testkit.Pod(fmt.Sprint("p", i)).Label("app", "a").Owner("apps/v1", "ReplicaSet", "a").Req("cpu", "7", "memory", "28Gi")
+		req.Pending = append(req.Pending, schema.ParsePod(pod.Obj()))
+		if i < ordered {
+			req.Places = append(req.Places, autoscaler.Place{Group: "g", Pods: []types.UID{req.Pending[i].UID}})
+		}
+	}
+	p := follow(b, leader)
+	if err := p.CatchUp(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if plan := p.Plan(req); len(plan.ScaleUps) != 1 || plan.ScaleUps[0].Nodes != pods-ordered || plan.Covered != ordered {
+			b.Fatalf("the plan covers %d pods and buys %+v", plan.Covered, plan.ScaleUps)
+		}
 	}
 }
 
