@@ -31,6 +31,8 @@ type GroupExplanation struct {
 	Room      int    `json:"room"`
 	Limit     string `json:"limit,omitempty"`
 	NextLimit string `json:"nextLimit,omitempty"`
+	// TemplateError is why the provider can't say what its new nodes look like.
+	TemplateError string `json:"templateError,omitempty"`
 	// MaxOrder is how many nodes one order may have after one that failed, 0 for any number.
 	MaxOrder int      `json:"maxOrder,omitempty"`
 	Backoff  *Backoff `json:"backoff,omitempty"`
@@ -146,7 +148,7 @@ func (c *Core) explainGroup(g *GroupStatus, room scaleup.GroupAnswer) GroupExpla
 	x := GroupExplanation{
 		Group: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 		Target: g.Target, Ready: g.Ready, Launching: d.Coming, Deleting: g.Deleting,
-		Room: room.Room, Limit: room.Limit, NextLimit: room.Next, MaxOrder: d.MaxOrder,
+		Room: room.Room, Limit: room.Limit, NextLimit: room.Next, TemplateError: d.TemplateError, MaxOrder: d.MaxOrder,
 		LaunchControl: c.scale.launches.DescribeControl(g.ID), Instances: d.Instances,
 	}
 	for i := range x.Instances {

@@ -177,6 +177,24 @@ func TestEachNodeDeletionHasItsOutcome(t *testing.T) {
 	}
 }
 
+// TestAFailedOrderIsReadBack: whether nodes come all the same isn't known.
+func TestAFailedOrderIsReadBack(t *testing.T) {
+	c, p, _ := newFakeCloud()
+	p.fails["increase g by 2"] = errors.New("the connection was lost")
+	lists := make(chan step.Input)
+	c.put = func(in step.Input) { lists <- in }
+	w := runCloud(t, c)
+	<-lists
+	outcome := make(chan error, 1)
+	w.ScaleUp(step.ScaleUp{Group: "g", Nodes: 2}, func(err error) { outcome <- err })
+	if err := <-outcome; err == nil {
+		t.Fatal("the order came through, want a failure")
+	}
+	if got := targets([]step.Input{<-lists}); !slices.Equal(got, []int{3}) {
+		t.Errorf("the core is told targets %v, want 3: the order was carried out", got)
+	}
+}
+
 // TestADecreasedTargetIsReadBack whether the provider did it or not.
 func TestADecreasedTargetIsReadBack(t *testing.T) {
 	c, p, _ := newFakeCloud()

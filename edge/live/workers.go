@@ -128,9 +128,19 @@ func (w *workers) Evict(eviction step.Eviction, done func(error)) {
 	send(w.ctx, w.evictor.backlog, job[step.Eviction]{eviction, done})
 }
 
-// ScaleUp implements drive.Workers.
+// ScaleUp implements drive.Workers. After an order that failed the groups are read: whether
+// nodes come all the same isn't known.
 func (w *workers) ScaleUp(order step.ScaleUp, done func(error)) {
-	w.call(order.Group, func(ctx context.Context) { done(w.cloud.scaleUp(ctx, order)) })
+	var err error
+	do := func(ctx context.Context) {
+		err = w.cloud.scaleUp(ctx, order)
+		done(err)
+	}
+	send(w.ctx, w.cloud.calls, cloudCall{order.Group, do, func() {
+		if err != nil {
+			w.cloud.readAgain()
+		}
+	}})
 }
 
 // DeleteNodes implements drive.Workers.

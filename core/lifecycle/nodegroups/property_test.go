@@ -264,8 +264,17 @@ func (w *around) something() {
 		if names := slices.Sorted(maps.Keys(w.news)); len(names) > 0 {
 			w.tell(names[testkit.Uniform(t, len(names), "news")])
 		}
-	case 6, 7:
+	case 6:
 		w.list()
+	case 7:
+		if testkit.Uniform(t, 4, "busy") > 0 {
+			w.list()
+			break
+		}
+		w.note("the provider is asked while a call is under way")
+		in := step.GroupsSet{Busy: []string{"g"}}
+		w.deletions.GroupsSet(w.turn, in)
+		w.groups.GroupsSet(w.turn, in)
 	case 8:
 		w.launch()
 	case 9:
