@@ -278,7 +278,10 @@ func (b *builder) option(m *model, left []*run) packed {
 		return b.pack(m, sharing, left)
 	}
 	k := try(b.similar(m))
-	if slices.ContainsFunc(k.bundles, func(x *bundle) bool { return x.at != cluster.NoNode && x.model != nil && x.model != m }) && len(b.similar(m)) > 0 {
+	sharedInState := slices.ContainsFunc(k.bundles, func(x *bundle) bool {
+		return x.at != cluster.NoNode && x.model != nil && slices.Contains(b.similar(m), x.model)
+	})
+	if sharedInState {
 		if alone := try(nil); alone.nodes < k.nodes && alone.pods.Len() >= k.pods.Len() {
 			return alone
 		}
