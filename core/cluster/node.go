@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -189,5 +190,15 @@ func (i *NodeInfo) WithoutTaint(key string) *NodeInfo {
 	return &out
 }
 
-// SameTemplate tells whether two templates make the same nodes.
-func (i *NodeInfo) SameTemplate(o *NodeInfo) bool { return i.Object == o.Object || sameNode(i, o) }
+// SameTemplate tells whether two templates make the same nodes. Unlike that of a node, the
+// capacity of a template is read: similar groups have the same.
+func (i *NodeInfo) SameTemplate(o *NodeInfo) bool {
+	return i.Object == o.Object || sameNode(i, o) && maps.EqualFunc(i.Object.Status.Capacity, o.Object.Status.Capacity, resource.Quantity.Equal)
+}
+
+// TrimTemplate is Trim for a template.
+func TrimTemplate(t *v1.Node) *v1.Node {
+	out := trimNode(t)
+	out.Status.Capacity = t.Status.Capacity
+	return out
+}

@@ -115,6 +115,8 @@ func TestUpdatesOfNodes(t *testing.T) {
 		to    *testkit.NodeBuilder
 		group string
 		same  bool
+		// template says that they differ as templates do.
+		template bool
 	}{
 		{name: "nothing", to: node(), same: true},
 		{name: "group", to: node(), group: "g"},
@@ -133,7 +135,10 @@ func TestUpdatesOfNodes(t *testing.T) {
 		{name: "allocatable", to: node().Alloc("cpu", "5")},
 		{name: "allocatable of nothing", to: node().Alloc("example.com/gpu", "0"), same: true},
 		{name: "pods", to: node().Alloc("pods", "5")},
-		{name: "capacity", to: change(func(b *testkit.NodeBuilder) { b.Status.Capacity = b.Status.Allocatable }), same: true},
+		{name: "capacity", to: change(func(b *testkit.NodeBuilder) { b.Status.Capacity = b.Status.Allocatable }), same: true, template: true},
+		{name: "CSI drivers of a template", to: change(func(b *testkit.NodeBuilder) {
+			b.Annotations["capacity.cluster-autoscaler.kubernetes.io/csi-driver"] = "disks=3"
+		})},
 		{name: "image", to: change(func(b *testkit.NodeBuilder) { b.Status.Images[0].SizeBytes = 6 })},
 		{name: "feature", to: change(func(b *testkit.NodeBuilder) { b.Status.DeclaredFeatures = []string{"a"} })},
 		{name: "readiness", to: change(func(b *testkit.NodeBuilder) { b.Status.Conditions[0].Status = v1.ConditionFalse })},
@@ -153,8 +158,8 @@ func TestUpdatesOfNodes(t *testing.T) {
 		if got := s.NodeByName("n").NodeInfo == info; got == c.same {
 			t.Errorf("%s: the state holds the new node is %v, want %v", c.name, got, !c.same)
 		}
-		if got := s.Schema.ParseNode(node().Obj(), "").SameTemplate(info); got != c.same {
-			t.Errorf("%s: SameTemplate is %v, want %v", c.name, got, c.same)
+		if got := s.Schema.ParseNode(node().Obj(), "").SameTemplate(info); got != (c.same && !c.template) {
+			t.Errorf("%s: SameTemplate is %v, want %v", c.name, got, !got)
 		}
 	}
 }

@@ -83,12 +83,12 @@ func decodeWorkload(raw json.RawMessage) (step.Input, error) {
 	return step.WorkloadSet{Workload: out}, nil
 }
 
-// trimTemplates returns groups whose templates are trimmed as nodes are.
+// trimTemplates returns groups with what Berth reads of their templates.
 func trimTemplates(in []nodegroup.Group) []nodegroup.Group {
 	out := slices.Clone(in)
 	for i := range out {
 		if t := out[i].Template; t != nil {
-			out[i].Template = cluster.Trim(t)
+			out[i].Template = cluster.TrimTemplate(t)
 		}
 	}
 	return out
