@@ -12,6 +12,7 @@ package queue
 //	                  of another class now                           the same, with the next probe
 //	                  … and no pod waits                             exhausted
 //	probingPreempt    … and only nominated pods wait                 waiting
+//	probing…          the probe could preempt, and that is put off   probingPreempt, with the next probe
 //	probing…          a pod of the class is tried in vain            waiting
 //	exhausted         a pod of the class is rejected or held, or
 //	                  held no longer                                 waiting
@@ -110,10 +111,22 @@ func (q *Queue) Reject(now time.Time, item *Item, d *engine.Diagnosis) {
 	q.park(item, q.waitTried(now, item, d))
 }
 
-// Postpone is Reject of a pod that isn't to back off: what it could have done was put off.
+// Postpone puts a nominated pod in flight with its class, of which d says why it fits on no
+// node: others could leave one for the pod, which is put off. The pod doesn't back off, and
+// others of its class are tried: they could preempt, too.
 func (q *Queue) Postpone(now time.Time, item *Item, d *engine.Diagnosis) {
-	q.Reject(now, item, d)
+	q.countAttempt(now, item)
 	item.until = 0
+	w := q.waiting[item.class]
+	if w == nil || item.probeOf != w {
+		q.endProbe(item)
+		q.park(item, q.waitUntried(now, item, d))
+		return
+	}
+	item.probeOf, item.diagnosis = nil, d
+	q.park(item, w)
+	w.state, w.diagnosis = probingPreempt, d // the class doesn't fit
+	q.probe(w)
 }
 
 // Hold keeps a pod in flight, which found no node, until it is released: its
