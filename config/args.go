@@ -36,6 +36,7 @@ var argsReaders = map[string]argsReader{
 	"VolumeBinding":                   readArgs(volumeBindingArgs),
 	"DefaultPreemption":               readArgs(preemptionArgs),
 	"DynamicResources":                readArgs(dynamicResourcesArgs),
+	PreemptOrBuy:                      readArgs(preemptOrBuyArgs),
 }
 
 // readArgs returns a reader that decodes arguments of a type, unknown fields refused, and
@@ -61,7 +62,7 @@ func arguments(path *field.Path, name string, raw []byte, out *plugins.Options) 
 		return read(path.Child("args"), raw, out)
 	}
 	if _, known := pointsOf(name); !known {
-		return field.ErrorList{field.NotSupported(path.Child("name"), name, knownNames())}
+		return field.ErrorList{field.NotSupported(path.Child("name"), name, append(knownNames(), PreemptOrBuy))}
 	}
 	if text := strings.TrimSpace(string(raw)); text != "" && text != "{}" && text != "null" {
 		return field.ErrorList{field.Forbidden(path.Child("args"), name+" has no arguments; remove them")}

@@ -62,6 +62,9 @@ func profile(path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, default
 		}
 		seen[c.Name] = true
 		p.errs = append(p.errs, arguments(at, c.Name, c.Args.Raw, &out)...)
+		if c.Name == PreemptOrBuy && out.NoPreemption {
+			p.errs = append(p.errs, field.Forbidden(at, "the profile has no pods that preempt; enable DefaultPreemption at postFilter or leave this out"))
+		}
 	}
 	return out, p.errs
 }

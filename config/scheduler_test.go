@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/plugins/noderesources"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // This file specifies what of a KubeSchedulerConfiguration is read, and what is refused with
@@ -163,5 +164,38 @@ func TestParseReportsAllErrorsAtOnce(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want …%s…", err, want)
 		}
+	}
+}
+
+func TestPreemptOrBuyIsReadPerProfile(t *testing.T) {
+	got, err := Parse([]byte(head + `
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: batch
+  pluginConfig:
+  - name: DefaultPreemption
+    args: {minCandidateNodesPercentage: 20}
+  - name: PreemptOrBuy
+    args: {policy: cheapest, maxWait: 90s, costs: {perVictim: 0.5}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := weighing.Default()
+	want.Policy, want.MaxWait, want.Costs.PerVictim = weighing.Cheapest, 90*time.Second, 0.5
+	if got.Profiles[0].Weighing != nil || got.Profiles[1].Weighing == nil || *got.Profiles[1].Weighing != want {
+		t.Errorf("got %+v and %+v, want the defaults and %+v", got.Profiles[0].Weighing, got.Profiles[1].Weighing, want)
+	}
+	for _, c := range []refused{
+		{withArgs(PreemptOrBuy, "policy: buy"), `profiles[0].pluginConfig[0].args.policy: Unsupported value: "buy": supported values: "preempt-first", "buy-first", "cheapest"`},
+		{withArgs(PreemptOrBuy, "maxWait: 0s"), "pluginConfig[0].args.maxWait: Invalid value: \"0s\": must be greater than 0"},
+		{withArgs(PreemptOrBuy, "launchTimes: 0.5"), "pluginConfig[0].args.launchTimes: Invalid value: 0.5: must be from 1 to 1000"},
+		{withArgs(PreemptOrBuy, "costs: {perVictim: -1}"), "pluginConfig[0].args.costs.perVictim: Invalid value: -1: must be from 0 to 1000000"},
+		{withArgs(PreemptOrBuy, "polcy: cheapest"), `unknown field "polcy"`},
+		{withArgs("DefaultPreemption", "policy: cheapest"), `unknown field "policy"`},
+		{inProfile("plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}, pluginConfig: [{name: PreemptOrBuy, args: {}}]"), "the profile has no pods that preempt"},
+		{inProfile("plugins: {postFilter: {enabled: [{name: PreemptOrBuy}]}}"), "PreemptOrBuy"},
+	} {
+		c.check(t)
 	}
 }

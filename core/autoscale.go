@@ -155,7 +155,7 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 			early = append(early, p)
 		}
 	}
-	mustNotBuy(req, asking)
+	c.mustNotBuy(req, asking)
 	c.capLaunches(req)
 	if c.reservation.AnySpare() {
 		req.Spare = map[string]int{}
@@ -252,10 +252,13 @@ func (c *Core) planMade(in step.PlanMade) {
 	for i := range in.Plan.Joins {
 		c.join(&in.Plan.Joins[i])
 	}
+	kept := map[types.UID]bool{}
 	for i := range in.Plan.ScaleUps {
-		c.commitScaleUp(&in.Plan.ScaleUps[i])
+		for _, uid := range c.commitScaleUp(&in.Plan.ScaleUps[i]) {
+			kept[uid] = true
+		}
 	}
-	c.answerAsking(in.Plan)
+	c.answerAsking(in.Plan, kept)
 	for _, x := range in.Plan.NoHelp {
 		for _, uid := range x.Pods {
 			c.reservation.Free(c.turn, uid) // what is coming doesn't help it any more
@@ -287,16 +290,18 @@ func (c *Core) mayCancel(plan *autoscaler.Plan) []autoscaler.GroupNodes {
 }
 
 // commitScaleUp orders the nodes of a proposal for those of its pods that have no node
-// still, and emits TriggeredScaleUp for each that has a place on what is ordered.
-func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
+// still and don't rather preempt, and emits TriggeredScaleUp for each that has a place on
+// what is ordered. It returns these.
+func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
+	if up = c.decline(up); up.Nodes == 0 {
+		return nil
+	}
 	growth, ok := c.scale.groups.CommitScaleUp(c.turn, up, c.waits)
 	if !ok {
-		return
+		return nil
 	}
 	c.reservation.Ordered(c.turn, up.Group, growth.Bins)
-	for _, bin := range growth.Bins {
-		c.noteGiven(bin)
-	}
+	c.bought(up.Group, growth.Bins)
 	asked := c.scale.groups.LastAsked(up.Group)
 	for _, uid := range up.Pods {
 		switch p := c.stillPending(uid); {
@@ -304,10 +309,12 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) {
 		case growth.Without[uid]:
 			c.reporting.ScaleUpOutdated(&p.reports)
 		default:
+			helped = append(helped, uid)
 			p.asked = asked
 			c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
 		}
 	}
+	return helped
 }
 
 // reportNoHelp reports NotTriggeredScaleUp, with the reasons, for those pods that no node

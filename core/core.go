@@ -185,7 +185,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	sched.Leaving = c.preemption.Victim
 	sched.Reserved = func(uid types.UID) bool { _, ok := c.reservation.Of(uid); return ok }
 	sched.Asking = c.reservation.Asks
-	sched.Asks = c.asksForPlace
+	sched.Weigh = c.weigh
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a

@@ -46,8 +46,12 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		c.consulting.Ask(c.turn, &p.consulting, item, &d)
 	case d.Node == nil:
 		c.stats.Unschedulable++
-		c.turn.Decide(step.Decision{Kind: step.Waits, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
-			Reason: d.Message, Rejected: reasonsOf(d.Diagnosis), Position: uint64(seen)})
+		waits := step.Decision{Kind: step.Waits, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
+			Reason: d.Message, Rejected: reasonsOf(d.Diagnosis), Position: uint64(seen)}
+		if d.Asks() { // of a pod that preempts Preempts says it
+			waits.Weighed = d.Weighed
+		}
+		c.turn.Decide(waits)
 		c.mode.rejected(p, item, &d)
 		if d.Victims == nil {
 			c.headroom.Waits(item.Pod(), func(standIn types.UID) { c.reservation.HandOver(c.turn, standIn, item.Pod().UID) })

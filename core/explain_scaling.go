@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // Scaling is what node groups do for a pod without a node.
@@ -28,8 +29,10 @@ type Scaling struct {
 	// Ordered is the order of nodes that was last made for the pod among others.
 	Ordered *Order `json:"ordered,omitempty"`
 	// Coming is the node that the pod has a place on once it is usable.
-	Coming *ComingNode   `json:"coming,omitempty"`
-	Groups []GroupAnswer `json:"groups,omitempty"`
+	Coming *ComingNode `json:"coming,omitempty"`
+	// Weighed is of a pod that could preempt and waits: for what, and what preempting costs.
+	Weighed *weighing.Account `json:"weighed,omitempty"`
+	Groups  []GroupAnswer     `json:"groups,omitempty"`
 }
 
 // ComingNode is a node that is waited for.
@@ -79,6 +82,9 @@ func (c *Core) explainScaling(p *pod) *Scaling {
 		return nil
 	}
 	x := &Scaling{Event: p.reports.ScaleUp()}
+	if c.reservation.WaitsFor(p.parsed.UID) {
+		x.Weighed = p.weighing.account
+	}
 	if c.explainPlanning(p, x); !c.scale.groups.Known() {
 		return x
 	}

@@ -34,7 +34,7 @@ func (m deciding) placed(p *pod, item *queue.Item, d *scheduler.Decision, seen c
 func (m deciding) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
 	c := m.c
 	if d.Victims != nil {
-		c.preemption.Preempt(c.turn, &p.preemption, item.Pod(), d.Victims)
+		c.preemption.Preempt(c.turn, &p.preemption, item.Pod(), d.Victims, d.Weighed)
 		defer c.binding.Resolve(c.turn)
 	}
 	c.noteAsking(p, item, d)
@@ -42,7 +42,7 @@ func (m deciding) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
 	switch {
 	case p.preemption.Asking():
 		c.queue.Hold(c.turn.Now, item, d.Diagnosis)
-	case d.Asks:
+	case d.Asks():
 		c.queue.Postpone(c.turn.Now, item, d.Diagnosis)
 	default:
 		c.queue.Reject(c.turn.Now, item, d.Diagnosis)

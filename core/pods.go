@@ -37,7 +37,7 @@ type pod struct {
 	expected   expectation.Pod
 	reports    reporting.Pod
 	headroom   headroom.Pod
-	weighing   weighing
+	weighing   weighingPod
 }
 
 // node returns the node in the state where the pod is bound to, where another scheduler is
@@ -128,6 +128,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 	gate := c.sched.Gate(parsed)
 	if gate != nil || p.parsed != nil && !cluster.SamePod(p.parsed, parsed) {
 		c.reservation.Free(c.turn, obj.UID)
+		p.weighing = weighingPod{} // it is another pod now
 	}
 	p.parsed = parsed
 	if node := c.state.NominatedTo(obj.UID); node != "" {

@@ -27,11 +27,11 @@ import (
 //	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [rs=DEPLOYMENT] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
+//	    [rs=DEPLOYMENT] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	daemonset NAME …            with the arguments of a pod for its template
-//	group NAME [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock]
+//	group NAME [cents=0] [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock]
 //
 // Outcomes of the work that a Ready asked for:
 //
@@ -181,6 +181,9 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 	if zone := args.String("needs", ""); zone != "" {
 		b.Select(v1.LabelTopologyZone, zone)
 	}
+	if ago := args.Duration("started", 0); ago > 0 {
+		b.Status.StartTime = &metav1.Time{Time: w.now.Add(-ago)}
+	}
 	if args.Flag("daemon") {
 		b.Owner("apps/v1", "DaemonSet", "agent")
 	}
@@ -210,7 +213,7 @@ func (w *world) daemonSet(args *script.Args) step.Input {
 func (w *world) group(args *script.Args) step.Input {
 	name := args.Name()
 	template := testkit.Node(name).Alloc("cpu", args.Quantity("cpu", "4"), "memory", args.Quantity("memory", "8Gi")).Obj()
-	g := nodegroup.Group{ID: name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: template}
+	g := nodegroup.Group{ID: name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: template, Price: float64(args.Int("cents", 0)) / 100}
 	for _, id := range args.List("instances") {
 		g.Instances = append(g.Instances, nodegroup.Instance{ID: id, Node: id})
 	}

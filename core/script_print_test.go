@@ -49,6 +49,11 @@ func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Read
 		fmt.Fprintf(out, "lower the target of %s by %d\n", d.Group, d.Nodes)
 	}
 	w.printHeadroom(r)
+	for i := range r.Decisions {
+		if d := &r.Decisions[i]; d.Weighed != nil {
+			fmt.Fprintf(out, "%s %s\n", strings.TrimPrefix(d.Pod, "default/"), d.Weighed)
+		}
+	}
 	for _, c := range r.Conditions {
 		fmt.Fprintf(out, "condition %s %s: %s\n", c.Name, c.Reason, c.Message)
 	}

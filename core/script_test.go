@@ -11,7 +11,11 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit/script"
 )
@@ -19,7 +23,7 @@ import (
 // TestScripts runs testdata/scripts/*.txt. A script begins with its
 // configuration:
 //
-//	config [autoscale [unneeded=30s] [delay-after-add=1m] [evict-daemons]]
+//	config [autoscale [unneeded=30s] [delay-after-add=1m] [evict-daemons]] [policy=preempt-first] [max-wait=5m]
 //
 // Each further command feeds inputs to one Step (script_commands_test.go); its
 // golden text is the Ready that came back (script_print_test.go), and at the end
@@ -99,8 +103,14 @@ func (w *world) configure(args *script.Args) {
 		a.Limits.EnforceMinSize = args.Flag("enforce-min")
 		cfg.Autoscale = &a
 	}
+	weigh := weighing.Default()
+	weigh.Policy = weighing.Policy(args.String("policy", string(weigh.Policy)))
+	weigh.MaxWait = args.Duration("max-wait", weigh.MaxWait)
 	args.Done()
-	w.driven = newDriven(w.t, cfg, inlinePlans{}, defaults, drive.HookFunc(w.print))
+	profile := func(schema *cluster.Schema) *framework.Profile {
+		return plugins.Default(schema, plugins.Options{Weighing: &weigh})
+	}
+	w.driven = newDriven(w.t, cfg, inlinePlans{}, profile, drive.HookFunc(w.print))
 }
 
 func (w *world) step(in ...step.Input) string {

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -11,32 +13,79 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // This file decides about pods that could have others leave a node for them: whether they
-// preempt at once, or ask for a place on a node that is coming first. Who asks waits for the
-// next plan (core/lifecycle/reservation), which is the only one that knows what coming nodes
-// take; who had asked, or had a place, and lost it preempts at its next attempt. What must
-// hold: a pod asks once for each time that it could preempt, and never longer than until.
+// preempt at once, or ask for a place on a node first, by the policy of their profile
+// (core/weighing). Who asks waits for the next plan (core/lifecycle/reservation), which is
+// the only one that knows what coming nodes take and what nodes can be bought:
 //
-// Without an autoscaler, and as long as nothing is coming, pods preempt as in
-// kube-scheduler.
+//	policy         asks                     bought for     then waits at most
+//	preempt-first  when a node is coming    no             until that node can't come any more
+//	buy-first      when nodes may be bought yes            MaxWait, LaunchTimes launches
+//	               for it
+//	cheapest       as above                 if that costs  as above
+//	                                        less
+//
+// A pod that has asked, or had a place, and has it no more preempts at its next attempt,
+// whatever the policy. What must hold: a pod asks once each time that it could preempt, and
+// every asking ends. Without an autoscaler nobody asks.
 
-// weighing is whether a pod has asked for a place. The zero value is of a pod that hasn't.
-type weighing struct {
+// weighingPod is what became of a pod that could preempt. The zero value is of a pod that has
+// neither asked nor been given a place.
+type weighingPod struct {
+	asked bool
 	since time.Time // when it asked, or was given a place unasked
 	// request is the number of the plan's request that it was pending in, the last; 0 for
 	// none since it asked.
 	request uint64
+	// account is of the last decision; for people, but for the cost of preempting, by which
+	// Cheapest decides.
+	account *weighing.Account
 }
 
-// asksForPlace implements scheduler.Scheduler.Asks.
-func (c *Core) asksForPlace(pod *cluster.Pod, _ *engine.Candidate) bool {
-	if c.cfg.Autoscale == nil || !c.scale.groups.Known() {
-		return false
+// weigh implements scheduler.Scheduler.Weigh.
+func (c *Core) weigh(pod *cluster.Pod, best *engine.Candidate) *weighing.Account {
+	if c.cfg.Autoscale == nil {
+		return nil
 	}
-	p := c.pods[pod.UID]
-	return p.weighing.since.IsZero() && c.eligible(p).now && c.anyComing()
+	p, cfg := c.pods[pod.UID], &c.sched.Profile(pod).Weighing
+	a := &weighing.Account{Policy: policy(cfg), Chosen: weighing.Preempts, Preempt: c.preemptionCost(best, &cfg.Costs)}
+	may := c.eligible(p)
+	switch {
+	case !p.weighing.since.IsZero():
+		a.Why = "the node that it waited for doesn't come, or not in time"
+		if last := p.weighing.account; last != nil {
+			a.Node = last.Node
+			if last.Chosen == weighing.Preempts {
+				a.Why = last.Why
+			}
+		}
+	case !c.scale.groups.Known():
+		a.Why = "the node groups aren't known yet"
+	case !may.now && (a.Policy == weighing.PreemptFirst || may.from.IsZero()):
+		a.Why = "no nodes are bought for it, or not yet"
+	case a.Policy == weighing.PreemptFirst && !c.anyComing():
+		a.Why = "no node is coming"
+	default:
+		a.Chosen, a.Why = weighing.Asks, "a plan says what nodes there are for it"
+	}
+	return a
+}
+
+// policy returns the policy of a profile; of one that was made without any the default.
+func policy(cfg *weighing.Config) weighing.Policy {
+	if cfg.Policy == "" {
+		return weighing.PreemptFirst
+	}
+	return cfg.Policy
+}
+
+// policyOf returns the policy of a pod's profile.
+func (c *Core) policyOf(pod *cluster.Pod) weighing.Policy {
+	return policy(&c.sched.Profile(pod).Weighing)
 }
 
 // anyComing tells whether a node is coming, in O(nodes) at its first call in a Step: no
@@ -48,24 +97,33 @@ func (c *Core) anyComing() bool {
 	return scaleup.Launching(c.scale.survey) > 0
 }
 
-// maxAsking is how long a pod waits at most for what a plan says of it. A plan is made
-// within a scan interval, or within two where pods are always left to try.
-func (c *Core) maxAsking() time.Duration { return 2 * c.cfg.Autoscale.ScanInterval }
+// maxAsking is how long a pod asks at most. By preempt-first it waits for one plan, which is
+// made within a scan interval, or within two where pods are always left to try.
+func (c *Core) maxAsking(pod *cluster.Pod) time.Duration {
+	if c.policyOf(pod) == weighing.PreemptFirst {
+		return 2 * c.cfg.Autoscale.ScanInterval
+	}
+	return c.sched.Profile(pod).Weighing.MaxWait
+}
 
 // noteAsking takes note of what a decision that found no node for a pod means for its place:
 // the pod asks for one, waits for its own as before, or has none.
 func (c *Core) noteAsking(p *pod, item *queue.Item, d *scheduler.Decision) {
-	uid := item.Pod().UID
+	pod := item.Pod()
 	switch {
-	case d.Asks:
-		p.weighing = weighing{since: c.turn.Now}
-		c.reservation.Ask(c.turn, uid, c.turn.Now.Add(c.maxAsking()))
-		c.scale.planning.Want(c.turn.Now)
-	case !c.reservation.WaitsFor(uid):
+	case d.Asks():
+		p.weighing = weighingPod{asked: true, since: c.turn.Now, account: d.Weighed}
+		c.reservation.Ask(c.turn, pod.UID, c.turn.Now.Add(c.maxAsking(pod)))
+		if e := c.eligible(p); e.now {
+			c.scale.planning.Want(c.turn.Now)
+		} else {
+			c.scale.planning.Want(e.from)
+		}
+	case !c.reservation.WaitsFor(pod.UID):
 		if !p.weighing.since.IsZero() {
 			p.planned = false // what was planned for it holds no more
 		}
-		p.weighing = weighing{}
+		p.weighing = weighingPod{}
 	}
 }
 
@@ -73,26 +131,33 @@ func (c *Core) noteAsking(p *pod, item *queue.Item, d *scheduler.Decision) {
 // asks for a place still.
 func (c *Core) forgetAsking(p *pod) {
 	if !c.reservation.WaitsFor(p.parsed.UID) {
-		p.weighing = weighing{}
+		p.weighing = weighingPod{}
 	}
 }
 
-// mustNotBuy says in a request that no nodes are bought for pods that ask: they would
-// preempt.
-func mustNotBuy(req *autoscaler.Request, asking []*pod) {
-	if asking == nil {
-		return
-	}
-	req.NotFor = map[types.UID]bool{}
+// mustNotBuy says in a request that no nodes are bought for those of the pods that ask which
+// would rather preempt.
+func (c *Core) mustNotBuy(req *autoscaler.Request, asking []*pod) {
 	for _, p := range asking {
+		if c.policyOf(p.parsed) != weighing.PreemptFirst {
+			continue
+		}
+		if req.NotFor == nil {
+			req.NotFor = map[types.UID]bool{}
+		}
 		req.NotFor[p.parsed.UID] = true
 	}
 }
 
 // noteRequested takes note of which pods that ask are in a request.
 func (c *Core) noteRequested(req *autoscaler.Request) {
-	for uid := range req.NotFor { // in any order: each for itself
-		c.pods[uid].weighing.request = req.Number
+	if !c.reservation.AnyAsks() {
+		return
+	}
+	for _, pod := range req.Pending {
+		if c.reservation.Asks(pod.UID) {
+			c.pods[pod.UID].weighing.request = req.Number
+		}
 	}
 }
 
@@ -107,25 +172,98 @@ func (c *Core) join(j *autoscaler.Join) {
 			pods = append(pods, uid)
 		}
 	}
-	c.reservation.Join(c.turn, j, pods)
-	c.noteGiven(pods)
-}
-
-// noteGiven has pods that were given a place not ask for another when they lose it.
-func (c *Core) noteGiven(pods []types.UID) {
-	for _, uid := range pods {
-		if p := c.pods[uid]; p.weighing.since.IsZero() {
-			p.weighing.since = c.turn.Now
-		}
+	for _, uid := range c.reservation.Join(c.turn, j, pods) {
+		c.given(uid, &weighing.Node{Group: j.Group, Name: j.Node}, weighing.Waits)
 	}
 }
 
-// answerAsking has the pods tried that asked for a place, that a plan was made for, and that
-// it has no place for.
-func (c *Core) answerAsking(plan *autoscaler.Plan) {
+// given takes note of a place that a pod was given. It doesn't ask for another when it loses
+// it. If it had asked, it waits for a limited time, and the ledger says for what.
+func (c *Core) given(uid types.UID, n *weighing.Node, chosen weighing.Choice) {
+	p := c.pods[uid]
+	w := &p.weighing
+	if !w.asked {
+		w.since = c.turn.Now
+		return
+	}
+	cfg := &c.sched.Profile(p.parsed).Weighing
+	launch := c.scale.launches.Times(n.Group).Median
+	if policy(cfg) != weighing.PreemptFirst {
+		c.reservation.Limit(uid, cfg.Until(w.since, c.turn.Now, launch))
+	}
+	cost := cfg.Costs.NewNode(n.Group, n.Price, n.Share, c.worth(p.parsed), launch)
+	cost.Name = n.Name
+	w.account = &weighing.Account{Policy: policy(cfg), Chosen: chosen, Preempt: w.account.Preempt, Node: cost}
+	c.decideWeighed(p)
+}
+
+// decideWeighed enters what a pod waits for into the ledger, with what preempting would have
+// cost.
+func (c *Core) decideWeighed(p *pod) {
+	a := p.weighing.account
+	c.turn.Decide(step.Decision{Kind: step.Weighed, Pod: p.parsed.Name(), Group: a.Node.Group, Node: a.Node.Name,
+		Reason: string(a.Chosen) + " by " + string(a.Policy), Profile: p.parsed.Object.Spec.SchedulerName, Weighed: a})
+}
+
+// answerAsking has the pods preempt, at their next attempt, that asked for a place, that a
+// plan was made for, and that it has no place for. kept are the pods that need nothing but
+// the nodes that were ordered by the plan, whether or not one is for them.
+func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
+	if !c.reservation.AnyAsks() {
+		return
+	}
+	why := map[types.UID]string{}
+	for _, n := range plan.NoHelp {
+		for _, uid := range n.Pods {
+			why[uid] = "no node group would help it: " + strings.Join(n.Reasons, ", ")
+		}
+	}
 	for _, uid := range c.reservation.Asking() {
-		if c.pods[uid].weighing.request == plan.Request {
-			c.reservation.Free(c.turn, uid)
+		p := c.pods[uid]
+		if p.weighing.request != plan.Request || kept[uid] {
+			continue
 		}
+		unplanned := plan.Unplanned > 0 && why[uid] == "" && c.policyOf(p.parsed) != weighing.PreemptFirst
+		if unplanned {
+			continue // the next plan may come to it
+		}
+		a := *p.weighing.account
+		if a.Chosen != weighing.Preempts { // it wasn't declined
+			a.Chosen, a.Why = weighing.Preempts, "no node that is coming takes it"
+			if why[uid] != "" {
+				a.Why = why[uid]
+			} else if a.Policy != weighing.PreemptFirst {
+				a.Why = "no node was ordered for it"
+			}
+		}
+		p.weighing.account = &a
+		c.reservation.Free(c.turn, uid)
 	}
+}
+
+// decline leaves out of a proposal the nodes of which all pods would rather preempt, by
+// Cheapest, and returns the proposal that is left. It is the one that it was given when none
+// is left out.
+func (c *Core) decline(up *autoscaler.ScaleUp) *autoscaler.ScaleUp {
+	declined := map[types.UID]bool{}
+	out := *up
+	out.Bins = slices.DeleteFunc(slices.Clone(up.Bins), func(bin []types.UID) bool {
+		costs := c.costsOf(up.Group, bin)
+		if costs == nil || !costs.preemptingIsCheaper() {
+			return false
+		}
+		for i, uid := range bin {
+			declined[uid] = true
+			a := *c.pods[uid].weighing.account
+			a.Chosen, a.Why, a.Node = weighing.Preempts, costs.why, costs.nodes[i]
+			c.pods[uid].weighing.account = &a
+		}
+		return true
+	})
+	if len(declined) == 0 {
+		return up
+	}
+	out.Nodes -= len(up.Bins) - len(out.Bins)
+	out.Pods = slices.DeleteFunc(slices.Clone(up.Pods), func(uid types.UID) bool { return declined[uid] })
+	return &out
 }

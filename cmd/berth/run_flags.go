@@ -8,6 +8,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/weighing"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
@@ -109,6 +110,12 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler
 		cfg.LeaderElection = config.Default().LeaderElection
 		cfg.LeaderElection.Enabled, cfg.LeaderElection.Name = f.leaderElect, autoscalerLease
 		cfg.Extenders = nil
+		for _, p := range cfg.Profiles {
+			if w := p.Weighing; w != nil && w.Policy != weighing.PreemptFirst {
+				return config.Scheduler{}, fmt.Errorf("%s: profile %q has the policy %s (%s), and with --mode=autoscaler the other scheduler preempts, without asking; leave %[4]s out, or have Berth schedule",
+					f.config, p.SchedulerName, w.Policy, config.PreemptOrBuy)
+			}
+		}
 	}
 	return cfg, nil
 }

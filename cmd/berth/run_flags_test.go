@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -94,5 +95,28 @@ extenders: [{urlPrefix: 'http://extender', filterVerb: filter}]
 				t.Errorf("got %+v and %d extenders, want %+v and %d", cfg.LeaderElection, len(cfg.Extenders), want, c.extenders)
 			}
 		})
+	}
+}
+
+// TestAnAutoscalerRefusesAPolicyOfPreemption has a file that says when pods preempt, beside
+// another scheduler, which wouldn't ask.
+func TestAnAutoscalerRefusesAPolicyOfPreemption(t *testing.T) {
+	for policy, refused := range map[string]bool{"preempt-first": false, "buy-first": true, "cheapest": true} {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: batch, pluginConfig: [{name: PreemptOrBuy, args: {policy: " + policy + "}}]}]\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []string{"--mode=autoscaler", "--mode="} {
+			f, fs := parsed(t, "--config", file, mode)
+			_, err := f.schedulerConfig(fs)
+			want := ""
+			if refused && mode == "--mode=autoscaler" {
+				want = file + `: profile "batch" has the policy ` + policy + " (PreemptOrBuy), and with --mode=autoscaler the other scheduler preempts, without asking; leave PreemptOrBuy out, or have Berth schedule"
+			}
+			if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
+				t.Errorf("%s, %s: got %v, want %q", policy, mode, err, want)
+			}
+		}
 	}
 }

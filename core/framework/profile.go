@@ -1,6 +1,10 @@
 package framework
 
-import "time"
+import (
+	"time"
+
+	"github.com/berthproject/berth/core/weighing"
+)
 
 // Weighted is a plugin with the weight of its score.
 type Weighted struct {
@@ -15,7 +19,9 @@ type Profile struct {
 	Plugins       []Weighted // in the order in which they filter, which decides whose reason people read
 	Gates         []PreEnqueuer
 	Preempter     Preempter // nil when no pod may preempt others
-	Less          Less      // the same in all profiles of a core, which have one queue
+	// Weighing says what a pod does that could preempt.
+	Weighing weighing.Config
+	Less     Less // the same in all profiles of a core, which have one queue
 	// Reservers, Permitters and PostBinders follow a pod from its node's choice to
 	// its binding.
 	Reservers   []Reserver

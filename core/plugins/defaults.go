@@ -30,6 +30,7 @@ import (
 	"github.com/berthproject/berth/core/plugins/volumebinding"
 	"github.com/berthproject/berth/core/plugins/volumerestrictions"
 	"github.com/berthproject/berth/core/plugins/volumezone"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // Options are what configuration says of a profile. The zero value is kube-scheduler's
@@ -50,6 +51,8 @@ type Options struct {
 	AddedAffinity *v1.NodeAffinity
 	BindTimeout   time.Duration // of volumes, default 10 minutes
 	Extenders     []framework.Extender
+	// Weighing is what a pod does that could preempt; nil for the defaults.
+	Weighing *weighing.Config
 }
 
 // Rule is a plugin that filters, scores or both.
@@ -161,6 +164,10 @@ func Default(schema *cluster.Schema, o Options) *framework.Profile {
 	}
 	if !o.NoPreemption {
 		p.Preempter = defaultpreemption.Plugin{}
+	}
+	p.Weighing = weighing.Default()
+	if o.Weighing != nil {
+		p.Weighing = *o.Weighing
 	}
 	return p
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // Decision is the outcome of an attempt: one of Node, Diagnosis, Consult and
@@ -36,11 +37,14 @@ type Decision struct {
 	Diagnosis *engine.Diagnosis // why the class fits on no node
 	Message   string            // the same of the pod, as the condition has it
 	Victims   *engine.Candidate // what has to leave the node that the pod is now nominated to, nil when nothing has
-	Asks      bool              // others could leave a node, and the pod asks for a place on one that is coming first
+	Weighed   *weighing.Account // of a pod that could preempt: what else there was
 
 	Consult    []string           // nodes that extenders have to be asked about
 	Candidates []engine.Candidate // nodes that others could leave, about which extenders have to be asked
 }
+
+// Asks tells whether others could leave a node and the pod asks for a place first.
+func (d *Decision) Asks() bool { return d.Weighed != nil && d.Weighed.Chosen == weighing.Asks }
 
 // Rejections knows which classes wait: the queue does.
 type Rejections interface {

@@ -12,13 +12,14 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // messageReserved is what is said about preemption of a pod for which a place is kept.
 const messageReserved = "not eligible due to a node that is coming for it."
 
 // messageAsks is what is said about preemption of a pod that asks for such a place.
-const messageAsks = "not eligible until it is known whether a node that is coming takes the pod."
+const messageAsks = "not eligible until a plan says whether there will be a node for it."
 
 // messageTerminating is what is said about preemption of a pod that waits for its
 // victims to go.
@@ -47,17 +48,21 @@ func (a *attempt) postFilter(d *engine.Diagnosis) Decision {
 	}
 	if profile.ConsultsVictims(a.pod.Object) {
 		if list := a.engine.Candidates(a.class); list != nil {
-			if best, _ := a.engine.Cheapest(a.class, list); a.Asks(a.pod, &best) {
-				return a.asks(d)
+			best, _ := a.engine.Cheapest(a.class, list)
+			if w := a.Weigh(a.pod, &best); w != nil && w.Chosen == weighing.Asks {
+				return a.asks(d, w)
 			}
 			a.state.Nominate(a.pod, a.nominated)
 			return Decision{Class: a.class, Candidates: list}
 		}
 	} else if best, ok := a.engine.Preempt(a.class); ok {
-		if a.Asks(a.pod, &best) {
-			return a.asks(d)
+		w := a.Weigh(a.pod, &best)
+		if w != nil && w.Chosen == weighing.Asks {
+			return a.asks(d, w)
 		}
-		return a.rejected(d, &best)
+		out := a.rejected(d, &best)
+		out.Weighed = w
+		return out
 	}
 	return a.rejected(d, nil)
 }
@@ -73,9 +78,9 @@ func (a *attempt) waitsForNode(d *engine.Diagnosis, message string) Decision {
 }
 
 // asks is the decision for a pod that could preempt and asks for a place first.
-func (a *attempt) asks(d *engine.Diagnosis) Decision {
+func (a *attempt) asks(d *engine.Diagnosis, w *weighing.Account) Decision {
 	out := a.waitsForNode(d, messageAsks)
-	out.Asks = true
+	out.Weighed = w
 	return out
 }
 

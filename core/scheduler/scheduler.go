@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // Scheduler decides for the pods of its profiles.
@@ -29,9 +30,9 @@ type Scheduler struct {
 	// Reserved tells whether a place is kept for a pod on a node that is coming, and Asking
 	// whether it asks for one (core/lifecycle/reservation). Such a pod preempts nobody.
 	Reserved, Asking func(types.UID) bool
-	// Asks tells whether a pod that could have the victims of a candidate leave asks for a
-	// place on a node that is coming first, or preempts.
-	Asks func(*cluster.Pod, *engine.Candidate) bool
+	// Weigh says of a pod that could have the victims of a candidate leave whether it asks for
+	// a place on a node first, or preempts; nil when it preempts and nothing else was possible.
+	Weigh func(*cluster.Pod, *engine.Candidate) *weighing.Account
 }
 
 // New returns a scheduler over a state with an engine per profile, or an error
@@ -41,7 +42,7 @@ func New(state *cluster.State, profiles []*framework.Profile, how engine.Options
 		Leaving:  func(types.UID) bool { return false },
 		Reserved: func(types.UID) bool { return false },
 		Asking:   func(types.UID) bool { return false },
-		Asks:     func(*cluster.Pod, *engine.Candidate) bool { return false }}
+		Weigh:    func(*cluster.Pod, *engine.Candidate) *weighing.Account { return nil }}
 	for _, p := range profiles {
 		e, err := engine.New(state, p, how)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // DecisionKind tells decisions apart by what was decided.
@@ -21,6 +22,7 @@ const (
 	Placed           DecisionKind = "Placed"           // a pod got a node
 	Expected         DecisionKind = "Expected"         // another scheduler is expected to place a pod there
 	Waits            DecisionKind = "Waits"            // a pod was tried and found no node
+	Weighed          DecisionKind = "Weighed"          // a pod that could preempt waits for a node instead
 	Preempts         DecisionKind = "Preempts"         // pods are asked to leave a node for another pod
 	PreemptionFailed DecisionKind = "PreemptionFailed" // a victim could not be asked to leave
 	Consults         DecisionKind = "Consults"         // extenders are asked about the nodes that the rules allow
@@ -79,6 +81,9 @@ type Decision struct {
 	// Choice is how the group of ScaledUp was chosen. The digest leaves it out: what was
 	// decided is in the other fields.
 	Choice *autoscaler.Choice `json:"choice,omitempty"`
+	// Weighed is of a pod that could preempt: what it does, and what else it could have done.
+	// The digest leaves it out, too.
+	Weighed *weighing.Account `json:"weighed,omitempty"`
 	// Headroom is the object that asks for headroom, as kind namespace/name.
 	Headroom string `json:"headroom,omitempty"`
 }

@@ -30,9 +30,9 @@ func (l *Ledger) Add(decisions []Decision) {
 	for i := range decisions {
 		d := decisions[i]
 		d.Time = d.Time.UTC()
-		position, choice := d.Position, d.Choice
+		position, choice, weighed := d.Position, d.Choice, d.Weighed
 		d.Position = 0 // a replay has other positions: a recording leaves out what rules don't read
-		d.Choice = nil
+		d.Choice, d.Weighed = nil, nil
 		line, err := json.Marshal(&d)
 		if err != nil {
 			l.fail(err)
@@ -43,7 +43,7 @@ func (l *Ledger) Add(decisions []Decision) {
 		if l.To == nil {
 			continue
 		}
-		d.Position, d.Choice = position, choice
+		d.Position, d.Choice, d.Weighed = position, choice, weighed
 		if line, err = json.Marshal(&d); err == nil {
 			_, err = l.To.Write(append(line, '\n'))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // TestTheDigestIsOfWhatWasDecided writes one decision, and others that differ from it in one
@@ -29,6 +30,9 @@ func TestTheDigestIsOfWhatWasDecided(t *testing.T) {
 		{"more nodes", func(d *step.Decision) { d.Nodes = 3 }, false, `"nodes":3`},
 		{"another position", func(d *step.Decision) { d.Position = 7 }, true, `"position":7`},
 		{"how it was chosen", func(d *step.Decision) { d.Choice = &autoscaler.Choice{Plan: 4, By: "price"} }, true, `"choice":{"plan":4,"by":"price"}`},
+		{"what else it could have done", func(d *step.Decision) {
+			d.Weighed = &weighing.Account{Policy: weighing.BuyFirst, Chosen: weighing.Buys}
+		}, true, `"weighed":{"policy":"buy-first","chosen":"buys"}`},
 	} {
 		d := base
 		x.change(&d)

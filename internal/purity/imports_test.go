@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 var layers = []string{
 	"core/autoscalingapi",
 	"core/cluster",
+	"core/weighing",
 	"core/framework",
 	"core/engine",
 	"core/queue",

@@ -37,6 +37,9 @@ func planned(b *strings.Builder, x *core.Scaling) {
 	if x.Event != "" {
 		fmt.Fprintf(b, "  last event: %s\n", x.Event)
 	}
+	if x.Weighed != nil {
+		fmt.Fprintf(b, "  instead of preempting it %s\n", x.Weighed)
+	}
 	if x.NextPlan != nil {
 		fmt.Fprintf(b, "  next plan: %s\n", clock(x.NextPlan))
 	}

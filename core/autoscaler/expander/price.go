@@ -60,12 +60,20 @@ func (Price) Best(r *Round, options []Option) []Option {
 	if len(priced) == 0 {
 		return options
 	}
-	ids := make([]cluster.ResourceID, len(gpus))
-	for i, name := range gpus {
-		ids[i] = r.Schema.ID(name)
-	}
+	ids := gpuIDs(r.Schema)
 	return lowest(priced, func(o *Option) float64 { return score(o, preferredCores(r.Nodes), ids) })
 }
+
+func gpuIDs(schema *cluster.Schema) []cluster.ResourceID {
+	ids := make([]cluster.ResourceID, len(gpus))
+	for i, name := range gpus {
+		ids[i] = schema.ID(name)
+	}
+	return ids
+}
+
+// Worth returns what a pod's requests are worth an hour.
+func Worth(schema *cluster.Schema, pod *cluster.Pod) float64 { return podPrice(pod, gpuIDs(schema)) }
 
 // score is an option's score; gpus are the IDs of what counts as a GPU.
 func score(o *Option, preferred float64, gpus []cluster.ResourceID) float64 {

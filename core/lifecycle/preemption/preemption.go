@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // Pod is a pod's part of the machine, as a preemptor. Its zero value is an idle one.
@@ -127,8 +128,9 @@ func (m *Machine) Counts() Counts { return m.counts }
 
 // Preempt has victims leave a node for a pod, which the decision has nominated to it. The
 // nominations of less important pods to that node are taken back: there may be no room for
-// them any more, and they are tried elsewhere at once.
-func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *engine.Candidate) {
+// them any more, and they are tried elsewhere at once. w is what else the pod could have
+// done; nil for nothing.
+func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Account) {
 	node := t.State.Node(c.Node)
 	m.counts.Preemptions++
 	m.counts.Victims += len(c.Pods)
@@ -136,7 +138,7 @@ func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *
 	for i, v := range c.Pods {
 		names[i] = v.Name()
 	}
-	t.Decide(step.Decision{Kind: step.Preempts, Pod: preemptor.Name(), Node: node.Name, Victims: names,
+	t.Decide(step.Decision{Kind: step.Preempts, Pod: preemptor.Name(), Node: node.Name, Victims: names, Weighed: w,
 		Reason: fmt.Sprintf("%d pods of lower priority leave, %d of them against a disruption budget", len(names), c.Violations)})
 	m.withdrawLessImportant(t, node, preemptor)
 	open := map[types.UID]bool{}

@@ -77,7 +77,7 @@ func (w *world) preempt(name string, priority int32, victims ...string) {
 		c.Pods = append(c.Pods, w.State.PodOn(types.UID("pod-"+v)))
 	}
 	w.State.Nominate(item.Pod(), "n")
-	w.m.Preempt(w.Turn, p, item.Pod(), c)
+	w.m.Preempt(w.Turn, p, item.Pod(), c, nil)
 	w.Queue.SetNominated(item, true)
 	if d := w.Scheduler.Diagnose(class); p.Asking() {
 		w.Queue.Hold(w.Now, item, d)

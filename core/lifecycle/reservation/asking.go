@@ -41,12 +41,44 @@ func (m *Machine) Asking() []types.UID {
 	return slices.Sorted(maps.Keys(m.asks))
 }
 
-// Join gives pods the room that a plan has found for them on a node that is coming. It does
-// nothing when the place that the node had is no more.
-func (m *Machine) Join(t *lifecycle.Turn, j *autoscaler.Join, pods []types.UID) {
+// AnyAsks tells whether a pod asks for a place.
+func (m *Machine) AnyAsks() bool { return len(m.asks) > 0 }
+
+// Limit has a pod that has a place wait for it until a time; then it is released, unless the
+// pod is on its node.
+func (m *Machine) Limit(uid types.UID, until time.Time) {
+	if m.of[uid] != nil {
+		m.limits[uid] = until
+	}
+}
+
+// expire releases the pods that have asked, or waited for their place, for long enough.
+func (m *Machine) expire(t *lifecycle.Turn) {
+	for _, uid := range m.Asking() {
+		if !t.Now.Before(m.asks[uid]) {
+			m.Free(t, uid)
+		}
+	}
+	if len(m.limits) == 0 {
+		return
+	}
+	for _, uid := range slices.Sorted(maps.Keys(m.limits)) {
+		if t.Now.Before(m.limits[uid]) {
+			continue
+		}
+		delete(m.limits, uid)
+		if _, placed := t.State.Placed(uid); !placed {
+			m.Free(t, uid)
+		}
+	}
+}
+
+// Join gives pods the room that a plan has found for them on a node that is coming, and
+// returns them; none when the place that the node had is no more.
+func (m *Machine) Join(t *lifecycle.Turn, j *autoscaler.Join, pods []types.UID) []types.UID {
 	p := m.joined(t, j)
 	if p == nil || len(pods) == 0 {
-		return
+		return nil
 	}
 	for _, uid := range pods {
 		if m.of[uid] != p {
@@ -61,6 +93,7 @@ func (m *Machine) Join(t *lifecycle.Turn, j *autoscaler.Join, pods []types.UID) 
 		m.on[p.Node] = p
 	}
 	t.Decide(step.Decision{Kind: step.Reserved, Node: p.Node, Group: p.Group, Reason: fmt.Sprintf("for %d pods more, which have room on it", len(pods))})
+	return pods
 }
 
 // joined returns the place that pods are to join; nil when there is none any more. The place

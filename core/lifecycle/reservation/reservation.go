@@ -39,6 +39,7 @@ type Machine struct {
 	of          map[types.UID]*Place    // by pod
 	on          map[string]*Place       // by node
 	asks        map[types.UID]time.Time // pods that ask for a place, and until when they do
+	limits      map[types.UID]time.Time // until when pods wait for their place, of those that could preempt
 	spare       map[string]int          // by group: ordered nodes whose pods all need them no more
 }
 
@@ -46,7 +47,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that keeps no place.
 func New(n Nominations) *Machine {
-	return &Machine{nominations: n, of: map[types.UID]*Place{}, asks: map[types.UID]time.Time{}, on: map[string]*Place{}, spare: map[string]int{}}
+	return &Machine{nominations: n, of: map[types.UID]*Place{}, asks: map[types.UID]time.Time{}, limits: map[types.UID]time.Time{}, on: map[string]*Place{}, spare: map[string]int{}}
 }
 
 // Ordered takes the nodes of an order, each by the pods that it is for. Places that they
@@ -125,8 +126,9 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 
 // Free takes that a pod doesn't need its place, if it has one, and asks for none.
 func (m *Machine) Free(t *lifecycle.Turn, uid types.UID) {
-	if _, asks := m.asks[uid]; asks || m.of[uid] != nil {
+	if m.WaitsFor(uid) {
 		delete(m.asks, uid)
+		delete(m.limits, uid)
 		m.leave(t, uid)
 		m.nominations.Release(t, uid)
 	}
@@ -175,6 +177,7 @@ func (m *Machine) FreeElsewhere(t *lifecycle.Turn, uid types.UID, node string) {
 func (m *Machine) release(t *lifecycle.Turn, p *Place) {
 	for _, uid := range p.Pods {
 		delete(m.of, uid)
+		delete(m.limits, uid)
 		m.nominations.Release(t, uid)
 	}
 	p.Pods = nil
@@ -271,20 +274,18 @@ func (m *Machine) Cancelled(group string, nodes int) {
 	}
 }
 
-// Advance releases the pods that have asked for a place for long enough. Places change with
-// inputs and plans.
+// Advance releases the pods that have asked or waited for a place for long enough. Places
+// change with inputs and plans.
 func (m *Machine) Advance(t *lifecycle.Turn) {
-	for _, uid := range m.Asking() {
-		if !t.Now.Before(m.asks[uid]) {
-			m.Free(t, uid)
-		}
-	}
+	m.expire(t)
 }
 
-// NextWake returns when a pod has asked for long enough; zero when none asks.
+// NextWake returns when a pod has asked or waited for long enough; zero for never.
 func (m *Machine) NextWake() (next time.Time) {
-	for _, until := range m.asks {
-		next = lifecycle.Earliest(next, until)
+	for _, of := range []map[types.UID]time.Time{m.asks, m.limits} {
+		for _, until := range of {
+			next = lifecycle.Earliest(next, until)
+		}
 	}
 	return next
 }
@@ -324,6 +325,11 @@ func (m *Machine) Invariants() (out []string) {
 		}
 		if nodes++; m.on[p.Node] != p {
 			out = append(out, fmt.Sprintf("a place is on node %s and the node is said to have another", p.Node))
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(m.limits)) {
+		if m.of[uid] == nil {
+			out = append(out, fmt.Sprintf("pod %s waits for a limited time, and has no place", uid))
 		}
 	}
 	if pods != len(m.of) || nodes != len(m.on) {

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/weighing"
+)
+
+// This file reads what a profile says of its pods that could preempt: an entry of
+// pluginConfig with a name of Berth's own, beside that of DefaultPreemption, which stays as
+// kube-scheduler has it. There is no plugin of the name to enable or disable.
+
+// PreemptOrBuy is the name of the entry.
+const PreemptOrBuy = "PreemptOrBuy"
+
+// PreemptOrBuyArgs are its arguments. Those left out have the defaults of weighing.Default.
+type PreemptOrBuyArgs struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Policy      *weighing.Policy   `json:"policy"`
+	MaxWait     *metav1.Duration   `json:"maxWait"`
+	LaunchTimes *float64           `json:"launchTimes"`
+	Costs       *PreemptOrBuyCosts `json:"costs"`
+}
+
+// PreemptOrBuyCosts are the weights of weighing.Costs.
+type PreemptOrBuyCosts struct {
+	PerVictim      *float64 `json:"perVictim"`
+	MaxLostHours   *float64 `json:"maxLostHours"`
+	PriorityWeight *float64 `json:"priorityWeight"`
+	NodeHours      *float64 `json:"nodeHours"`
+	WaitWeight     *float64 `json:"waitWeight"`
+}
+
+// preemptOrBuyArgs reads the policy of a profile's pods that could preempt.
+func preemptOrBuyArgs(path *field.Path, in *PreemptOrBuyArgs, out *plugins.Options) (errs field.ErrorList) {
+	w := weighing.Default()
+	out.Weighing = &w
+	w.Policy = ptr.Deref(in.Policy, w.Policy)
+	if !slices.Contains(weighing.Policies(), w.Policy) {
+		errs = append(errs, field.NotSupported(path.Child("policy"), w.Policy, weighing.Policies()))
+	}
+	if in.MaxWait != nil {
+		if w.MaxWait = in.MaxWait.Duration; w.MaxWait <= 0 {
+			errs = append(errs, field.Invalid(path.Child("maxWait"), in.MaxWait.Duration.String(), "must be greater than 0; with preempt-first pods don't wait"))
+		}
+	}
+	if in.LaunchTimes != nil {
+		if w.LaunchTimes = *in.LaunchTimes; !(w.LaunchTimes >= 1 && w.LaunchTimes <= 1000) {
+			errs = append(errs, field.Invalid(path.Child("launchTimes"), w.LaunchTimes, "must be from 1 to 1000: a node comes after one median launch in one of two cases"))
+		}
+	}
+	costs := ptr.Deref(in.Costs, PreemptOrBuyCosts{})
+	for _, x := range []struct {
+		name string
+		in   *float64
+		out  *float64
+	}{
+		{"perVictim", costs.PerVictim, &w.Costs.PerVictim},
+		{"maxLostHours", costs.MaxLostHours, &w.Costs.MaxLostHours},
+		{"priorityWeight", costs.PriorityWeight, &w.Costs.PriorityWeight},
+		{"nodeHours", costs.NodeHours, &w.Costs.NodeHours},
+		{"waitWeight", costs.WaitWeight, &w.Costs.WaitWeight},
+	} {
+		if x.in == nil {
+			continue
+		}
+		const limit = 1e6
+		if *x.out = *x.in; !(*x.in >= 0 && *x.in <= limit) {
+			errs = append(errs, field.Invalid(path.Child("costs", x.name), *x.in, fmt.Sprintf("must be from 0 to %.0f", limit)))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,109 @@
+package core
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/weighing"
+)
+
+// This file gathers what the costs of core/weighing are made of: what pods are worth, how
+// long victims have run, and what a node that a plan proposes costs each of its pods.
+
+// worth returns what an hour of a pod's requests is worth, as the price expander has it.
+func (c *Core) worth(pod *cluster.Pod) float64 { return expander.Worth(c.state.Schema, pod) }
+
+// preemptionCost returns what it costs that the victims of a candidate leave.
+func (c *Core) preemptionCost(x *engine.Candidate, costs *weighing.Costs) *weighing.Preemption {
+	out := &weighing.Preemption{Node: c.state.Node(x.Node).Name, Violations: x.Violations}
+	for _, v := range x.Pods {
+		out.Add(costs, c.worth(v), c.ran(v), v.Priority)
+	}
+	return out
+}
+
+// ran returns for how long a pod has run, by the API server's clock; 0 before its kubelet
+// has seen it.
+func (c *Core) ran(pod *cluster.Pod) time.Duration {
+	if at := pod.Object.Status.StartTime; at != nil {
+		return c.turn.ServerNow().Sub(at.Time)
+	}
+	return 0
+}
+
+// binCosts are what a proposed node costs its pods, and what it costs them to preempt.
+type binCosts struct {
+	nodes         []*weighing.Node // by pod
+	preempt, node float64          // of all pods
+	priced        bool             // the price of the node is known
+	why           string           // they preempt, if they do
+}
+
+// preemptingIsCheaper tells whether the pods preempt rather than have the node. One of which
+// the price isn't known can't be compared.
+func (x *binCosts) preemptingIsCheaper() bool {
+	x.why = "preempting costs less than the node"
+	if !x.priced {
+		x.why = "the price of its node group isn't known"
+		return true
+	}
+	return x.preempt < x.node
+}
+
+// costsOf returns what a node of a group costs the pods that it is proposed for; nil unless
+// all of them ask and are weighed by Cheapest: what one of them needs anyway costs the
+// others nothing.
+func (c *Core) costsOf(group string, bin []types.UID) *binCosts {
+	g := c.state.Group(group)
+	if g == nil {
+		return nil
+	}
+	total := 0.0
+	for _, uid := range bin {
+		if !c.reservation.Asks(uid) || c.policyOf(c.pods[uid].parsed) != weighing.Cheapest {
+			return nil
+		}
+		total += c.worth(c.pods[uid].parsed)
+	}
+	out := &binCosts{priced: g.Price > 0}
+	launch := c.scale.launches.Times(group).Median
+	for _, uid := range bin {
+		p := c.pods[uid]
+		costs := &c.sched.Profile(p.parsed).Weighing.Costs
+		n := costs.NewNode(group, g.Price, c.share(p.parsed, total, len(bin)), c.worth(p.parsed), launch)
+		out.nodes = append(out.nodes, n)
+		out.node += n.Cost
+		out.preempt += p.weighing.account.Preempt.Cost
+	}
+	return out
+}
+
+// share returns a pod's part of a node that pods of a total worth have together; pods that
+// are worth nothing have equal parts.
+func (c *Core) share(pod *cluster.Pod, total float64, pods int) float64 {
+	if total <= 0 {
+		return 1 / float64(pods)
+	}
+	return c.worth(pod) / total
+}
+
+// bought takes note of the places on ordered nodes that pods were given.
+func (c *Core) bought(group string, bins [][]types.UID) {
+	price := 0.0
+	if g := c.state.Group(group); g != nil {
+		price = g.Price
+	}
+	for _, bin := range bins {
+		total := 0.0
+		for _, uid := range bin {
+			total += c.worth(c.pods[uid].parsed)
+		}
+		for _, uid := range bin {
+			c.given(uid, &weighing.Node{Group: group, Price: price, Share: c.share(c.pods[uid].parsed, total, len(bin))}, weighing.Buys)
+		}
+	}
+}
