@@ -72,6 +72,7 @@ type ask struct {
 	problem string    // why it can't be made out, "" when it can
 	sets    []set
 	missing string // why no node group would help a stand-in that waits, as the last plan has it
+	stale   bool   // what its status says of its stand-ins is old
 	report  report
 
 	// Of a ProvisioningRequest:
@@ -160,7 +161,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		if !a.dirty && (a.wake.IsZero() || t.Now.Before(a.wake)) {
 			continue
 		}
-		a.dirty, a.wake = false, time.Time{}
+		a.dirty, a.wake, a.stale = false, time.Time{}, true
 		switch o := t.State.Object(a.kind, a.namespace, a.name).(type) {
 		case *autoscalingapi.CapacityBuffer:
 			m.lookAtBuffer(t, a, o)
@@ -187,6 +188,7 @@ func (m *Machine) Refused() int { return m.refused }
 // Planned says that a plan was made: what the last one had to say of stand-ins is old.
 func (m *Machine) Planned() {
 	for _, a := range m.asks { // in any order
+		a.stale = a.stale || a.missing != ""
 		a.missing = ""
 	}
 }
@@ -194,7 +196,7 @@ func (m *Machine) Planned() {
 // NoHelp takes why no node group would help a stand-in, as a plan has it.
 func (m *Machine) NoHelp(pod *cluster.Pod, why string) {
 	if a := m.byUID[types.UID(pod.StandIn)]; a != nil {
-		a.missing = why
+		a.missing, a.stale = why, true
 	}
 }
 

@@ -146,7 +146,7 @@ func (m *Machine) Placed(t *lifecycle.Turn, item *queue.Item, node string) {
 	t.State.Remove(pod.UID)
 	t.State.Nominate(pod, node)
 	p.node, p.missing = node, false
-	t.Decide(step.Decision{Kind: step.RoomKept, Pod: pod.Name(), Node: node, Headroom: m.asker(pod)})
+	t.Decide(step.Decision{Kind: step.RoomKept, Pod: pod.Name(), Node: node, Headroom: m.changed(pod)})
 }
 
 // Rejected has a stand-in wait that no node takes.
@@ -154,15 +154,19 @@ func (m *Machine) Rejected(t *lifecycle.Turn, item *queue.Item, message string) 
 	pod := item.Pod()
 	if p := m.records.Get(pod.UID); !p.missing {
 		p.missing = true
-		t.Decide(step.Decision{Kind: step.RoomMissing, Pod: pod.Name(), Headroom: m.asker(pod), Reason: message})
+		t.Decide(step.Decision{Kind: step.RoomMissing, Pod: pod.Name(), Headroom: m.changed(pod), Reason: message})
 	}
 }
 
-func (m *Machine) asker(pod *cluster.Pod) string {
-	if a := m.byUID[types.UID(pod.StandIn)]; a != nil {
-		return a.String()
+// changed takes note that a stand-in is in another state, and returns what asks for it, as
+// the ledger names it.
+func (m *Machine) changed(pod *cluster.Pod) string {
+	a := m.byUID[types.UID(pod.StandIn)]
+	if a == nil {
+		return ""
 	}
-	return ""
+	a.stale = true
+	return a.String()
 }
 
 // Keep looks, after pods were placed, for stand-ins whose nodes don't keep their room any
@@ -242,7 +246,7 @@ func (m *Machine) lookAt(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
 	case t.State.NominatedTo(pod.UID) == p.node && m.scheduler.FitsNominated(pod, m.scheduler.Engine(pod).Class(pod)):
 		return false
 	}
-	t.Decide(step.Decision{Kind: step.RoomLost, Pod: pod.Name(), Node: p.node, Headroom: m.asker(pod), Reason: why})
+	t.Decide(step.Decision{Kind: step.RoomLost, Pod: pod.Name(), Node: p.node, Headroom: m.changed(pod), Reason: why})
 	p.node = ""
 	t.State.Nominate(pod, "")
 	t.Queue.Requeue(t.Queue.Get(pod.UID), pod)

@@ -115,9 +115,10 @@ func (r *report) stamp(t *lifecycle.Turn, kind string, status metav1.ConditionSt
 // tell has the status of an object written, if there is something new to say and it is time.
 func (m *Machine) tell(t *lifecycle.Turn, a *ask) {
 	r := &a.report
-	if a.kind == cluster.BufferKind && !r.silent {
+	if a.kind == cluster.BufferKind && !r.silent && a.stale {
 		m.describe(t, a)
 	}
+	a.stale = false
 	if !r.unwritten || r.owed || t.Now.Before(r.after) {
 		return
 	}
