@@ -24,6 +24,7 @@ var provisioningRequestKind = kindOf[*autoscalingapi.ProvisioningRequest]{
 	reads: func(o *autoscalingapi.ProvisioningRequest) *autoscalingapi.ProvisioningRequest {
 		out := &autoscalingapi.ProvisioningRequest{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: o.Spec, Status: o.Status}
 		out.CreationTimestamp, out.Generation = o.CreationTimestamp, o.Generation
+		out.Spec.Parameters = annotated(o.Spec.Parameters, autoscalingapi.NoRetry, autoscalingapi.ValidUntilSeconds)
 		return out
 	},
 }

@@ -3,11 +3,14 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -165,7 +168,8 @@ func admitted(p *v1.Pod, request, class string) *v1.Pod {
 
 // TestHeadroom has Berth, with no more rights than deploy/rbac.yaml gives it, keep room for a
 // CapacityBuffer, on a node that it buys for it and where only the buffer's pods come to
-// run; and serve Kueue's own ProvisioningRequests of both classes.
+// run; and serve Kueue's own ProvisioningRequests of both classes. What Berth saw is
+// recorded, and replayed it decides the same.
 func TestHeadroom(t *testing.T) {
 	c, client := startCluster(t)
 	h := &headroomCluster{t: t, client: client}
@@ -174,7 +178,8 @@ func TestHeadroom(t *testing.T) {
 	if err := os.WriteFile(groups, []byte(oneGroup), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, log := startBerth(t, c, "--kubeconfig", asDeployed(t, c, client), "--cloud-provider=simulated", "--cloud-config="+groups, "--scan-interval=2s")
+	recording := filepath.Join(t.TempDir(), "recording")
+	p, log := startBerth(t, c, "--kubeconfig", asDeployed(t, c, client), "--cloud-provider=simulated", "--cloud-config="+groups, "--scan-interval=2s", "--record="+recording)
 
 	// A buffer of two chunks of 2 CPUs: a node of 4.
 	h.create(buffers, "CapacityBuffer", "web", nil, map[string]any{"podTemplateRef": map[string]any{"name": "web"}, "replicas": int64(2)})
@@ -192,10 +197,10 @@ func TestHeadroom(t *testing.T) {
 		t.Errorf("a stranger runs on %s, which was bought for the buffer", node)
 	}
 	for i := range 2 {
-		p := pod(fmt.Sprint("web", i), "2")
-		p.Labels = map[string]string{"app": "web"}
-		create(t, client, p)
-		h.runs(p.Name)
+		web := pod(fmt.Sprint("web", i), "2")
+		web.Labels = map[string]string{"app": "web"}
+		create(t, client, web)
+		h.runs(web.Name)
 	}
 	eventually(t, "the buffer's chunks to have room again", kept)
 
@@ -235,4 +240,20 @@ func TestHeadroom(t *testing.T) {
 		h.runs(fmt.Sprint("check", i))
 	}
 	noneForbidden(t, log)
+
+	p.Stop(10 * time.Second)
+	raw, err := exec.CommandContext(t.Context(), berth, "simulate", "--replay", recording, "-o", "json").Output()
+	if err != nil {
+		t.Fatalf("replaying: %v\n%s", err, raw)
+	}
+	var out struct {
+		Decisions        map[string]int
+		Digest, Recorded string
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	if out.Recorded == "" || out.Digest != out.Recorded || out.Decisions["RoomKept"] == 0 || out.Decisions["Booked"] != 2 {
+		t.Errorf("the replay: %+v", out)
+	}
 }

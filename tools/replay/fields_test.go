@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/plugins"
@@ -55,7 +56,7 @@ func TestFields(t *testing.T) {
 		leaves(value, "", paths)
 		known[name] = paths
 		fmt.Fprintf(&b, "%s\n", name)
-		within := map[string]string{"DaemonSet.spec.template.": "PodSet: Pod.", "Groups[].Template.": "NodeSet: Node."}
+		within := map[string]string{"DaemonSet.spec.template.": "PodSet: Pod.", "object.template.": "PodSet: Pod.", "object.Template.": "PodSet: Pod.", "Groups[].Template.": "NodeSet: Node."}
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
 			if at := sameWithin(path, known); at == "" {
 				fmt.Fprintf(&b, "  %s\n", path)
@@ -71,7 +72,7 @@ func TestFields(t *testing.T) {
 // sameWithin returns the prefix of a path that leads to an object of a kind which was listed
 // before with the rest of the path; "" when there is none.
 func sameWithin(path string, known map[string]map[string]bool) string {
-	for prefix, input := range map[string]string{"DaemonSet.spec.template.": "PodSet", "Groups[].Template.": "NodeSet"} {
+	for prefix, input := range map[string]string{"DaemonSet.spec.template.": "PodSet", "object.template.": "PodSet", "object.Template.": "PodSet", "Groups[].Template.": "NodeSet"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok {
 			object := strings.TrimSuffix(input, "Set") + "."
 			if known[input][object+rest] {
@@ -109,6 +110,7 @@ var terms = regexp.MustCompile(`(matchExpressions|matchFields|matchLabelExpressi
 func everyInputWithObjects() []step.Input {
 	annotate := func(m *metav1.ObjectMeta) {
 		m.Annotations["berth.dev/any"], m.Annotations["cluster-autoscaler.kubernetes.io/any"] = "*", "*"
+		m.Annotations["autoscaling.x-k8s.io/any"] = "*"
 		m.Annotations[v1.MirrorPodAnnotationKey] = "*"
 	}
 	pod := filled(&v1.Pod{})
@@ -127,8 +129,12 @@ func everyInputWithObjects() []step.Input {
 	volume.Spec.Capacity[v1.ResourceStorage] = volume.Spec.Capacity["*"]
 	csiNode := filled(&storagev1.CSINode{})
 	csiNode.Annotations[v1.MigratedPluginsAnnotationKey] = "*"
-	daemons := filled(&appsv1.DaemonSet{})
-	annotate(&daemons.Spec.Template.ObjectMeta)
+	daemons, template, scalable := filled(&appsv1.DaemonSet{}), filled(&v1.PodTemplate{}), filled(&cluster.Scalable{})
+	for _, m := range []*metav1.ObjectMeta{&daemons.Spec.Template.ObjectMeta, &template.Template.ObjectMeta, &scalable.Template.ObjectMeta} {
+		annotate(m)
+	}
+	request := filled(&autoscalingapi.ProvisioningRequest{})
+	request.Spec.Parameters[autoscalingapi.NoRetry], request.Spec.Parameters[autoscalingapi.ValidUntilSeconds] = "*", "*"
 
 	inputs := []step.Input{
 		step.PodSet{Pod: pod}, step.NodeSet{Node: node}, step.DaemonSetSet{DaemonSet: daemons},
@@ -136,7 +142,8 @@ func everyInputWithObjects() []step.Input {
 		step.WorkloadSet{Workload: cluster.WorkloadOf(filled(&v1.Service{}))},
 	}
 	for _, o := range []cluster.Object{filled(&v1.Namespace{}), claim, volume, filled(&storagev1.StorageClass{}), csiNode,
-		filled(&storagev1.CSIDriver{}), filled(&storagev1.CSIStorageCapacity{}), filled(&storagev1.VolumeAttachment{}), filled(&policyv1.PodDisruptionBudget{})} {
+		filled(&storagev1.CSIDriver{}), filled(&storagev1.CSIStorageCapacity{}), filled(&storagev1.VolumeAttachment{}), filled(&policyv1.PodDisruptionBudget{}),
+		template, scalable, filled(&autoscalingapi.CapacityBuffer{}), request} {
 		inputs = append(inputs, step.ObjectSet{Object: o})
 	}
 	return inputs

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -107,6 +108,10 @@ func TestNothingSecretIsRecorded(t *testing.T) {
 		step.DaemonSetSet{DaemonSet: &appsv1.DaemonSet{ObjectMeta: annotated("d"),
 			Spec: appsv1.DaemonSetSpec{Template: v1.PodTemplateSpec{ObjectMeta: annotated(""), Spec: pod.Spec}}}},
 		step.ObjectSet{Object: &v1.Namespace{ObjectMeta: annotated("ns")}},
+		step.ObjectSet{Object: &v1.PodTemplate{ObjectMeta: annotated("t"), Template: v1.PodTemplateSpec{ObjectMeta: annotated(""), Spec: pod.Spec}}},
+		step.ObjectSet{Object: &cluster.Scalable{ObjectMeta: annotated("Deployment/d"), Template: v1.PodTemplateSpec{ObjectMeta: annotated(""), Spec: pod.Spec}}},
+		step.ObjectSet{Object: &autoscalingapi.CapacityBuffer{ObjectMeta: annotated("b")}},
+		step.ObjectSet{Object: &autoscalingapi.ProvisioningRequest{ObjectMeta: annotated("r"), Spec: autoscalingapi.ProvisioningRequestSpec{Parameters: map[string]string{"token": secret}}}},
 	}
 	for _, o := range storageWithSecrets(csi) {
 		in = append(in, step.ObjectSet{Object: o})
