@@ -1,0 +1,67 @@
+package nodegroups
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file has what the provider tells of its groups become the state's. What must hold: a
+// group's target in the state includes what was ordered, and leaves out what is to be deleted,
+// since the provider's list.
+
+// GroupsSet takes what the provider says of its groups. Deletions must have taken it
+// before, since it settles those in doubt.
+func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
+	groups := in.Groups
+	m.known = true
+	listed := map[string]bool{}
+	for i := range groups {
+		g := &groups[i]
+		listed[g.ID] = true
+		set(t.State, &cluster.NodeGroup{
+			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
+			Target:   g.Target + m.group(g.ID).unanswered - m.deletions.Unanswered(g.ID),
+			Template: template(t.State, g), TemplateError: g.TemplateError,
+		})
+	}
+	for _, g := range t.State.Groups() {
+		if !listed[g.ID] && in.Says(g.ID) {
+			t.State.SetGroup(g.ID, nil)
+		}
+	}
+	m.watchInstances(t, &in)
+}
+
+// template returns what a new node of a group looks like. When the provider can't say, the
+// last that it said holds for nodes that are coming.
+func template(state *cluster.State, g *nodegroup.Group) *cluster.NodeInfo {
+	if g.TemplateError == "" {
+		return state.Schema.ParseNode(g.Template, g.ID)
+	}
+	if old := state.Group(g.ID); old != nil {
+		return old.Template
+	}
+	return state.Schema.ParseNode(&v1.Node{}, g.ID)
+}
+
+// set records a group in the state unless nothing about it is new.
+func set(state *cluster.State, g *cluster.NodeGroup) {
+	if old := state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target &&
+		old.Price == g.Price && old.TemplateError == g.TemplateError && old.Template.SameTemplate(g.Template) {
+		return
+	}
+	state.SetGroup(g.ID, g)
+}
+
+// Retarget adds to the number of nodes that a group is assumed to have.
+func (m *Machine) Retarget(t *lifecycle.Turn, id string, delta int) {
+	if old := t.State.Group(id); old != nil {
+		g := *old
+		g.Target = max(g.Target+delta, 0)
+		t.State.SetGroup(id, &g)
+	}
+}
