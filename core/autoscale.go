@@ -254,7 +254,11 @@ func (c *Core) planMade(in step.PlanMade) {
 	}
 	kept := map[types.UID]bool{}
 	for i := range in.Plan.ScaleUps {
-		for _, uid := range c.commitScaleUp(&in.Plan.ScaleUps[i]) {
+		helped := c.commitScaleUp(&in.Plan.ScaleUps[i])
+		if !c.reservation.AnyAsks() {
+			continue
+		}
+		for _, uid := range helped {
 			kept[uid] = true
 		}
 	}

@@ -245,6 +245,9 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 // Cheapest, and returns the proposal that is left. It is the one that it was given when none
 // is left out.
 func (c *Core) decline(up *autoscaler.ScaleUp) *autoscaler.ScaleUp {
+	if !c.reservation.AnyAsks() {
+		return up
+	}
 	declined := map[types.UID]bool{}
 	out := *up
 	out.Bins = slices.DeleteFunc(slices.Clone(up.Bins), func(bin []types.UID) bool {

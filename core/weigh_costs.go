@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -99,11 +100,18 @@ func (c *Core) bought(group string, bins [][]types.UID) {
 	}
 	for _, bin := range bins {
 		total := 0.0
-		for _, uid := range bin {
-			total += c.worth(c.pods[uid].parsed)
+		if slices.ContainsFunc(bin, func(uid types.UID) bool { return c.pods[uid].weighing.asked }) {
+			for _, uid := range bin {
+				total += c.worth(c.pods[uid].parsed)
+			}
 		}
 		for _, uid := range bin {
-			c.given(uid, &weighing.Node{Group: group, Price: price, Share: c.share(c.pods[uid].parsed, total, len(bin))}, weighing.Buys)
+			p := c.pods[uid]
+			if !p.weighing.asked { // nothing is weighed for it, and there may be very many
+				p.weighing.since = c.turn.Now
+				continue
+			}
+			c.given(uid, &weighing.Node{Group: group, Price: price, Share: c.share(p.parsed, total, len(bin))}, weighing.Buys)
 		}
 	}
 }

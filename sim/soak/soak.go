@@ -36,6 +36,11 @@ func Play(ctx context.Context, s *scenario.Scenario, o sim.Options) (out Outcome
 	if err != nil {
 		return out, err
 	}
+	return playRun(ctx, run, o)
+}
+
+// playRun is Play of a scenario that was read.
+func playRun(ctx context.Context, run *scenario.Run, o sim.Options) (out Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out.Problems = append(out.Problems, fmt.Sprintf("panic: %v", p))

@@ -29,6 +29,7 @@ type model struct {
 	places []modelPlace
 	spare  map[string]int
 	asks   map[types.UID]time.Time
+	limits map[types.UID]time.Time // of pods that have a place
 }
 
 // has tells whether a pod has a place.
@@ -39,6 +40,12 @@ func (m *model) has(uid types.UID) bool {
 // expire has the pods ask no more whose time is over.
 func (m *model) expire(now time.Time) {
 	maps.DeleteFunc(m.asks, func(_ types.UID, until time.Time) bool { return !now.Before(until) })
+	for _, uid := range slices.Sorted(maps.Keys(m.limits)) {
+		if until := m.limits[uid]; !now.Before(until) {
+			delete(m.limits, uid)
+			m.leave(uid)
+		}
+	}
 }
 
 type modelPlace struct {
@@ -100,7 +107,7 @@ func (h *history) pod() types.UID { return types.UID(fmt.Sprint("p", testkit.Uni
 // something happens to both.
 func (h *history) something() {
 	group := rapid.SampledFrom(groups).Draw(h.T, "group")
-	switch testkit.Uniform(h.T, 11, "what") {
+	switch testkit.Uniform(h.T, 12, "what") {
 	case 0:
 		var bins [][]types.UID
 		used := map[types.UID]bool{}
@@ -171,6 +178,12 @@ func (h *history) something() {
 			h.machine.Ask(h.bench.Turn, uid, until)
 			h.model.asks[uid] = until
 		}
+	case 11: // waits for a limited time, if it has a place
+		uid, until := h.pod(), h.bench.Turn.Now.Add(time.Duration(testkit.Uniform(h.T, 5, "seconds"))*time.Second)
+		h.machine.Limit(uid, until)
+		if h.model.has(uid) {
+			h.model.limits[uid] = until
+		}
 	case 8: // time passes
 		h.bench.Turn.Now = h.bench.Turn.Now.Add(2 * time.Second)
 		h.machine.Advance(h.bench.Turn)
@@ -234,6 +247,7 @@ func (h *history) compare() {
 	for _, broken := range h.machine.Invariants() {
 		h.Fatalf("broken: %s", broken)
 	}
+	maps.DeleteFunc(h.model.limits, func(uid types.UID, _ time.Time) bool { return !h.model.has(uid) })
 	want := told{}
 	var places []string
 	for _, p := range h.model.places {
@@ -269,7 +283,7 @@ func (h *history) compare() {
 // of random histories; and once nothing comes any more, nothing is left over.
 func TestPropertyPlacesAreAsInASearchedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{T: t, bench: lifecycletest.NewBench(), told: told{}, model: model{spare: map[string]int{}, asks: map[types.UID]time.Time{}}}
+		h := &history{T: t, bench: lifecycletest.NewBench(), told: told{}, model: model{spare: map[string]int{}, asks: map[types.UID]time.Time{}, limits: map[types.UID]time.Time{}}}
 		h.machine = reservation.New(h.told)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			h.something()

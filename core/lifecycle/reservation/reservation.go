@@ -79,6 +79,7 @@ func (m *Machine) HandOver(t *lifecycle.Turn, from, to types.UID) {
 	}
 	p.Pods[slices.Index(p.Pods, from)] = to
 	delete(m.of, from)
+	delete(m.limits, from)
 	delete(m.asks, to)
 	m.of[to] = p
 	m.nominations.Release(t, from)
