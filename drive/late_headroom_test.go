@@ -69,6 +69,15 @@ func (w *late) changeHeadroom() {
 	w.showWish(k)
 }
 
+// endRequests deletes all requests.
+func (w *late) endRequests() {
+	for _, name := range []string{"r", "s"} {
+		k := wish{cluster.ProvisioningRequestKind, name}
+		delete(w.wishes, k)
+		w.showWish(k)
+	}
+}
+
 func (w *late) WriteStatus(x step.StatusWrite, done func(error)) {
 	k := wish{cluster.BufferKind, x.Name}
 	if x.Request != nil {

@@ -320,6 +320,7 @@ func (w *late) rest() {
 	for i := 0; i < 60 || len(w.pending) > 1; i++ { // one may be the next plan
 		w.step(11*time.Second, len(w.pending))
 	}
+	w.endRequests() // or they would be tried, and booked, for a week
 	for range 3 {
 		w.step(6*time.Minute, len(w.pending))
 	}
