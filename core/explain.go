@@ -47,6 +47,8 @@ type Explanation struct {
 	// WaitsFor are the changes after which the pod is tried again, for each plugin that
 	// rejects nodes.
 	WaitsFor []WaitsFor `json:"waitsFor,omitempty"`
+	// Kept are the objects whose headroom keeps nodes from the pod that would take it.
+	Kept []Kept `json:"kept,omitempty"`
 	// Candidates are the nodes that all rules allow, the best first; maxCandidates at most.
 	Candidates []Candidate `json:"candidates,omitempty"`
 	// Scaling is what node groups do for a pod that waits; nil for any other, and when Berth
@@ -70,6 +72,12 @@ type WaitsFor struct {
 type Relaxed struct {
 	Plugin string `json:"plugin"`
 	Nodes  int    `json:"nodes"`
+}
+
+// Kept is on how many nodes room is kept for others that a pod would fit into.
+type Kept struct {
+	For   string `json:"for"` // the object that asks for it, as kind namespace/name
+	Nodes int    `json:"nodes"`
 }
 
 // Candidate is a node that all rules allow, with what makes up its score.
@@ -185,6 +193,7 @@ func (c *Core) explainNodes(pod *cluster.Pod, x *Explanation) {
 	default:
 		x.Outcome, x.Message = string(step.Waits), d.Message()
 		explainWait(e, class, d, x)
+		x.Kept = c.keptFrom(e, class)
 	}
 }
 

@@ -2,10 +2,12 @@ package core
 
 import (
 	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/headroom"
 	"github.com/berthproject/berth/core/queue"
@@ -63,6 +65,24 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	// It has come, as far as it ever will; only then is it taken off the node again.
 	c.reservation.Bound(c.turn, item.Pod().UID, d.Node.Name)
 	c.headroom.Placed(c.turn, item, d.Node.Name)
+}
+
+// keptFrom returns, by headroom, on how many nodes a class that fits on none would fit if the
+// room weren't kept for others. It leaves the state as it is.
+func (c *Core) keptFrom(e *engine.Engine, class *engine.Class) (out []Kept) {
+	for _, h := range c.state.Headrooms() {
+		mark := c.state.Mark()
+		for _, n := range slices.Clone(c.state.Nominations()) {
+			if n.Pod.StandIn == h.ID && class.LeavesRoomFor(n.Pod) {
+				c.state.Nominate(n.Pod, "")
+			}
+		}
+		if nodes := len(e.Feasible(class)); nodes > 0 {
+			out = append(out, Kept{For: c.headroom.Named(h.ID), Nodes: nodes})
+		}
+		c.state.Rollback(mark)
+	}
+	return out
 }
 
 // objectSet takes in an object that rules or the autoscaler read as it stands. Headroom is

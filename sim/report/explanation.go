@@ -91,6 +91,9 @@ func waiting(b *strings.Builder, x *core.Explanation) {
 	for _, c := range x.WaitsFor {
 		fmt.Fprintf(b, "is tried again when %s (%s)\n", c.Change, c.Plugin)
 	}
+	for _, k := range x.Kept {
+		fmt.Fprintf(b, "would fit into room that is kept for %s, on %d nodes\n", k.For, k.Nodes)
+	}
 	for _, r := range x.Relax {
 		fmt.Fprintf(b, "would help: without %s alone, %d nodes would take it\n", r.Plugin, r.Nodes)
 	}

@@ -158,6 +158,14 @@ func (m *Machine) Rejected(t *lifecycle.Turn, item *queue.Item, message string) 
 	}
 }
 
+// Named returns the object that asks for a headroom, as the ledger names it; "" for none.
+func (m *Machine) Named(id cluster.HeadroomID) string {
+	if a := m.byUID[types.UID(id)]; a != nil {
+		return a.String()
+	}
+	return ""
+}
+
 // changed takes note that a stand-in is in another state, and returns what asks for it, as
 // the ledger names it.
 func (m *Machine) changed(pod *cluster.Pod) string {
