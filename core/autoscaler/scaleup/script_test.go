@@ -274,6 +274,8 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			bin = append(bin, types.UID(name))
 		}
 		f.req.Places = append(f.req.Places, autoscaler.Place{Group: args.Name(), Node: args.String("node", ""), Pods: bin})
+	case "preempts":
+		f.req.NotFor = map[types.UID]bool{types.UID(args.Name()): true}
 	case "spare":
 		if f.req.Spare == nil {
 			f.req.Spare = map[string]int{}
@@ -368,6 +370,9 @@ func describe(plan *autoscaler.Plan) string {
 	var out strings.Builder
 	if plan.Covered > 0 {
 		fmt.Fprintf(&out, "%d pods need nothing\n", plan.Covered)
+	}
+	for _, j := range plan.Joins {
+		fmt.Fprintf(&out, "%v on the node %q of %s, beside %q\n", j.Pods, j.Node, j.Group, j.With)
 	}
 	for _, up := range plan.ScaleUps {
 		fmt.Fprintf(&out, "%d of %s for %v, wasting %.2f", up.Nodes, up.Group, up.Pods, up.Wasted)
