@@ -36,6 +36,9 @@ type autoscaling struct {
 	survey map[string]*scaleup.Coming
 	// groupsTold says that the provider has told of its groups since places were last checked.
 	groupsTold bool
+	// placesKept says that places were checked since a plan was last asked for: one that is due
+	// may wait for many Steps.
+	placesKept bool
 }
 
 func newAutoscaling(a *Autoscale) autoscaling {
@@ -125,6 +128,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 		c.pods[pod.UID].planned = true
 	}
 	s.planning.Request(c.turn, req)
+	s.placesKept = false
 	c.noteRequested(req)
 	for _, p := range early {
 		c.wantPlan(p) // the request has answered for all who wanted a plan so far
@@ -171,10 +175,11 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 // keepPlaces has places released whose nodes aren't coming any more, when the provider has
 // told of its groups and before each plan.
 func (c *Core) keepPlaces() {
-	if !c.reservation.Waits() || !c.scale.groupsTold && c.scale.planning.State(c.turn.Now) != planning.Due {
+	beforePlan := !c.scale.placesKept && c.scale.planning.State(c.turn.Now) == planning.Due
+	if !c.reservation.Waits() || !c.scale.groupsTold && !beforePlan {
 		return
 	}
-	c.scale.groupsTold = false
+	c.scale.groupsTold, c.scale.placesKept = false, true
 	coming := scaleup.Survey(c.state, c.scale.groups.Conditions(c.turn.Now), &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
 	c.reservation.Keep(c.turn, func(group string) int {
 		if in := coming[group]; in != nil {
