@@ -42,7 +42,7 @@ var mutants = []mutant{
 	{"the priority isn't signed", "core/engine/class.go", "e.keyBuf = binary.BigEndian.AppendUint32(e.keyBuf, uint32(p.Priority))", "_ = binary.BigEndian", "./core/engine", signature, "800"},
 	{"which headrooms admit a pod isn't signed", "core/engine/class.go", "range e.admitting {", "range e.admitting[:0] {", "./core/engine", "TestAStandIn", "1"},
 	{"whether a pod preempts isn't signed", "core/plugins/defaultpreemption/defaultpreemption.go", "sig.Bool(never(pod))", "", "./core/engine", signature, "1500"},
-	{"nominated pods aren't left their place", "core/engine/view.go", "!slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor)", "true", "./core/engine", cached, "400"},
+	{"nominated pods aren't left their place", "core/engine/view.go", "!slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor)", "true || !slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor)", "./core/engine", cached, "400"},
 	{"what a dry run found is never forgotten", "core/engine/dryruns.go", "		d.forget(changes[i].Node)\n", "		_ = changes[i]\n", "./core/engine", cached, "1500"},
 	{"a disruption budget changes nothing", "core/engine/dryruns.go", "all = all || beyond || isBudget(changes[i].Object)", "all = all || beyond", "./core/engine", "TestABudgetChanges", "1"},
 	{"who could preempt isn't woken", "core/engine/wake.go", "help == NoHelp && e.dryRun(f, n) != nil {", "help == NoHelp && e.dryRun(f, n) != nil && false {", "./core/engine", hint, "1500"},
