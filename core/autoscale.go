@@ -270,7 +270,9 @@ func (c *Core) planMade(in step.PlanMade) {
 	c.answerAsking(in.Plan, kept)
 	for _, x := range in.Plan.NoHelp {
 		for _, uid := range x.Pods {
-			c.reservation.Free(c.turn, uid) // what is coming doesn't help it any more
+			if !c.reservation.Asks(uid) { // answerAsking has answered who asks
+				c.reservation.Free(c.turn, uid) // what is coming doesn't help it any more
+			}
 		}
 	}
 	for _, x := range c.mayCancel(in.Plan) {

@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/core/weighing"
@@ -23,7 +24,7 @@ import (
 // TestScripts runs testdata/scripts/*.txt. A script begins with its
 // configuration:
 //
-//	config [autoscale [unneeded=30s] [delay-after-add=1m] [evict-daemons]] [policy=preempt-first] [max-wait=5m]
+//	config [autoscale [unneeded=30s] [delay-after-add=1m] [evict-daemons] [max-launching=0]] [policy=preempt-first] [max-wait=5m]
 //
 // Each further command feeds inputs to one Step (script_commands_test.go); its
 // golden text is the Ready that came back (script_print_test.go), and at the end
@@ -101,6 +102,7 @@ func (w *world) configure(args *script.Args) {
 		a.PriorityCutoff = args.Int("cutoff", a.PriorityCutoff)
 		a.NewPodDelay = args.Duration("pod-delay", a.NewPodDelay)
 		a.Limits.EnforceMinSize = args.Flag("enforce-min")
+		a.MaxNodesLaunching = launching.Limit(args.Int("max-launching", 0))
 		cfg.Autoscale = &a
 	}
 	weigh := weighing.Default()

@@ -213,8 +213,10 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 		return
 	}
 	why := map[types.UID]string{}
+	later := map[types.UID]bool{}
 	for _, n := range plan.NoHelp {
 		for _, uid := range n.Pods {
+			later[uid] = n.Later
 			why[uid] = "no node group would help it: " + strings.Join(n.Reasons, ", ")
 		}
 	}
@@ -223,9 +225,9 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 		if p.weighing.request != plan.Request || kept[uid] {
 			continue
 		}
-		unplanned := plan.Unplanned > 0 && why[uid] == "" && c.policyOf(p.parsed) != weighing.PreemptFirst
-		if unplanned {
-			continue // the next plan may come to it
+		unplanned := plan.Unplanned > 0 && why[uid] == ""
+		if (unplanned || later[uid]) && c.policyOf(p.parsed) != weighing.PreemptFirst {
+			continue // the next plan may come to it, or buy it a node
 		}
 		a := *p.weighing.account
 		if a.Chosen != weighing.Preempts { // it wasn't declined

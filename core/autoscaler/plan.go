@@ -180,6 +180,9 @@ type Mix struct {
 type NoHelp struct {
 	Pods    []types.UID
 	Reasons []string // "COUNT reason": how many groups give it; sorted
+	// Later says that a group takes such pods which may not grow in this plan, and may soon:
+	// nodes are launching, or one scale-up has as many as it may.
+	Later bool
 }
 
 // CountReasons returns what NoHelp.Reasons is of the reasons that groups give, by how many

@@ -120,7 +120,9 @@ func (b *builder) explain(left []*run) {
 		if !ok {
 			i = len(b.plan.NoHelp)
 			at[r.class] = i
-			b.plan.NoHelp = append(b.plan.NoHelp, autoscaler.NoHelp{Reasons: b.reasons(r)})
+			b.plan.NoHelp = append(b.plan.NoHelp, autoscaler.NoHelp{})
+			n := &b.plan.NoHelp[i]
+			n.Reasons, n.Later = b.reasons(r)
 		}
 		b.plan.NoHelp[i].Pods = append(b.plan.NoHelp[i].Pods, uids(expander.Pods{r.pods})...)
 	}
@@ -131,12 +133,14 @@ const filteredOut = "expansion options filtered out and no longer considered"
 
 // reasons says why no group would help the first pod of a run: for each reason, "COUNT
 // reason", how many groups give it, sorted as text. A group that is limited gives that
-// reason alone; any other all messages of the first rule that rejects it.
-func (b *builder) reasons(r *run) []string {
+// reason alone; any other all messages of the first rule that rejects it. later tells whether
+// a group would take the pod for which its limit passes.
+func (b *builder) reasons(r *run) (reasons []string, later bool) {
 	counts := map[string]int{}
 	for _, g := range b.State.Groups() {
 		if room, limit := b.headroom(g); room <= 0 {
 			counts[limit]++
+			later = later || passes(limit) && b.rejects(g, r.class, r.pods[0]) == nil
 		} else if reason := b.rejects(g, r.class, r.pods[0]); reason != nil {
 			for _, m := range reason.Messages {
 				counts[m]++
@@ -145,7 +149,7 @@ func (b *builder) reasons(r *run) []string {
 			counts[filteredOut]++
 		}
 	}
-	return autoscaler.CountReasons(counts)
+	return autoscaler.CountReasons(counts), later
 }
 
 func uids(pods expander.Pods) []types.UID {

@@ -67,6 +67,18 @@ const (
 	NoTemplate = "template error"
 )
 
+// Limits that a group meets for the moment.
+const (
+	launching        = "max number of nodes launching reached"
+	launchingInGroup = "max number of nodes launching in the group reached"
+	perScaleUp       = "max number of nodes per scale-up reached"
+)
+
+// passes tells whether a limit is one that a group meets for the moment.
+func passes(limit string) bool {
+	return limit == launching || limit == launchingInGroup || limit == perScaleUp
+}
+
 // unknown tells whether nobody can say what a new node of a group looks like: not the
 // provider, and no node that there has been.
 func (b *builder) unknown(g *cluster.NodeGroup) bool {
@@ -99,10 +111,10 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		max, used int
 		why       string
 	}{
-		{limits.MaxNodesPerScaleUp, own, "max number of nodes per scale-up reached"},
+		{limits.MaxNodesPerScaleUp, own, perScaleUp},
 		{limits.MaxNodesTotal, b.limits.nodes + all, "max total nodes in cluster reached"},
-		{limits.MaxNodesLaunching, b.limits.launching + all, "max number of nodes launching reached"},
-		{b.req.Conditions[g.ID].MaxLaunching, b.coming[g.ID].Nodes() + own, "max number of nodes launching in the group reached"},
+		{limits.MaxNodesLaunching, b.limits.launching + all, launching},
+		{b.req.Conditions[g.ID].MaxLaunching, b.coming[g.ID].Nodes() + own, launchingInGroup},
 	} {
 		if limit.max <= 0 {
 			continue
