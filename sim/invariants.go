@@ -190,8 +190,21 @@ func (w *World) withRoomKept(p *pod, pods []*v1.Pod) []*v1.Pod {
 // plans are rare, Berth may not have made one yet.
 func (w *World) mayGrow(g *group) bool {
 	maxNodes := w.run.Autoscale.Limits.MaxNodesTotal
-	return w.run.Autoscale.ScanInterval <= time.Minute && (maxNodes == 0 || len(w.nodes) < maxNodes) &&
+	return !w.sick() && w.run.Autoscale.ScanInterval <= time.Minute && (maxNodes == 0 || len(w.nodes) < maxNodes) &&
 		g.target < g.cfg.Max && (g.cfg.Stock == nil || g.target < *g.cfg.Stock)
+}
+
+// sick tells whether so many nodes aren't ready, in a world at rest, that the cluster isn't
+// resized (--max-total-unready-percentage, --ok-total-unready-count).
+func (w *World) sick() bool {
+	unready := 0
+	for _, n := range w.nodes {
+		if !n.ready() {
+			unready++
+		}
+	}
+	limits := &w.run.Autoscale.Limits
+	return unready > limits.OKTotalUnready && float64(unready) > limits.MaxTotalUnready/100*float64(len(w.nodes))
 }
 
 // newNodeTakes tells whether a pod would fit on a new node of a group, beside the pods

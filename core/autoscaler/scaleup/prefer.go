@@ -18,9 +18,9 @@ import (
 // and the groups of the best nodes are those that the pod prefers. The nodes are large, of one
 // size, and hold one pod each, so that what their size adds to the score tells no groups apart.
 //
-// A pod of several of one class is placed on such a node before the next is asked about. What
-// that changes of the scores is spreading, or attraction: then each pod has a preference of
-// its own, and so they are spread over zones as the scheduler would.
+// A pod whose scores look at other pods, for spreading or attraction, is placed on such a node
+// before the next is asked about: each has a preference of its own, and so they are spread
+// over zones as the scheduler would.
 //
 // In rounds, new nodes of a group are bought for pods that prefer the group, or none. What
 // room is left on them then is for any other pod: the scheduler would give it that as well.
@@ -41,7 +41,7 @@ func (p *preference) includes(g *cluster.NodeGroup) bool {
 
 // preferring returns the runs divided by what their pods prefer; ok is false when none of
 // them prefers any group. It leaves the state as it was. It costs one answer of the engine for
-// each class, and for some hundred pods of a class whose scores change with each.
+// each class, and two for each of some hundred pods whose scores look at other pods.
 func (b *builder) preferring(left []*run) (out []*run, ok bool) {
 	if !b.Expander.WeighsPreferences() {
 		return nil, false
@@ -61,9 +61,7 @@ func (b *builder) preferring(left []*run) (out []*run, ok bool) {
 		q.nodes = append(q.nodes, q.newNode(m))
 	}
 	q.placed = make([]int, len(q.models))
-	for _, r := range byClass(left) {
-		q.ask(r)
-	}
+	q.ask(left)
 	if len(q.of) == 0 {
 		return nil, false
 	}
@@ -114,74 +112,98 @@ func (q *preferences) newNode(m *model) cluster.NodeIndex {
 	return q.State.SetNode(info)
 }
 
-// ask finds out what the pods of a class prefer. Pods that something on other nodes may keep
-// from a node have none: where they can be is decided as they are packed.
-func (q *preferences) ask(r *run) {
-	if r.class.LooksBeyondNode() && !r.countable {
-		return
+// ask finds out what pods prefer. Pods that something on other nodes may keep from a node
+// have no preference: where they can be is decided as they are packed. What pods prefer
+// whose scores look at no other pod is asked once for each class; the others are placed one
+// after the other, as they will be scheduled, whatever their classes.
+func (q *preferences) ask(runs []*run) {
+	classOf := map[*cluster.Pod]*engine.Class{}
+	for _, r := range byClass(runs) {
+		if r.class.LooksBeyondNode() && !r.countable {
+			continue
+		}
+		if !q.Engine(r.pods[0]).Reacts(r.class) {
+			q.askOnce(r.class, r.pods)
+			continue
+		}
+		for _, pod := range r.pods {
+			classOf[pod] = r.class
+		}
 	}
-	e := q.Engine(r.pods[0])
-	answers := e.AnswersFor(r.class, q.nodes)
-	best, takers := top(answers)
+	own, rest := map[*engine.Class][]*preference{}, map[*engine.Class][]*cluster.Pod{}
+	placed := 0
+	for _, pod := range q.req.Pending {
+		class := classOf[pod]
+		switch {
+		case class == nil:
+		case placed == oneByOnePods:
+			rest[class] = append(rest[class], pod)
+		default:
+			placed++
+			own[class] = append(own[class], q.place(class, pod))
+		}
+	}
+	for class, pods := range rest { // in any order: what is placed stays as it is
+		if len(own[class]) == 0 {
+			q.askOnce(class, pods)
+			continue
+		}
+		for i, pod := range pods { // what the second half of them have begun goes on
+			half := own[class][len(own[class])/2:]
+			q.prefer(pod, half[i%len(half)])
+		}
+	}
+}
+
+// oneByOnePods is how many pods are placed to find out what each prefers.
+const oneByOnePods = 512
+
+// askOnce finds out what pods of a class prefer, all the same.
+func (q *preferences) askOnce(class *engine.Class, pods []*cluster.Pod) {
+	best, takers := top(q.Engine(pods[0]).AnswersFor(class, q.nodes))
 	if takers < 2 {
 		return
 	}
 	all := q.set(best, takers)
-	own := []*preference{all}
-	if len(r.pods) > 1 && e.Reacts(r.class) {
-		if each := q.oneByOne(r, answers, takers); each != nil {
-			own = each
-		}
-	}
-	for i, pod := range r.pods {
-		if i >= len(own) {
-			i = len(own)/2 + i%(len(own)-len(own)/2) // what they have begun goes on
-		}
-		if own[i] != nil {
-			q.of[pod] = own[i]
-		}
+	for _, pod := range pods {
+		q.prefer(pod, all)
 	}
 }
 
-const (
-	// oneByOnePods is how many pods of a class are placed to find out what each prefers.
-	oneByOnePods = 512
-	// unchangingPods is after how many of them that have changed no score none is thought to.
-	unchangingPods = 4
-)
-
-// oneByOne returns what each of the first pods of a class prefers, given those before it; nil
-// when they all prefer the same. It leaves the state as it was.
-func (q *preferences) oneByOne(r *run, now []engine.NodeAnswer, takers int) (own []*preference) {
-	mark := q.State.Mark()
-	defer q.State.Rollback(mark)
-	nodes, changes := slices.Clone(q.nodes), false
-	for i, pod := range r.pods[:min(len(r.pods), oneByOnePods)] {
-		if i == unchangingPods && !changes {
-			return nil
-		}
-		best, _ := top(now)
-		chosen := slices.MinFunc(best, func(x, y int) int { return cmp.Compare(q.placed[x], q.placed[y]) })
-		e := q.Engine(pod)
-		e.PlaceOn(pod, nodes[chosen])
-		q.placed[chosen]++
-		nodes[chosen] = q.newNode(q.models[chosen])
-		after := e.AnswersFor(e.Current(r.class, pod), nodes)
-		if _, n := top(after); n != takers {
-			return nil // a rule looks beyond the node after all
-		}
-		// Groups that no rule tells from the chosen one fare as it does.
-		own = append(own, q.set(slices.DeleteFunc(best, func(x int) bool { return after[x].Score != after[chosen].Score }), takers))
-		changes = changes || !slices.EqualFunc(now, after, sameAnswer)
-		now = after
+func (q *preferences) prefer(pod *cluster.Pod, p *preference) {
+	if p != nil {
+		q.of[pod] = p
 	}
-	if !changes {
+}
+
+// place finds out what one pod prefers, and places it there: on the best node of the group
+// that has got the fewest so far.
+func (q *preferences) place(class *engine.Class, pod *cluster.Pod) *preference {
+	e := q.Engine(pod)
+	best, takers := top(e.AnswersFor(e.Current(class, pod), q.nodes))
+	if takers < 2 {
 		return nil
 	}
+	chosen := slices.MinFunc(best, func(x, y int) int { return cmp.Compare(q.placed[x], q.placed[y]) })
+	mark := q.State.Mark()
+	e.PlaceOn(pod, q.nodes[chosen])
+	before := q.nodes[chosen]
+	q.nodes[chosen] = q.newNode(q.models[chosen])
+	after := e.AnswersFor(e.Current(class, pod), q.nodes)
+	if _, n := top(after); n != takers { // a rule looks beyond the node after all
+		q.State.Rollback(mark)
+		q.nodes[chosen] = before
+		all := q.set(best, takers)
+		q.prefer(pod, all)
+		return all
+	}
+	q.State.Release(mark)
+	q.placed[chosen]++
+	// Groups that no rule tells from the chosen one fare as it does.
+	own := q.set(slices.DeleteFunc(best, func(x int) bool { return after[x].Score != after[chosen].Score }), takers)
+	q.prefer(pod, own)
 	return own
 }
-
-func sameAnswer(x, y engine.NodeAnswer) bool { return x.OK == y.OK && x.Score == y.Score }
 
 // top returns which answers are the best, and how many nodes take the class.
 func top(answers []engine.NodeAnswer) (best []int, takers int) {
