@@ -32,7 +32,8 @@ type autoscaling struct {
 	groups    *nodegroups.Machine
 	deletions *nodedeletion.Machine
 	planning  *planning.Machine
-	// survey is what is coming while pods are tried, nil until it is asked for.
+	// survey is what is coming since the last input, or since the Step began; nil until it is
+	// asked for (Core.survey).
 	survey map[string]*scaleup.Coming
 	// groupsTold says that the provider has told of its groups since places were last checked.
 	groupsTold bool
@@ -180,9 +181,8 @@ func (c *Core) keepPlaces() {
 		return
 	}
 	c.scale.groupsTold, c.scale.placesKept = false, true
-	coming := scaleup.Survey(c.state, c.scale.groups.Conditions(c.turn.Now), &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
 	c.reservation.Keep(c.turn, func(group string) int {
-		if in := coming[group]; in != nil {
+		if in := c.survey()[group]; in != nil {
 			return in.Unregistered
 		}
 		return 0
@@ -190,6 +190,15 @@ func (c *Core) keepPlaces() {
 		n := c.state.NodeByName(name)
 		return n != nil && (c.usable(n.NodeInfo) || c.cfg.Autoscale.Readiness.Starting(n.NodeInfo, c.template(n.NodeInfo), c.turn.ServerNow()))
 	})
+}
+
+// survey returns what is coming, by group, for decisions about pods and their places, which
+// don't change it: only inputs and time do. It costs O(nodes) at the first call after one.
+func (c *Core) survey() map[string]*scaleup.Coming {
+	if c.scale.survey == nil {
+		c.scale.survey = scaleup.Survey(c.state, c.scale.groups.Conditions(c.turn.Now), &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
+	}
+	return c.scale.survey
 }
 
 // capLaunches says in a request how many nodes may be coming.

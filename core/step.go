@@ -20,6 +20,7 @@ import (
 func (c *Core) Take(now time.Time, inputs ...step.Input) {
 	c.turn.Now = now
 	for _, in := range inputs {
+		c.scale.survey = nil
 		c.route(in)
 	}
 }
@@ -69,12 +70,12 @@ func (c *Core) BecomeLeader(now time.Time) {
 //
 //  1. Inputs: everything below is to see the cluster as it is. Machines take outcomes
 //     here; what has to see all inputs waits for its phase.
-//  2. Pods that have asked for a place for long enough, or whose node comes no more, are to
-//     be tried without it in this Step, before a plan buys nodes for them: they may preempt.
-//     Waits for permission that are over end before the queue is asked: the room that
+//  2. Waits for permission that are over end before the queue is asked: the room that
 //     comes free is a change that may help others.
 //  3. Objects that ask for headroom are looked at: the queue is asked about the headrooms
-//     that they get, and their stand-ins are tried.
+//     that they get, and their stand-ins are tried. After that, pods that have asked for a
+//     place for long enough, or whose node comes no more, are to be tried without it in this
+//     Step, before a plan buys nodes for them: they may preempt.
 //  4. Expectations of another scheduler are taken back, when a plan is due, before pods
 //     are tried: they are decided on anew in this Step, so that the plan sees them placed
 //     or pending.
@@ -98,10 +99,10 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	c.binding.Advance(c.turn)
 	c.headroom.Advance(c.turn)
 	c.reservation.Advance(c.turn)
+	c.scale.survey = nil
 	if c.cfg.Autoscale != nil {
 		c.keepPlaces()
 	}
-	c.scale.survey = nil
 	mayPlan := c.mode.beforePlan()
 	c.wake()
 	more := c.schedule()

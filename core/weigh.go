@@ -88,14 +88,8 @@ func (c *Core) policyOf(pod *cluster.Pod) weighing.Policy {
 	return policy(&c.sched.Profile(pod).Weighing)
 }
 
-// anyComing tells whether a node is coming, in O(nodes) at its first call in a Step: no
-// decision of a Step changes what is coming.
-func (c *Core) anyComing() bool {
-	if c.scale.survey == nil {
-		c.scale.survey = scaleup.Survey(c.state, c.scale.groups.Conditions(c.turn.Now), &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
-	}
-	return scaleup.Launching(c.scale.survey) > 0
-}
+// anyComing tells whether a node is coming.
+func (c *Core) anyComing() bool { return scaleup.Launching(c.survey()) > 0 }
 
 // maxAsking is how long a pod asks at most. By preempt-first it waits for one plan, which is
 // made within a scan interval, or within two where pods are always left to try.

@@ -158,8 +158,8 @@ func (s *Scheduler) Fits(pod *cluster.Pod, c *engine.Class) bool {
 	return ok
 }
 
-// WaitsInVain tells whether no place is kept for a pod, it asks for none, and no victim is on its way out of
-// the node that it is nominated to, so that it waits there for nothing.
+// WaitsInVain tells whether a pod waits for a node for nothing: no place is kept for it, it
+// asks for none, and no victim is on its way out of the node that it is nominated to.
 func (s *Scheduler) WaitsInVain(pod *cluster.Pod, c *engine.Class) bool {
 	return !s.Reserved(pod.UID) && !s.Asking(pod.UID) && !s.VictimTerminating(pod, c, s.state.NominatedTo(pod.UID))
 }

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -115,16 +116,9 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	if o.StandBy == Idle && !becomesLeader(work, o.BecomeLeader) {
 		return nil
 	}
-	factory, err := watch(work, clients.watch, groupOf, transformFor(o.Extenders != nil), in)
+	factory, err := watchAll(work, &wg, &o, clients, groupOf, in)
 	if err != nil {
 		return err
-	}
-	if o.Provider != nil {
-		h, err := watchHeadroom(work, clients.watch, clients.watchAny, in, o.Log)
-		if err != nil {
-			return err
-		}
-		h.run(work, &wg)
 	}
 	if !l.standBy(work, o.BecomeLeader) {
 		return nil
@@ -150,6 +144,21 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	o.Log.Info("stopping", "scheduled", s.Scheduled, "unschedulable", s.Unschedulable, "bindFailures", s.BindFailures,
 		"missedWakeups", s.MissedWakeups, "badObjects", s.BadObjects, "droppedEvents", w.reporter.dropped.Load())
 	return nil
+}
+
+// watchAll starts the informers, those of what asks for headroom where there is a provider,
+// and returns when what exists has been delivered to the inbox.
+func watchAll(ctx context.Context, wg *sync.WaitGroup, o *Options, clients *clients, groupOf func(*v1.Node) string, in *inbox) (informers.SharedInformerFactory, error) {
+	factory, err := watch(ctx, clients.watch, groupOf, transformFor(o.Extenders != nil), in)
+	if err != nil || o.Provider == nil {
+		return factory, err
+	}
+	h, err := watchHeadroom(ctx, clients.watch, clients.watchAny, in, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	h.run(ctx, wg)
+	return factory, nil
 }
 
 // becomesLeader waits until the channel is closed, and returns false when the

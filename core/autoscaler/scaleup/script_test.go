@@ -1,7 +1,6 @@
 package scaleup_test
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -79,19 +78,6 @@ func (f *fixture) plan() (*autoscaler.Plan, error) {
 
 func (f *fixture) launching() int {
 	return scaleup.Launching(scaleup.Survey(f.state, f.req.Conditions, &f.req.Readiness, f.req.ServerNow))
-}
-
-// dump writes the state, of facts those that are in known, or count something when that is "".
-// Classes that are new make facts.
-func (f *fixture) dump(known string) string {
-	var b bytes.Buffer
-	f.state.Dump(&b)
-	lines := strings.Split(b.String(), "\n")
-	return strings.Join(slices.DeleteFunc(lines, func(l string) bool {
-		name := l[:strings.LastIndex(l, `"`)+1]
-		return strings.HasPrefix(l, "fact ") && (known != "" && !strings.Contains(known, name) ||
-			strings.HasSuffix(l, "\" ") || strings.Contains(l, "|lowest\"  lowest 0 of "))
-	}), "\n")
 }
 
 // TestScripts runs testdata/*.txt. The commands set up a cluster, and plan prints the
@@ -317,29 +303,6 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 	return ""
 }
 
-// explain writes what there is to say of a pending pod and each group.
-func (f *fixture) explain(name string) string {
-	var out strings.Builder
-	at := slices.IndexFunc(f.req.Pending, func(p *cluster.Pod) bool { return string(p.UID) == name })
-	answer := f.packer.Explain(f.req, f.req.Pending[at])
-	if answer.Node != nil {
-		fmt.Fprintf(&out, "a place on %s of %s, registered: %t\n", answer.Node.Name, answer.Node.Group, answer.Registered)
-	}
-	for _, g := range answer.Groups {
-		fmt.Fprintf(&out, "%s: room for %d", g.Group, g.Room)
-		if g.Limit != "" {
-			fmt.Fprintf(&out, ", %s", g.Limit)
-		} else {
-			fmt.Fprintf(&out, " until %s", g.Next)
-		}
-		if g.Reason != nil {
-			fmt.Fprintf(&out, "; %s: %s %v", g.Reason.Plugin, strings.Join(g.Reason.Messages, ", "), g.Reason.Deficits)
-		}
-		out.WriteByte('\n')
-	}
-	return out.String()
-}
-
 // addVolume gives a pod a claim that is bound to a volume of the driver "disks".
 func (f *fixture) addVolume(b *testkit.PodBuilder) {
 	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + b.Name}}
@@ -364,48 +327,6 @@ func (f *fixture) addLocalClaim(b *testkit.PodBuilder, size string) {
 	pvc.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}
 	f.state.SetObject(pvc)
 	b.Uses(pvc.Name)
-}
-
-func describe(plan *autoscaler.Plan) string {
-	var out strings.Builder
-	if plan.Covered > 0 {
-		fmt.Fprintf(&out, "%d pods need nothing\n", plan.Covered)
-	}
-	for _, j := range plan.Joins {
-		fmt.Fprintf(&out, "%v on the node %q of %s, beside %q\n", j.Pods, j.Node, j.Group, j.With)
-	}
-	for _, up := range plan.ScaleUps {
-		fmt.Fprintf(&out, "%d of %s for %v, wasting %.2f", up.Nodes, up.Group, up.Pods, up.Wasted)
-		if up.Mix != nil {
-			fmt.Fprintf(&out, ", in a mix of %.2f, at least %.2f", up.Mix.Price, up.Mix.LowerBound)
-		}
-		out.WriteByte('\n')
-	}
-	if plan.Unplanned > 0 {
-		fmt.Fprintf(&out, "%d pods are left to the next plan\n", plan.Unplanned)
-	}
-	for _, n := range plan.NoHelp {
-		fmt.Fprintf(&out, "nothing for %v: %s\n", n.Pods, strings.Join(n.Reasons, ", "))
-	}
-	for _, u := range plan.Unneeded {
-		fmt.Fprintf(&out, "nobody needs %d of %s\n", u.Nodes, u.Group)
-	}
-	if out.Len() == 0 {
-		return "nothing\n"
-	}
-	return out.String()
-}
-
-// describeChoices writes how the groups of a plan were chosen.
-func describeChoices(plan *autoscaler.Plan) string {
-	var out strings.Builder
-	for _, up := range plan.ScaleUps {
-		fmt.Fprintf(&out, "%s by %q\n", up.Group, up.Choice.By)
-		for _, o := range up.Choice.Options {
-			fmt.Fprintf(&out, "  %s with %v: %d nodes for %d pods, wasting %.2f, at %.2f\n", o.Group, o.With, o.Nodes, o.Pods, o.Wasted, o.Price)
-		}
-	}
-	return out.String()
 }
 
 // onlyFirst is an expander that forbids everything but in the first round of a plan, as
@@ -490,34 +411,4 @@ func TestEqualGroupsGrowAlike(t *testing.T) {
 			t.Errorf("under 300 seeds the groups grow %v times; want some 100 times each", times)
 		}
 	}
-}
-
-func describeEstimates(list []scaleup.Estimate) string {
-	var out strings.Builder
-	for _, e := range list {
-		fmt.Fprintf(&out, "%d like %s:\n", len(e.Pods), e.Pods[0].Name())
-		for _, g := range e.Groups {
-			fmt.Fprintf(&out, "  %s: ", g.Group)
-			switch {
-			case g.Limit != "":
-				fmt.Fprintln(&out, g.Limit)
-				continue
-			case g.Reason != nil && g.Fits == 0:
-				fmt.Fprintln(&out, strings.Join(g.Reason.Messages, ", "))
-				continue
-			}
-			fmt.Fprintf(&out, "%d fit on %d nodes", g.Fits, g.Nodes)
-			if len(g.With) > 0 {
-				fmt.Fprintf(&out, " with %v", g.With)
-			}
-			for _, w := range g.Waste {
-				fmt.Fprintf(&out, ", %s %.2f", w.Resource, w.Share())
-			}
-			out.WriteByte('\n')
-		}
-	}
-	if out.Len() == 0 {
-		return "nothing\n"
-	}
-	return out.String()
 }

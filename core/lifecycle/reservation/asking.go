@@ -52,8 +52,9 @@ func (m *Machine) Limit(uid types.UID, until time.Time) {
 	}
 }
 
-// expire releases the pods that have asked, or waited for their place, for long enough.
-func (m *Machine) expire(t *lifecycle.Turn) {
+// Advance releases the pods that have asked, or waited for their place, for long enough.
+// Places change with inputs and plans only.
+func (m *Machine) Advance(t *lifecycle.Turn) {
 	for _, uid := range m.Asking() {
 		if !t.Now.Before(m.asks[uid]) {
 			m.Free(t, uid)

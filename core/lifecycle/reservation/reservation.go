@@ -275,12 +275,6 @@ func (m *Machine) Cancelled(group string, nodes int) {
 	}
 }
 
-// Advance releases the pods that have asked or waited for a place for long enough. Places
-// change with inputs and plans.
-func (m *Machine) Advance(t *lifecycle.Turn) {
-	m.expire(t)
-}
-
 // NextWake returns when a pod has asked or waited for long enough; zero for never.
 func (m *Machine) NextWake() (next time.Time) {
 	for _, of := range []map[types.UID]time.Time{m.asks, m.limits} {
