@@ -4,30 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
-
-// Describe writes the windows and what goes on, for tests.
-func (m *Machine) Describe() string {
-	var out strings.Builder
-	if m.cluster != nil {
-		fmt.Fprintln(&out, m.cluster.describe("cluster", sum(m.pulling)))
-	}
-	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
-		fmt.Fprintln(&out, m.groups[id].describe("group "+id, m.pulling[id]))
-	}
-	m.describeTimes(&out)
-	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
-		if n := m.nodes[name]; n.state != usable {
-			fmt.Fprintf(&out, "node %s of %s: %s\n", name, n.group, n.state)
-		}
-	}
-	if len(m.waiting.full) > 0 {
-		fmt.Fprintf(&out, "no room for %s\n", strings.Join(m.waiting.full, ", "))
-	}
-	return out.String()
-}
 
 func (s *scope) describe(of string, pulling int) string {
 	return fmt.Sprintf("%s: windows %.1f launching, %.1f pulling; %d pull, in %s on average",

@@ -2,8 +2,6 @@ package launching
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -63,12 +61,4 @@ func (m *Machine) Underway(group string) []Launch {
 		return cmp.Or(a.Ordered.Compare(b.Ordered), strings.Compare(a.Node, b.Node))
 	})
 	return out
-}
-
-// describeTimes writes the times of all groups that have any.
-func (m *Machine) describeTimes(out *strings.Builder) {
-	for _, id := range slices.Sorted(maps.Keys(m.took)) {
-		t := m.Times(id)
-		fmt.Fprintf(out, "launches of %s: %s in the median of %d, %s for nine tenths\n", id, t.Median, t.Launches, t.P90)
-	}
 }
