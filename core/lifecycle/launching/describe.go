@@ -7,6 +7,7 @@ import (
 	"time"
 )
 
+// describe writes a line about the windows of a scope, and how many of its nodes pull.
 func (s *scope) describe(of string, pulling int) string {
 	return fmt.Sprintf("%s: windows %.1f launching, %.1f pulling; %d pull, in %s on average",
 		of, s.launch.size, s.pull.size, pulling, s.pullTime.Round(time.Second))
