@@ -69,7 +69,36 @@ var autoscalerFlags = []struct {
 	{"node-group-backoff-reset-timeout", "3h0m0s", "1h", func(a *core.Autoscale) { a.BackoffReset = time.Hour }},
 	{"scale-down-enabled", "true", "false", func(a *core.Autoscale) { a.DisableScaleDown = true }},
 	{"scale-down-unneeded-time", "10m0s", "0s", func(a *core.Autoscale) { a.UnneededTime = 0 }},
-	{"scale-down-unready-enabled", "true", "false", func(a *core.Autoscale) { a.KeepUnready = true }},
+	{"scale-down-unready-enabled", "true", "false", func(a *core.Autoscale) { a.Removal.KeepUnready = true }},
+	{"scale-down-utilization-threshold", "0.5", "0.7", func(a *core.Autoscale) { a.Removal.UtilizationThreshold = 0.7 }},
+	{"scale-down-gpu-utilization-threshold", "0.5", "0.7", func(a *core.Autoscale) { a.Removal.GPUUtilizationThreshold = 0.7 }},
+	{"ignore-daemonsets-utilization", "false", "true", func(a *core.Autoscale) { a.Removal.IgnoreDaemonPods = true }},
+	{"ignore-mirror-pods-utilization", "false", "true", func(a *core.Autoscale) { a.Removal.IgnoreMirrorPods = true }},
+	{"skip-nodes-with-system-pods", "true", "false", func(a *core.Autoscale) { a.Removal.SkipSystemPods = false }},
+	{"blocking-system-pod-distruption-timeout", "1h0m0s", "0s", func(a *core.Autoscale) { a.Removal.SystemPodTimeout = 0 }},
+	{"skip-nodes-with-local-storage", "true", "false", func(a *core.Autoscale) { a.Removal.SkipLocalStorage = false }},
+	{"skip-nodes-with-custom-controller-pods", "true", "false", func(a *core.Autoscale) { a.Removal.SkipCustomControllerPods = false }},
+	{"min-replica-count", "0", "2", func(a *core.Autoscale) { a.Removal.MinReplicas = 2 }},
+	{"unremovable-node-recheck-timeout", "5m0s", "0s", func(a *core.Autoscale) { a.Removal.RecheckAfter = 0 }},
+	{"scale-down-simulation-timeout", "30s", "0s", func(a *core.Autoscale) { a.SimulationTimeout = 0 }},
+	{"node-deletion-candidate-ttl", "0s", "1h", func(a *core.Autoscale) { a.CandidateTTL = time.Hour }},
+	{"max-bulk-soft-taint-count", "10", "0", func(a *core.Autoscale) { a.MaxBulkSoftTaints = 0 }},
+	{"max-bulk-soft-taint-time", "3s", "0s", func(a *core.Autoscale) { a.MaxBulkSoftTaintTime = 0 }},
+	{"scale-down-delay-after-delete", "0s", "1m", func(a *core.Autoscale) { a.DelayAfterDelete = time.Minute }},
+	{"scale-down-delay-type-local", "true", "false", func(a *core.Autoscale) { a.ClusterDelays = true }}, // false there
+	{"max-empty-bulk-delete", "10", "1", func(a *core.Autoscale) { a.MaxScaleDown = 1 }},
+	{"max-drain-parallelism", "1", "0", func(a *core.Autoscale) { a.MaxDrain = 0 }},
+	{"cordon-node-before-terminating", "true", "false", func(a *core.Autoscale) { a.KeepSchedulable = true }},
+	{"max-graceful-termination-sec", "600", "0", func(a *core.Autoscale) { a.MaxGracefulTermination = 0 }},
+	{"drain-priority-config", "", "100:5,0:10", func(a *core.Autoscale) {
+		a.DrainPriority = []autoscaler.DrainTier{{Priority: 0, Grace: 10 * time.Second}, {Priority: 100, Grace: 5 * time.Second}}
+	}},
+	{"daemonset-eviction-for-occupied-nodes", "true", "false", func(a *core.Autoscale) { a.KeepDaemonPods = true }},
+	{"node-deletion-delay-timeout", "2m0s", "0s", func(a *core.Autoscale) { a.DeletionDelayTimeout = 0 }},
+	{"node-deletion-batcher-interval", "0s", "1m", func(a *core.Autoscale) { a.DeletionBatchInterval = time.Minute }},
+	{"keep-evicted-pod-homes", "true", "false", func(a *core.Autoscale) { a.NoHomes = true }},     // Berth's own
+	{"evicted-pod-home-time", "5m0s", "1m", func(a *core.Autoscale) { a.HomeTime = time.Minute }}, // Berth's own
+	{"surge", "false", "true", func(a *core.Autoscale) { a.Surge = true }},                        // Berth's own
 	{"scale-down-unready-time", "20m0s", "0s", func(a *core.Autoscale) { a.UnreadyTime = 0 }},
 	{"scale-down-delay-after-add", "10m0s", "0s", func(a *core.Autoscale) { a.DelayAfterAdd = 0 }},
 	{"scale-down-delay-after-failure", "3m0s", "0s", func(a *core.Autoscale) { a.DelayAfterFailure = 0 }},
@@ -130,7 +159,7 @@ func TestABooleanFlagNeedsNoValue(t *testing.T) {
 		"--balance-similar-node-groups=false", "--balance-similar-node-groups"})
 	want := core.DefaultAutoscale()
 	want.Balancing.Mode = autoscaler.BalanceAlways
-	want.KeepUnready, want.ForceDeleteUnregistered = true, true
+	want.Removal.KeepUnready, want.ForceDeleteUnregistered = true, true
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -93,6 +96,76 @@ func (l launchLimit) String() string { return l.target.String() }
 
 // Type implements pflag.Value: help shows it behind the flag.
 func (launchLimit) Type() string { return "nodes" }
+
+// secondsFlag is a flag that takes a number of seconds.
+func secondsFlag(name string, target *time.Duration, usage string) flag {
+	return flag{
+		register: func(fs *pflag.FlagSet) { fs.Var(seconds{target}, name, usage) },
+		validate: func() error { return nil }, // Set has refused what can't be honoured
+	}
+}
+
+// seconds is a pflag.Value.
+type seconds struct{ target *time.Duration }
+
+// Set implements pflag.Value.
+func (s seconds) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return errors.New("it must be a number of seconds of at least 0")
+	}
+	*s.target = time.Duration(n) * time.Second
+	return nil
+}
+
+// String implements pflag.Value.
+func (s seconds) String() string { return strconv.FormatInt(int64(*s.target/time.Second), 10) }
+
+// Type implements pflag.Value.
+func (seconds) Type() string { return "seconds" }
+
+// drainFlag is a flag such as --drain-priority-config=10000:20,1000:100,0:60.
+func drainFlag(name string, target *[]autoscaler.DrainTier, usage string) flag {
+	return flag{
+		register: func(fs *pflag.FlagSet) { fs.Var(drainTiers{target}, name, usage) },
+		validate: func() error { return nil }, // Set has refused what can't be honoured
+	}
+}
+
+// drainTiers is a pflag.Value.
+type drainTiers struct{ target *[]autoscaler.DrainTier }
+
+// Set implements pflag.Value.
+func (d drainTiers) Set(text string) error {
+	var out []autoscaler.DrainTier
+	for part := range strings.SplitSeq(text, ",") {
+		priority, grace, ok := strings.Cut(part, ":")
+		p, err1 := strconv.ParseInt(priority, 10, 32)
+		g, err2 := strconv.ParseInt(grace, 10, 32)
+		if !ok || err1 != nil || err2 != nil || g < 0 {
+			return fmt.Errorf("%q must be PRIORITY:SECONDS, such as 1000:60, and several are separated by commas", part)
+		}
+		if slices.ContainsFunc(out, func(t autoscaler.DrainTier) bool { return t.Priority == int32(p) }) {
+			return fmt.Errorf("priority %d is there twice; give each once", p)
+		}
+		out = append(out, autoscaler.DrainTier{Priority: int32(p), Grace: time.Duration(g) * time.Second})
+	}
+	slices.SortFunc(out, func(a, b autoscaler.DrainTier) int { return cmp.Compare(a.Priority, b.Priority) })
+	*d.target = out
+	return nil
+}
+
+// String implements pflag.Value.
+func (d drainTiers) String() string {
+	var out []string
+	for _, t := range *d.target {
+		out = append(out, fmt.Sprintf("%d:%d", t.Priority, t.Grace/time.Second))
+	}
+	return strings.Join(out, ",")
+}
+
+// Type implements pflag.Value.
+func (drainTiers) Type() string { return "tiers" }
 
 // intFlag is numberFlag for a number that may be anything.
 func intFlag(name string, target *int, usage string) flag {

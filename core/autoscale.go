@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
@@ -28,10 +29,11 @@ import (
 
 // autoscaling is what the core has for the autoscaler.
 type autoscaling struct {
-	launches  *launching.Machine
-	groups    *nodegroups.Machine
-	deletions *nodedeletion.Machine
-	planning  *planning.Machine
+	launches   *launching.Machine
+	groups     *nodegroups.Machine
+	candidates *candidates.Machine
+	deletions  *nodedeletion.Machine
+	planning   *planning.Machine
 	// survey is what is coming since the last input, or since the Step began; nil until it is
 	// asked for (Core.survey).
 	survey map[string]*scaleup.Coming
@@ -44,8 +46,8 @@ type autoscaling struct {
 
 func newAutoscaling(a *Autoscale) autoscaling {
 	var s autoscaling
+	s.candidates = candidates.New(candidates.Config{UnneededTime: a.UnneededTime, UnreadyTime: a.UnreadyTime, KeepUnready: a.Removal.KeepUnready})
 	s.deletions = nodedeletion.New(nodedeletion.Config{
-		UnneededTime: a.UnneededTime, UnreadyTime: a.UnreadyTime, KeepUnready: a.KeepUnready,
 		MaxDeletions: a.MaxScaleDown, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
 		EvictDaemonPods: a.EvictDaemonPods, MaxPodEvictionTime: a.MaxPodEvictionTime,
 	})
@@ -59,7 +61,7 @@ func newAutoscaling(a *Autoscale) autoscaling {
 		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, Limits: a.Limits, Readiness: a.Readiness,
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)
-	s.deletions.Connect(s.groups)
+	s.deletions.Connect(s.groups, s.candidates)
 	s.planning = planning.New(planning.Config{ScanInterval: a.ScanInterval, OnDemand: !a.DisableFrequentLoops})
 	return s
 }
@@ -74,17 +76,32 @@ func DefaultAutoscale() Autoscale {
 
 		MaxNodeGroupBinpackingDuration: 10 * time.Second,
 
-		UnneededTime:          10 * time.Minute,
-		UnreadyTime:           20 * time.Minute,
+		UnneededTime: 10 * time.Minute,
+		UnreadyTime:  20 * time.Minute,
+		Removal: autoscaler.RemovalRules{
+			UtilizationThreshold: 0.5, GPUUtilizationThreshold: 0.5,
+			SkipSystemPods: true, SystemPodTimeout: time.Hour, SkipLocalStorage: true, SkipCustomControllerPods: true,
+			RecheckAfter: 5 * time.Minute,
+		},
+		SimulationTimeout:    30 * time.Second,
+		MaxBulkSoftTaints:    10,
+		MaxBulkSoftTaintTime: 3 * time.Second,
+
 		DelayAfterAdd:         10 * time.Minute,
 		DelayAfterFailure:     3 * time.Minute,
 		DeleteDelayAfterTaint: 5 * time.Second,
 		MaxScaleDown:          10,
+		MaxDrain:              1,
 		MaxPodEvictionTime:    2 * time.Minute,
-		MaxProvisionTime:      15 * time.Minute,
-		InitialBackoff:        5 * time.Minute,
-		MaxBackoff:            30 * time.Minute,
-		BackoffReset:          3 * time.Hour,
+
+		MaxGracefulTermination: 10 * time.Minute,
+		DeletionDelayTimeout:   2 * time.Minute,
+		HomeTime:               5 * time.Minute,
+
+		MaxProvisionTime: 15 * time.Minute,
+		InitialBackoff:   5 * time.Minute,
+		MaxBackoff:       30 * time.Minute,
+		BackoffReset:     3 * time.Hour,
 		Limits: autoscaler.Limits{
 			MaxNodesPerScaleUp: 1000, MaxTotalUnready: 45, OKTotalUnready: 3,
 			Totals: []autoscaler.Total{{Resource: v1.ResourceCPU, Max: 320000}, {Resource: v1.ResourceMemory, Max: 6400000 << 30}},
@@ -100,7 +117,7 @@ func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {
 		return nil
 	}
-	return []lifecycle.Machine{s.launches, s.groups, s.deletions, s.planning}
+	return []lifecycle.Machine{s.launches, s.groups, s.candidates, s.deletions, s.planning}
 }
 
 // nextWake returns when the autoscaler next has something to do by itself.
@@ -143,6 +160,9 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 	req = &autoscaler.Request{
 		Now: c.turn.Now, ServerNow: c.turn.ServerNow(), Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness,
 		Balancing: c.cfg.Autoscale.Balancing, Conditions: s.groups.Conditions(c.turn.Now), Places: c.reservation.Places(),
+	}
+	if !c.cfg.Autoscale.DisableScaleDown {
+		req.ScaleDown = &autoscaler.ScaleDown{Rules: c.cfg.Autoscale.Removal}
 	}
 	var asking []*pod
 	for _, item := range c.queue.Rejected() {
@@ -296,7 +316,7 @@ func (c *Core) planMade(in step.PlanMade) {
 	c.holdBack(in.Plan)
 	c.reportNoHelp(in.Plan)
 	if !c.cfg.Autoscale.DisableScaleDown {
-		c.scale.deletions.CommitPlan(c.turn, in.Plan)
+		c.scale.deletions.Begin(c.turn, c.scale.candidates.CommitPlan(c.turn, in.Plan))
 	}
 }
 

@@ -61,15 +61,43 @@ type Autoscale struct {
 
 	ScanInterval          time.Duration // --scan-interval; more than 0
 	UnneededTime          time.Duration // --scale-down-unneeded-time
-	DelayAfterAdd         time.Duration // --scale-down-delay-after-add, per group
-	DelayAfterFailure     time.Duration // --scale-down-delay-after-failure, per group: of a failed deletion
+	DelayAfterAdd         time.Duration // --scale-down-delay-after-add
+	DelayAfterDelete      time.Duration // --scale-down-delay-after-delete
+	DelayAfterFailure     time.Duration // --scale-down-delay-after-failure: of a failed removal
+	ClusterDelays         bool          // --scale-down-delay-type-local=false: these are for the cluster, not per group
 	DeleteDelayAfterTaint time.Duration // --node-delete-delay-after-taint
-	MaxScaleDown          int           // --max-scale-down-parallelism
-	EvictDaemonPods       bool          // --daemonset-eviction-for-empty-nodes
-	MaxPodEvictionTime    time.Duration // --max-pod-eviction-time
 	MaxProvisionTime      time.Duration // --max-node-provision-time
 	UnreadyTime           time.Duration // --scale-down-unready-time
-	KeepUnready           bool          // --scale-down-unready-enabled=false
+	Removal               autoscaler.RemovalRules
+	// SimulationTimeout bounds how long a plan looks for nodes to remove
+	// (--scale-down-simulation-timeout); 0 for no bound. Who gives a planner its stopwatch
+	// reads it, the core doesn't.
+	SimulationTimeout time.Duration
+	// CandidateTTL is how old the time in a node's DeletionCandidate taint may be to count
+	// after a restart (--node-deletion-candidate-ttl); 0 for any age.
+	CandidateTTL        time.Duration
+	MaxBulkSoftTaints   int           // --max-bulk-soft-taint-count; 0 for no soft taints
+	MaxBulkSoftTaintTime time.Duration // --max-bulk-soft-taint-time
+
+	// How nodes are removed.
+	MaxScaleDown           int                    // --max-scale-down-parallelism
+	MaxDrain               int                    // --max-drain-parallelism
+	EvictDaemonPods        bool                   // --daemonset-eviction-for-empty-nodes
+	KeepDaemonPods         bool                   // --daemonset-eviction-for-occupied-nodes=false
+	MaxPodEvictionTime     time.Duration          // --max-pod-eviction-time
+	MaxGracefulTermination time.Duration          // --max-graceful-termination-sec
+	DrainPriority          []autoscaler.DrainTier // --drain-priority-config, by rising priority; none for one tier
+	DeletionDelayTimeout   time.Duration          // --node-deletion-delay-timeout
+	DeletionBatchInterval  time.Duration          // --node-deletion-batcher-interval
+	KeepSchedulable        bool                   // --cordon-node-before-terminating=false
+	// HomeTime is how long the room that was found for an evicted pod is kept for its
+	// replacement, and how long such a pod counts where no room is kept (--evicted-pod-home-time).
+	HomeTime time.Duration
+	// NoHomes has no room kept for evicted pods' replacements (--keep-evicted-pod-homes=false).
+	NoHomes bool
+	// Surge has the replacement of an evicted pod be there before the pod leaves, for owners
+	// that allow it (--surge).
+	Surge bool
 	// ForceDeleteUnregistered deletes instances that don't become nodes even in a group
 	// at its minimum (--force-delete-unregistered-nodes).
 	ForceDeleteUnregistered bool

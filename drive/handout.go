@@ -81,7 +81,7 @@ func (d *Driver) handOutReports(r *step.Ready) {
 // handOutNodes hands out what changes how many nodes there are.
 func (d *Driver) handOutNodes(r *step.Ready) {
 	for _, x := range r.Taints {
-		d.workers.Taint(x, func(err error) { d.inbox(step.TaintDone{Node: x.Node, Err: err}) })
+		d.workers.Taint(x, func(err error) { d.inbox(step.TaintDone{Node: x.Node, Key: x.Taint.Key, Err: err}) })
 	}
 	for _, x := range r.Evictions {
 		d.workers.Evict(x, func(err error) { d.inbox(step.EvictionDone{UID: x.UID, Node: x.Node, Err: err}) })

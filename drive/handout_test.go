@@ -140,7 +140,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		step.PreemptionDone{UID: "p1", By: "q1"}, step.PreemptionDone{UID: "p2", By: "q2"},
 		step.NominationDone{UID: "o1", Node: "n1", Err: errRefused}, step.NominationDone{UID: "o2", Err: errRefused},
 		step.StatusWritten{UID: "s1", Err: errRefused}, step.StatusWritten{UID: "s2", Err: errRefused},
-		step.TaintDone{Node: "n1"}, step.TaintDone{Node: "n2"},
+		step.TaintDone{Node: "n1", Key: "k"}, step.TaintDone{Node: "n2"},
 		step.EvictionDone{UID: "e1", Node: "n1", Err: errRefused}, step.EvictionDone{UID: "e2", Node: "n2", Err: errRefused},
 		step.ScaleUpDone{Group: "g1", Nodes: 1}, step.ScaleUpDone{Group: "g2", Nodes: 2, Err: errStockOut, Class: nodegroup.OutOfResources},
 		step.NodeDeletionDone{Instance: "i2", Err: errRefused}, step.NodeDeletionDone{Node: "n1", Instance: "i1"},
@@ -183,7 +183,7 @@ func TestAPlannerThatCannotFollowAnswersWithoutActions(t *testing.T) {
 	if len(*in) != 1 {
 		t.Fatalf("got %v, want an empty plan", *in)
 	}
-	if p, ok := (*in)[0].(step.PlanMade); !ok || !p.Plan.Now.Equal(now) || len(p.Plan.ScaleUps)+len(p.Plan.Empty)+len(p.Plan.NoHelp) > 0 {
+	if p, ok := (*in)[0].(step.PlanMade); !ok || !p.Plan.Now.Equal(now) || len(p.Plan.ScaleUps)+len(p.Plan.Removals)+len(p.Plan.NoHelp) > 0 {
 		t.Errorf("got %#v, want an empty plan of the request's time", (*in)[0])
 	}
 }

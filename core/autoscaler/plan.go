@@ -42,6 +42,8 @@ type Request struct {
 	// NotFor are pending pods for which no node is bought, though they may have room on one
 	// that is coming: if they haven't, others leave a node for them.
 	NotFor map[types.UID]bool
+	// ScaleDown asks for nodes that could be removed; nil when none is to be.
+	ScaleDown *ScaleDown
 	// Conditions are by the ID of the node group; a group without an entry is as the
 	// cluster's state has it.
 	Conditions map[string]GroupCondition
@@ -114,8 +116,10 @@ type Plan struct {
 	At       cluster.Seq
 	ScaleUps []ScaleUp
 	NoHelp   []NoHelp
-	// Empty are the names of the nodes that could be deleted, sorted.
-	Empty []string
+	// Removals are the nodes that could be removed, all of them together, in the order in
+	// which they were found. Kept are the others, by name.
+	Removals []*Removal
+	Kept     []Kept
 	// Answers are those of expanders that read more than the state: Round.Answers. They
 	// are for replays.
 	Answers [][]string

@@ -16,6 +16,8 @@ type NodeGroup struct {
 	// TemplateError is why the provider can't say what a new node looks like, "" when it
 	// can. Template is the last that it gave then, one without anything when it gave none.
 	TemplateError string
+	// Options are the provider's own for this group, nil for none.
+	Options *GroupOptions
 }
 
 // SetGroup records what is known of a group; nil forgets it.

@@ -42,7 +42,14 @@ type Workload struct {
 	Selector        labels.Selector   // ReplicaSet, StatefulSet
 	Set             map[string]string // Service, ReplicationController; nil selects nothing
 	Template        *Pod              // DaemonSet
+	// Replicas are of a kind that keeps up a number of pods: ReplicaSet, StatefulSet,
+	// ReplicationController, Job. They say nothing to placement rules.
+	Replicas Replicas
 }
+
+// Replicas is how many pods a workload is to have, and how many it has, as its controller
+// said last.
+type Replicas struct{ Wanted, Existing int32 }
 
 // WorkloadOf returns how an object selects pods; nil when its kind doesn't, or
 // not to the rules. A selector that doesn't parse selects nothing.
@@ -174,6 +181,16 @@ func (s *State) RemoveWorkload(kind WorkloadKind, namespace, name string) {
 // Workload returns one workload, or nil.
 func (s *State) Workload(kind WorkloadKind, namespace, name string) *Workload {
 	return s.work.byKey[workloadKey{kind, namespace, name}]
+}
+
+// OwnerOf returns the workload that controls a pod; nil when the pod has no controller, and
+// when that isn't known: it is gone, or of a kind that isn't read.
+func (s *State) OwnerOf(p *Pod) *Workload {
+	ref := metav1.GetControllerOfNoCopy(p.Object)
+	if ref == nil {
+		return nil
+	}
+	return s.work.byKey[workloadKey{WorkloadKind(ref.Kind), p.Object.Namespace, ref.Name}]
 }
 
 // Selecting calls f with each Service of a namespace that selects pods with

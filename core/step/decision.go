@@ -38,6 +38,8 @@ const (
 	OrderCancelled   DecisionKind = "OrderCancelled"   // nodes that are coming and that nobody needs any more are given up
 	ScaleUpFailed    DecisionKind = "ScaleUpFailed"    // an order failed; the node group backs off
 	NodeTainted      DecisionKind = "NodeTainted"      // the deletion of a node began
+	NodeUnneeded     DecisionKind = "NodeUnneeded"     // a node could be removed, together with all others of which this was said
+	NodeNeeded       DecisionKind = "NodeNeeded"       // a node of which that was said can't be removed any more
 	NodeKept         DecisionKind = "NodeKept"         // the deletion ended, and the node stays
 	NodeRemoved      DecisionKind = "NodeRemoved"      // the provider was asked to delete a node
 	PodEvicted       DecisionKind = "PodEvicted"       // a pod was asked to leave a node that is on its way out

@@ -72,6 +72,7 @@ type BindDone struct {
 // TaintDone is the outcome of a Taint.
 type TaintDone struct {
 	Node string
+	Key  string // of the taint
 	Err  error
 }
 
@@ -80,6 +81,8 @@ type EvictionDone struct {
 	UID  types.UID
 	Node string
 	Err  error
+	// Refused says that Err is a disruption budget's: it may allow the eviction later.
+	Refused bool `json:",omitempty"`
 }
 
 // ScaleUpDone is the outcome of a ScaleUp.

@@ -85,6 +85,12 @@ type Taint struct {
 	Node   string
 	Taint  v1.Taint
 	Remove bool
+	// Cordon has the node also be made unschedulable with the taint, or schedulable again
+	// when it is removed, in the same write.
+	Cordon bool `json:",omitempty"`
+	// Note is written with the taint, or taken away with it, as the annotation
+	// autoscaler.RemovalNote; "" for none.
+	Note string `json:",omitempty"`
 }
 
 // Eviction asks a pod to leave its node, within disruption budgets.
@@ -92,6 +98,8 @@ type Eviction struct {
 	UID             types.UID
 	Namespace, Name string
 	Node            string
+	// Grace is how long the pod may take to terminate; nil for as long as it says itself.
+	Grace *time.Duration `json:",omitempty"`
 }
 
 // ScaleUp asks for more nodes in a group.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // GroupLabel is the label of a node that names its group.
@@ -46,8 +47,10 @@ type GroupConfig struct {
 	// FailureRate is the probability, 0 to 1, that a launch fails: no Node object appears.
 	FailureRate float64 `json:"failureRate,omitempty"`
 	// LaunchesPerSecond limits how fast Node objects appear; 0 for no limit.
-	LaunchesPerSecond float64  `json:"launchesPerSecond,omitempty"`
-	Template          Template `json:"template"`
+	LaunchesPerSecond float64 `json:"launchesPerSecond,omitempty"`
+	// Options replace the autoscaler's flags for this group.
+	Options  *cluster.GroupOptions `json:"options,omitempty"`
+	Template Template              `json:"template"`
 }
 
 // Span is a range of durations; min is at least 0.
@@ -129,7 +132,7 @@ func (g *GroupConfig) validateLaunches() error {
 
 // Group returns the group as the autoscaler sees it, with a target of 0.
 func (g *GroupConfig) Group() nodegroup.Group {
-	return nodegroup.Group{ID: g.Name, Min: g.Min, Max: g.Max, Price: g.PricePerHour, Template: g.NewNode(g.Name + "-template")}
+	return nodegroup.Group{ID: g.Name, Min: g.Min, Max: g.Max, Price: g.PricePerHour, Options: g.Options, Template: g.NewNode(g.Name + "-template")}
 }
 
 // NewNode returns a node of the group that isn't ready yet, as a kubelet registers it. It

@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // Group is what a provider says of one of its node groups. It is the pure
@@ -21,6 +23,8 @@ type Group struct {
 	Price    float64  // per node and hour, 0 when unknown
 	// TemplateError is why there is no Template; "" when there is one.
 	TemplateError string `json:",omitempty"`
+	// Options are the provider's own for this group, in place of flags; nil for none.
+	Options *cluster.GroupOptions `json:",omitempty"`
 	// Instances are the group's own, registered as nodes or not. Nil means that
 	// the provider doesn't list them, empty that there are none.
 	Instances []Instance
@@ -68,6 +72,9 @@ func (g *Group) ValidateLimits() error {
 		return fmt.Errorf("node group %q: min is %d; it must not be negative", g.ID, g.Min)
 	case g.Min > g.Max:
 		return fmt.Errorf("node group %q: min %d is greater than max %d; set min to at most %d", g.ID, g.Min, g.Max, g.Max)
+	}
+	if err := g.Options.Validate(); err != nil {
+		return fmt.Errorf("node group %q: %w", g.ID, err)
 	}
 	return nil
 }

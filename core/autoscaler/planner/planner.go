@@ -69,8 +69,10 @@ func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	plan := autoscaler.NewPlan(&req, p.Position())
 	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Expander: p.expander, Seed: p.seed, Stopwatch: p.Stopwatch}
 	packer.Plan(req, plan)
-	if plan.Sick == "" {
-		plan.Empty = scaledown.Candidates(p.follower.State, req.ServerNow, req.Readiness.StartupTime)
+	if plan.Sick == "" && req.ScaleDown != nil {
+		for _, name := range scaledown.Candidates(p.follower.State, req.ServerNow, req.Readiness.StartupTime) {
+			plan.Removals = append(plan.Removals, &autoscaler.Removal{Node: name})
+		}
 	}
 	p.follower.Trim(p.follower.Head())
 	p.sched.ForgetClasses(classesKept, func() map[*engine.Class]bool { return nil })

@@ -42,6 +42,15 @@ func mustCatchUp(t *testing.T, p *planner.Planner) {
 	}
 }
 
+// removals returns the names of the nodes that a plan would remove.
+func removals(plan *autoscaler.Plan) string {
+	out := []string{}
+	for _, r := range plan.Removals {
+		out = append(out, r.Node)
+	}
+	return fmt.Sprint(out)
+}
+
 // TestAPlanIsOfTheStateAtItsPosition makes plans while the leader goes on: a plan shows
 // the cluster as it was when the planner last caught up, and says where that was and
 // which request it answers.
@@ -54,16 +63,16 @@ func TestAPlanIsOfTheStateAtItsPosition(t *testing.T) {
 	at := leader.Head()
 	addNode(leader, "n2")
 	for number, want := range map[uint64]string{7: "[n1]", 8: "[n1]"} {
-		plan := p.Plan(autoscaler.Request{Number: number, Now: time.Unix(1000, 0)})
-		if plan.Request != number || plan.At != at || !plan.Now.Equal(time.Unix(1000, 0)) || fmt.Sprint(plan.Empty) != want {
+		plan := p.Plan(autoscaler.Request{Number: number, Now: time.Unix(1000, 0), ScaleDown: &autoscaler.ScaleDown{}})
+		if plan.Request != number || plan.At != at || !plan.Now.Equal(time.Unix(1000, 0)) || removals(plan) != want {
 			t.Errorf("request %d: the plan answers request %d of %s at %d and finds %v empty; want %d, 1000 s, %d, %s",
-				number, plan.Request, plan.Now, plan.At, plan.Empty, number, at, want)
+				number, plan.Request, plan.Now, plan.At, removals(plan), number, at, want)
 		}
 	}
 	mustCatchUp(t, p)
-	plan := p.Plan(autoscaler.Request{Now: time.Unix(1000, 0)})
-	if plan.At != leader.Head() || p.Position() != leader.Head() || fmt.Sprint(plan.Empty) != "[n1 n2]" {
-		t.Errorf("after catching up the plan is made at %d and finds %v empty; want %d, [n1 n2]", plan.At, plan.Empty, leader.Head())
+	plan := p.Plan(autoscaler.Request{Now: time.Unix(1000, 0), ScaleDown: &autoscaler.ScaleDown{}})
+	if plan.At != leader.Head() || p.Position() != leader.Head() || removals(plan) != "[n1 n2]" {
+		t.Errorf("after catching up the plan is made at %d and finds %v empty; want %d, [n1 n2]", plan.At, removals(plan), leader.Head())
 	}
 }
 
@@ -78,8 +87,8 @@ func TestAPlanHasBothSides(t *testing.T) {
 	pod := leader.Schema.ParsePod(testkit.Pod("p").Req("cpu", "3").Obj())
 	full := leader.Schema.ParsePod(testkit.Pod("q").Req("cpu", "3").Obj())
 	for range 2 { // a plan leaves nothing behind for the next
-		plan := p.Plan(autoscaler.Request{Pending: []*cluster.Pod{full, pod}})
-		if len(plan.ScaleUps) != 1 || plan.ScaleUps[0].Nodes != 1 || plan.ScaleUps[0].Pods[0] != pod.UID || plan.Covered != 1 || fmt.Sprint(plan.Empty) != "[n1]" {
+		plan := p.Plan(autoscaler.Request{Pending: []*cluster.Pod{full, pod}, ScaleDown: &autoscaler.ScaleDown{}})
+		if len(plan.ScaleUps) != 1 || plan.ScaleUps[0].Nodes != 1 || plan.ScaleUps[0].Pods[0] != pod.UID || plan.Covered != 1 || removals(plan) != "[n1]" {
 			t.Errorf("the plan is %+v; want a node for p, q on n1, and n1 empty as it now is", plan)
 		}
 	}
@@ -97,7 +106,7 @@ func TestFollowKeepsUpWithoutAJournal(t *testing.T) {
 		}
 		leader.Trim(p.Position())
 	}
-	if got := len(p.Plan(autoscaler.Request{}).Empty); got != 5 {
+	if got := len(p.Plan(autoscaler.Request{ScaleDown: &autoscaler.ScaleDown{}}).Removals); got != 5 {
 		t.Errorf("the planner knows of %d nodes, want 5", got)
 	}
 	addNode(leader, "late")

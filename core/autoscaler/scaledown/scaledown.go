@@ -6,18 +6,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 )
-
-// DisabledAnnotation keeps a node when its value is "true".
-const DisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
 // Removable tells whether a node may be deleted as far as the node itself says: it is in
 // a node group and empty, no pod is nominated to it, and neither the API nor its
 // annotation says otherwise. What the group's minimum and timers say is for others.
 func Removable(n *cluster.Node) bool {
 	return n.Group != "" && Empty(n) && len(n.Nominated) == 0 &&
-		n.Object.DeletionTimestamp == nil && n.Object.Annotations[DisabledAnnotation] != "true"
+		n.Object.DeletionTimestamp == nil && n.Object.Annotations[autoscaler.ScaleDownDisabledAnnotation] != "true"
 }
 
 // Empty tells whether nothing but daemon and mirror pods is on the node.

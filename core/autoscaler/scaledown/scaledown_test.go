@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/internal/testkit"
@@ -26,8 +27,8 @@ func TestRemovable(t *testing.T) {
 		{name: "an empty node of a group", group: "g", want: true},
 		{name: "a node of no group"},
 		{name: "a node that the API deletes", group: "g", node: func(n *v1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }},
-		{name: "one with the annotation", group: "g", node: func(n *v1.Node) { n.Annotations = map[string]string{scaledown.DisabledAnnotation: "true"} }},
-		{name: "one with the annotation set otherwise", group: "g", node: func(n *v1.Node) { n.Annotations = map[string]string{scaledown.DisabledAnnotation: "false"} }, want: true},
+		{name: "one with the annotation", group: "g", node: func(n *v1.Node) { n.Annotations = map[string]string{autoscaler.ScaleDownDisabledAnnotation: "true"} }},
+		{name: "one with the annotation set otherwise", group: "g", node: func(n *v1.Node) { n.Annotations = map[string]string{autoscaler.ScaleDownDisabledAnnotation: "false"} }, want: true},
 		{name: "a pod", group: "g", pods: []*testkit.PodBuilder{testkit.Pod("p")}},
 		{name: "a daemon pod", group: "g", pods: []*testkit.PodBuilder{testkit.Pod("p").Owner("apps/v1", "DaemonSet", "d")}, want: true},
 		{name: "a mirror pod", group: "g", pods: []*testkit.PodBuilder{mirror()}, want: true},

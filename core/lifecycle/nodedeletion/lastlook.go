@@ -52,7 +52,7 @@ func (m *Machine) lastLook(t *lifecycle.Turn, name string, d *deletion) {
 // remains until that has worked. The node's time of being unneeded starts anew.
 func (m *Machine) keep(t *lifecycle.Turn, name string, d *deletion, why string) {
 	d.state = untainting{}
-	m.unneeded.forget(name)
+	m.candidates.Forget(name)
 	t.Decide(step.Decision{Kind: step.NodeKept, Node: name, Reason: why})
 	t.Ready.Taints = append(t.Ready.Taints, step.Taint{Node: name, Taint: d.taint, Remove: true})
 	n := t.State.NodeByName(name)

@@ -17,6 +17,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -26,13 +27,16 @@ const untaintRetry = 5 * time.Second
 // Config says when nodes are deleted, and how. Names are those of Cluster Autoscaler's
 // flags; core.Autoscale has the defaults.
 type Config struct {
-	UnneededTime          time.Duration // how long a ready node has to be empty
-	UnreadyTime           time.Duration // how long an unready node has to be empty
-	KeepUnready           bool          // empty nodes that aren't ready stay
 	MaxDeletions          int           // deletions at a time, beyond which none begins
 	DeleteDelayAfterTaint time.Duration // from the taint to the last look
 	EvictDaemonPods       bool          // unless a pod's annotation says otherwise
 	MaxPodEvictionTime    time.Duration // how long evictions are waited for
+}
+
+// Candidates is what node deletions need of the candidates.
+type Candidates interface {
+	// Forget has a node be needed again, since its deletion has ended.
+	Forget(node string)
 }
 
 // Groups is what node deletions need of the node groups.
@@ -54,10 +58,10 @@ type Groups interface {
 
 // Machine follows all nodes on their way out. Only the core's goroutine may call it.
 type Machine struct {
-	cfg       Config
-	groups    Groups
-	deletions map[string]*deletion // by node name
-	unneeded  unneededNodes
+	cfg        Config
+	groups     Groups
+	candidates Candidates
+	deletions  map[string]*deletion // by node name
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -65,30 +69,28 @@ var _ lifecycle.Machine = (*Machine)(nil)
 // New returns a machine that follows no node yet. Connect must be called before any
 // other method.
 func New(cfg Config) *Machine {
-	return &Machine{cfg: cfg, deletions: map[string]*deletion{}, unneeded: unneededNodes{}}
+	return &Machine{cfg: cfg, deletions: map[string]*deletion{}}
 }
 
-// Connect sets the node groups, which in turn need this machine.
-func (m *Machine) Connect(groups Groups) { m.groups = groups }
+// Connect sets the node groups, which in turn need this machine, and the candidates.
+func (m *Machine) Connect(groups Groups, candidates Candidates) {
+	m.groups, m.candidates = groups, candidates
+}
 
-// CommitPlan takes from a plan which nodes are empty, and begins to delete those that
-// have been so for long enough and whose group may shrink.
-func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) {
-	m.unneeded.replace(plan.Now, plan.Empty, t.State)
-	for _, name := range plan.Empty {
+// Begin begins to delete those candidates whose time has come that are still empty and
+// whose group may shrink, as many as may be under deletion at a time.
+func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
+	for i := range due {
+		name, why := due[i].Node, due[i].Why
 		n := t.State.NodeByName(name)
 		if n == nil || m.deletions[name] != nil || len(m.deletions) >= m.cfg.MaxDeletions {
-			continue
-		}
-		why, empty, ok := m.unneeded.due(&m.cfg, t.Now, name)
-		if !ok {
 			continue
 		}
 		g := t.State.Group(n.Group)
 		if g == nil || !scaledown.Removable(n) || g.Target-m.Planned(g.ID)-1 < g.Min || m.groups.ScaleDownDelayed(t.Now, g.ID) {
 			continue
 		}
-		t.Decide(step.Decision{Kind: step.NodeTainted, Node: name, Group: n.Group, Reason: fmt.Sprintf("%s for %s", why, empty)})
+		t.Decide(step.Decision{Kind: step.NodeTainted, Node: name, Group: n.Group, Reason: fmt.Sprintf("%s for %s", why, due[i].For)})
 		d := &deletion{group: n.Group, taint: deletionTaint(t.Now), why: why, state: tainting{}}
 		m.deletions[name] = d
 		t.Ready.Taints = append(t.Ready.Taints, step.Taint{Node: name, Taint: d.taint})
@@ -164,7 +166,7 @@ func (m *Machine) Resume(t *lifecycle.Turn, info *cluster.NodeInfo) {
 
 // NodeGone takes note that the API no longer shows a node.
 func (m *Machine) NodeGone(name string) {
-	m.unneeded.forget(name)
+	m.candidates.Forget(name)
 	d := m.deletions[name]
 	if d == nil {
 		return

@@ -17,6 +17,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -25,10 +26,11 @@ import (
 // around is an API and a provider around a machine. They carry out what the machine
 // asks for late, in any order, sometimes not at all, and sometimes without saying so.
 type around struct {
-	t       *rapid.T
-	machine *nodedeletion.Machine
-	groups  *fakeGroups
-	turn    *lifecycle.Turn
+	t        *rapid.T
+	machine  *nodedeletion.Machine
+	unneeded *candidates.Machine
+	groups   *fakeGroups
+	turn     *lifecycle.Turn
 
 	api       map[string]*v1.Node // as the API server has them
 	instances map[string]bool     // that the provider lists
@@ -57,9 +59,10 @@ func newAround(t *rapid.T) *around {
 		api:    map[string]*v1.Node{}, instances: map[string]bool{}, news: map[string][]*v1.Node{},
 		lists: rapid.Bool().Draw(t, "the provider lists instances"),
 	}
-	w.machine = nodedeletion.New(nodedeletion.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second, MaxDeletions: 3,
+	w.machine = nodedeletion.New(nodedeletion.Config{MaxDeletions: 3,
 		DeleteDelayAfterTaint: 5 * time.Second, EvictDaemonPods: true, MaxPodEvictionTime: time.Minute})
-	w.machine.Connect(w.groups)
+	w.unneeded = candidates.New(candidates.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second})
+	w.machine.Connect(w.groups, w.unneeded)
 	return w
 }
 
@@ -128,12 +131,11 @@ func (w *around) plan() {
 	p := &autoscaler.Plan{Now: w.turn.Now}
 	w.turn.State.Nodes(func(n *cluster.Node) {
 		if scaledown.Removable(n) {
-			p.Empty = append(p.Empty, n.Name)
+			w.note("a plan finds %s empty", n.Name)
+			p.Removals = append(p.Removals, &autoscaler.Removal{Node: n.Name})
 		}
 	})
-	slices.Sort(p.Empty)
-	w.note("a plan finds %v empty", p.Empty)
-	w.machine.CommitPlan(w.turn, p)
+	w.machine.Begin(w.turn, w.unneeded.CommitPlan(w.turn, p))
 }
 
 // take makes of what the machine asks for calls whose outcome is owed, and checks the

@@ -17,6 +17,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -28,6 +29,7 @@ import (
 type fixture struct {
 	t         *testing.T
 	machine   *nodedeletion.Machine
+	unneeded  *candidates.Machine
 	groups    *fakeGroups
 	turn      *lifecycle.Turn
 	providers []nodegroup.Group
@@ -87,7 +89,7 @@ func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &fixture{t: t, groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
 		s.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema())}
-		s.configure(nodedeletion.Config{UnneededTime: 30 * time.Second, UnreadyTime: time.Minute, MaxDeletions: 10, DeleteDelayAfterTaint: 5 * time.Second, MaxPodEvictionTime: 2 * time.Minute})
+		s.configure(candidates.Config{UnneededTime: 30 * time.Second, UnreadyTime: time.Minute}, nodedeletion.Config{MaxDeletions: 10, DeleteDelayAfterTaint: 5 * time.Second, MaxPodEvictionTime: 2 * time.Minute})
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.turn.Ready = &step.Ready{}
 			args := script.NewArgs(t, d)
@@ -101,9 +103,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func (s *fixture) configure(cfg nodedeletion.Config) {
-	s.machine = nodedeletion.New(cfg)
-	s.machine.Connect(s.groups)
+func (s *fixture) configure(unneeded candidates.Config, cfg nodedeletion.Config) {
+	s.unneeded, s.machine = candidates.New(unneeded), nodedeletion.New(cfg)
+	s.machine.Connect(s.groups, s.unneeded)
 }
 
 func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
@@ -134,7 +136,11 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "pod":
 		t.State.Place(s.pod(args), args.String("on", ""))
 	case "plan":
-		s.machine.CommitPlan(t, &autoscaler.Plan{Now: t.Now, Empty: args.List("empty")})
+		plan := &autoscaler.Plan{Now: t.Now}
+		for _, name := range args.List("empty") {
+			plan.Removals = append(plan.Removals, &autoscaler.Removal{Node: name})
+		}
+		s.machine.Begin(t, s.unneeded.CommitPlan(t, plan))
 	case "tainted", "evicted", "deleted":
 		s.outcome(d.Cmd, args)
 	case "resume":
@@ -153,13 +159,15 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	}
 }
 
-func config(args *script.Args) nodedeletion.Config {
-	return nodedeletion.Config{
-		UnneededTime: args.Duration("unneeded", 30*time.Second), UnreadyTime: args.Duration("unready", time.Minute),
-		KeepUnready: args.Flag("keep-unready"), MaxDeletions: args.Int("max", 10),
-		DeleteDelayAfterTaint: args.Duration("delay-after-taint", 5*time.Second),
-		EvictDaemonPods:       args.Flag("evict-daemons"), MaxPodEvictionTime: args.Duration("eviction-time", 2*time.Minute),
-	}
+func config(args *script.Args) (candidates.Config, nodedeletion.Config) {
+	return candidates.Config{
+			UnneededTime: args.Duration("unneeded", 30*time.Second), UnreadyTime: args.Duration("unready", time.Minute),
+			KeepUnready: args.Flag("keep-unready"),
+		}, nodedeletion.Config{
+			MaxDeletions:          args.Int("max", 10),
+			DeleteDelayAfterTaint: args.Duration("delay-after-taint", 5*time.Second),
+			EvictDaemonPods:       args.Flag("evict-daemons"), MaxPodEvictionTime: args.Duration("eviction-time", 2*time.Minute),
+		}
 }
 
 func (s *fixture) group(args *script.Args) {

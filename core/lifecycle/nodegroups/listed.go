@@ -1,6 +1,8 @@
 package nodegroups
 
 import (
+	"reflect"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -25,7 +27,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 			Target:   g.Target + m.group(g.ID).unanswered - m.deletions.Unanswered(g.ID),
-			Template: template(t.State, g), TemplateError: g.TemplateError,
+			Template: template(t.State, g), TemplateError: g.TemplateError, Options: g.Options,
 		})
 	}
 	for _, g := range t.State.Groups() {
@@ -51,7 +53,7 @@ func template(state *cluster.State, g *nodegroup.Group) *cluster.NodeInfo {
 // set records a group in the state unless nothing about it is new.
 func set(state *cluster.State, g *cluster.NodeGroup) {
 	if old := state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target &&
-		old.Price == g.Price && old.TemplateError == g.TemplateError && old.Template.SameTemplate(g.Template) {
+		old.Price == g.Price && old.TemplateError == g.TemplateError && reflect.DeepEqual(old.Options, g.Options) && old.Template.SameTemplate(g.Template) {
 		return
 	}
 	state.SetGroup(g.ID, g)

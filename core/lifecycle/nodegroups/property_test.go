@@ -18,6 +18,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
@@ -32,6 +33,7 @@ type around struct {
 	t         *rapid.T
 	groups    *nodegroups.Machine
 	deletions *nodedeletion.Machine
+	unneeded  *candidates.Machine
 	turn      *lifecycle.Turn
 
 	group     nodegroup.Group      // as the provider has it, but for the instances
@@ -75,13 +77,14 @@ func newAround(t *rapid.T) *around {
 			Instances: []nodegroup.Instance{}},
 		names: rapid.Bool().Draw(t, "the provider knows nodes' names"),
 	}
-	w.deletions = nodedeletion.New(nodedeletion.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second, MaxDeletions: 3,
+	w.deletions = nodedeletion.New(nodedeletion.Config{MaxDeletions: 3,
 		DeleteDelayAfterTaint: 5 * time.Second, MaxPodEvictionTime: time.Minute})
 	limits := []launching.Limit{0, 2, launching.Adaptive}
 	w.groups = nodegroups.New(nodegroups.Config{DelayAfterAdd: 10 * time.Second, DelayAfterFailure: 20 * time.Second, MaxProvisionTime: 2 * time.Minute,
 		ForceDeleteUnregistered: rapid.Bool().Draw(t, "force delete"), InitialBackoff: time.Minute, MaxBackoff: 2 * time.Minute, BackoffReset: time.Hour}, w.deletions,
 		launching.New(launching.Config{Cluster: limits[testkit.Uniform(t, 3, "limit")], Group: limits[testkit.Uniform(t, 3, "limit per group")], Patience: 2 * time.Minute}))
-	w.deletions.Connect(w.groups)
+	w.unneeded = candidates.New(candidates.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second})
+	w.deletions.Connect(w.groups, w.unneeded)
 	return w
 }
 
@@ -305,11 +308,10 @@ func (w *around) something() {
 		p := &autoscaler.Plan{Now: w.turn.Now}
 		w.turn.State.Nodes(func(n *cluster.Node) {
 			if scaledown.Removable(n) {
-				p.Empty = append(p.Empty, n.Name)
+				p.Removals = append(p.Removals, &autoscaler.Removal{Node: n.Name})
 			}
 		})
-		slices.Sort(p.Empty)
-		w.deletions.CommitPlan(w.turn, p)
+		w.deletions.Begin(w.turn, w.unneeded.CommitPlan(w.turn, p))
 	default:
 		w.wait(time.Duration(testkit.Uniform(t, 60, "seconds")) * time.Second)
 	}
