@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -84,7 +85,9 @@ func (d *Driver) handOutNodes(r *step.Ready) {
 		d.workers.Taint(x, func(err error) { d.inbox(step.TaintDone{Node: x.Node, Key: x.Taint.Key, Err: err}) })
 	}
 	for _, x := range r.Evictions {
-		d.workers.Evict(x, func(err error) { d.inbox(step.EvictionDone{UID: x.UID, Node: x.Node, Err: err}) })
+		d.workers.Evict(x, func(err error) {
+			d.inbox(step.EvictionDone{UID: x.UID, Node: x.Node, Err: err, Refused: errors.Is(err, step.ErrRefused)})
+		})
 	}
 	for _, x := range r.ScaleUps {
 		d.workers.ScaleUp(x, func(err error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
@@ -28,6 +29,7 @@ type logged struct {
 
 var (
 	errRefused  = errors.New("refused")
+	errBudget   = fmt.Errorf("%w: 0 allowed", step.ErrRefused)
 	errStockOut = &nodegroup.Error{Class: nodegroup.OutOfResources, Message: "no more"}
 )
 
@@ -60,7 +62,7 @@ func (l *logged) Taint(x step.Taint, done func(error)) {
 	l.log(func() { done(nil) }, "taint %s", x.Node)
 }
 func (l *logged) Evict(x step.Eviction, done func(error)) {
-	l.log(func() { done(errRefused) }, "evict %s", x.UID)
+	l.log(func() { done(map[types.UID]error{"e1": errRefused, "e2": errBudget}[x.UID]) }, "evict %s", x.UID)
 }
 func (l *logged) ScaleUp(x step.ScaleUp, done func(error)) {
 	l.log(func() { done(map[string]error{"g2": errStockOut}[x.Group]) }, "scale up %s", x.Group)
@@ -141,7 +143,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		step.NominationDone{UID: "o1", Node: "n1", Err: errRefused}, step.NominationDone{UID: "o2", Err: errRefused},
 		step.StatusWritten{UID: "s1", Err: errRefused}, step.StatusWritten{UID: "s2", Err: errRefused},
 		step.TaintDone{Node: "n1", Key: "k"}, step.TaintDone{Node: "n2"},
-		step.EvictionDone{UID: "e1", Node: "n1", Err: errRefused}, step.EvictionDone{UID: "e2", Node: "n2", Err: errRefused},
+		step.EvictionDone{UID: "e1", Node: "n1", Err: errRefused}, step.EvictionDone{UID: "e2", Node: "n2", Err: errBudget, Refused: true},
 		step.ScaleUpDone{Group: "g1", Nodes: 1}, step.ScaleUpDone{Group: "g2", Nodes: 2, Err: errStockOut, Class: nodegroup.OutOfResources},
 		step.NodeDeletionDone{Instance: "i2", Err: errRefused}, step.NodeDeletionDone{Node: "n1", Instance: "i1"},
 	}

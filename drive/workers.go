@@ -35,9 +35,10 @@ type Workers interface {
 	Condition(condition step.Condition)
 	// Event emits an event. Nothing is owed.
 	Event(event step.Event)
-	// Taint puts a taint on a node or takes it off.
+	// Taint puts a taint on a node or takes it off, with what goes with it, in one write.
 	Taint(taint step.Taint, done func(error))
-	// Evict asks a pod to leave a node that goes, within disruption budgets.
+	// Evict asks a pod to leave a node that goes, within disruption budgets. The error of an
+	// eviction that these don't allow wraps step.ErrRefused; it isn't tried again here.
 	Evict(eviction step.Eviction, done func(error))
 	// ScaleUp asks the provider for nodes. What was read of the group before it mustn't
 	// reach the core after its outcome (step.GroupsSet).

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 )
 
 // This file is the disruption controller and the eviction subresource. What must hold: the
@@ -124,8 +125,9 @@ func (w *World) disruptable(p *pod) bool {
 }
 
 // evict deletes a pod if its budgets allow it, as the eviction subresource does, and tells
-// whether they do. A terminating pod counts as evicted.
-func (w *World) evict(p *pod) bool {
+// whether they do. A terminating pod counts as evicted. grace is how long the pod may take,
+// nil for as long as it says itself.
+func (w *World) evict(p *pod, grace *time.Duration) bool {
 	if p.terminating() {
 		return true
 	}
@@ -133,6 +135,9 @@ func (w *World) evict(p *pod) bool {
 		return false
 	}
 	w.stats.Evicted++
-	w.deletePod(p)
+	if grace == nil {
+		grace = ptr.To(p.grace())
+	}
+	w.terminatePod(p, *grace)
 	return true
 }

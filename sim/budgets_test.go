@@ -10,6 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
@@ -124,7 +125,7 @@ func TestEviction(t *testing.T) {
 				w.budgets[i].obj.Status.DisruptionsAllowed = 99 // of no account
 			}
 			counted := c.want && c.pods[0] != "terminating"
-			if got := w.evict(pods[0]); got != c.want {
+			if got := w.evict(pods[0], nil); got != c.want {
 				t.Errorf("evicted: got %v, want %v", got, c.want)
 			}
 			if gone := pods[0].gone || pods[0].terminating(); gone != c.want {
@@ -134,6 +135,32 @@ func TestEviction(t *testing.T) {
 				t.Errorf("the eviction is counted: got %v, want %v", got, counted)
 			}
 		})
+	}
+}
+
+// TestAnEvictedPodHasAsLongAsTheEvictionSays: its kubelet stops it within that time, and
+// within the pod's own where the eviction says nothing.
+func TestAnEvictedPodHasAsLongAsTheEvictionSays(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		grace *time.Duration
+		want  time.Duration
+	}{{"its own", nil, 4 * time.Second}, {"shorter", ptr.To(time.Second), time.Second}, {"none", ptr.To(time.Duration(0)), 0}} {
+		w := newTestWorld(t, "  end: {at: 1h}\n  kubelet: {stop: {min: 1h, max: 1h}}\n")
+		w.addNodes("n")
+		p := w.addPods(nil, "ready")[0]
+		p.obj.Spec.TerminationGracePeriodSeconds = ptr.To[int64](4)
+		if err := w.bind(p.obj.UID, "n"); err != nil {
+			t.Fatal(err)
+		}
+		begin := w.now
+		w.evict(p, c.grace)
+		for !p.gone && w.now-begin < time.Minute {
+			w.pass(100 * time.Millisecond)
+		}
+		if got := (w.now - begin).Truncate(time.Second); got != c.want {
+			t.Errorf("%s: gone after %s, want %s", c.name, got, c.want)
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func (w *World) runEvent(x *scenario.Fault) {
 			return
 		}
 		if p := list[pick(len(list))]; x.Kind == scenario.EvictPod {
-			w.evict(p)
+			w.evict(p, nil)
 		} else {
 			w.deletePod(p)
 		}

@@ -123,9 +123,17 @@ func (w *World) bind(uid types.UID, node string) error {
 	return nil
 }
 
-// deletePod deletes a pod as the API does: at once when no kubelet has it, else when its
-// kubelet has stopped it, within its grace period.
-func (w *World) deletePod(p *pod) {
+// grace returns how long the pod may take to terminate by itself.
+func (p *pod) grace() time.Duration {
+	return time.Duration(ptr.Deref(p.obj.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)) * time.Second
+}
+
+// deletePod deletes a pod as the API does.
+func (w *World) deletePod(p *pod) { w.terminatePod(p, p.grace()) }
+
+// terminatePod deletes a pod: at once when no kubelet has it, else when its kubelet has
+// stopped it, within the grace period given.
+func (w *World) terminatePod(p *pod, within time.Duration) {
 	if p.gone || p.terminating() {
 		return
 	}
@@ -134,13 +142,13 @@ func (w *World) deletePod(p *pod) {
 		w.removePod(p)
 		return
 	}
-	grace := ptr.Deref(p.obj.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
+	grace := int64(within.Seconds())
 	w.changePod(p, func(o *v1.Pod) {
-		at := metav1.NewTime(w.stamp().Add(time.Duration(grace) * time.Second))
+		at := metav1.NewTime(w.stamp().Add(within))
 		o.DeletionTimestamp, o.DeletionGracePeriodSeconds = &at, &grace
 	})
 	w.recountBudgets()
-	stop := min(w.between(w.run.Spec.Kubelet.Stop, 500, 5000, "stop", string(p.obj.UID)), time.Duration(grace)*time.Second)
+	stop := min(w.between(w.run.Spec.Kubelet.Stop, 500, 5000, "stop", string(p.obj.UID)), within)
 	w.after(stop, phaseWorld, func() { w.removePod(p) })
 	w.reconcile(p.controller)
 }

@@ -122,8 +122,8 @@ func (b workers) Taint(x step.Taint, done func(error)) {
 // Evict asks a pod to leave, which its budgets may forbid.
 func (b workers) Evict(x step.Eviction, done func(error)) {
 	b.call(func() error {
-		if p := b.w.pods[x.UID]; p != nil && !b.w.evict(p) {
-			return errors.New("a disruption budget forbids it")
+		if p := b.w.pods[x.UID]; p != nil && !b.w.evict(p, x.Grace) {
+			return step.ErrRefused
 		}
 		return nil
 	}, done)

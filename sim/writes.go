@@ -2,9 +2,12 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
@@ -93,8 +96,8 @@ func (w *World) writeStatus(x step.StatusWrite) error {
 	return nil
 }
 
-// taint puts a taint on a node, in the place of one of that key, or takes it off. A node
-// that is gone has no taint.
+// taint puts a taint on a node, in the place of one of that key, or takes it off, with the
+// node's being schedulable and the note that go with it. A node that is gone has no taint.
 func (w *World) taint(x step.Taint) error {
 	n := w.nodes[x.Node]
 	if n == nil {
@@ -105,8 +108,19 @@ func (w *World) taint(x step.Taint) error {
 	}
 	w.changeNode(n, func(o *v1.Node) {
 		o.Spec.Taints = withoutTaint(o.Spec.Taints, x.Taint.Key)
-		if !x.Remove {
-			o.Spec.Taints = append(o.Spec.Taints, x.Taint)
+		if x.Cordon {
+			o.Spec.Unschedulable = !x.Remove
+		}
+		if x.Note != "" {
+			o.Annotations = maps.Clone(o.Annotations)
+			delete(o.Annotations, autoscaler.RemovalNote)
+		}
+		if x.Remove {
+			return
+		}
+		o.Spec.Taints = append(o.Spec.Taints, x.Taint)
+		if x.Note != "" {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, autoscaler.RemovalNote, x.Note)
 		}
 	})
 	return nil

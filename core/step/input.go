@@ -81,7 +81,8 @@ type EvictionDone struct {
 	UID  types.UID
 	Node string
 	Err  error
-	// Refused says that Err is a disruption budget's: it may allow the eviction later.
+	// Refused says that Err is a disruption budget's (ErrRefused): it may allow the eviction
+	// later.
 	Refused bool `json:",omitempty"`
 }
 

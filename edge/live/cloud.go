@@ -139,15 +139,22 @@ func (c *cloud) scaleUp(ctx context.Context, order step.ScaleUp) error {
 	return err
 }
 
-// deleteNode asks for the removal of a node.
-func (c *cloud) deleteNode(ctx context.Context, d step.NodeDeletion, done func(step.NodeDeletion, error)) {
-	err := c.provider.DeleteNodes(ctx, d.Group, []nodegroup.Instance{{ID: d.Instance, Node: d.Node}})
-	if err != nil {
-		c.log.Warn("a node could not be removed", "group", d.Group, "node", d.Node, "instance", d.Instance, "err", err)
-	} else {
-		c.log.Info("removed a node", "group", d.Group, "node", d.Node, "instance", d.Instance)
+// deleteNodes asks for the removal of nodes of one group, in one call: what became of each
+// after a failure only the groups that are read next tell.
+func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []step.NodeDeletion, done func(step.NodeDeletion, error)) {
+	var instances []nodegroup.Instance
+	for _, d := range deletions {
+		instances = append(instances, nodegroup.Instance{ID: d.Instance, Node: d.Node})
 	}
-	done(d, err)
+	err := c.provider.DeleteNodes(ctx, group, instances)
+	for _, d := range deletions {
+		if err != nil {
+			c.log.Warn("a node could not be removed", "group", group, "node", d.Node, "instance", d.Instance, "err", err)
+		} else {
+			c.log.Info("removed a node", "group", group, "node", d.Node, "instance", d.Instance)
+		}
+		done(d, err)
+	}
 }
 
 // decreaseTarget gives up nodes that were ordered and never made. The groups that are

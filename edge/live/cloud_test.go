@@ -69,7 +69,11 @@ func (p *fakeProvider) IncreaseSize(_ context.Context, id string, delta int) err
 }
 
 func (p *fakeProvider) DeleteNodes(_ context.Context, id string, list []nodegroup.Instance) error {
-	return p.call("delete %s/%s of %s", list[0].ID, list[0].Node, id)
+	var names []string
+	for _, x := range list {
+		names = append(names, x.ID+"/"+x.Node)
+	}
+	return p.call("delete %s of %s", strings.Join(names, " "), id)
 }
 
 func (p *fakeProvider) DecreaseTargetSize(_ context.Context, id string, delta int) error {
@@ -159,7 +163,8 @@ func TestAGroupIsUsedAsFarAsItCanBe(t *testing.T) {
 	}
 }
 
-// TestEachNodeDeletionHasItsOutcome has the provider refuse the second of three.
+// TestEachNodeDeletionHasItsOutcome has the provider refuse an instance that isn't a node,
+// and then a call with two nodes: both have failed.
 func TestEachNodeDeletionHasItsOutcome(t *testing.T) {
 	c, p, _ := newFakeCloud()
 	p.fails["delete i2/ of g"] = errors.New("refused")
@@ -167,12 +172,20 @@ func TestEachNodeDeletionHasItsOutcome(t *testing.T) {
 	w := runCloud(t, c)
 	w.DeleteNodes([]step.NodeDeletion{{Group: "g", Node: "n1"}, {Group: "g", Instance: "i2"}, {Group: "g", Node: "n3", Instance: "i3"}},
 		func(d step.NodeDeletion, err error) { out <- fmt.Sprint(d.Node, d.Instance, " ", err) })
-	for _, want := range []string{"n1 <nil>", "i2 refused", "n3i3 <nil>"} {
+	for _, want := range []string{"n1 <nil>", "n3i3 <nil>", "i2 refused"} {
 		if got := <-out; got != want {
 			t.Errorf("outcome %q, want %q", got, want)
 		}
 	}
-	if want := []string{"delete /n1 of g", "delete i2/ of g", "delete i3/n3 of g"}; !slices.Equal(p.callsBut("groups"), want) {
+	p.fails["delete /n4 /n5 of g"] = errors.New("n5 is refused")
+	w.DeleteNodes([]step.NodeDeletion{{Group: "g", Node: "n4"}, {Group: "g", Node: "n5"}},
+		func(d step.NodeDeletion, err error) { out <- fmt.Sprint(d.Node, d.Instance, " ", err) })
+	for _, want := range []string{"n4 n5 is refused", "n5 n5 is refused"} {
+		if got := <-out; got != want {
+			t.Errorf("outcome %q, want %q", got, want)
+		}
+	}
+	if want := []string{"delete /n1 i3/n3 of g", "delete i2/ of g", "delete /n4 /n5 of g"}; !slices.Equal(p.callsBut("groups"), want) {
 		t.Errorf("calls %q, want %q", p.callsBut("groups"), want)
 	}
 }

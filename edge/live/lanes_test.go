@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +56,11 @@ func (p *slowProvider) IncreaseSize(ctx context.Context, id string, delta int) e
 }
 
 func (p *slowProvider) DeleteNodes(ctx context.Context, id string, list []nodegroup.Instance) error {
-	return p.do(ctx, fmt.Sprintf("delete %s of %s", list[0].Node, id), id)
+	var names []string
+	for _, x := range list {
+		names = append(names, x.Node)
+	}
+	return p.do(ctx, fmt.Sprintf("delete %s of %s", strings.Join(names, " and "), id), id)
 }
 
 func (p *slowProvider) DecreaseTargetSize(ctx context.Context, id string, _ int) error {
@@ -130,6 +135,25 @@ func TestAGroupThatHangsHoldsUpNoOther(t *testing.T) {
 			next(t, s.began, x.began)
 		}
 	}
+}
+
+// TestDeletionsOfAGroupGoInOneCall: those of one Step; each is owed an outcome of its own.
+func TestDeletionsOfAGroupGoInOneCall(t *testing.T) {
+	s := newSlowCloud(t, "a", "b")
+	next(t, s.began, "groups")
+	s.workers.DeleteNodes([]step.NodeDeletion{{Group: "a", Node: "a1"}, {Group: "b", Node: "b1"}, {Group: "a", Node: "a2"}}, func(d step.NodeDeletion, err error) {
+		s.in <- fmt.Sprintf("deleted %s: %v", d.Node, err)
+	})
+	calls := []string{<-s.began, <-s.began}
+	slices.Sort(calls)
+	if want := []string{"delete a1 and a2 of a", "delete b1 of b"}; !slices.Equal(calls, want) {
+		t.Errorf("the calls are %q, want %q", calls, want)
+	}
+	s.ends["a"] <- struct{}{}
+	next(t, s.in, "deleted a1: <nil>")
+	next(t, s.in, "deleted a2: <nil>")
+	s.ends["b"] <- struct{}{}
+	next(t, s.in, "deleted b1: <nil>")
 }
 
 // TestGroupsAreNeverOlderThanTheOutcomeOfACall has calls begin and end while the groups are

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"hash/fnv"
 	"slices"
 	"sync"
 
@@ -11,38 +12,50 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
 )
 
-// tainter puts taints on nodes and takes them off, one at a time and in the order
-// given, so that the last that the core wants of a node is what the node ends with.
+// tainter puts taints on nodes and takes them off, several at a time. Those of one node are
+// written one after the other and in the order given, by the worker that its name picks, so
+// that the last that the core wants of a node is what the node ends with.
 type tainter struct {
-	client  kubernetes.Interface
-	backlog chan job[step.Taint]
+	client   kubernetes.Interface
+	backlogs [taintWorkers]chan job[step.Taint] // of one worker each
 }
 
 func newTainter(client kubernetes.Interface) *tainter {
-	return &tainter{client: client, backlog: make(chan job[step.Taint], 1<<12)}
+	t := &tainter{client: client}
+	for i := range t.backlogs {
+		t.backlogs[i] = make(chan job[step.Taint], 1<<12)
+	}
+	return t
 }
 
 func (t *tainter) run(ctx context.Context, wg *sync.WaitGroup) {
-	serveJobs(ctx, wg, 1, t.backlog, t.write)
+	for _, backlog := range t.backlogs {
+		serveJobs(ctx, wg, 1, backlog, t.write)
+	}
 }
 
-// write replaces the node's taint of that key, or removes it. A node that is gone has
-// no taint: removing one from it succeeds. A patch can only replace the whole list of
-// taints; so that those of other writers stay, the node is read and updated, again
-// when somebody else was faster.
+// backlogOf returns the backlog of the worker that writes a node's taints.
+func (t *tainter) backlogOf(node string) chan<- job[step.Taint] {
+	h := fnv.New32a()
+	h.Write([]byte(node))
+	return t.backlogs[h.Sum32()%taintWorkers]
+}
+
+// write replaces the node's taint of that key, or removes it, with the node's being
+// schedulable and the note that go with it. A node that is gone has no taint: removing one
+// from it succeeds. A patch can only replace the whole list of taints; so that those of other
+// writers stay, the node is read and updated, again when somebody else was faster.
 func (t *tainter) write(ctx context.Context, taint step.Taint) error {
 	attempt := func() error {
 		node, err := t.client.CoreV1().Nodes().Get(ctx, taint.Node, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(x v1.Taint) bool { return x.Key == taint.Taint.Key })
-		if !taint.Remove {
-			node.Spec.Taints = append(node.Spec.Taints, taint.Taint)
-		}
+		change(node, taint)
 		_, err = t.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
 		return err
 	}
@@ -51,4 +64,22 @@ func (t *tainter) write(ctx context.Context, taint step.Taint) error {
 		return nil
 	}
 	return err
+}
+
+// change makes of a node, which the caller owns, what a Taint asks for.
+func change(node *v1.Node, taint step.Taint) {
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(x v1.Taint) bool { return x.Key == taint.Taint.Key })
+	if taint.Cordon {
+		node.Spec.Unschedulable = !taint.Remove
+	}
+	if taint.Remove {
+		if taint.Note != "" {
+			delete(node.Annotations, autoscaler.RemovalNote)
+		}
+		return
+	}
+	node.Spec.Taints = append(node.Spec.Taints, taint.Taint)
+	if taint.Note != "" {
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, autoscaler.RemovalNote, taint.Note)
+	}
 }

@@ -1,8 +1,11 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -48,6 +52,114 @@ func TestTaintsAreReplacedByKey(t *testing.T) {
 		}
 		if fmt.Sprint(taints) != c.want {
 			t.Errorf("%s: got %v, want %s", c.name, taints, c.want)
+		}
+	}
+}
+
+// TestANodeIsCordonedAndNotedWithItsTaint: all in one write, and taken back in one.
+func TestANodeIsCordonedAndNotedWithItsTaint(t *testing.T) {
+	removal := v1.Taint{Key: autoscaler.ToBeDeletedTaint, Value: "1", Effect: v1.TaintEffectNoSchedule}
+	for _, c := range []struct {
+		name                    string
+		cordoned, noted         bool // before
+		taint                   step.Taint
+		wantCordoned, wantNoted bool
+	}{
+		{"put on", false, false, step.Taint{Taint: removal, Cordon: true, Note: "why"}, true, true},
+		{"put on, without a cordon", false, false, step.Taint{Taint: removal, Note: "why"}, false, true},
+		{"put on, without a note", false, false, step.Taint{Taint: removal, Cordon: true}, true, false},
+		{"taken off", true, true, step.Taint{Taint: removal, Remove: true, Cordon: true, Note: "why"}, false, false},
+		{"taken off a node that stays unschedulable", true, true, step.Taint{Taint: removal, Remove: true, Note: "why"}, true, false},
+		{"another taint taken off", true, true, step.Taint{Taint: v1.Taint{Key: "other"}, Remove: true}, true, true},
+	} {
+		node := testkit.Node("n").Obj()
+		node.Spec.Unschedulable = c.cordoned
+		node.Annotations = map[string]string{"other": "x"}
+		if c.noted {
+			node.Annotations[autoscaler.RemovalNote] = "why"
+		}
+		client := fake.NewClientset(node)
+		c.taint.Node = "n"
+		if err := newTainter(client).write(t.Context(), c.taint); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		got, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"other": "x"}
+		if c.wantNoted {
+			want[autoscaler.RemovalNote] = "why"
+		}
+		if got.Spec.Unschedulable != c.wantCordoned || !maps.Equal(got.Annotations, want) {
+			t.Errorf("%s: unschedulable %v, annotations %v; want %v, %v", c.name, got.Spec.Unschedulable, got.Annotations, c.wantCordoned, want)
+		}
+		updates := 0
+		for _, a := range client.Actions() {
+			if a.GetVerb() == "update" {
+				updates++
+			}
+		}
+		if updates != 1 {
+			t.Errorf("%s: %d writes, want 1", c.name, updates)
+		}
+	}
+}
+
+// TestTaintsOfOneNodeKeepTheirOrder writes the taints of many nodes, of each several in turn,
+// while the write of one node hangs: the others get theirs, and each node ends with its last.
+func TestTaintsOfOneNodeKeepTheirOrder(t *testing.T) {
+	client := fake.NewClientset()
+	w := &workers{ctx: t.Context(), tainter: newTainter(client)}
+	hangs, release := "n0", make(chan struct{})
+	client.PrependReactor("get", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return true, testkit.Node(a.(clienttesting.GetAction).GetName()).Obj(), nil
+	})
+	var mu sync.Mutex
+	last := map[string]string{}
+	client.PrependReactor("update", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		node := a.(clienttesting.UpdateAction).GetObject().(*v1.Node)
+		mu.Lock()
+		last[node.Name] += node.Spec.Taints[0].Value
+		mu.Unlock()
+		return true, node, nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	w.tainter.run(ctx, &wg)
+	defer wg.Wait()
+	defer stop()
+	others, all := make(chan struct{}, 100), make(chan struct{}, 100)
+	for _, value := range []string{"a", "b", "c"} {
+		for i := range 20 {
+			name := fmt.Sprint("n", i)
+			w.Taint(step.Taint{Node: name, Taint: v1.Taint{Key: "k", Value: value}}, func(error) {
+				if name == hangs {
+					<-release // its worker is held up
+				}
+				if w.tainter.backlogOf(name) != w.tainter.backlogOf(hangs) {
+					others <- struct{}{}
+				}
+				all <- struct{}{}
+			})
+		}
+	}
+	free := 0
+	for i := range 20 {
+		if w.tainter.backlogOf(fmt.Sprint("n", i)) != w.tainter.backlogOf(hangs) {
+			free++
+		}
+	}
+	for range 3 * free {
+		<-others
+	}
+	close(release)
+	for range 60 {
+		<-all
+	}
+	for i := range 20 {
+		if got := last[fmt.Sprint("n", i)]; got != "abc" {
+			t.Errorf("node n%d was written %q, want abc", i, got)
 		}
 	}
 }

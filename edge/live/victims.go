@@ -1,8 +1,10 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/step"
 )
@@ -21,8 +24,9 @@ import (
 // them. Both name the pod's UID, so that another pod of the same name is left alone,
 // and to both a pod that is gone has left.
 
-// evictor posts evictions, one at a time. A disruption budget that refuses one
-// answers "too many requests", which is tried again for a while.
+// evictor posts evictions, several at a time: also those of one node may be posted in any
+// order. One that a disruption budget doesn't allow, which the API server answers with "too
+// many requests", is the core's to try again.
 type evictor struct {
 	client  kubernetes.Interface
 	backlog chan job[step.Eviction]
@@ -33,17 +37,26 @@ func newEvictor(client kubernetes.Interface) *evictor {
 }
 
 func (v *evictor) run(ctx context.Context, wg *sync.WaitGroup) {
-	serveJobs(ctx, wg, 1, v.backlog, v.evict)
+	serveJobs(ctx, wg, evictWorkers, v.backlog, v.evict)
 }
 
 func (v *evictor) evict(ctx context.Context, eviction step.Eviction) error {
+	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &eviction.UID}}
+	if eviction.Grace != nil {
+		options.GracePeriodSeconds = ptr.To(int64(eviction.Grace.Seconds()))
+	}
+	var refused error
 	err := persist(ctx, func() error {
-		return v.client.PolicyV1().Evictions(eviction.Namespace).Evict(ctx, &policyv1.Eviction{
-			ObjectMeta:    metav1.ObjectMeta{Namespace: eviction.Namespace, Name: eviction.Name},
-			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &eviction.UID}},
+		err := v.client.PolicyV1().Evictions(eviction.Namespace).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Namespace: eviction.Namespace, Name: eviction.Name}, DeleteOptions: options,
 		})
+		if refused = nil; apierrors.IsTooManyRequests(err) {
+			refused = fmt.Errorf("%w: %v", step.ErrRefused, err)
+			return nil
+		}
+		return err
 	})
-	return ignoreGone(err)
+	return cmp.Or(refused, ignoreGone(err))
 }
 
 // preemptor asks victims to leave, several at a time.

@@ -16,6 +16,8 @@ import (
 const (
 	bindWorkers    = 24 // bindings
 	preemptWorkers = 16 // victims
+	evictWorkers   = 20 // evictions
+	taintWorkers   = 16 // nodes whose taints are written
 	eventWorkers   = 4  // events
 	consultWorkers = 16 // pods that extenders are asked about
 )
@@ -23,9 +25,9 @@ const (
 // workers give the work of each Step to those who do it, as drive.Workers. Its
 // methods are called by the loop, and return as soon as the work has a place in a
 // backlog. All work of one kind for one object is done in order: nominations and
-// conditions since the reporter keeps the latest, taints and evictions by a single
-// worker each, calls of a node group by one lane; of binds and preemptions the core has
-// one at a time for a pod.
+// conditions since the reporter keeps the latest, taints by the node's own worker, calls of a
+// node group by one lane; of binds, preemptions and evictions the core has one at a time for
+// a pod.
 type workers struct {
 	ctx        context.Context // of the calls; ends when Berth stops
 	binder     *binder
@@ -120,7 +122,7 @@ func (w *workers) Event(event step.Event) { w.reporter.event(event) }
 
 // Taint implements drive.Workers.
 func (w *workers) Taint(taint step.Taint, done func(error)) {
-	send(w.ctx, w.tainter.backlog, job[step.Taint]{taint, done})
+	send(w.ctx, w.tainter.backlogOf(taint.Node), job[step.Taint]{taint, done})
 }
 
 // Evict implements drive.Workers.
@@ -143,10 +145,24 @@ func (w *workers) ScaleUp(order step.ScaleUp, done func(error)) {
 	}})
 }
 
-// DeleteNodes implements drive.Workers.
+// DeleteNodes implements drive.Workers: the nodes of one group go in one call. Instances that
+// never became nodes have a call each, so that one that can't be deleted keeps no other.
 func (w *workers) DeleteNodes(deletions []step.NodeDeletion, done func(step.NodeDeletion, error)) {
+	var calls [][]step.NodeDeletion
+	callOf := map[string]int{} // by group: the index of the call with its nodes
 	for _, d := range deletions {
-		w.call(d.Group, func(ctx context.Context) { w.cloud.deleteNode(ctx, d, done) })
+		i, ok := callOf[d.Group]
+		if !ok || d.Node == "" {
+			i = len(calls)
+			calls = append(calls, nil)
+		}
+		if d.Node != "" {
+			callOf[d.Group] = i
+		}
+		calls[i] = append(calls[i], d)
+	}
+	for _, list := range calls {
+		w.call(list[0].Group, func(ctx context.Context) { w.cloud.deleteNodes(ctx, list[0].Group, list, done) })
 	}
 }
 
