@@ -57,7 +57,7 @@ func newAutoscaling(a *Autoscale) autoscaling {
 	}
 	s.launches = launching.New(launching.Config{Cluster: a.MaxNodesLaunching, Group: a.MaxNodesLaunchingPerGroup, Patience: a.MaxProvisionTime})
 	s.groups = nodegroups.New(nodegroups.Config{
-		DelayAfterAdd: a.DelayAfterAdd, DelayAfterFailure: a.DelayAfterFailure,
+		DelayAfterAdd: a.DelayAfterAdd, DelayAfterDelete: a.DelayAfterDelete, DelayAfterFailure: a.DelayAfterFailure, ClusterDelays: a.ClusterDelays,
 		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, Limits: a.Limits, Readiness: a.Readiness,
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)

@@ -24,7 +24,7 @@ import (
 // TestScripts runs testdata/scripts/*.txt. A script begins with its
 // configuration:
 //
-//	config [autoscale [unneeded=30s] [delay-after-add=1m] [evict-daemons] [max-launching=0]] [policy=preempt-first] [max-wait=5m]
+//	config [autoscale [unneeded=30s] [delay-after-add=1m] [delay-after-delete=0s] [cluster-delays] [evict-daemons] [max-launching=0]] [policy=preempt-first] [max-wait=5m]
 //
 // Each further command feeds inputs to one Step (script_commands_test.go); its
 // golden text is the Ready that came back (script_print_test.go), and at the end
@@ -98,6 +98,8 @@ func (w *world) configure(args *script.Args) {
 		a := core.DefaultAutoscale()
 		a.UnneededTime = args.Duration("unneeded", 30*time.Second)
 		a.DelayAfterAdd = args.Duration("delay-after-add", time.Minute)
+		a.DelayAfterDelete = args.Duration("delay-after-delete", a.DelayAfterDelete)
+		a.ClusterDelays = args.Flag("cluster-delays")
 		a.EvictDaemonPods = args.Flag("evict-daemons")
 		a.PriorityCutoff = args.Int("cutoff", a.PriorityCutoff)
 		a.NewPodDelay = args.Duration("pod-delay", a.NewPodDelay)

@@ -45,6 +45,7 @@ func (m *Machine) lastLook(t *lifecycle.Turn, name string, d *deletion) {
 	t.Decide(step.Decision{Kind: step.NodeRemoved, Node: name, Group: g.ID, Reason: d.why})
 	t.Emit(step.NodeEvent(n.Object, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: "+d.why))
 	m.groups.Retarget(t, g.ID, -1)
+	m.groups.ScaledDown(t.Now, g.ID)
 	t.State.RemoveNode(name)
 }
 

@@ -45,6 +45,8 @@ type Groups interface {
 	Known() bool
 	// Retarget adds to the number of nodes that a group is assumed to have.
 	Retarget(t *lifecycle.Turn, group string, delta int)
+	// ScaledDown says that the provider was asked to delete a node of a group.
+	ScaledDown(now time.Time, group string)
 	// ScaleDownFailed says that a node of a group could not be deleted.
 	ScaleDownFailed(now time.Time, group string)
 	// ScaleDownDelayed tells whether a group grew, or a node of it could not be

@@ -51,6 +51,7 @@ type fakeInstance struct {
 
 func (g *fakeGroups) Known() bool                                     { return g.known }
 func (g *fakeGroups) ScaleDownDelayed(_ time.Time, group string) bool { return g.delayed[group] }
+func (g *fakeGroups) ScaledDown(time.Time, string)                    {}
 
 func (g *fakeGroups) ScaleDownFailed(_ time.Time, group string) {
 	fmt.Fprintf(&g.out, "no node of %s goes for a while\n", group)

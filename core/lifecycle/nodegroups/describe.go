@@ -55,7 +55,10 @@ func (m *Machine) Describe(t *lifecycle.Turn, id string) (d Description, ok bool
 	}
 	d = Description{ID: id, Min: in.Min, Max: in.Max, Target: in.Target, TemplateError: in.TemplateError, Coming: m.Coming(t)[id]}
 	if g := m.groups[id]; g != nil {
-		d.Unanswered, d.LastScaleUp, d.MaxOrder = g.unanswered, g.lastScaleUp, g.maxOrder
+		d.Unanswered, d.MaxOrder = g.unanswered, g.maxOrder
+		if g.asked != nil {
+			d.LastScaleUp = g.asked.At
+		}
 		if class, b := g.backoffs.longest(); b.active(t.Now) {
 			d.Backoff = &Backoff{Class: class, Reason: b.reason, Until: b.until}
 		}

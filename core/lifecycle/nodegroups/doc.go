@@ -15,6 +15,7 @@
 //	backing off          a failed order, an instance that backoff: 5 to 30 minutes,    nothing is ordered
 //	                     failed or is late, or missing    for each class of failure
 //	not shrinking        an order                         DelayAfterAdd                no deletion begins
+//	                     a deletion of its node           DelayAfterDelete             no deletion begins
 //	                     a failed deletion of its node    DelayAfterFailure            no deletion begins
 //	ordering in parts    a failed order                   an order larger than any     an order has at most maxOrder nodes: half of
 //	                                                      part has come through        what failed, then twice as many each time

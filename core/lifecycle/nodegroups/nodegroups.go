@@ -21,7 +21,9 @@ import (
 // flags; core.Autoscale has the defaults.
 type Config struct {
 	DelayAfterAdd     time.Duration // how long after an order a group doesn't shrink
+	DelayAfterDelete  time.Duration // how long after the deletion of a node a group doesn't shrink further
 	DelayAfterFailure time.Duration // how long after a failed deletion of a node a group doesn't shrink
+	ClusterDelays     bool          // these delays concern all groups, not the one
 	MaxProvisionTime  time.Duration // how long an instance may take to become a node
 	// ForceDeleteUnregistered deletes instances that are late even from a group at its
 	// minimum.
@@ -69,18 +71,16 @@ type Machine struct {
 	cfg       Config
 	deletions Deletions
 	launches  Launches
-	known     bool // the provider has told of its groups
+	known     bool   // the provider has told of its groups
+	delays    delays // of all groups, with ClusterDelays
 	groups    map[string]*group
 	instances map[string]*instance // not registered, or being deleted; by ID
 }
 
 // group is what is remembered of a node group, also while the provider doesn't list it.
 type group struct {
-	unanswered  int       // nodes ordered without a ScaleUpDone
-	lastScaleUp time.Time // when nodes were ordered last
-	// noScaleDownBefore is when the group may shrink again after a node of it could not
-	// be deleted.
-	noScaleDownBefore time.Time
+	unanswered int    // nodes ordered without a ScaleUpDone
+	delays     delays // without ClusterDelays
 	// maxOrder is how many nodes one order may have, 0 for any number.
 	maxOrder int
 	backoffs backoffs
@@ -169,7 +169,7 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why, Choice: up.Choice})
 	g.asked = &Asked{Growth: growth, At: t.Now, Pods: waiting, Wanted: up.Nodes, Choice: up.Choice}
 	g.unanswered += nodes
-	g.lastScaleUp = t.Now
+	m.delaysOf(in.ID).grew = event{t.Now, in.ID}
 	m.launches.Ordered(t.Now, in.ID, nodes)
 	m.Retarget(t, in.ID, nodes)
 	t.Ready.ScaleUps = append(t.Ready.ScaleUps, step.ScaleUp{Group: in.ID, Nodes: nodes})
@@ -274,18 +274,6 @@ func (m *Machine) fail(t *lifecycle.Turn, id string, class nodegroup.ErrorClass,
 
 func (m *Machine) backOff(t *lifecycle.Turn, id string, class nodegroup.ErrorClass, why string) {
 	m.group(id).backoffs[class].fail(&m.cfg, t.Now, why)
-}
-
-// ScaleDownFailed has a group not shrink for a while, since a node of it could not be
-// deleted.
-func (m *Machine) ScaleDownFailed(now time.Time, id string) {
-	m.group(id).noScaleDownBefore = now.Add(m.cfg.DelayAfterFailure)
-}
-
-// ScaleDownDelayed tells whether a group grew, or failed to shrink, too recently to shrink.
-func (m *Machine) ScaleDownDelayed(now time.Time, id string) bool {
-	g := m.group(id)
-	return now.Sub(g.lastScaleUp) < m.cfg.DelayAfterAdd || now.Before(g.noScaleDownBefore)
 }
 
 // stillWaiting returns the bins with the pods that wait still, without those that have none.

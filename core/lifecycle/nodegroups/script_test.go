@@ -50,7 +50,8 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 // TestScripts runs testdata/*.txt. A script's output is what the machine asked for, the
 // groups in the state, and what the machine remembers. The commands:
 //
-//	config [delay-after-add=10m] [delay-after-failure=3m] [provision=15m] [force-delete] [startup=15m]
+//	config [delay-after-add=10m] [delay-after-delete=0s] [delay-after-failure=3m] [cluster-delays]
+//	       [provision=15m] [force-delete] [startup=15m]
 //	       [max-launching=0] [max-launching-per-group=0]
 //	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
 //	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]
@@ -66,7 +67,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	cancel GROUP [nodes=1]                               nobody needs so many of its nodes that are coming
 //	deletion ID                                          how far that of an instance is
 //	instance-deleted ID [fails]
-//	scale-down-fails GROUP
+//	scaled-down GROUP | scale-down-fails GROUP           the provider was asked to delete a node; it could not be deleted
 //	may-shrink GROUP
 //	tick DURATION
 func TestScripts(t *testing.T) {
@@ -89,7 +90,8 @@ func TestScripts(t *testing.T) {
 
 func (s *fixture) configure(args *script.Args) {
 	s.machine = nodegroups.New(nodegroups.Config{
-		DelayAfterAdd: args.Duration("delay-after-add", 10*time.Minute), DelayAfterFailure: args.Duration("delay-after-failure", 3*time.Minute),
+		DelayAfterAdd: args.Duration("delay-after-add", 10*time.Minute), DelayAfterDelete: args.Duration("delay-after-delete", 0),
+		DelayAfterFailure: args.Duration("delay-after-failure", 3*time.Minute), ClusterDelays: args.Flag("cluster-delays"),
 		MaxProvisionTime: args.Duration("provision", 15*time.Minute), ForceDeleteUnregistered: args.Flag("force-delete"),
 		Readiness:      autoscaler.Readiness{StartupTime: args.Duration("startup", 15*time.Minute)},
 		InitialBackoff: args.Duration("initial-backoff", 5*time.Minute), MaxBackoff: args.Duration("max-backoff", 30*time.Minute),
@@ -182,10 +184,12 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.machine.NodeDeletionDone(t, step.NodeDeletionDone{Instance: args.Name(), Err: err})
 	case "describe":
 		s.answer = s.describe(args.Name())
+	case "scaled-down":
+		s.machine.ScaledDown(t.Now, args.Name())
 	case "scale-down-fails":
 		s.machine.ScaleDownFailed(t.Now, args.Name())
 	case "may-shrink":
-		s.answer = fmt.Sprintln(!s.machine.ScaleDownDelayed(t.Now, args.Name()))
+		s.answer = s.mayShrink(args.Name())
 	case "tick":
 		wait, err := time.ParseDuration(args.Name())
 		if err != nil {
@@ -196,6 +200,18 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	default:
 		d.Fatalf(s.t, "unknown command %q", d.Cmd)
 	}
+}
+
+// mayShrink writes whether a group may shrink, and else from when on and why it may not.
+func (s *fixture) mayShrink(group string) string {
+	until, why := s.machine.ScaleDownDelay(s.turn.Now, group)
+	if delayed := s.machine.ScaleDownDelayed(s.turn.Now, group); delayed == until.IsZero() {
+		s.t.Fatalf("group %s is delayed: %t, and until %s", group, delayed, until)
+	}
+	if until.IsZero() {
+		return "true" + why + "\n"
+	}
+	return fmt.Sprintf("in %s: %s\n", until.Sub(s.turn.Now), why)
 }
 
 // list is what the provider tells of its groups, while calls of some are under way.
