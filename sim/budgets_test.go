@@ -196,14 +196,14 @@ func TestBudgetsAreRecountedALittleLater(t *testing.T) {
 		{"it is created", func() { w.create(b) }, 0, []string{"b allows 2"}},
 		{"two pods are no longer ready", func() {
 			pods[0].ready, pods[1].ready = false, false
-			w.recountBudgets()
-			w.recountBudgets()
+			w.recountBudgets(pods[0])
+			w.recountBudgets(pods[1])
 		}, 190 * time.Millisecond, nil},
 		{"200 ms have passed", func() {}, 10 * time.Millisecond, []string{"b allows 0"}},
-		{"nothing has changed", w.recountBudgets, time.Second, nil},
-		{"one of them is ready again", func() { pods[0].ready = true; w.recountBudgets() }, 200 * time.Millisecond, []string{"b allows 1"}},
+		{"nothing has changed", func() { w.recountBudgets(pods[0]) }, time.Second, nil},
+		{"one of them is ready again", func() { pods[0].ready = true; w.recountBudgets(pods[0]) }, 200 * time.Millisecond, []string{"b allows 1"}},
 		{"it is deleted", func() { w.remove(b) }, 0, []string{"b is gone"}},
-		{"there is no budget any more", w.recountBudgets, time.Second, nil},
+		{"there is no budget any more", func() { w.recountBudgets(pods[0]) }, time.Second, nil},
 	} {
 		s.change()
 		w.pass(s.wait)

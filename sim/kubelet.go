@@ -94,7 +94,7 @@ func (w *World) started(p *pod) {
 		o.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}, {Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: now}}
 	})
 	w.stats.podRunning(p)
-	w.recountBudgets()
+	w.recountBudgets(p)
 	w.noteChange()
 	w.reconcile(p.controller)
 	span, err := scenario.ParseRunFor(p.obj.Annotations[scenario.RunFor])

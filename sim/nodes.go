@@ -132,6 +132,7 @@ func (w *World) removeNode(n *node, byBerth bool) {
 	for _, p := range slices.Clone(n.pods) {
 		if !p.daemon() {
 			p.lost = true
+			w.countPod(p)
 			w.stats.podLost(p, byBerth)
 		}
 		w.takeOffNode(p)

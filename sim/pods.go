@@ -36,8 +36,10 @@ type pod struct {
 	ready       bool
 	ended       bool // succeeded or failed
 	gone        bool
-	lost        bool // its node went under it
-	nominated   int  // the call that wrote its nomination
+	lost        bool      // its node went under it
+	nominated   int       // the call that wrote its nomination
+	budgets     []*budget // that select it
+	counted     podCount  // what they count of it
 }
 
 // terminating tells whether the pod is being deleted.
@@ -74,6 +76,7 @@ func (w *World) addPod(template *v1.Pod, o *controller) *pod {
 		o.pods = append(o.pods, p)
 	}
 	w.pods[obj.UID], w.byName[p.name] = p, p
+	w.findBudgets(p)
 	bound := obj.Spec.NodeName
 	if bound == "" {
 		obj.Status.Phase = v1.PodPending
@@ -147,7 +150,7 @@ func (w *World) terminatePod(p *pod, within time.Duration) {
 		at := metav1.NewTime(w.stamp().Add(within))
 		o.DeletionTimestamp, o.DeletionGracePeriodSeconds = &at, &grace
 	})
-	w.recountBudgets()
+	w.recountBudgets(p)
 	stop := min(w.between(w.run.Spec.Kubelet.Stop, 500, 5000, "stop", string(p.obj.UID)), within)
 	w.after(stop, phaseWorld, func() { w.removePod(p) })
 	w.reconcile(p.controller)
@@ -160,7 +163,7 @@ func (w *World) removePod(p *pod) {
 	}
 	p.gone = true
 	w.takeOffNode(p)
-	w.recountBudgets()
+	w.recountBudgets(p)
 	if !p.ended {
 		w.stats.podGone(p)
 	}
@@ -185,7 +188,7 @@ func (w *World) endPod(p *pod, phase v1.PodPhase) {
 	p.ended, p.ready = true, false
 	w.stats.podEnded(p, phase == v1.PodSucceeded)
 	w.takeOffNode(p)
-	w.recountBudgets()
+	w.recountBudgets(p)
 	obj := *p.obj
 	obj.Status.Phase = phase
 	p.obj = &obj
