@@ -83,6 +83,14 @@ func (w *World) callDeleteInstance(d step.NodeDeletion, done func(error)) {
 			delete(w.berth.leaving, d.Node)
 			return func() { done(errCloud) }
 		}
+		if w.faults.hits(w, scenario.DeletionFails, d.Group, name) {
+			if w.chance("deletedAllTheSame", name) < 0.5 {
+				_ = w.deleteInstance(d.Group, d)
+			} else {
+				delete(w.berth.leaving, d.Node)
+			}
+			return func() { done(errors.New("the instance could not be deleted")) }
+		}
 		err := w.deleteInstance(d.Group, d)
 		if w.faults.hits(w, scenario.CloudLost, d.Group, name) {
 			err = errors.New("the cloud's answer was lost")

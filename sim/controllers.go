@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -134,10 +136,19 @@ func (w *World) reconcile(c *controller) {
 	c.serial++
 	w.after(w.between(nil, 50, 300, "reconcile", c.key.kind, c.key.namespace, c.key.name, fmt.Sprint(c.serial)), phaseWorld, func() {
 		c.reconciling = false
-		if !c.removed {
+		if !c.removed && !w.stalls(c) {
 			w.createMissing(c)
 		}
 	})
+}
+
+// reconcileAll has every controller look at its object.
+func (w *World) reconcileAll() {
+	for _, key := range slices.SortedFunc(maps.Keys(w.controllers), func(a, b controllerKey) int {
+		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+	}) {
+		w.reconcile(w.controllers[key])
+	}
 }
 
 // createMissing creates the pods that are missing, as the controller of the kind does. A

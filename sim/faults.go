@@ -27,14 +27,19 @@ type faults struct {
 }
 
 // hits tells whether a fault of a kind is in force for a group ("" for calls that concern
-// none) and hits the call or instance named.
+// none) and hits what is named: a call, an instance, a pod or a controller.
 func (f *faults) hits(w *World, kind, group string, name ...string) bool {
+	return f.thatHits(w, kind, group, name...) != nil
+}
+
+// thatHits returns the fault by which hits is true, nil if it isn't.
+func (f *faults) thatHits(w *World, kind, group string, name ...string) *scenario.Fault {
 	for _, x := range f.byKind[kind] {
 		if inForce(x, w.now, group) && seeded.Float(w.seed, append([]string{kind}, name...)...) < x.Rate {
-			return true
+			return x
 		}
 	}
-	return false
+	return nil
 }
 
 // anyInForce tells whether a fault without a rate is in force for a group.
@@ -57,7 +62,7 @@ func (w *World) startFaults() {
 		w.faults.byKind[x.Kind] = append(w.faults.byKind[x.Kind], x)
 		if x.Until.Duration > 0 {
 			// Its end is a change: what was refused may succeed from then on.
-			w.after(x.Until.Duration, phaseWorld, w.noteChange)
+			w.after(x.Until.Duration, phaseWorld, func() { w.faultEnds(x) })
 		}
 		for _, at := range x.At {
 			w.after(at.Duration, phaseWorld, func() { w.runEvent(x) })
@@ -65,6 +70,14 @@ func (w *World) startFaults() {
 		if x.PerHour > 0 {
 			w.afterInBackground(x.From.Duration, phaseWorld, func() { w.repeatEvent(x, i, 0) })
 		}
+	}
+}
+
+// faultEnds has what a fault that is no longer in force has kept from happening happen.
+func (w *World) faultEnds(x *scenario.Fault) {
+	w.noteChange()
+	if x.Kind == scenario.ControllerStalls {
+		w.reconcileAll()
 	}
 }
 
@@ -93,7 +106,11 @@ func (w *World) runEvent(x *scenario.Fault) {
 	case scenario.WatchStall:
 		f.stalled = max(f.stalled, w.now+cmp.Or(x.For.Duration, 30*time.Second))
 	case scenario.SpotReclaim:
-		w.reclaimInstance(x.Group, pick)
+		w.reclaimInstance(x.Group, pick, func(*instance) bool { return true })
+	case scenario.ReclaimDraining:
+		w.reclaimInstance(x.Group, pick, (*instance).draining)
+	case scenario.ForbidEvictions:
+		w.forbidEvictions(x, pick)
 	case scenario.DeletePod, scenario.EvictPod:
 		list := slices.DeleteFunc(w.sortedPods(), func(p *pod) bool { return !p.active() || x.Kind == scenario.EvictPod && p.node == nil })
 		if len(list) == 0 {
@@ -125,13 +142,13 @@ func (w *World) runEvent(x *scenario.Fault) {
 	}
 }
 
-// reclaimInstance has the cloud take back an instance of a group, or with "" of any. One
-// that was only ordered isn't there to be taken.
-func (w *World) reclaimInstance(group string, pick func(int) int) {
+// reclaimInstance has the cloud take back an instance of a group, or with "" of any, for
+// which which is true. One that was only ordered isn't there to be taken.
+func (w *World) reclaimInstance(group string, pick func(int) int, which func(*instance) bool) {
 	var list []*instance
 	for _, g := range w.groups {
 		if group == "" || g.cfg.Name == group {
-			list = append(list, slices.DeleteFunc(slices.Clone(g.instances), func(m *instance) bool { return m.state == ordered })...)
+			list = append(list, slices.DeleteFunc(slices.Clone(g.instances), func(m *instance) bool { return m.state == ordered || !which(m) })...)
 		}
 	}
 	if len(list) > 0 {

@@ -240,7 +240,7 @@ func TestTheEndOfACordonShowsNoNodeThatIsGone(t *testing.T) {
 
 // TestEventsWithoutAnythingToHappenTo change nothing.
 func TestEventsWithoutAnythingToHappenTo(t *testing.T) {
-	for _, kind := range []string{scenario.SpotReclaim, scenario.DeletePod, scenario.EvictPod, scenario.Cordon, scenario.Relabel} {
+	for _, kind := range []string{scenario.SpotReclaim, scenario.ReclaimDraining, scenario.ForbidEvictions, scenario.DeletePod, scenario.EvictPod, scenario.Cordon, scenario.Relabel} {
 		w := newTestWorld(t, "  faults: [{kind: "+kind+", at: [1m]}]\n")
 		w.pass(time.Hour)
 		if w.lastChange > 0 {

@@ -135,7 +135,7 @@ func (p *pod) grace() time.Duration {
 func (w *World) deletePod(p *pod) { w.terminatePod(p, p.grace()) }
 
 // terminatePod deletes a pod: at once when no kubelet has it, else when its kubelet has
-// stopped it, within the grace period given.
+// stopped it, within the grace period given but for faults.
 func (w *World) terminatePod(p *pod, within time.Duration) {
 	if p.gone || p.terminating() {
 		return
@@ -151,8 +151,7 @@ func (w *World) terminatePod(p *pod, within time.Duration) {
 		o.DeletionTimestamp, o.DeletionGracePeriodSeconds = &at, &grace
 	})
 	w.recountBudgets(p)
-	stop := min(w.between(w.run.Spec.Kubelet.Stop, 500, 5000, "stop", string(p.obj.UID)), within)
-	w.after(stop, phaseWorld, func() { w.removePod(p) })
+	w.after(w.timeToStop(p, within), phaseWorld, func() { w.removePod(p) })
 	w.reconcile(p.controller)
 }
 

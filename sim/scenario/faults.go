@@ -2,8 +2,8 @@ package scenario
 
 import "slices"
 
-// The kinds of faults. Those of calls hit each call with probability Rate,
-// those of launches each instance; events come PerHour or At.
+// The kinds of faults. Those of calls hit each call with probability Rate, those of launches
+// each instance, those of pods and controllers each of them; events come PerHour or At.
 const (
 	APIError       = "APIError"       // a call of Berth's is refused
 	APIConflict    = "APIConflict"    // a call of Berth's is refused with a conflict
@@ -26,6 +26,14 @@ const (
 	EvictPod       = "EvictPod"       // event: somebody evicts a pod, within its budget
 	Cordon         = "Cordon"         // event: a node is cordoned `for` a while (10 min when absent)
 	Relabel        = "Relabel"        // event: a node moves to another zone
+
+	// Those that concern nodes which are being drained.
+
+	ForbidEvictions  = "ForbidEvictions"  // event: `for` a while (10 min when absent) a new disruption budget forbids every eviction of a controller's pods; of one with pods on a node that is being drained, if there is such
+	SlowStop         = "SlowStop"         // a pod that is asked to terminate takes its whole grace period, and `for` longer
+	ControllerStalls = "ControllerStalls" // a controller makes no pods while the fault lasts
+	DeletionFails    = "DeletionFails"    // the cloud reports that it could not delete an instance; in half of the cases it has
+	ReclaimDraining  = "ReclaimDraining"  // event: the cloud takes back an instance whose node is being drained
 )
 
 // faultKind says what a kind of fault needs: a time, for an event, or a rate. The others
@@ -35,6 +43,8 @@ type faultKind struct {
 	// late says that the kind came after the random worlds (sim/soak): they don't draw it,
 	// since all would be others.
 	late bool
+	// ungrouped says that what the kind hits is in no node group.
+	ungrouped bool
 }
 
 // faultKinds has every kind.
@@ -45,6 +55,8 @@ var faultKinds = map[string]faultKind{
 	SpotReclaim: {event: true}, CrashBerth: {event: true}, WatchStall: {event: true}, DeletePod: {event: true},
 	EvictPod: {event: true}, Cordon: {event: true}, Relabel: {event: true},
 	WrongShape: {rate: true, late: true}, ExtraInstance: {rate: true, late: true}, NoTemplate: {late: true},
+	ForbidEvictions: {event: true, late: true}, ReclaimDraining: {event: true, late: true}, SlowStop: {rate: true, late: true},
+	ControllerStalls: {rate: true, late: true, ungrouped: true}, DeletionFails: {rate: true, late: true},
 }
 
 // DrawnFaultKinds returns the kinds that random worlds draw, sorted.

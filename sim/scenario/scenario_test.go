@@ -42,6 +42,8 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  faults: [{kind: APIError}]\n", "s.yaml:4: spec.faults[0]: has no rate; APIError needs one"},
 		{head + "  faults: [{kind: CrashBerth}]\n", "s.yaml:4: spec.faults[0]: has neither perHour nor at"},
 		{head + "  faults: [{kind: APIError, rate: 2}]\n", "s.yaml:4: spec.faults[0].rate: is 2; a probability is from 0 to 1"},
+		{head + "  faults: [{kind: SlowStop, rate: 1, for: -1s}]\n", "s.yaml:4: spec.faults[0].for: is -1s; a time must not be negative"},
+		{head + "  faults: [{kind: ControllerStalls, rate: 1, group: h}]\n", `s.yaml:4: spec.faults[0].group: is "h"; ControllerStalls concerns no node group: leave it out`},
 		{head + "  faults: [{kind: StockOut, group: h}]\n", `s.yaml:4: spec.faults[0].group: "h" is no node group`},
 		{head + "  workload: [{name: w, template: {spec: {containers: [{name: c}]}}}]\n", "s.yaml:4: spec.workload[0].count: is 0; a workload needs at least 1 pod"},
 		{head + "  workload: [{name: w, count: 1}]\n", "s.yaml:4: spec.workload[0].template: has no containers"},
@@ -77,6 +79,8 @@ func TestFaultsSayHowOftenOrWhenTheyCome(t *testing.T) {
 		scenario.LaunchFails: rate, scenario.LaunchVanishes: rate, scenario.NeverRegisters: rate, scenario.NeverReady: rate, scenario.WrongShape: rate, scenario.ExtraInstance: rate, scenario.NoTemplate: "",
 		scenario.SpotReclaim: event, scenario.CrashBerth: event, scenario.WatchStall: event, scenario.DeletePod: event,
 		scenario.EvictPod: event, scenario.Cordon: event, scenario.Relabel: event,
+		scenario.ForbidEvictions: event, scenario.ReclaimDraining: event,
+		scenario.SlowStop: rate, scenario.ControllerStalls: rate, scenario.DeletionFails: rate,
 		scenario.StockOut: "", // lasts from the beginning to the end
 	}
 	for _, kind := range scenario.FaultKinds() {

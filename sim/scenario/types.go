@@ -237,13 +237,14 @@ type Fault struct {
 	From metav1.Duration `json:"from,omitempty"`
 	// Until is when it ends; never when absent.
 	Until metav1.Duration `json:"until,omitempty"`
-	// Rate is the probability, 0 to 1, that a call or a launch is hit.
+	// Rate is the probability, 0 to 1, that a call, a launch, a pod or a controller is hit.
 	Rate float64 `json:"rate,omitempty"`
 	// PerHour is how often an event comes, on average.
 	PerHour float64 `json:"perHour,omitempty"`
 	// At are times of events.
 	At []metav1.Duration `json:"at,omitempty"`
-	// For is how long an event lasts.
+	// For is how long an event lasts, or how much longer than its grace period a pod takes
+	// to terminate.
 	For metav1.Duration `json:"for,omitempty"`
 	// Group limits the fault to a node group.
 	Group string `json:"group,omitempty"`

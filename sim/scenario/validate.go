@@ -288,6 +288,9 @@ func (v *validator) fault(f *Fault, at string, sp *Spec) {
 	if f.Group != "" && !slices.ContainsFunc(sp.NodeGroups, func(g NodeGroup) bool { return g.Name == f.Group }) {
 		v.bad(at+".group", "%q is no node group of the scenario", f.Group)
 	}
+	if f.Group != "" && kind.ungrouped {
+		v.bad(at+".group", "is %q; %s concerns no node group: leave it out", f.Group, f.Kind)
+	}
 }
 
 // FaultKinds returns the kinds of faults by name.
