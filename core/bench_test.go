@@ -85,7 +85,51 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 // pod goes and a smaller one comes, a node's labels change. An operation is a
 // Step with one change.
 func BenchmarkUnschedulable(b *testing.B) {
-	const nodes, pods, classes = 5000, 50_000, 100
+	c, now := newFullCluster(b)
+	before := c.Stats().Unschedulable
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		now = now.Add(time.Millisecond)
+		k := i / 2 % fullNodes
+		switch i % 2 {
+		case 0:
+			c.Step(now, fullNode(k, fmt.Sprint(i)))
+		case 1:
+			name := fmt.Sprint("on", k)
+			c.Step(now, step.PodSet{Pod: testkit.Pod(name).Req("cpu", fmt.Sprint(3000+i%500, "m"), "memory", "1Gi").Priority(100).On(fmt.Sprint("n", k)).Obj()})
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(c.Stats().Unschedulable-before)/float64(b.N), "attempts/change")
+}
+
+// BenchmarkReplicasWritten has the status of a ReplicaSet change beside the same waiting pods,
+// as controllers write it all the time: no class may be asked about that. An operation is a
+// Step with one change.
+func BenchmarkReplicasWritten(b *testing.B) {
+	c, now := newFullCluster(b)
+	o := testkit.ReplicaSet("web", "app", "web")
+	c.Step(now, step.WorkloadSet{Workload: cluster.WorkloadOf(o)})
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		now = now.Add(time.Millisecond)
+		o.Status.Replicas = int32(i)
+		c.Step(now, step.WorkloadSet{Workload: cluster.WorkloadOf(o)})
+	}
+}
+
+const fullNodes = 5000
+
+func fullNode(i int, more string) step.Input {
+	return step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%3)).Label("more", more).Obj()}
+}
+
+// newFullCluster returns a core of fullNodes full nodes with 50,000 pods of 100 classes that
+// wait.
+func newFullCluster(b *testing.B) (*core.Core, time.Time) {
+	const pods, classes = 50_000, 100
 	schema := cluster.NewSchema()
 	cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
 	cfg.PodsPerStep = 1 << 20
@@ -94,12 +138,9 @@ func BenchmarkUnschedulable(b *testing.B) {
 		b.Fatal(err)
 	}
 	now := time.Unix(1000, 0)
-	node := func(i int, more string) step.Input {
-		return step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi").Zone(fmt.Sprint("z", i%3)).Label("more", more).Obj()}
-	}
 	var in []step.Input
-	for i := range nodes {
-		in = append(in, node(i, ""), step.PodSet{Pod: testkit.Pod(fmt.Sprint("on", i)).Req("cpu", "3500m", "memory", "1Gi").Priority(100).On(fmt.Sprint("n", i)).Obj()})
+	for i := range fullNodes {
+		in = append(in, fullNode(i, ""), step.PodSet{Pod: testkit.Pod(fmt.Sprint("on", i)).Req("cpu", "3500m", "memory", "1Gi").Priority(100).On(fmt.Sprint("n", i)).Obj()})
 	}
 	c.Step(now, in...)
 	in = nil
@@ -114,20 +155,5 @@ func BenchmarkUnschedulable(b *testing.B) {
 	if q := c.Queue(); q.Unschedulable != pods {
 		b.Fatalf("queue %+v", q)
 	}
-	before := c.Stats().Unschedulable
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N {
-		now = now.Add(time.Millisecond)
-		k := i / 2 % nodes
-		switch i % 2 {
-		case 0:
-			c.Step(now, node(k, fmt.Sprint(i)))
-		case 1:
-			name := fmt.Sprint("on", k)
-			c.Step(now, step.PodSet{Pod: testkit.Pod(name).Req("cpu", fmt.Sprint(3000+i%500, "m"), "memory", "1Gi").Priority(100).On(fmt.Sprint("n", k)).Obj()})
-		}
-	}
-	b.StopTimer()
-	b.ReportMetric(float64(c.Stats().Unschedulable-before)/float64(b.N), "attempts/change")
+	return c, now
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -206,11 +207,12 @@ func TestWorkloadsComeAndGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := []cluster.WorkloadKind{cluster.Service, cluster.ReplicaSet, cluster.StatefulSet, cluster.ReplicationController, cluster.DaemonSet}
+	kinds := []cluster.WorkloadKind{cluster.Service, cluster.ReplicaSet, cluster.StatefulSet, cluster.ReplicationController, cluster.Job, cluster.DaemonSet}
 	var shown []step.Input
 	for _, obj := range []runtime.Object{
 		testkit.Service("web", "app", "web"), testkit.ReplicaSet("web", "app", "web"),
 		testkit.StatefulSet("web", "app", "web"), testkit.ReplicationController("web", "app", "web"),
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}},
 	} {
 		shown = append(shown, step.WorkloadSet{Workload: cluster.WorkloadOf(obj)})
 	}

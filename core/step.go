@@ -137,6 +137,7 @@ func (c *Core) wake() {
 		c.queue.Reclassify(c.sched.Class, func(*cluster.Pod) bool { return true })
 	}
 	changes, known := c.state.Since(c.woken)
+	changes = cluster.ReadByRules(changes)
 	if concerned := c.sched.Reclassifies(changes); concerned != nil {
 		c.queue.Reclassify(c.sched.Class, concerned)
 	}

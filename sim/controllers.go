@@ -16,13 +16,17 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // This file is the controllers that create pods: ReplicaSet, ReplicationController,
 // StatefulSet, DaemonSet and Job. Each looks at its object 50 to 300 ms after something has
 // changed (reconcile), and creates the pods that are missing. What must hold: whoever
-// changes a pod so that it counts no more, or adds a node, calls reconcile. Controllers
-// delete no pods to scale down: replicas don't change in a scenario.
+// changes a pod so that it counts no more, or adds a node, calls reconcile; and what a
+// controller has seen of its pods when it last looked is in its object's status, which
+// Berth's watch shows. Controllers delete no pods to scale down: replicas don't change in a
+// scenario.
 
 // controllerKey names a controller's object.
 type controllerKey struct{ kind, namespace, name string }
@@ -42,6 +46,9 @@ type controller struct {
 	missing     []*node                    // DaemonSet: nodes that may lack a pod
 	serial      int                        // names pods, and the latency of reconcile
 	reconciling bool                       // it will look at its object
+	object      runtime.Object             // as it was created; a DaemonSet's isn't published again
+	status      cluster.Replicas           // as it was published last
+	statuses    int                        // looks at its own pods; names the latency of writeReplicas
 	removed     bool
 }
 
@@ -71,6 +78,9 @@ func (w *World) addController(obj runtime.Object) {
 	}
 	if len(c.template.Spec.Containers) == 0 {
 		return
+	}
+	if x := cluster.WorkloadOf(obj); x != nil {
+		c.object, c.status = obj, x.Replicas
 	}
 	w.controllers[c.key] = c
 	if c.key.kind == "DaemonSet" {
@@ -151,30 +161,59 @@ func (w *World) reconcileAll() {
 	}
 }
 
-// createMissing creates the pods that are missing, as the controller of the kind does. A
-// ReplicaSet and a Job replace a terminating pod at once, a StatefulSet when it is gone.
+// createMissing writes what the controller sees of its pods, and creates those that are
+// missing, as the controller of the kind does. A ReplicaSet and a Job replace a terminating
+// pod at once, a StatefulSet when it is gone. When the controller's watch shows it the pods
+// that it has created, it writes that, too.
 func (w *World) createMissing(c *controller) {
+	w.writeReplicas(c)
+	defer func(before int) {
+		if len(c.pods) > before && c.key.kind != "DaemonSet" {
+			c.statuses++
+			w.after(w.between(nil, 50, 300, "replicas", c.key.kind, c.key.namespace, c.key.name, fmt.Sprint(c.statuses)), phaseWorld, func() { w.writeReplicas(c) })
+		}
+	}(len(c.pods))
 	switch c.key.kind {
 	case "DaemonSet":
 		w.createMissingDaemons(c)
 	case "StatefulSet":
 		w.createMissingOrdered(c)
 	default:
-		want := c.replicas
-		if c.key.kind == "Job" {
-			want = min(c.parallel, c.replicas-c.succeeded)
-		}
-		active := 0
-		for _, p := range c.pods {
-			if p.active() {
-				active++
-			}
-		}
-		for ; active < want; active++ {
+		want := c.wanted()
+		for active := c.active(); active < want; active++ {
 			c.serial++
 			w.addPod(c.pod(fmt.Sprintf("%s-%05x", c.key.name, c.serial)), c)
 		}
 	}
+}
+
+// wanted returns how many pods there are to be.
+func (c *controller) wanted() int {
+	if c.key.kind == "Job" {
+		return max(min(c.parallel, c.replicas-c.succeeded), 0)
+	}
+	return c.replicas
+}
+
+// active returns how many pods count.
+func (c *controller) active() (n int) {
+	for _, p := range c.pods {
+		if p.active() {
+			n++
+		}
+	}
+	return n
+}
+
+// writeReplicas has Berth's watch show how many pods there are and are to be, if that has
+// changed.
+func (w *World) writeReplicas(c *controller) {
+	now := cluster.Replicas{Wanted: int32(c.wanted()), Existing: int32(c.active())}
+	if c.removed || c.key.kind == "DaemonSet" || now == c.status {
+		return
+	}
+	c.status = now
+	w.publishWorkload(c.object, false)
 }
 
 // createMissingOrdered creates a StatefulSet's pods. A pod's successor has its name, so it

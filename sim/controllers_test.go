@@ -11,7 +11,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -286,5 +288,59 @@ func TestDeletedControllersTakeTheirPodsAlong(t *testing.T) {
 	w.pass(time.Minute)
 	if got, want := w.podNames(), "other"; got != want || len(w.controllers) > 0 {
 		t.Errorf("got %s of %d controllers, want %s of none", got, len(w.controllers), want)
+	}
+}
+
+// replicasShown returns what Berth's watch has delivered of the workloads' replicas, as
+// wanted/existing, and forgets it.
+func (w *World) replicasShown() string {
+	var out []string
+	for _, in := range w.berth.inbox {
+		if x, ok := in.(step.WorkloadSet); ok {
+			out = append(out, fmt.Sprintf("%d/%d", x.Workload.Replicas.Wanted, x.Workload.Replicas.Existing))
+		}
+	}
+	w.berth.inbox = nil
+	return strings.Join(out, " ")
+}
+
+// TestControllersWriteTheirReplicas: Berth sees how many pods a controller wants and has, as
+// it was when the controller last looked; terminating pods don't count, and a process that
+// starts sees the last of it.
+func TestControllersWriteTheirReplicas(t *testing.T) {
+	for _, c := range []struct {
+		kind                             string
+		object                           runtime.Object
+		created, deleted, gone, restarts string
+	}{
+		{"ReplicaSet", replicaSet(2), "2/0 2/2", "2/1 2/2", "", "2/2"},
+		{"StatefulSet", statefulSet(2, appsv1.ParallelPodManagement), "2/0 2/2", "2/1", "2/2", "2/2"},
+		{"Job", job(5, 2), "2/0 2/2", "2/1 2/2", "", "2/2"},
+		{"DaemonSet", &appsv1.DaemonSet{ObjectMeta: meta(), Spec: appsv1.DaemonSetSpec{Template: template()}}, "", "", "", ""},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			w := newTestWorld(t, "  kubelet: {stop: {min: 20s, max: 20s}}\n")
+			w.addNodes("n")
+			w.pass(soon)
+			w.berth.inbox = nil
+			expect := func(when, want string) {
+				t.Helper()
+				if got := w.replicasShown(); got != want {
+					t.Errorf("%s: Berth is shown %q, want %q", when, got, want)
+				}
+			}
+			w.run.Objects = append(w.run.Objects, c.object)
+			w.create(c.object)
+			w.pass(soon)
+			w.bindAll(t, "n")
+			expect("when it is created", c.created)
+			w.deletePod(w.sortedPods()[0])
+			w.pass(2 * soon)
+			expect("when a pod terminates", c.deleted)
+			w.pass(20 * time.Second)
+			expect("when the pod is gone", c.gone)
+			w.berth.list()
+			expect("when Berth starts again", c.restarts)
+		})
 	}
 }

@@ -61,8 +61,8 @@ func (w *World) publishWorkload(obj runtime.Object, gone bool) {
 	}
 }
 
-// workloadInput returns the input that Berth's informers make of a workload, none for an
-// object of another kind.
+// workloadInput returns the input that Berth's informers make of a workload with its status
+// as it is now, none for an object of another kind.
 func (w *World) workloadInput(obj runtime.Object, gone bool) []step.Input {
 	if d, ok := obj.(*appsv1.DaemonSet); ok && !gone {
 		return []step.Input{step.DaemonSetSet{DaemonSet: d}}
@@ -73,9 +73,11 @@ func (w *World) workloadInput(obj runtime.Object, gone bool) []step.Input {
 		return nil
 	case gone:
 		return []step.Input{step.WorkloadGone{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}}
-	default:
-		return []step.Input{step.WorkloadSet{Workload: x}}
 	}
+	if c := w.controllers[controllerKey{string(x.Kind), x.Namespace, x.Name}]; c != nil {
+		x.Replicas = c.status
+	}
+	return []step.Input{step.WorkloadSet{Workload: x}}
 }
 
 // list puts into the inbox what informers deliver first: all that exists, in an order that

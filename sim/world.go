@@ -258,10 +258,8 @@ func (w *World) create(obj runtime.Object) {
 		w.adoptNode(o)
 	case *v1.Pod:
 		w.addPod(o, nil)
-	case *v1.Service, *v1.ReplicationController, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet:
+	case *v1.Service, *v1.ReplicationController, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job:
 		w.publishWorkload(obj, false)
-		w.addController(obj)
-	case *batchv1.Job:
 		w.addController(obj)
 	case *policyv1.PodDisruptionBudget:
 		w.addBudget(o)
@@ -284,10 +282,8 @@ func (w *World) remove(obj runtime.Object) {
 		if p := w.pods[o.UID]; p != nil {
 			w.deletePod(p)
 		}
-	case *v1.Service, *v1.ReplicationController, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet:
+	case *v1.Service, *v1.ReplicationController, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job:
 		w.publishWorkload(obj, true)
-		w.removeController(obj)
-	case *batchv1.Job:
 		w.removeController(obj)
 	case *policyv1.PodDisruptionBudget:
 		w.removeBudget(o)

@@ -42,7 +42,7 @@ func (s *State) apply(c *Change) {
 		delete(s.pods, c.Pod.UID)
 	case GroupSet:
 		setOrDelete(s.groups, c.name, c.Group)
-	case WorkloadSet:
+	case WorkloadSet, WorkloadRenewed:
 		s.work.set(c.Workload, c.OldWorkload)
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.New, c.Object.Old, c.Op)
@@ -86,7 +86,7 @@ func (s *State) undo(c *Change) {
 		s.pods[c.Pod.UID] = NoNode
 	case GroupSet:
 		setOrDelete(s.groups, c.name, c.OldGroup)
-	case WorkloadSet:
+	case WorkloadSet, WorkloadRenewed:
 		s.work.set(c.OldWorkload, c.Workload)
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.Old, c.Object.New, c.Op)

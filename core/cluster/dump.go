@@ -40,7 +40,7 @@ func (s *State) Dump(w io.Writer) {
 		fmt.Fprintf(w, "headroom %s for pods of %s by %v %v %v\n", h.ID, h.Namespace, h.Controller, h.Labels, h.Annotations)
 	}
 	for _, x := range s.Workloads() {
-		fmt.Fprintf(w, "%s %s/%s %v %v\n", x.Kind, x.Namespace, x.Name, x.Set, x.Selector)
+		fmt.Fprintf(w, "%s %s/%s %v %v %v\n", x.Kind, x.Namespace, x.Name, x.Set, x.Selector, x.Replicas)
 	}
 	for _, g := range s.Groups() {
 		fmt.Fprintf(w, "group %s %d..%d target %d\n", g.ID, g.Min, g.Max, g.Target)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,8 @@ func trim(o metav1.Object) metav1.Object {
 		return trimStatefulSet(o)
 	case *appsv1.DaemonSet:
 		return trimDaemonSet(o)
+	case *batchv1.Job:
+		return trimJob(o)
 	}
 	return describe(KindOf(o)).trim(o)
 }

@@ -1,6 +1,9 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // The journal: every change of the state, in order. Rolling back takes changes
 // off its end, a follower replays them, and a cache reads which nodes they touch.
@@ -43,11 +46,12 @@ const (
 	NominationAdded             // Pod, and Node when it is known
 	NominationRemoved           // as NominationAdded
 	HeadroomSet                 // Headroom
+	WorkloadRenewed             // as WorkloadSet: rules read nothing new
 )
 
 func (o Op) String() string {
 	names := [...]string{"NodeAdded", "NodeUpdated", "NodeRemoved", "PodAdded", "PodRemoved", "OrphanAdded", "OrphanRemoved",
-		"GroupSet", "WorkloadSet", "ObjectSet", "ObjectRenewed", "NodeTouched", "NominationAdded", "NominationRemoved", "HeadroomSet"}
+		"GroupSet", "WorkloadSet", "ObjectSet", "ObjectRenewed", "NodeTouched", "NominationAdded", "NominationRemoved", "HeadroomSet", "WorkloadRenewed"}
 	if int(o) < len(names) {
 		return names[o]
 	}
@@ -103,6 +107,16 @@ func (s *State) Since(from Seq) (changes []Change, ok bool) {
 		return nil, false
 	}
 	return s.journal.changes[from-s.journal.base:], true
+}
+
+// ReadByRules returns the changes without those of which no rule reads anything new
+// (WorkloadRenewed). It returns the list itself when there are none.
+func ReadByRules(changes []Change) []Change {
+	renewed := func(c Change) bool { return c.Op == WorkloadRenewed }
+	if !slices.ContainsFunc(changes, renewed) {
+		return changes
+	}
+	return slices.DeleteFunc(slices.Clone(changes), renewed)
 }
 
 // Trim forgets the changes before a position, once they are at least half of

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,11 +15,15 @@ import (
 )
 
 // Workloads: what Berth reads of Services, ReplicaSets, StatefulSets,
-// ReplicationControllers and DaemonSets, which is how they select pods and, of a
-// DaemonSet, the pod that it makes; and by what the rules look them up.
+// ReplicationControllers, DaemonSets and Jobs, which is how they select pods, of a
+// DaemonSet the pod that it makes, and how many pods the others keep up (replicas.go);
+// and by what the rules look them up. It must hold that
 //
-// Invariant: workloads.services has each Service that selects something once,
-// under the first of the labels, by key, that it selects by.
+//   - workloads.services has each Service that selects something once, under the first of
+//     the labels, by key, that it selects by;
+//   - a workload of which placement rules read something new has a WorkloadSet in the
+//     journal, and any other change of one a WorkloadRenewed: controllers write the status
+//     of their objects often, and no rule is asked about that.
 
 // WorkloadKind is a kind of object that selects or makes pods.
 type WorkloadKind string
@@ -33,6 +38,8 @@ const (
 	// DaemonSet puts a pod of its Template on every node that takes it: scale-up
 	// leaves room for it on nodes that don't exist yet.
 	DaemonSet WorkloadKind = "DaemonSet"
+	// Job is read for its Replicas only, by no rule.
+	Job WorkloadKind = "Job"
 )
 
 // Workload is an object that selects or makes pods. It is immutable.
@@ -46,10 +53,6 @@ type Workload struct {
 	// ReplicationController, Job. They say nothing to placement rules.
 	Replicas Replicas
 }
-
-// Replicas is how many pods a workload is to have, and how many it has, as its controller
-// said last.
-type Replicas struct{ Wanted, Existing int32 }
 
 // WorkloadOf returns how an object selects pods; nil when its kind doesn't, or
 // not to the rules. A selector that doesn't parse selects nothing.
@@ -66,9 +69,12 @@ func WorkloadOf(obj runtime.Object) *Workload {
 		w.Kind, w.Selector = StatefulSet, selectorOf(o.Spec.Selector)
 	case *appsv1.DaemonSet:
 		w.Kind = DaemonSet
+	case *batchv1.Job:
+		w.Kind = Job
 	default:
 		return nil
 	}
+	w.Replicas = replicasOf(obj)
 	meta := obj.(metav1.Object)
 	w.Namespace, w.Name = meta.GetNamespace(), meta.GetName()
 	return w
@@ -79,15 +85,35 @@ func trimService(o *v1.Service) *v1.Service {
 }
 
 func trimReplicationController(o *v1.ReplicationController) *v1.ReplicationController {
-	return &v1.ReplicationController{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: v1.ReplicationControllerSpec{Selector: o.Spec.Selector}}
+	return &v1.ReplicationController{ObjectMeta: trimMeta(&o.ObjectMeta),
+		Spec:   v1.ReplicationControllerSpec{Selector: o.Spec.Selector, Replicas: o.Spec.Replicas},
+		Status: v1.ReplicationControllerStatus{Replicas: o.Status.Replicas}}
 }
 
 func trimReplicaSet(o *appsv1.ReplicaSet) *appsv1.ReplicaSet {
-	return &appsv1.ReplicaSet{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Selector: o.Spec.Selector}}
+	return &appsv1.ReplicaSet{ObjectMeta: trimMeta(&o.ObjectMeta),
+		Spec:   appsv1.ReplicaSetSpec{Selector: o.Spec.Selector, Replicas: o.Spec.Replicas},
+		Status: appsv1.ReplicaSetStatus{Replicas: o.Status.Replicas}}
 }
 
 func trimStatefulSet(o *appsv1.StatefulSet) *appsv1.StatefulSet {
-	return &appsv1.StatefulSet{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: appsv1.StatefulSetSpec{Selector: o.Spec.Selector}}
+	return &appsv1.StatefulSet{ObjectMeta: trimMeta(&o.ObjectMeta),
+		Spec: appsv1.StatefulSetSpec{Selector: o.Spec.Selector, Replicas: o.Spec.Replicas},
+		Status: appsv1.StatefulSetStatus{CurrentReplicas: o.Status.CurrentReplicas, UpdatedReplicas: o.Status.UpdatedReplicas,
+			CurrentRevision: o.Status.CurrentRevision, UpdateRevision: o.Status.UpdateRevision}}
+}
+
+// trimJob keeps of the conditions those that say that the Job is over.
+func trimJob(o *batchv1.Job) *batchv1.Job {
+	out := &batchv1.Job{ObjectMeta: trimMeta(&o.ObjectMeta),
+		Spec:   batchv1.JobSpec{Parallelism: o.Spec.Parallelism, Completions: o.Spec.Completions, Suspend: o.Spec.Suspend},
+		Status: batchv1.JobStatus{Active: o.Status.Active, Succeeded: o.Status.Succeeded}}
+	for _, c := range o.Status.Conditions {
+		if endsJob(&c) {
+			out.Status.Conditions = append(out.Status.Conditions, batchv1.JobCondition{Type: c.Type, Status: c.Status})
+		}
+	}
+	return out
 }
 
 // trimDaemonSet keeps of the template what is read of a pod.
@@ -97,8 +123,8 @@ func trimDaemonSet(o *appsv1.DaemonSet) *appsv1.DaemonSet {
 		Template: v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}}}
 }
 
-// sameWorkload tells whether no rule and no part of the autoscaler could tell
-// the two apart. Most updates are of the status, of which nothing is read.
+// sameWorkload tells whether no placement rule could tell the two apart: they may differ in
+// their Replicas. Most updates are of the status.
 func sameWorkload(a, b *Workload) bool {
 	if a.key() != b.key() || !maps.Equal(a.Set, b.Set) ||
 		(a.Selector == nil) != (b.Selector == nil) || (a.Template == nil) != (b.Template == nil) {
@@ -162,35 +188,36 @@ func (w *workloads) set(now, old *Workload) {
 	}
 }
 
-// SetWorkload adds or replaces a workload. An update that says nothing a rule
-// could read leaves no trace.
+// SetWorkload adds or replaces a workload. An update of which nothing is read leaves no
+// trace.
 func (s *State) SetWorkload(w *Workload) {
-	if old := s.work.byKey[w.key()]; old != nil && sameWorkload(old, w) {
+	old := s.work.byKey[w.key()]
+	op := WorkloadSet
+	if w.Kind == Job || old != nil && sameWorkload(old, w) {
+		op = WorkloadRenewed
+	}
+	if op == WorkloadRenewed && old != nil && old.Replicas == w.Replicas {
 		return
 	}
-	s.record(Change{Op: WorkloadSet, Node: NoNode, Workload: w, OldWorkload: s.work.byKey[w.key()]})
+	s.record(Change{Op: op, Node: NoNode, Workload: w, OldWorkload: old})
 }
 
 // RemoveWorkload removes a workload, if it is there.
 func (s *State) RemoveWorkload(kind WorkloadKind, namespace, name string) {
-	if old := s.work.byKey[workloadKey{kind, namespace, name}]; old != nil {
-		s.record(Change{Op: WorkloadSet, Node: NoNode, OldWorkload: old})
+	old := s.work.byKey[workloadKey{kind, namespace, name}]
+	if old == nil {
+		return
 	}
+	op := WorkloadSet
+	if kind == Job {
+		op = WorkloadRenewed
+	}
+	s.record(Change{Op: op, Node: NoNode, OldWorkload: old})
 }
 
 // Workload returns one workload, or nil.
 func (s *State) Workload(kind WorkloadKind, namespace, name string) *Workload {
 	return s.work.byKey[workloadKey{kind, namespace, name}]
-}
-
-// OwnerOf returns the workload that controls a pod; nil when the pod has no controller, and
-// when that isn't known: it is gone, or of a kind that isn't read.
-func (s *State) OwnerOf(p *Pod) *Workload {
-	ref := metav1.GetControllerOfNoCopy(p.Object)
-	if ref == nil {
-		return nil
-	}
-	return s.work.byKey[workloadKey{WorkloadKind(ref.Kind), p.Object.Namespace, ref.Name}]
 }
 
 // Selecting calls f with each Service of a namespace that selects pods with

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,6 +33,7 @@ func TestWorkloadOf(t *testing.T) {
 		{"StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector}}, "StatefulSet ns/w selector app=web"},
 		{"a selector that can't be read", &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: unreadable}}, "StatefulSet ns/w selector <nothing>"},
 		{"no selector", &appsv1.ReplicaSet{ObjectMeta: meta}, "ReplicaSet ns/w selector <nothing>"},
+		{"Job", &batchv1.Job{ObjectMeta: meta}, "Job ns/w"},
 		{"DaemonSet", &appsv1.DaemonSet{ObjectMeta: meta}, "DaemonSet ns/w"},
 		{"another kind", &v1.ConfigMap{ObjectMeta: meta}, "none"},
 	} {

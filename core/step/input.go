@@ -35,7 +35,7 @@ type NodeSet struct {
 // NodeGone says that a node was deleted.
 type NodeGone struct{ Name string }
 
-// WorkloadSet is a Service, ReplicaSet, StatefulSet or ReplicationController that was
+// WorkloadSet is a Service, ReplicaSet, StatefulSet, ReplicationController or Job that was
 // added or has changed.
 type WorkloadSet struct{ Workload *cluster.Workload }
 

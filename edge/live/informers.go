@@ -96,8 +96,8 @@ func (w *watcher) nodes(groupOf func(*v1.Node) string) {
 		func(obj any) step.Input { return step.NodeGone{Name: obj.(*v1.Node).Name} })
 }
 
-// workloads watches what selects pods, and the DaemonSets, whose templates say what a
-// new node has to run.
+// workloads watches what selects pods or keeps up a number of them, and the DaemonSets,
+// whose templates say what a new node has to run.
 func (w *watcher) workloads() {
 	gone := func(obj any) step.Input {
 		x := cluster.WorkloadOf(obj.(runtime.Object))
@@ -105,7 +105,7 @@ func (w *watcher) workloads() {
 	}
 	for _, i := range []cache.SharedIndexInformer{
 		w.factory.Core().V1().Services().Informer(), w.factory.Core().V1().ReplicationControllers().Informer(),
-		w.factory.Apps().V1().ReplicaSets().Informer(), w.factory.Apps().V1().StatefulSets().Informer(),
+		w.factory.Apps().V1().ReplicaSets().Informer(), w.factory.Apps().V1().StatefulSets().Informer(), w.factory.Batch().V1().Jobs().Informer(),
 	} {
 		w.handle(i, func(obj any) step.Input { return step.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))} }, gone)
 	}

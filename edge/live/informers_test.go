@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -56,12 +57,13 @@ func TestEveryKindIsWatched(t *testing.T) {
 		testkit.Pod("pod").Obj(), testkit.Node("node").Obj(),
 		&v1.Service{ObjectMeta: meta("service")}, &v1.ReplicationController{ObjectMeta: meta("controller")},
 		&appsv1.ReplicaSet{ObjectMeta: meta("replicas")}, &appsv1.StatefulSet{ObjectMeta: meta("stateful")}, &appsv1.DaemonSet{ObjectMeta: meta("daemons")},
+		&batchv1.Job{ObjectMeta: meta("job")},
 		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, claim, &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume"}},
 		&policyv1.PodDisruptionBudget{ObjectMeta: meta("budget")}, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}},
 		&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "csinode"}}, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "driver"}},
 		&storagev1.CSIStorageCapacity{ObjectMeta: meta("capacity")}, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment"}},
 	)
-	const kinds = 16
+	const kinds = 17
 	watching := make(chan struct{}, kinds) // this API tells nothing of what happened between a list and a watch
 	client.PrependWatchReactor("*", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
 		w, err := client.Tracker().Watch(a.GetResource(), a.GetNamespace())
@@ -93,7 +95,8 @@ func TestEveryKindIsWatched(t *testing.T) {
 		"ObjectSet *v1.PersistentVolume volume", "ObjectSet *v1.PersistentVolumeClaim claim", "ObjectSet *v1.PodDisruptionBudget budget",
 		"ObjectSet *v1.StorageClass class", "ObjectSet *v1.VolumeAttachment attachment", "PodSet pod",
 		fmt.Sprint("WorkloadSet ", cluster.ReplicaSet, " replicas"), fmt.Sprint("WorkloadSet ", cluster.ReplicationController, " controller"),
-		fmt.Sprint("WorkloadSet ", cluster.Service, " service"), fmt.Sprint("WorkloadSet ", cluster.StatefulSet, " stateful"))
+		fmt.Sprint("WorkloadSet ", cluster.Service, " service"), fmt.Sprint("WorkloadSet ", cluster.StatefulSet, " stateful"),
+		fmt.Sprint("WorkloadSet ", cluster.Job, " job"))
 	for range kinds {
 		<-watching
 	}

@@ -2,8 +2,11 @@ package testkit
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,7 +48,12 @@ func RandomInventory(t *rapid.T, nodes int) *Inventory {
 		inv.Objects = append(inv.Objects, RandomNamespace(t), b)
 	}
 	for range 3 {
-		inv.Workloads = append(inv.Workloads, randomWorkloadObject(t))
+		w := randomWorkloadObject(t)
+		if !slices.ContainsFunc(inv.Workloads, func(o metav1.Object) bool { // an API has one object of a kind and name
+			return reflect.TypeOf(o) == reflect.TypeOf(w) && o.GetNamespace() == w.GetNamespace() && o.GetName() == w.GetName()
+		}) {
+			inv.Workloads = append(inv.Workloads, w)
+		}
 	}
 	inv.Each(func(o metav1.Object) {
 		for range Uniform(t, 3, "mutations") {
@@ -122,15 +130,18 @@ func randomWorkloadObject(t *rapid.T) metav1.Object {
 	meta := metav1.ObjectMeta{Namespace: pick(t, spaces, "ns"), Name: app}
 	set := map[string]string{"app": app}
 	selector := &metav1.LabelSelector{MatchLabels: set}
-	switch Uniform(t, 5, "workload") {
+	wanted, existing := int32(Uniform(t, 3, "wanted")), int32(Uniform(t, 3, "existing"))
+	switch Uniform(t, 6, "workload") {
 	case 0:
 		return &v1.Service{ObjectMeta: meta, Spec: v1.ServiceSpec{Selector: set}}
 	case 1:
-		return &v1.ReplicationController{ObjectMeta: meta, Spec: v1.ReplicationControllerSpec{Selector: set}}
+		return &v1.ReplicationController{ObjectMeta: meta, Spec: v1.ReplicationControllerSpec{Selector: set, Replicas: &wanted}, Status: v1.ReplicationControllerStatus{Replicas: existing}}
 	case 2:
-		return &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector}}
+		return &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector, Replicas: &wanted}, Status: appsv1.ReplicaSetStatus{Replicas: existing}}
 	case 3:
-		return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector}}
+		return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Replicas: &wanted}, Status: appsv1.StatefulSetStatus{CurrentReplicas: existing}}
+	case 4:
+		return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &wanted}, Status: batchv1.JobStatus{Active: existing}}
 	}
 	p := RandomPod(t, "template")
 	return &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector,

@@ -139,7 +139,7 @@ func everyInputWithObjects() []step.Input {
 	inputs := []step.Input{
 		step.PodSet{Pod: pod}, step.NodeSet{Node: node}, step.DaemonSetSet{DaemonSet: daemons},
 		step.GroupsSet{Groups: []nodegroup.Group{{ID: "*", Template: node, Instances: []nodegroup.Instance{{ID: "*"}}}}},
-		step.WorkloadSet{Workload: cluster.WorkloadOf(filled(&v1.Service{}))},
+		step.WorkloadSet{Workload: cluster.WorkloadOf(filled(&v1.Service{}))}, step.WorkloadSet{Workload: cluster.WorkloadOf(filled(&appsv1.ReplicaSet{}))},
 	}
 	for _, o := range []cluster.Object{filled(&v1.Namespace{}), claim, volume, filled(&storagev1.StorageClass{}), csiNode,
 		filled(&storagev1.CSIDriver{}), filled(&storagev1.CSIStorageCapacity{}), filled(&storagev1.VolumeAttachment{}), filled(&policyv1.PodDisruptionBudget{}),

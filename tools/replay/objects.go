@@ -53,10 +53,11 @@ type workload struct {
 	Set             map[string]string `json:",omitempty"`
 	Selector        string            `json:",omitempty"`
 	Nothing         bool              `json:",omitempty"`
+	Replicas        cluster.Replicas  `json:",omitzero"`
 }
 
 func recordableWorkload(in *cluster.Workload) workload {
-	w := workload{Kind: in.Kind, Namespace: in.Namespace, Name: in.Name, Set: in.Set}
+	w := workload{Kind: in.Kind, Namespace: in.Namespace, Name: in.Name, Set: in.Set, Replicas: in.Replicas}
 	if s := in.Selector; s != nil {
 		_, selectable := s.Requirements()
 		w.Selector, w.Nothing = s.String(), !selectable
@@ -69,7 +70,7 @@ func decodeWorkload(raw json.RawMessage) (step.Input, error) {
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return nil, err
 	}
-	out := &cluster.Workload{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name, Set: w.Set}
+	out := &cluster.Workload{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name, Set: w.Set, Replicas: w.Replicas}
 	switch {
 	case w.Nothing:
 		out.Selector = labels.Nothing()
