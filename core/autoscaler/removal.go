@@ -13,7 +13,7 @@ import (
 // part of a plan that has them, and says of each other node why it stays.
 
 // ScaleDownDisabledAnnotation keeps a node when its value is "true".
-const ScaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+const ScaleDownDisabledAnnotation = cluster.ScaleDownDisabledAnnotation
 
 // RemovalNote is the annotation that Berth writes with ToBeDeletedTaint: by it, Berth knows
 // after a restart which removals are its own. Its value says why the node goes.

@@ -25,22 +25,26 @@ type Budget struct {
 	selector labels.Selector
 }
 
-// parseBudget reads a budget. A selector that is empty, or can't be read, selects
-// nothing.
+// parseBudget reads a budget. A selector that can't be read covers nothing.
 func parseBudget(o *policyv1.PodDisruptionBudget) *Budget {
 	selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
-	if err != nil || selector.Empty() {
+	if err != nil {
 		selector = labels.Nothing()
 	}
 	return &Budget{o, selector}
 }
 
-// Selects tells whether evicting a pod of the budget's namespace takes from it.
-// One that the API server has let go already does not.
+// Selects tells whether preempting a pod of the budget's namespace takes from it, as
+// kube-scheduler counts: an empty selector selects nothing, and one that the API server has
+// let go already isn't selected.
 func (b *Budget) Selects(p *Pod) bool {
 	_, gone := b.Status.DisruptedPods[p.Object.Name]
-	return !gone && len(p.Object.Labels) > 0 && b.selector.Matches(labels.Set(p.Object.Labels))
+	return !gone && len(p.Object.Labels) > 0 && !b.selector.Empty() && b.Covers(p)
 }
+
+// Covers tells whether the API server asks the budget before it evicts a pod of the
+// budget's namespace: an empty selector covers all (pkg/registry/core/pod/storage/eviction.go).
+func (b *Budget) Covers(p *Pod) bool { return b.selector.Matches(labels.Set(p.Object.Labels)) }
 
 // Budgets returns the disruption budgets of a namespace, by name. The list is
 // valid until the next change.

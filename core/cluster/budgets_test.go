@@ -53,6 +53,15 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("%s is selected by %s, want %s", c.name, got, c.want)
 		}
 	}
+	var covering []string
+	for _, b := range s.Budgets("default") {
+		if b.Covers(s.Schema.ParsePod(testkit.Pod("p").Obj())) {
+			covering = append(covering, b.Name)
+		}
+	}
+	if got, want := fmt.Sprint(covering), "[all not db]"; got != want {
+		t.Errorf("the eviction of a pod without labels is asked of %s, want %s", got, want)
+	}
 	s.RemoveObject(cluster.BudgetKind, "default", "web")
 	s.SetObject(budget("default", "db", app("web")))
 	if got := fmt.Sprint(selected(testkit.Pod("q").Label("app", "web"))); got != "[db let go not db]" {

@@ -114,11 +114,11 @@ func annotated(in map[string]string, keys ...string) map[string]string {
 }
 
 // ours tells whether Berth may read an annotation of a pod, a node or a template: Cluster
-// Autoscaler's, Berth's own, what names a ProvisioningRequest, and what marks the image of
-// a static pod.
+// Autoscaler's, Berth's own, what names a ProvisioningRequest, what marks the image of a
+// static pod, and one of Karpenter's.
 func ours(key string) bool {
 	return strings.HasPrefix(key, "cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(key, "capacity.cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(key, "berth.dev/") ||
-		strings.HasPrefix(key, "autoscaling.x-k8s.io/") || key == v1.MirrorPodAnnotationKey
+		strings.HasPrefix(key, "autoscaling.x-k8s.io/") || key == v1.MirrorPodAnnotationKey || key == DoNotDisruptAnnotation
 }
 
 func ourAnnotations(in map[string]string) map[string]string {

@@ -31,7 +31,8 @@ type NodeInfo struct {
 }
 
 // ParseNode reads a Node object. The result has a Problem for each allocatable
-// quantity that is negative or absurd; it is never an error, since a live
+// quantity that is negative or absurd, and for annotations that are neither true nor
+// false; it is never an error, since a live
 // object must not stop the scheduler.
 func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
 	info := &NodeInfo{Object: n, Name: n.Name, Group: group, Hash: nameHash(n.Name), Images: s.parseImages(n), Features: n.Status.DeclaredFeatures}
@@ -43,6 +44,9 @@ func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
 			continue
 		}
 		info.Allocatable.Set(s.ID(name), v)
+	}
+	for _, key := range [...]string{ScaleDownDisabledAnnotation, DoNotDisruptAnnotation} {
+		saysTrue(n.Annotations, key, &info.Problems)
 	}
 	return info
 }

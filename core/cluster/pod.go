@@ -44,7 +44,9 @@ type Pod struct {
 	// ScaleUpDelay is how long the pod has to wait before nodes are bought for it, as its
 	// annotation asks; 0 without.
 	ScaleUpDelay time.Duration
-	Problems     []Problem
+	// Eviction is what the pod says of being evicted.
+	Eviction Eviction
+	Problems []Problem
 }
 
 // Name returns namespace/name, as people and logs write it.
@@ -54,12 +56,12 @@ func (p *Pod) Name() string { return p.Object.Namespace + "/" + p.Object.Name }
 func (p *Pod) StandsIn() bool { return p.StandIn != "" }
 
 // Daemon tells whether a DaemonSet controls the pod, or its annotation
-// cluster-autoscaler.kubernetes.io/daemonset-pod says to treat it so.
+// DaemonPodAnnotation says to treat it so.
 func (p *Pod) Daemon() bool {
 	if ref := metav1.GetControllerOfNoCopy(p.Object); ref != nil && ref.Kind == "DaemonSet" {
 		return true
 	}
-	return p.Object.Annotations["cluster-autoscaler.kubernetes.io/daemonset-pod"] == "true"
+	return p.Object.Annotations[DaemonPodAnnotation] == "true"
 }
 
 // OwnedBy tells whether a DaemonSet controls the pod.
@@ -126,6 +128,7 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 	out.Spread = spreadSelectors(p)
 	out.Claims = claimRefs(p)
 	out.OfNode = out.Daemon() || out.Mirror()
+	out.Eviction = evictionOf(p, &out.Problems)
 	if text, ok := p.Annotations[ScaleUpDelayAnnotation]; ok {
 		out.ScaleUpDelay = delay(text, &out.Problems)
 	}

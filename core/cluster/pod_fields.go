@@ -19,7 +19,15 @@ import (
 
 var podFields = []field[v1.Pod, *Pod]{
 	{"metadata", func(to, from *v1.Pod) { to.ObjectMeta = trimMeta(&from.ObjectMeta) }, func(a, b *Pod) bool {
-		return (a.Object.DeletionTimestamp == nil) == (b.Object.DeletionTimestamp == nil)
+		return a.Object.DeletionTimestamp.Equal(b.Object.DeletionTimestamp)
+	}},
+	// Only a system pod's age is read.
+	{"metadata.creationTimestamp", func(to, from *v1.Pod) {
+		if from.Namespace == SystemNamespace {
+			to.CreationTimestamp = from.CreationTimestamp
+		}
+	}, func(a, b *Pod) bool {
+		return a.Object.Namespace != SystemNamespace || a.Object.CreationTimestamp.Equal(&b.Object.CreationTimestamp)
 	}},
 	{"metadata.labels", func(to, from *v1.Pod) { to.Labels = from.Labels }, func(a, b *Pod) bool {
 		return maps.Equal(a.Object.Labels, b.Object.Labels)
@@ -46,9 +54,15 @@ var podFields = []field[v1.Pod, *Pod]{
 	{"spec.affinity", func(to, from *v1.Pod) { to.Spec.Affinity = from.Spec.Affinity }, func(a, b *Pod) bool {
 		return slices.EqualFunc(a.Terms, b.Terms, sameTerm)
 	}},
-	{"spec.volumes", func(to, from *v1.Pod) { to.Spec.Volumes = trimVolumes(from.Spec.Volumes) }, func(a, b *Pod) bool {
-		return slices.Equal(a.Claims, b.Claims) && sameDisks(a.Object.Spec.Volumes, b.Object.Spec.Volumes)
+	{"spec.volumes", func(to, from *v1.Pod) { to.Spec.Volumes = trimVolumes(from.Spec.Volumes, localVolume(from)) }, func(a, b *Pod) bool {
+		return slices.Equal(a.Claims, b.Claims) && sameDisks(a.Object.Spec.Volumes, b.Object.Spec.Volumes) &&
+			a.Eviction.LocalVolume == b.Eviction.LocalVolume
 	}},
+	{"spec.terminationGracePeriodSeconds", func(to, from *v1.Pod) {
+		if s := from.Spec.TerminationGracePeriodSeconds; s != nil && *s != v1.DefaultTerminationGracePeriodSeconds {
+			to.Spec.TerminationGracePeriodSeconds = s
+		}
+	}, func(a, b *Pod) bool { return a.Eviction.Grace == b.Eviction.Grace }},
 	{"spec.resourceClaims", func(to, from *v1.Pod) { to.Spec.ResourceClaims = from.Spec.ResourceClaims }, nil},
 	// By these NodeDeclaredFeatures tells what the pod needs of a kubelet.
 	{"spec.hostNetwork, hostUsers", func(to, from *v1.Pod) {
@@ -63,7 +77,9 @@ var podFields = []field[v1.Pod, *Pod]{
 	}, func(a, b *Pod) bool {
 		return a.NonZero == b.NonZero && slices.Equal(shortened(a.Request), shortened(b.Request)) && slices.Equal(a.Ports, b.Ports)
 	}},
-	{"status.phase", func(to, from *v1.Pod) { to.Status.Phase = from.Status.Phase }, nil},
+	{"status.phase", func(to, from *v1.Pod) { to.Status.Phase = from.Status.Phase }, func(a, b *Pod) bool {
+		return a.Eviction.Ended == b.Eviction.Ended
+	}},
 	{"status.nominatedNodeName", func(to, from *v1.Pod) { to.Status.NominatedNodeName = from.Status.NominatedNodeName }, nil},
 	{"status.startTime", func(to, from *v1.Pod) { to.Status.StartTime = from.Status.StartTime }, func(a, b *Pod) bool {
 		return a.Object.Status.StartTime.Equal(b.Object.Status.StartTime)
@@ -135,11 +151,16 @@ func disrupted(p *v1.Pod) disruption {
 	return disruption{}
 }
 
-// trimVolumes keeps the volumes that rules look at: claims, disks and images.
-func trimVolumes(in []v1.Volume) []v1.Volume {
+// trimVolumes keeps the volumes that rules look at: claims, disks, images, and of the local
+// volumes the one that keeps the pod's node.
+func trimVolumes(in []v1.Volume, local string) []v1.Volume {
 	var out []v1.Volume
 	for i := range in {
-		if v := trimVolume(&in[i]); v.VolumeSource != (v1.VolumeSource{}) {
+		v := trimVolume(&in[i])
+		if local != "" && in[i].Name == local && onNodesDisk(&in[i]) {
+			v.Name, v.EmptyDir, local = local, &v1.EmptyDirVolumeSource{}, ""
+		}
+		if v.VolumeSource != (v1.VolumeSource{}) {
 			out = append(out, v)
 		}
 	}
@@ -177,7 +198,7 @@ func sameDisks(a, b []v1.Volume) bool {
 	if !hasDisk(a) && !hasDisk(b) {
 		return true
 	}
-	return equality.Semantic.DeepEqual(trimVolumes(a), trimVolumes(b))
+	return equality.Semantic.DeepEqual(trimVolumes(a, ""), trimVolumes(b, ""))
 }
 
 func hasDisk(list []v1.Volume) bool {

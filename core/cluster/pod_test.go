@@ -233,9 +233,20 @@ func TestSamePod(t *testing.T) {
 			p.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "d"}}}}
 		}), false},
 		{"volume of another kind", change(func(p *testkit.PodBuilder) {
-			p.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+			p.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}}}
 		}), true},
+		{"volume in memory", change(func(p *testkit.PodBuilder) {
+			p.Volume("v", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}})
+		}), true},
+		{"local volume", change(func(p *testkit.PodBuilder) { p.Volume("v", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}) }), false},
 		{"it terminates", change(func(p *testkit.PodBuilder) { p.DeletionTimestamp = &metav1.Time{} }), false},
+		{"the default grace period", change(func(p *testkit.PodBuilder) { p.Spec.TerminationGracePeriodSeconds = new(int64(30)) }), true},
+		{"a longer one", change(func(p *testkit.PodBuilder) { p.Spec.TerminationGracePeriodSeconds = new(int64(31)) }), false},
+		{"it was created at another time", change(func(p *testkit.PodBuilder) { p.CreationTimestamp = metav1.Unix(5, 0) }), true},
+		{"it runs", change(func(p *testkit.PodBuilder) { p.Status.Phase = v1.PodRunning }), true},
+		{"it has ended", change(func(p *testkit.PodBuilder) { p.Status.Phase = v1.PodSucceeded }), false},
+		{"Karpenter's annotation", change(func(p *testkit.PodBuilder) { p.Annotations[cluster.DoNotDisruptAnnotation] = "true" }), false},
+		{"another annotation of Karpenter's", change(func(p *testkit.PodBuilder) { p.Annotations["karpenter.sh/nodepool"] = "true" }), true},
 		{"it has started", change(func(p *testkit.PodBuilder) { at := metav1.Unix(5, 0); p.Status.StartTime = &at }), false},
 		{"it has been preempted", change(func(p *testkit.PodBuilder) {
 			p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}

@@ -82,8 +82,8 @@ func oneSourceEach(o metav1.Object) {
 var words = []string{"", "a", "b", "app", "web", "db", "disk", "ssd", "gpu", "spot", "n0", "n1", "In", "NotIn", "Exists", "Equal",
 	"NoSchedule", "PreferNoSchedule", v1.LabelHostname, v1.LabelTopologyZone, "ScheduleAnyway", "TCP", "default", "other", "metadata.name", "ReplicaSet", "apps/v1",
 	"cpu", "memory", "storage", "true", "True", "yes", "fast", "static", "pv0", "c0", "csi.example", "kubernetes.io/aws-ebs", "DaemonSet",
-	"cluster-autoscaler.kubernetes.io/daemonset-pod", v1.MirrorPodAnnotationKey, v1.MigratedPluginsAnnotationKey, v1.BetaStorageClassAnnotation,
-	cluster.AnnBindCompleted, cluster.AnnSelectedNode, "DisruptionTarget", "PreemptionByScheduler", "PodResizePending", "Infeasible", "Ready"}
+	cluster.DaemonPodAnnotation, cluster.SafeToEvictAnnotation, cluster.DoNotDisruptAnnotation, cluster.SystemNamespace, v1.MirrorPodAnnotationKey, v1.MigratedPluginsAnnotationKey, v1.BetaStorageClassAnnotation,
+	cluster.AnnBindCompleted, cluster.AnnSelectedNode, "DisruptionTarget", "PreemptionByScheduler", "PodResizePending", "Infeasible", "Ready", "Failed"}
 
 // mutate changes a value. Below depth 12 it follows no pointers: API objects nest no deeper
 // where it matters.

@@ -111,10 +111,11 @@ func everyInputWithObjects() []step.Input {
 	annotate := func(m *metav1.ObjectMeta) {
 		m.Annotations["berth.dev/any"], m.Annotations["cluster-autoscaler.kubernetes.io/any"] = "*", "*"
 		m.Annotations["autoscaling.x-k8s.io/any"] = "*"
-		m.Annotations[v1.MirrorPodAnnotationKey] = "*"
+		m.Annotations[v1.MirrorPodAnnotationKey], m.Annotations[cluster.DoNotDisruptAnnotation] = "*", "*"
 	}
 	pod := filled(&v1.Pod{})
 	annotate(&pod.ObjectMeta)
+	pod.Namespace = cluster.SystemNamespace // of others less is kept
 	pod.Status.Conditions[0].Type = v1.PodScheduled
 	node := filled(&v1.Node{})
 	annotate(&node.ObjectMeta)

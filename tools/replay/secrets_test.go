@@ -53,11 +53,12 @@ func podWithSecrets() *v1.Pod {
 		{ISCSI: &v1.ISCSIVolumeSource{IQN: "disk", SecretRef: local}},
 		{RBD: &v1.RBDVolumeSource{CephMonitors: []string{"m"}, SecretRef: local, RadosUser: secret, Keyring: secret}},
 		{AzureFile: &v1.AzureFileVolumeSource{SecretName: secret}},
+		{HostPath: &v1.HostPathVolumeSource{Path: secret}},
 		{Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: &v1.PersistentVolumeClaimTemplate{ObjectMeta: annotated("")}}},
 	} {
 		volume := v1.Volume{Name: secret, VolumeSource: source}
-		if source.Ephemeral != nil {
-			volume.Name = "scratch" // which is part of the claim's name
+		if source.Ephemeral != nil || source.HostPath != nil {
+			volume.Name = "scratch" // which is part of the claim's name, or keeps the node
 		}
 		pod.Spec.Volumes = append(pod.Spec.Volumes, volume)
 	}
