@@ -6,12 +6,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/drainability"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/engine/reference"
@@ -21,6 +24,14 @@ import (
 
 // The invariants of fields.go, over clusters whose objects were changed
 // anywhere.
+
+// removalRules let every rule of evictions be asked: those behind others are with less.
+var removalRules = []autoscaler.RemovalRules{
+	{},
+	{SkipLocalStorage: true},
+	{SkipSystemPods: true, SystemPodTimeout: 250 * time.Second},
+	{SkipCustomControllerPods: true},
+}
 
 // answers is all that Berth makes of a cluster, for some pods that want to go
 // there: classes' signatures aside, which only mean something within a state.
@@ -42,10 +53,16 @@ func answers(s *cluster.State, subjects []*v1.Pod) string {
 	}
 	s.Nodes(func(n *cluster.Node) {
 		fmt.Fprintln(&b, n.Name, n.Ready(), n.Object.UID, n.Object.Spec.ProviderID, n.Object.CreationTimestamp.Unix(), n.Object.DeletionTimestamp == nil,
-			n.Object.Annotations["cluster-autoscaler.kubernetes.io/daemonset-pod"])
+			n.Object.Annotations[cluster.DaemonPodAnnotation], n.Object.Annotations[cluster.DoNotDisruptAnnotation])
 	})
 	s.Pods(func(p *cluster.Pod) {
 		fmt.Fprintln(&b, p.Name(), p.Daemon(), p.Mirror(), p.Priority, p.Request, p.Object.DeletionTimestamp == nil)
+		for _, rules := range removalRules {
+			for _, at := range []int64{0, 500, 1000} { // objects that were changed anywhere have times up to 1000
+				c := drainability.Context{Rules: &rules, State: s, Now: time.Unix(at, 0)}
+				fmt.Fprintln(&b, c.Judge(p))
+			}
+		}
 	})
 	for _, w := range s.Workloads() {
 		fmt.Fprintln(&b, w.Kind, w.Namespace, w.Name, w.Replicas)

@@ -1,0 +1,25 @@
+package drainability
+
+import (
+	"time"
+
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// terminatingSlack is how long after its grace period a terminating pod is still waited for.
+const terminatingSlack = 30 * time.Second
+
+// longTerminating: a pod that should have terminated by now counts as gone. Its kubelet may
+// never confirm it.
+func longTerminating(c *Context, p *cluster.Pod) (Outcome, string, bool) {
+	return Ignore, "", LongTerminating(p, c.Now)
+}
+
+// LongTerminating tells whether a pod is terminating and should be gone by now, the API
+// server's time. As in Cluster Autoscaler the grace period counts from the deletion
+// timestamp, which the API server has set to the end of that period already: a pod that is
+// slow gets it twice.
+func LongTerminating(p *cluster.Pod, now time.Time) bool {
+	return p.Eviction.Terminating &&
+		p.Object.DeletionTimestamp.Add(time.Duration(p.Eviction.Grace)*time.Second+terminatingSlack).Before(now)
+}

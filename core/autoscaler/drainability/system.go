@@ -1,0 +1,23 @@
+package drainability
+
+import "github.com/berthproject/berth/core/cluster"
+
+// system: a pod of kube-system that no disruption budget covers keeps its node, until
+// --blocking-system-pod-distruption-timeout after its creation. Then it is evicted, and the
+// rules behind this one aren't asked. The rule is asked with --skip-nodes-with-system-pods
+// only.
+func system(c *Context, p *cluster.Pod) (Outcome, string, bool) {
+	if !c.Rules.SkipSystemPods || p.Object.Namespace != cluster.SystemNamespace {
+		return 0, "", false
+	}
+	for _, b := range c.State.Budgets(cluster.SystemNamespace) {
+		if b.Covers(p) {
+			return 0, "", false
+		}
+	}
+	created := p.Object.CreationTimestamp
+	if !created.IsZero() && c.Now.After(created.Add(c.Rules.SystemPodTimeout)) {
+		return Evict, "", true
+	}
+	return Block, "is a pod of " + cluster.SystemNamespace + " that no disruption budget covers, created less than " + c.Rules.SystemPodTimeout.String() + " ago", true
+}
