@@ -19,6 +19,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/planning"
+	"github.com/berthproject/berth/core/lifecycle/staying"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
 )
@@ -31,6 +32,7 @@ import (
 type autoscaling struct {
 	launches   *launching.Machine
 	groups     *nodegroups.Machine
+	staying    *staying.Machine
 	candidates *candidates.Machine
 	deletions  *nodedeletion.Machine
 	planning   *planning.Machine
@@ -45,7 +47,7 @@ type autoscaling struct {
 }
 
 func newAutoscaling(a *Autoscale) autoscaling {
-	var s autoscaling
+	s := autoscaling{staying: staying.New()}
 	s.candidates = candidates.New(candidates.Config{UnneededTime: a.UnneededTime, UnreadyTime: a.UnreadyTime, KeepUnready: a.Removal.KeepUnready})
 	s.deletions = nodedeletion.New(nodedeletion.Config{
 		MaxDeletions: a.MaxScaleDown, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
@@ -117,7 +119,7 @@ func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {
 		return nil
 	}
-	return []lifecycle.Machine{s.launches, s.groups, s.candidates, s.deletions, s.planning}
+	return []lifecycle.Machine{s.launches, s.groups, s.staying, s.candidates, s.deletions, s.planning}
 }
 
 // nextWake returns when the autoscaler next has something to do by itself.
@@ -316,6 +318,7 @@ func (c *Core) planMade(in step.PlanMade) {
 	c.holdBack(in.Plan)
 	c.reportNoHelp(in.Plan)
 	if !c.cfg.Autoscale.DisableScaleDown {
+		c.scale.staying.CommitPlan(c.turn, in.Plan)
 		c.scale.deletions.Begin(c.turn, c.scale.candidates.CommitPlan(c.turn, in.Plan))
 	}
 }

@@ -51,9 +51,13 @@ import (
 //
 //	explain NAME
 //
-// and where a node group does by
+// where a node group does by
 //
 //	explain-group NAME
+//
+// and why a node stays, or all nodes do, by
+//
+//	explain-node NAME | explain-nodes
 
 // inputs returns what a command feeds to the next Step, after it has moved the
 // time.

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit/script"
 )
 
 // print is a drive.Hook: it writes the work of a Step.
@@ -92,13 +93,37 @@ func (w *world) explain(name string) string {
 	return strings.ReplaceAll(string(text), "  scores: null\n", "")
 }
 
-// explainGroup returns the explanation of a node group as YAML.
-func (w *world) explainGroup(name string) string {
-	x, ok := w.Core().ExplainGroup(name)
+// question returns what people are answered who ask by a command; asked is false for any other.
+func (w *world) question(cmd string, args *script.Args) (answer string, asked bool) {
+	switch cmd {
+	case "explain":
+		answer = w.explain(args.Name())
+	case "explain-group":
+		answer = w.asYAML(explained(w.Core().ExplainGroup(args.Name())))
+	case "explain-node":
+		answer = w.asYAML(explained(w.Core().ExplainNode(args.Name())))
+	case "explain-nodes":
+		answer = w.asYAML(explained(w.Core().ExplainNodes()))
+	default:
+		return "", false
+	}
+	args.Done()
+	return answer, true
+}
+
+// explained returns an explanation to be printed; nil when there is none.
+func explained[X any](x X, ok bool) any {
 	if !ok {
+		return nil
+	}
+	return &x
+}
+
+func (w *world) asYAML(x any) string {
+	if x == nil {
 		return "unknown\n"
 	}
-	text, err := yaml.Marshal(&x)
+	text, err := yaml.Marshal(x)
 	if err != nil {
 		w.t.Fatal(err)
 	}

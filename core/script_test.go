@@ -39,8 +39,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestQuestionsDecideNothing runs the scripts with somebody who asks about every pod and every
-// node group after each command. What comes back is the same.
+// TestQuestionsDecideNothing runs the scripts with somebody who asks about every pod, node group
+// and node after each command. What comes back is the same.
 func TestQuestionsDecideNothing(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		w := &world{t: t, now: time.Unix(1000, 0), asked: true}
@@ -48,7 +48,7 @@ func TestQuestionsDecideNothing(t *testing.T) {
 	})
 }
 
-// askAll asks about every pod and every node group.
+// askAll asks about every pod, node group and node.
 func (w *world) askAll() {
 	var pods []*v1.Pod
 	w.Core().Pods(func(obj *v1.Pod, _ string) { pods = append(pods, obj) })
@@ -56,6 +56,11 @@ func (w *world) askAll() {
 		w.Core().Explain(pod.Namespace, pod.Name)
 	}
 	w.Core().ExplainGroups()
+	names, _ := w.Core().NodeNames()
+	for _, name := range names {
+		w.Core().ExplainNode(name)
+	}
+	w.Core().ExplainNodes()
 }
 
 // world is what one script runs against.
@@ -78,13 +83,8 @@ func (w *world) run(d *datadriven.TestData) string {
 		w.configure(args)
 		return ""
 	}
-	if d.Cmd == "explain" || d.Cmd == "explain-group" {
-		name := args.Name()
-		args.Done()
-		if d.Cmd == "explain" {
-			return w.explain(name)
-		}
-		return w.explainGroup(name)
+	if answer, asked := w.question(d.Cmd, args); asked {
+		return answer
 	}
 	in := w.inputs(d.Cmd, args)
 	args.Done()

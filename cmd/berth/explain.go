@@ -21,7 +21,7 @@ import (
 	"github.com/berthproject/berth/sim/report"
 )
 
-// This file asks a running Berth about a pod or node groups, over the HTTPS server of
+// This file asks a running Berth about a pod, node groups or nodes, over the HTTPS server of
 // edge/observe, and prints the answer. What must hold: each way to fail names the flag to
 // look at.
 
@@ -37,8 +37,8 @@ type explainFlags struct {
 func explainCommand() *cobra.Command {
 	f := &explainFlags{}
 	cmd := &cobra.Command{
-		Use:   "explain pod NAMESPACE/NAME | group [NAME]",
-		Short: "Say why a pod of a live cluster is where it is, or nowhere, and where its node groups stand",
+		Use:   "explain pod NAMESPACE/NAME | group [NAME] | node NAME | nodes",
+		Short: "Say why a pod of a live cluster is where it is, or nowhere, where its node groups stand, and why nodes stay",
 		Long: `Explain asks a running Berth about a pod: where it stands, which rule rejects
 which nodes and by how much the nearest falls short, what would help, what makes
 up the scores of the nodes that would do, and what was decided of it so far. For
@@ -47,7 +47,12 @@ node is coming, and when it is expected.
 
 Of a node group it says how large it is, what limits it, whether it backs off and
 why, what is launching, and what it was last asked for and why; without a name,
-in a line for each group. Times are UTC.
+in a line for each group.
+
+Of a node it says why it stays, with the pod or the limit that keeps it, since
+when, and what would change that; or since when it could go, what it waits for,
+and which nodes have room for its pods. Of all nodes it says on one screen how
+many stay for which reason, how many could go, and what they cost. Times are UTC.
 
 Who asks has to be allowed to get the path /debug/explain, by a ClusterRole with
 nonResourceURLs; the token is that of a service account, say.`,
@@ -55,7 +60,9 @@ nonResourceURLs; the token is that of a service account, say.`,
   kubectl -n kube-system create token reader > token
   berth explain pod default/web-0 --token-file token --insecure-skip-tls-verify
   berth explain group --token-file token --insecure-skip-tls-verify
-  berth explain group spot-a --token-file token --insecure-skip-tls-verify`,
+  berth explain group spot-a --token-file token --insecure-skip-tls-verify
+  berth explain nodes --token-file token --insecure-skip-tls-verify
+  berth explain node worker-7 --token-file token --insecure-skip-tls-verify`,
 		Args: func(_ *cobra.Command, args []string) error {
 			_, err := parseTopic(args)
 			return err
@@ -95,8 +102,14 @@ func parseTopic(args []string) (topic, error) {
 		return topic{"group=" + url.QueryEscape(args[1]), printGroup}, nil
 	case len(args) > 0 && args[0] == "group":
 		return topic{}, errors.New("give one node group as: berth explain group NAME, or none for all: berth explain group")
+	case len(args) == 1 && args[0] == "nodes":
+		return topic{"nodes", printNodes}, nil
+	case len(args) == 2 && args[0] == "node" && args[1] != "":
+		return topic{"node=" + url.QueryEscape(args[1]), printNode}, nil
+	case len(args) > 0 && (args[0] == "node" || args[0] == "nodes"):
+		return topic{}, errors.New("give one node as: berth explain node NAME, or ask for all together: berth explain nodes")
 	}
-	return topic{}, errors.New("give the pod as: berth explain pod NAMESPACE/NAME, or the node group as: berth explain group NAME")
+	return topic{}, errors.New("give the pod as: berth explain pod NAMESPACE/NAME, the node group as: berth explain group NAME, or the node as: berth explain node NAME")
 }
 
 // run asks about a topic, and prints the answer: as it came with --output=json.
@@ -150,8 +163,28 @@ func printGroups(out io.Writer, raw []byte) error {
 	return report.Groups(out, x.Groups)
 }
 
-// printDecisions lists what the ledger has about a pod or a node group, with the scores of
-// choices.
+func printNode(out io.Writer, raw []byte) error {
+	x := observe.ExplainedNode{}
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return err
+	}
+	if err := report.Node(out, &x.NodeExplanation, x.At.UTC().Format(time.DateTime)); err != nil {
+		return err
+	}
+	printDecisions(out, x.Decisions)
+	return nil
+}
+
+func printNodes(out io.Writer, raw []byte) error {
+	x := observe.ExplainedNodes{}
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return err
+	}
+	return report.Nodes(out, &x.NodesExplanation, x.At.UTC().Format(time.DateTime))
+}
+
+// printDecisions lists what the ledger has about a pod, a node group or a node, with the scores
+// of choices.
 func printDecisions(out io.Writer, decisions []step.Decision) {
 	if len(decisions) > 0 {
 		fmt.Fprintln(out, "\nWhat was decided:")

@@ -37,11 +37,29 @@ var answers = map[string]string{
 		"backoff":{"until":"2026-01-01T00:15:00Z"},"next":{"likely":"2026-01-01T00:10:40Z"},"ordered":{"at":"2026-01-01T00:09:00Z","from":1,"to":3}}]}`,
 }
 
+// nodeAnswers are what it answers to queries about nodes.
+var nodeAnswers = map[string]string{
+	"node=worker-1": `{"at":"2026-01-01T00:10:00Z","node":"worker-1","group":"small","ready":true,"price":0.4,"state":"Stays","reason":"BlockedByPod","pod":"default/db-0","detail":"it has local storage: emptyDir cache",
+		"utilization":0.23,"since":"2026-01-01T00:05:00Z","looked":"2026-01-01T00:09:00Z","planned":"2026-01-01T00:09:50Z","changes":["if the pod may be evicted: annotate it","that the pod ends or is deleted"],
+		"decisions":[{"seq":9,"time":"2026-01-01T00:05:00Z","kind":"NodeStays","node":"worker-1","pod":"default/db-0","reason":"BlockedByPod: it has local storage"}]}`,
+	"node=worker-2": `{"at":"2026-01-01T00:10:00Z","node":"worker-2","group":"small","ready":true,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"--scale-down-unneeded-time","utilization":0.1,
+		"since":"2026-01-01T00:02:00Z","due":"2026-01-01T00:12:00Z","planned":"2026-01-01T00:09:50Z","waitsFor":["default/job-1"],"pods":[{"pod":"default/web-1","home":"worker-1"},{"pod":"default/web-20","home":"worker-3"}]}`,
+	"node=worker-3": `{"at":"2026-01-01T00:10:00Z","node":"worker-3","ready":false,"state":"Unknown","detail":"no plan has been made since this Berth began to lead","awaits":["default/web-3"]}`,
+	"nodes": `{"at":"2026-01-01T00:10:00Z","status":"CandidatesPresent","planned":"2026-01-01T00:09:50Z","nodes":125,"price":66,"reasons":[
+		{"state":"Stays","reason":"BlockedByPod","nodes":60,"price":36,"node":"worker-1","pod":"a-namespace-with-a-long-name/a-pod-with-a-long-name-0"},
+		{"state":"Candidate","reason":"NotUnneededLongEnough","nodes":40,"price":20,"node":"worker-2"},{"state":"Leaving","nodes":20,"price":10,"node":"worker-9"},{"state":"Stays","reason":"NotAutoscaled","nodes":5,"node":"control-plane-1"}],
+		"groups":[{"group":"large","nodes":60,"price":36},{"group":"small","nodes":60,"price":30,"candidates":{"nodes":40,"price":20},"leaving":{"nodes":20,"price":10}},{"group":"","nodes":5}]}`,
+}
+
 // ask returns the output of berth explain.
 func ask(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if body, ok := answers[r.URL.RawQuery]; ok && r.URL.Path == "/debug/explain" {
+		body, ok := answers[r.URL.RawQuery]
+		if !ok {
+			body, ok = nodeAnswers[r.URL.RawQuery]
+		}
+		if ok && r.URL.Path == "/debug/explain" {
 			_, _ = w.Write([]byte(body))
 			return
 		}
@@ -70,6 +88,10 @@ func TestExplainPrints(t *testing.T) {
 		"group":            {"group", "small"},
 		"group_with_room":  {"group", "large"},
 		"groups":           {"group"},
+		"node_stays":       {"node", "worker-1"},
+		"node_could_go":    {"node", "worker-2"},
+		"node_unknown":     {"node", "worker-3"},
+		"nodes":            {"nodes"},
 	} {
 		got, err := ask(t, args...)
 		if err != nil {
@@ -89,10 +111,14 @@ func TestExplainRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "berth explain pod NAMESPACE/NAME, or the node group as: berth explain group NAME"},
+		{nil, "berth explain pod NAMESPACE/NAME, the node group as: berth explain group NAME, or the node as: berth explain node NAME"},
 		{[]string{"pod", "p"}, "berth explain pod NAMESPACE/NAME"},
 		{[]string{"group", "a", "b"}, "give one node group"},
 		{[]string{"group", ""}, "give one node group"},
+		{[]string{"node"}, "give one node"},
+		{[]string{"node", ""}, "give one node"},
+		{[]string{"node", "a", "b"}, "give one node"},
+		{[]string{"nodes", "a"}, "ask for all together: berth explain nodes"},
 		{[]string{"group", "smal"}, "there is no node group smal; names like it are small"},
 		{[]string{"group", "small", "-o", "yaml"}, "it must be text or json"},
 	} {

@@ -34,6 +34,8 @@ type simulateFlags struct {
 	replay    string   // path of a recording, "" to play scenarios
 	explain   string   // a pod as namespace/name, "" for none
 	group     string   // a node group to be explained, "" for none
+	node      string   // a node to be explained, "" for none
+	nodes     bool     // all nodes are to be summed up
 	config    string   // with replay: the path of another configuration
 	flags     []string // with replay: those of another autoscaler
 }
@@ -68,6 +70,8 @@ to every scenario, and every scenario is run under each policy.`,
 	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, a line of JSON for each")
 	fs.StringVar(&f.explain, "explain", "", "say why this pod (namespace/name) is where it is, or nowhere, instead of the summary")
 	fs.StringVar(&f.group, "explain-group", "", "say where this node group stands at the end of the run, instead of the summary")
+	fs.StringVar(&f.node, "explain-node", "", "say why this node stays at the end of the run, or how far it is on its way out, instead of the summary")
+	fs.BoolVar(&f.nodes, "explain-nodes", false, "say how many nodes stay at the end of the run for which reason, and what they cost, instead of the summary")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed to use instead of the scenario's")
 	fs.BoolVar(&f.check, "check", false, "check every invariant after every step, which takes time with many pods")
 	fs.StringVar(&f.replay, "replay", "", "replay a recording of berth run --record instead of a scenario")
@@ -112,7 +116,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 			unmet = append(unmet, fmt.Errorf("%s: %s", r.Name, why))
 		}
 		all = append(all, s)
-		if !f.compare && f.explain == "" && f.group == "" {
+		if !f.compare && !f.explains() {
 			if err := f.print(cmd.OutOrStdout(), s); err != nil {
 				return err
 			}
@@ -124,6 +128,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return errors.Join(unmet...)
+}
+
+// explains tells whether a run ends with explanations instead of a summary.
+func (f *simulateFlags) explains() bool {
+	return f.explain != "" || f.group != "" || f.node != "" || f.nodes
 }
 
 // validate refuses flags and arguments that don't go together, before any file is read.
@@ -154,8 +163,8 @@ func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 			return fmt.Errorf("--explain is %q; write a pod as namespace/name", f.explain)
 		}
 	}
-	if len(runs) > 1 && (f.explain != "" || f.group != "") {
-		return errors.New("--explain and --explain-group are for one scenario at a time")
+	if len(runs) > 1 && f.explains() {
+		return errors.New("--explain, --explain-group, --explain-node and --explain-nodes are for one scenario at a time")
 	}
 	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
 		return errors.New("--report and --decisions are for one scenario at a time")
@@ -197,15 +206,8 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 		fmt.Fprintf(notices, "%s: the run ended after %s, and %d pods were still to come; a later spec.end.at would let them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
 	}
 	printViolations(notices, r.Name, w.Stats().Violations)
-	if f.explain != "" {
-		if err := f.printExplanation(out, w.Explanation()); err != nil {
-			return nil, err
-		}
-	}
-	if f.group != "" {
-		if err := f.printGroup(out, w); err != nil {
-			return nil, err
-		}
+	if err := f.printExplanations(out, w); err != nil {
+		return nil, err
 	}
 	if f.report != "" {
 		if err := report.HTML(f.report, r, s, w.Stats()); err != nil {
@@ -239,33 +241,6 @@ func printViolations(notices io.Writer, name string, violations []string) {
 		}
 		fmt.Fprintf(notices, "%s: violation %s\n", name, v)
 	}
-}
-
-// printExplanation prints why the pod of --explain is where it was at the end of the run.
-func (f *simulateFlags) printExplanation(out io.Writer, x *sim.Explained) error {
-	if x == nil {
-		return fmt.Errorf("--explain: no pod %s was there for Berth; is it in the file, and is its schedulerName one of the configuration's?", f.explain)
-	}
-	if f.output == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(x)
-	}
-	return report.Explanation(out, &x.Explanation, fmt.Sprintf("virtual time %s", x.At.Round(time.Millisecond)))
-}
-
-// printGroup prints where the node group of --explain-group stands at the end of the run.
-func (f *simulateFlags) printGroup(out io.Writer, w *sim.World) error {
-	x, err := w.ExplainGroup(f.group)
-	if err != nil {
-		return fmt.Errorf("--explain-group: %w", err)
-	}
-	if f.output == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(x)
-	}
-	return report.Group(out, &x.GroupExplanation, fmt.Sprintf("virtual time %s", x.At.Round(time.Millisecond)))
 }
 
 // print writes summaries: one, or with --compare all side by side.

@@ -12,7 +12,8 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// This file serves /debug/explain: why a pod is where it is, and where node groups stand.
+// This file serves /debug/explain: why a pod is where it is, where node groups stand, and why
+// nodes stay.
 
 // Explained is what /debug/explain answers of a pod: where it stands, which nodes would do
 // and which not, and what was decided about it.
@@ -37,6 +38,20 @@ type ExplainedGroups struct {
 	Groups []core.GroupExplanation `json:"groups"`
 }
 
+// ExplainedNode is what /debug/explain answers of a node.
+type ExplainedNode struct {
+	At time.Time `json:"at"`
+	core.NodeExplanation
+	// Decisions are the last about the node's removal, the oldest first.
+	Decisions []step.Decision `json:"decisions,omitempty"`
+}
+
+// ExplainedNodes is what /debug/explain answers of all nodes together.
+type ExplainedNodes struct {
+	At time.Time `json:"at"`
+	core.NodesExplanation
+}
+
 // questionTimeout is how long a question waits for the core. A Step takes far less,
 // unless the loop waits for an API server that can't keep up.
 const questionTimeout = 10 * time.Second
@@ -44,7 +59,11 @@ const questionTimeout = 10 * time.Second
 // noGroups is why nothing is known of any node group.
 const noGroups = "no node group is known: Berth only schedules, or its provider hasn't told of its groups yet"
 
-// explain serves /debug/explain?pod=NAMESPACE/NAME, ?group=NAME and ?groups.
+// onlySchedules is why nothing is known of nodes' removal.
+const onlySchedules = "Berth only schedules here: it removes no node, and keeps none"
+
+// explain serves /debug/explain?pod=NAMESPACE/NAME, ?group=NAME, ?groups, ?node=NAME and
+// ?nodes.
 func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	answerTo, err := s.question(query)
@@ -85,10 +104,14 @@ func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
 		return s.explainGroups, nil
 	case query.Has("group"):
 		return func(c *core.Core) reply { return s.explainGroup(c, query.Get("group")) }, nil
+	case query.Has("nodes"):
+		return explainNodes, nil
+	case query.Has("node"):
+		return func(c *core.Core) reply { return s.explainNode(c, query.Get("node")) }, nil
 	}
 	pod := query.Get("pod")
 	if strings.Count(pod, "/") != 1 {
-		return nil, fmt.Errorf("pod is %q; give it as ?pod=NAMESPACE/NAME, or ask for ?group=NAME or ?groups", pod)
+		return nil, fmt.Errorf("pod is %q; give it as ?pod=NAMESPACE/NAME, or ask for ?group=NAME, ?groups, ?node=NAME or ?nodes", pod)
 	}
 	return func(c *core.Core) reply { return s.explainPod(c, pod) }, nil
 }
@@ -123,4 +146,26 @@ func (s *Server) explainGroup(c *core.Core, name string) reply {
 		return reply{missing: noGroups}
 	}
 	return reply{missing: fmt.Sprintf("there is no node group %s; names like it are %s", name, strings.Join(nearest(name, names), ", "))}
+}
+
+func explainNodes(c *core.Core) reply {
+	x, ok := c.ExplainNodes()
+	if !ok {
+		return reply{missing: onlySchedules}
+	}
+	return reply{value: ExplainedNodes{At: time.Now(), NodesExplanation: x}}
+}
+
+func (s *Server) explainNode(c *core.Core, name string) reply {
+	if x, ok := c.ExplainNode(name); ok {
+		return reply{value: ExplainedNode{At: time.Now(), NodeExplanation: x, Decisions: s.History.OfNode(name)}}
+	}
+	names, autoscales := c.NodeNames()
+	switch {
+	case !autoscales:
+		return reply{missing: onlySchedules}
+	case len(names) == 0:
+		return reply{missing: fmt.Sprintf("there is no node %s, nor any other", name)}
+	}
+	return reply{missing: fmt.Sprintf("there is no node %s; names like it are %s", name, strings.Join(nearest(name, names), ", "))}
 }

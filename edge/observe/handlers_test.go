@@ -125,7 +125,55 @@ func TestExplainAnswersAboutNodeGroups(t *testing.T) {
 		{"no name", scales.core, "group=", http.StatusNotFound, []string{"names like it are batch"}},
 		{"a Berth that only schedules", schedules.core, "group=batch", http.StatusNotFound, []string{"Berth only schedules"}},
 		{"a pod", scales.core, "pod=default/p", http.StatusOK, []string{`"answer": "Bought"`}},
-		{"nothing", scales.core, "", http.StatusBadRequest, []string{"?group=NAME or ?groups"}},
+		{"nothing", scales.core, "", http.StatusBadRequest, []string{"?group=NAME, ?groups, ?node=NAME or ?nodes"}},
+	} {
+		code, body := get(t.Context(), s, x.core, "/debug/explain?"+x.query)
+		for _, want := range x.want {
+			if code != x.code || !strings.Contains(body, want) {
+				t.Errorf("%s: got %d, want %d with …%s…:\n%s", x.name, code, x.code, want, body)
+			}
+		}
+	}
+}
+
+// TestExplainAnswersAboutNodes asks about nodes that there are and aren't, of a Berth that scales
+// and of one that only schedules.
+func TestExplainAnswersAboutNodes(t *testing.T) {
+	cfg, a := core.DefaultConfig(), core.DefaultAutoscale()
+	cfg.Autoscale = &a
+	scales, schedules := newLiveOf(t, cfg), newLive(t)
+	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	if code, body := get(t.Context(), s, scales.core, "/debug/explain?nodes"); code != http.StatusServiceUnavailable || !strings.Contains(body, "stands by") {
+		t.Errorf("standing by: got %d %s", code, body)
+	}
+	s.BecomeLeader()
+	if code, body := get(t.Context(), s, scales.core, "/debug/explain?node=web-1"); code != http.StatusNotFound || !strings.Contains(body, "there is no node web-1, nor any other") {
+		t.Errorf("in an empty cluster: got %d %s", code, body)
+	}
+	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 3, Target: 2, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}}
+	for _, name := range []string{"batch-1", "web-1"} {
+		in = append(in, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4").Obj(), Group: "g"})
+	}
+	ready := scales.step(in...)
+	plan := autoscaler.NewPlan(ready.Plan, 0)
+	plan.Removals = []*autoscaler.Removal{{Node: "batch-1"}}
+	plan.Kept = []autoscaler.Kept{{Node: "web-1", Reason: autoscaler.KeptBlockedByPod, Pod: "default/db", Detail: "it has local storage"}}
+	ready = scales.step(step.PlanMade{Plan: plan})
+	s.Step(scales.now, 0, nil, &ready)
+	for _, x := range []struct {
+		name  string
+		core  *core.Core
+		query string
+		code  int
+		want  []string
+	}{
+		{"one that stays", scales.core, "node=web-1", http.StatusOK, []string{`"state": "Stays"`, `"pod": "default/db"`, `"kind": "NodeStays"`}},
+		{"one that could go", scales.core, "node=batch-1", http.StatusOK, []string{`"state": "Candidate"`, `"reason": "NotUnneededLongEnough"`}},
+		{"all", scales.core, "nodes", http.StatusOK, []string{`"status": "CandidatesPresent"`, `"reason": "BlockedByPod"`}},
+		{"a wrong name", scales.core, "node=web1", http.StatusNotFound, []string{"there is no node web1; names like it are web-1, batch-1"}},
+		{"no name", scales.core, "node=", http.StatusNotFound, []string{"names like it are web-1"}},
+		{"one of a Berth that only schedules", schedules.core, "node=web-1", http.StatusNotFound, []string{"Berth only schedules here"}},
+		{"all of a Berth that only schedules", schedules.core, "nodes", http.StatusNotFound, []string{"Berth only schedules here"}},
 	} {
 		code, body := get(t.Context(), s, x.core, "/debug/explain?"+x.query)
 		for _, want := range x.want {

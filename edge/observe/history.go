@@ -7,7 +7,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// History keeps the last decisions, and finds those of one pod or node group. It is a ring:
+// History keeps the last decisions, and finds those of one pod, node group or node. It is a ring:
 // the oldest decision makes room for the newest, so its memory is bounded.
 type History struct {
 	mu   sync.Mutex
@@ -17,12 +17,12 @@ type History struct {
 	of map[subject][]int
 }
 
-// subject is a pod, given as namespace/name, or a node group.
-type subject struct{ pod, group string }
+// subject is a pod, given as namespace/name, a node group or a node.
+type subject struct{ pod, group, node string }
 
 const (
 	keptDecisions  = 1 << 16 // in all
-	shownDecisions = 20      // by Of and OfGroup
+	shownDecisions = 20      // by Of, OfGroup and OfNode
 )
 
 // NewHistory returns a history that keeps so many decisions.
@@ -42,7 +42,7 @@ func (h *History) Step(_ time.Time, _ time.Duration, _ []step.Input, ready *step
 func (h *History) add(d step.Decision) {
 	at := h.next % len(h.ring)
 	h.next++
-	if old := about(&h.ring[at]); old != (subject{}) { // the oldest about it, too
+	for _, old := range about(&h.ring[at]) { // the oldest about each, too
 		if list := h.of[old]; len(list) > 1 {
 			h.of[old] = list[1:]
 		} else {
@@ -50,18 +50,25 @@ func (h *History) add(d step.Decision) {
 		}
 	}
 	h.ring[at] = d
-	if now := about(&d); now != (subject{}) {
-		h.of[now] = append(h.of[now], at)
+	for _, now := range about(&d) {
+		if now != (subject{}) {
+			h.of[now] = append(h.of[now], at)
+		}
 	}
 }
 
-// about returns what a decision is about: its pod, or else its node group; the zero value
-// for neither.
-func about(d *step.Decision) subject {
-	if d.Pod != "" {
-		return subject{pod: d.Pod}
+// about returns what a decision is about: its pod, or else its node group; and the node, of a
+// decision about a node's removal. The zero value is neither.
+func about(d *step.Decision) [2]subject {
+	first := subject{pod: d.Pod}
+	if d.Pod == "" {
+		first = subject{group: d.Group}
 	}
-	return subject{group: d.Group}
+	switch d.Kind {
+	case step.NodeTainted, step.NodeUnneeded, step.NodeNeeded, step.NodeStays, step.NodeKept, step.NodeRemoved, step.PodEvicted:
+		return [2]subject{first, {node: d.Node}}
+	}
+	return [2]subject{first}
 }
 
 // Of returns the last decisions about a pod, given as namespace/name, the oldest
@@ -71,6 +78,9 @@ func (h *History) Of(pod string) []step.Decision { return h.last(subject{pod: po
 // OfGroup returns the last decisions about a node group and no single pod, the oldest first:
 // 20 at most.
 func (h *History) OfGroup(group string) []step.Decision { return h.last(subject{group: group}) }
+
+// OfNode returns the last decisions about the removal of a node, the oldest first: 20 at most.
+func (h *History) OfNode(node string) []step.Decision { return h.last(subject{node: node}) }
 
 func (h *History) last(s subject) []step.Decision {
 	h.mu.Lock()

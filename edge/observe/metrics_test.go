@@ -185,6 +185,41 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestHistoryOfANodeIsAboutItsRemoval: pods that come to a node don't crowd it out.
+func TestHistoryOfANodeIsAboutItsRemoval(t *testing.T) {
+	h := NewHistory(100)
+	var r step.Ready
+	for i, d := range []step.Decision{
+		{Kind: step.NodeStays, Node: "n", Group: "g", Pod: "default/db"}, {Kind: step.NodeStays, Reason: "ClusterUnhealthy"},
+		{Kind: step.NodeUnneeded, Node: "n", Group: "g"}, {Kind: step.NodeTainted, Node: "n", Group: "g"}, {Kind: step.NodeTainted, Node: "other", Group: "g"},
+		{Kind: step.PodEvicted, Node: "n", Pod: "default/web"}, {Kind: step.Placed, Node: "n", Pod: "default/late"},
+		{Kind: step.NodeKept, Node: "n"}, {Kind: step.NodeNeeded, Node: "n"}, {Kind: step.NodeRemoved, Node: "n", Group: "g"},
+	} {
+		d.Seq = uint64(i)
+		r.Decisions = append(r.Decisions, d)
+	}
+	h.Step(time.Time{}, 0, nil, &r)
+	numbers := func(list []step.Decision) (out []uint64) {
+		for i := range list {
+			out = append(out, list[i].Seq)
+		}
+		return out
+	}
+	for _, x := range []struct {
+		of        string
+		got, want []uint64
+	}{
+		{"the node", numbers(h.OfNode("n")), []uint64{0, 2, 3, 5, 7, 8, 9}},
+		{"the pod that keeps it", numbers(h.Of("default/db")), []uint64{0}},
+		{"a pod that was evicted", numbers(h.Of("default/web")), []uint64{5}},
+		{"the group", numbers(h.OfGroup("g")), []uint64{2, 3, 4, 9}},
+	} {
+		if !slices.Equal(x.got, x.want) {
+			t.Errorf("of %s: %v, want %v", x.of, x.got, x.want)
+		}
+	}
+}
+
 // A pod that goes while its bind is under way leaves nothing behind.
 func TestBindOfAPodThatGoes(t *testing.T) {
 	l := newLive(t)

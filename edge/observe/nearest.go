@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// This file helps people who mistype the name of a node group.
+// This file helps people who mistype the name of a node or a node group.
 
 // maxNearest is how many names nearest returns.
 const maxNearest = 5

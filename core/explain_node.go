@@ -1,0 +1,173 @@
+package core
+
+// This file explains to people where a node stands on its way out of the cluster, or why it
+// isn't on it: why it stays and what would change that, since when it could go and what it
+// waits for. Nothing is computed for it: plans have said it, and machines remember it.
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// The states of a node, for scale-down.
+const (
+	NodeStays     = "Stays"     // the last plan kept it, for Reason
+	NodeCandidate = "Candidate" // it could go; what it waits for is in Reason, "" when it goes with the next plan
+	NodeLeaving   = "Leaving"   // it is on its way out
+	NodeUnknown   = "Unknown"   // no plan has looked at it
+)
+
+// NodeExplanation is why a node stays, or how far it is on its way out.
+type NodeExplanation struct {
+	Node  string  `json:"node"`
+	Group string  `json:"group,omitempty"` // "" when it is in none
+	Ready bool    `json:"ready"`
+	Price float64 `json:"price,omitempty"` // an hour
+	State string  `json:"state"`
+	// Reason is why it stays, or what a candidate waits for.
+	Reason autoscaler.KeptReason `json:"reason,omitempty"`
+	Pod    string                `json:"pod,omitempty"` // that keeps it, as namespace/name
+	Detail string                `json:"detail,omitempty"`
+	// Utilization is the largest share of a resource that its pods request; nil when the last
+	// plan hasn't looked.
+	Utilization *float64 `json:"utilization,omitempty"`
+	// Since is when it began to stay for this reason, or when it became a candidate.
+	Since *time.Time `json:"since,omitempty"`
+	// Looked is when a plan last tried to do without it with this outcome; of a node that
+	// stays.
+	Looked *time.Time `json:"looked,omitempty"`
+	// Changes say what would have it go, a line for each way.
+	Changes []string `json:"changes,omitempty"`
+	// Due is when a candidate's time has come; nil when it never will.
+	Due *time.Time `json:"due,omitempty"`
+	// Pods are those that have to leave it for another node.
+	Pods []PodHome `json:"pods,omitempty"`
+	// WaitsFor are the pods that have to end by themselves before it goes.
+	WaitsFor []string `json:"waitsFor,omitempty"`
+	// Awaits are the pods that are to come to it.
+	Awaits []string `json:"awaits,omitempty"`
+	// Planned is when the plan was asked for that says so; nil before the first.
+	Planned *time.Time `json:"planned,omitempty"`
+}
+
+// PodHome is a pod that has to leave a node, with the node that has room for its replacement.
+type PodHome struct {
+	Pod  string `json:"pod"` // namespace/name
+	Home string `json:"home"`
+}
+
+// ExplainNode says where a node stands, in O(nodes on their way out + removals); ok is false
+// when there is no such node, or Berth only schedules.
+func (c *Core) ExplainNode(name string) (x NodeExplanation, ok bool) {
+	if c.cfg.Autoscale == nil {
+		return NodeExplanation{}, false
+	}
+	x = NodeExplanation{Node: name}
+	if plan := c.scale.staying.Plan(); plan != nil {
+		x.Planned = utcTime(plan.Now)
+	}
+	n := c.state.NodeByName(name)
+	if n == nil {
+		info := c.outOfState(name)
+		if info == nil {
+			return NodeExplanation{}, false
+		}
+		n = cluster.DetachedNode(info)
+	}
+	x.Group, x.Ready, x.Price = n.Group, n.Ready(), c.price(n.Group)
+	for _, p := range n.Nominated {
+		x.Awaits = append(x.Awaits, p.Name())
+	}
+	at := c.standing(n, c.scale.staying.Removal(name))
+	x.State, x.Reason, x.Detail = at.state, at.reason, at.detail
+	switch at.state {
+	case NodeStays:
+		c.explainStay(n, at, &x)
+	case NodeCandidate:
+		c.explainCandidate(n, at, &x)
+	}
+	return x, true
+}
+
+// explainStay fills in why a node stays, and what would change it.
+func (c *Core) explainStay(n *cluster.Node, at standing, x *NodeExplanation) {
+	x.Pod, x.Since, x.Changes = at.stay.Pod, utcTime(at.stay.Since), c.wouldChange(n, at.stay.Kept)
+	if !at.stay.Kept.Since.IsZero() {
+		x.Looked = utcTime(at.stay.Kept.Since)
+	}
+	x.Utilization = &at.stay.Utilization
+}
+
+// explainCandidate fills in since when a node could go, and where its pods would.
+func (c *Core) explainCandidate(n *cluster.Node, at standing, x *NodeExplanation) {
+	x.Since = utcTime(at.candidate.Since)
+	if !at.candidate.Due.IsZero() {
+		x.Due = utcTime(at.candidate.Due)
+	}
+	if at.removal == nil {
+		return
+	}
+	x.Utilization, x.WaitsFor = &at.removal.Utilization, at.removal.WaitsFor
+	names := map[types.UID]string{}
+	for _, p := range n.Pods {
+		names[p.UID] = p.Name()
+	}
+	for _, h := range at.removal.Homes {
+		if name, ok := names[h.Pod]; ok { // else it has left since the plan
+			x.Pods = append(x.Pods, PodHome{name, h.Node})
+		}
+	}
+}
+
+// outOfState returns what the API last showed of a node that the provider was asked to
+// delete; nil for any other.
+func (c *Core) outOfState(name string) (found *cluster.NodeInfo) {
+	c.scale.deletions.OutOfState(func(info *cluster.NodeInfo) {
+		if info.Name == name {
+			found = info
+		}
+	})
+	return found
+}
+
+// price returns what a node of a group costs an hour, 0 when that isn't known.
+func (c *Core) price(group string) float64 {
+	if g := c.state.Group(group); g != nil {
+		return g.Price
+	}
+	return 0
+}
+
+// NodeNames returns the names of all nodes, for people who mistype one; ok is false when
+// Berth only schedules and there is nothing to say of any.
+func (c *Core) NodeNames() (names []string, ok bool) {
+	c.state.Nodes(func(n *cluster.Node) { names = append(names, n.Name) })
+	return names, c.cfg.Autoscale != nil
+}
+
+// utcTime returns a time for people.
+func utcTime(t time.Time) *time.Time {
+	t = t.UTC()
+	return &t
+}
+
+// notPlanned says why no plan has looked at a node.
+func (c *Core) notPlanned() string {
+	switch plan := c.scale.staying.Plan(); {
+	case c.cfg.Autoscale.DisableScaleDown:
+		return "no node is removed (--scale-down-enabled=false)"
+	case !c.scale.groups.Known():
+		return "the provider hasn't told of its node groups yet"
+	case c.scale.staying.Held() != "":
+		return fmt.Sprintf("plans give up no node for the time being: %s", c.scale.staying.Held())
+	case plan == nil:
+		return "no plan has been made since this Berth began to lead"
+	default:
+		return fmt.Sprintf("the last plan, of %s, says nothing of it", utc(plan.Now))
+	}
+}

@@ -1,0 +1,263 @@
+package core_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// handPlanned is a core that is handed plans which the test fills.
+type handPlanned struct {
+	t *testing.T
+	*core.Core
+	now     time.Time
+	request *autoscaler.Request // without an answer; nil for none
+}
+
+// newHandPlanned returns a core with a group "g" of nodes that cost 0.40 an hour, of which the
+// nodes n1 to n4 exist, and n0, which is in no group.
+func newHandPlanned(t *testing.T, change func(*core.Autoscale)) *handPlanned {
+	t.Helper()
+	schema := cluster.NewSchema()
+	cfg := autoscaling(change)
+	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
+	c, err := core.New(schema, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &handPlanned{t: t, Core: c, now: time.Unix(1000, 0)}
+	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Min: 1, Max: 9, Target: 4, Price: 0.4, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}}
+	for i := range 5 {
+		n := step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "8Gi").Obj(), Group: "g"}
+		if i == 0 {
+			n.Group = ""
+		}
+		in = append(in, n)
+	}
+	p.step(0, in...)
+	return p
+}
+
+func (p *handPlanned) step(after time.Duration, in ...step.Input) step.Ready {
+	p.t.Helper()
+	p.now = p.now.Add(after)
+	r := p.Step(p.now, in...)
+	if r.Plan != nil {
+		p.request = r.Plan
+	}
+	for _, broken := range p.Invariants() {
+		p.t.Errorf("broken invariant: %s", broken)
+	}
+	return r
+}
+
+// plan answers the open request, which was made when the last was answered, after 10 seconds.
+func (p *handPlanned) plan(change func(*autoscaler.Plan)) step.Ready {
+	p.t.Helper()
+	p.step(10 * time.Second)
+	plan := autoscaler.NewPlan(p.request, 0)
+	change(plan)
+	return p.step(0, step.PlanMade{Plan: plan})
+}
+
+// TestExplainNodeSaysWhyItStays has a node for each state, and compares what the explanation
+// says of it: state, reason, pod, since when, and what would change it.
+func TestExplainNodeSaysWhyItStays(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) { a.UnneededTime, a.DelayAfterAdd = time.Minute, 0 })
+	if x, ok := p.ExplainNode("n1"); !ok || x.State != core.NodeUnknown || x.Detail != "no plan has been made since this Berth began to lead" {
+		t.Errorf("before a plan: %+v %v", x, ok)
+	}
+	p.step(0, step.PodSet{Pod: testkit.Pod("db").Req("cpu", "1").On("n2").Obj()}, step.PodSet{Pod: testkit.Pod("web").Req("cpu", "1").On("n3").Obj()},
+		step.PodSet{Pod: testkit.Pod("gone").Req("cpu", "1").On("n3").Obj()})
+	says := func(plan *autoscaler.Plan) {
+		plan.Removals = []*autoscaler.Removal{
+			{Node: "n3", Utilization: 0.5, Homes: []autoscaler.Home{{Pod: "pod-web", Node: "n2"}, {Pod: "pod-gone", Node: "n4"}}},
+			{Node: "n4"},
+		}
+		plan.Kept = []autoscaler.Kept{
+			{Node: "n0", Reason: autoscaler.KeptNotAutoscaled},
+			{Node: "n1", Reason: autoscaler.KeptMinSize, Detail: "group g has 4 nodes, and a minimum of 1"},
+			{Node: "n2", Reason: autoscaler.KeptBlockedByPod, Pod: "default/db", Detail: "it has local storage", Since: time.Unix(990, 0), Utilization: 0.25},
+		}
+	}
+	ready := p.plan(says)
+	if got := ledger(&ready, step.NodeStays); got != "NodeStays node n1 group g: NodeGroupMinSizeReached: group g has 4 nodes, and a minimum of 1\nNodeStays pod default/db node n2 group g: BlockedByPod: it has local storage\n" {
+		t.Errorf("the ledger has\n%s", got)
+	}
+	p.step(0, step.PodGone{UID: "pod-gone"}, step.NodeSet{Node: testkit.Node("n5").Alloc("cpu", "4").Obj(), Group: "g"})
+	if ready = p.plan(says); ledger(&ready, step.NodeStays) != "" {
+		t.Errorf("the same plan again, and the ledger has\n%s", ledger(&ready, step.NodeStays))
+	}
+	for _, x := range []struct{ name, want string }{
+		{"n0", `{"node":"n0","ready":true,"state":"Stays","reason":"NotAutoscaled","utilization":0,"since":"1970-01-01T00:16:40Z",
+			"changes":["only nodes of a node group are removed: the provider has to list its instance in one"],"planned":"1970-01-01T00:16:50Z"}`},
+		{"n1", `{"node":"n1","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"NodeGroupMinSizeReached","detail":"group g has 4 nodes, and a minimum of 1","utilization":0,"since":"1970-01-01T00:16:40Z",
+			"changes":["a minimum of group g below 1, or more nodes in it than the 4 that it has: another of them goes first"],"planned":"1970-01-01T00:16:50Z"}`},
+		{"n2", `{"node":"n2","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"BlockedByPod","pod":"default/db","detail":"it has local storage","utilization":0.25,"since":"1970-01-01T00:16:40Z","looked":"1970-01-01T00:16:30Z",
+			"changes":["if the pod may be evicted: kubectl -n default annotate pod db --overwrite cluster-autoscaler.kubernetes.io/safe-to-evict=true","that the pod ends or is deleted"],"planned":"1970-01-01T00:16:50Z"}`},
+		{"n3", `{"node":"n3","group":"g","ready":true,"price":0.4,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"--scale-down-unneeded-time","utilization":0.5,"since":"1970-01-01T00:16:40Z","due":"1970-01-01T00:17:40Z",
+			"pods":[{"pod":"default/web","home":"n2"}],"planned":"1970-01-01T00:16:50Z"}`},
+		{"n5", `{"node":"n5","group":"g","ready":true,"price":0.4,"state":"Unknown","detail":"the last plan, of 1970-01-01 00:16:50, says nothing of it","planned":"1970-01-01T00:16:50Z"}`},
+	} {
+		got, ok := p.ExplainNode(x.name)
+		text, err := json.Marshal(got)
+		if want := strings.NewReplacer("\n", "", "\t", "").Replace(x.want); err != nil || !ok || string(text) != want {
+			t.Errorf("node %s is explained as %v %v\n%s\nwant\n%s", x.name, ok, err, text, want)
+		}
+	}
+	if x, ok := p.ExplainNode("n9"); ok {
+		t.Errorf("a node that isn't there is explained as %+v", x)
+	}
+}
+
+// TestExplainNodeFollowsItOut has an empty node's time come, and follows it until the provider
+// is asked to delete it.
+func TestExplainNodeFollowsItOut(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) {
+		a.UnneededTime, a.DelayAfterAdd, a.DeleteDelayAfterTaint = 25*time.Second, 0, 5*time.Second
+		a.MaxScaleDown = 1
+	})
+	says := func(plan *autoscaler.Plan) {
+		plan.Removals = []*autoscaler.Removal{{Node: "n3"}, {Node: "n4", WaitsFor: []string{"default/job"}}, {Node: "n2"}}
+	}
+	for _, x := range []struct {
+		happens string
+		do      func()
+		want    string // of n3, n4 and n2
+		status  core.ScaleDownStatus
+	}{
+		{"the first plan", func() { p.plan(says) }, "Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough", core.ScaleDownCandidates},
+		{"time", func() { p.plan(says); p.step(6 * time.Second) }, "Candidate , Candidate BlockedByOnCompletionPod, Candidate ", core.ScaleDownCandidates},
+		{"the next plan", func() { p.plan(says) }, "Leaving , Candidate BlockedByOnCompletionPod, Candidate Throttled", core.ScaleDownThrottled},
+		{"the taint is there, and its time is over", func() { p.step(0, step.TaintDone{Node: "n3"}); p.step(5 * time.Second) }, "Leaving , Candidate BlockedByOnCompletionPod, Candidate Throttled", core.ScaleDownThrottled},
+	} {
+		x.do()
+		var got []string
+		for _, name := range []string{"n3", "n4", "n2"} {
+			n, _ := p.ExplainNode(name)
+			got = append(got, n.State+" "+string(n.Reason))
+		}
+		if got := strings.Join(got, ", "); got != x.want {
+			t.Errorf("%s: nodes are %s, want %s", x.happens, got, x.want)
+		}
+		if all, _ := p.ExplainNodes(); all.Status != x.status {
+			t.Errorf("%s: scale-down is %s, want %s", x.happens, all.Status, x.status)
+		}
+	}
+}
+
+// TestExplainNodesAddsUp sums up by state, reason and group, the most money first.
+func TestExplainNodesAddsUp(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) { a.UnneededTime = time.Minute })
+	p.plan(func(plan *autoscaler.Plan) {
+		plan.Removals = []*autoscaler.Removal{{Node: "n4"}}
+		plan.Kept = []autoscaler.Kept{
+			{Node: "n0", Reason: autoscaler.KeptNotAutoscaled},
+			{Node: "n1", Reason: autoscaler.KeptNoPlace, Pod: "default/a"}, {Node: "n2", Reason: autoscaler.KeptNoPlace, Pod: "default/b"},
+			{Node: "n3", Reason: autoscaler.KeptUtilized},
+		}
+	})
+	x, ok := p.ExplainNodes()
+	got, err := json.Marshal(x)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	want := `{"status":"CandidatesPresent","planned":"1970-01-01T00:16:40Z","nodes":5,"price":1.6,"reasons":[
+		{"state":"Stays","reason":"NoPlaceToMovePods","nodes":2,"price":0.8,"node":"n1","pod":"default/a"},
+		{"state":"Candidate","reason":"NotUnneededLongEnough","nodes":1,"price":0.4,"node":"n4"},
+		{"state":"Stays","reason":"NotUnderutilized","nodes":1,"price":0.4,"node":"n3"},
+		{"state":"Stays","reason":"NotAutoscaled","nodes":1,"node":"n0"}],
+		"groups":[{"group":"g","nodes":4,"price":1.6,"candidates":{"nodes":1,"price":0.4}},
+		{"group":"","nodes":1}]}`
+	if want := strings.NewReplacer("\n", "", "\t", "").Replace(want); string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestExplainNodesSaysWhyNoneGoes has plans that look at no node, and none at all.
+func TestExplainNodesSaysWhyNoneGoes(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		change func(*core.Autoscale)
+		plan   func(*autoscaler.Plan) // nil for none
+		status core.ScaleDownStatus
+		why    string
+	}{
+		{"switched off", func(a *core.Autoscale) { a.DisableScaleDown = true }, func(*autoscaler.Plan) {}, core.ScaleDownDisabled, "no node is removed (--scale-down-enabled=false)"},
+		{"no plan yet", func(*core.Autoscale) {}, nil, core.ScaleDownUnknown, "no plan has been made since this Berth began to lead"},
+		{"a sick cluster", func(*core.Autoscale) {}, func(p *autoscaler.Plan) { p.Sick = "9 of 9 nodes aren't ready" }, core.ScaleDownHeld,
+			"plans give up no node for the time being: ClusterUnhealthy: 9 of 9 nodes aren't ready"},
+		{"displaced pods", func(*core.Autoscale) {}, func(p *autoscaler.Plan) {
+			p.Kept = []autoscaler.Kept{{Node: "n1", Reason: autoscaler.KeptDisplaced, Pod: "default/p", Detail: "default/p has no room"}}
+		}, core.ScaleDownHeld, "plans give up no node for the time being: DisplacedPods: default/p has no room"},
+		{"nothing could go", func(*core.Autoscale) {}, func(*autoscaler.Plan) {}, core.ScaleDownNoCandidates, ""},
+	} {
+		p := newHandPlanned(t, x.change)
+		if x.plan != nil {
+			p.plan(x.plan)
+		}
+		if got, ok := p.ExplainNodes(); !ok || got.Status != x.status || got.Why != x.why {
+			t.Errorf("%s: %v %s, %s; want %s, %s", x.name, ok, got.Status, got.Why, x.status, x.why)
+		}
+	}
+}
+
+// TestEveryReasonHasARemedy has a node kept for each reason that a plan may give: something is
+// said of what would change it.
+func TestEveryReasonHasARemedy(t *testing.T) {
+	p := newHandPlanned(t, func(*core.Autoscale) {})
+	candidates := map[autoscaler.KeptReason]bool{ // no plan gives these: they are of candidates
+		autoscaler.KeptNotLongEnough: true, autoscaler.KeptNotUnreadyEnough: true, autoscaler.KeptGroupDelayed: true, autoscaler.KeptThrottled: true, autoscaler.KeptOnCompletion: true,
+	}
+	for _, word := range testkit.Constants(t, "autoscaler/removal.go", "KeptReason") {
+		reason := autoscaler.KeptReason(word)
+		if candidates[reason] {
+			continue
+		}
+		p.plan(func(plan *autoscaler.Plan) {
+			plan.Kept = []autoscaler.Kept{{Node: "n1", Reason: reason, Pod: "default/gone"}}
+		})
+		x, _ := p.ExplainNode("n1")
+		if x.Reason != reason || len(x.Changes) == 0 || slices.Contains(x.Changes, "") || strings.Contains(strings.Join(x.Changes, " "), "NODE ") {
+			t.Errorf("a node that is kept for %s is explained as %+v", reason, x)
+		}
+	}
+}
+
+// TestExplainNodeWithoutAutoscaler: there is nothing to say of nodes.
+func TestExplainNodeWithoutAutoscaler(t *testing.T) {
+	schema := cluster.NewSchema()
+	c, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Step(time.Unix(1, 0), step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4").Obj()})
+	_, one := c.ExplainNode("n1")
+	_, all := c.ExplainNodes()
+	if _, autoscales := c.NodeNames(); one || all || autoscales {
+		t.Errorf("a scheduler explains nodes' removal: %v %v %v", one, all, autoscales)
+	}
+}
+
+// ledger returns the decisions of a kind, a line each.
+func ledger(r *step.Ready, kind step.DecisionKind) string {
+	var b strings.Builder
+	for i := range r.Decisions {
+		if d := &r.Decisions[i]; d.Kind == kind {
+			fmt.Fprintln(&b, d)
+		}
+	}
+	return b.String()
+}

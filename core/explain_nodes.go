@@ -1,0 +1,193 @@
+package core
+
+// This file sums up for people where the nodes of a cluster stand: how many stay for which
+// reason, how many could go or are on their way out, and what all these cost.
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// ScaleDownStatus says in a word where scale-down stands.
+type ScaleDownStatus string
+
+// The statuses. Where Cluster Autoscaler has one, the word is its own.
+const (
+	ScaleDownDisabled     ScaleDownStatus = "Disabled"
+	ScaleDownUnknown      ScaleDownStatus = "Unknown"           // no plan has looked at nodes
+	ScaleDownHeld         ScaleDownStatus = "Held"              // plans give up no node: the cluster is too sick, or displaced pods have no room
+	ScaleDownThrottled    ScaleDownStatus = "Throttled"         // candidates are due, and as many nodes are going as may at a time
+	ScaleDownInCooldown   ScaleDownStatus = "InCooldown"        // candidates are due, and their groups all grew, shrank, or failed to, too recently
+	ScaleDownCandidates   ScaleDownStatus = "CandidatesPresent" // nodes could go
+	ScaleDownNoCandidates ScaleDownStatus = "NoCandidates"      // none could
+)
+
+// ScaleDownStatuses are all there are.
+var ScaleDownStatuses = []ScaleDownStatus{
+	ScaleDownDisabled, ScaleDownUnknown, ScaleDownHeld, ScaleDownThrottled, ScaleDownInCooldown, ScaleDownCandidates, ScaleDownNoCandidates,
+}
+
+// NodesExplanation sums up where the nodes of a cluster stand.
+type NodesExplanation struct {
+	Status ScaleDownStatus `json:"status"`
+	Why    string          `json:"why,omitempty"` // of a status in which no node is looked at
+	// Planned is when the plan was asked for that says so; nil before the first.
+	Planned *time.Time `json:"planned,omitempty"`
+	NodesSum
+	// Reasons are the nodes by state and reason, the most money first, then the most nodes.
+	Reasons []NodesOfReason `json:"reasons"`
+	// Groups are the nodes by node group, in the same order.
+	Groups []NodesOfGroup `json:"groups"`
+}
+
+// NodesSum is a number of nodes with what they cost together an hour, as far as the provider
+// says.
+type NodesSum struct {
+	Nodes int     `json:"nodes"`
+	Price float64 `json:"price,omitempty"`
+}
+
+func (s *NodesSum) add(price float64) { s.Nodes, s.Price = s.Nodes+1, s.Price+price }
+
+// NodesOfReason are the nodes that stand alike.
+type NodesOfReason struct {
+	State  string                `json:"state"`
+	Reason autoscaler.KeptReason `json:"reason,omitempty"` // "" where the state says all
+	NodesSum
+	// Node is one of them, and Pod the pod that keeps it, as examples.
+	Node string `json:"node"`
+	Pod  string `json:"pod,omitempty"`
+}
+
+// NodesOfGroup are the nodes of one group, "" for those that are in none.
+type NodesOfGroup struct {
+	Group string `json:"group"`
+	NodesSum
+	Candidates NodesSum `json:"candidates,omitzero"`
+	Leaving    NodesSum `json:"leaving,omitzero"`
+}
+
+// ExplainNodes sums up where all nodes stand, in O(nodes × log nodes); ok is false when Berth
+// only schedules.
+func (c *Core) ExplainNodes() (x NodesExplanation, ok bool) {
+	if c.cfg.Autoscale == nil {
+		return NodesExplanation{}, false
+	}
+	sum := newNodesSummary(c)
+	c.state.Nodes(sum.add)
+	c.scale.deletions.OutOfState(func(info *cluster.NodeInfo) { sum.add(cluster.DetachedNode(info)) })
+	x = sum.explanation()
+	if plan := c.scale.staying.Plan(); plan != nil {
+		x.Planned = utcTime(plan.Now)
+	}
+	if x.Status = c.scaleDownStatus(sum); x.Status == ScaleDownDisabled || x.Status == ScaleDownUnknown || x.Status == ScaleDownHeld {
+		x.Why = c.notPlanned()
+	}
+	return x, true
+}
+
+// scaleDownStatus returns where scale-down stands.
+func (c *Core) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
+	candidates := func(reason autoscaler.KeptReason) int {
+		if r := sum.reasons[reasonKey{NodeCandidate, reason}]; r != nil {
+			return r.Nodes
+		}
+		return 0
+	}
+	switch {
+	case c.cfg.Autoscale.DisableScaleDown:
+		return ScaleDownDisabled
+	case c.scale.staying.Held() != "":
+		return ScaleDownHeld
+	case c.scale.staying.Plan() == nil:
+		return ScaleDownUnknown
+	case candidates(autoscaler.KeptThrottled) > 0:
+		return ScaleDownThrottled
+	case candidates(autoscaler.KeptGroupDelayed) > 0 && candidates("") == 0:
+		return ScaleDownInCooldown
+	case sum.states[NodeCandidate] > 0:
+		return ScaleDownCandidates
+	}
+	return ScaleDownNoCandidates
+}
+
+// nodesSummary adds up nodes.
+type nodesSummary struct {
+	c        *Core
+	removals map[string]*autoscaler.Removal
+	all      NodesSum
+	states   map[string]int
+	reasons  map[reasonKey]*NodesOfReason
+	groups   map[string]*NodesOfGroup
+}
+
+type reasonKey struct {
+	state  string
+	reason autoscaler.KeptReason
+}
+
+func newNodesSummary(c *Core) *nodesSummary {
+	s := &nodesSummary{c: c, removals: map[string]*autoscaler.Removal{}, states: map[string]int{}, reasons: map[reasonKey]*NodesOfReason{}, groups: map[string]*NodesOfGroup{}}
+	if plan := c.scale.staying.Plan(); plan != nil {
+		for _, r := range plan.Removals {
+			s.removals[r.Node] = r
+		}
+	}
+	return s
+}
+
+func (s *nodesSummary) add(n *cluster.Node) {
+	at, price := s.c.standing(n, s.removals[n.Name]), s.c.price(n.Group)
+	s.all.add(price)
+	s.states[at.state]++
+	k := reasonKey{at.state, at.reason}
+	r := s.reasons[k]
+	if r == nil {
+		r = &NodesOfReason{State: at.state, Reason: at.reason}
+		s.reasons[k] = r
+	}
+	if r.add(price); r.Node == "" || n.Name < r.Node {
+		r.Node, r.Pod = n.Name, ""
+		if at.state == NodeStays {
+			r.Pod = at.stay.Pod
+		}
+	}
+	g := s.groups[n.Group]
+	if g == nil {
+		g = &NodesOfGroup{Group: n.Group}
+		s.groups[n.Group] = g
+	}
+	g.add(price)
+	switch at.state {
+	case NodeCandidate:
+		g.Candidates.add(price)
+	case NodeLeaving:
+		g.Leaving.add(price)
+	}
+}
+
+func (s *nodesSummary) explanation() NodesExplanation {
+	x := NodesExplanation{NodesSum: s.all, Reasons: []NodesOfReason{}, Groups: []NodesOfGroup{}}
+	for _, r := range slices.SortedFunc(maps.Values(s.reasons), func(a, b *NodesOfReason) int {
+		return cmp.Or(a.compare(&b.NodesSum), strings.Compare(a.State, b.State), cmp.Compare(a.Reason, b.Reason))
+	}) {
+		x.Reasons = append(x.Reasons, *r)
+	}
+	for _, g := range slices.SortedFunc(maps.Values(s.groups), func(a, b *NodesOfGroup) int {
+		return cmp.Or(a.compare(&b.NodesSum), strings.Compare(a.Group, b.Group))
+	}) {
+		x.Groups = append(x.Groups, *g)
+	}
+	return x
+}
+
+// compare puts more money in front, and of equally much more nodes.
+func (s *NodesSum) compare(o *NodesSum) int {
+	return cmp.Or(cmp.Compare(o.Price, s.Price), cmp.Compare(o.Nodes, s.Nodes))
+}

@@ -1,0 +1,76 @@
+package core
+
+// This file brings together what machines know of one node's way out: nodedeletion of one that
+// is on it, candidates of one that could go, staying of one that stays. What a later stage
+// says goes before what an earlier one does.
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/staying"
+)
+
+// standing is where a node stands. Only the fields of its state are set.
+type standing struct {
+	state  string
+	reason autoscaler.KeptReason
+	detail string
+	stay   staying.Stay // of one that stays
+	// candidate and removal are of one that could go; removal is nil when it was one before
+	// the last plan and that plan has held back.
+	candidate candidates.Description
+	removal   *autoscaler.Removal
+}
+
+// standing returns where a node stands; removal is what the last plan has of it, nil for
+// nothing.
+func (c *Core) standing(n *cluster.Node, removal *autoscaler.Removal) standing {
+	stay, stays := c.scale.staying.Of(n.Name)
+	candidate, could := c.scale.candidates.Describe(n.Name)
+	switch {
+	case n.Index == cluster.NoNode:
+		return standing{state: NodeLeaving, detail: "the provider was asked to delete it"}
+	case n.HasTaint(autoscaler.ToBeDeletedTaint) && (!stays || stay.Reason != autoscaler.KeptSomebodyElsesTask):
+		return standing{state: NodeLeaving, detail: "it has the taint " + autoscaler.ToBeDeletedTaint}
+	case could:
+		at := standing{state: NodeCandidate, candidate: candidate, removal: removal}
+		at.reason, at.detail = c.candidateWaits(n, &at)
+		return at
+	case stays:
+		return standing{state: NodeStays, reason: stay.Reason, detail: stay.Detail, stay: stay}
+	}
+	return standing{state: NodeUnknown, detail: c.notPlanned()}
+}
+
+// candidateWaits says what a node that could go waits for: "" when it goes with the next plan.
+func (c *Core) candidateWaits(n *cluster.Node, at *standing) (autoscaler.KeptReason, string) {
+	now, due := c.turn.Now, at.candidate.Due
+	switch {
+	case due.IsZero():
+		return autoscaler.KeptUnready, "unready nodes aren't removed (--scale-down-unready-enabled=false)"
+	case now.Before(due) && !at.candidate.Ready:
+		return autoscaler.KeptNotUnreadyEnough, "--scale-down-unready-time"
+	case now.Before(due):
+		return autoscaler.KeptNotLongEnough, "--scale-down-unneeded-time"
+	case c.scale.groups.ScaleDownDelayed(now, n.Group):
+		return autoscaler.KeptGroupDelayed, fmt.Sprintf("group %s grew, shrank, or failed to, too recently (--scale-down-delay-after-…)", n.Group)
+	case at.removal != nil && len(at.removal.WaitsFor) > 0:
+		return autoscaler.KeptOnCompletion, "these have to end first: " + strings.Join(at.removal.WaitsFor, ", ")
+	case c.nodesLeaving() >= c.cfg.Autoscale.MaxScaleDown:
+		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are on their way out, and no more may be at a time (--max-scale-down-parallelism)", c.nodesLeaving())
+	}
+	return "", "it goes with the next plan"
+}
+
+// nodesLeaving returns how many nodes are on their way out.
+func (c *Core) nodesLeaving() (n int) {
+	c.scale.deletions.Asked(func(string) { n++ })
+	for _, g := range c.state.Groups() {
+		n += c.scale.deletions.Planned(g.ID)
+	}
+	return n
+}
