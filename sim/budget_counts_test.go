@@ -11,28 +11,6 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// countsFromNothing counts what a budget should have counted, in O(pods).
-func (w *World) countsFromNothing(b *budget) string {
-	healthy, expected := 0, 0
-	owners := map[*controller]bool{}
-	for _, p := range w.pods {
-		if p.ended || !b.covers(p) {
-			continue
-		}
-		if p.ready && !p.terminating() && !p.lost {
-			healthy++
-		}
-		switch {
-		case p.controller == nil:
-			expected++
-		case !owners[p.controller]:
-			owners[p.controller] = true
-			expected += p.controller.replicas
-		}
-	}
-	return fmt.Sprintf("%d healthy of %d", healthy, expected)
-}
-
 // TestPropertyBudgetsCountWhatIsThere: whatever comes, changes and goes in whatever order,
 // each budget's counts are those that a count of all pods finds.
 func TestPropertyBudgetsCountWhatIsThere(t *testing.T) {
@@ -75,8 +53,8 @@ func TestPropertyBudgetsCountWhatIsThere(t *testing.T) {
 				}
 			}
 			for _, b := range w.budgets {
-				if got, want := fmt.Sprintf("%d healthy of %d", b.counts.healthy, b.counts.expected), w.countsFromNothing(b); got != want {
-					rt.Fatalf("after change %d (%s): budget %s has counted %s, want %s", i, what, b.obj.Name, got, want)
+				if healthy, expected := w.countAll(b); b.counts.healthy != healthy || b.counts.expected != expected {
+					rt.Fatalf("after change %d (%s): budget %s has counted %d healthy of %d, want %d of %d", i, what, b.obj.Name, b.counts.healthy, b.counts.expected, healthy, expected)
 				}
 			}
 		}

@@ -152,24 +152,28 @@ func (b *budget) covers(p *pod) bool {
 
 // status returns what the disruption controller writes now.
 func (b *budget) status() policyv1.PodDisruptionBudgetStatus {
-	healthy, expected := b.counts.healthy, b.counts.expected
-	desired := 0
+	healthy, desired := b.counts.healthy, b.desired(b.counts.expected)
+	return policyv1.PodDisruptionBudgetStatus{
+		CurrentHealthy: int32(healthy), DesiredHealthy: int32(desired), ExpectedPods: int32(b.counts.expected),
+		DisruptionsAllowed: int32(max(healthy-desired, 0)),
+	}
+}
+
+// desired returns how many of so many expected pods must be healthy.
+func (b *budget) desired(expected int) int {
 	switch {
 	case b.obj.Spec.MaxUnavailable != nil:
 		maxUnavailable, err := intstr.GetScaledValueFromIntOrPercent(b.obj.Spec.MaxUnavailable, expected, true)
 		if err == nil {
-			desired = max(expected-maxUnavailable, 0)
+			return max(expected-maxUnavailable, 0)
 		}
 	case b.obj.Spec.MinAvailable != nil:
 		minAvailable, err := intstr.GetScaledValueFromIntOrPercent(b.obj.Spec.MinAvailable, expected, true)
 		if err == nil {
-			desired = minAvailable
+			return minAvailable
 		}
 	}
-	return policyv1.PodDisruptionBudgetStatus{
-		CurrentHealthy: int32(healthy), DesiredHealthy: int32(desired), ExpectedPods: int32(expected),
-		DisruptionsAllowed: int32(max(healthy-desired, 0)),
-	}
+	return 0
 }
 
 // disruptable tells whether every budget of a pod allows its eviction now. A pod that isn't

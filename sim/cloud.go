@@ -29,11 +29,12 @@ import (
 type group struct {
 	cfg         *scenario.NodeGroup
 	target      int
-	instances   []*instance   // in the order in which they were ordered
-	nextLaunch  time.Duration // not before this time, by launchesPerSecond
-	serial      int           // of the last instance's name
-	lastExtra   time.Duration // when the cloud last made an instance that nobody had asked for, 0 for never
-	lastReclaim time.Duration // when the cloud last took an instance back, 0 for never
+	instances   []*instance     // in the order in which they were ordered
+	nextLaunch  time.Duration   // not before this time, by launchesPerSecond
+	serial      int             // of the last instance's name
+	lastExtra   time.Duration   // when the cloud last made an instance that nobody had asked for, 0 for never
+	removals    []time.Duration // when Berth removed a node, of the last buyBackTime; those that were bought back left out
+	lastReclaim time.Duration   // when the cloud last took an instance back, 0 for never
 }
 
 type instanceState uint8
@@ -152,6 +153,7 @@ func (w *World) increaseTarget(id string, n int) error {
 	g.target += n
 	w.noteChange()
 	for range n {
+		w.stats.nodeOrdered(g)
 		name := w.instanceName(g)
 		if w.faults.hits(w, scenario.LaunchVanishes, id, name) {
 			w.stats.FailedLaunches++
@@ -228,6 +230,9 @@ func (w *World) terminate(m *instance, byBerth bool) {
 	w.noteChange()
 	if n := m.node; n != nil {
 		n.dead = true
+		if byBerth {
+			w.stats.nodeRemoved(m)
+		}
 		w.after(w.between(nil, 100, 2000, "unregister", m.name), phaseWorld, func() { w.removeNode(n, byBerth) })
 		return
 	}

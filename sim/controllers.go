@@ -50,6 +50,7 @@ type controller struct {
 	status      cluster.Replicas           // as it was published last
 	statuses    int                        // looks at its own pods; names the latency of writeReplicas
 	removed     bool
+	owed        []*displaced // pods that Berth evicted and that have no replacement yet
 }
 
 // addController begins to reconcile an object. An object of another kind has no effect, nor

@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/tools/checker"
 )
@@ -62,8 +61,8 @@ func (w *World) checkStep(r *step.Ready) {
 	}
 }
 
-// checkQuiet verifies what must hold when nothing has happened for long: no taint, order
-// or deletion is left over, Berth's lifecycles hold nothing, decisions have stopped, and
+// checkQuiet verifies what must hold when nothing has happened for long: no taint, cordon,
+// order or deletion is left over, nobody who was evicted lacks a home, Berth's lifecycles hold nothing, decisions have stopped, and
 // no pod waits that could run.
 func (w *World) checkQuiet() {
 	if w.foreground > 0 {
@@ -77,10 +76,8 @@ func (w *World) checkQuiet() {
 	var nodes []*v1.Node
 	for _, n := range w.sortedNodes() {
 		nodes = append(nodes, n.obj)
-		if n.hasTaint(autoscaler.ToBeDeletedTaint) {
-			w.violation("node %s has kept the taint of a removal", n.obj.Name)
-		}
 	}
+	w.checkDrained()
 	for _, g := range w.groups {
 		coming := 0
 		for _, m := range g.instances {

@@ -57,7 +57,8 @@ func TestQuietWorldsAreChecked(t *testing.T) {
 			[]string{"the world has not come to rest: 1 things are still to happen"}},
 		{"Berth is down", noGroups, func(w *World) { w.berth.up = false }, []string{"Berth is down in the end"}},
 		{"a node was to be removed", noGroups, func(w *World) {
-			w.addNode(testkit.Node("n").Taint(autoscaler.ToBeDeletedTaint, "", v1.TaintEffectNoSchedule).Obj(), nil)
+			w.addNodes("n")
+			_ = w.taint(step.Taint{Node: "n", Taint: v1.Taint{Key: autoscaler.ToBeDeletedTaint}})
 		}, []string{"node n has kept the taint of a removal"}},
 		{"an order was forgotten", oneGroup, func(w *World) { w.groups[0].target++ },
 			[]string{"group g is asked for 2 instances and has 1"}},

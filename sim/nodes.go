@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
 
 	v1 "k8s.io/api/core/v1"
@@ -28,6 +29,8 @@ type node struct {
 	pulling     bool
 	waiting     []*pod // for the pull
 	dead        bool   // its instance is gone
+	duties      nodeDuties
+	evicted     int // pods that Berth evicted so that it could go
 	counted     bool
 	countedAs   *int  // the count of its state in the stats
 	cpu, memory int64 // what the stats count of it, when ready
@@ -59,6 +62,7 @@ func (w *World) addNode(o *v1.Node, m *instance) *node {
 		obj.CreationTimestamp = w.stamp()
 	}
 	n := &node{obj: &obj, instance: m, layers: map[string]bool{}, diskRate: math.Inf(1)}
+	n.duties.foreign = n.hasTaint(autoscaler.ToBeDeletedTaint) && obj.Annotations[autoscaler.RemovalNote] == ""
 	for _, i := range obj.Status.Images {
 		for _, name := range i.Names {
 			for _, l := range w.images[name] {
@@ -141,6 +145,8 @@ func (w *World) removeNode(n *node, byBerth bool) {
 	w.publish("nodes", step.NodeGone{Name: n.obj.Name})
 	w.noteChange()
 }
+
+func (p *pod) mirror() bool { return p.obj.Annotations[v1.MirrorPodAnnotationKey] != "" }
 
 func (p *pod) daemon() bool {
 	controller := metav1.GetControllerOfNoCopy(p.obj)

@@ -36,10 +36,11 @@ type pod struct {
 	ready       bool
 	ended       bool // succeeded or failed
 	gone        bool
-	lost        bool      // its node went under it
-	nominated   int       // the call that wrote its nomination
-	budgets     []*budget // that select it
-	counted     podCount  // what they count of it
+	lost        bool       // its node went under it
+	nominated   int        // the call that wrote its nomination
+	budgets     []*budget  // that select it
+	counted     podCount   // what they count of it
+	replaces    *displaced // whose replacement it is, nil for nobody's and when it has run
 }
 
 // terminating tells whether the pod is being deleted.
@@ -77,6 +78,7 @@ func (w *World) addPod(template *v1.Pod, o *controller) *pod {
 	}
 	w.pods[obj.UID], w.byName[p.name] = p, p
 	w.findBudgets(p)
+	w.stats.replaced(p)
 	bound := obj.Spec.NodeName
 	if bound == "" {
 		obj.Status.Phase = v1.PodPending

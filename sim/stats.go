@@ -40,6 +40,8 @@ type Stats struct {
 	// Log has the first decisions of each kind but "waits", for the report.
 	Log []step.Decision
 
+	firstEviction                 time.Duration // by Berth, of a pod whose node was to go
+	gap                           time.Duration // Drain.GapSeconds of the replacements that run
 	requestedCPU, requestedMemory int64         // milli-CPU and bytes of pods on nodes
 	readyCPU, readyMemory         int64         // allocatable of ready nodes
 	integrated                    time.Duration // up to when the sums go
@@ -108,6 +110,7 @@ func (s *Stats) podBound(p *pod) {
 	s.Bound++
 	s.Pods.Bound++
 	s.timesToBound = append(s.timesToBound, (s.w.now - p.arrived).Seconds())
+	s.replacementBound(p)
 }
 
 // podRunning counts a bound pod that runs from now on.
@@ -116,11 +119,13 @@ func (s *Stats) podRunning(p *pod) {
 	s.Bound--
 	s.Running++
 	s.timesToRunning = append(s.timesToRunning, (s.w.now - p.arrived).Seconds())
+	s.replacementRuns(p)
 }
 
 // podGone takes a pod that hasn't ended out of the counts.
 func (s *Stats) podGone(p *pod) {
 	s.integrate()
+	s.replacementGone(p)
 	switch {
 	case p.ready:
 		s.Running--
@@ -144,11 +149,7 @@ func (s *Stats) podEnded(p *pod, succeeded bool) {
 // to stay there is a violation: nobody evicted it.
 func (s *Stats) podLost(p *pod, byBerth bool) {
 	s.Pods.Lost++
-	if !byBerth || p.terminating() || p.ended {
-		return
-	}
-	s.w.violation("node %s was removed under pod %s", p.obj.Spec.NodeName, p.name)
-	if !s.w.disruptable(p) {
+	if byBerth && s.w.checkLost(p) && !s.w.disruptable(p) {
 		s.PDBViolations++
 	}
 }
@@ -265,6 +266,7 @@ func (s *Stats) summary() *scenario.Summary {
 	out.TimeToBound, out.TimeToRunning = scenario.QuantilesOf(s.timesToBound), scenario.QuantilesOf(s.timesToRunning)
 	out.Nodes.Launched, out.Nodes.FailedLaunches, out.Nodes.Final = s.Launched, s.FailedLaunches, len(s.w.nodes)
 	out.Utilization.CPU, out.Utilization.Memory = round(share(s.useCPU, s.haveCPU)), round(share(s.useMemory, s.haveMemory))
+	s.unfinished(&out.Drain)
 	out.NodeHours, out.Cost = round(s.NodeHours), round(s.Cost)
 	out.Violations = len(s.Violations)
 	out.PeakWriteRate = math.Round(s.w.storage.peak)

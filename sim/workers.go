@@ -121,12 +121,7 @@ func (b workers) Taint(x step.Taint, done func(error)) {
 
 // Evict asks a pod to leave, which its budgets may forbid.
 func (b workers) Evict(x step.Eviction, done func(error)) {
-	b.call(func() error {
-		if p := b.w.pods[x.UID]; p != nil && !b.w.evict(p, x.Grace) {
-			return step.ErrRefused
-		}
-		return nil
-	}, done)
+	b.call(func() error { return b.w.evictForBerth(x) }, done)
 }
 
 // ScaleUp orders instances.

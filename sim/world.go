@@ -81,6 +81,7 @@ type World struct {
 
 	stats      *Stats
 	recounting bool          // the budgets are about to be counted
+	roomTaken  bool          // pods have come or preempted others, and may be where evicted ones could be
 	lastChange time.Duration // when anything last changed but by Berth's planning
 	explained  *Explained    // the last explanation of Options.Explain
 }
@@ -238,6 +239,7 @@ func (w *World) noteChange() { w.lastChange = w.now }
 // arrive creates the objects of an arrival, and has them deleted when their time is over.
 func (w *World) arrive(a *scenario.Arrival) {
 	w.stats.Pods.ToCome -= a.Pods()
+	w.roomTaken = w.roomTaken || w.stats.Drain.Pods > 0
 	for _, obj := range a.Objects {
 		w.create(obj)
 	}

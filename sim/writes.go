@@ -48,6 +48,7 @@ func (w *World) preempt(x step.Preemption) error {
 			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler, Message: x.Message})
 	})
 	w.stats.Pods.Preempted++
+	w.roomTaken = true
 	w.deletePod(p)
 	return nil
 }
@@ -106,6 +107,7 @@ func (w *World) taint(x step.Taint) error {
 		}
 		return fmt.Errorf("nodes %q not found", x.Node)
 	}
+	w.checkTaint(n, x)
 	w.changeNode(n, func(o *v1.Node) {
 		o.Spec.Taints = withoutTaint(o.Spec.Taints, x.Taint.Key)
 		if x.Cordon {

@@ -74,6 +74,10 @@ var rows = []row{
 		return fmt.Sprintf("%d, %d, %d", s.Nodes.Launched, s.Nodes.FailedLaunches, s.Nodes.Removed)
 	}},
 	{"churn", func(s *scenario.Summary) string { return number(s.Churn) + " nodes gone within 15 min" }},
+	{"bought back", func(s *scenario.Summary) string { return number(s.BoughtBack) + " nodes within 30 min" }},
+	{"drained", func(s *scenario.Summary) string {
+		return fmt.Sprintf("%d nodes in %s, %d pods: %d homeless, a gap of %s in all", s.Drain.Nodes, span(s.Drain.Duration), s.Drain.Pods, s.Drain.Homeless, span(s.Drain.GapSeconds))
+	}},
 	{"node hours", func(s *scenario.Summary) string { return fmt.Sprintf("%.1f", s.NodeHours) }},
 	{"cost", func(s *scenario.Summary) string { return fmt.Sprintf("%.2f", s.Cost) }},
 	{"utilisation", func(s *scenario.Summary) string {

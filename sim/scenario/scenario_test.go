@@ -49,7 +49,7 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  workload: [{name: w, count: 1}]\n", "s.yaml:4: spec.workload[0].template: has no containers"},
 		{head + "  workload: [{name: w, kind: Cron, count: 1}]\n", `spec.workload[0].kind: is "Cron"; it must be Pod, Job,`},
 		{head + "  workload: [{name: w, count: 1, template: {spec: {containers: [{name: c, imag: x}]}}}]\n", `s.yaml:4: unknown field "imag"`},
-		{head + "  expect: [{metric: happiness, is: 1}]\n", `spec.expect[0].metric: "happiness" is not a metric; they are churn, cost,`},
+		{head + "  expect: [{metric: happiness, is: 1}]\n", `spec.expect[0].metric: "happiness" is not a metric; they are boughtBack, churn, cost,`},
 		{head + "  registry: {connectionRate: 0}\n", "s.yaml:4: spec.registry.connectionRate: is 0; it must be greater than 0"},
 		{head + "  expect: [{metric: cost}]\n", "spec.expect[0]: expects nothing; give is, min or max"},
 		{head + "  policy: {flags: [--max-nodes-launching=many]}\n", "s.yaml:4: spec.policy.flags: invalid argument"},

@@ -36,6 +36,7 @@ type Summary struct {
 		Removed        int `json:"removed"`        // nodes that went
 		Final          int `json:"final"`          // nodes in the end
 	} `json:"nodes"`
+	Drain       Drain   `json:"drain"`
 	NodeHours   float64 `json:"nodeHours"` // of instances that the cloud charges for
 	Cost        float64 `json:"cost"`      // node hours times price
 	Utilization struct {
@@ -45,11 +46,21 @@ type Summary struct {
 	PDBViolations  int            `json:"pdbViolations"`  // removals that a disruption budget forbade
 	Violations     int            `json:"violations"`     // of rules and invariants; see the text
 	Churn          int            `json:"churn"`          // nodes removed within 15 minutes of their launch
+	BoughtBack     int            `json:"boughtBack"`     // nodes ordered of a group within 30 minutes after Berth removed one of it; each removal counts once
 	PeakWriteRate  float64        `json:"peakWriteRate"`  // highest rate, in bytes a second, of boots and pulls
 	Decisions      map[string]int `json:"decisions"`      // by kind
 	VirtualSeconds float64        `json:"virtualSeconds"` // until the last change
 	WallSeconds    float64        `json:"wallSeconds"`    // of the simulation itself
 	Digest         string         `json:"digest"`         // of the ordered decisions
+}
+
+// Drain is what deleting nodes has cost the pods on them.
+type Drain struct {
+	Nodes      int     `json:"nodes"`      // nodes that Berth deleted after it had evicted pods from them
+	Pods       int     `json:"pods"`       // pods that Berth evicted so that their node could go, without those of DaemonSets
+	Homeless   int     `json:"homeless"`   // evicted pods whose replacement had no node 30 s after it was created
+	GapSeconds float64 `json:"gapSeconds"` // pod-seconds without a running replacement, over all evicted pods
+	Duration   float64 `json:"duration"`   // seconds from the first eviction until the last drained node was deleted
 }
 
 // Quantiles of a distribution; zeros when it is empty.

@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// This file checks what Berth does to nodes that it deletes, and to the pods on them. What
+// must hold: no eviction takes a pod that a budget needs; no pod loses its node before its
+// grace period is over; Berth takes only its own taints and cordons off, and leaves none;
+// and who was evicted runs again, if nobody but Berth has taken room from the cluster.
+
+// nodeDuties are what Berth has done to a node, and what it mustn't touch.
+type nodeDuties struct {
+	cordoned bool // by Berth
+	foreign  bool // it came with the taint of a removal that isn't Berth's
+}
+
+// checkEviction looks, after an eviction by Berth, whether each budget of the pod still has
+// as many healthy pods as it needs. It counts them from nothing.
+func (w *World) checkEviction(p *pod) {
+	if !w.opt.Check || !p.ready {
+		return
+	}
+	for _, b := range w.budgets {
+		if !b.covers(p) {
+			continue
+		}
+		healthy, expected := w.countAll(b)
+		if desired := b.desired(expected); healthy < desired {
+			w.violation("pod %s was evicted, which leaves budget %s %d of %d healthy pods", p.name, b.obj.Name, healthy, desired)
+		}
+	}
+}
+
+// countAll counts what a budget keeps counted, in O(pods).
+func (w *World) countAll(b *budget) (healthy, expected int) {
+	owners := map[*controller]bool{}
+	for _, p := range w.pods {
+		if p.ended || !b.covers(p) {
+			continue
+		}
+		if p.ready && !p.terminating() && !p.lost {
+			healthy++
+		}
+		switch {
+		case p.controller == nil:
+			expected++
+		case !owners[p.controller]:
+			owners[p.controller] = true
+			expected += p.controller.replicas
+		}
+	}
+	return healthy, expected
+}
+
+// checkTaint looks at a write of a taint by Berth, before it is made.
+func (w *World) checkTaint(n *node, x step.Taint) {
+	switch key := x.Taint.Key; {
+	case key != autoscaler.ToBeDeletedTaint && key != autoscaler.DeletionCandidateTaint:
+		w.violation("the taint %s of node %s isn't one of Berth's", key, n.obj.Name)
+	case key == autoscaler.ToBeDeletedTaint && n.duties.foreign:
+		w.violation("node %s has the taint of a removal that isn't Berth's, and Berth writes it", n.obj.Name)
+	case x.Cordon && x.Remove && n.obj.Spec.Unschedulable && !n.duties.cordoned:
+		w.violation("node %s was cordoned by somebody else, and Berth ends that", n.obj.Name)
+	}
+	if x.Cordon {
+		n.duties.cordoned = !x.Remove && (n.duties.cordoned || !n.obj.Spec.Unschedulable)
+	}
+}
+
+// checkLost looks at a pod whose node Berth has deleted: it must have ended, or have had all
+// the time to terminate that it was given. It tells whether the pod was there to stay.
+func (w *World) checkLost(p *pod) (stayed bool) {
+	switch {
+	case p.ended || p.mirror():
+		return false
+	case !p.terminating():
+		w.violation("node %s was removed under pod %s", p.obj.Spec.NodeName, p.name)
+		return true
+	case w.time().Before(p.obj.DeletionTimestamp.Time):
+		w.violation("node %s was removed under pod %s, %s before the end of its grace period", p.obj.Spec.NodeName, p.name, p.obj.DeletionTimestamp.Sub(w.time()))
+	}
+	return false
+}
+
+// checkDrained looks, at rest, for what removals have left over.
+func (w *World) checkDrained() {
+	for _, n := range w.sortedNodes() {
+		if n.hasTaint(autoscaler.ToBeDeletedTaint) && !n.duties.foreign {
+			w.violation("node %s has kept the taint of a removal", n.obj.Name)
+		}
+		if n.obj.Spec.Unschedulable && n.duties.cordoned {
+			w.violation("node %s has stayed cordoned", n.obj.Name)
+		}
+	}
+	if w.lacksRoom() {
+		return
+	}
+	for _, p := range w.sortedPods() {
+		if p.replaces != nil && p.obj.Spec.NodeName == "" && p.active() {
+			w.violation("pod %s was evicted, and pod %s in its place has no home", p.replaces.name, p.name)
+		}
+	}
+}
+
+// roomFaults are the kinds of faults that may leave the cluster with less room than it had,
+// and with no way to buy it back.
+var roomFaults = []string{
+	scenario.StockOut, scenario.LaunchFails, scenario.LaunchVanishes, scenario.NeverRegisters, scenario.NeverReady, scenario.WrongShape,
+	scenario.ExtraInstance, scenario.NoTemplate, scenario.SpotReclaim, scenario.ReclaimDraining, scenario.Cordon, scenario.Relabel,
+}
+
+// lacksRoom tells whether somebody but Berth may have taken room that evicted pods need.
+func (w *World) lacksRoom() bool {
+	return w.roomTaken || w.stats.FailedLaunches > 0 ||
+		slices.ContainsFunc(roomFaults, func(kind string) bool { return len(w.faults.byKind[kind]) > 0 })
+}
