@@ -16,8 +16,8 @@ func (s *State) Dump(w io.Writer) {
 		if n == nil {
 			continue
 		}
-		fmt.Fprintf(w, "node %d %s labels=%v taints=%v cordoned=%v allocatable=%v/%d requested=%v nonzero=%v\n", i, n.Name,
-			n.Object.Labels, n.Object.Spec.Taints, n.Object.Spec.Unschedulable, n.Allocatable, n.AllowedPods, shortened(n.Requested), n.NonZero)
+		fmt.Fprintf(w, "node %d %s labels=%v taints=%v cordoned=%v allocatable=%v/%d requested=%v nonzero=%v workload=%d terminating=%d\n", i, n.Name,
+			n.Object.Labels, n.Object.Spec.Taints, n.Object.Spec.Unschedulable, n.Allocatable, n.AllowedPods, shortened(n.Requested), n.NonZero, n.Workload, n.Terminating)
 		for k, p := range n.Pods {
 			fmt.Fprintf(w, "  %d %s %s\n", k, p.Name(), p.UID)
 		}

@@ -79,6 +79,8 @@ type Node struct {
 	Nominated []*Pod     // that are to come here, by UID
 	// Workload is how many of Pods don't belong to the node (Pod.OfNode).
 	Workload int
+	// Terminating is how many of Pods are (Eviction.Terminating).
+	Terminating int
 }
 
 // DetachedNode returns a node that is in no state, with no pods: local rules can be asked
@@ -142,6 +144,9 @@ func (n *Node) account(p *Pod, sign int64) {
 	n.NonZero[1] += sign * p.NonZero[1]
 	if !p.OfNode {
 		n.Workload += int(sign)
+	}
+	if p.Eviction.Terminating {
+		n.Terminating += int(sign)
 	}
 }
 

@@ -112,6 +112,23 @@ func (s *Schema) Name(id ResourceID) v1.ResourceName {
 	return s.names[id]
 }
 
+// gpus are the resources that Cluster Autoscaler knows as GPUs.
+var gpus = [...]v1.ResourceName{"nvidia.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", "microsoft.com/directx"}
+
+// GPUs returns the indices of the resources that count as GPUs, as far as anything has named
+// them yet: of the others, nothing has any. The list isn't nil.
+func (s *Schema) GPUs() []ResourceID {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]ResourceID, 0, len(gpus))
+	for _, name := range gpus {
+		if id, ok := s.ids[name]; ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // Problem is a value of an API object that can't be taken as it stands.
 type Problem struct {
 	Field string // path within the object

@@ -47,13 +47,10 @@ func read(p *cluster.Pod, ref *metav1.OwnerReference) bool {
 		return ref.Kind == string(cluster.DaemonSet) && gv.Group == "apps"
 	}
 	switch ref.Kind {
-	case jobKind, string(cluster.ReplicaSet):
+	case string(cluster.Job), string(cluster.ReplicaSet):
 		return true
 	case string(cluster.StatefulSet):
 		return gv.Group == "apps"
 	}
 	return false
 }
-
-// jobKind is the kind of the controller that replaces pods until enough have succeeded.
-const jobKind = "Job"

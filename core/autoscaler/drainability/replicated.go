@@ -23,7 +23,7 @@ func replicated(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 // replaces tells whether controllers of a kind replace pods that were evicted.
 func replaces(kind string) bool {
 	switch kind {
-	case string(cluster.ReplicaSet), string(cluster.StatefulSet), string(cluster.ReplicationController), jobKind:
+	case string(cluster.ReplicaSet), string(cluster.StatefulSet), string(cluster.ReplicationController), string(cluster.Job):
 		return true
 	}
 	return false

@@ -37,7 +37,7 @@ func inKubeSystem(age time.Duration) *testkit.PodBuilder {
 func state() *cluster.State {
 	s := cluster.New(cluster.NewSchema())
 	for _, ns := range []string{"default", "kube-system"} {
-		for _, kind := range []cluster.WorkloadKind{cluster.ReplicaSet, cluster.ReplicationController, cluster.StatefulSet, cluster.DaemonSet, "Job"} {
+		for _, kind := range []cluster.WorkloadKind{cluster.ReplicaSet, cluster.ReplicationController, cluster.StatefulSet, cluster.DaemonSet, cluster.Job} {
 			s.SetWorkload(&cluster.Workload{Kind: kind, Namespace: ns, Name: "web", Replicas: cluster.Replicas{Wanted: 2}})
 		}
 	}

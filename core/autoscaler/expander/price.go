@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -46,9 +44,6 @@ const gpuFit = 1000
 // stabilization is X.
 const stabilization = 0.5*corePrice + 500.0/1024*gibPrice
 
-// gpus are the resources that Cluster Autoscaler knows as GPUs.
-var gpus = []v1.ResourceName{"nvidia.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", "microsoft.com/directx"}
-
 // Best implements Strategy.
 func (Price) Best(r *Round, options []Option) []Option {
 	var priced []Option
@@ -60,20 +55,12 @@ func (Price) Best(r *Round, options []Option) []Option {
 	if len(priced) == 0 {
 		return options
 	}
-	ids := gpuIDs(r.Schema)
+	ids := r.Schema.GPUs()
 	return lowest(priced, func(o *Option) float64 { return score(o, preferredCores(r.Nodes), ids) })
 }
 
-func gpuIDs(schema *cluster.Schema) []cluster.ResourceID {
-	ids := make([]cluster.ResourceID, len(gpus))
-	for i, name := range gpus {
-		ids[i] = schema.ID(name)
-	}
-	return ids
-}
-
 // Worth returns what a pod's requests are worth an hour.
-func Worth(schema *cluster.Schema, pod *cluster.Pod) float64 { return podPrice(pod, gpuIDs(schema)) }
+func Worth(schema *cluster.Schema, pod *cluster.Pod) float64 { return podPrice(pod, schema.GPUs()) }
 
 // score is an option's score; gpus are the IDs of what counts as a GPU.
 func score(o *Option, preferred float64, gpus []cluster.ResourceID) float64 {

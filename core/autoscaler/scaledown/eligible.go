@@ -1,0 +1,90 @@
+package scaledown
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// This file says which nodes aren't looked at as candidates, whatever their pods say
+// (core/autoscaler/drainability). The order of the reasons is the order in which people
+// have to clear them away: a later one is found when the earlier are gone.
+
+// Check finds the nodes that aren't candidates. It is made for one pass.
+type Check struct {
+	Rules     *autoscaler.RemovalRules
+	State     *cluster.State
+	Readiness *autoscaler.Readiness
+	Now       time.Time // the API server's, by which nodes are created
+
+	gpus []cluster.ResourceID // nil until they are asked for
+}
+
+// Ineligible returns why a node isn't a candidate, nil when it may be one. What the
+// minimums of its group and of the cluster say is Minimums' to say, in order.
+func (c *Check) Ineligible(n *cluster.Node) *autoscaler.Kept {
+	if k := c.keptByItself(n); k != nil {
+		return k
+	}
+	if !n.Ready() {
+		if !c.Readiness.Late(n.NodeInfo, c.Now) {
+			return kept(n, autoscaler.KeptStarting, fmt.Sprintf("it isn't ready yet, and was created at most %s ago (--max-node-startup-time)", c.Readiness.StartupTime))
+		}
+		if c.Rules.KeepUnready {
+			return kept(n, autoscaler.KeptUnready, "it isn't ready (--scale-down-unready-enabled=false)")
+		}
+	}
+	if len(n.Nominated) > 0 {
+		return keptFor(n)
+	}
+	share, resource := c.Utilization(n)
+	if limit, by := c.threshold(n, resource); share > limit {
+		k := kept(n, autoscaler.KeptUtilized, fmt.Sprintf("%.4g %% of its %s is requested, more than %.4g %% (%s)", 100*share, resource, 100*limit, by))
+		k.Utilization = share
+		return k
+	}
+	return nil
+}
+
+// keptByItself returns what the node's own object says against its removal.
+func (c *Check) keptByItself(n *cluster.Node) *autoscaler.Kept {
+	switch {
+	case n.Group == "":
+		return kept(n, autoscaler.KeptNotAutoscaled, "it is in no node group")
+	case c.State.Group(n.Group) == nil:
+		return kept(n, autoscaler.KeptNotAutoscaled, "its node group "+n.Group+" is gone")
+	case Leaving(n.NodeInfo):
+		return kept(n, autoscaler.KeptLeaving, "it is on its way out")
+	}
+	for _, key := range [...]string{cluster.ScaleDownDisabledAnnotation, cluster.DoNotDisruptAnnotation} {
+		if n.Object.Annotations[key] == "true" {
+			return kept(n, autoscaler.KeptDisabled, "it has the annotation "+key+": true")
+		}
+	}
+	return nil
+}
+
+// Leaving tells whether a node is on its way out: somebody is removing it, or the API is
+// deleting it.
+func Leaving(n *cluster.NodeInfo) bool {
+	return n.Object.DeletionTimestamp != nil || n.HasTaint(autoscaler.ToBeDeletedTaint)
+}
+
+// keptFor names the pod that is to come to a node; a stand-in, which is no pod to people,
+// only when nobody else is.
+func keptFor(n *cluster.Node) *autoscaler.Kept {
+	for _, p := range n.Nominated {
+		if !p.StandsIn() {
+			k := kept(n, autoscaler.KeptAwaited, "the pod is to come to it")
+			k.Pod = p.Name()
+			return k
+		}
+	}
+	return kept(n, autoscaler.KeptAwaited, "room is kept on it for pods that are to come")
+}
+
+func kept(n *cluster.Node, why autoscaler.KeptReason, detail string) *autoscaler.Kept {
+	return &autoscaler.Kept{Node: n.Name, Reason: why, Detail: detail}
+}
