@@ -66,6 +66,9 @@ var mutants = []mutant{
 	{"a pod whose node is gone waits for permission on", "core/lifecycle/binding/permission.go", "t.State.NodeByName(w.p.node) == nil &&", "false &&", "./core", "WaitForPermission", "1"},
 	{"a place is on no node", "core/lifecycle/reservation/reservation.go", "	p.Node = n.Name\n", "", "./core/lifecycle/reservation", "Property", "100"},
 	{"a pod preempts though it has a place", "core/scheduler/postfilter.go", "if a.Reserved(a.pod.UID) {", "if false {", "./core", "Scripts/autoscale_places", "1"},
+	{"a local volume leaves no trace", "core/cluster/pod_fields.go", " &&\n\t\t\ta.Eviction.LocalVolume == b.Eviction.LocalVolume", "", "./core/cluster", "TestSamePod", "1"},
+	{"nobody knows how old a system pod is", "core/cluster/pod_fields.go", "\t\t\tto.CreationTimestamp = from.CreationTimestamp\n", "", "./core/autoscaler/drainability", "TestSystem", "1"},
+	{"nodes on their way out count for the cluster's minimum", "core/autoscaler/scaledown/minimums.go", "Leaving(n.NodeInfo) || virtual", "virtual", "./core/autoscaler/scaledown", "TestMinimums", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
 
