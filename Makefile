@@ -36,9 +36,10 @@ unit: ## Tests without a cluster
 	go test ./...
 	go test ./core/engine ./core -count=1 -run Property -rapid.checks=$(RAPID_CHECKS)
 	go test ./sim/soak -count=1 -v -run Soak -seeds 2500
+	go test ./sim/soak -count=1 -v -run Draining -seeds 1000
 
 soak: ## Play SEEDS random worlds with random faults, from seed FIRST on
-	SOAK_OUT=$(CURDIR) go test ./sim/soak -count=1 -timeout 24h -v -run Soak -seeds $(SEEDS) -first $(FIRST)
+	SOAK_OUT=$(CURDIR) go test ./sim/soak -count=1 -timeout 24h -v -run 'Soak|Draining' -seeds $(SEEDS) -first $(FIRST)
 
 night: build ## Simulate the published night batch in its three variants, and write night.html
 	@./bin/berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml examples/night-batch/unlimited.yaml

@@ -25,6 +25,7 @@ type berth struct {
 	ledger *step.Ledger // outlives crashes
 	life   int          // how many crashes there were before this process
 	up     bool         // false from a crash to the next start
+	steps  int          // of all processes
 	calls  int          // to the API server, of all processes; names their latency and faults
 	// nextBind is when the rate of binds allows the next one: the rate is the API
 	// server's, so it outlives crashes.
@@ -42,6 +43,9 @@ type berth struct {
 // maxIdle is how many Steps without an input the core may want at once. More are a defect:
 // it wants to go on for ever.
 const maxIdle = 100_000
+
+// crashTime is how long Berth is down after a crash, unless the fault says otherwise.
+const crashTime = 5 * time.Second
 
 func newBerth(w *World) (*berth, error) {
 	b := &berth{w: w, leaving: map[string]bool{}, cancels: map[types.UID]bool{}, ledger: &step.Ledger{To: w.opt.Decisions}}
@@ -151,6 +155,10 @@ func (b *berth) step() error {
 		wake, err := b.driver.Step(w.time(), in...)
 		if err != nil {
 			return err
+		}
+		if b.steps++; b.steps == w.opt.CrashAfter {
+			b.crash(crashTime)
+			return nil
 		}
 		b.wake = -1
 		if !wake.IsZero() {

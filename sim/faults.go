@@ -102,7 +102,7 @@ func (w *World) runEvent(x *scenario.Fault) {
 	}
 	switch x.Kind {
 	case scenario.CrashBerth:
-		w.berth.crash(cmp.Or(x.For.Duration, 5*time.Second))
+		w.berth.crash(cmp.Or(x.For.Duration, crashTime))
 	case scenario.WatchStall:
 		f.stalled = max(f.stalled, w.now+cmp.Or(x.For.Duration, 30*time.Second))
 	case scenario.SpotReclaim:

@@ -48,6 +48,9 @@ type Options struct {
 	// Hooks see every Step of Berth's, before the world's own books do; one that
 	// starts again after a crash has the same hooks.
 	Hooks []drive.Hook
+	// CrashAfter has Berth crash after so many of its Steps, and start again 5 s later; never
+	// when 0.
+	CrashAfter int
 	// Explain is the namespace/name of a pod that is to be explained each time
 	// something is decided of it: Explanation returns the last.
 	Explain string

@@ -111,6 +111,10 @@ func (c *cuts) workload(i int) {
 	try(p.TopologySpreadConstraints != nil, func(w *scenario.Workload) { w.Template.Spec.TopologySpreadConstraints = nil })
 	try(p.NodeSelector != nil, func(w *scenario.Workload) { w.Template.Spec.NodeSelector = nil })
 	try(p.Tolerations != nil, func(w *scenario.Workload) { w.Template.Spec.Tolerations = nil })
+	try(w.DeleteAfter.Duration > 0, func(w *scenario.Workload) { w.DeleteAfter.Duration = 0 })
+	try(w.Template.Annotations != nil, func(w *scenario.Workload) { w.Template.Annotations = nil })
+	try(p.Volumes != nil, func(w *scenario.Workload) { w.Template.Spec.Volumes = nil })
+	try(p.TerminationGracePeriodSeconds != nil, func(w *scenario.Workload) { w.Template.Spec.TerminationGracePeriodSeconds = nil })
 	try(p.Priority != nil, func(w *scenario.Workload) { w.Template.Spec.Priority = nil })
 }
 
@@ -119,6 +123,12 @@ func (c *cuts) group(i int) {
 	g := &c.from.Spec.NodeGroups[i]
 	if g.Max > 1 && g.Max > g.Initial && g.Max > g.Min {
 		c.try(func(sp *scenario.Spec) { sp.NodeGroups[i].Max-- })
+	}
+	if g.Initial > 1 && g.Initial > g.Min {
+		c.try(func(sp *scenario.Spec) { sp.NodeGroups[i].Initial-- })
+	}
+	if g.Min > 0 {
+		c.try(func(sp *scenario.Spec) { sp.NodeGroups[i].Min = 0 })
 	}
 	if g.Boot.Bytes != nil || g.Stock != nil || g.FailureRate > 0 || g.LaunchesPerSecond > 0 {
 		c.try(func(sp *scenario.Spec) {

@@ -24,9 +24,25 @@ var (
 // reported with its seed, and a small scenario that shows it is written to
 // soak-SEED.yaml in the folder given by SOAK_OUT, or a temporary one.
 func TestSoak(t *testing.T) {
+	sum := playWorlds(t, Generate)
+	t.Logf("%d pods were preempted and %d evicted", sum.Pods.Preempted, sum.Pods.Evicted)
+	if *seeds > 200 && (sum.Pods.Preempted == 0 || sum.Pods.Evicted == 0) {
+		t.Error("no world has preempted, or none evicted")
+	}
+}
+
+// TestDraining is TestSoak with worlds in which nodes are drained.
+func TestDraining(t *testing.T) {
+	sum := playWorlds(t, GenerateDraining)
+	t.Logf("%d nodes were drained of %d pods, of which %d had no home", sum.Drain.Nodes, sum.Drain.Pods, sum.Drain.Homeless)
+}
+
+// playWorlds plays the worlds of the seeds asked for, as many at a time as there are
+// processors, and returns the sums of their counts.
+func playWorlds(t *testing.T, generate func(seed uint64) *scenario.Scenario) (sum scenario.Summary) {
 	var next atomic.Uint64
 	var failed atomic.Int32
-	var preempted, evicted atomic.Int64
+	var adding sync.Mutex
 	next.Store(*first)
 	ctx := t.Context()
 	var wg sync.WaitGroup
@@ -37,7 +53,7 @@ func TestSoak(t *testing.T) {
 				if seed >= *first+uint64(*seeds) {
 					return
 				}
-				s := Generate(seed)
+				s := generate(seed)
 				out, err := Play(ctx, s, sim.Options{})
 				if err != nil {
 					t.Errorf("seed %d: %v", seed, err)
@@ -47,8 +63,13 @@ func TestSoak(t *testing.T) {
 					report(ctx, t, seed, s, out)
 				}
 				if out.Summary != nil {
-					preempted.Add(int64(out.Summary.Pods.Preempted))
-					evicted.Add(int64(out.Summary.Pods.Evicted))
+					adding.Lock()
+					sum.Pods.Preempted += out.Summary.Pods.Preempted
+					sum.Pods.Evicted += out.Summary.Pods.Evicted
+					sum.Drain.Nodes += out.Summary.Drain.Nodes
+					sum.Drain.Pods += out.Summary.Drain.Pods
+					sum.Drain.Homeless += out.Summary.Drain.Homeless
+					adding.Unlock()
 				}
 				if n := seed - *first + 1; n%500 == 0 {
 					t.Logf("%d of %d worlds played", n, *seeds)
@@ -57,10 +78,7 @@ func TestSoak(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d pods were preempted and %d evicted", preempted.Load(), evicted.Load())
-	if *seeds > 200 && (preempted.Load() == 0 || evicted.Load() == 0) {
-		t.Error("no world has preempted, or none evicted")
-	}
+	return sum
 }
 
 // report writes the smaller scenario of a world that breaks an invariant, and fails the
@@ -74,7 +92,7 @@ func report(ctx context.Context, t *testing.T, seed uint64, s *scenario.Scenario
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	path := filepath.Join(dir, fmt.Sprintf("soak-%d.yaml", seed))
+	path := filepath.Join(dir, s.Metadata.Name+".yaml")
 	if err := os.WriteFile(path, Text(small), 0o644); err != nil {
 		t.Error(err)
 	}
