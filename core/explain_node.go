@@ -43,6 +43,8 @@ type NodeExplanation struct {
 	Looked *time.Time `json:"looked,omitempty"`
 	// Changes say what would have it go, a line for each way.
 	Changes []string `json:"changes,omitempty"`
+	// Blocks are all pods that keep it, of a node that stays because of one.
+	Blocks []PodBlock `json:"blocks,omitempty"`
 	// Due is when a candidate's time has come; nil when it never will.
 	Due *time.Time `json:"due,omitempty"`
 	// Pods are those that have to leave it for another node.
@@ -101,6 +103,9 @@ func (c *Core) explainStay(n *cluster.Node, at standing, x *NodeExplanation) {
 		x.Looked = utcTime(at.stay.Kept.Since)
 	}
 	x.Utilization = &at.stay.Utilization
+	if at.reason == autoscaler.KeptBlockedByPod {
+		x.Blocks = c.blocks(n)
+	}
 }
 
 // explainCandidate fills in since when a node could go, and where its pods would.

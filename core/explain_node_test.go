@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -106,7 +108,8 @@ func TestExplainNodeSaysWhyItStays(t *testing.T) {
 		{"n1", `{"node":"n1","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"NodeGroupMinSizeReached","detail":"group g has 4 nodes, and a minimum of 1","utilization":0,"since":"1970-01-01T00:16:40Z",
 			"changes":["a minimum of group g below 1, or more nodes in it than the 4 that it has: another of them goes first"],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n2", `{"node":"n2","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"BlockedByPod","pod":"default/db","detail":"it has local storage","utilization":0.25,"since":"1970-01-01T00:16:40Z","looked":"1970-01-01T00:16:30Z",
-			"changes":["if the pod may be evicted: kubectl -n default annotate pod db --overwrite cluster-autoscaler.kubernetes.io/safe-to-evict=true","that the pod ends or is deleted"],"planned":"1970-01-01T00:16:50Z"}`},
+			"changes":["each of the pods below being allowed to go, or ending"],
+			"blocks":[{"pod":"default/db","rule":"Replicated","why":"has no controller: nobody would replace it","change":"its end; or, if it isn't needed elsewhere, kubectl -n default annotate pod db --overwrite cluster-autoscaler.kubernetes.io/safe-to-evict=true"}],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n3", `{"node":"n3","group":"g","ready":true,"price":0.4,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"--scale-down-unneeded-time","utilization":0.5,"since":"1970-01-01T00:16:40Z","due":"1970-01-01T00:17:40Z",
 			"pods":[{"pod":"default/web","home":"n2"}],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n5", `{"node":"n5","group":"g","ready":true,"price":0.4,"state":"Unknown","detail":"the last plan, of 1970-01-01 00:16:50, says nothing of it","planned":"1970-01-01T00:16:50Z"}`},
@@ -119,6 +122,48 @@ func TestExplainNodeSaysWhyItStays(t *testing.T) {
 	}
 	if x, ok := p.ExplainNode("n9"); ok {
 		t.Errorf("a node that isn't there is explained as %+v", x)
+	}
+}
+
+// TestExplainNodeHasAllPodsThatKeepIt has one for each rule, and for a disruption budget; an
+// ordinary pod, and one that goes with the node, keep nothing.
+func TestExplainNodeHasAllPodsThatKeepIt(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) { a.Removal.MinReplicas = 3 })
+	on := func(name string) *testkit.PodBuilder {
+		return testkit.Pod(name).Req("cpu", "1m").Owner("apps/v1", "StatefulSet", "db").On("n1")
+	}
+	budget := testkit.Budget("calm", 0, "app", "calm")
+	in := []step.Input{step.ObjectSet{Object: budget}, step.WorkloadSet{Workload: &cluster.Workload{Kind: cluster.StatefulSet, Namespace: "default", Name: "db"}}, step.WorkloadSet{Workload: &cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: "agent"}},
+		step.WorkloadSet{Workload: &cluster.Workload{Kind: cluster.ReplicaSet, Namespace: "default", Name: "rs", Replicas: cluster.Replicas{Wanted: 2}}}}
+	for _, b := range []*testkit.PodBuilder{
+		on("ordinary"), testkit.Pod("alone").On("n1"), on("asks").Annotate(cluster.SafeToEvictAnnotation, "false"), on("ends").Annotate(cluster.SafeToEvictAnnotation, "on-completion"),
+		on("stored").Volume("cache", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}), on("karpenter").Annotate(cluster.DoNotDisruptAnnotation, "true"),
+		on("covered").Label("app", "calm"), testkit.Pod("custom").Owner("example.com/v1", "Queue", "q").On("n1"), testkit.Pod("few").Owner("apps/v1", "ReplicaSet", "rs").On("n1"),
+		testkit.Pod("agent").Owner("apps/v1", "DaemonSet", "agent").On("n1"),
+	} {
+		in = append(in, step.PodSet{Pod: b.Obj()})
+	}
+	p.step(0, in...)
+	p.plan(func(plan *autoscaler.Plan) {
+		plan.Kept = []autoscaler.Kept{{Node: "n1", Reason: autoscaler.KeptBlockedByPod, Pod: "default/alone"}}
+	})
+	x, _ := p.ExplainNode("n1")
+	var got []string
+	for _, b := range x.Blocks {
+		got = append(got, fmt.Sprintf("%s %s: %s", strings.TrimPrefix(b.Pod, "default/"), b.Rule, strings.ReplaceAll(b.Change, "cluster-autoscaler.kubernetes.io/", "…/")))
+	}
+	want := []string{
+		"alone Replicated: its end; or, if it isn't needed elsewhere, kubectl -n default annotate pod alone --overwrite …/safe-to-evict=true",
+		"asks NotSafeToEvict: kubectl -n default annotate pod asks --overwrite …/safe-to-evict-",
+		"covered DisruptionBudget: more ready pods of the budget's, or a budget that allows more",
+		"custom Replicated: kubectl -n default annotate pod custom --overwrite …/safe-to-evict=true, or --skip-nodes-with-custom-controller-pods=false",
+		"ends OnCompletion: its end; or kubectl -n default annotate pod ends --overwrite …/safe-to-evict=true",
+		"few ReplicaCount: its controller existing and wanting more pods, or a lower --min-replica-count",
+		"karpenter DoNotDisrupt: kubectl -n default annotate pod karpenter --overwrite karpenter.sh/do-not-disrupt-",
+		"stored LocalStorage: kubectl -n default annotate pod stored --overwrite …/safe-to-evict-local-volumes=cache, or --skip-nodes-with-local-storage=false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("pods that keep the node:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

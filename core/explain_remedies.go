@@ -19,7 +19,7 @@ type remedy func(c *Core, n *cluster.Node, k *autoscaler.Kept) []string
 var remedies = map[autoscaler.KeptReason]remedy{
 	autoscaler.KeptNotAutoscaled: says("only nodes of a node group are removed: the provider has to list its instance in one"),
 	autoscaler.KeptDisabled: says("kubectl annotate node NODE "+autoscaler.ScaleDownDisabledAnnotation+"-",
-		"kubectl annotate node NODE karpenter.sh/do-not-disrupt-, if it is this one"),
+		"kubectl annotate node NODE "+cluster.DoNotDisruptAnnotation+"-, if it is this one"),
 	autoscaler.KeptUnready:  says("that it becomes ready, or --scale-down-unready-enabled=true"),
 	autoscaler.KeptStarting: says("that it becomes ready; it is waited for as long as --max-node-startup-time says"),
 	autoscaler.KeptLeaving:  says("nothing: it is on its way out"),
@@ -92,15 +92,12 @@ func remedyNoPlace(_ *Core, n *cluster.Node, k *autoscaler.Kept) []string {
 	return out
 }
 
+// remedyBlocked leaves what would change it to the blocks, a line for each pod.
 func remedyBlocked(_ *Core, n *cluster.Node, k *autoscaler.Kept) []string {
 	if podOn(n, k.Pod) == nil {
 		return []string{fmt.Sprintf("nothing any more: %s has left the node, and the next plan looks again", k.Pod)}
 	}
-	namespace, name, _ := strings.Cut(k.Pod, "/")
-	return []string{
-		fmt.Sprintf("if the pod may be evicted: kubectl -n %s annotate pod %s --overwrite cluster-autoscaler.kubernetes.io/safe-to-evict=true", namespace, name),
-		"that the pod ends or is deleted",
-	}
+	return []string{"each of the pods below being allowed to go, or ending"}
 }
 
 // podOn returns the pod of a name that is on a node; nil when none is.

@@ -39,9 +39,10 @@ var answers = map[string]string{
 
 // nodeAnswers are what it answers to queries about nodes.
 var nodeAnswers = map[string]string{
-	"node=worker-1": `{"at":"2026-01-01T00:10:00Z","node":"worker-1","group":"small","ready":true,"price":0.4,"state":"Stays","reason":"BlockedByPod","pod":"default/db-0","detail":"it has local storage: emptyDir cache",
-		"utilization":0.23,"since":"2026-01-01T00:05:00Z","looked":"2026-01-01T00:09:00Z","planned":"2026-01-01T00:09:50Z","changes":["if the pod may be evicted: annotate it","that the pod ends or is deleted"],
-		"decisions":[{"seq":9,"time":"2026-01-01T00:05:00Z","kind":"NodeStays","node":"worker-1","pod":"default/db-0","reason":"BlockedByPod: it has local storage"}]}`,
+	"node=worker-1": `{"at":"2026-01-01T00:10:00Z","node":"worker-1","group":"small","ready":true,"price":0.4,"state":"Stays","reason":"BlockedByPod","pod":"default/db-0","detail":"would lose its local volume cache",
+		"utilization":0.23,"since":"2026-01-01T00:05:00Z","looked":"2026-01-01T00:09:00Z","planned":"2026-01-01T00:09:50Z","changes":["each of the pods below being allowed to go, or ending"],
+		"blocks":[{"pod":"default/db-0","rule":"LocalStorage","why":"would lose its local volume cache","change":"kubectl …"},{"pod":"default/one","rule":"Replicated","why":"has no controller: nobody would replace it","change":"its end"}],
+		"decisions":[{"seq":9,"time":"2026-01-01T00:05:00Z","kind":"NodeStays","node":"worker-1","pod":"default/db-0","reason":"BlockedByPod: would lose its local volume cache"}]}`,
 	"node=worker-2": `{"at":"2026-01-01T00:10:00Z","node":"worker-2","group":"small","ready":true,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"--scale-down-unneeded-time","utilization":0.1,
 		"since":"2026-01-01T00:02:00Z","due":"2026-01-01T00:12:00Z","planned":"2026-01-01T00:09:50Z","waitsFor":["default/job-1"],"pods":[{"pod":"default/web-1","home":"worker-1"},{"pod":"default/web-20","home":"worker-3"}]}`,
 	"node=worker-3": `{"at":"2026-01-01T00:10:00Z","node":"worker-3","ready":false,"state":"Unknown","detail":"no plan has been made since this Berth began to lead","awaits":["default/web-3"]}`,

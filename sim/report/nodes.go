@@ -59,6 +59,7 @@ func Node(w io.Writer, x *core.NodeExplanation, when string) error {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 	}
+	nodeBlocks(&b, x)
 	if len(x.Pods) > 0 {
 		b.WriteString("\nWhere its pods would go:\n")
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -70,6 +71,23 @@ func Node(w io.Writer, x *core.NodeExplanation, when string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// maxBlocks is how many pods that keep a node are printed.
+const maxBlocks = 10
+
+// nodeBlocks writes the pods that keep a node, with what would let each go.
+func nodeBlocks(b *strings.Builder, x *core.NodeExplanation) {
+	if len(x.Blocks) == 0 {
+		return
+	}
+	b.WriteString("\nPods that keep it:\n")
+	for _, p := range x.Blocks[:min(len(x.Blocks), maxBlocks)] {
+		fmt.Fprintf(b, "  %s %s (%s)\n    would change it: %s\n", p.Pod, p.Why, p.Rule, p.Change)
+	}
+	if more := len(x.Blocks) - maxBlocks; more > 0 {
+		fmt.Fprintf(b, "  … and %d more (-o json has them all)\n", more)
+	}
 }
 
 // nodeReason writes why a node stays, or what one that could go waits for.

@@ -1,0 +1,99 @@
+package core
+
+// This file says which pods keep a node that stays because of one: all of them, since a plan
+// ends at the first, and what would change it for each. It asks the rules that plans ask, of
+// the node as it is now.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/core/autoscaler/drainability"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// PodBlock is a pod that keeps its node.
+type PodBlock struct {
+	Pod  string `json:"pod"`  // namespace/name
+	Rule string `json:"rule"` // of core/autoscaler/drainability, or DisruptionBudget
+	Why  string `json:"why"`  // in words that follow the pod's name
+	// Change says what would let it go.
+	Change string `json:"change"`
+}
+
+// disruptionBudget is the rule of a block that a budget makes.
+const disruptionBudget = "DisruptionBudget"
+
+// blocks returns the pods that keep a node, by name.
+func (c *Core) blocks(n *cluster.Node) (out []PodBlock) {
+	rules := drainability.Context{Rules: &c.cfg.Autoscale.Removal, State: c.state, Now: c.turn.ServerNow()}
+	for _, p := range n.Pods {
+		v := rules.Judge(p)
+		if v.Outcome == drainability.Evict {
+			if b := c.refusingBudget(p); b != nil {
+				out = append(out, PodBlock{p.Name(), disruptionBudget, fmt.Sprintf("is covered by disruption budget %s, which allows no disruption now", b.Name), unblock(disruptionBudget, p)})
+			}
+			continue
+		}
+		if v.Outcome == drainability.Block || v.Outcome == drainability.WaitFor {
+			out = append(out, PodBlock{p.Name(), v.Rule, v.Why, unblock(v.Rule, p)})
+		}
+	}
+	slices.SortFunc(out, func(a, b PodBlock) int { return strings.Compare(a.Pod, b.Pod) })
+	return out
+}
+
+// refusingBudget returns a disruption budget that doesn't allow a pod to be evicted now; nil
+// when none refuses it.
+func (c *Core) refusingBudget(p *cluster.Pod) *cluster.Budget {
+	for _, b := range c.state.Budgets(p.Object.Namespace) {
+		if b.Covers(p) && b.Status.DisruptionsAllowed <= 0 {
+			return b
+		}
+	}
+	return nil
+}
+
+// unblock says what would let a pod go that a rule keeps.
+func unblock(rule string, p *cluster.Pod) string {
+	annotate := func(annotation string) string {
+		return fmt.Sprintf("kubectl -n %s annotate pod %s --overwrite %s", p.Object.Namespace, p.Object.Name, annotation)
+	}
+	allow := annotate(cluster.SafeToEvictAnnotation + "=true")
+	switch rule {
+	case "DoNotDisrupt":
+		return annotate(cluster.DoNotDisruptAnnotation + "-")
+	case "NotSafeToEvict":
+		return annotate(cluster.SafeToEvictAnnotation + "-")
+	case "OnCompletion":
+		return "its end; or " + allow
+	case "LocalStorage":
+		return fmt.Sprintf("%s, or --skip-nodes-with-local-storage=false", annotate(cluster.LocalVolumesAnnotation+"="+strings.Join(localVolumes(p), ",")))
+	case "System":
+		return fmt.Sprintf("a disruption budget that covers it; or %s; or --skip-nodes-with-system-pods=false", allow)
+	case "Replicated":
+		if metav1.GetControllerOfNoCopy(p.Object) != nil {
+			return allow + ", or --skip-nodes-with-custom-controller-pods=false"
+		}
+		return "its end; or, if it isn't needed elsewhere, " + allow
+	case "ReplicaCount":
+		return "its controller existing and wanting more pods, or a lower --min-replica-count"
+	case disruptionBudget:
+		return "more ready pods of the budget's, or a budget that allows more"
+	}
+	return allow
+}
+
+// localVolumes returns the names of the volumes that LocalVolumesAnnotation has to list for a
+// pod to go: those on the node's disk. One that is in memory does no harm there.
+func localVolumes(p *cluster.Pod) (names []string) {
+	for i := range p.Object.Spec.Volumes {
+		if v := &p.Object.Spec.Volumes[i]; v.EmptyDir != nil || v.HostPath != nil {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
