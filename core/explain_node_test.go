@@ -306,3 +306,38 @@ func ledger(r *step.Ready, kind step.DecisionKind) string {
 	}
 	return b.String()
 }
+
+// BenchmarkExplainNodes sums up a large cluster, most of whose nodes could go: metrics ask for
+// it every few seconds.
+func BenchmarkExplainNodes(b *testing.B) {
+	schema := cluster.NewSchema()
+	cfg := autoscaling(func(a *core.Autoscale) { a.UnneededTime = time.Hour })
+	cfg.Profiles = []*framework.Profile{plugins.Default(schema, plugins.Options{})}
+	c, err := core.New(schema, cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 9000, Target: 5000, Price: 0.4, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}}
+	var removals []*autoscaler.Removal
+	var kept []autoscaler.Kept
+	for i, name := range testkit.Names("node", 5000) {
+		in = append(in, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj(), Group: "g"})
+		if i%5 < 3 {
+			removals = append(removals, &autoscaler.Removal{Node: name})
+		} else {
+			kept = append(kept, autoscaler.Kept{Node: name, Reason: autoscaler.KeptUtilized})
+		}
+	}
+	slices.SortFunc(kept, func(a, b autoscaler.Kept) int { return strings.Compare(a.Node, b.Node) })
+	now := time.Unix(1000, 0)
+	r := c.Step(now, in...)
+	plan := autoscaler.NewPlan(r.Plan, 0)
+	plan.Removals, plan.Kept = removals, kept
+	c.Step(now, step.PlanMade{Plan: plan})
+	b.ReportAllocs()
+	for b.Loop() {
+		if x, ok := c.ExplainNodes(); !ok || len(x.Reasons) != 2 {
+			b.Fatalf("%v %+v", ok, x)
+		}
+	}
+}

@@ -39,6 +39,9 @@ type NodesExplanation struct {
 	Why    string          `json:"why,omitempty"` // of a status in which no node is looked at
 	// Planned is when the plan was asked for that says so; nil before the first.
 	Planned *time.Time `json:"planned,omitempty"`
+	// SkippedSeconds is for how long plans haven't come to look at the node that waits longest
+	// for that; 0 when they have come to all.
+	SkippedSeconds float64 `json:"skippedSeconds,omitempty"`
 	NodesSum
 	// Reasons are the nodes by state and reason, the most money first, then the most nodes.
 	Reasons []NodesOfReason `json:"reasons"`
@@ -92,6 +95,18 @@ func (c *Core) ExplainNodes() (x NodesExplanation, ok bool) {
 	return x, true
 }
 
+// NodesPlanned returns when the plan was asked for that ExplainNodes tells of, zero before the
+// first; ok is false when Berth only schedules. It costs nothing.
+func (c *Core) NodesPlanned() (at time.Time, ok bool) {
+	if c.cfg.Autoscale == nil {
+		return time.Time{}, false
+	}
+	if plan := c.scale.staying.Plan(); plan != nil {
+		at = plan.Now
+	}
+	return at, true
+}
+
 // scaleDownStatus returns where scale-down stands.
 func (c *Core) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
 	candidates := func(reason autoscaler.KeptReason) int {
@@ -122,6 +137,7 @@ type nodesSummary struct {
 	c        *Core
 	removals map[string]*autoscaler.Removal
 	all      NodesSum
+	skipped  time.Duration // of the node that has been skipped longest
 	states   map[string]int
 	reasons  map[reasonKey]*NodesOfReason
 	groups   map[string]*NodesOfGroup
@@ -145,6 +161,9 @@ func newNodesSummary(c *Core) *nodesSummary {
 func (s *nodesSummary) add(n *cluster.Node) {
 	at, price := s.c.standing(n, s.removals[n.Name]), s.c.price(n.Group)
 	s.all.add(price)
+	if at.reason == autoscaler.KeptNotSimulated {
+		s.skipped = max(s.skipped, s.c.turn.Now.Sub(at.stay.Since))
+	}
 	s.states[at.state]++
 	k := reasonKey{at.state, at.reason}
 	r := s.reasons[k]
@@ -173,7 +192,7 @@ func (s *nodesSummary) add(n *cluster.Node) {
 }
 
 func (s *nodesSummary) explanation() NodesExplanation {
-	x := NodesExplanation{NodesSum: s.all, Reasons: []NodesOfReason{}, Groups: []NodesOfGroup{}}
+	x := NodesExplanation{SkippedSeconds: s.skipped.Seconds(), NodesSum: s.all, Reasons: []NodesOfReason{}, Groups: []NodesOfGroup{}}
 	for _, r := range slices.SortedFunc(maps.Values(s.reasons), func(a, b *NodesOfReason) int {
 		return cmp.Or(a.compare(&b.NodesSum), strings.Compare(a.State, b.State), cmp.Compare(a.Reason, b.Reason))
 	}) {

@@ -60,14 +60,18 @@ func (c *Core) candidateWaits(n *cluster.Node, at *standing) (autoscaler.KeptRea
 		return autoscaler.KeptGroupDelayed, fmt.Sprintf("group %s grew, shrank, or failed to, too recently (--scale-down-delay-after-…)", n.Group)
 	case at.removal != nil && len(at.removal.WaitsFor) > 0:
 		return autoscaler.KeptOnCompletion, "these have to end first: " + strings.Join(at.removal.WaitsFor, ", ")
-	case c.nodesLeaving() >= c.cfg.Autoscale.MaxScaleDown:
-		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are on their way out, and no more may be at a time (--max-scale-down-parallelism)", c.nodesLeaving())
+	case c.NodesLeaving() >= c.cfg.Autoscale.MaxScaleDown:
+		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are on their way out, and no more may be at a time (--max-scale-down-parallelism)", c.NodesLeaving())
 	}
 	return "", "it goes with the next plan"
 }
 
-// nodesLeaving returns how many nodes are on their way out.
-func (c *Core) nodesLeaving() (n int) {
+// NodesLeaving returns how many nodes are on their way out, in O(groups × nodes on their way
+// out); none when Berth only schedules.
+func (c *Core) NodesLeaving() (n int) {
+	if c.cfg.Autoscale == nil {
+		return 0
+	}
 	c.scale.deletions.Asked(func(string) { n++ })
 	for _, g := range c.state.Groups() {
 		n += c.scale.deletions.Planned(g.ID)

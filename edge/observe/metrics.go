@@ -16,8 +16,8 @@ import (
 // Metrics counts what happens in the Steps of a core, and shows what the core holds.
 // A metric is changed in one of two ways: Step adds what a Step brought, State sets
 // gauges and adds what the core has counted itself since it was last read. Names,
-// labels and buckets are those of kube-scheduler 1.36 (pkg/scheduler/metrics);
-// berth_* are our own.
+// labels and buckets are those of kube-scheduler 1.36 (pkg/scheduler/metrics) and of
+// Cluster Autoscaler; berth_* are our own.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -41,7 +41,8 @@ type Metrics struct {
 	decisions     *prometheus.CounterVec
 	badObjects    prometheus.Counter
 
-	mu sync.Mutex // guards what follows
+	mu        sync.Mutex // guards what follows
+	scaleDown scaleDownMetrics
 	// binds are those handed out whose outcome hasn't come back. A pod that goes takes
 	// its bind along.
 	binds map[types.UID]bind
@@ -72,6 +73,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	defer m.mu.Unlock()
 	m.steps.Observe(took.Seconds())
 	for _, x := range inputs {
+		m.scaleDown.input(x)
 		switch x := x.(type) {
 		case step.BindDone:
 			m.bindDone(now, x)
@@ -178,6 +180,7 @@ func (m *Metrics) State(c *core.Core) {
 		m.evaluations.WithLabelValues(k.plugin, k.point, k.profile).Add(float64(x.Pods - m.lastEvaluations[k]))
 		m.lastEvaluations[k] = x.Pods
 	})
+	m.scaleDown.state(c)
 	for k, n := range c.Incoming() {
 		m.incoming.WithLabelValues(k.Queue, k.Event).Add(float64(n - m.lastIncoming[k]))
 		m.lastIncoming[k] = n

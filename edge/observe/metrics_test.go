@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,12 +14,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
@@ -135,6 +140,59 @@ func TestMetricsOfAHistory(t *testing.T) {
 	}
 	if len(l.m.binds) != 0 {
 		t.Errorf("binds without an end: %v", l.m.binds)
+	}
+}
+
+// TestMetricsOfScaleDown follows the nodes of a group through plans, and the pods of one that is
+// drained.
+func TestMetricsOfScaleDown(t *testing.T) {
+	cfg, a := core.DefaultConfig(), core.DefaultAutoscale()
+	a.UnneededTime, a.DelayAfterAdd, a.ScanInterval = 2*time.Second, 0, time.Second
+	cfg.Autoscale = &a
+	l := newLiveOf(t, cfg)
+	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 9, Target: 4, Price: 0.5, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}}
+	for _, name := range []string{"n1", "n2", "n3", "n4"} {
+		in = append(in, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4").Obj(), Group: "g"})
+	}
+	ready := l.step(in...)
+	l.wants(`cluster_autoscaler_unneeded_nodes_count 0`, `berth_scale_down_status{status="Unknown"} 1`, `berth_nodes_price_hourly{reason="",state="Unknown"} 2`)
+	plan := func(change func(*autoscaler.Plan)) {
+		for request := ready.Plan; ; request = l.step().Plan {
+			if request == nil {
+				continue
+			}
+			p := autoscaler.NewPlan(request, 0)
+			change(p)
+			ready = l.step(step.PlanMade{Plan: p})
+			return
+		}
+	}
+	says := func(p *autoscaler.Plan) {
+		p.Removals = []*autoscaler.Removal{{Node: "n1"}}
+		p.Kept = []autoscaler.Kept{{Node: "n2", Reason: autoscaler.KeptUtilized}, {Node: "n3", Reason: autoscaler.KeptUtilized}, {Node: "n4", Reason: autoscaler.KeptNotSimulated}}
+	}
+	plan(says)
+	l.wants(`cluster_autoscaler_unneeded_nodes_count 1`, `cluster_autoscaler_unremovable_nodes_count{reason="NotUnderutilized"} 2`, `cluster_autoscaler_unremovable_nodes_count{reason="NotUnneededLongEnough"} 1`,
+		`cluster_autoscaler_pending_node_deletions 0`, `cluster_autoscaler_scale_down_in_cooldown 0`,
+		`berth_scale_down_status{status="CandidatesPresent"} 1`, `berth_scale_down_status{status="Unknown"} 0`, `berth_nodes_price_hourly{reason="NotUnderutilized",state="Stays"} 1`)
+	plan(says)
+	plan(says)
+	l.wants(`cluster_autoscaler_unneeded_nodes_count 0`, `cluster_autoscaler_pending_node_deletions 1`, `cluster_autoscaler_max_node_skip_eval_duration_seconds 3`,
+		`berth_scale_down_status{status="NoCandidates"} 1`, `berth_nodes_price_hourly{reason="",state="Leaving"} 0.5`)
+	l.step(step.EvictionDone{UID: "pod-a", Node: "n1"}, step.EvictionDone{UID: "pod-b", Node: "n1", Err: errors.New("a budget"), Refused: true}, step.EvictionDone{UID: "pod-c", Node: "n1", Err: errors.New("lost")})
+	l.wants(`cluster_autoscaler_evicted_pods_total{eviction_result="succeeded"} 1`, `cluster_autoscaler_evicted_pods_total{eviction_result="failed"} 1`)
+}
+
+// wants checks that metrics have values, each written as a scrape has it.
+func (l *live) wants(lines ...string) {
+	l.t.Helper()
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(l.m.Registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	got := strings.Split(answer.Body.String(), "\n")
+	for _, line := range lines {
+		if name, _, _ := strings.Cut(strings.Fields(line)[0], "{"); !slices.Contains(got, line) {
+			l.t.Errorf("want %s, and of that metric there is\n%s", line, strings.Join(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return !strings.HasPrefix(s, name) }), "\n"))
+		}
 	}
 }
 
@@ -306,15 +364,19 @@ func TestMetricsReference(t *testing.T) {
 	l.m.goroutines.WithLabelValues("")
 	l.m.cache.WithLabelValues("")
 	l.m.decisions.WithLabelValues("")
+	for _, v := range []*prometheus.GaugeVec{l.m.scaleDown.unremovable, l.m.scaleDown.status} {
+		v.WithLabelValues("")
+	}
+	l.m.scaleDown.price.WithLabelValues("", "")
 	families, err := l.m.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nGenerated from the code: `go test ./edge/observe -rewrite`. Those of the Go runtime and the process are left out. ")
-	b.WriteString("`scheduler_*` have kube-scheduler's names, labels and buckets; what it has beyond them is in [compatibility](../compatibility.md).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	b.WriteString("`scheduler_*` have kube-scheduler's names, labels and buckets, `cluster_autoscaler_*` Cluster Autoscaler's; what these have beyond them is in [compatibility](../compatibility.md).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "scheduler_") && !strings.HasPrefix(f.GetName(), "berth_") {
+		if !slices.ContainsFunc([]string{"berth_", "cluster_autoscaler_", "scheduler_"}, func(prefix string) bool { return strings.HasPrefix(f.GetName(), prefix) }) {
 			continue
 		}
 		var labels []string

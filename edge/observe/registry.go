@@ -26,6 +26,10 @@ func (r *registry) counters(name, help string, labels ...string) *prometheus.Cou
 	return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels))
 }
 
+func (r *registry) gauge(name, help string) prometheus.Gauge {
+	return register(r, prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}))
+}
+
 func (r *registry) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels))
 }
@@ -44,7 +48,7 @@ var queues = []string{"active", "backoff", "unschedulable", "gated"}
 
 // NewMetrics returns metrics in a registry of their own, with those of the process
 // and the Go runtime. The names, labels and buckets of scheduler_* are
-// kube-scheduler's, and stay.
+// kube-scheduler's, those of cluster_autoscaler_* Cluster Autoscaler's, and stay.
 func NewMetrics() *Metrics {
 	r := &registry{Registry: prometheus.NewRegistry(), subsystem: "scheduler"}
 	m := newMetrics(r)
@@ -78,5 +82,6 @@ func newMetrics(r *registry) *Metrics {
 	m.steps = r.histogram("step_duration_seconds", "Time of a Step of the core, during which nothing else is taken in.", exp(0.0001, 2, 16))
 	m.decisions = r.counters("decisions_total", "Decisions in the ledger, by kind.", "kind")
 	m.badObjects = r.counter("bad_objects_total", "Objects with values that could not be taken as they stand.")
+	m.scaleDown = newScaleDownMetrics(r)
 	return m
 }

@@ -1,0 +1,99 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file holds the metrics of scale-down, with the names, labels and buckets of Cluster
+// Autoscaler (pkg/metrics) where it has them. Gauges of nodes say what the last plan has said,
+// and change with the next: to sum up all nodes each second would cost the core more than
+// the plan does.
+
+// scaleDownMetrics are the metrics of nodes that stay, could go, and go.
+type scaleDownMetrics struct {
+	unneeded    prometheus.Gauge
+	unremovable *prometheus.GaugeVec // by reason
+	cooldown    prometheus.Gauge
+	pending     prometheus.Gauge
+	skipped     prometheus.Gauge
+	evicted     *prometheus.CounterVec // by result
+	status      *prometheus.GaugeVec   // by status
+	price       *prometheus.GaugeVec   // by state and reason
+
+	plan time.Time // the plan that the gauges are of; zero before the first
+}
+
+func newScaleDownMetrics(r *registry) scaleDownMetrics {
+	r.subsystem = "cluster_autoscaler"
+	m := scaleDownMetrics{
+		unneeded:    r.gauge("unneeded_nodes_count", "Nodes that could go, as of the last plan: those on their way out aren't among them."),
+		unremovable: r.gauges("unremovable_nodes_count", "Nodes that stay, and nodes that could go and wait, as of the last plan, by reason.", "reason"),
+		cooldown:    r.gauge("scale_down_in_cooldown", "1 when the time of some nodes has come, and none of them goes since their groups grew, shrank, or failed to, too recently; as of the last plan."),
+		pending:     r.gauge("pending_node_deletions", "Nodes on their way out: from the taint until the provider has deleted them, or they stay."),
+		skipped:     r.gauge("max_node_skip_eval_duration_seconds", "For how long plans haven't come to look at the node that waits longest for that."),
+		evicted:     r.counters("evicted_pods_total", "Evictions of pods from nodes on their way out, by result: succeeded, or failed. One that a disruption budget refuses is tried again, and not counted.", "eviction_result"),
+	}
+	r.subsystem = "berth"
+	m.status = r.gauges("scale_down_status", "1 for where scale-down stands (docs/why-a-node-stays.md), 0 for the other statuses; as of the last plan.", "status")
+	m.price = r.gauges("nodes_price_hourly", "What nodes cost an hour, as far as the provider says, by what becomes of them: of those that stay, and that could go and wait, with the reason; as of the last plan.", "state", "reason")
+	for _, result := range []string{"succeeded", "failed"} {
+		m.evicted.WithLabelValues(result)
+	}
+	return m
+}
+
+// input counts an outcome.
+func (m *scaleDownMetrics) input(in step.Input) {
+	done, ok := in.(step.EvictionDone)
+	switch {
+	case !ok || done.Refused:
+	case done.Err != nil:
+		m.evicted.WithLabelValues("failed").Inc()
+	default:
+		m.evicted.WithLabelValues("succeeded").Inc()
+	}
+}
+
+// state reads where the nodes stand, if a plan has been made since.
+func (m *scaleDownMetrics) state(c *core.Core) {
+	planned, ok := c.NodesPlanned()
+	if !ok {
+		return
+	}
+	m.pending.Set(float64(c.NodesLeaving()))
+	if planned.Equal(m.plan) && !planned.IsZero() {
+		return
+	}
+	m.plan = planned
+	x, _ := c.ExplainNodes()
+	unneeded := 0
+	m.unremovable.Reset()
+	m.price.Reset()
+	for _, r := range x.Reasons {
+		m.price.WithLabelValues(r.State, string(r.Reason)).Set(r.Price)
+		if r.State == core.NodeCandidate {
+			unneeded += r.Nodes
+		}
+		if r.Reason != "" {
+			m.unremovable.WithLabelValues(string(r.Reason)).Add(float64(r.Nodes))
+		}
+	}
+	m.unneeded.Set(float64(unneeded))
+	for _, s := range core.ScaleDownStatuses {
+		m.status.WithLabelValues(string(s)).Set(oneIf(s == x.Status))
+	}
+	m.cooldown.Set(oneIf(x.Status == core.ScaleDownInCooldown))
+	m.skipped.Set(x.SkippedSeconds)
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
