@@ -68,7 +68,7 @@ versus: build devcluster ## kube-scheduler and Berth side by side on the dev clu
 	@./devcluster/bin/devcluster bench $(ARGS)
 
 bench: ## Benchmarks of the engine, the planner and the simulator, BENCH=regexp, summed up by benchstat
-	go test ./core/engine ./core ./core/autoscaler/planner ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
+	go test ./core/engine ./core ./core/autoscaler/planner ./core/autoscaler/scaledown ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
 	go run $(BENCHSTAT) out.bench
 
 size: build devcluster ## Measure speed and memory with 5,000 nodes and 50,000 pods on the dev cluster

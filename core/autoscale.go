@@ -164,7 +164,7 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 		Balancing: c.cfg.Autoscale.Balancing, Conditions: s.groups.Conditions(c.turn.Now), Places: c.reservation.Places(),
 	}
 	if !c.cfg.Autoscale.DisableScaleDown {
-		req.ScaleDown = &autoscaler.ScaleDown{Rules: c.cfg.Autoscale.Removal}
+		req.ScaleDown = c.scaleDownRequest()
 	}
 	var asking []*pod
 	for _, item := range c.queue.Rejected() {
@@ -193,6 +193,17 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 		}
 	}
 	return req, early
+}
+
+// scaleDownRequest returns the part of a request that asks for nodes that could be removed.
+func (c *Core) scaleDownRequest() *autoscaler.ScaleDown {
+	out := &autoscaler.ScaleDown{Rules: c.cfg.Autoscale.Removal, Leaving: map[string]int{}}
+	for _, g := range c.state.Groups() {
+		if n := c.scale.deletions.Planned(g.ID); n > 0 {
+			out.Leaving[g.ID] = n
+		}
+	}
+	return out
 }
 
 // keepPlaces has places released whose nodes aren't coming any more, when the provider has

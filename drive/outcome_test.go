@@ -2,6 +2,7 @@ package drive_test
 
 import (
 	"errors"
+	appsv1 "k8s.io/api/apps/v1"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // withheld are workers that do all work at once and report success, but for one piece:
@@ -131,6 +133,7 @@ func TestTheCoreActsOnEachOutcome(t *testing.T) {
 	important := step.PodSet{Pod: testkit.Pod("p").Req("cpu", "3").Priority(10).Obj()}
 	victim := step.PodSet{Pod: testkit.Pod("victim").Req("cpu", "3").On("n").Obj()}
 	above := step.PodSet{Pod: testkit.Pod("above").Req("cpu", "3").Priority(20).On("n").Obj()}
+	set := step.DaemonSetSet{DaemonSet: &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "agent"}}}
 	daemon := step.PodSet{Pod: testkit.Pod("agent").Req("cpu", "100m").Owner("apps/v1", "DaemonSet", "agent").On("n").Obj()}
 	for _, c := range []outcomeCase{
 		{"a bind fails: the pod is tried again after its backoff", []step.Input{alone, fits}, "bind p n", refused, 5 * time.Second, "bind p n"},
@@ -140,8 +143,8 @@ func TestTheCoreActsOnEachOutcome(t *testing.T) {
 		{"an order fails: it is made again after the group's backoff", []step.Input{alone, above, fits}, "scale up g", refused, 6 * time.Minute, "scale up g"},
 		{"a node can't be tainted: the taint is taken off", []step.Input{inGroup}, "taint n", refused, time.Second, "untaint n"},
 		{"a node is tainted: it is deleted after a delay", []step.Input{inGroup}, "taint n", nil, 10 * time.Second, "delete n"},
-		{"a daemon pod is evicted: its node is deleted", []step.Input{inGroup, daemon}, "evict agent", nil, 2 * time.Second, "delete n"},
-		{"a daemon pod can't be evicted: its node is deleted all the same", []step.Input{inGroup, daemon}, "evict agent", refused, 2 * time.Second, "delete n"},
+		{"a daemon pod is evicted: its node is deleted", []step.Input{inGroup, set, daemon}, "evict agent", nil, 2 * time.Second, "delete n"},
+		{"a daemon pod can't be evicted: its node is deleted all the same", []step.Input{inGroup, set, daemon}, "evict agent", refused, 2 * time.Second, "delete n"},
 		{"a node can't be deleted: it stays, and the taint is taken off", []step.Input{inGroup}, "delete n", refused, 2 * time.Second, "untaint n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -25,7 +25,39 @@ const (
 	// OneGroup is packing the pending pods on nodes of one group
 	// (--max-nodegroup-binpacking-duration). It ends with the whole plan.
 	OneGroup
+	// Drains is looking for nodes that could be removed (--scale-down-simulation-timeout).
+	Drains
 )
+
+// Spans is how many spans there are.
+const Spans = int(Drains) + 1
+
+// Questions are those of one plan in the making to a stopwatch.
+type Questions struct {
+	Watch Stopwatch // nil for no bound
+	Cuts  []int     // the numbers of those that were answered with yes: Plan.Cuts
+	asked int
+}
+
+// Start begins to measure a span.
+func (q *Questions) Start(s Span) {
+	if q.Watch != nil {
+		q.Watch.Start(s)
+	}
+}
+
+// Over asks whether a span has taken as long as it may.
+func (q *Questions) Over(s Span) bool {
+	if q.Watch == nil {
+		return false
+	}
+	q.asked++
+	over := q.Watch.Over(s)
+	if over {
+		q.Cuts = append(q.Cuts, q.asked)
+	}
+	return over
+}
 
 // Cuts are a stopwatch that knows which questions of one plan are answered with yes: the
 // first is 1.

@@ -1,9 +1,13 @@
 package cluster
 
 import (
+	"slices"
+	"strings"
+
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 )
 
 // budgetKind: a disruption budget says how many of the pods that it selects may
@@ -15,7 +19,9 @@ var budgetKind = kindOf[*policyv1.PodDisruptionBudget]{
 			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: o.Status.DisruptionsAllowed, DisruptedPods: o.Status.DisruptedPods}}
 	},
 	lookUp: func(b *objects, o *policyv1.PodDisruptionBudget, sign int) {
-		enlist(b.budgets, o.Namespace, parseBudget(o), sign)
+		budget := parseBudget(o)
+		enlist(b.budgets, o.Namespace, budget, sign)
+		enlist(b.budgetsByLabel, budget.firstLabel(), budget, sign)
 	},
 }
 
@@ -45,6 +51,41 @@ func (b *Budget) Selects(p *Pod) bool {
 // Covers tells whether the API server asks the budget before it evicts a pod of the
 // budget's namespace: an empty selector covers all (pkg/registry/core/pod/storage/eviction.go).
 func (b *Budget) Covers(p *Pod) bool { return b.selector.Matches(labels.Set(p.Object.Labels)) }
+
+// firstLabel returns what the budget is looked up by: the first label, by key, of which it
+// wants one value. A budget that wants none is under its namespace alone.
+func (b *Budget) firstLabel() serviceKey {
+	requirements, _ := b.selector.Requirements()
+	for _, r := range requirements {
+		if values := r.ValuesUnsorted(); len(values) == 1 && (r.Operator() == selection.In || r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals) {
+			return serviceKey{b.Namespace, r.Key(), values[0]}
+		}
+	}
+	return serviceKey{namespace: b.Namespace}
+}
+
+// AppendBudgets appends the disruption budgets that evicting a pod takes from, by name: those
+// that cover it, unless it was let go already. It looks at those only whose first label is the
+// pod's.
+func (s *State) AppendBudgets(out []*Budget, p *Pod) []*Budget {
+	if len(s.objects.budgets[p.Object.Namespace]) == 0 {
+		return out
+	}
+	from := len(out)
+	add := func(key serviceKey) {
+		for _, b := range s.objects.budgetsByLabel[key] {
+			if _, gone := b.Status.DisruptedPods[p.Object.Name]; !gone && b.Covers(p) {
+				out = append(out, b)
+			}
+		}
+	}
+	add(serviceKey{namespace: p.Object.Namespace})
+	for k, v := range p.Object.Labels { // in any order
+		add(serviceKey{p.Object.Namespace, k, v})
+	}
+	slices.SortFunc(out[from:], func(a, b *Budget) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
 
 // Budgets returns the disruption budgets of a namespace, by name. The list is
 // valid until the next change.

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -28,14 +29,29 @@ func TestBudgets(t *testing.T) {
 	for _, o := range []*policyv1.PodDisruptionBudget{
 		budget("default", "web", app("web")), budget("default", "db", app("db")), budget("default", "all", &metav1.LabelSelector{}), budget("default", "none", nil),
 		budget("default", "bad", unreadable), budget("default", "let go", app("web"), "p"), budget("default", "not db", notDB), budget("other", "web", app("web")),
+		budget("default", "two", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web", "tier": "back"}}),
+		budget("default", "either", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"db", "cache"}}}}),
 	} {
 		s.SetObject(o)
 	}
 	selected := func(p *testkit.PodBuilder) (out []string) {
+		pod := s.Schema.ParsePod(p.Obj())
 		for _, b := range s.Budgets(p.Pod.Namespace) {
-			if b.Selects(s.Schema.ParsePod(p.Obj())) {
+			if b.Selects(pod) {
 				out = append(out, b.Name)
 			}
+		}
+		var found, taken []string
+		for _, b := range s.Budgets(p.Pod.Namespace) {
+			if _, gone := b.Status.DisruptedPods[p.Pod.Name]; !gone && b.Covers(pod) {
+				taken = append(taken, b.Name)
+			}
+		}
+		for _, b := range s.AppendBudgets(nil, pod) {
+			found = append(found, b.Name)
+		}
+		if !slices.Equal(found, taken) {
+			t.Errorf("pod %s: AppendBudgets returns %v, of all its eviction takes from %v", pod.Name(), found, taken)
 		}
 		return out
 	}

@@ -42,6 +42,7 @@ type objects struct {
 	attachmentsByNode   map[string][]*storagev1.VolumeAttachment   // by the node
 	attachmentsByVolume map[string][]*storagev1.VolumeAttachment   // by the volume
 	budgets             map[string][]*Budget                       // by namespace
+	budgetsByLabel      map[serviceKey][]*Budget                   // by Budget.firstLabel
 	capacities          map[string][]*storagev1.CSIStorageCapacity // by storage class
 }
 
@@ -56,6 +57,7 @@ func (b *objects) init() {
 	b.attachmentsByNode = map[string][]*storagev1.VolumeAttachment{}
 	b.attachmentsByVolume = map[string][]*storagev1.VolumeAttachment{}
 	b.budgets = map[string][]*Budget{}
+	b.budgetsByLabel = map[serviceKey][]*Budget{}
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
 }
 

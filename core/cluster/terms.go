@@ -44,10 +44,15 @@ type OwnedTerm struct {
 	OwnerKey string // of the kind and the term; the same for every weight
 }
 
+// Preferred tells whether the term only scores nodes.
+func (t *OwnedTerm) Preferred() bool {
+	return t.Kind == PreferredAffinity || t.Kind == PreferredAntiAffinity
+}
+
 // amount is what an owner of the term counts for in a fact: the weight of a
 // preferred term, 1 for a required one.
 func (t *OwnedTerm) amount() int32 {
-	if t.Kind == PreferredAffinity || t.Kind == PreferredAntiAffinity {
+	if t.Preferred() {
 		return t.Weight
 	}
 	return 1

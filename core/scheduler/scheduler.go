@@ -71,6 +71,9 @@ func (s *Scheduler) Engine(pod *cluster.Pod) *engine.Engine {
 	return s.engines[pod.Object.Spec.SchedulerName]
 }
 
+// EngineOf returns the engine of a profile, by its name.
+func (s *Scheduler) EngineOf(profile string) *engine.Engine { return s.engines[profile] }
+
 // Profile returns the pod's profile.
 func (s *Scheduler) Profile(pod *cluster.Pod) *framework.Profile { return s.Engine(pod).Profile() }
 

@@ -11,8 +11,8 @@ import (
 // made calls it.
 type stopwatch struct {
 	now     func() time.Time
-	max     [2]time.Duration // by span; 0 for no bound
-	started [2]time.Time     // by span
+	max     [autoscaler.Spans]time.Duration // by span; 0 for no bound
+	started [autoscaler.Spans]time.Time     // by span
 }
 
 var _ autoscaler.Stopwatch = (*stopwatch)(nil)
@@ -23,7 +23,8 @@ func newStopwatch(a *core.Autoscale, now func() time.Time) autoscaler.Stopwatch 
 	if a == nil {
 		return nil
 	}
-	return &stopwatch{now: now, max: [2]time.Duration{autoscaler.WholePlan: a.MaxBinpackingTime, autoscaler.OneGroup: a.MaxNodeGroupBinpackingDuration}}
+	return &stopwatch{now: now, max: [autoscaler.Spans]time.Duration{
+		autoscaler.WholePlan: a.MaxBinpackingTime, autoscaler.OneGroup: a.MaxNodeGroupBinpackingDuration, autoscaler.Drains: a.SimulationTimeout}}
 }
 
 // Start implements autoscaler.Stopwatch.
@@ -32,7 +33,7 @@ func (s *stopwatch) Start(span autoscaler.Span) { s.started[span] = s.now() }
 // Over implements autoscaler.Stopwatch.
 func (s *stopwatch) Over(span autoscaler.Span) bool {
 	now := s.now()
-	return s.over(span, now) || s.over(autoscaler.WholePlan, now)
+	return s.over(span, now) || span == autoscaler.OneGroup && s.over(autoscaler.WholePlan, now)
 }
 
 func (s *stopwatch) over(span autoscaler.Span, now time.Time) bool {

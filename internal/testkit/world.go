@@ -18,6 +18,7 @@ import (
 type World struct {
 	State   *cluster.State
 	Nodes   []string // names of all nodes that may be there
+	Group   string   // the node group that they are in, "" for none
 	next    int      // number of the last pod
 	storage bool     // the history is about storage, too
 }
@@ -36,7 +37,7 @@ func (w *World) Furnish(t *rapid.T) {
 		w.State.SetObject(o)
 	}
 	for _, name := range w.Nodes {
-		w.State.SetNode(w.State.Schema.ParseNode(w.node(t, name), ""))
+		w.State.SetNode(w.State.Schema.ParseNode(w.node(t, name), w.Group))
 	}
 }
 
@@ -97,7 +98,7 @@ func (w *World) Change(t *rapid.T) string {
 		return "remove " + string(uid)
 	case k < 68:
 		name := pick(t, w.Nodes, "node")
-		w.State.SetNode(w.State.Schema.ParseNode(w.node(t, name), ""))
+		w.State.SetNode(w.State.Schema.ParseNode(w.node(t, name), w.Group))
 		return "set " + name
 	case k < 72:
 		name := pick(t, w.Nodes, "node")

@@ -21,6 +21,7 @@ const classesKept = 4096
 type Planner struct {
 	follower *cluster.Follower
 	sched    *scheduler.Scheduler
+	drains   *scaledown.Simulator // follows the follower
 	expander expander.Chain
 	seed     uint64 // of the expander
 
@@ -38,7 +39,11 @@ func New(leader *cluster.State, profiles []*framework.Profile, how engine.Option
 	if err != nil {
 		return nil, err
 	}
-	return &Planner{follower: f, sched: sched, expander: chain, seed: how.Seed}, nil
+	drains, err := scaledown.New(f.State, profiles, how)
+	if err != nil {
+		return nil, err
+	}
+	return &Planner{follower: f, sched: sched, drains: drains, expander: chain, seed: how.Seed}, nil
 }
 
 // CatchUp brings the follower up to date. It fails with cluster.ErrBehind when the leader
@@ -52,6 +57,7 @@ func (p *Planner) Follow() error {
 	if err := p.follower.CatchUp(); err != nil {
 		return err
 	}
+	p.drains.Follow()
 	p.follower.Trim(p.follower.Head())
 	return nil
 }
@@ -67,13 +73,16 @@ func (p *Planner) Position() cluster.Seq {
 // the engines remember.
 func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	plan := autoscaler.NewPlan(&req, p.Position())
-	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Expander: p.expander, Seed: p.seed, Stopwatch: p.Stopwatch}
+	questions := &autoscaler.Questions{Watch: p.Stopwatch}
+	questions.Start(autoscaler.WholePlan)
+	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Expander: p.expander, Seed: p.seed, Questions: questions}
 	packer.Plan(req, plan)
 	if plan.Sick == "" && req.ScaleDown != nil {
-		for _, name := range scaledown.Candidates(p.follower.State, req.ServerNow, req.Readiness.StartupTime) {
-			plan.Removals = append(plan.Removals, &autoscaler.Removal{Node: name})
-		}
+		p.drains.Plan(&req, questions, plan)
+	} else {
+		p.drains.Follow()
 	}
+	plan.Cuts = questions.Cuts
 	p.follower.Trim(p.follower.Head())
 	p.sched.ForgetClasses(classesKept, func() map[*engine.Class]bool { return nil })
 	return plan

@@ -57,7 +57,7 @@ func removals(plan *autoscaler.Plan) string {
 func TestAPlanIsOfTheStateAtItsPosition(t *testing.T) {
 	leader := cluster.New(cluster.NewSchema())
 	p := follow(t, leader)
-	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
 	addNode(leader, "n1")
 	mustCatchUp(t, p)
 	at := leader.Head()
@@ -99,6 +99,7 @@ func TestAPlanHasBothSides(t *testing.T) {
 func TestFollowKeepsUpWithoutAJournal(t *testing.T) {
 	leader := cluster.New(cluster.NewSchema())
 	p := follow(t, leader)
+	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 5, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
 	for _, name := range testkit.Names("n", 5) {
 		addNode(leader, name)
 		if err := p.Follow(); err != nil {

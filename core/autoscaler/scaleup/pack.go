@@ -46,7 +46,9 @@ func (b *builder) pack(m *model, sharing []*model, pending []*run) packed {
 	defer func() { b.proposed = before }() // headroom counts what is packed meanwhile
 	p := packing{builder: b, packed: packed{model: m}, sharing: sharing, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
 	runs := largestFirst(m.group, pending)
-	b.startGroup()
+	if b.Questions != nil {
+		b.Questions.Start(autoscaler.OneGroup)
+	}
 	for _, r := range runs {
 		if !r.countable && r.prefers.includes(m.group) && !p.over() {
 			p.oneByOne(r)

@@ -276,7 +276,6 @@ func (b *builder) buy(left []*run) []*run {
 	mark := b.State.Mark()
 	undo := func(to autoscaler.Plan) {
 		b.State.Rollback(mark)
-		to.Cuts = b.plan.Cuts // for replays: what was asked was asked
 		*b.plan, b.proposed = to, maps.Clone(proposed)
 	}
 	plain := b.grow(left)

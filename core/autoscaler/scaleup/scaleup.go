@@ -42,8 +42,9 @@ type Packer struct {
 	Engine   func(*cluster.Pod) *engine.Engine
 	Expander expander.Chain
 	Seed     uint64 // of the expander
-	// Stopwatch bounds how long plans take; nil for no bound.
-	Stopwatch autoscaler.Stopwatch
+	// Questions are the plan's to its stopwatch, which has begun to measure the plan; nil for
+	// no bound.
+	Questions *autoscaler.Questions
 }
 
 // builder makes one plan.
@@ -80,7 +81,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 			*plan, plan.Whole = *all, true
 			return
 		}
-		plan.Answers, plan.Cuts = all.Answers, all.Cuts
+		plan.Answers = all.Answers
 		patience.ended = false
 	}
 	p.plan(req, plan, patience)
@@ -108,7 +109,6 @@ func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *p
 	defer p.State.Rollback(mark)
 	b := p.begin(&req, plan)
 	b.patience = patience
-	b.startPlan()
 	left := b.cover(b.runs(req.Pending))
 	b.limits = b.newLimits()
 	if short != nil {

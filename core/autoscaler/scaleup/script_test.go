@@ -33,6 +33,7 @@ import (
 type fixture struct {
 	state  *cluster.State
 	packer scaleup.Packer
+	watch  autoscaler.Stopwatch // nil for no bound
 	req    autoscaler.Request
 }
 
@@ -69,6 +70,8 @@ func (f *fixture) plan() (*autoscaler.Plan, error) {
 	}()
 	before := f.dump("")
 	plan := autoscaler.NewPlan(&f.req, f.state.Head())
+	f.packer.Questions = &autoscaler.Questions{Watch: f.watch}
+	f.packer.Questions.Start(autoscaler.WholePlan)
 	f.packer.Plan(f.req, plan)
 	if after := f.dump(before); after != before {
 		return nil, fmt.Errorf("the plan has left the state as\n%s\nit was\n%s", after, before)
@@ -186,13 +189,13 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		}
 		f.packer.Expander = chain
 	case "stopwatch":
-		f.packer.Stopwatch = nil
+		f.watch = nil
 		if !args.Flag("off") {
 			cuts := &autoscaler.Cuts{}
 			for _, n := range args.List("over") {
 				cuts.At = append(cuts.At, testkit.Must(strconv.Atoi(n)))
 			}
-			f.packer.Stopwatch = cuts
+			f.watch = cuts
 		}
 	case "balance":
 		f.req.Balancing = autoscaler.Balancing{Mode: autoscaler.BalanceAlways, Labels: args.List("labels"), IgnoredLabels: args.List("ignored"),

@@ -9,47 +9,20 @@ import "github.com/berthproject/berth/core/autoscaler"
 
 // patience is how a plan stands with the stopwatch.
 type patience struct {
-	watch autoscaler.Stopwatch // nil for no bound
-	asked int                  // questions so far
-	ended bool                 // the plan has taken long enough
-}
-
-// startPlan begins to measure the plan, unless that has begun.
-func (b *builder) startPlan() {
-	if b.Stopwatch != nil && b.patience.watch == nil {
-		b.patience.watch = b.Stopwatch
-		b.Stopwatch.Start(autoscaler.WholePlan)
-	}
-}
-
-// startGroup begins to measure the packing of a group.
-func (b *builder) startGroup() {
-	if b.patience.watch != nil {
-		b.patience.watch.Start(autoscaler.OneGroup)
-	}
+	ended bool // the plan has taken long enough
 }
 
 // planOver asks whether the plan has taken long enough, in which case it is to end.
 func (b *builder) planOver() bool {
-	b.patience.ended = b.patience.ended || b.ask(autoscaler.WholePlan)
+	b.patience.ended = b.patience.ended || b.over(autoscaler.WholePlan)
 	return b.patience.ended
 }
 
 // over asks whether the packing of a group has taken long enough. It hasn't before there is
 // a new node. It is asked before a node is added, so that each has pods.
 func (p *packing) over() bool {
-	p.ended = p.ended || p.nodes > 0 && p.ask(autoscaler.OneGroup)
+	p.ended = p.ended || p.nodes > 0 && p.builder.over(autoscaler.OneGroup)
 	return p.ended
 }
 
-func (b *builder) ask(s autoscaler.Span) bool {
-	if b.patience.watch == nil {
-		return false
-	}
-	b.patience.asked++
-	over := b.patience.watch.Over(s)
-	if over {
-		b.plan.Cuts = append(b.plan.Cuts, b.patience.asked)
-	}
-	return over
-}
+func (b *builder) over(s autoscaler.Span) bool { return b.Questions != nil && b.Questions.Over(s) }

@@ -45,15 +45,19 @@ type Args struct {
 }
 
 // Plugin implements framework.Plugin.
-type Plugin struct{ args Args }
+type Plugin struct {
+	args         Args
+	onlyRequired bool // terms that only score don't count
+}
 
 var (
 	_ framework.Plugin     = Plugin{}
+	_ framework.Packer     = Plugin{}
 	_ framework.TermReader = Plugin{}
 )
 
 // New returns the plugin with arguments.
-func New(args Args) Plugin { return Plugin{args} }
+func New(args Args) Plugin { return Plugin{args: args} }
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
@@ -61,6 +65,13 @@ func (Plugin) Name() string { return Name }
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
 	return "pods that it is to be with or apart from come or go, or nodes in other domains come"
+}
+
+// Packing implements framework.Packer: preferred terms, and required affinity of placed pods,
+// only score.
+func (p Plugin) Packing() framework.Weighted {
+	p.onlyRequired = true
+	return framework.Weighted{Plugin: p}
 }
 
 // Sign implements framework.Plugin. Of the pod's labels it signs those only that
@@ -132,6 +143,9 @@ func (p Plugin) ReadsTerm(pod *cluster.Pod, state *cluster.State, t *cluster.Ter
 // readsKind tells whether placed pods' terms of a kind say something about the
 // pod.
 func (p Plugin) readsKind(pod *cluster.Pod, kind cluster.TermKind) bool {
+	if p.onlyRequired {
+		return kind == cluster.RequiredAntiAffinity
+	}
 	switch kind {
 	case cluster.RequiredAntiAffinity:
 		return true
@@ -144,9 +158,7 @@ func (p Plugin) readsKind(pod *cluster.Pod, kind cluster.TermKind) bool {
 }
 
 func hasPreferredTerm(pod *cluster.Pod) bool {
-	return slices.ContainsFunc(pod.Terms, func(t cluster.OwnedTerm) bool {
-		return t.Kind == cluster.PreferredAffinity || t.Kind == cluster.PreferredAntiAffinity
-	})
+	return slices.ContainsFunc(pod.Terms, func(t cluster.OwnedTerm) bool { return t.Preferred() })
 }
 
 // For implements framework.Plugin.
@@ -158,6 +170,9 @@ func (p Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *f
 	r.addRequiredAffinity(pod, state)
 	for i := range pod.Terms {
 		t := &pod.Terms[i]
+		if p.onlyRequired && t.Preferred() {
+			continue
+		}
 		switch t.Kind {
 		case cluster.RequiredAntiAffinity:
 			r.add(state, &r.filters, t.TopologyKey, meeting(t.TopologyKey, t.In(state)), ownAntiAffinity)

@@ -13,7 +13,10 @@ const Name = "NodeName"
 // never queued: only simulations ask where it could go.
 type Plugin struct{}
 
-var _ framework.Plugin = Plugin{}
+var (
+	_ framework.Plugin = Plugin{}
+	_ framework.Packer = Plugin{}
+)
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
@@ -22,6 +25,9 @@ func (Plugin) Name() string { return Name }
 func (Plugin) WakesWhen() string {
 	return "the node that it names is there"
 }
+
+// Packing implements framework.Packer: a pod on a node names it, and its replacement won't.
+func (Plugin) Packing() framework.Weighted { return framework.Weighted{} }
 
 // Sign implements framework.Plugin.
 func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {

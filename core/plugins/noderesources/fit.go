@@ -29,7 +29,10 @@ type Fit struct {
 	resources []scored
 }
 
-var _ framework.Plugin = (*Fit)(nil)
+var (
+	_ framework.Plugin = (*Fit)(nil)
+	_ framework.Packer = (*Fit)(nil)
+)
 
 // NewFit returns the plugin. The schema must be that of the states it will see.
 func NewFit(schema *cluster.Schema, args FitArgs) *Fit {
@@ -48,6 +51,13 @@ func (*Fit) Name() string { return FitName }
 // WakesWhen implements framework.Waker.
 func (*Fit) WakesWhen() string {
 	return "a node has room: pods leave it or ask for less, it grows, or a new one comes"
+}
+
+// Packing implements framework.Packer: the fullest node is the best, whatever the strategy.
+func (f *Fit) Packing() framework.Weighted {
+	args := f.args
+	args.Strategy, args.Shape = MostAllocated, nil
+	return framework.Weighted{Plugin: &Fit{args: args, resources: f.resources}, Weight: 1}
 }
 
 // Sign implements framework.Plugin.

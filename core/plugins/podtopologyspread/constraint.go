@@ -58,7 +58,7 @@ func (p Plugin) constraintsOf(pod *cluster.Pod, state *cluster.State) constraint
 		if list = p.args.Constraints; !p.args.List {
 			list = systemDefaults
 		}
-		if len(list) == 0 {
+		if len(list) == 0 || p.packing && !p.hardDefaults() {
 			return out
 		}
 		if defaults.Selector = defaultSelector(pod, state); defaults.Selector.Empty() {
@@ -77,6 +77,9 @@ func (p Plugin) constraintsOf(pod *cluster.Pod, state *cluster.State) constraint
 		c := resolve(&list[i], selects)
 		switch list[i].WhenUnsatisfiable {
 		case v1.ScheduleAnyway:
+			if p.packing && len(pod.Object.Spec.TopologySpreadConstraints) == 0 {
+				break
+			}
 			out.soft = append(out.soft, c)
 		case v1.DoNotSchedule:
 			out.hard = append(out.hard, c)

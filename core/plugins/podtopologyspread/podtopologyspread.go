@@ -39,15 +39,19 @@ type Args struct {
 }
 
 // Plugin implements framework.Plugin.
-type Plugin struct{ args Args }
+type Plugin struct {
+	args    Args
+	packing bool // soft constraints count only where a pod has them itself
+}
 
 var (
 	_ framework.Plugin       = Plugin{}
+	_ framework.Packer       = Plugin{}
 	_ framework.Reclassifier = Plugin{}
 )
 
 // New returns the plugin with arguments.
-func New(args Args) Plugin { return Plugin{args} }
+func New(args Args) Plugin { return Plugin{args: args} }
 
 // Name implements framework.Plugin.
 func (Plugin) Name() string { return Name }
@@ -55,6 +59,14 @@ func (Plugin) Name() string { return Name }
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
 	return "pods that it is spread among come or go, or nodes in other domains come"
+}
+
+// Packing implements framework.Packer. Soft constraints that a pod has itself count as much
+// as in the default profile, so that a cluster that shrinks keeps such pods as even as they
+// ask for. By default constraints all pods would be spread over all nodes.
+func (p Plugin) Packing() framework.Weighted {
+	p.packing = true
+	return framework.Weighted{Plugin: p, Weight: 2}
 }
 
 // Sign implements framework.Plugin. The local part has what TopologyKeys and
@@ -103,11 +115,15 @@ func matchesItself(pod *cluster.Pod, c *constraint) bool {
 // that had none. Soft ones let no pod in or out: for them alone a pod isn't signed
 // again, and is scored by what selected it when it was signed last.
 func (p Plugin) Reclassifies(c *cluster.Change, _ *cluster.State) func(*cluster.Pod) bool {
-	hard := func(c v1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == v1.DoNotSchedule }
-	if c.Op != cluster.WorkloadSet || !p.args.List || !slices.ContainsFunc(p.args.Constraints, hard) {
+	if c.Op != cluster.WorkloadSet || !p.hardDefaults() {
 		return nil
 	}
 	return func(pod *cluster.Pod) bool { return len(pod.Object.Spec.TopologySpreadConstraints) == 0 }
+}
+
+// hardDefaults tells whether some default constraint rejects nodes.
+func (p Plugin) hardDefaults() bool {
+	return p.args.List && slices.ContainsFunc(p.args.Constraints, func(c v1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == v1.DoNotSchedule })
 }
 
 // For implements framework.Plugin.

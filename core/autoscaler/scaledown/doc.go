@@ -1,0 +1,23 @@
+// Package scaledown finds the nodes that could be removed, all of them together: the
+// simulation of the parallel drain proposal of Cluster Autoscaler.
+//
+// The simulator has a copy of the cluster's state of its own, the world, in which the pods of
+// candidates stand on the nodes that have room for them, their homes. It stays like that from
+// one pass to the next, so that a pass costs what has changed. A pass:
+//
+//  1. follows what has changed in the cluster (follow.go). Candidates whose nodes have changed
+//     are undone; pods whose homes have changed have to fit there still, or find another home,
+//     or their candidate is undone;
+//  2. finds room for the pods that are displaced already. If one finds none, nothing else may
+//     go: there is no candidate;
+//  3. confirms the candidates: their nodes and pods may still go, within the disruption
+//     budgets and minimums, which are counted down in the order of the candidates;
+//  4. looks for further candidates (pass.go), in a stable order: empty nodes first, then by
+//     rising utilization. All pods of a node have to find homes, by every rule that filters,
+//     where they were placed in the pass before if possible, and else on the fullest node
+//     that takes them (packing.go).
+//
+// Homes are never on candidates, on nodes on their way out, or on nodes that aren't ready; and
+// a node that is a home is no candidate. A pass that takes too long ends, and the next goes on
+// with the nodes that weren't looked at.
+package scaledown

@@ -1,0 +1,71 @@
+package scaledown
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// PackingProfile returns the profile by which the pods of another find homes.
+func PackingProfile(p *framework.Profile) *framework.Profile { return framework.Packing(p, staying{}) }
+
+// World returns the state in which pods have moved.
+func (s *Simulator) World() *cluster.State { return s.world.State }
+
+// UndoAll takes all moves back.
+func (s *Simulator) UndoAll() {
+	for _, p := range s.guests {
+		i, _ := s.world.Placed(p.UID)
+		s.take(p, i)
+	}
+	s.guests = nil
+	s.undoAll()
+}
+
+// LeastPerPass is leastPerPass.
+const LeastPerPass = leastPerPass
+
+// Broken says what is true of the simulator that must not be.
+func (s *Simulator) Broken() (out []string) {
+	moved := make([]int32, s.world.Len())
+	for _, c := range s.candidates {
+		for _, h := range c.homes {
+			if at, ok := s.world.Placed(h.pod.UID); !ok || at != h.at {
+				out = append(out, fmt.Sprintf("pod %s is at %d, its home is %d", h.pod.Name(), at, h.at))
+				continue
+			}
+			moved[h.at]++
+			if s.byNode[h.at] != nil {
+				out = append(out, fmt.Sprintf("pod %s has its home on a candidate", h.pod.Name()))
+			}
+		}
+		if s.byNode[c.node] != c {
+			out = append(out, "a candidate isn't found by its node")
+		}
+	}
+	for _, g := range s.guests {
+		if at, ok := s.world.Placed(g.UID); ok {
+			moved[at]++
+		}
+	}
+	s.world.Nodes(func(n *cluster.Node) {
+		has := int32(0)
+		if int(n.Index) < len(s.moved) {
+			has = s.moved[n.Index]
+		}
+		if has != moved[n.Index] {
+			out = append(out, fmt.Sprintf("%d pods have moved to node %s, %d are counted", moved[n.Index], n.Name, has))
+		}
+		leader := s.leader.Node(n.Index)
+		if c := s.byNode[n.Index]; c != nil {
+			if !slices.Equal(c.pods, leader.Pods) {
+				out = append(out, fmt.Sprintf("candidate %s has other pods than the leader has there", n.Name))
+			}
+		} else if k := len(n.Pods) - int(has); k < 0 || !slices.Equal(n.Pods[:k], leader.Pods) {
+			out = append(out, fmt.Sprintf("the pods of node %s aren't the leader's and, behind them, those that have moved", n.Name))
+		}
+	})
+	return out
+}

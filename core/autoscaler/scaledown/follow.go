@@ -1,0 +1,193 @@
+package scaledown
+
+import (
+	"slices"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+)
+
+// This file has the world follow the leader. The journal names which pod of a node it is
+// about by its place among the node's pods, so what has moved from or to a touched node is
+// taken back before the world follows, and has to find its place again after.
+
+// lifted is a pod that was taken off a touched node.
+type lifted struct {
+	candidate *candidate
+	home      int    // of the candidate's homes
+	node      string // where it was
+}
+
+// Follow brings the world up to date, and undoes the candidates that can't stay what they
+// are. It takes O(changes) and O(pods that have their homes on touched nodes). The leader must not have trimmed
+// what it did since the last call.
+func (s *Simulator) Follow() {
+	_, at := s.world.Position()
+	changes, ok := s.leader.Since(at)
+	if !ok {
+		panic("scaledown: the leader has forgotten changes that the simulator hasn't followed")
+	}
+	for _, p := range s.guests {
+		i, _ := s.world.Placed(p.UID)
+		s.take(p, i)
+	}
+	s.guests = s.guests[:0]
+	if len(changes) == 0 {
+		return
+	}
+	s.unsettled = true
+	changes = slices.Clone(changes)
+	touched := touchedNodes(changes)
+	for _, i := range touched {
+		if c := s.byNode[i]; c != nil {
+			s.undo(c)
+		}
+		if n := s.nodeAt(i); n != nil {
+			delete(s.noPlace, n.Name)
+		}
+	}
+	up := s.lift(touched)
+	if err := s.world.CatchUp(); err != nil {
+		panic("scaledown: " + err.Error()) // Since has just returned them
+	}
+	s.reclassify(changes)
+	for i := range up {
+		s.setDown(&up[i])
+	}
+	if budgetsChanged(changes) {
+		b := newBudgets(s.world.State, nil, nil)
+		for _, c := range s.candidates {
+			c.uses = b.uses(c.movers())
+		}
+	}
+}
+
+// touchedNodes returns the nodes that changes name, each once, by index.
+func touchedNodes(changes []cluster.Change) []cluster.NodeIndex {
+	var out []cluster.NodeIndex
+	for i := range changes {
+		if changes[i].Node != cluster.NoNode {
+			out = append(out, changes[i].Node)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// nodeAt returns the node of an index, nil when the world has none there.
+func (s *Simulator) nodeAt(i cluster.NodeIndex) *cluster.Node {
+	if int(i) >= s.world.Len() {
+		return nil
+	}
+	return s.world.Node(i)
+}
+
+// lift takes the pods off touched nodes that have their homes there.
+func (s *Simulator) lift(touched []cluster.NodeIndex) (out []lifted) {
+	is := map[cluster.NodeIndex]bool{}
+	for _, i := range touched {
+		if s.isHome(i) {
+			is[i] = true
+		}
+	}
+	if len(is) == 0 {
+		return nil
+	}
+	for _, c := range s.candidates {
+		for k := range c.homes {
+			h := &c.homes[k]
+			if !is[h.at] {
+				continue
+			}
+			out = append(out, lifted{c, k, s.world.Node(h.at).Name})
+			s.take(h.pod, h.at)
+			h.at = cluster.NoNode
+		}
+	}
+	return out
+}
+
+// setDown finds a lifted pod its home again, or another; or undoes its candidate.
+func (s *Simulator) setDown(x *lifted) {
+	c := x.candidate
+	if s.byNode[c.node] != c {
+		return // undone meanwhile, on account of another pod
+	}
+	h := &c.homes[x.home]
+	s.hints[h.pod.UID] = x.node
+	h.at = s.find(h.pod, h.class)
+	delete(s.hints, h.pod.UID)
+	switch {
+	case h.at == cluster.NoNode:
+		s.undo(c)
+	case s.world.Node(h.at).Name != x.node:
+		removal := *c.removal // plans have the former
+		removal.Homes = nil   // they are others
+		c.removal = &removal
+	}
+}
+
+// reclassify finds the classes of pods anew that changes may have given another.
+func (s *Simulator) reclassify(changes []cluster.Change) {
+	concerned := s.sched.Reclassifies(changes)
+	if v := s.world.SignatureVersion(); v != s.signed {
+		s.signed = v
+		concerned = func(*cluster.Pod) bool { return true }
+	}
+	if concerned == nil {
+		return
+	}
+	for _, c := range s.candidates {
+		for k := range c.homes {
+			if h := &c.homes[k]; concerned(h.pod) {
+				h.class = s.engine(h.pod).Class(h.pod)
+			}
+		}
+	}
+}
+
+// forgetClasses forgets the classes that no home has.
+func (s *Simulator) forgetClasses() {
+	s.sched.ForgetClasses(classesKept, func() map[*engine.Class]bool {
+		used := map[*engine.Class]bool{}
+		for _, c := range s.candidates {
+			for k := range c.homes {
+				used[c.homes[k].class] = true
+			}
+		}
+		return used
+	})
+}
+
+// movers returns the pods of a candidate that have moved.
+func (c *candidate) movers() []*cluster.Pod {
+	out := make([]*cluster.Pod, len(c.homes))
+	for i := range c.homes {
+		out[i] = c.homes[i].pod
+	}
+	return out
+}
+
+// budgetsChanged tells whether budgets may select other pods than before. Most changes are of
+// how many disruptions they allow.
+func budgetsChanged(changes []cluster.Change) bool {
+	for i := range changes {
+		o := changes[i].Object
+		if o == nil {
+			continue
+		}
+		now, isNow := o.New.(*policyv1.PodDisruptionBudget)
+		old, wasOld := o.Old.(*policyv1.PodDisruptionBudget)
+		if !isNow && !wasOld {
+			continue
+		}
+		if !isNow || !wasOld || !equality.Semantic.DeepEqual(now.Spec.Selector, old.Spec.Selector) ||
+			!equality.Semantic.DeepEqual(now.Status.DisruptedPods, old.Status.DisruptedPods) {
+			return true
+		}
+	}
+	return false
+}

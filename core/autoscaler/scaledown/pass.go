@@ -1,0 +1,369 @@
+package scaledown
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/drainability"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// This file makes a pass.
+
+// leastPerPass is how many nodes a pass simulates at least, however long that takes.
+const leastPerPass = 50
+
+// pass is one pass in the making.
+type pass struct {
+	*Simulator
+	req      *autoscaler.Request
+	down     *autoscaler.ScaleDown
+	check    Check
+	judge    drainability.Context
+	budgets  *budgets
+	minimums *Minimums
+	kept     []autoscaler.Kept
+}
+
+// Plan follows the leader and makes a pass: it fills in a plan's Removals and Kept.
+func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Questions, plan *autoscaler.Plan) {
+	s.Follow()
+	s.passes++
+	p := &pass{Simulator: s, req: req, down: req.ScaleDown,
+		check: Check{Rules: &req.ScaleDown.Rules, State: s.world.State, Readiness: &req.Readiness, Now: req.ServerNow},
+		judge: drainability.Context{Rules: &req.ScaleDown.Rules, State: s.world.State, Now: req.ServerNow},
+	}
+	questions.Start(autoscaler.Drains)
+	if homeless := p.placeDisplaced(); homeless != "" {
+		s.undoAll()
+		s.world.Nodes(func(n *cluster.Node) {
+			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDisplaced, Pod: homeless, Detail: "no other node has room for a pod that has to leave its node already, or has left it"})
+		})
+	} else {
+		p.minimums = NewMinimums(s.leader, req) // in the world candidates look as if they were going
+		p.budgets = newBudgets(s.world.State, p.leaving(), func(pod *cluster.Pod) bool { return p.judge.Judge(pod).Outcome == drainability.Evict })
+		p.confirm()
+		p.look(questions)
+		for p.settle(); p.wholeGroups(); {
+			p.settle()
+		}
+	}
+	for _, c := range s.candidates {
+		plan.Removals = append(plan.Removals, c.asRemoval(s.world.State))
+	}
+	slices.SortFunc(p.kept, func(a, b autoscaler.Kept) int { return strings.Compare(a.Node, b.Node) })
+	plan.Kept = p.kept
+	clear(s.hints)
+	s.world.Trim(s.world.Head())
+	s.forgetClasses()
+}
+
+// keep says why a node stays.
+func (p *pass) keep(n *cluster.Node, k autoscaler.Kept) {
+	k.Node, k.Since = n.Name, p.req.Now
+	p.kept = append(p.kept, k)
+}
+
+// leaving returns the nodes that are on their way out, by index.
+func (p *pass) leaving() (out []*cluster.Node) {
+	p.world.Nodes(func(n *cluster.Node) {
+		if p.byNode[n.Index] == nil && n.HasTaint(autoscaler.ToBeDeletedTaint) {
+			out = append(out, n)
+		}
+	})
+	return out
+}
+
+// placeDisplaced finds homes for the pods that are displaced already. These come before
+// candidates: if one finds none beside them, all candidates are undone. It returns the name of
+// a pod that finds none even so, "" when all have homes.
+func (p *pass) placeDisplaced() (homeless string) {
+	for i := 0; i < len(p.down.Displaced); i++ {
+		pod := p.down.Displaced[i]
+		if _, ok := p.world.Placed(pod.UID); ok {
+			pod = pod.Instance("displaced/" + string(pod.UID)) // it is still on the node that it has to leave
+		}
+		if p.find(pod, p.engine(pod).Class(pod)) != cluster.NoNode {
+			p.guests = append(p.guests, pod)
+			continue
+		}
+		if len(p.candidates) == 0 {
+			return p.down.Displaced[i].Name()
+		}
+		p.undoAll()
+		i-- // once more, with their room
+	}
+	return ""
+}
+
+// confirm undoes the candidates that may not go any more.
+func (p *pass) confirm() {
+	for _, c := range slices.Clone(p.candidates) {
+		n := p.world.Node(c.node)
+		if !p.mayStillGo(c, n) {
+			p.undo(c) // why it stays is found out with the nodes that never were candidates
+			continue
+		}
+		p.budgets.take(c.uses)
+		p.minimums.Take(n)
+	}
+}
+
+// mayStillGo tells whether a candidate may go still. What would have changed its node has
+// undone it before.
+func (p *pass) mayStillGo(c *candidate, n *cluster.Node) bool {
+	g := p.world.Group(c.info.Group)
+	if g == nil || !reflect.DeepEqual(g.Options, c.options) {
+		return false
+	}
+	movers := 0
+	for _, pod := range c.pods {
+		switch p.judge.Judge(pod).Outcome {
+		case drainability.Block:
+			return false
+		case drainability.Evict:
+			movers++
+		}
+	}
+	over, _ := p.budgets.refuse(c.uses)
+	return movers == len(c.homes) && over == nil && p.minimums.May(n) == nil
+}
+
+// look looks for further candidates.
+func (p *pass) look(questions *autoscaler.Questions) {
+	list := p.eligible()
+	for k, x := range list {
+		n := x.node
+		switch {
+		case k >= leastPerPass && questions.Over(autoscaler.Drains):
+			for _, y := range list[k:] {
+				if p.skipped[y.node.Name] == 0 {
+					p.skipped[y.node.Name] = p.passes
+				}
+				p.keep(y.node, autoscaler.Kept{Reason: autoscaler.KeptNotSimulated, Detail: "the last plan had no time left to look at it", Utilization: y.utilization})
+			}
+			return
+		case p.isHome(n.Index):
+			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of nodes that could be removed have room on it", Utilization: x.utilization})
+		default:
+			p.simulate(x)
+		}
+		delete(p.skipped, n.Name)
+	}
+}
+
+// looked is a node that may be a candidate.
+type looked struct {
+	node        *cluster.Node
+	utilization float64
+	skipped     uint64 // the first pass that had no time for it since it was last looked at; 0 for none
+}
+
+// eligible returns the nodes that may be candidates, as far as they aren't, in the order in
+// which they are simulated: those that passes had no time for first, then empty ones, then by
+// rising utilization. Why the others stay is said.
+func (p *pass) eligible() (out []looked) {
+	skipped := map[string]uint64{}
+	p.world.Nodes(func(n *cluster.Node) {
+		if p.byNode[n.Index] != nil {
+			return
+		}
+		if p.isHome(n.Index) {
+			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of nodes that could be removed have room on it"})
+			return
+		}
+		if k := p.check.Ineligible(n); k != nil {
+			p.keep(n, *k)
+			return
+		}
+		if k, ok := p.noPlace[n.Name]; ok && p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter {
+			p.kept = append(p.kept, k)
+			return
+		}
+		delete(p.noPlace, n.Name)
+		u, _ := p.check.Utilization(n)
+		x := looked{n, u, p.skipped[n.Name]}
+		if x.skipped > 0 {
+			skipped[n.Name] = x.skipped
+		}
+		out = append(out, x)
+	})
+	p.skipped = skipped // without nodes that are gone, or not eligible any more
+	slices.SortFunc(out, func(a, b looked) int {
+		return cmp.Or(
+			cmp.Compare(a.skipped-1, b.skipped-1), // 0 becomes the largest
+			cmp.Compare(min(a.node.Workload, 1), min(b.node.Workload, 1)), cmp.Compare(a.utilization, b.utilization),
+			strings.Compare(a.node.Name, b.node.Name))
+	})
+	return out
+}
+
+// simulate makes a node a candidate, or says why it stays; then the world is as it was.
+func (p *pass) simulate(x looked) {
+	n := x.node
+	keep := func(k autoscaler.Kept) {
+		k.Utilization = x.utilization
+		p.keep(n, k)
+	}
+	if k := p.minimums.May(n); k != nil {
+		keep(*k)
+		return
+	}
+	c := &candidate{node: n.Index, info: n.NodeInfo, options: p.world.Group(n.Group).Options}
+	removal := &autoscaler.Removal{Node: n.Name, Utilization: x.utilization}
+	var movers []*cluster.Pod
+	for _, pod := range n.Pods {
+		switch v := p.judge.Judge(pod); v.Outcome {
+		case drainability.Block:
+			keep(autoscaler.Kept{Reason: autoscaler.KeptBlockedByPod, Pod: pod.Name(), Detail: v.Why})
+			return
+		case drainability.WaitFor:
+			removal.WaitsFor = append(removal.WaitsFor, pod.Name())
+		case drainability.Evict:
+			movers = append(movers, pod)
+		}
+	}
+	c.uses = p.budgets.uses(movers)
+	if u, why := p.budgets.refuse(c.uses); u != nil {
+		keep(autoscaler.Kept{Reason: autoscaler.KeptBlockedByPod, Pod: u.pod.Name(), Detail: why})
+		return
+	}
+	c.pods = slices.Clone(n.Pods)
+	if stuck := p.move(c, movers); stuck != nil {
+		p.keepNoPlace(n, stuck, x.utilization)
+		return
+	}
+	p.unsettled = true
+	p.candidates = append(p.candidates, c)
+	p.byNode[c.node] = c
+	c.removal = removal
+	c.fillHomes(p.world.State)
+	p.budgets.take(c.uses)
+	p.minimums.Take(n)
+}
+
+// move moves pods of a node to homes, all or none: then it returns one that finds none.
+func (p *pass) move(c *candidate, movers []*cluster.Pod) (stuck *cluster.Pod) {
+	slices.SortFunc(movers, largestFirst)
+	mark := p.world.Mark()
+	p.world.SetNode(c.info.WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule}))
+	for _, pod := range movers {
+		p.world.Remove(pod.UID)
+	}
+	for _, pod := range movers {
+		class := p.engine(pod).Class(pod)
+		at := p.find(pod, class)
+		if at == cluster.NoNode {
+			for i := range c.homes {
+				p.moved[c.homes[i].at]--
+			}
+			p.world.Rollback(mark)
+			return pod
+		}
+		c.homes = append(c.homes, home{pod, class, at})
+	}
+	p.world.Release(mark)
+	return nil
+}
+
+// largestFirst orders pods as they are packed, by what doesn't depend on history.
+func largestFirst(a, b *cluster.Pod) int {
+	return cmp.Or(cmp.Compare(b.Request.At(cluster.CPU), a.Request.At(cluster.CPU)), cmp.Compare(b.Request.At(cluster.Memory), a.Request.At(cluster.Memory)),
+		strings.Compare(string(a.UID), string(b.UID)))
+}
+
+// settleRounds is how often homes are looked for anew that the homes of others make
+// impossible, before candidates are undone instead.
+const settleRounds = 3
+
+// settle confirms the homes of pods that rules may reject for what is elsewhere, such as hard
+// spread and anti-affinity: since such a home was found others have been, and pods have left
+// their nodes. In the end each pod could go where it is with all others where they are. It
+// takes O(pods of such classes that have moved) when anything has changed.
+func (p *pass) settle() {
+	for round := 0; p.unsettled; round++ {
+		p.unsettled = false
+		for _, c := range slices.Clone(p.candidates) {
+			for k := range c.homes {
+				if p.byNode[c.node] != c {
+					break // undone on account of the one before
+				}
+				h := &c.homes[k]
+				if !h.class.LooksBeyondNode() {
+					continue
+				}
+				x := lifted{c, k, p.world.Node(h.at).Name}
+				p.take(h.pod, h.at)
+				if p.engine(h.pod).FitsOn(h.class, p.world.Node(h.at)) {
+					p.put(h.pod, h.at)
+					continue
+				}
+				p.unsettled = true
+				h.at = cluster.NoNode
+				if round < settleRounds {
+					p.setDown(&x)
+				} else {
+					p.undo(c)
+				}
+				if p.byNode[c.node] != c {
+					p.keepNoPlace(p.world.Node(c.node), h.pod, c.removal.Utilization)
+				}
+			}
+		}
+	}
+}
+
+// keepNoPlace says that a node stays since a pod has nowhere to go, also in the next passes.
+func (p *pass) keepNoPlace(n *cluster.Node, stuck *cluster.Pod, utilization float64) {
+	k := autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptNoPlace, Pod: stuck.Name(), Detail: "no other node that stays has room for the pod", Since: p.req.Now, Utilization: utilization}
+	p.noPlace[n.Name] = k
+	p.kept = append(p.kept, k)
+}
+
+// wholeGroups undoes the candidates of groups that go as a whole or not at all, where some
+// node of the group stays, and tells whether there were any.
+func (p *pass) wholeGroups() (undone bool) {
+	for _, g := range p.world.Groups() {
+		if g.Options == nil || !g.Options.ZeroOrMax {
+			continue
+		}
+		var of []*candidate
+		for _, c := range p.candidates {
+			if c.info.Group == g.ID {
+				of = append(of, c)
+			}
+		}
+		if nodes := g.Target - p.down.Leaving[g.ID]; len(of) > 0 && len(of) < nodes {
+			undone, p.unsettled = true, true
+			for _, c := range of {
+				p.undo(c)
+				p.keep(p.world.Node(c.node), autoscaler.Kept{Reason: autoscaler.KeptAtomic, Detail: fmt.Sprintf("the nodes of group %s go all together or not at all, and %d of %d could go", g.ID, len(of), nodes)})
+			}
+		}
+	}
+	return undone
+}
+
+// asRemoval returns a candidate as plans have it.
+func (c *candidate) asRemoval(state *cluster.State) *autoscaler.Removal {
+	if c.removal.Homes == nil && len(c.homes) > 0 {
+		c.fillHomes(state)
+	}
+	return c.removal
+}
+
+// fillHomes has the candidate's removal say the homes as they are.
+func (c *candidate) fillHomes(state *cluster.State) {
+	removal := *c.removal
+	removal.Homes = make([]autoscaler.Home, len(c.homes))
+	for i, h := range c.homes {
+		removal.Homes[i] = autoscaler.Home{Pod: h.pod.UID, Node: state.Node(h.at).Name}
+	}
+	c.removal = &removal
+}

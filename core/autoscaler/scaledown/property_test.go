@@ -1,0 +1,278 @@
+package scaledown_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/drainability"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/engine/reference"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// history is a simulator over a cluster with a random history.
+type history struct {
+	*testkit.World
+	t       *rapid.T
+	sim     *scaledown.Simulator
+	packing *framework.Profile
+	req     *autoscaler.Request
+	log     []string
+}
+
+func newHistory(t *rapid.T) *history {
+	schema := cluster.NewSchema()
+	h := &history{World: testkit.NewWorld(cluster.New(schema), 6), t: t, req: &autoscaler.Request{Now: time.Unix(100000, 0), ServerNow: time.Unix(100000, 0)}}
+	h.Group = "g"
+	profile := plugins.Default(schema, plugins.Options{})
+	h.packing = scaledown.PackingProfile(profile)
+	h.sim = testkit.Must(scaledown.New(h.State, []*framework.Profile{profile}, engine.Options{Seed: 7}))
+	h.req.ScaleDown = &autoscaler.ScaleDown{Rules: autoscaler.RemovalRules{
+		UtilizationThreshold: []float64{0.5, 0.9, 1}[testkit.Uniform(t, 3, "threshold")], GPUUtilizationThreshold: 1,
+		SkipSystemPods: rapid.Bool().Draw(t, "skip system pods"), SkipLocalStorage: rapid.Bool().Draw(t, "skip local storage"),
+	}}
+	options := &cluster.GroupOptions{ZeroOrMax: testkit.Uniform(t, 10, "atomic") == 0}
+	h.State.SetGroup("g", &cluster.NodeGroup{ID: "g", Min: testkit.Uniform(t, 2, "min"), Target: 6, Max: 6, Options: options,
+		Template: schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj(), "g")})
+	h.Furnish(t)
+	for i, name := range h.Nodes {
+		h.roomy(name, i)
+		for k := range testkit.Uniform(t, 5, "pods") {
+			h.small(fmt.Sprintf("%s-%d", name, k), name)
+		}
+	}
+	return h
+}
+
+// roomy sets a node that takes most pods.
+func (h *history) roomy(name string, i int) {
+	h.log = append(h.log, "make room on "+name)
+	h.State.SetNode(h.State.Schema.ParseNode(testkit.Node(name).Zone(string(rune('a'+i%3))).Alloc("cpu", "8", "memory", "16Gi", "pods", "12").Obj(), h.Group))
+}
+
+// small places a pod that may go most anywhere, but for what others there are.
+func (h *history) small(name, node string) {
+	app := []string{"web", "db"}[testkit.Uniform(h.t, 2, "app")]
+	p := testkit.Pod(name).Owner("apps/v1", "ReplicaSet", app).Label("app", app).Req("cpu", fmt.Sprintf("%dm", 200+300*testkit.Uniform(h.t, 6, "cpu")), "memory", "500Mi")
+	p.Label("index", fmt.Sprint(testkit.Uniform(h.t, 3, "index")))
+	switch testkit.Uniform(h.t, 10, "rule") {
+	case 0:
+		p.Apart(v1.LabelHostname, "app", app)
+	case 1:
+		p.SpreadHard(v1.LabelTopologyZone, 1, "app", app)
+	case 2:
+		p.Together(v1.LabelTopologyZone, "app", app)
+	case 3:
+		p.Apart(v1.LabelTopologyZone, "app", app)
+	case 4:
+		p.Apart(v1.LabelHostname, "index", "1")
+	}
+	h.log = append(h.log, fmt.Sprintf("place small %s on %s", name, node))
+	h.State.Place(h.State.Schema.ParsePod(p.Obj()), node)
+}
+
+func (h *history) fail(format string, args ...any) {
+	h.t.Fatalf(format+"\nhistory:\n%s", append(args, strings.Join(h.log, "\n"))...)
+}
+
+// change takes the cluster on; some pods are displaced then.
+func (h *history) change() {
+	t := h.t
+	for i := range testkit.Uniform(t, 8, "changes") {
+		name := h.Nodes[testkit.Uniform(t, len(h.Nodes), "which")]
+		switch testkit.Uniform(t, 6, "kind") {
+		case 2:
+			app := []string{"web", "db"}[testkit.Uniform(t, 2, "of")]
+			b := testkit.Budget(app, int32(testkit.Uniform(t, 6, "allowed")), "app", app)
+			h.log = append(h.log, fmt.Sprintf("budget %s allows %d", app, b.Status.DisruptionsAllowed))
+			h.State.SetObject(b)
+		case 0:
+			h.roomy(name, testkit.Uniform(t, 3, "zone"))
+		case 1:
+			h.small(fmt.Sprintf("small%d-%d", len(h.log), i), name)
+		default:
+			h.log = append(h.log, h.Change(t))
+		}
+	}
+	h.req.Now = h.req.Now.Add(time.Duration(testkit.Uniform(t, 400, "seconds")) * time.Second)
+	h.req.ScaleDown.Displaced = nil
+	for i := range max(testkit.Uniform(t, 9, "displaced")-6, 0) {
+		p := h.State.Schema.ParsePod(h.Pod(t, fmt.Sprintf("displaced%d", i)))
+		p.Object.Spec.NodeName = ""
+		h.req.ScaleDown.Displaced = append(h.req.ScaleDown.Displaced, p)
+	}
+	h.log = append(h.log, fmt.Sprintf("a pass with %d pods displaced", len(h.req.ScaleDown.Displaced)))
+}
+
+// check makes a pass and checks what must be true of its plan by means of a fresh look at the
+// cluster.
+func (h *history) check() *autoscaler.Plan {
+	plan := pass(h.sim, h.req)
+	for _, broken := range h.sim.Broken() {
+		h.fail("%s", broken)
+	}
+	h.eachNodeOnce(plan)
+	h.homesTakeTheirPods(plan)
+	h.withinBudgets(plan)
+	return plan
+}
+
+// eachNodeOnce checks that a node is removed or kept.
+func (h *history) eachNodeOnce(plan *autoscaler.Plan) {
+	seen := map[string]int{}
+	for _, r := range plan.Removals {
+		seen[r.Node]++
+	}
+	for _, k := range plan.Kept {
+		seen[k.Node]++
+	}
+	h.State.Nodes(func(n *cluster.Node) {
+		if seen[n.Name] != 1 {
+			h.fail("node %s is %d times in the plan %+v", n.Name, seen[n.Name], plan)
+		}
+		delete(seen, n.Name)
+	})
+	if len(seen) > 0 {
+		h.fail("the plan names nodes that aren't there: %v", seen)
+	}
+	if g := h.State.Group("g"); len(plan.Removals) > g.Target-g.Min {
+		h.fail("%d of %d nodes would go, and %d have to stay", len(plan.Removals), g.Target, g.Min)
+	}
+}
+
+// homesTakeTheirPods checks that every pod that would move could go to its home when all
+// others are where they would be, by the rules evaluated from nothing.
+func (h *history) homesTakeTheirPods(plan *autoscaler.Plan) {
+	world, going := h.sim.World(), map[string]bool{}
+	for _, r := range plan.Removals {
+		going[r.Node] = true
+	}
+	for _, r := range plan.Removals {
+		homes := map[types.UID]string{}
+		for _, x := range r.Homes {
+			homes[x.Pod] = x.Node
+			if going[x.Node] {
+				h.fail("pod %s of node %s would go to node %s, which would go itself", x.Pod, r.Node, x.Node)
+			}
+			if n := world.NodeOf(x.Pod); n == nil || n.Name != x.Node {
+				h.fail("the plan has pod %s on %s, the world on %v", x.Pod, x.Node, n)
+			}
+			pod := world.PodOn(x.Pod)
+			mark := world.Mark()
+			world.Remove(x.Pod)
+			answer := reference.Answers(world, h.packing, pod)[x.Node]
+			world.Rollback(mark)
+			if !answer.OK {
+				h.fail("pod %s of node %s has its home on %s, and %s rejects it there", x.Pod, r.Node, x.Node, answer.Plugin)
+			}
+		}
+		judge := drainability.Context{Rules: &h.req.ScaleDown.Rules, State: h.State, Now: h.req.ServerNow}
+		for _, p := range h.State.NodeByName(r.Node).Pods {
+			if judge.Judge(p).Outcome == drainability.Evict && homes[p.UID] == "" {
+				h.fail("node %s would go, and its pod %s has no home", r.Node, p.Name())
+			}
+		}
+	}
+}
+
+// withinBudgets checks that the pods that would move take no more from a budget than it allows.
+func (h *history) withinBudgets(plan *autoscaler.Plan) {
+	used := map[string]int32{}
+	for _, r := range plan.Removals {
+		for _, x := range r.Homes {
+			p := h.State.PodOn(x.Pod)
+			for _, b := range h.State.Budgets(p.Object.Namespace) {
+				if b.Selects(p) {
+					if used[b.Namespace+"/"+b.Name]++; used[b.Namespace+"/"+b.Name] > b.Status.DisruptionsAllowed {
+						h.fail("budget %s/%s allows %d disruptions, and more pods would move", b.Namespace, b.Name, b.Status.DisruptionsAllowed)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPropertyCandidatesAreRemovableTogether makes passes over clusters with random
+// histories: what a pass finds could all be done, by the rules evaluated from nothing, and
+// without its moves the simulator's world is the cluster.
+func TestPropertyCandidatesAreRemovableTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHistory(t)
+		for range rapid.IntRange(1, 6).Draw(t, "passes") {
+			h.change()
+			h.check()
+			if testkit.Uniform(t, 4, "undo") == 0 {
+				h.sim.UndoAll()
+				if got, want := dump(h.sim.World()), dump(h.State); got != want {
+					h.fail("without moves the world is\n%s\nthe cluster\n%s", got, want)
+				}
+			}
+		}
+	})
+}
+
+// dump returns a state slot by slot, without its facts.
+func dump(s *cluster.State) string {
+	var b, out strings.Builder
+	s.Dump(&b)
+	for line := range strings.Lines(b.String()) {
+		if !strings.HasPrefix(line, "fact ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// always is a stopwatch that is over whenever it is asked.
+type always struct{}
+
+func (always) Start(autoscaler.Span)     {}
+func (always) Over(autoscaler.Span) bool { return true }
+
+// TestPropertyNoCandidateStarves gives passes no time: each looks at the least number of
+// nodes, and as many passes as that takes have looked at all, whatever happens meanwhile to
+// some of them.
+func TestPropertyNoCandidateStarves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(1, 4*scaledown.LeastPerPass).Draw(t, "nodes")
+		s := cluster.New(cluster.NewSchema())
+		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: nodes, Max: nodes, Template: s.Schema.ParseNode(benchNode("t").Obj(), "g")})
+		for i, name := range testkit.Names("n", nodes) {
+			s.SetNode(s.Schema.ParseNode(testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj(), "g"))
+			// A pod that fits nowhere else keeps its node: no home makes a node no candidate.
+			s.Place(s.Schema.ParsePod(testkit.Pod(fmt.Sprint("p", i)).Owner("apps/v1", "ReplicaSet", "r").Req("cpu", fmt.Sprintf("%dm", 1+testkit.Uniform(t, 3, "request"))).
+				RequireIn(v1.LabelHostname, name).Obj()), name)
+		}
+		s.SetWorkload(cluster.WorkloadOf(testkit.ReplicaSet("r", "app", "r")))
+		sim, req := newSimulator(t, s)
+		looked := map[string]bool{}
+		for round := 0; len(looked) < nodes; round++ {
+			if round*scaledown.LeastPerPass >= nodes {
+				t.Fatalf("%d passes have looked at %d of %d nodes", round, len(looked), nodes)
+			}
+			plan := autoscaler.NewPlan(req, 0)
+			sim.Plan(req, &autoscaler.Questions{Watch: always{}}, plan)
+			for _, k := range plan.Kept {
+				if k.Reason == autoscaler.KeptNoPlace {
+					looked[k.Node] = true
+				}
+			}
+			for range testkit.Uniform(t, 5, "changed nodes") { // looked at or not, they are looked at again
+				name := fmt.Sprint("n", testkit.Uniform(t, nodes, "node"))
+				s.SetNode(s.Schema.ParseNode(testkit.Node(name).Label("round", fmt.Sprint(round)).Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj(), "g"))
+			}
+			req.Now = req.Now.Add(10 * time.Second)
+		}
+	})
+}

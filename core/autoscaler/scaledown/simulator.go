@@ -1,0 +1,166 @@
+package scaledown
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/scheduler"
+)
+
+// This file holds the simulator: the world in which the pods of candidates have moved, and
+// how pods move there and back. Between two calls it holds that
+//
+//   - without the moves the world is the leader's state as it was followed last, slot for
+//     slot: a node's pods are the leader's, in its order, and behind them the moved[node] pods
+//     that have their homes there;
+//   - a candidate's node carries ToBeDeletedTaint, has no home of others, and of its pods those
+//     only that needn't be evicted;
+//   - each home fitted when the pod was placed there, and has been confirmed since by whatever
+//     has changed that could make a difference.
+
+// classesKept is how many classes the packing engines may hold between passes.
+const classesKept = 4096
+
+// Simulator finds nodes that could be removed together. One goroutine at a time may call it.
+// It reads the leader, which must not change meanwhile.
+type Simulator struct {
+	leader *cluster.State
+	world  *cluster.Follower
+	sched  *scheduler.Scheduler
+	other  *engine.Engine // for pods that no profile is for
+
+	candidates []*candidate // in the order in which they were found
+	byNode     map[cluster.NodeIndex]*candidate
+	moved      []int32 // by node index: how many pods have their homes there
+	// guests are the displaced pods that the last pass has placed. They leave before the next.
+	guests []*cluster.Pod
+	// hints are the nodes, by name, that were homes of pods whose candidates were undone since
+	// the last pass.
+	hints map[types.UID]string
+	// noPlace are the nodes, by name, whose pods had nowhere to go, until they are looked at
+	// again.
+	noPlace map[string]autoscaler.Kept
+	// skipped are the nodes, by name, that passes had no time for, with the first of these
+	// passes.
+	skipped map[string]uint64
+	passes  uint64
+	// unsettled says that something has changed since homes were confirmed by rules that look
+	// beyond nodes (settle).
+	unsettled bool
+	signed    uint64 // the world's SignatureVersion by which the classes of homes are
+}
+
+// candidate is a node whose pods have moved.
+type candidate struct {
+	node    cluster.NodeIndex
+	info    *cluster.NodeInfo // as the leader has it
+	options *cluster.GroupOptions
+	pods    []*cluster.Pod // all of the node's, in the leader's order
+	homes   []home
+	uses    []use // of budgets
+	removal *autoscaler.Removal
+}
+
+// home is where a pod of a candidate would go.
+type home struct {
+	pod   *cluster.Pod
+	class *engine.Class
+	at    cluster.NodeIndex // NoNode while it is looked for
+}
+
+// New returns a simulator of a leader whose journal was never trimmed, or an error that
+// names the profile for which there can be no engine.
+func New(leader *cluster.State, profiles []*framework.Profile, how engine.Options) (*Simulator, error) {
+	world := cluster.Follow(leader)
+	sched, err := packingScheduler(world.State, profiles, how)
+	if err != nil {
+		return nil, err
+	}
+	s := &Simulator{leader: leader, world: world, sched: sched, byNode: map[cluster.NodeIndex]*candidate{},
+		hints: map[types.UID]string{}, noPlace: map[string]autoscaler.Kept{}, skipped: map[string]uint64{}}
+	s.other = sched.EngineOf(profiles[0].SchedulerName)
+	return s, nil
+}
+
+// engine returns the engine that packs a pod.
+func (s *Simulator) engine(p *cluster.Pod) *engine.Engine {
+	if e := s.sched.Engine(p); e != nil {
+		return e
+	}
+	return s.other
+}
+
+// find places a pod on the node that its hint names, if that takes it, and else on the best.
+// It returns NoNode, and places nothing, when none does.
+func (s *Simulator) find(p *cluster.Pod, class *engine.Class) cluster.NodeIndex {
+	e := s.engine(p)
+	if name, ok := s.hints[p.UID]; ok {
+		if n := s.world.NodeByName(name); n != nil && e.FitsOn(class, n) {
+			s.put(p, n.Index)
+			return n.Index
+		}
+	}
+	best, ok := e.Best(class)
+	if !ok {
+		return cluster.NoNode
+	}
+	s.put(p, best.Node)
+	return best.Node
+}
+
+// put places a pod that has no node in the world.
+func (s *Simulator) put(p *cluster.Pod, at cluster.NodeIndex) {
+	s.world.PlaceAt(p, at)
+	for len(s.moved) <= int(at) {
+		s.moved = append(s.moved, 0)
+	}
+	s.moved[at]++
+}
+
+// take takes a pod that put has placed off its node.
+func (s *Simulator) take(p *cluster.Pod, at cluster.NodeIndex) {
+	s.world.Remove(p.UID)
+	s.moved[at]--
+}
+
+// isHome tells whether pods have moved to a node.
+func (s *Simulator) isHome(n cluster.NodeIndex) bool { return int(n) < len(s.moved) && s.moved[n] > 0 }
+
+// undo has a candidate be a node as the leader has it. Its pods' homes are hints from then
+// on. It takes O(pods).
+func (s *Simulator) undo(c *candidate) {
+	for i := range c.homes {
+		h := &c.homes[i]
+		if h.at == cluster.NoNode {
+			continue
+		}
+		s.hints[h.pod.UID] = s.world.Node(h.at).Name
+		s.take(h.pod, h.at)
+	}
+	s.restore(c)
+	delete(s.byNode, c.node)
+	s.candidates = slices.DeleteFunc(s.candidates, func(x *candidate) bool { return x == c })
+}
+
+// restore puts a candidate's pods back onto it, in the leader's order.
+func (s *Simulator) restore(c *candidate) {
+	for _, p := range slices.Clone(s.world.Node(c.node).Pods) {
+		s.world.Remove(p.UID)
+	}
+	s.world.SetNode(c.info)
+	for _, p := range c.pods {
+		s.world.PlaceAt(p, c.node)
+	}
+}
+
+// undoAll undoes all candidates.
+func (s *Simulator) undoAll() {
+	for _, c := range slices.Clone(s.candidates) {
+		s.undo(c)
+	}
+}
