@@ -15,12 +15,14 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/homes"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/lifecycle/staying"
 	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -35,6 +37,7 @@ type autoscaling struct {
 	staying    *staying.Machine
 	candidates *candidates.Machine
 	deletions  *nodedeletion.Machine
+	homes      *homes.Machine
 	planning   *planning.Machine
 	// survey is what is coming since the last input, or since the Step began; nil until it is
 	// asked for (Core.survey).
@@ -46,8 +49,11 @@ type autoscaling struct {
 	placesKept bool
 }
 
-func newAutoscaling(a *Autoscale) autoscaling {
+// newAutoscaling returns the machines of a core. Beside another scheduler no room can be kept
+// for evicted pods: that one doesn't know of it.
+func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, external bool) autoscaling {
 	s := autoscaling{staying: staying.New()}
+	s.homes = homes.New(homes.Config{Time: a.HomeTime, NoRoom: a.NoHomes || external}, sched)
 	s.candidates = candidates.New(candidates.Config{UnneededTime: a.UnneededTime, UnreadyTime: a.UnreadyTime, KeepUnready: a.Removal.KeepUnready})
 	s.deletions = nodedeletion.New(nodedeletion.Config{
 		MaxDeletions: a.MaxScaleDown, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
@@ -119,7 +125,7 @@ func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {
 		return nil
 	}
-	return []lifecycle.Machine{s.launches, s.groups, s.staying, s.candidates, s.deletions, s.planning}
+	return []lifecycle.Machine{s.launches, s.groups, s.staying, s.candidates, s.deletions, s.homes, s.planning}
 }
 
 // nextWake returns when the autoscaler next has something to do by itself.
@@ -127,7 +133,11 @@ func (s *autoscaling) nextWake() time.Time {
 	if !s.groups.Known() {
 		return time.Time{} // nothing goes on before the provider has told of its groups
 	}
-	return lifecycle.Earliest(s.launches.NextWake(), lifecycle.Earliest(s.deletions.NextWake(), s.planning.NextWake()))
+	next := s.homes.NextWake()
+	for _, m := range []lifecycle.Machine{s.launches, s.deletions, s.planning} {
+		next = lifecycle.Earliest(next, m.NextWake())
+	}
+	return next
 }
 
 // requestPlan asks for a plan if one is due, for the pods that were tried and found no
@@ -197,7 +207,7 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 
 // scaleDownRequest returns the part of a request that asks for nodes that could be removed.
 func (c *Core) scaleDownRequest() *autoscaler.ScaleDown {
-	out := &autoscaler.ScaleDown{Rules: c.cfg.Autoscale.Removal, Leaving: map[string]int{}}
+	out := &autoscaler.ScaleDown{Rules: c.cfg.Autoscale.Removal, Displaced: c.scale.homes.Displaced(c.state), Leaving: map[string]int{}}
 	for _, g := range c.state.Groups() {
 		if n := c.scale.deletions.Planned(g.ID); n > 0 {
 			out.Leaving[g.ID] = n

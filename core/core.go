@@ -75,8 +75,8 @@ type Autoscale struct {
 	SimulationTimeout time.Duration
 	// CandidateTTL is how old the time in a node's DeletionCandidate taint may be to count
 	// after a restart (--node-deletion-candidate-ttl); 0 for any age.
-	CandidateTTL        time.Duration
-	MaxBulkSoftTaints   int           // --max-bulk-soft-taint-count; 0 for no soft taints
+	CandidateTTL         time.Duration
+	MaxBulkSoftTaints    int           // --max-bulk-soft-taint-count; 0 for no soft taints
 	MaxBulkSoftTaintTime time.Duration // --max-bulk-soft-taint-time
 
 	// How nodes are removed.
@@ -217,7 +217,7 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a
-		c.scale = newAutoscaling(&a)
+		c.scale = newAutoscaling(&a, sched, cfg.ExternalScheduler)
 	}
 	return c, nil
 }

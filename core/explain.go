@@ -76,7 +76,7 @@ type Relaxed struct {
 
 // Kept is on how many nodes room is kept for others that a pod would fit into.
 type Kept struct {
-	For   string `json:"for"` // the object that asks for it, as kind namespace/name
+	For   string `json:"for"` // the object that asks for it, as kind namespace/name, or the pods that replace evicted ones
 	Nodes int    `json:"nodes"`
 }
 

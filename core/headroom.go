@@ -2,6 +2,7 @@ package core
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -67,22 +68,34 @@ func (c *Core) standInDecided(item *queue.Item, d *scheduler.Decision) {
 	c.headroom.Placed(c.turn, item, d.Node.Name)
 }
 
-// keptFrom returns, by headroom, on how many nodes a class that fits on none would fit if the
-// room weren't kept for others. It leaves the state as it is.
+// keptFrom returns, by whom room is kept for, on how many nodes a class that fits on none
+// would fit if it weren't. It leaves the state as it is.
 func (c *Core) keptFrom(e *engine.Engine, class *engine.Class) (out []Kept) {
-	for _, h := range c.state.Headrooms() {
+	standIns := map[string][]*cluster.Pod{}
+	for _, n := range c.state.Nominations() {
+		if n.Pod.StandsIn() && class.LeavesRoomFor(n.Pod) {
+			standIns[c.keptFor(n.Pod)] = append(standIns[c.keptFor(n.Pod)], n.Pod)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(standIns)) {
 		mark := c.state.Mark()
-		for _, n := range slices.Clone(c.state.Nominations()) {
-			if n.Pod.StandIn == h.ID && class.LeavesRoomFor(n.Pod) {
-				c.state.Nominate(n.Pod, "")
-			}
+		for _, p := range standIns[name] {
+			c.state.Nominate(p, "")
 		}
 		if nodes := len(e.Feasible(class)); nodes > 0 {
-			out = append(out, Kept{For: c.headroom.Named(h.ID), Nodes: nodes})
+			out = append(out, Kept{For: name, Nodes: nodes})
 		}
 		c.state.Rollback(mark)
 	}
 	return out
+}
+
+// keptFor names for people whom a stand-in keeps room for.
+func (c *Core) keptFor(standIn *cluster.Pod) string {
+	if c.scale.homes != nil && c.scale.homes.Knows(standIn) {
+		return c.scale.homes.Named(standIn)
+	}
+	return c.headroom.Named(standIn.StandIn)
 }
 
 // objectSet takes in an object that rules or the autoscaler read as it stands. Headroom is

@@ -38,6 +38,7 @@ type pod struct {
 	reports    reporting.Pod
 	headroom   headroom.Pod
 	weighing   weighingPod
+	arrived    bool // a home was asked for it, if there was one (homes.go)
 }
 
 // node returns the node in the state where the pod is bound to, where another scheduler is
@@ -70,6 +71,7 @@ func (c *Core) podSet(in step.PodSet) {
 // it is asked about before it leaves the state, and gone when it has.
 func (c *Core) podGone(uid types.UID) {
 	c.preemption.Going(c.turn, uid)
+	c.podLeaves(uid)
 	c.state.Remove(uid)
 	c.queue.Remove(uid)
 	if p := c.pods[uid]; p != nil {
@@ -86,6 +88,7 @@ func (c *Core) podGone(uid types.UID) {
 
 // podRuns has a pod on the node that the API shows.
 func (c *Core) podRuns(obj *v1.Pod) {
+	isNew := c.pods[obj.UID] == nil && c.state.PodOn(obj.UID) == nil
 	if p := c.pods[obj.UID]; p != nil && p.binding.Node() == obj.Spec.NodeName {
 		c.binding.Shown(c.turn, &p.binding)
 	} else if p != nil {
@@ -96,6 +99,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 	delete(c.pods, obj.UID)
 	delete(c.others, obj.UID)
 	pod := c.state.Schema.ParsePod(obj)
+	c.podShownOnNode(pod, isNew)
 	if c.cfg.Autoscale != nil && obj.Status.Phase == v1.PodRunning {
 		c.scale.launches.PodRuns(c.turn.Now, obj.Spec.NodeName, pod)
 	}
@@ -148,6 +152,9 @@ func (c *Core) podPends(obj *v1.Pod) {
 			c.reservation.Free(c.turn, obj.UID)
 		}
 		c.queue.Activate(item)
+	}
+	if gate == nil {
+		c.takeHome(p)
 	}
 	c.mode.reportGate(p)
 }

@@ -78,11 +78,17 @@ func (c *Core) Invariants() []string {
 	out = append(out, c.nomination.InvariantsIn(c.state)...)
 	out = append(out, c.reporting.InvariantsIn(c.state)...)
 	out = append(out, c.headroom.InvariantsIn(c.state)...)
+	for _, n := range c.state.Nominations() {
+		if homes := c.scale.homes; n.Pod.StandsIn() && !c.headroom.Knows(c.state, n.Pod) && (homes == nil || !homes.Knows(n.Pod)) {
+			out = append(out, fmt.Sprintf("stand-in %s is nominated to %s, and nobody asks for it", n.Pod.UID, n.Name))
+		}
+	}
 	for _, m := range c.scale.machines() {
 		out = append(out, m.Invariants()...)
 	}
 	if c.scale.deletions != nil {
 		out = append(out, c.scale.deletions.InvariantsIn(c.state)...)
+		out = append(out, c.scale.homes.InvariantsIn(c.state)...)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
 		if c.queue.Get(uid) == nil {

@@ -73,7 +73,8 @@ func (c *Core) BecomeLeader(now time.Time) {
 //  2. Waits for permission that are over end before the queue is asked: the room that
 //     comes free is a change that may help others.
 //  3. Objects that ask for headroom are looked at: the queue is asked about the headrooms
-//     that they get, and their stand-ins are tried. After that, pods that have asked for a
+//     that they get, and their stand-ins are tried. Homes of evicted pods end for the same
+//     reason before it is asked. After that, pods that have asked for a
 //     place for long enough, or whose node comes no more, are to be tried without it in this
 //     Step, before a plan buys nodes for them: they may preempt.
 //  4. Expectations of another scheduler are taken back, when a plan is due, before pods
@@ -98,6 +99,9 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	c.Take(now, inputs...)
 	c.binding.Advance(c.turn)
 	c.headroom.Advance(c.turn)
+	if c.cfg.Autoscale != nil {
+		c.scale.homes.Advance(c.turn)
+	}
 	c.reservation.Advance(c.turn)
 	c.scale.survey = nil
 	if c.cfg.Autoscale != nil {

@@ -51,6 +51,10 @@ const (
 	RoomKept         DecisionKind = "RoomKept"         // a node has room for a stand-in, and it is kept there
 	RoomMissing      DecisionKind = "RoomMissing"      // a stand-in was tried, and no node has room for it
 	RoomLost         DecisionKind = "RoomLost"         // a stand-in's node doesn't keep room for it any more
+	HomeKept         DecisionKind = "HomeKept"         // room for the replacement of a pod that is to be evicted is kept on a node
+	HomeTaken        DecisionKind = "HomeTaken"        // a pod replaces one that was evicted, and has the room kept for it, if there is some
+	HomeLost         DecisionKind = "HomeLost"         // the node doesn't keep the room any more
+	HomeEnded        DecisionKind = "HomeEnded"        // no room is kept for the replacement any more, and it hasn't come for it
 	HeadroomSet      DecisionKind = "HeadroomSet"      // how much room is kept for whom
 	HeadroomRefused  DecisionKind = "HeadroomRefused"  // an object asks for headroom that can't be made out
 	Booked           DecisionKind = "Booked"           // room for a ProvisioningRequest was found, or is being bought

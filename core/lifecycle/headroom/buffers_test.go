@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/berthproject/berth/core/autoscalingapi"
+	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -58,7 +59,7 @@ func TestHowManyChunksABufferHas(t *testing.T) {
 // else.
 func TestAStandInIsWhatItsTemplateSays(t *testing.T) {
 	pod := testkit.Pod("p").Req("cpu", "2").Label("app", "web").Tolerate("gpu").Gate("kueue").Uses("claim").On("n").Owner("apps/v1", "ReplicaSet", "web-1").Obj()
-	got := shapeOf("ns", &v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
+	got := standin.Shape("ns", &v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
 	switch {
 	case got.Namespace != "ns" || got.Labels["app"] != "web" || len(got.Spec.Tolerations) != 1 || got.Spec.Containers[0].Resources.Requests.Cpu().Value() != 2:
 		t.Errorf("of the template is left %+v", got)

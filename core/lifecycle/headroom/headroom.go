@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -43,8 +44,8 @@ type Machine struct {
 	scheduler Scheduler
 	asks      map[key]*ask
 	byUID     map[types.UID]*ask
-	inPlan    *ask        // the atomic request for which the last plan was asked; nil for none
-	seen      cluster.Seq // keep has looked at the changes up to here
+	inPlan    *ask          // the atomic request for which the last plan was asked; nil for none
+	watch     standin.Watch // keep has looked at the changes up to here
 	refused   int
 }
 
@@ -251,18 +252,17 @@ func (m *Machine) Invariants() (out []string) {
 }
 
 // InvariantsIn says what doesn't hold between the machine and the state: held stand-ins are
-// nominated where they are held, and whoever is nominated as a stand-in stands in for a
-// headroom that is there.
+// nominated where they are held.
 func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 	for uid, p := range m.records.All() {
 		if at := state.NominatedTo(uid); p.node != "" && at != p.node {
 			out = append(out, fmt.Sprintf("room is kept on %s for %s, and the state says %q", p.node, uid, at))
 		}
 	}
-	for _, n := range state.Nominations() {
-		if n.Pod.StandsIn() && (m.records.Get(n.Pod.UID) == nil || state.Headroom(n.Pod.StandIn) == nil) {
-			out = append(out, fmt.Sprintf("stand-in %s is nominated to %s, and nobody asks for it", n.Pod.UID, n.Name))
-		}
-	}
 	return out
+}
+
+// Knows tells whether a stand-in keeps room for a headroom that is there.
+func (m *Machine) Knows(state *cluster.State, standIn *cluster.Pod) bool {
+	return m.records.Get(standIn.UID) != nil && state.Headroom(standIn.StandIn) != nil
 }

@@ -36,21 +36,6 @@ type set struct {
 	made  int // how many were ever made: no number is given twice
 }
 
-// shapeOf returns what the stand-ins of a template are like. They keep what the template
-// says of where its pods may run and what they need. Volumes are left out: room is kept on
-// nodes, not in storage. They preempt nobody, and no gate holds them.
-func shapeOf(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
-	never := v1.PreemptNever
-	out := &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-	out.Namespace, out.Name, out.UID, out.OwnerReferences = namespace, "", "", nil
-	out.Spec.PreemptionPolicy, out.Spec.NodeName = &never, ""
-	out.Spec.SchedulingGates, out.Spec.Volumes, out.Spec.ResourceClaims = nil, nil, nil
-	if out.Spec.SchedulerName == "" {
-		out.Spec.SchedulerName = v1.DefaultSchedulerName
-	}
-	return out
-}
-
 // grow adds a stand-in to a set of an object, the at-th.
 func (a *ask) grow(schema *cluster.Schema, s *set, at int) *cluster.Pod {
 	s.made++
@@ -195,48 +180,19 @@ func (m *Machine) keep(t *lifecycle.Turn) (lost bool) {
 	if len(m.asks) > 0 {
 		lost = m.lookAtChanges(t)
 	}
-	m.seen = t.State.Head()
+	m.watch.Skip(t.State)
 	return lost
 }
 
 func (m *Machine) lookAtChanges(t *lifecycle.Turn) (lost bool) {
-	changes, known := t.State.Since(m.seen)
-	if !known { // they were forgotten; any node may have changed
-		for _, n := range slices.Clone(t.State.Nominations()) {
-			lost = m.lookAt(t, n.Pod) || lost
-		}
-		return lost
-	}
-	changes = slices.Clone(changes) // what is done here adds to them
-	var touched []cluster.NodeIndex
-	gone := false
-	for i := range changes {
-		c := &changes[i]
-		touched = append(touched, c.Node)
+	m.watch.Look(t.State, func(c *cluster.Change) {
 		switch {
-		case c.Op == cluster.NodeRemoved:
-			gone = true
 		case c.Op == cluster.NominationRemoved && c.Pod.StandsIn():
 			lost = m.lookAt(t, c.Pod) || lost
 		case (c.Op == cluster.PodAdded || c.Op == cluster.PodRemoved) && !c.Pod.StandsIn():
 			m.used(t, c)
 		}
-	}
-	slices.Sort(touched)
-	for _, i := range slices.Compact(touched) {
-		if n := t.State.Node(i); n != nil {
-			for _, pod := range slices.Backward(slices.Clone(n.Nominated)) {
-				lost = m.lookAt(t, pod) || lost
-			}
-		}
-	}
-	if gone {
-		for _, n := range slices.Clone(t.State.Nominations()) {
-			if n.Node == cluster.NoNode {
-				lost = m.lookAt(t, n.Pod) || lost
-			}
-		}
-	}
+	}, func(pod *cluster.Pod) { lost = m.lookAt(t, pod) || lost })
 	return lost
 }
 

@@ -1,0 +1,43 @@
+package core
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// This file tells the machine homes what becomes of pods, and gives the replacements of
+// evicted pods the room that it has kept.
+
+// takeHome gives a pod without a node, when it is first shown and no gate holds it, the home
+// of the evicted pod that it replaces, if there is one: from then on it has a place there like
+// a pod whose node is coming, and is tried there first.
+func (c *Core) takeHome(p *pod) {
+	if c.scale.homes == nil || p.arrived {
+		return
+	}
+	p.arrived = true
+	n := c.state.NodeByName(c.scale.homes.Arrived(c.turn, p.parsed))
+	if n != nil && !p.nomination.Decided() {
+		c.reservation.Join(c.turn, &autoscaler.Join{Group: n.Group, Node: n.Name}, []types.UID{p.parsed.UID})
+	}
+}
+
+// podShownOnNode takes that the API shows a pod on a node, for the first time if isNew is set.
+func (c *Core) podShownOnNode(pod *cluster.Pod, isNew bool) {
+	switch {
+	case c.scale.homes == nil:
+	case pod.Object.DeletionTimestamp != nil:
+		c.podLeaves(pod.UID)
+	case isNew:
+		c.scale.homes.Came(c.turn, pod)
+	}
+}
+
+// podLeaves takes that a pod is terminating or gone.
+func (c *Core) podLeaves(uid types.UID) {
+	if c.scale.homes != nil {
+		c.scale.homes.Leaves(c.turn, uid)
+	}
+}

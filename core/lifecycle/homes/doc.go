@@ -1,0 +1,34 @@
+// Package homes keeps room for the replacements of pods that are evicted to empty a node. The
+// plan that has the node removed has found a node for each of them, its home. The room there
+// is kept by a stand-in (core/lifecycle/standin), nominated to the home, so that no other pod
+// of equal or lower priority takes it; one of higher priority may. The replacement, which is
+// the next pod of the same owner, gets the home when it arrives: the stand-in goes, and the
+// pod has a place there (core/lifecycle/reservation), which binds it without a search.
+//
+//	a home is  from                         waits for                     then
+//	kept       Keep: the pod is on its      Evicted; or the API shows     expected
+//	           node still                   the pod terminating or gone
+//	                                        Free: the pod isn't evicted   ended: freed
+//	expected   its pod leaves, or has left  a new pod of the owner        ended: taken
+//	                                        Config.Time; or the owner     ended: expired
+//	                                        is gone, or lacks no pod
+//
+// Of either state a home may have lost its room: the node is gone, goes itself, or doesn't
+// take the stand-in any more. Then the stand-in is tried elsewhere after each change, and is
+// among the Displaced pods of the next plan's request. It asks for no new node: the
+// replacement will.
+//
+// Which pods of an owner are replacements isn't known, only how many: each pod of it that
+// arrives after one has left ends one home, that of a pod with its name if there is one.
+//
+// An owner lacks no pod when it has said so after the pod left (cluster.Replicas), and for
+// settleTime: watches of pods and of owners are apart, so the replacement may be shown later
+// than its owner's count. Owners of kinds that aren't read, and pods without an owner, have
+// their homes kept for Config.Time.
+//
+// With Config.NoRoom no room is kept: the same entries say which pods are displaced, as
+// Cluster Autoscaler has it.
+//
+// Nothing of this outlives the process, and nothing is in the API. After a restart the
+// replacements are placed by a search.
+package homes

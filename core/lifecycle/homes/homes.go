@@ -1,0 +1,351 @@
+package homes
+
+// This file holds the machine: its entries, what node deletions and the core ask of it, and
+// how it ends them. room.go has the room on the nodes. It must hold that
+//
+//   - byPod and byOwner have the same homes, those of an owner in the order in which they
+//     were kept; roomless has those of them without a node;
+//   - a home with a node has its stand-in nominated there, and no other stand-in of this
+//     machine's is nominated (InvariantsIn).
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/standin"
+	"github.com/berthproject/berth/core/step"
+)
+
+// settleTime is how long an owner has to lack no pod until the homes of its pods end.
+const settleTime = 5 * time.Second
+
+// Config says how long homes are kept.
+type Config struct {
+	Time   time.Duration // from when a pod leaves on
+	NoRoom bool          // no room is kept; the pods count as displaced
+}
+
+// Scheduler is what homes ask of the scheduler.
+type Scheduler interface {
+	Responsible(*cluster.Pod) bool
+	Engine(*cluster.Pod) *engine.Engine
+	FitsNominated(*cluster.Pod, *engine.Class) bool
+}
+
+// Machine keeps all homes. Only the core's goroutine may call it.
+type Machine struct {
+	cfg       Config
+	scheduler Scheduler
+	byPod     map[types.UID]*home // by the pod that has to leave
+	byOwner   map[owner][]*home
+	roomless  map[types.UID]*home // those of byPod without a node
+	kept      int                 // homes so far; orders them
+	watch     standin.Watch
+	tried     cluster.Seq // homes without room were tried with the changes up to here
+	unsettled bool        // an owner has changed since endDue last looked, or a pod has left
+	wake      time.Time   // when endDue has something to do though nothing changes; zero for never
+}
+
+// home is room for the replacement of one pod.
+type home struct {
+	pod     *cluster.Pod // that has to leave, as it was when the room was kept
+	from    string       // its node
+	owner   owner
+	number  int          // in the order of keeping
+	standIn *cluster.Pod // keeps the room
+	node    string       // where, "" while there is none
+	known   bool         // the owner was known when the room was kept
+	evicted bool         // Evicted was said of the pod
+	left    time.Time    // when the pod was evicted, or was first shown leaving; zero before
+	until   time.Time    // when the home ends for want of a replacement
+	// ownerAt is the owner as it was when the pod left; full since when it has said anew that
+	// it lacks no pod, zero while it hasn't.
+	ownerAt *cluster.Workload
+	full    time.Time
+}
+
+// owner names the controller of pods. One that has none is its own.
+type owner struct{ namespace, kind, name string }
+
+func ownerOf(p *cluster.Pod) owner {
+	if ref := metav1.GetControllerOfNoCopy(p.Object); ref != nil {
+		return owner{p.Object.Namespace, ref.Kind, ref.Name}
+	}
+	return owner{p.Object.Namespace, "Pod", p.Object.Name}
+}
+
+// String names the owner as the ledger does.
+func (o owner) String() string { return o.kind + " " + o.namespace + "/" + o.name }
+
+var _ lifecycle.Machine = (*Machine)(nil)
+
+// New returns a machine that keeps no home.
+func New(cfg Config, scheduler Scheduler) *Machine {
+	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[owner][]*home{}, roomless: map[types.UID]*home{}}
+}
+
+// Keep keeps room for the pods of a removal on their homes. It returns why not, "" when all is
+// kept: otherwise nothing is. Pods that aren't on the node any more, or leave already, need
+// none.
+func (m *Machine) Keep(t *lifecycle.Turn, r *autoscaler.Removal) (why string) {
+	var list []*home
+	for _, x := range r.Homes {
+		pod := t.State.PodOn(x.Pod)
+		if n := t.State.NodeOf(x.Pod); pod == nil || n == nil || n.Name != r.Node || leaves(pod) || m.byPod[x.Pod] != nil {
+			continue
+		}
+		list = append(list, newHome(t.State, pod, r.Node, x.Node))
+	}
+	if m.cfg.NoRoom {
+		for _, h := range list {
+			h.node = ""
+		}
+	} else if why := m.noRoom(t, list); why != "" {
+		return why
+	}
+	for _, h := range list {
+		m.add(h)
+		m.nominate(t, h, h.node)
+	}
+	return ""
+}
+
+func newHome(s *cluster.State, pod *cluster.Pod, from, node string) *home {
+	return &home{pod: pod, from: from, owner: ownerOf(pod), standIn: standInFor(s.Schema, pod), node: node, known: s.OwnerOf(pod) != nil}
+}
+
+func (m *Machine) add(h *home) {
+	m.kept++
+	h.number = m.kept
+	m.byPod[h.pod.UID] = h
+	m.byOwner[h.owner] = append(m.byOwner[h.owner], h)
+}
+
+// leaves tells whether the API shows a pod terminating.
+func leaves(p *cluster.Pod) bool { return p.Object.DeletionTimestamp != nil }
+
+// Evicted takes that a pod was told to leave: from now on its replacement is expected.
+func (m *Machine) Evicted(t *lifecycle.Turn, pod *cluster.Pod) {
+	if h := m.byPod[pod.UID]; h != nil {
+		h.evicted = true
+		m.expect(t, h)
+	}
+}
+
+// Leaves takes that the API shows a pod terminating, or gone: its replacement may be shown
+// next, before the outcome of the eviction is known.
+func (m *Machine) Leaves(t *lifecycle.Turn, uid types.UID) {
+	if h := m.byPod[uid]; h != nil {
+		m.expect(t, h)
+	}
+}
+
+// expect begins the time of a home. A StatefulSet replaces a pod when it is gone, which may
+// take as long as it has to terminate.
+func (m *Machine) expect(t *lifecycle.Turn, h *home) {
+	if !h.left.IsZero() {
+		return
+	}
+	h.left, h.until, h.ownerAt = t.Now, t.Now.Add(m.cfg.Time), t.State.OwnerOf(h.pod)
+	if h.owner.kind == string(cluster.StatefulSet) {
+		h.until = h.until.Add(time.Duration(ptr.Deref(h.pod.Object.Spec.TerminationGracePeriodSeconds, 30)) * time.Second)
+	}
+	m.unsettled, m.wake = true, lifecycle.Earliest(m.wake, h.until)
+}
+
+// Free ends the homes of those pods of a node that weren't evicted and don't leave: the node
+// stays, or the pods ended by themselves.
+func (m *Machine) Free(t *lifecycle.Turn, node string) {
+	var list []*home
+	for _, h := range m.byPod { // in any order
+		pod := t.State.PodOn(h.pod.UID)
+		if h.from == node && !h.evicted && (pod == nil || !leaves(pod)) {
+			list = append(list, h)
+		}
+	}
+	m.endAll(t, list, func(*home) string { return "its pod isn't evicted" })
+}
+
+// Arrived takes that the API shows a pod for the first time, without a node: if it replaces one
+// that has left, a home of these ends. It returns where that had its room, "" for nowhere.
+func (m *Machine) Arrived(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
+	h := m.homeFor(t, pod)
+	if h == nil {
+		return ""
+	}
+	node = h.node
+	m.end(t, h)
+	t.Decide(step.Decision{Kind: step.HomeTaken, Pod: pod.Name(), Node: node, Reason: fmt.Sprintf("it replaces pod %s", h.pod.Name())})
+	return node
+}
+
+// Came takes that the API shows a pod for the first time, and on a node: nobody else comes
+// for the home of the pod that it replaces.
+func (m *Machine) Came(t *lifecycle.Turn, pod *cluster.Pod) {
+	if h := m.homeFor(t, pod); h != nil {
+		m.endAll(t, []*home{h}, func(*home) string { return "its replacement has come elsewhere" })
+	}
+}
+
+// homeFor returns the home that a new pod of an owner ends: that of the pod with its name, else
+// the oldest that takes it, else the oldest; nil when no pod of the owner has left.
+func (m *Machine) homeFor(t *lifecycle.Turn, pod *cluster.Pod) (best *home) {
+	if len(m.byPod) == 0 || m.byPod[pod.UID] != nil {
+		return nil
+	}
+	rank := 0
+	for _, h := range m.byOwner[ownerOf(pod)] {
+		if h.left.IsZero() || rank == 2 {
+			continue
+		}
+		switch {
+		case h.pod.Object.Name == pod.Object.Name:
+			return h
+		case h.node != "" && m.takes(t, h, pod):
+			best, rank = h, 2
+		case best == nil:
+			best, rank = h, 1
+		}
+	}
+	return best
+}
+
+// endAll ends homes in the order in which they were kept, for a reason that the ledger gets.
+func (m *Machine) endAll(t *lifecycle.Turn, list []*home, why func(*home) string) {
+	for _, h := range inOrder(slices.Values(list)) {
+		reason := why(h) // of the home as it was
+		node := h.node
+		m.end(t, h)
+		t.Decide(step.Decision{Kind: step.HomeEnded, Pod: h.pod.Name(), Node: node, Reason: reason})
+	}
+}
+
+// end forgets a home and its stand-in: whoever waits for the room is asked about the change.
+func (m *Machine) end(t *lifecycle.Turn, h *home) {
+	t.State.Nominate(h.standIn, "")
+	delete(m.byPod, h.pod.UID)
+	delete(m.roomless, h.pod.UID)
+	rest := slices.DeleteFunc(m.byOwner[h.owner], func(x *home) bool { return x == h })
+	if m.byOwner[h.owner] = rest; len(rest) == 0 {
+		delete(m.byOwner, h.owner)
+	}
+}
+
+// Advance ends the homes whose time is over, or whose owners lack no pod, and looks for room
+// for those that have lost theirs. It comes before the queue is asked about changes.
+func (m *Machine) Advance(t *lifecycle.Turn) {
+	if len(m.byPod) == 0 {
+		m.watch.Skip(t.State)
+		m.wake = time.Time{}
+		return
+	}
+	m.look(t)
+	if m.unsettled || !m.wake.IsZero() && !t.Now.Before(m.wake) {
+		m.endDue(t)
+	}
+	m.findRoom(t)
+}
+
+// endDue ends the homes that nobody comes for any more, and works out when to look again. It
+// costs O(homes).
+func (m *Machine) endDue(t *lifecycle.Turn) {
+	m.unsettled, m.wake = false, time.Time{}
+	var due []*home
+	for _, h := range m.byPod { // in any order
+		if h.left.IsZero() {
+			continue
+		}
+		if next := m.ends(t, h); !t.Now.Before(next) {
+			due = append(due, h)
+		} else {
+			m.wake = lifecycle.Earliest(m.wake, next)
+		}
+	}
+	m.endAll(t, due, func(h *home) string {
+		switch {
+		case !t.Now.Before(h.until):
+			return "nobody came for it in time"
+		case h.full.IsZero():
+			return "its owner is gone"
+		}
+		return "its owner has all its pods"
+	})
+}
+
+// ends returns when an expected home ends by itself, as things are.
+func (m *Machine) ends(t *lifecycle.Turn, h *home) time.Time {
+	w := t.State.OwnerOf(h.pod)
+	switch {
+	case w == nil && h.known:
+		h.full = time.Time{}
+		return t.Now
+	case w == nil || w == h.ownerAt || !keepsReplicas(w) || w.Replicas.Missing() > 0:
+		h.full = time.Time{}
+		return h.until
+	case h.full.IsZero():
+		h.full = t.Now
+	}
+	return lifecycle.Earliest(h.until, h.full.Add(settleTime))
+}
+
+// keepsReplicas tells whether a workload's Replicas mean something.
+func keepsReplicas(w *cluster.Workload) bool {
+	switch w.Kind {
+	case cluster.ReplicaSet, cluster.StatefulSet, cluster.ReplicationController, cluster.Job:
+		return true
+	}
+	return false
+}
+
+// inOrder returns homes in the order in which they were kept.
+func inOrder(homes iter.Seq[*home]) []*home {
+	return slices.SortedFunc(homes, func(a, b *home) int { return cmp.Compare(a.number, b.number) })
+}
+
+// Displaced returns stand-ins for the pods that have to find a node before another may be given
+// up, in the order in which their removals began: those of homes without room. Where no room
+// is kept these are the pods that are still to be evicted, and of each owner as many of those
+// that have left as it lacks pods.
+func (m *Machine) Displaced(s *cluster.State) (out []*cluster.Pod) {
+	lacks := map[owner]int{}
+	for _, h := range inOrder(maps.Values(m.roomless)) {
+		if w := s.OwnerOf(h.pod); m.cfg.NoRoom && !h.left.IsZero() && w != nil && keepsReplicas(w) {
+			if lacks[h.owner]++; lacks[h.owner] > w.Replicas.Missing() {
+				continue
+			}
+		}
+		out = append(out, h.standIn)
+	}
+	return out
+}
+
+// Named returns whose home a stand-in keeps, as people read it; "" when it isn't one of these.
+func (m *Machine) Named(standIn *cluster.Pod) string {
+	if h := m.byPod[leaver(standIn)]; h != nil {
+		return "the replacement of a pod of " + h.owner.String()
+	}
+	return ""
+}
+
+// NextWake returns when a home ends by itself.
+func (m *Machine) NextWake() time.Time { return m.wake }
+
+// Unsettled names the homes.
+func (m *Machine) Unsettled() (out []string) {
+	for _, h := range inOrder(maps.Values(m.byPod)) {
+		out = append(out, fmt.Sprintf("the home of pod %s is kept on %q", h.pod.Name(), h.node))
+	}
+	return out
+}

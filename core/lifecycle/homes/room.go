@@ -1,0 +1,176 @@
+package homes
+
+// This file holds the room of homes: whether there is some, on which node it is kept, and what
+// becomes of a stand-in whose room is lost. A stand-in counts beside the pod that it stands
+// for, which still runs on another node: where the two keep each other away (anti-affinity or
+// spread over zones), the stand-in is asked about as if the pod had gone, for only then its
+// replacement comes.
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/standin"
+	"github.com/berthproject/berth/core/step"
+)
+
+// prefix begins the UIDs of this machine's stand-ins; the pod's follows.
+const prefix = "home/"
+
+// standInFor returns what keeps room for the replacement of a pod.
+func standInFor(schema *cluster.Schema, pod *cluster.Pod) *cluster.Pod {
+	o := pod.Object
+	shape := standin.Shape(o.Namespace, &v1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec})
+	shape.Name, shape.UID = "home-of-"+o.Name, types.UID(prefix)+o.UID
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil { // rules may read it
+		shape.OwnerReferences = []metav1.OwnerReference{*ref}
+	}
+	out := schema.ParsePod(shape)
+	out.StandIn = cluster.HeadroomID(shape.UID)
+	return out
+}
+
+// leaver returns the UID of the pod whose home a stand-in keeps, "" when it is another
+// machine's.
+func leaver(standIn *cluster.Pod) types.UID {
+	uid, ours := strings.CutPrefix(string(standIn.UID), prefix)
+	if !ours || !standIn.StandsIn() {
+		return ""
+	}
+	return types.UID(uid)
+}
+
+// noRoom returns why the homes can't all be kept, "" when they can. It leaves the state as it
+// is.
+func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
+	mark := t.State.Mark()
+	defer t.State.Rollback(mark)
+	for _, h := range list {
+		t.State.Remove(h.pod.UID)
+	}
+	for _, h := range list {
+		n := t.State.NodeByName(h.node)
+		switch {
+		case !m.scheduler.Responsible(h.pod):
+			h.node = "" // who places it takes no notice of what is kept
+			continue
+		case n == nil:
+			return fmt.Sprintf("node %s, where pod %s was to come, is gone", h.node, h.pod.Name())
+		case n.HasTaint(autoscaler.ToBeDeletedTaint):
+			return fmt.Sprintf("node %s, where pod %s was to come, is on its way out", h.node, h.pod.Name())
+		}
+		if e := m.scheduler.Engine(h.standIn); !e.FitsOn(e.Class(h.standIn), n) {
+			return fmt.Sprintf("node %s has no room for pod %s any more", h.node, h.pod.Name())
+		}
+		t.State.Nominate(h.standIn, h.node)
+	}
+	return ""
+}
+
+// nominate keeps room for a home on a node, "" for none.
+func (m *Machine) nominate(t *lifecycle.Turn, h *home, node string) {
+	if h.node = node; node == "" {
+		m.roomless[h.pod.UID] = h
+	} else {
+		delete(m.roomless, h.pod.UID)
+	}
+	t.State.Nominate(h.standIn, node)
+	if node != "" {
+		t.Decide(step.Decision{Kind: step.HomeKept, Pod: h.pod.Name(), Node: node})
+	}
+}
+
+// takes tells whether a home's node takes a pod in the place of the stand-in.
+func (m *Machine) takes(t *lifecycle.Turn, h *home, pod *cluster.Pod) bool {
+	n := t.State.NodeByName(h.node)
+	if n == nil || !m.scheduler.Responsible(pod) {
+		return false
+	}
+	mark := t.State.Mark()
+	defer t.State.Rollback(mark)
+	t.State.Nominate(h.standIn, "")
+	e := m.scheduler.Engine(pod)
+	return e.FitsOn(e.Class(pod), n)
+}
+
+// look has the homes lose their room that the changes since the last time have taken.
+func (m *Machine) look(t *lifecycle.Turn) {
+	known := m.watch.Look(t.State, func(c *cluster.Change) {
+		if c.Op == cluster.WorkloadSet || c.Op == cluster.WorkloadRenewed {
+			m.unsettled = true
+		}
+	}, func(pod *cluster.Pod) {
+		h := m.byPod[leaver(pod)]
+		if h == nil || h.node == "" {
+			return
+		}
+		if why := m.lost(t, h); why != "" {
+			t.Decide(step.Decision{Kind: step.HomeLost, Pod: h.pod.Name(), Node: h.node, Reason: why})
+			m.nominate(t, h, "")
+		}
+	})
+	m.unsettled = m.unsettled || !known
+}
+
+// lost returns why a home's node doesn't keep its room any more, "" when it does.
+func (m *Machine) lost(t *lifecycle.Turn, h *home) string {
+	n := t.State.NodeByName(h.node)
+	switch {
+	case n == nil:
+		return "the node is gone"
+	case n.HasTaint(autoscaler.ToBeDeletedTaint):
+		return "the node is on its way out"
+	}
+	class := m.scheduler.Engine(h.standIn).Class(h.standIn)
+	if m.scheduler.FitsNominated(h.standIn, class) || m.fitsWithoutPod(t, h, class) {
+		return ""
+	}
+	return "the node has no room for it any more"
+}
+
+// fitsWithoutPod tells whether the stand-in would fit if its pod had left its node.
+func (m *Machine) fitsWithoutPod(t *lifecycle.Turn, h *home, class *engine.Class) bool {
+	if t.State.NodeOf(h.pod.UID) == nil {
+		return false
+	}
+	mark := t.State.Mark()
+	defer t.State.Rollback(mark)
+	t.State.Remove(h.pod.UID)
+	return m.scheduler.FitsNominated(h.standIn, class)
+}
+
+// findRoom tries the homes that have lost their room, if anything has changed since it did
+// so last. Of stand-ins that no rule can tell apart one that finds no node speaks for all.
+func (m *Machine) findRoom(t *lifecycle.Turn) {
+	if m.cfg.NoRoom || len(m.roomless) == 0 || m.tried == t.State.Head() {
+		return
+	}
+	rejected := map[*engine.Class]bool{}
+	for _, h := range inOrder(maps.Values(m.roomless)) {
+		if !m.scheduler.Responsible(h.standIn) {
+			continue
+		}
+		e := m.scheduler.Engine(h.standIn)
+		class := e.Class(h.standIn)
+		if rejected[class] {
+			continue
+		}
+		best, ok := e.Best(class)
+		if rejected[class] = !ok; !ok {
+			continue
+		}
+		if n := t.State.Node(best.Node); n.Name != h.from && !n.HasTaint(autoscaler.ToBeDeletedTaint) {
+			m.nominate(t, h, n.Name)
+		}
+	}
+	m.tried = t.State.Head()
+}

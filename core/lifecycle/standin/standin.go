@@ -1,0 +1,78 @@
+// Package standin has what lifecycle machines share that keep room by stand-ins: pods in no
+// API that are nominated where others would be bound (core/lifecycle/headroom and
+// core/lifecycle/homes). It says what a stand-in is like, and which of them may have lost
+// their room since a machine last looked.
+package standin
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// Shape returns what the stand-ins of a template's pods are like, but for name, UID and owner.
+// They keep what the template says of where its pods may run and what they need. Volumes are left out:
+// room is kept on nodes, not in storage. They preempt nobody, and no gate holds them.
+func Shape(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
+	never := v1.PreemptNever
+	out := &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	out.Namespace, out.Name, out.UID, out.OwnerReferences = namespace, "", "", nil
+	out.DeletionTimestamp = nil
+	out.Spec.PreemptionPolicy, out.Spec.NodeName = &never, ""
+	out.Spec.SchedulingGates, out.Spec.Volumes, out.Spec.ResourceClaims = nil, nil, nil
+	if out.Spec.SchedulerName == "" {
+		out.Spec.SchedulerName = v1.DefaultSchedulerName
+	}
+	return out
+}
+
+// Watch remembers up to where a machine has looked at the changes of the state. Its zero
+// value has seen none.
+type Watch struct{ seen cluster.Seq }
+
+// Skip passes over the changes so far: the machine keeps no room, or has just looked.
+func (w *Watch) Skip(s *cluster.State) { w.seen = s.Head() }
+
+// Look calls look with every pod whose room may be lost by the changes since the last Look or
+// Skip: those nominated to nodes that were touched, and to names of no node when a node went;
+// all nominated pods when the changes aren't known any more, of which it tells. Before that it
+// calls change with each change. Both may change the state; what they change is for the caller to pass over, or
+// for the next Look.
+func (w *Watch) Look(s *cluster.State, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
+	changes, known := s.Since(w.seen)
+	if !known { // they were forgotten; any node may have changed
+		w.seen = s.Head()
+		for _, n := range slices.Clone(s.Nominations()) {
+			look(n.Pod)
+		}
+		return false
+	}
+	w.seen = s.Head()
+	changes = slices.Clone(changes) // what is done here adds to them
+	var touched []cluster.NodeIndex
+	gone := false
+	for i := range changes {
+		c := &changes[i]
+		touched = append(touched, c.Node)
+		gone = gone || c.Op == cluster.NodeRemoved
+		change(c)
+	}
+	slices.Sort(touched)
+	for _, i := range slices.Compact(touched) {
+		if n := s.Node(i); n != nil {
+			for _, pod := range slices.Backward(slices.Clone(n.Nominated)) {
+				look(pod)
+			}
+		}
+	}
+	if gone {
+		for _, n := range slices.Clone(s.Nominations()) {
+			if n.Node == cluster.NoNode {
+				look(n.Pod)
+			}
+		}
+	}
+	return true
+}
