@@ -54,7 +54,10 @@ type autoscaling struct {
 func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, external bool) autoscaling {
 	s := autoscaling{staying: staying.New()}
 	s.homes = homes.New(homes.Config{Time: a.HomeTime, NoRoom: a.NoHomes || external}, sched)
-	s.candidates = candidates.New(candidates.Config{UnneededTime: a.UnneededTime, UnreadyTime: a.UnreadyTime, KeepUnready: a.Removal.KeepUnready})
+	s.candidates = candidates.New(candidates.Config{
+		UnneededTime: a.UnneededTime, UnreadyTime: a.UnreadyTime, KeepUnready: a.Removal.KeepUnready,
+		TTL: a.CandidateTTL, MaxBulk: a.MaxBulkSoftTaints, BulkTime: a.MaxBulkSoftTaintTime,
+	})
 	s.deletions = nodedeletion.New(nodedeletion.Config{
 		MaxDeletions: a.MaxScaleDown, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
 		EvictDaemonPods: a.EvictDaemonPods, MaxPodEvictionTime: a.MaxPodEvictionTime,
@@ -134,7 +137,7 @@ func (s *autoscaling) nextWake() time.Time {
 		return time.Time{} // nothing goes on before the provider has told of its groups
 	}
 	next := s.homes.NextWake()
-	for _, m := range []lifecycle.Machine{s.launches, s.deletions, s.planning} {
+	for _, m := range []lifecycle.Machine{s.launches, s.candidates, s.deletions, s.planning} {
 		next = lifecycle.Earliest(next, m.NextWake())
 	}
 	return next
@@ -340,8 +343,10 @@ func (c *Core) planMade(in step.PlanMade) {
 	c.reportNoHelp(in.Plan)
 	if !c.cfg.Autoscale.DisableScaleDown {
 		c.scale.staying.CommitPlan(c.turn, in.Plan)
-		c.scale.deletions.Begin(c.turn, c.scale.candidates.CommitPlan(c.turn, in.Plan))
 	}
+	// With --scale-down-enabled=false a plan has no removals, and what candidates there
+	// were before a restart are needed.
+	c.scale.deletions.Begin(c.turn, c.scale.candidates.CommitPlan(c.turn, in.Plan))
 }
 
 // mayCancel returns what of the nodes that nobody needs may be given up: none where nodes
@@ -438,8 +443,13 @@ func (c *Core) scaleUpDone(in step.ScaleUpDone) {
 	}
 }
 
+// taintDone hands the outcome to who has the taint written.
 func (c *Core) taintDone(in step.TaintDone) {
-	if c.cfg.Autoscale != nil {
+	switch {
+	case c.cfg.Autoscale == nil:
+	case in.Key == autoscaler.DeletionCandidateTaint:
+		c.scale.candidates.TaintDone(c.turn, in)
+	default:
 		c.scale.deletions.TaintDone(c.turn, in)
 	}
 }

@@ -30,7 +30,7 @@ type standing struct {
 // nothing.
 func (c *Core) standing(n *cluster.Node, removal *autoscaler.Removal) standing {
 	stay, stays := c.scale.staying.Of(n.Name)
-	candidate, could := c.scale.candidates.Describe(n.Name)
+	candidate, could := c.scale.candidates.Describe(n.Name, c.state.Group(n.Group))
 	switch {
 	case n.Index == cluster.NoNode:
 		return standing{state: NodeLeaving, detail: "the provider was asked to delete it"}
@@ -49,6 +49,7 @@ func (c *Core) standing(n *cluster.Node, removal *autoscaler.Removal) standing {
 // candidateWaits says what a node that could go waits for: "" when it goes with the next plan.
 func (c *Core) candidateWaits(n *cluster.Node, at *standing) (autoscaler.KeptReason, string) {
 	now, due := c.turn.Now, at.candidate.Due
+	until, delay := c.scale.groups.ScaleDownDelay(now, n.Group)
 	switch {
 	case due.IsZero():
 		return autoscaler.KeptUnready, "unready nodes aren't removed (--scale-down-unready-enabled=false)"
@@ -56,8 +57,8 @@ func (c *Core) candidateWaits(n *cluster.Node, at *standing) (autoscaler.KeptRea
 		return autoscaler.KeptNotUnreadyEnough, "--scale-down-unready-time"
 	case now.Before(due):
 		return autoscaler.KeptNotLongEnough, "--scale-down-unneeded-time"
-	case c.scale.groups.ScaleDownDelayed(now, n.Group):
-		return autoscaler.KeptGroupDelayed, fmt.Sprintf("group %s grew, shrank, or failed to, too recently (--scale-down-delay-after-…)", n.Group)
+	case !until.IsZero():
+		return autoscaler.KeptGroupDelayed, fmt.Sprintf("%s, so it doesn't go before %s", delay, utc(until))
 	case at.removal != nil && len(at.removal.WaitsFor) > 0:
 		return autoscaler.KeptOnCompletion, "these have to end first: " + strings.Join(at.removal.WaitsFor, ", ")
 	case c.NodesLeaving() >= c.cfg.Autoscale.MaxScaleDown:

@@ -71,11 +71,11 @@ func (m deciding) reportProblems(pod *cluster.Pod) {
 
 func (m deciding) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo {
 	c := m.c
-	c.reporting.NodeProblems(c.turn, obj, info.Problems)
+	c.reporting.NodeProblems(c.turn, obj, c.nodeProblems(info))
 	if c.cfg.Autoscale == nil {
 		return info
 	}
-	return c.scale.deletions.NodeSet(c.turn, info)
+	return c.scale.candidates.NodeSet(info, c.scale.deletions.NodeSet(c.turn, info))
 }
 
 func (deciding) beforePlan() bool         { return true }

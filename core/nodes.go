@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -37,6 +38,7 @@ func (c *Core) nodeGone(in step.NodeGone) {
 	c.reservation.NodeGone(c.turn, in.Name)
 	if c.cfg.Autoscale != nil {
 		c.scale.launches.NodeGone(in.Name)
+		c.scale.candidates.NodeGone(in.Name)
 		c.scale.deletions.NodeGone(in.Name)
 	}
 }
@@ -65,6 +67,14 @@ func (c *Core) daemonSetSet(in step.DaemonSetSet) {
 
 func (c *Core) workloadGone(in step.WorkloadGone) {
 	c.state.RemoveWorkload(in.Kind, in.Namespace, in.Name)
+}
+
+// nodeProblems returns which values of a node can't be taken as they stand.
+func (c *Core) nodeProblems(n *cluster.NodeInfo) []cluster.Problem {
+	if c.cfg.Autoscale == nil {
+		return n.Problems
+	}
+	return candidates.Problems(n)
 }
 
 // usable tells whether a node takes pods as the template of its group says.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
@@ -24,7 +25,7 @@ import (
 // out; after "=" stands its default, or in capitals what it names. One without
 // "=" is a flag. Objects of the API and of the provider:
 //
-//	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [notready] [created=AGO] [group=GROUP]
+//	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [candidate=SINCE] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
 //	    [rs=DEPLOYMENT] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
@@ -39,7 +40,8 @@ import (
 //	told NAME by=POD | tell-failed NAME by=POD            the victim of a preemption
 //	nominated NAME [to=NODE] | nominate-failed NAME [to=NODE]
 //	evicted NAME from=NODE
-//	tainted NODE | taint-failed NODE
+//	tainted NODE | taint-failed NODE                      of a removal
+//	soft-tainted NODE | soft-taint-failed NODE            the taint of a candidate, on or off
 //	scaled GROUP nodes=N | scale-failed GROUP nodes=N [out-of-stock]
 //	deleted NODE | delete-failed NODE | instance-deleted INSTANCE
 //
@@ -107,7 +109,9 @@ func outcome(cmd string, args *script.Args) step.Input {
 	case "evicted":
 		return step.EvictionDone{UID: podUID(args.Name()), Node: args.Required("from")}
 	case "tainted", "taint-failed":
-		return step.TaintDone{Node: args.Name(), Err: err}
+		return step.TaintDone{Node: args.Name(), Key: autoscaler.ToBeDeletedTaint, Err: err}
+	case "soft-tainted", "soft-taint-failed":
+		return step.TaintDone{Node: args.Name(), Key: autoscaler.DeletionCandidateTaint, Err: err}
 	case "scaled", "scale-failed":
 		done := step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 1), Err: err}
 		if args.Flag("out-of-stock") {
@@ -134,6 +138,9 @@ func (w *world) node(args *script.Args) step.Input {
 	}
 	if key := args.String("taint", ""); key != "" {
 		b.Taint(key, "", v1.TaintEffectNoSchedule)
+	}
+	if since := args.String("candidate", ""); since != "" {
+		b.Taint(autoscaler.DeletionCandidateTaint, since, v1.TaintEffectPreferNoSchedule)
 	}
 	if args.Flag("notready") {
 		b.Status.Conditions[0].Status = v1.ConditionFalse

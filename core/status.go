@@ -87,6 +87,7 @@ func (c *Core) Invariants() []string {
 		out = append(out, m.Invariants()...)
 	}
 	if c.scale.deletions != nil {
+		out = append(out, c.scale.candidates.InvariantsIn(c.state)...)
 		out = append(out, c.scale.deletions.InvariantsIn(c.state)...)
 		out = append(out, c.scale.homes.InvariantsIn(c.state)...)
 	}

@@ -48,13 +48,15 @@ func (c *Core) BecomeLeader(now time.Time) {
 	c.mode = c.mode.lead()
 	if c.cfg.Autoscale != nil {
 		c.scale.launches.BecomeLeader()
+		c.scale.candidates.BecomeLeader()
 	}
 	c.state.Nodes(func(n *cluster.Node) {
-		c.reporting.NodeProblems(c.turn, n.Object, n.Problems)
+		c.reporting.NodeProblems(c.turn, n.Object, c.nodeProblems(n.NodeInfo))
 		for _, p := range n.Pods {
 			c.reporting.PodProblems(c.turn, p.Object, p.Problems)
 		}
 		if c.cfg.Autoscale != nil {
+			c.scale.candidates.Resume(n.NodeInfo)
 			c.scale.deletions.Resume(c.turn, n.NodeInfo)
 		}
 	})
@@ -91,7 +93,8 @@ func (c *Core) BecomeLeader(now time.Time) {
 //     wait still.
 //  10. Launches and node deletions go on, and a plan is asked for, last: new nodes have got
 //     their first pods by then, nodes that were given a pod aren't empty, and the plan is
-//     made for the pods that have found no node in this Step.
+//     made for the pods that have found no node in this Step. Candidates come after the
+//     node deletions: they see which nodes these let stay.
 //  11. NextWake, when nothing can change it any more.
 //
 // Then the journal and the classes that nobody needs are forgotten.
@@ -116,6 +119,7 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	if c.cfg.Autoscale != nil {
 		c.advanceLaunches()
 		c.scale.deletions.Advance(c.turn)
+		c.scale.candidates.Advance(c.turn)
 		if mayPlan {
 			c.requestPlan(more)
 		}

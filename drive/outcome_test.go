@@ -50,6 +50,9 @@ func (w *withheld) Taint(x step.Taint, done func(error)) {
 	if x.Remove {
 		what = "untaint"
 	}
+	if x.Taint.Key == autoscaler.DeletionCandidateTaint {
+		what = "softly " + what
+	}
 	w.do(done, what, x.Node)
 }
 
@@ -143,6 +146,7 @@ func TestTheCoreActsOnEachOutcome(t *testing.T) {
 		{"an order fails: it is made again after the group's backoff", []step.Input{alone, above, fits}, "scale up g", refused, 6 * time.Minute, "scale up g"},
 		{"a node can't be tainted: the taint is taken off", []step.Input{inGroup}, "taint n", refused, time.Second, "untaint n"},
 		{"a node is tainted: it is deleted after a delay", []step.Input{inGroup}, "taint n", nil, 10 * time.Second, "delete n"},
+		{"a candidate can't be tainted softly: that is tried again", []step.Input{inGroup}, "softly taint n", refused, 6 * time.Second, "softly taint n"},
 		{"a daemon pod is evicted: its node is deleted", []step.Input{inGroup, set, daemon}, "evict agent", nil, 2 * time.Second, "delete n"},
 		{"a daemon pod can't be evicted: its node is deleted all the same", []step.Input{inGroup, set, daemon}, "evict agent", refused, 2 * time.Second, "delete n"},
 		{"a node can't be deleted: it stays, and the taint is taken off", []step.Input{inGroup}, "delete n", refused, 2 * time.Second, "untaint n"},

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/tools/checker"
 )
@@ -76,6 +77,9 @@ func (w *World) checkQuiet() {
 	var nodes []*v1.Node
 	for _, n := range w.sortedNodes() {
 		nodes = append(nodes, n.obj)
+		if in := w.berth.core().State().NodeByName(n.obj.Name); in != nil && n.hasTaint(autoscaler.DeletionCandidateTaint) != in.HasTaint(autoscaler.DeletionCandidateTaint) {
+			w.violation("node %s has a candidate's taint in the API: %t, and in the state: %t", n.obj.Name, n.hasTaint(autoscaler.DeletionCandidateTaint), in.HasTaint(autoscaler.DeletionCandidateTaint))
+		}
 	}
 	w.checkDrained()
 	for _, g := range w.groups {

@@ -1,6 +1,10 @@
 package candidates
 
-import "time"
+import (
+	"time"
+
+	"github.com/berthproject/berth/core/cluster"
+)
 
 // Description is what is known of a candidate at one moment, for people.
 type Description struct {
@@ -9,18 +13,12 @@ type Description struct {
 	Ready bool      // the node was ready then, and has been since
 }
 
-// Describe returns what is known of a candidate; ok is false for any other node.
-func (m *Machine) Describe(node string) (d Description, ok bool) {
+// Describe returns what is known of a candidate of a group, nil for none; ok is false for any
+// other node.
+func (m *Machine) Describe(node string, g *cluster.NodeGroup) (d Description, ok bool) {
 	c, ok := m.byName[node]
 	if !ok {
 		return Description{}, false
 	}
-	d = Description{Since: c.since, Ready: c.ready}
-	switch {
-	case c.ready:
-		d.Due = c.since.Add(m.cfg.UnneededTime)
-	case !m.cfg.KeepUnready:
-		d.Due = c.since.Add(m.cfg.UnreadyTime)
-	}
-	return d, true
+	return Description{Since: c.since, Due: m.dueAt(c, g), Ready: c.ready}, true
 }

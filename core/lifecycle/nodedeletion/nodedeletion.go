@@ -168,7 +168,6 @@ func (m *Machine) Resume(t *lifecycle.Turn, info *cluster.NodeInfo) {
 
 // NodeGone takes note that the API no longer shows a node.
 func (m *Machine) NodeGone(name string) {
-	m.candidates.Forget(name)
 	d := m.deletions[name]
 	if d == nil {
 		return

@@ -270,7 +270,9 @@ func (s *fixture) output() string {
 	out.WriteString(s.shown)
 	s.shown = ""
 	for i := range r.Decisions {
-		fmt.Fprintln(&out, r.Decisions[i].String())
+		if kind := r.Decisions[i].Kind; kind != step.NodeUnneeded && kind != step.NodeNeeded { // these are the candidates'
+			fmt.Fprintln(&out, r.Decisions[i].String())
+		}
 	}
 	for _, x := range r.Taints {
 		verb := "taint"

@@ -1,0 +1,49 @@
+package candidates
+
+// This file checks what must be true of candidates and their soft taints between two Steps.
+// Tests call it after every one.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// Invariants checks that each candidate has a time and is known to the soft taints, and that
+// no more of these are written at a time than may be.
+func (m *Machine) Invariants() (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(m.byName)) {
+		if m.byName[name].since.IsZero() {
+			out = append(out, fmt.Sprintf("node %s is a candidate since no time", name))
+		}
+		if m.cfg.MaxBulk > 0 && m.soft.nodes[name] == nil {
+			out = append(out, fmt.Sprintf("node %s is a candidate, and nobody writes its soft taint", name))
+		}
+	}
+	if n := len(m.soft.writing); n > m.atOnce() {
+		out = append(out, fmt.Sprintf("%d soft taints are being written, and %d may be", n, m.atOnce()))
+	}
+	return out
+}
+
+// InvariantsIn checks that the state's nodes have the soft taints that they are to have, and
+// that of each soft taint on a node of a group somebody knows.
+func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
+	if m.plans == 0 {
+		return nil
+	}
+	state.Nodes(func(n *cluster.Node) {
+		has := markOf(n.NodeInfo)
+		switch {
+		case n.HasTaint(autoscaler.ToBeDeletedTaint):
+		case m.soft.nodes[n.Name] != nil && has != m.want(n.Name):
+			out = append(out, fmt.Sprintf("the soft taint of node %s is %s in the state; it should be %s", n.Name, has, m.want(n.Name)))
+		case m.soft.nodes[n.Name] == nil && has != mark{} && n.Group != "":
+			out = append(out, fmt.Sprintf("the soft taint of node %s is %s in the state, and nobody takes it off", n.Name, has))
+		}
+	})
+	return out
+}
