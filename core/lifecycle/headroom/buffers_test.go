@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/berthproject/berth/core/autoscalingapi"
-	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -52,23 +51,5 @@ func TestHowManyChunksABufferHas(t *testing.T) {
 				t.Errorf("%d chunks, %v; want %d, %q", got, err, c.want, c.err)
 			}
 		})
-	}
-}
-
-// TestAStandInIsWhatItsTemplateSays of where its pods run and what they need, and nothing
-// else.
-func TestAStandInIsWhatItsTemplateSays(t *testing.T) {
-	pod := testkit.Pod("p").Req("cpu", "2").Label("app", "web").Tolerate("gpu").Gate("kueue").Uses("claim").On("n").Owner("apps/v1", "ReplicaSet", "web-1").Obj()
-	got := standin.Shape("ns", &v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
-	switch {
-	case got.Namespace != "ns" || got.Labels["app"] != "web" || len(got.Spec.Tolerations) != 1 || got.Spec.Containers[0].Resources.Requests.Cpu().Value() != 2:
-		t.Errorf("of the template is left %+v", got)
-	case got.Name != "" || got.UID != "" || got.OwnerReferences != nil || got.Spec.NodeName != "" || got.Spec.SchedulingGates != nil || got.Spec.Volumes != nil:
-		t.Errorf("what concerns one pod, or no node, is kept: %+v", got)
-	case *got.Spec.PreemptionPolicy != v1.PreemptNever || got.Spec.SchedulerName != v1.DefaultSchedulerName:
-		t.Errorf("it may preempt by %s, for scheduler %q", *got.Spec.PreemptionPolicy, got.Spec.SchedulerName)
-	}
-	if pod.Spec.NodeName != "n" || pod.Spec.SchedulingGates == nil {
-		t.Error("the template was changed")
 	}
 }
