@@ -4,7 +4,9 @@
 //
 //	the last plan says of a node   it                   the ledger gets
 //	it could go                    is among Removals    nothing here: NodeUnneeded is the candidates'
-//	it stays, one can act          is among Kept        NodeStays, if the reason or the pod is another
+//	it stays, one can act          is among Kept        NodeStays, if the reason or the pod is another,
+//	                                                    and the node wasn't a candidate: NodeNeeded
+//	                                                    has the reason then
 //	it stays, one can't act        is among Kept        nothing
 //	nothing                        isn't in the plan    nothing
 //

@@ -58,7 +58,8 @@ func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) {
 		return
 	}
 	spells := slices.Grow(m.spare[:0], len(plan.Kept))[:len(plan.Kept)]
-	last := 0 // in the last plan's Kept
+	var candidates map[string]bool // by the last plan; nil until it is asked for
+	last := 0                      // in the last plan's Kept
 	for i := range plan.Kept {
 		k := &plan.Kept[i]
 		var before *autoscaler.Kept
@@ -74,11 +75,27 @@ func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) {
 		}
 		if now := causeOf(k); Noted(k.Reason) && s.noted != now {
 			s.noted = now
-			m.note(t, k)
+			if candidates == nil {
+				candidates = m.removed()
+			}
+			if !candidates[k.Node] { // else NodeNeeded says it
+				m.note(t, k)
+			}
 		}
 		spells[i] = s
 	}
 	m.plan, m.spells, m.spare = plan, spells, m.spells
+}
+
+// removed returns the nodes that the last plan would remove.
+func (m *Machine) removed() map[string]bool {
+	out := map[string]bool{}
+	if m.plan != nil {
+		for _, r := range m.plan.Removals {
+			out[r.Node] = true
+		}
+	}
+	return out
 }
 
 // hold enters that a plan gives up no node at all, when that begins.

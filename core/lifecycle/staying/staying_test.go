@@ -63,8 +63,8 @@ func TestLedgerHasReasonsThatBegin(t *testing.T) {
 		{"another pod blocks", "a BlockedByPod d/q it is alone; b NotUnderutilized; c NotAutoscaled", "", "NodeStays pod d/q node a: BlockedByPod: it is alone", "a30 b0 c0"},
 		{"a dull reason in between", "a IsDestination; b NotUnderutilized; c NotAutoscaled", "", "", "a40 b0 c0"},
 		{"the blocked one is blocked as before: the ledger has that", "a BlockedByPod d/q it is alone; b NotUnderutilized; c NotAutoscaled", "", "", "a50 b0 c0"},
-		{"it could go", "b NotUnderutilized; c NotAutoscaled", "", "", "b0 c0"},
-		{"it can't go any more: this is new", "a BlockedByPod d/q it is alone; b NotUnderutilized; c NotAutoscaled", "", "NodeStays pod d/q node a: BlockedByPod: it is alone", "a70 b0 c0"},
+		{"it could go", "a could-go; b NotUnderutilized; c NotAutoscaled", "", "", "b0 c0"},
+		{"it can't go any more: NodeNeeded says it", "a BlockedByPod d/q it is alone; b NotUnderutilized; c NotAutoscaled", "", "", "a70 b0 c0"},
 		{"too many nodes aren't ready: said once", "", "5 of 9 aren't ready", "NodeStays: ClusterUnhealthy: 5 of 9 aren't ready", "a70 b0 c0"},
 		{"more aren't", "", "6 of 9 aren't ready", "", "a70 b0 c0"},
 		{"they are ready: what there was before goes on", "a BlockedByPod d/q it is alone; b NotUnderutilized; c NotAutoscaled", "", "", "a70 b0 c0"},
@@ -72,7 +72,16 @@ func TestLedgerHasReasonsThatBegin(t *testing.T) {
 		{"nodes come and go", "aa NodeGroupMinSizeReached; b DisplacedPods d/r no room; z ScaleDownDisabledAnnotation", "",
 			"NodeStays node aa: NodeGroupMinSizeReached\nNodeStays node z: ScaleDownDisabledAnnotation", "aa120 b110 z120"},
 	} {
-		got := plan(m, int64(10*i), func(p *autoscaler.Plan) { p.Sick, p.Kept = x.sick, kept(x.plan) })
+		got := plan(m, int64(10*i), func(p *autoscaler.Plan) {
+			p.Sick = x.sick
+			for _, k := range kept(x.plan) {
+				if k.Reason == "could-go" {
+					p.Removals = append(p.Removals, &autoscaler.Removal{Node: k.Node})
+				} else {
+					p.Kept = append(p.Kept, k)
+				}
+			}
+		})
 		if got != x.want {
 			t.Errorf("plan %d (%s): the ledger gets\n%s\nwant\n%s", i, x.why, got, x.want)
 		}
