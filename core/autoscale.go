@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
@@ -39,6 +40,7 @@ type autoscaling struct {
 	deletions  *nodedeletion.Machine
 	homes      *homes.Machine
 	planning   *planning.Machine
+	whatIf     *scaledown.WhatIf // for people who ask; nil until somebody does
 	// survey is what is coming since the last input, or since the Step began; nil until it is
 	// asked for (Core.survey).
 	survey map[string]*scaleup.Coming

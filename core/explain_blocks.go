@@ -29,7 +29,7 @@ const disruptionBudget = "DisruptionBudget"
 
 // blocks returns the pods that keep a node, by name.
 func (c *Core) blocks(n *cluster.Node) (out []PodBlock) {
-	rules := drainability.Context{Rules: &c.cfg.Autoscale.Removal, State: c.state, Now: c.turn.ServerNow()}
+	rules := c.drainRules()
 	for _, p := range n.Pods {
 		v := rules.Judge(p)
 		if v.Outcome == drainability.Evict {

@@ -2,7 +2,8 @@ package core
 
 // This file explains to people where a node stands on its way out of the cluster, or why it
 // isn't on it: why it stays and what would change that, since when it could go and what it
-// waits for. Nothing is computed for it: plans have said it, and machines remember it.
+// waits for. Plans have said it, and machines remember it; only what a plan didn't come to, of
+// a node that stays, is a what-if on the state.
 
 import (
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/drainability"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 )
 
@@ -34,7 +37,7 @@ type NodeExplanation struct {
 	Pod    string                `json:"pod,omitempty"` // that keeps it, as namespace/name
 	Detail string                `json:"detail,omitempty"`
 	// Utilization is the largest share of a resource that its pods request; nil when the last
-	// plan hasn't looked.
+	// plan doesn't say.
 	Utilization *float64 `json:"utilization,omitempty"`
 	// Since is when it began to stay for this reason, or when it became a candidate.
 	Since *time.Time `json:"since,omitempty"`
@@ -47,7 +50,8 @@ type NodeExplanation struct {
 	Blocks []PodBlock `json:"blocks,omitempty"`
 	// Due is when a candidate's time has come; nil when it never will.
 	Due *time.Time `json:"due,omitempty"`
-	// Pods are those that have to leave it for another node.
+	// Pods are those that have to leave it for another node: by the last plan of a candidate;
+	// of a node that stays, if it alone were removed now.
 	Pods []PodHome `json:"pods,omitempty"`
 	// WaitsFor are the pods that have to end by themselves before it goes.
 	WaitsFor []string `json:"waitsFor,omitempty"`
@@ -59,12 +63,13 @@ type NodeExplanation struct {
 
 // PodHome is a pod that has to leave a node, with the node that has room for its replacement.
 type PodHome struct {
-	Pod  string `json:"pod"` // namespace/name
-	Home string `json:"home"`
+	Pod  string `json:"pod"`            // namespace/name
+	Home string `json:"home,omitempty"` // "" when no node has room
+	Why  string `json:"why,omitempty"`  // of no node, in kube-scheduler's words
 }
 
-// ExplainNode says where a node stands, in O(nodes on their way out + removals); ok is false
-// when there is no such node, or Berth only schedules.
+// ExplainNode says where a node stands, in O(removals + nodes × classes of the node's pods); ok
+// is false when there is no such node, or Berth only schedules.
 func (c *Core) ExplainNode(name string) (x NodeExplanation, ok bool) {
 	if c.cfg.Autoscale == nil {
 		return NodeExplanation{}, false
@@ -102,10 +107,35 @@ func (c *Core) explainStay(n *cluster.Node, at standing, x *NodeExplanation) {
 	if !at.stay.Kept.Since.IsZero() {
 		x.Looked = utcTime(at.stay.Kept.Since)
 	}
-	x.Utilization = &at.stay.Utilization
-	if at.reason == autoscaler.KeptBlockedByPod {
+	if at.stay.Utilization > 0 { // else the plan may not have looked
+		x.Utilization = &at.stay.Utilization
+	}
+	switch at.reason {
+	case autoscaler.KeptNotAutoscaled, autoscaler.KeptStarting, autoscaler.KeptLeaving, autoscaler.KeptSomebodyElsesTask:
+		return // where its pods would go is of no interest
+	case autoscaler.KeptBlockedByPod:
 		x.Blocks = c.blocks(n)
 	}
+	for _, d := range c.destinations(n) {
+		x.Pods = append(x.Pods, PodHome{Pod: d.Pod.Name(), Home: d.Node, Why: d.Why})
+	}
+}
+
+// destinations returns where the pods of a node would go if it alone were removed now.
+func (c *Core) destinations(n *cluster.Node) []scaledown.Destination {
+	if c.scale.whatIf == nil {
+		whatIf, err := scaledown.NewWhatIf(c.state, c.cfg.Profiles, c.cfg.Engine)
+		if err != nil {
+			panic("core: an engine for the profiles of the scheduler: " + err.Error()) // New has made one
+		}
+		c.scale.whatIf = whatIf
+	}
+	return c.scale.whatIf.Destinations(n, c.drainRules())
+}
+
+// drainRules returns what says of a pod whether it may be evicted, as things are now.
+func (c *Core) drainRules() *drainability.Context {
+	return &drainability.Context{Rules: &c.cfg.Autoscale.Removal, State: c.state, Now: c.turn.ServerNow()}
 }
 
 // explainCandidate fills in since when a node could go, and where its pods would.
@@ -124,7 +154,7 @@ func (c *Core) explainCandidate(n *cluster.Node, at standing, x *NodeExplanation
 	}
 	for _, h := range at.removal.Homes {
 		if name, ok := names[h.Pod]; ok { // else it has left since the plan
-			x.Pods = append(x.Pods, PodHome{name, h.Node})
+			x.Pods = append(x.Pods, PodHome{Pod: name, Home: h.Node})
 		}
 	}
 }

@@ -103,13 +103,13 @@ func TestExplainNodeSaysWhyItStays(t *testing.T) {
 		t.Errorf("the same plan again, and the ledger has\n%s", ledger(&ready, step.NodeStays))
 	}
 	for _, x := range []struct{ name, want string }{
-		{"n0", `{"node":"n0","ready":true,"state":"Stays","reason":"NotAutoscaled","utilization":0,"since":"1970-01-01T00:16:40Z",
+		{"n0", `{"node":"n0","ready":true,"state":"Stays","reason":"NotAutoscaled","since":"1970-01-01T00:16:40Z",
 			"changes":["only nodes of a node group are removed: the provider has to list its instance in one"],"planned":"1970-01-01T00:16:50Z"}`},
-		{"n1", `{"node":"n1","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"NodeGroupMinSizeReached","detail":"group g has 4 nodes, and a minimum of 1","utilization":0,"since":"1970-01-01T00:16:40Z",
+		{"n1", `{"node":"n1","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"NodeGroupMinSizeReached","detail":"group g has 4 nodes, and a minimum of 1","since":"1970-01-01T00:16:40Z",
 			"changes":["a minimum of group g below 1, or more nodes in it than the 4 that it has: another of them goes first"],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n2", `{"node":"n2","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"BlockedByPod","pod":"default/db","detail":"it has local storage","utilization":0.25,"since":"1970-01-01T00:16:40Z","looked":"1970-01-01T00:16:30Z",
 			"changes":["each of the pods below being allowed to go, or ending"],
-			"blocks":[{"pod":"default/db","rule":"Replicated","why":"has no controller: nobody would replace it","change":"its end; or, if it isn't needed elsewhere, kubectl -n default annotate pod db --overwrite cluster-autoscaler.kubernetes.io/safe-to-evict=true"}],"planned":"1970-01-01T00:16:50Z"}`},
+			"blocks":[{"pod":"default/db","rule":"Replicated","why":"has no controller: nobody would replace it","change":"its end; or, if it isn't needed elsewhere, kubectl -n default annotate pod db --overwrite cluster-autoscaler.kubernetes.io/safe-to-evict=true"}],"pods":[{"pod":"default/db","home":"n3"}],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n3", `{"node":"n3","group":"g","ready":true,"price":0.4,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"--scale-down-unneeded-time","utilization":0.5,"since":"1970-01-01T00:16:40Z","due":"1970-01-01T00:17:40Z",
 			"pods":[{"pod":"default/web","home":"n2"}],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n5", `{"node":"n5","group":"g","ready":true,"price":0.4,"state":"Unknown","detail":"the last plan, of 1970-01-01 00:16:50, says nothing of it","planned":"1970-01-01T00:16:50Z"}`},

@@ -5,6 +5,8 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthproject/berth/core"
@@ -16,14 +18,31 @@ type ExplainedNode struct {
 	core.NodeExplanation
 }
 
-// ExplainNode returns where a node stands now; an error says how to list those that there are.
+// maxNamed is how many nodes an error names.
+const maxNamed = 20
+
+// ExplainNode returns where a node stands now; an error names nodes that there are.
 func (w *World) ExplainNode(name string) (*ExplainedNode, error) {
 	x, ok := w.berth.core().ExplainNode(name)
-	if !ok {
-		return nil, fmt.Errorf("there is no node %q now; --explain-nodes lists how many there are, with an example of each kind", name)
+	if ok {
+		return &ExplainedNode{w.now, x}, nil
 	}
-	return &ExplainedNode{w.now, x}, nil
+	names, autoscales := w.berth.core().NodeNames()
+	switch {
+	case !autoscales:
+		return nil, errNoAutoscaler
+	case len(names) == 0:
+		return nil, fmt.Errorf("there is no node %q now, nor any other", name)
+	}
+	slices.Sort(names)
+	list := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if len(names) > maxNamed {
+		list += ", …"
+	}
+	return nil, fmt.Errorf("there is no node %q now; there are: %s", name, list)
 }
+
+var errNoAutoscaler = errors.New("the scenario has no autoscaler: no node is removed, nor kept")
 
 // ExplainedNodes sums up all nodes, with their virtual time.
 type ExplainedNodes struct {
@@ -35,7 +54,7 @@ type ExplainedNodes struct {
 func (w *World) ExplainNodes() (*ExplainedNodes, error) {
 	x, ok := w.berth.core().ExplainNodes()
 	if !ok {
-		return nil, errors.New("the scenario has no autoscaler: no node is removed, nor kept")
+		return nil, errNoAutoscaler
 	}
 	return &ExplainedNodes{w.now, x}, nil
 }

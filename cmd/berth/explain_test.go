@@ -91,6 +91,30 @@ func TestExplainSaysWhatNodeGroupsDo(t *testing.T) {
 	}
 }
 
+// TestExplainSaysWhyNodesStay has one for each of the usual reasons; docs/why-a-node-stays.md
+// shows some in full.
+func TestExplainSaysWhyNodesStay(t *testing.T) {
+	for node, want := range map[string]string{
+		"control-plane-0": "in no node group (NotAutoscaled)",
+		"batch-0001":      "75 % of its cpu is requested, more than 50 % (--scale-down-utilization-threshold)",
+		"db-0001":         "default/db-0 would lose its local volume wal (LocalStorage)",
+		"edge-0001":       "default/relay-00002  nowhere: 0/12 nodes are available",
+		"gpu-0001":        "a minimum of group gpu below 1",
+		"web-0001":        "default/web-00002  web-0004",
+		"web-0004":        "IsDestination",
+	} {
+		if got, err := simulate(t, "../../examples/explain/staying.yaml", "--explain-node", node); err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: %v\n%s\nwant …%s…", node, err, got, want)
+		}
+	}
+	if got, err := simulate(t, "../../examples/explain/staying.yaml", "--explain-nodes", "-o", "json"); err != nil || !strings.Contains(got, `"status": "CandidatesPresent"`) {
+		t.Errorf("all as JSON: %v\n%s", err, got)
+	}
+	if _, err := simulate(t, "../../examples/explain/staying.yaml", "--explain-node", "web"); err == nil || !strings.Contains(err.Error(), `there is no node "web" now; there are: batch-0001, batch-0002`) {
+		t.Errorf("a node that isn't there: %v", err)
+	}
+}
+
 func TestExplainAsJSON(t *testing.T) {
 	if got, err := explain(t, "team/big", "-o", "json"); err != nil || !strings.Contains(got, `"needed": 6000`) {
 		t.Errorf("got %v\n%s\nwant what the pod needs of cpu, in thousandths", err, got)

@@ -57,6 +57,7 @@ to every scenario, and every scenario is run under each policy.`,
   berth simulate --compare workload.yaml quick-policy.yaml thrifty-policy.yaml
   berth simulate dump.yaml --explain default/web-3
   berth simulate examples/explain/waiting.yaml --explain-group small
+  berth simulate examples/explain/staying.yaml --explain-nodes
   berth simulate --replay recording.jsonl
   berth simulate --replay recording.jsonl --autoscaler-flag=--max-nodes-total=50`,
 		Args: cobra.ArbitraryArgs,

@@ -60,15 +60,7 @@ func Node(w io.Writer, x *core.NodeExplanation, when string) error {
 		}
 	}
 	nodeBlocks(&b, x)
-	if len(x.Pods) > 0 {
-		b.WriteString("\nWhere its pods would go:\n")
-		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "  POD\tNODE")
-		for _, p := range x.Pods {
-			fmt.Fprintf(t, "  %s\t%s\n", p.Pod, p.Home)
-		}
-		_ = t.Flush()
-	}
+	nodePods(&b, x)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -88,6 +80,28 @@ func nodeBlocks(b *strings.Builder, x *core.NodeExplanation) {
 	if more := len(x.Blocks) - maxBlocks; more > 0 {
 		fmt.Fprintf(b, "  … and %d more (-o json has them all)\n", more)
 	}
+}
+
+// nodePods writes where the pods of a node would go.
+func nodePods(b *strings.Builder, x *core.NodeExplanation) {
+	if len(x.Pods) == 0 {
+		return
+	}
+	title := "Where its pods would go:"
+	if x.State == core.NodeStays {
+		title = "Where its pods would go if it alone were removed now:"
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  POD\tNODE")
+	for _, p := range x.Pods {
+		where := p.Home
+		if where == "" {
+			where = "nowhere: " + p.Why
+		}
+		fmt.Fprintf(t, "  %s\t%s\n", p.Pod, where)
+	}
+	_ = t.Flush()
 }
 
 // nodeReason writes why a node stays, or what one that could go waits for.
