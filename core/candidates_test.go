@@ -1,0 +1,48 @@
+package core_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// TestALeaderGoesOnWithTheTimesOfTheLast: a core that stands by sees a candidate's soft taint
+// come, and becomes the leader 20 s later. The node goes 30 s after the taint's time, not
+// after that at which the core became the leader.
+func TestALeaderGoesOnWithTheTimesOfTheLast(t *testing.T) {
+	var tainted []string
+	d := newDriven(t, autoscaling(func(a *core.Autoscale) { a.UnneededTime, a.DelayAfterAdd = 30*time.Second, 0 }), inlinePlans{}, defaults,
+		drive.HookFunc(func(now time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+			for _, x := range r.Taints {
+				if x.Taint.Key == autoscaler.ToBeDeletedTaint {
+					tainted = append(tainted, x.Node+" at "+strconv.FormatInt(now.Unix(), 10))
+				}
+			}
+		}))
+	node := func() *testkit.NodeBuilder { return testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi") }
+	group := nodegroup.Group{ID: "g", Max: 5, Target: 1, Template: node().Obj()}
+	since := time.Unix(1000, 0)
+	if err := d.StandBy(since, step.NodeSet{Node: node().Obj(), Group: "g"}, step.GroupsSet{Groups: []nodegroup.Group{group}}); err != nil {
+		t.Fatal(err)
+	}
+	soft := node().Taint(autoscaler.DeletionCandidateTaint, "1000", v1.TaintEffectPreferNoSchedule).Obj()
+	if err := d.StandBy(since.Add(time.Second), step.NodeSet{Node: soft, Group: "g"}); err != nil {
+		t.Fatal(err)
+	}
+	d.BecomeLeader(since.Add(20 * time.Second))
+	for at := 20; at <= 40; at++ {
+		d.stepOut(since.Add(time.Duration(at) * time.Second))
+	}
+	if len(tainted) != 1 || tainted[0] != "n at 1030" {
+		t.Errorf("removals began: %v, want that of n at 1030: 30 s after 1000", tainted)
+	}
+}
