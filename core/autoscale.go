@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/lifecycle/homes"
 	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
@@ -61,8 +62,11 @@ func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, external bool) aut
 		TTL: a.CandidateTTL, MaxBulk: a.MaxBulkSoftTaints, BulkTime: a.MaxBulkSoftTaintTime,
 	})
 	s.deletions = nodedeletion.New(nodedeletion.Config{
-		MaxDeletions: a.MaxScaleDown, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
-		EvictDaemonPods: a.EvictDaemonPods, MaxPodEvictionTime: a.MaxPodEvictionTime,
+		MaxDeletions: a.MaxScaleDown, MaxDrains: a.MaxDrain, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
+		KeepSchedulable: a.KeepSchedulable, EvictDaemonPods: a.EvictDaemonPods, KeepDaemonPods: a.KeepDaemonPods,
+		Drain:                draining.Config{Tiers: a.DrainPriority, MaxGrace: a.MaxGracefulTermination, MaxEviction: a.MaxPodEvictionTime},
+		Rules:                a.Removal,
+		DeletionDelayTimeout: a.DeletionDelayTimeout, DeletionBatchInterval: a.DeletionBatchInterval, LeaveResumed: a.DisableScaleDown,
 	})
 	if a.MaxNodesLaunching == 0 {
 		// Recordings of versions without launch control have the limit there.
@@ -74,7 +78,7 @@ func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, external bool) aut
 		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, Limits: a.Limits, Readiness: a.Readiness,
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)
-	s.deletions.Connect(s.groups, s.candidates)
+	s.deletions.Connect(s.groups, s.candidates, s.homes)
 	s.planning = planning.New(planning.Config{ScanInterval: a.ScanInterval, OnDemand: !a.DisableFrequentLoops})
 	return s
 }
@@ -458,7 +462,7 @@ func (c *Core) taintDone(in step.TaintDone) {
 
 func (c *Core) evictionDone(in step.EvictionDone) {
 	if c.cfg.Autoscale != nil {
-		c.scale.deletions.EvictionDone(in)
+		c.scale.deletions.EvictionDone(c.turn, in)
 	}
 }
 

@@ -186,7 +186,10 @@ func TestExplainNodeFollowsItOut(t *testing.T) {
 		{"the first plan", func() { p.plan(says) }, "Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough", core.ScaleDownCandidates},
 		{"time", func() { p.plan(says); p.step(6 * time.Second) }, "Candidate , Candidate BlockedByOnCompletionPod, Candidate ", core.ScaleDownCandidates},
 		{"the next plan", func() { p.plan(says) }, "Leaving , Candidate BlockedByOnCompletionPod, Candidate Throttled", core.ScaleDownThrottled},
-		{"the taint is there, and its time is over", func() { p.step(0, step.TaintDone{Node: "n3"}); p.step(5 * time.Second) }, "Leaving , Candidate BlockedByOnCompletionPod, Candidate Throttled", core.ScaleDownThrottled},
+		{"the taint is there, and its time is over", func() {
+			p.step(0, step.TaintDone{Node: "n3", Key: autoscaler.ToBeDeletedTaint})
+			p.step(5 * time.Second)
+		}, "Leaving , Candidate BlockedByOnCompletionPod, Candidate Throttled", core.ScaleDownThrottled},
 	} {
 		x.do()
 		var got []string

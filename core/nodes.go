@@ -39,7 +39,7 @@ func (c *Core) nodeGone(in step.NodeGone) {
 	if c.cfg.Autoscale != nil {
 		c.scale.launches.NodeGone(in.Name)
 		c.scale.candidates.NodeGone(in.Name)
-		c.scale.deletions.NodeGone(in.Name)
+		c.scale.deletions.NodeGone(c.turn, in.Name)
 	}
 }
 

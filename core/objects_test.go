@@ -146,6 +146,7 @@ func TestFollowThenLead(t *testing.T) {
 	now := time.Unix(1000, 0)
 	going := testkit.Node("going").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
 	stays := testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
+	going.Annotations, stays.Annotations = map[string]string{autoscaler.RemovalNote: "why"}, map[string]string{autoscaler.RemovalNote: "why"}
 	c.StandBy(now, 0, step.NodeSet{Node: testkit.Node("odd").Alloc("cpu", "4", "memory", "7Ei").Obj()}, step.NodeSet{Node: going}, step.NodeSet{Node: stays},
 		step.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()}, step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("bound").Obj()})
 	c.StandBy(now.Add(time.Second), 0, step.PodSet{Pod: testkit.Pod("bound").On("odd").Obj()},

@@ -71,6 +71,9 @@ func (c *Core) podSet(in step.PodSet) {
 // it is asked about before it leaves the state, and gone when it has.
 func (c *Core) podGone(uid types.UID) {
 	c.preemption.Going(c.turn, uid)
+	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
+		c.scale.deletions.PodChanged(c.turn, n.Name)
+	}
 	c.podLeaves(uid)
 	c.state.Remove(uid)
 	c.queue.Remove(uid)
@@ -100,8 +103,11 @@ func (c *Core) podRuns(obj *v1.Pod) {
 	delete(c.others, obj.UID)
 	pod := c.state.Schema.ParsePod(obj)
 	c.podShownOnNode(pod, isNew)
-	if c.cfg.Autoscale != nil && obj.Status.Phase == v1.PodRunning {
-		c.scale.launches.PodRuns(c.turn.Now, obj.Spec.NodeName, pod)
+	if c.cfg.Autoscale != nil {
+		if obj.Status.Phase == v1.PodRunning {
+			c.scale.launches.PodRuns(c.turn.Now, obj.Spec.NodeName, pod)
+		}
+		c.scale.deletions.PodChanged(c.turn, obj.Spec.NodeName)
 	}
 	c.mode.reportProblems(pod)
 	if n := c.state.NodeOf(obj.UID); n == nil || n.Name != obj.Spec.NodeName || !cluster.SamePod(c.state.PodOn(obj.UID), pod) {

@@ -138,6 +138,7 @@ func (w *world) node(args *script.Args) step.Input {
 	}
 	if key := args.String("taint", ""); key != "" {
 		b.Taint(key, "", v1.TaintEffectNoSchedule)
+		b.Annotations = map[string]string{autoscaler.RemovalNote: "why"} // where the taint is that of a removal
 	}
 	if since := args.String("candidate", ""); since != "" {
 		b.Taint(autoscaler.DeletionCandidateTaint, since, v1.TaintEffectPreferNoSchedule)

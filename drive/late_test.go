@@ -248,10 +248,7 @@ func (w *late) Taint(x step.Taint, done func(error)) {
 			}
 			return errors.New("not found")
 		}
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == x.Taint.Key })
-		if !x.Remove {
-			n.Spec.Taints = append(n.Spec.Taints, x.Taint)
-		}
+		x.Apply(n)
 		w.showNode(x.Node)
 		return nil
 	}, done)

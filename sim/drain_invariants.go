@@ -59,17 +59,18 @@ func (w *World) countAll(b *budget) (healthy, expected int) {
 
 // checkTaint looks at a write of a taint by Berth, before it is made.
 func (w *World) checkTaint(n *node, x step.Taint) {
+	after := *n.obj
+	x.Apply(&after)
+	cordons, uncordons := after.Spec.Unschedulable && !n.obj.Spec.Unschedulable, n.obj.Spec.Unschedulable && !after.Spec.Unschedulable
 	switch key := x.Taint.Key; {
 	case key != autoscaler.ToBeDeletedTaint && key != autoscaler.DeletionCandidateTaint:
 		w.violation("the taint %s of node %s isn't one of Berth's", key, n.obj.Name)
 	case key == autoscaler.ToBeDeletedTaint && n.duties.foreign:
 		w.violation("node %s has the taint of a removal that isn't Berth's, and Berth writes it", n.obj.Name)
-	case x.Cordon && x.Remove && n.obj.Spec.Unschedulable && !n.duties.cordoned:
+	case uncordons && !n.duties.cordoned:
 		w.violation("node %s was cordoned by somebody else, and Berth ends that", n.obj.Name)
 	}
-	if x.Cordon {
-		n.duties.cordoned = !x.Remove && (n.duties.cordoned || !n.obj.Spec.Unschedulable)
-	}
+	n.duties.cordoned = (n.duties.cordoned || cordons) && !uncordons
 }
 
 // checkLost looks at a pod whose node Berth has deleted: it must have ended, or have had all

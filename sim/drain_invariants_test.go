@@ -44,12 +44,14 @@ func TestTaintsAreChecked(t *testing.T) {
 	theirs := func() *testkit.NodeBuilder {
 		return testkit.Node("n").Taint(autoscaler.ToBeDeletedTaint, "", v1.TaintEffectNoSchedule)
 	}
-	put := step.Taint{Taint: v1.Taint{Key: autoscaler.ToBeDeletedTaint}, Cordon: true}
+	put := step.Taint{Taint: v1.Taint{Key: autoscaler.ToBeDeletedTaint}, Cordon: true, Note: "why"}
 	off := put
 	off.Remove = true
 	soft := step.Taint{Taint: v1.Taint{Key: autoscaler.DeletionCandidateTaint}}
 	own := theirs().Obj()
 	own.Annotations = map[string]string{autoscaler.RemovalNote: "empty"}
+	lies := testkit.Node("n").Cordon().Obj() // that Berth has cordoned it
+	lies.Annotations = map[string]string{autoscaler.RemovalNote: "cordoned; empty"}
 	for _, c := range []struct {
 		name   string
 		node   *v1.Node
@@ -63,7 +65,8 @@ func TestTaintsAreChecked(t *testing.T) {
 		{"somebody else's removal is given up", theirs().Obj(), []step.Taint{off}, []string{foreign}},
 		{"somebody else's removal is taken over", theirs().Obj(), []step.Taint{put}, []string{foreign}},
 		{"its own from before", own, []step.Taint{off}, nil},
-		{"somebody else's cordon is ended", testkit.Node("n").Cordon().Obj(), []step.Taint{put, off},
+		{"somebody else's cordon is left", testkit.Node("n").Cordon().Obj(), []step.Taint{put, off}, nil},
+		{"somebody else's cordon is ended", lies, []step.Taint{off},
 			[]string{"node n was cordoned by somebody else, and Berth ends that"}},
 		{"its own cordon is ended after a second write", testkit.Node("n").Obj(), []step.Taint{put, put, off}, nil},
 	} {
@@ -133,7 +136,7 @@ func TestRemovalsLeaveNothingOver(t *testing.T) {
 	}{
 		{"a cordon", noGroups, func(t *testing.T, w *World) {
 			w.addNodes("n")
-			if err := w.taint(step.Taint{Node: "n", Taint: v1.Taint{Key: autoscaler.DeletionCandidateTaint}, Cordon: true}); err != nil {
+			if err := w.taint(step.Taint{Node: "n", Taint: v1.Taint{Key: autoscaler.DeletionCandidateTaint}, Cordon: true, Note: "why"}); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"node n has stayed cordoned"}},

@@ -2,12 +2,9 @@ package sim
 
 import (
 	"fmt"
-	"maps"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
@@ -108,22 +105,6 @@ func (w *World) taint(x step.Taint) error {
 		return fmt.Errorf("nodes %q not found", x.Node)
 	}
 	w.checkTaint(n, x)
-	w.changeNode(n, func(o *v1.Node) {
-		o.Spec.Taints = withoutTaint(o.Spec.Taints, x.Taint.Key)
-		if x.Cordon {
-			o.Spec.Unschedulable = !x.Remove
-		}
-		if x.Note != "" {
-			o.Annotations = maps.Clone(o.Annotations)
-			delete(o.Annotations, autoscaler.RemovalNote)
-		}
-		if x.Remove {
-			return
-		}
-		o.Spec.Taints = append(o.Spec.Taints, x.Taint)
-		if x.Note != "" {
-			metav1.SetMetaDataAnnotation(&o.ObjectMeta, autoscaler.RemovalNote, x.Note)
-		}
-	})
+	w.changeNode(n, x.Apply)
 	return nil
 }

@@ -38,7 +38,7 @@ func TestTheLaterNominationOfAPodStays(t *testing.T) {
 }
 
 // TestANodeIsCordonedAndNotedWithItsTaint: with the taint come the cordon and the note, and
-// with it they go, unless the node is to stay unschedulable.
+// with it they go.
 func TestANodeIsCordonedAndNotedWithItsTaint(t *testing.T) {
 	w := newTestWorld(t, "  end: {at: 1h}\n")
 	w.addNodes("n")
@@ -47,11 +47,9 @@ func TestANodeIsCordonedAndNotedWithItsTaint(t *testing.T) {
 		taint step.Taint
 		want  string // whether it is tainted and unschedulable, and its note
 	}{
-		{step.Taint{Taint: taint, Cordon: true, Note: "why"}, "true true why"},
-		{step.Taint{Taint: taint, Remove: true, Note: "why"}, "false true "},
-		{step.Taint{Taint: taint, Cordon: true, Note: "why"}, "true true why"},
-		{step.Taint{Taint: v1.Taint{Key: "other"}, Remove: true}, "true true why"},
-		{step.Taint{Taint: taint, Remove: true, Cordon: true, Note: "why"}, "false false "},
+		{step.Taint{Taint: taint, Cordon: true, Note: "why"}, "true true cordoned; why"},
+		{step.Taint{Taint: v1.Taint{Key: "other"}, Remove: true}, "true true cordoned; why"},
+		{step.Taint{Taint: taint, Remove: true, Note: "why"}, "false false "},
 	} {
 		x.taint.Node = "n"
 		before := w.nodes["n"].obj.Annotations[autoscaler.RemovalNote]

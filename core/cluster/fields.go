@@ -113,11 +113,15 @@ func annotated(in map[string]string, keys ...string) map[string]string {
 	return out
 }
 
+// DelayDeletionPrefix begins the annotations by which other programs have a node's deletion
+// wait for them.
+const DelayDeletionPrefix = "delay-deletion.cluster-autoscaler.kubernetes.io/"
+
 // ours tells whether Berth may read an annotation of a pod, a node or a template: Cluster
 // Autoscaler's, Berth's own, what names a ProvisioningRequest, what marks the image of a
 // static pod, and one of Karpenter's.
 func ours(key string) bool {
-	return strings.HasPrefix(key, "cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(key, "capacity.cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(key, "berth.dev/") ||
+	return strings.HasPrefix(key, "cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(key, "capacity.cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(key, "berth.dev/") || strings.HasPrefix(key, DelayDeletionPrefix) ||
 		strings.HasPrefix(key, "autoscaling.x-k8s.io/") || key == v1.MirrorPodAnnotationKey || key == DoNotDisruptAnnotation
 }
 

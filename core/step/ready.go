@@ -80,16 +80,16 @@ type Bind struct {
 	Extender bool `json:",omitempty"`
 }
 
-// Taint adds a taint to a node, or removes that with its key.
+// Taint adds a taint to a node, or removes that with its key (Apply).
 type Taint struct {
 	Node   string
 	Taint  v1.Taint
 	Remove bool
-	// Cordon has the node also be made unschedulable with the taint, or schedulable again
-	// when it is removed, in the same write.
+	// Cordon has the node also be made unschedulable with the taint. The removal of the taint
+	// makes it schedulable again, if it wasn't unschedulable before.
 	Cordon bool `json:",omitempty"`
 	// Note is written with the taint, or taken away with it, as the annotation
-	// autoscaler.RemovalNote; "" for none.
+	// autoscaler.RemovalNote; "" for none, and then nothing is cordoned.
 	Note string `json:",omitempty"`
 }
 

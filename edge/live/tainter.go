@@ -3,16 +3,13 @@ package live
 import (
 	"context"
 	"hash/fnv"
-	"slices"
 	"sync"
 
-	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -45,8 +42,7 @@ func (t *tainter) backlogOf(node string) chan<- job[step.Taint] {
 	return t.backlogs[h.Sum32()%taintWorkers]
 }
 
-// write replaces the node's taint of that key, or removes it, with the node's being
-// schedulable and the note that go with it. A node that is gone has no taint: removing one
+// write replaces the node's taint of that key, or removes it, with what goes with it. A node that is gone has no taint: removing one
 // from it succeeds. A patch can only replace the whole list of taints; so that those of other
 // writers stay, the node is read and updated, again when somebody else was faster.
 func (t *tainter) write(ctx context.Context, taint step.Taint) error {
@@ -55,7 +51,7 @@ func (t *tainter) write(ctx context.Context, taint step.Taint) error {
 		if err != nil {
 			return err
 		}
-		change(node, taint)
+		taint.Apply(node)
 		_, err = t.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
 		return err
 	}
@@ -64,22 +60,4 @@ func (t *tainter) write(ctx context.Context, taint step.Taint) error {
 		return nil
 	}
 	return err
-}
-
-// change makes of a node, which the caller owns, what a Taint asks for.
-func change(node *v1.Node, taint step.Taint) {
-	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(x v1.Taint) bool { return x.Key == taint.Taint.Key })
-	if taint.Cordon {
-		node.Spec.Unschedulable = !taint.Remove
-	}
-	if taint.Remove {
-		if taint.Note != "" {
-			delete(node.Annotations, autoscaler.RemovalNote)
-		}
-		return
-	}
-	node.Spec.Taints = append(node.Spec.Taints, taint.Taint)
-	if taint.Note != "" {
-		metav1.SetMetaDataAnnotation(&node.ObjectMeta, autoscaler.RemovalNote, taint.Note)
-	}
 }

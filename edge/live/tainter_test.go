@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"testing"
 
@@ -58,41 +57,20 @@ func TestTaintsAreReplacedByKey(t *testing.T) {
 
 // TestANodeIsCordonedAndNotedWithItsTaint: all in one write, and taken back in one.
 func TestANodeIsCordonedAndNotedWithItsTaint(t *testing.T) {
+	client := fake.NewClientset(testkit.Node("n").Obj())
 	removal := v1.Taint{Key: autoscaler.ToBeDeletedTaint, Value: "1", Effect: v1.TaintEffectNoSchedule}
-	for _, c := range []struct {
-		name                    string
-		cordoned, noted         bool // before
-		taint                   step.Taint
-		wantCordoned, wantNoted bool
-	}{
-		{"put on", false, false, step.Taint{Taint: removal, Cordon: true, Note: "why"}, true, true},
-		{"put on, without a cordon", false, false, step.Taint{Taint: removal, Note: "why"}, false, true},
-		{"put on, without a note", false, false, step.Taint{Taint: removal, Cordon: true}, true, false},
-		{"taken off", true, true, step.Taint{Taint: removal, Remove: true, Cordon: true, Note: "why"}, false, false},
-		{"taken off a node that stays unschedulable", true, true, step.Taint{Taint: removal, Remove: true, Note: "why"}, true, false},
-		{"another taint taken off", true, true, step.Taint{Taint: v1.Taint{Key: "other"}, Remove: true}, true, true},
-	} {
-		node := testkit.Node("n").Obj()
-		node.Spec.Unschedulable = c.cordoned
-		node.Annotations = map[string]string{"other": "x"}
-		if c.noted {
-			node.Annotations[autoscaler.RemovalNote] = "why"
+	for i, want := range []bool{true, false} {
+		x := step.Taint{Node: "n", Taint: removal, Cordon: true, Note: "why", Remove: !want}
+		if err := newTainter(client).write(t.Context(), x); err != nil {
+			t.Fatal(err)
 		}
-		client := fake.NewClientset(node)
-		c.taint.Node = "n"
-		if err := newTainter(client).write(t.Context(), c.taint); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		got, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+		n, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{"other": "x"}
-		if c.wantNoted {
-			want[autoscaler.RemovalNote] = "why"
-		}
-		if got.Spec.Unschedulable != c.wantCordoned || !maps.Equal(got.Annotations, want) {
-			t.Errorf("%s: unschedulable %v, annotations %v; want %v, %v", c.name, got.Spec.Unschedulable, got.Annotations, c.wantCordoned, want)
+		_, noted := n.Annotations[autoscaler.RemovalNote]
+		if got := len(n.Spec.Taints) == 1; got != want || n.Spec.Unschedulable != want || noted != want {
+			t.Errorf("the node is tainted %v, unschedulable %v, noted %v; want %v", got, n.Spec.Unschedulable, noted, want)
 		}
 		updates := 0
 		for _, a := range client.Actions() {
@@ -100,8 +78,8 @@ func TestANodeIsCordonedAndNotedWithItsTaint(t *testing.T) {
 				updates++
 			}
 		}
-		if updates != 1 {
-			t.Errorf("%s: %d writes, want 1", c.name, updates)
+		if updates != i+1 {
+			t.Errorf("%d writes, want %d", updates, i+1)
 		}
 	}
 }

@@ -1,23 +1,37 @@
 // Package nodedeletion follows nodes on their way out, from the taint
 // ToBeDeletedByClusterAutoscaler to the node's disappearance from the API.
 //
-// A node that has an entry here ends in one of two ways: it is gone, or it stays and
-// its taint has been taken away. Nothing else ends an entry, so whatever fails on the
-// way, no node keeps the taint for good.
+// A node that has an entry here ends in one of two ways: it is gone, or it stays and its
+// taint, its cordon and its note have been taken away. Nothing else ends an entry, but for a
+// node that was taken over and turns out not to be Berth's; so whatever fails on the way, no
+// node keeps the taint for good.
 //
-//	state            the node is            waits for                    then
-//	tainting         in the state, tainted  TaintDone                    done: tainted; failed: untainting
-//	tainted          in the state, tainted  DeleteDelayAfterTaint        last look: evicting, deleting or untainting
-//	evicting         in the state, tainted  EvictionDone of each daemon  last look: deleting or untainting
-//	                                        pod, or MaxPodEvictionTime
-//	deleting         out of the state       NodeDeletionDone             done: deleted; failed: in doubt
-//	in doubt         out of the state       the next GroupsSet           instance listed: untainting; not listed: deleted
-//	deleted          out of the state       NodeGone                     ended; but see below
-//	untainting       in the state, clean    TaintDone                    done: ended; failed: untaint failed
-//	untaint failed   in the state, clean    untaintRetry                 untainting
+//	state            the node is             waits for                    then
+//	tainting         in the state, tainted   TaintDone                    done: tainted; failed: untainting
+//	tainted          in the state, tainted   DeleteDelayAfterTaint        first look: draining, or untainting
+//	resumed          in the state, tainted   the same, and the groups     as tainted; the API shows it without
+//	                                                                      the taint, or its group isn't the
+//	                                                                      provider's: ended
+//	draining         in the state, tainted   its pods (package draining)  all gone: delayed; failed: untainting
+//	delayed          in the state, tainted   its delay-deletion           batched
+//	                                         annotations to go, or
+//	                                         DeletionDelayTimeout
+//	batched          in the state, tainted   DeletionBatchInterval since  last look: deleting, or untainting
+//	                                         the first of its group; in
+//	                                         an atomic group, the others
+//	deleting         out of the state        NodeDeletionDone             done: deleted; failed: in doubt
+//	in doubt         out of the state        the next GroupsSet           instance listed: untainting; not listed: deleted
+//	deleted          out of the state        NodeGone                     ended; but see below
+//	untainting       in the state, clean     TaintDone                    done: ended; failed: untaint failed
+//	untaint failed   in the state, clean     untaintRetry                 untainting
 //
 // NodeGone ends an entry in any state but two: in deleting and in doubt the outcome is
 // still to come, and ends the entry then.
+//
+// From tainted to batched the node is looked at whenever its pods, its object or the groups
+// have changed: it stays if a pod is on it that must be evicted and for which the plan has no
+// home, since the pod came to it before the taint was seen. So it is never deleted under a
+// pod that wasn't evicted.
 //
 // From deleting on, the node is out of the state, so that no pod is placed there,
 // whatever it tolerates. What the API shows of it meanwhile is remembered, not
@@ -27,9 +41,12 @@
 // is taken for alive only if the provider lists its instance; then its deletion
 // begins again with tainted.
 //
-// A deletion begins in four ways: with a plan (tainting); with a node that carries the
-// taint although this process has not written it, so a process before this one has
-// (tainted); and with a node that is shown for an instance which is being deleted, in
-// doubt or deleted because it had not become a node in time (deleting, in doubt,
-// deleted).
+// A deletion begins in four ways: with a plan (tainting); with a node that carries the taint
+// and Berth's note although this process has not written them, so a process before this one
+// has (resumed); and with a node that is shown for an instance which is being deleted, in
+// doubt or deleted because it had not become a node in time (deleting, in doubt, deleted). A
+// node with the taint and without the note is somebody else's, and left alone.
+//
+// An atomic group (ZeroOrMax) goes as a whole: all its nodes begin together, wait for each
+// other in batched, and if one stays, so do all that the provider wasn't asked to delete yet.
 package nodedeletion

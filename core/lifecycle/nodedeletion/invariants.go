@@ -49,6 +49,12 @@ func (m *Machine) InvariantsIn(state *cluster.State) []string {
 		case !n.HasTaint(autoscaler.ToBeDeletedTaint):
 			has = "is in the state, clean"
 		}
+		if n != nil && d.cordon && d.planned() && !n.Object.Spec.Unschedulable {
+			has += ", and schedulable"
+		}
+		if n != nil && d.stays() && n.Object.Annotations[autoscaler.RemovalNote] != "" {
+			has += ", with its note"
+		}
 		want := "is in the state, tainted"
 		switch d.state.(type) {
 		case deleting, inDoubt, deleted:

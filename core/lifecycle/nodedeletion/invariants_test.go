@@ -28,28 +28,31 @@ func TestInvariantsFindWhatIsWrong(t *testing.T) {
 		name    string
 		state   state
 		taint   string
+		cordon  bool
 		inState *cluster.NodeInfo // nil for out of the state
 		want    []string          // without what each begins with
 	}{
-		{"being tainted", tainting{}, autoscaler.ToBeDeletedTaint, tainted, nil},
-		{"being deleted", deleting{called{node: tainted}}, autoscaler.ToBeDeletedTaint, nil, nil},
-		{"deleted", deleted{}, autoscaler.ToBeDeletedTaint, nil, nil},
-		{"being given back", untainting{}, autoscaler.ToBeDeletedTaint, node("n"), nil},
-		{"with another's taint", tainting{}, "other", tainted, []string{`its taint is "other"`}},
-		{"being deleted, without what it looked like", deleting{}, autoscaler.ToBeDeletedTaint, nil, []string{"what the node looked like is not known"}},
-		{"in doubt, without what it looked like", inDoubt{}, autoscaler.ToBeDeletedTaint, nil, []string{"what the node looked like is not known"}},
-		{"in doubt, with what another looked like", inDoubt{called{node: node("m")}}, autoscaler.ToBeDeletedTaint, nil, []string{"it remembers node m"}},
-		{"deleted, and listed without having been shown", deleted{listed: true}, autoscaler.ToBeDeletedTaint, nil,
+		{"being tainted", tainting{}, autoscaler.ToBeDeletedTaint, false, tainted, nil},
+		{"being deleted", deleting{called{node: tainted}}, autoscaler.ToBeDeletedTaint, false, nil, nil},
+		{"deleted", deleted{}, autoscaler.ToBeDeletedTaint, false, nil, nil},
+		{"being given back", untainting{}, autoscaler.ToBeDeletedTaint, false, node("n"), nil},
+		{"with another's taint", tainting{}, "other", false, tainted, []string{`its taint is "other"`}},
+		{"being deleted, without what it looked like", deleting{}, autoscaler.ToBeDeletedTaint, false, nil, []string{"what the node looked like is not known"}},
+		{"in doubt, without what it looked like", inDoubt{}, autoscaler.ToBeDeletedTaint, false, nil, []string{"what the node looked like is not known"}},
+		{"in doubt, with what another looked like", inDoubt{called{node: node("m")}}, autoscaler.ToBeDeletedTaint, false, nil, []string{"it remembers node m"}},
+		{"deleted, and listed without having been shown", deleted{listed: true}, autoscaler.ToBeDeletedTaint, false, nil,
 			[]string{"its instance was looked for though the node isn't shown"}},
-		{"being tainted, and clean", tainting{}, autoscaler.ToBeDeletedTaint, node("n"), []string{"the node is in the state, clean" + is + "in the state, tainted"}},
-		{"being tainted, and gone", tainting{}, autoscaler.ToBeDeletedTaint, nil, []string{"the node is out of the state" + is + "in the state, tainted"}},
-		{"being deleted, and in the state", deleting{called{node: tainted}}, autoscaler.ToBeDeletedTaint, tainted,
+		{"being tainted, and clean", tainting{}, autoscaler.ToBeDeletedTaint, false, node("n"), []string{"the node is in the state, clean" + is + "in the state, tainted"}},
+		{"being tainted, and gone", tainting{}, autoscaler.ToBeDeletedTaint, false, nil, []string{"the node is out of the state" + is + "in the state, tainted"}},
+		{"being deleted, and in the state", deleting{called{node: tainted}}, autoscaler.ToBeDeletedTaint, false, tainted,
 			[]string{"the node is in the state, tainted" + is + "out of the state"}},
-		{"given back, and tainted", untaintFailed{}, autoscaler.ToBeDeletedTaint, tainted,
+		{"being drained, and schedulable", delayed{}, autoscaler.ToBeDeletedTaint, true, tainted,
+			[]string{"the node is in the state, tainted, and schedulable" + is + "in the state, tainted"}},
+		{"given back, and tainted", untaintFailed{}, autoscaler.ToBeDeletedTaint, false, tainted,
 			[]string{"the node is in the state, tainted" + is + "in the state, clean"}},
 	} {
 		m, s := New(Config{}), cluster.New(schema)
-		m.deletions["n"] = &deletion{group: "g", taint: v1.Taint{Key: c.taint}, state: c.state}
+		m.deletions["n"] = &deletion{group: "g", marking: marking{taint: v1.Taint{Key: c.taint}, cordon: c.cordon}, state: c.state}
 		if c.inState != nil {
 			s.SetNode(c.inState)
 		}

@@ -1,9 +1,10 @@
 package nodedeletion
 
-// This file holds the machine: what begins a deletion, what becomes of it as the API shows
-// its node and its taint, and what others ask about it. lastlook.go decides whether a
-// tainted node goes, and provider.go follows it from the call to the provider on. The
-// states are in states.go, and what must be true of them in invariants.go.
+// This file holds the machine: what becomes of a deletion as the API shows its node, its pods
+// and its taint, and what others ask about it. begin.go begins deletions, takeover.go takes
+// over those of another process, looks.go takes a tainted node to the call to the provider,
+// and provider.go follows it from there. The states are in states.go, how nodes are marked in
+// marking.go, and what must be true of both in invariants.go.
 
 import (
 	"fmt"
@@ -11,13 +12,10 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
-	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -28,15 +26,37 @@ const untaintRetry = 5 * time.Second
 // flags; core.Autoscale has the defaults.
 type Config struct {
 	MaxDeletions          int           // deletions at a time, beyond which none begins
-	DeleteDelayAfterTaint time.Duration // from the taint to the last look
-	EvictDaemonPods       bool          // unless a pod's annotation says otherwise
-	MaxPodEvictionTime    time.Duration // how long evictions are waited for
+	MaxDrains             int           // of them, of nodes with pods to be evicted
+	DeleteDelayAfterTaint time.Duration // from the taint to the first look
+	KeepSchedulable       bool          // nodes aren't made unschedulable with the taint
+	EvictDaemonPods       bool          // of empty nodes, unless a pod's annotation says otherwise
+	KeepDaemonPods        bool          // of nodes that are drained, likewise
+	Drain                 draining.Config
+	Rules                 autoscaler.RemovalRules // which pods may go with their node
+	DeletionDelayTimeout  time.Duration           // how long annotations keep a node
+	DeletionBatchInterval time.Duration           // how long deletions of a group are gathered; 0: not
+	// LeaveResumed leaves nodes alone whose deletion another process began: no node is to be
+	// removed.
+	LeaveResumed bool
 }
 
 // Candidates is what node deletions need of the candidates.
 type Candidates interface {
 	// Forget has a node be needed again, since its deletion has ended.
 	Forget(node string)
+}
+
+// Homes is what node deletions need of what keeps room for evicted pods' replacements.
+type Homes interface {
+	// Keep keeps room for the pods of a removal on their homes. It returns why not, "" when
+	// all is kept: then nothing is.
+	Keep(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
+	// Evicted says that a pod, which may have no home, has been told to leave: from now on
+	// its replacement is expected.
+	Evicted(t *lifecycle.Turn, pod *cluster.Pod)
+	// Free gives up what is kept for the pods of a node that weren't evicted: the node
+	// stays, or they have ended.
+	Free(t *lifecycle.Turn, node string)
 }
 
 // Groups is what node deletions need of the node groups.
@@ -63,7 +83,11 @@ type Machine struct {
 	cfg        Config
 	groups     Groups
 	candidates Candidates
+	homes      Homes
 	deletions  map[string]*deletion // by node name
+	// others are nodes with the taint that are left alone, with their group if Berth marked
+	// them.
+	others map[string]string
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -71,37 +95,13 @@ var _ lifecycle.Machine = (*Machine)(nil)
 // New returns a machine that follows no node yet. Connect must be called before any
 // other method.
 func New(cfg Config) *Machine {
-	return &Machine{cfg: cfg, deletions: map[string]*deletion{}}
+	return &Machine{cfg: cfg, deletions: map[string]*deletion{}, others: map[string]string{}}
 }
 
-// Connect sets the node groups, which in turn need this machine, and the candidates.
-func (m *Machine) Connect(groups Groups, candidates Candidates) {
-	m.groups, m.candidates = groups, candidates
-}
-
-// Begin begins to delete those candidates whose time has come that are still empty and
-// whose group may shrink, as many as may be under deletion at a time.
-func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
-	for i := range due {
-		name, why := due[i].Node, due[i].Why
-		n := t.State.NodeByName(name)
-		if n == nil || m.deletions[name] != nil || len(m.deletions) >= m.cfg.MaxDeletions {
-			continue
-		}
-		g := t.State.Group(n.Group)
-		if g == nil || !scaledown.Removable(n) || g.Target-m.Planned(g.ID)-1 < g.Min || m.groups.ScaleDownDelayed(t.Now, g.ID) {
-			continue
-		}
-		t.Decide(step.Decision{Kind: step.NodeTainted, Node: name, Group: n.Group, Reason: fmt.Sprintf("%s for %s", why, due[i].For)})
-		d := &deletion{group: n.Group, taint: deletionTaint(t.Now), why: why, state: tainting{}}
-		m.deletions[name] = d
-		t.Ready.Taints = append(t.Ready.Taints, step.Taint{Node: name, Taint: d.taint})
-		t.State.SetNode(n.NodeInfo.WithTaint(d.taint))
-	}
-}
-
-func deletionTaint(now time.Time) v1.Taint {
-	return v1.Taint{Key: autoscaler.ToBeDeletedTaint, Value: fmt.Sprint(now.Unix()), Effect: v1.TaintEffectNoSchedule}
+// Connect sets the node groups, which in turn need this machine, the candidates, and what
+// keeps homes.
+func (m *Machine) Connect(groups Groups, candidates Candidates, homes Homes) {
+	m.groups, m.candidates, m.homes = groups, candidates, homes
 }
 
 // NodeSet takes what the API shows of a node and returns how the state is to have it,
@@ -125,9 +125,15 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.No
 		d.state = s
 		return nil
 	case untainting, untaintFailed:
-		return info.WithoutTaint(d.taint.Key)
+		return d.off(info)
+	case resumed:
+		if taintOf(info.Object) < 0 {
+			delete(m.deletions, info.Name) // what was shown before was late
+			return info
+		}
 	}
-	return info.WithTaint(d.taint)
+	d.changed = t.Now
+	return d.on(info)
 }
 
 // firstSeen is NodeSet for a node that has no entry. It gets one if its instance is
@@ -151,23 +157,13 @@ func (m *Machine) firstSeen(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.
 	case lifecycle.Done:
 		s = deleted{since: t.Now, shown: info}
 	}
-	m.deletions[info.Name] = &deletion{group: group, taint: deletionTaint(t.Now), why: "its instance was removed", state: s}
+	m.deletions[info.Name] = &deletion{group: group, marking: marking{taint: deletionTaint(t.Now)}, why: "its instance was removed", state: s}
 	return nil
 }
 
-// Resume takes over a node that carries the taint although this process has not
-// written it: another process began to delete the node, and ended. The node gets its
-// last look, and is deleted or untainted.
-func (m *Machine) Resume(t *lifecycle.Turn, info *cluster.NodeInfo) {
-	for _, taint := range info.Object.Spec.Taints {
-		if taint.Key == autoscaler.ToBeDeletedTaint {
-			m.deletions[info.Name] = &deletion{group: info.Group, taint: taint, why: "its removal had begun", state: tainted{t.Now}}
-		}
-	}
-}
-
 // NodeGone takes note that the API no longer shows a node.
-func (m *Machine) NodeGone(name string) {
+func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
+	delete(m.others, name)
 	d := m.deletions[name]
 	if d == nil {
 		return
@@ -181,13 +177,33 @@ func (m *Machine) NodeGone(name string) {
 		d.state = s
 	default:
 		delete(m.deletions, name)
+		m.homes.Free(t, name)
+		m.gather(t, d.group) // others of an atomic group wait for it no more
 	}
 }
 
-// TaintDone takes the outcome of putting a taint on, or of taking it off.
+// PodChanged takes note that a pod of a node has come, has changed or is gone.
+func (m *Machine) PodChanged(t *lifecycle.Turn, node string) {
+	if d := m.deletions[node]; d != nil {
+		d.changed = t.Now
+	}
+}
+
+// EvictionDone takes the outcome of an eviction.
+func (m *Machine) EvictionDone(t *lifecycle.Turn, in step.EvictionDone) {
+	if d := m.deletions[in.Node]; d != nil {
+		if s, ok := d.state.(drainingPods); ok {
+			s.EvictionDone(t, in)
+			d.changed = t.Now
+		}
+	}
+}
+
+// TaintDone takes the outcome of putting a taint on, or of taking it off; of another taint it
+// is of no interest.
 func (m *Machine) TaintDone(t *lifecycle.Turn, in step.TaintDone) {
 	d := m.deletions[in.Node]
-	if d == nil {
+	if d == nil || in.Key != autoscaler.ToBeDeletedTaint {
 		return
 	}
 	switch d.state.(type) {
@@ -197,6 +213,7 @@ func (m *Machine) TaintDone(t *lifecycle.Turn, in step.TaintDone) {
 			return
 		}
 		d.state = tainted{t.Now}
+		t.Emit(step.NodeEvent(t.State.NodeByName(in.Node).Object, "ScaleDown", "ScalingDown", "marked the node as toBeDeleted/unschedulable"))
 	case untainting, untaintFailed:
 		if in.Err != nil {
 			d.state = untaintFailed{t.Now}
@@ -206,34 +223,36 @@ func (m *Machine) TaintDone(t *lifecycle.Turn, in step.TaintDone) {
 	}
 }
 
-// Advance takes deletions further whose time has come.
+// Advance takes deletions further whose time has come, or of whose nodes something has
+// changed.
 func (m *Machine) Advance(t *lifecycle.Turn) {
-	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
-		d := m.deletions[name]
-		if at := d.state.due(&m.cfg); at.IsZero() || t.Now.Before(at) {
-			continue
-		}
-		switch s := d.state.(type) {
-		case tainted, evicting:
-			m.lastLook(t, name, d)
-		case deleted:
-			m.linger(t, d, s)
-		case untaintFailed:
-			d.state = untainting{}
-			t.Ready.Taints = append(t.Ready.Taints, step.Taint{Node: name, Taint: d.taint, Remove: true})
+	for _, name := range m.names(func(d *deletion) bool {
+		at := d.due(&m.cfg)
+		return !at.IsZero() && !t.Now.Before(at)
+	}) {
+		m.advance(t, name, m.deletions[name])
+	}
+	m.deleteBatches(t)
+}
+
+// names returns the names of the nodes of which f is true, sorted.
+func (m *Machine) names(f func(*deletion) bool) []string {
+	var out []string
+	for name, d := range m.deletions { // in any order
+		if f(d) {
+			out = append(out, name)
 		}
 	}
+	slices.Sort(out)
+	return out
 }
 
 // Planned returns how many nodes of a group are on their way out that its assumed target
 // still includes.
 func (m *Machine) Planned(group string) (n int) {
 	for _, d := range m.deletions {
-		switch d.state.(type) {
-		case tainting, tainted, evicting:
-			if d.group == group {
-				n++
-			}
+		if d.group == group && d.planned() {
+			n++
 		}
 	}
 	return n
@@ -277,7 +296,7 @@ func (m *Machine) NextWake() time.Time {
 		return next // no deletion goes on before the provider has told of its groups
 	}
 	for _, d := range m.deletions {
-		next = lifecycle.Earliest(next, d.state.due(&m.cfg))
+		next = lifecycle.Earliest(next, d.due(&m.cfg))
 	}
 	return next
 }

@@ -10,14 +10,16 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -35,12 +37,30 @@ type around struct {
 	api       map[string]*v1.Node // as the API server has them
 	instances map[string]bool     // that the provider lists
 	lists     bool                // the provider lists instances at all
+	atomic    bool                // the group goes as a whole
+	batch     time.Duration       // for which deletions are gathered
 	news      map[string][]*v1.Node
 	calls     []func(luck luck)
 	answers   []func()
-	pods      int
+	pods      map[types.UID]*onNode // as the API has them; what it shows of pods isn't late
+	made      int                   // pods so far
 	history   []string
 }
+
+// onNode is a pod on a node.
+type onNode struct {
+	*v1.Pod
+	daemon bool
+}
+
+// nodes is how many names of nodes there are.
+const nodes = 5
+
+// What tells nodes apart that were so before Berth came to them.
+const (
+	foreignTaint = "somebody else's" // value of the taint
+	cordonLabel  = "cordoned"
+)
 
 // luck is how a call ends.
 type luck int
@@ -56,15 +76,74 @@ func newAround(t *rapid.T) *around {
 	w := &around{t: t,
 		groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}},
 		turn:   &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema()), Ready: &step.Ready{}},
-		api:    map[string]*v1.Node{}, instances: map[string]bool{}, news: map[string][]*v1.Node{},
-		lists: rapid.Bool().Draw(t, "the provider lists instances"),
+		api:    map[string]*v1.Node{}, instances: map[string]bool{}, news: map[string][]*v1.Node{}, pods: map[types.UID]*onNode{},
+		lists: rapid.Bool().Draw(t, "the provider lists instances"), atomic: rapid.Bool().Draw(t, "the group is atomic"),
+		batch: time.Duration(rapid.IntRange(0, 1).Draw(t, "batch")) * 10 * time.Second,
 	}
-	w.machine = nodedeletion.New(nodedeletion.Config{MaxDeletions: 3,
-		DeleteDelayAfterTaint: 5 * time.Second, EvictDaemonPods: true, MaxPodEvictionTime: time.Minute})
-	w.unneeded = candidates.New(candidates.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second})
-	w.machine.Connect(w.groups, w.unneeded)
+	w.begin()
 	return w
 }
+
+// begin begins a process that knows of nothing.
+func (w *around) begin() {
+	w.machine = nodedeletion.New(nodedeletion.Config{MaxDeletions: 3, MaxDrains: 2, DeletionBatchInterval: w.batch, DeletionDelayTimeout: time.Minute,
+		DeleteDelayAfterTaint: 5 * time.Second, EvictDaemonPods: true, Drain: draining.Config{MaxEviction: time.Minute, MaxGrace: 20 * time.Second}})
+	w.unneeded = candidates.New(candidates.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second})
+	w.machine.Connect(w.groups, w.unneeded, newFakeHomes())
+}
+
+// crash ends the process; another begins, and is shown what there is. Calls that are under
+// way are carried out or not, and answered to nobody.
+func (w *around) crash() {
+	w.note("a crash")
+	calls := w.calls
+	w.calls = nil
+	for _, call := range calls {
+		call([]luck{answerLost, fails}[testkit.Uniform(w.t, 2, "luck")])
+	}
+	w.answers, w.news, w.groups.known = nil, map[string][]*v1.Node{}, false
+	w.groups.instances = map[string]fakeInstance{}
+	w.turn.State, w.turn.Ready = cluster.New(cluster.NewSchema()), &step.Ready{}
+	w.begin()
+	for _, name := range slices.Sorted(maps.Keys(w.api)) {
+		w.change(name, w.api[name])
+		w.tell(name)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+		w.show(w.pods[uid])
+	}
+}
+
+// show shows a pod as the API has it.
+func (w *around) show(p *onNode) {
+	w.turn.State.Place(w.turn.State.Schema.ParsePod(p.Pod), p.Spec.NodeName)
+	w.machine.PodChanged(w.turn, p.Spec.NodeName)
+}
+
+// end takes a pod out of the API.
+func (w *around) end(p *onNode) {
+	w.note("pod %s is gone", p.Name)
+	delete(w.pods, p.UID)
+	w.turn.State.Remove(p.UID)
+	w.machine.PodChanged(w.turn, p.Spec.NodeName)
+}
+
+// podsOn returns the pods on a node of which f is true, by UID.
+func (w *around) podsOn(node string, f func(*onNode) bool) (out []*onNode) {
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+		if p := w.pods[uid]; p.Spec.NodeName == node && f(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// longTerminating tells whether a pod has been terminating for so long that it keeps no node.
+func (w *around) longTerminating(p *onNode) bool {
+	return p.DeletionTimestamp != nil && w.turn.Now.Sub(p.DeletionTimestamp.Time) >= 30*time.Second
+}
+
+func anyPod(*onNode) bool { return true }
 
 func (w *around) note(format string, args ...any) {
 	w.history = append(w.history, fmt.Sprintf("%s ", w.turn.Now.Sub(time.Unix(1000, 0)))+fmt.Sprintf(format, args...))
@@ -95,7 +174,10 @@ func (w *around) tell(name string) {
 	if next == nil {
 		w.note("node %s is gone", name)
 		w.turn.State.RemoveNode(name)
-		w.machine.NodeGone(name)
+		w.machine.NodeGone(w.turn, name)
+		for _, p := range w.podsOn(name, anyPod) {
+			w.end(p)
+		}
 		return
 	}
 	w.note("node %s is shown with taints %v", name, next.Spec.Taints)
@@ -104,9 +186,18 @@ func (w *around) tell(name string) {
 	}
 }
 
+// join adds a node. The first was made unschedulable and the second tainted before Berth came
+// to them.
 func (w *around) join(name string) {
 	n := testkit.Node(name).Obj()
 	n.Spec.ProviderID = name
+	switch name {
+	case "n0":
+		n.Spec.Unschedulable = true
+		n.Labels[cordonLabel] = ""
+	case "n1":
+		n.Spec.Taints = []v1.Taint{{Key: autoscaler.ToBeDeletedTaint, Value: foreignTaint, Effect: v1.TaintEffectNoSchedule}}
+	}
 	w.instances[name] = true
 	w.change(name, n)
 }
@@ -123,19 +214,37 @@ func (w *around) list() {
 	w.note("the provider lists %v", g.Instances)
 	w.groups.known = true
 	w.machine.GroupsSet(w.turn, step.GroupsSet{Groups: []nodegroup.Group{g}})
-	w.turn.State.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 20, Target: g.Target - w.machine.Unanswered("g")})
+	w.turn.State.SetGroup("g", &cluster.NodeGroup{ID: "g", Max: 20, Target: g.Target - w.machine.Unanswered("g"), Options: &cluster.GroupOptions{ZeroOrMax: w.atomic}})
 }
 
-// plan names some of the empty nodes.
+// plan has all nodes removed, with homes for the pods that are on them.
 func (w *around) plan() {
 	p := &autoscaler.Plan{Now: w.turn.Now}
 	w.turn.State.Nodes(func(n *cluster.Node) {
-		if scaledown.Removable(n) {
-			w.note("a plan finds %s empty", n.Name)
-			p.Removals = append(p.Removals, &autoscaler.Removal{Node: n.Name})
+		r := &autoscaler.Removal{Node: n.Name}
+		for _, p := range w.podsOn(n.Name, func(p *onNode) bool { return !p.daemon && p.DeletionTimestamp == nil }) {
+			r.Homes = append(r.Homes, autoscaler.Home{Pod: p.UID})
 		}
+		p.Removals = append(p.Removals, r)
 	})
+	w.note("a plan has %d nodes removed", len(p.Removals))
 	w.machine.Begin(w.turn, w.unneeded.CommitPlan(w.turn, p))
+}
+
+// evict has a pod terminate.
+func (w *around) evict(uid types.UID) {
+	if p := w.pods[uid]; p != nil && p.DeletionTimestamp == nil {
+		p.Pod = p.DeepCopy()
+		p.DeletionTimestamp = &metav1.Time{Time: w.turn.Now.Add(30 * time.Second)}
+		w.show(p)
+	}
+}
+
+// taint writes a taint with what goes with it.
+func (w *around) taint(x step.Taint) {
+	n := w.api[x.Node].DeepCopy()
+	x.Apply(n)
+	w.change(x.Node, n)
 }
 
 // take makes of what the machine asks for calls whose outcome is owed, and checks the
@@ -149,25 +258,28 @@ func (w *around) take() {
 	for _, x := range r.Taints {
 		w.calls = append(w.calls, func(luck luck) {
 			w.note("tainting %s (remove: %t) ends with %v", x.Node, x.Remove, luck)
-			if n := w.api[x.Node]; n != nil && luck != fails { // a taint that was written is there
-				info := w.turn.State.Schema.ParseNode(n, "g")
-				if x.Remove {
-					info = info.WithoutTaint(x.Taint.Key)
-				} else {
-					info = info.WithTaint(x.Taint)
-				}
-				w.change(x.Node, info.Object)
+			if w.api[x.Node] != nil && luck != fails { // a taint that was written is there
+				w.taint(x)
 			}
-			w.answer(func() { w.machine.TaintDone(w.turn, step.TaintDone{Node: x.Node, Err: luck.err()}) })
+			w.answer(func() { w.machine.TaintDone(w.turn, step.TaintDone{Node: x.Node, Key: x.Taint.Key, Err: luck.err()}) })
 		})
 	}
 	for _, x := range r.Evictions {
 		w.calls = append(w.calls, func(luck luck) {
 			w.note("evicting %s ends with %v", x.Name, luck)
-			w.answer(func() { w.machine.EvictionDone(step.EvictionDone{UID: x.UID, Node: x.Node, Err: luck.err()}) })
+			if luck == succeeds || luck == answerLost {
+				w.evict(x.UID)
+			}
+			w.answer(func() { w.machine.EvictionDone(w.turn, step.EvictionDone{UID: x.UID, Node: x.Node, Err: luck.err()}) })
 		})
 	}
 	for _, x := range r.NodeDeletions {
+		if left := w.podsOn(x.Node, func(p *onNode) bool { return !p.daemon && !w.longTerminating(p) }); len(left) > 0 {
+			w.fatalf("node %s is deleted with pod %s on it", x.Node, left[0].Name)
+		}
+		if n := w.api[x.Node]; n != nil && isForeign(n) {
+			w.fatalf("node %s is deleted, which somebody else has tainted", x.Node)
+		}
 		w.calls = append(w.calls, func(luck luck) {
 			w.note("deleting %s ends with %v", x.Node, luck)
 			if luck == succeeds || luck == answerLost {
@@ -182,6 +294,10 @@ func (w *around) take() {
 	for _, broken := range append(w.machine.Invariants(), w.machine.InvariantsIn(w.turn.State)...) {
 		w.fatalf("broken invariant: %s", broken)
 	}
+}
+
+func isForeign(n *v1.Node) bool {
+	return len(n.Spec.Taints) > 0 && n.Spec.Taints[0].Value == foreignTaint
 }
 
 // answer keeps the outcome of a call until it is told.
@@ -205,8 +321,8 @@ func (w *around) vanish(name string) {
 // something happens.
 func (w *around) something() {
 	t := w.t
-	name := fmt.Sprint("n", testkit.Uniform(t, 4, "node"))
-	switch testkit.Uniform(t, 11, "what") {
+	name := fmt.Sprint("n", testkit.Uniform(t, nodes, "node"))
+	switch testkit.Uniform(t, 14, "what") {
 	case 0, 1:
 		if n := len(w.calls); n > 0 {
 			i := testkit.Uniform(t, n, "call")
@@ -241,16 +357,23 @@ func (w *around) something() {
 			w.change(name, w.api[name]) // a heartbeat
 		}
 	case 7:
-		if n := w.turn.State.NodeByName(name); n != nil && len(n.Pods) > 0 {
-			w.turn.State.Remove(n.Pods[0].UID)
-		} else if n != nil {
-			w.pods++
-			pod := testkit.Pod(fmt.Sprint("p", w.pods))
-			if rapid.Bool().Draw(t, "daemon") {
-				pod.Owner("apps/v1", "DaemonSet", "agent")
+		if n := w.turn.State.NodeByName(name); n != nil {
+			w.made++
+			p := &onNode{Pod: testkit.Pod(fmt.Sprint("p", w.made)).On(name).Obj(), daemon: testkit.Uniform(t, 3, "daemon") == 0}
+			if p.daemon {
+				p.Pod = testkit.Pod(p.Name).On(name).Owner("apps/v1", "DaemonSet", "agent").Obj()
 			}
-			w.note("pod %s comes to %s", pod.Name, name)
-			w.turn.State.Place(w.turn.State.Schema.ParsePod(pod.Obj()), name)
+			w.note("pod %s comes to %s", p.Name, name)
+			w.pods[p.UID] = p
+			w.show(p)
+		}
+	case 8, 11:
+		for _, p := range w.podsOn(name, func(p *onNode) bool { return p.DeletionTimestamp != nil || testkit.Uniform(t, 4, "fate") == 0 }) {
+			w.end(p)
+		}
+	case 12:
+		if testkit.Uniform(t, 4, "fate") == 0 {
+			w.crash()
 		}
 	default:
 		w.wait(time.Duration(testkit.Uniform(t, 60, "seconds")) * time.Second)
@@ -271,15 +394,21 @@ func (w *around) settle() {
 				w.tell(name)
 				w.take()
 			}
-			for _, call := range w.calls {
+			calls := w.calls
+			w.calls = nil
+			for _, call := range calls {
 				call(succeeds)
 			}
-			w.calls = nil
 			for _, answer := range w.answers {
 				answer()
 			}
 			w.answers = nil
 			w.take()
+			for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+				if p := w.pods[uid]; p.DeletionTimestamp != nil {
+					w.end(p)
+				}
+			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(w.api)) {
 			w.change(name, w.api[name]) // a heartbeat
@@ -292,14 +421,16 @@ func (w *around) settle() {
 }
 
 // TestPropertyOutcomesInAnyOrderLeaveNothingBehind has taints, evictions and deletions
-// answered late, in any order, wrongly or not at all, while nodes come and go and pods
-// come to them. Once all is answered no node is on its way out, none has the taint, and
-// the state has the nodes that the API has.
+// answered late, in any order, wrongly or not at all, while nodes and pods come and go, and
+// the process crashes. No node is deleted with a pod on it that wasn't evicted, nor one that
+// somebody else has tainted. Once all is answered no node is on its way out, none has Berth's
+// taint, cordon or note, those are unschedulable that were before, and the state has the nodes
+// that the API has.
 func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newAround(t)
 		w.list()
-		for i := range 4 {
+		for i := range nodes {
 			w.join(fmt.Sprint("n", i))
 		}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
@@ -315,20 +446,25 @@ func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 		state := map[string]bool{}
 		w.turn.State.Nodes(func(n *cluster.Node) {
 			state[n.Name] = true
-			if n.HasTaint(autoscaler.ToBeDeletedTaint) {
-				w.fatalf("node %s has kept the taint in the state", n.Name)
-			}
+			w.checkClean(n.Object, "the state")
 		})
 		for name, n := range w.api {
 			if !state[name] {
 				w.fatalf("node %s is in the API, and not in the state", name)
 			}
-			if w.turn.State.Schema.ParseNode(n, "g").HasTaint(autoscaler.ToBeDeletedTaint) {
-				w.fatalf("node %s has kept the taint in the API", name)
-			}
+			w.checkClean(n, "the API")
 		}
 		if len(state) != len(w.api) {
 			w.fatalf("the state has nodes %v, the API has %d", state, len(w.api))
 		}
 	})
+}
+
+// checkClean fails if a node carries anything of Berth's, or has lost what it had before.
+func (w *around) checkClean(n *v1.Node, where string) {
+	_, cordoned := n.Labels[cordonLabel]
+	_, noted := n.Annotations[autoscaler.RemovalNote]
+	if len(n.Spec.Taints) > 0 && !isForeign(n) || noted || n.Spec.Unschedulable != cordoned {
+		w.fatalf("node %s has taints %v, unschedulable %t, noted %t in %s; want unschedulable %t", n.Name, n.Spec.Taints, n.Spec.Unschedulable, noted, where, cordoned)
+	}
 }

@@ -61,6 +61,7 @@ func (m *Machine) deletingNode(in step.NodeDeletionDone) (string, *deletion) {
 func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	for _, name := range slices.Sorted(maps.Keys(m.deletions)) {
 		d := m.deletions[name]
+		d.changed = t.Now // its group may be another, or none
 		if !in.Says(d.group) {
 			continue
 		}
@@ -73,8 +74,8 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			case s.gone:
 				delete(m.deletions, name)
 			case listed(in.Groups, d.group, s.node):
-				t.State.SetNode(s.node.WithTaint(d.taint))
-				m.keep(t, name, d, d.why)
+				t.State.SetNode(d.on(s.node))
+				m.unmark(t, name, d, d.why)
 			default:
 				d.state = deleted{since: t.Now}
 			}
@@ -104,6 +105,6 @@ func (m *Machine) linger(t *lifecycle.Turn, d *deletion, s deleted) {
 		d.state = s
 		return
 	}
-	t.State.SetNode(s.shown.WithTaint(d.taint))
+	t.State.SetNode(d.on(s.shown))
 	d.state = tainted{t.Now}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,12 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -33,7 +36,37 @@ type fixture struct {
 	groups    *fakeGroups
 	turn      *lifecycle.Turn
 	providers []nodegroup.Group
+	homes     *fakeHomes
 	shown     string // by the command "show"
+}
+
+// fakeHomes keeps all homes but those of the nodes that a script names.
+type fakeHomes struct {
+	full map[string]bool // nodes for whose pods there is no room any more
+	kept map[string]bool // nodes for whose pods room is kept
+	out  strings.Builder
+}
+
+func newFakeHomes() *fakeHomes { return &fakeHomes{full: map[string]bool{}, kept: map[string]bool{}} }
+
+func (h *fakeHomes) Keep(_ *lifecycle.Turn, r *autoscaler.Removal) string {
+	if h.full[r.Node] {
+		return "the room is taken"
+	}
+	fmt.Fprintf(&h.out, "homes for %d pods of %s\n", len(r.Homes), r.Node)
+	h.kept[r.Node] = true
+	return ""
+}
+
+func (h *fakeHomes) Evicted(_ *lifecycle.Turn, pod *cluster.Pod) {
+	fmt.Fprintf(&h.out, "the replacement of %s is expected\n", pod.Name())
+}
+
+func (h *fakeHomes) Free(_ *lifecycle.Turn, node string) {
+	if h.kept[node] {
+		fmt.Fprintf(&h.out, "no homes for pods left on %s\n", node)
+	}
+	delete(h.kept, node)
 }
 
 // fakeGroups answers what a script says.
@@ -72,25 +105,32 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 // line for each node on its way out, and when the machine wants to be woken. The
 // commands:
 //
-//	config [unneeded=30s] [unready=1m] [keep-unready] [max=10] [delay-after-taint=5s] [evict-daemons] [eviction-time=2m]
-//	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances] [busy]    the provider tells of it, and of all others again, or nothing while calls are under way
+//	config [unneeded=30s] [unready=1m] [keep-unready] [max=10] [max-drains=10] [delay-after-taint=5s] [keep-schedulable]
+//	       [evict-daemons] [keep-daemons] [eviction-time=2m] [max-grace=0s] [tiers=(PRIORITY:DURATION, …)]
+//	       [annotations=1m] [batch=0s] [no-scale-down]
+//	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances] [busy] [atomic]    the provider tells of it, and of all others again, or nothing while calls are under way
 //	delayed GROUP                     it grew too recently to shrink
-//	group-gone NAME                   the provider tells of all groups but this one
-//	node NAME [group=g] [unready] [tainted] [disabled] [no-id]    the API shows a node; its provider ID is its name, or none
+//	group-gone NAME                   the provider tells of all groups but this one; then
+//	group-deleted NAME                the state has it no more
+//	node NAME [group=g] [unready] [cordoned] [disabled] [delayed] [no-id] [tainted [taint=900] [note=tainted|cordoned|empty] [foreign]]
+//	                                  the API shows a node; its provider ID is its name, or none; delayed: an annotation asks to wait
 //	node-gone NAME
 //	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
-//	pod NAME on=NODE [daemon] [mirror] [leaving] [eviction=true|false]
-//	plan empty=(n1, n2)
-//	tainted NODE [fails] | evicted POD from=NODE | deleted NODE [instance=NODE|none] [fails]   outcomes
+//	pod NAME on=NODE [priority=0] [grace=30s] [daemon] [mirror] [leaving] [eviction=true|false]
+//	pod-gone NAME
+//	full NODE | room NODE             there is no room any more for its pods | there is again
+//	plan [empty=(n1, n2)] [drain=(n3) [unknown=(p1)] [waits-for=(p2)]]    drain: there are homes for all pods on it now, but the unknown
+//	throttled
+//	tainted NODE [key=KEY] [fails] | evicted POD from=NODE [fails] | deleted NODE [instance=NODE|none] [fails]   outcomes
 //	stand-by NAME …                   as node, while another process leads; then
 //	resume NODE                       this process leads
 //	tick DURATION                     time passes, then Advance
 //	show                              the nodes in the state, and what others are told by OutOfState, Planned, Unanswered and Asked
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		s := &fixture{t: t, groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
+		s := &fixture{t: t, homes: newFakeHomes(), groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
 		s.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema())}
-		s.configure(candidates.Config{UnneededTime: 30 * time.Second, UnreadyTime: time.Minute}, nodedeletion.Config{MaxDeletions: 10, DeleteDelayAfterTaint: 5 * time.Second, MaxPodEvictionTime: 2 * time.Minute})
+		s.configure(candidates.Config{UnneededTime: 30 * time.Second, UnreadyTime: time.Minute}, nodedeletion.Config{MaxDeletions: 10, DeleteDelayAfterTaint: 5 * time.Second})
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.turn.Ready = &step.Ready{}
 			args := script.NewArgs(t, d)
@@ -106,7 +146,7 @@ func TestScripts(t *testing.T) {
 
 func (s *fixture) configure(unneeded candidates.Config, cfg nodedeletion.Config) {
 	s.unneeded, s.machine = candidates.New(unneeded), nodedeletion.New(cfg)
-	s.machine.Connect(s.groups, s.unneeded)
+	s.machine.Connect(s.groups, s.unneeded, s.homes)
 }
 
 func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
@@ -120,6 +160,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		gone := args.Name()
 		s.providers = slices.DeleteFunc(s.providers, func(g nodegroup.Group) bool { return g.ID == gone })
 		s.machine.GroupsSet(t, step.GroupsSet{Groups: s.providers})
+	case "group-deleted":
+		t.State.SetGroup(args.Name(), nil)
 	case "delayed":
 		s.groups.delayed[args.Name()] = true
 	case "node":
@@ -130,18 +172,25 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		t.State.SetNode(s.node(args))
 	case "node-gone":
 		t.State.RemoveNode(args.Name())
-		s.machine.NodeGone(args.Name())
+		s.machine.NodeGone(t, args.Name())
 	case "instance":
 		call := map[string]lifecycle.CallState{"called": lifecycle.Called, "in-doubt": lifecycle.InDoubt, "done": lifecycle.Done}[args.String("call", "")]
 		s.groups.instances[args.Name()] = fakeInstance{args.String("group", ""), call}
 	case "pod":
 		t.State.Place(s.pod(args), args.String("on", ""))
+		s.machine.PodChanged(t, args.String("on", ""))
+	case "pod-gone":
+		uid := testkit.Pod(args.Name()).UID
+		s.machine.PodChanged(t, t.State.NodeOf(uid).Name)
+		t.State.Remove(uid)
+	case "full":
+		s.homes.full[args.Name()] = true
+	case "room":
+		delete(s.homes.full, args.Name())
 	case "plan":
-		plan := &autoscaler.Plan{Now: t.Now}
-		for _, name := range args.List("empty") {
-			plan.Removals = append(plan.Removals, &autoscaler.Removal{Node: name})
-		}
-		s.machine.Begin(t, s.unneeded.CommitPlan(t, plan))
+		s.machine.Begin(t, s.unneeded.CommitPlan(t, s.plan(args)))
+	case "throttled":
+		s.shown = fmt.Sprintln(s.machine.Throttled())
 	case "tainted", "evicted", "deleted":
 		s.outcome(d.Cmd, args)
 	case "resume":
@@ -160,21 +209,67 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	}
 }
 
+// plan returns a plan that has the nodes given removed: those to be drained with homes for
+// their pods as they are now.
+func (s *fixture) plan(args *script.Args) *autoscaler.Plan {
+	plan := &autoscaler.Plan{Now: s.turn.Now}
+	for _, name := range args.List("empty") {
+		plan.Removals = append(plan.Removals, &autoscaler.Removal{Node: name})
+	}
+	unknown, waits := args.List("unknown"), args.List("waits-for")
+	for _, name := range args.List("drain") {
+		r := &autoscaler.Removal{Node: name, WaitsFor: waits}
+		for _, p := range s.turn.State.NodeByName(name).Pods {
+			if !p.OfNode && !slices.Contains(unknown, p.Object.Name) {
+				r.Homes = append(r.Homes, autoscaler.Home{Pod: p.UID, Node: "elsewhere"})
+			}
+		}
+		plan.Removals = append(plan.Removals, r)
+	}
+	return plan
+}
+
 func config(args *script.Args) (candidates.Config, nodedeletion.Config) {
 	return candidates.Config{
 			UnneededTime: args.Duration("unneeded", 30*time.Second), UnreadyTime: args.Duration("unready", time.Minute),
 			KeepUnready: args.Flag("keep-unready"),
 		}, nodedeletion.Config{
-			MaxDeletions:          args.Int("max", 10),
+			MaxDeletions: args.Int("max", 10), MaxDrains: args.Int("max-drains", 10),
 			DeleteDelayAfterTaint: args.Duration("delay-after-taint", 5*time.Second),
-			EvictDaemonPods:       args.Flag("evict-daemons"), MaxPodEvictionTime: args.Duration("eviction-time", 2*time.Minute),
+			EvictDaemonPods:       args.Flag("evict-daemons"), KeepDaemonPods: args.Flag("keep-daemons"),
+			Drain: draining.Config{
+				MaxEviction: args.Duration("eviction-time", 2*time.Minute), MaxGrace: args.Duration("max-grace", 0), Tiers: tiers(args.List("tiers")),
+			},
+			DeletionDelayTimeout: args.Duration("annotations", time.Minute), DeletionBatchInterval: args.Duration("batch", 0),
+			KeepSchedulable: args.Flag("keep-schedulable"), LeaveResumed: args.Flag("no-scale-down"),
 		}
+}
+
+// tiers reads priorities with times, as in 0:30s.
+func tiers(list []string) (out []autoscaler.DrainTier) {
+	for _, x := range list {
+		var tier autoscaler.DrainTier
+		priority, grace, _ := strings.Cut(x, ":")
+		p, err := strconv.ParseInt(priority, 10, 32)
+		if err == nil {
+			tier.Grace, err = time.ParseDuration(grace)
+		}
+		if err != nil {
+			panic(err)
+		}
+		tier.Priority = int32(p)
+		out = append(out, tier)
+	}
+	return out
 }
 
 func (s *fixture) group(args *script.Args) {
 	g := nodegroup.Group{ID: args.Name(), Min: args.Int("min", 0), Max: 10, Target: args.Int("target", 3)}
 	if !args.Flag("no-instances") {
 		g.Instances = []nodegroup.Instance{}
+	}
+	if args.Flag("atomic") {
+		g.Options = &cluster.GroupOptions{ZeroOrMax: true}
 	}
 	for _, id := range args.List("instances") {
 		g.Instances = append(g.Instances, nodegroup.Instance{ID: id})
@@ -189,7 +284,7 @@ func (s *fixture) group(args *script.Args) {
 		}
 	}
 	s.machine.GroupsSet(s.turn, in)
-	s.turn.State.SetGroup(g.ID, &cluster.NodeGroup{ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target})
+	s.turn.State.SetGroup(g.ID, &cluster.NodeGroup{ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Options: g.Options})
 }
 
 func (s *fixture) node(args *script.Args) *cluster.NodeInfo {
@@ -200,17 +295,30 @@ func (s *fixture) node(args *script.Args) *cluster.NodeInfo {
 	if args.Flag("unready") {
 		b.Status.Conditions[0].Status = v1.ConditionFalse
 	}
+	b.Annotations = map[string]string{}
 	if args.Flag("tainted") {
-		b.Taint(autoscaler.ToBeDeletedTaint, "900", v1.TaintEffectNoSchedule)
+		b.Taint(autoscaler.ToBeDeletedTaint, args.String("taint", "900"), v1.TaintEffectNoSchedule)
+		if !args.Flag("foreign") {
+			b.Annotations[autoscaler.RemovalNote] = map[string]string{
+				"tainted": "why", "cordoned": "cordoned; why", "empty": "",
+			}[args.String("note", "tainted")]
+		}
+	}
+	if args.Flag("cordoned") {
+		b.Cordon()
 	}
 	if args.Flag("disabled") {
-		b.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+		b.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"] = "true"
+	}
+	if args.Flag("delayed") {
+		b.Annotations["delay-deletion.cluster-autoscaler.kubernetes.io/logs"] = ""
 	}
 	return s.turn.State.Schema.ParseNode(b.Obj(), args.String("group", ""))
 }
 
 func (s *fixture) pod(args *script.Args) *cluster.Pod {
-	b := testkit.Pod(args.Name())
+	b := testkit.Pod(args.Name()).Priority(int32(args.Int("priority", 0)))
+	b.Spec.TerminationGracePeriodSeconds = ptr.To(int64(args.Duration("grace", 30*time.Second).Seconds()))
 	if args.Flag("daemon") {
 		b.Owner("apps/v1", "DaemonSet", "agent")
 	}
@@ -236,9 +344,9 @@ func (s *fixture) outcome(cmd string, args *script.Args) {
 	}
 	switch cmd {
 	case "tainted":
-		s.machine.TaintDone(t, step.TaintDone{Node: args.Name(), Err: err})
+		s.machine.TaintDone(t, step.TaintDone{Node: args.Name(), Key: args.String("key", autoscaler.ToBeDeletedTaint), Err: err})
 	case "evicted":
-		s.machine.EvictionDone(step.EvictionDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
+		s.machine.EvictionDone(t, step.EvictionDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
 	case "deleted":
 		in := step.NodeDeletionDone{Node: args.Name(), Instance: args.String("instance", args.Name()), Err: err}
 		if in.Instance == "none" {
@@ -251,7 +359,8 @@ func (s *fixture) outcome(cmd string, args *script.Args) {
 // show writes which nodes the state has, and what the machine answers to those who ask it.
 func (s *fixture) show() {
 	s.turn.State.Nodes(func(n *cluster.Node) {
-		s.shown += fmt.Sprintf("state: node %s of %s, ready: %t, tainted: %t\n", n.Name, n.Group, n.Ready(), n.HasTaint(autoscaler.ToBeDeletedTaint))
+		s.shown += fmt.Sprintf("state: node %s of %s, ready: %t, tainted: %t, unschedulable: %t, note: %q\n", n.Name, n.Group, n.Ready(),
+			n.HasTaint(autoscaler.ToBeDeletedTaint), n.Object.Spec.Unschedulable, n.Object.Annotations[autoscaler.RemovalNote])
 	})
 	var out []string
 	s.machine.OutOfState(func(n *cluster.NodeInfo) { out = append(out, n.Name) })
@@ -279,10 +388,14 @@ func (s *fixture) output() string {
 		if x.Remove {
 			verb = "untaint"
 		}
-		fmt.Fprintf(&out, "%s %s %s=%s:%s\n", verb, x.Node, x.Taint.Key, x.Taint.Value, x.Taint.Effect)
+		fmt.Fprintf(&out, "%s %s %s=%s:%s, cordon: %t, note: %q\n", verb, x.Node, x.Taint.Key, x.Taint.Value, x.Taint.Effect, x.Cordon, x.Note)
 	}
 	for _, x := range r.Evictions {
-		fmt.Fprintf(&out, "evict %s/%s from %s\n", x.Namespace, x.Name, x.Node)
+		within := ""
+		if x.Grace != nil {
+			within = " within " + x.Grace.String()
+		}
+		fmt.Fprintf(&out, "evict %s/%s from %s%s\n", x.Namespace, x.Name, x.Node, within)
 	}
 	for _, x := range r.NodeDeletions {
 		fmt.Fprintf(&out, "delete node %s, instance %s of %s\n", x.Node, x.Instance, x.Group)
@@ -296,6 +409,8 @@ func (s *fixture) output() string {
 	}
 	out.WriteString(s.groups.out.String())
 	s.groups.out.Reset()
+	out.WriteString(s.homes.out.String())
+	s.homes.out.Reset()
 	for _, line := range s.machine.Unsettled() {
 		out.WriteString("now " + strings.TrimPrefix(line, "the deletion of ") + "\n")
 	}

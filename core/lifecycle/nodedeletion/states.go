@@ -1,13 +1,14 @@
 package nodedeletion
 
 import (
-	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/draining"
 )
 
 // The states of a deletion, each a type that holds what exists in that state and
@@ -16,15 +17,32 @@ import (
 
 // deletion is a node on its way out.
 type deletion struct {
-	group string   // ID of its node group
-	taint v1.Taint // as it is, or was, on the node
-	why   string   // why the node goes; once the provider has failed, why it stays
-	state state
+	group string // ID of its node group
+	marking
+	why string // why the node goes; once the provider has failed, why it stays
+	// homes are the pods for whose replacements the plan has found room.
+	homes map[types.UID]bool
+	// changed is when the API showed something new of the node or its pods that it hasn't
+	// been looked at since; zero for never.
+	changed time.Time
+	state   state
 }
+
+// homesOf returns the pods of a removal.
+func homesOf(r *autoscaler.Removal) map[types.UID]bool {
+	out := make(map[types.UID]bool, len(r.Homes))
+	for _, h := range r.Homes {
+		out[h.Pod] = true
+	}
+	return out
+}
+
+// drains tells whether pods have to be evicted for the node to go.
+func (d *deletion) drains() bool { return len(d.homes) > 0 }
 
 // state is one of the types below.
 type state interface {
-	fmt.Stringer
+	String() string
 	// due returns when the deletion goes on without an input; zero for never.
 	due(cfg *Config) time.Time
 }
@@ -37,11 +55,18 @@ type (
 	// about it elsewhere before the taint was seen there.
 	tainted struct{ since time.Time }
 
-	// evicting: daemon pods were asked to leave.
-	evicting struct {
-		since time.Time
-		open  map[types.UID]bool // pods whose eviction has no outcome yet
-	}
+	// resumed: a process before this one has put the taint there.
+	resumed struct{ since time.Time }
+
+	// drainingPods: pods are asked to leave, and waited for.
+	drainingPods struct{ *draining.Drain }
+
+	// delayed: all pods are gone; annotations ask to wait.
+	delayed struct{ since time.Time }
+
+	// batched: the provider is asked together with others of the group, or when all of an
+	// atomic group are batched: until is zero before that is known.
+	batched struct{ until time.Time }
 
 	// deleting: the provider was asked to delete the node's instance.
 	deleting struct{ called }
@@ -81,26 +106,55 @@ type called struct {
 
 func (tainting) due(*Config) time.Time        { return time.Time{} }
 func (s tainted) due(cfg *Config) time.Time   { return s.since.Add(cfg.DeleteDelayAfterTaint) }
+func (s resumed) due(cfg *Config) time.Time   { return s.since.Add(cfg.DeleteDelayAfterTaint) }
+func (s drainingPods) due(*Config) time.Time  { return s.Due() }
+func (s delayed) due(cfg *Config) time.Time   { return s.since.Add(cfg.DeletionDelayTimeout) }
+func (s batched) due(*Config) time.Time       { return s.until }
 func (deleting) due(*Config) time.Time        { return time.Time{} }
 func (inDoubt) due(*Config) time.Time         { return time.Time{} }
 func (s deleted) due(*Config) time.Time       { return s.since.Add(lingerTime) }
 func (untainting) due(*Config) time.Time      { return time.Time{} }
 func (s untaintFailed) due(*Config) time.Time { return s.since.Add(untaintRetry) }
-func (s evicting) due(cfg *Config) time.Time {
-	if len(s.open) == 0 {
-		return s.since
+
+func (tainting) String() string       { return "tainting" }
+func (tainted) String() string        { return "tainted" }
+func (resumed) String() string        { return "resumed" }
+func (s drainingPods) String() string { return "draining" + s.Drain.String() }
+func (delayed) String() string        { return "delayed" }
+func (batched) String() string        { return "batched" }
+func (deleting) String() string       { return "deleting" }
+func (inDoubt) String() string        { return "in doubt" }
+func (deleted) String() string        { return "deleted" }
+func (untainting) String() string     { return "untainting" }
+func (untaintFailed) String() string  { return "untaint failed" }
+
+// due returns when a deletion is looked at without a further input; zero for never.
+func (d *deletion) due(cfg *Config) time.Time {
+	switch d.state.(type) {
+	case drainingPods, delayed, batched:
+		return lifecycle.Earliest(d.changed, d.state.due(cfg))
 	}
-	return s.since.Add(cfg.MaxPodEvictionTime)
+	return d.state.due(cfg)
 }
 
-func (tainting) String() string      { return "tainting" }
-func (tainted) String() string       { return "tainted" }
-func (s evicting) String() string    { return fmt.Sprintf("evicting, %d without an outcome", len(s.open)) }
-func (deleting) String() string      { return "deleting" }
-func (inDoubt) String() string       { return "in doubt" }
-func (deleted) String() string       { return "deleted" }
-func (untainting) String() string    { return "untainting" }
-func (untaintFailed) String() string { return "untaint failed" }
+// planned tells whether the group's assumed target still includes the node, which is on its
+// way out.
+func (d *deletion) planned() bool {
+	switch d.state.(type) {
+	case tainting, tainted, resumed, drainingPods, delayed, batched:
+		return true
+	}
+	return false
+}
+
+// stays tells whether the deletion has failed.
+func (d *deletion) stays() bool {
+	switch d.state.(type) {
+	case untainting, untaintFailed:
+		return true
+	}
+	return false
+}
 
 // outOfState returns what the API last showed of a node that is kept out of the
 // cluster state; nil for a node that is in the state, and for one that the API hasn't

@@ -78,13 +78,13 @@ func newAround(t *rapid.T) *around {
 		names: rapid.Bool().Draw(t, "the provider knows nodes' names"),
 	}
 	w.deletions = nodedeletion.New(nodedeletion.Config{MaxDeletions: 3,
-		DeleteDelayAfterTaint: 5 * time.Second, MaxPodEvictionTime: time.Minute})
+		DeleteDelayAfterTaint: 5 * time.Second})
 	limits := []launching.Limit{0, 2, launching.Adaptive}
 	w.groups = nodegroups.New(nodegroups.Config{DelayAfterAdd: 10 * time.Second, DelayAfterFailure: 20 * time.Second, MaxProvisionTime: 2 * time.Minute,
 		ForceDeleteUnregistered: rapid.Bool().Draw(t, "force delete"), InitialBackoff: time.Minute, MaxBackoff: 2 * time.Minute, BackoffReset: time.Hour}, w.deletions,
 		launching.New(launching.Config{Cluster: limits[testkit.Uniform(t, 3, "limit")], Group: limits[testkit.Uniform(t, 3, "limit per group")], Patience: 2 * time.Minute}))
 	w.unneeded = candidates.New(candidates.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second})
-	w.deletions.Connect(w.groups, w.unneeded)
+	w.deletions.Connect(w.groups, w.unneeded, noHomes{})
 	return w
 }
 
@@ -116,7 +116,7 @@ func (w *around) tell(name string) {
 	if next == nil {
 		w.note("node %s is gone", name)
 		w.turn.State.RemoveNode(name)
-		w.deletions.NodeGone(name)
+		w.deletions.NodeGone(w.turn, name)
 		return
 	}
 	w.note("node %s is shown with taints %v", name, next.Spec.Taints)
@@ -206,15 +206,11 @@ func (w *around) take() {
 	for _, x := range r.Taints {
 		w.call(func(luck luck) {
 			if n := w.api[x.Node]; n != nil && luck != fails {
-				info := w.turn.State.Schema.ParseNode(n, "g")
-				if x.Remove {
-					info = info.WithoutTaint(x.Taint.Key)
-				} else {
-					info = info.WithTaint(x.Taint)
-				}
-				w.change(x.Node, info.Object)
+				n = n.DeepCopy()
+				x.Apply(n)
+				w.change(x.Node, n)
 			}
-			w.answer(func() { w.deletions.TaintDone(w.turn, step.TaintDone{Node: x.Node, Err: luck.err()}) })
+			w.answer(func() { w.deletions.TaintDone(w.turn, step.TaintDone{Node: x.Node, Key: x.Taint.Key, Err: luck.err()}) })
 		})
 	}
 	for _, x := range r.NodeDeletions {
@@ -391,3 +387,10 @@ func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 		}
 	})
 }
+
+// noHomes is for nodes without pods.
+type noHomes struct{}
+
+func (noHomes) Keep(*lifecycle.Turn, *autoscaler.Removal) string { return "" }
+func (noHomes) Evicted(*lifecycle.Turn, *cluster.Pod)            {}
+func (noHomes) Free(*lifecycle.Turn, string)                     {}

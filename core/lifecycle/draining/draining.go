@@ -1,0 +1,230 @@
+package draining
+
+// This file holds the drain of one node. What must be true: a pod has at most one eviction
+// without an outcome; Evicted is called once for each pod that was told to leave, and never for
+// a courtesy; and no pod of a tier is asked as long as one of the tier before is there.
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+const (
+	// retryAfter is how long after its first refusal an eviction is asked for again, as in
+	// Cluster Autoscaler.
+	retryAfter = 10 * time.Second
+	// maxRetry is the longest wait between two such tries.
+	maxRetry = 40 * time.Second
+	// terminationHeadroom is how long after its grace period a pod may still be shown, as in
+	// Cluster Autoscaler: its kubelet has to kill it and to say so.
+	terminationHeadroom = 30 * time.Second
+)
+
+// Drain is the pods of one node on their way out. Only the core's goroutine may use it.
+type Drain struct {
+	cfg   *Config
+	node  string
+	tiers [][]*pod  // those that aren't gone, lowest tier first; none is empty
+	since time.Time // when the turn of the first came
+	// evicted is told of each pod that has been told to leave, by whomever.
+	evicted func(*lifecycle.Turn, *cluster.Pod)
+}
+
+// pod is a pod on its way out.
+type pod struct {
+	uid      types.UID
+	grace    time.Duration // how long it may take to terminate
+	less     bool          // than it says itself
+	courtesy bool          // it doesn't keep the node
+	stage    stage
+	until    time.Time     // refused: when it is asked again; leaving: when it has to be gone
+	wait     time.Duration // refused: before the next try
+	err      error         // of the last try
+}
+
+type stage uint8
+
+const (
+	waiting stage = iota
+	asked
+	refused
+	leaving
+)
+
+// New returns the drain of a node's pods. Pods that must be gone and daemon pods are given
+// apart; the first are evicted or, if they terminate already, waited for. evicted is called
+// when a pod has been told to leave that must be gone.
+func New(now time.Time, cfg *Config, node string, pods, daemons []*cluster.Pod, evicted func(*lifecycle.Turn, *cluster.Pod)) *Drain {
+	tiers := cfg.tiers()
+	byTier := make([][]*pod, len(tiers))
+	add := func(p *cluster.Pod, courtesy bool) {
+		i := tierOf(tiers, p.Priority)
+		grace, less := grace(tiers[i], p)
+		byTier[i] = append(byTier[i], &pod{uid: p.UID, grace: grace, less: less, courtesy: courtesy})
+	}
+	for _, p := range pods {
+		add(p, false)
+	}
+	for _, p := range daemons {
+		add(p, true)
+	}
+	return &Drain{cfg: cfg, node: node, since: now, evicted: evicted,
+		tiers: slices.DeleteFunc(byTier, func(tier []*pod) bool { return len(tier) == 0 })}
+}
+
+// Has tells whether a pod is among those that aren't gone yet.
+func (d *Drain) Has(uid types.UID) bool {
+	return slices.ContainsFunc(d.tiers, func(tier []*pod) bool {
+		return slices.ContainsFunc(tier, func(p *pod) bool { return p.uid == uid })
+	})
+}
+
+// Advance does what is due: it asks pods to leave. It returns whether all are gone, or why
+// the drain has failed; then it asks none.
+func (d *Drain) Advance(t *lifecycle.Turn) (done bool, why string) {
+	for len(d.tiers) > 0 {
+		d.tiers[0] = slices.DeleteFunc(d.tiers[0], func(p *pod) bool { return d.gone(t, p) })
+		for _, p := range d.tiers[0] {
+			if why := d.failed(t, p); why != "" {
+				return false, why
+			}
+		}
+		for _, p := range d.tiers[0] {
+			if p.stage == waiting || p.stage == refused && !t.Now.Before(p.until) {
+				d.ask(t, p, t.State.PodOn(p.uid))
+			}
+		}
+		if len(d.tiers[0]) > 0 {
+			return false, ""
+		}
+		d.tiers, d.since = d.tiers[1:], t.Now
+	}
+	return true, ""
+}
+
+// over tells whether the evictions of the tier whose turn it is have been tried for long
+// enough.
+func (d *Drain) over(t *lifecycle.Turn) bool { return !t.Now.Before(d.since.Add(d.cfg.MaxEviction)) }
+
+// gone tells whether a pod is waited for no more, and takes note if it has been told to leave.
+func (d *Drain) gone(t *lifecycle.Turn, p *pod) bool {
+	n := t.State.NodeOf(p.uid)
+	if n == nil || n.Name != d.node {
+		return true
+	}
+	now := t.State.PodOn(p.uid)
+	terminates := now.Object.DeletionTimestamp != nil
+	if p.courtesy {
+		return terminates || p.stage == leaving || p.stage == asked && d.over(t)
+	}
+	if terminates && p.stage != leaving {
+		d.leaves(t, p, now)
+	}
+	return false
+}
+
+// failed returns why a pod keeps the node, "" if it doesn't.
+func (d *Drain) failed(t *lifecycle.Turn, p *pod) (why string) {
+	now := t.State.PodOn(p.uid)
+	switch {
+	case p.stage == refused && d.over(t):
+		why = fmt.Sprintf("pod %s could not be evicted within %s: %v", now.Name(), d.cfg.MaxEviction, p.err)
+	case p.stage == leaving && !t.Now.Before(p.until):
+		why = fmt.Sprintf("pod %s has not terminated within %s", now.Name(), p.grace+terminationHeadroom)
+	default:
+		return ""
+	}
+	t.Emit(step.PodEvent(now.Object, "ScaleDownFailed", "ScalingDown", "failed to delete pod for ScaleDown").AsWarning())
+	return why
+}
+
+// ask has a pod asked to leave. What happens again and again is said once.
+func (d *Drain) ask(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
+	if p.stage == waiting {
+		t.Decide(step.Decision{Kind: step.PodEvicted, Pod: now.Name(), Node: d.node})
+		t.Emit(step.PodEvent(now.Object, "ScaleDown", "ScalingDown", "deleting pod for node scale down"))
+	}
+	p.stage = asked
+	x := step.Eviction{UID: p.uid, Namespace: now.Object.Namespace, Name: now.Object.Name, Node: d.node}
+	if p.less {
+		x.Grace = &p.grace
+	}
+	t.Ready.Evictions = append(t.Ready.Evictions, x)
+}
+
+// leaves takes note that a pod has been told to leave.
+func (d *Drain) leaves(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
+	p.stage, p.until = leaving, t.Now.Add(p.grace+terminationHeadroom)
+	d.evicted(t, now)
+}
+
+// EvictionDone takes the outcome of an eviction. One that isn't waited for any more changes
+// nothing.
+func (d *Drain) EvictionDone(t *lifecycle.Turn, in step.EvictionDone) {
+	if len(d.tiers) == 0 {
+		return
+	}
+	i := slices.IndexFunc(d.tiers[0], func(p *pod) bool { return p.uid == in.UID })
+	if i < 0 || d.tiers[0][i].stage != asked {
+		return
+	}
+	p := d.tiers[0][i]
+	switch now := t.State.PodOn(p.uid); {
+	case in.Err == nil && !p.courtesy && now != nil:
+		d.leaves(t, p, now)
+	case in.Err == nil || p.courtesy:
+		p.stage = leaving // or gone already
+	default:
+		p.wait = min(max(retryAfter, 2*p.wait), maxRetry)
+		p.stage, p.until, p.err = refused, t.Now.Add(p.wait), in.Err
+	}
+}
+
+// Due returns when the drain goes on without an input; zero for never.
+func (d *Drain) Due() (at time.Time) {
+	if len(d.tiers) == 0 {
+		return d.since
+	}
+	over := d.since.Add(d.cfg.MaxEviction)
+	for _, p := range d.tiers[0] {
+		switch {
+		case p.stage == waiting || p.courtesy && p.stage != asked:
+			return d.since // before the first Advance, or an answer has come
+		case p.courtesy:
+			at = lifecycle.Earliest(at, over)
+		case p.stage == refused:
+			at = lifecycle.Earliest(at, lifecycle.Earliest(p.until, over))
+		case p.stage == leaving:
+			at = lifecycle.Earliest(at, p.until)
+		}
+	}
+	return at
+}
+
+// String says how many pods are at which stage.
+func (d *Drain) String() string {
+	var counts [leaving + 1]int
+	for i, tier := range d.tiers {
+		for _, p := range tier {
+			if i > 0 {
+				counts[waiting]++
+			} else {
+				counts[p.stage]++
+			}
+		}
+	}
+	out := ""
+	for s, n := range counts {
+		if n > 0 {
+			out += fmt.Sprintf(", %d %s", n, [...]string{"waiting", "asked", "refused", "leaving"}[s])
+		}
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package nodedeletion
+
+// This file begins deletions: of those nodes that candidates say are due, as many as may go at
+// a time. What must be true of a node that begins: it is as the plan saw it, its group may
+// shrink by it, and there are homes for all pods that have to leave it. A node of which that
+// isn't true is left to the next plan.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Begin begins to delete those nodes whose time has come and of which the plan is still true.
+// Empty nodes come first, up to MaxDeletions; then those with pods to be evicted, up to
+// MaxDrains of them. Nodes that are on their way out already count. The nodes of an atomic
+// group begin all together, whatever these limits say, or not at all.
+func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
+	atomic := map[string][]*candidates.Due{}
+	var empty, occupied []*candidates.Due
+	for i := range due {
+		x := &due[i]
+		n := t.State.NodeByName(x.Node)
+		if n == nil || !m.asPlanned(t, n, x) {
+			continue
+		}
+		switch g := t.State.Group(n.Group); {
+		case g.Options != nil && g.Options.ZeroOrMax:
+			atomic[g.ID] = append(atomic[g.ID], x)
+		case x.Empty():
+			empty = append(empty, x)
+		default:
+			occupied = append(occupied, x)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(atomic)) {
+		m.beginGroup(t, t.State.Group(id), atomic[id])
+	}
+	for _, x := range append(empty, occupied...) {
+		going, draining := m.going()
+		if going >= m.cfg.MaxDeletions {
+			return
+		}
+		g := t.State.Group(t.State.NodeByName(x.Node).Group)
+		if !x.Empty() && draining >= m.cfg.MaxDrains || !m.mayShrink(t, g, 1) || !m.keepHomes(t, x) {
+			continue
+		}
+		m.begin(t, x)
+	}
+}
+
+// going returns how many nodes are on their way out, and how many of them have, or had, pods
+// to be evicted. Of these one that the provider has deleted, or that stays, is no longer one.
+func (m *Machine) going() (all, draining int) {
+	for _, d := range m.deletions {
+		_, asked := d.asked()
+		if d.drains() && (asked || d.planned()) {
+			draining++
+		}
+	}
+	return len(m.deletions), draining
+}
+
+// Throttled tells whether no deletion may begin, since as many are under way as may be.
+func (m *Machine) Throttled() bool { return len(m.deletions) >= m.cfg.MaxDeletions }
+
+// asPlanned tells whether a node is in a group that may shrink now, isn't on its way out, and
+// has no pod that would have to be evicted beside those that the plan has homes for.
+func (m *Machine) asPlanned(t *lifecycle.Turn, n *cluster.Node, x *candidates.Due) bool {
+	return m.deletions[n.Name] == nil && taintOf(n.Object) < 0 && t.State.Group(n.Group) != nil && len(x.WaitsFor) == 0 &&
+		!m.groups.ScaleDownDelayed(t.Now, n.Group) && m.whyStays(t, n, func(uid types.UID) bool {
+		return slices.ContainsFunc(x.Homes, func(h autoscaler.Home) bool { return h.Pod == uid })
+	}) == ""
+}
+
+// mayShrink tells whether a group stays at or above its minimum when so many more of its nodes
+// go.
+func (m *Machine) mayShrink(t *lifecycle.Turn, g *cluster.NodeGroup, nodes int) bool {
+	return g.Target-m.Planned(g.ID)-nodes >= g.Min
+}
+
+// beginGroup begins the deletion of all nodes of an atomic group, if all of them are due.
+func (m *Machine) beginGroup(t *lifecycle.Turn, g *cluster.NodeGroup, due []*candidates.Due) {
+	nodes := 0
+	t.State.Nodes(func(n *cluster.Node) {
+		if n.Group == g.ID {
+			nodes++
+		}
+	})
+	if len(due) < nodes || !m.mayShrink(t, g, len(due)) {
+		return
+	}
+	for i, x := range due {
+		if m.keepHomes(t, x) {
+			continue
+		}
+		for _, kept := range due[:i] {
+			m.homes.Free(t, kept.Node)
+		}
+		return
+	}
+	for _, x := range due {
+		m.begin(t, x)
+	}
+}
+
+// keepHomes has room kept for the pods that are to be evicted.
+func (m *Machine) keepHomes(t *lifecycle.Turn, x *candidates.Due) bool {
+	return x.Empty() || m.homes.Keep(t, x.Removal) == ""
+}
+
+// begin has the node marked.
+func (m *Machine) begin(t *lifecycle.Turn, x *candidates.Due) {
+	n := t.State.NodeByName(x.Node)
+	why := fmt.Sprintf("%s for %s", x.Why, x.For)
+	t.Decide(step.Decision{Kind: step.NodeTainted, Node: n.Name, Group: n.Group, Reason: why})
+	d := &deletion{group: n.Group, marking: marking{deletionTaint(t.Now), !m.cfg.KeepSchedulable, why}, why: x.Why, homes: homesOf(x.Removal), state: tainting{}}
+	m.deletions[n.Name] = d
+	t.Ready.Taints = append(t.Ready.Taints, d.put(n.Name))
+	t.State.SetNode(d.on(n.NodeInfo))
+}

@@ -1,0 +1,259 @@
+package nodedeletion
+
+// This file takes a tainted node to its end: what is looked at before its pods are asked to
+// leave, while they are, and before the provider is asked to delete it. What must be true:
+// nothing is asked of a pod or the provider in a Step in which the node would stay.
+//
+// Before the groups are known nothing goes on: the node keeps the taint until then.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler/drainability"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/draining"
+	"github.com/berthproject/berth/core/step"
+)
+
+// advance takes a deletion further that is due, or of whose node something has changed.
+func (m *Machine) advance(t *lifecycle.Turn, name string, d *deletion) {
+	d.changed = time.Time{}
+	switch s := d.state.(type) {
+	case tainted, resumed:
+		m.firstLook(t, name, d)
+	case drainingPods, delayed, batched:
+		m.look(t, name, d)
+	case deleted:
+		m.linger(t, d, s)
+	case untaintFailed:
+		d.state = untainting{}
+		t.Ready.Taints = append(t.Ready.Taints, d.takeOff(name))
+	}
+}
+
+// firstLook has the pods of a tainted node leave, if the node may still go.
+func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
+	if !m.groups.Known() {
+		return // without groups there is no telling; looked at again when they are known
+	}
+	n := t.State.NodeByName(name)
+	if n.Group != "" {
+		d.group = n.Group // as it now is: the node may have been tainted by another process
+	}
+	if _, taken := d.state.(resumed); taken && t.State.Group(n.Group) == nil {
+		delete(m.deletions, name)
+		m.leave(t, name, n.Group, "its removal had begun, and its node group isn't the provider's")
+		return
+	}
+	if why := m.whyStays(t, n, func(uid types.UID) bool { return d.homes[uid] }); why != "" {
+		m.keep(t, name, d, why)
+		return
+	}
+	if !m.mayShrink(t, t.State.Group(n.Group), 0) {
+		m.keep(t, name, d, "the node group is at its minimum")
+		return
+	}
+	var pods, daemons []*cluster.Pod
+	for _, p := range n.Pods {
+		switch {
+		case p.OfNode:
+			if m.evictsDaemon(d, p) {
+				daemons = append(daemons, p)
+			}
+		case d.homes[p.UID] || p.Object.DeletionTimestamp != nil && !m.ignores(t, p):
+			pods = append(pods, p)
+		}
+	}
+	byName := func(a, b *cluster.Pod) int { return strings.Compare(a.Name(), b.Name()) }
+	slices.SortFunc(pods, byName)
+	slices.SortFunc(daemons, byName)
+	d.state = drainingPods{draining.New(t.Now, &m.cfg.Drain, name, pods, daemons, m.homes.Evicted)}
+	m.look(t, name, d)
+}
+
+// look takes a node further whose pods have been asked to leave.
+func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
+	n := t.State.NodeByName(name)
+	expected := func(types.UID) bool { return false }
+	if s, ok := d.state.(drainingPods); ok {
+		expected = s.Has
+	}
+	if why := m.whyStays(t, n, expected); why != "" {
+		m.keep(t, name, d, why)
+		return
+	}
+	if s, ok := d.state.(drainingPods); ok {
+		done, why := s.Advance(t)
+		if why != "" {
+			m.keep(t, name, d, why)
+			return
+		}
+		if !done {
+			return
+		}
+		d.state = delayed{t.Now}
+	}
+	if s, ok := d.state.(delayed); ok {
+		if delays(n.Object) && t.Now.Before(s.due(&m.cfg)) {
+			return
+		}
+		d.state = batched{}
+		m.gather(t, d.group)
+	}
+}
+
+// whyStays tells why a node isn't deleted, "" if it may be: expected says which of its pods
+// leave, or are to.
+func (m *Machine) whyStays(t *lifecycle.Turn, n *cluster.Node, expected func(types.UID) bool) string {
+	switch {
+	case n.Group == "" || t.State.Group(n.Group) == nil:
+		return "the node is in no node group"
+	case n.Object.DeletionTimestamp != nil:
+		return "somebody else deletes the node"
+	case n.Object.Annotations[cluster.ScaleDownDisabledAnnotation] == "true" || n.Object.Annotations[cluster.DoNotDisruptAnnotation] == "true":
+		return "the node's annotations say that it stays"
+	case len(n.Nominated) > 0:
+		if i := slices.IndexFunc(n.Nominated, func(p *cluster.Pod) bool { return !p.StandsIn() }); i >= 0 {
+			return fmt.Sprintf("pod %s is to come to the node", n.Nominated[i].Name())
+		}
+		return "room is kept on the node for pods that are to come"
+	}
+	for _, p := range n.Pods {
+		if !p.OfNode && p.Object.DeletionTimestamp == nil && !expected(p.UID) && !m.ignores(t, p) {
+			return fmt.Sprintf("pod %s is on the node, and no other was found for it", p.Name())
+		}
+	}
+	return ""
+}
+
+// ignores tells whether a pod may go with its node.
+func (m *Machine) ignores(t *lifecycle.Turn, p *cluster.Pod) bool {
+	ctx := drainability.Context{Rules: &m.cfg.Rules, State: t.State, Now: t.ServerNow()}
+	return ctx.Judge(p).Outcome == drainability.Ignore
+}
+
+// gather decides when the batched nodes of a group go: DeletionBatchInterval after the first
+// was, in an atomic group after the last was.
+func (m *Machine) gather(t *lifecycle.Turn, group string) {
+	g := t.State.Group(group)
+	until := t.Now.Add(m.cfg.DeletionBatchInterval)
+	var open []*deletion
+	for _, d := range m.deletions { // in any order
+		if d.group != group {
+			continue
+		}
+		switch s, ok := d.state.(batched); {
+		case ok && s.until.IsZero():
+			open = append(open, d)
+		case ok && s.until.Before(until):
+			until = s.until
+		case !ok && d.planned() && g != nil && g.Options != nil && g.Options.ZeroOrMax:
+			return // it waits for this one
+		}
+	}
+	for _, d := range open {
+		d.state = batched{until}
+	}
+}
+
+// deleteBatches asks the provider to delete the batched nodes whose time has come.
+func (m *Machine) deleteBatches(t *lifecycle.Turn) {
+	for _, name := range m.names(func(d *deletion) bool {
+		s, ok := d.state.(batched)
+		return ok && !s.until.IsZero() && !t.Now.Before(s.until)
+	}) {
+		d := m.deletions[name]
+		if _, ok := d.state.(batched); !ok {
+			continue // it stays, as another of its atomic group does
+		}
+		n := t.State.NodeByName(name)
+		if slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
+			return !p.OfNode && !m.ignores(t, p)
+		}) {
+			m.keep(t, name, d, "a pod has come to the node, and terminates")
+			continue
+		}
+		if g := t.State.Group(d.group); !m.mayShrink(t, g, 0) {
+			m.keep(t, name, d, "the node group is at its minimum")
+			continue
+		}
+		m.delete(t, n, d)
+	}
+}
+
+// delete asks the provider to delete a node.
+func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
+	d.state = deleting{called{node: n.NodeInfo, lowered: true}}
+	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: d.group, Node: n.Name, Instance: n.Object.Spec.ProviderID})
+	t.Decide(step.Decision{Kind: step.NodeRemoved, Node: n.Name, Group: d.group, Reason: d.why})
+	t.Emit(step.NodeEvent(n.Object, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: "+d.why))
+	m.groups.Retarget(t, d.group, -1)
+	m.groups.ScaledDown(t.Now, d.group)
+	if d.drains() {
+		m.homes.Free(t, n.Name) // of pods that ended by themselves
+	}
+	t.State.RemoveNode(n.Name)
+}
+
+// keep ends a deletion with the node staying, and of an atomic group all that the provider
+// wasn't asked to delete yet. The group doesn't shrink for a while, unless the deletion was
+// another process's: that has only not been taken further.
+func (m *Machine) keep(t *lifecycle.Turn, name string, d *deletion, why string) {
+	if _, taken := d.state.(resumed); !taken {
+		m.groups.ScaleDownFailed(t.Now, d.group)
+	}
+	m.unmark(t, name, d, why)
+	if g := t.State.Group(d.group); g == nil || g.Options == nil || !g.Options.ZeroOrMax {
+		return
+	}
+	for _, other := range slices.Sorted(maps.Keys(m.deletions)) {
+		if o := m.deletions[other]; o.group == d.group && o.planned() {
+			m.unmark(t, other, o, "node "+name+" of its group, which goes as a whole, stays: "+why)
+		}
+	}
+}
+
+// unmark has the taint of a node taken off; the entry remains until that has worked. The
+// node's time of being unneeded starts anew.
+func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, why string) {
+	d.state = untainting{}
+	m.candidates.Forget(name)
+	if d.drains() {
+		m.homes.Free(t, name)
+	}
+	t.Decide(step.Decision{Kind: step.NodeKept, Node: name, Reason: why})
+	t.Ready.Taints = append(t.Ready.Taints, d.takeOff(name))
+	n := t.State.NodeByName(name)
+	what := "failed to delete empty node: "
+	if d.drains() {
+		what = "failed to drain and delete node: "
+	}
+	t.Emit(step.NodeEvent(n.Object, "ScaleDownFailed", "ScalingDown", what+why).AsWarning())
+	t.State.SetNode(d.off(n.NodeInfo))
+}
+
+// enableEviction is the annotation by which a daemon pod says whether it is to be
+// evicted, whatever the flags say.
+const enableEviction = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
+
+// evictsDaemon tells whether a daemon pod is asked to leave.
+func (m *Machine) evictsDaemon(d *deletion, p *cluster.Pod) bool {
+	if !p.Daemon() || p.Mirror() || p.Object.DeletionTimestamp != nil {
+		return false
+	}
+	switch wish, said := p.Object.Annotations[enableEviction]; {
+	case said:
+		return wish == "true"
+	case d.drains():
+		return !m.cfg.KeepDaemonPods
+	default:
+		return m.cfg.EvictDaemonPods
+	}
+}

@@ -1,0 +1,53 @@
+package step
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/autoscaler"
+)
+
+// cordonedNote begins the note of a node that the write of the note has made unschedulable.
+const cordonedNote = "cordoned; "
+
+// ReadNote returns the note that a node carries, as a Taint had it, and whether the write of
+// the note has made the node unschedulable; noted is false when it carries none.
+func ReadNote(n *v1.Node) (note string, cordoned, noted bool) {
+	note, noted = n.Annotations[autoscaler.RemovalNote]
+	note, cordoned = strings.CutPrefix(note, cordonedNote)
+	return note, cordoned, noted
+}
+
+// Apply makes of a Node object what the Taint asks for: what an API server is to be sent in
+// one write. Whether a node was unschedulable before is known then, and only then; the note
+// remembers it, so that the removal of the taint, by whatever process, doesn't make a node
+// schedulable that Berth hasn't cordoned. Maps and slices of the object are replaced, not
+// changed.
+func (x *Taint) Apply(n *v1.Node) {
+	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t v1.Taint) bool { return t.Key == x.Taint.Key })
+	if !x.Remove {
+		n.Spec.Taints = append(n.Spec.Taints, x.Taint)
+	}
+	if x.Note == "" {
+		return
+	}
+	_, cordoned, _ := ReadNote(n)
+	n.Annotations = maps.Clone(n.Annotations)
+	if x.Remove {
+		delete(n.Annotations, autoscaler.RemovalNote)
+		n.Spec.Unschedulable = n.Spec.Unschedulable && !cordoned
+		return
+	}
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	note := x.Note
+	if x.Cordon && (cordoned || !n.Spec.Unschedulable) {
+		n.Spec.Unschedulable = true
+		note = cordonedNote + note
+	}
+	n.Annotations[autoscaler.RemovalNote] = note
+}
