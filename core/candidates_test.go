@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -44,5 +45,18 @@ func TestALeaderGoesOnWithTheTimesOfTheLast(t *testing.T) {
 	}
 	if len(tainted) != 1 || tainted[0] != "n at 1030" {
 		t.Errorf("removals began: %v, want that of n at 1030: 30 s after 1000", tainted)
+	}
+}
+
+// TestASoftTaintThatFailsWakesTheCore: a soft taint that could not be written is tried again
+// after five seconds, before the next plan is due.
+func TestASoftTaintThatFailsWakesTheCore(t *testing.T) {
+	d := newDriven(t, autoscaling(func(*core.Autoscale) {}), inlinePlans{}, defaults)
+	node := testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi").Obj()
+	now := time.Unix(1000, 0)
+	d.stepOut(now, step.NodeSet{Node: node, Group: "g"}, step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 5, Target: 1, Template: node}}})
+	got := d.step(now.Add(time.Second), step.TaintDone{Node: "n", Key: autoscaler.DeletionCandidateTaint, Err: errors.New("refused")})
+	if want := now.Add(6 * time.Second); !got.Equal(want) {
+		t.Errorf("the core wakes at %s, want %s: 5 s after the failure", got, want)
 	}
 }

@@ -29,20 +29,23 @@ func (m *Machine) Invariants() (out []string) {
 	return out
 }
 
-// InvariantsIn checks that the state's nodes have the soft taints that they are to have, and
-// that of each soft taint on a node of a group somebody knows.
+// InvariantsIn checks that the state's nodes have the soft taints that they are to have, that
+// each soft taint on a node of a group is known, and that no node is remembered for none.
 func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 	if m.plans == 0 {
 		return nil
 	}
 	state.Nodes(func(n *cluster.Node) {
-		has := markOf(n.NodeInfo)
+		has, s := markOf(n.NodeInfo), m.soft.nodes[n.Name]
+		_, writing := m.soft.writing[n.Name]
 		switch {
 		case n.HasTaint(autoscaler.ToBeDeletedTaint):
-		case m.soft.nodes[n.Name] != nil && has != m.want(n.Name):
+		case s != nil && has != m.want(n.Name):
 			out = append(out, fmt.Sprintf("the soft taint of node %s is %s in the state; it should be %s", n.Name, has, m.want(n.Name)))
-		case m.soft.nodes[n.Name] == nil && has != mark{} && n.Group != "":
+		case s == nil && has != mark{} && n.Group != "":
 			out = append(out, fmt.Sprintf("the soft taint of node %s is %s in the state, and nobody takes it off", n.Name, has))
+		case s != nil && has == mark{} && s.api == mark{} && !s.failed && !writing:
+			out = append(out, fmt.Sprintf("node %s has no soft taint, is to have none, and is remembered", n.Name))
 		}
 	})
 	return out

@@ -158,7 +158,7 @@ func (m *Machine) shown(n *cluster.NodeInfo) {
 // tidy forgets a node that has no soft taint and is to have none.
 func (m *Machine) tidy(node string) {
 	_, writing := m.soft.writing[node]
-	if s := m.soft.nodes[node]; s != nil && s.api == m.want(node) && s.api == (mark{}) && !writing {
+	if s := m.soft.nodes[node]; s != nil && s.api == m.want(node) && s.api == (mark{}) && !writing && !s.failed {
 		delete(m.soft.nodes, node)
 	}
 }
@@ -272,6 +272,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 		if s := m.soft.nodes[node]; s != nil {
 			s.failed = false
 			m.write(t, node)
+			m.tidy(node)
 		}
 	}
 }
