@@ -58,6 +58,13 @@ func (c *Class) LooksBeyondNode() bool {
 	return slices.ContainsFunc(c.groupRules, func(r groupRule) bool { return !r.neverFilters })
 }
 
+// LooksBeyondNode tells the same of the rules as they are now: of placed pods' terms that have
+// come since a class was asked about, its rules don't know.
+func (e *Engine) LooksBeyondNode(c *Class) bool {
+	e.refresh(c)
+	return c.LooksBeyondNode()
+}
+
 // Class returns the class of a pod, as the pod is signed now. It is made if there is
 // none, which asks every plugin for its rules.
 func (e *Engine) Class(p *cluster.Pod) *Class {

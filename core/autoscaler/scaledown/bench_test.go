@@ -45,12 +45,12 @@ func benchNode(name string) *testkit.NodeBuilder {
 	return testkit.Node(name).Alloc("cpu", "16", "memory", "64Gi", "pods", "110")
 }
 
-// benchPod returns a pod of one of the owners; the pods of an owner request the same, others
-// not: from 160 to 264 milli-CPU, 213 on average.
+// benchPod returns a pod of one of the owners. The pods of each owner are a class of their own,
+// by their priority; there are 107 shapes, from 160 to 266 milli-CPU, 213 on average.
 func benchPod(i, owners int) *v1.Pod {
 	owner := (i * 7919) % owners
 	p := testkit.Pod(fmt.Sprintf("p%d", i)).Owner("apps/v1", "ReplicaSet", fmt.Sprintf("app%d", owner)).Label("app", fmt.Sprintf("app%d", owner)).
-		Req("cpu", fmt.Sprintf("%dm", 160+owner%107), "memory", fmt.Sprintf("%dMi", 640+owner%200)).Obj()
+		Req("cpu", fmt.Sprintf("%dm", 160+owner%107), "memory", fmt.Sprintf("%dMi", 640+4*(owner%107))).Priority(int32(owner)).Obj()
 	p.Spec.NodeName = fmt.Sprintf("n%05d", i)
 	return p
 }

@@ -3,9 +3,6 @@ package scaledown
 import (
 	"slices"
 
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
@@ -33,6 +30,7 @@ func (s *Simulator) Follow() {
 	for _, p := range s.guests {
 		i, _ := s.world.Placed(p.UID)
 		s.take(p, i)
+		s.unsettled = true // others may be where they are because it was there
 	}
 	s.guests = s.guests[:0]
 	if len(changes) == 0 {
@@ -57,12 +55,7 @@ func (s *Simulator) Follow() {
 	for i := range up {
 		s.setDown(&up[i])
 	}
-	if budgetsChanged(changes) {
-		b := newBudgets(s.world.State, nil, nil)
-		for _, c := range s.candidates {
-			c.uses = b.uses(c.movers())
-		}
-	}
+	s.doubts.add(changes)
 }
 
 // touchedNodes returns the nodes that changes name, each once, by index.
@@ -87,13 +80,13 @@ func (s *Simulator) nodeAt(i cluster.NodeIndex) *cluster.Node {
 
 // lift takes the pods off touched nodes that have their homes there.
 func (s *Simulator) lift(touched []cluster.NodeIndex) (out []lifted) {
-	is := map[cluster.NodeIndex]bool{}
+	is, any := make([]bool, s.world.Len()), false
 	for _, i := range touched {
 		if s.isHome(i) {
-			is[i] = true
+			is[i], any = true, true
 		}
 	}
-	if len(is) == 0 {
+	if !any {
 		return nil
 	}
 	for _, c := range s.candidates {
@@ -169,25 +162,4 @@ func (c *candidate) movers() []*cluster.Pod {
 		out[i] = c.homes[i].pod
 	}
 	return out
-}
-
-// budgetsChanged tells whether budgets may select other pods than before. Most changes are of
-// how many disruptions they allow.
-func budgetsChanged(changes []cluster.Change) bool {
-	for i := range changes {
-		o := changes[i].Object
-		if o == nil {
-			continue
-		}
-		now, isNow := o.New.(*policyv1.PodDisruptionBudget)
-		old, wasOld := o.Old.(*policyv1.PodDisruptionBudget)
-		if !isNow && !wasOld {
-			continue
-		}
-		if !isNow || !wasOld || !equality.Semantic.DeepEqual(now.Spec.Selector, old.Spec.Selector) ||
-			!equality.Semantic.DeepEqual(now.Status.DisruptedPods, old.Status.DisruptedPods) {
-			return true
-		}
-	}
-	return false
 }

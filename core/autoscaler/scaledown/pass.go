@@ -49,6 +49,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 		p.minimums = NewMinimums(s.leader, req) // in the world candidates look as if they were going
 		p.budgets = newBudgets(s.world.State, p.leaving(), func(pod *cluster.Pod) bool { return p.judge.Judge(pod).Outcome == drainability.Evict })
 		p.confirm()
+		p.doubts = doubts{}
 		p.look(questions)
 		for p.settle(); p.wholeGroups(); {
 			p.settle()
@@ -122,6 +123,16 @@ func (p *pass) mayStillGo(c *candidate, n *cluster.Node) bool {
 	if g == nil || !reflect.DeepEqual(g.Options, c.options) {
 		return false
 	}
+	if p.doubts.about(c) && !p.judgeAnew(c) {
+		return false
+	}
+	over, _ := p.budgets.refuse(c.uses)
+	return over == nil && p.minimums.May(n) == nil
+}
+
+// judgeAnew tells whether the same pods of a candidate have to be evicted as before, and none
+// keeps the node. What they take from budgets is counted again.
+func (p *pass) judgeAnew(c *candidate) bool {
 	movers := 0
 	for _, pod := range c.pods {
 		switch p.judge.Judge(pod).Outcome {
@@ -131,8 +142,8 @@ func (p *pass) mayStillGo(c *candidate, n *cluster.Node) bool {
 			movers++
 		}
 	}
-	over, _ := p.budgets.refuse(c.uses)
-	return movers == len(c.homes) && over == nil && p.minimums.May(n) == nil
+	c.uses = p.budgets.uses(c.movers())
+	return movers == len(c.homes)
 }
 
 // look looks for further candidates.
@@ -234,12 +245,12 @@ func (p *pass) simulate(x looked) {
 		keep(autoscaler.Kept{Reason: autoscaler.KeptBlockedByPod, Pod: u.pod.Name(), Detail: why})
 		return
 	}
-	c.pods = slices.Clone(n.Pods)
+	c.pods, c.owners = slices.Clone(n.Pods), ownersOf(n.Pods)
+	c.ages = slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool { return pod.Object.DeletionTimestamp != nil })
 	if stuck := p.move(c, movers); stuck != nil {
 		p.keepNoPlace(n, stuck, x.utilization)
 		return
 	}
-	p.unsettled = true
 	p.candidates = append(p.candidates, c)
 	p.byNode[c.node] = c
 	c.removal = removal
@@ -295,7 +306,7 @@ func (p *pass) settle() {
 					break // undone on account of the one before
 				}
 				h := &c.homes[k]
-				if !h.class.LooksBeyondNode() {
+				if !p.engine(h.pod).LooksBeyondNode(h.class) {
 					continue
 				}
 				x := lifted{c, k, p.world.Node(h.at).Name}
@@ -304,7 +315,6 @@ func (p *pass) settle() {
 					p.put(h.pod, h.at)
 					continue
 				}
-				p.unsettled = true
 				h.at = cluster.NoNode
 				if round < settleRounds {
 					p.setDown(&x)
@@ -340,7 +350,7 @@ func (p *pass) wholeGroups() (undone bool) {
 			}
 		}
 		if nodes := g.Target - p.down.Leaving[g.ID]; len(of) > 0 && len(of) < nodes {
-			undone, p.unsettled = true, true
+			undone = true
 			for _, c := range of {
 				p.undo(c)
 				p.keep(p.world.Node(c.node), autoscaler.Kept{Reason: autoscaler.KeptAtomic, Detail: fmt.Sprintf("the nodes of group %s go all together or not at all, and %d of %d could go", g.ID, len(of), nodes)})

@@ -41,11 +41,14 @@ func newHistory(t *rapid.T) *history {
 	h.req.ScaleDown = &autoscaler.ScaleDown{Rules: autoscaler.RemovalRules{
 		UtilizationThreshold: []float64{0.5, 0.9, 1}[testkit.Uniform(t, 3, "threshold")], GPUUtilizationThreshold: 1,
 		SkipSystemPods: rapid.Bool().Draw(t, "skip system pods"), SkipLocalStorage: rapid.Bool().Draw(t, "skip local storage"),
+		SkipCustomControllerPods: rapid.Bool().Draw(t, "only known controllers"), MinReplicas: 1,
 	}}
 	options := &cluster.GroupOptions{ZeroOrMax: testkit.Uniform(t, 10, "atomic") == 0}
 	h.State.SetGroup("g", &cluster.NodeGroup{ID: "g", Min: testkit.Uniform(t, 2, "min"), Target: 6, Max: 6, Options: options,
 		Template: schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj(), "g")})
 	h.Furnish(t)
+	h.owner("web", 3)
+	h.owner("db", 3)
 	for i, name := range h.Nodes {
 		h.roomy(name, i)
 		for k := range testkit.Uniform(t, 5, "pods") {
@@ -59,6 +62,18 @@ func newHistory(t *rapid.T) *history {
 func (h *history) roomy(name string, i int) {
 	h.log = append(h.log, "make room on "+name)
 	h.State.SetNode(h.State.Schema.ParseNode(testkit.Node(name).Zone(string(rune('a'+i%3))).Alloc("cpu", "8", "memory", "16Gi", "pods", "12").Obj(), h.Group))
+}
+
+// owner sets how many pods a ReplicaSet wants; below 0 it is gone.
+func (h *history) owner(name string, wanted int32) {
+	h.log = append(h.log, fmt.Sprintf("ReplicaSet %s wants %d", name, wanted))
+	if wanted < 0 {
+		h.State.RemoveWorkload(cluster.ReplicaSet, "default", name)
+		return
+	}
+	w := cluster.WorkloadOf(testkit.ReplicaSet(name, "app", name))
+	w.Replicas.Wanted = wanted
+	h.State.SetWorkload(w)
 }
 
 // small places a pod that may go most anywhere, but for what others there are.
@@ -91,7 +106,9 @@ func (h *history) change() {
 	t := h.t
 	for i := range testkit.Uniform(t, 8, "changes") {
 		name := h.Nodes[testkit.Uniform(t, len(h.Nodes), "which")]
-		switch testkit.Uniform(t, 6, "kind") {
+		switch testkit.Uniform(t, 7, "kind") {
+		case 3:
+			h.owner([]string{"web", "db"}[testkit.Uniform(t, 2, "of")], int32(testkit.Uniform(t, 4, "wanted"))-1)
 		case 2:
 			app := []string{"web", "db"}[testkit.Uniform(t, 2, "of")]
 			b := testkit.Budget(app, int32(testkit.Uniform(t, 6, "allowed")), "app", app)
@@ -179,8 +196,11 @@ func (h *history) homesTakeTheirPods(plan *autoscaler.Plan) {
 		}
 		judge := drainability.Context{Rules: &h.req.ScaleDown.Rules, State: h.State, Now: h.req.ServerNow}
 		for _, p := range h.State.NodeByName(r.Node).Pods {
-			if judge.Judge(p).Outcome == drainability.Evict && homes[p.UID] == "" {
+			switch v := judge.Judge(p); {
+			case v.Outcome == drainability.Evict && homes[p.UID] == "":
 				h.fail("node %s would go, and its pod %s has no home", r.Node, p.Name())
+			case v.Outcome == drainability.Block:
+				h.fail("node %s would go, and its pod %s %s", r.Node, p.Name(), v.Why)
 			}
 		}
 	}

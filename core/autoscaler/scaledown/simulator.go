@@ -49,8 +49,11 @@ type Simulator struct {
 	// passes.
 	skipped map[string]uint64
 	passes  uint64
-	// unsettled says that something has changed since homes were confirmed by rules that look
-	// beyond nodes (settle).
+	// doubts are why candidates may not go any more though nothing on their nodes has changed
+	// since the last pass.
+	doubts doubts
+	// unsettled says that something in the world has changed since homes were confirmed by
+	// rules that look beyond nodes (settle).
 	unsettled bool
 	signed    uint64 // the world's SignatureVersion by which the classes of homes are
 }
@@ -62,7 +65,10 @@ type candidate struct {
 	options *cluster.GroupOptions
 	pods    []*cluster.Pod // all of the node's, in the leader's order
 	homes   []home
-	uses    []use // of budgets
+	uses    []use   // of budgets
+	owners  []owner // of the pods, each once
+	// ages says that the verdict on some of the pods changes with time.
+	ages    bool
 	removal *autoscaler.Removal
 }
 
@@ -98,6 +104,7 @@ func (s *Simulator) engine(p *cluster.Pod) *engine.Engine {
 // find places a pod on the node that its hint names, if that takes it, and else on the best.
 // It returns NoNode, and places nothing, when none does.
 func (s *Simulator) find(p *cluster.Pod, class *engine.Class) cluster.NodeIndex {
+	s.unsettled = true
 	e := s.engine(p)
 	if name, ok := s.hints[p.UID]; ok {
 		if n := s.world.NodeByName(name); n != nil && e.FitsOn(class, n) {
@@ -134,6 +141,7 @@ func (s *Simulator) isHome(n cluster.NodeIndex) bool { return int(n) < len(s.mov
 // undo has a candidate be a node as the leader has it. Its pods' homes are hints from then
 // on. It takes O(pods).
 func (s *Simulator) undo(c *candidate) {
+	s.unsettled = true
 	for i := range c.homes {
 		h := &c.homes[i]
 		if h.at == cluster.NoNode {
