@@ -11,7 +11,9 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodebudget"
 	"github.com/berthproject/berth/core/lifecycle/launching"
+	"github.com/berthproject/berth/internal/testkit"
 )
 
 // This file specifies the flags of the autoscaler: a row of autoscalerFlags for each, and
@@ -96,6 +98,9 @@ var autoscalerFlags = []struct {
 	{"daemonset-eviction-for-occupied-nodes", "true", "false", func(a *core.Autoscale) { a.KeepDaemonPods = true }},
 	{"node-deletion-delay-timeout", "2m0s", "0s", func(a *core.Autoscale) { a.DeletionDelayTimeout = 0 }},
 	{"node-deletion-batcher-interval", "0s", "1m", func(a *core.Autoscale) { a.DeletionBatchInterval = time.Minute }},
+	{"node-disruption-budget", "", "nodes=10%;reasons=empty;schedule=@daily;duration=8h", func(a *core.Autoscale) { // Berth's own
+		a.NodeBudgets = []nodebudget.Budget{testkit.Must(nodebudget.Parse("nodes=10%;reasons=empty;schedule=@daily;duration=8h0m0s"))}
+	}},
 	{"keep-evicted-pod-homes", "true", "false", func(a *core.Autoscale) { a.NoHomes = true }},     // Berth's own
 	{"evicted-pod-home-time", "5m0s", "1m", func(a *core.Autoscale) { a.HomeTime = time.Minute }}, // Berth's own
 	{"surge", "false", "true", func(a *core.Autoscale) { a.Surge = true }},                        // Berth's own
@@ -240,6 +245,9 @@ func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 		{"--max-nodes-launching=-1", `invalid argument "-1" for "--max-nodes-launching" flag: it must be a number of nodes of at least 0, or adaptive`},
 		{"--max-nodes-launching-per-group=many", `invalid argument "many" for "--max-nodes-launching-per-group" flag: it must be a number of nodes of at least 0, or adaptive`},
 		{"--max-scale-down-parallelism=0", "--max-scale-down-parallelism is 0; it must be at least 1 (--scale-down-enabled=false removes nothing)"},
+
+		{"--node-disruption-budget=10%", `invalid argument "10%" for "--node-disruption-budget" flag: "10%" is none of nodes, reasons, schedule and duration; write parts such as nodes=10%, separated by semicolons`},
+		{"--node-disruption-budget=reasons=empty", `invalid argument "reasons=empty" for "--node-disruption-budget" flag: it says no number of nodes; write nodes=5 or nodes=10%`},
 
 		{"--scale-down-enabled=perhaps", `invalid argument "perhaps" for "--scale-down-enabled" flag: strconv.ParseBool: parsing "perhaps": invalid syntax`},
 		{"--scan-interval=10", `invalid argument "10" for "--scan-interval" flag: time: missing unit in duration "10"`},

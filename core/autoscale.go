@@ -42,6 +42,9 @@ type autoscaling struct {
 	homes      *homes.Machine
 	planning   *planning.Machine
 	whatIf     *scaledown.WhatIf // for people who ask; nil until somebody does
+	// overBudget are the nodes whose time had come when the last plan was committed and that a
+	// node budget kept, with why; nil for none.
+	overBudget map[string]string
 	// survey is what is coming since the last input, or since the Step began; nil until it is
 	// asked for (Core.survey).
 	survey map[string]*scaleup.Coming
@@ -352,7 +355,7 @@ func (c *Core) planMade(in step.PlanMade) {
 	}
 	// With --scale-down-enabled=false a plan has no removals, and what candidates there
 	// were before a restart are needed.
-	c.scale.deletions.Begin(c.turn, c.scale.candidates.CommitPlan(c.turn, in.Plan))
+	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(c.scale.candidates.CommitPlan(c.turn, in.Plan)))
 }
 
 // mayCancel returns what of the nodes that nobody needs may be given up: none where nodes

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodebudget"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
@@ -80,11 +81,14 @@ type Autoscale struct {
 	MaxBulkSoftTaintTime time.Duration // --max-bulk-soft-taint-time
 
 	// How nodes are removed.
-	MaxScaleDown           int                    // --max-scale-down-parallelism
-	MaxDrain               int                    // --max-drain-parallelism
-	EvictDaemonPods        bool                   // --daemonset-eviction-for-empty-nodes
-	KeepDaemonPods         bool                   // --daemonset-eviction-for-occupied-nodes=false
-	MaxPodEvictionTime     time.Duration          // --max-pod-eviction-time
+	MaxScaleDown       int           // --max-scale-down-parallelism
+	MaxDrain           int           // --max-drain-parallelism
+	EvictDaemonPods    bool          // --daemonset-eviction-for-empty-nodes
+	KeepDaemonPods     bool          // --daemonset-eviction-for-occupied-nodes=false
+	MaxPodEvictionTime time.Duration // --max-pod-eviction-time
+	// NodeBudgets bound how many nodes of a group may be on their way out
+	// (--node-disruption-budget); none for no bound but those above.
+	NodeBudgets            []nodebudget.Budget    `json:",omitempty"`
 	MaxGracefulTermination time.Duration          // --max-graceful-termination-sec
 	DrainPriority          []autoscaler.DrainTier // --drain-priority-config, by rising priority; none for one tier
 	DeletionDelayTimeout   time.Duration          // --node-deletion-delay-timeout

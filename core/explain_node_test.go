@@ -267,7 +267,7 @@ func TestExplainNodesSaysWhyNoneGoes(t *testing.T) {
 func TestEveryReasonHasARemedy(t *testing.T) {
 	p := newHandPlanned(t, func(*core.Autoscale) {})
 	candidates := map[autoscaler.KeptReason]bool{ // no plan gives these: they are of candidates
-		autoscaler.KeptNotLongEnough: true, autoscaler.KeptNotUnreadyEnough: true, autoscaler.KeptGroupDelayed: true, autoscaler.KeptThrottled: true, autoscaler.KeptOnCompletion: true,
+		autoscaler.KeptNotLongEnough: true, autoscaler.KeptNotUnreadyEnough: true, autoscaler.KeptGroupDelayed: true, autoscaler.KeptThrottled: true, autoscaler.KeptNodeBudget: true, autoscaler.KeptOnCompletion: true,
 	}
 	for _, word := range testkit.Constants(t, "autoscaler/removal.go", "KeptReason") {
 		reason := autoscaler.KeptReason(word)

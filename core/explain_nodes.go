@@ -122,7 +122,7 @@ func (c *Core) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
 		return ScaleDownHeld
 	case c.scale.staying.Plan() == nil:
 		return ScaleDownUnknown
-	case candidates(autoscaler.KeptThrottled) > 0:
+	case candidates(autoscaler.KeptThrottled)+candidates(autoscaler.KeptNodeBudget) > 0:
 		return ScaleDownThrottled
 	case candidates(autoscaler.KeptGroupDelayed) > 0 && candidates("") == 0:
 		return ScaleDownInCooldown

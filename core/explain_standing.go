@@ -63,6 +63,8 @@ func (c *Core) candidateWaits(n *cluster.Node, at *standing) (autoscaler.KeptRea
 		return autoscaler.KeptOnCompletion, "these have to end first: " + strings.Join(at.removal.WaitsFor, ", ")
 	case c.NodesLeaving() >= c.cfg.Autoscale.MaxScaleDown:
 		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are on their way out, and no more may be at a time (--max-scale-down-parallelism)", c.NodesLeaving())
+	case c.scale.overBudget[n.Name] != "":
+		return autoscaler.KeptNodeBudget, c.scale.overBudget[n.Name]
 	}
 	return "", "it goes with the next plan"
 }

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/nodebudget"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
@@ -18,13 +19,14 @@ import (
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/core/weighing"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/internal/testkit/script"
 )
 
 // TestScripts runs testdata/scripts/*.txt. A script begins with its
 // configuration:
 //
-//	config [autoscale [unneeded=30s] [delay-after-add=1m] [delay-after-delete=0s] [cluster-delays] [evict-daemons] [max-launching=0]] [policy=preempt-first] [max-wait=5m]
+//	config [autoscale [unneeded=30s] [delay-after-add=1m] [delay-after-delete=0s] [cluster-delays] [node-budget=nodes=1;…] [evict-daemons] [max-launching=0]] [policy=preempt-first] [max-wait=5m]
 //
 // Each further command feeds inputs to one Step (script_commands_test.go); its
 // golden text is the Ready that came back (script_print_test.go), and at the end
@@ -100,6 +102,9 @@ func (w *world) configure(args *script.Args) {
 		a.DelayAfterAdd = args.Duration("delay-after-add", time.Minute)
 		a.DelayAfterDelete = args.Duration("delay-after-delete", a.DelayAfterDelete)
 		a.ClusterDelays = args.Flag("cluster-delays")
+		if text := args.String("node-budget", ""); text != "" {
+			a.NodeBudgets = []nodebudget.Budget{testkit.Must(nodebudget.Parse(text))}
+		}
 		a.EvictDaemonPods = args.Flag("evict-daemons")
 		a.PriorityCutoff = args.Int("cutoff", a.PriorityCutoff)
 		a.NewPodDelay = args.Duration("pod-delay", a.NewPodDelay)

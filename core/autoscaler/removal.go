@@ -118,6 +118,7 @@ const (
 	KeptNotUnreadyEnough  KeptReason = "NotUnreadyLongEnough"     // the same of an unready one
 	KeptGroupDelayed      KeptReason = "InCooldown"               // of a candidate: its group grew, shrank or failed to lately
 	KeptThrottled         KeptReason = "Throttled"                // of a candidate: as many nodes go as may
+	KeptNodeBudget        KeptReason = "NodeBudget"               // of a candidate: as many nodes of its group go as a node budget lets go
 	KeptOnCompletion      KeptReason = "BlockedByOnCompletionPod" // of a candidate: a pod has to end by itself
 	KeptSomebodyElsesTask KeptReason = "TaintedBySomebodyElse"    // it has the taint of nodes being deleted, and Berth hasn't put it there
 )

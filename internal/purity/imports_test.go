@@ -58,6 +58,7 @@ var layers = []string{
 	"core/engine",
 	"core/queue",
 	"core/autoscaler", // requests and plans
+	"core/autoscaler/nodebudget",
 	"core/autoscaler/nodegroup",
 	"core/step",
 	"core/scheduler",

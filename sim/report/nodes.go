@@ -37,6 +37,7 @@ var stayWords = map[autoscaler.KeptReason]string{
 	autoscaler.KeptNotUnreadyEnough:  "its time hasn't come, as it isn't ready",
 	autoscaler.KeptGroupDelayed:      "its group changed, or failed to, too recently",
 	autoscaler.KeptThrottled:         "as many nodes are going as may at a time",
+	autoscaler.KeptNodeBudget:        "as many nodes of its group are going as a budget allows",
 	autoscaler.KeptOnCompletion:      "a pod has to end first",
 	autoscaler.KeptSomebodyElsesTask: "somebody else is removing it",
 }

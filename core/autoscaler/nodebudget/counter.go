@@ -1,0 +1,80 @@
+package nodebudget
+
+import (
+	"fmt"
+	"time"
+)
+
+// This file counts nodes against budgets. What must hold: after each Take that refuses
+// nothing, no more nodes of a group are on their way out than the smallest limit of the active
+// budgets that are for the reason. Nodes on their way out count whatever they go for, and so do
+// nodes that aren't ready, as in Karpenter: the group is short of them already.
+
+// Counter counts nodes down over one plan. All nodes have to be added before any is taken.
+type Counter struct {
+	active []Budget
+	groups map[string]*count
+}
+
+// count is of the nodes of one group.
+type count struct{ nodes, gone int }
+
+// NewCounter returns a counter of the budgets that are active at a time; nil when none is.
+func NewCounter(budgets []Budget, now time.Time) *Counter {
+	var c *Counter
+	for _, b := range budgets {
+		if !b.Active(now) {
+			continue
+		}
+		if c == nil {
+			c = &Counter{groups: map[string]*count{}}
+		}
+		c.active = append(c.active, b)
+	}
+	return c
+}
+
+// Standing is whether a group has a node still.
+type Standing bool
+
+// The standings.
+const (
+	Stays Standing = false
+	Gone  Standing = true // it is on its way out, or isn't ready
+)
+
+func (c *Counter) group(id string) *count {
+	g := c.groups[id]
+	if g == nil {
+		g = &count{}
+		c.groups[id] = g
+	}
+	return g
+}
+
+// Add counts a node that there is.
+func (c *Counter) Add(group string, is Standing) {
+	g := c.group(group)
+	g.nodes++
+	if is == Gone {
+		g.gone++
+	}
+}
+
+// Take has a node go that was added as it is, or returns the budget that keeps it, in words;
+// then it counts as before.
+func (c *Counter) Take(group string, r Reason, is Standing) (why string) {
+	g := c.group(group)
+	others := g.gone
+	if is == Gone {
+		others--
+	}
+	for i := range c.active {
+		b := &c.active[i]
+		if limit := b.Limit(g.nodes); b.concerns(r) && others >= limit {
+			return fmt.Sprintf("%d of the %d nodes of group %s are on their way out or not ready, and %d may be (--node-disruption-budget=%q)", others, g.nodes, group, limit, b)
+		}
+	}
+	g.gone = others + 1
+	return ""
+}

@@ -1,0 +1,64 @@
+package core
+
+import (
+	"github.com/berthproject/berth/core/autoscaler/nodebudget"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
+)
+
+// This file holds node budgets to the nodes whose time has come. They are asked when removals
+// begin: one that has begun goes on when a budget becomes active.
+
+// withinNodeBudgets leaves out the candidates that a node budget keeps for now, in O(nodes) as
+// long as a budget is active and a candidate's time has come.
+func (c *Core) withinNodeBudgets(due []candidates.Due) (out []candidates.Due) {
+	c.scale.overBudget = nil
+	budgets := c.cfg.Autoscale.NodeBudgets
+	if len(budgets) == 0 || len(due) == 0 {
+		return due
+	}
+	counter := c.countNodes(budgets)
+	if counter == nil {
+		return due
+	}
+	for _, d := range due {
+		n := c.state.NodeByName(d.Node)
+		if why := counter.Take(n.Group, reasonToGo(&d), c.standingForBudgets(n.NodeInfo)); why != "" {
+			if c.scale.overBudget == nil {
+				c.scale.overBudget = map[string]string{}
+			}
+			c.scale.overBudget[d.Node] = why
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// countNodes counts the nodes of all groups for the budgets that are active now; nil when none
+// is.
+func (c *Core) countNodes(budgets []nodebudget.Budget) *nodebudget.Counter {
+	counter := nodebudget.NewCounter(budgets, c.turn.Now)
+	if counter == nil {
+		return nil
+	}
+	c.state.Nodes(func(n *cluster.Node) { counter.Add(n.Group, c.standingForBudgets(n.NodeInfo)) })
+	c.scale.deletions.OutOfState(func(n *cluster.NodeInfo) { counter.Add(n.Group, nodebudget.Gone) })
+	return counter
+}
+
+// standingForBudgets tells whether a group is short of a node: it is on its way out, or it isn't
+// ready and was created too long ago to be starting.
+func (c *Core) standingForBudgets(n *cluster.NodeInfo) nodebudget.Standing {
+	late := !n.Ready() && c.cfg.Autoscale.Readiness.Late(n, c.turn.ServerNow())
+	return nodebudget.Standing(scaledown.Leaving(n) || late)
+}
+
+// reasonToGo says which reason a candidate goes for.
+func reasonToGo(d *candidates.Due) nodebudget.Reason {
+	if d.Empty() {
+		return nodebudget.Empty
+	}
+	return nodebudget.Underutilized
+}
