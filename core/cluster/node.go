@@ -199,6 +199,12 @@ func (i *NodeInfo) WithoutTaint(key string) *NodeInfo {
 	return &out
 }
 
+// SameButTaint tells whether two versions of a node differ in nothing that is read but taints
+// with this key.
+func (i *NodeInfo) SameButTaint(o *NodeInfo, key string) bool {
+	return sameNode(i.WithoutTaint(key), o.WithoutTaint(key))
+}
+
 // SameTemplate tells whether two templates make the same nodes. Unlike that of a node, the
 // capacity of a template is read: similar groups have the same.
 func (i *NodeInfo) SameTemplate(o *NodeInfo) bool {

@@ -3,6 +3,7 @@ package scaledown
 import (
 	"slices"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 )
@@ -38,7 +39,7 @@ func (s *Simulator) Follow() {
 	}
 	s.unsettled = true
 	changes = slices.Clone(changes)
-	touched := touchedNodes(changes)
+	touched, tainted := touchedNodes(changes)
 	for _, i := range touched {
 		if c := s.byNode[i]; c != nil {
 			s.undo(c)
@@ -51,6 +52,12 @@ func (s *Simulator) Follow() {
 	if err := s.world.CatchUp(); err != nil {
 		panic("scaledown: " + err.Error()) // Since has just returned them
 	}
+	for _, i := range tainted {
+		if c := s.byNode[i]; c != nil {
+			c.info = s.leader.Node(i).NodeInfo
+			s.world.SetNode(c.marked())
+		}
+	}
 	s.reclassify(changes)
 	for i := range up {
 		s.setDown(&up[i])
@@ -58,16 +65,23 @@ func (s *Simulator) Follow() {
 	s.doubts.add(changes)
 }
 
-// touchedNodes returns the nodes that changes name, each once, by index.
-func touchedNodes(changes []cluster.Change) []cluster.NodeIndex {
-	var out []cluster.NodeIndex
+// touchedNodes returns the nodes that changes name, each once, by index; and those of which
+// nothing has changed but the soft taint, which says that a node is a candidate and rejects no
+// pod.
+func touchedNodes(changes []cluster.Change) (touched, tainted []cluster.NodeIndex) {
 	for i := range changes {
-		if changes[i].Node != cluster.NoNode {
-			out = append(out, changes[i].Node)
+		c := &changes[i]
+		switch {
+		case c.Node == cluster.NoNode:
+		case c.Op == cluster.NodeUpdated && c.Info.SameButTaint(c.Old, autoscaler.DeletionCandidateTaint):
+			tainted = append(tainted, c.Node)
+		default:
+			touched = append(touched, c.Node)
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.Sort(touched)
+	slices.Sort(tainted)
+	return slices.Compact(touched), slices.Compact(tainted)
 }
 
 // nodeAt returns the node of an index, nil when the world has none there.

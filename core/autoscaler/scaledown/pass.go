@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/drainability"
 	"github.com/berthproject/berth/core/cluster"
@@ -263,7 +261,7 @@ func (p *pass) simulate(x looked) {
 func (p *pass) move(c *candidate, movers []*cluster.Pod) (stuck *cluster.Pod) {
 	slices.SortFunc(movers, largestFirst)
 	mark := p.world.Mark()
-	p.world.SetNode(c.info.WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule}))
+	p.world.SetNode(c.marked())
 	for _, pod := range movers {
 		p.world.Remove(pod.UID)
 	}

@@ -129,6 +129,11 @@ func (h *history) change() {
 		p.Object.Spec.NodeName = ""
 		h.req.ScaleDown.Displaced = append(h.req.ScaleDown.Displaced, p)
 	}
+	h.State.Nodes(func(n *cluster.Node) { // candidates get their soft taints, and others lose theirs
+		if testkit.Uniform(t, 4, "taint") == 0 {
+			h.State.SetNode(n.NodeInfo.WithTaint(v1.Taint{Key: autoscaler.DeletionCandidateTaint, Value: fmt.Sprint(len(h.log)), Effect: v1.TaintEffectPreferNoSchedule}))
+		}
+	})
 	h.log = append(h.log, fmt.Sprintf("a pass with %d pods displaced", len(h.req.ScaleDown.Displaced)))
 }
 

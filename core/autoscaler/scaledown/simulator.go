@@ -3,6 +3,7 @@ package scaledown
 import (
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -70,6 +71,11 @@ type candidate struct {
 	// ages says that the verdict on some of the pods changes with time.
 	ages    bool
 	removal *autoscaler.Removal
+}
+
+// marked returns how the world has the node: as one on its way out.
+func (c *candidate) marked() *cluster.NodeInfo {
+	return c.info.WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule})
 }
 
 // home is where a pod of a candidate would go.
