@@ -28,9 +28,10 @@ import (
 //	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [candidate=SINCE] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [rs=DEPLOYMENT] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
+//	    [rs=DEPLOYMENT] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
+//	replicas DEPLOYMENT wanted=N existing=N    of its ReplicaSet
 //	daemonset NAME …            with the arguments of a pod for its template
 //	group NAME [cents=0] [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock]
 //
@@ -75,6 +76,8 @@ func (w *world) inputs(cmd string, args *script.Args) []step.Input {
 		return w.pods(args)
 	case "gone":
 		return []step.Input{step.PodGone{UID: podUID(args.Name())}}
+	case "replicas":
+		return []step.Input{replicas(args)}
 	case "daemonset":
 		return []step.Input{w.daemonSet(args)}
 	case "group":
@@ -206,6 +209,9 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 		b.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler}}
 		b.DeletionTimestamp = &metav1.Time{Time: w.now}
 	}
+	if args.Flag("leaving") {
+		b.DeletionTimestamp = &metav1.Time{Time: w.now}
+	}
 	b.UID = podUID(args.String("uid", name))
 	b.Spec.SchedulerName = args.String("scheduler", b.Spec.SchedulerName)
 	b.Status.NominatedNodeName = args.String("nominated", "")
@@ -219,6 +225,14 @@ func (w *world) daemonSet(args *script.Args) step.Input {
 	ds.UID = types.UID("ds-" + ds.Name)
 	ds.Spec.Template.Spec = w.pod(ds.Name, args).Spec
 	return step.DaemonSetSet{DaemonSet: ds}
+}
+
+// replicas returns the ReplicaSet of the pods with rs=DEPLOYMENT.
+func replicas(args *script.Args) step.Input {
+	rs := testkit.ReplicaSet(args.Name()+"-1", "pod-template-hash", "1", "deployment", args.Name())
+	rs.Spec.Replicas = new(int32(args.Int("wanted", 0)))
+	rs.Status.Replicas = int32(args.Int("existing", 0))
+	return step.WorkloadSet{Workload: cluster.WorkloadOf(rs)}
 }
 
 // group returns the provider's list of groups with this one at its end.
