@@ -71,6 +71,10 @@ var mutants = []mutant{
 	{"a local volume leaves no trace", "core/cluster/pod_fields.go", " &&\n\t\t\ta.Eviction.LocalVolume == b.Eviction.LocalVolume", "", "./core/cluster", "TestSamePod", "1"},
 	{"nobody knows how old a system pod is", "core/cluster/pod_fields.go", "\t\t\tto.CreationTimestamp = from.CreationTimestamp\n", "", "./core/autoscaler/drainability", "TestSystem", "1"},
 	{"nodes on their way out count for the cluster's minimum", "core/autoscaler/scaledown/minimums.go", "Leaving(n.NodeInfo) || virtual", "virtual", "./core/autoscaler/scaledown", "TestMinimums", "1"},
+	{"a refused eviction counts as done", "core/lifecycle/draining/draining.go", "case in.Err == nil && !p.courtesy && now != nil:", "case !p.courtesy && now != nil:", "./core/lifecycle/nodedeletion", "TestScripts/refused", "1"},
+	{"a node that stays is left unschedulable", "core/step/taint.go", "n.Spec.Unschedulable = n.Spec.Unschedulable && !cordoned", "_ = cordoned", "./core/lifecycle/nodedeletion", "Property", "400"},
+	{"somebody else's taint is taken over", "core/lifecycle/nodedeletion/marking.go", "if i < 0 || !noted {", "if i < 0 || !noted && false {", "./core/lifecycle/nodedeletion", "Property", "400"},
+	{"a node is deleted under a pod that has slipped in", "core/lifecycle/nodedeletion/looks.go", "!expected(p.UID) && !m.ignores(t, p) {", "!expected(p.UID) && false {", "./core/lifecycle/nodedeletion", "TestScripts/slipped_in", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
 

@@ -116,8 +116,9 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	                                  the API shows a node; its provider ID is its name, or none; delayed: an annotation asks to wait
 //	node-gone NAME
 //	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
-//	pod NAME on=NODE [priority=0] [grace=30s] [daemon] [mirror] [leaving] [eviction=true|false]
+//	pod NAME on=NODE [priority=0] [grace=30s] [daemon] [mirror] [leaving] [stuck] [eviction=true|false]    stuck: it should have left long ago
 //	pod-gone NAME
+//	nominate POD to=NODE
 //	full NODE | room NODE             there is no room any more for its pods | there is again
 //	plan [empty=(n1, n2)] [drain=(n3) [unknown=(p1)] [waits-for=(p2)]]    drain: there are homes for all pods on it now, but the unknown
 //	throttled
@@ -179,6 +180,9 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "pod":
 		t.State.Place(s.pod(args), args.String("on", ""))
 		s.machine.PodChanged(t, args.String("on", ""))
+	case "nominate":
+		t.State.Nominate(t.State.Schema.ParsePod(testkit.Pod(args.Name()).Obj()), args.String("to", ""))
+		s.machine.PodChanged(t, args.String("to", ""))
 	case "pod-gone":
 		uid := testkit.Pod(args.Name()).UID
 		s.machine.PodChanged(t, t.State.NodeOf(uid).Name)
@@ -324,6 +328,9 @@ func (s *fixture) pod(args *script.Args) *cluster.Pod {
 	}
 	if args.Flag("leaving") {
 		b.DeletionTimestamp = &metav1.Time{Time: s.turn.Now}
+	}
+	if args.Flag("stuck") {
+		b.DeletionTimestamp = &metav1.Time{Time: s.turn.Now.Add(-time.Hour)}
 	}
 	b.Annotations = map[string]string{}
 	if args.Flag("mirror") {
