@@ -178,3 +178,9 @@ func BenchmarkIneligible(b *testing.B) {
 		})
 	}
 }
+
+func mirror() *testkit.PodBuilder {
+	b := testkit.Pod("m")
+	b.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
+	return b
+}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
@@ -303,7 +302,7 @@ func (w *around) something() {
 		}
 		p := &autoscaler.Plan{Now: w.turn.Now}
 		w.turn.State.Nodes(func(n *cluster.Node) {
-			if scaledown.Removable(n) {
+			if n.Group != "" && n.Workload == 0 && len(n.Nominated) == 0 {
 				p.Removals = append(p.Removals, &autoscaler.Removal{Node: n.Name})
 			}
 		})
