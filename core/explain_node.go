@@ -7,6 +7,8 @@ package core
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -46,12 +48,15 @@ type NodeExplanation struct {
 	Looked *time.Time `json:"looked,omitempty"`
 	// Changes say what would have it go, a line for each way.
 	Changes []string `json:"changes,omitempty"`
+	// Leaving is how far it is on its way out; nil when it isn't on it.
+	Leaving *Leaving `json:"leaving,omitempty"`
 	// Blocks are all pods that keep it, of a node that stays because of one.
 	Blocks []PodBlock `json:"blocks,omitempty"`
 	// Due is when a candidate's time has come; nil when it never will.
 	Due *time.Time `json:"due,omitempty"`
 	// Pods are those that have to leave it for another node: by the last plan of a candidate;
-	// of a node that stays, if it alone were removed now.
+	// of a node that stays, if it alone were removed now; of a node on its way out, those that
+	// are still on it, with the nodes on which room is kept for their replacements.
 	Pods []PodHome `json:"pods,omitempty"`
 	// WaitsFor are the pods that have to end by themselves before it goes.
 	WaitsFor []string `json:"waitsFor,omitempty"`
@@ -59,6 +64,14 @@ type NodeExplanation struct {
 	Awaits []string `json:"awaits,omitempty"`
 	// Planned is when the plan was asked for that says so; nil before the first.
 	Planned *time.Time `json:"planned,omitempty"`
+}
+
+// Leaving is how far a node is on its way out.
+type Leaving struct {
+	Step string `json:"step"` // as core/lifecycle/nodedeletion has them
+	Why  string `json:"why"`  // it goes
+	// Next is when it is looked at though nothing happens; nil for never.
+	Next *time.Time `json:"next,omitempty"`
 }
 
 // PodHome is a pod that has to leave a node, with the node that has room for its replacement.
@@ -97,13 +110,18 @@ func (c *Core) ExplainNode(name string) (x NodeExplanation, ok bool) {
 		c.explainStay(n, at, &x)
 	case NodeCandidate:
 		c.explainCandidate(n, at, &x)
+	case NodeLeaving:
+		c.explainLeaving(n, at, &x)
 	}
 	return x, true
 }
 
 // explainStay fills in why a node stays, and what would change it.
 func (c *Core) explainStay(n *cluster.Node, at standing, x *NodeExplanation) {
-	x.Pod, x.Since, x.Changes = at.stay.Pod, utcTime(at.stay.Since), c.wouldChange(n, at.stay.Kept)
+	x.Pod, x.Changes = at.stay.Pod, c.wouldChange(n, at.stay.Kept)
+	if !at.stay.Since.IsZero() {
+		x.Since = utcTime(at.stay.Since)
+	}
 	if !at.stay.Kept.Since.IsZero() {
 		x.Looked = utcTime(at.stay.Kept.Since)
 	}
@@ -157,6 +175,21 @@ func (c *Core) explainCandidate(n *cluster.Node, at standing, x *NodeExplanation
 			x.Pods = append(x.Pods, PodHome{Pod: name, Home: h.Node})
 		}
 	}
+}
+
+// explainLeaving fills in how far a node is on its way out, and which pods are still on it.
+func (c *Core) explainLeaving(n *cluster.Node, at standing, x *NodeExplanation) {
+	x.Leaving = &Leaving{Step: at.way.State, Why: at.way.Why}
+	if !at.way.Next.IsZero() {
+		x.Leaving.Next = utcTime(at.way.Next)
+	}
+	for _, p := range n.Pods {
+		if !p.OfNode {
+			home, _ := c.scale.homes.Of(p.UID)
+			x.Pods = append(x.Pods, PodHome{Pod: p.Name(), Home: home})
+		}
+	}
+	slices.SortFunc(x.Pods, func(a, b PodHome) int { return strings.Compare(a.Pod, b.Pod) })
 }
 
 // outOfState returns what the API last showed of a node that the provider was asked to

@@ -11,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
 	"github.com/berthproject/berth/core/lifecycle/staying"
 )
 
@@ -19,7 +20,8 @@ type standing struct {
 	state  string
 	reason autoscaler.KeptReason
 	detail string
-	stay   staying.Stay // of one that stays
+	stay   staying.Stay             // of one that stays
+	way    nodedeletion.Description // of one that is on its way out
 	// candidate and removal are of one that could go; removal is nil when it was one before
 	// the last plan and that plan has held back.
 	candidate candidates.Description
@@ -31,11 +33,13 @@ type standing struct {
 func (c *Core) standing(n *cluster.Node, removal *autoscaler.Removal) standing {
 	stay, stays := c.scale.staying.Of(n.Name)
 	candidate, could := c.scale.candidates.Describe(n.Name, c.state.Group(n.Group))
+	way, leaves := c.scale.deletions.Describe(n.Name)
 	switch {
-	case n.Index == cluster.NoNode:
-		return standing{state: NodeLeaving, detail: "the provider was asked to delete it"}
-	case n.HasTaint(autoscaler.ToBeDeletedTaint) && (!stays || stay.Reason != autoscaler.KeptSomebodyElsesTask):
-		return standing{state: NodeLeaving, detail: "it has the taint " + autoscaler.ToBeDeletedTaint}
+	case leaves && !way.Stays:
+		return standing{state: NodeLeaving, way: way}
+	case n.HasTaint(autoscaler.ToBeDeletedTaint):
+		k := &autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptSomebodyElsesTask, Detail: "it has the taint " + autoscaler.ToBeDeletedTaint + ", and Berth hasn't put it there"}
+		return standing{state: NodeStays, reason: k.Reason, detail: k.Detail, stay: staying.Stay{Kept: k, Since: stay.Since}}
 	case could:
 		at := standing{state: NodeCandidate, candidate: candidate, removal: removal}
 		at.reason, at.detail = c.candidateWaits(n, &at)
@@ -61,23 +65,25 @@ func (c *Core) candidateWaits(n *cluster.Node, at *standing) (autoscaler.KeptRea
 		return autoscaler.KeptGroupDelayed, fmt.Sprintf("%s, so it doesn't go before %s", delay, utc(until))
 	case at.removal != nil && len(at.removal.WaitsFor) > 0:
 		return autoscaler.KeptOnCompletion, "these have to end first: " + strings.Join(at.removal.WaitsFor, ", ")
-	case c.NodesLeaving() >= c.cfg.Autoscale.MaxScaleDown:
-		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are on their way out, and no more may be at a time (--max-scale-down-parallelism)", c.NodesLeaving())
+	}
+	limits := c.cfg.Autoscale
+	switch all, draining := c.scale.deletions.Going(); {
+	case all >= limits.MaxScaleDown:
+		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are on their way out, and no more may be at a time (--max-scale-down-parallelism)", all)
+	case at.removal != nil && !at.removal.Empty() && draining >= limits.MaxDrain:
+		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are being drained, and no more may be at a time (--max-drain-parallelism)", draining)
 	case c.scale.overBudget[n.Name] != "":
 		return autoscaler.KeptNodeBudget, c.scale.overBudget[n.Name]
 	}
 	return "", "it goes with the next plan"
 }
 
-// NodesLeaving returns how many nodes are on their way out, in O(groups × nodes on their way
-// out); none when Berth only schedules.
-func (c *Core) NodesLeaving() (n int) {
+// NodesLeaving returns how many nodes are on their way out, in O(of them); none when Berth only
+// schedules.
+func (c *Core) NodesLeaving() int {
 	if c.cfg.Autoscale == nil {
 		return 0
 	}
-	c.scale.deletions.Asked(func(string) { n++ })
-	for _, g := range c.state.Groups() {
-		n += c.scale.deletions.Planned(g.ID)
-	}
-	return n
+	all, _ := c.scale.deletions.Going()
+	return all
 }

@@ -46,6 +46,9 @@ var nodeAnswers = map[string]string{
 	"node=worker-2": `{"at":"2026-01-01T00:10:00Z","node":"worker-2","group":"small","ready":true,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"--scale-down-unneeded-time","utilization":0.1,
 		"since":"2026-01-01T00:02:00Z","due":"2026-01-01T00:12:00Z","planned":"2026-01-01T00:09:50Z","waitsFor":["default/job-1"],"pods":[{"pod":"default/web-1","home":"worker-1"},{"pod":"default/web-20","home":"worker-3"}]}`,
 	"node=worker-3": `{"at":"2026-01-01T00:10:00Z","node":"worker-3","ready":false,"state":"Unknown","detail":"no plan has been made since this Berth began to lead","awaits":["default/web-3"]}`,
+	"node=worker-4": `{"at":"2026-01-01T00:10:00Z","node":"worker-4","group":"small","ready":true,"price":0.4,"state":"Leaving","planned":"2026-01-01T00:09:50Z",
+		"leaving":{"step":"draining, 1 waiting, 2 asked","why":"it has been unneeded","next":"2026-01-01T00:11:00Z"},"pods":[{"pod":"default/web-1","home":"worker-3"},{"pod":"default/web-20"}]}`,
+	"node=worker-5": `{"at":"2026-01-01T00:10:00Z","node":"worker-5","group":"small","ready":true,"state":"Leaving","leaving":{"step":"in doubt","why":"it has been empty"}}`,
 	"nodes": `{"at":"2026-01-01T00:10:00Z","status":"CandidatesPresent","planned":"2026-01-01T00:09:50Z","nodes":125,"price":66,"reasons":[
 		{"state":"Stays","reason":"BlockedByPod","nodes":60,"price":36,"node":"worker-1","pod":"a-namespace-with-a-long-name/a-pod-with-a-long-name-0"},
 		{"state":"Candidate","reason":"NotUnneededLongEnough","nodes":40,"price":20,"node":"worker-2"},{"state":"Leaving","nodes":20,"price":10,"node":"worker-9"},{"state":"Stays","reason":"NotAutoscaled","nodes":5,"node":"control-plane-1"}],
@@ -92,6 +95,8 @@ func TestExplainPrints(t *testing.T) {
 		"node_stays":       {"node", "worker-1"},
 		"node_could_go":    {"node", "worker-2"},
 		"node_unknown":     {"node", "worker-3"},
+		"node_draining":    {"node", "worker-4"},
+		"node_in_doubt":    {"node", "worker-5"},
 		"nodes":            {"nodes"},
 	} {
 		got, err := ask(t, args...)

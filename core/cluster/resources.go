@@ -115,6 +115,16 @@ func (s *Schema) Name(id ResourceID) v1.ResourceName {
 // gpus are the resources that Cluster Autoscaler knows as GPUs.
 var gpus = [...]v1.ResourceName{"nvidia.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", "microsoft.com/directx"}
 
+// GPUOf returns the first resource among them that counts as GPUs, "" for none.
+func (s *Schema) GPUOf(r *Resources) v1.ResourceName {
+	for _, id := range s.GPUs() {
+		if r.At(id) > 0 {
+			return s.Name(id)
+		}
+	}
+	return ""
+}
+
 // GPUs returns the indices of the resources that count as GPUs, as far as anything has named
 // them yet: of the others, nothing has any. The list isn't nil.
 func (s *Schema) GPUs() []ResourceID {

@@ -110,7 +110,23 @@ type ScaleUp struct {
 
 // NodeDeletion asks for the deletion of an instance, which is named by its node ("" when it
 // isn't a node yet), by its provider ID, or by both.
-type NodeDeletion struct{ Group, Node, Instance string }
+type NodeDeletion struct {
+	Group, Node, Instance string
+	// Reason is why a node goes; "" of an instance that isn't a node.
+	Reason RemovalReason `json:",omitempty"`
+	// GPU is the resource of the node's GPUs, "" when it has none.
+	GPU v1.ResourceName `json:",omitempty"`
+}
+
+// RemovalReason is why a node goes, in Cluster Autoscaler's words.
+type RemovalReason string
+
+// The reasons.
+const (
+	RemovedEmpty         RemovalReason = "empty"
+	RemovedUnderutilized RemovalReason = "underutilized" // pods were evicted for it
+	RemovedUnready       RemovalReason = "unready"
+)
 
 // TargetDecrease lowers the target of a group without deleting a node.
 type TargetDecrease struct {

@@ -72,8 +72,8 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.steps.Observe(took.Seconds())
+	m.scaleDown.step(inputs, ready)
 	for _, x := range inputs {
-		m.scaleDown.input(x)
 		switch x := x.(type) {
 		case step.BindDone:
 			m.bindDone(now, x)

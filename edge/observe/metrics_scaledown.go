@@ -25,12 +25,20 @@ type scaleDownMetrics struct {
 	status      *prometheus.GaugeVec   // by status
 	price       *prometheus.GaugeVec   // by state and reason
 
-	plan time.Time // the plan that the gauges are of; zero before the first
+	removed    *prometheus.CounterVec // by reason, and what the node has
+	removedGPU *prometheus.CounterVec
+
+	// removals are the nodes whose deletion the provider was asked for and hasn't answered.
+	removals map[string]step.NodeDeletion
+	plan     time.Time // the plan that the gauges are of; zero before the first
 }
 
 func newScaleDownMetrics(r *registry) scaleDownMetrics {
 	r.subsystem = "cluster_autoscaler"
 	m := scaleDownMetrics{
+		removals:    map[string]step.NodeDeletion{},
+		removed:     r.counters("scaled_down_nodes_total", "Nodes that the provider has deleted since they were empty, underutilized, or unready, by that reason. The name of the GPU and DRA drivers aren't known.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
+		removedGPU:  r.counters("scaled_down_gpu_nodes_total", "Those of them with GPUs.", "reason", "gpu_resource_name", "gpu_name"),
 		unneeded:    r.gauge("unneeded_nodes_count", "Nodes that could go, as of the last plan: those on their way out aren't among them."),
 		unremovable: r.gauges("unremovable_nodes_count", "Nodes that stay, and nodes that could go and wait, as of the last plan, by reason.", "reason"),
 		cooldown:    r.gauge("scale_down_in_cooldown", "1 when the time of some nodes has come, and none of them goes since their groups grew, shrank, or failed to, too recently; as of the last plan."),
@@ -41,21 +49,54 @@ func newScaleDownMetrics(r *registry) scaleDownMetrics {
 	r.subsystem = "berth"
 	m.status = r.gauges("scale_down_status", "1 for where scale-down stands (docs/why-a-node-stays.md), 0 for the other statuses; as of the last plan.", "status")
 	m.price = r.gauges("nodes_price_hourly", "What nodes cost an hour, as far as the provider says, by what becomes of them: of those that stay, and that could go and wait, with the reason; as of the last plan.", "state", "reason")
+	for _, reason := range []step.RemovalReason{step.RemovedEmpty, step.RemovedUnderutilized, step.RemovedUnready} {
+		m.removed.WithLabelValues(string(reason), "", "", "")
+	}
 	for _, result := range []string{"succeeded", "failed"} {
 		m.evicted.WithLabelValues(result)
 	}
 	return m
 }
 
-// input counts an outcome.
-func (m *scaleDownMetrics) input(in step.Input) {
-	done, ok := in.(step.EvictionDone)
+// step counts what the outcomes of a Step say, and remembers what it asks for.
+func (m *scaleDownMetrics) step(inputs []step.Input, ready *step.Ready) {
+	for _, in := range inputs {
+		switch done := in.(type) {
+		case step.EvictionDone:
+			m.evictionDone(done)
+		case step.NodeDeletionDone:
+			m.deletionDone(done)
+		}
+	}
+	for _, d := range ready.NodeDeletions {
+		if d.Reason != "" {
+			m.removals[d.Node] = d
+		}
+	}
+}
+
+func (m *scaleDownMetrics) evictionDone(done step.EvictionDone) {
 	switch {
-	case !ok || done.Refused:
+	case done.Refused:
 	case done.Err != nil:
 		m.evicted.WithLabelValues("failed").Inc()
 	default:
 		m.evicted.WithLabelValues("succeeded").Inc()
+	}
+}
+
+func (m *scaleDownMetrics) deletionDone(done step.NodeDeletionDone) {
+	d, ok := m.removals[done.Node]
+	if !ok {
+		return
+	}
+	delete(m.removals, done.Node)
+	if done.Err != nil {
+		return
+	}
+	m.removed.WithLabelValues(string(d.Reason), string(d.GPU), "", "").Inc()
+	if d.GPU != "" {
+		m.removedGPU.WithLabelValues(string(d.Reason), string(d.GPU), "").Inc()
 	}
 }
 

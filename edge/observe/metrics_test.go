@@ -181,6 +181,21 @@ func TestMetricsOfScaleDown(t *testing.T) {
 		`berth_scale_down_status{status="NoCandidates"} 1`, `berth_nodes_price_hourly{reason="",state="Leaving"} 0.5`)
 	l.step(step.EvictionDone{UID: "pod-a", Node: "n1"}, step.EvictionDone{UID: "pod-b", Node: "n1", Err: errors.New("a budget"), Refused: true}, step.EvictionDone{UID: "pod-c", Node: "n1", Err: errors.New("lost")})
 	l.wants(`cluster_autoscaler_evicted_pods_total{eviction_result="succeeded"} 1`, `cluster_autoscaler_evicted_pods_total{eviction_result="failed"} 1`)
+	l.step(step.TaintDone{Node: "n1", Key: autoscaler.ToBeDeletedTaint})
+	for range 10 { // the delay after the taint passes
+		l.step()
+	}
+	l.wants(`cluster_autoscaler_scaled_down_nodes_total{dra_drivers="",gpu_name="",gpu_resource_name="",reason="empty"} 0`)
+	l.step(step.NodeDeletionDone{Node: "n1", Instance: "n1"})
+	l.wants(`cluster_autoscaler_scaled_down_nodes_total{dra_drivers="",gpu_name="",gpu_resource_name="",reason="empty"} 1`)
+	m := &l.m.scaleDown
+	m.step(nil, &step.Ready{NodeDeletions: []step.NodeDeletion{{Node: "a", Reason: step.RemovedUnready, GPU: "nvidia.com/gpu"}, {Node: "b", Reason: step.RemovedUnderutilized}, {Node: "c"}}})
+	m.step([]step.Input{step.NodeDeletionDone{Node: "a"}, step.NodeDeletionDone{Node: "b", Err: errors.New("lost")}, step.NodeDeletionDone{Node: "c"}}, &step.Ready{})
+	l.wants(`cluster_autoscaler_scaled_down_nodes_total{dra_drivers="",gpu_name="",gpu_resource_name="nvidia.com/gpu",reason="unready"} 1`, `cluster_autoscaler_scaled_down_gpu_nodes_total{gpu_name="",gpu_resource_name="nvidia.com/gpu",reason="unready"} 1`,
+		`cluster_autoscaler_scaled_down_nodes_total{dra_drivers="",gpu_name="",gpu_resource_name="",reason="underutilized"} 0`)
+	if len(m.removals) != 0 {
+		t.Errorf("removals without an end: %v", m.removals)
+	}
 }
 
 // wants checks that metrics have values, each written as a scrape has it.
@@ -368,6 +383,7 @@ func TestMetricsReference(t *testing.T) {
 		v.WithLabelValues("")
 	}
 	l.m.scaleDown.price.WithLabelValues("", "")
+	l.m.scaleDown.removedGPU.WithLabelValues("", "", "")
 	families, err := l.m.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -47,11 +47,35 @@ var stateWords = map[string]string{
 	core.NodeStays: "stays", core.NodeCandidate: "could go", core.NodeLeaving: "is on its way out", core.NodeUnknown: "hasn't been looked at",
 }
 
+// stepWords say what a node on its way out waits for.
+var stepWords = map[string]string{
+	"tainting": "its taint is being written", "tainted": "it is tainted, and looked at once more", "resumed": "its removal was begun by another Berth, and is looked at",
+	"draining": "its pods are asked to leave", "delayed": "annotations ask to wait (delay-deletion.cluster-autoscaler.kubernetes.io/…)", "batched": "it is deleted together with others of its group",
+	"deleting": "the provider was asked to delete it", "in doubt": "the provider says that it could not delete it; its next list of instances tells", "deleted": "the provider has deleted it",
+}
+
+// nodeLeaving writes how far a node is on its way out.
+func nodeLeaving(b *strings.Builder, x *core.NodeExplanation) {
+	if x.Leaving == nil {
+		return
+	}
+	step, pods, _ := strings.Cut(x.Leaving.Step, ",")
+	fmt.Fprintf(b, "  how far: %s (%s)", stepWords[step], step)
+	if pods != "" {
+		fmt.Fprintf(b, ", pods:%s", pods)
+	}
+	fmt.Fprintf(b, "\n  it goes since: %s\n", x.Leaving.Why)
+	if x.Leaving.Next != nil {
+		fmt.Fprintf(b, "  looked at again: %s\n", clock(x.Leaving.Next))
+	}
+}
+
 // Node writes where one node stands; when says at what time.
 func Node(w io.Writer, x *core.NodeExplanation, when string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node %s %s (%s)\n", x.Node, stateWords[x.State], when)
 	nodeReason(&b, x)
+	nodeLeaving(&b, x)
 	nodeTimes(&b, x)
 	nodeFacts(&b, x)
 	if len(x.Changes) > 0 {
@@ -88,16 +112,19 @@ func nodePods(b *strings.Builder, x *core.NodeExplanation) {
 	if len(x.Pods) == 0 {
 		return
 	}
-	title := "Where its pods would go:"
-	if x.State == core.NodeStays {
-		title = "Where its pods would go if it alone were removed now:"
-	}
+	title := map[string]string{
+		core.NodeStays: "Where its pods would go if it alone were removed now:", core.NodeCandidate: "Where its pods would go:",
+		core.NodeLeaving: "Pods that are still on it, and where room is kept for their replacements:",
+	}[x.State]
 	fmt.Fprintf(b, "\n%s\n", title)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  POD\tNODE")
 	for _, p := range x.Pods {
 		where := p.Home
-		if where == "" {
+		switch {
+		case where == "" && x.State == core.NodeLeaving:
+			where = "-"
+		case where == "":
 			where = "nowhere: " + p.Why
 		}
 		fmt.Fprintf(t, "  %s\t%s\n", p.Pod, where)
@@ -120,7 +147,10 @@ func nodeReason(b *strings.Builder, x *core.NodeExplanation) {
 		}
 		why += x.Detail
 	}
-	name := map[string]string{core.NodeStays: "why", core.NodeCandidate: "waits", core.NodeLeaving: "how far", core.NodeUnknown: "why"}[x.State]
+	name := "why"
+	if x.State == core.NodeCandidate {
+		name = "waits"
+	}
 	if why != "" {
 		fmt.Fprintf(b, "  %s: %s\n", name, why)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,32 @@ func TestNodesFitOnOneScreen(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "… and 12 more groups") {
 		t.Errorf("groups are left out without a word:\n%s", out.String())
+	}
+}
+
+// TestEveryStepHasWords prints a node in each state of core/lifecycle/nodedeletion, as the table
+// in its doc.go has them, but for those in which the node stays.
+func TestEveryStepHasWords(t *testing.T) {
+	text, err := os.ReadFile("../../core/lifecycle/nodedeletion/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := regexp.MustCompile(`(?m)^//\t([a-z ]*[a-z])  +(?:in|out of) the state`).FindAllStringSubmatch(string(text), -1)
+	if len(steps) < 9 {
+		t.Fatalf("only %d states are found in doc.go: %v", len(steps), steps)
+	}
+	for _, m := range steps {
+		step := m[1]
+		if strings.HasPrefix(step, "untaint") {
+			continue
+		}
+		var out bytes.Buffer
+		if err := report.Node(&out, &core.NodeExplanation{Node: "n", State: core.NodeLeaving, Leaving: &core.Leaving{Step: step, Why: "it is empty"}}, "now"); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); strings.Contains(got, "how far:  (") {
+			t.Errorf("a node that is %s is printed as\n%s", step, got)
+		}
 	}
 }
 

@@ -191,7 +191,8 @@ func (m *Machine) deleteBatches(t *lifecycle.Turn) {
 // delete asks the provider to delete a node.
 func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
 	d.state = deleting{called{node: n.NodeInfo, lowered: true}}
-	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: d.group, Node: n.Name, Instance: n.Object.Spec.ProviderID})
+	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: d.group, Node: n.Name, Instance: n.Object.Spec.ProviderID,
+		Reason: d.reason(n), GPU: t.State.Schema.GPUOf(&n.Allocatable)})
 	t.Decide(step.Decision{Kind: step.NodeRemoved, Node: n.Name, Group: d.group, Reason: d.why})
 	t.Emit(step.NodeEvent(n.Object, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: "+d.why))
 	m.groups.Retarget(t, d.group, -1)
