@@ -115,6 +115,10 @@ func (w *World) checkQuiet() {
 	if sweeps := int(rest/(5*time.Minute)) + 1; w.stats.restAttempts > w.stats.Pending*sweeps {
 		w.violation("%d pods were tried %d times in %s in which nothing happened", w.stats.Pending, w.stats.restAttempts, rest)
 	}
+	// Why a node stays may be another as time passes: a pod of kube-system keeps it for an hour.
+	if n := w.stats.restStays; n > 2*len(w.nodes) {
+		w.violation("%d times it was said of %d nodes why they stay, though nothing had happened for %s", n, len(w.nodes), restTime)
+	}
 	w.checkPending(nodes)
 }
 

@@ -72,6 +72,9 @@ func TestQuietWorldsAreChecked(t *testing.T) {
 		{"a plan answered no request", oneGroup, func(w *World) { w.know(step.PlanMade{Plan: &autoscaler.Plan{Request: 99}}) }, []string{"1 plans were refused"}},
 		{"Berth went on deciding", noGroups, func(w *World) { rested(w); w.stats.restDecisions = 2 },
 			[]string{"2 decisions were made though nothing had happened for 10m0s"}},
+		{"Berth said again and again why a node stays", oneGroup, func(w *World) { rested(w); w.stats.restStays = 3 },
+			[]string{"3 times it was said of 1 nodes why they stay, though nothing had happened for 10m0s"}},
+		{"Berth said why a node stays, and then another reason", oneGroup, func(w *World) { rested(w); w.stats.restStays = 2 }, nil},
 		{"decisions before the last change are no harm", noGroups, func(w *World) { w.stats.restDecisions = 2; w.noteChange() }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

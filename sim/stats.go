@@ -52,9 +52,10 @@ type Stats struct {
 	billedInstances               int
 	dirty                         bool // something has changed since the last sample
 	// lastChangeSeen is World.lastChange when a decision was last counted; the others
-	// are the decisions, and the attempts without success, more than restTime after it.
-	lastChangeSeen              time.Duration
-	restDecisions, restAttempts int
+	// are the decisions, the attempts without success, and what was said of nodes that stay,
+	// more than restTime after it.
+	lastChangeSeen                         time.Duration
+	restDecisions, restAttempts, restStays int
 }
 
 // restTime is how long after the last change decisions must have come to an end, but for
@@ -240,6 +241,8 @@ func (s *Stats) decided(list []step.Decision) {
 		case s.w.now-s.w.lastChange < restTime:
 		case list[i].Kind == step.Waits:
 			s.restAttempts++
+		case list[i].Kind == step.NodeStays:
+			s.restStays++
 		case s.Pending > 0 && (list[i].Kind == step.ScaledUp || list[i].Kind == step.ScaleUpFailed || list[i].Kind == step.NotScaledUp):
 			// Orders that the cloud refuses are tried again for ever.
 		default:
@@ -254,7 +257,7 @@ func (s *Stats) decided(list []step.Decision) {
 // noteRest restarts the counts of decisions at rest when something has changed.
 func (s *Stats) noteRest() {
 	if s.lastChangeSeen != s.w.lastChange {
-		s.lastChangeSeen, s.restDecisions, s.restAttempts = s.w.lastChange, 0, 0
+		s.lastChangeSeen, s.restDecisions, s.restAttempts, s.restStays = s.w.lastChange, 0, 0, 0
 	}
 }
 
