@@ -11,7 +11,7 @@ SEED ?= 1
 UNDER ?=
 COUNT ?= 5
 
-.PHONY: burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ night: build ## Simulate the published night batch in its three variants, and wr
 
 launches: ## Compare adaptive launch control with fixed limits, and draw docs/launch-control-*.svg
 	@go run ./hack/launches
+
+drains: ## Drain 1,000 nodes one by one and fifty at a time in the virtual world: how many times as fast?
+	go test ./sim -run '^$$' -bench Drains -benchtime 1x -timeout 60m
 
 e2e: build devcluster ## Tests on the dev cluster, and against kube-scheduler's own plugins
 	cd devcluster && go test ./... -count=1 -timeout 20m

@@ -30,3 +30,19 @@ func BenchmarkScenario(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDrains plays the examples of parallel drains: how many times as fast are 1,000
+// nodes drained fifty at a time as one after the other, to the same end?
+func BenchmarkDrains(b *testing.B) {
+	for b.Loop() {
+		one := playExampleWith(b, sim.Options{}, "scale-down/drain-1")
+		fifty := playExampleWith(b, sim.Options{}, "scale-down/drain-50")
+		if fifty.Nodes.Final > one.Nodes.Final {
+			b.Errorf("got %d nodes in the end, want %d as when drained one after the other", fifty.Nodes.Final, one.Nodes.Final)
+		}
+		b.ReportMetric(one.Drain.Duration, "s-one-by-one")
+		b.ReportMetric(fifty.Drain.Duration, "s-fifty")
+		b.ReportMetric(one.Drain.Duration/fifty.Drain.Duration, "times-as-fast")
+		b.ReportMetric(float64(fifty.Nodes.Final), "nodes-left")
+	}
+}

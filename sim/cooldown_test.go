@@ -3,33 +3,8 @@ package sim_test
 import (
 	"testing"
 
-	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
 )
-
-// playExample plays a scenario of examples, and holds it to what it expects.
-func playExample(t *testing.T, name string) *scenario.Summary {
-	t.Helper()
-	runs, err := scenario.Load([]string{"../examples/" + name + ".yaml"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := sim.New(runs[0], sim.Options{Check: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := w.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, why := range out.Check(runs[0].Spec.Expect) {
-		t.Errorf("%s: %s", name, why)
-	}
-	if out.Violations > 0 {
-		t.Errorf("%s: %d violations", name, out.Violations)
-	}
-	return out
-}
 
 // TestADelayOfTheClusterCostsWhatOtherGroupsCouldSave plays both scenarios of
 // examples/scale-down: while one group keeps growing for six hours, the ten empty nodes of

@@ -35,6 +35,9 @@ func TestSoak(t *testing.T) {
 func TestDraining(t *testing.T) {
 	sum := playWorlds(t, GenerateDraining)
 	t.Logf("%d nodes were drained of %d pods, of which %d had no home", sum.Drain.Nodes, sum.Drain.Pods, sum.Drain.Homeless)
+	if *seeds >= 100 && sum.Drain.Nodes == 0 {
+		t.Error("no world has drained a node")
+	}
 }
 
 // playWorlds plays the worlds of the seeds asked for, as many at a time as there are
