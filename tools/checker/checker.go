@@ -79,7 +79,17 @@ func CheckPods(nodes []*v1.Node, pods []*v1.Pod, placed func(*v1.Pod) bool) []Vi
 func Fits(pod *v1.Pod, node *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
 	there := *pod
 	there.Spec.NodeName = node.Name
-	return len(CheckPods(nodes, append(pods[:len(pods):len(pods)], &there), func(p *v1.Pod) bool { return p == &there })) == 0
+	all := append(pods[:len(pods):len(pods)], &there)
+	if len(CheckPods(nodes, all, func(p *v1.Pod) bool { return p == &there })) > 0 {
+		return false
+	}
+	c := newCheck(nodes, all)
+	for i := range there.Spec.TopologySpreadConstraints {
+		if s := &there.Spec.TopologySpreadConstraints[i]; s.WhenUnsatisfiable == v1.DoNotSchedule {
+			c.spread(&there, s)
+		}
+	}
+	return len(c.found) == 0
 }
 
 // CheckStanding returns the violations of what holds after every placement, as long as no

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/tools/checker"
@@ -135,5 +136,27 @@ func TestFitsLooksAtThePodAlone(t *testing.T) {
 	}
 	if pod.Spec.NodeName != "" || len(pods) != 1 {
 		t.Error("asking has placed the pod")
+	}
+}
+
+// TestFitsKeepsToHardSpread: with two pods in zone a and one in b, a third in a would be two
+// more than in b.
+func TestFitsKeepsToHardSpread(t *testing.T) {
+	pod := func(name, node string, when v1.UnsatisfiableConstraintAction) *v1.Pod {
+		p := testkit.Pod(name).Label("app", "w").On(node).Obj()
+		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: v1.LabelTopologyZone, WhenUnsatisfiable: when,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}}}
+		return p
+	}
+	nodes := []*v1.Node{testkit.Node("a").Zone("a").Obj(), testkit.Node("b").Zone("b").Obj()}
+	standing := []*v1.Pod{pod("p0", "a", v1.DoNotSchedule), pod("p1", "a", v1.DoNotSchedule), pod("p2", "b", v1.DoNotSchedule)}
+	for _, c := range []struct {
+		node *v1.Node
+		when v1.UnsatisfiableConstraintAction
+		want bool
+	}{{nodes[0], v1.DoNotSchedule, false}, {nodes[0], v1.ScheduleAnyway, true}, {nodes[1], v1.DoNotSchedule, true}} {
+		if got := checker.Fits(pod("new", "", c.when), c.node, nodes, standing); got != c.want {
+			t.Errorf("on node %s, %s: fits is %v, want %v", c.node.Name, c.when, got, c.want)
+		}
 	}
 }
