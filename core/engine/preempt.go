@@ -172,6 +172,12 @@ func (e *Engine) FitsOn(c *Class, n *cluster.Node) bool {
 	return f.reject(n).code == framework.OK && f.codeWithNominatedPods(n) == framework.OK
 }
 
+// FitsBare is FitsOn without a look at the pods nominated to the node.
+func (e *Engine) FitsBare(c *Class, n *cluster.Node) bool {
+	e.refresh(c)
+	return c.Rejected == nil && e.newNodeFilter(c).reject(n).code == framework.OK
+}
+
 // LocallyFits tells whether the rules that look at a node alone let a pod of the class on
 // it, as the column has it: where they don't, FitsOn is false. It costs O(1) a node once
 // the column has seen the changes.

@@ -52,6 +52,9 @@ func (s *Simulator) Follow() {
 	if err := s.world.CatchUp(); err != nil {
 		panic("scaledown: " + err.Error()) // Since has just returned them
 	}
+	if len(changes) > 16*s.world.Len() {
+		s.world.Trim(s.world.Head()) // columns are made anew, and the journal needn't grow beyond
+	}
 	for _, i := range tainted {
 		if c := s.byNode[i]; c != nil {
 			c.info = s.leader.Node(i).NodeInfo
@@ -125,7 +128,7 @@ func (s *Simulator) setDown(x *lifted) {
 	}
 	h := &c.homes[x.home]
 	s.hints[h.pod.UID] = x.node
-	h.at = s.find(h.pod, h.class)
+	h.at = s.find(h.pod, h.engine, h.class)
 	delete(s.hints, h.pod.UID)
 	switch {
 	case h.at == cluster.NoNode:
@@ -150,7 +153,7 @@ func (s *Simulator) reclassify(changes []cluster.Change) {
 	for _, c := range s.candidates {
 		for k := range c.homes {
 			if h := &c.homes[k]; concerned(h.pod) {
-				h.class = s.engine(h.pod).Class(h.pod)
+				h.class = h.engine.Class(h.pod)
 			}
 		}
 	}

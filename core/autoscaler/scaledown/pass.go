@@ -88,7 +88,7 @@ func (p *pass) placeDisplaced() (homeless string) {
 		if _, ok := p.world.Placed(pod.UID); ok {
 			pod = pod.Instance("displaced/" + string(pod.UID)) // it is still on the node that it has to leave
 		}
-		if p.find(pod, p.engine(pod).Class(pod)) != cluster.NoNode {
+		if e := p.engine(pod); p.find(pod, e, e.Class(pod)) != cluster.NoNode {
 			p.guests = append(p.guests, pod)
 			continue
 		}
@@ -266,8 +266,9 @@ func (p *pass) move(c *candidate, movers []*cluster.Pod) (stuck *cluster.Pod) {
 		p.world.Remove(pod.UID)
 	}
 	for _, pod := range movers {
-		class := p.engine(pod).Class(pod)
-		at := p.find(pod, class)
+		e := p.engine(pod)
+		class := e.Class(pod)
+		at := p.find(pod, e, class)
 		if at == cluster.NoNode {
 			for i := range c.homes {
 				p.moved[c.homes[i].at]--
@@ -275,7 +276,7 @@ func (p *pass) move(c *candidate, movers []*cluster.Pod) (stuck *cluster.Pod) {
 			p.world.Rollback(mark)
 			return pod
 		}
-		c.homes = append(c.homes, home{pod, class, at})
+		c.homes = append(c.homes, home{pod, e, class, at})
 	}
 	p.world.Release(mark)
 	return nil
@@ -304,12 +305,12 @@ func (p *pass) settle() {
 					break // undone on account of the one before
 				}
 				h := &c.homes[k]
-				if !p.engine(h.pod).LooksBeyondNode(h.class) {
+				if !h.engine.LooksBeyondNode(h.class) {
 					continue
 				}
 				x := lifted{c, k, p.world.Node(h.at).Name}
 				p.take(h.pod, h.at)
-				if p.engine(h.pod).FitsOn(h.class, p.world.Node(h.at)) {
+				if h.engine.FitsOn(h.class, p.world.Node(h.at)) {
 					p.put(h.pod, h.at)
 					continue
 				}

@@ -80,9 +80,10 @@ func (c *candidate) marked() *cluster.NodeInfo {
 
 // home is where a pod of a candidate would go.
 type home struct {
-	pod   *cluster.Pod
-	class *engine.Class
-	at    cluster.NodeIndex // NoNode while it is looked for
+	pod    *cluster.Pod
+	engine *engine.Engine
+	class  *engine.Class
+	at     cluster.NodeIndex // NoNode while it is looked for
 }
 
 // New returns a simulator of a leader whose journal was never trimmed, or an error that
@@ -109,9 +110,8 @@ func (s *Simulator) engine(p *cluster.Pod) *engine.Engine {
 
 // find places a pod on the node that its hint names, if that takes it, and else on the best.
 // It returns NoNode, and places nothing, when none does.
-func (s *Simulator) find(p *cluster.Pod, class *engine.Class) cluster.NodeIndex {
+func (s *Simulator) find(p *cluster.Pod, e *engine.Engine, class *engine.Class) cluster.NodeIndex {
 	s.unsettled = true
-	e := s.engine(p)
 	if name, ok := s.hints[p.UID]; ok {
 		if n := s.world.NodeByName(name); n != nil && e.FitsOn(class, n) {
 			s.put(p, n.Index)

@@ -3,8 +3,8 @@ package homes
 // This file holds the machine: its entries, what node deletions and the core ask of it, and
 // how it ends them. room.go has the room on the nodes. It must hold that
 //
-//   - byPod and byOwner have the same homes, those of an owner in the order in which they
-//     were kept; roomless has those of them without a node;
+//   - byPod, byOwner and byNode have the same homes, in the order in which they were kept;
+//     roomless has those of them without a node;
 //   - a home with a node has its stand-in nominated there, and no other stand-in of this
 //     machine's is nominated (InvariantsIn).
 
@@ -50,6 +50,7 @@ type Machine struct {
 	scheduler Scheduler
 	byPod     map[types.UID]*home // by the pod that has to leave
 	byOwner   map[owner][]*home
+	byNode    map[string][]*home  // by the node that the pod has to leave
 	roomless  map[types.UID]*home // those of byPod without a node
 	kept      int                 // homes so far; orders them
 	watch     standin.Watch
@@ -93,7 +94,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that keeps no home.
 func New(cfg Config, scheduler Scheduler) *Machine {
-	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[owner][]*home{}, roomless: map[types.UID]*home{}}
+	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[owner][]*home{}, byNode: map[string][]*home{}, roomless: map[types.UID]*home{}}
 }
 
 // Keep keeps room for the pods of a removal on their homes. It returns why not, "" when all is
@@ -131,6 +132,7 @@ func (m *Machine) add(h *home) {
 	h.number = m.kept
 	m.byPod[h.pod.UID] = h
 	m.byOwner[h.owner] = append(m.byOwner[h.owner], h)
+	m.byNode[h.from] = append(m.byNode[h.from], h)
 }
 
 // leaves tells whether the API shows a pod terminating.
@@ -169,9 +171,9 @@ func (m *Machine) expect(t *lifecycle.Turn, h *home) {
 // stays, or the pods ended by themselves.
 func (m *Machine) Free(t *lifecycle.Turn, node string) {
 	var list []*home
-	for _, h := range m.byPod { // in any order
+	for _, h := range m.byNode[node] {
 		pod := t.State.PodOn(h.pod.UID)
-		if h.from == node && !h.evicted && (pod == nil || !leaves(pod)) {
+		if !h.evicted && (pod == nil || !leaves(pod)) {
 			list = append(list, h)
 		}
 	}
@@ -237,9 +239,15 @@ func (m *Machine) end(t *lifecycle.Turn, h *home) {
 	t.State.Nominate(h.standIn, "")
 	delete(m.byPod, h.pod.UID)
 	delete(m.roomless, h.pod.UID)
-	rest := slices.DeleteFunc(m.byOwner[h.owner], func(x *home) bool { return x == h })
-	if m.byOwner[h.owner] = rest; len(rest) == 0 {
-		delete(m.byOwner, h.owner)
+	without(m.byOwner, h.owner, h)
+	without(m.byNode, h.from, h)
+}
+
+// without takes a home off a list, and an empty list away.
+func without[K comparable](lists map[K][]*home, key K, h *home) {
+	rest := slices.DeleteFunc(lists[key], func(x *home) bool { return x == h })
+	if lists[key] = rest; len(rest) == 0 {
+		delete(lists, key)
 	}
 }
 

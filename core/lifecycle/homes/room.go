@@ -9,6 +9,7 @@ package homes
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -57,6 +58,9 @@ func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
 	for _, h := range list {
 		t.State.Remove(h.pod.UID)
 	}
+	if m.allFit(t, list) {
+		return ""
+	}
 	for _, h := range list {
 		n := t.State.NodeByName(h.node)
 		switch {
@@ -74,6 +78,25 @@ func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
 		t.State.Nominate(h.standIn, h.node)
 	}
 	return ""
+}
+
+// allFit tells whether the nodes of homes take their stand-ins all together, with those that
+// are nominated there already. When it returns false, each has to be asked about.
+func (m *Machine) allFit(t *lifecycle.Turn, list []*home) bool {
+	mark := t.State.Mark()
+	defer t.State.Rollback(mark)
+	var nodes []*cluster.Node
+	for _, h := range list {
+		n := t.State.NodeByName(h.node)
+		if n == nil {
+			return false
+		}
+		if !slices.Contains(nodes, n) {
+			nodes = append(nodes, n)
+		}
+		t.State.Nominate(h.standIn, h.node)
+	}
+	return !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return !standin.FitTogether(t.State, m.scheduler, n) })
 }
 
 // nominate keeps room for a home on a node, "" for none.
@@ -104,7 +127,7 @@ func (m *Machine) takes(t *lifecycle.Turn, h *home, pod *cluster.Pod) bool {
 
 // look has the homes lose their room that the changes since the last time have taken.
 func (m *Machine) look(t *lifecycle.Turn) {
-	known := m.watch.Look(t.State, func(c *cluster.Change) {
+	known := m.watch.Look(t.State, m.scheduler, func(c *cluster.Change) {
 		if c.Op == cluster.WorkloadSet || c.Op == cluster.WorkloadRenewed {
 			m.unsettled = true
 		}

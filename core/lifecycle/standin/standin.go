@@ -17,7 +17,7 @@ import (
 // room is kept on nodes, not in storage. They preempt nobody, and no gate holds them.
 func Shape(namespace string, template *v1.PodTemplateSpec) *v1.Pod {
 	never := v1.PreemptNever
-	out := &v1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	out := &v1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec} // which nobody changes
 	out.Namespace, out.Name, out.UID, out.OwnerReferences = namespace, "", "", nil
 	out.DeletionTimestamp = nil
 	out.Spec.PreemptionPolicy, out.Spec.NodeName = &never, ""
@@ -36,11 +36,12 @@ type Watch struct{ seen cluster.Seq }
 func (w *Watch) Skip(s *cluster.State) { w.seen = s.Head() }
 
 // Look calls look with every pod whose room may be lost by the changes since the last Look or
-// Skip: those nominated to nodes that were touched, and to names of no node when a node went;
+// Skip: those nominated to nodes that were touched, unless the node takes them all (FitTogether),
+// and to names of no node when a node went;
 // all nominated pods when the changes aren't known any more, of which it tells. Before that it
 // calls change with each change. Both may change the state; what they change is for the caller to pass over, or
 // for the next Look.
-func (w *Watch) Look(s *cluster.State, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
+func (w *Watch) Look(s *cluster.State, scheduler Scheduler, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
 	changes, known := s.Since(w.seen)
 	if !known { // they were forgotten; any node may have changed
 		w.seen = s.Head()
@@ -61,7 +62,7 @@ func (w *Watch) Look(s *cluster.State, change func(*cluster.Change), look func(*
 	}
 	slices.Sort(touched)
 	for _, i := range slices.Compact(touched) {
-		if n := s.Node(i); n != nil {
+		if n := s.Node(i); n != nil && len(n.Nominated) > 0 && !FitTogether(s, scheduler, n) {
 			for _, pod := range slices.Backward(slices.Clone(n.Nominated)) {
 				look(pod)
 			}

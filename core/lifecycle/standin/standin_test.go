@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle/standin"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -29,6 +30,12 @@ func TestAStandInIsWhatItsTemplateSays(t *testing.T) {
 		t.Error("the template was changed")
 	}
 }
+
+// nobody is responsible for no pod: each is looked at.
+type nobody struct{}
+
+func (nobody) Responsible(*cluster.Pod) bool      { return false }
+func (nobody) Engine(*cluster.Pod) *engine.Engine { return nil }
 
 // TestWatchLooksAtWhatMayHaveLostItsRoom: at the pods nominated to the nodes that changed, and
 // to names of no node when a node went; at all when the changes are forgotten.
@@ -59,7 +66,7 @@ func TestWatchLooksAtWhatMayHaveLostItsRoom(t *testing.T) {
 	} {
 		c.do()
 		var changes, pods []string
-		known := w.Look(s, func(x *cluster.Change) { changes = append(changes, x.Op.String()) }, func(p *cluster.Pod) { pods = append(pods, p.Object.Name) })
+		known := w.Look(s, nobody{}, func(x *cluster.Change) { changes = append(changes, x.Op.String()) }, func(p *cluster.Pod) { pods = append(pods, p.Object.Name) })
 		got := fmt.Sprint(strings.Join(changes, " "), "; ", strings.Join(pods, " "), "; ", known)
 		if want := fmt.Sprint(c.changes, "; ", c.pods, "; ", c.known); got != want {
 			t.Errorf("%s: changes, pods and whether they are known: %s, want %s", c.name, got, want)

@@ -72,9 +72,11 @@ func (Plugin) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signa
 func SignRequired(pod *cluster.Pod, sig *framework.Signature) {
 	selector := pod.Object.Spec.NodeSelector
 	sig.Int(int64(len(selector)))
-	for _, k := range slices.Sorted(maps.Keys(selector)) {
-		sig.Str(k)
-		sig.Str(selector[k])
+	if len(selector) > 0 { // sorting nothing allocates
+		for _, k := range slices.Sorted(maps.Keys(selector)) {
+			sig.Str(k)
+			sig.Str(selector[k])
+		}
 	}
 	required := requiredSelector(pod)
 	sig.Bool(required != nil)
