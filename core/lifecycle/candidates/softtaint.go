@@ -250,6 +250,7 @@ func (m *Machine) TaintDone(t *lifecycle.Turn, in step.TaintDone) {
 	delete(m.soft.writing, in.Node)
 	switch s := m.soft.nodes[in.Node]; {
 	case s == nil || s != wrote.of: // the node is gone
+		m.tidy(in.Node) // another of its name has waited for this to end
 	case in.Err != nil:
 		s.failed = true
 		m.soft.retries = append(m.soft.retries, retry{in.Node, t.Now.Add(softTaintRetry)})
