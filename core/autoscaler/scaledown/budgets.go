@@ -8,9 +8,12 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// This file counts down the disruption budgets over a pass. What must hold: the pods of all
-// candidates of a pass together take no more from a budget than it allows at the moment, less
-// what the pods take that are still on nodes on their way out.
+// This file counts down the disruption budgets over a pass. What must hold: a candidate finds a
+// disruption left in every budget of its pods when those of the candidates before it, and the
+// pods that are still on nodes on their way out, have taken theirs. A node may have more pods
+// of a budget than are left: its drain then takes them in turn, as their replacements come,
+// and until then no other node is a candidate that has pods of the budget. So has Cluster
+// Autoscaler.
 
 // budgets are what is left of the disruption budgets.
 type budgets struct {
@@ -87,8 +90,11 @@ func (b *budgets) refuse(uses []use) (*use, string) {
 		if !ok {
 			left = o.Status.DisruptionsAllowed
 		}
-		if left < u.pods {
-			return u, fmt.Sprintf("disruption budget %s allows %d of %d allowed disruptions still, and %d of the node's pods need one", u.name, max(left, 0), o.Status.DisruptionsAllowed, u.pods)
+		switch {
+		case o.Status.DisruptionsAllowed < 1:
+			return u, fmt.Sprintf("disruption budget %s allows no disruption now", u.name)
+		case left < 1:
+			return u, fmt.Sprintf("the %d disruptions that budget %s allows now are those of pods on nodes that go, or could go, before this one", o.Status.DisruptionsAllowed, u.name)
 		}
 	}
 	return nil, ""

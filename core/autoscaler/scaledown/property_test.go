@@ -211,19 +211,26 @@ func (h *history) homesTakeTheirPods(plan *autoscaler.Plan) {
 	}
 }
 
-// withinBudgets checks that the pods that would move take no more from a budget than it allows.
+// withinBudgets checks that a budget allows a disruption for each node whose pods it covers,
+// after those of all pods on the nodes before.
 func (h *history) withinBudgets(plan *autoscaler.Plan) {
 	used := map[string]int32{}
 	for _, r := range plan.Removals {
+		here := map[string]int32{}
 		for _, x := range r.Homes {
 			p := h.State.PodOn(x.Pod)
 			for _, b := range h.State.Budgets(p.Object.Namespace) {
-				if b.Selects(p) {
-					if used[b.Namespace+"/"+b.Name]++; used[b.Namespace+"/"+b.Name] > b.Status.DisruptionsAllowed {
-						h.fail("budget %s/%s allows %d disruptions, and more pods would move", b.Namespace, b.Name, b.Status.DisruptionsAllowed)
-					}
+				if !b.Covers(p) {
+					continue
+				}
+				name := b.Namespace + "/" + b.Name
+				if here[name]++; used[name] >= b.Status.DisruptionsAllowed {
+					h.fail("budget %s allows %d disruptions, and node %s would need one after %d others", name, b.Status.DisruptionsAllowed, r.Node, used[name])
 				}
 			}
+		}
+		for name, n := range here {
+			used[name] += n
 		}
 	}
 }
