@@ -76,6 +76,7 @@ func (c *Core) podGone(uid types.UID) {
 	}
 	c.podLeaves(uid)
 	c.state.Remove(uid)
+	c.state.SetReady(uid, false)
 	c.queue.Remove(uid)
 	if p := c.pods[uid]; p != nil {
 		c.headroom.Gone(c.turn, p.parsed)
@@ -113,6 +114,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 	if n := c.state.NodeOf(obj.UID); n == nil || n.Name != obj.Spec.NodeName || !cluster.SamePod(c.state.PodOn(obj.UID), pod) {
 		c.state.Place(pod, obj.Spec.NodeName)
 	} // else it is there as assumed, and nothing that a rule reads has changed
+	c.state.SetReady(obj.UID, pod.Ready())
 	c.preemption.Bound(c.turn, pod)
 }
 

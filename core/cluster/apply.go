@@ -1,6 +1,10 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // Making changes true, and taking them back. Invariant: undo of a change in the
 // state that apply of it left gives the state from before, slot for slot: the
@@ -44,6 +48,8 @@ func (s *State) apply(c *Change) {
 		setOrDelete(s.groups, c.name, c.Group)
 	case WorkloadSet, WorkloadRenewed:
 		s.work.set(c.Workload, c.OldWorkload)
+	case PodReadied, PodUnreadied:
+		s.setReady(types.UID(c.name), c.Op == PodReadied)
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.New, c.Object.Old, c.Op)
 	case NominationAdded:
@@ -88,6 +94,8 @@ func (s *State) undo(c *Change) {
 		setOrDelete(s.groups, c.name, c.OldGroup)
 	case WorkloadSet, WorkloadRenewed:
 		s.work.set(c.OldWorkload, c.Workload)
+	case PodReadied, PodUnreadied:
+		s.setReady(types.UID(c.name), c.Op == PodUnreadied)
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.Old, c.Object.New, c.Op)
 	case NominationAdded:

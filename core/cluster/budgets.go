@@ -15,8 +15,9 @@ import (
 var budgetKind = kindOf[*policyv1.PodDisruptionBudget]{
 	new: func() *policyv1.PodDisruptionBudget { return &policyv1.PodDisruptionBudget{} },
 	reads: func(o *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
-		return &policyv1.PodDisruptionBudget{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector},
-			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: o.Status.DisruptionsAllowed, DisruptedPods: o.Status.DisruptedPods}}
+		return &policyv1.PodDisruptionBudget{ObjectMeta: trimMeta(&o.ObjectMeta), Spec: policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector, UnhealthyPodEvictionPolicy: o.Spec.UnhealthyPodEvictionPolicy},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: o.Status.DisruptionsAllowed, DisruptedPods: o.Status.DisruptedPods,
+				CurrentHealthy: o.Status.CurrentHealthy, DesiredHealthy: o.Status.DesiredHealthy}}
 	},
 	lookUp: func(b *objects, o *policyv1.PodDisruptionBudget, sign int) {
 		budget := parseBudget(o)
@@ -51,6 +52,16 @@ func (b *Budget) Selects(p *Pod) bool {
 // Covers tells whether the API server asks the budget before it evicts a pod of the
 // budget's namespace: an empty selector covers all (pkg/registry/core/pod/storage/eviction.go).
 func (b *Budget) Covers(p *Pod) bool { return b.selector.Matches(labels.Set(p.Object.Labels)) }
+
+// LetsUnreadyGo tells whether the API server lets a pod go that the budget covers and that
+// isn't ready, though the budget allows no disruption (eviction.go there): by its
+// UnhealthyPodEvictionPolicy always, or, by default, if the application isn't disrupted.
+func (b *Budget) LetsUnreadyGo() bool {
+	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
+		return true
+	}
+	return b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0
+}
 
 // firstLabel returns what the budget is looked up by: the first label, by key, of which it
 // wants one value. A budget that wants none is under its namespace alone.

@@ -33,6 +33,9 @@ func (s *State) Dump(w io.Writer) {
 			fmt.Fprintf(w, "orphan of %s: %s\n", name, p.Name())
 		}
 	}
+	for _, uid := range slices.Sorted(maps.Keys(s.ready)) {
+		fmt.Fprintf(w, "ready %s\n", uid)
+	}
 	for _, n := range s.Nominations() {
 		fmt.Fprintf(w, "nominated %s to %s (%d)\n", n.Pod.Name(), n.Name, n.Node)
 	}

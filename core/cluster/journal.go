@@ -47,11 +47,13 @@ const (
 	NominationRemoved           // as NominationAdded
 	HeadroomSet                 // Headroom
 	WorkloadRenewed             // as WorkloadSet: rules read nothing new
+	PodReadied                  // a pod is ready; rules read nothing of it
+	PodUnreadied                // a pod isn't ready any more
 )
 
 func (o Op) String() string {
 	names := [...]string{"NodeAdded", "NodeUpdated", "NodeRemoved", "PodAdded", "PodRemoved", "OrphanAdded", "OrphanRemoved",
-		"GroupSet", "WorkloadSet", "ObjectSet", "ObjectRenewed", "NodeTouched", "NominationAdded", "NominationRemoved", "HeadroomSet", "WorkloadRenewed"}
+		"GroupSet", "WorkloadSet", "ObjectSet", "ObjectRenewed", "NodeTouched", "NominationAdded", "NominationRemoved", "HeadroomSet", "WorkloadRenewed", "PodReadied", "PodUnreadied"}
 	if int(o) < len(names) {
 		return names[o]
 	}
@@ -110,13 +112,13 @@ func (s *State) Since(from Seq) (changes []Change, ok bool) {
 }
 
 // ReadByRules returns the changes without those of which no rule reads anything new
-// (WorkloadRenewed). It returns the list itself when there are none.
+// (WorkloadRenewed, PodReadied, PodUnreadied). It returns the list itself when there are none.
 func ReadByRules(changes []Change) []Change {
-	renewed := func(c Change) bool { return c.Op == WorkloadRenewed }
-	if !slices.ContainsFunc(changes, renewed) {
+	unread := func(c Change) bool { return c.Op == WorkloadRenewed || c.Op == PodReadied || c.Op == PodUnreadied }
+	if !slices.ContainsFunc(changes, unread) {
 		return changes
 	}
-	return slices.DeleteFunc(slices.Clone(changes), renewed)
+	return slices.DeleteFunc(slices.Clone(changes), unread)
 }
 
 // Trim forgets the changes before a position, once they are at least half of

@@ -84,7 +84,7 @@ var podFields = []field[v1.Pod, *Pod]{
 	{"status.startTime", func(to, from *v1.Pod) { to.Status.StartTime = from.Status.StartTime }, func(a, b *Pod) bool {
 		return a.Object.Status.StartTime.Equal(b.Object.Status.StartTime)
 	}},
-	{"status.conditions", func(to, from *v1.Pod) { to.Status.Conditions = trimConditions(from.Status.Conditions) }, func(a, b *Pod) bool {
+	{"status.conditions", func(to, from *v1.Pod) { to.Status.Conditions = trimConditions(from) }, func(a, b *Pod) bool {
 		return disrupted(a.Object) == disrupted(b.Object)
 	}},
 }
@@ -123,12 +123,25 @@ func trimStatuses(in []v1.ContainerStatus) []v1.ContainerStatus {
 	return out
 }
 
-// trimConditions keeps whether the pod is scheduled, whether somebody has
-// preempted it, and whether a resize of it can't be.
-func trimConditions(in []v1.PodCondition) []v1.PodCondition {
+// trimConditions keeps whether the pod is scheduled, unless its node says so, whether it is
+// ready, whether somebody has preempted it, and whether a resize of it can't be. Whether it is
+// ready the state is told apart (State.SetReady).
+func trimConditions(p *v1.Pod) []v1.PodCondition {
 	var out []v1.PodCondition
-	for i := range in {
-		switch c := &in[i]; c.Type {
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		switch c.Type {
+		case v1.PodReady:
+			if c.Status == v1.ConditionTrue {
+				out = append(out, v1.PodCondition{Type: c.Type, Status: c.Status})
+			}
+			continue
+		case v1.PodScheduled:
+			if p.Spec.NodeName != "" {
+				continue
+			}
+		}
+		switch c.Type {
 		case v1.PodScheduled, v1.DisruptionTarget, v1.PodResizePending:
 			out = append(out, v1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
 		}

@@ -26,6 +26,7 @@ type State struct {
 	live    int                     // nodes that aren't nil
 	pods    map[types.UID]NodeIndex // where each pod is; NoNode for orphans
 	orphans map[string][]*Pod       // pods of nodes that aren't known, by the node's name
+	ready   map[types.UID]bool      // pods that are ready, wherever they are (ready.go)
 	// priorities counts the pods on nodes by their priority.
 	priorities map[int32]int
 	groups     map[string]*NodeGroup
@@ -51,6 +52,7 @@ func New(schema *Schema) *State {
 		byName:     map[string]NodeIndex{},
 		pods:       map[types.UID]NodeIndex{},
 		orphans:    map[string][]*Pod{},
+		ready:      map[types.UID]bool{},
 		priorities: map[int32]int{},
 		groups:     map[string]*NodeGroup{},
 	}

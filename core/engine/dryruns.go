@@ -70,7 +70,7 @@ func (d *dryRuns) sync(s *cluster.State, beyond, all bool) {
 	all = all || !ok || beyond && len(d.pending) > 0
 	for i := range changes {
 		switch changes[i].Op {
-		case cluster.NominationAdded, cluster.NominationRemoved, cluster.ObjectRenewed, cluster.WorkloadRenewed:
+		case cluster.NominationAdded, cluster.NominationRemoved, cluster.ObjectRenewed, cluster.WorkloadRenewed, cluster.PodReadied, cluster.PodUnreadied:
 		case cluster.ObjectSet:
 			all = all || beyond || isBudget(changes[i].Object)
 		default:

@@ -36,7 +36,9 @@ func partFull(nodes, owners int) *cluster.State {
 		s.SetObject(b)
 	}
 	for i := range 30 * nodes {
-		s.Place(s.Schema.ParsePod(benchPod(i, owners)), fmt.Sprintf("n%05d", i%nodes))
+		p := s.Schema.ParsePod(benchPod(i, owners))
+		s.Place(p, fmt.Sprintf("n%05d", i%nodes))
+		s.SetReady(p.UID, true)
 	}
 	return s
 }

@@ -2,8 +2,8 @@ package scaledown
 
 import (
 	"fmt"
-
-	policyv1 "k8s.io/api/policy/v1"
+	"slices"
+	"strings"
 
 	"github.com/berthproject/berth/core/cluster"
 )
@@ -24,11 +24,12 @@ type budgets struct {
 
 type budgetKey struct{ namespace, name string }
 
-// use is what the pods of one node take from a budget.
+// use is what the pods of one node take from a budget. A pod that isn't ready takes nothing:
+// the budget counts it as away already.
 type use struct {
 	budgetKey
-	pods int32
-	pod  *cluster.Pod // one of them
+	ready int32        // pods that are ready
+	pod   *cluster.Pod // one of them, or, when there is none, of the others
 }
 
 // newBudgets returns what is left for candidates: nodes on their way out aren't asked
@@ -37,7 +38,7 @@ func newBudgets(state *cluster.State, leaving []*cluster.Node, counts func(*clus
 	b := &budgets{state: state, left: map[budgetKey]int32{}}
 	for _, n := range leaving {
 		for _, p := range n.Pods {
-			if !counts(p) || p.Object.DeletionTimestamp != nil {
+			if !counts(p) || p.Object.DeletionTimestamp != nil || !state.Ready(p.UID) {
 				continue
 			}
 			b.found = state.AppendBudgets(b.found[:0], p)
@@ -63,15 +64,22 @@ func (b *budgets) remaining(x *cluster.Budget) int32 {
 func (b *budgets) uses(pods []*cluster.Pod) (out []use) {
 	for _, p := range pods {
 		b.found = b.state.AppendBudgets(b.found[:0], p)
+		ready := int32(0)
+		if b.state.Ready(p.UID) {
+			ready = 1
+		}
 	budgets:
 		for _, x := range b.found {
 			for i := range out {
-				if out[i].budgetKey == key(x) {
-					out[i].pods++
+				if u := &out[i]; u.budgetKey == key(x) {
+					if u.ready == 0 {
+						u.pod = p
+					}
+					u.ready += ready
 					continue budgets
 				}
 			}
-			out = append(out, use{key(x), 1, p})
+			out = append(out, use{key(x), ready, p})
 		}
 	}
 	return out
@@ -82,34 +90,35 @@ func (b *budgets) uses(pods []*cluster.Pod) (out []use) {
 func (b *budgets) refuse(uses []use) (*use, string) {
 	for i := range uses {
 		u := &uses[i]
-		o, _ := b.state.Object(cluster.BudgetKind, u.namespace, u.name).(*policyv1.PodDisruptionBudget)
-		if o == nil {
-			continue // it is gone since
-		}
-		left, ok := b.left[u.budgetKey]
-		if !ok {
-			left = o.Status.DisruptionsAllowed
+		x := b.budget(u)
+		if x == nil || u.ready == 0 && x.LetsUnreadyGo() {
+			continue
 		}
 		switch {
-		case o.Status.DisruptionsAllowed < 1:
+		case x.Status.DisruptionsAllowed < 1:
 			return u, fmt.Sprintf("disruption budget %s allows no disruption now", u.name)
-		case left < 1:
-			return u, fmt.Sprintf("the %d disruptions that budget %s allows now are those of pods on nodes that go, or could go, before this one", o.Status.DisruptionsAllowed, u.name)
+		case b.remaining(x) < 1:
+			return u, fmt.Sprintf("the %d disruptions that budget %s allows now are those of pods on nodes that go, or could go, before this one", x.Status.DisruptionsAllowed, u.name)
 		}
 	}
 	return nil, ""
 }
 
+// budget returns the budget of a use, nil when it is gone since.
+func (b *budgets) budget(u *use) *cluster.Budget {
+	list := b.state.Budgets(u.namespace)
+	i, ok := slices.BinarySearchFunc(list, u.name, func(x *cluster.Budget, name string) int { return strings.Compare(x.Name, name) })
+	if !ok {
+		return nil
+	}
+	return list[i]
+}
+
 // take counts uses down.
 func (b *budgets) take(uses []use) {
 	for i := range uses {
-		u := &uses[i]
-		if o, _ := b.state.Object(cluster.BudgetKind, u.namespace, u.name).(*policyv1.PodDisruptionBudget); o != nil {
-			left, ok := b.left[u.budgetKey]
-			if !ok {
-				left = o.Status.DisruptionsAllowed
-			}
-			b.left[u.budgetKey] = left - u.pods
+		if x := b.budget(&uses[i]); x != nil {
+			b.left[key(x)] = b.remaining(x) - uses[i].ready
 		}
 	}
 }

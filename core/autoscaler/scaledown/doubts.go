@@ -46,7 +46,7 @@ next:
 
 // about tells whether the pods of a candidate have to be judged anew.
 func (d *doubts) about(c *candidate) bool {
-	if c.ages || d.budgets {
+	if c.ages || c.recount || d.budgets {
 		return true
 	}
 	if len(d.owners) > 0 {

@@ -66,6 +66,13 @@ func (s *Simulator) Follow() {
 		s.setDown(&up[i])
 	}
 	s.doubts.add(changes)
+	for i := range changes {
+		if uid := changes[i].Readied(); uid != "" {
+			if at, ok := s.leader.Placed(uid); ok && at != cluster.NoNode && s.byNode[at] != nil {
+				s.byNode[at].recount = true
+			}
+		}
+	}
 }
 
 // touchedNodes returns the nodes that changes name, each once, by index; and those of which

@@ -140,7 +140,7 @@ func (p *pass) judgeAnew(c *candidate) bool {
 			movers++
 		}
 	}
-	c.uses = p.budgets.uses(c.movers())
+	c.uses, c.recount = p.budgets.uses(c.movers()), false
 	return movers == len(c.homes)
 }
 

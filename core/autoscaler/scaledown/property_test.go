@@ -95,6 +95,7 @@ func (h *history) small(name, node string) {
 	}
 	h.log = append(h.log, fmt.Sprintf("place small %s on %s", name, node))
 	h.State.Place(h.State.Schema.ParsePod(p.Obj()), node)
+	h.State.SetReady(p.Obj().UID, testkit.Uniform(h.t, 4, "ready") > 0)
 }
 
 func (h *history) fail(format string, args ...any) {
@@ -106,12 +107,20 @@ func (h *history) change() {
 	t := h.t
 	for i := range testkit.Uniform(t, 8, "changes") {
 		name := h.Nodes[testkit.Uniform(t, len(h.Nodes), "which")]
-		switch testkit.Uniform(t, 7, "kind") {
+		switch testkit.Uniform(t, 8, "kind") {
+		case 4:
+			if n := h.State.NodeByName(name); n != nil && len(n.Pods) > 0 {
+				uid := n.Pods[testkit.Uniform(t, len(n.Pods), "whose")].UID
+				h.log = append(h.log, fmt.Sprintf("pod %s changes its readiness", uid))
+				h.State.SetReady(uid, !h.State.Ready(uid))
+			}
 		case 3:
 			h.owner([]string{"web", "db"}[testkit.Uniform(t, 2, "of")], int32(testkit.Uniform(t, 4, "wanted"))-1)
 		case 2:
 			app := []string{"web", "db"}[testkit.Uniform(t, 2, "of")]
 			b := testkit.Budget(app, int32(testkit.Uniform(t, 6, "allowed")), "app", app)
+			b.Status.DesiredHealthy = 2
+			b.Status.CurrentHealthy = int32(1 + testkit.Uniform(t, 2, "healthy"))
 			h.log = append(h.log, fmt.Sprintf("budget %s allows %d", app, b.Status.DisruptionsAllowed))
 			h.State.SetObject(b)
 		case 0:
@@ -214,23 +223,25 @@ func (h *history) homesTakeTheirPods(plan *autoscaler.Plan) {
 // withinBudgets checks that a budget allows a disruption for each node whose pods it covers,
 // after those of all pods on the nodes before.
 func (h *history) withinBudgets(plan *autoscaler.Plan) {
-	used := map[string]int32{}
+	used := map[*cluster.Budget]int32{}
 	for _, r := range plan.Removals {
-		here := map[string]int32{}
+		ready := map[*cluster.Budget]int32{}
 		for _, x := range r.Homes {
 			p := h.State.PodOn(x.Pod)
 			for _, b := range h.State.Budgets(p.Object.Namespace) {
-				if !b.Covers(p) {
-					continue
-				}
-				name := b.Namespace + "/" + b.Name
-				if here[name]++; used[name] >= b.Status.DisruptionsAllowed {
-					h.fail("budget %s allows %d disruptions, and node %s would need one after %d others", name, b.Status.DisruptionsAllowed, r.Node, used[name])
+				if b.Covers(p) {
+					ready[b] += 0
+					if h.State.Ready(x.Pod) {
+						ready[b]++
+					}
 				}
 			}
 		}
-		for name, n := range here {
-			used[name] += n
+		for b, n := range ready {
+			if used[b] >= b.Status.DisruptionsAllowed && !(n == 0 && b.LetsUnreadyGo()) {
+				h.fail("budget %s allows %d disruptions, and node %s would need one after %d others", b.Name, b.Status.DisruptionsAllowed, r.Node, used[b])
+			}
+			used[b] += n
 		}
 	}
 }

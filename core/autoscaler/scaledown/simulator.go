@@ -69,7 +69,9 @@ type candidate struct {
 	uses    []use   // of budgets
 	owners  []owner // of the pods, each once
 	// ages says that the verdict on some of the pods changes with time.
-	ages    bool
+	ages bool
+	// recount says that pods have become ready, or aren't any more, since uses were counted.
+	recount bool
 	removal *autoscaler.Removal
 }
 
