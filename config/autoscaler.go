@@ -102,6 +102,13 @@ func (a *Autoscaler) table() []flag {
 		numberFlag("max-scale-down-parallelism", &c.MaxScaleDown, atLeast(1, "--scale-down-enabled=false removes nothing"), "nodes that may be under removal at a time"),
 		numberFlag("max-empty-bulk-delete", &c.MaxScaleDown, atLeast(1, "--scale-down-enabled=false removes nothing"), "deprecated: the same as --max-scale-down-parallelism"),
 		numberFlag("max-drain-parallelism", &c.MaxDrain, atLeast(0), "nodes with pods that may be under removal at a time, 0 to remove empty nodes only"),
+		boolFlag("consolidation", &c.Consolidation, "replace several nodes that could not go by themselves by fewer or cheaper ones, which are bought first; Berth's own"),
+		flagOf((*pflag.FlagSet).Float64Var, "consolidation-threshold", &c.ConsolidationThreshold, func(f float64) string {
+			if f >= 0 {
+				return ""
+			}
+			return "it must not be negative"
+		}, "how many times the share of the cluster's pods that a consolidation moves the share of its price has to be that it saves: 0.5 as Karpenter's policy Balanced, 0 for any savings; Berth's own"),
 		valueFlag("node-disruption-budget", nodeBudgets{&c.NodeBudgets}, "how many nodes of each group may be on their way out or not ready: nodes=5 or nodes=10%, and if need be ;reasons=empty,underutilized,consolidation and ;schedule=0 9 * * 1-5;duration=8h (cron, UTC); may be repeated, the most restrictive that is active counts; Berth's own, as Karpenter's budgets"),
 		durationFlag("node-delete-delay-after-taint", &c.DeleteDelayAfterTaint, zeroOrMore, "how long after tainting a node it is looked at once more and removed"),
 		unlessFlag("cordon-node-before-terminating", &c.KeepSchedulable, "make a node unschedulable when it is tainted to be removed"),

@@ -98,6 +98,8 @@ var autoscalerFlags = []struct {
 	{"daemonset-eviction-for-occupied-nodes", "true", "false", func(a *core.Autoscale) { a.KeepDaemonPods = true }},
 	{"node-deletion-delay-timeout", "2m0s", "0s", func(a *core.Autoscale) { a.DeletionDelayTimeout = 0 }},
 	{"node-deletion-batcher-interval", "0s", "1m", func(a *core.Autoscale) { a.DeletionBatchInterval = time.Minute }},
+	{"consolidation", "false", "true", func(a *core.Autoscale) { a.Consolidation = true }},            // Berth's own
+	{"consolidation-threshold", "0.5", "2", func(a *core.Autoscale) { a.ConsolidationThreshold = 2 }}, // Berth's own
 	{"node-disruption-budget", "", "nodes=10%;reasons=empty;schedule=@daily;duration=8h", func(a *core.Autoscale) { // Berth's own
 		a.NodeBudgets = []nodebudget.Budget{testkit.Must(nodebudget.Parse("nodes=10%;reasons=empty;schedule=@daily;duration=8h0m0s"))}
 	}},
@@ -246,6 +248,7 @@ func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 		{"--max-nodes-launching-per-group=many", `invalid argument "many" for "--max-nodes-launching-per-group" flag: it must be a number of nodes of at least 0, or adaptive`},
 		{"--max-scale-down-parallelism=0", "--max-scale-down-parallelism is 0; it must be at least 1 (--scale-down-enabled=false removes nothing)"},
 
+		{"--consolidation-threshold=-1", "--consolidation-threshold is -1; it must not be negative"},
 		{"--node-disruption-budget=10%", `invalid argument "10%" for "--node-disruption-budget" flag: "10%" is none of nodes, reasons, schedule and duration; write parts such as nodes=10%, separated by semicolons`},
 		{"--node-disruption-budget=reasons=empty", `invalid argument "reasons=empty" for "--node-disruption-budget" flag: it says no number of nodes; write nodes=5 or nodes=10%`},
 

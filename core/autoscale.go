@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
+	"github.com/berthproject/berth/core/lifecycle/consolidation"
 	"github.com/berthproject/berth/core/lifecycle/draining"
 	"github.com/berthproject/berth/core/lifecycle/homes"
 	"github.com/berthproject/berth/core/lifecycle/launching"
@@ -41,7 +42,11 @@ type autoscaling struct {
 	deletions  *nodedeletion.Machine
 	homes      *homes.Machine
 	planning   *planning.Machine
-	whatIf     *scaledown.WhatIf // for people who ask; nil until somebody does
+	// consolidation is at rest for good unless consolidations are wanted. lookedFor says that
+	// the open request asks for one.
+	consolidation *consolidation.Machine
+	lookedFor     bool
+	whatIf        *scaledown.WhatIf // for people who ask; nil until somebody does
 	// overBudget are the nodes whose time had come when the last plan was committed and that a
 	// node budget kept, with why; nil for none.
 	overBudget map[string]string
@@ -82,6 +87,7 @@ func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, external bool) aut
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)
 	s.deletions.Connect(s.groups, s.candidates, s.homes)
+	s.consolidation = consolidation.New(consolidation.Config{Settle: a.UnneededTime, Patience: a.MaxProvisionTime})
 	s.planning = planning.New(planning.Config{ScanInterval: a.ScanInterval, OnDemand: !a.DisableFrequentLoops})
 	return s
 }
@@ -111,8 +117,11 @@ func DefaultAutoscale() Autoscale {
 		DelayAfterFailure:     3 * time.Minute,
 		DeleteDelayAfterTaint: 5 * time.Second,
 		MaxScaleDown:          10,
-		MaxDrain:              1,
-		MaxPodEvictionTime:    2 * time.Minute,
+
+		ConsolidationThreshold: 0.5,
+
+		MaxDrain:           1,
+		MaxPodEvictionTime: 2 * time.Minute,
 
 		MaxGracefulTermination: 10 * time.Minute,
 		DeletionDelayTimeout:   2 * time.Minute,
@@ -137,7 +146,7 @@ func (s *autoscaling) machines() []lifecycle.Machine {
 	if s.groups == nil {
 		return nil
 	}
-	return []lifecycle.Machine{s.launches, s.groups, s.staying, s.candidates, s.deletions, s.homes, s.planning}
+	return []lifecycle.Machine{s.launches, s.groups, s.staying, s.candidates, s.deletions, s.homes, s.consolidation, s.planning}
 }
 
 // nextWake returns when the autoscaler next has something to do by itself.
@@ -165,6 +174,7 @@ func (c *Core) requestPlan(podsLeft bool) {
 	}
 	s.launches.Planned()
 	req, early := c.newRequest()
+	s.lookedFor = req.ScaleDown != nil && req.ScaleDown.Consolidate != nil
 	req.Whole = c.headroom.Whole()
 	for _, pod := range req.Pending {
 		c.pods[pod.UID].planned = true
@@ -225,6 +235,8 @@ func (c *Core) scaleDownRequest() *autoscaler.ScaleDown {
 			out.Leaving[g.ID] = n
 		}
 	}
+	out.Replacing = c.scale.consolidation.Replacing()
+	out.Consolidate = c.consolidateRequest()
 	return out
 }
 
@@ -355,7 +367,8 @@ func (c *Core) planMade(in step.PlanMade) {
 	}
 	// With --scale-down-enabled=false a plan has no removals, and what candidates there
 	// were before a restart are needed.
-	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(c.scale.candidates.CommitPlan(c.turn, in.Plan)))
+	due := withConsolidation(c.commitConsolidation(in.Plan), c.scale.candidates.CommitPlan(c.turn, in.Plan))
+	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(due))
 }
 
 // mayCancel returns what of the nodes that nobody needs may be given up: none where nodes
@@ -378,6 +391,7 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
 	if !ok {
 		return nil
 	}
+	c.scale.consolidation.Grew(c.turn.Now)
 	c.reservation.Ordered(c.turn, up.Group, growth.Bins)
 	c.bought(up.Group, growth.Bins)
 	asked := c.scale.groups.LastAsked(up.Group)

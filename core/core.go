@@ -86,6 +86,11 @@ type Autoscale struct {
 	EvictDaemonPods    bool          // --daemonset-eviction-for-empty-nodes
 	KeepDaemonPods     bool          // --daemonset-eviction-for-occupied-nodes=false
 	MaxPodEvictionTime time.Duration // --max-pod-eviction-time
+	// Consolidation has several nodes replaced by cheaper ones (--consolidation), where that
+	// saves ConsolidationThreshold times the share of pods that it moves
+	// (--consolidation-threshold).
+	Consolidation          bool    `json:",omitempty"`
+	ConsolidationThreshold float64 `json:",omitempty"`
 	// NodeBudgets bound how many nodes of a group may be on their way out
 	// (--node-disruption-budget); none for no bound but those above.
 	NodeBudgets            []nodebudget.Budget    `json:",omitempty"`

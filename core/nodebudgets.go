@@ -1,6 +1,9 @@
 package core
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/berthproject/berth/core/autoscaler/nodebudget"
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
@@ -11,7 +14,8 @@ import (
 // begin: one that has begun goes on when a budget becomes active.
 
 // withinNodeBudgets leaves out the candidates that a node budget keeps for now, in O(nodes) as
-// long as a budget is active and a candidate's time has come.
+// long as a budget is active and a candidate's time has come. Those that can't begin anyway don't
+// count, and empty nodes count first, as they begin first: others don't wait for nothing.
 func (c *Core) withinNodeBudgets(due []candidates.Due) (out []candidates.Due) {
 	c.scale.overBudget = nil
 	budgets := c.cfg.Autoscale.NodeBudgets
@@ -22,9 +26,13 @@ func (c *Core) withinNodeBudgets(due []candidates.Due) (out []candidates.Due) {
 	if counter == nil {
 		return due
 	}
+	slices.SortStableFunc(due, func(a, b candidates.Due) int { return cmp.Compare(min(len(a.Homes), 1), min(len(b.Homes), 1)) })
 	for _, d := range due {
+		if len(d.WaitsFor) > 0 {
+			continue
+		}
 		n := c.state.NodeByName(d.Node)
-		if why := counter.Take(n.Group, reasonToGo(&d), c.standingForBudgets(n.NodeInfo)); why != "" {
+		if why := counter.Take(n.Group, c.reasonToGo(&d), c.standingForBudgets(n.NodeInfo)); why != "" {
 			if c.scale.overBudget == nil {
 				c.scale.overBudget = map[string]string{}
 			}
@@ -56,8 +64,11 @@ func (c *Core) standingForBudgets(n *cluster.NodeInfo) nodebudget.Standing {
 }
 
 // reasonToGo says which reason a candidate goes for.
-func reasonToGo(d *candidates.Due) nodebudget.Reason {
-	if d.Empty() {
+func (c *Core) reasonToGo(d *candidates.Due) nodebudget.Reason {
+	switch {
+	case c.scale.consolidation.Has(d.Node):
+		return nodebudget.Consolidation
+	case d.Empty():
 		return nodebudget.Empty
 	}
 	return nodebudget.Underutilized

@@ -107,11 +107,11 @@ func (w *world) request(args *script.Args) *autoscalingapi.ProvisioningRequest {
 }
 
 // printHeadroom writes what is written of objects that ask for headroom, and what became of
-// their stand-ins and of homes, of which nothing goes out.
+// their stand-ins, of homes, and of consolidations, of which nothing goes out.
 func (w *world) printHeadroom(r *step.Ready) {
 	out := &w.out
 	for _, d := range r.Decisions {
-		if d.Headroom != "" || strings.HasPrefix(string(d.Kind), "Home") {
+		if d.Headroom != "" || strings.HasPrefix(string(d.Kind), "Home") || strings.HasPrefix(string(d.Kind), "Consolidat") {
 			fmt.Fprintf(out, "ledger: %s\n", d.String())
 		}
 	}

@@ -26,7 +26,7 @@ import (
 // TestScripts runs testdata/scripts/*.txt. A script begins with its
 // configuration:
 //
-//	config [autoscale [unneeded=30s] [delay-after-add=1m] [delay-after-delete=0s] [cluster-delays] [node-budget=nodes=1;…] [evict-daemons] [no-homes] [home-time=5m] [max-launching=0]] [policy=preempt-first] [max-wait=5m]
+//	config [autoscale [unneeded=30s] [delay-after-add=1m] [delay-after-delete=0s] [cluster-delays] [node-budget=nodes=1;…] [consolidation] [evict-daemons] [no-homes] [home-time=5m] [max-launching=0]] [policy=preempt-first] [max-wait=5m]
 //
 // Each further command feeds inputs to one Step (script_commands_test.go); its
 // golden text is the Ready that came back (script_print_test.go), and at the end
@@ -102,6 +102,7 @@ func (w *world) configure(args *script.Args) {
 		a.DelayAfterAdd = args.Duration("delay-after-add", time.Minute)
 		a.DelayAfterDelete = args.Duration("delay-after-delete", a.DelayAfterDelete)
 		a.ClusterDelays = args.Flag("cluster-delays")
+		a.Consolidation = args.Flag("consolidation")
 		if text := args.String("node-budget", ""); text != "" {
 			a.NodeBudgets = []nodebudget.Budget{testkit.Must(nodebudget.Parse(text))}
 		}

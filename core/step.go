@@ -49,6 +49,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 	if c.cfg.Autoscale != nil {
 		c.scale.launches.BecomeLeader()
 		c.scale.candidates.BecomeLeader()
+		c.scale.consolidation.BecomeLeader()
 	}
 	c.state.Nodes(func(n *cluster.Node) {
 		c.reporting.NodeProblems(c.turn, n.Object, c.nodeProblems(n.NodeInfo))

@@ -120,6 +120,8 @@ type Plan struct {
 	// which they were found. Kept are the others, by name.
 	Removals []*Removal
 	Kept     []Kept
+	// Consolidation are nodes that could go together once others are bought; nil for none.
+	Consolidation *Consolidation
 	// Answers are those of expanders that read more than the state: Round.Answers. They
 	// are for replays.
 	Answers [][]string
@@ -172,6 +174,8 @@ type ScaleUp struct {
 	// Bins has for each of the nodes the pods that it is for. Pods that are in no bin have
 	// a place on other nodes when the pods in bins have theirs.
 	Bins [][]types.UID
+	// Replaces is how many nodes go once these are there, of a consolidation; else 0.
+	Replaces int
 }
 
 // Mix is a purchase of nodes of several groups together, and how good it is.

@@ -53,6 +53,10 @@ type ScaleDown struct {
 	// Leaving is, by the ID of the group, how many nodes are on their way out that the
 	// group's target still includes; groups without any have no entry.
 	Leaving map[string]int
+	// Consolidate asks for nodes that could be replaced by cheaper ones, too; nil when none is
+	// to be. Replacing is the consolidation that is under way; nil for none.
+	Consolidate *Consolidate
+	Replacing   *Replacing
 }
 
 // Removal is a node that could be removed, together with all others of its plan. It doesn't
@@ -104,6 +108,8 @@ const (
 	KeptStarting          KeptReason = "Starting"                    // it isn't ready yet and is waited for
 	KeptLeaving           KeptReason = "CurrentlyBeingDeleted"       // it is on its way out
 	KeptUtilized          KeptReason = "NotUnderutilized"            // its utilization is above the threshold
+	KeptReplaced          KeptReason = "AwaitsReplacement"           // it goes when the nodes are there that are to replace it
+	KeptReplacement       KeptReason = "IsReplacement"               // its group has grown to replace other nodes, which are still going
 	KeptMinSize           KeptReason = "NodeGroupMinSizeReached"
 	KeptMinTotal          KeptReason = "MinimalResourceLimitExceeded"
 	KeptAwaited           KeptReason = "PodIsToCome"              // a pod is nominated to it

@@ -23,6 +23,8 @@ var stayWords = map[autoscaler.KeptReason]string{
 	autoscaler.KeptStarting:          "starting",
 	autoscaler.KeptLeaving:           "on its way out",
 	autoscaler.KeptUtilized:          "used above the threshold",
+	autoscaler.KeptReplaced:          "is to be replaced by nodes that are coming",
+	autoscaler.KeptReplacement:       "its group has grown to replace other nodes",
 	autoscaler.KeptMinSize:           "its group is at its minimum",
 	autoscaler.KeptMinTotal:          "the cluster is at a minimum",
 	autoscaler.KeptAwaited:           "a pod is to come to it",

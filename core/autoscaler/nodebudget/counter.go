@@ -61,6 +61,18 @@ func (c *Counter) Add(group string, is Standing) {
 	}
 }
 
+// Room returns how many more nodes of a group that are there may go for a reason.
+func (c *Counter) Room(group string, r Reason) int {
+	g := c.group(group)
+	room := g.nodes - g.gone
+	for i := range c.active {
+		if b := &c.active[i]; b.concerns(r) {
+			room = min(room, b.Limit(g.nodes)-g.gone)
+		}
+	}
+	return max(room, 0)
+}
+
 // Take has a node go that was added as it is, or returns the budget that keeps it, in words;
 // then it counts as before.
 func (c *Counter) Take(group string, r Reason, is Standing) (why string) {

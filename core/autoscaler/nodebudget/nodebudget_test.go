@@ -116,14 +116,14 @@ func TestTheMostRestrictiveActiveBudgetCounts(t *testing.T) {
 		for range 50 {
 			counter.Add("other", nodebudget.Gone)
 		}
-		got := 0
+		got, room := 0, counter.Room("g", c.take)
 		for range 9 {
 			if counter.Take("g", c.take, nodebudget.Stays) == "" {
 				got++
 			}
 		}
-		if got != c.want {
-			t.Errorf("%s: %d nodes go, want %d", c.name, got, c.want)
+		if got != c.want || room != c.want {
+			t.Errorf("%s: %d nodes go, and there was room for %d, want %d", c.name, got, room, c.want)
 		}
 	}
 	budget := []nodebudget.Budget{testkit.Must(nodebudget.Parse("nodes=1"))}

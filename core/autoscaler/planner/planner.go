@@ -79,6 +79,9 @@ func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	packer.Plan(req, plan)
 	if plan.Sick == "" && req.ScaleDown != nil {
 		p.drains.Plan(&req, questions, plan)
+		if req.ScaleDown.Consolidate != nil && len(plan.ScaleUps) == 0 && plan.Covered == 0 && plan.Unplanned == 0 {
+			p.drains.Consolidate(&req, p.seed, questions, plan)
+		}
 	} else {
 		p.drains.Follow()
 	}

@@ -17,6 +17,9 @@
 //     where they were placed in the pass before if possible, and else on the fullest node
 //     that takes them (packing.go).
 //
+// After a pass it may be asked for a consolidation (consolidate.go): nodes that could go if others
+// were bought. While one is under way, passes give its nodes precedence (replacing.go).
+//
 // Homes are never on candidates, on nodes on their way out, or on nodes that aren't ready; and
 // a node that is a home is no candidate. A pass that takes too long ends, and the next goes on
 // with the nodes that weren't looked at.

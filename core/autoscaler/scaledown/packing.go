@@ -2,6 +2,7 @@ package scaledown
 
 import (
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
@@ -44,7 +45,8 @@ func (stays) Reads() framework.Aspects { return framework.ReadsObject }
 
 // EvalNode implements framework.LocalRule.
 func (stays) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	if n.HasTaint(autoscaler.ToBeDeletedTaint) || n.Object.DeletionTimestamp != nil || !n.Ready() {
+	ready := n.Ready() || n.Object.Labels[scaleup.TemplateNodeLabel] == "true" // a new node will be
+	if n.HasTaint(autoscaler.ToBeDeletedTaint) || n.HasTaint(replacedTaint.Key) || n.Object.DeletionTimestamp != nil || !ready {
 		return framework.Final, 0
 	}
 	return framework.OK, 0

@@ -27,25 +27,40 @@ type pass struct {
 	budgets  *budgets
 	minimums *Minimums
 	kept     []autoscaler.Kept
+	replaced map[string]int  // the nodes of a consolidation that is under way, from 1 on in their order
+	grown    map[string]bool // the groups that nodes were ordered of for it
+}
+
+// newPass returns a pass over the world as it is.
+func (s *Simulator) newPass(req *autoscaler.Request) *pass {
+	p := &pass{Simulator: s, req: req, down: req.ScaleDown,
+		check: Check{Rules: &req.ScaleDown.Rules, State: s.world.State, Readiness: &req.Readiness, Now: req.ServerNow},
+		judge: drainability.Context{Rules: &req.ScaleDown.Rules, State: s.world.State, Now: req.ServerNow},
+	}
+	p.startCounting()
+	p.readReplacing()
+	return p
+}
+
+// startCounting counts what may go, before any candidate.
+func (p *pass) startCounting() {
+	p.minimums = NewMinimums(p.leader, p.req) // in the world candidates look as if they were going
+	p.budgets = newBudgets(p.world.State, p.leaving(), func(pod *cluster.Pod) bool { return p.judge.Judge(pod).Outcome == drainability.Evict })
 }
 
 // Plan follows the leader and makes a pass: it fills in a plan's Removals and Kept.
 func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Questions, plan *autoscaler.Plan) {
 	s.Follow()
 	s.passes++
-	p := &pass{Simulator: s, req: req, down: req.ScaleDown,
-		check: Check{Rules: &req.ScaleDown.Rules, State: s.world.State, Readiness: &req.Readiness, Now: req.ServerNow},
-		judge: drainability.Context{Rules: &req.ScaleDown.Rules, State: s.world.State, Now: req.ServerNow},
-	}
+	p := s.newPass(req)
 	questions.Start(autoscaler.Drains)
+	p.closeReplaced()
 	if homeless := p.placeDisplaced(); homeless != "" {
 		s.undoAll()
 		s.world.Nodes(func(n *cluster.Node) {
 			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDisplaced, Pod: homeless, Detail: "no other node has room for a pod that has to leave its node already, or has left it"})
 		})
 	} else {
-		p.minimums = NewMinimums(s.leader, req) // in the world candidates look as if they were going
-		p.budgets = newBudgets(s.world.State, p.leaving(), func(pod *cluster.Pod) bool { return p.judge.Judge(pod).Outcome == drainability.Evict })
 		p.confirm()
 		p.doubts = doubts{}
 		p.look(questions)
@@ -53,6 +68,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 			p.settle()
 		}
 	}
+	p.openReplaced()
 	for _, c := range s.candidates {
 		plan.Removals = append(plan.Removals, c.asRemoval(s.world.State))
 	}
@@ -118,7 +134,7 @@ func (p *pass) confirm() {
 // undone it before.
 func (p *pass) mayStillGo(c *candidate, n *cluster.Node) bool {
 	g := p.world.Group(c.info.Group)
-	if g == nil || !reflect.DeepEqual(g.Options, c.options) {
+	if g == nil || !reflect.DeepEqual(g.Options, c.options) || p.isReplacement(n) {
 		return false
 	}
 	if p.doubts.about(c) && !p.judgeAnew(c) {
@@ -172,10 +188,11 @@ type looked struct {
 	node        *cluster.Node
 	utilization float64
 	skipped     uint64 // the first pass that had no time for it since it was last looked at; 0 for none
+	replaced    int    // its place in the order of the consolidation that is under way; 0 for none
 }
 
 // eligible returns the nodes that may be candidates, as far as they aren't, in the order in
-// which they are simulated: those that passes had no time for first, then empty ones, then by
+// which they are simulated: those of a consolidation first, then those that passes had no time for first, then empty ones, then by
 // rising utilization. Why the others stay is said.
 func (p *pass) eligible() (out []looked) {
 	skipped := map[string]uint64{}
@@ -187,17 +204,22 @@ func (p *pass) eligible() (out []looked) {
 			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of nodes that could be removed have room on it"})
 			return
 		}
-		if k := p.check.Ineligible(n); k != nil {
+		if p.isReplacement(n) {
+			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptReplacement, Detail: "nodes of its group were ordered to replace others, which are still going"})
+			return
+		}
+		replaced := p.replaced[n.Name]
+		if k := p.check.Ineligible(n); k != nil && (replaced == 0 || k.Reason != autoscaler.KeptUtilized) {
 			p.keep(n, *k)
 			return
 		}
-		if k, ok := p.noPlace[n.Name]; ok && p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter {
+		if k, ok := p.noPlace[n.Name]; ok && replaced == 0 && p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter {
 			p.kept = append(p.kept, k)
 			return
 		}
 		delete(p.noPlace, n.Name)
 		u, _ := p.check.Utilization(n)
-		x := looked{n, u, p.skipped[n.Name]}
+		x := looked{n, u, p.skipped[n.Name], replaced}
 		if x.skipped > 0 {
 			skipped[n.Name] = x.skipped
 		}
@@ -206,6 +228,7 @@ func (p *pass) eligible() (out []looked) {
 	p.skipped = skipped // without nodes that are gone, or not eligible any more
 	slices.SortFunc(out, func(a, b looked) int {
 		return cmp.Or(
+			cmp.Compare(uint(a.replaced-1), uint(b.replaced-1)),
 			cmp.Compare(a.skipped-1, b.skipped-1), // 0 becomes the largest
 			cmp.Compare(min(a.node.Workload, 1), min(b.node.Workload, 1)), cmp.Compare(a.utilization, b.utilization),
 			strings.Compare(a.node.Name, b.node.Name))
@@ -224,7 +247,7 @@ func (p *pass) simulate(x looked) {
 		keep(*k)
 		return
 	}
-	c := &candidate{node: n.Index, info: n.NodeInfo, options: p.world.Group(n.Group).Options}
+	c := &candidate{node: n.Index, info: p.leader.Node(n.Index).NodeInfo, options: p.world.Group(n.Group).Options}
 	removal := &autoscaler.Removal{Node: n.Name, Utilization: x.utilization}
 	var movers []*cluster.Pod
 	for _, pod := range n.Pods {
@@ -246,6 +269,10 @@ func (p *pass) simulate(x looked) {
 	c.pods, c.owners = slices.Clone(n.Pods), ownersOf(n.Pods)
 	c.ages = slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool { return pod.Object.DeletionTimestamp != nil })
 	if stuck := p.move(c, movers); stuck != nil {
+		if x.replaced > 0 {
+			keep(autoscaler.Kept{Reason: autoscaler.KeptReplaced, Pod: stuck.Name(), Detail: "the nodes that are to replace it have no room yet for the pod"})
+			return
+		}
 		p.keepNoPlace(n, stuck, x.utilization)
 		return
 	}
@@ -357,22 +384,4 @@ func (p *pass) wholeGroups() (undone bool) {
 		}
 	}
 	return undone
-}
-
-// asRemoval returns a candidate as plans have it.
-func (c *candidate) asRemoval(state *cluster.State) *autoscaler.Removal {
-	if c.removal.Homes == nil && len(c.homes) > 0 {
-		c.fillHomes(state)
-	}
-	return c.removal
-}
-
-// fillHomes has the candidate's removal say the homes as they are.
-func (c *candidate) fillHomes(state *cluster.State) {
-	removal := *c.removal
-	removal.Homes = make([]autoscaler.Home, len(c.homes))
-	for i, h := range c.homes {
-		removal.Homes[i] = autoscaler.Home{Pod: h.pod.UID, Node: state.Node(h.at).Name}
-	}
-	c.removal = &removal
 }

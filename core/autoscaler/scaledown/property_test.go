@@ -143,7 +143,11 @@ func (h *history) change() {
 			h.State.SetNode(n.NodeInfo.WithTaint(v1.Taint{Key: autoscaler.DeletionCandidateTaint, Value: fmt.Sprint(len(h.log)), Effect: v1.TaintEffectPreferNoSchedule}))
 		}
 	})
-	h.log = append(h.log, fmt.Sprintf("a pass with %d pods displaced", len(h.req.ScaleDown.Displaced)))
+	h.req.ScaleDown.Replacing = nil
+	if testkit.Uniform(t, 3, "replacing") == 0 {
+		h.req.ScaleDown.Replacing = &autoscaler.Replacing{Nodes: h.Nodes[:testkit.Uniform(t, 4, "replaced")], Groups: []string{"h", "g"}[:1+testkit.Uniform(t, 2, "grown")]}
+	}
+	h.log = append(h.log, fmt.Sprintf("a pass with %d pods displaced, replacing %+v", len(h.req.ScaleDown.Displaced), h.req.ScaleDown.Replacing))
 }
 
 // check makes a pass and checks what must be true of its plan by means of a fresh look at the

@@ -180,3 +180,21 @@ func (s *Simulator) undoAll() {
 		s.undo(c)
 	}
 }
+
+// asRemoval returns a candidate as plans have it.
+func (c *candidate) asRemoval(state *cluster.State) *autoscaler.Removal {
+	if c.removal.Homes == nil && len(c.homes) > 0 {
+		c.fillHomes(state)
+	}
+	return c.removal
+}
+
+// fillHomes has the candidate's removal say the homes as they are.
+func (c *candidate) fillHomes(state *cluster.State) {
+	removal := *c.removal
+	removal.Homes = make([]autoscaler.Home, len(c.homes))
+	for i, h := range c.homes {
+		removal.Homes[i] = autoscaler.Home{Pod: h.pod.UID, Node: state.Node(h.at).Name}
+	}
+	c.removal = &removal
+}

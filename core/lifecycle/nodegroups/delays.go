@@ -10,7 +10,7 @@ import (
 // the time for which a node is unneeded runs on meanwhile: a node may go when both are over.
 //
 //	delay              from                                            not from
-//	DelayAfterAdd      an order of nodes                               an order that launch control or a limit held back
+//	DelayAfterAdd      an order of nodes                               an order that launch control or a limit held back, or of a consolidation
 //	DelayAfterDelete   the provider was asked to delete a node         instances that never became nodes
 //	DelayAfterFailure  a node could not be deleted                     an order that failed: that is a backoff
 //

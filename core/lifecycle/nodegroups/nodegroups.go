@@ -163,13 +163,17 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 		growth.Without = withoutNode(bins[nodes:])
 	}
 	why := fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", waiting, growth.From, growth.To, growth.Max, up.Wasted)
-	if mix := up.Mix; mix != nil {
+	if up.Replaces > 0 {
+		why = fmt.Sprintf("to replace %d nodes; %d->%d (max: %d)", up.Replaces, growth.From, growth.To, growth.Max)
+	} else if mix := up.Mix; mix != nil {
 		why += fmt.Sprintf("; in a mix of %.2f an hour, for which any costs %.2f at least", mix.Price, mix.LowerBound)
 	}
 	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why, Choice: up.Choice})
 	g.asked = &Asked{Growth: growth, At: t.Now, Pods: waiting, Wanted: up.Nodes, Choice: up.Choice}
 	g.unanswered += nodes
-	m.delaysOf(in.ID).grew = event{t.Now, in.ID}
+	if up.Replaces == 0 { // a consolidation's order says nothing of what pods need
+		m.delaysOf(in.ID).grew = event{t.Now, in.ID}
+	}
 	m.launches.Ordered(t.Now, in.ID, nodes)
 	m.Retarget(t, in.ID, nodes)
 	t.Ready.ScaleUps = append(t.Ready.ScaleUps, step.ScaleUp{Group: in.ID, Nodes: nodes})

@@ -60,7 +60,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	node NAME [group=g] [id=ID] | node-gone NAME         in the state
 //	deletions GROUP [planned=0] [unanswered=0]           how many of its nodes are on their way out
 //	out-of-state NAME [id=ID]                            a node on its way out
-//	scale-up GROUP nodes=N pods=(a, b) [waiting=(a)]     a plan proposes it; all of its pods wait, if it isn't said which
+//	scale-up GROUP nodes=N [pods=(a, b)] [waiting=(a)] [replaces=N]    a plan proposes it; all of its pods wait, if it isn't said which
 //	last GROUP                                           what it was last asked for, and what failed last
 //	scaled GROUP nodes=N [fails | out-of-stock]
 //	describe GROUP                                       what people are told of it
@@ -145,7 +145,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "out-of-state":
 		s.deletions.outOfState = append(s.deletions.outOfState, s.node(args.Name(), args.String("id", ""), ""))
 	case "scale-up":
-		up := &autoscaler.ScaleUp{Group: args.Name(), Nodes: args.Int("nodes", 0), Pods: uids(args.List("pods")), Wasted: 0.5}
+		up := &autoscaler.ScaleUp{Group: args.Name(), Nodes: args.Int("nodes", 0), Pods: uids(args.List("pods")), Wasted: 0.5, Replaces: args.Int("replaces", 0)}
 		for i := range up.Nodes { // the pods in turn; more nodes than pods are for the same ones again
 			up.Bins = append(up.Bins, nil)
 			for k := i; k < max(len(up.Pods), up.Nodes) && len(up.Pods) > 0; k += up.Nodes {
