@@ -22,7 +22,7 @@ build: ## Build bin/berth
 devcluster: ## Build devcluster/bin/devcluster (the first time takes some ten minutes on two cores)
 	@./hack/build-devcluster
 
-demo: build devcluster ## Play a night batch from nothing and back; with TRACE=DIR place an openb trace
+demo: build devcluster ## Play a night batch from nothing and back, then drain services; with TRACE=DIR place an openb trace
 ifdef TRACE
 	@./devcluster/bin/devcluster trace $(TRACE)
 else

@@ -11,7 +11,7 @@ import (
 func demoCommand() *cobra.Command {
 	n := demo.Night{}
 	cmd := &cobra.Command{
-		Use: "demo", Short: "Play a night batch that scales a cluster up from nothing and back", Args: cobra.NoArgs,
+		Use: "demo", Short: "Play a night batch that scales a cluster up from nothing and back, and drain a part-full cluster of services", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n.Out = cmd.OutOrStdout()
 			return n.Run(cmd.Context())
@@ -20,7 +20,8 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().StringVar(&n.Berth, "berth", "bin/berth", "path of the berth binary")
 	cmd.Flags().StringVar(&n.Groups, "groups", "examples/demo/groups.yaml", "path of the node groups' file")
 	cmd.Flags().IntVar(&n.Scale, "scale", 100, "percent of the batch's 2,000 pods")
-	cmd.Flags().DurationVar(&n.Limit, "limit", 4*time.Minute, "how long it may take")
+	cmd.Flags().IntVar(&n.Services, "services", 14, "services of 10 pods that follow the batch, on two nodes for each (0: none)")
+	cmd.Flags().DurationVar(&n.Limit, "limit", 5*time.Minute, "how long it may take")
 	cmd.Flags().StringVar(&n.Record, "record", "", "have Berth record its inputs to this file, for berth simulate --replay")
 	return cmd
 }

@@ -12,29 +12,30 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/kubelets"
-	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
 // This file is the night batch: Jobs are created on a cluster without nodes, Berth orders
 // nodes for them, and deletes the nodes when the Jobs are done. What must hold at the
 // end: every pod has succeeded, no node is left, and no placement that the checker has
-// seen breaks a rule.
+// seen breaks a rule. Then services may follow, in the same cluster (services.go).
 
 const namespace = "night"
 
 // Night are the options of the night batch.
 type Night struct {
-	Berth  string        // path of the berth binary
-	Groups string        // path of the node groups' file
-	Scale  int           // percent of the full batch's pods
-	Limit  time.Duration // for the whole demo
-	Out    io.Writer
-	Record string // path of a recording to make, "" for none
+	Berth  string // path of the berth binary
+	Groups string // path of the node groups' file
+	Scale  int    // percent of the full batch's pods
+	// Services is how many services follow the batch, 0 for none.
+	Services int
+	Limit    time.Duration // for the whole demo
+	Out      io.Writer
+	Record   string // path of a recording to make, "" for none
 	// Scheduler places the pods, beside Berth as autoscaler only; nil for Berth.
 	Scheduler func(*controlplane.Cluster) (*controlplane.Process, error)
 }
@@ -59,7 +60,7 @@ var fullBatch = []job{
 
 // Run plays the night. Its error says what was expected and not met.
 func (n Night) Run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, n.Limit, fmt.Errorf("expected the batch to be done and the nodes to be gone within %s", n.Limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, n.Limit, fmt.Errorf("expected the demo to end within %s", n.Limit))
 	defer cancel()
 	file, err := simulatedgroup.Load(n.Groups)
 	if err != nil {
@@ -94,14 +95,23 @@ func (n Night) Run(ctx context.Context) error {
 	if err := n.follow(ctx, bed, w, total); err != nil {
 		return err
 	}
-	return n.summary(ctx, bed, w, total)
+	if err := n.summary(ctx, bed, w, total); err != nil {
+		return err
+	}
+	if n.Services > 0 {
+		if err := playServices(ctx, bed, file, n.Services); err != nil {
+			return err
+		}
+	}
+	bed.usage()
+	return nil
 }
 
 // flags returns Berth's flags: timers so short that the night takes minutes.
 func (n Night) flags() []string {
 	flags := []string{
 		"--cloud-provider=simulated", "--cloud-config=" + n.Groups, "--scan-interval=2s",
-		"--scale-down-unneeded-time=8s", "--scale-down-delay-after-add=15s", "--node-delete-delay-after-taint=1s", "--max-scale-down-parallelism=200",
+		"--scale-down-unneeded-time=8s", "--scale-down-delay-after-add=15s", "--node-delete-delay-after-taint=1s", "--max-scale-down-parallelism=200", "--max-drain-parallelism=10",
 	}
 	if n.Record != "" {
 		flags = append(flags, "--record="+n.Record)
@@ -141,10 +151,12 @@ func (j job) object() *batchv1.Job {
 		spec.Tolerations = []v1.Toleration{{Key: "nvidia.com/gpu", Operator: v1.TolerationOpExists}}
 	}
 	spec.Containers = []v1.Container{{Name: "work", Image: "night/" + j.name, Resources: v1.ResourceRequirements{Requests: requests, Limits: limits}}}
+	// A pod of a Job that is evicted has done its work in vain.
+	annotations := map[string]string{kubelets.RunFor: j.runFor.String(), cluster.SafeToEvictAnnotation: "false"}
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: j.name},
 		Spec: batchv1.JobSpec{Parallelism: &count, Completions: &count, Template: v1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kubelets.RunFor: j.runFor.String()}},
+			ObjectMeta: metav1.ObjectMeta{Annotations: annotations},
 			Spec:       spec,
 		}},
 	}
@@ -170,7 +182,7 @@ func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int) 
 		w.sample(time.Now(), total)
 		if at := int(w.elapsed().Seconds()) / 2; at > line {
 			line = at
-			w.readOrdered(ctx, bed)
+			w.ordered = bed.ordered(ctx)
 			fmt.Fprintln(n.Out, w.line())
 		}
 		// Placements are checked on the way: at the end there are none.
@@ -180,7 +192,7 @@ func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int) 
 				return err
 			}
 		}
-		if w.done() >= total && w.nodes() == 0 {
+		if w.done() >= total && w.nodes.all() == 0 {
 			return nil
 		}
 	}
@@ -218,20 +230,5 @@ func (n Night) summary(ctx context.Context, bed *testbed, w *watcher, total int)
 	fmt.Fprintf(n.Out, "%-26s $%.2f\n", "cost", w.cost)
 	fmt.Fprintf(n.Out, "%-26s %.0f %% of CPU, %.0f %% of memory (time-weighted, until the last pod was done)\n", "wasted", 100*w.wasted(0), 100*w.wasted(1))
 	fmt.Fprintf(n.Out, "%-26s %d placements checked, %d violations\n", "checker", w.checked, w.violations)
-	bed.usage()
 	return errors.Join(errs...)
-}
-
-// unregisteredIn returns how many nodes Berth's status says are ordered and not
-// registered; 0 when it can't be read.
-func unregisteredIn(cm *v1.ConfigMap) int {
-	status := live.Status{}
-	if err := yaml.Unmarshal([]byte(cm.Data["status"]), &status); err != nil {
-		return 0
-	}
-	sum := 0
-	for _, g := range status.NodeGroups {
-		sum += g.Health.NodeCounts.Unregistered
-	}
-	return sum
 }

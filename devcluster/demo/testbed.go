@@ -78,17 +78,18 @@ func (bed *testbed) failed() error {
 	}
 }
 
-// check reads nodes and pods back from the API server and verifies every placement.
+// check reads nodes and pods back from the API server and verifies every placement: it
+// returns how many there are, prints those that break a rule, and counts them.
 // Pods are read first: the node of a pod that was read still exists, or was removed
 // since then, after the pod had ended.
-func (bed *testbed) check(ctx context.Context, namespace string) (pods int, found []checker.Violation, err error) {
+func (bed *testbed) check(ctx context.Context, namespace string) (pods, violations int, err error) {
 	all, err := api.Pods(ctx, bed.client, namespace, "")
 	if err != nil {
-		return 0, nil, err
+		return 0, 0, err
 	}
 	nodes, err := api.Nodes(ctx, bed.client)
 	if err != nil {
-		return 0, nil, err
+		return 0, 0, err
 	}
 	byName := map[string]bool{}
 	for _, n := range nodes {
@@ -108,7 +109,11 @@ func (bed *testbed) check(ctx context.Context, namespace string) (pods int, foun
 		}
 		placed = append(placed, p)
 	}
-	return len(placed), checker.Check(nodes, placed, lifecycleTaint), nil
+	found := checker.Check(nodes, placed, lifecycleTaint)
+	for _, v := range found {
+		fmt.Fprintln(bed.out, "VIOLATION:", v)
+	}
+	return len(placed), len(found), nil
 }
 
 // lifecycleTaint tells whether a taint is one that a node gets after its pods: the

@@ -92,11 +92,11 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 // TestNightBatch scales up from nothing, runs a fifth of the batch and scales
-// back to nothing; the demo checks every placement and its own expectations.
-// What Berth saw is recorded, and replayed it decides the same.
+// back to nothing, and then drains four services; the demo checks every placement and its own
+// expectations. What Berth saw is recorded, and replayed it decides the same.
 func TestNightBatch(t *testing.T) {
 	recording := filepath.Join(t.TempDir(), "recording")
-	n := demo.Night{Record: recording, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Limit: 8 * time.Minute, Out: &lines{t: t}}
+	n := demo.Night{Record: recording, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Services: 4, Limit: 8 * time.Minute, Out: &lines{t: t}}
 	if err := n.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,8 @@ func TestNightBatch(t *testing.T) {
 		}
 	}
 	replay()
-	if out.Recorded == "" || out.Digest != out.Recorded || out.Decisions["Placed"] < 400 || out.Decisions["ScaledUp"] == 0 || out.Decisions["NodeRemoved"] == 0 {
+	if out.Recorded == "" || out.Digest != out.Recorded || out.Decisions["Placed"] < 400 || out.Decisions["ScaledUp"] == 0 || out.Decisions["NodeRemoved"] == 0 ||
+		out.Decisions["PodEvicted"] == 0 || out.Decisions["HomeTaken"] != out.Decisions["PodEvicted"] {
 		t.Errorf("the replay: %+v", out)
 	}
 	replay("--autoscaler-flag=--max-nodes-total=3")
