@@ -49,8 +49,10 @@ func (m *PodMatch) Matches(p *Pod) bool {
 		m.Selector.Matches(labels.Set(p.Object.Labels))
 }
 
-// NodeFilter selects nodes by their labels and taints. It must read nothing
-// else: when these change, the pods of a node are counted anew, and only then.
+// NodeFilter selects nodes by their labels, and by their taints of the effects
+// NoSchedule and NoExecute. It must read nothing else: when these change, the pods
+// of a node are counted anew, and only then. The soft taint of a candidate for
+// removal comes and goes by the thousands after a plan.
 type NodeFilter interface{ Match(*NodeInfo) bool }
 
 // Fact is a count of pods per topology domain, kept current by the state. It

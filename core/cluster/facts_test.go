@@ -118,6 +118,51 @@ func TestWhatFactsCount(t *testing.T) {
 	}
 }
 
+// unreserved counts pods on nodes without a taint that keeps pods off, and how often it is asked.
+type unreserved struct{ asked *int }
+
+func (u unreserved) Match(n *cluster.NodeInfo) bool {
+	*u.asked++
+	return !slices.ContainsFunc(n.Object.Spec.Taints, func(t v1.Taint) bool { return t.Effect != v1.TaintEffectPreferNoSchedule })
+}
+
+// TestTaintsThatCountPodsAnew: taints that keep pods off a node may change where its pods
+// count. Those of the effect PreferNoSchedule can't, and cost nothing.
+func TestTaintsThatCountPodsAnew(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		from, to   []v1.Taint
+		want       string
+		countsAnew bool
+	}{
+		{"a soft one comes", nil, []v1.Taint{{Key: "k", Effect: v1.TaintEffectPreferNoSchedule}}, "a0+a1=3 b0=3", false},
+		{"a soft one goes, beside a hard one", []v1.Taint{{Key: "h", Effect: v1.TaintEffectNoSchedule}, {Key: "k", Effect: v1.TaintEffectPreferNoSchedule}},
+			[]v1.Taint{{Key: "h", Effect: v1.TaintEffectNoSchedule}}, "a0+a1=1 b0=3", false},
+		{"a hard one comes", nil, []v1.Taint{{Key: "h", Effect: v1.TaintEffectNoSchedule}}, "a0+a1=1 b0=3", true},
+		{"a hard one goes", []v1.Taint{{Key: "h", Effect: v1.TaintEffectNoExecute}}, nil, "a0+a1=3 b0=3", true},
+		{"one becomes hard", []v1.Taint{{Key: "k", Effect: v1.TaintEffectPreferNoSchedule}}, []v1.Taint{{Key: "k", Effect: v1.TaintEffectNoSchedule}}, "a0+a1=1 b0=3", true},
+		{"a hard one behind a soft one becomes another", []v1.Taint{{Key: "k", Effect: v1.TaintEffectPreferNoSchedule}, {Key: "h", Effect: v1.TaintEffectNoSchedule}},
+			[]v1.Taint{{Key: "k", Effect: v1.TaintEffectPreferNoSchedule}, {Key: "i", Effect: v1.TaintEffectNoSchedule}}, "a0+a1=1 b0=3", true},
+	} {
+		s, asked := zoned(), 0
+		have := func(taints []v1.Taint) {
+			n := testkit.Node("a0").Zone("a").Label("disk", "ssd")
+			n.Spec.Taints = taints
+			setNode(s, n)
+		}
+		have(c.from)
+		f := s.Fact(cluster.FactSpec{Key: "k", Topology: v1.LabelTopologyZone, Match: web(), NodeFilter: unreserved{&asked}})
+		asked = 0
+		have(c.to)
+		if got := counted(s, f); got != c.want {
+			t.Errorf("%s: counted %s, want %s", c.name, got, c.want)
+		}
+		if asked > 0 != c.countsAnew {
+			t.Errorf("%s: the filter was asked %d times; want it asked: %t", c.name, asked, c.countsAnew)
+		}
+	}
+}
+
 func TestWhichPodsCount(t *testing.T) {
 	s := zoned()
 	terminating := testkit.Pod("p").Label("app", "web")

@@ -53,15 +53,41 @@ func trimNode(n *v1.Node) *v1.Node { return trimBy(nodeFields, n) }
 func sameNode(a, b *NodeInfo) bool { return a.Group == b.Group && sameBy(nodeFields, a, b) }
 
 // domainsDiffer tells whether the two differ in what decides where a node counts
-// in facts: labels and taints.
+// in facts: labels, and taints but those of the effect PreferNoSchedule. It
+// doesn't allocate.
 func domainsDiffer(a, b *NodeInfo) bool {
-	return !maps.Equal(a.Object.Labels, b.Object.Labels) || !sameTaints(a, b)
+	return !maps.Equal(a.Object.Labels, b.Object.Labels) || !sameHardTaints(a.Object.Spec.Taints, b.Object.Spec.Taints)
+}
+
+// sameHardTaints tells whether two lists of taints have the same ones, in the same
+// order, that can keep a pod off a node.
+func sameHardTaints(a, b []v1.Taint) bool {
+	for {
+		a, b = fromHardTaint(a), fromHardTaint(b)
+		if len(a) == 0 || len(b) == 0 {
+			return len(a) == len(b)
+		}
+		if !sameTaint(a[0], b[0]) {
+			return false
+		}
+		a, b = a[1:], b[1:]
+	}
+}
+
+// fromHardTaint returns the taints from the first on that isn't PreferNoSchedule.
+func fromHardTaint(taints []v1.Taint) []v1.Taint {
+	for len(taints) > 0 && taints[0].Effect == v1.TaintEffectPreferNoSchedule {
+		taints = taints[1:]
+	}
+	return taints
 }
 
 func sameTaints(a, b *NodeInfo) bool {
-	return slices.EqualFunc(a.Object.Spec.Taints, b.Object.Spec.Taints, func(x, y v1.Taint) bool {
-		return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
-	})
+	return slices.EqualFunc(a.Object.Spec.Taints, b.Object.Spec.Taints, sameTaint)
+}
+
+func sameTaint(a, b v1.Taint) bool {
+	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
 }
 
 func trimTaints(in []v1.Taint) []v1.Taint {
