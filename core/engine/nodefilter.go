@@ -18,6 +18,7 @@ import (
 // engine: rules that are made anew make it stale.
 type nodeFilter struct {
 	class    *Class
+	counts   func(*cluster.Pod) bool // which nominated pods count, of those that the class leaves room for; nil: all
 	state    *cluster.State
 	plugins  []pluginRules
 	narrow   []framework.LocalRule // those that are Narrowers: they leave nodes out before any other rule
@@ -97,15 +98,20 @@ func (f *nodeFilter) reason(n *cluster.Node) (why *framework.Reason, hinting int
 	return f.explain(f.reject(n), n)
 }
 
+// leavesRoomFor tells whether a pod nominated to the node is in the way there.
+func (f *nodeFilter) leavesRoomFor(p *cluster.Pod) bool {
+	return f.class.LeavesRoomFor(p) && (f.counts == nil || f.counts(p))
+}
+
 // withNominatedPods calls do while the nominated pods that the class leaves room for are
 // placed on the node; not at all when there are none.
 func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func()) {
-	if !slices.ContainsFunc(n.Nominated, f.class.LeavesRoomFor) {
+	if !slices.ContainsFunc(n.Nominated, f.leavesRoomFor) {
 		return
 	}
 	mark := f.state.Mark()
 	for _, p := range slices.Clone(n.Nominated) {
-		if f.class.LeavesRoomFor(p) {
+		if f.leavesRoomFor(p) {
 			f.state.PlaceAt(p, n.Index)
 		}
 	}

@@ -163,12 +163,17 @@ func (e *Engine) whyNoVictims(f *nodeFilter, n *cluster.Node) *framework.Reason 
 
 // FitsOn tells whether a node takes a pod of the class now. The pods nominated to it are
 // looked at last: that costs the most.
-func (e *Engine) FitsOn(c *Class, n *cluster.Node) bool {
+func (e *Engine) FitsOn(c *Class, n *cluster.Node) bool { return e.FitsBeside(c, n, nil) }
+
+// FitsBeside is FitsOn with a look only at those nominated pods that counts is true of; nil is
+// true of all.
+func (e *Engine) FitsBeside(c *Class, n *cluster.Node, counts func(*cluster.Pod) bool) bool {
 	e.refresh(c)
 	if c.Rejected != nil {
 		return false
 	}
 	f := e.newNodeFilter(c)
+	f.counts = counts
 	return f.reject(n).code == framework.OK && f.codeWithNominatedPods(n) == framework.OK
 }
 

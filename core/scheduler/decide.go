@@ -87,7 +87,7 @@ func (s *Scheduler) Decide(pod *cluster.Pod, known Rejections) Decision {
 func (a *attempt) decide(known Rejections) Decision {
 	// Extenders are asked about pods that exist.
 	consults := a.engine.Profile().Consults(a.pod.Object) && !a.pod.StandsIn()
-	if n := a.state.NodeByName(a.nominated); n != nil && !consults && a.engine.FitsOn(a.class, n) {
+	if n := a.state.NodeByName(a.nominated); n != nil && !consults && a.takesNominated(a.pod, a.class, n) {
 		return a.placed(engine.Choice{Node: n.Index, Writes: a.engine.PlaceOn(a.pod, n.Index)}, engine.Account{RunnerUp: cluster.NoNode})
 	}
 	if why := known.StillRejected(a.class); why != nil {

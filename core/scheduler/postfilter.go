@@ -139,7 +139,21 @@ func (s *Scheduler) FitsNominated(pod *cluster.Pod, c *engine.Class) bool {
 	mark := s.state.Mark()
 	defer s.state.Rollback(mark)
 	s.state.Nominate(pod, "")
-	return s.Engine(pod).FitsOn(c, n)
+	return s.takesNominated(pod, c, n)
+}
+
+// takesNominated tells whether the node that a pod was nominated to takes it; the pod's own
+// nomination has been taken back. A pod that has a place on the node leaves no room for the
+// others of that place, unless their priority is higher: the plan has found that the node takes
+// them all, in some order. Where a hard spread allows one at a time, each would otherwise wait
+// for the other for ever.
+func (s *Scheduler) takesNominated(pod *cluster.Pod, c *engine.Class, n *cluster.Node) bool {
+	if !s.Reserved(pod.UID) {
+		return s.Engine(pod).FitsOn(c, n)
+	}
+	return s.Engine(pod).FitsBeside(c, n, func(p *cluster.Pod) bool {
+		return p.Priority > pod.Priority || !s.Reserved(p.UID)
+	})
 }
 
 // MayFit is false if a pod that waits for its place on a node can't be there whatever

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -130,6 +131,43 @@ func TestAPodWaitsForItsVictims(t *testing.T) {
 			if d.Diagnosis.Preemption() != (engine.Preemption{}) {
 				t.Errorf("that the pod waits says of its class %+v", d.Diagnosis.Preemption())
 			}
+		})
+	}
+}
+
+// TestPodsOfAPlaceDontWaitForEachOther: of two on a node that takes one of them now, the one
+// that is tried gets on, unless the other has no place there, or a higher priority.
+func TestPodsOfAPlaceDontWaitForEachOther(t *testing.T) {
+	web := func(name string) *testkit.PodBuilder {
+		return testkit.Pod(name).Label("app", "web").SpreadHard(v1.LabelTopologyZone, 1, "app", "web")
+	}
+	for _, c := range []struct {
+		name     string
+		reserved []types.UID
+		other    *testkit.PodBuilder
+		fits     bool
+	}{
+		{"both have a place there", []types.UID{"pod-p", "pod-other"}, web("other"), true},
+		{"the other has a higher priority", []types.UID{"pod-p", "pod-other"}, web("other").Priority(1), false},
+		{"the other was nominated there without a place", []types.UID{"pod-p"}, web("other"), false},
+		{"the pod itself has none", []types.UID{"pod-other"}, web("other"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, []*testkit.NodeBuilder{four("n1").Label(v1.LabelTopologyZone, "a"), four("n2").Label(v1.LabelTopologyZone, "b")},
+				running("full", "4", 10, "n2"))
+			w.Reserved = func(uid types.UID) bool { return slices.Contains(c.reserved, uid) }
+			w.nominate(c.other, "n1")
+			p := w.nominate(web("p").Req("cpu", "1"), "n1")
+			if got := w.FitsNominated(p, w.Class(p)); got != c.fits {
+				t.Errorf("its node takes it: %v, want %v", got, c.fits)
+			}
+			node, nominated := "", ""
+			if c.fits {
+				node = "n1"
+			} else if slices.Contains(c.reserved, p.UID) {
+				nominated = "n1"
+			}
+			w.expect(p, w.Decide(p, w), node, nominated)
 		})
 	}
 }

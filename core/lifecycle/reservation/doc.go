@@ -38,7 +38,9 @@
 //
 // The nominations are in the state only and never written to the API (the machine
 // nomination has both kinds). They count as all nominations do: for filters, against pods
-// of the same or lower priority. A usable node may not take a pod of its place yet, say
+// of the same or lower priority; but on the place's node not against the pods of that place
+// of the same priority, since the plan has found that the node takes them all, in some order
+// (scheduler.takesNominated). A usable node may not take a pod of its place yet, say
 // when a hard spread waits for a node in another zone: the pod keeps the place as long as
 // plans find that it has one.
 //
