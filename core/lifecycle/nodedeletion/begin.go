@@ -24,7 +24,7 @@ import (
 // MaxDrains of them. Nodes that are on their way out already count. The nodes of an atomic
 // group begin all together, whatever these limits say, or not at all.
 func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
-	atomic := map[string][]*candidates.Due{}
+	groups := map[string][]*candidates.Due{} // the atomic ones
 	var empty, occupied []*candidates.Due
 	for i := range due {
 		x := &due[i]
@@ -33,16 +33,16 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 			continue
 		}
 		switch g := t.State.Group(n.Group); {
-		case g.Options != nil && g.Options.ZeroOrMax:
-			atomic[g.ID] = append(atomic[g.ID], x)
+		case atomic(g):
+			groups[g.ID] = append(groups[g.ID], x)
 		case x.Empty():
 			empty = append(empty, x)
 		default:
 			occupied = append(occupied, x)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(atomic)) {
-		m.beginGroup(t, t.State.Group(id), atomic[id])
+	for _, id := range slices.Sorted(maps.Keys(groups)) {
+		m.beginGroup(t, t.State.Group(id), groups[id])
 	}
 	for _, x := range append(empty, occupied...) {
 		going, draining := m.going()
@@ -56,6 +56,9 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 		m.begin(t, x)
 	}
 }
+
+// atomic tells whether a group, which may be nil, goes as a whole.
+func atomic(g *cluster.NodeGroup) bool { return g != nil && g.Options != nil && g.Options.ZeroOrMax }
 
 // going returns how many nodes are on their way out, and how many of them have, or had, pods
 // to be evicted. Of these one that the provider has deleted, or that stays, is no longer one.

@@ -18,7 +18,9 @@
 //	                                         DeletionDelayTimeout
 //	batched          in the state, tainted   DeletionBatchInterval since  last look: deleting, or untainting
 //	                                         the first of its group; in
-//	                                         an atomic group, the others
+//	                                         an atomic group, the others;
+//	                                         daemon pods being bound to
+//	                                         it, for bindTime at most
 //	deleting         out of the state        NodeDeletionDone             done: deleted; failed: in doubt
 //	in doubt         out of the state        the next GroupsSet           instance listed: untainting; not listed: deleted
 //	deleted          out of the state        NodeGone                     ended; but see below

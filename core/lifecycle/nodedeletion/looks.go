@@ -154,21 +154,21 @@ func (m *Machine) gather(t *lifecycle.Turn, group string) {
 			open = append(open, d)
 		case ok && s.until.Before(until):
 			until = s.until
-		case !ok && d.planned() && g != nil && g.Options != nil && g.Options.ZeroOrMax:
+		case !ok && d.planned() && atomic(g):
 			return // it waits for this one
 		}
 	}
 	for _, d := range open {
-		d.state = batched{until}
+		d.state = batched{until: until}
 	}
 }
 
 // deleteBatches asks the provider to delete the batched nodes whose time has come.
 func (m *Machine) deleteBatches(t *lifecycle.Turn) {
-	for _, name := range m.names(func(d *deletion) bool {
+	for _, name := range m.holdForBinds(t, m.names(func(d *deletion) bool {
 		s, ok := d.state.(batched)
 		return ok && !s.until.IsZero() && !t.Now.Before(s.until)
-	}) {
+	})) {
 		d := m.deletions[name]
 		if _, ok := d.state.(batched); !ok {
 			continue // it stays, as another of its atomic group does
@@ -186,6 +186,36 @@ func (m *Machine) deleteBatches(t *lifecycle.Turn) {
 		}
 		m.delete(t, n, d)
 	}
+}
+
+// holdForBinds takes batched nodes whose time has come, and returns those that don't wait for
+// a pod that has been placed on them and that the API doesn't show there. It is a daemon pod
+// that tolerates all taints: any other has the node stay. Its bind, which may go out in this
+// very Step, is not to meet a node that the provider is deleting. A node waits for bindTime at
+// most, since daemon pods may come again and again; the nodes of an atomic group wait together.
+func (m *Machine) holdForBinds(t *lifecycle.Turn, due []string) []string {
+	isAtomic := func(d *deletion) bool { return atomic(t.State.Group(d.group)) }
+	waiting := func(name string) bool {
+		return slices.ContainsFunc(t.State.NodeByName(name).Pods, func(p *cluster.Pod) bool { return p.Object.Spec.NodeName == "" })
+	}
+	groups := map[string]bool{} // atomic ones that wait
+	for _, name := range due {
+		if d := m.deletions[name]; isAtomic(d) && waiting(name) {
+			groups[d.group] = true
+		}
+	}
+	return slices.DeleteFunc(due, func(name string) bool {
+		d := m.deletions[name]
+		s := d.state.(batched)
+		if !groups[d.group] && !waiting(name) {
+			return false
+		}
+		if s.held.IsZero() {
+			s.held = t.Now.Add(bindTime)
+			d.state = s
+		}
+		return t.Now.Before(s.held)
+	})
 }
 
 // delete asks the provider to delete a node.
@@ -211,7 +241,7 @@ func (m *Machine) keep(t *lifecycle.Turn, name string, d *deletion, why string) 
 		m.groups.ScaleDownFailed(t.Now, d.group)
 	}
 	m.unmark(t, name, d, why)
-	if g := t.State.Group(d.group); g == nil || g.Options == nil || !g.Options.ZeroOrMax {
+	if !atomic(t.State.Group(d.group)) {
 		return
 	}
 	for _, other := range slices.Sorted(maps.Keys(m.deletions)) {

@@ -22,6 +22,9 @@ import (
 // untaintRetry is how long after a failure to take a taint off it is tried again.
 const untaintRetry = 5 * time.Second
 
+// bindTime is how long at most a node waits for pods that are being bound to it.
+const bindTime = 10 * time.Second
+
 // Config says when nodes are deleted, and how. Names are those of Cluster Autoscaler's
 // flags; core.Autoscale has the defaults.
 type Config struct {

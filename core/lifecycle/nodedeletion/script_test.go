@@ -116,7 +116,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	                                  the API shows a node; its provider ID is its name, or none; delayed: an annotation asks to wait
 //	node-gone NAME
 //	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
-//	pod NAME on=NODE [priority=0] [grace=30s] [daemon] [mirror] [leaving] [stuck] [eviction=true|false]    stuck: it should have left long ago
+//	pod NAME on=NODE [priority=0] [grace=30s] [daemon] [mirror] [leaving] [stuck] [binding] [eviction=true|false]    stuck: it should have left long ago; binding: the API doesn't show it there yet
 //	pod-gone NAME
 //	nominate POD to=NODE
 //	full NODE | room NODE             there is no room any more for its pods | there is again
@@ -325,6 +325,9 @@ func (s *fixture) pod(args *script.Args) *cluster.Pod {
 	b.Spec.TerminationGracePeriodSeconds = ptr.To(int64(args.Duration("grace", 30*time.Second).Seconds()))
 	if args.Flag("daemon") {
 		b.Owner("apps/v1", "DaemonSet", "agent")
+	}
+	if !args.Flag("binding") {
+		b.On("its node")
 	}
 	if args.Flag("leaving") {
 		b.DeletionTimestamp = &metav1.Time{Time: s.turn.Now}

@@ -65,8 +65,9 @@ type (
 	delayed struct{ since time.Time }
 
 	// batched: the provider is asked together with others of the group, or when all of an
-	// atomic group are batched: until is zero before that is known.
-	batched struct{ until time.Time }
+	// atomic group are batched: until is zero before that is known. held is when it waits no
+	// longer for pods that are being bound to the node; zero before it has waited for one.
+	batched struct{ until, held time.Time }
 
 	// deleting: the provider was asked to delete the node's instance.
 	deleting struct{ called }
@@ -109,12 +110,18 @@ func (s tainted) due(cfg *Config) time.Time   { return s.since.Add(cfg.DeleteDel
 func (s resumed) due(cfg *Config) time.Time   { return s.since.Add(cfg.DeleteDelayAfterTaint) }
 func (s drainingPods) due(*Config) time.Time  { return s.Due() }
 func (s delayed) due(cfg *Config) time.Time   { return s.since.Add(cfg.DeletionDelayTimeout) }
-func (s batched) due(*Config) time.Time       { return s.until }
 func (deleting) due(*Config) time.Time        { return time.Time{} }
 func (inDoubt) due(*Config) time.Time         { return time.Time{} }
 func (s deleted) due(*Config) time.Time       { return s.since.Add(lingerTime) }
 func (untainting) due(*Config) time.Time      { return time.Time{} }
 func (s untaintFailed) due(*Config) time.Time { return s.since.Add(untaintRetry) }
+
+func (s batched) due(*Config) time.Time {
+	if !s.held.IsZero() {
+		return s.held
+	}
+	return s.until
+}
 
 func (tainting) String() string       { return "tainting" }
 func (tainted) String() string        { return "tainted" }
