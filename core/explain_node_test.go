@@ -206,6 +206,44 @@ func TestExplainNodeFollowsItOut(t *testing.T) {
 	}
 }
 
+// TestExplainNodeSaysWhyADueNodeIsntDrained: the room that plans find for its pod is taken when
+// it is to be kept. The ledger has that once, until a plan finds other room, and another time
+// when it happens again.
+func TestExplainNodeSaysWhyADueNodeIsntDrained(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) { a.UnneededTime, a.DelayAfterAdd = 0, 0 })
+	pod := func(name, node string) step.PodSet {
+		return step.PodSet{Pod: testkit.Pod(name).Req("cpu", "3").Owner("apps/v1", "ReplicaSet", "web").On(node).Obj()}
+	}
+	to := func(home string) func(*autoscaler.Plan) {
+		return func(plan *autoscaler.Plan) {
+			plan.Removals = []*autoscaler.Removal{{Node: "n3", Homes: []autoscaler.Home{{Pod: "pod-web", Node: home}}}}
+		}
+	}
+	p.step(0, pod("web", "n3"), pod("full-1", "n1"), pod("full-2", "n2"))
+	for _, x := range []struct{ home, ledger, want string }{
+		{"n1", "NodeStays node n3 group g: NoPlaceToMovePods: node n1 has no room for pod default/web any more\n", "Candidate NoPlaceToMovePods node n1 has no room for pod default/web any more"},
+		{"n2", "", "Candidate NoPlaceToMovePods node n2 has no room for pod default/web any more"},
+		{"", "", "Stays NodeGroupMinSizeReached "},
+		{"n1", "NodeStays node n3 group g: NoPlaceToMovePods: node n1 has no room for pod default/web any more\n", "Candidate NoPlaceToMovePods node n1 has no room for pod default/web any more"},
+		{"n4", "", "Leaving  "},
+	} {
+		says := to(x.home)
+		if x.home == "" {
+			says = func(plan *autoscaler.Plan) {
+				plan.Kept = []autoscaler.Kept{{Node: "n3", Reason: autoscaler.KeptMinSize}}
+			}
+		}
+		ready := p.plan(says)
+		if got := ledger(&ready, step.NodeStays); got != x.ledger {
+			t.Errorf("with a home on %q the ledger has\n%s, want\n%s", x.home, got, x.ledger)
+		}
+		n, _ := p.ExplainNode("n3")
+		if got := fmt.Sprintf("%s %s %s", n.State, n.Reason, n.Detail); got != x.want {
+			t.Errorf("with a home on %q the node is %q, want %q", x.home, got, x.want)
+		}
+	}
+}
+
 // TestExplainNodesAddsUp sums up by state, reason and group, the most money first.
 func TestExplainNodesAddsUp(t *testing.T) {
 	p := newHandPlanned(t, func(a *core.Autoscale) { a.UnneededTime = time.Minute })

@@ -74,6 +74,8 @@ func (c *Core) candidateWaits(n *cluster.Node, at *standing) (autoscaler.KeptRea
 		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are being drained, and no more may be at a time (--max-drain-parallelism)", draining)
 	case c.scale.overBudget[n.Name] != "":
 		return autoscaler.KeptNodeBudget, c.scale.overBudget[n.Name]
+	case c.scale.deletions.Homeless(n.Name) != "":
+		return autoscaler.KeptNoPlace, c.scale.deletions.Homeless(n.Name)
 	}
 	return "", "it goes with the next plan"
 }

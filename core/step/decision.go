@@ -40,7 +40,7 @@ const (
 	NodeTainted        DecisionKind = "NodeTainted"        // the deletion of a node began
 	NodeUnneeded       DecisionKind = "NodeUnneeded"       // a node could be removed, together with all others of which this was said
 	NodeNeeded         DecisionKind = "NodeNeeded"         // a node of which that was said can't be removed any more
-	NodeStays          DecisionKind = "NodeStays"          // a node can't be removed for a reason that somebody can act on; without a node: none can be for the time being
+	NodeStays          DecisionKind = "NodeStays"          // a node can't be removed for a reason that somebody can act on, or is due and its pods' homes are taken; without a node: none can be for the time being
 	NodeKept           DecisionKind = "NodeKept"           // the deletion ended, and the node stays
 	NodeRemoved        DecisionKind = "NodeRemoved"        // the provider was asked to delete a node
 	PodEvicted         DecisionKind = "PodEvicted"         // a pod was asked to leave a node that is on its way out

@@ -24,6 +24,8 @@ import (
 // MaxDrains of them. Nodes that are on their way out already count. The nodes of an atomic
 // group begin all together, whatever these limits say, or not at all.
 func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
+	before := m.homeless
+	m.homeless = nil
 	groups := map[string][]*candidates.Due{} // the atomic ones
 	var empty, occupied []*candidates.Due
 	for i := range due {
@@ -42,7 +44,7 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
-		m.beginGroup(t, t.State.Group(id), groups[id])
+		m.beginGroup(t, t.State.Group(id), groups[id], before)
 	}
 	for _, x := range append(empty, occupied...) {
 		going, draining := m.going()
@@ -50,7 +52,11 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 			return
 		}
 		g := t.State.Group(t.State.NodeByName(x.Node).Group)
-		if !x.Empty() && draining >= m.cfg.MaxDrains || !m.mayShrink(t, g, 1) || !m.keepHomes(t, x) {
+		if !x.Empty() && draining >= m.cfg.MaxDrains || !m.mayShrink(t, g, 1) {
+			continue
+		}
+		if why := m.keepHomes(t, x); why != "" {
+			m.leaveHomeless(t, x.Node, why, before)
 			continue
 		}
 		m.begin(t, x)
@@ -90,8 +96,9 @@ func (m *Machine) mayShrink(t *lifecycle.Turn, g *cluster.NodeGroup, nodes int) 
 	return g.Target-m.Planned(g.ID)-nodes >= g.Min
 }
 
-// beginGroup begins the deletion of all nodes of an atomic group, if all of them are due.
-func (m *Machine) beginGroup(t *lifecycle.Turn, g *cluster.NodeGroup, due []*candidates.Due) {
+// beginGroup begins the deletion of all nodes of an atomic group, if all of them are due. before
+// are the nodes that the last plan left for want of homes.
+func (m *Machine) beginGroup(t *lifecycle.Turn, g *cluster.NodeGroup, due []*candidates.Due, before map[string]string) {
 	nodes := 0
 	t.State.Nodes(func(n *cluster.Node) {
 		if n.Group == g.ID {
@@ -102,11 +109,15 @@ func (m *Machine) beginGroup(t *lifecycle.Turn, g *cluster.NodeGroup, due []*can
 		return
 	}
 	for i, x := range due {
-		if m.keepHomes(t, x) {
+		why := m.keepHomes(t, x)
+		if why == "" {
 			continue
 		}
 		for _, kept := range due[:i] {
 			m.homes.Free(t, kept.Node)
+		}
+		for _, other := range due {
+			m.leaveHomeless(t, other.Node, why, before)
 		}
 		return
 	}
@@ -115,10 +126,31 @@ func (m *Machine) beginGroup(t *lifecycle.Turn, g *cluster.NodeGroup, due []*can
 	}
 }
 
-// keepHomes has room kept for the pods that are to be evicted.
-func (m *Machine) keepHomes(t *lifecycle.Turn, x *candidates.Due) bool {
-	return x.Empty() || m.homes.Keep(t, x.Removal) == ""
+// keepHomes has room kept for the pods that are to be evicted. It returns why not, "" when all is
+// kept.
+func (m *Machine) keepHomes(t *lifecycle.Turn, x *candidates.Due) (why string) {
+	if x.Empty() {
+		return ""
+	}
+	return m.homes.Keep(t, x.Removal)
 }
+
+// leaveHomeless notes that a node, though it is due, is left to the next plan, since no room is
+// kept for its pods. The ledger gets the reason when it begins: unless before, the nodes that
+// the plan before this one left so, has the node.
+func (m *Machine) leaveHomeless(t *lifecycle.Turn, node, why string, before map[string]string) {
+	if before[node] == "" {
+		t.Decide(step.Decision{Kind: step.NodeStays, Node: node, Group: t.State.NodeByName(node).Group, Reason: string(autoscaler.KeptNoPlace) + ": " + why})
+	}
+	if m.homeless == nil {
+		m.homeless = map[string]string{}
+	}
+	m.homeless[node] = why
+}
+
+// Homeless returns why a node that is due was left by the last plan for want of room for its
+// pods; "" when it wasn't.
+func (m *Machine) Homeless(node string) (why string) { return m.homeless[node] }
 
 // begin has the node marked.
 func (m *Machine) begin(t *lifecycle.Turn, x *candidates.Due) {

@@ -91,6 +91,9 @@ type Machine struct {
 	// others are nodes with the taint that are left alone, with their group if Berth marked
 	// them.
 	others map[string]string
+	// homeless are the nodes that the last Begin left, since no room is kept for their pods,
+	// with why; nil for none.
+	homeless map[string]string
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
