@@ -22,7 +22,7 @@ import (
 
 // partFull returns a cluster of nodes with 30 pods each, which request 40 % of them, of so
 // many ReplicaSets, each with a disruption budget that allows all of its pods to go.
-func partFull(nodes, owners int) *cluster.State {
+func partFull(nodes, owners, shapes int) *cluster.State {
 	s := cluster.New(cluster.NewSchema())
 	s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: nodes, Max: nodes, Template: s.Schema.ParseNode(benchNode("t").Obj(), "g")})
 	for i := range nodes {
@@ -36,7 +36,7 @@ func partFull(nodes, owners int) *cluster.State {
 		s.SetObject(b)
 	}
 	for i := range 30 * nodes {
-		p := s.Schema.ParsePod(benchPod(i, owners))
+		p := s.Schema.ParsePod(benchPod(i, owners, shapes))
 		s.Place(p, fmt.Sprintf("n%05d", i%nodes))
 		s.SetReady(p.UID, true)
 	}
@@ -48,11 +48,13 @@ func benchNode(name string) *testkit.NodeBuilder {
 }
 
 // benchPod returns a pod of one of the owners. The pods of each owner are a class of their own,
-// by their priority; there are 107 shapes, from 160 to 266 milli-CPU, 213 on average.
-func benchPod(i, owners int) *v1.Pod {
+// by their priority. Of 1 shape, each requests 213 milli-CPU, so that 75 of them fill a node; of
+// 107 shapes, 160 to 266.
+func benchPod(i, owners, shapes int) *v1.Pod {
 	owner := (i * 7919) % owners
+	cpu := 213 - shapes/2 + owner%shapes
 	p := testkit.Pod(fmt.Sprintf("p%d", i)).Owner("apps/v1", "ReplicaSet", fmt.Sprintf("app%d", owner)).Label("app", fmt.Sprintf("app%d", owner)).
-		Req("cpu", fmt.Sprintf("%dm", 160+owner%107), "memory", fmt.Sprintf("%dMi", 640+4*(owner%107))).Priority(int32(owner)).Obj()
+		Req("cpu", fmt.Sprintf("%dm", cpu), "memory", fmt.Sprintf("%dMi", 4*cpu)).Priority(int32(owner)).Obj()
 	p.Spec.NodeName = fmt.Sprintf("n%05d", i)
 	return p
 }
@@ -77,9 +79,9 @@ func pass(sim *scaledown.Simulator, req *autoscaler.Request) *autoscaler.Plan {
 // budgets and owners, after the simulator has followed the cluster; and the next, with 1 % of
 // the nodes changed.
 func BenchmarkPass(b *testing.B) {
-	for _, c := range []struct{ nodes, owners int }{{1000, 200}, {5000, 200}, {5000, 5000}} {
-		name := fmt.Sprintf("%dnodes/%dclasses", c.nodes, c.owners)
-		s := partFull(c.nodes, c.owners)
+	for _, c := range []struct{ nodes, owners, shapes int }{{1000, 200, 1}, {5000, 200, 1}, {5000, 5000, 1}, {5000, 5000, 107}} {
+		name := fmt.Sprintf("%dnodes/%dclasses/%dshapes", c.nodes, c.owners, c.shapes)
+		s := partFull(c.nodes, c.owners, c.shapes)
 		b.Run(name+"/full", func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
@@ -98,8 +100,8 @@ func BenchmarkPass(b *testing.B) {
 				for i := range c.nodes / 100 { // one pod of each is another
 					n := (i*97 + round*31) % c.nodes
 					k := (n + (round%30)*c.nodes) % (30 * c.nodes)
-					s.Remove(s.Schema.ParsePod(benchPod(k, c.owners)).UID)
-					s.Place(s.Schema.ParsePod(benchPod(k, c.owners)), fmt.Sprintf("n%05d", n))
+					s.Remove(s.Schema.ParsePod(benchPod(k, c.owners, c.shapes)).UID)
+					s.Place(s.Schema.ParsePod(benchPod(k, c.owners, c.shapes)), fmt.Sprintf("n%05d", n))
 				}
 				round++
 				req.Now = req.Now.Add(10 * time.Second)
