@@ -41,6 +41,8 @@ type Machine struct {
 	plans  int // that were committed since this process decides
 	byName map[string]*candidate
 	soft   softTaints
+
+	steerBulk int // 1 or more
 }
 
 type candidate struct {
@@ -54,7 +56,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that knows of no candidate.
 func New(cfg Config) *Machine {
-	m := &Machine{cfg: cfg}
+	m := &Machine{cfg: cfg, steerBulk: steerBulk}
 	m.reset()
 	return m
 }
@@ -68,6 +70,7 @@ func (m *Machine) reset() {
 // which nothing has changed costs O(candidates), and allocates nothing.
 func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) (due []Due) {
 	m.plans++
+	t.Ready.Decisions = slices.Grow(t.Ready.Decisions, max(0, len(plan.Removals)-len(m.byName)))
 	for _, r := range plan.Removals {
 		n := t.State.NodeByName(r.Node)
 		if n == nil {
@@ -185,6 +188,7 @@ func (m *Machine) drop(t *lifecycle.Turn, plan *autoscaler.Plan) {
 		}
 	}
 	slices.Sort(names)
+	t.Ready.Decisions = slices.Grow(t.Ready.Decisions, len(names))
 	for _, name := range names {
 		n, kept := t.State.NodeByName(name), keptIn(plan, name)
 		switch {

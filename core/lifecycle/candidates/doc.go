@@ -14,10 +14,10 @@
 //
 // A node that becomes ready or unready is a candidate anew: another time holds for it.
 //
-// The soft taint of a node is in the cluster state from the moment when the node is a
-// candidate, so that Berth's own scores steer pods away at once, and out of it when the node
-// is needed. The API gets it later, in bulks, for other schedulers and for the time after a
-// restart:
+// The soft taint of a node is in the cluster state soon after the node has become a candidate,
+// so that Berth's own scores steer pods away, and out of it soon after the node is needed: the
+// first steerBulk that a plan changes at once, as many again with each steerPause. The API gets
+// it later, in bulks of its own, for other schedulers and for the time after a restart:
 //
 //	the API's soft taint is   as long as                              then
 //	as wanted                 it says what the state says             not as wanted, with a candidate more or less, and

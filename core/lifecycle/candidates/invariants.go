@@ -12,9 +12,13 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Invariants checks that each candidate has a time and is known to the soft taints, and that
-// no more of these are written at a time than may be.
+// Invariants checks that each candidate has a time and is known to the soft taints, that no
+// more of these are written at a time than may be, and that each node is once among those
+// that may differ, none of which waits for nothing.
 func (m *Machine) Invariants() (out []string) {
+	if s := &m.soft; len(s.differ) != len(s.queued) || len(s.differ) > 0 && s.steerAfter.IsZero() {
+		out = append(out, fmt.Sprintf("%d nodes, of which %d different ones, wait for their soft taints in the state, until %s", len(s.differ), len(s.queued), s.steerAfter))
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.byName)) {
 		if m.byName[name].since.IsZero() {
 			out = append(out, fmt.Sprintf("node %s is a candidate since no time", name))
@@ -30,7 +34,8 @@ func (m *Machine) Invariants() (out []string) {
 }
 
 // InvariantsIn checks that the state's nodes have the soft taints that they are to have, that
-// each soft taint on a node of a group is known, and that no node is remembered for none.
+// each soft taint on a node of a group is known, and that no node is remembered for none. Of
+// nodes that a bulk of the state has yet to come to, nothing is said.
 func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 	if m.plans == 0 {
 		return nil
@@ -40,6 +45,7 @@ func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 		_, writing := m.soft.writing[n.Name]
 		switch {
 		case n.HasTaint(autoscaler.ToBeDeletedTaint):
+		case m.soft.queued[n.Name]: // a bulk of the state comes to it
 		case s != nil && has != m.want(n.Name):
 			out = append(out, fmt.Sprintf("the soft taint of node %s is %s in the state; it should be %s", n.Name, has, m.want(n.Name)))
 		case s == nil && has != mark{} && n.Group != "":

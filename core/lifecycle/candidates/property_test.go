@@ -27,6 +27,7 @@ import (
 type around struct {
 	t       *rapid.T
 	cfg     candidates.Config
+	steer   int // soft taints that the state gets at a time
 	machine *candidates.Machine
 	turn    *lifecycle.Turn
 
@@ -52,6 +53,7 @@ func (w *around) fatalf(format string, args ...any) {
 func (w *around) begin() {
 	w.turn = &lifecycle.Turn{Now: w.turn.Now, State: cluster.New(cluster.NewSchema()), Ready: &step.Ready{}}
 	w.machine, w.answers, w.news = candidates.New(w.cfg), nil, map[string][]*v1.Node{}
+	w.machine.SteerBulk(w.steer)
 	for _, name := range slices.Sorted(maps.Keys(w.api)) {
 		w.show(w.api[name])
 	}
@@ -216,7 +218,7 @@ func (w *around) settle() {
 // the soft taint in the API, with their time.
 func TestPropertyEachCandidateAndNoOtherNodeHasTheSoftTaint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &around{t: t, turn: &lifecycle.Turn{Now: time.Unix(1000, 0)}, api: map[string]*v1.Node{}, removed: map[string]bool{},
+		w := &around{t: t, steer: rapid.IntRange(1, 4).Draw(t, "steer"), turn: &lifecycle.Turn{Now: time.Unix(1000, 0)}, api: map[string]*v1.Node{}, removed: map[string]bool{},
 			cfg: candidates.Config{UnneededTime: 20 * time.Second, MaxBulk: rapid.IntRange(0, 3).Draw(t, "bulk"), BulkTime: 3 * time.Second}}
 		w.begin()
 		for i := range 4 {

@@ -1,17 +1,17 @@
 package candidates
 
-// This file keeps the soft taint of each node as it is wanted: at once in the cluster state,
-// and in bulks in the API. What must hold between two Steps, once a plan was committed: a
-// node in the state that isn't on its way out has the soft taint exactly if it is a candidate;
-// and of each node where the API differs from that, it is known that it does, so that the next
-// bulk comes to it. doc.go has the table.
+// This file keeps the soft taint of each node as it is wanted: in bulks of one size in the
+// cluster state, and of another in the API. What must hold between two Steps, once a plan was
+// committed: a node in the state that isn't on its way out and that no bulk of the state has
+// yet to come to (differ) has the soft taint exactly if it is a candidate; and of each node
+// where the API differs from that, it is known that it does, so that the next bulk comes to
+// it. doc.go has the table.
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -28,6 +28,15 @@ const softTaintRetry = 5 * time.Second
 // cleaningBulk is how many soft taints are taken off at a time where none are written
 // (MaxBulk is 0).
 const cleaningBulk = 10
+
+// steerBulk is how many soft taints the state gets or loses at a time, and steerPause the time
+// between two such bulks. Each of these nodes has to be evaluated anew for each shape of pods:
+// all of a large cluster's at once, after its first plan, would hold up for milliseconds the
+// next pod of every shape.
+const (
+	steerBulk  = 100
+	steerPause = 200 * time.Millisecond
+)
 
 // mark is a soft taint without its key; the zero value is none.
 type mark struct {
@@ -83,9 +92,11 @@ type softTaints struct {
 	bulk    []string  // nodes that the bulk has not come to
 	begun   time.Time // when the bulk began
 	retries []retry   // of writes that failed, in order of their time
-	// differ are nodes whose soft taint in the state may not be as it is wanted. Empty
-	// between two Steps.
-	differ []string
+	// differ are nodes whose soft taint in the state may not be as it is wanted, each once,
+	// in the order in which that came about; queued has the same ones.
+	differ     []string
+	queued     map[string]bool
+	steerAfter time.Time // the state gets no bulk before this time; zero before its first whole one
 }
 
 // softTaint is the soft taint of one node.
@@ -107,7 +118,7 @@ type retry struct {
 }
 
 func newSoftTaints() softTaints {
-	return softTaints{nodes: map[string]*softTaint{}, writing: map[string]write{}}
+	return softTaints{nodes: map[string]*softTaint{}, writing: map[string]write{}, queued: map[string]bool{}}
 }
 
 // changed takes note that another soft taint is wanted of a node than before.
@@ -115,7 +126,10 @@ func (s *softTaints) changed(node string, wanted bool) {
 	if wanted && s.nodes[node] == nil {
 		s.nodes[node] = &softTaint{}
 	}
-	s.differ = append(s.differ, node)
+	if !s.queued[node] {
+		s.queued[node] = true
+		s.differ = append(s.differ, node)
+	}
 }
 
 // want returns the soft taint that a node is to have.
@@ -163,20 +177,31 @@ func (m *Machine) tidy(node string) {
 	}
 }
 
-// steer has the state have the soft taints that are wanted, where they may differ. A node on
-// its way out stays as it is.
+// steer has the state have the soft taints that are wanted, where they may differ, a bulk of
+// them at a time. A node on its way out stays as it is.
 func (m *Machine) steer(t *lifecycle.Turn) {
-	for _, name := range m.soft.differ {
+	s := &m.soft
+	if t.Now.Before(s.steerAfter) {
+		return
+	}
+	changed, looked := 0, 0
+	for ; looked < len(s.differ) && changed < m.steerBulk; looked++ {
+		name := s.differ[looked]
+		delete(s.queued, name)
 		n := t.State.NodeByName(name)
-		if n == nil || m.soft.nodes[name] == nil && n.Group == "" || n.HasTaint(autoscaler.ToBeDeletedTaint) {
+		if n == nil || s.nodes[name] == nil && n.Group == "" || n.HasTaint(autoscaler.ToBeDeletedTaint) {
 			continue
 		}
 		if info := m.want(name).on(n.NodeInfo); info != n.NodeInfo {
 			t.State.SetNode(info)
+			changed++
 		}
 		m.tidy(name)
 	}
-	m.soft.differ = m.soft.differ[:0]
+	s.differ = slices.Delete(s.differ, 0, looked)
+	if changed == m.steerBulk {
+		s.steerAfter = t.Now.Add(steerPause)
+	}
 }
 
 // differs tells whether the API is to be told of a node's soft taint.
@@ -195,23 +220,20 @@ func (m *Machine) differs(t *lifecycle.Turn, node string) bool {
 func (m *Machine) beginBulk(t *lifecycle.Turn) {
 	s := &m.soft
 	s.bulkDue, s.bulk, s.begun = false, s.bulk[:0], t.Now
+	var on []string
 	for name, x := range s.nodes {
-		if !x.failed && m.differs(t, name) {
+		switch {
+		case x.failed || !m.differs(t, name):
+		case m.want(name) == mark{}:
 			s.bulk = append(s.bulk, name)
+		default:
+			on = append(on, name)
 		}
 	}
-	slices.SortFunc(s.bulk, func(a, b string) int {
-		return cmp.Or(m.putsOn(a)-m.putsOn(b), strings.Compare(a, b))
-	})
+	slices.Sort(s.bulk)
+	slices.Sort(on)
+	s.bulk = append(s.bulk, on...)
 	m.goOn(t)
-}
-
-// putsOn is 1 for a node that is to get a soft taint, 0 for one that is to lose it.
-func (m *Machine) putsOn(node string) int {
-	if m.want(node) == (mark{}) {
-		return 0
-	}
-	return 1
 }
 
 // goOn writes what the bulk has left, as far as it may. The first of a bulk begin with the
@@ -283,12 +305,16 @@ func (m *Machine) mayRetry() bool {
 	return len(m.soft.retries) > 0 && len(m.soft.writing) < m.atOnce()
 }
 
-// NextWake returns when a write is tried again; candidates change with plans.
-func (m *Machine) NextWake() time.Time {
-	if !m.mayRetry() {
-		return time.Time{}
+// NextWake returns when the state gets its next bulk, or a write is tried again; candidates
+// change with plans.
+func (m *Machine) NextWake() (next time.Time) {
+	if m.mayRetry() {
+		next = m.soft.retries[0].at
 	}
-	return m.soft.retries[0].at
+	if len(m.soft.differ) > 0 {
+		next = lifecycle.Earliest(next, m.soft.steerAfter)
+	}
+	return next
 }
 
 // Unsettled names the nodes whose soft taint in the API isn't known to be as it is wanted. A
@@ -301,6 +327,9 @@ func (m *Machine) Unsettled() (out []string) {
 		if s, want := m.soft.nodes[name], m.want(name); s.api != want {
 			out = append(out, fmt.Sprintf("the soft taint of node %s is to be %s, and is %s in the API", name, want, s.api))
 		}
+	}
+	for _, name := range m.soft.differ {
+		out = append(out, fmt.Sprintf("the soft taint of node %s in the state waits for its bulk", name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.soft.writing)) {
 		out = append(out, fmt.Sprintf("the soft taint of node %s is being written: %s", name, m.soft.writing[name].mark))
