@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -45,7 +46,7 @@ type mark struct {
 }
 
 func markSince(since time.Time) mark {
-	return mark{v1.TaintEffectPreferNoSchedule, fmt.Sprint(since.Unix())}
+	return mark{v1.TaintEffectPreferNoSchedule, strconv.FormatInt(since.Unix(), 10)}
 }
 
 func markOf(n *cluster.NodeInfo) mark {
