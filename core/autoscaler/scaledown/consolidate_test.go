@@ -43,6 +43,7 @@ func pricedCluster(groups []priced, change func(name string, p *testkit.PodBuild
 					change(pod.Name, pod)
 				}
 				s.Place(s.Schema.ParsePod(pod.Obj()), name)
+				s.SetReady(pod.UID, true)
 			}
 		}
 	}
