@@ -72,7 +72,7 @@ func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, external bool) aut
 	s.deletions = nodedeletion.New(nodedeletion.Config{
 		MaxDeletions: a.MaxScaleDown, MaxDrains: a.MaxDrain, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
 		KeepSchedulable: a.KeepSchedulable, EvictDaemonPods: a.EvictDaemonPods, KeepDaemonPods: a.KeepDaemonPods,
-		Drain:                draining.Config{Tiers: a.DrainPriority, MaxGrace: a.MaxGracefulTermination, MaxEviction: a.MaxPodEvictionTime},
+		Drain:                draining.Config{Tiers: a.DrainPriority, MaxGrace: a.MaxGracefulTermination, MaxEviction: a.MaxPodEvictionTime, Surge: a.Surge},
 		Rules:                a.Removal,
 		DeletionDelayTimeout: a.DeletionDelayTimeout, DeletionBatchInterval: a.DeletionBatchInterval, LeaveResumed: a.DisableScaleDown,
 	})
@@ -480,6 +480,12 @@ func (c *Core) taintDone(in step.TaintDone) {
 func (c *Core) evictionDone(in step.EvictionDone) {
 	if c.cfg.Autoscale != nil {
 		c.scale.deletions.EvictionDone(c.turn, in)
+	}
+}
+
+func (c *Core) surgeDone(in step.SurgeDone) {
+	if c.cfg.Autoscale != nil {
+		c.scale.deletions.SurgeDone(c.turn, in)
 	}
 }
 

@@ -104,8 +104,8 @@ type Autoscale struct {
 	HomeTime time.Duration
 	// NoHomes has no room kept for evicted pods' replacements (--keep-evicted-pod-homes=false).
 	NoHomes bool
-	// Surge has the replacement of an evicted pod be there before the pod leaves, for owners
-	// that allow it (--surge).
+	// Surge has a pod's successor run before the pod leaves a node that is drained, for
+	// Deployments that ask for it (--surge).
 	Surge bool
 	// ForceDeleteUnregistered deletes instances that don't become nodes even in a group
 	// at its minimum (--force-delete-unregistered-nodes).

@@ -42,6 +42,8 @@ func (c *Core) route(in step.Input) {
 		c.taintDone(in)
 	case step.EvictionDone:
 		c.evictionDone(in)
+	case step.SurgeDone:
+		c.surgeDone(in)
 	case step.ScaleUpDone:
 		c.scaleUpDone(in)
 	case step.NodeDeletionDone:

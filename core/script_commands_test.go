@@ -28,7 +28,7 @@ import (
 //	node NAME [cpu=4] [memory=8Gi] [zone=ZONE] [taint=KEY] [candidate=SINCE] [notready] [created=AGO] [group=GROUP]
 //	node-gone NAME
 //	pod NAME [cpu=1] [memory=1Gi] [priority=0] [gate=GATE] [app=LABEL] [apart=LABEL] [tolerates=KEY]
-//	    [rs=DEPLOYMENT] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
+//	    [rs=DEPLOYMENT [hash=1]] [surge] [consumes=REQUEST] [buffer=BUFFER] [on=NODE] [nominated=NODE] [phase=Pending] [deleting] [leaving] [daemon] [peaceful] [started=AGO] [scheduler=NAME] [uid=NAME] [delay=TIME] [needs=ZONE]
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	replicas DEPLOYMENT wanted=N existing=N    of its ReplicaSet
@@ -40,6 +40,7 @@ import (
 //	bound NAME | bind-failed NAME
 //	told NAME by=POD | tell-failed NAME by=POD            the victim of a preemption
 //	nominated NAME [to=NODE] | nominate-failed NAME [to=NODE]
+//	surged NAME from=NODE             | surge-failed NAME from=NODE
 //	evicted NAME from=NODE
 //	tainted NODE | taint-failed NODE                      of a removal
 //	soft-tainted NODE | soft-taint-failed NODE            the taint of a candidate, on or off
@@ -109,6 +110,8 @@ func outcome(cmd string, args *script.Args) step.Input {
 		return step.PreemptionDone{UID: podUID(args.Name()), By: podUID(args.Required("by")), Err: err}
 	case "nominated", "nominate-failed":
 		return step.NominationDone{UID: podUID(args.Name()), Node: args.String("to", ""), Err: err}
+	case "surged", "surge-failed":
+		return step.SurgeDone{UID: podUID(args.Name()), Node: args.Required("from"), Err: err}
 	case "evicted":
 		return step.EvictionDone{UID: podUID(args.Name()), Node: args.Required("from")}
 	case "tainted", "taint-failed":
@@ -185,7 +188,11 @@ func (w *world) pod(name string, args *script.Args) *v1.Pod {
 		b.Annotations = map[string]string{cluster.ScaleUpDelayAnnotation: delay}
 	}
 	if name := args.String("rs", ""); name != "" {
-		b.Owner("apps/v1", "ReplicaSet", name+"-1").Label("pod-template-hash", "1")
+		hash := args.String("hash", "1") // of a Deployment's pod template
+		b.Owner("apps/v1", "ReplicaSet", name+"-"+hash).Label("pod-template-hash", hash)
+	}
+	if args.Flag("surge") {
+		b.Annotate(cluster.SurgeAnnotation, "true")
 	}
 	if name := args.String("buffer", ""); name != "" {
 		b.Annotate(autoscalingapi.BufferAnnotation, name)

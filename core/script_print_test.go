@@ -37,6 +37,9 @@ func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Read
 		}
 		fmt.Fprintf(out, "%s %s %s=%s:%s\n", verb, t.Node, t.Taint.Key, t.Taint.Value, t.Taint.Effect)
 	}
+	for _, s := range r.Surges {
+		fmt.Fprintf(out, "surge %s for a pod on %s\n", s.Deployment, s.Node)
+	}
 	for _, e := range r.Evictions {
 		fmt.Fprintf(out, "evict %s from %s\n", e.Name, e.Node)
 	}

@@ -26,7 +26,7 @@ import (
 // TestScripts runs testdata/scripts/*.txt. A script begins with its
 // configuration:
 //
-//	config [autoscale [unneeded=30s] [delay-after-add=1m] [delay-after-delete=0s] [cluster-delays] [node-budget=nodes=1;…] [consolidation] [evict-daemons] [no-homes] [home-time=5m] [max-launching=0]] [policy=preempt-first] [max-wait=5m]
+//	config [autoscale [unneeded=30s] [delay-after-add=1m] [delay-after-delete=0s] [cluster-delays] [node-budget=nodes=1;…] [consolidation] [evict-daemons] [no-homes] [surge] [home-time=5m] [max-launching=0]] [policy=preempt-first] [max-wait=5m]
 //
 // Each further command feeds inputs to one Step (script_commands_test.go); its
 // golden text is the Ready that came back (script_print_test.go), and at the end
@@ -107,7 +107,7 @@ func (w *world) configure(args *script.Args) {
 			a.NodeBudgets = []nodebudget.Budget{testkit.Must(nodebudget.Parse(text))}
 		}
 		a.EvictDaemonPods = args.Flag("evict-daemons")
-		a.NoHomes = args.Flag("no-homes")
+		a.NoHomes, a.Surge = args.Flag("no-homes"), args.Flag("surge")
 		a.HomeTime = args.Duration("home-time", a.HomeTime)
 		a.PriorityCutoff = args.Int("cutoff", a.PriorityCutoff)
 		a.NewPodDelay = args.Duration("pod-delay", a.NewPodDelay)

@@ -24,7 +24,7 @@ import (
 //	Preemptions      before the reports, for a pod of higher priority waits for them
 //	Nominations, StatusWrites, Conditions, Events
 //	                 what people and other programs read of the above
-//	Taints, Evictions
+//	Taints, Surges, Evictions
 //	                 of nodes that go, in the order in which a node meets them. The
 //	                 core waits for the outcome of one before it asks for the next
 //	ScaleUps         before deletions: the provider takes one call of a group at a
@@ -83,6 +83,9 @@ func (d *Driver) handOutReports(r *step.Ready) {
 func (d *Driver) handOutNodes(r *step.Ready) {
 	for _, x := range r.Taints {
 		d.workers.Taint(x, func(err error) { d.inbox(step.TaintDone{Node: x.Node, Key: x.Taint.Key, Err: err}) })
+	}
+	for _, x := range r.Surges {
+		d.workers.Surge(x, func(err error) { d.inbox(step.SurgeDone{UID: x.UID, Node: x.Node, Err: err}) })
 	}
 	for _, x := range r.Evictions {
 		d.workers.Evict(x, func(err error) {

@@ -64,6 +64,9 @@ func (l *logged) Taint(x step.Taint, done func(error)) {
 func (l *logged) Evict(x step.Eviction, done func(error)) {
 	l.log(func() { done(map[types.UID]error{"e1": errRefused, "e2": errBudget}[x.UID]) }, "evict %s", x.UID)
 }
+func (l *logged) Surge(x step.Surge, done func(error)) {
+	l.log(func() { done(map[types.UID]error{"s2": errRefused}[x.UID]) }, "surge %s", x.UID)
+}
 func (l *logged) ScaleUp(x step.ScaleUp, done func(error)) {
 	l.log(func() { done(map[string]error{"g2": errStockOut}[x.Group]) }, "scale up %s", x.Group)
 }
@@ -109,6 +112,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		NodeDeletions:   []step.NodeDeletion{{Group: "g1", Node: "n1", Instance: "i1"}, {Group: "g1", Instance: "i2"}},
 		ScaleUps:        []step.ScaleUp{{Group: "g1", Nodes: 1}, {Group: "g2", Nodes: 2}},
 		Evictions:       []step.Eviction{{UID: "e1", Node: "n1"}, {UID: "e2", Node: "n2"}},
+		Surges:          []step.Surge{{UID: "s1", Node: "n1"}, {UID: "s2", Node: "n2"}},
 		Taints:          []step.Taint{{Node: "n1", Taint: v1.Taint{Key: "k"}}, {Node: "n2", Remove: true}},
 		Events:          []step.Event{{UID: "v1"}, {UID: "v2"}},
 		Conditions:      []step.Condition{{UID: "c1"}, {UID: "c2"}},
@@ -125,7 +129,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 	wantCalls := []string{
 		"consult a1", "consult a2", "bind b1", "bind b2", "cancel x1", "cancel b2", "preempt p1", "preempt p2",
 		"nominate o1", "nominate o2", "write the status of s1", "write the status of s2", "condition c1", "condition c2", "event v1", "event v2",
-		"taint n1", "taint n2", "evict e1", "evict e2", "scale up g1", "scale up g2", "delete n1i1 and i2", "decrease g1", "decrease g2", "plan",
+		"taint n1", "taint n2", "surge s1", "surge s2", "evict e1", "evict e2", "scale up g1", "scale up g2", "delete n1i1 and i2", "decrease g1", "decrease g2", "plan",
 	}
 	if !slices.Equal(l.calls, wantCalls) {
 		t.Errorf("handed out\n%s\nwant\n%s", strings.Join(l.calls, "\n"), strings.Join(wantCalls, "\n"))
@@ -143,6 +147,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		step.NominationDone{UID: "o1", Node: "n1", Err: errRefused}, step.NominationDone{UID: "o2", Err: errRefused},
 		step.StatusWritten{UID: "s1", Err: errRefused}, step.StatusWritten{UID: "s2", Err: errRefused},
 		step.TaintDone{Node: "n1", Key: "k"}, step.TaintDone{Node: "n2"},
+		step.SurgeDone{UID: "s1", Node: "n1"}, step.SurgeDone{UID: "s2", Node: "n2", Err: errRefused},
 		step.EvictionDone{UID: "e1", Node: "n1", Err: errRefused}, step.EvictionDone{UID: "e2", Node: "n2", Err: errBudget, Refused: true},
 		step.ScaleUpDone{Group: "g1", Nodes: 1}, step.ScaleUpDone{Group: "g2", Nodes: 2, Err: errStockOut, Class: nodegroup.OutOfResources},
 		step.NodeDeletionDone{Instance: "i2", Err: errRefused}, step.NodeDeletionDone{Node: "n1", Instance: "i1"},

@@ -287,6 +287,9 @@ func (w *late) DeleteNodes(list []step.NodeDeletion, done func(step.NodeDeletion
 	}
 }
 
+// Surge fails: there are no Deployments, and --surge isn't given.
+func (w *late) Surge(step.Surge, func(error)) { w.t.Fatal("a surge, without --surge") }
+
 // DecreaseTarget does nothing: every node that was ordered comes in the end.
 func (w *late) DecreaseTarget(step.TargetDecrease) {}
 

@@ -40,6 +40,9 @@ type Workers interface {
 	// Evict asks a pod to leave a node that goes, within disruption budgets. The error of an
 	// eviction that these don't allow wraps step.ErrRefused; it isn't tried again here.
 	Evict(eviction step.Eviction, done func(error))
+	// Surge asks a Deployment to make its pod's successor first. The error says why it
+	// doesn't.
+	Surge(surge step.Surge, done func(error))
 	// ScaleUp asks the provider for nodes. What was read of the group before it mustn't
 	// reach the core after its outcome (step.GroupsSet).
 	ScaleUp(order step.ScaleUp, done func(error))
@@ -91,6 +94,9 @@ func (Unanswered) Taint(step.Taint, func(error)) {}
 
 // Evict implements Workers.
 func (Unanswered) Evict(step.Eviction, func(error)) {}
+
+// Surge implements Workers.
+func (Unanswered) Surge(step.Surge, func(error)) {}
 
 // ScaleUp implements Workers.
 func (Unanswered) ScaleUp(step.ScaleUp, func(error)) {}

@@ -124,6 +124,11 @@ func (b workers) Evict(x step.Eviction, done func(error)) {
 	b.call(func() error { return b.w.evictForBerth(x) }, done)
 }
 
+// Surge fails: a world has ReplicaSets, and no Deployments that roll.
+func (b workers) Surge(_ step.Surge, done func(error)) {
+	b.call(func() error { return errors.New("there are no Deployments in a simulated world") }, done)
+}
+
 // ScaleUp orders instances.
 func (b workers) ScaleUp(x step.ScaleUp, done func(error)) { b.w.callScaleUp(x, done) }
 

@@ -31,7 +31,16 @@ const (
 	// DoNotDisruptAnnotation keeps a node, or a pod with its node, when its value is
 	// "true". It is Karpenter's.
 	DoNotDisruptAnnotation = "karpenter.sh/do-not-disrupt"
+	// SurgeAnnotation, on a Deployment's pod template, has the pod's successor made before
+	// the pod leaves a node that is drained, when its value is "true".
+	SurgeAnnotation = "berth.dev/surge"
+	// SurgedAtAnnotation is written to the pod template to that end, with the time. Its
+	// change has the Deployment roll.
+	SurgedAtAnnotation = "berth.dev/surged-at"
 )
+
+// WantsSurge tells whether the pod's SurgeAnnotation asks for a successor before the pod leaves.
+func (p *Pod) WantsSurge() bool { return p.Object.Annotations[SurgeAnnotation] == "true" }
 
 // SystemNamespace is the namespace of system pods.
 const SystemNamespace = "kube-system"
@@ -85,6 +94,7 @@ func evictionOf(p *v1.Pod, problems *[]Problem) Eviction {
 	}
 	e.DoNotDisrupt = saysTrue(p.Annotations, DoNotDisruptAnnotation, problems)
 	saysTrue(p.Annotations, DaemonPodAnnotation, problems)
+	saysTrue(p.Annotations, SurgeAnnotation, problems)
 	return e
 }
 

@@ -20,13 +20,15 @@ func TestAnnotationsThatAreNoBooleans(t *testing.T) {
 		{cluster.SafeToEvictAnnotation, "True", `[metadata.annotations[cluster-autoscaler.kubernetes.io/safe-to-evict] is "True", taken as no annotation]`},
 		{cluster.DoNotDisruptAnnotation, "false", "[]"},
 		{cluster.DoNotDisruptAnnotation, "1h", `[metadata.annotations[karpenter.sh/do-not-disrupt] is "1h", taken as no annotation]`},
+		{cluster.SurgeAnnotation, "false", "[]"},
+		{cluster.SurgeAnnotation, "1", `[metadata.annotations[berth.dev/surge] is "1", taken as no annotation]`},
 		{cluster.DaemonPodAnnotation, "yes", `[metadata.annotations[cluster-autoscaler.kubernetes.io/daemonset-pod] is "yes", taken as no annotation]`},
 	} {
 		p := s.ParsePod(testkit.Pod("p").Annotate(x.key, x.value).Obj())
 		if got := fmt.Sprint(p.Problems); got != x.want {
 			t.Errorf("%s=%s: problems %s, want %s", x.key, x.value, got, x.want)
 		}
-		if len(p.Problems) > 0 && (p.Eviction.Safe != cluster.SafeUnsaid || p.Eviction.DoNotDisrupt || p.OfNode) {
+		if len(p.Problems) > 0 && (p.Eviction.Safe != cluster.SafeUnsaid || p.Eviction.DoNotDisrupt || p.OfNode || p.WantsSurge()) {
 			t.Errorf("%s=%s says something: %+v, of its node %t", x.key, x.value, p.Eviction, p.OfNode)
 		}
 	}

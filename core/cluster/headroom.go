@@ -43,10 +43,6 @@ type Controller struct{ Kind, Name string }
 // Annotation is a key with its value.
 type Annotation struct{ Key, Value string }
 
-// podTemplateHash is the label by which a Deployment tells its ReplicaSets apart: each is
-// called after the Deployment and the value (pkg/controller/deployment/sync.go).
-const podTemplateHash = "pod-template-hash"
-
 // Admits tells whether the room is kept for a pod. Stand-ins, its own included, are never
 // admitted: they keep room beside each other.
 func (h *Headroom) Admits(p *Pod) bool {
@@ -73,7 +69,7 @@ func (c *Controller) controls(p *Pod) bool {
 	case ref == nil:
 		return false
 	case c.Kind == "Deployment":
-		return ref.Kind == string(ReplicaSet) && ref.Name == c.Name+"-"+p.Object.Labels[podTemplateHash]
+		return p.Deployment() == c.Name
 	}
 	return ref.Kind == c.Kind && ref.Name == c.Name
 }

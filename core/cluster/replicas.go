@@ -95,6 +95,24 @@ func (s *State) OwnerOf(p *Pod) *Workload {
 	return s.work.byKey[workloadKey{kind, p.Object.Namespace, ref.Name}]
 }
 
+// podTemplateHash is the label by which a Deployment tells its ReplicaSets apart: each is
+// called after the Deployment and the value (pkg/controller/deployment/sync.go).
+const podTemplateHash = "pod-template-hash"
+
+// Deployment returns the name of the Deployment whose ReplicaSet controls the pod, "" when
+// none does.
+func (p *Pod) Deployment() string {
+	ref := metav1.GetControllerOfNoCopy(p.Object)
+	if ref == nil || ref.Kind != string(ReplicaSet) {
+		return ""
+	}
+	name, ok := strings.CutSuffix(ref.Name, "-"+p.Object.Labels[podTemplateHash])
+	if !ok {
+		return ""
+	}
+	return name
+}
+
 // ownerGroup returns the API group of a kind, as it stands before the slash of an
 // apiVersion: objects of other groups may have a kind of the same name.
 func ownerGroup(kind WorkloadKind) string {

@@ -44,6 +44,7 @@ const (
 	NodeKept           DecisionKind = "NodeKept"           // the deletion ended, and the node stays
 	NodeRemoved        DecisionKind = "NodeRemoved"        // the provider was asked to delete a node
 	PodEvicted         DecisionKind = "PodEvicted"         // a pod was asked to leave a node that is on its way out
+	PodSurged          DecisionKind = "PodSurged"          // a pod's Deployment was asked to make its successor before the pod leaves such a node
 	InstanceRemoved    DecisionKind = "InstanceRemoved"    // the provider was asked to delete an instance that isn't a node
 	PlanRefused        DecisionKind = "PlanRefused"        // a plan answers no open request, or was made at a position that can't be; a defect of the driver
 	PlanCut            DecisionKind = "PlanCut"            // a plan had taken long enough; the next goes on with the pods that it left

@@ -86,6 +86,14 @@ type EvictionDone struct {
 	Refused bool `json:",omitempty"`
 }
 
+// SurgeDone is the outcome of the Surge for a pod: its Deployment rolls, or Err says why it
+// doesn't make the successor first.
+type SurgeDone struct {
+	UID  types.UID
+	Node string
+	Err  error
+}
+
 // ScaleUpDone is the outcome of a ScaleUp.
 type ScaleUpDone struct {
 	Group string
@@ -164,6 +172,7 @@ func (PlanMade) input()         {}
 func (BindDone) input()         {}
 func (TaintDone) input()        {}
 func (EvictionDone) input()     {}
+func (SurgeDone) input()        {}
 func (ScaleUpDone) input()      {}
 func (NodeDeletionDone) input() {}
 func (PreemptionDone) input()   {}

@@ -33,6 +33,8 @@ type Ready struct {
 	Taints []Taint
 	// Evictions are to be posted; each is owed an EvictionDone.
 	Evictions []Eviction
+	// Surges are to be asked of Deployments; each is owed a SurgeDone.
+	Surges []Surge
 	// ScaleUps are to be asked of the provider; each is owed a ScaleUpDone.
 	ScaleUps []ScaleUp
 	// NodeDeletions are to be asked of the provider; each is owed a
@@ -100,6 +102,15 @@ type Eviction struct {
 	Node            string
 	// Grace is how long the pod may take to terminate; nil for as long as it says itself.
 	Grace *time.Duration `json:",omitempty"`
+}
+
+// Surge asks a Deployment with one replica to make the successor of its pod, which is on a
+// node that goes, before it deletes the pod.
+type Surge struct {
+	UID                   types.UID // of the pod
+	Node                  string
+	Namespace, Deployment string
+	At                    time.Time // tells one surge of the Deployment from another
 }
 
 // ScaleUp asks for more nodes in a group.

@@ -21,6 +21,7 @@ const (
 	reportQPS = 20  // conditions and events together, while binds or preemptions are queued
 	nodeQPS   = 100 // taints, and the status of the autoscaler
 	evictQPS  = 50  // evictions
+	surgeQPS  = 10  // Deployments that make a successor: each is read and patched
 )
 
 // newClients makes a client for each budget. Core types travel as protobuf. busy
@@ -33,7 +34,7 @@ func newClients(base *rest.Config, busy func() bool) (*clients, error) {
 		limit flowcontrol.RateLimiter
 	}{
 		{&out.watch, watchQPS, nil}, {&out.bind, 0, nil}, {&out.report, 0, newReportLimiter(reportQPS, base.QPS, base.Burst, busy)},
-		{&out.node, nodeQPS, nil}, {&out.evict, evictQPS, nil}, {&out.preempt, 0, nil},
+		{&out.node, nodeQPS, nil}, {&out.evict, evictQPS, nil}, {&out.surge, surgeQPS, nil}, {&out.preempt, 0, nil},
 	} {
 		cfg := rest.CopyConfig(base)
 		cfg.ContentType = "application/vnd.kubernetes.protobuf"

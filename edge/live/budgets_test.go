@@ -59,7 +59,7 @@ func TestEachBudgetHasItsClient(t *testing.T) {
 	}{
 		{"watch", c.watch.CoreV1().RESTClient().GetRateLimiter(), watchQPS}, {"bind", c.bind.CoreV1().RESTClient().GetRateLimiter(), 7},
 		{"report", c.report.CoreV1().RESTClient().GetRateLimiter(), reportQPS}, {"node", c.node.CoreV1().RESTClient().GetRateLimiter(), nodeQPS},
-		{"evict", c.evict.CoreV1().RESTClient().GetRateLimiter(), evictQPS}, {"preempt", c.preempt.CoreV1().RESTClient().GetRateLimiter(), 7},
+		{"evict", c.evict.CoreV1().RESTClient().GetRateLimiter(), evictQPS}, {"surge", c.surge.CoreV1().RESTClient().GetRateLimiter(), surgeQPS}, {"preempt", c.preempt.CoreV1().RESTClient().GetRateLimiter(), 7},
 	} {
 		if x.of.QPS() != x.want {
 			t.Errorf("%s: %v calls a second, want %v", x.name, x.of.QPS(), x.want)

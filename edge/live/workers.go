@@ -17,6 +17,7 @@ const (
 	bindWorkers    = 24 // bindings
 	preemptWorkers = 16 // victims
 	evictWorkers   = 20 // evictions
+	surgeWorkers   = 4  // Deployments that make a successor
 	taintWorkers   = 16 // nodes whose taints are written
 	eventWorkers   = 4  // events
 	consultWorkers = 16 // pods that extenders are asked about
@@ -36,6 +37,7 @@ type workers struct {
 	preemptor  *preemptor
 	tainter    *tainter
 	evictor    *evictor
+	surger     *surger
 	cloud      *cloud            // nil without a provider
 	headroom   *headroomReporter // writes what the core says with a provider only
 	log        *slog.Logger
@@ -51,6 +53,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 		preemptor: newPreemptor(clients.preempt, &load.preemptions),
 		tainter:   newTainter(clients.node),
 		evictor:   newEvictor(clients.evict),
+		surger:    newSurger(clients.surge),
 		headroom:  newHeadroomReporter(clients.reportAny),
 	}
 	if o.Extenders != nil {
@@ -74,6 +77,7 @@ func (w *workers) run(wg *sync.WaitGroup) {
 	w.preemptor.run(w.ctx, wg)
 	w.tainter.run(w.ctx, wg)
 	w.evictor.run(w.ctx, wg)
+	w.surger.run(w.ctx, wg)
 	w.headroom.run(w.ctx, wg)
 	if w.consultant != nil {
 		w.consultant.run(w.ctx, wg)
@@ -128,6 +132,11 @@ func (w *workers) Taint(taint step.Taint, done func(error)) {
 // Evict implements drive.Workers.
 func (w *workers) Evict(eviction step.Eviction, done func(error)) {
 	send(w.ctx, w.evictor.backlog, job[step.Eviction]{eviction, done})
+}
+
+// Surge implements drive.Workers.
+func (w *workers) Surge(surge step.Surge, done func(error)) {
+	send(w.ctx, w.surger.backlog, job[step.Surge]{surge, done})
 }
 
 // ScaleUp implements drive.Workers. After an order that failed the groups are read: whether

@@ -267,6 +267,7 @@ func TestHistoryOfANodeIsAboutItsRemoval(t *testing.T) {
 		{Kind: step.NodeUnneeded, Node: "n", Group: "g"}, {Kind: step.NodeTainted, Node: "n", Group: "g"}, {Kind: step.NodeTainted, Node: "other", Group: "g"},
 		{Kind: step.PodEvicted, Node: "n", Pod: "default/web"}, {Kind: step.Placed, Node: "n", Pod: "default/late"},
 		{Kind: step.NodeKept, Node: "n"}, {Kind: step.NodeNeeded, Node: "n"}, {Kind: step.NodeRemoved, Node: "n", Group: "g"},
+		{Kind: step.PodSurged, Node: "n", Pod: "default/one"},
 	} {
 		d.Seq = uint64(i)
 		r.Decisions = append(r.Decisions, d)
@@ -282,7 +283,7 @@ func TestHistoryOfANodeIsAboutItsRemoval(t *testing.T) {
 		of        string
 		got, want []uint64
 	}{
-		{"the node", numbers(h.OfNode("n")), []uint64{0, 2, 3, 5, 7, 8, 9}},
+		{"the node", numbers(h.OfNode("n")), []uint64{0, 2, 3, 5, 7, 8, 9, 10}},
 		{"the pod that keeps it", numbers(h.Of("default/db")), []uint64{0}},
 		{"a pod that was evicted", numbers(h.Of("default/web")), []uint64{5}},
 		{"the group", numbers(h.OfGroup("g")), []uint64{2, 3, 4, 9}},

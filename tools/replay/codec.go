@@ -73,6 +73,8 @@ func recordable(in step.Input) (any, error) {
 		return outcomeOf(&x, &x.Err), nil
 	case step.EvictionDone:
 		return outcomeOf(&x, &x.Err), nil
+	case step.SurgeDone:
+		return outcomeOf(&x, &x.Err), nil
 	case step.PreemptionDone:
 		return outcomeOf(&x, &x.Err), nil
 	case step.NominationDone:
@@ -108,6 +110,7 @@ var decoders = map[string]decoder{
 	"BindDone":         decodeOutcome(func(x *step.BindDone) *error { return &x.Err }),
 	"TaintDone":        decodeOutcome(func(x *step.TaintDone) *error { return &x.Err }),
 	"EvictionDone":     decodeOutcome(func(x *step.EvictionDone) *error { return &x.Err }),
+	"SurgeDone":        decodeOutcome(func(x *step.SurgeDone) *error { return &x.Err }),
 	"PreemptionDone":   decodeOutcome(func(x *step.PreemptionDone) *error { return &x.Err }),
 	"NominationDone":   decodeOutcome(func(x *step.NominationDone) *error { return &x.Err }),
 	"StatusWritten":    decodeOutcome(func(x *step.StatusWritten) *error { return &x.Err }),

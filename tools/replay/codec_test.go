@@ -33,6 +33,7 @@ func TestInputsWithoutObjectsComeBack(t *testing.T) {
 		step.TaintDone{Node: "n", Err: refused},
 		step.EvictionDone{UID: "u", Node: "n", Err: refused},
 		step.EvictionDone{UID: "u", Node: "n", Err: refused, Refused: true},
+		step.SurgeDone{UID: "u", Node: "n", Err: refused},
 		step.PreemptionDone{UID: "u", By: "v", Err: refused},
 		step.NominationDone{UID: "u", Node: "n", Err: refused},
 		step.ScaleUpDone{Group: "g", Nodes: 3, Err: refused},

@@ -3,9 +3,12 @@
 // (--drain-priority-config; without it all pods are one tier).
 //
 //	a pod is   and waits for             then
-//	waiting    its tier's turn           asked; leaving: somebody else has deleted it
+//	waiting    its tier's turn           surging, if its Deployment is to make a successor
+//	                                     first; else asked; leaving: somebody else has deleted it
+//	surging    its deletion by the       leaving. SurgeDone says that the Deployment doesn't,
+//	           Deployment                or MaxEviction is over: asked
 //	asked      EvictionDone              done: leaving; failed: refused
-//	refused    retryAfter, then twice    asked; failed: MaxEviction since the tier began
+//	refused    retryAfter, then twice    asked; failed: MaxEviction since it was first asked
 //	           as long each time, but    is over
 //	           no longer than maxRetry
 //	leaving    its disappearance         failed: it is still there terminationHeadroom after
@@ -16,6 +19,9 @@
 // webhook, a server that doesn't answer. The eviction API alone decides whether a budget
 // allows it, so no budget is ever overrun. When a pod fails, so does the drain, and the node
 // stays.
+//
+// A surging pod isn't evicted, and no disruption budget is asked: the Deployment deletes it
+// when its successor is available, as in any of its rollouts.
 //
 // Pods of DaemonSets are asked once, as a courtesy: the tier waits for the answer, and neither
 // a refusal nor their staying keeps the node.

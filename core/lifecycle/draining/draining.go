@@ -33,8 +33,17 @@ type Drain struct {
 	node  string
 	tiers [][]*pod  // those that aren't gone, lowest tier first; none is empty
 	since time.Time // when the turn of the first came
-	// evicted is told of each pod that has been told to leave, by whomever.
-	evicted func(*lifecycle.Turn, *cluster.Pod)
+	homes Homes
+}
+
+// Homes keeps room for the pods' replacements. It is told of pods that have none there, too.
+type Homes interface {
+	// Evicted says that a pod has been told to leave, by whomever: its replacement is
+	// expected. Of a daemon pod it isn't said.
+	Evicted(t *lifecycle.Turn, pod *cluster.Pod)
+	// Surging says that a pod's Deployment is asked to make its successor: that is expected,
+	// and the pod stays until it is available. Evicted follows when the pod is told to leave.
+	Surging(t *lifecycle.Turn, pod *cluster.Pod)
 }
 
 // pod is a pod on its way out.
@@ -43,8 +52,11 @@ type pod struct {
 	grace    time.Duration // how long it may take to terminate
 	less     bool          // than it says itself
 	courtesy bool          // it doesn't keep the node
+	surge    bool          // its Deployment is to make a successor first
+	why      string        // it is asked although its Deployment was to; "" otherwise
 	stage    stage
-	until    time.Time     // refused: when it is asked again; leaving: when it has to be gone
+	until    time.Time     // surging, refused: when it is asked; leaving: when it has to be gone
+	since    time.Time     // when it was first asked
 	wait     time.Duration // refused: before the next try
 	err      error         // of the last try
 }
@@ -53,21 +65,21 @@ type stage uint8
 
 const (
 	waiting stage = iota
+	surging
 	asked
 	refused
 	leaving
 )
 
 // New returns the drain of a node's pods. Pods that must be gone and daemon pods are given
-// apart; the first are evicted or, if they terminate already, waited for. evicted is called
-// when a pod has been told to leave that must be gone.
-func New(now time.Time, cfg *Config, node string, pods, daemons []*cluster.Pod, evicted func(*lifecycle.Turn, *cluster.Pod)) *Drain {
+// apart; the first are evicted or, if they terminate already, waited for.
+func New(now time.Time, cfg *Config, node string, pods, daemons []*cluster.Pod, homes Homes) *Drain {
 	tiers := cfg.tiers()
 	byTier := make([][]*pod, len(tiers))
 	add := func(p *cluster.Pod, courtesy bool) {
 		i := tierOf(tiers, p.Priority)
 		grace, less := grace(tiers[i], p)
-		byTier[i] = append(byTier[i], &pod{uid: p.UID, grace: grace, less: less, courtesy: courtesy})
+		byTier[i] = append(byTier[i], &pod{uid: p.UID, grace: grace, less: less, courtesy: courtesy, surge: !courtesy && cfg.surges(p)})
 	}
 	for _, p := range pods {
 		add(p, false)
@@ -75,7 +87,7 @@ func New(now time.Time, cfg *Config, node string, pods, daemons []*cluster.Pod, 
 	for _, p := range daemons {
 		add(p, true)
 	}
-	return &Drain{cfg: cfg, node: node, since: now, evicted: evicted,
+	return &Drain{cfg: cfg, node: node, since: now, homes: homes,
 		tiers: slices.DeleteFunc(byTier, func(tier []*pod) bool { return len(tier) == 0 })}
 }
 
@@ -97,8 +109,15 @@ func (d *Drain) Advance(t *lifecycle.Turn) (done bool, why string) {
 			}
 		}
 		for _, p := range d.tiers[0] {
-			if p.stage == waiting || p.stage == refused && !t.Now.Before(p.until) {
-				d.ask(t, p, t.State.PodOn(p.uid))
+			now := t.State.PodOn(p.uid)
+			if p.stage == surging && !t.Now.Before(p.until) {
+				p.noSurge(fmt.Sprintf("it was not available within %s", d.cfg.MaxEviction))
+			}
+			switch {
+			case p.stage == waiting && p.surge:
+				d.surge(t, p, now)
+			case p.stage == waiting || p.stage == refused && !t.Now.Before(p.until):
+				d.ask(t, p, now)
 			}
 		}
 		if len(d.tiers[0]) > 0 {
@@ -109,9 +128,10 @@ func (d *Drain) Advance(t *lifecycle.Turn) (done bool, why string) {
 	return true, ""
 }
 
-// over tells whether the evictions of the tier whose turn it is have been tried for long
-// enough.
-func (d *Drain) over(t *lifecycle.Turn) bool { return !t.Now.Before(d.since.Add(d.cfg.MaxEviction)) }
+// over tells whether a pod's eviction has been tried for long enough.
+func (d *Drain) over(t *lifecycle.Turn, p *pod) bool {
+	return !t.Now.Before(p.since.Add(d.cfg.MaxEviction))
+}
 
 // gone tells whether a pod is waited for no more, and takes note if it has been told to leave.
 func (d *Drain) gone(t *lifecycle.Turn, p *pod) bool {
@@ -122,7 +142,7 @@ func (d *Drain) gone(t *lifecycle.Turn, p *pod) bool {
 	now := t.State.PodOn(p.uid)
 	terminates := now.Object.DeletionTimestamp != nil
 	if p.courtesy {
-		return terminates || p.stage == leaving || p.stage == asked && d.over(t)
+		return terminates || p.stage == leaving || p.stage == asked && d.over(t, p)
 	}
 	if terminates && p.stage != leaving {
 		d.leaves(t, p, now)
@@ -134,7 +154,7 @@ func (d *Drain) gone(t *lifecycle.Turn, p *pod) bool {
 func (d *Drain) failed(t *lifecycle.Turn, p *pod) (why string) {
 	now := t.State.PodOn(p.uid)
 	switch {
-	case p.stage == refused && d.over(t):
+	case p.stage == refused && d.over(t, p):
 		why = fmt.Sprintf("pod %s could not be evicted within %s: %v", now.Name(), d.cfg.MaxEviction, p.err)
 	case p.stage == leaving && !t.Now.Before(p.until):
 		why = fmt.Sprintf("pod %s has not terminated within %s", now.Name(), p.grace+terminationHeadroom)
@@ -148,7 +168,8 @@ func (d *Drain) failed(t *lifecycle.Turn, p *pod) (why string) {
 // ask has a pod asked to leave. What happens again and again is said once.
 func (d *Drain) ask(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	if p.stage == waiting {
-		t.Decide(step.Decision{Kind: step.PodEvicted, Pod: now.Name(), Node: d.node})
+		p.since = t.Now
+		t.Decide(step.Decision{Kind: step.PodEvicted, Pod: now.Name(), Node: d.node, Reason: p.why})
 		t.Emit(step.PodEvent(now.Object, "ScaleDown", "ScalingDown", "deleting pod for node scale down"))
 	}
 	p.stage = asked
@@ -162,7 +183,7 @@ func (d *Drain) ask(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 // leaves takes note that a pod has been told to leave.
 func (d *Drain) leaves(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	p.stage, p.until = leaving, t.Now.Add(p.grace+terminationHeadroom)
-	d.evicted(t, now)
+	d.homes.Evicted(t, now)
 }
 
 // EvictionDone takes the outcome of an eviction. One that isn't waited for any more changes
@@ -192,8 +213,8 @@ func (d *Drain) Due() (at time.Time) {
 	if len(d.tiers) == 0 {
 		return d.since
 	}
-	over := d.since.Add(d.cfg.MaxEviction)
 	for _, p := range d.tiers[0] {
+		over := p.since.Add(d.cfg.MaxEviction)
 		switch {
 		case p.stage == waiting || p.courtesy && p.stage != asked:
 			return d.since // before the first Advance, or an answer has come
@@ -201,7 +222,7 @@ func (d *Drain) Due() (at time.Time) {
 			at = lifecycle.Earliest(at, over)
 		case p.stage == refused:
 			at = lifecycle.Earliest(at, lifecycle.Earliest(p.until, over))
-		case p.stage == leaving:
+		case p.stage == surging || p.stage == leaving:
 			at = lifecycle.Earliest(at, p.until)
 		}
 	}
@@ -223,7 +244,7 @@ func (d *Drain) String() string {
 	out := ""
 	for s, n := range counts {
 		if n > 0 {
-			out += fmt.Sprintf(", %d %s", n, [...]string{"waiting", "asked", "refused", "leaving"}[s])
+			out += fmt.Sprintf(", %d %s", n, [...]string{"waiting", "surging", "asked", "refused", "leaving"}[s])
 		}
 	}
 	return out

@@ -17,8 +17,10 @@ type Config struct {
 	Tiers []autoscaler.DrainTier
 	// MaxGrace bounds how long a pod may take to terminate; 0 for as long as it says itself.
 	MaxGrace time.Duration
-	// MaxEviction is how long the evictions of a tier are tried.
+	// MaxEviction is how long an eviction is tried, and a successor waited for.
 	MaxEviction time.Duration
+	// Surge has Deployments make a successor first, where their pods ask for it.
+	Surge bool
 }
 
 // tiers returns the tiers, at least one.

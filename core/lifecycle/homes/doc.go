@@ -8,6 +8,8 @@
 //	a home is  from                         waits for                     then
 //	kept       Keep: the pod is on its      Evicted; or the API shows     expected
 //	           node still                   the pod terminating or gone
+//	                                        Surging: its Deployment       expected
+//	                                        is asked for its successor
 //	                                        Free: the pod isn't evicted   ended: freed
 //	expected   its pod leaves, or has left  a new pod of the owner        ended: taken
 //	                                        Config.Time; or the owner     ended: expired
@@ -20,6 +22,10 @@
 //
 // Which pods of an owner are replacements isn't known, only how many: each pod of it that
 // arrives after one has left ends one home, that of a pod with its name if there is one.
+//
+// A successor that is made while its pod stays (Surging) is of another ReplicaSet of the same
+// Deployment: the home of such a pod is that Deployment's, and is taken by the next pod of any
+// of its ReplicaSets. Until the pod is told to leave, the count of its ReplicaSet says nothing.
 //
 // An owner lacks no pod when it has said so after the pod left (cluster.Replicas), and for
 // settleTime: watches of pods and of owners are apart, so the replacement may be shown later

@@ -68,6 +68,7 @@ type home struct {
 	standIn *cluster.Pod // keeps the room
 	node    string       // where, "" while there is none
 	known   bool         // the owner was known when the room was kept
+	surging bool         // Surging was said of the pod: the owner is its Deployment
 	evicted bool         // Evicted was said of the pod
 	left    time.Time    // when the pod was evicted, or was first shown leaving; zero before
 	until   time.Time    // when the home ends for want of a replacement
@@ -85,6 +86,12 @@ func ownerOf(p *cluster.Pod) owner {
 		return owner{p.Object.Namespace, ref.Kind, ref.Name}
 	}
 	return owner{p.Object.Namespace, "Pod", p.Object.Name}
+}
+
+// deploymentOf returns the Deployment of a pod as an owner; ok is false when it has none.
+func deploymentOf(p *cluster.Pod) (o owner, ok bool) {
+	name := p.Deployment()
+	return owner{p.Object.Namespace, "Deployment", name}, name != ""
 }
 
 // String names the owner as the ledger does.
@@ -140,11 +147,34 @@ func leaves(p *cluster.Pod) bool { return p.Object.DeletionTimestamp != nil }
 
 // Evicted takes that a pod was told to leave: from now on its replacement is expected.
 func (m *Machine) Evicted(t *lifecycle.Turn, pod *cluster.Pod) {
-	if h := m.byPod[pod.UID]; h != nil {
-		h.evicted = true
-		m.expect(t, h)
+	h := m.byPod[pod.UID]
+	if h == nil {
+		return
 	}
+	if h.awaitsSuccessor() { // from now on its ReplicaSet may lack a pod
+		h.ownerAt, m.unsettled = t.State.OwnerOf(h.pod), true
+	}
+	h.evicted = true
+	m.expect(t, h)
 }
+
+// Surging takes that the Deployment of a pod is asked for its successor, while the pod stays:
+// the successor may be shown next, and is of another ReplicaSet.
+func (m *Machine) Surging(t *lifecycle.Turn, pod *cluster.Pod) {
+	h := m.byPod[pod.UID]
+	deployment, ok := deploymentOf(pod)
+	if h == nil || !ok {
+		return
+	}
+	without(m.byOwner, h.owner, h)
+	h.surging, h.owner = true, deployment
+	m.byOwner[h.owner] = inOrder(slices.Values(append(m.byOwner[h.owner], h)))
+	m.expect(t, h)
+}
+
+// awaitsSuccessor tells whether the successor of a pod is expected that hasn't left, so that
+// its ReplicaSet lacks none.
+func (h *home) awaitsSuccessor() bool { return h.surging && !h.evicted }
 
 // Leaves takes that the API shows a pod terminating, or gone: its replacement may be shown
 // next, before the outcome of the eviction is known.
@@ -208,7 +238,11 @@ func (m *Machine) homeFor(t *lifecycle.Turn, pod *cluster.Pod) (best *home) {
 		return nil
 	}
 	rank := 0
-	for _, h := range m.byOwner[ownerOf(pod)] {
+	list := m.byOwner[ownerOf(pod)]
+	if deployment, ok := deploymentOf(pod); ok {
+		list = slices.Concat(list, m.byOwner[deployment])
+	}
+	for _, h := range list {
 		if h.left.IsZero() || rank == 2 {
 			continue
 		}
@@ -299,7 +333,7 @@ func (m *Machine) ends(t *lifecycle.Turn, h *home) time.Time {
 	case w == nil && h.known:
 		h.full = time.Time{}
 		return t.Now
-	case w == nil || w == h.ownerAt || !keepsReplicas(w) || w.Replicas.Missing() > 0:
+	case w == nil || h.awaitsSuccessor() || w == h.ownerAt || !keepsReplicas(w) || w.Replicas.Missing() > 0:
 		h.full = time.Time{}
 		return h.until
 	case h.full.IsZero():
@@ -329,7 +363,7 @@ func inOrder(homes iter.Seq[*home]) []*home {
 func (m *Machine) Displaced(s *cluster.State) (out []*cluster.Pod) {
 	lacks := map[owner]int{}
 	for _, h := range inOrder(maps.Values(m.roomless)) {
-		if w := s.OwnerOf(h.pod); m.cfg.NoRoom && !h.left.IsZero() && w != nil && keepsReplicas(w) {
+		if w := s.OwnerOf(h.pod); m.cfg.NoRoom && !h.left.IsZero() && !h.awaitsSuccessor() && w != nil && keepsReplicas(w) {
 			if lacks[h.owner]++; lacks[h.owner] > w.Replicas.Missing() {
 				continue
 			}

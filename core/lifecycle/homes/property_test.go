@@ -33,10 +33,11 @@ type model struct {
 type modelHome struct {
 	owner, from string
 	known       bool // the owner was there when the room was kept
+	surging     bool // its Deployment is asked for a successor
 	evicted     bool
 	leaving     bool // terminating, as the API shows it
 	left        time.Time
-	said        int // how often the owner had spoken when the pod left
+	said        int // how often the owner had spoken when the pod left, or was evicted after all
 }
 
 type saying struct {
@@ -51,7 +52,7 @@ func (m *model) over(h *modelHome, now time.Time) bool {
 		return false
 	case m.gone[h.owner] && h.known || !now.Before(h.left.Add(homeTime)):
 		return true
-	case m.gone[h.owner]:
+	case m.gone[h.owner] || h.surging && !h.evicted:
 		return false
 	}
 	said := m.said[h.owner]
@@ -78,11 +79,12 @@ type history struct {
 
 var (
 	nodeNames = []string{"n0", "n1", "n2", "n3"}
-	owners    = []string{"web", "db"}
+	owners    = []string{"web-1", "db-1"} // ReplicaSets of Deployments
 )
 
 func (h *history) pod(name, owner, node string) *cluster.Pod {
-	return h.State.Schema.ParsePod(testkit.Pod(name).Req("cpu", "1").Owner("apps/v1", "ReplicaSet", owner).On(node).Obj())
+	_, hash, _ := strings.Cut(owner, "-")
+	return h.State.Schema.ParsePod(testkit.Pod(name).Req("cpu", "1").Owner("apps/v1", "ReplicaSet", owner).Label("pod-template-hash", hash).On(node).Obj())
 }
 
 func (h *history) newPod(owner, node string) *cluster.Pod {
@@ -111,7 +113,7 @@ func (h *history) leaves(name string) {
 // something happens to both.
 func (h *history) something() {
 	node, owner := rapid.SampledFrom(nodeNames).Draw(h.T, "node"), rapid.SampledFrom(owners).Draw(h.T, "owner")
-	switch testkit.Uniform(h.T, 10, "what") {
+	switch testkit.Uniform(h.T, 11, "what") {
 	case 0:
 		p := h.newPod(owner, node)
 		h.State.Place(p, node)
@@ -122,6 +124,9 @@ func (h *history) something() {
 			h.machine.Evicted(h.Turn, p)
 			h.leaves(p.Object.Name)
 			if x := h.model.homes[p.Object.Name]; x != nil {
+				if x.surging && !x.evicted {
+					x.said = len(h.model.said[x.owner])
+				}
 				x.evicted = true
 			}
 		}
@@ -131,11 +136,22 @@ func (h *history) something() {
 		h.machine.Free(h.Turn, node)
 		maps.DeleteFunc(h.model.homes, func(_ string, x *modelHome) bool { return x.from == node && !x.evicted && !x.leaving })
 	case 6:
+		if rapid.Bool().Draw(h.T, "of the next ReplicaSet") {
+			owner = strings.Replace(owner, "1", "2", 1)
+		}
 		h.arrives(h.newPod(owner, ""), rapid.Bool().Draw(h.T, "on a node already"))
 	case 7:
 		h.ownerSays(owner)
 	case 8:
 		h.Now = h.Now.Add(time.Duration(testkit.Uniform(h.T, 8, "seconds")) * time.Second)
+	case 10:
+		if p := h.placed(); p != nil {
+			h.machine.Surging(h.Turn, p)
+			h.leaves(p.Object.Name)
+			if x := h.model.homes[p.Object.Name]; x != nil {
+				x.surging = true
+			}
+		}
 	case 9: // a node comes, changes, or goes
 		if h.State.NodeByName(node) != nil && testkit.Uniform(h.T, 3, "goes") == 0 {
 			h.State.RemoveNode(node)
@@ -164,7 +180,7 @@ func (h *history) keep(node string) {
 	for _, name := range names {
 		p := h.State.PodOn(types.UID("pod-" + name))
 		if h.model.homes[name] == nil && p.Object.DeletionTimestamp == nil {
-			h.model.homes[name] = &modelHome{owner: p.Object.OwnerReferences[0].Name, from: node, known: !h.model.gone[p.Object.OwnerReferences[0].Name]}
+			h.model.homes[name] = &modelHome{owner: p.Object.OwnerReferences[0].Name, from: node, known: h.State.OwnerOf(p) != nil}
 		}
 	}
 }
@@ -218,7 +234,8 @@ func (h *history) ownerSays(owner string) {
 	h.model.said[owner] = append(h.model.said[owner], saying{h.Now, r.Missing()})
 }
 
-// arrives has a new pod end one home of a pod of its owner that has left, if there is one.
+// arrives has a new pod end one home of a pod of its owner that has left, or of its Deployment
+// that surges, if there is one.
 func (h *history) arrives(p *cluster.Pod, placed bool) {
 	if placed {
 		h.machine.Came(h.Turn, p)
@@ -229,7 +246,8 @@ func (h *history) arrives(p *cluster.Pod, placed bool) {
 	}
 	var may []string
 	for name, x := range h.model.homes {
-		if x.owner == p.Object.OwnerReferences[0].Name && !x.left.IsZero() {
+		rs := p.Object.OwnerReferences[0].Name
+		if (x.owner == rs || x.surging && x.owner[:2] == rs[:2]) && !x.left.IsZero() {
 			may = append(may, name)
 		}
 	}

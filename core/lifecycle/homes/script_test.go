@@ -34,12 +34,13 @@ type fixture struct {
 //	config [time=5m] [no-room]
 //	node NAME [cpu=4] [zone=ZONE] [going]
 //	node-gone NAME
-//	pod NAME on=NODE [cpu=1] [priority=0] [owner=KIND/NAME] [apart] [claims] [scheduler=NAME] [leaving] [uid=UID]    the API shows it; apart: no two of these in one zone
+//	pod NAME on=NODE [cpu=1] [priority=0] [owner=KIND/NAME] [hash=HASH] [apart] [claims] [scheduler=NAME] [leaving] [uid=UID]    the API shows it; apart: no two of these in one zone
+//	          hash: of the pod template; the ReplicaSet is a Deployment's if its name ends with it
 //	gone POD
 //	owner KIND/NAME wanted=N existing=N
 //	owner-gone KIND/NAME
 //	keep NODE homes=(POD/NODE,…)
-//	evicted POD
+//	evicted POD | surging POD
 //	free NODE
 //	arrives NAME …                    with the arguments of a pod: a new one without a node
 //	comes NAME on=NODE …              a new one that is on a node already
@@ -90,6 +91,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		}
 	case "evicted":
 		s.machine.Evicted(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
+	case "surging":
+		s.machine.Surging(t, s.State.PodOn(testkit.Pod(args.Name()).UID))
 	case "free":
 		s.machine.Free(t, args.Name())
 	case "arrives":
@@ -136,6 +139,9 @@ func (s *fixture) pod(args *script.Args) *cluster.Pod {
 		if b.OwnerReferences[0].APIVersion == "" {
 			b.OwnerReferences[0].APIVersion = "apps/v1"
 		}
+	}
+	if hash := args.String("hash", ""); hash != "" {
+		b.Label("pod-template-hash", hash)
 	}
 	if args.Flag("apart") {
 		b.Label("app", "apart").Apart(v1.LabelTopologyZone, "app", "apart")

@@ -74,7 +74,7 @@ func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
 	byName := func(a, b *cluster.Pod) int { return strings.Compare(a.Name(), b.Name()) }
 	slices.SortFunc(pods, byName)
 	slices.SortFunc(daemons, byName)
-	d.state = drainingPods{draining.New(t.Now, &m.cfg.Drain, name, pods, daemons, m.homes.Evicted)}
+	d.state = drainingPods{draining.New(t.Now, &m.cfg.Drain, name, pods, daemons, m.homes)}
 	m.look(t, name, d)
 }
 

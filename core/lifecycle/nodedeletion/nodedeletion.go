@@ -54,9 +54,8 @@ type Homes interface {
 	// Keep keeps room for the pods of a removal on their homes. It returns why not, "" when
 	// all is kept: then nothing is.
 	Keep(t *lifecycle.Turn, r *autoscaler.Removal) (why string)
-	// Evicted says that a pod, which may have no home, has been told to leave: from now on
-	// its replacement is expected.
-	Evicted(t *lifecycle.Turn, pod *cluster.Pod)
+	// Surging and Evicted are said of pods, which may have no home.
+	draining.Homes
 	// Free gives up what is kept for the pods of a node that weren't evicted: the node
 	// stays, or they have ended.
 	Free(t *lifecycle.Turn, node string)
@@ -200,6 +199,16 @@ func (m *Machine) EvictionDone(t *lifecycle.Turn, in step.EvictionDone) {
 	if d := m.deletions[in.Node]; d != nil {
 		if s, ok := d.state.(drainingPods); ok {
 			s.EvictionDone(t, in)
+			d.changed = t.Now
+		}
+	}
+}
+
+// SurgeDone takes the outcome of a surge.
+func (m *Machine) SurgeDone(t *lifecycle.Turn, in step.SurgeDone) {
+	if d := m.deletions[in.Node]; d != nil {
+		if s, ok := d.state.(drainingPods); ok {
+			s.SurgeDone(in)
 			d.changed = t.Now
 		}
 	}

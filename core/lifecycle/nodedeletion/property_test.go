@@ -87,7 +87,7 @@ func newAround(t *rapid.T) *around {
 // begin begins a process that knows of nothing.
 func (w *around) begin() {
 	w.machine = nodedeletion.New(nodedeletion.Config{MaxDeletions: 3, MaxDrains: 2, DeletionBatchInterval: w.batch, DeletionDelayTimeout: time.Minute,
-		DeleteDelayAfterTaint: 5 * time.Second, EvictDaemonPods: true, Drain: draining.Config{MaxEviction: time.Minute, MaxGrace: 20 * time.Second}})
+		DeleteDelayAfterTaint: 5 * time.Second, EvictDaemonPods: true, Drain: draining.Config{MaxEviction: time.Minute, MaxGrace: 20 * time.Second, Surge: true}})
 	w.unneeded = candidates.New(candidates.Config{UnneededTime: 20 * time.Second, UnreadyTime: 20 * time.Second})
 	w.machine.Connect(w.groups, w.unneeded, newFakeHomes())
 }
@@ -273,6 +273,19 @@ func (w *around) take() {
 			w.answer(func() { w.machine.EvictionDone(w.turn, step.EvictionDone{UID: x.UID, Node: x.Node, Err: luck.err()}) })
 		})
 	}
+	for _, x := range r.Surges {
+		w.calls = append(w.calls, func(began luck) {
+			w.note("the surge of %s ends with %v", x.Deployment, began)
+			if began == succeeds || began == answerLost {
+				w.calls = append(w.calls, func(available luck) {
+					if available == succeeds {
+						w.evict(x.UID)
+					}
+				})
+			}
+			w.answer(func() { w.machine.SurgeDone(w.turn, step.SurgeDone{UID: x.UID, Node: x.Node, Err: began.err()}) })
+		})
+	}
 	for _, x := range r.NodeDeletions {
 		if left := w.podsOn(x.Node, func(p *onNode) bool { return !p.daemon && !w.longTerminating(p) }); len(left) > 0 {
 			w.fatalf("node %s is deleted with pod %s on it", x.Node, left[0].Name)
@@ -359,9 +372,13 @@ func (w *around) something() {
 	case 7:
 		if n := w.turn.State.NodeByName(name); n != nil {
 			w.made++
-			p := &onNode{Pod: testkit.Pod(fmt.Sprint("p", w.made)).On(name).Obj(), daemon: testkit.Uniform(t, 3, "daemon") == 0}
-			if p.daemon {
+			p := &onNode{Pod: testkit.Pod(fmt.Sprint("p", w.made)).On(name).Obj()}
+			switch testkit.Uniform(t, 6, "of") {
+			case 0, 1:
+				p.daemon = true
 				p.Pod = testkit.Pod(p.Name).On(name).Owner("apps/v1", "DaemonSet", "agent").Obj()
+			case 2:
+				p.Pod = testkit.Pod(p.Name).On(name).Owner("apps/v1", "ReplicaSet", p.Name+"-1").Label("pod-template-hash", "1").Annotate(cluster.SurgeAnnotation, "true").Obj()
 			}
 			w.note("pod %s comes to %s", p.Name, name)
 			w.pods[p.UID] = p
@@ -420,7 +437,7 @@ func (w *around) settle() {
 	}
 }
 
-// TestPropertyOutcomesInAnyOrderLeaveNothingBehind has taints, evictions and deletions
+// TestPropertyOutcomesInAnyOrderLeaveNothingBehind has taints, evictions, surges and deletions
 // answered late, in any order, wrongly or not at all, while nodes and pods come and go, and
 // the process crashes. No node is deleted with a pod on it that wasn't evicted, nor one that
 // somebody else has tainted. Once all is answered no node is on its way out, none has Berth's

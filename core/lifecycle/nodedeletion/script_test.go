@@ -62,6 +62,10 @@ func (h *fakeHomes) Evicted(_ *lifecycle.Turn, pod *cluster.Pod) {
 	fmt.Fprintf(&h.out, "the replacement of %s is expected\n", pod.Name())
 }
 
+func (h *fakeHomes) Surging(_ *lifecycle.Turn, pod *cluster.Pod) {
+	fmt.Fprintf(&h.out, "the successor of %s is expected\n", pod.Name())
+}
+
 func (h *fakeHomes) Free(_ *lifecycle.Turn, node string) {
 	if h.kept[node] {
 		fmt.Fprintf(&h.out, "no homes for pods left on %s\n", node)
@@ -107,7 +111,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //
 //	config [unneeded=30s] [unready=1m] [keep-unready] [max=10] [max-drains=10] [delay-after-taint=5s] [keep-schedulable]
 //	       [evict-daemons] [keep-daemons] [eviction-time=2m] [max-grace=0s] [tiers=(PRIORITY:DURATION, …)]
-//	       [annotations=1m] [batch=0s] [no-scale-down]
+//	       [annotations=1m] [batch=0s] [no-scale-down] [surge]
 //	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances] [busy] [atomic]    the provider tells of it, and of all others again, or nothing while calls are under way
 //	delayed GROUP                     it grew too recently to shrink
 //	group-gone NAME                   the provider tells of all groups but this one; then
@@ -117,12 +121,13 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	node-gone NAME
 //	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
 //	pod NAME on=NODE [priority=0] [grace=30s] [daemon] [mirror] [leaving] [stuck] [binding] [eviction=true|false]    stuck: it should have left long ago; binding: the API doesn't show it there yet
+//	         [deployment=NAME] [surge]          surge: it asks for a successor first
 //	pod-gone NAME
 //	nominate POD to=NODE
 //	full NODE | room NODE             there is no room any more for its pods | there is again
 //	plan [empty=(n1, n2)] [drain=(n3) [unknown=(p1)] [waits-for=(p2)]]    drain: there are homes for all pods on it now, but the unknown
 //	throttled
-//	tainted NODE [key=KEY] [fails] | evicted POD from=NODE [fails] | deleted NODE [instance=NODE|none] [fails]   outcomes
+//	tainted NODE [key=KEY] [fails] | evicted POD from=NODE [fails] | surged POD from=NODE [fails] | deleted NODE [instance=NODE|none] [fails]   outcomes
 //	stand-by NAME …                   as node, while another process leads; then
 //	resume NODE                       this process leads
 //	tick DURATION                     time passes, then Advance
@@ -195,7 +200,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.machine.Begin(t, s.unneeded.CommitPlan(t, s.plan(args)))
 	case "throttled":
 		s.shown = fmt.Sprintln(s.machine.Throttled())
-	case "tainted", "evicted", "deleted":
+	case "tainted", "evicted", "surged", "deleted":
 		s.outcome(d.Cmd, args)
 	case "resume":
 		s.machine.Resume(t, t.State.NodeByName(args.Name()).NodeInfo)
@@ -242,7 +247,7 @@ func config(args *script.Args) (candidates.Config, nodedeletion.Config) {
 			DeleteDelayAfterTaint: args.Duration("delay-after-taint", 5*time.Second),
 			EvictDaemonPods:       args.Flag("evict-daemons"), KeepDaemonPods: args.Flag("keep-daemons"),
 			Drain: draining.Config{
-				MaxEviction: args.Duration("eviction-time", 2*time.Minute), MaxGrace: args.Duration("max-grace", 0), Tiers: tiers(args.List("tiers")),
+				MaxEviction: args.Duration("eviction-time", 2*time.Minute), MaxGrace: args.Duration("max-grace", 0), Tiers: tiers(args.List("tiers")), Surge: args.Flag("surge"),
 			},
 			DeletionDelayTimeout: args.Duration("annotations", time.Minute), DeletionBatchInterval: args.Duration("batch", 0),
 			KeepSchedulable: args.Flag("keep-schedulable"), LeaveResumed: args.Flag("no-scale-down"),
@@ -336,6 +341,12 @@ func (s *fixture) pod(args *script.Args) *cluster.Pod {
 		b.DeletionTimestamp = &metav1.Time{Time: s.turn.Now.Add(-time.Hour)}
 	}
 	b.Annotations = map[string]string{}
+	if name := args.String("deployment", ""); name != "" {
+		b.Owner("apps/v1", "ReplicaSet", name+"-5d9").Label("pod-template-hash", "5d9")
+	}
+	if args.Flag("surge") {
+		b.Annotate(cluster.SurgeAnnotation, "true")
+	}
 	if args.Flag("mirror") {
 		b.Annotations[v1.MirrorPodAnnotationKey] = "x"
 	}
@@ -357,6 +368,8 @@ func (s *fixture) outcome(cmd string, args *script.Args) {
 		s.machine.TaintDone(t, step.TaintDone{Node: args.Name(), Key: args.String("key", autoscaler.ToBeDeletedTaint), Err: err})
 	case "evicted":
 		s.machine.EvictionDone(t, step.EvictionDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
+	case "surged":
+		s.machine.SurgeDone(t, step.SurgeDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
 	case "deleted":
 		in := step.NodeDeletionDone{Node: args.Name(), Instance: args.String("instance", args.Name()), Err: err}
 		if in.Instance == "none" {
@@ -406,6 +419,9 @@ func (s *fixture) output() string {
 			within = " within " + x.Grace.String()
 		}
 		fmt.Fprintf(&out, "evict %s/%s from %s%s\n", x.Namespace, x.Name, x.Node, within)
+	}
+	for _, x := range r.Surges {
+		fmt.Fprintf(&out, "surge %s/%s for a pod on %s, at %s\n", x.Namespace, x.Deployment, x.Node, x.At.UTC().Format(time.TimeOnly))
 	}
 	for _, x := range r.NodeDeletions {
 		fmt.Fprintf(&out, "delete node %s, instance %s of %s\n", x.Node, x.Instance, x.Group)

@@ -391,5 +391,6 @@ func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 type noHomes struct{}
 
 func (noHomes) Keep(*lifecycle.Turn, *autoscaler.Removal) string { return "" }
+func (noHomes) Surging(*lifecycle.Turn, *cluster.Pod)            {}
 func (noHomes) Evicted(*lifecycle.Turn, *cluster.Pod)            {}
 func (noHomes) Free(*lifecycle.Turn, string)                     {}
