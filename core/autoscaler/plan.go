@@ -129,6 +129,9 @@ type Plan struct {
 	Sick string
 	// Covered is how many pending pods fit on nodes that exist or are coming.
 	Covered int
+	// Fitting are those of them that fit on nodes as they are: they will be there soon, so their
+	// room isn't given up.
+	Fitting []Fitting
 	// Joins are the coming nodes with those of these pods that are on them and have no place
 	// there yet, by group; the starting nodes of a group before those that aren't registered.
 	Joins []Join
@@ -144,6 +147,12 @@ type Plan struct {
 	// Cuts are the questions to the stopwatch that were answered with yes. They are for
 	// replays.
 	Cuts []int
+}
+
+// Fitting is a pending pod that fits on a node as it is.
+type Fitting struct {
+	Pod  *cluster.Pod
+	Node string
 }
 
 // NewPlan returns a plan that answers a request with nothing to do.

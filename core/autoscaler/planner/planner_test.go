@@ -14,14 +14,15 @@ import (
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
+	"pgregory.net/rapid"
 )
 
-func follow(t testing.TB, leader *cluster.State) *planner.Planner {
+func follow(t rapid.TB, leader *cluster.State) *planner.Planner {
 	t.Helper()
 	return followWith(t, leader, nil)
 }
 
-func followWith(t testing.TB, leader *cluster.State, chain expander.Chain) *planner.Planner {
+func followWith(t rapid.TB, leader *cluster.State, chain expander.Chain) *planner.Planner {
 	t.Helper()
 	profiles := []*framework.Profile{plugins.Default(leader.Schema, plugins.Options{})}
 	p, err := planner.New(leader, profiles, engine.Options{}, chain)
@@ -76,20 +77,21 @@ func TestAPlanIsOfTheStateAtItsPosition(t *testing.T) {
 	}
 }
 
-// TestAPlanHasBothSides orders a node for a pending pod that the request names, and names
-// the empty nodes.
+// TestAPlanHasBothSides orders a node for a pending pod that the request names, and names the
+// empty nodes; but for the one that another pending pod fits on.
 func TestAPlanHasBothSides(t *testing.T) {
 	leader := cluster.New(cluster.NewSchema())
 	p := follow(t, leader)
-	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 1, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
 	addNode(leader, "n1")
+	leader.SetNode(leader.Schema.ParseNode(testkit.Node("n2").Alloc("cpu", "2", "memory", "8Gi").Obj(), "g"))
 	mustCatchUp(t, p)
 	pod := leader.Schema.ParsePod(testkit.Pod("p").Req("cpu", "3").Obj())
 	full := leader.Schema.ParsePod(testkit.Pod("q").Req("cpu", "3").Obj())
 	for range 2 { // a plan leaves nothing behind for the next
 		plan := p.Plan(autoscaler.Request{Pending: []*cluster.Pod{full, pod}, ScaleDown: &autoscaler.ScaleDown{}})
-		if len(plan.ScaleUps) != 1 || plan.ScaleUps[0].Nodes != 1 || plan.ScaleUps[0].Pods[0] != pod.UID || plan.Covered != 1 || removals(plan) != "[n1]" {
-			t.Errorf("the plan is %+v; want a node for p, q on n1, and n1 empty as it now is", plan)
+		if len(plan.ScaleUps) != 1 || plan.ScaleUps[0].Nodes != 1 || plan.ScaleUps[0].Pods[0] != pod.UID || plan.Covered != 1 || removals(plan) != "[n2]" {
+			t.Errorf("the plan is %+v; want a node for p, q on n1, and n2 removed, which has no room for q", plan)
 		}
 	}
 }

@@ -9,7 +9,7 @@
 //     are undone; pods whose homes have changed have to fit there still, or find another home,
 //     or their candidate is undone;
 //  2. finds room for the pods that are displaced already. If one finds none, nothing else may
-//     go: there is no candidate;
+//     go: there is no candidate. Pending pods that fit on nodes as they are have room next;
 //  3. confirms the candidates: their nodes and pods may still go, within the disruption
 //     budgets and minimums, which are counted down in the order of the candidates;
 //  4. looks for further candidates (pass.go), in a stable order: empty nodes first, then by

@@ -61,6 +61,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDisplaced, Pod: homeless, Detail: "no other node has room for a pod that has to leave its node already, or has left it"})
 		})
 	} else {
+		p.placeFitting(plan.Fitting)
 		p.confirm()
 		p.doubts = doubts{}
 		p.look(questions)
@@ -115,6 +116,29 @@ func (p *pass) placeDisplaced() (homeless string) {
 		i-- // once more, with their room
 	}
 	return ""
+}
+
+// placeFitting has pending pods that fit on nodes as they are take their room before candidates
+// do, where the plan has them if that is possible: a node that they need would be bought back at
+// once. Rules of packing may reject one; it is left aside.
+func (p *pass) placeFitting(pods []autoscaler.Fitting) {
+	for i := 0; i < len(pods); i++ {
+		pod := pods[i].Pod
+		e := p.engine(pod)
+		if n := p.world.NodeByName(pods[i].Node); n != nil {
+			if c := p.byNode[n.Index]; c != nil {
+				p.undo(c)
+			}
+			p.hints[pod.UID] = n.Name
+		}
+		switch at := p.find(pod, e, e.Class(pod)); {
+		case at != cluster.NoNode:
+			p.guests = append(p.guests, pod)
+		case len(p.candidates) > 0:
+			p.undoAll()
+			i-- // once more, with their room
+		}
+	}
 }
 
 // confirm undoes the candidates that may not go any more.

@@ -19,7 +19,9 @@ import (
 // A node that is registered and starting stands for itself, as it will be once it is
 // usable.
 func (b *builder) cover(pending []*run) []*run {
-	left := b.place(pending)
+	left := b.placeAnd(pending, func(pod *cluster.Pod, c engine.Choice) {
+		b.plan.Fitting = append(b.plan.Fitting, autoscaler.Fitting{Pod: pod, Node: b.State.Node(c.Node).Name})
+	})
 	b.joins = map[cluster.NodeIndex]*autoscaler.Join{}
 	for _, g := range b.State.Groups() {
 		b.arriving[g.ID] = b.arrivals(g)
