@@ -124,6 +124,9 @@ func (p *pass) placeDisplaced() (homeless string) {
 func (p *pass) placeFitting(pods []autoscaler.Fitting) {
 	for i := 0; i < len(pods); i++ {
 		pod := pods[i].Pod
+		if p.world.NominatedTo(pod.UID) != "" {
+			continue // its node stays for that, and a pod that is placed loses its nomination
+		}
 		e := p.engine(pod)
 		if n := p.world.NodeByName(pods[i].Node); n != nil {
 			if c := p.byNode[n.Index]; c != nil {
