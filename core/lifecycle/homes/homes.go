@@ -131,7 +131,7 @@ func (m *Machine) Keep(t *lifecycle.Turn, r *autoscaler.Removal) (why string) {
 }
 
 func newHome(s *cluster.State, pod *cluster.Pod, from, node string) *home {
-	return &home{pod: pod, from: from, owner: ownerOf(pod), standIn: standInFor(s.Schema, pod), node: node, known: s.OwnerOf(pod) != nil}
+	return &home{pod: pod, from: from, owner: ownerOf(pod), standIn: standInFor(pod), node: node, known: s.OwnerOf(pod) != nil}
 }
 
 func (m *Machine) add(h *home) {

@@ -28,16 +28,17 @@ import (
 const prefix = "home/"
 
 // standInFor returns what keeps room for the replacement of a pod.
-func standInFor(schema *cluster.Schema, pod *cluster.Pod) *cluster.Pod {
+func standInFor(pod *cluster.Pod) *cluster.Pod {
 	o := pod.Object
 	shape := standin.Shape(o.Namespace, &v1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec})
 	shape.Name, shape.UID = "home-of-"+o.Name, types.UID(prefix)+o.UID
 	if ref := metav1.GetControllerOfNoCopy(o); ref != nil { // rules may read it
 		shape.OwnerReferences = []metav1.OwnerReference{*ref}
 	}
-	out := schema.ParsePod(shape)
-	out.StandIn = cluster.HeadroomID(shape.UID)
-	return out
+	out := *pod // what it asks for, and of whom it keeps away, is the pod's
+	out.Object, out.UID, out.StandIn = shape, shape.UID, cluster.HeadroomID(shape.UID)
+	out.Claims, out.Problems = nil, nil
+	return &out
 }
 
 // leaver returns the UID of the pod whose home a stand-in keeps, "" when it is another
@@ -83,20 +84,20 @@ func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
 // allFit tells whether the nodes of homes take their stand-ins all together, with those that
 // are nominated there already. When it returns false, each has to be asked about.
 func (m *Machine) allFit(t *lifecycle.Turn, list []*home) bool {
-	mark := t.State.Mark()
-	defer t.State.Rollback(mark)
-	var nodes []*cluster.Node
-	for _, h := range list {
-		n := t.State.NodeByName(h.node)
-		if n == nil {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *home) int { return strings.Compare(a.node, b.node) })
+	var pods []*cluster.Pod
+	for i, h := range list {
+		pods = append(pods, h.standIn)
+		if i+1 < len(list) && list[i+1].node == h.node {
+			continue
+		}
+		if n := t.State.NodeByName(h.node); n == nil || !standin.FitBeside(t.State, m.scheduler, n, pods) {
 			return false
 		}
-		if !slices.Contains(nodes, n) {
-			nodes = append(nodes, n)
-		}
-		t.State.Nominate(h.standIn, h.node)
+		pods = pods[:0]
 	}
-	return !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return !standin.FitTogether(t.State, m.scheduler, n) })
+	return true
 }
 
 // nominate keeps room for a home on a node, "" for none.

@@ -23,12 +23,29 @@ type Scheduler interface {
 // pods together is the same in whatever order they come, and pods that keep each other away
 // do so in both orders.
 func FitTogether(s *cluster.State, scheduler Scheduler, n *cluster.Node) bool {
-	if n.HasTaint(autoscaler.ToBeDeletedTaint) {
-		return false
-	}
+	mark := s.Mark()
+	defer s.Rollback(mark)
+	return placeAll(s, scheduler, n, slices.Clone(n.Nominated))
+}
+
+// FitBeside tells whether a node takes further pods one after the other when all that are
+// nominated to it are there. Then it takes each of them beside all others; where that doesn't
+// follow, it returns false, as FitTogether.
+func FitBeside(s *cluster.State, scheduler Scheduler, n *cluster.Node, pods []*cluster.Pod) bool {
 	mark := s.Mark()
 	defer s.Rollback(mark)
 	for _, p := range slices.Clone(n.Nominated) {
+		s.PlaceAt(p, n.Index)
+	}
+	return placeAll(s, scheduler, n, pods)
+}
+
+// placeAll places pods on a node as long as each fits, and tells whether all did.
+func placeAll(s *cluster.State, scheduler Scheduler, n *cluster.Node, pods []*cluster.Pod) bool {
+	if n.HasTaint(autoscaler.ToBeDeletedTaint) {
+		return false
+	}
+	for _, p := range pods {
 		if !scheduler.Responsible(p) {
 			return false
 		}

@@ -30,10 +30,18 @@ func TestPropertyPodsThatFitTogetherFitEach(t *testing.T) {
 			log = append(log, w.Change(t))
 		}
 		sched := testkit.Must(scheduler.New(w.State, []*framework.Profile{plugins.Default(schema, plugins.Options{})}, engine.Options{}))
+		w.State.SetNode(schema.ParseNode(testkit.Node("roomy").Alloc("cpu", "4", "memory", "8Gi", "pods", "5").Obj(), ""))
 		for i := range 1 + testkit.Uniform(t, 5, "nominated") {
-			p := w.Pod(t, fmt.Sprint("nominated", i))
+			p, to := w.Pod(t, fmt.Sprint("nominated", i)), w.Nodes[testkit.Uniform(t, len(w.Nodes), "to")]
+			if testkit.Uniform(t, 2, "small") == 0 {
+				b := testkit.Pod(p.Name).Req("cpu", fmt.Sprint(1+testkit.Uniform(t, 2, "cpu"))).Priority(int32(testkit.Uniform(t, 2, "priority")))
+				if testkit.Uniform(t, 3, "port") == 0 {
+					b.HostPort(80)
+				}
+				p, to = b.Obj(), "roomy"
+			}
 			p.Spec.NodeName = ""
-			w.State.Nominate(schema.ParsePod(p), w.Nodes[testkit.Uniform(t, len(w.Nodes), "to")])
+			w.State.Nominate(schema.ParsePod(p), to)
 		}
 		w.State.Nodes(func(n *cluster.Node) {
 			if len(n.Nominated) == 0 || !standin.FitTogether(w.State, sched, n) {
