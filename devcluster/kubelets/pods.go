@@ -15,7 +15,7 @@ import (
 // This file is what kubelets do with pods:
 //
 //	bound ── StartDelay ──▶ running ── annotation RunFor ──▶ succeeded
-//	  └──────────┴── deleted: after StopAfter, at most the grace period ──▶ removed
+//	  └──────────┴── deleted: after StopAfter, at most the grace period ──▶ failed, removed
 
 // podState says which calls for a pod were put into the timetable, so that each is put
 // there once, however often the pod changes.
@@ -51,7 +51,7 @@ func (k *kubelets) podChanged(p *v1.Pod) {
 		}
 	}
 	if stop {
-		k.at(now.Add(stopTime(p)), func(ctx context.Context) { k.removePod(ctx, p) })
+		k.at(now.Add(stopTime(p)), func(ctx context.Context) { k.stopPod(ctx, p) })
 	}
 }
 
@@ -127,7 +127,26 @@ func (k *kubelets) patchPod(ctx context.Context, p *v1.Pod, status v1.PodStatus)
 	k.again(err, func(ctx context.Context) { k.patchPod(ctx, p, status) })
 }
 
-// removePod removes a deleted pod's object, as a kubelet does when the pod has stopped.
+// stopPod reports that a deleted pod has ended, and removes its object, as a kubelet does when
+// the pod has stopped. A Job makes no other pod before it is told that.
+func (k *kubelets) stopPod(ctx context.Context, p *v1.Pod) {
+	now := metav1.Now()
+	done := v1.ConditionFalse
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID}, "status": v1.PodStatus{Phase: v1.PodFailed, Conditions: []v1.PodCondition{
+		{Type: v1.ContainersReady, Status: done, Reason: "PodFailed", LastTransitionTime: now},
+		{Type: v1.PodReady, Status: done, Reason: "PodFailed", LastTransitionTime: now},
+	}}})
+	if err != nil {
+		return
+	}
+	if _, err = k.client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		k.again(err, func(ctx context.Context) { k.stopPod(ctx, p) })
+		return
+	}
+	k.removePod(ctx, p)
+}
+
+// removePod removes a deleted pod's object.
 func (k *kubelets) removePod(ctx context.Context, p *v1.Pod) {
 	opts := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.UID}}
 	err := k.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, opts)
