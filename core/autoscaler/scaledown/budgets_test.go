@@ -5,11 +5,44 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/internal/testkit"
 )
+
+// TestOnlyBerthsOwnRemovalsTakeFromBudgets has a pod of a budget on a node on its way out: it
+// takes the one disruption if Berth has the node removed, and not if somebody else has.
+func TestOnlyBerthsOwnRemovalsTakeFromBudgets(t *testing.T) {
+	for note, want := range map[string]int{"": 1, "it is unneeded": 0} {
+		s := cluster.New(cluster.NewSchema())
+		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 3, Max: 3, Template: s.Schema.ParseNode(benchNode("t").Obj(), "g")})
+		s.SetWorkload(cluster.WorkloadOf(testkit.ReplicaSet("r", "app", "r")))
+		for _, name := range []string{"going", "n1", "full"} {
+			b := testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "10")
+			if name == "going" {
+				b.Taint(autoscaler.ToBeDeletedTaint, "900", v1.TaintEffectNoSchedule)
+				if note != "" {
+					b.Annotations = map[string]string{autoscaler.RemovalNote: note}
+				}
+			}
+			s.SetNode(s.Schema.ParseNode(b.Obj(), "g"))
+			p := testkit.Pod("of-"+name).Owner("apps/v1", "ReplicaSet", "r").Label("app", "r").Req("cpu", "1")
+			if name == "full" {
+				p = testkit.Pod("own").Req("cpu", "2") // nobody would replace it
+			}
+			s.Place(s.Schema.ParsePod(p.Obj()), name)
+			s.SetReady(p.UID, true)
+		}
+		s.SetObject(testkit.Budget("r", 1, "app", "r"))
+		sim, req := newSimulator(t, s)
+		if got := len(pass(sim, req).Removals); got != want {
+			t.Errorf("with the note %q: %d nodes could be removed, want %d", note, got, want)
+		}
+	}
+}
 
 // TestPodsThatAreNotReadyTakeNothingFromBudgets makes passes over two nodes with a pod each of
 // one budget, and one with room for both.

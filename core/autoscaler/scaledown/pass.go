@@ -86,10 +86,12 @@ func (p *pass) keep(n *cluster.Node, k autoscaler.Kept) {
 	p.kept = append(p.kept, k)
 }
 
-// leaving returns the nodes that are on their way out, by index.
+// leaving returns the nodes that Berth has on their way out, by index. What another autoscaler
+// does with nodes that it has tainted isn't known.
 func (p *pass) leaving() (out []*cluster.Node) {
 	p.world.Nodes(func(n *cluster.Node) {
-		if p.byNode[n.Index] == nil && n.HasTaint(autoscaler.ToBeDeletedTaint) {
+		_, ours := n.Object.Annotations[autoscaler.RemovalNote]
+		if ours && p.byNode[n.Index] == nil && n.HasTaint(autoscaler.ToBeDeletedTaint) {
 			out = append(out, n)
 		}
 	})
