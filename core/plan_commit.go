@@ -1,0 +1,163 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file commits what still holds of a plan.
+
+// planMade commits what still holds of a plan.
+func (c *Core) planMade(in step.PlanMade) {
+	if c.cfg.Autoscale == nil || !c.scale.planning.PlanMade(c.turn, in.Plan) {
+		return
+	}
+	before := len(c.turn.Ready.ScaleUps)
+	c.headroom.WholePlanned(c.turn, in.Plan.Whole && c.scale.groups.HasRoom(c.turn, in.Plan.ScaleUps))
+	for i := range in.Plan.Joins {
+		c.join(&in.Plan.Joins[i])
+	}
+	kept := map[types.UID]bool{}
+	for i := range in.Plan.ScaleUps {
+		helped := c.commitScaleUp(&in.Plan.ScaleUps[i])
+		if !c.reservation.AnyAsks() {
+			continue
+		}
+		for _, uid := range helped {
+			kept[uid] = true
+		}
+	}
+	c.answerAsking(in.Plan, kept)
+	for _, x := range in.Plan.NoHelp {
+		for _, uid := range x.Pods {
+			if !c.reservation.Asks(uid) { // answerAsking has answered who asks
+				c.reservation.Free(c.turn, uid) // what is coming doesn't help it any more
+			}
+		}
+	}
+	for _, x := range c.mayCancel(in.Plan) {
+		c.reservation.Cancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
+	}
+	if n := in.Plan.Unplanned; n > 0 {
+		c.turn.Decide(step.Decision{Kind: step.PlanCut, Reason: fmt.Sprintf("the plan had taken long enough; %d pods are left to the next", n)})
+		if len(c.turn.Ready.ScaleUps) > before { // else the next would be no other
+			c.scale.planning.Retry(c.turn.Now)
+		}
+	}
+	c.holdBack(in.Plan)
+	c.reportNoHelp(in.Plan)
+	if !c.cfg.Autoscale.DisableScaleDown {
+		c.scale.staying.CommitPlan(c.turn, in.Plan)
+	}
+	// With --scale-down-enabled=false a plan has no removals, and what candidates there
+	// were before a restart are needed.
+	due := withConsolidation(c.commitConsolidation(in.Plan), c.scale.candidates.CommitPlan(c.turn, in.Plan))
+	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(due))
+}
+
+// mayCancel returns what of the nodes that nobody needs may be given up: none where nodes
+// are never removed, nor where another scheduler may already have put a pod on one of them.
+func (c *Core) mayCancel(plan *autoscaler.Plan) []autoscaler.GroupNodes {
+	if c.cfg.Autoscale.DisableScaleDown || c.cfg.ExternalScheduler {
+		return nil
+	}
+	return plan.Unneeded
+}
+
+// commitScaleUp orders the nodes of a proposal for those of its pods that have no node
+// still and don't rather preempt, and emits TriggeredScaleUp for each that has a place on
+// what is ordered. It returns these.
+func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
+	if up = c.decline(up); up.Nodes == 0 {
+		return nil
+	}
+	growth, ok := c.scale.groups.CommitScaleUp(c.turn, up, c.waits)
+	if !ok {
+		return nil
+	}
+	c.scale.consolidation.Grew(c.turn.Now)
+	c.reservation.Ordered(c.turn, up.Group, growth.Bins)
+	c.bought(up.Group, growth.Bins)
+	asked := c.scale.groups.LastAsked(up.Group)
+	for _, uid := range up.Pods {
+		switch p := c.stillPending(uid); {
+		case p == nil || p.parsed.StandsIn():
+		case growth.Without[uid]:
+			c.reporting.ScaleUpOutdated(&p.reports)
+		default:
+			helped = append(helped, uid)
+			p.asked = asked
+			c.reporting.TriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, growth.String())
+		}
+	}
+	return helped
+}
+
+// reportNoHelp reports NotTriggeredScaleUp, with the reasons, for those pods that no node
+// group would help and that have no node still, in the order in which they were queued.
+func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
+	c.headroom.Planned()
+	why := map[types.UID]string{}
+	var items []*queue.Item
+	for _, n := range plan.NoHelp {
+		reasons := strings.Join(n.Reasons, ", ")
+		for _, uid := range n.Pods {
+			switch p := c.stillPending(uid); {
+			case p == nil:
+			case p.parsed.StandsIn():
+				c.headroom.NoHelp(p.parsed, reasons)
+			default:
+				why[uid] = reasons
+				items = append(items, c.queue.Get(uid))
+			}
+		}
+	}
+	slices.SortFunc(items, func(a, b *queue.Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
+	for _, item := range items {
+		p := c.pods[item.Pod().UID]
+		c.reporting.NotTriggeredScaleUp(c.turn, &p.reports, p.parsed.Object, why[p.parsed.UID])
+	}
+}
+
+// waits tells whether a pod has no node yet, and none that others are to leave for it.
+func (c *Core) waits(uid types.UID) bool {
+	p := c.stillPending(uid)
+	return p != nil && !c.hasNodeToWaitFor(p)
+}
+
+// hasNodeToWaitFor tells whether a pod is nominated to a node that exists, by a decision or
+// by what somebody else has written.
+func (c *Core) hasNodeToWaitFor(p *pod) bool {
+	return p.nomination.Decided() && c.state.NodeByName(c.state.NominatedTo(p.parsed.UID)) != nil
+}
+
+// stillPending returns the record of a pod that has no node yet, nil for any other. Such a
+// pod has an item in the queue.
+func (c *Core) stillPending(uid types.UID) *pod {
+	if p := c.pods[uid]; p != nil && p.node() == "" {
+		return p
+	}
+	return nil
+}
+
+// holdBack has launch control remember, after a plan that found pods in need of nodes, which
+// groups have no room for launches.
+func (c *Core) holdBack(plan *autoscaler.Plan) {
+	s := &c.scale
+	if !s.launches.Limits() || len(plan.NoHelp)+len(plan.ScaleUps) == 0 {
+		return
+	}
+	var groups []string
+	for _, g := range c.state.Groups() {
+		groups = append(groups, g.ID)
+	}
+	s.launches.Held(c.turn.Now, groups, s.groups.Coming(c.turn))
+}

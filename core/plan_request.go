@@ -1,0 +1,146 @@
+package core
+
+import (
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/lifecycle/launching"
+	"github.com/berthproject/berth/core/lifecycle/planning"
+)
+
+// This file asks for plans: when one is due, and what it is to know.
+
+// requestPlan asks for a plan if one is due, for the pods that were tried and found no
+// node. podsLeft says that this Step ended with pods still to be tried: then a plan that
+// is due waits for them, though not for ever (planning.Machine.Ready).
+func (c *Core) requestPlan(podsLeft bool) {
+	s := &c.scale
+	if c.headroom.WantsPlan() {
+		s.planning.Want(c.turn.Now)
+	}
+	if !s.planning.Ready(c.turn.Now, podsLeft) {
+		return
+	}
+	s.launches.Planned()
+	req, early := c.newRequest()
+	s.lookedFor = req.ScaleDown != nil && req.ScaleDown.Consolidate != nil
+	req.Whole = c.headroom.Whole()
+	for _, pod := range req.Pending {
+		c.pods[pod.UID].planned = true
+	}
+	s.planning.Request(c.turn, req)
+	s.placesKept = false
+	c.noteRequested(req)
+	for _, p := range early {
+		c.wantPlan(p) // the request has answered for all who wanted a plan so far
+	}
+}
+
+// newRequest returns what a plan made now is to know, and the pods for which it is too early
+// to buy nodes. It changes nothing.
+func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
+	s := &c.scale
+	req = &autoscaler.Request{
+		Now: c.turn.Now, ServerNow: c.turn.ServerNow(), Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness,
+		Balancing: c.cfg.Autoscale.Balancing, Conditions: s.groups.Conditions(c.turn.Now), Places: c.reservation.Places(),
+	}
+	if !c.cfg.Autoscale.DisableScaleDown {
+		req.ScaleDown = c.scaleDownRequest()
+	}
+	var asking []*pod
+	for _, item := range c.queue.Rejected() {
+		p := c.pods[item.Pod().UID]
+		if c.hasNodeToWaitFor(p) {
+			continue
+		}
+		switch e := c.eligible(p); {
+		case e.now:
+			req.Pending = append(req.Pending, item.Pod())
+			if c.reservation.Asks(item.Pod().UID) {
+				asking = append(asking, p)
+			}
+		case !e.from.IsZero():
+			early = append(early, p)
+		}
+	}
+	c.mustNotBuy(req, asking)
+	c.capLaunches(req)
+	if c.reservation.AnySpare() {
+		req.Spare = map[string]int{}
+		for _, g := range c.state.Groups() {
+			if n := c.reservation.Spare(g.ID); n > 0 {
+				req.Spare[g.ID] = n
+			}
+		}
+	}
+	return req, early
+}
+
+// scaleDownRequest returns the part of a request that asks for nodes that could be removed.
+func (c *Core) scaleDownRequest() *autoscaler.ScaleDown {
+	out := &autoscaler.ScaleDown{Rules: c.cfg.Autoscale.Removal, Displaced: c.scale.homes.Displaced(c.state), Leaving: map[string]int{}}
+	for _, g := range c.state.Groups() {
+		if n := c.scale.deletions.Planned(g.ID); n > 0 {
+			out.Leaving[g.ID] = n
+		}
+	}
+	out.Replacing = c.scale.consolidation.Replacing()
+	out.Consolidate = c.consolidateRequest()
+	return out
+}
+
+// keepPlaces has places released whose nodes aren't coming any more, when the provider has
+// told of its groups and before each plan.
+func (c *Core) keepPlaces() {
+	beforePlan := !c.scale.placesKept && c.scale.planning.State(c.turn.Now) == planning.Due
+	if !c.reservation.Waits() || !c.scale.groupsTold && !beforePlan {
+		return
+	}
+	c.scale.groupsTold, c.scale.placesKept = false, true
+	c.reservation.Keep(c.turn, func(group string) int {
+		if in := c.survey()[group]; in != nil {
+			return in.Unregistered
+		}
+		return 0
+	}, func(name string) bool {
+		n := c.state.NodeByName(name)
+		return n != nil && (c.usable(n.NodeInfo) || c.cfg.Autoscale.Readiness.Starting(n.NodeInfo, c.template(n.NodeInfo), c.turn.ServerNow()))
+	})
+}
+
+// survey returns what is coming, by group, for decisions about pods and their places, which
+// don't change it: only inputs and time do. It costs O(nodes) at the first call after one.
+func (c *Core) survey() map[string]*scaleup.Coming {
+	if c.scale.survey == nil {
+		c.scale.survey = scaleup.Survey(c.state, c.scale.groups.Conditions(c.turn.Now), &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
+	}
+	return c.scale.survey
+}
+
+// capLaunches says in a request how many nodes may be coming.
+func (c *Core) capLaunches(req *autoscaler.Request) {
+	s := &c.scale
+	if !s.launches.Limits() {
+		return
+	}
+	coming := s.groups.Coming(c.turn)
+	if n := s.launches.Cap(c.turn.Now, coming); n != launching.Unlimited {
+		req.Limits.MaxNodesLaunching = n
+	}
+	for _, g := range c.state.Groups() {
+		if n := s.launches.GroupCap(c.turn.Now, g.ID, coming); n != launching.Unlimited {
+			condition := req.Conditions[g.ID]
+			condition.MaxLaunching = n
+			req.Conditions[g.ID] = condition
+		}
+	}
+}
+
+// advanceLaunches takes launches further, and asks for a plan as soon as a group has room
+// that had none for the last.
+func (c *Core) advanceLaunches() {
+	s := &c.scale
+	s.launches.Advance(c.turn)
+	if s.launches.MayHaveRoom(c.turn.Now) && s.launches.HasRoom(c.turn.Now, s.groups.Coming(c.turn)) {
+		s.planning.Want(c.turn.Now)
+	}
+}
