@@ -60,7 +60,7 @@ func (s *surger) surge(ctx context.Context, surge step.Surge) error {
 	}
 	err := persist(ctx, func() error { return retry.RetryOnConflict(retry.DefaultBackoff, attempt) })
 	if err = cmp.Or(refused, err); err != nil {
-		return fmt.Errorf("Deployment %s/%s: %w", surge.Namespace, surge.Deployment, err)
+		return fmt.Errorf("deployment %s/%s: %w", surge.Namespace, surge.Deployment, err)
 	}
 	return nil
 }
