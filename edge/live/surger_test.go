@@ -89,10 +89,10 @@ func TestSurgeOutcomes(t *testing.T) {
 		fails   string
 	}{
 		{"rolls", nil, nil, []error{nil}, 1, ""},
-		{"gone", nil, gone, nil, 0, `Deployment default/web: deployments.apps "web" not found`},
-		{"gone since", nil, nil, []error{gone}, 1, `Deployment default/web: deployments.apps "web" not found`},
+		{"gone", nil, gone, nil, 0, `deployment default/web: deployments.apps "web" not found`},
+		{"gone since", nil, nil, []error{gone}, 1, `deployment default/web: deployments.apps "web" not found`},
 		{"changed since", nil, nil, []error{conflict, nil}, 2, ""},
-		{"forbidden", nil, nil, []error{forbidden}, 1, `Deployment default/web: deployments.apps "web" is forbidden: <nil>`},
+		{"forbidden", nil, nil, []error{forbidden}, 1, `deployment default/web: deployments.apps "web" is forbidden: <nil>`},
 		{"doesn't allow it", func(d *appsv1.Deployment) { d.Spec.Paused = true }, nil, nil, 0, "deployment default/web: it is paused"},
 		{"rolls for this surge already", func(d *appsv1.Deployment) {
 			d.Spec.Template.Annotations[cluster.SurgedAtAnnotation], d.Status.UpdatedReplicas = at, 0
