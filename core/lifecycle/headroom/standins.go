@@ -185,7 +185,7 @@ func (m *Machine) keep(t *lifecycle.Turn) (lost bool) {
 }
 
 func (m *Machine) lookAtChanges(t *lifecycle.Turn) (lost bool) {
-	m.watch.Look(t.State, m.scheduler, func(c *cluster.Change) {
+	m.watch.Look(t.State, m.scheduler, func(*cluster.Pod) bool { return false }, func(c *cluster.Change) {
 		switch {
 		case c.Op == cluster.NominationRemoved && c.Pod.StandsIn():
 			lost = m.lookAt(t, c.Pod) || lost

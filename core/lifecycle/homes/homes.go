@@ -54,6 +54,9 @@ type Machine struct {
 	roomless  map[types.UID]*home // those of byPod without a node
 	kept      int                 // homes so far; orders them
 	watch     standin.Watch
+	// fitting are stand-ins nominated since the watch looked last, beside which all others of
+	// their nodes have their room.
+	fitting   map[types.UID]bool
 	tried     cluster.Seq // homes without room were tried with the changes up to here
 	unsettled bool        // an owner has changed since endDue last looked, or a pod has left
 	wake      time.Time   // when endDue has something to do though nothing changes; zero for never
@@ -101,7 +104,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that keeps no home.
 func New(cfg Config, scheduler Scheduler) *Machine {
-	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[owner][]*home{}, byNode: map[string][]*home{}, roomless: map[types.UID]*home{}}
+	return &Machine{cfg: cfg, scheduler: scheduler, byPod: map[types.UID]*home{}, byOwner: map[owner][]*home{}, byNode: map[string][]*home{}, roomless: map[types.UID]*home{}, fitting: map[types.UID]bool{}}
 }
 
 // Keep keeps room for the pods of a removal on their homes. It returns why not, "" when all is
@@ -273,6 +276,7 @@ func (m *Machine) end(t *lifecycle.Turn, h *home) {
 	t.State.Nominate(h.standIn, "")
 	delete(m.byPod, h.pod.UID)
 	delete(m.roomless, h.pod.UID)
+	delete(m.fitting, h.standIn.UID)
 	without(m.byOwner, h.owner, h)
 	without(m.byNode, h.from, h)
 }
@@ -290,6 +294,7 @@ func without[K comparable](lists map[K][]*home, key K, h *home) {
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	if len(m.byPod) == 0 {
 		m.watch.Skip(t.State)
+		clear(m.fitting)
 		m.wake = time.Time{}
 		return
 	}

@@ -54,13 +54,16 @@ func leaver(standIn *cluster.Pod) types.UID {
 // noRoom returns why the homes can't all be kept, "" when they can. It leaves the state as it
 // is.
 func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
+	if m.allFit(t, list) { // by rules for which it is no matter that their pods run still
+		for _, h := range list {
+			m.fitting[h.standIn.UID] = true
+		}
+		return ""
+	}
 	mark := t.State.Mark()
 	defer t.State.Rollback(mark)
 	for _, h := range list {
 		t.State.Remove(h.pod.UID)
-	}
-	if m.allFit(t, list) {
-		return ""
 	}
 	for _, h := range list {
 		n := t.State.NodeByName(h.node)
@@ -128,7 +131,7 @@ func (m *Machine) takes(t *lifecycle.Turn, h *home, pod *cluster.Pod) bool {
 
 // look has the homes lose their room that the changes since the last time have taken.
 func (m *Machine) look(t *lifecycle.Turn) {
-	known := m.watch.Look(t.State, m.scheduler, func(c *cluster.Change) {
+	known := m.watch.Look(t.State, m.scheduler, func(p *cluster.Pod) bool { return m.fitting[p.UID] }, func(c *cluster.Change) {
 		if c.Op == cluster.WorkloadSet || c.Op == cluster.WorkloadRenewed {
 			m.unsettled = true
 		}
@@ -142,6 +145,7 @@ func (m *Machine) look(t *lifecycle.Turn) {
 			m.nominate(t, h, "")
 		}
 	})
+	clear(m.fitting)
 	m.unsettled = m.unsettled || !known
 }
 

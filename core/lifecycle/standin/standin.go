@@ -41,7 +41,10 @@ func (w *Watch) Skip(s *cluster.State) { w.seen = s.Head() }
 // all nominated pods when the changes aren't known any more, of which it tells. Before that it
 // calls change with each change. Both may change the state; what they change is for the caller to pass over, or
 // for the next Look.
-func (w *Watch) Look(s *cluster.State, scheduler Scheduler, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
+//
+// fits tells whether a pod was nominated when it was known to fit beside all that were, and all
+// beside it (FitBeside): that alone is no reason to look at a node.
+func (w *Watch) Look(s *cluster.State, scheduler Scheduler, fits func(*cluster.Pod) bool, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
 	changes, known := s.Since(w.seen)
 	if !known { // they were forgotten; any node may have changed
 		w.seen = s.Head()
@@ -56,7 +59,9 @@ func (w *Watch) Look(s *cluster.State, scheduler Scheduler, change func(*cluster
 	gone := false
 	for i := range changes {
 		c := &changes[i]
-		touched = append(touched, c.Node)
+		if c.Op != cluster.NominationAdded || !fits(c.Pod) {
+			touched = append(touched, c.Node)
+		}
 		gone = gone || c.Op == cluster.NodeRemoved
 		change(c)
 	}

@@ -60,13 +60,15 @@ func TestWatchLooksAtWhatMayHaveLostItsRoom(t *testing.T) {
 		{"nothing happens", func() {}, "", "", true},
 		{"a pod comes to n1", func() { s.Place(pod("x"), "n1") }, "PodAdded", "b a", true},
 		{"one comes to n3", func() { s.Place(pod("y"), "n3") }, "PodAdded", "", true},
+		{"a pod is nominated to n2 that fits beside all", func() { s.Nominate(pod("e"), "n2") }, "NominationAdded", "", true},
+		{"and goes again", func() { s.Nominate(pod("e"), "") }, "NominationRemoved", "c", true},
 		{"both change again", func() { s.Remove("pod-x"); s.Remove("pod-y"); s.Place(pod("x"), "n2") }, "PodRemoved PodRemoved PodAdded", "b a c", true},
 		{"n2 goes", func() { s.RemoveNode("n2") }, "PodRemoved OrphanAdded NodeRemoved", "c d", true},
 		{"the changes are forgotten", func() { s.Place(pod("z"), "n3"); s.Trim(s.Head()) }, "", "a b c d", false},
 	} {
 		c.do()
 		var changes, pods []string
-		known := w.Look(s, nobody{}, func(x *cluster.Change) { changes = append(changes, x.Op.String()) }, func(p *cluster.Pod) { pods = append(pods, p.Object.Name) })
+		known := w.Look(s, nobody{}, func(p *cluster.Pod) bool { return p.Object.Name == "e" }, func(x *cluster.Change) { changes = append(changes, x.Op.String()) }, func(p *cluster.Pod) { pods = append(pods, p.Object.Name) })
 		got := fmt.Sprint(strings.Join(changes, " "), "; ", strings.Join(pods, " "), "; ", known)
 		if want := fmt.Sprint(c.changes, "; ", c.pods, "; ", c.known); got != want {
 			t.Errorf("%s: changes, pods and whether they are known: %s, want %s", c.name, got, want)
