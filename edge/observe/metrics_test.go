@@ -258,7 +258,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestHistoryOfANodeIsAboutItsRemoval: pods that come to a node don't crowd it out.
+// TestHistoryOfANodeIsAboutItsRemoval: the many decisions about pods that come
+// to a node don't push it out of the history.
 func TestHistoryOfANodeIsAboutItsRemoval(t *testing.T) {
 	h := NewHistory(100)
 	var r step.Ready

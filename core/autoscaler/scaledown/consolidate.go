@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -196,7 +195,7 @@ func (x *search) try(set []*replaceable) (stuck map[string]bool) {
 	mark := x.world.Mark()
 	on := map[types.UID]string{}
 	for _, r := range set {
-		x.world.SetNode(r.node.WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule}))
+		x.world.SetNode(asLeaving(r.node.NodeInfo))
 		for _, pod := range r.movers {
 			on[pod.UID] = r.node.Name
 			x.world.Remove(pod.UID)
@@ -274,14 +273,8 @@ func (x *search) confirmSet(req *autoscaler.Request, set []*replaceable, found *
 	}
 	for _, c := range slices.Concat(x.candidates, moved) {
 		for _, h := range c.homes {
-			if !h.class.LooksBeyondNode() {
-				continue
-			}
-			e, inner := x.engine(h.pod), x.world.Mark()
-			x.world.Remove(h.pod.UID)
-			fits := e.FitsOn(e.Class(h.pod), x.world.Node(h.at))
-			x.world.Rollback(inner)
-			if !fits {
+			// What is bought may have the pod's class signed anew.
+			if h.class = h.engine.Class(h.pod); !x.stillFits(&h) {
 				return false
 			}
 		}

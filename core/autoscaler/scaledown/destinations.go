@@ -3,14 +3,10 @@ package scaledown
 import (
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
-
-	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/drainability"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/scheduler"
 )
 
 // This file says where the pods of one node would go if it alone were removed now, for people
@@ -21,18 +17,17 @@ import (
 // questions it holds nothing but its engines.
 type WhatIf struct {
 	state *cluster.State
-	sched *scheduler.Scheduler
-	other *engine.Engine // for pods that no profile is for
+	packers
 }
 
 // NewWhatIf returns what answers on a state, or an error that names the profile for which
 // there can be no engine.
 func NewWhatIf(state *cluster.State, profiles []*framework.Profile, how engine.Options) (*WhatIf, error) {
-	sched, err := packingScheduler(state, profiles, how)
+	packing, err := newPackers(state, profiles, how)
 	if err != nil {
 		return nil, err
 	}
-	return &WhatIf{state, sched, sched.EngineOf(profiles[0].SchedulerName)}, nil
+	return &WhatIf{state, packing}, nil
 }
 
 // Destination is where a pod would go.
@@ -55,15 +50,12 @@ func (w *WhatIf) Destinations(n *cluster.Node, rules *drainability.Context) (out
 		}
 	}
 	slices.SortFunc(movers, largestFirst)
-	w.state.SetNode(n.WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule}))
+	w.state.SetNode(asLeaving(n.NodeInfo))
 	for _, p := range movers {
 		w.state.Remove(p.UID)
 	}
 	for _, p := range movers {
-		e := w.sched.Engine(p)
-		if e == nil {
-			e = w.other
-		}
+		e := w.engine(p)
 		class := e.Class(p)
 		d := Destination{Pod: p}
 		if best, ok := e.Best(class); ok {

@@ -20,8 +20,8 @@ type lifted struct {
 }
 
 // Follow brings the world up to date, and undoes the candidates that can't stay what they
-// are. It takes O(changes) and O(pods that have their homes on touched nodes). The leader must not have trimmed
-// what it did since the last call.
+// are. It takes O(changes) and O(pods that have their homes on touched nodes). The leader must
+// not have trimmed what it did since the last call.
 func (s *Simulator) Follow() {
 	_, at := s.world.Position()
 	changes, ok := s.leader.Since(at)

@@ -1,6 +1,8 @@
 package scaledown
 
 import (
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
@@ -12,13 +14,36 @@ import (
 // This file has the rules by which pods find homes: those of their profiles, as filters, on
 // nodes that stay, the fullest first (framework.Packing).
 
-// packingScheduler returns engines over the world that pack the pods of the profiles.
-func packingScheduler(world *cluster.State, profiles []*framework.Profile, how engine.Options) (*scheduler.Scheduler, error) {
+// packers are engines over one world that pack pods: one for each profile.
+type packers struct {
+	sched    *scheduler.Scheduler
+	fallback *engine.Engine // for pods that no profile is for: that of the first
+}
+
+// newPackers returns an error that names the profile for which there can be no engine.
+func newPackers(world *cluster.State, profiles []*framework.Profile, how engine.Options) (packers, error) {
 	packing := make([]*framework.Profile, len(profiles))
 	for i, p := range profiles {
 		packing[i] = framework.Packing(p, staying{})
 	}
-	return scheduler.New(world, packing, how)
+	sched, err := scheduler.New(world, packing, how)
+	if err != nil {
+		return packers{}, err
+	}
+	return packers{sched, sched.EngineOf(profiles[0].SchedulerName)}, nil
+}
+
+// engine returns the engine that packs a pod.
+func (x packers) engine(p *cluster.Pod) *engine.Engine {
+	if e := x.sched.Engine(p); e != nil {
+		return e
+	}
+	return x.fallback
+}
+
+// asLeaving returns a node as packing has those on their way out: no pod may come to it.
+func asLeaving(n *cluster.NodeInfo) *cluster.NodeInfo {
+	return n.WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule})
 }
 
 // staying is a plugin that rejects nodes which nobody is to count on: those on their way out,

@@ -2,7 +2,6 @@ package scaledown
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -221,8 +220,8 @@ type looked struct {
 }
 
 // eligible returns the nodes that may be candidates, as far as they aren't, in the order in
-// which they are simulated: those of a consolidation first, then those that passes had no time for first, then empty ones, then by
-// rising utilization. Why the others stay is said.
+// which they are simulated: those of a consolidation, those that passes had no time for, empty
+// ones, then by rising utilization. Why the others stay is said.
 func (p *pass) eligible() (out []looked) {
 	skipped := map[string]uint64{}
 	p.world.Nodes(func(n *cluster.Node) {
@@ -344,73 +343,9 @@ func largestFirst(a, b *cluster.Pod) int {
 		strings.Compare(string(a.UID), string(b.UID)))
 }
 
-// settleRounds is how often homes are looked for anew that the homes of others make
-// impossible, before candidates are undone instead.
-const settleRounds = 3
-
-// settle confirms the homes of pods that rules may reject for what is elsewhere, such as hard
-// spread and anti-affinity: since such a home was found others have been, and pods have left
-// their nodes. In the end each pod could go where it is with all others where they are. It
-// takes O(pods of such classes that have moved) when anything has changed.
-func (p *pass) settle() {
-	for round := 0; p.unsettled; round++ {
-		p.unsettled = false
-		for _, c := range slices.Clone(p.candidates) {
-			for k := range c.homes {
-				if p.byNode[c.node] != c {
-					break // undone on account of the one before
-				}
-				h := &c.homes[k]
-				if !h.engine.LooksBeyondNode(h.class) {
-					continue
-				}
-				x := lifted{c, k, p.world.Node(h.at).Name}
-				p.take(h.pod, h.at)
-				if h.engine.FitsOn(h.class, p.world.Node(h.at)) {
-					p.put(h.pod, h.at)
-					continue
-				}
-				h.at = cluster.NoNode
-				if round < settleRounds {
-					p.setDown(&x)
-				} else {
-					p.undo(c)
-				}
-				if p.byNode[c.node] != c {
-					p.keepNoPlace(p.world.Node(c.node), h.pod, c.removal.Utilization)
-				}
-			}
-		}
-	}
-}
-
 // keepNoPlace says that a node stays since a pod has nowhere to go, also in the next passes.
 func (p *pass) keepNoPlace(n *cluster.Node, stuck *cluster.Pod, utilization float64) {
 	k := autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptNoPlace, Pod: stuck.Name(), Detail: "no other node that stays has room for the pod", Since: p.req.Now, Utilization: utilization}
 	p.noPlace[n.Name] = k
 	p.kept = append(p.kept, k)
-}
-
-// wholeGroups undoes the candidates of groups that go as a whole or not at all, where some
-// node of the group stays, and tells whether there were any.
-func (p *pass) wholeGroups() (undone bool) {
-	for _, g := range p.world.Groups() {
-		if g.Options == nil || !g.Options.ZeroOrMax {
-			continue
-		}
-		var of []*candidate
-		for _, c := range p.candidates {
-			if c.info.Group == g.ID {
-				of = append(of, c)
-			}
-		}
-		if nodes := g.Target - p.down.Leaving[g.ID]; len(of) > 0 && len(of) < nodes {
-			undone = true
-			for _, c := range of {
-				p.undo(c)
-				p.keep(p.world.Node(c.node), autoscaler.Kept{Reason: autoscaler.KeptAtomic, Detail: fmt.Sprintf("the nodes of group %s go all together or not at all, and %d of %d could go", g.ID, len(of), nodes)})
-			}
-		}
-	}
-	return undone
 }

@@ -3,14 +3,12 @@ package scaledown
 import (
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
-	"github.com/berthproject/berth/core/scheduler"
 )
 
 // This file holds the simulator: the world in which the pods of candidates have moved, and
@@ -32,13 +30,13 @@ const classesKept = 4096
 type Simulator struct {
 	leader *cluster.State
 	world  *cluster.Follower
-	sched  *scheduler.Scheduler
-	other  *engine.Engine // for pods that no profile is for
+	packers
 
 	candidates []*candidate // in the order in which they were found
 	byNode     map[cluster.NodeIndex]*candidate
 	moved      []int32 // by node index: how many pods have their homes there
-	// guests are the displaced pods that the last pass has placed. They leave before the next.
+	// guests are the pods beside those of candidates that the last pass has placed: displaced
+	// ones, and pending ones that fit. They leave before the next.
 	guests []*cluster.Pod
 	// hints are the nodes, by name, that were homes of pods whose candidates were undone since
 	// the last pass.
@@ -77,7 +75,7 @@ type candidate struct {
 
 // marked returns how the world has the node: as one on its way out.
 func (c *candidate) marked() *cluster.NodeInfo {
-	return c.info.WithTaint(v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule})
+	return asLeaving(c.info)
 }
 
 // home is where a pod of a candidate would go.
@@ -92,22 +90,12 @@ type home struct {
 // names the profile for which there can be no engine.
 func New(leader *cluster.State, profiles []*framework.Profile, how engine.Options) (*Simulator, error) {
 	world := cluster.Follow(leader)
-	sched, err := packingScheduler(world.State, profiles, how)
+	packing, err := newPackers(world.State, profiles, how)
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{leader: leader, world: world, sched: sched, byNode: map[cluster.NodeIndex]*candidate{},
-		hints: map[types.UID]string{}, noPlace: map[string]autoscaler.Kept{}, skipped: map[string]uint64{}}
-	s.other = sched.EngineOf(profiles[0].SchedulerName)
-	return s, nil
-}
-
-// engine returns the engine that packs a pod.
-func (s *Simulator) engine(p *cluster.Pod) *engine.Engine {
-	if e := s.sched.Engine(p); e != nil {
-		return e
-	}
-	return s.other
+	return &Simulator{leader: leader, world: world, packers: packing, byNode: map[cluster.NodeIndex]*candidate{},
+		hints: map[types.UID]string{}, noPlace: map[string]autoscaler.Kept{}, skipped: map[string]uint64{}}, nil
 }
 
 // find places a pod on the node that its hint names, if that takes it, and else on the best.

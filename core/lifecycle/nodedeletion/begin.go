@@ -46,8 +46,8 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
 		m.beginGroup(t, t.State.Group(id), groups[id], before)
 	}
+	going, draining := m.going()
 	for _, x := range append(empty, occupied...) {
-		going, draining := m.going()
 		if going >= m.cfg.MaxDeletions {
 			return
 		}
@@ -60,6 +60,10 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 			continue
 		}
 		m.begin(t, x)
+		going++
+		if !x.Empty() {
+			draining++
+		}
 	}
 }
 
@@ -77,9 +81,6 @@ func (m *Machine) going() (all, draining int) {
 	}
 	return len(m.deletions), draining
 }
-
-// Throttled tells whether no deletion may begin, since as many are under way as may be.
-func (m *Machine) Throttled() bool { return len(m.deletions) >= m.cfg.MaxDeletions }
 
 // asPlanned tells whether a node is in a group that may shrink now, isn't on its way out, and
 // has no pod that would have to be evicted beside those that the plan has homes for.

@@ -126,7 +126,6 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	nominate POD to=NODE
 //	full NODE | room NODE             there is no room any more for its pods | there is again
 //	plan [empty=(n1, n2)] [drain=(n3) [unknown=(p1)] [waits-for=(p2)]]    drain: there are homes for all pods on it now, but the unknown
-//	throttled
 //	tainted NODE [key=KEY] [fails] | evicted POD from=NODE [fails] | surged POD from=NODE [fails] | deleted NODE [instance=NODE|none] [fails]   outcomes
 //	stand-by NAME …                   as node, while another process leads; then
 //	resume NODE                       this process leads
@@ -198,8 +197,6 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		delete(s.homes.full, args.Name())
 	case "plan":
 		s.machine.Begin(t, s.unneeded.CommitPlan(t, s.plan(args)))
-	case "throttled":
-		s.shown = fmt.Sprintln(s.machine.Throttled())
 	case "tainted", "evicted", "surged", "deleted":
 		s.outcome(d.Cmd, args)
 	case "resume":

@@ -37,10 +37,9 @@ func (w *Watch) Skip(s *cluster.State) { w.seen = s.Head() }
 
 // Look calls look with every pod whose room may be lost by the changes since the last Look or
 // Skip: those nominated to nodes that were touched, unless the node takes them all (FitTogether),
-// and to names of no node when a node went;
-// all nominated pods when the changes aren't known any more, of which it tells. Before that it
-// calls change with each change. Both may change the state; what they change is for the caller to pass over, or
-// for the next Look.
+// and to names of no node when a node went; all nominated pods when the changes aren't known any
+// more, of which it tells. Before that it calls change with each change. Both may change the
+// state; what they change is for the caller to pass over, or for the next Look.
 //
 // fits tells whether a pod was nominated when it was known to fit beside all that were, and all
 // beside it (FitBeside): that alone is no reason to look at a node.
