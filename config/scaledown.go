@@ -60,7 +60,7 @@ func (a *Autoscaler) scaleDownFlags() []flag {
 		durationFlag("node-deletion-batcher-interval", &c.DeletionBatchInterval, zeroOrMore, "how long nodes of a group are gathered to be deleted in one call"),
 		unlessFlag("keep-evicted-pod-homes", &c.NoHomes, "keep the room that was found for evicted pods for their replacements; Berth's own"),
 		durationFlag("evicted-pod-home-time", &c.HomeTime, moreThanZero, "how long that room is kept, and an evicted pod counts that has no replacement; Berth's own"),
-		boolFlag("surge", &c.Surge, "have the successor of a pod run before the pod leaves a node that is drained, for Deployments of one replica whose pod template has the annotation berth.dev/surge: \"true\"; Berth's own"),
+		boolFlag("surge", &c.Removal.Surge, "have the successor of a pod run before the pod leaves a node that is drained, for Deployments of one replica whose pod template has the annotation berth.dev/surge: \"true\"; Berth's own"),
 	}
 }
 

@@ -67,7 +67,7 @@ func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, external bool) aut
 	s.deletions = nodedeletion.New(nodedeletion.Config{
 		MaxDeletions: a.MaxScaleDown, MaxDrains: a.MaxDrain, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
 		KeepSchedulable: a.KeepSchedulable, EvictDaemonPods: a.EvictDaemonPods, KeepDaemonPods: a.KeepDaemonPods,
-		Drain:                draining.Config{Tiers: a.DrainPriority, MaxGrace: a.MaxGracefulTermination, MaxEviction: a.MaxPodEvictionTime, Surge: a.Surge},
+		Drain:                draining.Config{Tiers: a.DrainPriority, MaxGrace: a.MaxGracefulTermination, MaxEviction: a.MaxPodEvictionTime, Surge: a.Removal.Surge},
 		Rules:                a.Removal,
 		DeletionDelayTimeout: a.DeletionDelayTimeout, DeletionBatchInterval: a.DeletionBatchInterval, LeaveResumed: a.DisableScaleDown,
 	})

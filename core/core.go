@@ -104,9 +104,6 @@ type Autoscale struct {
 	HomeTime time.Duration
 	// NoHomes has no room kept for evicted pods' replacements (--keep-evicted-pod-homes=false).
 	NoHomes bool
-	// Surge has a pod's successor run before the pod leaves a node that is drained, for
-	// Deployments that ask for it (--surge).
-	Surge bool
 	// ForceDeleteUnregistered deletes instances that don't become nodes even in a group
 	// at its minimum (--force-delete-unregistered-nodes).
 	ForceDeleteUnregistered bool

@@ -107,7 +107,7 @@ func (w *world) configure(args *script.Args) {
 			a.NodeBudgets = []nodebudget.Budget{testkit.Must(nodebudget.Parse(text))}
 		}
 		a.EvictDaemonPods = args.Flag("evict-daemons")
-		a.NoHomes, a.Surge = args.Flag("no-homes"), args.Flag("surge")
+		a.NoHomes, a.Removal.Surge = args.Flag("no-homes"), args.Flag("surge")
 		a.HomeTime = args.Duration("home-time", a.HomeTime)
 		a.PriorityCutoff = args.Int("cutoff", a.PriorityCutoff)
 		a.NewPodDelay = args.Duration("pod-delay", a.NewPodDelay)

@@ -38,6 +38,10 @@ type RemovalRules struct {
 	SkipCustomControllerPods bool          // --skip-nodes-with-custom-controller-pods
 	MinReplicas              int           // --min-replica-count
 
+	// Surge has a pod's successor run before the pod leaves a node that is drained, for
+	// Deployments that ask for it (--surge).
+	Surge bool
+
 	// RecheckAfter is how long a node isn't simulated again that could not be removed,
 	// unless something on it has changed (--unremovable-node-recheck-timeout).
 	RecheckAfter time.Duration

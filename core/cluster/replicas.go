@@ -113,6 +113,17 @@ func (p *Pod) Deployment() string {
 	return name
 }
 
+// IsSurgedAlone tells whether a pod asks for a successor before it leaves, and is the only one
+// of its Deployment as far as the ReplicaSet says: so its Deployment can roll, which deletes the
+// pod without an eviction.
+func (s *State) IsSurgedAlone(p *Pod) bool {
+	if !p.WantsSurge() || p.Deployment() == "" {
+		return false
+	}
+	owner := s.OwnerOf(p)
+	return owner != nil && owner.Replicas.Wanted == 1
+}
+
 // ownerGroup returns the API group of a kind, as it stands before the slash of an
 // apiVersion: objects of other groups may have a kind of the same name.
 func ownerGroup(kind WorkloadKind) string {

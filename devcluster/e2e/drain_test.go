@@ -19,7 +19,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -77,16 +76,6 @@ func (d *drained) workloads() {
 		PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{Action: batchv1.PodFailurePolicyActionIgnore,
 			OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue}}}}},
 	}}, how)
-	d.must(err)
-}
-
-// budget creates a budget for pods with a label that wants so many of them.
-func (d *drained) budget(name, key, value string, least int32) {
-	d.t.Helper()
-	n := intstr.FromInt32(least)
-	_, err := d.client.PolicyV1().PodDisruptionBudgets(v1.NamespaceDefault).Create(d.t.Context(), &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: name},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &n, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}}, metav1.CreateOptions{})
 	d.must(err)
 }
 
@@ -216,7 +205,7 @@ func TestDrain(t *testing.T) {
 	// A budget that allows nothing comes when nodes have been tainted, and before evictions.
 	var tainted []string
 	eventually(t, "nodes to be on their way out", func(ctx context.Context) bool { _, tainted, _ = d.nodes(ctx); return len(tainted) > 0 })
-	d.budget("none", "drained", "yes", 12)
+	createBudget(t, client, "none", "drained", "yes", 12)
 	eventually(t, "all nodes to stay, and an event that says so", func(ctx context.Context) bool {
 		list, err := client.EventsV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=ScaleDownFailed"})
 		_, marked, _ := d.nodes(ctx)
@@ -234,7 +223,7 @@ func TestDrain(t *testing.T) {
 	// Budgets that allow two disruptions at a time; Berth is killed after an eviction.
 	d.must(client.PolicyV1().PodDisruptionBudgets(v1.NamespaceDefault).Delete(t.Context(), "none", metav1.DeleteOptions{}))
 	for name, least := range drainedLeast {
-		d.budget(name, "app", name, least)
+		createBudget(t, client, name, "app", name, least)
 	}
 	eventually(t, "the budgets to be counted", func(ctx context.Context) bool {
 		list, err := client.PolicyV1().PodDisruptionBudgets(v1.NamespaceDefault).List(ctx, metav1.ListOptions{})

@@ -25,8 +25,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
@@ -193,6 +196,17 @@ func create(t *testing.T, client kubernetes.Interface, pods ...*v1.Pod) {
 		if _, err := client.CoreV1().Pods(p.Namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// createBudget creates a disruption budget that wants at least so many pods with a label.
+func createBudget(t *testing.T, client kubernetes.Interface, name, key, value string, least int32) {
+	t.Helper()
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	b.Spec.MinAvailable = ptr.To(intstr.FromInt32(least))
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	if _, err := client.PolicyV1().PodDisruptionBudgets(v1.NamespaceDefault).Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }
 

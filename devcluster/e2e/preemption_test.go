@@ -11,11 +11,9 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // TestPreemption has two pods of high priority preempt: first a victim that no disruption
@@ -37,10 +35,7 @@ func TestPreemption(t *testing.T) {
 		_, err := client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
 		must(err)
 	}
-	two := intstr.FromInt32(2)
-	_, err := client.PolicyV1().PodDisruptionBudgets(v1.NamespaceDefault).Create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "kept"},
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &two, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"kept": "yes"}}}}, metav1.CreateOptions{})
-	must(err)
+	createBudget(t, client, "kept", "kept", "yes", 2)
 	on := func(name, node string, labels map[string]string) *v1.Pod {
 		p := pod(name, "2")
 		p.Labels = labels

@@ -94,8 +94,8 @@ func single(t *testing.T, client kubernetes.Interface, name string, annotations 
 }
 
 // TestNoGapWithASuccessorFirst drains a node with the only pods of two Deployments. The one
-// that asks for it has a ready pod at every moment; the other has a gap, which shows that the
-// watch would have seen one.
+// that asks for it has a ready pod at every moment, and a budget that allows no eviction; the
+// other has a gap, which shows that the watch would have seen one.
 func TestNoGapWithASuccessorFirst(t *testing.T) {
 	c, client := startCluster(t)
 	groups := filepath.Join(t.TempDir(), "groups.yaml")
@@ -112,6 +112,7 @@ func TestNoGapWithASuccessorFirst(t *testing.T) {
 		eventually(t, name+" to run", func(ctx context.Context) bool { return get(ctx, client, name).Status.Phase == v1.PodRunning })
 	}
 	stays := get(t.Context(), client, "anchor").Spec.NodeName
+	createBudget(t, client, "seamless", "app", "seamless", 1)
 	single(t, client, "seamless", map[string]string{cluster.SurgeAnnotation: "true"})
 	single(t, client, "plain", nil)
 	eventually(t, "the Deployments' pods to be ready", func(context.Context) bool { return s.only("seamless") != "" && s.only("plain") != "" })

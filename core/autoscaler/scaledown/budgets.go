@@ -18,6 +18,7 @@ import (
 // budgets are what is left of the disruption budgets.
 type budgets struct {
 	state *cluster.State
+	surge bool // pods leave without an eviction whose Deployments ask for that (--surge)
 	left  map[budgetKey]int32
 	found []*cluster.Budget // scratch memory
 }
@@ -34,11 +35,11 @@ type use struct {
 
 // newBudgets returns what is left for candidates: nodes on their way out aren't asked
 // whether their pods may go, but their pods count.
-func newBudgets(state *cluster.State, leaving []*cluster.Node, counts func(*cluster.Pod) bool) *budgets {
-	b := &budgets{state: state, left: map[budgetKey]int32{}}
+func newBudgets(state *cluster.State, surge bool, leaving []*cluster.Node, counts func(*cluster.Pod) bool) *budgets {
+	b := &budgets{state: state, surge: surge, left: map[budgetKey]int32{}}
 	for _, n := range leaving {
 		for _, p := range n.Pods {
-			if !counts(p) || p.Object.DeletionTimestamp != nil || !state.Ready(p.UID) {
+			if !counts(p) || p.Object.DeletionTimestamp != nil || !state.Ready(p.UID) || b.spares(p) {
 				continue
 			}
 			b.found = state.AppendBudgets(b.found[:0], p)
@@ -49,6 +50,9 @@ func newBudgets(state *cluster.State, leaving []*cluster.Node, counts func(*clus
 	}
 	return b
 }
+
+// spares tells whether a pod leaves without a disruption: its successor is ready first.
+func (b *budgets) spares(p *cluster.Pod) bool { return b.surge && b.state.IsSurgedAlone(p) }
 
 func key(b *cluster.Budget) budgetKey { return budgetKey{b.Namespace, b.Name} }
 
@@ -63,6 +67,9 @@ func (b *budgets) remaining(x *cluster.Budget) int32 {
 // uses returns what pods that are to be evicted take from budgets, in their order.
 func (b *budgets) uses(pods []*cluster.Pod) (out []use) {
 	for _, p := range pods {
+		if b.spares(p) {
+			continue
+		}
 		b.found = b.state.AppendBudgets(b.found[:0], p)
 		ready := int32(0)
 		if b.state.Ready(p.UID) {

@@ -44,6 +44,43 @@ func TestOnlyBerthsOwnRemovalsTakeFromBudgets(t *testing.T) {
 	}
 }
 
+// TestPodsWithASuccessorFirstTakeNothingFromBudgets has a pod that asks for a successor on a node
+// of its own, and a budget that allows no disruption.
+func TestPodsWithASuccessorFirstTakeNothingFromBudgets(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		surge    bool
+		asks     string
+		replicas int32
+		want     int
+	}{
+		{"its Deployment makes the successor first", true, "true", 1, 1},
+		{"without --surge", false, "true", 1, 0},
+		{"it doesn't ask for one", true, "false", 1, 0},
+		{"its Deployment has two pods, and isn't rolled", true, "true", 2, 0},
+	} {
+		s := cluster.New(cluster.NewSchema())
+		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 2, Template: s.Schema.ParseNode(benchNode("t").Obj(), "g")})
+		rs := testkit.ReplicaSet("web-1", "app", "web")
+		rs.Spec.Replicas = &c.replicas
+		s.SetWorkload(cluster.WorkloadOf(rs))
+		for _, name := range []string{"n1", "full"} {
+			s.SetNode(s.Schema.ParseNode(testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj(), "g"))
+		}
+		s.Place(s.Schema.ParsePod(testkit.Pod("own").Req("cpu", "2").Obj()), "full") // nobody would replace it
+		p := testkit.Pod("web").Owner("apps/v1", "ReplicaSet", "web-1").Label("app", "web").Label("pod-template-hash", "1").Req("cpu", "1")
+		p.Annotations = map[string]string{cluster.SurgeAnnotation: c.asks}
+		s.Place(s.Schema.ParsePod(p.Obj()), "n1")
+		s.SetReady(p.UID, true)
+		s.SetObject(testkit.Budget("web", 0, "app", "web"))
+		sim, req := newSimulator(t, s)
+		req.ScaleDown.Rules.Surge = c.surge
+		if got := len(pass(sim, req).Removals); got != c.want {
+			t.Errorf("%s: %d nodes could be removed, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // TestPodsThatAreNotReadyTakeNothingFromBudgets makes passes over two nodes with a pod each of
 // one budget, and one with room for both.
 func TestPodsThatAreNotReadyTakeNothingFromBudgets(t *testing.T) {

@@ -44,7 +44,7 @@ func (s *Simulator) newPass(req *autoscaler.Request) *pass {
 // startCounting counts what may go, before any candidate.
 func (p *pass) startCounting() {
 	p.minimums = NewMinimums(p.leader, p.req) // in the world candidates look as if they were going
-	p.budgets = newBudgets(p.world.State, p.leaving(), func(pod *cluster.Pod) bool { return p.judge.Judge(pod).Outcome == drainability.Evict })
+	p.budgets = newBudgets(p.world.State, p.down.Rules.Surge, p.leaving(), func(pod *cluster.Pod) bool { return p.judge.Judge(pod).Outcome == drainability.Evict })
 }
 
 // Plan follows the leader and makes a pass: it fills in a plan's Removals and Kept.
