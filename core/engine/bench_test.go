@@ -114,3 +114,43 @@ func benchmarkPlace(b *testing.B, nodes int, c *testkit.PlacementCase) {
 	})
 	b.ReportMetric(float64(used), "nodes")
 }
+
+// BenchmarkRefusal has a class refused again after one node was touched: on none of 5,000 nodes
+// there is enough CPU. Nobody has a lower priority.
+func BenchmarkRefusal(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		pod  *testkit.PodBuilder
+	}{
+		{"plain", testkit.Pod("p").Label("app", "web").Req("cpu", "2")},
+		{"hardspread", testkit.Pod("p").Label("app", "web").Req("cpu", "2").SpreadHard("topology.kubernetes.io/zone", 1, "app", "web")},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			schema := cluster.NewSchema()
+			s := cluster.New(schema)
+			e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
+			const nodes = 5000
+			for i := range nodes {
+				name := fmt.Sprint("n", i)
+				s.SetNode(schema.ParseNode(testkit.Node(name).Zone(string(rune('a'+i%3))).Alloc("cpu", "4", "memory", "32Gi", "pods", "110").Obj(), ""))
+				s.Place(schema.ParsePod(testkit.Pod("on-"+name).Req("cpu", "3").Obj()), name)
+			}
+			class := e.Class(schema.ParsePod(c.pod.Obj()))
+			extra := schema.ParsePod(testkit.Pod("extra").Req("cpu", "100m").Obj())
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				s.PlaceAt(extra, cluster.NodeIndex(i%nodes))
+				if _, ok := e.Best(class); ok {
+					b.Fatal("it fits")
+				}
+				if d := e.Diagnose(class); d.Nodes() != nodes || e.PreemptionMessage(class) == "" {
+					b.Fatal("no diagnosis")
+				}
+				s.Remove(extra.UID)
+				if i%1000 == 0 {
+					s.Trim(s.Head())
+				}
+			}
+		})
+	}
+}

@@ -37,6 +37,7 @@ type column struct {
 
 	cells []cell // by node index
 	groupIndex
+	tally *tally // nil until a class of the column is refused (tally.go)
 
 	built   bool                // all nodes have been evaluated once
 	cursor  cluster.Seq         // the changes before it are taken into account, once built
@@ -107,6 +108,7 @@ func (c *column) sync() {
 		if int(i) >= c.state.Len() {
 			if int(i) < len(c.cells) {
 				c.remove(i) // the node was added in what was rolled back
+				c.uncount(i)
 			}
 			continue
 		}
@@ -128,6 +130,7 @@ func (c *column) sync() {
 func (c *column) rebuild() {
 	c.cells = c.cells[:0]
 	c.groupIndex.reset(len(c.topologies), len(c.groupRules))
+	c.tally = nil
 	c.pending = c.pending[:0]
 	if c.options.Workers > 1 {
 		c.evaluateAll()
@@ -159,6 +162,7 @@ func (c *column) evaluate(i cluster.NodeIndex, changed changedPart) {
 	for len(c.cells) <= int(i) {
 		c.cells = append(c.cells, cell{group: -1})
 	}
+	c.uncount(i)
 	n := c.state.Node(i)
 	if n == nil {
 		c.remove(i)

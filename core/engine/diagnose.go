@@ -1,9 +1,9 @@
 package engine
 
-// This file answers people's questions about a class that fits on no node, each in
-// O(nodes × rules): why not, why preemption doesn't help either, why one node doesn't
-// take it, which rule alone is in the way. No answer changes the state: what-ifs are
-// rolled back.
+// This file answers questions about a class that fits on no node: why not, and why preemption
+// doesn't help either, which are asked at each refusal; and people's, each in O(nodes × rules):
+// which node comes nearest, why one node doesn't take it, which rule alone is in the way. No
+// answer changes the state: what-ifs are rolled back.
 
 import (
 	"github.com/berthproject/berth/core/cluster"
@@ -13,6 +13,20 @@ import (
 // Diagnose says why the class fits on none of the nodes. Each node counts for the
 // first rule that rejects it, in the profile's order.
 func (e *Engine) Diagnose(c *Class) *Diagnosis {
+	e.refresh(c)
+	d := &Diagnosis{nodes: e.state.Live(), everywhere: c.Rejected}
+	if c.Rejected != nil {
+		return d
+	}
+	var list []rejected
+	list, d.hinting = e.rejections(c)
+	d.counts = countsOf(list)
+	return d
+}
+
+// DiagnoseEach is Diagnose node by node, in O(nodes × rules): the counts have the smallest
+// deficit on any node, the first of equal ones.
+func (e *Engine) DiagnoseEach(c *Class) *Diagnosis {
 	e.refresh(c)
 	d := &Diagnosis{nodes: e.state.Live(), everywhere: c.Rejected}
 	if c.Rejected != nil {
@@ -66,6 +80,9 @@ func (e *Engine) PreemptionMessage(c *Class) string {
 	if why := x.Eligible(c.pod); why != nil {
 		return why.Messages[0]
 	}
+	if c.Rejected == nil && !e.options.Rebuilt && !e.state.HasLowerPriority(c.pod.Priority) {
+		return e.messageOfNoVictims(c)
+	}
 	var f *nodeFilter // nil when no node takes the class whoever leaves it
 	if c.Rejected == nil {
 		f = e.newNodeFilter(c)
@@ -81,6 +98,23 @@ func (e *Engine) PreemptionMessage(c *Class) string {
 		}
 	})
 	d := Diagnosis{nodes: e.state.Live(), counts: counts.sorted()}
+	return d.Message()
+}
+
+// messageOfNoVictims is PreemptionMessage when no pod has a lower priority anywhere.
+func (e *Engine) messageOfNoVictims(c *Class) string {
+	e.refresh(c)
+	d := Diagnosis{nodes: e.state.Live()}
+	helpful := 0 // the nodes where something that could be taken away is in the way
+	if c.Rejected == nil {
+		list, _ := e.rejections(c)
+		for _, r := range list {
+			if !r.why.Final {
+				helpful += r.nodes
+			}
+		}
+	}
+	d.counts = countsOf([]rejected{{noVictims, helpful}, {notHelpful, d.nodes - helpful}})
 	return d.Message()
 }
 

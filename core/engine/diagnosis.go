@@ -151,6 +151,20 @@ func (m messageCounts) add(message, plugin string) *Count {
 	return c
 }
 
+// countsOf returns the counts of nodes that are rejected for these reasons.
+func countsOf(list []rejected) []Count {
+	m := messageCounts{}
+	for _, r := range list {
+		if r.nodes == 0 {
+			continue
+		}
+		for _, message := range r.why.Messages {
+			m.add(message, r.why.Plugin).Nodes += r.nodes - 1
+		}
+	}
+	return m.sorted()
+}
+
 // sorted returns the counts in the order of the texts "N message", as kube-scheduler
 // sorts them: numbers as texts, so that 10 comes before 9.
 func (m messageCounts) sorted() []Count {

@@ -75,6 +75,19 @@ func sameAsReference(t *rapid.T, e *engine.Engine, profile *framework.Profile, p
 	}
 }
 
+// sameDiagnosis compares why a class fits on no node, or on some not, and why preemption doesn't
+// help, with what another engine finds out node by node.
+func sameDiagnosis(t *rapid.T, e, byNode *engine.Engine, p *cluster.Pod, history []string) {
+	say := func(e *engine.Engine) string {
+		c := e.Class(p)
+		d := e.Diagnose(c)
+		return fmt.Sprintf("%s\n%+v, hints count of %s; preemption: %s", d.Message(), d.Counts(), d.Hinting(), e.PreemptionMessage(c))
+	}
+	if got, want := say(e), say(byNode); got != want {
+		t.Fatalf("%s:\n%s\nnode by node:\n%s\nhistory:\n%s", p.Name(), got, want, strings.Join(history, "\n"))
+	}
+}
+
 // sameAccount compares the account of a choice with the answers for all nodes.
 func sameAccount(t *rapid.T, e *engine.Engine, p *cluster.Pod, best engine.Choice, a engine.Account, feasible int) {
 	c := e.Class(p)
@@ -148,6 +161,7 @@ func TestPropertySignatureCoversWhatRulesRead(t *testing.T) {
 func TestPropertyCachedAnswersEqualFreshOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, e, profile := setUp(rapid.IntRange(1, 24).Draw(t, "nodes"))
+		byNode := testkit.Must(engine.New(w.State, profile, engine.Options{Seed: 7, Rebuilt: true}))
 		w.Furnish(t)
 		var subjects []*cluster.Pod
 		for i := range 5 {
@@ -179,11 +193,14 @@ func TestPropertyCachedAnswersEqualFreshOnes(t *testing.T) {
 				history = append(history, w.Change(t))
 			}
 			if i%3 == 0 {
-				sameAsReference(t, e, profile, subjects[rapid.IntRange(0, 4).Draw(t, "asked")], history)
+				p := subjects[rapid.IntRange(0, 4).Draw(t, "asked")]
+				sameAsReference(t, e, profile, p, history)
+				sameDiagnosis(t, e, byNode, p, history)
 			}
 		}
 		for _, p := range subjects {
 			sameAsReference(t, e, profile, p, history)
+			sameDiagnosis(t, e, byNode, p, history)
 		}
 		for _, f := range w.State.Facts() {
 			if afresh := w.State.CountAfresh(f.Spec()); !f.Equal(afresh) {
