@@ -148,7 +148,7 @@ func BenchmarkRefusal(b *testing.B) {
 				}
 				s.Remove(extra.UID)
 				if i%1000 == 0 {
-					s.Trim(s.Head())
+					s.Trim(s.Head() - 10)
 				}
 			}
 		})

@@ -6,8 +6,7 @@ package engine
 // have seen: who learns more makes a new one, and hands it on.
 
 import (
-	"cmp"
-	"fmt"
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,21 +83,25 @@ func (d *Diagnosis) MessageWith(preemption string) string {
 	if d.nodes == 0 {
 		return "no nodes available to schedule pods"
 	}
-	text := fmt.Sprintf("0/%d nodes are available:", d.nodes)
+	text := strconv.AppendInt([]byte("0/"), int64(d.nodes), 10)
+	text = append(text, " nodes are available:"...)
 	switch {
 	case d.everywhere != nil:
-		text += fmt.Sprintf(" %s.", strings.Join(d.everywhere.Messages, ", "))
+		text = append(append(append(text, ' '), strings.Join(d.everywhere.Messages, ", ")...), '.')
 	case len(d.counts) > 0:
-		parts := make([]string, len(d.counts))
-		for i, c := range d.counts {
-			parts[i] = fmt.Sprintf("%d %s", c.Nodes, c.Message)
+		for i := range d.counts {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			text = strconv.AppendInt(append(text, ' '), int64(d.counts[i].Nodes), 10)
+			text = append(append(text, ' '), d.counts[i].Message...)
 		}
-		text += fmt.Sprintf(" %s.", strings.Join(parts, ", "))
+		text = append(text, '.')
 	}
 	if preemption != "" {
-		text += " preemption: " + preemption
+		text = append(append(text, " preemption: "...), preemption...)
 	}
-	return text
+	return string(text)
 }
 
 // WithPreemption returns the diagnosis with p as what is known of preemption.
@@ -153,29 +156,43 @@ func (m messageCounts) add(message, plugin string) *Count {
 
 // countsOf returns the counts of nodes that are rejected for these reasons.
 func countsOf(list []rejected) []Count {
-	m := messageCounts{}
+	var out []Count
 	for _, r := range list {
-		if r.nodes == 0 {
-			continue
-		}
-		for _, message := range r.why.Messages {
-			m.add(message, r.why.Plugin).Nodes += r.nodes - 1
+		for _, m := range r.why.Messages {
+			if r.nodes == 0 {
+				continue
+			}
+			if k := slices.IndexFunc(out, func(c Count) bool { return c.Message == m }); k >= 0 {
+				out[k].Nodes += r.nodes
+			} else {
+				out = append(out, Count{Message: m, Nodes: r.nodes, Plugin: r.why.Plugin})
+			}
 		}
 	}
-	return m.sorted()
+	sortCounts(out)
+	return out
 }
 
-// sorted returns the counts in the order of the texts "N message", as kube-scheduler
-// sorts them: numbers as texts, so that 10 comes before 9.
+// sorted returns the counts in the order in which messages have them.
 func (m messageCounts) sorted() []Count {
 	out := make([]Count, 0, len(m))
 	for _, c := range m {
 		out = append(out, *c)
 	}
-	slices.SortFunc(out, func(a, b Count) int {
-		return cmp.Or(strings.Compare(strconv.Itoa(a.Nodes), strconv.Itoa(b.Nodes)), strings.Compare(a.Message, b.Message))
-	})
+	sortCounts(out)
 	return out
+}
+
+// sortCounts puts counts into the order of the texts "N message", as kube-scheduler sorts
+// them: numbers as texts, so that 10 comes before 9.
+func sortCounts(list []Count) {
+	slices.SortFunc(list, func(a, b Count) int {
+		if a.Nodes != b.Nodes {
+			var x, y [20]byte
+			return bytes.Compare(strconv.AppendInt(x[:0], int64(a.Nodes), 10), strconv.AppendInt(y[:0], int64(b.Nodes), 10))
+		}
+		return strings.Compare(a.Message, b.Message)
+	})
 }
 
 // nearer takes note of a node's deficit if it is the smallest so far.

@@ -19,11 +19,16 @@ type rejected struct {
 }
 
 // rejections returns the reasons for which nodes reject a class, a reason more than once if
-// need be, and the plugins whose group rules are among those that reject. It must not be
-// rejected everywhere.
+// need be, and the plugins whose group rules are among those that reject. The list is valid until
+// the next call. The class must not be rejected everywhere.
 func (e *Engine) rejections(c *Class) (list []rejected, hinting pluginSet) {
-	f := e.newNodeFilter(c)
+	list = e.rejectedBuf[:0]
+	defer func() { e.rejectedBuf = list[:0] }()
+	var f *nodeFilter
 	one := func(n *cluster.Node) {
+		if f == nil {
+			f = e.newNodeFilter(c)
+		}
 		if why, by := f.reason(n); why != nil {
 			list = append(list, rejected{why, 1})
 			if by != noPlugin {
@@ -39,9 +44,8 @@ func (e *Engine) rejections(c *Class) (list []rejected, hinting pluginSet) {
 	}
 	v := &e.view
 	v.gather(e, c, col)
-	first := len(list)
-	for _, r := range t.reasons {
-		list = append(list, rejected{r.why, r.nodes})
+	for i := range t.reasons { // at the places of their numbers
+		list = append(list, rejected{t.reasons[i].why, t.reasons[i].nodes})
 	}
 	// Nominated pods may have another rule reject their node, or one reject it at all.
 	for k, i := range v.exceptional {
@@ -55,7 +59,7 @@ func (e *Engine) rejections(c *Class) (list []rejected, hinting pluginSet) {
 			continue
 		}
 		if at := t.of[i]; at != 0 {
-			list[first+int(at)].nodes--
+			list[at].nodes--
 		}
 		one(n)
 	}
