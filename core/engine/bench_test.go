@@ -116,12 +116,14 @@ func benchmarkPlace(b *testing.B, nodes int, c *testkit.PlacementCase) {
 }
 
 // BenchmarkRefusal has a class refused again after one node was touched: on none of 5,000 nodes
-// there is enough CPU. Nobody has a lower priority.
+// there is enough CPU. Nobody has a lower priority; or each node has such a pod, which would
+// leave too little.
 func BenchmarkRefusal(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		pod  *testkit.PodBuilder
 	}{
+		{"lowerpods", testkit.Pod("p").Label("app", "web").Req("cpu", "2").Priority(10)},
 		{"plain", testkit.Pod("p").Label("app", "web").Req("cpu", "2")},
 		{"hardspread", testkit.Pod("p").Label("app", "web").Req("cpu", "2").SpreadHard("topology.kubernetes.io/zone", 1, "app", "web")},
 	} {
@@ -133,7 +135,8 @@ func BenchmarkRefusal(b *testing.B) {
 			for i := range nodes {
 				name := fmt.Sprint("n", i)
 				s.SetNode(schema.ParseNode(testkit.Node(name).Zone(string(rune('a'+i%3))).Alloc("cpu", "4", "memory", "32Gi", "pods", "110").Obj(), ""))
-				s.Place(schema.ParsePod(testkit.Pod("on-"+name).Req("cpu", "3").Obj()), name)
+				s.Place(schema.ParsePod(testkit.Pod("on-"+name).Req("cpu", "2500m").Priority(10).Obj()), name)
+				s.Place(schema.ParsePod(testkit.Pod("small-"+name).Req("cpu", "100m").Obj()), name)
 			}
 			class := e.Class(schema.ParsePod(c.pod.Obj()))
 			extra := schema.ParsePod(testkit.Pod("extra").Req("cpu", "100m").Obj())
@@ -142,6 +145,9 @@ func BenchmarkRefusal(b *testing.B) {
 				s.PlaceAt(extra, cluster.NodeIndex(i%nodes))
 				if _, ok := e.Best(class); ok {
 					b.Fatal("it fits")
+				}
+				if _, ok := e.Preempt(class); ok {
+					b.Fatal("it may preempt")
 				}
 				if d := e.Diagnose(class); d.Nodes() != nodes || e.PreemptionMessage(class) == "" {
 					b.Fatal("no diagnosis")

@@ -80,42 +80,30 @@ func (e *Engine) PreemptionMessage(c *Class) string {
 	if why := x.Eligible(c.pod); why != nil {
 		return why.Messages[0]
 	}
-	if c.Rejected == nil && !e.options.Rebuilt && !e.state.HasLowerPriority(c.pod.Priority) {
-		return e.messageOfNoVictims(c)
+	e.refresh(c)
+	d := Diagnosis{nodes: e.state.Live()}
+	switch {
+	case c.Rejected != nil: // no node takes the class whoever leaves it
+		d.counts = countsOf([]rejected{{notHelpful, d.nodes}})
+	case e.options.Rebuilt || e.state.HasLowerPriority(c.pod.Priority):
+		d.counts = countsOf(e.reasonsOf(c).counts.appendTo(nil))
+	default:
+		d.counts = countsOf(e.noVictims(c))
 	}
-	var f *nodeFilter // nil when no node takes the class whoever leaves it
-	if c.Rejected == nil {
-		f = e.newNodeFilter(c)
-	}
-	counts := messageCounts{}
-	e.state.Nodes(func(n *cluster.Node) {
-		why := notHelpful
-		if f != nil {
-			why = e.whyNoVictims(f, n)
-		}
-		for _, m := range why.Messages {
-			counts.add(m, why.Plugin)
-		}
-	})
-	d := Diagnosis{nodes: e.state.Live(), counts: counts.sorted()}
 	return d.Message()
 }
 
-// messageOfNoVictims is PreemptionMessage when no pod has a lower priority anywhere.
-func (e *Engine) messageOfNoVictims(c *Class) string {
-	e.refresh(c)
-	d := Diagnosis{nodes: e.state.Live()}
-	helpful := 0 // the nodes where something that could be taken away is in the way
-	if c.Rejected == nil {
-		list, _ := e.rejections(c)
-		for _, r := range list {
-			if !r.why.Final {
-				helpful += r.nodes
-			}
+// noVictims returns why preemption doesn't help a class on any node when nobody has a lower
+// priority anywhere.
+func (e *Engine) noVictims(c *Class) []rejected {
+	list, _ := e.rejections(c)
+	inTheWay := 0 // the nodes where something is that could be taken away
+	for _, r := range list {
+		if !r.why.Final {
+			inTheWay += r.nodes
 		}
 	}
-	d.counts = countsOf([]rejected{{noVictims, helpful}, {notHelpful, d.nodes - helpful}})
-	return d.Message()
+	return []rejected{{noVictims, inTheWay}, {notHelpful, e.state.Live() - inTheWay}}
 }
 
 // Explain returns why one node is rejected for the class, nil when it isn't.

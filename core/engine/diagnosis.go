@@ -158,10 +158,10 @@ func (m messageCounts) add(message, plugin string) *Count {
 func countsOf(list []rejected) []Count {
 	var out []Count
 	for _, r := range list {
+		if r.nodes == 0 {
+			continue
+		}
 		for _, m := range r.why.Messages {
-			if r.nodes == 0 {
-				continue
-			}
 			if k := slices.IndexFunc(out, func(c Count) bool { return c.Message == m }); k >= 0 {
 				out[k].Nodes += r.nodes
 			} else {

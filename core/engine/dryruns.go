@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -13,27 +15,42 @@ import (
 // group rule that filters, any change but a nomination, which counts on its own node
 // only; for every class a disruption budget, since budgets say which pods go.
 //
+// With the outcomes there are reasons why preemption doesn't help, for the message about it.
+// Outcomes and reasons are found out when they are asked for, of the nodes of which they were
+// forgotten: so a class that asks again pays for what changed.
+//
 // At most maxDryRunClasses classes keep outcomes; the one that asked longest ago gives
 // its place to the next.
 
-// maxDryRunClasses is how many classes of an engine keep dry runs: some 64 bytes for each
-// class and node.
-const maxDryRunClasses = 64
+// maxDryRunClasses is how many classes of an engine keep dry runs: some 14 bytes for each
+// class and node, and what is known of victims.
+const maxDryRunClasses = 256
 
 // dryRuns are the outcomes of a class. Like a column's, cells follow the journal: after
 // sync those that are known are right.
 type dryRuns struct {
 	cursor  cluster.Seq         // the changes before it are taken into account
 	pending []cluster.NodeIndex // touched by changes before the cursor that were rolled back since
-	cells   []dryRun            // by node index
 	used    uint64              // Engine.dryUses when it was used last
+
+	cells   []dryRun            // by node index
+	helpful []cluster.NodeIndex // where there are victims, by index
+	unknown []cluster.NodeIndex // whose outcome isn't known; some may be gone
+	counts  reasonCounts        // why preemption doesn't help, of the nodes of which that is known
+	unsaid  []cluster.NodeIndex // those of which it isn't; some may be gone
 }
 
-// dryRun is the outcome on one node.
+// dryRun is what is known of one node.
 type dryRun struct {
-	known   bool
-	victims *framework.Victims // nil when preemption doesn't help there
-	cost    framework.PreemptionCost
+	out   *outcome // nil when preemption doesn't help there, or that isn't known
+	known bool     // else it is listed in unknown
+	said  bool     // else it is listed in unsaid
+}
+
+// outcome is who would have to leave a node, and at what cost.
+type outcome struct {
+	framework.Victims
+	cost framework.PreemptionCost
 }
 
 // dryRunsOf returns the class's dry runs. Those that are known are up to date.
@@ -42,13 +59,61 @@ func (e *Engine) dryRunsOf(c *Class) *dryRuns {
 		if len(e.dry) >= maxDryRunClasses {
 			e.dropOldestDryRuns()
 		}
-		c.dry = &dryRuns{cursor: e.state.Head()}
+		c.dry = &dryRuns{cursor: e.state.Head(), counts: newReasonCounts()}
 		e.dry[c] = true
 	}
 	e.dryUses++
 	c.dry.used = e.dryUses
 	c.dry.sync(e.state, c.LooksBeyondNode(), e.options.Rebuilt)
 	return c.dry
+}
+
+// outcomesOf returns the class's dry runs with the outcomes of all nodes.
+func (e *Engine) outcomesOf(c *Class) *dryRuns {
+	d := e.dryRunsOf(c)
+	if len(d.unknown) == 0 {
+		return d
+	}
+	f := e.newNodeFilter(c)
+	for _, i := range d.unknown {
+		if n := e.state.Node(i); n != nil {
+			d.setOutcome(i, e.dryRun(f, n))
+		}
+		d.cells[i].known = true
+	}
+	d.unknown = d.unknown[:0]
+	return d
+}
+
+// setOutcome takes note of who would have to leave a node; nil for nobody.
+func (d *dryRuns) setOutcome(i cluster.NodeIndex, out *outcome) {
+	if d.cells[i].out = out; out != nil {
+		at, _ := slices.BinarySearch(d.helpful, i)
+		d.helpful = slices.Insert(d.helpful, at, i)
+	}
+}
+
+// reasonsOf returns the class's dry runs with the reasons of all nodes. Where preemption helps
+// the reason is that it doesn't, as kube-scheduler has it of nodes that need none.
+func (e *Engine) reasonsOf(c *Class) *dryRuns {
+	d := e.outcomesOf(c)
+	if len(d.unsaid) == 0 {
+		return d
+	}
+	f := e.newNodeFilter(c)
+	for _, i := range d.unsaid {
+		switch n := e.state.Node(i); {
+		case n == nil:
+			d.counts.clear(i)
+		case d.cells[i].out != nil:
+			d.counts.set(i, notHelpful, noPlugin)
+		default:
+			d.counts.set(i, e.whyNoVictims(f, n), noPlugin)
+		}
+		d.cells[i].said = true
+	}
+	d.unsaid = d.unsaid[:0]
+	return d
 }
 
 func (e *Engine) dropOldestDryRuns() {
@@ -78,11 +143,13 @@ func (d *dryRuns) sync(s *cluster.State, beyond, all bool) {
 		}
 	}
 	if all {
-		clear(d.cells)
+		d.cells, d.helpful, d.unknown, d.unsaid, d.counts = d.cells[:0], d.helpful[:0], d.unknown[:0], d.unsaid[:0], newReasonCounts()
 	}
-	for len(d.cells) < s.Len() {
+	for i := len(d.cells); i < s.Len(); i++ {
 		d.cells = append(d.cells, dryRun{})
+		d.unknown, d.unsaid = append(d.unknown, cluster.NodeIndex(i)), append(d.unsaid, cluster.NodeIndex(i))
 	}
+	d.shrink(s.Len())
 	for _, n := range d.pending {
 		d.forget(n)
 	}
@@ -92,11 +159,37 @@ func (d *dryRuns) sync(s *cluster.State, beyond, all bool) {
 	d.pending, d.cursor = d.pending[:0], s.Head()
 }
 
-// forget drops the outcome on a node; NoNode and nodes that were rolled back have none.
-func (d *dryRuns) forget(n cluster.NodeIndex) {
-	if n != cluster.NoNode && int(n) < len(d.cells) {
-		d.cells[n] = dryRun{}
+// shrink drops the cells of nodes that were rolled back: there are n left.
+func (d *dryRuns) shrink(n int) {
+	if len(d.cells) <= n {
+		return
 	}
+	for i := n; i < len(d.cells); i++ {
+		d.forget(cluster.NodeIndex(i))
+		d.counts.clear(cluster.NodeIndex(i))
+	}
+	beyond := func(i cluster.NodeIndex) bool { return int(i) >= n }
+	d.unknown, d.unsaid = slices.DeleteFunc(d.unknown, beyond), slices.DeleteFunc(d.unsaid, beyond)
+	d.cells = d.cells[:n]
+}
+
+// forget drops what is known of a node; of NoNode and nodes that were rolled back nothing is.
+func (d *dryRuns) forget(n cluster.NodeIndex) {
+	if n == cluster.NoNode || int(n) >= len(d.cells) {
+		return
+	}
+	cell := &d.cells[n]
+	if cell.out != nil {
+		at, _ := slices.BinarySearch(d.helpful, n)
+		d.helpful = slices.Delete(d.helpful, at, at+1)
+	}
+	if cell.known {
+		d.unknown = append(d.unknown, n)
+	}
+	if cell.said {
+		d.unsaid = append(d.unsaid, n)
+	}
+	*cell = dryRun{}
 }
 
 // rolledBack does what column.rolledBack does.

@@ -125,20 +125,20 @@ func TestDryRunsAreKeptUntilAChangeMayCount(t *testing.T) {
 	}
 }
 
-// 64 classes keep dry runs; the one that asked longest ago makes room for the 65th.
+// 256 classes keep dry runs; the one that asked longest ago makes room for the next.
 func TestDryRunsAreKeptForTheClassesThatAskedLast(t *testing.T) {
 	s, e, local := preempting(false, "n0")
 	ask := func(i int) string {
 		e.Preempt(e.Class(parsed(s, testkit.Pod("vip").Label("app", fmt.Sprint(i)).Priority(10))))
 		return local.ran()
 	}
-	for i := range 64 {
+	for i := range 256 {
 		ask(i)
 	}
 	for _, c := range []struct {
 		class int
 		want  string
-	}{{0, ""}, {64, "n0"}, {0, ""}, {64, ""}, {2, ""}, {1, "n0"}, {0, ""}, {3, "n0"}} {
+	}{{0, ""}, {256, "n0"}, {0, ""}, {256, ""}, {2, ""}, {1, "n0"}, {0, ""}, {3, "n0"}} {
 		if got := ask(c.class); got != c.want {
 			t.Errorf("class %d filtered %q, want %q", c.class, got, c.want)
 		}

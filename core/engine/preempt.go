@@ -25,16 +25,16 @@ func (e *Engine) Preempt(c *Class) (best Candidate, ok bool) {
 	best.Node = cluster.NoNode
 	var cost *framework.PreemptionCost
 	var rank uint64
-	e.candidates(c, func(n *cluster.Node, r *dryRun) {
+	e.candidates(c, func(n *cluster.Node, out *outcome) {
 		order := -1
 		if cost != nil {
-			order = r.cost.Compare(cost)
+			order = out.cost.Compare(cost)
 		}
 		if order > 0 {
 			return
 		}
 		if k := c.shared.rank(n); order < 0 || k > rank {
-			best, cost, rank = Candidate{n.Index, *r.victims}, &r.cost, k
+			best, cost, rank = Candidate{n.Index, out.Victims}, &out.cost, k
 		}
 	})
 	return best, best.Node != cluster.NoNode
@@ -57,7 +57,7 @@ func (e *Engine) Cheapest(c *Class, list []Candidate) (best Candidate, ok bool) 
 // Candidates returns all nodes where preemption helps, by index.
 func (e *Engine) Candidates(c *Class) []Candidate {
 	var out []Candidate
-	e.candidates(c, func(n *cluster.Node, r *dryRun) { out = append(out, Candidate{n.Index, *r.victims}) })
+	e.candidates(c, func(n *cluster.Node, x *outcome) { out = append(out, Candidate{n.Index, x.Victims}) })
 	return out
 }
 
@@ -68,32 +68,22 @@ func (e *Engine) preempts(c *Class) bool {
 }
 
 // candidates calls found for each node where preemption helps, by index.
-func (e *Engine) candidates(c *Class, found func(*cluster.Node, *dryRun)) {
+func (e *Engine) candidates(c *Class, found func(*cluster.Node, *outcome)) {
 	e.refresh(c)
 	if c.Rejected != nil || !e.preempts(c) {
 		return
 	}
-	d := e.dryRunsOf(c)
-	f := e.newNodeFilter(c)
-	e.state.Nodes(func(n *cluster.Node) {
-		r := &d.cells[n.Index]
-		if !r.known {
-			*r = dryRun{known: true, victims: e.dryRun(f, n)}
-			if r.victims != nil {
-				r.cost = e.profile.Preempter.Cost(r.victims)
-			}
-		}
-		if r.victims != nil {
-			found(n, r)
-		}
-	})
+	d := e.outcomesOf(c)
+	for _, i := range d.helpful {
+		found(e.state.Node(i), d.cells[i].out)
+	}
 }
 
 // dryRun returns which pods of lower priority would have to leave the node for the class
 // to fit: all of them leave, and as many as possible come back. It returns nil when
 // preemption doesn't help: the class fits, no pod that could leave is in its way, or it
 // doesn't fit even without all of them.
-func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *framework.Victims {
+func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *outcome {
 	if !slices.ContainsFunc(n.Pods, f.mayPreempt) || f.code(n) != framework.Reject {
 		return nil
 	}
@@ -103,7 +93,7 @@ func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *framework.Victims {
 	if f.code(n) != framework.OK {
 		return nil
 	}
-	out := &framework.Victims{}
+	out := &outcome{}
 	violating := e.profile.Preempter.Order(lower, e.state)
 	for i, p := range lower {
 		e.state.PlaceAt(p, n.Index)
@@ -119,6 +109,7 @@ func (e *Engine) dryRun(f *nodeFilter, n *cluster.Node) *framework.Victims {
 	if out.Pods == nil {
 		return nil // each may stay by itself; a rule isn't monotone
 	}
+	out.cost = e.profile.Preempter.Cost(&out.Victims)
 	return out
 }
 

@@ -44,9 +44,7 @@ func (e *Engine) rejections(c *Class) (list []rejected, hinting pluginSet) {
 	}
 	v := &e.view
 	v.gather(e, c, col)
-	for i := range t.reasons { // at the places of their numbers
-		list = append(list, rejected{t.reasons[i].why, t.reasons[i].nodes})
-	}
+	list = t.appendTo(list)
 	// Nominated pods may have another rule reject their node, or one reject it at all.
 	for k, i := range v.exceptional {
 		if v.nominated && e.nominated.has(i) {
@@ -58,7 +56,7 @@ func (e *Engine) rejections(c *Class) (list []rejected, hinting pluginSet) {
 		if !slices.ContainsFunc(n.Nominated, c.LeavesRoomFor) {
 			continue
 		}
-		if at := t.of[i]; at != 0 {
+		if at := t.number(i); at != 0 {
 			list[at].nodes--
 		}
 		one(n)

@@ -7,12 +7,8 @@ package engine
 // each of these once more, for the first rule that rejects it in the order of the profile.
 // A column has a tally from the first time on that a class of it is refused.
 //
-// After counted it holds:
-//
-//   - of[i] is the number of the reason for which the local rules reject node i; 0 when they
-//     take it, or there is no such node;
-//   - a reason's nodes is how many entries of of have its number; one without nodes is
-//     forgotten, and its number is free.
+// After counted it holds: a node's reason is that of the first local rule that rejects it; a
+// node that they take has none.
 
 import (
 	"slices"
@@ -23,36 +19,23 @@ import (
 
 // tally counts the reasons of one column.
 type tally struct {
-	of      []int32          // by node index
-	reasons []tallied        // by number; 0 stands for none
-	byKey   map[string]int32 // number by tallied.key
-	free    []int32          // free numbers
-	stale   []cluster.NodeIndex
-
-	keyBuf []byte // scratch: the key of the reason that is looked for
-}
-
-// tallied is one reason, without the quantities that it is about on each node.
-type tallied struct {
-	why    *framework.Reason
-	plugin int // whose rule rejects, by position in the profile; noPlugin when it leaves nodes out before any other
-	key    string
-	nodes  int
+	reasonCounts
+	stale []cluster.NodeIndex // evaluated since, in no order and maybe twice
 }
 
 // counted returns the column's tally, up to date. The column must be.
 func (c *column) counted() *tally {
 	t := c.tally
 	if t == nil {
-		t = &tally{reasons: make([]tallied, 1), byKey: map[string]int32{}}
+		t = &tally{reasonCounts: newReasonCounts()}
 		c.tally = t
 		for i := range c.state.Len() {
-			t.set(c, cluster.NodeIndex(i))
+			t.look(c, cluster.NodeIndex(i))
 		}
 		return t
 	}
 	for _, i := range t.stale {
-		t.set(c, i)
+		t.look(c, i)
 	}
 	t.stale = t.stale[:0]
 	return t
@@ -78,63 +61,26 @@ func (t *tally) precedes(c *Class) bool {
 		if r.neverFilters {
 			continue
 		}
-		return !slices.ContainsFunc(t.reasons, func(x tallied) bool { return x.nodes > 0 && x.plugin > r.plugin })
+		return !slices.ContainsFunc(t.reasons, func(x countedReason) bool { return x.nodes > 0 && x.plugin > r.plugin })
 	}
 	return true
 }
 
-// set takes note of why a node is rejected now.
-func (t *tally) set(c *column, i cluster.NodeIndex) {
-	for len(t.of) <= int(i) {
-		t.of = append(t.of, 0)
-	}
-	number := int32(0)
+// look takes note of why a node is rejected now.
+func (t *tally) look(c *column, i cluster.NodeIndex) {
 	if int(i) < c.state.Len() && int(i) < len(c.cells) && !c.cells[i].ok {
 		if n := c.state.Node(i); n != nil {
-			number = t.numberOf(c.why(n))
+			why, plugin := c.why(n)
+			t.set(i, why, plugin)
+			return
 		}
 	}
-	if number != 0 {
-		t.reasons[number].nodes++ // before another node's end of it may free it
-	}
-	if old := t.of[i]; old != 0 {
-		r := &t.reasons[old]
-		if r.nodes--; r.nodes == 0 {
-			delete(t.byKey, r.key)
-			*r = tallied{}
-			t.free = append(t.free, old)
-		}
-	}
-	t.of[i] = number
-}
-
-// numberOf returns the number of a reason, which is made if there is none.
-func (t *tally) numberOf(why *framework.Reason, plugin int) int32 {
-	t.keyBuf = append(t.keyBuf[:0], why.Plugin...)
-	for _, m := range why.Messages {
-		t.keyBuf = append(append(t.keyBuf, 0), m...)
-	}
-	if why.Final {
-		t.keyBuf = append(t.keyBuf, 0)
-	}
-	if id, ok := t.byKey[string(t.keyBuf)]; ok {
-		return id
-	}
-	id := int32(len(t.reasons))
-	if k := len(t.free); k > 0 {
-		id = t.free[k-1]
-		t.free = t.free[:k-1]
-	} else {
-		t.reasons = append(t.reasons, tallied{})
-	}
-	t.reasons[id] = tallied{why: why, plugin: plugin, key: string(t.keyBuf)}
-	t.byKey[t.reasons[id].key] = id
-	return id
+	t.clear(i)
 }
 
 // why returns the reason of the first local rule that rejects a node, in the order of the
 // profile, after those that leave nodes out before any other (framework.Narrower), and the
-// rule's plugin as tallied has it. There must be one.
+// rule's plugin, noPlugin of those. There must be one.
 func (c *column) why(n *cluster.Node) (*framework.Reason, int) {
 	for k := range c.localRules {
 		if x, ok := c.localRules[k].LocalRule.(framework.Narrower); ok && x.Narrows(n.NodeInfo) {
