@@ -181,7 +181,7 @@ func (c *Core) explainNodes(pod *cluster.Pod, x *Explanation) {
 	c.state.Nominate(pod, "")
 	e := c.sched.Engine(pod)
 	class := e.Class(pod)
-	d := e.DiagnoseEach(class)
+	d := e.Diagnose(class)
 	x.Reasons = reasonsOf(d)
 	slices.SortStableFunc(x.Reasons, func(a, b step.Why) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	x.Candidates = c.candidates(e, class)

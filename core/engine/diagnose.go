@@ -1,9 +1,9 @@
 package engine
 
 // This file answers questions about a class that fits on no node: why not, and why preemption
-// doesn't help either, which are asked at each refusal; and people's, each in O(nodes × rules):
-// which node comes nearest, why one node doesn't take it, which rule alone is in the way. No
-// answer changes the state: what-ifs are rolled back.
+// doesn't help either, which are asked at each refusal; and people's, in O(nodes × rules): why
+// one node doesn't take it, which rule alone is in the way. No answer changes the state:
+// what-ifs are rolled back.
 
 import (
 	"github.com/berthproject/berth/core/cluster"
@@ -11,45 +11,16 @@ import (
 )
 
 // Diagnose says why the class fits on none of the nodes. Each node counts for the
-// first rule that rejects it, in the profile's order.
+// first rule that rejects it, in the profile's order. Counts of quantities have the smallest
+// deficit on any node, the first of equal ones.
 func (e *Engine) Diagnose(c *Class) *Diagnosis {
 	e.refresh(c)
 	d := &Diagnosis{nodes: e.state.Live(), everywhere: c.Rejected}
 	if c.Rejected != nil {
 		return d
 	}
-	var list []rejected
-	list, d.hinting = e.rejections(c)
-	d.counts = countsOf(list)
-	return d
-}
-
-// DiagnoseEach is Diagnose node by node, in O(nodes × rules): the counts have the smallest
-// deficit on any node, the first of equal ones.
-func (e *Engine) DiagnoseEach(c *Class) *Diagnosis {
-	e.refresh(c)
-	d := &Diagnosis{nodes: e.state.Live(), everywhere: c.Rejected}
-	if c.Rejected != nil {
-		return d
-	}
-	counts := messageCounts{}
-	f := e.newNodeFilter(c)
-	e.state.Nodes(func(n *cluster.Node) {
-		why, by := f.reason(n)
-		if why == nil {
-			return
-		}
-		if by != noPlugin {
-			d.hinting = d.hinting.with(by)
-		}
-		for i, m := range why.Messages {
-			count := counts.add(m, why.Plugin)
-			if len(why.Deficits) == len(why.Messages) {
-				count.nearer(why.Deficits[i], n.Name)
-			}
-		}
-	})
-	d.counts = counts.sorted()
+	r := e.rejections(c)
+	d.counts, d.hinting = r.counts(e.state), r.hinting
 	return d
 }
 
@@ -84,7 +55,7 @@ func (e *Engine) PreemptionMessage(c *Class) string {
 	d := Diagnosis{nodes: e.state.Live()}
 	switch {
 	case c.Rejected != nil: // no node takes the class whoever leaves it
-		d.counts = countsOf([]rejected{{notHelpful, d.nodes}})
+		d.counts = countsOf([]rejected{{why: notHelpful, nodes: d.nodes}})
 	case e.options.Rebuilt || e.state.HasLowerPriority(c.pod.Priority):
 		d.counts = countsOf(e.reasonsOf(c).counts.appendTo(nil))
 	default:
@@ -96,14 +67,13 @@ func (e *Engine) PreemptionMessage(c *Class) string {
 // noVictims returns why preemption doesn't help a class on any node when nobody has a lower
 // priority anywhere.
 func (e *Engine) noVictims(c *Class) []rejected {
-	list, _ := e.rejections(c)
 	inTheWay := 0 // the nodes where something is that could be taken away
-	for _, r := range list {
-		if !r.why.Final {
+	for _, r := range e.rejections(c).list {
+		if r.nodes > 0 && !r.why.Final {
 			inTheWay += r.nodes
 		}
 	}
-	return []rejected{{noVictims, inTheWay}, {notHelpful, e.state.Live() - inTheWay}}
+	return []rejected{{why: noVictims, nodes: inTheWay}, {why: notHelpful, nodes: e.state.Live() - inTheWay}}
 }
 
 // Explain returns why one node is rejected for the class, nil when it isn't.

@@ -194,10 +194,3 @@ func sortCounts(list []Count) {
 		return strings.Compare(a.Message, b.Message)
 	})
 }
-
-// nearer takes note of a node's deficit if it is the smallest so far.
-func (c *Count) nearer(x framework.Deficit, node string) {
-	if c.Nearest == nil || x.Needed-x.Available < c.Nearest.Needed-c.Nearest.Available {
-		c.Nearest = &NearestShortfall{x, node}
-	}
-}

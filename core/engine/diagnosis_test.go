@@ -76,7 +76,7 @@ func many(n int) (out []*testkit.NodeBuilder) {
 // TestADiagnosisNamesTheNodeThatComesNearest by the quantity that falls short.
 func TestADiagnosisNamesTheNodeThatComesNearest(t *testing.T) {
 	w := wait(testkit.Pod("p").Req("cpu", "8"), many(3), running("a", "1", 0, "n0"), running("b", "2", 0, "n1"), running("c", "500m", 0, "n2"))
-	counts := w.engine.DiagnoseEach(w.class).Counts()
+	counts := w.diagnosis.Counts()
 	if len(counts) != 1 || counts[0].Nearest == nil {
 		t.Fatalf("counts %+v, want one with a quantity", counts)
 	}

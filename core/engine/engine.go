@@ -35,7 +35,7 @@ type Engine struct {
 	exceptional          stamps // nodes that are entries of their own in the view
 	nominated            stamps // of them, those with nominated pods that count for the class
 	view                 view
-	rejectedBuf          []rejected // of rejections
+	rejected             rejections
 }
 
 // Options are the seed, and how answers are found. But for the seed no option

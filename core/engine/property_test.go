@@ -81,7 +81,14 @@ func sameDiagnosis(t *rapid.T, e, byNode *engine.Engine, p *cluster.Pod, history
 	say := func(e *engine.Engine) string {
 		c := e.Class(p)
 		d := e.Diagnose(c)
-		return fmt.Sprintf("%s\n%+v, hints count of %s; preemption: %s", d.Message(), d.Counts(), d.Hinting(), e.PreemptionMessage(c))
+		text := fmt.Sprintf("%s\nhints count of %s\npreemption: %s\n", d.Message(), d.Hinting(), e.PreemptionMessage(c))
+		for _, x := range d.Counts() {
+			text += fmt.Sprintln(x.Message, x.Nodes, x.Plugin)
+			if x.Nearest != nil {
+				text += fmt.Sprintf("  nearest %+v\n", *x.Nearest)
+			}
+		}
+		return text
 	}
 	if got, want := say(e), say(byNode); got != want {
 		t.Fatalf("%s:\n%s\nnode by node:\n%s\nhistory:\n%s", p.Name(), got, want, strings.Join(history, "\n"))

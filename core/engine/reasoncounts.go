@@ -68,7 +68,7 @@ func (r *reasonCounts) clear(i cluster.NodeIndex) {
 // appendTo adds the reasons to a list, each at the place of its number.
 func (r *reasonCounts) appendTo(list []rejected) []rejected {
 	for i := range r.reasons {
-		list = append(list, rejected{r.reasons[i].why, r.reasons[i].nodes})
+		list = append(list, rejected{r.reasons[i].why, r.reasons[i].nodes, cluster.NoNode})
 	}
 	return list
 }

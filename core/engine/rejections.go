@@ -14,37 +14,46 @@ import (
 
 // rejected counts the nodes that are rejected for one reason.
 type rejected struct {
-	why   *framework.Reason // its deficits are those of one of the nodes
+	why   *framework.Reason
 	nodes int
+	// node is the first of them when why has deficits, which then are the same on all of them;
+	// NoNode when only the tally knows the deficits.
+	node cluster.NodeIndex
 }
 
-// rejections returns the reasons for which nodes reject a class, a reason more than once if
-// need be, and the plugins whose group rules are among those that reject. The list is valid until
-// the next call. The class must not be rejected everywhere.
-func (e *Engine) rejections(c *Class) (list []rejected, hinting pluginSet) {
-	list = e.rejectedBuf[:0]
-	defer func() { e.rejectedBuf = list[:0] }()
+// rejections are the nodes that reject a class.
+type rejections struct {
+	list    []rejected // a reason may be in it more than once, or with no nodes
+	hinting pluginSet  // the plugins whose group rules are among those that reject
+	// column is whose tally list was begun with, nil for none; apart are the nodes that count
+	// otherwise than it has them.
+	column *column
+	apart  []cluster.NodeIndex
+}
+
+// rejections returns the nodes that reject a class. It is valid until the next call. The class
+// must not be rejected everywhere.
+func (e *Engine) rejections(c *Class) *rejections {
+	r := &e.rejected
+	r.list, r.hinting, r.column, r.apart = r.list[:0], pluginSet{}, nil, r.apart[:0]
 	var f *nodeFilter
 	one := func(n *cluster.Node) {
 		if f == nil {
 			f = e.newNodeFilter(c)
 		}
 		if why, by := f.reason(n); why != nil {
-			list = append(list, rejected{why, 1})
-			if by != noPlugin {
-				hinting = hinting.with(by)
-			}
+			r.add(rejected{why, 1, n.Index}, by)
 		}
 	}
 	col := e.syncedColumn(c)
 	t := col.counted()
 	if e.options.Rebuilt || !t.precedes(c) {
 		e.state.Nodes(one)
-		return list, hinting
+		return r
 	}
 	v := &e.view
 	v.gather(e, c, col)
-	list = t.appendTo(list)
+	r.column, r.list = col, t.appendTo(r.list)
 	// Nominated pods may have another rule reject their node, or one reject it at all.
 	for k, i := range v.exceptional {
 		if v.nominated && e.nominated.has(i) {
@@ -56,34 +65,90 @@ func (e *Engine) rejections(c *Class) (list []rejected, hinting pluginSet) {
 		if !slices.ContainsFunc(n.Nominated, c.LeavesRoomFor) {
 			continue
 		}
-		if at := t.number(i); at != 0 {
-			list[at].nodes--
+		if number := t.number(i); number != 0 {
+			r.list[number].nodes--
+			r.apart = append(r.apart, i)
 		}
 		one(n)
 	}
 	for k := range c.groupRules {
-		hinting = v.rejectionsOf(&c.groupRules[k], k, &list, hinting)
+		v.rejectBy(&c.groupRules[k], k, r)
 	}
-	return slices.DeleteFunc(list, func(r rejected) bool { return r.nodes == 0 }), hinting
+	return r
 }
 
-// rejectionsOf adds the entries that the k-th group rule rejects, and drops them.
-func (v *view) rejectionsOf(r *groupRule, k int, list *[]rejected, hinting pluginSet) pluginSet {
-	if r.neverFilters {
-		return hinting
+// add adds nodes that are rejected by a plugin's group rule, or by a local rule (noPlugin).
+func (r *rejections) add(x rejected, by int) {
+	r.list = append(r.list, x)
+	if by != noPlugin {
+		r.hinting = r.hinting.with(by)
+	}
+}
+
+// rejectBy adds the entries that the k-th group rule rejects, and drops them.
+func (v *view) rejectBy(rule *groupRule, k int, r *rejections) {
+	if rule.neverFilters {
+		return
 	}
 	for len(v.codes) < len(v.nodes) {
 		v.codes = append(v.codes, framework.OK)
 	}
 	codes := v.codes[:len(v.nodes)]
-	r.Filter(&v.rules[k], codes)
+	rule.Filter(&v.rules[k], codes)
 	for i, code := range codes {
 		if code == framework.OK || v.nodes[i] == 0 {
 			continue
 		}
-		*list = append(*list, rejected{r.Explain(&v.rules[k], i), int(v.nodes[i])})
-		hinting = hinting.with(r.plugin)
+		x := rejected{rule.Explain(&v.rules[k], i), int(v.nodes[i]), cluster.NoNode}
+		if hasDeficits(x.why) {
+			x.node = v.firstOf(i)
+		}
+		r.add(x, rule.plugin)
 		v.nodes[i] = 0
 	}
-	return hinting
+}
+
+// firstOf returns the node of the lowest index of an entry that is in.
+func (v *view) firstOf(entry int) cluster.NodeIndex {
+	if entry >= v.groups {
+		return v.exceptional[entry-v.groups]
+	}
+	first := cluster.NoNode
+	for _, i := range v.column.groups[entry].nodes {
+		if v.column.cells[i].ok && (len(v.takenOut) == 0 || !v.isExceptional.has(i)) && (first == cluster.NoNode || i < first) {
+			first = i
+		}
+	}
+	return first
+}
+
+// counts returns the counts with what comes nearest: the smallest deficit on any node, the first
+// of equal ones.
+func (r *rejections) counts(s *cluster.State) []Count {
+	out := countsOf(r.list)
+	for k := range out {
+		x := &out[k]
+		at := cluster.NoNode
+		nearer := func(i cluster.NodeIndex, d framework.Deficit) {
+			if i == cluster.NoNode {
+				return
+			}
+			if at == cluster.NoNode || shortfall(d) < shortfall(x.Nearest.Deficit) || shortfall(d) == shortfall(x.Nearest.Deficit) && i < at {
+				at, x.Nearest = i, &NearestShortfall{d, s.Node(i).Name}
+			}
+		}
+		if r.column != nil {
+			nearer(r.column.tally.nearest(r.column, x.Message, r.apart))
+		}
+		for i := range r.list {
+			y := &r.list[i]
+			if y.nodes == 0 || y.node == cluster.NoNode || !hasDeficits(y.why) {
+				continue
+			}
+			if m := slices.Index(y.why.Messages, x.Message); m >= 0 {
+				nearer(y.node, y.why.Deficits[m])
+			}
+		}
+	}
+	return out
 }

@@ -20,14 +20,15 @@ import (
 // tally counts the reasons of one column.
 type tally struct {
 	reasonCounts
-	stale []cluster.NodeIndex // evaluated since, in no order and maybe twice
+	short map[string]*shortfalls // by message, of those that are about a quantity
+	stale []cluster.NodeIndex    // evaluated since, in no order and maybe twice
 }
 
 // counted returns the column's tally, up to date. The column must be.
 func (c *column) counted() *tally {
 	t := c.tally
 	if t == nil {
-		t = &tally{reasonCounts: newReasonCounts()}
+		t = &tally{reasonCounts: newReasonCounts(), short: map[string]*shortfalls{}}
 		c.tally = t
 		for i := range c.state.Len() {
 			t.look(c, cluster.NodeIndex(i))
@@ -68,14 +69,67 @@ func (t *tally) precedes(c *Class) bool {
 
 // look takes note of why a node is rejected now.
 func (t *tally) look(c *column, i cluster.NodeIndex) {
+	t.setShortfalls(i, nil)
 	if int(i) < c.state.Len() && int(i) < len(c.cells) && !c.cells[i].ok {
 		if n := c.state.Node(i); n != nil {
 			why, plugin := c.why(n)
 			t.set(i, why, plugin)
+			t.setShortfalls(i, why)
 			return
 		}
 	}
 	t.clear(i)
+}
+
+// setShortfalls takes note of the quantities in a reason of a node; with a nil reason it takes
+// those away that belong to the reason that the node has.
+func (t *tally) setShortfalls(i cluster.NodeIndex, why *framework.Reason) {
+	if why != nil {
+		if !hasDeficits(why) {
+			return
+		}
+		for k, m := range why.Messages {
+			if t.short[m] == nil {
+				t.short[m] = &shortfalls{}
+			}
+			t.short[m].set(i, shortfall(why.Deficits[k]))
+		}
+		return
+	}
+	if had := t.reasons[t.number(i)].why; had != nil && hasDeficits(had) {
+		for _, m := range had.Messages {
+			t.short[m].set(i, noShortfall)
+		}
+	}
+}
+
+// nearest returns what a message is about on the node that comes nearest, the first of equal
+// ones, leaving out some nodes; NoNode when there is none.
+func (t *tally) nearest(c *column, message string, except []cluster.NodeIndex) (cluster.NodeIndex, framework.Deficit) {
+	s := t.short[message]
+	if s == nil {
+		return cluster.NoNode, framework.Deficit{}
+	}
+	var aside []int64
+	for _, i := range except { // these are set aside, and come back
+		x := int64(noShortfall)
+		if int(i) < len(s.of) {
+			x = s.of[i]
+			s.set(i, noShortfall)
+		}
+		aside = append(aside, x)
+	}
+	at, _ := s.nearest()
+	for k, i := range except {
+		if aside[k] != noShortfall {
+			s.set(i, aside[k])
+		}
+	}
+	if at == cluster.NoNode {
+		return cluster.NoNode, framework.Deficit{}
+	}
+	why, _ := c.why(c.state.Node(at))
+	return at, why.Deficits[slices.Index(why.Messages, message)]
 }
 
 // why returns the reason of the first local rule that rejects a node, in the order of the
