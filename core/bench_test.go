@@ -157,3 +157,36 @@ func newFullCluster(b *testing.B) (*core.Core, time.Time) {
 	}
 	return c, now
 }
+
+// BenchmarkNodesArriveOneByOne has 150 classes of 50 pods each wait while 2,000 nodes arrive one by
+// one, each in a Step of its own: it takes a few pods of the first classes that it lets in, and the
+// others are refused again. An operation is all arrivals.
+func BenchmarkNodesArriveOneByOne(b *testing.B) {
+	const classes, podsPerClass, nodes = 150, 50, 2000
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		schema := cluster.NewSchema()
+		c := testkit.Must(core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{}))))
+		now := time.Unix(1000, 0)
+		var in []step.Input
+		for i := range classes {
+			app := fmt.Sprint("app", i)
+			for k := range podsPerClass {
+				in = append(in, step.PodSet{Pod: testkit.Pod(fmt.Sprint(app, "-", k)).Owner("apps/v1", "ReplicaSet", app).Label("app", app).
+					Req("cpu", fmt.Sprint(900+i, "m"), "memory", fmt.Sprint(500+i, "Mi")).Obj()})
+			}
+		}
+		c.Step(now, in...)
+		b.StartTimer()
+		placed := 0
+		for i := range nodes {
+			now = now.Add(30 * time.Millisecond)
+			r := c.Step(now, step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Zone(fmt.Sprint("z", i%3)).Alloc("cpu", "4", "memory", "32Gi", "pods", "110").Obj()})
+			for placed += len(r.Binds); !r.NextWake.After(now) && !r.NextWake.IsZero(); placed += len(r.Binds) {
+				r = c.Step(now)
+			}
+		}
+		b.ReportMetric(float64(placed), "placed")
+	}
+}
