@@ -105,7 +105,7 @@ var autoscalerFlags = []struct {
 	}},
 	{"keep-evicted-pod-homes", "true", "false", func(a *core.Autoscale) { a.NoHomes = true }},     // Berth's own
 	{"evicted-pod-home-time", "5m0s", "1m", func(a *core.Autoscale) { a.HomeTime = time.Minute }}, // Berth's own
-	{"surge", "false", "true", func(a *core.Autoscale) { a.Removal.Surge = true }},                        // Berth's own
+	{"surge", "false", "true", func(a *core.Autoscale) { a.Removal.Surge = true }},                // Berth's own
 	{"scale-down-unready-time", "20m0s", "0s", func(a *core.Autoscale) { a.UnreadyTime = 0 }},
 	{"scale-down-delay-after-add", "10m0s", "0s", func(a *core.Autoscale) { a.DelayAfterAdd = 0 }},
 	{"scale-down-delay-after-failure", "3m0s", "0s", func(a *core.Autoscale) { a.DelayAfterFailure = 0 }},
