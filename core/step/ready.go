@@ -149,6 +149,7 @@ type TargetDecrease struct {
 type Condition struct {
 	UID             types.UID
 	Namespace, Name string
+	Since           time.Time // when the status became False
 	Reason, Message string
 	// Event goes with the condition: a condition that is replaced before it was
 	// written takes its event along. It may be nil.

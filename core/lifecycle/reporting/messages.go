@@ -26,6 +26,7 @@ type messages struct {
 	outdated     bool            // nodes have changed since the last refresh began
 	since        time.Time       // when the last refresh began
 	left         []*engine.Class // whose turn in it is yet to come
+	putOff       time.Time       // when the first text is due that the last refresh has put off; zero for none
 	advanced     time.Time       // when advance last ran
 	anyWaits     bool            // a class waited then; without one, nothing is refreshed
 }
@@ -44,13 +45,15 @@ func (m *Machine) NodesChanged(changes []cluster.Change) {
 // AnythingChanged says that changes are not known one by one: any may have been made.
 func (m *Machine) AnythingChanged() { m.messages.outdated = true }
 
-func (m *messages) advance(t *lifecycle.Turn, tell func(class *engine.Class, message string, maxPods int)) {
+// advance refreshes some classes when that is due. tell gives a class's message to at most
+// maxPods of its pods, and returns when the first is due that it has put off.
+func (m *messages) advance(t *lifecycle.Turn, tell func(class *engine.Class, message string, maxPods int) (putOff time.Time)) {
 	m.advanced, m.anyWaits = t.Now, t.Queue.AnyWaits()
 	if len(m.left) == 0 {
-		if !m.outdated || t.Now.Before(m.since.Add(refreshEvery)) {
+		if due := m.due(); due.IsZero() || t.Now.Before(due) {
 			return
 		}
-		m.outdated, m.since, m.left = false, t.Now, nil
+		m.outdated, m.putOff, m.since, m.left = false, time.Time{}, t.Now, nil
 		for _, w := range t.Queue.Waiting() {
 			m.left = append(m.left, w.Class())
 		}
@@ -58,7 +61,7 @@ func (m *messages) advance(t *lifecycle.Turn, tell func(class *engine.Class, mes
 	n := min(len(m.left), classesPerStep)
 	for _, class := range m.left[:n] {
 		if message, ok := m.refresh(t, class); ok {
-			tell(class, message, m.podsPerClass)
+			m.putOff = lifecycle.Earliest(m.putOff, tell(class, message, m.podsPerClass))
 		}
 	}
 	m.left = m.left[n:]
@@ -81,13 +84,23 @@ func (m *messages) refresh(t *lifecycle.Turn, class *engine.Class) (message stri
 	return d.Message(), true
 }
 
+// due returns when the next refresh is to begin, zero when nothing asks for one.
+func (m *messages) due() time.Time {
+	earliest := m.since.Add(refreshEvery)
+	switch {
+	case m.outdated || !m.putOff.IsZero() && m.putOff.Before(earliest):
+		return earliest
+	}
+	return m.putOff
+}
+
 // nextWake is at once while classes are left.
 func (m *messages) nextWake() time.Time {
 	switch {
 	case len(m.left) > 0:
 		return m.advanced
-	case m.outdated && m.anyWaits:
-		return m.since.Add(refreshEvery)
+	case m.anyWaits:
+		return m.due()
 	}
 	return time.Time{}
 }

@@ -12,13 +12,16 @@ import (
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
 )
 
 // Pod is a pod's part of the machine: what was last said of it.
 type Pod struct {
-	condition string // message of its last PodScheduled=False condition
-	scaleUp   string // message of its last event about a scale-up
+	condition string    // message of its last PodScheduled=False condition
+	scaleUp   string    // message of its last event about a scale-up
+	since     time.Time // when a condition PodScheduled=False was first written; zero for never
+	refreshes refreshes // of condition
 }
 
 // Condition returns the message of the pod's last PodScheduled=False condition, "" for
@@ -58,13 +61,34 @@ func (m *Machine) Unschedulable(t *lifecycle.Turn, p *Pod, obj *v1.Pod, reason, 
 	if p.condition == message {
 		return
 	}
-	p.condition = message
-	c := step.Condition{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name, Reason: reason, Message: message}
+	c := p.say(t, obj, reason, message)
 	if reason == v1.PodReasonUnschedulable {
 		e := step.PodEvent(obj, "FailedScheduling", "Scheduling", message).AsWarning()
 		c.Event = &e
 	}
-	t.Ready.Conditions = append(t.Ready.Conditions, c)
+	p.refreshes.tried(t.Now)
+}
+
+// say has a pod's condition written, and returns it so that the caller can add an event.
+func (p *Pod) say(t *lifecycle.Turn, obj *v1.Pod, reason, message string) *step.Condition {
+	if p.since.IsZero() {
+		p.since = t.Now
+	}
+	p.condition = message
+	t.Ready.Conditions = append(t.Ready.Conditions, step.Condition{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name,
+		Since: sinceShown(obj, p.since), Reason: reason, Message: message})
+	return &t.Ready.Conditions[len(t.Ready.Conditions)-1]
+}
+
+// sinceShown returns since when the API shows a pod as not scheduled; first when it doesn't:
+// the transition time of a condition moves only with its status.
+func sinceShown(obj *v1.Pod, first time.Time) time.Time {
+	for _, c := range obj.Status.Conditions {
+		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return first
 }
 
 // Gated reports that a gate keeps a pod out of the queue. Of the pods that are created
@@ -110,25 +134,34 @@ func (m *Machine) NotTriggeredScaleUp(t *lifecycle.Turn, p *Pod, obj *v1.Pod, wh
 
 // Advance refreshes the messages of some waiting classes when that is due.
 func (m *Machine) Advance(t *lifecycle.Turn) {
-	m.messages.advance(t, func(class *engine.Class, message string, maxPods int) {
-		m.tellClass(t, class, message, maxPods)
+	m.messages.advance(t, func(class *engine.Class, message string, maxPods int) (putOff time.Time) {
+		items := t.Queue.Unnominated(class)
+		for _, item := range items[:min(len(items), maxPods)] {
+			if p := m.saysMessageOf(item); p != nil && p.condition != message {
+				putOff = lifecycle.Earliest(putOff, p.refresh(t, item.Pod().Object, message))
+			}
+		}
+		return putOff
 	})
 }
 
 // TellClass gives all pods that wait with a class, and aren't nominated, the message of
-// one that was tried.
+// one that was tried. They weren't: that brings no events.
 func (m *Machine) TellClass(t *lifecycle.Turn, class *engine.Class, message string) {
-	m.tellClass(t, class, message, len(t.Queue.Unnominated(class)))
-}
-
-func (m *Machine) tellClass(t *lifecycle.Turn, class *engine.Class, message string, maxPods int) {
-	items := t.Queue.Unnominated(class)
-	for _, item := range items[:min(len(items), maxPods)] {
-		pod := item.Pod()
-		if p := m.pods.Get(pod.UID); p != nil && !pod.StandsIn() {
-			m.Unschedulable(t, p, pod.Object, v1.PodReasonUnschedulable, message)
+	for _, item := range t.Queue.Unnominated(class) {
+		if p := m.saysMessageOf(item); p != nil && p.condition != message {
+			p.say(t, item.Pod().Object, v1.PodReasonUnschedulable, message)
 		}
 	}
+}
+
+// saysMessageOf returns the part of a waiting pod that says what its class says, nil of a
+// stand-in, of which nothing is said.
+func (m *Machine) saysMessageOf(item *queue.Item) *Pod {
+	if item.Pod().StandsIn() {
+		return nil
+	}
+	return m.pods.Get(item.Pod().UID)
 }
 
 // NextWake returns when messages are to be refreshed, zero for never.

@@ -81,7 +81,7 @@ func (w *world) rest() {
 // TestScripts runs testdata/scripts/*.txt. After each command it prints what is said, and
 // when the machine wants to be woken. The commands:
 //
-//	node NAME cpu=4 | node-gone NAME
+//	node NAME cpu=4 [tainted] | node-gone NAME
 //	pod NAME cpu=4                    a pod comes, and finds no node
 //	error POD                         an error, the input, keeps the pod from its node
 //	gated POD [said]                  a gate holds the pod, which the API server has said or not
@@ -103,7 +103,11 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 	problems := []cluster.Problem{{Field: "spec.field", Value: d.Input, Taken: "0"}}
 	switch d.Cmd {
 	case "node":
-		w.node(name, args.String("cpu", "4"))
+		n := testkit.Node(name).Alloc("cpu", args.String("cpu", "4"), "memory", "8Gi")
+		if args.Flag("tainted") {
+			n.Taint("reserved", "", v1.TaintEffectNoSchedule)
+		}
+		w.Node(n.Obj())
 	case "node-gone":
 		w.State.RemoveNode(name)
 		w.m.NodeGone(name)
@@ -183,7 +187,7 @@ func TestRefreshIsLimited(t *testing.T) {
 			w.try(t)
 			w.rest()
 			w.Take()
-			w.node("another", "1")
+			w.Node(testkit.Node("another").Alloc("cpu", "1").Taint("reserved", "", v1.TaintEffectNoSchedule).Obj())
 			w.Now = w.Now.Add(time.Minute)
 			for i, want := range c.want {
 				w.advance()
