@@ -12,20 +12,20 @@ import (
 )
 
 // API calls are divided into budgets, in calls per second, each with a client of
-// its own over shared connections. Binds and preemptions have what --config says
+// its own over shared connections. Binds, preemptions and nominations have what --config says
 // (clientConnection.qps), each the whole of it. Reports have what these leave: a
-// small budget while binds or preemptions are queued, theirs when none is.
+// small budget while some of them are queued, theirs when none is.
 
 const (
 	watchQPS  = 50  // lists and watches
-	reportQPS = 20  // conditions and events together, while binds or preemptions are queued
+	reportQPS = 20  // conditions and events together, while binds, preemptions or nominations are queued
 	nodeQPS   = 100 // taints, and the status of the autoscaler
 	evictQPS  = 50  // evictions
 	surgeQPS  = 10  // Deployments that make a successor: each is read and patched
 )
 
 // newClients makes a client for each budget. Core types travel as protobuf. busy
-// tells whether binds or preemptions are queued.
+// tells whether binds, preemptions or nominations are queued.
 func newClients(base *rest.Config, busy func() bool) (*clients, error) {
 	var out clients
 	for _, x := range []struct {
@@ -34,7 +34,7 @@ func newClients(base *rest.Config, busy func() bool) (*clients, error) {
 		limit flowcontrol.RateLimiter
 	}{
 		{&out.watch, watchQPS, nil}, {&out.bind, 0, nil}, {&out.report, 0, newReportLimiter(reportQPS, base.QPS, base.Burst, busy)},
-		{&out.node, nodeQPS, nil}, {&out.evict, evictQPS, nil}, {&out.surge, surgeQPS, nil}, {&out.preempt, 0, nil},
+		{&out.node, nodeQPS, nil}, {&out.evict, evictQPS, nil}, {&out.surge, surgeQPS, nil}, {&out.preempt, 0, nil}, {&out.nominate, 0, nil},
 	} {
 		cfg := rest.CopyConfig(base)
 		cfg.ContentType = "application/vnd.kubernetes.protobuf"
@@ -67,21 +67,22 @@ func newClients(base *rest.Config, busy func() bool) (*clients, error) {
 	return &out, nil
 }
 
-// load counts the calls that reports must not delay: binds and preemptions that
+// load counts the calls that reports must not delay: binds, preemptions and nominations that
 // were handed out and wait for their turn, or are being sent.
 type load struct {
 	binds       atomic.Int64
 	preemptions atomic.Int64
+	nominations atomic.Int64
 }
 
 // high tells whether more of them are there than workers send at a time, so that
 // some are queued.
 func (l *load) high() bool {
-	return l.binds.Load() > bindWorkers || l.preemptions.Load() > preemptWorkers
+	return l.binds.Load() > bindWorkers || l.preemptions.Load() > preemptWorkers || l.nominations.Load() > nominateWorkers
 }
 
 // reportLimiter limits status and event writes: to a small rate while busy says that
-// binds or preemptions are queued, and to the budget of binds otherwise.
+// binds, preemptions or nominations are queued, and to the budget of binds otherwise.
 type reportLimiter struct {
 	small, full flowcontrol.RateLimiter
 	busy        func() bool

@@ -30,22 +30,24 @@ func TestReportsHaveWhatBindsLeave(t *testing.T) {
 // TestLoadIsHighWhenCallsAreQueued goes one beyond what workers send at a time.
 func TestLoadIsHighWhenCallsAreQueued(t *testing.T) {
 	for _, c := range []struct {
-		binds, preemptions int64
-		want               bool
+		binds, preemptions, nominations int64
+		want                            bool
 	}{
-		{0, 0, false}, {bindWorkers, preemptWorkers, false}, {bindWorkers + 1, 0, true}, {0, preemptWorkers + 1, true},
+		{0, 0, 0, false}, {bindWorkers, preemptWorkers, nominateWorkers, false},
+		{bindWorkers + 1, 0, 0, true}, {0, preemptWorkers + 1, 0, true}, {0, 0, nominateWorkers + 1, true},
 	} {
 		l := &load{}
 		l.binds.Store(c.binds)
 		l.preemptions.Store(c.preemptions)
+		l.nominations.Store(c.nominations)
 		if got := l.high(); got != c.want {
-			t.Errorf("%d binds and %d preemptions under way: high is %v, want %v", c.binds, c.preemptions, got, c.want)
+			t.Errorf("%d binds, %d preemptions and %d nominations under way: high is %v, want %v", c.binds, c.preemptions, c.nominations, got, c.want)
 		}
 	}
 }
 
 // TestEachBudgetHasItsClient shows that no two kinds of calls share a limiter, and
-// that binds and preemptions each have the rate of the configuration.
+// that binds, preemptions and nominations each have the rate of the configuration.
 func TestEachBudgetHasItsClient(t *testing.T) {
 	c, err := newClients(&rest.Config{Host: "http://localhost", QPS: 7, Burst: 9}, func() bool { return false })
 	if err != nil {
@@ -60,6 +62,7 @@ func TestEachBudgetHasItsClient(t *testing.T) {
 		{"watch", c.watch.CoreV1().RESTClient().GetRateLimiter(), watchQPS}, {"bind", c.bind.CoreV1().RESTClient().GetRateLimiter(), 7},
 		{"report", c.report.CoreV1().RESTClient().GetRateLimiter(), reportQPS}, {"node", c.node.CoreV1().RESTClient().GetRateLimiter(), nodeQPS},
 		{"evict", c.evict.CoreV1().RESTClient().GetRateLimiter(), evictQPS}, {"surge", c.surge.CoreV1().RESTClient().GetRateLimiter(), surgeQPS}, {"preempt", c.preempt.CoreV1().RESTClient().GetRateLimiter(), 7},
+		{"nominate", c.nominate.CoreV1().RESTClient().GetRateLimiter(), 7},
 	} {
 		if x.of.QPS() != x.want {
 			t.Errorf("%s: %v calls a second, want %v", x.name, x.of.QPS(), x.want)

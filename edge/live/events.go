@@ -2,51 +2,193 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/berthproject/berth/core/step"
 )
 
-// Events are written by hand, not by client-go's recorder: they share the reporter's
-// budget, which a recorder's own goroutines would exceed, and aggregate nothing,
-// since the core says each thing once. Events beyond the backlog are dropped and
-// counted; the decision ledger has what they said.
+// Events are grouped into series, as k8s.io/client-go/tools/events does: those of one object,
+// type, reason and action are one Event object, with the text of the first. The first is
+// created, and the second makes it a series with one more call. Those that follow are counted
+// here, and the count is written every seriesEvery, and when none has come for seriesEnd; after
+// that the next is a new Event object.
+//
+// It isn't client-go's recorder itself: that starts a goroutine for each event, however many
+// wait for the limiter of API calls, and drops events without saying how many. Here so many
+// workers write, and events beyond the backlog are dropped and counted; the decision ledger
+// has what they said.
 
 // Controller is the reporting controller of events.
 const Controller = "berth"
 
-// eventBacklog is how many events wait to be written at most.
-const eventBacklog = 50000
+const (
+	// eventBacklog is how many events wait to be written at most.
+	eventBacklog = 50000
+	// seriesEvery is how often the count of a series is written at most, so that its object
+	// outlives the API server's time-to-live of events, an hour.
+	seriesEvery = 30 * time.Minute
+	// seriesEnd is how long after its last event a series ends.
+	seriesEnd = 6 * time.Minute
+	// seriesCheck is how often it is looked for series that are to be written.
+	seriesCheck = time.Minute
+)
+
+// recorder writes events.
+type recorder struct {
+	client  kubernetes.Interface
+	host    string // reporting instance
+	backlog chan step.Event
+	dropped atomic.Int64 // events that were not written
+	serial  atomic.Int64 // makes events' names unique
+
+	mu     sync.Mutex
+	series map[step.Event]*series // guarded by mu; by the event without its message
+}
+
+// series is an Event object and how often its event has happened. Its fields are guarded by
+// the recorder's mu, but for event, which doesn't change.
+type series struct {
+	event   *eventsv1.Event // as it was created
+	count   int32
+	last    time.Time // when it happened last
+	written int32     // the count that the API has; 0 until the object is created
+	at      time.Time // when that was written
+	writing bool      // a call for it is under way: there is no second one beside it
+}
+
+func newRecorder(client kubernetes.Interface, host string) *recorder {
+	return &recorder{client: client, host: host, backlog: make(chan step.Event, eventBacklog), series: map[step.Event]*series{}}
+}
 
 // event has an event written, or counts it as dropped when too many wait.
-func (r *reporter) event(e step.Event) {
+func (r *recorder) event(e step.Event) {
 	select {
-	case r.events <- e:
+	case r.backlog <- e:
 	default:
 		r.dropped.Add(1)
 	}
 }
 
-func (r *reporter) runEvents(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, eventWorkers, r.events, func(e step.Event) { r.emit(ctx, e) })
+func (r *recorder) run(ctx context.Context, wg *sync.WaitGroup) {
+	serve(ctx, wg, eventWorkers, r.backlog, func(e step.Event) { r.emit(ctx, e) })
+	wg.Go(func() {
+		tick := time.NewTicker(seriesCheck)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				r.writeCounts(ctx)
+			}
+		}
+	})
 }
 
-// emit writes an event, or counts it as dropped.
-func (r *reporter) emit(ctx context.Context, e step.Event) {
-	if err := r.writeEvent(ctx, e); err != nil && ctx.Err() == nil {
-		r.dropped.Add(1)
+// emit writes an event, or counts it in its series.
+func (r *recorder) emit(ctx context.Context, e step.Event) {
+	key := e
+	key.Message = ""
+	r.mu.Lock()
+	s := r.series[key]
+	if s == nil {
+		s = &series{event: r.newEvent(e)}
+		r.series[key] = s
+	}
+	s.count++
+	s.last = time.Now()
+	begins := !s.writing && s.written < 2
+	s.writing = s.writing || begins
+	r.mu.Unlock()
+	if begins {
+		r.write(ctx, key, s)
 	}
 }
 
-// writeEvent creates the event, once: a lost event isn't worth a second call. Events
-// about nodes go to the namespace default, as everywhere in Kubernetes.
-func (r *reporter) writeEvent(ctx context.Context, e step.Event) error {
+// write writes what the API doesn't have of the beginning of a series: its object, and that it
+// happened again. The caller has set s.writing. A lost event isn't worth a second call.
+func (r *recorder) write(ctx context.Context, key step.Event, s *series) {
+	for {
+		r.mu.Lock()
+		count, last := s.count, s.last
+		if s.written == 0 {
+			count = 1
+		}
+		r.mu.Unlock()
+		err := r.put(ctx, s.event, count, last)
+		r.mu.Lock()
+		if err != nil && ctx.Err() == nil {
+			r.dropped.Add(int64(s.count - s.written))
+		}
+		if err != nil && s.written == 0 {
+			delete(r.series, key) // there is no object to count in
+		}
+		again := err == nil && count == 1 && s.count > 1
+		s.written, s.at, s.writing = count, time.Now(), again
+		r.mu.Unlock()
+		if !again {
+			return
+		}
+	}
+}
+
+// writeCounts writes the counts of series that go on or have ended, and forgets the latter.
+func (r *recorder) writeCounts(ctx context.Context) {
+	now := time.Now()
+	due := map[step.Event]*series{}
+	r.mu.Lock()
+	for key, s := range r.series {
+		ended := now.Sub(s.last) >= seriesEnd
+		switch {
+		case s.writing:
+		case s.count > s.written && (ended || now.Sub(s.at) >= seriesEvery):
+			s.writing = true
+			due[key] = s
+		case ended:
+			delete(r.series, key)
+		}
+	}
+	r.mu.Unlock()
+	for key, s := range due { // in any order: each is an object of its own
+		r.write(ctx, key, s)
+	}
+}
+
+// put creates an event, or writes how often it has happened. An object that is gone by then
+// is created again.
+func (r *recorder) put(ctx context.Context, e *eventsv1.Event, count int32, last time.Time) error {
+	events := r.client.EventsV1().Events(e.Namespace)
+	if count > 1 {
+		e = e.DeepCopy()
+		e.Series = &eventsv1.EventSeries{Count: count, LastObservedTime: metav1.NewMicroTime(last)}
+		patch, err := json.Marshal(map[string]any{"series": e.Series})
+		if err != nil {
+			return err
+		}
+		_, err = events.Patch(ctx, e.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	_, err := events.Create(ctx, e, metav1.CreateOptions{})
+	return err
+}
+
+// newEvent returns the object of an event. Events about nodes go to the namespace default, as
+// everywhere in Kubernetes.
+func (r *recorder) newEvent(e step.Event) *eventsv1.Event {
 	now := metav1.NowMicro()
 	namespace := e.Namespace
 	if namespace == "" {
@@ -56,7 +198,7 @@ func (r *reporter) writeEvent(ctx context.Context, e step.Event) error {
 	if e.Warning {
 		kind = v1.EventTypeWarning
 	}
-	_, err := r.client.EventsV1().Events(namespace).Create(ctx, &eventsv1.Event{
+	return &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x.%x", e.Name, now.UnixNano(), r.serial.Add(1))},
 		EventTime:           now,
 		ReportingController: Controller,
@@ -66,8 +208,7 @@ func (r *reporter) writeEvent(ctx context.Context, e step.Event) error {
 		Reason:              e.Reason,
 		Action:              e.Action,
 		Note:                shorten(e.Message),
-	}, metav1.CreateOptions{})
-	return err
+	}
 }
 
 // shorten cuts a text to the API's limit for the note of an event, 1024 bytes, at a

@@ -3,12 +3,18 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -18,14 +24,12 @@ import (
 
 func TestEventsAsTheAPIHasThem(t *testing.T) {
 	client := fake.NewClientset()
-	r := newReporter(client, "host", nil)
+	r := newRecorder(client, "host")
 	for _, e := range []step.Event{
 		{Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Warning: true, Reason: "FailedScheduling", Action: "Scheduling", Message: "why"},
 		{Kind: "Node", UID: "v", Name: "n", Reason: "ScaleDown", Action: "Deleting", Message: "empty"},
 	} {
-		if err := r.writeEvent(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		r.emit(t.Context(), e)
 	}
 	var got []*eventsv1.Event
 	for _, a := range client.Actions() {
@@ -56,7 +60,7 @@ func TestEventsAsTheAPIHasThem(t *testing.T) {
 // TestEventsThatAreNotWrittenAreCounted fills the backlog beyond its end, and has the
 // API server refuse one.
 func TestEventsThatAreNotWrittenAreCounted(t *testing.T) {
-	r := newReporter(nil, "host", nil)
+	r := newRecorder(nil, "host")
 	for range eventBacklog + 3 {
 		r.event(step.Event{})
 	}
@@ -68,7 +72,7 @@ func TestEventsThatAreNotWrittenAreCounted(t *testing.T) {
 	client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("refused")
 	})
-	r = newReporter(client, "host", nil)
+	r = newRecorder(client, "host")
 	r.emit(t.Context(), step.Event{Name: "p"})
 	if n := r.dropped.Load(); n != 1 {
 		t.Errorf("%d events are counted after one was refused, want 1", n)
@@ -92,5 +96,86 @@ func TestNotesAreShortened(t *testing.T) {
 		if got := shorten(x.text); got != x.want || !utf8.ValidString(got) {
 			t.Errorf("%d bytes became %d: %q", len(x.text), len(got), got[max(0, len(got)-10):])
 		}
+	}
+}
+
+// TestEventsOfOneKindAreASeries has the same happen to one pod for an hour, once in a minute and
+// in other words: the API has one object with the first words, which outlives its time-to-live.
+// After a break there is a new one.
+func TestEventsOfOneKindAreASeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer stop()
+		client := fake.NewClientset()
+		r := newRecorder(client, "host")
+		r.run(ctx, &wg)
+		begin := time.Now()
+		var log []string
+		wrote := func() string {
+			out := ""
+			for _, a := range client.Actions() {
+				out += a.GetVerb() + " "
+			}
+			client.ClearActions()
+			return out
+		}
+		note := func(what string) { log = append(log, fmt.Sprint(time.Since(begin), ": ", what)) }
+		for i := range 60 {
+			r.event(step.Event{Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Reason: "FailedScheduling", Action: "Scheduling", Message: fmt.Sprint("try ", i)})
+			if i == 0 { // of another object
+				r.event(step.Event{Kind: "Pod", UID: "v", Namespace: "ns", Name: "q", Reason: "FailedScheduling", Action: "Scheduling"})
+			}
+			synctest.Wait()
+			if w := wrote(); w != "" {
+				note(w)
+			}
+			time.Sleep(time.Minute)
+		}
+		time.Sleep(2 * seriesEnd)
+		note(wrote())
+		list, err := client.EventsV1().Events("ns").List(ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) != 2 {
+			t.Fatalf("%d events, %v, want one of each pod", len(list.Items), err)
+		}
+		for _, e := range list.Items {
+			if e.Regarding.Name == "p" && (e.Series == nil || e.Series.Count != 60 || e.Note != "try 0") {
+				t.Errorf("the event is %+v, want the first note and a count of 60", e)
+			}
+			if e.Regarding.Name == "q" && e.Series != nil {
+				t.Errorf("what happened once is a series: %+v", e)
+			}
+		}
+		client.ClearActions()
+		if n := len(r.series); n != 0 {
+			t.Errorf("%d series are remembered after they have ended", n)
+		}
+		r.event(step.Event{Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Reason: "FailedScheduling", Action: "Scheduling", Message: "much later"})
+		synctest.Wait()
+		note(wrote())
+		want := []string{"0s: create create ", "1m0s: patch ", "31m0s: patch ", "1h12m0s: patch ", "1h12m0s: create "}
+		if !slices.Equal(log, want) {
+			t.Errorf("written:\n%s\nwant:\n%s", strings.Join(log, "\n"), strings.Join(want, "\n"))
+		}
+		if n := r.dropped.Load(); n != 0 {
+			t.Errorf("%d events were dropped", n)
+		}
+	})
+}
+
+// TestASeriesWhoseObjectIsGoneIsCreatedAgain: the API server forgets events after a while.
+func TestASeriesWhoseObjectIsGoneIsCreatedAgain(t *testing.T) {
+	client := fake.NewClientset()
+	r := newRecorder(client, "host")
+	r.emit(t.Context(), step.Event{Namespace: "ns", Name: "p"})
+	list, _ := client.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+	if err := client.EventsV1().Events("ns").Delete(t.Context(), list.Items[0].Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.emit(t.Context(), step.Event{Namespace: "ns", Name: "p"})
+	list, _ = client.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+	if len(list.Items) != 1 || list.Items[0].Series == nil || list.Items[0].Series.Count != 2 {
+		t.Errorf("the events are %+v, want one that has happened twice", list.Items)
 	}
 }

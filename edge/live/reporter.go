@@ -18,28 +18,44 @@ import (
 )
 
 // reporter writes what people and other programs read: pods' conditions and
-// nominations, and events (events.go). Its budget is its own, so that binds never
-// wait for it.
+// nominations, and events (events.go). Conditions and events have a budget of their own, so
+// that binds never wait for them. Nominations have the budget of binds: until one is written,
+// the room that victims leave is kept by this process only.
 //
 // Of each pod the latest condition and the latest nomination wait to be written, and
-// both go in one call. Pods are served in the order in which they came to wait; one
-// whose report is replaced keeps its turn.
+// both go in one call, with the nomination if there is one. Pods are served in the order in
+// which they came to wait; one whose report is replaced keeps its turn. A pod has one call at
+// a time, so that what is written last is what was decided last.
 type reporter struct {
-	client kubernetes.Interface
-	host   string // reporting instance of events
-	log    *slog.Logger
+	*recorder
+	client      kubernetes.Interface // for conditions
+	nominations kubernetes.Interface // for nominations, with the conditions of their pods
+	log         *slog.Logger
+	nominating  *atomic.Int64 // nominations that wait or are being written
 
 	mu      sync.Mutex
 	waiting map[types.UID]report // guarded by mu
-	// order has the pods of waiting, each once, and perhaps pods that were dropped;
-	// guarded by mu.
-	order []types.UID
-	// signal holds one token when there may be reports to write.
-	signal chan struct{}
+	writing map[types.UID]bool   // guarded by mu; pods of which a call is under way
+	// conditional and nominated are the pods of waiting without a nomination and with one,
+	// and perhaps pods that aren't there any more.
+	conditional, nominated turns
+}
 
-	events  chan step.Event
-	dropped atomic.Int64 // events
-	serial  atomic.Int64 // makes events' names unique
+// turns are pods in the order in which they are to be served.
+type turns struct {
+	order []types.UID // guarded by the reporter's mu
+	// signal holds a token for each worker that may have something to do.
+	signal chan struct{}
+}
+
+func newTurns(workers int) turns { return turns{signal: make(chan struct{}, workers)} }
+
+func (l *turns) add(uid types.UID) {
+	l.order = append(l.order, uid)
+	select {
+	case l.signal <- struct{}{}:
+	default: // all workers will look
+	}
 }
 
 // report is what is to be written of a pod; not both are nil.
@@ -52,37 +68,48 @@ type report struct {
 // being bound.
 var errBinding = errors.New("the pod is being bound")
 
-func newReporter(client kubernetes.Interface, host string, log *slog.Logger) *reporter {
+func newReporter(client, nominations kubernetes.Interface, host string, log *slog.Logger, nominating *atomic.Int64) *reporter {
 	return &reporter{
-		client: client, host: host, log: log, waiting: map[types.UID]report{},
-		signal: make(chan struct{}, 1), events: make(chan step.Event, eventBacklog),
+		recorder: newRecorder(client, host), client: client, nominations: nominations, log: log, nominating: nominating,
+		waiting: map[types.UID]report{}, writing: map[types.UID]bool{},
+		conditional: newTurns(conditionWorkers), nominated: newTurns(nominateWorkers),
 	}
 }
 
 // condition has a condition written, in the place of one that still waits.
 func (r *reporter) condition(c step.Condition) {
-	r.put(c.UID, func(x *report) { x.condition = &c })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x, waits := r.waiting[c.UID]
+	x.condition = &c
+	r.waiting[c.UID] = x
+	if !waits {
+		r.turnsOf(x).add(c.UID)
+	}
 }
 
 // nominate has a nomination written, in the place of one that still waits, which has
 // no outcome then.
 func (r *reporter) nominate(n job[step.Nomination]) {
-	r.put(n.work.UID, func(x *report) { x.nomination = &n })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	uid := n.work.UID
+	x := r.waiting[uid]
+	waits := x.nomination != nil
+	x.nomination = &n
+	r.waiting[uid] = x
+	if !waits {
+		r.nominating.Add(1)
+		r.turnsOf(x).add(uid)
+	}
 }
 
-func (r *reporter) put(uid types.UID, set func(*report)) {
-	r.mu.Lock()
-	x, waits := r.waiting[uid]
-	if !waits {
-		r.order = append(r.order, uid)
+// turnsOf returns where a report waits for its turn.
+func (r *reporter) turnsOf(x report) *turns {
+	if x.nomination != nil {
+		return &r.nominated
 	}
-	set(&x)
-	r.waiting[uid] = x
-	r.mu.Unlock()
-	select {
-	case r.signal <- struct{}{}:
-	default:
-	}
+	return &r.conditional
 }
 
 // drop forgets what waits to be written of a pod that is being bound: it would come
@@ -93,45 +120,71 @@ func (r *reporter) drop(uid types.UID) {
 	delete(r.waiting, uid)
 	r.mu.Unlock()
 	if x.nomination != nil {
+		r.nominating.Add(-1)
 		x.nomination.done(errBinding)
 	}
 }
 
-// next takes the report whose turn it is; ok is false when none waits.
-func (r *reporter) next() (x report, ok bool) {
+// next takes the report whose turn it is; ok is false when none waits. Who takes it calls
+// finish when it is written.
+func (r *reporter) next(from *turns) (uid types.UID, x report, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(r.order) > 0 {
-		uid := r.order[0]
-		r.order = r.order[1:]
-		if x, ok := r.waiting[uid]; ok {
+	for len(from.order) > 0 {
+		uid := from.order[0]
+		from.order = from.order[1:]
+		x, ok := r.waiting[uid]
+		if ok && !r.writing[uid] && r.turnsOf(x) == from {
 			delete(r.waiting, uid)
-			return x, true
+			r.writing[uid] = true
+			return uid, x, true
 		}
 	}
-	return report{}, false
+	return "", report{}, false
+}
+
+// finish says that a report is written: what has come to wait of the pod since has its turn.
+func (r *reporter) finish(uid types.UID, x report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if x.nomination != nil {
+		r.nominating.Add(-1)
+	}
+	delete(r.writing, uid)
+	if x, ok := r.waiting[uid]; ok {
+		r.turnsOf(x).add(uid)
+	}
 }
 
 func (r *reporter) run(ctx context.Context, wg *sync.WaitGroup) {
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			if x, ok := r.next(); ok {
-				r.write(ctx, x)
-				continue
+	r.serve(ctx, wg, conditionWorkers, &r.conditional, r.client)
+	r.serve(ctx, wg, nominateWorkers, &r.nominated, r.nominations)
+	r.recorder.run(ctx, wg)
+}
+
+// serve has so many workers write reports through a client until the context ends.
+func (r *reporter) serve(ctx context.Context, wg *sync.WaitGroup, workers int, from *turns, client kubernetes.Interface) {
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if uid, x, ok := r.next(from); ok {
+					r.write(ctx, client, x)
+					r.finish(uid, x)
+					continue
+				}
+				select {
+				case <-ctx.Done():
+				case <-from.signal:
+				}
 			}
-			select {
-			case <-ctx.Done():
-			case <-r.signal:
-			}
-		}
-	})
-	r.runEvents(ctx, wg)
+		})
+	}
 }
 
 // write writes a report, emits the condition's event when that has worked, and
 // reports the nomination's outcome.
-func (r *reporter) write(ctx context.Context, x report) {
-	namespace, name, err := r.patch(ctx, x)
+func (r *reporter) write(ctx context.Context, client kubernetes.Interface, x report) {
+	namespace, name, err := patchStatus(ctx, client, x)
 	if err == nil && x.condition != nil && x.condition.Event != nil {
 		r.event(*x.condition.Event)
 	}
@@ -143,17 +196,16 @@ func (r *reporter) write(ctx context.Context, x report) {
 	}
 }
 
-// patch writes a pod's status in one call. The pod's UID in it makes the call fail
+// patchStatus writes a pod's status in one call. The pod's UID in it makes the call fail
 // when another pod has the name by now.
-func (r *reporter) patch(ctx context.Context, x report) (namespace, name string, err error) {
-	now := metav1.Now()
+func patchStatus(ctx context.Context, client kubernetes.Interface, x report) (namespace, name string, err error) {
 	status := map[string]any{}
 	var uid types.UID
 	if c := x.condition; c != nil {
 		uid, namespace, name = c.UID, c.Namespace, c.Name
 		status["conditions"] = []v1.PodCondition{{
 			Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: c.Reason, Message: c.Message,
-			LastTransitionTime: now, LastProbeTime: now,
+			LastTransitionTime: metav1.NewTime(c.Since), LastProbeTime: metav1.Now(),
 		}}
 	}
 	if x.nomination != nil {
@@ -168,7 +220,7 @@ func (r *reporter) patch(ctx context.Context, x report) (namespace, name string,
 		return namespace, name, err
 	}
 	return namespace, name, persist(ctx, func() error {
-		_, err := r.client.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := client.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }

@@ -1,31 +1,40 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/berthproject/berth/core/step"
 )
 
 func TestReporterKeepsTheLatestConditionOnly(t *testing.T) {
-	r := newReporter(nil, "host", nil)
+	r := newReporter(nil, nil, "host", nil, &atomic.Int64{})
 	r.condition(step.Condition{UID: "a", Message: "old"})
 	r.condition(step.Condition{UID: "b", Message: "b"})
 	r.condition(step.Condition{UID: "a", Message: "new"})
 	r.condition(step.Condition{UID: "c", Message: "c"})
 	r.drop("c")
 	var got []string
-	for x, ok := r.next(); ok; x, ok = r.next() {
+	for _, x, ok := r.next(&r.conditional); ok; _, x, ok = r.next(&r.conditional) {
 		got = append(got, x.condition.Message)
 	}
 	if len(got) != 2 || got[0] != "new" || got[1] != "b" {
@@ -43,7 +52,7 @@ func TestReporterWritesAPodsStatusInOneCall(t *testing.T) {
 		return true, &v1.Pod{}, nil
 	})
 	var out []string
-	r := newReporter(client, "host", slog.New(slog.DiscardHandler))
+	r := newReporter(client, client, "host", slog.New(slog.DiscardHandler), &atomic.Int64{})
 	nominate := func(n step.Nomination) {
 		r.nominate(job[step.Nomination]{n, func(err error) { out = append(out, fmt.Sprint(n.Name, " to ", n.Node, ": ", err)) }})
 	}
@@ -53,8 +62,12 @@ func TestReporterWritesAPodsStatusInOneCall(t *testing.T) {
 	nominate(step.Nomination{UID: "b", Name: "b"})
 	nominate(step.Nomination{UID: "c", Name: "c", Node: "n3"})
 	r.drop("c")
-	for x, ok := r.next(); ok; x, ok = r.next() {
-		r.write(t.Context(), x)
+	for uid, x, ok := r.next(&r.nominated); ok; uid, x, ok = r.next(&r.nominated) {
+		r.write(t.Context(), client, x)
+		r.finish(uid, x)
+	}
+	if n := r.nominating.Load(); n != 0 {
+		t.Errorf("%d nominations count as waiting when all are written or dropped", n)
 	}
 	if len(patches) != 2 || !strings.Contains(patches[0], `"message":"why"`) || !strings.Contains(patches[0], `"nominatedNodeName":"n2"`) ||
 		!strings.Contains(patches[0], `"uid":"a"`) || !strings.Contains(patches[1], `"nominatedNodeName":null`) {
@@ -73,17 +86,127 @@ func TestReporterEmitsTheEventOfAConditionThatWasWritten(t *testing.T) {
 	for _, answer := range []error{nil, gone} {
 		client := fake.NewClientset()
 		client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.Pod{}, answer })
-		r := newReporter(client, "host", slog.New(slog.DiscardHandler))
+		r := newReporter(client, client, "host", slog.New(slog.DiscardHandler), &atomic.Int64{})
 		outcomes := []error{}
-		r.write(t.Context(), report{
+		r.write(t.Context(), client, report{
 			condition:  &step.Condition{UID: "p", Name: "p", Event: &step.Event{Reason: "FailedScheduling"}},
 			nomination: &job[step.Nomination]{step.Nomination{UID: "p", Name: "p"}, func(err error) { outcomes = append(outcomes, err) }},
 		})
-		if want := answer == nil; want != (len(r.events) == 1) {
-			t.Errorf("after %v there are %d events, want one only of a condition that was written", answer, len(r.events))
+		if want := answer == nil; want != (len(r.backlog) == 1) {
+			t.Errorf("after %v there are %d events, want one only of a condition that was written", answer, len(r.backlog))
 		}
 		if len(outcomes) != 1 || outcomes[0] != answer {
 			t.Errorf("outcomes of the nomination: %v, want [%v]", outcomes, answer)
 		}
 	}
+}
+
+// TestTransitionTimeIsOfTheStatus: it moves only when the status does.
+func TestTransitionTimeIsOfTheStatus(t *testing.T) {
+	client := fake.NewClientset()
+	patch := ""
+	client.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		patch = string(a.(clienttesting.PatchAction).GetPatch())
+		return true, &v1.Pod{}, nil
+	})
+	since := time.Unix(1000, 0)
+	if _, _, err := patchStatus(t.Context(), client, report{condition: &step.Condition{UID: "a", Name: "a", Since: since}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := `"lastTransitionTime":"` + since.UTC().Format(time.RFC3339) + `"`; !strings.Contains(patch, want) {
+		t.Errorf("the patch is %s, want %s in it", patch, want)
+	}
+}
+
+// TestNominationsDoNotWaitForConditions has each write take a second: several nominations are
+// written beside each other and before the conditions of other pods, but one pod's one after the
+// other.
+func TestNominationsDoNotWaitForConditions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer stop()
+		var mu sync.Mutex
+		underWay := map[string]int{}
+		client := fake.NewClientset()
+		client.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return true, &v1.Pod{}, nil
+		})
+		slow := func(name string) {
+			mu.Lock()
+			if underWay[name]++; underWay[name] > 1 {
+				t.Errorf("two calls of pod %s at a time", name)
+			}
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			underWay[name]--
+			mu.Unlock()
+		}
+		r := newReporter(slowPods{client, slow}, slowPods{client, slow}, "host", slog.New(slog.DiscardHandler), &atomic.Int64{})
+		begin := time.Now()
+		for i := range 100 {
+			name := fmt.Sprint("c", i)
+			r.condition(step.Condition{UID: types.UID(name), Name: name})
+		}
+		r.run(ctx, &wg)
+		synctest.Wait() // all writers of conditions are at work
+		took := map[string]time.Duration{}
+		nominate := func(name, node string) {
+			r.nominate(job[step.Nomination]{step.Nomination{UID: types.UID(name), Name: name, Node: node}, func(error) {
+				mu.Lock()
+				took[name+node] = time.Since(begin)
+				mu.Unlock()
+			}})
+		}
+		for i := range nominateWorkers {
+			nominate(fmt.Sprint("n", i), "")
+		}
+		synctest.Wait()
+		nominate("n0", " again")
+		time.Sleep(10 * time.Second)
+		if len(took) != nominateWorkers+1 {
+			t.Fatalf("%d nominations were written in 10 s, want %d", len(took), nominateWorkers+1)
+		}
+		for name, d := range took {
+			want := time.Second
+			if name == "n0 again" {
+				want = 2 * time.Second
+			}
+			if d != want {
+				t.Errorf("the nomination of %s was written after %s, want %s", name, d, want)
+			}
+		}
+	})
+}
+
+// slowPods is a client whose writes of a pod's status wait. A reactor of the fake can't: it is
+// called under a lock.
+type slowPods struct {
+	kubernetes.Interface
+	wait func(pod string)
+}
+
+func (c slowPods) CoreV1() corev1client.CoreV1Interface {
+	return slowCore{c.Interface.CoreV1(), c.wait}
+}
+
+type slowCore struct {
+	corev1client.CoreV1Interface
+	wait func(pod string)
+}
+
+func (c slowCore) Pods(namespace string) corev1client.PodInterface {
+	return slowPodClient{c.CoreV1Interface.Pods(namespace), c.wait}
+}
+
+type slowPodClient struct {
+	corev1client.PodInterface
+	wait func(pod string)
+}
+
+func (c slowPodClient) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (*v1.Pod, error) {
+	c.wait(name)
+	return c.PodInterface.Patch(ctx, name, kind, data, o, sub...)
 }

@@ -178,6 +178,6 @@ func becomesLeader(ctx context.Context, channel <-chan struct{}) bool {
 // clients are one client for each budget of API calls. watchAny and reportAny, for kinds that
 // CustomResourceDefinitions define, share the budgets of watch and report.
 type clients struct {
-	watch, bind, report, node, evict, surge, preempt kubernetes.Interface
-	watchAny, reportAny                              dynamic.Interface
+	watch, bind, report, nominate, node, evict, surge, preempt kubernetes.Interface
+	watchAny, reportAny                                        dynamic.Interface
 }

@@ -66,7 +66,7 @@ func (i *instance) start(t *testing.T, o Options) {
 	i.stop = stop
 	c := i.client
 	go func() {
-		i.ended <- run(ctx, o, &clients{watch: c, bind: c, report: c, node: c, evict: c, surge: c, preempt: c}, &load{})
+		i.ended <- run(ctx, o, &clients{watch: c, bind: c, report: c, nominate: c, node: c, evict: c, surge: c, preempt: c}, &load{})
 	}()
 }
 

@@ -19,8 +19,11 @@ const (
 	evictWorkers   = 20 // evictions
 	surgeWorkers   = 4  // Deployments that make a successor
 	taintWorkers   = 16 // nodes whose taints are written
-	eventWorkers   = 4  // events
 	consultWorkers = 16 // pods that extenders are asked about
+
+	nominateWorkers  = 16 // pods whose nominations are written
+	conditionWorkers = 4  // pods whose conditions are written
+	eventWorkers     = 4  // events
 )
 
 // workers give the work of each Step to those who do it, as drive.Workers. Its
@@ -49,7 +52,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 	w := &workers{
 		ctx: ctx, log: o.Log,
 		binder:    newBinder(clients.bind, o.Extenders, &load.binds),
-		reporter:  newReporter(clients.report, o.Host, o.Log),
+		reporter:  newReporter(clients.report, clients.nominate, o.Host, o.Log, &load.nominations),
 		preemptor: newPreemptor(clients.preempt, &load.preemptions),
 		tainter:   newTainter(clients.node),
 		evictor:   newEvictor(clients.evict),

@@ -61,11 +61,14 @@ func (m *messages) advance(t *lifecycle.Turn, tell func(class *engine.Class, mes
 	n := min(len(m.left), classesPerStep)
 	for _, class := range m.left[:n] {
 		if message, ok := m.refresh(t, class); ok {
-			m.putOff = lifecycle.Earliest(m.putOff, tell(class, message, m.podsPerClass))
+			m.again(tell(class, message, m.podsPerClass))
 		}
 	}
 	m.left = m.left[n:]
 }
+
+// again has messages refreshed when texts are due that were put off; zero for none.
+func (m *messages) again(at time.Time) { m.putOff = lifecycle.Earliest(m.putOff, at) }
 
 // refresh brings the diagnosis of a waiting class up to date and returns its message. ok
 // is false for a class that ceased to wait, or of which only another attempt can tell:
@@ -87,8 +90,7 @@ func (m *messages) refresh(t *lifecycle.Turn, class *engine.Class) (message stri
 // due returns when the next refresh is to begin, zero when nothing asks for one.
 func (m *messages) due() time.Time {
 	earliest := m.since.Add(refreshEvery)
-	switch {
-	case m.outdated || !m.putOff.IsZero() && m.putOff.Before(earliest):
+	if m.outdated || !m.putOff.IsZero() && m.putOff.Before(earliest) {
 		return earliest
 	}
 	return m.putOff

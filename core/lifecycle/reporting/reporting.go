@@ -135,24 +135,26 @@ func (m *Machine) NotTriggeredScaleUp(t *lifecycle.Turn, p *Pod, obj *v1.Pod, wh
 // Advance refreshes the messages of some waiting classes when that is due.
 func (m *Machine) Advance(t *lifecycle.Turn) {
 	m.messages.advance(t, func(class *engine.Class, message string, maxPods int) (putOff time.Time) {
-		items := t.Queue.Unnominated(class)
-		for _, item := range items[:min(len(items), maxPods)] {
-			if p := m.saysMessageOf(item); p != nil && p.condition != message {
-				putOff = lifecycle.Earliest(putOff, p.refresh(t, item.Pod().Object, message))
-			}
-		}
-		return putOff
+		return m.refreshPods(t, class, message, maxPods)
 	})
 }
 
 // TellClass gives all pods that wait with a class, and aren't nominated, the message of
-// one that was tried. They weren't: that brings no events.
+// one that was tried.
 func (m *Machine) TellClass(t *lifecycle.Turn, class *engine.Class, message string) {
-	for _, item := range t.Queue.Unnominated(class) {
+	m.messages.again(m.refreshPods(t, class, message, len(t.Queue.Unnominated(class))))
+}
+
+// refreshPods gives at most maxPods of a class's waiting pods a message, and returns when the
+// first of those is due that it has put off.
+func (m *Machine) refreshPods(t *lifecycle.Turn, class *engine.Class, message string, maxPods int) (putOff time.Time) {
+	items := t.Queue.Unnominated(class)
+	for _, item := range items[:min(len(items), maxPods)] {
 		if p := m.saysMessageOf(item); p != nil && p.condition != message {
-			p.say(t, item.Pod().Object, v1.PodReasonUnschedulable, message)
+			putOff = lifecycle.Earliest(putOff, p.refresh(t, item.Pod().Object, message))
 		}
 	}
+	return putOff
 }
 
 // saysMessageOf returns the part of a waiting pod that says what its class says, nil of a
