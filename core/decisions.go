@@ -85,6 +85,26 @@ func (c *Core) consulted(in step.Consulted) {
 		return
 	}
 	c.carryOut(item, d, seen)
+	c.wakeForMissed(item)
+}
+
+// wakeForMissed wakes the class of a pod that was rejected after extenders were asked, if
+// changes may help it that the queue was asked about meanwhile.
+func (c *Core) wakeForMissed(item *queue.Item) {
+	if item.Stage() != queue.Unschedulable {
+		return
+	}
+	asked := c.pods[item.Pod().UID].consulting.Asked()
+	if asked >= c.woken {
+		return // the queue will be asked about all that has changed since
+	}
+	changes, known := c.state.Since(asked)
+	if known {
+		changes = cluster.ReadByRules(changes[:c.woken-asked])
+	}
+	if !known || len(changes) > 0 {
+		c.queue.WakeClass(c.turn.Now, item.Class(), c.mayHelp(known, changes))
+	}
 }
 
 // losers tells the other machines of pods that lose their node before they are bound; it

@@ -41,7 +41,7 @@ type edge struct {
 // newEdge makes the profile with its schema.
 func newEdge(t *rapid.T, profile func(*cluster.Schema) *framework.Profile) *edge {
 	e := &edge{t: t, now: time.Unix(1000, 0), pods: map[types.UID]*v1.Pod{}, nodes: map[string]*v1.Node{}}
-	e.driver = newDriven(t, core.DefaultConfig(), e, profile, drive.HookFunc(e.watch))
+	e.driver = newDriven(t, core.DefaultConfig(), slowExtender{e}, profile, drive.HookFunc(e.watch))
 	e.c = e.driver.Core()
 	return e
 }

@@ -157,15 +157,21 @@ func (c *Core) wake() {
 			c.reporting.AnythingChanged()
 		}
 		c.tryNominated(known, changes)
-		c.queue.Wake(c.turn.Now, func(class *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
-			if !known {
-				return engine.Fits, d
-			}
-			return c.sched.MayHelp(class, d, changes)
-		})
+		c.queue.Wake(c.turn.Now, c.mayHelp(known, changes))
 	}
 	c.preemption.Advance(c.turn)
 	c.queue.Sweep(c.turn.Now)
+}
+
+// mayHelp returns what tells the queue which classes changes may help. Changes that aren't
+// known may help any.
+func (c *Core) mayHelp(known bool, changes []cluster.Change) func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
+	return func(class *engine.Class, d *engine.Diagnosis) (engine.Help, *engine.Diagnosis) {
+		if !known {
+			return engine.Fits, d
+		}
+		return c.sched.MayHelp(class, d, changes)
+	}
 }
 
 // tryNominated has nominated pods tried after changes: those that their nodes take now, and

@@ -5,8 +5,8 @@ package queue
 //
 //	state             event                                          next state
 //	-                 a pod of the class is rejected or held         waiting
-//	waiting           Wake: the class fits after a change            probingFit
-//	                  Wake: others could leave for it                probingPreempt
+//	waiting           Wake, WakeClass: it fits after a change        probingFit
+//	                  … or others could leave for it                 probingPreempt
 //	                  Sweep: it has waited for Config.Leftover       probingLeftover
 //	probing…          the probe found a node, was removed, or is
 //	                  of another class now                           the same, with the next probe
@@ -234,19 +234,32 @@ func (q *Queue) Refresh(c *engine.Class, d *engine.Diagnosis) {
 // of their own node are woken before (WakePod).
 func (q *Queue) Wake(now time.Time, mayHelp func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis)) {
 	for _, w := range q.inOrder() {
-		if w.state != waiting || w.Pods() == 0 {
-			continue
-		}
-		var help engine.Help
-		help, w.diagnosis = mayHelp(w.class, w.diagnosis)
-		switch help {
-		case engine.Fits:
-			q.wake(now, w, probingFit)
-		case engine.Preempts:
-			q.wake(now, w, probingPreempt)
-		}
-		q.prune(w)
+		q.ask(now, w, mayHelp)
 	}
+}
+
+// WakeClass is Wake of one class, for changes that were made while a pod of it was in flight,
+// which is rejected now as of before them. Its waiting pods were asked about them, but their
+// class waits again since that rejection.
+func (q *Queue) WakeClass(now time.Time, c *engine.Class, mayHelp func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis)) {
+	if w := q.waiting[c]; w != nil {
+		q.ask(now, w, mayHelp)
+	}
+}
+
+func (q *Queue) ask(now time.Time, w *WaitingClass, mayHelp func(*engine.Class, *engine.Diagnosis) (engine.Help, *engine.Diagnosis)) {
+	if w.state != waiting || w.Pods() == 0 {
+		return
+	}
+	var help engine.Help
+	help, w.diagnosis = mayHelp(w.class, w.diagnosis)
+	switch help {
+	case engine.Fits:
+		q.wake(now, w, probingFit)
+	case engine.Preempts:
+		q.wake(now, w, probingPreempt)
+	}
+	q.prune(w)
 }
 
 // Sweep wakes the classes that have waited for Config.Leftover.

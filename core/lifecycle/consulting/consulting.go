@@ -7,6 +7,9 @@
 //	about nodes      Consulted     none: the pod is decided on among the nodes that they allow
 //	about victims    Consulted     none: the pod takes the place of victims that they agree to
 //
+// The waiting classes are asked about a change when it is made, which a pod in flight misses:
+// when it is rejected, the core asks its class about what has changed since Asked.
+//
 // An error of an extender that isn't ignorable is the end of the decision: the pod backs
 // off. A pod that is gone meanwhile takes its state with it.
 package consulting
@@ -17,6 +20,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
@@ -38,10 +42,18 @@ const (
 func (s State) String() string { return [...]string{"none", "about nodes", "about victims"}[s] }
 
 // Pod is a pod's part of the machine. Its zero value is a pod about which nobody is asked.
-type Pod struct{ state State }
+type Pod struct {
+	state State
+	// asked is the state's position when the extenders were asked last. What has changed since
+	// then the answer doesn't know of.
+	asked cluster.Seq
+}
 
 // State returns what is asked.
 func (p *Pod) State() State { return p.state }
+
+// Asked returns the state's position when the extenders were asked last.
+func (p *Pod) Asked() cluster.Seq { return p.asked }
 
 // Scheduler decides when the extenders have answered.
 type Scheduler = scheduler.Scheduler
@@ -62,7 +74,7 @@ func New(s *Scheduler, pods lifecycle.Pods[Pod]) *Machine { return &Machine{pods
 func (m *Machine) Ask(t *lifecycle.Turn, p *Pod, item *queue.Item, d *scheduler.Decision) {
 	pod := item.Pod()
 	ask := step.Consult{UID: pod.UID, Pod: pod.Object, Nodes: d.Consult}
-	p.state = AboutNodes
+	p.state, p.asked = AboutNodes, t.State.Head()
 	what := fmt.Sprintf("%d nodes", len(d.Consult))
 	if d.Candidates != nil {
 		p.state = AboutVictims

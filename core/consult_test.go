@@ -1,0 +1,178 @@
+package core_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// consulted is a default profile with an extender that filters, scores and has a say in
+// preemption.
+func consulted(schema *cluster.Schema) *framework.Profile {
+	p := defaults(schema)
+	p.Extenders = []framework.Extender{{Filters: true, Prioritizes: true, Preempts: true}}
+	return p
+}
+
+// extended is a core that asks an extender, which allows the nodes whose names begin with
+// "good".
+type extended struct {
+	t    *testing.T
+	c    *core.Core
+	now  time.Time
+	asks map[types.UID]step.Consult // without an answer
+	at   map[types.UID]string       // where pods are bound to
+}
+
+func newExtended(t *testing.T) *extended {
+	schema := cluster.NewSchema()
+	cfg := core.DefaultConfig(consulted(schema))
+	return &extended{t: t, c: testkit.Must(core.New(schema, cfg)), now: time.Unix(1000, 0), asks: map[types.UID]step.Consult{}, at: map[types.UID]string{}}
+}
+
+func (e *extended) step(in ...step.Input) {
+	e.t.Helper()
+	r := e.c.Step(e.now, in...)
+	for _, broken := range e.c.Invariants() {
+		e.t.Errorf("broken invariant: %s", broken)
+	}
+	for _, x := range r.Consults {
+		e.asks[x.UID] = x
+	}
+	for _, b := range r.Binds {
+		e.at[b.UID] = b.Node
+	}
+}
+
+// answer is the extender's answer about a pod, about the nodes that it was asked about.
+func (e *extended) answer(pod types.UID) step.Input {
+	e.t.Helper()
+	x, ok := e.asks[pod]
+	if !ok {
+		e.t.Fatalf("the extender isn't asked about %s", pod)
+	}
+	delete(e.asks, pod)
+	return answerOf(x, func(node string) bool { return strings.HasPrefix(node, "good") })
+}
+
+func answerOf(x step.Consult, allows func(node string) bool) step.Consulted {
+	out := step.Consulted{UID: x.UID, Failed: map[string]string{}}
+	for _, n := range x.Nodes {
+		if allows(n) {
+			out.Nodes = append(out.Nodes, n)
+		} else {
+			out.Failed[n] = "not good"
+		}
+	}
+	for _, c := range x.Candidates {
+		if allows(c.Node) {
+			agreed := step.Agreed{Node: c.Node, Violations: c.Violations}
+			for _, v := range c.Victims {
+				agreed.Pods = append(agreed.Pods, v.UID)
+			}
+			out.Agreed = append(out.Agreed, agreed)
+		}
+	}
+	return out
+}
+
+// waits has time pass, in which the extender answers at once, but no leftover sweep.
+func (e *extended) waits() {
+	for range 6 {
+		e.now = e.now.Add(11 * time.Second)
+		e.step()
+		for len(e.asks) > 0 {
+			var in []step.Input
+			for _, uid := range slices.Sorted(maps.Keys(e.asks)) {
+				in = append(in, e.answer(uid))
+			}
+			e.step(in...)
+		}
+	}
+}
+
+func anyNode(name string) step.Input {
+	return step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj()}
+}
+
+func anyPod(name string) step.Input {
+	return step.PodSet{Pod: testkit.Pod(name).Req("cpu", "1").Obj()}
+}
+
+// TestAChangeDuringAConsultationCounts has the extender asked about a pod before a node comes
+// that it would allow, and answer after it.
+func TestAChangeDuringAConsultationCounts(t *testing.T) {
+	e := newExtended(t)
+	e.step(anyNode("bad"), anyPod("p"))
+	e.step(anyNode("good"))
+	e.step(e.answer("pod-p"))
+	e.waits()
+	if e.at["pod-p"] != "good" {
+		t.Errorf("the pod is bound to %q, want the node that came while the extender was asked", e.at["pod-p"])
+	}
+}
+
+// TestAnOldAnswerDoesNotEndTheProbingOfItsClass: three pods of one class wait, of which the
+// extender is asked about the first when a node comes. What it says of that one must not keep
+// the others from the node.
+func TestAnOldAnswerDoesNotEndTheProbingOfItsClass(t *testing.T) {
+	e := newExtended(t)
+	e.step(anyNode("bad"), anyPod("a"), anyPod("b"), anyPod("c"))
+	e.step(e.answer("pod-b"), e.answer("pod-c"))
+	e.step(anyNode("good"))
+	e.now = e.now.Add(2 * time.Second) // past the backoff
+	e.step()
+	e.step(e.answer("pod-a")) // as of before the change
+	e.waits()
+	if want := map[types.UID]string{"pod-a": "good", "pod-b": "good", "pod-c": "good"}; !maps.Equal(e.at, want) {
+		t.Errorf("the pods are bound to %v, want %v", e.at, want)
+	}
+}
+
+// TestARejectionThatNothingChangedIsFinal: without a change the extender isn't asked again.
+func TestARejectionThatNothingChangedIsFinal(t *testing.T) {
+	e := newExtended(t)
+	e.step(anyNode("bad"), anyPod("p"))
+	e.step(e.answer("pod-p"))
+	e.now = e.now.Add(time.Minute)
+	e.step()
+	if len(e.asks) != 0 {
+		t.Errorf("the extender is asked again: %v", e.asks)
+	}
+}
+
+// slowExtender is an edge whose extender answers late, in any order, and allows some nodes.
+type slowExtender struct{ *edge }
+
+// Consult implements drive.Workers.
+func (e slowExtender) Consult(x step.Consult, answer func(step.Consulted)) {
+	if err := e.fails("asking fails"); err != nil {
+		answer(step.Consulted{Err: err})
+		return
+	}
+	answer(answerOf(x, func(node string) bool { return strings.ContainsAny(node, "024") }))
+}
+
+// TestPropertyChangesDuringConsultationsCount answers what extenders are asked late and in any
+// order, as of when they were asked. Once all is answered nobody waits who could be placed
+// (edge.watch), and nothing is held on to.
+func TestPropertyChangesDuringConsultationsCount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := newEdge(t, consulted)
+		for _, in := range randomHistory(t) {
+			e.step(500*time.Millisecond, 10, append(e.some(rapid.IntRange(0, 3).Draw(t, "answers")), in...)...)
+		}
+		e.settle()
+	})
+}
