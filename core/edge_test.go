@@ -251,5 +251,41 @@ func TestPropertyOddIntake(t *testing.T) {
 		if !maps.Equal(got, want) {
 			e.fatalf("the core has pods on %v, the API on %v", fmt.Sprint(got), fmt.Sprint(want))
 		}
+		e.sameCounts(want)
 	})
+}
+
+// sameCounts compares what the core's state counts with a state that has been told nothing but
+// how the API has the nodes and the pods on them: a state whose pods are at the right places,
+// but as they were, counts with old labels and requests.
+func (e *edge) sameCounts(placed map[types.UID]string) {
+	state := e.c.State()
+	fresh := cluster.New(state.Schema)
+	for _, name := range slices.Sorted(maps.Keys(e.nodes)) {
+		fresh.SetNode(fresh.Schema.ParseNode(e.nodes[name], ""))
+	}
+	for _, uid := range slices.Sorted(maps.Keys(placed)) {
+		fresh.Place(fresh.Schema.ParsePod(e.pods[uid]), placed[uid])
+	}
+	resources := []cluster.ResourceID{cluster.CPU, cluster.Memory, fresh.Schema.ID("ephemeral-storage"), fresh.Schema.ID("example.com/gpu")}
+	fresh.Nodes(func(want *cluster.Node) {
+		n := state.NodeByName(want.Name)
+		for _, r := range resources {
+			if n.Requested.At(r) != want.Requested.At(r) || n.NonZero != want.NonZero {
+				e.fatalf("on %s is requested %v, by the API %v", want.Name, n.Requested, want.Requested)
+			}
+		}
+	})
+	for _, f := range state.Facts() {
+		want := fresh.CountAfresh(f.Spec())
+		fresh.Nodes(func(n *cluster.Node) {
+			if got, want := f.CountAt(state.NodeByName(n.Name).Index), want.CountAt(n.Index); got != want {
+				e.fatalf("fact %q counts %d where %s is, by the API %d", f.Key(), got, n.Name, want)
+			}
+		})
+		gotLow, gotDomains := f.Lowest()
+		if low, domains := want.Lowest(); gotLow != low || gotDomains != domains {
+			e.fatalf("the lowest count of fact %q is %d of %d domains, by the API %d of %d", f.Key(), gotLow, gotDomains, low, domains)
+		}
+	}
 }

@@ -142,7 +142,9 @@ func trimConditions(p *v1.Pod) []v1.PodCondition {
 			}
 		}
 		switch c.Type {
-		case v1.PodScheduled, v1.DisruptionTarget, v1.PodResizePending:
+		case v1.PodScheduled: // a condition that is rewritten keeps the time
+			out = append(out, v1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
+		case v1.DisruptionTarget, v1.PodResizePending:
 			out = append(out, v1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
 		}
 	}

@@ -90,8 +90,10 @@ func (w *World) Change(t *rapid.T) string {
 		return w.changeStorage(t)
 	}
 	switch {
-	case k < 37:
+	case k < 32:
 		return w.placePod(t)
+	case k < 37:
+		return w.changePod(t)
 	case k < 52:
 		uid := w.anyPod(t)
 		w.State.Remove(uid)
@@ -125,6 +127,20 @@ func (w *World) placePod(t *rapid.T) string {
 	node := pick(t, w.Nodes, "on")
 	w.State.Place(p, node)
 	return fmt.Sprintf("place %s on %s", p.Name(), node)
+}
+
+// changePod changes a part of a pod that is placed, its labels among them, where it is.
+func (w *World) changePod(t *rapid.T) string {
+	uid := w.anyPod(t)
+	old, n := w.State.PodOn(uid), w.State.NodeOf(uid)
+	if n == nil {
+		return "nothing"
+	}
+	obj := old.Object.DeepCopy()
+	Perturb(t, obj)
+	obj.UID, obj.Name, obj.Namespace = old.Object.UID, old.Object.Name, old.Object.Namespace
+	w.State.Place(w.State.Schema.ParsePod(obj), n.Name)
+	return fmt.Sprintf("change %s on %s, which has the labels %v", old.Name(), n.Name, obj.Labels)
 }
 
 func (w *World) changeStorage(t *rapid.T) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -277,5 +278,30 @@ func TestWhatIsSaidEndsWithItsObject(t *testing.T) {
 	}
 	if got := w.m.BadObjects(); got != 4 {
 		t.Errorf("%d objects are counted, want 4", got)
+	}
+}
+
+// TestTransitionTimeMovesOnlyWithTheStatus has a pod's condition rewritten: it says since when
+// the API shows the pod as not scheduled, or since when it was first said.
+func TestTransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
+	w := newWorld(0)
+	p, obj := &reporting.Pod{}, testkit.Pod("p").Obj()
+	since := func(message string) time.Time {
+		w.Now = w.Now.Add(time.Minute)
+		w.m.Unschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, message)
+		r := w.Take()
+		return r.Conditions[0].Since
+	}
+	first := since("one")
+	if first != w.Now {
+		t.Errorf("the first condition is since %s, now is %s", first, w.Now)
+	}
+	if got := since("two"); got != first {
+		t.Errorf("the second condition is since %s, the first since %s", got, first)
+	}
+	shown := metav1.NewTime(time.Unix(500, 0)) // another process has said it before
+	obj.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, LastTransitionTime: shown}}
+	if got := since("three"); !got.Equal(shown.Time) {
+		t.Errorf("the third condition is since %s, the API shows it since %s", got, shown)
 	}
 }
