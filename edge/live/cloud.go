@@ -11,7 +11,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// cloud calls the provider (lanes.go says which calls are made at the same time), and reads
+// cloud calls the provider (cloud_lanes.go says which calls are made at the same time), and reads
 // its groups every so often.
 //
 // What must hold: what the core is told of a group is never older than an outcome of a call
@@ -27,12 +27,12 @@ type cloud struct {
 	good     map[string]nodegroup.Group // by ID, as each was when nothing was wrong with it
 	wrong    map[string]string          // by ID, what was said to be wrong with a group last
 	again    chan struct{}              // holds a token when the groups are to be read before the period is over
-	lanes    lanes
+	lanes    groupLanes
 }
 
 func newCloud(provider nodegroup.Provider, period time.Duration, put func(step.Input), log *slog.Logger) *cloud {
 	return &cloud{provider: provider, period: period, put: put, log: log,
-		calls: make(chan cloudCall, 1<<12), again: make(chan struct{}, 1), lanes: newLanes(),
+		calls: make(chan cloudCall, 1<<12), again: make(chan struct{}, 1), lanes: newGroupLanes(),
 		good: map[string]nodegroup.Group{}, wrong: map[string]string{}}
 }
 
@@ -141,7 +141,7 @@ func (c *cloud) scaleUp(ctx context.Context, order step.ScaleUp) error {
 
 // deleteNodes asks for the removal of nodes of one group, in one call: what became of each
 // after a failure only the groups that are read next tell.
-func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []step.NodeDeletion, done func(step.NodeDeletion, error)) {
+func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []deletion) {
 	var instances []nodegroup.Instance
 	for _, d := range deletions {
 		instances = append(instances, nodegroup.Instance{ID: d.Instance, Node: d.Node})
@@ -153,7 +153,7 @@ func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []step.
 		} else {
 			c.log.Info("removed a node", "group", group, "node", d.Node, "instance", d.Instance)
 		}
-		done(d, err)
+		d.done(d.NodeDeletion, err)
 	}
 }
 

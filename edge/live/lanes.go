@@ -2,114 +2,59 @@ package live
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 )
 
-// This file says which calls of a provider are made at the same time. What must hold: the
-// calls of one node group are made one after the other, in the order in which they were
-// handed out; those of different groups side by side, so that a group whose calls hang
-// holds up no other.
-
-// cloudWorkers is how many groups are called at a time.
-const cloudWorkers = 16
-
-// cloudCall is a call about one node group.
-type cloudCall struct {
-	group string
-	do    func(context.Context) // returns when the outcome, if one is owed, was reported
-	// after is called when the group no longer counts as being called; it may be nil.
-	after func()
-}
-
-// lanes are the calls of all groups.
-type lanes struct {
-	slots chan struct{} // a token for each group that is called
-
+// lanes make calls side by side. What must hold: the calls of one key are made one after the
+// other, in the order in which they were handed out, so that one that hangs holds up no call of
+// another key.
+type lanes[K comparable] struct {
 	mu      sync.Mutex
-	waiting map[string][]cloudCall // guarded by mu; of each group that has a goroutine
-	calling map[string]bool        // guarded by mu; groups of which a call is under way
-	// touched are the groups of which a call was under way at any time since the list
-	// of groups is being read; nil while it isn't. Guarded by mu.
-	touched map[string]bool
+	waiting map[K][]laneCall // guarded by mu; of each key that has a goroutine, the first is being made
 }
 
-func newLanes() lanes {
-	return lanes{slots: make(chan struct{}, cloudWorkers), waiting: map[string][]cloudCall{}, calling: map[string]bool{}}
+// laneCall is a call that begins when it is the first of its key and slots has room.
+type laneCall struct {
+	slots chan struct{} // a token for each call that is under way, of those that share it
+	do    func(context.Context)
 }
 
-// add has a call made after those of its group that were added before.
-func (l *lanes) add(ctx context.Context, wg *sync.WaitGroup, call cloudCall) {
+func newLanes[K comparable]() lanes[K] { return lanes[K]{waiting: map[K][]laneCall{}} }
+
+// add has a call made after those of its key that were added before.
+func (l *lanes[K]) add(ctx context.Context, wg *sync.WaitGroup, key K, call laneCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list, served := l.waiting[call.group]
-	l.waiting[call.group] = append(list, call)
+	list, served := l.waiting[key]
+	l.waiting[key] = append(list, call)
 	if !served {
-		wg.Go(func() { l.serve(ctx, call.group) })
+		wg.Go(func() { l.serve(ctx, key, call) })
 	}
 }
 
-// serve makes the calls of a group until none waits.
-func (l *lanes) serve(ctx context.Context, group string) {
-	for {
+// serve makes the calls of a key, of which call is the first, until none waits.
+func (l *lanes[K]) serve(ctx context.Context, key K, call laneCall) {
+	for ok := true; ok; call, ok = l.next(key) {
 		select {
-		case l.slots <- struct{}{}:
+		case call.slots <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
-		call, ok := l.begin(group)
-		if ok {
-			call.do(ctx)
-			l.end(group)
-			if call.after != nil {
-				call.after()
-			}
-		}
-		<-l.slots
-		if !ok {
-			return
-		}
+		call.do(ctx)
+		<-call.slots
 	}
 }
 
-// begin takes the next call of a group; ok is false when there is none, and the group is no
-// longer served.
-func (l *lanes) begin(group string) (call cloudCall, ok bool) {
+// next ends the first call of a key and returns the one after it; ok is false when there is
+// none, and the key has no goroutine any more.
+func (l *lanes[K]) next(key K) (call laneCall, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list := l.waiting[group]
+	list := l.waiting[key][1:]
 	if len(list) == 0 {
-		delete(l.waiting, group)
-		return cloudCall{}, false
+		delete(l.waiting, key)
+		return laneCall{}, false
 	}
-	l.waiting[group] = list[1:]
-	l.calling[group] = true
-	if l.touched != nil {
-		l.touched[group] = true
-	}
+	l.waiting[key] = list
 	return list[0], true
-}
-
-func (l *lanes) end(group string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.calling, group)
-}
-
-// beginList has the groups noted that are called from now on.
-func (l *lanes) beginList() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.touched = maps.Clone(l.calling)
-}
-
-// endList calls f with the groups that were called since beginList, sorted. No call begins
-// before f returns: its outcome comes after what f gives to the core.
-func (l *lanes) endList(f func(busy []string)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	busy := slices.Sorted(maps.Keys(l.touched))
-	l.touched = nil
-	f(busy)
 }

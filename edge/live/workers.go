@@ -146,47 +146,49 @@ func (w *workers) Surge(surge step.Surge, done func(error)) {
 // nodes come all the same isn't known.
 func (w *workers) ScaleUp(order step.ScaleUp, done func(error)) {
 	var err error
-	do := func(ctx context.Context) {
+	w.call(cloudCall{group: order.Group, do: func(ctx context.Context, _ []deletion) {
 		err = w.cloud.scaleUp(ctx, order)
 		done(err)
-	}
-	send(w.ctx, w.cloud.calls, cloudCall{order.Group, do, func() {
+	}, after: func() {
 		if err != nil {
 			w.cloud.readAgain()
 		}
 	}})
 }
 
-// DeleteNodes implements drive.Workers: the nodes of one group go in one call. Instances that
-// never became nodes have a call each, so that one that can't be deleted keeps no other.
+// DeleteNodes implements drive.Workers: the nodes of one group go in one call, with those that
+// wait already. Instances that never became nodes have a call each, so that one that can't be
+// deleted keeps no other.
 func (w *workers) DeleteNodes(deletions []step.NodeDeletion, done func(step.NodeDeletion, error)) {
-	var calls [][]step.NodeDeletion
-	callOf := map[string]int{} // by group: the index of the call with its nodes
-	for _, d := range deletions {
-		i, ok := callOf[d.Group]
-		if !ok || d.Node == "" {
-			i = len(calls)
-			calls = append(calls, nil)
+	nodes := map[string][]deletion{} // by group
+	var groups []string
+	var instances []deletion
+	for _, x := range deletions {
+		d := deletion{x, done}
+		switch {
+		case d.Node == "":
+			instances = append(instances, d)
+			continue
+		case nodes[d.Group] == nil:
+			groups = append(groups, d.Group)
 		}
-		if d.Node != "" {
-			callOf[d.Group] = i
-		}
-		calls[i] = append(calls[i], d)
+		nodes[d.Group] = append(nodes[d.Group], d)
 	}
-	for _, list := range calls {
-		w.call(list[0].Group, func(ctx context.Context) { w.cloud.deleteNodes(ctx, list[0].Group, list, done) })
+	for _, group := range groups {
+		w.call(cloudCall{group: group, deletions: nodes[group], do: func(ctx context.Context, list []deletion) { w.cloud.deleteNodes(ctx, group, list) }})
+	}
+	for _, d := range instances {
+		w.call(cloudCall{group: d.Group, do: func(ctx context.Context, _ []deletion) { w.cloud.deleteNodes(ctx, d.Group, []deletion{d}) }})
 	}
 }
 
 // DecreaseTarget implements drive.Workers.
 func (w *workers) DecreaseTarget(decrease step.TargetDecrease) {
-	send(w.ctx, w.cloud.calls, cloudCall{decrease.Group, func(ctx context.Context) { w.cloud.decreaseTarget(ctx, decrease) }, w.cloud.readAgain})
+	w.call(cloudCall{group: decrease.Group, do: func(ctx context.Context, _ []deletion) { w.cloud.decreaseTarget(ctx, decrease) }, after: w.cloud.readAgain})
 }
 
 // call has a call of a node group made.
-func (w *workers) call(group string, do func(context.Context)) {
-	send(w.ctx, w.cloud.calls, cloudCall{group: group, do: do})
-}
+func (w *workers) call(call cloudCall) { send(w.ctx, w.cloud.calls, call) }
 
 // Plan implements drive.Workers: plans are made beside the loop, and nobody waits
 // for one when Berth stops.

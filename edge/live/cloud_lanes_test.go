@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +155,51 @@ func TestDeletionsOfAGroupGoInOneCall(t *testing.T) {
 	next(t, s.in, "deleted a2: <nil>")
 	s.ends["b"] <- struct{}{}
 	next(t, s.in, "deleted b1: <nil>")
+}
+
+// TestDeletionsThatWaitGoInOneCall has nodes given up one after the other while a call of their
+// group is under way. An order between them keeps its place.
+func TestDeletionsThatWaitGoInOneCall(t *testing.T) {
+	s := newSlowCloud(t, "a")
+	next(t, s.began, "groups")
+	s.ends["groups"] <- struct{}{}
+	next(t, s.in, "groups a, busy []")
+	remove := func(node string) {
+		s.workers.DeleteNodes([]step.NodeDeletion{{Group: "a", Node: node}}, func(d step.NodeDeletion, err error) {
+			s.in <- fmt.Sprintf("deleted %s: %v", d.Node, err)
+		})
+	}
+	remove("a1")
+	next(t, s.began, "delete a1 of a")
+	remove("a2")
+	remove("a3")
+	s.order("a", 1)
+	remove("a4")
+	remove("a5")
+	for len(s.cloud.calls) > 0 { // until all are in their lane
+		runtime.Gosched()
+	}
+	s.cloud.readAgain()
+	next(t, s.began, "groups")
+	s.ends["groups"] <- struct{}{}
+	next(t, s.in, "groups, busy [a]")
+	for _, x := range []struct {
+		outcomes []string
+		began    string
+	}{
+		{[]string{"deleted a1: <nil>"}, "delete a2 and a3 of a"},
+		{[]string{"deleted a2: <nil>", "deleted a3: <nil>"}, "a by 1"},
+		{[]string{"a by 1: <nil>"}, "delete a4 and a5 of a"},
+		{[]string{"deleted a4: <nil>", "deleted a5: <nil>"}, ""},
+	} {
+		s.ends["a"] <- struct{}{}
+		for _, want := range x.outcomes {
+			next(t, s.in, want)
+		}
+		if x.began != "" {
+			next(t, s.began, x.began)
+		}
+	}
 }
 
 // TestGroupsAreNeverOlderThanTheOutcomeOfACall has calls begin and end while the groups are
