@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 
 	"k8s.io/client-go/dynamic"
@@ -40,6 +41,9 @@ func newClients(base *rest.Config, busy func() bool) (*clients, error) {
 		cfg.ContentType = "application/vnd.kubernetes.protobuf"
 		cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 		cfg.RateLimiter = x.limit
+		if x.to == &out.evict {
+			cfg.Wrap(func(t http.RoundTripper) http.RoundTripper { return refusalsAtOnce{t} })
+		}
 		if x.qps > 0 {
 			cfg.QPS, cfg.Burst = x.qps, int(2*x.qps)
 		}

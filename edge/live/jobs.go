@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -65,4 +66,38 @@ func persist(ctx context.Context, f func() error) error { return persistFor(ctx,
 // persistFor is persist with other waits between the attempts.
 func persistFor(ctx context.Context, waits wait.Backoff, f func() error) error {
 	return retry.OnError(waits, func(err error) bool { return ctx.Err() == nil && transient(err) }, f)
+}
+
+const (
+	// awayFor is how long a call is tried again while the API server is away.
+	awayFor = 30 * time.Second
+	// awayPause is how long after persist has given up it is tried again then.
+	awayPause = 2 * time.Second
+)
+
+// persistWhileAway is persist that goes on for awayFor while the API server gives no answer, or
+// says that it can't serve the call now. client-go waits by itself for as long as a Retry-After
+// asks.
+func persistWhileAway(ctx context.Context, f func() error) error {
+	for end := time.Now().Add(awayFor); ; {
+		err := persist(ctx, f)
+		if !away(err) || !time.Now().Before(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(awayPause):
+		}
+	}
+}
+
+// away tells whether an error says that the API server can't be reached, or serves no such calls
+// for now.
+func away(err error) bool {
+	var status apierrors.APIStatus
+	if err == nil || !errors.As(err, &status) {
+		return err != nil
+	}
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }

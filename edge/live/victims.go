@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,28 +21,69 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// Two workers ask pods to leave: the evictor for nodes that go, within disruption
-// budgets; the preemptor for pods of higher priority, as kube-scheduler does, beside
-// them. Both name the pod's UID, so that another pod of the same name is left alone,
-// and to both a pod that is gone has left.
+// This file asks pods to leave: the evictor pods of nodes that go, within disruption budgets;
+// the preemptor victims of pods of higher priority, as kube-scheduler does, beside them. What
+// must hold: calls about one pod are made one after the other, in the order in which they were
+// handed out; those about different pods side by side. Both name the pod's UID, so that another
+// pod of the same name is left alone, and to both a pod that is gone has left.
 
-// evictor posts evictions, several at a time: also those of one node may be posted in any
-// order. One that a disruption budget doesn't allow, which the API server answers with "too
-// many requests", is the core's to try again.
-type evictor struct {
-	client  kubernetes.Interface
-	backlog chan job[step.Eviction]
+// leavers has pods asked to leave.
+type leavers struct {
+	evictor   evictor
+	preemptor preemptor
+	backlog   chan leaving
+	lanes     lanes[types.UID]
+	evictions chan struct{} // a token for each eviction that is under way
+	victims   chan struct{} // a token for each victim that is being asked
 }
 
-func newEvictor(client kubernetes.Interface) *evictor {
-	return &evictor{client: client, backlog: make(chan job[step.Eviction], 1<<12)}
+// leaving is a call about a pod.
+type leaving struct {
+	uid  types.UID
+	call laneCall
 }
 
-func (v *evictor) run(ctx context.Context, wg *sync.WaitGroup) {
-	serveJobs(ctx, wg, evictWorkers, v.backlog, v.evict)
+func newLeavers(evict, preempt kubernetes.Interface, queued *atomic.Int64) *leavers {
+	return &leavers{evictor: evictor{evict}, preemptor: preemptor{preempt, queued}, backlog: make(chan leaving, 1<<16),
+		lanes: newLanes[types.UID](), evictions: make(chan struct{}, evictWorkers), victims: make(chan struct{}, preemptWorkers)}
 }
 
-func (v *evictor) evict(ctx context.Context, eviction step.Eviction) error {
+func (l *leavers) run(ctx context.Context, wg *sync.WaitGroup) {
+	wg.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case x := <-l.backlog:
+				l.lanes.add(ctx, wg, x.uid, x.call)
+			}
+		}
+	})
+}
+
+// evict has a pod evicted.
+func (l *leavers) evict(ctx context.Context, eviction step.Eviction, done func(error)) {
+	send(ctx, l.backlog, leaving{eviction.UID, laneCall{l.evictions, func(ctx context.Context) { done(l.evictor.evict(ctx, eviction)) }}})
+}
+
+// preempt has a victim asked to leave.
+func (l *leavers) preempt(ctx context.Context, victim step.Preemption, done func(error)) {
+	l.preemptor.queued.Add(1)
+	send(ctx, l.backlog, leaving{victim.UID, laneCall{l.victims, func(ctx context.Context) {
+		err := l.preemptor.preempt(ctx, victim)
+		l.preemptor.queued.Add(-1)
+		done(err)
+	}}})
+}
+
+// evictor posts evictions. One that a disruption budget doesn't allow, which the API server
+// answers with "too many requests", is the core's to try again, and so is one that has failed:
+// it does so for --max-pod-eviction-time. A rejection by priority and fairness, which has the
+// same code and is no answer about the pod, isn't told the core: client-go posts the eviction
+// again when the API server's Retry-After is over.
+type evictor struct{ client kubernetes.Interface }
+
+func (v evictor) evict(ctx context.Context, eviction step.Eviction) error {
 	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &eviction.UID}}
 	if eviction.Grace != nil {
 		options.GracePeriodSeconds = ptr.To(int64(eviction.Grace.Seconds()))
@@ -50,7 +93,7 @@ func (v *evictor) evict(ctx context.Context, eviction step.Eviction) error {
 		err := v.client.PolicyV1().Evictions(eviction.Namespace).Evict(ctx, &policyv1.Eviction{
 			ObjectMeta: metav1.ObjectMeta{Namespace: eviction.Namespace, Name: eviction.Name}, DeleteOptions: options,
 		})
-		if refused = nil; apierrors.IsTooManyRequests(err) {
+		if refused = nil; apierrors.IsTooManyRequests(err) && !apierrors.IsUnexpectedServerError(err) {
 			refused = fmt.Errorf("%w: %v", step.ErrRefused, err)
 			return nil
 		}
@@ -59,27 +102,32 @@ func (v *evictor) evict(ctx context.Context, eviction step.Eviction) error {
 	return cmp.Or(refused, ignoreGone(err))
 }
 
-// preemptor asks victims to leave, several at a time.
+// refusalsAtOnce has client-go return an answer about the pod to an eviction at once. The one for
+// a budget whose status is outdated has a Retry-After of 10 s, after which client-go would
+// post the eviction again, ten times, while the core doesn't know that the pod stays. A
+// rejection by priority and fairness is plain text.
+type refusalsAtOnce struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t refusalsAtOnce) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusTooManyRequests && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/") {
+		resp.Header.Del("Retry-After")
+	}
+	return resp, err
+}
+
+// preemptor asks victims to leave. While the API server is away it goes on trying: a victim
+// that has its condition and isn't deleted would stay with it, and the preemptor would be
+// tried again at once and to no avail.
 type preemptor struct {
-	client  kubernetes.Interface
-	backlog chan job[step.Preemption]
-	queued  *atomic.Int64 // victims that wait for their turn, or are being asked
-}
-
-func newPreemptor(client kubernetes.Interface, queued *atomic.Int64) *preemptor {
-	return &preemptor{client: client, queued: queued, backlog: make(chan job[step.Preemption], 1<<16)}
-}
-
-func (p *preemptor) run(ctx context.Context, wg *sync.WaitGroup) {
-	serveJobs(ctx, wg, preemptWorkers, p.backlog, func(ctx context.Context, victim step.Preemption) error {
-		defer p.queued.Add(-1)
-		return p.preempt(ctx, victim)
-	})
+	client kubernetes.Interface
+	queued *atomic.Int64 // victims that wait for their turn, or are being asked
 }
 
 // preempt writes the condition DisruptionTarget and then deletes the pod, so that
 // whoever sees the pod go knows why.
-func (p *preemptor) preempt(ctx context.Context, victim step.Preemption) error {
+func (p preemptor) preempt(ctx context.Context, victim step.Preemption) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": victim.UID},
 		"status": map[string]any{"conditions": []v1.PodCondition{{
@@ -90,12 +138,12 @@ func (p *preemptor) preempt(ctx context.Context, victim step.Preemption) error {
 		return err
 	}
 	pods := p.client.CoreV1().Pods(victim.Namespace)
-	err = persist(ctx, func() error {
+	err = persistWhileAway(ctx, func() error {
 		_, err := pods.Patch(ctx, victim.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 	if err == nil {
-		err = persist(ctx, func() error {
+		err = persistWhileAway(ctx, func() error {
 			return pods.Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &victim.UID}})
 		})
 	}

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/berthproject/berth/core/step"
@@ -16,7 +21,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 )
@@ -42,7 +49,7 @@ func TestEvictOutcomes(t *testing.T) {
 				calls++
 				return true, nil, c.answer
 			})
-			err := newEvictor(client).evict(context.Background(), step.Eviction{UID: "u", Namespace: "default", Name: "p", Node: "n"})
+			err := evictor{client}.evict(context.Background(), step.Eviction{UID: "u", Namespace: "default", Name: "p", Node: "n"})
 			if (err != nil) != c.fails || errors.Is(err, step.ErrRefused) != c.refused || calls != 1 {
 				t.Errorf("got %v after %d calls, want failure %v, refused %v, after 1", err, calls, c.fails, c.refused)
 			}
@@ -66,7 +73,7 @@ func TestEvictionsNameThePodAndItsGrace(t *testing.T) {
 			}
 			return true, nil, nil
 		})
-		if err := newEvictor(client).evict(t.Context(), step.Eviction{UID: "u", Namespace: "default", Name: "p", Grace: grace}); err != nil || got != want {
+		if err := (evictor{client}).evict(t.Context(), step.Eviction{UID: "u", Namespace: "default", Name: "p", Grace: grace}); err != nil || got != want {
 			t.Errorf("grace %v: got %q, %v, want %q", grace, got, err, want)
 		}
 	}
@@ -103,10 +110,186 @@ func TestPreemptOutcomes(t *testing.T) {
 				calls += "delete " + string(*a.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions.UID) + " "
 				return true, nil, c.remove
 			})
-			err := newPreemptor(client, &atomic.Int64{}).preempt(context.Background(), step.Preemption{UID: "u", Namespace: "default", Name: "p"})
+			err := preemptor{client, &atomic.Int64{}}.preempt(context.Background(), step.Preemption{UID: "u", Namespace: "default", Name: "p"})
 			if (err != nil) != c.fails || calls != c.calls {
 				t.Errorf("got %v after %q, want failure %v after %q", err, calls, c.fails, c.calls)
 			}
 		})
 	}
+}
+
+// scripted is an API server that answers calls with what is next, and then that all is well.
+type scripted struct {
+	mu      sync.Mutex
+	answers []answer
+	calls   []string
+}
+
+// answer is an HTTP response, or err.
+type answer struct {
+	code                 int
+	after, content, body string // Retry-After and Content-Type
+	err                  error
+}
+
+func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, r.Method+" "+r.URL.Path)
+	a := answer{code: http.StatusCreated, content: "application/json", body: `{"kind":"Status","apiVersion":"v1","status":"Success"}`}
+	if r.Method != http.MethodPost {
+		a = answer{code: http.StatusOK, content: "application/json", body: `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"}}`}
+	}
+	if len(s.answers) > 0 {
+		a, s.answers = s.answers[0], s.answers[1:]
+	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	header := http.Header{"Content-Type": {a.content}}
+	if a.after != "" {
+		header.Set("Retry-After", a.after)
+	}
+	return &http.Response{StatusCode: a.code, Header: header, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
+}
+
+func (s *scripted) clients(t *testing.T) *clients {
+	t.Helper()
+	c, err := newClients(&rest.Config{Host: "http://api", Transport: s, QPS: 1000, Burst: 1000}, func() bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestEvictionsAndTooManyRequests tells a disruption budget's refusal, which the core has to know
+// at once, from the API server's that has too much to do, which is over when it says.
+func TestEvictionsAndTooManyRequests(t *testing.T) {
+	budget := answer{code: http.StatusTooManyRequests, after: "10", content: "application/json", body: `{"kind":"Status","apiVersion":"v1","status":"Failure",
+		"message":"Cannot evict pod as it would violate the pod's disruption budget.","reason":"TooManyRequests","code":429,
+		"details":{"retryAfterSeconds":10,"causes":[{"reason":"DisruptionBudget","message":"still being processed"}]}}`}
+	busy := answer{code: http.StatusTooManyRequests, after: "3", content: "text/plain; charset=utf-8", body: "Too many requests, please try again later."}
+	for _, c := range []struct {
+		name    string
+		answers []answer
+		refused bool
+		calls   int
+		took    time.Duration
+	}{
+		{"evicted", nil, false, 1, 0},
+		{"a budget that is still being processed", []answer{budget}, true, 1, 0},
+		{"the API server has too much to do", []answer{busy, busy}, false, 3, 6 * time.Second},
+		{"first this, then that", []answer{busy, budget}, true, 2, 3 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &scripted{answers: c.answers}
+				begin := time.Now()
+				err := evictor{api.clients(t).evict}.evict(t.Context(), step.Eviction{UID: "u", Namespace: "default", Name: "p"})
+				if took := time.Since(begin); errors.Is(err, step.ErrRefused) != c.refused || !c.refused && err != nil || len(api.calls) != c.calls || took != c.took {
+					t.Errorf("got %v after %s and the calls %q, want refused %v after %s and %d calls", err, took, api.calls, c.refused, c.took, c.calls)
+				}
+			})
+		})
+	}
+}
+
+// TestPreemptionsOutlastARestart of the API server: a victim that has its condition is deleted,
+// too. What the API server understands and refuses isn't tried for long.
+func TestPreemptionsOutlastARestart(t *testing.T) {
+	ok := answer{code: http.StatusOK, content: "application/json", body: `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"}}`}
+	broken := answer{code: http.StatusInternalServerError, content: "application/json",
+		body: `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"a webhook failed","reason":"InternalError","code":500}`}
+	away := answer{err: errors.New("connection refused")}
+	unavailable := answer{code: http.StatusServiceUnavailable, after: "1", content: "text/plain", body: "shutting down"}
+	times := func(n int, a answer) (out []answer) {
+		for range n {
+			out = append(out, a)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name          string
+		answers       []answer
+		fails         bool
+		least, atMost time.Duration
+	}{
+		{"for a while", append([]answer{ok}, append(times(12, away), unavailable)...), false, 5 * time.Second, 20 * time.Second},
+		{"for ever", append([]answer{ok}, times(1000, away)...), true, awayFor, awayFor + 5*time.Second},
+		{"a webhook refuses", append([]answer{ok}, times(1000, broken)...), true, time.Second, 5 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &scripted{answers: c.answers}
+				begin := time.Now()
+				err := preemptor{api.clients(t).preempt, &atomic.Int64{}}.preempt(t.Context(), step.Preemption{UID: "u", Namespace: "default", Name: "p"})
+				if took := time.Since(begin); (err != nil) != c.fails || took < c.least || took > c.atMost {
+					t.Errorf("got %v after %s, want failure %v after %s to %s", err, took, c.fails, c.least, c.atMost)
+				}
+			})
+		})
+	}
+}
+
+// TestPodsLeaveSideBySide has each call take a second. Those about one pod are made in the order
+// in which they were handed out, whether it is evicted or preempted.
+func TestPodsLeaveSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer stop()
+		api := &slowAPI{}
+		c := api.clients(t)
+		var queued atomic.Int64
+		l := newLeavers(c.evict, c.preempt, &queued)
+		l.run(ctx, &wg)
+		begin := time.Now()
+		var mu sync.Mutex
+		took := map[string]time.Duration{}
+		done := func(what string) func(error) {
+			return func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if took[what] = time.Since(begin); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		}
+		for i := range evictWorkers {
+			name := fmt.Sprint("e", i)
+			l.evict(ctx, step.Eviction{UID: types.UID(name), Namespace: "default", Name: name}, done("evict "+name))
+		}
+		l.preempt(ctx, step.Preemption{UID: "e0", Namespace: "default", Name: "e0"}, done("preempt e0"))
+		l.preempt(ctx, step.Preemption{UID: "v", Namespace: "default", Name: "v"}, done("preempt v"))
+		l.evict(ctx, step.Eviction{UID: "v", Namespace: "default", Name: "v"}, done("evict v"))
+		time.Sleep(time.Minute)
+		// A victim takes two calls, its condition and its deletion.
+		want := map[string]time.Duration{"preempt e0": 3 * time.Second, "preempt v": 2 * time.Second, "evict v": 3 * time.Second}
+		for i := range evictWorkers {
+			want[fmt.Sprint("evict e", i)] = time.Second
+		}
+		if !maps.Equal(took, want) {
+			t.Errorf("the calls were answered after %v, want %v", took, want)
+		}
+		if n := queued.Load(); n != 0 {
+			t.Errorf("%d victims count as queued when all have been asked", n)
+		}
+	})
+}
+
+// slowAPI is an API server that takes a second for each call.
+type slowAPI struct{ scripted }
+
+func (s *slowAPI) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(time.Second)
+	return s.scripted.RoundTrip(r)
+}
+
+func (s *slowAPI) clients(t *testing.T) *clients {
+	c, err := newClients(&rest.Config{Host: "http://api", Transport: s, QPS: 1000, Burst: 1000}, func() bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -29,17 +29,16 @@ const (
 // workers give the work of each Step to those who do it, as drive.Workers. Its
 // methods are called by the loop, and return as soon as the work has a place in a
 // backlog. All work of one kind for one object is done in order: nominations and
-// conditions since the reporter keeps the latest, taints by the node's own worker, calls of a
-// node group by one lane; of binds, preemptions and evictions the core has one at a time for
-// a pod.
+// conditions since the reporter keeps the latest and writes one at a time of a pod, taints by
+// the node's own worker, calls of a node group and those that ask one pod to leave by one lane;
+// of binds the core has one at a time for a pod.
 type workers struct {
 	ctx        context.Context // of the calls; ends when Berth stops
 	binder     *binder
 	consultant *consultant // nil without extenders
 	reporter   *reporter
-	preemptor  *preemptor
+	leavers    *leavers
 	tainter    *tainter
-	evictor    *evictor
 	surger     *surger
 	cloud      *cloud            // nil without a provider
 	headroom   *headroomReporter // writes what the core says with a provider only
@@ -51,13 +50,12 @@ var _ drive.Workers = (*workers)(nil)
 func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *workers {
 	w := &workers{
 		ctx: ctx, log: o.Log,
-		binder:    newBinder(clients.bind, o.Extenders, &load.binds),
-		reporter:  newReporter(clients.report, clients.nominate, o.Host, o.Log, &load.nominations),
-		preemptor: newPreemptor(clients.preempt, &load.preemptions),
-		tainter:   newTainter(clients.node),
-		evictor:   newEvictor(clients.evict),
-		surger:    newSurger(clients.surge),
-		headroom:  newHeadroomReporter(clients.reportAny),
+		binder:   newBinder(clients.bind, o.Extenders, &load.binds),
+		reporter: newReporter(clients.report, clients.nominate, o.Host, o.Log, &load.nominations),
+		leavers:  newLeavers(clients.evict, clients.preempt, &load.preemptions),
+		tainter:  newTainter(clients.node),
+		surger:   newSurger(clients.surge),
+		headroom: newHeadroomReporter(clients.reportAny),
 	}
 	if o.Extenders != nil {
 		w.consultant = newConsultant(o.Extenders)
@@ -77,9 +75,8 @@ func (w *workers) readFrom(factory informers.SharedInformerFactory, clients *cli
 func (w *workers) run(wg *sync.WaitGroup) {
 	w.binder.run(w.ctx, wg)
 	w.reporter.run(w.ctx, wg)
-	w.preemptor.run(w.ctx, wg)
+	w.leavers.run(w.ctx, wg)
 	w.tainter.run(w.ctx, wg)
-	w.evictor.run(w.ctx, wg)
 	w.surger.run(w.ctx, wg)
 	w.headroom.run(w.ctx, wg)
 	if w.consultant != nil {
@@ -107,8 +104,7 @@ func (w *workers) Cancel(cancel step.Cancel) { w.binder.cancel(cancel.UID) }
 
 // Preempt implements drive.Workers.
 func (w *workers) Preempt(victim step.Preemption, done func(error)) {
-	w.preemptor.queued.Add(1)
-	send(w.ctx, w.preemptor.backlog, job[step.Preemption]{victim, done})
+	w.leavers.preempt(w.ctx, victim, done)
 }
 
 // Nominate implements drive.Workers.
@@ -134,7 +130,7 @@ func (w *workers) Taint(taint step.Taint, done func(error)) {
 
 // Evict implements drive.Workers.
 func (w *workers) Evict(eviction step.Eviction, done func(error)) {
-	send(w.ctx, w.evictor.backlog, job[step.Eviction]{eviction, done})
+	w.leavers.evict(w.ctx, eviction, done)
 }
 
 // Surge implements drive.Workers.
