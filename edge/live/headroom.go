@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -52,8 +53,10 @@ var (
 type headroomWatcher struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
+	health  *Health
 	in      *inbox
 	log     *slog.Logger
+	unknown bool // the API server hasn't answered the last question for definitions; of one goroutine at a time
 
 	mu      sync.Mutex
 	missing []headroomKind // whose definition isn't there
@@ -61,11 +64,18 @@ type headroomWatcher struct {
 	synced  []cache.InformerSynced
 }
 
-// watchHeadroom starts watching, and returns when what exists has been delivered.
-func watchHeadroom(ctx context.Context, client kubernetes.Interface, dynamic dynamic.Interface, in *inbox, log *slog.Logger) (*headroomWatcher, error) {
-	h := &headroomWatcher{client: client, dynamic: dynamic, in: in, log: log,
+// watchHeadroom starts watching, and returns when what exists has been delivered: not before
+// the API server has said which definitions there are.
+func watchHeadroom(ctx context.Context, client kubernetes.Interface, dynamic dynamic.Interface, health *Health, in *inbox, log *slog.Logger) (*headroomWatcher, error) {
+	h := &headroomWatcher{client: client, dynamic: dynamic, health: health, in: in, log: log,
 		missing: []headroomKind{capacityBuffers, provisioningRequests}, watched: map[string]bool{}}
-	h.lookForDefinitions(ctx)
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		h.lookForDefinitions(ctx)
+		return !h.unknown, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking which definitions there are: %w", context.Cause(ctx))
+	}
 	for _, kind := range h.missing {
 		log.Info("no CustomResourceDefinition of this kind; it is watched when there is one", "resource", kind.resource.String())
 	}
@@ -76,6 +86,7 @@ func watchHeadroom(ctx context.Context, client kubernetes.Interface, dynamic dyn
 			return nil, fmt.Errorf("waiting for the first list of what asks for headroom: %w", context.Cause(ctx))
 		}
 	}
+	health.watched(headroomCache, func() bool { return true })
 	return h, nil
 }
 
@@ -111,6 +122,7 @@ func (h *headroomWatcher) informers() []cache.InformerSynced {
 // lookForDefinitions starts watching the kinds whose definition has come, and tells whether
 // none is missing any more.
 func (h *headroomWatcher) lookForDefinitions(ctx context.Context) (all bool) {
+	h.unknown = false
 	var missing []headroomKind
 	for _, kind := range h.missing {
 		if !h.defined(kind) {
@@ -129,6 +141,8 @@ func (h *headroomWatcher) defined(kind headroomKind) bool {
 	if err != nil {
 		if !apierrors.IsNotFound(err) {
 			h.log.Warn("whether the API server serves a kind isn't known; it is asked again", "resource", kind.resource.String(), "err", err)
+			h.unknown = true
+			h.health.failed(headroomCache, err)
 		}
 		return false
 	}
@@ -198,9 +212,9 @@ func (h *headroomWatcher) start(ctx context.Context, i cache.SharedIndexInformer
 		return
 	}
 	h.watched[name] = true
-	w := &watcher{in: h.in}
+	w := &watcher{in: h.in, health: h.health}
 	if w.err = i.SetTransform(transform); w.err == nil {
-		w.objects(i)
+		w.objects(w.named(headroomCache, i))
 	}
 	if w.err != nil {
 		h.log.Error("what asks for headroom can't be watched", "resource", name, "err", w.err)

@@ -66,7 +66,7 @@ func TestWhatAsksForHeadroomIsWatched(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			client, dynamic := headroomAPI(c.defined, c.objects...)
 			in := newInbox()
-			if _, err := watchHeadroom(t.Context(), client, dynamic, in, slog.New(slog.DiscardHandler)); err != nil {
+			if _, err := watchHeadroom(t.Context(), client, dynamic, NewHealth(true), in, slog.New(slog.DiscardHandler)); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -88,7 +88,7 @@ func TestWhatAsksForHeadroomIsWatched(t *testing.T) {
 func TestADefinitionThatComesLaterIsFound(t *testing.T) {
 	client, dynamic := headroomAPI([]headroomKind{provisioningRequests}, custom("v1beta1", "CapacityBuffer", "b", nil))
 	in := newInbox()
-	h, err := watchHeadroom(t.Context(), client, dynamic, in, slog.New(slog.DiscardHandler))
+	h, err := watchHeadroom(t.Context(), client, dynamic, NewHealth(true), in, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,36 +24,62 @@ import (
 type watcher struct {
 	factory informers.SharedInformerFactory
 	in      *inbox
+	health  *Health
+	names   []string // of caches, in the order of synced
 	synced  []cache.InformerSynced
 	err     error // the first of adding handlers
 }
 
+// newFactory returns what makes the informers of watch. They keep what transform leaves of an
+// object.
+func newFactory(client kubernetes.Interface, transform cache.TransformFunc) informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(transform))
+}
+
 // watch starts informers of all that the core reads, and returns when they have
-// delivered what exists. groupOf tells a node's group, "" for none. They keep what
-// transform leaves of an object. An error says that the context ended first.
-func watch(ctx context.Context, client kubernetes.Interface, groupOf func(*v1.Node) string, transform cache.TransformFunc, in *inbox) (informers.SharedInformerFactory, error) {
-	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(transform))
-	w := &watcher{factory: f, in: in}
+// delivered what exists; those that run already deliver it from their caches. groupOf
+// tells a node's group, "" for none. health learns how far the first lists are. An error
+// says that the context ended first.
+func watch(ctx context.Context, f informers.SharedInformerFactory, groupOf func(*v1.Node) string, health *Health, in *inbox) error {
+	w := &watcher{factory: f, in: in, health: health}
 	w.pods()
 	w.nodes(groupOf)
 	w.workloads()
-	for _, i := range []interface {
-		Informer() cache.SharedIndexInformer
+	for _, x := range []struct {
+		name     string
+		informer cache.SharedIndexInformer
 	}{
-		f.Core().V1().Namespaces(), f.Core().V1().PersistentVolumeClaims(), f.Core().V1().PersistentVolumes(),
-		f.Policy().V1().PodDisruptionBudgets(), f.Storage().V1().StorageClasses(), f.Storage().V1().CSINodes(), f.Storage().V1().CSIDrivers(),
-		f.Storage().V1().CSIStorageCapacities(), f.Storage().V1().VolumeAttachments(),
+		{"namespaces", f.Core().V1().Namespaces().Informer()}, {"persistentvolumeclaims", f.Core().V1().PersistentVolumeClaims().Informer()},
+		{"persistentvolumes", f.Core().V1().PersistentVolumes().Informer()}, {"poddisruptionbudgets", f.Policy().V1().PodDisruptionBudgets().Informer()},
+		{"storageclasses", f.Storage().V1().StorageClasses().Informer()}, {"csinodes", f.Storage().V1().CSINodes().Informer()},
+		{"csidrivers", f.Storage().V1().CSIDrivers().Informer()}, {"csistoragecapacities", f.Storage().V1().CSIStorageCapacities().Informer()},
+		{"volumeattachments", f.Storage().V1().VolumeAttachments().Informer()},
 	} {
-		w.objects(i.Informer())
+		w.objects(w.named(x.name, x.informer))
 	}
 	if w.err != nil {
-		return nil, fmt.Errorf("watching: %w", w.err)
+		return fmt.Errorf("watching: %w", w.err)
+	}
+	for i, name := range w.names {
+		health.watched(name, w.synced[i])
 	}
 	f.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), w.synced...) {
-		return nil, fmt.Errorf("waiting for the first list of objects: %w", context.Cause(ctx))
+		return fmt.Errorf("waiting for the first list of objects: %w", context.Cause(ctx))
 	}
-	return f, nil
+	return nil
+}
+
+// named gives an informer, which has a handler next, its name among the caches of Health, which
+// learns why it can't list or watch.
+func (w *watcher) named(name string, i cache.SharedIndexInformer) cache.SharedIndexInformer {
+	w.names = append(w.names, name)
+	// The error of setting it says that the informer runs already, and has it.
+	_ = i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		w.health.failed(name, err)
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	})
+	return i
 }
 
 // handle has an informer's objects become inputs: set makes that of one which came or
@@ -86,12 +112,12 @@ func (w *watcher) pods() {
 			o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
 		})
 	})
-	w.handle(i, func(obj any) step.Input { return step.PodSet{Pod: obj.(*v1.Pod)} },
+	w.handle(w.named("pods", i), func(obj any) step.Input { return step.PodSet{Pod: obj.(*v1.Pod)} },
 		func(obj any) step.Input { return step.PodGone{UID: obj.(*v1.Pod).UID} })
 }
 
 func (w *watcher) nodes(groupOf func(*v1.Node) string) {
-	w.handle(w.factory.Core().V1().Nodes().Informer(),
+	w.handle(w.named("nodes", w.factory.Core().V1().Nodes().Informer()),
 		func(obj any) step.Input { n := obj.(*v1.Node); return step.NodeSet{Node: n, Group: groupOf(n)} },
 		func(obj any) step.Input { return step.NodeGone{Name: obj.(*v1.Node).Name} })
 }
@@ -104,12 +130,13 @@ func (w *watcher) workloads() {
 		return step.WorkloadGone{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}
 	}
 	for _, i := range []cache.SharedIndexInformer{
-		w.factory.Core().V1().Services().Informer(), w.factory.Core().V1().ReplicationControllers().Informer(),
-		w.factory.Apps().V1().ReplicaSets().Informer(), w.factory.Apps().V1().StatefulSets().Informer(), w.factory.Batch().V1().Jobs().Informer(),
+		w.named("services", w.factory.Core().V1().Services().Informer()), w.named("replicationcontrollers", w.factory.Core().V1().ReplicationControllers().Informer()),
+		w.named("replicasets", w.factory.Apps().V1().ReplicaSets().Informer()), w.named("statefulsets", w.factory.Apps().V1().StatefulSets().Informer()),
+		w.named("jobs", w.factory.Batch().V1().Jobs().Informer()),
 	} {
 		w.handle(i, func(obj any) step.Input { return step.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))} }, gone)
 	}
-	w.handle(w.factory.Apps().V1().DaemonSets().Informer(),
+	w.handle(w.named("daemonsets", w.factory.Apps().V1().DaemonSets().Informer()),
 		func(obj any) step.Input { return step.DaemonSetSet{DaemonSet: obj.(*appsv1.DaemonSet)} },
 		func(obj any) step.Input {
 			d := obj.(*appsv1.DaemonSet)

@@ -71,7 +71,7 @@ func TestEveryKindIsWatched(t *testing.T) {
 		return true, w, err
 	})
 	in := newInbox()
-	if _, err := watch(t.Context(), client, func(n *v1.Node) string { return "group of " + n.Name }, transformFor(false), in); err != nil {
+	if err := watch(t.Context(), newFactory(client, transformFor(false)), func(n *v1.Node) string { return "group of " + n.Name }, NewHealth(false), in); err != nil {
 		t.Fatal(err)
 	}
 	expect := func(what string, want ...string) {
@@ -155,7 +155,7 @@ func TestWatchingEndsWithTheContext(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("told to")
 	stop(why)
-	_, err := watch(ctx, fake.NewClientset(), func(*v1.Node) string { return "" }, transformFor(false), newInbox())
+	err := watch(ctx, newFactory(fake.NewClientset(), transformFor(false)), func(*v1.Node) string { return "" }, NewHealth(false), newInbox())
 	if !errors.Is(err, why) {
 		t.Errorf("got %v, want %v", err, why)
 	}

@@ -19,6 +19,7 @@ type loop struct {
 	questions <-chan func(*core.Core)
 	state     func(*core.Core) // may be nil
 	status    *statusWriter    // nil without a provider
+	health    *Health          // told what the loop does
 	log       *slog.Logger
 }
 
@@ -27,10 +28,16 @@ const stateEvery = time.Second
 
 // standBy follows the cluster until this instance becomes the leader; false says
 // that the context ended first. A nil channel doesn't wait.
-func (l *loop) standBy(ctx context.Context, becomeLeader <-chan struct{}) bool {
+func (l *loop) standBy(ctx context.Context, becomeLeader <-chan struct{}) (leads bool) {
 	if becomeLeader == nil {
 		return true
 	}
+	labelled(ctx, loopGoroutine, func() { leads = l.untilLeader(ctx, becomeLeader) })
+	return leads
+}
+
+// untilLeader is standBy without its label.
+func (l *loop) untilLeader(ctx context.Context, becomeLeader <-chan struct{}) bool {
 	for {
 		select {
 		case <-ctx.Done():
@@ -38,17 +45,35 @@ func (l *loop) standBy(ctx context.Context, becomeLeader <-chan struct{}) bool {
 		case <-becomeLeader:
 			return true
 		case ask := <-l.questions:
-			ask(l.driver.Core())
+			l.show("a question", ask)
 		case <-l.inbox.signal:
+			end := l.begin("a Step of standing by")
 			if err := l.driver.StandBy(l.now(), l.inbox.take()...); err != nil {
 				l.log.Error("standing by", "err", err)
 			}
+			end()
 		}
 	}
 }
 
+// begin notes what the loop does until end is called.
+func (l *loop) begin(what string) (end func()) {
+	return l.health.begin(loopGoroutine, what, stuckAfter)
+}
+
+// show has somebody look at the core.
+func (l *loop) show(what string, look func(*core.Core)) {
+	defer l.begin(what)()
+	look(l.driver.Core())
+}
+
 // run takes Steps until the context ends.
 func (l *loop) run(ctx context.Context) {
+	labelled(ctx, loopGoroutine, func() { l.steps(ctx) })
+}
+
+// steps is run without its label.
+func (l *loop) steps(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var show <-chan time.Time
@@ -56,27 +81,29 @@ func (l *loop) run(ctx context.Context) {
 		ticker := time.NewTicker(stateEvery)
 		defer ticker.Stop()
 		show = ticker.C
-		l.state(l.driver.Core())
+		l.show("a look at its state", l.state)
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case ask := <-l.questions:
-			ask(l.driver.Core())
+			l.show("a question", ask)
 			continue
 		case <-show:
-			l.state(l.driver.Core())
+			l.show("a look at its state", l.state)
 			continue
 		case <-l.inbox.signal:
 		case <-timer.C:
 		}
 		now := l.now()
+		end := l.begin("a Step, with what is handed out after it")
 		wake, err := l.driver.Step(now, l.inbox.take()...)
 		if err != nil {
 			l.log.Error("no plan could be made; the core asks again", "err", err)
 		}
 		l.status.update(now, l.driver.Core().Groups)
+		end()
 		if wake.IsZero() {
 			timer.Stop()
 		} else {

@@ -21,16 +21,22 @@ import (
 
 // This file is a live Berth from its start to its end:
 //
-//	watching, or idle ─▶ becomes the leader ─▶ OnBecomeLeader ─▶ workers run ─▶ Steps
+//	caches fill ─▶ Synced ─▶ watching, or idle ─▶ becomes the leader ─▶ OnBecomeLeader ─▶ workers run ─▶ Steps
 //
-// What must hold: nothing is written to the API or asked of the provider before this
-// instance is the leader; and when Run returns, no call of its workers is under way.
+// What must hold: an instance is a candidate only when its caches are full; nothing is
+// written to the API or asked of the provider before this instance is the leader; and when
+// Run returns, no call of its workers is under way.
 
 // Options are what Run needs.
 type Options struct {
 	// Config has the QPS and Burst of binds, and those of preemptions again; the
-	// rest has budgets of its own.
+	// rest has budgets of its own. With a Fence it is one of Fence.Config.
 	Config *rest.Config
+	// Fence says when provider and extenders may be called to change something; nil for
+	// always.
+	Fence *Fence
+	// Health is told how far the caches are and what goroutines do; nil for nobody who asks.
+	Health *Health
 	Core   core.Config
 	// Schema is what the profiles of Core were made with.
 	Schema *cluster.Schema
@@ -50,7 +56,11 @@ type Options struct {
 	// Questions are put to the core between two Steps; may be nil. A question must
 	// not change anything.
 	Questions <-chan func(*core.Core)
-	// BecomeLeader is closed when this instance is to decide; nil means at once.
+	// Synced, when not nil, is called once, when the caches are full: this instance could
+	// decide from now on.
+	Synced func()
+	// BecomeLeader is closed when this instance is to decide; nil means as soon as the caches
+	// are full.
 	BecomeLeader <-chan struct{}
 	// StandBy is what this instance does before.
 	StandBy StandBy
@@ -67,8 +77,8 @@ const (
 	// Watching follows the cluster without deciding, so that taking over needs no
 	// list.
 	Watching StandBy = iota
-	// Idle watches nothing: hooks are shown all that the core has ever been told,
-	// as a recording needs.
+	// Idle fills the caches and tells the core nothing: hooks are shown all that the core
+	// has ever been told, as a recording needs.
 	Idle
 )
 
@@ -92,6 +102,11 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 
+	if o.Health == nil {
+		o.Health = NewHealth(o.Provider != nil)
+	}
+	o.fence()
+	wg.Go(func() { watchdog(work, o.Health, o.Log) })
 	in := newInbox()
 	clock := newClock()
 	w := newWorkers(work, o, clients, load)
@@ -104,7 +119,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	if err != nil {
 		return err
 	}
-	l := &loop{driver: driver, inbox: in, now: clock.now, questions: o.Questions, state: o.State, log: o.Log}
+	l := &loop{driver: driver, inbox: in, now: clock.now, questions: o.Questions, state: o.State, health: o.Health, log: o.Log}
 	groupOf := func(*v1.Node) string { return "" }
 	if o.Provider != nil {
 		groupOf = o.Provider.GroupOf
@@ -113,15 +128,30 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		l.status = newStatusWriter(clients.node, period)
 	}
 
-	if o.StandBy == Idle && !becomesLeader(work, o.BecomeLeader) {
-		return nil
+	factory := newFactory(clients.watch, transformFor(o.Extenders != nil))
+	watchInto := func(in *inbox) error { return watchAll(work, &wg, &o, clients, factory, groupOf, in) }
+	first := in
+	if o.StandBy == Idle {
+		first = discard(work, &wg)
 	}
-	factory, err := watchAll(work, &wg, &o, clients, groupOf, in)
-	if err != nil {
+	if err := watchInto(first); err != nil {
 		return err
 	}
-	if !l.standBy(work, o.BecomeLeader) {
-		return nil
+	if o.Synced != nil {
+		o.Synced()
+	}
+	switch o.StandBy {
+	case Watching:
+		if !l.standBy(work, o.BecomeLeader) {
+			return nil
+		}
+	case Idle:
+		if !becomesLeader(work, o.BecomeLeader) {
+			return nil
+		}
+		if err := watchInto(in); err != nil {
+			return err
+		}
 	}
 	if nodes, pods := driver.Core().Size(); o.BecomeLeader != nil {
 		o.Log.Info("taking over", "nodes", nodes, "pods", pods, "pending", driver.Core().Queue())
@@ -146,19 +176,47 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	return nil
 }
 
+// fence has the provider and the extenders ask the fence.
+func (o *Options) fence() {
+	if o.Fence == nil {
+		return
+	}
+	if o.Provider != nil {
+		o.Provider = &fencedProvider{o.Provider, o.Fence}
+	}
+	if o.Extenders != nil {
+		o.Extenders = &fencedExtenders{o.Extenders, o.Fence}
+	}
+}
+
 // watchAll starts the informers, those of what asks for headroom where there is a provider,
 // and returns when what exists has been delivered to the inbox.
-func watchAll(ctx context.Context, wg *sync.WaitGroup, o *Options, clients *clients, groupOf func(*v1.Node) string, in *inbox) (informers.SharedInformerFactory, error) {
-	factory, err := watch(ctx, clients.watch, groupOf, transformFor(o.Extenders != nil), in)
-	if err != nil || o.Provider == nil {
-		return factory, err
+func watchAll(ctx context.Context, wg *sync.WaitGroup, o *Options, clients *clients, factory informers.SharedInformerFactory, groupOf func(*v1.Node) string, in *inbox) error {
+	if err := watch(ctx, factory, groupOf, o.Health, in); err != nil || o.Provider == nil {
+		return err
 	}
-	h, err := watchHeadroom(ctx, clients.watch, clients.watchAny, in, o.Log)
+	h, err := watchHeadroom(ctx, clients.watch, clients.watchAny, o.Health, in, o.Log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	h.run(ctx, wg)
-	return factory, nil
+	return nil
+}
+
+// discard returns an inbox whose inputs are forgotten until the context ends.
+func discard(ctx context.Context, wg *sync.WaitGroup) *inbox {
+	in := newInbox()
+	wg.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-in.signal:
+				in.take()
+			}
+		}
+	})
+	return in
 }
 
 // becomesLeader waits until the channel is closed, and returns false when the

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -68,6 +72,16 @@ func (i *instance) start(t *testing.T, o Options) {
 	go func() {
 		i.ended <- run(ctx, o, &clients{watch: c, bind: c, report: c, nominate: c, node: c, evict: c, surge: c, preempt: c}, &load{})
 	}()
+}
+
+// lists counts the lists that the API was asked for.
+func (i *instance) lists() (n int) {
+	for _, a := range i.client.Actions() {
+		if a.GetVerb() == "list" {
+			n++
+		}
+	}
+	return n
 }
 
 // ask puts a question to the core.
@@ -169,20 +183,91 @@ func TestOutcomesComeBack(t *testing.T) {
 	}
 }
 
-// TestAnIdleInstanceWatchesNothing stops one before it becomes the leader.
-func TestAnIdleInstanceWatchesNothing(t *testing.T) {
-	for _, standBy := range []StandBy{Idle, Watching} {
-		i := newInstance()
-		i.start(t, Options{StandBy: standBy, BecomeLeader: make(chan struct{})})
-		if standBy == Watching {
-			i.knows(1, 1)
-		}
-		i.stop()
-		if err := <-i.ended; err != nil {
-			t.Error(err)
-		}
-		if got := len(i.client.Actions()) > 0; got != (standBy == Watching) {
-			t.Errorf("stand-by %d: the API server was asked: %v", standBy, got)
+// TestAnIdleInstanceTellsItsCoreNothing until it becomes the leader: its caches are full before,
+// so that it is a candidate like any other, and hooks are shown every input from the first on.
+func TestAnIdleInstanceTellsItsCoreNothing(t *testing.T) {
+	i, synced, becomeLeader := newInstance(), make(chan struct{}), make(chan struct{})
+	shown := make(chan string, 10)
+	i.start(t, Options{StandBy: Idle, Synced: func() { close(synced) }, BecomeLeader: becomeLeader, Hooks: []drive.Hook{
+		drive.HookFunc(func(_ time.Time, _ time.Duration, inputs []step.Input, _ *step.Ready) {
+			for _, in := range inputs {
+				if name := describe(in); name == "PodSet p" || name == "NodeSet n of " {
+					shown <- name
+				}
+			}
+		})}})
+	<-synced
+	lists := i.lists()
+	close(becomeLeader)
+	if got := <-i.bound; got != "p to n" {
+		t.Errorf("bound %s, want p to n", got)
+	}
+	got := []string{<-shown, <-shown}
+	slices.Sort(got)
+	if want := []string{"NodeSet n of ", "PodSet p"}; !slices.Equal(got, want) {
+		t.Errorf("hooks were shown %q, want %q", got, want)
+	}
+	if again := i.lists(); again != lists {
+		t.Errorf("it made %d lists before it became the leader and %d more after, want none", lists, again-lists)
+	}
+	i.stop()
+	if err := <-i.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// withoutErrorBackoff has apimachinery log errors without slowing down those who report many:
+// it counts from when the program started, which in a bubble of synctest is decades ahead.
+func withoutErrorBackoff(t *testing.T) {
+	all := utilruntime.ErrorHandlers
+	t.Cleanup(func() { utilruntime.ErrorHandlers = all })
+	utilruntime.ErrorHandlers = nil
+}
+
+// TestNoCandidateBeforeTheCachesAreFull refuses one list after the other, and allows it when the
+// instance has said what it lacks. Only then may it become the leader.
+func TestNoCandidateBeforeTheCachesAreFull(t *testing.T) {
+	withoutErrorBackoff(t)
+	for _, name := range NewHealth(false).Caches() {
+		for _, standBy := range []StandBy{Watching, Idle} {
+			t.Run(fmt.Sprint(name, standBy), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					i, health, allowed, synced := newInstance(), NewHealth(false), make(chan struct{}), make(chan struct{})
+					i.client.PrependReactor("list", name, func(clienttesting.Action) (bool, runtime.Object, error) {
+						select {
+						case <-allowed:
+							return false, nil, nil
+						default:
+							return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: name}, "", errors.New("no rule allows it"))
+						}
+					})
+					i.start(t, Options{StandBy: standBy, Health: health, Synced: func() { close(synced) }, BecomeLeader: make(chan struct{})})
+					time.Sleep(time.Minute)
+					select {
+					case <-synced:
+						t.Error("it is a candidate")
+					default:
+					}
+					for _, cache := range health.Caches() {
+						err := health.Cache(cache)
+						if (err != nil) != (cache == name) {
+							t.Errorf("the cache of %s: %v", cache, err)
+						}
+						if cache == name && (err == nil || !strings.Contains(err.Error(), "no rule allows it")) {
+							t.Errorf("it says %v, want why", err)
+						}
+					}
+					close(allowed)
+					<-synced
+					if err := health.Cache(name); err != nil {
+						t.Errorf("with full caches it says %v", err)
+					}
+					i.stop()
+					if err := <-i.ended; err != nil {
+						t.Error(err)
+					}
+				})
+			})
 		}
 	}
 }

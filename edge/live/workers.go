@@ -4,9 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/informers"
 
+	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
@@ -42,6 +44,8 @@ type workers struct {
 	surger     *surger
 	cloud      *cloud            // nil without a provider
 	headroom   *headroomReporter // writes what the core says with a provider only
+	health     *Health           // told of plans that are made
+	planBound  time.Duration     // how long a plan may take
 	log        *slog.Logger
 }
 
@@ -60,6 +64,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 	if o.Extenders != nil {
 		w.consultant = newConsultant(o.Extenders)
 	}
+	w.health, w.planBound = o.Health, planBound(o.Core.Autoscale)
 	return w
 }
 
@@ -189,11 +194,22 @@ func (w *workers) call(call cloudCall) { send(w.ctx, w.cloud.calls, call) }
 // Plan implements drive.Workers: plans are made beside the loop, and nobody waits
 // for one when Berth stops.
 func (w *workers) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
-	go func() {
+	go labelled(w.ctx, plannerGoroutine, func() {
+		end := w.health.begin(plannerGoroutine, "a plan", w.planBound)
 		plan := compute()
+		end()
 		if plan.Unplanned > 0 {
 			w.log.Warn("a plan was cut short; what it has decided is bought, and the next goes on", "scaleUps", len(plan.ScaleUps), "podsLeft", plan.Unplanned)
 		}
 		done(plan)
-	}()
+	})
+}
+
+// planBound returns how long a plan may take before the planner counts as stuck: beyond the
+// times after which the stopwatch cuts it short.
+func planBound(a *core.Autoscale) time.Duration {
+	if a == nil {
+		return stuckAfter
+	}
+	return stuckAfter + a.MaxBinpackingTime + a.SimulationTimeout
 }

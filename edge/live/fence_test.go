@@ -1,0 +1,332 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// TestAFenceIsOpenAsLongAsTheLeaseIsHeldForCertain follows one through renewals that come in
+// time, late and not at all. A Lease lets write for 10 seconds.
+func TestAFenceIsOpenAsLongAsTheLeaseIsHeldForCertain(t *testing.T) {
+	const valid = 10 * time.Second
+	type event struct {
+		after  time.Duration // since the event before
+		happen func(f *Fence)
+		open   bool // right after
+	}
+	nothing := func(*Fence) {}
+	renew := func(f *Fence) { f.Renew(time.Now(), valid) }
+	tookAMinute := func(f *Fence) { f.Renew(time.Now().Add(-time.Minute), valid) }
+	for _, x := range []struct {
+		name   string
+		events []event
+	}{
+		{"before the first renewal", []event{{time.Hour, nothing, false}}},
+		{"no renewal any more", []event{{0, renew, true}, {valid - 1, nothing, true}, {1, nothing, false}, {time.Hour, nothing, false}}},
+		{"renewals in time", []event{{0, renew, true}, {valid - 1, renew, true}, {valid - 1, nothing, true}, {1, nothing, false}}},
+		{"a renewal after the deadline", []event{{0, renew, true}, {valid, nothing, false}, {time.Second, renew, true}, {valid, nothing, false}}},
+		{"a first renewal whose answer took a minute", []event{{0, tookAMinute, false}, {time.Second, renew, true}}},
+		{"a later renewal whose answer took a minute", []event{{0, renew, true}, {valid, tookAMinute, false}}},
+		{"closed for good", []event{{0, renew, true}, {time.Second, (*Fence).Close, false}, {time.Second, renew, false}, {time.Second, (*Fence).Close, false}}},
+		{"closed before the first renewal", []event{{0, (*Fence).Close, false}, {time.Second, renew, false}}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := NewFence()
+				for i, e := range x.events {
+					time.Sleep(e.after)
+					e.happen(f)
+					if got := f.Open(); got != e.open {
+						t.Errorf("after event %d the fence is open: %t, want %t", i, got, e.open)
+					}
+				}
+				f.Close()
+			})
+		})
+	}
+	if !(*Fence)(nil).Open() {
+		t.Error("without a Lease nothing may be written")
+	}
+}
+
+// TestAFenceBelievesTheClockByWhichMoreTimeHasPassed, as after the sleep of a virtual machine,
+// which the wall clock shows and the monotonic one doesn't.
+func TestAFenceBelievesTheClockByWhichMoreTimeHasPassed(t *testing.T) {
+	f := NewFence()
+	f.Renew(time.Now(), time.Hour)
+	if !f.Open() {
+		t.Error("closed right after a renewal")
+	}
+	f.renewed = f.renewed.Round(0).Add(-2 * time.Hour) // by the wall clock alone, it is two hours since
+	if f.Open() {
+		t.Error("open, though the deadline is over by the wall clock")
+	}
+	f.Close()
+}
+
+// TestAWriteIsCancelledWhenTheFenceCloses and not when the Lease is renewed meanwhile.
+func TestAWriteIsCancelledWhenTheFenceCloses(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		happen func(f *Fence, stop func())
+		want   error // nil when the write goes on
+	}{
+		{"the deadline", func(*Fence, func()) { time.Sleep(10 * time.Second) }, errOverdue},
+		{"a renewal before it", func(f *Fence, _ func()) {
+			time.Sleep(9 * time.Second)
+			f.Renew(time.Now(), 10*time.Second)
+			time.Sleep(9 * time.Second)
+		}, nil},
+		{"the Lease is lost", func(f *Fence, _ func()) { f.Close() }, ErrNotLeading},
+		{"the caller gives up", func(_ *Fence, stop func()) { stop() }, context.Canceled},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := NewFence()
+				f.Renew(time.Now(), 10*time.Second)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				write, leave, err := f.Enter(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				x.happen(f, stop)
+				synctest.Wait()
+				if got := context.Cause(write); !errors.Is(got, x.want) {
+					t.Errorf("the write ended with %v, want %v", got, x.want)
+				}
+				leave()
+				if write.Err() == nil {
+					t.Error("the context outlives the write")
+				}
+				f.Close()
+			})
+		})
+	}
+}
+
+// TestWhoFindsTheFenceClosedWaits until it opens, is closed for good, or isn't asked any more.
+func TestWhoFindsTheFenceClosedWaits(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		happen func(f *Fence, stop func())
+		want   error
+	}{
+		{"a renewal", func(f *Fence, _ func()) { f.Renew(time.Now(), time.Second) }, nil},
+		{"the Lease is lost", func(f *Fence, _ func()) { f.Close() }, ErrNotLeading},
+		{"the caller gives up", func(_ *Fence, stop func()) { stop() }, context.Canceled},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := NewFence()
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				entered := make(chan error, 1)
+				go func() {
+					_, leave, err := f.Enter(ctx)
+					if err == nil {
+						leave()
+					}
+					entered <- err
+				}()
+				time.Sleep(time.Hour)
+				if len(entered) > 0 {
+					t.Fatalf("it didn't wait: %v", <-entered)
+				}
+				x.happen(f, stop)
+				if err := <-entered; !errors.Is(err, x.want) {
+					t.Errorf("got %v, want %v", err, x.want)
+				}
+				f.Close()
+			})
+		})
+	}
+}
+
+// writtenAPI is an API server that notes what is written, a provider that notes what is
+// changed, and extenders that note what they bind.
+type writtenAPI struct {
+	mu      sync.Mutex
+	written []string
+}
+
+func (a *writtenAPI) note(what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.written = append(a.written, what)
+}
+
+// take returns what was written since the last call, each once, sorted.
+func (a *writtenAPI) take() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := slices.Compact(slices.Sorted(slices.Values(a.written)))
+	a.written = nil
+	return out
+}
+
+// RoundTrip implements http.RoundTripper. Of reads there are a node and a Deployment that makes
+// a successor first.
+func (a *writtenAPI) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	var answer any = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}
+	switch {
+	case r.Method != http.MethodGet:
+		path := r.URL.Path
+		if i := strings.LastIndex(path, "/events/"); i >= 0 {
+			path = path[:i]
+		}
+		a.note(r.Method + " " + path)
+	case strings.Contains(r.URL.Path, "/deployments/"):
+		d := surgeable()
+		d.TypeMeta = metav1.TypeMeta{Kind: "Deployment", APIVersion: "apps/v1"}
+		answer = d
+	default:
+		n := testkit.Node("n").Obj()
+		n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
+		answer = n
+	}
+	raw, err := json.Marshal(answer)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(raw)), Request: r}, nil
+}
+
+func (a *writtenAPI) Groups(context.Context) ([]nodegroup.Group, error) { return nil, nil }
+func (a *writtenAPI) GroupOf(*v1.Node) string                           { return "" }
+func (a *writtenAPI) IncreaseSize(context.Context, string, int) error {
+	a.note("increase")
+	return nil
+}
+func (a *writtenAPI) DeleteNodes(context.Context, string, []nodegroup.Instance) error {
+	a.note("delete nodes")
+	return nil
+}
+func (a *writtenAPI) DecreaseTargetSize(context.Context, string, int) error {
+	a.note("decrease")
+	return nil
+}
+func (a *writtenAPI) Ask(_ context.Context, q step.Consult, _ []*v1.Node) step.Consulted {
+	return step.Consulted{UID: q.UID}
+}
+func (a *writtenAPI) Bind(context.Context, step.Bind) error {
+	a.note("extender binds")
+	return nil
+}
+
+// TestNoWorkerWritesWhileTheFenceIsClosed gives every worker its work while the Lease isn't
+// held for certain: nothing is written. With the renewal all of it is, which shows that all of
+// it was waiting for that.
+func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
+	done := func(error) {}
+	work := map[string]func(w *workers){ // by the method of drive.Workers
+		"Consult": func(w *workers) {
+			w.Consult(step.Consult{UID: "c", Pod: testkit.Pod("c").Obj()}, func(step.Consulted) {})
+		},
+		"Bind": func(w *workers) {
+			w.Bind(step.Bind{UID: "b", Namespace: "ns", Name: "b", Node: "n"}, done)
+			w.Bind(step.Bind{UID: "x", Namespace: "ns", Name: "x", Node: "n", Extender: true}, done)
+			claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim"}}
+			w.Bind(step.Bind{UID: "v", Namespace: "ns", Name: "v", Node: "n", Writes: []cluster.Object{claim}}, done)
+		},
+		"Cancel":    func(w *workers) { w.Cancel(step.Cancel{UID: "gone"}) },
+		"Preempt":   func(w *workers) { w.Preempt(step.Preemption{UID: "p", Namespace: "ns", Name: "p"}, done) },
+		"Nominate":  func(w *workers) { w.Nominate(step.Nomination{UID: "o", Namespace: "ns", Name: "o", Node: "n"}, done) },
+		"Condition": func(w *workers) { w.Condition(step.Condition{UID: "k", Namespace: "ns", Name: "k"}) },
+		"Event":     func(w *workers) { w.Event(step.Event{Kind: "Pod", Namespace: "ns", Name: "e", UID: "e"}) },
+		"WriteStatus": func(w *workers) {
+			w.WriteStatus(step.StatusWrite{UID: "s", Namespace: "ns", Name: "s"}, done)
+		},
+		"Taint":   func(w *workers) { w.Taint(step.Taint{Node: "n", Taint: v1.Taint{Key: "k"}}, done) },
+		"Evict":   func(w *workers) { w.Evict(step.Eviction{UID: "v", Namespace: "ns", Name: "v"}, done) },
+		"Surge":   func(w *workers) { w.Surge(step.Surge{UID: "d", Namespace: "ns", Deployment: "web"}, done) },
+		"ScaleUp": func(w *workers) { w.ScaleUp(step.ScaleUp{Group: "up", Nodes: 1}, done) },
+		"DeleteNodes": func(w *workers) {
+			w.DeleteNodes([]step.NodeDeletion{{Group: "down", Node: "n"}}, func(step.NodeDeletion, error) {})
+		},
+		"DecreaseTarget": func(w *workers) { w.DecreaseTarget(step.TargetDecrease{Group: "less", Nodes: 1}) },
+		"Plan": func(w *workers) {
+			w.Plan(func() *autoscaler.Plan { return &autoscaler.Plan{} }, func(*autoscaler.Plan) {})
+		},
+	}
+	kinds := reflect.TypeFor[drive.Workers]()
+	for i := range kinds.NumMethod() {
+		if name := kinds.Method(i).Name; work[name] == nil {
+			t.Errorf("the test has no work for %s", name)
+		}
+	}
+	want := []string{
+		"DELETE /api/v1/namespaces/ns/pods/p", "PATCH /api/v1/namespaces/ns/pods/k/status", "PATCH /api/v1/namespaces/ns/pods/o/status",
+		"PATCH /api/v1/namespaces/ns/pods/p/status", "PATCH /apis/apps/v1/namespaces/ns/deployments/web",
+		"PATCH /apis/autoscaling.x-k8s.io/v1beta1/namespaces/ns/capacitybuffers/s/status",
+		"POST /api/v1/namespaces/ns/pods/b/binding", "POST /api/v1/namespaces/ns/pods/v/eviction", "POST /apis/events.k8s.io/v1/namespaces/ns/events",
+		"PUT /api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status", "PUT /api/v1/namespaces/ns/persistentvolumeclaims/claim", "PUT /api/v1/nodes/n",
+		"decrease", "delete nodes", "extender binds", "increase",
+	}
+	synctest.Test(t, func(t *testing.T) {
+		api, fence := &writtenAPI{}, NewFence()
+		scale := core.DefaultAutoscale()
+		o := Options{Core: core.Config{Autoscale: &scale}, Provider: api, Extenders: api, Fence: fence, Health: NewHealth(true), Log: slog.New(slog.DiscardHandler)}
+		o.fence()
+		base := fence.Config(&rest.Config{Host: "http://api", QPS: -1, Transport: api})
+		clients, err := newClients(base, func() bool { return false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		w := newWorkers(ctx, o, clients, &load{})
+		w.cloud = newCloud(o.Provider, time.Hour, func(step.Input) {}, o.Log)
+		w.readFrom(newFactory(kubernetes.New(nil), transformFor(false)), clients)
+		w.run(&wg)
+		status := newStatusWriter(clients.node, time.Hour)
+		status.run(ctx, &wg)
+
+		for _, do := range work {
+			do(w)
+		}
+		status.update(time.Now(), func() []core.GroupStatus { return nil })
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := api.take(); len(got) > 0 {
+			t.Errorf("written while the fence is closed:\n%s", strings.Join(got, "\n"))
+		}
+		fence.Renew(time.Now(), time.Minute)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if got := api.take(); !slices.Equal(got, want) {
+			t.Errorf("written when it was open:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		stop()
+		fence.Close()
+		wg.Wait()
+	})
+}
