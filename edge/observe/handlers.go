@@ -18,16 +18,16 @@ import (
 // stands by is ready: it needs nobody to wait for it.
 func (s *Server) handler(profiling bool) http.Handler {
 	m := mux.NewPathRecorderMux("berth")
-	alive := healthz.PingHealthz
-	ready := healthz.NamedCheck("leading-or-standing-by", func(*http.Request) error {
+	alive := append([]healthz.HealthChecker{healthz.PingHealthz}, named(s.Alive)...)
+	ready := append([]healthz.HealthChecker{healthz.PingHealthz, healthz.NamedCheck("leading-or-standing-by", func(*http.Request) error {
 		if s.leader.Load() && !s.ready.Load() {
 			return fmt.Errorf("leading, and the cluster isn't known yet")
 		}
 		return nil
-	})
-	healthz.InstallHandler(m, alive)
-	healthz.InstallLivezHandler(m, alive)
-	healthz.InstallReadyzHandler(m, alive, ready)
+	})}, named(s.Ready)...)
+	healthz.InstallHandler(m, alive...)
+	healthz.InstallLivezHandler(m, alive...)
+	healthz.InstallReadyzHandler(m, ready...)
 	m.Handle("/metrics", promhttp.HandlerFor(s.Metrics.Registry, promhttp.HandlerOpts{}))
 	m.HandleFunc("/metrics/resources", s.resources)
 	m.HandleFunc("/configz", func(w http.ResponseWriter, _ *http.Request) {
@@ -38,6 +38,14 @@ func (s *Server) handler(profiling bool) http.Handler {
 		routes.Profiling{}.Install(m)
 	}
 	return m
+}
+
+// named returns checks as handlers take them.
+func named(checks []Check) (out []healthz.HealthChecker) {
+	for _, c := range checks {
+		out = append(out, healthz.NamedCheck(c.Name, func(*http.Request) error { return c.Err() }))
+	}
+	return out
 }
 
 // fail answers with an error.

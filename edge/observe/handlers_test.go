@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -57,6 +58,40 @@ func TestALeaderIsReadyWhenItKnowsTheCluster(t *testing.T) {
 		if code, _ := get(t.Context(), s, nil, "/livez"); code != http.StatusOK {
 			t.Errorf("%s: /livez answers %d", x.name, code)
 		}
+	}
+}
+
+// TestProbesAreToldWhatFails has one check of readiness and one of liveness fail and succeed
+// again. Everybody learns which one fails; why, only who may get its own path.
+func TestProbesAreToldWhatFails(t *testing.T) {
+	why := errors.New("pods are forbidden")
+	for _, x := range []struct {
+		name string
+		set  func(s *Server, c Check)
+		fail map[string]bool // paths
+	}{
+		{"readiness", func(s *Server, c Check) { s.Ready = append(s.Ready, c) }, map[string]bool{"/readyz": true}},
+		{"liveness", func(s *Server, c Check) { s.Alive = append(s.Alive, c) }, map[string]bool{"/livez": true, "/healthz": true}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			s := NewServer(nil, slog.New(slog.DiscardHandler))
+			var now error
+			x.set(s, Check{Name: "cache-pods", Err: func() error { return now }})
+			for _, now = range []error{nil, why, nil} {
+				for _, path := range []string{"/readyz", "/livez", "/healthz"} {
+					fails := now != nil && x.fail[path]
+					code, body := get(t.Context(), s, nil, path)
+					if (code != http.StatusOK) != fails || strings.Contains(body, "[-]cache-pods failed") != fails || strings.Contains(body, why.Error()) {
+						t.Errorf("with %v, %s answers %d:\n%s", now, path, code, body)
+					}
+					if fails {
+						if code, body := get(t.Context(), s, nil, path+"/cache-pods"); code == http.StatusOK || !strings.Contains(body, why.Error()) {
+							t.Errorf("%s/cache-pods answers %d %s, want why", path, code, body)
+						}
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -18,13 +18,24 @@ type Server struct {
 	History *History
 	// Questions are for whoever owns the core to ask it, between two Steps.
 	Questions chan func(*core.Core)
-	config    any // for /configz
-	log       *slog.Logger
-	leader    atomic.Bool
-	ready     atomic.Bool // the leader knows the cluster
+	// Ready are the checks of /readyz, and Alive those of /livez and /healthz, beside the
+	// server's own. They are set before Run.
+	Ready, Alive []Check
+	config       any // for /configz
+	log          *slog.Logger
+	leader       atomic.Bool
+	ready        atomic.Bool // the leader knows the cluster
 }
 
 var _ drive.Hook = (*Server)(nil)
+
+// Check is one thing that a probe asks. Whoever may get its own path, as /readyz/NAME, is told
+// the error; the others learn that it fails.
+type Check struct {
+	Name string
+	// Err returns nil when all is well. It is called by several goroutines.
+	Err func() error
+}
 
 // NewServer returns a server that shows a configuration at /configz; it must hold no
 // secrets when it is written as JSON.
