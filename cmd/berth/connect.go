@@ -12,16 +12,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/edge/live"
 )
 
 // This file connects berth run to an API server. The address comes from the first of
 // --kubeconfig, clientConnection.kubeconfig of --config, $KUBECONFIG, ~/.kube/config
 // and the pod's service account.
 
-// apiServer is how Berth reaches the API server.
+// apiServer is how Berth reaches the API server. What is made of rest, as client is, reads
+// whenever it likes and writes while the fence is open.
 type apiServer struct {
 	rest   *rest.Config
 	client kubernetes.Interface
+	fence  *live.Fence          // nil without leader election
+	lease  kubernetes.Interface // for the Lease alone; nil without leader election
 }
 
 // answerWithin is how long the API server may take to say its version at start-up.
@@ -34,12 +38,27 @@ func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler) (*apiServe
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(rc)
-	if err != nil {
+	s := &apiServer{}
+	if cfg.LeaderElection.Enabled {
+		s.fence = live.NewFence()
+		if s.lease, err = leaseClient(rc, cfg.LeaderElection); err != nil {
+			return nil, fmt.Errorf("making an API client: %w", err)
+		}
+	}
+	s.rest = s.fence.Config(rc)
+	if s.client, err = kubernetes.NewForConfig(s.rest); err != nil {
 		return nil, fmt.Errorf("making an API client: %w", err)
 	}
-	s := &apiServer{rest: rc, client: client}
 	return s, s.answers(ctx)
+}
+
+// leaseClient returns the client for the Lease. A call that hangs is given up in time for
+// another one before the renew deadline, as kube-scheduler does.
+func leaseClient(base *rest.Config, lease config.LeaderElection) (kubernetes.Interface, error) {
+	rc := rest.CopyConfig(base)
+	rc.Timeout = lease.RenewDeadline / 2
+	rc.QPS, rc.Burst = 0, 0 // client-go's defaults, and a limiter of its own
+	return kubernetes.NewForConfig(rc)
 }
 
 // kubeconfigPath returns the file that has the API server's address, "" for the

@@ -2,81 +2,135 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
+	"sync"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/edge/live"
 )
 
-// This file elects the one Berth that decides. What must hold: only the holder of the
-// Lease writes to the cluster, and it has stopped writing before it gives the Lease up.
+// This file elects the one Berth that decides:
+//
+//	work fills its caches ─▶ candidate ─▶ leader ─▶ work ends, or the Lease is lost ─▶ fence closed ─▶ Lease given up
+//
+// What must hold: a Berth that can't decide yet is no candidate; only the holder of the Lease
+// writes to the cluster (live.Fence says how that is known); and it has stopped writing before
+// it gives the Lease up.
 
 // election is this process as a candidate for a Lease.
 type election struct {
-	client   kubernetes.Interface
 	lease    config.LeaderElection // Enabled isn't read
 	identity string                // holderIdentity of the Lease
+	fence    *live.Fence           // what this process writes passes it
 	log      *slog.Logger
+
+	lock     *lock
+	watchdog *leaderelection.HealthzAdaptor
 }
 
-// run calls work, which stands by until becomeLeader is closed, and decides from then on.
-// run returns when work does, when ctx is done, or with an error when the Lease is lost:
-// another Berth may be deciding then.
-func (e *election) run(ctx context.Context, work func(ctx context.Context, becomeLeader <-chan struct{}) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	becomeLeader := make(chan struct{})
-	var leads atomic.Bool
-	elector, err := e.elector(func() {
-		leads.Store(true)
-		close(becomeLeader)
-	})
+// watchdogTolerance is how long past its end a Lease that this process holds may go without a
+// renewal before the process counts as stuck; kube-scheduler's.
+const watchdogTolerance = 20 * time.Second
+
+// newElection returns a candidate that hasn't run yet. The client's calls have a time-out below
+// the renew deadline, and don't pass the fence.
+func newElection(client kubernetes.Interface, lease config.LeaderElection, identity string, fence *live.Fence, log *slog.Logger) *election {
+	return &election{lease: lease, identity: identity, fence: fence, log: log,
+		lock:     newLock(client, lease, identity, fence),
+		watchdog: leaderelection.NewLeaderHealthzAdaptor(watchdogTolerance),
+	}
+}
+
+// renewing returns nil unless this process holds the Lease and has stopped renewing it.
+func (e *election) renewing() error { return e.watchdog.Check(nil) }
+
+// work is what the leader does. It calls synced when it could begin to decide, and decides from
+// when becomeLeader is closed until ctx is done.
+type work func(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error
+
+var (
+	errEnded      = errors.New("the work has ended")
+	errNotRenewed = errors.New("it could not be renewed in time; another Berth may be leading")
+)
+
+// run calls do, and returns when do does, when ctx is done, or with an error when the Lease is
+// lost: another Berth may be deciding then. If do hasn't returned by the time that another
+// Berth may hold the Lease, run doesn't wait for it: the process is to end.
+func (e *election) run(ctx context.Context, do work) error {
+	// do gets a context of its own, which ends first. That of the candidate doesn't end with
+	// ctx: the Lease is renewed until do has returned.
+	working, stopWork := context.WithCancel(ctx)
+	defer stopWork()
+	candidate, withdraw := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer withdraw(nil)
+	e.lock.lost = withdraw
+	synced, becomeLeader := make(chan struct{}), make(chan struct{})
+	elector, err := e.elector(func() { close(becomeLeader) })
 	if err != nil {
 		return err
 	}
-	// work gets a context of its own, which ends first. That of the elector doesn't end
-	// with ctx: the Lease is renewed until work has returned, and then given up.
-	working, stopWork := context.WithCancel(ctx)
-	defer stopWork()
-	holding, giveUpLease := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUpLease()
 	ended := make(chan error, 1)
 	go func() {
-		err := work(working, becomeLeader)
-		ended <- err
-		giveUpLease()
+		ended <- do(working, sync.OnceFunc(func() { close(synced) }), becomeLeader)
+		withdraw(errEnded)
 	}()
-	elector.Run(holding)
-	lost := working.Err() == nil && holding.Err() == nil && leads.Load()
+	select {
+	case <-synced:
+		elector.Run(candidate)
+	case <-candidate.Done():
+	}
+	lost := e.whyLost(ctx, candidate)
+	e.fence.Close()
 	stopWork()
-	if err := <-ended; err != nil {
-		return err
+	var late <-chan time.Time // never, when nobody else can hold the Lease
+	if lost != nil {
+		late = time.After(e.lease.LeaseDuration - e.lease.RenewDeadline)
 	}
-	if lost {
-		return fmt.Errorf("the lease %s/%s was lost; another Berth may be leading", e.lease.Namespace, e.lease.Name)
+	select {
+	case err := <-ended:
+		e.giveUp()
+		return errors.Join(lost, err)
+	case <-late:
+		return fmt.Errorf("%w; its work did not stop in time", lost)
 	}
-	return nil
+}
+
+// whyLost returns why the candidate is none any more, nil when it has withdrawn.
+func (e *election) whyLost(ctx, candidate context.Context) error {
+	why := context.Cause(candidate)
+	if why == nil {
+		why = errNotRenewed
+	}
+	if errors.Is(why, errEnded) || ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("the lease %s was lost: %w", e.lock.Describe(), why)
+}
+
+// giveUp has others take the Lease at once, if this process still holds it. It comes when
+// nothing is written any more.
+func (e *election) giveUp() {
+	ctx, cancel := context.WithTimeout(context.Background(), e.lease.RenewDeadline)
+	defer cancel()
+	if err := e.lock.giveUp(ctx); err != nil {
+		e.log.Warn("the Lease could not be given up; others wait until it runs out", "lease", e.lock.Describe(), "err", err)
+	}
 }
 
 // elector returns client-go's elector for the Lease. It calls onLeading once, when this
-// process has become the holder.
+// process has become the holder. It doesn't give the Lease up: it would do so before the work
+// has stopped when it couldn't renew.
 func (e *election) elector(onLeading func()) (*leaderelection.LeaderElector, error) {
-	name := e.lease.Namespace + "/" + e.lease.Name
+	name := e.lock.Describe()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: e.lease.Name,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: e.lease.Namespace, Name: e.lease.Name},
-			Client:     e.client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: e.identity},
-		},
+		Name: e.lease.Name, Lock: e.lock, WatchDog: e.watchdog,
 		LeaseDuration: e.lease.LeaseDuration, RenewDeadline: e.lease.RenewDeadline, RetryPeriod: e.lease.RetryPeriod,
-		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {
 				e.log.Info("leading", "lease", name)
@@ -93,5 +147,6 @@ func (e *election) elector(onLeading func()) (*leaderelection.LeaderElector, err
 	if err != nil {
 		return nil, fmt.Errorf("setting up leader election: %w", err)
 	}
+	e.watchdog.SetLeaderElection(elector)
 	return elector, nil
 }

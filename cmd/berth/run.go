@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
@@ -77,18 +78,24 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	// The server runs before the election: an instance that stands by is alive and ready.
-	server := observe.NewServer(cfg, log)
+	p := &process{flags: f, cfg: cfg, groups: groups, api: api, identity: identity, log: log,
+		server: observe.NewServer(cfg, log), health: live.NewHealth(groups != nil)}
+	do := func() error { return p.work(ctx, nil, nil) }
+	var e *election
+	if le := cfg.LeaderElection; le.Enabled {
+		if err := mayLead(ctx, api.lease, le); err != nil {
+			return err
+		}
+		e = newElection(api.lease, le, identity, api.fence, log)
+		do = func() error { return e.run(ctx, p.work) }
+	}
+	p.check(e)
+	// The server runs before the caches are full: until then it says what is missing.
 	f.serving.UseKubeconfig(f.kubeconfigPath(cfg))
-	if _, err := server.Run(ctx, f.serving); err != nil {
+	if _, err := p.server.Run(ctx, f.serving); err != nil {
 		return err
 	}
-	p := &process{flags: f, cfg: cfg, groups: groups, api: api, identity: identity, server: server, log: log}
-	if !cfg.LeaderElection.Enabled {
-		return p.work(ctx, nil)
-	}
-	e := &election{client: api.client, lease: cfg.LeaderElection, identity: identity, log: log}
-	return e.run(ctx, p.work)
+	return do()
 }
 
 // logger sets klog up, which the libraries use too, and returns a logger that writes
@@ -100,13 +107,15 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 	return slog.New(logr.ToSlogHandler(klog.Background())), nil
 }
 
-// processIdentity returns the name of this process in the Lease and in events.
+// processIdentity returns the name of this process in the Lease and in events: the host and a
+// part that no other process has, as kube-scheduler's. A container that is restarted has the
+// host and the PID that it had before, and is another process all the same.
 func processIdentity() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("reading the host's name: %w", err)
 	}
-	return fmt.Sprintf("%s_%d", host, os.Getpid()), nil
+	return host + "_" + string(uuid.NewUUID()), nil
 }
 
 // process is a Berth that is configured and connected, and doesn't work yet.
@@ -115,18 +124,33 @@ type process struct {
 	cfg      config.Scheduler
 	groups   *simulatedgroup.File // nil without --cloud-provider
 	api      *apiServer
-	identity string          // of this process among all Berths
-	server   *observe.Server // runs already
+	identity string // of this process among all Berths
+	server   *observe.Server
+	health   *live.Health
 	log      *slog.Logger
 }
 
-// work runs the live edge until ctx is done. It stands by until becomeLeader is closed;
-// nil means that it decides at once. It is to be called once.
-func (p *process) work(ctx context.Context, becomeLeader <-chan struct{}) error {
+// check has the server ask for what probes are to know. The election is nil without one.
+func (p *process) check(e *election) {
+	for _, name := range p.health.Caches() {
+		p.server.Ready = append(p.server.Ready, observe.Check{Name: "cache-" + name, Err: func() error { return p.health.Cache(name) }})
+	}
+	p.server.Alive = append(p.server.Alive, observe.Check{Name: "stuck", Err: p.health.Alive})
+	if e != nil {
+		p.server.Ready = append(p.server.Ready, observe.Check{Name: "lease", Err: e.lock.usable})
+		p.server.Alive = append(p.server.Alive, observe.Check{Name: e.watchdog.Name(), Err: e.renewing})
+	}
+}
+
+// work runs the live edge until ctx is done. It calls synced, which may be nil, when its caches
+// are full, and stands by until becomeLeader is closed; nil means that it decides as soon as
+// they are. It is to be called once.
+func (p *process) work(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error {
 	o, err := p.options(ctx, becomeLeader)
 	if err != nil {
 		return err
 	}
+	o.Synced = synced
 	defer p.server.StopLeading()
 	return p.flags.recorded(o, p.log, func(o live.Options) error { return live.Run(ctx, o) })
 }
@@ -140,7 +164,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (li
 		p.cfg = p.cfg.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
 	}
 	o := live.Options{
-		Config: p.api.rest, Schema: schema, Host: p.identity, Log: p.log,
+		Config: p.api.rest, Fence: p.api.fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
 		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions,
 		Core:         core.DefaultConfig(p.cfg.Build(schema)...),
 		BecomeLeader: becomeLeader,

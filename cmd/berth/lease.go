@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/edge/live"
+)
+
+// This file is the Lease: what client-go's elector reads and writes of it, what the fence
+// learns from that, and whether this process may use it at all.
+
+// lock is the Lease as client-go's elector uses it. Each renewal that succeeds lets this
+// process write for a while. When this process has held the Lease and finds that it isn't
+// named there any more, the Lease is lost for good, though nobody may hold it now: somebody
+// else may have decided meanwhile. The elector would take it again and go on.
+type lock struct {
+	resourcelock.Interface
+	fence *live.Fence
+	valid time.Duration // how long a renewal lets this process write
+	lost  context.CancelCauseFunc
+	held  bool // of the elector's goroutine: this process has held the Lease
+	// denied is why the API server last refused this process the Lease, nil when it didn't.
+	denied atomic.Pointer[error]
+}
+
+func newLock(client kubernetes.Interface, lease config.LeaderElection, identity string, fence *live.Fence) *lock {
+	return &lock{fence: fence, valid: lease.RenewDeadline, Interface: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}}
+}
+
+var errLeaseLost = errors.New("the Lease was lost")
+
+// Get implements resourcelock.Interface.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	l.note(err)
+	if err == nil && l.held && record.HolderIdentity != l.Identity() {
+		l.lose(fmt.Errorf("it is held by %q now", record.HolderIdentity))
+		return nil, nil, errLeaseLost
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.held {
+		l.lose(errors.New("somebody has deleted it"))
+		return errLeaseLost
+	}
+	return l.write(func() error { return l.Interface.Create(ctx, record) })
+}
+
+// Update implements resourcelock.Interface. It fails when the Lease isn't as it was read last.
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(func() error { return l.Interface.Update(ctx, record) })
+}
+
+// write makes a call that names this process as the holder. The fence counts from before the
+// call: others count from when they see what it has written.
+func (l *lock) write(call func() error) error {
+	began := time.Now()
+	err := call()
+	l.note(err)
+	if err == nil {
+		l.held = true
+		l.fence.Renew(began, l.valid)
+	}
+	return err
+}
+
+// lose has this process write no more, and ends its election.
+func (l *lock) lose(why error) {
+	l.fence.Close()
+	l.lost(why)
+}
+
+// giveUp empties the Lease if this process still holds it.
+func (l *lock) giveUp(ctx context.Context) error {
+	if !l.held {
+		return nil
+	}
+	record, _, err := l.Interface.Get(ctx)
+	if err != nil || record.HolderIdentity != l.Identity() {
+		return err
+	}
+	now := metav1.Now()
+	return l.Interface.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now})
+}
+
+// note remembers whether the API server refuses this process the Lease.
+func (l *lock) note(err error) {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		l.denied.Store(&err)
+	} else {
+		l.denied.Store(nil)
+	}
+}
+
+// usable returns nil unless the API server refuses this process the Lease.
+func (l *lock) usable() error {
+	if err := l.denied.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// mayLead asks the API server whether this process may use the Lease. An error says that it
+// may not. When the API server doesn't say, nil is returned: the election shows it.
+func mayLead(ctx context.Context, client kubernetes.Interface, lease config.LeaderElection) error {
+	verbs := []string{"get", "update"}
+	_, err := client.CoordinationV1().Leases(lease.Namespace).Get(ctx, lease.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return refused(lease, "get", err)
+	case apierrors.IsNotFound(err):
+		verbs = append(verbs, "create")
+	}
+	for _, verb := range verbs {
+		attributes := &authorizationv1.ResourceAttributes{Group: coordinationv1.GroupName, Resource: "leases", Namespace: lease.Namespace, Verb: verb}
+		if verb != "create" { // of which the API server's authorizer isn't told the name
+			attributes.Name = lease.Name
+		}
+		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+			&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}, metav1.CreateOptions{})
+		if err == nil && !review.Status.Allowed {
+			why := review.Status.Reason
+			if why == "" {
+				why = "no rule allows it"
+			}
+			return refused(lease, verb, errors.New(why))
+		}
+	}
+	return nil
+}
+
+// refused words that a verb on the Lease isn't allowed.
+func refused(lease config.LeaderElection, verb string, why error) error {
+	return fmt.Errorf("the lease %s/%s can't be used for leader election: the API server does not allow to %s it: %w; "+
+		"allow get, update and create of leases in the namespace %[1]s in a Role (deploy/rbac.yaml names the default Leases only), or name another in leaderElection of --config",
+		lease.Namespace, lease.Name, verb, why)
+}
