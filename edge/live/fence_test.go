@@ -47,8 +47,8 @@ func TestAFenceIsOpenAsLongAsTheLeaseIsHeldForCertain(t *testing.T) {
 		events []event
 	}{
 		{"before the first renewal", []event{{time.Hour, nothing, false}}},
-		{"no renewal any more", []event{{0, renew, true}, {valid - 1, nothing, true}, {1, nothing, false}, {time.Hour, nothing, false}}},
-		{"renewals in time", []event{{0, renew, true}, {valid - 1, renew, true}, {valid - 1, nothing, true}, {1, nothing, false}}},
+		{"no renewal any more", []event{{0, renew, true}, {valid - time.Nanosecond, nothing, true}, {time.Nanosecond, nothing, false}, {time.Hour, nothing, false}}},
+		{"renewals in time", []event{{0, renew, true}, {valid - time.Nanosecond, renew, true}, {valid - time.Nanosecond, nothing, true}, {time.Nanosecond, nothing, false}}},
 		{"a renewal after the deadline", []event{{0, renew, true}, {valid, nothing, false}, {time.Second, renew, true}, {valid, nothing, false}}},
 		{"a first renewal whose answer took a minute", []event{{0, tookAMinute, false}, {time.Second, renew, true}}},
 		{"a later renewal whose answer took a minute", []event{{0, renew, true}, {valid, tookAMinute, false}}},

@@ -70,9 +70,12 @@ func TestEveryKindIsWatched(t *testing.T) {
 		watching <- struct{}{}
 		return true, w, err
 	})
-	in := newInbox()
-	if err := watch(t.Context(), newFactory(client, transformFor(false)), func(n *v1.Node) string { return "group of " + n.Name }, NewHealth(false), in); err != nil {
+	in, health := newInbox(), NewHealth(false)
+	if err := watch(t.Context(), newFactory(client, transformFor(false)), func(n *v1.Node) string { return "group of " + n.Name }, health, in); err != nil {
 		t.Fatal(err)
+	}
+	if got, want := health.Caches(), NewHealth(false).Caches(); len(got) != kinds || !slices.Equal(got, want) {
+		t.Errorf("the caches are %q, and were %q at first; want %d, one for each kind, from the first on", got, want, kinds)
 	}
 	expect := func(what string, want ...string) {
 		t.Helper()
