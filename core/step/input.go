@@ -17,6 +17,10 @@ import (
 )
 
 // Input is something that happened: an object changed, or a piece of work ended.
+//
+// An object whose name was used before, by another that had another UID, is Set only after
+// that one is Gone, and both are inputs of one Step: the core knows pods by their UIDs and
+// everything else by its name.
 type Input interface{ input() }
 
 // PodSet is a pod that was added or has changed.

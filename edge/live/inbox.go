@@ -18,9 +18,12 @@ type inbox struct {
 func newInbox() *inbox { return &inbox{signal: make(chan struct{}, 1)} }
 
 // put adds an input and wakes the loop.
-func (b *inbox) put(in step.Input) {
+func (b *inbox) put(in step.Input) { b.putTogether(in) }
+
+// putTogether adds inputs that no Step may see one without the other, and wakes the loop.
+func (b *inbox) putTogether(inputs ...step.Input) {
 	b.mu.Lock()
-	b.inputs = append(b.inputs, in)
+	b.inputs = append(b.inputs, inputs...)
 	b.mu.Unlock()
 	select {
 	case b.signal <- struct{}{}:

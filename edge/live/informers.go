@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -84,13 +85,27 @@ func (w *watcher) named(name string, i cache.SharedIndexInformer) cache.SharedIn
 
 // handle has an informer's objects become inputs: set makes that of one which came or
 // changed, gone that of one which was deleted.
+//
+// When a watch has broken and the objects are listed anew, client-go shows an object that was
+// deleted and created again under its name meanwhile as an update of the old one. To the core
+// it is another object (step.Input), whatever its kind: the old one is gone before the new one
+// is set, and no Step sees one of the two inputs alone.
 func (w *watcher) handle(i cache.SharedIndexInformer, set, gone func(obj any) step.Input) {
 	h, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { w.in.put(set(obj)) },
-		UpdateFunc: func(_, obj any) { w.in.put(set(obj)) },
+		AddFunc: func(obj any) { w.in.put(set(obj)) },
+		UpdateFunc: func(old, obj any) {
+			if uidOf(old) != uidOf(obj) {
+				w.in.putTogether(gone(old), set(obj))
+				return
+			}
+			w.in.put(set(obj))
+		},
 		DeleteFunc: func(obj any) {
 			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok { // the deletion itself was missed
 				obj = d.Obj
+			}
+			if obj == nil {
+				return // client-go's store has lost the object, which client-go has logged
 			}
 			w.in.put(gone(obj))
 		},
@@ -103,6 +118,9 @@ func (w *watcher) handle(i cache.SharedIndexInformer, set, gone func(obj any) st
 	}
 	w.synced = append(w.synced, h.HasSynced)
 }
+
+// uidOf returns the UID of an object that an informer delivers.
+func uidOf(obj any) types.UID { return obj.(metav1.Object).GetUID() }
 
 // pods watches the pods that aren't over: those take nothing and need nothing, and
 // one that ends is shown as deleted.

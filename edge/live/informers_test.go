@@ -5,16 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
@@ -116,6 +124,115 @@ func TestEveryKindIsWatched(t *testing.T) {
 	}
 	expect("what goes", "PodGone pod-pod", "NodeGone node", fmt.Sprint("WorkloadGone ", cluster.Service, " service"),
 		fmt.Sprint("WorkloadGone ", cluster.DaemonSet, " daemons"), fmt.Sprint("ObjectGone ", cluster.KindOf(claim), " claim"))
+}
+
+// objectsOfEveryKind returns one object of each kind that the core reads, with UIDs of their own.
+func objectsOfEveryKind(uid types.UID) []runtime.Object {
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid} }
+	global := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, UID: uid} }
+	return []runtime.Object{
+		&v1.Pod{ObjectMeta: meta("pod")}, &v1.Node{ObjectMeta: global("node")},
+		&v1.Service{ObjectMeta: meta("service")}, &v1.ReplicationController{ObjectMeta: meta("controller")},
+		&appsv1.ReplicaSet{ObjectMeta: meta("replicas")}, &appsv1.StatefulSet{ObjectMeta: meta("stateful")}, &appsv1.DaemonSet{ObjectMeta: meta("daemons")},
+		&batchv1.Job{ObjectMeta: meta("job")},
+		&v1.Namespace{ObjectMeta: global("ns")}, &v1.PersistentVolumeClaim{ObjectMeta: meta("claim")}, &v1.PersistentVolume{ObjectMeta: global("volume")},
+		&policyv1.PodDisruptionBudget{ObjectMeta: meta("budget")}, &storagev1.StorageClass{ObjectMeta: global("class")},
+		&storagev1.CSINode{ObjectMeta: global("csinode")}, &storagev1.CSIDriver{ObjectMeta: global("driver")},
+		&storagev1.CSIStorageCapacity{ObjectMeta: meta("capacity")}, &storagev1.VolumeAttachment{ObjectMeta: global("attachment")},
+	}
+}
+
+// subject returns what an input is about: the kind and the name of its object, and whether
+// it says that the object is gone.
+func subject(in step.Input) (what string, gone bool) {
+	switch x := in.(type) {
+	case step.PodSet:
+		return "Pod " + x.Pod.Name, false
+	case step.PodGone:
+		return "Pod pod", x.UID == "old" // there is only one, and it must be the old one that is gone
+	case step.NodeSet:
+		return "Node " + x.Node.Name, false
+	case step.NodeGone:
+		return "Node " + x.Name, true
+	case step.WorkloadSet:
+		return fmt.Sprint(x.Workload.Kind, " ", x.Workload.Name), false
+	case step.DaemonSetSet:
+		return "DaemonSet " + x.DaemonSet.Name, false
+	case step.WorkloadGone:
+		return fmt.Sprint(x.Kind, " ", x.Name), true
+	case step.ObjectSet:
+		return fmt.Sprint(cluster.KindOf(x.Object), " ", x.Object.GetName()), false
+	case step.ObjectGone:
+		return fmt.Sprint(x.Kind, " ", x.Name), true
+	}
+	return fmt.Sprintf("%T", in), false
+}
+
+// TestANameUsedAgainAcrossARelistIsADeletionAndAnAddition has all watches end with 410 while
+// every object is deleted and created anew under its name. client-go shows that as an update;
+// the core must be told of the deletion and then of the addition, in one Step.
+func TestANameUsedAgainAcrossARelistIsADeletionAndAnAddition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(objectsOfEveryKind("old")...)
+		var mu sync.Mutex
+		var watches []*apiwatch.FakeWatcher
+		client.PrependWatchReactor("*", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			w := apiwatch.NewFake()
+			watches = append(watches, w)
+			return true, w, nil
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		in := newInbox()
+		f, err := watch(ctx, client, func(*v1.Node) string { return "" }, transformFor(false), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		in.take()
+		for _, o := range objectsOfEveryKind("new") {
+			gvks, _, err := scheme.Scheme.ObjectKinds(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gvr, _ := meta.UnsafeGuessKindToResource(gvks[0])
+			if err := client.Tracker().Update(gvr, o, o.(metav1.Object).GetNamespace()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expired := apierrors.NewResourceExpired("the resource version is too old").ErrStatus
+		for _, w := range slices.Clone(watches) {
+			w.Error(&expired)
+		}
+		time.Sleep(time.Minute) // of the bubble: reflectors wait before they list again
+		synctest.Wait()
+		got := in.take()
+		if len(got) != 2*len(objectsOfEveryKind("")) {
+			t.Errorf("%d inputs for %d objects, want two each: %v", len(got), len(objectsOfEveryKind("")), got)
+		}
+		for i := 0; i+1 < len(got); i += 2 {
+			a, gone := subject(got[i])
+			b, goneToo := subject(got[i+1])
+			if a != b || !gone || goneToo {
+				t.Errorf("got %s (gone: %t), %s (gone: %t), want the same object gone and then set", a, gone, b, goneToo)
+			}
+		}
+		stop()
+		f.Shutdown()
+	})
+}
+
+// TestADeletionOfWhichNothingIsKnownIsPassedOver: client-go has a tombstone without an object
+// for the case that its own store has lost it, and logs that.
+func TestADeletionOfWhichNothingIsKnownIsPassedOver(t *testing.T) {
+	w, h := &watcher{in: newInbox()}, &handled{}
+	w.objects(h)
+	h.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/c"})
+	if got := w.in.take(); len(got) > 0 {
+		t.Errorf("got %v, want nothing", got)
+	}
 }
 
 // handled is an informer of which only the handler counts.
