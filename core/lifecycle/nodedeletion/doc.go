@@ -39,6 +39,10 @@
 // whatever it tolerates. What the API shows of it meanwhile is remembered, not
 // believed.
 //
+// A node of the same name with another provider ID is another machine (ofAnotherMachine): it
+// has nothing to do with the deletion, which ends if the provider has answered, and else waits
+// for the answer beside it.
+//
 // A node that the API still shows lingerTime after its deletion may be a late event. It
 // is taken for alive only if the provider lists its instance; then its deletion
 // begins again with tainted.

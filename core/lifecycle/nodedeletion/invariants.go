@@ -26,8 +26,11 @@ func (m *Machine) Invariants() []string {
 		if s, ok := d.asked(); ok && s.node == nil {
 			wrong(name, d, "what the node looked like is not known")
 		}
-		if last := d.outOfState(); last != nil && last.Name != name {
+		if last := d.outOfState(); last != nil && last.Name != name && aside(last.Name, d.instance) != name {
 			wrong(name, d, "it remembers node %s", last.Name)
+		}
+		if d.instance != "" && (d.planned() || d.stays()) {
+			wrong(name, d, "the provider was asked to delete its instance %s", d.instance)
 		}
 		if s, ok := d.state.(deleted); ok && s.listed && s.shown == nil {
 			wrong(name, d, "its instance was looked for though the node isn't shown")

@@ -220,7 +220,7 @@ func (m *Machine) holdForBinds(t *lifecycle.Turn, due []string) []string {
 
 // delete asks the provider to delete a node.
 func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
-	d.state = deleting{called{node: n.NodeInfo, lowered: true}}
+	d.state, d.instance = deleting{called{node: n.NodeInfo, lowered: true}}, n.Object.Spec.ProviderID
 	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: d.group, Node: n.Name, Instance: n.Object.Spec.ProviderID,
 		Reason: d.reason(n), GPU: t.State.Schema.GPUOf(&n.Allocatable)})
 	t.Decide(step.Decision{Kind: step.NodeRemoved, Node: n.Name, Group: d.group, Reason: d.why})

@@ -86,7 +86,9 @@ type Machine struct {
 	groups     Groups
 	candidates Candidates
 	homes      Homes
-	deletions  map[string]*deletion // by node name
+	// deletions are by node name; those whose node's name another node has got since are by
+	// aside.
+	deletions map[string]*deletion
 	// others are nodes with the taint that are left alone, with their group if Berth marked
 	// them.
 	others map[string]string
@@ -113,6 +115,10 @@ func (m *Machine) Connect(groups Groups, candidates Candidates, homes Homes) {
 // nil for not at all: what was decided about a node holds until the API shows it.
 func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.NodeInfo {
 	d := m.deletions[info.Name]
+	if d != nil && d.ofAnotherMachine(info) {
+		m.setAside(info.Name, d)
+		d = nil
+	}
 	if d == nil {
 		return m.firstSeen(t, info)
 	}
@@ -162,7 +168,8 @@ func (m *Machine) firstSeen(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.
 	case lifecycle.Done:
 		s = deleted{since: t.Now, shown: info}
 	}
-	m.deletions[info.Name] = &deletion{group: group, marking: marking{taint: deletionTaint(t.Now)}, why: "its instance was removed", state: s}
+	m.deletions[info.Name] = &deletion{group: group, marking: marking{taint: deletionTaint(t.Now)}, why: "its instance was removed",
+		instance: info.Object.Spec.ProviderID, state: s}
 	return nil
 }
 

@@ -40,21 +40,49 @@ func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) 
 }
 
 // deletingNode returns the deletion that waits for an outcome, nil if none does. The
-// instance tells which node it is about when the name doesn't: the deletion may have
-// been asked for before the instance was a node.
+// instance tells best which one it is about: another node may have the name meanwhile, and
+// the deletion may have been asked for before the instance was a node.
 func (m *Machine) deletingNode(in step.NodeDeletionDone) (string, *deletion) {
+	for name, d := range m.deletions {
+		if _, ok := d.state.(deleting); ok && in.Instance != "" && d.instance == in.Instance {
+			return name, d
+		}
+	}
 	if d := m.deletions[in.Node]; d != nil {
 		if _, ok := d.state.(deleting); ok {
 			return in.Node, d
 		}
 	}
-	for name, d := range m.deletions {
-		if s, ok := d.state.(deleting); ok && in.Instance != "" && s.node.Object.Spec.ProviderID == in.Instance {
-			return name, d
-		}
-	}
 	return "", nil
 }
+
+// ofAnotherMachine tells whether a node that the API shows isn't the one that the provider was
+// asked to delete but a later one of its name: clouds give names again, those made of
+// addresses above all. A node whose provider ID isn't known yet may be either.
+func (d *deletion) ofAnotherMachine(info *cluster.NodeInfo) bool {
+	id := info.Object.Spec.ProviderID
+	return d.instance != "" && id != "" && id != d.instance
+}
+
+// setAside takes a deletion from under the name of its node, which another node has now. One
+// that the provider has answered ends, since its node is gone; the others wait for the answer.
+func (m *Machine) setAside(name string, d *deletion) {
+	delete(m.deletions, name)
+	switch s := d.state.(type) {
+	case deleting:
+		s.gone = true
+		d.state = s
+	case inDoubt:
+		s.gone = true
+		d.state = s
+	default:
+		return
+	}
+	m.deletions[aside(name, d.instance)] = d
+}
+
+// aside is the key of a deletion whose node's name another node has: no name of a node.
+func aside(name, instance string) string { return name + " (" + instance + ")" }
 
 // GroupsSet takes what the provider lists as the outcome of deletions in doubt, and
 // remembers which deleted nodes' instances are listed still.
@@ -74,6 +102,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			case s.gone:
 				delete(m.deletions, name)
 			case listed(in.Groups, d.group, s.node):
+				d.instance = ""
 				t.State.SetNode(d.on(s.node))
 				m.unmark(t, name, d, d.why)
 			default:
@@ -106,5 +135,5 @@ func (m *Machine) linger(t *lifecycle.Turn, d *deletion, s deleted) {
 		return
 	}
 	t.State.SetNode(d.on(s.shown))
-	d.state = tainted{t.Now}
+	d.state, d.instance = tainted{t.Now}, ""
 }

@@ -116,8 +116,8 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	delayed GROUP                     it grew too recently to shrink
 //	group-gone NAME                   the provider tells of all groups but this one; then
 //	group-deleted NAME                the state has it no more
-//	node NAME [group=g] [unready] [cordoned] [disabled] [delayed] [no-id] [tainted [taint=900] [note=tainted|cordoned|empty] [foreign]]
-//	                                  the API shows a node; its provider ID is its name, or none; delayed: an annotation asks to wait
+//	node NAME [group=g] [unready] [cordoned] [disabled] [delayed] [no-id | id=ID] [tainted [taint=900] [note=tainted|cordoned|empty] [foreign]]
+//	                                  the API shows a node; its provider ID is its name, the one given, or none; delayed: an annotation asks to wait
 //	node-gone NAME
 //	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
 //	pod NAME on=NODE [priority=0] [grace=30s] [daemon] [mirror] [leaving] [stuck] [binding] [eviction=true|false]    stuck: it should have left long ago; binding: the API doesn't show it there yet
@@ -296,7 +296,7 @@ func (s *fixture) group(args *script.Args) {
 func (s *fixture) node(args *script.Args) *cluster.NodeInfo {
 	b := testkit.Node(args.Name())
 	if !args.Flag("no-id") {
-		b.Spec.ProviderID = b.Name
+		b.Spec.ProviderID = args.String("id", b.Name)
 	}
 	if args.Flag("unready") {
 		b.Status.Conditions[0].Status = v1.ConditionFalse

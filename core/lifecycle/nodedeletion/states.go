@@ -25,7 +25,10 @@ type deletion struct {
 	// changed is when the API showed something new of the node or its pods that it hasn't
 	// been looked at since; zero for never.
 	changed time.Time
-	state   state
+	// instance is the provider ID of the machine that the provider was asked to delete. It is
+	// "" before the provider is asked, when the node has none, and when the node stays.
+	instance string
+	state    state
 }
 
 // homesOf returns the pods of a removal.
