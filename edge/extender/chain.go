@@ -24,11 +24,13 @@ type Chain struct {
 // which pods it concerns. An error says which extender's TLS settings can't be used.
 func NewChain(list []kubeschedulerv1.Extender, concerns []framework.Extender, log *slog.Logger) (*Chain, error) {
 	c := &Chain{log: log}
+	sent := &nodeEncodings{}
 	for i := range list {
 		x, err := New(list[i], concerns[i])
 		if err != nil {
 			return nil, err
 		}
+		x.nodes = sent
 		c.extenders = append(c.extenders, x)
 	}
 	return c, nil

@@ -8,7 +8,6 @@
 package extender
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -35,6 +35,9 @@ const defaultTimeout = 5 * time.Second
 // maxAnswer limits an answer, in bytes: the objects of 15,000 nodes are some 200 MiB.
 const maxAnswer = 512 << 20
 
+// maxReason limits what an extender says to people, in bytes: it goes into the status of pods.
+const maxReason = 1024
+
 // maxScore is the highest score that an extender gives.
 const maxScore = extenderv1.MaxExtenderPriority
 
@@ -44,6 +47,7 @@ type Extender struct {
 	name     string // its address without the password that may be in it, for messages
 	concerns framework.Extender
 	client   *http.Client
+	nodes    *nodeEncodings // shared by the extenders of a Chain
 }
 
 // New returns an extender; an error says what of its TLS settings can't be
@@ -70,7 +74,7 @@ func New(cfg kubeschedulerv1.Extender, concerns framework.Extender) (*Extender, 
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
-	return &Extender{cfg: cfg, name: name, concerns: concerns, client: &http.Client{Transport: transport, Timeout: timeout}}, nil
+	return &Extender{cfg: cfg, name: name, concerns: concerns, client: &http.Client{Transport: transport, Timeout: timeout}, nodes: &nodeEncodings{}}, nil
 }
 
 // Concerns tells whether the extender is to be asked about a pod.
@@ -85,7 +89,7 @@ func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (a
 		return nil, nil, err
 	}
 	if result.Error != "" {
-		return nil, nil, fmt.Errorf("extender %s: %s", x.name, result.Error)
+		return nil, nil, fmt.Errorf("extender %s: %s", x.name, shortened(result.Error))
 	}
 	byName := map[string]*v1.Node{}
 	for _, n := range nodes {
@@ -103,7 +107,7 @@ func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (a
 	for _, name := range names {
 		n := byName[name]
 		if n == nil {
-			return nil, nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list", x.name, name)
+			return nil, nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list", x.name, shortened(name))
 		}
 		allowed = append(allowed, n)
 	}
@@ -111,7 +115,7 @@ func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (a
 	for _, m := range []extenderv1.FailedNodesMap{result.FailedNodes, result.FailedAndUnresolvableNodes} {
 		for name, why := range m {
 			if byName[name] != nil {
-				failed[name] = why
+				failed[name] = shortened(why)
 			}
 		}
 	}
@@ -141,66 +145,94 @@ func (x *Extender) Prioritize(ctx context.Context, pod *v1.Pod, nodes []*v1.Node
 // Bind has the extender bind a pod to a node.
 func (x *Extender) Bind(ctx context.Context, args *extenderv1.ExtenderBindingArgs) error {
 	result := extenderv1.ExtenderBindingResult{}
-	if err := x.call(ctx, x.cfg.BindVerb, args, &result); err != nil {
+	if err := x.call(ctx, x.cfg.BindVerb, func() (*body, error) { return encoded(args) }, &result); err != nil {
 		return err
 	}
 	if result.Error != "" {
-		return fmt.Errorf("extender %s: %s", x.name, result.Error)
+		return fmt.Errorf("extender %s: %s", x.name, shortened(result.Error))
 	}
 	return nil
 }
 
 // Preempt returns which of the candidate nodes the extender leaves for preemption, with
-// the victims that it wants there. It is an error when it names another node.
+// the victims that it wants there. It is an error when it names another node, or a victim
+// without a UID.
 func (x *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreemptionArgs) (map[string]*extenderv1.MetaVictims, error) {
 	result := extenderv1.ExtenderPreemptionResult{}
 	if x.cfg.PreemptVerb == "" {
 		return nil, errors.New("the extender has no preemptVerb")
 	}
-	if err := x.call(ctx, x.cfg.PreemptVerb, args, &result); err != nil {
+	if err := x.call(ctx, x.cfg.PreemptVerb, func() (*body, error) { return encoded(args) }, &result); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(result.NodeNameToMetaVictims)) {
 		_, asked := args.NodeNameToVictims[name]
 		_, askedByUID := args.NodeNameToMetaVictims[name]
 		if !asked && !askedByUID {
-			return nil, fmt.Errorf("extender %q claims a node %q for preemption that is not among the candidates", x.name, name)
+			return nil, fmt.Errorf("extender %q claims a node %q for preemption that is not among the candidates", x.name, shortened(name))
+		}
+		if err := checkMeant(result.NodeNameToMetaVictims[name]); err != nil {
+			return nil, fmt.Errorf("extender %q: node %q: %w", x.name, name, err)
 		}
 	}
 	return result.NodeNameToMetaVictims, nil
 }
 
-// args returns what an extender is sent to filter or score: names only when it knows
-// the nodes itself.
-func (x *Extender) args(pod *v1.Pod, nodes []*v1.Node) *extenderv1.ExtenderArgs {
-	args := &extenderv1.ExtenderArgs{Pod: pod}
-	if x.cfg.NodeCacheCapable {
-		names := make([]string, 0, len(nodes))
-		for _, n := range nodes {
-			names = append(names, n.Name)
+// checkMeant returns an error about victims that are no pods, and about a number of violated
+// disruption budgets that is none. victims may be nil.
+func checkMeant(victims *extenderv1.MetaVictims) error {
+	if victims == nil {
+		return nil
+	}
+	for i, p := range victims.Pods {
+		if p == nil || p.UID == "" {
+			return fmt.Errorf("victim %d has no UID", i)
 		}
-		args.NodeNames = &names
-		return args
 	}
-	args.Nodes = &v1.NodeList{}
-	for _, n := range nodes {
-		args.Nodes.Items = append(args.Nodes.Items, *n)
+	if victims.NumPDBViolations < 0 {
+		return fmt.Errorf("%d violated disruption budgets", victims.NumPDBViolations)
 	}
-	return args
+	return nil
 }
 
-// call posts args as JSON and reads the answer into result. Anything but status 200 is
+// shortened returns what an extender says to people, cut to maxReason bytes.
+func shortened(text string) string {
+	if len(text) <= maxReason {
+		return text
+	}
+	at := maxReason
+	for at > 0 && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return text[:at] + "…"
+}
+
+// args returns what makes the body that an extender is sent to filter or score: names only
+// when it knows the nodes itself.
+func (x *Extender) args(pod *v1.Pod, nodes []*v1.Node) func() (*body, error) {
+	if !x.cfg.NodeCacheCapable {
+		return func() (*body, error) { return x.nodes.withNodes(pod, nodes) }
+	}
+	names := make([]string, 0, len(nodes))
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	return func() (*body, error) { return encoded(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names}) }
+}
+
+// call posts a body of JSON and reads the answer into result. Anything but status 200 is
 // an error, and there is no second attempt.
-func (x *Extender) call(ctx context.Context, verb string, args, result any) error {
-	raw, err := json.Marshal(args)
+func (x *Extender) call(ctx context.Context, verb string, args func() (*body, error), result any) error {
+	b, err := args()
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding what extender %s is asked: %w", x.name, err)
 	}
 	address := strings.TrimRight(x.cfg.URLPrefix, "/") + "/" + verb
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, b.reader())
 	if err != nil {
 		return err
 	}
+	req.ContentLength, req.GetBody = b.size, func() (io.ReadCloser, error) { return b.reader(), nil }
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := x.client.Do(req)
 	if err != nil {
