@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/berthproject/berth/core/step"
 )
@@ -20,12 +21,15 @@ type Extenders interface {
 	Bind(ctx context.Context, bind step.Bind) error
 }
 
-// consultant asks extenders about pods, several at a time: a slow extender delays the
-// pods that it concerns, and no other.
+// consultant asks extenders about pods, consultWorkers at a time, in the order in which the
+// core has asked. An extender that hangs holds up the pods that extenders have a say in and no
+// other: whoever asks never waits. There is one question at a time for a pod, and none is asked
+// about a pod that is gone, so as many wait as pods do.
 type consultant struct {
 	extenders Extenders
 	nodes     corelisters.NodeLister // set before run
-	backlog   chan consultJob
+	pods      corelisters.PodLister  // set before run
+	waiting   *workqueue.Typed[*consultJob]
 }
 
 // consultJob is a question, with what delivers its answer to the core.
@@ -35,13 +39,36 @@ type consultJob struct {
 }
 
 func newConsultant(extenders Extenders) *consultant {
-	return &consultant{extenders: extenders, backlog: make(chan consultJob, 1<<12)}
+	return &consultant{extenders: extenders, waiting: workqueue.NewTyped[*consultJob]()}
 }
 
+// ask takes a question, and returns at once.
+func (c *consultant) ask(j consultJob) { c.waiting.Add(&j) }
+
 func (c *consultant) run(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, consultWorkers, c.backlog, func(j consultJob) {
-		j.answer(c.extenders.Ask(ctx, j.question, c.existing(j.question.Nodes)))
-	})
+	context.AfterFunc(ctx, c.waiting.ShutDown)
+	for range consultWorkers {
+		wg.Go(func() {
+			for {
+				j, ended := c.waiting.Get()
+				if ended || ctx.Err() != nil {
+					return
+				}
+				j.answer(c.consult(ctx, j.question))
+				c.waiting.Done(j)
+			}
+		})
+	}
+}
+
+// consult returns what the extenders say. About a pod that is gone, as the core knows too,
+// they aren't asked.
+func (c *consultant) consult(ctx context.Context, question step.Consult) step.Consulted {
+	pod, err := c.pods.Pods(question.Pod.Namespace).Get(question.Pod.Name)
+	if err != nil || pod.UID != question.UID {
+		return step.Consulted{UID: question.UID}
+	}
+	return c.extenders.Ask(ctx, question, c.existing(question.Nodes))
 }
 
 // existing returns the nodes of these names that still exist, in the same order.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	v1 "k8s.io/api/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -21,7 +22,7 @@ type slowExtender struct {
 }
 
 func (x *slowExtender) Ask(_ context.Context, question step.Consult, nodes []*v1.Node) step.Consulted {
-	if question.UID == "slow" {
+	if question.Pod.Name == "slow" {
 		<-x.let
 	}
 	out := step.Consulted{}
@@ -42,14 +43,14 @@ func TestASlowExtenderDelaysItsOwnPodsOnly(t *testing.T) {
 	}
 	x := &slowExtender{let: make(chan struct{})}
 	c := newConsultant(x)
-	c.nodes = corelisters.NewNodeLister(store)
+	c.nodes, c.pods = corelisters.NewNodeLister(store), podsNamed(t, "slow", "quick")
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	c.run(ctx, &wg)
 	w := &workers{ctx: ctx, consultant: c}
 	answers := make(chan string)
 	for _, pod := range []string{"slow", "quick"} {
-		w.Consult(step.Consult{UID: testkit.Pod(pod).UID[4:], Nodes: []string{"n2", "gone", "n1"}},
+		w.Consult(step.Consult{UID: testkit.Pod(pod).UID, Pod: testkit.Pod(pod).Obj(), Nodes: []string{"n2", "gone", "n1"}},
 			func(a step.Consulted) { answers <- fmt.Sprint(pod, " ", a.Nodes) })
 	}
 	if got := <-answers; got != "quick [n2 n1]" {
@@ -61,4 +62,66 @@ func TestASlowExtenderDelaysItsOwnPodsOnly(t *testing.T) {
 	}
 	stop()
 	wg.Wait()
+}
+
+// podsNamed returns a lister of pods.
+func podsNamed(t *testing.T, names ...string) corelisters.PodLister {
+	t.Helper()
+	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, name := range names {
+		if err := store.Add(testkit.Pod(name).Obj()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return corelisters.NewPodLister(store)
+}
+
+// hung is an extender that answers when the context ends.
+type hung struct{ Extenders }
+
+func (hung) Ask(ctx context.Context, _ step.Consult, _ []*v1.Node) step.Consulted {
+	<-ctx.Done()
+	return step.Consulted{Err: ctx.Err()}
+}
+
+// TestAHungExtenderDoesntHoldUpTheLoop hands out more questions than an extender that hangs
+// will ever answer: none may wait, for the loop decides about all other pods.
+func TestAHungExtenderDoesntHoldUpTheLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newConsultant(hung{})
+		c.nodes, c.pods = corelisters.NewNodeLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})), podsNamed(t, "p")
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		c.run(ctx, &wg)
+		w := &workers{ctx: ctx, consultant: c}
+		for range 20_000 {
+			w.Consult(step.Consult{UID: testkit.Pod("p").UID, Pod: testkit.Pod("p").Obj()}, func(step.Consulted) {})
+		}
+		stop()
+		wg.Wait() // nobody asks the extender about what is left
+	})
+}
+
+// TestNobodyIsAskedAboutAPodThatIsGone asks about a pod that isn't there any more, and about
+// one whose name another has: the core knows, and an answer is owed all the same.
+func TestNobodyIsAskedAboutAPodThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newConsultant(nil)
+		c.pods = podsNamed(t, "again")
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		c.run(ctx, &wg)
+		gone, again := testkit.Pod("gone").Obj(), testkit.Pod("again").Obj()
+		again.UID = "earlier"
+		answers := make(chan step.Consulted, 2)
+		for _, pod := range []*v1.Pod{gone, again} {
+			c.ask(consultJob{step.Consult{UID: pod.UID, Pod: pod}, func(a step.Consulted) { answers <- a }})
+		}
+		synctest.Wait()
+		if len(answers) != 2 {
+			t.Errorf("%d answers, want two", len(answers))
+		}
+		stop()
+		wg.Wait()
+	})
 }

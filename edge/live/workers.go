@@ -72,7 +72,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 func (w *workers) readFrom(factory informers.SharedInformerFactory, clients *clients) {
 	w.binder.volumes = newVolumeBinder(clients.bind, factory)
 	if w.consultant != nil {
-		w.consultant.nodes = factory.Core().V1().Nodes().Lister()
+		w.consultant.nodes, w.consultant.pods = factory.Core().V1().Nodes().Lister(), factory.Core().V1().Pods().Lister()
 	}
 }
 
@@ -94,7 +94,7 @@ func (w *workers) run(wg *sync.WaitGroup) {
 
 // Consult implements drive.Workers.
 func (w *workers) Consult(question step.Consult, answer func(step.Consulted)) {
-	send(w.ctx, w.consultant.backlog, consultJob{question, answer})
+	w.consultant.ask(consultJob{question, answer})
 }
 
 // Bind implements drive.Workers. What isn't written yet of the pod's waiting would
