@@ -151,11 +151,23 @@ func (v *validator) groups(sp *Spec) {
 	}
 }
 
+// maxCount is how many pods or nodes one entry of a scenario may make: a world holds each of
+// them in memory.
+const maxCount = 10_000_000
+
+// count refuses more copies of so many objects than a world can hold.
+func (v *validator) count(at string, n, copies int) {
+	if n > maxCount || copies > maxCount || n*copies > maxCount {
+		v.bad(at, "is %d, in %d copies; it may be %d in all", n, copies, maxCount)
+	}
+}
+
 func (v *validator) nodes(sp *Spec) {
 	for i := range sp.Nodes {
 		n, at := &sp.Nodes[i], fmt.Sprintf("spec.nodes[%d]", i)
 		v.name(at+".name", n.Name)
 		v.notNegative(at+".count", float64(n.Count))
+		v.count(at+".count", n.Count, 1)
 		v.allocatable(at+".template.allocatable", n.Template.Allocatable)
 	}
 }
@@ -239,6 +251,7 @@ func (v *validator) workload(w *Workload, at string) {
 	default:
 		v.bad(at+".kind", "is %q; it must be Pod, Job, ReplicaSet, StatefulSet or DaemonSet", w.Kind)
 	}
+	v.count(at+".count", w.Count, max(1, w.Copies))
 	v.notNegative(at+".copies", float64(w.Copies))
 	v.notNegative(at+".parallelism", float64(w.Parallelism))
 	v.duration(at+".arrive.after", w.Arrive.After.Duration)

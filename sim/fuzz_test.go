@@ -1,0 +1,114 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/sim"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// This file lets the input of a simulation be anything: it is refused with an error, or it can
+// be played.
+
+// large is a text that makes many objects, or names a file that isn't one.
+var large = regexp.MustCompile(`(count|copies|initial|max|replicas|completions|parallelism|limit)["']?\s*:\s*["']?([0-9]{4,}|[0-9]+[eExXoO_])|/dev|/proc`)
+
+// small tells whether a run is short enough to be played in a fuzz target.
+func small(r *scenario.Run) bool {
+	pods := 0
+	for i := range r.Arrivals {
+		pods += min(100, r.Arrivals[i].Pods())
+	}
+	nodes := 0
+	for i := range r.Spec.Nodes {
+		nodes += min(100, r.Spec.Nodes[i].Count)
+	}
+	for i := range r.Spec.NodeGroups {
+		nodes += min(100, r.Spec.NodeGroups[i].Initial)
+	}
+	there := scenario.Arrival{Objects: r.Objects}
+	return pods+there.Pods() < 30 && nodes < 30 && len(r.Objects) < 30
+}
+
+// playBriefly plays the first minutes of a run, with its invariants checked after every Step.
+func playBriefly(t *testing.T, r *scenario.Run) {
+	if !small(r) {
+		return
+	}
+	r.Spec.End.At.Duration = 20 * time.Minute
+	r.Spec.End.Quiet.Duration = time.Minute
+	w, err := sim.New(r, sim.Options{Check: true})
+	if err != nil {
+		return // said to whoever gave it
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	defer stop()
+	if _, err := w.Run(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Logf("it ends with %v", err)
+	}
+}
+
+// FuzzScenario reads any text as a scenario.
+func FuzzScenario(f *testing.F) {
+	for _, pattern := range []string{"soak/testdata/*.yaml", "../examples/*/*.yaml"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			f.Fatalf("no files match %s: %v", pattern, err)
+		}
+		for _, path := range paths {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			if len(raw) < 8<<10 {
+				f.Add(raw)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if large.Match(raw) {
+			return
+		}
+		r, err := scenario.Parse("nowhere/scenario.yaml", raw)
+		if err != nil {
+			return
+		}
+		playBriefly(t, r)
+	})
+}
+
+// FuzzDump reads any text as a dump or a manifest.
+func FuzzDump(f *testing.F) {
+	for _, path := range []string{"../examples/explain/dump.yaml", "../examples/headroom/buffers.yaml", "../examples/headroom/request.yaml"} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","annotations":{"berth.dev/run-for":"1s..2s","berth.dev/arrive-after":"-1s"}},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}]}`))
+	f.Add([]byte("apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}\n---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b}\nspec: {maxUnavailable: 200%, selector: {}}\n"))
+	f.Add([]byte("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: -3, completions: 5, template: {spec: {containers: [{name: c}]}}}\n---\n- a\n---\n[]\n---\n{kind: StatefulSet, apiVersion: apps/v1, metadata: {name: s}, spec: {replicas: 2}}\n"))
+	path := filepath.Join(f.TempDir(), "dump.yaml")
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if large.Match(raw) {
+			return
+		}
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		runs, err := scenario.Load([]string{path})
+		if err != nil {
+			return
+		}
+		for _, r := range runs {
+			playBriefly(t, r)
+		}
+	})
+}
