@@ -59,8 +59,8 @@ func (m *Machine) lookAtRequest(t *lifecycle.Turn, a *ask, o *autoscalingapi.Pro
 // validFor returns for how long after its creation a request is tried.
 func validFor(o *autoscalingapi.ProvisioningRequest) time.Duration {
 	if text, ok := o.Spec.Parameters[autoscalingapi.ValidUntilSeconds]; ok && o.Spec.ProvisioningClassName == autoscalingapi.BestEffortAtomic {
-		if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-			return min(time.Duration(n)*time.Second, expiresAfter)
+		if n, err := strconv.Atoi(text); err == nil && n >= 0 && n < int(expiresAfter/time.Second) {
+			return time.Duration(n) * time.Second
 		}
 	}
 	return expiresAfter
@@ -72,10 +72,18 @@ func (a *ask) backoff() time.Duration {
 	return min(minBackoff<<max(min(a.attempts, 5)-1, 0), maxBackoff)
 }
 
+// maxRequested is how many pods a request may have: each is a pod that is placed and
+// planned for.
+const maxRequested = 50_000
+
 // wants returns the stand-ins of all of a request's pods.
 func (m *Machine) wants(s *cluster.State, o *autoscalingapi.ProvisioningRequest) ([]want, error) {
 	var out []want
+	all := 0
 	for _, x := range o.Spec.PodSets {
+		if all += max(int(x.Count), 0); all > maxRequested {
+			return nil, fmt.Errorf("the request has more than %d pods; ask for fewer", maxRequested)
+		}
 		template, _ := s.Object(cluster.PodTemplateKind, o.Namespace, x.PodTemplateRef.Name).(*v1.PodTemplate)
 		if template == nil {
 			return nil, fmt.Errorf("PodTemplate %s/%s, which podSets names, doesn't exist; create it", o.Namespace, x.PodTemplateRef.Name)
