@@ -26,14 +26,15 @@ type marking struct {
 }
 
 // readMarking returns the marking that a node carries; ok is false when it has no taint of a
-// deletion, or no note.
+// deletion, or no note. A node that is schedulable isn't cordoned, whatever the note says:
+// somebody has uncordoned it since, or has written the note.
 func readMarking(node *v1.Node) (_ marking, ok bool) {
 	i := taintOf(node)
 	note, cordoned, noted := step.ReadNote(node)
 	if i < 0 || !noted {
 		return marking{}, false
 	}
-	return marking{taint: node.Spec.Taints[i], cordon: cordoned, note: cmp.Or(note, "removal")}, true
+	return marking{taint: node.Spec.Taints[i], cordon: cordoned && node.Spec.Unschedulable, note: cmp.Or(note, "removal")}, true
 }
 
 // taintOf returns the index of the taint of a deletion, -1 for none.
