@@ -2,20 +2,29 @@ package replay_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/tools/replay"
 )
@@ -27,12 +36,27 @@ const secret = "hunter2"
 
 // annotated returns metadata with secrets in keys and values.
 func annotated(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Annotations: map[string]string{"note": secret, v1.LastAppliedConfigAnnotation: secret, secret: "key"}}
+	return metav1.ObjectMeta{Name: name, Annotations: map[string]string{"note": secret, v1.LastAppliedConfigAnnotation: secret, secret: "key"},
+		Finalizers: []string{secret}, GenerateName: secret, OwnerReferences: []metav1.OwnerReference{{Kind: secret, Name: secret}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: secret, FieldsV1: metav1.NewFieldsV1(`{"f:hunter2":{}}`)}}}
+}
+
+// plant puts what annotated has into the metadata of an object, beside what it has.
+func plant(o metav1.Object) {
+	from := annotated("")
+	annotations := from.Annotations
+	maps.Copy(annotations, o.GetAnnotations())
+	o.SetAnnotations(annotations)
+	o.SetFinalizers(from.Finalizers)
+	o.SetGenerateName(from.GenerateName)
+	o.SetOwnerReferences(append(from.OwnerReferences, o.GetOwnerReferences()...))
+	o.SetManagedFields(from.ManagedFields)
 }
 
 func podWithSecrets() *v1.Pod {
 	pod := testkit.Pod("p").Obj()
-	pod.Annotations = map[string]string{"note": secret, "berth.dev/run-for": "kept"}
+	pod.Annotations = map[string]string{"berth.dev/run-for": "kept"}
+	plant(pod)
 	pod.Spec.ImagePullSecrets = []v1.LocalObjectReference{{Name: secret}}
 	pod.Spec.ServiceAccountName = secret
 	c := &pod.Spec.Containers[0]
@@ -67,7 +91,7 @@ func podWithSecrets() *v1.Pod {
 
 func nodeWithSecrets() *v1.Node {
 	node := testkit.Node("n").Obj()
-	node.Annotations = annotated("").Annotations
+	plant(node)
 	//nolint:staticcheck // deprecated, and an old object may still have it
 	node.Spec.ConfigSource = &v1.NodeConfigSource{ConfigMap: &v1.ConfigMapNodeConfigSource{Name: secret}}
 	return node
@@ -99,11 +123,26 @@ func storageWithSecrets(csi *v1.CSIPersistentVolumeSource) []cluster.Object {
 	}
 }
 
-// TestNothingSecretIsRecorded records objects and a configuration with secrets, and
-// searches the file for them. What Berth reads must be there.
-func TestNothingSecretIsRecorded(t *testing.T) {
-	pod, node, csi := podWithSecrets(), nodeWithSecrets(), &v1.CSIPersistentVolumeSource{}
-	in := []step.Input{
+// workloadsWithSecrets returns what makes or selects pods, with a template that has secrets.
+func workloadsWithSecrets(template v1.PodTemplateSpec) (out []step.Input) {
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	for _, o := range []runtime.Object{
+		&v1.Service{ObjectMeta: annotated("s"), Spec: v1.ServiceSpec{Selector: selector.MatchLabels, ExternalName: secret}},
+		&v1.ReplicationController{ObjectMeta: annotated("c"), Spec: v1.ReplicationControllerSpec{Selector: selector.MatchLabels, Template: &template}},
+		&appsv1.ReplicaSet{ObjectMeta: annotated("r"), Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template}},
+		&appsv1.StatefulSet{ObjectMeta: annotated("s"), Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template, ServiceName: secret}},
+		&batchv1.Job{ObjectMeta: annotated("j"), Spec: batchv1.JobSpec{Selector: selector, Template: template}},
+	} {
+		out = append(out, step.WorkloadSet{Workload: cluster.WorkloadOf(o)})
+	}
+	return out
+}
+
+// everythingWithSecrets returns an input of each kind that has an object, with secrets wherever
+// no rule reads them. csi is a part of one.
+func everythingWithSecrets(csi *v1.CSIPersistentVolumeSource) (in []step.Input, pod *v1.Pod) {
+	pod, node := podWithSecrets(), nodeWithSecrets()
+	in = []step.Input{
 		step.PodSet{Pod: pod}, step.NodeSet{Node: node},
 		step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Template: node}}},
 		step.DaemonSetSet{DaemonSet: &appsv1.DaemonSet{ObjectMeta: annotated("d"),
@@ -114,9 +153,76 @@ func TestNothingSecretIsRecorded(t *testing.T) {
 		step.ObjectSet{Object: &autoscalingapi.CapacityBuffer{ObjectMeta: annotated("b")}},
 		step.ObjectSet{Object: &autoscalingapi.ProvisioningRequest{ObjectMeta: annotated("r"), Spec: autoscalingapi.ProvisioningRequestSpec{Parameters: map[string]string{"token": secret}}}},
 	}
-	for _, o := range storageWithSecrets(csi) {
+	for _, o := range append(storageWithSecrets(csi), &policyv1.PodDisruptionBudget{ObjectMeta: annotated("b")}, &storagev1.CSIStorageCapacity{ObjectMeta: annotated("c"), StorageClassName: "class"}) {
 		in = append(in, step.ObjectSet{Object: o})
 	}
+	return append(in, workloadsWithSecrets(v1.PodTemplateSpec{ObjectMeta: annotated(""), Spec: pod.Spec})...), pod
+}
+
+// TestNothingSecretIsTold shows objects with secrets to a core that schedules and scales, and
+// searches what it says of them: decisions, conditions and events, explanations, and the dump of
+// its state.
+func TestNothingSecretIsTold(t *testing.T) {
+	in, pod := everythingWithSecrets(&v1.CSIPersistentVolumeSource{})
+	schema, scheduler := cluster.NewSchema(), config.Default()
+	cfg, autoscale := core.DefaultConfig(scheduler.Build(schema)...), core.DefaultAutoscale()
+	cfg.Autoscale = &autoscale
+	chain, err := expander.NewChain(autoscale.Expander, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told bytes.Buffer
+	tell := func(v any) {
+		if err := json.NewEncoder(&told).Encode(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &atOnce{inbox: in}
+	driver, err := drive.New(drive.Config{Schema: schema, Core: cfg, Expander: chain, Workers: w, Inbox: func(in step.Input) { w.inbox = append(w.inbox, in) },
+		Hooks: []drive.Hook{drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+			tell(r.Decisions)
+			tell(r.Conditions)
+			tell(r.Events)
+			tell(r.StatusWrites)
+			tell(r.Taints)
+		})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := pod.DeepCopy()
+	second.Name, second.UID, second.Spec.NodeName = "placed", "placed", "n"
+	w.inbox = append(w.inbox, step.PodSet{Pod: second})
+	for i := range 4 {
+		in := w.inbox
+		w.inbox = nil
+		if _, err := driver.Step(time.Unix(1000+15*int64(i), 0), in...); err != nil {
+			t.Fatal(err)
+		}
+		x, known := driver.Core().Explain(pod.Namespace, pod.Name)
+		tell(x)
+		n, _ := driver.Core().ExplainNode("n")
+		tell(n)
+		nodes, _ := driver.Core().ExplainNodes()
+		tell(nodes)
+		tell(driver.Core().ExplainGroups())
+		if !known {
+			t.Error("the pod isn't explained")
+		}
+	}
+	driver.Core().State().Dump(&told)
+	if at := bytes.Index(told.Bytes(), []byte(secret)); at >= 0 {
+		t.Errorf("a secret is told, at …%s…", told.Bytes()[max(0, at-200):min(told.Len(), at+50)])
+	}
+	if !bytes.Contains(told.Bytes(), []byte("default/p")) {
+		t.Errorf("nothing is told of the pod: %s", told.Bytes())
+	}
+}
+
+// TestNothingSecretIsRecorded records objects and a configuration with secrets, and
+// searches the file for them. What Berth reads must be there.
+func TestNothingSecretIsRecorded(t *testing.T) {
+	csi := &v1.CSIPersistentVolumeSource{}
+	in, pod := everythingWithSecrets(csi)
 	path := filepath.Join(t.TempDir(), "recording")
 	r, err := replay.Create(path, 1<<20, replay.Header{Scheduler: `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration # hunter2
