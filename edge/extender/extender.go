@@ -44,7 +44,7 @@ const maxScore = extenderv1.MaxExtenderPriority
 // Extender is one HTTP extender. Its methods may be called by several goroutines.
 type Extender struct {
 	cfg      kubeschedulerv1.Extender
-	name     string // its address without the password that may be in it, for messages
+	name     string // its address without what may be secret in it, for messages
 	concerns framework.Extender
 	client   *http.Client
 	nodes    *nodeEncodings // shared by the extenders of a Chain
@@ -54,8 +54,8 @@ type Extender struct {
 // used.
 func New(cfg kubeschedulerv1.Extender, concerns framework.Extender) (*Extender, error) {
 	name := cfg.URLPrefix
-	if u, err := url.Parse(name); err == nil && u.User != nil {
-		name = u.Redacted()
+	if u, err := url.Parse(name); err == nil {
+		name = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	}
 	tls := rest.TLSClientConfig{}
 	if t := cfg.TLSConfig; t != nil {
@@ -230,13 +230,13 @@ func (x *Extender) call(ctx context.Context, verb string, args func() (*body, er
 	address := strings.TrimRight(x.cfg.URLPrefix, "/") + "/" + verb
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, b.reader())
 	if err != nil {
-		return err
+		return fmt.Errorf("extender %s: %w", x.name, withoutAddress(err))
 	}
 	req.ContentLength, req.GetBody = b.size, func() (io.ReadCloser, error) { return b.reader(), nil }
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := x.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("calling extender: %w", err)
+		return fmt.Errorf("calling extender %s: %w", x.name, withoutAddress(err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
@@ -246,4 +246,14 @@ func (x *Extender) call(ctx context.Context, verb string, args func() (*body, er
 		return fmt.Errorf("reading the answer of extender %s to %s: %w", x.name, verb, err)
 	}
 	return nil
+}
+
+// withoutAddress returns an error of a call without the address that it names, which may have a
+// user or a token in it: errors go into the status of pods.
+func withoutAddress(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }

@@ -300,7 +300,7 @@ func TestBadExtenders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, ignorable := range []bool{false, true} {
-				address := strings.Replace(c.url, "//", "//user:hunter2@", 1)
+				address := strings.Replace(c.url, "//", "//token-hunter2:hunter2@", 1) + "?key=hunter2&verb="
 				ch, _ := chain(t, kubeschedulerv1.Extender{URLPrefix: address, FilterVerb: "f", PrioritizeVerb: "p", Weight: 1, NodeCacheCapable: true,
 					HTTPTimeout: metav1.Duration{Duration: 100 * time.Millisecond}, Ignorable: ignorable})
 				got := ch.Ask(context.Background(), job, all)
