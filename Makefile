@@ -10,8 +10,9 @@ BENCH ?= .
 SEED ?= 1
 UNDER ?=
 COUNT ?= 5
+FUZZTIME ?= 30s
 
-.PHONY: drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -29,14 +30,19 @@ else
 	@./devcluster/bin/devcluster demo
 endif
 
-test: lint unit e2e ## Everything that CI runs
+test: lint unit fuzz e2e ## Everything that CI runs
 
 unit: ## Tests without a cluster
 	@./hack/need-chromium
+	@./hack/need-cc
 	go test ./...
+	CGO_ENABLED=1 go test -race ./edge/... ./drive/...
 	go test ./core/engine ./core -count=1 -run Property -rapid.checks=$(RAPID_CHECKS)
 	go test ./sim/soak -count=1 -v -run Soak -seeds 2500
 	go test ./sim/soak -count=1 -v -run Draining -seeds 1000
+
+fuzz: ## Run each fuzz target for FUZZTIME: configurations, scenarios, recordings, dumps, extenders' answers, marks, objects
+	@./hack/fuzz $(FUZZTIME)
 
 soak: ## Play SEEDS random worlds with random faults, from seed FIRST on
 	SOAK_OUT=$(CURDIR) go test ./sim/soak -count=1 -timeout 24h -v -run 'Soak|Draining' -seeds $(SEEDS) -first $(FIRST)
