@@ -124,7 +124,31 @@ func decode(in input) (step.Input, error) {
 	if d == nil {
 		return nil, fmt.Errorf("input %q is unknown; was it recorded by a newer Berth?", in.Kind)
 	}
-	return d(in.Value)
+	out, err := d(in.Value)
+	if err == nil {
+		err = complete(out)
+	}
+	return out, err
+}
+
+// complete returns an error about an input that lacks what it is about.
+func complete(in step.Input) error {
+	lacks := func(object string) error { return fmt.Errorf("it has no %s", object) }
+	switch x := in.(type) {
+	case step.PodSet:
+		if x.Pod == nil {
+			return lacks("Pod")
+		}
+	case step.NodeSet:
+		if x.Node == nil {
+			return lacks("Node")
+		}
+	case step.DaemonSetSet:
+		if x.DaemonSet == nil {
+			return lacks("DaemonSet")
+		}
+	}
+	return nil
 }
 
 func decodePlain[T step.Input](raw json.RawMessage) (step.Input, error) {

@@ -152,6 +152,7 @@ type player struct {
 	answers  answers         // for the plan that is delivered next
 	cuts     autoscaler.Cuts // of the plan that is delivered next
 	inputs   []step.Input    // of the line that is being played
+	last     int64           // when the last Step was, as in line.Time
 	ledger   step.Ledger
 }
 
@@ -240,6 +241,10 @@ func (p *player) step(l *line) error {
 	if p.delivery == atOnce {
 		p.deliverPlan()
 	}
+	if p.Steps > 0 && l.Time < p.last {
+		return fmt.Errorf("t is %d, which is before that of the Step before, %d", l.Time, p.last)
+	}
+	p.last = l.Time
 	p.Steps++
 	_, err := p.driver.Step(time.Unix(0, l.Time), p.inputs...)
 	return err
