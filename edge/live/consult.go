@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -61,12 +62,16 @@ func (c *consultant) run(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// consult returns what the extenders say. About a pod that is gone, as the core knows too,
-// they aren't asked.
+// errGone is the answer to a question about a pod that is gone. It is an error, since the core
+// may learn later that the pod is gone: it mustn't take it for one that no extender allows a
+// node, and have others make room for it.
+var errGone = errors.New("extenders weren't asked: the pod is gone")
+
+// consult returns what the extenders say.
 func (c *consultant) consult(ctx context.Context, question step.Consult) step.Consulted {
 	pod, err := c.pods.Pods(question.Pod.Namespace).Get(question.Pod.Name)
 	if err != nil || pod.UID != question.UID {
-		return step.Consulted{UID: question.UID}
+		return step.Consulted{UID: question.UID, Err: errGone}
 	}
 	return c.extenders.Ask(ctx, question, c.existing(question.Nodes))
 }
