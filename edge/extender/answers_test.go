@@ -192,6 +192,33 @@ func TestReasonsAreBounded(t *testing.T) {
 	}
 }
 
+// endless is an answer without an end.
+type endless struct{ read int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	e.read += int64(len(p))
+	return len(p), nil
+}
+
+// RoundTrip implements http.RoundTripper.
+func (e *endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(e), Request: r}, nil
+}
+
+// TestAnAnswerWithoutAnEndIsCutOff: it takes no more memory than an answer to the question can.
+func TestAnAnswerWithoutAnEndIsCutOff(t *testing.T) {
+	w := newWorld(t, &kubeschedulerv1.Extender{URLPrefix: "http://x", FilterVerb: "f", NodeCacheCapable: true}, "")
+	e := &endless{}
+	w.chain.extenders[0].client = &http.Client{Transport: e}
+	a := w.chain.Ask(t.Context(), step.Consult{UID: "u", Pod: asked(false), Nodes: []string{"n2"}}, nodes("n2"))
+	if a.Err == nil || e.read > 40<<20 {
+		t.Errorf("error %v after %d bytes, want one after some 16 MiB", a.Err, e.read)
+	}
+}
+
 // TestWholeNodesAreSentAsTheProtocolHasThem compares what is sent, which is put together of
 // nodes that were encoded before, with the encoding of the protocol's own type.
 func TestWholeNodesAreSentAsTheProtocolHasThem(t *testing.T) {

@@ -32,8 +32,10 @@ import (
 // defaultTimeout is that of a call to an extender whose configuration has none.
 const defaultTimeout = 5 * time.Second
 
-// maxAnswer limits an answer, in bytes: the objects of 15,000 nodes are some 200 MiB.
-const maxAnswer = 512 << 20
+// maxAnswer returns how many bytes an answer may have to a question of so many: a filter may send
+// back whole nodes, written at more length, and reasons. As many answers as there are workers
+// are in memory at a time.
+func maxAnswer(question int64) int64 { return 16<<20 + 4*question }
 
 // maxReason limits what an extender says to people, in bytes: it goes into the status of pods.
 const maxReason = 1024
@@ -242,7 +244,7 @@ func (x *Extender) call(ctx context.Context, verb string, args func() (*body, er
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("failed %v with extender at URL %v, code %v", verb, strings.TrimRight(x.name, "/")+"/"+verb, resp.StatusCode)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(result); err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer(b.size))).Decode(result); err != nil {
 		return fmt.Errorf("reading the answer of extender %s to %s: %w", x.name, verb, err)
 	}
 	return nil
