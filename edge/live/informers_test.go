@@ -186,8 +186,8 @@ func TestANameUsedAgainAcrossARelistIsADeletionAndAnAddition(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		in := newInbox()
-		f, err := watch(ctx, client, func(*v1.Node) string { return "" }, transformFor(false), in)
-		if err != nil {
+		f := newFactory(client, transformFor(false))
+		if err := watch(ctx, f, func(*v1.Node) string { return "" }, NewHealth(false), in); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
