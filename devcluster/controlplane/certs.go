@@ -28,9 +28,9 @@ type pki struct {
 	n   int64 // serial number of the last certificate
 }
 
-// newPKI makes an authority, and writes its certificate and the key that signs tokens of
-// service accounts.
-func newPKI(dir string) (*pki, error) {
+// newPKI makes an authority of a name, and writes its certificate to NAME.crt and its key,
+// with which certificates are signed on request, to NAME.key.
+func newPKI(dir, name string) (*pki, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func newPKI(dir string) (*pki, error) {
 	}
 	p := &pki{dir: dir, key: key, n: 1}
 	p.ca = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "berth-devcluster-ca"},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "berth-devcluster-" + name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(365 * 24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
@@ -51,23 +51,32 @@ func newPKI(dir string) (*pki, error) {
 	if p.ca, err = x509.ParseCertificate(der); err != nil {
 		return nil, err
 	}
-	if err := p.write("ca.crt", "CERTIFICATE", der); err != nil {
+	if err := p.write(name+".crt", "CERTIFICATE", der); err != nil {
 		return nil, err
 	}
-	// The key that signs service account tokens belongs to no certificate.
-	sa, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return p, p.writeKey(name+".key", key)
+}
+
+// newSigningKey writes a key that belongs to no certificate to NAME.key.
+func (p *pki) newSigningKey(name string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return p, p.writeKey("sa.key", sa)
+	return p.writeKey(name+".key", key)
 }
 
 // path returns the path of a file that the authority has written, by its name.
 func (p *pki) path(name string) string { return filepath.Join(p.dir, name) }
 
-// issue makes a certificate, for a server on loopback and for a client of the name cn,
-// and writes it and its key to NAME.crt and NAME.key.
+// issue makes a certificate, for a server on loopback and for a client of the name cn, that
+// is valid for a year, and writes it and its key to NAME.crt and NAME.key.
 func (p *pki) issue(name, cn string, groups ...string) error {
+	return p.issueFor(365*24*time.Hour, name, cn, groups...)
+}
+
+// issueFor is issue with a certificate that is valid for a time from now on.
+func (p *pki) issueFor(valid time.Duration, name, cn string, groups ...string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -75,7 +84,7 @@ func (p *pki) issue(name, cn string, groups ...string) error {
 	p.n++
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(p.n), Subject: pkix.Name{CommonName: cn, Organization: groups},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(365 * 24 * time.Hour),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)},

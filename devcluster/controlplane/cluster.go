@@ -10,9 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -42,16 +43,6 @@ type Cluster struct {
 	keep       bool       // the directory was given
 	procs      []*Process // in the order of their start
 	failed     chan error
-}
-
-// controllers are those that workloads, their deletion, volumes and the health of nodes
-// need.
-var controllers = []string{
-	"job-controller", "cronjob-controller", "replicaset-controller", "replicationcontroller-controller", "deployment-controller",
-	"daemonset-controller", "statefulset-controller", "garbage-collector-controller", "pod-garbage-collector-controller",
-	"disruption-controller", "namespace-controller", "node-lifecycle-controller", "taint-eviction-controller",
-	"persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller",
-	"ephemeral-volume-controller", "ttl-after-finished-controller",
 }
 
 // errDied says that a component has ended before the API served.
@@ -101,7 +92,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 		return err
 	}
 	flags := apiServerFlags(ports.server, client, certs)
-	if o.NoControllers { // nobody would take the taint of a new node away
+	if o.NoControllers { // nobody would take the taint of a new node away, or make a namespace's account
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
 	}
 	if err := c.start("kube-apiserver", flags...); err != nil {
@@ -115,6 +106,9 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	}
 	fmt.Fprintln(o.Progress, "starting kube-controller-manager and the simulated kubelets …")
 	if err := c.start("kube-controller-manager", c.controllerFlags(ports.controllers, certs)...); err != nil {
+		return err
+	}
+	if err := c.waitAccount(ctx, time.Minute); err != nil {
 		return err
 	}
 	if o.NoKubelets {
@@ -151,52 +145,6 @@ func (c *Cluster) makeKubeconfig(path string, port int, certs *pki) (err error) 
 	}
 	c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	return err
-}
-
-// certificates makes a certificate for each component that serves or has a client, and
-// for the admin of the kubeconfig.
-func (c *Cluster) certificates(dir string) (*pki, error) {
-	p, err := newPKI(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range []struct {
-		file, cn string
-		groups   []string
-	}{{"etcd", "etcd", nil}, {"apiserver", "kube-apiserver", nil}, {"admin", "berth-devcluster-admin", []string{"system:masters"}}} {
-		if err := p.issue(x.file, x.cn, x.groups...); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
-}
-
-func apiServerFlags(port int, etcd string, certs *pki) []string {
-	return []string{
-		"--etcd-servers=" + etcd, "--etcd-cafile=" + certs.path("ca.crt"),
-		"--etcd-certfile=" + certs.path("apiserver.crt"), "--etcd-keyfile=" + certs.path("apiserver.key"),
-		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
-		"--tls-cert-file=" + certs.path("apiserver.crt"), "--tls-private-key-file=" + certs.path("apiserver.key"),
-		"--client-ca-file=" + certs.path("ca.crt"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + certs.path("sa.key"),
-		"--service-account-signing-key-file=" + certs.path("sa.key"), "--service-cluster-ip-range=10.96.0.0/16",
-		"--authorization-mode=Node,RBAC", "--endpoint-reconciler-type=none",
-		// Nothing here runs with a service account's token.
-		"--disable-admission-plugins=ServiceAccount",
-		"--enable-priority-and-fairness=false", "--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
-		"--event-ttl=15m", "--delete-collection-workers=16", "--profiling=false", "-v=0",
-	}
-}
-
-func (c *Cluster) controllerFlags(port int, certs *pki) []string {
-	return []string{
-		"--kubeconfig=" + c.Kubeconfig, "--authentication-kubeconfig=" + c.Kubeconfig, "--authorization-kubeconfig=" + c.Kubeconfig,
-		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port), "--cert-dir=" + filepath.Join(c.dir, "kcm"),
-		"--controllers=" + strings.Join(controllers, ","), "--leader-elect=false",
-		"--root-ca-file=" + certs.path("ca.crt"), "--kube-api-qps=2000", "--kube-api-burst=4000",
-		"--concurrent-job-syncs=10", "--concurrent-gc-syncs=10", "--node-monitor-grace-period=180s",
-		"--profiling=false", "-v=0",
-	}
 }
 
 func writeKubeconfig(path, server string, certs *pki) error {
@@ -260,13 +208,34 @@ func (c *Cluster) Process(name string) *Process {
 // waitServing returns when the API server is ready. It is an error when a component ends
 // before, and when the limit has passed.
 func (c *Cluster) waitServing(ctx context.Context, limit time.Duration) error {
+	return c.poll(ctx, limit, "the API server did not serve", func(ctx context.Context, client kubernetes.Interface) bool {
+		_, err := client.CoreV1().RESTClient().Get().AbsPath("/readyz").Timeout(5 * time.Second).DoRaw(ctx)
+		return err == nil
+	})
+}
+
+// waitAccount returns when the namespace default has its service account and the cluster's
+// certificate authority: no pod can be created, or its containers started, before.
+func (c *Cluster) waitAccount(ctx context.Context, limit time.Duration) error {
+	return c.poll(ctx, limit, "the namespace default did not get its service account", func(ctx context.Context, client kubernetes.Interface) bool {
+		_, err := client.CoreV1().ServiceAccounts(v1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		if err == nil {
+			_, err = client.CoreV1().ConfigMaps(v1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		}
+		return err == nil
+	})
+}
+
+// poll asks the API until something holds, and returns an error that says what did not come
+// true, in words, when the limit has passed or a component has ended.
+func (c *Cluster) poll(ctx context.Context, limit time.Duration, not string, holds func(context.Context, kubernetes.Interface) bool) error {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
@@ -274,11 +243,11 @@ func (c *Cluster) waitServing(ctx context.Context, limit time.Duration) error {
 			return fmt.Errorf("%w: %w", errDied, err)
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("the API server did not serve within %s; the end of its log:\n%s", limit, tail(filepath.Join(c.dir, "kube-apiserver.log"), 15))
+				return fmt.Errorf("%s within %s; the end of the API server's log:\n%s", not, limit, tail(filepath.Join(c.dir, "kube-apiserver.log"), 15))
 			}
 			return ctx.Err()
 		case <-tick.C:
-			if _, err := client.RESTClient().Get().AbsPath("/readyz").Timeout(5 * time.Second).DoRaw(ctx); err == nil {
+			if holds(ctx, client) {
 				return nil
 			}
 		}

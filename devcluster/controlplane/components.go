@@ -26,7 +26,8 @@ import (
 // process runs at most one of them, since Kubernetes sets its signal handler up once per
 // process.
 func ComponentCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "component", Hidden: true, Short: "Run one component; for the use of up and demo"}
+	cmd := &cobra.Command{Use: "component", Hidden: true, Short: "Run one component; for the use of up and demo",
+		PersistentPreRunE: func(*cobra.Command, []string) error { return setVersion() }}
 	cmd.AddCommand(etcdCommand(), passThrough("kube-apiserver", app.NewAPIServerCommand),
 		passThrough("kube-controller-manager", kcm.NewControllerManagerCommand),
 		passThrough("kube-scheduler", func() *cobra.Command { return scheduler.NewSchedulerCommand() }), kubelets.Command(), bindloop.Command())

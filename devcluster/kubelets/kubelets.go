@@ -5,6 +5,8 @@
 //	kubelets.go   options, informers, workers
 //	pods.go       what happens to a pod from its binding to its removal
 //	nodes.go      a node's readiness and its lease
+//	describe.go   what a node is: labels, addresses, versions, what can be allocated
+//	addresses.go  IP addresses of nodes and pods
 //	timetable.go  calls that are due at a time
 //
 // Informers say what is due when; nothing waits in a handler. Due calls go to workers,
@@ -72,15 +74,24 @@ type kubelets struct {
 	o      Options
 	wake   chan struct{} // holds one token when the timetable has changed
 
+	nodeIPs, podIPs *addresses
+
 	mu    sync.Mutex
 	due   timetable               // guarded by mu
 	pods  map[types.UID]*podState // guarded by mu, with the states
 	nodes map[string]bool         // nodes that exist, by name; guarded by mu
 }
 
+func newKubelets(client kubernetes.Interface, o Options) *kubelets {
+	return &kubelets{
+		client: client, o: o, wake: make(chan struct{}, 1), pods: map[types.UID]*podState{}, nodes: map[string]bool{},
+		nodeIPs: newAddresses("10.128.0.0"), podIPs: newAddresses("100.64.0.0"),
+	}
+}
+
 // Run plays kubelet until the context ends.
 func Run(ctx context.Context, client kubernetes.Interface, o Options) error {
-	k := &kubelets{client: client, o: o, wake: make(chan struct{}, 1), pods: map[types.UID]*podState{}, nodes: map[string]bool{}}
+	k := newKubelets(client, o)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(func(obj any) (any, error) {
 		if m, ok := obj.(metav1.Object); ok {
 			m.SetManagedFields(nil)

@@ -3,6 +3,7 @@ package kubelets
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -15,8 +16,8 @@ import (
 // This file is what kubelets do with nodes: they report a new node ready and renew its
 // lease until it is deleted.
 
-// nodeChanged begins to renew the lease of a new node, and reports a node ready that
-// needs it.
+// nodeChanged begins to renew the lease of a new node, completes what its object says of it,
+// and reports a node ready that needs it.
 func (k *kubelets) nodeChanged(n *v1.Node) {
 	k.mu.Lock()
 	known := k.nodes[n.Name]
@@ -24,6 +25,12 @@ func (k *kubelets) nodeChanged(n *v1.Node) {
 	k.mu.Unlock()
 	if !known {
 		k.at(time.Now(), func(ctx context.Context) { k.renew(ctx, n.Name, n.UID) })
+	}
+	if m := missingMetadata(n); m != nil {
+		k.at(time.Now(), func(ctx context.Context) { k.patchNode(ctx, n, m) })
+	}
+	if s := missingStatus(n, k.nodeIPs); s != nil {
+		k.at(time.Now(), func(ctx context.Context) { k.patchNode(ctx, n, s, "status") })
 	}
 	if needsReady(n) {
 		k.at(time.Now(), func(ctx context.Context) { k.reportReady(ctx, n) })
@@ -50,15 +57,27 @@ func (k *kubelets) nodeGone(name string) {
 // reportReady writes the condition Ready.
 func (k *kubelets) reportReady(ctx context.Context, n *v1.Node) {
 	now := metav1.Now()
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []v1.NodeCondition{{
+	k.patchNode(ctx, n, map[string]any{"status": map[string]any{"conditions": []v1.NodeCondition{{
 		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "the simulated kubelet is ready",
 		LastHeartbeatTime: now, LastTransitionTime: now,
-	}}}})
+	}}}}, "status")
+}
+
+// patchNode merges a patch into a node's object. The UID makes it fail when another node has
+// the name by now.
+func (k *kubelets) patchNode(ctx context.Context, n *v1.Node, patch map[string]any, subresources ...string) {
+	withUID := maps.Clone(patch)
+	meta := map[string]any{"uid": n.UID}
+	if m, ok := patch["metadata"].(map[string]any); ok {
+		maps.Copy(meta, m)
+	}
+	withUID["metadata"] = meta
+	raw, err := json.Marshal(withUID)
 	if err != nil {
 		return
 	}
-	_, err = k.client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	k.again(err, func(ctx context.Context) { k.reportReady(ctx, n) })
+	_, err = k.client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, raw, metav1.PatchOptions{}, subresources...)
+	k.again(err, func(ctx context.Context) { k.patchNode(ctx, n, patch, subresources...) })
 }
 
 // renew renews a node's lease and plans the next renewal, as long as the node exists. The

@@ -79,6 +79,7 @@ func (k *kubelets) podGone(uid types.UID) {
 	k.mu.Lock()
 	delete(k.pods, uid)
 	k.mu.Unlock()
+	k.podIPs.release(string(uid))
 }
 
 // startPod reports that a pod runs and is ready.
@@ -89,6 +90,8 @@ func (k *kubelets) startPod(ctx context.Context, p *v1.Pod) {
 		{Type: v1.PodInitialized, Status: yes, LastTransitionTime: now}, {Type: v1.ContainersReady, Status: yes, LastTransitionTime: now},
 		{Type: v1.PodReady, Status: yes, LastTransitionTime: now},
 	}}
+	ip := k.podIPs.of(string(p.UID))
+	status.PodIP, status.PodIPs = ip, []v1.PodIP{{IP: ip}}
 	up := true
 	for i := range p.Spec.Containers {
 		status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{

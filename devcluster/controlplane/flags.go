@@ -1,0 +1,92 @@
+package controlplane
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// This file is what the components are started with: certificates, flags, and which
+// controllers run.
+
+// controllers are those that a cluster without containers and without a cloud has work for.
+// Left out are those of networks and attached disks (node IPAM, routes, attach and detach,
+// expansion), of metrics (the horizontal pod autoscaler), of bootstrap tokens, and of APIs
+// that are off by default.
+var controllers = []string{
+	// workloads
+	"job-controller", "cronjob-controller", "replicaset-controller", "replicationcontroller-controller", "deployment-controller",
+	"daemonset-controller", "statefulset-controller", "disruption-controller", "ttl-after-finished-controller", "resourceclaim-controller",
+	// what namespaces and accounts get
+	"namespace-controller", "serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",
+	"resourcequota-controller", "clusterrole-aggregation-controller", "validatingadmissionpolicy-status-controller",
+	"certificatesigningrequest-approving-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-cleaner-controller",
+	// services
+	"endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller", "service-cidr-controller",
+	// deletion, and the health of nodes
+	"garbage-collector-controller", "pod-garbage-collector-controller", "node-lifecycle-controller", "taint-eviction-controller",
+	// volumes
+	"persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller",
+	"ephemeral-volume-controller",
+}
+
+// certificates makes a certificate for each component that serves or has a client, and
+// for the admin of the kubeconfig.
+func (c *Cluster) certificates(dir string) (*pki, error) {
+	p, err := newPKI(dir, "ca")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.newSigningKey("sa"); err != nil {
+		return nil, err
+	}
+	// The proxy in front of an API server says who its client is in headers; whoever has a
+	// certificate of this authority is believed, so it is one of its own.
+	front, err := newPKI(dir, "front-proxy-ca")
+	if err != nil {
+		return nil, err
+	}
+	if err := front.issue("front-proxy-client", "front-proxy-client"); err != nil {
+		return nil, err
+	}
+	for _, x := range []struct {
+		file, cn string
+		groups   []string
+	}{{"etcd", "etcd", nil}, {"apiserver", "kube-apiserver", nil}, {"admin", "berth-devcluster-admin", []string{"system:masters"}}} {
+		if err := p.issue(x.file, x.cn, x.groups...); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func apiServerFlags(port int, etcd string, certs *pki) []string {
+	return []string{
+		"--etcd-servers=" + etcd, "--etcd-cafile=" + certs.path("ca.crt"),
+		"--etcd-certfile=" + certs.path("apiserver.crt"), "--etcd-keyfile=" + certs.path("apiserver.key"),
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
+		"--tls-cert-file=" + certs.path("apiserver.crt"), "--tls-private-key-file=" + certs.path("apiserver.key"),
+		"--client-ca-file=" + certs.path("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + certs.path("sa.key"),
+		"--service-account-signing-key-file=" + certs.path("sa.key"), "--service-cluster-ip-range=10.96.0.0/16",
+		"--authorization-mode=Node,RBAC", "--endpoint-reconciler-type=none",
+		"--requestheader-client-ca-file=" + certs.path("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
+		"--proxy-client-cert-file=" + certs.path("front-proxy-client.crt"), "--proxy-client-key-file=" + certs.path("front-proxy-client.key"),
+		"--enable-priority-and-fairness=false", "--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
+		"--event-ttl=15m", "--delete-collection-workers=16", "--profiling=false", "-v=0",
+	}
+}
+
+func (c *Cluster) controllerFlags(port int, certs *pki) []string {
+	return []string{
+		"--kubeconfig=" + c.Kubeconfig, "--authentication-kubeconfig=" + c.Kubeconfig, "--authorization-kubeconfig=" + c.Kubeconfig,
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port), "--cert-dir=" + filepath.Join(c.dir, "kcm"),
+		"--controllers=" + strings.Join(controllers, ","), "--leader-elect=false",
+		"--root-ca-file=" + certs.path("ca.crt"), "--service-account-private-key-file=" + certs.path("sa.key"),
+		"--cluster-signing-cert-file=" + certs.path("ca.crt"), "--cluster-signing-key-file=" + certs.path("ca.key"),
+		"--kube-api-qps=2000", "--kube-api-burst=4000",
+		"--concurrent-job-syncs=10", "--concurrent-gc-syncs=10", "--node-monitor-grace-period=180s",
+		"--profiling=false", "-v=0",
+	}
+}
