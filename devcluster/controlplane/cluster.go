@@ -33,6 +33,9 @@ type Options struct {
 	NoKubelets bool      // starts controllers and no kubelets
 	// NoControllers starts neither controllers nor kubelets.
 	NoControllers bool
+	// Fairness has the API server limit requests by PriorityLevelConfigurations and
+	// FlowSchemas, as clusters do. Without it nothing is limited, which benchmarks want.
+	Fairness bool
 }
 
 // Cluster is a running control plane.
@@ -40,8 +43,12 @@ type Cluster struct {
 	Kubeconfig string // its path
 	Config     *rest.Config
 	dir        string
-	keep       bool       // the directory was given
-	procs      []*Process // in the order of their start
+	keep       bool                // the directory was given
+	procs      []*Process          // in the order of their start
+	args       map[string][]string // what each was started with, by name
+	starts     map[string]int      // how often each was started
+	certs      *pki
+	etcd       string // its URL for clients
 	failed     chan error
 }
 
@@ -56,7 +63,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		o.Progress = io.Discard
 	}
 	for again := false; ; again = true {
-		c := &Cluster{dir: o.DataDir, keep: o.DataDir != "", failed: make(chan error, 8)}
+		c := &Cluster{dir: o.DataDir, keep: o.DataDir != "", args: map[string][]string{}, starts: map[string]int{}, failed: make(chan error, 8)}
 		err := c.bringUp(ctx, o)
 		if err == nil {
 			return c, nil
@@ -87,11 +94,16 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 		return err
 	}
 	fmt.Fprintln(o.Progress, "starting etcd and kube-apiserver …")
+	c.certs = certs
 	client, peer := fmt.Sprintf("https://127.0.0.1:%d", ports.etcd), fmt.Sprintf("https://127.0.0.1:%d", ports.etcdPeer)
+	c.etcd = client
 	if err := c.start("etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--client-url", client, "--peer-url", peer, "--pki", certs.dir); err != nil {
 		return err
 	}
 	flags := apiServerFlags(ports.server, client, certs)
+	if !o.Fairness {
+		flags = append(flags, "--enable-priority-and-fairness=false")
+	}
 	if o.NoControllers { // nobody would take the taint of a new node away, or make a namespace's account
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
 	}
@@ -167,7 +179,12 @@ func (c *Cluster) StartComponent(component string, args ...string) (*Process, er
 	if err != nil {
 		return nil, err
 	}
-	p, err := StartProcess(component, filepath.Join(c.dir, component+".log"), self, append([]string{"component", component}, args...)...)
+	c.starts[component]++
+	log := component + ".log"
+	if n := c.starts[component]; n > 1 { // the earlier log stays
+		log = fmt.Sprintf("%s.%d.log", component, n)
+	}
+	p, err := StartProcess(component, filepath.Join(c.dir, log), self, append([]string{"component", component}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", component, err)
 	}
@@ -184,12 +201,18 @@ func (c *Cluster) start(component string, args ...string) error {
 		return err
 	}
 	c.procs = append(c.procs, p)
+	c.args[component] = args
+	c.report(p)
+	return nil
+}
+
+// report has Failed deliver how a process ends, unless somebody ends it on purpose.
+func (c *Cluster) report(p *Process) {
 	go func() {
 		if err := p.Wait(); err != nil {
 			c.failed <- err
 		}
 	}()
-	return nil
 }
 
 // Failed delivers the error of a component that stopped by itself.

@@ -52,7 +52,7 @@ func (c *Cluster) certificates(dir string) (*pki, error) {
 	for _, x := range []struct {
 		file, cn string
 		groups   []string
-	}{{"etcd", "etcd", nil}, {"apiserver", "kube-apiserver", nil}, {"admin", "berth-devcluster-admin", []string{"system:masters"}}} {
+	}{{"etcd", "etcd", nil}, {"apiserver", "kube-apiserver", nil}, {"apiserver-etcd-client", "kube-apiserver", nil}, {"admin", "berth-devcluster-admin", []string{"system:masters"}}} {
 		if err := p.issue(x.file, x.cn, x.groups...); err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func (c *Cluster) certificates(dir string) (*pki, error) {
 func apiServerFlags(port int, etcd string, certs *pki) []string {
 	return []string{
 		"--etcd-servers=" + etcd, "--etcd-cafile=" + certs.path("ca.crt"),
-		"--etcd-certfile=" + certs.path("apiserver.crt"), "--etcd-keyfile=" + certs.path("apiserver.key"),
+		"--etcd-certfile=" + certs.path("apiserver-etcd-client.crt"), "--etcd-keyfile=" + certs.path("apiserver-etcd-client.key"),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=" + certs.path("apiserver.crt"), "--tls-private-key-file=" + certs.path("apiserver.key"),
 		"--client-ca-file=" + certs.path("ca.crt"),
@@ -73,7 +73,7 @@ func apiServerFlags(port int, etcd string, certs *pki) []string {
 		"--requestheader-client-ca-file=" + certs.path("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
 		"--proxy-client-cert-file=" + certs.path("front-proxy-client.crt"), "--proxy-client-key-file=" + certs.path("front-proxy-client.key"),
-		"--enable-priority-and-fairness=false", "--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
+		"--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
 		"--event-ttl=15m", "--delete-collection-workers=16", "--profiling=false", "-v=0",
 	}
 }

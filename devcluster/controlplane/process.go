@@ -73,10 +73,23 @@ func (p *Process) Stop(limit time.Duration) {
 // anything. Wait returns an error then.
 func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
 
-// Usage is what a process has used since its start.
+// Signal sends the process a signal, such as SIGSTOP.
+func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Ended tells whether the process has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Usage is what a process has used since its start, and its memory now.
 type Usage struct {
-	CPU     time.Duration
-	PeakRSS int64 // bytes
+	CPU          time.Duration
+	RSS, PeakRSS int64 // bytes
 }
 
 // Usage returns what the process has used, from /proc; zero where there is none, and when
@@ -95,9 +108,11 @@ func (p *Process) Usage() Usage {
 	}
 	if raw, err := os.ReadFile(dir + "status"); err == nil {
 		for line := range strings.Lines(string(raw)) {
-			if v, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-				kb, _ := strconv.ParseInt(strings.Fields(v)[0], 10, 64)
-				u.PeakRSS = kb << 10
+			for field, to := range map[string]*int64{"VmHWM:": &u.PeakRSS, "VmRSS:": &u.RSS} {
+				if v, ok := strings.CutPrefix(line, field); ok {
+					kb, _ := strconv.ParseInt(strings.Fields(v)[0], 10, 64)
+					*to = kb << 10
+				}
 			}
 		}
 	}

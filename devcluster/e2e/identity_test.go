@@ -1,26 +1,16 @@
 package e2e
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	v1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 )
 
@@ -32,30 +22,7 @@ import (
 func asDeployed(t *testing.T, c *controlplane.Cluster, client kubernetes.Interface) string {
 	t.Helper()
 	ctx := t.Context()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "deploy", "rbac.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for docs := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw))); ; {
-		doc, err := docs.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(doc, nil, nil)
-		if err != nil {
-			t.Fatalf("reading deploy/rbac.yaml: %v\n%s", err, doc)
-		}
-		if err := apply(ctx, client, obj); err != nil {
-			t.Fatal(err)
-		}
-	}
-	provider := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "berth-simulated-provider"},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "berth-simulated-provider"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "berth"}}}
-	if err := apply(ctx, client, provider); err != nil {
+	if err := api.Deploy(ctx, client, filepath.Join("..", "..", "deploy", "rbac.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	token, err := client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, "berth", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -72,24 +39,4 @@ func asDeployed(t *testing.T, c *controlplane.Cluster, client kubernetes.Interfa
 		t.Fatal(err)
 	}
 	return path
-}
-
-// apply creates an object of deploy/rbac.yaml.
-func apply(ctx context.Context, client kubernetes.Interface, obj any) (err error) {
-	how := metav1.CreateOptions{}
-	switch o := obj.(type) {
-	case *v1.ServiceAccount:
-		_, err = client.CoreV1().ServiceAccounts(o.Namespace).Create(ctx, o, how)
-	case *rbacv1.ClusterRole:
-		_, err = client.RbacV1().ClusterRoles().Create(ctx, o, how)
-	case *rbacv1.Role:
-		_, err = client.RbacV1().Roles(o.Namespace).Create(ctx, o, how)
-	case *rbacv1.ClusterRoleBinding:
-		_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, o, how)
-	case *rbacv1.RoleBinding:
-		_, err = client.RbacV1().RoleBindings(o.Namespace).Create(ctx, o, how)
-	default:
-		err = fmt.Errorf("applying deploy/rbac.yaml: no client for %T", obj)
-	}
-	return err
 }

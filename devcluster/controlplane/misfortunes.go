@@ -1,0 +1,93 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// This file is what can be done to a running cluster: components killed and started again,
+// etcd's history cut off, certificates issued anew. The methods are for one goroutine at a
+// time, and not while Stop runs.
+
+// Kill ends a component as kill -9 does. Failed doesn't deliver that end; Restart starts the
+// component again.
+func (c *Cluster) Kill(component string) error {
+	p := c.Process(component)
+	if p == nil {
+		return fmt.Errorf("killing %s: no such component runs", component)
+	}
+	p.stopping.Store(true)
+	p.Kill()
+	<-p.done
+	return nil
+}
+
+// Restart starts a component that was killed with what it was started with: the same
+// directory, ports and files. It doesn't wait until the component serves.
+func (c *Cluster) Restart(component string) error {
+	i := slices.IndexFunc(c.procs, func(p *Process) bool { return p.Name == component })
+	if i < 0 || !c.procs[i].Ended() {
+		return fmt.Errorf("starting %s again: it wasn't killed", component)
+	}
+	p, err := c.StartComponent(component, c.args[component]...)
+	if err != nil {
+		return err
+	}
+	c.procs[i] = p
+	c.report(p)
+	return nil
+}
+
+// WaitServing returns when the API server is ready, or an error after a limit.
+func (c *Cluster) WaitServing(ctx context.Context, limit time.Duration) error {
+	return c.waitServing(ctx, limit)
+}
+
+// Compact has etcd forget every revision before the current one, so that a watch that
+// resumes at an earlier one ends with 410 wherever the API server's cache doesn't reach.
+func (c *Cluster) Compact(ctx context.Context) error {
+	info := transport.TLSInfo{CertFile: c.certs.path("etcd.crt"), KeyFile: c.certs.path("etcd.key"), TrustedCAFile: c.certs.path("ca.crt")}
+	tls, err := info.ClientConfig()
+	if err != nil {
+		return fmt.Errorf("compacting etcd: %w", err)
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.etcd}, TLS: tls, DialTimeout: 5 * time.Second, Context: ctx})
+	if err != nil {
+		return fmt.Errorf("compacting etcd: %w", err)
+	}
+	defer client.Close()
+	now, err := client.Get(ctx, "compact_rev_key")
+	if err != nil {
+		return fmt.Errorf("reading etcd's revision: %w", err)
+	}
+	if _, err := client.Compact(ctx, now.Header.Revision); err != nil {
+		return fmt.Errorf("compacting etcd: %w", err)
+	}
+	return nil
+}
+
+// Credentials are the paths of a client's certificate and key, and of the authority that
+// signs the API server's certificate.
+type Credentials struct{ Cert, Key, CA string }
+
+// IssueClient writes a certificate for a user, valid for a time from now on, to files of a
+// name, over those that an earlier call has written: a client that reads its files again
+// has rotated its certificate.
+func (c *Cluster) IssueClient(name, user string, valid time.Duration, groups ...string) (Credentials, error) {
+	if err := c.certs.issueFor(valid, name, user, groups...); err != nil {
+		return Credentials{}, err
+	}
+	return Credentials{c.certs.path(name + ".crt"), c.certs.path(name + ".key"), filepath.Join(c.certs.dir, "ca.crt")}, nil
+}
+
+// IssueServing replaces the API server's serving certificate by one that is valid for a time
+// from now on. The API server notices and serves with it.
+func (c *Cluster) IssueServing(valid time.Duration) error {
+	return c.certs.issueFor(valid, "apiserver", "kube-apiserver")
+}

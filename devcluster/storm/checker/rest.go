@@ -1,0 +1,88 @@
+package checker
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// This file has what must hold at rest: nobody creates anything any more, and no misfortune is
+// on. Unrest says what is still under way; whoever waits for rest gives up after a time, and
+// then Rest makes violations of it.
+
+// Unrest returns what isn't at rest yet, in words, "" for nothing: pods that fit and wait, and
+// nodes on their way out.
+func (h *History) Unrest(now time.Time) string {
+	probe := *h
+	probe.found, probe.known = nil, map[string]bool{}
+	probe.rest(now)
+	if len(probe.found) == 0 {
+		return ""
+	}
+	return probe.found[0].String()
+}
+
+// Rest notes what Unrest would return as violations.
+func (h *History) Rest(now time.Time) { h.rest(now) }
+
+func (h *History) rest(now time.Time) {
+	nodes, pods := h.live()
+	for _, p := range pods {
+		l := h.pods[p.UID]
+		if !waits(l) {
+			continue
+		}
+		if on := fits(p, nodes, pods); on != "" {
+			h.add(now, Unscheduled, string(p.UID), "pod %s waits at rest, and fits on %s", name(p), on)
+		} else if p.Spec.NodeSelector[h.config.GroupLabel] != "" {
+			h.add(now, Unscheduled, string(p.UID), "pod %s waits at rest for a node of group %s", name(p), p.Spec.NodeSelector[h.config.GroupLabel])
+		}
+	}
+	for _, n := range nodes {
+		l := h.nodes[n.UID]
+		if n.Labels[h.config.GroupLabel] == "" {
+			continue
+		}
+		if !l.tainted.IsZero() || !l.cordoned.IsZero() {
+			h.add(now, TaintedForEver, string(n.UID), "node %s is tainted or cordoned at rest, since %s", n.Name, latest(l.tainted, l.cordoned).Format(time.TimeOnly))
+		}
+	}
+}
+
+// Empty notes nodes of groups that are left, when no pod needs any: that of a cluster without
+// load. Left returns how many there are.
+func (h *History) Empty(now time.Time) {
+	nodes, pods := h.live()
+	for _, n := range nodes {
+		if n.Labels[h.config.GroupLabel] != "" && !used(n, pods) {
+			h.add(now, NodeLeft, string(n.UID), "node %s of group %s has no pod", n.Name, n.Labels[h.config.GroupLabel])
+		}
+	}
+}
+
+// Left returns how many nodes of groups have no pod.
+func (h *History) Left() (left int) {
+	nodes, pods := h.live()
+	for _, n := range nodes {
+		if n.Labels[h.config.GroupLabel] != "" && !used(n, pods) {
+			left++
+		}
+	}
+	return left
+}
+
+func used(n *v1.Node, pods []*v1.Pod) bool {
+	for _, p := range pods {
+		if p.Spec.NodeName == n.Name {
+			return true
+		}
+	}
+	return false
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,159 @@
+package checker
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/tools/checker"
+)
+
+// This file has what must hold while the storm is on. What a rule forgives for a while it
+// forgives in calm times only as long as Patience: after a misfortune the count begins anew.
+
+// Check looks at everything as it is now, and notes what breaks a rule.
+func (h *History) Check(now time.Time) {
+	nodes, pods := h.live()
+	h.checkPlaces(now, nodes, pods)
+	h.checkDeletions(now)
+	h.checkPurchases(now)
+	h.checkTaints(now)
+	h.checkWaiting(now, nodes, pods)
+	h.endWaves()
+	h.forget(now)
+}
+
+// checkPlaces finds pods that may not be where they are, by a second checker that looks at
+// one moment. That a node is missing is checkDeletions' to say.
+func (h *History) checkPlaces(now time.Time, nodes []*v1.Node, pods []*v1.Pod) {
+	for _, v := range checker.Check(nodes, pods, cameLater) {
+		if v.Rule != "node" {
+			h.add(now, Misplaced, v.Pod+" "+v.Rule, "%s", v)
+		}
+	}
+}
+
+// cameLater tells whether a taint is one that a node gets after its pods.
+func cameLater(t v1.Taint) bool {
+	switch t.Key {
+	case v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeUnschedulable, toBeDeleted:
+		return true
+	}
+	return false
+}
+
+// checkDeletions finds nodes of groups that were deleted while pods ran on them: pods that
+// ended, neither by eviction nor by themselves, only after the node. A deletion is judged when
+// the watch of pods has seen as far.
+func (h *History) checkDeletions(now time.Time) {
+	for uid, l := range h.nodes {
+		if !l.gone || l.judged || h.podsSeen < l.goneBy {
+			continue
+		}
+		l.judged = true
+		if h.forgiven[uid] || l.node.Labels[h.config.GroupLabel] == "" || h.another(l) {
+			continue
+		}
+		for _, p := range h.pods {
+			if p.pod.Spec.NodeName == l.node.Name && (!p.ended || p.ranUntil >= l.goneBy) {
+				h.add(now, NotEvicted, string(p.pod.UID), "node %s was deleted by revision %d, and pod %s, bound by revision %d, had not ended",
+					l.node.Name, l.goneBy, name(p.pod), p.boundBy)
+			}
+		}
+	}
+}
+
+// another tells whether another node has or had the name of a node.
+func (h *History) another(l *nodeLife) bool {
+	for _, other := range h.nodes {
+		if other != l && other.node.Name == l.node.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// checkTaints finds nodes that have the taint of deletion, or a cordon that goes with it, for
+// longer than Patience.
+func (h *History) checkTaints(now time.Time) {
+	for uid, l := range h.nodes {
+		if l.gone || l.node.Labels[h.config.GroupLabel] == "" {
+			continue
+		}
+		if h.tooLong(now, l.tainted) {
+			h.add(now, TaintedForEver, string(uid), "node %s has the taint %s since %s", l.node.Name, toBeDeleted, l.tainted.Format(time.TimeOnly))
+		} else if l.tainted.IsZero() && h.tooLong(now, l.cordoned) {
+			h.add(now, TaintedForEver, string(uid), "node %s is cordoned without the taint %s since %s", l.node.Name, toBeDeleted, l.cordoned.Format(time.TimeOnly))
+		}
+	}
+}
+
+// checkWaiting finds pods without a node that could have one.
+func (h *History) checkWaiting(now time.Time, nodes []*v1.Node, pods []*v1.Pod) {
+	for _, l := range h.pods {
+		if !waits(l) {
+			l.fitsSince = time.Time{}
+			continue
+		}
+		l.fitsSince = since(now, l.fitsSince, fits(l.pod, nodes, pods) != "")
+		if h.tooLong(now, l.fitsSince) {
+			h.add(now, Unscheduled, string(l.pod.UID), "pod %s has no node since %s, and fits on %s since %s",
+				name(l.pod), l.pod.CreationTimestamp.Format(time.TimeOnly), fits(l.pod, nodes, pods), l.fitsSince.Format(time.TimeOnly))
+		}
+	}
+}
+
+// waits tells whether a pod waits for a scheduler.
+func waits(l *podLife) bool {
+	return !l.gone && !finished(l.pod) && l.pod.DeletionTimestamp == nil && l.pod.Spec.NodeName == "" && len(l.pod.Spec.SchedulingGates) == 0
+}
+
+// fits returns a node on which a pod may be placed, "" for none. Room that is kept for pods of
+// the same or of higher priority on a node to which they are nominated is taken.
+func fits(p *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) string {
+	taken := make([]*v1.Pod, 0, len(pods))
+	for _, other := range pods {
+		if n := other.Status.NominatedNodeName; n != "" && other.Spec.NodeName == "" && other.UID != p.UID && priority(other) >= priority(p) {
+			there := *other
+			there.Spec.NodeName = n
+			other = &there
+		}
+		if other.Spec.NodeName != "" {
+			taken = append(taken, other)
+		}
+	}
+	for _, n := range nodes {
+		if ready(n) && checker.Fits(p, n, nodes, taken) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+func priority(p *v1.Pod) int32 {
+	if p.Spec.Priority == nil {
+		return 0
+	}
+	return *p.Spec.Priority
+}
+
+func ready(n *v1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// tooLong tells whether something that holds since a time has held for longer than Patience
+// in calm times.
+func (h *History) tooLong(now, from time.Time) bool {
+	if from.IsZero() || h.calmSince.IsZero() {
+		return false
+	}
+	if h.calmSince.After(from) {
+		from = h.calmSince
+	}
+	return now.Sub(from) > h.config.Patience
+}
