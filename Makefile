@@ -3,7 +3,6 @@ SHELL := /bin/bash
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 RAPID_CHECKS ?= 400
-SEEDS ?= 20000
 FIRST ?= 1000000
 N ?= 7000
 BENCH ?= .
@@ -12,7 +11,11 @@ UNDER ?=
 COUNT ?= 5
 FUZZTIME ?= 30s
 
-.PHONY: fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+MINUTES ?= 5
+ONLY ?=
+LOGS ?=
+
+.PHONY: storm fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -44,6 +47,7 @@ unit: ## Tests without a cluster
 fuzz: ## Run each fuzz target for FUZZTIME: configurations, scenarios, recordings, dumps, extenders' answers, marks, objects
 	@./hack/fuzz $(FUZZTIME)
 
+soak: SEEDS ?= 20000
 soak: ## Play SEEDS random worlds with random faults, from seed FIRST on
 	SOAK_OUT=$(CURDIR) go test ./sim/soak -count=1 -timeout 24h -v -run 'Soak|Draining' -seeds $(SEEDS) -first $(FIRST)
 
@@ -64,6 +68,10 @@ e2e: build devcluster ## Tests on the dev cluster, and against kube-scheduler's 
 
 oracle: ## Compare verdicts with those of kube-scheduler's plugins on N random clusters, three pods each
 	cd devcluster && go test ./oracle -count=1 -v -run Oracle -rapid.checks=$(N)
+
+storm: SEEDS ?= 1
+storm: build devcluster ## Play bad days on the dev cluster, one of MINUTES=5 for each of SEEDS=1..3, of misfortunes ONLY=kind,kind (docs/storm.md)
+	@./devcluster/bin/devcluster storm --seeds $(SEEDS) --minutes $(MINUTES) --only '$(ONLY)' --logs '$(LOGS)'
 
 lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted (make fmt):"; gofmt -l $$(git ls-files '*.go'); exit 1; }

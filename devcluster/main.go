@@ -21,7 +21,7 @@ func main() {
 		Use: "devcluster", Short: "A real Kubernetes control plane on loopback, with simulated kubelets",
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(upCommand(), demoCommand(), traceCommand(), sizeCommand(), burstCommand(), benchCommand(), controlplane.ComponentCommand())
+	cmd.AddCommand(upCommand(), demoCommand(), traceCommand(), sizeCommand(), burstCommand(), benchCommand(), stormCommand(), controlplane.ComponentCommand())
 	if len(os.Args) > 1 && os.Args[1] == "component" {
 		stop() // components set up their own signal handling
 	}

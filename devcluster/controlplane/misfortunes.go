@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -72,18 +71,20 @@ func (c *Cluster) Compact(ctx context.Context) error {
 	return nil
 }
 
+// IssueClient writes a certificate for a user, valid for a time from now on, to files of a
+// name, over those that an earlier call has written: a client that reads its files again
+// has rotated its certificate.
+func (c *Cluster) IssueClient(name, user string, valid time.Duration, groups ...string) error {
+	return c.certs.issueFor(valid, name, user, groups...)
+}
+
 // Credentials are the paths of a client's certificate and key, and of the authority that
 // signs the API server's certificate.
 type Credentials struct{ Cert, Key, CA string }
 
-// IssueClient writes a certificate for a user, valid for a time from now on, to files of a
-// name, over those that an earlier call has written: a client that reads its files again
-// has rotated its certificate.
-func (c *Cluster) IssueClient(name, user string, valid time.Duration, groups ...string) (Credentials, error) {
-	if err := c.certs.issueFor(valid, name, user, groups...); err != nil {
-		return Credentials{}, err
-	}
-	return Credentials{c.certs.path(name + ".crt"), c.certs.path(name + ".key"), filepath.Join(c.certs.dir, "ca.crt")}, nil
+// ClientFiles returns where IssueClient writes what has a name.
+func (c *Cluster) ClientFiles(name string) Credentials {
+	return Credentials{c.certs.path(name + ".crt"), c.certs.path(name + ".key"), c.certs.path("ca.crt")}
 }
 
 // IssueServing replaces the API server's serving certificate by one that is valid for a time

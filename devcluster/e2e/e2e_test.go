@@ -48,6 +48,8 @@ func TestMain(m *testing.M) {
 		err = cmd.Execute()
 	case len(os.Args) > 1 && os.Args[1] == "up":
 		err = up()
+	case len(os.Args) > 2 && os.Args[1] == "storm":
+		err = stormUntilInterrupted(os.Args[2])
 	default:
 		os.Exit(run(m))
 	}
@@ -310,7 +312,7 @@ func refusal(p *v1.Pod) string {
 // TestUpLeavesNothingBehind starts a cluster in a process of its own and
 // interrupts it.
 func TestUpLeavesNothingBehind(t *testing.T) {
-	u := startUp(t)
+	u := startUp(t, "up")
 	u.ready()
 	u.stop()
 }
@@ -318,7 +320,7 @@ func TestUpLeavesNothingBehind(t *testing.T) {
 // TestUpTriesAgain kills an API server before it serves: it ends as one does whose port
 // another process has taken.
 func TestUpTriesAgain(t *testing.T) {
-	u := startUp(t)
+	u := startUp(t, "up")
 	var pid []byte
 	eventually(t, "an API server", func(ctx context.Context) bool {
 		pid, _ = exec.CommandContext(ctx, "pgrep", "-f", "component kube-apiserver.*"+u.tmp).Output()
@@ -334,7 +336,7 @@ func TestUpTriesAgain(t *testing.T) {
 	u.stop()
 }
 
-// upProcess is a process that runs a cluster, as "devcluster up" does.
+// upProcess is a process that runs a cluster, as "devcluster up" and "devcluster storm" do.
 type upProcess struct {
 	t     *testing.T
 	tmp   string
@@ -344,9 +346,10 @@ type upProcess struct {
 	out   bytes.Buffer
 }
 
-func startUp(t *testing.T) *upProcess {
+// startUp starts this test binary in another role, with arguments.
+func startUp(t *testing.T, args ...string) *upProcess {
 	t.Helper()
-	u := &upProcess{t: t, tmp: t.TempDir(), cmd: exec.Command(os.Args[0], "up"), ended: make(chan error, 1)}
+	u := &upProcess{t: t, tmp: t.TempDir(), cmd: exec.Command(os.Args[0], args...), ended: make(chan error, 1)}
 	u.cmd.Env = append(os.Environ(), "TMPDIR="+u.tmp)
 	u.cmd.Stdout = writerFunc(func(p []byte) (int, error) { u.mu.Lock(); defer u.mu.Unlock(); return u.out.Write(p) })
 	u.cmd.Stderr = u.cmd.Stdout

@@ -62,14 +62,13 @@ type History struct {
 	nodes     map[types.UID]*nodeLife
 	purchases map[string]*purchases // by group
 	forgiven  map[types.UID]bool    // nodes that somebody deletes on purpose
-	podsSeen  int64                 // every change of a pod up to this revision has been observed
-	calmSince time.Time             // zero while a misfortune is on
-	binds     int
-	lastBind  time.Time
-	listening time.Time     // since when silence is measured
-	silence   time.Duration // the longest time without a bind since then
-	found     []Violation
-	known     map[string]bool // violations that are found already, by kind and object
+	// Every change of a pod, and of a node, up to these revisions has been observed.
+	podsSeen, nodesSeen int64
+	calmSince           time.Time // zero while a misfortune is on
+	binds               int
+	recent              []time.Time // of the last binds, in order
+	found               []Violation
+	known               map[string]bool // violations that are found already, by kind and object
 }
 
 // New returns an empty history.
@@ -84,6 +83,7 @@ func New(c Config) *History {
 type podLife struct {
 	pod       *v1.Pod // as last seen
 	gone      bool
+	goneBy    int64           // the revision by which it was gone
 	scheduled map[string]bool // nodes that events "Scheduled" have named
 	boundBy   int64           // the revision by which it was bound
 	ended     bool            // terminating, finished or gone
@@ -118,6 +118,7 @@ func (h *History) Observe(now time.Time, c Change) {
 		h.PodsSeen(c.After)
 	case *v1.Node:
 		h.observeNode(now, o, c)
+		h.NodesSeen(c.After)
 	case *eventsv1.Event:
 		h.observeEvent(now, o)
 	}
@@ -137,7 +138,10 @@ func (h *History) observePod(now time.Time, p *v1.Pod, c Change) {
 		l.boundBy = c.By
 		h.bound(now)
 	}
-	l.pod, l.gone = p, l.gone || c.Deleted
+	l.pod = p
+	if c.Deleted && !l.gone {
+		l.gone, l.goneBy = true, c.By
+	}
 	if !l.ended && (c.Deleted || p.DeletionTimestamp != nil || finished(p)) {
 		l.ended, l.ranUntil = true, c.After
 	}
@@ -145,6 +149,9 @@ func (h *History) observePod(now time.Time, p *v1.Pod, c Change) {
 
 // PodsSeen says that every change of a pod up to a revision has been observed.
 func (h *History) PodsSeen(revision int64) { h.podsSeen = max(h.podsSeen, revision) }
+
+// NodesSeen says that every change of a node up to a revision has been observed.
+func (h *History) NodesSeen(revision int64) { h.nodesSeen = max(h.nodesSeen, revision) }
 
 func (h *History) observeNode(now time.Time, n *v1.Node, c Change) {
 	l := h.nodes[n.UID]
@@ -198,23 +205,34 @@ func (h *History) Calm(now time.Time) { h.calmSince = now }
 // Disturb says that a misfortune is on until Calm is called.
 func (h *History) Disturb() { h.calmSince = time.Time{} }
 
-// Listen begins to measure anew how long nothing is placed, from a time on.
-func (h *History) Listen(from time.Time) { h.listening, h.silence = from, 0 }
+// remembered is how many binds a History knows the times of.
+const remembered = 10_000
 
 // bound notes that a pod was bound.
 func (h *History) bound(now time.Time) {
-	h.silence = h.Silence(now)
 	h.binds++
-	h.lastBind = now
+	if h.recent = append(h.recent, now); len(h.recent) > 2*remembered {
+		h.recent = slices.Clone(h.recent[remembered:])
+	}
 }
 
-// Silence returns the longest time without a bind since Listen.
-func (h *History) Silence(now time.Time) time.Duration {
-	return max(h.silence, now.Sub(latest(h.listening, h.lastBind)))
+// Silence returns the longest time without a bind since a time until now, and when the last
+// bind was.
+func (h *History) Silence(from, now time.Time) (longest time.Duration, last time.Time) {
+	before := from
+	for _, t := range h.recent {
+		if t.After(from) {
+			longest, before = max(longest, t.Sub(before)), t
+		}
+	}
+	if len(h.recent) > 0 {
+		last = h.recent[len(h.recent)-1]
+	}
+	return max(longest, now.Sub(before)), last
 }
 
-// Binds returns how many pods were seen bound, and when the last was.
-func (h *History) Binds() (int, time.Time) { return h.binds, h.lastBind }
+// Binds returns how many pods were seen bound.
+func (h *History) Binds() int { return h.binds }
 
 // Counts returns how many pods and nodes exist, and how many pods wait for a node.
 func (h *History) Counts() (pods, waiting, nodes int) {
@@ -232,6 +250,16 @@ func (h *History) Counts() (pods, waiting, nodes int) {
 		}
 	}
 	return pods, waiting, nodes
+}
+
+// Fitting returns how many pods wait that have fitted on some node for longer than a time.
+func (h *History) Fitting(now time.Time, longer time.Duration) (n int) {
+	for _, l := range h.pods {
+		if !l.fitsSince.IsZero() && now.Sub(l.fitsSince) > longer {
+			n++
+		}
+	}
+	return n
 }
 
 // Violations returns what has been found, in the order of finding.
@@ -275,16 +303,17 @@ func (h *History) forget(now time.Time) {
 		}
 	}
 	for uid, l := range h.pods {
-		if l.gone && !h.nodeUnjudged(l.pod.Spec.NodeName) {
+		// A node that went before the pod may not have been seen to go, or not be judged.
+		if l.gone && h.nodesSeen >= l.goneBy && !h.unjudged(l.pod.Spec.NodeName) {
 			delete(h.pods, uid)
 		}
 	}
 }
 
-// nodeUnjudged tells whether a node of the name exists, or was deleted and isn't judged yet.
-func (h *History) nodeUnjudged(name string) bool {
+// unjudged tells whether a node of the name was deleted and isn't judged yet.
+func (h *History) unjudged(name string) bool {
 	for _, l := range h.nodes {
-		if l.node.Name == name && !l.judged {
+		if l.gone && !l.judged && l.node.Name == name {
 			return true
 		}
 	}

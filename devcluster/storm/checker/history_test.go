@@ -36,6 +36,7 @@ func (w *world) shows(o metav1.Object, deleted bool) {
 	w.rev++
 	w.Observe(w.now, Change{Object: o, Deleted: deleted, After: w.rev - 1, By: w.rev})
 	w.PodsSeen(w.rev)
+	w.NodesSeen(w.rev)
 }
 
 func (w *world) has(objects ...metav1.Object) {
@@ -157,6 +158,10 @@ func TestFindsWhatIsPlanted(t *testing.T) {
 		}},
 		{"a pod waits that doesn't fit", "", func(w *world) {
 			w.has(node("n", ""), pod("a", "n"), pod("b", "n"), pod("p", ""))
+			w.passes(time.Minute)
+		}},
+		{"a pod waits that could preempt", Unscheduled, func(w *world) {
+			w.has(node("n", ""), pod("a", "n"), pod("b", "n"), changed(pod("p", ""), func(p *v1.Pod) { p.Spec.Priority = new(int32(10)) }))
 			w.passes(time.Minute)
 		}},
 		{"a pod waits in bad times", "", func(w *world) {
@@ -302,32 +307,47 @@ func TestViolationsAreNotedOnce(t *testing.T) {
 // TestSilence has binds 1, 4 and 2 seconds apart, the last a second ago.
 func TestSilence(t *testing.T) {
 	w := newWorld()
-	w.Listen(w.now)
+	begin := w.now
 	for i, d := range []time.Duration{1, 4, 2} {
 		w.passes(d * time.Second)
 		w.has(pod(fmt.Sprint("p", i), "n"))
 	}
 	w.passes(time.Second)
-	if got := w.Silence(w.now); got != 4*time.Second {
-		t.Errorf("the silence was %s, want 4s", got)
+	for _, c := range []struct{ from, want time.Duration }{{0, 4}, {2, 3}, {5, 2}, {7, 1}} {
+		if got, last := w.Silence(begin.Add(c.from*time.Second), w.now); got != c.want*time.Second || w.now.Sub(last) != time.Second {
+			t.Errorf("from %d s on the silence was %s, the last bind %s ago; want %d s and 1 s", c.from, got, w.now.Sub(last), c.want)
+		}
 	}
 	w.passes(9 * time.Second)
-	if got := w.Silence(w.now); got != 10*time.Second {
+	if got, _ := w.Silence(begin, w.now); got != 10*time.Second {
 		t.Errorf("the silence is %s, want 10s", got)
 	}
 }
 
-// TestForgetsWhatIsOver has a thousand pods come and go.
+// TestFitting counts a pod that waits though it fits, and not one that doesn't.
+func TestFitting(t *testing.T) {
+	w := newWorld()
+	w.has(node("n", ""), pod("p", ""), changed(pod("q", ""), func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }))
+	w.passes(6 * time.Second)
+	if got, before := w.Fitting(w.now, 4*time.Second), w.Fitting(w.now, 10*time.Second); got != 1 || before != 0 {
+		t.Errorf("got %d for more than 4 s and %d for more than 10 s, want 1 and 0", got, before)
+	}
+}
+
+// TestForgetsWhatIsOver has a thousand pods come and go on nodes that go with them, and a
+// thousand on one that stays.
 func TestForgetsWhatIsOver(t *testing.T) {
 	w := newWorld()
+	w.has(node("stays", ""))
 	for i := range 1000 {
-		n, p := node(fmt.Sprint("n", i), "general"), pod(fmt.Sprint("p", i), fmt.Sprint("n", i))
-		w.has(n, p)
+		n, p, q := node(fmt.Sprint("n", i), "general"), pod(fmt.Sprint("p", i), fmt.Sprint("n", i)), pod(fmt.Sprint("q", i), "stays")
+		w.has(n, p, q)
+		w.loses(q)
 		w.loses(p)
 		w.loses(n)
 	}
 	w.passes(2 * time.Minute)
-	if len(w.pods)+len(w.nodes) > 0 {
+	if len(w.pods) > 0 || len(w.nodes) != 1 {
 		t.Errorf("%d pods and %d nodes are remembered", len(w.pods), len(w.nodes))
 	}
 }

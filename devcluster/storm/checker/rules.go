@@ -108,8 +108,9 @@ func waits(l *podLife) bool {
 	return !l.gone && !finished(l.pod) && l.pod.DeletionTimestamp == nil && l.pod.Spec.NodeName == "" && len(l.pod.Spec.SchedulingGates) == 0
 }
 
-// fits returns a node on which a pod may be placed, "" for none. Room that is kept for pods of
-// the same or of higher priority on a node to which they are nominated is taken.
+// fits returns a node on which a pod may be placed, "" for none. Pods of lower priority may be
+// preempted. Room that is kept for pods of the same or of higher priority on a node to which
+// they are nominated is taken.
 func fits(p *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) string {
 	taken := make([]*v1.Pod, 0, len(pods))
 	for _, other := range pods {
@@ -118,7 +119,7 @@ func fits(p *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) string {
 			there.Spec.NodeName = n
 			other = &there
 		}
-		if other.Spec.NodeName != "" {
+		if other.Spec.NodeName != "" && priority(other) >= priority(p) {
 			taken = append(taken, other)
 		}
 	}

@@ -52,8 +52,11 @@ func (w *Watcher) Run(ctx context.Context) {
 	} {
 		s.observe = func(c Change) { w.Do(func(h *History) { h.Observe(time.Now(), c) }) }
 		s.seen = func(revision int64) {
-			if s.kind == "pods" {
+			switch s.kind {
+			case "pods":
 				w.Do(func(h *History) { h.PodsSeen(revision) })
+			case "nodes":
+				w.Do(func(h *History) { h.NodesSeen(revision) })
 			}
 		}
 		wg.Go(func() { s.run(ctx) })

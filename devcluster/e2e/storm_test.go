@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/devcluster/storm"
+)
+
+// The storm of TestStorm. make storm plays longer ones, of all kinds.
+var (
+	stormSeed  = flag.Uint64("storm.seed", 1, "seed of the plan of TestStorm")
+	stormLasts = flag.Duration("storm.lasts", 150*time.Second, "how long TestStorm's misfortunes go on")
+	stormKinds = flag.String("storm.only", "apiserver-kill,etcd-kill,compaction,rejections,bind-refusals,black-hole,cuts,leader-kill,leader-cut-off", "kinds of misfortunes of TestStorm, with commas")
+)
+
+// aStorm returns a storm of the program under test.
+func aStorm(program string) storm.Options {
+	return storm.Options{Berths: 3, Berth: program, RBAC: filepath.Join("..", "..", "deploy", "rbac.yaml"), Out: os.Stdout}
+}
+
+// TestStorm plays a bad day of two and a half minutes: nothing is done twice, nothing is lost.
+func TestStorm(t *testing.T) {
+	o := aStorm(berth)
+	var err error
+	if o.Kinds, err = storm.Kinds(*stormKinds); err != nil {
+		t.Fatal(err)
+	}
+	o.Seed, o.Lasts, o.Out = *stormSeed, *stormLasts, &lines{t: t}
+	if err := storm.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStormLeavesNothingBehind interrupts a storm while the leader is stopped.
+func TestStormLeavesNothingBehind(t *testing.T) {
+	u := startUp(t, "storm", berth)
+	eventually(t, "the leader to be stopped", func(context.Context) bool {
+		select {
+		case err := <-u.ended:
+			t.Fatalf("ended before: %v\n%s", err, u.output())
+		default:
+		}
+		return strings.Contains(u.output(), "goes on …")
+	})
+	u.stop()
+}
+
+// stormUntilInterrupted is the main function of the process that TestStormLeavesNothingBehind
+// interrupts.
+func stormUntilInterrupted(program string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	o := aStorm(program)
+	o.Kinds, o.Lasts = []string{"leader-stop"}, time.Hour
+	if err := storm.Run(ctx, o); !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the storm ended with %w, want that it was interrupted", err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"github.com/berthproject/berth/devcluster/storm"
+)
+
+func stormCommand() *cobra.Command {
+	o := storm.Options{}
+	var kinds, seeds, logs string
+	var minutes float64
+	var plan bool
+	cmd := &cobra.Command{
+		Use: "storm", Short: "Play bad days on a cluster with several Berths, and check that nothing is done twice or lost", Args: cobra.NoArgs,
+		Long: `Storm starts a cluster with two or three Berths, each behind a proxy, puts load on
+it, and has one misfortune after the other happen, in an order that a seed draws. A
+checker that watches the API by itself says what was done twice and what was lost.
+It ends with an error when anything was, with the seed and the line of the plan.
+Nothing is left behind, also after Ctrl-C, unless --logs says where to keep logs.`,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Kinds, err = storm.Kinds(kinds); err != nil {
+				return err
+			}
+			list, err := parseSeeds(seeds)
+			if err != nil {
+				return err
+			}
+			o.Out, o.Lasts = cmd.OutOrStdout(), time.Duration(minutes*float64(time.Minute))
+			if o.Berths < 1 || o.Lasts <= 0 {
+				return fmt.Errorf("--berths is %d and --minutes %g; both must be greater than 0", o.Berths, minutes)
+			}
+			klog.SetLogger(logr.Discard()) // libraries say what the storm does to them
+			var broken []error
+			for _, o.Seed = range list {
+				if plan {
+					for _, s := range storm.Plan(o.Seed, len(o.Kinds), o.Kinds) {
+						fmt.Fprintln(o.Out, s)
+					}
+					continue
+				}
+				if logs != "" {
+					o.Logs = filepath.Join(logs, fmt.Sprint("seed-", o.Seed))
+				}
+				if err := storm.Run(cmd.Context(), o); errors.Is(err, storm.ErrBroken) {
+					fmt.Fprintln(o.Out, err)
+					broken = append(broken, err)
+				} else if err != nil {
+					return err
+				}
+			}
+			return errors.Join(broken...)
+		},
+	}
+	cmd.Flags().StringVar(&seeds, "seeds", "1", "seeds of the plans, such as 7 or 1..20: a storm for each")
+	cmd.Flags().Float64Var(&minutes, "minutes", 5, "how long misfortunes go on; starting the cluster and coming to rest take two or three more")
+	cmd.Flags().StringVar(&kinds, "only", "", "misfortunes to choose from, with commas (default: all)")
+	cmd.Flags().IntVar(&o.Berths, "berths", 3, "how many Berths run")
+	cmd.Flags().StringVar(&o.Berth, "berth", "bin/berth", "path of the berth binary")
+	cmd.Flags().StringVar(&o.RBAC, "rbac", "deploy/rbac.yaml", "path of the file with Berth's account and roles")
+	cmd.Flags().StringVar(&logs, "logs", "", "directory to keep the Berths' logs in, by seed (default: a temporary one, removed at the end)")
+	cmd.Flags().BoolVar(&o.Strict, "strict", false, "placements that resume later than they should are an error, too")
+	cmd.Flags().BoolVar(&plan, "plan", false, "print the first lines of the plan and do nothing")
+	return cmd
+}
+
+// parseSeeds reads "7" or "1..20".
+func parseSeeds(text string) (out []uint64, err error) {
+	first, last, isRange := strings.Cut(text, "..")
+	if !isRange {
+		last = first
+	}
+	from, err := strconv.ParseUint(first, 10, 64)
+	to, err2 := strconv.ParseUint(last, 10, 64)
+	if err != nil || err2 != nil || to < from {
+		return nil, fmt.Errorf("--seeds is %q; it must be a number or a range such as 1..20", text)
+	}
+	for s := from; s <= to; s++ {
+		out = append(out, s)
+	}
+	return out, nil
+}

@@ -1,0 +1,248 @@
+package storm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/berthproject/berth/devcluster/api"
+	"github.com/berthproject/berth/devcluster/controlplane"
+)
+
+// This file is what the storm rages on. What must hold: after stop no process, proxy or file
+// is left, however start ended.
+
+// bed is a dev cluster with Berths, each behind a proxy of its own.
+type bed struct {
+	cluster *controlplane.Cluster
+	client  kubernetes.Interface // not through a proxy
+	berths  []*berth
+	dir     string // of logs and kubeconfigs
+	keep    bool   // the directory was given
+
+	endBerths context.CancelFunc
+	running   sync.WaitGroup // of Berths
+	failed    chan error     // a Berth that could not be started
+}
+
+// berthUser is whom the API server takes Berth for: the account of deploy/rbac.yaml, by
+// a certificate instead of a token, because certificates can expire within seconds.
+const berthUser = "system:serviceaccount:kube-system:berth"
+
+// groupLabel is the label of the simulated provider's nodes.
+const groupLabel = "berth.dev/node-group"
+
+// Groups: pods of the general one share nodes; those of the whole ones take a node each.
+const general = "general"
+
+var wholeGroups = []string{"whole-0", "whole-1", "whole-2", "whole-3"}
+
+// startBed starts everything and returns when a Berth leads.
+func startBed(ctx context.Context, o Options) (_ *bed, err error) {
+	if _, err := exec.LookPath(o.Berth); err != nil {
+		return nil, fmt.Errorf("--berth: %w; build it with make build", err)
+	}
+	b := &bed{dir: o.Logs, keep: o.Logs != "", failed: make(chan error, 8)}
+	defer func() {
+		if err != nil {
+			b.stop()
+		}
+	}()
+	if b.keep {
+		err = os.MkdirAll(b.dir, 0o700)
+	} else {
+		b.dir, err = os.MkdirTemp("", "berth-storm-")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a directory for logs: %w", err)
+	}
+	if b.cluster, err = controlplane.Start(ctx, controlplane.Options{Progress: o.Out, Fairness: true}); err != nil {
+		return nil, err
+	}
+	if b.client, err = api.New(b.cluster.Config); err != nil {
+		return nil, err
+	}
+	if err := api.Deploy(ctx, b.client, o.RBAC); err != nil {
+		return nil, err
+	}
+	if err := makeFixedNodes(ctx, b.client); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(o.Out, "starting %d Berths …\n", o.Berths)
+	if err := b.startBerths(o); err != nil {
+		return nil, err
+	}
+	return b, b.waitLeader(ctx, time.Minute)
+}
+
+// startBerths starts the Berths, each with a kubeconfig that leads to its proxy.
+func (b *bed) startBerths(o Options) error {
+	groups := filepath.Join(b.dir, "groups.yaml")
+	if err := os.WriteFile(groups, []byte(groupsFile(o.Seed)), 0o600); err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	b.endBerths = end
+	for i := range o.Berths {
+		name := fmt.Sprint("berth-", i)
+		p, err := newProxy(name, strings.TrimPrefix(b.cluster.Config.Host, "https://"))
+		if err != nil {
+			return err
+		}
+		x := &berth{name: name, program: o.Berth, dir: b.dir, proxy: p}
+		b.berths = append(b.berths, x)
+		if err := b.issue(x, 24*time.Hour); err != nil {
+			return err
+		}
+		kubeconfig, err := b.kubeconfig(x)
+		if err != nil {
+			return err
+		}
+		x.args = append([]string{"run", "--kubeconfig", kubeconfig, "--secure-port=0", "--cloud-provider=simulated", "--cloud-config=" + groups,
+			"--scan-interval=2s", "--scale-down-unneeded-time=6s", "--scale-down-delay-after-add=3s", "--scale-down-delay-after-failure=5s",
+			"--max-scale-down-parallelism=20", "--max-drain-parallelism=5", "--node-delete-delay-after-taint=1s"}, o.BerthFlags...)
+		b.running.Go(func() {
+			if err := x.run(ctx); err != nil {
+				b.failed <- err
+			}
+		})
+	}
+	return nil
+}
+
+// issue writes a client certificate for a Berth that is valid for a time.
+func (b *bed) issue(x *berth, valid time.Duration) error {
+	return b.cluster.IssueClient(x.name, berthUser, valid)
+}
+
+// kubeconfig writes the file that leads a Berth to its proxy, with its certificate by name, so
+// that a new one is found.
+func (b *bed) kubeconfig(x *berth) (string, error) {
+	path := filepath.Join(b.dir, x.name+".kubeconfig")
+	c := b.cluster.ClientFiles(x.name)
+	return path, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"storm": {Server: "https://" + x.proxy.address(), CertificateAuthority: c.CA}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"berth": {ClientCertificate: c.Cert, ClientKey: c.Key}},
+		Contexts:       map[string]*clientcmdapi.Context{"storm": {Cluster: "storm", AuthInfo: "berth"}},
+		CurrentContext: "storm",
+	}, path)
+}
+
+// waitLeader returns when a Berth leads.
+func (b *bed) waitLeader(ctx context.Context, limit time.Duration) error {
+	return waitFor(ctx, limit, "a Berth to lead; their logs end with\n"+b.tails(), func() bool { return leader(b.berths) != nil })
+}
+
+// tails returns the ends of the Berths' logs.
+func (b *bed) tails() string {
+	var out strings.Builder
+	for _, x := range b.berths {
+		x.mu.Lock()
+		log := x.log
+		x.mu.Unlock()
+		raw, _ := os.ReadFile(log) // without a log there is nothing to say
+		lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+		fmt.Fprintf(&out, "%s:\n  %s\n", x.name, strings.Join(lines[max(0, len(lines)-5):], "\n  "))
+	}
+	return out.String()
+}
+
+// broken returns the error of something that ended by itself and isn't started again.
+func (b *bed) broken() error {
+	select {
+	case err := <-b.cluster.Failed():
+		return err
+	case err := <-b.failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// stop ends Berths, proxies and the cluster, and removes what they have written.
+func (b *bed) stop() {
+	if b.endBerths != nil {
+		b.endBerths()
+		b.running.Wait()
+	}
+	for _, x := range b.berths {
+		x.proxy.down()
+	}
+	if b.cluster != nil {
+		b.cluster.Stop()
+	}
+	if !b.keep && b.dir != "" {
+		os.RemoveAll(b.dir)
+	}
+}
+
+// groupsFile returns the node groups' file.
+func groupsFile(seed uint64) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "apiVersion: berth.dev/v1alpha1\nkind: SimulatedNodeGroups\nseed: %d\ngroups:\n", seed)
+	group := func(name, cpu, taint string, max int) {
+		fmt.Fprintf(&out, "- name: %s\n  min: 0\n  max: %d\n  launchDelay: {min: 1s, max: 3s}\n  startup: {min: 500ms, max: 2s}\n  template:\n    allocatable: {cpu: %q, memory: 16Gi, pods: \"110\"}\n%s", name, max, cpu, taint)
+	}
+	group(general, "4", "", 20)
+	for _, name := range wholeGroups {
+		group(name, "2", "    taints: [{key: storm/whole, effect: NoSchedule}]\n", 12)
+	}
+	return out.String()
+}
+
+// Pools are fixed nodes, of no group.
+const (
+	poolLabel = "storm/pool"
+	basePool  = "base"  // where there is always room
+	fullPool  = "full"  // that is full of pods of low priority
+	namedPool = "named" // nodes that are deleted and created again
+	namedSize = 2       // how many of those there are
+)
+
+// makeFixedNodes creates the nodes of the pools.
+func makeFixedNodes(ctx context.Context, client kubernetes.Interface) error {
+	for pool, n := range map[string]int{basePool: 4, fullPool: 2, namedPool: namedSize} {
+		for i := range n {
+			if _, err := client.CoreV1().Nodes().Create(ctx, fixedNode(pool, i), metav1.CreateOptions{}); err != nil {
+				return fmt.Errorf("creating a node: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func fixedNode(pool string, i int) *v1.Node {
+	name := fmt.Sprintf("%s-%d", pool, i)
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: pool, v1.LabelHostname: name}}}
+	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("16Gi"), v1.ResourcePods: resource.MustParse("110")}
+	return n
+}
+
+// waitFor polls until something holds, and returns an error that says what it waited for.
+func waitFor(ctx context.Context, limit time.Duration, what string, holds func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for !holds() {
+		pause(ctx, 100*time.Millisecond)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("waited %s in vain for %s", limit, what)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package storm
+
+import (
+	"context"
+	"time"
+)
+
+// draws says what of a step a misfortune goes by.
+type draws int
+
+const (
+	nothing     draws = iota
+	length            // Lasts
+	connections       // Lasts, All and Share
+)
+
+// misfortune is something that may happen.
+type misfortune struct {
+	kind, what string
+	draws      draws
+	// resume is within what time placements have to resume, 0 when nothing says so.
+	resume time.Duration
+	// strike lets it happen and returns when it is over. from is when placements could have
+	// gone on: when the API server is back, say, or when a leader died.
+	strike func(ctx context.Context, r *run, s Step) (from time.Time, err error)
+}
+
+// Limits of the numbers to reach: placements resume within 5 s of the API server's return, and
+// within the Lease time of a leader's death, which others find after a retry period at most.
+const (
+	afterReturn = 5 * time.Second
+	afterDeath  = 17 * time.Second
+)
+
+// misfortunes returns all of them.
+func misfortunes() []*misfortune {
+	return []*misfortune{
+		{"apiserver-kill", "the API server is killed and started again", length, afterReturn, killAPIServer},
+		{"etcd-kill", "etcd is killed and started again", length, afterReturn, killEtcd},
+		{"compaction", "etcd is compacted while no Berth watches; the API server starts anew, so watches end with 410", length, afterReturn, compact},
+		{"names-again", "pods and nodes are deleted and created again under their names while no Berth watches, and watches end with 410", nothing, afterReturn, useNamesAgain},
+		{"rejections", "the API server has no seat for Berth's requests: 429", length, afterReturn, reject},
+		{"bind-refusals", "an admission policy refuses every bind", length, afterReturn, refuseBinds},
+		{"delay", "packets are late", connections, 0, delay},
+		{"cuts", "connections are cut, again and again", connections, 0, cutConnections},
+		{"hang", "connections hang; what was sent arrives in the end", connections, 0, hang},
+		{"black-hole", "connections lose everything that is sent", connections, 0, blackHole},
+		{"leader-kill", "the leader is killed", nothing, afterDeath, killLeader},
+		{"leader-stop", "the leader is stopped for longer than the Lease and goes on", nothing, afterDeath, stopLeader},
+		{"leader-cut-off", "the leader alone is cut off from the API server for longer than the Lease", nothing, afterDeath, cutLeaderOff},
+		{"client-certificates", "all Berths' certificates expire, and are rotated seconds later", length, 0, expireClientCertificates},
+		{"serving-certificate", "the API server's certificate expires, and is rotated seconds later", length, afterReturn, expireServingCertificate},
+	}
+}
+
+// find returns the misfortune of a kind, nil for none.
+func find(kind string) *misfortune {
+	for _, m := range misfortunes() {
+		if m.kind == kind {
+			return m
+		}
+	}
+	return nil
+}
