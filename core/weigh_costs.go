@@ -16,7 +16,7 @@ import (
 // long victims have run, and what a node that a plan proposes costs each of its pods.
 
 // worth returns what an hour of a pod's requests is worth, as the price expander has it.
-func (c *Core) worth(pod *cluster.Pod) float64 { return expander.Worth(c.state.Schema, pod) }
+func (c *Core) worth(pod *cluster.Pod) float64 { return expander.Worth(pod) }
 
 // preemptionCost returns what it costs that the victims of a candidate leave.
 func (c *Core) preemptionCost(x *engine.Candidate, costs *weighing.Costs) *weighing.Preemption {

@@ -81,8 +81,8 @@ func missing(n, template *cluster.NodeInfo) []cluster.ResourceID {
 	if template == nil {
 		return nil
 	}
-	for i, want := range template.Allocatable {
-		if id := cluster.ResourceID(i); id.Scalar() && want > 0 && n.Allocatable.At(id) == 0 {
+	for id, want := range template.Allocatable.All() {
+		if id.Scalar() && want > 0 && n.Allocatable.At(id) == 0 {
 			out = append(out, id)
 		}
 	}
@@ -110,7 +110,7 @@ func (r *Readiness) Started(n, template *cluster.NodeInfo) *cluster.NodeInfo {
 	out := *n
 	out.Object = &object
 	if ids := missing(n, template); ids != nil {
-		out.Allocatable = slices.Clone(n.Allocatable)
+		out.Allocatable = n.Allocatable.Clone()
 		for _, id := range ids {
 			out.Allocatable.Set(id, template.Allocatable.At(id))
 		}
@@ -151,13 +151,12 @@ func Lowered(template, n *cluster.NodeInfo) *cluster.NodeInfo {
 	lower := func() *cluster.NodeInfo {
 		if out == template {
 			own := *template
-			own.Allocatable = slices.Clone(template.Allocatable)
+			own.Allocatable = template.Allocatable.Clone()
 			out = &own
 		}
 		return out
 	}
-	for i, promised := range template.Allocatable {
-		id := cluster.ResourceID(i)
+	for id, promised := range template.Allocatable.All() {
 		if has := n.Allocatable.At(id); has > 0 && has < promised {
 			lower().Allocatable.Set(id, has)
 		}

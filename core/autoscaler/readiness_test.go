@@ -61,12 +61,12 @@ func TestLowered(t *testing.T) {
 		{"one GPU", parse("cpu", "4", "memory", "8Gi", "pods", "10", "example.com/gpu", "1"), 4000, 8 << 30, 1, 10},
 	} {
 		out := autoscaler.Lowered(template, x.node)
-		at := func(name v1.ResourceName) int64 { return out.Allocatable.At(schema.ID(name)) }
+		at := func(name v1.ResourceName) int64 { return out.Allocatable.At(cluster.ResourceOf(name)) }
 		if at("cpu") != x.cpu || at("memory") != x.memory || at("example.com/gpu") != x.gpus || out.AllowedPods != x.pods {
 			t.Errorf("%s: got %v and %d pods, want %d, %d, %d and %d", x.name, out.Allocatable, out.AllowedPods, x.cpu, x.memory, x.gpus, x.pods)
 		}
 	}
-	if got := template.Allocatable.At(schema.ID("cpu")); got != 4000 {
+	if got := template.Allocatable.At(cluster.ResourceOf("cpu")); got != 4000 {
 		t.Errorf("the template itself has %d of CPU now, want 4000", got)
 	}
 }

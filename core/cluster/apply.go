@@ -111,13 +111,13 @@ func (s *State) undo(c *Change) {
 const fromFree = 1
 
 func (s *State) putNode(i NodeIndex, info *NodeInfo) {
-	n := &Node{NodeInfo: info, Index: i, Requested: make(Resources, len(info.Allocatable))}
+	n := &Node{NodeInfo: info, Index: i}
 	s.nodes[i] = n
 	s.byName[info.Name] = i
 	s.live++
 	s.topo.nodeAdded(n)
 	s.facts.addNode(n, 1)
-	s.images.nodeAdded(info)
+	s.images.count(info.Images, 1)
 	s.nominated.nodeAdded(n)
 }
 
@@ -125,7 +125,7 @@ func (s *State) dropNode(i NodeIndex) {
 	n := s.nodes[i]
 	s.facts.addNode(n, -1)
 	s.topo.nodeRemoved(n)
-	s.images.nodeRemoved(n.NodeInfo)
+	s.images.count(n.Images, -1)
 	s.nominated.nodeRemoved(n)
 	s.nodes[i] = nil
 	delete(s.byName, n.Name)
@@ -144,8 +144,7 @@ func (s *State) replaceInfo(i NodeIndex, info *NodeInfo) {
 		s.facts.addNode(n, -1)
 		s.topo.nodeRemoved(n)
 	}
-	s.images.nodeRemoved(n.NodeInfo)
-	s.images.nodeAdded(info)
+	s.images.replace(n.Images, info.Images)
 	n.NodeInfo = info
 	if moved {
 		s.topo.nodeAdded(n)

@@ -17,7 +17,7 @@ func (s *State) Dump(w io.Writer) {
 			continue
 		}
 		fmt.Fprintf(w, "node %d %s labels=%v taints=%v cordoned=%v allocatable=%v/%d requested=%v nonzero=%v workload=%d terminating=%d\n", i, n.Name,
-			n.Object.Labels, n.Object.Spec.Taints, n.Object.Spec.Unschedulable, n.Allocatable, n.AllowedPods, shortened(n.Requested), n.NonZero, n.Workload, n.Terminating)
+			n.Object.Labels, n.Object.Spec.Taints, n.Object.Spec.Unschedulable, n.Allocatable, n.AllowedPods, n.Requested, n.NonZero, n.Workload, n.Terminating)
 		for k, p := range n.Pods {
 			fmt.Fprintf(w, "  %d %s %s\n", k, p.Name(), p.UID)
 		}
@@ -51,10 +51,8 @@ func (s *State) Dump(w io.Writer) {
 	for _, o := range s.Objects() {
 		fmt.Fprintf(w, "object %d %s/%s %p\n", KindOf(o), o.GetNamespace(), o.GetName(), o)
 	}
-	for id, n := range s.images.nodes {
-		if n != 0 {
-			fmt.Fprintf(w, "image %d on %d\n", id, n)
-		}
+	for _, name := range slices.Sorted(maps.Keys(s.images.nodes)) {
+		fmt.Fprintf(w, "image %s on %d\n", name, s.images.nodes[name])
 	}
 	for _, f := range s.Facts() {
 		fmt.Fprintf(w, "fact %q %s\n", f.Key(), f.text())
@@ -78,11 +76,3 @@ func (f *Fact) text() string {
 
 // Equal tells whether two facts hold the same counts.
 func (f *Fact) Equal(o *Fact) bool { return f.text() == o.text() }
-
-// shortened leaves out trailing zeros: how wide a vector has grown says nothing.
-func shortened(r Resources) Resources {
-	for len(r) > 0 && r[len(r)-1] == 0 {
-		r = r[:len(r)-1]
-	}
-	return r
-}

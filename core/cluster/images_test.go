@@ -24,19 +24,16 @@ func TestImages(t *testing.T) {
 	}
 	// spread prints how many nodes have an image, and in which sizes.
 	spread := func(name string) string {
-		id, ok := s.Image(name)
-		if !ok {
+		if s.NodesWithImage(name) == 0 {
 			return "nowhere"
 		}
 		var sizes []int64
 		s.Nodes(func(n *cluster.Node) {
-			for _, i := range n.Images {
-				if i.ID == id {
-					sizes = append(sizes, i.Size>>20)
-				}
+			if size, ok := n.ImageSize(name); ok {
+				sizes = append(sizes, size>>20)
 			}
 		})
-		return fmt.Sprint(s.NodesWithImage(id), " nodes: ", sizes)
+		return fmt.Sprint(s.NodesWithImage(name), " nodes: ", sizes)
 	}
 	for _, c := range []struct {
 		name        string
@@ -57,7 +54,7 @@ func TestImages(t *testing.T) {
 			t.Errorf("%s: web:1 is on %s, its digest on %s; want %s and %s", c.name, web, digest, c.web, c.digest)
 		}
 	}
-	if s.NodesWithImage(1000) != 0 {
+	if s.NodesWithImage("unheard:of") != 0 {
 		t.Error("an image that nobody has heard of is on some node")
 	}
 }

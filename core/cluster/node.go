@@ -35,15 +35,14 @@ type NodeInfo struct {
 // false; it is never an error, since a live
 // object must not stop the scheduler.
 func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
-	info := &NodeInfo{Object: n, Name: n.Name, Group: group, Hash: nameHash(n.Name), Images: s.parseImages(n), Features: n.Status.DeclaredFeatures}
-	info.Allocatable.grow(int(firstScalar))
+	info := &NodeInfo{Object: n, Name: n.Name, Group: group, Hash: nameHash(n.Name), Images: parseImages(n), Features: n.Status.DeclaredFeatures}
 	for _, name := range sortedNames(n.Status.Allocatable) {
 		v := quantity(name, n.Status.Allocatable[name], maxNodeQuantity, "status.allocatable["+string(name)+"]", &info.Problems)
 		if name == v1.ResourcePods {
 			info.AllowedPods = v
 			continue
 		}
-		info.Allocatable.Set(s.ID(name), v)
+		info.Allocatable.Set(ResourceOf(name), v)
 	}
 	for _, key := range [...]string{ScaleDownDisabledAnnotation, DoNotDisruptAnnotation} {
 		saysTrue(n.Annotations, key, &info.Problems)
@@ -91,7 +90,7 @@ func DetachedNode(info *NodeInfo) *Node { return &Node{NodeInfo: info, Index: No
 func (n *Node) Detached() *Node {
 	out := *n
 	out.Index = NoNode
-	out.Requested, out.Pods, out.Ports, out.Nominated = slices.Clone(n.Requested), slices.Clone(n.Pods), slices.Clone(n.Ports), nil
+	out.Requested, out.Pods, out.Ports, out.Nominated = n.Requested.Clone(), slices.Clone(n.Pods), slices.Clone(n.Ports), nil
 	return &out
 }
 
@@ -139,7 +138,7 @@ func (n *Node) restorePodAt(p *Pod, pos int) {
 }
 
 func (n *Node) account(p *Pod, sign int64) {
-	n.Requested.add(p.Request, sign)
+	n.Requested.Add(&p.Request, sign)
 	n.NonZero[0] += sign * p.NonZero[0]
 	n.NonZero[1] += sign * p.NonZero[1]
 	if !p.OfNode {

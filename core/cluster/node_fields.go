@@ -33,7 +33,7 @@ var nodeFields = []field[v1.Node, *NodeInfo]{
 	}},
 	{"spec.taints", func(to, from *v1.Node) { to.Spec.Taints = trimTaints(from.Spec.Taints) }, sameTaints},
 	{"status.allocatable", func(to, from *v1.Node) { to.Status.Allocatable = from.Status.Allocatable }, func(a, b *NodeInfo) bool {
-		return a.AllowedPods == b.AllowedPods && slices.Equal(shortened(a.Allocatable), shortened(b.Allocatable))
+		return a.AllowedPods == b.AllowedPods && a.Allocatable.Equal(&b.Allocatable)
 	}},
 	{"status.images", func(to, from *v1.Node) { to.Status.Images = from.Status.Images }, func(a, b *NodeInfo) bool {
 		return slices.Equal(a.Images, b.Images)

@@ -16,7 +16,7 @@ func TestParseNode(t *testing.T) {
 	b := testkit.Node("n").Alloc("cpu", "4", "memory", "1Gi", "pods", "30", "example.com/gpu", "2")
 	b.Status.DeclaredFeatures = []string{"a", "b"}
 	n := s.ParseNode(b.Obj(), "g")
-	if got := vector(s, n.Allocatable); n.Name != "n" || n.Group != "g" || n.AllowedPods != 30 || got != "cpu=4000 memory=1073741824 example.com/gpu=2" {
+	if got := n.Allocatable.String(); n.Name != "n" || n.Group != "g" || n.AllowedPods != 30 || got != "cpu=4000 memory=1073741824 example.com/gpu=2" {
 		t.Errorf("%s of group %s takes %d pods and has %s", n.Name, n.Group, n.AllowedPods, got)
 	}
 	if fmt.Sprint(n.Features) != "[a b]" || len(n.Problems) > 0 {

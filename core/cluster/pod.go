@@ -168,7 +168,7 @@ func (s *Schema) vector(list v1.ResourceList, problems *[]Problem) (out Resource
 	for _, name := range sortedNames(list) {
 		v := quantity(name, list[name], maxPodQuantity, "requests["+string(name)+"]", problems)
 		if v != 0 && name != v1.ResourcePods {
-			out.Set(s.ID(name), v)
+			out.Set(ResourceOf(name), v)
 		}
 	}
 	return out

@@ -75,7 +75,7 @@ var podFields = []field[v1.Pod, *Pod]{
 		to.Status.InitContainerStatuses = trimStatuses(from.Status.InitContainerStatuses)
 		to.Status.ContainerStatuses = trimStatuses(from.Status.ContainerStatuses)
 	}, func(a, b *Pod) bool {
-		return a.NonZero == b.NonZero && slices.Equal(shortened(a.Request), shortened(b.Request)) && slices.Equal(a.Ports, b.Ports)
+		return a.NonZero == b.NonZero && a.Request.Equal(&b.Request) && slices.Equal(a.Ports, b.Ports)
 	}},
 	{"status.phase", func(to, from *v1.Pod) { to.Status.Phase = from.Status.Phase }, func(a, b *Pod) bool {
 		return a.Eviction.Ended == b.Eviction.Ended

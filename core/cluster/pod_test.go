@@ -92,7 +92,7 @@ func TestWhatAPodRequests(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := cluster.NewSchema()
 			p := s.ParsePod(c.pod.Obj())
-			if got := vector(s, p.Request); got != c.request {
+			if got := p.Request.String(); got != c.request {
 				t.Errorf("it requests %q, want %q", got, c.request)
 			}
 			if p.NonZero != c.nonZero {
@@ -108,8 +108,8 @@ func TestWhatAPodRequests(t *testing.T) {
 // The number of pods that a pod asks for isn't a resource of it.
 func TestAPodThatRequestsPods(t *testing.T) {
 	s := cluster.NewSchema()
-	if p := s.ParsePod(testkit.Pod("p").Req("pods", "3", "cpu", "1").Obj()); vector(s, p.Request) != "cpu=1000" {
-		t.Errorf("it requests %s, want cpu=1000", vector(s, p.Request))
+	if p := s.ParsePod(testkit.Pod("p").Req("pods", "3", "cpu", "1").Obj()); p.Request.String() != "cpu=1000" {
+		t.Errorf("it requests %s, want cpu=1000", p.Request.String())
 	}
 }
 

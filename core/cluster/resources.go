@@ -1,61 +1,190 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
-	"sync"
+	"iter"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// ResourceID is the dense index of a resource name in a Resources vector.
-type ResourceID int32
+// Names of resources are not interned. Anybody who may create pods may invent names without
+// end, so a name costs memory only where it stands: in the vectors of the pods that request
+// it, of the nodes that have it or that such pods are on, and in what is made of those.
 
-// The resources every node has. CPU counts milli-CPUs, the others bytes.
-// Scalar resources (extended resources, huge pages) follow, in units.
-const (
-	CPU ResourceID = iota
-	Memory
-	EphemeralStorage
-	firstScalar
+// ResourceID identifies a resource by its name: equal names have equal IDs, in all states.
+// The zero value is CPU.
+type ResourceID struct {
+	index  int             // in Resources.common; 0 for a scalar resource
+	scalar v1.ResourceName // "" for those of Resources.common
+}
+
+// The resources every node has. CPU counts milli-CPUs, the others bytes. Scalar resources
+// (extended resources, huge pages) are in units.
+var (
+	CPU              = ResourceID{index: 0}
+	Memory           = ResourceID{index: 1}
+	EphemeralStorage = ResourceID{index: 2}
 )
+
+// commonNames are the names of the resources that every node has, by their index.
+var commonNames = [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage}
+
+// ResourceOf returns the ID of a resource.
+func ResourceOf(name v1.ResourceName) ResourceID {
+	if i := slices.Index(commonNames[:], name); i >= 0 {
+		return ResourceID{index: i}
+	}
+	return ResourceID{scalar: name}
+}
+
+// Name returns the resource's name.
+func (id ResourceID) Name() v1.ResourceName {
+	if id.Scalar() {
+		return id.scalar
+	}
+	return commonNames[id.index]
+}
 
 // Scalar tells whether the resource is one of those beyond CPU, memory and
 // ephemeral storage.
-func (id ResourceID) Scalar() bool { return id >= firstScalar }
+func (id ResourceID) Scalar() bool { return id.scalar != "" }
 
-// Resources is a vector of quantities indexed by ResourceID. Entries past its
-// length are zero.
-type Resources []int64
+// Compare orders resources: CPU, memory and ephemeral storage first, the others by name.
+func (id ResourceID) Compare(o ResourceID) int {
+	return cmp.Or(strings.Compare(string(id.scalar), string(o.scalar)), cmp.Compare(id.index, o.index))
+}
 
-// At returns the quantity of one resource.
-func (r Resources) At(id ResourceID) int64 {
-	if int(id) < len(r) {
-		return r[id]
+// Resources is a vector of quantities. The zero value is all zero. A copy shares memory with
+// what it was copied from: only one of the two may be changed, unless it was made by Clone.
+//
+// Invariant: scalars is sorted by name and holds no quantity of 0, so that equal vectors have
+// equal fields.
+type Resources struct {
+	common  [len(commonNames)]int64
+	scalars []amount
+}
+
+// amount is the quantity of one scalar resource.
+type amount struct {
+	name  v1.ResourceName
+	value int64
+}
+
+// At returns the quantity of one resource, in O(log scalar resources).
+func (r *Resources) At(id ResourceID) int64 {
+	if id.scalar == "" {
+		return r.common[id.index]
+	}
+	if at, ok := r.find(id.scalar); ok {
+		return r.scalars[at].value
 	}
 	return 0
 }
 
+// find returns the position of a scalar resource, or where it belongs. Most vectors have one
+// or none.
+func (r *Resources) find(name v1.ResourceName) (at int, ok bool) {
+	if len(r.scalars) == 1 && r.scalars[0].name == name {
+		return 0, true
+	}
+	return slices.BinarySearchFunc(r.scalars, name, func(a amount, name v1.ResourceName) int { return strings.Compare(string(a.name), string(name)) })
+}
+
 // Set sets the quantity of one resource.
 func (r *Resources) Set(id ResourceID, v int64) {
-	r.grow(int(id) + 1)
-	(*r)[id] = v
-}
-
-func (r *Resources) grow(n int) {
-	for len(*r) < n {
-		*r = append(*r, 0)
+	if id.scalar == "" {
+		r.common[id.index] = v
+		return
+	}
+	at, ok := r.find(id.scalar)
+	switch {
+	case ok && v != 0:
+		r.scalars[at].value = v
+	case ok:
+		r.scalars = slices.Delete(r.scalars, at, at+1)
+	case v != 0:
+		r.scalars = slices.Insert(r.scalars, at, amount{id.scalar, v})
 	}
 }
 
-// add adds o, sign times. Values are capped when parsed (maxQuantity), so a
+// Add adds o, so many times. Values are capped when parsed (maxQuantity), so a
 // sum over the pods of a node can't overflow, and adding is exactly undone by
-// subtracting.
-func (r *Resources) add(o Resources, sign int64) {
-	r.grow(len(o))
-	for i, v := range o {
-		(*r)[i] += sign * v
+// subtracting. It takes O(scalar resources of both) at most.
+func (r *Resources) Add(o *Resources, times int64) {
+	for i, v := range o.common {
+		r.common[i] += times * v
 	}
+	if len(o.scalars) > 4 { // inserting one by one would take O(r × o)
+		r.merge(o.scalars, times)
+		return
+	}
+	for _, a := range o.scalars {
+		id := ResourceID{scalar: a.name}
+		r.Set(id, r.At(id)+times*a.value)
+	}
+}
+
+// merge adds scalar resources, so many times, to a list that is made anew.
+func (r *Resources) merge(more []amount, times int64) {
+	out := make([]amount, 0, len(r.scalars)+len(more))
+	for old := r.scalars; len(old) > 0 || len(more) > 0; {
+		var next amount
+		switch {
+		case len(more) == 0 || len(old) > 0 && old[0].name < more[0].name:
+			next, old = old[0], old[1:]
+		case len(old) == 0 || more[0].name < old[0].name:
+			next, more = amount{more[0].name, times * more[0].value}, more[1:]
+		default:
+			next, old, more = amount{old[0].name, old[0].value + times*more[0].value}, old[1:], more[1:]
+		}
+		if next.value != 0 {
+			out = append(out, next)
+		}
+	}
+	r.scalars = slices.Clip(out)
+	if len(out) == 0 {
+		r.scalars = nil
+	}
+}
+
+// All yields the resources of which there is a quantity other than 0, in the order of
+// ResourceID.Compare.
+func (r *Resources) All() iter.Seq2[ResourceID, int64] {
+	return func(yield func(ResourceID, int64) bool) {
+		for i, v := range r.common {
+			if v != 0 && !yield(ResourceID{index: i}, v) {
+				return
+			}
+		}
+		for _, a := range r.scalars {
+			if !yield(ResourceID{scalar: a.name}, a.value) {
+				return
+			}
+		}
+	}
+}
+
+// Clone returns a copy that shares no memory.
+func (r *Resources) Clone() Resources {
+	return Resources{common: r.common, scalars: slices.Clone(r.scalars)}
+}
+
+// Equal tells whether all quantities are equal. It doesn't allocate.
+func (r *Resources) Equal(o *Resources) bool {
+	return r.common == o.common && slices.Equal(r.scalars, o.scalars)
+}
+
+// String lists the quantities with the names, for people.
+func (r Resources) String() string {
+	var out []string
+	for id, v := range r.All() {
+		out = append(out, fmt.Sprintf("%s=%d", id.Name(), v))
+	}
+	return strings.Join(out, " ")
 }
 
 // Quantities beyond these are capped and reported as a Problem. A pod at the
@@ -66,77 +195,25 @@ const (
 	maxPodQuantity  = 1 << 53
 )
 
-// Schema interns names of resources and images. It is shared by all States that share parsed
-// objects, and is safe for concurrent use: a follower reads names while its
-// leader parses new objects.
-type Schema struct {
-	mu    sync.RWMutex
-	ids   map[v1.ResourceName]ResourceID
-	names []v1.ResourceName
-	// images are the interned names of container images.
-	images map[string]ImageID
+// Schema parses objects for all States that share them. It remembers nothing of them.
+type Schema struct{}
+
+// NewSchema returns a schema.
+func NewSchema() *Schema { return &Schema{} }
+
+// GPUs returns the resources that Cluster Autoscaler knows as GPUs.
+func GPUs() [5]ResourceID {
+	return [...]ResourceID{{scalar: "nvidia.com/gpu"}, {scalar: "habana.ai/gaudi"}, {scalar: "gpu.intel.com/xe"}, {scalar: "amd.com/gpu"}, {scalar: "microsoft.com/directx"}}
 }
 
-// NewSchema returns a schema that knows CPU, Memory and EphemeralStorage.
-func NewSchema() *Schema {
-	s := &Schema{ids: map[v1.ResourceName]ResourceID{}, images: map[string]ImageID{}}
-	for _, n := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
-		s.ID(n)
-	}
-	return s
-}
-
-// ID returns the index of a resource name, interning it when it is new.
-func (s *Schema) ID(name v1.ResourceName) ResourceID {
-	s.mu.RLock()
-	id, ok := s.ids[name]
-	s.mu.RUnlock()
-	if ok {
-		return id
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if id, ok = s.ids[name]; ok {
-		return id
-	}
-	id = ResourceID(len(s.names))
-	s.ids[name] = id
-	s.names = append(s.names, name)
-	return id
-}
-
-// Name returns the resource name of an index.
-func (s *Schema) Name(id ResourceID) v1.ResourceName {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.names[id]
-}
-
-// gpus are the resources that Cluster Autoscaler knows as GPUs.
-var gpus = [...]v1.ResourceName{"nvidia.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", "microsoft.com/directx"}
-
-// GPUOf returns the first resource among them that counts as GPUs, "" for none.
-func (s *Schema) GPUOf(r *Resources) v1.ResourceName {
-	for _, id := range s.GPUs() {
+// GPUOf returns the first resource of a vector that counts as GPUs, "" for none.
+func GPUOf(r *Resources) v1.ResourceName {
+	for _, id := range GPUs() {
 		if r.At(id) > 0 {
-			return s.Name(id)
+			return id.Name()
 		}
 	}
 	return ""
-}
-
-// GPUs returns the indices of the resources that count as GPUs, as far as anything has named
-// them yet: of the others, nothing has any. The list isn't nil.
-func (s *Schema) GPUs() []ResourceID {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	out := make([]ResourceID, 0, len(gpus))
-	for _, name := range gpus {
-		if id, ok := s.ids[name]; ok {
-			out = append(out, id)
-		}
-	}
-	return out
 }
 
 // Problem is a value of an API object that can't be taken as it stands.

@@ -1,27 +1,17 @@
 package cluster_test
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
+	"maps"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/internal/testkit"
 )
-
-// vector prints the quantities that aren't zero, by name.
-func vector(s *cluster.Schema, r cluster.Resources) string {
-	var parts []string
-	for id, q := range r {
-		if q != 0 {
-			parts = append(parts, fmt.Sprintf("%s=%d", s.Name(cluster.ResourceID(id)), q))
-		}
-	}
-	return strings.Join(parts, " ")
-}
 
 func TestQuantities(t *testing.T) {
 	const mostOfPod, mostOfNode = 1 << 53, 1 << 52
@@ -47,7 +37,7 @@ func TestQuantities(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.quantity), func(t *testing.T) {
 			s := cluster.NewSchema()
-			id := s.ID(c.name)
+			id := cluster.ResourceOf(c.name)
 			p := s.ParsePod(testkit.Pod("p").Req(string(c.name), c.quantity).Obj())
 			if got := p.Request.At(id); got != c.ofPod {
 				t.Errorf("the pod requests %d, want %d", got, c.ofPod)
@@ -81,38 +71,85 @@ func TestTheLargestPods(t *testing.T) {
 	}
 }
 
-func TestSchema(t *testing.T) {
-	s := cluster.NewSchema()
-	for id, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
-		if got := s.ID(name); int(got) != id || got.Scalar() {
-			t.Errorf("%s has index %d, scalar %v; want %d, false", name, got, got.Scalar(), id)
+// TestResourceIDs has the resources that every node has before all others, and any two of
+// one name equal.
+func TestResourceIDs(t *testing.T) {
+	ids := []cluster.ResourceID{{}, cluster.Memory, cluster.EphemeralStorage, cluster.ResourceOf("example.com/fpga"), cluster.ResourceOf("example.com/gpu")}
+	for i, name := range []v1.ResourceName{"cpu", "memory", "ephemeral-storage", "example.com/fpga", "example.com/gpu"} {
+		got := cluster.ResourceOf(name)
+		if got != ids[i] || got.Name() != name || got.Scalar() != (i > 2) {
+			t.Errorf("%s has the ID %v of the name %s, scalar %v; want %v", name, got, got.Name(), got.Scalar(), ids[i])
 		}
-	}
-	gpu := s.ID("example.com/gpu")
-	if again := s.ID("example.com/gpu"); again != gpu || !gpu.Scalar() || s.Name(gpu) != "example.com/gpu" {
-		t.Errorf("example.com/gpu has index %d, then %d, which is %s", gpu, again, s.Name(gpu))
-	}
-	if other := s.ID("example.com/fpga"); other == gpu {
-		t.Error("two resources have one index")
-	}
-	if got := (cluster.Resources{5}).At(gpu); got != 0 {
-		t.Errorf("past its length a vector has %d, want 0", got)
-	}
-}
-
-// Names are interned in one order, whatever the order of a map.
-func TestResourcesAreInternedByName(t *testing.T) {
-	n := testkit.Node("n")
-	for _, name := range testkit.Names("example.com/r", 8) {
-		n.Status.Allocatable[v1.ResourceName(name)] = resource.MustParse("1")
-	}
-	for range 10 {
-		s := cluster.NewSchema()
-		s.ParseNode(n.Obj(), "")
-		for i, name := range testkit.Names("example.com/r", 8) {
-			if got := s.ID(v1.ResourceName(name)); int(got) != i+3 {
-				t.Fatalf("%s has index %d, want %d", name, got, i+3)
+		for k, other := range ids {
+			if order := got.Compare(other); order != cmp.Compare(i, k) {
+				t.Errorf("comparing %s with %s gives %d, want %d", name, other.Name(), order, cmp.Compare(i, k))
 			}
 		}
 	}
+}
+
+// TestPropertyResourcesAreMaps has random vectors, with many scalar resources and few, behave
+// as maps from names to quantities; no vector keeps a name of which it has none.
+func TestPropertyResourcesAreMaps(t *testing.T) {
+	names := append(testkit.Names("example.com/r", 12), "cpu", "memory", "ephemeral-storage")
+	type vector struct {
+		r     cluster.Resources
+		model map[string]int64
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		all := make([]vector, 3)
+		for i := range all {
+			all[i].model = map[string]int64{}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			x, y := &all[testkit.Uniform(t, 3, "of")], &all[testkit.Uniform(t, 3, "with")]
+			switch testkit.Uniform(t, 4, "step") {
+			case 0:
+				times := int64(testkit.Uniform(t, 3, "times")) - 1
+				y := vector{y.r.Clone(), maps.Clone(y.model)} // it may be the same
+				x.r.Add(&y.r, times)
+				for name, v := range y.model {
+					x.model[name] += times * v
+				}
+			case 1:
+				before := y.r.String()
+				x.r, x.model = y.r.Clone(), maps.Clone(y.model)
+				x.r.Set(cluster.ResourceOf(v1.ResourceName(names[0])), 9)
+				x.model[names[0]] = 9
+				if x != y && y.r.String() != before {
+					t.Fatalf("a change of a clone has changed %s to %s", before, &y.r)
+				}
+			default:
+				name, v := names[testkit.Uniform(t, len(names), "name")], int64(testkit.Uniform(t, 3, "value"))
+				x.r.Set(cluster.ResourceOf(v1.ResourceName(name)), v)
+				x.model[name] = v
+			}
+			for i := range all {
+				maps.DeleteFunc(all[i].model, func(_ string, v int64) bool { return v == 0 })
+			}
+			for i := range all {
+				x := &all[i]
+				got, last := map[string]int64{}, cluster.ResourceID{}
+				for id, v := range x.r.All() {
+					if len(got) > 0 && last.Compare(id) >= 0 {
+						t.Fatalf("%s comes after %s", id.Name(), last.Name())
+					}
+					got[string(id.Name())], last = v, id
+				}
+				if !maps.Equal(got, x.model) {
+					t.Fatalf("the vector has %v, want %v", got, x.model)
+				}
+				for _, name := range names {
+					if v := x.r.At(cluster.ResourceOf(v1.ResourceName(name))); v != x.model[name] {
+						t.Fatalf("of %s the vector has %d, want %d", name, v, x.model[name])
+					}
+				}
+				for k := range all {
+					if got, want := x.r.Equal(&all[k].r), maps.Equal(x.model, all[k].model); got != want {
+						t.Fatalf("whether %s equals %s: %v, want %v", &x.r, &all[k].r, got, want)
+					}
+				}
+			}
+		}
+	})
 }

@@ -62,6 +62,7 @@ func New(schema *Schema) *State {
 	s.terms.init()
 	s.objects.init()
 	s.nominated.init()
+	s.images.init()
 	return s
 }
 

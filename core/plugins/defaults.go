@@ -100,7 +100,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	case nodeports.Name:
 		return nodeports.Plugin{}
 	case noderesources.FitName:
-		return noderesources.NewFit(schema, o.Fit)
+		return noderesources.NewFit(o.Fit)
 	case volumerestrictions.Name:
 		return volumerestrictions.Plugin{}
 	case nodevolumelimits.Name:
@@ -119,7 +119,7 @@ func build(schema *cluster.Schema, name string, o *Options) framework.Plugin {
 	case dynamicresources.Name:
 		return dynamicresources.Plugin{}
 	case noderesources.BalancedName:
-		return noderesources.NewBalanced(schema, o.Balanced)
+		return noderesources.NewBalanced(o.Balanced)
 	case imagelocality.Name:
 		return imagelocality.Plugin{}
 	case nodedeclaredfeatures.Name:

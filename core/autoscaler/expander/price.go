@@ -55,20 +55,19 @@ func (Price) Best(r *Round, options []Option) []Option {
 	if len(priced) == 0 {
 		return options
 	}
-	ids := r.Schema.GPUs()
-	return lowest(priced, func(o *Option) float64 { return score(o, preferredCores(r.Nodes), ids) })
+	return lowest(priced, func(o *Option) float64 { return score(o, preferredCores(r.Nodes)) })
 }
 
 // Worth returns what a pod's requests are worth an hour.
-func Worth(schema *cluster.Schema, pod *cluster.Pod) float64 { return podPrice(pod, schema.GPUs()) }
+func Worth(pod *cluster.Pod) float64 { return podPrice(pod) }
 
-// score is an option's score; gpus are the IDs of what counts as a GPU.
-func score(o *Option, preferred float64, gpus []cluster.ResourceID) float64 {
+// score is an option's score.
+func score(o *Option, preferred float64) float64 {
 	var worth float64
 	for pod := range o.Pods.All() {
-		worth += podPrice(pod, gpus)
+		worth += podPrice(pod)
 	}
-	return fit(o, preferred, gpus) * (nodesPrice(o) + stabilization) / (worth + stabilization)
+	return fit(o, preferred) * (nodesPrice(o) + stabilization) / (worth + stabilization)
 }
 
 // nodesPrice is what an option's nodes cost an hour. A similar group of unknown price
@@ -83,18 +82,18 @@ func nodesPrice(o *Option) float64 {
 }
 
 // podPrice is what a pod's requests are worth an hour.
-func podPrice(pod *cluster.Pod, gpus []cluster.ResourceID) float64 {
+func podPrice(pod *cluster.Pod) float64 {
 	price := corePrice*float64(pod.Request.At(cluster.CPU))/1000 + gibPrice*float64(pod.Request.At(cluster.Memory))/(1<<30)
-	for _, id := range gpus {
+	for _, id := range cluster.GPUs() {
 		price += gpuPrice * float64(pod.Request.At(id))
 	}
 	return price
 }
 
 // fit says how badly an option's nodes suit the cluster, 1 for perfectly.
-func fit(o *Option, preferred float64, gpus []cluster.ResourceID) float64 {
-	node := o.Group.Template.Allocatable
-	for _, id := range gpus {
+func fit(o *Option, preferred float64) float64 {
+	node := &o.Group.Template.Allocatable
+	for _, id := range cluster.GPUs() {
 		if node.At(id) > 0 {
 			return gpuFit
 		}

@@ -82,13 +82,14 @@ func (s *Simulator) Consolidate(req *autoscaler.Request, seed uint64, questions 
 // replaceables returns the nodes that may be replaced, those first whose price is the highest
 // for what their pods request; and adds up what the cluster costs.
 func (x *search) replaceables(plan *autoscaler.Plan) (out []*replaceable) {
-	var all [2]float64 // of CPU and memory, of all nodes with a price
+	resources := [...]cluster.ResourceID{cluster.CPU, cluster.Memory}
+	var all [len(resources)]float64 // of all nodes with a price
 	x.world.Nodes(func(n *cluster.Node) {
 		if p := x.priceOf(n); p > 0 && !n.HasTaint(autoscaler.ToBeDeletedTaint) {
 			x.price += p
 			x.pods += n.Workload
-			for id := range all {
-				all[id] += float64(n.Allocatable.At(cluster.ResourceID(id)))
+			for i, id := range resources {
+				all[i] += float64(n.Allocatable.At(id))
 			}
 		}
 	})
@@ -101,9 +102,9 @@ func (x *search) replaceables(plan *autoscaler.Plan) (out []*replaceable) {
 		if r == nil {
 			continue
 		}
-		for id := range all {
-			if all[id] > 0 {
-				r.worth += x.price / float64(len(all)) * float64(r.node.Requested.At(cluster.ResourceID(id))) / all[id]
+		for i, id := range resources {
+			if all[i] > 0 {
+				r.worth += x.price / float64(len(all)) * float64(r.node.Requested.At(id)) / all[i]
 			}
 		}
 		out = append(out, r)

@@ -18,8 +18,6 @@ type Check struct {
 	State     *cluster.State
 	Readiness *autoscaler.Readiness
 	Now       time.Time // the API server's, by which nodes are created
-
-	gpus []cluster.ResourceID // nil until they are asked for
 }
 
 // Ineligible returns why a node isn't a candidate, nil when it may be one. What the

@@ -33,7 +33,7 @@ func NewMinimums(s *cluster.State, req *autoscaler.Request) *Minimums {
 	}
 	for _, t := range req.Limits.Totals {
 		if t.Min > 0 {
-			m.totals = append(m.totals, minimum{t, s.Schema.ID(t.Resource), -inUnits(t.Resource, t.Min)})
+			m.totals = append(m.totals, minimum{t, cluster.ResourceOf(t.Resource), -inUnits(t.Resource, t.Min)})
 		}
 	}
 	if len(m.totals) == 0 {

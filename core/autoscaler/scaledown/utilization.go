@@ -27,7 +27,7 @@ func (c *Check) Utilization(n *cluster.Node) (share float64, resource v1.Resourc
 	if id, ok := c.gpu(n); ok {
 		l := []load{{id: id}}
 		c.measure(n, l)
-		return l[0].share(), c.State.Schema.Name(id)
+		return l[0].share(), id.Name()
 	}
 	l := []load{{id: cluster.CPU}, {id: cluster.Memory}}
 	c.measure(n, l)
@@ -66,10 +66,7 @@ func (c *Check) measure(n *cluster.Node, loads []load) {
 // gpu returns the resource of a node's GPUs: of those that it has, or that new nodes of its
 // group have.
 func (c *Check) gpu(n *cluster.Node) (cluster.ResourceID, bool) {
-	if c.gpus == nil {
-		c.gpus = c.State.Schema.GPUs()
-	}
-	for _, id := range c.gpus {
+	for _, id := range cluster.GPUs() {
 		if n.Allocatable.At(id) > 0 {
 			return id, true
 		}
@@ -77,7 +74,7 @@ func (c *Check) gpu(n *cluster.Node) (cluster.ResourceID, bool) {
 			return id, true
 		}
 	}
-	return 0, false
+	return cluster.ResourceID{}, false
 }
 
 // options returns the options of a node's group, without any when it has none of its own.

@@ -99,20 +99,20 @@ func (b *builder) waste(bundles []*bundle) []Waste {
 			continue
 		}
 		nodes := int64(x.nodes)
-		addTo(&all, x.node.Allocatable, nodes)
+		all.Add(&x.node.Allocatable, nodes)
 		pods.Allocatable += nodes * x.node.AllowedPods
 		pods.Unused += nodes * x.node.AllowedPods
 		for _, f := range x.fills {
 			for _, pod := range f.pods[:f.each] {
-				addTo(&used, pod.Request, nodes)
+				used.Add(&pod.Request, nodes)
 				pods.Unused -= nodes
 			}
 		}
 	}
 	var out []Waste
-	for i, v := range all {
-		if id := cluster.ResourceID(i); v > 0 {
-			out = append(out, Waste{b.State.Schema.Name(id), v - used.At(id), v})
+	for id, v := range all.All() {
+		if v > 0 {
+			out = append(out, Waste{id.Name(), v - used.At(id), v})
 		}
 	}
 	if pods.Allocatable > 0 {
@@ -120,12 +120,4 @@ func (b *builder) waste(bundles []*bundle) []Waste {
 	}
 	slices.SortFunc(out, func(x, y Waste) int { return strings.Compare(string(x.Resource), string(y.Resource)) })
 	return out
-}
-
-// addTo adds a vector to a sum, so many times.
-func addTo(sum *cluster.Resources, r cluster.Resources, times int64) {
-	for i, v := range r {
-		id := cluster.ResourceID(i)
-		sum.Set(id, sum.At(id)+times*v)
-	}
 }

@@ -30,7 +30,7 @@ type total struct {
 func (b *builder) newLimits() limits {
 	l := limits{nodes: b.State.Live(), launching: Launching(b.coming)}
 	for _, t := range b.req.Limits.Totals {
-		x := total{id: b.State.Schema.ID(t.Resource), name: t.Resource, max: t.Max}
+		x := total{id: cluster.ResourceOf(t.Resource), name: t.Resource, max: t.Max}
 		if t.Resource == v1.ResourceCPU {
 			x.max *= 1000
 		}

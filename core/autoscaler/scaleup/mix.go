@@ -115,35 +115,48 @@ type mixProblem struct {
 
 // mixProblem asks the rules about each class and an empty node of each group.
 func (b *builder) mixProblem(classes []*mixClass, models []*model) *mixProblem {
-	resources := 0
-	for _, c := range classes {
-		resources = max(resources, len(c.class.Pod().Request))
-	}
+	resources := mixResources(classes, models)
 	p := &mixProblem{}
 	for _, m := range models {
 		room, _ := b.headroom(m.group)
 		blank := b.blank(m)
 		g := mix.Group{Price: m.group.Price, Room: room}
-		for id := range resources {
-			id := cluster.ResourceID(id)
+		for _, id := range resources {
 			g.Allocatable = append(g.Allocatable, max(blank.Allocatable.At(id)-blank.Requested.At(id), 0))
 		}
 		g.Allocatable = append(g.Allocatable, max(blank.AllowedPods-int64(len(blank.Pods)), 0))
 		p.groups = append(p.groups, g)
 	}
 	for _, c := range classes {
-		p.classes = append(p.classes, b.mixClass(c, models, p.groups))
+		p.classes = append(p.classes, b.mixClass(c, models, p.groups, resources))
 	}
 	return p
 }
 
+// mixResources returns the resources that decide how many pods a node takes: those that every
+// node has, and the scalar ones that some class requests and some group has. A class that
+// requests another is taken by no group.
+func mixResources(classes []*mixClass, models []*model) []cluster.ResourceID {
+	out := []cluster.ResourceID{cluster.CPU, cluster.Memory, cluster.EphemeralStorage}
+	var offered cluster.Resources
+	for _, m := range models {
+		offered.Add(&m.info.Allocatable, 1)
+	}
+	for id := range offered.All() {
+		if id.Scalar() && slices.ContainsFunc(classes, func(c *mixClass) bool { return c.class.Pod().Request.At(id) > 0 }) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // mixClass returns which groups take a class, and how many of its pods a node takes where
 // that is fewer than its resources would.
-func (b *builder) mixClass(c *mixClass, models []*model, groups []mix.Group) mix.Class {
+func (b *builder) mixClass(c *mixClass, models []*model, groups []mix.Group, resources []cluster.ResourceID) mix.Class {
 	pod := c.class.Pod()
 	out := mix.Class{Pods: len(c.pods)}
-	for id := range len(groups[0].Allocatable) - 1 {
-		out.Request = append(out.Request, pod.Request.At(cluster.ResourceID(id)))
+	for _, id := range resources {
+		out.Request = append(out.Request, pod.Request.At(id))
 	}
 	out.Request = append(out.Request, 1)
 	e := b.Engine(pod)

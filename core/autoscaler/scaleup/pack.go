@@ -311,24 +311,25 @@ func share(g *cluster.NodeGroup, pod *cluster.Pod) float64 {
 // wasted returns the share of the new nodes' CPU plus that of their memory which the pods
 // leave unused: 0 to 2. Daemon and static pods are overhead, not use.
 func wasted(bundles []*bundle) float64 {
-	var used, all [2]int64 // by cluster.CPU and cluster.Memory
+	resources := [...]cluster.ResourceID{cluster.CPU, cluster.Memory}
+	var used, all [len(resources)]int64
 	for _, x := range bundles {
 		if x.model == nil {
 			continue
 		}
-		for id := range used {
-			all[id] += int64(x.nodes) * x.node.Allocatable.At(cluster.ResourceID(id))
+		for i, id := range resources {
+			all[i] += int64(x.nodes) * x.node.Allocatable.At(id)
 			for _, pod := range x.node.Pods {
 				if !pod.OfNode {
-					used[id] += int64(x.nodes) * pod.Request.At(cluster.ResourceID(id))
+					used[i] += int64(x.nodes) * pod.Request.At(id)
 				}
 			}
 		}
 	}
 	var sum float64
-	for id := range used {
-		if all[id] > 0 {
-			sum += 1 - float64(used[id])/float64(all[id])
+	for i := range used {
+		if all[i] > 0 {
+			sum += 1 - float64(used[i])/float64(all[i])
 		}
 	}
 	return sum

@@ -103,10 +103,10 @@ func (q *preferences) newNode(m *model) cluster.NodeIndex {
 	info := m.info.Renamed(fmt.Sprintf("%s/preferred-%d", m.group.ID, q.serial))
 	info.AllowedPods = 1
 	info.Images = m.group.Template.Images // a live node has pulled others, a new one won't have them
-	info.Allocatable = slices.Clone(info.Allocatable)
-	for id, v := range info.Allocatable {
+	info.Allocatable = cluster.Resources{}
+	for id, v := range m.info.Allocatable.All() {
 		if v > 0 {
-			info.Allocatable[id] = 1 << 40
+			info.Allocatable.Set(id, 1<<40)
 		}
 	}
 	return q.State.SetNode(info)

@@ -113,18 +113,18 @@ func sameLabels(x, y *model, ignored []string) bool {
 
 // free returns what the pods of a node leave of it.
 func free(n *cluster.Node) cluster.Resources {
-	out := slices.Clone(n.Allocatable)
-	for id := range n.Requested {
-		out.Set(cluster.ResourceID(id), n.Allocatable.At(cluster.ResourceID(id))-n.Requested[id])
-	}
+	out := n.Allocatable.Clone()
+	out.Add(&n.Requested, -1)
 	return out
 }
 
 // about tells whether all resources are within a share of the larger of each other.
 func about(x, y cluster.Resources, ratio float64) bool {
-	for i := range max(len(x), len(y)) {
-		if id := cluster.ResourceID(i); !near(x.At(id), y.At(id), ratio) {
-			return false
+	for _, of := range []*cluster.Resources{&x, &y} {
+		for id := range of.All() {
+			if !near(x.At(id), y.At(id), ratio) {
+				return false
+			}
 		}
 	}
 	return true

@@ -32,11 +32,11 @@ func (Plugin) Name() string { return Name }
 // node has, as often as the pod names them. Which images are known is read from the
 // state without a Reclassifier: a pod whose image comes to a node later keeps its
 // class, in which the image scores nothing, until it is signed again.
-func knownImages(pod *cluster.Pod, state *cluster.State) []cluster.ImageID {
-	var out []cluster.ImageID
+func knownImages(pod *cluster.Pod, state *cluster.State) []string {
+	var out []string
 	add := func(name string) {
-		if id, ok := state.Image(normalized(name)); ok {
-			out = append(out, id)
+		if name = normalized(name); state.NodesWithImage(name) > 0 {
+			out = append(out, name)
 		}
 	}
 	spec := &pod.Object.Spec
@@ -77,8 +77,8 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, _ *framework.S
 		return
 	}
 	local.Int(containers(pod))
-	for _, id := range images {
-		local.Int(int64(id))
+	for _, name := range images {
+		local.Str(name)
 	}
 }
 
@@ -97,7 +97,7 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 type rule struct {
 	framework.StaticScore
 	state      *cluster.State
-	images     []cluster.ImageID // see knownImages
+	images     []string // see knownImages
 	containers int64
 	row        []int64 // of the call of StaticKey that is going on
 }
@@ -114,13 +114,11 @@ func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 	r.row = r.row[:0]
 	some := false
 	for _, want := range r.images {
-		size := int64(-1)
-		for i := range n.Images {
-			if n.Images[i].ID == want {
-				size = n.Images[i].Size
-				some = true
-			}
+		size, ok := n.ImageSize(want)
+		if !ok {
+			size = -1
 		}
+		some = some || ok
 		r.row = append(r.row, size)
 	}
 	if !some {

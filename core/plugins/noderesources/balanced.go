@@ -19,11 +19,11 @@ var _ framework.Plugin = (*Balanced)(nil)
 // NewBalanced returns the plugin over the given resources, whose weights don't
 // count; nil means CPU and memory. The schema must be that of the states it will
 // see.
-func NewBalanced(schema *cluster.Schema, resources []ResourceWeight) *Balanced {
+func NewBalanced(resources []ResourceWeight) *Balanced {
 	if len(resources) == 0 {
 		resources = DefaultResources()
 	}
-	return &Balanced{resolve(schema, resources, countsRequests)}
+	return &Balanced{resolve(resources, countsRequests)}
 }
 
 // Name implements framework.Plugin.
@@ -31,13 +31,13 @@ func (*Balanced) Name() string { return BalancedName }
 
 // Sign implements framework.Plugin.
 func (*Balanced) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
-	signVector(pod.Request, local)
+	signVector(&pod.Request, local)
 }
 
 // For implements framework.Plugin. A pod that requests none of the resources
 // isn't scored: such pods would all go to one node (kubernetes issue 129138).
 func (b *Balanced) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *framework.Reason) {
-	adds := amounts(pod.Request, b.resources)
+	adds := amounts(&pod.Request, b.resources)
 	for _, v := range adds {
 		if v != 0 {
 			return framework.Rules{Local: &balancedRule{b.resources, adds}}, nil

@@ -17,7 +17,7 @@ func balanced(names ...string) rt.Make {
 	for _, n := range names {
 		list = append(list, noderesources.ResourceWeight{Name: v1.ResourceName(n), Weight: 1})
 	}
-	return func(s *cluster.Schema) framework.Plugin { return noderesources.NewBalanced(s, list) }
+	return func(*cluster.Schema) framework.Plugin { return noderesources.NewBalanced(list) }
 }
 
 // A node scores 50 + (50 + evenness with the pod − evenness without it) / 2, cut.

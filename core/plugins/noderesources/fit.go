@@ -35,14 +35,14 @@ var (
 )
 
 // NewFit returns the plugin. The schema must be that of the states it will see.
-func NewFit(schema *cluster.Schema, args FitArgs) *Fit {
+func NewFit(args FitArgs) *Fit {
 	if args.Strategy == "" {
 		args.Strategy = LeastAllocated
 	}
 	if len(args.Resources) == 0 {
 		args.Resources = DefaultResources()
 	}
-	return &Fit{args: args, resources: resolve(schema, args.Resources, countsDefaults)}
+	return &Fit{args: args, resources: resolve(args.Resources, countsDefaults)}
 }
 
 // Name implements framework.Plugin.
@@ -62,33 +62,40 @@ func (f *Fit) Packing() framework.Weighted {
 
 // Sign implements framework.Plugin.
 func (f *Fit) Sign(pod *cluster.Pod, _ *cluster.State, local, _ *framework.Signature) {
-	signVector(pod.Request, local)
-	signVector(pod.Scored, local)
+	signVector(&pod.Request, local)
+	signVector(&pod.Scored, local)
 }
 
-// signVector signs what isn't 0, so that vectors of different lengths are equal
-// where their quantities are.
-func signVector(r cluster.Resources, sig *framework.Signature) {
-	for id, v := range r {
-		if v != 0 {
-			sig.Int(int64(id))
-			sig.Int(v)
+// signVector signs what isn't 0: each resource by a number, and a scalar one by its name as
+// well.
+func signVector(r *cluster.Resources, sig *framework.Signature) {
+	for id, v := range r.All() {
+		switch id {
+		case cluster.CPU:
+			sig.Int(0)
+		case cluster.Memory:
+			sig.Int(1)
+		case cluster.EphemeralStorage:
+			sig.Int(2)
+		default:
+			sig.Int(3)
+			sig.Str(string(id.Name()))
 		}
+		sig.Int(v)
 	}
-	sig.Int(-1) // the end: no resource has this id
+	sig.Int(-1) // the end: no resource has this number
 }
 
 // For implements framework.Plugin. Every pod has the rule: one that requests
 // nothing still takes one of the node's pods.
 func (f *Fit) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *framework.Reason) {
-	r := &fitRule{schema: state.Schema, resources: f.resources, scoring: newScoring(f.args)}
-	for i, v := range pod.Request {
-		id := cluster.ResourceID(i)
-		if v > 0 && !(id.Scalar() && f.ignored(string(state.Schema.Name(id)))) {
+	r := &fitRule{resources: f.resources, scoring: newScoring(f.args)}
+	for id, v := range pod.Request.All() {
+		if v > 0 && !(id.Scalar() && f.ignored(string(id.Name()))) {
 			r.requests = append(r.requests, request{id, v})
 		}
 	}
-	r.adds = amounts(pod.Scored, f.resources)
+	r.adds = amounts(&pod.Scored, f.resources)
 	return framework.Rules{Local: r}, nil
 }
 
@@ -110,7 +117,6 @@ type request struct {
 
 // fitRule implements framework.LocalRule for the pods of one class.
 type fitRule struct {
-	schema    *cluster.Schema
 	requests  []request // those that count for filtering
 	resources []scored
 	adds      []int64 // what the pod adds to each of resources
@@ -175,7 +181,7 @@ func (r *fitRule) Explain(n *cluster.Node) *framework.Reason {
 		if w.value <= free {
 			continue
 		}
-		name := string(r.schema.Name(w.id))
+		name := string(w.id.Name())
 		out.Messages = append(out.Messages, "Insufficient "+name)
 		out.Deficits = append(out.Deficits, framework.Deficit{Resource: name, Needed: w.value, Available: free})
 		out.Final = out.Final || w.value > allocatable

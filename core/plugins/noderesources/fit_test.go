@@ -11,7 +11,7 @@ import (
 )
 
 func fit(args noderesources.FitArgs) rt.Make {
-	return func(s *cluster.Schema) framework.Plugin { return noderesources.NewFit(s, args) }
+	return func(*cluster.Schema) framework.Plugin { return noderesources.NewFit(args) }
 }
 
 // node n has 4 CPUs and 8Gi of memory.
@@ -119,7 +119,7 @@ func TestLeastAllocated(t *testing.T) {
 		{Name: "ephemeral storage has no default", Plugin: over(noderesources.ResourceWeight{Name: "ephemeral-storage", Weight: 1}), Nodes: rt.Nodes{node().Alloc("ephemeral-storage", "100")}, Pod: pod(), Pods: rt.Pods{placed("ephemeral-storage", "30")}, Want: one("70")},
 		{Name: "requests of the pod as a whole aren't scored", Pod: pod("cpu", "1", "memory", "2Gi").WholeReq("cpu", "2", "memory", "4Gi"), Want: one("75")},
 		{Name: "a plugin that only scores scores what it would reject", Plugin: func(s *cluster.Schema) framework.Plugin {
-			return framework.OnlyScores(noderesources.NewFit(s, noderesources.FitArgs{}))
+			return framework.OnlyScores(noderesources.NewFit(noderesources.FitArgs{}))
 		}, Pod: pod("cpu", "9", "memory", "2Gi"), Want: one("37")}, // 0, 75
 	}}.Score(t)
 }

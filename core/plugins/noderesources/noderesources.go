@@ -6,6 +6,8 @@
 package noderesources
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -27,11 +29,12 @@ func DefaultResources() []ResourceWeight {
 // Whoever makes a plugin checks it: its arrays have so many places.
 const MaxScoredResources = 16
 
-// scored is a ResourceWeight resolved against a schema.
+// scored is a ResourceWeight with what counts as used.
 type scored struct {
 	id     cluster.ResourceID
 	weight int64
-	counts usage
+	// nonZero is where Node.NonZero has the resource, -1 where what pods request counts.
+	nonZero int
 }
 
 // usage is what counts as used of CPU and memory on a node.
@@ -46,16 +49,19 @@ const (
 	countsDefaults
 )
 
-func resolve(schema *cluster.Schema, list []ResourceWeight, counts usage) []scored {
+func resolve(list []ResourceWeight, counts usage) []scored {
 	out := make([]scored, len(list))
 	for i, w := range list {
-		out[i] = scored{schema.ID(w.Name), w.Weight, counts}
+		out[i] = scored{cluster.ResourceOf(w.Name), w.Weight, -1}
+		if counts == countsDefaults {
+			out[i].nonZero = slices.Index([]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}, w.Name)
+		}
 	}
 	return out
 }
 
 // amounts returns a pod's quantities of the scored resources.
-func amounts(of cluster.Resources, resources []scored) []int64 {
+func amounts(of *cluster.Resources, resources []scored) []int64 {
 	out := make([]int64, len(resources))
 	for i, r := range resources {
 		out[i] = of.At(r.id)
@@ -74,8 +80,8 @@ func (s *scored) withPod(n *cluster.Node, adds int64) (requested, allocatable in
 	if allocatable == 0 {
 		return 0, 0
 	}
-	if s.counts == countsDefaults && s.id <= cluster.Memory {
-		return n.NonZero[s.id] + adds, allocatable
+	if s.nonZero >= 0 {
+		return n.NonZero[s.nonZero] + adds, allocatable
 	}
 	return n.Requested.At(s.id) + adds, allocatable
 }

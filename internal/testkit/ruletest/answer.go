@@ -106,7 +106,7 @@ func (a *answers) checkAspects(n *cluster.Node, code framework.Code, score int64
 		without.NodeInfo = &bare
 	}
 	if reads&framework.ReadsPods == 0 {
-		without.Pods, without.Ports, without.Requested, without.NonZero = nil, nil, nil, [2]int64{}
+		without.Pods, without.Ports, without.Requested, without.NonZero = nil, nil, cluster.Resources{}, [2]int64{}
 	}
 	if c, s := a.rules.Local.EvalNode(&without); c != code || s != score {
 		a.problem("%s: the local rule reads more of the node than Reads says", n.Name)
