@@ -147,6 +147,7 @@ type Core struct {
 	woken  cluster.Seq // the queue has been asked about changes up to here
 	// signedAt is the state's SignatureVersion that queued pods were signed with.
 	signedAt uint64
+	stepped  bool // Step has been called
 	// turn is what lifecycle machines work with. Its Ready is the work since the last Step
 	// ended, its Now the time of the last call.
 	turn  *lifecycle.Turn

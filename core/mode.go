@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 )
@@ -19,7 +20,11 @@ import (
 //	before a plan        –                      decided on anew              –
 //	asks for a node      each that waits        when the other rejected it   –
 //	node deletions       its own                its own                      another instance's
+//	a pod comes          classified             classified                   classified when it leads
 type mode interface {
+	// class returns the class that a pod is queued with: nil while nothing is decided.
+	class(*cluster.Pod) *engine.Class
+
 	// placed carries out a decision that has placed a pod on a node in the state; the
 	// decision has seen the changes up to seen.
 	placed(p *pod, item *queue.Item, d *scheduler.Decision, seen cluster.Seq)

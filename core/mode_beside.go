@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle/planning"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
@@ -20,6 +21,8 @@ var _ mode = beside{}
 
 func (m beside) standBy() mode { return standingBy{m} }
 func (m beside) lead() mode    { return m }
+
+func (m beside) class(p *cluster.Pod) *engine.Class { return deciding(m).class(p) }
 
 func (m beside) placed(p *pod, item *queue.Item, d *scheduler.Decision, _ cluster.Seq) {
 	m.c.expectation.Expect(m.c.turn, &p.expected, item, d.Node.Name)

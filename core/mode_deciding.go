@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
@@ -16,6 +17,8 @@ var _ mode = deciding{}
 
 func (m deciding) standBy() mode { return standingBy{m} }
 func (m deciding) lead() mode    { return m }
+
+func (m deciding) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p) }
 
 // placed enters the decision into the ledger before what plugins say of it.
 func (m deciding) placed(p *pod, item *queue.Item, d *scheduler.Decision, seen cluster.Seq) {

@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
 )
 
 // standingBy is the mode of a core while another instance decides: nothing is said, and
@@ -13,6 +14,10 @@ type standingBy struct{ mode }
 
 func (m standingBy) standBy() mode { return m }
 func (m standingBy) lead() mode    { return m.mode }
+
+// class returns nil: a class is only made to decide by, and what it reads of the cluster would
+// have to be kept up for every pod that comes and goes. BecomeLeader has all pods classified.
+func (standingBy) class(*cluster.Pod) *engine.Class { return nil }
 
 func (standingBy) reportGate(*pod)             {}
 func (standingBy) reportProblems(*cluster.Pod) {}

@@ -148,9 +148,9 @@ func (c *Core) podPends(obj *v1.Pod) {
 	}
 	item := c.queue.Get(obj.UID)
 	if item == nil {
-		item = c.queue.Add(c.turn.Now, parsed, c.sched.Class(parsed), gate)
+		item = c.queue.Add(c.turn.Now, parsed, c.mode.class(parsed), gate)
 	} else {
-		c.queue.Update(item, parsed, c.sched.Class(parsed), gate)
+		c.queue.Update(item, parsed, c.mode.class(parsed), gate)
 	}
 	if item.Diagnosis() != nil && !item.Nominated() {
 		c.wantPlan(p) // another scheduler may have called it unschedulable just now

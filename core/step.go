@@ -26,26 +26,37 @@ func (c *Core) Take(now time.Time, inputs ...step.Input) {
 }
 
 // StandBy takes in what happened while another instance decides: the state and the queue
-// are kept up, and nothing is decided or said. BecomeLeader has to be called before the
-// next Step. followed is the position that the planner's follower has reached; 0 without
-// one.
+// are kept up, and nothing is decided or said. It is called before the first Step only, and
+// BecomeLeader has to be called between. followed is the position that the planner's follower
+// has reached; 0 without one.
 func (c *Core) StandBy(now time.Time, followed cluster.Seq, inputs ...step.Input) {
+	if c.stepped {
+		panic("core: StandBy after a Step: its waiting pods would miss changes; make another core")
+	}
 	c.mode = c.mode.standBy()
 	c.Take(now, inputs...)
-	c.wake()
+	c.woken = c.state.Head() // no pod has been tried, so no change is missed
 	*c.turn.Ready = step.Ready{}
 	if c.cfg.Autoscale != nil {
 		c.scale.planning.Followed(followed)
 	}
+	c.forget()
+}
+
+// forget forgets the journal and the classes that nobody needs.
+func (c *Core) forget() {
 	c.state.Trim(c.trimTo())
+	c.sched.ForgetClasses(c.turn.Now, c.queue.Classes)
 }
 
 // BecomeLeader ends the time of StandBy. What the other instance had begun is taken over:
 // it may have got no further. What there is to say of objects as they stand goes out with
-// the next Step; the other may have said it, or not.
+// the next Step; the other may have said it, or not. It takes O(pods + nodes).
 func (c *Core) BecomeLeader(now time.Time) {
 	c.turn.Now = now
 	c.mode = c.mode.lead()
+	c.queue.Classify(c.mode.class)
+	c.signedAt = c.state.SignatureVersion()
 	if c.cfg.Autoscale != nil {
 		c.scale.launches.BecomeLeader()
 		c.scale.candidates.BecomeLeader()
@@ -100,6 +111,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 //
 // Then the journal and the classes that nobody needs are forgotten.
 func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
+	c.stepped = true
 	c.Take(now, inputs...)
 	c.binding.Advance(c.turn)
 	c.headroom.Advance(c.turn)
@@ -128,14 +140,9 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	r := *c.turn.Ready
 	*c.turn.Ready = step.Ready{}
 	r.NextWake = c.nextWake(more)
-	c.state.Trim(c.trimTo())
-	c.sched.ForgetClasses(maxClasses, c.queue.Classes)
+	c.forget()
 	return r
 }
-
-// maxClasses is how many classes an engine may hold before those are forgotten that no
-// queued pod has.
-const maxClasses = 4096
 
 // wake asks the queue about the changes since the last time: first which pods have
 // another class for them, then whom they help; then preemptors are released that these
@@ -147,7 +154,11 @@ func (c *Core) wake() {
 	}
 	changes, known := c.state.Since(c.woken)
 	changes = cluster.ReadByRules(changes)
-	if concerned := c.sched.Reclassifies(changes); concerned != nil {
+	concerned := c.sched.Reclassifies(changes)
+	if !known {
+		concerned = func(*cluster.Pod) bool { return true }
+	}
+	if concerned != nil {
 		c.queue.Reclassify(c.sched.Class, concerned)
 	}
 	c.woken = c.state.Head()

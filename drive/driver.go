@@ -100,7 +100,7 @@ func (d *Driver) StandBy(now time.Time, inputs ...step.Input) error {
 		d.core.StandBy(now, 0, inputs...)
 		return nil
 	}
-	err := d.planner.Follow()
+	err := d.planner.Follow(now)
 	d.core.StandBy(now, d.planner.Position(), inputs...)
 	if err != nil {
 		return fmt.Errorf("the planner can't follow: %w", err)

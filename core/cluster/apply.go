@@ -51,7 +51,7 @@ func (s *State) apply(c *Change) {
 	case PodReadied, PodUnreadied:
 		s.setReady(types.UID(c.name), c.Op == PodReadied)
 	case ObjectSet, ObjectRenewed:
-		s.objects.set(c.Object.New, c.Object.Old, c.Op)
+		s.objects.set(c.Object.New, c.Object.Old)
 	case NominationAdded:
 		s.addNomination(c.Pod, c.name)
 	case NominationRemoved:
@@ -97,7 +97,7 @@ func (s *State) undo(c *Change) {
 	case PodReadied, PodUnreadied:
 		s.setReady(types.UID(c.name), c.Op == PodUnreadied)
 	case ObjectSet, ObjectRenewed:
-		s.objects.set(c.Object.Old, c.Object.New, c.Op)
+		s.objects.set(c.Object.Old, c.Object.New)
 	case NominationAdded:
 		s.dropNomination(c.Pod)
 	case NominationRemoved:

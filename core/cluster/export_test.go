@@ -189,10 +189,12 @@ func (b *broken) terms() {
 			listed[t]++
 		}
 	}
-	for i, t := range x.list {
-		b.same("the position of a term", t.Position, i)
+	last := -1
+	for _, t := range x.list {
+		b.check(last < t.Position && t.Position < x.met, "a term at %d comes after one at %d, of %d", t.Position, last, x.met)
+		last = t.Position
 		b.same("the number of lists with a term", listed[t], 1)
-		b.check(x.byKey[t.OwnerKey], "a term isn't known by its key")
+		b.check(x.byKey[t.OwnerKey] == t, "a term isn't known by its key")
 	}
 	b.same("the number of terms", len(x.byKey), len(x.list))
 	b.check(slices.IsSorted(x.keys), "label keys aren't sorted: %v", x.keys)
@@ -202,7 +204,7 @@ func (b *broken) terms() {
 		}
 		for _, p := range append(slices.Clone(n.Pods), n.Nominated...) {
 			for i := range p.Terms {
-				b.check(x.byKey[p.Terms[i].OwnerKey], "a term of %s isn't known", p.UID)
+				b.check(x.byKey[p.Terms[i].OwnerKey] != nil, "a term of %s isn't known", p.UID)
 				reqs, _ := p.Terms[i].Selector.Requirements()
 				for _, r := range reqs {
 					b.check(slices.Contains(x.keys, r.Key()), "label key %s isn't known", r.Key())

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -14,6 +12,10 @@ import (
 //   - by a label that one of its demands requires, so that only pods with that
 //     label are asked about it;
 //   - among those that every pod has to be asked about.
+//
+// Invariant: a fact knows its position in that list (Fact.at) and in lowest (Fact.atLowest).
+// The lists are in no order that means anything, so that a fact is taken out in O(1): a new
+// leader and a sweep drop thousands at once.
 type factIndex struct {
 	byKey    map[string]*Fact
 	byOwners map[string][]*Fact
@@ -58,38 +60,58 @@ func (f *FactSpec) requiredLabel() (label, bool) {
 func (x *factIndex) add(f *Fact) {
 	x.byKey[f.spec.Key] = f
 	if f.spec.Lowest {
+		f.atLowest = len(x.lowest)
 		x.lowest = append(x.lowest, f)
 	}
 	if f.spec.Match == nil {
-		x.byOwners[f.spec.Owners] = append(x.byOwners[f.spec.Owners], f)
+		addUnder(x.byOwners, f.spec.Owners, f)
 	} else if l, ok := f.spec.requiredLabel(); ok {
-		x.byLabel[l] = append(x.byLabel[l], f)
+		addUnder(x.byLabel, l, f)
 	} else {
+		f.at = len(x.other)
 		x.other = append(x.other, f)
 	}
 }
 
 func (x *factIndex) remove(f *Fact) {
 	delete(x.byKey, f.spec.Key)
-	x.lowest = without(x.lowest, f)
+	if f.spec.Lowest {
+		last := x.lowest[len(x.lowest)-1]
+		last.atLowest = f.atLowest
+		x.lowest = withoutAt(x.lowest, f.atLowest)
+	}
 	if f.spec.Match == nil {
 		removeFrom(x.byOwners, f.spec.Owners, f)
 	} else if l, ok := f.spec.requiredLabel(); ok {
 		removeFrom(x.byLabel, l, f)
 	} else {
-		x.other = without(x.other, f)
+		x.other[len(x.other)-1].at = f.at
+		x.other = withoutAt(x.other, f.at)
 	}
+}
+
+func addUnder[K comparable](m map[K][]*Fact, key K, f *Fact) {
+	f.at = len(m[key])
+	m[key] = append(m[key], f)
 }
 
 // removeFrom takes a fact out of the list under a key. No empty list is kept.
 func removeFrom[K comparable](m map[K][]*Fact, key K, f *Fact) {
-	if m[key] = without(m[key], f); len(m[key]) == 0 {
+	list := m[key]
+	list[len(list)-1].at = f.at
+	if list = withoutAt(list, f.at); len(list) == 0 {
 		delete(m, key)
+		return
 	}
+	m[key] = list
 }
 
-func without(list []*Fact, f *Fact) []*Fact {
-	return slices.DeleteFunc(list, func(x *Fact) bool { return x == f })
+// withoutAt has the last fact of a list take the place of another.
+func withoutAt(list []*Fact, at int) []*Fact {
+	last := len(list) - 1
+	list[at] = list[last]
+	list[last] = nil
+	return list[:last]
 }
 
 // addPod counts a pod on a node in every fact that it counts in (sign is 1), or

@@ -64,6 +64,8 @@ type Fact struct {
 	cells   map[Domain]*factCell
 	nonzero []*factCell
 	low     lowest
+	// at and atLowest are its positions in lists of the factIndex.
+	at, atLowest int
 	// dense repeats the counts of the first domains, for topologies with few.
 	dense []int32
 }
@@ -233,6 +235,7 @@ func (s *State) Fact(spec FactSpec) *Fact {
 	f, ok := s.facts.byKey[spec.Key]
 	if !ok {
 		f = s.CountAfresh(spec)
+		f.topo.users++
 		s.facts.add(f)
 	}
 	f.users++
@@ -263,6 +266,7 @@ func (s *State) CountAfresh(spec FactSpec) *Fact {
 // DropFact gives a fact back; it is no longer kept when nobody uses it.
 func (s *State) DropFact(f *Fact) {
 	if f.users--; f.users == 0 {
+		f.topo.users--
 		s.facts.remove(f)
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // namespaceKind: terms of pod affinity select namespaces by their labels. When
-// these change, pods are signed again (SignatureVersion); no local rule reads
-// them.
+// these change, the pods are signed again that the change concerns
+// (framework.Reclassifier); no local rule reads them.
 var namespaceKind = kindOf[*v1.Namespace]{
 	new: func() *v1.Namespace { return &v1.Namespace{} },
 	reads: func(o *v1.Namespace) *v1.Namespace {

@@ -32,7 +32,6 @@ func keyOf(o Object) objectKey { return objectKey{KindOf(o), o.GetNamespace(), o
 // objects holds the objects and what rules look them up by.
 type objects struct {
 	byKey               map[objectKey]Object
-	namespaceChanges    uint64
 	claimNodes          map[ClaimKey][]NodeIndex                   // nodes of the pods that use a claim, with repeats
 	claimPods           map[ClaimKey]int                           // those that name the claim, rather than have it made for them
 	freeVolumes         map[freeVolume][]*v1.PersistentVolume      // those that name no claim
@@ -61,11 +60,8 @@ func (b *objects) init() {
 	b.capacities = map[string][]*storagev1.CSIStorageCapacity{}
 }
 
-// set replaces an object; either may be nil. A renewed one counts as no change.
-func (b *objects) set(now, old Object, op Op) {
-	if op == ObjectSet && KindOf(cmp.Or(now, old)) == NamespaceKind {
-		b.namespaceChanges++
-	}
+// set replaces an object; either may be nil.
+func (b *objects) set(now, old Object) {
 	if old != nil {
 		key := keyOf(old)
 		delete(b.byKey, key)

@@ -39,7 +39,7 @@ type State struct {
 	topo   topologies
 	terms  termIndex
 	images images
-	rows   rows
+	rows   map[string]*Rows // by key
 	// How it came about.
 	journal journal
 	caches  []Cache
@@ -55,6 +55,7 @@ func New(schema *Schema) *State {
 		ready:      map[types.UID]bool{},
 		priorities: map[int32]int{},
 		groups:     map[string]*NodeGroup{},
+		rows:       map[string]*Rows{},
 	}
 	s.facts.init()
 	s.topo.init()

@@ -134,43 +134,58 @@ func TestTermsThatCantBeRead(t *testing.T) {
 }
 
 // TestTermsOfTheState: what pods own, or have owned, is remembered, with the
-// labels that it reads. SignatureVersion rises when that is more than before.
+// labels that it reads, until it is forgotten. SignatureVersion rises when other labels are
+// read than before.
 func TestTermsOfTheState(t *testing.T) {
 	s := newState()
 	setNode(s, testkit.Node("n"))
 	version := s.SignatureVersion()
 	var nominee *cluster.Pod
 	for _, c := range []struct {
-		name     string
-		do       func()
-		rises    bool
-		terms    int
-		keys     string
-		byLabels bool
+		name          string
+		do            func()
+		rises         bool
+		terms         int
+		keys          string
+		namespaceKeys string
 	}{
-		{"a pod without", func() { place(s, testkit.Pod("a").Label("app", "web"), "n") }, false, 0, "", false},
-		{"the first, which reads no label", func() { place(s, near("b", v1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}}), "n") }, true, 1, "", false},
-		{"one that reads a label", func() { place(s, near("c", v1.PodAffinityTerm{LabelSelector: matching("tier", "x")}), "n") }, true, 2, "tier", false},
-		{"one more, and the same label", func() { place(s, near("d", v1.PodAffinityTerm{LabelSelector: matching("tier", "y")}), "n") }, false, 3, "tier", false},
-		{"one that reads two", func() { place(s, near("e", v1.PodAffinityTerm{LabelSelector: matching("app", "x", "zone", "z")}), "n") }, true, 4, "app tier zone", false},
-		{"the same again", func() { place(s, near("f", v1.PodAffinityTerm{LabelSelector: matching("app", "x", "zone", "z")}), "n") }, false, 4, "app tier zone", false},
+		{"a pod without", func() { place(s, testkit.Pod("a").Label("app", "web"), "n") }, false, 0, "", ""},
+		{"the first, which reads no label", func() { place(s, near("b", v1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}}), "n") }, true, 1, "", ""},
+		{"one that reads a label", func() { place(s, near("c", v1.PodAffinityTerm{LabelSelector: matching("tier", "x")}), "n") }, true, 2, "tier", ""},
+		{"one more, and the same label", func() { place(s, near("d", v1.PodAffinityTerm{LabelSelector: matching("tier", "y")}), "n") }, false, 3, "tier", ""},
+		{"one that reads two", func() { place(s, near("e", v1.PodAffinityTerm{LabelSelector: matching("app", "x", "zone", "z")}), "n") }, true, 4, "app tier zone", ""},
+		{"the same again", func() { place(s, near("f", v1.PodAffinityTerm{LabelSelector: matching("app", "x", "zone", "z")}), "n") }, false, 4, "app tier zone", ""},
 		{"one that selects namespaces by labels", func() {
 			place(s, near("g", v1.PodAffinityTerm{LabelSelector: matching("app", "x"), NamespaceSelector: matching("team", "red")}), "n")
-		}, true, 5, "app tier zone", true},
+		}, true, 5, "app tier zone", "team"},
 		{"another of those", func() {
 			place(s, near("h", v1.PodAffinityTerm{LabelSelector: matching("app", "x"), NamespaceSelector: matching("team", "blue")}), "n")
-		}, false, 6, "app tier zone", true},
-		{"of a pod without a node", func() { place(s, near("i", v1.PodAffinityTerm{LabelSelector: matching("orphan", "x")}), "gone") }, false, 6, "app tier zone", true},
+		}, false, 6, "app tier zone", "team"},
+		{"of a pod without a node", func() { place(s, near("i", v1.PodAffinityTerm{LabelSelector: matching("orphan", "x")}), "gone") }, false, 6, "app tier zone", "team"},
 		{"of a nominated pod", func() {
 			nominee = s.Schema.ParsePod(near("j", v1.PodAffinityTerm{LabelSelector: matching("nominee", "x")}).Obj())
 			s.Nominate(nominee, "n")
-		}, true, 7, "app nominee tier zone", true},
-		{"its owner goes, and it is kept", func() { s.Nominate(nominee, ""); s.Remove("pod-c") }, false, 7, "app nominee tier zone", true},
-		{"a namespace comes", func() { s.SetObject(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}}) }, true, 7, "app nominee tier zone", true},
+		}, true, 7, "app nominee tier zone", "team"},
+		{"its owner goes, and it is kept", func() { s.Nominate(nominee, ""); s.Remove("pod-c") }, false, 7, "app nominee tier zone", "team"},
+		{"a namespace comes, which concerns some pods", func() { s.SetObject(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}}) }, false, 7, "app nominee tier zone", "team"},
 		{"a namespace has a new version", func() {
 			s.SetObject(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "2"}})
-		}, false, 7, "app nominee tier zone", true},
-		{"a namespace goes", func() { s.RemoveObject(cluster.NamespaceKind, "", "x") }, true, 7, "app nominee tier zone", true},
+		}, false, 7, "app nominee tier zone", "team"},
+		{"a namespace goes", func() { s.RemoveObject(cluster.NamespaceKind, "", "x") }, false, 7, "app nominee tier zone", "team"},
+		{"what nobody has is forgotten", s.Forget, true, 5, "app tier zone", "team"},
+		{"there is nothing to forget", s.Forget, false, 5, "app tier zone", "team"},
+		{"of two that read the same one goes", func() { s.Remove("pod-g"); s.Forget() }, false, 4, "app tier zone", "team"},
+		{"nothing is forgotten in a what-if", func() {
+			mark := s.Mark()
+			s.Remove("pod-h")
+			s.Forget()
+			s.Rollback(mark)
+		}, false, 4, "app tier zone", "team"},
+		{"what reads namespaces goes", func() { s.Remove("pod-h"); s.Forget() }, true, 3, "app tier zone", ""},
+		{"it comes back, and is a new one", func() {
+			place(s, near("h", v1.PodAffinityTerm{LabelSelector: matching("app", "x"), NamespaceSelector: matching("team", "blue")}), "n")
+		}, true, 4, "app tier zone", "team"},
+		{"of a nominated pod nothing is forgotten", func() { s.Nominate(nominee, "n"); s.Forget() }, true, 5, "app nominee tier zone", "team"},
 	} {
 		c.do()
 		now := s.SignatureVersion()
@@ -178,8 +193,8 @@ func TestTermsOfTheState(t *testing.T) {
 			t.Errorf("%s: the version went from %d to %d, rises is %v", c.name, version, now, c.rises)
 		}
 		version = now
-		if got := strings.Join(s.TermLabelKeys(), " "); len(s.Terms()) != c.terms || got != c.keys || s.NamespacesByLabels() != c.byLabels {
-			t.Errorf("%s: %d terms that read %q, by labels %v; want %d, %q, %v", c.name, len(s.Terms()), got, s.NamespacesByLabels(), c.terms, c.keys, c.byLabels)
+		if got := strings.Join(s.TermLabelKeys(), " "); len(s.Terms()) != c.terms || got != c.keys || strings.Join(s.TermNamespaceKeys(), " ") != c.namespaceKeys {
+			t.Errorf("%s: %d terms that read %q, and of namespaces %q; want %d, %q, %q", c.name, len(s.Terms()), got, s.TermNamespaceKeys(), c.terms, c.keys, c.namespaceKeys)
 		}
 		if broken := s.Broken(); len(broken) > 0 {
 			t.Errorf("%s: %s", c.name, strings.Join(broken, "\n"))

@@ -22,9 +22,14 @@ func OrEmpty(key string) string { return key + orEmpty }
 
 const orEmpty = "\x00" // no label has it
 
-// Topology knows the domain of every node under one key. Invariants: members[d]
-// lists the nodes i with of[i] == d, each once; a domain keeps its number when its
-// last node goes, and ids only grows.
+// Topology knows the domain of every node under one key. Invariants:
+//
+//   - members[d] lists the nodes i with of[i] == d, each once;
+//   - a domain without nodes is in free and has no value in ids: each value that a label has
+//     had would stay for ever otherwise, and hostnames are new with every node. Nothing counts
+//     in such a domain, and no node is in a group for it;
+//   - what is freed last is used first, so undoing changes in reverse order gives each domain
+//     that has nodes again its number from before.
 type Topology struct {
 	Key         string
 	label       string            // of the nodes
@@ -32,6 +37,8 @@ type Topology struct {
 	ids         map[string]Domain // by the label's value
 	of          []Domain          // by node index
 	members     [][]NodeIndex     // by domain
+	free        []Domain          // the last is used next
+	users       int               // facts and calls of HoldTopology without their ReleaseTopology
 	shared      int               // domains with more than one node
 	timesShared uint64            // times that a domain got its second node
 }
@@ -87,9 +94,8 @@ func (t *Topology) nodeAdded(n *Node) {
 	}
 	d, ok := t.ids[value]
 	if !ok {
-		d = Domain(len(t.members))
+		d = t.newDomain()
 		t.ids[value] = d
-		t.members = append(t.members, nil)
 	}
 	t.of[n.Index] = d
 	t.members[d] = append(t.members[d], n.Index)
@@ -112,12 +118,28 @@ func (t *Topology) nodeRemoved(n *Node) {
 	at := slices.Index(list, n.Index)
 	list[at] = list[len(list)-1]
 	t.members[d] = list[:len(list)-1]
-	if len(list) == 2 {
+	switch len(list) {
+	case 2:
 		t.shared--
+	case 1:
+		delete(t.ids, n.Object.Labels[t.label])
+		t.free = append(t.free, d)
 	}
 }
 
-// topologies holds the topology keys in use. A key stays once it was used.
+// newDomain returns a number that no domain has.
+func (t *Topology) newDomain() Domain {
+	if last := len(t.free) - 1; last >= 0 {
+		d := t.free[last]
+		t.free = t.free[:last]
+		return d
+	}
+	t.members = append(t.members, nil)
+	return Domain(len(t.members) - 1)
+}
+
+// topologies holds the topology keys in use, and those that haven't been forgotten yet
+// (State.Forget).
 type topologies struct {
 	byKey map[string]*Topology
 	list  []*Topology
@@ -137,7 +159,30 @@ func (b *topologies) nodeRemoved(n *Node) {
 	}
 }
 
-// Topology returns the topology of a label key, or of PerNode.
+// forget forgets the topologies that nobody holds.
+func (b *topologies) forget() {
+	b.list = slices.DeleteFunc(b.list, func(t *Topology) bool {
+		if t.users > 0 {
+			return false
+		}
+		delete(b.byKey, t.Key)
+		return true
+	})
+}
+
+// HoldTopology returns the topology of a label key, or of PerNode, which stays until
+// ReleaseTopology is called as often.
+func (s *State) HoldTopology(key string) *Topology {
+	t := s.Topology(key)
+	t.users++
+	return t
+}
+
+// ReleaseTopology gives a topology back that HoldTopology returned.
+func (s *State) ReleaseTopology(t *Topology) { t.users-- }
+
+// Topology returns the topology of a label key, or of PerNode. It is current until Forget is
+// called; who keeps it for longer calls HoldTopology.
 func (s *State) Topology(key string) *Topology {
 	if t, ok := s.topo.byKey[key]; ok {
 		return t

@@ -34,7 +34,9 @@ type Class struct {
 	groupRules []groupRule          // of those prepared, in the order of the profile
 	hostFacts  []*cluster.Fact      // of all group rules
 	admitting  []cluster.HeadroomID // the headrooms that admit its pods, sorted
-	terms      int                  // how many terms of placed pods there were when the rules were made
+	termsMet   int                  // how many terms of placed pods had been met when the rules were made
+	// termsForgotten is State.TermsForgotten from when the rules were made.
+	termsForgotten uint64
 
 	shared *column // that of all classes with the same local rules and kinds of groups
 	// private is the class's own column, nil for most (private.go).
@@ -111,6 +113,7 @@ func (e *Engine) Class(p *cluster.Pod) *Class {
 		admitting: slices.Clone(e.admitting)}
 	e.nextID++
 	e.classes[key] = c
+	e.keyBytes += len(key)
 	e.prepare(c)
 	return c
 }

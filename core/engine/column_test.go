@@ -155,8 +155,8 @@ func TestClassesOfEqualLocalSignatureAreEvaluatedOnce(t *testing.T) {
 		if got := local.evaluated(); got != c.want {
 			t.Errorf("%s: the second class evaluated %q, want %q", c.name, got, c.want)
 		}
-		if e.Class(parsed(s, testkit.Pod("r").Label("app", "web"))) != one || e.Classes() != 2 {
-			t.Errorf("%s: a pod like the first is of another class, of %d", c.name, e.Classes())
+		if e.Class(parsed(s, testkit.Pod("r").Label("app", "web"))) != one || e.Size().Classes != 2 {
+			t.Errorf("%s: a pod like the first is of another class, of %d", c.name, e.Size().Classes)
 		}
 	}
 }

@@ -23,6 +23,7 @@ type Engine struct {
 	privates map[*column]bool
 	dry      map[*Class]bool
 	nextID   ClassID
+	keyBytes int    // the lengths of the keys of classes and of columns
 	dryUses  uint64 // questions that used dry runs, which say whose were used last
 
 	evaluated []pluginPods // by plugin of the profile
@@ -89,11 +90,25 @@ func (e *Engine) RolledBack(to cluster.Seq, undone []cluster.Change) {
 	}
 }
 
-// Classes returns the number of classes held.
-func (e *Engine) Classes() int { return len(e.classes) }
+// Size says how much an engine holds.
+type Size struct {
+	Classes  int // held, by whomever they are needed
+	Columns  int // some 40 bytes for each node
+	KeyBytes int // what tells classes and columns apart, as long as what their pods ask for
+}
+
+// Times returns f times as much.
+func (s Size) Times(f float64) Size {
+	return Size{int(f * float64(s.Classes)), int(f * float64(s.Columns)), int(f * float64(s.KeyBytes))}
+}
+
+// Size returns how much the engine holds, in O(1).
+func (e *Engine) Size() Size {
+	return Size{len(e.classes), len(e.columns) + len(e.privates), e.keyBytes}
+}
 
 // Sweep forgets the classes that keep doesn't want, with their facts, and the
-// columns that no class uses any more. A class that was forgotten must not be used
+// columns that no class uses any more, in O(classes + columns). A class that was forgotten must not be used
 // again: Engine.Class makes another one for its pods.
 func (e *Engine) Sweep(keep func(*Class) bool) {
 	used := map[*column]bool{}
@@ -107,11 +122,17 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 		}
 		e.dropCaches(c)
 		delete(e.classes, key)
+		e.keyBytes -= len(key)
 	}
 	for key, col := range e.columns {
-		if !used[col] {
-			delete(e.columns, key)
+		if used[col] {
+			continue
 		}
+		for _, t := range col.topologies {
+			e.state.ReleaseTopology(t)
+		}
+		delete(e.columns, key)
+		e.keyBytes -= len(key)
 	}
 }
 

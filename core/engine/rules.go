@@ -13,8 +13,8 @@ import (
 // A plugin makes its rules once for a class. They hold no counts, so they serve in
 // every state, but for one thing: which terms of placed pods they read was settled when
 // they were made. Every question about a class begins with refresh, which has plugins
-// make their rules again when a term that they read has come since; with other rules
-// the class has another column and forgets what it kept.
+// make their rules again when a term that they read has come since, or may have been
+// forgotten; with other rules the class has another column and forgets what it kept.
 
 // prepared is what a plugin answered when it was asked for a class's rules.
 type prepared struct {
@@ -41,7 +41,7 @@ type groupRule struct {
 
 // prepare asks every plugin for its rules for a new class.
 func (e *Engine) prepare(c *Class) {
-	c.terms = len(e.state.Terms())
+	c.termsMet, c.termsForgotten = e.state.TermsMet(), e.state.TermsForgotten()
 	c.prepared = make([]prepared, len(e.profile.Plugins))
 	for i := range e.profile.Plugins {
 		c.prepared[i].Rules, c.prepared[i].reason = e.profile.Plugins[i].For(c.pod, e.state)
@@ -50,26 +50,29 @@ func (e *Engine) prepare(c *Class) {
 }
 
 // refresh makes rules anew that read a term of placed pods which has come since they
-// were made. Terms stay known when their pods leave, so the list only grows.
+// were made. When terms were forgotten it makes all rules anew that read terms: these may
+// hold facts about owners that there can't be any more.
 func (e *Engine) refresh(c *Class) {
-	terms := e.state.Terms()
-	if c.terms == len(terms) {
+	met, forgotten := e.state.TermsMet(), e.state.TermsForgotten()
+	if c.termsMet == met && c.termsForgotten == forgotten {
 		return
 	}
 	var stale []int
 	for i := range e.profile.Plugins {
 		reader, ok := e.profile.Plugins[i].Plugin.(framework.TermReader)
-		if ok && slices.ContainsFunc(terms[c.terms:], func(t *cluster.Term) bool { return reader.ReadsTerm(c.pod, e.state, t) }) {
+		if ok && (c.termsForgotten != forgotten ||
+			slices.ContainsFunc(e.state.TermsSince(c.termsMet), func(t *cluster.Term) bool { return reader.ReadsTerm(c.pod, e.state, t) })) {
 			stale = append(stale, i)
 		}
 	}
-	c.terms = len(terms)
+	c.termsMet, c.termsForgotten = met, forgotten
 	if stale == nil {
 		return
 	}
 	for _, i := range stale {
-		e.release(&c.prepared[i])
+		old := c.prepared[i]
 		c.prepared[i].Rules, c.prepared[i].reason = e.profile.Plugins[i].For(c.pod, e.state)
+		e.release(&old) // last: facts that both hold needn't be counted again
 	}
 	e.assemble(c)
 }
@@ -134,9 +137,10 @@ func (e *Engine) sharedColumn(c *Class) *column {
 	if !ok {
 		col = e.newColumn(c)
 		for _, key := range keys {
-			col.topologies = append(col.topologies, e.state.Topology(key))
+			col.topologies = append(col.topologies, e.state.HoldTopology(key))
 		}
 		e.columns[string(id.Bytes())] = col
+		e.keyBytes += len(id.Bytes())
 	}
 	return col
 }

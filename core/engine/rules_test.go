@@ -74,8 +74,8 @@ func TestSweepForgetsClassesFactsAndColumns(t *testing.T) {
 	local.evaluated()
 
 	e.Sweep(func(c *engine.Class) bool { return c == web })
-	if one := len(s.Facts()); e.Classes() != 1 || one >= both || one == 0 {
-		t.Errorf("after the first sweep there are %d classes and %d facts, of 2 and %d", e.Classes(), one, both)
+	if one := len(s.Facts()); e.Size().Classes != 1 || one >= both || one == 0 {
+		t.Errorf("after the first sweep there are %d classes and %d facts, of 2 and %d", e.Size().Classes, one, both)
 	}
 	if e.Class(pod("web")) != web || e.Class(pod("db")) == db {
 		t.Error("a swept class came back, or one that was to be kept has gone")
@@ -86,8 +86,8 @@ func TestSweepForgetsClassesFactsAndColumns(t *testing.T) {
 	}
 
 	e.Sweep(func(*engine.Class) bool { return false })
-	if n := len(s.Facts()); e.Classes() != 0 || n != 0 {
-		t.Errorf("after the last sweep there are %d classes and %d facts, want none", e.Classes(), n)
+	if n := len(s.Facts()); e.Size().Classes != 0 || n != 0 {
+		t.Errorf("after the last sweep there are %d classes and %d facts, want none", e.Size().Classes, n)
 	}
 	e.Best(e.Class(pod("web")))
 	if got := local.evaluated(); got != "n0" {

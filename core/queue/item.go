@@ -30,7 +30,7 @@ func (s Stage) String() string {
 // the methods here, and change them through the queue's.
 type Item struct {
 	queued   framework.QueuedPod
-	class    *engine.Class
+	class    *engine.Class // nil until Queue.Classify, in a queue of which no pod is tried yet
 	stage    Stage
 	attempts int   // decisions that found no node, and errors
 	failures int   // errors so far

@@ -242,11 +242,15 @@ func (q *Queue) Rejected() []*Item {
 	return out
 }
 
-// Classes returns the classes of the pods in the queue.
+// Classes returns the classes of the pods in the queue, and those with which held pods are
+// counted.
 func (q *Queue) Classes() map[*engine.Class]bool {
 	out := map[*engine.Class]bool{}
 	for _, item := range q.items {
 		out[item.class] = true
+	}
+	for class := range q.waiting { // a held pod may have been signed again
+		out[class] = true
 	}
 	return out
 }

@@ -385,6 +385,19 @@ func (q *Queue) Unnominated(c *engine.Class) []*Item {
 	return nil
 }
 
+// Classify classifies all pods of a queue of which none has been tried, in the order in which
+// they came: they may have been added without a class.
+func (q *Queue) Classify(classOf func(*cluster.Pod) *engine.Class) {
+	items := slices.AppendSeq(make([]*Item, 0, len(q.items)), maps.Values(q.items))
+	slices.SortFunc(items, func(a, b *Item) int { return cmp.Compare(a.Sequence(), b.Sequence()) })
+	for _, item := range items {
+		if item.stage != Active && item.stage != Gated {
+			panic("queue: Classify with a pod that is " + item.stage.String())
+		}
+		item.class = classOf(item.Pod())
+	}
+}
+
 // Reclassify classifies those of the pods again that it concerns, after the rules
 // have come to read more of them, or other things of the cluster. Pods of waiting
 // classes that it splits are tried again.

@@ -33,12 +33,17 @@ type Scheduler struct {
 	// Weigh says of a pod that could have the victims of a candidate leave whether it asks for
 	// a place on a node first, or preempts; nil when it preempts and nothing else was possible.
 	Weigh func(*cluster.Pod, *engine.Candidate) *weighing.Account
+	// Kept is how much each engine may hold before the classes are forgotten that nobody needs
+	// (ForgetClasses).
+	Kept engine.Size
+
+	forgot forgot
 }
 
 // New returns a scheduler over a state with an engine per profile, or an error
 // that names the profile for which there can be no engine.
 func New(state *cluster.State, profiles []*framework.Profile, how engine.Options) (*Scheduler, error) {
-	s := &Scheduler{state: state, engines: map[string]*engine.Engine{},
+	s := &Scheduler{state: state, engines: map[string]*engine.Engine{}, Kept: DefaultKept(),
 		Leaving:  func(types.UID) bool { return false },
 		Reserved: func(types.UID) bool { return false },
 		Asking:   func(types.UID) bool { return false },
@@ -132,20 +137,5 @@ func (s *Scheduler) Reclassifies(changes []cluster.Change) func(*cluster.Pod) bo
 	}
 	return func(pod *cluster.Pod) bool {
 		return slices.ContainsFunc(concern, func(f func(*cluster.Pod) bool) bool { return f(pod) })
-	}
-}
-
-// ForgetClasses forgets the classes that aren't in use, of engines that hold more
-// than limit. inUse is called when there is such an engine.
-func (s *Scheduler) ForgetClasses(limit int, inUse func() map[*engine.Class]bool) {
-	var used map[*engine.Class]bool
-	for _, name := range s.names {
-		if s.engines[name].Classes() <= limit {
-			continue
-		}
-		if used == nil {
-			used = inUse()
-		}
-		s.engines[name].Sweep(func(c *engine.Class) bool { return used[c] })
 	}
 }

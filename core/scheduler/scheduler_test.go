@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
@@ -42,7 +43,8 @@ func TestAGateKeepsAPodOut(t *testing.T) {
 	}
 }
 
-// TestClassesThatNobodyUsesAreForgotten of engines that hold more than the limit.
+// TestClassesThatNobodyUsesAreForgotten of engines that hold more than is kept: at once when
+// that has grown by half, and else after a while.
 func TestClassesThatNobodyUsesAreForgotten(t *testing.T) {
 	w := newWorld(t, nil)
 	used, unused := w.pod(testkit.Pod("used").Req("cpu", "1")), w.pod(testkit.Pod("unused").Req("cpu", "2"))
@@ -50,10 +52,25 @@ func TestClassesThatNobodyUsesAreForgotten(t *testing.T) {
 	w.Class(unused)
 	asked := 0
 	inUse := func() map[*engine.Class]bool { asked++; return map[*engine.Class]bool{kept: true} }
-	for _, c := range []struct{ limit, classes, asked int }{{2, 2, 0}, {1, 1, 1}} {
-		w.ForgetClasses(c.limit, inUse)
-		if got := w.Engine(used).Classes(); got != c.classes || asked != c.asked {
-			t.Errorf("with a limit of %d %d classes are left, and who uses them was asked %d times; want %d and %d", c.limit, got, asked, c.classes, c.asked)
+	now := time.Unix(1000, 0)
+	for _, c := range []struct {
+		name           string
+		kept           engine.Size
+		before         func()
+		classes, asked int
+	}{
+		{"no more than is kept", engine.Size{Classes: 2, Columns: 2, KeyBytes: 1 << 20}, func() {}, 2, 0},
+		{"too many classes", engine.Size{Classes: 1, Columns: 2, KeyBytes: 1 << 20}, func() {}, 1, 1},
+		{"too many columns", engine.Size{Classes: 2, Columns: 1, KeyBytes: 1 << 20}, func() { w.Class(unused) }, 1, 2},
+		{"keys that are too long", engine.Size{Classes: 2, Columns: 2, KeyBytes: 9}, func() { w.Class(unused) }, 1, 3},
+		{"it was looked for just now", engine.Size{}, func() {}, 1, 3},
+		{"a while ago", engine.Size{}, func() { now = now.Add(10 * time.Second) }, 1, 4},
+	} {
+		c.before()
+		w.Kept = c.kept
+		w.ForgetClasses(now, inUse)
+		if got := w.Engine(used).Size().Classes; got != c.classes || asked != c.asked {
+			t.Errorf("%s: %d classes are left, and who uses them was asked %d times; want %d and %d", c.name, got, asked, c.classes, c.asked)
 		}
 	}
 	if w.Class(used) != kept {

@@ -2,6 +2,8 @@
 package planner
 
 import (
+	"time"
+
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
@@ -11,9 +13,6 @@ import (
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/scheduler"
 )
-
-// classesKept is how many classes a planner's engines may hold between plans.
-const classesKept = 4096
 
 // Planner makes plans on a follower of the state. One goroutine at a time may call it.
 // CatchUp, Follow and Position read the leader and must not run while it changes; Plan
@@ -53,12 +52,12 @@ func (p *Planner) CatchUp() error { return p.follower.CatchUp() }
 
 // Follow is CatchUp for a planner that isn't asked for plans for the time being: nobody
 // needs the follower's own journal, which is forgotten.
-func (p *Planner) Follow() error {
+func (p *Planner) Follow(now time.Time) error {
 	if err := p.follower.CatchUp(); err != nil {
 		return err
 	}
 	p.drains.Follow()
-	p.follower.Trim(p.follower.Head())
+	p.forget(now)
 	return nil
 }
 
@@ -86,7 +85,14 @@ func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 		p.drains.Follow()
 	}
 	plan.Cuts = questions.Cuts
-	p.follower.Trim(p.follower.Head())
-	p.sched.ForgetClasses(classesKept, func() map[*engine.Class]bool { return nil })
+	p.forget(req.Now)
 	return plan
+}
+
+// forget forgets the journal of the follower, which its own follower has caught up with, and
+// the classes that nobody needs; and has the drains' simulator do the same.
+func (p *Planner) forget(now time.Time) {
+	p.follower.Trim(p.follower.Head())
+	p.sched.ForgetClasses(now, func() map[*engine.Class]bool { return nil })
+	p.drains.Forget(now)
 }

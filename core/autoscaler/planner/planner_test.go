@@ -104,7 +104,7 @@ func TestFollowKeepsUpWithoutAJournal(t *testing.T) {
 	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 5, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
 	for _, name := range testkit.Names("n", 5) {
 		addNode(leader, name)
-		if err := p.Follow(); err != nil {
+		if err := p.Follow(time.Unix(1000, 0)); err != nil {
 			t.Fatal(err)
 		}
 		leader.Trim(p.Position())
@@ -114,7 +114,7 @@ func TestFollowKeepsUpWithoutAJournal(t *testing.T) {
 	}
 	addNode(leader, "late")
 	leader.Trim(leader.Head())
-	if err := p.Follow(); !errors.Is(err, cluster.ErrBehind) {
+	if err := p.Follow(time.Unix(1000, 0)); !errors.Is(err, cluster.ErrBehind) {
 		t.Errorf("following a leader that has forgotten: %v, want %v", err, cluster.ErrBehind)
 	}
 	if err := p.CatchUp(); !errors.Is(err, cluster.ErrBehind) {

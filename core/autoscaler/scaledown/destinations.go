@@ -66,6 +66,6 @@ func (w *WhatIf) Destinations(n *cluster.Node, rules *drainability.Context) (out
 		}
 		out = append(out, d)
 	}
-	w.sched.ForgetClasses(0, func() map[*engine.Class]bool { return nil })
+	w.sched.ForgetAllClasses()
 	return out
 }

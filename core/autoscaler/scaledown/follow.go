@@ -2,6 +2,7 @@ package scaledown
 
 import (
 	"slices"
+	"time"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
@@ -166,9 +167,11 @@ func (s *Simulator) reclassify(changes []cluster.Change) {
 	}
 }
 
-// forgetClasses forgets the classes that no home has.
-func (s *Simulator) forgetClasses() {
-	s.sched.ForgetClasses(classesKept, func() map[*engine.Class]bool {
+// Forget forgets the world's journal, and the classes that no home has when there are many. It
+// is called after passes, and after Follow where there are none.
+func (s *Simulator) Forget(now time.Time) {
+	s.world.Trim(s.world.Head())
+	s.sched.ForgetClasses(now, func() map[*engine.Class]bool {
 		used := map[*engine.Class]bool{}
 		for _, c := range s.candidates {
 			for k := range c.homes {

@@ -75,8 +75,6 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 	slices.SortFunc(p.kept, func(a, b autoscaler.Kept) int { return strings.Compare(a.Node, b.Node) })
 	plan.Kept = p.kept
 	clear(s.hints)
-	s.world.Trim(s.world.Head())
-	s.forgetClasses()
 }
 
 // keep says why a node stays.

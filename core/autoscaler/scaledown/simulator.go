@@ -22,9 +22,6 @@ import (
 //   - each home fitted when the pod was placed there, and has been confirmed since by whatever
 //     has changed that could make a difference.
 
-// classesKept is how many classes the packing engines may hold between passes.
-const classesKept = 4096
-
 // Simulator finds nodes that could be removed together. One goroutine at a time may call it.
 // It reads the leader, which must not change meanwhile.
 type Simulator struct {

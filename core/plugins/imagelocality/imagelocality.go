@@ -89,7 +89,7 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 		return framework.Rules{}, nil
 	}
 	return framework.Rules{Group: &rule{
-		state: state, images: images, containers: containers(pod),
+		state: state, images: images, containers: containers(pod), rows: state.Rows(strings.Join(images, "\n")),
 	}}, nil
 }
 
@@ -99,13 +99,18 @@ type rule struct {
 	state      *cluster.State
 	images     []string // see knownImages
 	containers int64
-	row        []int64 // of the call of StaticKey that is going on
+	rows       *cluster.Rows // of sizes; numbered alike for all classes of these images
+	row        []int64       // of the call of StaticKey that is going on
 }
 
 var (
 	_ framework.GroupRule = (*rule)(nil)
+	_ framework.Releaser  = (*rule)(nil)
 	_ framework.RawScorer = (*rule)(nil)
 )
+
+// Release implements framework.Releaser.
+func (r *rule) Release(state *cluster.State) { state.DropRows(r.rows) }
 
 // StaticKey implements framework.GroupRule: the number of the row of the sizes that
 // the node has the images in, in bytes, with -1 for those that it doesn't have; 0 when
@@ -124,7 +129,7 @@ func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 	if !some {
 		return 0
 	}
-	return r.state.Row(r.row)
+	return r.rows.Number(r.row)
 }
 
 // raw is the score for a StaticKey (kube-scheduler 1.36's sumImageScores and
@@ -133,7 +138,7 @@ func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 func (r *rule) raw(key int32) int64 {
 	sum := int64(0)
 	if key > 0 {
-		for i, size := range r.state.RowOf(key) {
+		for i, size := range r.rows.At(key) {
 			if size < 0 {
 				continue
 			}

@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
@@ -51,9 +52,10 @@ type Plugin struct {
 }
 
 var (
-	_ framework.Plugin     = Plugin{}
-	_ framework.Packer     = Plugin{}
-	_ framework.TermReader = Plugin{}
+	_ framework.Plugin       = Plugin{}
+	_ framework.Packer       = Plugin{}
+	_ framework.TermReader   = Plugin{}
+	_ framework.Reclassifier = Plugin{}
 )
 
 // New returns the plugin with arguments.
@@ -99,18 +101,54 @@ func (Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *framewo
 	if len(state.Terms()) == 0 {
 		return
 	}
+	group.Int(int64(state.TermsRead())) // which keys the values below are of
 	group.Str(pod.Object.Namespace)
 	for _, key := range state.TermLabelKeys() {
 		value, ok := pod.Object.Labels[key]
 		group.OptStr(value, ok)
 	}
-	if state.NamespacesByLabels() {
+	if keys := state.TermNamespaceKeys(); len(keys) > 0 {
 		labels := state.NamespaceLabels(pod.Object.Namespace)
-		group.Int(int64(len(labels)))
-		for _, k := range slices.Sorted(maps.Keys(labels)) {
-			group.Str(k)
-			group.Str(labels[k])
+		for _, key := range keys {
+			value, ok := labels[key]
+			group.OptStr(value, ok)
 		}
+	}
+}
+
+// Reclassifies implements framework.Reclassifier: when the labels of a namespace change, those
+// pods are signed again of which a term selects the namespace now and didn't before, or the
+// other way round; and the pods in it, when terms of placed pods read one of the labels.
+func (Plugin) Reclassifies(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool {
+	if c.Op != cluster.ObjectSet {
+		return nil
+	}
+	old, was := c.Object.Old.(*v1.Namespace)
+	now, is := c.Object.New.(*v1.Namespace)
+	if !was && !is {
+		return nil
+	}
+	var name string
+	var before, after labels.Set
+	if was {
+		name, before = old.Name, old.Labels
+	}
+	if is {
+		name, after = now.Name, now.Labels
+	}
+	if was && is && maps.Equal(before, after) {
+		return nil
+	}
+	read := slices.ContainsFunc(state.TermNamespaceKeys(), func(key string) bool {
+		value, had := before[key]
+		other, has := after[key]
+		return had != has || value != other
+	})
+	return func(pod *cluster.Pod) bool {
+		return read && pod.Object.Namespace == name || slices.ContainsFunc(pod.Terms, func(t cluster.OwnedTerm) bool {
+			selector := t.NamespaceSelector
+			return selector != nil && (was && selector.Matches(before)) != (is && selector.Matches(after))
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/plugins/interpodaffinity"
 	"github.com/berthproject/berth/internal/testkit"
 	rt "github.com/berthproject/berth/internal/testkit/ruletest"
@@ -175,8 +176,8 @@ func TestSignatureByNamespaces(t *testing.T) {
 			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "team", "red")) }, false},
 		{"another key with the same value in the pod's own", rt.Pods{web()}, rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "", "", anyPod, inTeam("red")))},
 			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "team", "prod")) }, true},
-		{"another value of a label of the pod's own", rt.Pods{web()}, rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "", "", anyPod, inTeam("red")))},
-			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "env", "test")) }, true},
+		{"a label of the pod's own that no selector reads", rt.Pods{web()}, rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "", "", anyPod, inTeam("red")))},
+			func(c *rt.Cluster) { c.Set(testkit.Namespace("default", "env", "test")) }, false},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			if got := rt.SignsAgain(t, plugin, twoZones(), rt.Objects{testkit.Namespace("default", "env", "prod")}, x.placed, x.waiting[0], x.change); got != x.want {
@@ -184,6 +185,42 @@ func TestSignatureByNamespaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReclassifies has namespaces change while pods wait, and a placed pod's term read the
+// label team. ruletest checks that no pod is missing whose signature has changed.
+func TestReclassifies(t *testing.T) {
+	sees := func(name string, change func(*v1.PodAffinityTerm)) *testkit.PodBuilder {
+		return testkit.Pod(name).AffinityTerm(meets(zone, "app", "db", change))
+	}
+	set := func(name string, pairs ...string) func(*rt.Cluster) {
+		return func(c *rt.Cluster) { c.Set(testkit.Namespace(name, pairs...)) }
+	}
+	rt.Reclassifies{
+		Plugin: plugin, Nodes: twoZones(),
+		Objects: rt.Objects{testkit.Namespace("default", "env", "prod"), testkit.Namespace("other", "team", "blue")},
+		Pods:    rt.Pods{db("a1").AntiAffinityTerm(meets(zone, "", "", anyPod, inTeam("red")))},
+		Waiting: rt.Pods{
+			testkit.Pod("plain"), testkit.Pod("elsewhere").Namespaced("other"),
+			sees("red", inTeam("red")), sees("blue", inTeam("blue")), sees("named", in("other")),
+		},
+		Cases: []rt.Event[string]{
+			rt.Reclassified("an annotation of a namespace", func(c *rt.Cluster) {
+				n := testkit.Namespace("default", "env", "prod")
+				n.Annotations = map[string]string{"note": "new"}
+				c.Set(n)
+			}, ""),
+			rt.Reclassified("a label that no selector reads", set("default", "env", "test"), ""),
+			rt.Reclassified("a label of the own namespace that placed pods' terms read", set("default", "env", "prod", "team", "green"), "plain red blue named"),
+			rt.Reclassified("a namespace comes to be selected", set("default", "env", "prod", "team", "red"), "plain red blue named"),
+			rt.Reclassified("a namespace is selected no more", set("other"), "elsewhere blue"),
+			rt.Reclassified("a namespace that terms select comes", set("new", "team", "blue"), "blue"),
+			rt.Reclassified("one that none selects comes", set("new", "env", "test"), ""),
+			rt.Reclassified("a namespace goes", func(c *rt.Cluster) { c.RemoveObject(cluster.NamespaceKind, "", "other") }, "elsewhere blue"),
+			rt.Reclassified("a pod comes", func(c *rt.Cluster) { c.Place(testkit.Pod("x").On("a1")) }, ""),
+			rt.Reclassified("another object comes", func(c *rt.Cluster) { c.Set(testkit.Class("fast", "csi.example").Obj()) }, ""),
+		},
+	}.Run(t)
 }
 
 // TestReadsTerm has the terms of placed pods that make the rules of a pod's class
