@@ -16,7 +16,7 @@ import (
 
 // DefaultKept returns how much each engine may hold before the classes are forgotten that
 // nobody needs.
-func DefaultKept() engine.Size { return engine.Size{Classes: 4096, Columns: 512, KeyBytes: 4 << 20} }
+func DefaultKept() engine.Size { return engine.Size{Classes: 4096, Columns: 512, KeyBytes: 1 << 20} }
 
 // internedKept is how many terms and topologies a state may hold before those are forgotten
 // that nobody needs.
