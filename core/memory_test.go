@@ -60,7 +60,9 @@ func takers(t *testing.T) []taker {
 // nothing of it is left.
 func TestInventedResourcesCostTheirPodsOnly(t *testing.T) {
 	const large, small = 20, 400
-	invented := func(i, k int) v1.ResourceName { return v1.ResourceName(fmt.Sprintf("example.com/invented-%d-%d", i, k)) }
+	invented := func(i, k int) v1.ResourceName {
+		return v1.ResourceName(fmt.Sprintf("example.com/invented-%d-%d", i, k))
+	}
 	for _, x := range takers(t) {
 		t.Run(x.name, func(t *testing.T) {
 			now := time.Unix(2000, 0)

@@ -40,12 +40,16 @@ func (c *Core) StandBy(now time.Time, followed cluster.Seq, inputs ...step.Input
 	if c.cfg.Autoscale != nil {
 		c.scale.planning.Followed(followed)
 	}
-	c.forget()
+	c.forget(0) // there are no columns
 }
 
-// forget forgets the journal and the classes that nobody needs.
-func (c *Core) forget() {
-	c.state.Trim(c.trimTo())
+// columnsFollow is how many changes are kept for columns, so that one that isn't asked for some
+// time needn't be made anew.
+const columnsFollow = 1 << 14
+
+// forget forgets the journal but for the last changes, and the classes that nobody needs.
+func (c *Core) forget(keep cluster.Seq) {
+	c.state.Trim(c.trimTo(keep))
 	c.sched.ForgetClasses(c.turn.Now, c.queue.Classes)
 }
 
@@ -140,7 +144,7 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	r := *c.turn.Ready
 	*c.turn.Ready = step.Ready{}
 	r.NextWake = c.nextWake(more)
-	c.forget()
+	c.forget(columnsFollow)
 	return r
 }
 
@@ -255,9 +259,8 @@ func (c *Core) nextWake(more bool) time.Time {
 }
 
 // trimTo is how far the journal may be forgotten: what the queue and the planner's
-// follower have seen. Columns further behind rebuild.
-func (c *Core) trimTo() cluster.Seq {
-	const keep = 1 << 14
+// follower have seen, but for so many changes. Columns further behind rebuild.
+func (c *Core) trimTo(keep cluster.Seq) cluster.Seq {
 	to := c.woken
 	if c.cfg.Autoscale != nil {
 		to = min(to, c.scale.planning.KeepFrom())

@@ -66,7 +66,9 @@ func (s *Simulator) Follow() {
 	for i := range up {
 		s.setDown(&up[i])
 	}
-	s.doubts.add(changes)
+	if len(s.candidates) > 0 { // else there is nobody to judge anew, and a new candidate is judged as things are then
+		s.doubts.add(changes)
+	}
 	for i := range changes {
 		if uid := changes[i].Readied(); uid != "" {
 			if at, ok := s.leader.Placed(uid); ok && at != cluster.NoNode && s.byNode[at] != nil {
