@@ -366,3 +366,68 @@ func TestPropertyFollowerEqualsLeader(t *testing.T) {
 		}
 	})
 }
+
+// TestPropertyNothingIsLeftOver takes a state and an engine through random histories with
+// what-ifs, and then everything away: no table of names has an entry then.
+func TestPropertyNothingIsLeftOver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, e, _ := setUp(6)
+		w.Furnish(t)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			mark, whatIf := w.State.Mark(), testkit.Uniform(t, 4, "what-if") == 0
+			for range rapid.IntRange(1, 3).Draw(t, "changes") {
+				w.Change(t)
+			}
+			p := w.State.Schema.ParsePod(w.Pod(t, "asks"))
+			e.Best(e.Class(p))
+			if whatIf {
+				w.State.Rollback(mark)
+			} else {
+				w.State.Release(mark)
+			}
+			if testkit.Uniform(t, 8, "sweep") == 0 {
+				e.Sweep(func(*engine.Class) bool { return testkit.Uniform(t, 2, "keep") == 0 })
+				w.State.Forget()
+			}
+		}
+		takeEverythingAway(w.State)
+		e.Sweep(func(*engine.Class) bool { return false })
+		w.State.Forget()
+		// Lists by node index are as long as there were nodes at once.
+		left := testkit.Lengths(w.State, "State.journal", "State.caches", "State.nodes", "State.free", "State.Schema")
+		for path, n := range left {
+			if n > 0 {
+				t.Errorf("%s has %d entries", path, n)
+			}
+		}
+	})
+}
+
+func takeEverythingAway(s *cluster.State) {
+	var pods []*cluster.Pod
+	s.Pods(func(p *cluster.Pod) { pods = append(pods, p) })
+	for _, p := range pods {
+		s.Remove(p.UID)
+		s.SetReady(p.UID, false)
+	}
+	for _, n := range s.Nominations() {
+		s.Nominate(n.Pod, "")
+	}
+	var nodes []string
+	s.Nodes(func(n *cluster.Node) { nodes = append(nodes, n.Name) })
+	for _, name := range nodes {
+		s.RemoveNode(name)
+	}
+	for _, o := range s.Objects() {
+		s.RemoveObject(cluster.KindOf(o), o.GetNamespace(), o.GetName())
+	}
+	for _, w := range s.Workloads() {
+		s.RemoveWorkload(w.Kind, w.Namespace, w.Name)
+	}
+	for _, h := range s.Headrooms() {
+		s.RemoveHeadroom(h.ID)
+	}
+	for _, g := range s.Groups() {
+		s.SetGroup(g.ID, nil)
+	}
+}
