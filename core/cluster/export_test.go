@@ -124,6 +124,11 @@ func (b *broken) topologies() {
 			}
 			b.same("the domain of "+n.Name+" of "+t.Key, t.of[i], want)
 		}
+		b.same("the number of values of "+t.Key, len(t.ids), len(members))
+		b.same("the number of domains of "+t.Key, len(t.ids)+len(t.free), len(t.members))
+		for _, d := range t.free {
+			b.check(len(members[d]) == 0, "domain %d of %s is free and has nodes", d, t.Key)
+		}
 		for d, list := range t.members {
 			b.same(fmt.Sprintf("the members of domain %d of %s", d, t.Key), slices.Sorted(slices.Values(list)), members[Domain(d)])
 			if len(list) > 1 {
