@@ -267,7 +267,7 @@ func (e *edge) sameCounts(placed map[types.UID]string) {
 	for _, uid := range slices.Sorted(maps.Keys(placed)) {
 		fresh.Place(fresh.Schema.ParsePod(e.pods[uid]), placed[uid])
 	}
-	resources := []cluster.ResourceID{cluster.CPU, cluster.Memory, fresh.Schema.ID("ephemeral-storage"), fresh.Schema.ID("example.com/gpu")}
+	resources := []cluster.ResourceID{cluster.CPU, cluster.Memory, cluster.EphemeralStorage, cluster.ResourceOf("example.com/gpu")}
 	fresh.Nodes(func(want *cluster.Node) {
 		n := state.NodeByName(want.Name)
 		for _, r := range resources {
