@@ -45,6 +45,9 @@ type autoscaling struct {
 	// overBudget are the nodes whose time had come when the last plan was committed and that a
 	// node budget kept, with why; nil for none.
 	overBudget map[string]string
+	// toldSick and toldFull say that the last plan had found the cluster too sick to be resized,
+	// or with as many nodes as it may have: events say so when that begins.
+	toldSick, toldFull bool
 	// survey is what is coming since the last input, or since the Step began; nil until it is
 	// asked for (Core.survey).
 	survey map[string]*scaleup.Coming

@@ -147,7 +147,7 @@ func (c *Core) explainGroup(g *GroupStatus, room scaleup.GroupAnswer) GroupExpla
 	d, _ := c.scale.groups.Describe(c.turn, g.ID)
 	x := GroupExplanation{
 		Group: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
-		Target: g.Target, Ready: g.Ready, Launching: d.Coming, Deleting: g.Deleting,
+		Target: g.Target, Ready: g.Ready - g.LeavingReady, Launching: d.Coming, Deleting: g.Leaving,
 		Room: room.Room, Limit: room.Limit, NextLimit: room.Next, TemplateError: d.TemplateError, MaxOrder: d.MaxOrder,
 		LaunchControl: c.scale.launches.DescribeControl(g.ID), Instances: d.Instances,
 	}

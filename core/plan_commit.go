@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
 )
@@ -60,7 +62,43 @@ func (c *Core) planMade(in step.PlanMade) {
 	// With --scale-down-enabled=false a plan has no removals, and what candidates there
 	// were before a restart are needed.
 	due := withConsolidation(c.commitConsolidation(in.Plan), c.scale.candidates.CommitPlan(c.turn, in.Plan))
+	all := slices.Clone(due)
 	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(due))
+	c.noteDue(all)
+	c.tellLimits(in.Plan)
+}
+
+// noteDue takes note, of nodes whose time had come, which have begun to go and what keeps the
+// others.
+func (c *Core) noteDue(due []candidates.Due) {
+	for i := range due {
+		n := c.state.NodeByName(due[i].Node)
+		if n == nil {
+			continue
+		}
+		switch at := c.standing(n, due[i].Removal); at.state {
+		case NodeLeaving:
+			c.scale.candidates.Begun(c.turn, n.Name)
+		case NodeCandidate:
+			c.scale.candidates.Delayed(n.Name, at.reason)
+		}
+	}
+}
+
+// tellLimits has an event of the status ConfigMap written when a plan is the first to find that
+// the cluster is too sick to be resized, or that it has as many nodes as it may.
+func (c *Core) tellLimits(plan *autoscaler.Plan) {
+	sick := plan.Sick != ""
+	if sick && !c.scale.toldSick {
+		c.turn.Emit(step.StatusEvent("", "ClusterUnhealthy", "Planning", "Cluster is unhealthy").AsWarning())
+	}
+	full := slices.ContainsFunc(plan.NoHelp, func(n autoscaler.NoHelp) bool {
+		return slices.ContainsFunc(n.Reasons, func(why string) bool { return strings.HasSuffix(why, " "+scaleup.MaxNodesTotal) })
+	})
+	if full && !c.scale.toldFull {
+		c.turn.Emit(step.StatusEvent("", "MaxNodesTotalReached", "ScalingUp", fmt.Sprintf("Max total nodes in cluster reached: %d", c.cfg.Autoscale.Limits.MaxNodesTotal)).AsWarning())
+	}
+	c.scale.toldSick, c.scale.toldFull = sick, full
 }
 
 // mayCancel returns what of the nodes that nobody needs may be given up: none where nodes

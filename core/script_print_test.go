@@ -61,7 +61,11 @@ func (w *world) print(_ time.Time, _ time.Duration, _ []step.Input, r *step.Read
 	for _, c := range r.Conditions {
 		fmt.Fprintf(out, "condition %s %s: %s\n", c.Name, c.Reason, c.Message)
 	}
-	for _, e := range r.Events {
+	for i := range r.Events {
+		e := &r.Events[i]
+		if e.AboutStatus() {
+			continue // they say what the lines above say; the scripts of nodegroups and nodedeletion have them
+		}
 		fmt.Fprintf(out, "event %s %s: %s\n", e.Name, e.Reason, e.Message)
 	}
 }

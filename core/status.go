@@ -5,48 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 )
-
-// GroupStatus is how a node group stands.
-type GroupStatus struct {
-	cluster.NodeGroup
-	Registered, Ready, Deleting int // nodes in the API
-}
-
-// Groups returns how the node groups stand, by ID.
-func (c *Core) Groups() []GroupStatus {
-	at := map[string]int{}
-	var out []GroupStatus
-	for i, g := range c.state.Groups() {
-		at[g.ID] = i
-		out = append(out, GroupStatus{NodeGroup: *g})
-	}
-	if c.cfg.Autoscale != nil {
-		c.scale.deletions.Asked(func(group string) {
-			if i, ok := at[group]; ok {
-				out[i].Registered++ // out of the state, and not gone yet
-				out[i].Deleting++
-			}
-		})
-	}
-	c.state.Nodes(func(n *cluster.Node) {
-		i, ok := at[n.Group]
-		if !ok {
-			return
-		}
-		out[i].Registered++
-		switch {
-		case n.HasTaint(autoscaler.ToBeDeletedTaint):
-			out[i].Deleting++
-		case n.Ready():
-			out[i].Ready++
-		}
-	})
-	return out
-}
 
 // podMachines returns the machines that follow pods.
 func (c *Core) podMachines() [8]lifecycle.Machine {

@@ -68,6 +68,29 @@ func (r *Readiness) StartupTaint(t v1.Taint) bool {
 		slices.ContainsFunc(r.StartupTaintPrefixes, func(prefix string) bool { return strings.HasPrefix(t.Key, prefix) })
 }
 
+// The types of taints that TaintType doesn't tell by their key.
+const (
+	StartupTaintType = "startup-taint"
+	StatusTaintType  = "status-taint"
+	OtherTaintType   = "other"
+)
+
+// TaintType returns the type of a taint in Cluster Autoscaler's metrics: the key of one that
+// Cluster Autoscaler or the node's condition has put there, else what it says of the node.
+func (r *Readiness) TaintType(t v1.Taint) string {
+	switch {
+	case strings.HasPrefix(t.Key, ignoreTaintPrefix):
+		return ignoreTaintPrefix
+	case t.Key == ToBeDeletedTaint || t.Key == DeletionCandidateTaint || slices.Contains(conditionTaints, t.Key):
+		return t.Key
+	case r.StartupTaint(t):
+		return StartupTaintType
+	case slices.Contains(r.StatusTaints, t.Key) || strings.HasPrefix(t.Key, statusTaintPrefix):
+		return StatusTaintType
+	}
+	return OtherTaintType
+}
+
 // passing tells whether a taint says something of one node at one moment, so that neither
 // a new node of its group nor the node itself, once it is usable, carries it.
 func (r *Readiness) passing(t v1.Taint) bool {

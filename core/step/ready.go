@@ -53,6 +53,12 @@ type Ready struct {
 	Events []Event
 	// PermitWaits are the waits for permission that have ended. Nothing is owed.
 	PermitWaits []PermitWait
+	// ScaleUpFailures are orders that were refused and instances that didn't become nodes, one
+	// for each group and code. Nothing is owed.
+	ScaleUpFailures []ScaleUpFailure
+	// RemovalWaits are the waits of nodes that were to be removed which have ended. Nothing is
+	// owed.
+	RemovalWaits []RemovalWait
 	// Decisions are the ledger of this Step, in order.
 	Decisions []Decision
 	// Plan, when set, wants a follower to catch up now and a plan to be made;
@@ -117,13 +123,15 @@ type Surge struct {
 type ScaleUp struct {
 	Group string
 	Nodes int
+	// GPU is the resource of the GPUs of the group's nodes, "" when they have none.
+	GPU v1.ResourceName `json:",omitempty"`
 }
 
 // NodeDeletion asks for the deletion of an instance, which is named by its node ("" when it
 // isn't a node yet), by its provider ID, or by both.
 type NodeDeletion struct {
 	Group, Node, Instance string
-	// Reason is why a node goes; "" of an instance that isn't a node.
+	// Reason is why it goes.
 	Reason RemovalReason `json:",omitempty"`
 	// GPU is the resource of the node's GPUs, "" when it has none.
 	GPU v1.ResourceName `json:",omitempty"`
@@ -138,6 +146,18 @@ const (
 	RemovedUnderutilized RemovalReason = "underutilized" // pods were evicted for it
 	RemovedUnready       RemovalReason = "unready"
 )
+
+// The reasons of instances that aren't nodes.
+const (
+	InstanceLate      RemovalReason = "unregistered" // it has had its time to become one
+	InstanceFailed    RemovalReason = "failed"       // the provider says that it won't become one
+	InstanceCancelled RemovalReason = "cancelled"    // no pod needs it any more
+)
+
+// OfNode tells whether it is a reason of a node.
+func (r RemovalReason) OfNode() bool {
+	return r == RemovedEmpty || r == RemovedUnderutilized || r == RemovedUnready
+}
 
 // TargetDecrease lowers the target of a group without deleting a node.
 type TargetDecrease struct {
@@ -167,12 +187,15 @@ type StatusWrite struct {
 
 // Event is a Kubernetes event about an object.
 type Event struct {
-	Kind            string // Pod or Node
+	Kind            string // Pod, Node, or ConfigMap
 	UID             types.UID
-	Namespace, Name string
-	Warning         bool
-	Reason, Action  string
-	Message         string
+	Namespace, Name string // Name is "" for the status ConfigMap (StatusEvent)
+	// Related is the node group or the node that an event of the status ConfigMap speaks of;
+	// "" for none. Events that differ in it are never one series.
+	Related        string
+	Warning        bool
+	Reason, Action string
+	Message        string
 }
 
 // Preemption asks a victim to leave its node: the condition DisruptionTarget is written,
@@ -183,6 +206,24 @@ type Preemption struct {
 	Node            string
 	By              types.UID // the preempting pod
 	Message         string    // of the condition
+}
+
+// ScaleUpFailure says that nodes of a group weren't made.
+type ScaleUpFailure struct {
+	Group string
+	Nodes int
+	// Code is the kind of failure in Cluster Autoscaler's words (nodegroup.FailureCode).
+	Code string
+	Why  string // of the first of these nodes
+	GPU  v1.ResourceName
+}
+
+// RemovalWait is how long a node that was due to be removed waited until its removal began, or
+// until it was needed again.
+type RemovalWait struct {
+	Removed bool
+	Reason  autoscaler.KeptReason // what kept it last; "" when nothing did
+	Took    time.Duration         // from when it was due
 }
 
 // Cancel takes back the Bind of a pod, unless it was posted already.

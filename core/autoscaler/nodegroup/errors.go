@@ -21,6 +21,22 @@ const ErrorClasses = int(OutOfResources) + 1
 // String returns the class as Cluster Autoscaler writes it.
 func (c ErrorClass) String() string { return [...]string{"Other", "OutOfResources"}[c] }
 
+// The codes of failures of which the provider gives none. Cluster Autoscaler has them as labels
+// of metrics and in its status.
+const (
+	CodeRefused = "cloudProviderError" // an order was refused
+	CodeTimeout = "timeout"            // nodes weren't there in time
+)
+
+// FailureCode returns the code of an instance that failed: the provider's own, such as
+// QUOTA_EXCEEDED, or else the class.
+func (i *Instance) FailureCode() string {
+	if i.Code != "" {
+		return i.Code
+	}
+	return i.Class.String()
+}
+
 // Error is an error of a provider's that says of which class it is. An error of any other
 // type is of class OtherError.
 type Error struct {

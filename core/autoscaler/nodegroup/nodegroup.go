@@ -35,8 +35,9 @@ type Instance struct {
 	ID     string // as in spec.providerID of its node
 	Node   string // name of its node, "" when the provider doesn't know
 	Failed string // why it will never be a node; "" when it may
-	// Class is that of the failure.
+	// Class is that of the failure, and Code the provider's own name for it; "" for none.
 	Class ErrorClass `json:",omitempty"`
+	Code  string     `json:",omitempty"`
 }
 
 // Validate names what is wrong with a group: its name, its limits or its template.

@@ -67,6 +67,14 @@ const (
 	NoTemplate = "template error"
 )
 
+// MaxNodesTotal is the limit of the whole cluster's nodes.
+const MaxNodesTotal = "max total nodes in cluster reached"
+
+// TotalReached is the limit of all nodes together of a resource.
+func TotalReached(name v1.ResourceName) string {
+	return fmt.Sprintf("max cluster %s limit reached", name)
+}
+
 // Limits that a group meets for the moment.
 const (
 	launching        = "max number of nodes launching reached"
@@ -112,7 +120,7 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 		why       string
 	}{
 		{limits.MaxNodesPerScaleUp, own, perScaleUp},
-		{limits.MaxNodesTotal, b.limits.nodes + all, "max total nodes in cluster reached"},
+		{limits.MaxNodesTotal, b.limits.nodes + all, MaxNodesTotal},
 		{limits.MaxNodesLaunching, b.limits.launching + all, launching},
 		{b.req.Conditions[g.ID].MaxLaunching, b.coming[g.ID].Nodes() + own, launchingInGroup},
 	} {
@@ -129,7 +137,7 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 			continue
 		}
 		if room = min(room, int(max(t.max-t.used-b.proposes(t.id), 0)/each)); room <= 0 {
-			return 0, fmt.Sprintf("max cluster %s limit reached", t.name)
+			return 0, TotalReached(t.name)
 		}
 	}
 	return room, ""

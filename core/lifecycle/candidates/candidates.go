@@ -50,6 +50,8 @@ type candidate struct {
 	ready bool // the node was ready at that time, and has been since
 	mark  mark // the soft taint that says so
 	plan  int  // the last plan that has it among its removals
+	// kept is why it stayed last though its time had come; "" when nothing has kept it.
+	kept autoscaler.KeptReason
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -200,6 +202,7 @@ func (m *Machine) drop(t *lifecycle.Turn, plan *autoscaler.Plan) {
 				m.add(n, plan.Now)
 			}
 		default:
+			m.waited(t, m.byName[name], n.Group, false)
 			delete(m.byName, name)
 			m.soft.changed(name, false)
 			t.Decide(step.Decision{Kind: step.NodeNeeded, Node: name, Group: n.Group, Reason: whyNeeded(plan, kept)})
@@ -245,6 +248,34 @@ func (m *Machine) Forget(node string) {
 func (m *Machine) NodeGone(node string) {
 	delete(m.byName, node)
 	delete(m.soft.nodes, node)
+}
+
+// Delayed takes note of what keeps a candidate whose time has come.
+func (m *Machine) Delayed(node string, by autoscaler.KeptReason) {
+	if c := m.byName[node]; c != nil {
+		c.kept = by
+	}
+}
+
+// Begun takes note that the removal of a candidate begins.
+func (m *Machine) Begun(t *lifecycle.Turn, node string) {
+	if c, n := m.byName[node], t.State.NodeByName(node); c != nil && n != nil {
+		m.waited(t, c, n.Group, true)
+	}
+}
+
+// waited tells how long a candidate of a group has waited since its time has come, if it has.
+func (m *Machine) waited(t *lifecycle.Turn, c *candidate, group string, removed bool) {
+	if due := m.dueAt(c, t.State.Group(group)); !due.IsZero() && t.Now.After(due) {
+		t.Ready.RemovalWaits = append(t.Ready.RemovalWaits, step.RemovalWait{Removed: removed, Reason: c.kept, Took: t.Now.Sub(due)})
+	}
+}
+
+// Each calls f with each candidate, in no particular order.
+func (m *Machine) Each(f func(node string)) {
+	for name := range m.byName {
+		f(name)
+	}
 }
 
 // Since returns since when a node is a candidate; zero when it isn't one.

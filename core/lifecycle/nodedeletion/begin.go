@@ -161,5 +161,6 @@ func (m *Machine) begin(t *lifecycle.Turn, x *candidates.Due) {
 	d := &deletion{group: n.Group, marking: marking{deletionTaint(t.Now), !m.cfg.KeepSchedulable, why}, why: x.Why, homes: homesOf(x.Removal), state: tainting{}}
 	m.deletions[n.Name] = d
 	t.Ready.Taints = append(t.Ready.Taints, d.put(n.Name))
+	tellBegun(t, x.Removal)
 	t.State.SetNode(d.on(n.NodeInfo))
 }

@@ -28,6 +28,9 @@ func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) 
 		return
 	}
 	s := d.state.(deleting)
+	if in.Err == nil {
+		tellRemoved(t, name, d.drains())
+	}
 	switch {
 	case in.Err != nil:
 		m.groups.ScaleDownFailed(t.Now, d.group)

@@ -1,6 +1,7 @@
 package nodedeletion_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -428,7 +429,7 @@ func (s *fixture) output() string {
 		if x.Warning {
 			kind = "Warning"
 		}
-		fmt.Fprintf(&out, "event %s %s %s %s: %s\n", x.Name, kind, x.Reason, x.Action, x.Message)
+		fmt.Fprintf(&out, "event %s %s %s %s: %s\n", cmp.Or(x.Name, "of the status"), kind, x.Reason, x.Action, x.Message)
 	}
 	out.WriteString(s.groups.out.String())
 	s.groups.out.Reset()

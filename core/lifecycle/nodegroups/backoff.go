@@ -12,13 +12,14 @@ type backoff struct {
 	pause  time.Duration // how long the group is left alone after the last failure
 	until  time.Time     // when that ends
 	last   time.Time     // when the last failure was
+	code   string        // the kind of the failure (step.ScaleUpFailure)
 	reason string        // why it failed
 }
 
 // fail records a failure. The pause is InitialBackoff at first, and after BackoffReset
 // without a failure; a failure after the end of a pause doubles it, up to MaxBackoff.
 // One during a pause begins the pause anew, since it may be of the same cause.
-func (b *backoff) fail(cfg *Config, now time.Time, reason string) {
+func (b *backoff) fail(cfg *Config, now time.Time, code, reason string) {
 	switch {
 	case b.pause == 0 || now.Sub(b.last) > cfg.BackoffReset:
 		b.pause = cfg.InitialBackoff
@@ -27,7 +28,7 @@ func (b *backoff) fail(cfg *Config, now time.Time, reason string) {
 	}
 	b.last = now
 	b.until = now.Add(b.pause)
-	b.reason = reason
+	b.code, b.reason = code, reason
 }
 
 // active tells whether the group is to be left alone.

@@ -34,6 +34,7 @@ type Description struct {
 // Backoff says why a node group isn't asked for nodes.
 type Backoff struct {
 	Class  nodegroup.ErrorClass // of the failure
+	Code   string               // the kind of the failure (step.ScaleUpFailure)
 	Reason string               // in the provider's words, or Berth's own
 	Until  time.Time
 }
@@ -59,14 +60,22 @@ func (m *Machine) Describe(t *lifecycle.Turn, id string) (d Description, ok bool
 		if g.asked != nil {
 			d.LastScaleUp = g.asked.At
 		}
-		if class, b := g.backoffs.longest(); b.active(t.Now) {
-			d.Backoff = &Backoff{Class: class, Reason: b.reason, Until: b.until}
-		}
 	}
+	d.Backoff = m.BackingOff(t.Now, id)
 	for _, i := range slices.Sorted(maps.Keys(m.instances)) {
 		if x := m.instances[i]; x.group == id {
 			d.Instances = append(d.Instances, Instance{ID: i, Node: x.node, State: x.state.String(), Since: x.since})
 		}
 	}
 	return d, true
+}
+
+// BackingOff returns why a group isn't asked for nodes now, nil when it may be.
+func (m *Machine) BackingOff(now time.Time, id string) *Backoff {
+	if g := m.groups[id]; g != nil {
+		if class, b := g.backoffs.longest(); b.active(now) {
+			return &Backoff{Class: class, Code: b.code, Reason: b.reason, Until: b.until}
+		}
+	}
+	return nil
 }

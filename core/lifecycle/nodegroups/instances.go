@@ -20,6 +20,8 @@ type instance struct {
 	node  string // its node's name, "" when the provider doesn't know
 	state instanceState
 	class nodegroup.ErrorClass // of the failure for which it is deleted
+	// reason is why it is deleted; "" before that.
+	reason step.RemovalReason
 	// since is when it was first seen in the provider's list; of a deleted one, when
 	// it was deleted.
 	since time.Time
@@ -58,6 +60,8 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 	groups := in.Groups
 	registered, leaving := m.registered(t.State)
 	listed := map[string]bool{}
+	before := len(t.Ready.ScaleUpFailures)
+	defer func() { tellFailures(t, t.Ready.ScaleUpFailures[before:], m.cfg.MaxProvisionTime) }()
 	for i := range groups {
 		g := &groups[i]
 		if g.Instances == nil {
@@ -136,18 +140,21 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	if x.state == inDoubt || x.state == deleted && t.Now.Sub(x.since) >= deletedListed {
 		x.state = coming // it exists, and is deleted below unless it may become a node
 	}
-	why := inst.Failed
+	why, code, reason := inst.Failed, inst.FailureCode(), step.InstanceFailed
 	if why == "" && t.Now.Sub(x.since) >= m.cfg.MaxProvisionTime {
-		why = fmt.Sprintf("not registered within %s", m.cfg.MaxProvisionTime)
+		why, code, reason = fmt.Sprintf("not registered within %s", m.cfg.MaxProvisionTime), nodegroup.CodeTimeout, step.InstanceLate
 	}
 	if why == "" || x.state != coming && x.state != late {
 		return
 	}
+	if x.state == coming && x.reason == "" { // else it was counted before a deletion of it failed
+		failed(t, group, 1, code, why)
+	}
 	switch {
 	case inst.Class == nodegroup.OutOfResources: // it says nothing about other launches
-		m.fail(t, group, inst.Class, why)
+		m.fail(t, group, inst.Class, code, why)
 	case x.state == coming && m.launches.Failed(t.Now, group, inst.ID, inst.Node, m.Coming(t)):
-		m.fail(t, group, inst.Class, why)
+		m.fail(t, group, inst.Class, code, why)
 	}
 	// As in Cluster Autoscaler the minimum keeps an instance that may still come, but
 	// not one that has failed.
@@ -155,9 +162,9 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		x.state = late
 		return
 	}
-	x.state, x.class = deleting, inst.Class
+	x.state, x.class, x.reason = deleting, inst.Class, reason
 	t.Decide(step.Decision{Kind: step.InstanceRemoved, Node: inst.Node, Group: group, Nodes: 1, Reason: inst.ID + ": " + why})
-	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: group, Node: inst.Node, Instance: inst.ID})
+	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: group, Node: inst.Node, Instance: inst.ID, Reason: reason})
 }
 
 // comingLast returns the IDs of a group's instances that are coming, the latest first. The
@@ -225,7 +232,8 @@ func (m *Machine) watchMissing(t *lifecycle.Turn, g *nodegroup.Group) {
 	}
 	known.missingSince = time.Time{}
 	why := fmt.Sprintf("%d of %d instances don't exist after %s", missing, g.Target, m.cfg.MaxProvisionTime)
-	m.fail(t, g.ID, nodegroup.OtherError, why)
+	m.fail(t, g.ID, nodegroup.OtherError, nodegroup.CodeTimeout, why)
+	failed(t, g.ID, missing, nodegroup.CodeTimeout, why)
 	// As in Cluster Autoscaler not even the minimum keeps what doesn't exist.
 	t.Decide(step.Decision{Kind: step.TargetLowered, Group: g.ID, Nodes: missing, Reason: why})
 	t.Ready.TargetDecreases = append(t.Ready.TargetDecreases, step.TargetDecrease{Group: g.ID, Nodes: missing})
@@ -249,6 +257,9 @@ func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) 
 	x := m.instances[in.Instance]
 	if x == nil || x.state != deleting {
 		return false
+	}
+	if x.reason == step.InstanceLate {
+		tellLateRemoved(t, cmp.Or(x.node, in.Instance), in.Err)
 	}
 	if in.Err != nil {
 		x.state = inDoubt

@@ -79,8 +79,9 @@ type Machine struct {
 
 // group is what is remembered of a node group, also while the provider doesn't list it.
 type group struct {
-	unanswered int    // nodes ordered without a ScaleUpDone
-	delays     delays // without ClusterDelays
+	unanswered int      // nodes ordered without a ScaleUpDone
+	orders     []Growth // these nodes, by order; without pods
+	delays     delays   // without ClusterDelays
 	// maxOrder is how many nodes one order may have, 0 for any number.
 	maxOrder int
 	backoffs backoffs
@@ -171,12 +172,14 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why, Choice: up.Choice})
 	g.asked = &Asked{Growth: growth, At: t.Now, Pods: waiting, Wanted: up.Nodes, Choice: up.Choice}
 	g.unanswered += nodes
+	g.orders = append(g.orders, Growth{Group: growth.Group, From: growth.From, To: growth.To, Max: growth.Max})
 	if up.Replaces == 0 { // a consolidation's order says nothing of what pods need
 		m.delaysOf(in.ID).grew = event{t.Now, in.ID}
 	}
 	m.launches.Ordered(t.Now, in.ID, nodes)
 	m.Retarget(t, in.ID, nodes)
-	t.Ready.ScaleUps = append(t.Ready.ScaleUps, step.ScaleUp{Group: in.ID, Nodes: nodes})
+	t.Ready.ScaleUps = append(t.Ready.ScaleUps, step.ScaleUp{Group: in.ID, Nodes: nodes, GPU: gpuOf(t.State, in.ID)})
+	t.Emit(step.StatusEvent(in.ID, "ScaledUpGroup", scalingUp, fmt.Sprintf("Scale-up: setting group %s size to %d instead of %d (max: %d)", in.ID, growth.To, growth.From, growth.Max)))
 	return growth, true
 }
 
@@ -213,7 +216,11 @@ func (m *Machine) HasRoom(t *lifecycle.Turn, ups []autoscaler.ScaleUp) bool {
 func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) (outOfStock bool) {
 	g := m.group(in.Group)
 	g.unanswered -= in.Nodes
+	order, known := g.answered(in.Nodes)
 	if in.Err == nil {
+		if known {
+			t.Emit(step.StatusEvent(in.Group, "ScaledUpGroup", scalingUp, fmt.Sprintf("Scale-up: group %s size set to %d instead of %d (max: %d)", in.Group, order.To, order.From, order.Max)))
+		}
 		switch {
 		case g.maxOrder > in.Nodes:
 			g.maxOrder = 0 // the order was as large as it was wanted, and came through
@@ -226,7 +233,9 @@ func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) (outOfStoc
 	g.maxOrder = max(in.Nodes/2, 1)
 	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
 	g.failure = &Failure{At: t.Now, Nodes: in.Nodes, Why: in.Err.Error()}
-	m.backOff(t, in.Group, in.Class, in.Err.Error())
+	m.backOff(t, in.Group, in.Class, nodegroup.CodeRefused, in.Err.Error())
+	failed(t, in.Group, in.Nodes, nodegroup.CodeRefused, in.Err.Error())
+	t.Emit(step.StatusEvent(in.Group, "FailedToScaleUpGroup", scalingUp, fmt.Sprintf("Scale-up failed for group %s: %v", in.Group, in.Err)).AsWarning())
 	outOfStock = in.Class == nodegroup.OutOfResources
 	if outOfStock {
 		m.Retarget(t, in.Group, -in.Nodes)
@@ -258,26 +267,26 @@ func (m *Machine) Cancel(t *lifecycle.Turn, id string, nodes int) int {
 			break
 		}
 		cancelled++
-		m.instances[x].state = deleting
+		m.instances[x].state, m.instances[x].reason = deleting, step.InstanceCancelled
 		t.Decide(step.Decision{Kind: step.OrderCancelled, Node: m.instances[x].node, Group: id, Nodes: 1, Reason: x + ": " + why})
-		t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: id, Node: m.instances[x].node, Instance: x})
+		t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: id, Node: m.instances[x].node, Instance: x, Reason: step.InstanceCancelled})
 	}
 	return cancelled
 }
 
 // fail lets a group back off because of its instances, unless it does already for failures
 // of the class.
-func (m *Machine) fail(t *lifecycle.Turn, id string, class nodegroup.ErrorClass, why string) {
+func (m *Machine) fail(t *lifecycle.Turn, id string, class nodegroup.ErrorClass, code, why string) {
 	if m.group(id).backoffs[class].active(t.Now) {
 		return
 	}
 	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: id, Reason: why})
 	m.group(id).failure = &Failure{At: t.Now, Why: why}
-	m.backOff(t, id, class, why)
+	m.backOff(t, id, class, code, why)
 }
 
-func (m *Machine) backOff(t *lifecycle.Turn, id string, class nodegroup.ErrorClass, why string) {
-	m.group(id).backoffs[class].fail(&m.cfg, t.Now, why)
+func (m *Machine) backOff(t *lifecycle.Turn, id string, class nodegroup.ErrorClass, code, why string) {
+	m.group(id).backoffs[class].fail(&m.cfg, t.Now, code, why)
 }
 
 // stillWaiting returns the bins with the pods that wait still, without those that have none.

@@ -276,6 +276,16 @@ func (s *fixture) output() string {
 	for _, x := range r.TargetDecreases {
 		fmt.Fprintf(&out, "lower the target of %s by %d\n", x.Group, x.Nodes)
 	}
+	for _, x := range r.ScaleUpFailures {
+		fmt.Fprintf(&out, "counted: %d nodes of %s failed: %s\n", x.Nodes, x.Group, x.Code)
+	}
+	for _, x := range r.Events {
+		kind := "event"
+		if x.Warning {
+			kind = "warning"
+		}
+		fmt.Fprintf(&out, "%s of the status about %s, %s: %s\n", kind, x.Related, x.Reason, x.Message)
+	}
 	conditions := s.machine.Conditions(s.turn.Now)
 	for _, g := range s.turn.State.Groups() {
 		fmt.Fprintf(&out, "now %s: target %d of %d to %d", g.ID, g.Target, g.Min, g.Max)

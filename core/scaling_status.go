@@ -1,0 +1,182 @@
+package core
+
+// This file sums up where the autoscaler stands, with the counts and the conditions that
+// Cluster Autoscaler has in its status ConfigMap and its metrics.
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/nodegroups"
+)
+
+// ScalingStatus is where the autoscaler stands.
+type ScalingStatus struct {
+	Known bool // the provider has told of its groups
+	// Sick says why the size of the cluster isn't changed, "" when it may be.
+	Sick   string
+	Nodes  NodeCounts // of the whole cluster, nodes of no group included
+	Groups []GroupStatus
+	// Candidates is how many nodes could be removed, by the plan of the time Planned; zero
+	// before the first.
+	Candidates int
+	Planned    time.Time
+	// Capacity is what all nodes have together but those that are being removed: cores and
+	// bytes of memory.
+	Cores, Memory int64
+	// Taints are how many taints of each type nodes have.
+	Taints map[string]int
+}
+
+// GroupStatus is how a node group stands.
+type GroupStatus struct {
+	cluster.NodeGroup
+	NodeCounts
+	Candidates int // nodes that could be removed
+	Coming     int // nodes that were ordered and aren't usable
+	// Healthy says that no more nodes are missing or unready, beside those that are coming,
+	// than --ok-total-unready-count and --max-total-unready-percentage allow.
+	Healthy bool
+	Backoff *nodegroups.Backoff // nil when the group may be asked for nodes
+}
+
+// NodeCounts are nodes by where they stand, as Cluster Autoscaler counts them. Ready, NotStarted,
+// Unready, Suspended and Deleted make up Registered.
+type NodeCounts struct {
+	Registered int // shown by the API
+	Ready      int // take pods as their template says
+	NotStarted int // aren't ready, and are younger than --max-node-startup-time
+	Unready    int // aren't ready, and are older
+	// ResourceUnready are those of Unready that are ready but for a resource of their template.
+	ResourceUnready int
+	Suspended       int // have the condition Suspended
+	Deleted         int // the provider was asked to delete them
+	// Unregistered are nodes that were ordered and that the API doesn't show;
+	// LongUnregistered are instances that nobody waits for any more.
+	Unregistered, LongUnregistered int
+
+	// Leaving are the registered nodes on their way out, from the taint on, and LeavingReady
+	// those of Ready among them. Cluster Autoscaler doesn't count these.
+	Leaving, LeavingReady int
+}
+
+// suspended is the condition of a node whose instance is suspended, in Cluster Autoscaler's words.
+const suspended v1.NodeConditionType = "Suspended"
+
+// Groups returns how the node groups stand, by ID.
+func (c *Core) Groups() []GroupStatus { return c.ScalingStatus().Groups }
+
+// ScalingStatus returns where the autoscaler stands, in O(nodes); nearly nothing when Berth only
+// schedules.
+func (c *Core) ScalingStatus() ScalingStatus {
+	if c.cfg.Autoscale == nil {
+		return ScalingStatus{}
+	}
+	s := ScalingStatus{Known: c.scale.groups.Known(), Taints: map[string]int{}}
+	s.Planned, _ = c.NodesPlanned()
+	conditions := c.scale.groups.Conditions(c.turn.Now)
+	coming := scaleup.Survey(c.state, conditions, &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
+	s.Sick = scaleup.Sick(c.state, &autoscaler.Request{Limits: c.cfg.Autoscale.Limits, Readiness: c.cfg.Autoscale.Readiness, Conditions: conditions, ServerNow: c.turn.ServerNow()})
+	at := map[string]int{}
+	for i, g := range c.state.Groups() {
+		at[g.ID] = i
+		of, in := conditions[g.ID], coming[g.ID]
+		counts := NodeCounts{Unregistered: in.Unregistered, LongUnregistered: of.LongUnregistered + of.Deleting}
+		s.Groups = append(s.Groups, GroupStatus{NodeGroup: *g, NodeCounts: counts, Coming: in.Nodes(), Backoff: c.scale.groups.BackingOff(c.turn.Now, g.ID)})
+		s.Nodes.Unregistered += counts.Unregistered
+		s.Nodes.LongUnregistered += counts.LongUnregistered
+	}
+	c.scale.deletions.Asked(func(group string) {
+		s.Nodes.deleted()
+		if i, ok := at[group]; ok {
+			s.Groups[i].deleted()
+		}
+	})
+	c.state.Nodes(func(n *cluster.Node) {
+		s.addResources(n, &c.cfg.Autoscale.Readiness)
+		s.Nodes.add(c, n)
+		if i, ok := at[n.Group]; ok {
+			s.Groups[i].add(c, n)
+		}
+	})
+	c.countCandidates(&s, at)
+	for i := range s.Groups {
+		s.Groups[i].Healthy = s.Groups[i].healthy(&c.cfg.Autoscale.Limits)
+	}
+	return s
+}
+
+// deleted counts a node that is out of the state and that the API shows still.
+func (x *NodeCounts) deleted() {
+	x.Registered++
+	x.Deleted++
+	x.Leaving++
+}
+
+// add counts a node of the state. One that is tainted for its removal counts as what it else is:
+// the group's target includes it.
+func (x *NodeCounts) add(c *Core, n *cluster.Node) {
+	readiness, leaving := &c.cfg.Autoscale.Readiness, n.HasTaint(autoscaler.ToBeDeletedTaint)
+	x.Registered++
+	if leaving {
+		x.Leaving++
+	}
+	switch {
+	case isSuspended(n.Object):
+		x.Suspended++
+	case readiness.Usable(n.NodeInfo, c.template(n.NodeInfo)):
+		x.Ready++
+		if leaving {
+			x.LeavingReady++
+		}
+	case !readiness.Late(n.NodeInfo, c.turn.ServerNow()):
+		x.NotStarted++
+	default:
+		x.Unready++
+		if n.Ready() && readiness.Usable(n.NodeInfo, nil) {
+			x.ResourceUnready++
+		}
+	}
+}
+
+func isSuspended(n *v1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == suspended && c.Status == v1.ConditionTrue })
+}
+
+// addResources adds what a node has, and counts its taints.
+func (s *ScalingStatus) addResources(n *cluster.Node, readiness *autoscaler.Readiness) {
+	for _, t := range n.Object.Spec.Taints {
+		s.Taints[readiness.TaintType(t)]++
+	}
+	if !n.HasTaint(autoscaler.ToBeDeletedTaint) {
+		s.Cores += n.Object.Status.Capacity.Cpu().Value()
+		s.Memory += n.Object.Status.Capacity.Memory().Value()
+	}
+}
+
+// countCandidates counts the nodes that could be removed and aren't on their way out.
+func (c *Core) countCandidates(s *ScalingStatus, at map[string]int) {
+	c.scale.candidates.Each(func(node string) {
+		n := c.state.NodeByName(node)
+		if n == nil || n.HasTaint(autoscaler.ToBeDeletedTaint) {
+			return
+		}
+		s.Candidates++
+		if i, ok := at[n.Group]; ok {
+			s.Groups[i].Candidates++
+		}
+	})
+}
+
+// healthy tells whether few enough nodes of a group are missing or unready which nobody waits
+// for, as Cluster Autoscaler's IsNodeGroupHealthy.
+func (g *GroupStatus) healthy(limits *autoscaler.Limits) bool {
+	missing := g.Target - g.LongUnregistered - g.Coming - g.Ready - g.Suspended
+	all := g.Ready + g.Unready + g.NotStarted + g.Suspended
+	return missing <= limits.OKTotalUnready || float64(missing) <= limits.MaxTotalUnready/100*float64(all)
+}
