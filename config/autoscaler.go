@@ -24,12 +24,13 @@ type Autoscaler struct {
 	// GRPCExpander is where the server of the grpc expander is, and the PEM file with its
 	// certificate. Both are set when Core.Expander names grpc.
 	GRPCExpander struct{ URL, Cert string }
+	Watch        Watching
 }
 
 // table returns all flags, in the order of docs/reference/flags.md. The targets hold the
 // defaults when it is called from Flags.
 func (a *Autoscaler) table() []flag {
-	return append(a.scaleUpFlags(), a.scaleDownFlags()...)
+	return slices.Concat(a.scaleUpFlags(), a.scaleDownFlags(), a.Watch.flags())
 }
 
 func (a *Autoscaler) scaleUpFlags() []flag {
@@ -108,7 +109,7 @@ func (a *Autoscaler) neededByGRPC(value string) string {
 
 // Flags adds the flags to fs, and gives everything its default.
 func (a *Autoscaler) Flags(fs *pflag.FlagSet) {
-	a.Core = core.DefaultAutoscale()
+	a.Core, a.Watch = core.DefaultAutoscale(), defaultWatching()
 	for _, f := range a.table() {
 		f.register(fs)
 	}

@@ -17,7 +17,8 @@ import (
 
 // ScalingStatus is where the autoscaler stands.
 type ScalingStatus struct {
-	Known bool // the provider has told of its groups
+	Known  bool // the provider has told of its groups
+	Limits autoscaler.Limits
 	// Sick says why the size of the cluster isn't changed, "" when it may be.
 	Sick   string
 	Nodes  NodeCounts // of the whole cluster, nodes of no group included
@@ -26,11 +27,13 @@ type ScalingStatus struct {
 	// before the first.
 	Candidates int
 	Planned    time.Time
-	// Capacity is what all nodes have together but those that are being removed: cores and
-	// bytes of memory.
+	// Cores and Memory, in bytes, are what all nodes have together but those on their way out.
 	Cores, Memory int64
 	// Taints are how many taints of each type nodes have.
 	Taints map[string]int
+	// Unschedulable are the pods that were tried and found no node, Untried those that are still
+	// to be tried a first time.
+	Unschedulable, Untried int
 }
 
 // GroupStatus is how a node group stands.
@@ -77,7 +80,7 @@ func (c *Core) ScalingStatus() ScalingStatus {
 	if c.cfg.Autoscale == nil {
 		return ScalingStatus{}
 	}
-	s := ScalingStatus{Known: c.scale.groups.Known(), Taints: map[string]int{}}
+	s := ScalingStatus{Known: c.scale.groups.Known(), Limits: c.cfg.Autoscale.Limits, Taints: map[string]int{}}
 	s.Planned, _ = c.NodesPlanned()
 	conditions := c.scale.groups.Conditions(c.turn.Now)
 	coming := scaleup.Survey(c.state, conditions, &c.cfg.Autoscale.Readiness, c.turn.ServerNow())
@@ -105,6 +108,7 @@ func (c *Core) ScalingStatus() ScalingStatus {
 		}
 	})
 	c.countCandidates(&s, at)
+	s.Unschedulable, s.Untried = c.queue.Pending(func(p *cluster.Pod) bool { return !p.StandsIn() })
 	for i := range s.Groups {
 		s.Groups[i].Healthy = s.Groups[i].healthy(&c.cfg.Autoscale.Limits)
 	}

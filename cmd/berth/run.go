@@ -80,6 +80,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	}
 	p := &process{flags: f, cfg: cfg, groups: groups, api: api, identity: identity, log: log,
 		server: observe.NewServer(cfg, log), health: live.NewHealth(groups != nil)}
+	f.watch(p.server)
 	do := func() error { return p.work(ctx, nil, nil) }
 	var e *election
 	if le := cfg.LeaderElection; le.Enabled {
@@ -96,6 +97,17 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	return do()
+}
+
+// watch has a server show what the flags of the autoscaler ask for.
+func (f *runFlags) watch(server *observe.Server) {
+	w := f.scale.Watch
+	if w.PerGroupMetrics {
+		server.Metrics.EmitPerNodeGroup()
+	}
+	if f.cloudProvider != "" {
+		server.CheckPlans(observe.HealthTimes{MaxInactivity: w.MaxInactivity, MaxFailing: w.MaxFailing, MaxStartup: w.MaxStartup})
+	}
 }
 
 // logger sets klog up, which the libraries use too, and returns a logger that writes
@@ -181,6 +193,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (li
 	if p.groups != nil {
 		nodes = simulated.New(p.api.client.CoreV1().Nodes(), p.groups, time.Now, p.log)
 		o.Provider, o.Core.Autoscale = nodes, &p.flags.scale.Core
+		o.Namespace, o.StatusName, o.Watcher = p.flags.scale.Watch.Namespace, p.flags.scale.Watch.StatusConfigMap(), p.server
 		if server := p.flags.scale.GRPCExpander; expander.Named(p.flags.scale.Core.Expander, expander.GRPCName) {
 			if o.GRPCExpander, err = edgeexpander.NewGRPC(ctx, server.URL, server.Cert, p.log); err != nil {
 				return live.Options{}, err

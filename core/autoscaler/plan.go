@@ -144,9 +144,19 @@ type Plan struct {
 	// Unplanned is how many pending pods the plan hasn't come to since it had taken long
 	// enough, 0 for a plan that is complete.
 	Unplanned int
+	// Packed are the groups that pending pods were packed on, in order, again for each node
+	// group that was chosen. They are for metrics.
+	Packed []Packing
 	// Cuts are the questions to the stopwatch that were answered with yes. They are for
 	// replays.
 	Cuts []int
+}
+
+// Packing is one packing of pending pods on nodes of a group.
+type Packing struct {
+	Group      string
+	Classes    int // of the pods
+	Namespaces int // of the pods
 }
 
 // Fitting is a pending pod that fits on a node as it is.

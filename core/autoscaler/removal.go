@@ -3,6 +3,7 @@ package autoscaler
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -94,6 +95,8 @@ type Kept struct {
 	Pod string
 	// Detail says the reason in words, with its quantities: what would have to change.
 	Detail string
+	// Resource is that of KeptMinTotal.
+	Resource v1.ResourceName `json:",omitempty"`
 	// Since is when the node was last looked at with this outcome.
 	Since time.Time
 	// Utilization is as in Removal.

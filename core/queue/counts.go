@@ -1,5 +1,7 @@
 package queue
 
+import "github.com/berthproject/berth/core/cluster"
+
 // This file holds what the queue counts for metrics.
 
 // Incoming is a reason for which pods came to a queue, under kube-scheduler's
@@ -46,4 +48,19 @@ func (q *Queue) Counts() Counts {
 		}
 	}
 	return c
+}
+
+// Pending returns how many of the pods that are counted were tried and found no node, and how
+// many are still to be tried a first time. It costs O(pods).
+func (q *Queue) Pending(counted func(*cluster.Pod) bool) (rejected, untried int) {
+	for _, item := range q.items { // in any order: they are added up
+		switch {
+		case item.stage == Gated || item.stage == InFlight || !counted(item.Pod()):
+		case item.diagnosis != nil:
+			rejected++
+		default:
+			untried++
+		}
+	}
+	return rejected, untried
 }

@@ -136,7 +136,7 @@ func follow[T any](ctx context.Context, informer cache.SharedIndexInformer, chan
 // ordered returns how many nodes are ordered and not registered by Berth's status, 0 before
 // its first.
 func (bed *testbed) ordered(ctx context.Context) int {
-	cm, err := bed.client.CoreV1().ConfigMaps(live.StatusNamespace).Get(ctx, live.StatusName, metav1.GetOptions{})
+	cm, err := bed.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
 	if err != nil {
 		return 0
 	}

@@ -28,6 +28,7 @@ type cloud struct {
 	wrong    map[string]string          // by ID, what was said to be wrong with a group last
 	again    chan struct{}              // holds a token when the groups are to be read before the period is over
 	lanes    groupLanes
+	watcher  Watcher // may be nil
 }
 
 func newCloud(provider nodegroup.Provider, period time.Duration, put func(step.Input), log *slog.Logger) *cloud {
@@ -65,7 +66,11 @@ func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
 // they can't be read the core goes on with what it knows.
 func (c *cloud) refresh(ctx context.Context) {
 	c.lanes.beginList()
+	began := time.Now()
 	groups, err := c.provider.Groups(ctx)
+	if c.watcher != nil && ctx.Err() == nil {
+		c.watcher.GroupsRead(time.Since(began), err)
+	}
 	c.lanes.endList(func(busy []string) {
 		if err != nil {
 			c.log.Warn("the node groups could not be read; going on with what was known", "err", err)

@@ -204,6 +204,7 @@ func (r *recorder) newEvent(e step.Event) *eventsv1.Event {
 		ReportingController: Controller,
 		ReportingInstance:   r.host,
 		Regarding:           v1.ObjectReference{Kind: e.Kind, APIVersion: "v1", Namespace: e.Namespace, Name: e.Name, UID: e.UID},
+		Related:             related(e),
 		Type:                kind,
 		Reason:              e.Reason,
 		Action:              e.Action,
@@ -211,10 +212,21 @@ func (r *recorder) newEvent(e step.Event) *eventsv1.Event {
 	}
 }
 
-// shorten cuts a text to the API's limit for the note of an event, 1024 bytes, at a
-// whole character.
-func shorten(s string) string {
-	const limit, more = 1024, "..."
+// related returns what an event of the status ConfigMap speaks of, nil for nothing: a node, or a
+// node group, which the API has no object for.
+func related(e step.Event) *v1.ObjectReference {
+	if e.Related == "" {
+		return nil
+	}
+	return &v1.ObjectReference{Name: e.Related}
+}
+
+// shorten cuts a text to the API's limit for the note of an event, 1024 bytes.
+func shorten(s string) string { return shortenTo(1024, s) }
+
+// shortenTo cuts a text to so many bytes, at a whole character.
+func shortenTo(limit int, s string) string {
+	const more = "..."
 	if len(s) <= limit {
 		return s
 	}

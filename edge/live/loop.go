@@ -18,7 +18,8 @@ type loop struct {
 	now       func() time.Time // the core's time
 	questions <-chan func(*core.Core)
 	state     func(*core.Core) // may be nil
-	status    *statusWriter    // nil without a provider
+	status    *statusWriter    // nil when none is to be written
+	watcher   Watcher          // may be nil
 	health    *Health          // told what the loop does
 	log       *slog.Logger
 }
@@ -101,8 +102,11 @@ func (l *loop) steps(ctx context.Context) {
 		wake, err := l.driver.Step(now, l.inbox.take()...)
 		if err != nil {
 			l.log.Error("no plan could be made; the core asks again", "err", err)
+			if l.watcher != nil {
+				l.watcher.PlanFailed()
+			}
 		}
-		l.status.update(now, l.driver.Core().Groups)
+		l.status.update(now, l.driver.Core().ScalingStatus)
 		end()
 		if wake.IsZero() {
 			timer.Stop()

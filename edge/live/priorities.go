@@ -19,7 +19,7 @@ import (
 )
 
 // The priorities of the expander priority are in a ConfigMap that Cluster Autoscaler's
-// users have already, beside the status in kube-system. The leader watches it; a change
+// users have already, beside the status. The leader watches it; a change
 // holds from the next plan on. What doesn't parse is ignored, and the ConfigMap gets an
 // event that says so: the last priorities that did parse hold on. Without the ConfigMap
 // there are none, and the expander leaves all options.
@@ -40,7 +40,7 @@ func newChain(o *Options, event func(step.Event)) (expander.Chain, *priorities, 
 	}
 	var p *priorities
 	if expander.Named(list, expander.PriorityName) {
-		p = &priorities{event: event, log: o.Log}
+		p = &priorities{namespace: o.Namespace, event: event, log: o.Log}
 		provided[expander.PriorityName] = &expander.Priority{Current: p.current.Load, Warn: p.warn}
 	}
 	chain, err := expander.NewChain(list, provided)
@@ -49,10 +49,11 @@ func newChain(o *Options, event func(step.Event)) (expander.Chain, *priorities, 
 
 // priorities keeps what the ConfigMap says. The informer writes it, the planner reads it.
 type priorities struct {
-	event   func(step.Event)
-	log     *slog.Logger
-	current atomic.Pointer[expander.Priorities] // nil for none
-	object  atomic.Pointer[v1.ConfigMap]        // what the ConfigMap was last; nil for none
+	namespace string // of the ConfigMap
+	event     func(step.Event)
+	log       *slog.Logger
+	current   atomic.Pointer[expander.Priorities] // nil for none
+	object    atomic.Pointer[v1.ConfigMap]        // what the ConfigMap was last; nil for none
 }
 
 // watch follows the ConfigMap until the context ends, and returns when it was read, or
@@ -61,7 +62,7 @@ func (p *priorities) watch(ctx context.Context, client kubernetes.Interface, lim
 	if p == nil {
 		return nil
 	}
-	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(StatusNamespace),
+	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(p.namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, expander.PrioritiesConfigMap).String()
 		}))
@@ -77,7 +78,7 @@ func (p *priorities) watch(ctx context.Context, client kubernetes.Interface, lim
 	first, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if !cache.WaitForCacheSync(first.Done(), h.HasSynced) && ctx.Err() == nil {
-		p.log.Warn("the priorities of node groups can't be read; the expander priority leaves all options until they are", "configMap", StatusNamespace+"/"+expander.PrioritiesConfigMap)
+		p.log.Warn("the priorities of node groups can't be read; the expander priority leaves all options until they are", "configMap", p.namespace+"/"+expander.PrioritiesConfigMap)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func prioritized(t *testing.T, events func(step.Event)) (expander.Chain, *priori
 	t.Helper()
 	scale := core.DefaultAutoscale()
 	scale.Expander = "priority"
-	chain, p, err := newChain(&Options{Core: core.Config{Autoscale: &scale}, Log: slog.New(slog.DiscardHandler)}, events)
+	chain, p, err := newChain(&Options{Core: core.Config{Autoscale: &scale}, Namespace: "kube-system", Log: slog.New(slog.DiscardHandler)}, events)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestTheLeaderWatchesPriorities(t *testing.T) {
 	scale := core.DefaultAutoscale()
 	scale.Expander = "priority"
 	_, provider, _ := newFakeCloud()
-	i.start(t, Options{Core: core.Config{Autoscale: &scale}, Provider: provider, BecomeLeader: becomeLeader})
+	i.start(t, Options{Core: core.Config{Autoscale: &scale}, Namespace: "kube-system", Provider: provider, BecomeLeader: becomeLeader})
 	i.knows(1, 1)
 	if len(read) > 0 {
 		t.Error("the ConfigMap is read by an instance that stands by")

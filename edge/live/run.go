@@ -53,6 +53,13 @@ type Options struct {
 	// and a first time when this instance has become the leader and knows the
 	// cluster. It must not keep the core.
 	State func(*core.Core)
+	// Watcher, when not nil, is told of what Steps don't show.
+	Watcher Watcher
+	// Namespace is where ConfigMaps of the autoscaler are: its status, and the priorities of
+	// node groups.
+	Namespace string
+	// StatusName is the name of the status ConfigMap, "" when none is to be written.
+	StatusName string
 	// Questions are put to the core between two Steps; may be nil. A question must
 	// not change anything.
 	Questions <-chan func(*core.Core)
@@ -68,6 +75,17 @@ type Options struct {
 	// before anything is decided. Its error ends Run. The context ends with Run.
 	OnBecomeLeader func(ctx context.Context) error
 	Log            *slog.Logger
+}
+
+// Watcher is told of the work of the autoscaler that Steps don't show. Its methods are called by
+// several goroutines.
+type Watcher interface {
+	// GroupsRead says that the provider's groups were read, or why they could not be.
+	GroupsRead(took time.Duration, err error)
+	// PlanComputed says how long a plan has looked for groups to grow, and for nodes to remove.
+	PlanComputed(scaleUp, findUnneeded time.Duration)
+	// PlanFailed says that a plan could not be made.
+	PlanFailed()
 }
 
 // StandBy says what an instance does until it becomes the leader.
@@ -114,18 +132,22 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	if err != nil {
 		return err
 	}
-	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Stopwatch: newStopwatch(o.Core.Autoscale, time.Now),
+	watch := newStopwatch(o.Core.Autoscale, time.Now)
+	w.timePlans(watch, o.Watcher)
+	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Stopwatch: watch.orNil(),
 		Workers: w, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
 	if err != nil {
 		return err
 	}
-	l := &loop{driver: driver, inbox: in, now: clock.now, questions: o.Questions, state: o.State, health: o.Health, log: o.Log}
+	l := &loop{driver: driver, inbox: in, now: clock.now, questions: o.Questions, state: o.State, watcher: o.Watcher, health: o.Health, log: o.Log}
 	groupOf := func(*v1.Node) string { return "" }
 	if o.Provider != nil {
 		groupOf = o.Provider.GroupOf
 		period := o.Core.Autoscale.ScanInterval
 		w.cloud = newCloud(o.Provider, period/2, in.put, o.Log)
-		l.status = newStatusWriter(clients.node, period)
+		w.cloud.watcher = o.Watcher
+		l.status = newStatusWriter(clients.node, o.Namespace, o.StatusName, period, o.Log)
+		w.status = l.status
 	}
 
 	factory := newFactory(clients.watch, transformFor(o.Extenders != nil))

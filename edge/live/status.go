@@ -3,101 +3,66 @@ package live
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
 )
 
-// The status ConfigMap has Cluster Autoscaler's name and the part of its content that
-// Berth knows so far: the node groups and their counts. It is for people: written at
-// most once in a scan interval, never waited for, and the latest only.
-const (
-	StatusNamespace = "kube-system"
-	StatusName      = "cluster-autoscaler-status"
-)
+// This file writes the status ConfigMap. The leader writes it, at most once in a scan interval as
+// Cluster Autoscaler does, never waited for, and the latest status only. It is left when the
+// process ends: the next leader goes on with it.
 
-// Status is the content of the ConfigMap's key "status".
-type Status struct {
-	Time             string            `json:"time"` // RFC 3339, in UTC
-	AutoscalerStatus string            `json:"autoscalerStatus"`
-	NodeGroups       []NodeGroupStatus `json:"nodeGroups,omitempty"`
-}
+// lastUpdated is the annotation with the time of the status.
+const lastUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 
-// NodeGroupStatus is one group.
-type NodeGroupStatus struct {
-	Name   string          `json:"name"`
-	Health NodeGroupHealth `json:"health"`
-}
-
-// NodeGroupHealth are a group's sizes, in nodes.
-type NodeGroupHealth struct {
-	NodeCounts          NodeCounts `json:"nodeCounts"`
-	CloudProviderTarget int        `json:"cloudProviderTarget"`
-	MinSize             int        `json:"minSize"`
-	MaxSize             int        `json:"maxSize"`
-}
-
-// NodeCounts count a group's nodes. Unregistered are those asked for that the API
-// doesn't have.
-type NodeCounts struct {
-	Registered   RegisteredCounts `json:"registered"`
-	Unregistered int              `json:"unregistered"`
-}
-
-// RegisteredCounts count nodes that the API has. Total is the sum of the others.
-type RegisteredCounts struct {
-	Total        int `json:"total"`
-	Ready        int `json:"ready"`
-	NotStarted   int `json:"notStarted"`
-	BeingDeleted int `json:"beingDeleted"`
-}
-
-// statusOf returns the status of groups at a time.
-func statusOf(now time.Time, groups []core.GroupStatus) Status {
-	s := Status{Time: now.UTC().Format(time.RFC3339), AutoscalerStatus: "Running"}
-	for _, g := range groups {
-		s.NodeGroups = append(s.NodeGroups, NodeGroupStatus{Name: g.ID, Health: NodeGroupHealth{
-			NodeCounts: NodeCounts{
-				Registered:   RegisteredCounts{g.Registered, g.Ready, g.Registered - g.Ready - g.Deleting, g.Deleting},
-				Unregistered: max(g.Target-g.Registered, 0),
-			},
-			CloudProviderTarget: g.Target, MinSize: g.Min, MaxSize: g.Max,
-		}})
-	}
-	return s
-}
+// statusKey is where the ConfigMap has the status.
+const statusKey = "status"
 
 // statusWriter keeps the ConfigMap current. A nil one does nothing.
 type statusWriter struct {
-	client  kubernetes.Interface
-	period  time.Duration // least time between two updates
-	updated time.Time     // last; for the goroutine that calls update
-	latest  chan Status   // holds the status that waits to be written, if any
+	client          kubernetes.Interface
+	namespace, name string
+	period          time.Duration // least time between two updates
+	log             *slog.Logger
+	last            Status      // that was handed over last; for the goroutine that calls update
+	updated         time.Time   // when that was; the same
+	latest          chan Status // holds the status that waits to be written, if any
+	uid             atomic.Pointer[types.UID]
+	failing         bool // the last write has failed; for the goroutine that writes
 }
 
-func newStatusWriter(client kubernetes.Interface, period time.Duration) *statusWriter {
-	return &statusWriter{client: client, period: period, latest: make(chan Status, 1)}
+// newStatusWriter returns a writer of the ConfigMap of a name, nil when that is "".
+func newStatusWriter(client kubernetes.Interface, namespace, name string, period time.Duration, log *slog.Logger) *statusWriter {
+	if name == "" {
+		return nil
+	}
+	return &statusWriter{client: client, namespace: namespace, name: name, period: period, log: log, latest: make(chan Status, 1)}
 }
 
-// update hands the status of the groups over to be written, in the place of one that
-// waits, unless the last update was less than a period ago. It is for one goroutine.
-func (w *statusWriter) update(now time.Time, groups func() []core.GroupStatus) {
+// update hands a status over to be written, in the place of one that waits, unless the last
+// update was less than a period ago. It is for one goroutine.
+func (w *statusWriter) update(now time.Time, scaling func() core.ScalingStatus) {
 	if w == nil || now.Sub(w.updated) < w.period {
 		return
 	}
-	w.updated = now
+	s := scaling()
+	w.last, w.updated = statusOf(now, &s, &w.last), now
 	select {
 	case <-w.latest:
 	default:
 	}
-	w.latest <- statusOf(now, groups())
+	w.latest <- w.last
 }
 
 func (w *statusWriter) run(ctx context.Context, wg *sync.WaitGroup) {
@@ -110,25 +75,65 @@ func (w *statusWriter) run(ctx context.Context, wg *sync.WaitGroup) {
 			case <-ctx.Done():
 				return
 			case s := <-w.latest:
-				_ = w.write(ctx, s) // the next one comes soon
+				w.report(ctx, w.write(ctx, s))
 			}
 		}
 	})
 }
 
+// report logs that writing fails, and that it works again. The next status comes soon.
+func (w *statusWriter) report(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !w.failing:
+		w.log.Warn("the status of the autoscaler could not be written; it is tried with each status that comes", "configMap", w.namespace+"/"+w.name, "err", err)
+	case err == nil && w.failing:
+		w.log.Info("the status of the autoscaler is written again", "configMap", w.namespace+"/"+w.name)
+	}
+	w.failing = err != nil
+}
+
+// write writes a status. What else the ConfigMap has stays.
 func (w *statusWriter) write(ctx context.Context, s Status) error {
 	text, err := yaml.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
-	maps := w.client.CoreV1().ConfigMaps(StatusNamespace)
-	cm := &v1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: StatusNamespace, Name: StatusName},
-		Data:       map[string]string{"status": string(text)},
+	maps := w.client.CoreV1().ConfigMaps(w.namespace)
+	cm, err := maps.Get(ctx, w.name, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if missing {
+		cm = &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.name}}
+	} else if err != nil {
+		return fmt.Errorf("reading the ConfigMap of the status: %w", err)
 	}
-	_, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = maps.Create(ctx, cm, metav1.CreateOptions{})
+	metav1.SetMetaDataAnnotation(&cm.ObjectMeta, lastUpdated, s.Time)
+	if cm.Data == nil {
+		cm.Data = map[string]string{}
 	}
-	return err
+	cm.Data[statusKey] = string(text)
+	if missing {
+		cm, err = maps.Create(ctx, cm, metav1.CreateOptions{})
+	} else {
+		cm, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("writing the ConfigMap of the status: %w", err)
+	}
+	w.uid.Store(&cm.UID)
+	return nil
+}
+
+// locate completes an event of the status ConfigMap with where that is; false says that none is
+// written. Before the first status is written the event doesn't tell that ConfigMap from another
+// of its name.
+func (w *statusWriter) locate(e *step.Event) bool {
+	if w == nil {
+		return false
+	}
+	e.Namespace, e.Name = w.namespace, w.name
+	if uid := w.uid.Load(); uid != nil {
+		e.UID = *uid
+	}
+	return true
 }

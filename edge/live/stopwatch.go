@@ -19,7 +19,7 @@ var _ autoscaler.Stopwatch = (*stopwatch)(nil)
 
 // newStopwatch returns one with the bounds of a configuration; nil for a core that only
 // schedules.
-func newStopwatch(a *core.Autoscale, now func() time.Time) autoscaler.Stopwatch {
+func newStopwatch(a *core.Autoscale, now func() time.Time) *stopwatch {
 	if a == nil {
 		return nil
 	}
@@ -38,4 +38,22 @@ func (s *stopwatch) Over(span autoscaler.Span) bool {
 
 func (s *stopwatch) over(span autoscaler.Span, now time.Time) bool {
 	return s.max[span] > 0 && now.Sub(s.started[span]) >= s.max[span]
+}
+
+// orNil returns the stopwatch as a planner takes it.
+func (s *stopwatch) orNil() autoscaler.Stopwatch {
+	if s == nil {
+		return nil
+	}
+	return s
+}
+
+// took returns how long the plan that has just been made has looked for groups to grow, and for
+// nodes to remove.
+func (s *stopwatch) took() (scaleUp, findUnneeded time.Duration) {
+	end := s.now()
+	if drains := s.started[autoscaler.Drains]; drains.After(s.started[autoscaler.WholePlan]) {
+		findUnneeded, end = end.Sub(drains), drains
+	}
+	return end.Sub(s.started[autoscaler.WholePlan]), findUnneeded
 }

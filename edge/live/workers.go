@@ -46,6 +46,8 @@ type workers struct {
 	headroom   *headroomReporter // writes what the core says with a provider only
 	health     *Health           // told of plans that are made
 	planBound  time.Duration     // how long a plan may take
+	status     *statusWriter     // nil when none is to be written
+	planTimed  func()            // called when a plan was made; may be nil
 	log        *slog.Logger
 }
 
@@ -126,7 +128,12 @@ func (w *workers) WriteStatus(write step.StatusWrite, done func(error)) {
 func (w *workers) Condition(condition step.Condition) { w.reporter.condition(condition) }
 
 // Event implements drive.Workers.
-func (w *workers) Event(event step.Event) { w.reporter.event(event) }
+func (w *workers) Event(event step.Event) {
+	if event.AboutStatus() && !w.status.locate(&event) {
+		return
+	}
+	w.reporter.event(event)
+}
 
 // Taint implements drive.Workers.
 func (w *workers) Taint(taint step.Taint, done func(error)) {
@@ -198,6 +205,9 @@ func (w *workers) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Pl
 		end := w.health.begin(plannerGoroutine, "a plan", w.planBound)
 		plan := compute()
 		end()
+		if w.planTimed != nil {
+			w.planTimed()
+		}
 		if plan.Unplanned > 0 {
 			w.log.Warn("a plan was cut short; what it has decided is bought, and the next goes on", "scaleUps", len(plan.ScaleUps), "podsLeft", plan.Unplanned)
 		}
@@ -212,4 +222,11 @@ func planBound(a *core.Autoscale) time.Duration {
 		return stuckAfter
 	}
 	return stuckAfter + a.MaxBinpackingTime + a.SimulationTimeout
+}
+
+// timePlans has a watcher, nil for none, told how long each plan takes by a stopwatch.
+func (w *workers) timePlans(s *stopwatch, watcher Watcher) {
+	if s != nil && watcher != nil {
+		w.planTimed = func() { watcher.PlanComputed(s.took()) }
+	}
 }

@@ -30,6 +30,7 @@ func (s *Server) handler(profiling bool) http.Handler {
 	healthz.InstallReadyzHandler(m, ready...)
 	m.Handle("/metrics", promhttp.HandlerFor(s.Metrics.Registry, promhttp.HandlerOpts{}))
 	m.HandleFunc("/metrics/resources", s.resources)
+	m.Handle("/health-check", s.health)
 	m.HandleFunc("/configz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"kubescheduler.config.k8s.io": s.config})
 	})

@@ -41,8 +41,14 @@ type Metrics struct {
 	decisions     *prometheus.CounterVec
 	badObjects    prometheus.Counter
 
+	list         []Metric
+	perNodeGroup []prometheus.Collector // of the list, those that aren't registered
+
 	mu        sync.Mutex // guards what follows
 	scaleDown scaleDownMetrics
+	cluster   clusterMetrics
+	scaleUp   scaleUpMetrics
+	plans     planMetrics
 	// binds are those handed out whose outcome hasn't come back. A pod that goes takes
 	// its bind along.
 	binds map[types.UID]bind
@@ -73,6 +79,8 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	defer m.mu.Unlock()
 	m.steps.Observe(took.Seconds())
 	m.scaleDown.step(inputs, ready)
+	m.scaleUp.step(inputs, ready)
+	m.plans.step(now, took, inputs, ready)
 	for _, x := range inputs {
 		switch x := x.(type) {
 		case step.BindDone:
@@ -181,6 +189,8 @@ func (m *Metrics) State(c *core.Core) {
 		m.lastEvaluations[k] = x.Pods
 	})
 	m.scaleDown.state(c)
+	m.cluster.state(c)
+	m.plans.state(c)
 	for k, n := range c.Incoming() {
 		m.incoming.WithLabelValues(k.Queue, k.Event).Add(float64(n - m.lastIncoming[k]))
 		m.lastIncoming[k] = n

@@ -1,9 +1,12 @@
 package observe
 
 import (
+	"cmp"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/step"
@@ -27,17 +30,23 @@ type scaleDownMetrics struct {
 
 	removed    *prometheus.CounterVec // by reason, and what the node has
 	removedGPU *prometheus.CounterVec
+	late       prometheus.Counter
+	latency    *prometheus.HistogramVec // by whether the node went, and what had kept it
 
-	// removals are the nodes whose deletion the provider was asked for and hasn't answered.
-	removals map[string]step.NodeDeletion
+	// removals are the nodes, and the instances that were late, whose deletion the provider was
+	// asked for and hasn't answered.
+	removals map[deletionKey]step.NodeDeletion
 	plan     time.Time // the plan that the gauges are of; zero before the first
 }
+
+// deletionKey is a NodeDeletion, as its outcome names it.
+type deletionKey struct{ node, instance string }
 
 func newScaleDownMetrics(r *registry) scaleDownMetrics {
 	r.subsystem = "cluster_autoscaler"
 	m := scaleDownMetrics{
-		removals:    map[string]step.NodeDeletion{},
-		removed:     r.counters("scaled_down_nodes_total", "Nodes that the provider has deleted since they were empty, underutilized, or unready, by that reason. The name of the GPU and DRA drivers aren't known.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
+		removals:    map[deletionKey]step.NodeDeletion{},
+		removed:     r.counters("scaled_down_nodes_total", "Nodes that the provider has deleted since they were empty, underutilized, or unready, by that reason. The model of a GPU and DRA drivers aren't known.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
 		removedGPU:  r.counters("scaled_down_gpu_nodes_total", "Those of them with GPUs.", "reason", "gpu_resource_name", "gpu_name"),
 		unneeded:    r.gauge("unneeded_nodes_count", "Nodes that could go, as of the last plan: those on their way out aren't among them."),
 		unremovable: r.gauges("unremovable_nodes_count", "Nodes that stay, and nodes that could go and wait, as of the last plan, by reason.", "reason"),
@@ -46,6 +55,9 @@ func newScaleDownMetrics(r *registry) scaleDownMetrics {
 		skipped:     r.gauge("max_node_skip_eval_duration_seconds", "For how long plans haven't come to look at the node that waits longest for that."),
 		evicted:     r.counters("evicted_pods_total", "Evictions of pods from nodes on their way out, by result: succeeded, or failed. One that a disruption budget refuses is tried again, and not counted.", "eviction_result"),
 	}
+	m.late = r.counter("old_unregistered_nodes_removed_count", "Instances that the provider has deleted since they hadn't become nodes in time.")
+	m.latency = r.histograms("node_removal_latency_seconds", "How long nodes whose time had come waited until their removal began (deleted=true) or they were needed again (deleted=false), by what had kept them last, none when nothing had.",
+		prometheus.ExponentialBuckets(1, 1.5, 19), "deleted", "delay_reason")
 	r.subsystem = "berth"
 	m.status = r.gauges("scale_down_status", "1 for where scale-down stands (docs/why-a-node-stays.md), 0 for the other statuses; as of the last plan.", "status")
 	m.price = r.gauges("nodes_price_hourly", "What nodes cost an hour, as far as the provider says, by what becomes of them: of those that stay, and that could go and wait, with the reason; as of the last plan.", "state", "reason")
@@ -69,9 +81,12 @@ func (m *scaleDownMetrics) step(inputs []step.Input, ready *step.Ready) {
 		}
 	}
 	for _, d := range ready.NodeDeletions {
-		if d.Reason != "" {
-			m.removals[d.Node] = d
+		if d.Reason.OfNode() || d.Reason == step.InstanceLate {
+			m.removals[deletionKey{d.Node, d.Instance}] = d
 		}
+	}
+	for _, w := range ready.RemovalWaits {
+		m.latency.WithLabelValues(strconv.FormatBool(w.Removed), cmp.Or(string(w.Reason), "none")).Observe(w.Took.Seconds())
 	}
 }
 
@@ -86,18 +101,31 @@ func (m *scaleDownMetrics) evictionDone(done step.EvictionDone) {
 }
 
 func (m *scaleDownMetrics) deletionDone(done step.NodeDeletionDone) {
-	d, ok := m.removals[done.Node]
+	key := deletionKey{done.Node, done.Instance}
+	d, ok := m.removals[key]
 	if !ok {
 		return
 	}
-	delete(m.removals, done.Node)
-	if done.Err != nil {
-		return
+	delete(m.removals, key)
+	switch {
+	case done.Err != nil:
+	case d.Reason == step.InstanceLate:
+		m.late.Inc()
+	default:
+		m.removed.WithLabelValues(string(d.Reason), string(d.GPU), gpuName(d.GPU), "").Inc()
+		if d.GPU != "" {
+			m.removedGPU.WithLabelValues(string(d.Reason), string(d.GPU), gpuName(d.GPU)).Inc()
+		}
 	}
-	m.removed.WithLabelValues(string(d.Reason), string(d.GPU), "", "").Inc()
-	if d.GPU != "" {
-		m.removedGPU.WithLabelValues(string(d.Reason), string(d.GPU), "").Inc()
+}
+
+// gpuName returns the label of GPUs of whose model nothing is known, as Cluster Autoscaler has it;
+// "" where there are none.
+func gpuName(resource v1.ResourceName) string {
+	if resource == "" {
+		return ""
 	}
+	return "generic"
 }
 
 // state reads where the nodes stand, if a plan has been made since.

@@ -1,45 +1,83 @@
 package observe
 
 import (
+	"strings"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// registry makes metrics of a subsystem and registers them.
+// This file makes metrics and registers them, and keeps the list of them from which the
+// reference, the dashboard and the alert rules are made.
+
+// Metric describes one metric of the list.
+type Metric struct {
+	Name    string
+	Type    string // counter, gauge, histogram or summary, as in the text format
+	Labels  []string
+	Help    string
+	Buckets []float64 // of a histogram
+	// PerNodeGroup says that the metric is there with --emit-per-nodegroup-metrics only.
+	PerNodeGroup bool
+}
+
+// registry makes metrics of a subsystem, registers them and lists them.
 type registry struct {
 	*prometheus.Registry
 	subsystem string
+	list      []Metric
+	// perNodeGroup are metrics that are registered later, or never.
+	perNodeGroup []prometheus.Collector
 }
 
 // register registers a metric and returns it. Registering a name twice is a defect of
 // the program.
-func register[T prometheus.Collector](r *registry, metric T) T {
-	r.MustRegister(metric)
+func register[T prometheus.Collector](r *registry, metric T, of Metric) T {
+	of.Name = strings.Join([]string{r.subsystem, of.Name}, "_")
+	r.list = append(r.list, of)
+	if of.PerNodeGroup {
+		r.perNodeGroup = append(r.perNodeGroup, metric)
+	} else {
+		r.MustRegister(metric)
+	}
 	return metric
 }
 
 func (r *registry) counter(name, help string) prometheus.Counter {
-	return register(r, prometheus.NewCounter(prometheus.CounterOpts{Subsystem: r.subsystem, Name: name, Help: help}))
+	return register(r, prometheus.NewCounter(prometheus.CounterOpts{Subsystem: r.subsystem, Name: name, Help: help}), Metric{Name: name, Type: "counter", Help: help})
 }
 
 func (r *registry) counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels))
+	return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels), Metric{Name: name, Type: "counter", Help: help, Labels: labels})
 }
 
 func (r *registry) gauge(name, help string) prometheus.Gauge {
-	return register(r, prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}))
+	return register(r, prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}), Metric{Name: name, Type: "gauge", Help: help})
 }
 
+// gauges returns a gauge with labels. Without any it is a gauge that isn't there before it is
+// first set.
 func (r *registry) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels))
+	return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels), Metric{Name: name, Type: "gauge", Help: help, Labels: labels})
+}
+
+// groupGauges returns a gauge that is registered when metrics of each node group are wanted.
+func (r *registry) groupGauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels), Metric{Name: name, Type: "gauge", Help: help, Labels: labels, PerNodeGroup: true})
 }
 
 func (r *registry) histogram(name, help string, buckets []float64) prometheus.Histogram {
-	return register(r, prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: r.subsystem, Name: name, Help: help, Buckets: buckets}))
+	return register(r, prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: r.subsystem, Name: name, Help: help, Buckets: buckets}), Metric{Name: name, Type: "histogram", Help: help, Buckets: buckets})
 }
 
 func (r *registry) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: r.subsystem, Name: name, Help: help, Buckets: buckets}, labels))
+	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: r.subsystem, Name: name, Help: help, Buckets: buckets}, labels), Metric{Name: name, Type: "histogram", Help: help, Labels: labels, Buckets: buckets})
+}
+
+// summaries returns a summary without quantiles, over the last hour.
+func (r *registry) summaries(name, help string, labels ...string) *prometheus.SummaryVec {
+	return register(r, prometheus.NewSummaryVec(prometheus.SummaryOpts{Subsystem: r.subsystem, Name: name, Help: help, MaxAge: time.Hour}, labels), Metric{Name: name, Type: "summary", Help: help, Labels: labels})
 }
 
 // queues are kube-scheduler's names of where pods wait; each has a gauge from the
@@ -56,8 +94,17 @@ func NewMetrics() *Metrics {
 	for _, q := range queues {
 		m.pending.WithLabelValues(q)
 	}
+	m.list, m.perNodeGroup = r.list, r.perNodeGroup
 	return m
 }
+
+// List returns all metrics but those of the process and the Go runtime, in the order in which
+// they are made.
+func (m *Metrics) List() []Metric { return m.list }
+
+// EmitPerNodeGroup has the metrics of each node group be there, too. It is to be called once, if
+// at all, before the metrics are served.
+func (m *Metrics) EmitPerNodeGroup() { m.Registry.MustRegister(m.perNodeGroup...) }
 
 func newMetrics(r *registry) *Metrics {
 	m := emptyMetrics(r.Registry)
@@ -83,5 +130,8 @@ func newMetrics(r *registry) *Metrics {
 	m.decisions = r.counters("decisions_total", "Decisions in the ledger, by kind.", "kind")
 	m.badObjects = r.counter("bad_objects_total", "Objects with values that could not be taken as they stand.")
 	m.scaleDown = newScaleDownMetrics(r)
+	m.cluster = newClusterMetrics(r)
+	m.scaleUp = newScaleUpMetrics(r)
+	m.plans = newPlanMetrics(r)
 	return m
 }

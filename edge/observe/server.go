@@ -25,6 +25,7 @@ type Server struct {
 	log          *slog.Logger
 	leader       atomic.Bool
 	ready        atomic.Bool // the leader knows the cluster
+	health       *health
 }
 
 var _ drive.Hook = (*Server)(nil)
@@ -40,13 +41,14 @@ type Check struct {
 // NewServer returns a server that shows a configuration at /configz; it must hold no
 // secrets when it is written as JSON.
 func NewServer(config any, log *slog.Logger) *Server {
-	return &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), config: config, log: log}
+	return &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), config: config, log: log, health: newHealth(time.Now)}
 }
 
 // Step implements drive.Hook: it counts, keeps and logs what a Step brought.
 func (s *Server) Step(now time.Time, took time.Duration, inputs []step.Input, ready *step.Ready) {
 	s.Metrics.Step(now, took, inputs, ready)
 	s.History.Step(now, took, inputs, ready)
+	s.health.step(inputs, ready)
 	logDecisions(s.log, ready)
 }
 
@@ -60,10 +62,16 @@ func (s *Server) State(c *core.Core) {
 
 // BecomeLeader says that this Berth decides from now on. It isn't ready before the
 // first State.
-func (s *Server) BecomeLeader() { s.leader.Store(true) }
+func (s *Server) BecomeLeader() {
+	s.leader.Store(true)
+	s.health.lead(true)
+}
 
 // StopLeading says that this Berth doesn't decide any more.
-func (s *Server) StopLeading() { s.leader.Store(false) }
+func (s *Server) StopLeading() {
+	s.leader.Store(false)
+	s.health.lead(false)
+}
 
 // ask puts a question to the core; false says that the context ended before the core
 // had time for it.

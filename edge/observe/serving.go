@@ -43,7 +43,7 @@ func NewServing() *Serving {
 	s.authentication.TolerateInClusterLookupFailure = true
 	s.authentication.RemoteKubeConfigFileOptional = true
 	s.authorization.RemoteKubeConfigFileOptional = true
-	s.authorization.AlwaysAllowPaths = []string{"/healthz", "/readyz", "/livez"}
+	s.authorization.AlwaysAllowPaths = []string{"/healthz", "/readyz", "/livez", "/health-check"}
 	s.secure.ServerCert.CertDirectory, s.secure.ServerCert.PairName = "", "berth"
 	s.secure.BindPort = Port
 	return s

@@ -71,7 +71,9 @@ func (m *Minimums) May(n *cluster.Node) *autoscaler.Kept {
 	for i := range m.totals {
 		t := &m.totals[i]
 		if has := n.Allocatable.At(t.id); has > 0 && has > t.spare {
-			return kept(n, autoscaler.KeptMinTotal, "the cluster has to keep "+t.amount())
+			k := kept(n, autoscaler.KeptMinTotal, "the cluster has to keep "+t.amount())
+			k.Resource = t.Resource
+			return k
 		}
 	}
 	return nil

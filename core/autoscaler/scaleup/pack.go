@@ -46,6 +46,7 @@ func (b *builder) pack(m *model, sharing []*model, pending []*run) packed {
 	defer func() { b.proposed = before }() // headroom counts what is packed meanwhile
 	p := packing{builder: b, packed: packed{model: m}, sharing: sharing, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
 	runs := largestFirst(m.group, pending)
+	b.notePacking(m.group.ID, runs)
 	if b.Questions != nil {
 		b.Questions.Start(autoscaler.OneGroup)
 	}
@@ -333,4 +334,14 @@ func wasted(bundles []*bundle) float64 {
 		}
 	}
 	return sum
+}
+
+// notePacking notes in the plan what a group is packed with, in O(runs).
+func (b *builder) notePacking(group string, runs []*run) {
+	classes, namespaces := map[*engine.Class]bool{}, map[string]bool{}
+	for _, r := range runs {
+		classes[r.class] = true
+		namespaces[r.pods[0].Object.Namespace] = true
+	}
+	b.plan.Packed = append(b.plan.Packed, autoscaler.Packing{Group: group, Classes: len(classes), Namespaces: len(namespaces)})
 }

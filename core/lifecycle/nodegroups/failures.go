@@ -33,7 +33,7 @@ func failed(t *lifecycle.Turn, group string, nodes int, code, why string) {
 // gpuOf returns the resource of the GPUs of a group's nodes, "" when they have none.
 func gpuOf(state *cluster.State, group string) v1.ResourceName {
 	if g := state.Group(group); g != nil && g.Template != nil {
-		return state.Schema.GPUOf(&g.Template.Allocatable)
+		return cluster.GPUOf(&g.Template.Allocatable)
 	}
 	return ""
 }

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// This file has the flags of what operators watch: the status ConfigMap, metrics and the health
+// check.
+
+// Watching is what these flags set.
+type Watching struct {
+	Namespace       string // of the autoscaler's ConfigMaps
+	WriteStatus     bool
+	StatusName      string // of the status ConfigMap
+	PerGroupMetrics bool
+	// Times of the health check.
+	MaxInactivity, MaxFailing, MaxStartup time.Duration
+}
+
+func defaultWatching() Watching {
+	return Watching{
+		Namespace: "kube-system", WriteStatus: true, StatusName: "cluster-autoscaler-status",
+		MaxInactivity: 10 * time.Minute, MaxFailing: 15 * time.Minute, MaxStartup: 20 * time.Minute,
+	}
+}
+
+// StatusConfigMap returns the name of the status ConfigMap, "" when none is to be written.
+func (w *Watching) StatusConfigMap() string {
+	if !w.WriteStatus {
+		return ""
+	}
+	return w.StatusName
+}
+
+func (w *Watching) flags() []flag {
+	return []flag{
+		textFlag("namespace", &w.Namespace, namespaceName, "namespace of the autoscaler's ConfigMaps: its status, and the priorities of the expander priority"),
+		boolFlag("write-status-configmap", &w.WriteStatus, "write the autoscaler's status to a ConfigMap, and events about it"),
+		textFlag("status-config-map-name", &w.StatusName, objectName, "name of that ConfigMap; deploy/rbac.yaml names it, too"),
+		boolFlag("emit-per-nodegroup-metrics", &w.PerGroupMetrics, "have metrics of each node group: cluster_autoscaler_node_group_*"),
+		durationFlag("max-inactivity", &w.MaxInactivity, moreThanZero, "how long after the last plan was asked for or taken in /health-check fails"),
+		durationFlag("max-failing-time", &w.MaxFailing, moreThanZero, "how long after the last plan that was taken in, with node groups read before, /health-check fails"),
+		durationFlag("max-startup-time", &w.MaxStartup, moreThanZero, "both of these until the first such plan, if it is more"),
+	}
+}
+
+// namespaceName refuses what can't be the name of a namespace.
+func namespaceName(name string) string { return named(validation.IsDNS1123Label(name)) }
+
+// objectName refuses what can't be the name of an object.
+func objectName(name string) string { return named(validation.IsDNS1123Subdomain(name)) }
+
+func named(wrong []string) string {
+	if len(wrong) == 0 {
+		return ""
+	}
+	return "it can't be a name: " + strings.Join(wrong, "; ")
+}

@@ -1,0 +1,137 @@
+package observe
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core"
+)
+
+// This file holds the metrics of the cluster and its node groups as they stand, with the names,
+// labels and meaning of Cluster Autoscaler (pkg/metrics). None of them has a value before this
+// Berth leads and the provider has told of its groups: one that stands by knows nothing wrong.
+
+// clusterMetrics are gauges that are set from core.ScalingStatus.
+type clusterMetrics struct {
+	safe          *prometheus.GaugeVec
+	nodes         *prometheus.GaugeVec // by state
+	groups        *prometheus.GaugeVec // by type
+	unschedulable *prometheus.GaugeVec // by type
+	maxNodes      *prometheus.GaugeVec
+	cores, memory *prometheus.GaugeVec
+	coreLimits    *prometheus.GaugeVec // by direction
+	memoryLimits  *prometheus.GaugeVec // by direction
+	taints        *prometheus.GaugeVec // by type
+
+	groupMin, groupMax, groupTarget, groupHealthy *prometheus.GaugeVec // by node group
+	groupBackoff                                  *prometheus.GaugeVec // by node group and reason
+	// backedOff are the codes for which each group has ever backed off.
+	backedOff map[string]map[string]bool
+}
+
+func newClusterMetrics(r *registry) clusterMetrics {
+	r.subsystem = "cluster_autoscaler"
+	return clusterMetrics{
+		safe:          r.gauges("cluster_safe_to_autoscale", "1 when the size of the cluster may be changed, 0 when too many nodes aren't ready."),
+		nodes:         r.gauges("nodes_count", "Nodes of the cluster by state: ready, unready, notStarted (too young to count as unready), suspended, unregistered (ordered, and not a node yet) and longUnregistered (given up).", "state"),
+		groups:        r.gauges("node_groups_count", "Node groups that the provider lists. None is made by Berth, so none is autoprovisioned.", "node_group_type"),
+		unschedulable: r.gauges("unschedulable_pods_count", "Pods without a node: unschedulable, which were tried, and scheduler_unprocessed, which weren't yet. Pods that a gate holds don't count.", "type"),
+		maxNodes:      r.gauges("max_nodes_count", "Nodes that all groups may have together, --max-nodes-total at most."),
+		cores:         r.gauges("cluster_cpu_current_cores", "Cores of all nodes but those on their way out."),
+		memory:        r.gauges("cluster_memory_current_bytes", "Memory of all nodes but those on their way out."),
+		coreLimits:    r.gauges("cpu_limits_cores", "--cores-total.", "direction"),
+		memoryLimits:  r.gauges("memory_limits_bytes", "--memory-total.", "direction"),
+		taints:        r.gauges("node_taints_count", "Taints of all nodes by type: the key of those that Cluster Autoscaler and the node controller put there, else startup-taint, status-taint or other.", "type"),
+		groupMin:      r.groupGauges("node_group_min_count", "Nodes that a group has at least.", "node_group"),
+		groupMax:      r.groupGauges("node_group_max_count", "Nodes that a group may have.", "node_group"),
+		groupTarget:   r.groupGauges("node_group_target_count", "Nodes that a group is to have, orders and deletions that the provider hasn't answered included.", "node_group"),
+		groupHealthy:  r.groupGauges("node_group_healthiness", "1 when few enough nodes of a group are missing or unready, else 0.", "node_group"),
+		groupBackoff:  r.groupGauges("node_group_backoff_status", "1 while a group isn't asked for nodes since some failed, by the code of the failure; 0 for codes that are over.", "node_group", "reason"),
+		backedOff:     map[string]map[string]bool{},
+	}
+}
+
+// state reads where the cluster stands.
+func (m *clusterMetrics) state(c *core.Core) {
+	s := c.ScalingStatus()
+	if !s.Known {
+		return
+	}
+	set := func(of *prometheus.GaugeVec, value float64, labels ...string) {
+		of.WithLabelValues(labels...).Set(value)
+	}
+	set(m.safe, oneIf(s.Sick == ""))
+	for state, n := range map[string]int{"ready": s.Nodes.Ready, "unready": s.Nodes.Unready, "notStarted": s.Nodes.NotStarted, "suspended": s.Nodes.Suspended,
+		"unregistered": s.Nodes.Unregistered, "longUnregistered": s.Nodes.LongUnregistered} {
+		set(m.nodes, float64(n), state)
+	}
+	set(m.groups, float64(len(s.Groups)), "autoscaled")
+	set(m.groups, 0, "autoprovisioned")
+	set(m.unschedulable, float64(s.Unschedulable), "unschedulable")
+	set(m.unschedulable, float64(s.Untried), "scheduler_unprocessed")
+	set(m.cores, float64(s.Cores))
+	set(m.memory, float64(s.Memory))
+	m.taints.Reset()
+	for kind, n := range s.Taints {
+		set(m.taints, float64(n), kind)
+	}
+	m.limits(&s)
+	m.nodeGroups(s.Groups)
+}
+
+func (m *clusterMetrics) limits(s *core.ScalingStatus) {
+	all := 0
+	for i := range s.Groups {
+		all += s.Groups[i].Max
+	}
+	if most := s.Limits.MaxNodesTotal; most > 0 {
+		all = min(all, most)
+	}
+	m.maxNodes.WithLabelValues().Set(float64(all))
+	for _, t := range s.Limits.Totals {
+		of := m.coreLimits
+		switch t.Resource {
+		case v1.ResourceCPU:
+		case v1.ResourceMemory:
+			of = m.memoryLimits
+		default:
+			continue
+		}
+		of.WithLabelValues("minimum").Set(float64(t.Min))
+		of.WithLabelValues("maximum").Set(float64(t.Max))
+	}
+}
+
+func (m *clusterMetrics) nodeGroups(groups []core.GroupStatus) {
+	for _, of := range []*prometheus.GaugeVec{m.groupMin, m.groupMax, m.groupTarget, m.groupHealthy, m.groupBackoff} {
+		of.Reset()
+	}
+	listed := map[string]bool{}
+	for i := range groups {
+		g := &groups[i]
+		listed[g.ID] = true
+		m.groupMin.WithLabelValues(g.ID).Set(float64(g.Min))
+		m.groupMax.WithLabelValues(g.ID).Set(float64(g.Max))
+		m.groupTarget.WithLabelValues(g.ID).Set(float64(g.Target))
+		m.groupHealthy.WithLabelValues(g.ID).Set(oneIf(g.Healthy))
+		codes := m.backedOff[g.ID]
+		if codes == nil {
+			codes = map[string]bool{}
+			m.backedOff[g.ID] = codes
+		}
+		if g.Backoff != nil {
+			codes[g.Backoff.Code] = true
+		}
+		for code := range codes {
+			m.groupBackoff.WithLabelValues(g.ID, code).Set(oneIf(g.Backoff != nil && g.Backoff.Code == code))
+		}
+		if len(codes) == 0 {
+			m.groupBackoff.WithLabelValues(g.ID, "").Set(0)
+		}
+	}
+	for id := range m.backedOff {
+		if !listed[id] {
+			delete(m.backedOff, id)
+		}
+	}
+}

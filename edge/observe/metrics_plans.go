@@ -1,0 +1,212 @@
+package observe
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file holds the metrics of plans, with the names, labels and buckets of Cluster Autoscaler
+// (pkg/metrics). What one loop is there is a plan here: from when the core asks for it until it
+// has taken it in.
+
+// Functions are the parts of planning whose time is measured, and activities those of which the
+// last time is kept, in Cluster Autoscaler's words.
+const (
+	functionMain    = "main"                 // a plan, with the time until it was taken in
+	functionRefresh = "cloudProviderRefresh" // reading the provider's groups
+	functionScaleUp = "scaleUp"              // looking for groups to grow
+	functionFind    = "findUnneeded"         // looking for nodes that could be removed
+	functionRemove  = "scaleDown"            // taking the plan in, beginning removals included
+
+	activitySucceeded = "mainSuccessful" // a plan was taken in
+	activityScales    = "autoscaling"    // a plan for a cluster that may be resized
+)
+
+// The types of errors: Cluster Autoscaler's.
+const (
+	errorProvider = "cloudProviderError"
+	errorInternal = "internalError"
+)
+
+// planMetrics are the metrics of plans.
+type planMetrics struct {
+	last       *prometheus.GaugeVec     // by activity
+	took       *prometheus.HistogramVec // by function
+	sums       *prometheus.SummaryVec   // by function
+	errors     *prometheus.CounterVec   // by type
+	skipped    *prometheus.CounterVec   // by direction and reason
+	packings   *prometheus.HistogramVec // by what the nodes are, and namespaces of the pods
+	overflowed prometheus.Gauge
+
+	asked time.Time // when the plan was asked for that is being made; zero for none
+	// packed are packings whose groups haven't been looked up.
+	packed []autoscaler.Packing
+}
+
+func newPlanMetrics(r *registry) planMetrics {
+	r.subsystem = "cluster_autoscaler"
+	m := planMetrics{
+		last: r.gauges("last_activity", "Unix time at which something was last done: main, a plan was asked for; mainSuccessful, one was taken in; autoscaling, one for a cluster whose size may be changed; scaleUp, one for pods that found no node; scaleDown, one that looked for nodes to remove.", "activity"),
+		took: r.histograms("function_duration_seconds", "Time of main, a plan until it was taken in; of it scaleUp, choosing groups, findUnneeded, finding nodes that could be removed, and scaleDown, taking it in; and of cloudProviderRefresh, reading the provider's groups.",
+			prometheus.ExponentialBucketsRange(0.1, 1800, 150), "function"),
+		sums:       r.summaries("function_duration_quantile_seconds", "The same as count and sum. As in Cluster Autoscaler it has no quantiles.", "function"),
+		errors:     r.counters("errors_total", "Loops that failed, by type: cloudProviderError, the provider's groups could not be read; internalError, a plan could not be made or taken in. Other failures are no loop's here: see failed_scale_ups_total and evicted_pods_total.", "type"),
+		skipped:    r.counters("skipped_scale_events_count", "Times that a plan left pods without a node (up), or kept a node (down), since --cores-total or --memory-total was reached.", "direction", "reason"),
+		packings:   r.histograms("binpacking_heterogeneity", "Classes of pods that plans packed on nodes of a group together.", prometheus.ExponentialBuckets(1, 2, 6), "instance_type", "cpu_count", "namespace_count"),
+		overflowed: r.gauge("overflowing_controllers_count", "Always 0: however many kinds of pods a controller has, pods that no rule can tell apart are planned as one."),
+	}
+	for _, kind := range []string{errorProvider, "apiCallError", errorInternal, "transientError", "configurationError", "nodeGroupDoesNotExistError", "unexpectedScaleDownStateError"} {
+		m.errors.WithLabelValues(kind)
+	}
+	for _, direction := range []string{"up", "down"} {
+		for _, reason := range skippedReasons {
+			m.skipped.WithLabelValues(direction, reason)
+		}
+	}
+	return m
+}
+
+// skippedReasons are the limits by which scaling is skipped, by resource.
+var skippedReasons = map[v1.ResourceName]string{v1.ResourceCPU: "CpuResourceLimit", v1.ResourceMemory: "MemoryResourceLimit"}
+
+// step follows the plan that is being made. took is how long the Step took.
+func (m *planMetrics) step(now time.Time, took time.Duration, inputs []step.Input, ready *step.Ready) {
+	for _, in := range inputs {
+		if made, ok := in.(step.PlanMade); ok {
+			m.made(now, took, made.Plan, refusedIn(ready))
+		}
+	}
+	if ready.Plan == nil {
+		return
+	}
+	m.asked = now
+	m.does(now, functionMain)
+	if len(ready.Plan.Pending) > 0 {
+		m.does(now, functionScaleUp)
+	}
+	if ready.Plan.ScaleDown != nil {
+		m.does(now, functionRemove)
+	}
+}
+
+// refusedIn tells whether a Step has refused a plan: then it has taken none in.
+func refusedIn(ready *step.Ready) bool {
+	for i := range ready.Decisions {
+		if ready.Decisions[i].Kind == step.PlanRefused {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *planMetrics) made(now time.Time, took time.Duration, plan *autoscaler.Plan, refused bool) {
+	if !m.asked.IsZero() {
+		m.observe(functionMain, now.Add(took).Sub(m.asked))
+		m.asked = time.Time{}
+	}
+	if refused {
+		m.errors.WithLabelValues(errorInternal).Inc()
+		return
+	}
+	m.does(now, activitySucceeded)
+	m.observe(functionRemove, took)
+	if plan.Sick == "" {
+		m.does(now, activityScales)
+	}
+	m.packed = append(m.packed, plan.Packed...)
+	for i := range plan.NoHelp {
+		for name, reason := range skippedReasons {
+			for _, why := range plan.NoHelp[i].Reasons {
+				if strings.HasSuffix(why, " "+scaleup.TotalReached(name)) {
+					m.skipped.WithLabelValues("up", reason).Inc()
+				}
+			}
+		}
+	}
+	for i := range plan.Kept {
+		if k := &plan.Kept[i]; k.Reason == autoscaler.KeptMinTotal {
+			for name, reason := range skippedReasons {
+				if k.Resource == name {
+					m.skipped.WithLabelValues("down", reason).Inc()
+				}
+			}
+		}
+	}
+}
+
+func (m *planMetrics) does(now time.Time, activity string) {
+	m.last.WithLabelValues(activity).Set(float64(now.Unix()))
+}
+
+func (m *planMetrics) observe(function string, took time.Duration) {
+	m.took.WithLabelValues(function).Observe(took.Seconds())
+	m.sums.WithLabelValues(function).Observe(took.Seconds())
+}
+
+// state counts the packings that were made since it was last called: only the core knows what
+// the nodes of a group are like.
+func (m *planMetrics) state(c *core.Core) {
+	for _, p := range m.packed {
+		g := c.State().Group(p.Group)
+		if g == nil || g.Template == nil {
+			continue
+		}
+		n := g.Template.Object
+		has := capacity(n)
+		m.packings.WithLabelValues(n.Labels[v1.LabelInstanceTypeStable], has.Cpu().String(), namespaces(p.Namespaces)).Observe(float64(p.Classes))
+	}
+	m.packed = nil
+}
+
+// capacity returns what a template says that a node has; many say only what can be allocated.
+func capacity(n *v1.Node) v1.ResourceList {
+	if _, ok := n.Status.Capacity[v1.ResourceCPU]; ok {
+		return n.Status.Capacity
+	}
+	return n.Status.Allocatable
+}
+
+// namespaces returns Cluster Autoscaler's label for a number of namespaces.
+func namespaces(n int) string {
+	switch {
+	case n <= 5:
+		return strconv.Itoa(n)
+	case n <= 10:
+		return "6-10"
+	}
+	return "11+"
+}
+
+// GroupsRead implements live.Watcher.
+func (s *Server) GroupsRead(took time.Duration, err error) {
+	s.Metrics.mu.Lock()
+	defer s.Metrics.mu.Unlock()
+	s.Metrics.plans.observe(functionRefresh, took)
+	if err != nil {
+		s.Metrics.plans.errors.WithLabelValues(errorProvider).Inc()
+	}
+}
+
+// PlanComputed implements live.Watcher.
+func (s *Server) PlanComputed(scaleUp, findUnneeded time.Duration) {
+	s.Metrics.mu.Lock()
+	defer s.Metrics.mu.Unlock()
+	s.Metrics.plans.observe(functionScaleUp, scaleUp)
+	s.Metrics.plans.observe(functionFind, findUnneeded)
+}
+
+// PlanFailed implements live.Watcher.
+func (s *Server) PlanFailed() {
+	s.Metrics.mu.Lock()
+	defer s.Metrics.mu.Unlock()
+	s.Metrics.plans.errors.WithLabelValues(errorInternal).Inc()
+}
