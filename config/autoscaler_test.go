@@ -113,6 +113,13 @@ var autoscalerFlags = []struct {
 	{"node-delete-delay-after-taint", "5s", "0s", func(a *core.Autoscale) { a.DeleteDelayAfterTaint = 0 }},
 	{"daemonset-eviction-for-empty-nodes", "false", "true", func(a *core.Autoscale) { a.EvictDaemonPods = true }},
 	{"max-pod-eviction-time", "2m0s", "0s", func(a *core.Autoscale) { a.MaxPodEvictionTime = 0 }},
+	{"namespace", "kube-system", "ns", func(*core.Autoscale) {}}, // TestWatchingFlags has what these set
+	{"write-status-configmap", "true", "false", func(*core.Autoscale) {}},
+	{"status-config-map-name", "cluster-autoscaler-status", "name", func(*core.Autoscale) {}},
+	{"emit-per-nodegroup-metrics", "false", "true", func(*core.Autoscale) {}},
+	{"max-inactivity", "10m0s", "1m", func(*core.Autoscale) {}},
+	{"max-failing-time", "15m0s", "1m", func(*core.Autoscale) {}},
+	{"max-startup-time", "20m0s", "1m", func(*core.Autoscale) {}},
 }
 
 // TestAutoscalerFlagsHaveClusterAutoscalersDefaults also checks that no flag is missing

@@ -33,19 +33,17 @@ type scaleDownMetrics struct {
 	late       prometheus.Counter
 	latency    *prometheus.HistogramVec // by whether the node went, and what had kept it
 
-	// removals are the nodes, and the instances that were late, whose deletion the provider was
-	// asked for and hasn't answered.
-	removals map[deletionKey]step.NodeDeletion
-	plan     time.Time // the plan that the gauges are of; zero before the first
+	// removals are the nodes whose deletion the provider was asked for and hasn't answered, by
+	// name; lateRemovals the instances that were late, by ID.
+	removals     map[string]step.NodeDeletion
+	lateRemovals map[string]bool
+	plan         time.Time // the plan that the gauges are of; zero before the first
 }
-
-// deletionKey is a NodeDeletion, as its outcome names it.
-type deletionKey struct{ node, instance string }
 
 func newScaleDownMetrics(r *registry) scaleDownMetrics {
 	r.subsystem = "cluster_autoscaler"
 	m := scaleDownMetrics{
-		removals:    map[deletionKey]step.NodeDeletion{},
+		removals: map[string]step.NodeDeletion{}, lateRemovals: map[string]bool{},
 		removed:     r.counters("scaled_down_nodes_total", "Nodes that the provider has deleted since they were empty, underutilized, or unready, by that reason. The model of a GPU and DRA drivers aren't known.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
 		removedGPU:  r.counters("scaled_down_gpu_nodes_total", "Those of them with GPUs.", "reason", "gpu_resource_name", "gpu_name"),
 		unneeded:    r.gauge("unneeded_nodes_count", "Nodes that could go, as of the last plan: those on their way out aren't among them."),
@@ -81,8 +79,11 @@ func (m *scaleDownMetrics) step(inputs []step.Input, ready *step.Ready) {
 		}
 	}
 	for _, d := range ready.NodeDeletions {
-		if d.Reason.OfNode() || d.Reason == step.InstanceLate {
-			m.removals[deletionKey{d.Node, d.Instance}] = d
+		switch {
+		case d.Reason.OfNode():
+			m.removals[d.Node] = d
+		case d.Reason == step.InstanceLate:
+			m.lateRemovals[d.Instance] = true
 		}
 	}
 	for _, w := range ready.RemovalWaits {
@@ -101,21 +102,24 @@ func (m *scaleDownMetrics) evictionDone(done step.EvictionDone) {
 }
 
 func (m *scaleDownMetrics) deletionDone(done step.NodeDeletionDone) {
-	key := deletionKey{done.Node, done.Instance}
-	d, ok := m.removals[key]
+	if m.lateRemovals[done.Instance] {
+		delete(m.lateRemovals, done.Instance)
+		if done.Err == nil {
+			m.late.Inc()
+		}
+		return
+	}
+	d, ok := m.removals[done.Node]
 	if !ok {
 		return
 	}
-	delete(m.removals, key)
-	switch {
-	case done.Err != nil:
-	case d.Reason == step.InstanceLate:
-		m.late.Inc()
-	default:
-		m.removed.WithLabelValues(string(d.Reason), string(d.GPU), gpuName(d.GPU), "").Inc()
-		if d.GPU != "" {
-			m.removedGPU.WithLabelValues(string(d.Reason), string(d.GPU), gpuName(d.GPU)).Inc()
-		}
+	delete(m.removals, done.Node)
+	if done.Err != nil {
+		return
+	}
+	m.removed.WithLabelValues(string(d.Reason), string(d.GPU), gpuName(d.GPU), "").Inc()
+	if d.GPU != "" {
+		m.removedGPU.WithLabelValues(string(d.Reason), string(d.GPU), gpuName(d.GPU)).Inc()
 	}
 }
 

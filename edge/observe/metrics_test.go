@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	dto "github.com/prometheus/client_model/go"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -191,7 +190,7 @@ func TestMetricsOfScaleDown(t *testing.T) {
 	m := &l.m.scaleDown
 	m.step(nil, &step.Ready{NodeDeletions: []step.NodeDeletion{{Node: "a", Reason: step.RemovedUnready, GPU: "nvidia.com/gpu"}, {Node: "b", Reason: step.RemovedUnderutilized}, {Node: "c"}}})
 	m.step([]step.Input{step.NodeDeletionDone{Node: "a"}, step.NodeDeletionDone{Node: "b", Err: errors.New("lost")}, step.NodeDeletionDone{Node: "c"}}, &step.Ready{})
-	l.wants(`cluster_autoscaler_scaled_down_nodes_total{dra_drivers="",gpu_name="",gpu_resource_name="nvidia.com/gpu",reason="unready"} 1`, `cluster_autoscaler_scaled_down_gpu_nodes_total{gpu_name="",gpu_resource_name="nvidia.com/gpu",reason="unready"} 1`,
+	l.wants(`cluster_autoscaler_scaled_down_nodes_total{dra_drivers="",gpu_name="generic",gpu_resource_name="nvidia.com/gpu",reason="unready"} 1`, `cluster_autoscaler_scaled_down_gpu_nodes_total{gpu_name="generic",gpu_resource_name="nvidia.com/gpu",reason="unready"} 1`,
 		`cluster_autoscaler_scaled_down_nodes_total{dra_drivers="",gpu_name="",gpu_resource_name="",reason="underutilized"} 0`)
 	if len(m.removals) != 0 {
 		t.Errorf("removals without an end: %v", m.removals)
@@ -201,14 +200,19 @@ func TestMetricsOfScaleDown(t *testing.T) {
 // wants checks that metrics have values, each written as a scrape has it.
 func (l *live) wants(lines ...string) {
 	l.t.Helper()
-	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(l.m.Registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	got := strings.Split(answer.Body.String(), "\n")
+	got := l.scrape()
 	for _, line := range lines {
 		if name, _, _ := strings.Cut(strings.Fields(line)[0], "{"); !slices.Contains(got, line) {
 			l.t.Errorf("want %s, and of that metric there is\n%s", line, strings.Join(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return !strings.HasPrefix(s, name) }), "\n"))
 		}
 	}
+}
+
+// scrape returns the lines of a scrape.
+func (l *live) scrape() []string {
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(l.m.Registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return strings.Split(answer.Body.String(), "\n")
 }
 
 func histogram(t *testing.T, r *prometheus.Registry, name string) (count uint64, sum float64) {
@@ -367,43 +371,22 @@ func TestPodResources(t *testing.T) {
 	}
 }
 
-// TestMetricsReference keeps docs/reference/metrics.md what the registry says.
+// TestMetricsReference keeps docs/reference/metrics.md what the code says.
 func TestMetricsReference(t *testing.T) {
-	l := newLive(t)
-	// Each metric has to have a value to be gathered.
-	for _, v := range []*prometheus.CounterVec{l.m.attempts, l.m.incoming} {
-		v.WithLabelValues("", "")
-	}
-	l.m.duration.WithLabelValues("", "")
-	l.m.sli.WithLabelValues("")
-	l.m.extension.WithLabelValues("", "", "")
-	l.m.unschedulable.WithLabelValues("", "")
-	l.m.goroutines.WithLabelValues("")
-	l.m.cache.WithLabelValues("")
-	l.m.decisions.WithLabelValues("")
-	for _, v := range []*prometheus.GaugeVec{l.m.scaleDown.unremovable, l.m.scaleDown.status} {
-		v.WithLabelValues("")
-	}
-	l.m.scaleDown.price.WithLabelValues("", "")
-	l.m.scaleDown.removedGPU.WithLabelValues("", "", "")
-	families, err := l.m.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nGenerated from the code: `go test ./edge/observe -rewrite`. Those of the Go runtime and the process are left out. ")
-	b.WriteString("`scheduler_*` have kube-scheduler's names, labels and buckets, `cluster_autoscaler_*` Cluster Autoscaler's; what these have beyond them is in [compatibility](../compatibility.md).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, f := range families {
-		if !slices.ContainsFunc([]string{"berth_", "cluster_autoscaler_", "scheduler_"}, func(prefix string) bool { return strings.HasPrefix(f.GetName(), prefix) }) {
-			continue
+	b.WriteString("`scheduler_*` have kube-scheduler's names, labels and buckets, `cluster_autoscaler_*` Cluster Autoscaler's; what these have beyond them is in [compatibility](../compatibility.md). ")
+	b.WriteString("Those marked with * are there with `--emit-per-nodegroup-metrics` only. A dashboard and alert rules over them are in [deploy](../../deploy).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	list := slices.Clone(NewMetrics().List())
+	slices.SortFunc(list, func(x, y Metric) int { return strings.Compare(x.Name, y.Name) })
+	for _, m := range list {
+		mark := ""
+		if m.PerNodeGroup {
+			mark = " *"
 		}
-		var labels []string
-		for _, l := range f.Metric[0].Label {
-			labels = append(labels, l.GetName())
-		}
-		slices.Sort(labels)
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(dto.MetricType_name[int32(f.GetType())]), strings.Join(labels, ", "), f.GetHelp())
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", m.Name, mark, m.Type, strings.Join(slices.Sorted(slices.Values(m.Labels)), ", "), m.Help)
 	}
+	b.WriteString("\nMetrics of Cluster Autoscaler that Berth doesn't have, and why:\n\n| metric | why |\n|---|---|\n" + leftOut())
 	path := filepath.Join("..", "..", "docs", "reference", "metrics.md")
 	testkit.Generated(t, path, b.String(), "go test ./edge/observe -rewrite", *rewrite)
 }
