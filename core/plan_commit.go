@@ -62,14 +62,17 @@ func (c *Core) planMade(in step.PlanMade) {
 	// With --scale-down-enabled=false a plan has no removals, and what candidates there
 	// were before a restart are needed.
 	due := withConsolidation(c.commitConsolidation(in.Plan), c.scale.candidates.CommitPlan(c.turn, in.Plan))
-	all := slices.Clone(due)
+	waiting := slices.DeleteFunc(slices.Clone(due), func(d candidates.Due) bool {
+		_, leaves := c.scale.deletions.Describe(d.Node)
+		return leaves
+	})
 	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(due))
-	c.noteDue(all)
+	c.noteDue(waiting)
 	c.tellLimits(in.Plan)
 }
 
-// noteDue takes note, of nodes whose time had come, which have begun to go and what keeps the
-// others.
+// noteDue takes note, of nodes that waited though their time had come, which have begun to go
+// now and what keeps the others.
 func (c *Core) noteDue(due []candidates.Due) {
 	for i := range due {
 		n := c.state.NodeByName(due[i].Node)

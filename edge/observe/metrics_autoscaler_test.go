@@ -25,7 +25,8 @@ import (
 // scaled is a driven core with two node groups, cpu and gpu, whose plans a test makes by hand.
 type scaled struct {
 	*live
-	groups []nodegroup.Group
+	groups  []nodegroup.Group
+	request *autoscaler.Request // that isn't answered; nil for none
 }
 
 // newScaled returns one that the provider has told of its groups: cpu has the nodes n1 to n4, of
@@ -48,8 +49,9 @@ func newScaled(t *testing.T, change func(*core.Autoscale)) *scaled {
 	for _, name := range []string{"n1", "n2", "n3", "n4"} {
 		n := testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj()
 		n.Status.Capacity = v1.ResourceList{"cpu": *n.Status.Allocatable.Cpu(), "memory": *n.Status.Allocatable.Memory()}
-		n.CreationTimestamp = metav1.NewTime(s.now.Add(-time.Hour))
+		n.CreationTimestamp = metav1.NewTime(s.now)
 		if name == "n4" {
+			n.CreationTimestamp = metav1.NewTime(s.now.Add(-time.Hour))
 			n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse}}
 			n.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoSchedule}, {Key: "team", Effect: v1.TaintEffectNoSchedule}}
 		}
@@ -59,19 +61,28 @@ func newScaled(t *testing.T, change func(*core.Autoscale)) *scaled {
 	return s
 }
 
+// step runs a Step, and keeps what plan it asks for.
+func (s *scaled) step(in ...step.Input) {
+	s.t.Helper()
+	if plan := s.live.step(in...).Plan; plan != nil {
+		s.request = plan
+	}
+}
+
 // plan answers the next request with a plan that is made by hand.
-func (s *scaled) plan(change func(*autoscaler.Plan)) step.Ready {
+func (s *scaled) plan(change func(*autoscaler.Plan)) {
 	s.t.Helper()
 	for range 100 {
-		if request := s.ready.Plan; request != nil {
+		if request := s.request; request != nil {
+			s.request = nil
 			p := autoscaler.NewPlan(request, 0)
 			change(p)
-			return s.step(step.PlanMade{Plan: p})
+			s.step(step.PlanMade{Plan: p})
+			return
 		}
 		s.step()
 	}
 	s.t.Fatal("no plan is asked for")
-	return step.Ready{}
 }
 
 // TestMetricsOfTheCluster reads the gauges of a cluster with a node that isn't ready, before and
@@ -183,14 +194,15 @@ func TestMetricsOfPlans(t *testing.T) {
 func TestRemovalLatency(t *testing.T) {
 	s := newScaled(t, func(a *core.Autoscale) { a.MaxScaleDown = 1 })
 	could := func(p *autoscaler.Plan) { p.Removals = []*autoscaler.Removal{{Node: "n1"}, {Node: "n2"}} }
-	s.plan(could) // candidates since about 1000, due two seconds later
+	s.plan(could) // both could go, and are due two seconds later
+	s.step()
+	s.now = s.now.Add(time.Minute)
+	s.plan(could) // one goes
 	s.plan(could)
-	s.plan(could)
-	s.plan(could)
-	s.wants(`cluster_autoscaler_node_removal_latency_seconds_count{deleted="true",delay_reason="none"} 1`)
-	s.wantsNone(`cluster_autoscaler_node_removal_latency_seconds_count{deleted="false"`)
+	s.wants(`cluster_autoscaler_node_removal_latency_seconds_count{delay_reason="none",deleted="true"} 1`)
+	s.wantsNone(`cluster_autoscaler_node_removal_latency_seconds_count{delay_reason="Throttled"`)
 	s.plan(func(p *autoscaler.Plan) { p.Kept = []autoscaler.Kept{{Node: "n2", Reason: autoscaler.KeptUtilized}} })
-	s.wants(`cluster_autoscaler_node_removal_latency_seconds_count{deleted="false",delay_reason="Throttled"} 1`)
+	s.wants(`cluster_autoscaler_node_removal_latency_seconds_count{delay_reason="Throttled",deleted="false"} 1`)
 }
 
 // TestRecordedScrape keeps the scrape in which the dashboard's and the alerts' expressions are
@@ -210,7 +222,10 @@ func TestRecordedScrape(t *testing.T) {
 		p.Kept = []autoscaler.Kept{{Node: "n1", Reason: autoscaler.KeptUtilized}}
 	})
 	s.step(step.ScaleUpDone{Group: "cpu", Nodes: 1}, step.ScaleUpDone{Group: "gpu", Nodes: 1})
-	s.plan(func(p *autoscaler.Plan) { p.ScaleUps = []autoscaler.ScaleUp{{Group: "gpu", Nodes: 1}} })
+	s.plan(func(p *autoscaler.Plan) {
+		p.ScaleUps = []autoscaler.ScaleUp{{Group: "gpu", Nodes: 1}}
+		p.Kept = []autoscaler.Kept{{Node: "n1", Reason: autoscaler.KeptUtilized}, {Node: "n2", Reason: autoscaler.KeptNotSimulated}}
+	})
 	s.step(step.ScaleUpDone{Group: "gpu", Nodes: 1, Err: errors.New("refused")})
 	server.GroupsRead(20*time.Millisecond, nil)
 	server.PlanComputed(30*time.Millisecond, 40*time.Millisecond)
