@@ -376,7 +376,7 @@ func TestMetricsReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nGenerated from the code: `go test ./edge/observe -rewrite`. Those of the Go runtime and the process are left out. ")
 	b.WriteString("`scheduler_*` have kube-scheduler's names, labels and buckets, `cluster_autoscaler_*` Cluster Autoscaler's; what these have beyond them is in [compatibility](../compatibility.md). ")
-	b.WriteString("Those marked with * are there with `--emit-per-nodegroup-metrics` only. A dashboard and alert rules over them are in [deploy](../../deploy).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	b.WriteString("Those marked with * are there with `--emit-per-nodegroup-metrics` only. A dashboard and alert rules over them are in [deploy/monitoring](../../deploy/monitoring).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	list := slices.Clone(NewMetrics().List())
 	slices.SortFunc(list, func(x, y Metric) int { return strings.Compare(x.Name, y.Name) })
 	for _, m := range list {

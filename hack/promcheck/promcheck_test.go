@@ -1,0 +1,308 @@
+package promcheck
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/util/teststorage"
+)
+
+const folder = "../../deploy/monitoring"
+
+// expression is one of a rule or of the dashboard, with the labels that its text speaks of.
+type expression struct {
+	where, expr string
+	speaksOf    []string
+}
+
+var (
+	prom       = parser.NewParser(parser.Options{})
+	inAlerts   = regexp.MustCompile(`\$labels\.(\w+)`)
+	inSeries   = regexp.MustCompile(`(\w+)="`)
+	inLegends  = regexp.MustCompile(`{{\s*(\w+)\s*}}`)
+	evaluateAt = time.Unix(0, 0).Add(2 * time.Hour)
+)
+
+// named returns the labels that a text names.
+func named(pattern *regexp.Regexp, text string) (out []string) {
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// rules returns the alert rules as Prometheus reads them.
+func rules(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	groups, errs := rulefmt.ParseFile(filepath.Join(folder, "alerts.yaml"), false, model.UTF8Validation, prom, slog.New(slog.DiscardHandler))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	var out []rulefmt.Rule
+	for _, g := range groups.Groups {
+		out = append(out, g.Rules...)
+	}
+	return out
+}
+
+// expressions returns all expressions of rules and dashboard.
+func expressions(t *testing.T) []expression {
+	t.Helper()
+	var out []expression
+	for _, r := range rules(t) {
+		e := expression{where: "alert " + r.Alert, expr: r.Expr}
+		for _, text := range r.Annotations {
+			e.speaksOf = append(e.speaksOf, named(inAlerts, text)...)
+		}
+		out = append(out, e)
+	}
+	raw, err := os.ReadFile(filepath.Join(folder, "grafana-dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr, LegendFormat string }
+		}
+	}
+	if err := json.Unmarshal(raw, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard.Panels {
+		for _, x := range p.Targets {
+			out = append(out, expression{"panel " + p.Title, x.Expr, named(inLegends, x.LegendFormat)})
+		}
+	}
+	return out
+}
+
+// scraped returns a storage that has the recorded scrape every 30 seconds for two hours.
+func scraped(t *testing.T) query {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "scrape.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]map[string]bool{}
+	var b strings.Builder
+	b.WriteString("load 30s\n")
+	for _, line := range strings.Split(strings.TrimSpace(string(raw)), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		at := strings.LastIndexByte(line, ' ')
+		fmt.Fprintf(&b, "  %s %sx240\n", line[:at], line[at+1:])
+		name, list, _ := strings.Cut(line[:at], "{")
+		if names[name] == nil {
+			names[name] = map[string]bool{}
+		}
+		for _, label := range named(inSeries, list) {
+			names[name][label] = true
+		}
+	}
+	q := newQuery(t, promqltest.LoadedStorage(t, b.String()))
+	q.labels = names
+	return q
+}
+
+// query is a storage to be asked.
+type query struct {
+	t       *testing.T
+	engine  *promql.Engine
+	storage *teststorage.TestStorage
+	labels  map[string]map[string]bool // by metric; nil unless it is the recorded scrape
+}
+
+func newQuery(t *testing.T, s *teststorage.TestStorage) query {
+	t.Helper()
+	return query{t: t, engine: promqltest.NewTestEngine(t, false, 5*time.Minute, 1e6), storage: s}
+}
+
+// at returns the value of an expression; an error when it has none, or Prometheus warns.
+func (q query) at(when time.Time, expr string) (promql.Vector, error) {
+	asked, err := q.engine.NewInstantQuery(q.t.Context(), q.storage, nil, expr, when)
+	if err != nil {
+		return nil, err
+	}
+	defer asked.Close()
+	result := asked.Exec(q.t.Context())
+	if result.Err != nil {
+		return nil, result.Err
+	}
+	if len(result.Warnings) > 0 {
+		return nil, fmt.Errorf("Prometheus warns: %v", result.Warnings.AsErrors())
+	}
+	v, err := result.Vector()
+	return slices.Clone(v), err
+}
+
+// check tells what of an expression isn't in the scrape.
+func (q query) check(x expression) error {
+	parsed, err := prom.ParseExpr(x.expr)
+	if err != nil {
+		return err
+	}
+	var wrong error
+	grouped := map[string]bool{} // labels that aggregations keep: the result has them, though they may be empty
+	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.VectorSelector:
+			found, err := q.at(evaluateAt, n.String())
+			if err == nil && len(found) == 0 {
+				err = fmt.Errorf("nothing in the scrape matches %s", n)
+			}
+			wrong = first(wrong, err)
+		case *parser.AggregateExpr:
+			wrong = first(wrong, q.groups(n))
+			for _, label := range n.Grouping {
+				grouped[label] = true
+			}
+		}
+		return nil
+	})
+	if wrong != nil {
+		return wrong
+	}
+	if _, err := q.at(evaluateAt, x.expr); err != nil {
+		return err
+	}
+	// What is compared away now is there when the comparison holds.
+	value := parsed
+	if b, ok := value.(*parser.BinaryExpr); ok && b.Op.IsComparisonOperator() {
+		value = b.LHS
+	}
+	found, err := q.at(evaluateAt, value.String())
+	if err != nil {
+		return err
+	}
+	for _, label := range x.speaksOf {
+		if len(found) > 0 && !grouped[label] && !hasLabel(found, label) {
+			return fmt.Errorf("its text speaks of the label %s, which the result hasn't", label)
+		}
+		if len(found) == 0 {
+			return fmt.Errorf("there is no value, so nobody knows whether it has the label %s", label)
+		}
+	}
+	return nil
+}
+
+// groups checks that labels which an aggregation names are those of a metric under it. A label
+// may be empty in the scrape, and Prometheus doesn't store it then.
+func (q query) groups(n *parser.AggregateExpr) error {
+	under := map[string]bool{}
+	parser.Inspect(n.Expr, func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			for label := range q.labels[s.Name] {
+				under[label] = true
+			}
+		}
+		return nil
+	})
+	for _, label := range n.Grouping {
+		if !under[label] {
+			return fmt.Errorf("no metric under %s has the label %s", n, label)
+		}
+	}
+	return nil
+}
+
+func hasLabel(v promql.Vector, label string) bool {
+	return slices.ContainsFunc(v, func(s promql.Sample) bool {
+		found := false
+		s.Metric.Range(func(l labels.Label) { found = found || l.Name == label })
+		return found
+	})
+}
+
+func first(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// TestExpressionsFindTheirMetricsAndLabels evaluates each of them in the recorded scrape.
+func TestExpressionsFindTheirMetricsAndLabels(t *testing.T) {
+	q := scraped(t)
+	all := expressions(t)
+	if len(all) < 70 {
+		t.Errorf("there are %d expressions", len(all))
+	}
+	for _, x := range all {
+		if err := q.check(x); err != nil {
+			t.Errorf("%s: %s: %v", x.where, x.expr, err)
+		}
+	}
+}
+
+// TestWrongExpressionsAreFound puts expressions to the check that it has to refuse.
+func TestWrongExpressionsAreFound(t *testing.T) {
+	q := scraped(t)
+	for _, x := range []struct {
+		expression
+		want string
+	}{
+		{expression{expr: "max(cluster_autoscaler_node_count)"}, "nothing in the scrape matches"},
+		{expression{expr: `max(cluster_autoscaler_nodes_count{state="Ready"})`}, "nothing in the scrape matches"},
+		{expression{expr: `max(cluster_autoscaler_nodes_count{kind="ready"})`}, "nothing in the scrape matches"},
+		{expression{expr: `sum by (group) (cluster_autoscaler_node_group_max_count)`}, "no metric under sum by (group)"},
+		{expression{expr: `max(cluster_autoscaler_nodes_count)`, speaksOf: []string{"state"}}, "speaks of the label state"},
+		{expression{expr: `rate(cluster_autoscaler_errors_total[5m)`}, "parse error"},
+	} {
+		if err := q.check(x.expression); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: got %v, want …%s…", x.expr, err, x.want)
+		}
+	}
+}
+
+// firing has for each alert series with which it fires after its time, and with which it doesn't.
+var firing = map[string]struct{ fires, quiet string }{
+	"BerthPlansStandStill":    {`cluster_autoscaler_last_activity{activity="mainSuccessful"} 0x240`, `cluster_autoscaler_last_activity{activity="mainSuccessful"} 0+30x240`},
+	"BerthClusterUnhealthy":   {`cluster_autoscaler_cluster_safe_to_autoscale 0x240`, `cluster_autoscaler_cluster_safe_to_autoscale 1x240`},
+	"BerthProviderErrors":     {`cluster_autoscaler_errors_total{type="cloudProviderError"} 0+1x240`, `cluster_autoscaler_errors_total{type="cloudProviderError"} 7x240`},
+	"BerthScaleUpFails":       {`cluster_autoscaler_failed_scale_ups_total{reason="timeout"} 0+1x240`, `cluster_autoscaler_failed_scale_ups_total{reason="timeout"} 7x240`},
+	"BerthNodeGroupBacksOff":  {`cluster_autoscaler_node_group_backoff_status{node_group="g",reason="timeout"} 1x240`, `cluster_autoscaler_node_group_backoff_status{node_group="g",reason="timeout"} 0x240`},
+	"BerthNodeGroupUnhealthy": {`cluster_autoscaler_node_group_healthiness{node_group="g"} 0x240`, `cluster_autoscaler_node_group_healthiness{node_group="g"} 1x240`},
+	"BerthNodesDontRegister":  {`cluster_autoscaler_nodes_count{state="longUnregistered"} 1x240`, `cluster_autoscaler_nodes_count{state="longUnregistered"} 0x240`},
+	"BerthPodsStayPending":    {`cluster_autoscaler_unschedulable_pods_count{type="unschedulable"} 3x240`, `cluster_autoscaler_unschedulable_pods_count{type="unschedulable"} 0x240`},
+	"BerthClusterFull":        {"cluster_autoscaler_nodes_count{state=\"ready\"} 9x240\n  cluster_autoscaler_max_nodes_count 9x240", "cluster_autoscaler_nodes_count{state=\"ready\"} 8x240\n  cluster_autoscaler_max_nodes_count 9x240"},
+	"BerthEvictionsFail":      {`cluster_autoscaler_evicted_pods_total{eviction_result="failed"} 0+1x240`, `cluster_autoscaler_evicted_pods_total{eviction_result="succeeded"} 0+1x240`},
+	"BerthPodsAreRefused":     {`scheduler_schedule_attempts_total{result="error",profile="p"} 0+1x240`, `scheduler_schedule_attempts_total{result="scheduled",profile="p"} 0+1x240`},
+	"BerthMissedWakeUp":       {`scheduler_pod_scheduled_after_flush_total 0+1x240`, `scheduler_pod_scheduled_after_flush_total 7x240`},
+	"BerthBadObjects":         {`berth_bad_objects_total 0+1x240`, `berth_bad_objects_total 7x240`},
+}
+
+// TestAlertsFire has each alert fire in one world and not in another; an instance that stands by,
+// which has no series of the cluster's state, brings none of them about.
+func TestAlertsFire(t *testing.T) {
+	for _, r := range rules(t) {
+		x, ok := firing[r.Alert]
+		if !ok {
+			t.Errorf("the test has no series for %s", r.Alert)
+			continue
+		}
+		for load, want := range map[string]bool{x.fires: true, x.quiet: false, `up{job="berth"} 1x240`: false} {
+			q := newQuery(t, promqltest.LoadedStorage(t, "load 30s\n  "+load+"\n"))
+			for _, when := range []time.Time{evaluateAt.Add(-time.Duration(r.For)), evaluateAt} { // it holds all the time in these worlds
+				if got, err := q.at(when, r.Expr); err != nil || (len(got) > 0) != want {
+					t.Errorf("%s with %s at %s: %v and %v, want it to fire: %t", r.Alert, load, when.UTC(), got, err, want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/berthproject/berth/edge/observe"
+)
+
+// panel is one picture of the dashboard: series, each with its legend.
+type panel struct {
+	title, unit string
+	series      []series
+}
+
+type series struct{ expr, legend string }
+
+// row is a part of the dashboard with a title.
+type row struct {
+	title  string
+	panels []panel
+}
+
+// rows are the pictures that people look at first. Every metric of the list that is in none of
+// them gets one of its own, at the end.
+var rows = []row{
+	{"Pods", []panel{
+		{"Waiting pods", "short", []series{{`max by (queue) (scheduler_pending_pods)`, "{{queue}}"}}},
+		{"Attempts a second", "ops", []series{{`sum by (result) (rate(scheduler_schedule_attempts_total[5m]))`, "{{result}}"}}},
+		{"Time until a pod is bound", "s", []series{
+			{`histogram_quantile(0.5, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))`, "half"},
+			{`histogram_quantile(0.99, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))`, "99 of 100"}}},
+		{"Pods that wait, by who rejects", "short", []series{{`max by (plugin) (scheduler_unschedulable_pods)`, "{{plugin}}"}}},
+	}},
+	{"Nodes", []panel{
+		{"Nodes by state", "short", []series{{`max by (state) (cluster_autoscaler_nodes_count)`, "{{state}}"}, {`max(cluster_autoscaler_max_nodes_count)`, "maximum"}}},
+		{"Nodes bought and removed an hour", "short", []series{
+			{`sum(increase(cluster_autoscaler_scaled_up_nodes_total[1h]))`, "bought"}, {`sum by (reason) (increase(cluster_autoscaler_scaled_down_nodes_total[1h]))`, "removed: {{reason}}"}}},
+		{"Nodes that could go, and nodes that are going", "short", []series{
+			{`max(cluster_autoscaler_unneeded_nodes_count)`, "could go"}, {`max(cluster_autoscaler_pending_node_deletions)`, "going"}}},
+		{"Why nodes stay", "short", []series{{`max by (reason) (cluster_autoscaler_unremovable_nodes_count)`, "{{reason}}"}}},
+		{"What nodes cost an hour, by what becomes of them", "currencyUSD", []series{{`sum by (state) (max by (state, reason) (berth_nodes_price_hourly))`, "{{state}}"}}},
+		{"Failures to make nodes an hour", "short", []series{{`sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[1h]))`, "{{reason}}"}}},
+	}},
+	{"Node groups (--emit-per-nodegroup-metrics)", []panel{
+		{"Target", "short", []series{{`max by (node_group) (cluster_autoscaler_node_group_target_count)`, "{{node_group}}"}}},
+		{"Groups that aren't asked for nodes", "short", []series{{`max by (node_group, reason) (cluster_autoscaler_node_group_backoff_status) == 1`, "{{node_group}}: {{reason}}"}}},
+	}},
+	{"Berth itself", []panel{
+		{"Time since the last plan", "s", []series{{`time() - max(cluster_autoscaler_last_activity{activity="mainSuccessful"})`, "since the last"}}},
+		{"Time of plans", "s", []series{{`histogram_quantile(0.9, sum by (le, function) (rate(cluster_autoscaler_function_duration_seconds_bucket[15m])))`, "{{function}}"}}},
+		{"Time of Steps", "s", []series{{`histogram_quantile(0.99, sum by (le) (rate(berth_step_duration_seconds_bucket[5m])))`, "99 of 100"}}},
+		{"Errors an hour", "short", []series{{`sum by (type) (increase(cluster_autoscaler_errors_total[1h]))`, "{{type}}"}}},
+	}},
+}
+
+// dashboardOf returns the dashboard as Grafana imports it.
+func dashboardOf(list []observe.Metric) ([]byte, error) {
+	used := map[string]bool{}
+	for _, r := range rows {
+		for _, p := range r.panels {
+			for _, s := range p.series {
+				if err := check(list, s.expr, used); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	var others []panel
+	for i := range list {
+		if !used[list[i].Name] {
+			others = append(others, panelOf(&list[i]))
+		}
+	}
+	var panels []any
+	y := 0
+	for _, r := range append(rows, row{"All other metrics", others}) {
+		panels = append(panels, map[string]any{"type": "row", "title": r.title, "id": len(panels) + 1, "gridPos": map[string]int{"x": 0, "y": y, "w": 24, "h": 1}})
+		y++
+		for i, p := range r.panels {
+			panels = append(panels, p.json(len(panels)+1, i%2*12, y+i/2*8))
+		}
+		y += (len(r.panels) + 1) / 2 * 8
+	}
+	text, err := json.MarshalIndent(map[string]any{
+		"title": "Berth", "uid": "berth", "tags": []string{"kubernetes", "berth"}, "schemaVersion": 39, "editable": true, "refresh": "30s",
+		"time":       map[string]string{"from": "now-6h", "to": "now"},
+		"templating": map[string]any{"list": []any{map[string]any{"name": "datasource", "type": "datasource", "query": "prometheus"}}},
+		"panels":     panels,
+	}, "", " ")
+	return append(text, '\n'), err
+}
+
+// panelOf returns a picture of one metric by its labels: a counter's increase in an hour, the
+// median of a histogram, the mean of a summary.
+func panelOf(m *observe.Metric) panel {
+	by, legend := "", m.Name
+	if len(m.Labels) > 0 {
+		by = " by (" + strings.Join(m.Labels, ", ") + ")"
+		legend = "{{" + strings.Join(m.Labels, "}} {{") + "}}"
+	}
+	p := panel{title: m.Name, unit: "short"}
+	var expr string
+	switch m.Type {
+	case "counter":
+		expr = fmt.Sprintf("sum%s (increase(%s[1h]))", by, m.Name)
+	case "histogram":
+		expr = fmt.Sprintf("histogram_quantile(0.5, sum by (%s) (rate(%s_bucket[15m])))", strings.Join(append([]string{"le"}, m.Labels...), ", "), m.Name)
+	case "summary":
+		expr = fmt.Sprintf("sum%s (rate(%s_sum[15m])) / sum%s (rate(%s_count[15m]))", by, m.Name, by, m.Name)
+	default:
+		expr = fmt.Sprintf("max%s (%s)", by, m.Name)
+	}
+	if strings.HasSuffix(m.Name, "_seconds") {
+		p.unit = "s"
+	}
+	p.series = []series{{expr, legend}}
+	return p
+}
+
+func (p *panel) json(id, x, y int) map[string]any {
+	source := map[string]string{"type": "prometheus", "uid": "${datasource}"}
+	var targets []any
+	for i, s := range p.series {
+		targets = append(targets, map[string]any{"refId": string(rune('A' + i)), "datasource": source, "expr": s.expr, "legendFormat": s.legend})
+	}
+	return map[string]any{
+		"id": id, "type": "timeseries", "title": p.title, "datasource": source, "targets": targets,
+		"gridPos": map[string]int{"x": x, "y": y, "w": 12, "h": 8}, "fieldConfig": map[string]any{"defaults": map[string]string{"unit": p.unit}, "overrides": []any{}},
+	}
+}
