@@ -1,0 +1,112 @@
+package step_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/events.md")
+
+// makers are the functions that make events; the second argument is the reason.
+var makers = []string{"PodEvent", "NodeEvent", "StatusEvent"}
+
+// reasonsIn adds the reasons of events that a file has: those given to makers, and those that a
+// literal or an assignment to an event's field Reason has.
+func reasonsIn(file *ast.File, found map[string]bool) {
+	add := func(x ast.Expr) {
+		if lit, ok := x.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if text, err := strconv.Unquote(lit.Value); err == nil && text != "" {
+				found[text] = true
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains(makers, f.Sel.Name) && len(n.Args) > 1 {
+				add(n.Args[1])
+			}
+		case *ast.CompositeLit:
+			if f, ok := n.Type.(*ast.SelectorExpr); !ok || f.Sel.Name != "Event" {
+				return true
+			}
+			for _, e := range n.Elts {
+				if kv, ok := e.(*ast.KeyValueExpr); ok && fmt.Sprint(kv.Key) == "Reason" {
+					add(kv.Value)
+				}
+			}
+		case *ast.AssignStmt: // of an event that is called e, as all are
+			for i, left := range n.Lhs {
+				if f, ok := left.(*ast.SelectorExpr); ok && f.Sel.Name == "Reason" && fmt.Sprint(f.X) == "e" && len(n.Rhs) == len(n.Lhs) {
+					add(n.Rhs[i])
+				}
+			}
+		case *ast.ValueSpec: // constants of the expander priority, which warns with them
+			for _, v := range n.Values {
+				if lit, ok := v.(*ast.BasicLit); ok && strings.HasPrefix(lit.Value, `"PriorityConfigMap`) {
+					add(v)
+				}
+			}
+		}
+		return true
+	})
+}
+
+// TestAllReasonsOfEventsAreListed looks for them in the code of core and edge.
+func TestAllReasonsOfEventsAreListed(t *testing.T) {
+	found := map[string]bool{}
+	for _, folder := range []string{"..", filepath.Join("..", "..", "edge")} {
+		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err == nil {
+				reasonsIn(file, found)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed := map[string]bool{}
+	for _, r := range step.EventReasons() {
+		listed[r.Reason] = true
+		if !found[r.Reason] {
+			t.Errorf("no code has the reason %s, which is listed", r.Reason)
+		}
+	}
+	for reason := range found {
+		if !listed[reason] {
+			t.Errorf("the reason %s isn't listed; say in EventReasons what it means", reason)
+		}
+	}
+}
+
+// TestEventReference keeps docs/reference/events.md what the list says.
+func TestEventReference(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Events\n\nGenerated from the code: `go test ./core/step -rewrite`. Where kube-scheduler or Cluster Autoscaler has an event, its reason and words are the same. ")
+	b.WriteString("Those of the status ConfigMap are written where it is (`--namespace`, `--status-config-map-name`), and not at all with `--write-status-configmap=false`; they name the node group or the node that they speak of as related.\n\n| about | type | reason | meaning |\n|---|---|---|---|\n")
+	for _, r := range step.EventReasons() {
+		kind := "Normal"
+		if r.Warning {
+			kind = "Warning"
+		}
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", r.About, kind, r.Reason, r.Meaning)
+	}
+	testkit.Generated(t, filepath.Join("..", "..", "docs", "reference", "events.md"), b.String(), "go test ./core/step -rewrite", *rewrite)
+}
