@@ -94,7 +94,6 @@ func TestInventedResourcesCostTheirPodsOnly(t *testing.T) {
 			}
 			take(smalls...)
 			withSmall := heap()
-			larges, smalls = nil, nil
 			take(gone...)
 			after := heap()
 			t.Logf("MiB: %d before, %d with large pods, %d with small ones, %d when all have gone", before>>20, withLarge>>20, withSmall>>20, after>>20)

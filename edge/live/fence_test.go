@@ -208,6 +208,8 @@ func (a *writtenAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 		d := surgeable()
 		d.TypeMeta = metav1.TypeMeta{Kind: "Deployment", APIVersion: "apps/v1"}
 		answer = d
+	case strings.Contains(r.URL.Path, "/configmaps/"):
+		answer = v1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "name"}}
 	default:
 		n := testkit.Node("n").Obj()
 		n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
@@ -288,7 +290,7 @@ func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
 		"PATCH /api/v1/namespaces/ns/pods/p/status", "PATCH /apis/apps/v1/namespaces/ns/deployments/web",
 		"PATCH /apis/autoscaling.x-k8s.io/v1beta1/namespaces/ns/capacitybuffers/s/status",
 		"POST /api/v1/namespaces/ns/pods/b/binding", "POST /api/v1/namespaces/ns/pods/v/eviction", "POST /apis/events.k8s.io/v1/namespaces/ns/events",
-		"PUT /api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status", "PUT /api/v1/namespaces/ns/persistentvolumeclaims/claim", "PUT /api/v1/nodes/n",
+		"PUT /api/v1/namespaces/ns/configmaps/name", "PUT /api/v1/namespaces/ns/persistentvolumeclaims/claim", "PUT /api/v1/nodes/n",
 		"decrease", "delete nodes", "extender binds", "increase",
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -307,13 +309,13 @@ func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
 		w.cloud = newCloud(o.Provider, time.Hour, func(step.Input) {}, o.Log)
 		w.readFrom(newFactory(kubernetes.New(nil), transformFor(false)), clients)
 		w.run(&wg)
-		status := newStatusWriter(clients.node, time.Hour)
+		status := newStatusWriter(clients.node, "ns", "name", time.Hour, o.Log)
 		status.run(ctx, &wg)
 
 		for _, do := range work {
 			do(w)
 		}
-		status.update(time.Now(), func() []core.GroupStatus { return nil })
+		status.update(time.Now(), func() core.ScalingStatus { return core.ScalingStatus{} })
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := api.take(); len(got) > 0 {

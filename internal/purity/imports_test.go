@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"tools/checker":           {},
 	"tools/trace":             {},
 	"cmd":                     {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup"},
-	"hack":                    {"sim"},
+	"hack":                    {"sim", "edge"},
 	"internal/seeded":         {},
 	"internal/simulatedgroup": {"core"},
 	// For tests, also those of the core: hence nothing above the core.
