@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 
@@ -27,8 +28,9 @@ const (
 
 // newClients makes a client for each budget. Core types travel as protobuf. busy
 // tells whether binds, preemptions or nominations are queued.
-func newClients(base *rest.Config, busy func() bool) (*clients, error) {
+func newClients(base *rest.Config, busy func() bool, log *slog.Logger) (*clients, error) {
 	var out clients
+	away := &outages{log: log}
 	for _, x := range []struct {
 		to    *kubernetes.Interface
 		qps   float32 // 0 for that of base
@@ -43,6 +45,9 @@ func newClients(base *rest.Config, busy func() bool) (*clients, error) {
 		cfg.RateLimiter = x.limit
 		if x.to == &out.evict {
 			cfg.Wrap(func(t http.RoundTripper) http.RoundTripper { return refusalsAtOnce{t} })
+		}
+		if x.to == &out.watch {
+			cfg.Wrap(func(t http.RoundTripper) http.RoundTripper { return patient{t, away} })
 		}
 		if x.qps > 0 {
 			cfg.QPS, cfg.Burst = x.qps, int(2*x.qps)

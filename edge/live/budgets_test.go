@@ -1,6 +1,7 @@
 package live
 
 import (
+	"log/slog"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -49,7 +50,7 @@ func TestLoadIsHighWhenCallsAreQueued(t *testing.T) {
 // TestEachBudgetHasItsClient shows that no two kinds of calls share a limiter, and
 // that binds, preemptions and nominations each have the rate of the configuration.
 func TestEachBudgetHasItsClient(t *testing.T) {
-	c, err := newClients(&rest.Config{Host: "http://localhost", QPS: 7, Burst: 9}, func() bool { return false })
+	c, err := newClients(&rest.Config{Host: "http://localhost", QPS: 7, Burst: 9}, func() bool { return false }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

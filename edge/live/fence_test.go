@@ -299,7 +299,7 @@ func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
 		o := Options{Core: core.Config{Autoscale: &scale}, Provider: api, Extenders: api, Fence: fence, Health: NewHealth(true), Log: slog.New(slog.DiscardHandler)}
 		o.fence()
 		base := fence.Config(&rest.Config{Host: "http://api", QPS: -1, Transport: api})
-		clients, err := newClients(base, func() bool { return false })
+		clients, err := newClients(base, func() bool { return false }, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

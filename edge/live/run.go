@@ -105,7 +105,7 @@ const (
 // when it stops are waited for.
 func Run(ctx context.Context, o Options) error {
 	load := &load{}
-	clients, err := newClients(o.Config, load.high)
+	clients, err := newClients(o.Config, load.high, o.Log)
 	if err != nil {
 		return err
 	}

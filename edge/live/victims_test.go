@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"strings"
@@ -155,7 +156,7 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (s *scripted) clients(t *testing.T) *clients {
 	t.Helper()
-	c, err := newClients(&rest.Config{Host: "http://api", Transport: s, QPS: 1000, Burst: 1000}, func() bool { return false })
+	c, err := newClients(&rest.Config{Host: "http://api", Transport: s, QPS: 1000, Burst: 1000}, func() bool { return false }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +288,7 @@ func (s *slowAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (s *slowAPI) clients(t *testing.T) *clients {
-	c, err := newClients(&rest.Config{Host: "http://api", Transport: s, QPS: 1000, Burst: 1000}, func() bool { return false })
+	c, err := newClients(&rest.Config{Host: "http://api", Transport: s, QPS: 1000, Burst: 1000}, func() bool { return false }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
