@@ -1,0 +1,45 @@
+{{/* The name of all objects: berth for a release of that name, and else RELEASE-berth. */}}
+{{- define "berth.name" -}}
+{{- if contains "berth" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-berth" (.Release.Name | trunc 34 | trimSuffix "-") }}{{ end -}}
+{{- end }}
+
+{{- define "berth.selector" -}}
+app.kubernetes.io/name: berth
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "berth.labels" -}}
+{{ include "berth.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{/* What decides about rights: "true" or nothing. */}}
+{{- define "berth.schedules" -}}{{ if ne (default "" .Values.flags.mode) "autoscaler" }}true{{ end }}{{- end }}
+{{- define "berth.scales" -}}{{ if index .Values.flags "cloud-provider" }}true{{ end }}{{- end }}
+{{- define "berth.elects" -}}
+{{- $file := (.Values.schedulerConfiguration.leaderElection | default dict) }}
+{{- $elects := true }}
+{{- if hasKey $file "leaderElect" }}{{ $elects = $file.leaderElect }}{{ end }}
+{{- if not (include "berth.schedules" .) }}{{ $elects = true }}{{ end }}
+{{- if hasKey .Values.flags "leader-elect" }}{{ $elects = index .Values.flags "leader-elect" }}{{ end }}
+{{- if eq (toString $elects) "true" }}true{{ end }}
+{{- end }}
+
+{{/* The Lease that Berth holds. */}}
+{{- define "berth.leaseName" -}}
+{{- $file := (.Values.schedulerConfiguration.leaderElection | default dict) }}
+{{- if include "berth.schedules" . }}{{ $file.resourceName | default "berth" }}{{ else }}cluster-autoscaler{{ end }}
+{{- end }}
+{{- define "berth.leaseNamespace" -}}
+{{- $file := (.Values.schedulerConfiguration.leaderElection | default dict) }}
+{{- if include "berth.schedules" . }}{{ $file.resourceNamespace | default "kube-system" }}{{ else }}kube-system{{ end }}
+{{- end }}
+
+{{/* An object that Berth would make itself belongs to the release, so that it goes with it:
+     unless it is there and somebody else's, as Cluster Autoscaler's is. */}}
+{{- define "berth.ours" -}}
+{{- $there := lookup .apiVersion .kind .namespace .name }}
+{{- if not $there }}true{{ else if eq (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there) .root.Release.Name }}true{{ end }}
+{{- end }}

@@ -1,0 +1,92 @@
+{{/* What Berth may do, and no more; it reads no secret. Each list is a ClusterRole of its own,
+     for what its name says. devcluster/e2e compares them with what is asked of an API server. */}}
+
+{{- define "berth.rules.watching" }}
+- apiGroups: [""]
+  resources: [nodes, pods, services, replicationcontrollers, namespaces, persistentvolumes, persistentvolumeclaims]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [replicasets, statefulsets, daemonsets]
+  verbs: [list, watch]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [list, watch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch]
+- apiGroups: [storage.k8s.io]
+  resources: [storageclasses, csinodes, csidrivers, csistoragecapacities, volumeattachments]
+  verbs: [list, watch]
+# What asks for headroom, where these kinds are defined, and what they refer to.
+- apiGroups: [autoscaling.x-k8s.io]
+  resources: [capacitybuffers, provisioningrequests]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [podtemplates]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [list, watch]
+{{- end }}
+
+{{- define "berth.rules.reporting" }}
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [patch]
+- apiGroups: [autoscaling.x-k8s.io]
+  resources: [capacitybuffers/status, provisioningrequests/status]
+  verbs: [patch]
+{{- end }}
+
+{{- define "berth.rules.scheduling" }}
+- apiGroups: [""]
+  resources: [pods/binding]
+  verbs: [create]
+# A bind that conflicts may have succeeded before; victims of preemption are deleted.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, delete]
+# Volumes are reserved for claims, claims for nodes.
+- apiGroups: [""]
+  resources: [persistentvolumes, persistentvolumeclaims]
+  verbs: [update]
+{{- end }}
+
+{{- define "berth.rules.scaling" }}
+# Taints and the cordon.
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get, update]
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
+{{- end }}
+
+{{- define "berth.rules.surge" }}
+# Deployments that make a pod's successor first.
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [get, patch]
+{{- end }}
+
+{{- define "berth.rules.simulated" }}
+# The simulated provider creates and deletes Node objects.
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [create, delete]
+- apiGroups: [""]
+  resources: [nodes/status]
+  verbs: [patch]
+{{- end }}
+
+{{/* The names of the lists that these values need. */}}
+{{- define "berth.needs" -}}
+watching reporting
+{{- if include "berth.schedules" . }} scheduling{{ end }}
+{{- if include "berth.scales" . }} scaling{{ end }}
+{{- if eq (toString .Values.flags.surge) "true" }} surge{{ end }}
+{{- if eq (default "" (index .Values.flags "cloud-provider")) "simulated" }} simulated{{ end }}
+{{- end }}

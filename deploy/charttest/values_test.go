@@ -1,0 +1,72 @@
+package charttest
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestValuesWithAMistake: Helm refuses them, and names what is wrong.
+func TestValuesWithAMistake(t *testing.T) {
+	for _, c := range []struct{ values, want string }{
+		{"replica: 3", "'replica' not allowed"},
+		{"image: {repo: example.com/berth}", "'repo' not allowed"},
+		{"flags: {scan-intervall: 10s}", "'scan-intervall' not allowed"},
+		{"flags: {kubeconfig: /tmp/config}", "'kubeconfig' not allowed"},
+		{"flags: {max-nodes-total: many}", "/flags/max-nodes-total"},
+		{"flags: {secure-port: 0}", "/flags/secure-port"},
+		{"replicas: -1", "/replicas"},
+		{"antiAffinity: strict", "/antiAffinity"},
+		{"image: {digest: latest}", "/image/digest"},
+		{"podDisruptionBudget: {minAvailable: 1}", "'minAvailable' not allowed"},
+		{"serviceMonitor: {enabled: \"yes\"}", "/serviceMonitor/enabled"},
+		{"schedulerConfiguration: {kind: Pod}", "/schedulerConfiguration/kind"},
+		{"flags: {leader-elect: false}", "replicas is above 1 and leader election is off"},
+		{"schedulerConfiguration: {leaderElection: {leaderElect: false}}", "replicas is above 1 and leader election is off"},
+		{"flags: {cloud-provider: simulated}", "flags.cloud-provider and cloudConfig go together"},
+		{"cloudConfig: groups", "flags.cloud-provider and cloudConfig go together"},
+	} {
+		values := map[string]any{}
+		if err := yaml.Unmarshal([]byte(c.values), &values); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := template(t, values, current); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want …%s…", c.values, err, c.want)
+		}
+	}
+}
+
+// TestOldClusters: a cluster that is too old is named.
+func TestOldClusters(t *testing.T) {
+	if _, err := template(t, nil, "v1.32.9"); err == nil || !strings.Contains(err.Error(), "requires kubeVersion: >=1.33.0-0 which is incompatible with Kubernetes v1.32.9") {
+		t.Errorf("on Kubernetes 1.32: %v", err)
+	}
+	if _, err := template(t, nil, "v1.33.0-eks-1"); err != nil {
+		t.Errorf("on Kubernetes 1.33: %v", err)
+	}
+}
+
+// TestFlagsOfValues: numbers, truths and lists of flags are written as Berth reads them.
+func TestFlagsOfValues(t *testing.T) {
+	for values, want := range map[string]string{
+		"record-limit: 1073741824":                      `"--record-limit=1073741824"`,
+		"memory-difference-ratio: 0.00001":              `"--memory-difference-ratio=0.00001"`,
+		"consolidation: true":                           `"--consolidation=true"`,
+		"startup-taint: [example.com/a, example.com/b]": "\"--startup-taint=example.com/a\"\n        - \"--startup-taint=example.com/b\"",
+		"scan-interval: 10s":                            `"--scan-interval=10s"`,
+		"cores-total: \"0:100\"":                        `"--cores-total=0:100"`,
+	} {
+		v := map[string]any{}
+		if err := yaml.Unmarshal([]byte("flags: {"+values+"}"), &v); err != nil {
+			t.Fatal(err)
+		}
+		got, err := template(t, v, current)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("flags: {%s} gives no %s:\n%s", values, want, got[strings.Index(got, "args:"):])
+		}
+	}
+}
