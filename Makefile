@@ -10,18 +10,33 @@ SEED ?= 1
 UNDER ?=
 COUNT ?= 5
 FUZZTIME ?= 30s
+KO := github.com/google/ko@v0.19.1
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+BINARY ?= bin/berth
+IMAGES ?= berth.local
 
 MINUTES ?= 5
 ONLY ?=
 LOGS ?=
 
-.PHONY: storm fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: storm release image chart fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## Build bin/berth
 	@go build -o bin/berth ./cmd/berth
+
+release: ## Build the binary as releases and images have it: BINARY=bin/berth, VERSION from git, for GOOS and GOARCH
+	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w -X github.com/berthproject/berth/internal/version.release=$(VERSION)' -o $(BINARY) ./cmd/berth
+
+image: ## Build the image and write it to out/image.tar; push it to IMAGES=registry.example.com/berth with PUSH=true
+	@mkdir -p out
+	VERSION=$(VERSION) KO_DOCKER_REPO=$(IMAGES) go run $(KO) build ./cmd/berth --bare --push=$(or $(PUSH),false) --tarball out/image.tar --tags '$(VERSION)'
+
+chart: ## Write what is generated from the chart: kustomizations, the flags that values may have, docs/install.md
+	go test ./cmd/berth -run ChartFlags -rewrite
+	cd deploy/charttest && go test . -run 'Kustomize|Values' -rewrite
 
 devcluster: ## Build devcluster/bin/devcluster (the first time takes some ten minutes on two cores)
 	@./hack/build-devcluster

@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/edge/live"
+	"github.com/berthproject/berth/internal/version"
 )
 
 // This file connects berth run to an API server. The address comes from the first of
@@ -90,7 +91,7 @@ func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	rc.UserAgent = "berth"
+	rc.UserAgent = "berth/" + version.Get().Version
 	rc.QPS, rc.Burst = cfg.BindQPS, cfg.BindBurst
 	return rc, nil
 }

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/berthproject/berth/internal/version"
 )
 
 func main() {
@@ -40,11 +41,13 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			version := "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version = info.Main.Version
+			v := version.Get()
+			fmt.Fprintf(cmd.OutOrStdout(), "berth %s (rules of kube-scheduler 1.36)\n", v.Version)
+			for _, line := range []struct{ what, value string }{{"commit", v.Revision}, {"committed", v.Time}, {"built with", v.Go}} {
+				if line.value != "" {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", line.what, line.value)
+				}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "berth %s (rules of kube-scheduler 1.36)\n", version)
 		},
 	}
 }

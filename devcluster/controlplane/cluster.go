@@ -36,6 +36,9 @@ type Options struct {
 	// Fairness has the API server limit requests by PriorityLevelConfigurations and
 	// FlowSchemas, as clusters do. Without it nothing is limited, which benchmarks want.
 	Fairness bool
+	// AuditLog is the path of a file to which the API server writes what the service accounts
+	// of kube-system ask for; "" for none. It stays after Stop.
+	AuditLog string
 }
 
 // Cluster is a running control plane.
@@ -106,6 +109,13 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	}
 	if o.NoControllers { // nobody would take the taint of a new node away, or make a namespace's account
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
+	}
+	if o.AuditLog != "" {
+		audit, err := c.auditFlags(o.AuditLog)
+		if err != nil {
+			return fmt.Errorf("writing the audit policy: %w", err)
+		}
+		flags = append(flags, audit...)
 	}
 	if err := c.start("kube-apiserver", flags...); err != nil {
 		return err

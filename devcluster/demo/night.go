@@ -36,6 +36,7 @@ type Night struct {
 	Limit    time.Duration // for the whole demo
 	Out      io.Writer
 	Record   string // path of a recording to make, "" for none
+	AuditLog string // path of a file with what Berth asks of the API server, "" for none
 	// Scheduler places the pods, beside Berth as autoscaler only; nil for Berth.
 	Scheduler func(*controlplane.Cluster) (*controlplane.Process, error)
 }
@@ -71,7 +72,7 @@ func (n Night) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bed, err := startTestbed(ctx, controlplane.Options{Progress: n.Out}, n.Berth, dir, n.flags()...)
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: n.Out, AuditLog: n.AuditLog}, n.Berth, dir, n.flags()...)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ type Trace struct {
 	MaxPods int           // 0 for all
 	Limit   time.Duration // for the whole run
 	Out     io.Writer
+	// AuditLog is the path of a file with what Berth asks of the API server, "" for none.
+	AuditLog string
 	// MaxCPUShare is how much CPU time Berth may use, as a share of the API server's; 0
 	// for no limit.
 	MaxCPUShare float64
@@ -53,7 +55,7 @@ func (t Trace) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bed, err := startTestbed(ctx, controlplane.Options{Progress: t.Out}, t.Berth, dir)
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: t.Out, AuditLog: t.AuditLog}, t.Berth, dir)
 	if err != nil {
 		return err
 	}

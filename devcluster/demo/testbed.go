@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/berthproject/berth/devcluster/account"
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/tools/checker"
@@ -47,7 +48,12 @@ func startTestbed(ctx context.Context, cluster controlplane.Options, berth, dir 
 		return nil, err
 	}
 	fmt.Fprintln(out, "starting berth …")
-	args := append([]string{"run", "--kubeconfig", c.Kubeconfig, "--secure-port", "0"}, flags...)
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := account.Create(ctx, c.Config, account.ConfigurationFor(flags), kubeconfig); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	args := append([]string{"run", "--kubeconfig", kubeconfig, "--secure-port", "0"}, flags...)
 	if bed.berth, err = controlplane.StartProcess("berth", filepath.Join(dir, "berth.log"), berth, args...); err != nil {
 		c.Stop()
 		return nil, fmt.Errorf("starting %s: %w", berth, err)

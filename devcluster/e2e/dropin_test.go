@@ -104,11 +104,12 @@ func TestModes(t *testing.T) {
 			return c.StartComponent("kube-scheduler", "--config", config, "--secure-port", "0")
 		},
 		"berth": func(c *controlplane.Cluster) (*controlplane.Process, error) {
-			return controlplane.StartProcess("berth scheduler", filepath.Join(t.TempDir(), "log"), berth, "run", "--kubeconfig", c.Kubeconfig, "--secure-port", "0", "--mode", "scheduler")
+			p, _ := startBerth(t, c, "--mode", "scheduler")
+			return p, nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := demo.Night{Scheduler: start, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 10, Limit: 8 * time.Minute, Out: &lines{t: t}}
+			n := demo.Night{AuditLog: auditLog(t), Scheduler: start, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 10, Limit: 8 * time.Minute, Out: &lines{t: t}}
 			if err := n.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -59,7 +60,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// run builds the berth binary and runs the tests.
+// run builds the berth binary and runs the tests, and compares after all of them what Berth
+// may do with what it has done.
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "berth-e2e-")
 	if err != nil {
@@ -72,7 +74,23 @@ func run(m *testing.M) int {
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("building berth: %v\n%s", err, out))
 	}
-	return m.Run()
+	flag.Parse()
+	if *audits == "" {
+		*audits = filepath.Join(dir, "audits")
+	}
+	if err := os.MkdirAll(*audits, 0o700); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	// What a part of the suite doesn't need says nothing.
+	whole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == ""
+	if code == 0 && (whole || *rights) {
+		if err := checkRights(); err != nil {
+			fmt.Fprintf(os.Stderr, "FAIL: rights of deploy/\n%v\n", err)
+			return 1
+		}
+	}
+	return code
 }
 
 // lines is a writer that writes to the test's log, line by line.
@@ -101,7 +119,7 @@ func (l *lines) Write(p []byte) (int, error) {
 // expectations. What Berth saw is recorded, and replayed it decides the same.
 func TestNightBatch(t *testing.T) {
 	recording := filepath.Join(t.TempDir(), "recording")
-	n := demo.Night{Record: recording, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Services: 4, Limit: 8 * time.Minute, Out: &lines{t: t}}
+	n := demo.Night{AuditLog: auditLog(t), Record: recording, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Services: 4, Limit: 8 * time.Minute, Out: &lines{t: t}}
 	if err := n.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +153,7 @@ func TestNightBatch(t *testing.T) {
 // TestTrace places the first pods of the production trace.
 func TestTrace(t *testing.T) {
 	dir := testkit.OpenbTrace(t, filepath.Join("..", ".."))
-	tr := demo.Trace{Berth: berth, Dir: dir, MaxPods: 2000, Limit: 8 * time.Minute, Out: &lines{t: t}}
+	tr := demo.Trace{AuditLog: auditLog(t), Berth: berth, Dir: dir, MaxPods: 2000, Limit: 8 * time.Minute, Out: &lines{t: t}}
 	if err := tr.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +162,8 @@ func TestTrace(t *testing.T) {
 // startCluster starts a cluster that is stopped with the test.
 func startCluster(t *testing.T) (*controlplane.Cluster, kubernetes.Interface) {
 	t.Helper()
-	c, err := controlplane.Start(t.Context(), controlplane.Options{Progress: &lines{t: t}})
+	log := auditLog(t)
+	c, err := controlplane.Start(t.Context(), controlplane.Options{Progress: &lines{t: t}, AuditLog: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,10 +175,11 @@ func startCluster(t *testing.T) (*controlplane.Cluster, kubernetes.Interface) {
 	return c, client
 }
 
+// startBerth starts Berth with the rights that its flags need.
 func startBerth(t *testing.T, c *controlplane.Cluster, flags ...string) (*controlplane.Process, string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "berth.log")
-	p, err := controlplane.StartProcess("berth", log, berth, append([]string{"run", "--kubeconfig", c.Kubeconfig, "--secure-port", "0"}, flags...)...)
+	p, err := controlplane.StartProcess("berth", log, berth, append([]string{"run", "--kubeconfig", asDeployed(t, c, flags...), "--secure-port", "0"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

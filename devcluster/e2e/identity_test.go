@@ -1,42 +1,114 @@
 package e2e
 
 import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
-	"github.com/berthproject/berth/devcluster/api"
+	"github.com/berthproject/berth/devcluster/account"
 	"github.com/berthproject/berth/devcluster/controlplane"
 )
 
-// This file has Berth run as it is deployed: by the service account of deploy/rbac.yaml,
-// which may do what that file lets it and no more.
+// This file has every Berth run as it is deployed: by a service account that may do what
+// deploy/ lets it and no more. What must hold: no call is forbidden, which each test checks
+// at its end, and no right is without a call that needs it, which is checked after all tests.
 
-// asDeployed applies deploy/rbac.yaml, and returns a kubeconfig file of its service account,
-// which may use the simulated provider.
-func asDeployed(t *testing.T, c *controlplane.Cluster, client kubernetes.Interface) string {
+// audits is the folder of the API servers' audit logs. One that was given stays, so that the
+// suite can be run in parts and rights be compared after the last.
+var (
+	audits = flag.String("audits", "", "folder to keep audit logs in")
+	rights = flag.Bool("rights", false, "compare rights with all logs in -audits after these tests, which are not the whole suite")
+)
+
+// rightsOfOthers are those that no test needs, with what does need them.
+var rightsOfOthers = map[string]string{}
+
+// asDeployed returns a kubeconfig file of the service account for Berth with some flags.
+func asDeployed(t *testing.T, c *controlplane.Cluster, flags ...string) string {
 	t.Helper()
-	ctx := t.Context()
-	if err := api.Deploy(ctx, client, filepath.Join("..", "..", "deploy", "rbac.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	token, err := client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, "berth", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"dev": {Server: c.Config.Host, CertificateAuthorityData: c.Config.CAData, CertificateAuthority: c.Config.CAFile}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"berth": {Token: token.Status.Token}},
-		Contexts:       map[string]*clientcmdapi.Context{"berth": {Cluster: "dev", AuthInfo: "berth"}},
-		CurrentContext: "berth",
-	}, path); err != nil {
+	if err := account.Create(t.Context(), c.Config, account.ConfigurationFor(flags), path); err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// auditLog returns the path of an audit log for a cluster of the test, which fails at its end
+// if Berth has asked for what it may not do.
+func auditLog(t *testing.T) string {
+	t.Helper()
+	f, err := os.CreateTemp(*audits, strings.ReplaceAll(t.Name(), "/", "-")+"-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	t.Cleanup(func() {
+		asked, err := readAudit(f.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		for _, a := range asked {
+			if a.Forbidden {
+				t.Errorf("by deploy/ (%s) Berth may not: %s", a.Configuration, a)
+			}
+		}
+	})
+	return f.Name()
+}
+
+func readAudit(path string) ([]account.Asked, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	asked, err := account.ReadAudit(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return asked, nil
+}
+
+// checkRights returns an error that lists the rights which no call of any test needs, unless
+// rightsOfOthers has them, and what rightsOfOthers has and a test needs after all.
+func checkRights() error {
+	logs, err := filepath.Glob(filepath.Join(*audits, "*.log"))
+	if err != nil {
+		return err
+	}
+	var asked []account.Asked
+	for _, path := range logs {
+		of, err := readAudit(path)
+		if err != nil {
+			return err
+		}
+		asked = append(asked, of...)
+	}
+	var errs []error
+	others := maps.Clone(rightsOfOthers)
+	reported := map[string]bool{}
+	for _, configuration := range account.Configurations {
+		objects, err := account.Objects(configuration)
+		if err != nil {
+			return err
+		}
+		for _, r := range account.Unused(account.Rights(objects), asked) {
+			_, known := rightsOfOthers[r.String()]
+			delete(others, r.String())
+			if !known && !reported[r.String()] {
+				reported[r.String()] = true
+				errs = append(errs, fmt.Errorf("deploy/ (%s) lets Berth %s, and no test needs it: take it out, or have rightsOfOthers say what needs it", configuration, r))
+			}
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(others)) {
+		errs = append(errs, fmt.Errorf("rightsOfOthers has %s, which no test is said to need, but there is one, or deploy/ doesn't have it: take it out there", right))
+	}
+	return errors.Join(errs...)
 }

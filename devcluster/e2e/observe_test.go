@@ -181,7 +181,7 @@ func TestObserve(t *testing.T) {
 	if text, _ := os.ReadFile(log); strings.Contains(string(text), string(raw)) {
 		t.Error("a token is in the log")
 	}
-	out, err := exec.CommandContext(t.Context(), berth, "run", "--kubeconfig", c.Kubeconfig, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), berth, "run", "--kubeconfig", asDeployed(t, c), "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port)).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "choose another with --secure-port") {
 		t.Errorf("on a port in use: %v\n%s", err, out)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/berthproject/berth/internal/version"
 )
 
 // This file makes metrics and registers them, and keeps the list of them from which the
@@ -128,6 +130,9 @@ func newMetrics(r *registry) *Metrics {
 	r.subsystem = "berth"
 	m.steps = r.histogram("step_duration_seconds", "Time of a Step of the core, during which nothing else is taken in.", exp(0.0001, 2, 16))
 	m.decisions = r.counters("decisions_total", "Decisions in the ledger, by kind.", "kind")
+	v := version.Get()
+	r.gauges("build_info", "1, with the version of this Berth, the commit that it was built from, and the version of Go.", "version", "revision", "goversion").
+		WithLabelValues(v.Version, v.Revision, v.Go).Set(1)
 	m.badObjects = r.counter("bad_objects_total", "Objects with values that could not be taken as they stand.")
 	m.scaleDown = newScaleDownMetrics(r)
 	m.cluster = newClusterMetrics(r)

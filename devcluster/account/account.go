@@ -1,0 +1,210 @@
+// Package account has Berth run on a dev cluster as it is deployed: by a ServiceAccount that
+// may do what deploy/ lets it, and no more. What it asks of the API server can be compared with
+// that (rights.go).
+package account
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/berthproject/berth/deploy"
+)
+
+// Name is the ServiceAccount's in the kustomizations; on a cluster that of a configuration
+// has the configuration's name behind it.
+const Name = "berth"
+
+// Namespace is where the ServiceAccounts are.
+const Namespace = metav1.NamespaceSystem
+
+// userPrefix is what the API server calls the ServiceAccount of a configuration, without the
+// configuration's name at the end.
+const userPrefix = "system:serviceaccount:" + Namespace + ":" + Name + "-"
+
+// Configurations are the kustomizations of deploy/ with rights of their own.
+var Configurations = []string{"base", "simulated", "surge", "autoscaler"}
+
+// ConfigurationFor returns which of them has the rights for Berth with some flags.
+func ConfigurationFor(flags []string) string {
+	joined := " " + strings.ReplaceAll(strings.Join(flags, " "), "=", " ") + " "
+	switch {
+	case strings.Contains(joined, " --mode autoscaler "):
+		return "autoscaler"
+	case strings.Contains(joined, " --surge "):
+		return "surge"
+	case strings.Contains(joined, " --cloud-provider simulated "):
+		return "simulated"
+	}
+	return "base"
+}
+
+// Create creates the ServiceAccount and the rights of a configuration, unless they are there,
+// and writes a kubeconfig file of it. Each configuration has a ServiceAccount of its own: what
+// one lets it do, another one doesn't get on the same cluster.
+func Create(ctx context.Context, cluster *rest.Config, configuration, path string) error {
+	client, err := kubernetes.NewForConfig(cluster)
+	if err != nil {
+		return err
+	}
+	objects, err := Objects(configuration)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := create(ctx, client, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating the account of Berth: %w", err)
+		}
+	}
+	if err := awaitRights(ctx, client, configuration, Rights(objects)); err != nil {
+		return err
+	}
+	token, err := client.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, Name+"-"+configuration, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("asking for a token of Berth's account: %w", err)
+	}
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"dev": {Server: cluster.Host, CertificateAuthorityData: cluster.CAData, CertificateAuthority: cluster.CAFile}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{Name: {Token: token.Status.Token}},
+		Contexts:       map[string]*clientcmdapi.Context{Name: {Cluster: "dev", AuthInfo: Name}},
+		CurrentContext: Name,
+	}, path)
+}
+
+// awaitRights returns when the API server has taken notice of all rights: it does so a moment
+// after the objects were created.
+func awaitRights(ctx context.Context, client kubernetes.Interface, configuration string, rights []Right) error {
+	user := userPrefix + configuration
+	rights = append(slices.Clone(rights), Right{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"})
+	for _, r := range rights {
+		if r.Verb == useRole {
+			continue
+		}
+		resource, subresource, _ := strings.Cut(r.Resource, "/")
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.Verb, Group: r.Group, Resource: resource, Subresource: subresource, Namespace: r.Namespace, Name: r.Name}}}
+		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+			answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			return err == nil && answer.Status.Allowed, err
+		})
+		if err != nil {
+			return fmt.Errorf("waiting until %s may %s: %w", user, r, err)
+		}
+	}
+	return nil
+}
+
+// Objects returns the ServiceAccount of a configuration and what gives it rights, with the
+// configuration's name behind the names of all of them. The rest of what is deployed isn't
+// among them: there is nothing on a dev cluster that runs containers.
+func Objects(configuration string) ([]runtime.Object, error) {
+	folder := "kustomize/base"
+	if configuration != "base" {
+		folder = "kustomize/overlays/" + configuration
+	}
+	files := filesys.MakeFsInMemory()
+	err := fs.WalkDir(deploy.Kustomize, "kustomize", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := deploy.Kustomize.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return files.WriteFile(path, raw)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the kustomizations: %w", err)
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, folder)
+	if err != nil {
+		return nil, fmt.Errorf("building %s: %w", folder, err)
+	}
+	var out []runtime.Object
+	for _, r := range built.Resources() {
+		raw, err := r.AsYAML()
+		if err != nil {
+			return nil, err
+		}
+		if kind := r.GetKind(); kind != "ServiceAccount" && r.GetGvk().Group != rbacv1.GroupName {
+			continue
+		}
+		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(raw, nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", r.CurId(), err)
+		}
+		out = append(out, o)
+	}
+	rename(out, "-"+configuration)
+	return out, nil
+}
+
+// rename puts a suffix behind the names of objects, and where they refer to each other.
+func rename(objects []runtime.Object, suffix string) {
+	roleRef := func(r *rbacv1.RoleRef) {
+		if strings.HasPrefix(r.Name, Name+"-") { // others are the cluster's own
+			r.Name += suffix
+		}
+	}
+	subjects := func(s []rbacv1.Subject) {
+		for i := range s {
+			s[i].Name += suffix
+		}
+	}
+	for _, o := range objects {
+		m := o.(metav1.Object)
+		m.SetName(m.GetName() + suffix)
+		switch o := o.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			roleRef(&o.RoleRef)
+			subjects(o.Subjects)
+		case *rbacv1.RoleBinding:
+			roleRef(&o.RoleRef)
+			subjects(o.Subjects)
+		}
+	}
+}
+
+func create(ctx context.Context, client kubernetes.Interface, obj runtime.Object) (err error) {
+	how := metav1.CreateOptions{}
+	switch o := obj.(type) {
+	case *v1.ServiceAccount:
+		_, err = client.CoreV1().ServiceAccounts(o.Namespace).Create(ctx, o, how)
+	case *rbacv1.ClusterRole:
+		_, err = client.RbacV1().ClusterRoles().Create(ctx, o, how)
+	case *rbacv1.Role:
+		_, err = client.RbacV1().Roles(o.Namespace).Create(ctx, o, how)
+	case *rbacv1.ClusterRoleBinding:
+		_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, o, how)
+	case *rbacv1.RoleBinding:
+		_, err = client.RbacV1().RoleBindings(o.Namespace).Create(ctx, o, how)
+	default:
+		err = fmt.Errorf("no client for %T", obj)
+	}
+	return err
+}
+
+// accountOf returns the configuration whose ServiceAccount a user is.
+func accountOf(user string) (configuration string, ok bool) {
+	configuration, ok = strings.CutPrefix(user, userPrefix)
+	return configuration, ok && slices.Contains(Configurations, configuration)
+}
