@@ -1,0 +1,144 @@
+package charttest
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// This file runs the one container of the chart's Deployment as near to a kubelet as a machine
+// without a container runtime can: the binary of the image, linked statically, in a root file
+// system of its own that has what the image has and what the pod mounts, and that the user of
+// the pod can't write to; the arguments and the environment of the pod; and the token of its
+// service account.
+
+// container is a running container of a Deployment's pod.
+type container struct {
+	cmd   *exec.Cmd
+	ended chan error
+	log   string // path
+}
+
+// runContainer runs the container of a Deployment, which is stopped with the test.
+func (c *cluster) runContainer(name string) *container {
+	t := c.t
+	t.Helper()
+	d, err := c.client.AppsV1().Deployments(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	pod := d.Spec.Template.Spec
+	spec := pod.Containers[0]
+	if s := spec.SecurityContext; s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || pod.SecurityContext.RunAsUser == nil || *pod.SecurityContext.RunAsUser == 0 {
+		t.Fatal("the container may write to its root file system, or runs as root")
+	}
+	root := t.TempDir()
+	copyFile(t, binary, filepath.Join(root, entrypoint), 0o755)
+	c.mount(root, &pod, spec.VolumeMounts)
+	c.mountAccount(filepath.Join(root, "var/run/secrets/kubernetes.io/serviceaccount"), pod.ServiceAccountName)
+	must(t, filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		mode := os.FileMode(0o444)
+		if e.IsDir() || strings.HasSuffix(path, entrypoint) {
+			mode = 0o555
+		}
+		return os.Chmod(path, mode)
+	}))
+	out := &container{log: filepath.Join(t.TempDir(), "log"), ended: make(chan error, 1)}
+	log, err := os.Create(out.log)
+	must(t, err)
+	defer log.Close()
+	server, err := url.Parse(c.config.Host)
+	must(t, err)
+	out.cmd = exec.Command(entrypoint, spec.Args...)
+	out.cmd.Stdout, out.cmd.Stderr, out.cmd.Dir = log, log, "/"
+	out.cmd.Env = []string{"KUBERNETES_SERVICE_HOST=" + server.Hostname(), "KUBERNETES_SERVICE_PORT=" + server.Port()}
+	out.cmd.SysProcAttr = confined(root, uint32(*pod.SecurityContext.RunAsUser), uint32(*pod.SecurityContext.RunAsGroup))
+	must(t, out.cmd.Start())
+	go func() { out.ended <- out.cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = out.cmd.Process.Kill()
+		if t.Failed() {
+			raw, _ := os.ReadFile(out.log)
+			t.Logf("Berth's log:\n%s", raw)
+		}
+	})
+	return out
+}
+
+// mount writes the files of the ConfigMaps that a pod mounts to where it mounts them.
+func (c *cluster) mount(root string, pod *v1.PodSpec, mounts []v1.VolumeMount) {
+	for _, m := range mounts {
+		for _, v := range pod.Volumes {
+			if v.Name != m.Name {
+				continue
+			}
+			files, err := c.client.CoreV1().ConfigMaps(namespace).Get(c.t.Context(), v.ConfigMap.Name, metav1.GetOptions{})
+			must(c.t, err)
+			for name, text := range files.Data {
+				writeFile(c.t, filepath.Join(root, m.MountPath, name), text)
+			}
+		}
+	}
+}
+
+// mountAccount writes what a kubelet mounts of a service account.
+func (c *cluster) mountAccount(dir, name string) {
+	token, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(c.t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	must(c.t, err)
+	writeFile(c.t, filepath.Join(dir, "token"), token.Status.Token)
+	writeFile(c.t, filepath.Join(dir, "ca.crt"), string(c.config.CAData))
+	writeFile(c.t, filepath.Join(dir, "namespace"), namespace)
+}
+
+// confined has a process see nothing but a folder, as a user and group. Somebody who isn't
+// root may do that in a user namespace, in which the user is theirs.
+func confined(root string, uid, gid uint32) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Chroot: root, Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() == 0 {
+		a.Credential = &syscall.Credential{Uid: uid, Gid: gid}
+		return a
+	}
+	a.Cloneflags = syscall.CLONE_NEWUSER
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(uid), HostID: os.Getuid(), Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: int(gid), HostID: os.Getgid(), Size: 1}}
+	return a
+}
+
+// stop asks the process to end, as a kubelet does, and returns how it has ended.
+func (x *container) stop() error {
+	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case err := <-x.ended:
+		return err
+	case <-time.After(30 * time.Second):
+		return fmt.Errorf("it has not ended within 30 seconds of SIGTERM")
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+// copyFile copies a file.
+func copyFile(t *testing.T, from, to string, mode os.FileMode) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(to), 0o755))
+	raw, err := os.ReadFile(from)
+	must(t, err)
+	must(t, os.WriteFile(to, raw, mode))
+}
