@@ -30,13 +30,14 @@ build: ## Build bin/berth
 release: ## Build the binary as releases and images have it: BINARY=bin/berth, VERSION from git, for GOOS and GOARCH
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w -X github.com/berthproject/berth/internal/version.release=$(VERSION)' -o $(BINARY) ./cmd/berth
 
-image: ## Build the image and write it to out/image.tar; push it to IMAGES=registry.example.com/berth with PUSH=true
+image: ## Build the image and write it to out/image; push it to IMAGES=registry.example.com/berth with PUSH=true
 	@mkdir -p out
-	VERSION=$(VERSION) KO_DOCKER_REPO=$(IMAGES) go run $(KO) build ./cmd/berth --bare --push=$(or $(PUSH),false) --tarball out/image.tar --tags '$(VERSION)'
+	VERSION=$(VERSION) KO_DOCKER_REPO=$(IMAGES) go run $(KO) build ./cmd/berth --bare --push=$(or $(PUSH),false) --oci-layout-path out/image --tags '$(VERSION)'
 
-chart: ## Write what is generated from the chart: kustomizations, the flags that values may have, docs/install.md
+chart: ## Write what is generated with the chart: the flags that values may have, kustomizations, the table in docs/install.md
 	go test ./cmd/berth -run ChartFlags -rewrite
-	cd deploy/charttest && go test . -run 'Kustomize|Values' -rewrite
+	cd deploy/charttest && go test . -run Kustomize -rewrite
+	go test ./deploy -run Document -rewrite
 
 devcluster: ## Build devcluster/bin/devcluster (the first time takes some ten minutes on two cores)
 	@./hack/build-devcluster
@@ -81,6 +82,8 @@ e2e: build devcluster ## Tests on the dev cluster, and against kube-scheduler's 
 	cd devcluster && go test ./... -count=1 -timeout 20m
 	cd devcluster && go test ./oracle -count=1 -run PropertyOracle -rapid.checks=$(N)
 	cd devcluster && go test ./oracle -count=1 -run 'Cases|Configurations|Refused' -rapid.checks=200
+	@$(MAKE) release BINARY=out/berth
+	cd deploy/charttest && go test ./... -count=1 -timeout 20m
 
 oracle: ## Compare verdicts with those of kube-scheduler's plugins on N random clusters, three pods each
 	cd devcluster && go test ./oracle -count=1 -v -run Oracle -rapid.checks=$(N)
