@@ -26,8 +26,35 @@ var (
 	rights = flag.Bool("rights", false, "compare rights with all logs in -audits after these tests, which are not the whole suite")
 )
 
+// oldServer needs the right to list what Berth watches.
+const oldServer = "an API server that doesn't begin a watch with what exists (feature gate WatchList)"
+
 // rightsOfOthers are those that no test needs, with what does need them.
-var rightsOfOthers = map[string]string{}
+var rightsOfOthers = map[string]string{
+	"get pods":               "a bind that conflicts: the pod is read, since an earlier try may have succeeded without an answer",
+	"watch deployments.apps": "a CapacityBuffer whose scalableRef names a Deployment",
+	"list capacitybuffers.autoscaling.x-k8s.io":      oldServer,
+	"list csidrivers.storage.k8s.io":                 oldServer,
+	"list csinodes.storage.k8s.io":                   oldServer,
+	"list csistoragecapacities.storage.k8s.io":       oldServer,
+	"list daemonsets.apps":                           oldServer,
+	"list deployments.apps":                          oldServer,
+	"list jobs.batch":                                oldServer,
+	"list namespaces":                                oldServer,
+	"list persistentvolumeclaims":                    oldServer,
+	"list persistentvolumes":                         oldServer,
+	"list poddisruptionbudgets.policy":               oldServer,
+	"list pods":                                      oldServer,
+	"list podtemplates":                              oldServer,
+	"list provisioningrequests.autoscaling.x-k8s.io": oldServer,
+	"list replicasets.apps":                          oldServer,
+	"list replicationcontrollers":                    oldServer,
+	"list services":                                  oldServer,
+	"list statefulsets.apps":                         oldServer,
+	"list storageclasses.storage.k8s.io":             oldServer,
+	"list volumeattachments.storage.k8s.io":          oldServer,
+	"list configmaps cluster-autoscaler-priority-expander in kube-system": oldServer,
+}
 
 // asDeployed returns a kubeconfig file of the service account for Berth with some flags.
 func asDeployed(t *testing.T, c *controlplane.Cluster, flags ...string) string {
