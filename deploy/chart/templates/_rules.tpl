@@ -30,9 +30,10 @@
 {{- end }}
 
 {{- define "berth.rules.reporting" }}
+# The first of a series of events, and the others of it.
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create]
+  verbs: [create, patch]
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]
