@@ -152,6 +152,6 @@ func mayLead(ctx context.Context, client kubernetes.Interface, lease config.Lead
 // refused words that a verb on the Lease isn't allowed.
 func refused(lease config.LeaderElection, verb string, why error) error {
 	return fmt.Errorf("the lease %s/%s can't be used for leader election: the API server does not allow to %s it: %w; "+
-		"allow get, update and create of leases in the namespace %[1]s in a Role (deploy/rbac.yaml names the default Leases only), or name another in leaderElection of --config",
+		"allow get, update and create of leases in the namespace %[1]s in a Role (the chart does for the Lease that its schedulerConfiguration names), or name another in leaderElection of --config",
 		lease.Namespace, lease.Name, verb, why)
 }
