@@ -70,13 +70,18 @@ func Create(ctx context.Context, cluster *rest.Config, configuration, path strin
 	if err != nil {
 		return err
 	}
+	created := false
 	for _, o := range objects {
-		if err := create(ctx, client, o); err != nil && !apierrors.IsAlreadyExists(err) {
+		err := create(ctx, client, o)
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating the account of Berth: %w", err)
 		}
+		created = created || err == nil
 	}
-	if err := awaitRights(ctx, client, configuration, Rights(objects)); err != nil {
-		return err
+	if created {
+		if err := awaitRights(ctx, client, configuration, Rights(objects)); err != nil {
+			return err
+		}
 	}
 	token, err := client.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, Name+"-"+configuration, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {

@@ -159,10 +159,11 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// startCluster starts a cluster that is stopped with the test.
-func startCluster(t *testing.T) (*controlplane.Cluster, kubernetes.Interface) {
+// startCluster starts a cluster that is stopped with the test. Berth may ask there for rights
+// that it hasn't got only as far as they are given.
+func startCluster(t *testing.T, forbidden ...string) (*controlplane.Cluster, kubernetes.Interface) {
 	t.Helper()
-	log := auditLog(t)
+	log := auditLog(t, forbidden...)
 	c, err := controlplane.Start(t.Context(), controlplane.Options{Progress: &lines{t: t}, AuditLog: log})
 	if err != nil {
 		t.Fatal(err)

@@ -25,8 +25,8 @@ import (
 // the Lease that its configuration names. The first is alive, says at /readyz what it lacks, and
 // takes the Lease when it has got the right; the second says so and ends.
 func TestWhoLacksARightIsNoLeader(t *testing.T) {
-	c, client := startCluster(t)
-	kubeconfig, ctx := asDeployed(t, c, client), t.Context()
+	c, client := startCluster(t, "get leases.coordination.k8s.io mine in kube-system", "list csidrivers.storage.k8s.io", "watch csidrivers.storage.k8s.io")
+	kubeconfig, ctx := asDeployed(t, c), t.Context()
 	other := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(other, []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection: {resourceName: mine}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestWhoLacksARightIsNoLeader(t *testing.T) {
 		t.Errorf("it ended with %v, want an error that says %q:\n%s", err, want, out)
 	}
 
-	role, err := client.RbacV1().ClusterRoles().Get(ctx, "berth", metav1.GetOptions{})
+	role, err := client.RbacV1().ClusterRoles().Get(ctx, "berth-watching-base", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +50,13 @@ func TestWhoLacksARightIsNoLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the right to be gone", func(ctx context.Context) bool {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "system:serviceaccount:kube-system:berth",
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "system:serviceaccount:kube-system:berth-base",
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "storage.k8s.io", Resource: "csidrivers", Verb: "list"}}}
 		review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		return err == nil && !review.Status.Allowed
 	})
 	port := freePort(t)
-	startBerth(t, c, "--kubeconfig", kubeconfig, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
+	startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
 	web := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	probe := func(ctx context.Context, path string) (int, string) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", port, path), nil)
