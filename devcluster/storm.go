@@ -66,7 +66,6 @@ Nothing is left behind, also after Ctrl-C, unless --logs says where to keep logs
 	cmd.Flags().StringVar(&kinds, "only", "", "misfortunes to choose from, with commas (default: all)")
 	cmd.Flags().IntVar(&o.Berths, "berths", 3, "how many Berths run")
 	cmd.Flags().StringVar(&o.Berth, "berth", "bin/berth", "path of the berth binary")
-	cmd.Flags().StringVar(&o.RBAC, "rbac", "deploy/rbac.yaml", "path of the file with Berth's account and roles")
 	cmd.Flags().StringVar(&logs, "logs", "", "directory to keep the Berths' logs in, by seed (default: a temporary one, removed at the end)")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "placements that resume later than they should are an error, too")
 	cmd.Flags().BoolVar(&plan, "plan", false, "print the first lines of the plan and do nothing")

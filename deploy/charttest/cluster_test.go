@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
-	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/cli"
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -78,12 +77,6 @@ func startCluster(t *testing.T) *cluster {
 	settings.SetNamespace(namespace)
 	c.helm = action.NewConfiguration()
 	must(t, c.helm.Init(settings.RESTClientGetter(), namespace, "secret"))
-	// The dev cluster's API server is no build of a release and names no version.
-	version, err := common.ParseKubeVersion(current)
-	must(t, err)
-	resources, err := action.GetVersionSet(c.client.Discovery())
-	must(t, err)
-	c.helm.Capabilities = &common.Capabilities{KubeVersion: *version, APIVersions: resources, HelmVersion: common.DefaultCapabilities.HelmVersion}
 	return c
 }
 

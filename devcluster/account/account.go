@@ -58,14 +58,13 @@ func ConfigurationFor(flags []string) string {
 	return "base"
 }
 
-// Create creates the ServiceAccount and the rights of a configuration, unless they are there,
-// and writes a kubeconfig file of it. Each configuration has a ServiceAccount of its own: what
-// one lets it do, another one doesn't get on the same cluster.
-func Create(ctx context.Context, cluster *rest.Config, configuration, path string) error {
-	client, err := kubernetes.NewForConfig(cluster)
-	if err != nil {
-		return err
-	}
+// User returns whom the API server takes the ServiceAccount of a configuration for.
+func User(configuration string) string { return userPrefix + configuration }
+
+// Deploy creates the ServiceAccount and the rights of a configuration, unless they are there.
+// Each configuration has a ServiceAccount of its own: what one lets it do, another one doesn't
+// get on the same cluster.
+func Deploy(ctx context.Context, client kubernetes.Interface, configuration string) error {
 	objects, err := Objects(configuration)
 	if err != nil {
 		return err
@@ -78,10 +77,20 @@ func Create(ctx context.Context, cluster *rest.Config, configuration, path strin
 		}
 		created = created || err == nil
 	}
-	if created {
-		if err := awaitRights(ctx, client, configuration, Rights(objects)); err != nil {
-			return err
-		}
+	if !created {
+		return nil
+	}
+	return awaitRights(ctx, client, User(configuration), Rights(objects))
+}
+
+// Create deploys a configuration and writes a kubeconfig file of its ServiceAccount.
+func Create(ctx context.Context, cluster *rest.Config, configuration, path string) error {
+	client, err := kubernetes.NewForConfig(cluster)
+	if err != nil {
+		return err
+	}
+	if err := Deploy(ctx, client, configuration); err != nil {
+		return err
 	}
 	token, err := client.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, Name+"-"+configuration, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
@@ -97,8 +106,7 @@ func Create(ctx context.Context, cluster *rest.Config, configuration, path strin
 
 // awaitRights returns when the API server has taken notice of all rights: it does so a moment
 // after the objects were created.
-func awaitRights(ctx context.Context, client kubernetes.Interface, configuration string, rights []Right) error {
-	user := userPrefix + configuration
+func awaitRights(ctx context.Context, client kubernetes.Interface, user string, rights []Right) error {
 	rights = append(slices.Clone(rights), Right{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"})
 	for _, r := range rights {
 		if r.Verb == useRole {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +24,7 @@ var (
 
 // aStorm returns a storm of the program under test.
 func aStorm(program string) storm.Options {
-	return storm.Options{Berths: 3, Berth: program, RBAC: filepath.Join("..", "..", "deploy", "rbac.yaml"), Out: os.Stdout}
+	return storm.Options{Berths: 3, Berth: program, Out: os.Stdout}
 }
 
 // TestStorm plays a bad day of two and a half minutes: nothing is done twice, nothing is lost.

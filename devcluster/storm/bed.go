@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/berthproject/berth/devcluster/account"
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 )
@@ -38,9 +39,12 @@ type bed struct {
 	failed    chan error     // a Berth that could not be started
 }
 
-// berthUser is whom the API server takes Berth for: the account of deploy/rbac.yaml, by
-// a certificate instead of a token, because certificates can expire within seconds.
-const berthUser = "system:serviceaccount:kube-system:berth"
+// configuration is the one of deploy/ that the Berths run by.
+const configuration = "simulated"
+
+// berthUser is whom the API server takes Berth for: the account of that configuration, by a
+// certificate instead of a token, because certificates can expire within seconds.
+var berthUser = account.User(configuration)
 
 // groupLabel is the label of the simulated provider's nodes.
 const groupLabel = "berth.dev/node-group"
@@ -75,7 +79,7 @@ func startBed(ctx context.Context, o Options) (_ *bed, err error) {
 	if b.client, err = api.New(b.cluster.Config); err != nil {
 		return nil, err
 	}
-	if err := api.Deploy(ctx, b.client, o.RBAC); err != nil {
+	if err := account.Deploy(ctx, b.client, configuration); err != nil {
 		return nil, err
 	}
 	if err := makeFixedNodes(ctx, b.client); err != nil {

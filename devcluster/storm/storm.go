@@ -18,7 +18,6 @@ type Options struct {
 	Kinds  []string      // of misfortunes
 	Berths int
 	Berth  string // path of the berth binary
-	RBAC   string // path of deploy/rbac.yaml
 	Logs   string // directory that keeps the Berths' logs; "" for a temporary one
 	Strict bool   // placements that resume late break the storm, too
 	Out    io.Writer
