@@ -39,7 +39,7 @@ func (w *Watching) flags() []flag {
 	return []flag{
 		textFlag("namespace", &w.Namespace, namespaceName, "namespace of the autoscaler's ConfigMaps: its status, and the priorities of the expander priority"),
 		boolFlag("write-status-configmap", &w.WriteStatus, "write the autoscaler's status to a ConfigMap, and events about it"),
-		textFlag("status-config-map-name", &w.StatusName, objectName, "name of that ConfigMap; deploy/rbac.yaml names it, too"),
+		textFlag("status-config-map-name", &w.StatusName, objectName, "name of that ConfigMap"),
 		boolFlag("emit-per-nodegroup-metrics", &w.PerGroupMetrics, "have metrics of each node group: cluster_autoscaler_node_group_*"),
 		durationFlag("max-inactivity", &w.MaxInactivity, moreThanZero, "how long after the last plan was asked for or taken in /health-check fails"),
 		durationFlag("max-failing-time", &w.MaxFailing, moreThanZero, "how long after the last plan that was taken in, with node groups read before, /health-check fails"),

@@ -47,6 +47,34 @@ func TestOldClusters(t *testing.T) {
 	}
 }
 
+// TestNamesOfValues: rights and objects follow the names that values give.
+func TestNamesOfValues(t *testing.T) {
+	names := func(more string) string {
+		v := valuesOf(t, "simulated")
+		if err := yaml.Unmarshal([]byte(more), &v); err != nil {
+			t.Fatal(err)
+		}
+		v["flags"].(map[string]any)["cloud-provider"] = "simulated"
+		var out []string
+		for _, o := range rendered(t, v) {
+			if o.GetKind() == "Lease" || o.GetKind() == "ConfigMap" && o.GetName() != "berth" || o.GetKind() == "Role" {
+				out = append(out, id(o))
+			}
+		}
+		return strings.Join(out, ", ")
+	}
+	for values, want := range map[string]string{
+		"flags: {namespace: ns, status-config-map-name: status}":                                          "ConfigMap ns/status, Lease kube-system/berth, Role kube-system/berth-electing, Role ns/berth-scaling",
+		"flags: {write-status-configmap: false}":                                                          "Lease kube-system/berth, Role kube-system/berth-electing",
+		"{flags: {write-status-configmap: false, leader-elect: false}, replicas: 1}":                      "",
+		"schedulerConfiguration: {leaderElection: {resourceName: kube-scheduler, resourceNamespace: ns}}": "ConfigMap kube-system/cluster-autoscaler-status, Lease ns/kube-scheduler, Role kube-system/berth-scaling, Role ns/berth-electing",
+	} {
+		if got := names(values); got != want {
+			t.Errorf("%s gives %s, want %s", values, got, want)
+		}
+	}
+}
+
 // TestFlagsOfValues: numbers, truths and lists of flags are written as Berth reads them.
 func TestFlagsOfValues(t *testing.T) {
 	for values, want := range map[string]string{

@@ -85,7 +85,7 @@ func (w *watched) says(what string, ok func(*live.Status) bool) {
 	})
 }
 
-// TestWhatOperatorsWatch scrapes a Berth with the rights of deploy/rbac.yaml, reads its status and
+// TestWhatOperatorsWatch scrapes a Berth with the rights of deploy/, reads its status and
 // its events, while a node is bought for a pod and removed after it.
 func TestWhatOperatorsWatch(t *testing.T) {
 	c, client := startCluster(t)
@@ -95,7 +95,7 @@ func TestWhatOperatorsWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := freePort(t)
-	startBerth(t, c, "--kubeconfig", asDeployed(t, c, client), "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
+	startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
 		"--cloud-provider=simulated", "--cloud-config="+groups, "--scan-interval=2s", "--emit-per-nodegroup-metrics",
 		"--scale-down-unneeded-time=5s", "--scale-down-delay-after-add=0s", "--node-delete-delay-after-taint=1s")
 	token, err := os.ReadFile(tokenFor(t, client, "watcher", "/metrics"))

@@ -37,6 +37,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if include "berth.schedules" . }}{{ $file.resourceNamespace | default "kube-system" }}{{ else }}kube-system{{ end }}
 {{- end }}
 
+{{/* The autoscaler's ConfigMaps. */}}
+{{- define "berth.scalingNamespace" -}}{{ .Values.flags.namespace | default "kube-system" }}{{- end }}
+{{- define "berth.statusName" -}}
+{{- $written := true }}
+{{- if hasKey .Values.flags "write-status-configmap" }}{{ $written = index .Values.flags "write-status-configmap" }}{{ end }}
+{{- if eq (toString $written) "true" }}{{ index .Values.flags "status-config-map-name" | default "cluster-autoscaler-status" }}{{ end }}
+{{- end }}
+
 {{/* An object that Berth would make itself belongs to the release, so that it goes with it:
      unless it is there and somebody else's, as Cluster Autoscaler's is. */}}
 {{- define "berth.ours" -}}
