@@ -134,6 +134,7 @@ func TestEventsOfOneKindAreASeries(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		time.Sleep(2 * seriesEnd)
+		synctest.Wait()
 		note(wrote())
 		list, err := client.EventsV1().Events("ns").List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) != 2 {

@@ -166,6 +166,7 @@ func TestNominationsDoNotWaitForConditions(t *testing.T) {
 		synctest.Wait()
 		nominate("n0", " again")
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if len(took) != nominateWorkers+1 {
 			t.Fatalf("%d nominations were written in 10 s, want %d", len(took), nominateWorkers+1)
 		}

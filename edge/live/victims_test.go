@@ -265,6 +265,7 @@ func TestPodsLeaveSideBySide(t *testing.T) {
 		l.preempt(ctx, step.Preemption{UID: "v", Namespace: "default", Name: "v"}, done("preempt v"))
 		l.evict(ctx, step.Eviction{UID: "v", Namespace: "default", Name: "v"}, done("evict v"))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		// A victim takes two calls, its condition and its deletion.
 		want := map[string]time.Duration{"preempt e0": 3 * time.Second, "preempt v": 2 * time.Second, "evict v": 3 * time.Second}
 		for i := range evictWorkers {
