@@ -3,6 +3,7 @@ module github.com/berthproject/berth
 go 1.26.0
 
 require (
+	github.com/bufbuild/protocompile v0.14.1
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/go-logr/logr v1.4.3
 	github.com/goccy/go-yaml v1.19.0

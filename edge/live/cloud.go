@@ -17,11 +17,13 @@ import (
 // What must hold: what the core is told of a group is never older than an outcome of a call
 // of that group which it was told before (step.GroupsSet). A list that was read while a call
 // of a group was under way may be from before the call or from after it: it is given to the
-// core without that group, which is named as busy.
+// core without that group, which is named as busy. So is a group that the provider couldn't
+// read. Nodes whose group has become known are given to the core before the groups are.
 type cloud struct {
 	provider nodegroup.Provider
 	period   time.Duration    // between two readings of the groups
 	put      func(step.Input) // takes the groups
+	regroup  func()           // has the nodes' groups looked up again
 	log      *slog.Logger
 	calls    chan cloudCall
 	good     map[string]nodegroup.Group // by ID, as each was when nothing was wrong with it
@@ -32,7 +34,7 @@ type cloud struct {
 }
 
 func newCloud(provider nodegroup.Provider, period time.Duration, put func(step.Input), log *slog.Logger) *cloud {
-	return &cloud{provider: provider, period: period, put: put, log: log,
+	return &cloud{provider: provider, period: period, put: put, regroup: func() {}, log: log,
 		calls: make(chan cloudCall, 1<<12), again: make(chan struct{}, 1), lanes: newGroupLanes(),
 		good: map[string]nodegroup.Group{}, wrong: map[string]string{}}
 }
@@ -71,6 +73,9 @@ func (c *cloud) refresh(ctx context.Context) {
 	if c.watcher != nil && ctx.Err() == nil {
 		c.watcher.GroupsRead(time.Since(began), err)
 	}
+	if err == nil {
+		c.regroup()
+	}
 	c.lanes.endList(func(busy []string) {
 		if err != nil {
 			c.log.Warn("the node groups could not be read; going on with what was known", "err", err)
@@ -78,31 +83,35 @@ func (c *cloud) refresh(ctx context.Context) {
 		}
 		in := step.GroupsSet{Busy: busy}
 		for i := range groups {
-			if g, ok := c.usable(groups[i]); ok && !slices.Contains(busy, g.ID) {
+			g, ok := c.usable(groups[i])
+			switch {
+			case !ok || slices.Contains(busy, g.ID):
+			case g.Unreadable != "":
+				in.Busy = append(in.Busy, g.ID)
+			default:
 				in.Groups = append(in.Groups, g)
 			}
 		}
+		slices.Sort(in.Busy)
 		c.put(in)
 	})
 }
 
-// usable returns a group as the core may have it. Limits that can't be are refused: the last
-// good ones hold, and without any the group is left out; ok is false then. A template that
-// can't be is an error of the template. Each is said once, until it changes.
+// usable returns a group as the core may have it. Limits and options that can't be are refused:
+// the last good ones hold, and without any the group is left out; ok is false then. So is
+// a price, but without a good one it is unknown. A template that can't be is an error of the
+// template. Each is said once, until it changes.
 func (c *cloud) usable(g nodegroup.Group) (_ nodegroup.Group, ok bool) {
+	if g.Unreadable != "" && g.ID != "" {
+		c.say(g.ID, g.Unreadable)
+		return g, true
+	}
 	err := g.Validate()
 	why := g.TemplateError
 	if err != nil {
 		why = err.Error()
 	}
-	if c.wrong[g.ID] != why {
-		c.wrong[g.ID] = why
-		if why != "" {
-			c.log.Warn("a node group can't be used as it is", "group", g.ID, "err", why)
-		} else {
-			c.log.Info("a node group can be used again", "group", g.ID)
-		}
-	}
+	c.say(g.ID, why)
 	if err == nil {
 		if g.TemplateError == "" {
 			c.good[g.ID] = g
@@ -117,12 +126,28 @@ func (c *cloud) usable(g nodegroup.Group) (_ nodegroup.Group, ok bool) {
 		if !known {
 			return g, false
 		}
-		g.Min, g.Max = good.Min, good.Max
+		g.Min, g.Max, g.Options = good.Min, good.Max, good.Options
+	}
+	if g.ValidatePrice() != nil {
+		g.Price = c.good[g.ID].Price
 	}
 	if err := g.Validate(); err != nil {
 		g.Template, g.TemplateError = nil, err.Error()
 	}
 	return g, true
+}
+
+// say logs what is wrong with a group, "" for nothing, when that has changed.
+func (c *cloud) say(group, why string) {
+	if c.wrong[group] == why {
+		return
+	}
+	c.wrong[group] = why
+	if why != "" {
+		c.log.Warn("a node group can't be used as it is", "group", group, "err", why)
+	} else {
+		c.log.Info("a node group can be used again", "group", group)
+	}
 }
 
 // readAgain has the groups read soon.

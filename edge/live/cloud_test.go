@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -223,5 +224,59 @@ func TestADecreasedTargetIsReadBack(t *testing.T) {
 		if got := targets([]step.Input{<-lists}); !slices.Equal(got, []int{x.want}) {
 			t.Errorf("after the target was lowered by %d the core is told targets %v, want %d", x.by, got, x.want)
 		}
+	}
+}
+
+// TestABadPriceIsLeftOut has prices that can't be before and after one that can.
+func TestABadPriceIsLeftOut(t *testing.T) {
+	c, p, in := newFakeCloud()
+	for _, x := range []struct{ price, want float64 }{{math.NaN(), 0}, {-1, 0}, {2.5, 2.5}, {math.Inf(1), 2.5}, {math.NaN(), 2.5}, {0, 0}, {-1, 0}} {
+		*in = nil
+		p.groups[0].Price = x.price
+		c.refresh(t.Context())
+		if g := (*in)[0].(step.GroupsSet).Groups[0]; g.Price != x.want || g.Template == nil {
+			t.Errorf("price %v: the core is told %v with template %t, want %v with one", x.price, g.Price, g.Template != nil, x.want)
+		}
+	}
+}
+
+// TestAGroupThatCantBeReadIsAsItWas: the core is told nothing of it, also not that it is gone.
+func TestAGroupThatCantBeReadIsAsItWas(t *testing.T) {
+	c, p, in := newFakeCloud()
+	p.groups = append(p.groups, nodegroup.Group{ID: "b", Unreadable: "the provider hangs"})
+	c.refresh(t.Context())
+	if got := (*in)[0].(step.GroupsSet); len(got.Groups) != 1 || got.Groups[0].ID != "g" || !slices.Equal(got.Busy, []string{"b"}) || got.Says("b") {
+		t.Errorf("the core is told of groups %v and that %q are as they were, want g and b", got.Groups, got.Busy)
+	}
+}
+
+// TestNodesHaveTheirGroupsBeforeTheGroupsAreKnown has a provider that learns with each list of
+// which group a node is: the core takes deletions under way back for nodes of no group.
+func TestNodesHaveTheirGroupsBeforeTheGroupsAreKnown(t *testing.T) {
+	c, _, in := newFakeCloud()
+	groups := map[string]string{}
+	feed := newNodeFeed(func(n *v1.Node) string { return groups[n.Name] }, func(inputs ...step.Input) { *in = append(*in, inputs...) })
+	set := func(n *v1.Node) { feed.deliver(func() []step.Input { return []step.Input{feed.set(n)} }) }
+	c.regroup = feed.regroup
+	old, changed := testkit.Node("n1").Obj(), testkit.Node("n1").Label("k", "v").Obj()
+	set(old)
+	set(testkit.Node("n2").Obj())
+	set(changed)
+	groups["n1"] = "g"
+	c.refresh(t.Context())
+	c.refresh(t.Context()) // nothing has changed
+	feed.deliver(func() []step.Input { return []step.Input{feed.gone(changed)} })
+	groups["n2"] = "g"
+	c.refresh(t.Context())
+	var got []string
+	for _, x := range *in {
+		got = append(got, describe(x))
+	}
+	want := []string{"NodeSet n1 of ", "NodeSet n2 of ", "NodeSet n1 of ", "NodeSet n1 of g", "step.GroupsSet", "step.GroupsSet", "NodeGone n1", "NodeSet n2 of g", "step.GroupsSet"}
+	if !slices.Equal(got, want) {
+		t.Fatalf("the core is told %q, want %q", got, want)
+	}
+	if again := (*in)[3].(step.NodeSet).Node; again != changed {
+		t.Errorf("with its group n1 is shown as %v, want it as it was shown last", again.Labels)
 	}
 }

@@ -38,13 +38,13 @@ func newFactory(client kubernetes.Interface, transform cache.TransformFunc) info
 }
 
 // watch starts informers of all that the core reads, and returns when they have
-// delivered what exists; those that run already deliver it from their caches. groupOf
-// tells a node's group, "" for none. health learns how far the first lists are. An error
+// delivered what exists; those that run already deliver it from their caches. Nodes go
+// through nodes. health learns how far the first lists are. An error
 // says that the context ended first.
-func watch(ctx context.Context, f informers.SharedInformerFactory, groupOf func(*v1.Node) string, health *Health, in *inbox) error {
+func watch(ctx context.Context, f informers.SharedInformerFactory, nodes *nodeFeed, health *Health, in *inbox) error {
 	w := &watcher{factory: f, in: in, health: health}
 	w.pods()
-	w.nodes(groupOf)
+	w.nodes(nodes)
 	w.workloads()
 	for _, x := range []struct {
 		name     string
@@ -91,14 +91,21 @@ func (w *watcher) named(name string, i cache.SharedIndexInformer) cache.SharedIn
 // it is another object (step.Input), whatever its kind: the old one is gone before the new one
 // is set, and no Step sees one of the two inputs alone.
 func (w *watcher) handle(i cache.SharedIndexInformer, set, gone func(obj any) step.Input) {
+	w.deliver(i, set, gone, func(inputs func() []step.Input) { w.in.putTogether(inputs()...) })
+}
+
+// deliver is handle with somebody else who puts the inputs into the inbox, in the order in which
+// they come.
+func (w *watcher) deliver(i cache.SharedIndexInformer, set, gone func(obj any) step.Input, put func(inputs func() []step.Input)) {
 	h, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { w.in.put(set(obj)) },
+		AddFunc: func(obj any) { put(func() []step.Input { return []step.Input{set(obj)} }) },
 		UpdateFunc: func(old, obj any) {
-			if uidOf(old) != uidOf(obj) {
-				w.in.putTogether(gone(old), set(obj))
-				return
-			}
-			w.in.put(set(obj))
+			put(func() []step.Input {
+				if uidOf(old) != uidOf(obj) {
+					return []step.Input{gone(old), set(obj)}
+				}
+				return []step.Input{set(obj)}
+			})
 		},
 		DeleteFunc: func(obj any) {
 			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok { // the deletion itself was missed
@@ -107,7 +114,7 @@ func (w *watcher) handle(i cache.SharedIndexInformer, set, gone func(obj any) st
 			if obj == nil {
 				return // client-go's store has lost the object, which client-go has logged
 			}
-			w.in.put(gone(obj))
+			put(func() []step.Input { return []step.Input{gone(obj)} })
 		},
 	})
 	if err != nil {
@@ -134,10 +141,9 @@ func (w *watcher) pods() {
 		func(obj any) step.Input { return step.PodGone{UID: obj.(*v1.Pod).UID} })
 }
 
-func (w *watcher) nodes(groupOf func(*v1.Node) string) {
-	w.handle(w.named("nodes", w.factory.Core().V1().Nodes().Informer()),
-		func(obj any) step.Input { n := obj.(*v1.Node); return step.NodeSet{Node: n, Group: groupOf(n)} },
-		func(obj any) step.Input { return step.NodeGone{Name: obj.(*v1.Node).Name} })
+func (w *watcher) nodes(feed *nodeFeed) {
+	w.deliver(w.named("nodes", w.factory.Core().V1().Nodes().Informer()),
+		func(obj any) step.Input { return feed.set(obj.(*v1.Node)) }, func(obj any) step.Input { return feed.gone(obj.(*v1.Node)) }, feed.deliver)
 }
 
 // workloads watches what selects pods or keeps up a number of them, and the DaemonSets,

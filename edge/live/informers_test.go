@@ -79,7 +79,7 @@ func TestEveryKindIsWatched(t *testing.T) {
 		return true, w, err
 	})
 	in, health := newInbox(), NewHealth(false)
-	if err := watch(t.Context(), newFactory(client, transformFor(false)), func(n *v1.Node) string { return "group of " + n.Name }, health, in); err != nil {
+	if err := watch(t.Context(), newFactory(client, transformFor(false)), newNodeFeed(func(n *v1.Node) string { return "group of " + n.Name }, in.putTogether), health, in); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := health.Caches(), NewHealth(false).Caches(); len(got) != kinds || !slices.Equal(got, want) {
@@ -187,7 +187,7 @@ func TestANameUsedAgainAcrossARelistIsADeletionAndAnAddition(t *testing.T) {
 		defer stop()
 		in := newInbox()
 		f := newFactory(client, transformFor(false))
-		if err := watch(ctx, f, func(*v1.Node) string { return "" }, NewHealth(false), in); err != nil {
+		if err := watch(ctx, f, newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), NewHealth(false), in); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -275,7 +275,7 @@ func TestWatchingEndsWithTheContext(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("told to")
 	stop(why)
-	err := watch(ctx, newFactory(fake.NewClientset(), transformFor(false)), func(*v1.Node) string { return "" }, NewHealth(false), newInbox())
+	err := watch(ctx, newFactory(fake.NewClientset(), transformFor(false)), newNodeFeed(func(*v1.Node) string { return "" }, newInbox().putTogether), NewHealth(false), newInbox())
 	if !errors.Is(err, why) {
 		t.Errorf("got %v, want %v", err, why)
 	}

@@ -140,23 +140,28 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		return err
 	}
 	l := &loop{driver: driver, inbox: in, now: clock.now, questions: o.Questions, state: o.State, watcher: o.Watcher, health: o.Health, log: o.Log}
-	groupOf := func(*v1.Node) string { return "" }
+	ofNoGroup := func(*v1.Node) string { return "" }
+	nodes := newNodeFeed(ofNoGroup, in.putTogether)
 	if o.Provider != nil {
-		groupOf = o.Provider.GroupOf
+		nodes.groupOf = o.Provider.GroupOf
 		period := o.Core.Autoscale.ScanInterval
 		w.cloud = newCloud(o.Provider, period/2, in.put, o.Log)
 		w.cloud.watcher = o.Watcher
 		l.status = newStatusWriter(clients.node, o.Namespace, o.StatusName, period, o.Log)
 		w.status = l.status
+		w.cloud.regroup = nodes.regroup
 	}
 
 	factory := newFactory(clients.watch, transformFor(o.Extenders != nil))
-	watchInto := func(in *inbox) error { return watchAll(work, &wg, &o, clients, factory, groupOf, in) }
-	first := in
+	watchInto := func(in *inbox, nodes *nodeFeed) error {
+		return watchAll(work, &wg, &o, clients, factory, nodes, in)
+	}
+	first, firstNodes := in, nodes
 	if o.StandBy == Idle {
 		first = discard(work, &wg)
+		firstNodes = newNodeFeed(ofNoGroup, first.putTogether)
 	}
-	if err := watchInto(first); err != nil {
+	if err := watchInto(first, firstNodes); err != nil {
 		return err
 	}
 	if o.Synced != nil {
@@ -171,7 +176,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		if !becomesLeader(work, o.BecomeLeader) {
 			return nil
 		}
-		if err := watchInto(in); err != nil {
+		if err := watchInto(in, nodes); err != nil {
 			return err
 		}
 	}
@@ -213,8 +218,8 @@ func (o *Options) fence() {
 
 // watchAll starts the informers, those of what asks for headroom where there is a provider,
 // and returns when what exists has been delivered to the inbox.
-func watchAll(ctx context.Context, wg *sync.WaitGroup, o *Options, clients *clients, factory informers.SharedInformerFactory, groupOf func(*v1.Node) string, in *inbox) error {
-	if err := watch(ctx, factory, groupOf, o.Health, in); err != nil || o.Provider == nil {
+func watchAll(ctx context.Context, wg *sync.WaitGroup, o *Options, clients *clients, factory informers.SharedInformerFactory, nodes *nodeFeed, in *inbox) error {
+	if err := watch(ctx, factory, nodes, o.Health, in); err != nil || o.Provider == nil {
 		return err
 	}
 	h, err := watchHeadroom(ctx, clients.watch, clients.watchAny, o.Health, in, o.Log)

@@ -5,6 +5,7 @@ package nodegroup
 import (
 	"context"
 	"fmt"
+	"math"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,6 +24,9 @@ type Group struct {
 	Price    float64  // per node and hour, 0 when unknown
 	// TemplateError is why there is no Template; "" when there is one.
 	TemplateError string `json:",omitempty"`
+	// Unreadable is why the provider couldn't tell how the group is now; "" when it could.
+	// Nothing but the ID counts then: the group is as it was.
+	Unreadable string `json:",omitempty"`
 	// Options are the provider's own for this group, in place of flags; nil for none.
 	Options *cluster.GroupOptions `json:",omitempty"`
 	// Instances are the group's own, registered as nodes or not. Nil means that
@@ -40,12 +44,15 @@ type Instance struct {
 	Code  string     `json:",omitempty"`
 }
 
-// Validate names what is wrong with a group: its name, its limits or its template.
+// Validate names what is wrong with a group: its name, its limits, its price or its template.
 func (g *Group) Validate() error {
 	if g.ID == "" {
 		return fmt.Errorf("node group: name is empty; give each group a name")
 	}
 	if err := g.ValidateLimits(); err != nil {
+		return err
+	}
+	if err := g.ValidatePrice(); err != nil {
 		return err
 	}
 	switch {
@@ -80,14 +87,23 @@ func (g *Group) ValidateLimits() error {
 	return nil
 }
 
+// ValidatePrice names what is wrong with the price of a group.
+func (g *Group) ValidatePrice() error {
+	if !(g.Price >= 0) || math.IsInf(g.Price, 1) { // NaN is not at least 0
+		return fmt.Errorf("node group %q: price is %v; it must be at least 0, and 0 when it isn't known", g.ID, g.Price)
+	}
+	return nil
+}
+
 // Provider makes and removes nodes. Calls may take long. An edge makes those of one group
 // one at a time, those of different groups and Groups at the same time; the core sees
 // their outcome as inputs.
 type Provider interface {
 	// Groups returns the groups as they now are, by ID.
 	Groups(ctx context.Context) ([]Group, error)
-	// GroupOf returns the ID of the node's group, "" for none. It is called
-	// for every node update and must be quick.
+	// GroupOf returns the ID of the node's group, "" for none that is known yet. It is called
+	// for every node update, and for every node after Groups; it must be quick. A provider
+	// that doesn't know a node finds out in Groups.
 	GroupOf(node *v1.Node) string
 	// IncreaseSize asks for delta more nodes in a group. An error of class OutOfResources
 	// says that none of them was ordered; after any other that isn't known.

@@ -1,6 +1,7 @@
 package nodegroup_test
 
 import (
+	"math"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -24,6 +25,9 @@ func TestValidate(t *testing.T) {
 		{"no name", nodegroup.Group{Max: 3, Template: good}, `node group: name is empty; give each group a name`},
 		{"a negative minimum", nodegroup.Group{ID: "g", Min: -1, Max: 3, Template: good}, `node group "g": min is -1; it must not be negative`},
 		{"a minimum above the maximum", nodegroup.Group{ID: "g", Min: 4, Max: 3, Template: good}, `node group "g": min 4 is greater than max 3; set min to at most 3`},
+		{"a negative price", nodegroup.Group{ID: "g", Max: 3, Template: good, Price: -0.5}, `node group "g": price is -0.5; it must be at least 0, and 0 when it isn't known`},
+		{"a price that is no number", nodegroup.Group{ID: "g", Max: 3, Template: good, Price: math.NaN()}, `node group "g": price is NaN; it must be at least 0, and 0 when it isn't known`},
+		{"a price without end", nodegroup.Group{ID: "g", Max: 3, Template: good, Price: math.Inf(1)}, `node group "g": price is +Inf; it must be at least 0, and 0 when it isn't known`},
 		{"no template", nodegroup.Group{ID: "g", Max: 3}, `node group "g": template has no allocatable; state at least cpu, memory and pods, or nothing would ever fit`},
 		{"an empty template", nodegroup.Group{ID: "g", Max: 3, Template: &v1.Node{}}, `node group "g": template has no allocatable; state at least cpu, memory and pods, or nothing would ever fit`},
 		{"no memory", nodegroup.Group{ID: "g", Max: 3, Template: template("cpu", "4")}, `node group "g": template allocatable memory is "0"; it must be a positive quantity`},
