@@ -18,9 +18,11 @@ func (c *Core) nodeSet(in step.NodeSet) {
 	if node == nil {
 		return
 	}
-	isNew := c.state.NodeByName(node.Name) == nil
+	before := c.state.NodeByName(node.Name)
+	// A provider may learn of which group a node is after the API has shown it.
+	joins := before == nil || before.Group == "" && node.Group != ""
 	c.state.SetNode(node)
-	if isNew {
+	if joins {
 		c.reservation.NodeSet(c.turn, node)
 	}
 	if c.cfg.Autoscale != nil {

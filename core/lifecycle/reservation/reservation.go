@@ -91,8 +91,8 @@ func (m *Machine) Refused(t *lifecycle.Turn, group string, nodes int) {
 	m.keepOrdered(t, group, max(len(m.ordered(group))-nodes, 0))
 }
 
-// NodeSet takes a node that the state hasn't had: the oldest place of its group that has
-// none is on it.
+// NodeSet takes a node that the state hasn't had, or has had without its group: the oldest
+// place of its group that has none is on it.
 func (m *Machine) NodeSet(t *lifecycle.Turn, n *cluster.NodeInfo) {
 	if n.Group == "" || m.on[n.Name] != nil {
 		return
