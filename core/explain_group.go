@@ -197,7 +197,7 @@ func (c *Core) expect(group string, ordered time.Time) Expectation {
 	}
 	ordered = ordered.UTC()
 	after := func(d time.Duration) *time.Time { at := ordered.Add(d); return &at }
-	e := Expectation{Ordered: &ordered, GivenUp: after(c.cfg.Autoscale.MaxProvisionTime)}
+	e := Expectation{Ordered: &ordered, GivenUp: after(c.scale.groups.ProvisionTime(c.state.Group(group)))}
 	if t := c.scale.launches.Times(group); t.Launches > 0 {
 		e.Likely, e.Late, e.Launches = after(t.Median), after(t.P90), t.Launches
 	}

@@ -10,10 +10,12 @@ import (
 // the same names (NodeGroupAutoscalingOptions of Cluster Autoscaler's externalgrpc
 // protocol). A field that is nil leaves the flag's value.
 type GroupOptions struct {
-	UtilizationThreshold        *float64         `json:"scaleDownUtilizationThreshold,omitempty"`
-	GPUUtilizationThreshold     *float64         `json:"scaleDownGpuUtilizationThreshold,omitempty"`
-	UnneededTime                *metav1.Duration `json:"scaleDownUnneededTime,omitempty"`
-	UnreadyTime                 *metav1.Duration `json:"scaleDownUnreadyTime,omitempty"`
+	UtilizationThreshold    *float64         `json:"scaleDownUtilizationThreshold,omitempty"`
+	GPUUtilizationThreshold *float64         `json:"scaleDownGpuUtilizationThreshold,omitempty"`
+	UnneededTime            *metav1.Duration `json:"scaleDownUnneededTime,omitempty"`
+	UnreadyTime             *metav1.Duration `json:"scaleDownUnreadyTime,omitempty"`
+	// ProvisionTime is how long an instance may take to become a node.
+	ProvisionTime               *metav1.Duration `json:"maxNodeProvisionTime,omitempty"`
 	IgnoreDaemonSetsUtilization *bool            `json:"ignoreDaemonSetsUtilization,omitempty"`
 	// ZeroOrMax has the group's nodes removed all together or not at all.
 	ZeroOrMax bool `json:"zeroOrMaxNodeScaling,omitempty"`
@@ -39,6 +41,9 @@ func (o *GroupOptions) Validate() error {
 		if x.value != nil && x.value.Duration < 0 {
 			return fmt.Errorf("option %s is %s; it must not be negative", x.name, x.value.Duration)
 		}
+	}
+	if t := o.ProvisionTime; t != nil && t.Duration <= 0 {
+		return fmt.Errorf("option maxNodeProvisionTime is %s; it must be greater than 0", t.Duration)
 	}
 	return nil
 }

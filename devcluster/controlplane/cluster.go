@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/berthproject/berth/internal/devpki"
 )
 
 // This file is a cluster as a whole: in which order components start and stop, with which
@@ -50,7 +52,7 @@ type Cluster struct {
 	procs      []*Process          // in the order of their start
 	args       map[string][]string // what each was started with, by name
 	starts     map[string]int      // how often each was started
-	certs      *pki
+	certs      *devpki.Authority
 	etcd       string // its URL for clients
 	failed     chan error
 }
@@ -100,7 +102,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	c.certs = certs
 	client, peer := fmt.Sprintf("https://127.0.0.1:%d", ports.etcd), fmt.Sprintf("https://127.0.0.1:%d", ports.etcdPeer)
 	c.etcd = client
-	if err := c.start("etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--client-url", client, "--peer-url", peer, "--pki", certs.dir); err != nil {
+	if err := c.start("etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--client-url", client, "--peer-url", peer, "--pki", certs.Dir()); err != nil {
 		return err
 	}
 	flags := apiServerFlags(ports.server, client, certs)
@@ -155,7 +157,7 @@ func (c *Cluster) makeDir() (err error) {
 
 // makeKubeconfig writes the kubeconfig to a path, by default into the data directory, and
 // reads it back as Config. A file that exists isn't overwritten.
-func (c *Cluster) makeKubeconfig(path string, port int, certs *pki) (err error) {
+func (c *Cluster) makeKubeconfig(path string, port int, certs *devpki.Authority) (err error) {
 	if path != "" {
 		if _, err := os.Stat(path); err == nil {
 			return fmt.Errorf("--kubeconfig %s exists and would be overwritten; give another path or remove it", path)
@@ -169,9 +171,9 @@ func (c *Cluster) makeKubeconfig(path string, port int, certs *pki) (err error) 
 	return err
 }
 
-func writeKubeconfig(path, server string, certs *pki) error {
+func writeKubeconfig(path, server string, certs *devpki.Authority) error {
 	read := func(name string) []byte {
-		raw, _ := os.ReadFile(certs.path(name)) // written a moment ago
+		raw, _ := os.ReadFile(certs.Path(name)) // written a moment ago
 		return raw
 	}
 	cfg := api.NewConfig()

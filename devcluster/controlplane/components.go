@@ -17,6 +17,7 @@ import (
 
 	"github.com/berthproject/berth/devcluster/bindloop"
 	"github.com/berthproject/berth/devcluster/kubelets"
+	"github.com/berthproject/berth/internal/devpki"
 )
 
 // This file makes this binary each of the control plane's components: Start runs it again
@@ -54,7 +55,7 @@ func etcdCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return runEtcd(ctx, dir, client, peer, &pki{dir: pkiDir})
+			return runEtcd(ctx, dir, client, peer, devpki.Open(pkiDir))
 		},
 	}
 	cmd.Flags().StringVar(&dir, "data-dir", "", "")
@@ -65,7 +66,7 @@ func etcdCommand() *cobra.Command {
 }
 
 // runEtcd serves until the context ends or etcd fails.
-func runEtcd(ctx context.Context, dir, client, peer string, certs *pki) error {
+func runEtcd(ctx context.Context, dir, client, peer string, certs *devpki.Authority) error {
 	cfg := embed.NewConfig()
 	cfg.Dir = dir
 	cfg.Name = "dev"
@@ -85,8 +86,8 @@ func runEtcd(ctx context.Context, dir, client, peer string, certs *pki) error {
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
 	cfg.InitialCluster = "dev=" + peer
 	tls := transport.TLSInfo{
-		CertFile: certs.path("etcd.crt"), KeyFile: certs.path("etcd.key"),
-		TrustedCAFile: certs.path("ca.crt"), ClientCertAuth: true,
+		CertFile: certs.Path("etcd.crt"), KeyFile: certs.Path("etcd.key"),
+		TrustedCAFile: certs.Path("ca.crt"), ClientCertAuth: true,
 	}
 	cfg.ClientTLSInfo, cfg.PeerTLSInfo = tls, tls
 	e, err := embed.StartEtcd(cfg)

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/berthproject/berth/internal/devpki"
 )
 
 // This file is what the components are started with: certificates, flags, and which
@@ -32,59 +34,59 @@ var controllers = []string{
 
 // certificates makes a certificate for each component that serves or has a client, and
 // for the admin of the kubeconfig.
-func (c *Cluster) certificates(dir string) (*pki, error) {
-	p, err := newPKI(dir, "ca")
+func (c *Cluster) certificates(dir string) (*devpki.Authority, error) {
+	p, err := devpki.New(dir, "ca")
 	if err != nil {
 		return nil, err
 	}
-	if err := p.newSigningKey("sa"); err != nil {
+	if err := p.IssueKey("sa"); err != nil {
 		return nil, err
 	}
 	// The proxy in front of an API server says who its client is in headers; whoever has a
 	// certificate of this authority is believed, so it is one of its own.
-	front, err := newPKI(dir, "front-proxy-ca")
+	front, err := devpki.New(dir, "front-proxy-ca")
 	if err != nil {
 		return nil, err
 	}
-	if err := front.issue("front-proxy-client", "front-proxy-client"); err != nil {
+	if err := front.Issue("front-proxy-client", "front-proxy-client"); err != nil {
 		return nil, err
 	}
 	for _, x := range []struct {
 		file, cn string
 		groups   []string
 	}{{"etcd", "etcd", nil}, {"apiserver", "kube-apiserver", nil}, {"apiserver-etcd-client", "kube-apiserver", nil}, {"admin", "berth-devcluster-admin", []string{"system:masters"}}} {
-		if err := p.issue(x.file, x.cn, x.groups...); err != nil {
+		if err := p.Issue(x.file, x.cn, x.groups...); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-func apiServerFlags(port int, etcd string, certs *pki) []string {
+func apiServerFlags(port int, etcd string, certs *devpki.Authority) []string {
 	return []string{
-		"--etcd-servers=" + etcd, "--etcd-cafile=" + certs.path("ca.crt"),
-		"--etcd-certfile=" + certs.path("apiserver-etcd-client.crt"), "--etcd-keyfile=" + certs.path("apiserver-etcd-client.key"),
+		"--etcd-servers=" + etcd, "--etcd-cafile=" + certs.Path("ca.crt"),
+		"--etcd-certfile=" + certs.Path("apiserver-etcd-client.crt"), "--etcd-keyfile=" + certs.Path("apiserver-etcd-client.key"),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
-		"--tls-cert-file=" + certs.path("apiserver.crt"), "--tls-private-key-file=" + certs.path("apiserver.key"),
-		"--client-ca-file=" + certs.path("ca.crt"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + certs.path("sa.key"),
-		"--service-account-signing-key-file=" + certs.path("sa.key"), "--service-cluster-ip-range=10.96.0.0/16",
+		"--tls-cert-file=" + certs.Path("apiserver.crt"), "--tls-private-key-file=" + certs.Path("apiserver.key"),
+		"--client-ca-file=" + certs.Path("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + certs.Path("sa.key"),
+		"--service-account-signing-key-file=" + certs.Path("sa.key"), "--service-cluster-ip-range=10.96.0.0/16",
 		"--authorization-mode=Node,RBAC", "--endpoint-reconciler-type=none",
-		"--requestheader-client-ca-file=" + certs.path("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-client-ca-file=" + certs.Path("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
-		"--proxy-client-cert-file=" + certs.path("front-proxy-client.crt"), "--proxy-client-key-file=" + certs.path("front-proxy-client.key"),
+		"--proxy-client-cert-file=" + certs.Path("front-proxy-client.crt"), "--proxy-client-key-file=" + certs.Path("front-proxy-client.key"),
 		"--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
 		"--event-ttl=15m", "--delete-collection-workers=16", "--profiling=false", "-v=0",
 	}
 }
 
-func (c *Cluster) controllerFlags(port int, certs *pki) []string {
+func (c *Cluster) controllerFlags(port int, certs *devpki.Authority) []string {
 	return []string{
 		"--kubeconfig=" + c.Kubeconfig, "--authentication-kubeconfig=" + c.Kubeconfig, "--authorization-kubeconfig=" + c.Kubeconfig,
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port), "--cert-dir=" + filepath.Join(c.dir, "kcm"),
 		"--controllers=" + strings.Join(controllers, ","), "--leader-elect=false",
-		"--root-ca-file=" + certs.path("ca.crt"), "--service-account-private-key-file=" + certs.path("sa.key"),
-		"--cluster-signing-cert-file=" + certs.path("ca.crt"), "--cluster-signing-key-file=" + certs.path("ca.key"),
+		"--root-ca-file=" + certs.Path("ca.crt"), "--service-account-private-key-file=" + certs.Path("sa.key"),
+		"--cluster-signing-cert-file=" + certs.Path("ca.crt"), "--cluster-signing-key-file=" + certs.Path("ca.key"),
 		"--kube-api-qps=2000", "--kube-api-burst=4000",
 		"--concurrent-job-syncs=10", "--concurrent-gc-syncs=10", "--node-monitor-grace-period=180s",
 		"--profiling=false", "-v=0",

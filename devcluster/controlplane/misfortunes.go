@@ -51,7 +51,7 @@ func (c *Cluster) WaitServing(ctx context.Context, limit time.Duration) error {
 // Compact has etcd forget every revision before the current one, so that a watch that
 // resumes at an earlier one ends with 410 wherever the API server's cache doesn't reach.
 func (c *Cluster) Compact(ctx context.Context) error {
-	info := transport.TLSInfo{CertFile: c.certs.path("etcd.crt"), KeyFile: c.certs.path("etcd.key"), TrustedCAFile: c.certs.path("ca.crt")}
+	info := transport.TLSInfo{CertFile: c.certs.Path("etcd.crt"), KeyFile: c.certs.Path("etcd.key"), TrustedCAFile: c.certs.Path("ca.crt")}
 	tls, err := info.ClientConfig()
 	if err != nil {
 		return fmt.Errorf("compacting etcd: %w", err)
@@ -75,7 +75,7 @@ func (c *Cluster) Compact(ctx context.Context) error {
 // name, over those that an earlier call has written: a client that reads its files again
 // has rotated its certificate.
 func (c *Cluster) IssueClient(name, user string, valid time.Duration, groups ...string) error {
-	return c.certs.issueFor(valid, name, user, groups...)
+	return c.certs.IssueFor(valid, name, user, groups...)
 }
 
 // Credentials are the paths of a client's certificate and key, and of the authority that
@@ -84,11 +84,11 @@ type Credentials struct{ Cert, Key, CA string }
 
 // ClientFiles returns where IssueClient writes what has a name.
 func (c *Cluster) ClientFiles(name string) Credentials {
-	return Credentials{c.certs.path(name + ".crt"), c.certs.path(name + ".key"), c.certs.path("ca.crt")}
+	return Credentials{c.certs.Path(name + ".crt"), c.certs.Path(name + ".key"), c.certs.Path("ca.crt")}
 }
 
 // IssueServing replaces the API server's serving certificate by one that is valid for a time
 // from now on. The API server notices and serves with it.
 func (c *Cluster) IssueServing(valid time.Duration) error {
-	return c.certs.issueFor(valid, "apiserver", "kube-apiserver")
+	return c.certs.IssueFor(valid, "apiserver", "kube-apiserver")
 }

@@ -141,8 +141,8 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		x.state = coming // it exists, and is deleted below unless it may become a node
 	}
 	why, code, reason := inst.Failed, inst.FailureCode(), step.InstanceFailed
-	if why == "" && t.Now.Sub(x.since) >= m.cfg.MaxProvisionTime {
-		why, code, reason = fmt.Sprintf("not registered within %s", m.cfg.MaxProvisionTime), nodegroup.CodeTimeout, step.InstanceLate
+	if limit := m.ProvisionTime(t.State.Group(group)); why == "" && t.Now.Sub(x.since) >= limit {
+		why, code, reason = fmt.Sprintf("not registered within %s", limit), nodegroup.CodeTimeout, step.InstanceLate
 	}
 	if why == "" || x.state != coming && x.state != late {
 		return
@@ -214,6 +214,14 @@ func (m *Machine) unawaited(group string) (kept, leaving int) {
 	return kept, leaving
 }
 
+// ProvisionTime returns how long an instance of a group may take to become a node. g may be nil.
+func (m *Machine) ProvisionTime(g *cluster.NodeGroup) time.Duration {
+	if g != nil && g.Options != nil && g.Options.ProvisionTime != nil {
+		return g.Options.ProvisionTime.Duration
+	}
+	return m.cfg.MaxProvisionTime
+}
+
 // watchMissing gives up nodes that the provider was asked for and has made no instances
 // for.
 func (m *Machine) watchMissing(t *lifecycle.Turn, g *nodegroup.Group) {
@@ -227,11 +235,12 @@ func (m *Machine) watchMissing(t *lifecycle.Turn, g *nodegroup.Group) {
 	if known.missingSince.IsZero() {
 		known.missingSince = t.Now
 	}
-	if t.Now.Sub(known.missingSince) < m.cfg.MaxProvisionTime {
+	limit := m.ProvisionTime(t.State.Group(g.ID))
+	if t.Now.Sub(known.missingSince) < limit {
 		return
 	}
 	known.missingSince = time.Time{}
-	why := fmt.Sprintf("%d of %d instances don't exist after %s", missing, g.Target, m.cfg.MaxProvisionTime)
+	why := fmt.Sprintf("%d of %d instances don't exist after %s", missing, g.Target, limit)
 	m.fail(t, g.ID, nodegroup.OtherError, nodegroup.CodeTimeout, why)
 	failed(t, g.ID, missing, nodegroup.CodeTimeout, why)
 	// As in Cluster Autoscaler not even the minimum keeps what doesn't exist.

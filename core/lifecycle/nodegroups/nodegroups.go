@@ -24,7 +24,7 @@ type Config struct {
 	DelayAfterDelete  time.Duration // how long after the deletion of a node a group doesn't shrink further
 	DelayAfterFailure time.Duration // how long after a failed deletion of a node a group doesn't shrink
 	ClusterDelays     bool          // these delays concern all groups, not the one
-	MaxProvisionTime  time.Duration // how long an instance may take to become a node
+	MaxProvisionTime  time.Duration // how long an instance may take to become a node, where its group has no time of its own
 	// ForceDeleteUnregistered deletes instances that are late even from a group at its
 	// minimum.
 	ForceDeleteUnregistered bool

@@ -1,0 +1,179 @@
+package externalgrpc
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
+)
+
+// This file turns messages into what Berth has, and back. Whatever a server or a client sends
+// becomes a value or an error.
+
+// The classes of failures of instances, as Cluster Autoscaler numbers them.
+const (
+	classOutOfResources = 1
+	classOther          = 99
+)
+
+// instances returns those of a group that aren't being deleted, and the IDs of all. What is being
+// deleted isn't counted on, but its node belongs to the group until it is gone.
+func instances(answer *protocol.NodeGroupNodesResponse) (list []nodegroup.Instance, ids []string) {
+	list = []nodegroup.Instance{}
+	for _, in := range answer.GetInstances() {
+		if in.GetId() == "" {
+			continue // it can't be told from others
+		}
+		ids = append(ids, in.GetId())
+		if in.GetStatus().GetInstanceState() == protocol.InstanceStatus_instanceDeleting {
+			continue
+		}
+		out := nodegroup.Instance{ID: in.GetId()}
+		// As with Cluster Autoscaler an error counts while the instance is being created: one
+		// that runs may be a node yet.
+		if e := in.GetStatus().GetErrorInfo(); e.GetErrorCode() != "" && in.GetStatus().GetInstanceState() == protocol.InstanceStatus_instanceCreating {
+			out.Failed = e.GetErrorCode()
+			if e.GetErrorMessage() != "" {
+				out.Failed += ": " + e.GetErrorMessage()
+			}
+			if e.GetInstanceErrorClass() == classOutOfResources {
+				out.Class = nodegroup.OutOfResources
+			}
+		}
+		list = append(list, out)
+	}
+	return list, ids
+}
+
+// instanceMessage is the message of an instance. That one runs isn't known here.
+func instanceMessage(in *nodegroup.Instance) *protocol.Instance {
+	out := &protocol.Instance{Id: in.ID, Status: &protocol.InstanceStatus{ErrorInfo: &protocol.InstanceErrorInfo{}}}
+	if in.Failed != "" {
+		class := int32(classOther)
+		if in.Class == nodegroup.OutOfResources {
+			class = classOutOfResources
+		}
+		out.Status.InstanceState = protocol.InstanceStatus_instanceCreating
+		out.Status.ErrorInfo = &protocol.InstanceErrorInfo{ErrorCode: in.Class.String(), ErrorMessage: in.Failed, InstanceErrorClass: class}
+	}
+	return out
+}
+
+// template returns the node of an answer. What it has, all of it can be allocated when the server
+// doesn't say how much.
+func template(answer *protocol.NodeGroupTemplateNodeInfoResponse) (*v1.Node, error) {
+	raw := answer.GetNodeBytes()
+	if len(raw) == 0 {
+		raw = answer.GetNodeLegacy()
+	}
+	if len(raw) == 0 {
+		return nil, fmt.Errorf("the answer has no node; it must have a v1.Node in nodeBytes, or the call be left out with UNIMPLEMENTED")
+	}
+	n := &v1.Node{}
+	if err := n.Unmarshal(raw); err != nil {
+		return nil, fmt.Errorf("nodeBytes can't be read: %w; they must be a v1.Node as protobuf", err)
+	}
+	if len(n.Status.Allocatable) == 0 {
+		n.Status.Allocatable = n.Status.Capacity
+	}
+	return n, nil
+}
+
+// templateMessage is the message of a template.
+func templateMessage(n *v1.Node) (*protocol.NodeGroupTemplateNodeInfoResponse, error) {
+	raw, err := n.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("writing the template: %w", err)
+	}
+	return &protocol.NodeGroupTemplateNodeInfoResponse{NodeBytes: raw, NodeLegacy: raw}, nil
+}
+
+// options returns those of a message, nil when it has none. Numbers and truth values count as
+// they are, as with Cluster Autoscaler; a duration that is left out leaves the flag's.
+func options(m *protocol.NodeGroupAutoscalingOptions) (*cluster.GroupOptions, error) {
+	if m == nil {
+		return nil, nil
+	}
+	threshold, gpuThreshold, daemons := m.GetScaleDownUtilizationThreshold(), m.GetScaleDownGpuUtilizationThreshold(), m.GetIgnoreDaemonSetsUtilization()
+	out := &cluster.GroupOptions{
+		UtilizationThreshold: &threshold, GPUUtilizationThreshold: &gpuThreshold,
+		IgnoreDaemonSetsUtilization: &daemons, ZeroOrMax: m.GetZeroOrMaxNodeScaling(),
+	}
+	for _, x := range []struct {
+		name   string
+		value  *durationpb.Duration
+		legacy *protocol.LegacyDuration
+		to     **metav1.Duration
+	}{
+		{"scaleDownUnneededDuration", m.GetScaleDownUnneededDuration(), m.GetUnneededLegacy(), &out.UnneededTime},
+		{"scaleDownUnreadyDuration", m.GetScaleDownUnreadyDuration(), m.GetUnreadyLegacy(), &out.UnreadyTime},
+		{"MaxNodeProvisionDuration", m.GetMaxNodeProvisionDuration(), m.GetProvisionLegacy(), &out.ProvisionTime},
+	} {
+		switch {
+		case x.value != nil:
+			if err := x.value.CheckValid(); err != nil {
+				return nil, fmt.Errorf("option %s can't be: %w", x.name, err)
+			}
+			*x.to = &metav1.Duration{Duration: x.value.AsDuration()}
+		case x.legacy != nil:
+			*x.to = &metav1.Duration{Duration: time.Duration(x.legacy.GetNanoseconds())}
+		}
+	}
+	if out.ProvisionTime != nil && out.ProvisionTime.Duration == 0 {
+		out.ProvisionTime = nil // no instance would become a node in no time
+	}
+	return out, nil
+}
+
+// optionsMessage is the message of options, in which those that are nil are as in defaults.
+func optionsMessage(o *cluster.GroupOptions, defaults *protocol.NodeGroupAutoscalingOptions) *protocol.NodeGroupAutoscalingOptions {
+	out := &protocol.NodeGroupAutoscalingOptions{
+		ScaleDownUtilizationThreshold:    valueOr(o.UtilizationThreshold, defaults.GetScaleDownUtilizationThreshold()),
+		ScaleDownGpuUtilizationThreshold: valueOr(o.GPUUtilizationThreshold, defaults.GetScaleDownGpuUtilizationThreshold()),
+		IgnoreDaemonSetsUtilization:      valueOr(o.IgnoreDaemonSetsUtilization, defaults.GetIgnoreDaemonSetsUtilization()),
+		ZeroOrMaxNodeScaling:             o.ZeroOrMax || defaults.GetZeroOrMaxNodeScaling(),
+		ScaleDownUnneededDuration:        defaults.GetScaleDownUnneededDuration(), UnneededLegacy: defaults.GetUnneededLegacy(),
+		ScaleDownUnreadyDuration: defaults.GetScaleDownUnreadyDuration(), UnreadyLegacy: defaults.GetUnreadyLegacy(),
+		MaxNodeProvisionDuration: defaults.GetMaxNodeProvisionDuration(), ProvisionLegacy: defaults.GetProvisionLegacy(),
+	}
+	for _, x := range []struct {
+		value  *metav1.Duration
+		to     **durationpb.Duration
+		legacy **protocol.LegacyDuration
+	}{
+		{o.UnneededTime, &out.ScaleDownUnneededDuration, &out.UnneededLegacy},
+		{o.UnreadyTime, &out.ScaleDownUnreadyDuration, &out.UnreadyLegacy},
+		{o.ProvisionTime, &out.MaxNodeProvisionDuration, &out.ProvisionLegacy},
+	} {
+		if x.value != nil {
+			*x.to, *x.legacy = durationpb.New(x.value.Duration), &protocol.LegacyDuration{Nanoseconds: int64(x.value.Duration)}
+		}
+	}
+	return out
+}
+
+func valueOr[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// nodeMessage is the message of a node.
+func nodeMessage(n *v1.Node) *protocol.ExternalGrpcNode {
+	return &protocol.ExternalGrpcNode{ProviderID: n.Spec.ProviderID, Name: n.Name, Labels: n.Labels, Annotations: n.Annotations}
+}
+
+// nodeOf returns the node of a message.
+func nodeOf(m *protocol.ExternalGrpcNode) *v1.Node {
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: m.GetName(), Labels: m.GetLabels(), Annotations: m.GetAnnotations()},
+		Spec:       v1.NodeSpec{ProviderID: m.GetProviderID()},
+	}
+}

@@ -1,0 +1,93 @@
+package externalgrpc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+)
+
+// callError returns the error of a call for people, with what to do where that is known.
+// RESOURCE_EXHAUSTED is of class OutOfResources: the server says that it has no more. After any
+// other code the call may have been carried out.
+func callError(call string, err error) error {
+	s := status.Convert(err)
+	message := fmt.Sprintf("%s: %s: %s", call, s.Code(), s.Message())
+	if remedy := remedyFor(s); remedy != "" {
+		message += "; " + remedy
+	}
+	if s.Code() == codes.ResourceExhausted {
+		return &nodegroup.Error{Class: nodegroup.OutOfResources, Message: message}
+	}
+	return &failedCall{code: s.Code(), message: message}
+}
+
+// failedCall is the error of a call.
+type failedCall struct {
+	code    codes.Code
+	message string
+}
+
+// Error implements error.
+func (e *failedCall) Error() string { return e.message }
+
+// hasCode tells whether an error is that of a call with one of some codes.
+func hasCode(err error, any ...codes.Code) bool {
+	var failed *failedCall
+	if !errors.As(err, &failed) {
+		return false
+	}
+	for _, code := range any {
+		if failed.code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// leftOut tells whether the server doesn't implement the call.
+func leftOut(err error) bool { return hasCode(err, codes.Unimplemented) }
+
+// noAnswer tells whether the server can't be reached, or is too slow.
+func noAnswer(err error) bool { return hasCode(err, codes.Unavailable, codes.DeadlineExceeded) }
+
+// remedies are what to do about errors of connections, by what is in their messages. grpc hands
+// out no more than the message.
+var remedies = []struct{ has, remedy string }{
+	{"signed by unknown authority", "cacert must have the authority of the server's certificate"},
+	{"certificate is valid for", "the host in address must be a name of the server's certificate"},
+	{"certificate is not valid for any names", "the host in address must be a name of the server's certificate"},
+	{"doesn't contain any IP SANs", "the host in address must be a name of the server's certificate"},
+	{"certificate has expired", "renew the server's certificate"},
+	{"remote error: tls: certificate required", "the server wants a client's certificate; give cert, key and cacert"},
+	{"remote error: tls: bad certificate", "the server refuses the client's certificate; cert must be signed by its authority for clients, and be valid now"},
+	{"remote error: tls: unknown certificate authority", "the server refuses the client's certificate; cert must be signed by its authority for clients"},
+	{"remote error: tls: expired certificate", "the client's certificate has expired; renew cert"},
+	{"first record does not look like a TLS handshake", "the server's connections aren't encrypted; leave cert, key and cacert out, or have it serve TLS"},
+	{"looked like an HTTP/1.1 header", "a web server is at this address, not one of the externalgrpc protocol"},
+	{"error reading server preface", "the server at this address doesn't speak grpc, or wants TLS; if it does, give cert, key and cacert"},
+	{"connection refused", "nothing listens at this address; start the server, or correct address"},
+	{"no such host", "address names a host that isn't known; correct it"},
+}
+
+func remedyFor(s *status.Status) string {
+	switch s.Code() {
+	case codes.Unavailable:
+		for _, r := range remedies {
+			if strings.Contains(s.Message(), r.has) {
+				return r.remedy
+			}
+		}
+	case codes.Unimplemented:
+		if strings.HasPrefix(s.Message(), "unknown service") {
+			return "another grpc service is at this address, not one of the externalgrpc protocol"
+		}
+	case codes.DeadlineExceeded:
+		return "the server is too slow, or hangs; whether it carried the call out isn't known, and grpc_timeout says how long a call may take"
+	}
+	return ""
+}
