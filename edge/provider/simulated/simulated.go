@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -161,13 +162,17 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 	return nil
 }
 
-// DeleteNodes implements nodegroup.Provider. Deleting a node that is gone succeeds.
+// DeleteNodes implements nodegroup.Provider. Deleting a node that is gone succeeds. An instance
+// has its node's name in its ID.
 func (p *Provider) DeleteNodes(ctx context.Context, id string, instances []nodegroup.Instance) error {
 	g := p.groups[id]
 	if g == nil {
 		return fmt.Errorf("deleting nodes of group %q: there is no such group", id)
 	}
 	for _, i := range instances {
+		if i.Node == "" {
+			i.Node = strings.TrimPrefix(i.ID, simulatedgroup.ProviderID(id, ""))
+		}
 		if err := p.api.Delete(ctx, i.Node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting node %s: %w", i.Node, err)
 		}

@@ -45,6 +45,25 @@ func file(t *testing.T, text string) (*simulatedgroup.File, error) {
 	return simulatedgroup.Load(path)
 }
 
+// TestAnInstanceIsKnownByItsID: a protocol may have no other name for one.
+func TestAnInstanceIsKnownByItsID(t *testing.T) {
+	p := newGroupOfTwo(t)
+	groups, err := p.Groups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.DeleteNodes(t.Context(), "g", []nodegroup.Instance{{ID: groups[0].Instances[1].ID}}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := p.Groups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after[0].Target != 1 || len(after[0].Instances) != 1 || after[0].Instances[0] != groups[0].Instances[0] {
+		t.Errorf("of %v one was deleted by its ID, and %v is left", groups[0].Instances, after[0].Instances)
+	}
+}
+
 // groupOfTwo is a provider with the group of valid, whose clock the test moves.
 type groupOfTwo struct {
 	*simulated.Provider
