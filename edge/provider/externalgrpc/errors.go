@@ -55,6 +55,9 @@ func leftOut(err error) bool { return hasCode(err, codes.Unimplemented) }
 // noAnswer tells whether the server can't be reached, or is too slow.
 func noAnswer(err error) bool { return hasCode(err, codes.Unavailable, codes.DeadlineExceeded) }
 
+// closed is said when the server has closed the connection and its reason wasn't read.
+const closed = "the server has closed the connection: it doesn't speak grpc, or refuses the client's certificate"
+
 // remedies are what to do about errors of connections, by what is in their messages. grpc hands
 // out no more than the message.
 var remedies = []struct{ has, remedy string }{
@@ -70,6 +73,7 @@ var remedies = []struct{ has, remedy string }{
 	{"first record does not look like a TLS handshake", "the server's connections aren't encrypted; leave cert, key and cacert out, or have it serve TLS"},
 	{"looked like an HTTP/1.1 header", "a web server is at this address, not one of the externalgrpc protocol"},
 	{"error reading server preface", "the server at this address doesn't speak grpc, or wants TLS; if it does, give cert, key and cacert"},
+	{"broken pipe", closed}, {"connection reset by peer", closed},
 	{"connection refused", "nothing listens at this address; start the server, or correct address"},
 	{"no such host", "address names a host that isn't known; correct it"},
 }

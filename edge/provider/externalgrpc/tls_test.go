@@ -110,6 +110,10 @@ func TestWhoIsThere(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			b := &bed{now: now}
 			_, err := b.connect(t, x.cfg).Groups(t.Context())
+			// A server that closes the connection may do so before its reason is read.
+			for try := 0; try < 100 && err != nil && strings.Contains(err.Error(), "the server has closed the connection"); try++ {
+				_, err = b.connect(t, x.cfg).Groups(t.Context())
+			}
 			if x.want == "" && err != nil || x.want != "" && (err == nil || !strings.HasSuffix(err.Error(), "; "+x.want)) {
 				t.Errorf("got %v, want %q", err, x.want)
 			}
