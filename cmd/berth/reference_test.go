@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/berthproject/berth/internal/testkit"
@@ -19,8 +18,12 @@ var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/flags.md")
 func TestFlagReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Flags\n\nGenerated from the code: `go test ./cmd/berth -rewrite`.\n")
-	for _, cmd := range []*cobra.Command{runCommand(), explainCommand(), simulateCommand(), planCommand()} {
-		fmt.Fprintf(&b, "\n## `berth %s`\n\n| flag | default | meaning |\n|---|---|---|\n", cmd.Name())
+	for _, path := range []string{"run", "explain", "simulate", "plan", "provider simulated", "provider check"} {
+		cmd, _, err := root().Find(strings.Fields(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "\n## `berth %s`\n\n| flag | default | meaning |\n|---|---|---|\n", path)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			fmt.Fprintf(&b, "| `--%s` | `%s` | %s |\n", f.Name, f.DefValue, f.Usage)
 		})

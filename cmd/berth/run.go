@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -25,8 +24,6 @@ import (
 	"github.com/berthproject/berth/edge/extender"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
-	"github.com/berthproject/berth/edge/provider/simulated"
-	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
 // This file puts berth run together: flags and files (run_flags.go), the API server
@@ -41,6 +38,7 @@ func runCommand() *cobra.Command {
 		Long: `Run schedules the pods of a live cluster, and with --cloud-provider also adds
 and removes its nodes, until it is interrupted.`,
 		Example: `  berth run --kubeconfig ~/.kube/config
+  berth run --kubeconfig kubeconfig --cloud-provider externalgrpc --cloud-config external.yaml
   berth run --kubeconfig kubeconfig --cloud-provider simulated --cloud-config groups.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -66,7 +64,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	groups, err := f.nodeGroups()
+	cloud, err := f.readCloudConfig()
 	if err != nil {
 		return err
 	}
@@ -78,8 +76,8 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	p := &process{flags: f, cfg: cfg, groups: groups, api: api, identity: identity, log: log,
-		server: observe.NewServer(cfg, log), health: live.NewHealth(groups != nil)}
+	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, identity: identity, log: log,
+		server: observe.NewServer(cfg, log), health: live.NewHealth(f.cloudProvider != "")}
 	f.watch(p.server)
 	do := func() error { return p.work(ctx, nil, nil) }
 	var e *election
@@ -134,7 +132,7 @@ func processIdentity() (string, error) {
 type process struct {
 	flags    *runFlags
 	cfg      config.Scheduler
-	groups   *simulatedgroup.File // nil without --cloud-provider
+	cloud    cloudConfig
 	api      *apiServer
 	identity string // of this process among all Berths
 	server   *observe.Server
@@ -158,10 +156,11 @@ func (p *process) check(e *election) {
 // are full, and stands by until becomeLeader is closed; nil means that it decides as soon as
 // they are. It is to be called once.
 func (p *process) work(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error {
-	o, err := p.options(ctx, becomeLeader)
+	o, end, err := p.options(ctx, becomeLeader)
 	if err != nil {
 		return err
 	}
+	defer end()
 	o.Synced = synced
 	defer p.server.StopLeading()
 	return p.flags.recorded(o, p.log, func(o live.Options) error { return live.Run(ctx, o) })
@@ -169,8 +168,9 @@ func (p *process) work(ctx context.Context, synced func(), becomeLeader <-chan s
 
 // options returns what the live edge is to run with until ctx is done: the core's
 // configuration, the hooks that see every Step, and the edges that the flags ask for. Every
-// core gets a schema of its own, which its profiles are made with.
-func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (live.Options, error) {
+// core gets a schema of its own, which its profiles are made with. end is to be called when the
+// edge has come to its end.
+func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ live.Options, end func(), err error) {
 	schema := cluster.NewSchema()
 	if a := p.flags.scale.Core; p.flags.mode == modeAutoscaler {
 		p.cfg = p.cfg.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
@@ -183,40 +183,29 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (li
 	}
 	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, p.cfg.Queue
 	o.Core.ExternalScheduler = p.flags.mode == modeAutoscaler
-	var err error
 	if len(p.cfg.Extenders) > 0 { // all profiles have the same extenders
 		if o.Extenders, err = extender.NewChain(p.cfg.Extenders, p.cfg.Profiles[0].Extenders, p.log); err != nil {
-			return live.Options{}, err
+			return live.Options{}, nil, err
 		}
 	}
-	var nodes *simulated.Provider
-	if p.groups != nil {
-		nodes = simulated.New(p.api.client.CoreV1().Nodes(), p.groups, time.Now, p.log)
-		o.Provider, o.Core.Autoscale = nodes, &p.flags.scale.Core
+	nodes, err := p.cloud.provider(p.api.client, &p.flags.scale.Core, p.log)
+	if err != nil {
+		return live.Options{}, nil, err
+	}
+	if nodes.Provider != nil {
+		o.Provider, o.Core.Autoscale = nodes.Provider, &p.flags.scale.Core
 		o.Namespace, o.StatusName, o.Watcher = p.flags.scale.Watch.Namespace, p.flags.scale.Watch.StatusConfigMap(), p.server
 		if server := p.flags.scale.GRPCExpander; expander.Named(p.flags.scale.Core.Expander, expander.GRPCName) {
 			if o.GRPCExpander, err = edgeexpander.NewGRPC(ctx, server.URL, server.Cert, p.log); err != nil {
-				return live.Options{}, err
+				return live.Options{}, nil, err
 			}
 		}
 	}
+	end = func() {}
 	o.OnBecomeLeader = func(ctx context.Context) error {
 		p.server.BecomeLeader()
-		return adopt(ctx, nodes)
+		end = nodes.end
+		return nodes.lead(ctx)
 	}
-	return o, nil
-}
-
-// adopt has the simulated provider, nil for none, take over the nodes that exist, and
-// make nodes until ctx is done. Only the leader calls it: two providers would make each
-// node twice.
-func adopt(ctx context.Context, p *simulated.Provider) error {
-	if p == nil {
-		return nil
-	}
-	if err := p.Adopt(ctx); err != nil {
-		return err
-	}
-	go p.Run(ctx, 200*time.Millisecond)
-	return nil
+	return o, func() { end() }, nil
 }

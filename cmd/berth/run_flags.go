@@ -10,7 +10,6 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core/weighing"
 	"github.com/berthproject/berth/edge/observe"
-	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
 // This file holds the flags of berth run: their names and defaults, what is refused,
@@ -56,7 +55,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.leaderElect, "leader-elect", true, "hold a Lease, so that only one Berth acts at a time")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes and node groups")
 	logsapi.AddFlags(f.logging, fs)
-	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: simulated; empty for scheduling only")
+	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: externalgrpc (a server of Cluster Autoscaler's protocol) or simulated; empty for scheduling only")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file")
 	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier ones are kept as FILE.1 and so on")
 	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "bytes after which recording ends")
@@ -83,9 +82,9 @@ func (f *runFlags) validate() error {
 		return fmt.Errorf("--mode is %q; it must be %s, %s or left out", f.mode, modeScheduler, modeAutoscaler)
 	}
 	switch f.cloudProvider {
-	case "", "simulated":
+	case "", simulatedProvider, externalProvider:
 	default:
-		return fmt.Errorf("--cloud-provider is %q; this version of Berth has simulated only", f.cloudProvider)
+		return fmt.Errorf("--cloud-provider is %q; it must be %s or %s. Cluster Autoscaler's own providers are reached through %[2]s: docs/external-providers.md", f.cloudProvider, externalProvider, simulatedProvider)
 	}
 	if (f.cloudProvider == "") != (f.cloudConfig == "") {
 		return errors.New("--cloud-provider and --cloud-config go together; give both or neither")
@@ -118,12 +117,4 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler
 		}
 	}
 	return cfg, nil
-}
-
-// nodeGroups reads --cloud-config; nil without it.
-func (f *runFlags) nodeGroups() (*simulatedgroup.File, error) {
-	if f.cloudConfig == "" {
-		return nil, nil
-	}
-	return simulatedgroup.Load(f.cloudConfig)
 }

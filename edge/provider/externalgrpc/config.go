@@ -138,6 +138,12 @@ type ServerTLS struct {
 	ClientCA string
 }
 
+// Validate names what is wrong with the files.
+func (s ServerTLS) Validate() error {
+	_, err := s.credentials()
+	return err
+}
+
 // credentials returns what a server's connections are encrypted with.
 func (s ServerTLS) credentials() (credentials.TransportCredentials, error) {
 	if s == (ServerTLS{}) {

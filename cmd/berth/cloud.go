@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/edge/provider/externalgrpc"
+	"github.com/berthproject/berth/edge/provider/simulated"
+	"github.com/berthproject/berth/internal/simulatedgroup"
+)
+
+// This file has --cloud-provider and --cloud-config become a provider of nodes. What must hold:
+// only the leader has a provider do anything.
+
+// The values of --cloud-provider.
+const (
+	simulatedProvider = "simulated"
+	externalProvider  = "externalgrpc"
+)
+
+// cloudConfig is what --cloud-config says: of one field at most, by --cloud-provider.
+type cloudConfig struct {
+	simulated *simulatedgroup.File
+	external  *externalgrpc.Config
+	// unknown names a key of the file that means nothing, "" for none.
+	unknown string
+}
+
+// readCloudConfig reads --cloud-config; empty without it.
+func (f *runFlags) readCloudConfig() (c cloudConfig, err error) {
+	switch f.cloudProvider {
+	case simulatedProvider:
+		c.simulated, err = simulatedgroup.Load(f.cloudConfig)
+	case externalProvider:
+		c.external, c.unknown, err = externalgrpc.LoadConfig(f.cloudConfig)
+	}
+	return c, err
+}
+
+// nodes is where nodes come from.
+type nodes struct {
+	nodegroup.Provider // nil without --cloud-provider
+	// lead has the provider begin its work, until ctx is done; end ends it. It comes last, and
+	// only after lead.
+	lead func(ctx context.Context) error
+	end  func()
+}
+
+// provider returns the provider of a configuration.
+func (c *cloudConfig) provider(client kubernetes.Interface, flags *core.Autoscale, log *slog.Logger) (nodes, error) {
+	none := nodes{lead: func(context.Context) error { return nil }, end: func() {}}
+	switch {
+	case c.simulated != nil:
+		p := simulated.New(client.CoreV1().Nodes(), c.simulated, time.Now, log)
+		return nodes{p, func(ctx context.Context) error { return adopt(ctx, p) }, none.end}, nil
+	case c.external != nil:
+		if c.unknown != "" {
+			log.Warn("--cloud-config has a key that means nothing", "err", c.unknown)
+		}
+		if !c.external.Encrypted() {
+			log.Warn("the connection to the external provider isn't encrypted, and whoever reaches the server can remove nodes; give cert, key and cacert in --cloud-config", "server", c.external.Address)
+		}
+		p, err := externalgrpc.NewClient(c.external, groupDefaults(flags), time.Now, log)
+		if err != nil {
+			return none, err
+		}
+		return nodes{p, none.lead, func() {
+			if err := p.Close(); err != nil {
+				log.Info("the external provider couldn't be told that this client goes away", "err", err)
+			}
+		}}, nil
+	}
+	return none, nil
+}
+
+// groupDefaults are the options that hold for a node group without options of its own.
+func groupDefaults(a *core.Autoscale) cluster.GroupOptions {
+	return cluster.GroupOptions{
+		UtilizationThreshold: &a.Removal.UtilizationThreshold, GPUUtilizationThreshold: &a.Removal.GPUUtilizationThreshold,
+		UnneededTime: &metav1.Duration{Duration: a.UnneededTime}, UnreadyTime: &metav1.Duration{Duration: a.UnreadyTime},
+		ProvisionTime: &metav1.Duration{Duration: a.MaxProvisionTime}, IgnoreDaemonSetsUtilization: &a.Removal.IgnoreDaemonPods,
+	}
+}
+
+// adopt has the simulated provider take over the nodes that exist, and make nodes until ctx is
+// done. Only one process at a time may: two providers would make each node twice.
+func adopt(ctx context.Context, p *simulated.Provider) error {
+	if err := p.Adopt(ctx); err != nil {
+		return fmt.Errorf("taking over simulated nodes: %w", err)
+	}
+	go p.Run(ctx, 200*time.Millisecond)
+	return nil
+}

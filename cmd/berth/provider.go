@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/edge/provider/externalgrpc"
+	"github.com/berthproject/berth/edge/provider/simulated"
+	"github.com/berthproject/berth/internal/simulatedgroup"
+)
+
+// This file is berth provider: the simulated provider as a process of its own, and the check of
+// any provider's server.
+
+func providerCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "provider",
+		Short: "Serve node groups, or try out a server that does",
+		Long: `Provider is for what stands behind --cloud-provider=externalgrpc: servers of Cluster
+Autoscaler's externalgrpc protocol.`,
+	}
+	cmd.AddCommand(providerSimulatedCommand(), providerCheckCommand())
+	return cmd
+}
+
+// providerFlags are those of berth provider simulated.
+type providerFlags struct {
+	listen, kubeconfig, cloudConfig string
+	tls                             externalgrpc.ServerTLS
+	logging                         *logsapi.LoggingConfiguration
+}
+
+func providerSimulatedCommand() *cobra.Command {
+	f := &providerFlags{logging: logsapi.NewLoggingConfiguration()}
+	cmd := &cobra.Command{
+		Use:   "simulated",
+		Short: "Serve node groups without a cloud, whose nodes are objects in a real API",
+		Long: `Simulated serves the node groups of a file over the externalgrpc protocol until it is
+interrupted. Nodes that are asked for become Node objects, which get ready; nodes that are
+removed are deleted. One such process at a time may serve a cluster.`,
+		Example: `  berth provider simulated --kubeconfig kubeconfig --cloud-config groups.yaml
+  berth provider simulated --listen 0.0.0.0:8086 --cloud-config groups.yaml \
+    --tls-cert-file server.crt --tls-private-key-file server.key --client-ca-file ca.crt`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:8086", "address to serve on, host:port; without TLS it must be of loopback")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: $KUBECONFIG, or the pod's service account)")
+	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the file with the node groups")
+	fs.StringVar(&f.tls.Cert, "tls-cert-file", "", "path to a PEM file with the server's certificate")
+	fs.StringVar(&f.tls.Key, "tls-private-key-file", "", "path to a PEM file with its key")
+	fs.StringVar(&f.tls.ClientCA, "client-ca-file", "", "path to a PEM file with the authorities of clients' certificates; no other client is served")
+	logsapi.AddFlags(f.logging, fs)
+	return cmd
+}
+
+// serve returns when the command's context is done or it can't go on.
+func (f *providerFlags) serve(cmd *cobra.Command) error {
+	ctx := cmd.Context()
+	if err := f.validate(); err != nil {
+		return err
+	}
+	file, err := simulatedgroup.Load(f.cloudConfig)
+	if err != nil {
+		return err
+	}
+	if err := f.tls.Validate(); err != nil {
+		return err
+	}
+	run := &runFlags{kubeconfig: f.kubeconfig, logging: f.logging}
+	log, err := run.logger()
+	if err != nil {
+		return err
+	}
+	defer logs.FlushLogs()
+	api, err := run.connect(ctx, config.Default())
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w; give a host:port that is free here", err)
+	}
+	p := simulated.New(api.client.CoreV1().Nodes(), file, time.Now, log)
+	if err := adopt(ctx, p); err != nil {
+		return err
+	}
+	log.Info("serving node groups", "address", listener.Addr().String(), "groups", len(file.Groups))
+	return externalgrpc.NewServer(p).Serve(ctx, listener, f.tls)
+}
+
+// validate refuses what can be refused without files and a cluster.
+func (f *providerFlags) validate() error {
+	host, port, err := net.SplitHostPort(f.listen)
+	if err != nil || port == "" {
+		return fmt.Errorf("--listen is %q; it must be host:port", f.listen)
+	}
+	if f.cloudConfig == "" {
+		return errors.New("--cloud-config is missing; give the path of a file with node groups")
+	}
+	if ip := net.ParseIP(host); f.tls == (externalgrpc.ServerTLS{}) && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--listen is %q, and whoever reaches it could remove nodes; give --tls-cert-file, --tls-private-key-file and --client-ca-file, or listen on 127.0.0.1", f.listen)
+	}
+	return nil
+}
+
+func providerCheckCommand() *cobra.Command {
+	cfg := &externalgrpc.Config{}
+	timeout := externalgrpc.DefaultTimeout
+	var what externalgrpc.Checking
+	cmd := &cobra.Command{
+		Use:   "check ADDRESS",
+		Short: "Try out what Berth relies on against a server of the externalgrpc protocol",
+		Long: `Check makes each call of the externalgrpc protocol and prints a line for it: ok, left out
+(the server answers UNIMPLEMENTED, and may), not tried, or wrong, with the value and what
+would be right. It only reads, unless --change names a group: that is made larger by a node
+and smaller again. The exit code is 1 when something is wrong.`,
+		Example: `  berth provider check localhost:8086
+  berth provider check provider.example.org:8086 --cert client.crt --key client.key --cacert ca.crt --change pool-1`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg.Address, cfg.Timeout = args[0], &metav1.Duration{Duration: timeout}
+			if err := cfg.Validate(); err != nil {
+				return err
+			}
+			if err := externalgrpc.Check(cmd.Context(), cfg, what, cmd.OutOrStdout()); err != nil {
+				return fmt.Errorf("checking %s: %w", cfg.Address, err)
+			}
+			return nil
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&cfg.Cert, "cert", "", "path to a PEM file with the client's certificate; without it the connection isn't encrypted")
+	fs.StringVar(&cfg.Key, "key", "", "path to a PEM file with its key")
+	fs.StringVar(&cfg.CACert, "cacert", "", "path to a PEM file with the authority of the server's certificate")
+	fs.DurationVar(&timeout, "timeout", timeout, "how long a call may take")
+	fs.StringVar(&what.Change, "change", "", "a group to make larger and smaller again; it costs a node for a while")
+	fs.DurationVar(&what.Wait, "wait", 5*time.Minute, "how long an ordered instance may take to be listed, and a deleted one to be listed no more")
+	return cmd
+}
