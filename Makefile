@@ -19,8 +19,7 @@ MINUTES ?= 5
 ONLY ?=
 LOGS ?=
 
-.PHONY: storm release image chart fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
-
+.PHONY: generate storm release image chart fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
@@ -120,6 +119,9 @@ digests: ## Play the examples and 500 random worlds: does every decision stay as
 mutate: N = 100
 mutate: ## Change N random lines one at a time, drawn by SEED, UNDER=core/queue: which changes does no test notice?
 	@go run ./hack/mutate -n $(N) -seed $(SEED) -under '$(UNDER)'
+
+generate: ## Generate Go code from .proto files
+	@go run ./hack/protogen
 
 fmt: ## Format
 	gofmt -w $$(git ls-files '*.go')

@@ -43,6 +43,8 @@ var allowed = map[string][]string{
 	"hack":                    {"sim", "edge"},
 	"internal/seeded":         {},
 	"internal/simulatedgroup": {"core"},
+	// For tests and for the dev cluster.
+	"internal/devpki": {},
 	// For tests, also those of the core: hence nothing above the core.
 	"internal/testkit":       {"core"},
 	"internal/lifecycletest": {"core"},
