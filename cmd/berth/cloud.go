@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -55,11 +54,11 @@ type nodes struct {
 }
 
 // provider returns the provider of a configuration.
-func (c *cloudConfig) provider(client kubernetes.Interface, flags *core.Autoscale, log *slog.Logger) (nodes, error) {
+func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.Logger) (nodes, error) {
 	none := nodes{lead: func(context.Context) error { return nil }, end: func() {}}
 	switch {
 	case c.simulated != nil:
-		p := simulated.New(client.CoreV1().Nodes(), c.simulated, time.Now, log)
+		p := simulated.New(api.client.CoreV1().Nodes(), c.simulated, time.Now, log)
 		return nodes{p, func(ctx context.Context) error { return adopt(ctx, p) }, none.end}, nil
 	case c.external != nil:
 		if c.unknown != "" {
@@ -73,8 +72,14 @@ func (c *cloudConfig) provider(client kubernetes.Interface, flags *core.Autoscal
 			return none, err
 		}
 		return nodes{p, none.lead, func() {
+			// Another leader may use the server already: it isn't told that its client goes then.
+			if api.fence.Open() {
+				if err := p.Cleanup(context.Background()); err != nil {
+					log.Info("the external provider couldn't be told that this client goes away", "err", err)
+				}
+			}
 			if err := p.Close(); err != nil {
-				log.Info("the external provider couldn't be told that this client goes away", "err", err)
+				log.Info("closing the connection to the external provider", "err", err)
 			}
 		}}, nil
 	}

@@ -83,7 +83,9 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 		return err
 	}
 	defer logs.FlushLogs()
-	api, err := run.connect(ctx, config.Default())
+	cfg := config.Default()
+	cfg.LeaderElection.Enabled = false
+	api, err := run.connect(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 			return live.Options{}, nil, err
 		}
 	}
-	nodes, err := p.cloud.provider(p.api.client, &p.flags.scale.Core, p.log)
+	nodes, err := p.cloud.provider(p.api, &p.flags.scale.Core, p.log)
 	if err != nil {
 		return live.Options{}, nil, err
 	}

@@ -2,7 +2,6 @@ package externalgrpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -50,14 +49,17 @@ func NewClient(cfg *Config, defaults cluster.GroupOptions, now func() time.Time,
 	}, nil
 }
 
-// Close tells the server that the client goes away, and ends the connection.
-func (c *Client) Close() error {
-	_, err := invoke(context.Background(), c, "Cleanup", c.server.Cleanup, &protocol.CleanupRequest{})
+// Cleanup tells the server that its client goes away.
+func (c *Client) Cleanup(ctx context.Context) error {
+	_, err := invoke(ctx, c, "Cleanup", c.server.Cleanup, &protocol.CleanupRequest{})
 	if leftOut(err) {
-		err = nil
+		return nil
 	}
-	return errors.Join(err, c.conn.Close())
+	return err
 }
+
+// Close ends the connection.
+func (c *Client) Close() error { return c.conn.Close() }
 
 // invoke makes a call within its deadline.
 func invoke[Q, A any](ctx context.Context, c *Client, name string, call func(context.Context, Q, ...grpc.CallOption) (A, error), request Q) (A, error) {

@@ -20,7 +20,6 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/edge/provider/externalgrpc"
 	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -450,4 +449,27 @@ func TestTwoGroupsOfOneName(t *testing.T) {
 	}
 }
 
-var _ nodegroup.Provider = (*externalgrpc.Client)(nil)
+// TestCleanupSaysThatTheClientGoes, also to a server that doesn't care.
+func TestCleanupSaysThatTheClientGoes(t *testing.T) {
+	var calls []string
+	var answer error
+	b := newBed(t, long, newFakeProvider(), func(_ context.Context, call string, _ any, next func() (any, error)) (any, error) {
+		calls = append(calls, call)
+		if answer != nil {
+			return nil, answer
+		}
+		return next()
+	})
+	for _, x := range []struct {
+		answer error
+		want   string
+	}{{nil, ""}, {status.Error(codes.Unimplemented, "not here"), ""}, {status.Error(codes.Internal, "broken"), "Cleanup: Internal: broken"}} {
+		answer = x.answer
+		if err := b.Cleanup(t.Context()); err == nil != (x.want == "") || err != nil && err.Error() != x.want {
+			t.Errorf("%v: got %v, want %q", x.answer, err, x.want)
+		}
+	}
+	if want := []string{"Cleanup", "Cleanup", "Cleanup"}; !slices.Equal(calls, want) {
+		t.Errorf("calls %q, want %q", calls, want)
+	}
+}

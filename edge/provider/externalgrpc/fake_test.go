@@ -178,7 +178,7 @@ func (b *bed) connect(t testing.TB, cfg *externalgrpc.Config) *externalgrpc.Clie
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() }) // the server may be away by then
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 

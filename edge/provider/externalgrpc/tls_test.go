@@ -27,7 +27,7 @@ import (
 // authority makes an authority with certificates for a server and a client.
 func authority(t *testing.T) *devpki.Authority {
 	t.Helper()
-	a, err := devpki.New(t.TempDir())
+	a, err := devpki.New(t.TempDir(), "ca")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,17 +70,17 @@ func config(address string, a *devpki.Authority, cert string) *externalgrpc.Conf
 func TestWhoIsThere(t *testing.T) {
 	ours, theirs := authority(t), authority(t)
 	now := time.Now()
-	if err := ours.IssueFor("elsewhere", &x509.Certificate{Subject: pkix.Name{CommonName: "x"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+	if err := ours.IssueLike("elsewhere", &x509.Certificate{Subject: pkix.Name{CommonName: "x"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, DNSNames: []string{"elsewhere"}, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"expired", "server-expired"} {
-		if err := ours.IssueFor(name, &x509.Certificate{Subject: pkix.Name{CommonName: "x"}, NotBefore: now.Add(-2 * time.Hour), NotAfter: now.Add(-time.Hour),
+		if err := ours.IssueLike(name, &x509.Certificate{Subject: pkix.Name{CommonName: "x"}, NotBefore: now.Add(-2 * time.Hour), NotAfter: now.Add(-time.Hour),
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := ours.IssueFor("no-client", &x509.Certificate{Subject: pkix.Name{CommonName: "x"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+	if err := ours.IssueLike("no-client", &x509.Certificate{Subject: pkix.Name{CommonName: "x"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestARenewedCertificateCounts(t *testing.T) {
 	cfg := config(serveTLS(t, a, "server"), a, "client")
 	b := &bed{now: time.Now()}
 	b.Client = b.connect(t, cfg)
-	if err := a.IssueFor("client", &x509.Certificate{Subject: pkix.Name{CommonName: "x"}, NotBefore: b.now.Add(-2 * time.Hour), NotAfter: b.now.Add(-time.Hour)}); err != nil {
+	if err := a.IssueLike("client", &x509.Certificate{Subject: pkix.Name{CommonName: "x"}, NotBefore: b.now.Add(-2 * time.Hour), NotAfter: b.now.Add(-time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Groups(t.Context()); err == nil {
