@@ -35,7 +35,7 @@ func TestGroupsComeThroughAsTheyAre(t *testing.T) {
 		group("a", func(g *nodegroup.Group) {
 			g.Min, g.Target = 1, 2
 			g.Instances = []nodegroup.Instance{
-				{ID: "fake://a/0"}, {ID: "fake://a/1", Failed: "OutOfResources: none left", Class: nodegroup.OutOfResources}, {ID: "fake://a/2", Failed: "Other: broken"},
+				{ID: "fake://a/0"}, {ID: "fake://a/1", Failed: "QUOTA: none left", Class: nodegroup.OutOfResources, Code: "QUOTA"}, {ID: "fake://a/2", Failed: "Other: broken", Code: "Other"},
 			}
 		}),
 		group("b", func(g *nodegroup.Group) {
@@ -47,6 +47,7 @@ func TestGroupsComeThroughAsTheyAre(t *testing.T) {
 	}
 	p := newFakeProvider(want...)
 	p.groups["a"].Instances[1].Failed, p.groups["a"].Instances[2].Failed = "none left", "broken"
+	p.groups["a"].Instances[2].Code = "" // the class is its code then
 	b := newBed(t, long, p, nil)
 	for range 2 {
 		got := b.list(t)
@@ -90,7 +91,7 @@ func TestChangesComeThrough(t *testing.T) {
 			t.Errorf("after %q the target is %d, want %d", p.calls, got, x.want)
 		}
 	}
-	if want := []string{"increase by 3 g", "decrease by 1 g", "delete [{fake://g/0 n0  Other} {fake://g/1   Other}] g"}; !slices.Equal(p.calls, want) {
+	if want := []string{"increase by 3 g", "decrease by 1 g", "delete [{fake://g/0 n0  Other } {fake://g/1   Other }] g"}; !slices.Equal(p.calls, want) {
 		t.Errorf("the provider was told %q, want %q", p.calls, want)
 	}
 }
@@ -347,7 +348,7 @@ func TestInstancesOnTheirWayOutAreNotCountedOn(t *testing.T) {
 		}
 		return next()
 	})
-	if got, want := b.list(t)[0].Instances, []nodegroup.Instance{{ID: "i1"}, {ID: "i3", Failed: "E"}, {ID: "i4"}, {ID: "i5"}}; !slices.Equal(got, want) {
+	if got, want := b.list(t)[0].Instances, []nodegroup.Instance{{ID: "i1"}, {ID: "i3", Failed: "E", Code: "E"}, {ID: "i4"}, {ID: "i5"}}; !slices.Equal(got, want) {
 		t.Errorf("got instances %v, want %v", got, want)
 	}
 	n := testkit.Node("n").Obj()

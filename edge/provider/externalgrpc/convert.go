@@ -38,7 +38,7 @@ func instances(answer *protocol.NodeGroupNodesResponse) (list []nodegroup.Instan
 		// As with Cluster Autoscaler an error counts while the instance is being created: one
 		// that runs may be a node yet.
 		if e := in.GetStatus().GetErrorInfo(); e.GetErrorCode() != "" && in.GetStatus().GetInstanceState() == protocol.InstanceStatus_instanceCreating {
-			out.Failed = e.GetErrorCode()
+			out.Failed, out.Code = e.GetErrorCode(), e.GetErrorCode()
 			if e.GetErrorMessage() != "" {
 				out.Failed += ": " + e.GetErrorMessage()
 			}
@@ -60,7 +60,7 @@ func instanceMessage(in *nodegroup.Instance) *protocol.Instance {
 			class = classOutOfResources
 		}
 		out.Status.InstanceState = protocol.InstanceStatus_instanceCreating
-		out.Status.ErrorInfo = &protocol.InstanceErrorInfo{ErrorCode: in.Class.String(), ErrorMessage: in.Failed, InstanceErrorClass: class}
+		out.Status.ErrorInfo = &protocol.InstanceErrorInfo{ErrorCode: in.FailureCode(), ErrorMessage: in.Failed, InstanceErrorClass: class}
 	}
 	return out
 }
