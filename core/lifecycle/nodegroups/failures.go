@@ -3,7 +3,6 @@ package nodegroups
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -51,11 +50,11 @@ func (g *group) answered(nodes int) (order Growth, known bool) {
 }
 
 // tellFailures has events written of instances that didn't become nodes.
-func tellFailures(t *lifecycle.Turn, failures []step.ScaleUpFailure, provision time.Duration) {
+func (m *Machine) tellFailures(t *lifecycle.Turn, failures []step.ScaleUpFailure) {
 	for _, f := range failures {
 		e := step.StatusEvent(f.Group, "ScaleUpFailed", scalingUp, fmt.Sprintf("Failed adding %d nodes to group %s due to %s; source errors: %s", f.Nodes, f.Group, f.Code, f.Why))
 		if f.Code == nodegroup.CodeTimeout {
-			e.Reason, e.Message = "ScaleUpTimedOut", fmt.Sprintf("Nodes added to group %s failed to register within %s", f.Group, provision)
+			e.Reason, e.Message = "ScaleUpTimedOut", fmt.Sprintf("Nodes added to group %s failed to register within %s", f.Group, m.ProvisionTime(t.State.Group(f.Group)))
 		}
 		t.Emit(e.AsWarning())
 	}

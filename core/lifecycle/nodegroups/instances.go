@@ -61,7 +61,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 	registered, leaving := m.registered(t.State)
 	listed := map[string]bool{}
 	before := len(t.Ready.ScaleUpFailures)
-	defer func() { tellFailures(t, t.Ready.ScaleUpFailures[before:], m.cfg.MaxProvisionTime) }()
+	defer func() { m.tellFailures(t, t.Ready.ScaleUpFailures[before:]) }()
 	for i := range groups {
 		g := &groups[i]
 		if g.Instances == nil {
