@@ -108,7 +108,7 @@ func (c *column) sync() {
 		if int(i) >= c.state.Len() {
 			if int(i) < len(c.cells) {
 				c.remove(i) // the node was added in what was rolled back
-				c.uncount(i)
+				c.recount(i)
 			}
 			continue
 		}
@@ -162,7 +162,7 @@ func (c *column) evaluate(i cluster.NodeIndex, changed changedPart) {
 	for len(c.cells) <= int(i) {
 		c.cells = append(c.cells, cell{group: -1})
 	}
-	c.uncount(i)
+	c.recount(i)
 	n := c.state.Node(i)
 	if n == nil {
 		c.remove(i)

@@ -22,7 +22,7 @@ import (
 // At most maxDryRunClasses classes keep outcomes; the one that asked longest ago gives
 // its place to the next.
 
-// maxDryRunClasses is how many classes of an engine keep dry runs: some 14 bytes for each
+// maxDryRunClasses is how many classes of an engine keep dry runs: some 20 bytes for each
 // class and node, and what is known of victims.
 const maxDryRunClasses = 256
 

@@ -3,7 +3,8 @@ package engine
 // Which nodes reject a class, counted by reason. Each node counts for the first rule that
 // rejects it, in the profile's order. What the local rules reject is in the column's tally,
 // what group rules reject is asked of groups, as for a decision: so it costs O(touched nodes +
-// groups + exceptional nodes + nodes with nominated pods × rules), not O(nodes).
+// groups + exceptional nodes + nodes with nominated pods × rules), not O(nodes). Where a group
+// rule comes before a local rule that rejects nodes, each node is asked by itself (precedes).
 
 import (
 	"slices"

@@ -42,9 +42,9 @@ func (c *column) counted() *tally {
 	return t
 }
 
-// uncount says that a node was evaluated, or is gone. A tally that lags behind by more than all
-// nodes is dropped: counting anew costs less.
-func (c *column) uncount(i cluster.NodeIndex) {
+// recount has a node counted again when counted is called next: it was evaluated, or is gone. A
+// tally that lags behind by more than all nodes is dropped: counting anew costs less.
+func (c *column) recount(i cluster.NodeIndex) {
 	switch t := c.tally; {
 	case t == nil:
 	case len(t.stale) > c.state.Len():
@@ -69,7 +69,7 @@ func (t *tally) precedes(c *Class) bool {
 
 // look takes note of why a node is rejected now.
 func (t *tally) look(c *column, i cluster.NodeIndex) {
-	t.setShortfalls(i, nil)
+	t.clearShortfalls(i)
 	if int(i) < c.state.Len() && int(i) < len(c.cells) && !c.cells[i].ok {
 		if n := c.state.Node(i); n != nil {
 			why, plugin := c.why(n)
@@ -81,21 +81,21 @@ func (t *tally) look(c *column, i cluster.NodeIndex) {
 	t.clear(i)
 }
 
-// setShortfalls takes note of the quantities in a reason of a node; with a nil reason it takes
-// those away that belong to the reason that the node has.
+// setShortfalls takes note of the quantities in the reason that a node has got.
 func (t *tally) setShortfalls(i cluster.NodeIndex, why *framework.Reason) {
-	if why != nil {
-		if !hasDeficits(why) {
-			return
-		}
-		for k, m := range why.Messages {
-			if t.short[m] == nil {
-				t.short[m] = &shortfalls{}
-			}
-			t.short[m].set(i, shortfall(why.Deficits[k]))
-		}
+	if !hasDeficits(why) {
 		return
 	}
+	for k, m := range why.Messages {
+		if t.short[m] == nil {
+			t.short[m] = &shortfalls{}
+		}
+		t.short[m].set(i, shortfall(why.Deficits[k]))
+	}
+}
+
+// clearShortfalls takes the quantities away that belong to the reason that a node still has.
+func (t *tally) clearShortfalls(i cluster.NodeIndex) {
 	if had := t.reasons[t.number(i)].why; had != nil && hasDeficits(had) {
 		for _, m := range had.Messages {
 			t.short[m].set(i, noShortfall)
