@@ -140,7 +140,6 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		return err
 	}
 	l := &loop{driver: driver, inbox: in, now: clock.now, questions: o.Questions, state: o.State, watcher: o.Watcher, health: o.Health, log: o.Log}
-	ofNoGroup := func(*v1.Node) string { return "" }
 	nodes := newNodeFeed(ofNoGroup, in.putTogether)
 	if o.Provider != nil {
 		nodes.groupOf = o.Provider.GroupOf
@@ -153,32 +152,11 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	}
 
 	factory := newFactory(clients.watch, transformFor(o.Extenders != nil))
-	watchInto := func(in *inbox, nodes *nodeFeed) error {
+	leads, err := l.waitToLead(work, &wg, &o, func(in *inbox, nodes *nodeFeed) error {
 		return watchAll(work, &wg, &o, clients, factory, nodes, in)
-	}
-	first, firstNodes := in, nodes
-	if o.StandBy == Idle {
-		first = discard(work, &wg)
-		firstNodes = newNodeFeed(ofNoGroup, first.putTogether)
-	}
-	if err := watchInto(first, firstNodes); err != nil {
+	}, nodes)
+	if err != nil || !leads {
 		return err
-	}
-	if o.Synced != nil {
-		o.Synced()
-	}
-	switch o.StandBy {
-	case Watching:
-		if !l.standBy(work, o.BecomeLeader) {
-			return nil
-		}
-	case Idle:
-		if !becomesLeader(work, o.BecomeLeader) {
-			return nil
-		}
-		if err := watchInto(in, nodes); err != nil {
-			return err
-		}
 	}
 	if nodes, pods := driver.Core().Size(); o.BecomeLeader != nil {
 		o.Log.Info("taking over", "nodes", nodes, "pods", pods, "pending", driver.Core().Queue())
@@ -201,6 +179,36 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	o.Log.Info("stopping", "scheduled", s.Scheduled, "unschedulable", s.Unschedulable, "bindFailures", s.BindFailures,
 		"missedWakeups", s.MissedWakeups, "badObjects", s.BadObjects, "droppedEvents", w.reporter.dropped.Load())
 	return nil
+}
+
+func ofNoGroup(*v1.Node) string { return "" }
+
+// waitToLead fills the caches, says that they are full, and stands by as the options say until
+// this process leads; leads is false when the context has ended before. watchInto fills the
+// caches and has what the API shows put into an inbox from then on. While an Idle process stands
+// by, the core is told nothing: what it hears goes to an inbox that nobody reads.
+func (l *loop) waitToLead(ctx context.Context, wg *sync.WaitGroup, o *Options, watchInto func(*inbox, *nodeFeed) error, nodes *nodeFeed) (leads bool, err error) {
+	first, firstNodes := l.inbox, nodes
+	if o.StandBy == Idle {
+		first = discard(ctx, wg)
+		firstNodes = newNodeFeed(ofNoGroup, first.putTogether)
+	}
+	if err := watchInto(first, firstNodes); err != nil {
+		return false, err
+	}
+	if o.Synced != nil {
+		o.Synced()
+	}
+	switch o.StandBy {
+	case Watching:
+		return l.standBy(ctx, o.BecomeLeader), nil
+	case Idle:
+		if !becomesLeader(ctx, o.BecomeLeader) {
+			return false, nil
+		}
+		return true, watchInto(l.inbox, nodes)
+	}
+	return true, nil
 }
 
 // fence has the provider and the extenders ask the fence.
