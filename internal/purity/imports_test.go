@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -33,15 +34,18 @@ var allowed = map[string][]string{
 	"core":         {},
 	"drive":        {"core"},
 	"config":       {"core"},
-	"edge":         {"drive", "core", "internal/simulatedgroup"},
+	"edge":         {"drive", "core", "internal/simulatedgroup", "internal/version"},
 	"sim":          {"config", "drive", "core", "tools/checker", "tools/trace", "internal/seeded", "internal/simulatedgroup"},
 	"tools/replay": {"config", "drive", "core"},
 	// The checker shares no code with what it checks.
-	"tools/checker":           {},
-	"tools/trace":             {},
-	"cmd":                     {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup"},
-	"hack":                    {"sim", "edge"},
+	"tools/checker": {},
+	"tools/trace":   {},
+	"cmd":           {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup", "internal/version"},
+	"hack":          {"sim", "edge"},
+	// Files for those who deploy Berth, embedded.
+	"deploy":                  {},
 	"internal/seeded":         {},
+	"internal/version":        {},
 	"internal/simulatedgroup": {"core"},
 	// For tests and for the dev cluster.
 	"internal/devpki": {},
@@ -95,8 +99,8 @@ func sources(t *testing.T, f func(file, pkg string, imports []string)) {
 		}
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			if rel == "devcluster" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != "." {
-				return filepath.SkipDir // devcluster is a module of its own
+			if rel != "." && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") || isModule(name)) {
+				return filepath.SkipDir
 			}
 			return nil
 		}
@@ -119,6 +123,12 @@ func sources(t *testing.T, f func(file, pkg string, imports []string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// isModule tells whether a folder has a module of its own, as devcluster has.
+func isModule(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "go.mod"))
+	return err == nil
 }
 
 // part returns which part of the module a package belongs to.

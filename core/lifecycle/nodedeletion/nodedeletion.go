@@ -180,6 +180,16 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	if d == nil {
 		return
 	}
+	if !d.waitsWithoutNode() {
+		delete(m.deletions, name)
+		m.homes.Free(t, name)
+		m.gather(t, d.group) // others of an atomic group wait for it no more
+	}
+}
+
+// waitsWithoutNode takes note that the node is gone, and tells whether the deletion waits for the
+// provider all the same: for its answer, or for what it lists.
+func (d *deletion) waitsWithoutNode() bool {
 	switch s := d.state.(type) {
 	case deleting:
 		s.gone = true
@@ -188,10 +198,9 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 		s.gone = true
 		d.state = s
 	default:
-		delete(m.deletions, name)
-		m.homes.Free(t, name)
-		m.gather(t, d.group) // others of an atomic group wait for it no more
+		return false
 	}
+	return true
 }
 
 // PodChanged takes note that a pod of a node has come, has changed or is gone.

@@ -71,17 +71,9 @@ func (d *deletion) ofAnotherMachine(info *cluster.NodeInfo) bool {
 // that the provider has answered ends, since its node is gone; the others wait for the answer.
 func (m *Machine) setAside(name string, d *deletion) {
 	delete(m.deletions, name)
-	switch s := d.state.(type) {
-	case deleting:
-		s.gone = true
-		d.state = s
-	case inDoubt:
-		s.gone = true
-		d.state = s
-	default:
-		return
+	if d.waitsWithoutNode() {
+		m.deletions[aside(name, d.instance)] = d
 	}
-	m.deletions[aside(name, d.instance)] = d
 }
 
 // aside is the key of a deletion whose node's name another node has: no name of a node.
