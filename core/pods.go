@@ -130,6 +130,9 @@ func (c *Core) podPends(obj *v1.Pod) {
 		p.parsed = parsed // a bind is under way; its outcome decides
 		p.binding.Update(parsed)
 		p.expected.Update(parsed)
+		if item := c.queue.Get(obj.UID); item != nil {
+			c.nomination.Show(c.turn, &p.nomination, item, obj.Status.NominatedNodeName)
+		}
 		return
 	}
 	c.mode.reportProblems(parsed)
@@ -155,7 +158,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 	if item.Diagnosis() != nil && !item.Nominated() {
 		c.wantPlan(p) // another scheduler may have called it unschedulable just now
 	}
-	if c.nomination.Show(c.turn, &p.nomination, item) && !p.preemption.Asking() {
+	if c.nomination.Show(c.turn, &p.nomination, item, obj.Status.NominatedNodeName) && !p.preemption.Asking() {
 		if p.nomination.Decided() {
 			c.reservation.Free(c.turn, obj.UID)
 		}

@@ -168,22 +168,20 @@ func (m *Machine) KeepFor(t *lifecycle.Turn, pod *cluster.Pod) {
 // Restore nominates a pod again that was decided on and whose node was taken away from
 // it: it may come to the node that it was nominated to after all.
 func (m *Machine) Restore(t *lifecycle.Turn, p *Pod, item *queue.Item) {
-	if p.waitsForNode() {
-		m.Keep(t, p, item.Pod())
-		m.Write(t, p, item)
-	}
+	m.Keep(t, p, item.Pod())
+	m.Write(t, p, item)
 }
 
 // Keep nominates a pod in the state as before the decision, of which nothing is
 // written: the nominations of pods that another scheduler places are its own.
 func (m *Machine) Keep(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) { t.State.Nominate(pod, p.at()) }
 
-// Show takes what the API shows of a queued pod's nomination, and tells whether
-// somebody else has written it. Then it replaces what was decided here. A write of this
+// Show takes the node that the API has a pod nominated to that isn't bound, and tells whether
+// somebody else has written it. Then it replaces what was decided here; of a pod that has a node
+// in the state it counts when the pod loses that. A write of this
 // machine's that is shown late changes nothing, but for one that has failed: the API
 // server did it all the same, so if something else was decided since, that is written.
-func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item) (others bool) {
-	node := item.Pod().Object.Status.NominatedNodeName
+func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item, node string) (others bool) {
 	if node == p.shown {
 		return false
 	}
@@ -198,7 +196,9 @@ func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item) (others bool
 		return false
 	}
 	p.node, p.written, p.failed = node, node, false
-	m.show(t, p, item)
+	if _, placed := t.State.Placed(item.Pod().UID); !placed {
+		m.show(t, p, item)
+	}
 	return true
 }
 

@@ -42,7 +42,7 @@ func (w *world) shows(name, node string) (others bool) {
 	if w.pods[obj.UID] == nil {
 		w.pods[obj.UID] = &nomination.Pod{}
 	}
-	return w.m.Show(w.Turn, w.pods[obj.UID], item)
+	return w.m.Show(w.Turn, w.pods[obj.UID], item, node)
 }
 
 func (w *world) find(name string) (*nomination.Pod, *queue.Item) {

@@ -216,14 +216,18 @@ func TestAServerThatHangsHoldsUpItsOwnGroupOnly(t *testing.T) {
 			return next()
 		}
 	}
+	// Which end notices the deadline first is a matter of chance, and so is the middle of the text.
 	const remedy = "; the server is too slow, or hangs; whether it carried the call out isn't known, and grpc_timeout says how long a call may take"
+	tooLate := func(call, text string) bool {
+		return strings.HasPrefix(text, call+": DeadlineExceeded: ") && strings.HasSuffix(text, remedy)
+	}
 	b := newBed(t, 500*time.Millisecond, newFakeProvider(group("a"), group("b")), hang("NodeGroupTargetSize"))
 	got := b.list(t)
-	if got[0].Unreadable != "" || got[0].Template == nil || got[1].Unreadable != "NodeGroupTargetSize: DeadlineExceeded: context deadline exceeded"+remedy {
+	if got[0].Unreadable != "" || got[0].Template == nil || !tooLate("NodeGroupTargetSize", got[1].Unreadable) {
 		t.Errorf("got %+v", got)
 	}
 	b = newBed(t, 200*time.Millisecond, newFakeProvider(group("a"), group("b")), hang("NodeGroups"))
-	if groups, err := b.Groups(t.Context()); err == nil || err.Error() != "NodeGroups: DeadlineExceeded: context deadline exceeded"+remedy {
+	if groups, err := b.Groups(t.Context()); err == nil || !tooLate("NodeGroups", err.Error()) {
 		t.Errorf("NodeGroups hangs: got %v, %v", groups, err)
 	}
 }
