@@ -72,7 +72,7 @@ func (n Night) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bed, err := startTestbed(ctx, controlplane.Options{Progress: n.Out, AuditLog: n.AuditLog}, n.Berth, dir, n.flags()...)
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: n.Out, AuditLog: n.AuditLog}, n.Berth, dir, n.Groups, n.flags()...)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (n Night) Run(ctx context.Context) error {
 // flags returns Berth's flags: timers so short that the night takes minutes.
 func (n Night) flags() []string {
 	flags := []string{
-		"--cloud-provider=simulated", "--cloud-config=" + n.Groups, "--scan-interval=2s",
+		"--scan-interval=2s",
 		"--scale-down-unneeded-time=8s", "--scale-down-delay-after-add=15s", "--node-delete-delay-after-taint=1s", "--max-scale-down-parallelism=200", "--max-drain-parallelism=10",
 	}
 	if n.Record != "" {

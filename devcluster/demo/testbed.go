@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,14 +27,16 @@ import (
 type testbed struct {
 	cluster *controlplane.Cluster
 	berth   *controlplane.Process
+	nodes   *controlplane.NodeGroups // serves the node groups; nil without any
 	client  kubernetes.Interface
-	died    chan error // Berth has ended by itself
+	died    chan error // of a process that has ended by itself
 	out     io.Writer
 }
 
-// startTestbed starts a dev cluster and a Berth process with more flags, whose log is
-// in dir. Its caller has to stop the testbed.
-func startTestbed(ctx context.Context, cluster controlplane.Options, berth, dir string, flags ...string) (*testbed, error) {
+// startTestbed starts a dev cluster, a process that serves the node groups of a file, "" for
+// none, and a Berth process with more flags. Their logs are in dir. Its caller has to stop the
+// testbed.
+func startTestbed(ctx context.Context, cluster controlplane.Options, berth, dir, groups string, flags ...string) (*testbed, error) {
 	out := cluster.Progress
 	if _, err := exec.LookPath(berth); err != nil {
 		return nil, fmt.Errorf("--berth: %w; build it with make build", err)
@@ -42,33 +45,61 @@ func startTestbed(ctx context.Context, cluster controlplane.Options, berth, dir 
 	if err != nil {
 		return nil, err
 	}
-	bed := &testbed{cluster: c, out: out, died: make(chan error, 1)}
-	if bed.client, err = api.New(c.Config); err != nil {
-		c.Stop()
+	bed := &testbed{cluster: c, out: out, died: make(chan error, 2)}
+	if err := bed.start(ctx, berth, dir, groups, flags); err != nil {
+		bed.stop()
 		return nil, err
 	}
-	fmt.Fprintln(out, "starting berth …")
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := account.Create(ctx, c.Config, account.ConfigurationFor(flags), kubeconfig); err != nil {
-		c.Stop()
-		return nil, err
-	}
-	args := append([]string{"run", "--kubeconfig", kubeconfig, "--secure-port", "0"}, flags...)
-	if bed.berth, err = controlplane.StartProcess("berth", filepath.Join(dir, "berth.log"), berth, args...); err != nil {
-		c.Stop()
-		return nil, fmt.Errorf("starting %s: %w", berth, err)
-	}
-	go func() {
-		if err := bed.berth.Wait(); err != nil {
-			bed.died <- err
-		}
-	}()
 	return bed, nil
 }
 
-// stop ends Berth and then the cluster.
+// start starts the processes beside the cluster. What it has started when it fails, stop ends.
+func (bed *testbed) start(ctx context.Context, berth, dir, groups string, flags []string) (err error) {
+	if bed.client, err = api.New(bed.cluster.Config); err != nil {
+		return err
+	}
+	if groups != "" {
+		fmt.Fprintln(bed.out, "starting the node groups: berth provider simulated, which berth reaches over mutual TLS …")
+		if bed.nodes, err = bed.cluster.ServeNodeGroups(berth, groups, dir); err != nil {
+			return err
+		}
+		bed.watch(bed.nodes.Process)
+		provider, err := bed.nodes.Flags(bed.nodes.Address)
+		if err != nil {
+			return err
+		}
+		flags = append(slices.Clone(flags), provider...)
+	}
+	fmt.Fprintln(bed.out, "starting berth …")
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := account.Create(ctx, bed.cluster.Config, account.ConfigurationFor(flags), kubeconfig); err != nil {
+		return err
+	}
+	args := append([]string{"run", "--kubeconfig", kubeconfig, "--secure-port", "0"}, flags...)
+	if bed.berth, err = controlplane.StartProcess("berth", filepath.Join(dir, "berth.log"), berth, args...); err != nil {
+		return fmt.Errorf("starting %s: %w", berth, err)
+	}
+	bed.watch(bed.berth)
+	return nil
+}
+
+// watch takes note when a process ends by itself.
+func (bed *testbed) watch(p *controlplane.Process) {
+	go func() {
+		if err := p.Wait(); err != nil {
+			bed.died <- err
+		}
+	}()
+}
+
+// stop ends Berth, then its node groups, then the cluster.
 func (bed *testbed) stop() {
-	bed.berth.Stop(10 * time.Second)
+	if bed.berth != nil {
+		bed.berth.Stop(10 * time.Second)
+	}
+	if bed.nodes != nil {
+		bed.nodes.Stop(10 * time.Second)
+	}
 	bed.cluster.Stop()
 }
 
@@ -141,6 +172,9 @@ func (bed *testbed) usage() (berth, server controlplane.Usage) {
 	}
 	berth, server = bed.berth.Usage(), bed.cluster.Process("kube-apiserver").Usage()
 	row("berth", berth)
+	if bed.nodes != nil {
+		row("node groups", bed.nodes.Usage())
+	}
 	row("kube-apiserver", server)
 	for _, name := range []string{"etcd", "kube-controller-manager", "kubelets"} {
 		if p := bed.cluster.Process(name); p != nil {

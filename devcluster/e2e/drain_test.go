@@ -3,9 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -156,13 +154,11 @@ func (d *drained) nodes(ctx context.Context) (all []*v1.Node, berths, others []s
 func TestDrain(t *testing.T) {
 	c, client := startCluster(t)
 	d := &drained{t: t, client: client, evicted: map[string]bool{}}
-	groups := filepath.Join(t.TempDir(), "groups.yaml")
-	d.must(os.WriteFile(groups, []byte(oneGroup), 0o600))
 	port := freePort(t)
-	flags := []string{"--cloud-provider=simulated", "--cloud-config=" + groups, "--scan-interval=1s",
+	flags := append(nodeGroups(t, c, oneGroup), "--scan-interval=1s",
 		"--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", port), "-v=2",
 		"--scale-down-unneeded-time=3s", "--scale-down-delay-after-add=0s", "--scale-down-delay-after-failure=1s", "--unremovable-node-recheck-timeout=1s",
-		"--node-delete-delay-after-taint=2s", "--max-pod-eviction-time=5s", "--max-drain-parallelism=5"}
+		"--node-delete-delay-after-taint=2s", "--max-pod-eviction-time=5s", "--max-drain-parallelism=5")
 	first, _ := startBerth(t, c, flags...)
 	token := tokenFor(t, client, "reader", "/debug/explain")
 	explained, state := "", ""

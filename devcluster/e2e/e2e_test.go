@@ -188,6 +188,27 @@ func startBerth(t *testing.T, c *controlplane.Cluster, flags ...string) (*contro
 	return p, log
 }
 
+// nodeGroups has the node groups of a text served by a process of their own, which outlives any
+// Berth of the test, and returns the flags by which Berth gets its nodes there.
+func nodeGroups(t *testing.T, c *controlplane.Cluster, text string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "groups.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, err := c.ServeNodeGroups(berth, file, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Stop(10 * time.Second) })
+	flags, err := g.Flags(g.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return flags
+}
+
 // eventually polls until something holds. It waits long enough for a machine that stands
 // still for a while, but less than the five minutes of the leftover sweep, which would
 // hide a missed wake-up.

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -68,11 +67,7 @@ func (s shops) prioritize(text string) {
 func TestExpandersThatAskOutside(t *testing.T) {
 	c, client := startCluster(t)
 	s := shops{t, client}
-	groups := filepath.Join(t.TempDir(), "groups.yaml")
-	if err := os.WriteFile(groups, []byte(twoGroups), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	flags := []string{"--cloud-provider=simulated", "--cloud-config=" + groups, "--scan-interval=2s", "--scale-down-enabled=false"}
+	flags := append(nodeGroups(t, c, twoGroups), "--scan-interval=2s", "--scale-down-enabled=false")
 
 	var mu sync.Mutex
 	var asked []string

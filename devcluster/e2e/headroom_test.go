@@ -173,12 +173,8 @@ func TestHeadroom(t *testing.T) {
 	c, client := startCluster(t)
 	h := &headroomCluster{t: t, client: client}
 	h.define(c.Config)
-	groups := filepath.Join(t.TempDir(), "groups.yaml")
-	if err := os.WriteFile(groups, []byte(oneGroup), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	recording := filepath.Join(t.TempDir(), "recording")
-	p, _ := startBerth(t, c, "--cloud-provider=simulated", "--cloud-config="+groups, "--scan-interval=2s", "--record="+recording)
+	p, _ := startBerth(t, c, append(nodeGroups(t, c, oneGroup), "--scan-interval=2s", "--record="+recording)...)
 
 	// A buffer of two chunks of 2 CPUs: a node of 4.
 	h.create(buffers, "CapacityBuffer", "web", nil, map[string]any{"podTemplateRef": map[string]any{"name": "web"}, "replicas": int64(2)})

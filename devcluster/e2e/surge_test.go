@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -98,12 +96,8 @@ func single(t *testing.T, client kubernetes.Interface, name string, annotations 
 // other has a gap, which shows that the watch would have seen one.
 func TestNoGapWithASuccessorFirst(t *testing.T) {
 	c, client := startCluster(t)
-	groups := filepath.Join(t.TempDir(), "groups.yaml")
-	if err := os.WriteFile(groups, []byte(oneGroup), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	startBerth(t, c, "--cloud-provider=simulated", "--cloud-config="+groups, "--surge", "--scan-interval=2s",
-		"--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=1s", "--scale-down-utilization-threshold=0.9")
+	startBerth(t, c, append(nodeGroups(t, c, oneGroup), "--surge", "--scan-interval=2s",
+		"--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=1s", "--scale-down-utilization-threshold=0.9")...)
 	s := watchServing(t, client)
 
 	// Two pods of no controller keep their node, which they fill; the Deployments get another.
