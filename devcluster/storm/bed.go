@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,16 +32,18 @@ type bed struct {
 	cluster *controlplane.Cluster
 	client  kubernetes.Interface // not through a proxy
 	berths  []*berth
+	groups  *controlplane.NodeGroups
+	toNodes *proxy // between all Berths and the node groups
 	dir     string // of logs and kubeconfigs
 	keep    bool   // the directory was given
 
 	endBerths context.CancelFunc
 	running   sync.WaitGroup // of Berths
-	failed    chan error     // a Berth that could not be started
+	failed    chan error     // a Berth that could not be started, or the node groups, which ended
 }
 
 // configuration is the one of deploy/ that the Berths run by.
-const configuration = "simulated"
+const configuration = "external"
 
 // berthUser is whom the API server takes Berth for: the account of that configuration, by a
 // certificate instead of a token, because certificates can expire within seconds.
@@ -85,6 +88,9 @@ func startBed(ctx context.Context, o Options) (_ *bed, err error) {
 	if err := makeFixedNodes(ctx, b.client); err != nil {
 		return nil, err
 	}
+	if err := b.startGroups(o); err != nil {
+		return nil, err
+	}
 	fmt.Fprintf(o.Out, "starting %d Berths …\n", o.Berths)
 	if err := b.startBerths(o); err != nil {
 		return nil, err
@@ -92,10 +98,28 @@ func startBed(ctx context.Context, o Options) (_ *bed, err error) {
 	return b, b.waitLeader(ctx, time.Minute)
 }
 
+// startGroups starts the process that has the node groups, and a proxy before it.
+func (b *bed) startGroups(o Options) (err error) {
+	file := filepath.Join(b.dir, "groups.yaml")
+	if err := os.WriteFile(file, []byte(groupsFile(o.Seed)), 0o600); err != nil {
+		return err
+	}
+	if b.groups, err = b.cluster.ServeNodeGroups(o.Berth, file, b.dir); err != nil {
+		return err
+	}
+	go func() {
+		if err := b.groups.Wait(); err != nil {
+			b.failed <- err
+		}
+	}()
+	b.toNodes, err = newProxy("node-groups", b.groups.Address)
+	return err
+}
+
 // startBerths starts the Berths, each with a kubeconfig that leads to its proxy.
 func (b *bed) startBerths(o Options) error {
-	groups := filepath.Join(b.dir, "groups.yaml")
-	if err := os.WriteFile(groups, []byte(groupsFile(o.Seed)), 0o600); err != nil {
+	provider, err := b.groups.Flags(b.toNodes.address())
+	if err != nil {
 		return err
 	}
 	ctx, end := context.WithCancel(context.Background())
@@ -115,9 +139,9 @@ func (b *bed) startBerths(o Options) error {
 		if err != nil {
 			return err
 		}
-		x.args = append([]string{"run", "--kubeconfig", kubeconfig, "--secure-port=0", "--cloud-provider=simulated", "--cloud-config=" + groups,
+		x.args = slices.Concat([]string{"run", "--kubeconfig", kubeconfig, "--secure-port=0",
 			"--scan-interval=2s", "--scale-down-unneeded-time=6s", "--scale-down-delay-after-add=3s", "--scale-down-delay-after-failure=5s",
-			"--max-scale-down-parallelism=20", "--max-drain-parallelism=5", "--node-delete-delay-after-taint=1s"}, o.BerthFlags...)
+			"--max-scale-down-parallelism=20", "--max-drain-parallelism=5", "--node-delete-delay-after-taint=1s"}, provider, o.BerthFlags)
 		b.running.Go(func() {
 			if err := x.run(ctx); err != nil {
 				b.failed <- err
@@ -184,6 +208,12 @@ func (b *bed) stop() {
 	}
 	for _, x := range b.berths {
 		x.proxy.down()
+	}
+	if b.toNodes != nil {
+		b.toNodes.down()
+	}
+	if b.groups != nil {
+		b.groups.Stop(10 * time.Second)
 	}
 	if b.cluster != nil {
 		b.cluster.Stop()

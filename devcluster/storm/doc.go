@@ -1,5 +1,5 @@
 // Package storm gives a cluster a bad day: a real control plane, two or three Berths behind a
-// proxy each, load, and a seeded plan of misfortunes, with a checker that watches the API by
+// proxy each, node groups in a process behind another one, load, and a seeded plan of misfortunes, with a checker that watches the API by
 // itself.
 //
 //	storm.go       the order of a run: calm, one misfortune after the other, rest
@@ -7,6 +7,7 @@
 //	misfortunes.go the list of them
 //	server.go      what happens to the API server and to etcd
 //	network.go     what happens between Berth and the API server
+//	provider.go    what happens between Berth and the node groups
 //	leaders.go     what happens to the Berth that leads
 //	refusals.go    what the API server refuses: requests, binds, certificates
 //	names.go       objects deleted and created again under their name
@@ -16,7 +17,4 @@
 //	load.go        pods that come and go
 //	report.go      what people read
 //	checker/       what must hold
-//
-// The provider of node groups is in Berth's process (--cloud-provider=simulated) and reaches
-// the world through Berth's own connection: it has no misfortunes of its own yet.
 package storm

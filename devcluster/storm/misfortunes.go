@@ -48,6 +48,9 @@ func misfortunes() []*misfortune {
 		{"leader-kill", "the leader is killed", nothing, afterDeath, killLeader},
 		{"leader-stop", "the leader is stopped for longer than the Lease and goes on", nothing, afterDeath, stopLeader},
 		{"leader-cut-off", "the leader alone is cut off from the API server for longer than the Lease", nothing, afterDeath, cutLeaderOff},
+		{"provider-away", "no node group can be reached", length, 0, cutNodeGroupsOff},
+		{"provider-mute", "the node groups hear and do what they are told, and no answer arrives", length, 0, loseAnswers},
+		{"provider-late", "the answers of the node groups take 3 to 9 seconds; Berth waits for 5", length, 0, delayAnswers},
 		{"client-certificates", "all Berths' certificates expire, and are rotated seconds later", length, 0, expireClientCertificates},
 		{"serving-certificate", "the API server's certificate expires, and is rotated seconds later", length, afterReturn, expireServingCertificate},
 	}

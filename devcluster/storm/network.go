@@ -30,7 +30,7 @@ func (r *run) afflicted(ctx context.Context, s Step, kind string, attributes map
 		}
 	}()
 	for _, b := range hit {
-		if err := b.proxy.afflict(kind, s.Share, attributes); err != nil {
+		if err := b.proxy.afflict(bothWays, kind, s.Share, attributes); err != nil {
 			return time.Time{}, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// proxy stands between one Berth and the API server. TLS passes through it, so it can delay
+// proxy stands between one Berth and the API server, or before the node groups. TLS passes through it, so it can delay
 // and lose bytes, and can't read them. Its methods are for one goroutine at a time.
 type proxy struct{ p *toxiproxy.Proxy }
 
@@ -40,10 +40,16 @@ func (p *proxy) cut() error {
 	return p.up()
 }
 
-// afflict adds a toxic of toxiproxy's in both directions, to a share of the connections that
-// exist and that come. heal takes it away again.
-func (p *proxy) afflict(kind string, share float64, attributes map[string]int) error {
-	for _, way := range []string{"upstream", "downstream"} {
+// Ways of the bytes through a proxy.
+var (
+	bothWays = []string{"upstream", "downstream"}
+	answers  = []string{"downstream"} // back to who has connected
+)
+
+// afflict adds a toxic of toxiproxy's on some ways, to a share of the connections that exist and
+// that come. heal takes it away again.
+func (p *proxy) afflict(ways []string, kind string, share float64, attributes map[string]int) error {
+	for _, way := range ways {
 		raw, err := json.Marshal(map[string]any{"name": kind + way, "type": kind, "stream": way, "toxicity": share, "attributes": attributes})
 		if err != nil {
 			return err

@@ -72,7 +72,7 @@ func TestProxy(t *testing.T) {
 	if !first.answers(5 * time.Second) {
 		t.Fatal("no answer through the proxy")
 	}
-	if err := p.afflict("timeout", 1, map[string]int{"timeout": 0}); err != nil {
+	if err := p.afflict(bothWays, "timeout", 1, map[string]int{"timeout": 0}); err != nil {
 		t.Fatal(err)
 	}
 	if first.answers(300*time.Millisecond) || call(t, p).answers(300*time.Millisecond) {
@@ -107,7 +107,7 @@ func TestProxyDelays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.down()
-	if err := p.afflict("latency", 1, map[string]int{"latency": 60_000}); err != nil {
+	if err := p.afflict(bothWays, "latency", 1, map[string]int{"latency": 60_000}); err != nil {
 		t.Fatal(err)
 	}
 	c := call(t, p)
