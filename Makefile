@@ -78,7 +78,7 @@ drains: ## Drain 1,000 nodes one by one and fifty at a time in the virtual world
 	go test ./sim -run '^$$' -bench Drains -benchtime 1x -timeout 60m
 
 e2e: build devcluster ## Tests on the dev cluster, and against kube-scheduler's own plugins
-	cd devcluster && go test ./... -count=1 -timeout 20m
+	cd devcluster && go test ./... -count=1 -timeout 45m
 	cd devcluster && go test ./oracle -count=1 -run PropertyOracle -rapid.checks=$(N)
 	cd devcluster && go test ./oracle -count=1 -run 'Cases|Configurations|Refused' -rapid.checks=200
 	@$(MAKE) release BINARY=out/berth
