@@ -19,7 +19,7 @@ MINUTES ?= 5
 ONLY ?=
 LOGS ?=
 
-.PHONY: generate storm release image chart fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: generate gate storm release image chart fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
@@ -48,7 +48,7 @@ else
 	@./devcluster/bin/devcluster demo
 endif
 
-test: lint unit fuzz e2e ## Everything that CI runs
+test: lint unit fuzz gate e2e ## Everything that CI runs
 
 unit: ## Tests without a cluster
 	@./hack/need-chromium
@@ -93,7 +93,11 @@ storm: build devcluster ## Play bad days on the dev cluster, one of MINUTES=5 fo
 
 lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted (make fmt):"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	@for module in . devcluster deploy/charttest hack/promcheck; do (cd $$module && go mod tidy -diff) || { echo "go.mod in $$module isn't tidy: run go mod tidy there"; exit 1; }; done
 	go run $(GOLANGCI) run ./...
+
+gate: ## Fail when placements have become dearer than docs/performance-history.tsv says; RECORD=1 writes down what has changed
+	go run ./hack/gate $(if $(RECORD),-record)
 
 compare: ## Engine against kube-scheduler's algorithm in one run, BENCH=regexp, with the ratios
 	cd devcluster && go test ./oracle -timeout 60m -run '^$$' -bench 'Placement/$(BENCH)' -benchtime 1000x -count $(COUNT) | tee ../out.compare
