@@ -231,7 +231,8 @@ func explainWait(e *engine.Engine, class *engine.Class, d *engine.Diagnosis, x *
 }
 
 // reasonsOf lists the reasons of a diagnosis.
-func reasonsOf(d *engine.Diagnosis) (out []step.Why) {
+func reasonsOf(d *engine.Diagnosis) []step.Why {
+	out := make([]step.Why, 0, len(d.Counts())+1)
 	for _, n := range d.Counts() {
 		why := step.Why{Plugin: n.Plugin, Message: n.Message, Nodes: n.Nodes}
 		if s := n.Nearest; s != nil {

@@ -83,7 +83,8 @@ func (d *Diagnosis) MessageWith(preemption string) string {
 	if d.nodes == 0 {
 		return "no nodes available to schedule pods"
 	}
-	text := strconv.AppendInt([]byte("0/"), int64(d.nodes), 10)
+	var room [512]byte // most texts fit, so that only the string is allocated
+	text := strconv.AppendInt(append(room[:0], "0/"...), int64(d.nodes), 10)
 	text = append(text, " nodes are available:"...)
 	switch {
 	case d.everywhere != nil:
@@ -156,7 +157,7 @@ func (m messageCounts) add(message, plugin string) *Count {
 
 // countsOf returns the counts of nodes that are rejected for these reasons.
 func countsOf(list []rejected) []Count {
-	var out []Count
+	out := make([]Count, 0, len(list))
 	for _, r := range list {
 		if r.nodes == 0 {
 			continue

@@ -46,7 +46,7 @@ type rejection struct {
 const noPlugin = -1
 
 func (e *Engine) newNodeFilter(c *Class) *nodeFilter {
-	f := &nodeFilter{class: c, state: e.state, topology: c.shared.topologies}
+	f := &nodeFilter{class: c, state: e.state, topology: c.shared.topologies, plugins: make([]pluginRules, 0, len(c.localRules)+len(c.groupRules))}
 	locals, groups := 0, 0
 	for i := range e.profile.Plugins {
 		p := pluginRules{plugin: i}

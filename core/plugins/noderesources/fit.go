@@ -170,7 +170,14 @@ func (r *fitRule) ScoreNode(n *cluster.Node) int64 {
 // Explain implements framework.LocalRule: a message and a deficit for everything
 // that is too little.
 func (r *fitRule) Explain(n *cluster.Node) *framework.Reason {
-	out := &framework.Reason{Plugin: FitName}
+	// Room for the usual two is allocated with the reason: this is asked at each refusal.
+	room := &struct {
+		framework.Reason
+		messages [2]string
+		deficits [2]framework.Deficit
+	}{Reason: framework.Reason{Plugin: FitName}}
+	out := &room.Reason
+	out.Messages, out.Deficits = room.messages[:0], room.deficits[:0]
 	if int64(len(n.Pods))+1 > n.AllowedPods {
 		out.Messages = append(out.Messages, "Too many pods")
 		out.Deficits = append(out.Deficits, framework.Deficit{Resource: "pods", Needed: 1, Available: n.AllowedPods - int64(len(n.Pods))})
@@ -182,9 +189,20 @@ func (r *fitRule) Explain(n *cluster.Node) *framework.Reason {
 			continue
 		}
 		name := string(w.id.Name())
-		out.Messages = append(out.Messages, "Insufficient "+name)
+		out.Messages = append(out.Messages, insufficient(name))
 		out.Deficits = append(out.Deficits, framework.Deficit{Resource: name, Needed: w.value, Available: free})
 		out.Final = out.Final || w.value > allocatable
 	}
 	return out
+}
+
+// insufficient returns the message about a resource, without an allocation for the usual ones.
+func insufficient(resource string) string {
+	switch resource {
+	case "cpu":
+		return "Insufficient cpu"
+	case "memory":
+		return "Insufficient memory"
+	}
+	return "Insufficient " + resource
 }
