@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -189,4 +190,94 @@ func BenchmarkNodesArriveOneByOne(b *testing.B) {
 		}
 		b.ReportMetric(float64(placed), "placed")
 	}
+}
+
+// BenchmarkDaemonSetRollout has the controller of a DaemonSet make 5,000 pods, 250 at a time, each
+// bound to its node by name, and the API show each bound before the next come. Then the DaemonSet
+// goes. An operation is all of that, without what the API shows later; reported are the time for
+// one pod, the bytes that it takes, and the bytes that are kept in the end.
+func BenchmarkDaemonSetRollout(b *testing.B) {
+	for _, nodes := range []int{5000, 50000} {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) { benchmarkDaemonSetRollout(b, nodes) })
+	}
+}
+
+func benchmarkDaemonSetRollout(b *testing.B, nodes int) {
+	const pods, atATime = 5000, 250
+	schema := cluster.NewSchema()
+	c := testkit.Must(core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{}))))
+	now := time.Unix(1000, 0)
+	for i := range nodes {
+		c.Step(now, step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi", "pods", "110").Zone(fmt.Sprint("z", i%3)).Obj()})
+	}
+	var allocated uint64
+	rollout := func(start, stop func()) {
+		for from := 0; from < pods; from += atATime {
+			var created, bound []step.Input
+			for i := from; i < from+atATime; i++ {
+				p := testkit.DaemonPod("agent", fmt.Sprint("n", i)).Req("cpu", "100m", "memory", "200Mi").Obj()
+				on := p.DeepCopy()
+				on.Spec.NodeName = fmt.Sprint("n", i)
+				created, bound = append(created, step.PodSet{Pod: p}), append(bound, step.PodSet{Pod: on})
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start()
+			now = now.Add(100 * time.Millisecond)
+			placed := 0
+			r := c.Step(now, created...)
+			for placed += len(r.Binds); !r.NextWake.After(now) && !r.NextWake.IsZero(); placed += len(r.Binds) {
+				r = c.Step(now)
+			}
+			stop()
+			runtime.ReadMemStats(&after)
+			allocated += after.TotalAlloc - before.TotalAlloc
+			if placed != atATime {
+				b.Fatalf("%d of %d pods were placed", placed, atATime)
+			}
+			now = now.Add(100 * time.Millisecond)
+			c.Step(now, bound...)
+		}
+		var gone []step.Input
+		for i := range pods {
+			gone = append(gone, step.PodGone{UID: testkit.DaemonPod("agent", fmt.Sprint("n", i)).UID})
+		}
+		now = now.Add(time.Minute)
+		c.Step(now, gone...)
+		forgetPods(c, &now)
+	}
+	rollout(func() {}, func() {}) // so that tables have the size that they need for so many pods
+	allocated = 0
+	heap := liveHeap()
+	b.ResetTimer()
+	b.StopTimer()
+	for range b.N {
+		rollout(b.StartTimer, b.StopTimer)
+	}
+	per := float64(b.N * pods)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/per, "ns/pod")
+	b.ReportMetric(float64(allocated)/per, "B/pod")
+	b.ReportMetric(float64(int64(liveHeap())-int64(heap))/per, "kept-B/pod")
+	runtime.KeepAlive(c)
+}
+
+// forgetPods has so much happen, in a minute, that the journal names no pod any more that came before.
+func forgetPods(c *core.Core, now *time.Time) {
+	for range 1000 {
+		*now = now.Add(60 * time.Millisecond)
+		var in []step.Input
+		for range 10 {
+			p := testkit.Pod("other").On("n0").Obj()
+			in = append(in, step.PodSet{Pod: p}, step.PodGone{UID: p.UID})
+		}
+		c.Step(*now, in...)
+	}
+}
+
+// liveHeap returns how many bytes of the heap are in use.
+func liveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

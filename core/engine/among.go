@@ -6,12 +6,14 @@ import (
 
 // Choosing among the nodes that HTTP extenders allow. The extenders are asked about the
 // feasible nodes (Feasible); their answer comes back as an input, when the cluster may
-// have changed, so that the rules are asked once more (PlaceAmong). Both cost O(nodes).
+// have changed, so that the rules are asked once more (PlaceAmong). Both cost O(nodes), or O(named
+// nodes) of a class that is judged by name.
 
 // Feasible returns the names of the nodes that would take the class, by index.
 func (e *Engine) Feasible(c *Class) []string {
 	var out []string
-	for _, a := range e.Answers(c) {
+	e.refresh(c)
+	for _, a := range e.AnswersFor(c, e.openTo(c)) {
 		if a.OK {
 			out = append(out, e.state.Node(a.Node).Name)
 		}
@@ -26,7 +28,8 @@ func (e *Engine) Feasible(c *Class) []string {
 // RunnerUpScore.
 func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node) (bonus int64, ok bool)) (Choice, Account, bool) {
 	best, second := ranked{node: cluster.NoNode}, ranked{node: cluster.NoNode}
-	for _, a := range e.Answers(c) {
+	e.refresh(c)
+	for _, a := range e.AnswersFor(c, e.openTo(c)) {
 		if !a.OK {
 			continue
 		}
@@ -35,7 +38,7 @@ func (e *Engine) PlaceAmong(c *Class, p *cluster.Pod, allowed func(*cluster.Node
 		if !ok {
 			continue
 		}
-		x := ranked{a.Node, a.Score + max(0, min(MaxBonus, bonus)), c.shared.rank(n)}
+		x := ranked{a.Node, a.Score + max(0, min(MaxBonus, bonus)), c.rank(n)}
 		switch {
 		case x.beats(best):
 			best, second = x, best

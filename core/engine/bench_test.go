@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -155,6 +156,46 @@ func BenchmarkRefusal(b *testing.B) {
 				s.Remove(extra.UID)
 				if i%1000 == 0 {
 					s.Trim(s.Head() - 10)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDaemonSetRollout places a DaemonSet's pods, one on each of the nodes, each bound to
+// its node by name. An operation is one pod: parsed, classified and placed.
+func BenchmarkDaemonSetRollout(b *testing.B) {
+	for _, nodes := range []int{5000, 50000} {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			schema := cluster.NewSchema()
+			s := cluster.New(schema)
+			e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{Seed: 1}))
+			objects := make([]*v1.Pod, nodes)
+			for i := range nodes {
+				name := fmt.Sprint("n", i)
+				s.SetNode(schema.ParseNode(testkit.Node(name).Zone(string(rune('a'+i%3))).Alloc("cpu", "4", "memory", "32Gi", "pods", "110").Obj(), ""))
+				objects[i] = testkit.DaemonPod("agent", name).Req("cpu", "100m", "memory", "200Mi").Obj()
+			}
+			var placed []types.UID
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				p := schema.ParsePod(objects[i%nodes])
+				choice, ok := e.Place(e.Class(p), p)
+				if !ok || s.Node(choice.Node).Name != fmt.Sprint("n", i%nodes) {
+					b.Fatalf("pod %d was placed on %d (%v)", i, choice.Node, ok)
+				}
+				if placed = append(placed, p.UID); len(placed)%64 == 0 {
+					e.Sweep(func(*engine.Class) bool { return false })
+					s.Trim(s.Head())
+				}
+				if len(placed) == nodes {
+					b.StopTimer()
+					for _, uid := range placed {
+						s.Remove(uid)
+					}
+					placed = placed[:0]
+					b.StartTimer()
 				}
 			}
 		})

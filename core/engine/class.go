@@ -38,7 +38,12 @@ type Class struct {
 	// termsForgotten is State.TermsForgotten from when the rules were made.
 	termsForgotten uint64
 
-	shared *column // that of all classes with the same local rules and kinds of groups
+	narrowed   *narrowing          // the nodes that its local rules leave; nil for all
+	topologies []*cluster.Topology // of all group rules, each once. The class holds them
+	seed       uint64              // of ranks
+
+	byName bool    // judged on the nodes that its rules name, without a column (narrow.go)
+	shared *column // that of all classes with the same local rules and kinds of groups; nil when byName
 	// private is the class's own column, nil for most (private.go).
 	private      *column
 	lastSync     cluster.Seq // when the class chose between its columns last
@@ -48,6 +53,9 @@ type Class struct {
 
 // Pod returns a pod of the class.
 func (c *Class) Pod() *cluster.Pod { return c.pod }
+
+// rank returns what the rank of a node is for the class (column.rank).
+func (c *Class) rank(n *cluster.Node) uint64 { return rankOf(n, c.seed) }
 
 // LeavesRoomFor tells whether pods of the class have to leave a nominated pod its place:
 // its priority is as high as theirs, and it doesn't keep room for them.

@@ -28,6 +28,7 @@ type column struct {
 	// is used: StaticKey, and HostKey when the column is private.
 	groupRules []groupRule
 	topologies []*cluster.Topology // of all group rules, each once
+	narrowed   *narrowing          // of the local rules
 	// private columns serve one class: their structural key includes the
 	// class's host keys, so that no node is exceptional.
 	private  bool
@@ -75,9 +76,11 @@ const (
 // rank breaks ties between equally good nodes: the higher one wins. It is a bijection
 // of 40 bits of the hash of the node's name, so that it is unique where those are; the
 // seed mixes the local signature in, so that classes of other shapes prefer other nodes.
-func (c *column) rank(n *cluster.Node) uint64 {
+func (c *column) rank(n *cluster.Node) uint64 { return rankOf(n, c.seed) }
+
+func rankOf(n *cluster.Node, seed uint64) uint64 {
 	const mask = 1<<rankBits - 1
-	x := (n.Hash ^ c.seed) & mask
+	x := (n.Hash ^ seed) & mask
 	x = x * 0x9E3779B97F4A7C15 & mask
 	x ^= x >> 21
 	return x * 0xBF58476D1CE4E5B9 & mask

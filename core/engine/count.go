@@ -66,7 +66,7 @@ func (e *Engine) RejectedAlike(c *Class, a, b *cluster.NodeInfo) bool {
 			return false
 		}
 		for _, t := range r.topologies {
-			if !c.shared.topologies[t].SameDomain(a, b) {
+			if !c.topologies[t].SameDomain(a, b) {
 				return false
 			}
 		}

@@ -56,6 +56,8 @@ func (e *Engine) PreemptionMessage(c *Class) string {
 	switch {
 	case c.Rejected != nil: // no node takes the class whoever leaves it
 		d.counts = countsOf([]rejected{{why: notHelpful, nodes: d.nodes}})
+	case c.ByName() && e.state.HasLowerPriority(c.pod.Priority):
+		d.counts = countsOf(e.whyNoVictimsByName(c))
 	case e.options.Rebuilt || e.state.HasLowerPriority(c.pod.Priority):
 		d.counts = countsOf(e.reasonsOf(c).counts.appendTo(nil))
 	default:

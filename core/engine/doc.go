@@ -20,6 +20,7 @@
 //	tree.go       the index of a group: which node is best
 //	key.go        what the index compares, and the limits of scores
 //	view.go       what the group rules of one class make of a column
+//	narrow.go     classes that name their nodes, which have no column
 //	best.go       the best node, and placing a pod there
 //	among.go      the best of the nodes that extenders allow
 //	private.go    when a class gets a column of its own

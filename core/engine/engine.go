@@ -22,6 +22,7 @@ type Engine struct {
 	// keep what dry runs of preemption have found. Both are sets.
 	privates map[*column]bool
 	dry      map[*Class]bool
+	byName   int // how many of the classes are judged by name
 	nextID   ClassID
 	keyBytes int    // the lengths of the keys of classes and of columns
 	dryUses  uint64 // questions that used dry runs, which say whose were used last
@@ -36,6 +37,8 @@ type Engine struct {
 	exceptional          stamps // nodes that are entries of their own in the view
 	nominated            stamps // of them, those with nominated pods that count for the class
 	view                 view
+	named                column // see namedColumn
+	namedNodes           []*cluster.Node
 	rejected             rejections
 }
 
@@ -66,6 +69,8 @@ func New(state *cluster.State, profile *framework.Profile, options Options) (*En
 		privates: map[*column]bool{}, dry: map[*Class]bool{},
 		evaluated: make([]pluginPods, len(profile.Plugins)),
 	}
+	// Its groups tell host keys apart, since it is filled for each question anew.
+	e.named = column{state: state, options: options, private: true}
 	state.AddCache(e)
 	return e, nil
 }
@@ -93,18 +98,19 @@ func (e *Engine) RolledBack(to cluster.Seq, undone []cluster.Change) {
 // Size says how much an engine holds.
 type Size struct {
 	Classes  int // held, by whomever they are needed
+	ByName   int // of the classes, those without a column, since they name their nodes
 	Columns  int // some 40 bytes for each node
 	KeyBytes int // what tells classes and columns apart, as long as what their pods ask for
 }
 
 // Times returns f times as much.
 func (s Size) Times(f float64) Size {
-	return Size{int(f * float64(s.Classes)), int(f * float64(s.Columns)), int(f * float64(s.KeyBytes))}
+	return Size{int(f * float64(s.Classes)), int(f * float64(s.ByName)), int(f * float64(s.Columns)), int(f * float64(s.KeyBytes))}
 }
 
 // Size returns how much the engine holds, in O(1).
 func (e *Engine) Size() Size {
-	return Size{len(e.classes), len(e.columns) + len(e.privates), e.keyBytes}
+	return Size{len(e.classes), e.byName, len(e.columns) + len(e.privates), e.keyBytes}
 }
 
 // Sweep forgets the classes that keep doesn't want, with their facts, and the
@@ -117,9 +123,13 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 			used[c.shared] = true
 			continue
 		}
+		if c.ByName() {
+			e.byName--
+		}
 		for i := range c.prepared {
 			e.release(&c.prepared[i])
 		}
+		e.releaseTopologies(c.topologies)
 		e.dropCaches(c)
 		delete(e.classes, key)
 		e.keyBytes -= len(key)
@@ -128,11 +138,15 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 		if used[col] {
 			continue
 		}
-		for _, t := range col.topologies {
-			e.state.ReleaseTopology(t)
-		}
+		e.releaseTopologies(col.topologies)
 		delete(e.columns, key)
 		e.keyBytes -= len(key)
+	}
+}
+
+func (e *Engine) releaseTopologies(list []*cluster.Topology) {
+	for _, t := range list {
+		e.state.ReleaseTopology(t)
 	}
 }
 

@@ -40,13 +40,27 @@ type groupIndex struct {
 	keyBuf []byte  // scratch: a structural key as bytes
 }
 
-// reset forgets all groups, for a column with so many topologies and group rules.
+// reset forgets all groups, for a column with so many topologies and group rules. It keeps the
+// memory of lists.
 func (x *groupIndex) reset(topologies, rules int) {
-	x.groups, x.free = nil, nil
+	clear(x.groups)
+	x.groups, x.free = x.groups[:0], x.free[:0]
 	x.feasible, x.best = x.feasible[:0], x.best[:0]
-	x.static, x.host = make([][]int32, rules), make([][]int32, rules)
-	x.domains = make([][]cluster.Domain, topologies)
-	x.byKey = map[string]int32{}
+	x.static, x.host = emptyLists(x.static, rules), emptyLists(x.host, rules)
+	x.domains = emptyLists(x.domains, topologies)
+	if x.byKey == nil {
+		x.byKey = map[string]int32{}
+	}
+	clear(x.byKey)
+}
+
+// emptyLists returns n empty lists with the memory of those that there are.
+func emptyLists[T any](lists [][]T, n int) [][]T {
+	lists = slices.Grow(lists[:0], n)[:n]
+	for i := range lists {
+		lists[i] = lists[i][:0]
+	}
+	return lists
 }
 
 // regroup puts a node into the group of its structural key. Its slot there has key 0

@@ -21,7 +21,6 @@ type nodeFilter struct {
 	counts   func(*cluster.Pod) bool // which nominated pods count, of those that the class leaves room for; nil: all
 	state    *cluster.State
 	plugins  []pluginRules
-	narrow   []framework.LocalRule // those that are Narrowers: they leave nodes out before any other rule
 	topology []*cluster.Topology
 	groups   framework.Groups // of one node; reused for each
 	answer   [1]framework.Code
@@ -35,26 +34,25 @@ type pluginRules struct {
 }
 
 // rejection is the first rule that rejects a node, in the profile's order: either
-// local or group is set, neither when the code is OK.
+// local or group is set, neither when the code is OK, or when rules have left the node out
+// before any is asked (narrowing).
 type rejection struct {
-	code  framework.Code
-	local framework.LocalRule
-	group *groupRule
+	code    framework.Code
+	local   framework.LocalRule
+	group   *groupRule
+	leftOut bool
 }
 
 // noPlugin stands where no plugin is meant.
 const noPlugin = -1
 
 func (e *Engine) newNodeFilter(c *Class) *nodeFilter {
-	f := &nodeFilter{class: c, state: e.state, topology: c.shared.topologies, plugins: make([]pluginRules, 0, len(c.localRules)+len(c.groupRules))}
+	f := &nodeFilter{class: c, state: e.state, topology: c.topologies, plugins: make([]pluginRules, 0, len(c.localRules)+len(c.groupRules))}
 	locals, groups := 0, 0
 	for i := range e.profile.Plugins {
 		p := pluginRules{plugin: i}
 		if locals < len(c.localRules) && c.localRules[locals].plugin == i {
 			p.local = c.localRules[locals].LocalRule
-			if _, ok := p.local.(framework.Narrower); ok {
-				f.narrow = append(f.narrow, p.local)
-			}
 			locals++
 		}
 		if groups < len(c.groupRules) && c.groupRules[groups].plugin == i {
@@ -123,6 +121,8 @@ func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func()) {
 // node asked about changes: a group rule explains its last answer.
 func (f *nodeFilter) explain(r rejection, n *cluster.Node) (why *framework.Reason, hinting int) {
 	switch {
+	case r.leftOut:
+		return f.class.narrowed.reason(), noPlugin
 	case r.local != nil:
 		return r.local.Explain(n), noPlugin
 	case r.group != nil:
@@ -134,10 +134,8 @@ func (f *nodeFilter) explain(r rejection, n *cluster.Node) (why *framework.Reaso
 // reject returns the first rule that rejects the node as the state is. It doesn't
 // allocate.
 func (f *nodeFilter) reject(n *cluster.Node) rejection {
-	for _, l := range f.narrow {
-		if l.(framework.Narrower).Narrows(n.NodeInfo) {
-			return rejection{code: framework.Final, local: l}
-		}
+	if f.class.narrowed.leavesOut(n.NodeInfo) {
+		return rejection{code: framework.Final, leftOut: true}
 	}
 	for i := range f.plugins {
 		p := &f.plugins[i]

@@ -33,7 +33,7 @@ func (e *Engine) Preempt(c *Class) (best Candidate, ok bool) {
 		if order > 0 {
 			return
 		}
-		if k := c.shared.rank(n); order < 0 || k > rank {
+		if k := c.rank(n); order < 0 || k > rank {
 			best, cost, rank = Candidate{n.Index, out.Victims}, &out.cost, k
 		}
 	})
@@ -47,7 +47,7 @@ func (e *Engine) Cheapest(c *Class, list []Candidate) (best Candidate, ok bool) 
 	for k := range list {
 		x := e.profile.Preempter.Cost(&list[k].Victims)
 		order := x.Compare(&cost)
-		if !ok || order < 0 || order == 0 && c.shared.rank(e.state.Node(list[k].Node)) > c.shared.rank(e.state.Node(best.Node)) {
+		if !ok || order < 0 || order == 0 && c.rank(e.state.Node(list[k].Node)) > c.rank(e.state.Node(best.Node)) {
 			best, cost, ok = list[k], x, true
 		}
 	}
@@ -71,6 +71,15 @@ func (e *Engine) preempts(c *Class) bool {
 func (e *Engine) candidates(c *Class, found func(*cluster.Node, *outcome)) {
 	e.refresh(c)
 	if c.Rejected != nil || !e.preempts(c) {
+		return
+	}
+	if c.ByName() {
+		f := e.newNodeFilter(c)
+		for _, n := range e.nodesOf(c) {
+			if out := e.dryRun(f, n); out != nil {
+				found(n, out)
+			}
+		}
 		return
 	}
 	d := e.outcomesOf(c)
@@ -182,8 +191,7 @@ func (e *Engine) LocallyFits(c *Class, n cluster.NodeIndex) bool {
 	if c.Rejected != nil {
 		return false
 	}
-	c.shared.sync()
-	return c.shared.keyOf(n) != 0
+	return e.localColumn(c).keyOf(n) != 0
 }
 
 // CodeOn returns the rules' code for one node; Final when the class is rejected

@@ -21,15 +21,27 @@ const (
 
 // syncedColumn returns the column that the class is to use for a decision, up to date.
 func (e *Engine) syncedColumn(c *Class) *column {
+	if c.ByName() {
+		return e.namedColumn(c)
+	}
 	if len(c.hostFacts) > 0 {
 		e.weighPrivate(c)
 	}
-	col := c.shared
 	if c.private != nil {
-		col = c.private
+		c.private.sync()
+		return c.private
 	}
-	col.sync()
-	return col
+	return e.localColumn(c)
+}
+
+// localColumn returns a column with the local answers for the class, up to date: the shared one, or
+// that of its named nodes.
+func (e *Engine) localColumn(c *Class) *column {
+	if c.ByName() {
+		return e.namedColumn(c)
+	}
+	c.shared.sync()
+	return c.shared
 }
 
 // weighPrivate counts what this decision costs in the one column more than in the other,
@@ -52,7 +64,6 @@ func (e *Engine) weighPrivate(c *Class) {
 	switch {
 	case c.private == nil && c.privateGains == limit && hostDomainsAreNodes(c):
 		c.private = e.newColumn(c)
-		c.private.topologies = c.shared.topologies
 		c.private.private = true
 		c.private.meetings = meetings(c)
 		e.privates[c.private] = true

@@ -4,7 +4,8 @@ package engine
 // rejects it, in the profile's order. What the local rules reject is in the column's tally,
 // what group rules reject is asked of groups, as for a decision: so it costs O(touched nodes +
 // groups + exceptional nodes + nodes with nominated pods × rules), not O(nodes). Where a group
-// rule comes before a local rule that rejects nodes, each node is asked by itself (precedes).
+// rule comes before a local rule that rejects nodes, each node is asked by itself (precedes). Of a
+// class that is judged by name the named nodes are.
 
 import (
 	"slices"
@@ -45,6 +46,14 @@ func (e *Engine) rejections(c *Class) *rejections {
 		if why, by := f.reason(n); why != nil {
 			r.add(rejected{why, 1, n.Index}, by)
 		}
+	}
+	if c.ByName() {
+		nodes := e.nodesOf(c)
+		for _, n := range nodes {
+			one(n)
+		}
+		r.add(rejected{c.narrowed.reason(), e.state.Live() - len(nodes), cluster.NoNode}, noPlugin)
+		return r
 	}
 	col := e.syncedColumn(c)
 	t := col.counted()

@@ -87,8 +87,18 @@ func (e *Engine) release(p *prepared) {
 // assemble lists the rules that the plugins have prepared, and gives the class the
 // column that goes with them.
 func (e *Engine) assemble(c *Class) {
-	c.Rejected, c.localRules, c.groupRules, c.hostFacts = nil, nil, nil, nil
 	e.dropCaches(c)
+	locals, groups := 0, 0
+	for i := range c.prepared {
+		if c.prepared[i].Local != nil {
+			locals++
+		}
+		if c.prepared[i].Group != nil {
+			groups++
+		}
+	}
+	c.Rejected, c.hostFacts = nil, nil
+	c.localRules, c.groupRules = make([]localRule, 0, locals), make([]groupRule, 0, groups)
 	for i := range c.prepared {
 		p, weight := &c.prepared[i], e.profile.Plugins[i].Weight
 		if p.reason != nil && c.Rejected == nil {
@@ -102,7 +112,21 @@ func (e *Engine) assemble(c *Class) {
 			c.hostFacts = append(c.hostFacts, p.Group.HostFacts()...)
 		}
 	}
-	c.shared = e.sharedColumn(c)
+	c.narrowed = e.narrowingOf(c.localRules)
+	old := c.topologies
+	c.topologies = e.holdTopologies(c.useTopologies())
+	e.releaseTopologies(old) // last: what both hold needn't be made again
+	if c.byName {
+		e.byName--
+	}
+	c.shared, c.byName = nil, c.narrowed.few() && !e.options.Rebuilt
+	if c.byName {
+		e.byName++
+		c.seed = e.rankSeed(c)
+	} else {
+		c.shared = e.sharedColumn(c)
+		c.seed = c.shared.seed
+	}
 }
 
 func neverFilters(r framework.GroupRule) bool {
@@ -110,34 +134,50 @@ func neverFilters(r framework.GroupRule) bool {
 	return ok && x.NeverFilters()
 }
 
+// useTopologies returns the topology keys of the class's group rules, each once, and has each
+// rule know where its own are among them.
+func (c *Class) useTopologies() (keys []string) {
+	for k := range c.groupRules {
+		r := &c.groupRules[k]
+		r.topologies = nil
+		for _, key := range r.TopologyKeys() {
+			at := slices.Index(keys, key)
+			if at < 0 {
+				at = len(keys)
+				keys = append(keys, key)
+			}
+			r.topologies = append(r.topologies, at)
+		}
+	}
+	return keys
+}
+
+func (e *Engine) holdTopologies(keys []string) (out []*cluster.Topology) {
+	for _, key := range keys {
+		out = append(out, e.state.HoldTopology(key))
+	}
+	return out
+}
+
 // sharedColumn returns the column for classes with the same local rules and the same
-// kinds of structure: which plugins group nodes, and by which topology keys. It sets
-// the topologies of the class's group rules.
+// kinds of structure: which plugins group nodes, and by which topology keys.
 func (e *Engine) sharedColumn(c *Class) *column {
-	var keys []string
-	at := map[string]int{}
 	var id framework.Signature
 	id.Str(c.local)
 	id.Str(c.localEnds)
 	for k := range c.groupRules {
 		r := &c.groupRules[k]
-		own := r.TopologyKeys()
 		id.Int(int64(r.plugin))
-		id.Int(int64(len(own)))
-		for _, key := range own {
-			if _, ok := at[key]; !ok {
-				at[key] = len(keys)
-				keys = append(keys, key)
-			}
-			r.topologies = append(r.topologies, at[key])
-			id.Str(key)
+		id.Int(int64(len(r.topologies)))
+		for _, at := range r.topologies {
+			id.Str(c.topologies[at].Key)
 		}
 	}
 	col, ok := e.columns[string(id.Bytes())]
 	if !ok {
 		col = e.newColumn(c)
-		for _, key := range keys {
-			col.topologies = append(col.topologies, e.state.HoldTopology(key))
+		for _, t := range col.topologies {
+			e.state.HoldTopology(t.Key)
 		}
 		e.columns[string(id.Bytes())] = col
 		e.keyBytes += len(id.Bytes())
@@ -148,7 +188,12 @@ func (e *Engine) sharedColumn(c *Class) *column {
 // newColumn returns a column with the class's rules and no nodes. What of the rules
 // counts is the same for all classes that will share it.
 func (e *Engine) newColumn(c *Class) *column {
+	return &column{state: e.state, localRules: c.localRules, groupRules: c.groupRules, topologies: c.topologies, narrowed: c.narrowed, seed: e.rankSeed(c), options: e.options}
+}
+
+// rankSeed returns the seed of ranks, which is the same for all classes of the same local rules.
+func (e *Engine) rankSeed(c *Class) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(c.local))
-	return &column{state: e.state, localRules: c.localRules, groupRules: c.groupRules, seed: h.Sum64() ^ e.options.Seed, options: e.options}
+	return h.Sum64() ^ e.options.Seed
 }

@@ -18,7 +18,8 @@ type PluginScore struct {
 func (e *Engine) Scores(c *Class) map[cluster.NodeIndex][]PluginScore {
 	var nodes []cluster.NodeIndex
 	out := map[cluster.NodeIndex][]PluginScore{}
-	for _, a := range e.Answers(c) {
+	e.refresh(c)
+	for _, a := range e.AnswersFor(c, e.openTo(c)) {
 		if a.OK {
 			nodes = append(nodes, a.Node)
 		}
@@ -77,7 +78,7 @@ func (e *Engine) nodesAsGroups(c *Class, r *groupRule, nodes []cluster.NodeIndex
 	for _, at := range r.topologies {
 		var domains []cluster.Domain
 		for _, n := range nodes {
-			domains = append(domains, c.shared.topologies[at].Of(n))
+			domains = append(domains, c.topologies[at].Of(n))
 		}
 		g.Domains = append(g.Domains, domains)
 	}

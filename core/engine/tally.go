@@ -133,13 +133,11 @@ func (t *tally) nearest(c *column, message string, except []cluster.NodeIndex) (
 }
 
 // why returns the reason of the first local rule that rejects a node, in the order of the
-// profile, after those that leave nodes out before any other (framework.Narrower), and the
+// profile, after those that leave nodes out before any is asked (narrowing), and the
 // rule's plugin, noPlugin of those. There must be one.
 func (c *column) why(n *cluster.Node) (*framework.Reason, int) {
-	for k := range c.localRules {
-		if x, ok := c.localRules[k].LocalRule.(framework.Narrower); ok && x.Narrows(n.NodeInfo) {
-			return c.localRules[k].Explain(n), noPlugin
-		}
+	if c.narrowed.leavesOut(n.NodeInfo) {
+		return c.narrowed.reason(), noPlugin
 	}
 	for k := range c.localRules {
 		if code, _ := c.localRules[k].EvalNode(n); code != framework.OK {

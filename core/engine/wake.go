@@ -75,12 +75,18 @@ func (e *Engine) helpAnywhere(c *Class, d *Diagnosis, preempts bool) (Help, *Dia
 
 // helpOnTouched evaluates the touched nodes.
 func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change, preempts bool) (Help, *Diagnosis) {
-	col := c.shared
-	col.sync()
+	touching := changes
+	if c.ByName() {
+		touching = e.sinceTouched(c, changes)
+	}
 	help, hinting := NoHelp, d.hinting
+	var col *column
+	if len(touching) > 0 {
+		col = e.localColumn(c)
+	}
 	var f *nodeFilter
-	for i := range changes {
-		n := e.state.Node(changes[i].Node) // nil when the change touched none, or it is gone again
+	for i := range touching {
+		n := e.state.Node(touching[i].Node) // nil when the change touched none, or it is gone again
 		if n == nil || !col.cells[n.Index].ok && !preempts {
 			continue
 		}

@@ -28,7 +28,7 @@ type finalLocal struct{}
 func (finalLocal) Reads() framework.Aspects                       { return framework.ReadsPods }
 func (finalLocal) EvalNode(*cluster.Node) (framework.Code, int64) { return framework.Final, 7 }
 func (finalLocal) Explain(*cluster.Node) *framework.Reason        { return nil }
-func (finalLocal) Narrows(*cluster.NodeInfo) bool                 { return true }
+func (finalLocal) NarrowsTo() []string                            { return []string{} }
 
 // scorerLocal knows the score of a node that it rejects.
 type scorerLocal struct{ finalLocal }

@@ -1,5 +1,7 @@
 package framework
 
+import "fmt"
+
 // Code is a rule's answer for a node (kube-scheduler's status code).
 type Code uint8
 
@@ -22,6 +24,12 @@ type Reason struct {
 	OfPod bool
 	// Deficits are what the messages are about: one for each message, or none.
 	Deficits []Deficit
+}
+
+// LeftOut is the reason of the nodes that plugins leave out by naming others (Narrower). The
+// plugins are sorted.
+func LeftOut(plugins ...string) *Reason {
+	return &Reason{Plugin: plugins[0], Messages: []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", plugins)}, Final: true}
 }
 
 // Deficit is a resource that a node has too little of, in its base unit

@@ -46,11 +46,15 @@ type LocalRule interface {
 	Explain(n *cluster.Node) *Reason
 }
 
-// Narrower is a LocalRule that leaves nodes out before any rule looks at them,
-// as a PreFilterResult does in kube-scheduler. It decides only whose reason people
-// read: EvalNode rejects these nodes too.
+// Narrower is implemented by local rules that may name the nodes to which they keep the
+// class, as a PreFilterResult does in kube-scheduler. All others are left out before any
+// rule is asked about them, so that a class with few names costs as much as these nodes,
+// and people read of the others that the plugin isn't satisfied.
 type Narrower interface {
-	Narrows(n *cluster.NodeInfo) bool
+	// NarrowsTo returns the names, sorted and each once, or nil when the rule names no
+	// nodes. There needn't be nodes of these names. It returns the same for the life of
+	// the rule, and EvalNode rejects every other node.
+	NarrowsTo() []string
 }
 
 // Scorer is implemented by local rules whose score of a node that they reject

@@ -343,7 +343,10 @@ func (q *Queue) inOrder() []*WaitingClass {
 	profile := func(w *WaitingClass) string { return w.class.Pod().Object.Spec.SchedulerName }
 	out := slices.AppendSeq(make([]*WaitingClass, 0, len(q.waiting)), maps.Values(q.waiting))
 	slices.SortFunc(out, func(a, b *WaitingClass) int {
-		return cmp.Or(cmp.Compare(a.class.ID, b.class.ID), strings.Compare(profile(a), profile(b)))
+		if order := cmp.Compare(a.class.ID, b.class.ID); order != 0 {
+			return order // usual: the names cost more to look up
+		}
+		return strings.Compare(profile(a), profile(b))
 	})
 	return out
 }

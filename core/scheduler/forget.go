@@ -4,6 +4,9 @@ package scheduler
 // that no pod has is worth keeping: the next pod of a ReplicaSet or a Job has it again. But
 // whoever may create pods may have new ones made without end.
 //
+// Of classes that name their nodes that isn't so: the next pod of a DaemonSet names another node. Those
+// that nobody needs are forgotten soon, and the others stay.
+//
 // Looking for what nobody needs takes O(classes + pods). It is done when there is more than
 // Scheduler.Kept, or much more than after the last time; and, where that much is needed, only when it has
 // grown by half or some time has passed. So it costs O(1) for each class that is made.
@@ -26,24 +29,44 @@ const internedKept = 512
 // Scheduler.Kept.
 const forgetEvery = 10 * time.Second
 
+// namedKept is how many classes that name their nodes may be made before those that nobody needs are
+// looked for, besides half of those that were left the last time; fewer are looked for every forgetEvery.
+const namedKept = 256
+
 // forgot is what was left when classes were forgotten last.
 type forgot struct {
 	at       time.Time
 	left     map[string]engine.Size // by engine
 	interned int
+
+	byNameAt time.Time // when classes that name their nodes were looked for last,
+	byName   int       // and how many were left
 }
 
 // ForgetClasses forgets the classes that aren't in use, with the terms and topologies that nobody
 // needs then, when there is much of either. A class that was forgotten must not be used again.
 // inUse is called when it comes to that.
 func (s *Scheduler) ForgetClasses(now time.Time, inUse func() map[*engine.Class]bool) {
-	if s.muchToForget(now) {
+	switch n := s.byName(); {
+	case s.muchToForget(now):
 		s.forget(now, inUse())
+	case n > s.forgot.byName+s.forgot.byName/2+namedKept || n > 0 && !now.Before(s.forgot.byNameAt.Add(forgetEvery)):
+		used := inUse()
+		s.sweep(func(c *engine.Class) bool { return used[c] || !c.ByName() })
+		s.forgot.byNameAt, s.forgot.byName = now, s.byName()
 	}
 }
 
+// byName returns how many classes are held that name their nodes.
+func (s *Scheduler) byName() (n int) {
+	for _, name := range s.names {
+		n += s.engines[name].Size().ByName
+	}
+	return n
+}
+
 // ForgetAllClasses forgets all classes, for a scheduler that is asked once in a while.
-func (s *Scheduler) ForgetAllClasses() { s.sweep(nil) }
+func (s *Scheduler) ForgetAllClasses() { s.sweep(func(*engine.Class) bool { return false }) }
 
 func (s *Scheduler) muchToForget(now time.Time) bool {
 	if n := s.state.Interned(); n > internedKept && n > 2*s.forgot.interned {
@@ -63,15 +86,15 @@ func exceeds(size, limit engine.Size) bool {
 	return size.Classes > limit.Classes || size.Columns > limit.Columns || size.KeyBytes > limit.KeyBytes
 }
 
-func (s *Scheduler) sweep(used map[*engine.Class]bool) {
+func (s *Scheduler) sweep(keep func(*engine.Class) bool) {
 	for _, name := range s.names {
-		s.engines[name].Sweep(func(c *engine.Class) bool { return used[c] })
+		s.engines[name].Sweep(keep)
 	}
 }
 
 func (s *Scheduler) forget(now time.Time, used map[*engine.Class]bool) {
-	s.sweep(used)
-	s.forgot = forgot{at: now, left: map[string]engine.Size{}}
+	s.sweep(func(c *engine.Class) bool { return used[c] })
+	s.forgot = forgot{at: now, left: map[string]engine.Size{}, byNameAt: now, byName: s.byName()}
 	for _, name := range s.names {
 		s.forgot.left[name] = s.engines[name].Size()
 	}

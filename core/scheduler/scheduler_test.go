@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -135,6 +136,44 @@ func TestPodsToReclassifyAreThoseThatSomePluginReadsAnew(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("plugins read %q anew after %d changes: concerned is %s, want %s", c.readers, c.changes, got, c.want)
+		}
+	}
+}
+
+// TestClassesThatNameTheirNodesAreForgottenSoon when nobody uses them, and other classes stay.
+func TestClassesThatNameTheirNodesAreForgottenSoon(t *testing.T) {
+	w := newWorld(t, nil)
+	now, asked := time.Unix(1000, 0), 0
+	ordinary := w.pod(testkit.Pod("ordinary"))
+	w.Class(ordinary)
+	used := map[*engine.Class]bool{}
+	for _, c := range []struct {
+		name           string
+		after          time.Duration
+		classes, inUse int // that come, and that are in use from then on
+		left, asked    int
+	}{
+		{"none", time.Minute, 0, 0, 0, 0},
+		{"the first", 0, 1, 1, 1, 1},
+		{"as many as are kept", time.Second, 256, 100, 257, 1},
+		{"one too many", time.Second, 1, 0, 101, 2},
+		{"as many as are kept, and half of those in use", time.Second, 306, 0, 407, 2},
+		{"and one more", time.Second, 1, 0, 101, 3},
+		{"no other, soon", 9 * time.Second, 0, 0, 101, 3},
+		{"no other, after 10 seconds, and none in use", time.Second, 0, 0, 0, 4},
+		{"none any more", time.Hour, 0, 0, 0, 4},
+	} {
+		now = now.Add(c.after)
+		for i := range c.classes {
+			class := w.Class(w.pod(testkit.DaemonPod("agent", fmt.Sprint(c.name, i))))
+			used[class] = i < c.inUse
+		}
+		if c.left == 0 {
+			clear(used)
+		}
+		w.ForgetClasses(now, func() map[*engine.Class]bool { asked++; return used })
+		if size := w.Engine(ordinary).Size(); size.ByName != c.left || size.Classes != c.left+1 || asked != c.asked {
+			t.Errorf("%s: %d classes by name of %d are left, and who uses them was asked %d times; want %d of %d and %d", c.name, size.ByName, size.Classes, asked, c.left, c.left+1, c.asked)
 		}
 	}
 }

@@ -46,6 +46,15 @@ func (b *PodBuilder) Require(term v1.NodeSelectorTerm) *PodBuilder {
 	return b
 }
 
+// OnlyOn requires one of the nodes by name, each with a term of its own.
+func (b *PodBuilder) OnlyOn(nodes ...string) *PodBuilder {
+	for _, name := range nodes {
+		b.Require(v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{
+			{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{name}}}})
+	}
+	return b
+}
+
 // PreferIn prefers nodes whose label has one of the values.
 func (b *PodBuilder) PreferIn(weight int32, key string, values ...string) *PodBuilder {
 	return b.Prefer(weight, labelIn(key, values))

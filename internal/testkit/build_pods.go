@@ -25,6 +25,19 @@ func Pod(name string) *PodBuilder {
 	return b
 }
 
+// DaemonPod starts the pod of a DaemonSet for a node, as its controller makes it: bound to the
+// node by name, with the tolerations that all such pods have.
+func DaemonPod(set, node string) *PodBuilder {
+	b := Pod(set+"-"+node).Label("app", set).Owner("apps/v1", "DaemonSet", set).OnlyOn(node)
+	for _, key := range []string{v1.TaintNodeNotReady, v1.TaintNodeUnreachable} {
+		b.Toleration(v1.Toleration{Key: key, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute})
+	}
+	for _, key := range []string{v1.TaintNodeDiskPressure, v1.TaintNodeMemoryPressure, v1.TaintNodePIDPressure, v1.TaintNodeUnschedulable} {
+		b.Toleration(v1.Toleration{Key: key, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoSchedule})
+	}
+	return b
+}
+
 // Namespaced sets the namespace.
 func (b *PodBuilder) Namespaced(ns string) *PodBuilder { b.Pod.Namespace = ns; return b }
 

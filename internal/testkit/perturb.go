@@ -38,7 +38,7 @@ var perturbations = []func(*rapid.T, *PodBuilder){
 	// TaintToleration, NodeUnschedulable.
 	addToleration, perturbToleration,
 	// NodeAffinity.
-	perturbNodeSelector, requireZone, perturbRequiredZone, preferNodes,
+	perturbNodeSelector, requireZone, perturbRequiredZone, preferNodes, nameNodes, dropNodeAffinity,
 	// InterPodAffinity.
 	perturbAntiAffinity, perturbPreferredAffinity, addTerms,
 	// PodTopologySpread.
@@ -49,6 +49,12 @@ var perturbations = []func(*rapid.T, *PodBuilder){
 	perturbVolumes, perturbVolumes,
 	// Fields that nobody has thought of.
 	mutateAnything, mutateAnything,
+}
+
+func dropNodeAffinity(_ *rapid.T, b *PodBuilder) {
+	if b.Spec.Affinity != nil {
+		b.Spec.Affinity.NodeAffinity = nil
+	}
 }
 
 func perturbNamespace(t *rapid.T, b *PodBuilder) { b.Pod.Namespace = pick(t, spaces, "ns") }

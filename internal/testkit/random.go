@@ -142,8 +142,38 @@ func drawNodeRules(t *rapid.T, b *PodBuilder) {
 	if maybe(t, 15, "requires") {
 		b.RequireIn(v1.LabelTopologyZone, pick(t, zones, "zone"), pick(t, zones, "zone2"))
 	}
+	if maybe(t, 12, "named") {
+		nameNodes(t, b)
+	}
 	if maybe(t, 20, "prefers") {
 		b.PreferIn(int32(rapid.IntRange(1, 20).Draw(t, "weight")), "disk", "ssd")
+	}
+}
+
+// nameNodes has a pod require nodes by name: mostly one, as pods of a DaemonSet do, sometimes one
+// of a few or of many, with or without a label. There may be no such nodes, or they come later.
+func nameNodes(t *rapid.T, b *PodBuilder) {
+	names := pick(t, []int{1, 1, 1, 1, 2, 3, 24}, "how many names")
+	if maybe(t, 10, "beside a label") {
+		b.RequireIn(v1.LabelTopologyZone, pick(t, zones, "or zone")) // an alternative, so that names decide nothing
+	}
+	for range names {
+		name := fmt.Sprint("n", Uniform(t, 8, "named node"))
+		switch {
+		case maybe(t, 10, "conflict"):
+			in := func(name string) v1.NodeSelectorRequirement {
+				return v1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{name}}
+			}
+			b.Require(v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{in(name), in(fmt.Sprint("n", Uniform(t, 8, "and at once")))}})
+		case names > 3:
+			b.OnlyOn(fmt.Sprint("n", Uniform(t, 64, "of many")))
+		default:
+			b.OnlyOn(name)
+		}
+		if maybe(t, 10, "and a label") {
+			terms := b.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+			terms[len(terms)-1].MatchExpressions = []v1.NodeSelectorRequirement{labelIn("disk", []string{"ssd"}).MatchExpressions[0]}
+		}
 	}
 }
 

@@ -6,7 +6,6 @@
 package nodeaffinity
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -137,7 +136,7 @@ func (p Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *frame
 		if named && len(names) == 0 {
 			return rules, &framework.Reason{Plugin: Name, Messages: []string{"pod affinity terms conflict"}, Final: true, OfPod: true}
 		}
-		rules.Local = &required{p.added, nodeaffinity.GetRequiredNodeAffinity(pod.Object), names}
+		rules.Local = newRequired(pod, p.added, names)
 	}
 	if terms := preferredTerms(pod); len(terms) > 0 || p.addedPreferred != nil {
 		// With a term that can't be read nothing is scored; the API server lets no such
@@ -150,52 +149,91 @@ func (p Plugin) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *frame
 }
 
 // namedNodes returns the nodes that terms with "metadata.name In …" narrow the pod
-// to: within a term all of them must agree, terms are alternatives. named is false
+// to, sorted: within a term all of them must agree, terms are alternatives. named is false
 // when some term leaves the name open. It is PreFilter of kube-scheduler 1.36.
-func namedNodes(sel *v1.NodeSelector) (names map[string]bool, named bool) {
+func namedNodes(sel *v1.NodeSelector) (names []string, named bool) {
 	if sel == nil || len(sel.NodeSelectorTerms) == 0 {
 		return nil, false
 	}
-	names = map[string]bool{}
+	names = []string{}
 	for i := range sel.NodeSelectorTerms {
-		var term map[string]bool
+		from, open := len(names), true
 		for _, r := range sel.NodeSelectorTerms[i].MatchFields {
-			if r.Key != metav1.ObjectNameField || r.Operator != v1.NodeSelectorOpIn {
-				continue
+			switch {
+			case r.Key != metav1.ObjectNameField || r.Operator != v1.NodeSelectorOpIn:
+			case open:
+				names, open = append(names, r.Values...), false
+			default:
+				both := slices.DeleteFunc(names[from:], func(name string) bool { return !slices.Contains(r.Values, name) })
+				names = names[:from+len(both)]
 			}
-			both := map[string]bool{}
-			for _, v := range r.Values {
-				if term == nil || term[v] {
-					both[v] = true
-				}
-			}
-			term = both
 		}
-		if term == nil {
+		if open {
 			return nil, false
 		}
-		maps.Copy(names, term)
 	}
-	return names, true
+	slices.Sort(names)
+	return slices.Compact(names), true
 }
 
 // required implements framework.LocalRule for the pods of one class.
 type required struct {
-	added    *nodeaffinity.NodeSelector // of the profile, or nil
-	affinity nodeaffinity.RequiredNodeAffinity
-	names    map[string]bool // see namedNodes; nil when some term leaves the name open
+	added    *nodeaffinity.NodeSelector         // of the profile, or nil
+	affinity *nodeaffinity.RequiredNodeAffinity // nil when the pod requires no more than the names
+	names    []string                           // see namedNodes; nil when some term leaves the name open
+}
+
+// newRequired returns the rule of a pod; names are those of namedNodes.
+func newRequired(pod *cluster.Pod, added *nodeaffinity.NodeSelector, names []string) *required {
+	r := &required{added: added, names: names}
+	if !requiresOnlyNames(pod) {
+		affinity := nodeaffinity.GetRequiredNodeAffinity(pod.Object)
+		r.affinity = &affinity
+	}
+	return r
+}
+
+// requiresOnlyNames tells whether the pod requires nothing of its node but the name, as pods of
+// most DaemonSets do: each term has one name and nothing else.
+func requiresOnlyNames(pod *cluster.Pod) bool {
+	required := requiredSelector(pod)
+	if len(pod.Object.Spec.NodeSelector) > 0 || required == nil || len(required.NodeSelectorTerms) == 0 {
+		return false
+	}
+	for i := range required.NodeSelectorTerms {
+		t := &required.NodeSelectorTerms[i]
+		if len(t.MatchExpressions) > 0 || len(t.MatchFields) != 1 {
+			return false
+		}
+		if f := &t.MatchFields[0]; f.Key != metav1.ObjectNameField || f.Operator != v1.NodeSelectorOpIn || len(f.Values) != 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // Reads implements framework.LocalRule.
 func (*required) Reads() framework.Aspects { return framework.ReadsObject }
 
-// Narrows implements framework.Narrower.
-func (r *required) Narrows(n *cluster.NodeInfo) bool { return r.names != nil && !r.names[n.Name] }
+// NarrowsTo implements framework.Narrower.
+func (r *required) NarrowsTo() []string { return r.names }
+
+// leavesOut tells whether the node isn't among those that the terms name.
+func (r *required) leavesOut(n *cluster.Node) bool {
+	if r.names == nil {
+		return false
+	}
+	_, named := slices.BinarySearch(r.names, n.Name)
+	return !named
+}
 
 // EvalNode implements framework.LocalRule.
 func (r *required) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	if r.Narrows(n.NodeInfo) || !r.meetsAdded(n) {
+	if r.leavesOut(n) || !r.meetsAdded(n) {
 		return framework.Final, 0
+	}
+	if r.affinity == nil {
+		return framework.OK, 0
 	}
 	// As in kube-scheduler, terms that can't be read count for nothing, and the node
 	// may meet another one.
@@ -208,15 +246,11 @@ func (r *required) EvalNode(n *cluster.Node) (framework.Code, int64) {
 // meetsAdded tells whether the node meets what the profile requires.
 func (r *required) meetsAdded(n *cluster.Node) bool { return r.added == nil || r.added.Match(n.Object) }
 
-// Explain implements framework.LocalRule. Nodes that names leave out come first: the
-// engine tells their reason before any other rule's.
+// Explain implements framework.LocalRule. Of nodes that names leave out the engine says why.
 func (r *required) Explain(n *cluster.Node) *framework.Reason {
 	msg := "node(s) didn't match Pod's node affinity/selector"
 	if !r.meetsAdded(n) {
 		msg = "node(s) didn't match scheduler-enforced node affinity"
-	}
-	if r.Narrows(n.NodeInfo) {
-		msg = fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", Name)
 	}
 	return &framework.Reason{Plugin: Name, Messages: []string{msg}, Final: true}
 }

@@ -2,6 +2,7 @@ package ruletest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -36,11 +37,14 @@ func (a *answers) filter(n *cluster.Node) string {
 		if score != 0 && !a.scores {
 			a.problem("%s: the local rule, which only filters, scores %d", n.Name, score)
 		}
-		if narrower, ok := local.(framework.Narrower); ok && narrower.Narrows(n.NodeInfo) && code == framework.OK {
-			a.problem("%s: Narrows leaves out a node that EvalNode takes", n.Name)
-		}
 		a.checkAspects(n, code, score)
 		a.checkCount(n, local, code)
+		if a.leavesOut(local, n) {
+			if code != framework.Final {
+				a.problem("%s: the rule keeps the pod to other nodes, and EvalNode returns code %d", n.Name, code)
+			}
+			return a.text(framework.LeftOut(a.plugin.Name()))
+		}
 		if code != framework.OK {
 			return a.reason(n, code, local.Explain(n))
 		}
@@ -62,6 +66,19 @@ func (a *answers) filter(n *cluster.Node) string {
 		a.problem("%s: a rule that says NeverFilters rejects it", n.Name)
 	}
 	return a.reason(n, codes[0], group.Explain(g.Groups, 0))
+}
+
+// leavesOut tells whether a local rule names nodes to which it keeps the pod, and this isn't one.
+func (a *answers) leavesOut(local framework.LocalRule, n *cluster.Node) bool {
+	narrower, ok := local.(framework.Narrower)
+	if !ok || narrower.NarrowsTo() == nil {
+		return false
+	}
+	names := narrower.NarrowsTo()
+	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+		a.problem("the rule keeps the pod to %q, which isn't sorted or has a name twice", names)
+	}
+	return !slices.Contains(names, n.Name)
 }
 
 // filterTogether has the group rule filter all nodes at once, half of them as groups
