@@ -13,8 +13,9 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// flagsOfChart are the flags that the chart sets itself: they name files that it makes.
-var flagsOfChart = []string{"kubeconfig", "config", "cloud-config"}
+// flagsOfChart are the flags that the chart sets itself, since they name files that it makes, and
+// what isn't for a Berth that is to run.
+var flagsOfChart = []string{"kubeconfig", "config", "cloud-config", "version"}
 
 // TestChartFlags compares the flags that the chart's values may have with those of berth run:
 // with a name that isn't among them Helm refuses the values.
