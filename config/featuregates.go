@@ -44,7 +44,7 @@ func knownGates() map[string]gateOf {
 // decides.
 var innerGates = []string{"OpportunisticBatching", "SchedulerAsyncAPICalls", "SchedulerAsyncPreemption", "SchedulerPopFromBackoffQ", "SchedulerQueueingHints"}
 
-// allGates set many gates at once; both are off by default.
+// allGates set many gates at once.
 var allGates = []string{"AllAlpha", "AllBeta"}
 
 // FeatureGates is the pflag.Value of --feature-gates. The zero value has every gate at its
@@ -94,7 +94,7 @@ func (g *FeatureGates) Check() (notes []string, err error) {
 		fails := func(why string) { errs = append(errs, fmt.Errorf("--feature-gates has %s=%t; %s", name, on, why)) }
 		switch {
 		case slices.Contains(allGates, name):
-			if on {
+			if on || name == "AllBeta" { // AllBeta=false switches off what is on by default
 				fails("that would alter the rules, and Berth has those of kube-scheduler 1.36 with its defaults; leave it out")
 			}
 		case !exists:
