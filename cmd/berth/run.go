@@ -219,11 +219,11 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 			}
 		}
 	}
-	end = func() {}
+	ended := func() {} // what to do at the end: nothing unless this Berth has led
 	o.OnBecomeLeader = func(ctx context.Context) error {
 		p.server.BecomeLeader()
-		end = nodes.end
+		ended = nodes.end
 		return nodes.lead(ctx)
 	}
-	return o, func() { end() }, nil
+	return o, func() { ended() }, nil
 }
