@@ -11,7 +11,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	componentconfig "k8s.io/component-base/config"
 	componentvalidation "k8s.io/component-base/config/validation"
@@ -171,7 +170,7 @@ func (s *Scheduler) setConnection(in *kubeschedulerv1.KubeSchedulerConfiguration
 }
 
 // setLeaderElection sets the Lease: what the file leaves out keeps its default.
-func (s *Scheduler) setLeaderElection(in *kubeschedulerv1.KubeSchedulerConfiguration) (errs field.ErrorList) {
+func (s *Scheduler) setLeaderElection(in *kubeschedulerv1.KubeSchedulerConfiguration) field.ErrorList {
 	le, path := &s.LeaderElection, field.NewPath("leaderElection")
 	if in.LeaderElection.LeaderElect != nil {
 		le.Enabled = *in.LeaderElection.LeaderElect
@@ -181,15 +180,7 @@ func (s *Scheduler) setLeaderElection(in *kubeschedulerv1.KubeSchedulerConfigura
 	le.LeaseDuration = cmp.Or(in.LeaderElection.LeaseDuration.Duration, le.LeaseDuration)
 	le.RenewDeadline = cmp.Or(in.LeaderElection.RenewDeadline.Duration, le.RenewDeadline)
 	le.RetryPeriod = cmp.Or(in.LeaderElection.RetryPeriod.Duration, le.RetryPeriod)
-	lock := cmp.Or(in.LeaderElection.ResourceLock, "leases")
-	if lock != "leases" && le.Enabled {
-		errs = append(errs, field.Invalid(path.Child("resourceLock"), lock, `resourceLock value must be "leases"`))
-	}
-	return append(errs, componentvalidation.ValidateLeaderElectionConfiguration(&componentconfig.LeaderElectionConfiguration{
-		LeaderElect: le.Enabled, ResourceLock: lock, ResourceName: le.Name, ResourceNamespace: le.Namespace,
-		LeaseDuration: metav1.Duration{Duration: le.LeaseDuration}, RenewDeadline: metav1.Duration{Duration: le.RenewDeadline},
-		RetryPeriod: metav1.Duration{Duration: le.RetryPeriod},
-	}, path)...)
+	return le.check(cmp.Or(in.LeaderElection.ResourceLock, lockKind), path)
 }
 
 // Build returns the profiles with their rules, made for a schema: a core and its planner

@@ -16,8 +16,8 @@ import (
 	"github.com/berthproject/berth/internal/version"
 )
 
-// This file connects berth run to an API server. The address comes from the first of
-// --kubeconfig, clientConnection.kubeconfig of --config, $KUBECONFIG, ~/.kube/config
+// This file connects berth run to an API server. The address is --master, or comes from the first
+// of --kubeconfig, clientConnection.kubeconfig of --config, $KUBECONFIG, ~/.kube/config
 // and the pod's service account.
 
 // apiServer is how Berth reaches the API server. What is made of rest, as client is, reads
@@ -87,7 +87,9 @@ func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
 		}
 		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
 	}
-	rc, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	overrides := &clientcmd.ConfigOverrides{}
+	overrides.ClusterInfo.Server = f.master
+	rc, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}

@@ -41,13 +41,19 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			v := version.Get()
-			fmt.Fprintf(cmd.OutOrStdout(), "berth %s (rules of kube-scheduler 1.36)\n", v.Version)
-			for _, line := range []struct{ what, value string }{{"commit", v.Revision}, {"committed", v.Time}, {"built with", v.Go}} {
-				if line.value != "" {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", line.what, line.value)
-				}
-			}
+			fmt.Fprint(cmd.OutOrStdout(), versionText())
 		},
 	}
+}
+
+// versionText returns what this program is, one fact a line.
+func versionText() string {
+	v := version.Get()
+	text := fmt.Sprintf("berth %s (rules of kube-scheduler 1.36)\n", v.Version)
+	for _, line := range []struct{ what, value string }{{"commit", v.Revision}, {"committed", v.Time}, {"built with", v.Go}} {
+		if line.value != "" {
+			text += line.what + " " + line.value + "\n"
+		}
+	}
+	return text
 }

@@ -25,9 +25,12 @@ func TestFlagReference(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "\n## `berth %s`\n\n| flag | default | meaning |\n|---|---|---|\n", path)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			fmt.Fprintf(&b, "| `--%s` | `%s` | %s |\n", f.Name, f.DefValue, f.Usage)
+			if !f.Hidden {
+				fmt.Fprintf(&b, "| `--%s` | `%s` | %s |\n", f.Name, f.DefValue, f.Usage)
+			}
 		})
 	}
+	b.WriteString(upstreamReference(t))
 	path := filepath.Join("..", "..", "docs", "reference", "flags.md")
 	testkit.Generated(t, path, b.String(), "go test ./cmd/berth -rewrite", *rewrite)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/berthproject/berth/edge/extender"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/provider/bounded"
 )
 
 // This file puts berth run together: flags and files (run_flags.go), the API server
@@ -44,6 +45,9 @@ and removes its nodes, until it is interrupted.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd.Flags())
+	cmd.Version = versionText()
+	cmd.SetVersionTemplate("{{.Version}}")
+	cmd.InitDefaultVersionFlag()
 	return cmd
 }
 
@@ -57,6 +61,13 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer logs.FlushLogs()
+	notes, err := f.foreign(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		log.Info(note)
+	}
 	cfg, err := f.schedulerConfig(cmd.Flags())
 	if err != nil {
 		return err
@@ -111,7 +122,11 @@ func (f *runFlags) watch(server *observe.Server) {
 // logger sets klog up, which the libraries use too, and returns a logger that writes
 // to it.
 func (f *runFlags) logger() (*slog.Logger, error) {
-	if err := logsapi.ValidateAndApply(f.logging, nil); err != nil {
+	gates, err := f.gates.Logging()
+	if err != nil {
+		return nil, err
+	}
+	if err := logsapi.ValidateAndApply(f.logging, gates); err != nil {
 		return nil, fmt.Errorf("the flags for logging: %w; --logging-format is text or json", err)
 	}
 	return slog.New(logr.ToSlogHandler(klog.Background())), nil
@@ -194,6 +209,9 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	}
 	if nodes.Provider != nil {
 		o.Provider, o.Core.Autoscale = nodes.Provider, &p.flags.scale.Core
+		if bounds := p.flags.groups.Bounds; len(bounds) > 0 {
+			o.Provider = bounded.New(nodes.Provider, bounds, p.log)
+		}
 		o.Namespace, o.StatusName, o.Watcher = p.flags.scale.Watch.Namespace, p.flags.scale.Watch.StatusConfigMap(), p.server
 		if server := p.flags.scale.GRPCExpander; expander.Named(p.flags.scale.Core.Expander, expander.GRPCName) {
 			if o.GRPCExpander, err = edgeexpander.NewGRPC(ctx, server.URL, server.Cert, p.log); err != nil {
@@ -201,11 +219,11 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 			}
 		}
 	}
-	end = func() {}
+	ended := func() {} // what to do at the end: nothing unless this Berth has led
 	o.OnBecomeLeader = func(ctx context.Context) error {
 		p.server.BecomeLeader()
-		end = nodes.end
+		ended = nodes.end
 		return nodes.lead(ctx)
 	}
-	return o, func() { end() }, nil
+	return o, func() { ended() }, nil
 }

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/weighing"
 	"github.com/berthproject/berth/edge/observe"
 )
@@ -16,19 +21,27 @@ import (
 // and the files that they name. What must hold: whatever can be refused without a
 // cluster is refused before Berth connects to one, and the message names the flag.
 
-// runFlags are the flags of berth run. Those of the autoscaler have the names
-// and defaults of Cluster Autoscaler's.
+// runFlags are the flags of berth run: those of kube-scheduler and of Cluster Autoscaler by their
+// names, and Berth's own. What those two have and Berth doesn't honour is in config.ForeignFlags.
 type runFlags struct {
 	kubeconfig, config         string // paths, "" for none
+	master                     string // address of the API server in place of the kubeconfig's, "" for that
 	cloudProvider, cloudConfig string // both "" when Berth only schedules
 	mode                       string // modeScheduler, modeAutoscaler, or "" for all that the flags allow
-	leaderElect                bool   // overrides --config only when it is on the command line
 	seed                       uint64 // of ranks: which of equally good nodes wins
-	logging                    *logsapi.LoggingConfiguration
-	record                     string // path of a recording, "" for none
-	recordLimit                int64  // bytes
-	scale                      config.Autoscaler
-	serving                    *observe.Serving // of the HTTPS server
+	// Limit of binds, in place of Berth's default, but not of a file's.
+	apiQPS   float32
+	apiBurst int32
+	// maxUnschedulable is how long a pod waits at most until it is tried again without a reason.
+	maxUnschedulable time.Duration
+	gates            config.FeatureGates
+	lease            config.LeaseFlags
+	groups           config.Groups
+	logging          *logsapi.LoggingConfiguration
+	record           string // path of a recording, "" for none
+	recordLimit      int64  // bytes
+	scale            config.Autoscaler
+	serving          *observe.Serving // of the HTTPS server
 }
 
 // What --mode may be.
@@ -49,18 +62,53 @@ func newRunFlags() *runFlags {
 // order.
 func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // --leader_elect is --leader-elect, as there
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: clientConnection of --config, $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
 	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, beside another autoscaler; autoscaler: only scale, beside another scheduler (default: both, or scheduling only without --cloud-provider)")
-	fs.BoolVar(&f.leaderElect, "leader-elect", true, "hold a Lease, so that only one Berth acts at a time")
+	fs.StringVar(&f.master, "master", "", "address of the API server, in place of the kubeconfig's")
+	fs.StringVar(&f.master, "kubernetes", "", "the same, by Cluster Autoscaler's name")
+	fs.Float32Var(&f.apiQPS, "kube-api-qps", config.DefaultBindQPS, "binding requests a second; without effect where --config says so")
+	fs.Int32Var(&f.apiBurst, "kube-api-burst", config.DefaultBindBurst, "the same at once")
+	fs.DurationVar(&f.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", queue.DefaultConfig().Leftover, "how long a pod waits at most until it is tried again though nothing has changed that could help it")
+	fs.Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: gates of kube-scheduler 1.36, of which those that alter its rules must have their defaults; may be repeated")
+	f.lease.Flags(fs)
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes and node groups")
 	logsapi.AddFlags(f.logging, fs)
 	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: externalgrpc (a server of Cluster Autoscaler's protocol) or simulated; empty for scheduling only")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file")
 	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier ones are kept as FILE.1 and so on")
 	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "bytes after which recording ends")
+	f.groups.Flags(fs)
 	f.scale.Flags(fs)
 	f.serving.Flags(fs)
+	config.AddForeign(fs)
+}
+
+// foreign returns what is to be said of flags, and of feature gates, that have no effect here. An
+// error names the first that can't be honoured.
+func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
+	notes, err := config.CheckForeign(commandLine)
+	if err != nil {
+		return nil, err
+	}
+	gates, err := f.gates.Check()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"kube-api-qps", "kube-api-burst"} {
+		if f.config != "" && commandLine.Changed(name) {
+			notes = append(notes, "--"+name+" has no effect: clientConnection of --config counts")
+		}
+	}
+	return slices.Concat(notes, gates), nil
+}
+
+// undiscovering are the providers that find their groups in one way only, with what to do instead
+// of --node-group-auto-discovery.
+var undiscovering = map[string]string{
+	simulatedProvider: "its groups are those of --cloud-config",
+	externalProvider:  "which groups there are is for its server to say; give the flag to the server if that knows it, or name groups by --nodes",
 }
 
 // validate refuses values and combinations of values that Berth can't honour.
@@ -89,11 +137,23 @@ func (f *runFlags) validate() error {
 	if (f.cloudProvider == "") != (f.cloudConfig == "") {
 		return errors.New("--cloud-provider and --cloud-config go together; give both or neither")
 	}
+	if f.cloudProvider == "" && len(f.groups.Bounds)+len(f.groups.Discovery) > 0 {
+		return errors.New("--nodes and --node-group-auto-discovery say which node groups of a provider are Berth's; give --cloud-provider and --cloud-config, or leave them out")
+	}
+	if instead, ok := undiscovering[f.cloudProvider]; ok && len(f.groups.Discovery) > 0 {
+		return fmt.Errorf("--node-group-auto-discovery is %q, and --cloud-provider=%s can't search for groups: %s", f.groups.Discovery[0], f.cloudProvider, instead)
+	}
+	if f.apiQPS <= 0 || f.apiBurst <= 0 {
+		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst %d; both must be greater than 0", f.apiQPS, f.apiBurst)
+	}
+	if f.maxUnschedulable < 0 {
+		return fmt.Errorf("--pod-max-in-unschedulable-pods-duration is %s; it must not be negative", f.maxUnschedulable)
+	}
 	return f.scale.Validate()
 }
 
-// schedulerConfig reads --config, or returns the defaults without it. --leader-elect
-// overrides the file only when it is on the command line, not by its default.
+// schedulerConfig reads --config, or returns the defaults without it. --leader-elect and its kin
+// override the file only when they are on the command line, not by their defaults.
 func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler, error) {
 	cfg := config.Default()
 	if f.config != "" {
@@ -102,12 +162,13 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler
 			return config.Scheduler{}, err
 		}
 	}
-	if commandLine.Changed("leader-elect") {
-		cfg.LeaderElection.Enabled = f.leaderElect
+	if f.config == "" {
+		cfg.BindQPS, cfg.BindBurst = f.apiQPS, max(int(f.apiQPS), int(f.apiBurst))
 	}
+	cfg.Queue.Leftover = cmp.Or(f.maxUnschedulable, cfg.Queue.Leftover)
 	if f.mode == modeAutoscaler { // the Lease and the extenders of the file are the other scheduler's
 		cfg.LeaderElection = config.Default().LeaderElection
-		cfg.LeaderElection.Enabled, cfg.LeaderElection.Name = f.leaderElect, autoscalerLease
+		cfg.LeaderElection.Name = autoscalerLease
 		cfg.Extenders = nil
 		for _, p := range cfg.Profiles {
 			if w := p.Weighing; w != nil && w.Policy != weighing.PreemptFirst {
@@ -116,5 +177,5 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler
 			}
 		}
 	}
-	return cfg, nil
+	return cfg, f.lease.Apply(commandLine, &cfg.LeaderElection)
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -42,6 +44,12 @@ func TestRunRefusesFlagsThatItCantHonour(t *testing.T) {
 		{"unknown provider", []string{"--cloud-provider=aws"}, `--cloud-provider is "aws"; it must be externalgrpc or simulated. Cluster Autoscaler's own providers are reached through externalgrpc: docs/external-providers.md`},
 		{"a provider without its file", []string{"--cloud-provider=simulated"}, "--cloud-provider and --cloud-config go together; give both or neither"},
 		{"a file without a provider", []string{"--cloud-config=groups.yaml"}, "--cloud-provider and --cloud-config go together; give both or neither"},
+		{"groups and their limits", []string{"--cloud-provider=simulated", "--cloud-config=groups.yaml", "--nodes=0:3:a", "--nodes=1:1:b"}, ""},
+		{"groups without a provider", []string{"--nodes=0:3:a"}, "--nodes and --node-group-auto-discovery say which node groups of a provider are Berth's; give --cloud-provider and --cloud-config, or leave them out"},
+		{"discovery by a server of another process", []string{"--cloud-provider=externalgrpc", "--cloud-config=external.yaml", "--node-group-auto-discovery=asg:tag=x"}, `--node-group-auto-discovery is "asg:tag=x", and --cloud-provider=externalgrpc can't search for groups: which groups there are is for its server to say; give the flag to the server if that knows it, or name groups by --nodes`},
+		{"discovery of groups that are listed", []string{"--cloud-provider=simulated", "--cloud-config=groups.yaml", "--node-group-auto-discovery=x"}, `--node-group-auto-discovery is "x", and --cloud-provider=simulated can't search for groups: its groups are those of --cloud-config`},
+		{"no binds", []string{"--kube-api-qps=0"}, "--kube-api-qps is 0 and --kube-api-burst 4000; both must be greater than 0"},
+		{"a wait of less than nothing", []string{"--pod-max-in-unschedulable-pods-duration=-1s"}, "--pod-max-in-unschedulable-pods-duration is -1s; it must not be negative"},
 		{"no room for a recording", []string{"--record-limit=0"}, "--record-limit is 0; it must be greater than 0"},
 		{"a flag of the autoscaler", []string{"--max-nodes-total=-1"}, "--max-nodes-total is -1; it must be at least 0"},
 	} {
@@ -81,7 +89,9 @@ extenders: [{urlPrefix: 'http://extender', filterVerb: filter}]
 		{"a file", []string{"--config", file}, false, "mine", 1},
 		{"a flag over a file", []string{"--config", file, "--leader-elect"}, true, "mine", 1},
 		{"a flag over the defaults", []string{"--leader-elect=false"}, false, "berth", 0},
+		{"a Lease by name", []string{"--config", file, "--leader-elect-resource-name=kube-scheduler", "--leader_elect"}, true, "kube-scheduler", 1},
 		{"an autoscaler", []string{"--config", file, "--mode=autoscaler"}, true, autoscalerLease, 0},
+		{"an autoscaler's Lease by name", []string{"--config", file, "--mode=autoscaler", "--leader-elect-resource-name=mine"}, true, "mine", 0},
 		{"an autoscaler without election", []string{"--config", file, "--mode=autoscaler", "--leader-elect=false"}, false, autoscalerLease, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -96,6 +106,67 @@ extenders: [{urlPrefix: 'http://extender', filterVerb: filter}]
 				t.Errorf("got %+v and %d extenders, want %+v and %d", cfg.LeaderElection, len(cfg.Extenders), want, c.extenders)
 			}
 		})
+	}
+}
+
+// TestMistakesInFlagsAreNamed has values that are refused as they are read.
+func TestMistakesInFlagsAreNamed(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--nodes=5:3:a":                  `invalid argument "5:3:a" for "--nodes" flag: "5:3:a" has a minimum of 5 above the maximum of 3; set the minimum to at most 3`,
+		"--nodes=a":                      `invalid argument "a" for "--nodes" flag: "a" must be MIN:MAX:NAME, two whole numbers of at least 0 and the name of a node group, such as 0:10:workers`,
+		"--feature-gates=GangScheduling": `invalid argument "GangScheduling" for "--feature-gates" flag: "GangScheduling" must be NAME=true or NAME=false, and several are separated by commas`,
+		"--scale-up-from-zero=maybe":     `invalid argument "maybe" for "--scale-up-from-zero" flag: it must be true or false`,
+	} {
+		f, fs := newRunFlags(), pflag.NewFlagSet("run", pflag.ContinueOnError)
+		fs.Usage = func() {}
+		f.register(fs)
+		if err := fs.Parse([]string{arg}); err == nil || err.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", arg, err, want)
+		}
+	}
+	f, fs := newRunFlags(), pflag.NewFlagSet("run", pflag.ContinueOnError)
+	f.register(fs)
+	if err := fs.Parse([]string{"--nodes=0:3:a", "--nodes=0:4:a"}); err == nil || !strings.Contains(err.Error(), `node group "a" is there twice; give each once`) {
+		t.Errorf("a group with two limits: %v", err)
+	}
+}
+
+// TestFlagsOfTheLeaseAreChecked as a file's settings are.
+func TestFlagsOfTheLeaseAreChecked(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--leader-elect-resource-lock=endpoints": `--leader-elect.resourceLock: Invalid value: "endpoints": resourceLock value must be "leases"`,
+		"--leader-elect-lease-duration=5s":       "--leader-elect.leaseDuration: Invalid value",
+	} {
+		f, fs := parsed(t, arg)
+		if _, err := f.schedulerConfig(fs); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", arg, err, want)
+		}
+	}
+	f, fs := parsed(t, "--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=4s", "--leader-elect-resource-namespace=berth")
+	cfg, err := f.schedulerConfig(fs)
+	if want := (config.LeaderElection{Enabled: true, Namespace: "berth", Name: "berth", LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 4 * time.Second}); err != nil || cfg.LeaderElection != want {
+		t.Errorf("got %+v, %v; want %+v", cfg.LeaderElection, err, want)
+	}
+}
+
+// TestFlagsOfKubeSchedulerSetWhatTheySetThere without a file; with one, the limit of calls is the
+// file's, as there.
+func TestFlagsOfKubeSchedulerSetWhatTheySetThere(t *testing.T) {
+	args := []string{"--kube-api-qps=7", "--kube-api-burst=9", "--pod-max-in-unschedulable-pods-duration=2m"}
+	f, fs := parsed(t, args...)
+	cfg, err := f.schedulerConfig(fs)
+	if notes, _ := f.foreign(fs); err != nil || cfg.BindQPS != 7 || cfg.BindBurst != 9 || cfg.Queue.Leftover != 2*time.Minute || len(notes) > 0 {
+		t.Errorf("got %v binds a second, %d at once, %s, %q, %v; want 7, 9 and 2m", cfg.BindQPS, cfg.BindBurst, cfg.Queue.Leftover, notes, err)
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection: {qps: 500, burst: 600}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, fs = parsed(t, append(args, "--config", file)...)
+	cfg, err = f.schedulerConfig(fs)
+	notes, _ := f.foreign(fs)
+	if err != nil || cfg.BindQPS != 500 || cfg.BindBurst != 600 || cfg.Queue.Leftover != 2*time.Minute || len(notes) != 2 {
+		t.Errorf("with a file: got %v binds a second, %d at once, %s, %q, %v; want 500, 600, 2m and two notes", cfg.BindQPS, cfg.BindBurst, cfg.Queue.Leftover, notes, err)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 // Health is of one live Berth. It is made before Run, so that probes are answered from the
 // start. Its methods may be called by several goroutines.
 type Health struct {
+	autoscales bool // it has a provider, and what the autoscaler reads is watched
+
 	mu     sync.Mutex
 	caches map[string]cacheHealth // by name; guarded by mu
 	tasks  map[goroutine]task     // what each is doing; guarded by mu
@@ -31,20 +33,25 @@ type cacheHealth struct {
 const headroomCache = "headroom"
 
 var cacheNames = []string{
-	"pods", "nodes", "services", "replicationcontrollers", "replicasets", "statefulsets", "jobs", "daemonsets", "namespaces",
+	"pods", "nodes", "services", "replicationcontrollers", "replicasets", "statefulsets", "namespaces",
 	"persistentvolumeclaims", "persistentvolumes", "poddisruptionbudgets", "storageclasses", "csinodes", "csidrivers",
 	"csistoragecapacities", "volumeattachments",
 }
 
+// scalingCaches are those of what only the autoscaler reads.
+var scalingCaches = []string{"jobs", "daemonsets", headroomCache}
+
 // NewHealth returns the health of a Berth that hasn't begun. autoscales says whether it will
 // have a provider.
 func NewHealth(autoscales bool) *Health {
-	h := &Health{caches: map[string]cacheHealth{}, tasks: map[goroutine]task{}}
+	h := &Health{autoscales: autoscales, caches: map[string]cacheHealth{}, tasks: map[goroutine]task{}}
 	for _, name := range cacheNames {
 		h.caches[name] = cacheHealth{}
 	}
 	if autoscales {
-		h.caches[headroomCache] = cacheHealth{}
+		for _, name := range scalingCaches {
+			h.caches[name] = cacheHealth{}
+		}
 	}
 	return h
 }

@@ -38,14 +38,19 @@ func newFactory(client kubernetes.Interface, transform cache.TransformFunc) info
 }
 
 // watch starts informers of all that the core reads, and returns when they have
-// delivered what exists; those that run already deliver it from their caches. Nodes go
-// through nodes. health learns how far the first lists are. An error
-// says that the context ended first.
+// delivered what exists; those that run already deliver it from their caches. What only the
+// autoscaler reads is watched where health expects it, so that scheduling alone takes no more
+// rights than kube-scheduler has. Nodes go through nodes. health learns how far the first lists
+// are. An error says that the context ended first.
 func watch(ctx context.Context, f informers.SharedInformerFactory, nodes *nodeFeed, health *Health, in *inbox) error {
 	w := &watcher{factory: f, in: in, health: health}
 	w.pods()
 	w.nodes(nodes)
 	w.workloads()
+	if health.autoscales {
+		w.jobs()
+		w.daemonSets()
+	}
 	for _, x := range []struct {
 		name     string
 		informer cache.SharedIndexInformer
@@ -146,20 +151,29 @@ func (w *watcher) nodes(feed *nodeFeed) {
 		func(obj any) step.Input { return feed.set(obj.(*v1.Node)) }, func(obj any) step.Input { return feed.gone(obj.(*v1.Node)) }, feed.deliver)
 }
 
-// workloads watches what selects pods or keeps up a number of them, and the DaemonSets,
-// whose templates say what a new node has to run.
+// workloads watches what selects pods: the pods of one are spread by default.
 func (w *watcher) workloads() {
-	gone := func(obj any) step.Input {
-		x := cluster.WorkloadOf(obj.(runtime.Object))
-		return step.WorkloadGone{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}
-	}
 	for _, i := range []cache.SharedIndexInformer{
 		w.named("services", w.factory.Core().V1().Services().Informer()), w.named("replicationcontrollers", w.factory.Core().V1().ReplicationControllers().Informer()),
 		w.named("replicasets", w.factory.Apps().V1().ReplicaSets().Informer()), w.named("statefulsets", w.factory.Apps().V1().StatefulSets().Informer()),
-		w.named("jobs", w.factory.Batch().V1().Jobs().Informer()),
 	} {
-		w.handle(i, func(obj any) step.Input { return step.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))} }, gone)
+		w.workload(i)
 	}
+}
+
+// jobs watches Jobs, which replace pods that are evicted.
+func (w *watcher) jobs() { w.workload(w.named("jobs", w.factory.Batch().V1().Jobs().Informer())) }
+
+func (w *watcher) workload(i cache.SharedIndexInformer) {
+	w.handle(i, func(obj any) step.Input { return step.WorkloadSet{Workload: cluster.WorkloadOf(obj.(runtime.Object))} },
+		func(obj any) step.Input {
+			x := cluster.WorkloadOf(obj.(runtime.Object))
+			return step.WorkloadGone{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}
+		})
+}
+
+// daemonSets watches DaemonSets, whose templates say what a new node has to run.
+func (w *watcher) daemonSets() {
 	w.handle(w.named("daemonsets", w.factory.Apps().V1().DaemonSets().Informer()),
 		func(obj any) step.Input { return step.DaemonSetSet{DaemonSet: obj.(*appsv1.DaemonSet)} },
 		func(obj any) step.Input {

@@ -78,12 +78,12 @@ func TestEveryKindIsWatched(t *testing.T) {
 		watching <- struct{}{}
 		return true, w, err
 	})
-	in, health := newInbox(), NewHealth(false)
+	in, health := newInbox(), NewHealth(true)
 	if err := watch(t.Context(), newFactory(client, transformFor(false)), newNodeFeed(func(n *v1.Node) string { return "group of " + n.Name }, in.putTogether), health, in); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := health.Caches(), NewHealth(false).Caches(); len(got) != kinds || !slices.Equal(got, want) {
-		t.Errorf("the caches are %q, and were %q at first; want %d, one for each kind, from the first on", got, want, kinds)
+	if got, want := health.Caches(), NewHealth(true).Caches(); len(got) != kinds+1 || !slices.Equal(got, want) { // headroom is watched elsewhere
+		t.Errorf("the caches are %q, and were %q at first; want %d, one for each kind and headroom, from the first on", got, want, kinds+1)
 	}
 	expect := func(what string, want ...string) {
 		t.Helper()
@@ -187,7 +187,7 @@ func TestANameUsedAgainAcrossARelistIsADeletionAndAnAddition(t *testing.T) {
 		defer stop()
 		in := newInbox()
 		f := newFactory(client, transformFor(false))
-		if err := watch(ctx, f, newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), NewHealth(false), in); err != nil {
+		if err := watch(ctx, f, newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), NewHealth(true), in); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -267,6 +267,24 @@ func TestADeletionThatWasMissedIsAnInput(t *testing.T) {
 	set, gone := "ObjectSet *v1.PersistentVolumeClaim c", fmt.Sprint("ObjectGone ", cluster.KindOf(claim), " c")
 	if want := []string{set, set, gone, gone}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSchedulingAloneWatchesWhatKubeSchedulerWatches: the user that kubeadm makes for
+// kube-scheduler may neither list Jobs nor DaemonSets, which only the autoscaler reads.
+func TestSchedulingAloneWatchesWhatKubeSchedulerWatches(t *testing.T) {
+	client := fake.NewClientset()
+	health := NewHealth(false)
+	if err := watch(t.Context(), newFactory(client, transformFor(false)), newNodeFeed(func(*v1.Node) string { return "" }, newInbox().putTogether), health, newInbox()); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range client.Actions() {
+		if r := a.GetResource().Resource; r == "jobs" || r == "daemonsets" {
+			t.Errorf("it asks to %s %s", a.GetVerb(), r)
+		}
+	}
+	if got := health.Caches(); len(got) != 15 || slices.Contains(got, "jobs") || slices.Contains(got, "daemonsets") {
+		t.Errorf("the caches are %q", got)
 	}
 }
 

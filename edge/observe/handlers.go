@@ -28,7 +28,7 @@ func (s *Server) handler(profiling bool) http.Handler {
 	healthz.InstallHandler(m, alive...)
 	healthz.InstallLivezHandler(m, alive...)
 	healthz.InstallReadyzHandler(m, ready...)
-	m.Handle("/metrics", promhttp.HandlerFor(s.Metrics.Registry, promhttp.HandlerOpts{}))
+	m.Handle("/metrics", s.metrics())
 	m.HandleFunc("/metrics/resources", s.resources)
 	m.Handle("/health-check", s.health)
 	m.HandleFunc("/configz", func(w http.ResponseWriter, _ *http.Request) {
@@ -39,6 +39,11 @@ func (s *Server) handler(profiling bool) http.Handler {
 		routes.Profiling{}.Install(m)
 	}
 	return m
+}
+
+// metrics serves the metrics that aren't disabled.
+func (s *Server) metrics() http.Handler {
+	return promhttp.HandlerFor(s.Metrics.enabled(), promhttp.HandlerOpts{})
 }
 
 // named returns checks as handlers take them.

@@ -43,6 +43,7 @@ type Metrics struct {
 
 	list         []Metric
 	perNodeGroup []prometheus.Collector // of the list, those that aren't registered
+	disabled     []string               // names of metrics that are not served
 
 	mu        sync.Mutex // guards what follows
 	scaleDown scaleDownMetrics

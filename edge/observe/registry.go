@@ -1,11 +1,13 @@
 package observe
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/berthproject/berth/internal/version"
 )
@@ -107,6 +109,20 @@ func (m *Metrics) List() []Metric { return m.list }
 // EmitPerNodeGroup has the metrics of each node group be there, too. It is to be called once, if
 // at all, before the metrics are served.
 func (m *Metrics) EmitPerNodeGroup() { m.Registry.MustRegister(m.perNodeGroup...) }
+
+// Disable has some metrics not be served, by their names. It is to be called before they are.
+func (m *Metrics) Disable(names ...string) { m.disabled = append(m.disabled, names...) }
+
+// enabled returns the metrics that are served.
+func (m *Metrics) enabled() prometheus.Gatherer {
+	if len(m.disabled) == 0 {
+		return m.Registry
+	}
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := m.Registry.Gather()
+		return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return slices.Contains(m.disabled, f.GetName()) }), err
+	})
+}
 
 func newMetrics(r *registry) *Metrics {
 	m := emptyMetrics(r.Registry)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
+	"time"
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -25,8 +27,13 @@ type Serving struct {
 	secure         *apiserveroptions.SecureServingOptionsWithLoopback
 	authentication *apiserveroptions.DelegatingAuthenticationOptions
 	authorization  *apiserveroptions.DelegatingAuthorizationOptions
-	// Profiling serves /debug/pprof.
-	Profiling bool
+	// Profiling serves /debug/pprof. With Contention every event that blocks a goroutine is
+	// counted for it.
+	Profiling, Contention bool
+	// Plain is the address of the HTTP server without TLS, "" for none.
+	Plain string
+	// Disabled are names of metrics that aren't served.
+	Disabled []string
 }
 
 // Port is where Berth serves unless told otherwise; that of kube-scheduler.
@@ -55,6 +62,9 @@ func (s *Serving) Flags(fs *pflag.FlagSet) {
 	s.authentication.AddFlags(fs)
 	s.authorization.AddFlags(fs)
 	fs.BoolVar(&s.Profiling, "profiling", s.Profiling, "serve profiles at /debug/pprof/")
+	fs.BoolVar(&s.Contention, "contention-profiling", s.Contention, "with --profiling: record every event that blocks a goroutine, for /debug/pprof/block")
+	fs.StringVar(&s.Plain, "address", s.Plain, "also serve /metrics and /health-check here, to everybody and without TLS, as Cluster Autoscaler does at :8085")
+	fs.StringSliceVar(&s.Disabled, "disabled-metrics", s.Disabled, "names of metrics that aren't served")
 }
 
 // UseKubeconfig has the API server of a kubeconfig decide who may ask, unless
@@ -73,6 +83,15 @@ func (s *Serving) UseKubeconfig(path string) {
 func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 	if errs := append(append(o.secure.Validate(), o.authentication.Validate()...), o.authorization.Validate()...); len(errs) > 0 {
 		return nil, utilerrors.NewAggregate(errs)
+	}
+	if o.Profiling && o.Contention {
+		runtime.SetBlockProfileRate(1)
+	}
+	s.Metrics.Disable(o.Disabled...)
+	if o.Plain != "" {
+		if err := s.runPlain(ctx, o.Plain); err != nil {
+			return nil, err
+		}
 	}
 	if o.secure.BindPort == 0 && o.secure.Listener == nil {
 		return nil, nil
@@ -101,6 +120,26 @@ func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 	go func() { <-stopped }()
 	s.log.Info("serving", "address", addr.String())
 	return addr, nil
+}
+
+// runPlain begins to serve what Cluster Autoscaler serves to everybody, until the context ends.
+func (s *Server) runPlain(ctx context.Context, address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--address: serving on %s: %w; choose another address, or leave it out", address, err)
+	}
+	m := http.NewServeMux()
+	m.Handle("/metrics", s.metrics())
+	m.Handle("/health-check", s.health)
+	server := &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { server.Close() })
+	go func() {
+		if err := server.Serve(listener); err != nil && ctx.Err() == nil {
+			s.log.Error("serving without TLS has ended", "address", address, "err", err)
+		}
+	}()
+	s.log.Info("serving metrics and the health check without TLS", "address", listener.Addr().String())
+	return nil
 }
 
 // protect lets only those in whom the API server allows to, in the order that

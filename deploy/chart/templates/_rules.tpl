@@ -6,10 +6,7 @@
   resources: [nodes, pods, services, replicationcontrollers, namespaces, persistentvolumes, persistentvolumeclaims]
   verbs: [list, watch]
 - apiGroups: [apps]
-  resources: [replicasets, statefulsets, daemonsets]
-  verbs: [list, watch]
-- apiGroups: [batch]
-  resources: [jobs]
+  resources: [replicasets, statefulsets]
   verbs: [list, watch]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
@@ -57,6 +54,13 @@
 {{- end }}
 
 {{- define "berth.rules.scaling" }}
+# What a new node has to run, and what replaces pods that are evicted.
+- apiGroups: [apps]
+  resources: [daemonsets]
+  verbs: [list, watch]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [list, watch]
 # Taints and the cordon.
 - apiGroups: [""]
   resources: [nodes]

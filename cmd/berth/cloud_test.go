@@ -1,0 +1,80 @@
+package main
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+
+	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/edge/live"
+	"github.com/berthproject/berth/edge/observe"
+)
+
+// severalGroups is a file of simulated node groups.
+const severalGroups = "../../examples/demo/groups.yaml"
+
+// optionsOf returns what berth run has the live edge run with, and what ends it.
+func optionsOf(t *testing.T, args ...string) (live.Options, func()) {
+	t.Helper()
+	f, fs := parsed(t, append([]string{"--cloud-provider=simulated", "--cloud-config=" + filepath.FromSlash(severalGroups)}, args...)...)
+	if err := f.validate(); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := f.schedulerConfig(fs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cloud, err := f.readCloudConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	p := &process{flags: f, cfg: cfg, cloud: cloud, api: &apiServer{rest: &rest.Config{}, client: fake.NewClientset()}, log: log,
+		server: observe.NewServer(config.Default(), log), health: live.NewHealth(true)}
+	o, end, err := p.options(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, end
+}
+
+// TestABerthThatNeverLedEnds as one that has led does.
+func TestABerthThatNeverLedEnds(t *testing.T) {
+	_, end := optionsOf(t)
+	end()
+}
+
+// TestNodesNameTheGroupsThatAreBerths has a provider with several groups, of which --nodes names
+// one: the others, and their nodes, are nobody's.
+func TestNodesNameTheGroupsThatAreBerths(t *testing.T) {
+	groups := func(o live.Options) []nodegroup.Group {
+		t.Helper()
+		list, err := o.Provider.Groups(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	o, _ := optionsOf(t)
+	all := groups(o)
+	if len(all) < 2 {
+		t.Fatalf("%s has %d groups; the test wants several", severalGroups, len(all))
+	}
+	ours, others := all[0].ID, all[1].ID
+	o, _ = optionsOf(t, "--nodes=1:2:"+ours)
+	if named := groups(o); len(named) != 1 || named[0].ID != ours || named[0].Min != 1 || named[0].Max != 2 {
+		t.Errorf("the groups are %+v, want %s only, with at least 1 and at most 2 nodes", named, ours)
+	}
+	for group, want := range map[string]string{ours: ours, others: ""} {
+		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"berth.dev/node-group": group}}}
+		if got := o.Provider.GroupOf(n); got != want {
+			t.Errorf("a node of %s belongs to %q, want %q", group, got, want)
+		}
+	}
+}
