@@ -33,7 +33,7 @@ import (
 // management is a management cluster without an API server, and the provider that reads it. Its
 // tests run in bubbles of testing/synctest, so that they can wait until caches have followed.
 type management struct {
-	t         *testing.T
+	t         testing.TB
 	objects   *fakedynamic.FakeDynamicClient
 	discovery *fakediscovery.FakeDiscovery
 	version   schema.GroupVersion
@@ -54,7 +54,7 @@ func manage(t *testing.T, cfg Config, text string, test func(m *management)) {
 	})
 }
 
-func newManagement(t *testing.T, cfg Config, version string, served []string, text string) *management {
+func newManagement(t testing.TB, cfg Config, version string, served []string, text string) *management {
 	m := &management{t: t, version: schema.GroupVersion{Group: DefaultGroup, Version: version}, log: &bytes.Buffer{}}
 	m.discovery = fake.NewClientset().Discovery().(*fakediscovery.FakeDiscovery)
 	m.serve(served...)
@@ -91,7 +91,7 @@ func (m *management) serve(served ...string) {
 }
 
 // parse reads objects whose namespace is default.
-func parse(t *testing.T, text string) (out []*unstructured.Unstructured) {
+func parse(t testing.TB, text string) (out []*unstructured.Unstructured) {
 	t.Helper()
 	for d := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
 		o := &unstructured.Unstructured{}

@@ -165,15 +165,7 @@ func TestSelections(t *testing.T) {
 
 // TestReadingMakesNoCall for 200 groups of ten Machines, once the caches are full.
 func TestReadingMakesNoCall(t *testing.T) {
-	var objects strings.Builder
-	for g := range 200 {
-		name := fmt.Sprintf("d%03d", g)
-		objects.WriteString(deployment(name, 10))
-		for i := range 10 {
-			objects.WriteString(machineOf("MachineSet/"+name+"-set", fmt.Sprintf("%s-%d", name, i), fmt.Sprintf("cloud://%d/%d", g, i), ""))
-		}
-	}
-	manage(t, Config{}, objects.String(), func(m *management) {
+	manage(t, Config{}, manyGroups(200), func(m *management) {
 		m.groups()
 		m.calls()
 		if got := strings.Count(m.groups(), "cloud://"); got != 2000 {
