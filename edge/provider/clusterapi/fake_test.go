@@ -42,7 +42,8 @@ type management struct {
 	// onUpdate is called before a size is written, and onAnswer after; their error is the
 	// call's. They may be nil.
 	onUpdate, onAnswer func() error
-	revision           int // of all sizes
+	away               error // of reading a size; nil when it can be read
+	revision           int   // of all sizes
 }
 
 // manage runs a test with a management cluster that has the objects of a text.
@@ -204,6 +205,9 @@ func (m *management) Scales(string) scale.ScaleInterface { return m }
 
 // Get implements scale.ScaleInterface.
 func (m *management) Get(_ context.Context, resource schema.GroupResource, name string, _ metav1.GetOptions) (*autoscalingv1.Scale, error) {
+	if m.away != nil {
+		return nil, m.away
+	}
 	n, _, err := unstructured.NestedInt64(m.get(resource.Resource, name).Object, "spec", "replicas")
 	return &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(m.revision)}, Spec: autoscalingv1.ScaleSpec{Replicas: int32(n)}}, err
 }

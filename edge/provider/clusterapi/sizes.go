@@ -18,8 +18,9 @@ import (
 
 // This file makes groups larger and smaller, through the scale subresource. What must hold: a size
 // is written on the condition that nobody has written the object since it was read, so that nothing
-// is ordered or given up twice; Machines are marked before the size is lowered, and when it isn't
-// lowered the marks are taken back.
+// is ordered or given up twice; Machines are marked before the size is lowered, and the marks are
+// taken back when it isn't lowered. When nobody knows whether it was, they stay: without them
+// Cluster API would choose others.
 
 const (
 	// callWithin is how long one call to the API server may take.
@@ -109,8 +110,9 @@ func (p *Provider) deleteMachines(ctx context.Context, g *group, instances []nod
 	if err == nil && len(marked) > 0 {
 		err = p.resize(ctx, g, func(size int) (int, error) { return max(size-len(marked), 0), nil })
 	}
-	if err == nil {
-		return nil
+	var doubt *inDoubt
+	if err == nil || errors.As(err, &doubt) {
+		return err
 	}
 	for _, m := range marked {
 		if _, failed := p.mark(ctx, m, nil); failed != nil {
@@ -208,8 +210,9 @@ func (p *Provider) resize(ctx context.Context, g *group, wanted func(size int) (
 	}
 	resource := schema.GroupResource{Group: version.Group, Resource: g.resource}
 	client := scales.Scales(g.object.Namespace)
-	written := -1 // the size of an update whose outcome isn't known
-	for range resizeTries {
+	written := -1  // the size of an update whose outcome isn't known
+	var last error // of an update
+	for try := range resizeTries + 1 {
 		err = within(ctx, func(ctx context.Context) error {
 			s, err := client.Get(ctx, resource, g.object.Name, metav1.GetOptions{})
 			if err != nil {
@@ -218,13 +221,17 @@ func (p *Provider) resize(ctx context.Context, g *group, wanted func(size int) (
 			if written >= 0 && s.Spec.Replicas == int32(written) {
 				return nil
 			}
+			written = -1
+			if try == resizeTries {
+				return &final{last}
+			}
 			size, err := wanted(int(s.Spec.Replicas))
 			if err != nil || size == int(s.Spec.Replicas) {
 				return &final{err}
 			}
 			s.Spec.Replicas = int32(size)
 			_, err = client.Update(ctx, resource, &autoscalingv1.Scale{TypeMeta: s.TypeMeta, ObjectMeta: s.ObjectMeta, Spec: s.Spec}, metav1.UpdateOptions{})
-			if err != nil && !refused(err) {
+			if last = err; err != nil && !refused(err) {
 				written = size
 			}
 			return err
@@ -235,12 +242,26 @@ func (p *Provider) resize(ctx context.Context, g *group, wanted func(size int) (
 			return nil
 		case errors.As(err, &done):
 			return done.err
-		case ctx.Err() != nil, refused(err) && !apierrors.IsConflict(err):
+		case written < 0 && (ctx.Err() != nil || refused(err) && !apierrors.IsConflict(err)):
 			return err
+		case ctx.Err() != nil:
+			return &inDoubt{err}
 		}
+	}
+	if written >= 0 {
+		return &inDoubt{err}
 	}
 	return err
 }
+
+// inDoubt is the error of a change of which nobody knows whether it was carried out.
+type inDoubt struct{ err error }
+
+// Error implements error.
+func (d *inDoubt) Error() string { return d.err.Error() }
+
+// Unwrap returns the error.
+func (d *inDoubt) Unwrap() error { return d.err }
 
 // final is an outcome that another try wouldn't change; err may be nil.
 type final struct{ err error }

@@ -114,6 +114,9 @@ func TestDeletions(t *testing.T) {
 		{name: "a size that can't be written", group: d, instances: []nodegroup.Instance{{ID: "cloud://1"}, {Node: "n2"}}, want: "[] 3 2", err: "not now", prepare: func(m *management) {
 			m.onUpdate = func() error { return errors.New("not now") }
 		}},
+		{name: "a size of which nobody knows whether it was written", group: d, instances: []nodegroup.Instance{{ID: "cloud://1"}}, want: "[m1] 2 2", err: "away", prepare: func(m *management) {
+			m.onAnswer = func() error { m.away = errors.New("away"); return m.away }
+		}},
 		{name: "a Machine that can't be marked", group: d, instances: []nodegroup.Instance{{ID: "cloud://1"}, {Node: "n2"}}, want: "[] 3 2", err: "marking Machine/default/m2: not now", prepare: func(m *management) {
 			m.objects.PrependReactor("patch", machines, func(a clienttesting.Action) (bool, runtime.Object, error) {
 				return a.(clienttesting.PatchAction).GetName() == "m2", nil, errors.New("not now")
