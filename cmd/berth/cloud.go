@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/edge/provider/clusterapi"
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
 	"github.com/berthproject/berth/edge/provider/simulated"
 	"github.com/berthproject/berth/internal/simulatedgroup"
@@ -23,12 +27,22 @@ import (
 const (
 	simulatedProvider = "simulated"
 	externalProvider  = "externalgrpc"
+	capiProvider      = "clusterapi"
+)
+
+// The environment variables that Cluster Autoscaler reads for Cluster API.
+const (
+	capiGroupEnv   = "CAPI_GROUP"
+	capiVersionEnv = "CAPI_VERSION"
+	capiArchEnv    = "CAPI_SCALE_ZERO_DEFAULT_ARCH"
 )
 
 // cloudConfig is what --cloud-config says: of one field at most, by --cloud-provider.
 type cloudConfig struct {
 	simulated *simulatedgroup.File
 	external  *externalgrpc.Config
+	// capi has no API when Cluster API is in the cluster that Berth works for.
+	capi *clusterapi.Config
 	// unknown names a key of the file that means nothing, "" for none.
 	unknown string
 }
@@ -40,9 +54,33 @@ func (f *runFlags) readCloudConfig() (c cloudConfig, err error) {
 		c.simulated, err = simulatedgroup.Load(f.cloudConfig)
 	case externalProvider:
 		c.external, c.unknown, err = externalgrpc.LoadConfig(f.cloudConfig)
+	case capiProvider:
+		c.capi, err = f.clusterAPI()
 	}
 	return c, err
 }
+
+// clusterAPI returns the configuration of the provider clusterapi, for which --cloud-config is the
+// kubeconfig of the management cluster.
+func (f *runFlags) clusterAPI() (*clusterapi.Config, error) {
+	c := &clusterapi.Config{Group: os.Getenv(capiGroupEnv), Version: os.Getenv(capiVersionEnv), Arch: os.Getenv(capiArchEnv)}
+	if f.cloudConfig == "" {
+		return c, nil
+	}
+	rc, err := clientcmd.BuildConfigFromFlags("", f.cloudConfig)
+	if err != nil {
+		return nil, fmt.Errorf("--cloud-config: %w; give the path of the management cluster's kubeconfig, or leave it out when Cluster API is in the same cluster", err)
+	}
+	c.API = rc
+	return c, nil
+}
+
+// What the provider clusterapi may ask of the management cluster in a second: a mark for each node
+// that goes, and two calls for each change of a size.
+const (
+	capiQPS   = 50
+	capiBurst = 100
+)
 
 // nodes is where nodes come from.
 type nodes struct {
@@ -60,6 +98,20 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 	case c.simulated != nil:
 		p := simulated.New(api.client.CoreV1().Nodes(), c.simulated, time.Now, log)
 		return nodes{p, func(ctx context.Context) error { return adopt(ctx, p) }, none.end}, nil
+	case c.capi != nil:
+		cfg := *c.capi
+		if cfg.API == nil {
+			cfg.API = rest.CopyConfig(api.rest)
+		} else {
+			cfg.API = api.fence.Config(cfg.API)
+			cfg.API.UserAgent = api.rest.UserAgent
+		}
+		cfg.API.QPS, cfg.API.Burst = capiQPS, capiBurst
+		p, err := clusterapi.New(cfg, time.Now, log)
+		if err != nil {
+			return none, err
+		}
+		return nodes{p, func(ctx context.Context) error { p.Start(ctx); return nil }, none.end}, nil
 	case c.external != nil:
 		if c.unknown != "" {
 			log.Warn("--cloud-config has a key that means nothing", "err", c.unknown)

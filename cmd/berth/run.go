@@ -40,6 +40,7 @@ func runCommand() *cobra.Command {
 and removes its nodes, until it is interrupted.`,
 		Example: `  berth run --kubeconfig ~/.kube/config
   berth run --kubeconfig kubeconfig --cloud-provider externalgrpc --cloud-config external.yaml
+  berth run --kubeconfig kubeconfig --cloud-provider clusterapi
   berth run --kubeconfig kubeconfig --cloud-provider simulated --cloud-config groups.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },

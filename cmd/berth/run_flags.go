@@ -75,8 +75,8 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	f.lease.Flags(fs)
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes and node groups")
 	logsapi.AddFlags(f.logging, fs)
-	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: externalgrpc (a server of Cluster Autoscaler's protocol) or simulated; empty for scheduling only")
-	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file")
+	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: externalgrpc (a server of Cluster Autoscaler's protocol), clusterapi or simulated; empty for scheduling only")
+	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file; of clusterapi the kubeconfig of the management cluster (default: the same cluster)")
 	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier ones are kept as FILE.1 and so on")
 	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "bytes after which recording ends")
 	f.groups.Flags(fs)
@@ -130,11 +130,11 @@ func (f *runFlags) validate() error {
 		return fmt.Errorf("--mode is %q; it must be %s, %s or left out", f.mode, modeScheduler, modeAutoscaler)
 	}
 	switch f.cloudProvider {
-	case "", simulatedProvider, externalProvider:
+	case "", simulatedProvider, externalProvider, capiProvider:
 	default:
-		return fmt.Errorf("--cloud-provider is %q; it must be %s or %s. Cluster Autoscaler's own providers are reached through %[2]s: docs/external-providers.md", f.cloudProvider, externalProvider, simulatedProvider)
+		return fmt.Errorf("--cloud-provider is %q; it must be %s, %s or %s. Cluster Autoscaler's own providers are reached through %[2]s: docs/external-providers.md", f.cloudProvider, externalProvider, capiProvider, simulatedProvider)
 	}
-	if (f.cloudProvider == "") != (f.cloudConfig == "") {
+	if f.cloudProvider != capiProvider && (f.cloudProvider == "") != (f.cloudConfig == "") {
 		return errors.New("--cloud-provider and --cloud-config go together; give both or neither")
 	}
 	if f.cloudProvider == "" && len(f.groups.Bounds)+len(f.groups.Discovery) > 0 {

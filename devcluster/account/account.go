@@ -42,7 +42,7 @@ const Namespace = metav1.NamespaceSystem
 const userPrefix = "system:serviceaccount:" + Namespace + ":" + Name + "-"
 
 // Configurations are the kustomizations of deploy/ with rights of their own.
-var Configurations = []string{"base", "external", "simulated", "surge", "autoscaler"}
+var Configurations = []string{"base", "clusterapi", "external", "simulated", "surge", "autoscaler"}
 
 // ConfigurationFor returns which of them has the rights for Berth with some flags.
 func ConfigurationFor(flags []string) string {
@@ -54,6 +54,8 @@ func ConfigurationFor(flags []string) string {
 		return "surge"
 	case strings.Contains(joined, " --cloud-provider simulated "):
 		return "simulated"
+	case strings.Contains(joined, " --cloud-provider clusterapi "):
+		return "clusterapi"
 	case strings.Contains(joined, " --cloud-provider externalgrpc "):
 		return "external"
 	}

@@ -87,11 +87,26 @@
   verbs: [patch]
 {{- end }}
 
-{{/* The names of the lists that these values need. */}}
+{{- define "berth.rules.clusterapi" }}
+# Node groups of Cluster API: what there is, Machines that are to go, and sizes.
+- apiGroups: [cluster.x-k8s.io]
+  resources: [machinedeployments, machinesets, machinepools, machines]
+  verbs: [list, watch]
+- apiGroups: [cluster.x-k8s.io]
+  resources: [machines]
+  verbs: [patch]
+- apiGroups: [cluster.x-k8s.io]
+  resources: [machinedeployments/scale, machinesets/scale, machinepools/scale]
+  verbs: [get, update]
+{{- end }}
+
+{{/* The names of the lists that these values need. In a management cluster of its own Berth has the
+     rights of that one's kubeconfig. */}}
 {{- define "berth.needs" -}}
 watching reporting
 {{- if include "berth.schedules" . }} scheduling{{ end }}
 {{- if include "berth.scales" . }} scaling{{ end }}
 {{- if eq (toString .Values.flags.surge) "true" }} surge{{ end }}
 {{- if eq (default "" (index .Values.flags "cloud-provider")) "simulated" }} simulated{{ end }}
+{{- if and (eq (default "" (index .Values.flags "cloud-provider")) "clusterapi") (not .Values.cloudConfig) }} clusterapi{{ end }}
 {{- end }}

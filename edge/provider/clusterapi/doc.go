@@ -1,0 +1,16 @@
+// Package clusterapi gets node groups from Cluster API: MachineDeployments, MachineSets that no
+// MachineDeployment owns, and MachinePools that have the annotations of Cluster Autoscaler's
+// provider of that name.
+//
+//	provider.go     what the provider is made of
+//	discovery.go    which objects are node groups (--node-group-auto-discovery)
+//	annotations.go  limits and options of a group
+//	capacity.go     what a new node of a group looks like
+//	objects.go      the objects of Cluster API, as far as they are read
+//	watch.go        which versions the API server has, and the caches of the objects
+//	groups.go       the groups with their instances, and of which group a node is
+//	sizes.go        how groups are made larger and smaller
+//
+// Everything that is read comes from caches that watches keep up: reading the groups makes no
+// call. docs/cluster-api.md says what an operator needs to know.
+package clusterapi

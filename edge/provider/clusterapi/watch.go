@@ -1,0 +1,276 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/scale"
+	"k8s.io/client-go/tools/cache"
+)
+
+// This file finds out which kinds and versions of Cluster API the management cluster has, and keeps
+// a cache of each kind. What must hold: as long as a kind can't be listed or watched, the groups
+// can't be read, since a group whose Machines aren't known would look empty.
+
+const (
+	// syncWithin is how long the first reading of the groups waits for the caches.
+	syncWithin = 10 * time.Second
+	// lookAgain is how often kinds are looked for that the API server didn't have.
+	lookAgain = 30 * time.Second
+)
+
+// The resources that are watched. A cluster may be without the optional ones.
+const (
+	machineDeployments = "machinedeployments"
+	machineSets        = "machinesets"
+	machinePools       = "machinepools"
+	machines           = "machines"
+)
+
+var (
+	resources         = []string{machineDeployments, machineSets, machinePools, machines}
+	optionalResources = []string{machineDeployments, machinePools}
+	kindOf            = map[string]string{machineDeployments: machineDeployment, machineSets: machineSet, machinePools: machinePool}
+)
+
+// watching are the caches of all kinds.
+type watching struct {
+	namespace string // "" for all
+
+	mu       sync.Mutex
+	ctx      context.Context      // that the caches end with; nil before start; guarded by mu
+	version  schema.GroupVersion  // guarded by mu; empty until it was found
+	scales   scale.ScalesGetter   // for version; guarded by mu
+	caches   map[string]*objCache // by resource; guarded by mu
+	lookedAt time.Time            // when kinds were looked for last; guarded by mu
+}
+
+// objCache is the cache of one kind.
+type objCache struct {
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+
+	mu  sync.Mutex
+	err error // of the last list or watch, nil when it succeeded; guarded by mu
+}
+
+func (w *watching) start(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ctx, w.caches = ctx, map[string]*objCache{}
+}
+
+// sync has all kinds watched that the API server has, and returns when their caches are full. The
+// error says which kind can't be read, and why.
+func (p *Provider) sync(ctx context.Context) error {
+	w := &p.watching
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx == nil {
+		return errors.New("the management cluster isn't watched: this process doesn't lead")
+	}
+	w.dropGone()
+	if err := p.watchKinds(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncWithin)
+	defer cancel()
+	for _, resource := range resources {
+		if c := w.caches[resource]; c != nil {
+			if err := c.ready(ctx); err != nil {
+				return fmt.Errorf("reading %s.%s of the management cluster: %w", resource, w.version.Group, err)
+			}
+		}
+	}
+	return nil
+}
+
+// dropGone ends the watches of kinds that the API server no longer has in this version: Cluster API
+// was upgraded. The caller holds mu.
+func (w *watching) dropGone() {
+	for _, resource := range resources {
+		if c := w.caches[resource]; c != nil && apierrors.IsNotFound(c.lastErr()) {
+			for _, c := range w.caches {
+				c.stop()
+			}
+			w.caches, w.version, w.lookedAt = map[string]*objCache{}, schema.GroupVersion{}, time.Time{}
+			return
+		}
+	}
+}
+
+// watchKinds has the kinds watched that weren't there before. The caller holds mu.
+func (p *Provider) watchKinds() error {
+	w := &p.watching
+	if len(w.caches) == len(resources) || len(w.caches) > 0 && p.now().Sub(w.lookedAt) < lookAgain {
+		return nil
+	}
+	version, served, err := p.find()
+	if err != nil {
+		return err
+	}
+	w.lookedAt = p.now()
+	if version != w.version {
+		mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
+		for resource, kind := range kindOf {
+			mapper.AddSpecific(version.WithKind(kind), version.WithResource(resource), version.WithResource(strings.TrimSuffix(resource, "s")), meta.RESTScopeNamespace)
+		}
+		scales, err := p.clients.scales(mapper)
+		if err != nil {
+			return fmt.Errorf("making a client of the management cluster for sizes: %w", err)
+		}
+		w.version, w.scales = version, scales
+		p.log.Info("reading Cluster API", "server", p.clients.host, "version", version.String(), "kinds", served, "namespace", w.namespace)
+	}
+	for _, resource := range served {
+		if w.caches[resource] == nil {
+			w.caches[resource] = newCache(w.ctx, p.clients.dynamic, version.WithResource(resource), w.namespace)
+		}
+	}
+	return nil
+}
+
+// find returns the version that the API server serves, and which of the resources it has.
+func (p *Provider) find() (schema.GroupVersion, []string, error) {
+	version := schema.GroupVersion{Group: p.cfg.Group, Version: p.cfg.Version}
+	if version.Version == "" {
+		groups, err := p.clients.discovery.ServerGroups()
+		if err != nil {
+			return version, nil, fmt.Errorf("asking the management cluster at %s for its API groups: %w", p.clients.host, err)
+		}
+		i := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == version.Group })
+		if i < 0 {
+			return version, nil, p.missing("no API group " + version.Group)
+		}
+		version.Version = groups.Groups[i].PreferredVersion.Version
+	}
+	list, err := p.clients.discovery.ServerResourcesForGroupVersion(version.String())
+	if apierrors.IsNotFound(err) {
+		return version, nil, p.missing("no " + version.String())
+	}
+	if err != nil {
+		return version, nil, fmt.Errorf("asking the management cluster at %s for %s: %w", p.clients.host, version, err)
+	}
+	var served []string
+	for _, resource := range resources {
+		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
+			served = append(served, resource)
+		} else if !slices.Contains(optionalResources, resource) {
+			return version, nil, p.missing("no " + resource + " in " + version.String())
+		}
+	}
+	return version, served, nil
+}
+
+func (p *Provider) missing(what string) error {
+	return fmt.Errorf("the management cluster at %s has %s; install Cluster API there, or name another cluster's kubeconfig with --cloud-config", p.clients.host, what)
+}
+
+// newCache has the objects of a resource cached until ctx is done or the cache is stopped.
+func newCache(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string) *objCache {
+	ctx, stop := context.WithCancel(ctx)
+	c, objects := &objCache{stop: stop}, client.Resource(resource).Namespace(namespace)
+	c.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := objects.List(ctx, o)
+			return list, c.note(err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := objects.Watch(ctx, o)
+			return w, c.note(err)
+		},
+	}, client), &unstructured.Unstructured{}, 0, cache.Indexers{})
+	transform := func(obj any) (any, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		switch {
+		case !ok: // it was transformed before, or says that an object is gone
+			return obj, nil
+		case resource.Resource == machines:
+			return readMachine(u), nil
+		}
+		return readScalable(u), nil
+	}
+	// What fails is noted above, and said by who reads the groups.
+	quiet := func(context.Context, *cache.Reflector, error) {}
+	if err := errors.Join(c.informer.SetTransform(transform), c.informer.SetWatchErrorHandlerWithContext(quiet)); err != nil {
+		c.err = err // the informer runs, which it doesn't
+	}
+	go c.informer.RunWithContext(ctx)
+	return c
+}
+
+// note takes the outcome of a list or a watch. What has expired is listed anew.
+func (c *objCache) note(err error) error {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+	return err
+}
+
+func (c *objCache) lastErr() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// ready returns when the cache is full. It returns an error when the objects can't be read now.
+func (c *objCache) ready(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := c.lastErr(); err != nil {
+			return err
+		}
+		if c.informer.HasSynced() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("the API server hasn't answered yet")
+		case <-tick.C:
+		}
+	}
+}
+
+// objects are what the caches have, of each kind by namespace and name.
+func objectsOf[T any](w *watching, resource string) []T {
+	w.mu.Lock()
+	c := w.caches[resource]
+	w.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	var out []T
+	for _, obj := range c.informer.GetStore().List() {
+		if x, ok := obj.(T); ok {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// client returns the client for sizes, and the version of the resources.
+func (w *watching) client() (scale.ScalesGetter, schema.GroupVersion, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.scales == nil {
+		return nil, w.version, errors.New("the management cluster wasn't read yet")
+	}
+	return w.scales, w.version, nil
+}
