@@ -64,6 +64,13 @@ func (f *runFlags) readCloudConfig() (c cloudConfig, err error) {
 // kubeconfig of the management cluster.
 func (f *runFlags) clusterAPI() (*clusterapi.Config, error) {
 	c := &clusterapi.Config{Group: os.Getenv(capiGroupEnv), Version: os.Getenv(capiVersionEnv), Arch: os.Getenv(capiArchEnv)}
+	for _, value := range f.groups.Discovery {
+		s, err := clusterapi.ParseAutoDiscovery(value)
+		if err != nil {
+			return nil, fmt.Errorf("--node-group-auto-discovery: %w", err)
+		}
+		c.Discovery = append(c.Discovery, s)
+	}
 	if f.cloudConfig == "" {
 		return c, nil
 	}
