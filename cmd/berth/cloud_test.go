@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -76,5 +77,24 @@ func TestNodesNameTheGroupsThatAreBerths(t *testing.T) {
 		if got := o.Provider.GroupOf(n); got != want {
 			t.Errorf("a node of %s belongs to %q, want %q", group, got, want)
 		}
+	}
+}
+
+// TestDiscoveryOfClusterAPI has each value select some of the groups, and a value that selects
+// nothing refused with what it should be.
+func TestDiscoveryOfClusterAPI(t *testing.T) {
+	f := &runFlags{cloudProvider: capiProvider}
+	f.groups.Discovery = []string{"clusterapi:namespace=a", "clusterapi:clusterName=c,team=x"}
+	c, err := f.readCloudConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.capi.Discovery; len(got) != 2 || got[0].Namespace != "a" || got[1].ClusterName != "c" || got[1].Labels.String() != "team=x" {
+		t.Errorf("got %+v", got)
+	}
+	f.groups.Discovery = []string{"asg:tag=x"}
+	const want = `--node-group-auto-discovery: "asg:tag=x" isn't for the provider clusterapi; it must be clusterapi:namespace=NAME`
+	if _, err := f.readCloudConfig(); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -43,6 +43,7 @@ func TestRunRefusesFlagsThatItCantHonour(t *testing.T) {
 		{"an external provider with its file", []string{"--cloud-provider=externalgrpc", "--cloud-config=external.yaml"}, ""},
 		{"Cluster API in the same cluster", []string{"--cloud-provider=clusterapi"}, ""},
 		{"Cluster API elsewhere", []string{"--cloud-provider=clusterapi", "--cloud-config=kubeconfig"}, ""},
+		{"discovery in Cluster API", []string{"--cloud-provider=clusterapi", "--node-group-auto-discovery=clusterapi:namespace=a"}, ""},
 		{"unknown provider", []string{"--cloud-provider=aws"}, `--cloud-provider is "aws"; it must be externalgrpc, clusterapi or simulated. Cluster Autoscaler's own providers are reached through externalgrpc: docs/external-providers.md`},
 		{"a provider without its file", []string{"--cloud-provider=simulated"}, "--cloud-provider and --cloud-config go together; give both or neither"},
 		{"a file without a provider", []string{"--cloud-config=groups.yaml"}, "--cloud-provider and --cloud-config go together; give both or neither"},
