@@ -48,7 +48,7 @@ else
 	@./devcluster/bin/devcluster demo
 endif
 
-test: lint unit fuzz e2e ## Everything that CI runs
+test: lint unit fuzz gate e2e ## Everything that CI runs
 
 unit: ## Tests without a cluster
 	@./hack/need-chromium

@@ -3,6 +3,7 @@ package observe
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -36,9 +37,8 @@ func TestPlainServerHasMetricsAndHealthOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer answer.Body.Close()
 		body, err := io.ReadAll(answer.Body)
-		if err != nil {
+		if err := errors.Join(err, answer.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
 		return answer.StatusCode, string(body)

@@ -132,7 +132,7 @@ func (s *Server) runPlain(ctx context.Context, address string) error {
 	m.Handle("/metrics", s.metrics())
 	m.Handle("/health-check", s.health)
 	server := &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { server.Close() })
+	context.AfterFunc(ctx, func() { _ = server.Close() }) // nothing more is served either way
 	go func() {
 		if err := server.Serve(listener); err != nil && ctx.Err() == nil {
 			s.log.Error("serving without TLS has ended", "address", address, "err", err)

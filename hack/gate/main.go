@@ -51,6 +51,13 @@ func run(ctx context.Context, record bool) error {
 		return err
 	}
 	if record {
+		again, err := measure(ctx)
+		if err != nil {
+			return err
+		}
+		if measured, err = gate.Worse(measured, again); err != nil {
+			return err
+		}
 		return write(ctx, history, measured)
 	}
 	for _, f := range measured {

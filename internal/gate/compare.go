@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -36,6 +37,26 @@ func (h History) Failures(measured []Figure) (out []string) {
 		}
 	}
 	return out
+}
+
+// Worse returns of each figure of two runs the worse value: what is recorded, so that a figure's
+// floor isn't that of a lucky run. The figures must be the same in both, in one order.
+func Worse(a, b []Figure) ([]Figure, error) {
+	if len(a) != len(b) {
+		return nil, fmt.Errorf("one run measured %d figures, the other %d", len(a), len(b))
+	}
+	out := slices.Clone(a)
+	for i, f := range b {
+		if !f.same(a[i]) {
+			return nil, fmt.Errorf("one run measured the %s where the other measured the %s", a[i], f)
+		}
+		if f.Kind == Ratio {
+			out[i].Value = min(a[i].Value, f.Value)
+		} else {
+			out[i].Value = max(a[i].Value, f.Value)
+		}
+	}
+	return out, nil
 }
 
 func has(all []Figure, f Figure) bool {

@@ -41,6 +41,20 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestWorse takes the lower ratio and the more allocations of two runs.
+func TestWorse(t *testing.T) {
+	one := []Figure{{Ratio, "plain", 100}, {Allocs, "plain", 2}}
+	got, err := Worse(one, []Figure{{Ratio, "plain", 120}, {Allocs, "plain", 3}})
+	if want := []Figure{{Ratio, "plain", 100}, {Allocs, "plain", 3}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v (%v), want %v", got, err, want)
+	}
+	for _, other := range [][]Figure{one[:1], {one[1], one[0]}} {
+		if _, err := Worse(one, other); err == nil {
+			t.Errorf("%v and %v are compared", one, other)
+		}
+	}
+}
+
 // TestRecord has a line more for what is new and what has changed by more than a tenth.
 func TestRecord(t *testing.T) {
 	h := history(t, "2026-11-01\taaaa\tratio\tplain\t100", "2026-11-01\taaaa\tratio\tspread\t100", "2026-11-01\taaaa\tallocs\tplain\t0")
