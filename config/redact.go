@@ -39,7 +39,8 @@ func Redact(text string) (string, error) {
 		return "", err
 	}
 	file := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+	exact := func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d } // a float64 rounds large integers
+	if err := yaml.Unmarshal([]byte(text), &file, exact); err != nil {
 		return "", err
 	}
 	// The strict reading above has checked the types; the map keeps what the file says.

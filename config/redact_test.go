@@ -85,6 +85,7 @@ func TestRedactedTextIsParsedAsBefore(t *testing.T) {
 	for _, text := range []string{
 		head,
 		withSecrets,
+		head + "extenders: [{urlPrefix: 'https://x', prioritizeVerb: p, weight: 9007199254740993}]\n", // no float64
 		head + `
 parallelism: 32
 percentageOfNodesToScore: 50

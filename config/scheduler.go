@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -140,12 +141,18 @@ func checkPercentage(path *field.Path, v *int32, errs *field.ErrorList) {
 // setBackoff sets how long a pod backs off after an attempt.
 func (s *Scheduler) setBackoff(in *kubeschedulerv1.KubeSchedulerConfiguration) (errs field.ErrorList) {
 	initial, limit := &s.Queue.InitialBackoff, &s.Queue.MaxBackoff
-	if seconds := in.PodInitialBackoffSeconds; seconds != nil {
-		*initial = time.Duration(*seconds) * time.Second
+	set := func(d *time.Duration, name string, seconds *int64) {
+		if seconds == nil {
+			return
+		}
+		if most := int64(math.MaxInt64 / time.Second); *seconds < -most || *seconds > most {
+			errs = append(errs, field.Invalid(field.NewPath(name), *seconds, "must be greater than 0 and at most 9223372036, some 292 years"))
+			return
+		}
+		*d = time.Duration(*seconds) * time.Second
 	}
-	if seconds := in.PodMaxBackoffSeconds; seconds != nil {
-		*limit = time.Duration(*seconds) * time.Second
-	}
+	set(initial, "podInitialBackoffSeconds", in.PodInitialBackoffSeconds)
+	set(limit, "podMaxBackoffSeconds", in.PodMaxBackoffSeconds)
 	if *initial <= 0 {
 		errs = append(errs, field.Invalid(field.NewPath("podInitialBackoffSeconds"), int64(initial.Seconds()), "must be greater than 0"))
 	}

@@ -73,6 +73,8 @@ func TestParseRefusesWithFieldAndRemedy(t *testing.T) {
 		{head + "parallelism: 0\n", "parallelism: Invalid value: 0: should be an integer value greater than zero"},
 		{head + "percentageOfNodesToScore: 101\n", "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]"},
 		{head + "podInitialBackoffSeconds: 0\n", "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"},
+		{head + "podMaxBackoffSeconds: 9223336854775807\n", "podMaxBackoffSeconds: Invalid value: 9223336854775807: must be greater than 0 and at most 9223372036"},
+		{head + "podInitialBackoffSeconds: -9223336854775807\n", "podInitialBackoffSeconds: Invalid value: -9223336854775807: must be greater than 0 and at most 9223372036"},
 		{head + "podMaxBackoffSeconds: 0\n", "podMaxBackoffSeconds: Invalid value: 0: must be greater than or equal to PodInitialBackoffSeconds"},
 		{head + "leaderElection: {leaseDuration: 5s}\n", "leaderElection.leaseDuration: Invalid value"},
 		{head + "leaderElection: {resourceLock: endpoints}\n", `resourceLock value must be "leases"`},
