@@ -39,9 +39,9 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 }
 
 // template returns what a new node of a group looks like. When the provider can't say, the
-// last that it said holds for nodes that are coming.
+// last that it said holds for nodes that are coming; so it does when a damaged recording has none.
 func template(state *cluster.State, g *nodegroup.Group) *cluster.NodeInfo {
-	if g.TemplateError == "" {
+	if g.TemplateError == "" && g.Template != nil {
 		return state.Schema.ParseNode(g.Template, g.ID)
 	}
 	if old := state.Group(g.ID); old != nil {
