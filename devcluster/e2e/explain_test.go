@@ -31,7 +31,7 @@ groups:
 
 // TestExplainNodeGroups asks a running Berth why pods wait and where its node groups stand,
 // while nodes are launching and when they are there. Its nodes are the simulated provider's of the
-// same process; other tests get theirs from a server.
+// same process, as in TestWhatOperatorsWatch; other tests get theirs from a server.
 func TestExplainNodeGroups(t *testing.T) {
 	c, client := startCluster(t)
 	groups := filepath.Join(t.TempDir(), "groups.yaml")

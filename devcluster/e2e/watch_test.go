@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -88,11 +89,15 @@ func (w *watched) says(what string, ok func(*live.Status) bool) {
 // its events, while a node is bought for a pod and removed after it.
 func TestWhatOperatorsWatch(t *testing.T) {
 	c, client := startCluster(t)
+	groups := filepath.Join(t.TempDir(), "groups.yaml")
 	const one = "apiVersion: berth.dev/v1alpha1\nkind: SimulatedNodeGroups\ngroups:\n- {name: a, max: 10, template: {allocatable: {cpu: \"4\", memory: 8Gi, pods: \"10\"}}}\n"
+	if err := os.WriteFile(groups, []byte(one), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	port := freePort(t)
-	startBerth(t, c, append(nodeGroups(t, c, one), "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
-		"--scan-interval=2s", "--emit-per-nodegroup-metrics",
-		"--scale-down-unneeded-time=5s", "--scale-down-delay-after-add=0s", "--node-delete-delay-after-taint=1s")...)
+	startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
+		"--cloud-provider=simulated", "--cloud-config="+groups, "--scan-interval=2s", "--emit-per-nodegroup-metrics",
+		"--scale-down-unneeded-time=5s", "--scale-down-delay-after-add=0s", "--node-delete-delay-after-taint=1s")
 	token, err := os.ReadFile(tokenFor(t, client, "watcher", "/metrics"))
 	if err != nil {
 		t.Fatal(err)
