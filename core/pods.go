@@ -131,6 +131,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 		p.binding.Update(parsed)
 		p.expected.Update(parsed)
 		if item := c.queue.Get(obj.UID); item != nil {
+			// Where the API has it nominated counts again if the bind fails.
 			c.nomination.Show(c.turn, &p.nomination, item, obj.Status.NominatedNodeName)
 		}
 		return

@@ -15,6 +15,9 @@ import (
 	"github.com/berthproject/berth/devcluster/storm"
 )
 
+// This file is devcluster storm. Of several seeds each is played, also after one that broke; what
+// can't be played ends it at once.
+
 func stormCommand() *cobra.Command {
 	o := storm.Options{}
 	var kinds, seeds, logs string

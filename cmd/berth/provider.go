@@ -20,6 +20,7 @@ import (
 // This file is berth provider: the simulated provider as a process of its own, and the check of
 // any provider's server.
 
+// providerCommand returns berth provider, which does nothing without one of its commands.
 func providerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
@@ -38,6 +39,8 @@ type providerFlags struct {
 	logging                         *logsapi.LoggingConfiguration
 }
 
+// providerSimulatedCommand returns berth provider simulated. It makes and deletes nodes, for which the
+// Berth that it serves needs no right then.
 func providerSimulatedCommand() *cobra.Command {
 	f := &providerFlags{logging: logsapi.NewLoggingConfiguration()}
 	cmd := &cobra.Command{
@@ -94,6 +97,8 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 		return fmt.Errorf("--listen: %w; give a host:port that is free here", err)
 	}
 	p := simulated.New(api.client.CoreV1().Nodes(), file, time.Now, log)
+	// Nodes of these groups that exist count before the first call is answered; else a client would
+	// order them again.
 	if err := adopt(ctx, p); err != nil {
 		return err
 	}
@@ -116,6 +121,8 @@ func (f *providerFlags) validate() error {
 	return nil
 }
 
+// providerCheckCommand returns berth provider check. Its flags are the keys of the file of
+// --cloud-config, for authors who have no such file yet.
 func providerCheckCommand() *cobra.Command {
 	cfg := &externalgrpc.Config{}
 	timeout := externalgrpc.DefaultTimeout

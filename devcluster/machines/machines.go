@@ -28,6 +28,9 @@ const WithMachines = "berth.dev/with-machines"
 // finalizer keeps a Machine until its node is gone. Cluster API's own name has the API server warn.
 const finalizer = "machine.cluster.x-k8s.io/played"
 
+// This file makes and deletes Machines. What must hold: one goroutine runs the passes, and each pass
+// reads all objects anew, so that a step which failed is taken by the next.
+
 // Controller plays Cluster API's controllers. Its Machines become nodes with Allocatable.
 type Controller struct {
 	Client      kubernetes.Interface

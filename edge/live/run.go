@@ -143,12 +143,8 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	nodes := newNodeFeed(ofNoGroup, in.putTogether)
 	if o.Provider != nil {
 		nodes.groupOf = o.Provider.GroupOf
-		period := o.Core.Autoscale.ScanInterval
-		w.cloud = newCloud(o.Provider, period/2, in.put, o.Log)
-		w.cloud.watcher = o.Watcher
-		l.status = newStatusWriter(clients.node, o.Namespace, o.StatusName, period, o.Log)
-		w.status = l.status
-		w.cloud.regroup = nodes.regroup
+		l.status = newStatusWriter(clients.node, o.Namespace, o.StatusName, o.Core.Autoscale.ScanInterval, o.Log)
+		w.scaleBy(&o, l.status, nodes, in)
 	}
 
 	factory := newFactory(clients.watch, transformFor(o.Extenders != nil))
@@ -179,6 +175,13 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	o.Log.Info("stopping", "scheduled", s.Scheduled, "unschedulable", s.Unschedulable, "bindFailures", s.BindFailures,
 		"missedWakeups", s.MissedWakeups, "badObjects", s.BadObjects, "droppedEvents", w.reporter.dropped.Load())
 	return nil
+}
+
+// scaleBy has the workers use the provider: they read its groups twice in each scan interval, and
+// nodes whose group becomes known by that are put into the inbox anew.
+func (w *workers) scaleBy(o *Options, status *statusWriter, nodes *nodeFeed, in *inbox) {
+	w.cloud = newCloud(o.Provider, o.Core.Autoscale.ScanInterval/2, in.put, o.Log)
+	w.cloud.watcher, w.cloud.regroup, w.status = o.Watcher, nodes.regroup, status
 }
 
 func ofNoGroup(*v1.Node) string { return "" }

@@ -79,6 +79,8 @@ func (m *clusterMetrics) state(c *core.Core) {
 	m.nodeGroups(s.Groups)
 }
 
+// limits sets how large the cluster may be: the sum of the groups' maximums unless --max-nodes-total
+// is lower, and --cores-total and --memory-total.
 func (m *clusterMetrics) limits(s *core.ScalingStatus) {
 	all := 0
 	for i := range s.Groups {
@@ -102,6 +104,8 @@ func (m *clusterMetrics) limits(s *core.ScalingStatus) {
 	}
 }
 
+// nodeGroups sets what --emit-per-nodegroup-metrics asks for. A group that the provider lists no more
+// loses its series; a code for which a group has backed off keeps one, with 0 when that is over.
 func (m *clusterMetrics) nodeGroups(groups []core.GroupStatus) {
 	for _, of := range []*prometheus.GaugeVec{m.groupMin, m.groupMax, m.groupTarget, m.groupHealthy, m.groupBackoff} {
 		of.Reset()

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/edge/provider/remark"
 )
 
 // Provider is a provider with some of its groups. A node of any other group belongs to no group:
@@ -20,26 +21,19 @@ type Provider struct {
 	order  []nodegroup.Bound // as they were given
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	warned map[warning]bool
+	mu   sync.Mutex
+	said remark.Last // guarded by mu
 }
 
-// warning is something that is said of a group once, until it is no longer so.
-type warning struct {
-	group string
-	about about
-}
-
-type about uint8
-
+// What is wrong with a bound.
 const (
-	missing about = iota // the provider has no such group
-	wider                // the bound's maximum is above the provider's own
+	missing = "--nodes names a node group that the provider doesn't have; it is left out until the provider has it"
+	wider   = "--nodes has a maximum above that of the provider, which may refuse what is above its own; raise it there, too"
 )
 
 // New returns the groups of a provider that bounds name. Each name may be there once.
 func New(p nodegroup.Provider, bounds []nodegroup.Bound, log *slog.Logger) *Provider {
-	out := &Provider{Provider: p, bounds: map[string]nodegroup.Bound{}, order: bounds, log: log, warned: map[warning]bool{}}
+	out := &Provider{Provider: p, bounds: map[string]nodegroup.Bound{}, order: bounds, log: log, said: remark.Last{}}
 	for _, b := range bounds {
 		out.bounds[b.Name] = b
 	}
@@ -61,26 +55,27 @@ func (p *Provider) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 			continue
 		}
 		known[g.ID] = true
-		p.warn(warning{g.ID, wider}, g.Unreadable == "" && b.Max > g.Max,
-			"--nodes has a maximum above that of the provider, which may refuse what is above its own; raise it there, too", "group", g.ID, "nodes", b.Max, "provider", g.Max)
+		p.warn(g.ID, wider, g.Unreadable == "" && b.Max > g.Max, "nodes", b.Max, "provider", g.Max)
 		g.Min, g.Max = b.Min, b.Max
 		out = append(out, g)
 	}
 	for _, b := range p.order {
-		p.warn(warning{b.Name, missing}, !known[b.Name],
-			"--nodes names a node group that the provider doesn't have; it is left out until the provider has it", "group", b.Name, "groups of the provider", len(all))
+		p.warn(b.Name, missing, !known[b.Name], "groups of the provider", len(all))
 	}
 	return out, nil
 }
 
-// warn logs a message when something has become so.
-func (p *Provider) warn(w warning, holds bool, message string, args ...any) {
+// warn logs what is wrong with the bound of a group when it has become so.
+func (p *Provider) warn(group, wrong string, holds bool, more ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if holds && !p.warned[w] {
-		p.log.Warn(message, args...)
+	why := ""
+	if holds {
+		why = wrong
 	}
-	p.warned[w] = holds
+	if p.said.IsNews(group+": "+wrong, why) && holds {
+		p.log.Warn(wrong, append([]any{"group", group}, more...)...)
+	}
 }
 
 // GroupOf implements nodegroup.Provider.

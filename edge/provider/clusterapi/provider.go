@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/scale"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/edge/provider/remark"
 )
 
 // Config says where Cluster API is, and which of its objects are node groups.
@@ -49,8 +50,8 @@ type Provider struct {
 	log      *slog.Logger
 	watching watching
 
-	reading sync.Mutex        // held by Groups; guards what is below
-	said    map[string]string // what was logged last, by what it is about
+	reading sync.Mutex // held by Groups; guards what is below
+	said    remark.Last
 
 	mu    sync.Mutex
 	known membership // as Groups read it last; guarded by mu
@@ -75,7 +76,7 @@ func New(cfg Config, now func() time.Time, log *slog.Logger) (*Provider, error) 
 
 func newProvider(cfg Config, c clients, now func() time.Time, log *slog.Logger) *Provider {
 	cfg.Group, cfg.Arch = cmp.Or(cfg.Group, DefaultGroup), cmp.Or(cfg.Arch, DefaultArch)
-	return &Provider{cfg: cfg, clients: c, keys: keysOf(cfg.Group), now: now, log: log, said: map[string]string{},
+	return &Provider{cfg: cfg, clients: c, keys: keysOf(cfg.Group), now: now, log: log, said: remark.Last{},
 		watching: watching{namespace: namespaceOf(cfg.Discovery)}}
 }
 
@@ -93,14 +94,11 @@ func (p *Provider) GroupOf(n *v1.Node) string {
 // warn logs what is wrong with something, "" for nothing, when that has changed. The caller holds
 // reading.
 func (p *Provider) warn(about, why string) {
-	if p.said[about] == why {
-		return
-	}
-	if why == "" {
-		delete(p.said, about)
+	switch {
+	case !p.said.IsNews(about, why):
+	case why == "":
 		p.log.Info("an object of Cluster API can be used again", "object", about)
-		return
+	default:
+		p.log.Warn("an object of Cluster API can't be used as it is", "object", about, "err", why)
 	}
-	p.said[about] = why
-	p.log.Warn("an object of Cluster API can't be used as it is", "object", about, "err", why)
 }

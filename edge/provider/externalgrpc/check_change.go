@@ -30,6 +30,8 @@ func (c *check) change(id string) {
 	}
 }
 
+// changeGroup orders a node, has the target lowered again, which the server may refuse, and has the
+// node deleted. It ends at the first call that goes wrong: what comes after it would say nothing.
 func (c *check) changeGroup(id string, grow, lower, del *line) {
 	var limit int
 	for _, g := range c.groups {
@@ -51,7 +53,6 @@ func (c *check) changeGroup(id string, grow, lower, del *line) {
 	}
 	// Whether there is an instance already is the server's business: it may refuse, and the target
 	// is as it was then.
-	about := fmt.Sprintf("group %q: ", id)
 	if _, err := attempt(c, lower, c.server.NodeGroupDecreaseTargetSize, &protocol.NodeGroupDecreaseTargetSizeRequest{Id: id, Delta: -1}); err != nil {
 		lower.note = "refused, since the instance exists: " + callError(lower.call, err).Error()
 		c.expect(lower, id, before+1, "after it was refused")
@@ -62,6 +63,12 @@ func (c *check) changeGroup(id string, grow, lower, del *line) {
 			return
 		}
 	}
+	c.deleteNew(del, id, known, before)
+}
+
+// deleteNew waits for an instance that wasn't known, has it deleted, and waits until it is gone.
+func (c *check) deleteNew(del *line, id string, known map[string]bool, before int) {
+	about := fmt.Sprintf("group %q: ", id)
 	instance := c.await(del, func(l *line) *protocol.Instance {
 		for _, in := range c.listed(l, id) {
 			if !known[in.GetId()] {

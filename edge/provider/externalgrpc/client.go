@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
+	"github.com/berthproject/berth/edge/provider/remark"
 )
 
 // Client is the provider that a server makes. Every call has a deadline. It connects with the
@@ -30,7 +31,7 @@ type Client struct {
 	reading sync.Mutex             // held by Groups; guards what is below
 	known   map[string]*knownGroup // by ID, the groups of the last list
 	absent  map[string]bool        // calls that the server doesn't implement; see optional
-	said    map[string]string      // what was logged last, by what it is about
+	said    remark.Last
 }
 
 var _ nodegroup.Provider = (*Client)(nil)
@@ -45,7 +46,7 @@ func NewClient(cfg *Config, defaults cluster.GroupOptions, now func() time.Time,
 	return &Client{
 		conn: conn, server: protocol.NewCloudProviderClient(conn), timeout: cfg.timeout(), defaults: defaults,
 		now: now, log: log.With("server", cfg.Address), nodes: newNodes(),
-		known: map[string]*knownGroup{}, absent: map[string]bool{}, said: map[string]string{},
+		known: map[string]*knownGroup{}, absent: map[string]bool{}, said: remark.Last{},
 	}, nil
 }
 
@@ -112,16 +113,13 @@ func wrap(err error, format string, args ...any) error {
 // warn logs what is wrong with something, "" for nothing, when that has changed. The caller holds
 // reading.
 func (c *Client) warn(about, why string) {
-	if c.said[about] == why {
-		return
-	}
-	if why == "" {
-		delete(c.said, about)
+	switch {
+	case !c.said.IsNews(about, why):
+	case why == "":
 		c.log.Info("the external provider is well again", "about", about)
-		return
+	default:
+		c.log.Warn("the external provider", "about", about, "err", why)
 	}
-	c.said[about] = why
-	c.log.Warn("the external provider", "about", about, "err", why)
 }
 
 // serverMayBeAnother forgets which calls the server doesn't implement when it wasn't reached: it
