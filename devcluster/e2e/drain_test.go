@@ -161,10 +161,14 @@ func TestDrain(t *testing.T) {
 		"--node-delete-delay-after-taint=2s", "--max-pod-eviction-time=5s", "--max-drain-parallelism=5")
 	first, _ := startBerth(t, c, flags...)
 	token := tokenFor(t, client, "reader", "/debug/explain")
-	explained, state := "", ""
+	explained, state, second := "", "", ""
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s; berth explain says last:\n%s", state, explained)
+		}
+		if t.Failed() && second != "" {
+			lines := strings.Split(logOf(t, second), "\n")
+			t.Logf("the log of the second Berth ends with\n%s", strings.Join(lines[max(0, len(lines)-80):], "\n"))
 		}
 	})
 	explains := func(ctx context.Context, patterns []string, args ...string) bool {
@@ -233,7 +237,7 @@ func TestDrain(t *testing.T) {
 	if _, marked, _ := d.nodes(t.Context()); len(marked) == 0 {
 		t.Error("Berth was to be killed in the middle of a drain, and no node is marked")
 	}
-	_, second := startBerth(t, c, flags...)
+	_, second = startBerth(t, c, flags...)
 	within(t, "the workloads to run on at most two nodes beside the one of the other autoscaler, and none to be marked", 2*time.Minute, func(ctx context.Context) bool {
 		all, marked, others := d.nodes(ctx)
 		if ctx.Err() != nil {
