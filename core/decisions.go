@@ -107,9 +107,14 @@ func (c *Core) wakeForMissed(item *queue.Item) {
 	}
 }
 
-// losers tells the other machines of pods that lose their node before they are bound; it
-// implements binding.Others.
+// losers tells the other machines of pods that lose their node before they are bound, and of those
+// whose binding takes a while; it implements binding.Others.
 type losers struct{ c *Core }
+
+// Expecting implements binding.Others: an autoscaler that isn't Berth leaves the node alone.
+func (l losers) Expecting(t *lifecycle.Turn, pod *cluster.Pod, node string) {
+	l.c.nomination.Expect(t, pod, node)
+}
 
 // Losing implements binding.Others.
 func (l losers) Losing(t *lifecycle.Turn, pod *cluster.Pod) { l.c.preemption.BindEnding(t, pod) }

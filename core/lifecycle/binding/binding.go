@@ -61,8 +61,11 @@ type Profiles interface {
 	Profile(pod *cluster.Pod) *framework.Profile
 }
 
-// Others are those who have to know when a node is taken away from a pod.
+// Others are those who have to know when a node is taken away from a pod, and when it takes a
+// while until the pod is bound there.
 type Others interface {
+	// Expecting is called when the pod's binding begins with something slow.
+	Expecting(t *lifecycle.Turn, pod *cluster.Pod, node string)
 	// Losing is called before the pod leaves the node in the state.
 	Losing(t *lifecycle.Turn, pod *cluster.Pod)
 	// Lost is called when nothing is kept for the pod any more, before it backs off:
@@ -136,6 +139,9 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 			votes = append(votes, vote{x.Name(), t.Now.Add(min(v.Wait, framework.MaxPermitWait))})
 		}
 	}
+	if len(votes) > 0 || slow(&bind) {
+		m.others.Expecting(t, p.pod, p.node)
+	}
 	if len(votes) == 0 {
 		t.Ready.Binds = append(t.Ready.Binds, bind)
 		return
@@ -143,6 +149,13 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 	p.state, p.wait = Waiting, &wait{p: p, bind: bind, since: t.Now, votes: votes}
 	m.waiting = append(m.waiting, p.wait)
 	t.Decide(step.Decision{Kind: step.Permitting, Pod: p.pod.Name(), Node: p.node, Reason: fmt.Sprintf("waits for %v", p.wait.Pending())})
+}
+
+// slow tells whether others are waited for before a pod is bound: objects are written for it and
+// its claims be bound by controllers, or an extender binds it. kube-scheduler takes the first two
+// for slow (PreBindPreFlight), and leaves extenders out.
+func slow(bind *step.Bind) bool {
+	return len(bind.Writes)+len(bind.Claims) > 0 || bind.Extender
 }
 
 // refuse takes the node away from a pod that a plugin is against.

@@ -94,6 +94,11 @@ func newWorld() *world {
 	return w
 }
 
+// Expecting implements binding.Others.
+func (w *world) Expecting(_ *lifecycle.Turn, pod *cluster.Pod, node string) {
+	w.lost = append(w.lost, fmt.Sprintf("expected: %s on %s", pod.UID, node))
+}
+
 // Losing implements binding.Others.
 func (w *world) Losing(t *lifecycle.Turn, pod *cluster.Pod) {
 	if t.State.PodOn(pod.UID) == nil {

@@ -14,6 +14,9 @@
 // A pod's part of the machine ends with its record, in any state: nominations mean
 // nothing for a pod that has its node.
 //
+// While a pod that was given a node isn't bound for a while, that node is what the API is to
+// have (Expect); in the state the pod is on it.
+//
 // Of a pod without such a nomination the state may have another, which is never written:
 // to the place that is kept for it (core/lifecycle/reservation). Reserve and Release bring
 // it and take it away.

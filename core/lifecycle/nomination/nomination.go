@@ -43,6 +43,9 @@ type Pod struct {
 	// place when node is "". Nothing of it is written.
 	reserved bool
 	place    string
+	// expected is the node that the pod was given, while that takes a while to become a binding
+	// and is written for others to know; "" for none. The state has the pod there.
+	expected string
 	// written is what the API has or will have as far as is known: what was written
 	// last, or, when that has failed, what it showed last.
 	written string
@@ -57,12 +60,20 @@ type Pod struct {
 // State returns how far the API is.
 func (p *Pod) State() State {
 	switch {
-	case p.node != p.written:
+	case p.wanted() != p.written:
 		return WriteFailed
 	case p.written != p.shown:
 		return Writing
 	}
 	return Agreed
+}
+
+// wanted returns what the API is to have.
+func (p *Pod) wanted() string {
+	if p.expected != "" {
+		return p.expected
+	}
+	return p.node
 }
 
 // at returns the node that the pod is nominated to in the state while it has none.
@@ -105,14 +116,32 @@ func (m *Machine) Write(t *lifecycle.Turn, p *Pod, item *queue.Item) {
 	if p.node = t.State.NominatedTo(item.Pod().UID); p.node == p.place {
 		p.node = ""
 	}
+	p.expected = ""
 	m.show(t, p, item)
-	if p.node == p.written {
+	m.send(t, p, item.Pod())
+}
+
+// Expect has the node written that a pod was given in the state and will be bound to in a while
+// (KEP-5278): whoever removes nodes learns that somebody comes there. What was decided before
+// stays, and is written again by Restore or Withdraw when the pod loses the node; the API server
+// takes what was written away when the pod is bound.
+func (m *Machine) Expect(t *lifecycle.Turn, pod *cluster.Pod, node string) {
+	if p := m.pods.Get(pod.UID); p != nil {
+		p.expected = node
+		m.send(t, p, pod)
+	}
+}
+
+// send has what the API is to have written, unless it was written last.
+func (m *Machine) send(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) {
+	node := p.wanted()
+	if node == p.written {
 		return
 	}
-	p.written, p.failed = p.node, false
-	p.unconfirmed = append(p.unconfirmed, p.node)
-	obj := item.Pod().Object
-	t.Ready.Nominations = append(t.Ready.Nominations, step.Nomination{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name, Node: p.node})
+	p.written, p.failed = node, false
+	p.unconfirmed = append(p.unconfirmed, node)
+	obj := pod.Object
+	t.Ready.Nominations = append(t.Ready.Nominations, step.Nomination{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name, Node: node})
 }
 
 // show has the state and the queue have a waiting pod as its part says.
@@ -189,13 +218,13 @@ func (m *Machine) Show(t *lifecycle.Turn, p *Pod, item *queue.Item, node string)
 	if at := slices.Index(p.unconfirmed, node); at >= 0 {
 		p.unconfirmed = p.unconfirmed[at+1:]
 		if p.failed {
-			if p.written = node; p.node != node {
+			if p.written = node; p.wanted() != node {
 				m.retry(t, item.Pod().UID)
 			}
 		}
 		return false
 	}
-	p.node, p.written, p.failed = node, node, false
+	p.node, p.expected, p.written, p.failed = node, "", node, false
 	if _, placed := t.State.Placed(item.Pod().UID); !placed {
 		m.show(t, p, item)
 	}
@@ -262,8 +291,8 @@ func (m *Machine) Invariants() (out []string) {
 		out = append(out, "nominations wait to be written again, and nothing says since when")
 	}
 	for uid, p := range m.pods.All() {
-		if p.State() == Writing && !slices.Contains(p.unconfirmed, p.node) {
-			out = append(out, fmt.Sprintf("the nomination of pod %s to %q counts as written (the API has %q), and it was not", uid, p.node, p.shown))
+		if p.State() == Writing && !slices.Contains(p.unconfirmed, p.wanted()) {
+			out = append(out, fmt.Sprintf("the nomination of pod %s to %q counts as written (the API has %q), and it was not", uid, p.wanted(), p.shown))
 		}
 	}
 	return out

@@ -68,6 +68,7 @@ func (w *world) problems() []string {
 //	decide POD [node=n]    a decision nominates the pod, or takes its nomination back
 //	withdraw POD           a preemptor takes the pod's nomination back
 //	place POD node=n       the pod is on a node in the state
+//	expect POD node=n      the same, and it takes a while until it is bound there
 //	unplace POD            that node is taken away from it again
 //	keep POD               another scheduler's pod found no node
 //	done POD [node=n] | failed POD [node=n]    the outcome of a write
@@ -98,6 +99,9 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 		w.m.Withdraw(w.Turn, p, item)
 	case "place":
 		w.State.Place(item.Pod(), node)
+	case "expect":
+		w.State.Place(item.Pod(), node)
+		w.m.Expect(w.Turn, item.Pod(), node)
 	case "unplace":
 		w.State.Remove(uid)
 		w.m.Restore(w.Turn, p, item)
