@@ -74,6 +74,57 @@ func TestForWhichSchedulersNodesAreBought(t *testing.T) {
 	}
 }
 
+// TestAForeignExpectationIsHonoured has another scheduler say where a pod will be, before it binds
+// the pod (KEP-5278): the pod counts there at once, whatever was expected, and stays there in the
+// plan that follows, so that its node isn't taken for empty.
+func TestAForeignExpectationIsHonoured(t *testing.T) {
+	cfg := autoscaling(func(a *core.Autoscale) { a.ScanInterval = 10 * time.Second })
+	cfg.ExternalScheduler = true
+	plans := &emptyPlans{}
+	d := newDriven(t, cfg, plans, defaults, drive.HookFunc(plans.keep))
+	now := time.Unix(1000, 0)
+	on := func(pod string) string {
+		if n := d.Core().State().NodeOf(testkit.Pod(pod).UID); n != nil {
+			return n.Name
+		}
+		return ""
+	}
+	pod := func(node string) step.Input {
+		p := testkit.Pod("p").Req("cpu", "1").Obj()
+		p.Status.NominatedNodeName = node
+		return step.PodSet{Pod: p}
+	}
+	node := func(name string) step.Input {
+		return step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj()}
+	}
+	d.stepOut(now, step.GroupsSet{}, node("n1"), node("n2"), pod(""))
+	first := on("p")
+	other := map[string]string{"n1": "n2", "n2": "n1"}[first]
+	if other == "" {
+		t.Fatalf("the pod is expected on %q, want n1 or n2", first)
+	}
+	d.stepOut(now, pod(other))
+	if on("p") != other {
+		t.Errorf("the other scheduler expects the pod on %s, and here it is on %q", other, on("p"))
+	}
+	now = now.Add(time.Minute)
+	d.stepOut(now)
+	if on("p") != other {
+		t.Errorf("after the next plan the pod is on %q, want %s", on("p"), other)
+	}
+	d.stepOut(now, pod(first))
+	if on("p") != first {
+		t.Errorf("the other scheduler expects the pod on %s now, and here it is on %q", first, on("p"))
+	}
+
+	// By the rules no node takes it, and yet it will come: it is nominated there, which keeps the node.
+	d.stepOut(now, step.NodeGone{Name: "n1"}, step.NodeGone{Name: "n2"},
+		step.NodeSet{Node: testkit.Node("full").Alloc("cpu", "500m", "memory", "8Gi", "pods", "10").Obj()}, pod("full"))
+	if got := d.Core().State().NominatedTo(testkit.Pod("p").UID); got != "full" {
+		t.Errorf("the pod is on %q and nominated to %q, want it to be nominated to full", on("p"), got)
+	}
+}
+
 // TestBesideAnotherScheduler follows the autoscaler alone: it writes nothing of
 // placements, counts the room that pods are expected to take once, and asks for
 // nodes for those that the other scheduler has called unschedulable.

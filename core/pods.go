@@ -131,8 +131,11 @@ func (c *Core) podPends(obj *v1.Pod) {
 		p.binding.Update(parsed)
 		p.expected.Update(parsed)
 		if item := c.queue.Get(obj.UID); item != nil {
-			// Where the API has it nominated counts again if the bind fails.
-			c.nomination.Show(c.turn, &p.nomination, item, obj.Status.NominatedNodeName)
+			// Where the API has it nominated counts again if the bind fails, and at once beside another
+			// scheduler, which says with it where the pod will be (KEP-5278).
+			if c.nomination.Show(c.turn, &p.nomination, item, obj.Status.NominatedNodeName) && p.expected.Node() != obj.Status.NominatedNodeName {
+				c.expectation.Contradicted(c.turn, &p.expected)
+			}
 		}
 		return
 	}

@@ -12,7 +12,7 @@ import (
 
 // TestVolumes has claims bound for pods, against the real volume controller: claims that
 // take local volumes, and one that is created after its pod and provisioned on the node
-// that Berth has chosen.
+// that Berth has chosen; until its volume is there, the pod says where it is expected (KEP-5278).
 func TestVolumes(t *testing.T) {
 	c, client := startCluster(t)
 	startBerth(t, c)
@@ -86,6 +86,9 @@ func TestVolumes(t *testing.T) {
 	if p := get(ctx, client, "late"); p.Spec.NodeName != "" {
 		t.Errorf("the pod was bound to %s before its claim was", p.Spec.NodeName)
 	}
+	eventually(t, "the pod to say where it will be, for other autoscalers to know", func(ctx context.Context) bool {
+		return get(ctx, client, "late").Status.NominatedNodeName == chosen
+	})
 	pvc, err := core.PersistentVolumeClaims(v1.NamespaceDefault).Get(ctx, "late", metav1.GetOptions{})
 	must(err)
 	pv := volume("made", "made", chosen)

@@ -7,6 +7,7 @@
 //	none       a decision                         expected
 //	expected   the pod's update                   the core forgets the pod
 //	           a plan, a scan interval later      none: it is decided on anew
+//	           another node in the API            none: it is decided on anew
 package expectation
 
 import (
@@ -74,16 +75,27 @@ func (m *Machine) Expect(t *lifecycle.Turn, p *Pod, item *queue.Item, node strin
 // TakeBack has all pods decided on anew that were expected somewhere for age or longer,
 // in the order of their UIDs.
 func (m *Machine) TakeBack(t *lifecycle.Turn, age time.Duration) {
-	for uid, p := range m.pods.All() {
-		if p.pod == nil || t.Now.Sub(time.Unix(0, p.since)) < age {
-			continue
+	for _, p := range m.pods.All() {
+		if p.pod != nil && t.Now.Sub(time.Unix(0, p.since)) >= age {
+			m.takeBack(t, p)
 		}
-		pod := p.pod
-		p.pod = nil
-		t.State.Remove(uid)
-		m.nominations.KeepFor(t, pod)
-		t.Queue.Requeue(t.Queue.Get(uid), pod)
 	}
+}
+
+// Contradicted has a pod decided on anew of which the other scheduler says that it will be
+// somewhere else than expected. A pod of which nothing is expected stays as it is.
+func (m *Machine) Contradicted(t *lifecycle.Turn, p *Pod) {
+	if p.pod != nil {
+		m.takeBack(t, p)
+	}
+}
+
+func (m *Machine) takeBack(t *lifecycle.Turn, p *Pod) {
+	pod := p.pod
+	p.pod = nil
+	t.State.Remove(pod.UID)
+	m.nominations.KeepFor(t, pod)
+	t.Queue.Requeue(t.Queue.Get(pod.UID), pod)
 }
 
 // Advance does nothing: expectations are taken back before a plan.
