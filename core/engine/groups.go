@@ -35,6 +35,7 @@ type groupIndex struct {
 	domains  [][]cluster.Domain // by topology of the column and group
 	free     []int32            // free numbers
 	byKey    map[string]int32   // number by structural key
+	spare    *group             // without nodes; its memory is the next new group's
 
 	key    []int32 // scratch: the structural key that regroup is about
 	keyBuf []byte  // scratch: a structural key as bytes
@@ -95,7 +96,11 @@ func (c *column) numberOfKey() int32 {
 	if id, ok := c.byKey[string(c.bytesOf(c.key))]; ok {
 		return id
 	}
-	g := &group{key: slices.Clone(c.key)}
+	g := c.spare
+	if c.spare = nil; g == nil {
+		g = &group{}
+	}
+	g.key = append(g.key[:0], c.key...)
 	id := int32(len(c.groups))
 	if k := len(c.free); k > 0 {
 		id = c.free[k-1]
@@ -163,6 +168,11 @@ func (c *column) remove(i cluster.NodeIndex) {
 		delete(c.byKey, string(c.bytesOf(g.key)))
 		c.groups[cl.group] = nil
 		c.free = append(c.free, cl.group)
+		// Where nodes go from one group to another and back, as candidates of the autoscaler do, the
+		// groups that they leave and come to take turns with the memory of one.
+		if c.spare == nil || cap(g.nodes) > cap(c.spare.nodes) {
+			c.spare = g
+		}
 	}
 	cl.group, cl.slot, cl.ok = -1, 0, false
 }

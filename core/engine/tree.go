@@ -25,13 +25,13 @@ type tree struct {
 // add appends a slot.
 func (t *tree) add(key scoreKey) {
 	if len(t.levels) == 0 {
-		t.levels = append(t.levels, nil)
+		t.raise()
 	}
 	slot := t.n
 	t.n++
 	for k, at := 0, slot; ; k, at = k+1, at/fanout {
 		if k == len(t.levels) {
-			t.levels = append(t.levels, nil)
+			t.raise()
 			// A new level starts with the maximum of the block before.
 			t.levels[k] = append(t.levels[k], blockMax(t.levels[k-1], 0))
 		}
@@ -43,6 +43,17 @@ func (t *tree) add(key scoreKey) {
 		}
 	}
 	t.set(slot, key)
+}
+
+// raise adds a level without entries, with the memory of the one that was there before, if
+// there was.
+func (t *tree) raise() {
+	if k := len(t.levels); k < cap(t.levels) {
+		t.levels = t.levels[:k+1]
+		t.levels[k] = t.levels[k][:0]
+		return
+	}
+	t.levels = append(t.levels, nil)
 }
 
 // set changes the key of a slot, and the maxima above it as far as they change.
