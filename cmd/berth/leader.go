@@ -139,7 +139,7 @@ func (e *election) elector(onLeading func()) (*leaderelection.LeaderElector, err
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(leader string) {
 				if leader != e.identity {
-					e.log.Info("standing by: another Berth leads", "leader", leader, "lease", name)
+					e.log.Info("standing by: another one leads", "leader", leader, "lease", name)
 				}
 			},
 		},

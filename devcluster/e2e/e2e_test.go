@@ -305,7 +305,7 @@ func TestLiveCluster(t *testing.T) {
 	_, log := startBerth(t, c)
 	eventually(t, "the second Berth to stand by", func(context.Context) bool {
 		raw, _ := os.ReadFile(log)
-		return bytes.Contains(raw, []byte("standing by: another Berth leads"))
+		return bytes.Contains(raw, []byte("standing by: another one leads"))
 	})
 	first.Stop(10 * time.Second)
 	create(t, client, pod("later", "1"))

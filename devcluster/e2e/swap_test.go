@@ -1,0 +1,304 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/devcluster/account"
+	"github.com/berthproject/berth/devcluster/api"
+	"github.com/berthproject/berth/devcluster/controlplane"
+	"github.com/berthproject/berth/devcluster/kubelets"
+	"github.com/berthproject/berth/devcluster/storm/checker"
+)
+
+// This file changes who schedules and scales while a cluster is under load, as docs/migration.md
+// says. kube-scheduler is the real one. Cluster Autoscaler can't be had as a module; another
+// Berth that only scales plays it, by Cluster Autoscaler's Lease, and with all rights.
+
+// groupOf is the label of the simulated provider's nodes that names their group.
+const groupOf = "berth.dev/node-group"
+
+// swapGroups are node groups: pods for nodes of the first take a node each.
+const swapGroups = `apiVersion: berth.dev/v1alpha1
+kind: SimulatedNodeGroups
+groups:
+- {name: whole, max: 10, template: {allocatable: {cpu: "2", memory: 8Gi, pods: "10"}, taints: [{key: whole, effect: NoSchedule}]}}
+- {name: shared, max: 10, template: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
+`
+
+// scaleSoon are flags by which nodes are bought and removed within seconds.
+var scaleSoon = []string{"--scan-interval=1s", "--scale-down-unneeded-time=3s", "--scale-down-delay-after-add=0s",
+	"--scale-down-delay-after-failure=1s", "--node-delete-delay-after-taint=1s", "--unremovable-node-recheck-timeout=1s"}
+
+// startForeign starts what plays Cluster Autoscaler.
+func startForeign(t *testing.T, c *controlplane.Cluster, flags ...string) *controlplane.Process {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "foreign.log")
+	p, err := controlplane.StartProcess("the other autoscaler", log, berth, slices.Concat([]string{"run", "--kubeconfig", c.Kubeconfig, "--secure-port=0",
+		"--mode=autoscaler", "--leader-elect-resource-name=cluster-autoscaler"}, scaleSoon, flags)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Stop(10 * time.Second) })
+	return p
+}
+
+// holds returns a condition: that a Lease is held.
+func holds(client kubernetes.Interface, lease string) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		l, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, lease, metav1.GetOptions{})
+		return err == nil && ptr.Deref(l.Spec.HolderIdentity, "") != ""
+	}
+}
+
+// allowLease lets the Berth of a configuration use a Lease of another name, as the chart does
+// with the value flags.leader-elect-resource-name.
+func allowLease(t *testing.T, client kubernetes.Interface, configuration, lease string) {
+	t.Helper()
+	if err := account.Deploy(t.Context(), client, configuration); err != nil {
+		t.Fatal(err)
+	}
+	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "berth-" + lease}
+	_, err := client.RbacV1().Roles(meta.Namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{lease}, Verbs: []string{"get", "update"}},
+	}}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = client.RbacV1().RoleBindings(meta.Namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: account.User(configuration)}}}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// swapped is a cluster under load, and what the checker sees of it.
+type swapped struct {
+	t      *testing.T
+	client kubernetes.Interface
+	watch  *checker.Watcher
+	mu     sync.Mutex
+	waves  int // of pods that took a node each and are all placed; guarded by mu
+}
+
+// load has pods come and go until the context ends: small ones for the fixed nodes, and waves of
+// such as take a node each.
+func (s *swapped) load(ctx context.Context) {
+	r := rand.New(rand.NewPCG(1, 1))
+	begun := false // whether there is a wave that isn't all placed
+	for n := 0; ctx.Err() == nil; n++ {
+		small := pod(fmt.Sprint("small-", n), "50m")
+		small.Annotations = map[string]string{kubelets.RunFor: fmt.Sprintf("%ds", 1+r.IntN(4))}
+		small.Spec.NodeSelector = map[string]string{v1.LabelHostname: []string{"n1", "n2"}[r.IntN(2)]}
+		s.create(ctx, small)
+		var placed, empty bool
+		s.watch.Do(func(h *checker.History) { placed, empty = h.Wave("whole") })
+		switch {
+		case empty && !begun:
+			begun = true
+			for i := range 2 + r.IntN(3) {
+				p := pod(fmt.Sprintf("whole-%d-%d", n, i), "1500m")
+				p.Labels = map[string]string{groupOf: "whole"}
+				p.Spec.NodeSelector = map[string]string{groupOf: "whole"}
+				p.Spec.Tolerations = []v1.Toleration{{Key: "whole", Operator: v1.TolerationOpExists}}
+				s.create(ctx, p)
+			}
+		case placed:
+			if begun {
+				s.mu.Lock()
+				s.waves++
+				s.mu.Unlock()
+			}
+			begun = false
+			_ = s.client.CoreV1().Pods(v1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: groupOf + "=whole"}) // the next try comes soon
+		}
+		_ = s.client.CoreV1().Pods(v1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"}) // here, too
+		select {
+		case <-ctx.Done():
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+func (s *swapped) create(ctx context.Context, p *v1.Pod) {
+	if _, err := s.client.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
+		s.t.Error(err)
+	}
+}
+
+// served waits until waves that have begun now get their nodes and small pods theirs: whoever
+// schedules and whoever scales does so.
+func (s *swapped) served(by string) {
+	s.t.Helper()
+	waves := func() int { s.mu.Lock(); defer s.mu.Unlock(); return s.waves }
+	binds := func() (n int) { s.watch.Do(func(h *checker.History) { n = h.Binds() }); return n }
+	begun, bound, at := waves(), binds(), time.Now()
+	within(s.t, "two waves of pods to be served by "+by, 3*time.Minute, func(context.Context) bool { return waves() >= begun+2 && binds() >= bound+20 })
+	s.t.Logf("served by %s: %d waves and %d binds in %s", by, waves()-begun, binds()-bound, time.Since(at).Round(time.Second))
+}
+
+// TestSwap has kube-scheduler and another autoscaler serve a cluster under load, then Berth in
+// place of both, by kube-scheduler's Lease, and then them again. No pod is bound twice or lost,
+// no node bought twice, and none is left.
+func TestSwap(t *testing.T) {
+	c, client := startCluster(t)
+	makeNode(t, client, "n1", "8Gi")
+	makeNode(t, client, "n2", "8Gi")
+	provider := nodeGroups(t, c, swapGroups)
+	startScheduler := func() *controlplane.Process {
+		config := filepath.Join(t.TempDir(), "scheduler.yaml")
+		if err := os.WriteFile(config, fmt.Appendf(nil, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: %s}\n", c.Kubeconfig), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := c.StartComponent("kube-scheduler", "--config", config, "--secure-port", "0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Stop(10 * time.Second) })
+		return p
+	}
+	s := &swapped{t: t, client: client, watch: checker.NewWatcher(client, checker.Config{
+		GroupLabel: groupOf, WholeNode: func(g string) bool { return g == "whole" }, Patience: time.Minute})}
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	loading, calm := context.WithCancel(ctx)
+	defer func() { cancel(); running.Wait() }()
+	running.Go(func() { s.watch.Run(ctx) })
+	disturbed := func(is bool) {
+		s.watch.Do(func(h *checker.History) {
+			if h.Disturb(); !is {
+				h.Calm(time.Now())
+			}
+		})
+	}
+
+	scheduler, foreign := startScheduler(), startForeign(t, c, provider...)
+	within(t, "both Leases to be held", time.Minute, func(ctx context.Context) bool {
+		return holds(client, "kube-scheduler")(ctx) && holds(client, "cluster-autoscaler")(ctx)
+	})
+	running.Go(func() { s.load(loading) })
+	disturbed(false)
+	s.served("kube-scheduler and the other autoscaler")
+
+	// Berth waits for kube-scheduler's Lease. The other autoscaler goes first: with the Lease
+	// Berth scales, too.
+	allowLease(t, client, "external", "kube-scheduler")
+	ours, log := startBerth(t, c, slices.Concat(provider, scaleSoon, []string{"--leader-elect-resource-name=kube-scheduler"})...)
+	within(t, "Berth to stand by", time.Minute, logs(log, "standing by: another one leads"))
+	disturbed(true)
+	foreign.Stop(10 * time.Second)
+	stopped := time.Now()
+	scheduler.Stop(10 * time.Second)
+	within(t, "Berth to take over", time.Minute, logs(log, "taking over"))
+	t.Logf("Berth has taken over %s after kube-scheduler was stopped", time.Since(stopped).Round(100*time.Millisecond))
+	disturbed(false)
+	s.served("Berth")
+
+	// And back.
+	scheduler = startScheduler()
+	disturbed(true)
+	stopped = time.Now()
+	ours.Stop(10 * time.Second)
+	foreign = startForeign(t, c, provider...)
+	s.served("kube-scheduler and the other autoscaler, which are back")
+	t.Logf("all was served again %s after Berth was stopped", time.Since(stopped).Round(time.Second))
+	disturbed(false)
+
+	calm()
+	if err := client.CoreV1().Pods(v1.NamespaceDefault).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all bought nodes to go", func(context.Context) (gone bool) {
+		s.watch.Do(func(h *checker.History) { gone = h.Left() == 0 && h.Unrest(time.Now()) == "" })
+		return gone
+	})
+	s.watch.Do(func(h *checker.History) {
+		h.Rest(time.Now())
+		for _, v := range h.Violations() {
+			t.Error(v)
+		}
+	})
+	for _, p := range []*controlplane.Process{scheduler, foreign} {
+		if p.Ended() {
+			t.Error("one of those that came back has ended by itself")
+		}
+	}
+}
+
+// TestGroupByGroup has Berth place all pods and scale one of two groups, beside another
+// autoscaler that scales the other one: each buys and removes nodes of its own group, and Berth
+// touches no node of the other even when nobody else does.
+func TestGroupByGroup(t *testing.T) {
+	c, client := startCluster(t)
+	provider := nodeGroups(t, c, swapGroups)
+	foreign := startForeign(t, c, append(provider, "--nodes=0:10:whole")...)
+	startBerth(t, c, slices.Concat(provider, scaleSoon, []string{"--nodes=0:10:shared"})...)
+	for _, group := range []string{"whole", "shared"} {
+		p := pod("for-"+group, "1500m")
+		p.Spec.NodeSelector = map[string]string{groupOf: group}
+		p.Spec.Tolerations = []v1.Toleration{{Key: "whole", Operator: v1.TolerationOpExists}}
+		create(t, client, p)
+	}
+	of := func(ctx context.Context, group string) (out []*v1.Node) {
+		nodes, err := api.Nodes(ctx, client)
+		if err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+		return slices.DeleteFunc(nodes, func(n *v1.Node) bool { return n.Labels[groupOf] != group })
+	}
+	eventually(t, "a node of each group, and their pods on them", func(ctx context.Context) bool {
+		return len(of(ctx, "whole")) == 1 && len(of(ctx, "shared")) == 1 &&
+			get(ctx, client, "for-whole").Status.Phase == v1.PodRunning && get(ctx, client, "for-shared").Status.Phase == v1.PodRunning
+	})
+
+	// Without the other autoscaler nobody buys or removes nodes of its group.
+	foreign.Stop(10 * time.Second)
+	more := pod("more", "1500m")
+	more.Spec.NodeSelector = map[string]string{groupOf: "whole"}
+	more.Spec.Tolerations = []v1.Toleration{{Key: "whole", Operator: v1.TolerationOpExists}}
+	create(t, client, more)
+	for _, name := range []string{"for-whole", "for-shared"} {
+		if err := client.CoreV1().Pods(v1.NamespaceDefault).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "Berth to remove the node of its group, and to bind a pod to the node of the other", func(ctx context.Context) bool {
+		return len(of(ctx, "shared")) == 0 && get(ctx, client, "more").Spec.NodeName != ""
+	})
+	if err := client.CoreV1().Pods(v1.NamespaceDefault).Delete(t.Context(), "more", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // of the group that is Berth's a node comes and goes meanwhile: it has looked at all nodes
+		p := pod("another", "1500m")
+		p.Spec.NodeSelector = map[string]string{groupOf: "shared"}
+		create(t, client, p)
+		eventually(t, "a node of Berth's group to come", func(ctx context.Context) bool { return get(ctx, client, "another").Status.Phase == v1.PodRunning })
+		if err := client.CoreV1().Pods(v1.NamespaceDefault).Delete(t.Context(), "another", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "and to go", func(ctx context.Context) bool { return len(of(ctx, "shared")) == 0 })
+	}
+	left := of(t.Context(), "whole")
+	if len(left) != 1 || left[0].Spec.Unschedulable || slices.ContainsFunc(left[0].Spec.Taints, func(x v1.Taint) bool {
+		return x.Key == autoscaler.ToBeDeletedTaint || strings.HasPrefix(x.Key, "DeletionCandidate")
+	}) {
+		t.Errorf("of the group that isn't Berth's there is %+v, want one node as it was", left)
+	}
+	startForeign(t, c, append(provider, "--nodes=0:10:whole")...)
+	eventually(t, "the other autoscaler to remove it", func(ctx context.Context) bool { return len(of(ctx, "whole")) == 0 })
+}
