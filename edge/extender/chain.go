@@ -2,8 +2,10 @@ package extender
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
@@ -34,6 +36,17 @@ func NewChain(list []kubeschedulerv1.Extender, concerns []framework.Extender, lo
 		c.extenders = append(c.extenders, x)
 	}
 	return c, nil
+}
+
+// Concerned names the extenders that a pod concerns, by their places in the configuration.
+func (c *Chain) Concerned(pod *v1.Pod) string {
+	var out strings.Builder
+	for i, x := range c.extenders {
+		if x.Concerns(pod) {
+			fmt.Fprint(&out, i, " ")
+		}
+	}
+	return out.String()
 }
 
 // Ask asks the extenders that a pod concerns: about the nodes that the rules allow, or,

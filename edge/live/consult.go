@@ -13,8 +13,10 @@ import (
 )
 
 // Extenders are asked about the pods that concern them, and bind some of them
-// (edge/extender). Both methods are called by several goroutines.
+// (edge/extender). The methods are called by several goroutines.
 type Extenders interface {
+	// Concerned names the extenders that have a say in a pod, all in one string.
+	Concerned(pod *v1.Pod) string
 	// Ask asks the extenders about a pod and the nodes that the rules allow. Their
 	// errors are in the answer.
 	Ask(ctx context.Context, question step.Consult, nodes []*v1.Node) step.Consulted
@@ -22,15 +24,20 @@ type Extenders interface {
 	Bind(ctx context.Context, bind step.Bind) error
 }
 
-// consultant asks extenders about pods, consultWorkers at a time, in the order in which the
-// core has asked. An extender that hangs holds up the pods that extenders have a say in and no
-// other: whoever asks never waits. There is one question at a time for a pod, and none is asked
-// about a pod that is gone, so as many wait as pods do.
+// consultant asks extenders about pods, in the order in which the core has asked: consultWorkers
+// at a time of those pods that the same extenders have a say in. An extender that hangs holds up
+// the pods that it has a say in and no other: whoever asks never waits, and pods of other
+// extenders have workers of their own. There is one question at a time for a pod, and none is
+// asked about a pod that is gone, so as many wait as pods do.
 type consultant struct {
 	extenders Extenders
 	nodes     corelisters.NodeLister // set before run
 	pods      corelisters.PodLister  // set before run
-	waiting   *workqueue.Typed[*consultJob]
+	ctx       context.Context        // set by run
+	wg        *sync.WaitGroup        // set by run
+
+	mu      sync.Mutex
+	waiting map[string]*workqueue.Typed[*consultJob] // by the extenders that have a say; guarded by mu
 }
 
 // consultJob is a question, with what delivers its answer to the core.
@@ -40,23 +47,39 @@ type consultJob struct {
 }
 
 func newConsultant(extenders Extenders) *consultant {
-	return &consultant{extenders: extenders, waiting: workqueue.NewTyped[*consultJob]()}
+	return &consultant{extenders: extenders, waiting: map[string]*workqueue.Typed[*consultJob]{}}
 }
 
-// ask takes a question, and returns at once.
-func (c *consultant) ask(j consultJob) { c.waiting.Add(&j) }
+// run says until when questions are asked, and who waits for those who ask; ask may be called
+// from then on.
+func (c *consultant) run(ctx context.Context, wg *sync.WaitGroup) { c.ctx, c.wg = ctx, wg }
 
-func (c *consultant) run(ctx context.Context, wg *sync.WaitGroup) {
-	context.AfterFunc(ctx, c.waiting.ShutDown)
+// ask takes a question, and returns at once.
+func (c *consultant) ask(j consultJob) {
+	who := c.extenders.Concerned(j.question.Pod)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	queue := c.waiting[who]
+	if queue == nil {
+		queue = workqueue.NewTyped[*consultJob]()
+		c.waiting[who] = queue
+		c.serve(queue)
+	}
+	queue.Add(&j)
+}
+
+// serve starts the workers that ask what is in a queue.
+func (c *consultant) serve(queue *workqueue.Typed[*consultJob]) {
+	context.AfterFunc(c.ctx, queue.ShutDown)
 	for range consultWorkers {
-		wg.Go(func() {
+		c.wg.Go(func() {
 			for {
-				j, ended := c.waiting.Get()
-				if ended || ctx.Err() != nil {
+				j, ended := queue.Get()
+				if ended || c.ctx.Err() != nil {
 					return
 				}
-				j.answer(c.consult(ctx, j.question))
-				c.waiting.Done(j)
+				j.answer(c.consult(c.ctx, j.question))
+				queue.Done(j)
 			}
 		})
 	}

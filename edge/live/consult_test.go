@@ -32,6 +32,9 @@ func (x *slowExtender) Ask(_ context.Context, question step.Consult, nodes []*v1
 	return out
 }
 
+// Concerned implements Extenders.
+func (x *slowExtender) Concerned(*v1.Pod) string { return "slow" }
+
 // TestASlowExtenderDelaysItsOwnPodsOnly asks about two pods, and about a node that is
 // gone.
 func TestASlowExtenderDelaysItsOwnPodsOnly(t *testing.T) {
@@ -76,26 +79,44 @@ func podsNamed(t *testing.T, names ...string) corelisters.PodLister {
 	return corelisters.NewPodLister(store)
 }
 
-// hung is an extender that answers when the context ends.
+// hung are extenders of which the first, which has a say in pods named p, answers when the
+// context ends, and the other at once.
 type hung struct{ Extenders }
 
-func (hung) Ask(ctx context.Context, _ step.Consult, _ []*v1.Node) step.Consulted {
+func (hung) Concerned(pod *v1.Pod) string {
+	if pod.Name == "p" {
+		return "hung"
+	}
+	return "quick"
+}
+
+func (hung) Ask(ctx context.Context, question step.Consult, _ []*v1.Node) step.Consulted {
+	if question.Pod.Name != "p" {
+		return step.Consulted{UID: question.UID}
+	}
 	<-ctx.Done()
 	return step.Consulted{Err: ctx.Err()}
 }
 
 // TestAHungExtenderDoesntHoldUpTheLoop hands out more questions than an extender that hangs
-// will ever answer: none may wait, for the loop decides about all other pods.
+// will ever answer: none may wait, for the loop decides about all other pods. A pod that another
+// extender has a say in gets its answer.
 func TestAHungExtenderDoesntHoldUpTheLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConsultant(hung{})
-		c.nodes, c.pods = corelisters.NewNodeLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})), podsNamed(t, "p")
+		c.nodes, c.pods = corelisters.NewNodeLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})), podsNamed(t, "p", "other")
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		c.run(ctx, &wg)
 		w := &workers{ctx: ctx, consultant: c}
 		for range 20_000 {
 			w.Consult(step.Consult{UID: testkit.Pod("p").UID, Pod: testkit.Pod("p").Obj()}, func(step.Consulted) {})
+		}
+		answered := false
+		w.Consult(step.Consult{UID: testkit.Pod("other").UID, Pod: testkit.Pod("other").Obj()}, func(a step.Consulted) { answered = a.Err == nil })
+		synctest.Wait()
+		if !answered {
+			t.Error("the pod of the other extender has no answer")
 		}
 		stop()
 		wg.Wait() // nobody asks the extender about what is left
@@ -106,7 +127,7 @@ func TestAHungExtenderDoesntHoldUpTheLoop(t *testing.T) {
 // one whose name another has: an answer is owed all the same.
 func TestNobodyIsAskedAboutAPodThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newConsultant(nil)
+		c := newConsultant(hung{})
 		c.pods = podsNamed(t, "again")
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

@@ -57,18 +57,11 @@ func (p *fencedProvider) DecreaseTargetSize(ctx context.Context, group string, d
 // fencedExtenders are extenders that bind while the fence is open. What they are asked changes
 // nothing.
 type fencedExtenders struct {
-	extenders Extenders
-	fence     *Fence
-}
-
-var _ Extenders = (*fencedExtenders)(nil)
-
-// Ask implements Extenders.
-func (e *fencedExtenders) Ask(ctx context.Context, question step.Consult, nodes []*v1.Node) step.Consulted {
-	return e.extenders.Ask(ctx, question, nodes)
+	Extenders
+	fence *Fence
 }
 
 // Bind implements Extenders.
 func (e *fencedExtenders) Bind(ctx context.Context, bind step.Bind) error {
-	return e.fence.within(ctx, func(ctx context.Context) error { return e.extenders.Bind(ctx, bind) })
+	return e.fence.within(ctx, func(ctx context.Context) error { return e.Extenders.Bind(ctx, bind) })
 }

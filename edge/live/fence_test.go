@@ -236,6 +236,7 @@ func (a *writtenAPI) DecreaseTargetSize(context.Context, string, int) error {
 	a.note("decrease")
 	return nil
 }
+func (a *writtenAPI) Concerned(*v1.Pod) string { return "" }
 func (a *writtenAPI) Ask(_ context.Context, q step.Consult, _ []*v1.Node) step.Consulted {
 	return step.Consulted{UID: q.UID}
 }

@@ -21,7 +21,7 @@ const (
 	evictWorkers   = 20 // evictions
 	surgeWorkers   = 4  // Deployments that make a successor
 	taintWorkers   = 16 // nodes whose taints are written
-	consultWorkers = 16 // pods that extenders are asked about
+	consultWorkers = 16 // pods that the same extenders are asked about
 
 	nominateWorkers  = 16 // pods whose nominations are written
 	conditionWorkers = 4  // pods whose conditions are written
