@@ -342,3 +342,30 @@ func TestFailedConsultIsTriedAgain(t *testing.T) {
 		t.Errorf("a pod that is gone was bound: %+v", r.Binds)
 	}
 }
+
+// TestConcerned has two extenders with a resource each: pods of different extenders differ, and
+// of those of the same it doesn't matter which resource they ask for.
+func TestConcerned(t *testing.T) {
+	managing := func(resources ...string) kubeschedulerv1.Extender {
+		x := kubeschedulerv1.Extender{URLPrefix: "http://127.0.0.1/x", FilterVerb: "filter"}
+		for _, r := range resources {
+			x.ManagedResources = append(x.ManagedResources, kubeschedulerv1.ExtenderManagedResource{Name: r})
+		}
+		return x
+	}
+	c, _ := chain(t, managing("example.com/gpu", "example.com/tpu"), managing("example.com/disk"))
+	for want, resources := range map[string][]string{
+		"":     {"cpu"},
+		"0 ":   {"example.com/gpu"},
+		"1 ":   {"example.com/disk"},
+		"0 1 ": {"example.com/disk", "example.com/tpu"},
+	} {
+		var requests []string
+		for _, r := range resources {
+			requests = append(requests, r, "1")
+		}
+		if got := c.Concerned(testkit.Pod("p").Req(requests...).Obj()); got != want {
+			t.Errorf("a pod with %v: concerned are %q, want %q", resources, got, want)
+		}
+	}
+}
