@@ -30,6 +30,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/devcluster/api"
@@ -176,15 +177,29 @@ func startCluster(t *testing.T, forbidden ...string) (*controlplane.Cluster, kub
 	return c, client
 }
 
-// startBerth starts Berth with the rights that its flags need.
+// startBerth starts Berth with the rights that its flags need. What it logs must not have its
+// credentials in it.
 func startBerth(t *testing.T, c *controlplane.Cluster, flags ...string) (*controlplane.Process, string) {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "berth.log")
-	p, err := controlplane.StartProcess("berth", log, berth, append([]string{"run", "--kubeconfig", asDeployed(t, c, flags...), "--secure-port", "0"}, flags...)...)
+	log, kubeconfig := filepath.Join(t.TempDir(), "berth.log"), asDeployed(t, c, flags...)
+	p, err := controlplane.StartProcess("berth", log, berth, append([]string{"run", "--kubeconfig", kubeconfig, "--secure-port", "0"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.Stop(10 * time.Second) })
+	t.Cleanup(func() {
+		p.Stop(10 * time.Second)
+		conf, err := clientcmd.LoadFromFile(kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, user := range conf.AuthInfos {
+			if user.Token == "" {
+				t.Errorf("the kubeconfig has no token of user %s to look for", name)
+			} else if strings.Contains(logOf(t, log), user.Token) {
+				t.Errorf("the log %s has the token of Berth's account", log)
+			}
+		}
+	})
 	return p, log
 }
 
