@@ -322,13 +322,13 @@ func TestWorkThatDoesNotStopIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCandidacy(t)
 		goOn := make(chan struct{})
-		var lost time.Time
+		lost := make(chan time.Time, 1)
 		err := c.run(t.Context(), func(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error {
 			synced()
 			<-becomeLeader
 			c.set(heldBy("other"))
 			<-ctx.Done()
-			lost = time.Now()
+			lost <- time.Now()
 			<-goOn
 			c.ended.Store(true)
 			return nil
@@ -336,7 +336,7 @@ func TestWorkThatDoesNotStopIsNotWaitedFor(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "its work did not stop in time") {
 			t.Errorf("got %v", err)
 		}
-		if got := time.Since(lost); got > 5*time.Second {
+		if got := time.Since(<-lost); got > 5*time.Second {
 			t.Errorf("it was waited for %s, want 5s at most", got)
 		}
 		close(goOn)

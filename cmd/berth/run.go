@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -89,8 +90,12 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, identity: identity, log: log,
-		server: observe.NewServer(cfg, log), health: live.NewHealth(f.cloudProvider != "")}
+		server: observe.NewServer(cfg, log), served: make(chan struct{}), health: live.NewHealth(f.cloudProvider != "")}
 	f.watch(p.server)
+	// The server comes up while the caches fill: until they are full it says what is missing. An
+	// error of it ends the rest, before anything is written.
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	do := func() error { return p.work(ctx, nil, nil) }
 	var e *election
 	if le := cfg.LeaderElection; le.Enabled {
@@ -101,13 +106,22 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		do = func() error { return e.run(ctx, p.work) }
 	}
 	p.check(e)
-	// The server runs before the caches are full: until then it says what is missing.
 	f.serving.UseKubeconfig(f.kubeconfigPath(cfg))
-	if _, err := p.server.Run(ctx, f.serving); err != nil {
-		return err
+	go func() {
+		defer close(p.served)
+		if _, err := p.server.Run(ctx, f.serving); err != nil {
+			fail(errServing{err})
+		}
+	}()
+	err = do()
+	if serving := (errServing{}); errors.As(context.Cause(ctx), &serving) {
+		return serving.error
 	}
-	return do()
+	return err
 }
+
+// errServing is why everything ends when the server can't run.
+type errServing struct{ error }
 
 // watch has a server show what the flags of the autoscaler ask for.
 func (f *runFlags) watch(server *observe.Server) {
@@ -152,6 +166,7 @@ type process struct {
 	api      *apiServer
 	identity string // of this process among all Berths
 	server   *observe.Server
+	served   chan struct{} // closed when the server runs, or has failed
 	health   *live.Health
 	log      *slog.Logger
 }
@@ -169,15 +184,20 @@ func (p *process) check(e *election) {
 }
 
 // work runs the live edge until ctx is done. It calls synced, which may be nil, when its caches
-// are full, and stands by until becomeLeader is closed; nil means that it decides as soon as
-// they are. It is to be called once.
+// are full and the server runs, and stands by until becomeLeader is closed; nil means that it
+// decides as soon as they are. It is to be called once.
 func (p *process) work(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error {
 	o, end, err := p.options(ctx, becomeLeader)
 	if err != nil {
 		return err
 	}
 	defer end()
-	o.Synced = synced
+	o.Synced = func() {
+		<-p.served // nothing is written before
+		if synced != nil && ctx.Err() == nil {
+			synced()
+		}
+	}
 	defer p.server.StopLeading()
 	return p.flags.recorded(o, p.log, func(o live.Options) error { return live.Run(ctx, o) })
 }

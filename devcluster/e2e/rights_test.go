@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,7 +24,8 @@ import (
 
 // TestWhoLacksARightIsNoLeader has a Berth that may not list one kind, and one that may not use
 // the Lease that its configuration names. The first is alive, says at /readyz what it lacks, and
-// takes the Lease when it has got the right; the second says so and ends.
+// takes the Lease when it has got the right; the second says so and ends, as does one whose port
+// somebody else has.
 func TestWhoLacksARightIsNoLeader(t *testing.T) {
 	c, client := startCluster(t, "get leases.coordination.k8s.io mine in kube-system", "list csidrivers.storage.k8s.io", "watch csidrivers.storage.k8s.io")
 	kubeconfig, ctx := asDeployed(t, c), t.Context()
@@ -35,6 +37,17 @@ func TestWhoLacksARightIsNoLeader(t *testing.T) {
 	defer cancel()
 	out, err := exec.CommandContext(limit, berth, "run", "--kubeconfig", kubeconfig, "--secure-port", "0", "--config", other).CombinedOutput()
 	if want := "the lease kube-system/mine can't be used for leader election: the API server does not allow to get it"; err == nil || limit.Err() != nil || !bytes.Contains(out, []byte(want)) {
+		t.Errorf("it ended with %v, want an error that says %q:\n%s", err, want, out)
+	}
+
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	out, err = exec.CommandContext(limit, berth, "run", "--kubeconfig", kubeconfig, "--bind-address", "127.0.0.1", "--secure-port", port).CombinedOutput()
+	if want := "serving on port " + port + ": "; err == nil || limit.Err() != nil || !bytes.Contains(out, []byte(want)) || !bytes.Contains(out, []byte("choose another with --secure-port")) {
 		t.Errorf("it ended with %v, want an error that says %q:\n%s", err, want, out)
 	}
 
@@ -55,11 +68,11 @@ func TestWhoLacksARightIsNoLeader(t *testing.T) {
 		review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		return err == nil && !review.Status.Allowed
 	})
-	port := freePort(t)
-	startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port))
+	free := freePort(t)
+	startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(free))
 	web := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	probe := func(ctx context.Context, path string) (int, string) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", port, path), nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", free, path), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

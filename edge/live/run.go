@@ -202,6 +202,9 @@ func (l *loop) waitToLead(ctx context.Context, wg *sync.WaitGroup, o *Options, w
 	if o.Synced != nil {
 		o.Synced()
 	}
+	if ctx.Err() != nil {
+		return false, nil
+	}
 	switch o.StandBy {
 	case Watching:
 		return l.standBy(ctx, o.BecomeLeader), nil

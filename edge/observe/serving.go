@@ -99,10 +99,11 @@ func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 	if err := o.secure.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
+	port := o.secure.BindPort // ApplyTo changes it
 	var serving *genericapiserver.SecureServingInfo
 	var loopback = new(genericapiserver.Config).LoopbackClientConfig
 	if err := o.secure.ApplyTo(&serving, &loopback); err != nil {
-		return nil, fmt.Errorf("serving on port %d: %w; choose another with --secure-port, or 0 for none", o.secure.BindPort, err)
+		return nil, fmt.Errorf("serving on port %d: %w; choose another with --secure-port, or 0 for none", port, err)
 	}
 	var authn genericapiserver.AuthenticationInfo
 	var authz genericapiserver.AuthorizationInfo
