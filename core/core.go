@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/binding"
+	"github.com/berthproject/berth/core/lifecycle/comparison"
 	"github.com/berthproject/berth/core/lifecycle/consulting"
 	"github.com/berthproject/berth/core/lifecycle/expectation"
 	"github.com/berthproject/berth/core/lifecycle/headroom"
@@ -40,7 +41,21 @@ type Config struct {
 	// expected of it, and nothing is written to pods but what concerns scaling.
 	// The profiles' preemption and extenders are left out then.
 	ExternalScheduler bool
+	// Shadow has the core decide as a leader would and carry out nothing: what another
+	// scheduler does is compared with what it has decided. Nil for a core that is no shadow.
+	// Extenders aren't asked. It goes with neither Autoscale nor ExternalScheduler.
+	Shadow *Shadow
 }
+
+// Shadow configures a core that compares.
+type Shadow struct {
+	// GiveUp is how long a pod counts as being where Berth has put it while the other scheduler
+	// doesn't place it; more than 0.
+	GiveUp time.Duration
+}
+
+// DefaultShadow returns the times of berth run --shadow.
+func DefaultShadow() Shadow { return Shadow{GiveUp: 5 * time.Minute} }
 
 // DefaultConfig returns the configuration of a core that only schedules, with
 // kube-scheduler's times.
@@ -162,6 +177,7 @@ type Core struct {
 	reporting   *reporting.Machine
 	reservation *reservation.Machine
 	headroom    *headroom.Machine
+	comparison  *comparison.Machine // nil unless it is a shadow
 }
 
 // Stats count what the core has done.
@@ -188,8 +204,17 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if a := cfg.Autoscale; a != nil && a.ScanInterval <= 0 {
 		return nil, fmt.Errorf("Autoscale.ScanInterval is %s, and plans would be made without an end; give more than 0", a.ScanInterval)
 	}
-	if cfg.ExternalScheduler {
+	switch {
+	case cfg.ExternalScheduler && cfg.Shadow != nil:
+		return nil, fmt.Errorf("ExternalScheduler and Shadow are both set; a core that doesn't schedule has no placements to compare")
+	case cfg.Autoscale != nil && cfg.Shadow != nil:
+		return nil, fmt.Errorf("Autoscale and Shadow are both set; a shadow compares placements, and not nodes")
+	case cfg.Shadow != nil && cfg.Shadow.GiveUp <= 0:
+		return nil, fmt.Errorf("Shadow.GiveUp is %s; give more than 0", cfg.Shadow.GiveUp)
+	case cfg.ExternalScheduler:
 		cfg.Profiles = expecting(cfg.Profiles)
+	case cfg.Shadow != nil:
+		cfg.Profiles = withoutExtenders(cfg.Profiles)
 	}
 	state := cluster.New(schema)
 	sched, err := scheduler.New(state, cfg.Profiles, cfg.Engine)
@@ -206,8 +231,15 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	c.turn = &lifecycle.Turn{State: state, Queue: c.queue, Ready: &step.Ready{}}
 	c.mode = deciding{c}
 	refreshed := reporting.RefreshedPods
-	if cfg.ExternalScheduler {
+	switch {
+	case cfg.ExternalScheduler:
 		c.mode, refreshed = beside{c}, 0
+	case cfg.Shadow != nil:
+		c.mode, refreshed = shadowing{c}, 0
+		c.comparison, err = comparison.New(schema, cfg.Profiles, cfg.Engine, records[comparison.Pod]{c.pods, func(p *pod) *comparison.Pod { return &p.compared }}, cfg.Shadow.GiveUp)
+		if err != nil {
+			return nil, err
+		}
 	}
 	c.nomination = nomination.New(records[nomination.Pod]{c.pods, func(p *pod) *nomination.Pod { return &p.nomination }})
 	c.reporting = reporting.New(sched, records[reporting.Pod]{c.pods, func(p *pod) *reporting.Pod { return &p.reports }}, refreshed)

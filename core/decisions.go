@@ -133,10 +133,20 @@ func (l losers) BackedOff(t *lifecycle.Turn, pod *cluster.Pod) { l.c.preemption.
 // expecting returns profiles for a core beside another scheduler: preempting and asking
 // extenders is that one's.
 func expecting(profiles []*framework.Profile) []*framework.Profile {
+	out := withoutExtenders(profiles)
+	for _, own := range out {
+		own.Preempter = nil
+	}
+	return out
+}
+
+// withoutExtenders returns profiles for a shadow: an extender may take a question for a
+// placement that is to come.
+func withoutExtenders(profiles []*framework.Profile) []*framework.Profile {
 	out := make([]*framework.Profile, len(profiles))
 	for i, p := range profiles {
 		own := *p
-		own.Preempter, own.Extenders = nil, nil
+		own.Extenders = nil
 		out[i] = &own
 	}
 	return out

@@ -12,15 +12,15 @@ import (
 // mode is what a core does with what it decides, and what it has to say. It is chosen in
 // New, by StandBy and by BecomeLeader; nothing else asks which it is.
 //
-//	                     deciding               beside another scheduler     standing by
-//	a pod is placed      reserved for, bound    expected there               –
-//	a pod is rejected    preempts, waits        waits, as the other has it   –
-//	a pod has a gate     reported               not reported                 not reported
-//	odd values           reported               reported                     not reported
-//	before a plan        –                      decided on anew              –
-//	asks for a node      each that waits        when the other rejected it   –
-//	node deletions       its own                its own                      another instance's
-//	a pod comes          classified             classified                   classified when it leads
+//	                     deciding               beside another scheduler     shadowing              standing by
+//	a pod is placed      reserved for, bound    expected there               compared               –
+//	a pod is rejected    preempts, waits        waits, as the other has it   waits                  –
+//	a pod has a gate     reported               not reported                 not reported           not reported
+//	odd values           reported               reported                     not reported           not reported
+//	before a plan        –                      decided on anew              –                      –
+//	asks for a node      each that waits        when the other rejected it   –                      –
+//	node deletions       its own                its own                      –                      another instance's
+//	a pod comes          classified             classified                   classified             classified when it leads
 type mode interface {
 	// class returns the class that a pod is queued with: nil while nothing is decided.
 	class(*cluster.Pod) *engine.Class
@@ -37,6 +37,9 @@ type mode interface {
 	// nodeShown takes how the API has a node and returns how the state is to have it, nil
 	// for not at all.
 	nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo
+	// reportNode says of a node which of its values can't be taken as they stand, when this
+	// instance becomes the leader.
+	reportNode(*cluster.NodeInfo)
 	// beforePlan prepares for a plan if one is due, and tells whether one may be asked for
 	// when the pods have been tried.
 	beforePlan() (mayPlan bool)

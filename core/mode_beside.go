@@ -44,6 +44,8 @@ func (m beside) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInf
 	return deciding(m).nodeShown(obj, info)
 }
 
+func (m beside) reportNode(n *cluster.NodeInfo) { deciding(m).reportNode(n) }
+
 // beforePlan takes back, when a plan is due, the expectations that are a scan interval old
 // or older: their pods are decided on anew in this Step. When none was due before the pods
 // are tried, none may be asked for after: it would see old expectations.

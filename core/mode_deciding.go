@@ -22,14 +22,19 @@ func (m deciding) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p
 
 // placed enters the decision into the ledger before what plugins say of it.
 func (m deciding) placed(p *pod, item *queue.Item, d *scheduler.Decision, seen cluster.Seq) {
-	c := m.c
+	m.c.notePlaced(item, d, seen)
+	m.c.binding.Placed(m.c.turn, &p.binding, item, d.Node, d.Writes)
+}
+
+// notePlaced enters a decision for a node, which has seen the changes up to seen, into the
+// ledger.
+func (c *Core) notePlaced(item *queue.Item, d *scheduler.Decision, seen cluster.Seq) {
 	placed := step.Decision{Kind: step.Placed, Pod: item.Pod().Name(), Profile: item.Pod().Object.Spec.SchedulerName,
 		Node: d.Node.Name, Score: d.Score, Scores: d.Account.Scores, Position: uint64(seen)}
 	if n := c.state.Node(d.Account.RunnerUp); n != nil {
 		placed.RunnerUp = &step.RunnerUp{Node: n.Name, Score: d.Account.RunnerUpScore}
 	}
 	c.turn.Decide(placed)
-	c.binding.Placed(c.turn, &p.binding, item, d.Node, d.Writes)
 }
 
 // rejected has the victims leave first, so that it is known whether the pod is held; those
@@ -79,6 +84,10 @@ func (m deciding) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeI
 		return info
 	}
 	return c.scale.candidates.NodeSet(info, c.scale.deletions.NodeSet(c.turn, info))
+}
+
+func (m deciding) reportNode(n *cluster.NodeInfo) {
+	m.c.reporting.NodeProblems(m.c.turn, n.Object, m.c.nodeProblems(n))
 }
 
 func (deciding) beforePlan() bool         { return true }

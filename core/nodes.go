@@ -14,7 +14,9 @@ import (
 
 func (c *Core) nodeSet(in step.NodeSet) {
 	c.turn.Created(in.Node.CreationTimestamp.Time)
-	node := c.mode.nodeShown(in.Node, c.state.Schema.ParseNode(in.Node, in.Group))
+	info := c.state.Schema.ParseNode(in.Node, in.Group)
+	c.comparison.NodeSet(info)
+	node := c.mode.nodeShown(in.Node, info)
 	if node == nil {
 		return
 	}

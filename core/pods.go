@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/binding"
+	"github.com/berthproject/berth/core/lifecycle/comparison"
 	"github.com/berthproject/berth/core/lifecycle/consulting"
 	"github.com/berthproject/berth/core/lifecycle/expectation"
 	"github.com/berthproject/berth/core/lifecycle/headroom"
@@ -37,17 +38,22 @@ type pod struct {
 	expected   expectation.Pod
 	reports    reporting.Pod
 	headroom   headroom.Pod
+	compared   comparison.Pod
 	weighing   weighingPod
 	arrived    bool // a home was asked for it, if there was one (homes.go)
 }
 
 // node returns the node in the state where the pod is bound to, where another scheduler is
-// expected to put it, or where a stand-in has its room; "" for none.
+// expected to put it, where a shadow's decision has put it, or where a stand-in has its room;
+// "" for none.
 func (p *pod) node() string {
 	if node := p.binding.Node(); node != "" {
 		return node
 	}
 	if node := p.expected.Node(); node != "" {
+		return node
+	}
+	if node := p.compared.Node(); node != "" {
 		return node
 	}
 	return p.headroom.Node()
@@ -71,6 +77,7 @@ func (c *Core) podSet(in step.PodSet) {
 // it is asked about before it leaves the state, and gone when it has.
 func (c *Core) podGone(uid types.UID) {
 	c.preemption.Going(c.turn, uid)
+	c.comparison.Gone(c.turn, c.compared(uid), uid)
 	if n := c.state.NodeOf(uid); n != nil && c.cfg.Autoscale != nil {
 		c.scale.deletions.PodChanged(c.turn, n.Name)
 	}
@@ -98,11 +105,16 @@ func (c *Core) podRuns(obj *v1.Pod) {
 	} else if p != nil {
 		c.binding.Release(c.turn, &p.binding)
 	}
+	pod := c.state.Schema.ParsePod(obj)
+	if p := c.pods[obj.UID]; p != nil {
+		c.comparison.Runs(c.turn, &p.compared, p.parsed, p.seen, pod)
+	} else {
+		c.comparison.Runs(c.turn, nil, nil, c.turn.Now, pod)
+	}
 	c.queue.Remove(obj.UID)
 	c.reservation.Bound(c.turn, obj.UID, obj.Spec.NodeName)
 	delete(c.pods, obj.UID)
 	delete(c.others, obj.UID)
-	pod := c.state.Schema.ParsePod(obj)
 	c.podShownOnNode(pod, isNew)
 	if c.cfg.Autoscale != nil {
 		if obj.Status.Phase == v1.PodRunning {
@@ -127,9 +139,11 @@ func (c *Core) podPends(obj *v1.Pod) {
 	}
 	p := c.pods[obj.UID]
 	if p != nil && p.node() != "" {
+		c.comparison.Pends(&p.compared, parsed)
 		p.parsed = parsed // a bind is under way; its outcome decides
 		p.binding.Update(parsed)
 		p.expected.Update(parsed)
+		p.compared.Update(parsed)
 		if item := c.queue.Get(obj.UID); item != nil {
 			// Where the API has it nominated counts again if the bind fails, and at once beside another
 			// scheduler, which says with it where the pod will be (KEP-5278).
@@ -144,6 +158,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 		p = &pod{seen: c.turn.Now}
 		c.pods[obj.UID] = p
 	}
+	c.comparison.Pends(&p.compared, parsed)
 	gate := c.sched.Gate(parsed)
 	if gate != nil || p.parsed != nil && !cluster.SamePod(p.parsed, parsed) {
 		c.reservation.Free(c.turn, obj.UID)
@@ -172,6 +187,15 @@ func (c *Core) podPends(obj *v1.Pod) {
 		c.takeHome(p)
 	}
 	c.mode.reportGate(p)
+}
+
+// compared returns the part of a pod's record that a shadow compares by, nil of a pod that has
+// none.
+func (c *Core) compared(uid types.UID) *comparison.Pod {
+	if p := c.pods[uid]; p != nil {
+		return &p.compared
+	}
+	return nil
 }
 
 func (c *Core) bindDone(in step.BindDone) {

@@ -67,9 +67,9 @@ func (c *Core) BecomeLeader(now time.Time) {
 		c.scale.consolidation.BecomeLeader()
 	}
 	c.state.Nodes(func(n *cluster.Node) {
-		c.reporting.NodeProblems(c.turn, n.Object, c.nodeProblems(n.NodeInfo))
+		c.mode.reportNode(n.NodeInfo)
 		for _, p := range n.Pods {
-			c.reporting.PodProblems(c.turn, p.Object, p.Problems)
+			c.mode.reportProblems(p)
 		}
 		if c.cfg.Autoscale != nil {
 			c.scale.candidates.Resume(n.NodeInfo)
@@ -94,7 +94,8 @@ func (c *Core) BecomeLeader(now time.Time) {
 //     that they get, and their stand-ins are tried. Homes of evicted pods end for the same
 //     reason before it is asked. After that, pods that have asked for a
 //     place for long enough, or whose node comes no more, are to be tried without it in this
-//     Step, before a plan buys nodes for them: they may preempt.
+//     Step, before a plan buys nodes for them: they may preempt. A shadow gives up decisions
+//     that nobody carries out, which makes room, too.
 //  4. Expectations of another scheduler are taken back, when a plan is due, before pods
 //     are tried: they are decided on anew in this Step, so that the plan sees them placed
 //     or pending.
@@ -123,6 +124,7 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 		c.scale.homes.Advance(c.turn)
 	}
 	c.reservation.Advance(c.turn)
+	c.comparison.Advance(c.turn)
 	c.scale.survey = nil
 	if c.cfg.Autoscale != nil {
 		c.keepPlaces()

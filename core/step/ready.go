@@ -59,6 +59,9 @@ type Ready struct {
 	// RemovalWaits are the waits of nodes that were to be removed which have ended. Nothing is
 	// owed.
 	RemovalWaits []RemovalWait
+	// Comparisons are what a shadow has found of pods that another scheduler places. Nothing is
+	// owed.
+	Comparisons []Comparison
 	// Decisions are the ledger of this Step, in order.
 	Decisions []Decision
 	// Plan, when set, wants a follower to catch up now and a plan to be made;

@@ -30,6 +30,8 @@ type Header struct {
 	Autoscale *core.Autoscale `json:"autoscale,omitempty"`
 	// ExternalScheduler says that another scheduler placed the pods.
 	ExternalScheduler bool `json:"foreign,omitempty"`
+	// Shadow is that of a core that only compared.
+	Shadow *core.Shadow `json:"shadow,omitempty"`
 }
 
 // Kept is how many earlier recordings of a path are kept beside a new one.

@@ -183,7 +183,7 @@ func newPlayer(h Header, p Policy) (*player, error) {
 	}
 	cfg := core.DefaultConfig(sched.Build(schema)...)
 	cfg.Engine.Seed, cfg.Queue = h.Seed, sched.Queue
-	cfg.Autoscale, cfg.ExternalScheduler = h.Autoscale, h.ExternalScheduler
+	cfg.Autoscale, cfg.ExternalScheduler, cfg.Shadow = h.Autoscale, h.ExternalScheduler, h.Shadow
 	if p.Autoscale != nil && h.Autoscale != nil {
 		cfg.Autoscale = p.Autoscale
 	}
