@@ -14,9 +14,9 @@ import (
 )
 
 // flagsOfChart are the flags that values may not have: those that name files which the chart makes,
-// those of the Lease, for which it gives a right by schedulerConfiguration.leaderElection, and what
-// isn't for a Berth that is to run.
-var flagsOfChart = []string{"kubeconfig", "config", "cloud-config", "leader-elect-resource-name", "leader-elect-resource-namespace", "version"}
+// those of the Lease, for which it gives a right by schedulerConfiguration.leaderElection, --shadow,
+// for which it has a value of its own, and what isn't for a Berth that is to run.
+var flagsOfChart = []string{"kubeconfig", "config", "cloud-config", "leader-elect-resource-name", "leader-elect-resource-namespace", "shadow", "version"}
 
 // TestChartFlags compares the flags that the chart's values may have with those of berth run:
 // with a name that isn't among them Helm refuses the values.

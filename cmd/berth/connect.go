@@ -21,11 +21,12 @@ import (
 // and the pod's service account.
 
 // apiServer is how Berth reaches the API server. What is made of rest, as client is, reads
-// whenever it likes and writes while the fence is open.
+// whenever it likes and writes while the fence is open; of a shadow it never writes.
 type apiServer struct {
 	rest   *rest.Config
 	client kubernetes.Interface
 	fence  *live.Fence          // nil without leader election
+	shadow bool                 // it only reads
 	lease  kubernetes.Interface // for the Lease alone; nil without leader election
 }
 
@@ -39,18 +40,26 @@ func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler) (*apiServe
 	if err != nil {
 		return nil, err
 	}
-	s := &apiServer{}
+	s := &apiServer{shadow: f.shadow}
 	if cfg.LeaderElection.Enabled {
 		s.fence = live.NewFence()
 		if s.lease, err = leaseClient(rc, cfg.LeaderElection); err != nil {
 			return nil, fmt.Errorf("making an API client: %w", err)
 		}
 	}
-	s.rest = s.fence.Config(rc)
+	s.rest = s.guarded(rc)
 	if s.client, err = kubernetes.NewForConfig(s.rest); err != nil {
 		return nil, fmt.Errorf("making an API client: %w", err)
 	}
 	return s, s.answers(ctx)
+}
+
+// guarded returns a configuration whose clients write only when this Berth may.
+func (s *apiServer) guarded(base *rest.Config) *rest.Config {
+	if s.shadow {
+		return live.ReadOnly(base)
+	}
+	return s.fence.Config(base)
 }
 
 // leaseClient returns the client for the Lease. A call that hangs is given up in time for

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/edge/observe"
@@ -75,14 +76,18 @@ nonResourceURLs; the token is that of a service account, say.`,
 			return f.run(cmd.Context(), cmd.OutOrStdout(), t)
 		},
 	}
-	fs := cmd.Flags()
+	f.register(cmd.Flags())
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// register adds the flags that say which Berth is asked, and as whom.
+func (f *explainFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.server, "server", fmt.Sprintf("https://localhost:%d", observe.Port), "where Berth serves")
 	fs.StringVar(&f.tokenFile, "token-file", "", "path to a file with a bearer token")
 	fs.StringVar(&f.ca, "certificate-authority", "", "path to the certificate that Berth's is signed with")
 	fs.BoolVar(&f.insecure, "insecure-skip-tls-verify", false, "don't check Berth's certificate, as for one that it made itself")
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	return cmd
 }
 
 // topic is what explain is asked about: how Berth is asked, and how its answer is printed.
@@ -265,7 +270,8 @@ func (f *explainFlags) refusal(resp *http.Response, body []byte) error {
 	case http.StatusUnauthorized:
 		return errors.New("it isn't known who asks (401); give a token with --token-file")
 	case http.StatusForbidden:
-		return errors.New("who asks may not get /debug/explain (403); give them a ClusterRole with nonResourceURLs: [/debug/explain], verbs: [get]")
+		path := resp.Request.URL.Path
+		return fmt.Errorf("who asks may not get %s (403); give them a ClusterRole with nonResourceURLs: [%[1]s], verbs: [get]", path)
 	}
 	answer := struct{ Error string }{}
 	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {

@@ -31,7 +31,7 @@ the cluster and one implementation of the placement rules.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(runCommand(), explainCommand(), simulateCommand(), planCommand(), providerCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), explainCommand(), simulateCommand(), planCommand(), shadowCommand(), providerCommand(), versionCommand())
 	return cmd
 }
 

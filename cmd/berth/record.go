@@ -36,7 +36,7 @@ func (f *runFlags) recorded(o live.Options, log *slog.Logger, run func(live.Opti
 // recorder creates the file that the flags name and writes its header: what a replay
 // needs to make the same core.
 func (f *runFlags) recorder(cfg core.Config) (*replay.Recorder, error) {
-	h := replay.Header{Seed: f.seed, Autoscale: cfg.Autoscale, ExternalScheduler: cfg.ExternalScheduler}
+	h := replay.Header{Seed: f.seed, Autoscale: cfg.Autoscale, ExternalScheduler: cfg.ExternalScheduler, Shadow: cfg.Shadow}
 	if f.config != "" {
 		text, err := os.ReadFile(f.config)
 		if err != nil {

@@ -42,7 +42,8 @@ and removes its nodes, until it is interrupted.`,
 		Example: `  berth run --kubeconfig ~/.kube/config
   berth run --kubeconfig kubeconfig --cloud-provider externalgrpc --cloud-config external.yaml
   berth run --kubeconfig kubeconfig --cloud-provider clusterapi
-  berth run --kubeconfig kubeconfig --cloud-provider simulated --cloud-config groups.yaml`,
+  berth run --kubeconfig kubeconfig --cloud-provider simulated --cloud-config groups.yaml
+  berth run --kubeconfig ~/.kube/config --shadow`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -219,7 +220,14 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	}
 	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, p.cfg.Queue
 	o.Core.ExternalScheduler = p.flags.mode == modeAutoscaler
-	if len(p.cfg.Extenders) > 0 { // all profiles have the same extenders
+	if p.flags.shadow {
+		how := core.DefaultShadow()
+		o.Core.Shadow = &how
+		if len(p.cfg.Extenders) > 0 {
+			p.log.Info("the extenders of --config aren't asked: one may take a question for a placement that is to come. What they reject counts as allowed")
+		}
+	}
+	if len(p.cfg.Extenders) > 0 && !p.flags.shadow { // all profiles have the same extenders
 		if o.Extenders, err = extender.NewChain(p.cfg.Extenders, p.cfg.Profiles[0].Extenders, p.log); err != nil {
 			return live.Options{}, nil, err
 		}

@@ -28,6 +28,7 @@ type runFlags struct {
 	master                     string // address of the API server in place of the kubeconfig's, "" for that
 	cloudProvider, cloudConfig string // both "" when Berth only schedules
 	mode                       string // modeScheduler, modeAutoscaler, or "" for all that the flags allow
+	shadow                     bool   // decide, compare and write nothing
 	seed                       uint64 // of ranks: which of equally good nodes wins
 	// Limit of binds, in place of Berth's default, but not of a file's.
 	apiQPS   float32
@@ -66,6 +67,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: clientConnection of --config, $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
 	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, beside another autoscaler; autoscaler: only scale, beside another scheduler (default: both, or scheduling only without --cloud-provider)")
+	fs.BoolVar(&f.shadow, "shadow", false, "write nothing: decide beside the cluster's scheduler, and compare; berth shadow report says what was found")
 	fs.StringVar(&f.master, "master", "", "address of the API server, in place of the kubeconfig's")
 	fs.StringVar(&f.master, "kubernetes", "", "the same, by Cluster Autoscaler's name")
 	fs.Float32Var(&f.apiQPS, "kube-api-qps", config.DefaultBindQPS, "binding requests a second; without effect where --config says so")
@@ -101,6 +103,9 @@ func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 			notes = append(notes, "--"+name+" has no effect: clientConnection of --config counts")
 		}
 	}
+	if f.shadow {
+		notes = append(notes, shadowNotes(commandLine)...)
+	}
 	return slices.Concat(notes, gates), nil
 }
 
@@ -113,6 +118,11 @@ var undiscovering = map[string]string{
 
 // validate refuses values and combinations of values that Berth can't honour.
 func (f *runFlags) validate() error {
+	if f.shadow {
+		if err := f.validateShadow(); err != nil {
+			return err
+		}
+	}
 	if f.recordLimit <= 0 {
 		return fmt.Errorf("--record-limit is %d; it must be greater than 0", f.recordLimit)
 	}
@@ -177,5 +187,9 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler
 			}
 		}
 	}
-	return cfg, f.lease.Apply(commandLine, &cfg.LeaderElection)
+	if err := f.lease.Apply(commandLine, &cfg.LeaderElection); err != nil || !f.shadow {
+		return cfg, err
+	}
+	cfg.LeaderElection.Enabled = false
+	return cfg, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,10 @@ func TestRunRefusesFlagsThatItCantHonour(t *testing.T) {
 		{"no binds", []string{"--kube-api-qps=0"}, "--kube-api-qps is 0 and --kube-api-burst 4000; both must be greater than 0"},
 		{"a wait of less than nothing", []string{"--pod-max-in-unschedulable-pods-duration=-1s"}, "--pod-max-in-unschedulable-pods-duration is -1s; it must not be negative"},
 		{"no room for a recording", []string{"--record-limit=0"}, "--record-limit is 0; it must be greater than 0"},
+		{"a shadow", []string{"--shadow"}, ""},
+		{"a shadow with one role", []string{"--shadow", "--mode=scheduler"}, ""},
+		{"a shadow of no scheduler", []string{"--shadow", "--mode=autoscaler", "--cloud-provider=clusterapi"}, "--shadow compares placements, and --mode=autoscaler makes none; leave --mode out"},
+		{"a shadow with nodes", []string{"--shadow", "--cloud-provider=clusterapi"}, `--shadow compares placements and not yet nodes, and --cloud-provider is "clusterapi"; leave --cloud-provider and --cloud-config out`},
 		{"a flag of the autoscaler", []string{"--max-nodes-total=-1"}, "--max-nodes-total is -1; it must be at least 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -95,6 +100,7 @@ extenders: [{urlPrefix: 'http://extender', filterVerb: filter}]
 		{"a Lease by name", []string{"--config", file, "--leader-elect-resource-name=kube-scheduler", "--leader_elect"}, true, "kube-scheduler", 1},
 		{"an autoscaler", []string{"--config", file, "--mode=autoscaler"}, true, autoscalerLease, 0},
 		{"an autoscaler's Lease by name", []string{"--config", file, "--mode=autoscaler", "--leader-elect-resource-name=mine"}, true, "mine", 0},
+		{"a shadow", []string{"--config", file, "--shadow", "--leader-elect"}, false, "mine", 1},
 		{"an autoscaler without election", []string{"--config", file, "--mode=autoscaler", "--leader-elect=false"}, false, autoscalerLease, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -170,6 +176,29 @@ func TestFlagsOfKubeSchedulerSetWhatTheySetThere(t *testing.T) {
 	notes, _ := f.foreign(fs)
 	if err != nil || cfg.BindQPS != 500 || cfg.BindBurst != 600 || cfg.Queue.Leftover != 2*time.Minute || len(notes) != 2 {
 		t.Errorf("with a file: got %v binds a second, %d at once, %s, %q, %v; want 500, 600, 2m and two notes", cfg.BindQPS, cfg.BindBurst, cfg.Queue.Leftover, notes, err)
+	}
+}
+
+// TestAShadowSaysWhichFlagsItDoesWithout: those that say how Berth writes.
+func TestAShadowSaysWhichFlagsItDoesWithout(t *testing.T) {
+	f, fs := parsed(t, "--shadow", "--leader-elect=true", "--leader-elect-resource-name=mine", "--surge")
+	notes, err := f.foreign(fs)
+	want := []string{
+		"--leader-elect has no effect with --shadow: a shadow writes nothing, and needs no Lease",
+		"--leader-elect-resource-name has no effect with --shadow: a shadow needs no Lease",
+		"--surge has no effect with --shadow: a shadow evicts nobody",
+	}
+	if err != nil || !slices.Equal(notes, want) {
+		t.Errorf("got %q, %v\nwant %q", notes, err, want)
+	}
+	f, fs = parsed(t, "--leader-elect=true", "--surge")
+	if notes, err := f.foreign(fs); err != nil || len(notes) > 0 {
+		t.Errorf("without --shadow: %q, %v; want nothing to be said", notes, err)
+	}
+	for _, x := range shadowless {
+		if fs.Lookup(x.name) == nil {
+			t.Errorf("there is no flag --%s", x.name)
+		}
 	}
 }
 

@@ -245,38 +245,38 @@ func (a *writtenAPI) Bind(context.Context, step.Bind) error {
 	return nil
 }
 
-// TestNoWorkerWritesWhileTheFenceIsClosed gives every worker its work while the Lease isn't
-// held for certain: nothing is written. With the renewal all of it is, which shows that all of
-// it was waiting for that.
-func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
-	done := func(error) {}
-	work := map[string]func(w *workers){ // by the method of drive.Workers
-		"Consult": func(w *workers) {
-			w.Consult(step.Consult{UID: "c", Pod: testkit.Pod("c").Obj()}, func(step.Consulted) {})
+// allWork returns work of each kind, by the method of drive.Workers. Outcomes that are owed go to done.
+func allWork(t *testing.T, done func(error)) map[string]func(drive.Workers) {
+	t.Helper()
+	work := map[string]func(w drive.Workers){
+		"Consult": func(w drive.Workers) {
+			w.Consult(step.Consult{UID: "c", Pod: testkit.Pod("c").Obj()}, func(answer step.Consulted) { done(answer.Err) })
 		},
-		"Bind": func(w *workers) {
+		"Bind": func(w drive.Workers) {
 			w.Bind(step.Bind{UID: "b", Namespace: "ns", Name: "b", Node: "n"}, done)
 			w.Bind(step.Bind{UID: "x", Namespace: "ns", Name: "x", Node: "n", Extender: true}, done)
 			claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim"}}
 			w.Bind(step.Bind{UID: "v", Namespace: "ns", Name: "v", Node: "n", Writes: []cluster.Object{claim}}, done)
 		},
-		"Cancel":    func(w *workers) { w.Cancel(step.Cancel{UID: "gone"}) },
-		"Preempt":   func(w *workers) { w.Preempt(step.Preemption{UID: "p", Namespace: "ns", Name: "p"}, done) },
-		"Nominate":  func(w *workers) { w.Nominate(step.Nomination{UID: "o", Namespace: "ns", Name: "o", Node: "n"}, done) },
-		"Condition": func(w *workers) { w.Condition(step.Condition{UID: "k", Namespace: "ns", Name: "k"}) },
-		"Event":     func(w *workers) { w.Event(step.Event{Kind: "Pod", Namespace: "ns", Name: "e", UID: "e"}) },
-		"WriteStatus": func(w *workers) {
+		"Cancel":  func(w drive.Workers) { w.Cancel(step.Cancel{UID: "gone"}) },
+		"Preempt": func(w drive.Workers) { w.Preempt(step.Preemption{UID: "p", Namespace: "ns", Name: "p"}, done) },
+		"Nominate": func(w drive.Workers) {
+			w.Nominate(step.Nomination{UID: "o", Namespace: "ns", Name: "o", Node: "n"}, done)
+		},
+		"Condition": func(w drive.Workers) { w.Condition(step.Condition{UID: "k", Namespace: "ns", Name: "k"}) },
+		"Event":     func(w drive.Workers) { w.Event(step.Event{Kind: "Pod", Namespace: "ns", Name: "e", UID: "e"}) },
+		"WriteStatus": func(w drive.Workers) {
 			w.WriteStatus(step.StatusWrite{UID: "s", Namespace: "ns", Name: "s"}, done)
 		},
-		"Taint":   func(w *workers) { w.Taint(step.Taint{Node: "n", Taint: v1.Taint{Key: "k"}}, done) },
-		"Evict":   func(w *workers) { w.Evict(step.Eviction{UID: "v", Namespace: "ns", Name: "v"}, done) },
-		"Surge":   func(w *workers) { w.Surge(step.Surge{UID: "d", Namespace: "ns", Deployment: "web"}, done) },
-		"ScaleUp": func(w *workers) { w.ScaleUp(step.ScaleUp{Group: "up", Nodes: 1}, done) },
-		"DeleteNodes": func(w *workers) {
-			w.DeleteNodes([]step.NodeDeletion{{Group: "down", Node: "n"}}, func(step.NodeDeletion, error) {})
+		"Taint":   func(w drive.Workers) { w.Taint(step.Taint{Node: "n", Taint: v1.Taint{Key: "k"}}, done) },
+		"Evict":   func(w drive.Workers) { w.Evict(step.Eviction{UID: "v", Namespace: "ns", Name: "v"}, done) },
+		"Surge":   func(w drive.Workers) { w.Surge(step.Surge{UID: "d", Namespace: "ns", Deployment: "web"}, done) },
+		"ScaleUp": func(w drive.Workers) { w.ScaleUp(step.ScaleUp{Group: "up", Nodes: 1}, done) },
+		"DeleteNodes": func(w drive.Workers) {
+			w.DeleteNodes([]step.NodeDeletion{{Group: "down", Node: "n"}}, func(_ step.NodeDeletion, err error) { done(err) })
 		},
-		"DecreaseTarget": func(w *workers) { w.DecreaseTarget(step.TargetDecrease{Group: "less", Nodes: 1}) },
-		"Plan": func(w *workers) {
+		"DecreaseTarget": func(w drive.Workers) { w.DecreaseTarget(step.TargetDecrease{Group: "less", Nodes: 1}) },
+		"Plan": func(w drive.Workers) {
 			w.Plan(func() *autoscaler.Plan { return &autoscaler.Plan{} }, func(*autoscaler.Plan) {})
 		},
 	}
@@ -286,6 +286,14 @@ func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
 			t.Errorf("the test has no work for %s", name)
 		}
 	}
+	return work
+}
+
+// TestNoWorkerWritesWhileTheFenceIsClosed gives every worker its work while the Lease isn't
+// held for certain: nothing is written. With the renewal all of it is, which shows that all of
+// it was waiting for that.
+func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
+	work := allWork(t, func(error) {})
 	want := []string{
 		"DELETE /api/v1/namespaces/ns/pods/p", "PATCH /api/v1/namespaces/ns/pods/k/status", "PATCH /api/v1/namespaces/ns/pods/o/status",
 		"PATCH /api/v1/namespaces/ns/pods/p/status", "PATCH /apis/apps/v1/namespaces/ns/deployments/web",

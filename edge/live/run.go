@@ -105,6 +105,9 @@ const (
 // when it stops are waited for.
 func Run(ctx context.Context, o Options) error {
 	load := &load{}
+	if o.Core.Shadow != nil {
+		o.Config = ReadOnly(o.Config)
+	}
 	clients, err := newClients(o.Config, load.high, o.Log)
 	if err != nil {
 		return err
@@ -134,8 +137,12 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	}
 	watch := newStopwatch(o.Core.Autoscale, time.Now)
 	w.timePlans(watch, o.Watcher)
+	doers, start := drive.Workers(w), w.run
+	if o.Core.Shadow != nil {
+		doers, start = shadowWorkers{}, func(*sync.WaitGroup) {}
+	}
 	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Stopwatch: watch.orNil(),
-		Workers: w, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
+		Workers: doers, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
 	if err != nil {
 		return err
 	}
@@ -166,7 +173,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		return err
 	}
 	w.readFrom(factory, clients)
-	w.run(&wg)
+	start(&wg)
 	l.status.run(work, &wg)
 	o.Log.Info("ready")
 	driver.BecomeLeader(l.now())

@@ -35,6 +35,7 @@ func (s *Server) handler(profiling bool) http.Handler {
 		answer(w, http.StatusOK, map[string]any{"kubescheduler.config.k8s.io": s.config})
 	})
 	m.HandleFunc("/debug/explain", s.explain)
+	m.HandleFunc(ShadowPath, s.shadow)
 	if profiling {
 		routes.Profiling{}.Install(m)
 	}

@@ -50,6 +50,7 @@ type Metrics struct {
 	cluster   clusterMetrics
 	scaleUp   scaleUpMetrics
 	plans     planMetrics
+	shadow    shadowMetrics
 	// binds are those handed out whose outcome hasn't come back. A pod that goes takes
 	// its bind along.
 	binds map[types.UID]bind
@@ -82,6 +83,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	m.scaleDown.step(inputs, ready)
 	m.scaleUp.step(inputs, ready)
 	m.plans.step(now, took, inputs, ready)
+	m.shadow.step(ready)
 	for _, x := range inputs {
 		switch x := x.(type) {
 		case step.BindDone:
@@ -192,6 +194,7 @@ func (m *Metrics) State(c *core.Core) {
 	m.scaleDown.state(c)
 	m.cluster.state(c)
 	m.plans.state(c)
+	m.shadow.state(c)
 	for k, n := range c.Incoming() {
 		m.incoming.WithLabelValues(k.Queue, k.Event).Add(float64(n - m.lastIncoming[k]))
 		m.lastIncoming[k] = n

@@ -232,7 +232,8 @@ func TestRecordedScrape(t *testing.T) {
 	server.PlanComputed(30*time.Millisecond, 40*time.Millisecond)
 	s.m.Step(s.now, time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "a"}, step.EvictionDone{}}, &step.Ready{NodeDeletions: []step.NodeDeletion{{Node: "b", Reason: step.RemovedUnready, GPU: "nvidia.com/gpu"}},
 		RemovalWaits: []step.RemovalWait{{Removed: true, Took: time.Minute}}, PermitWaits: []step.PermitWait{{Allowed: true}},
-		Decisions: []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}}})
+		Comparisons: []step.Comparison{{Verdict: step.Worse, Score: 90, BerthScore: 100, Took: 30 * time.Millisecond, Earlier: &step.Earlier{Node: "b", Took: time.Millisecond}}},
+		Decisions:   []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}}})
 	s.m.Step(s.now, time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "b"}}, &step.Ready{})
 	families, err := s.m.Registry.Gather()
 	if err != nil {

@@ -154,5 +154,6 @@ func newMetrics(r *registry) *Metrics {
 	m.cluster = newClusterMetrics(r)
 	m.scaleUp = newScaleUpMetrics(r)
 	m.plans = newPlanMetrics(r)
+	m.shadow = newShadowMetrics(r)
 	return m
 }

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
+
+// This file has what --shadow makes of the other flags of berth run.
+
+// validateShadow refuses flags with which there is nothing to compare, or which ask a shadow to
+// write.
+func (f *runFlags) validateShadow() error {
+	switch {
+	case f.mode == modeAutoscaler:
+		return errors.New("--shadow compares placements, and --mode=autoscaler makes none; leave --mode out")
+	case f.cloudProvider != "":
+		return fmt.Errorf("--shadow compares placements and not yet nodes, and --cloud-provider is %q; leave --cloud-provider and --cloud-config out", f.cloudProvider)
+	}
+	return nil
+}
+
+// shadowless are flags that say how Berth writes, with why a shadow doesn't need them.
+var shadowless = []struct{ name, why string }{
+	{"leader-elect", "a shadow writes nothing, and needs no Lease"},
+	{"leader-elect-lease-duration", "a shadow needs no Lease"},
+	{"leader-elect-renew-deadline", "a shadow needs no Lease"},
+	{"leader-elect-retry-period", "a shadow needs no Lease"},
+	{"leader-elect-resource-lock", "a shadow needs no Lease"},
+	{"leader-elect-resource-name", "a shadow needs no Lease"},
+	{"leader-elect-resource-namespace", "a shadow needs no Lease"},
+	{"write-status-configmap", "a shadow writes no status"},
+	{"status-config-map-name", "a shadow writes no status"},
+	{"surge", "a shadow evicts nobody"},
+}
+
+// shadowNotes says which flags of the command line have no effect with --shadow.
+func shadowNotes(commandLine *pflag.FlagSet) (notes []string) {
+	for _, x := range shadowless {
+		if commandLine.Changed(x.name) {
+			notes = append(notes, fmt.Sprintf("--%s has no effect with --shadow: %s", x.name, x.why))
+		}
+	}
+	return notes
+}

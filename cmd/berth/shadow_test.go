@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/edge/observe"
+)
+
+// shadowReport returns the output of berth shadow report.
+func shadowReport(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := shadowCommand()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(append([]string{"report"}, args...))
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// exampleReport is a report with differences of each kind.
+func exampleReport() *observe.ShadowReport {
+	at := time.Unix(1e9, 0).UTC()
+	return &observe.ShadowReport{At: at.Add(time.Hour), ShadowReport: core.ShadowReport{
+		Since: at, Until: at.Add(time.Minute), Compared: 1000, Doubted: 1, Overtaken: 4, Short: 1200, Waiting: 2, JudgedAgain: 3,
+		Verdicts: map[step.Verdict]int{step.SameNode: 600, step.EquallyGood: 380, step.Worse: 19, step.NotAllowed: 1, step.OnlyBerth: 5},
+		Other:    core.ShadowQuantiles{Pods: 900, P50: 20 * time.Millisecond, P90: 30 * time.Millisecond, P99: time.Second, Max: 2 * time.Second},
+		Berth:    core.ShadowQuantiles{Pods: 900, P50: time.Microsecond, P90: time.Microsecond, P99: 5 * time.Millisecond, Max: 10 * time.Millisecond},
+		Differences: []step.Comparison{
+			{Time: at, Pod: "shop/a", Verdict: step.NotAllowed, Node: "n1", BerthNode: "n2", BerthScore: 300, Plugin: "TaintToleration", Reason: "node(s) had untolerated taint(s)",
+				Earlier: &step.Earlier{Why: "0/3 nodes are available", Took: 2 * time.Millisecond}},
+			{Time: at, Pod: "shop/<b>", Verdict: step.Worse, Node: "n1", Score: 100, BerthNode: "n2", BerthScore: 300, Took: 40 * time.Millisecond,
+				Scores: []engine.PluginScore{{Plugin: "NodeAffinity", Score: 0}, {Plugin: "ImageLocality", Score: 100}}, BerthScores: []engine.PluginScore{{Plugin: "NodeAffinity", Score: 200}, {Plugin: "ImageLocality", Score: 100}},
+				Earlier: &step.Earlier{Node: "n2", Fits: true}},
+			{Time: at, Pod: "shop/c", Verdict: step.OnlyBerth, BerthNode: "n3", Reason: "the pod was deleted", Earlier: &step.Earlier{Node: "n3"}},
+		}}}
+}
+
+// TestShadowReport asks a shadow, and reads a file, in each format.
+func TestShadowReport(t *testing.T) {
+	raw, err := json.Marshal(exampleReport())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != observe.ShadowPath {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write(raw)
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "shadow.json")
+	asked, err := shadowReport(t, "--server", server.URL, "--insecure-skip-tls-verify", "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(asked), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for output, want := range map[string][]string{
+		"text": {
+			"the one that Berth chooses, or had chosen                               600   60.0 %",
+			"agreement: the same node or one as good                     98.0 %", "placements that Berth's rules allow                         99.9 %",
+			"the other, bound  900   20ms  30ms  1s   2s", "Berth, decided    900   <1ms  <1ms  5ms  10ms",
+			"1. 01:46:40.000  shop/a was put on n1, which isn't allowed; Berth chooses n2 (300)\n    TaintToleration: node(s) had untolerated taint(s)\n    Berth had found no node after 2ms: 0/3 nodes are available\n",
+			"2. 01:46:40.000  shop/<b> was put on n1 (100); Berth chooses n2 (300)\n    NodeAffinity gives n1 0 and n2 200\n    Berth had decided for n2 after <1ms, the other's binding was seen after 40ms\n",
+			"3. 01:46:40.000  shop/c is Berth's alone, on n3\n    the pod was deleted\n", "note: 4 of the worse nodes may have been good ones", "note: 1 placements are being judged again"},
+		"html": {"<td>agreement: the same node or one as good</td><td>98.0 %</td>", "shop/&lt;b&gt; was put on n1 (100)"},
+		"json": {`"compared": 1000`, `"verdict": "notAllowed"`},
+	} {
+		got, err := shadowReport(t, "--file", file, "--output", output)
+		if err != nil {
+			t.Errorf("%s: %v", output, err)
+		}
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s: got\n%s\nwant …%s…", output, got, w)
+			}
+		}
+		if strings.Contains(got, "http://") || strings.Contains(got, "https://") || strings.Contains(got, "<script") {
+			t.Errorf("%s isn't self-contained:\n%s", output, got)
+		}
+	}
+}
+
+// TestShadowReportRefuses what it can't read, and says what would do.
+func TestShadowReportRefuses(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"error": "this Berth is no shadow"}`))
+	}))
+	defer server.Close()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--output=yaml"}, `--output is "yaml"; it must be text, json or html`},
+		{[]string{"--file", filepath.Join(dir, "gone")}, "give the path of a report of berth shadow report -o json"},
+		{[]string{"--file", write("text", "What another scheduler did")}, "it must be one of berth shadow report -o json"},
+		{[]string{"--file", write("other", `{"at": "2026-01-01T00:00:00Z"}`)}, "it has no time, or no verdicts"},
+		{[]string{"--server", server.URL, "--insecure-skip-tls-verify"}, "this Berth is no shadow"},
+	} {
+		if _, err := shadowReport(t, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want …%s…", c.args, err, c.want)
+		}
+	}
+}

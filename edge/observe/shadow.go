@@ -1,0 +1,89 @@
+package observe
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file shows what a shadow has compared: at /debug/shadow, and as metrics.
+
+// ShadowPath is where a shadow has its report.
+const ShadowPath = "/debug/shadow"
+
+// ShadowReport is what /debug/shadow answers.
+type ShadowReport struct {
+	At time.Time `json:"at"`
+	core.ShadowReport
+}
+
+// noShadow is why there is no report.
+const noShadow = "this Berth is no shadow: it decides itself, and compares nothing; start one with berth run --shadow"
+
+// shadow serves /debug/shadow.
+func (s *Server) shadow(w http.ResponseWriter, r *http.Request) {
+	if !s.ready.Load() {
+		fail(w, http.StatusServiceUnavailable, "this Berth doesn't know the cluster yet, or stands by; try again")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
+	defer cancel()
+	got := make(chan *core.ShadowReport, 1)
+	if !s.ask(ctx, func(c *core.Core) { got <- c.ShadowReport() }) {
+		fail(w, http.StatusServiceUnavailable, "the core is busy; try again")
+		return
+	}
+	report := <-got
+	if report == nil {
+		fail(w, http.StatusNotFound, noShadow)
+		return
+	}
+	answer(w, http.StatusOK, ShadowReport{At: time.Now(), ShadowReport: *report})
+}
+
+// shadowMetrics count what a shadow compares.
+type shadowMetrics struct {
+	verdicts *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+	short    prometheus.Counter
+	waiting  prometheus.Gauge
+}
+
+func newShadowMetrics(r *registry) shadowMetrics {
+	r.subsystem = "berth_shadow"
+	m := shadowMetrics{
+		verdicts: r.counters("pods_total", "Pods that a shadow has compared, by how the other scheduler's node is in Berth's eyes: same, equal, better, worse, notAllowed, or onlyBerth for a pod that the other hasn't placed. Always 0 without --shadow.", "verdict"),
+		took:     r.histograms("time_to_place_seconds", "Time from when a shadow first saw a pod: until it saw the other scheduler's binding (by=other), and until Berth had decided (by=berth), which nobody binds.", prometheus.ExponentialBuckets(0.0001, 2, 22), "by"),
+		short:    r.counter("score_points_short_total", "By how many points nodes of the other scheduler score less than Berth's choices in the same state of the cluster."),
+		waiting:  r.gauge("waiting_pods", "Pods that Berth has a node for and the other scheduler hasn't placed yet."),
+	}
+	for _, v := range step.Verdicts {
+		m.verdicts.WithLabelValues(string(v))
+	}
+	return m
+}
+
+// step counts what a Step has compared. Times count of pods that both have placed.
+func (m *shadowMetrics) step(ready *step.Ready) {
+	for i := range ready.Comparisons {
+		c := &ready.Comparisons[i]
+		m.verdicts.WithLabelValues(string(c.Verdict)).Inc()
+		m.short.Add(float64(c.Points()))
+		if e := c.Earlier; c.Verdict.Compared() && e != nil && e.Node != "" {
+			m.took.WithLabelValues("other").Observe(c.Took.Seconds())
+			m.took.WithLabelValues("berth").Observe(e.Took.Seconds())
+		}
+	}
+}
+
+// state reads what the core holds.
+func (m *shadowMetrics) state(c *core.Core) {
+	if r := c.ShadowReport(); r != nil {
+		m.waiting.Set(float64(r.Waiting))
+	}
+}
