@@ -25,6 +25,10 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"flags: {leader-elect: false}", "replicas is above 1 and leader election is off"},
 		{"schedulerConfiguration: {leaderElection: {leaderElect: false}}", "replicas is above 1 and leader election is off"},
 		{"flags: {cloud-provider: simulated}", "flags.cloud-provider and cloudConfig go together"},
+		{"shadow: {enabled: true}\nflags: {cloud-provider: clusterapi}", "shadow.enabled compares placements"},
+		{"shadow: {enabled: true}\nflags: {mode: autoscaler}", "shadow.enabled compares placements"},
+		{"flags: {shadow: true}", "'shadow' not allowed"},
+		{"shadow: {schedulerConfiguration: {kind: Pod}}", "/shadow/schedulerConfiguration/kind"},
 		{"cloudConfig: groups", "flags.cloud-provider and cloudConfig go together"},
 	} {
 		values := map[string]any{}

@@ -62,6 +62,25 @@ func TestUnused(t *testing.T) {
 	}
 }
 
+// TestAShadowMayWriteNothing: it may list and watch, and use two roles of the cluster's own. By
+// one it asks who calls it and what they may do; by the other it reads one ConfigMap.
+func TestAShadowMayWriteNothing(t *testing.T) {
+	objects, err := Objects("shadow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights := Rights(objects)
+	for _, r := range rights {
+		uses := r == usedRole("system:auth-delegator") || r == usedRole("extension-apiserver-authentication-reader")
+		if r.Verb != "list" && r.Verb != "watch" && !uses {
+			t.Errorf("a shadow may %s", r)
+		}
+	}
+	if !slices.ContainsFunc(rights, func(r Right) bool { return r.String() == "watch pods" }) {
+		t.Errorf("a shadow may not watch pods, but %v", rights)
+	}
+}
+
 // TestConfigurations: each kustomization has rights that another one hasn't got, and a
 // configuration is chosen by the flags that need its rights.
 func TestConfigurations(t *testing.T) {
@@ -77,7 +96,8 @@ func TestConfigurations(t *testing.T) {
 		}
 	}
 	for flags, want := range map[string]string{
-		"": "base", "--mode scheduler": "base", "--cloud-provider=simulated --scan-interval=1s": "simulated",
+		"--shadow --v=2": "shadow",
+		"":               "base", "--mode scheduler": "base", "--cloud-provider=simulated --scan-interval=1s": "simulated",
 		"--cloud-provider=externalgrpc --v=2":   "external",
 		"--cloud-provider=clusterapi":           "clusterapi",
 		"--cloud-provider externalgrpc --surge": "surge", "--cloud-provider=externalgrpc --mode=autoscaler": "autoscaler",

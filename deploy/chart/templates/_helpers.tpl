@@ -17,14 +17,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* What decides about rights: "true" or nothing. */}}
 {{- define "berth.schedules" -}}{{ if ne (default "" .Values.flags.mode) "autoscaler" }}true{{ end }}{{- end }}
+{{- define "berth.configuration" -}}
+{{- dict "apiVersion" "kubescheduler.config.k8s.io/v1" "kind" "KubeSchedulerConfiguration" | merge (deepCopy (ternary .Values.shadow.schedulerConfiguration .Values.schedulerConfiguration .Values.shadow.enabled)) | toYaml }}
+{{- end }}
 {{- define "berth.scales" -}}{{ if index .Values.flags "cloud-provider" }}true{{ end }}{{- end }}
 {{- define "berth.elects" -}}
+{{- if not .Values.shadow.enabled }}
 {{- $file := (.Values.schedulerConfiguration.leaderElection | default dict) }}
 {{- $elects := true }}
 {{- if hasKey $file "leaderElect" }}{{ $elects = $file.leaderElect }}{{ end }}
 {{- if not (include "berth.schedules" .) }}{{ $elects = true }}{{ end }}
 {{- if hasKey .Values.flags "leader-elect" }}{{ $elects = index .Values.flags "leader-elect" }}{{ end }}
 {{- if eq (toString $elects) "true" }}true{{ end }}
+{{- end }}
 {{- end }}
 
 {{/* The Lease that Berth holds. */}}

@@ -103,10 +103,12 @@
 {{/* The names of the lists that these values need. In a management cluster of its own Berth has the
      rights of that one's kubeconfig. */}}
 {{- define "berth.needs" -}}
+{{- if .Values.shadow.enabled }}watching{{ else -}}
 watching reporting
 {{- if include "berth.schedules" . }} scheduling{{ end }}
 {{- if include "berth.scales" . }} scaling{{ end }}
 {{- if eq (toString .Values.flags.surge) "true" }} surge{{ end }}
 {{- if eq (default "" (index .Values.flags "cloud-provider")) "simulated" }} simulated{{ end }}
 {{- if and (eq (default "" (index .Values.flags "cloud-provider")) "clusterapi") (not .Values.cloudConfig) }} clusterapi{{ end }}
+{{- end }}
 {{- end }}
