@@ -164,7 +164,12 @@ func TestTrace(t *testing.T) {
 // that it hasn't got only as far as they are given.
 func startCluster(t *testing.T, forbidden ...string) (*controlplane.Cluster, kubernetes.Interface) {
 	t.Helper()
-	log := auditLog(t, forbidden...)
+	return startClusterWithLog(t, auditLog(t, forbidden...))
+}
+
+// startClusterWithLog is startCluster with an audit log at a path.
+func startClusterWithLog(t *testing.T, log string) (*controlplane.Cluster, kubernetes.Interface) {
+	t.Helper()
 	c, err := controlplane.Start(t.Context(), controlplane.Options{Progress: &lines{t: t}, AuditLog: log})
 	if err != nil {
 		t.Fatal(err)
