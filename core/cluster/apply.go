@@ -118,6 +118,7 @@ func (s *State) putNode(i NodeIndex, info *NodeInfo) {
 	s.topo.nodeAdded(n)
 	s.facts.addNode(n, 1)
 	s.images.count(info.Images, 1)
+	s.index.count(i, info, 1)
 	s.nominated.nodeAdded(n)
 }
 
@@ -126,6 +127,7 @@ func (s *State) dropNode(i NodeIndex) {
 	s.facts.addNode(n, -1)
 	s.topo.nodeRemoved(n)
 	s.images.count(n.Images, -1)
+	s.index.count(i, n.NodeInfo, -1)
 	s.nominated.nodeRemoved(n)
 	s.nodes[i] = nil
 	delete(s.byName, n.Name)
@@ -145,6 +147,8 @@ func (s *State) replaceInfo(i NodeIndex, info *NodeInfo) {
 		s.topo.nodeRemoved(n)
 	}
 	s.images.replace(n.Images, info.Images)
+	s.index.count(i, n.NodeInfo, -1)
+	s.index.count(i, info, 1)
 	n.NodeInfo = info
 	if moved {
 		s.topo.nodeAdded(n)

@@ -53,6 +53,7 @@ func (b *broken) same(what string, got, want any) {
 func (b *broken) nodes() {
 	s := b.s
 	byName, live := map[string]NodeIndex{}, 0
+	providers, unready := map[string]int{}, map[NodeIndex]bool{}
 	var free []NodeIndex
 	for i, n := range s.nodes {
 		if n == nil {
@@ -61,6 +62,12 @@ func (b *broken) nodes() {
 		}
 		live++
 		byName[n.Name] = NodeIndex(i)
+		if id := n.Object.Spec.ProviderID; id != "" {
+			providers[id]++
+		}
+		if !n.Ready() {
+			unready[NodeIndex(i)] = true
+		}
 		b.same("the index of "+n.Name, n.Index, i)
 		requested, nonZero, ports := Resources{}, [2]int64{}, []HostPort{}
 		for _, p := range n.Pods {
@@ -73,6 +80,8 @@ func (b *broken) nodes() {
 		b.same("the ports taken on "+n.Name, sortedText(n.Ports), sortedText(ports))
 	}
 	b.same("the index of nodes by name", s.byName, byName)
+	b.same("the index of provider IDs", s.index.providers, providers)
+	b.same("the index of nodes that aren't ready", s.index.unready, unready)
 	b.same("the number of nodes", s.live, live)
 	b.same("the free indices", slices.Sorted(slices.Values(s.free)), free)
 }

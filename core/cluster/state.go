@@ -39,6 +39,7 @@ type State struct {
 	topo   topologies
 	terms  termIndex
 	images images
+	index  nodeIndex
 	rows   map[string]*Rows // by key
 	// How it came about.
 	journal journal
@@ -64,6 +65,7 @@ func New(schema *Schema) *State {
 	s.objects.init()
 	s.nominated.init()
 	s.images.init()
+	s.index.init()
 	return s
 }
 

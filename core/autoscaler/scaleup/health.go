@@ -10,16 +10,15 @@ import (
 // Sick says why a cluster is too sick for its size to be changed, "" when it isn't: more
 // nodes than OKTotalUnready, and more than MaxTotalUnready percent of all, aren't ready,
 // those included that were never registered in time. Nodes that are starting don't count
-// as unready. As Cluster Autoscaler's IsClusterHealthy. It costs O(nodes).
+// as unready. As Cluster Autoscaler's IsClusterHealthy. It costs O(nodes that aren't ready).
 func Sick(s *cluster.State, req *autoscaler.Request) string {
-	nodes, unready := 0, 0
-	s.Nodes(func(n *cluster.Node) {
-		nodes++
+	nodes, unready := s.Live(), 0
+	s.Unready(func(n *cluster.Node) {
 		var template *cluster.NodeInfo
 		if g := s.Group(n.Group); g != nil {
 			template = g.Template
 		}
-		if !n.Ready() && !n.HasTaint(autoscaler.ToBeDeletedTaint) && !req.Readiness.Starting(n.NodeInfo, template, req.ServerNow) {
+		if !n.HasTaint(autoscaler.ToBeDeletedTaint) && !req.Readiness.Starting(n.NodeInfo, template, req.ServerNow) {
 			unready++
 		}
 	})
