@@ -27,9 +27,13 @@ import (
 
 // group is a node group as the cloud has it.
 type group struct {
-	cfg         *scenario.NodeGroup
-	target      int
-	instances   []*instance     // in the order in which they were ordered
+	cfg       *scenario.NodeGroup
+	target    int
+	instances []*instance // in the order in which they were ordered
+	template  *v1.Node    // what new nodes look like, as the group's list has it
+	// listed is what the last list said of instances; nil when it isn't true any more. It was
+	// handed out, so it isn't changed.
+	listed      []nodegroup.Instance
 	nextLaunch  time.Duration   // not before this time, by launchesPerSecond
 	serial      int             // of the last instance's name
 	lastExtra   time.Duration   // when the cloud last made an instance that nobody had asked for, 0 for never
@@ -60,7 +64,7 @@ type instance struct {
 }
 
 func (w *World) addGroup(cfg *scenario.NodeGroup) {
-	w.groups = append(w.groups, &group{cfg: cfg})
+	w.groups = append(w.groups, &group{cfg: cfg, template: cfg.NewNode(cfg.Name + "-template")})
 	slices.SortFunc(w.groups, func(a, b *group) int { return strings.Compare(a.cfg.Name, b.cfg.Name) })
 }
 
@@ -73,7 +77,7 @@ func (w *World) group(id string) *group {
 
 func (w *World) newInstance(g *group, name string) *instance {
 	m := &instance{id: "sim://" + g.cfg.Name + "/" + name, name: name, group: g, made: w.now, billed: -1}
-	g.instances = append(g.instances, m)
+	g.instances, g.listed = append(g.instances, m), nil
 	return m
 }
 
@@ -120,16 +124,24 @@ func (w *World) listGroups() []nodegroup.Group {
 	out := make([]nodegroup.Group, 0, len(w.groups))
 	for _, g := range w.groups {
 		x := nodegroup.Group{ID: g.cfg.Name, Min: g.cfg.Min, Max: g.cfg.Max, Target: g.target, Price: g.cfg.PricePerHour,
-			Template: g.cfg.NewNode(g.cfg.Name + "-template"), Instances: make([]nodegroup.Instance, 0, len(g.instances))}
+			Template: g.template, Instances: g.list()}
 		if w.faults.anyInForce(w, scenario.NoTemplate, g.cfg.Name) {
 			x.Template, x.TemplateError = nil, "the cloud's API refused the call"
-		}
-		for _, m := range g.instances {
-			x.Instances = append(x.Instances, nodegroup.Instance{ID: m.id, Node: m.name, Failed: m.failed})
 		}
 		out = append(out, x)
 	}
 	return out
+}
+
+// list returns the instances as a provider lists them.
+func (g *group) list() []nodegroup.Instance {
+	if g.listed == nil {
+		g.listed = make([]nodegroup.Instance, 0, len(g.instances))
+		for _, m := range g.instances {
+			g.listed = append(g.listed, nodegroup.Instance{ID: m.id, Node: m.name, Failed: m.failed})
+		}
+	}
+	return g.listed
 }
 
 // increaseTarget orders n instances of a group. An order is refused as a whole; the
@@ -183,7 +195,7 @@ func (w *World) launch(m *instance) {
 			return
 		}
 		if w.faults.hits(w, scenario.LaunchFails, cfg.Name, m.name) || w.chance("fails", m.name) < cfg.FailureRate {
-			m.failed = "the launch failed"
+			m.failed, g.listed = "the launch failed", nil
 			w.stats.FailedLaunches++
 			w.noteChange()
 			return
@@ -223,7 +235,7 @@ func (w *World) terminate(m *instance, byBerth bool) {
 	}
 	m.gone = true
 	g := m.group
-	g.instances = slices.DeleteFunc(g.instances, func(x *instance) bool { return x == m })
+	g.instances, g.listed = slices.DeleteFunc(g.instances, func(x *instance) bool { return x == m }), nil
 	g.target--
 	w.storage.stop(m.boot)
 	w.stats.instanceGone(m)

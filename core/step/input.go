@@ -53,7 +53,8 @@ type WorkloadGone struct {
 }
 
 // GroupsSet is what the provider tells of all its node groups. What it says of a group must
-// not be older than the last outcome of a call of that group.
+// not be older than the last outcome of a call of that group. As with all inputs, nobody changes
+// what it refers to any more: the same list of instances again says the same.
 type GroupsSet struct {
 	Groups []nodegroup.Group
 	// Busy are the groups, by ID, about which it says nothing, since a call of theirs was

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // Remembers writes what the machine remembers, a line for each group and instance, for
@@ -28,4 +31,27 @@ func (m *Machine) Remembers() string {
 		fmt.Fprintf(&out, "instance %s of %s: %s\n", id, x.group, x.state)
 	}
 	return out.String()
+}
+
+// PassesOver says which listed instances the next GroupsSet would take for registered, by what
+// it remembers of the last, though they aren't; and how many it would pass over.
+func (m *Machine) PassesOver(state *cluster.State, g *nodegroup.Group) (wrong []string, passed int) {
+	ahead := *m
+	ahead.lists = maps.Clone(m.lists)
+	if ahead.nodesDiffer(state) {
+		clear(ahead.lists)
+	}
+	looked := map[string]bool{}
+	for inst := range ahead.maybeUnregistered(g) {
+		looked[inst.ID] = true
+	}
+	for i := range g.Instances {
+		if inst := &g.Instances[i]; !looked[inst.ID] {
+			passed++
+			if !isRegistered(state, inst) || m.instances[inst.ID] != nil {
+				wrong = append(wrong, inst.ID)
+			}
+		}
+	}
+	return wrong, passed
 }

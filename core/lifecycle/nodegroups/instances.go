@@ -55,31 +55,40 @@ const (
 	deletedListed = 2 * time.Minute
 )
 
-// watchInstances takes what the provider lists. It costs O(nodes + instances).
+// watchInstances takes what the provider lists. It costs O(instances that aren't registered),
+// and O(instances) of each group whose list is another, or of all when the nodes are others.
 func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 	groups := in.Groups
-	registered, leaving := m.registered(t.State)
+	if m.nodesDiffer(t.State) {
+		clear(m.lists)
+	}
+	leaving := m.leaving()
 	listed := map[string]bool{}
 	before := len(t.Ready.ScaleUpFailures)
 	defer func() { m.tellFailures(t, t.Ready.ScaleUpFailures[before:]) }()
 	for i := range groups {
 		g := &groups[i]
 		if g.Instances == nil {
+			delete(m.lists, g.ID)
 			continue // the provider doesn't list instances
 		}
-		for k := range g.Instances {
-			inst := &g.Instances[k]
-			listed[inst.ID] = true
+		now := instanceList{all: g.Instances}
+		for inst := range m.maybeUnregistered(g) {
 			switch {
 			case inst.ID == "": // it can't be told from others
-			case registered[inst.ID] || registered[inst.Node]:
+				continue
+			case isRegistered(t.State, inst):
 				m.registeredNow(inst.ID)
-			case leaving[inst.ID] || leaving[inst.Node]:
+				continue
+			case isLeaving(leaving, inst.ID, inst.Node):
 				m.forgetLeaving(inst.ID)
 			default:
 				m.watchInstance(t, g.ID, inst)
 			}
+			listed[inst.ID] = true
+			now.unregistered = append(now.unregistered, inst)
 		}
+		m.lists[g.ID] = now
 		m.watchMissing(t, g)
 	}
 	for id, x := range m.instances {
@@ -94,21 +103,6 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 			delete(m.instances, id)
 		}
 	}
-}
-
-// registered returns the names and provider IDs of the nodes in the state, and of those
-// that the API has shown and that are on their way out.
-func (m *Machine) registered(state *cluster.State) (registered, leaving map[string]bool) {
-	registered, leaving = map[string]bool{}, map[string]bool{}
-	add := func(to map[string]bool, n *cluster.NodeInfo) {
-		to[n.Name] = true
-		if id := n.Object.Spec.ProviderID; id != "" {
-			to[id] = true
-		}
-	}
-	state.Nodes(func(n *cluster.Node) { add(registered, n.NodeInfo) })
-	m.deletions.OutOfState(func(n *cluster.NodeInfo) { add(leaving, n) })
-	return registered, leaving
 }
 
 // registeredNow forgets an instance that is a node.
@@ -170,10 +164,10 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 // comingLast returns the IDs of a group's instances that are coming, the latest first. The
 // API may have shown the node of one since the provider listed it.
 func (m *Machine) comingLast(state *cluster.State, group string) []string {
-	registered, leaving := m.registered(state)
+	leaving := m.leaving()
 	var out []string
 	for id, x := range m.instances {
-		isNode := registered[id] || registered[x.node] || leaving[id] || leaving[x.node]
+		isNode := isRegistered(state, &nodegroup.Instance{ID: id, Node: x.node}) || isLeaving(leaving, id, x.node)
 		if x.group == group && x.state == coming && !isNode {
 			out = append(out, id)
 		}

@@ -41,20 +41,32 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 // template returns what a new node of a group looks like. When the provider can't say, the
 // last that it said holds for nodes that are coming; so it does when a damaged recording has none.
 func template(state *cluster.State, g *nodegroup.Group) *cluster.NodeInfo {
+	old := state.Group(g.ID)
 	if g.TemplateError == "" && g.Template != nil {
+		if old != nil && old.Template.Object == g.Template {
+			return old.Template
+		}
 		return state.Schema.ParseNode(g.Template, g.ID)
 	}
-	if old := state.Group(g.ID); old != nil {
+	if old != nil {
 		return old.Template
 	}
 	return state.Schema.ParseNode(&v1.Node{}, g.ID)
 }
 
-// set records a group in the state unless nothing about it is new.
+// set records a group in the state unless nothing about it is new. Template and options stay the
+// same values as long as they say the same, so that who has read them sees that.
 func set(state *cluster.State, g *cluster.NodeGroup) {
-	if old := state.Group(g.ID); old != nil && old.Min == g.Min && old.Max == g.Max && old.Target == g.Target &&
-		old.Price == g.Price && old.TemplateError == g.TemplateError && reflect.DeepEqual(old.Options, g.Options) && old.Template.SameTemplate(g.Template) {
-		return
+	if old := state.Group(g.ID); old != nil {
+		if old.Template.SameTemplate(g.Template) {
+			g.Template = old.Template
+		}
+		if reflect.DeepEqual(old.Options, g.Options) {
+			g.Options = old.Options
+		}
+		if *old == *g {
+			return
+		}
 	}
 	state.SetGroup(g.ID, g)
 }

@@ -75,6 +75,10 @@ type Machine struct {
 	delays    delays // of all groups, with ClusterDelays
 	groups    map[string]*group
 	instances map[string]*instance // not registered, or being deleted; by ID
+	// lists are what the provider listed last, by group, as long as the nodes are as they were
+	// then, by what nodes has read of the journal.
+	lists map[string]instanceList
+	nodes cluster.Cursor
 }
 
 // group is what is remembered of a node group, also while the provider doesn't list it.
@@ -102,6 +106,7 @@ func New(cfg Config, deletions Deletions, launches Launches) *Machine {
 		cfg: cfg, deletions: deletions, launches: launches,
 		groups:    map[string]*group{},
 		instances: map[string]*instance{},
+		lists:     map[string]instanceList{},
 	}
 }
 

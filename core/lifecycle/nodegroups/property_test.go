@@ -43,6 +43,7 @@ type around struct {
 	calls     []func(luck)
 	answers   []func()
 	serial    int
+	passed    int  // listed instances that were known to be nodes from the list before
 	deceived  bool // a node was said to be deleted and wasn't: more are there than the machines know
 	history   []string
 }
@@ -137,6 +138,10 @@ func (w *around) list() {
 	w.note("the provider's target is %d, its instances %v", g.Target, g.Instances)
 	in := step.GroupsSet{Groups: []nodegroup.Group{g}}
 	w.deletions.GroupsSet(w.turn, in)
+	wrong, passed := w.groups.PassesOver(w.turn.State, &g)
+	if w.passed += passed; len(wrong) > 0 {
+		w.fatalf("instances %v would be taken for nodes by what is remembered of the last list", wrong)
+	}
 	w.groups.GroupsSet(w.turn, in)
 }
 
@@ -383,6 +388,9 @@ func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 			if n := w.turn.State.NodeByName(id); n == nil || n.HasTaint(autoscaler.ToBeDeletedTaint) {
 				w.fatalf("instance %s is not a node in the state without the taint", id)
 			}
+		}
+		if w.list(); len(w.instances) > 0 && w.passed == 0 {
+			w.fatalf("no instance was ever known to be a node from the list before")
 		}
 	})
 }
