@@ -122,8 +122,8 @@ func (c *Core) explainStay(n *cluster.Node, at standing, x *NodeExplanation) {
 	if !at.stay.Since.IsZero() {
 		x.Since = utcTime(at.stay.Since)
 	}
-	if !at.stay.Kept.Since.IsZero() {
-		x.Looked = utcTime(at.stay.Kept.Since)
+	if !at.stay.Looked.IsZero() {
+		x.Looked = utcTime(at.stay.Looked)
 	}
 	if at.stay.Utilization > 0 { // else the plan may not have looked
 		x.Utilization = &at.stay.Utilization

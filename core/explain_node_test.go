@@ -103,9 +103,9 @@ func TestExplainNodeSaysWhyItStays(t *testing.T) {
 		t.Errorf("the same plan again, and the ledger has\n%s", ledger(&ready, step.NodeStays))
 	}
 	for _, x := range []struct{ name, want string }{
-		{"n0", `{"node":"n0","ready":true,"state":"Stays","reason":"NotAutoscaled","since":"1970-01-01T00:16:40Z",
+		{"n0", `{"node":"n0","ready":true,"state":"Stays","reason":"NotAutoscaled","since":"1970-01-01T00:16:40Z","looked":"1970-01-01T00:16:50Z",
 			"changes":["only nodes of a node group are removed: the provider has to list its instance in one"],"planned":"1970-01-01T00:16:50Z"}`},
-		{"n1", `{"node":"n1","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"NodeGroupMinSizeReached","detail":"group g has 4 nodes, and a minimum of 1","since":"1970-01-01T00:16:40Z",
+		{"n1", `{"node":"n1","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"NodeGroupMinSizeReached","detail":"group g has 4 nodes, and a minimum of 1","since":"1970-01-01T00:16:40Z","looked":"1970-01-01T00:16:50Z",
 			"changes":["a minimum of group g below 1, or more nodes in it than the 4 that it has: another of them goes first"],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n2", `{"node":"n2","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"BlockedByPod","pod":"default/db","detail":"it has local storage","utilization":0.25,"since":"1970-01-01T00:16:40Z","looked":"1970-01-01T00:16:30Z",
 			"changes":["each of the pods below being allowed to go, or ending"],

@@ -97,7 +97,8 @@ type Kept struct {
 	Detail string
 	// Resource is that of KeptMinTotal.
 	Resource v1.ResourceName `json:",omitempty"`
-	// Since is when the node was last looked at with this outcome.
+	// Since is when the node was simulated with this outcome, of KeptNoPlace, which isn't
+	// looked for in every plan; zero of others, which are as of the plan.
 	Since time.Time
 	// Utilization is as in Removal.
 	Utilization float64

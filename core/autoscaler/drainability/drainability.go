@@ -37,6 +37,16 @@ type Context struct {
 	Rules *autoscaler.RemovalRules
 	State *cluster.State
 	Now   time.Time // the API server's
+	// Until is the first of the times after which a verdict that was given may be another
+	// though nothing has changed; zero for none.
+	Until time.Time
+}
+
+// holdsUntil takes note that a verdict may be another after a time; zero for never.
+func (c *Context) holdsUntil(at time.Time) {
+	if !at.IsZero() && (c.Until.IsZero() || at.Before(c.Until)) {
+		c.Until = at
+	}
 }
 
 // rule is one of the rules. Its judge returns ok when the rule has something to say of the

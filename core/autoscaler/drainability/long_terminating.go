@@ -12,7 +12,11 @@ const terminatingSlack = 30 * time.Second
 // longTerminating: a pod that should have terminated by now counts as gone. Its kubelet may
 // never confirm it.
 func longTerminating(c *Context, p *cluster.Pod) (Outcome, string, bool) {
-	return Ignore, "", LongTerminating(p, c.Now)
+	if LongTerminating(p, c.Now) {
+		return Ignore, "", true
+	}
+	c.holdsUntil(TerminatesUntil(p))
+	return 0, "", false
 }
 
 // LongTerminating tells whether a pod is terminating and should be gone by now, the API
@@ -20,6 +24,13 @@ func longTerminating(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 // timestamp, which the API server has set to the end of that period already: a pod that is
 // slow gets it twice.
 func LongTerminating(p *cluster.Pod, now time.Time) bool {
-	return p.Eviction.Terminating &&
-		p.Object.DeletionTimestamp.Add(time.Duration(p.Eviction.Grace)*time.Second+terminatingSlack).Before(now)
+	return p.Eviction.Terminating && TerminatesUntil(p).Before(now)
+}
+
+// TerminatesUntil returns until when a pod that is terminating is waited for; zero for any other.
+func TerminatesUntil(p *cluster.Pod) time.Time {
+	if !p.Eviction.Terminating {
+		return time.Time{}
+	}
+	return p.Object.DeletionTimestamp.Add(time.Duration(p.Eviction.Grace)*time.Second + terminatingSlack)
 }

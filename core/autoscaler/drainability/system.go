@@ -16,8 +16,12 @@ func system(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 		}
 	}
 	created := p.Object.CreationTimestamp
-	if !created.IsZero() && c.Now.After(created.Add(c.Rules.SystemPodTimeout)) {
-		return Evict, "", true
+	if !created.IsZero() {
+		until := created.Add(c.Rules.SystemPodTimeout)
+		if c.Now.After(until) {
+			return Evict, "", true
+		}
+		c.holdsUntil(until)
 	}
 	return Block, "is a pod of " + cluster.SystemNamespace + " that no disruption budget covers, created less than " + c.Rules.SystemPodTimeout.String() + " ago", true
 }

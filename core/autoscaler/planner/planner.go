@@ -58,6 +58,7 @@ func (p *Planner) Follow(now time.Time) error {
 	}
 	p.drains.Follow()
 	p.forget(now)
+	p.drains.ForgetAll(now)
 	return nil
 }
 
@@ -86,13 +87,13 @@ func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	}
 	plan.Cuts = questions.Cuts
 	p.forget(req.Now)
+	p.drains.Forget(req.Now)
 	return plan
 }
 
 // forget forgets the journal of the follower, which its own follower has caught up with, and
-// the classes that nobody needs; and has the drains' simulator do the same.
+// the classes that nobody needs.
 func (p *Planner) forget(now time.Time) {
 	p.follower.Trim(p.follower.Head())
 	p.sched.ForgetClasses(now, func() map[*engine.Class]bool { return nil })
-	p.drains.Forget(now)
 }

@@ -17,6 +17,11 @@
 //     where they were placed in the pass before if possible, and else on the fullest node
 //     that takes them (packing.go).
 //
+// What keeps a node from being looked at is remembered as long as it holds (checks.go). A pass
+// before which nothing has changed, and whose time hasn't come, has the outcome of the last
+// (outcome.go). Each of these two follows the changes since the last pass and the times after
+// which something may be otherwise, which the rules tell (Check.Until, drainability.Context.Until).
+//
 // After a pass it may be asked for a consolidation (consolidate.go): nodes that could go if others
 // were bought. While one is under way, passes give its nodes precedence (replacing.go).
 //

@@ -18,6 +18,9 @@ type Check struct {
 	State     *cluster.State
 	Readiness *autoscaler.Readiness
 	Now       time.Time // the API server's, by which nodes are created
+	// Until is the first of the times after which something that was said may be otherwise
+	// though nothing has changed; zero for none.
+	Until time.Time
 }
 
 // Ineligible returns why a node isn't a candidate, nil when it may be one. What the
@@ -28,6 +31,7 @@ func (c *Check) Ineligible(n *cluster.Node) *autoscaler.Kept {
 	}
 	if !n.Ready() {
 		if !c.Readiness.Late(n.NodeInfo, c.Now) {
+			c.Until = earlier(c.Until, n.Object.CreationTimestamp.Add(c.Readiness.StartupTime))
 			return kept(n, autoscaler.KeptStarting, fmt.Sprintf("it isn't ready yet, and was created at most %s ago (--max-node-startup-time)", c.Readiness.StartupTime))
 		}
 		if c.Rules.KeepUnready {

@@ -33,13 +33,16 @@ func (s *Simulator) Follow() {
 		i, _ := s.world.Placed(p.UID)
 		s.take(p, i)
 		s.unsettled = true // others may be where they are because it was there
+		s.version++
 	}
 	s.guests = s.guests[:0]
 	if len(changes) == 0 {
 		return
 	}
 	s.unsettled = true
+	s.version++
 	changes = slices.Clone(changes)
+	s.checks.follow(changes)
 	touched, tainted := touchedNodes(changes)
 	for _, i := range touched {
 		if c := s.byNode[i]; c != nil {
@@ -138,6 +141,7 @@ func (s *Simulator) setDown(x *lifted) {
 	}
 	h := &c.homes[x.home]
 	s.hints[h.pod.UID] = x.node
+	s.version++
 	h.at = s.find(h.pod, h.engine, h.class)
 	delete(s.hints, h.pod.UID)
 	switch {
@@ -169,10 +173,21 @@ func (s *Simulator) reclassify(changes []cluster.Change) {
 	}
 }
 
-// Forget forgets the world's journal, and the classes that no home has when there are many. It
-// is called after passes, and after Follow where there are none.
-func (s *Simulator) Forget(now time.Time) {
-	s.world.Trim(s.world.Head())
+// columnsFollow is how many changes of the world are kept for columns, so that one that isn't
+// asked for some passes needn't be made anew.
+const columnsFollow = 1 << 14
+
+// Forget is called after passes. It forgets the world's journal but for the last changes, and the
+// classes that no home has when there are many.
+func (s *Simulator) Forget(now time.Time) { s.forget(now, columnsFollow) }
+
+// ForgetAll is Forget after a Follow where no passes are made: nobody needs the journal.
+func (s *Simulator) ForgetAll(now time.Time) { s.forget(now, 0) }
+
+func (s *Simulator) forget(now time.Time, keep cluster.Seq) {
+	if head := s.world.Head(); head > keep {
+		s.world.Trim(head - keep)
+	}
 	s.sched.ForgetClasses(now, func() map[*engine.Class]bool {
 		used := map[*engine.Class]bool{}
 		for _, c := range s.candidates {

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/drainability"
@@ -25,14 +26,15 @@ type pass struct {
 	judge    drainability.Context
 	budgets  *budgets
 	minimums *Minimums
-	kept     []autoscaler.Kept
-	replaced map[string]int  // the nodes of a consolidation that is under way, from 1 on in their order
-	grown    map[string]bool // the groups that nodes were ordered of for it
+	kept     []*autoscaler.Kept // by node index; nil of those that don't stay
+	until    time.Time          // something may be otherwise after this time though nothing has changed; zero for never
+	replaced map[string]int     // the nodes of a consolidation that is under way, from 1 on in their order
+	grown    map[string]bool    // the groups that nodes were ordered of for it
 }
 
 // newPass returns a pass over the world as it is.
 func (s *Simulator) newPass(req *autoscaler.Request) *pass {
-	p := &pass{Simulator: s, req: req, down: req.ScaleDown,
+	p := &pass{Simulator: s, req: req, down: req.ScaleDown, kept: make([]*autoscaler.Kept, s.world.Len()),
 		check: Check{Rules: &req.ScaleDown.Rules, State: s.world.State, Readiness: &req.Readiness, Now: req.ServerNow},
 		judge: drainability.Context{Rules: &req.ScaleDown.Rules, State: s.world.State, Now: req.ServerNow},
 	}
@@ -47,10 +49,18 @@ func (p *pass) startCounting() {
 	p.budgets = newBudgets(p.world.State, p.down.Rules.Surge, p.leaving(), func(pod *cluster.Pod) bool { return p.judge.Judge(pod).Outcome == drainability.Evict })
 }
 
-// Plan follows the leader and makes a pass: it fills in a plan's Removals and Kept.
+// Plan follows the leader and makes a pass: it fills in a plan's Removals and Kept. When nothing
+// can have changed since the last pass, that costs O(1).
 func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Questions, plan *autoscaler.Plan) {
 	s.Follow()
 	s.passes++
+	s.repeated = s.repeats(req, plan)
+	if s.repeated {
+		plan.Removals, plan.Kept = s.repeat(req)
+		return
+	}
+	s.checks.begin(s.world.State, &req.ScaleDown.Rules, &req.Readiness)
+	before := s.version
 	p := s.newPass(req)
 	questions.Start(autoscaler.Drains)
 	p.closeReplaced()
@@ -72,23 +82,45 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 	for _, c := range s.candidates {
 		plan.Removals = append(plan.Removals, c.asRemoval(s.world.State))
 	}
-	slices.SortFunc(p.kept, func(a, b autoscaler.Kept) int { return strings.Compare(a.Node, b.Node) })
-	plan.Kept = p.kept
-	clear(s.hints)
+	plan.Kept = p.keptByName()
+	if len(s.hints) > 0 {
+		clear(s.hints)
+		s.version++
+	}
+	p.changesAfter(p.judge.Until)
+	s.remember(p, plan, before)
 }
 
 // keep says why a node stays.
 func (p *pass) keep(n *cluster.Node, k autoscaler.Kept) {
-	k.Node, k.Since = n.Name, p.req.Now
-	p.kept = append(p.kept, k)
+	k.Node = n.Name
+	p.keeps(n, &k)
 }
+
+// keeps is keep for what isn't changed any more.
+func (p *pass) keeps(n *cluster.Node, k *autoscaler.Kept) { p.kept[n.Index] = k }
+
+// keptByName returns why nodes stay, by their names, in O(nodes).
+func (p *pass) keptByName() []autoscaler.Kept {
+	out := make([]autoscaler.Kept, 0, len(p.checks.order))
+	for _, i := range p.checks.order {
+		if k := p.kept[i]; k != nil {
+			out = append(out, *k)
+		}
+	}
+	return out
+}
+
+// changesAfter takes note that something may be otherwise after a time; zero for never.
+func (p *pass) changesAfter(at time.Time) { p.until = earlier(p.until, at) }
 
 // leaving returns the nodes that Berth has on their way out, by index. What another autoscaler
 // does with nodes that it has tainted isn't known.
 func (p *pass) leaving() (out []*cluster.Node) {
 	p.world.Nodes(func(n *cluster.Node) {
-		_, ours := n.Object.Annotations[autoscaler.RemovalNote]
-		if ours && p.byNode[n.Index] == nil && n.HasTaint(autoscaler.ToBeDeletedTaint) {
+		switch {
+		case p.byNode[n.Index] != nil:
+		case p.isHome(n.Index) && leavesByBerth(n), !p.isHome(n.Index) && p.checked(n).leaves:
 			out = append(out, n)
 		}
 	})
@@ -106,6 +138,7 @@ func (p *pass) placeDisplaced() (homeless string) {
 		}
 		if e := p.engine(pod); p.find(pod, e, e.Class(pod)) != cluster.NoNode {
 			p.guests = append(p.guests, pod)
+			p.version++
 			continue
 		}
 		if len(p.candidates) == 0 {
@@ -136,6 +169,7 @@ func (p *pass) placeFitting(pods []autoscaler.Fitting) {
 		switch at := p.find(pod, e, e.Class(pod)); {
 		case at != cluster.NoNode:
 			p.guests = append(p.guests, pod)
+			p.version++
 		case len(p.candidates) > 0:
 			p.undoAll()
 			i-- // once more, with their room
@@ -235,17 +269,17 @@ func (p *pass) eligible() (out []looked) {
 			return
 		}
 		replaced := p.replaced[n.Name]
-		if k := p.check.Ineligible(n); k != nil && (replaced == 0 || k.Reason != autoscaler.KeptUtilized) {
-			p.keep(n, *k)
+		is := p.checked(n)
+		if is.kept != nil && (replaced == 0 || is.kept.Reason != autoscaler.KeptUtilized) {
+			p.keeps(n, is.kept)
 			return
 		}
-		if k, ok := p.noPlace[n.Name]; ok && replaced == 0 && p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter {
-			p.kept = append(p.kept, k)
+		if k := p.noPlace[n.Name]; k != nil && replaced == 0 && p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter {
+			p.keeps(n, &k.Kept)
 			return
 		}
 		delete(p.noPlace, n.Name)
-		u, _ := p.check.Utilization(n)
-		x := looked{n, u, p.skipped[n.Name], replaced}
+		x := looked{n, is.utilization, p.skipped[n.Name], replaced}
 		if x.skipped > 0 {
 			skipped[n.Name] = x.skipped
 		}
@@ -302,6 +336,7 @@ func (p *pass) simulate(x looked) {
 		p.keepNoPlace(n, stuck, x.utilization)
 		return
 	}
+	p.version++
 	p.candidates = append(p.candidates, c)
 	p.byNode[c.node] = c
 	c.removal = removal
@@ -342,8 +377,8 @@ func largestFirst(a, b *cluster.Pod) int {
 }
 
 // keepNoPlace says that a node stays since a pod has nowhere to go, also in the next passes.
-func (p *pass) keepNoPlace(n *cluster.Node, stuck *cluster.Pod, utilization float64) {
-	k := autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptNoPlace, Pod: stuck.Name(), Detail: "no other node that stays has room for the pod", Since: p.req.Now, Utilization: utilization}
+func (p *pass) keepNoPlace(n *cluster.Node, pod *cluster.Pod, utilization float64) {
+	k := &stuck{autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptNoPlace, Pod: pod.Name(), Detail: "no other node that stays has room for the pod", Since: p.req.Now, Utilization: utilization}, p.version}
 	p.noPlace[n.Name] = k
-	p.kept = append(p.kept, k)
+	p.keeps(n, &k.Kept)
 }

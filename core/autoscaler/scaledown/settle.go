@@ -31,6 +31,7 @@ func (p *pass) settle() {
 					continue
 				}
 				x := lifted{c, k, p.world.Node(h.at).Name}
+				p.version++
 				p.take(h.pod, h.at)
 				h.at = cluster.NoNode
 				if round < settleRounds {

@@ -40,7 +40,7 @@ type Simulator struct {
 	hints map[types.UID]string
 	// noPlace are the nodes, by name, whose pods had nowhere to go, until they are looked at
 	// again.
-	noPlace map[string]autoscaler.Kept
+	noPlace map[string]*stuck
 	// skipped are the nodes, by name, that passes had no time for, with the first of these
 	// passes.
 	skipped map[string]uint64
@@ -52,6 +52,14 @@ type Simulator struct {
 	// rules that look beyond nodes (settle).
 	unsettled bool
 	signed    uint64 // the world's SignatureVersion by which the classes of homes are
+
+	checks checks
+	// version counts what has changed that the outcome of a pass depends on, but for the time.
+	version  uint64
+	last     *outcome // of the last pass; nil when it can't be that of the next
+	asked    asked    // by the request of the last pass
+	repeated bool     // the last pass came to the outcome of the one before
+	rebuilt  bool     // what Check says and outcomes are found from nothing in each pass
 }
 
 // candidate is a node whose pods have moved.
@@ -92,7 +100,7 @@ func New(leader *cluster.State, profiles []*framework.Profile, how engine.Option
 		return nil, err
 	}
 	return &Simulator{leader: leader, world: world, packers: packing, byNode: map[cluster.NodeIndex]*candidate{},
-		hints: map[types.UID]string{}, noPlace: map[string]autoscaler.Kept{}, skipped: map[string]uint64{}}, nil
+		hints: map[types.UID]string{}, noPlace: map[string]*stuck{}, skipped: map[string]uint64{}, rebuilt: how.Rebuilt}, nil
 }
 
 // find places a pod on the node that its hint names, if that takes it, and else on the best.
@@ -135,6 +143,7 @@ func (s *Simulator) isHome(n cluster.NodeIndex) bool { return int(n) < len(s.mov
 // on. It takes O(pods).
 func (s *Simulator) undo(c *candidate) {
 	s.unsettled = true
+	s.version++
 	for i := range c.homes {
 		h := &c.homes[i]
 		if h.at == cluster.NoNode {

@@ -52,6 +52,7 @@ func (c *Check) measure(n *cluster.Node, loads []load) {
 	for _, p := range n.Pods {
 		leftOut := p.OfNode && (daemons && p.Daemon() || c.Rules.IgnoreMirrorPods && p.Mirror())
 		if !leftOut && !drainability.LongTerminating(p, c.Now) {
+			c.Until = earlier(c.Until, drainability.TerminatesUntil(p))
 			continue
 		}
 		for i := range loads {

@@ -18,7 +18,8 @@ import (
 // Stay is a node that stays by the last plan that looked at nodes.
 type Stay struct {
 	*autoscaler.Kept
-	Since time.Time // by the plans, for this reason and because of this pod
+	Since  time.Time // by the plans, for this reason and because of this pod
+	Looked time.Time // when it was last looked at with this outcome
 }
 
 // Machine keeps what the last plan said of nodes. Only the core's goroutine may call it.
@@ -26,6 +27,9 @@ type Machine struct {
 	plan   *autoscaler.Plan // the last one that looked at nodes; nil before the first
 	spells []spell
 	spare  []spell // memory of the spells before, for the next
+	// displaced is the first of plan.Kept that says that displaced pods hold all nodes; nil when
+	// none does.
+	displaced *autoscaler.Kept
 	// held is the reason for which the last plan gave up no node of the cluster, and heldWhy
 	// its words; "" when the plan looked at nodes one by one.
 	held    autoscaler.KeptReason
@@ -55,6 +59,10 @@ func New() *Machine { return &Machine{} }
 func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) {
 	m.hold(t, plan)
 	if plan.Sick != "" {
+		return
+	}
+	if m.repeated(plan) {
+		m.plan = plan
 		return
 	}
 	spells := slices.Grow(m.spare[:0], len(plan.Kept))[:len(plan.Kept)]
@@ -87,6 +95,15 @@ func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) {
 	m.plan, m.spells, m.spare = plan, spells, m.spells
 }
 
+// repeated tells whether a plan has the very lists of the last one: then it says the same of all
+// nodes.
+func (m *Machine) repeated(plan *autoscaler.Plan) bool {
+	return m.plan != nil && same(m.plan.Kept, plan.Kept) && same(m.plan.Removals, plan.Removals)
+}
+
+// same tells whether two lists are one.
+func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
 // removed returns the nodes that the last plan would remove.
 func (m *Machine) removed() map[string]bool {
 	out := map[string]bool{}
@@ -105,13 +122,28 @@ func (m *Machine) hold(t *lifecycle.Turn, plan *autoscaler.Plan) {
 	d := step.Decision{Kind: step.NodeStays}
 	if plan.Sick != "" {
 		m.held, m.heldWhy = autoscaler.KeptSick, plan.Sick
-	} else if i := slices.IndexFunc(plan.Kept, func(k autoscaler.Kept) bool { return k.Reason == autoscaler.KeptDisplaced }); i >= 0 {
-		m.held, m.heldWhy, d.Pod = autoscaler.KeptDisplaced, plan.Kept[i].Detail, plan.Kept[i].Pod
+	} else {
+		if !m.repeated(plan) {
+			m.displaced = firstDisplaced(plan)
+		}
+		if k := m.displaced; k != nil {
+			m.held, m.heldWhy, d.Pod = autoscaler.KeptDisplaced, k.Detail, k.Pod
+		}
 	}
 	if m.held != "" && m.held != before {
 		d.Reason = inWords(m.held, m.heldWhy)
 		t.Decide(d)
 	}
+}
+
+// firstDisplaced returns the first node of a plan that displaced pods hold; nil when they hold none.
+func firstDisplaced(plan *autoscaler.Plan) *autoscaler.Kept {
+	for i := range plan.Kept {
+		if plan.Kept[i].Reason == autoscaler.KeptDisplaced {
+			return &plan.Kept[i]
+		}
+	}
+	return nil
 }
 
 // note enters why a node stays.
@@ -162,7 +194,12 @@ func (m *Machine) Of(node string) (s Stay, ok bool) {
 	if !ok {
 		return Stay{}, false
 	}
-	return Stay{&m.plan.Kept[i], m.spells[i].since}, true
+	k := &m.plan.Kept[i]
+	looked := k.Since
+	if looked.IsZero() {
+		looked = m.plan.Now
+	}
+	return Stay{k, m.spells[i].since, looked}, true
 }
 
 // Removal returns how the last plan would remove a node; nil when it wouldn't. It costs

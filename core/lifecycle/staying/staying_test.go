@@ -110,6 +110,7 @@ func TestPropertySinceIsTheFirstPlanInARow(t *testing.T) {
 			since int64
 		}
 		m, reference := staying.New(), map[string]spell{}
+		var last []autoscaler.Kept
 		for now := range rapid.Int64Range(2, 8).Draw(t, "plans") {
 			var list []autoscaler.Kept
 			next := map[string]spell{}
@@ -124,8 +125,11 @@ func TestPropertySinceIsTheFirstPlanInARow(t *testing.T) {
 					next[name] = before
 				}
 			}
+			if len(last) > 0 && rapid.Bool().Draw(t, "the very list again") {
+				list, next = last, reference
+			}
 			plan(m, now+1, func(p *autoscaler.Plan) { p.Kept = list })
-			reference = next
+			reference, last = next, list
 			for _, name := range []string{"a", "ab", "b", "c", "d"} {
 				s, ok := m.Of(name)
 				want, wanted := reference[name]

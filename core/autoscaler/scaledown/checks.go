@@ -1,0 +1,110 @@
+package scaledown
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// This file keeps what Check says of each node from one pass to the next. It holds that what is
+// kept is what Check would say now, provided that the node is neither a candidate nor a home:
+// of those Check isn't asked. It is asked anew when the node was touched, when the groups or the
+// rules have changed, and after the time until which it has answered.
+
+// checks are what Check says of all nodes.
+type checks struct {
+	of []checked // by node index
+	// order has all nodes by name; it is made anew when nodes have come or gone.
+	order   []cluster.NodeIndex
+	ordered bool
+	rules   autoscaler.RemovalRules // by which Check has answered
+	startup time.Duration           // Readiness.StartupTime, likewise
+}
+
+// checked is why a node isn't a candidate, or how much of it is used.
+type checked struct {
+	known       bool
+	kept        *autoscaler.Kept // nil when it may be one; never changed
+	utilization float64
+	leaves      bool      // Berth has it on its way out
+	until       time.Time // after this time Check may say something else; zero for never
+}
+
+// follow forgets what Check has said of nodes that changes concern.
+func (c *checks) follow(changes []cluster.Change) {
+	for i := range changes {
+		switch x := &changes[i]; {
+		case x.Op == cluster.GroupSet && !sameForCheck(x.OldGroup, x.Group):
+			clear(c.of)
+		case x.Op == cluster.NodeAdded || x.Op == cluster.NodeRemoved:
+			c.ordered = false
+			c.forget(x.Node)
+		case x.Node != cluster.NoNode:
+			c.forget(x.Node)
+		}
+	}
+}
+
+// sameForCheck tells whether Check says the same of the nodes of a group before and after a
+// change of it. Either may be nil.
+func sameForCheck(a, b *cluster.NodeGroup) bool {
+	return a != nil && b != nil && a.Options == b.Options && a.Template == b.Template
+}
+
+func (c *checks) forget(i cluster.NodeIndex) {
+	if int(i) < len(c.of) {
+		c.of[i] = checked{}
+	}
+}
+
+// begin makes ready for a pass over a world, in O(1) unless nodes have come or gone or the rules
+// are others.
+func (c *checks) begin(world *cluster.State, rules *autoscaler.RemovalRules, readiness *autoscaler.Readiness) {
+	if c.rules != *rules || c.startup != readiness.StartupTime {
+		c.rules, c.startup = *rules, readiness.StartupTime
+		clear(c.of)
+	}
+	if more := world.Len() - len(c.of); more > 0 {
+		c.of = append(c.of, make([]checked, more)...)
+	}
+	if c.ordered {
+		return
+	}
+	c.order, c.ordered = c.order[:0], true
+	world.Nodes(func(n *cluster.Node) { c.order = append(c.order, n.Index) })
+	slices.SortFunc(c.order, func(a, b cluster.NodeIndex) int { return strings.Compare(world.Node(a).Name, world.Node(b).Name) })
+}
+
+// checked returns what Check says of a node that is neither a candidate nor a home, in O(1)
+// unless it has to be asked anew.
+func (p *pass) checked(n *cluster.Node) *checked {
+	x := &p.checks.of[n.Index]
+	if !x.known || p.rebuilt || outlived(x.until, p.check.Now) {
+		p.check.Until = time.Time{}
+		*x = checked{known: true, kept: p.check.Ineligible(n), leaves: leavesByBerth(n)}
+		x.utilization, _ = p.check.Utilization(n)
+		x.until = p.check.Until
+	}
+	p.changesAfter(x.until)
+	return x
+}
+
+// leavesByBerth tells whether Berth has a node on its way out.
+func leavesByBerth(n *cluster.Node) bool {
+	_, ours := n.Object.Annotations[autoscaler.RemovalNote]
+	return ours && n.HasTaint(autoscaler.ToBeDeletedTaint)
+}
+
+// outlived tells whether what holds until a time, zero for ever, may hold no more.
+func outlived(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
+
+// earlier returns the earlier of two times until which something holds; zero means for ever.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

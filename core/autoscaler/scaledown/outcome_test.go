@@ -1,0 +1,122 @@
+package scaledown_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// aging changes something of which what is said of nodes changes with the time, or what a request asks for.
+func (h *history) aging() {
+	t, now := h.t, h.req.ServerNow
+	name := h.Nodes[testkit.Uniform(t, len(h.Nodes), "which")]
+	ago := time.Duration(testkit.Uniform(t, 90, "ago")) * time.Second
+	switch kind := testkit.Uniform(t, 6, "aging"); kind {
+	case 0: // a node that is starting
+		n := testkit.Node(name).Alloc("cpu", "8", "memory", "16Gi", "pods", "12").Obj()
+		n.CreationTimestamp = metav1.NewTime(now.Add(-ago))
+		n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse}}
+		h.log = append(h.log, fmt.Sprintf("%s has been starting for %s", name, ago))
+		h.State.SetNode(h.State.Schema.ParseNode(n, h.Group))
+	case 1, 2: // a pod that is terminating, or of kube-system
+		p := testkit.Pod(fmt.Sprintf("aging%d", len(h.log))).Owner("apps/v1", "ReplicaSet", "web").Req("cpu", "500m").With(func(p *v1.Pod) {
+			if kind == 1 {
+				p.DeletionTimestamp = &metav1.Time{Time: now.Add(-ago)}
+			} else {
+				p.Namespace, p.CreationTimestamp = "kube-system", metav1.NewTime(now.Add(-ago))
+			}
+		}).Obj()
+		h.log = append(h.log, fmt.Sprintf("place %s/%s on %s: %s old", p.Namespace, p.Name, name, ago))
+		h.State.Place(h.State.Schema.ParsePod(p), name)
+	case 3:
+		h.req.ScaleDown.Leaving = map[string]int{"g": testkit.Uniform(t, 3, "leaving")}
+		h.log = append(h.log, fmt.Sprintf("%v are leaving", h.req.ScaleDown.Leaving))
+	case 4:
+		h.req.ScaleDown.Rules.KeepUnready = !h.req.ScaleDown.Rules.KeepUnready
+		h.log = append(h.log, "another rule")
+	case 5:
+		g := *h.State.Group("g")
+		g.Options = &cluster.GroupOptions{}
+		if testkit.Uniform(t, 2, "threshold") == 0 {
+			limit := []float64{0.1, 0.5, 2}[testkit.Uniform(t, 3, "limit")]
+			g.Options.UtilizationThreshold = &limit
+		}
+		g.Target += testkit.Uniform(t, 2, "target")
+		h.log = append(h.log, "the group is another")
+		h.State.SetGroup("g", &g)
+	}
+}
+
+// TestPropertyOutcomesAreThoseFromNothing makes passes over clusters with random histories and
+// quiet times. A simulator that keeps what Check says and comes to the outcome of the last pass when
+// nothing can have changed plans what one does that looks at every node in every pass, to the
+// last byte.
+func TestPropertyOutcomesAreThoseFromNothing(t *testing.T) {
+	passes, repeated := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHistory(t)
+		h.req.ScaleDown.Rules.RecheckAfter = time.Duration(testkit.Uniform(t, 3, "recheck")) * 40 * time.Second
+		h.req.ScaleDown.Rules.SystemPodTimeout = time.Minute
+		h.req.Readiness.StartupTime = time.Minute
+		slow := testkit.Must(scaledown.New(h.State, []*framework.Profile{plugins.Default(h.State.Schema, plugins.Options{})}, engine.Options{Seed: 7, Rebuilt: true}))
+		for range rapid.IntRange(1, 25).Draw(t, "passes") {
+			var fitting []autoscaler.Fitting
+			switch testkit.Uniform(t, 8, "what happens") {
+			case 0:
+				h.change()
+			case 1:
+				h.aging()
+			case 2:
+				h.log = append(h.log, "a pod fits")
+				fitting = []autoscaler.Fitting{{Pod: h.State.Schema.ParsePod(testkit.Pod("fits").Req("cpu", "1").Obj()), Node: h.Nodes[0]}}
+			default:
+				h.req.ScaleDown.Displaced, h.req.ScaleDown.Replacing = nil, nil
+			}
+			h.req.Now = h.req.Now.Add(10 * time.Second)
+			h.req.ServerNow = h.req.Now
+			h.log = append(h.log, fmt.Sprint("a pass at ", h.req.Now.Unix()))
+			want, got := autoscaler.NewPlan(h.req, 0), autoscaler.NewPlan(h.req, 0)
+			want.Fitting, got.Fitting = fitting, fitting
+			slow.Plan(h.req, &autoscaler.Questions{}, want)
+			h.sim.Plan(h.req, &autoscaler.Questions{}, got)
+			if testkit.Uniform(t, 2, "forget") == 0 {
+				h.sim.Forget(h.req.Now)
+			}
+			if got, want := planText(got), planText(want); got != want {
+				h.fail("repeated: %t; the plan is\n%s\nfrom nothing\n%s", h.sim.Repeated(), got, want)
+			}
+			for _, broken := range h.sim.Broken() {
+				h.fail("%s", broken)
+			}
+			if passes++; h.sim.Repeated() {
+				repeated++
+			}
+		}
+	})
+	if repeated < passes/4 {
+		t.Errorf("%d of %d passes came to the outcome of the last without looking; with so many quiet ones a quarter has to", repeated, passes)
+	}
+}
+
+// planText writes what a plan says of nodes.
+func planText(p *autoscaler.Plan) (out string) {
+	for _, r := range p.Removals {
+		out += fmt.Sprintf("%+v\n", *r)
+	}
+	for i := range p.Kept {
+		out += fmt.Sprintf("%+v\n", p.Kept[i])
+	}
+	return out
+}
