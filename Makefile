@@ -19,7 +19,7 @@ MINUTES ?= 5
 ONLY ?=
 LOGS ?=
 
-.PHONY: generate gate storm release image chart fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: month generate gate storm release image chart fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
@@ -70,6 +70,9 @@ soak: ## Play SEEDS random worlds with random faults, from seed FIRST on
 night: build ## Simulate the published night batch in its three variants, and write night.html
 	@./bin/berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml examples/night-batch/unlimited.yaml
 	@./bin/berth simulate --report night.html examples/night-batch/unlimited.yaml >/dev/null && echo "wrote night.html"
+
+month: build ## Simulate a month in which nothing happens: 2,500 nodes of 100 extended resources, 25,000 pods
+	@./bin/berth simulate examples/scale/month.yaml
 
 launches: ## Compare adaptive launch control with fixed limits, and draw docs/launch-control-*.svg
 	@go run ./hack/launches
