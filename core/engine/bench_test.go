@@ -46,6 +46,22 @@ func BenchmarkFirst(b *testing.B) {
 	}
 }
 
+// BenchmarkSign parses a pod and finds its class, which is known: what each pod costs before it
+// is placed.
+func BenchmarkSign(b *testing.B) {
+	for _, c := range testkit.PlacementCases() {
+		b.Run(c.Name, func(b *testing.B) {
+			state, e := caseWorld(100, &c)
+			p := c.CasePod(0).Obj()
+			e.Class(state.Schema.ParsePod(p))
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Class(state.Schema.ParsePod(p))
+			}
+		})
+	}
+}
+
 func caseWorld(nodes int, c *testkit.PlacementCase) (*cluster.State, *engine.Engine) {
 	schema := cluster.NewSchema()
 	state := cluster.New(schema)

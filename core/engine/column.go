@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -131,16 +133,26 @@ func (c *column) sync() {
 
 // rebuild evaluates all nodes from nothing.
 func (c *column) rebuild() {
-	c.cells = c.cells[:0]
+	n := c.state.Len()
+	c.cells = slices.Grow(c.cells[:0], n)[:n]
+	for i := range c.cells {
+		c.cells[i] = cell{group: -1}
+	}
 	c.groupIndex.reset(len(c.topologies), len(c.groupRules))
 	c.tally = nil
 	c.pending = c.pending[:0]
 	if c.options.Workers > 1 {
-		c.evaluateAll()
+		c.enterAll(c.askAll())
 	} else {
-		for i := range c.state.Len() {
-			c.evaluate(cluster.NodeIndex(i), objectChanged)
+		for i := range n {
+			if node := c.state.Node(cluster.NodeIndex(i)); node != nil {
+				c.enter(node, c.ask(node, &c.cells[i], objectChanged))
+			}
 		}
+	}
+	for id, g := range c.groups {
+		g.tree.fill()
+		c.best[id] = g.tree.top()
 	}
 	c.cursor = c.state.Head()
 	c.built = true
@@ -228,6 +240,20 @@ func (c *column) put(n *cluster.Node, a podsAnswer, changed changedPart) {
 	g := c.groups[cl.group]
 	g.tree.set(int(cl.slot), key)
 	c.best[cl.group] = g.tree.top()
+}
+
+// enter is put for a node of a column that is made from nothing. The trees and what is best in
+// them are for the caller to fill: found once, they cost less than kept node by node.
+func (c *column) enter(n *cluster.Node, a podsAnswer) {
+	cl := &c.cells[n.Index]
+	c.readKey(n)
+	g := c.join(n, cl)
+	var key scoreKey
+	if cl.ok = !cl.objectNo && !a.rejected; cl.ok {
+		key = newKey(cl.objectScore+a.score, c.rank(n))
+		c.feasible[cl.group]++
+	}
+	g.tree.push(key)
 }
 
 // keyOf returns the key of a node, 0 when there is no such node or a local rule rejects

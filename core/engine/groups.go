@@ -67,6 +67,26 @@ func emptyLists[T any](lists [][]T, n int) [][]T {
 // regroup puts a node into the group of its structural key. Its slot there has key 0
 // if the group is another than before.
 func (c *column) regroup(n *cluster.Node, cl *cell) {
+	c.readKey(n)
+	if cl.group >= 0 && slices.Equal(c.groups[cl.group].key, c.key) {
+		return
+	}
+	c.remove(n.Index)
+	c.join(n, cl).tree.add(0)
+}
+
+// join makes a node that is in no group the last one of the group of the structural key c.key,
+// which it returns. Its slot in the tree is for the caller to add.
+func (c *column) join(n *cluster.Node, cl *cell) *group {
+	id := c.numberOfKey()
+	g := c.groups[id]
+	cl.group, cl.slot = id, int32(len(g.nodes))
+	g.nodes = append(g.nodes, n.Index)
+	return g
+}
+
+// readKey reads a node's structural key into c.key.
+func (c *column) readKey(n *cluster.Node) {
 	c.key = c.key[:0]
 	for _, t := range c.topologies {
 		c.key = append(c.key, int32(t.Of(n.Index)))
@@ -79,20 +99,20 @@ func (c *column) regroup(n *cluster.Node, cl *cell) {
 			c.key = append(c.key, c.groupRules[k].HostKey(n.Index))
 		}
 	}
-	if cl.group >= 0 && slices.Equal(c.groups[cl.group].key, c.key) {
-		return
-	}
-	c.remove(n.Index)
-	id := c.numberOfKey()
-	g := c.groups[id]
-	cl.group, cl.slot = id, int32(len(g.nodes))
-	g.nodes = append(g.nodes, n.Index)
-	g.tree.add(0)
 }
+
+// fewGroups is how many groups are looked through for a key before the map is: for as many as
+// there are zones that costs less.
+const fewGroups = 8
 
 // numberOfKey returns the number of the group with the structural key c.key, which is
 // made if there is none.
 func (c *column) numberOfKey() int32 {
+	for id, g := range c.groups[:min(len(c.groups), fewGroups)] {
+		if g != nil && slices.Equal(g.key, c.key) {
+			return int32(id)
+		}
+	}
 	if id, ok := c.byKey[string(c.bytesOf(c.key))]; ok {
 		return id
 	}

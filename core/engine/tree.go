@@ -45,6 +45,25 @@ func (t *tree) add(key scoreKey) {
 	t.set(slot, key)
 }
 
+// push appends a slot without a look at the maxima: fill must follow before anything else is asked.
+func (t *tree) push(key scoreKey) {
+	if len(t.levels) == 0 {
+		t.raise()
+	}
+	t.levels[0] = append(t.levels[0], key)
+	t.n++
+}
+
+// fill finds the maxima above the slots of a tree that was made by push alone, in O(slots).
+func (t *tree) fill() {
+	for k := 0; k < len(t.levels) && len(t.levels[k]) > fanout; k++ {
+		t.raise()
+		for block := 0; block*fanout < len(t.levels[k]); block++ {
+			t.levels[k+1] = append(t.levels[k+1], blockMax(t.levels[k], block))
+		}
+	}
+}
+
 // raise adds a level without entries, with the memory of the one that was there before, if
 // there was.
 func (t *tree) raise() {

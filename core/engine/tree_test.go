@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/internal/testkit"
 )
 
 // checkTree compares a tree with the list of its slots' keys, and looks at its levels.
@@ -51,6 +53,31 @@ func checkTree(t rapid.TB, tr *tree, want []scoreKey, skipped func(int) bool) {
 			}
 		}
 	}
+}
+
+// TestPropertyTreeFilledAtOnceEqualsAListOfKeys makes trees of keys that are pushed, in memory that
+// another tree may have used before.
+func TestPropertyTreeFilledAtOnceEqualsAListOfKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var tr tree
+		for range rapid.IntRange(0, 300).Draw(t, "slots before") {
+			tr.add(1)
+		}
+		for tr.n > 0 {
+			tr.pop()
+		}
+		list := []scoreKey{}
+		for range rapid.IntRange(0, 5000).Draw(t, "slots") {
+			key := scoreKey(testkit.Uniform(t, 40, "key"))
+			list = append(list, key)
+			tr.push(key)
+		}
+		tr.fill()
+		even := func(slot int) bool { return slot%2 == 0 }
+		checkTree(t, &tr, list, even)
+		tr.add(7)
+		checkTree(t, &tr, append(list, 7), even)
+	})
 }
 
 func TestPropertyTreeEqualsAListOfKeys(t *testing.T) {

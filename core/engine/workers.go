@@ -10,13 +10,10 @@ import (
 // returns; groups and indexes are written by the caller alone, in the order of the nodes,
 // so that the column is the same whatever their number.
 
-// evaluateAll evaluates all nodes of a column without cells, with options.Workers
-// goroutines.
-func (c *column) evaluateAll() {
+// askAll asks about all nodes of a column whose cells are empty, with options.Workers
+// goroutines. It returns what the rules that read pods say, by node index.
+func (c *column) askAll() []podsAnswer {
 	n := c.state.Len()
-	for range n {
-		c.cells = append(c.cells, cell{group: -1})
-	}
 	answers := make([]podsAnswer, n)
 	var wg sync.WaitGroup
 	share := (n + c.options.Workers - 1) / c.options.Workers
@@ -30,9 +27,14 @@ func (c *column) evaluateAll() {
 		})
 	}
 	wg.Wait()
-	for i := range n {
+	return answers
+}
+
+// enterAll enters all nodes with these answers.
+func (c *column) enterAll(answers []podsAnswer) {
+	for i := range answers {
 		if node := c.state.Node(cluster.NodeIndex(i)); node != nil {
-			c.put(node, answers[i], objectChanged)
+			c.enter(node, answers[i])
 		}
 	}
 }

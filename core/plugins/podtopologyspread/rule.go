@@ -72,13 +72,18 @@ const (
 // StaticKey implements framework.GroupRule: which keys the node lacks.
 func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 	var key int32
+	hasHostname := true
 	if len(r.hosts) > 0 {
-		if _, ok := n.Object.Labels[v1.LabelHostname]; !ok {
+		if _, hasHostname = n.Object.Labels[v1.LabelHostname]; !hasHostname {
 			key = noHostname
 		}
 	}
 	for i, k := range r.softKeys {
-		if _, ok := n.Object.Labels[k]; ok {
+		if k == v1.LabelHostname { // some constraint is over it
+			if hasHostname {
+				continue
+			}
+		} else if _, ok := n.Object.Labels[k]; ok {
 			continue
 		}
 		switch {
