@@ -179,10 +179,8 @@ func (c *Core) explainCandidate(n *cluster.Node, at standing, x *NodeExplanation
 
 // explainLeaving fills in how far a node is on its way out, and which pods are still on it.
 func (c *Core) explainLeaving(n *cluster.Node, at standing, x *NodeExplanation) {
-	x.Leaving = &Leaving{Step: at.way.State, Why: at.way.Why}
-	if !at.way.Next.IsZero() {
-		x.Leaving.Next = utcTime(at.way.Next)
-	}
+	leaving := leavingOf(&at)
+	x.Leaving = &leaving
 	for _, p := range n.Pods {
 		if !p.OfNode {
 			home, _ := c.scale.homes.Of(p.UID)
@@ -190,6 +188,15 @@ func (c *Core) explainLeaving(n *cluster.Node, at standing, x *NodeExplanation) 
 		}
 	}
 	slices.SortFunc(x.Pods, func(a, b PodHome) int { return strings.Compare(a.Pod, b.Pod) })
+}
+
+// leavingOf returns how far a node is that is on its way out.
+func leavingOf(at *standing) Leaving {
+	x := Leaving{Step: at.way.State, Why: at.way.Why}
+	if !at.way.Next.IsZero() {
+		x.Next = utcTime(at.way.Next)
+	}
+	return x
 }
 
 // outOfState returns what the API last showed of a node that the provider was asked to

@@ -2,43 +2,45 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/sim/report"
 )
 
-// This file asks a running Berth about a pod, node groups or nodes, over the HTTPS server of
-// edge/observe, and prints the answer. What must hold: each way to fail names the flag to
-// look at.
+// This file asks a running Berth about a pod, node groups or nodes (reach.go), and prints the
+// answer.
 
 // explainFlags are the flags of berth explain.
 type explainFlags struct {
-	server    string // address of Berth, such as https://localhost:10259
-	tokenFile string // path, "" to ask without a token
-	ca        string // path of certificates in PEM, "" for those of the system
-	insecure  bool   // accept any certificate
-	output    string // text or json
+	reach  reachFlags
+	output string // text or json
 }
+
+// Paths of a running Berth.
+const (
+	explainPath = "/debug/explain"
+	statusPath  = "/debug/status"
+)
+
+// reachText says in the help of each command that asks a running Berth how it is reached.
+const reachText = `Berth is reached through the API server of your kubeconfig, as you: the pod that
+holds the Lease is asked over a port-forward. Your rights are those of the roles
+berth-viewer; docs/kubectl-berth.md has the commands that grant them. With --server
+Berth is asked at an address instead.`
 
 func explainCommand() *cobra.Command {
 	f := &explainFlags{}
 	cmd := &cobra.Command{
-		Use:   "explain pod NAMESPACE/NAME | group [NAME] | node NAME | nodes",
+		Use:   "explain pod [NAMESPACE/]NAME | group [NAME] | node NAME | nodes",
 		Short: "Say why a pod of a live cluster is where it is, or nowhere, where its node groups stand, and why nodes stay",
 		Long: `Explain asks a running Berth about a pod: where it stands, which rule rejects
 which nodes and by how much the nearest falls short, what would help, what makes
@@ -55,39 +57,32 @@ when, and what would change that; or since when it could go, what it waits for,
 and which nodes have room for its pods. Of all nodes it says on one screen how
 many stay for which reason, how many could go, and what they cost. Times are UTC.
 
-Who asks has to be allowed to get the path /debug/explain, by a ClusterRole with
-nonResourceURLs; the token is that of a service account, say.`,
-		Example: `  kubectl -n kube-system port-forward deploy/berth 10259 &
-  kubectl -n kube-system create token reader > token
-  berth explain pod default/web-0 --token-file token --insecure-skip-tls-verify
-  berth explain group --token-file token --insecure-skip-tls-verify
-  berth explain group spot-a --token-file token --insecure-skip-tls-verify
-  berth explain nodes --token-file token --insecure-skip-tls-verify
-  berth explain node worker-7 --token-file token --insecure-skip-tls-verify`,
-		Args: func(_ *cobra.Command, args []string) error {
-			_, err := parseTopic(args)
+` + reachText,
+		Example: `  kubectl berth explain pod web-0
+  kubectl berth explain pod web-0 --namespace shop
+  berth explain group
+  berth explain group spot-a
+  berth explain nodes
+  berth explain node worker-7
+  berth explain node worker-7 --server https://localhost:10259 --token-file token --insecure-skip-tls-verify`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			_, err := f.topic(program(cmd), args)
 			return err
 		},
+		ValidArgsFunction: f.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := parseTopic(args)
+			t, err := f.topic(program(cmd), args)
 			if err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), t)
 		},
 	}
-	f.register(cmd.Flags())
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	fs := cmd.Flags()
+	f.reach.register(fs)
+	fs.StringVarP(&f.reach.namespace, "namespace", "n", "", "namespace of a pod that is named without one (default that of the context)")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	return cmd
-}
-
-// register adds the flags that say which Berth is asked, and as whom.
-func (f *explainFlags) register(fs *pflag.FlagSet) {
-	fs.SortFlags = false
-	fs.StringVar(&f.server, "server", fmt.Sprintf("https://localhost:%d", observe.Port), "where Berth serves")
-	fs.StringVar(&f.tokenFile, "token-file", "", "path to a file with a bearer token")
-	fs.StringVar(&f.ca, "certificate-authority", "", "path to the certificate that Berth's is signed with")
-	fs.BoolVar(&f.insecure, "insecure-skip-tls-verify", false, "don't check Berth's certificate, as for one that it made itself")
 }
 
 // topic is what explain is asked about: how Berth is asked, and how its answer is printed.
@@ -96,25 +91,33 @@ type topic struct {
 	print func(out io.Writer, raw []byte) error
 }
 
-// parseTopic reads the arguments.
-func parseTopic(args []string) (topic, error) {
+// topic reads the arguments; called is what the user has typed to call this program.
+func (f *explainFlags) topic(called string, args []string) (topic, error) {
 	switch {
-	case len(args) == 2 && args[0] == "pod" && strings.Count(args[1], "/") == 1:
-		return topic{"pod=" + url.QueryEscape(args[1]), printPod}, nil
+	case len(args) == 2 && args[0] == "pod" && args[1] != "" && strings.Count(args[1], "/") <= 1:
+		pod := args[1]
+		if !strings.Contains(pod, "/") {
+			namespace, err := f.reach.podNamespace()
+			if err != nil {
+				return topic{}, err
+			}
+			pod = namespace + "/" + pod
+		}
+		return topic{"pod=" + url.QueryEscape(pod), printPod}, nil
 	case len(args) == 1 && args[0] == "group":
 		return topic{"groups", printGroups}, nil
 	case len(args) == 2 && args[0] == "group" && args[1] != "":
 		return topic{"group=" + url.QueryEscape(args[1]), printGroup}, nil
 	case len(args) > 0 && args[0] == "group":
-		return topic{}, errors.New("give one node group as: berth explain group NAME, or none for all: berth explain group")
+		return topic{}, fmt.Errorf("give one node group as: %s explain group NAME, or none for all: %[1]s explain group", called)
 	case len(args) == 1 && args[0] == "nodes":
 		return topic{"nodes", printNodes}, nil
 	case len(args) == 2 && args[0] == "node" && args[1] != "":
 		return topic{"node=" + url.QueryEscape(args[1]), printNode}, nil
 	case len(args) > 0 && (args[0] == "node" || args[0] == "nodes"):
-		return topic{}, errors.New("give one node as: berth explain node NAME, or ask for all together: berth explain nodes")
+		return topic{}, fmt.Errorf("give one node as: %s explain node NAME, or ask for all together: %[1]s explain nodes", called)
 	}
-	return topic{}, errors.New("give the pod as: berth explain pod NAMESPACE/NAME, the node group as: berth explain group NAME, or the node as: berth explain node NAME")
+	return topic{}, fmt.Errorf("give the pod as: %s explain pod NAMESPACE/NAME, the node group as: %[1]s explain group NAME, or the node as: %[1]s explain node NAME", called)
 }
 
 // run asks about a topic, and prints the answer: as it came with --output=json.
@@ -122,7 +125,7 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)
 	}
-	raw, err := f.ask(ctx, "/debug/explain?"+t.query)
+	raw, err := f.reach.ask(ctx, explainPath+"?"+t.query)
 	if err != nil {
 		return err
 	}
@@ -131,7 +134,7 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
 		return err
 	}
 	if err := t.print(out, raw); err != nil {
-		return fmt.Errorf("printing the answer of %s: %w", f.server, err)
+		return fmt.Errorf("printing the answer of Berth: %w", err)
 	}
 	return nil
 }
@@ -208,74 +211,4 @@ func printDecisions(out io.Writer, decisions []step.Decision) {
 			fmt.Fprintln(out)
 		}
 	}
-}
-
-// tlsConfig says which certificate of Berth is accepted.
-func (f *explainFlags) tlsConfig() (*tls.Config, error) {
-	cfg := &tls.Config{InsecureSkipVerify: f.insecure} //nolint:gosec // the user says so
-	if f.ca == "" {
-		return cfg, nil
-	}
-	pem, err := os.ReadFile(f.ca)
-	if err != nil {
-		return nil, fmt.Errorf("--certificate-authority: %w", err)
-	}
-	cfg.RootCAs = x509.NewCertPool()
-	if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--certificate-authority: %s has no certificate in PEM", f.ca)
-	}
-	return cfg, nil
-}
-
-// ask gets a path of a running Berth's server and returns the body of a good answer, of
-// which it reads 16 MiB at most.
-func (f *explainFlags) ask(ctx context.Context, path string) ([]byte, error) {
-	certificates, err := f.tlsConfig()
-	if err != nil {
-		return nil, err
-	}
-	// Berth answers between two Steps, and gives up long before this (503).
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(f.server, "/")+path, nil)
-	if err != nil {
-		return nil, fmt.Errorf("--server: %w", err)
-	}
-	if f.tokenFile != "" {
-		token, err := os.ReadFile(f.tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
-	resp, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: certificates}}).Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("asking Berth: %w; check --server, and --certificate-authority or --insecure-skip-tls-verify", err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil {
-		return nil, fmt.Errorf("asking Berth: %w", err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, f.refusal(resp, body)
-	}
-	return body, nil
-}
-
-// refusal returns the error of an answer without an explanation: what to do about it,
-// where that is known, else what Berth says.
-func (f *explainFlags) refusal(resp *http.Response, body []byte) error {
-	switch resp.StatusCode {
-	case http.StatusUnauthorized:
-		return errors.New("it isn't known who asks (401); give a token with --token-file")
-	case http.StatusForbidden:
-		path := resp.Request.URL.Path
-		return fmt.Errorf("who asks may not get %s (403); give them a ClusterRole with nonResourceURLs: [%[1]s], verbs: [get]", path)
-	}
-	answer := struct{ Error string }{}
-	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
-		return errors.New(answer.Error)
-	}
-	return fmt.Errorf("the answer of %s has status %s", f.server, resp.Status)
 }

@@ -72,11 +72,10 @@ func ask(t *testing.T, args ...string) (string, error) {
 	}))
 	defer server.Close()
 	var out bytes.Buffer
-	cmd := explainCommand()
+	cmd := root()
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
-	cmd.SetArgs(append(args, "--server", server.URL, "--insecure-skip-tls-verify"))
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(append(append([]string{"explain"}, args...), "--server", server.URL, "--insecure-skip-tls-verify"))
 	err := cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }
@@ -106,6 +105,13 @@ func TestExplainPrints(t *testing.T) {
 		path := filepath.Join("testdata", "explain", name+".txt")
 		testkit.Generated(t, path, got, "go test ./cmd/berth -rewrite", *rewrite)
 	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	if got, err := ask(t, "pod", "new"); err != nil || !strings.Contains(got, "pod default/new waits") {
+		t.Errorf("a pod without a namespace, where there is no kubeconfig: %v\n%s", err, got)
+	}
+	if got, err := ask(t, "pod", "new", "--namespace", "default"); err != nil || !strings.Contains(got, "pod default/new waits") {
+		t.Errorf("a pod without its namespace: %v\n%s", err, got)
+	}
 	if got, err := ask(t, "group", "-o", "json"); err != nil || got != answers["groups"] {
 		t.Errorf("-o json prints %v\n%s\nwant the answer as it came", err, got)
 	}
@@ -118,7 +124,8 @@ func TestExplainRefuses(t *testing.T) {
 		want string
 	}{
 		{nil, "berth explain pod NAMESPACE/NAME, the node group as: berth explain group NAME, or the node as: berth explain node NAME"},
-		{[]string{"pod", "p"}, "berth explain pod NAMESPACE/NAME"},
+		{[]string{"pod", "a/b/c"}, "berth explain pod NAMESPACE/NAME"},
+		{[]string{"pod", ""}, "berth explain pod NAMESPACE/NAME"},
 		{[]string{"group", "a", "b"}, "give one node group"},
 		{[]string{"group", ""}, "give one node group"},
 		{[]string{"node"}, "give one node"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 // else may have decided meanwhile. The elector would take it again and go on.
 type lock struct {
 	resourcelock.Interface
+	lease *resourcelock.LeaseLock // the same
 	fence *live.Fence
 	valid time.Duration // how long a renewal lets this process write
 	lost  context.CancelCauseFunc
@@ -36,11 +38,29 @@ type lock struct {
 }
 
 func newLock(client kubernetes.Interface, lease config.LeaderElection, identity string, fence *live.Fence) *lock {
-	return &lock{fence: fence, valid: lease.RenewDeadline, Interface: &resourcelock.LeaseLock{
+	l := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name},
 		Client:     client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}}
+	}
+	return &lock{fence: fence, valid: lease.RenewDeadline, Interface: l, lease: l}
+}
+
+// Labels of the Lease, by which kubectl berth finds its holder (reach_leader.go). Each holder sets
+// them all: a value may be from another one otherwise.
+const (
+	leaseNamespace   = "berth.dev/namespace"   // of the holder's pod, "" when it isn't known
+	leasePort        = "berth.dev/port"        // where it serves, "0" for nowhere
+	leaseCertificate = "berth.dev/certificate" // fingerprint of what it serves with, "" for a certificate from a file, which may be renewed
+)
+
+// serveAt has the Lease say where this process serves, from when it becomes the holder. It is to
+// be called before the election.
+func (l *lock) serveAt(namespace string, port int, certificate []byte) {
+	l.lease.Labels = map[string]string{leaseNamespace: namespace, leasePort: strconv.Itoa(port), leaseCertificate: ""}
+	if certificate != nil {
+		l.lease.Labels[leaseCertificate] = fingerprint(certificate)
+	}
 }
 
 var errLeaseLost = errors.New("the Lease was lost")

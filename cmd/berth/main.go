@@ -16,8 +16,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := root().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "berth:", err)
+	cmd := commandFor(os.Args)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", program(cmd), err)
 		os.Exit(1)
 	}
 }
@@ -31,7 +32,7 @@ the cluster and one implementation of the placement rules.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(runCommand(), explainCommand(), simulateCommand(), planCommand(), shadowCommand(), providerCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), shadowCommand(), providerCommand(), versionCommand())
 	return cmd
 }
 

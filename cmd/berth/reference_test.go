@@ -18,7 +18,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/flags.md")
 func TestFlagReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Flags\n\nGenerated from the code: `go test ./cmd/berth -rewrite`.\n")
-	for _, path := range []string{"run", "explain", "simulate", "plan", "provider simulated", "provider check"} {
+	for _, path := range []string{"run", "status", "top", "explain", "simulate", "plan", "provider simulated", "provider check"} {
 		cmd, _, err := root().Find(strings.Fields(path))
 		if err != nil {
 			t.Fatal(err)

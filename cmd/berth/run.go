@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -110,8 +112,13 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	f.serving.UseKubeconfig(f.kubeconfigPath(cfg))
 	go func() {
 		defer close(p.served)
-		if _, err := p.server.Run(ctx, f.serving); err != nil {
+		address, err := p.server.Run(ctx, f.serving)
+		if err != nil {
 			fail(errServing{err})
+			return
+		}
+		if e != nil { // the election waits for served
+			e.lock.serveAt(podNamespace(), portOf(address), f.serving.OwnCertificate())
 		}
 	}()
 	err = do()
@@ -123,6 +130,24 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 
 // errServing is why everything ends when the server can't run.
 type errServing struct{ error }
+
+// portOf returns the port of an address, 0 for none.
+func portOf(address net.Addr) int {
+	if tcp, ok := address.(*net.TCPAddr); ok {
+		return tcp.Port
+	}
+	return 0
+}
+
+// podNamespace returns the namespace of the pod that this process runs in, "" when it runs in
+// none or its service account isn't mounted.
+func podNamespace() string {
+	raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}
 
 // watch has a server show what the flags of the autoscaler ask for.
 func (f *runFlags) watch(server *observe.Server) {

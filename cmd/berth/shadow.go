@@ -29,7 +29,7 @@ func shadowCommand() *cobra.Command {
 
 // shadowFlags are the flags of berth shadow report.
 type shadowFlags struct {
-	reach  explainFlags
+	reach  reachFlags
 	file   string // path of a report as JSON, "" to ask a running shadow
 	output string // text, json or html
 }
@@ -43,13 +43,11 @@ func shadowReportCommand() *cobra.Command {
 it agrees with the other scheduler, how long both took, and the ten largest
 differences with what makes up the scores. docs/shadow.md says how to read it.
 
-Who asks has to be allowed to get the path /debug/shadow, by a ClusterRole with
-nonResourceURLs; the token is that of a service account, say. The report of -o json
-can be kept, and read with --file after the shadow has ended.`,
-		Example: `  kubectl -n kube-system port-forward deploy/berth 10259 &
-  kubectl -n kube-system create token reader > token
-  berth shadow report --token-file token --insecure-skip-tls-verify
-  berth shadow report --token-file token --insecure-skip-tls-verify -o json > shadow.json
+The shadow is asked over a port-forward through the API server, or with --server at
+an address; who asks needs the roles berth-viewer, or the path /debug/shadow. The
+report of -o json can be kept, and read with --file after the shadow has ended.`,
+		Example: `  kubectl berth shadow report --pod kube-system/berth-5b8c9d7f6-x2x4z
+  kubectl berth shadow report --pod kube-system/berth-5b8c9d7f6-x2x4z -o json > shadow.json
   berth shadow report --file shadow.json -o html > shadow.html`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.OutOrStdout()) },
@@ -82,7 +80,10 @@ func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	var raw []byte
 	var err error
 	if from == "" {
-		from = f.reach.server
+		from = "the shadow"
+		if f.reach.server == "" && f.reach.pod == "" {
+			return nil, errors.New("a shadow holds no Lease by which it could be found; give its pod as --pod NAMESPACE/NAME, its address as --server, or a report as --file")
+		}
 		raw, err = f.reach.ask(ctx, observe.ShadowPath)
 	} else if raw, err = os.ReadFile(from); err != nil {
 		err = fmt.Errorf("--file: %w; give the path of a report of berth shadow report -o json", err)

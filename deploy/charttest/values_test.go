@@ -1,9 +1,11 @@
 package charttest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -68,14 +70,46 @@ func TestNamesOfValues(t *testing.T) {
 		return strings.Join(out, ", ")
 	}
 	for values, want := range map[string]string{
-		"flags: {namespace: ns, status-config-map-name: status}":                                          "ConfigMap ns/status, Lease kube-system/berth, Role kube-system/berth-electing, Role ns/berth-scaling",
-		"flags: {write-status-configmap: false}":                                                          "Lease kube-system/berth, Role kube-system/berth-electing",
-		"{flags: {write-status-configmap: false, leader-elect: false}, replicas: 1}":                      "",
-		"schedulerConfiguration: {leaderElection: {resourceName: kube-scheduler, resourceNamespace: ns}}": "ConfigMap kube-system/cluster-autoscaler-status, Lease ns/kube-scheduler, Role kube-system/berth-scaling, Role ns/berth-electing",
+		"flags: {namespace: ns, status-config-map-name: status}":                                          "ConfigMap ns/status, Lease kube-system/berth, Role kube-system/berth-electing, Role kube-system/berth-viewer, Role ns/berth-scaling",
+		"flags: {write-status-configmap: false}":                                                          "Lease kube-system/berth, Role kube-system/berth-electing, Role kube-system/berth-viewer",
+		"{flags: {write-status-configmap: false, leader-elect: false}, replicas: 1}":                      "Role kube-system/berth-viewer",
+		"schedulerConfiguration: {leaderElection: {resourceName: kube-scheduler, resourceNamespace: ns}}": "ConfigMap kube-system/cluster-autoscaler-status, Lease ns/kube-scheduler, Role kube-system/berth-scaling, Role kube-system/berth-viewer, Role ns/berth-electing, Role ns/berth-viewer",
 	} {
 		if got := names(values); got != want {
 			t.Errorf("%s gives %s, want %s", values, got, want)
 		}
+	}
+}
+
+// TestViewers: people who ask Berth are bound to its paths, to the way to its pods, and to the Lease
+// where that is in another namespace; without any, nobody is, and a subject of no kind is refused.
+func TestViewers(t *testing.T) {
+	bindings := func(text string) string {
+		v := map[string]any{}
+		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, o := range rendered(t, v) {
+			if strings.HasSuffix(o.GetKind(), "Binding") && o.GetName() == "berth-viewer" {
+				subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+				out = append(out, fmt.Sprintf("%s %d %s", id(o), len(subjects), subjects[0].(map[string]any)["name"]))
+			}
+		}
+		return strings.Join(out, ", ")
+	}
+	const viewers = "viewers: [{kind: Group, name: developers, apiGroup: rbac.authorization.k8s.io}, {kind: ServiceAccount, name: robot, namespace: default}]"
+	for values, want := range map[string]string{
+		"{}":    "",
+		viewers: "ClusterRoleBinding /berth-viewer 2 developers, RoleBinding kube-system/berth-viewer 2 developers",
+		"schedulerConfiguration: {leaderElection: {resourceNamespace: ns}}\n" + viewers: "ClusterRoleBinding /berth-viewer 2 developers, RoleBinding kube-system/berth-viewer 2 developers, RoleBinding ns/berth-viewer 2 developers",
+	} {
+		if got := bindings(values); got != want {
+			t.Errorf("%s gives %s, want %s", values, got, want)
+		}
+	}
+	if _, err := template(t, map[string]any{"viewers": []any{map[string]any{"name": "carol"}}}, current); err == nil || !strings.Contains(err.Error(), "viewers") {
+		t.Errorf("a viewer without a kind: %v", err)
 	}
 }
 

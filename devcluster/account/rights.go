@@ -46,10 +46,12 @@ func (r Right) covers(asked Right) bool {
 		(r.Namespace == "" || r.Namespace == asked.Namespace) && (r.Name == "" || r.Name == asked.Name)
 }
 
-// Rights returns all that the roles among objects give, sorted, each once. Roles of the
-// cluster that are bound and not defined here count as one right: "use" of the role.
+// Rights returns all that the roles among objects give which are bound there, sorted, each once:
+// one that is bound to nobody is for others than Berth. Roles of the cluster that are bound and
+// not defined here count as one right: "use" of the role.
 func Rights(objects []runtime.Object) []Right {
 	var out []Right
+	held := boundRoles(objects)
 	add := func(namespace string, rules []rbacv1.PolicyRule) {
 		for _, rule := range rules {
 			names := rule.ResourceNames
@@ -75,9 +77,13 @@ func Rights(objects []runtime.Object) []Right {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *rbacv1.ClusterRole:
-			add("", o.Rules)
+			if held["ClusterRole "+o.Name] {
+				add("", o.Rules)
+			}
 		case *rbacv1.Role:
-			add(o.Namespace, o.Rules)
+			if held["Role "+o.Name] {
+				add(o.Namespace, o.Rules)
+			}
 		case *rbacv1.ClusterRoleBinding:
 			bound(o.RoleRef)
 		case *rbacv1.RoleBinding:
@@ -86,6 +92,20 @@ func Rights(objects []runtime.Object) []Right {
 	}
 	slices.SortFunc(out, func(a, b Right) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(out)
+}
+
+// boundRoles returns the roles that bindings among objects name, as kind and name.
+func boundRoles(objects []runtime.Object) map[string]bool {
+	out := map[string]bool{}
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			out[o.RoleRef.Kind+" "+o.RoleRef.Name] = true
+		case *rbacv1.RoleBinding:
+			out[o.RoleRef.Kind+" "+o.RoleRef.Name] = true
+		}
+	}
+	return out
 }
 
 // useRole is the verb of the right to use a role that the cluster defines.

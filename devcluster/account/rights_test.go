@@ -42,11 +42,13 @@ func TestUnused(t *testing.T) {
 	}
 	rights := Rights([]runtime.Object{
 		&v1.ServiceAccount{},
-		&rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{rules("", "pods", "", "list", "watch", "delete"), rules("", "pods/status", "", "patch")}},
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system"}, Rules: []rbacv1.PolicyRule{rules("coordination.k8s.io", "leases", "berth", "get", "update")}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "berth-scheduling"}, Rules: []rbacv1.PolicyRule{rules("", "pods", "", "list", "watch", "delete"), rules("", "pods/status", "", "patch")}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "berth-viewer"}, Rules: []rbacv1.PolicyRule{rules("", "secrets", "", "get")}}, // bound to nobody
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth-electing"}, Rules: []rbacv1.PolicyRule{rules("coordination.k8s.io", "leases", "berth", "get", "update")}},
 		&rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{Name: "system:auth-delegator"}},
 		&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{Name: "extension-apiserver-authentication-reader"}},
-		&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{Name: "berth-scheduling"}},
+		&rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "berth-scheduling"}},
+		&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "berth-electing"}},
 	})
 	var got []string
 	for _, r := range Unused(rights, asked) {

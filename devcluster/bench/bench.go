@@ -86,7 +86,7 @@ type bench struct {
 	client  kubernetes.Interface
 	config  *rest.Config
 	file    string // the KubeSchedulerConfiguration of both schedulers
-	width   int    // of the progress line
+	*progress
 }
 
 // Do runs the benchmark on a control plane of its own. When it returns an error, the
@@ -104,7 +104,7 @@ func Do(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer c.Stop()
-	b := &bench{o: o, cluster: c, config: api.Config(c.Config)}
+	b := &bench{o: o, progress: newProgress(o.Progress), cluster: c, config: api.Config(c.Config)}
 	if b.client, err = api.New(b.config); err != nil {
 		return nil, err
 	}
@@ -220,14 +220,4 @@ func (b *bench) each(ctx context.Context, what string, n int, f func(ctx context
 		return fmt.Errorf("creating %s: %w", what, err)
 	}
 	return nil
-}
-
-// show replaces the progress line; an empty text clears it.
-func (b *bench) show(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	fmt.Fprintf(b.o.Progress, "\r%-*s", b.width, text)
-	b.width = len(text)
-	if text == "" {
-		fmt.Fprint(b.o.Progress, "\r")
-	}
 }

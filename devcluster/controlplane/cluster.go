@@ -138,7 +138,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	if o.NoKubelets {
 		return nil
 	}
-	return c.start("kubelets", "--kubeconfig", c.Kubeconfig)
+	return c.start("kubelets", "--kubeconfig", c.Kubeconfig, "--port", strconv.Itoa(ports.kubelets))
 }
 
 // makeDir makes the data directory, a temporary one unless it was given.
@@ -304,7 +304,7 @@ func (c *Cluster) Stop() {
 }
 
 // ports are those that the components serve on.
-type ports struct{ server, etcd, etcdPeer, controllers int }
+type ports struct{ server, etcd, etcdPeer, controllers, kubelets int }
 
 // choosePorts returns free ports, with that of the API server as given unless it is 0.
 func choosePorts(server int) (ports, error) {
@@ -313,11 +313,11 @@ func choosePorts(server int) (ports, error) {
 			return ports{}, err
 		}
 	}
-	free, err := freePorts(4)
+	free, err := freePorts(5)
 	if err != nil {
 		return ports{}, err
 	}
-	return ports{cmp.Or(server, free[0]), free[1], free[2], free[3]}, nil
+	return ports{cmp.Or(server, free[0]), free[1], free[2], free[3], free[4]}, nil
 }
 
 // checkFree returns an error unless a port on loopback can be listened on.

@@ -75,6 +75,7 @@ func apiServerFlags(port int, etcd string, certs *devpki.Authority) []string {
 		"--requestheader-client-ca-file=" + certs.Path("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
 		"--proxy-client-cert-file=" + certs.Path("front-proxy-client.crt"), "--proxy-client-key-file=" + certs.Path("front-proxy-client.key"),
+		"--kubelet-preferred-address-types=InternalDNS", // where devcluster/kubelets serves
 		"--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
 		"--event-ttl=15m", "--delete-collection-workers=16", "--profiling=false", "-v=0",
 	}

@@ -167,7 +167,8 @@ func TestObserve(t *testing.T) {
 		{[]string{"pod", "default/fits", "--token-file", reader}, []string{"berth: asking Berth: ", "--insecure-skip-tls-verify"}},
 		{[]string{"pod", "default/fits", "--insecure-skip-tls-verify"}, []string{"(403); give them a ClusterRole"}},
 		{[]string{"pod", "default/nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"Berth knows no pod default/nobody"}},
-		{[]string{"pod", "nobody"}, []string{"give the pod as: berth explain pod NAMESPACE/NAME"}},
+		{[]string{"pod", "nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"Berth knows no pod default/nobody"}},
+		{[]string{"pod", "a/b/c"}, []string{"give the pod as: berth explain pod NAMESPACE/NAME"}},
 	} {
 		got := explain(x.args...)
 		for _, want := range x.want {

@@ -33,11 +33,14 @@ func missingMetadata(n *v1.Node) map[string]any {
 }
 
 // missingStatus returns a patch with what a node's status lacks, nil for nothing. A node
-// without an address gets one of ips.
-func missingStatus(n *v1.Node, ips *addresses) map[string]any {
+// without an address gets one of ips, and where its kubelet serves unless the port is 0.
+func missingStatus(n *v1.Node, ips *addresses, port int) map[string]any {
 	status := map[string]any{}
-	if !slices.ContainsFunc(n.Status.Addresses, func(a v1.NodeAddress) bool { return a.Type == v1.NodeInternalIP }) {
-		status["addresses"] = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ips.of(string(n.UID))}, {Type: v1.NodeHostName, Address: n.Name}}
+	if a := missingAddresses(n, ips, port); len(a) > 0 {
+		status["addresses"] = a
+	}
+	if port != 0 && int(n.Status.DaemonEndpoints.KubeletEndpoint.Port) != port {
+		status["daemonEndpoints"] = map[string]any{"kubeletEndpoint": map[string]any{"Port": port}}
 	}
 	if n.Status.NodeInfo.KubeletVersion == "" {
 		status["nodeInfo"] = v1.NodeSystemInfo{
@@ -59,6 +62,21 @@ func missingStatus(n *v1.Node, ips *addresses) map[string]any {
 		return nil
 	}
 	return map[string]any{"status": status}
+}
+
+// missingAddresses returns the addresses that a node lacks. Where its kubelet serves is the type
+// that the API server is told to use (controlplane).
+func missingAddresses(n *v1.Node, ips *addresses, port int) (out []v1.NodeAddress) {
+	has := func(t v1.NodeAddressType) bool {
+		return slices.ContainsFunc(n.Status.Addresses, func(a v1.NodeAddress) bool { return a.Type == t })
+	}
+	if !has(v1.NodeInternalIP) {
+		out = append(out, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ips.of(string(n.UID))}, v1.NodeAddress{Type: v1.NodeHostName, Address: n.Name})
+	}
+	if port != 0 && !has(v1.NodeInternalDNS) {
+		out = append(out, v1.NodeAddress{Type: v1.NodeInternalDNS, Address: "localhost"})
+	}
+	return out
 }
 
 // missingConditions returns the conditions of a kubelet without pressure that a node lacks.

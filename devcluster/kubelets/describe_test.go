@@ -55,7 +55,7 @@ func TestMissingResources(t *testing.T) {
 			}
 			set(n.Status.Capacity, c.capacity)
 			set(n.Status.Allocatable, c.allocatable)
-			got := merged(t, n, missingStatus(n, newAddresses("10.0.0.0")))
+			got := merged(t, n, missingStatus(n, newAddresses("10.0.0.0"), 0))
 			for what, pair := range map[string][2]string{
 				"capacity":    {quantity(got.Status.Capacity, c.resource), c.capacityAfterwards},
 				"allocatable": {quantity(got.Status.Allocatable, c.resource), c.allocatableAfterwards},
@@ -64,7 +64,7 @@ func TestMissingResources(t *testing.T) {
 					t.Errorf("%s is %q, want %q", what, pair[0], pair[1])
 				}
 			}
-			if again := missingStatus(got, newAddresses("10.0.0.0")); again != nil {
+			if again := missingStatus(got, newAddresses("10.0.0.0"), 0); again != nil {
 				t.Errorf("the completed node is patched again with %v", again)
 			}
 		})
@@ -74,6 +74,33 @@ func TestMissingResources(t *testing.T) {
 func quantity(l v1.ResourceList, name string) string {
 	q := l[v1.ResourceName(name)]
 	return q.String()
+}
+
+// TestMissingStatusSaysWhereTheKubeletServes: of a new node, of one with an address, and again when
+// the port is another; without a port nothing is said.
+func TestMissingStatusSaysWhereTheKubeletServes(t *testing.T) {
+	ips := newAddresses("10.0.0.0")
+	addressed := &v1.Node{Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.1.1.1"}}}}
+	for name, n := range map[string]*v1.Node{"new": {}, "with an address": addressed} {
+		for _, port := range []int{10250, 10251} {
+			n = merged(t, n, missingStatus(n, ips, port))
+			var serves []string
+			for _, a := range n.Status.Addresses {
+				if a.Type == v1.NodeInternalDNS {
+					serves = append(serves, a.Address)
+				}
+			}
+			if len(serves) != 1 || serves[0] != "localhost" || int(n.Status.DaemonEndpoints.KubeletEndpoint.Port) != port {
+				t.Errorf("%s: the kubelet serves at %v port %d, want localhost and %d", name, serves, n.Status.DaemonEndpoints.KubeletEndpoint.Port, port)
+			}
+			if again := missingStatus(n, ips, port); again != nil {
+				t.Errorf("%s: patched again with %v", name, again)
+			}
+		}
+	}
+	if n := merged(t, &v1.Node{}, missingStatus(&v1.Node{}, ips, 0)); n.Status.DaemonEndpoints.KubeletEndpoint.Port != 0 || len(n.Status.Addresses) != 2 {
+		t.Errorf("without a port the status is %+v", n.Status)
+	}
 }
 
 // TestMissingMetadataKeepsLabels: a label that the node has stays as it is.

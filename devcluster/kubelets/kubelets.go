@@ -5,6 +5,7 @@
 //	kubelets.go   options, informers, workers
 //	pods.go       what happens to a pod from its binding to its removal
 //	nodes.go      a node's readiness and its lease
+//	forward.go    port-forwards to what runs on this machine
 //	describe.go   what a node is: labels, addresses, versions, what can be allocated
 //	addresses.go  IP addresses of nodes and pods
 //	timetable.go  calls that are due at a time
@@ -43,6 +44,8 @@ type Options struct {
 	LeaseInterval time.Duration // between renewals of a node's lease
 	StartDelay    time.Duration // from bound to running
 	Workers       int           // how many API calls are under way at a time
+	// Port is where the kubelet of every node serves on loopback; 0 for nowhere.
+	Port int
 }
 
 // Command returns the component's command.
@@ -65,6 +68,7 @@ func Command() *cobra.Command {
 	cmd.Flags().DurationVar(&o.LeaseInterval, "lease-interval", 60*time.Second, "")
 	cmd.Flags().DurationVar(&o.StartDelay, "start-delay", 500*time.Millisecond, "")
 	cmd.Flags().IntVar(&o.Workers, "workers", 16, "")
+	cmd.Flags().IntVar(&o.Port, "port", 0, "")
 	return cmd
 }
 
@@ -92,6 +96,11 @@ func newKubelets(client kubernetes.Interface, o Options) *kubelets {
 // Run plays kubelet until the context ends.
 func Run(ctx context.Context, client kubernetes.Interface, o Options) error {
 	k := newKubelets(client, o)
+	if o.Port != 0 {
+		if err := serveForwards(ctx, o.Port); err != nil {
+			return err
+		}
+	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(func(obj any) (any, error) {
 		if m, ok := obj.(metav1.Object); ok {
 			m.SetManagedFields(nil)

@@ -29,7 +29,7 @@ func (k *kubelets) nodeChanged(n *v1.Node) {
 	if m := missingMetadata(n); m != nil {
 		k.at(time.Now(), func(ctx context.Context) { k.patchNode(ctx, n, m) })
 	}
-	if s := missingStatus(n, k.nodeIPs); s != nil {
+	if s := missingStatus(n, k.nodeIPs, k.o.Port); s != nil {
 		k.at(time.Now(), func(ctx context.Context) { k.patchNode(ctx, n, s, "status") })
 	}
 	if needsReady(n) {

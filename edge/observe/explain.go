@@ -62,8 +62,8 @@ const noGroups = "no node group is known: Berth only schedules, or its provider 
 // onlySchedules is why nothing is known of nodes' removal.
 const onlySchedules = "Berth only schedules here: it removes no node, and keeps none"
 
-// explain serves /debug/explain?pod=NAMESPACE/NAME, ?group=NAME, ?groups, ?node=NAME and
-// ?nodes.
+// explain serves /debug/explain?pod=NAMESPACE/NAME, ?group=NAME, ?groups, ?node=NAME, ?nodes and
+// ?names=KIND.
 func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	answerTo, err := s.question(query)
@@ -71,6 +71,11 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	s.answerTo(w, r, answerTo)
+}
+
+// answerTo answers a request with what the core of the leader says between two Steps.
+func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, question func(*core.Core) reply) {
 	if !s.leader.Load() {
 		fail(w, http.StatusServiceUnavailable, "this Berth stands by; ask the one that leads")
 		return
@@ -78,7 +83,7 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
 	defer cancel()
 	got := make(chan reply, 1)
-	if !s.ask(ctx, func(c *core.Core) { got <- answerTo(c) }) {
+	if !s.ask(ctx, func(c *core.Core) { got <- question(c) }) {
 		fail(w, http.StatusServiceUnavailable, "the core is busy; try again")
 		return
 	}
@@ -100,6 +105,12 @@ type reply struct {
 // can be asked.
 func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
 	switch {
+	case query.Has("names"):
+		list := namesOf(query.Get("names"))
+		if list == nil {
+			return nil, fmt.Errorf("names is %q; it must be pods, nodes or groups", query.Get("names"))
+		}
+		return func(c *core.Core) reply { return explainNames(c, list, query.Get("prefix")) }, nil
 	case query.Has("groups"):
 		return s.explainGroups, nil
 	case query.Has("group"):

@@ -14,7 +14,7 @@ import (
 // This file is what HTTP requests are answered. Handlers run in goroutines of their own:
 // they read the core only through ask.
 
-// handler serves the paths that kube-scheduler has, and /debug/explain. A Berth that
+// handler serves the paths that kube-scheduler has, /debug/explain and /debug/status. A Berth that
 // stands by is ready: it needs nobody to wait for it.
 func (s *Server) handler(profiling bool) http.Handler {
 	m := mux.NewPathRecorderMux("berth")
@@ -36,6 +36,7 @@ func (s *Server) handler(profiling bool) http.Handler {
 	})
 	m.HandleFunc("/debug/explain", s.explain)
 	m.HandleFunc(ShadowPath, s.shadow)
+	m.HandleFunc("/debug/status", s.status)
 	if profiling {
 		routes.Profiling{}.Install(m)
 	}

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
@@ -76,6 +77,20 @@ func (s *Serving) UseKubeconfig(path string) {
 	if s.authorization.RemoteKubeConfigFile == "" {
 		s.authorization.RemoteKubeConfigFile = path
 	}
+}
+
+// OwnCertificate returns the certificate that the server has made itself, in DER; nil before Run,
+// and when it serves with one from a file.
+func (s *Serving) OwnCertificate() []byte {
+	if s.secure.ServerCert.GeneratedCert == nil {
+		return nil
+	}
+	chain, _ := s.secure.ServerCert.GeneratedCert.CurrentCertKeyContent()
+	block, _ := pem.Decode(chain)
+	if block == nil {
+		return nil
+	}
+	return block.Bytes
 }
 
 // Run begins to serve, until the context ends, and returns the address: nil when the

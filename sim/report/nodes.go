@@ -56,6 +56,16 @@ var stepWords = map[string]string{
 	"deleting": "the provider was asked to delete it", "in doubt": "the provider says that it could not delete it; its next list of instances tells", "deleted": "the provider has deleted it",
 }
 
+// WhyNode returns in words why a node stays, or what a candidate waits for; "" without a reason.
+func WhyNode(reason autoscaler.KeptReason) string { return stayWords[reason] }
+
+// HowFar returns in words what a node on its way out waits for, and how many pods are left, "" of a
+// node without any.
+func HowFar(leavingStep string) (words, pods string) {
+	name, pods, _ := strings.Cut(leavingStep, ",")
+	return stepWords[name], strings.TrimSpace(pods)
+}
+
 // nodeLeaving writes how far a node is on its way out.
 func nodeLeaving(b *strings.Builder, x *core.NodeExplanation) {
 	if x.Leaving == nil {

@@ -123,6 +123,14 @@ func (m *Machine) VictimsOf(preemptor types.UID) (out []types.UID) {
 	return out
 }
 
+// EachVictim calls f for each pod that was asked to leave its node for another and is there
+// still, in no particular order.
+func (m *Machine) EachVictim(f func(victim, preemptor types.UID)) {
+	for uid, v := range m.victims {
+		f(uid, v.by)
+	}
+}
+
 // Counts returns what was decided so far.
 func (m *Machine) Counts() Counts { return m.counts }
 

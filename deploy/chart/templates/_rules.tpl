@@ -100,6 +100,14 @@
   verbs: [get, update]
 {{- end }}
 
+{{/* The Lease says which Berth leads. */}}
+{{- define "berth.viewer.lease" }}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ include "berth.leaseName" . | quote }}]
+  verbs: [get]
+{{- end }}
+
 {{/* The names of the lists that these values need. In a management cluster of its own Berth has the
      rights of that one's kubeconfig. */}}
 {{- define "berth.needs" -}}

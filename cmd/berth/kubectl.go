@@ -1,0 +1,52 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// This file has the same binary be a plugin of kubectl: under the name kubectl-berth it has the
+// commands that ask a running Berth, and under kubectl_complete-berth it answers kubectl's
+// completion. kubectl finds both by their names.
+
+// Names of the binary as a plugin.
+const (
+	pluginName     = "kubectl-berth"
+	completionName = "kubectl_complete-berth"
+)
+
+// commandFor returns the command for the arguments of a process, of which the first is the name
+// that it was called by.
+func commandFor(args []string) *cobra.Command {
+	name := ""
+	if len(args) > 0 {
+		name, args = strings.TrimSuffix(filepath.Base(args[0]), ".exe"), args[1:]
+	}
+	cmd := root()
+	switch name {
+	case pluginName:
+		cmd = plugin()
+	case completionName:
+		cmd, args = plugin(), append([]string{cobra.ShellCompRequestCmd}, args...)
+	}
+	cmd.SetArgs(args)
+	return cmd
+}
+
+// plugin returns the command kubectl berth.
+func plugin() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:         "berth",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl berth"},
+		Short:       "Say what Berth does in a cluster, and why",
+		Long: `Berth schedules the pods of this cluster and sizes it. These commands ask the one
+that leads what it does, and why.`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // kubectl has one
+	}
+	cmd.AddCommand(statusCommand(), topCommand(), explainCommand(), versionCommand())
+	return cmd
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// This file is how berth explain, status and top reach a running Berth: with --server at an
+// address, and else through the API server of the user's kubeconfig, with the user's own
+// credentials (reach_leader.go finds the pod, reach_tunnel.go opens the way there). What must
+// hold: each way to fail names the flag to look at, or the right that is missing.
+
+// reachFlags say which Berth is asked, and as whom.
+type reachFlags struct {
+	kubeconfig, context, namespace string
+	lease, pod                     string // as NAMESPACE/NAME; pod "" for the holder of the Lease
+	port                           int    // of that pod, 0 for what the Lease says
+	server                         string // address, such as https://localhost:10259; "" to go through the API server
+	tokenFile                      string // path, "" to ask without a token; with server
+	ca                             string // path of certificates in PEM
+	insecure                       bool   // accept any certificate; with server
+}
+
+func (f *reachFlags) register(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file")
+	fs.StringVar(&f.context, "context", "", "context of the kubeconfig")
+	fs.StringVar(&f.lease, "lease", "kube-system/berth", "the Lease that the leader holds; with --mode=autoscaler kube-system/cluster-autoscaler")
+	fs.StringVar(&f.pod, "pod", "", "pod of Berth to ask, as NAMESPACE/NAME (default the one that holds the Lease)")
+	fs.IntVar(&f.port, "port", 0, "port of that pod (default what the Lease says)")
+	fs.StringVar(&f.server, "server", "", "address of Berth, such as https://localhost:10259, to go there and not through the API server")
+	fs.StringVar(&f.tokenFile, "token-file", "", "with --server: path to a file with a bearer token")
+	fs.StringVar(&f.ca, "certificate-authority", "", "path to the certificate that Berth's is signed with")
+	fs.BoolVar(&f.insecure, "insecure-skip-tls-verify", false, "with --server: don't check Berth's certificate, as for one that it made itself")
+}
+
+// kubeconfigFile returns the kubeconfig that the flags name, as kubectl reads it.
+func (f *reachFlags) kubeconfigFile() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	overrides.Context.Namespace = f.namespace
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+// podNamespace returns the namespace of a pod that is named without one.
+func (f *reachFlags) podNamespace() (string, error) {
+	if f.namespace != "" {
+		return f.namespace, nil
+	}
+	namespace, _, err := f.kubeconfigFile().Namespace()
+	if err != nil && !clientcmd.IsEmptyConfig(err) { // with --server there may be no kubeconfig
+		return "", fmt.Errorf("reading the kubeconfig: %w; give the namespace with --namespace", err)
+	}
+	return cmp.Or(namespace, "default"), nil
+}
+
+// connection is a way to one running Berth.
+type connection struct {
+	http *http.Client
+	base string // of its URLs
+	// refused words an answer 401 or 403 for a path.
+	refused func(status int, path string) error
+	close   func()
+	// to says for people which Berth it is.
+	to string
+}
+
+// open returns a connection. It is to be closed.
+func (f *reachFlags) open(ctx context.Context) (*connection, error) {
+	if f.server != "" {
+		return f.direct()
+	}
+	for flag, given := range map[string]bool{"--token-file": f.tokenFile != "", "--insecure-skip-tls-verify": f.insecure} {
+		if given {
+			return nil, fmt.Errorf("%s goes with --server; without it the kubeconfig says who asks, and the Lease which certificate is Berth's", flag)
+		}
+	}
+	return f.throughAPIServer(ctx)
+}
+
+// ask gets one path over a connection of its own.
+func (f *reachFlags) ask(ctx context.Context, path string) ([]byte, error) {
+	c, err := f.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	return c.get(ctx, path)
+}
+
+// direct returns a connection to the address that --server has.
+func (f *reachFlags) direct() (*connection, error) {
+	certificates, err := f.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: certificates}
+	c := &connection{base: strings.TrimRight(f.server, "/"), to: f.server, close: transport.CloseIdleConnections, refused: refusedDirect,
+		http: &http.Client{Transport: transport}}
+	if f.tokenFile != "" {
+		token, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		c.http.Transport = bearer{transport, strings.TrimSpace(string(token))}
+	}
+	return c, nil
+}
+
+// bearer sends a token with each request.
+type bearer struct {
+	http.RoundTripper
+	token string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(r)
+}
+
+func refusedDirect(status int, path string) error {
+	if status == http.StatusUnauthorized {
+		return errors.New("it isn't known who asks (401); give a token with --token-file")
+	}
+	return fmt.Errorf("who asks may not get %s (403); give them a ClusterRole with nonResourceURLs: [%[1]s], verbs: [get]", path)
+}
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 16 << 20
+
+// get gets a path and returns the body of a good answer.
+func (c *connection) get(ctx context.Context, path string) ([]byte, error) {
+	// Berth answers between two Steps, and gives up long before this (503).
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--server: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unanswered(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, c.unanswered(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		path, _, _ = strings.Cut(path, "?")
+		return nil, c.refusal(resp, path, body)
+	}
+	return body, nil
+}
+
+// unanswered words that no answer came.
+func (c *connection) unanswered(err error) error {
+	if strings.HasPrefix(c.base, "https://"+insideTunnel) {
+		return fmt.Errorf("asking %s: %w", c.to, err)
+	}
+	return fmt.Errorf("asking Berth: %w; check --server, and --certificate-authority or --insecure-skip-tls-verify", err)
+}
+
+// refusal returns the error of an answer that isn't good: what to do about it, where that is
+// known, else what Berth says.
+func (c *connection) refusal(resp *http.Response, path string, body []byte) error {
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return c.refused(resp.StatusCode, path)
+	}
+	answer := struct{ Error string }{}
+	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
+		return errors.New(answer.Error)
+	}
+	if resp.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%s has no %s: it is an older Berth, or something else serves there", c.to, path)
+	}
+	return fmt.Errorf("the answer of %s has status %s", c.to, resp.Status)
+}
+
+// program returns what the user has typed to call this program: berth or kubectl berth.
+func program(cmd *cobra.Command) string { return cmd.Root().CommandPath() }

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/sim/report"
+)
+
+// This file is berth status: where a live cluster stands, on one screen. What it prints is made of
+// sections, which berth top shows too.
+
+// statusFlags are the flags of berth status.
+type statusFlags struct {
+	reach  reachFlags
+	output string // text or json
+}
+
+func statusCommand() *cobra.Command {
+	f := &statusFlags{}
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say on one screen what waits in a live cluster, what is being done, and what was decided",
+		Long: `Status asks a running Berth where the cluster stands: which pods wait, for what;
+how many nodes there are, why they stay and what they cost; what is being done now
+(nodes that are bought or on their way out, pods that take the place of others); and
+what was decided last. Times are UTC.
+
+` + reachText,
+		Example: `  kubectl berth status
+  berth status --context staging
+  berth status -o json`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), program(cmd), cmd.OutOrStdout())
+		},
+	}
+	f.reach.register(cmd.Flags())
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) error {
+	if f.output != "text" && f.output != "json" {
+		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+	}
+	raw, err := f.reach.ask(ctx, statusPath)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		_, err := out.Write(raw)
+		return err
+	}
+	s := &observe.Status{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return fmt.Errorf("reading the answer of Berth: %w", err)
+	}
+	var b strings.Builder
+	p := paletteFor(out)
+	for _, l := range statusLines(s, called) {
+		fmt.Fprintln(&b, l.text(p, 0))
+	}
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// statusLines returns the screen of berth status.
+func statusLines(s *observe.Status, called string) (out []line) {
+	for i, section := range [][]line{headLines(s), pendingLines(s, maxPendingLines), nowLines(s, maxNowLines), nodeLines(s), decisionLines(s)} {
+		if i > 0 && len(section) > 0 {
+			out = append(out, nil)
+		}
+		out = append(out, section...)
+	}
+	return append(out, nil, say(faint, "%s explain pod|node|group NAME says why.", called))
+}
+
+// What a section of the screen has at most.
+const (
+	maxPendingLines = 10
+	maxNowLines     = 12
+	maxReasonLines  = 10
+)
+
+// headLines sum up.
+func headLines(s *observe.Status) []line {
+	pending := 0
+	for _, p := range s.Pending {
+		pending += p.Pods
+	}
+	pods := line{{"pods   ", strong}, {fmt.Sprintf("%d on nodes, ", s.Placed), plain}, {fmt.Sprintf("%d pending", pending), colourIf(pending > 0, busy)}}
+	n := &s.Nodes
+	nodes := line{{"nodes  ", strong}, {fmt.Sprintf("%d ready", n.Ready), plain}}
+	if n.NotReady > 0 {
+		nodes = append(nodes, cell{fmt.Sprintf(", %d not ready", n.NotReady), bad})
+	}
+	if n.Unschedulable > 0 {
+		nodes = append(nodes, cell{fmt.Sprintf(", %d cordoned", n.Unschedulable), busy})
+	}
+	if x := n.ScaleDown; x != nil {
+		nodes = append(nodes, cell{moneyOf(x), plain})
+	}
+	return []line{say(strong, "Berth %s, %s UTC", s.Version, s.At.UTC().Format(time.DateTime)), pods, nodes}
+}
+
+// moneyOf says what all nodes cost, and what could go of that.
+func moneyOf(x *core.NodesExplanation) string {
+	if x.Price == 0 {
+		return ""
+	}
+	out := fmt.Sprintf("; %.2f an hour", x.Price)
+	could := core.NodesSum{}
+	for _, g := range x.Groups {
+		could.Nodes, could.Price = could.Nodes+g.Candidates.Nodes, could.Price+g.Candidates.Price
+	}
+	if could.Nodes > 0 {
+		out += fmt.Sprintf(", of which %s for %.2f could go", count(could.Nodes, "node"), could.Price)
+	}
+	return out
+}
+
+// pendingWords are the states of pods without a node as people read them.
+var pendingWords = map[string]string{
+	core.PendingBinding: "is being bound", core.PendingGated: "held by a gate", core.PendingPreempting: "waits for its victims to leave",
+	core.PendingNominated: "waits for the node that is kept for it", core.PendingNodeComing: "a node is coming", core.PendingUntried: "is about to be tried",
+	core.PendingRejected: "no node takes it", core.PendingUnmanaged: "of another scheduler",
+}
+
+// pendingLines are the pods without a node by what they wait for.
+func pendingLines(s *observe.Status, limit int) []line {
+	if len(s.Pending) == 0 {
+		return []line{say(good, "No pod waits.")}
+	}
+	rows := []line{{{"PODS", faint}, {"WAIT FOR", faint}, {"LONGEST", faint}, {"SINCE", faint}}}
+	for _, p := range s.Pending[:min(len(s.Pending), limit)] {
+		why, c := pendingWords[p.State], plain
+		switch {
+		case p.State == core.PendingRejected:
+			why, c = p.Reason, busy
+			if p.Plugin != "" {
+				why += " (" + p.Plugin + ")"
+			}
+		case p.Reason != "":
+			why += ": " + p.Reason
+		}
+		rows = append(rows, line{{fmt.Sprint(p.Pods), strong}, {cut(why, 70), c}, {cut(p.Pod, 45), plain}, {ago(s.At, p.Since), faint}})
+	}
+	return titled("Pods that wait", table(rows), len(s.Pending)-limit)
+}
+
+// nowLines are what is being done.
+func nowLines(s *observe.Status, limit int) []line {
+	var rows []line
+	for _, b := range s.Buying {
+		what := fmt.Sprintf("%s of %s, for %s", count(b.Nodes, "node"), b.Group, count(b.Pods, "pod"))
+		if b.Price > 0 {
+			what += fmt.Sprintf(", %.2f an hour", b.Price)
+		}
+		rows = append(rows, line{{"buying", good}, {what, plain}, {expected(b.Next), faint}})
+	}
+	for _, g := range s.BackingOff {
+		rows = append(rows, line{{"backing off", bad}, {fmt.Sprintf("%s: %s", g.Group, cut(g.Reason, 70)), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
+	}
+	for _, n := range s.Leaving {
+		how, left := report.HowFar(n.Step)
+		if left != "" {
+			left = "pods: " + left
+		}
+		rows = append(rows, line{{"removing", busy}, {fmt.Sprintf("%s: %s", n.Node, how), plain}, {left, faint}})
+	}
+	for _, p := range s.Preempting {
+		rows = append(rows, line{{"preempting", busy}, {fmt.Sprintf("%s takes the place of %s on %s", p.Pod, strings.Join(p.Victims, ", "), p.Node), plain}})
+	}
+	if len(rows) == 0 {
+		return []line{say(faint, "Nothing is being bought, removed or preempted.")}
+	}
+	return titled("Now", table(rows[:min(len(rows), limit)]), len(rows)-limit)
+}
+
+// expected says when nodes are expected.
+func expected(e *core.Expectation) string {
+	switch {
+	case e == nil:
+		return ""
+	case e.Likely != nil:
+		return "expected " + e.Likely.UTC().Format(time.TimeOnly)
+	case e.Ordered != nil:
+		return "ordered " + e.Ordered.UTC().Format(time.TimeOnly)
+	}
+	return ""
+}
+
+// nodeLines are the nodes by why they stay.
+func nodeLines(s *observe.Status) []line {
+	x := s.Nodes.ScaleDown
+	if x == nil || len(x.Reasons) == 0 {
+		return nil
+	}
+	rows := []line{{{"NODES", faint}, {"AN HOUR", faint}, {"STATE", faint}, {"WHY", faint}, {"SUCH AS", faint}}}
+	for _, r := range x.Reasons[:min(len(x.Reasons), maxReasonLines)] {
+		example := cut(r.Node, 32)
+		if r.Pod != "" {
+			example += " (" + cut(r.Pod, 32) + ")"
+		}
+		state, c := stateOfNode(r.State)
+		rows = append(rows, line{{fmt.Sprint(r.Nodes), strong}, {price(r.Price), plain}, {state, c}, {orDash(report.WhyNode(r.Reason)), plain}, {example, faint}})
+	}
+	title := fmt.Sprintf("Nodes (scale-down: %s)", x.Status)
+	if x.Why != "" {
+		title += ": " + x.Why
+	}
+	return titled(title, table(rows), len(x.Reasons)-maxReasonLines)
+}
+
+// stateOfNode returns a node's state for scale-down as people read it.
+func stateOfNode(state string) (string, colour) {
+	switch state {
+	case core.NodeStays:
+		return "stays", plain
+	case core.NodeCandidate:
+		return "could go", good
+	case core.NodeLeaving:
+		return "leaving", busy
+	case core.NodeUnknown:
+		return "not looked at", faint
+	}
+	return "-", plain
+}
+
+// decisionLines are the last decisions.
+func decisionLines(s *observe.Status) []line {
+	if len(s.Decisions) == 0 {
+		return nil
+	}
+	out := []line{say(strong, "Last decisions")}
+	for i := range s.Decisions {
+		d := &s.Decisions[i]
+		l := line{{"  " + d.Time.UTC().Format(time.TimeOnly) + "  ", faint}, {cut(d.String(), 110), plain}}
+		if d.More > 0 {
+			l = append(l, cell{fmt.Sprintf("  and %d more before", d.More), faint})
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// titled returns a section; more is how many lines it would have besides.
+func titled(title string, rows []line, more int) []line {
+	out := append([]line{say(strong, "%s", title)}, rows...)
+	if more > 0 {
+		out = append(out, say(faint, "  … and %d more (-o json has them all)", more))
+	}
+	return out
+}
+
+func colourIf(holds bool, c colour) colour {
+	if holds {
+		return c
+	}
+	return plain
+}
+
+// count returns a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func price(p float64) string {
+	if p == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", p)
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// ago says for how long something has been, in its largest unit and the next.
+func ago(now, since time.Time) string {
+	if since.IsZero() || since.Unix() <= 0 {
+		return "-"
+	}
+	d := max(now.Sub(since), 0).Round(time.Second)
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return d.String()
+}

@@ -1,0 +1,276 @@
+package core
+
+// This file says for people where a whole cluster stands, at a glance: which pods have no node
+// and what they wait for, which nodes are being bought, which are leaving, and which pods take
+// the place of others. Nodes one by one are in overview_nodes.go.
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/queue"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Overview is where a cluster stands, at a glance.
+type Overview struct {
+	// Placed is how many pods are on nodes, those that are being bound included.
+	Placed int `json:"placed"`
+	// Pending are the pods without a node by what they wait for, the most pods first.
+	Pending []PendingPods `json:"pending"`
+	Nodes   NodesOverview `json:"nodes"`
+	// Buying are the node groups with nodes that were ordered and aren't usable yet, by name.
+	Buying []Buying `json:"buying,omitempty"`
+	// Leaving are the nodes on their way out, by name; maxListed at most.
+	Leaving []LeavingNode `json:"leaving,omitempty"`
+	// Preempting are the pods whose victims are leaving, by name; maxListed at most.
+	Preempting []Preempting `json:"preempting,omitempty"`
+	// BackingOff are the node groups that aren't asked for nodes since some failed, by name.
+	BackingOff []BackingOff `json:"backingOff,omitempty"`
+}
+
+// maxListed is how many nodes on their way out and how many preempting pods an overview lists.
+const maxListed = 50
+
+// What a pod without a node waits for, or which state it is in.
+const (
+	PendingBinding    = "Binding"    // it has a node, and the API doesn't show that yet
+	PendingGated      = "Gated"      // a plugin keeps it out of the queue
+	PendingPreempting = "Preempting" // its victims are leaving
+	PendingNominated  = "Nominated"  // it waits for the node that it is nominated to
+	PendingNodeComing = "NodeComing" // a node that was ordered for it is coming
+	PendingUntried    = "Untried"    // it is about to be tried a first time
+	PendingRejected   = "Rejected"   // no node takes it
+	PendingUnmanaged  = "Unmanaged"  // it asks for a scheduler that isn't Berth
+)
+
+// PendingPods are pods without a node that wait for the same.
+type PendingPods struct {
+	State string `json:"state"`
+	// Reason says of rejected pods, in kube-scheduler's words, for what most nodes reject them,
+	// and of gated ones why; of those for which a node is coming it is the node group.
+	Reason string `json:"reason,omitempty"`
+	Plugin string `json:"plugin,omitempty"` // that rejects most nodes
+	Pods   int    `json:"pods"`
+	// Pod is the one of them that has waited longest, as namespace/name, and Since when Berth
+	// first saw it without a node; zero for pods of other schedulers.
+	Pod   string    `json:"pod"`
+	Since time.Time `json:"since,omitzero"`
+}
+
+// NodesOverview counts nodes.
+type NodesOverview struct {
+	Nodes         int `json:"nodes"`
+	Ready         int `json:"ready"`
+	NotReady      int `json:"notReady,omitempty"`
+	Unschedulable int `json:"unschedulable,omitempty"` // cordoned
+	// ScaleDown is where they stand for scale-down, with what they cost; nil when Berth only
+	// schedules.
+	ScaleDown *NodesExplanation `json:"scaleDown,omitempty"`
+}
+
+// Buying is a node group of which nodes are coming.
+type Buying struct {
+	Group string       `json:"group"`
+	Nodes int          `json:"nodes"`           // that are coming
+	Price float64      `json:"price,omitempty"` // of all these an hour, 0 when it isn't known
+	Pods  int          `json:"pods"`            // that have a place on them
+	Next  *Expectation `json:"next,omitempty"`  // of the oldest
+}
+
+// LeavingNode is a node on its way out.
+type LeavingNode struct {
+	Node  string  `json:"node"`
+	Group string  `json:"group,omitempty"`
+	Price float64 `json:"price,omitempty"` // an hour
+	Leaving
+	Pods int `json:"pods"` // that are still on it and have to leave
+}
+
+// Preempting is a pod whose victims are leaving.
+type Preempting struct {
+	Pod     string   `json:"pod"` // namespace/name
+	Node    string   `json:"node"`
+	Victims []string `json:"victims"` // namespace/name
+}
+
+// BackingOff is a node group that isn't asked for nodes.
+type BackingOff struct {
+	Group string `json:"group"`
+	Backoff
+}
+
+// Overview says where the cluster stands, in O(nodes × log nodes + pods without a node).
+func (c *Core) Overview() Overview {
+	o := Overview{Pending: c.pendingPods(), Preempting: c.preempting()}
+	_, o.Placed = c.Size()
+	c.state.Nodes(func(n *cluster.Node) {
+		o.Nodes.Nodes++
+		if n.Ready() {
+			o.Nodes.Ready++
+		} else {
+			o.Nodes.NotReady++
+		}
+		if n.Object.Spec.Unschedulable {
+			o.Nodes.Unschedulable++
+		}
+	})
+	if x, ok := c.ExplainNodes(); ok {
+		o.Nodes.ScaleDown = &x
+		o.Buying, o.BackingOff = c.buying()
+		o.Leaving = c.leavingNodes()
+	}
+	return o
+}
+
+// pendingPods returns the pods without a node by what they wait for.
+func (c *Core) pendingPods() []PendingPods {
+	by := map[PendingPods]*PendingPods{}
+	add := func(key PendingPods, obj *v1.Pod, since time.Time) {
+		p := by[key]
+		if p == nil {
+			p = &PendingPods{State: key.State, Reason: key.Reason, Plugin: key.Plugin}
+			by[key] = p
+		}
+		p.Pods++
+		name := obj.Namespace + "/" + obj.Name
+		if p.Pods == 1 || since.Before(p.Since) || since.Equal(p.Since) && name < p.Pod {
+			p.Pod, p.Since = name, since
+		}
+	}
+	waiting := map[*engine.Class]*engine.Diagnosis{}
+	c.queue.Each(func(w *queue.WaitingClass) { waiting[w.Class()] = w.Diagnosis() })
+	preempts := map[types.UID]bool{}
+	c.preemption.EachVictim(func(_, by types.UID) { preempts[by] = true })
+	for uid, p := range c.pods { // in any order: they are added up
+		if !p.parsed.StandsIn() {
+			add(c.pendingState(p, preempts[uid], waiting), p.parsed.Object, p.seen.UTC())
+		}
+	}
+	for _, obj := range c.others { // in any order: they are added up
+		add(PendingPods{State: PendingUnmanaged, Reason: obj.Spec.SchedulerName}, obj, time.Time{})
+	}
+	out := []PendingPods{}
+	for _, p := range by {
+		out = append(out, *p)
+	}
+	slices.SortFunc(out, func(a, b PendingPods) int {
+		return cmp.Or(cmp.Compare(b.Pods, a.Pods), strings.Compare(a.State, b.State), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Plugin, b.Plugin))
+	})
+	return out
+}
+
+// pendingState returns what a pod of ours waits for, without a number: the first that holds.
+func (c *Core) pendingState(p *pod, preempts bool, waiting map[*engine.Class]*engine.Diagnosis) PendingPods {
+	item := c.queue.Get(p.parsed.UID)
+	place, placed := c.reservation.Of(p.parsed.UID)
+	switch {
+	case p.node() != "":
+		return PendingPods{State: PendingBinding}
+	case c.sched.Gate(p.parsed) != nil:
+		return PendingPods{State: PendingGated, Reason: p.reports.Condition()}
+	case preempts:
+		return PendingPods{State: PendingPreempting}
+	case placed && place.Node == "":
+		return PendingPods{State: PendingNodeComing, Reason: place.Group}
+	case c.hasNodeToWaitFor(p) || placed:
+		return PendingPods{State: PendingNominated}
+	case item == nil || item.Diagnosis() == nil:
+		return PendingPods{State: PendingUntried}
+	}
+	d := item.Diagnosis()
+	if latest := waiting[item.Class()]; latest != nil && item.Stage() == queue.Unschedulable {
+		d = latest
+	}
+	plugin, reason := mostNodes(d)
+	return PendingPods{State: PendingRejected, Plugin: plugin, Reason: reason}
+}
+
+// mostNodes returns for what most nodes reject a pod, and the plugin that says so.
+func mostNodes(d *engine.Diagnosis) (plugin, reason string) {
+	reasons := reasonsOf(d)
+	if len(reasons) == 0 {
+		return "", d.Message()
+	}
+	most := slices.MinFunc(reasons, func(a, b step.Why) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), strings.Compare(a.Message, b.Message))
+	})
+	return most.Plugin, most.Message
+}
+
+// buying returns the node groups with nodes that are coming, and those that back off.
+func (c *Core) buying() (buying []Buying, backingOff []BackingOff) {
+	if !c.scale.groups.Known() {
+		return nil, nil
+	}
+	pods := map[string]int{}
+	for _, p := range c.reservation.Places() {
+		pods[p.Group] += len(p.Pods)
+	}
+	for _, g := range c.state.Groups() {
+		d, _ := c.scale.groups.Describe(c.turn, g.ID)
+		if d.Coming > 0 {
+			b := Buying{Group: g.ID, Nodes: d.Coming, Price: g.Price * float64(d.Coming), Pods: pods[g.ID]}
+			if list := c.underway(g.ID); len(list) > 0 {
+				e := c.expect(g.ID, list[0].Ordered)
+				b.Next = &e
+			}
+			buying = append(buying, b)
+		}
+		if b := d.Backoff; b != nil {
+			backingOff = append(backingOff, BackingOff{g.ID, Backoff{Class: b.Class.String(), Reason: b.Reason, Until: b.Until.UTC()}})
+		}
+	}
+	return buying, backingOff
+}
+
+// leavingNodes returns the nodes on their way out.
+func (c *Core) leavingNodes() []LeavingNode {
+	var out []LeavingNode
+	add := func(n *cluster.Node) {
+		at := c.standing(n, nil)
+		if at.state != NodeLeaving {
+			return
+		}
+		x := LeavingNode{Node: n.Name, Group: n.Group, Price: c.price(n.Group), Leaving: leavingOf(&at), Pods: n.Workload}
+		out = append(out, x)
+	}
+	if c.NodesLeaving() == 0 {
+		return nil
+	}
+	c.state.Nodes(add)
+	c.scale.deletions.OutOfState(func(info *cluster.NodeInfo) { add(cluster.DetachedNode(info)) })
+	slices.SortFunc(out, func(a, b LeavingNode) int { return strings.Compare(a.Node, b.Node) })
+	return out[:min(len(out), maxListed)]
+}
+
+// preempting returns the pods whose victims are leaving.
+func (c *Core) preempting() []Preempting {
+	by := map[types.UID]*Preempting{}
+	c.preemption.EachVictim(func(victim, preemptor types.UID) {
+		p, v := c.pods[preemptor], c.state.PodOn(victim)
+		if p == nil || v == nil {
+			return
+		}
+		x := by[preemptor]
+		if x == nil {
+			x = &Preempting{Pod: p.parsed.Name(), Node: c.state.NominatedTo(preemptor)}
+			by[preemptor] = x
+		}
+		x.Victims = append(x.Victims, v.Name())
+	})
+	var out []Preempting
+	for _, x := range slices.SortedFunc(maps.Values(by), func(a, b *Preempting) int { return strings.Compare(a.Pod, b.Pod) }) {
+		slices.Sort(x.Victims)
+		out = append(out, *x)
+	}
+	return out[:min(len(out), maxListed)]
+}

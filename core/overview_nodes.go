@@ -1,0 +1,99 @@
+package core
+
+// This file lists nodes for people, one line each: what of them is requested, what they cost,
+// and why they stay.
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// NodeLine is a node in one line.
+type NodeLine struct {
+	Node  string  `json:"node"`
+	Group string  `json:"group,omitempty"` // "" when it is in none
+	Ready bool    `json:"ready"`
+	Price float64 `json:"price,omitempty"` // an hour
+	// State and Reason are for scale-down, as in NodeExplanation; "" when Berth only schedules.
+	State  string                `json:"state,omitempty"`
+	Reason autoscaler.KeptReason `json:"reason,omitempty"`
+	Pod    string                `json:"pod,omitempty"`  // that keeps it, as namespace/name
+	Step   string                `json:"step,omitempty"` // of one on its way out, as core/lifecycle/nodedeletion has them
+	// Unschedulable says that it is cordoned.
+	Unschedulable bool `json:"unschedulable,omitempty"`
+	Pods          int  `json:"pods"`
+	CPU           Use  `json:"cpu"`    // in thousandths
+	Memory        Use  `json:"memory"` // in bytes
+}
+
+// Use is how much of a resource of a node its pods request.
+type Use struct {
+	Requested   int64 `json:"requested"`
+	Allocatable int64 `json:"allocatable"`
+}
+
+// Share returns the share that is requested, 0 of a resource that the node hasn't.
+func (u Use) Share() float64 {
+	if u.Allocatable <= 0 {
+		return 0
+	}
+	return float64(u.Requested) / float64(u.Allocatable)
+}
+
+// NodeLines returns a line for each node, and how many nodes there are: those on their way out
+// first, then those that aren't ready, then those that could go, then the others, each by rising
+// share of what is requested. It returns limit lines at most.
+func (c *Core) NodeLines(limit int) (lines []NodeLine, nodes int) {
+	var sum *nodesSummary
+	if c.cfg.Autoscale != nil {
+		sum = newNodesSummary(c) // for what the last plan has of each
+	}
+	c.state.Nodes(func(n *cluster.Node) { lines = append(lines, c.nodeLine(n, sum)) })
+	if sum != nil {
+		c.scale.deletions.OutOfState(func(info *cluster.NodeInfo) { lines = append(lines, c.nodeLine(cluster.DetachedNode(info), sum)) })
+	}
+	slices.SortFunc(lines, func(a, b NodeLine) int {
+		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.share(), b.share()), strings.Compare(a.Node, b.Node))
+	})
+	return lines[:min(len(lines), max(limit, 0))], len(lines)
+}
+
+func (c *Core) nodeLine(n *cluster.Node, sum *nodesSummary) NodeLine {
+	x := NodeLine{
+		Node: n.Name, Group: n.Group, Ready: n.Ready(), Unschedulable: n.Object.Spec.Unschedulable, Pods: len(n.Pods),
+		CPU:    Use{n.Requested.At(cluster.CPU), n.Allocatable.At(cluster.CPU)},
+		Memory: Use{n.Requested.At(cluster.Memory), n.Allocatable.At(cluster.Memory)},
+	}
+	if sum == nil {
+		return x
+	}
+	at := c.standing(n, sum.removals[n.Name])
+	x.Price, x.State, x.Reason = c.price(n.Group), at.state, at.reason
+	switch at.state {
+	case NodeStays:
+		x.Pod = at.stay.Pod
+	case NodeLeaving:
+		x.Step = at.way.State
+	}
+	return x
+}
+
+// order says which lines come first.
+func (x *NodeLine) order() int {
+	switch {
+	case x.State == NodeLeaving:
+		return 0
+	case !x.Ready:
+		return 1
+	case x.State == NodeCandidate:
+		return 2
+	}
+	return 3
+}
+
+// share returns the larger of the shares that are requested.
+func (x *NodeLine) share() float64 { return max(x.CPU.Share(), x.Memory.Share()) }

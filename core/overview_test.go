@@ -1,0 +1,135 @@
+package core_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// TestOverviewSaysWhatPodsWaitFor has a pod for each state that one without a node can be in, and
+// one on a node, which isn't pending.
+func TestOverviewSaysWhatPodsWaitFor(t *testing.T) {
+	p := newHandPlanned(t, func(*core.Autoscale) {})
+	if got := pendingOf(p.Core); got != "" {
+		t.Errorf("before there are pods, pending are\n%s", got)
+	}
+	other := testkit.Pod("theirs").Obj()
+	other.Spec.SchedulerName = "another"
+	in := []step.Input{step.PodSet{Pod: testkit.Pod("runs").Req("cpu", "1").On("n1").Obj()}, step.PodSet{Pod: other}}
+	for i := range 5 { // no room is left but for pods that take another's place
+		in = append(in, step.PodSet{Pod: testkit.Pod(fmt.Sprint("full", i)).Req("cpu", "3").On(fmt.Sprint("n", i)).Obj()})
+	}
+	in = append(in, step.PodSet{Pod: testkit.Pod("gated").Gate("example.com/quota").Obj()}, step.PodSet{Pod: testkit.Pod("binds").Req("cpu", "1m").Obj()})
+	p.step(0, in...)
+	p.step(time.Second, step.PodSet{Pod: testkit.Pod("big-1").Req("cpu", "64").Obj()})
+	p.step(time.Second, step.PodSet{Pod: testkit.Pod("big-0").Req("cpu", "64").Obj()}, step.PodSet{Pod: testkit.Pod("urgent").Req("cpu", "3").Priority(9).Obj()})
+	want := `2 Rejected default/big-1 1001 NodeResourcesFit: Insufficient cpu
+1 Binding default/binds 1000 : 
+1 Gated default/gated 1000 : Scheduling is blocked due to non-empty scheduling gates: waiting for scheduling gates: [example.com/quota]
+1 Preempting default/urgent 1002 : 
+1 Unmanaged default/theirs 0 : another
+`
+	if got := pendingOf(p.Core); got != want {
+		t.Errorf("pending are\n%s\nwant\n%s", got, want)
+	}
+	o := p.Overview()
+	if len(o.Preempting) != 1 || o.Preempting[0].Pod != "default/urgent" || len(o.Preempting[0].Victims) != 1 || !strings.HasPrefix(o.Preempting[0].Victims[0], "default/full") || o.Preempting[0].Node == "" {
+		t.Errorf("preempting are %+v, want urgent in the place of one that fills a node", o.Preempting)
+	}
+	if o.Placed != 7 || o.Nodes.Nodes != 5 || o.Nodes.Ready != 5 {
+		t.Errorf("on nodes are %d pods, want 7; the nodes are %+v", o.Placed, o.Nodes)
+	}
+}
+
+// pendingOf writes the pods that an overview has without a node, a line for each group of them.
+func pendingOf(c *core.Core) string {
+	var b strings.Builder
+	for _, x := range c.Overview().Pending {
+		since := int64(0)
+		if !x.Since.IsZero() {
+			since = x.Since.Unix()
+		}
+		fmt.Fprintf(&b, "%d %s %s %d %s: %s\n", x.Pods, x.State, x.Pod, since, x.Plugin, x.Reason)
+	}
+	return b.String()
+}
+
+// TestOverviewFollowsAPurchase has pods for which nodes are ordered: they wait for these, and the
+// overview has what they cost.
+func TestOverviewFollowsAPurchase(t *testing.T) {
+	p := newHandPlanned(t, func(*core.Autoscale) {})
+	p.step(0, step.PodSet{Pod: testkit.Pod("big-0").Req("cpu", "64").Obj()}, step.PodSet{Pod: testkit.Pod("big-1").Req("cpu", "64").Obj()})
+	if p.request == nil {
+		t.Fatal("no plan is asked for")
+	}
+	plan := autoscaler.NewPlan(p.request, 0)
+	pods := []types.UID{"pod-big-0", "pod-big-1"}
+	plan.ScaleUps = []autoscaler.ScaleUp{{Group: "g", Nodes: 2, Pods: pods, Bins: [][]types.UID{pods[:1], pods[1:]}}}
+	p.step(0, step.PlanMade{Plan: plan})
+	o := p.Overview()
+	if len(o.Buying) != 1 || o.Buying[0].Group != "g" || o.Buying[0].Nodes != 2 || o.Buying[0].Pods != 2 || o.Buying[0].Price != 0.8 {
+		t.Errorf("being bought is %+v, want 2 nodes of g for 0.8 an hour", o.Buying)
+	}
+	if got := pendingOf(p.Core); got != "2 NodeComing default/big-0 1000 : g\n" {
+		t.Errorf("pending are\n%s", got)
+	}
+}
+
+// TestNodeLinesHaveTheEmptiestFirst compares the lines of nodes that are leaving, could go, stay
+// and aren't ready, in this order, and leaves out those beyond a limit.
+func TestNodeLinesHaveTheEmptiestFirst(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) { a.UnneededTime = time.Minute })
+	p.step(0, step.PodSet{Pod: testkit.Pod("db").Req("cpu", "1", "memory", "4Gi").On("n2").Obj()}, step.PodSet{Pod: testkit.Pod("web").Req("cpu", "1").On("n3").Obj()})
+	p.plan(func(plan *autoscaler.Plan) {
+		plan.Removals = []*autoscaler.Removal{{Node: "n3"}, {Node: "n4"}}
+		plan.Kept = []autoscaler.Kept{{Node: "n0", Reason: autoscaler.KeptNotAutoscaled}, {Node: "n1", Reason: autoscaler.KeptMinSize}, {Node: "n2", Reason: autoscaler.KeptBlockedByPod, Pod: "default/db"}}
+	})
+	lines, nodes := p.NodeLines(100)
+	var got strings.Builder
+	for _, x := range lines {
+		fmt.Fprintf(&got, "%s %s %s %s %.2f %.2f %d %.1f\n", x.Node, x.State, x.Reason, x.Pod, x.CPU.Share(), x.Memory.Share(), x.Pods, x.Price)
+	}
+	want := `n4 Candidate NotUnneededLongEnough  0.00 0.00 0 0.4
+n3 Candidate NotUnneededLongEnough  0.25 0.00 1 0.4
+n0 Stays NotAutoscaled  0.00 0.00 0 0.0
+n1 Stays NodeGroupMinSizeReached  0.00 0.00 0 0.4
+n2 Stays BlockedByPod default/db 0.25 0.50 1 0.4
+`
+	if got.String() != want || nodes != 5 {
+		t.Errorf("%d nodes:\n%s\nwant\n%s", nodes, got.String(), want)
+	}
+	if lines, nodes := p.NodeLines(2); len(lines) != 2 || nodes != 5 || lines[0].Node != "n4" {
+		t.Errorf("two lines are %+v of %d", lines, nodes)
+	}
+	// After its time the empty one is on its way out, and one that isn't ready comes before the rest.
+	sick := testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()
+	sick.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse}}
+	p.step(time.Minute, step.NodeSet{Node: sick, Group: "g"})
+	p.plan(func(plan *autoscaler.Plan) { plan.Removals = []*autoscaler.Removal{{Node: "n4"}} })
+	if lines, _ := p.NodeLines(2); lines[0].Node != "n4" || lines[0].State != core.NodeLeaving || lines[0].Step != "tainting" || lines[1].Node != "n1" || lines[1].Ready {
+		t.Errorf("the first lines are %+v", lines)
+	}
+	if o := p.Overview(); len(o.Leaving) != 1 || o.Leaving[0].Node != "n4" || o.Leaving[0].Step != "tainting" || o.Nodes.NotReady != 1 {
+		t.Errorf("leaving are %+v, nodes %+v", o.Leaving, o.Nodes)
+	}
+}
+
+// TestOverviewWithoutAutoscaling has no states, no money and no purchases.
+func TestOverviewWithoutAutoscaling(t *testing.T) {
+	d := newDriven(t, core.DefaultConfig(), drive.Unanswered{}, defaults)
+	raw, err := json.Marshal(d.Core().Overview())
+	if err != nil || string(raw) != `{"placed":0,"pending":[],"nodes":{"nodes":0,"ready":0}}` {
+		t.Errorf("of nothing: %s %v", raw, err)
+	}
+}
