@@ -25,6 +25,17 @@ type group struct {
 	tree  tree                // their keys, by slot
 }
 
+// clear takes all nodes out of the group. It keeps memory.
+func (g *group) clear() {
+	g.nodes = g.nodes[:0]
+	g.tree.levels, g.tree.n = g.tree.levels[:0], 0
+}
+
+// maxSpare is of how many groups the memory is kept that have lost their nodes one by one: where
+// nodes go from one group to another and back, as candidates of the autoscaler do, the groups
+// that they leave and come to take turns with it.
+const maxSpare = 2
+
 // groupIndex is the groups of a column by number and by structural key.
 type groupIndex struct {
 	groups   []*group           // nil where free
@@ -35,15 +46,23 @@ type groupIndex struct {
 	domains  [][]cluster.Domain // by topology of the column and group
 	free     []int32            // free numbers
 	byKey    map[string]int32   // number by structural key
-	spare    *group             // without nodes; its memory is the next new group's
+	spare    []*group           // without nodes; their memory is that of the next new groups
 
 	key    []int32 // scratch: the structural key that regroup is about
 	keyBuf []byte  // scratch: a structural key as bytes
 }
 
 // reset forgets all groups, for a column with so many topologies and group rules. It keeps the
-// memory of lists.
+// memory of lists, and that of the groups for those that come next: they are likely the same,
+// and come in the same order.
 func (x *groupIndex) reset(topologies, rules int) {
+	x.spare = x.spare[:0]
+	for _, g := range slices.Backward(x.groups) {
+		if g != nil {
+			g.clear()
+			x.spare = append(x.spare, g)
+		}
+	}
 	clear(x.groups)
 	x.groups, x.free = x.groups[:0], x.free[:0]
 	x.feasible, x.best = x.feasible[:0], x.best[:0]
@@ -116,9 +135,10 @@ func (c *column) numberOfKey() int32 {
 	if id, ok := c.byKey[string(c.bytesOf(c.key))]; ok {
 		return id
 	}
-	g := c.spare
-	if c.spare = nil; g == nil {
-		g = &group{}
+	g := &group{}
+	if last := len(c.spare) - 1; last >= 0 {
+		g, c.spare[last] = c.spare[last], nil
+		c.spare = c.spare[:last]
 	}
 	g.key = append(g.key[:0], c.key...)
 	id := int32(len(c.groups))
@@ -188,10 +208,8 @@ func (c *column) remove(i cluster.NodeIndex) {
 		delete(c.byKey, string(c.bytesOf(g.key)))
 		c.groups[cl.group] = nil
 		c.free = append(c.free, cl.group)
-		// Where nodes go from one group to another and back, as candidates of the autoscaler do, the
-		// groups that they leave and come to take turns with the memory of one.
-		if c.spare == nil || cap(g.nodes) > cap(c.spare.nodes) {
-			c.spare = g
+		if len(c.spare) < maxSpare {
+			c.spare = append(c.spare, g)
 		}
 	}
 	cl.group, cl.slot, cl.ok = -1, 0, false
