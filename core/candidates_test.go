@@ -25,17 +25,18 @@ func TestALeaderGoesOnWithTheTimesOfTheLast(t *testing.T) {
 		drive.HookFunc(func(now time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
 			for _, x := range r.Taints {
 				if x.Taint.Key == autoscaler.ToBeDeletedTaint {
-					tainted = append(tainted, x.Node+" at "+strconv.FormatInt(now.Unix(), 10))
+					tainted = append(tainted, x.Node+" ("+string(x.UID)+") at "+strconv.FormatInt(now.Unix(), 10))
 				}
 			}
 		}))
 	node := func() *testkit.NodeBuilder { return testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi") }
 	group := nodegroup.Group{ID: "g", Max: 5, Target: 1, Template: node().Obj()}
 	since := time.Unix(1000, 0)
-	if err := d.StandBy(since, step.NodeSet{Node: node().Obj(), Group: "g"}, step.GroupsSet{Groups: []nodegroup.Group{group}}); err != nil {
+	plain, soft := node().Obj(), node().Taint(autoscaler.DeletionCandidateTaint, "1000", v1.TaintEffectPreferNoSchedule).Obj()
+	plain.UID, soft.UID = "uid-n", "uid-n"
+	if err := d.StandBy(since, step.NodeSet{Node: plain, Group: "g"}, step.GroupsSet{Groups: []nodegroup.Group{group}}); err != nil {
 		t.Fatal(err)
 	}
-	soft := node().Taint(autoscaler.DeletionCandidateTaint, "1000", v1.TaintEffectPreferNoSchedule).Obj()
 	if err := d.StandBy(since.Add(time.Second), step.NodeSet{Node: soft, Group: "g"}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +44,8 @@ func TestALeaderGoesOnWithTheTimesOfTheLast(t *testing.T) {
 	for at := 20; at <= 40; at++ {
 		d.stepOut(since.Add(time.Duration(at) * time.Second))
 	}
-	if len(tainted) != 1 || tainted[0] != "n at 1030" {
-		t.Errorf("removals began: %v, want that of n at 1030: 30 s after 1000", tainted)
+	if len(tainted) != 1 || tainted[0] != "n (uid-n) at 1030" {
+		t.Errorf("removals began: %v, want that of n (uid-n) at 1030: 30 s after 1000", tainted)
 	}
 }
 

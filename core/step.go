@@ -145,6 +145,11 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	}
 	r := *c.turn.Ready
 	*c.turn.Ready = step.Ready{}
+	for i := range r.Taints {
+		if n := c.state.NodeByName(r.Taints[i].Node); n != nil {
+			r.Taints[i].UID = n.Object.UID
+		}
+	}
 	r.NextWake = c.nextWake(more)
 	c.forget(columnsFollow)
 	return r

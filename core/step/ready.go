@@ -93,7 +93,10 @@ type Bind struct {
 
 // Taint adds a taint to a node, or removes that with its key (Apply).
 type Taint struct {
-	Node   string
+	Node string
+	// UID is that of the node which the core knows: another one that has its name by now is left
+	// alone. It is "" when the core knows none.
+	UID    types.UID `json:",omitempty"`
 	Taint  v1.Taint
 	Remove bool
 	// Cordon has the node also be made unschedulable with the taint. The removal of the taint

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"sync"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -42,14 +43,17 @@ func (t *tainter) backlogOf(node string) chan<- job[step.Taint] {
 	return t.backlogs[h.Sum32()%taintWorkers]
 }
 
-// write replaces the node's taint of that key, or removes it, with what goes with it. A node that is gone has no taint: removing one
-// from it succeeds. A patch can only replace the whole list of taints; so that those of other
+// write replaces the node's taint of that key, or removes it, with what goes with it. A node that
+// is gone has no taint, be there another of its name or not: removing one from it succeeds. A patch can only replace the whole list of taints; so that those of other
 // writers stay, the node is read and updated, again when somebody else was faster.
 func (t *tainter) write(ctx context.Context, taint step.Taint) error {
 	attempt := func() error {
 		node, err := t.client.CoreV1().Nodes().Get(ctx, taint.Node, metav1.GetOptions{})
 		if err != nil {
 			return err
+		}
+		if taint.UID != "" && taint.UID != node.UID {
+			return apierrors.NewNotFound(v1.Resource("nodes"), taint.Node)
 		}
 		taint.Apply(node)
 		_, err = t.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})

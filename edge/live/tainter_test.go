@@ -33,8 +33,11 @@ func TestTaintsAreReplacedByKey(t *testing.T) {
 		{"put on again", step.Taint{Taint: taint("old", "2")}, "[other=x old=2]"},
 		{"taken off", step.Taint{Taint: taint("old", ""), Remove: true}, "[other=x]"},
 		{"taken off, though it isn't there", step.Taint{Taint: taint("new", ""), Remove: true}, "[other=x old=1]"},
+		{"put on this node", step.Taint{UID: "this", Taint: taint("new", "1")}, "[other=x old=1 new=1]"},
+		{"taken off an earlier node of the name", step.Taint{UID: "earlier", Taint: taint("old", ""), Remove: true}, "[other=x old=1]"},
 	} {
 		node := testkit.Node("n").Obj()
+		node.UID = "this"
 		node.Spec.Taints = []v1.Taint{taint("other", "x"), taint("old", "1")}
 		client := fake.NewClientset(node)
 		c.Node = "n"
@@ -52,6 +55,19 @@ func TestTaintsAreReplacedByKey(t *testing.T) {
 		if fmt.Sprint(taints) != c.want {
 			t.Errorf("%s: got %v, want %s", c.name, taints, c.want)
 		}
+	}
+}
+
+// TestANodeThatHasAnothersNameIsNotTainted has a node be deleted and created again while its taint
+// is to be written.
+func TestANodeThatHasAnothersNameIsNotTainted(t *testing.T) {
+	node := testkit.Node("n").Obj()
+	node.UID = "this"
+	client := fake.NewClientset(node)
+	err := newTainter(client).write(t.Context(), step.Taint{Node: "n", UID: "earlier", Taint: v1.Taint{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule}})
+	got, _ := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) || len(got.Spec.Taints) > 0 {
+		t.Errorf("got %v and taints %v, want it not to be found", err, got.Spec.Taints)
 	}
 }
 
