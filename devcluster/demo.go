@@ -57,6 +57,8 @@ func sizeCommand() *cobra.Command {
 	cmd.Flags().IntVar(&z.Pods, "pods", 50000, "number of pods")
 	cmd.Flags().DurationVar(&z.Limit, "limit", 15*time.Minute, "how long it may take")
 	cmd.Flags().Int64Var(&memory, "max-memory", 600, "MiB that Berth may take (0: anything)")
+	cmd.Flags().IntVar(&z.Rate, "rate", 0, "pods that are created in a second (0: as many as can be)")
+	cmd.Flags().BoolVar(&z.Shadow, "shadow", false, "measure a shadow beside Berth, too")
 	cmd.Flags().DurationVar(&z.WaitAtEnd, "settle", 0, "how long to wait at the end, with the cluster up")
 	return cmd
 }

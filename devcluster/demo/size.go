@@ -1,10 +1,12 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +29,8 @@ type Size struct {
 	Limit       time.Duration // until all pods are bound
 	MaxMemory   int64         // bytes that Berth may take at its peak; 0 for no limit
 	WaitAtEnd   time.Duration // with the cluster up, to see what Berth takes at rest
+	Rate        int           // pods that are created in a second; 0 for as many as can be
+	Shadow      bool          // measure a shadow beside Berth, too, from when all nodes are there
 }
 
 // Run measures. There are no kubelets, so pods stay bound.
@@ -51,6 +55,15 @@ func (z Size) Run(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("creating nodes: %w", err)
 	}
+	var shadow *controlplane.Process
+	var shadowBefore time.Duration
+	if z.Shadow {
+		if shadow, err = startShadow(ctx, bed, z.Berth, filepath.Join(dir, "shadow.log")); err != nil {
+			return err
+		}
+		defer shadow.Stop(10 * time.Second)
+		shadowBefore = shadow.Usage().CPU
+	}
 	before := bed.berth.Usage().CPU
 	fmt.Fprintf(z.Out, "creating %d pods …\n", z.Pods)
 	start := time.Now()
@@ -58,6 +71,10 @@ func (z Size) Run(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(start)
+	if shadow != nil {
+		u := shadow.Usage()
+		fmt.Fprintf(z.Out, "\nthe shadow used %.1f %% of a core and at most %d MiB\n", 100*(u.CPU-shadowBefore).Seconds()/took.Seconds(), u.PeakRSS>>20)
+	}
 	fmt.Fprintf(z.Out, "\n%d pods bound on %d nodes in %.1f s: %.0f pods/s, %.2f ms of Berth's CPU per pod\n", z.Pods, z.Nodes, took.Seconds(),
 		float64(z.Pods)/took.Seconds(), (bed.berth.Usage().CPU-before).Seconds()*1000/float64(z.Pods))
 	select {
@@ -70,6 +87,23 @@ func (z Size) Run(ctx context.Context) error {
 		return fmt.Errorf("expected berth to take at most %d MiB, it took %d", z.MaxMemory>>20, u.PeakRSS>>20)
 	}
 	return nil
+}
+
+// startShadow starts a shadow, and waits until it has the nodes.
+func startShadow(ctx context.Context, bed *testbed, berth, log string) (*controlplane.Process, error) {
+	p, err := controlplane.StartProcess("the shadow", log, berth, "run", "--shadow", "--kubeconfig", bed.cluster.Kubeconfig, "--secure-port", "0")
+	if err != nil {
+		return nil, err
+	}
+	for ctx.Err() == nil && !p.Ended() {
+		if raw, _ := os.ReadFile(log); bytes.Contains(raw, []byte(`"ready"`)) {
+			return p, nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	p.Stop(time.Second)
+	raw, _ := os.ReadFile(log)
+	return nil, fmt.Errorf("the shadow isn't ready; its log:\n%s", raw)
 }
 
 // sizeNode returns the i-th node: 16 CPUs, 64 GiB, 110 pods.
@@ -100,6 +134,9 @@ func (z Size) createAndFollow(ctx context.Context, bed *testbed, start time.Time
 	creating := make(chan error, 1)
 	go func() {
 		creating <- api.Each(ctx, z.Pods, func(ctx context.Context, i int) error {
+			if z.Rate > 0 {
+				time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(z.Rate))))
+			}
 			_, err := bed.client.CoreV1().Pods(v1.NamespaceDefault).Create(ctx, sizePod(i), metav1.CreateOptions{})
 			if err == nil {
 				created.Add(1)
