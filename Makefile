@@ -106,7 +106,7 @@ compare: ## Engine against kube-scheduler's algorithm in one run, BENCH=regexp, 
 	cd devcluster && go test ./oracle -timeout 60m -run '^$$' -bench 'Placement/$(BENCH)' -benchtime 1000x -count $(COUNT) | tee ../out.compare
 	go run $(BENCHSTAT) -col /by out.compare
 
-versus: build devcluster ## kube-scheduler and Berth side by side on the dev cluster, ARGS='--case basic --rounds 3' (all cases: an hour)
+versus: build devcluster ## kube-scheduler and Berth side by side on the dev cluster, ARGS='--full --case basic --rounds 3' (all cases: half an hour; with --full: a day)
 	@./devcluster/bin/devcluster bench $(ARGS)
 
 bench: ## Benchmarks of the engine, the planner, the driver and the simulator, BENCH=regexp, summed up by benchstat

@@ -16,6 +16,7 @@ import (
 func benchCommand() *cobra.Command {
 	o := bench.Options{}
 	var output string
+	var full bool
 	cmd := &cobra.Command{
 		Use: "bench", Short: "Measure kube-scheduler and Berth side by side", Args: cobra.NoArgs,
 		Long: `Bench has kube-scheduler and Berth place the same pods in turn, on one control
@@ -27,13 +28,25 @@ scheduler, the API server and etcd (from its start to its last event), peak
 memory, attempts and API calls per pod. In the first case bare loops of binds,
 and of binds and events, run too: the ceiling for any scheduler there.
 
+The cases are those of scheduler_perf, kube-scheduler's own benchmark, by its names in
+parentheses, and some that it lacks. The size is one for two cores; --full is that of
+its large workloads. Cases that need a node for each pod have fewer pods.
+
 Cases:
 ` + about(),
 		Example: `  devcluster bench --case basic
+  devcluster bench --full --case basic --rounds 3
   devcluster bench --nodes 1000 --pods 2000 --rounds 3 -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o is %q; it must be text or json", output)
+			}
+			if full {
+				for name, set := range map[string]func(){"nodes": func() { o.Nodes = bench.Full.Nodes }, "pods": func() { o.Pods = bench.Full.Pods }} {
+					if !cmd.Flags().Changed(name) {
+						set()
+					}
+				}
 			}
 			o.Progress = cmd.ErrOrStderr()
 			r, err := bench.Do(cmd.Context(), o)
@@ -58,8 +71,9 @@ Cases:
 	fs.SortFlags = false
 	fs.StringSliceVar(&o.Cases, "case", nil, "cases to run (default: all)")
 	fs.StringSliceVar(&o.Schedulers, "scheduler", nil, "kube-scheduler or berth (default: both in turn)")
-	fs.IntVar(&o.Nodes, "nodes", 5000, "number of nodes")
-	fs.IntVar(&o.Pods, "pods", 10000, "number of pods, fewer in cases that say so")
+	fs.IntVar(&o.Nodes, "nodes", bench.Small.Nodes, "number of nodes")
+	fs.IntVar(&o.Pods, "pods", bench.Small.Pods, "number of pods, fewer in cases that say so")
+	fs.BoolVar(&full, "full", false, fmt.Sprintf("have %d nodes and %d pods, where --nodes and --pods don't say otherwise", bench.Full.Nodes, bench.Full.Pods))
 	fs.IntVar(&o.Rounds, "rounds", 1, "how often each scheduler runs each case")
 	fs.BoolVar(&o.Ceiling, "ceiling", true, "run the bare loops too, in the first case")
 	fs.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long one run may take, with creating its pods")
@@ -72,7 +86,11 @@ Cases:
 func about() string {
 	var b strings.Builder
 	for _, c := range bench.Cases {
-		fmt.Fprintf(&b, "  %-15s %s\n", c.Name, c.About)
+		upstream := ""
+		if c.Upstream != "" {
+			upstream = " (" + c.Upstream + ")"
+		}
+		fmt.Fprintf(&b, "  %-34s %s%s\n", c.Name, c.About, upstream)
 	}
 	return b.String()
 }

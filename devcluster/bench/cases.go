@@ -2,138 +2,163 @@ package bench
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file is what contenders are measured with: the cluster, which all cases share, and
-// the workload of each case.
+// This file is what contenders are measured with: the workload of each case. Its pods are in
+// shapes.go, what is there before and happens meanwhile in prepare.go and during.go.
 
-// Namespaces of a run. Only pods in measured are counted.
-const (
-	measured = "bench"
-	standing = "bench-standing" // pods that exist before the run
-	churning = "bench-churn"    // pods that are created during the run
-)
-
-// Case is a workload. The shapes are those of kube-scheduler's own benchmark,
-// scheduler_perf: nodes of 4 CPUs, 32 GiB and 110 pods, pods of 100m and 500 MiB.
+// Case is a workload. The shapes are those of kube-scheduler's own benchmark, scheduler_perf:
+// nodes of 4 CPUs, 32 GiB and 110 pods, pods of 100m and 500 MiB.
 type Case struct {
 	Name, About string
-	// standing returns how many pods are on nodes before the run; nil for none.
-	standing func(s Size) int
+	// Upstream is its name in scheduler_perf, "" of one that isn't there.
+	Upstream string
+	// nodes returns how many nodes there are; nil means Size.Nodes.
+	nodes func(s Size) int
+	// node changes the i-th of n nodes; nil for none.
+	node func(i, n int, node *v1.Node)
+	// attach is how many volumes of the CSI driver can be attached to a node; 0 for any number.
+	attach int32
+	// before are pods that are there before the run.
+	before []standing
 	// pods returns how many pods are measured; nil means Size.Pods.
 	pods func(s Size) int
 	// shape returns the i-th measured pod.
 	shape func(i int) *v1.Pod
+	// volume returns the volume of the i-th measured pod's claim, which is bound; nil for pods
+	// without one.
+	volume func(i int) *v1.PersistentVolume
 	// services are the names of Services, each selecting pods by its name as label app.
 	services []string
-	// churn is how many pods that fit nowhere are created a second during the run.
-	churn int
+	// during is what happens while the contender works, until it returns or the context ends; nil
+	// for nothing.
+	during func(ctx context.Context, b *bench, s Size) error
+	// late says that pods can't all be placed at the start: the run is timed from the contender's
+	// start.
+	late bool
+}
+
+// standing are pods that are there before the run.
+type standing struct {
+	count func(s Size) int
+	shape func(i int) *v1.Pod
+	// namespace is that of the i-th pod; nil means one of their own.
+	namespace func(i int) string
+	waiting   bool // they have no node; else they are on the nodes in turn
+	deleted   bool // they were deleted, and finalizers hold them
 }
 
 // Size is how many nodes and measured pods a case has.
 type Size struct{ Nodes, Pods int }
 
+// Full is the size of scheduler_perf's large workloads, and Small one for a machine of two cores
+// that also runs the API server.
+var (
+	Full  = Size{Nodes: 5000, Pods: 10000}
+	Small = Size{Nodes: 500, Pods: 1000}
+)
+
+func nodesOf(s Size) int   { return s.Nodes }
+func podsOf(s Size) int    { return s.Pods }
+func fifthNode(s Size) int { return max(1, s.Nodes/5) }
+func oneNode(Size) int     { return 1 }
+
+// onePerNode is how many pods can be measured that take a node each, and fourPerNode fill all.
+func onePerNode(s Size) int  { return min(s.Pods, s.Nodes) }
+func fourPerNode(s Size) int { return 4 * s.Nodes }
+func twoOfFive(s Size) int   { return min(s.Pods, max(1, s.Nodes*2/5)) }
+
 // Cases are all cases, in the order in which they run.
 var Cases = []Case{
-	{Name: "basic", About: "plain pods of one shape", shape: plain},
-	{Name: "node-affinity", About: "required node affinity to two of three zones", shape: func(i int) *v1.Pod { return zoned(plain(i)) }},
-	{Name: "anti-affinity", About: "required anti-affinity by hostname: at most two pods for five nodes",
-		pods:  func(s Size) int { return min(s.Pods, max(1, s.Nodes*2/5)) },
-		shape: func(i int) *v1.Pod { return apart(plain(i), "green") }},
-	{Name: "zone-spread", About: "hard spread over three zones, at most 5 apart", shape: func(i int) *v1.Pod {
-		p := plain(i)
-		p.Labels = map[string]string{"color": "blue"}
-		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{
-			MaxSkew: 5, TopologyKey: v1.LabelTopologyZone, WhenUnsatisfiable: v1.DoNotSchedule,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}
-		return p
-	}},
-	{Name: "service-spread", About: "pods that a Service selects: spread by default",
+	{Name: "basic", Upstream: "SchedulingBasic", About: "plain pods of one shape", shape: plain},
+	{Name: "node-affinity", Upstream: "SchedulingNodeAffinity", About: "required node affinity to two of three zones", shape: func(i int) *v1.Pod { return zoned(plain(i)) }},
+	{Name: "anti-affinity", Upstream: "SchedulingPodAntiAffinity", About: "required anti-affinity by hostname: at most two pods for five nodes",
+		before: []standing{{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green") }, namespace: inMeasured}},
+		pods:   twoOfFive, shape: func(i int) *v1.Pod { return apart(plain(i), "green") }},
+	{Name: "matching-anti-affinity", Upstream: "SchedulingPodMatchingAntiAffinity", About: "plain pods whose label the anti-affinity of others on a fifth of the nodes keeps away",
+		before: []standing{{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green") }, namespace: inMeasured}},
+		shape:  func(i int) *v1.Pod { return coloured(plain(i), "green") }},
+	{Name: "affinity", Upstream: "SchedulingPodAffinity", About: "required affinity by zone to pods like themselves, all nodes in one zone", node: inOneZone,
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return together(plain(i), "blue") }, namespace: inMeasured}},
+		shape:  func(i int) *v1.Pod { return together(plain(i), "blue") }},
+	{Name: "preferred-affinity", Upstream: "SchedulingPreferredPodAffinity", About: "preferred affinity by hostname to pods like themselves",
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return preferring(plain(i), "red", true) }, namespace: inMeasured}},
+		shape:  func(i int) *v1.Pod { return preferring(plain(i), "red", true) }},
+	{Name: "preferred-anti-affinity", Upstream: "SchedulingPreferredPodAntiAffinity", About: "the same, away from them",
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return preferring(plain(i), "yellow", false) }, namespace: inMeasured}},
+		shape:  func(i int) *v1.Pod { return preferring(plain(i), "yellow", false) }},
+	{Name: "anti-affinity-namespaces", Upstream: "SchedulingRequiredPodAntiAffinityWithNSSelector", About: "required anti-affinity by hostname to pods of the namespaces of a label",
+		before: []standing{{count: fifthNode, shape: func(i int) *v1.Pod { return ofTeam(apart(plain(i), "green")) }, namespace: inTeams}},
+		pods:   twoOfFive, shape: func(i int) *v1.Pod { return ofTeam(apart(plain(i), "green")) }},
+	{Name: "preferred-anti-affinity-namespaces", Upstream: "SchedulingPreferredAntiAffinityWithNSSelector", About: "preferred anti-affinity to them",
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return ofTeam(preferring(plain(i), "yellow", false)) }, namespace: inTeams}},
+		shape:  func(i int) *v1.Pod { return ofTeam(preferring(plain(i), "yellow", false)) }},
+	{Name: "affinity-namespaces", Upstream: "SchedulingRequiredPodAffinityWithNSSelector", About: "required affinity by zone to them, all nodes in one zone", node: inOneZone,
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return ofTeam(together(plain(i), "blue")) }, namespace: inTeams}},
+		shape:  func(i int) *v1.Pod { return ofTeam(together(plain(i), "blue")) }},
+	{Name: "preferred-affinity-namespaces", Upstream: "SchedulingPreferredAffinityWithNSSelector", About: "preferred affinity to them",
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return ofTeam(preferring(plain(i), "red", true)) }, namespace: inTeams}},
+		shape:  func(i int) *v1.Pod { return ofTeam(preferring(plain(i), "red", true)) }},
+	{Name: "mixed-base", Upstream: "MixedSchedulingBasePod", About: "plain pods, beside pods with affinity and anti-affinity of each kind", node: inOneZone,
+		before: []standing{
+			{count: fifthNode, shape: plain, namespace: inMeasured},
+			{count: fifthNode, shape: func(i int) *v1.Pod { return together(plain(i), "blue") }, namespace: inMeasured},
+			{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green") }, namespace: inMeasured},
+			{count: fifthNode, shape: func(i int) *v1.Pod { return preferring(plain(i), "red", true) }, namespace: inMeasured},
+			{count: fifthNode, shape: func(i int) *v1.Pod { return preferring(plain(i), "yellow", false) }, namespace: inMeasured},
+		}, shape: plain},
+	{Name: "zone-spread", Upstream: "TopologySpreading", About: "hard spread over three zones, at most 5 apart",
+		shape: func(i int) *v1.Pod { return spread(plain(i), v1.DoNotSchedule) }},
+	{Name: "soft-spread", Upstream: "PreferredTopologySpreading", About: "soft spread over three zones, at most 5 apart",
+		shape: func(i int) *v1.Pod { return spread(plain(i), v1.ScheduleAnyway) }},
+	{Name: "service-spread", Upstream: "DefaultTopologySpreading", About: "pods that a Service selects: spread by default",
 		services: []string{"app-0"}, shape: func(i int) *v1.Pod { return app(plain(i), "app-0") }},
-	{Name: "preemption", About: "every node is full of four pods of low priority; each pod takes the place of three; timed from the scheduler's start",
-		standing: func(s Size) int { return 4 * s.Nodes },
-		pods:     func(s Size) int { return min(s.Pods, s.Nodes) },
-		shape: func(i int) *v1.Pod {
-			p := plain(i)
-			p.Spec.PriorityClassName = highPriority
-			p.Spec.Containers[0].Resources = requests("3", "500Mi")
-			return p
-		}},
-	{Name: "unschedulable", About: "plain pods, while pods of high priority come that fit nowhere", churn: 5, shape: plain},
-	{Name: "mixed", About: "all of these in turn, of eight apps behind Services",
-		services: apps(8), shape: mixed},
-}
-
-const highPriority = "bench-high"
-
-// requests returns the resources of a container.
-func requests(cpu, memory string) v1.ResourceRequirements {
-	return v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}}
-}
-
-// plain returns the i-th pod of scheduler_perf's basic workload.
-func plain(i int) *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%06d", i)},
-		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "registry.k8s.io/pause:3.10.1", Resources: requests("100m", "500Mi")}}},
-	}
-}
-
-func app(p *v1.Pod, name string) *v1.Pod {
-	p.Labels = map[string]string{"app": name}
-	return p
-}
-
-func apps(n int) (out []string) {
-	for i := range n {
-		out = append(out, fmt.Sprint("app-", i))
-	}
-	return out
-}
-
-func zoned(p *v1.Pod) *v1.Pod {
-	p.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
-		NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{{
-			Key: v1.LabelTopologyZone, Operator: v1.NodeSelectorOpIn, Values: []string{"zone-0", "zone-1"}}}}}}}}
-	return p
-}
-
-func apart(p *v1.Pod, color string) *v1.Pod {
-	p.Labels = map[string]string{"color": color}
-	p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: v1.LabelHostname}}}}
-	return p
-}
-
-// mixed returns pods of eight apps in turn, each app with a shape of its own.
-func mixed(i int) *v1.Pod {
-	p := app(plain(i), fmt.Sprint("app-", i%8))
-	selector := &metav1.LabelSelector{MatchLabels: p.Labels}
-	switch i % 8 {
-	case 1:
-		p = zoned(p)
-	case 2: // one pod in forty: with more there would be too few nodes
-		if i%40 == 2 {
-			p = apart(p, "red")
-		}
-	case 3:
-		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 5, TopologyKey: v1.LabelTopologyZone, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: selector}}
-	case 4:
-		p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []v1.WeightedPodAffinityTerm{{
-			Weight: 10, PodAffinityTerm: v1.PodAffinityTerm{LabelSelector: selector, TopologyKey: v1.LabelTopologyZone}}}}}
-	case 5:
-		p.Spec.Containers[0].Resources = requests("250m", "1Gi")
-	case 6:
-		p.Spec.PriorityClassName = highPriority
-	}
-	return p
+	{Name: "node-inclusion", Upstream: "SchedulingWithNodeInclusionPolicy", About: "hard spread by hostname, at most 1 apart, over the nodes whose taints pods tolerate: four of five", node: taintedFifth,
+		shape: func(i int) *v1.Pod { return including(plain(i)) }},
+	{Name: "daemon-set", Upstream: "SchedulingDaemonset", About: "pods whose affinity names one node among all", node: roomyFirst,
+		shape: func(i int) *v1.Pod { return named(light(i), nodeName(0)) }},
+	{Name: "extended-resource", Upstream: "SchedulingWithExtendedResource", About: "a resource of its own on each node, which one pod asks for", node: withResource,
+		pods: onePerNode, shape: func(i int) *v1.Pod { return asking(plain(i), resourceOf(i)) }},
+	{Name: "secrets", Upstream: "SchedulingSecrets", About: "pods with a Secret as volume", shape: func(i int) *v1.Pod { return withSecret(plain(i)) }},
+	{Name: "csi-volumes", Upstream: "SchedulingCSIPVs", About: "pods with a volume of a CSI driver that attaches 39 to a node", attach: 39,
+		shape: func(i int) *v1.Pod { return withClaim(plain(i)) }, volume: csiVolume},
+	{Name: "in-tree-volumes", Upstream: "SchedulingInTreePVs, SchedulingMigratedInTreePVs", About: "the same with volumes of a plugin in the tree that was migrated to CSI", attach: 39,
+		shape: func(i int) *v1.Pod { return withClaim(plain(i)) }, volume: inTreeVolume},
+	{Name: "preemption", Upstream: "PreemptionBasic", About: "every node is full of four pods of low priority; each pod takes the place of three; timed from the scheduler's start", late: true,
+		before: []standing{{count: fourPerNode, shape: low}}, pods: onePerNode, shape: urgent},
+	{Name: "preemption-volumes", Upstream: "PreemptionPVs", About: "the same, and each has a volume", late: true,
+		before: []standing{{count: fourPerNode, shape: low}}, pods: onePerNode, shape: func(i int) *v1.Pod { return withClaim(urgent(i)) }, volume: inTreeVolume},
+	{Name: "preemption-beside", Upstream: "PreemptionAsync", About: "plain pods, while pods of high priority take the place of those of low priority that fill the nodes",
+		before: []standing{{count: fourPerNode, shape: low}}, pods: onePerNode, shape: plain,
+		during: each(200, func(i int) *v1.Pod { return urgent(i) })},
+	{Name: "unschedulable", Upstream: "Unschedulable (5kNodes/100Init)", About: "plain pods, while pods of high priority come that fit nowhere", shape: plain, during: each(200, huge)},
+	{Name: "backlog", Upstream: "Unschedulable (5kNodes/20kInit)", About: "the same, with twice as many as the measured pods that fit nowhere and are there before",
+		before: []standing{{count: func(s Size) int { return 2 * s.Pods }, shape: huge, waiting: true}}, shape: plain, during: each(200, huge)},
+	{Name: "mixed-churn", Upstream: "SchedulingWithMixedChurn", About: "plain pods, while a node, a Service and a pod that fits nowhere come and go every second", shape: plain, during: comeAndGo},
+	{Name: "gated", Upstream: "SchedulingWhileGated", About: "plain pods for one node, while others are deleted there and as many as are measured wait for their gates", nodes: oneNode, node: roomyFirst,
+		before: []standing{{count: podsOf, shape: gated, waiting: true}, {count: podsOf, shape: light}}, shape: light, during: deleteStanding(50)},
+	{Name: "gated-affinity", Upstream: "SchedulingGatedPodsWithPodAffinityImpactForThroughput", About: "plain pods for one node that the affinity of gated ones selects", nodes: oneNode, node: roomyFirst,
+		before: []standing{{count: podsOf, shape: func(i int) *v1.Pod { return drawn(gated(i)) }, waiting: true}},
+		shape:  func(i int) *v1.Pod { return app(light(i), "app-0") }},
+	{Name: "held-by-finalizers", Upstream: "SchedulingDeletedPodsWithFinalizers", About: "plain pods, with as many that were deleted before they had a node and finalizers hold",
+		before: []standing{{count: podsOf, shape: held, waiting: true, deleted: true}}, shape: light},
+	{Name: "pod-deletes", Upstream: "EventHandlingPodDelete", About: "pods that wait for others to be deleted: by room and by anti-affinity; 100 go a second", late: true,
+		before: []standing{{count: nodesOf, shape: blocking}}, pods: onePerNode, shape: blocked, during: deleteStanding(100)},
+	{Name: "pod-updates", Upstream: "EventHandlingPodUpdate", About: "pods that wait for their gate to be taken away: 100 a second", late: true, shape: gated, during: ungate(100)},
+	{Name: "pod-adds", Upstream: "EventHandlingPodAdd", About: "pods that wait for pods to come that their required affinity names", late: true,
+		shape: func(i int) *v1.Pod { return drawn(plain(i)) }, during: each(1000, func(i int) *v1.Pod { return app(light(i), "app-0") })},
+	{Name: "node-adds", Upstream: "EventHandlingNodeAdd", About: "pods that need a node each, and nodes come, 50 a second", late: true,
+		nodes: oneNode, pods: onePerNode, shape: func(i int) *v1.Pod { return sized(plain(i), "3") }, during: addNodes(50)},
+	{Name: "node-updates", Upstream: "EventHandlingNodeUpdate", About: "all nodes are cordoned, and 50 are uncordoned a second; pods need a node each", late: true, node: cordoned,
+		pods: onePerNode, shape: func(i int) *v1.Pod { return sized(plain(i), "3") }, during: uncordon(50)},
+	{Name: "mixed", About: "all of these in turn, of eight apps behind Services", services: apps(8), shape: mixed},
+	{Name: "signatures", About: "500 classes: requests of 50 sizes, of ten apps behind Services", services: apps(10), shape: func(i int) *v1.Pod {
+		return sized(app(plain(i), appName(i%10)), millis(50+i/10%50))
+	}},
+	{Name: "storm", About: "plain pods, with five times as many that fit nowhere, while labels of 50 nodes change a second and pods are deleted",
+		before: []standing{{count: func(s Size) int { return 5 * s.Pods }, shape: huge, waiting: true}, {count: nodesOf, shape: light}}, shape: plain, during: eventStorm},
 }
 
 // size returns how many pods are measured.
@@ -142,99 +167,4 @@ func (c Case) size(s Size) int {
 		return c.pods(s)
 	}
 	return s.Pods
-}
-
-// prepare creates what a case needs beside its measured pods.
-func (b *bench) prepare(ctx context.Context, c Case) error {
-	for _, name := range c.services {
-		s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ServiceSpec{
-			ClusterIP: v1.ClusterIPNone, Selector: map[string]string{"app": name}}}
-		if _, err := b.client.CoreV1().Services(measured).Create(ctx, s, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating a Service: %w", err)
-		}
-	}
-	if c.standing == nil {
-		return nil
-	}
-	return b.each(ctx, "pods that are there before", c.standing(b.o.Size), func(ctx context.Context, i int) error {
-		p := plain(i)
-		p.Spec.TerminationGracePeriodSeconds = new(int64)
-		p.Spec.Containers[0].Resources = requests("900m", "500Mi")
-		p.Spec.NodeName = nodeName(i % b.o.Nodes)
-		_, err := b.client.CoreV1().Pods(standing).Create(ctx, p, metav1.CreateOptions{})
-		return err
-	})
-}
-
-// churn creates pods that fit nowhere until the context ends.
-func (b *bench) churn(ctx context.Context, rate int) error {
-	tick := time.NewTicker(time.Second / time.Duration(rate))
-	defer tick.Stop()
-	for i := 0; ; i++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		p := plain(i)
-		p.Spec.PriorityClassName = highPriority
-		p.Spec.Containers[0].Resources = requests("9", "500Mi")
-		if _, err := b.client.CoreV1().Pods(churning).Create(ctx, p, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("creating a pod that fits nowhere: %w", err)
-		}
-	}
-}
-
-func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
-
-// nodes creates the nodes, in three zones.
-func (b *bench) nodes(ctx context.Context) error {
-	return b.each(ctx, "nodes", b.o.Nodes, func(ctx context.Context, i int) error {
-		n := &v1.Node{}
-		n.Name = nodeName(i)
-		n.Labels = map[string]string{v1.LabelHostname: n.Name, v1.LabelTopologyZone: fmt.Sprint("zone-", i%3)}
-		n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("32Gi"), v1.ResourcePods: resource.MustParse("110")}
-		n.Status.Capacity = n.Status.Allocatable
-		n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
-		_, err := b.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
-		return err
-	})
-}
-
-// createCluster creates the nodes, the namespaces and the priority class.
-func (b *bench) createCluster(ctx context.Context) error {
-	for _, name := range []string{measured, standing, churning} {
-		if _, err := b.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating a namespace: %w", err)
-		}
-	}
-	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: highPriority}, Value: 10}
-	if _, err := b.client.SchedulingV1().PriorityClasses().Create(ctx, high, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating a priority class: %w", err)
-	}
-	return b.nodes(ctx)
-}
-
-// reset deletes what the last run created, so that each run begins in the same state.
-func (b *bench) reset(ctx context.Context) error {
-	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-	for _, ns := range []string{measured, standing, churning} {
-		for _, collection := range []interface {
-			DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error
-		}{b.client.CoreV1().Pods(ns), b.client.EventsV1().Events(ns)} {
-			if err := collection.DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
-				return fmt.Errorf("clearing %s: %w", ns, err)
-			}
-		}
-		services, err := b.client.CoreV1().Services(ns).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return fmt.Errorf("clearing %s: %w", ns, err)
-		}
-		for i := range services.Items {
-			if err := b.client.CoreV1().Services(ns).Delete(ctx, services.Items[i].Name, now); err != nil {
-				return fmt.Errorf("clearing %s: %w", ns, err)
-			}
-		}
-	}
-	return nil
 }

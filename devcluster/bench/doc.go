@@ -3,7 +3,10 @@
 // of each component, memory, attempts and API calls.
 //
 //	bench.go    options, the result, and which contender runs which case when
-//	cases.go    the cluster and the workloads
+//	cases.go    the workloads, after scheduler_perf's
+//	shapes.go   their pods, volumes and nodes
+//	prepare.go  the state in which a run begins
+//	during.go   what happens while a contender works
 //	run.go      one run: one contender places the pods of one case
 //	measure.go  when pods were bound, API calls, attempts
 //	report.go   the result as text

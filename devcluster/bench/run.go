@@ -41,7 +41,7 @@ type attempt struct {
 	process *controlplane.Process
 	port    int        // of the contender's metrics, 0 for none
 	died    chan error // the contender has ended by itself
-	failed  chan error // the churn has ended with an error or with its context
+	failed  chan error // what happens meanwhile has failed
 	tick    *time.Ticker
 }
 
@@ -156,14 +156,18 @@ func (a *attempt) awaitTick(ctx context.Context) error {
 	}
 }
 
-// awaitBinds returns when all measured pods are bound. Until then the case's churn
-// creates its pods, unless the contender is a bare loop, which would bind none of them.
+// awaitBinds returns when all measured pods are bound. Until then what the case has happen
+// meanwhile happens, unless the contender is a bare loop.
 func (a *attempt) awaitBinds(ctx context.Context) error {
 	var churn sync.WaitGroup
 	churning, stopChurn := context.WithCancel(ctx)
 	defer func() { stopChurn(); churn.Wait() }()
-	if a.c.churn > 0 && a.port != 0 {
-		churn.Go(func() { a.failed <- a.churn(churning, a.c.churn) })
+	if a.c.during != nil && a.port != 0 {
+		churn.Go(func() {
+			if err := a.c.during(churning, a.bench, a.o.Size); err != nil {
+				a.failed <- err
+			}
+		})
 	}
 	for last := 0; a.counter.count() < a.pods; {
 		if err := a.awaitTick(ctx); err != nil {
@@ -208,7 +212,7 @@ func (a *attempt) result(ctx context.Context, before snapshot, bound []time.Time
 	usage := a.process.Usage()
 	perPod := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(a.pods) }
 	first, last := bound[0], bound[len(bound)-1]
-	if a.c.standing != nil {
+	if a.c.late {
 		first = before.at
 	}
 	out := &Run{

@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/devcluster/api"
+)
+
+// This file is what happens in the cluster while a contender works. An error of it ends the run,
+// but for one that the end of the context brings.
+
+// paced calls f for 0, 1, … at a rate, n times or, with n 0, until the context ends.
+func paced(ctx context.Context, every time.Duration, n int, f func(i int) error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for i := 0; n == 0 || i < n; i++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := f(i); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// perSecond returns the time between two of so many in a second.
+func perSecond(n int) time.Duration { return time.Second / time.Duration(n) }
+
+// each creates a pod every so many milliseconds.
+func each(millis int, shape func(i int) *v1.Pod) func(context.Context, *bench, Size) error {
+	return func(ctx context.Context, b *bench, _ Size) error {
+		return paced(ctx, time.Duration(millis)*time.Millisecond, 0, func(i int) error {
+			_, err := b.client.CoreV1().Pods(churning).Create(ctx, shape(i), metav1.CreateOptions{})
+			return wrapped("creating a pod meanwhile", err)
+		})
+	}
+}
+
+func wrapped(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// comeAndGo has a node, a Service and a pod that fits nowhere be created and deleted in turn.
+func comeAndGo(ctx context.Context, b *bench, _ Size) error {
+	core := b.client.CoreV1()
+	return paced(ctx, time.Second, 0, func(i int) error {
+		node, pod := newNode(0), huge(0)
+		node.Name = "churn"
+		if i%2 == 0 {
+			_, err := core.Nodes().Create(ctx, node, metav1.CreateOptions{})
+			_, err2 := core.Pods(churning).Create(ctx, pod, metav1.CreateOptions{})
+			return wrapped("creating what comes and goes", errors.Join(err, err2, b.service(ctx, "churn")))
+		}
+		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+		return wrapped("deleting what comes and goes", errors.Join(core.Nodes().Delete(ctx, node.Name, now), core.Pods(churning).Delete(ctx, pod.Name, now),
+			core.Services(measured).Delete(ctx, "churn", now)))
+	})
+}
+
+// deleteStanding deletes the pods that have been on nodes before, so many a second.
+func deleteStanding(rate int) func(context.Context, *bench, Size) error {
+	return func(ctx context.Context, b *bench, _ Size) error {
+		pods, err := api.Pods(ctx, b.client, beforehand, "spec.nodeName!=")
+		if err != nil {
+			return err
+		}
+		return paced(ctx, perSecond(rate), len(pods), func(i int) error {
+			err := b.client.CoreV1().Pods(beforehand).Delete(ctx, pods[i].Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+			if apierrors.IsNotFound(err) {
+				return nil // a preemptor was faster
+			}
+			return wrapped("deleting a pod", err)
+		})
+	}
+}
+
+// ungate takes the gates off the measured pods, so many a second.
+func ungate(rate int) func(context.Context, *bench, Size) error {
+	return func(ctx context.Context, b *bench, s Size) error {
+		return paced(ctx, perSecond(rate), s.Pods, func(i int) error {
+			_, err := b.client.CoreV1().Pods(measured).Patch(ctx, gated(i).Name, types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{})
+			return wrapped("taking a gate away", err)
+		})
+	}
+}
+
+// addNodes adds nodes until there are as many as the size says.
+func addNodes(rate int) func(context.Context, *bench, Size) error {
+	return func(ctx context.Context, b *bench, s Size) error {
+		return paced(ctx, perSecond(rate), s.Nodes-1, func(i int) error {
+			n := newNode(i + 1)
+			n.Status.Capacity = n.Status.Allocatable
+			_, err := b.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+			return wrapped("creating a node", err)
+		})
+	}
+}
+
+// uncordon has all nodes take pods, so many a second.
+func uncordon(rate int) func(context.Context, *bench, Size) error {
+	return func(ctx context.Context, b *bench, s Size) error {
+		return paced(ctx, perSecond(rate), s.Nodes, func(i int) error {
+			_, err := b.client.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType, []byte(`{"spec":{"unschedulable":null,"taints":null}}`), metav1.PatchOptions{})
+			return wrapped("uncordoning a node", err)
+		})
+	}
+}
+
+// eventStorm changes labels of nodes and deletes pods.
+func eventStorm(ctx context.Context, b *bench, s Size) error {
+	deleting := make(chan error, 1)
+	go func() { deleting <- deleteStanding(50)(ctx, b, s) }()
+	err := paced(ctx, perSecond(50), 0, func(i int) error {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"storm":"%d"}}}`, i)
+		_, err := b.client.CoreV1().Nodes().Patch(ctx, nodeName(i%s.Nodes), types.MergePatchType, patch, metav1.PatchOptions{})
+		return wrapped("changing a node", err)
+	})
+	return errors.Join(err, <-deleting)
+}
