@@ -59,13 +59,14 @@ type autoscaling struct {
 }
 
 // newAutoscaling returns the machines of a core. Beside another scheduler no room can be kept
-// for evicted pods: that one doesn't know of it.
-func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, external bool) autoscaling {
+// for evicted pods: that one doesn't know of it. A shadow's groups and soft taints are another
+// autoscaler's.
+func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, cfg *Config) autoscaling {
 	s := autoscaling{staying: staying.New()}
-	s.homes = homes.New(homes.Config{Time: a.HomeTime, NoRoom: a.NoHomes || external}, sched)
+	s.homes = homes.New(homes.Config{Time: a.HomeTime, NoRoom: a.NoHomes || cfg.ExternalScheduler}, sched)
 	s.candidates = candidates.New(candidates.Config{
 		UnneededTime: a.UnneededTime, UnreadyTime: a.UnreadyTime, KeepUnready: a.Removal.KeepUnready,
-		TTL: a.CandidateTTL, MaxBulk: a.MaxBulkSoftTaints, BulkTime: a.MaxBulkSoftTaintTime,
+		TTL: a.CandidateTTL, MaxBulk: a.MaxBulkSoftTaints, BulkTime: a.MaxBulkSoftTaintTime, NoSoftTaints: cfg.Shadow != nil,
 	})
 	s.deletions = nodedeletion.New(nodedeletion.Config{
 		MaxDeletions: a.MaxScaleDown, MaxDrains: a.MaxDrain, DeleteDelayAfterTaint: a.DeleteDelayAfterTaint,
@@ -81,7 +82,7 @@ func newAutoscaling(a *Autoscale, sched *scheduler.Scheduler, external bool) aut
 	s.launches = launching.New(launching.Config{Cluster: a.MaxNodesLaunching, Group: a.MaxNodesLaunchingPerGroup, Patience: a.MaxProvisionTime})
 	s.groups = nodegroups.New(nodegroups.Config{
 		DelayAfterAdd: a.DelayAfterAdd, DelayAfterDelete: a.DelayAfterDelete, DelayAfterFailure: a.DelayAfterFailure, ClusterDelays: a.ClusterDelays,
-		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, Limits: a.Limits, Readiness: a.Readiness,
+		MaxProvisionTime: a.MaxProvisionTime, ForceDeleteUnregistered: a.ForceDeleteUnregistered, ReadOnly: cfg.Shadow != nil, Limits: a.Limits, Readiness: a.Readiness,
 		InitialBackoff: a.InitialBackoff, MaxBackoff: a.MaxBackoff, BackoffReset: a.BackoffReset,
 	}, s.deletions, s.launches)
 	s.deletions.Connect(s.groups, s.candidates, s.homes)
@@ -167,6 +168,7 @@ func (c *Core) groupsSet(in step.GroupsSet) {
 	}
 	c.scale.deletions.GroupsSet(c.turn, in)
 	c.scale.groups.GroupsSet(c.turn, in)
+	c.nodeComparison.GroupsSet(c.turn, in)
 	c.scale.planning.GroupsKnown(c.turn.Now)
 	c.scale.groupsTold = true
 }

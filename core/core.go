@@ -19,6 +19,7 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/expectation"
 	"github.com/berthproject/berth/core/lifecycle/headroom"
 	"github.com/berthproject/berth/core/lifecycle/launching"
+	"github.com/berthproject/berth/core/lifecycle/nodecomparison"
 	"github.com/berthproject/berth/core/lifecycle/nomination"
 	"github.com/berthproject/berth/core/lifecycle/preemption"
 	"github.com/berthproject/berth/core/lifecycle/reporting"
@@ -43,7 +44,8 @@ type Config struct {
 	ExternalScheduler bool
 	// Shadow has the core decide as a leader would and carry out nothing: what another
 	// scheduler does is compared with what it has decided. Nil for a core that is no shadow.
-	// Extenders aren't asked. It goes with neither Autoscale nor ExternalScheduler.
+	// Extenders aren't asked. With Autoscale nodes are compared, too: with what another autoscaler
+	// buys and removes. It doesn't go with ExternalScheduler.
 	Shadow *Shadow
 }
 
@@ -178,6 +180,8 @@ type Core struct {
 	reservation *reservation.Machine
 	headroom    *headroom.Machine
 	comparison  *comparison.Machine // nil unless it is a shadow
+	// nodeComparison is nil unless it is a shadow with Autoscale.
+	nodeComparison *nodecomparison.Machine
 }
 
 // Stats count what the core has done.
@@ -207,8 +211,6 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	switch {
 	case cfg.ExternalScheduler && cfg.Shadow != nil:
 		return nil, fmt.Errorf("ExternalScheduler and Shadow are both set; a core that doesn't schedule has no placements to compare")
-	case cfg.Autoscale != nil && cfg.Shadow != nil:
-		return nil, fmt.Errorf("Autoscale and Shadow are both set; a shadow compares placements, and not nodes")
 	case cfg.Shadow != nil && cfg.Shadow.GiveUp <= 0:
 		return nil, fmt.Errorf("Shadow.GiveUp is %s; give more than 0", cfg.Shadow.GiveUp)
 	case cfg.ExternalScheduler:
@@ -256,7 +258,11 @@ func New(schema *cluster.Schema, cfg Config) (*Core, error) {
 	if cfg.Autoscale != nil {
 		a := *cfg.Autoscale
 		c.cfg.Autoscale = &a
-		c.scale = newAutoscaling(&a, sched, cfg.ExternalScheduler)
+		c.scale = newAutoscaling(&a, sched, &cfg)
+		if cfg.Shadow != nil {
+			a.Consolidation = false // nobody would have the new nodes come, which it waits for
+			c.nodeComparison = nodecomparison.New(a.MaxProvisionTime, c.scale.candidates)
+		}
 	}
 	return c, nil
 }

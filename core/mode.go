@@ -3,6 +3,7 @@ package core
 import (
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
@@ -19,6 +20,7 @@ import (
 //	odd values           reported               reported                     not reported           not reported
 //	before a plan        –                      decided on anew              –                      –
 //	asks for a node      each that waits        when the other rejected it   –                      –
+//	a plan is made       nodes are bought, go   nodes are bought, go         compared               –
 //	node deletions       its own                its own                      –                      another instance's
 //	a pod comes          classified             classified                   classified             classified when it leads
 type mode interface {
@@ -40,11 +42,17 @@ type mode interface {
 	// reportNode says of a node which of its values can't be taken as they stand, when this
 	// instance becomes the leader.
 	reportNode(*cluster.NodeInfo)
+	// resumeNode takes over, of a core that scales, what another instance had begun with a node,
+	// when this instance becomes the leader.
+	resumeNode(*cluster.NodeInfo)
 	// beforePlan prepares for a plan if one is due, and tells whether one may be asked for
 	// when the pods have been tried.
 	beforePlan() (mayPlan bool)
 	// asksForNode tells whether a pod that found no node is one for a plan.
 	asksForNode(obj *v1.Pod) bool
+
+	// commitPlan carries out what still holds of a plan.
+	commitPlan(*autoscaler.Plan)
 
 	// standBy and lead return the mode that StandBy and BecomeLeader change to.
 	standBy() mode

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle/planning"
@@ -45,6 +46,9 @@ func (m beside) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeInf
 }
 
 func (m beside) reportNode(n *cluster.NodeInfo) { deciding(m).reportNode(n) }
+func (m beside) resumeNode(n *cluster.NodeInfo) { deciding(m).resumeNode(n) }
+
+func (m beside) commitPlan(plan *autoscaler.Plan) { m.c.commitPlan(plan) }
 
 // beforePlan takes back, when a plan is due, the expectations that are a scan interval old
 // or older: their pods are decided on anew in this Step. When none was due before the pods

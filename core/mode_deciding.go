@@ -3,6 +3,7 @@ package core
 import (
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/queue"
@@ -89,6 +90,13 @@ func (m deciding) nodeShown(obj *v1.Node, info *cluster.NodeInfo) *cluster.NodeI
 func (m deciding) reportNode(n *cluster.NodeInfo) {
 	m.c.reporting.NodeProblems(m.c.turn, n.Object, m.c.nodeProblems(n))
 }
+
+func (m deciding) resumeNode(n *cluster.NodeInfo) {
+	m.c.scale.candidates.Resume(n)
+	m.c.scale.deletions.Resume(m.c.turn, n)
+}
+
+func (m deciding) commitPlan(plan *autoscaler.Plan) { m.c.commitPlan(plan) }
 
 func (deciding) beforePlan() bool         { return true }
 func (deciding) asksForNode(*v1.Pod) bool { return true }

@@ -2,15 +2,21 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/comparison"
+	"github.com/berthproject/berth/core/lifecycle/nodecomparison"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/core/weighing"
 )
 
 // shadowing is the mode of a core that decides as a leader would and carries out nothing: what
@@ -34,11 +40,16 @@ func (m shadowing) placed(p *pod, item *queue.Item, d *scheduler.Decision, seen 
 // ask to leave are in the ledger, once for as long as the reason is the same.
 func (m shadowing) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
 	c := m.c
-	if anew := c.comparison.Rejected(c.turn, &p.compared, d.Message, p.seen); anew && d.Victims != nil {
+	// By PreemptFirst a pod that asks for a place takes it on a node that is coming, or preempts.
+	preempts := d.Victims != nil || d.Asks() && c.policyOf(item.Pod()) == weighing.PreemptFirst
+	if anew := c.comparison.Rejected(c.turn, &p.compared, d.Message, preempts, p.seen); anew && d.Victims != nil {
 		c.notePreempts(item, d)
 	}
 	c.nomination.Keep(c.turn, &p.nomination, p.parsed)
 	c.queue.Reject(c.turn.Now, item, d.Diagnosis)
+	if !preempts {
+		c.wantPlan(p)
+	}
 }
 
 // notePreempts enters into the ledger which pods would leave a node for a pod.
@@ -57,11 +68,36 @@ func (shadowing) reportNode(*cluster.NodeInfo) {}
 
 func (shadowing) nodeShown(_ *v1.Node, info *cluster.NodeInfo) *cluster.NodeInfo { return info }
 
+// resumeNode does nothing: what others have begun with nodes is compared, and theirs.
+func (shadowing) resumeNode(*cluster.NodeInfo) {}
+
 func (shadowing) beforePlan() bool         { return true }
-func (shadowing) asksForNode(*v1.Pod) bool { return false }
+func (shadowing) asksForNode(*v1.Pod) bool { return true }
+
+// commitPlan compares what a leader would begin by a plan. A leader would begin with fewer nodes at
+// a time, by --max-scale-down-parallelism and --max-drain-parallelism; here nothing ends by which
+// others could begin.
+func (m shadowing) commitPlan(plan *autoscaler.Plan) {
+	c := m.c
+	if !c.cfg.Autoscale.DisableScaleDown {
+		c.scale.staying.CommitPlan(c.turn, plan)
+	}
+	due := slices.DeleteFunc(c.scale.candidates.CommitPlan(c.turn, plan), func(d candidates.Due) bool {
+		n := c.state.NodeByName(d.Node)
+		return len(d.WaitsFor) > 0 || n.HasTaint(autoscaler.ToBeDeletedTaint) || c.nodeComparison.Wished(d.Node) || c.scale.groups.ScaleDownDelayed(c.turn.Now, n.Group)
+	})
+	c.nodeComparison.CommitPlan(c.turn, plan, c.withinNodeBudgets(due), c.waits, func(uid types.UID) string { return c.pods[uid].parsed.Name() })
+}
 
 // ShadowReport sums up what a shadow has compared.
-type ShadowReport = comparison.Report
+type ShadowReport struct {
+	comparison.Report
+	// Nodes is about nodes; nil of a shadow without a provider.
+	Nodes *ShadowNodes `json:"nodes,omitempty"`
+}
+
+// ShadowNodes sums up what a shadow has compared of nodes.
+type ShadowNodes = nodecomparison.Report
 
 // ShadowQuantiles are how long pods have waited for a node.
 type ShadowQuantiles = comparison.Quantiles
@@ -71,5 +107,9 @@ func (c *Core) ShadowReport() *ShadowReport {
 	if c.comparison == nil {
 		return nil
 	}
-	return c.comparison.Report()
+	r := &ShadowReport{Report: *c.comparison.Report()}
+	if c.nodeComparison != nil {
+		r.Nodes = c.nodeComparison.Report(c.turn.Now)
+	}
+	return r
 }

@@ -25,7 +25,8 @@ import (
 type shadow struct {
 	*driven
 	now      time.Time
-	compared []step.Comparison // in the last call of step
+	compared []step.Comparison     // in the last call of after
+	nodes    []step.NodeComparison // likewise
 }
 
 func newShadow(t rapid.TB, change func(*core.Config)) *shadow {
@@ -34,7 +35,8 @@ func newShadow(t rapid.TB, change func(*core.Config)) *shadow {
 	cfg.Shadow = &how
 	change(&cfg)
 	s := &shadow{now: time.Unix(1000, 0)}
-	s.driven = newDriven(t, cfg, drive.Unanswered{}, defaults, drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+	s.driven = newDriven(t, cfg, inlinePlans{}, defaults, drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+		s.nodes = append(s.nodes, r.NodeComparisons...)
 		s.compared = append(s.compared, r.Comparisons...)
 		if work := asksFor(r); work != "" {
 			t.Errorf("the shadow asks for %s: %+v", work, r)
@@ -49,7 +51,8 @@ func asksFor(r *step.Ready) string {
 	x := reflect.ValueOf(*r)
 	for i := range x.NumField() {
 		switch name := x.Type().Field(i).Name; name {
-		case "Comparisons", "Decisions", "Plan", "NextWake":
+		case "Comparisons", "NodeComparisons", "Decisions", "Plan", "NextWake":
+		case "ScaleUpFailures", "RemovalWaits": // what was seen, for metrics
 		default:
 			if x.Field(i).Len() > 0 {
 				return name
@@ -62,7 +65,7 @@ func asksFor(r *step.Ready) string {
 // after takes Steps at once and a while later, as often as the core wants to be woken until then.
 func (s *shadow) after(wait time.Duration, in ...step.Input) {
 	s.t.Helper()
-	s.compared = nil
+	s.compared, s.nodes = nil, nil
 	end := s.now.Add(wait)
 	for {
 		wake := s.step(s.now, in...)
@@ -240,10 +243,6 @@ func TestAShadowTakesNoVolume(t *testing.T) {
 func TestAShadowIsNothingElse(t *testing.T) {
 	for want, change := range map[string]func(*core.Config){
 		"ExternalScheduler and Shadow are both set": func(c *core.Config) { c.ExternalScheduler = true },
-		"Autoscale and Shadow are both set": func(c *core.Config) {
-			a := core.DefaultAutoscale()
-			c.Autoscale = &a
-		},
 		"Shadow.GiveUp is 0s": func(c *core.Config) { c.Shadow.GiveUp = 0 },
 	} {
 		schema := cluster.NewSchema()

@@ -16,6 +16,7 @@ func (c *Core) nodeSet(in step.NodeSet) {
 	c.turn.Created(in.Node.CreationTimestamp.Time)
 	info := c.state.Schema.ParseNode(in.Node, in.Group)
 	c.comparison.NodeSet(info)
+	c.nodeComparison.NodeSet(c.turn, info)
 	node := c.mode.nodeShown(in.Node, info)
 	if node == nil {
 		return
@@ -37,6 +38,7 @@ func (c *Core) nodeSet(in step.NodeSet) {
 }
 
 func (c *Core) nodeGone(in step.NodeGone) {
+	c.nodeComparison.NodeGone(c.turn, in.Name) // before the candidates forget the node
 	c.reporting.NodeGone(in.Name)
 	c.state.RemoveNode(in.Name)
 	c.reservation.NodeGone(c.turn, in.Name)

@@ -17,19 +17,23 @@ import (
 
 // This file commits what still holds of a plan.
 
-// planMade commits what still holds of a plan.
+// planMade has the mode commit a plan that may be.
 func (c *Core) planMade(in step.PlanMade) {
-	if c.cfg.Autoscale == nil || !c.scale.planning.PlanMade(c.turn, in.Plan) {
-		return
+	if c.cfg.Autoscale != nil && c.scale.planning.PlanMade(c.turn, in.Plan) {
+		c.mode.commitPlan(in.Plan)
 	}
+}
+
+// commitPlan commits what still holds of a plan.
+func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	before := len(c.turn.Ready.ScaleUps)
-	c.headroom.WholePlanned(c.turn, in.Plan.Whole && c.scale.groups.HasRoom(c.turn, in.Plan.ScaleUps))
-	for i := range in.Plan.Joins {
-		c.join(&in.Plan.Joins[i])
+	c.headroom.WholePlanned(c.turn, plan.Whole && c.scale.groups.HasRoom(c.turn, plan.ScaleUps))
+	for i := range plan.Joins {
+		c.join(&plan.Joins[i])
 	}
 	kept := map[types.UID]bool{}
-	for i := range in.Plan.ScaleUps {
-		helped := c.commitScaleUp(&in.Plan.ScaleUps[i])
+	for i := range plan.ScaleUps {
+		helped := c.commitScaleUp(&plan.ScaleUps[i])
 		if !c.reservation.AnyAsks() {
 			continue
 		}
@@ -37,38 +41,38 @@ func (c *Core) planMade(in step.PlanMade) {
 			kept[uid] = true
 		}
 	}
-	c.answerAsking(in.Plan, kept)
-	for _, x := range in.Plan.NoHelp {
+	c.answerAsking(plan, kept)
+	for _, x := range plan.NoHelp {
 		for _, uid := range x.Pods {
 			if !c.reservation.Asks(uid) { // answerAsking has answered who asks
 				c.reservation.Free(c.turn, uid) // what is coming doesn't help it any more
 			}
 		}
 	}
-	for _, x := range c.mayCancel(in.Plan) {
+	for _, x := range c.mayCancel(plan) {
 		c.reservation.Cancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
 	}
-	if n := in.Plan.Unplanned; n > 0 {
+	if n := plan.Unplanned; n > 0 {
 		c.turn.Decide(step.Decision{Kind: step.PlanCut, Reason: fmt.Sprintf("the plan had taken long enough; %d pods are left to the next", n)})
 		if len(c.turn.Ready.ScaleUps) > before { // else the next would be no other
 			c.scale.planning.Retry(c.turn.Now)
 		}
 	}
-	c.holdBack(in.Plan)
-	c.reportNoHelp(in.Plan)
+	c.holdBack(plan)
+	c.reportNoHelp(plan)
 	if !c.cfg.Autoscale.DisableScaleDown {
-		c.scale.staying.CommitPlan(c.turn, in.Plan)
+		c.scale.staying.CommitPlan(c.turn, plan)
 	}
 	// With --scale-down-enabled=false a plan has no removals, and what candidates there
 	// were before a restart are needed.
-	due := withConsolidation(c.commitConsolidation(in.Plan), c.scale.candidates.CommitPlan(c.turn, in.Plan))
+	due := withConsolidation(c.commitConsolidation(plan), c.scale.candidates.CommitPlan(c.turn, plan))
 	waiting := slices.DeleteFunc(slices.Clone(due), func(d candidates.Due) bool {
 		_, leaves := c.scale.deletions.Describe(d.Node)
 		return leaves
 	})
 	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(due))
 	c.noteDue(waiting)
-	c.tellLimits(in.Plan)
+	c.tellLimits(plan)
 }
 
 // noteDue takes note, of nodes that waited though their time had come, which have begun to go

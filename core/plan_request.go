@@ -49,7 +49,7 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 	var asking []*pod
 	for _, item := range c.queue.Rejected() {
 		p := c.pods[item.Pod().UID]
-		if c.hasNodeToWaitFor(p) {
+		if c.hasNodeToWaitFor(p) || p.compared.Preempts() {
 			continue
 		}
 		switch e := c.eligible(p); {

@@ -9,8 +9,8 @@ import (
 )
 
 // podMachines returns the machines that follow pods.
-func (c *Core) podMachines() [9]lifecycle.Machine {
-	return [...]lifecycle.Machine{c.consulting, c.binding, c.preemption, c.nomination, c.expectation, c.reporting, c.reservation, c.headroom, c.comparison}
+func (c *Core) podMachines() [10]lifecycle.Machine {
+	return [...]lifecycle.Machine{c.consulting, c.binding, c.preemption, c.nomination, c.expectation, c.reporting, c.reservation, c.headroom, c.comparison, c.nodeComparison}
 }
 
 // Unsettled says what the core still waits for, or holds on to: in a world at

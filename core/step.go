@@ -72,8 +72,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 			c.mode.reportProblems(p)
 		}
 		if c.cfg.Autoscale != nil {
-			c.scale.candidates.Resume(n.NodeInfo)
-			c.scale.deletions.Resume(c.turn, n.NodeInfo)
+			c.mode.resumeNode(n.NodeInfo)
 		}
 	})
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
@@ -125,6 +124,7 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 	}
 	c.reservation.Advance(c.turn)
 	c.comparison.Advance(c.turn)
+	c.nodeComparison.Advance(c.turn)
 	c.scale.survey = nil
 	if c.cfg.Autoscale != nil {
 		c.keepPlaces()

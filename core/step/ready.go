@@ -62,6 +62,9 @@ type Ready struct {
 	// Comparisons are what a shadow has found of pods that another scheduler places. Nothing is
 	// owed.
 	Comparisons []Comparison
+	// NodeComparisons are what a shadow has found of nodes that another autoscaler buys and
+	// removes. Nothing is owed.
+	NodeComparisons []NodeComparison
 	// Decisions are the ledger of this Step, in order.
 	Decisions []Decision
 	// Plan, when set, wants a follower to catch up now and a plan to be made;

@@ -26,6 +26,9 @@ type Config struct {
 	TTL      time.Duration // how old the time in a soft taint may be to count after a restart; 0 for any age
 	MaxBulk  int           // soft taints that are written at a time; 0 for no soft taints
 	BulkTime time.Duration // how long after a plan writes of soft taints begin
+	// NoSoftTaints leaves soft taints to somebody else: none is read, put on or taken off, in the
+	// state and in the API.
+	NoSoftTaints bool
 }
 
 // Due is a candidate whose time has come.
@@ -117,7 +120,7 @@ func (m *Machine) confirm(t *lifecycle.Turn, now time.Time, n *cluster.Node, r *
 func (m *Machine) add(n *cluster.Node, since time.Time) *candidate {
 	c := &candidate{since: since, ready: n.Ready(), mark: markSince(since), plan: m.plans}
 	m.byName[n.Name] = c
-	m.soft.changed(n.Name, m.cfg.MaxBulk > 0)
+	m.changed(n.Name, m.cfg.MaxBulk > 0)
 	return c
 }
 
@@ -204,7 +207,7 @@ func (m *Machine) drop(t *lifecycle.Turn, plan *autoscaler.Plan) {
 		default:
 			m.waited(t, m.byName[name], n.Group, false)
 			delete(m.byName, name)
-			m.soft.changed(name, false)
+			m.changed(name, false)
 			t.Decide(step.Decision{Kind: step.NodeNeeded, Node: name, Group: n.Group, Reason: whyNeeded(plan, kept)})
 		}
 	}
@@ -241,7 +244,7 @@ func whyNeeded(plan *autoscaler.Plan, kept *autoscaler.Kept) string {
 // it again, its time starts anew.
 func (m *Machine) Forget(node string) {
 	delete(m.byName, node)
-	m.soft.changed(node, false)
+	m.changed(node, false)
 }
 
 // NodeGone forgets a node that the API no longer shows. Another of its name may come.

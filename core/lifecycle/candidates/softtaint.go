@@ -133,6 +133,13 @@ func (s *softTaints) changed(node string, wanted bool) {
 	}
 }
 
+// changed is softTaints.changed, where soft taints are this machine's.
+func (m *Machine) changed(node string, wanted bool) {
+	if !m.cfg.NoSoftTaints {
+		m.soft.changed(node, wanted)
+	}
+}
+
 // want returns the soft taint that a node is to have.
 func (m *Machine) want(node string) mark {
 	if c := m.byName[node]; c != nil && m.cfg.MaxBulk > 0 {
@@ -161,6 +168,9 @@ func (m *Machine) NodeSet(api, n *cluster.NodeInfo) *cluster.NodeInfo {
 // shown takes note of the soft taint that the API shows. That of a node of no group is
 // somebody else's.
 func (m *Machine) shown(n *cluster.NodeInfo) {
+	if m.cfg.NoSoftTaints {
+		return
+	}
 	api := markOf(n)
 	switch s := m.soft.nodes[n.Name]; {
 	case s != nil:

@@ -22,9 +22,11 @@ type Pod struct {
 	earlier step.Earlier // the last decision; its Node is "" in state none
 	decided time.Time    // when that was; zero for never
 	gaveUp  bool         // in state given up
-	seen    bool         // by Pends
-	changes uint64       // Machine.changes when the pod was first seen
-	writes  []cluster.ObjectChange
+	// preempts says that others would have left a node for the pod by the last decision.
+	preempts bool
+	seen     bool   // by Pends
+	changes  uint64 // Machine.changes when the pod was first seen
+	writes   []cluster.ObjectChange
 }
 
 // Node returns the node where Berth's decision has put the pod, "" when it counts as being on
@@ -35,6 +37,9 @@ func (p *Pod) Node() string {
 	}
 	return p.earlier.Node
 }
+
+// Preempts tells whether a leader would have had others leave a node for the pod.
+func (p *Pod) Preempts() bool { return p.preempts }
 
 // Update takes note of how the API has a pod that was decided on.
 func (p *Pod) Update(pod *cluster.Pod) {
@@ -153,14 +158,15 @@ func (m *Machine) Decided(t *lifecycle.Turn, p *Pod, item *queue.Item, d *schedu
 	if p.gaveUp {
 		m.report.onlyBerth-- // it was given up too early
 	}
-	p.pod, p.gaveUp, p.decided, p.writes = item.Pod(), false, t.Now, d.Writes
+	p.pod, p.gaveUp, p.preempts, p.decided, p.writes = item.Pod(), false, false, t.Now, d.Writes
 	p.earlier = step.Earlier{Node: d.Node.Name, Score: d.Score, Took: t.Now.Sub(seen)}
 	m.assumed = append(m.assumed, assumption{item.Pod().UID, t.Now})
 }
 
-// Rejected takes a decision that found no node, and tells whether the last decision of the pod
-// was another one.
-func (m *Machine) Rejected(t *lifecycle.Turn, p *Pod, why string, seen time.Time) (anew bool) {
+// Rejected takes a decision that found no node, and whether others would have left one for the
+// pod. It tells whether the last decision of the pod was another one.
+func (m *Machine) Rejected(t *lifecycle.Turn, p *Pod, why string, preempts bool, seen time.Time) (anew bool) {
+	p.preempts = preempts
 	if !p.decided.IsZero() && p.earlier.Why == why {
 		return false
 	}

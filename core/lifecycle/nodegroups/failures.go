@@ -51,6 +51,9 @@ func (g *group) answered(nodes int) (order Growth, known bool) {
 
 // tellFailures has events written of instances that didn't become nodes.
 func (m *Machine) tellFailures(t *lifecycle.Turn, failures []step.ScaleUpFailure) {
+	if m.cfg.ReadOnly {
+		return
+	}
 	for _, f := range failures {
 		e := step.StatusEvent(f.Group, "ScaleUpFailed", scalingUp, fmt.Sprintf("Failed adding %d nodes to group %s due to %s; source errors: %s", f.Nodes, f.Group, f.Code, f.Why))
 		if f.Code == nodegroup.CodeTimeout {

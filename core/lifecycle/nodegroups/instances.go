@@ -150,6 +150,10 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	case x.state == coming && m.launches.Failed(t.Now, group, inst.ID, inst.Node, m.Coming(t)):
 		m.fail(t, group, inst.Class, code, why)
 	}
+	if m.cfg.ReadOnly {
+		x.state = late
+		return
+	}
 	// As in Cluster Autoscaler the minimum keeps an instance that may still come, but
 	// not one that has failed.
 	if inst.Failed == "" && m.atMinimum(t.State.Group(group)) && !m.cfg.ForceDeleteUnregistered {
@@ -237,6 +241,9 @@ func (m *Machine) watchMissing(t *lifecycle.Turn, g *nodegroup.Group) {
 	why := fmt.Sprintf("%d of %d instances don't exist after %s", missing, g.Target, limit)
 	m.fail(t, g.ID, nodegroup.OtherError, nodegroup.CodeTimeout, why)
 	failed(t, g.ID, missing, nodegroup.CodeTimeout, why)
+	if m.cfg.ReadOnly {
+		return
+	}
 	// As in Cluster Autoscaler not even the minimum keeps what doesn't exist.
 	t.Decide(step.Decision{Kind: step.TargetLowered, Group: g.ID, Nodes: missing, Reason: why})
 	t.Ready.TargetDecreases = append(t.Ready.TargetDecreases, step.TargetDecrease{Group: g.ID, Nodes: missing})

@@ -24,6 +24,9 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	for i := range groups {
 		g := &groups[i]
 		listed[g.ID] = true
+		if old := t.State.Group(g.ID); m.cfg.ReadOnly && old != nil && g.Target > old.Target {
+			m.delaysOf(g.ID).grew = event{t.Now, g.ID}
+		}
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 			Target:   g.Target + m.group(g.ID).unanswered - m.deletions.Unanswered(g.ID),

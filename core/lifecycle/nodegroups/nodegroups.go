@@ -28,6 +28,9 @@ type Config struct {
 	// ForceDeleteUnregistered deletes instances that are late even from a group at its
 	// minimum.
 	ForceDeleteUnregistered bool
+	// ReadOnly says that another autoscaler has the groups: nothing is asked of the provider and
+	// nothing said of failures, and a group grows when the provider says so.
+	ReadOnly bool
 	Limits                  autoscaler.Limits
 	Readiness               autoscaler.Readiness
 	InitialBackoff          time.Duration // how long a group isn't asked for nodes after a failure
