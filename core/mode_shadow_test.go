@@ -69,14 +69,16 @@ func (s *shadow) after(wait time.Duration, in ...step.Input) {
 	end := s.now.Add(wait)
 	for {
 		wake := s.step(s.now, in...)
-		in = nil
+		if in = s.take(); len(in) > 0 {
+			continue // a plan was made
+		}
 		if wake.IsZero() || wake.After(end) {
 			break
 		}
 		s.now = wake
 	}
 	s.now = end
-	s.step(s.now)
+	s.stepOut(s.now)
 }
 
 // verdicts returns what the last call has compared, a line each.

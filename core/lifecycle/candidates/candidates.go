@@ -61,6 +61,9 @@ var _ lifecycle.Machine = (*Machine)(nil)
 
 // New returns a machine that knows of no candidate.
 func New(cfg Config) *Machine {
+	if cfg.NoSoftTaints {
+		cfg.MaxBulk = 0
+	}
 	m := &Machine{cfg: cfg, steerBulk: steerBulk}
 	m.reset()
 	return m

@@ -40,6 +40,12 @@ func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 	if m.plans == 0 {
 		return nil
 	}
+	if m.cfg.NoSoftTaints {
+		if n := len(m.soft.nodes); n > 0 {
+			out = append(out, fmt.Sprintf("the soft taints of %d nodes are followed, and they are somebody else's", n))
+		}
+		return out
+	}
 	state.Nodes(func(n *cluster.Node) {
 		has, s := markOf(n.NodeInfo), m.soft.nodes[n.Name]
 		_, writing := m.soft.writing[n.Name]

@@ -38,7 +38,7 @@ type fixture struct {
 // each soft taint that isn't as it is to be, and when the machine wants to be woken. The
 // commands:
 //
-//	config [unneeded=30s] [unready=1m] [keep-unready] [ttl=0s] [bulk=10] [bulk-time=3s]
+//	config [unneeded=30s] [unready=1m] [keep-unready] [ttl=0s] [bulk=10] [bulk-time=3s] [no-soft-taints]
 //	group NAME [unneeded=TIME] [unready=TIME]            the provider tells of it, perhaps with times of its own
 //	node NAME [group=g] [unready] [soft=VALUE] [going]   the API shows a node; going: with the taint of removals
 //	node-gone NAME
@@ -71,7 +71,7 @@ func TestScripts(t *testing.T) {
 func (s *fixture) configure(args *script.Args) {
 	s.cfg = candidates.Config{
 		UnneededTime: args.Duration("unneeded", 30*time.Second), UnreadyTime: args.Duration("unready", time.Minute), KeepUnready: args.Flag("keep-unready"),
-		TTL: args.Duration("ttl", 0), MaxBulk: args.Int("bulk", 10), BulkTime: args.Duration("bulk-time", 3*time.Second),
+		TTL: args.Duration("ttl", 0), MaxBulk: args.Int("bulk", 10), BulkTime: args.Duration("bulk-time", 3*time.Second), NoSoftTaints: args.Flag("no-soft-taints"),
 	}
 	s.machine = candidates.New(s.cfg)
 }
