@@ -91,13 +91,19 @@ func (m shadowing) commitPlan(plan *autoscaler.Plan) {
 
 // ShadowReport sums up what a shadow has compared.
 type ShadowReport struct {
-	comparison.Report
+	ShadowPods
 	// Nodes is about nodes; nil of a shadow without a provider.
 	Nodes *ShadowNodes `json:"nodes,omitempty"`
 }
 
+// ShadowPods sums up what a shadow has compared of placements.
+type ShadowPods = comparison.Report
+
 // ShadowNodes sums up what a shadow has compared of nodes.
 type ShadowNodes = nodecomparison.Report
+
+// ShadowHours are node hours, and what they cost.
+type ShadowHours = nodecomparison.Hours
 
 // ShadowQuantiles are how long pods have waited for a node.
 type ShadowQuantiles = comparison.Quantiles
@@ -107,7 +113,7 @@ func (c *Core) ShadowReport() *ShadowReport {
 	if c.comparison == nil {
 		return nil
 	}
-	r := &ShadowReport{Report: *c.comparison.Report()}
+	r := &ShadowReport{ShadowPods: *c.comparison.Report()}
 	if c.nodeComparison != nil {
 		r.Nodes = c.nodeComparison.Report(c.turn.Now)
 	}

@@ -245,7 +245,7 @@ func TestAShadowTakesNoVolume(t *testing.T) {
 func TestAShadowIsNothingElse(t *testing.T) {
 	for want, change := range map[string]func(*core.Config){
 		"ExternalScheduler and Shadow are both set": func(c *core.Config) { c.ExternalScheduler = true },
-		"Shadow.GiveUp is 0s": func(c *core.Config) { c.Shadow.GiveUp = 0 },
+		"Shadow.GiveUp is 0s":                       func(c *core.Config) { c.Shadow.GiveUp = 0 },
 	} {
 		schema := cluster.NewSchema()
 		cfg, how := core.DefaultConfig(defaults(schema)), core.DefaultShadow()

@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/provider/clusterapi"
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
 	"github.com/berthproject/berth/edge/provider/simulated"
@@ -21,7 +22,7 @@ import (
 )
 
 // This file has --cloud-provider and --cloud-config become a provider of nodes. What must hold:
-// only the leader has a provider do anything.
+// only the leader has a provider do anything, and a shadow only reads.
 
 // The values of --cloud-provider.
 const (
@@ -45,10 +46,13 @@ type cloudConfig struct {
 	capi *clusterapi.Config
 	// unknown names a key of the file that means nothing, "" for none.
 	unknown string
+	// shadow has the provider only read.
+	shadow bool
 }
 
 // readCloudConfig reads --cloud-config; empty without it.
 func (f *runFlags) readCloudConfig() (c cloudConfig, err error) {
+	c.shadow = f.shadow
 	switch f.cloudProvider {
 	case simulatedProvider:
 		c.simulated, err = simulatedgroup.Load(f.cloudConfig)
@@ -104,6 +108,9 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 	switch {
 	case c.simulated != nil:
 		p := simulated.New(api.client.CoreV1().Nodes(), c.simulated, time.Now, log)
+		if c.shadow {
+			return nodes{simulated.Seen{Provider: p}, none.lead, none.end}, nil
+		}
 		return nodes{p, func(ctx context.Context) error { return adopt(ctx, p) }, none.end}, nil
 	case c.capi != nil:
 		cfg := *c.capi
@@ -112,6 +119,9 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 		} else {
 			cfg.API = api.fence.Config(cfg.API)
 			cfg.API.UserAgent = api.rest.UserAgent
+		}
+		if c.shadow {
+			cfg.API = live.ReadOnly(cfg.API)
 		}
 		cfg.API.QPS, cfg.API.Burst = capiQPS, capiBurst
 		p, err := clusterapi.New(cfg, time.Now, log)
@@ -131,8 +141,9 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 			return none, err
 		}
 		return nodes{p, none.lead, func() {
-			// Another leader may use the server already: it isn't told that its client goes then.
-			if api.fence.Open() {
+			// Another leader may use the server already: it isn't told that its client goes then. A
+			// shadow's server is somebody else's, too.
+			if !c.shadow && api.fence.Open() {
 				if err := p.Cleanup(context.Background()); err != nil {
 					log.Info("the external provider couldn't be told that this client goes away", "err", err)
 				}

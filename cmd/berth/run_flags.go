@@ -67,7 +67,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: clientConnection of --config, $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
 	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, beside another autoscaler; autoscaler: only scale, beside another scheduler (default: both, or scheduling only without --cloud-provider)")
-	fs.BoolVar(&f.shadow, "shadow", false, "write nothing: decide beside the cluster's scheduler, and compare; berth shadow report says what was found")
+	fs.BoolVar(&f.shadow, "shadow", false, "write nothing: decide beside the cluster's scheduler, and with --cloud-provider beside its autoscaler, and compare; berth shadow report says what was found")
 	fs.StringVar(&f.master, "master", "", "address of the API server, in place of the kubeconfig's")
 	fs.StringVar(&f.master, "kubernetes", "", "the same, by Cluster Autoscaler's name")
 	fs.Float32Var(&f.apiQPS, "kube-api-qps", config.DefaultBindQPS, "binding requests a second; without effect where --config says so")

@@ -58,7 +58,8 @@ func TestRunRefusesFlagsThatItCantHonour(t *testing.T) {
 		{"a shadow", []string{"--shadow"}, ""},
 		{"a shadow with one role", []string{"--shadow", "--mode=scheduler"}, ""},
 		{"a shadow of no scheduler", []string{"--shadow", "--mode=autoscaler", "--cloud-provider=clusterapi"}, "--shadow compares placements, and --mode=autoscaler makes none; leave --mode out"},
-		{"a shadow with nodes", []string{"--shadow", "--cloud-provider=clusterapi"}, `--shadow compares placements and not yet nodes, and --cloud-provider is "clusterapi"; leave --cloud-provider and --cloud-config out`},
+		{"a shadow with nodes", []string{"--shadow", "--cloud-provider=clusterapi"}, ""},
+		{"a shadow of no groups", []string{"--shadow", "--cloud-provider=externalgrpc"}, "--cloud-provider and --cloud-config go together; give both or neither"},
 		{"a flag of the autoscaler", []string{"--max-nodes-total=-1"}, "--max-nodes-total is -1; it must be at least 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,11 +12,8 @@ import (
 // validateShadow refuses flags with which there is nothing to compare, or which ask a shadow to
 // write.
 func (f *runFlags) validateShadow() error {
-	switch {
-	case f.mode == modeAutoscaler:
+	if f.mode == modeAutoscaler {
 		return errors.New("--shadow compares placements, and --mode=autoscaler makes none; leave --mode out")
-	case f.cloudProvider != "":
-		return fmt.Errorf("--shadow compares placements and not yet nodes, and --cloud-provider is %q; leave --cloud-provider and --cloud-config out", f.cloudProvider)
 	}
 	return nil
 }
@@ -33,6 +30,11 @@ var shadowless = []struct{ name, why string }{
 	{"write-status-configmap", "a shadow writes no status"},
 	{"status-config-map-name", "a shadow writes no status"},
 	{"surge", "a shadow evicts nobody"},
+	{"consolidation", "a shadow compares no consolidations: they wait for new nodes, which it doesn't order"},
+	{"max-bulk-soft-taint-count", "a shadow taints no node"},
+	{"max-bulk-soft-taint-time", "a shadow taints no node"},
+	{"max-scale-down-parallelism", "a shadow's removals don't end, and none waits for another"},
+	{"max-drain-parallelism", "a shadow's removals don't end, and none waits for another"},
 }
 
 // shadowNotes says which flags of the command line have no effect with --shadow.

@@ -33,7 +33,7 @@ func shadowReport(t *testing.T, args ...string) (string, error) {
 // exampleReport is a report with differences of each kind.
 func exampleReport() *observe.ShadowReport {
 	at := time.Unix(1e9, 0).UTC()
-	return &observe.ShadowReport{At: at.Add(time.Hour), ShadowReport: core.ShadowReport{
+	return &observe.ShadowReport{At: at.Add(time.Hour), ShadowReport: core.ShadowReport{Nodes: exampleNodes(at), ShadowPods: core.ShadowPods{
 		Since: at, Until: at.Add(time.Minute), Compared: 1000, Doubted: 1, Overtaken: 4, Short: 1200, Waiting: 2, JudgedAgain: 3,
 		Verdicts: map[step.Verdict]int{step.SameNode: 600, step.EquallyGood: 380, step.Worse: 19, step.NotAllowed: 1, step.OnlyBerth: 5},
 		Other:    core.ShadowQuantiles{Pods: 900, P50: 20 * time.Millisecond, P90: 30 * time.Millisecond, P99: time.Second, Max: 2 * time.Second},
@@ -45,7 +45,18 @@ func exampleReport() *observe.ShadowReport {
 				Scores: []engine.PluginScore{{Plugin: "NodeAffinity", Score: 0}, {Plugin: "ImageLocality", Score: 100}}, BerthScores: []engine.PluginScore{{Plugin: "NodeAffinity", Score: 200}, {Plugin: "ImageLocality", Score: 100}},
 				Earlier: &step.Earlier{Node: "n2", Fits: true}},
 			{Time: at, Pod: "shop/c", Verdict: step.OnlyBerth, BerthNode: "n3", Reason: "the pod was deleted", Earlier: &step.Earlier{Node: "n3"}},
-		}}}
+		}}}}
+}
+
+// exampleNodes is what the example says of nodes.
+func exampleNodes(at time.Time) *core.ShadowNodes {
+	return &core.ShadowNodes{Since: at, Buying: 1, Removing: 2, Early: 1, Again: 3, BoughtAhead: 9 * time.Second, RemovedAhead: time.Minute,
+		Verdicts: map[step.NodeVerdict]int{step.BoughtByBoth: 7, step.BoughtOnlyByBerth: 2, step.RemovedByBoth: 4, step.RemovedOnlyByOther: 1},
+		Cluster:  core.ShadowHours{Hours: 100, Cost: 50}, Berth: core.ShadowHours{Hours: 90.5, Cost: 40}, Unpriced: []string{"free"},
+		Differences: []step.NodeComparison{
+			{Time: at, Verdict: step.BoughtOnlyByBerth, Group: "big", Nodes: 2, Price: 1.5, Wished: at.Add(-15 * time.Minute), Pods: []string{"shop/a", "shop/<b>"}, Reason: "the group didn't grow"},
+			{Time: at, Verdict: step.RemovedOnlyByOther, Group: "free", Nodes: 1, Node: "n7", Reason: "it is gone"},
+		}}
 }
 
 // TestShadowReport asks a shadow, and reads a file, in each format.
@@ -76,9 +87,11 @@ func TestShadowReport(t *testing.T) {
 			"the other, bound  900   20ms  30ms  1s   2s", "Berth, decided    900   <1ms  <1ms  5ms  10ms",
 			"1. 01:46:40.000  shop/a was put on n1, which isn't allowed; Berth chooses n2 (300)\n    TaintToleration: node(s) had untolerated taint(s)\n    Berth had found no node after 2ms: 0/3 nodes are available\n",
 			"2. 01:46:40.000  shop/<b> was put on n1 (100); Berth chooses n2 (300)\n    NodeAffinity gives n1 0 and n2 200\n    Berth had decided for n2 after <1ms, the other's binding was seen after 40ms\n",
-			"3. 01:46:40.000  shop/c is Berth's alone, on n3\n    the pod was deleted\n", "note: 4 of the worse nodes may have been good ones", "note: 1 placements are being judged again"},
-		"html": {"<td>agreement: the same node or one as good</td><td>98.0 %</td>", "shop/&lt;b&gt; was put on n1 (100)"},
-		"json": {`"compared": 1000`, `"verdict": "notAllowed"`},
+			"3. 01:46:40.000  shop/c is Berth's alone, on n3\n    the pod was deleted\n",
+			"note: the provider knows no price of free", "  the cluster as it was         100.00      50.00\n  Berth's version, an estimate  90.50       40.00\n",
+			" 1. 01:46:40.000  Berth would have bought 2 of big, for 1.50 an hour\n    at 01:31:40, for shop/a, shop/<b> and perhaps others\n    the group didn't grow\n 2. 01:46:40.000  the other autoscaler has removed n7 of free\n    it is gone\n", "note: 4 of the worse nodes may have been good ones", "note: 1 placements are being judged again"},
+		"html": {"<td>agreement: the same node or one as good</td><td>98.0 %</td>", "shop/&lt;b&gt; was put on n1 (100)", "for shop/a, shop/&lt;b&gt; and perhaps others"},
+		"json": {`"compared": 1000`, `"verdict": "notAllowed"`, `"boughtOnlyByBerth": 2`},
 	} {
 		got, err := shadowReport(t, "--file", file, "--output", output)
 		if err != nil {

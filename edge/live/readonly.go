@@ -1,15 +1,19 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
+	v1 "k8s.io/api/core/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 )
 
 // This file has a shadow write nothing, by what it is made of: its clients refuse whatever isn't
-// reading. That a shadow's core asks for no work, and that nobody would do it, are other things;
+// reading, and so does its provider. That a shadow's core asks for no work, and that nobody would do it, are other things;
 // these refuse it whoever asks.
 
 // ReadOnly returns a copy of an API client's configuration: clients that are made from it get,
@@ -41,4 +45,32 @@ func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = r.Body.Close() // as the contract of RoundTripper asks
 	}
 	return nil, fmt.Errorf("%w; %s %s was not sent", ErrShadow, r.Method, r.URL.Path)
+}
+
+// readOnlyProvider is a provider that tells of its groups and doesn't change them.
+type readOnlyProvider struct{ provider nodegroup.Provider }
+
+var _ nodegroup.Provider = readOnlyProvider{}
+
+// Groups implements nodegroup.Provider.
+func (p readOnlyProvider) Groups(ctx context.Context) ([]nodegroup.Group, error) {
+	return p.provider.Groups(ctx)
+}
+
+// GroupOf implements nodegroup.Provider.
+func (p readOnlyProvider) GroupOf(node *v1.Node) string { return p.provider.GroupOf(node) }
+
+// IncreaseSize implements nodegroup.Provider.
+func (readOnlyProvider) IncreaseSize(_ context.Context, group string, delta int) error {
+	return fmt.Errorf("%w; node group %s wasn't increased by %d", ErrShadow, group, delta)
+}
+
+// DeleteNodes implements nodegroup.Provider.
+func (readOnlyProvider) DeleteNodes(_ context.Context, group string, instances []nodegroup.Instance) error {
+	return fmt.Errorf("%w; %d nodes of node group %s weren't deleted", ErrShadow, len(instances), group)
+}
+
+// DecreaseTargetSize implements nodegroup.Provider.
+func (readOnlyProvider) DecreaseTargetSize(_ context.Context, group string, delta int) error {
+	return fmt.Errorf("%w; the target of node group %s wasn't decreased by %d", ErrShadow, group, delta)
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -49,6 +51,47 @@ func TestAReadOnlyClientWritesNothing(t *testing.T) {
 	if _, err := client.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}); err != nil {
 		t.Errorf("reading: %v", err)
 	}
+}
+
+// TestAReadOnlyProviderChangesNothing: it tells of groups, and refuses the rest.
+func TestAReadOnlyProviderChangesNothing(t *testing.T) {
+	under := &countingProvider{}
+	p := readOnlyProvider{under}
+	for call, do := range map[string]func() error{
+		"IncreaseSize":       func() error { return p.IncreaseSize(t.Context(), "g", 1) },
+		"DeleteNodes":        func() error { return p.DeleteNodes(t.Context(), "g", []nodegroup.Instance{{ID: "i"}}) },
+		"DecreaseTargetSize": func() error { return p.DecreaseTargetSize(t.Context(), "g", 1) },
+	} {
+		if err := do(); !errors.Is(err, ErrShadow) || !strings.Contains(err.Error(), "node group g") {
+			t.Errorf("%s: %v, want %v, with the group", call, err, ErrShadow)
+		}
+	}
+	groups, err := p.Groups(t.Context())
+	if err != nil || len(groups) != 1 || p.GroupOf(testkit.Node("n").Obj()) != "g" || under.changes != 0 {
+		t.Errorf("groups %v, %v, and %d changes; want one group, and no change", groups, err, under.changes)
+	}
+}
+
+// countingProvider has one group, and counts what would change it.
+type countingProvider struct{ changes int }
+
+func (*countingProvider) Groups(context.Context) ([]nodegroup.Group, error) {
+	return []nodegroup.Group{{ID: "g"}}, nil
+}
+func (*countingProvider) GroupOf(*v1.Node) string { return "g" }
+func (p *countingProvider) IncreaseSize(context.Context, string, int) error {
+	p.changes++
+	return nil
+}
+
+func (p *countingProvider) DeleteNodes(context.Context, string, []nodegroup.Instance) error {
+	p.changes++
+	return nil
+}
+
+func (p *countingProvider) DecreaseTargetSize(context.Context, string, int) error {
+	p.changes++
+	return nil
 }
 
 // TestAShadowsWorkersRefuseAllWork: whatever is owed an outcome gets it, once.

@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 )
 
@@ -106,7 +107,10 @@ const (
 func Run(ctx context.Context, o Options) error {
 	load := &load{}
 	if o.Core.Shadow != nil {
-		o.Config = ReadOnly(o.Config)
+		o.Config, o.StatusName = ReadOnly(o.Config), ""
+		if o.Provider != nil {
+			o.Provider = readOnlyProvider{o.Provider}
+		}
 	}
 	clients, err := newClients(o.Config, load.high, o.Log)
 	if err != nil {
@@ -131,7 +135,11 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	in := newInbox()
 	clock := newClock()
 	w := newWorkers(work, o, clients, load)
-	chain, priorities, err := newChain(&o, w.reporter.event)
+	tell := w.reporter.event
+	if o.Core.Shadow != nil {
+		tell = func(step.Event) {}
+	}
+	chain, priorities, err := newChain(&o, tell)
 	if err != nil {
 		return err
 	}
@@ -139,7 +147,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	w.timePlans(watch, o.Watcher)
 	doers, start := drive.Workers(w), w.run
 	if o.Core.Shadow != nil {
-		doers, start = shadowWorkers{}, func(*sync.WaitGroup) {}
+		doers, start = shadowWorkers{plan: w.Plan}, w.runShadow
 	}
 	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Stopwatch: watch.orNil(),
 		Workers: doers, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
@@ -237,11 +245,15 @@ func (o *Options) fence() {
 	}
 }
 
-// watchAll starts the informers, those of what asks for headroom where there is a provider,
+// watchAll starts the informers, those of what asks for headroom where a leader has a provider,
 // and returns when what exists has been delivered to the inbox.
 func watchAll(ctx context.Context, wg *sync.WaitGroup, o *Options, clients *clients, factory informers.SharedInformerFactory, nodes *nodeFeed, in *inbox) error {
 	if err := watch(ctx, factory, nodes, o.Health, in); err != nil || o.Provider == nil {
 		return err
+	}
+	if o.Core.Shadow != nil { // it would have to write how it stands with them
+		o.Health.watched(headroomCache, func() bool { return true })
+		return nil
 	}
 	h, err := watchHeadroom(ctx, clients.watch, clients.watchAny, o.Health, in, o.Log)
 	if err != nil {

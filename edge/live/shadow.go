@@ -1,18 +1,28 @@
 package live
 
 import (
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 )
 
-// shadowWorkers do nothing. A shadow's core asks for no work; what is owed an outcome is refused.
-type shadowWorkers struct{ drive.Unanswered }
+// shadowWorkers make plans and do nothing else. A shadow's core asks for no work; what is owed an
+// outcome is refused.
+type shadowWorkers struct {
+	drive.Unanswered
+	plan func(compute func() *autoscaler.Plan, done func(*autoscaler.Plan))
+}
 
 var _ drive.Workers = shadowWorkers{}
 
 // Consult implements drive.Workers.
 func (shadowWorkers) Consult(_ step.Consult, answer func(step.Consulted)) {
 	answer(step.Consulted{Err: ErrShadow})
+}
+
+// Plan implements drive.Workers.
+func (w shadowWorkers) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
+	w.plan(compute, done)
 }
 
 // Bind implements drive.Workers.

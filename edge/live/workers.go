@@ -94,6 +94,13 @@ func (w *workers) run(wg *sync.WaitGroup) {
 	}
 }
 
+// runShadow starts the goroutines that only read.
+func (w *workers) runShadow(wg *sync.WaitGroup) {
+	if w.cloud != nil {
+		w.cloud.run(w.ctx, wg)
+	}
+}
+
 // Consult implements drive.Workers.
 func (w *workers) Consult(question step.Consult, answer func(step.Consulted)) {
 	w.consultant.ask(consultJob{question, answer})

@@ -52,6 +52,9 @@ type shadowMetrics struct {
 	took     *prometheus.HistogramVec
 	short    prometheus.Counter
 	waiting  prometheus.Gauge
+	nodes    *prometheus.CounterVec
+	hours    *prometheus.GaugeVec
+	cost     *prometheus.GaugeVec
 }
 
 func newShadowMetrics(r *registry) shadowMetrics {
@@ -61,6 +64,12 @@ func newShadowMetrics(r *registry) shadowMetrics {
 		took:     r.histograms("time_to_place_seconds", "Time from when a shadow first saw a pod: until it saw the other scheduler's binding (by=other), and until Berth had decided (by=berth), which nobody binds.", prometheus.ExponentialBuckets(0.0001, 2, 22), "by"),
 		short:    r.counter("score_points_short_total", "By how many points nodes of the other scheduler score less than Berth's choices in the same state of the cluster."),
 		waiting:  r.gauge("waiting_pods", "Pods that Berth has a node for and the other scheduler hasn't placed yet."),
+		nodes:    r.counters("nodes_total", "Nodes that a shadow has compared with another autoscaler, by who has bought or removed them, or would have: boughtByBoth, boughtOnlyByBerth, boughtOnlyByOther, removedByBoth, removedOnlyByBerth, removedOnlyByOther. Verdicts that are taken back later stay counted. Always 0 without --shadow and --cloud-provider.", "verdict"),
+		hours:    r.gauges("node_hours", "Node hours of the node groups since the shadow began: of the cluster as it was (of=cluster), and of Berth's version (of=berth), an estimate.", "of"),
+		cost:     r.gauges("node_cost", "What these node hours cost by the provider's prices.", "of"),
+	}
+	for _, v := range step.NodeVerdicts {
+		m.nodes.WithLabelValues(string(v))
 	}
 	for _, v := range step.Verdicts {
 		m.verdicts.WithLabelValues(string(v))
@@ -70,6 +79,10 @@ func newShadowMetrics(r *registry) shadowMetrics {
 
 // step counts what a Step has compared. Times count of pods that both have placed.
 func (m *shadowMetrics) step(ready *step.Ready) {
+	for i := range ready.NodeComparisons {
+		c := &ready.NodeComparisons[i]
+		m.nodes.WithLabelValues(string(c.Verdict)).Add(float64(c.Nodes))
+	}
 	for i := range ready.Comparisons {
 		c := &ready.Comparisons[i]
 		m.verdicts.WithLabelValues(string(c.Verdict)).Inc()
@@ -83,7 +96,15 @@ func (m *shadowMetrics) step(ready *step.Ready) {
 
 // state reads what the core holds.
 func (m *shadowMetrics) state(c *core.Core) {
-	if r := c.ShadowReport(); r != nil {
-		m.waiting.Set(float64(r.Waiting))
+	r := c.ShadowReport()
+	if r == nil {
+		return
+	}
+	m.waiting.Set(float64(r.Waiting))
+	if n := r.Nodes; n != nil {
+		for of, h := range map[string]core.ShadowHours{"cluster": n.Cluster, "berth": n.Berth} {
+			m.hours.WithLabelValues(of).Set(h.Hours)
+			m.cost.WithLabelValues(of).Set(h.Cost)
+		}
 	}
 }

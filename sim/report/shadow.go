@@ -42,17 +42,22 @@ func Shadow(w io.Writer, r *core.ShadowReport, at time.Time) error {
 		}
 		_ = tw.Flush()
 	}
-	if len(v.Differences) > 0 {
-		fmt.Fprintf(&b, "\nThe largest differences\n")
-	}
-	for i, d := range v.Differences {
-		fmt.Fprintf(&b, "%2d. %s  %s\n", i+1, d.At, d.What)
-		for _, line := range d.Why {
-			fmt.Fprintf(&b, "    %s\n", line)
-		}
-	}
+	writeDifferences(&b, "The largest differences", v.Differences)
+	writeDifferences(&b, "The largest differences of nodes, by price", v.NodeDifferences)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func writeDifferences(b *strings.Builder, title string, list []shadowDifference) {
+	if len(list) > 0 {
+		fmt.Fprintf(b, "\n%s\n", title)
+	}
+	for i, d := range list {
+		fmt.Fprintf(b, "%2d. %s  %s\n", i+1, d.At, d.What)
+		for _, line := range d.Why {
+			fmt.Fprintf(b, "    %s\n", line)
+		}
+	}
 }
 
 // ShadowHTML writes a shadow's report as one self-contained page.
@@ -62,11 +67,12 @@ func ShadowHTML(w io.Writer, r *core.ShadowReport, at time.Time) error {
 
 // shadowView is a shadow's report in words.
 type shadowView struct {
-	Title, Period string
-	Notes         []string
-	Facts         []fact
-	Tables        []shadowTable
-	Differences   []shadowDifference
+	Title, Period   string
+	Notes           []string
+	Facts           []fact
+	Tables          []shadowTable
+	Differences     []shadowDifference
+	NodeDifferences []shadowDifference
 }
 
 type shadowTable struct {
@@ -102,6 +108,9 @@ func shadowOf(r *core.ShadowReport, at time.Time) *shadowView {
 	v.Tables = []shadowTable{agreementTable(r), allowedTable(r), timesTable(r), earlierTable(r)}
 	for i := range r.Differences {
 		v.Differences = append(v.Differences, differenceOf(&r.Differences[i]))
+	}
+	if r.Nodes != nil {
+		v.addNodes(r.Nodes)
 	}
 	return v
 }

@@ -30,12 +30,12 @@ type Config struct {
 	ForceDeleteUnregistered bool
 	// ReadOnly says that another autoscaler has the groups: nothing is asked of the provider and
 	// nothing said of failures, and a group grows when the provider says so.
-	ReadOnly bool
-	Limits                  autoscaler.Limits
-	Readiness               autoscaler.Readiness
-	InitialBackoff          time.Duration // how long a group isn't asked for nodes after a failure
-	MaxBackoff              time.Duration // the longest such time, after more failures
-	BackoffReset            time.Duration // how long after its last failure a group's backoff starts anew
+	ReadOnly       bool
+	Limits         autoscaler.Limits
+	Readiness      autoscaler.Readiness
+	InitialBackoff time.Duration // how long a group isn't asked for nodes after a failure
+	MaxBackoff     time.Duration // the longest such time, after more failures
+	BackoffReset   time.Duration // how long after its last failure a group's backoff starts anew
 }
 
 // Deletions is what node groups need of the deletions of nodes.

@@ -240,3 +240,43 @@ func TestLaunchesGoOnAfterFailures(t *testing.T) {
 		t.Errorf("the instances are %v, %v; want the one whose node is there", gs[0].Instances, err)
 	}
 }
+
+// TestSeenGroupsAreThoseOfTheAPI: nodes that another process makes and removes are counted, each
+// time the groups are asked for, and nothing is written.
+func TestSeenGroupsAreThoseOfTheAPI(t *testing.T) {
+	f, err := file(t, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := fake.NewClientset()
+	s := simulated.Seen{Provider: simulated.New(api.CoreV1().Nodes(), f, time.Now, slog.New(slog.DiscardHandler))}
+	target := func() int {
+		t.Helper()
+		groups, err := s.Groups(t.Context())
+		if err != nil || len(groups) != 1 || len(groups[0].Instances) != groups[0].Target {
+			t.Fatalf("groups %+v, %v; want one, with its instances", groups, err)
+		}
+		return groups[0].Target
+	}
+	before := target()
+	for _, name := range []string{"a", "b"} {
+		n := &v1.Node{}
+		n.Name, n.Labels = name, map[string]string{simulatedgroup.GroupLabel: "g"}
+		if _, err := api.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := target()
+	if err := api.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	api.ClearActions()
+	if one := target(); before != 0 || both != 2 || one != 1 {
+		t.Errorf("the targets were %d, %d and %d; want 0, 2 and 1", before, both, one)
+	}
+	for _, a := range api.Actions() {
+		if a.GetVerb() != "list" {
+			t.Errorf("asking for groups did %s %s, want list only", a.GetVerb(), a.GetResource().Resource)
+		}
+	}
+}
