@@ -2,6 +2,8 @@ package charttest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +29,7 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"flags: {leader-elect: false}", "replicas is above 1 and leader election is off"},
 		{"schedulerConfiguration: {leaderElection: {leaderElect: false}}", "replicas is above 1 and leader election is off"},
 		{"flags: {cloud-provider: simulated}", "flags.cloud-provider and cloudConfig go together"},
-		{"shadow: {enabled: true}\nflags: {cloud-provider: clusterapi}", "shadow.enabled compares placements"},
+		{"shadow: {enabled: true}\nflags: {cloud-provider: simulated}", "flags.cloud-provider and cloudConfig go together"},
 		{"shadow: {enabled: true}\nflags: {mode: autoscaler}", "shadow.enabled compares placements"},
 		{"flags: {shadow: true}", "'shadow' not allowed"},
 		{"shadow: {schedulerConfiguration: {kind: Pod}}", "/shadow/schedulerConfiguration/kind"},
@@ -133,6 +135,40 @@ func TestFlagsOfValues(t *testing.T) {
 		}
 		if !strings.Contains(got, want) {
 			t.Errorf("flags: {%s} gives no %s:\n%s", values, want, got[strings.Index(got, "args:"):])
+		}
+	}
+}
+
+// TestAShadowOfNodesMayOnlyRead: beside any provider, and with priorities of groups, a shadow may
+// list and watch, and makes no object for what it would write to.
+func TestAShadowOfNodesMayOnlyRead(t *testing.T) {
+	for provider, more := range map[string]string{"clusterapi": "{}", "externalgrpc": "cloudConfig: \"address: server:8086\"", "simulated": "cloudConfig: \"groups: []\""} {
+		v := map[string]any{"shadow": map[string]any{"enabled": true}, "flags": map[string]any{"cloud-provider": provider, "expander": "priority"}}
+		if err := yaml.Unmarshal([]byte(more), &v); err != nil {
+			t.Fatal(err)
+		}
+		read := map[string]bool{}
+		for _, o := range rendered(t, v) {
+			if o.GetKind() == "Lease" || o.GetKind() == "ConfigMap" && o.GetName() != "berth" {
+				t.Errorf("%s: there is %s, which a shadow doesn't write", provider, id(o))
+			}
+			if !strings.HasSuffix(o.GetKind(), "Role") || o.GetName() == "berth-viewer" {
+				continue
+			}
+			rules, _, _ := unstructured.NestedSlice(o.Object, "rules")
+			for _, r := range rules {
+				verbs, _, _ := unstructured.NestedStringSlice(r.(map[string]any), "verbs")
+				if !slices.Equal(verbs, []string{"list", "watch"}) {
+					t.Errorf("%s: %s has %v of %v", provider, id(o), verbs, r)
+				}
+				resources, _, _ := unstructured.NestedStringSlice(r.(map[string]any), "resources")
+				for _, name := range resources {
+					read[name] = true
+				}
+			}
+		}
+		if !read["daemonsets"] || !read["configmaps"] || read["machinedeployments"] != (provider == "clusterapi") {
+			t.Errorf("%s: may read %v", provider, slices.Sorted(maps.Keys(read)))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -96,7 +97,7 @@ func (p *countingProvider) DecreaseTargetSize(context.Context, string, int) erro
 
 // TestAShadowsWorkersRefuseAllWork: whatever is owed an outcome gets it, once.
 func TestAShadowsWorkersRefuseAllWork(t *testing.T) {
-	w := shadowWorkers{}
+	w := shadowWorkers{plan: func(func() *autoscaler.Plan, func(*autoscaler.Plan)) {}}
 	var outcomes []error
 	work := allWork(t, func(err error) { outcomes = append(outcomes, err) })
 	owed := 0

@@ -234,6 +234,7 @@ func TestRecordedScrape(t *testing.T) {
 		RemovalWaits: []step.RemovalWait{{Removed: true, Took: time.Minute}}, PermitWaits: []step.PermitWait{{Allowed: true}},
 		Comparisons: []step.Comparison{{Verdict: step.Worse, Score: 90, BerthScore: 100, Took: 30 * time.Millisecond, Earlier: &step.Earlier{Node: "b", Took: time.Millisecond}}},
 		Decisions:   []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}}})
+	s.m.shadow.nodesAre(&core.ShadowNodes{Cluster: core.ShadowHours{Hours: 12, Cost: 6}, Berth: core.ShadowHours{Hours: 11, Cost: 5.5}})
 	s.m.Step(s.now, time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "b"}}, &step.Ready{})
 	families, err := s.m.Registry.Gather()
 	if err != nil {

@@ -101,10 +101,15 @@ func (m *shadowMetrics) state(c *core.Core) {
 		return
 	}
 	m.waiting.Set(float64(r.Waiting))
-	if n := r.Nodes; n != nil {
-		for of, h := range map[string]core.ShadowHours{"cluster": n.Cluster, "berth": n.Berth} {
-			m.hours.WithLabelValues(of).Set(h.Hours)
-			m.cost.WithLabelValues(of).Set(h.Cost)
-		}
+	if r.Nodes != nil {
+		m.nodesAre(r.Nodes)
+	}
+}
+
+// nodesAre takes what the core says of nodes.
+func (m *shadowMetrics) nodesAre(r *core.ShadowNodes) {
+	for of, h := range map[string]core.ShadowHours{"cluster": r.Cluster, "berth": r.Berth} {
+		m.hours.WithLabelValues(of).Set(h.Hours)
+		m.cost.WithLabelValues(of).Set(h.Cost)
 	}
 }

@@ -45,8 +45,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* The autoscaler's ConfigMaps. */}}
 {{- define "berth.scalingNamespace" -}}{{ .Values.flags.namespace | default "kube-system" }}{{- end }}
 {{- define "berth.statusName" -}}
-{{- $written := true }}
-{{- if hasKey .Values.flags "write-status-configmap" }}{{ $written = index .Values.flags "write-status-configmap" }}{{ end }}
+{{- $written := not .Values.shadow.enabled }}
+{{- if and $written (hasKey .Values.flags "write-status-configmap") }}{{ $written = index .Values.flags "write-status-configmap" }}{{ end }}
 {{- if eq (toString $written) "true" }}{{ index .Values.flags "status-config-map-name" | default "cluster-autoscaler-status" }}{{ end }}
 {{- end }}
 

@@ -61,6 +61,7 @@
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [list, watch]
+{{- if not .Values.shadow.enabled }}
 # Taints and the cordon.
 - apiGroups: [""]
   resources: [nodes]
@@ -68,6 +69,7 @@
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]
+{{- end }}
 {{- end }}
 
 {{- define "berth.rules.surge" }}
@@ -92,12 +94,14 @@
 - apiGroups: [cluster.x-k8s.io]
   resources: [machinedeployments, machinesets, machinepools, machines]
   verbs: [list, watch]
+{{- if not .Values.shadow.enabled }}
 - apiGroups: [cluster.x-k8s.io]
   resources: [machines]
   verbs: [patch]
 - apiGroups: [cluster.x-k8s.io]
   resources: [machinedeployments/scale, machinesets/scale, machinepools/scale]
   verbs: [get, update]
+{{- end }}
 {{- end }}
 
 {{/* The Lease says which Berth leads. */}}
@@ -111,12 +115,13 @@
 {{/* The names of the lists that these values need. In a management cluster of its own Berth has the
      rights of that one's kubeconfig. */}}
 {{- define "berth.needs" -}}
-{{- if .Values.shadow.enabled }}watching{{ else -}}
-watching reporting
-{{- if include "berth.schedules" . }} scheduling{{ end }}
+{{- $decides := not .Values.shadow.enabled }}
+{{- $provider := default "" (index .Values.flags "cloud-provider") -}}
+watching
+{{- if $decides }} reporting{{ end }}
+{{- if and $decides (include "berth.schedules" .) }} scheduling{{ end }}
 {{- if include "berth.scales" . }} scaling{{ end }}
-{{- if eq (toString .Values.flags.surge) "true" }} surge{{ end }}
-{{- if eq (default "" (index .Values.flags "cloud-provider")) "simulated" }} simulated{{ end }}
-{{- if and (eq (default "" (index .Values.flags "cloud-provider")) "clusterapi") (not .Values.cloudConfig) }} clusterapi{{ end }}
-{{- end }}
+{{- if and $decides (eq (toString .Values.flags.surge) "true") }} surge{{ end }}
+{{- if and $decides (eq $provider "simulated") }} simulated{{ end }}
+{{- if and (eq $provider "clusterapi") (not .Values.cloudConfig) }} clusterapi{{ end }}
 {{- end }}
