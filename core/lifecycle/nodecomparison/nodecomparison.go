@@ -29,6 +29,7 @@ type Machine struct {
 	began      time.Time // when the provider first told of its groups; zero before
 	groups     map[string]*group
 	nodes      map[string]*node // of node groups, by name
+	away       []away           // the nodes in state wished, since when, with those that have left it
 	wishes     []*wish          // in the order in which they were made
 	claims     map[types.UID]*wish
 	met        []*wish           // that the other autoscaler has fulfilled, and of which a pod may wait
@@ -129,13 +130,12 @@ func (m *Machine) NextWake() (next time.Time) {
 	}
 	for _, w := range m.wishes {
 		if !w.alone {
-			next = lifecycle.Earliest(next, w.at.Add(m.patience))
+			next = w.at.Add(m.patience)
+			break
 		}
 	}
-	for _, n := range m.nodes {
-		if n.state == wished {
-			next = lifecycle.Earliest(next, n.at.Add(m.patience))
-		}
+	if len(m.away) > 0 {
+		next = lifecycle.Earliest(next, m.away[0].at.Add(m.patience))
 	}
 	return next
 }
@@ -162,6 +162,15 @@ func (m *Machine) Unsettled() (out []string) {
 func (m *Machine) Invariants() (out []string) {
 	if m == nil {
 		return nil
+	}
+	ends := map[away]bool{}
+	for _, a := range m.away {
+		ends[a] = true
+	}
+	for name, n := range m.nodes {
+		if n.state == wished && !ends[away{name, n.at}] {
+			out = append(out, fmt.Sprintf("node %s would be removed, and nobody looks for how long", name))
+		}
 	}
 	type counts struct{ nodes, saved, extra int }
 	want := map[string]counts{}

@@ -243,7 +243,10 @@ func (m *Machine) whyNotBought(t *lifecycle.Turn, id string) string {
 func (m *Machine) givePurchasesUp(t *lifecycle.Turn) {
 	var late []*wish
 	for _, w := range m.wishes {
-		if !w.alone && t.Now.Sub(w.at) >= m.patience {
+		if t.Now.Sub(w.at) < m.patience {
+			break
+		}
+		if !w.alone {
 			w.alone = true
 			late = append(late, w)
 		}

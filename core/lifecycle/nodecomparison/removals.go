@@ -2,7 +2,6 @@ package nodecomparison
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +24,12 @@ const (
 	kept
 	left
 )
+
+// away is a node that a leader would have begun to remove at a time.
+type away struct {
+	name string
+	at   time.Time
+}
 
 // node is a node of a node group.
 type node struct {
@@ -167,6 +172,7 @@ func (m *Machine) commitRemovals(t *lifecycle.Turn, due []candidates.Due) {
 		if n := m.nodes[d.Node]; n != nil && n.state == stays {
 			m.enter(t, n, wished)
 			n.at, n.why = t.Now, fmt.Sprintf("%s for %s", d.Why, d.For)
+			m.away = append(m.away, away{d.Node, t.Now})
 		}
 	}
 	for _, name := range m.unwanted() {
@@ -185,11 +191,12 @@ func (m *Machine) commitRemovals(t *lifecycle.Turn, due []candidates.Due) {
 
 // unwanted returns the nodes that a leader would have begun to remove, by name.
 func (m *Machine) unwanted() (out []string) {
-	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
-		if n := m.nodes[name]; n.state == wished || n.state == kept {
+	for name, n := range m.nodes {
+		if n.state == wished || n.state == kept {
 			out = append(out, name)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -201,25 +208,17 @@ func (m *Machine) Wished(name string) bool {
 
 // giveRemovalsUp gives verdicts on the removals that nobody has begun in time.
 func (m *Machine) giveRemovalsUp(t *lifecycle.Turn) {
-	if !m.anyLate(t.Now) {
-		return
-	}
-	for _, name := range m.unwanted() {
-		if n := m.nodes[name]; n.state == wished && t.Now.Sub(n.at) >= m.patience {
-			m.giveRemoval(t, name, n, fmt.Sprintf("nobody has begun to remove it within %s", m.patience))
+	for ; len(m.away) > 0; m.away = m.away[1:] {
+		x := m.away[0]
+		switch n := m.nodes[x.name]; {
+		case n == nil || n.state != wished || !n.at.Equal(x.at): // it has left that state
+		case t.Now.Sub(x.at) < m.patience:
+			return
+		default:
+			m.giveRemoval(t, x.name, n, fmt.Sprintf("nobody has begun to remove it within %s", m.patience))
 			m.enter(t, n, kept)
 		}
 	}
-}
-
-// anyLate tells whether a node is wished away for long enough.
-func (m *Machine) anyLate(now time.Time) bool {
-	for _, n := range m.nodes {
-		if n.state == wished && now.Sub(n.at) >= m.patience {
-			return true
-		}
-	}
-	return false
 }
 
 // giveRemoval gives the verdict on a node that Berth alone would have removed.
