@@ -107,10 +107,7 @@ const (
 func Run(ctx context.Context, o Options) error {
 	load := &load{}
 	if o.Core.Shadow != nil {
-		o.Config, o.StatusName = ReadOnly(o.Config), ""
-		if o.Provider != nil {
-			o.Provider = readOnlyProvider{o.Provider}
-		}
+		o.Config = ReadOnly(o.Config)
 	}
 	clients, err := newClients(o.Config, load.high, o.Log)
 	if err != nil {
@@ -131,6 +128,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		o.Health = NewHealth(o.Provider != nil)
 	}
 	o.fence()
+	o.onlyRead()
 	wg.Go(func() { watchdog(work, o.Health, o.Log) })
 	in := newInbox()
 	clock := newClock()
@@ -242,6 +240,17 @@ func (o *Options) fence() {
 	}
 	if o.Extenders != nil {
 		o.Extenders = &fencedExtenders{o.Extenders, o.Fence}
+	}
+}
+
+// onlyRead has a shadow's provider only read, and nobody write a status.
+func (o *Options) onlyRead() {
+	if o.Core.Shadow == nil {
+		return
+	}
+	o.StatusName = ""
+	if o.Provider != nil {
+		o.Provider = readOnlyProvider{o.Provider}
 	}
 }
 

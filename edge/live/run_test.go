@@ -62,9 +62,9 @@ func newInstance() *instance {
 func (i *instance) start(t *testing.T, o Options) {
 	t.Helper()
 	o.Schema = cluster.NewSchema()
-	scale := o.Core.Autoscale
+	scale, shadow := o.Core.Autoscale, o.Core.Shadow
 	o.Core = core.DefaultConfig(plugins.Default(o.Schema, plugins.Options{}))
-	o.Core.Autoscale = scale
+	o.Core.Autoscale, o.Core.Shadow = scale, shadow
 	o.Questions, o.Host, o.Log = i.questions, "host", slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(t.Context())
 	i.stop = stop
