@@ -114,16 +114,7 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 		return nodes{p, func(ctx context.Context) error { return adopt(ctx, p) }, none.end}, nil
 	case c.capi != nil:
 		cfg := *c.capi
-		if cfg.API == nil {
-			cfg.API = rest.CopyConfig(api.rest)
-		} else {
-			cfg.API = api.fence.Config(cfg.API)
-			cfg.API.UserAgent = api.rest.UserAgent
-		}
-		if c.shadow {
-			cfg.API = live.ReadOnly(cfg.API)
-		}
-		cfg.API.QPS, cfg.API.Burst = capiQPS, capiBurst
+		cfg.API = c.managementAPI(api)
 		p, err := clusterapi.New(cfg, time.Now, log)
 		if err != nil {
 			return none, err
@@ -154,6 +145,20 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 		}}, nil
 	}
 	return none, nil
+}
+
+// managementAPI returns how the provider clusterapi reaches the management cluster.
+func (c *cloudConfig) managementAPI(api *apiServer) *rest.Config {
+	out := rest.CopyConfig(api.rest)
+	if c.capi.API != nil {
+		out = api.fence.Config(c.capi.API)
+		out.UserAgent = api.rest.UserAgent
+	}
+	if c.shadow {
+		out = live.ReadOnly(out)
+	}
+	out.QPS, out.Burst = capiQPS, capiBurst
+	return out
 }
 
 // groupDefaults are the options that hold for a node group without options of its own.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +17,9 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/provider/clusterapi"
+	"github.com/berthproject/berth/edge/provider/simulated"
+	"github.com/berthproject/berth/internal/testkit"
 )
 
 // severalGroups is a file of simulated node groups.
@@ -96,5 +101,26 @@ func TestDiscoveryOfClusterAPI(t *testing.T) {
 	const want = `--node-group-auto-discovery: "asg:tag=x" isn't for the provider clusterapi; it must be clusterapi:namespace=NAME`
 	if _, err := f.readCloudConfig(); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestAShadowsProviderOnlyReads: the simulated one is told of nodes by the API, and makes none when
+// the shadow begins; clients of Cluster API refuse to write.
+func TestAShadowsProviderOnlyReads(t *testing.T) {
+	o, end := optionsOf(t, "--shadow")
+	defer end()
+	if _, ok := o.Provider.(simulated.Seen); !ok || o.Core.Shadow == nil || o.Core.Autoscale == nil {
+		t.Errorf("the provider is a %T, and the core's shadow %v; want one that looks only", o.Provider, o.Core.Shadow)
+	}
+	if err := o.OnBecomeLeader(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for name, cfg := range map[string]*clusterapi.Config{"the same cluster": {}, "another": {API: &rest.Config{Host: "http://management"}}} {
+		c := cloudConfig{shadow: true, capi: cfg}
+		client := testkit.Must(rest.HTTPClientFor(c.managementAPI(&apiServer{rest: &rest.Config{Host: "http://cluster"}, fence: live.NewFence()})))
+		request := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://management/apis/cluster.x-k8s.io/v1beta2/machines/m", http.NoBody))
+		if answer, err := client.Do(request); !errors.Is(err, live.ErrShadow) {
+			t.Errorf("Cluster API in %s: %v, %v; want a refusal", name, answer, err)
+		}
 	}
 }

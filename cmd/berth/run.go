@@ -45,7 +45,8 @@ and removes its nodes, until it is interrupted.`,
   berth run --kubeconfig kubeconfig --cloud-provider externalgrpc --cloud-config external.yaml
   berth run --kubeconfig kubeconfig --cloud-provider clusterapi
   berth run --kubeconfig kubeconfig --cloud-provider simulated --cloud-config groups.yaml
-  berth run --kubeconfig ~/.kube/config --shadow`,
+  berth run --kubeconfig ~/.kube/config --shadow
+  berth run --kubeconfig ~/.kube/config --shadow --cloud-provider clusterapi`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
