@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core"
@@ -119,6 +120,7 @@ func TestPropertyAShadowOfNodesAsksForNoWork(t *testing.T) {
 		})
 		names := testkit.Names("n", 6)
 		pick := func() string { return names[testkit.Uniform(t, len(names), "node")] }
+		bound := map[types.UID]string{} // a pod keeps its node as long as it exists
 		s.after(0, groupOf("g", 2, "n0"))
 		for range 25 {
 			var in []step.Input
@@ -138,13 +140,16 @@ func TestPropertyAShadowOfNodesAsksForNoWork(t *testing.T) {
 			case 2, 3:
 				for i := range 1 + testkit.Uniform(t, 3, "pods") {
 					p := testkit.RandomPod(t, fmt.Sprint("p", testkit.Uniform(t, 8, "pod"), i))
-					if testkit.Uniform(t, 2, "bound") == 0 {
+					if p.Spec.NodeName = bound[p.UID]; p.Spec.NodeName == "" && testkit.Uniform(t, 2, "bound") == 0 {
 						p.Spec.NodeName = pick()
+						bound[p.UID] = p.Spec.NodeName
 					}
 					in = append(in, step.PodSet{Pod: p})
 				}
 			case 4:
-				in = append(in, step.PodGone{UID: testkit.Pod(fmt.Sprint("p", testkit.Uniform(t, 8, "pod"), 0)).UID})
+				uid := testkit.Pod(fmt.Sprint("p", testkit.Uniform(t, 8, "pod"), testkit.Uniform(t, 3, "which"))).UID
+				delete(bound, uid)
+				in = append(in, step.PodGone{UID: uid})
 			case 5:
 				g := groupOf("g", testkit.Uniform(t, 6, "target"), names[:testkit.Uniform(t, len(names), "instances")]...)
 				x := &g.Groups[0]
