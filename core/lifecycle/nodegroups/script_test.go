@@ -51,7 +51,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 // groups in the state, and what the machine remembers. The commands:
 //
 //	config [delay-after-add=10m] [delay-after-delete=0s] [delay-after-failure=3m] [cluster-delays]
-//	       [provision=15m] [force-delete] [startup=15m]
+//	       [provision=15m] [force-delete] [read-only] [startup=15m]
 //	       [max-launching=0] [max-launching-per-group=0]
 //	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
 //	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]
@@ -92,7 +92,7 @@ func (s *fixture) configure(args *script.Args) {
 	s.machine = nodegroups.New(nodegroups.Config{
 		DelayAfterAdd: args.Duration("delay-after-add", 10*time.Minute), DelayAfterDelete: args.Duration("delay-after-delete", 0),
 		DelayAfterFailure: args.Duration("delay-after-failure", 3*time.Minute), ClusterDelays: args.Flag("cluster-delays"),
-		MaxProvisionTime: args.Duration("provision", 15*time.Minute), ForceDeleteUnregistered: args.Flag("force-delete"),
+		MaxProvisionTime: args.Duration("provision", 15*time.Minute), ForceDeleteUnregistered: args.Flag("force-delete"), ReadOnly: args.Flag("read-only"),
 		Readiness:      autoscaler.Readiness{StartupTime: args.Duration("startup", 15*time.Minute)},
 		InitialBackoff: args.Duration("initial-backoff", 5*time.Minute), MaxBackoff: args.Duration("max-backoff", 30*time.Minute),
 		BackoffReset: args.Duration("backoff-reset", 3*time.Hour),
