@@ -1,23 +1,31 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/provider/clusterapi"
+	"github.com/berthproject/berth/edge/provider/externalgrpc"
+	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
 	"github.com/berthproject/berth/edge/provider/simulated"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -121,6 +129,41 @@ func TestAShadowsProviderOnlyReads(t *testing.T) {
 		request := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://management/apis/cluster.x-k8s.io/v1beta2/machines/m", http.NoBody))
 		if answer, err := client.Do(request); !errors.Is(err, live.ErrShadow) {
 			t.Errorf("Cluster API in %s: %v, %v; want a refusal", name, answer, err)
+		}
+	}
+}
+
+// cleanups is a server of the externalgrpc protocol that counts how often a client says that it
+// goes away.
+type cleanups struct {
+	protocol.UnimplementedCloudProviderServer
+	n atomic.Int32
+}
+
+func (s *cleanups) Cleanup(context.Context, *protocol.CleanupRequest) (*protocol.CleanupResponse, error) {
+	s.n.Add(1)
+	return &protocol.CleanupResponse{}, nil
+}
+
+// TestAShadowTellsAnExternalProviderNothing: a leader says at its end that it goes away, and a
+// shadow, whose server is another autoscaler's, doesn't.
+func TestAShadowTellsAnExternalProviderNothing(t *testing.T) {
+	for shadow, want := range map[bool]int32{false: 1, true: 0} {
+		listener := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
+		server, counted := grpc.NewServer(), &cleanups{}
+		protocol.RegisterCloudProviderServer(server, counted)
+		go func() { _ = server.Serve(listener) }()
+		fence, scale := live.NewFence(), core.DefaultAutoscale()
+		fence.Renew(time.Now(), time.Minute)
+		c := cloudConfig{shadow: shadow, external: &externalgrpc.Config{Address: listener.Addr().String()}}
+		n, err := c.provider(&apiServer{rest: &rest.Config{}, fence: fence}, &scale, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.end()
+		server.Stop()
+		if got := counted.n.Load(); got != want {
+			t.Errorf("shadow: %t, %d times told, want %d", shadow, got, want)
 		}
 	}
 }
