@@ -21,6 +21,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -229,5 +230,31 @@ func TestWorkloadsComeAndGo(t *testing.T) {
 		if got, want := len(c.State().Workloads()), len(kinds)-1-i; got != want {
 			t.Errorf("with the %s gone there are %d workloads, want %d", kind, got, want)
 		}
+	}
+}
+
+// TestAPodThatLosesItsNodeIsQueued has a pod be shown on a node and later without one, which the
+// API's validation forbids and a restored etcd brings: it takes its room with it, and is placed anew.
+func TestAPodThatLosesItsNodeIsQueued(t *testing.T) {
+	var binds []string
+	d := newDriven(t, core.DefaultConfig(), &emptyPlans{}, defaults, drive.HookFunc(func(_ time.Time, _ time.Duration, _ []step.Input, r *step.Ready) {
+		for _, b := range r.Binds {
+			binds = append(binds, b.Name+" to "+b.Node)
+		}
+	}))
+	now := time.Unix(1000, 0)
+	node := func(name string) step.Input {
+		return step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()}
+	}
+	pod := func() *testkit.PodBuilder { return testkit.Pod("p").Req("cpu", "2") }
+	d.stepOut(now, node("n"), step.PodSet{Pod: pod().On("n").Obj()})
+	d.stepOut(now, step.PodSet{Pod: pod().Obj()})
+	state := d.Core().State()
+	if pods := state.NodeByName("n").Pods; len(pods) != 1 || len(binds) != 1 || binds[0] != "p to n" {
+		t.Errorf("%d pods are on the node, and bound were %v; want p to be bound to n again", len(pods), binds)
+	}
+	d.stepOut(now, step.PodGone{UID: testkit.Pod("p").UID})
+	if pods := state.NodeByName("n").Pods; len(pods) != 0 {
+		t.Errorf("%d pods are on the node when the pod is gone, want none", len(pods))
 	}
 }

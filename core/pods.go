@@ -138,6 +138,11 @@ func (c *Core) podPends(obj *v1.Pod) {
 		return
 	}
 	p := c.pods[obj.UID]
+	if p == nil && c.state.PodOn(obj.UID) != nil {
+		// It was bound, and isn't any more: the API doesn't let a pod lose its node, but an etcd
+		// that was restored does.
+		c.podGone(obj.UID)
+	}
 	if p != nil && p.node() != "" {
 		c.comparison.Pends(&p.compared, parsed)
 		p.parsed = parsed // a bind is under way; its outcome decides
