@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,7 +85,10 @@ func nodesAreDescribed(t *testing.T, _ *controlplane.Cluster, client kubernetes.
 	makeNode(t, client, "described", "8Gi")
 	eventually(t, "the node to be described", func(ctx context.Context) bool {
 		n, err := client.CoreV1().Nodes().Get(ctx, "described", metav1.GetOptions{})
-		return err == nil && len(n.Status.Addresses) == 2 && n.Status.Addresses[0].Address != "" && strings.HasPrefix(n.Status.NodeInfo.KubeletVersion, "v1.") &&
+		has := func(kind v1.NodeAddressType) bool {
+			return slices.ContainsFunc(n.Status.Addresses, func(a v1.NodeAddress) bool { return a.Type == kind && a.Address != "" })
+		}
+		return err == nil && has(v1.NodeInternalIP) && has(v1.NodeHostName) && strings.HasPrefix(n.Status.NodeInfo.KubeletVersion, "v1.") &&
 			n.Labels[v1.LabelOSStable] == "linux" && len(n.Status.Conditions) == 4 && n.Status.Capacity.Cpu().String() == "4"
 	})
 }

@@ -73,10 +73,10 @@ func compare(t *rapid.T, upstream *oracle.Oracle, o plugins.Options, seen map[st
 			t.Fatal(err)
 		}
 		got := berthOutcome(s, e, pod)
-		if miscounted(pod, c.Nominated) {
+		if miscounted(o.Spread.Constraints, pod, c.Nominated) {
 			continue
 		}
-		dropMiscountedPreemption(c, pod, want, got)
+		dropMiscountedPreemption(o.Spread.Constraints, c, pod, want, got)
 		problem := difference(c, want, got)
 		// Of two volumes that name one claim, kube-scheduler takes the one that comes
 		// first in a map. Where its answers vary, Berth has to equal one of them.
@@ -86,7 +86,7 @@ func compare(t *rapid.T, upstream *oracle.Oracle, o plugins.Options, seen map[st
 			}
 			if other, err := upstream.Evaluate(t.Context(), pod); err != nil {
 				t.Fatal(err)
-			} else if dropMiscountedPreemption(c, pod, other); difference(c, other, got) == "" {
+			} else if dropMiscountedPreemption(o.Spread.Constraints, c, pod, other); difference(c, other, got) == "" {
 				want, problem = other, ""
 				seen["kube-scheduler's answers vary"]++
 			}
@@ -110,9 +110,15 @@ func compare(t *rapid.T, upstream *oracle.Oracle, o plugins.Options, seen map[st
 //   - takes a claim that several pods use for free when one of them is removed;
 //   - counts a terminating pod for hard spread constraints, which PreFilter doesn't;
 //   - takes all pods for selected by an empty selector, which selects none in PreFilter.
-func miscounted(pod *v1.Pod, others []*v1.Pod) bool {
+//
+// The constraints are the pod's own or, of a pod without any, the configuration's defaults.
+func miscounted(defaults []v1.TopologySpreadConstraint, pod *v1.Pod, others []*v1.Pod) bool {
 	hard, empty := false, false
-	for _, x := range pod.Spec.TopologySpreadConstraints {
+	constraints := pod.Spec.TopologySpreadConstraints
+	if len(constraints) == 0 {
+		constraints = defaults
+	}
+	for _, x := range constraints {
 		if x.WhenUnsatisfiable == v1.DoNotSchedule {
 			hard = true
 			empty = empty || x.LabelSelector != nil && len(x.LabelSelector.MatchLabels)+len(x.LabelSelector.MatchExpressions) == 0
@@ -143,8 +149,8 @@ func claimsOf(p *v1.Pod) (out []string) {
 
 // dropMiscountedPreemption takes preemption out of outcomes where kube-scheduler's
 // simulation of it counts wrongly.
-func dropMiscountedPreemption(c *oracle.Cluster, pod *v1.Pod, outcomes ...*oracle.Outcome) {
-	if !miscounted(pod, c.Pods) {
+func dropMiscountedPreemption(defaults []v1.TopologySpreadConstraint, c *oracle.Cluster, pod *v1.Pod, outcomes ...*oracle.Outcome) {
+	if !miscounted(defaults, pod, c.Pods) {
 		return
 	}
 	for _, o := range outcomes {
