@@ -68,7 +68,7 @@ var mutants = []mutant{
 	{"a refused pod stays reserved for", "core/lifecycle/binding/binding.go", "	m.unreserve(t, p)\n	m.assumed.takeBack(t.State, p)\n	p.state", "	m.assumed.takeBack(t.State, p)\n	p.state", "./core", "Permit|Reserve", "1"},
 	{"a pod whose node is gone waits for permission on", "core/lifecycle/binding/permission.go", "t.State.NodeByName(w.p.node) == nil &&", "false &&", "./core", "WaitForPermission", "1"},
 	{"a candidate's time isn't read back from its soft taint", "core/lifecycle/candidates/candidates.go", "since, by, _ := m.readBack(n.Name, now)", "since, by := now, \"\"", "./core/lifecycle/candidates", "Scripts/restart", "1"},
-	{"a node that was needed meanwhile keeps its time", "core/lifecycle/candidates/candidates.go", "			delete(m.byName, name)\n			m.soft.changed(name, false)\n", "", "./core/lifecycle/candidates", "Scripts/unneeded", "1"},
+	{"a node that was needed meanwhile keeps its time", "core/lifecycle/candidates/candidates.go", "			delete(m.byName, name)\n			m.changed(name, false)\n", "", "./core/lifecycle/candidates", "Scripts/unneeded", "1"},
 	{"a place is on no node", "core/lifecycle/reservation/reservation.go", "	p.Node = n.Name\n", "", "./core/lifecycle/reservation", "Property", "100"},
 	{"a pod preempts though it has a place", "core/scheduler/postfilter.go", "if a.Reserved(a.pod.UID) {", "if false {", "./core", "Scripts/autoscale_places", "1"},
 	{"a local volume leaves no trace", "core/cluster/pod_fields.go", " &&\n\t\t\ta.Eviction.LocalVolume == b.Eviction.LocalVolume", "", "./core/cluster", "TestSamePod", "1"},
