@@ -129,10 +129,10 @@ func preferring(p *v1.Pod, color string, with bool) *v1.Pod {
 	return p
 }
 
-// drawn returns a pod that has to be where one of app-0 is.
-func drawn(p *v1.Pod) *v1.Pod {
+// drawn returns a pod that has to be on the node, or in the zone, where one of app-0 is.
+func drawn(p *v1.Pod, topology string) *v1.Pod {
 	p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": appName(0)}}, TopologyKey: v1.LabelHostname, Namespaces: []string{measured, churning}}}}}
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": appName(0)}}, TopologyKey: topology, Namespaces: []string{measured, churning}}}}}
 	return p
 }
 
