@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ import (
 )
 
 // TestBench runs cases of the benchmark at a small size. Whatever the speeds are, each
-// contender runs, and API calls per pod are what the case needs.
+// contender runs and makes the API calls per pod that the case needs, Berth not one more.
 func TestBench(t *testing.T) {
 	o := bench.Options{Size: bench.Size{Nodes: 30, Pods: 60}, Berth: berth, Rounds: 1, Ceiling: true, Limit: 5 * time.Minute,
 		Cases: []string{"basic", "preemption", "unschedulable", "mixed"}, Progress: io.Discard}
@@ -41,7 +40,11 @@ func TestBench(t *testing.T) {
 				t.Errorf("%s: %+v", c.Name, run)
 			}
 			for call, n := range want[c.Name] {
-				if got := run.Calls[call]; scheduler && math.Abs(got-n) > 0.05 {
+				got := run.Calls[call]
+				// Berth calls exactly as often as needed. kube-scheduler may choose victims a second
+				// time, when a preemptor comes back before its victims are gone, and so call more often.
+				tooMany := run.Contender == bench.Berth && got > n+0.05
+				if scheduler && (got < n-0.05 || tooMany) {
 					t.Errorf("%s: %s makes %.2f calls %s per pod, want %.0f", c.Name, run.Contender, got, call, n)
 				}
 			}
