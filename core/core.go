@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -196,23 +197,31 @@ type Stats struct {
 	RefusedPlans  int // plans that answer no open request, or were made at a position that can't be
 }
 
+// check returns an error that names what no core can have.
+func (cfg *Config) check() error {
+	a, shadow := cfg.Autoscale, cfg.Shadow
+	switch {
+	case len(cfg.Profiles) == 0:
+		return errors.New("no scheduling profile; give at least one")
+	case cfg.PodsPerStep < 1:
+		return fmt.Errorf("PodsPerStep is %d, and the core would decide on no pod; give at least 1", cfg.PodsPerStep)
+	case a != nil && a.ScanInterval <= 0:
+		return fmt.Errorf("Autoscale.ScanInterval is %s, and plans would be made without an end; give more than 0", a.ScanInterval)
+	case cfg.ExternalScheduler && shadow != nil:
+		return errors.New("ExternalScheduler and Shadow are both set; a core that doesn't schedule has no placements to compare")
+	case shadow != nil && shadow.GiveUp <= 0:
+		return fmt.Errorf("Shadow.GiveUp is %s; give more than 0", shadow.GiveUp)
+	}
+	return nil
+}
+
 // New returns a core over an empty state that parses with the schema which
 // the profiles were made with.
 func New(schema *cluster.Schema, cfg Config) (*Core, error) {
-	if len(cfg.Profiles) == 0 {
-		return nil, fmt.Errorf("no scheduling profile; give at least one")
-	}
-	if cfg.PodsPerStep < 1 {
-		return nil, fmt.Errorf("PodsPerStep is %d, and the core would decide on no pod; give at least 1", cfg.PodsPerStep)
-	}
-	if a := cfg.Autoscale; a != nil && a.ScanInterval <= 0 {
-		return nil, fmt.Errorf("Autoscale.ScanInterval is %s, and plans would be made without an end; give more than 0", a.ScanInterval)
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
 	switch {
-	case cfg.ExternalScheduler && cfg.Shadow != nil:
-		return nil, fmt.Errorf("ExternalScheduler and Shadow are both set; a core that doesn't schedule has no placements to compare")
-	case cfg.Shadow != nil && cfg.Shadow.GiveUp <= 0:
-		return nil, fmt.Errorf("Shadow.GiveUp is %s; give more than 0", cfg.Shadow.GiveUp)
 	case cfg.ExternalScheduler:
 		cfg.Profiles = expecting(cfg.Profiles)
 	case cfg.Shadow != nil:

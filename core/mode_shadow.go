@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,9 +12,9 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/comparison"
 	"github.com/berthproject/berth/core/lifecycle/nodecomparison"
+	"github.com/berthproject/berth/core/lifecycle/preemption"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/scheduler"
-	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/core/weighing"
 )
 
@@ -43,23 +42,13 @@ func (m shadowing) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
 	// By PreemptFirst a pod that asks for a place takes it on a node that is coming, or preempts.
 	preempts := d.Victims != nil || d.Asks() && c.policyOf(item.Pod()) == weighing.PreemptFirst
 	if anew := c.comparison.Rejected(c.turn, &p.compared, d.Message, preempts, p.seen); anew && d.Victims != nil {
-		c.notePreempts(item, d)
+		preemption.Note(c.turn, item.Pod(), d.Victims, d.Weighed)
 	}
 	c.nomination.Keep(c.turn, &p.nomination, p.parsed)
 	c.queue.Reject(c.turn.Now, item, d.Diagnosis)
 	if !preempts {
 		c.wantPlan(p)
 	}
-}
-
-// notePreempts enters into the ledger which pods would leave a node for a pod.
-func (c *Core) notePreempts(item *queue.Item, d *scheduler.Decision) {
-	names := make([]string, len(d.Victims.Pods))
-	for i, v := range d.Victims.Pods {
-		names[i] = v.Name()
-	}
-	c.turn.Decide(step.Decision{Kind: step.Preempts, Pod: item.Pod().Name(), Node: c.state.Node(d.Victims.Node).Name, Victims: names, Weighed: d.Weighed,
-		Reason: fmt.Sprintf("%d pods of lower priority would leave, %d of them against a disruption budget", len(names), d.Victims.Violations)})
 }
 
 func (shadowing) reportGate(*pod)              {}

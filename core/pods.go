@@ -144,18 +144,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 		c.podGone(obj.UID)
 	}
 	if p != nil && p.node() != "" {
-		c.comparison.Pends(&p.compared, parsed)
-		p.parsed = parsed // a bind is under way; its outcome decides
-		p.binding.Update(parsed)
-		p.expected.Update(parsed)
-		p.compared.Update(parsed)
-		if item := c.queue.Get(obj.UID); item != nil {
-			// Where the API has it nominated counts again if the bind fails, and at once beside another
-			// scheduler, which says with it where the pod will be (KEP-5278).
-			if c.nomination.Show(c.turn, &p.nomination, item, obj.Status.NominatedNodeName) && p.expected.Node() != obj.Status.NominatedNodeName {
-				c.expectation.Contradicted(c.turn, &p.expected)
-			}
-		}
+		c.placedChanges(p, parsed)
 		return
 	}
 	c.mode.reportProblems(parsed)
@@ -192,6 +181,25 @@ func (c *Core) podPends(obj *v1.Pod) {
 		c.takeHome(p)
 	}
 	c.mode.reportGate(p)
+}
+
+// placedChanges takes note of how a pod changed that has a node in the state, and none in the API:
+// what comes of that decides.
+func (c *Core) placedChanges(p *pod, parsed *cluster.Pod) {
+	c.comparison.Pends(&p.compared, parsed)
+	p.parsed = parsed
+	p.binding.Update(parsed)
+	p.expected.Update(parsed)
+	p.compared.Update(parsed)
+	item, nominated := c.queue.Get(parsed.UID), parsed.Object.Status.NominatedNodeName
+	if item == nil {
+		return
+	}
+	// Where the API has it nominated counts again if the bind fails, and at once beside another
+	// scheduler, which says with it where the pod will be (KEP-5278).
+	if c.nomination.Show(c.turn, &p.nomination, item, nominated) && p.expected.Node() != nominated {
+		c.expectation.Contradicted(c.turn, &p.expected)
+	}
 }
 
 // compared returns the part of a pod's record that a shadow compares by, nil of a pod that has

@@ -110,23 +110,28 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		do = func() error { return e.run(ctx, p.work) }
 	}
 	p.check(e)
-	f.serving.UseKubeconfig(f.kubeconfigPath(cfg))
-	go func() {
-		defer close(p.served)
-		address, err := p.server.Run(ctx, f.serving)
-		if err != nil {
-			fail(errServing{err})
-			return
-		}
-		if e != nil { // the election waits for served
-			e.lock.serveAt(podNamespace(), portOf(address), f.serving.OwnCertificate())
-		}
-	}()
+	go p.serve(ctx, e, fail)
 	err = do()
 	if serving := (errServing{}); errors.As(context.Cause(ctx), &serving) {
 		return serving.error
 	}
 	return err
+}
+
+// serve starts the server, which runs until ctx is done, and calls fail when it can't run. The
+// election, nil without one, tells where this process serves.
+func (p *process) serve(ctx context.Context, e *election, fail context.CancelCauseFunc) {
+	defer close(p.served)
+	serving := p.flags.serving
+	serving.UseKubeconfig(p.flags.kubeconfigPath(p.cfg))
+	address, err := p.server.Run(ctx, serving)
+	if err != nil {
+		fail(errServing{err})
+		return
+	}
+	if e != nil { // the election waits for served
+		e.lock.serveAt(podNamespace(), portOf(address), serving.OwnCertificate())
+	}
 }
 
 // errServing is why everything ends when the server can't run.

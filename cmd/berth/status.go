@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -61,9 +60,9 @@ func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) err
 		_, err := out.Write(raw)
 		return err
 	}
-	s := &observe.Status{}
-	if err := json.Unmarshal(raw, s); err != nil {
-		return fmt.Errorf("reading the answer of Berth: %w", err)
+	s, err := readStatus(raw)
+	if err != nil {
+		return err
 	}
 	var b strings.Builder
 	p := paletteFor(out)

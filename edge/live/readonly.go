@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -13,8 +14,8 @@ import (
 )
 
 // This file has a shadow write nothing, by what it is made of: its clients refuse whatever isn't
-// reading, and so does its provider. That a shadow's core asks for no work, and that nobody would do it, are other things;
-// these refuse it whoever asks.
+// reading, and so does its provider. That a shadow's core asks for no work, and that nobody would
+// do it, are other things; these refuse it whoever asks.
 
 // ReadOnly returns a copy of an API client's configuration: clients that are made from it get,
 // list and watch, and every other request fails before it is sent.
@@ -25,7 +26,7 @@ func ReadOnly(base *rest.Config) *rest.Config {
 }
 
 // ErrShadow is why a shadow doesn't do what it was asked for.
-var ErrShadow = fmt.Errorf("a shadow only reads")
+var ErrShadow = errors.New("a shadow only reads")
 
 // readOnlyTransport is the last that a request passes before it gets a connection.
 type readOnlyTransport struct{ next http.RoundTripper }

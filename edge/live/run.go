@@ -133,22 +133,15 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	in := newInbox()
 	clock := newClock()
 	w := newWorkers(work, o, clients, load)
-	tell := w.reporter.event
-	if o.Core.Shadow != nil {
-		tell = func(step.Event) {}
-	}
-	chain, priorities, err := newChain(&o, tell)
+	staff := w.staff(&o)
+	chain, priorities, err := newChain(&o, staff.tell)
 	if err != nil {
 		return err
 	}
 	watch := newStopwatch(o.Core.Autoscale, time.Now)
 	w.timePlans(watch, o.Watcher)
-	doers, start := drive.Workers(w), w.run
-	if o.Core.Shadow != nil {
-		doers, start = shadowWorkers{plan: w.Plan}, w.runShadow
-	}
 	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Stopwatch: watch.orNil(),
-		Workers: doers, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
+		Workers: staff.workers, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
 	if err != nil {
 		return err
 	}
@@ -179,7 +172,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		return err
 	}
 	w.readFrom(factory, clients)
-	start(&wg)
+	staff.start(&wg)
 	l.status.run(work, &wg)
 	o.Log.Info("ready")
 	driver.BecomeLeader(l.now())
@@ -188,6 +181,21 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	o.Log.Info("stopping", "scheduled", s.Scheduled, "unschedulable", s.Unschedulable, "bindFailures", s.BindFailures,
 		"missedWakeups", s.MissedWakeups, "badObjects", s.BadObjects, "droppedEvents", w.reporter.dropped.Load())
 	return nil
+}
+
+// staff is who carries out what a core decides.
+type staff struct {
+	workers drive.Workers
+	start   func(*sync.WaitGroup) // starts the goroutines that they need
+	tell    func(step.Event)      // publishes an event that is not the core's
+}
+
+// staff returns the workers themselves, or for a shadow what of them only reads.
+func (w *workers) staff(o *Options) staff {
+	if o.Core.Shadow != nil {
+		return staff{workers: shadowWorkers{plan: w.Plan}, start: w.runShadow, tell: func(step.Event) {}}
+	}
+	return staff{workers: w, start: w.run, tell: w.reporter.event}
 }
 
 // scaleBy has the workers use the provider: they read its groups twice in each scan interval, and

@@ -142,12 +142,7 @@ func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *
 	node := t.State.Node(c.Node)
 	m.counts.Preemptions++
 	m.counts.Victims += len(c.Pods)
-	names := make([]string, len(c.Pods))
-	for i, v := range c.Pods {
-		names[i] = v.Name()
-	}
-	t.Decide(step.Decision{Kind: step.Preempts, Pod: preemptor.Name(), Node: node.Name, Victims: names, Weighed: w,
-		Reason: fmt.Sprintf("%d pods of lower priority leave, %d of them against a disruption budget", len(names), c.Violations)})
+	Note(t, preemptor, c, w)
 	m.withdrawLessImportant(t, node, preemptor)
 	open := map[types.UID]bool{}
 	for _, v := range c.Pods {
@@ -161,6 +156,16 @@ func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *
 	if len(open) > 0 {
 		p.asking = &asking{open: open}
 	}
+}
+
+// Note enters into the ledger that others are to leave a node for a pod.
+func Note(t *lifecycle.Turn, preemptor *cluster.Pod, c *engine.Candidate, w *weighing.Account) {
+	names := make([]string, len(c.Pods))
+	for i, v := range c.Pods {
+		names[i] = v.Name()
+	}
+	t.Decide(step.Decision{Kind: step.Preempts, Pod: preemptor.Name(), Node: t.State.Node(c.Node).Name, Victims: names, Weighed: w,
+		Reason: fmt.Sprintf("%d pods of lower priority leave, %d of them against a disruption budget", len(names), c.Violations)})
 }
 
 // start has a new victim leave, in the way that its binding needs.
