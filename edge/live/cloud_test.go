@@ -22,7 +22,7 @@ import (
 
 // fakeProvider has one group with a target, and others; it fails what it is told to.
 type fakeProvider struct {
-	fails  map[string]error // by call
+	fails  map[string]error // by call; not to be changed while calls are made
 	groups []nodegroup.Group
 
 	mu     sync.Mutex
@@ -169,6 +169,7 @@ func TestAGroupIsUsedAsFarAsItCanBe(t *testing.T) {
 func TestEachNodeDeletionHasItsOutcome(t *testing.T) {
 	c, p, _ := newFakeCloud()
 	p.fails["delete i2/ of g"] = errors.New("refused")
+	p.fails["delete /n4 /n5 of g"] = errors.New("n5 is refused")
 	out := make(chan string)
 	w := runCloud(t, c)
 	w.DeleteNodes([]step.NodeDeletion{{Group: "g", Node: "n1"}, {Group: "g", Instance: "i2"}, {Group: "g", Node: "n3", Instance: "i3"}},
@@ -178,7 +179,6 @@ func TestEachNodeDeletionHasItsOutcome(t *testing.T) {
 			t.Errorf("outcome %q, want %q", got, want)
 		}
 	}
-	p.fails["delete /n4 /n5 of g"] = errors.New("n5 is refused")
 	w.DeleteNodes([]step.NodeDeletion{{Group: "g", Node: "n4"}, {Group: "g", Node: "n5"}},
 		func(d step.NodeDeletion, err error) { out <- fmt.Sprint(d.Node, d.Instance, " ", err) })
 	for _, want := range []string{"n4 n5 is refused", "n5 n5 is refused"} {
