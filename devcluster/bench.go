@@ -41,12 +41,11 @@ Cases:
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o is %q; it must be text or json", output)
 			}
-			if full {
-				for name, set := range map[string]func(){"nodes": func() { o.Nodes = bench.Full.Nodes }, "pods": func() { o.Pods = bench.Full.Pods }} {
-					if !cmd.Flags().Changed(name) {
-						set()
-					}
-				}
+			if full && !cmd.Flags().Changed("nodes") {
+				o.Nodes = bench.Full.Nodes
+			}
+			if full && !cmd.Flags().Changed("pods") {
+				o.Pods = bench.Full.Pods
 			}
 			o.Progress = cmd.ErrOrStderr()
 			r, err := bench.Do(cmd.Context(), o)

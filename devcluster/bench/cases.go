@@ -30,6 +30,9 @@ type Case struct {
 	// volume returns the volume of the i-th measured pod's claim, which is bound; nil for pods
 	// without one.
 	volume func(i int) *v1.PersistentVolume
+	// groups returns the node groups of the simulated provider that a contender may grow, in
+	// its file's form; nil where there is no autoscaler. kube-scheduler has Berth beside it as one.
+	groups func(s Size) string
 	// services are the names of Services, each selecting pods by its name as label app.
 	services []string
 	// during is what happens while the contender works, until it returns or the context ends; nil
@@ -61,53 +64,55 @@ var (
 )
 
 func nodesOf(s Size) int   { return s.Nodes }
+func noNode(Size) int      { return 0 }
 func podsOf(s Size) int    { return s.Pods }
 func fifthNode(s Size) int { return max(1, s.Nodes/5) }
 func oneNode(Size) int     { return 1 }
 
 // onePerNode is how many pods can be measured that take a node each, and fourPerNode fill all.
-func onePerNode(s Size) int  { return min(s.Pods, s.Nodes) }
-func fourPerNode(s Size) int { return 4 * s.Nodes }
-func twoOfFive(s Size) int   { return min(s.Pods, max(1, s.Nodes*2/5)) }
+func onePerNode(s Size) int        { return min(s.Pods, s.Nodes) }
+func fourPerNode(s Size) int       { return 4 * s.Nodes }
+func fourPerNodeAtMost(s Size) int { return min(s.Pods, fourPerNode(s)) }
+func twoOfFive(s Size) int         { return min(s.Pods, max(1, s.Nodes*2/5)) }
 
 // Cases are all cases, in the order in which they run.
 var Cases = []Case{
 	{Name: "basic", Upstream: "SchedulingBasic", About: "plain pods of one shape", shape: plain},
 	{Name: "node-affinity", Upstream: "SchedulingNodeAffinity", About: "required node affinity to two of three zones", shape: func(i int) *v1.Pod { return zoned(plain(i)) }},
 	{Name: "anti-affinity", Upstream: "SchedulingPodAntiAffinity", About: "required anti-affinity by hostname: at most two pods for five nodes",
-		before: []standing{{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green") }, namespace: inMeasured}},
-		pods:   twoOfFive, shape: func(i int) *v1.Pod { return apart(plain(i), "green") }},
+		before: []standing{{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green", measuredAndBeside) }, namespace: inBeside}},
+		pods:   twoOfFive, shape: func(i int) *v1.Pod { return apart(plain(i), "green", measuredAndBeside) }},
 	{Name: "matching-anti-affinity", Upstream: "SchedulingPodMatchingAntiAffinity", About: "plain pods whose label the anti-affinity of others on a fifth of the nodes keeps away",
-		before: []standing{{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green") }, namespace: inMeasured}},
+		before: []standing{{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green", measuredAndBeside) }, namespace: inBeside}},
 		shape:  func(i int) *v1.Pod { return coloured(plain(i), "green") }},
 	{Name: "affinity", Upstream: "SchedulingPodAffinity", About: "required affinity by zone to pods like themselves, all nodes in one zone", node: inOneZone,
-		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return together(plain(i), "blue") }, namespace: inMeasured}},
-		shape:  func(i int) *v1.Pod { return together(plain(i), "blue") }},
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return together(plain(i), "blue", measuredAndBeside) }, namespace: inBeside}},
+		shape:  func(i int) *v1.Pod { return together(plain(i), "blue", measuredAndBeside) }},
 	{Name: "preferred-affinity", Upstream: "SchedulingPreferredPodAffinity", About: "preferred affinity by hostname to pods like themselves",
-		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return preferring(plain(i), "red", true) }, namespace: inMeasured}},
-		shape:  func(i int) *v1.Pod { return preferring(plain(i), "red", true) }},
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return liking(plain(i), "red", measuredAndBeside) }, namespace: inBeside}},
+		shape:  func(i int) *v1.Pod { return liking(plain(i), "red", measuredAndBeside) }},
 	{Name: "preferred-anti-affinity", Upstream: "SchedulingPreferredPodAntiAffinity", About: "the same, away from them",
-		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return preferring(plain(i), "yellow", false) }, namespace: inMeasured}},
-		shape:  func(i int) *v1.Pod { return preferring(plain(i), "yellow", false) }},
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return avoiding(plain(i), "yellow", measuredAndBeside) }, namespace: inBeside}},
+		shape:  func(i int) *v1.Pod { return avoiding(plain(i), "yellow", measuredAndBeside) }},
 	{Name: "anti-affinity-namespaces", Upstream: "SchedulingRequiredPodAntiAffinityWithNSSelector", About: "required anti-affinity by hostname to pods of the namespaces of a label",
-		before: []standing{{count: fifthNode, shape: func(i int) *v1.Pod { return ofTeam(apart(plain(i), "green")) }, namespace: inTeams}},
-		pods:   twoOfFive, shape: func(i int) *v1.Pod { return ofTeam(apart(plain(i), "green")) }},
+		before: []standing{{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green", theTeams) }, namespace: inTeams}},
+		pods:   twoOfFive, shape: func(i int) *v1.Pod { return apart(plain(i), "green", theTeams) }},
 	{Name: "preferred-anti-affinity-namespaces", Upstream: "SchedulingPreferredAntiAffinityWithNSSelector", About: "preferred anti-affinity to them",
-		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return ofTeam(preferring(plain(i), "yellow", false)) }, namespace: inTeams}},
-		shape:  func(i int) *v1.Pod { return ofTeam(preferring(plain(i), "yellow", false)) }},
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return avoiding(plain(i), "yellow", theTeams) }, namespace: inTeams}},
+		shape:  func(i int) *v1.Pod { return avoiding(plain(i), "yellow", theTeams) }},
 	{Name: "affinity-namespaces", Upstream: "SchedulingRequiredPodAffinityWithNSSelector", About: "required affinity by zone to them, all nodes in one zone", node: inOneZone,
-		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return ofTeam(together(plain(i), "blue")) }, namespace: inTeams}},
-		shape:  func(i int) *v1.Pod { return ofTeam(together(plain(i), "blue")) }},
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return together(plain(i), "blue", theTeams) }, namespace: inTeams}},
+		shape:  func(i int) *v1.Pod { return together(plain(i), "blue", theTeams) }},
 	{Name: "preferred-affinity-namespaces", Upstream: "SchedulingPreferredAffinityWithNSSelector", About: "preferred affinity to them",
-		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return ofTeam(preferring(plain(i), "red", true)) }, namespace: inTeams}},
-		shape:  func(i int) *v1.Pod { return ofTeam(preferring(plain(i), "red", true)) }},
+		before: []standing{{count: nodesOf, shape: func(i int) *v1.Pod { return liking(plain(i), "red", theTeams) }, namespace: inTeams}},
+		shape:  func(i int) *v1.Pod { return liking(plain(i), "red", theTeams) }},
 	{Name: "mixed-base", Upstream: "MixedSchedulingBasePod", About: "plain pods, beside pods with affinity and anti-affinity of each kind", node: inOneZone,
 		before: []standing{
-			{count: fifthNode, shape: plain, namespace: inMeasured},
-			{count: fifthNode, shape: func(i int) *v1.Pod { return together(plain(i), "blue") }, namespace: inMeasured},
-			{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green") }, namespace: inMeasured},
-			{count: fifthNode, shape: func(i int) *v1.Pod { return preferring(plain(i), "red", true) }, namespace: inMeasured},
-			{count: fifthNode, shape: func(i int) *v1.Pod { return preferring(plain(i), "yellow", false) }, namespace: inMeasured},
+			{count: fifthNode, shape: plain, namespace: inBeside},
+			{count: fifthNode, shape: func(i int) *v1.Pod { return together(plain(i), "blue", measuredAndBeside) }, namespace: inBeside},
+			{count: fifthNode, shape: func(i int) *v1.Pod { return apart(plain(i), "green", measuredAndBeside) }, namespace: inBeside},
+			{count: fifthNode, shape: func(i int) *v1.Pod { return liking(plain(i), "red", measuredAndBeside) }, namespace: inBeside},
+			{count: fifthNode, shape: func(i int) *v1.Pod { return avoiding(plain(i), "yellow", measuredAndBeside) }, namespace: inBeside},
 		}, shape: plain},
 	{Name: "zone-spread", Upstream: "TopologySpreading", About: "hard spread over three zones, at most 5 apart",
 		shape: func(i int) *v1.Pod { return spread(plain(i), v1.DoNotSchedule) }},
@@ -157,6 +162,10 @@ var Cases = []Case{
 	{Name: "signatures", About: "500 classes: requests of 50 sizes, of ten apps behind Services", services: apps(10), shape: func(i int) *v1.Pod {
 		return sized(app(plain(i), appName(i%10)), millis(50+i/10%50))
 	}},
+	{Name: "burst", About: "pods of 500 classes on an empty cluster: nodes are bought for them and come within ten seconds; kube-scheduler runs beside Berth in --mode=autoscaler", late: true,
+		nodes: noNode, groups: zoneGroups, services: apps(10), pods: fourPerNodeAtMost, shape: func(i int) *v1.Pod {
+			return sized(app(plain(i), appName(i%10)), millis(400+10*(i/10%50)))
+		}},
 	{Name: "storm", About: "plain pods, with five times as many that fit nowhere, while labels of 50 nodes change a second and pods are deleted",
 		before: []standing{{count: func(s Size) int { return 5 * s.Pods }, shape: huge, waiting: true}, {count: nodesOf, shape: light}}, shape: plain, during: eventStorm},
 }

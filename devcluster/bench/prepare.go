@@ -20,17 +20,18 @@ import (
 // Namespaces of a run. Only pods in measured are counted.
 const (
 	measured   = "bench"
-	beforehand = "bench-before" // pods that exist before the run
+	beside     = "bench-beside" // pods that exist before the run, and that measured pods' affinity looks at
+	beforehand = "bench-before" // other pods that exist before it
 	churning   = "bench-churn"  // pods that are created during the run
 	teams      = 10             // namespaces bench-team-0 to 9
 )
 
-func inMeasured(int) string { return measured + "-beside" }
-func inTeams(i int) string  { return fmt.Sprint("bench-team-", i%teams) }
+func inBeside(int) string  { return beside }
+func inTeams(i int) string { return fmt.Sprint("bench-team-", i%teams) }
 
 // namespaces returns all of them, with their labels.
 func namespaces() map[string]map[string]string {
-	out := map[string]map[string]string{measured: teamLabel, beforehand: nil, churning: nil, inMeasured(0): nil}
+	out := map[string]map[string]string{measured: teamLabel, beforehand: nil, churning: nil, beside: nil}
 	for i := range teams {
 		out[inTeams(i)] = teamLabel
 	}

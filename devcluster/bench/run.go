@@ -5,16 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/devcluster/api"
-	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/tools/checker"
 )
 
@@ -38,11 +34,10 @@ type attempt struct {
 	title   string // for the progress line
 	pods    int    // how many are measured
 	counter *counter
-	process *controlplane.Process
-	port    int        // of the contender's metrics, 0 for none
-	died    chan error // the contender has ended by itself
-	failed  chan error // what happens meanwhile has failed
-	tick    *time.Ticker
+	contender
+	died   chan error // a process of the contender has ended; has room for each
+	failed chan error // what happens meanwhile has failed
+	tick   *time.Ticker
 }
 
 // snapshot is what had been used and called at a time.
@@ -56,7 +51,7 @@ type snapshot struct {
 func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limit, fmt.Errorf("took longer than --limit %s", b.o.Limit))
 	defer cancel()
-	a := &attempt{bench: b, c: c, name: name, pods: c.size(b.o.Size), died: make(chan error, 1), failed: make(chan error, 1),
+	a := &attempt{bench: b, c: c, name: name, pods: c.size(b.o.Size), died: make(chan error, 2), failed: make(chan error, 1),
 		title: fmt.Sprintf("%s, round %d of %d, %s", c.Name, round+1, b.o.Rounds, name)}
 	if err := a.createPods(ctx); err != nil {
 		return nil, err
@@ -69,11 +64,17 @@ func (b *bench) run(ctx context.Context, c Case, name string, round int) (*Run, 
 	if err != nil {
 		return nil, err
 	}
-	if a.process, a.port, err = b.start(name); err != nil {
+	if c.groups != nil {
+		stop, err := a.serveGroups(c.groups(b.o.Size))
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
+	defer a.stop()
+	if err := a.start(); err != nil {
 		return nil, err
 	}
-	defer a.process.Stop(10 * time.Second)
-	go func() { a.died <- a.process.Wait() }()
 	a.tick = time.NewTicker(time.Second)
 	defer a.tick.Stop()
 	if err := a.awaitBinds(ctx); err != nil {
@@ -107,31 +108,6 @@ func (a *attempt) createPods(ctx context.Context) error {
 		_, err := a.client.CoreV1().Pods(measured).Create(ctx, a.c.shape(i), metav1.CreateOptions{})
 		return err
 	})
-}
-
-// start starts a contender. The port is that of its metrics, 0 for none.
-func (b *bench) start(name string) (p *controlplane.Process, port int, err error) {
-	switch name {
-	case BareBinds, BareBindEvents:
-		p, err := b.cluster.StartComponent("bindloop", "--kubeconfig", b.cluster.Kubeconfig, "--namespace", measured,
-			"--events="+strconv.FormatBool(name == BareBindEvents))
-		return p, 0, err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, 0, fmt.Errorf("finding a free port: %w", err)
-	}
-	port = l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	flags := []string{"--config", b.file, "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
-		"--authentication-kubeconfig", b.cluster.Kubeconfig, "--authorization-kubeconfig", b.cluster.Kubeconfig,
-		"--authorization-always-allow-paths", "/metrics"}
-	if name == KubeScheduler {
-		p, err = b.cluster.StartComponent("kube-scheduler", flags...)
-		return p, port, err
-	}
-	p, err = controlplane.StartProcess("berth", filepath.Join(b.cluster.Dir(), "berth.log"), b.o.Berth, append([]string{"run"}, flags...)...)
-	return p, port, err
 }
 
 // snapshot reads what was used and called so far.
@@ -209,7 +185,7 @@ func (a *attempt) awaitEvents(ctx context.Context) (snapshot, error) {
 // result computes the numbers of the run from what it began with, when pods were bound,
 // and the last event. It checks the placements of a scheduler.
 func (a *attempt) result(ctx context.Context, before snapshot, bound []time.Time, lastEvent snapshot) (*Run, error) {
-	usage := a.process.Usage()
+	usage := a.usage()
 	perPod := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(a.pods) }
 	first, last := bound[0], bound[len(bound)-1]
 	if a.c.late {

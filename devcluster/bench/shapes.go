@@ -98,35 +98,54 @@ func nodeAffinity(p *v1.Pod, term v1.NodeSelectorTerm) *v1.Pod {
 	return p
 }
 
+// among says which namespaces a term of pod affinity looks at.
+type among func(*v1.PodAffinityTerm)
+
+// measuredAndBeside are the namespace of the measured pods and the one beside it.
+func measuredAndBeside(t *v1.PodAffinityTerm) { t.Namespaces = []string{measured, beside} }
+
+// theTeams are the namespaces of the team, which that of the measured pods is one of.
+func theTeams(t *v1.PodAffinityTerm) {
+	t.NamespaceSelector = &metav1.LabelSelector{MatchLabels: teamLabel}
+}
+
 // likeItself returns a term for the pods with the labels of a pod.
-func likeItself(p *v1.Pod, topology string) v1.PodAffinityTerm {
-	return v1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: topology}
+func likeItself(p *v1.Pod, topology string, where among) v1.PodAffinityTerm {
+	t := v1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: topology}
+	where(&t)
+	return t
 }
 
 // apart returns a pod that bears none of its colour on its node.
-func apart(p *v1.Pod, color string) *v1.Pod {
+func apart(p *v1.Pod, color string, where among) *v1.Pod {
 	coloured(p, color)
-	p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{likeItself(p, v1.LabelHostname)}}}
+	p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{likeItself(p, v1.LabelHostname, where)}}}
 	return p
 }
 
 // together returns a pod that has to be in the zone of one of its colour.
-func together(p *v1.Pod, color string) *v1.Pod {
+func together(p *v1.Pod, color string, where among) *v1.Pod {
 	coloured(p, color)
-	p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{likeItself(p, v1.LabelTopologyZone)}}}
+	p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{likeItself(p, v1.LabelTopologyZone, where)}}}
 	return p
 }
 
-// preferring returns a pod that prefers nodes with pods of its colour, or without.
-func preferring(p *v1.Pod, color string, with bool) *v1.Pod {
+// liking returns a pod that prefers nodes with pods of its colour.
+func liking(p *v1.Pod, color string, where among) *v1.Pod {
 	coloured(p, color)
-	terms := []v1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: likeItself(p, v1.LabelHostname)}}
-	if with {
-		p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
-	} else {
-		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
-	}
+	p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred(likeItself(p, v1.LabelHostname, where))}}
 	return p
+}
+
+// avoiding returns a pod that prefers nodes without pods of its colour.
+func avoiding(p *v1.Pod, color string, where among) *v1.Pod {
+	coloured(p, color)
+	p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred(likeItself(p, v1.LabelHostname, where))}}
+	return p
+}
+
+func preferred(t v1.PodAffinityTerm) []v1.WeightedPodAffinityTerm {
+	return []v1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: t}}
 }
 
 // drawn returns a pod that has to be on the node, or in the zone, where one of app-0 is.
@@ -134,42 +153,6 @@ func drawn(p *v1.Pod, topology string) *v1.Pod {
 	p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": appName(0)}}, TopologyKey: topology, Namespaces: []string{measured, churning}}}}}
 	return p
-}
-
-// ofTeam has the terms of a pod be about the namespaces of the team.
-func ofTeam(p *v1.Pod) *v1.Pod {
-	team := &metav1.LabelSelector{MatchLabels: teamLabel}
-	for _, required := range [][]v1.PodAffinityTerm{required(p, true), required(p, false)} {
-		for i := range required {
-			required[i].NamespaceSelector = team
-		}
-	}
-	for _, preferred := range [][]v1.WeightedPodAffinityTerm{preferred(p, true), preferred(p, false)} {
-		for i := range preferred {
-			preferred[i].PodAffinityTerm.NamespaceSelector = team
-		}
-	}
-	return p
-}
-
-func required(p *v1.Pod, with bool) []v1.PodAffinityTerm {
-	switch a := p.Spec.Affinity; {
-	case with && a.PodAffinity != nil:
-		return a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	case !with && a.PodAntiAffinity != nil:
-		return a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	return nil
-}
-
-func preferred(p *v1.Pod, with bool) []v1.WeightedPodAffinityTerm {
-	switch a := p.Spec.Affinity; {
-	case with && a.PodAffinity != nil:
-		return a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-	case !with && a.PodAntiAffinity != nil:
-		return a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-	}
-	return nil
 }
 
 // spread returns a pod that is spread over zones with its like.
@@ -286,7 +269,7 @@ func mixed(i int) *v1.Pod {
 		p = zoned(p)
 	case 2: // one pod in forty: with more there would be too few nodes
 		if i%40 == 2 {
-			p = apart(p, "red")
+			p = apart(p, "red", measuredAndBeside)
 		}
 	case 3:
 		p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 5, TopologyKey: v1.LabelTopologyZone, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: selector}}

@@ -17,7 +17,7 @@ import (
 // contender runs and makes the API calls per pod that the case needs, Berth not one more.
 func TestBench(t *testing.T) {
 	o := bench.Options{Size: bench.Size{Nodes: 30, Pods: 60}, Berth: berth, Rounds: 1, Ceiling: true, Limit: 5 * time.Minute,
-		Cases: []string{"basic", "preemption", "unschedulable", "mixed"}, Progress: io.Discard}
+		Cases: []string{"basic", "preemption", "unschedulable", "mixed", "burst"}, Progress: io.Discard}
 	r, err := bench.Do(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
