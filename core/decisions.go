@@ -20,7 +20,18 @@ func (c *Core) try(item *queue.Item) {
 		c.queue.SetHelped(item)
 	}
 	seen := c.state.Head()
-	c.carryOut(item, c.sched.Decide(item.Pod(), c.queue), seen)
+	c.carryOut(item, c.sched.Decide(item.Pod(), c.classOf(item), c.queue), seen)
+}
+
+// classOf returns the class of a pod that is tried, if it would be signed now as it was last, and
+// nil otherwise. Signing costs about as much as the decision.
+func (c *Core) classOf(item *queue.Item) *engine.Class {
+	c.queue.SignedBy(c.state.SigningVersion())
+	// What a pod's claims lead to changes when pods are placed, and when its nomination is taken back.
+	if c.cfg.Engine.Rebuilt || !c.queue.Signed(item) || len(item.Pod().Claims) > 0 {
+		return nil
+	}
+	return item.Class()
 }
 
 // helpedSince tells whether decisions of this Step may have let in a pod that was swept:

@@ -56,7 +56,7 @@ func (e *edge) step(wait time.Duration, failures int, in ...step.Input) {
 // watch is a drive.Hook.
 func (e *edge) watch(_ time.Time, _ time.Duration, in []step.Input, r *step.Ready) {
 	e.told += tell(in) + "→ " + text(r)
-	for _, broken := range e.c.Invariants() {
+	for _, broken := range slices.Concat(e.c.Invariants(), e.c.StaleClasses()) {
 		e.fatalf("broken invariant: %s", broken)
 	}
 	if n := e.c.Stats().MissedWakeups; n > 0 {

@@ -163,6 +163,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 		c.state.Nominate(parsed, node)
 	}
 	item := c.queue.Get(obj.UID)
+	c.queue.SignedBy(c.state.SigningVersion())
 	if item == nil {
 		item = c.queue.Add(c.turn.Now, parsed, c.mode.class(parsed), gate)
 	} else {

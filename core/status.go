@@ -58,3 +58,15 @@ func (c *Core) Invariants() []string {
 	}
 	return out
 }
+
+// StaleClasses says, a line each, which pods would be tried as of a class that they aren't signed
+// with any more: each is a defect of Berth's. It signs all pods that wait, and changes nothing.
+func (c *Core) StaleClasses() (out []string) {
+	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
+		item := c.queue.Get(uid)
+		if class := c.classOf(item); class != nil && class != c.sched.Class(item.Pod()) {
+			out = append(out, fmt.Sprintf("pod %s, %s, would be tried as of a class that it isn't signed with any more", uid, item.Stage()))
+		}
+	}
+	return out
+}

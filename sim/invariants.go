@@ -31,7 +31,7 @@ func (w *World) violation(format string, args ...any) {
 // checkStep verifies the core's own records after a Step, and the Step's placements
 // with the independent checker, on what Berth knew when it decided.
 func (w *World) checkStep(r *step.Ready) {
-	for _, broken := range w.berth.core().Invariants() {
+	for _, broken := range slices.Concat(w.berth.core().Invariants(), w.berth.core().StaleClasses()) {
 		w.violation("broken invariant: %s", broken)
 	}
 	if len(r.Binds) == 0 {

@@ -49,7 +49,10 @@ func (i *NodeInfo) ImageSize(name string) (bytes int64, ok bool) {
 }
 
 // images counts the nodes that have an image, by its name.
-type images struct{ nodes map[string]int }
+type images struct {
+	nodes map[string]int
+	known uint64 // how often one has come to be on some node, or on none
+}
 
 func (b *images) init() { b.nodes = map[string]int{} }
 
@@ -58,14 +61,17 @@ func (b *images) replace(old, now []Image) {
 	if slices.EqualFunc(old, now, func(a, b Image) bool { return a.Name == b.Name }) {
 		return
 	}
-	b.count(old, -1)
 	b.count(now, 1)
+	b.count(old, -1) // last: an image that stays doesn't come to be on none
 }
 
 // count counts the images of a node (sign is 1), or uncounts them (-1).
 func (b *images) count(list []Image, sign int) {
 	for i := range list {
 		addTo(b.nodes, list[i].Name, sign)
+		if n := b.nodes[list[i].Name]; n == 0 || n == 1 && sign > 0 {
+			b.known++
+		}
 	}
 }
 

@@ -39,8 +39,10 @@ type State struct {
 	topo   topologies
 	terms  termIndex
 	images images
-	index  nodeIndex
-	rows   map[string]*Rows // by key
+	// objectsSet counts changes of objects and workloads that rules read, and their undoing.
+	objectsSet uint64
+	index      nodeIndex
+	rows       map[string]*Rows // by key
 	// How it came about.
 	journal journal
 	caches  []Cache

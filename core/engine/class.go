@@ -32,6 +32,7 @@ type Class struct {
 	prepared   []prepared           // by plugin of the profile
 	localRules []localRule          // of those prepared, in the order of the profile
 	groupRules []groupRule          // of those prepared, in the order of the profile
+	inOrder    []pluginRules        // all of these, by plugin
 	hostFacts  []*cluster.Fact      // of all group rules
 	admitting  []cluster.HeadroomID // the headrooms that admit its pods, sorted
 	termsMet   int                  // how many terms of placed pods had been met when the rules were made

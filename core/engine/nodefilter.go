@@ -47,23 +47,7 @@ type rejection struct {
 const noPlugin = -1
 
 func (e *Engine) newNodeFilter(c *Class) *nodeFilter {
-	f := &nodeFilter{class: c, state: e.state, topology: c.topologies, plugins: make([]pluginRules, 0, len(c.localRules)+len(c.groupRules))}
-	locals, groups := 0, 0
-	for i := range e.profile.Plugins {
-		p := pluginRules{plugin: i}
-		if locals < len(c.localRules) && c.localRules[locals].plugin == i {
-			p.local = c.localRules[locals].LocalRule
-			locals++
-		}
-		if groups < len(c.groupRules) && c.groupRules[groups].plugin == i {
-			p.group = &c.groupRules[groups]
-			groups++
-		}
-		if p.local != nil || p.group != nil {
-			f.plugins = append(f.plugins, p)
-		}
-	}
-	return f
+	return &nodeFilter{class: c, state: e.state, topology: c.topologies, plugins: c.inOrder}
 }
 
 // code returns the rules' answer for a node. The node has to take the class both

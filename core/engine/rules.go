@@ -99,6 +99,7 @@ func (e *Engine) assemble(c *Class) {
 	}
 	c.Rejected, c.hostFacts = nil, nil
 	c.localRules, c.groupRules = make([]localRule, 0, locals), make([]groupRule, 0, groups)
+	c.inOrder = make([]pluginRules, 0, max(locals, groups))
 	for i := range c.prepared {
 		p, weight := &c.prepared[i], e.profile.Plugins[i].Weight
 		if p.reason != nil && c.Rejected == nil {
@@ -110,6 +111,13 @@ func (e *Engine) assemble(c *Class) {
 		if p.Group != nil {
 			c.groupRules = append(c.groupRules, groupRule{GroupRule: p.Group, weight: weight, plugin: i, neverFilters: neverFilters(p.Group)})
 			c.hostFacts = append(c.hostFacts, p.Group.HostFacts()...)
+		}
+		if p.Local != nil || p.Group != nil {
+			x := pluginRules{plugin: i, local: p.Local}
+			if p.Group != nil {
+				x.group = &c.groupRules[len(c.groupRules)-1] // it has room for all, and doesn't move
+			}
+			c.inOrder = append(c.inOrder, x)
 		}
 	}
 	c.narrowed = e.narrowingOf(c.localRules)

@@ -42,6 +42,7 @@ type Turn struct {
 	Ready *step.Ready // the work so far; machines append to it
 	// decisions is how many decisions the ledger has had since the core was made.
 	decisions uint64
+	usual     int // how many there were in the last Step that made any; room is made for as many
 	server    serverClock
 }
 
@@ -77,7 +78,20 @@ func (t *Turn) Decide(d step.Decision) {
 	if d.Position == 0 {
 		d.Position = uint64(t.State.Head())
 	}
+	if t.Ready.Decisions == nil {
+		t.Ready.Decisions = make([]step.Decision, 0, t.usual)
+	}
 	t.Ready.Decisions = append(t.Ready.Decisions, d)
+}
+
+// Take returns the work so far, and begins anew.
+func (t *Turn) Take() step.Ready {
+	r := *t.Ready
+	*t.Ready = step.Ready{}
+	if n := len(r.Decisions); n > 0 {
+		t.usual = n
+	}
+	return r
 }
 
 // Emit has an event written about an object.

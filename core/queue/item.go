@@ -31,6 +31,8 @@ func (s Stage) String() string {
 type Item struct {
 	queued   framework.QueuedPod
 	class    *engine.Class // nil until Queue.Classify, in a queue of which no pod is tried yet
+	signed   uint64        // the queue's signing when the pod was classified
+	unsigned bool          // the pod has changed since
 	stage    Stage
 	attempts int   // decisions that found no node, and errors
 	failures int   // errors so far

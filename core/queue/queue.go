@@ -43,6 +43,7 @@ type Queue struct {
 	gated   int
 	held    int
 	next    uint64 // the next pod's sequence number
+	signing uint64 // the version by which pods are classified
 	came    map[Incoming]int
 }
 
@@ -72,7 +73,8 @@ func (q *Queue) Get(uid types.UID) *Item { return q.items[uid] }
 // Add queues a pod that isn't in the queue. gate is why a plugin keeps it out of
 // active, nil when none does.
 func (q *Queue) Add(now time.Time, pod *cluster.Pod, class *engine.Class, gate *framework.Reason) *Item {
-	item := &Item{queued: framework.QueuedPod{Pod: pod, Queued: now.UnixNano(), Sequence: q.next}, class: class}
+	item := &Item{queued: framework.QueuedPod{Pod: pod, Queued: now.UnixNano(), Sequence: q.next}}
+	q.classify(item, class)
 	q.next++
 	q.items[pod.UID] = item
 	if gate != nil {
@@ -104,25 +106,27 @@ func (q *Queue) Update(item *Item, pod *cluster.Pod, class *engine.Class, gate *
 	item.queued.Pod = pod
 	switch {
 	case item.stage == Held:
-		item.class = class
+		q.classify(item, class)
 	case gate != nil:
 		if item.stage != Gated {
 			q.takeOut(item)
 			q.endProbe(item)
-			item.class = class
+			q.classify(item, class)
 			q.gate(item)
 		}
 	case changed || item.stage == Gated:
 		q.takeOut(item)
 		q.endProbe(item)
-		item.class = class
+		q.classify(item, class)
 		q.activate(item, EventUpdate)
+	default:
+		q.classify(item, class)
 	}
 }
 
 // SetPod takes note of how a pod in flight changed, where that is no reason to try
 // it again.
-func (q *Queue) SetPod(item *Item, pod *cluster.Pod) { item.queued.Pod = pod }
+func (q *Queue) SetPod(item *Item, pod *cluster.Pod) { item.queued.Pod, item.unsigned = pod, true }
 
 // SetClass takes note of the class of a pod that is in flight or held, after it was
 // signed again.
@@ -130,8 +134,20 @@ func (q *Queue) SetClass(item *Item, class *engine.Class) {
 	if item.stage != InFlight && item.stage != Held {
 		panic("queue: SetClass of a pod that is " + item.stage.String())
 	}
-	item.class = class
+	q.classify(item, class)
 }
+
+// classify gives a pod the class that it is signed with now.
+func (q *Queue) classify(item *Item, class *engine.Class) {
+	item.class, item.signed, item.unsigned = class, q.signing, false
+}
+
+// SignedBy says by which version of the cluster (State.SigningVersion) pods are classified from
+// now on.
+func (q *Queue) SignedBy(version uint64) { q.signing = version }
+
+// Signed tells whether a pod was classified, as it is now, by that version.
+func (q *Queue) Signed(item *Item) bool { return !item.unsigned && item.signed == q.signing }
 
 // SetNominated says whether a pod waits for a node of its own: it is nominated to one, or a
 // place on one that is coming is kept for it.
@@ -196,7 +212,7 @@ func (q *Queue) Fail(now time.Time, item *Item) {
 // Requeue has a pod in flight tried once more, at once, with what is known of the
 // pod now: the node that it had found counts no longer.
 func (q *Queue) Requeue(item *Item, pod *cluster.Pod) {
-	item.queued.Pod = pod
+	q.SetPod(item, pod)
 	q.activate(item, EventForceActivate)
 }
 

@@ -397,7 +397,7 @@ func (q *Queue) Classify(classOf func(*cluster.Pod) *engine.Class) {
 		if item.stage != Active && item.stage != Gated {
 			panic("queue: Classify with a pod that is " + item.stage.String())
 		}
-		item.class = classOf(item.Pod())
+		q.classify(item, classOf(item.Pod()))
 	}
 }
 
@@ -410,17 +410,18 @@ func (q *Queue) Reclassify(classOf func(*cluster.Pod) *engine.Class, concerns fu
 			if !concerns(item.Pod()) {
 				continue
 			}
-			if c := classOf(item.Pod()); c != w.class {
+			c := classOf(item.Pod())
+			if c != w.class {
 				q.takeOut(item)
-				item.class = c
 				q.activate(item, EventChange)
 			}
+			q.classify(item, c)
 		}
 	}
 	for _, h := range []*itemHeap{&q.active, &q.expiry} {
 		for _, item := range h.items {
 			if concerns(item.Pod()) {
-				item.class = classOf(item.Pod())
+				q.classify(item, classOf(item.Pod()))
 			}
 		}
 	}

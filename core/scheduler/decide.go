@@ -1,7 +1,6 @@
 package scheduler
 
-// This file makes decisions. An attempt takes back the pod's nomination and signs
-// the pod anew; then, in this order:
+// This file makes decisions. An attempt takes back the pod's nomination; then, in this order:
 //
 //  1. the node that the pod was nominated to takes it: placed there
 //  2. its class waits, and no change since helps: rejected for the same reason
@@ -64,18 +63,21 @@ type attempt struct {
 }
 
 // begin takes back the pod's nomination, since what is kept for a pod is no obstacle
-// to it, and signs the pod anew, since the cluster may have changed what it reads.
-func (s *Scheduler) begin(pod *cluster.Pod) attempt {
-	a := attempt{Scheduler: s, engine: s.Engine(pod), pod: pod, nominated: s.state.NominatedTo(pod.UID)}
+// to it. The class is the pod's, as it would be signed then; nil when it is to be signed anew.
+func (s *Scheduler) begin(pod *cluster.Pod, class *engine.Class) attempt {
+	a := attempt{Scheduler: s, engine: s.Engine(pod), pod: pod, class: class, nominated: s.state.NominatedTo(pod.UID)}
 	s.state.Nominate(pod, "")
-	a.class = a.engine.Class(pod)
+	if class == nil {
+		a.class = s.Class(pod)
+	}
 	return a
 }
 
 // Decide finds a node for a pod and puts it there, or finds out who has to leave
-// one for it. A class that waits isn't evaluated again.
-func (s *Scheduler) Decide(pod *cluster.Pod, known Rejections) Decision {
-	a := s.begin(pod)
+// one for it. The class is the pod's, as it would be signed now without its nomination; nil when
+// that isn't known. A class that waits isn't evaluated again.
+func (s *Scheduler) Decide(pod *cluster.Pod, class *engine.Class, known Rejections) Decision {
+	a := s.begin(pod, class)
 	d := a.decide(known)
 	a.engine.CountFiltered(a.class)
 	if d.Node != nil {
@@ -113,7 +115,7 @@ func (a *attempt) decide(known Rejections) Decision {
 // DecideAmong places a pod on the best of the nodes that extenders allow, whose
 // bonus is added to the node's own score. failed are their reasons against others.
 func (s *Scheduler) DecideAmong(pod *cluster.Pod, allowed map[string]int64, failed []string) Decision {
-	a := s.begin(pod)
+	a := s.begin(pod, nil) // much may have changed since extenders were asked
 	choice, account, ok := a.engine.PlaceAmong(a.class, pod, func(n *cluster.Node) (int64, bool) {
 		bonus, ok := allowed[n.Name]
 		return bonus, ok
@@ -128,7 +130,7 @@ func (s *Scheduler) DecideAmong(pod *cluster.Pod, allowed map[string]int64, fail
 // least has to go. What has become of them since they were asked counts: only
 // pods of lower priority that are still on the node do.
 func (s *Scheduler) DecideVictims(pod *cluster.Pod, agreed []step.Agreed) Decision {
-	a := s.begin(pod)
+	a := s.begin(pod, nil)
 	if best, ok := a.engine.Cheapest(a.class, a.stillAgreed(agreed)); ok {
 		return a.rejected(nil, &best)
 	}

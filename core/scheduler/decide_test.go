@@ -35,7 +35,7 @@ func TestWhereAPodGoes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.nodes, c.placed...)
 			p := w.nominate(testkit.Pod("p").Req("cpu", "2"), c.nominated)
-			d := w.Decide(p, w)
+			d := w.decide(p)
 			w.expect(p, d, c.want, "")
 			if (d.Diagnosis != nil) != (c.want == "") || (d.Message != "") != (c.want == "") {
 				t.Errorf("the diagnosis is %v and the message %q", d.Diagnosis, d.Message)
@@ -49,13 +49,13 @@ func TestWhereAPodGoes(t *testing.T) {
 func TestAnAccountSaysHowTheNodeWasChosen(t *testing.T) {
 	w := newWorld(t, fours("busy", "free"), running("a", "2", 0, "busy"))
 	p := w.pod(testkit.Pod("p").Req("cpu", "1"))
-	d := w.Decide(p, w)
+	d := w.decide(p)
 	if n := w.Node(d.Account.RunnerUp); n == nil || n.Name != "busy" || d.Account.RunnerUpScore >= d.Score || d.Account.Scores == nil {
 		t.Errorf("the score is %d and the account %+v, want the other node as the runner-up, with less", d.Score, d.Account)
 	}
 	w.Remove(p.UID)
 	w.Nominate(p, "busy")
-	if d := w.Decide(p, w); d.Score != 0 || d.Account.RunnerUp != cluster.NoNode || d.Account.Scores != nil {
+	if d := w.decide(p); d.Score != 0 || d.Account.RunnerUp != cluster.NoNode || d.Account.Scores != nil {
 		t.Errorf("nominated to its node the pod's score is %d and the account %+v, want none", d.Score, d.Account)
 	}
 }
@@ -70,7 +70,7 @@ func TestANominationIsNoObstacleToItsOwnPod(t *testing.T) {
 		w := newWorld(t, fours("n1"))
 		w.nominate(testkit.Pod("nominated").Req("cpu", "3"), "n1")
 		p := w.pod(testkit.Pod("p").Req("cpu", "3").Priority(c.priority))
-		t.Run(c.name, func(t *testing.T) { w.t = t; w.expect(p, w.Decide(p, w), c.want, "") })
+		t.Run(c.name, func(t *testing.T) { w.t = t; w.expect(p, w.decide(p), c.want, "") })
 	}
 }
 
@@ -80,14 +80,14 @@ func TestAWaitingClassIsNotEvaluatedAgain(t *testing.T) {
 	p := w.pod(testkit.Pod("p").Req("cpu", "2")) // it would fit: that shows that nobody looks
 	known := w.Diagnose(w.Class(w.pod(testkit.Pod("large").Req("cpu", "8")))).WithPreemption(engine.Preemption{RuledOut: true, Message: "no."})
 	w.rejections[w.Class(p)] = known
-	d := w.Decide(p, w)
+	d := w.decide(p)
 	w.expect(p, d, "", "")
 	if d.Diagnosis != known || d.Message != "0/1 nodes are available: 1 Insufficient cpu. preemption: no." {
 		t.Errorf("the message is %q, and the diagnosis the known one: %v", d.Message, d.Diagnosis == known)
 	}
 	// The message says how many nodes there are. It is refreshed when that changes.
 	w.node(four("n2").Cordon())
-	d = w.Decide(p, w)
+	d = w.decide(p)
 	if want := "0/2 nodes are available: 1 node(s) were unschedulable. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."; d.Message != want {
 		t.Errorf("after a node came the message is\n%s, want\n%s", d.Message, want)
 	}
@@ -96,7 +96,7 @@ func TestAWaitingClassIsNotEvaluatedAgain(t *testing.T) {
 	}
 	// The node that a pod is nominated to is looked at all the same.
 	w.Nominate(p, "n1")
-	w.expect(p, w.Decide(p, w), "n1", "")
+	w.expect(p, w.decide(p), "n1", "")
 }
 
 // TestAPodIsSignedAnewForAnAttempt since the cluster may have changed what it reads.
@@ -105,7 +105,7 @@ func TestAPodIsSignedAnewForAnAttempt(t *testing.T) {
 	p := w.pod(testkit.Pod("p").Req("cpu", "2").Label("app", "web"))
 	before := w.Class(p)
 	w.place(testkit.Pod("other").Apart("kubernetes.io/hostname", "app", "web").On("n1")) // now the label is read
-	d := w.Decide(p, w)
+	d := w.decide(p)
 	if d.Class == before {
 		t.Error("the decision is for the class that the pod had before its label was read")
 	}
@@ -124,13 +124,13 @@ func consulting(x framework.Extender) func(*framework.Profile) {
 func TestExtendersAreAskedFirst(t *testing.T) {
 	w := newWorldWith(t, consulting(framework.Extender{Filters: true}), fours("n1", "n2", "full"), running("a", "3", 0, "full"))
 	p := w.nominate(testkit.Pod("p").Req("cpu", "2"), "n2")
-	d := w.Decide(p, w)
+	d := w.decide(p)
 	if !slices.Equal(d.Consult, []string{"n1", "n2"}) || d.Diagnosis != nil {
 		t.Errorf("asked about %v, and the diagnosis is %v; want n1 and n2, and none", d.Consult, d.Diagnosis)
 	}
 	w.expect(p, d, "", "n2") // nothing is decided, the nomination stands
 	large := w.pod(testkit.Pod("large").Req("cpu", "8"))
-	if d := w.Decide(large, w); d.Consult != nil || d.Diagnosis == nil {
+	if d := w.decide(large); d.Consult != nil || d.Diagnosis == nil {
 		t.Errorf("of a pod that no node takes they are asked about %v", d.Consult)
 	}
 }
@@ -174,13 +174,13 @@ func TestWhenExtendersAllowNoNode(t *testing.T) {
 func TestExtendersAreAskedAboutVictims(t *testing.T) {
 	w := newWorldWith(t, consulting(framework.Extender{Preempts: true}), fours("n1", "n2"), running("a", "4", 0, "n1"), running("b", "4", 0, "n2"))
 	p := w.nominate(testkit.Pod("p").Req("cpu", "2").Priority(10), "n1")
-	d := w.Decide(p, w)
+	d := w.decide(p)
 	if len(d.Candidates) != 2 || d.Victims != nil || d.Diagnosis != nil {
 		t.Errorf("asked about %v, victims %v, diagnosis %v; want two candidates alone", d.Candidates, d.Victims, d.Diagnosis)
 	}
 	w.expect(p, d, "", "n1")
 	same := w.pod(testkit.Pod("same").Req("cpu", "2"))
-	if d := w.Decide(same, w); d.Candidates != nil || d.Diagnosis == nil || !d.Diagnosis.Preemption().RuledOut {
+	if d := w.decide(same); d.Candidates != nil || d.Diagnosis == nil || !d.Diagnosis.Preemption().RuledOut {
 		t.Errorf("of a pod that can preempt nobody they are asked about %v", d.Candidates)
 	}
 }
@@ -234,7 +234,7 @@ func TestEvaluationsAreCountedPerAttempt(t *testing.T) {
 	w := newWorld(t, fours("n1"))
 	for _, cpu := range []string{"1", "8", "1"} {
 		p := w.pod(testkit.Pod("p"+cpu).Req("cpu", cpu))
-		w.Decide(p, w)
+		w.decide(p)
 		w.Remove(p.UID)
 	}
 	got := map[string]uint64{}

@@ -50,6 +50,9 @@ func newWorldWith(t *testing.T, change func(*framework.Profile), nodes []*testki
 	return w
 }
 
+// decide decides on a pod as it is signed now.
+func (w *world) decide(p *cluster.Pod) scheduler.Decision { return w.Decide(p, nil, w) }
+
 func (w *world) node(b *testkit.NodeBuilder) { w.SetNode(w.Schema.ParseNode(b.Obj(), "")) }
 
 func (w *world) place(b *testkit.PodBuilder) { w.Place(w.pod(b), b.Spec.NodeName) }

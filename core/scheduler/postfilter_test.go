@@ -45,7 +45,7 @@ func TestWhoLeavesForAPod(t *testing.T) {
 			}
 			w := newWorldWith(t, c.profile, fours("n1", "n2"), c.placed...)
 			p := w.pod(c.pod)
-			d := w.Decide(p, w)
+			d := w.decide(p)
 			w.expect(p, d, "", c.node)
 			if got := fmt.Sprint(victims(d)); got != c.want {
 				t.Errorf("victims %s, want %s", got, c.want)
@@ -71,7 +71,7 @@ func TestPreemptionIsLookedIntoOncePerClass(t *testing.T) {
 		p := w.pod(vip())
 		known := w.Diagnose(w.Class(p)).WithPreemption(engine.Preemption{RuledOut: ruledOut})
 		w.rejections[w.Class(p)] = known
-		d := w.Decide(p, w)
+		d := w.decide(p)
 		if got := d.Victims != nil; got == ruledOut {
 			t.Errorf("preemption is known not to help: %v, and others have to leave: %v", ruledOut, got)
 		}
@@ -117,7 +117,7 @@ func TestAPodWaitsForItsVictims(t *testing.T) {
 			if got := w.WaitsInVain(p, class); got == c.waits {
 				t.Errorf("the pod waits in vain: %v, want %v", got, !c.waits)
 			}
-			d := w.Decide(p, w)
+			d := w.decide(p)
 			if !c.waits {
 				if d.Victims == nil {
 					t.Errorf("nobody has to leave for the pod: %s", d.Message)
@@ -167,7 +167,7 @@ func TestPodsOfAPlaceDontWaitForEachOther(t *testing.T) {
 			} else if slices.Contains(c.reserved, p.UID) {
 				nominated = "n1"
 			}
-			w.expect(p, w.Decide(p, w), node, nominated)
+			w.expect(p, w.decide(p), node, nominated)
 		})
 	}
 }

@@ -42,7 +42,7 @@ func newWorld() *world {
 func (w *world) ask(name, cpu string, priority int32) *consulting.Pod {
 	item := w.Queued(testkit.Pod(name).Req("cpu", cpu).Priority(priority).Obj())
 	w.PopOnly(item)
-	d := w.Scheduler.Decide(item.Pod(), w.Queue)
+	d := w.Scheduler.Decide(item.Pod(), item.Class(), w.Queue)
 	w.Queue.SetClass(item, d.Class)
 	p := &consulting.Pod{}
 	w.pods[item.Pod().UID] = p

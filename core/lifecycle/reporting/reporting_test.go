@@ -48,7 +48,7 @@ func (w *world) add(obj *v1.Pod) *reporting.Pod {
 // try tries the pods of the queue, which must not fit, and reports that of each.
 func (w *world) try(t interface{ Fatalf(string, ...any) }) {
 	for item := w.Queue.Pop(w.Now); item != nil; item = w.Queue.Pop(w.Now) {
-		d := w.Scheduler.Decide(item.Pod(), w.Queue)
+		d := w.Scheduler.Decide(item.Pod(), item.Class(), w.Queue)
 		if d.Node != nil {
 			t.Fatalf("%s fits on %s", item.Pod().Name(), d.Node.Name)
 		}
