@@ -45,6 +45,9 @@ type cluster struct {
 // startCluster starts a cluster, which is stopped with the test.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
+	if _, err := os.Stat(devcluster); err != nil {
+		t.Fatalf("there is no dev cluster (%v): run make devcluster in the checkout's root", err)
+	}
 	c := &cluster{t: t, path: filepath.Join(t.TempDir(), "kubeconfig")}
 	p := exec.Command(devcluster, "up", "--kubeconfig", c.path)
 	out, err := p.StdoutPipe()
