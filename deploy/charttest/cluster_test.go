@@ -40,6 +40,7 @@ type cluster struct {
 	dynamic dynamic.Interface
 	helm    *action.Configuration
 	path    string // of the kubeconfig
+	audit   string // path of what the service accounts of kube-system have asked for
 }
 
 // startCluster starts a cluster, which is stopped with the test.
@@ -48,8 +49,9 @@ func startCluster(t *testing.T) *cluster {
 	if _, err := os.Stat(devcluster); err != nil {
 		t.Fatalf("there is no dev cluster (%v): run make devcluster in the checkout's root", err)
 	}
-	c := &cluster{t: t, path: filepath.Join(t.TempDir(), "kubeconfig")}
-	p := exec.Command(devcluster, "up", "--kubeconfig", c.path)
+	dir := t.TempDir()
+	c := &cluster{t: t, path: filepath.Join(dir, "kubeconfig"), audit: filepath.Join(dir, "audit.log")}
+	p := exec.Command(devcluster, "up", "--kubeconfig", c.path, "--audit-log", c.audit)
 	out, err := p.StdoutPipe()
 	must(t, err)
 	p.Stderr = os.Stderr
