@@ -14,6 +14,7 @@ KO := github.com/google/ko@v0.19.1
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 BINARY ?= bin/berth
 IMAGES ?= berth.local
+IMAGE ?= out/image
 
 MINUTES ?= 5
 ONLY ?=
@@ -29,9 +30,9 @@ build: ## Build bin/berth
 release: ## Build the binary as releases and images have it: BINARY=bin/berth, VERSION from git, for GOOS and GOARCH
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w -X github.com/berthproject/berth/internal/version.release=$(VERSION)' -o $(BINARY) ./cmd/berth
 
-image: ## Build the image and write it to out/image; push it to IMAGES=registry.example.com/berth with PUSH=true
-	@mkdir -p out
-	VERSION=$(VERSION) KO_DOCKER_REPO=$(IMAGES) go run $(KO) build ./cmd/berth --bare --push=$(or $(PUSH),false) --oci-layout-path out/image --tags '$(VERSION)'
+image: ## Build the image and write it to IMAGE=out/image; push it to IMAGES=registry.example.com/berth with PUSH=true
+	@rm -rf '$(IMAGE)' && mkdir -p '$(dir $(IMAGE))'
+	VERSION=$(VERSION) KO_DOCKER_REPO=$(IMAGES) go run $(KO) build ./cmd/berth --bare --push=$(or $(PUSH),false) --oci-layout-path '$(IMAGE)' --tags '$(VERSION)'
 
 chart: ## Write what is generated with the chart: the flags that values may have, kustomizations, the table in docs/install.md
 	go test ./cmd/berth -run ChartFlags -rewrite
@@ -84,7 +85,6 @@ e2e: build devcluster ## Tests on the dev cluster, and against kube-scheduler's 
 	cd devcluster && go test ./... -count=1 -timeout 45m
 	cd devcluster && go test ./oracle -count=1 -run PropertyOracle -rapid.checks=$(N)
 	cd devcluster && go test ./oracle -count=1 -run 'Cases|Configurations|Refused' -rapid.checks=200
-	@$(MAKE) release BINARY=out/berth
 	cd deploy/charttest && go test ./... -count=1 -timeout 20m
 
 oracle: ## Compare verdicts with those of kube-scheduler's plugins on N random clusters, three pods each

@@ -121,7 +121,13 @@ func TestBinaryOfImages(t *testing.T) {
 	}
 	containerfile, err := os.ReadFile(filepath.Join("..", "Containerfile"))
 	must(t, err)
-	for _, line := range []string{"FROM " + ko.DefaultBaseImage + "\n", "make release BINARY=/out/berth VERSION=$VERSION\n", "COPY --from=build /out/berth /ko-app/berth\n", "USER 65532:65532\n", "ENTRYPOINT [\"/ko-app/berth\"]\n"} {
+	module, err := os.ReadFile(filepath.Join("..", "go.mod"))
+	must(t, err)
+	language := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(module))
+	if language == nil {
+		t.Fatal("go.mod names no version of Go")
+	}
+	for _, line := range []string{"docker.io/library/golang:" + language[1] + " AS build\n", "FROM " + ko.DefaultBaseImage + "\n", "make release BINARY=/out/berth VERSION=$VERSION\n", "COPY --from=build /out/berth /ko-app/berth\n", "USER 65532:65532\n", "ENTRYPOINT [\"/ko-app/berth\"]\n"} {
 		if !strings.Contains(string(containerfile), line) {
 			t.Errorf("the Containerfile has no %q", line)
 		}

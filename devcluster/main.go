@@ -58,6 +58,7 @@ Nothing is left behind then, unless --data-dir says where to keep it.`,
 	cmd.Flags().StringVar(&o.DataDir, "data-dir", "", "directory for state and logs (default: a temporary one, removed at the end)")
 	cmd.Flags().StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write the kubeconfig, a new file that goes with the cluster (default: in the data directory)")
 	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API server (default: a free one)")
+	cmd.Flags().StringVar(&o.AuditLog, "audit-log", "", "where the API server writes what the service accounts of kube-system ask for (default: nowhere)")
 	cmd.Flags().BoolVar(&o.NoKubelets, "no-kubelets", false, "leave the simulated kubelets out")
 	return cmd
 }

@@ -40,13 +40,18 @@ type cluster struct {
 	dynamic dynamic.Interface
 	helm    *action.Configuration
 	path    string // of the kubeconfig
+	audit   string // path of what the service accounts of kube-system have asked for
 }
 
 // startCluster starts a cluster, which is stopped with the test.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, path: filepath.Join(t.TempDir(), "kubeconfig")}
-	p := exec.Command(devcluster, "up", "--kubeconfig", c.path)
+	if _, err := os.Stat(devcluster); err != nil {
+		t.Fatalf("there is no dev cluster (%v): run make devcluster in the checkout's root", err)
+	}
+	dir := t.TempDir()
+	c := &cluster{t: t, path: filepath.Join(dir, "kubeconfig"), audit: filepath.Join(dir, "audit.log")}
+	p := exec.Command(devcluster, "up", "--kubeconfig", c.path, "--audit-log", c.audit)
 	out, err := p.StdoutPipe()
 	must(t, err)
 	p.Stderr = os.Stderr

@@ -1,12 +1,14 @@
 package charttest
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -17,9 +19,8 @@ import (
 )
 
 // This file runs the one container of the chart's Deployment as near to a kubelet as a machine
-// without a container runtime can: the binary of the image, linked statically, in a root file
-// system of its own that has what the image has and what the pod mounts, and that the user of
-// the pod can't write to; the arguments and the environment of the pod; and the token of its
+// without a container runtime can: the image's program in a root file system of its own that has
+// what the image has and what the pod mounts, and that the user of the pod can't write to; the arguments and the environment of the pod; and the token of its
 // service account.
 
 // container is a running container of a Deployment's pod.
@@ -41,7 +42,8 @@ func (c *cluster) runContainer(name string) *container {
 		t.Fatal("the container may write to its root file system, or runs as root")
 	}
 	root := t.TempDir()
-	copyFile(t, binary, filepath.Join(root, entrypoint), 0o755)
+	img := imageOf(t)
+	must(t, os.CopyFS(root, os.DirFS(img.root)))
 	c.mount(root, &pod, spec.VolumeMounts)
 	c.mountAccount(filepath.Join(root, "var/run/secrets/kubernetes.io/serviceaccount"), pod.ServiceAccountName)
 	must(t, filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
@@ -49,7 +51,7 @@ func (c *cluster) runContainer(name string) *container {
 			return err
 		}
 		mode := os.FileMode(0o444)
-		if e.IsDir() || strings.HasSuffix(path, entrypoint) {
+		if e.IsDir() || path == filepath.Join(root, entrypoint) {
 			mode = 0o555
 		}
 		return os.Chmod(path, mode)
@@ -60,9 +62,9 @@ func (c *cluster) runContainer(name string) *container {
 	defer log.Close()
 	server, err := url.Parse(c.config.Host)
 	must(t, err)
-	out.cmd = exec.Command(entrypoint, spec.Args...)
+	out.cmd = exec.Command(img.config.Config.Entrypoint[0], spec.Args...)
 	out.cmd.Stdout, out.cmd.Stderr, out.cmd.Dir = log, log, "/"
-	out.cmd.Env = []string{"KUBERNETES_SERVICE_HOST=" + server.Hostname(), "KUBERNETES_SERVICE_PORT=" + server.Port()}
+	out.cmd.Env = append(slices.Clone(img.config.Config.Env), "KUBERNETES_SERVICE_HOST="+server.Hostname(), "KUBERNETES_SERVICE_PORT="+server.Port())
 	out.cmd.SysProcAttr = confined(root, uint32(*pod.SecurityContext.RunAsUser), uint32(*pod.SecurityContext.RunAsGroup))
 	must(t, out.cmd.Start())
 	go func() { out.ended <- out.cmd.Wait() }()
@@ -134,11 +136,15 @@ func writeFile(t *testing.T, path, text string) {
 	must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// copyFile copies a file.
-func copyFile(t *testing.T, from, to string, mode os.FileMode) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(to), 0o755))
-	raw, err := os.ReadFile(from)
-	must(t, err)
-	must(t, os.WriteFile(to, raw, mode))
+// writeFrom writes what a reader has to a new file.
+func writeFrom(path string, from io.Reader, mode os.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Close())
 }

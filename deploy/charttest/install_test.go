@@ -77,20 +77,7 @@ func TestInstall(t *testing.T) {
 	must(t, c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	// A Berth that has lost its Lease and its rights ends, or is ended with its pod.
 	_ = berth.stop()
-	var left []string
-	eventually(t, "nothing to be left", func(ctx context.Context) bool {
-		after, err := c.objects(ctx, "")
-		if err != nil {
-			t.Log(err)
-			return false
-		}
-		left = slices.DeleteFunc(after, func(name string) bool { return slices.Contains(before, name) })
-		return len(left) == 0
-	})
-	labelled, err := c.objects(ctx, "app.kubernetes.io/instance=berth")
-	if err != nil || len(labelled) > 0 {
-		t.Errorf("with the release's label are left: %v (%v)", labelled, err)
-	}
+	leavesOnly(t, c, before)
 }
 
 // TestInstallBesideClusterAutoscaler: a ConfigMap and a Lease that are Cluster Autoscaler's
@@ -122,6 +109,30 @@ func TestInstallBesideClusterAutoscaler(t *testing.T) {
 				t.Errorf("with the values %q: %s: %v", name, id(o), err)
 			}
 		}
+	}
+}
+
+// leavesOnly waits until a cluster has no object but those that it had before a release, and
+// fails when one has the release's label.
+func leavesOnly(t *testing.T, c *cluster, before []string) {
+	t.Helper()
+	var left []string
+	eventually(t, "nothing to be left", func(ctx context.Context) bool {
+		after, err := c.objects(ctx, "")
+		if err != nil {
+			t.Log(err)
+			return false
+		}
+		now := slices.DeleteFunc(after, func(name string) bool { return slices.Contains(before, name) })
+		if !slices.Equal(left, now) {
+			t.Logf("left are %v", now)
+		}
+		left = now
+		return len(left) == 0
+	})
+	labelled, err := c.objects(t.Context(), "app.kubernetes.io/instance=berth")
+	if err != nil || len(labelled) > 0 {
+		t.Errorf("with the release's label are left: %v (%v)", labelled, err)
 	}
 }
 
@@ -159,8 +170,14 @@ func leaseHolder(ctx context.Context, c *cluster) string {
 // create creates a pod for Berth.
 func create(t *testing.T, c *cluster, name string) {
 	t.Helper()
+	c.createFor(t, "berth", name)
+}
+
+// createFor creates a pod for a scheduler.
+func (c *cluster) createFor(t *testing.T, scheduler, name string) {
+	t.Helper()
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	p.Spec.SchedulerName = "berth"
+	p.Spec.SchedulerName = scheduler
 	p.Spec.Containers = []v1.Container{{Name: "c", Image: "none", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse("1")}}}}
 	_, err := c.client.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{})
 	must(t, err)

@@ -2,23 +2,33 @@ package charttest
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
-// What the tests run: the dev cluster, and Berth as it is in the image.
-var (
-	devcluster = filepath.Join("..", "..", "devcluster", "bin", "devcluster")
-	binary     = filepath.Join("..", "..", "out", "berth")
-)
+// devcluster is the program of the dev cluster.
+var devcluster = filepath.Join("..", "..", "devcluster", "bin", "devcluster")
 
-// entrypoint is where the image has the binary.
+// entrypoint is where the image has the program.
 const entrypoint = "/ko-app/berth"
+
+// scratch is a folder that is gone when the tests have ended.
+var scratch string
 
 func TestMain(m *testing.M) {
 	flag.StringVar(&devcluster, "devcluster", devcluster, "the dev cluster's program (make devcluster)")
-	flag.StringVar(&binary, "berth", binary, "Berth as it is in the image (make release BINARY=out/berth)")
 	flag.Parse()
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if scratch, err = os.MkdirTemp("", "charttest-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(scratch)
+	return m.Run()
 }

@@ -42,12 +42,14 @@ const Namespace = metav1.NamespaceSystem
 const userPrefix = "system:serviceaccount:" + Namespace + ":" + Name + "-"
 
 // Configurations are the kustomizations of deploy/ with rights of their own.
-var Configurations = []string{"base", "clusterapi", "external", "simulated", "surge", "autoscaler", "shadow"}
+var Configurations = []string{"base", "clusterapi", "external", "simulated", "surge", "autoscaler", "shadow", "shadow-nodes"}
 
 // ConfigurationFor returns which of them has the rights for Berth with some flags.
 func ConfigurationFor(flags []string) string {
 	joined := " " + strings.ReplaceAll(strings.Join(flags, " "), "=", " ") + " "
 	switch {
+	case strings.Contains(joined, " --shadow ") && strings.Contains(joined, " --cloud-provider "):
+		return "shadow-nodes"
 	case strings.Contains(joined, " --shadow "):
 		return "shadow"
 	case strings.Contains(joined, " --mode autoscaler "):

@@ -65,21 +65,24 @@ func TestUnused(t *testing.T) {
 }
 
 // TestAShadowMayWriteNothing: it may list and watch, and use two roles of the cluster's own. By
-// one it asks who calls it and what they may do; by the other it reads one ConfigMap.
+// one it asks who calls it and what they may do; by the other it reads one ConfigMap. One that
+// compares nodes, too, may see what these have to run.
 func TestAShadowMayWriteNothing(t *testing.T) {
-	objects, err := Objects("shadow")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rights := Rights(objects)
-	for _, r := range rights {
-		uses := r == usedRole("system:auth-delegator") || r == usedRole("extension-apiserver-authentication-reader")
-		if r.Verb != "list" && r.Verb != "watch" && !uses {
-			t.Errorf("a shadow may %s", r)
+	for configuration, sees := range map[string]string{"shadow": "watch pods", "shadow-nodes": "watch daemonsets.apps"} {
+		objects, err := Objects(configuration)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if !slices.ContainsFunc(rights, func(r Right) bool { return r.String() == "watch pods" }) {
-		t.Errorf("a shadow may not watch pods, but %v", rights)
+		rights := Rights(objects)
+		for _, r := range rights {
+			uses := r == usedRole("system:auth-delegator") || r == usedRole("extension-apiserver-authentication-reader")
+			if r.Verb != "list" && r.Verb != "watch" && !uses {
+				t.Errorf("%s may %s", configuration, r)
+			}
+		}
+		if !slices.ContainsFunc(rights, func(r Right) bool { return r.String() == sees }) {
+			t.Errorf("%s may not %s, but %v", configuration, sees, rights)
+		}
 	}
 }
 
@@ -98,8 +101,8 @@ func TestConfigurations(t *testing.T) {
 		}
 	}
 	for flags, want := range map[string]string{
-		"--shadow --v=2": "shadow",
-		"":               "base", "--mode scheduler": "base", "--cloud-provider=simulated --scan-interval=1s": "simulated",
+		"--shadow --v=2": "shadow", "--cloud-provider=externalgrpc --shadow": "shadow-nodes",
+		"": "base", "--mode scheduler": "base", "--cloud-provider=simulated --scan-interval=1s": "simulated",
 		"--cloud-provider=externalgrpc --v=2":   "external",
 		"--cloud-provider=clusterapi":           "clusterapi",
 		"--cloud-provider externalgrpc --surge": "surge", "--cloud-provider=externalgrpc --mode=autoscaler": "autoscaler",

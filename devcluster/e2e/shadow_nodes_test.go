@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,20 +12,18 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/storm/checker"
 )
 
 // TestShadowOfNodes runs a shadow with a provider beside kube-scheduler and another autoscaler,
-// under load that has nodes bought and removed. It may only read, and has asked for nothing else;
-// its report says that both would have bought and removed nodes, and what those cost.
+// under load that has nodes bought and removed. It runs under the rights of the kustomization
+// shadow-nodes, which may only read, and has asked for nothing else; its report says that both
+// would have bought and removed nodes, and what those cost.
 func TestShadowOfNodes(t *testing.T) {
-	c, client := startCluster(t)
+	audit := auditLog(t)
+	c, client := startClusterWithLog(t, audit)
 	makeNode(t, client, "n1", "8Gi")
 	makeNode(t, client, "n2", "8Gi")
 	provider := nodeGroups(t, c, strings.ReplaceAll(swapGroups, "max: 10,", "max: 10, pricePerHour: 0.4,"))
@@ -38,13 +35,7 @@ func TestShadowOfNodes(t *testing.T) {
 	startForeign(t, c, provider...)
 
 	port := freePort(t)
-	log := filepath.Join(t.TempDir(), "shadow.log")
-	shadow, err := controlplane.StartProcess("the shadow", log, berth, slices.Concat([]string{"run", "--shadow", "--kubeconfig", readerKubeconfig(t, c, client),
-		"--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", port), "--max-node-provision-time=30s"}, provider, scaleSoon)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { shadow.Stop(10 * time.Second) })
+	_, log := startBerth(t, c, slices.Concat([]string{"--shadow", "--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", port), "--max-node-provision-time=30s"}, provider, scaleSoon)...)
 	within(t, "the shadow to know the cluster", time.Minute, logs(log, `"ready"`))
 
 	s := &swapped{t: t, client: client, watch: checker.NewWatcher(client, checker.Config{
@@ -87,43 +78,8 @@ func TestShadowOfNodes(t *testing.T) {
 	if r.Nodes.Cluster.Hours <= 0 || r.Nodes.Cluster.Cost <= 0 || r.Nodes.Berth.Hours <= 0 {
 		t.Errorf("node hours and money are %+v", r.Nodes)
 	}
+	onlyRead(t, audit, "shadow-nodes")
 	if text := logOf(t, log); strings.Contains(text, "forbidden") || strings.Contains(text, "a shadow only reads") {
 		t.Errorf("the shadow has asked for more than reading:\n%s", text)
 	}
-}
-
-// readerKubeconfig returns a kubeconfig of somebody who may read everything but Secrets, and ask who
-// callers are, and nothing else.
-func readerKubeconfig(t *testing.T, c *controlplane.Cluster, client kubernetes.Interface) string {
-	t.Helper()
-	const user = "a-reader"
-	meta := metav1.ObjectMeta{Name: user}
-	_, err := client.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"", "apps", "batch", "policy", "storage.k8s.io", "apiextensions.k8s.io", "autoscaling.x-k8s.io", "resource.k8s.io"}, Resources: []string{
-			"pods", "nodes", "services", "namespaces", "replicationcontrollers", "persistentvolumes", "persistentvolumeclaims", "configmaps",
-			"replicasets", "statefulsets", "daemonsets", "deployments", "jobs", "poddisruptionbudgets", "storageclasses", "csinodes", "csidrivers", "csistoragecapacities",
-			"volumeattachments", "customresourcedefinitions", "podtemplates"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
-	}}, metav1.CreateOptions{})
-	if err == nil {
-		_, err = client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta,
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}}, metav1.CreateOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	conf, err := clientcmd.LoadFromFile(c.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range conf.AuthInfos {
-		x.Impersonate = user
-	}
-	file := filepath.Join(t.TempDir(), "reader.conf")
-	if err := clientcmd.WriteToFile(*conf, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
