@@ -48,8 +48,10 @@ const (
 // recorder writes events.
 type recorder struct {
 	client  kubernetes.Interface
-	host    string // reporting instance
+	host    string      // reporting instance
+	busy    func() bool // binds, preemptions or nominations are queued
 	backlog chan step.Event
+	helpers atomic.Int64 // goroutines that write beside the workers
 	dropped atomic.Int64 // events that were not written
 	serial  atomic.Int64 // makes events' names unique
 
@@ -68,8 +70,8 @@ type series struct {
 	writing bool      // a call for it is under way: there is no second one beside it
 }
 
-func newRecorder(client kubernetes.Interface, host string) *recorder {
-	return &recorder{client: client, host: host, backlog: make(chan step.Event, eventBacklog), series: map[step.Event]*series{}}
+func newRecorder(client kubernetes.Interface, host string, busy func() bool) *recorder {
+	return &recorder{client: client, host: host, busy: busy, backlog: make(chan step.Event, eventBacklog), series: map[step.Event]*series{}}
 }
 
 // event has an event written, or counts it as dropped when too many wait.
@@ -82,7 +84,10 @@ func (r *recorder) event(e step.Event) {
 }
 
 func (r *recorder) run(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, eventWorkers, r.backlog, func(e step.Event) { r.emit(ctx, e) })
+	serve(ctx, wg, eventWorkers, r.backlog, func(e step.Event) {
+		r.getHelp(ctx, wg)
+		r.emit(ctx, e)
+	})
 	wg.Go(func() {
 		tick := time.NewTicker(seriesCheck)
 		defer tick.Stop()
@@ -92,6 +97,32 @@ func (r *recorder) run(ctx context.Context, wg *sync.WaitGroup) {
 				return
 			case <-tick.C:
 				r.writeCounts(ctx)
+			}
+		}
+	})
+}
+
+// getHelp has one goroutine more write events, eventHelpers at most, until none waits or binds,
+// preemptions or nominations are queued. An API server that has many writes at a time carries them
+// out together, at a lower cost for each, and so does this end of the connection. While other
+// calls are queued only the workers write: more of them waiting for the limiter would leave less
+// of it to conditions.
+func (r *recorder) getHelp(ctx context.Context, wg *sync.WaitGroup) {
+	if len(r.backlog) == 0 || r.busy() {
+		return
+	}
+	if r.helpers.Add(1) > eventHelpers {
+		r.helpers.Add(-1)
+		return
+	}
+	wg.Go(func() {
+		defer r.helpers.Add(-1)
+		for !r.busy() && ctx.Err() == nil {
+			select {
+			case e := <-r.backlog:
+				r.emit(ctx, e)
+			default:
+				return
 			}
 		}
 	})

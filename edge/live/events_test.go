@@ -24,7 +24,7 @@ import (
 
 func TestEventsAsTheAPIHasThem(t *testing.T) {
 	client := fake.NewClientset()
-	r := newRecorder(client, "host")
+	r := newRecorder(client, "host", idle)
 	for _, e := range []step.Event{
 		{Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Warning: true, Reason: "FailedScheduling", Action: "Scheduling", Message: "why"},
 		{Kind: "Node", UID: "v", Name: "n", Reason: "ScaleDown", Action: "Deleting", Message: "empty"},
@@ -60,7 +60,7 @@ func TestEventsAsTheAPIHasThem(t *testing.T) {
 // TestEventsThatAreNotWrittenAreCounted fills the backlog beyond its end, and has the
 // API server refuse one.
 func TestEventsThatAreNotWrittenAreCounted(t *testing.T) {
-	r := newRecorder(nil, "host")
+	r := newRecorder(nil, "host", idle)
 	for range eventBacklog + 3 {
 		r.event(step.Event{})
 	}
@@ -72,7 +72,7 @@ func TestEventsThatAreNotWrittenAreCounted(t *testing.T) {
 	client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("refused")
 	})
-	r = newRecorder(client, "host")
+	r = newRecorder(client, "host", idle)
 	r.emit(t.Context(), step.Event{Name: "p"})
 	if n := r.dropped.Load(); n != 1 {
 		t.Errorf("%d events are counted after one was refused, want 1", n)
@@ -109,7 +109,7 @@ func TestEventsOfOneKindAreASeries(t *testing.T) {
 		defer wg.Wait()
 		defer stop()
 		client := fake.NewClientset()
-		r := newRecorder(client, "host")
+		r := newRecorder(client, "host", idle)
 		r.run(ctx, &wg)
 		begin := time.Now()
 		var log []string
@@ -168,7 +168,7 @@ func TestEventsOfOneKindAreASeries(t *testing.T) {
 // TestASeriesWhoseObjectIsGoneIsCreatedAgain: the API server forgets events after a while.
 func TestASeriesWhoseObjectIsGoneIsCreatedAgain(t *testing.T) {
 	client := fake.NewClientset()
-	r := newRecorder(client, "host")
+	r := newRecorder(client, "host", idle)
 	r.emit(t.Context(), step.Event{Namespace: "ns", Name: "p"})
 	list, _ := client.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
 	if err := client.EventsV1().Events("ns").Delete(t.Context(), list.Items[0].Name, metav1.DeleteOptions{}); err != nil {

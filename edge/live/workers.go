@@ -16,7 +16,7 @@ import (
 
 // How many calls of a kind are under way at a time.
 const (
-	bindWorkers    = 24 // bindings
+	bindWorkers    = 32 // bindings
 	preemptWorkers = 16 // victims
 	evictWorkers   = 20 // evictions
 	surgeWorkers   = 4  // Deployments that make a successor
@@ -26,6 +26,7 @@ const (
 	nominateWorkers  = 16 // pods whose nominations are written
 	conditionWorkers = 4  // pods whose conditions are written
 	eventWorkers     = 4  // events
+	eventHelpers     = 20 // further events, while nothing of higher priority is queued
 )
 
 // workers give the work of each Step to those who do it, as drive.Workers. Its
@@ -57,7 +58,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 	w := &workers{
 		ctx: ctx, log: o.Log,
 		binder:   newBinder(clients.bind, o.Extenders, &load.binds),
-		reporter: newReporter(clients.report, clients.nominate, o.Host, o.Log, &load.nominations),
+		reporter: newReporter(clients.report, clients.nominate, o.Host, o.Log, load),
 		leavers:  newLeavers(clients.evict, clients.preempt, &load.preemptions),
 		tainter:  newTainter(clients.node),
 		surger:   newSurger(clients.surge),
