@@ -23,7 +23,8 @@ import (
 // type, reason and action are one Event object, with the text of the first. The first is
 // created, and the second makes it a series with one more call. Those that follow are counted
 // here, and the count is written every seriesEvery, and when none has come for seriesEnd; after
-// that the next is a new Event object.
+// that the next is a new Event object. Of an event that can't happen again (happensOnce) nothing
+// is kept.
 //
 // It isn't client-go's recorder itself: that starts a goroutine for each event, however many
 // wait for the limiter of API calls, and drops events without saying how many. Here so many
@@ -128,8 +129,19 @@ func (r *recorder) getHelp(ctx context.Context, wg *sync.WaitGroup) {
 	})
 }
 
+// happensOnce tells whether an event can't happen to its object again, so that no series of it is
+// kept: a pod is bound once. A series is kept for six minutes, and of most pods this is the only
+// event.
+func happensOnce(e step.Event) bool { return e.Reason == "Scheduled" }
+
 // emit writes an event, or counts it in its series.
 func (r *recorder) emit(ctx context.Context, e step.Event) {
+	if happensOnce(e) {
+		if err := r.put(ctx, r.newEvent(e), 1, time.Time{}); err != nil && ctx.Err() == nil {
+			r.dropped.Add(1)
+		}
+		return
+	}
 	key := e
 	key.Message = ""
 	r.mu.Lock()

@@ -165,6 +165,27 @@ func TestEventsOfOneKindAreASeries(t *testing.T) {
 	})
 }
 
+// TestNothingIsKeptOfAnEventThatHappensOnce writes that pods were bound, of which one can't be
+// written.
+func TestNothingIsKeptOfAnEventThatHappensOnce(t *testing.T) {
+	client := fake.NewClientset()
+	r := newRecorder(client, "host", idle)
+	for i := range 3 {
+		r.emit(t.Context(), step.Event{Kind: "Pod", Namespace: "ns", Name: fmt.Sprint("p", i), Reason: "Scheduled", Action: "Binding", Message: "to n"})
+	}
+	client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("no")
+	})
+	r.emit(t.Context(), step.Event{Kind: "Pod", Namespace: "ns", Name: "p3", Reason: "Scheduled", Action: "Binding", Message: "to n"})
+	list, err := client.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 3 || list.Items[0].Note != "to n" {
+		t.Errorf("the events are %+v, %v; want one for each of three pods", list.Items, err)
+	}
+	if len(r.series) != 0 || r.dropped.Load() != 1 {
+		t.Errorf("%d series are kept and %d events count as dropped, want 0 and 1", len(r.series), r.dropped.Load())
+	}
+}
+
 // TestASeriesWhoseObjectIsGoneIsCreatedAgain: the API server forgets events after a while.
 func TestASeriesWhoseObjectIsGoneIsCreatedAgain(t *testing.T) {
 	client := fake.NewClientset()
