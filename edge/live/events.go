@@ -49,12 +49,12 @@ const (
 // recorder writes events.
 type recorder struct {
 	client  kubernetes.Interface
-	host    string      // reporting instance
-	busy    func() bool // binds, preemptions or nominations are queued
-	backlog chan step.Event
-	helpers atomic.Int64 // goroutines that write beside the workers
-	dropped atomic.Int64 // events that were not written
-	serial  atomic.Int64 // makes events' names unique
+	host    string           // reporting instance
+	busy    func() bool      // binds, preemptions or nominations are queued
+	backlog chan *step.Event // of pointers, as all long backlogs: the room in them is allocated at the start
+	helpers atomic.Int64     // goroutines that write beside the workers
+	dropped atomic.Int64     // events that were not written
+	serial  atomic.Int64     // makes events' names unique
 
 	mu     sync.Mutex
 	series map[step.Event]*series // guarded by mu; by the event without its message
@@ -72,22 +72,22 @@ type series struct {
 }
 
 func newRecorder(client kubernetes.Interface, host string, busy func() bool) *recorder {
-	return &recorder{client: client, host: host, busy: busy, backlog: make(chan step.Event, eventBacklog), series: map[step.Event]*series{}}
+	return &recorder{client: client, host: host, busy: busy, backlog: make(chan *step.Event, eventBacklog), series: map[step.Event]*series{}}
 }
 
 // event has an event written, or counts it as dropped when too many wait.
 func (r *recorder) event(e step.Event) {
 	select {
-	case r.backlog <- e:
+	case r.backlog <- &e:
 	default:
 		r.dropped.Add(1)
 	}
 }
 
 func (r *recorder) run(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, eventWorkers, r.backlog, func(e step.Event) {
+	serve(ctx, wg, eventWorkers, r.backlog, func(e *step.Event) {
 		r.getHelp(ctx, wg)
-		r.emit(ctx, e)
+		r.emit(ctx, *e)
 	})
 	wg.Go(func() {
 		tick := time.NewTicker(seriesCheck)
@@ -121,7 +121,7 @@ func (r *recorder) getHelp(ctx context.Context, wg *sync.WaitGroup) {
 		for !r.busy() && ctx.Err() == nil {
 			select {
 			case e := <-r.backlog:
-				r.emit(ctx, e)
+				r.emit(ctx, *e)
 			default:
 				return
 			}

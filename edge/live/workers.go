@@ -129,7 +129,7 @@ func (w *workers) Nominate(nomination step.Nomination, done func(error)) {
 
 // WriteStatus implements drive.Workers.
 func (w *workers) WriteStatus(write step.StatusWrite, done func(error)) {
-	send(w.ctx, w.headroom.backlog, job[step.StatusWrite]{write, done})
+	send(w.ctx, w.headroom.backlog, &job[step.StatusWrite]{write, done})
 }
 
 // Condition implements drive.Workers.
@@ -145,7 +145,7 @@ func (w *workers) Event(event step.Event) {
 
 // Taint implements drive.Workers.
 func (w *workers) Taint(taint step.Taint, done func(error)) {
-	send(w.ctx, w.tainter.backlogOf(taint.Node), job[step.Taint]{taint, done})
+	send(w.ctx, w.tainter.backlogOf(taint.Node), &job[step.Taint]{taint, done})
 }
 
 // Evict implements drive.Workers.
@@ -155,7 +155,7 @@ func (w *workers) Evict(eviction step.Eviction, done func(error)) {
 
 // Surge implements drive.Workers.
 func (w *workers) Surge(surge step.Surge, done func(error)) {
-	send(w.ctx, w.surger.backlog, job[step.Surge]{surge, done})
+	send(w.ctx, w.surger.backlog, &job[step.Surge]{surge, done})
 }
 
 // ScaleUp implements drive.Workers. After an order that failed the groups are read: whether
