@@ -23,7 +23,8 @@ import (
 // type, reason and action are one Event object, with the text of the first. The first is
 // created, and the second makes it a series with one more call. Those that follow are counted
 // here, and the count is written every seriesEvery, and when none has come for seriesEnd; after
-// that the next is a new Event object.
+// that the next is a new Event object. Of an event that can't happen again (happensOnce) nothing
+// is kept.
 //
 // It isn't client-go's recorder itself: that starts a goroutine for each event, however many
 // wait for the limiter of API calls, and drops events without saying how many. Here so many
@@ -48,10 +49,12 @@ const (
 // recorder writes events.
 type recorder struct {
 	client  kubernetes.Interface
-	host    string // reporting instance
-	backlog chan step.Event
-	dropped atomic.Int64 // events that were not written
-	serial  atomic.Int64 // makes events' names unique
+	host    string           // reporting instance
+	busy    func() bool      // binds, preemptions or nominations are queued
+	backlog chan *step.Event // of pointers, as all long backlogs: the room in them is allocated at the start
+	helpers atomic.Int64     // goroutines that write beside the workers
+	dropped atomic.Int64     // events that were not written
+	serial  atomic.Int64     // makes events' names unique
 
 	mu     sync.Mutex
 	series map[step.Event]*series // guarded by mu; by the event without its message
@@ -68,21 +71,24 @@ type series struct {
 	writing bool      // a call for it is under way: there is no second one beside it
 }
 
-func newRecorder(client kubernetes.Interface, host string) *recorder {
-	return &recorder{client: client, host: host, backlog: make(chan step.Event, eventBacklog), series: map[step.Event]*series{}}
+func newRecorder(client kubernetes.Interface, host string, busy func() bool) *recorder {
+	return &recorder{client: client, host: host, busy: busy, backlog: make(chan *step.Event, eventBacklog), series: map[step.Event]*series{}}
 }
 
 // event has an event written, or counts it as dropped when too many wait.
 func (r *recorder) event(e step.Event) {
 	select {
-	case r.backlog <- e:
+	case r.backlog <- &e:
 	default:
 		r.dropped.Add(1)
 	}
 }
 
 func (r *recorder) run(ctx context.Context, wg *sync.WaitGroup) {
-	serve(ctx, wg, eventWorkers, r.backlog, func(e step.Event) { r.emit(ctx, e) })
+	serve(ctx, wg, eventWorkers, r.backlog, func(e *step.Event) {
+		r.getHelp(ctx, wg)
+		r.emit(ctx, *e)
+	})
 	wg.Go(func() {
 		tick := time.NewTicker(seriesCheck)
 		defer tick.Stop()
@@ -97,8 +103,45 @@ func (r *recorder) run(ctx context.Context, wg *sync.WaitGroup) {
 	})
 }
 
+// getHelp has one goroutine more write events, eventHelpers at most, until none waits or binds,
+// preemptions or nominations are queued. An API server that has many writes at a time carries them
+// out together, at a lower cost for each, and so does this end of the connection. While other
+// calls are queued only the workers write: more of them waiting for the limiter would leave less
+// of it to conditions.
+func (r *recorder) getHelp(ctx context.Context, wg *sync.WaitGroup) {
+	if len(r.backlog) == 0 || r.busy() {
+		return
+	}
+	if r.helpers.Add(1) > eventHelpers {
+		r.helpers.Add(-1)
+		return
+	}
+	wg.Go(func() {
+		defer r.helpers.Add(-1)
+		for !r.busy() && ctx.Err() == nil {
+			select {
+			case e := <-r.backlog:
+				r.emit(ctx, *e)
+			default:
+				return
+			}
+		}
+	})
+}
+
+// happensOnce tells whether an event can't happen to its object again, so that no series of it is
+// kept: a pod is bound once. A series is kept for six minutes, and of most pods this is the only
+// event.
+func happensOnce(e step.Event) bool { return e.Reason == "Scheduled" }
+
 // emit writes an event, or counts it in its series.
 func (r *recorder) emit(ctx context.Context, e step.Event) {
+	if happensOnce(e) {
+		if err := r.put(ctx, r.newEvent(e), 1, time.Time{}); err != nil && ctx.Err() == nil {
+			r.dropped.Add(1)
+		}
+		return
+	}
 	key := e
 	key.Message = ""
 	r.mu.Lock()

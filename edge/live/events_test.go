@@ -24,7 +24,7 @@ import (
 
 func TestEventsAsTheAPIHasThem(t *testing.T) {
 	client := fake.NewClientset()
-	r := newRecorder(client, "host")
+	r := newRecorder(client, "host", idle)
 	for _, e := range []step.Event{
 		{Kind: "Pod", UID: "u", Namespace: "ns", Name: "p", Warning: true, Reason: "FailedScheduling", Action: "Scheduling", Message: "why"},
 		{Kind: "Node", UID: "v", Name: "n", Reason: "ScaleDown", Action: "Deleting", Message: "empty"},
@@ -60,7 +60,7 @@ func TestEventsAsTheAPIHasThem(t *testing.T) {
 // TestEventsThatAreNotWrittenAreCounted fills the backlog beyond its end, and has the
 // API server refuse one.
 func TestEventsThatAreNotWrittenAreCounted(t *testing.T) {
-	r := newRecorder(nil, "host")
+	r := newRecorder(nil, "host", idle)
 	for range eventBacklog + 3 {
 		r.event(step.Event{})
 	}
@@ -72,7 +72,7 @@ func TestEventsThatAreNotWrittenAreCounted(t *testing.T) {
 	client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("refused")
 	})
-	r = newRecorder(client, "host")
+	r = newRecorder(client, "host", idle)
 	r.emit(t.Context(), step.Event{Name: "p"})
 	if n := r.dropped.Load(); n != 1 {
 		t.Errorf("%d events are counted after one was refused, want 1", n)
@@ -109,7 +109,7 @@ func TestEventsOfOneKindAreASeries(t *testing.T) {
 		defer wg.Wait()
 		defer stop()
 		client := fake.NewClientset()
-		r := newRecorder(client, "host")
+		r := newRecorder(client, "host", idle)
 		r.run(ctx, &wg)
 		begin := time.Now()
 		var log []string
@@ -165,10 +165,31 @@ func TestEventsOfOneKindAreASeries(t *testing.T) {
 	})
 }
 
+// TestNothingIsKeptOfAnEventThatHappensOnce writes that pods were bound, of which one can't be
+// written.
+func TestNothingIsKeptOfAnEventThatHappensOnce(t *testing.T) {
+	client := fake.NewClientset()
+	r := newRecorder(client, "host", idle)
+	for i := range 3 {
+		r.emit(t.Context(), step.Event{Kind: "Pod", Namespace: "ns", Name: fmt.Sprint("p", i), Reason: "Scheduled", Action: "Binding", Message: "to n"})
+	}
+	client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("no")
+	})
+	r.emit(t.Context(), step.Event{Kind: "Pod", Namespace: "ns", Name: "p3", Reason: "Scheduled", Action: "Binding", Message: "to n"})
+	list, err := client.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 3 || list.Items[0].Note != "to n" {
+		t.Errorf("the events are %+v, %v; want one for each of three pods", list.Items, err)
+	}
+	if len(r.series) != 0 || r.dropped.Load() != 1 {
+		t.Errorf("%d series are kept and %d events count as dropped, want 0 and 1", len(r.series), r.dropped.Load())
+	}
+}
+
 // TestASeriesWhoseObjectIsGoneIsCreatedAgain: the API server forgets events after a while.
 func TestASeriesWhoseObjectIsGoneIsCreatedAgain(t *testing.T) {
 	client := fake.NewClientset()
-	r := newRecorder(client, "host")
+	r := newRecorder(client, "host", idle)
 	r.emit(t.Context(), step.Event{Namespace: "ns", Name: "p"})
 	list, _ := client.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
 	if err := client.EventsV1().Events("ns").Delete(t.Context(), list.Items[0].Name, metav1.DeleteOptions{}); err != nil {

@@ -61,7 +61,7 @@ type headroomWatcher struct {
 	mu      sync.Mutex
 	missing []headroomKind // whose definition isn't there
 	watched map[string]bool
-	synced  []cache.InformerSynced
+	synced  []cache.ResourceEventHandlerRegistration
 }
 
 // watchHeadroom starts watching, and returns when what exists has been delivered: not before
@@ -82,7 +82,7 @@ func watchHeadroom(ctx context.Context, client kubernetes.Interface, dynamic dyn
 	// A buffer that is delivered may bring further informers.
 	for waited := -1; waited < h.started(); {
 		waited = h.started()
-		if !cache.WaitForCacheSync(ctx.Done(), h.informers()...) {
+		if !waitForSync(ctx, h.informers()) {
 			return nil, fmt.Errorf("waiting for the first list of what asks for headroom: %w", context.Cause(ctx))
 		}
 	}
@@ -113,7 +113,7 @@ func (h *headroomWatcher) run(ctx context.Context, wg *sync.WaitGroup) {
 
 func (h *headroomWatcher) started() int { return len(h.informers()) }
 
-func (h *headroomWatcher) informers() []cache.InformerSynced {
+func (h *headroomWatcher) informers() []cache.ResourceEventHandlerRegistration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.synced)

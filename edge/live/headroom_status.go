@@ -17,11 +17,11 @@ import (
 // object under way.
 type headroomReporter struct {
 	client  dynamic.Interface
-	backlog chan job[step.StatusWrite]
+	backlog chan *job[step.StatusWrite]
 }
 
 func newHeadroomReporter(client dynamic.Interface) *headroomReporter {
-	return &headroomReporter{client: client, backlog: make(chan job[step.StatusWrite], 1<<12)}
+	return &headroomReporter{client: client, backlog: make(chan *job[step.StatusWrite], 1<<12)}
 }
 
 func (r *headroomReporter) run(ctx context.Context, wg *sync.WaitGroup) {

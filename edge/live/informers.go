@@ -27,7 +27,7 @@ type watcher struct {
 	in      *inbox
 	health  *Health
 	names   []string // of caches, in the order of synced
-	synced  []cache.InformerSynced
+	synced  []cache.ResourceEventHandlerRegistration
 	err     error // the first of adding handlers
 }
 
@@ -67,13 +67,23 @@ func watch(ctx context.Context, f informers.SharedInformerFactory, nodes *nodeFe
 		return fmt.Errorf("watching: %w", w.err)
 	}
 	for i, name := range w.names {
-		health.watched(name, w.synced[i])
+		health.watched(name, w.synced[i].HasSynced)
 	}
 	f.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), w.synced...) {
+	if !waitForSync(ctx, w.synced) {
 		return fmt.Errorf("waiting for the first list of objects: %w", context.Cause(ctx))
 	}
 	return nil
+}
+
+// waitForSync returns true when the handlers have been told what existed when they were added, and
+// false when the context ends before.
+func waitForSync(ctx context.Context, handlers []cache.ResourceEventHandlerRegistration) bool {
+	var synced []cache.DoneChecker
+	for _, h := range handlers {
+		synced = append(synced, h.HasSyncedChecker())
+	}
+	return cache.WaitFor(ctx, "", synced...)
 }
 
 // named gives an informer, which has a handler next, its name among the caches of Health, which
@@ -128,7 +138,7 @@ func (w *watcher) deliver(i cache.SharedIndexInformer, set, gone func(obj any) s
 		}
 		return
 	}
-	w.synced = append(w.synced, h.HasSynced)
+	w.synced = append(w.synced, h)
 }
 
 // uidOf returns the UID of an object that an informer delivers.

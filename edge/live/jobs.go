@@ -45,8 +45,8 @@ func serve[T any](ctx context.Context, wg *sync.WaitGroup, workers int, backlog 
 }
 
 // serveJobs is serve for work whose outcome is an error.
-func serveJobs[T any](ctx context.Context, wg *sync.WaitGroup, workers int, backlog <-chan job[T], do func(context.Context, T) error) {
-	serve(ctx, wg, workers, backlog, func(j job[T]) { j.done(do(ctx, j.work)) })
+func serveJobs[T any](ctx context.Context, wg *sync.WaitGroup, workers int, backlog <-chan *job[T], do func(context.Context, T) error) {
+	serve(ctx, wg, workers, backlog, func(j *job[T]) { j.done(do(ctx, j.work)) })
 }
 
 // retries are for calls whose failure may pass: five attempts within some 2 seconds.

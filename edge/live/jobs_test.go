@@ -60,13 +60,13 @@ func TestSendGivesUpWhenBerthStops(t *testing.T) {
 // TestOneWorkerKeepsTheOrderAndReportsEachOutcome has it refuse odd numbers.
 func TestOneWorkerKeepsTheOrderAndReportsEachOutcome(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	backlog := make(chan job[int], 10)
+	backlog := make(chan *job[int], 10)
 	var wg sync.WaitGroup
 	odd := errors.New("odd")
 	outcomes := make(chan error)
 	var done []int
 	for i := range 4 {
-		backlog <- job[int]{i, func(err error) { outcomes <- err }}
+		backlog <- &job[int]{i, func(err error) { outcomes <- err }}
 	}
 	serveJobs(ctx, &wg, 1, backlog, func(_ context.Context, i int) error {
 		done = append(done, i)

@@ -68,9 +68,9 @@ type report struct {
 // being bound.
 var errBinding = errors.New("the pod is being bound")
 
-func newReporter(client, nominations kubernetes.Interface, host string, log *slog.Logger, nominating *atomic.Int64) *reporter {
+func newReporter(client, nominations kubernetes.Interface, host string, log *slog.Logger, load *load) *reporter {
 	return &reporter{
-		recorder: newRecorder(client, host), client: client, nominations: nominations, log: log, nominating: nominating,
+		recorder: newRecorder(client, host, load.high), client: client, nominations: nominations, log: log, nominating: &load.nominations,
 		waiting: map[types.UID]report{}, writing: map[types.UID]bool{},
 		conditional: newTurns(conditionWorkers), nominated: newTurns(nominateWorkers),
 	}

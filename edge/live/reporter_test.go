@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +26,7 @@ import (
 )
 
 func TestReporterKeepsTheLatestConditionOnly(t *testing.T) {
-	r := newReporter(nil, nil, "host", nil, &atomic.Int64{})
+	r := newReporter(nil, nil, "host", nil, &load{})
 	r.condition(step.Condition{UID: "a", Message: "old"})
 	r.condition(step.Condition{UID: "b", Message: "b"})
 	r.condition(step.Condition{UID: "a", Message: "new"})
@@ -52,7 +51,7 @@ func TestReporterWritesAPodsStatusInOneCall(t *testing.T) {
 		return true, &v1.Pod{}, nil
 	})
 	var out []string
-	r := newReporter(client, client, "host", slog.New(slog.DiscardHandler), &atomic.Int64{})
+	r := newReporter(client, client, "host", slog.New(slog.DiscardHandler), &load{})
 	nominate := func(n step.Nomination) {
 		r.nominate(job[step.Nomination]{n, func(err error) { out = append(out, fmt.Sprint(n.Name, " to ", n.Node, ": ", err)) }})
 	}
@@ -86,7 +85,7 @@ func TestReporterEmitsTheEventOfAConditionThatWasWritten(t *testing.T) {
 	for _, answer := range []error{nil, gone} {
 		client := fake.NewClientset()
 		client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.Pod{}, answer })
-		r := newReporter(client, client, "host", slog.New(slog.DiscardHandler), &atomic.Int64{})
+		r := newReporter(client, client, "host", slog.New(slog.DiscardHandler), &load{})
 		outcomes := []error{}
 		r.write(t.Context(), client, report{
 			condition:  &step.Condition{UID: "p", Name: "p", Event: &step.Event{Reason: "FailedScheduling"}},
@@ -144,7 +143,7 @@ func TestNominationsDoNotWaitForConditions(t *testing.T) {
 			underWay[name]--
 			mu.Unlock()
 		}
-		r := newReporter(slowPods{client, slow}, slowPods{client, slow}, "host", slog.New(slog.DiscardHandler), &atomic.Int64{})
+		r := newReporter(slowPods{client, slow}, slowPods{client, slow}, "host", slog.New(slog.DiscardHandler), &load{})
 		begin := time.Now()
 		for i := range 100 {
 			name := fmt.Sprint("c", i)

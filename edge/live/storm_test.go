@@ -48,7 +48,7 @@ func TestAChurningClusterIsNoStormOfEvents(t *testing.T) {
 			writes.Add(1)
 			return true, &eventsv1.Event{}, nil
 		})
-		r := newRecorder(client, "host")
+		r := newRecorder(client, "host", idle)
 		r.run(ctx, &wg)
 		schema := cluster.NewSchema()
 		k, err := core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{})))

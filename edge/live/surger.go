@@ -27,11 +27,11 @@ import (
 // rollout begins that would stop the pod first, or that somebody else has begun.
 type surger struct {
 	client  kubernetes.Interface
-	backlog chan job[step.Surge]
+	backlog chan *job[step.Surge]
 }
 
 func newSurger(client kubernetes.Interface) *surger {
-	return &surger{client: client, backlog: make(chan job[step.Surge], 1<<12)}
+	return &surger{client: client, backlog: make(chan *job[step.Surge], 1<<12)}
 }
 
 func (s *surger) run(ctx context.Context, wg *sync.WaitGroup) {

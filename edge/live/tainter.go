@@ -19,13 +19,13 @@ import (
 // that the last that the core wants of a node is what the node ends with.
 type tainter struct {
 	client   kubernetes.Interface
-	backlogs [taintWorkers]chan job[step.Taint] // of one worker each
+	backlogs [taintWorkers]chan *job[step.Taint] // of one worker each
 }
 
 func newTainter(client kubernetes.Interface) *tainter {
 	t := &tainter{client: client}
 	for i := range t.backlogs {
-		t.backlogs[i] = make(chan job[step.Taint], 1<<12)
+		t.backlogs[i] = make(chan *job[step.Taint], 1<<12)
 	}
 	return t
 }
@@ -37,7 +37,7 @@ func (t *tainter) run(ctx context.Context, wg *sync.WaitGroup) {
 }
 
 // backlogOf returns the backlog of the worker that writes a node's taints.
-func (t *tainter) backlogOf(node string) chan<- job[step.Taint] {
+func (t *tainter) backlogOf(node string) chan<- *job[step.Taint] {
 	h := fnv.New32a()
 	h.Write([]byte(node))
 	return t.backlogs[h.Sum32()%taintWorkers]

@@ -16,7 +16,7 @@ import (
 
 // How many calls of a kind are under way at a time.
 const (
-	bindWorkers    = 24 // bindings
+	bindWorkers    = 32 // bindings
 	preemptWorkers = 16 // victims
 	evictWorkers   = 20 // evictions
 	surgeWorkers   = 4  // Deployments that make a successor
@@ -26,6 +26,7 @@ const (
 	nominateWorkers  = 16 // pods whose nominations are written
 	conditionWorkers = 4  // pods whose conditions are written
 	eventWorkers     = 4  // events
+	eventHelpers     = 20 // further events, while nothing of higher priority is queued
 )
 
 // workers give the work of each Step to those who do it, as drive.Workers. Its
@@ -57,7 +58,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 	w := &workers{
 		ctx: ctx, log: o.Log,
 		binder:   newBinder(clients.bind, o.Extenders, &load.binds),
-		reporter: newReporter(clients.report, clients.nominate, o.Host, o.Log, &load.nominations),
+		reporter: newReporter(clients.report, clients.nominate, o.Host, o.Log, load),
 		leavers:  newLeavers(clients.evict, clients.preempt, &load.preemptions),
 		tainter:  newTainter(clients.node),
 		surger:   newSurger(clients.surge),
@@ -128,7 +129,7 @@ func (w *workers) Nominate(nomination step.Nomination, done func(error)) {
 
 // WriteStatus implements drive.Workers.
 func (w *workers) WriteStatus(write step.StatusWrite, done func(error)) {
-	send(w.ctx, w.headroom.backlog, job[step.StatusWrite]{write, done})
+	send(w.ctx, w.headroom.backlog, &job[step.StatusWrite]{write, done})
 }
 
 // Condition implements drive.Workers.
@@ -144,7 +145,7 @@ func (w *workers) Event(event step.Event) {
 
 // Taint implements drive.Workers.
 func (w *workers) Taint(taint step.Taint, done func(error)) {
-	send(w.ctx, w.tainter.backlogOf(taint.Node), job[step.Taint]{taint, done})
+	send(w.ctx, w.tainter.backlogOf(taint.Node), &job[step.Taint]{taint, done})
 }
 
 // Evict implements drive.Workers.
@@ -154,7 +155,7 @@ func (w *workers) Evict(eviction step.Eviction, done func(error)) {
 
 // Surge implements drive.Workers.
 func (w *workers) Surge(surge step.Surge, done func(error)) {
-	send(w.ctx, w.surger.backlog, job[step.Surge]{surge, done})
+	send(w.ctx, w.surger.backlog, &job[step.Surge]{surge, done})
 }
 
 // ScaleUp implements drive.Workers. After an order that failed the groups are read: whether

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
@@ -25,7 +24,7 @@ import (
 // TLS always, with a certificate made at the start when none is given. The API server
 // says who asks and whether they may get a path, except for health, which is open.
 type Serving struct {
-	secure         *apiserveroptions.SecureServingOptionsWithLoopback
+	secure         *apiserveroptions.SecureServingOptions
 	authentication *apiserveroptions.DelegatingAuthenticationOptions
 	authorization  *apiserveroptions.DelegatingAuthorizationOptions
 	// Profiling serves /debug/pprof. With Contention every event that blocks a goroutine is
@@ -43,7 +42,7 @@ const Port = 10259
 // NewServing returns kube-scheduler's defaults.
 func NewServing() *Serving {
 	s := &Serving{
-		secure:         apiserveroptions.NewSecureServingOptions().WithLoopback(),
+		secure:         apiserveroptions.NewSecureServingOptions(),
 		authentication: apiserveroptions.NewDelegatingAuthenticationOptions(),
 		authorization:  apiserveroptions.NewDelegatingAuthorizationOptions(),
 		Profiling:      true,
@@ -79,20 +78,6 @@ func (s *Serving) UseKubeconfig(path string) {
 	}
 }
 
-// OwnCertificate returns the certificate that the server has made itself, in DER; nil before Run,
-// and when it serves with one from a file.
-func (s *Serving) OwnCertificate() []byte {
-	if s.secure.ServerCert.GeneratedCert == nil {
-		return nil
-	}
-	chain, _ := s.secure.ServerCert.GeneratedCert.CurrentCertKeyContent()
-	block, _ := pem.Decode(chain)
-	if block == nil {
-		return nil
-	}
-	return block.Bytes
-}
-
 // Run begins to serve, until the context ends, and returns the address: nil when the
 // flags switch serving off. An error says which flag can't be used.
 func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
@@ -111,13 +96,12 @@ func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 	if o.secure.BindPort == 0 && o.secure.Listener == nil {
 		return nil, nil
 	}
-	if err := o.secure.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+	if err := o.ensureCertificate(); err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
 	port := o.secure.BindPort // ApplyTo changes it
 	var serving *genericapiserver.SecureServingInfo
-	var loopback = new(genericapiserver.Config).LoopbackClientConfig
-	if err := o.secure.ApplyTo(&serving, &loopback); err != nil {
+	if err := o.secure.ApplyTo(&serving); err != nil {
 		return nil, fmt.Errorf("serving on port %d: %w; choose another with --secure-port, or 0 for none", port, err)
 	}
 	var authn genericapiserver.AuthenticationInfo
