@@ -52,9 +52,9 @@ var plots = []struct {
 // plot draws the curves, as SVG: equal figures give equal files.
 func (g *growth) plot() string {
 	const width, height = 240, 200
-	return svg.Figure(880, 290*((len(plots)+1)/2), func(out *strings.Builder) {
+	return svg.Figure(1040, 290*((len(plots)+1)/2), func(out *strings.Builder) {
 		for i, x := range plots {
-			p := svg.Plot{Out: out, Left: 60 + float64(i%2)*435, Top: 30 + float64(i/2)*290, Width: width, Height: height, Log: true,
+			p := svg.Plot{Out: out, Left: 60 + float64(i%2)*520, Top: 30 + float64(i/2)*290, Width: width, Height: height, Log: true,
 				Title: x.title, XName: "nodes", YName: x.unit}
 			p.MinX, p.MaxX = decades(float64(g.nodes[0]), float64(g.nodes[len(g.nodes)-1]))
 			least, most := math.Inf(1), 0.0
