@@ -17,10 +17,11 @@ IMAGES ?= berth.local
 IMAGE ?= out/image
 
 MINUTES ?= 5
+NODES ?=
 ONLY ?=
 LOGS ?=
 
-.PHONY: month generate gate storm release image chart fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
+.PHONY: scale month generate gate storm release image chart fuzz drains burst launches mutate digests compare versus oracle help build devcluster demo test unit e2e lint bench size soak night fmt clean
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
@@ -101,6 +102,9 @@ lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
 
 gate: ## Fail when placements have become dearer than docs/performance-history.tsv says; RECORD=1 writes down what has changed
 	go run ./hack/gate $(if $(RECORD),-record)
+
+scale: ## Measure how time and memory grow up to 100,000 nodes and 1,000,000 pods, and put it into docs/performance.md (half an hour, 12 GiB); NODES=1000,5000 prints a table only, KEEP=FILE lets an interrupted run go on
+	go run ./hack/scale $(if $(NODES),--nodes $(NODES),--write) $(if $(KEEP),--keep $(KEEP))
 
 compare: ## Engine against kube-scheduler's algorithm in one run, BENCH=regexp, with the ratios
 	cd devcluster && go test ./oracle -timeout 60m -run '^$$' -bench 'Placement/$(BENCH)' -benchtime 1000x -count $(COUNT) | tee ../out.compare

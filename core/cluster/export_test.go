@@ -151,20 +151,22 @@ func (b *broken) topologies() {
 func (b *broken) facts() {
 	x := &b.s.facts
 	listed := map[*Fact]int{}
-	for _, lists := range []map[string][]*Fact{x.byOwners, {"": x.other}} {
-		for key, list := range lists {
-			b.check(len(list) > 0 || key == "", "an empty list of the facts about the owners of %q", key)
-			for _, f := range list {
-				listed[f]++
-			}
-		}
+	for _, f := range x.other {
+		listed[f]++
 	}
-	for l, list := range x.byLabel {
-		b.check(len(list) > 0, "an empty list of the facts about %v", l)
-		for _, f := range list {
+	for key, e := range x.byOwners {
+		b.check(!e.empty(), "nobody has the term %s, which is known", key)
+		for _, f := range e.facts {
 			listed[f]++
 		}
 	}
+	for of, e := range x.byLabel {
+		b.check(!e.empty(), "nobody has the label %v, which is known", of)
+		for _, f := range e.facts {
+			listed[f]++
+		}
+	}
+	b.entries()
 	for key, f := range x.byKey {
 		b.same("the key of fact "+key, f.spec.Key, key)
 		b.same("the number of lists with fact "+key, listed[f], 1)
@@ -190,6 +192,59 @@ func (b *broken) facts() {
 	for _, f := range x.lowest {
 		b.check(x.byKey[f.spec.Key] == f, "fact %s is told of nodes and isn't kept", f.spec.Key)
 	}
+}
+
+// entries counts the pods with each label of a key that facts require, and with each owned term.
+func (b *broken) entries() {
+	x := &b.s.facts
+	keys, labels, owners := map[string]int{}, map[label]map[NodeIndex]int{}, map[string]map[NodeIndex]int{}
+	for _, f := range x.byKey {
+		if l, ok := f.spec.requiredLabel(); ok {
+			keys[l.key]++
+		}
+	}
+	b.same("how many facts require a label of a key", x.keys, keys)
+	b.s.Nodes(func(n *Node) {
+		for _, p := range n.Pods {
+			for k, v := range p.Object.Labels {
+				if keys[k] > 0 {
+					countOn(labels, label{k, v}, n.Index)
+				}
+			}
+			for _, t := range p.Terms {
+				countOn(owners, t.OwnerKey, n.Index)
+			}
+		}
+	})
+	checkEntries(b, x.byLabel, labels)
+	checkEntries(b, x.byOwners, owners)
+}
+
+func countOn[K comparable](on map[K]map[NodeIndex]int, of K, n NodeIndex) {
+	if on[of] == nil {
+		on[of] = map[NodeIndex]int{}
+	}
+	on[of][n]++
+}
+
+// checkEntries compares entries with how many pods are on which nodes.
+func checkEntries[K comparable](b *broken, entries map[K]*factEntry, on map[K]map[NodeIndex]int) {
+	for of, e := range entries {
+		pods := 0
+		for _, count := range on[of] {
+			pods += count
+		}
+		b.same(fmt.Sprint("the number of pods with ", of), e.pods, pods)
+		b.check(len(e.nodes) <= 2*e.pods+staleNodes, "%d nodes are kept for %d pods with %v", len(e.nodes), e.pods, of)
+		for _, n := range e.nodes {
+			on[of][n]--
+		}
+		for n, left := range on[of] {
+			b.check(left <= 0, "node %d has %d pods with %v more than is known", n, left, of)
+		}
+		delete(on, of)
+	}
+	b.same("what isn't known", on, map[K]map[NodeIndex]int{})
 }
 
 func (b *broken) terms() {

@@ -8,9 +8,9 @@ import (
 // asking all of them. Invariant: each fact is in byKey, and in exactly one of
 // byOwners, byLabel and other:
 //
-//   - by the owned term whose owners it counts;
+//   - by the owned term whose owners it counts, which are known when it is new;
 //   - by a label that one of its demands requires, so that only pods with that
-//     label are asked about it;
+//     label are asked about it, and only they when it is new (fact_entry.go);
 //   - among those that every pod has to be asked about.
 //
 // Invariant: a fact knows its position in that list (Fact.at) and in lowest (Fact.atLowest).
@@ -18,19 +18,23 @@ import (
 // leader and a sweep drop thousands at once.
 type factIndex struct {
 	byKey    map[string]*Fact
-	byOwners map[string][]*Fact
-	byLabel  map[label][]*Fact
+	byOwners map[string]*factEntry
+	byLabel  map[label]*factEntry
+	keys     map[string]int // how many facts in byLabel require a label of a key; never 0
 	other    []*Fact
 	lowest   []*Fact // those that count nodes too
+	state    *State
 }
 
 // label is a label with its value.
 type label struct{ key, value string }
 
-func (x *factIndex) init() {
+func (x *factIndex) init(s *State) {
+	x.state = s
+	x.keys = map[string]int{}
 	x.byKey = map[string]*Fact{}
-	x.byOwners = map[string][]*Fact{}
-	x.byLabel = map[label][]*Fact{}
+	x.byOwners = map[string]*factEntry{}
+	x.byLabel = map[label]*factEntry{}
 }
 
 // requiredLabel returns a label that the selector requires, if it requires one.
@@ -64,9 +68,9 @@ func (x *factIndex) add(f *Fact) {
 		x.lowest = append(x.lowest, f)
 	}
 	if f.spec.Match == nil {
-		addUnder(x.byOwners, f.spec.Owners, f)
+		entryOf(x.byOwners, f.spec.Owners).add(f)
 	} else if l, ok := f.spec.requiredLabel(); ok {
-		addUnder(x.byLabel, l, f)
+		entryOf(x.byLabel, l).add(f)
 	} else {
 		f.at = len(x.other)
 		x.other = append(x.other, f)
@@ -84,26 +88,20 @@ func (x *factIndex) remove(f *Fact) {
 		removeFrom(x.byOwners, f.spec.Owners, f)
 	} else if l, ok := f.spec.requiredLabel(); ok {
 		removeFrom(x.byLabel, l, f)
+		x.unrequireKey(l.key)
 	} else {
 		x.other[len(x.other)-1].at = f.at
 		x.other = withoutAt(x.other, f.at)
 	}
 }
 
-func addUnder[K comparable](m map[K][]*Fact, key K, f *Fact) {
-	f.at = len(m[key])
-	m[key] = append(m[key], f)
-}
-
-// removeFrom takes a fact out of the list under a key. No empty list is kept.
-func removeFrom[K comparable](m map[K][]*Fact, key K, f *Fact) {
-	list := m[key]
-	list[len(list)-1].at = f.at
-	if list = withoutAt(list, f.at); len(list) == 0 {
+// removeFrom takes a fact out of an entry. No empty entry is kept.
+func removeFrom[K comparable](m map[K]*factEntry, key K, f *Fact) {
+	e := m[key]
+	e.facts[len(e.facts)-1].at = f.at
+	if e.facts = withoutAt(e.facts, f.at); e.empty() {
 		delete(m, key)
-		return
 	}
-	m[key] = list
 }
 
 // withoutAt has the last fact of a list take the place of another.
@@ -117,22 +115,51 @@ func withoutAt(list []*Fact, at int) []*Fact {
 // addPod counts a pod on a node in every fact that it counts in (sign is 1), or
 // takes it out again (-1).
 func (x *factIndex) addPod(n *Node, p *Pod, sign int32) {
+	for i := range p.Terms {
+		t := &p.Terms[i]
+		e := entryOf(x.byOwners, t.OwnerKey)
+		for _, f := range e.facts {
+			f.addOn(n, sign*t.amount())
+		}
+		if sign > 0 {
+			e.podAdded(n.Index)
+			continue
+		}
+		if e.podRemoved(n.Index) {
+			e.recount(x.counter(p, func(p *Pod) int { return owns(p, t.OwnerKey) }))
+		}
+		if e.empty() {
+			delete(x.byOwners, t.OwnerKey)
+		}
+	}
 	if len(x.byKey) == 0 {
 		return
 	}
 	for k, v := range p.Object.Labels { // in any order: the facts are different ones
-		for _, f := range x.byLabel[label{k, v}] {
+		of := label{k, v}
+		e := x.byLabel[of]
+		if e == nil {
+			if x.keys[k] == 0 {
+				continue
+			}
+			e = entryOf(x.byLabel, of)
+		}
+		for _, f := range e.facts {
 			f.addMatching(n, p, sign)
+		}
+		if sign > 0 {
+			e.podAdded(n.Index)
+			continue
+		}
+		if e.podRemoved(n.Index) {
+			e.recount(x.counter(p, of.has))
+		}
+		if e.empty() {
+			delete(x.byLabel, of)
 		}
 	}
 	for _, f := range x.other {
 		f.addMatching(n, p, sign)
-	}
-	for i := range p.Terms {
-		t := &p.Terms[i]
-		for _, f := range x.byOwners[t.OwnerKey] {
-			f.addOn(n, sign*t.amount())
-		}
 	}
 }
 

@@ -229,12 +229,14 @@ func (f *Fact) dropEmpty(c *factCell) {
 	}
 }
 
-// Fact returns the fact of a spec, counted from the state when it is new, in
-// O(pods). Each call is to be matched by a DropFact.
+// Fact returns the fact of a spec, counted from the state when it is new: in O(pods) when the spec
+// requires no label, and when it requires one of a key that no other fact does; else in O(pods on
+// nodes that have a pod with the label, or an owner of the term). With the lowest count it takes
+// O(nodes) besides. Each call is to be matched by a DropFact.
 func (s *State) Fact(spec FactSpec) *Fact {
 	f, ok := s.facts.byKey[spec.Key]
 	if !ok {
-		f = s.CountAfresh(spec)
+		f = s.count(spec)
 		f.topo.users++
 		s.facts.add(f)
 	}
@@ -242,25 +244,60 @@ func (s *State) Fact(spec FactSpec) *Fact {
 	return f
 }
 
+// count counts a spec from what is known of labels and owned terms, where that says which pods
+// may count.
+func (s *State) count(spec FactSpec) *Fact {
+	e := s.facts.byOwners[spec.Owners]
+	if spec.Match != nil {
+		of, ok := spec.requiredLabel()
+		if !ok {
+			return s.CountAfresh(spec)
+		}
+		s.facts.requireKey(of.key) // until the fact is removed
+		e = s.facts.byLabel[of]
+	}
+	f := s.newFact(spec)
+	if spec.Lowest {
+		s.Nodes(func(n *Node) { f.addNode(n, 1) })
+	}
+	if e != nil {
+		for _, i := range e.distinct() {
+			if n := s.Node(i); n != nil {
+				f.addPodsOf(n)
+			}
+		}
+	}
+	return f
+}
+
+func (s *State) newFact(spec FactSpec) *Fact {
+	return &Fact{spec: spec, topo: s.Topology(spec.Topology), cells: map[Domain]*factCell{}, low: lowest{at: map[int32]int32{}}}
+}
+
 // CountAfresh counts a spec from nothing, without keeping the fact: the slow
 // reference of the facts that the state keeps.
 func (s *State) CountAfresh(spec FactSpec) *Fact {
-	f := &Fact{spec: spec, topo: s.Topology(spec.Topology), cells: map[Domain]*factCell{}, low: lowest{at: map[int32]int32{}}}
+	f := s.newFact(spec)
 	s.Nodes(func(n *Node) {
 		f.addNode(n, 1)
-		for _, p := range n.Pods {
-			if spec.Match != nil {
-				f.addMatching(n, p, 1)
-				continue
-			}
-			for i := range p.Terms {
-				if t := &p.Terms[i]; t.OwnerKey == spec.Owners {
-					f.addOn(n, t.amount())
-				}
-			}
-		}
+		f.addPodsOf(n)
 	})
 	return f
+}
+
+// addPodsOf counts the pods of a node.
+func (f *Fact) addPodsOf(n *Node) {
+	for _, p := range n.Pods {
+		if f.spec.Match != nil {
+			f.addMatching(n, p, 1)
+			continue
+		}
+		for i := range p.Terms {
+			if t := &p.Terms[i]; t.OwnerKey == f.spec.Owners {
+				f.addOn(n, t.amount())
+			}
+		}
+	}
 }
 
 // DropFact gives a fact back; it is no longer kept when nobody uses it.

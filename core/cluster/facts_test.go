@@ -297,3 +297,53 @@ func TestEqualFacts(t *testing.T) {
 		t.Error("facts are equal that aren't, or the other way round")
 	}
 }
+
+// asking counts how many pods a selector is asked about.
+type asking struct {
+	labels.Selector
+	asked *int
+}
+
+func (a asking) Matches(l labels.Labels) bool {
+	*a.asked++
+	return a.Selector.Matches(l)
+}
+
+// TestANewFactAsksFewPods has one of ten apps counted for the first time, on 50 nodes of which each
+// has two pods of one app. When another app is counted already, only pods beside those of the app
+// are asked, in a what-if and after it, too.
+func TestANewFactAsksFewPods(t *testing.T) {
+	s := newState()
+	for i := range 50 {
+		node, app := fmt.Sprint("n", i), fmt.Sprint("app", i%10)
+		setNode(s, testkit.Node(node).Zone("a"))
+		place(s, testkit.Pod("first-"+node).Label("app", app), node)
+		place(s, testkit.Pod("second-"+node).Label("app", app), node)
+	}
+	spec := func(app string, asked *int) cluster.FactSpec {
+		selector := asking{labels.SelectorFromSet(labels.Set{"app": app}), asked}
+		return cluster.FactSpec{Key: app, Topology: v1.LabelTopologyZone, Match: []cluster.PodMatch{{Selector: selector}}}
+	}
+	var ignored int
+	s.Fact(spec("app0", &ignored))
+	for _, app := range []string{"app1", "app2", "nobody's"} {
+		asked := 0
+		m := s.Mark()
+		place(s, testkit.Pod("what-if").Label("app", app), "n0")
+		f := s.Fact(spec(app, &asked))
+		inWhatIf, _ := f.NonzeroAt(0)
+		if got, want := f.Count(inWhatIf), int32(11); app != "nobody's" && got != want {
+			t.Errorf("%d pods of %s count in a what-if, want %d", got, app, want)
+		}
+		s.Rollback(m)
+		s.DropFact(f)
+		f = s.Fact(spec(app, &asked))
+		if got := f.Count(inWhatIf); app != "nobody's" && got != 10 {
+			t.Errorf("%d pods of %s count, want 10", got, app)
+		}
+		// 10 pods, those of the what-if's node and the pod as it comes and goes, and the 10 once more.
+		if asked > 30 {
+			t.Errorf("%d pods were asked whether they are of %s, want 30 at most", asked, app)
+		}
+	}
+}

@@ -60,7 +60,7 @@ func New(schema *Schema) *State {
 		groups:     map[string]*NodeGroup{},
 		rows:       map[string]*Rows{},
 	}
-	s.facts.init()
+	s.facts.init(s)
 	s.topo.init()
 	s.work.init()
 	s.terms.init()

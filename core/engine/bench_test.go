@@ -63,20 +63,8 @@ func BenchmarkSign(b *testing.B) {
 }
 
 func caseWorld(nodes int, c *testkit.PlacementCase) (*cluster.State, *engine.Engine) {
-	schema := cluster.NewSchema()
-	state := cluster.New(schema)
-	for i := range nodes {
-		state.SetNode(schema.ParseNode(c.CaseNode(i).Obj(), ""))
-	}
-	for _, p := range c.Neighbours() {
-		state.Place(schema.ParsePod(p.Obj()), p.Spec.NodeName)
-	}
-	for k := range c.Classes {
-		if c.Service {
-			state.SetWorkload(&cluster.Workload{Kind: cluster.Service, Namespace: "default", Name: fmt.Sprint("s", k), Set: testkit.CaseSelector(k)})
-		}
-	}
-	return state, testkit.Must(engine.New(state, plugins.Default(schema, plugins.Options{}), engine.Options{Seed: 1}))
+	state := c.State(nodes)
+	return state, testkit.Must(engine.New(state, plugins.Default(state.Schema, plugins.Options{}), engine.Options{Seed: 1}))
 }
 
 func benchmarkPlace(b *testing.B, nodes int, c *testkit.PlacementCase) {

@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"tools/checker": {},
 	"tools/trace":   {},
 	"cmd":           {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup", "internal/version"},
-	"hack":          {"sim", "edge", "internal/gate", "internal/svg"},
+	"hack":          {"sim", "edge", "drive", "core", "internal/gate", "internal/svg", "internal/testkit"},
 	// Files for those who deploy Berth, embedded.
 	"deploy":                  {},
 	"internal/seeded":         {},

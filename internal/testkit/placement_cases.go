@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // This file has the workloads of docs/performance.md, for benchmarks of single placements.
@@ -59,6 +61,25 @@ func PlacementCases() []PlacementCase {
 			mixed[class%len(mixed)](p, class)
 		}},
 	}
+}
+
+// State returns the case's nodes with its neighbours and Services. Nodes have what alloc names
+// besides, or instead.
+func (c *PlacementCase) State(nodes int, alloc ...string) *cluster.State {
+	schema := cluster.NewSchema()
+	state := cluster.New(schema)
+	for i := range nodes {
+		state.SetNode(schema.ParseNode(c.CaseNode(i).Alloc(alloc...).Obj(), ""))
+	}
+	for _, p := range c.Neighbours() {
+		state.Place(schema.ParsePod(p.Obj()), p.Spec.NodeName)
+	}
+	for k := range c.Classes {
+		if c.Service {
+			state.SetWorkload(&cluster.Workload{Kind: cluster.Service, Namespace: "default", Name: fmt.Sprint("s", k), Set: CaseSelector(k)})
+		}
+	}
+	return state
 }
 
 // CaseNode returns the i-th node of a case.

@@ -18,7 +18,7 @@ import (
 func TestOnlyBerthsOwnRemovalsTakeFromBudgets(t *testing.T) {
 	for note, want := range map[string]int{"": 1, "it is unneeded": 0} {
 		s := cluster.New(cluster.NewSchema())
-		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 3, Max: 3, Template: s.Schema.ParseNode(benchNode("t").Obj(), "g")})
+		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 3, Max: 3, Template: s.Schema.ParseNode(testkit.PartFullNode("t").Obj(), "g")})
 		s.SetWorkload(cluster.WorkloadOf(testkit.ReplicaSet("r", "app", "r")))
 		for _, name := range []string{"going", "n1", "full"} {
 			b := testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "10")
@@ -60,7 +60,7 @@ func TestPodsWithASuccessorFirstTakeNothingFromBudgets(t *testing.T) {
 		{"its Deployment has two pods, and isn't rolled", true, "true", 2, 0},
 	} {
 		s := cluster.New(cluster.NewSchema())
-		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 2, Template: s.Schema.ParseNode(benchNode("t").Obj(), "g")})
+		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 2, Template: s.Schema.ParseNode(testkit.PartFullNode("t").Obj(), "g")})
 		rs := testkit.ReplicaSet("web-1", "app", "web")
 		rs.Spec.Replicas = &c.replicas
 		s.SetWorkload(cluster.WorkloadOf(rs))
@@ -101,7 +101,7 @@ func TestPodsThatAreNotReadyTakeNothingFromBudgets(t *testing.T) {
 		{name: "none is ready, and nothing says how many are to be", want: "[]"},
 	} {
 		s := cluster.New(cluster.NewSchema())
-		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 3, Max: 3, Template: s.Schema.ParseNode(benchNode("t").Obj(), "g")})
+		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 3, Max: 3, Template: s.Schema.ParseNode(testkit.PartFullNode("t").Obj(), "g")})
 		node := func(name, cpu string) {
 			s.SetNode(s.Schema.ParseNode(testkit.Node(name).Alloc("cpu", cpu, "memory", "8Gi", "pods", "10").Obj(), "g"))
 		}

@@ -294,7 +294,7 @@ func TestPropertyNoCandidateStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 4*scaledown.LeastPerPass).Draw(t, "nodes")
 		s := cluster.New(cluster.NewSchema())
-		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: nodes, Max: nodes, Template: s.Schema.ParseNode(benchNode("t").Obj(), "g")})
+		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: nodes, Max: nodes, Template: s.Schema.ParseNode(testkit.PartFullNode("t").Obj(), "g")})
 		for i, name := range testkit.Names("n", nodes) {
 			s.SetNode(s.Schema.ParseNode(testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "pods", "10").Obj(), "g"))
 			// A pod that fits nowhere else keeps its node: no home makes a node no candidate.
