@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,16 +66,9 @@ func TestDropIn(t *testing.T) {
 	c, client := startCluster(t)
 	d := &dropIn{t: t, client: client}
 	d.createCluster()
-	config := filepath.Join(t.TempDir(), "scheduler.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, dropInConfig, c.Kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := schedulerConfig(t, c, dropInConfig)
 	theirs := func() map[string]outcome {
-		p, err := c.StartComponent("kube-scheduler", "--config", config, "--secure-port", "0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Stop(10 * time.Second)
+		defer startScheduler(t, c, config).Stop(10 * time.Second)
 		return d.play("kube-scheduler")
 	}()
 	d.clear()
@@ -97,11 +89,7 @@ func TestDropIn(t *testing.T) {
 func TestModes(t *testing.T) {
 	for name, start := range map[string]func(*controlplane.Cluster) (*controlplane.Process, error){
 		"kube-scheduler": func(c *controlplane.Cluster) (*controlplane.Process, error) {
-			config := filepath.Join(t.TempDir(), "scheduler.yaml")
-			if err := os.WriteFile(config, fmt.Appendf(nil, dropInConfig, c.Kubeconfig), 0o600); err != nil {
-				return nil, err
-			}
-			return c.StartComponent("kube-scheduler", "--config", config, "--secure-port", "0")
+			return startScheduler(t, c, schedulerConfig(t, c, dropInConfig)), nil
 		},
 		"berth": func(c *controlplane.Cluster) (*controlplane.Process, error) {
 			p, _ := startBerth(t, c, "--mode", "scheduler")

@@ -2,9 +2,9 @@
 // starts its own. The test binary is also the components' binary, as devcluster is: Start
 // runs it again as "component NAME".
 //
-// This file has what all tests share, tests of a live cluster as a whole, and what people
-// see when something can't start. Drop-in replacement, preemption, volumes, failover,
-// observing and the benchmark have files of their own.
+// This file has the suite's start, tests of a live cluster as a whole, and what people see when
+// something can't start. Processes that tests start are in processes_test.go, what else they
+// share in kit_test.go.
 package e2e
 
 import (
@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,14 +25,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 
-	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/demo"
 	"github.com/berthproject/berth/internal/testkit"
@@ -94,27 +87,6 @@ func run(m *testing.M) int {
 	return code
 }
 
-// lines is a writer that writes to the test's log, line by line.
-type lines struct {
-	t   *testing.T
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.buf.Write(p)
-	for {
-		line, err := l.buf.ReadString('\n')
-		if err != nil {
-			l.buf.WriteString(line)
-			return len(p), nil
-		}
-		l.t.Log(strings.TrimRight(line, "\n"))
-	}
-}
-
 // TestNightBatch scales up from nothing, runs a fifth of the batch and scales
 // back to nothing, and then drains four services; the demo checks every placement and its own
 // expectations. What Berth saw is recorded, and replayed it decides the same.
@@ -158,129 +130,6 @@ func TestTrace(t *testing.T) {
 	if err := tr.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// startCluster starts a cluster that is stopped with the test. Berth may ask there for rights
-// that it hasn't got only as far as they are given.
-func startCluster(t *testing.T, forbidden ...string) (*controlplane.Cluster, kubernetes.Interface) {
-	t.Helper()
-	return startClusterWithLog(t, auditLog(t, forbidden...))
-}
-
-// startClusterWithLog is startCluster with an audit log at a path.
-func startClusterWithLog(t *testing.T, log string) (*controlplane.Cluster, kubernetes.Interface) {
-	t.Helper()
-	c, err := controlplane.Start(t.Context(), controlplane.Options{Progress: &lines{t: t}, AuditLog: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Stop)
-	client, err := api.New(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, client
-}
-
-// startBerth starts Berth with the rights that its flags need. What it logs must not have its
-// credentials in it.
-func startBerth(t *testing.T, c *controlplane.Cluster, flags ...string) (*controlplane.Process, string) {
-	t.Helper()
-	log, kubeconfig := filepath.Join(t.TempDir(), "berth.log"), asDeployed(t, c, flags...)
-	p, err := controlplane.StartProcess("berth", log, berth, append([]string{"run", "--kubeconfig", kubeconfig, "--secure-port", "0"}, flags...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.Stop(10 * time.Second)
-		conf, err := clientcmd.LoadFromFile(kubeconfig)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, user := range conf.AuthInfos {
-			if user.Token == "" {
-				t.Errorf("the kubeconfig has no token of user %s to look for", name)
-			} else if strings.Contains(logOf(t, log), user.Token) {
-				t.Errorf("the log %s has the token of Berth's account", log)
-			}
-		}
-	})
-	return p, log
-}
-
-// nodeGroups has the node groups of a text served by a process of their own, which outlives any
-// Berth of the test, and returns the flags by which Berth gets its nodes there.
-func nodeGroups(t *testing.T, c *controlplane.Cluster, text string) []string {
-	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "groups.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	g, err := c.ServeNodeGroups(berth, file, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.Stop(10 * time.Second) })
-	flags, err := g.Flags(g.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return flags
-}
-
-// eventually polls until something holds. It waits long enough for a machine that stands
-// still for a while, but less than the five minutes of the leftover sweep, which would
-// hide a missed wake-up.
-func eventually(t *testing.T, what string, ok func(context.Context) bool) {
-	t.Helper()
-	within(t, what, 3*time.Minute, ok)
-}
-
-// within polls until something holds, and fails the test when it doesn't within a time.
-func within(t *testing.T, what string, limit time.Duration, ok func(context.Context) bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for !ok(ctx) {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited %s in vain for: %s", limit, what)
-		case <-tick.C:
-		}
-	}
-}
-
-// create creates pods.
-func create(t *testing.T, client kubernetes.Interface, pods ...*v1.Pod) {
-	t.Helper()
-	for _, p := range pods {
-		if _, err := client.CoreV1().Pods(p.Namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// createBudget creates a disruption budget that wants at least so many pods with a label.
-func createBudget(t *testing.T, client kubernetes.Interface, name, key, value string, least int32) {
-	t.Helper()
-	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	b.Spec.MinAvailable = ptr.To(intstr.FromInt32(least))
-	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
-	if _, err := client.PolicyV1().PodDisruptionBudgets(v1.NamespaceDefault).Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// get returns a pod of the namespace default, an empty one if it can't be read.
-func get(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod {
-	p, err := client.CoreV1().Pods(v1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return &v1.Pod{}
-	}
-	return p
 }
 
 // TestLiveCluster: a pod that fits runs, one that fits nowhere is told why, one of another
@@ -330,45 +179,6 @@ func TestLiveCluster(t *testing.T) {
 	first.Stop(10 * time.Second)
 	create(t, client, pod("later", "1"))
 	within(t, "the second Berth to take over", time.Minute, func(ctx context.Context) bool { return get(ctx, client, "later").Status.Phase == v1.PodRunning })
-}
-
-// pod returns a pod of one container that requests so much CPU.
-func pod(name, cpu string) *v1.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: name}}
-	p.Spec.Containers = []v1.Container{{Name: "c", Image: "none", Resources: v1.ResourceRequirements{Requests: list("cpu", cpu)}}}
-	return p
-}
-
-// makeNode creates a node of 4 CPUs and waits until it is ready.
-func makeNode(t *testing.T, client kubernetes.Interface, name, memory string) {
-	t.Helper()
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}}}
-	n.Status.Allocatable = list("cpu", "4", "memory", memory, "pods", "10")
-	if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	nodesReady(t, client)
-}
-
-// nodesReady waits until no node has the taint not-ready any more, which each begins with.
-func nodesReady(t *testing.T, client kubernetes.Interface) {
-	t.Helper()
-	eventually(t, "the nodes to be ready", func(ctx context.Context) bool {
-		nodes, err := api.Nodes(ctx, client)
-		return err == nil && !slices.ContainsFunc(nodes, func(n *v1.Node) bool {
-			return slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == v1.TaintNodeNotReady })
-		})
-	})
-}
-
-// refusal returns why a pod can't be placed, as its condition says.
-func refusal(p *v1.Pod) string {
-	for _, c := range p.Status.Conditions {
-		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
-			return c.Message
-		}
-	}
-	return ""
 }
 
 // TestUpLeavesNothingBehind starts a cluster in a process of its own and

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,25 +26,15 @@ func TestShadowOfNodes(t *testing.T) {
 	makeNode(t, client, "n1", "8Gi")
 	makeNode(t, client, "n2", "8Gi")
 	provider := nodeGroups(t, c, strings.ReplaceAll(swapGroups, "max: 10,", "max: 10, pricePerHour: 0.4,"))
-	scheduler, err := c.StartComponent("kube-scheduler", "--kubeconfig", c.Kubeconfig, "--leader-elect=false", "--secure-port", "0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { scheduler.Stop(10 * time.Second) })
+	startScheduler(t, c, schedulerConfig(t, c, schedulerDefaults))
 	startForeign(t, c, provider...)
 
 	port := freePort(t)
 	_, log := startBerth(t, c, slices.Concat([]string{"--shadow", "--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", port), "--max-node-provision-time=30s"}, provider, scaleSoon)...)
 	within(t, "the shadow to know the cluster", time.Minute, logs(log, `"ready"`))
 
-	s := &swapped{t: t, client: client, watch: checker.NewWatcher(client, checker.Config{
-		GroupLabel: groupOf, WholeNode: func(g string) bool { return g == "whole" }, Patience: time.Minute})}
-	var running sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
-	loading, calm := context.WithCancel(ctx)
-	defer func() { cancel(); running.Wait() }()
-	running.Go(func() { s.watch.Run(ctx) })
-	running.Go(func() { s.load(loading) })
+	s := newSwapped(t, client)
+	calm := s.load()
 	s.served("kube-scheduler and the other autoscaler")
 	calm()
 	if err := client.CoreV1().Pods(v1.NamespaceDefault).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {

@@ -37,10 +37,7 @@ func TestShadow(t *testing.T) {
 	ctx := t.Context()
 	d := &dropIn{t: t, client: client}
 	d.createCluster()
-	config := filepath.Join(t.TempDir(), "scheduler.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, dropInConfig, c.Kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := schedulerConfig(t, c, dropInConfig)
 	port := freePort(t)
 	server := fmt.Sprintf("https://127.0.0.1:%d", port)
 	// A command line of kube-scheduler's works: what a shadow doesn't need is said.
@@ -84,11 +81,7 @@ func TestShadow(t *testing.T) {
 		t.Errorf("when the pod is gone the report is (%v)\n%s", err, out)
 	}
 
-	p, err := c.StartComponent("kube-scheduler", "--config", config, "--secure-port", "0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Stop(10 * time.Second)
+	startScheduler(t, c, config)
 	// One pod after the other: both programs see the same cluster.
 	pods, _ := workload()
 	quiet := 0

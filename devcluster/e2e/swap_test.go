@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -45,19 +43,6 @@ groups:
 var scaleSoon = []string{"--scan-interval=1s", "--scale-down-unneeded-time=3s", "--scale-down-delay-after-add=0s",
 	"--scale-down-delay-after-failure=1s", "--node-delete-delay-after-taint=1s", "--unremovable-node-recheck-timeout=1s"}
 
-// startForeign starts what plays Cluster Autoscaler.
-func startForeign(t *testing.T, c *controlplane.Cluster, flags ...string) *controlplane.Process {
-	t.Helper()
-	log := filepath.Join(t.TempDir(), "foreign.log")
-	p, err := controlplane.StartProcess("the other autoscaler", log, berth, slices.Concat([]string{"run", "--kubeconfig", c.Kubeconfig, "--secure-port=0",
-		"--mode=autoscaler", "--leader-elect-resource-name=cluster-autoscaler"}, scaleSoon, flags)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Stop(10 * time.Second) })
-	return p
-}
-
 // holds returns a condition: that a Lease is held.
 func holds(client kubernetes.Interface, lease string) func(context.Context) bool {
 	return func(ctx context.Context) bool {
@@ -96,9 +81,29 @@ type swapped struct {
 	waves  int // of pods that took a node each and are all placed; guarded by mu
 }
 
-// load has pods come and go until the context ends: small ones for the fixed nodes, and waves of
-// such as take a node each.
-func (s *swapped) load(ctx context.Context) {
+// newSwapped has the checker watch a cluster until the test ends.
+func newSwapped(t *testing.T, client kubernetes.Interface) *swapped {
+	s := &swapped{t: t, client: client, watch: checker.NewWatcher(client, checker.Config{
+		GroupLabel: groupOf, WholeNode: func(g string) bool { return g == "whole" }, Patience: time.Minute})}
+	s.runs(s.watch.Run)
+	return s
+}
+
+// runs runs f until stop is called or the test ends, which waits for it.
+func (s *swapped) runs(f func(context.Context)) (stop func()) {
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(s.t.Context())
+	running.Go(func() { f(ctx) })
+	s.t.Cleanup(func() { cancel(); running.Wait() })
+	return cancel
+}
+
+// load has pods come and go until calm is called.
+func (s *swapped) load() (calm func()) { return s.runs(s.comeAndGo) }
+
+// comeAndGo has pods come and go until the context ends: small ones for the fixed nodes, and waves
+// of such as take a node each.
+func (s *swapped) comeAndGo(ctx context.Context) {
 	r := rand.New(rand.NewPCG(1, 1))
 	begun := false // whether there is a wave that isn't all placed
 	for n := 0; ctx.Err() == nil; n++ {
@@ -160,25 +165,7 @@ func TestSwap(t *testing.T) {
 	makeNode(t, client, "n1", "8Gi")
 	makeNode(t, client, "n2", "8Gi")
 	provider := nodeGroups(t, c, swapGroups)
-	startScheduler := func() *controlplane.Process {
-		config := filepath.Join(t.TempDir(), "scheduler.yaml")
-		if err := os.WriteFile(config, fmt.Appendf(nil, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: %s}\n", c.Kubeconfig), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		p, err := c.StartComponent("kube-scheduler", "--config", config, "--secure-port", "0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { p.Stop(10 * time.Second) })
-		return p
-	}
-	s := &swapped{t: t, client: client, watch: checker.NewWatcher(client, checker.Config{
-		GroupLabel: groupOf, WholeNode: func(g string) bool { return g == "whole" }, Patience: time.Minute})}
-	var running sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
-	loading, calm := context.WithCancel(ctx)
-	defer func() { cancel(); running.Wait() }()
-	running.Go(func() { s.watch.Run(ctx) })
+	s := newSwapped(t, client)
 	disturbed := func(is bool) {
 		s.watch.Do(func(h *checker.History) {
 			if h.Disturb(); !is {
@@ -187,11 +174,11 @@ func TestSwap(t *testing.T) {
 		})
 	}
 
-	scheduler, foreign := startScheduler(), startForeign(t, c, provider...)
+	scheduler, foreign := startScheduler(t, c, schedulerConfig(t, c, schedulerDefaults)), startForeign(t, c, provider...)
 	within(t, "both Leases to be held", time.Minute, func(ctx context.Context) bool {
 		return holds(client, "kube-scheduler")(ctx) && holds(client, "cluster-autoscaler")(ctx)
 	})
-	running.Go(func() { s.load(loading) })
+	calm := s.load()
 	disturbed(false)
 	s.served("kube-scheduler and the other autoscaler")
 
@@ -210,7 +197,7 @@ func TestSwap(t *testing.T) {
 	s.served("Berth")
 
 	// And back.
-	scheduler = startScheduler()
+	scheduler = startScheduler(t, c, schedulerConfig(t, c, schedulerDefaults))
 	disturbed(true)
 	stopped = time.Now()
 	ours.Stop(10 * time.Second)
