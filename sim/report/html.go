@@ -23,6 +23,8 @@ import (
 // out is counted on it.
 
 var (
+	//go:embed assets/shared.html
+	sharedText string
 	//go:embed assets/page.html
 	pageText string
 	//go:embed assets/uplot.js
@@ -31,7 +33,11 @@ var (
 	libraryCSS string
 )
 
-var page = template.Must(template.New("page").Parse(pageText))
+// shared has what pages have in common: their looks, and the numbers at their head.
+var (
+	shared = template.Must(template.New("shared").Parse(sharedText))
+	page   = template.Must(template.Must(shared.Clone()).New("page").Parse(pageText))
+)
 
 // fact is a number at the head of the page.
 type fact struct {

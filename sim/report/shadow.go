@@ -21,7 +21,7 @@ import (
 //go:embed assets/shadow.html
 var shadowText string
 
-var shadowPage = template.Must(template.New("shadow").Parse(shadowText))
+var shadowPage = template.Must(template.Must(shared.Clone()).New("shadow").Parse(shadowText))
 
 // Shadow writes a shadow's report as text; at is when it was asked for.
 func Shadow(w io.Writer, r *core.ShadowReport, at time.Time) error {
