@@ -67,6 +67,10 @@ func (p Plugin) constraintsOf(pod *cluster.Pod, state *cluster.State) constraint
 		defaults.Text = cluster.SelectorText(defaults.Selector)
 	}
 	for i := range list {
+		hard := list[i].WhenUnsatisfiable == v1.DoNotSchedule
+		if !hard && list[i].WhenUnsatisfiable != v1.ScheduleAnyway {
+			continue // it is of no kind, and kube-scheduler doesn't look at it
+		}
 		selects := &defaults
 		if len(pod.Spread) > 0 {
 			selects = &pod.Spread[i]
@@ -75,14 +79,10 @@ func (p Plugin) constraintsOf(pod *cluster.Pod, state *cluster.State) constraint
 			out.problem = selects.Problem
 		}
 		c := resolve(&list[i], selects)
-		switch list[i].WhenUnsatisfiable {
-		case v1.ScheduleAnyway:
-			if p.packing && len(pod.Object.Spec.TopologySpreadConstraints) == 0 {
-				break
-			}
-			out.soft = append(out.soft, c)
-		case v1.DoNotSchedule:
+		if hard {
 			out.hard = append(out.hard, c)
+		} else if !p.packing || len(pod.Object.Spec.TopologySpreadConstraints) > 0 {
+			out.soft = append(out.soft, c)
 		}
 	}
 	return out

@@ -55,6 +55,7 @@ func TestPodsThatCount(t *testing.T) {
 			Want: rt.Want{rt.All: rt.Everywhere(`parsing pod: topologySpreadConstraints[0].labelSelector: "Like" is not a valid label selector operator`)}},
 		{Name: "the first of two that can't be read", Pod: over().Spread(hard(zone, 1, badSelector)).Spread(soft(zone, 1, badSelector)),
 			Want: rt.Want{rt.All: rt.Everywhere(`parsing pod: topologySpreadConstraints[1].labelSelector: "Like" is not a valid label selector operator`)}},
+		{Name: "one that neither rejects nor scores, with a selector that can't be read", Pod: pod().Spread(hard(zone, 1, badSelector, neitherNor)), Want: rt.Want{rt.All: rt.Skip}},
 	}}.Filter(t)
 }
 

@@ -79,6 +79,7 @@ func soft(key string, maxSkew int32, with ...func(*constraint)) constraint {
 // Changes of a constraint.
 var (
 	noSelector    = func(c *constraint) { c.LabelSelector = nil }
+	neitherNor    = func(c *constraint) { c.WhenUnsatisfiable = "" }
 	emptySelector = func(c *constraint) { c.LabelSelector = &metav1.LabelSelector{} }
 	badSelector   = func(c *constraint) {
 		c.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}
