@@ -41,13 +41,15 @@ func (p *Plot) Axes() {
 	for _, v := range p.ticks(p.MinX, p.MaxX, p.EveryX) {
 		p.Text(p.X(v), p.Top+p.Height+14, "middle", "#444", tick(v))
 	}
+	longest := 0 // tick, in characters
 	for _, v := range p.ticks(p.MinY, p.MaxY, p.EveryY) {
+		longest = max(longest, len(tick(v)))
 		fmt.Fprintf(p.Out, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", p.Left, p.Left+p.Width, p.Y(v), p.Y(v))
 		p.Text(p.Left-4, p.Y(v)+4, "end", "#444", tick(v))
 	}
 	p.Text(p.Left, p.Top-8, "start", "#000", p.Title)
 	p.Text(p.Left+p.Width/2, p.Top+p.Height+28, "middle", "#444", p.XName)
-	fmt.Fprintf(p.Out, `<text transform="translate(%.1f %.1f) rotate(-90)" text-anchor="middle" fill="#444">%s</text>`+"\n", p.Left-30, p.Top+p.Height/2, p.YName)
+	fmt.Fprintf(p.Out, `<text transform="translate(%.1f %.1f) rotate(-90)" text-anchor="middle" fill="#444">%s</text>`+"\n", p.Left-max(30, 8+7*float64(longest)), p.Top+p.Height/2, p.YName)
 }
 
 // ticks returns the values of an axis that get a tick.
