@@ -56,11 +56,11 @@ unit: ## Tests without a cluster
 	@./hack/need-chromium
 	@./hack/need-cc
 	go test ./... -timeout 30m
-	CGO_ENABLED=1 go test -race ./edge/... ./drive/... ./cmd/...
+	CGO_ENABLED=1 go test -race ./edge/... ./drive/... ./cmd/... -timeout 30m
 	cd hack/promcheck && go test ./...
-	go test ./core/engine ./core -count=1 -run Property -rapid.checks=$(RAPID_CHECKS)
-	go test ./sim/soak -count=1 -v -run Soak -seeds 2500
-	go test ./sim/soak -count=1 -v -run Draining -seeds 1000
+	go test ./core/engine ./core -count=1 -run Property -rapid.checks=$(RAPID_CHECKS) -timeout 30m
+	go test ./sim/soak -count=1 -v -run Soak -seeds 2500 -timeout 30m
+	go test ./sim/soak -count=1 -v -run Draining -seeds 1000 -timeout 30m
 
 fuzz: ## Run each fuzz target for FUZZTIME: configurations, scenarios, recordings, dumps, extenders' answers, marks, objects
 	@./hack/fuzz $(FUZZTIME)

@@ -130,15 +130,14 @@ func (r *Readiness) Started(n, template *cluster.NodeInfo) *cluster.NodeInfo {
 	object := *n.Object
 	object.Spec.Taints = slices.DeleteFunc(slices.Clone(object.Spec.Taints), r.passing)
 	object.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
-	out := *n
-	out.Object = &object
+	out := n.With(&object)
 	if ids := missing(n, template); ids != nil {
 		out.Allocatable = n.Allocatable.Clone()
 		for _, id := range ids {
 			out.Allocatable.Set(id, template.Allocatable.At(id))
 		}
 	}
-	return &out
+	return out
 }
 
 // Newer returns which of two nodes of a group says more of what new nodes look like: the

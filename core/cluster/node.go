@@ -17,17 +17,22 @@ type NodeIndex int32
 // NoNode is the index of no node.
 const NoNode NodeIndex = -1
 
-// NodeInfo is what a Node object says, parsed. It is immutable.
+// NodeInfo is what a Node object says, parsed. It is immutable. What rules ask of every node is
+// here, and needn't be fetched from the object: a look at it is a cache miss for each node.
 type NodeInfo struct {
-	Object      *v1.Node
-	Name        string
-	Group       string // ID of its node group, "" when in none
-	Allocatable Resources
-	AllowedPods int64
-	Hash        uint64 // 40 bits of the name's hash: the basis of tie-breaking
-	Images      []Image
-	Features    []string // declared features, as the node lists them
-	Problems    []Problem
+	Object        *v1.Node
+	Name          string
+	Group         string // ID of its node group, "" when in none
+	Allocatable   Resources
+	AllowedPods   int64
+	Hash          uint64     // 40 bits of the name's hash: the basis of tie-breaking
+	Taints        []v1.Taint // of the object
+	Unschedulable bool       // spec.unschedulable: it is cordoned
+	hasHostname   bool       // the label kubernetes.io/hostname
+	hasZone       bool       // the label topology.kubernetes.io/zone
+	Images        []Image
+	Features      []string // declared features, as the node lists them
+	Problems      []Problem
 }
 
 // ParseNode reads a Node object. The result has a Problem for each allocatable
@@ -36,6 +41,7 @@ type NodeInfo struct {
 // object must not stop the scheduler.
 func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
 	info := &NodeInfo{Object: n, Name: n.Name, Group: group, Hash: nameHash(n.Name), Images: parseImages(n), Features: n.Status.DeclaredFeatures}
+	info.readObject()
 	for _, name := range sortedNames(n.Status.Allocatable) {
 		v := quantity(name, n.Status.Allocatable[name], maxNodeQuantity, "status.allocatable["+string(name)+"]", &info.Problems)
 		if name == v1.ResourcePods {
@@ -48,6 +54,25 @@ func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
 		saysTrue(n.Annotations, key, &info.Problems)
 	}
 	return info
+}
+
+// readObject reads what copies with another object may have otherwise.
+func (i *NodeInfo) readObject() {
+	i.Taints, i.Unschedulable = i.Object.Spec.Taints, i.Object.Spec.Unschedulable
+	_, i.hasHostname = i.Object.Labels[v1.LabelHostname]
+	_, i.hasZone = i.Object.Labels[v1.LabelTopologyZone]
+}
+
+// HasLabel tells whether the node has a label, whatever its value.
+func (i *NodeInfo) HasLabel(key string) bool {
+	switch key {
+	case v1.LabelHostname:
+		return i.hasHostname
+	case v1.LabelTopologyZone:
+		return i.hasZone
+	}
+	_, ok := i.Object.Labels[key]
+	return ok
 }
 
 // sortedNames fixes the order in which names are interned.
@@ -161,7 +186,7 @@ func (i *NodeInfo) Ready() bool {
 
 // HasTaint tells whether the node carries a taint with this key.
 func (i *NodeInfo) HasTaint(key string) bool {
-	return slices.ContainsFunc(i.Object.Spec.Taints, func(t v1.Taint) bool { return t.Key == key })
+	return slices.ContainsFunc(i.Taints, func(t v1.Taint) bool { return t.Key == key })
 }
 
 // Renamed returns a copy for a virtual node of another name. Its hostname label
@@ -174,8 +199,17 @@ func (i *NodeInfo) Renamed(name string) *NodeInfo {
 		object.Labels = map[string]string{}
 	}
 	object.Labels[v1.LabelHostname] = name
+	out := i.With(&object)
+	out.Name, out.Hash = name, nameHash(name)
+	return out
+}
+
+// With returns a copy with another object, which differs in labels, taints, conditions, and whether
+// it is cordoned only.
+func (i *NodeInfo) With(object *v1.Node) *NodeInfo {
 	out := *i
-	out.Object, out.Name, out.Hash = &object, name, nameHash(name)
+	out.Object = object
+	out.readObject()
 	return &out
 }
 
@@ -184,18 +218,14 @@ func (i *NodeInfo) Renamed(name string) *NodeInfo {
 func (i *NodeInfo) WithTaint(t v1.Taint) *NodeInfo {
 	object := *i.Object
 	object.Spec.Taints = append(slices.DeleteFunc(slices.Clone(object.Spec.Taints), func(x v1.Taint) bool { return x.Key == t.Key }), t)
-	out := *i
-	out.Object = &object
-	return &out
+	return i.With(&object)
 }
 
 // WithoutTaint returns a copy whose object has no taint with this key.
 func (i *NodeInfo) WithoutTaint(key string) *NodeInfo {
 	object := *i.Object
 	object.Spec.Taints = slices.DeleteFunc(slices.Clone(object.Spec.Taints), func(x v1.Taint) bool { return x.Key == key })
-	out := *i
-	out.Object = &object
-	return &out
+	return i.With(&object)
 }
 
 // SameButTaint tells whether two versions of a node differ in nothing that is read but taints

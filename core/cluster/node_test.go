@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -160,6 +161,28 @@ func TestUpdatesOfNodes(t *testing.T) {
 		}
 		if got := s.Schema.ParseNode(node().Obj(), "").SameTemplate(info); got != (c.same && !c.template) {
 			t.Errorf("%s: SameTemplate is %v, want %v", c.name, got, !got)
+		}
+	}
+}
+
+// TestCopiesOfANodeSayWhatTheirObjectsSay compares copies with what is parsed of their objects.
+func TestCopiesOfANodeSayWhatTheirObjectsSay(t *testing.T) {
+	schema := cluster.NewSchema()
+	parse := func(n *v1.Node) *cluster.NodeInfo { return schema.ParseNode(n, "g") }
+	taint := v1.Taint{Key: "new", Effect: v1.TaintEffectNoSchedule}
+	plain := parse(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	tainted := parse(testkit.Node("n").Zone("a").Taint("old", "x", v1.TaintEffectNoExecute).Obj())
+	for name, copied := range map[string]*cluster.NodeInfo{
+		"renamed, without labels": plain.Renamed("m"), "renamed": tainted.Renamed("m"), "with a first taint": plain.WithTaint(taint),
+		"with another taint": tainted.WithTaint(taint), "without its taint": tainted.WithoutTaint("old"),
+	} {
+		if want := parse(copied.Object); !reflect.DeepEqual(copied, want) {
+			t.Errorf("%s: the copy is\n%+v\nand its object says\n%+v", name, copied, want)
+		}
+		for _, key := range []string{v1.LabelHostname, v1.LabelTopologyZone, "other"} {
+			if _, has := copied.Object.Labels[key]; copied.HasLabel(key) != has {
+				t.Errorf("%s: it has the label %s: %t, want %t", name, key, !has, has)
+			}
 		}
 	}
 }

@@ -106,13 +106,13 @@ const TemplateNodeLabel = "cluster-autoscaler.kubernetes.io/template-node"
 
 // asTemplate returns a node with TemplateNodeLabel.
 func asTemplate(info *cluster.NodeInfo) *cluster.NodeInfo {
-	out, object := *info, *info.Object
-	out.Object, object.Labels = &object, maps.Clone(object.Labels)
+	object := *info.Object
+	object.Labels = maps.Clone(object.Labels)
 	if object.Labels == nil {
 		object.Labels = map[string]string{}
 	}
 	object.Labels[TemplateNodeLabel] = "true"
-	return &out
+	return info.With(&object)
 }
 
 // addDaemons adds the pods of the DaemonSets that a node has none of and would get.

@@ -68,10 +68,9 @@ func (k *marking) off(info *cluster.NodeInfo) *cluster.NodeInfo {
 
 // applied returns a copy of a node to which a Taint was written.
 func applied(info *cluster.NodeInfo, x step.Taint) *cluster.NodeInfo {
-	object, out := *info.Object, *info
+	object := *info.Object
 	x.Apply(&object)
-	out.Object = &object
-	return &out
+	return info.With(&object)
 }
 
 // delays tells whether an annotation asks for the node's deletion to wait.

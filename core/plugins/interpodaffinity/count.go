@@ -30,7 +30,7 @@ func (r *rule) ofHostsOnly() bool {
 
 // Count implements framework.Counter, in O(pods of the node × terms).
 func (r hostRule) Count(n *cluster.Node) int {
-	if _, ok := n.Object.Labels[v1.LabelHostname]; !ok {
+	if !n.HasLabel(v1.LabelHostname) {
 		return framework.Unlimited
 	}
 	for _, p := range n.Pods {

@@ -74,7 +74,7 @@ func (r *rule) TopologyKeys() []string { return r.topologies }
 // that required affinity is over.
 func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 	if r.requiresOnHost {
-		if _, ok := n.Object.Labels[v1.LabelHostname]; !ok {
+		if !n.HasLabel(v1.LabelHostname) {
 			return 1
 		}
 	}

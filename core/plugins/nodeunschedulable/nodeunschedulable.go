@@ -54,7 +54,7 @@ func (rule) Reads() framework.Aspects { return framework.ReadsObject }
 
 // EvalNode implements framework.LocalRule.
 func (rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	if n.Object.Spec.Unschedulable {
+	if n.Unschedulable {
 		return framework.Final, 0
 	}
 	return framework.OK, 0

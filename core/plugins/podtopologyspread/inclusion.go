@@ -53,7 +53,7 @@ type nodeFilter struct {
 // Match implements cluster.NodeFilter.
 func (f *nodeFilter) Match(n *cluster.NodeInfo) bool {
 	for _, k := range f.keys {
-		if _, ok := n.Object.Labels[k]; !ok {
+		if !n.HasLabel(k) {
 			return false
 		}
 	}
@@ -63,8 +63,8 @@ func (f *nodeFilter) Match(n *cluster.NodeInfo) bool {
 		}
 	}
 	if f.byTaints {
-		for i := range n.Object.Spec.Taints {
-			t := &n.Object.Spec.Taints[i]
+		for i := range n.Taints {
+			t := &n.Taints[i]
 			if t.Effect != v1.TaintEffectPreferNoSchedule && !tainttoleration.Tolerated(f.tolerations, t) {
 				return false
 			}

@@ -72,18 +72,11 @@ const (
 // StaticKey implements framework.GroupRule: which keys the node lacks.
 func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 	var key int32
-	hasHostname := true
-	if len(r.hosts) > 0 {
-		if _, hasHostname = n.Object.Labels[v1.LabelHostname]; !hasHostname {
-			key = noHostname
-		}
+	if len(r.hosts) > 0 && !n.HasLabel(v1.LabelHostname) {
+		key = noHostname
 	}
 	for i, k := range r.softKeys {
-		if k == v1.LabelHostname { // some constraint is over it
-			if hasHostname {
-				continue
-			}
-		} else if _, ok := n.Object.Labels[k]; ok {
+		if n.HasLabel(k) {
 			continue
 		}
 		switch {

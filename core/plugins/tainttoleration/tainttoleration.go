@@ -61,8 +61,8 @@ func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
 
 // EvalNode implements framework.LocalRule.
 func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
-	for i := range n.Object.Spec.Taints {
-		t := &n.Object.Spec.Taints[i]
+	for i := range n.Taints {
+		t := &n.Taints[i]
 		if t.Effect != v1.TaintEffectNoSchedule && t.Effect != v1.TaintEffectNoExecute {
 			continue
 		}
@@ -89,8 +89,8 @@ type prefer struct {
 // node the pod doesn't tolerate.
 func (p prefer) StaticKey(n *cluster.NodeInfo) int32 {
 	var untolerated int32
-	for i := range n.Object.Spec.Taints {
-		t := &n.Object.Spec.Taints[i]
+	for i := range n.Taints {
+		t := &n.Taints[i]
 		if t.Effect == v1.TaintEffectPreferNoSchedule && !Tolerated(p.rule.prefer, t) {
 			untolerated++
 		}
