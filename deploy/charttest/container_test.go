@@ -20,8 +20,8 @@ import (
 
 // This file runs the one container of the chart's Deployment as near to a kubelet as a machine
 // without a container runtime can: the image's program in a root file system of its own that has
-// what the image has and what the pod mounts, and that the user of the pod can't write to; the arguments and the environment of the pod; and the token of its
-// service account.
+// what the image has and what the pod mounts, and that the user of the pod can't write to; the
+// arguments and the environment of the pod; and the token of its service account.
 
 // container is a running container of a Deployment's pod.
 type container struct {
