@@ -45,6 +45,9 @@ func (e *Engine) AnswersFor(c *Class, nodes []cluster.NodeIndex) []NodeAnswer {
 		}
 		entry, exceptional := own[n]
 		if !exceptional {
+			if len(v.takenOut) > 0 && v.isExceptional.has(n) {
+				continue // it is excluded
+			}
 			entry = int(cl.group)
 		}
 		if v.nodes[entry] != 0 {

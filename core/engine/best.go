@@ -41,7 +41,7 @@ func (e *Engine) look(c *Class) bool {
 		return false
 	}
 	v := &e.view
-	v.gather(e, c, e.syncedColumn(c))
+	v.gather(e, c, e.syncedColumn(c), false)
 	if !v.filter(e, c) {
 		return false
 	}

@@ -34,6 +34,7 @@ type Class struct {
 	groupRules []groupRule          // of those prepared, in the order of the profile
 	inOrder    []pluginRules        // all of these, by plugin
 	hostFacts  []*cluster.Fact      // of all group rules
+	excluding  []*cluster.Fact      // those of them by which a rule rejects a node, whatever else holds there
 	admitting  []cluster.HeadroomID // the headrooms that admit its pods, sorted
 	termsMet   int                  // how many terms of placed pods had been met when the rules were made
 	// termsForgotten is State.TermsForgotten from when the rules were made.

@@ -96,8 +96,28 @@ func TestQuestionsAboutAnUnchangedClusterAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations for a question, want none", n)
 	}
 	a.e.look(a.class)
-	if got := len(a.e.view.exceptional); got != 9 {
-		t.Errorf("the questions were about %d exceptional nodes, want 9", got)
+	if v := &a.e.view; len(v.excluded) != 9 || len(v.exceptional) != 0 {
+		t.Errorf("%d nodes are excluded and %d exceptional, want 9 and none", len(v.excluded), len(v.exceptional))
+	}
+	a.class = a.e.Class(a.Schema.ParsePod(testkit.Pod("prefers").Label("app", "subject").PreferApart(10, v1.LabelHostname, "app", "web").Obj()))
+	a.ask(2)
+	if n = testing.AllocsPerRun(5, func() { a.ask(1) }); n != 0 {
+		t.Errorf("%v allocations for a question about exceptional nodes, want none", n)
+	}
+	a.e.look(a.class)
+	if v := &a.e.view; len(v.excluded) != 0 || len(v.exceptional) != 9 {
+		t.Errorf("of preferred anti-affinity %d nodes are excluded and %d exceptional, want none and 9", len(v.excluded), len(v.exceptional))
+	}
+}
+
+// TestAnExcludedNodeIsToldWhy: who asks why nodes are rejected is told of each.
+func TestAnExcludedNodeIsToldWhy(t *testing.T) {
+	a := newApart(t, 9, 9)
+	if _, ok := a.e.Best(a.class); ok {
+		t.Fatal("a node takes a pod of which each node has what it keeps apart from")
+	}
+	if got, want := a.e.Diagnose(a.class).Message(), "0/9 nodes are available: 9 node(s) didn't match pod anti-affinity rules."; got != want {
+		t.Errorf("the message is %q, want %q", got, want)
 	}
 }
 

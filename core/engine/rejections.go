@@ -62,7 +62,7 @@ func (e *Engine) rejections(c *Class) *rejections {
 		return r
 	}
 	v := &e.view
-	v.gather(e, c, col)
+	v.gather(e, c, col, true)
 	r.column, r.list = col, t.appendTo(r.list)
 	// Nominated pods may have another rule reject their node, or one reject it at all.
 	for k, i := range v.exceptional {

@@ -97,7 +97,7 @@ func (e *Engine) assemble(c *Class) {
 			groups++
 		}
 	}
-	c.Rejected, c.hostFacts = nil, nil
+	c.Rejected, c.hostFacts, c.excluding = nil, nil, nil
 	c.localRules, c.groupRules = make([]localRule, 0, locals), make([]groupRule, 0, groups)
 	c.inOrder = make([]pluginRules, 0, max(locals, groups))
 	for i := range c.prepared {
@@ -111,6 +111,9 @@ func (e *Engine) assemble(c *Class) {
 		if p.Group != nil {
 			c.groupRules = append(c.groupRules, groupRule{GroupRule: p.Group, weight: weight, plugin: i, neverFilters: neverFilters(p.Group)})
 			c.hostFacts = append(c.hostFacts, p.Group.HostFacts()...)
+			if x, ok := p.Group.(framework.Excluder); ok {
+				c.excluding = append(c.excluding, x.Excluding()...)
+			}
 		}
 		if p.Local != nil || p.Group != nil {
 			x := pluginRules{plugin: i, local: p.Local}

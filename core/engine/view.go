@@ -13,7 +13,9 @@ import (
 // included; after them the exceptional nodes, each as a group of its own. Exceptional
 // are, for one class, the nodes where a host key may not be 0 (in a shared column), and
 // those with nominated pods that the class has to leave room for. Their group then
-// stands for its other nodes.
+// stands for its other nodes. Nodes that a rule rejects for a host key alone
+// (framework.Excluder) are taken out of their group, too, and are in no entry unless
+// somebody wants to know why nodes are rejected.
 //
 // gather, filter and score fill a view in this order; best and nodeOf read it. What
 // rules see of the groups lies ready in the column and is not copied: the entries of
@@ -30,7 +32,8 @@ type view struct {
 	groups int // how many of the entries are groups
 
 	exceptional   []cluster.NodeIndex // of the entries from groups on
-	isExceptional *stamps             // the same as a set; made only when the class may have some
+	excluded      []cluster.NodeIndex // in no entry
+	isExceptional *stamps             // both as a set; made only when the class may have some
 	nominated     bool                // some of them are in the engine's set nominated
 
 	nodes    []int32 // by entry: how many nodes pass all rules so far; the entry is out when it is 0
@@ -46,15 +49,16 @@ type view struct {
 	chosen int // entry of the best node, once Best has found it
 }
 
-// gather lists the entries: the groups with feasible nodes, and the exceptional nodes.
-func (v *view) gather(e *Engine, c *Class, col *column) {
+// gather lists the entries: the groups with feasible nodes, and the exceptional nodes. With all,
+// no node is excluded.
+func (v *view) gather(e *Engine, c *Class, col *column, all bool) {
 	v.column = col
 	v.groups = len(col.groups)
 	v.nodes = append(v.nodes[:0], col.feasible...)
 	v.isExceptional = &e.exceptional
-	v.exceptional, v.takenOut, v.nominated = v.exceptional[:0], v.takenOut[:0], false
+	v.exceptional, v.excluded, v.takenOut, v.nominated = v.exceptional[:0], v.excluded[:0], v.takenOut[:0], false
 	if !col.private && len(c.hostFacts) > 0 || e.state.AnyNominated() {
-		v.findExceptional(e, c)
+		v.findExceptional(e, c, all)
 	}
 	for len(v.domains) < len(col.topologies) {
 		v.domains = append(v.domains, nil)
@@ -103,17 +107,15 @@ func (v *view) fillRule(c *Class, k int) {
 	}
 }
 
-// findExceptional lists the exceptional nodes and takes them out of their groups.
-func (v *view) findExceptional(e *Engine, c *Class) {
+// findExceptional lists the excluded and the exceptional nodes, and takes both out of their groups.
+func (v *view) findExceptional(e *Engine, c *Class, all bool) {
 	col := v.column
 	e.exceptional.next(e.state.Len())
+	if !col.private && !all {
+		eachNonzero(c.excluding, v.exclude) // first: an excluded node is no exceptional one
+	}
 	if !col.private {
-		for _, f := range c.hostFacts {
-			for i := range f.Nonzero() {
-				d, _ := f.NonzeroAt(i)
-				f.Topology().Members(d, v.addExceptional)
-			}
-		}
+		eachNonzero(c.hostFacts, v.addExceptional)
 	}
 	for _, n := range e.state.NominatedNodes() {
 		if !col.cells[n].ok || !slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor) {
@@ -126,19 +128,39 @@ func (v *view) findExceptional(e *Engine, c *Class) {
 		e.nominated.set(n)
 		v.addExceptional(n)
 	}
-	if len(v.exceptional) == 0 {
+	if len(v.exceptional)+len(v.excluded) == 0 {
 		return
 	}
 	for range v.groups {
 		v.takenOut = append(v.takenOut, 0)
 	}
-	for _, n := range v.exceptional {
-		g := col.cells[n].group
-		v.takenOut[g]++
-		v.nodes[g]--
+	for _, list := range [...][]cluster.NodeIndex{v.exceptional, v.excluded} {
+		for _, n := range list {
+			g := col.cells[n].group
+			v.takenOut[g]++
+			v.nodes[g]--
+		}
 	}
 	for range v.exceptional {
 		v.nodes = append(v.nodes, 1)
+	}
+}
+
+// eachNonzero calls f for the nodes of the domains where one of the facts isn't zero, for some of
+// them more than once.
+func eachNonzero(facts []*cluster.Fact, f func(cluster.NodeIndex)) {
+	for _, x := range facts {
+		for i := range x.Nonzero() {
+			d, _ := x.NonzeroAt(i)
+			x.Topology().Members(d, f)
+		}
+	}
+}
+
+// exclude leaves a node out that no local rule rejects.
+func (v *view) exclude(n cluster.NodeIndex) {
+	if v.isExceptional.set(n) && v.column.cells[n].ok {
+		v.excluded = append(v.excluded, n)
 	}
 }
 

@@ -92,6 +92,13 @@ type GroupRule interface {
 // never, the engine needn't call Filter, and asks for no hint.
 type NeverFilters interface{ NeverFilters() bool }
 
+// Excluder is implemented by group rules that reject every node where one of some host facts
+// isn't zero, whatever else holds there. The engine leaves such nodes out without evaluating them.
+type Excluder interface {
+	// Excluding returns those of HostFacts, the same for the life of the rule.
+	Excluding() []*cluster.Fact
+}
+
 // Releaser is implemented by rules that hold facts. Release gives them back: the
 // engine calls it once, when it drops the rule.
 type Releaser interface{ Release(*cluster.State) }

@@ -42,6 +42,7 @@ const (
 
 var (
 	_ framework.GroupRule = (*rule)(nil)
+	_ framework.Excluder  = (*rule)(nil)
 	_ framework.Releaser  = (*rule)(nil)
 	_ framework.Hinter    = (*rule)(nil)
 	_ framework.RawScorer = (*rule)(nil)
@@ -83,6 +84,16 @@ func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
 
 // HostFacts implements framework.GroupRule.
 func (r *rule) HostFacts() []*cluster.Fact { return r.host }
+
+// Excluding implements framework.Excluder: the facts of required anti-affinity.
+func (r *rule) Excluding() (out []*cluster.Fact) {
+	for i := range r.filters {
+		if c := &r.filters[i]; c.domain < 0 {
+			out = append(out, c.Fact)
+		}
+	}
+	return out
+}
 
 // HostKey implements framework.GroupRule: the raw score of the terms over the
 // hostname, above the bits that say what these mean for filtering.
