@@ -26,9 +26,22 @@ func (q *Queue) Invariants() []string {
 	c.heap("active", &q.active)
 	c.heap("backoff", &q.backoff)
 	c.heap("expiry", &q.expiry)
-	for _, w := range q.inOrder() {
+	longest := int64(0)
+	for _, w := range q.waiting { // in any order: the lines are sorted
 		c.heap("waiting", &w.pods)
 		c.heap("nominated", &w.nominated)
+		if w.state == waiting && (longest == 0 || w.since < longest) {
+			longest = w.since
+		}
+		if !slices.Contains(q.ordered, w) {
+			c.fail("class %d waits, and isn't among those that do", w.class.ID)
+		}
+	}
+	if len(q.ordered) != len(q.waiting) || !slices.IsSortedFunc(q.ordered, precedes) {
+		c.fail("%d classes wait, and the list of them has %d, sorted: %t", len(q.waiting), len(q.ordered), slices.IsSortedFunc(q.ordered, precedes))
+	}
+	if since, _ := q.longestWait(); since != longest {
+		c.fail("a class has waited since %d, and the longest wait is noted as since %d", longest, since)
 	}
 	for uid, item := range q.items { // in any order: the lines are sorted
 		c.item(uid, item)

@@ -40,6 +40,8 @@ type Queue struct {
 	backoff itemHeap // of the pods in backoff those that were rejected, in the order of active
 	expiry  itemHeap // all pods in backoff, by its end
 	waiting map[*engine.Class]*WaitingClass
+	ordered []*WaitingClass // the same, by precedes
+	waits   waitHeap        // since when each of those waits that do, and what is over
 	gated   int
 	held    int
 	next    uint64 // the next pod's sequence number
@@ -231,11 +233,8 @@ func (q *Queue) NextWake() time.Time {
 	if q.expiry.Len() > 0 {
 		next = q.expiry.items[0].until
 	}
-	for _, w := range q.waiting { // in any order: the earliest counts
-		if w.state != waiting {
-			continue
-		}
-		if due := w.since + int64(q.cfg.leftover()); next == 0 || due < next {
+	if since, any := q.longestWait(); any {
+		if due := since + int64(q.cfg.leftover()); next == 0 || due < next {
 			next = due
 		}
 	}

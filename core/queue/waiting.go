@@ -209,6 +209,9 @@ func (q *Queue) waitUntried(now time.Time, item *Item, d *engine.Diagnosis) *Wai
 func (q *Queue) newWaiting(now time.Time, c *engine.Class, d *engine.Diagnosis) *WaitingClass {
 	w := &WaitingClass{class: c, diagnosis: d, since: now.UnixNano(), pods: q.newHeap(), nominated: q.newHeap()}
 	q.waiting[c] = w
+	at, _ := slices.BinarySearchFunc(q.ordered, w, precedes)
+	q.ordered = slices.Insert(q.ordered, at, w)
+	q.noteWait(w)
 	return w
 }
 
@@ -216,6 +219,7 @@ func (q *Queue) newWaiting(now time.Time, c *engine.Class, d *engine.Diagnosis) 
 func (q *Queue) setWaiting(now time.Time, w *WaitingClass, d *engine.Diagnosis) {
 	if w.state != waiting {
 		w.state, w.since = waiting, now.UnixNano()
+		q.noteWait(w)
 	}
 	w.diagnosis = d
 }
@@ -264,6 +268,9 @@ func (q *Queue) ask(now time.Time, w *WaitingClass, mayHelp func(*engine.Class, 
 
 // Sweep wakes the classes that have waited for Config.Leftover.
 func (q *Queue) Sweep(now time.Time) {
+	if since, any := q.longestWait(); !any || now.UnixNano()-since < int64(q.cfg.leftover()) {
+		return
+	}
 	for _, w := range q.Waiting() {
 		if now.UnixNano()-w.since >= int64(q.cfg.leftover()) {
 			q.wake(now, w, probingLeftover)
@@ -290,6 +297,7 @@ func (q *Queue) probe(w *WaitingClass) {
 		q.tryWoken(w.since, item)
 	case w.nominated.Len() > 0: // they wait on; others may preempt now
 		w.state = waiting
+		q.noteWait(w)
 		w.diagnosis = w.diagnosis.WithPreemption(engine.Preemption{})
 	default:
 		w.state = exhausted
@@ -334,22 +342,23 @@ func (q *Queue) tryWoken(at int64, item *Item) {
 func (q *Queue) prune(w *WaitingClass) {
 	if w.Pods() == 0 && q.waiting[w.class] == w {
 		delete(q.waiting, w.class)
+		at, _ := slices.BinarySearchFunc(q.ordered, w, precedes)
+		q.ordered = slices.Delete(q.ordered, at, at+1)
 	}
 }
 
-// inOrder returns the waiting classes in the order in which their profiles made them: each
-// profile numbers its classes. Of two with one number the profile's name decides.
-func (q *Queue) inOrder() []*WaitingClass {
+// precedes compares waiting classes by the order in which their profiles made them: each profile
+// numbers its classes. Of two with one number the profile's name decides.
+func precedes(a, b *WaitingClass) int {
+	if order := cmp.Compare(a.class.ID, b.class.ID); order != 0 {
+		return order // usual: the names cost more to look up
+	}
 	profile := func(w *WaitingClass) string { return w.class.Pod().Object.Spec.SchedulerName }
-	out := slices.AppendSeq(make([]*WaitingClass, 0, len(q.waiting)), maps.Values(q.waiting))
-	slices.SortFunc(out, func(a, b *WaitingClass) int {
-		if order := cmp.Compare(a.class.ID, b.class.ID); order != 0 {
-			return order // usual: the names cost more to look up
-		}
-		return strings.Compare(profile(a), profile(b))
-	})
-	return out
+	return strings.Compare(profile(a), profile(b))
 }
+
+// inOrder returns the waiting classes by precedes. The list is the caller's.
+func (q *Queue) inOrder() []*WaitingClass { return slices.Clone(q.ordered) }
 
 // Waiting returns the classes that wait and aren't woken, as inOrder sorts them.
 func (q *Queue) Waiting() []*WaitingClass {
