@@ -17,7 +17,7 @@ import (
 
 // overlays are the kustomizations beside the base, each named as the file of the chart's
 // values that it has the content of.
-var overlays = []string{"autoscaler", "clusterapi", "external", "monitored", "shadow", "shadow-nodes", "simulated", "surge"}
+var overlays = []string{"autoscaler", "clusterapi", "external", "monitored", "shadow", "shadow-nodes", "simulated", "surge", "swap"}
 
 // TestKustomizeHasWhatTheChartHas builds each kustomization, and compares its objects with
 // those of the chart. The kustomizations are generated from the chart: the base is what it

@@ -42,7 +42,7 @@ const Namespace = metav1.NamespaceSystem
 const userPrefix = "system:serviceaccount:" + Namespace + ":" + Name + "-"
 
 // Configurations are the kustomizations of deploy/ with rights of their own.
-var Configurations = []string{"base", "clusterapi", "external", "simulated", "surge", "autoscaler", "shadow", "shadow-nodes"}
+var Configurations = []string{"base", "clusterapi", "external", "simulated", "surge", "swap", "autoscaler", "shadow", "shadow-nodes"}
 
 // ConfigurationFor returns which of them has the rights for Berth with some flags.
 func ConfigurationFor(flags []string) string {
@@ -54,6 +54,8 @@ func ConfigurationFor(flags []string) string {
 		return "shadow"
 	case strings.Contains(joined, " --mode autoscaler "):
 		return "autoscaler"
+	case strings.Contains(joined, " --leader-elect-resource-name kube-scheduler "):
+		return "swap"
 	case strings.Contains(joined, " --surge "):
 		return "surge"
 	case strings.Contains(joined, " --cloud-provider simulated "):

@@ -90,7 +90,7 @@ func TestAShadowMayWriteNothing(t *testing.T) {
 // configuration is chosen by the flags that need its rights.
 func TestConfigurations(t *testing.T) {
 	for configuration, want := range map[string]string{
-		"base": "create pods/binding", "clusterapi": "update machinesets.cluster.x-k8s.io/scale", "external": "create pods/eviction", "simulated": "create nodes", "surge": "patch deployments.apps", "autoscaler": "get leases.coordination.k8s.io cluster-autoscaler in kube-system",
+		"base": "create pods/binding", "clusterapi": "update machinesets.cluster.x-k8s.io/scale", "external": "create pods/eviction", "simulated": "create nodes", "surge": "patch deployments.apps", "swap": "update leases.coordination.k8s.io kube-scheduler in kube-system", "autoscaler": "get leases.coordination.k8s.io cluster-autoscaler in kube-system",
 	} {
 		objects, err := Objects(configuration)
 		if err != nil {
@@ -105,7 +105,7 @@ func TestConfigurations(t *testing.T) {
 		"": "base", "--mode scheduler": "base", "--cloud-provider=simulated --scan-interval=1s": "simulated",
 		"--cloud-provider=externalgrpc --v=2":   "external",
 		"--cloud-provider=clusterapi":           "clusterapi",
-		"--cloud-provider externalgrpc --surge": "surge", "--cloud-provider=externalgrpc --mode=autoscaler": "autoscaler",
+		"--cloud-provider externalgrpc --surge": "surge", "--cloud-provider=externalgrpc --leader-elect-resource-name=kube-scheduler": "swap", "--cloud-provider=externalgrpc --mode=autoscaler": "autoscaler",
 	} {
 		if got := ConfigurationFor(strings.Fields(flags)); got != want {
 			t.Errorf("the flags %q need %s, want %s", flags, got, want)

@@ -11,13 +11,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/autoscaler"
-	"github.com/berthproject/berth/devcluster/account"
 	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/kubelets"
@@ -48,27 +46,6 @@ func holds(client kubernetes.Interface, lease string) func(context.Context) bool
 	return func(ctx context.Context) bool {
 		l, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, lease, metav1.GetOptions{})
 		return err == nil && ptr.Deref(l.Spec.HolderIdentity, "") != ""
-	}
-}
-
-// allowLease lets the Berth of a configuration use a Lease of another name, as the chart does
-// with the value flags.leader-elect-resource-name.
-func allowLease(t *testing.T, client kubernetes.Interface, configuration, lease string) {
-	t.Helper()
-	if err := account.Deploy(t.Context(), client, configuration); err != nil {
-		t.Fatal(err)
-	}
-	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "berth-" + lease}
-	_, err := client.RbacV1().Roles(meta.Namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{lease}, Verbs: []string{"get", "update"}},
-	}}, metav1.CreateOptions{})
-	if err == nil {
-		_, err = client.RbacV1().RoleBindings(meta.Namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: account.User(configuration)}}}, metav1.CreateOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -182,9 +159,8 @@ func TestSwap(t *testing.T) {
 	disturbed(false)
 	s.served("kube-scheduler and the other autoscaler")
 
-	// Berth waits for kube-scheduler's Lease. The other autoscaler goes first: with the Lease
-	// Berth scales, too.
-	allowLease(t, client, "external", "kube-scheduler")
+	// Berth waits for kube-scheduler's Lease, with the rights that the chart gives for the values
+	// of docs/migration.md. The other autoscaler goes first: with the Lease Berth scales, too.
 	ours, log := startBerth(t, c, slices.Concat(provider, scaleSoon, []string{"--leader-elect-resource-name=kube-scheduler"})...)
 	within(t, "Berth to stand by", time.Minute, logs(log, "standing by: another one leads"))
 	disturbed(true)
