@@ -73,6 +73,9 @@ func (p *plugin) PostBind(pod *cluster.Pod, node string) {
 	p.log = append(p.log, fmt.Sprintf("is told that %s is bound to %s", pod.UID, node))
 }
 
+// foreign is a resource whose pods an extender binds.
+const foreign = "example.com/foreign"
+
 // world is a machine with two nodes and some pods.
 type world struct {
 	*lifecycletest.Bench
@@ -86,6 +89,7 @@ func newWorld() *world {
 	w := &world{pods: lifecycletest.Pods[binding.Pod]{}, plugin: &plugin{name: "gang", reserved: map[types.UID]string{}}}
 	w.Bench = lifecycletest.NewBenchOf(func(p *framework.Profile) {
 		p.Reservers, p.Permitters, p.PostBinders = append(p.Reservers, w.plugin), append(p.Permitters, w.plugin), append(p.PostBinders, w.plugin)
+		p.Extenders = []framework.Extender{{Managed: []string{foreign}, Binds: true}}
 	})
 	w.m = binding.New(w.Scheduler, w.pods, w)
 	for _, name := range []string{"n1", "n2"} {
@@ -118,9 +122,13 @@ func (w *world) BackedOff(t *lifecycle.Turn, pod *cluster.Pod) {
 	}
 }
 
-// place has a decision place a pod.
-func (w *world) place(name, node, reserve, permit string) {
-	item := w.Queued(testkit.Pod(name).Req("cpu", "1").Label("reserve", reserve).Label("permit", permit).Obj())
+// place has a decision place a pod; change changes the pod before.
+func (w *world) place(name, node, reserve, permit string, change ...func(*testkit.PodBuilder)) {
+	pod := testkit.Pod(name).Req("cpu", "1").Label("reserve", reserve).Label("permit", permit)
+	for _, f := range change {
+		f(pod)
+	}
+	item := w.Queued(pod.Obj())
 	w.PopOnly(item)
 	uid := item.Pod().UID
 	if w.pods[uid] == nil {
@@ -158,7 +166,9 @@ func (w *world) broken() []string { return append(w.m.Invariants(), w.m.Invarian
 // TestScripts runs testdata/scripts/*.txt. After each command it prints the work that it
 // brings, what the plugin and others are told, and the pods' states. The commands:
 //
-//	place POD node=n [reserve=no] [permit=no|wait]    a decision has placed the pod
+//	place POD node=n [reserve=no] [permit=no|wait] [by=extender|claim]
+//	                           a decision has placed the pod; an extender binds it, or it has
+//	                           a claim that isn't bound
 //	allow POD | reject POD     the plugin says so of a pod that waits; Resolve
 //	preempt POD | cancel POD   another takes the pod's place; Resolve
 //	done POD | failed POD      the outcome of its bind
@@ -180,7 +190,14 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 	w.plugin.log, w.lost = nil, nil
 	switch d.Cmd {
 	case "place":
-		w.place(name, args.String("node", ""), args.String("reserve", ""), args.String("permit", ""))
+		slow := func(*testkit.PodBuilder) {}
+		switch args.OneOf("by", "", "extender", "claim") {
+		case "extender":
+			slow = func(p *testkit.PodBuilder) { p.Req(foreign, "1") }
+		case "claim":
+			slow = func(p *testkit.PodBuilder) { p.Uses(name) }
+		}
+		w.place(name, args.String("node", ""), args.String("reserve", ""), args.String("permit", ""), slow)
 	case "allow":
 		w.plugin.waiting.Get(uid).Allow("gang")
 		w.m.Resolve(w.Turn)
