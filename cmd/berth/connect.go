@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -34,8 +36,9 @@ type apiServer struct {
 const answerWithin = 10 * time.Second
 
 // connect returns a client of an API server that has answered: somebody who gave a
-// wrong address learns so at once, not from informers that retry for ever.
-func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler) (*apiServer, error) {
+// wrong address learns so at once, not from informers that retry for ever. What is to be known of
+// its version goes to log.
+func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler, log *slog.Logger) (*apiServer, error) {
 	rc, err := f.restConfig(cfg)
 	if err != nil {
 		return nil, err
@@ -51,7 +54,14 @@ func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler) (*apiServe
 	if s.client, err = kubernetes.NewForConfig(s.rest); err != nil {
 		return nil, fmt.Errorf("making an API client: %w", err)
 	}
-	return s, s.answers(ctx)
+	v, err := s.answers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if note := judgeVersion(v); note != "" {
+		log.Warn(note)
+	}
+	return s, nil
 }
 
 // guarded returns a configuration whose clients write only when this Berth may.
@@ -109,21 +119,25 @@ func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
 
 // answers asks the API server for its version, for answerWithin at most. The call
 // takes no context, so it runs in a goroutine that outlives this one on a timeout.
-func (s *apiServer) answers(ctx context.Context) error {
+func (s *apiServer) answers(ctx context.Context) (*apiversion.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	done := make(chan error, 1)
+	type answer struct {
+		version *apiversion.Info
+		err     error
+	}
+	done := make(chan answer, 1)
 	go func() {
-		_, err := s.client.Discovery().ServerVersion()
-		done <- err
+		v, err := s.client.Discovery().ServerVersion()
+		done <- answer{v, err}
 	}()
 	select {
-	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("the API server at %s does not answer: %w; check that it runs and that the kubeconfig names it", s.rest.Host, err)
+	case a := <-done:
+		if a.err != nil {
+			return nil, fmt.Errorf("the API server at %s does not answer: %w; check that it runs and that the kubeconfig names it", s.rest.Host, a.err)
 		}
-		return nil
+		return a.version, nil
 	case <-ctx.Done():
-		return fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it runs and that the kubeconfig names it", s.rest.Host)
+		return nil, fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it runs and that the kubeconfig names it", s.rest.Host)
 	}
 }

@@ -88,7 +88,7 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 	defer logs.FlushLogs()
 	cfg := config.Default()
 	cfg.LeaderElection.Enabled = false
-	api, err := run.connect(ctx, cfg)
+	api, err := run.connect(ctx, cfg, log)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	api, err := f.connect(ctx, cfg)
+	api, err := f.connect(ctx, cfg, log)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/loader"
-	release "helm.sh/helm/v4/pkg/release/v1"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -59,9 +59,9 @@ func valuesOf(t *testing.T, name string) map[string]any {
 	return out
 }
 
-// template returns what helm template berth deploy/chart --namespace kube-system prints,
-// for a cluster of a version.
-func template(t *testing.T, values map[string]any, kubernetes string) (string, error) {
+// release returns what helm install berth deploy/chart --namespace kube-system would install on a
+// cluster of a version.
+func release(t *testing.T, values map[string]any, kubernetes string) (*releasev1.Release, error) {
 	t.Helper()
 	i := action.NewInstall(action.NewConfiguration())
 	i.DryRunStrategy, i.ReleaseName, i.Namespace = action.DryRunClient, "berth", namespace
@@ -72,9 +72,20 @@ func template(t *testing.T, values map[string]any, kubernetes string) (string, e
 	i.KubeVersion = version
 	out, err := i.Run(loadChart(t), values)
 	if err != nil {
+		return nil, err
+	}
+	return out.(*releasev1.Release), nil
+}
+
+// template returns what helm template berth deploy/chart --namespace kube-system prints, for a
+// cluster of a version.
+func template(t *testing.T, values map[string]any, kubernetes string) (string, error) {
+	t.Helper()
+	r, err := release(t, values, kubernetes)
+	if err != nil {
 		return "", err
 	}
-	return out.(*release.Release).Manifest, nil
+	return r.Manifest, nil
 }
 
 // rendered returns the objects of the chart with some values, in the order of their names.

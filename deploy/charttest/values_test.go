@@ -45,13 +45,21 @@ func TestValuesWithAMistake(t *testing.T) {
 	}
 }
 
-// TestOldClusters: a cluster that is too old is named.
-func TestOldClusters(t *testing.T) {
+// TestClustersOfOtherVersions: one that is too old is refused and named; one that is newer than what
+// Berth is made for is taken, and named in what Helm prints. Vendors' versions count as others.
+func TestClustersOfOtherVersions(t *testing.T) {
 	if _, err := template(t, nil, "v1.32.9"); err == nil || !strings.Contains(err.Error(), "requires kubeVersion: >=1.33.0-0 which is incompatible with Kubernetes v1.32.9") {
 		t.Errorf("on Kubernetes 1.32: %v", err)
 	}
-	if _, err := template(t, nil, "v1.33.0-eks-1"); err != nil {
-		t.Errorf("on Kubernetes 1.33: %v", err)
+	for version, newer := range map[string]bool{"v1.33.0-eks-1": false, "v1.37.9": false, "v1.38.0": true, "v1.38.0-eks-1": true} {
+		r, err := release(t, nil, version)
+		if err != nil {
+			t.Errorf("on Kubernetes %s: %v", version, err)
+			continue
+		}
+		if want := "of Kubernetes " + version + ", and Berth is made for 1.33 to 1.37"; strings.Contains(r.Info.Notes, want) != newer {
+			t.Errorf("on Kubernetes %s the notes are to say %q: %t, and are\n%s", version, want, newer, r.Info.Notes)
+		}
 	}
 }
 
