@@ -3,6 +3,7 @@ package externalgrpc
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -64,7 +65,8 @@ func (c *Client) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 		groups[i] = r.Group
 	}
 	c.known = known
-	c.nodes.listed(c.claims(groups))
+	c.forgetAbsent()
+	c.nodes.listed(c.claims(groups), known)
 	c.askForNodes(ctx)
 	return groups, nil
 }
@@ -87,6 +89,15 @@ func (c *Client) remember(absent []string) {
 	for _, call := range absent {
 		c.absent[call] = true
 	}
+}
+
+// forgetAbsent forgets what wasn't implemented for groups that are gone: one that comes back is
+// another.
+func (c *Client) forgetAbsent() {
+	maps.DeleteFunc(c.absent, func(key string, _ bool) bool {
+		_, group, _ := strings.Cut(key, " of ")
+		return group != "" && c.known[group] == nil
+	})
 }
 
 // listed returns the groups of an answer, by ID. Of two with the same ID the first counts.
@@ -175,7 +186,8 @@ func (c *Client) read(ctx context.Context, r *read) {
 }
 
 // optional makes a call of a group, "" for none, that the server may leave out: its answer is nil
-// then. A call that is left out isn't made again for the group until the server was away.
+// then. A call that is left out isn't made again for the group until the server was away, or the
+// group.
 func optional[Q any, A any](ctx context.Context, c *Client, name, group string, call func(context.Context, Q, ...grpc.CallOption) (*A, error), request Q) (*A, error) {
 	if c.absent[name+" of "+group] {
 		return nil, nil

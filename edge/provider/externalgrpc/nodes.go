@@ -26,16 +26,18 @@ const (
 // nodes are those of the cluster, and what is known of their groups.
 type nodes struct {
 	mu     sync.Mutex
-	lists  uint64            // how often the groups were read; guarded by mu
-	of     map[string]string // the group of each instance, by its ID; guarded by mu
-	byName map[string]*node  // guarded by mu
+	lists  uint64                 // how often the groups were read; guarded by mu
+	of     map[string]string      // the group of each instance, by its ID; guarded by mu
+	groups map[string]*knownGroup // the groups that were listed last; read only, guarded by mu
+	byName map[string]*node       // guarded by mu
 }
 
 // node is a node that somebody has asked for.
 type node struct {
 	obj   *v1.Node // as it was last
 	asked uint64   // nodes.lists when somebody asked for it last
-	// group is the server's answer of answered, which is zero when there is none.
+	// group is the server's answer of answered, which is zero when there is none. It counts while
+	// the group is listed.
 	group    string
 	answered time.Time
 }
@@ -57,6 +59,9 @@ func (s *nodes) groupOf(obj *v1.Node) string {
 	if group, ok := s.listing(obj); ok {
 		return group
 	}
+	if s.groups[n.group] == nil {
+		return ""
+	}
 	return n.group
 }
 
@@ -71,11 +76,11 @@ func (s *nodes) listing(obj *v1.Node) (group string, ok bool) {
 	return group, ok
 }
 
-// listed takes the group of each instance, by its ID.
-func (s *nodes) listed(of map[string]string) {
+// listed takes the group of each instance, by its ID, and the groups by theirs.
+func (s *nodes) listed(of map[string]string, groups map[string]*knownGroup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of = of
+	s.of, s.groups = of, groups
 	s.lists++
 	for name, n := range s.byName {
 		if n.asked+nodesKept < s.lists {
@@ -149,11 +154,8 @@ func (c *Client) askForNodes(ctx context.Context) {
 			return
 		}
 		group := answer.GetNodeGroup().GetId()
-		if c.known[group] == nil && group != "" {
-			if stray == "" {
-				stray = fmt.Sprintf("NodeGroupForNode: node %s is of group %q, which NodeGroups doesn't list; until it does the node is in no group", unknown[i].Name, group)
-			}
-			group = ""
+		if c.known[group] == nil && group != "" && stray == "" {
+			stray = fmt.Sprintf("NodeGroupForNode: node %s is of group %q, which NodeGroups doesn't list; until it does the node is in no group", unknown[i].Name, group)
 		}
 		c.nodes.answer(unknown[i], group, now)
 	})
