@@ -480,3 +480,43 @@ func TestCleanupSaysThatTheClientGoes(t *testing.T) {
 		t.Errorf("calls %q, want %q", calls, want)
 	}
 }
+
+// TestOptionsThatArentHonouredAreSaid once for each group that has them, until they change.
+func TestOptionsThatArentHonouredAreSaid(t *testing.T) {
+	const startup = `maxNodeStartupDuration is 5m0s; it isn't honoured, and the flag --max-node-startup-time holds`
+	const nonAtomic = `allowNonAtomicScaleUpToMax is true; it isn't honoured: a group grows by the nodes that pods need`
+	says := func(what string) string { return `msg="the external provider" about="options of b" err="` + what + `"` }
+	none := durationpb.New(0)
+	var options atomic.Value
+	b := newBed(t, long, newFakeProvider(group("a"), group("b")), func(_ context.Context, call string, request any, next func() (any, error)) (any, error) {
+		if r, ok := request.(*protocol.NodeGroupAutoscalingOptionsRequest); ok && r.GetId() == "b" {
+			if o := options.Load().(*protocol.NodeGroupAutoscalingOptions); o != nil {
+				return &protocol.NodeGroupAutoscalingOptionsResponse{NodeGroupAutoscalingOptions: o}, nil
+			}
+			return nil, status.Error(codes.Internal, "broken")
+		}
+		return next()
+	})
+	for _, x := range []struct {
+		name    string
+		options *protocol.NodeGroupAutoscalingOptions
+		want    string
+	}{
+		{"none of them", &protocol.NodeGroupAutoscalingOptions{}, ""},
+		{"no time, as of a server that has none", &protocol.NodeGroupAutoscalingOptions{MaxNodeStartupDuration: none}, ""},
+		{"a time", &protocol.NodeGroupAutoscalingOptions{MaxNodeStartupDuration: durationpb.New(5 * time.Minute)}, says(startup)},
+		{"both", &protocol.NodeGroupAutoscalingOptions{MaxNodeStartupDuration: durationpb.New(5 * time.Minute), AllowNonAtomicScaleUpToMax: true}, says(startup + "; " + nonAtomic)},
+	} {
+		options.Store(x.options)
+		b.list(t)
+		b.list(t) // the second says it no more
+		if log := b.log.take(); log != x.want {
+			t.Errorf("%s: logged %q, want %q", x.name, log, x.want)
+		}
+	}
+	options.Store((*protocol.NodeGroupAutoscalingOptions)(nil))
+	b.list(t)
+	if log, want := b.log.take(), `msg="the external provider" about="NodeGroupGetOptions of b" err="NodeGroupGetOptions: Internal: broken; the options are what they were"`; log != want {
+		t.Errorf("the options can't be read: logged %q, want %q", log, want)
+	}
+}

@@ -2,6 +2,7 @@ package externalgrpc
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -129,6 +130,19 @@ func options(m *protocol.NodeGroupAutoscalingOptions) (*cluster.GroupOptions, er
 		out.ProvisionTime = nil // no instance would become a node in no time
 	}
 	return out, nil
+}
+
+// ignoredOptions says which options of a message aren't honoured, "" for none. No time to start
+// up is that of a server which knows no such option.
+func ignoredOptions(m *protocol.NodeGroupAutoscalingOptions) string {
+	var out []string
+	if d := m.GetMaxNodeStartupDuration(); d.AsDuration() != 0 {
+		out = append(out, fmt.Sprintf("maxNodeStartupDuration is %s; it isn't honoured, and the flag --max-node-startup-time holds", d.AsDuration()))
+	}
+	if m.GetAllowNonAtomicScaleUpToMax() {
+		out = append(out, "allowNonAtomicScaleUpToMax is true; it isn't honoured: a group grows by the nodes that pods need")
+	}
+	return strings.Join(out, "; ")
 }
 
 // optionsMessage is the message of options, in which those that are nil are as in defaults.

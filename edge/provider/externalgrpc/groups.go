@@ -38,6 +38,7 @@ const (
 // knownGroup is what was last read of a group that a failure of the call leaves as it is.
 type knownGroup struct {
 	options *cluster.GroupOptions
+	ignored string // what of its options isn't honoured, "" for nothing
 	price   float64
 	ids     []string // of its instances
 }
@@ -62,6 +63,7 @@ func (c *Client) Groups(ctx context.Context) ([]nodegroup.Group, error) {
 		for _, x := range []struct{ call, err string }{{"NodeGroupGetOptions", r.optionsErr}, {"PricingNodePrice", r.priceErr}} {
 			c.warn(x.call+" of "+r.ID, x.err)
 		}
+		c.warn("options of "+r.ID, r.ignored)
 		groups[i] = r.Group
 	}
 	c.known = known
@@ -232,6 +234,7 @@ func (c *Client) readOptions(ctx context.Context, r *read) {
 				if r.options = o; reflect.DeepEqual(o, &c.defaults) {
 					r.options = nil
 				}
+				r.ignored = ignoredOptions(answer.GetNodeGroupAutoscalingOptions())
 				return
 			}
 		}
