@@ -30,7 +30,7 @@ func (s *Server) handler(profiling bool) http.Handler {
 	healthz.InstallReadyzHandler(m, ready...)
 	m.Handle("/metrics", s.metrics())
 	m.HandleFunc("/metrics/resources", s.resources)
-	m.Handle("/health-check", s.health)
+	m.Handle("/health-check", s.HealthCheck())
 	m.HandleFunc("/configz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"kubescheduler.config.k8s.io": s.config})
 	})

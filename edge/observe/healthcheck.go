@@ -55,6 +55,9 @@ func (s *Server) CheckPlans(times HealthTimes) {
 	s.health.times, s.health.plans = times, true
 }
 
+// HealthCheck returns what answers /health-check.
+func (s *Server) HealthCheck() http.Handler { return s.health }
+
 // lead says whether this instance leads.
 func (h *health) lead(leads bool) {
 	h.mu.Lock()

@@ -130,7 +130,7 @@ func (s *Server) runPlain(ctx context.Context, address string) error {
 	}
 	m := http.NewServeMux()
 	m.Handle("/metrics", s.metrics())
-	m.Handle("/health-check", s.health)
+	m.Handle("/health-check", s.HealthCheck())
 	server := &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // nothing more is served either way
 	go func() {
