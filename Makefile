@@ -113,8 +113,8 @@ compare: ## Engine against kube-scheduler's algorithm in one run, BENCH=regexp, 
 versus: build devcluster ## kube-scheduler and Berth side by side on the dev cluster, ARGS='--full --case basic --rounds 3' (all cases: half an hour; with --full: a day)
 	@./devcluster/bin/devcluster bench $(ARGS)
 
-bench: ## Benchmarks of the engine, the planner, the driver and the simulator, BENCH=regexp, summed up by benchstat
-	go test ./core/engine ./core ./core/autoscaler/planner ./core/autoscaler/scaledown ./drive ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
+bench: ## Benchmarks of the engine, the planner, the driver, the external provider and the simulator, BENCH=regexp, summed up by benchstat
+	go test ./core/engine ./core ./core/autoscaler/planner ./core/autoscaler/scaledown ./drive ./edge/provider/externalgrpc ./sim -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) | tee out.bench
 	go run $(BENCHSTAT) out.bench
 
 size: build devcluster ## Measure speed and memory with 5,000 nodes and 50,000 pods on the dev cluster
