@@ -35,6 +35,7 @@ type Class struct {
 	inOrder    []pluginRules        // all of these, by plugin
 	hostFacts  []*cluster.Fact      // of all group rules
 	excluding  []*cluster.Fact      // those of them by which a rule rejects a node, whatever else holds there
+	telling    []*cluster.Fact      // the others, which tell nodes apart
 	admitting  []cluster.HeadroomID // the headrooms that admit its pods, sorted
 	termsMet   int                  // how many terms of placed pods had been met when the rules were made
 	// termsForgotten is State.TermsForgotten from when the rules were made.

@@ -2,21 +2,22 @@ package engine
 
 // When a class gets a column of its own.
 //
-// Exceptional nodes are evaluated one by one at each decision. In a column of the
-// class's own there are none, since its groups tell host keys apart, but that column has
-// to follow every change, while a shared one does so once for all its classes. Both give
-// the same answers.
+// Exceptional nodes are evaluated one by one at each decision, and excluded nodes are taken
+// out of the counts of their groups. In a column of the class's own there are neither, since
+// its groups tell host keys apart, but that column has to follow every change, while a shared
+// one does so once for all its classes. Both give the same answers.
 //
-// The class moves to a private column once evaluating exceptional nodes has cost as much
+// The class moves to a private column once these nodes have cost as much
 // more than following changes would have as building the column costs, and back when it
 // is the other way round: never more than about twice the cost of the best choice in
 // hindsight.
 
 // Costs, relative to one another.
 const (
-	exceptionalCost = 1 // of evaluating one exceptional node at a decision
-	followCost      = 6 // of evaluating one touched node
-	buildCost       = 3 // of evaluating one node of many in a row
+	excludedCost    = 1  // of taking one excluded node out at a decision
+	exceptionalCost = 6  // of evaluating one exceptional node at a decision
+	followCost      = 36 // of evaluating one touched node
+	buildCost       = 18 // of evaluating one node of many in a row
 )
 
 // syncedColumn returns the column that the class is to use for a decision, up to date.
@@ -54,12 +55,15 @@ func (e *Engine) weighPrivate(c *Class) {
 	head := e.state.Head()
 	touched := int(head - min(c.lastSync, head)) // about: changes may touch no node, or one twice
 	c.lastSync = head
-	exceptional := 0
-	for _, f := range c.hostFacts {
-		exceptional += f.Nonzero()
+	shared := 0
+	for _, f := range c.excluding {
+		shared += f.Nonzero() * excludedCost
+	}
+	for _, f := range c.telling {
+		shared += f.Nonzero() * exceptionalCost
 	}
 	limit := buildCost * (e.state.Len() + 64)
-	c.privateGains += exceptional*exceptionalCost - touched*followCost
+	c.privateGains += shared - touched*followCost
 	c.privateGains = max(-limit, min(limit, c.privateGains))
 	switch {
 	case c.private == nil && c.privateGains == limit && hostDomainsAreNodes(c):

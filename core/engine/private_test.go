@@ -65,19 +65,19 @@ func (a *apart) expect(when string, private bool) {
 	}
 }
 
-// For 36 nodes a private column costs buildCost·(36+64) = 300 to build; 10 exceptional
-// nodes make 10 a question.
+// For 36 nodes a private column costs buildCost·(36+64) = 1800 to build; 10 excluded nodes make
+// 10 a question.
 func TestAClassMovesToAPrivateColumnOnceItPays(t *testing.T) {
 	a := newApart(t, 36, 10)
 	a.ask(1) // which counts the changes so far, too
 	a.class.privateGains = 0
-	a.ask(29)
-	if a.class.private != nil || a.class.privateGains != 290 {
-		t.Fatalf("after 29 questions the class has a column of its own: %v, gains %d; want none and 290", a.class.private != nil, a.class.privateGains)
+	a.ask(179)
+	if a.class.private != nil || a.class.privateGains != 1790 {
+		t.Fatalf("after 179 questions the class has a column of its own: %v, gains %d; want none and 1790", a.class.private != nil, a.class.privateGains)
 	}
 	a.ask(1)
 	if a.class.private == nil || a.class.privateGains != 0 {
-		t.Fatalf("after 30 questions the class has a column of its own: %v, gains %d; want one, and 0", a.class.private != nil, a.class.privateGains)
+		t.Fatalf("after 180 questions the class has a column of its own: %v, gains %d; want one, and 0", a.class.private != nil, a.class.privateGains)
 	}
 	a.expect("once it moved", true)
 	a.e.look(a.class)
@@ -131,7 +131,7 @@ func TestClassesWithoutHostFactsStayShared(t *testing.T) {
 func TestPrivateColumnsFollowTheCluster(t *testing.T) {
 	moved := func(t *testing.T) *apart {
 		a := newApart(t, 20, 10)
-		a.ask(200)
+		a.ask(400)
 		a.expect("at first", true)
 		return a
 	}
@@ -190,7 +190,8 @@ func TestPrivateColumnsFollowTheCluster(t *testing.T) {
 		a := moved(t)
 		a.Place(a.Schema.ParsePod(testkit.Pod("foe").Apart(v1.LabelHostname, "app", "subject").Obj()), "n12")
 		before := a.class.private
-		a.expect("after a pod came that keeps the class away", true) // it still pays
+		a.ask(20) // which is worth more than following the change cost
+		a.expect("after a pod came that keeps the class away", true)
 		if a.class.private == before || len(a.e.privates) != 1 {
 			t.Errorf("the class has the same column: %v, of %d; want another with its new rules, and the old one gone", a.class.private == before, len(a.e.privates))
 		}

@@ -97,7 +97,7 @@ func (e *Engine) assemble(c *Class) {
 			groups++
 		}
 	}
-	c.Rejected, c.hostFacts, c.excluding = nil, nil, nil
+	c.Rejected, c.hostFacts, c.excluding, c.telling = nil, nil, nil, nil
 	c.localRules, c.groupRules = make([]localRule, 0, locals), make([]groupRule, 0, groups)
 	c.inOrder = make([]pluginRules, 0, max(locals, groups))
 	for i := range c.prepared {
@@ -121,6 +121,11 @@ func (e *Engine) assemble(c *Class) {
 				x.group = &c.groupRules[len(c.groupRules)-1] // it has room for all, and doesn't move
 			}
 			c.inOrder = append(c.inOrder, x)
+		}
+	}
+	for _, f := range c.hostFacts {
+		if !slices.Contains(c.excluding, f) {
+			c.telling = append(c.telling, f)
 		}
 	}
 	c.narrowed = e.narrowingOf(c.localRules)

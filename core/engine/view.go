@@ -111,11 +111,13 @@ func (v *view) fillRule(c *Class, k int) {
 func (v *view) findExceptional(e *Engine, c *Class, all bool) {
 	col := v.column
 	e.exceptional.next(e.state.Len())
-	if !col.private && !all {
-		eachNonzero(c.excluding, v.exclude) // first: an excluded node is no exceptional one
-	}
-	if !col.private {
+	switch {
+	case col.private:
+	case all:
 		eachNonzero(c.hostFacts, v.addExceptional)
+	default:
+		eachNonzero(c.excluding, v.exclude) // first: an excluded node is no exceptional one
+		eachNonzero(c.telling, v.addExceptional)
 	}
 	for _, n := range e.state.NominatedNodes() {
 		if !col.cells[n].ok || !slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor) {
