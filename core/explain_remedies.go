@@ -21,7 +21,7 @@ var remedies = map[autoscaler.KeptReason]remedy{
 	autoscaler.KeptDisabled: says("kubectl annotate node NODE "+autoscaler.ScaleDownDisabledAnnotation+"-",
 		"kubectl annotate node NODE "+cluster.DoNotDisruptAnnotation+"-, if it is this one"),
 	autoscaler.KeptUnready:     says("that it becomes ready, or --scale-down-unready-enabled=true"),
-	autoscaler.KeptStarting:    says("that it becomes ready; it is waited for as long as --max-node-startup-time says"),
+	autoscaler.KeptStarting:    says("that it becomes ready; it is waited for as long as --max-node-startup-time, or an option of its group, says"),
 	autoscaler.KeptLeaving:     says("nothing: it is on its way out"),
 	autoscaler.KeptUtilized:    remedyUtilized,
 	autoscaler.KeptReplaced:    says("the nodes that are to replace it: it goes when they have room for its pods"),

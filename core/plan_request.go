@@ -103,7 +103,7 @@ func (c *Core) keepPlaces() {
 		return 0
 	}, func(name string) bool {
 		n := c.state.NodeByName(name)
-		return n != nil && (c.usable(n.NodeInfo) || c.cfg.Autoscale.Readiness.Starting(n.NodeInfo, c.template(n.NodeInfo), c.turn.ServerNow()))
+		return n != nil && (c.usable(n.NodeInfo) || c.cfg.Autoscale.Readiness.Starting(n.NodeInfo, c.state.Group(n.Group), c.turn.ServerNow()))
 	})
 }
 

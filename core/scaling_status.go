@@ -138,7 +138,7 @@ func (x *NodeCounts) add(c *Core, n *cluster.Node) {
 		if leaving {
 			x.LeavingReady++
 		}
-	case !readiness.Late(n.NodeInfo, c.turn.ServerNow()):
+	case !readiness.Late(n.NodeInfo, c.state.Group(n.Group), c.turn.ServerNow()):
 		x.NotStarted++
 	default:
 		x.Unready++

@@ -166,7 +166,8 @@ func groupDefaults(a *core.Autoscale) cluster.GroupOptions {
 	return cluster.GroupOptions{
 		UtilizationThreshold: &a.Removal.UtilizationThreshold, GPUUtilizationThreshold: &a.Removal.GPUUtilizationThreshold,
 		UnneededTime: &metav1.Duration{Duration: a.UnneededTime}, UnreadyTime: &metav1.Duration{Duration: a.UnreadyTime},
-		ProvisionTime: &metav1.Duration{Duration: a.MaxProvisionTime}, IgnoreDaemonSetsUtilization: &a.Removal.IgnoreDaemonPods,
+		ProvisionTime: &metav1.Duration{Duration: a.MaxProvisionTime}, StartupTime: &metav1.Duration{Duration: a.Readiness.StartupTime},
+		IgnoreDaemonSetsUtilization: &a.Removal.IgnoreDaemonPods,
 	}
 }
 

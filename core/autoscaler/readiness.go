@@ -16,7 +16,7 @@ import (
 // until then.
 type Readiness struct {
 	// StartupTime is how long after its creation a node that isn't usable counts as
-	// coming (--max-node-startup-time).
+	// coming (--max-node-startup-time), where its group has no time of its own.
 	StartupTime time.Duration
 	// StartupTaints are the keys of taints that a node carries until something on it
 	// has started, such as the network (--startup-taint, --ignore-taint).
@@ -112,16 +112,30 @@ func missing(n, template *cluster.NodeInfo) []cluster.ResourceID {
 	return out
 }
 
-// Late tells whether a node was created so long ago that nobody waits for it any more.
-// serverNow is the API server's time, by which nodes are created.
-func (r *Readiness) Late(n *cluster.NodeInfo, serverNow time.Time) bool {
-	return serverNow.Sub(n.Object.CreationTimestamp.Time) > r.StartupTime
+// StartupOf returns how long after its creation a node of a group that isn't usable counts as
+// coming, and what says so, for a person. g may be nil.
+func (r *Readiness) StartupOf(g *cluster.NodeGroup) (length time.Duration, by string) {
+	if g != nil && g.Options != nil && g.Options.StartupTime != nil {
+		return g.Options.StartupTime.Duration, "an option of its group"
+	}
+	return r.StartupTime, "--max-node-startup-time"
 }
 
-// Starting tells whether a node is registered and waited for: it isn't usable yet, it isn't
-// late, and nobody is removing it.
-func (r *Readiness) Starting(n, template *cluster.NodeInfo, serverNow time.Time) bool {
-	return !r.Late(n, serverNow) && !n.HasTaint(ToBeDeletedTaint) && !r.Usable(n, template)
+// Late tells whether a node of a group was created so long ago that nobody waits for it any
+// more. g may be nil. serverNow is the API server's time, by which nodes are created.
+func (r *Readiness) Late(n *cluster.NodeInfo, g *cluster.NodeGroup, serverNow time.Time) bool {
+	length, _ := r.StartupOf(g)
+	return serverNow.Sub(n.Object.CreationTimestamp.Time) > length
+}
+
+// Starting tells whether a node of a group is registered and waited for: it isn't usable yet, it
+// isn't late, and nobody is removing it. g may be nil.
+func (r *Readiness) Starting(n *cluster.NodeInfo, g *cluster.NodeGroup, serverNow time.Time) bool {
+	var template *cluster.NodeInfo
+	if g != nil {
+		template = g.Template
+	}
+	return !r.Late(n, g, serverNow) && !n.HasTaint(ToBeDeletedTaint) && !r.Usable(n, template)
 }
 
 // Started returns what a node that is starting will be once it is usable: ready, without

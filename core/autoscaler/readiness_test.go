@@ -70,3 +70,38 @@ func TestLowered(t *testing.T) {
 		t.Errorf("the template itself has %d of CPU now, want 4000", got)
 	}
 }
+
+// TestStartupTime of a group counts in place of the flag's.
+func TestStartupTime(t *testing.T) {
+	created := time.Unix(1000, 0)
+	b := testkit.Node("n")
+	b.Status.Conditions[0].Status = v1.ConditionFalse
+	b.CreationTimestamp = metav1.NewTime(created)
+	n := cluster.NewSchema().ParseNode(b.Obj(), "g")
+	r := &autoscaler.Readiness{StartupTime: 10 * time.Minute}
+	own := func(d time.Duration) *cluster.NodeGroup {
+		return &cluster.NodeGroup{Options: &cluster.GroupOptions{StartupTime: &metav1.Duration{Duration: d}}}
+	}
+	for _, x := range []struct {
+		name  string
+		group *cluster.NodeGroup
+		age   time.Duration
+		late  bool
+		by    string
+	}{
+		{"no group, in time", nil, 10 * time.Minute, false, "--max-node-startup-time"},
+		{"no group, late", nil, 11 * time.Minute, true, "--max-node-startup-time"},
+		{"a group without options, late", &cluster.NodeGroup{}, 11 * time.Minute, true, "--max-node-startup-time"},
+		{"a group with other options, in time", &cluster.NodeGroup{Options: &cluster.GroupOptions{}}, 10 * time.Minute, false, "--max-node-startup-time"},
+		{"a group with a longer time", own(20 * time.Minute), 11 * time.Minute, false, "an option of its group"},
+		{"a group with a shorter time", own(time.Minute), 2 * time.Minute, true, "an option of its group"},
+	} {
+		now := created.Add(x.age)
+		if late, starting := r.Late(n, x.group, now), r.Starting(n, x.group, now); late != x.late || starting == x.late {
+			t.Errorf("%s: late %t, starting %t; want %t, %t", x.name, late, starting, x.late, !x.late)
+		}
+		if _, by := r.StartupOf(x.group); by != x.by {
+			t.Errorf("%s: by %q, want %q", x.name, by, x.by)
+		}
+	}
+}

@@ -15,7 +15,9 @@ type GroupOptions struct {
 	UnneededTime            *metav1.Duration `json:"scaleDownUnneededTime,omitempty"`
 	UnreadyTime             *metav1.Duration `json:"scaleDownUnreadyTime,omitempty"`
 	// ProvisionTime is how long an instance may take to become a node.
-	ProvisionTime               *metav1.Duration `json:"maxNodeProvisionTime,omitempty"`
+	ProvisionTime *metav1.Duration `json:"maxNodeProvisionTime,omitempty"`
+	// StartupTime is how long after its creation a node that isn't usable counts as coming.
+	StartupTime                 *metav1.Duration `json:"maxNodeStartupTime,omitempty"`
 	IgnoreDaemonSetsUtilization *bool            `json:"ignoreDaemonSetsUtilization,omitempty"`
 	// ZeroOrMax has the group's nodes removed all together or not at all.
 	ZeroOrMax bool `json:"zeroOrMaxNodeScaling,omitempty"`
@@ -42,8 +44,13 @@ func (o *GroupOptions) Validate() error {
 			return fmt.Errorf("option %s is %s; it must not be negative", x.name, x.value.Duration)
 		}
 	}
-	if t := o.ProvisionTime; t != nil && t.Duration <= 0 {
-		return fmt.Errorf("option maxNodeProvisionTime is %s; it must be greater than 0", t.Duration)
+	for _, x := range []struct {
+		name  string
+		value *metav1.Duration
+	}{{"maxNodeProvisionTime", o.ProvisionTime}, {"maxNodeStartupTime", o.StartupTime}} {
+		if x.value != nil && x.value.Duration <= 0 {
+			return fmt.Errorf("option %s is %s; it must be greater than 0", x.name, x.value.Duration)
+		}
 	}
 	return nil
 }

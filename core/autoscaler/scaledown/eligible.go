@@ -30,9 +30,10 @@ func (c *Check) Ineligible(n *cluster.Node) *autoscaler.Kept {
 		return k
 	}
 	if !n.Ready() {
-		if !c.Readiness.Late(n.NodeInfo, c.Now) {
-			c.Until = earlier(c.Until, n.Object.CreationTimestamp.Add(c.Readiness.StartupTime))
-			return kept(n, autoscaler.KeptStarting, fmt.Sprintf("it isn't ready yet, and was created at most %s ago (--max-node-startup-time)", c.Readiness.StartupTime))
+		if g := c.State.Group(n.Group); !c.Readiness.Late(n.NodeInfo, g, c.Now) {
+			length, by := c.Readiness.StartupOf(g)
+			c.Until = earlier(c.Until, n.Object.CreationTimestamp.Add(length))
+			return kept(n, autoscaler.KeptStarting, fmt.Sprintf("it isn't ready yet, and was created at most %s ago (%s)", length, by))
 		}
 		if c.Rules.KeepUnready {
 			return kept(n, autoscaler.KeptUnready, "it isn't ready (--scale-down-unready-enabled=false)")

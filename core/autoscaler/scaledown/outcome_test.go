@@ -53,6 +53,9 @@ func (h *history) aging() {
 			limit := []float64{0.1, 0.5, 2}[testkit.Uniform(t, 3, "limit")]
 			g.Options.UtilizationThreshold = &limit
 		}
+		if testkit.Uniform(t, 2, "startup") == 0 {
+			g.Options.StartupTime = &metav1.Duration{Duration: time.Duration(1+testkit.Uniform(t, 3, "startup time")) * 30 * time.Second}
+		}
 		g.Target += testkit.Uniform(t, 2, "target")
 		h.log = append(h.log, "the group is another")
 		h.State.SetGroup("g", &g)

@@ -31,7 +31,7 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 		}
 		registered[n.Group]++
 		g := s.Group(n.Group)
-		if g == nil || !readiness.Starting(n.NodeInfo, g.Template, serverNow) {
+		if g == nil || !readiness.Starting(n.NodeInfo, g, serverNow) {
 			return
 		}
 		c := out[n.Group]

@@ -14,11 +14,7 @@ import (
 func Sick(s *cluster.State, req *autoscaler.Request) string {
 	nodes, unready := s.Live(), 0
 	s.Unready(func(n *cluster.Node) {
-		var template *cluster.NodeInfo
-		if g := s.Group(n.Group); g != nil {
-			template = g.Template
-		}
-		if !n.HasTaint(autoscaler.ToBeDeletedTaint) && !req.Readiness.Starting(n.NodeInfo, template, req.ServerNow) {
+		if !n.HasTaint(autoscaler.ToBeDeletedTaint) && !req.Readiness.Starting(n.NodeInfo, s.Group(n.Group), req.ServerNow) {
 			unready++
 		}
 	})

@@ -67,7 +67,7 @@ const (
 	unneededTime            = "scaledownunneededtime"
 	unreadyTime             = "scaledownunreadytime"
 	provisionTime           = "maxnodeprovisiontime"
-	startupTime             = "maxnodestartuptime" // known to Cluster Autoscaler and not honoured here
+	startupTime             = "maxnodestartuptime"
 )
 
 // groupOptions returns the options of a group, nil for none, and what is wrong with annotations,
@@ -94,7 +94,7 @@ func (k *keys) groupOptions(annotations map[string]string) (*cluster.GroupOption
 		case provisionTime:
 			want = duration(raw, 1, &o.ProvisionTime)
 		case startupTime:
-			want = "it isn't honoured"
+			want = duration(raw, 1, &o.StartupTime)
 		default:
 			want = "there is no such option"
 		}

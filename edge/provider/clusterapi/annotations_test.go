@@ -71,7 +71,8 @@ func TestOptions(t *testing.T) {
 		{"scaledownutilizationthreshold: NaN", "null", prefix + `scaledownutilizationthreshold is "NaN"; it must be a ratio from 0 to 1, and the flag holds`},
 		{"scaledownunreadytime: -1m", "null", prefix + `scaledownunreadytime is "-1m"; it must be a duration such as 10m0s, and the flag holds`},
 		{"maxnodeprovisiontime: 0s", "null", prefix + `maxnodeprovisiontime is "0s"; it must be a duration such as 10m0s, and the flag holds`},
-		{"maxnodestartuptime: 5m", "null", prefix + `maxnodestartuptime is "5m"; it isn't honoured, and the flag holds`},
+		{"maxnodestartuptime: 5m", `{"maxNodeStartupTime":"5m0s"}`, ""},
+		{"maxnodestartuptime: 0s", "null", prefix + `maxnodestartuptime is "0s"; it must be a duration such as 10m0s, and the flag holds`},
 		{"magic: yes!", "null", prefix + `magic is "yes!"; there is no such option, and the flag holds`},
 	} {
 		annotations := map[string]string{}

@@ -142,6 +142,6 @@ func (c *check) await(l *line, ask func(*line) *protocol.Instance) *protocol.Ins
 func someDefaults() *protocol.NodeGroupAutoscalingOptions {
 	ratio, daemons := 0.5, false
 	minutes := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
-	return optionsMessage(&cluster.GroupOptions{UtilizationThreshold: &ratio, GPUUtilizationThreshold: &ratio, UnneededTime: minutes(10), UnreadyTime: minutes(20), ProvisionTime: minutes(15), IgnoreDaemonSetsUtilization: &daemons},
+	return optionsMessage(&cluster.GroupOptions{UtilizationThreshold: &ratio, GPUUtilizationThreshold: &ratio, UnneededTime: minutes(10), UnreadyTime: minutes(20), ProvisionTime: minutes(15), StartupTime: minutes(15), IgnoreDaemonSetsUtilization: &daemons},
 		&protocol.NodeGroupAutoscalingOptions{ScaleDownUnneededDuration: durationpb.New(0)})
 }

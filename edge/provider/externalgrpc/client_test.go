@@ -14,7 +14,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -42,6 +41,7 @@ func TestGroupsComeThroughAsTheyAre(t *testing.T) {
 			g.Options = &cluster.GroupOptions{
 				UtilizationThreshold: &ratio, GPUUtilizationThreshold: allDefaults().GPUUtilizationThreshold, IgnoreDaemonSetsUtilization: &daemons, ZeroOrMax: true,
 				UnneededTime: &metav1.Duration{Duration: time.Hour}, UnreadyTime: allDefaults().UnreadyTime, ProvisionTime: &metav1.Duration{Duration: time.Minute},
+				StartupTime: &metav1.Duration{Duration: 3 * time.Minute},
 			}
 		}),
 	}
@@ -387,30 +387,8 @@ func TestOlderServersAreUnderstood(t *testing.T) {
 		return answer, err
 	})
 	g := b.list(t)[0]
-	if g.Template == nil || g.Price != 0.25 || g.Options == nil || *g.Options.UtilizationThreshold != 0.25 || g.Options.UnneededTime.Duration != time.Hour || g.Options.UnreadyTime.Duration != 20*time.Minute || g.Options.ProvisionTime != nil {
+	if g.Template == nil || g.Price != 0.25 || g.Options == nil || *g.Options.UtilizationThreshold != 0.25 || g.Options.UnneededTime.Duration != time.Hour || g.Options.UnreadyTime.Duration != 20*time.Minute || g.Options.ProvisionTime != nil || g.Options.StartupTime != nil {
 		t.Errorf("got %+v, options %+v; logged %s", g, g.Options, b.log.take())
-	}
-}
-
-// TestOptionsThatCantBeAreLeftOut: those that were good hold.
-func TestOptionsThatCantBeAreLeftOut(t *testing.T) {
-	answers := []*protocol.NodeGroupAutoscalingOptions{
-		{ScaleDownUtilizationThreshold: 0.25}, {ScaleDownUtilizationThreshold: math.NaN()}, {ScaleDownUtilizationThreshold: 7},
-		{ScaleDownUnneededDuration: &durationpb.Duration{Seconds: -1}}, {ScaleDownUnneededDuration: &durationpb.Duration{Seconds: math.MaxInt64}}, nil,
-	}
-	var next int
-	b := newBed(t, long, newFakeProvider(group("g")), func(_ context.Context, call string, _ any, otherwise func() (any, error)) (any, error) {
-		if call == "NodeGroupGetOptions" {
-			next++
-			return &protocol.NodeGroupAutoscalingOptionsResponse{NodeGroupAutoscalingOptions: answers[next-1]}, nil
-		}
-		return otherwise()
-	})
-	for i := range answers {
-		o := b.list(t)[0].Options
-		if none := answers[i] == nil; none != (o == nil) || !none && *o.UtilizationThreshold != 0.25 {
-			t.Errorf("answer %d: %v became %+v", i, answers[i], o)
-		}
 	}
 }
 
@@ -478,45 +456,5 @@ func TestCleanupSaysThatTheClientGoes(t *testing.T) {
 	}
 	if want := []string{"Cleanup", "Cleanup", "Cleanup"}; !slices.Equal(calls, want) {
 		t.Errorf("calls %q, want %q", calls, want)
-	}
-}
-
-// TestOptionsThatArentHonouredAreSaid once for each group that has them, until they change.
-func TestOptionsThatArentHonouredAreSaid(t *testing.T) {
-	const startup = `maxNodeStartupDuration is 5m0s; it isn't honoured, and the flag --max-node-startup-time holds`
-	const nonAtomic = `allowNonAtomicScaleUpToMax is true; it isn't honoured: a group grows by the nodes that pods need`
-	says := func(what string) string { return `msg="the external provider" about="options of b" err="` + what + `"` }
-	none := durationpb.New(0)
-	var options atomic.Value
-	b := newBed(t, long, newFakeProvider(group("a"), group("b")), func(_ context.Context, call string, request any, next func() (any, error)) (any, error) {
-		if r, ok := request.(*protocol.NodeGroupAutoscalingOptionsRequest); ok && r.GetId() == "b" {
-			if o := options.Load().(*protocol.NodeGroupAutoscalingOptions); o != nil {
-				return &protocol.NodeGroupAutoscalingOptionsResponse{NodeGroupAutoscalingOptions: o}, nil
-			}
-			return nil, status.Error(codes.Internal, "broken")
-		}
-		return next()
-	})
-	for _, x := range []struct {
-		name    string
-		options *protocol.NodeGroupAutoscalingOptions
-		want    string
-	}{
-		{"none of them", &protocol.NodeGroupAutoscalingOptions{}, ""},
-		{"no time, as of a server that has none", &protocol.NodeGroupAutoscalingOptions{MaxNodeStartupDuration: none}, ""},
-		{"a time", &protocol.NodeGroupAutoscalingOptions{MaxNodeStartupDuration: durationpb.New(5 * time.Minute)}, says(startup)},
-		{"both", &protocol.NodeGroupAutoscalingOptions{MaxNodeStartupDuration: durationpb.New(5 * time.Minute), AllowNonAtomicScaleUpToMax: true}, says(startup + "; " + nonAtomic)},
-	} {
-		options.Store(x.options)
-		b.list(t)
-		b.list(t) // the second says it no more
-		if log := b.log.take(); log != x.want {
-			t.Errorf("%s: logged %q, want %q", x.name, log, x.want)
-		}
-	}
-	options.Store((*protocol.NodeGroupAutoscalingOptions)(nil))
-	b.list(t)
-	if log, want := b.log.take(), `msg="the external provider" about="NodeGroupGetOptions of b" err="NodeGroupGetOptions: Internal: broken; the options are what they were"`; log != want {
-		t.Errorf("the options can't be read: logged %q, want %q", log, want)
 	}
 }

@@ -2,7 +2,6 @@ package externalgrpc
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -115,6 +114,7 @@ func options(m *protocol.NodeGroupAutoscalingOptions) (*cluster.GroupOptions, er
 		{"scaleDownUnneededDuration", m.GetScaleDownUnneededDuration(), m.GetUnneededLegacy(), &out.UnneededTime},
 		{"scaleDownUnreadyDuration", m.GetScaleDownUnreadyDuration(), m.GetUnreadyLegacy(), &out.UnreadyTime},
 		{"MaxNodeProvisionDuration", m.GetMaxNodeProvisionDuration(), m.GetProvisionLegacy(), &out.ProvisionTime},
+		{"maxNodeStartupDuration", m.GetMaxNodeStartupDuration(), nil, &out.StartupTime},
 	} {
 		switch {
 		case x.value != nil:
@@ -126,23 +126,20 @@ func options(m *protocol.NodeGroupAutoscalingOptions) (*cluster.GroupOptions, er
 			*x.to = &metav1.Duration{Duration: time.Duration(x.legacy.GetNanoseconds())}
 		}
 	}
-	if out.ProvisionTime != nil && out.ProvisionTime.Duration == 0 {
-		out.ProvisionTime = nil // no instance would become a node in no time
+	for _, d := range []**metav1.Duration{&out.ProvisionTime, &out.StartupTime} {
+		if *d != nil && (*d).Duration == 0 {
+			*d = nil // no instance becomes a usable node in no time: so a server answers that knows no such option
+		}
 	}
 	return out, nil
 }
 
-// ignoredOptions says which options of a message aren't honoured, "" for none. No time to start
-// up is that of a server which knows no such option.
-func ignoredOptions(m *protocol.NodeGroupAutoscalingOptions) string {
-	var out []string
-	if d := m.GetMaxNodeStartupDuration(); d.AsDuration() != 0 {
-		out = append(out, fmt.Sprintf("maxNodeStartupDuration is %s; it isn't honoured, and the flag --max-node-startup-time holds", d.AsDuration()))
-	}
+// ignoredOption says which option of a message isn't honoured, "" for none.
+func ignoredOption(m *protocol.NodeGroupAutoscalingOptions) string {
 	if m.GetAllowNonAtomicScaleUpToMax() {
-		out = append(out, "allowNonAtomicScaleUpToMax is true; it isn't honoured: a group grows by the nodes that pods need")
+		return "allowNonAtomicScaleUpToMax is true; it isn't honoured: a group grows by the nodes that pods need"
 	}
-	return strings.Join(out, "; ")
+	return ""
 }
 
 // optionsMessage is the message of options, in which those that are nil are as in defaults.
@@ -155,6 +152,7 @@ func optionsMessage(o *cluster.GroupOptions, defaults *protocol.NodeGroupAutosca
 		ScaleDownUnneededDuration:        defaults.GetScaleDownUnneededDuration(), UnneededLegacy: defaults.GetUnneededLegacy(),
 		ScaleDownUnreadyDuration: defaults.GetScaleDownUnreadyDuration(), UnreadyLegacy: defaults.GetUnreadyLegacy(),
 		MaxNodeProvisionDuration: defaults.GetMaxNodeProvisionDuration(), ProvisionLegacy: defaults.GetProvisionLegacy(),
+		MaxNodeStartupDuration: defaults.GetMaxNodeStartupDuration(),
 	}
 	for _, x := range []struct {
 		value  *metav1.Duration
@@ -168,6 +166,9 @@ func optionsMessage(o *cluster.GroupOptions, defaults *protocol.NodeGroupAutosca
 		if x.value != nil {
 			*x.to, *x.legacy = durationpb.New(x.value.Duration), &protocol.LegacyDuration{Nanoseconds: int64(x.value.Duration)}
 		}
+	}
+	if o.StartupTime != nil { // the older protocol has no such field
+		out.MaxNodeStartupDuration = durationpb.New(o.StartupTime.Duration)
 	}
 	return out
 }

@@ -154,7 +154,7 @@ func serve(t testing.TB, p nodegroup.Provider, f intercept) string {
 func allDefaults() cluster.GroupOptions {
 	ratio, daemons := 0.5, false
 	minutes := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
-	return cluster.GroupOptions{UtilizationThreshold: &ratio, GPUUtilizationThreshold: &ratio, UnneededTime: minutes(10), UnreadyTime: minutes(20), ProvisionTime: minutes(15), IgnoreDaemonSetsUtilization: &daemons}
+	return cluster.GroupOptions{UtilizationThreshold: &ratio, GPUUtilizationThreshold: &ratio, UnneededTime: minutes(10), UnreadyTime: minutes(20), ProvisionTime: minutes(15), StartupTime: minutes(15), IgnoreDaemonSetsUtilization: &daemons}
 }
 
 // newBed returns a client of a provider's server.

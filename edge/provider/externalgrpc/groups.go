@@ -234,7 +234,7 @@ func (c *Client) readOptions(ctx context.Context, r *read) {
 				if r.options = o; reflect.DeepEqual(o, &c.defaults) {
 					r.options = nil
 				}
-				r.ignored = ignoredOptions(answer.GetNodeGroupAutoscalingOptions())
+				r.ignored = ignoredOption(answer.GetNodeGroupAutoscalingOptions())
 				return
 			}
 		}

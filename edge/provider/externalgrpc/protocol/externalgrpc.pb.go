@@ -1639,7 +1639,7 @@ type NodeGroupAutoscalingOptions struct {
 	ScaleDownUnneededDuration        *durationpb.Duration   `protobuf:"bytes,8,opt,name=scaleDownUnneededDuration,proto3" json:"scaleDownUnneededDuration,omitempty"`
 	ScaleDownUnreadyDuration         *durationpb.Duration   `protobuf:"bytes,9,opt,name=scaleDownUnreadyDuration,proto3" json:"scaleDownUnreadyDuration,omitempty"`
 	MaxNodeProvisionDuration         *durationpb.Duration   `protobuf:"bytes,10,opt,name=MaxNodeProvisionDuration,proto3" json:"MaxNodeProvisionDuration,omitempty"`
-	MaxNodeStartupDuration           *durationpb.Duration   `protobuf:"bytes,11,opt,name=maxNodeStartupDuration,proto3" json:"maxNodeStartupDuration,omitempty"`          // Berth doesn't read it
+	MaxNodeStartupDuration           *durationpb.Duration   `protobuf:"bytes,11,opt,name=maxNodeStartupDuration,proto3" json:"maxNodeStartupDuration,omitempty"`
 	AllowNonAtomicScaleUpToMax       bool                   `protobuf:"varint,12,opt,name=allowNonAtomicScaleUpToMax,proto3" json:"allowNonAtomicScaleUpToMax,omitempty"` // Berth doesn't read it
 	unknownFields                    protoimpl.UnknownFields
 	sizeCache                        protoimpl.SizeCache
