@@ -123,6 +123,12 @@ func (e *election) giveUp() {
 	}
 }
 
+// looksPerRetry is how often a candidate looks at the Lease in each retry period. client-go's
+// elector takes a Lease that is over when it has seen no change of it for as long as it lasts, and
+// looks at random after once to 2.2 times its period. So the time by which it is late is up to 4.4
+// times the period; with all of --leader-elect-retry-period, 8.8 s of a Lease of 15.
+const looksPerRetry = 8
+
 // elector returns client-go's elector for the Lease. It calls onLeading once, when this
 // process has become the holder. It doesn't give the Lease up: it would do so before the work
 // has stopped when it couldn't renew.
@@ -130,7 +136,7 @@ func (e *election) elector(onLeading func()) (*leaderelection.LeaderElector, err
 	name := e.lock.Describe()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: e.lease.Name, Lock: e.lock, WatchDog: e.watchdog,
-		LeaseDuration: e.lease.LeaseDuration, RenewDeadline: e.lease.RenewDeadline, RetryPeriod: e.lease.RetryPeriod,
+		LeaseDuration: e.lease.LeaseDuration, RenewDeadline: e.lease.RenewDeadline, RetryPeriod: e.lease.RetryPeriod / looksPerRetry,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {
 				e.log.Info("leading", "lease", name)

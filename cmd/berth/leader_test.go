@@ -201,6 +201,65 @@ func TestNoCandidateThatCannotDecideYet(t *testing.T) {
 	})
 }
 
+// TestADeadHoldersLeaseIsTakenSoon has another Berth renew its Lease every two seconds until it dies
+// at some time after a renewal. The candidate takes the Lease no sooner than 15 s after the last
+// renewal, and at most 1.1 s later: it has seen that one, and sees that the Lease is over, at most
+// 2.2 times its period late (looksPerRetry).
+func TestADeadHoldersLeaseIsTakenSoon(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCandidacy(t)
+			last := time.Now()
+			c.set(heldBy("other"))
+			go func() {
+				for range 30 {
+					time.Sleep(2 * time.Second)
+					last = time.Now()
+					c.set(heldBy("other"))
+				}
+			}()
+			err := c.run(t.Context(), func(_ context.Context, synced func(), becomeLeader <-chan struct{}) error {
+				synced()
+				<-becomeLeader
+				if late := time.Since(last) - 15*time.Second; late < 0 || late > 1100*time.Millisecond {
+					t.Errorf("the Lease was taken %s after it was over, want at most 1.1s", late)
+				}
+				c.ended.Store(true)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTheLeaseIsRenewedAsOftenAsConfigured counts the calls of a holder within a minute.
+func TestTheLeaseIsRenewedAsOftenAsConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCandidacy(t)
+		calls := map[string]int{}
+		c.call = func(_ context.Context, verb string) error {
+			calls[verb]++
+			return nil
+		}
+		err := c.run(t.Context(), func(_ context.Context, synced func(), becomeLeader <-chan struct{}) error {
+			synced()
+			<-becomeLeader
+			clear(calls)
+			time.Sleep(time.Minute + time.Second)
+			if got := calls["update"]; got != 30 || len(calls) != 1 {
+				t.Errorf("calls %v in 61s, want 30 updates", calls)
+			}
+			c.ended.Store(true)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestNothingIsWrittenPastTheDeadline has an API server that doesn't answer any more, each call
 // for the five seconds after which the client gives it up: the fence closes ten seconds after the
 // last renewal, while the Lease would go on for five, and the Lease isn't given up before work

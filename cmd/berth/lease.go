@@ -31,8 +31,12 @@ type lock struct {
 	lease *resourcelock.LeaseLock // the same
 	fence *live.Fence
 	valid time.Duration // how long a renewal lets this process write
+	every time.Duration // the holder renews the Lease as often as this, however often it is asked to
 	lost  context.CancelCauseFunc
-	held  bool // of the elector's goroutine: this process has held the Lease
+	// held and renewed are of the elector's goroutine: this process has held the Lease, and the last
+	// call that named it as the holder began then.
+	held    bool
+	renewed time.Time
 	// denied is why the API server last refused this process the Lease, nil when it didn't.
 	denied atomic.Pointer[error]
 }
@@ -43,7 +47,7 @@ func newLock(client kubernetes.Interface, lease config.LeaderElection, identity 
 		Client:     client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
-	return &lock{fence: fence, valid: lease.RenewDeadline, Interface: l, lease: l}
+	return &lock{fence: fence, valid: lease.RenewDeadline, every: lease.RetryPeriod, Interface: l, lease: l}
 }
 
 // Labels of the Lease, by which kubectl berth finds its holder (reach_leader.go). Each holder sets
@@ -85,8 +89,13 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.write(func() error { return l.Interface.Create(ctx, record) })
 }
 
-// Update implements resourcelock.Interface. It fails when the Lease isn't as it was read last.
+// Update implements resourcelock.Interface. It fails when the Lease isn't as it was read last. The
+// elector asks the holder to renew as often as a candidate looks; what comes before a renewal is
+// due is left out.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.held && time.Since(l.renewed) < l.every-l.every/looksPerRetry/2 {
+		return nil
+	}
 	return l.write(func() error { return l.Interface.Update(ctx, record) })
 }
 
@@ -97,7 +106,7 @@ func (l *lock) write(call func() error) error {
 	err := call()
 	l.note(err)
 	if err == nil {
-		l.held = true
+		l.held, l.renewed = true, began
 		l.fence.Renew(began, l.valid)
 	}
 	return err

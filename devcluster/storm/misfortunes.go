@@ -26,10 +26,10 @@ type misfortune struct {
 }
 
 // Limits of the numbers to reach: placements resume within 5 s of the API server's return, and
-// within the Lease time of a leader's death, which others find after a retry period at most.
+// within the Lease time of a leader's death, which a candidate finds to be over within a second or so.
 const (
 	afterReturn = 5 * time.Second
-	afterDeath  = 17 * time.Second
+	afterDeath  = 16 * time.Second
 )
 
 // misfortunes returns all of them.
