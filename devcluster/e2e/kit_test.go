@@ -77,10 +77,15 @@ func get(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod 
 
 // pod returns a pod of one container that requests so much CPU.
 func pod(name, cpu string) *v1.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: name}}
-	p.Spec.Containers = []v1.Container{{Name: "c", Image: "none", Resources: v1.ResourceRequirements{Requests: list("cpu", cpu)}}}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: name, Annotations: map[string]string{v1.LastAppliedConfigAnnotation: planted}}}
+	p.Spec.Containers = []v1.Container{{Name: "c", Image: "none", Resources: v1.ResourceRequirements{Requests: list("cpu", cpu)},
+		Args: []string{"--password=" + planted}, Env: []v1.EnvVar{{Name: "PASSWORD", Value: planted}}}}
 	return p
 }
+
+// planted is a secret in each pod of pod, where people put some: it is looked for in the log of each
+// Berth (startBerth), and in what one serves (TestObserve).
+const planted = "hunter2-planted"
 
 // makeNode creates a node of 4 CPUs and waits until it is ready.
 func makeNode(t *testing.T, client kubernetes.Interface, name, memory string) {

@@ -177,6 +177,11 @@ func TestObserve(t *testing.T) {
 			}
 		}
 	}
+	for _, path := range []string{"/metrics", "/metrics/resources", "/configz", "/debug/explain?pod=default/waits", "/debug/explain?pod=default/fits"} {
+		if code, body := get(t.Context(), path, reader); code != http.StatusOK || strings.Contains(body, planted) {
+			t.Errorf("%s: %d; want 200 without a pod's secret:\n%s", path, code, body)
+		}
+	}
 	// No credential is in the log, and a port in use is named in the error.
 	raw, _ := os.ReadFile(reader)
 	if text, _ := os.ReadFile(log); strings.Contains(string(text), string(raw)) {

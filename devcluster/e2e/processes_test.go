@@ -51,6 +51,9 @@ func startBerth(t *testing.T, c *controlplane.Cluster, flags ...string) (*contro
 	}
 	t.Cleanup(func() {
 		p.Stop(10 * time.Second)
+		if strings.Contains(logOf(t, log), planted) {
+			t.Errorf("the log %s has the secret of a pod", log)
+		}
 		conf, err := clientcmd.LoadFromFile(kubeconfig)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package storm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -172,6 +173,30 @@ func (b *bed) kubeconfig(x *berth) (string, error) {
 // waitLeader returns when a Berth leads.
 func (b *bed) waitLeader(ctx context.Context, limit time.Duration) error {
 	return waitFor(ctx, limit, "a Berth to lead; their logs end with\n"+b.tails(), func() bool { return leader(b.berths) != nil })
+}
+
+// secretsInLogs returns an error that names the log of a Berth which has the secret of a pod, or
+// could not be read.
+func (b *bed) secretsInLogs() error {
+	for _, berth := range b.berths {
+		logs, err := filepath.Glob(filepath.Join(b.dir, berth.name+".*.log"))
+		if err == nil && len(logs) == 0 {
+			err = errors.New("there are none")
+		}
+		if err != nil {
+			return fmt.Errorf("searching the logs of %s for secrets: %w", berth.name, err)
+		}
+		for _, log := range logs {
+			text, err := os.ReadFile(log)
+			if err != nil {
+				return fmt.Errorf("searching a log for secrets: %w", err)
+			}
+			if bytes.Contains(text, []byte(planted)) {
+				return fmt.Errorf("%w: the log %s has the secret of a pod", ErrBroken, log)
+			}
+		}
+	}
+	return nil
 }
 
 // tails returns the ends of the Berths' logs.

@@ -183,10 +183,13 @@ func bare(name, cpu, priority string) *v1.Pod {
 	return p
 }
 
+// planted is a secret in each pod. No Berth logs it.
+const planted = "hunter2-planted"
+
 func podSpec(cpu, priority string) v1.PodSpec {
 	return v1.PodSpec{
 		PriorityClassName: priority, TerminationGracePeriodSeconds: new(int64(1)),
-		Containers: []v1.Container{{Name: "c", Image: "none", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}}}},
+		Containers: []v1.Container{{Name: "c", Image: "none", Env: []v1.EnvVar{{Name: "PASSWORD", Value: planted}}, Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}}}},
 	}
 }
 

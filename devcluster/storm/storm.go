@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := r.rest(ctx, l); err != nil {
 		return err
 	}
-	return r.summary()
+	return errors.Join(r.summary(), r.bed.secretsInLogs())
 }
 
 // play has one misfortune after the other until the time is over.
