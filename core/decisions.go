@@ -26,7 +26,7 @@ func (c *Core) try(item *queue.Item) {
 // classOf returns the class of a pod that is tried, if it would be signed now as it was last, and
 // nil otherwise. Signing costs about as much as the decision.
 func (c *Core) classOf(item *queue.Item) *engine.Class {
-	c.queue.SignedBy(c.state.SigningVersion())
+	c.queue.SignedBy(c.state.SignatureInputs())
 	// What a pod's claims lead to changes when pods are placed, and when its nomination is taken back.
 	if c.cfg.Engine.Rebuilt || !c.queue.Signed(item) || len(item.Pod().Claims) > 0 {
 		return nil

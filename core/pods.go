@@ -163,7 +163,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 		c.state.Nominate(parsed, node)
 	}
 	item := c.queue.Get(obj.UID)
-	c.queue.SignedBy(c.state.SigningVersion())
+	c.queue.SignedBy(c.state.SignatureInputs())
 	if item == nil {
 		item = c.queue.Add(c.turn.Now, parsed, c.mode.class(parsed), gate)
 	} else {

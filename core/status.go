@@ -60,7 +60,7 @@ func (c *Core) Invariants() []string {
 }
 
 // StaleClasses says, a line each, which pods would be tried as of a class that they aren't signed
-// with any more: each is a defect of Berth's. It signs all pods that wait, and changes nothing.
+// with any more: each is a defect of Berth's. It signs all pods that wait, and decides nothing.
 func (c *Core) StaleClasses() (out []string) {
 	for _, uid := range slices.Sorted(maps.Keys(c.pods)) {
 		item := c.queue.Get(uid)

@@ -158,7 +158,7 @@ func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
 // another class for them, then whom they help; then preemptors are released that these
 // haven't woken, and then the leftover sweep comes, for what no change has woken.
 func (c *Core) wake() {
-	c.queue.SignedBy(c.state.SigningVersion())
+	c.queue.SignedBy(c.state.SignatureInputs())
 	if v := c.state.SignatureVersion(); v != c.signedAt {
 		c.signedAt = v
 		c.queue.Reclassify(c.sched.Class, func(*cluster.Pod) bool { return true })

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -52,18 +54,7 @@ Cases:
 			if r == nil || len(r.Cases) == 0 {
 				return err
 			}
-			if output == "text" {
-				if e := r.Print(cmd.OutOrStdout()); e != nil {
-					return e
-				}
-				return err
-			}
-			e := json.NewEncoder(cmd.OutOrStdout())
-			e.SetIndent("", "  ")
-			if e := e.Encode(r); e != nil {
-				return e
-			}
-			return err
+			return errors.Join(printReport(cmd.OutOrStdout(), r, output), err)
 		},
 	}
 	fs := cmd.Flags()
@@ -79,6 +70,16 @@ Cases:
 	fs.StringVar(&o.Berth, "berth", "bin/berth", "path of the berth binary")
 	fs.StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
+}
+
+// printReport prints what was measured, as text or as JSON.
+func printReport(w io.Writer, r *bench.Result, output string) error {
+	if output == "text" {
+		return r.Print(w)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
 }
 
 // about returns a line for each case.

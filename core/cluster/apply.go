@@ -48,12 +48,12 @@ func (s *State) apply(c *Change) {
 		setOrDelete(s.groups, c.name, c.Group)
 	case WorkloadSet, WorkloadRenewed:
 		s.work.set(c.Workload, c.OldWorkload)
-		s.noteSigning(c)
+		s.noteSignatureInput(c)
 	case PodReadied, PodUnreadied:
 		s.setReady(types.UID(c.name), c.Op == PodReadied)
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.New, c.Object.Old)
-		s.noteSigning(c)
+		s.noteSignatureInput(c)
 	case NominationAdded:
 		s.addNomination(c.Pod, c.name)
 	case NominationRemoved:
@@ -96,12 +96,12 @@ func (s *State) undo(c *Change) {
 		setOrDelete(s.groups, c.name, c.OldGroup)
 	case WorkloadSet, WorkloadRenewed:
 		s.work.set(c.OldWorkload, c.Workload)
-		s.noteSigning(c)
+		s.noteSignatureInput(c)
 	case PodReadied, PodUnreadied:
 		s.setReady(types.UID(c.name), c.Op == PodUnreadied)
 	case ObjectSet, ObjectRenewed:
 		s.objects.set(c.Object.Old, c.Object.New)
-		s.noteSigning(c)
+		s.noteSignatureInput(c)
 	case NominationAdded:
 		s.dropNomination(c.Pod)
 	case NominationRemoved:

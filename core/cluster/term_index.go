@@ -155,22 +155,3 @@ func (s *State) TermNamespaceKeys() []string { return s.terms.namespaceKeys }
 // changed; it never has a value again. Who signs values without their keys signs
 // it, too: under other keys the same values may mean another pod.
 func (s *State) TermsRead() uint64 { return s.terms.read }
-
-// SignatureVersion changes when all pods have to be signed again because rules now
-// read something else of them, or because other headrooms may admit them.
-func (s *State) SignatureVersion() uint64 {
-	return s.terms.read + s.headrooms.changes
-}
-
-// SigningVersion changes whenever a pod may be signed otherwise than before, but for what its
-// claims lead to: that changes as pods are placed and nominated, too. While it is the same,
-// signing anew can be saved. SignatureVersion and Reclassifiers say when it must be done even for
-// pods that wait; what only scores isn't worth that.
-func (s *State) SigningVersion() uint64 { return s.SignatureVersion() + s.images.known + s.objectsSet }
-
-// noteSigning counts a change of an object, or of a workload, that rules read.
-func (s *State) noteSigning(c *Change) {
-	if c.Op == WorkloadSet || c.Op == ObjectSet {
-		s.objectsSet++
-	}
-}

@@ -144,7 +144,7 @@ func (q *Queue) classify(item *Item, class *engine.Class) {
 	item.class, item.signed, item.unsigned = class, q.signing, false
 }
 
-// SignedBy says by which version of the cluster (State.SigningVersion) pods are classified from
+// SignedBy says by which version of the cluster (State.SignatureInputs) pods are classified from
 // now on.
 func (q *Queue) SignedBy(version uint64) { q.signing = version }
 

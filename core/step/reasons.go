@@ -23,7 +23,7 @@ const (
 // Cluster Autoscaler has one, the reason is its own.
 func EventReasons() []EventReason {
 	return []EventReason{
-		{aboutPod, "Scheduled", false, "it was bound to a node"},
+		{aboutPod, scheduled, false, "it was bound to a node"},
 		{aboutPod, "FailedScheduling", true, "it was tried and no node takes it, with the reasons; or its binding failed"},
 		{aboutPod, "Preempted", false, "it was asked to leave its node for another pod"},
 		{aboutPod, "TriggeredScaleUp", false, "a node was ordered for it"},
@@ -52,3 +52,9 @@ func EventReasons() []EventReason {
 		{aboutPriorities, "PriorityConfigMapNoGroupMatched", true, "no pattern of it matches any of them; all are left"},
 	}
 }
+
+// scheduled is the reason of the event that says to which node a pod was bound.
+const scheduled = "Scheduled"
+
+// HappensOnce tells whether the event can't happen to its object again: a pod is bound once.
+func (e *Event) HappensOnce() bool { return e.Reason == scheduled }

@@ -23,7 +23,7 @@ import (
 // type, reason and action are one Event object, with the text of the first. The first is
 // created, and the second makes it a series with one more call. Those that follow are counted
 // here, and the count is written every seriesEvery, and when none has come for seriesEnd; after
-// that the next is a new Event object. Of an event that can't happen again (happensOnce) nothing
+// that the next is a new Event object. Of an event that can't happen again (step.Event.HappensOnce) nothing
 // is kept.
 //
 // It isn't client-go's recorder itself: that starts a goroutine for each event, however many
@@ -129,14 +129,9 @@ func (r *recorder) getHelp(ctx context.Context, wg *sync.WaitGroup) {
 	})
 }
 
-// happensOnce tells whether an event can't happen to its object again, so that no series of it is
-// kept: a pod is bound once. A series is kept for six minutes, and of most pods this is the only
-// event.
-func happensOnce(e step.Event) bool { return e.Reason == "Scheduled" }
-
 // emit writes an event, or counts it in its series.
 func (r *recorder) emit(ctx context.Context, e step.Event) {
-	if happensOnce(e) {
+	if e.HappensOnce() { // no series: one is kept for six minutes, and most pods have no other event
 		if err := r.put(ctx, r.newEvent(e), 1, time.Time{}); err != nil && ctx.Err() == nil {
 			r.dropped.Add(1)
 		}

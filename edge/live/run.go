@@ -160,13 +160,8 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	if err != nil || !leads {
 		return err
 	}
-	if nodes, pods := driver.Core().Size(); o.BecomeLeader != nil {
-		o.Log.Info("taking over", "nodes", nodes, "pods", pods, "pending", driver.Core().Queue())
-	}
-	if o.OnBecomeLeader != nil {
-		if err := o.OnBecomeLeader(work); err != nil {
-			return err
-		}
+	if err := o.takeOver(work, driver.Core()); err != nil {
+		return err
 	}
 	if err := priorities.watch(work, clients.watch, prioritiesTimeout); err != nil {
 		return err
@@ -177,10 +172,24 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	o.Log.Info("ready")
 	driver.BecomeLeader(l.now())
 	l.run(work)
-	s := driver.Core().Stats()
-	o.Log.Info("stopping", "scheduled", s.Scheduled, "unschedulable", s.Unschedulable, "bindFailures", s.BindFailures,
-		"missedWakeups", s.MissedWakeups, "badObjects", s.BadObjects, "droppedEvents", w.reporter.dropped.Load())
+	sayStopping(o.Log, driver.Core().Stats(), w.reporter.dropped.Load())
 	return nil
+}
+
+// takeOver says that this process leads now, and has OnBecomeLeader do its part.
+func (o *Options) takeOver(ctx context.Context, c *core.Core) error {
+	if nodes, pods := c.Size(); o.BecomeLeader != nil {
+		o.Log.Info("taking over", "nodes", nodes, "pods", pods, "pending", c.Queue())
+	}
+	if o.OnBecomeLeader == nil {
+		return nil
+	}
+	return o.OnBecomeLeader(ctx)
+}
+
+func sayStopping(log *slog.Logger, s core.Stats, droppedEvents int64) {
+	log.Info("stopping", "scheduled", s.Scheduled, "unschedulable", s.Unschedulable, "bindFailures", s.BindFailures,
+		"missedWakeups", s.MissedWakeups, "badObjects", s.BadObjects, "droppedEvents", droppedEvents)
 }
 
 // staff is who carries out what a core decides.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/berthproject/berth/internal/testkit"
 )
 
 const (
@@ -25,17 +26,11 @@ func documentWith(text string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; run it from the root of the repository", err)
 	}
-	return splice(document, text)
-}
-
-// splice returns a document with a text in place of what is between the marks.
-func splice(document []byte, text string) ([]byte, error) {
-	before, rest, ok := bytes.Cut(document, []byte(begin))
-	_, after, both := bytes.Cut(rest, []byte(end))
-	if !ok || !both {
-		return nil, fmt.Errorf("%s has no lines %q and %q, between which the table goes", documentFile, begin[:len(begin)-1], end)
+	spliced, err := testkit.Splice(string(document), begin, end, text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", documentFile, err)
 	}
-	return slices.Concat(before, []byte(begin), []byte(text), []byte(end), after), nil
+	return []byte(spliced), nil
 }
 
 // replace writes all files beside those that they replace, and then has them take their places, so

@@ -94,22 +94,14 @@ func TestLists(t *testing.T) {
 		}
 		fmt.Fprintf(&m, "| `%s` | %s |\n", name, why)
 	}
-	out := between(string(text), "faults", f.String())
-	out = between(out, "metrics", m.String())
+	out := string(text)
+	for mark, rows := range map[string]string{"faults": f.String(), "metrics": m.String()} {
+		out, err = testkit.Splice(out, "<!-- "+mark+" -->\n| | |\n|---|---|\n", "<!-- end -->", rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	same(t, "scenario.md", []byte(out))
-}
-
-// between replaces the table rows after the marker of a name.
-func between(text, name, rows string) string {
-	head, rest, ok := strings.Cut(text, "<!-- "+name+" -->\n")
-	if !ok {
-		return "no marker " + name
-	}
-	_, tail, ok := strings.Cut(rest, "<!-- end -->")
-	if !ok {
-		return "no end of " + name
-	}
-	return head + "<!-- " + name + " -->\n| | |\n|---|---|\n" + rows + "<!-- end -->" + tail
 }
 
 // comments returns the line comments of constants by name, or of fields by
