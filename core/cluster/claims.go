@@ -125,8 +125,11 @@ func (s *State) touchUsers(c ClaimKey, touch func(NodeIndex)) {
 	}
 }
 
-// podAdded books the claims of a pod that was put on a node.
+// podAdded books the claims and disks of a pod that was put on a node.
 func (b *objects) podAdded(n NodeIndex, p *Pod) {
+	for i := range p.Disks {
+		b.inline[p.Disks[i].Name]++
+	}
 	for _, c := range p.Claims {
 		key := ClaimKey{p.Object.Namespace, c.Name}
 		b.claimNodes[key] = append(b.claimNodes[key], n)
@@ -138,6 +141,9 @@ func (b *objects) podAdded(n NodeIndex, p *Pod) {
 
 // podRemoved is the inverse of podAdded.
 func (b *objects) podRemoved(n NodeIndex, p *Pod) {
+	for i := range p.Disks {
+		addTo(b.inline, p.Disks[i].Name, -1)
+	}
 	for _, c := range p.Claims {
 		key := ClaimKey{p.Object.Namespace, c.Name}
 		list := b.claimNodes[key]

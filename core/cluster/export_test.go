@@ -11,6 +11,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/cluster/migration"
 )
 
 // Broken checks the invariants that the heads of the files state, by working out
@@ -287,7 +289,7 @@ func (b *broken) terms() {
 func (b *broken) objects() {
 	s := b.s
 	claimsByVolume, volumesByClaim, freeVolumes := map[string][]string{}, map[ClaimKey][]string{}, map[freeVolume][]string{}
-	handles := map[string]int{}
+	handles, inTree := map[string]int{}, 0
 	byNode, byVolume := map[string][]string{}, map[string][]string{}
 	budgets, capacities := map[string][]string{}, map[string][]string{}
 	for key, o := range s.objects.byKey {
@@ -306,8 +308,13 @@ func (b *broken) objects() {
 				k := freeVolume{VolumeClass(o), pinnedHost(o)}
 				freeVolumes[k] = append(freeVolumes[k], name)
 			}
-			if o.Spec.CSI != nil {
-				handles[o.Spec.CSI.Driver+"/"+o.Spec.CSI.VolumeHandle]++
+			source := migration.Source(o)
+			if source != nil {
+				handles[source.Driver+"/"+source.VolumeHandle]++
+			}
+			if o.Spec.CSI == nil && source != nil {
+				inTree++
+				b.same("what "+name+" is translated to", s.objects.inTree[o], source)
 			}
 		case *storagev1.VolumeAttachment:
 			byNode[o.Spec.NodeName] = append(byNode[o.Spec.NodeName], name)
@@ -325,6 +332,7 @@ func (b *broken) objects() {
 	b.same("volumes by claim", names(x.volumesByClaim), sortedByName(volumesByClaim))
 	b.same("free volumes", names(x.freeVolumes), sortedByName(freeVolumes))
 	b.same("handles", x.handles, handles)
+	b.same("the number of volumes that are translated", len(x.inTree), inTree)
 	b.same("attachments by node", names(x.attachmentsByNode), sortedByName(byNode))
 	b.same("attachments by volume", names(x.attachmentsByVolume), sortedByName(byVolume))
 	b.same("budgets", names(x.budgets), sortedByName(budgets))
@@ -333,12 +341,15 @@ func (b *broken) objects() {
 
 // claims works out who uses which claim.
 func (b *broken) claims() {
-	nodes, pods := map[ClaimKey][]NodeIndex{}, map[ClaimKey]int{}
+	nodes, pods, inline := map[ClaimKey][]NodeIndex{}, map[ClaimKey]int{}, map[string]int{}
 	for i, n := range b.s.nodes {
 		if n == nil {
 			continue
 		}
 		for _, p := range n.Pods {
+			for _, d := range p.Disks {
+				inline[d.Name]++
+			}
 			for _, c := range p.Claims {
 				k := ClaimKey{p.Object.Namespace, c.Name}
 				nodes[k] = append(nodes[k], NodeIndex(i))
@@ -353,11 +364,12 @@ func (b *broken) claims() {
 		b.same(fmt.Sprint("the nodes of ", k), slices.Sorted(slices.Values(list)), nodes[k])
 	}
 	b.same("the pods that name claims", b.s.objects.claimPods, pods)
+	b.same("the disks of pods on nodes", b.s.objects.inline, inline)
 }
 
 func (b *broken) nominations() {
 	s := b.s
-	byPod, claims, users := map[types.UID]bool{}, map[ClaimKey]int{}, map[ClaimKey]int{}
+	byPod, claims, users, inline := map[types.UID]bool{}, map[ClaimKey]int{}, map[ClaimKey]int{}, map[string]int{}
 	byNode := map[NodeIndex][]string{}
 	for _, n := range s.Nominations() {
 		b.check(!byPod[n.Pod.UID], "%s is nominated twice", n.Pod.UID)
@@ -371,6 +383,9 @@ func (b *broken) nominations() {
 			byNode[i] = append(byNode[i], string(n.Pod.UID))
 		}
 		b.same(fmt.Sprint("the node of the nomination of ", n.Pod.UID), n.Node, at)
+		for _, d := range n.Pod.Disks {
+			inline[d.Name]++
+		}
 		for _, c := range n.Pod.Claims {
 			k := ClaimKey{n.Pod.Object.Namespace, c.Name}
 			users[k]++
@@ -381,6 +396,7 @@ func (b *broken) nominations() {
 	}
 	b.same("the number of nominated pods", len(s.nominated.byPod), len(byPod))
 	b.same("the claims of nominated pods", s.nominated.users, users)
+	b.same("the disks of nominated pods", s.nominated.inline, inline)
 	b.same("the claims that nominated pods name", s.nominated.claims, claims)
 	for i, n := range s.nodes {
 		if n != nil {

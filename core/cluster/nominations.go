@@ -8,7 +8,7 @@ package cluster
 //   - Node.Nominated has the pods nominated to the node's name, sorted by UID; nodes has the
 //     nodes that have such pods, by index, and apart the nominations to names of no node,
 //     sorted by name and UID;
-//   - claims and users count the claims of all nominated pods.
+//   - claims and users count the claims of all nominated pods, and inline their disks.
 //
 // There may be as many nominations as pods that wait for nodes, so a change of one takes
 // O(log) of them and of what is moved in a list of nodes.
@@ -38,14 +38,18 @@ type nominations struct {
 	apart  []*Nomination
 	claims map[ClaimKey]int // how many nominated pods name a claim; ephemeral claims don't count
 	users  map[ClaimKey]int // the same, ephemeral claims included
+	inline map[string]int   // how often nominated pods have a disk in their spec, by Disk.Name
 }
 
 func (b *nominations) init() {
-	b.byPod, b.claims, b.users = map[types.UID]*Nomination{}, map[ClaimKey]int{}, map[ClaimKey]int{}
+	b.byPod, b.claims, b.users, b.inline = map[types.UID]*Nomination{}, map[ClaimKey]int{}, map[ClaimKey]int{}, map[string]int{}
 }
 
-// claim counts the claims of a nominated pod (sign is 1), or uncounts them (-1).
+// claim counts the claims and disks of a nominated pod (sign is 1), or uncounts them (-1).
 func (b *nominations) claim(p *Pod, sign int) {
+	for i := range p.Disks {
+		addTo(b.inline, p.Disks[i].Name, sign)
+	}
 	for _, c := range p.Claims {
 		addTo(b.users, ClaimKey{p.Object.Namespace, c.Name}, sign)
 		if !c.Ephemeral {

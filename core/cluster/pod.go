@@ -35,6 +35,7 @@ type Pod struct {
 	TermProblem string           // why a term can't be read; such a pod isn't placed
 	Spread      []SpreadSelector // of its own topology spread constraints, in their order
 	Claims      []ClaimRef       // in the order of its volumes
+	Disks       []Disk           // of in-tree plugins in the pod's own spec, in their order
 	// OfNode says that the pod belongs to its node, which would make another one for
 	// itself: it is Daemon or Mirror.
 	OfNode bool
@@ -127,6 +128,7 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 	}
 	out.Spread = spreadSelectors(p)
 	out.Claims = claimRefs(p)
+	out.Disks = inlineDisks(p)
 	out.OfNode = out.Daemon() || out.Mirror()
 	out.Eviction = evictionOf(p, &out.Problems)
 	if text, ok := p.Annotations[ScaleUpDelayAnnotation]; ok {

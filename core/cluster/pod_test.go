@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -129,6 +130,18 @@ func TestHostPorts(t *testing.T) {
 	got := fmt.Sprint(cluster.NewSchema().ParsePod(p.Obj()).Ports)
 	if want := "[{0.0.0.0 TCP 82} {0.0.0.0 TCP 80} {10.0.0.1 UDP 53}]"; got != want {
 		t.Errorf("the pod takes %s, want %s: an init container that ends takes none", got, want)
+	}
+}
+
+// TestDisks are those of five in-tree plugins, whose volumes count as those of a CSI driver.
+func TestDisks(t *testing.T) {
+	ebs := func(id string) v1.VolumeSource {
+		return v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: id}}
+	}
+	p := testkit.Pod("p").Volume("token", v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}}).Volume("a", ebs("vol-1")).Volume("unreadable", ebs("aws://zone/disk")).Volume("b", ebs("vol-2"))
+	want := []cluster.Disk{{Driver: "ebs.csi.aws.com", Name: "ebs.csi.aws.com/vol-1"}, {Driver: "ebs.csi.aws.com", Name: "ebs.csi.aws.com/vol-2"}}
+	if got := cluster.NewSchema().ParsePod(p.Obj()).Disks; !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

@@ -3,6 +3,8 @@ package cluster
 import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/berthproject/berth/core/cluster/migration"
 )
 
 // volumeKind: a volume says which nodes can have it, which claim it is for and
@@ -32,8 +34,16 @@ var volumeKind = kindOf[*v1.PersistentVolume]{
 		} else {
 			enlist(b.freeVolumes, freeVolume{VolumeClass(o), pinnedHost(o)}, o, sign)
 		}
-		if csi := o.Spec.CSI; csi != nil {
-			addTo(b.handles, csi.Driver+"/"+csi.VolumeHandle, sign)
+		if o.Spec.CSI == nil && sign > 0 {
+			if source := migration.Source(o); source != nil {
+				b.inTree[o] = source
+			}
+		}
+		if source := b.source(o); source != nil {
+			addTo(b.handles, diskOf(source).Name, sign)
+		}
+		if sign < 0 {
+			delete(b.inTree, o)
 		}
 	},
 	local: (*State).touchVolume,
@@ -171,12 +181,63 @@ func (s *State) FreeVolumes(class string, n *NodeInfo) (anywhere, here []*v1.Per
 // list is valid until the next change.
 func (s *State) VolumesClaimed(c ClaimKey) []*v1.PersistentVolume { return s.objects.volumesByClaim[c] }
 
-// VolumeShared tells whether several claims may lead to the volume's disk: they
-// name it, or there is another volume with its driver and handle.
+// Disk is what an attach limit counts: a volume of a CSI driver. Disks of equal
+// names are one, whichever claims lead to them.
+type Disk struct{ Driver, Name string }
+
+// diskOf returns the disk of a CSI source. Its Name has Driver and handle.
+func diskOf(source *v1.CSIPersistentVolumeSource) Disk {
+	return Disk{source.Driver, source.Driver + "/" + source.VolumeHandle}
+}
+
+// inlineDisks returns the disks in a pod's spec that count as those of the CSI driver which may
+// have taken their in-tree plugin over.
+func inlineDisks(p *v1.Pod) (out []Disk) {
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		if !migration.Inline(v) {
+			continue
+		}
+		if driver, handle, ok := migration.InlineSource(v, p.Namespace); ok {
+			out = append(out, Disk{driver, driver + "/" + handle})
+		}
+	}
+	return out
+}
+
+// source returns a volume's CSI source, its own or the one that it is translated to; nil for a
+// volume that no CSI driver serves. Of a volume that isn't, or is no more, an object of the state
+// it is translated anew.
+func (b *objects) source(pv *v1.PersistentVolume) *v1.CSIPersistentVolumeSource {
+	if source, ok := b.inTree[pv]; ok {
+		return source
+	}
+	return migration.Source(pv)
+}
+
+// DiskOf returns the disk of a volume; ok is false for one that no CSI driver serves.
+func (s *State) DiskOf(pv *v1.PersistentVolume) (d Disk, ok bool) {
+	source := s.objects.source(pv)
+	if source == nil || source.Driver == "" || source.VolumeHandle == "" {
+		return Disk{}, false
+	}
+	return diskOf(source), true
+}
+
+// VolumeShared tells whether others may lead to the volume's disk, too: several claims name it,
+// there is another volume with its driver and handle, or a pod on a node, or nominated to one, has
+// the disk in its spec.
 func (s *State) VolumeShared(pv *v1.PersistentVolume) bool {
 	if len(s.objects.claimsByVolume[pv.Name]) > 1 {
 		return true
 	}
-	csi := pv.Spec.CSI
-	return csi != nil && s.objects.handles[csi.Driver+"/"+csi.VolumeHandle] > 1
+	source := s.objects.source(pv)
+	if source == nil {
+		return false
+	}
+	name := diskOf(source).Name
+	return s.objects.handles[name] > 1 || s.objects.inline[name] > 0 || s.nominated.inline[name] > 0
 }
+
+// HasVolume tells whether some volume is that disk.
+func (s *State) HasVolume(d Disk) bool { return s.objects.handles[d.Name] > 0 }

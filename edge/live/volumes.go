@@ -143,7 +143,8 @@ func (b *volumeBinder) admits(name string, node *v1.Node, csi *storagev1.CSINode
 	if err != nil {
 		return err
 	}
-	if pv, err = migration.Translated(pv, csi); err != nil {
+	x := migration.Translate(pv)
+	if pv, err = x.On(csi); err != nil {
 		return err
 	}
 	if !cluster.VolumeAdmits(pv, &cluster.NodeInfo{Object: node}) {

@@ -4,7 +4,6 @@
 package migration
 
 import (
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -29,18 +28,48 @@ func migrated(plugin string) bool {
 	return false
 }
 
-// Translated returns a volume as it is to a node's CSI driver when the node says
-// that its in-tree plugin has moved there, and as it stands otherwise. node may be
-// nil. The error is that of a volume whose source can't be translated.
-func Translated(pv *v1.PersistentVolume, node *storagev1.CSINode) (*v1.PersistentVolume, error) {
-	if pv.Spec.CSI != nil || node == nil || !translator.IsPVMigratable(pv) {
-		return pv, nil
+// Volume is a volume as it stands, and as the CSI driver of its in-tree plugin sees it.
+type Volume struct {
+	own    *v1.PersistentVolume
+	plugin string // whose volumes may count as those of a CSI driver; "" when there is none
+	csi    *v1.PersistentVolume
+	err    error // of a volume whose source can't be read, or not be translated
+}
+
+// Translate finds how a volume's CSI driver sees it: a copy of the volume, once for all nodes.
+func Translate(pv *v1.PersistentVolume) (out Volume) {
+	out.own = pv
+	if pv.Spec.CSI != nil || !translator.IsPVMigratable(pv) {
+		return out
 	}
-	name, err := translator.GetInTreePluginNameFromSpec(pv, nil)
-	if err != nil || !migrated(name) || !slices.Contains(strings.Split(node.Annotations[v1.MigratedPluginsAnnotationKey], ","), name) {
-		return pv, err
+	var plugin string
+	if plugin, out.err = translator.GetInTreePluginNameFromSpec(pv, nil); out.err == nil && migrated(plugin) {
+		out.plugin = plugin
+		out.csi, out.err = translator.TranslateInTreePVToCSI(klog.Logger{}, pv)
 	}
-	return translator.TranslateInTreePVToCSI(klog.Logger{}, pv)
+	return out
+}
+
+// AsCSI returns the volume as its CSI driver sees it on nodes to which its plugin has moved, nil
+// when that isn't otherwise than it stands, or can't be told.
+func (x *Volume) AsCSI() *v1.PersistentVolume { return x.csi }
+
+// On returns the volume as it is to a node's CSI driver when the node says that its
+// in-tree plugin has moved there, and as it stands otherwise. node may be nil. The
+// error is that of a volume whose source can't be translated.
+func (x *Volume) On(node *storagev1.CSINode) (*v1.PersistentVolume, error) {
+	if node == nil {
+		return x.own, nil
+	}
+	if x.plugin == "" {
+		return x.own, x.err
+	}
+	for name := range strings.SplitSeq(node.Annotations[v1.MigratedPluginsAnnotationKey], ",") {
+		if name == x.plugin {
+			return x.csi, x.err
+		}
+	}
+	return x.own, nil
 }
 
 // Source returns a volume's CSI source, its own or the one that it is translated
@@ -49,18 +78,11 @@ func Source(pv *v1.PersistentVolume) *v1.CSIPersistentVolumeSource {
 	if pv.Spec.CSI != nil {
 		return pv.Spec.CSI
 	}
-	if !translator.IsPVMigratable(pv) {
+	x := Translate(pv)
+	if x.csi == nil || x.err != nil {
 		return nil
 	}
-	name, err := translator.GetInTreePluginNameFromSpec(pv, nil)
-	if err != nil || !migrated(name) {
-		return nil
-	}
-	out, err := translator.TranslateInTreePVToCSI(klog.Logger{}, pv)
-	if err != nil {
-		return nil
-	}
-	return out.Spec.CSI
+	return x.csi.Spec.CSI
 }
 
 // Driver returns the CSI driver behind a storage class's provisioner, which is the

@@ -29,7 +29,7 @@ func csiVolume() *v1.PersistentVolume {
 }
 
 // A volume is shown as its driver's on nodes that say so, and only there.
-func TestTranslatedFollowsTheNode(t *testing.T) {
+func TestTranslationFollowsTheNode(t *testing.T) {
 	node := func(migrated string) *storagev1.CSINode {
 		n := &storagev1.CSINode{}
 		n.Annotations = map[string]string{v1.MigratedPluginsAnnotationKey: migrated}
@@ -48,7 +48,8 @@ func TestTranslatedFollowsTheNode(t *testing.T) {
 		{"a plugin that kube-scheduler leaves out", vsphereVolume(), node("kubernetes.io/vsphere-volume"), ""},
 		{"a driver's own volume", csiVolume(), node(ebs), "csi.example.com"},
 	} {
-		got, err := Translated(c.pv, c.node)
+		x := Translate(c.pv)
+		got, err := x.On(c.node)
 		driver := ""
 		if err == nil && got.Spec.CSI != nil {
 			driver = got.Spec.CSI.Driver

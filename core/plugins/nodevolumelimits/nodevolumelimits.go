@@ -1,7 +1,7 @@
 // Package nodevolumelimits keeps nodes from having more volumes of a CSI driver than
 // the driver says it can attach there (CSINode, KEP-554).
 //
-// What is attached to a node is counted in disks (volumes.Disk): those of its pods,
+// What is attached to a node is counted in disks (cluster.Disk): those of its pods,
 // each once, and those that are attached according to a VolumeAttachment though no pod
 // has them any more. A disk that one of the node's pods has already takes no further
 // place.
@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/cluster/migration"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/volumes"
 )
@@ -38,9 +37,9 @@ func (Plugin) WakesWhen() string {
 
 // disk is one that the pod needs.
 type disk struct {
-	volumes.Disk
+	cluster.Disk
 	// mayBeThere says that the disk may be on some node already: another pod uses the
-	// claim, or other claims may lead to it. The name of any other disk says nothing,
+	// claim, or has the disk otherwise. The name of any other disk says nothing,
 	// and isn't signed, so that the pods of a StatefulSet are one class.
 	mayBeThere bool
 }
@@ -53,19 +52,7 @@ func disksOf(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
 			out = append(out, d)
 		}
 	}
-	refs := pod.Claims // of the volumes that are yet to come
-	for i := range pod.Object.Spec.Volumes {
-		v := &pod.Object.Spec.Volumes[i]
-		if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
-			if migration.Inline(v) {
-				if d, ok := volumes.InlineDisk(v, pod.Object.Namespace); ok {
-					add(disk{d, true})
-				}
-			}
-			continue
-		}
-		ref := refs[0]
-		refs = refs[1:]
+	for _, ref := range pod.Claims {
 		claim := state.Claim(pod.Object.Namespace, ref.Name)
 		if claim == nil {
 			return nil, fmt.Sprintf("looking up PVC %s/%s: %s", pod.Object.Namespace, ref.Name, volumes.ClaimNotFound(ref.Name))
@@ -81,9 +68,12 @@ func disksOf(pod *cluster.Pod, state *cluster.State) (out []disk, why string) {
 		}
 		mayBeThere := state.ClaimInUse(cluster.ClaimKey{Namespace: claim.Namespace, Name: claim.Name})
 		if pv := state.Volume(claim.Spec.VolumeName); pv != nil {
-			mayBeThere = mayBeThere || pv.Spec.CSI == nil || state.VolumeShared(pv)
+			mayBeThere = mayBeThere || state.VolumeShared(pv)
 		}
 		add(disk{d, mayBeThere})
+	}
+	for _, d := range pod.Disks {
+		add(disk{d, true})
 	}
 	return out, ""
 }
@@ -203,12 +193,8 @@ func (r *rule) attached(n *cluster.Node) map[string]string {
 				}
 			}
 		}
-		for i := range p.Object.Spec.Volumes {
-			if v := &p.Object.Spec.Volumes[i]; migration.Inline(v) {
-				if d, ok := volumes.InlineDisk(v, p.Object.Namespace); ok {
-					out[d.Name] = d.Driver
-				}
-			}
+		for _, d := range p.Disks {
+			out[d.Name] = d.Driver
 		}
 	}
 	return out

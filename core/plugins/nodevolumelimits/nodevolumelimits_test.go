@@ -29,7 +29,8 @@ var (
 const ebsDriver = "ebs.csi.aws.com"
 
 // Claims c1, c2, … are bound to volumes of csi.example; other1 to one of csi.other,
-// local to a volume of no driver, ebs1 to an in-tree EBS disk. The claims of class
+// local to a volume of no driver, ebs1 to an in-tree EBS disk, ebs2 to ebs4 to others, csi3 to that
+// of ebs3 as a volume of its driver. The claims of class
 // delayed have no volume yet. shared and shared2 lead to one disk.
 func storage() rt.Objects {
 	out := rt.Objects{testkit.Class("delayed", "csi.example").Obj(), testkit.Class("ebs", "kubernetes.io/aws-ebs").Obj()}
@@ -48,7 +49,10 @@ func storage() rt.Objects {
 	volume("shared2", csi("csi.example", "s"))
 	volume("local", v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: "/data"}})
 	volume("ebs1", v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}})
-	volume("ebs2", v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-2"}})
+	for i := 2; i <= 4; i++ {
+		volume(fmt.Sprint("ebs", i), v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: fmt.Sprint("vol-", i)}})
+	}
+	volume("csi3", csi(ebsDriver, "vol-3"))
 	for _, name := range []string{"d1", "d2"} {
 		out = append(out, testkit.Claim(name, "delayed").Obj())
 	}
@@ -122,6 +126,8 @@ func TestInTreeDisks(t *testing.T) {
 		{Name: "both ways to one disk", Pod: pod("ebs1").Volume("v", inlineEBS("vol-1")), Objects: limits(1), Want: fits},
 		{Name: "on pods there", Pod: pod("ebs1"), Pods: rt.Pods{testkit.Pod("x").Volume("v", inlineEBS("vol-2")).On("n")}, Objects: limits(1), Want: tooMany(ebsDriver, 2, 1)},
 		{Name: "that are there already", Pod: pod("ebs1"), Pods: rt.Pods{testkit.Pod("x").Volume("v", inlineEBS("vol-1")).On("n")}, Objects: limits(1), Want: fits},
+		{Name: "that are there already, of a volume of the driver", Pod: pod("csi3"), Pods: rt.Pods{testkit.Pod("x").Volume("v", inlineEBS("vol-3")).On("n")}, Objects: limits(1), Want: fits},
+		{Name: "that are there already, by a volume of the driver", Pod: pod("ebs3"), Pods: rt.Pods{there("csi3")}, Objects: limits(1), Want: fits},
 		{Name: "that are there already, the other way", Pod: pod().Volume("v", inlineEBS("vol-1")), Pods: rt.Pods{there("ebs1")}, Objects: limits(1), Want: fits},
 	}}.Filter(t)
 }
@@ -160,7 +166,8 @@ func TestSignature(t *testing.T) {
 	to := func(claims ...string) func(*testkit.PodBuilder) {
 		return func(p *testkit.PodBuilder) { p.Spec.Volumes = nil; p.Uses(claims...) }
 	}
-	x := rt.Signatures{Plugin: plugin, Nodes: rt.Nodes{testkit.Node("n")}, Objects: storage(), Pods: rt.Pods{there("c3", "d2"), testkit.Pod("y").Uses("c4").NominatedTo("n")}}
+	x := rt.Signatures{Plugin: plugin, Nodes: rt.Nodes{testkit.Node("n")}, Objects: storage(), Pods: rt.Pods{
+		there("c3", "d2").Volume("v", inlineEBS("vol-3")), testkit.Pod("y").Uses("c4").Volume("v", inlineEBS("vol-4")).NominatedTo("n")}}
 	run := func(from func(*testkit.PodBuilder), cases ...rt.Change) {
 		x.Pod = func() *testkit.PodBuilder { p := testkit.Pod("p"); from(p); return p }
 		x.Cases = cases
@@ -183,9 +190,13 @@ func TestSignature(t *testing.T) {
 		rt.Differs("no volumes", to(), rt.Local),
 		rt.Differs("a claim that doesn't exist", to("gone"), rt.Local))
 	run(to("c3"), rt.Differs("disks that pods use", to("c4"), rt.Local))
-	// An in-tree disk may be on a node by a volume in a pod's spec.
 	run(to("ebs1"),
-		rt.Differs("in-tree disks", to("ebs2"), rt.Local),
-		rt.Differs("in-tree: the same in the pod itself", func(p *testkit.PodBuilder) { p.Spec.Volumes = nil; p.Volume("v", inlineEBS("vol-1")) }, rt.Same))
+		rt.Differs("in-tree disks", to("ebs2"), rt.Same),
+		rt.Differs("an in-tree disk that a pod has in its spec", to("ebs3"), rt.Local),
+		rt.Differs("the same in the pod itself", func(p *testkit.PodBuilder) { p.Spec.Volumes = nil; p.Volume("v", inlineEBS("vol-1")) }, rt.Local))
+	run(to("ebs3"),
+		rt.Differs("in-tree disks that pods have in their spec", to("ebs4"), rt.Local),
+		rt.Differs("a volume of the driver that is the same disk", to("csi3"), rt.Same),
+		rt.Differs("the same in the pod itself", func(p *testkit.PodBuilder) { p.Spec.Volumes = nil; p.Volume("v", inlineEBS("vol-3")) }, rt.Same))
 	run(to("gone"), rt.Differs("claims that don't exist", to("gone2"), rt.Local))
 }

@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/cluster/migration"
 	"github.com/berthproject/berth/core/framework"
 	nodeaffinityrule "github.com/berthproject/berth/core/plugins/nodeaffinity"
 	"github.com/berthproject/berth/core/plugins/volumes"
@@ -25,8 +27,38 @@ type claims struct {
 
 // boundClaim is what a claim that is completely bound leads to.
 type boundClaim struct {
-	volume   *v1.PersistentVolume // nil when it doesn't exist
-	affinity cluster.VolumeAffinity
+	volume *v1.PersistentVolume // nil when it doesn't exist
+	// seen is the volume as its CSI driver sees it, and affinity and itsAffinity are the node
+	// affinity of both; what is signed doesn't need them (readVolumes).
+	seen                  migration.Volume
+	affinity, itsAffinity cluster.VolumeAffinity
+}
+
+// readVolumes makes the bound claims ready to be asked of nodes, once for all of them.
+func (c *claims) readVolumes() {
+	for i := range c.bound {
+		b := &c.bound[i]
+		if b.volume == nil {
+			continue
+		}
+		b.seen = migration.Translate(b.volume)
+		b.affinity = cluster.ParseVolumeAffinity(b.volume)
+		if csi := b.seen.AsCSI(); csi != nil {
+			b.itsAffinity = cluster.ParseVolumeAffinity(csi)
+		}
+	}
+}
+
+// admits tells whether the volume admits a node.
+func (b *boundClaim) admits(n *cluster.Node, csi *storagev1.CSINode) bool {
+	pv, err := b.seen.On(csi)
+	switch {
+	case err != nil:
+		return false
+	case pv == b.volume:
+		return b.affinity.Admits(n.NodeInfo)
+	}
+	return b.itsAffinity.Admits(n.NodeInfo)
 }
 
 // delayedClaim is a claim that waits for its first consumer.
@@ -60,11 +92,7 @@ func resolve(pod *cluster.Pod, state *cluster.State) (out claims, why string) {
 			}
 		}
 		if cluster.ClaimBound(claim) {
-			b := boundClaim{volume: state.Volume(claim.Spec.VolumeName)}
-			if b.volume != nil {
-				b.affinity = cluster.ParseVolumeAffinity(b.volume)
-			}
-			out.bound = append(out.bound, b)
+			out.bound = append(out.bound, boundClaim{volume: state.Volume(claim.Spec.VolumeName)})
 			continue
 		}
 		delayed, err := volumes.Delayed(claim, state)

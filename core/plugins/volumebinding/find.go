@@ -6,7 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/cluster/migration"
 )
 
 // finding is where a pod's volumes would come from on a node, or what is wrong.
@@ -100,12 +99,7 @@ func (f *finding) checkBound(bound []boundClaim, state *cluster.State, n *cluste
 			f.volumeGone = true
 			return
 		}
-		translated, err := migration.Translated(b.volume, state.CSINode(n.Name))
-		affinity := b.affinity
-		if err == nil && translated != b.volume {
-			affinity = cluster.ParseVolumeAffinity(translated)
-		}
-		if err != nil || !affinity.Admits(n.NodeInfo) {
+		if !b.admits(n, state.CSINode(n.Name)) {
 			f.wrongNode = true
 			return
 		}

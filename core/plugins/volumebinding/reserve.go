@@ -19,6 +19,7 @@ func (Plugin) Assume(pod *cluster.Pod, n *cluster.Node, state *cluster.State) {
 	if why != "" || len(c.delayed) == 0 {
 		return
 	}
+	c.readVolumes()
 	f := c.find(state, n)
 	if !f.ok() {
 		return

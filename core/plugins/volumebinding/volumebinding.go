@@ -42,6 +42,7 @@ func (Plugin) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 	if why != "" {
 		return framework.Rules{}, volumes.Rejected(Name, why)
 	}
+	c.readVolumes()
 	return framework.Rules{Local: &rule{state, c}}, nil
 }
 

@@ -15,7 +15,8 @@ import (
 // class that it doesn't belong to.
 //
 //	what changed                        whose signature may change
-//	a pod or nomination comes or goes   pods that use one of its claims: whether a claim is in use counts
+//	a pod or nomination comes or goes   pods that use one of its claims: whether a claim is in use counts;
+//	                                    pods with claims, when a disk in its spec is a volume, too
 //	a claim                             pods that use it
 //	a storage class                     pods with claims
 //	a volume                            pods whose claims name it or are named by it; pods with claims,
@@ -26,6 +27,9 @@ type Reclassifier struct{}
 func (Reclassifier) Reclassifies(c *cluster.Change, state *cluster.State) func(*cluster.Pod) bool {
 	switch c.Op {
 	case cluster.PodAdded, cluster.PodRemoved, cluster.NominationAdded, cluster.NominationRemoved:
+		if slices.ContainsFunc(c.Pod.Disks, state.HasVolume) {
+			return withClaims
+		}
 		if len(c.Pod.Claims) > 0 {
 			return users(c.Pod.Object.Namespace, func(name string) bool {
 				return slices.ContainsFunc(c.Pod.Claims, func(r cluster.ClaimRef) bool { return r.Name == name })
@@ -63,7 +67,7 @@ func readersOfVolume(c *cluster.ObjectChange, state *cluster.State) func(*cluste
 			continue
 		}
 		naming := state.ClaimsNaming(pv.Name)
-		if state.VolumeShared(pv) || pv.Spec.CSI != nil && len(naming) > 0 {
+		if _, counts := state.DiskOf(pv); state.VolumeShared(pv) || counts && len(naming) > 0 {
 			return withClaims
 		}
 		if ref := pv.Spec.ClaimRef; ref != nil {

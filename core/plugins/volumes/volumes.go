@@ -56,14 +56,10 @@ func Rejected(plugin, message string) *framework.Reason {
 	return &framework.Reason{Plugin: plugin, Messages: []string{message}, Final: true, OfPod: true}
 }
 
-// Disk is what an attach limit counts: a volume of a CSI driver. Disks of equal
-// names are one, whichever claims lead to them.
-type Disk struct{ Driver, Name string }
-
 // DiskOf returns the disk of a claim. A claim without a volume counts as a disk of
 // its own, of the driver that is to provision it. ok is false when the claim leads to
 // no CSI driver.
-func DiskOf(c *v1.PersistentVolumeClaim, state *cluster.State) (d Disk, ok bool) {
+func DiskOf(c *v1.PersistentVolumeClaim, state *cluster.State) (d cluster.Disk, ok bool) {
 	pv := (*v1.PersistentVolume)(nil)
 	if c.Spec.VolumeName != "" {
 		pv = state.Volume(c.Spec.VolumeName)
@@ -71,46 +67,22 @@ func DiskOf(c *v1.PersistentVolumeClaim, state *cluster.State) (d Disk, ok bool)
 	if pv == nil {
 		return unboundDisk(c, state)
 	}
-	csi := migration.Source(pv)
-	if csi == nil || csi.Driver == "" || csi.VolumeHandle == "" {
-		return Disk{}, false
-	}
-	return Disk{csi.Driver, csi.Driver + "/" + csi.VolumeHandle}, true
+	return state.DiskOf(pv)
 }
 
-func unboundDisk(c *v1.PersistentVolumeClaim, state *cluster.State) (Disk, bool) {
+func unboundDisk(c *v1.PersistentVolumeClaim, state *cluster.State) (cluster.Disk, bool) {
 	class := state.StorageClass(cluster.ClaimClass(c))
 	if class == nil {
-		return Disk{}, false
+		return cluster.Disk{}, false
 	}
 	driver := migration.Driver(class.Provisioner)
 	if driver == "" {
-		return Disk{}, false
+		return cluster.Disk{}, false
 	}
 	// No handle contains a NUL, so this is nobody else's name.
-	return Disk{driver, driver + "/\x00" + c.Namespace + "/" + c.Name}, true
-}
-
-// InlineDisk returns the disk of a volume in a pod's spec (migration.Inline); ok is
-// false when attach limits don't count it.
-func InlineDisk(v *v1.Volume, namespace string) (d Disk, ok bool) {
-	driver, handle, ok := migration.InlineSource(v, namespace)
-	if !ok {
-		return Disk{}, false
-	}
-	return Disk{driver, driver + "/" + handle}, true
+	return cluster.Disk{Driver: driver, Name: driver + "/\x00" + c.Namespace + "/" + c.Name}, true
 }
 
 // Has tells whether a pod has a volume that counts for nodes' attach limits. Every
 // pod has volumes of other kinds, such as the token of its service account.
-func Has(pod *cluster.Pod) bool {
-	if len(pod.Claims) > 0 {
-		return true
-	}
-	for i := range pod.Object.Spec.Volumes {
-		if migration.Inline(&pod.Object.Spec.Volumes[i]) {
-			return true
-		}
-	}
-	return false
-}
+func Has(pod *cluster.Pod) bool { return len(pod.Claims) > 0 || len(pod.Disks) > 0 }

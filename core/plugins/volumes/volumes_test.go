@@ -105,14 +105,14 @@ func TestRejected(t *testing.T) {
 // A disk is named after its driver and its handle, or else after its claim.
 func TestDiskOf(t *testing.T) {
 	claim := func(class string) *testkit.ClaimBuilder { return testkit.Claim("c", class) }
-	none := volumes.Disk{}
-	of := func(driver, name string) volumes.Disk { return volumes.Disk{Driver: driver, Name: driver + "/" + name} }
+	none := cluster.Disk{}
+	of := func(driver, name string) cluster.Disk { return cluster.Disk{Driver: driver, Name: driver + "/" + name} }
 	own := "\x00default/c"
 	for _, c := range []struct {
 		name   string
 		claim  *testkit.ClaimBuilder
 		volume *testkit.VolumeBuilder
-		want   volumes.Disk
+		want   cluster.Disk
 	}{
 		{"a driver's volume", claim("delayed").Bound("pv"), testkit.Volume("pv", "delayed").CSI("csi.other", "h"), of("csi.other", "h")},
 		{"a volume without a handle", claim("delayed").Bound("pv"), testkit.Volume("pv", "delayed").CSI("csi.other", ""), none},
@@ -139,17 +139,6 @@ func TestDiskOf(t *testing.T) {
 				t.Errorf("got %+v, %v, want %+v", got, ok, c.want)
 			}
 		})
-	}
-}
-
-func TestInlineDisk(t *testing.T) {
-	pod := testkit.Pod("p").Volume("ebs", inline("vol-1")).Volume("token", v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}})
-	want := volumes.Disk{Driver: "ebs.csi.aws.com", Name: "ebs.csi.aws.com/vol-1"}
-	if got, ok := volumes.InlineDisk(&pod.Spec.Volumes[0], "default"); got != want || !ok {
-		t.Errorf("an EBS disk: got %+v, %v, want %+v", got, ok, want)
-	}
-	if got, ok := volumes.InlineDisk(&pod.Spec.Volumes[1], "default"); ok {
-		t.Errorf("a token: got %+v, want none", got)
 	}
 }
 
