@@ -209,18 +209,25 @@ func TestADeadHoldersLeaseIsTakenSoon(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCandidacy(t)
-			last := time.Now()
-			c.set(heldBy("other"))
+			renewals := make(chan time.Time, 31)
+			renew := func() {
+				c.set(heldBy("other"))
+				renewals <- time.Now()
+			}
+			renew()
 			go func() {
 				for range 30 {
 					time.Sleep(2 * time.Second)
-					last = time.Now()
-					c.set(heldBy("other"))
+					renew()
 				}
+				close(renewals)
 			}()
 			err := c.run(t.Context(), func(_ context.Context, synced func(), becomeLeader <-chan struct{}) error {
 				synced()
 				<-becomeLeader
+				var last time.Time
+				for last = range renewals {
+				}
 				if late := time.Since(last) - 15*time.Second; late < 0 || late > 1100*time.Millisecond {
 					t.Errorf("the Lease was taken %s after it was over, want at most 1.1s", late)
 				}
@@ -238,24 +245,51 @@ func TestADeadHoldersLeaseIsTakenSoon(t *testing.T) {
 func TestTheLeaseIsRenewedAsOftenAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCandidacy(t)
-		calls := map[string]int{}
+		var updates, others atomic.Int32
 		c.call = func(_ context.Context, verb string) error {
-			calls[verb]++
+			if verb == "update" {
+				updates.Add(1)
+			} else {
+				others.Add(1)
+			}
 			return nil
 		}
 		err := c.run(t.Context(), func(_ context.Context, synced func(), becomeLeader <-chan struct{}) error {
 			synced()
 			<-becomeLeader
-			clear(calls)
+			before, reads := updates.Load(), others.Load()
 			time.Sleep(time.Minute + time.Second)
-			if got := calls["update"]; got != 30 || len(calls) != 1 {
-				t.Errorf("calls %v in 61s, want 30 updates", calls)
+			if n, more := updates.Load()-before, others.Load()-reads; n != 30 || more != 0 {
+				t.Errorf("%d updates and %d other calls in 61s, want 30 and none", n, more)
 			}
 			c.ended.Store(true)
 			return nil
 		})
 		if err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured counts the calls of a candidate that can't
+// read the Lease.
+func TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCandidacy(t)
+		var calls atomic.Int32
+		c.call = func(context.Context, string) error {
+			calls.Add(1)
+			return apierrors.NewServiceUnavailable("away")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		err := c.run(ctx, func(ctx context.Context, synced func(), _ <-chan struct{}) error {
+			synced()
+			<-ctx.Done()
+			return nil
+		})
+		if n := calls.Load(); err != nil || n < 30 || n > 31 {
+			t.Errorf("%d calls in a minute (%v), want one every two seconds", n, err)
 		}
 	})
 }

@@ -37,6 +37,7 @@ type lock struct {
 	// call that named it as the holder began then.
 	held    bool
 	renewed time.Time
+	failed  time.Time // when the last call did, zero when it didn't; of the elector's goroutine
 	// denied is why the API server last refused this process the Lease, nil when it didn't.
 	denied atomic.Pointer[error]
 }
@@ -69,8 +70,11 @@ func (l *lock) serveAt(namespace string, port int, certificate []byte) {
 
 var errLeaseLost = errors.New("the Lease was lost")
 
-// Get implements resourcelock.Interface.
+// Get implements resourcelock.Interface. The holder looks at once when a renewal has failed.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if !l.held {
+		l.rest(ctx)
+	}
 	record, raw, err := l.Interface.Get(ctx)
 	l.note(err)
 	if err == nil && l.held && record.HolderIdentity != l.Identity() {
@@ -96,6 +100,7 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	if l.held && time.Since(l.renewed) < l.every-l.every/looksPerRetry/2 {
 		return nil
 	}
+	l.rest(ctx)
 	return l.write(func() error { return l.Interface.Update(ctx, record) })
 }
 
@@ -132,8 +137,29 @@ func (l *lock) giveUp(ctx context.Context) error {
 		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now})
 }
 
-// note remembers whether the API server refuses this process the Lease.
+// rest waits, when the last call has failed, until a retry period has passed since: an API server
+// that is away or refuses is called, and the log told, no more often than client-go would do it.
+// The elector's time is that from before, so a Lease is taken too late rather than too soon.
+func (l *lock) rest(ctx context.Context) {
+	wait := l.every - time.Since(l.failed)
+	if l.failed.IsZero() || wait <= 0 {
+		return
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// note remembers when a call has failed, and whether the API server refuses this process the
+// Lease.
 func (l *lock) note(err error) {
+	l.failed = time.Time{}
+	if err != nil && !apierrors.IsNotFound(err) {
+		l.failed = time.Now()
+	}
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		l.denied.Store(&err)
 	} else {
