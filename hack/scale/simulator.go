@@ -36,6 +36,7 @@ spec:
         containers:
         - name: c
           resources: {requests: {cpu: 100m, memory: 128Mi}}
+  api: {bindsPerSecond: 10000} # so that a million pods are bound in time
   policy:
     flags: [--max-nodes-launching=0]
   end: {at: 10m}
