@@ -84,6 +84,7 @@ func (c *check) deleteNew(del *line, id string, known map[string]bool, before in
 	node := &protocol.ExternalGrpcNode{ProviderID: instance.GetId(), Name: instance.GetId()}
 	del.calls, del.slowest = 0, 0 // so far it was listed
 	if _, ok := try(c, del, required, about, c.server.NodeGroupDeleteNodes, &protocol.NodeGroupDeleteNodesRequest{Id: id, Nodes: []*protocol.ExternalGrpcNode{node}}); !ok {
+		del.wrong += fmt.Sprintf("; it was named by its ID alone, since check knows no nodes, and Berth gives labels and annotations, too; delete %q otherwise if it is there", instance.GetId())
 		return
 	}
 	c.expect(del, id, before, "after one node was deleted")

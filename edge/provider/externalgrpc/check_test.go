@@ -45,8 +45,8 @@ ok         NodeGroupTemplateNodeInfo    templates are whole (2 calls, the slowes
 ok         NodeGroupGetOptions          (2 calls, the slowest in …)
 ok         PricingNodePrice             (4 calls, the slowest in …)
 left out   PricingPodPrice              Berth doesn't call it
-left out   GPULabel                     Berth doesn't call it
-left out   GetAvailableGPUTypes         Berth doesn't call it
+ok         GPULabel                     Berth doesn't call it (in …)
+ok         GetAvailableGPUTypes         Berth doesn't call it (in …)
 `
 	const end = "not tried  Cleanup                      it would have the server think that its clients are gone\n"
 	for _, x := range []struct {
@@ -137,6 +137,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		}, "a", `wrong      NodeGroupIncreaseSize        group "a": targetSize is 1 after an order of one node, and must be 2 when the call returns (in …)`},
 		{"an order that never comes", instead("NodeGroupIncreaseSize", &protocol.NodeGroupIncreaseSizeResponse{}), "a", `wrong      NodeGroupIncreaseSize        group "a": targetSize is 1 after an order of one node, and must be 2 when the call returns (in …)`},
 		{"a deletion that isn't", instead("NodeGroupDeleteNodes", &protocol.NodeGroupDeleteNodesResponse{}), "a", `wrong      NodeGroupDeleteNodes         group "a": targetSize is 2 after one node was deleted, and must be 1 when the call returns (in …)`},
+		{"a deletion that is refused", instead("NodeGroupDeleteNodes", status.Error(codes.Unknown, "not mine")), "a", `wrong      NodeGroupDeleteNodes         group "a": NodeGroupDeleteNodes: Unknown: not mine; it was named by its ID alone, since check knows no nodes, and Berth gives labels and annotations, too; delete "fake://a/1" otherwise if it is there (in …)`},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			got, err := checked(t, externalgrpc.Checking{Change: x.change}, twoGroups(), x.server)

@@ -127,9 +127,9 @@ func (s *Server) NodeGroups(ctx context.Context, _ *protocol.NodeGroupsRequest) 
 // NodeGroupForNode implements protocol.CloudProviderServer.
 func (s *Server) NodeGroupForNode(ctx context.Context, in *protocol.NodeGroupForNodeRequest) (*protocol.NodeGroupForNodeResponse, error) {
 	out := &protocol.NodeGroupForNodeResponse{NodeGroup: &protocol.NodeGroup{}}
-	id := s.provider.GroupOf(nodeOf(in.GetNode()))
-	if id == "" {
-		return out, nil
+	id, err := s.groupOf(ctx, in.GetNode())
+	if err != nil || id == "" {
+		return out, err
 	}
 	g, err := s.group(ctx, id)
 	if err != nil {
@@ -139,9 +139,43 @@ func (s *Server) NodeGroupForNode(ctx context.Context, in *protocol.NodeGroupFor
 	return out, nil
 }
 
+// groupOf returns the ID of a node's group, "" for none. Of an instance that is no node yet there
+// is nothing but its ID: its group is the one that lists it.
+func (s *Server) groupOf(ctx context.Context, n *protocol.ExternalGrpcNode) (string, error) {
+	if id := s.provider.GroupOf(nodeOf(n)); id != "" {
+		return id, nil
+	}
+	groups, err := s.list(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i := range groups {
+		for k := range groups[i].Instances {
+			if id := groups[i].Instances[k].ID; id != "" && id == n.GetProviderID() {
+				return groups[i].ID, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// GPULabel implements protocol.CloudProviderServer: nodes with GPUs are told by their resources,
+// and have no label.
+func (s *Server) GPULabel(context.Context, *protocol.GPULabelRequest) (*protocol.GPULabelResponse, error) {
+	return &protocol.GPULabelResponse{}, nil
+}
+
+// GetAvailableGPUTypes implements protocol.CloudProviderServer.
+func (s *Server) GetAvailableGPUTypes(context.Context, *protocol.GetAvailableGPUTypesRequest) (*protocol.GetAvailableGPUTypesResponse, error) {
+	return &protocol.GetAvailableGPUTypesResponse{}, nil
+}
+
 // PricingNodePrice implements protocol.CloudProviderServer.
 func (s *Server) PricingNodePrice(ctx context.Context, in *protocol.PricingNodePriceRequest) (*protocol.PricingNodePriceResponse, error) {
-	id := s.provider.GroupOf(nodeOf(in.GetNode()))
+	id, err := s.groupOf(ctx, in.GetNode())
+	if err != nil {
+		return nil, err
+	}
 	if id == "" {
 		return nil, status.Errorf(codes.NotFound, "node %q is of no node group", in.GetNode().GetName())
 	}
