@@ -18,7 +18,7 @@ func TestAnInstanceWithoutANodeIsOfItsGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // nothing is under way any more
 	c := protocol.NewCloudProviderClient(conn)
 	for _, x := range []struct {
 		name string
