@@ -289,7 +289,7 @@ func (b *broken) terms() {
 func (b *broken) objects() {
 	s := b.s
 	claimsByVolume, volumesByClaim, freeVolumes := map[string][]string{}, map[ClaimKey][]string{}, map[freeVolume][]string{}
-	handles, inTree := map[string]int{}, 0
+	handles, disks := map[string]int{}, 0
 	byNode, byVolume := map[string][]string{}, map[string][]string{}
 	budgets, capacities := map[string][]string{}, map[string][]string{}
 	for key, o := range s.objects.byKey {
@@ -308,13 +308,10 @@ func (b *broken) objects() {
 				k := freeVolume{VolumeClass(o), pinnedHost(o)}
 				freeVolumes[k] = append(freeVolumes[k], name)
 			}
-			source := migration.Source(o)
-			if source != nil {
+			if source := migration.Source(o); source != nil && source.Driver != "" && source.VolumeHandle != "" {
 				handles[source.Driver+"/"+source.VolumeHandle]++
-			}
-			if o.Spec.CSI == nil && source != nil {
-				inTree++
-				b.same("what "+name+" is translated to", s.objects.inTree[o], source)
+				disks++
+				b.same("the disk of "+name, s.objects.disks[o], newDisk(source.Driver, source.VolumeHandle))
 			}
 		case *storagev1.VolumeAttachment:
 			byNode[o.Spec.NodeName] = append(byNode[o.Spec.NodeName], name)
@@ -332,7 +329,7 @@ func (b *broken) objects() {
 	b.same("volumes by claim", names(x.volumesByClaim), sortedByName(volumesByClaim))
 	b.same("free volumes", names(x.freeVolumes), sortedByName(freeVolumes))
 	b.same("handles", x.handles, handles)
-	b.same("the number of volumes that are translated", len(x.inTree), inTree)
+	b.same("the number of disks of volumes", len(x.disks), disks)
 	b.same("attachments by node", names(x.attachmentsByNode), sortedByName(byNode))
 	b.same("attachments by volume", names(x.attachmentsByVolume), sortedByName(byVolume))
 	b.same("budgets", names(x.budgets), sortedByName(budgets))

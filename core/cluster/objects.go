@@ -32,19 +32,19 @@ func keyOf(o Object) objectKey { return objectKey{KindOf(o), o.GetNamespace(), o
 // objects holds the objects and what rules look them up by.
 type objects struct {
 	byKey               map[objectKey]Object
-	claimNodes          map[ClaimKey][]NodeIndex                               // nodes of the pods that use a claim, with repeats
-	claimPods           map[ClaimKey]int                                       // those that name the claim, rather than have it made for them
-	freeVolumes         map[freeVolume][]*v1.PersistentVolume                  // those that name no claim
-	volumesByClaim      map[ClaimKey][]*v1.PersistentVolume                    // by their claimRef
-	claimsByVolume      map[string][]*v1.PersistentVolumeClaim                 // by the volume they name
-	inTree              map[*v1.PersistentVolume]*v1.CSIPersistentVolumeSource // what volumes of in-tree plugins are translated to
-	handles             map[string]int                                         // volumes by Disk.Name
-	inline              map[string]int                                         // how often pods on nodes have a disk in their spec, by Disk.Name
-	attachmentsByNode   map[string][]*storagev1.VolumeAttachment               // by the node
-	attachmentsByVolume map[string][]*storagev1.VolumeAttachment               // by the volume
-	budgets             map[string][]*Budget                                   // by namespace
-	budgetsByLabel      map[serviceKey][]*Budget                               // by Budget.firstLabel
-	capacities          map[string][]*storagev1.CSIStorageCapacity             // by storage class
+	claimNodes          map[ClaimKey][]NodeIndex                   // nodes of the pods that use a claim, with repeats
+	claimPods           map[ClaimKey]int                           // those that name the claim, rather than have it made for them
+	freeVolumes         map[freeVolume][]*v1.PersistentVolume      // those that name no claim
+	volumesByClaim      map[ClaimKey][]*v1.PersistentVolume        // by their claimRef
+	claimsByVolume      map[string][]*v1.PersistentVolumeClaim     // by the volume they name
+	disks               map[*v1.PersistentVolume]Disk              // of the volumes that a CSI driver serves
+	handles             map[string]int                             // volumes by Disk.Name
+	inline              map[string]int                             // how often pods on nodes have a disk in their spec, by Disk.Name
+	attachmentsByNode   map[string][]*storagev1.VolumeAttachment   // by the node
+	attachmentsByVolume map[string][]*storagev1.VolumeAttachment   // by the volume
+	budgets             map[string][]*Budget                       // by namespace
+	budgetsByLabel      map[serviceKey][]*Budget                   // by Budget.firstLabel
+	capacities          map[string][]*storagev1.CSIStorageCapacity // by storage class
 }
 
 func (b *objects) init() {
@@ -54,7 +54,7 @@ func (b *objects) init() {
 	b.freeVolumes = map[freeVolume][]*v1.PersistentVolume{}
 	b.volumesByClaim = map[ClaimKey][]*v1.PersistentVolume{}
 	b.claimsByVolume = map[string][]*v1.PersistentVolumeClaim{}
-	b.inTree = map[*v1.PersistentVolume]*v1.CSIPersistentVolumeSource{}
+	b.disks = map[*v1.PersistentVolume]Disk{}
 	b.handles = map[string]int{}
 	b.inline = map[string]int{}
 	b.attachmentsByNode = map[string][]*storagev1.VolumeAttachment{}

@@ -34,16 +34,13 @@ var volumeKind = kindOf[*v1.PersistentVolume]{
 		} else {
 			enlist(b.freeVolumes, freeVolume{VolumeClass(o), pinnedHost(o)}, o, sign)
 		}
-		if o.Spec.CSI == nil && sign > 0 {
-			if source := migration.Source(o); source != nil {
-				b.inTree[o] = source
+		if d, ok := b.diskOf(o); ok {
+			addTo(b.handles, d.Name, sign)
+			if sign > 0 {
+				b.disks[o] = d
+			} else {
+				delete(b.disks, o)
 			}
-		}
-		if source := b.source(o); source != nil {
-			addTo(b.handles, diskOf(source).Name, sign)
-		}
-		if sign < 0 {
-			delete(b.inTree, o)
 		}
 	},
 	local: (*State).touchVolume,
@@ -185,10 +182,8 @@ func (s *State) VolumesClaimed(c ClaimKey) []*v1.PersistentVolume { return s.obj
 // names are one, whichever claims lead to them.
 type Disk struct{ Driver, Name string }
 
-// diskOf returns the disk of a CSI source. Its Name has Driver and handle.
-func diskOf(source *v1.CSIPersistentVolumeSource) Disk {
-	return Disk{source.Driver, source.Driver + "/" + source.VolumeHandle}
-}
+// newDisk returns the disk with a handle. No driver's name has a slash.
+func newDisk(driver, handle string) Disk { return Disk{driver, driver + "/" + handle} }
 
 // inlineDisks returns the disks in a pod's spec that count as those of the CSI driver which may
 // have taken their in-tree plugin over.
@@ -199,30 +194,28 @@ func inlineDisks(p *v1.Pod) (out []Disk) {
 			continue
 		}
 		if driver, handle, ok := migration.InlineSource(v, p.Namespace); ok {
-			out = append(out, Disk{driver, driver + "/" + handle})
+			out = append(out, newDisk(driver, handle))
 		}
 	}
 	return out
 }
 
-// source returns a volume's CSI source, its own or the one that it is translated to; nil for a
-// volume that no CSI driver serves. Of a volume that isn't, or is no more, an object of the state
-// it is translated anew.
-func (b *objects) source(pv *v1.PersistentVolume) *v1.CSIPersistentVolumeSource {
-	if source, ok := b.inTree[pv]; ok {
-		return source
+// diskOf returns the disk of a volume; ok is false for one that no CSI driver serves. For an object
+// of the state it is kept: translating a volume of an in-tree plugin copies it. Of one that isn't
+// an object of the state, or is no more, it is found anew.
+func (b *objects) diskOf(pv *v1.PersistentVolume) (d Disk, ok bool) {
+	if d, ok := b.disks[pv]; ok {
+		return d, true
 	}
-	return migration.Source(pv)
-}
-
-// DiskOf returns the disk of a volume; ok is false for one that no CSI driver serves.
-func (s *State) DiskOf(pv *v1.PersistentVolume) (d Disk, ok bool) {
-	source := s.objects.source(pv)
+	source := migration.Source(pv)
 	if source == nil || source.Driver == "" || source.VolumeHandle == "" {
 		return Disk{}, false
 	}
-	return diskOf(source), true
+	return newDisk(source.Driver, source.VolumeHandle), true
 }
+
+// DiskOf returns the disk of a volume; ok is false for one that no CSI driver serves.
+func (s *State) DiskOf(pv *v1.PersistentVolume) (d Disk, ok bool) { return s.objects.diskOf(pv) }
 
 // VolumeShared tells whether others may lead to the volume's disk, too: several claims name it,
 // there is another volume with its driver and handle, or a pod on a node, or nominated to one, has
@@ -231,12 +224,8 @@ func (s *State) VolumeShared(pv *v1.PersistentVolume) bool {
 	if len(s.objects.claimsByVolume[pv.Name]) > 1 {
 		return true
 	}
-	source := s.objects.source(pv)
-	if source == nil {
-		return false
-	}
-	name := diskOf(source).Name
-	return s.objects.handles[name] > 1 || s.objects.inline[name] > 0 || s.nominated.inline[name] > 0
+	d, ok := s.DiskOf(pv)
+	return ok && (s.objects.handles[d.Name] > 1 || s.objects.inline[d.Name] > 0 || s.nominated.inline[d.Name] > 0)
 }
 
 // HasVolume tells whether some volume is that disk.

@@ -28,10 +28,10 @@ type claims struct {
 // boundClaim is what a claim that is completely bound leads to.
 type boundClaim struct {
 	volume *v1.PersistentVolume // nil when it doesn't exist
-	// seen is the volume as its CSI driver sees it, and affinity and itsAffinity are the node
-	// affinity of both; what is signed doesn't need them (readVolumes).
-	seen                  migration.Volume
-	affinity, itsAffinity cluster.VolumeAffinity
+	// translated is the volume as it stands and as its CSI driver sees it; affinity and csiAffinity
+	// are the node affinities of both. readVolumes sets them: what is signed doesn't need them.
+	translated            migration.Volume
+	affinity, csiAffinity cluster.VolumeAffinity
 }
 
 // readVolumes makes the bound claims ready to be asked of nodes, once for all of them.
@@ -41,24 +41,24 @@ func (c *claims) readVolumes() {
 		if b.volume == nil {
 			continue
 		}
-		b.seen = migration.Translate(b.volume)
+		b.translated = migration.Translate(b.volume)
 		b.affinity = cluster.ParseVolumeAffinity(b.volume)
-		if csi := b.seen.AsCSI(); csi != nil {
-			b.itsAffinity = cluster.ParseVolumeAffinity(csi)
+		if csi := b.translated.AsCSI(); csi != nil {
+			b.csiAffinity = cluster.ParseVolumeAffinity(csi)
 		}
 	}
 }
 
 // admits tells whether the volume admits a node.
 func (b *boundClaim) admits(n *cluster.Node, csi *storagev1.CSINode) bool {
-	pv, err := b.seen.On(csi)
+	pv, err := b.translated.On(csi)
 	switch {
 	case err != nil:
 		return false
 	case pv == b.volume:
 		return b.affinity.Admits(n.NodeInfo)
 	}
-	return b.itsAffinity.Admits(n.NodeInfo)
+	return b.csiAffinity.Admits(n.NodeInfo)
 }
 
 // delayedClaim is a claim that waits for its first consumer.

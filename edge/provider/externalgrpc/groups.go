@@ -231,7 +231,7 @@ func (c *Client) readOptions(ctx context.Context, r *read) {
 		var o *cluster.GroupOptions
 		if o, err = options(answer.GetNodeGroupAutoscalingOptions()); err == nil {
 			if err = o.Validate(); err == nil {
-				if r.options = o; reflect.DeepEqual(o, &c.defaults) {
+				if r.options = o; o != nil && c.saysNoMore(o) {
 					r.options = nil
 				}
 				r.ignored = ignoredOption(answer.GetNodeGroupAutoscalingOptions())
@@ -240,6 +240,16 @@ func (c *Client) readOptions(ctx context.Context, r *read) {
 		}
 	}
 	r.optionsErr = err.Error() + "; the options are what they were"
+}
+
+// saysNoMore tells whether options are those of the flags, or those of them that a server knows
+// which has no start-up time.
+func (c *Client) saysNoMore(o *cluster.GroupOptions) bool {
+	flags := c.defaults
+	if o.StartupTime == nil {
+		flags.StartupTime = nil
+	}
+	return reflect.DeepEqual(o, &flags)
 }
 
 // defaultOptions returns the message of the flags.

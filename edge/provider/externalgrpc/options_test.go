@@ -69,3 +69,22 @@ func TestOptionsThatArentHonouredAreSaid(t *testing.T) {
 		t.Errorf("the options can't be read: logged %q, want %q", log, want)
 	}
 }
+
+// TestFlagsThatAServerGivesBackAreNoOptions, also by one of a time when no start-up time was known.
+func TestFlagsThatAServerGivesBackAreNoOptions(t *testing.T) {
+	for _, older := range []bool{false, true} {
+		b := newBed(t, long, newFakeProvider(group("g")), func(_ context.Context, _ string, request any, next func() (any, error)) (any, error) {
+			r, ok := request.(*protocol.NodeGroupAutoscalingOptionsRequest)
+			if !ok {
+				return next()
+			}
+			if older {
+				r.Defaults.MaxNodeStartupDuration = nil
+			}
+			return &protocol.NodeGroupAutoscalingOptionsResponse{NodeGroupAutoscalingOptions: r.GetDefaults()}, nil
+		})
+		if o := b.list(t)[0].Options; o != nil {
+			t.Errorf("older server: %t; got options %+v, want none", older, o)
+		}
+	}
+}
