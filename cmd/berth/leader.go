@@ -125,8 +125,9 @@ func (e *election) giveUp() {
 
 // looksPerRetry is how often a candidate looks at the Lease in each retry period. client-go's
 // elector takes a Lease that is over when it has seen no change of it for as long as it lasts, and
-// looks at random after once to 2.2 times its period. So the time by which it is late is up to 4.4
-// times the period; with all of --leader-elect-retry-period, 8.8 s of a Lease of 15.
+// looks again after once to 2.2 times its period, at random. It may see the last renewal late and
+// then the end of the Lease, by 4.4 periods in all: were the period the whole of
+// --leader-elect-retry-period, 2 s, that would be 8.8 s beside a Lease of 15.
 const looksPerRetry = 8
 
 // elector returns client-go's elector for the Lease. It calls onLeading once, when this

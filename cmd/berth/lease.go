@@ -139,7 +139,7 @@ func (l *lock) giveUp(ctx context.Context) error {
 
 // rest waits, when the last call has failed, until a retry period has passed since: an API server
 // that is away or refuses is called, and the log told, no more often than client-go would do it.
-// The elector's time is that from before, so a Lease is taken too late rather than too soon.
+// The elector has read the clock before, so it takes a Lease too late rather than too soon.
 func (l *lock) rest(ctx context.Context) {
 	wait := l.every - time.Since(l.failed)
 	if l.failed.IsZero() || wait <= 0 {

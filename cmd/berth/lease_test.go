@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/berthproject/berth/config"
+)
+
+// This file specifies the calls about the Lease: how often they are made, how long they may take, and
+// who may make them. What an election makes of them is in leader_test.go, with its candidacy.
+
+// TestADeadHoldersLeaseIsTakenSoon has another Berth renew its Lease every two seconds until it dies
+// at some time after a renewal. The candidate takes the Lease no sooner than 15 s after the last
+// renewal, and at most 1.1 s later: it sees that one, and then that the Lease is over, each at most
+// 2.2 times its period of 0.25 s late (looksPerRetry).
+func TestADeadHoldersLeaseIsTakenSoon(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCandidacy(t)
+			renewals := make(chan time.Time, 31)
+			renew := func() {
+				c.set(heldBy("other"))
+				renewals <- time.Now()
+			}
+			renew()
+			go func() {
+				for range 30 {
+					time.Sleep(2 * time.Second)
+					renew()
+				}
+				close(renewals)
+			}()
+			c.lead(t, func() {
+				var last time.Time
+				for last = range renewals {
+				}
+				if late := time.Since(last) - 15*time.Second; late < 0 || late > 1100*time.Millisecond {
+					t.Errorf("the Lease was taken %s after it was over, want at most 1.1s", late)
+				}
+			})
+		})
+	}
+}
+
+// TestTheLeaseIsRenewedAsOftenAsConfigured counts the calls of a holder within a minute.
+func TestTheLeaseIsRenewedAsOftenAsConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCandidacy(t)
+		var updates, others atomic.Int32
+		c.call = func(_ context.Context, verb string) error {
+			if verb == "update" {
+				updates.Add(1)
+			} else {
+				others.Add(1)
+			}
+			return nil
+		}
+		c.lead(t, func() {
+			before, reads := updates.Load(), others.Load()
+			time.Sleep(time.Minute + time.Second)
+			if n, more := updates.Load()-before, others.Load()-reads; n != 30 || more != 0 {
+				t.Errorf("%d updates and %d other calls in 61s, want 30 and none", n, more)
+			}
+		})
+	})
+}
+
+// TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured counts the calls of a candidate that can't
+// read the Lease.
+func TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCandidacy(t)
+		var calls atomic.Int32
+		c.call = func(context.Context, string) error {
+			calls.Add(1)
+			return apierrors.NewServiceUnavailable("away")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		err := c.run(ctx, func(ctx context.Context, synced func(), _ <-chan struct{}) error {
+			synced()
+			<-ctx.Done()
+			return nil
+		})
+		if n := calls.Load(); err != nil || n < 30 || n > 31 {
+			t.Errorf("%d calls in a minute (%v), want one every two seconds", n, err)
+		}
+	})
+}
+
+// TestACallAboutTheLeaseEndsBeforeTheDeadline has an API server that never answers.
+func TestACallAboutTheLeaseEndsBeforeTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := config.Default().LeaderElection
+		client, err := leaseClient(&rest.Config{Host: "http://api", Transport: silent{}}, lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err = client.CoordinationV1().Leases(lease.Namespace).Get(t.Context(), lease.Name, metav1.GetOptions{}); err == nil {
+			t.Error("there is an answer")
+		}
+		if got := time.Since(began); got > lease.RenewDeadline/2 {
+			t.Errorf("the call took %s, want no more than half of the deadline, %s", got, lease.RenewDeadline)
+		}
+	})
+}
+
+// TestWhoMayNotUseTheLeaseIsTold at the start, with what to do.
+func TestWhoMayNotUseTheLeaseIsTold(t *testing.T) {
+	forbidden := func(verb string) clienttesting.ReactionFunc {
+		return func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(leases, "berth", errors.New("no rule allows to "+verb))
+		}
+	}
+	for _, x := range []struct {
+		name   string
+		exists bool
+		denied string // verb that the API server says it doesn't allow
+		more   func(*fake.Clientset)
+		want   string
+	}{
+		{"all is allowed", true, "", nil, ""},
+		{"reading is refused", true, "", func(c *fake.Clientset) { c.PrependReactor("get", "leases", forbidden("get")) }, "does not allow to get it"},
+		{"reading is not allowed", true, "get", nil, "does not allow to get it"},
+		{"renewing is not allowed", true, "update", nil, "does not allow to update it"},
+		{"creating is not allowed, and there is a Lease", true, "create", nil, ""},
+		{"creating is not allowed, and there is no Lease", false, "create", nil, "does not allow to create it"},
+		{"the API server doesn't say", false, "", func(c *fake.Clientset) {
+			c.PrependReactor("create", "selfsubjectaccessreviews", forbidden("ask"))
+		}, ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			lease := config.Default().LeaderElection
+			lease.Name = "mine"
+			client := fake.NewClientset()
+			if x.exists {
+				client = fake.NewClientset(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name}})
+			}
+			client.PrependReactor("create", "selfsubjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				r := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
+				asked := r.Spec.ResourceAttributes
+				if wantName := map[bool]string{false: "mine"}[asked.Verb == "create"]; asked.Resource != "leases" || asked.Group != "coordination.k8s.io" || asked.Namespace != "kube-system" || asked.Name != wantName {
+					t.Errorf("asked for %+v", asked)
+				}
+				r.Status.Allowed = asked.Verb != x.denied
+				return true, r, nil
+			})
+			if x.more != nil {
+				x.more(client)
+			}
+			err := mayLead(t.Context(), client, lease)
+			if got := errorText(err); (x.want == "") != (err == nil) || !strings.Contains(got, x.want) || err != nil && (!strings.Contains(got, "the lease kube-system/mine") || !strings.Contains(got, "leaderElection of --config")) {
+				t.Errorf("got %v, want %q", err, x.want)
+			}
+		})
+	}
+}
+
+// TestACandidateThatIsRefusedTheLeaseIsNotReady takes the right to read it from one that stands
+// by, and gives it again.
+func TestACandidateThatIsRefusedTheLeaseIsNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCandidacy(t)
+		c.set(heldBy("other"))
+		var denied atomic.Bool
+		c.call = func(context.Context, string) error {
+			if denied.Load() {
+				return apierrors.NewForbidden(leases, "berth", errors.New("no rule allows it"))
+			}
+			return nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		err := c.run(ctx, func(ctx context.Context, synced func(), _ <-chan struct{}) error {
+			synced()
+			for _, want := range []bool{false, true, false} {
+				denied.Store(want)
+				time.Sleep(5 * time.Second) // longer than between two looks
+				if got := c.lock.usable(); (got != nil) != want {
+					t.Errorf("refused: %t; it says %v", want, got)
+				}
+			}
+			stop()
+			<-ctx.Done()
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
