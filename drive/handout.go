@@ -21,8 +21,10 @@ import (
 //	                 of a later decision of the same Step. The reverse, a cancelled
 //	                 pod that is placed again, needs the Bind's outcome and a
 //	                 backoff in between, hence another Step
+//	Nominations      before Preemptions: a worker may ask no victim to leave before the
+//	                 room is known to be its preemptor's
 //	Preemptions      before the reports, for a pod of higher priority waits for them
-//	Nominations, StatusWrites, Conditions, Events
+//	StatusWrites, Conditions, Events
 //	                 what people and other programs read of the above
 //	Taints, Surges, Evictions
 //	                 of nodes that go, in the order in which a node meets them. The
@@ -58,6 +60,9 @@ func (d *Driver) handOutPods(r *step.Ready) {
 	for _, x := range r.Cancels {
 		d.workers.Cancel(x)
 	}
+	for _, x := range r.Nominations {
+		d.workers.Nominate(x, func(err error) { d.inbox(step.NominationDone{UID: x.UID, Node: x.Node, Err: err}) })
+	}
 	for _, x := range r.Preemptions {
 		d.workers.Preempt(x, func(err error) { d.inbox(step.PreemptionDone{UID: x.UID, By: x.By, Err: err}) })
 	}
@@ -65,9 +70,6 @@ func (d *Driver) handOutPods(r *step.Ready) {
 
 // handOutReports hands out what is written about pods and nodes.
 func (d *Driver) handOutReports(r *step.Ready) {
-	for _, x := range r.Nominations {
-		d.workers.Nominate(x, func(err error) { d.inbox(step.NominationDone{UID: x.UID, Node: x.Node, Err: err}) })
-	}
 	for _, x := range r.StatusWrites {
 		d.workers.WriteStatus(x, func(err error) { d.inbox(step.StatusWritten{UID: x.UID, Err: err}) })
 	}

@@ -127,8 +127,8 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCalls := []string{
-		"consult a1", "consult a2", "bind b1", "bind b2", "cancel x1", "cancel b2", "preempt p1", "preempt p2",
-		"nominate o1", "nominate o2", "write the status of s1", "write the status of s2", "condition c1", "condition c2", "event v1", "event v2",
+		"consult a1", "consult a2", "bind b1", "bind b2", "cancel x1", "cancel b2", "nominate o1", "nominate o2",
+		"preempt p1", "preempt p2", "write the status of s1", "write the status of s2", "condition c1", "condition c2", "event v1", "event v2",
 		"taint n1", "taint n2", "surge s1", "surge s2", "evict e1", "evict e2", "scale up g1", "scale up g2", "delete n1i1 and i2", "decrease g1", "decrease g2", "plan",
 	}
 	if !slices.Equal(l.calls, wantCalls) {
@@ -143,8 +143,8 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 	want := []step.Input{
 		step.Consulted{UID: "a1", Nodes: []string{"n"}}, step.Consulted{UID: "a2", Nodes: []string{"n"}},
 		step.BindDone{UID: "b1", Err: errRefused}, step.BindDone{UID: "b2", Err: errRefused},
-		step.PreemptionDone{UID: "p1", By: "q1"}, step.PreemptionDone{UID: "p2", By: "q2"},
 		step.NominationDone{UID: "o1", Node: "n1", Err: errRefused}, step.NominationDone{UID: "o2", Err: errRefused},
+		step.PreemptionDone{UID: "p1", By: "q1"}, step.PreemptionDone{UID: "p2", By: "q2"},
 		step.StatusWritten{UID: "s1", Err: errRefused}, step.StatusWritten{UID: "s2", Err: errRefused},
 		step.TaintDone{Node: "n1", Key: "k"}, step.TaintDone{Node: "n2"},
 		step.SurgeDone{UID: "s1", Node: "n1"}, step.SurgeDone{UID: "s2", Node: "n2", Err: errRefused},

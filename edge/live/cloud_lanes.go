@@ -65,7 +65,7 @@ func (l *groupLanes) add(ctx context.Context, wg *sync.WaitGroup, call cloudCall
 	if call.deletions != nil {
 		l.open[call.group] = &call
 	}
-	l.lanes.add(ctx, wg, call.group, laneCall{l.slots, func(ctx context.Context) {
+	l.lanes.add(ctx, wg, call.group, laneCall{nil, l.slots, func(ctx context.Context) {
 		l.begin(&call)
 		call.do(ctx, call.deletions)
 		l.end(call.group)

@@ -13,9 +13,11 @@ type lanes[K comparable] struct {
 	waiting map[K][]laneCall // guarded by mu; of each key that has a goroutine, the first is being made
 }
 
-// laneCall is a call that begins when it is the first of its key and slots has room.
+// laneCall is a call that begins when it is the first of its key, after is closed and slots
+// has room.
 type laneCall struct {
-	slots chan struct{} // a token for each call that is under way, of those that share it
+	after <-chan struct{} // nil when it waits for nothing
+	slots chan struct{}   // a token for each call that is under way, of those that share it
 	do    func(context.Context)
 }
 
@@ -35,6 +37,13 @@ func (l *lanes[K]) add(ctx context.Context, wg *sync.WaitGroup, key K, call lane
 // serve makes the calls of a key, of which call is the first, until none waits.
 func (l *lanes[K]) serve(ctx context.Context, key K, call laneCall) {
 	for ok := true; ok; call, ok = l.next(key) {
+		if call.after != nil {
+			select {
+			case <-call.after:
+			case <-ctx.Done():
+				return
+			}
+		}
 		select {
 		case call.slots <- struct{}{}:
 		case <-ctx.Done():

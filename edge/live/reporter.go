@@ -33,9 +33,10 @@ type reporter struct {
 	log         *slog.Logger
 	nominating  *atomic.Int64 // nominations that wait or are being written
 
-	mu      sync.Mutex
-	waiting map[types.UID]report // guarded by mu
-	writing map[types.UID]bool   // guarded by mu; pods of which a call is under way
+	mu       sync.Mutex
+	waiting  map[types.UID]report   // guarded by mu
+	writing  map[types.UID]report   // guarded by mu; of each pod of which a call is under way
+	settling map[types.UID]*outcome // guarded by mu; what outcomeOf has returned and isn't known yet
 	// conditional and nominated are the pods of waiting without a nomination and with one,
 	// and perhaps pods that aren't there any more.
 	conditional, nominated turns
@@ -71,7 +72,7 @@ var errBinding = errors.New("the pod is being bound")
 func newReporter(client, nominations kubernetes.Interface, host string, log *slog.Logger, load *load) *reporter {
 	return &reporter{
 		recorder: newRecorder(client, host, load.high), client: client, nominations: nominations, log: log, nominating: &load.nominations,
-		waiting: map[types.UID]report{}, writing: map[types.UID]bool{},
+		waiting: map[types.UID]report{}, writing: map[types.UID]report{}, settling: map[types.UID]*outcome{},
 		conditional: newTurns(conditionWorkers), nominated: newTurns(nominateWorkers),
 	}
 }
@@ -118,6 +119,7 @@ func (r *reporter) drop(uid types.UID) {
 	r.mu.Lock()
 	x := r.waiting[uid]
 	delete(r.waiting, uid)
+	r.settle(uid, errBinding)
 	r.mu.Unlock()
 	if x.nomination != nil {
 		r.nominating.Add(-1)
@@ -134,25 +136,58 @@ func (r *reporter) next(from *turns) (uid types.UID, x report, ok bool) {
 		uid := from.order[0]
 		from.order = from.order[1:]
 		x, ok := r.waiting[uid]
-		if ok && !r.writing[uid] && r.turnsOf(x) == from {
+		if _, busy := r.writing[uid]; ok && !busy && r.turnsOf(x) == from {
 			delete(r.waiting, uid)
-			r.writing[uid] = true
+			r.writing[uid] = x
 			return uid, x, true
 		}
 	}
 	return "", report{}, false
 }
 
-// finish says that a report is written: what has come to wait of the pod since has its turn.
-func (r *reporter) finish(uid types.UID, x report) {
+// finish says that a report is written, or why it isn't: what has come to wait of the pod since
+// has its turn.
+func (r *reporter) finish(uid types.UID, x report, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x.nomination != nil {
 		r.nominating.Add(-1)
 	}
 	delete(r.writing, uid)
+	r.settle(uid, err)
 	if x, ok := r.waiting[uid]; ok {
 		r.turnsOf(x).add(uid)
+	}
+}
+
+// outcome is how the writing of a pod's nomination ends.
+type outcome struct {
+	known chan struct{} // closed when err is set
+	err   error
+}
+
+// outcomeOf returns the outcome of the nomination that waits or is being written of a pod, or of
+// one that takes its place; success when there is none.
+func (r *reporter) outcomeOf(uid types.UID) *outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o, ok := r.settling[uid]
+	if !ok {
+		o = &outcome{known: make(chan struct{})}
+		r.settling[uid] = o
+		r.settle(uid, nil)
+	}
+	return o
+}
+
+// settle makes the outcome of a pod's nomination known unless one waits or is being written. The
+// caller holds mu.
+func (r *reporter) settle(uid types.UID, err error) {
+	o, ok := r.settling[uid]
+	if ok && r.waiting[uid].nomination == nil && r.writing[uid].nomination == nil {
+		delete(r.settling, uid)
+		o.err = err
+		close(o.known)
 	}
 }
 
@@ -168,8 +203,7 @@ func (r *reporter) serve(ctx context.Context, wg *sync.WaitGroup, workers int, f
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				if uid, x, ok := r.next(from); ok {
-					r.write(ctx, client, x)
-					r.finish(uid, x)
+					r.finish(uid, x, r.write(ctx, client, x))
 					continue
 				}
 				select {
@@ -182,8 +216,8 @@ func (r *reporter) serve(ctx context.Context, wg *sync.WaitGroup, workers int, f
 }
 
 // write writes a report, emits the condition's event when that has worked, and
-// reports the nomination's outcome.
-func (r *reporter) write(ctx context.Context, client kubernetes.Interface, x report) {
+// reports the nomination's outcome. It returns that of the writing.
+func (r *reporter) write(ctx context.Context, client kubernetes.Interface, x report) error {
 	namespace, name, err := patchStatus(ctx, client, x)
 	if err == nil && x.condition != nil && x.condition.Event != nil {
 		r.event(*x.condition.Event)
@@ -194,6 +228,7 @@ func (r *reporter) write(ctx context.Context, client kubernetes.Interface, x rep
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
 		r.log.Warn("a pod's status could not be written", "pod", namespace+"/"+name, "err", err)
 	}
+	return err
 }
 
 // patchStatus writes a pod's status in one call. The pod's UID in it makes the call fail

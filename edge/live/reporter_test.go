@@ -62,8 +62,7 @@ func TestReporterWritesAPodsStatusInOneCall(t *testing.T) {
 	nominate(step.Nomination{UID: "c", Name: "c", Node: "n3"})
 	r.drop("c")
 	for uid, x, ok := r.next(&r.nominated); ok; uid, x, ok = r.next(&r.nominated) {
-		r.write(t.Context(), client, x)
-		r.finish(uid, x)
+		r.finish(uid, x, r.write(t.Context(), client, x))
 	}
 	if n := r.nominating.Load(); n != 0 {
 		t.Errorf("%d nominations count as waiting when all are written or dropped", n)
@@ -87,10 +86,13 @@ func TestReporterEmitsTheEventOfAConditionThatWasWritten(t *testing.T) {
 		client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.Pod{}, answer })
 		r := newReporter(client, client, "host", slog.New(slog.DiscardHandler), &load{})
 		outcomes := []error{}
-		r.write(t.Context(), client, report{
+		err := r.write(t.Context(), client, report{
 			condition:  &step.Condition{UID: "p", Name: "p", Event: &step.Event{Reason: "FailedScheduling"}},
 			nomination: &job[step.Nomination]{step.Nomination{UID: "p", Name: "p"}, func(err error) { outcomes = append(outcomes, err) }},
 		})
+		if err != answer {
+			t.Errorf("got %v, want the API's answer %v", err, answer)
+		}
 		if want := answer == nil; want != (len(r.backlog) == 1) {
 			t.Errorf("after %v there are %d events, want one only of a condition that was written", answer, len(r.backlog))
 		}

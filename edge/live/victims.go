@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -63,14 +64,23 @@ func (l *leavers) run(ctx context.Context, wg *sync.WaitGroup) {
 
 // evict has a pod evicted.
 func (l *leavers) evict(ctx context.Context, eviction step.Eviction, done func(error)) {
-	send(ctx, l.backlog, leaving{eviction.UID, laneCall{l.evictions, func(ctx context.Context) { done(l.evictor.evict(ctx, eviction)) }}})
+	send(ctx, l.backlog, leaving{eviction.UID, laneCall{nil, l.evictions, func(ctx context.Context) { done(l.evictor.evict(ctx, eviction)) }}})
 }
 
-// preempt has a victim asked to leave.
-func (l *leavers) preempt(ctx context.Context, victim step.Preemption, done func(error)) {
+// preempt has a victim asked to leave when its preemptor's nomination is written: if this process
+// ends in between, the next leader knows for whom the room is. While the API server is away, and
+// when the preemptor is being bound instead, the victim stays, which the core is told. A
+// nomination that the API server doesn't want, as an admission policy may, is no reason to let
+// the preemptor wait.
+func (l *leavers) preempt(ctx context.Context, victim step.Preemption, nomination *outcome, done func(error)) {
 	l.preemptor.queued.Add(1)
-	send(ctx, l.backlog, leaving{victim.UID, laneCall{l.victims, func(ctx context.Context) {
-		err := l.preemptor.preempt(ctx, victim)
+	send(ctx, l.backlog, leaving{victim.UID, laneCall{nomination.known, l.victims, func(ctx context.Context) {
+		err := nomination.err
+		if away(err) || errors.Is(err, errBinding) {
+			err = fmt.Errorf("%s isn't asked to leave, since the nomination of the pod that preempts it isn't written: %w", victim.Name, err)
+		} else {
+			err = l.preemptor.preempt(ctx, victim)
+		}
 		l.preemptor.queued.Add(-1)
 		done(err)
 	}}})

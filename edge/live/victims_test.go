@@ -20,6 +20,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -245,6 +246,7 @@ func TestPodsLeaveSideBySide(t *testing.T) {
 		var queued atomic.Int64
 		l := newLeavers(c.evict, c.preempt, &queued)
 		l.run(ctx, &wg)
+		none := newReporter(nil, nil, "host", nil, &load{}).outcomeOf("nobody")
 		begin := time.Now()
 		var mu sync.Mutex
 		took := map[string]time.Duration{}
@@ -261,8 +263,8 @@ func TestPodsLeaveSideBySide(t *testing.T) {
 			name := fmt.Sprint("e", i)
 			l.evict(ctx, step.Eviction{UID: types.UID(name), Namespace: "default", Name: name}, done("evict "+name))
 		}
-		l.preempt(ctx, step.Preemption{UID: "e0", Namespace: "default", Name: "e0"}, done("preempt e0"))
-		l.preempt(ctx, step.Preemption{UID: "v", Namespace: "default", Name: "v"}, done("preempt v"))
+		l.preempt(ctx, step.Preemption{UID: "e0", Namespace: "default", Name: "e0"}, none, done("preempt e0"))
+		l.preempt(ctx, step.Preemption{UID: "v", Namespace: "default", Name: "v"}, none, done("preempt v"))
 		l.evict(ctx, step.Eviction{UID: "v", Namespace: "default", Name: "v"}, done("evict v"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -278,6 +280,61 @@ func TestPodsLeaveSideBySide(t *testing.T) {
 			t.Errorf("%d victims count as queued when all have been asked", n)
 		}
 	})
+}
+
+// TestNoVictimLeavesBeforeTheNominationIsWritten has the nomination of a preemptor take a second
+// and end in each way that it can. The API server's answers to the calls about the victim are all
+// right.
+func TestNoVictimLeavesBeforeTheNominationIsWritten(t *testing.T) {
+	resource := schema.GroupResource{Resource: "pods"}
+	for _, c := range []struct {
+		name   string
+		answer error // to the nomination
+		bound  bool  // the preemptor's bind begins while the nomination waits
+		asked  bool
+		after  time.Duration // when the core has the outcome
+	}{
+		{"written", nil, false, true, time.Second},
+		{"the API server doesn't want it", apierrors.NewForbidden(resource, "p", nil), false, true, time.Second},
+		{"the preemptor is gone", apierrors.NewNotFound(resource, "p"), false, true, time.Second},
+		{"the API server is away", errors.New("connection refused"), false, false, 7 * time.Second}, // five attempts
+		{"the preemptor is being bound", nil, true, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				defer wg.Wait()
+				defer stop()
+				api, victims := fake.NewClientset(), fake.NewClientset(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "v", UID: "v"}})
+				api.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.Pod{}, c.answer })
+				slow := slowPods{api, func(string) { time.Sleep(time.Second) }}
+				w := &workers{ctx: ctx, reporter: newReporter(slow, slow, "host", slog.New(slog.DiscardHandler), &load{}), leavers: newLeavers(victims, victims, &atomic.Int64{})}
+				w.Nominate(step.Nomination{UID: "p", Namespace: "default", Name: "p", Node: "n"}, func(error) {})
+				var err error
+				var after time.Duration
+				begin := time.Now()
+				w.Preempt(step.Preemption{UID: "v", Namespace: "default", Name: "v", By: "p"}, func(e error) { err, after = e, time.Since(begin) })
+				if c.bound {
+					w.reporter.drop("p")
+				}
+				w.reporter.run(ctx, &wg)
+				w.leavers.run(ctx, &wg)
+				time.Sleep(time.Second / 2)
+				if n := len(victims.Actions()); n != 0 {
+					t.Errorf("%d calls about the victim before the nomination has an outcome", n)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if asked := len(victims.Actions()) > 0; asked != c.asked || (err == nil) != c.asked {
+					t.Errorf("the victim was asked to leave: %v, with outcome %v; want %v", asked, err, c.asked)
+				}
+				if after.Truncate(time.Second) != c.after {
+					t.Errorf("the core has the outcome after %s, want %s", after, c.after)
+				}
+			})
+		})
+	}
 }
 
 // slowAPI is an API server that takes a second for each call.

@@ -117,9 +117,9 @@ func (w *workers) Bind(bind step.Bind, done func(error)) {
 // Cancel implements drive.Workers.
 func (w *workers) Cancel(cancel step.Cancel) { w.binder.cancel(cancel.UID) }
 
-// Preempt implements drive.Workers.
+// Preempt implements drive.Workers. The preemptor's nomination was handed out before.
 func (w *workers) Preempt(victim step.Preemption, done func(error)) {
-	w.leavers.preempt(w.ctx, victim, done)
+	w.leavers.preempt(w.ctx, victim, w.reporter.outcomeOf(victim.By), done)
 }
 
 // Nominate implements drive.Workers.
