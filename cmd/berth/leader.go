@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -19,9 +18,9 @@ import (
 //
 //	work fills its caches ─▶ candidate ─▶ leader ─▶ work ends, or the Lease is lost ─▶ fence closed ─▶ Lease given up
 //
-// What must hold: a Berth that can't decide yet is no candidate; only the holder of the Lease
-// writes to the cluster (live.Fence says how that is known); and it has stopped writing before
-// it gives the Lease up.
+// What must hold: a Berth that can't decide yet is no candidate; who takes the Lease knows what the
+// holder before has written; only the holder of the Lease writes to the cluster (live.Fence says
+// how that is known); and it has stopped writing before it gives the Lease up.
 
 // election is this process as a candidate for a Lease.
 type election struct {
@@ -50,9 +49,12 @@ func newElection(client kubernetes.Interface, lease config.LeaderElection, ident
 // renewing returns nil unless this process holds the Lease and has stopped renewing it.
 func (e *election) renewing() error { return e.watchdog.Check(nil) }
 
-// work is what the leader does. It calls synced when it could begin to decide, and decides from
-// when becomeLeader is closed until ctx is done.
-type work func(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error
+// catchUp returns nil when the work knows all that the leader before has written before the call.
+type catchUp func(context.Context) error
+
+// work is what the leader does. It calls synced once, when it could begin to decide, and decides
+// from when becomeLeader is closed until ctx is done.
+type work func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error
 
 var (
 	errEnded      = errors.New("the work has ended")
@@ -70,18 +72,18 @@ func (e *election) run(ctx context.Context, do work) error {
 	candidate, withdraw := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer withdraw(nil)
 	e.lock.lost = withdraw
-	synced, becomeLeader := make(chan struct{}), make(chan struct{})
+	synced, becomeLeader := make(chan catchUp, 1), make(chan struct{})
 	elector, err := e.elector(func() { close(becomeLeader) })
 	if err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- do(working, sync.OnceFunc(func() { close(synced) }), becomeLeader)
+		ended <- do(working, func(f catchUp) { synced <- f }, becomeLeader)
 		withdraw(errEnded)
 	}()
 	select {
-	case <-synced:
+	case e.lock.catchUp = <-synced:
 		elector.Run(candidate)
 	case <-candidate.Done():
 	}

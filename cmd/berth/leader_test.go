@@ -111,7 +111,8 @@ func (l *leaseInMemory) holder() string {
 type candidacy struct {
 	*election
 	*leaseInMemory
-	ended atomic.Bool // the work has ended
+	ended  atomic.Bool // the work has ended
+	caches catchUp     // nil for caches that are new
 }
 
 func newCandidacy(t *testing.T) *candidacy {
@@ -130,8 +131,8 @@ func newCandidacy(t *testing.T) *candidacy {
 // lead has the candidate become the leader, and its work be f.
 func (c *candidacy) lead(t *testing.T, f func()) {
 	t.Helper()
-	err := c.run(t.Context(), func(_ context.Context, synced func(), becomeLeader <-chan struct{}) error {
-		synced()
+	err := c.run(t.Context(), func(_ context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+		synced(c.caches)
 		<-becomeLeader
 		f()
 		c.ended.Store(true)
@@ -164,8 +165,8 @@ func TestTheLeaseIsHeldWhileWorkRuns(t *testing.T) {
 				c := newCandidacy(t)
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				err := c.run(ctx, func(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error {
-					synced()
+				err := c.run(ctx, func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+					synced(nil)
 					<-becomeLeader
 					time.Sleep(time.Hour)
 					if !c.fence.Open() {
@@ -196,12 +197,12 @@ func TestTheLeaseIsHeldWhileWorkRuns(t *testing.T) {
 func TestNoCandidateThatCannotDecideYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCandidacy(t)
-		err := c.run(t.Context(), func(_ context.Context, synced func(), becomeLeader <-chan struct{}) error {
+		err := c.run(t.Context(), func(_ context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
 			time.Sleep(time.Hour)
 			if got := c.holder(); got != "no Lease" {
 				t.Errorf("before the caches are full, the Lease is held by %q, want no Lease", got)
 			}
-			synced()
+			synced(nil)
 			<-becomeLeader
 			c.ended.Store(true)
 			return nil
@@ -233,8 +234,8 @@ func TestNothingIsWrittenPastTheDeadline(t *testing.T) {
 			return look(ctx, verb)
 		}
 		since := func() time.Duration { return time.Since(time.Unix(0, renewed.Load())) }
-		err := c.run(t.Context(), func(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error {
-			synced()
+		err := c.run(t.Context(), func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+			synced(nil)
 			<-becomeLeader
 			time.Sleep(time.Minute + time.Second)
 			hangs.Store(true)
@@ -297,8 +298,8 @@ func TestTheFirstThingAfterAStopIsToLook(t *testing.T) {
 					}
 					return nil
 				}
-				err := c.run(t.Context(), func(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error {
-					synced()
+				err := c.run(t.Context(), func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+					synced(nil)
 					<-becomeLeader
 					stops.Store(true)
 					select {
@@ -334,8 +335,8 @@ func TestWorkThatDoesNotStopIsNotWaitedFor(t *testing.T) {
 		c := newCandidacy(t)
 		goOn := make(chan struct{})
 		lost := make(chan time.Time, 1)
-		err := c.run(t.Context(), func(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error {
-			synced()
+		err := c.run(t.Context(), func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+			synced(nil)
 			<-becomeLeader
 			c.set(heldBy("other"))
 			<-ctx.Done()
@@ -358,7 +359,7 @@ func TestElectionRefusesTimesThatCantWork(t *testing.T) {
 	lease := config.Default().LeaderElection
 	lease.RenewDeadline = lease.LeaseDuration
 	e := newElection(fake.NewClientset(), lease, "me", live.NewFence(), slog.New(slog.DiscardHandler))
-	err := e.run(t.Context(), func(context.Context, func(), <-chan struct{}) error {
+	err := e.run(t.Context(), func(context.Context, func(catchUp), <-chan struct{}) error {
 		t.Error("work runs without an election")
 		return nil
 	})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,16 @@ type lock struct {
 	held    bool
 	renewed time.Time
 	failed  time.Time // when the last call did, zero when it didn't; of the elector's goroutine
+
+	// catchUp comes before this process takes the Lease from another holder; nil for nothing. It
+	// begins when the holder writes no more, though its Lease isn't over yet: quiet after the last
+	// renewal. What it finds counts while the Lease stays as it was.
+	catchUp catchUp
+	quiet   time.Duration
+	seen    []byte    // the Lease as it was read last, of another holder; of the elector's goroutine
+	since   time.Time // from when on it was that; of the elector's goroutine
+	check   *check    // the last one for it, nil for none yet; of the elector's goroutine
+
 	// denied is why the API server last refused this process the Lease, nil when it didn't.
 	denied atomic.Pointer[error]
 }
@@ -48,7 +59,7 @@ func newLock(client kubernetes.Interface, lease config.LeaderElection, identity 
 		Client:     client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
-	return &lock{fence: fence, valid: lease.RenewDeadline, every: lease.RetryPeriod, Interface: l, lease: l}
+	return &lock{fence: fence, valid: lease.RenewDeadline, every: lease.RetryPeriod, quiet: (lease.RenewDeadline + lease.LeaseDuration) / 2, Interface: l, lease: l}
 }
 
 // Labels of the Lease, by which kubectl berth finds its holder (reach_leader.go). Each holder sets
@@ -81,26 +92,91 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		l.lose(fmt.Errorf("it is held by %q now", record.HolderIdentity))
 		return nil, nil, errLeaseLost
 	}
+	if err == nil && !l.held {
+		l.see(ctx, raw)
+	}
 	return record, raw, err
 }
 
-// Create implements resourcelock.Interface.
+// check is a catchUp that is under way or has ended.
+type check struct {
+	ended chan struct{} // closed when err is set
+	err   error
+}
+
+// catchUpFor is how long the caches may take to catch up. They are asked again when the elector
+// tries again.
+const catchUpFor = 5 * time.Second
+
+// see notes how the Lease of another holder is, and begins to catch up when that one has been
+// silent for so long that it writes no more.
+func (l *lock) see(ctx context.Context, raw []byte) {
+	if !bytes.Equal(raw, l.seen) {
+		l.seen, l.since, l.check = raw, time.Now(), nil
+	}
+	if l.check == nil && time.Since(l.since) >= l.quiet {
+		l.begin(ctx)
+	}
+}
+
+func (l *lock) begin(ctx context.Context) {
+	if l.catchUp == nil {
+		return
+	}
+	c := &check{ended: make(chan struct{})}
+	l.check = c
+	go func() {
+		defer close(c.ended)
+		ctx, cancel := context.WithTimeoutCause(ctx, catchUpFor, fmt.Errorf("not within %s", catchUpFor))
+		defer cancel()
+		c.err = l.catchUp(ctx)
+	}()
+}
+
+// caughtUp returns nil when this process knows what the holder before has written.
+func (l *lock) caughtUp(ctx context.Context) error {
+	if l.check == nil {
+		l.begin(ctx)
+	}
+	if l.check == nil {
+		return nil
+	}
+	<-l.check.ended
+	err := l.check.err
+	if err != nil { // the next attempt asks again
+		l.check, l.failed = nil, time.Now()
+	}
+	return err
+}
+
+// Create implements resourcelock.Interface. Nobody has led where there is no Lease, unless it was
+// there before.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.held {
 		l.lose(errors.New("somebody has deleted it"))
 		return errLeaseLost
+	}
+	if l.seen != nil {
+		if err := l.caughtUp(ctx); err != nil {
+			return err
+		}
 	}
 	return l.write(func() error { return l.Interface.Create(ctx, record) })
 }
 
 // Update implements resourcelock.Interface. It fails when the Lease isn't as it was read last. The
 // elector asks the holder to renew as often as a candidate looks; what comes before a renewal is
-// due is left out.
+// due is left out. Who takes the Lease over catches up first.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.held && time.Since(l.renewed) < l.every-l.every/looksPerRetry/2 {
 		return nil
 	}
 	l.rest(ctx)
+	if !l.held {
+		if err := l.caughtUp(ctx); err != nil {
+			return err
+		}
+	}
 	return l.write(func() error { return l.Interface.Update(ctx, record) })
 }
 
@@ -153,11 +229,11 @@ func (l *lock) rest(ctx context.Context) {
 	}
 }
 
-// note remembers when a call has failed, and whether the API server refuses this process the
+// note remembers when a call has failed, which one hasn't that somebody else was faster than, and whether the API server refuses this process the
 // Lease.
 func (l *lock) note(err error) {
 	l.failed = time.Time{}
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		l.failed = time.Now()
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {

@@ -57,6 +57,78 @@ func TestADeadHoldersLeaseIsTakenSoon(t *testing.T) {
 	}
 }
 
+// TestCachesCatchUpBeforeALeaseIsTaken has another Berth end as its Lease, and the candidate's
+// caches take a second and a half to catch up.
+func TestCachesCatchUpBeforeALeaseIsTaken(t *testing.T) {
+	given := heldBy("")
+	given.LeaseDurationSeconds = 1
+	const within = 1100 * time.Millisecond // TestADeadHoldersLeaseIsTakenSoon
+	for _, x := range []struct {
+		name   string
+		before func(c *candidacy)                                    // how the Lease comes to be as it is
+		fail   func(try int) error                                   // how catching up ends; may be nil
+		during func(c *candidacy, try int)                           // what happens meanwhile; may be nil
+		tries  int                                                   // how often the caches catch up
+		begin  time.Duration                                         // from when on they do, the last time
+		taken  func(d time.Duration) (atLeast, atMost time.Duration) // d: begin
+	}{
+		{"the holder has died", func(c *candidacy) { c.set(heldBy("other")) }, nil, nil, 1, 12500 * time.Millisecond,
+			func(time.Duration) (time.Duration, time.Duration) { return 15 * time.Second, 15*time.Second + within }},
+		{"the Lease is given up", func(c *candidacy) { c.set(given) }, nil, nil, 1, 0,
+			func(d time.Duration) (time.Duration, time.Duration) {
+				return d + 1500*time.Millisecond, d + 1500*time.Millisecond
+			}},
+		{"there was none", func(*candidacy) {}, nil, nil, 0, 0,
+			func(time.Duration) (time.Duration, time.Duration) { return 0, within }},
+		{"caches that don't catch up at once", func(c *candidacy) { c.set(given) }, func(try int) error {
+			if try < 3 {
+				return errors.New("the watch hangs")
+			}
+			return nil
+		}, nil, 3, 6 * time.Second, // two seconds after each failure
+			func(d time.Duration) (time.Duration, time.Duration) {
+				return d + 1500*time.Millisecond, d + 1500*time.Millisecond + within
+			}},
+		{"somebody else leads for a while", func(c *candidacy) { c.set(given) }, nil, func(c *candidacy, try int) {
+			if try == 1 {
+				c.set(heldBy("third"))
+			}
+		}, 2, 13500 * time.Millisecond,
+			func(time.Duration) (time.Duration, time.Duration) { return 16 * time.Second, 16*time.Second + 2*within }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCandidacy(t)
+				c.call = nil
+				x.before(c)
+				start, begun, tries := time.Now(), time.Duration(0), 0
+				c.caches = func(ctx context.Context) error {
+					tries++
+					begun = time.Since(start)
+					time.Sleep(time.Second)
+					if x.during != nil {
+						x.during(c, tries)
+					}
+					time.Sleep(time.Second / 2)
+					if x.fail != nil {
+						return x.fail(tries)
+					}
+					return nil
+				}
+				c.lead(t, func() {
+					took := time.Since(start)
+					if tries != x.tries || begun < x.begin || begun > x.begin+3*within/2 {
+						t.Errorf("the caches caught up %d times, the last time from %s on; want %d and %s", tries, begun, x.tries, x.begin)
+					}
+					if least, most := x.taken(begun); took < least || took > most {
+						t.Errorf("the Lease was taken after %s, want %s to %s", took, least, most)
+					}
+				})
+			})
+		})
+	}
+}
+
 // TestTheLeaseIsRenewedAsOftenAsConfigured counts the calls of a holder within a minute.
 func TestTheLeaseIsRenewedAsOftenAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -92,8 +164,8 @@ func TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		err := c.run(ctx, func(ctx context.Context, synced func(), _ <-chan struct{}) error {
-			synced()
+		err := c.run(ctx, func(ctx context.Context, synced func(catchUp), _ <-chan struct{}) error {
+			synced(nil)
 			<-ctx.Done()
 			return nil
 		})
@@ -186,8 +258,8 @@ func TestACandidateThatIsRefusedTheLeaseIsNotReady(t *testing.T) {
 			return nil
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		err := c.run(ctx, func(ctx context.Context, synced func(), _ <-chan struct{}) error {
-			synced()
+		err := c.run(ctx, func(ctx context.Context, synced func(catchUp), _ <-chan struct{}) error {
+			synced(nil)
 			for _, want := range []bool{false, true, false} {
 				denied.Store(want)
 				time.Sleep(5 * time.Second) // longer than between two looks

@@ -218,16 +218,16 @@ func (p *process) check(e *election) {
 // work runs the live edge until ctx is done. It calls synced, which may be nil, when its caches
 // are full and the server runs, and stands by until becomeLeader is closed; nil means that it
 // decides as soon as they are. It is to be called once.
-func (p *process) work(ctx context.Context, synced func(), becomeLeader <-chan struct{}) error {
+func (p *process) work(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
 	o, end, err := p.options(ctx, becomeLeader)
 	if err != nil {
 		return err
 	}
 	defer end()
-	o.Synced = func() {
+	o.Synced = func(catchUp func(context.Context) error) {
 		<-p.served // nothing is written before
 		if synced != nil && ctx.Err() == nil {
-			synced()
+			synced(catchUp)
 		}
 	}
 	defer p.server.StopLeading()

@@ -148,12 +148,15 @@ func uidOf(obj any) types.UID { return obj.(metav1.Object).GetUID() }
 // one that ends is shown as deleted.
 func (w *watcher) pods() {
 	i := w.factory.InformerFor(&v1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return coreinformers.NewFilteredPodInformer(c, metav1.NamespaceAll, resync, cache.Indexers{}, func(o *metav1.ListOptions) {
-			o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
-		})
+		return coreinformers.NewFilteredPodInformer(c, metav1.NamespaceAll, resync, cache.Indexers{}, unfinished)
 	})
 	w.handle(w.named("pods", i), func(obj any) step.Input { return step.PodSet{Pod: obj.(*v1.Pod)} },
 		func(obj any) step.Input { return step.PodGone{UID: obj.(*v1.Pod).UID} })
+}
+
+// unfinished has pods listed and watched that aren't over.
+func unfinished(o *metav1.ListOptions) {
+	o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
 }
 
 func (w *watcher) nodes(feed *nodeFeed) {

@@ -65,8 +65,9 @@ type Options struct {
 	// not change anything.
 	Questions <-chan func(*core.Core)
 	// Synced, when not nil, is called once, when the caches are full: this instance could
-	// decide from now on.
-	Synced func()
+	// decide from now on. catchUp is to be called before it takes over from another one: it
+	// returns nil when what that one has written of pods and nodes before is known.
+	Synced func(catchUp func(context.Context) error)
 	// BecomeLeader is closed when this instance is to decide; nil means as soon as the caches
 	// are full.
 	BecomeLeader <-chan struct{}
@@ -154,7 +155,8 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	}
 
 	factory := newFactory(clients.watch, transformFor(o.Extenders != nil))
-	leads, err := l.waitToLead(work, &wg, &o, func(in *inbox, nodes *nodeFeed) error {
+	kinds := followedKinds(clients.watch, factory)
+	leads, err := l.waitToLead(work, &wg, &o, kinds, func(in *inbox, nodes *nodeFeed) error {
 		return watchAll(work, &wg, &o, clients, factory, nodes, in)
 	}, nodes)
 	if err != nil || !leads {
@@ -220,7 +222,7 @@ func ofNoGroup(*v1.Node) string { return "" }
 // this process leads; leads is false when the context has ended before. watchInto fills the
 // caches and has what the API shows put into an inbox from then on. While an Idle process stands
 // by, the core is told nothing: what it hears goes to an inbox that nobody reads.
-func (l *loop) waitToLead(ctx context.Context, wg *sync.WaitGroup, o *Options, watchInto func(*inbox, *nodeFeed) error, nodes *nodeFeed) (leads bool, err error) {
+func (l *loop) waitToLead(ctx context.Context, wg *sync.WaitGroup, o *Options, kinds []followed, watchInto func(*inbox, *nodeFeed) error, nodes *nodeFeed) (leads bool, err error) {
 	first, firstNodes := l.inbox, nodes
 	if o.StandBy == Idle {
 		first = discard(ctx, wg)
@@ -230,7 +232,7 @@ func (l *loop) waitToLead(ctx context.Context, wg *sync.WaitGroup, o *Options, w
 		return false, err
 	}
 	if o.Synced != nil {
-		o.Synced()
+		o.Synced(func(ctx context.Context) error { return catchUp(ctx, kinds) })
 	}
 	if ctx.Err() != nil {
 		return false, nil

@@ -188,7 +188,7 @@ func TestOutcomesComeBack(t *testing.T) {
 func TestAnIdleInstanceTellsItsCoreNothing(t *testing.T) {
 	i, synced, becomeLeader := newInstance(), make(chan struct{}), make(chan struct{})
 	shown := make(chan string, 10)
-	i.start(t, Options{StandBy: Idle, Synced: func() { close(synced) }, BecomeLeader: becomeLeader, Hooks: []drive.Hook{
+	i.start(t, Options{StandBy: Idle, Synced: func(func(context.Context) error) { close(synced) }, BecomeLeader: becomeLeader, Hooks: []drive.Hook{
 		drive.HookFunc(func(_ time.Time, _ time.Duration, inputs []step.Input, _ *step.Ready) {
 			for _, in := range inputs {
 				if name := describe(in); name == "PodSet p" || name == "NodeSet n of " {
@@ -241,7 +241,7 @@ func TestNoCandidateBeforeTheCachesAreFull(t *testing.T) {
 							return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: name}, "", errors.New("no rule allows it"))
 						}
 					})
-					i.start(t, Options{StandBy: standBy, Health: health, Synced: func() { close(synced) }, BecomeLeader: make(chan struct{})})
+					i.start(t, Options{StandBy: standBy, Health: health, Synced: func(func(context.Context) error) { close(synced) }, BecomeLeader: make(chan struct{})})
 					time.Sleep(time.Minute)
 					select {
 					case <-synced:

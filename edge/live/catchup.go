@@ -1,0 +1,192 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+)
+
+// This file has a candidate's caches catch up with the API server before it decides. A cache may
+// be old without anybody noticing: its watch hangs, or waits for an API server that is just back.
+// Who decided by it would take room that the leader before has given away since, and buy nodes for
+// pods that have theirs.
+//
+// What must hold when catchUp returns nil: whatever was written of the pods and the nodes before
+// it was called is in the inbox. Of other kinds a leader writes only what the API server refuses
+// to whoever has an old version of it.
+
+// followed is a kind of objects and its cache.
+type followed struct {
+	name string
+	seen func() string // the resource version that the cache is at
+	// list returns the resource version that the API server is at, by a read of its store.
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
+	match func(*metav1.ListOptions) // has lists and watches be of what the cache has; may be nil
+}
+
+const (
+	// lookFor is how long the API server is asked what has happened since. It sends a bookmark,
+	// which says that this was all, two seconds before the end of a watch.
+	lookFor = 3 * time.Second
+	// catchUpEvery is how often a cache is asked how far it is.
+	catchUpEvery = 20 * time.Millisecond
+	// settleFor is how long client-go has to deliver what its watch has read. It says nowhere
+	// when it has; that takes microseconds.
+	settleFor = 100 * time.Millisecond
+)
+
+// errCut is why a watch has ended that says nothing.
+var errCut = errors.New("the watch was cut")
+
+// followedKinds returns the pods and the nodes of a factory's informers, which are made before one
+// is asked for.
+func followedKinds(client kubernetes.Interface, factory informers.SharedInformerFactory) []followed {
+	core := client.CoreV1()
+	return []followed{
+		{"pods", func() string { return factory.Core().V1().Pods().Informer().LastSyncResourceVersion() },
+			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return core.Pods(v1.NamespaceAll).List(ctx, o)
+			}, core.Pods(v1.NamespaceAll).Watch, unfinished},
+		{"nodes", func() string { return factory.Core().V1().Nodes().Informer().LastSyncResourceVersion() },
+			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return core.Nodes().List(ctx, o)
+			},
+			core.Nodes().Watch, nil},
+	}
+}
+
+// catchUp returns when the caches of all kinds are as new as the call, or with an error when one
+// isn't by the end of the context.
+func catchUp(ctx context.Context, kinds []followed) error {
+	ended := make(chan error, len(kinds))
+	for _, k := range kinds {
+		go func() {
+			if err := k.catchUp(ctx); err != nil {
+				ended <- fmt.Errorf("the cache of %s is at version %s and doesn't catch up: %w", k.name, k.seen(), err)
+				return
+			}
+			ended <- nil
+		}()
+	}
+	var all error
+	for range kinds {
+		all = errors.Join(all, <-ended)
+	}
+	return all
+}
+
+// catchUp returns when the kind's cache is as new as the call.
+func (k *followed) catchUp(ctx context.Context) error {
+	goal, err := k.stored(ctx)
+	for err == nil && k.before(goal) {
+		var last string
+		if last, err = k.happened(ctx, k.seen(), goal); err == nil {
+			for goal = last; err == nil && k.before(goal); {
+				err = pause(ctx, catchUpEvery)
+			}
+		} else if passes(err) {
+			err = pause(ctx, catchUpEvery)
+		}
+	}
+	if err == nil {
+		err = pause(ctx, settleFor)
+	}
+	return err
+}
+
+// before tells whether the cache is before a version. One that isn't comparable, which no API
+// server of Kubernetes gives, is taken for reached.
+func (k *followed) before(version string) bool {
+	order, err := resourceversion.CompareResourceVersion(k.seen(), version)
+	return err == nil && order < 0
+}
+
+// stored returns the version that the API server's store is at.
+func (k *followed) stored(ctx context.Context) (string, error) {
+	objects, err := k.list(ctx, k.options(metav1.ListOptions{Limit: 1}))
+	if err != nil {
+		return "", err
+	}
+	list, err := meta.ListAccessor(objects)
+	if err != nil {
+		return "", err
+	}
+	return list.GetResourceVersion(), nil
+}
+
+func (k *followed) options(o metav1.ListOptions) metav1.ListOptions {
+	if k.match != nil {
+		k.match(&o)
+	}
+	return o
+}
+
+// happened returns the version of the last change after from that the API server tells of, from
+// itself when there is none up to goal. The cache is told of the same changes by its own watch, or
+// lists anew.
+func (k *followed) happened(ctx context.Context, from, goal string) (last string, err error) {
+	began := time.Now()
+	w, err := k.watch(ctx, k.options(metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: ptr.To(int64(lookFor / time.Second))}))
+	if err != nil {
+		return "", err
+	}
+	defer w.Stop()
+	for last = from; ; {
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case event, ok := <-w.ResultChan():
+			switch {
+			case ok && event.Type == apiwatch.Error:
+				return "", apierrors.FromObject(event.Object)
+			case !ok && time.Since(began) < lookFor-lookFor/10:
+				return "", errCut
+			case !ok: // a server that sends no bookmarks
+				return last, nil
+			}
+			object, err := meta.Accessor(event.Object)
+			if err != nil {
+				return "", err
+			}
+			if event.Type != apiwatch.Bookmark {
+				last = object.GetResourceVersion()
+			}
+			if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), goal); err != nil || order >= 0 {
+				return last, nil
+			}
+		case <-time.After(catchUpEvery):
+			if !k.before(goal) { // the cache's own watch has been faster
+				return goal, nil
+			}
+		}
+	}
+}
+
+// passes tells whether a watch may be asked for again: it was cut, or its start is so old that the
+// cache lists anew.
+func passes(err error) bool {
+	return errors.Is(err, errCut) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}
+
+// pause waits, and returns an error when the context ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
