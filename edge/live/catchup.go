@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 )
@@ -43,24 +42,20 @@ const (
 	lookFor = 3 * time.Second
 	// catchUpEvery is how often a cache is asked how far it is.
 	catchUpEvery = 20 * time.Millisecond
-	// settleFor is how long client-go has to deliver what its watch has read. It says nowhere
-	// when it has; that takes microseconds.
-	settleFor = 100 * time.Millisecond
 )
 
 // errCut is why a watch has ended that says nothing.
 var errCut = errors.New("the watch was cut")
 
-// followedKinds returns the pods and the nodes of a factory's informers, which are made before one
-// is asked for.
-func followedKinds(client kubernetes.Interface, factory informers.SharedInformerFactory) []followed {
+// followed returns the pods and the nodes.
+func (c *caches) followed(client kubernetes.Interface) []followed {
 	core := client.CoreV1()
 	return []followed{
-		{"pods", func() string { return factory.Core().V1().Pods().Informer().LastSyncResourceVersion() },
+		{"pods", c.pods.reflector.LastSyncResourceVersion,
 			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return core.Pods(v1.NamespaceAll).List(ctx, o)
 			}, core.Pods(v1.NamespaceAll).Watch, unfinished},
-		{"nodes", func() string { return factory.Core().V1().Nodes().Informer().LastSyncResourceVersion() },
+		{"nodes", c.nodes.reflector.LastSyncResourceVersion,
 			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return core.Nodes().List(ctx, o)
 			},
@@ -100,9 +95,6 @@ func (k *followed) catchUp(ctx context.Context) error {
 		} else if passes(err) {
 			err = pause(ctx, catchUpEvery)
 		}
-	}
-	if err == nil {
-		err = pause(ctx, settleFor)
 	}
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,13 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/step"
 )
 
 // This file watches what asks for headroom: CapacityBuffers and ProvisioningRequests, whose
@@ -49,7 +50,7 @@ var (
 		func() cluster.Object { return &autoscalingapi.ProvisioningRequest{} }}
 )
 
-// headroomWatcher watches them. Its fields are guarded by mu, as informers call it.
+// headroomWatcher watches them. Its fields are guarded by mu, as reflectors call it.
 type headroomWatcher struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
@@ -61,7 +62,7 @@ type headroomWatcher struct {
 	mu      sync.Mutex
 	missing []headroomKind // whose definition isn't there
 	watched map[string]bool
-	synced  []cache.ResourceEventHandlerRegistration
+	kinds   []*kind
 }
 
 // watchHeadroom starts watching, and returns when what exists has been delivered: not before
@@ -79,11 +80,10 @@ func watchHeadroom(ctx context.Context, client kubernetes.Interface, dynamic dyn
 	for _, kind := range h.missing {
 		log.Info("no CustomResourceDefinition of this kind; it is watched when there is one", "resource", kind.resource.String())
 	}
-	// A buffer that is delivered may bring further informers.
-	for waited := -1; waited < h.started(); {
-		waited = h.started()
-		if !waitForSync(ctx, h.informers()) {
-			return nil, fmt.Errorf("waiting for the first list of what asks for headroom: %w", context.Cause(ctx))
+	// A buffer that is delivered may bring further kinds.
+	for waited := 0; waited < len(h.started()); waited++ {
+		if err := h.started()[waited].wait(ctx); err != nil {
+			return nil, err
 		}
 	}
 	health.watched(headroomCache, func() bool { return true })
@@ -111,12 +111,11 @@ func (h *headroomWatcher) run(ctx context.Context, wg *sync.WaitGroup) {
 	})
 }
 
-func (h *headroomWatcher) started() int { return len(h.informers()) }
-
-func (h *headroomWatcher) informers() []cache.ResourceEventHandlerRegistration {
+// started returns the kinds that are watched, in the order in which that began.
+func (h *headroomWatcher) started() []*kind {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.synced)
+	return slices.Clone(h.kinds)
 }
 
 // lookForDefinitions starts watching the kinds whose definition has come, and tells whether
@@ -149,11 +148,10 @@ func (h *headroomWatcher) defined(kind headroomKind) bool {
 	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.resource.Resource })
 }
 
-// watch starts the informer of a kind, and with the first the one of PodTemplates.
+// watch starts watching a kind, and with the first PodTemplates.
 func (h *headroomWatcher) watch(ctx context.Context, kind headroomKind) {
 	h.log.Info("watching", "resource", kind.resource.String())
-	typed := dynamicinformer.NewFilteredDynamicInformer(h.dynamic, kind.resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil)
-	h.start(ctx, typed.Informer(), kind.resource.Resource, func(obj any) (any, error) {
+	start(ctx, h, kind.resource.Resource, &unstructured.Unstructured{}, h.dynamic.Resource(kind.resource), func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
 			return obj, nil
@@ -172,54 +170,41 @@ func (h *headroomWatcher) watch(ctx context.Context, kind headroomKind) {
 		}
 		return cluster.Trim(o), nil
 	})
-	h.start(ctx, h.factory().Core().V1().PodTemplates().Informer(), "podtemplates", transformFor(false))
+	start(ctx, h, "podtemplates", &v1.PodTemplate{}, h.client.CoreV1().PodTemplates(metav1.NamespaceAll), transformFor(false))
 }
 
-// watchScalable starts the informer of a kind that a buffer refers to. Other kinds than
-// those are refused by the core.
+// watchScalable starts watching a kind that a buffer refers to. Other kinds than those are
+// refused by the core.
 func (h *headroomWatcher) watchScalable(ctx context.Context, kind string) {
-	var i cache.SharedIndexInformer
-	switch apps := h.factory().Apps().V1(); kind {
-	case "Deployment":
-		i = apps.Deployments().Informer()
-	case "StatefulSet":
-		i = apps.StatefulSets().Informer()
-	case "ReplicaSet":
-		i = apps.ReplicaSets().Informer()
-	default:
-		return
-	}
-	h.start(ctx, i, kind, func(obj any) (any, error) {
+	trim := func(obj any) (any, error) {
 		if o, ok := obj.(runtime.Object); ok {
 			if x := cluster.ScalableOf(o); x != nil {
 				return x, nil
 			}
 		}
 		return obj, nil
-	})
+	}
+	switch apps := h.client.AppsV1(); kind {
+	case "Deployment":
+		start(ctx, h, kind, &appsv1.Deployment{}, apps.Deployments(metav1.NamespaceAll), trim)
+	case "StatefulSet":
+		start(ctx, h, kind, &appsv1.StatefulSet{}, apps.StatefulSets(metav1.NamespaceAll), trim)
+	case "ReplicaSet":
+		start(ctx, h, kind, &appsv1.ReplicaSet{}, apps.ReplicaSets(metav1.NamespaceAll), trim)
+	}
 }
 
-func (h *headroomWatcher) factory() informers.SharedInformerFactory {
-	return informers.NewSharedInformerFactory(h.client, 0)
-}
-
-// start starts an informer under a name, unless it runs already. Its objects become inputs
-// as transform leaves them.
-func (h *headroomWatcher) start(ctx context.Context, i cache.SharedIndexInformer, name string, transform cache.TransformFunc) {
+// start starts watching a kind under a name, unless it is watched already. Its objects become
+// inputs as transform leaves them.
+func start[L runtime.Object](ctx context.Context, h *headroomWatcher, name string, object runtime.Object, api listed[L], transform cache.TransformFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watched[name] {
 		return
 	}
 	h.watched[name] = true
-	w := &watcher{in: h.in, health: h.health}
-	if w.err = i.SetTransform(transform); w.err == nil {
-		w.objects(w.named(headroomCache, i))
-	}
-	if w.err != nil {
-		h.log.Error("what asks for headroom can't be watched", "resource", name, "err", w.err)
-		return
-	}
-	h.synced = append(h.synced, w.synced...)
-	go i.Run(ctx.Done())
+	k := newKind(name, object, api, h.client, nil, transform, func(err error) { h.health.failed(headroomCache, err) }, objectSet, objectGone)
+	k.tell(func(inputs func() []step.Input) { h.in.putTogether(inputs()...) }, objectSet, objectGone)
+	h.kinds = append(h.kinds, k)
+	go k.reflector.RunWithContext(ctx)
 }

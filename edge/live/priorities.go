@@ -77,7 +77,7 @@ func (p *priorities) watch(ctx context.Context, client kubernetes.Interface, lim
 	f.Start(ctx.Done())
 	first, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if !waitForSync(first, []cache.ResourceEventHandlerRegistration{h}) && ctx.Err() == nil {
+	if !cache.WaitFor(first, "", h.HasSyncedChecker()) && ctx.Err() == nil {
 		p.log.Warn("the priorities of node groups can't be read; the expander priority leaves all options until they are", "configMap", p.namespace+"/"+expander.PrioritiesConfigMap)
 	}
 	return nil

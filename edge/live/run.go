@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -154,10 +153,9 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 		w.scaleBy(&o, l.status, nodes, in)
 	}
 
-	factory := newFactory(clients.watch, transformFor(o.Extenders != nil))
-	kinds := followedKinds(clients.watch, factory)
-	leads, err := l.waitToLead(work, &wg, &o, kinds, func(in *inbox, nodes *nodeFeed) error {
-		return watchAll(work, &wg, &o, clients, factory, nodes, in)
+	c := newCaches(clients.watch, transformFor(o.Extenders != nil), o.Health)
+	leads, err := l.waitToLead(work, &wg, &o, c.followed(clients.watch), func(in *inbox, nodes *nodeFeed) error {
+		return watchAll(work, &wg, &o, clients, c, nodes, in)
 	}, nodes)
 	if err != nil || !leads {
 		return err
@@ -168,7 +166,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	if err := priorities.watch(work, clients.watch, prioritiesTimeout); err != nil {
 		return err
 	}
-	w.readFrom(factory, clients)
+	w.readFrom(c, clients)
 	staff.start(&wg)
 	l.status.run(work, &wg)
 	o.Log.Info("ready")
@@ -273,10 +271,11 @@ func (o *Options) onlyRead() {
 	}
 }
 
-// watchAll starts the informers, those of what asks for headroom where a leader has a provider,
-// and returns when what exists has been delivered to the inbox.
-func watchAll(ctx context.Context, wg *sync.WaitGroup, o *Options, clients *clients, factory informers.SharedInformerFactory, nodes *nodeFeed, in *inbox) error {
-	if err := watch(ctx, factory, nodes, o.Health, in); err != nil || o.Provider == nil {
+// watchAll fills the caches, and watches what asks for headroom where a leader has a provider. It
+// returns when what exists has been delivered to the inbox.
+func watchAll(ctx context.Context, wg *sync.WaitGroup, o *Options, clients *clients, c *caches, nodes *nodeFeed, in *inbox) error {
+	c.tell(nodes, in)
+	if err := c.run(ctx, wg); err != nil || o.Provider == nil {
 		return err
 	}
 	if o.Core.Shadow != nil { // it would have to write how it stands with them

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
@@ -36,13 +35,13 @@ type volumeBinder struct {
 	beforeLook func()        // for tests: called before each look; may be nil
 }
 
-func newVolumeBinder(client kubernetes.Interface, f informers.SharedInformerFactory) *volumeBinder {
+func newVolumeBinder(client kubernetes.Interface, c *caches) *volumeBinder {
 	return &volumeBinder{
 		client: client, period: time.Second,
-		claims:   f.Core().V1().PersistentVolumeClaims().Lister(),
-		volumes:  f.Core().V1().PersistentVolumes().Lister(),
-		nodes:    f.Core().V1().Nodes().Lister(),
-		csiNodes: f.Storage().V1().CSINodes().Lister(),
+		claims:   corelisters.NewPersistentVolumeClaimLister(c.claims.objects),
+		volumes:  corelisters.NewPersistentVolumeLister(c.volumes.objects),
+		nodes:    corelisters.NewNodeLister(c.nodes.objects),
+		csiNodes: storagelisters.NewCSINodeLister(c.csiNodes.objects),
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -62,20 +61,20 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 			if c.refusal != nil {
 				client.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.refusal })
 			}
-			f := informers.NewSharedInformerFactory(client, 0)
+			f := newCaches(client, transformFor(false), NewHealth(false))
 			v := newVolumeBinder(client, f)
 			v.period = time.Millisecond
 			put := func(o runtime.Object) {
-				if err := f.Core().V1().PersistentVolumeClaims().Informer().GetIndexer().Add(o); err != nil {
+				if err := f.claims.objects.Add(o); err != nil {
 					t.Error(err)
 				}
 			}
 			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{v1.LabelHostname: "n"}}}
-			if err := f.Core().V1().Nodes().Informer().GetIndexer().Add(node); err != nil {
+			if err := f.nodes.objects.Add(node); err != nil {
 				t.Fatal(err)
 			}
 			if c.volume != nil {
-				if err := f.Core().V1().PersistentVolumes().Informer().GetIndexer().Add(c.volume); err != nil {
+				if err := f.volumes.objects.Add(c.volume); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
@@ -71,11 +71,11 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 	return w
 }
 
-// readFrom gives workers what they read of informers. It comes before run.
-func (w *workers) readFrom(factory informers.SharedInformerFactory, clients *clients) {
-	w.binder.volumes = newVolumeBinder(clients.bind, factory)
+// readFrom gives workers what they read of caches. It comes before run.
+func (w *workers) readFrom(c *caches, clients *clients) {
+	w.binder.volumes = newVolumeBinder(clients.bind, c)
 	if w.consultant != nil {
-		w.consultant.nodes, w.consultant.pods = factory.Core().V1().Nodes().Lister(), factory.Core().V1().Pods().Lister()
+		w.consultant.nodes, w.consultant.pods = corelisters.NewNodeLister(c.nodes.objects), corelisters.NewPodLister(c.pods.objects)
 	}
 }
 

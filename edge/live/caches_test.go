@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,10 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
@@ -56,6 +58,20 @@ func describe(in step.Input) string {
 	return fmt.Sprintf("%T", in)
 }
 
+// follow fills caches from an API, and has an inbox told of them until the test ends.
+func follow(t *testing.T, client kubernetes.Interface, nodes *nodeFeed, health *Health, in *inbox) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	t.Cleanup(stop)
+	c := newCaches(client, transformFor(false), health)
+	c.tell(nodes, in)
+	if err := c.run(ctx, &wg); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestEveryKindIsWatched has an API with one object of each kind that the core reads,
 // and has those go whose going is an input of its own.
 func TestEveryKindIsWatched(t *testing.T) {
@@ -79,9 +95,7 @@ func TestEveryKindIsWatched(t *testing.T) {
 		return true, w, err
 	})
 	in, health := newInbox(), NewHealth(true)
-	if err := watch(t.Context(), newFactory(client, transformFor(false)), newNodeFeed(func(n *v1.Node) string { return "group of " + n.Name }, in.putTogether), health, in); err != nil {
-		t.Fatal(err)
-	}
+	follow(t, client, newNodeFeed(func(n *v1.Node) string { return "group of " + n.Name }, in.putTogether), health, in)
 	if got, want := health.Caches(), NewHealth(true).Caches(); len(got) != kinds+1 || !slices.Equal(got, want) { // headroom is watched elsewhere
 		t.Errorf("the caches are %q, and were %q at first; want %d, one for each kind and headroom, from the first on", got, want, kinds+1)
 	}
@@ -186,8 +200,10 @@ func TestANameUsedAgainAcrossARelistIsADeletionAndAnAddition(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		in := newInbox()
-		f := newFactory(client, transformFor(false))
-		if err := watch(ctx, f, newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), NewHealth(true), in); err != nil {
+		var wg sync.WaitGroup
+		c := newCaches(client, transformFor(false), NewHealth(true))
+		c.tell(newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), in)
+		if err := c.run(ctx, &wg); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -220,54 +236,92 @@ func TestANameUsedAgainAcrossARelistIsADeletionAndAnAddition(t *testing.T) {
 			}
 		}
 		stop()
-		f.Shutdown()
+		wg.Wait()
 	})
 }
 
-// TestADeletionOfWhichNothingIsKnownIsPassedOver: client-go has a tombstone without an object
-// for the case that its own store has lost it, and logs that.
-func TestADeletionOfWhichNothingIsKnownIsPassedOver(t *testing.T) {
-	w, h := &watcher{in: newInbox()}, &handled{}
-	w.objects(h)
-	h.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/c"})
-	if got := w.in.take(); len(got) > 0 {
-		t.Errorf("got %v, want nothing", got)
+// TestTheCoreIsToldWhatHasChanged plays a reflector's calls by hand: of an object that is as it was
+// a list tells nothing, and nothing is told of the deletion of one that nobody has been told of.
+func TestTheCoreIsToldWhatHasChanged(t *testing.T) {
+	in := newInbox()
+	c := newCaches(fake.NewClientset(), transformFor(false), NewHealth(false))
+	c.tell(newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), in)
+	claim := func(name, uid, version string) *v1.PersistentVolumeClaim {
+		return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: version}}
+	}
+	set := func(name string) string { return "ObjectSet *v1.PersistentVolumeClaim " + name }
+	gone := func(name string) string {
+		return fmt.Sprint("ObjectGone ", cluster.KindOf(claim("", "", "")), " ", name)
+	}
+	for _, x := range []struct {
+		name string
+		call func() error
+		want []string
+	}{
+		{"added", func() error { return c.claims.Add(claim("a", "1", "10")) }, []string{set("a")}},
+		{"changed", func() error { return c.claims.Update(claim("a", "1", "11")) }, []string{set("a")}},
+		{"another one of its name", func() error { return c.claims.Update(claim("a", "2", "12")) }, []string{gone("a"), set("a")}},
+		{"added again", func() error { return c.claims.Add(claim("a", "3", "13")) }, []string{gone("a"), set("a")}},
+		{"deleted", func() error { return c.claims.Delete(claim("a", "3", "14")) }, []string{gone("a")}},
+		{"deleted again", func() error { return c.claims.Delete(claim("a", "3", "14")) }, nil},
+		{"a list", func() error {
+			return c.claims.Replace([]any{claim("c", "4", "20"), claim("b", "5", "21"), claim("d", "6", "22"), claim("e", "7", "23")}, "30")
+		}, []string{set("c"), set("b"), set("d"), set("e")}},
+		{"another list", func() error {
+			return c.claims.Replace([]any{claim("f", "8", "40"), claim("c", "4", "20"), claim("b", "5", "41"), claim("d", "9", "42")}, "50")
+		}, []string{gone("e"), set("f"), set("b"), gone("d"), set("d")}},
+		{"a new inbox", func() error {
+			c.tell(newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), in)
+			return nil
+		}, []string{set("b"), set("c"), set("d"), set("f")}},
+		{"an empty list", func() error { return c.claims.Replace(nil, "60") }, []string{gone("b"), gone("c"), gone("d"), gone("f")}},
+	} {
+		if err := x.call(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, input := range in.take() {
+			got = append(got, describe(input))
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%s: got %q, want %q", x.name, got, x.want)
+		}
 	}
 }
 
-// handled is an informer of which only the handler counts.
-type handled struct {
-	cache.SharedIndexInformer
-	handler cache.ResourceEventHandler
-}
-
-type registration struct {
-	cache.ResourceEventHandlerRegistration
-}
-
-func (h *handled) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	h.handler = handler
-	return registration{}, nil
-}
-
-// TestADeletionThatWasMissedIsAnInput plays an informer's events by hand, since one
-// can't have a watch miss a deletion on demand.
-func TestADeletionThatWasMissedIsAnInput(t *testing.T) {
-	w, h := &watcher{in: newInbox()}, &handled{}
-	w.objects(h)
-	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
-	h.handler.OnAdd(claim, true)
-	h.handler.OnUpdate(claim, claim)
-	h.handler.OnDelete(claim)
-	h.handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: claim})
-	var got []string
-	for _, x := range w.in.take() {
-		got = append(got, describe(x))
-	}
-	set, gone := "ObjectSet *v1.PersistentVolumeClaim c", fmt.Sprint("ObjectGone ", cluster.KindOf(claim), " c")
-	if want := []string{set, set, gone, gone}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+// TestAListIsTriedAgainSoon refuses the lists of pods for a while: client-go's own reflectors would
+// wait for up to a minute then.
+func TestAListIsTriedAgainSoon(t *testing.T) {
+	withoutErrorBackoff(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		var refused atomic.Pointer[time.Time]
+		client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			refused.Store(new(time.Now()))
+			return true, nil, apierrors.NewInternalError(errors.New("refused"))
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		health := NewHealth(false)
+		c := newCaches(client, transformFor(false), health)
+		ended := make(chan error, 1)
+		go func() { ended <- c.run(ctx, &wg) }()
+		for range 20 {
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			if ago := time.Since(*refused.Load()); ago > 5*time.Second {
+				t.Errorf("the last attempt to list is %s ago", ago)
+			}
+		}
+		if err := health.Cache("pods"); err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("health says of the pods: %v", err)
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "pods") {
+			t.Errorf("got %v, want that the context was cancelled, and which list is missing", err)
+		}
+		wg.Wait()
+	})
 }
 
 // TestSchedulingAloneWatchesWhatKubeSchedulerWatches: the user that kubeadm makes for
@@ -275,9 +329,7 @@ func TestADeletionThatWasMissedIsAnInput(t *testing.T) {
 func TestSchedulingAloneWatchesWhatKubeSchedulerWatches(t *testing.T) {
 	client := fake.NewClientset()
 	health := NewHealth(false)
-	if err := watch(t.Context(), newFactory(client, transformFor(false)), newNodeFeed(func(*v1.Node) string { return "" }, newInbox().putTogether), health, newInbox()); err != nil {
-		t.Fatal(err)
-	}
+	follow(t, client, newNodeFeed(func(*v1.Node) string { return "" }, newInbox().putTogether), health, newInbox())
 	for _, a := range client.Actions() {
 		if r := a.GetResource().Resource; r == "jobs" || r == "daemonsets" {
 			t.Errorf("it asks to %s %s", a.GetVerb(), r)
@@ -293,7 +345,9 @@ func TestWatchingEndsWithTheContext(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("told to")
 	stop(why)
-	err := watch(ctx, newFactory(fake.NewClientset(), transformFor(false)), newNodeFeed(func(*v1.Node) string { return "" }, newInbox().putTogether), NewHealth(false), newInbox())
+	var wg sync.WaitGroup
+	err := newCaches(fake.NewClientset(), transformFor(false), NewHealth(false)).run(ctx, &wg)
+	wg.Wait()
 	if !errors.Is(err, why) {
 		t.Errorf("got %v, want %v", err, why)
 	}
