@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 )
 
@@ -30,10 +28,11 @@ import (
 type followed struct {
 	name string
 	seen func() string // the resource version that the cache is at
-	// list returns the resource version that the API server is at, by a read of its store.
-	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
-	match func(*metav1.ListOptions) // has lists and watches be of what the cache has; may be nil
+	api  cache.ListerWatcherWithContext
+}
+
+func (k *kind) followed() followed {
+	return followed{k.name, k.reflector.LastSyncResourceVersion, k.api}
 }
 
 const (
@@ -46,22 +45,6 @@ const (
 
 // errCut is why a watch has ended that says nothing.
 var errCut = errors.New("the watch was cut")
-
-// followed returns the pods and the nodes.
-func (c *caches) followed(client kubernetes.Interface) []followed {
-	core := client.CoreV1()
-	return []followed{
-		{"pods", c.pods.reflector.LastSyncResourceVersion,
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return core.Pods(v1.NamespaceAll).List(ctx, o)
-			}, core.Pods(v1.NamespaceAll).Watch, unfinished},
-		{"nodes", c.nodes.reflector.LastSyncResourceVersion,
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return core.Nodes().List(ctx, o)
-			},
-			core.Nodes().Watch, nil},
-	}
-}
 
 // catchUp returns when the caches of all kinds are as new as the call, or with an error when one
 // isn't by the end of the context.
@@ -108,7 +91,7 @@ func (k *followed) before(version string) bool {
 
 // stored returns the version that the API server's store is at.
 func (k *followed) stored(ctx context.Context) (string, error) {
-	objects, err := k.list(ctx, k.options(metav1.ListOptions{Limit: 1}))
+	objects, err := k.api.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return "", err
 	}
@@ -119,19 +102,12 @@ func (k *followed) stored(ctx context.Context) (string, error) {
 	return list.GetResourceVersion(), nil
 }
 
-func (k *followed) options(o metav1.ListOptions) metav1.ListOptions {
-	if k.match != nil {
-		k.match(&o)
-	}
-	return o
-}
-
 // happened returns the version of the last change after from that the API server tells of, from
 // itself when there is none up to goal. The cache is told of the same changes by its own watch, or
 // lists anew.
 func (k *followed) happened(ctx context.Context, from, goal string) (last string, err error) {
 	began := time.Now()
-	w, err := k.watch(ctx, k.options(metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: ptr.To(int64(lookFor / time.Second))}))
+	w, err := k.api.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: ptr.To(int64(lookFor / time.Second))})
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 )
 
 // story is an API server with one kind of objects, and a cache of it. The versions of its changes
@@ -34,14 +35,15 @@ func (s *story) kind() followed {
 	return followed{
 		name: "things",
 		seen: func() string { return strconv.Itoa(s.cache(time.Since(s.start))) },
-		list: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			if o.Limit != 1 || o.ResourceVersion != "" {
-				return nil, fmt.Errorf("a list by %+v: want one object as the store has it", o)
-			}
-			return &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.at)}}, nil
-		},
-		watch: s.watch,
+		api:  &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch},
 	}
+}
+
+func (s *story) list(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	if o.Limit != 1 || o.ResourceVersion != "" {
+		return nil, fmt.Errorf("a list by %+v: want one object as the store has it", o)
+	}
+	return &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.at)}}, nil
 }
 
 // watch behaves as the API server's: what is after the version that is asked for comes at once, a
@@ -139,9 +141,9 @@ func TestCachesThatDoNotCatchUp(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		refusing := stuck.kind()
-		refusing.list = func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+		refusing.api = &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return nil, apierrors.NewForbidden(v1.Resource("pods"), "", nil)
-		}
+		}}
 		if err := catchUp(t.Context(), []followed{refusing}); err == nil || !strings.Contains(err.Error(), "forbidden") {
 			t.Errorf("got %v, want that the list is forbidden", err)
 		}

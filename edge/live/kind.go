@@ -26,6 +26,7 @@ import (
 // kind is a cache. Its reflector calls it by the methods of cache.ReflectorStore.
 type kind struct {
 	name      string
+	api       cache.ListerWatcherWithContext
 	reflector *cache.Reflector
 	transform cache.TransformFunc
 	objects   cache.Indexer // for listers; written by the reflector's goroutine only, with mu held
@@ -62,18 +63,18 @@ func newKind[L runtime.Object](name string, object runtime.Object, api listed[L]
 	transform cache.TransformFunc, failed func(error), set, gone func(object any) step.Input) *kind {
 	k := &kind{name: name, transform: transform, set: set, gone: gone, full: make(chan struct{}),
 		objects: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
-	tell := func(ctx context.Context, err error) {
+	note := func(ctx context.Context, err error) {
 		if err != nil && ctx.Err() == nil {
 			failed(err)
 		}
 	}
-	k.reflector = cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	lists := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			if match != nil {
 				match(&o)
 			}
 			list, err := api.List(ctx, o)
-			tell(ctx, err)
+			note(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
@@ -81,10 +82,12 @@ func newKind[L runtime.Object](name string, object runtime.Object, api listed[L]
 				match(&o)
 			}
 			w, err := api.Watch(ctx, o)
-			tell(ctx, err)
+			note(ctx, err)
 			return w, err
 		},
-	}, client), object, k, cache.ReflectorOptions{Name: name, Backoff: relist()})
+	}
+	k.api = lists
+	k.reflector = cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, client), object, k, cache.ReflectorOptions{Name: name, Backoff: relist()})
 	return k
 }
 
@@ -174,7 +177,6 @@ func (k *kind) Delete(object any) error {
 // Replace implements cache.ReflectorStore: a list, the first or one after a watch that can't be
 // continued. What isn't in it is gone; what is as before isn't told again.
 func (k *kind) Replace(list []any, version string) error {
-	defer k.fill.Do(func() { close(k.full) })
 	here := make(map[string]bool, len(list))
 	for i, object := range list {
 		var err error
@@ -216,6 +218,7 @@ func (k *kind) Replace(list []any, version string) error {
 			k.changed(old, object)
 		}
 	}
+	k.fill.Do(func() { close(k.full) })
 	return nil
 }
 

@@ -154,7 +154,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	}
 
 	c := newCaches(clients.watch, transformFor(o.Extenders != nil), o.Health)
-	leads, err := l.waitToLead(work, &wg, &o, c.followed(clients.watch), func(in *inbox, nodes *nodeFeed) error {
+	leads, err := l.waitToLead(work, &wg, &o, []followed{c.pods.followed(), c.nodes.followed()}, func(in *inbox, nodes *nodeFeed) error {
 		return watchAll(work, &wg, &o, clients, c, nodes, in)
 	}, nodes)
 	if err != nil || !leads {
