@@ -162,18 +162,26 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 	return nil
 }
 
+// deletionTimeout is how long the deletion of one Node object may take.
+const deletionTimeout = 30 * time.Second
+
 // DeleteNodes implements nodegroup.Provider. Deleting a node that is gone succeeds. An instance
-// has its node's name in its ID.
+// has its node's name in its ID. What was begun doesn't end with the caller's context: an instance
+// whose Node object was deleted, and that itself wasn't, would count as a node that is coming.
 func (p *Provider) DeleteNodes(ctx context.Context, id string, instances []nodegroup.Instance) error {
 	g := p.groups[id]
 	if g == nil {
 		return fmt.Errorf("deleting nodes of group %q: there is no such group", id)
 	}
+	ctx = context.WithoutCancel(ctx)
 	for _, i := range instances {
 		if i.Node == "" {
 			i.Node = strings.TrimPrefix(i.ID, simulatedgroup.ProviderID(id, ""))
 		}
-		if err := p.api.Delete(ctx, i.Node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		call, cancel := context.WithTimeout(ctx, deletionTimeout)
+		err := p.api.Delete(call, i.Node, metav1.DeleteOptions{})
+		cancel()
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting node %s: %w", i.Node, err)
 		}
 		p.mu.Lock()

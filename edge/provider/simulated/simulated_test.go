@@ -153,6 +153,46 @@ func TestLifeOfNodes(t *testing.T) {
 	}
 }
 
+// TestADeletionThatWasBegunIsCarriedOut though the caller has gone meanwhile, as one does whose
+// connection is cut: an instance whose Node object alone was deleted would count as a node that is
+// coming, and pods would wait for it.
+func TestADeletionThatWasBegunIsCarriedOut(t *testing.T) {
+	p := newGroupOfTwo(t)
+	f, err := file(t, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Provider = simulated.New(lateAnswers{p.nodes}, f, func() time.Time { return p.now }, slog.New(slog.DiscardHandler))
+	if err := p.IncreaseSize(t.Context(), "g", 1); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.state(time.Minute), "1 nodes, 0 ready, 0 launching, target 1"; got != want {
+		t.Fatalf("before: got %s, want %s", got, want)
+	}
+	groups, err := p.Groups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cut := context.WithCancel(t.Context())
+	cut()
+	if err := p.DeleteNodes(gone, "g", groups[0].Instances); err != nil {
+		t.Error(err)
+	}
+	if got, want := p.state(0), "0 nodes, 0 ready, 0 launching, target 0"; got != want {
+		t.Errorf("after the deletion: got %s, want %s", got, want)
+	}
+}
+
+// lateAnswers is an API that has deleted a node before the caller hears that its context is over.
+type lateAnswers struct{ clientv1.NodeInterface }
+
+func (a lateAnswers) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	if err := a.NodeInterface.Delete(context.WithoutCancel(ctx), name, o); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
 // TestAdoptFindsTheNodesThatExist has a new process take over from one whose first node
 // is registered: what was ordered and isn't registered is lost.
 func TestAdoptFindsTheNodesThatExist(t *testing.T) {
