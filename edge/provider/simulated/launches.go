@@ -3,6 +3,7 @@ package simulated
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ type dueInstance struct {
 // Advance registers the nodes whose launch is due and makes those ready whose startup is
 // over. What fails is tried again by the next call.
 func (p *Provider) Advance(ctx context.Context) {
+	p.removeOrphans(ctx)
 	for _, d := range p.due() {
 		var err error
 		if d.registered {
@@ -46,6 +48,8 @@ func (p *Provider) Advance(ctx context.Context) {
 		}
 		p.mu.Lock()
 		switch {
+		case d.group.instances[d.name] == nil: // it was deleted meanwhile
+			p.orphans[d.name] = true
 		case apierrors.IsNotFound(err): // somebody deleted the node
 			d.group.forget(d.name)
 		case err != nil:
@@ -55,6 +59,23 @@ func (p *Provider) Advance(ctx context.Context) {
 		default:
 			d.registered = true
 		}
+		p.mu.Unlock()
+	}
+}
+
+// removeOrphans deletes the Node objects of instances that were deleted while these were being
+// written: nobody else can. What fails is tried again by the next call.
+func (p *Provider) removeOrphans(ctx context.Context) {
+	p.mu.Lock()
+	names := slices.Sorted(maps.Keys(p.orphans))
+	p.mu.Unlock()
+	for _, name := range names {
+		if err := p.api.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			p.log.Info("the node of an instance that was deleted could not be; trying again", "node", name, "err", err)
+			continue
+		}
+		p.mu.Lock()
+		delete(p.orphans, name)
 		p.mu.Unlock()
 	}
 }

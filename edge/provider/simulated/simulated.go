@@ -47,6 +47,9 @@ type Provider struct {
 	mu     sync.Mutex
 	rand   *rand.Rand        // guarded by mu
 	groups map[string]*group // by ID; never changes, what is in the groups is guarded by mu
+	// orphans are the names of nodes whose instances were deleted while their objects were being
+	// written; guarded by mu.
+	orphans map[string]bool
 }
 
 var _ nodegroup.Provider = (*Provider)(nil)
@@ -71,7 +74,7 @@ type instance struct {
 // New returns a provider for the groups of a file, without instances: Adopt finds those
 // that exist. now is the clock.
 func New(api API, f *simulatedgroup.File, now func() time.Time, log *slog.Logger) *Provider {
-	p := &Provider{api: api, now: now, log: log, rand: rand.New(rand.NewPCG(f.Seed, 0x62657274)), groups: map[string]*group{}}
+	p := &Provider{api: api, now: now, log: log, rand: rand.New(rand.NewPCG(f.Seed, 0x62657274)), groups: map[string]*group{}, orphans: map[string]bool{}}
 	for _, cfg := range f.Groups {
 		p.groups[cfg.Name] = &group{cfg: cfg, instances: map[string]*instance{}}
 		p.ids = append(p.ids, cfg.Name)

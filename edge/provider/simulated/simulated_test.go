@@ -183,6 +183,45 @@ func TestADeletionThatWasBegunIsCarriedOut(t *testing.T) {
 	}
 }
 
+// TestANodeIsNotRegisteredForADeletedInstance deletes an instance while its Node object is being
+// created.
+func TestANodeIsNotRegisteredForADeletedInstance(t *testing.T) {
+	p := newGroupOfTwo(t)
+	f, err := file(t, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := &meanwhile{NodeInterface: p.nodes}
+	p.Provider = simulated.New(api, f, func() time.Time { return p.now }, slog.New(slog.DiscardHandler))
+	if err := p.IncreaseSize(t.Context(), "g", 1); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := p.Groups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.do = func() {
+		if err := p.DeleteNodes(t.Context(), "g", []nodegroup.Instance{{ID: groups[0].Instances[0].ID}}); err != nil {
+			t.Error(err)
+		}
+	}
+	p.state(time.Minute)
+	if got, want := p.state(time.Second), "0 nodes, 0 ready, 0 launching, target 0"; got != want {
+		t.Errorf("after the deletion: got %s, want %s", got, want)
+	}
+}
+
+// meanwhile is an API in which something happens while a node is created.
+type meanwhile struct {
+	clientv1.NodeInterface
+	do func()
+}
+
+func (m *meanwhile) Create(ctx context.Context, n *v1.Node, o metav1.CreateOptions) (*v1.Node, error) {
+	m.do()
+	return m.NodeInterface.Create(ctx, n, o)
+}
+
 // lateAnswers is an API that has deleted a node before the caller hears that its context is over.
 type lateAnswers struct{ clientv1.NodeInterface }
 
