@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // lanes make calls side by side. What must hold: the calls of one key are made one after the
@@ -13,13 +14,16 @@ type lanes[K comparable] struct {
 	waiting map[K][]laneCall // guarded by mu; of each key that has a goroutine, the first is being made
 }
 
-// laneCall is a call that begins when it is the first of its key, after is closed and slots
-// has room.
+// laneCall is a call that begins when it is the first of its key, after is closed or longestAfter
+// has passed, and slots has room.
 type laneCall struct {
 	after <-chan struct{} // nil when it waits for nothing
 	slots chan struct{}   // a token for each call that is under way, of those that share it
 	do    func(context.Context)
 }
+
+// longestAfter is how long a call waits for another one at most: that one's connection may hang.
+const longestAfter = 10 * time.Second
 
 func newLanes[K comparable]() lanes[K] { return lanes[K]{waiting: map[K][]laneCall{}} }
 
@@ -40,6 +44,7 @@ func (l *lanes[K]) serve(ctx context.Context, key K, call laneCall) {
 		if call.after != nil {
 			select {
 			case <-call.after:
+			case <-time.After(longestAfter):
 			case <-ctx.Done():
 				return
 			}

@@ -166,6 +166,16 @@ type outcome struct {
 	err   error
 }
 
+// result returns the outcome's error, nil while it isn't known.
+func (o *outcome) result() error {
+	select {
+	case <-o.known:
+		return o.err
+	default:
+		return nil
+	}
+}
+
 // outcomeOf returns the outcome of the nomination that waits or is being written of a pod, or of
 // one that takes its place; success when there is none.
 func (r *reporter) outcomeOf(uid types.UID) *outcome {

@@ -70,12 +70,12 @@ func (l *leavers) evict(ctx context.Context, eviction step.Eviction, done func(e
 // preempt has a victim asked to leave when its preemptor's nomination is written: if this process
 // ends in between, the next leader knows for whom the room is. While the API server is away, and
 // when the preemptor is being bound instead, the victim stays, which the core is told. A
-// nomination that the API server doesn't want, as an admission policy may, is no reason to let
-// the preemptor wait.
+// nomination that the API server doesn't want, as an admission policy may, or whose connection
+// hangs, is no reason to let the preemptor wait.
 func (l *leavers) preempt(ctx context.Context, victim step.Preemption, nomination *outcome, done func(error)) {
 	l.preemptor.queued.Add(1)
 	send(ctx, l.backlog, leaving{victim.UID, laneCall{nomination.known, l.victims, func(ctx context.Context) {
-		err := nomination.err
+		err := nomination.result()
 		if away(err) || errors.Is(err, errBinding) {
 			err = fmt.Errorf("%s isn't asked to leave, since the nomination of the pod that preempts it isn't written: %w", victim.Name, err)
 		} else {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -289,16 +290,18 @@ func TestNoVictimLeavesBeforeTheNominationIsWritten(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	for _, c := range []struct {
 		name   string
-		answer error // to the nomination
-		bound  bool  // the preemptor's bind begins while the nomination waits
+		answer error         // to the nomination
+		takes  time.Duration // each attempt; a second when 0
+		bound  bool          // the preemptor's bind begins while the nomination waits
 		asked  bool
 		after  time.Duration // when the core has the outcome
 	}{
-		{"written", nil, false, true, time.Second},
-		{"the API server doesn't want it", apierrors.NewForbidden(resource, "p", nil), false, true, time.Second},
-		{"the preemptor is gone", apierrors.NewNotFound(resource, "p"), false, true, time.Second},
-		{"the API server is away", errors.New("connection refused"), false, false, 7 * time.Second}, // five attempts
-		{"the preemptor is being bound", nil, true, false, 0},
+		{"written", nil, 0, false, true, time.Second},
+		{"its connection hangs", nil, 45 * time.Second, false, true, longestAfter},
+		{"the API server doesn't want it", apierrors.NewForbidden(resource, "p", nil), 0, false, true, time.Second},
+		{"the preemptor is gone", apierrors.NewNotFound(resource, "p"), 0, false, true, time.Second},
+		{"the API server is away", errors.New("connection refused"), 0, false, false, 7 * time.Second}, // five attempts
+		{"the preemptor is being bound", nil, 0, true, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -308,7 +311,7 @@ func TestNoVictimLeavesBeforeTheNominationIsWritten(t *testing.T) {
 				defer stop()
 				api, victims := fake.NewClientset(), fake.NewClientset(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "v", UID: "v"}})
 				api.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.Pod{}, c.answer })
-				slow := slowPods{api, func(string) { time.Sleep(time.Second) }}
+				slow := slowPods{api, func(string) { time.Sleep(cmp.Or(c.takes, time.Second)) }}
 				w := &workers{ctx: ctx, reporter: newReporter(slow, slow, "host", slog.New(slog.DiscardHandler), &load{}), leavers: newLeavers(victims, victims, &atomic.Int64{})}
 				w.Nominate(step.Nomination{UID: "p", Namespace: "default", Name: "p", Node: "n"}, func(error) {})
 				var err error
