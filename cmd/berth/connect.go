@@ -36,7 +36,7 @@ type apiServer struct {
 const answerWithin = 10 * time.Second
 
 // connect returns a client of an API server that has answered: somebody who gave a
-// wrong address learns so at once, not from informers that retry for ever. What is to be known of
+// wrong address learns so at once, not from caches that retry for ever. What is to be known of
 // its version goes to log.
 func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler, log *slog.Logger) (*apiServer, error) {
 	rc, err := f.restConfig(cfg)

@@ -2,7 +2,7 @@
 // ready, runs pods that are bound, completes those whose annotation says how long they
 // run, and removes deleted pods within their grace period.
 //
-//	kubelets.go   options, informers, workers
+//	kubelets.go   options, caches, workers
 //	pods.go       what happens to a pod from its binding to its removal
 //	nodes.go      a node's readiness and its lease
 //	forward.go    port-forwards to what runs on this machine
@@ -10,7 +10,7 @@
 //	addresses.go  IP addresses of nodes and pods
 //	timetable.go  calls that are due at a time
 //
-// Informers say what is due when; nothing waits in a handler. Due calls go to workers,
+// Caches say what is due when; nothing waits in a handler. Due calls go to workers,
 // and a call whose failure may pass is due again a second later.
 package kubelets
 
@@ -26,11 +26,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/berthproject/berth/devcluster/api"
+	"github.com/berthproject/berth/edge/follow"
 )
 
 // Annotations on pods.
@@ -101,20 +100,10 @@ func Run(ctx context.Context, client kubernetes.Interface, o Options) error {
 			return err
 		}
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(func(obj any) (any, error) {
-		if m, ok := obj.(metav1.Object); ok {
-			m.SetManagedFields(nil)
-		}
-		return obj, nil
-	}))
-	if err := watch(podInformer(factory), k.podChanged, func(p *v1.Pod) { k.podGone(p.UID) }); err != nil {
-		return err
-	}
-	if err := watch(factory.Core().V1().Nodes().Informer(), k.nodeChanged, func(n *v1.Node) { k.nodeGone(n.Name) }); err != nil {
-		return err
-	}
-	factory.Start(ctx.Done())
 	var wg sync.WaitGroup
+	for _, c := range k.caches() {
+		wg.Go(func() { c.Run(ctx) })
+	}
 	jobs := make(chan func(context.Context), 1024)
 	for range o.Workers {
 		wg.Go(func() {
@@ -129,27 +118,18 @@ func Run(ctx context.Context, client kubernetes.Interface, o Options) error {
 	return nil
 }
 
-// podInformer returns an informer of the pods that kubelets have: bound and not ended.
-func podInformer(factory informers.SharedInformerFactory) cache.SharedIndexInformer {
-	return factory.InformerFor(&v1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		tweak := func(l *metav1.ListOptions) {
-			l.FieldSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-		}
-		return cache.NewSharedIndexInformer(cache.NewFilteredListWatchFromClient(c.CoreV1().RESTClient(), "pods", "", tweak), &v1.Pod{}, resync, cache.Indexers{})
-	})
-}
-
-// watch has an informer call changed with each object that is added or updated, and gone
-// with each that is deleted.
-func watch[T any](informer cache.SharedIndexInformer, changed, gone func(T)) error {
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { changed(obj.(T)) }, UpdateFunc: func(_, obj any) { changed(obj.(T)) },
-		DeleteFunc: func(obj any) {
-			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok { // the deletion itself was missed
-				obj = d.Obj
-			}
-			gone(obj.(T))
-		},
-	})
-	return err
+// caches returns the caches of the nodes, and of the pods that kubelets have: bound and not ended.
+func (k *kubelets) caches() []*follow.Cache {
+	core := k.client.CoreV1()
+	trim := func(object any) (any, error) {
+		object.(metav1.Object).SetManagedFields(nil)
+		return object, nil
+	}
+	pods := follow.New("pods", &v1.Pod{}, core.Pods(v1.NamespaceAll), k.client, follow.Options{Transform: trim, Match: func(l *metav1.ListOptions) {
+		l.FieldSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+	}})
+	pods.Tell(follow.Reader{Set: func(o any) { k.podChanged(o.(*v1.Pod)) }, Gone: func(o any) { k.podGone(o.(*v1.Pod).UID) }})
+	nodes := follow.New("nodes", &v1.Node{}, core.Nodes(), k.client, follow.Options{Transform: trim})
+	nodes.Tell(follow.Reader{Set: func(o any) { k.nodeChanged(o.(*v1.Node)) }, Gone: func(o any) { k.nodeGone(o.(*v1.Node).Name) }})
+	return []*follow.Cache{nodes, pods}
 }

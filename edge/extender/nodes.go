@@ -13,10 +13,10 @@ import (
 
 // This file encodes what extenders are sent. To those that don't know the nodes themselves
 // every question has all nodes, some 10 KiB each: a node is encoded once for each version that
-// the informer has delivered, and the encodings are sent one after the other.
+// the cache has delivered, and the encodings are sent one after the other.
 
 // nodeEncodings are the nodes that extenders are sent, as JSON. An encoding is kept as long as
-// the informer keeps that version of the node. Its methods may be called by several goroutines.
+// the cache keeps that version of the node. Its methods may be called by several goroutines.
 type nodeEncodings struct {
 	byNode sync.Map // weak.Pointer[v1.Node] to func() ([]byte, error)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/edge/follow"
 )
 
 // caches have all that the core reads of the API, kind by kind. Of one object, inputs come in the
@@ -63,6 +64,27 @@ func newCaches(client kubernetes.Interface, transform cache.TransformFunc, healt
 	return c
 }
 
+// kind is the cache of one kind of objects.
+type kind struct {
+	*follow.Cache
+	// set makes the input of an object that came or changed, gone that of one which was deleted.
+	set, gone func(object any) step.Input
+}
+
+// tell has an inbox told of all that the cache has and of what changes from then on, by inputs that
+// set and gone make; put puts them there. An object that takes the name of another one is another
+// object to the core (step.Input), whatever its kind: the old one is gone before the new one is set,
+// and no Step sees one of the two inputs alone.
+func (k *kind) tell(put func(inputs func() []step.Input), set, gone func(object any) step.Input) {
+	k.Tell(follow.Reader{
+		Set:  func(object any) { put(func() []step.Input { return []step.Input{set(object)} }) },
+		Gone: func(object any) { put(func() []step.Input { return []step.Input{gone(object)} }) },
+		Replaced: func(old, object any) {
+			put(func() []step.Input { return []step.Input{gone(old), set(object)} })
+		},
+	})
+}
+
 // maker makes kinds.
 type maker struct {
 	client    kubernetes.Interface
@@ -71,14 +93,14 @@ type maker struct {
 	kinds     []*kind
 }
 
-func add[L runtime.Object](m *maker, name string, o runtime.Object, api listed[L], match func(*metav1.ListOptions), set, gone func(any) step.Input) *kind {
-	k := newKind(name, o, api, m.client, match, m.transform, func(err error) { m.health.failed(name, err) }, set, gone)
-	m.health.watched(name, k.isFull)
+func add[L runtime.Object](m *maker, name string, o runtime.Object, api follow.Lister[L], match func(*metav1.ListOptions), set, gone func(any) step.Input) *kind {
+	k := &kind{follow.New(name, o, api, m.client, follow.Options{Match: match, Transform: m.transform, Outcome: m.health.outcomesOf(name)}), set, gone}
+	m.health.watched(name, k.Full)
 	m.kinds = append(m.kinds, k)
 	return k
 }
 
-func workload[L runtime.Object](m *maker, name string, o runtime.Object, api listed[L]) *kind {
+func workload[L runtime.Object](m *maker, name string, o runtime.Object, api follow.Lister[L]) *kind {
 	return add(m, name, o, api, nil, func(o any) step.Input { return step.WorkloadSet{Workload: cluster.WorkloadOf(o.(runtime.Object))} }, workloadGone)
 }
 
@@ -87,7 +109,7 @@ func workloadGone(o any) step.Input {
 	return step.WorkloadGone{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}
 }
 
-func object[L runtime.Object](m *maker, name string, o runtime.Object, api listed[L]) *kind {
+func object[L runtime.Object](m *maker, name string, o runtime.Object, api follow.Lister[L]) *kind {
 	return add(m, name, o, api, nil, objectSet, objectGone)
 }
 
@@ -121,13 +143,21 @@ func (c *caches) tell(nodes *nodeFeed, in *inbox) {
 func (c *caches) run(ctx context.Context, wg *sync.WaitGroup) error {
 	c.start.Do(func() {
 		for _, k := range c.kinds {
-			wg.Go(func() { k.reflector.RunWithContext(ctx) })
+			wg.Go(func() { k.Run(ctx) })
 		}
 	})
 	for _, k := range c.kinds {
-		if err := k.wait(ctx); err != nil {
+		if err := k.Wait(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// catchUp returns when whatever was written of the pods and the nodes before the call is in the
+// inbox, or with an error at the end of the context. Who decided by old caches would take room that
+// the leader before has given away since, and buy nodes for pods that have theirs. Of other kinds a
+// leader writes only what the API server refuses to whoever has an old version of it.
+func (c *caches) catchUp(ctx context.Context) error {
+	return follow.CatchUp(ctx, c.pods.Cache, c.nodes.Cache)
 }

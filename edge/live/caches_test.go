@@ -58,8 +58,8 @@ func describe(in step.Input) string {
 	return fmt.Sprintf("%T", in)
 }
 
-// follow fills caches from an API, and has an inbox told of them until the test ends.
-func follow(t *testing.T, client kubernetes.Interface, nodes *nodeFeed, health *Health, in *inbox) {
+// fillCaches fills caches from an API, and has an inbox told of them until the test ends.
+func fillCaches(t *testing.T, client kubernetes.Interface, nodes *nodeFeed, health *Health, in *inbox) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -95,7 +95,7 @@ func TestEveryKindIsWatched(t *testing.T) {
 		return true, w, err
 	})
 	in, health := newInbox(), NewHealth(true)
-	follow(t, client, newNodeFeed(func(n *v1.Node) string { return "group of " + n.Name }, in.putTogether), health, in)
+	fillCaches(t, client, newNodeFeed(func(n *v1.Node) string { return "group of " + n.Name }, in.putTogether), health, in)
 	if got, want := health.Caches(), NewHealth(true).Caches(); len(got) != kinds+1 || !slices.Equal(got, want) { // headroom is watched elsewhere
 		t.Errorf("the caches are %q, and were %q at first; want %d, one for each kind and headroom, from the first on", got, want, kinds+1)
 	}
@@ -240,59 +240,10 @@ func TestANameUsedAgainAcrossARelistIsADeletionAndAnAddition(t *testing.T) {
 	})
 }
 
-// TestTheCoreIsToldWhatHasChanged plays a reflector's calls by hand: of an object that is as it was
-// a list tells nothing, and nothing is told of the deletion of one that nobody has been told of.
-func TestTheCoreIsToldWhatHasChanged(t *testing.T) {
-	in := newInbox()
-	c := newCaches(fake.NewClientset(), transformFor(false), NewHealth(false))
-	c.tell(newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), in)
-	claim := func(name, uid, version string) *v1.PersistentVolumeClaim {
-		return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: version}}
-	}
-	set := func(name string) string { return "ObjectSet *v1.PersistentVolumeClaim " + name }
-	gone := func(name string) string {
-		return fmt.Sprint("ObjectGone ", cluster.KindOf(claim("", "", "")), " ", name)
-	}
-	for _, x := range []struct {
-		name string
-		call func() error
-		want []string
-	}{
-		{"added", func() error { return c.claims.Add(claim("a", "1", "10")) }, []string{set("a")}},
-		{"changed", func() error { return c.claims.Update(claim("a", "1", "11")) }, []string{set("a")}},
-		{"another one of its name", func() error { return c.claims.Update(claim("a", "2", "12")) }, []string{gone("a"), set("a")}},
-		{"added again", func() error { return c.claims.Add(claim("a", "3", "13")) }, []string{gone("a"), set("a")}},
-		{"deleted", func() error { return c.claims.Delete(claim("a", "3", "14")) }, []string{gone("a")}},
-		{"deleted again", func() error { return c.claims.Delete(claim("a", "3", "14")) }, nil},
-		{"a list", func() error {
-			return c.claims.Replace([]any{claim("c", "4", "20"), claim("b", "5", "21"), claim("d", "6", "22"), claim("e", "7", "23")}, "30")
-		}, []string{set("c"), set("b"), set("d"), set("e")}},
-		{"another list", func() error {
-			return c.claims.Replace([]any{claim("f", "8", "40"), claim("c", "4", "20"), claim("b", "5", "41"), claim("d", "9", "42")}, "50")
-		}, []string{gone("e"), set("f"), set("b"), gone("d"), set("d")}},
-		{"a new inbox", func() error {
-			c.tell(newNodeFeed(func(*v1.Node) string { return "" }, in.putTogether), in)
-			return nil
-		}, []string{set("b"), set("c"), set("d"), set("f")}},
-		{"an empty list", func() error { return c.claims.Replace(nil, "60") }, []string{gone("b"), gone("c"), gone("d"), gone("f")}},
-	} {
-		if err := x.call(); err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, input := range in.take() {
-			got = append(got, describe(input))
-		}
-		if !slices.Equal(got, x.want) {
-			t.Errorf("%s: got %q, want %q", x.name, got, x.want)
-		}
-	}
-}
-
 // TestAListIsTriedAgainSoon refuses the lists of pods for a while: client-go's own reflectors would
 // wait for up to a minute then.
 func TestAListIsTriedAgainSoon(t *testing.T) {
-	withoutErrorBackoff(t)
+	testkit.WithoutErrorBackoff(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		var refused atomic.Pointer[time.Time]
@@ -329,7 +280,7 @@ func TestAListIsTriedAgainSoon(t *testing.T) {
 func TestSchedulingAloneWatchesWhatKubeSchedulerWatches(t *testing.T) {
 	client := fake.NewClientset()
 	health := NewHealth(false)
-	follow(t, client, newNodeFeed(func(*v1.Node) string { return "" }, newInbox().putTogether), health, newInbox())
+	fillCaches(t, client, newNodeFeed(func(*v1.Node) string { return "" }, newInbox().putTogether), health, newInbox())
 	for _, a := range client.Actions() {
 		if r := a.GetResource().Resource; r == "jobs" || r == "daemonsets" {
 			t.Errorf("it asks to %s %s", a.GetVerb(), r)

@@ -1,11 +1,11 @@
 // Package live runs a core against a Kubernetes API.
 //
-//	informers ─▶ inbox ─▶ loop (drive.Driver) ─▶ workers ─▶ API server, provider
-//	                ▲                               │
-//	                └───────── outcomes ────────────┘
+//	caches ─▶ inbox ─▶ loop (drive.Driver) ─▶ workers ─▶ API server, provider
+//	             ▲                               │
+//	             └───────── outcomes ────────────┘
 //
 // One goroutine, the loop, owns the driver and with it the core. Everything that
-// waits for the network runs beside it: informers and workers put inputs into the
+// waits for the network runs beside it: caches and workers put inputs into the
 // inbox and never wait for a decision. The loop waits for workers only when the
 // backlog of one is full, which is how an API server that can't keep up slows
 // decisions down.

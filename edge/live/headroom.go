@@ -23,6 +23,7 @@ import (
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/edge/follow"
 )
 
 // This file watches what asks for headroom: CapacityBuffers and ProvisioningRequests, whose
@@ -82,7 +83,7 @@ func watchHeadroom(ctx context.Context, client kubernetes.Interface, dynamic dyn
 	}
 	// A buffer that is delivered may bring further kinds.
 	for waited := 0; waited < len(h.started()); waited++ {
-		if err := h.started()[waited].wait(ctx); err != nil {
+		if err := h.started()[waited].Wait(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -196,15 +197,15 @@ func (h *headroomWatcher) watchScalable(ctx context.Context, kind string) {
 
 // start starts watching a kind under a name, unless it is watched already. Its objects become
 // inputs as transform leaves them.
-func start[L runtime.Object](ctx context.Context, h *headroomWatcher, name string, object runtime.Object, api listed[L], transform cache.TransformFunc) {
+func start[L runtime.Object](ctx context.Context, h *headroomWatcher, name string, object runtime.Object, api follow.Lister[L], transform cache.TransformFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watched[name] {
 		return
 	}
 	h.watched[name] = true
-	k := newKind(name, object, api, h.client, nil, transform, func(err error) { h.health.failed(headroomCache, err) }, objectSet, objectGone)
+	k := &kind{follow.New(name, object, api, h.client, follow.Options{Transform: transform, Outcome: h.health.outcomesOf(headroomCache)}), objectSet, objectGone}
 	k.tell(func(inputs func() []step.Input) { h.in.putTogether(inputs()...) }, objectSet, objectGone)
 	h.kinds = append(h.kinds, k)
-	go k.reflector.RunWithContext(ctx)
+	go k.Run(ctx)
 }

@@ -89,6 +89,15 @@ func (h *Health) watched(name string, synced func() bool) {
 	h.caches[name] = c
 }
 
+// outcomesOf returns what is told how the attempts to list and to watch a kind end.
+func (h *Health) outcomesOf(name string) func(error) {
+	return func(err error) {
+		if err != nil {
+			h.failed(name, err)
+		}
+	}
+}
+
 // failed notes that a kind could not be listed or watched. It will be tried again.
 func (h *Health) failed(name string, err error) {
 	h.mu.Lock()

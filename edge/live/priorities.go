@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/edge/follow"
 )
 
 // The priorities of the expander priority are in a ConfigMap that Cluster Autoscaler's
@@ -47,7 +47,7 @@ func newChain(o *Options, event func(step.Event)) (expander.Chain, *priorities, 
 	return chain, p, err
 }
 
-// priorities keeps what the ConfigMap says. The informer writes it, the planner reads it.
+// priorities keeps what the ConfigMap says. A cache's goroutine writes it, the planner reads it.
 type priorities struct {
 	namespace string // of the ConfigMap
 	event     func(step.Event)
@@ -58,29 +58,20 @@ type priorities struct {
 
 // watch follows the ConfigMap until the context ends, and returns when it was read, or
 // couldn't be for the time limit. nil watches nothing.
-func (p *priorities) watch(ctx context.Context, client kubernetes.Interface, limit time.Duration) error {
+func (p *priorities) watch(ctx context.Context, wg *sync.WaitGroup, client kubernetes.Interface, limit time.Duration) {
 	if p == nil {
-		return nil
+		return
 	}
-	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(p.namespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, expander.PrioritiesConfigMap).String()
-		}))
-	h, err := f.Core().V1().ConfigMaps().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { p.set(obj.(*v1.ConfigMap)) },
-		UpdateFunc: func(_, obj any) { p.set(obj.(*v1.ConfigMap)) },
-		DeleteFunc: func(any) { p.gone() },
-	})
-	if err != nil {
-		return fmt.Errorf("watching the priorities of node groups: %w", err)
-	}
-	f.Start(ctx.Done())
+	c := follow.New("configmaps", &v1.ConfigMap{}, client.CoreV1().ConfigMaps(p.namespace), client, follow.Options{Match: func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, expander.PrioritiesConfigMap).String()
+	}})
+	c.Tell(follow.Reader{Set: func(object any) { p.set(object.(*v1.ConfigMap)) }, Gone: func(any) { p.gone() }})
+	wg.Go(func() { c.Run(ctx) })
 	first, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if !cache.WaitFor(first, "", h.HasSyncedChecker()) && ctx.Err() == nil {
+	if err := c.Wait(first); err != nil && ctx.Err() == nil {
 		p.log.Warn("the priorities of node groups can't be read; the expander priority leaves all options until they are", "configMap", p.namespace+"/"+expander.PrioritiesConfigMap)
 	}
-	return nil
 }
 
 // set takes in what the ConfigMap says now.

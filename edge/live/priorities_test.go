@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,8 +93,22 @@ func TestPrioritiesFollowTheirConfigMap(t *testing.T) {
 	}
 }
 
+// background is a context that ends before the test, and who is waited for then.
+type background struct {
+	context.Context
+	sync.WaitGroup
+}
+
+func following(t *testing.T) *background {
+	ctx, stop := context.WithCancel(context.Background())
+	b := &background{Context: ctx}
+	t.Cleanup(b.Wait)
+	t.Cleanup(stop)
+	return b
+}
+
 // TestPrioritiesAreWatched has an API whose ConfigMap is created, changed and deleted
-// while the informer runs, which may read nothing but that ConfigMap.
+// while the cache runs, which may read nothing but that ConfigMap.
 func TestPrioritiesAreWatched(t *testing.T) {
 	client := fake.NewClientset(prioritiesMap("1: [a]"))
 	watching := make(chan struct{}, 1)
@@ -107,9 +122,8 @@ func TestPrioritiesAreWatched(t *testing.T) {
 	})
 	told := make(chan struct{}, 10)
 	chain, p := prioritized(t, func(step.Event) { told <- struct{}{} })
-	if err := p.watch(t.Context(), client, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	ctx := following(t)
+	p.watch(ctx.Context, &ctx.WaitGroup, client, time.Minute)
 	if got := chosenBy(chain); got != "a" {
 		t.Errorf("at first %q is chosen, want a", got)
 	}
@@ -158,17 +172,14 @@ func TestALeaderDoesNotWaitForPrioritiesForever(t *testing.T) {
 		return true, nil, errors.New("forbidden")
 	})
 	chain, p := prioritized(t, func(step.Event) {})
-	if err := p.watch(t.Context(), client, time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	ctx := following(t)
+	p.watch(ctx.Context, &ctx.WaitGroup, client, time.Millisecond)
 	if got := chosenBy(chain); got != "" {
 		t.Errorf("%q is chosen, want either", got)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := p.watch(ended, client, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	p.watch(ended, &ctx.WaitGroup, client, time.Hour)
 }
 
 // TestExpandersThatAreNamedAreThere makes chains of what a configuration names.
@@ -196,7 +207,5 @@ func TestExpandersThatAreNamedAreThere(t *testing.T) {
 	if chain, p, err := newChain(&Options{}, nil); chain != nil || p != nil || err != nil {
 		t.Errorf("without an autoscaler there are %v, %v and %v", chain, p, err)
 	}
-	if err := (*priorities)(nil).watch(t.Context(), nil, 0); err != nil {
-		t.Errorf("without priorities watching fails: %v", err)
-	}
+	(*priorities)(nil).watch(t.Context(), nil, nil, 0) // does nothing
 }

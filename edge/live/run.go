@@ -154,7 +154,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	}
 
 	c := newCaches(clients.watch, transformFor(o.Extenders != nil), o.Health)
-	leads, err := l.waitToLead(work, &wg, &o, []followed{c.pods.followed(), c.nodes.followed()}, func(in *inbox, nodes *nodeFeed) error {
+	leads, err := l.waitToLead(work, &wg, &o, c, func(in *inbox, nodes *nodeFeed) error {
 		return watchAll(work, &wg, &o, clients, c, nodes, in)
 	}, nodes)
 	if err != nil || !leads {
@@ -163,9 +163,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	if err := o.takeOver(work, driver.Core()); err != nil {
 		return err
 	}
-	if err := priorities.watch(work, clients.watch, prioritiesTimeout); err != nil {
-		return err
-	}
+	priorities.watch(work, &wg, clients.watch, prioritiesTimeout)
 	w.readFrom(c, clients)
 	staff.start(&wg)
 	l.status.run(work, &wg)
@@ -220,7 +218,7 @@ func ofNoGroup(*v1.Node) string { return "" }
 // this process leads; leads is false when the context has ended before. watchInto fills the
 // caches and has what the API shows put into an inbox from then on. While an Idle process stands
 // by, the core is told nothing: what it hears goes to an inbox that nobody reads.
-func (l *loop) waitToLead(ctx context.Context, wg *sync.WaitGroup, o *Options, kinds []followed, watchInto func(*inbox, *nodeFeed) error, nodes *nodeFeed) (leads bool, err error) {
+func (l *loop) waitToLead(ctx context.Context, wg *sync.WaitGroup, o *Options, c *caches, watchInto func(*inbox, *nodeFeed) error, nodes *nodeFeed) (leads bool, err error) {
 	first, firstNodes := l.inbox, nodes
 	if o.StandBy == Idle {
 		first = discard(ctx, wg)
@@ -230,7 +228,7 @@ func (l *loop) waitToLead(ctx context.Context, wg *sync.WaitGroup, o *Options, k
 		return false, err
 	}
 	if o.Synced != nil {
-		o.Synced(func(ctx context.Context) error { return catchUp(ctx, kinds) })
+		o.Synced(func(ctx context.Context) error { return c.catchUp(ctx) })
 	}
 	if ctx.Err() != nil {
 		return false, nil

@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -216,18 +215,10 @@ func TestAnIdleInstanceTellsItsCoreNothing(t *testing.T) {
 	}
 }
 
-// withoutErrorBackoff has apimachinery log errors without slowing down those who report many:
-// it counts from when the program started, which in a bubble of synctest is decades ahead.
-func withoutErrorBackoff(t *testing.T) {
-	all := utilruntime.ErrorHandlers
-	t.Cleanup(func() { utilruntime.ErrorHandlers = all })
-	utilruntime.ErrorHandlers = nil
-}
-
 // TestNoCandidateBeforeTheCachesAreFull refuses one list after the other, and allows it when the
 // instance has said what it lacks. Only then may it become the leader.
 func TestNoCandidateBeforeTheCachesAreFull(t *testing.T) {
-	withoutErrorBackoff(t)
+	testkit.WithoutErrorBackoff(t)
 	for _, name := range NewHealth(false).Caches() {
 		for _, standBy := range []StandBy{Watching, Idle} {
 			t.Run(fmt.Sprint(name, standBy), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // transformFor returns what drops from an object what isn't needed, before the
-// informer keeps it: so 50,000 pods fit into memory. Of most kinds that leaves what
+// cache keeps it: so 50,000 pods fit into memory. Of most kinds that leaves what
 // Berth reads (cluster.Trim). More is kept of what Berth hands on:
 //
 //   - claims and volumes are written back, whole;

@@ -38,10 +38,10 @@ type volumeBinder struct {
 func newVolumeBinder(client kubernetes.Interface, c *caches) *volumeBinder {
 	return &volumeBinder{
 		client: client, period: time.Second,
-		claims:   corelisters.NewPersistentVolumeClaimLister(c.claims.objects),
-		volumes:  corelisters.NewPersistentVolumeLister(c.volumes.objects),
-		nodes:    corelisters.NewNodeLister(c.nodes.objects),
-		csiNodes: storagelisters.NewCSINodeLister(c.csiNodes.objects),
+		claims:   corelisters.NewPersistentVolumeClaimLister(c.claims.Objects()),
+		volumes:  corelisters.NewPersistentVolumeLister(c.volumes.Objects()),
+		nodes:    corelisters.NewNodeLister(c.nodes.Objects()),
+		csiNodes: storagelisters.NewCSINodeLister(c.csiNodes.Objects()),
 	}
 }
 
@@ -92,7 +92,7 @@ func (b *volumeBinder) write(ctx context.Context, o cluster.Object) error {
 
 // allBound tells whether all claims of the pod are bound; an error says that they
 // won't be. provisioned are the claims that are to be provisioned for the node. Of
-// these, unseen are those that the informer hasn't shown as they were written yet:
+// these, unseen are those that the cache hasn't shown as they were written yet:
 // until then, that the annotation is missing says nothing.
 func (b *volumeBinder) allBound(bind step.Bind, provisioned, unseen map[string]bool) (bool, error) {
 	if b.beforeLook != nil {
@@ -137,7 +137,7 @@ func (b *volumeBinder) allBound(bind step.Bind, provisioned, unseen map[string]b
 func (b *volumeBinder) admits(name string, node *v1.Node, csi *storagev1.CSINode) error {
 	pv, err := b.volumes.Get(name)
 	if apierrors.IsNotFound(err) {
-		return nil // the informer of claims may be ahead
+		return nil // the cache of claims may be ahead
 	}
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 )
 
 // The ways in which binding a pod's volumes ends. What happens after the write
-// is put into the informers' stores.
+// is put into the caches.
 func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 	claim := func(volume, node string, done bool) *v1.PersistentVolumeClaim {
 		c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", Annotations: map[string]string{}}}
@@ -65,16 +65,16 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 			v := newVolumeBinder(client, f)
 			v.period = time.Millisecond
 			put := func(o runtime.Object) {
-				if err := f.claims.objects.Add(o); err != nil {
+				if err := f.claims.Objects().Add(o); err != nil {
 					t.Error(err)
 				}
 			}
 			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{v1.LabelHostname: "n"}}}
-			if err := f.nodes.objects.Add(node); err != nil {
+			if err := f.nodes.Objects().Add(node); err != nil {
 				t.Fatal(err)
 			}
 			if c.volume != nil {
-				if err := f.volumes.objects.Add(c.volume); err != nil {
+				if err := f.volumes.Objects().Add(c.volume); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -75,7 +75,7 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 func (w *workers) readFrom(c *caches, clients *clients) {
 	w.binder.volumes = newVolumeBinder(clients.bind, c)
 	if w.consultant != nil {
-		w.consultant.nodes, w.consultant.pods = corelisters.NewNodeLister(c.nodes.objects), corelisters.NewPodLister(c.pods.objects)
+		w.consultant.nodes, w.consultant.pods = corelisters.NewNodeLister(c.nodes.Objects()), corelisters.NewPodLister(c.pods.Objects())
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/scale"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/internal/testkit"
 )
 
 // management is a management cluster without an API server, and the provider that reads it. Its
@@ -49,6 +50,7 @@ type management struct {
 // manage runs a test with a management cluster that has the objects of a text.
 func manage(t *testing.T, cfg Config, text string, test func(m *management)) {
 	t.Helper()
+	testkit.WithoutErrorBackoff(t)
 	synctest.Test(t, func(t *testing.T) {
 		m := newManagement(t, cfg, "v1beta2", resources, text)
 		test(m)

@@ -13,12 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/scale"
-	"k8s.io/client-go/tools/cache"
+
+	"github.com/berthproject/berth/edge/follow"
 )
 
 // This file finds out which kinds and versions of Cluster API the management cluster has, and keeps
@@ -60,8 +59,8 @@ type watching struct {
 
 // objCache is the cache of one kind.
 type objCache struct {
-	informer cache.SharedIndexInformer
-	stop     context.CancelFunc
+	objects *follow.Cache
+	stop    context.CancelFunc
 
 	mu  sync.Mutex
 	err error // of the last list or watch, nil when it succeeded; guarded by mu
@@ -182,17 +181,7 @@ func (p *Provider) missing(what string) error {
 // newCache has the objects of a resource cached until ctx is done or the cache is stopped.
 func newCache(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string) *objCache {
 	ctx, stop := context.WithCancel(ctx)
-	c, objects := &objCache{stop: stop}, client.Resource(resource).Namespace(namespace)
-	c.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := objects.List(ctx, o)
-			return list, c.note(err)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := objects.Watch(ctx, o)
-			return w, c.note(err)
-		},
-	}, client), &unstructured.Unstructured{}, 0, cache.Indexers{})
+	c := &objCache{stop: stop}
 	transform := func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
 		switch {
@@ -203,24 +192,20 @@ func newCache(ctx context.Context, client dynamic.Interface, resource schema.Gro
 		}
 		return readScalable(u), nil
 	}
-	// What fails is noted above, and said by who reads the groups.
-	quiet := func(context.Context, *cache.Reflector, error) {}
-	if err := errors.Join(c.informer.SetTransform(transform), c.informer.SetWatchErrorHandlerWithContext(quiet)); err != nil {
-		c.err = err // the informer runs, which it doesn't
-	}
-	go c.informer.RunWithContext(ctx)
+	c.objects = follow.New(resource.Resource, &unstructured.Unstructured{}, client.Resource(resource).Namespace(namespace), client,
+		follow.Options{Transform: transform, Outcome: c.note})
+	go c.objects.Run(ctx)
 	return c
 }
 
 // note takes the outcome of a list or a watch. What has expired is listed anew.
-func (c *objCache) note(err error) error {
+func (c *objCache) note(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return err
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = err
-	return err
 }
 
 func (c *objCache) lastErr() error {
@@ -237,7 +222,7 @@ func (c *objCache) ready(ctx context.Context) error {
 		if err := c.lastErr(); err != nil {
 			return err
 		}
-		if c.informer.HasSynced() {
+		if c.objects.Full() {
 			return nil
 		}
 		select {
@@ -257,7 +242,7 @@ func objectsOf[T any](w *watching, resource string) []T {
 		return nil
 	}
 	var out []T
-	for _, obj := range c.informer.GetStore().List() {
+	for _, obj := range c.objects.Objects().List() {
 		if x, ok := obj.(T); ok {
 			out = append(out, x)
 		}

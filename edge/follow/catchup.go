@@ -1,4 +1,4 @@
-package live
+package follow
 
 import (
 	"context"
@@ -15,14 +15,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// This file has a candidate's caches catch up with the API server before it decides. A cache may
+// This file has caches catch up with the API server before somebody decides by them. A cache may
 // be old without anybody noticing: its watch hangs, or waits for an API server that is just back.
-// Who decided by it would take room that the leader before has given away since, and buy nodes for
-// pods that have theirs.
 //
-// What must hold when catchUp returns nil: whatever was written of the pods and the nodes before
-// it was called is in the inbox. Of other kinds a leader writes only what the API server refuses
-// to whoever has an old version of it.
+// What must hold when CatchUp returns nil: the caches' readers were told of whatever was written of
+// these kinds before it was called.
 
 // followed is a kind of objects and its cache.
 type followed struct {
@@ -31,8 +28,8 @@ type followed struct {
 	api  cache.ListerWatcherWithContext
 }
 
-func (k *kind) followed() followed {
-	return followed{k.name, k.reflector.LastSyncResourceVersion, k.api}
+func (c *Cache) followed() followed {
+	return followed{c.name, c.reflector.LastSyncResourceVersion, c.api}
 }
 
 const (
@@ -46,8 +43,16 @@ const (
 // errCut is why a watch has ended that says nothing.
 var errCut = errors.New("the watch was cut")
 
-// catchUp returns when the caches of all kinds are as new as the call, or with an error when one
-// isn't by the end of the context.
+// CatchUp returns when all caches are as new as the call, or with an error when one isn't by the
+// end of the context.
+func CatchUp(ctx context.Context, caches ...*Cache) error {
+	kinds := make([]followed, len(caches))
+	for i, c := range caches {
+		kinds[i] = c.followed()
+	}
+	return catchUp(ctx, kinds)
+}
+
 func catchUp(ctx context.Context, kinds []followed) error {
 	ended := make(chan error, len(kinds))
 	for _, k := range kinds {
