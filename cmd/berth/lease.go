@@ -229,8 +229,8 @@ func (l *lock) rest(ctx context.Context) {
 	}
 }
 
-// note remembers when a call has failed, which one hasn't that somebody else was faster than, and whether the API server refuses this process the
-// Lease.
+// note remembers when a call has failed, and whether the API server refuses this process the Lease.
+// A call that somebody else was faster than hasn't failed.
 func (l *lock) note(err error) {
 	l.failed = time.Time{}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

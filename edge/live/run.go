@@ -228,7 +228,7 @@ func (l *loop) waitToLead(ctx context.Context, wg *sync.WaitGroup, o *Options, c
 		return false, err
 	}
 	if o.Synced != nil {
-		o.Synced(func(ctx context.Context) error { return c.catchUp(ctx) })
+		o.Synced(c.catchUp)
 	}
 	if ctx.Err() != nil {
 		return false, nil
