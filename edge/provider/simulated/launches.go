@@ -63,8 +63,8 @@ func (p *Provider) Advance(ctx context.Context) {
 	}
 }
 
-// removeOrphans deletes the Node objects of instances that were deleted while these were being
-// written: nobody else can. What fails is tried again by the next call.
+// removeOrphans deletes the Node objects of instances that were deleted: nobody else can. What fails
+// is tried again by the next call.
 func (p *Provider) removeOrphans(ctx context.Context) {
 	p.mu.Lock()
 	names := slices.Sorted(maps.Keys(p.orphans))

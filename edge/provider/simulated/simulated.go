@@ -16,7 +16,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -47,8 +46,8 @@ type Provider struct {
 	mu     sync.Mutex
 	rand   *rand.Rand        // guarded by mu
 	groups map[string]*group // by ID; never changes, what is in the groups is guarded by mu
-	// orphans are the names of nodes whose instances were deleted while their objects were being
-	// written; guarded by mu.
+	// orphans are the names of nodes whose instances were deleted and whose objects may be there;
+	// guarded by mu.
 	orphans map[string]bool
 }
 
@@ -165,32 +164,25 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 	return nil
 }
 
-// deletionTimeout is how long the deletion of one Node object may take.
-const deletionTimeout = 30 * time.Second
-
 // DeleteNodes implements nodegroup.Provider. Deleting a node that is gone succeeds. An instance
-// has its node's name in its ID. What was begun doesn't end with the caller's context: an instance
-// whose Node object was deleted, and that itself wasn't, would count as a node that is coming.
+// has its node's name in its ID. It goes at once; a Node object that can't be deleted now goes later
+// (Advance). The other way round there would be an instance without a node whenever the answer to
+// the deletion of the object is lost, which counts as a node that is coming.
 func (p *Provider) DeleteNodes(ctx context.Context, id string, instances []nodegroup.Instance) error {
 	g := p.groups[id]
 	if g == nil {
 		return fmt.Errorf("deleting nodes of group %q: there is no such group", id)
 	}
-	ctx = context.WithoutCancel(ctx)
+	p.mu.Lock()
 	for _, i := range instances {
 		if i.Node == "" {
 			i.Node = strings.TrimPrefix(i.ID, simulatedgroup.ProviderID(id, ""))
 		}
-		call, cancel := context.WithTimeout(ctx, deletionTimeout)
-		err := p.api.Delete(call, i.Node, metav1.DeleteOptions{})
-		cancel()
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting node %s: %w", i.Node, err)
-		}
-		p.mu.Lock()
 		g.forget(i.Node)
-		p.mu.Unlock()
+		p.orphans[i.Node] = true
 	}
+	p.mu.Unlock()
+	p.removeOrphans(ctx)
 	return nil
 }
 

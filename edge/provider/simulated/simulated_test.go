@@ -153,33 +153,57 @@ func TestLifeOfNodes(t *testing.T) {
 	}
 }
 
-// TestADeletionThatWasBegunIsCarriedOut though the caller has gone meanwhile, as one does whose
-// connection is cut: an instance whose Node object alone was deleted would count as a node that is
-// coming, and pods would wait for it.
-func TestADeletionThatWasBegunIsCarriedOut(t *testing.T) {
-	p := newGroupOfTwo(t)
-	f, err := file(t, valid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Provider = simulated.New(lateAnswers{p.nodes}, f, func() time.Time { return p.now }, slog.New(slog.DiscardHandler))
-	if err := p.IncreaseSize(t.Context(), "g", 1); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := p.state(time.Minute), "1 nodes, 0 ready, 0 launching, target 1"; got != want {
-		t.Fatalf("before: got %s, want %s", got, want)
-	}
-	groups, err := p.Groups(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone, cut := context.WithCancel(t.Context())
-	cut()
-	if err := p.DeleteNodes(gone, "g", groups[0].Instances); err != nil {
-		t.Error(err)
-	}
-	if got, want := p.state(0), "0 nodes, 0 ready, 0 launching, target 0"; got != want {
-		t.Errorf("after the deletion: got %s, want %s", got, want)
+// TestADeletionIsCarriedOut whatever becomes of the call that deletes the Node object: an instance
+// whose Node object alone was deleted would count as a node that is coming, and pods would wait for
+// it.
+func TestADeletionIsCarriedOut(t *testing.T) {
+	away := errors.New("the API server is away")
+	for _, x := range []struct {
+		name   string
+		delete func(context.Context, func(context.Context) error) error
+		cut    bool   // the caller has gone meanwhile
+		then   string // before the next attempt
+	}{
+		{"the caller is gone", func(ctx context.Context, do func(context.Context) error) error {
+			return errors.Join(ctx.Err(), do(context.WithoutCancel(ctx)))
+		}, true, "0 nodes"},
+		{"the answer is lost", func(ctx context.Context, do func(context.Context) error) error { return errors.Join(do(ctx), away) }, false, "0 nodes"},
+		{"the call is lost", func(context.Context, func(context.Context) error) error { return away }, false, "1 nodes"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			p := newGroupOfTwo(t)
+			f, err := file(t, valid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			api := &deleting{NodeInterface: p.nodes, delete: x.delete}
+			p.Provider = simulated.New(api, f, func() time.Time { return p.now }, slog.New(slog.DiscardHandler))
+			if err := p.IncreaseSize(t.Context(), "g", 1); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := p.state(time.Minute), "1 nodes, 0 ready, 0 launching, target 1"; got != want {
+				t.Fatalf("before: got %s, want %s", got, want)
+			}
+			groups, err := p.Groups(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cut := context.WithCancel(t.Context())
+			defer cut()
+			if x.cut {
+				cut()
+			}
+			if err := p.DeleteNodes(ctx, "g", groups[0].Instances); err != nil {
+				t.Error(err)
+			}
+			if got, want := p.state(0), x.then+", 0 ready, 0 launching, target 0"; got != want {
+				t.Errorf("after the deletion: got %s, want %s", got, want)
+			}
+			api.delete = nil
+			if got, want := p.state(0), "0 nodes, 0 ready, 0 launching, target 0"; got != want {
+				t.Errorf("when the API server is back: got %s, want %s", got, want)
+			}
+		})
 	}
 }
 
@@ -222,14 +246,18 @@ func (m *meanwhile) Create(ctx context.Context, n *v1.Node, o metav1.CreateOptio
 	return m.NodeInterface.Create(ctx, n, o)
 }
 
-// lateAnswers is an API that has deleted a node before the caller hears that its context is over.
-type lateAnswers struct{ clientv1.NodeInterface }
+// deleting is an API with a way of its own to delete a node, nil for the usual one.
+type deleting struct {
+	clientv1.NodeInterface
+	delete func(ctx context.Context, do func(context.Context) error) error
+}
 
-func (a lateAnswers) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	if err := a.NodeInterface.Delete(context.WithoutCancel(ctx), name, o); err != nil {
-		return err
+func (a *deleting) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	do := func(ctx context.Context) error { return a.NodeInterface.Delete(ctx, name, o) }
+	if a.delete == nil {
+		return do(ctx)
 	}
-	return ctx.Err()
+	return a.delete(ctx, do)
 }
 
 // TestAdoptFindsTheNodesThatExist has a new process take over from one whose first node
