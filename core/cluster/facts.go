@@ -66,8 +66,10 @@ type Fact struct {
 	low     lowest
 	// at and atLowest are its positions in lists of the factIndex.
 	at, atLowest int
-	// dense repeats the counts of the first domains, for topologies with few.
-	dense []int32
+	// dense repeats the counts of the domains before denseEnd, which is 0 for topologies with many.
+	// It is as long as one of them had pods; the others have none.
+	dense    []int32
+	denseEnd Domain
 }
 
 // denseDomains limits Fact.dense: to 16 KiB.
@@ -94,6 +96,9 @@ func (f *Fact) Topology() *Topology { return f.topo }
 func (f *Fact) Count(d Domain) int32 {
 	if uint(d) < uint(len(f.dense)) {
 		return f.dense[d]
+	}
+	if d < f.denseEnd {
+		return 0
 	}
 	if c := f.cells[d]; c != nil {
 		return c.count
@@ -188,7 +193,7 @@ func (f *Fact) add(d Domain, delta int32) {
 }
 
 func (f *Fact) setDense(d Domain, count int32) {
-	if d >= denseDomains || f.spec.Topology == PerNode || f.spec.Topology == v1.LabelHostname {
+	if d >= f.denseEnd {
 		return
 	}
 	for int(d) >= len(f.dense) {
@@ -271,7 +276,11 @@ func (s *State) count(spec FactSpec) *Fact {
 }
 
 func (s *State) newFact(spec FactSpec) *Fact {
-	return &Fact{spec: spec, topo: s.Topology(spec.Topology), cells: map[Domain]*factCell{}, low: lowest{at: map[int32]int32{}}}
+	f := &Fact{spec: spec, topo: s.Topology(spec.Topology), cells: map[Domain]*factCell{}, low: lowest{at: map[int32]int32{}}}
+	if spec.Topology != PerNode && spec.Topology != v1.LabelHostname {
+		f.denseEnd = denseDomains
+	}
+	return f
 }
 
 // CountAfresh counts a spec from nothing, without keeping the fact: the slow

@@ -79,7 +79,14 @@ func (r *Resources) At(id ResourceID) int64 {
 	if id.scalar == "" {
 		return r.common[id.index]
 	}
-	if at, ok := r.find(id.scalar); ok {
+	return r.scalar(id.scalar)
+}
+
+// scalar returns the quantity of a scalar resource. It isn't inlined so that At is.
+//
+//go:noinline
+func (r *Resources) scalar(name v1.ResourceName) int64 {
+	if at, ok := r.find(name); ok {
 		return r.scalars[at].value
 	}
 	return 0

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/berthproject/berth/core/cluster"
-	"github.com/berthproject/berth/core/framework"
 )
 
 // The local answers of every node, for all classes with the same local rules.
@@ -19,7 +18,7 @@ import (
 //   - a node's key in the tree of its group is its score and rank when the local rules
 //     allow it, else 0.
 //
-// Cost of a sync: 150 to 450 ns for each distinct node touched, bound by cache misses.
+// Cost of a sync: COST for each distinct node touched, bound by cache misses (block.go).
 
 // column holds the local answers of every node. It is shared by the classes whose
 // local rules and kinds of group rules are the same, or private to one class.
@@ -46,9 +45,7 @@ type column struct {
 	cursor  cluster.Seq         // the changes before it are taken into account, once built
 	pending []cluster.NodeIndex // touched by changes before the cursor that were rolled back since
 
-	// Scratch memory of sync.
-	seen   stamps // nodes evaluated
-	object stamps // nodes whose object changed, or may have
+	scratch *scratch // the engine's
 }
 
 // cell is the local answer for one node, in 16 bytes: with many columns of many
@@ -60,20 +57,6 @@ type cell struct {
 	objectNo    bool  // one of those rejects the node
 	ok          bool  // no local rule rejects the node
 }
-
-// podsAnswer is what the rules that read pods say of a node.
-type podsAnswer struct {
-	score    int32
-	rejected bool
-}
-
-// changedPart is what of a node may have changed since it was evaluated last.
-type changedPart bool
-
-const (
-	podsChanged   changedPart = false // only the rules that read pods
-	objectChanged changedPart = true  // all rules, and the structural key
-)
 
 // rank breaks ties between equally good nodes: the higher one wins. It is a bijection
 // of 40 bits of the hash of the node's name, so that it is unique where those are; the
@@ -101,12 +84,13 @@ func (c *column) sync() {
 	if len(changes) == 0 && len(c.pending) == 0 {
 		return
 	}
-	c.seen.next(c.state.Len())
-	c.object.next(c.state.Len())
+	seen, object, touched := &c.scratch.seen, &c.scratch.object, c.scratch.touched[:0]
+	seen.next(c.state.Len())
+	object.next(c.state.Len())
 	for i := range changes {
 		switch changes[i].Op {
 		case cluster.NodeAdded, cluster.NodeUpdated, cluster.NodeRemoved, cluster.NodeTouched:
-			c.object.set(changes[i].Node)
+			object.set(changes[i].Node)
 		}
 	}
 	for _, i := range c.pending {
@@ -117,17 +101,19 @@ func (c *column) sync() {
 			}
 			continue
 		}
-		c.object.set(i) // what was rolled back may have changed it
-		if c.seen.set(i) {
-			c.evaluate(i, objectChanged)
+		object.set(i) // what was rolled back may have changed it
+		if seen.set(i) {
+			touched = append(touched, i)
 		}
 	}
 	c.pending = c.pending[:0]
 	for i := range changes {
-		if n := changes[i].Node; n != cluster.NoNode && c.seen.set(n) {
-			c.evaluate(n, changedPart(c.object.has(n)))
+		if n := changes[i].Node; n != cluster.NoNode && seen.set(n) {
+			touched = append(touched, n)
 		}
 	}
+	c.evaluate(touched)
+	c.scratch.touched = touched
 	c.cursor = head
 }
 
@@ -141,19 +127,7 @@ func (c *column) rebuild() {
 	c.groupIndex.reset(len(c.topologies), len(c.groupRules))
 	c.tally = nil
 	c.pending = c.pending[:0]
-	if c.options.Workers > 1 {
-		c.enterAll(c.askAll())
-	} else {
-		for i := range n {
-			if node := c.state.Node(cluster.NodeIndex(i)); node != nil {
-				c.enter(node, c.ask(node, &c.cells[i], objectChanged))
-			}
-		}
-	}
-	for id, g := range c.groups {
-		g.tree.fill()
-		c.best[id] = g.tree.top()
-	}
+	c.enterAll()
 	c.cursor = c.state.Head()
 	c.built = true
 }
@@ -172,88 +146,52 @@ func (c *column) rolledBack(to cluster.Seq, undone []cluster.Change) {
 	c.cursor = to
 }
 
-// evaluate brings one node up to date.
-func (c *column) evaluate(i cluster.NodeIndex, changed changedPart) {
-	for len(c.cells) <= int(i) {
-		c.cells = append(c.cells, cell{group: -1})
+// enterAll asks about all nodes of a column whose cells are empty, and puts them into groups. What
+// is best in a group is found once at the end, which costs less than keeping it node by node.
+func (c *column) enterAll() {
+	keys, sizes := c.scratch.keysOf(len(c.cells)), c.scratch.sizes[:0]
+	if c.options.Workers > 1 {
+		c.askAll(keys)
 	}
-	c.recount(i)
-	n := c.state.Node(i)
-	if n == nil {
-		c.remove(i)
-		return
+	b := &c.scratch.block
+	for from := 0; from < len(c.cells); from += blockSize {
+		c.fill(b, from, min(from+blockSize, len(c.cells)))
+		if c.options.Workers <= 1 {
+			c.ask(b)
+			b.copyTo(keys)
+		}
+		for _, n := range b.nodes {
+			c.readKey(n)
+			id := c.numberOfKey()
+			for len(sizes) <= int(id) {
+				sizes = append(sizes, 0)
+			}
+			cl := &c.cells[n.Index]
+			cl.group, cl.slot = id, sizes[id]
+			sizes[id]++
+		}
 	}
-	c.put(n, c.ask(n, &c.cells[i], changed), changed)
-}
-
-// ask evaluates the local rules on a node: those that read only its object into its
-// cell, if the object changed; those that read pods unless the object was rejected. It
-// writes nothing but the cell, so that several goroutines may ask about different nodes.
-func (c *column) ask(n *cluster.Node, cl *cell, changed changedPart) (a podsAnswer) {
-	if changed == objectChanged {
-		cl.objectScore, cl.objectNo = c.run(n, framework.ReadsObject)
+	c.scratch.sizes = sizes
+	for id, g := range c.groups {
+		g.nodes = slices.Grow(g.nodes, int(sizes[id]))
+		g.tree.grow(int(sizes[id]))
 	}
-	if !cl.objectNo {
-		a.score, a.rejected = c.run(n, framework.ReadsPods)
-	}
-	return a
-}
-
-// run evaluates the rules that read only the object, or those that read pods. The score
-// is weighted; it is 0 when a rule rejects the node.
-func (c *column) run(n *cluster.Node, reads framework.Aspects) (score int32, rejected bool) {
-	for k := range c.localRules {
-		r := &c.localRules[k]
-		if (r.reads&framework.ReadsPods != 0) != (reads == framework.ReadsPods) {
+	for i := range c.cells {
+		cl := &c.cells[i]
+		if cl.group < 0 {
 			continue
 		}
-		code, s := r.EvalNode(n)
-		if code != framework.OK {
-			return 0, true
-		}
-		score += int32(s * r.weight)
-	}
-	return score, false
-}
-
-// put writes a node's answer to its cell and to the index of its group. The group
-// depends on the node's object only, unless the column is private: then on host keys,
-// which pods change.
-func (c *column) put(n *cluster.Node, a podsAnswer, changed changedPart) {
-	cl := &c.cells[n.Index]
-	ok := !cl.objectNo && !a.rejected
-	var key scoreKey
-	if ok {
-		key = newKey(cl.objectScore+a.score, c.rank(n))
-	}
-	if changed == objectChanged || c.private || cl.group < 0 {
-		c.regroup(n, cl)
-	}
-	if ok != cl.ok {
-		cl.ok = ok
-		if ok {
+		g := c.groups[cl.group]
+		g.nodes = append(g.nodes, cluster.NodeIndex(i))
+		g.tree.push(keys[i])
+		if cl.ok = keys[i] != 0; cl.ok {
 			c.feasible[cl.group]++
-		} else {
-			c.feasible[cl.group]--
 		}
 	}
-	g := c.groups[cl.group]
-	g.tree.set(int(cl.slot), key)
-	c.best[cl.group] = g.tree.top()
-}
-
-// enter is put for a node of a column that is made from nothing. The trees and what is best in
-// them are for the caller to fill: found once, they cost less than kept node by node.
-func (c *column) enter(n *cluster.Node, a podsAnswer) {
-	cl := &c.cells[n.Index]
-	c.readKey(n)
-	g := c.join(n, cl)
-	var key scoreKey
-	if cl.ok = !cl.objectNo && !a.rejected; cl.ok {
-		key = newKey(cl.objectScore+a.score, c.rank(n))
-		c.feasible[cl.group]++
+	for id, g := range c.groups {
+		g.tree.fill()
+		c.best[id] = g.tree.top()
 	}
-	g.tree.push(key)
 }
 
 // keyOf returns the key of a node, 0 when there is no such node or a local rule rejects

@@ -37,6 +37,7 @@ type Engine struct {
 	exceptional          stamps // nodes that are entries of their own in the view
 	nominated            stamps // of them, those with nominated pods that count for the class
 	view                 view
+	scratch              scratch
 	named                column // see namedColumn
 	namedNodes           []*cluster.Node
 	rejected             rejections
@@ -70,7 +71,7 @@ func New(state *cluster.State, profile *framework.Profile, options Options) (*En
 		evaluated: make([]pluginPods, len(profile.Plugins)),
 	}
 	// Its groups tell host keys apart, since it is filled for each question anew.
-	e.named = column{state: state, options: options, private: true}
+	e.named = column{state: state, options: options, private: true, scratch: &e.scratch}
 	state.AddCache(e)
 	return e, nil
 }

@@ -118,9 +118,14 @@ func (e *Engine) namedColumn(c *Class) *column {
 	}
 	col.localRules, col.groupRules, col.topologies, col.seed = c.localRules, c.groupRules, c.topologies, c.seed
 	col.reset(len(c.topologies), len(c.groupRules))
+	e.scratch.object.next(e.state.Len())
+	touched := e.scratch.touched[:0]
 	for _, n := range e.nodesOf(c) {
-		col.evaluate(n.Index, objectChanged)
+		e.scratch.object.set(n.Index)
+		touched = append(touched, n.Index)
 	}
+	col.evaluate(touched)
+	e.scratch.touched = touched
 	return col
 }
 

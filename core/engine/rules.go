@@ -204,7 +204,7 @@ func (e *Engine) sharedColumn(c *Class) *column {
 // newColumn returns a column with the class's rules and no nodes. What of the rules
 // counts is the same for all classes that will share it.
 func (e *Engine) newColumn(c *Class) *column {
-	return &column{state: e.state, localRules: c.localRules, groupRules: c.groupRules, topologies: c.topologies, narrowed: c.narrowed, seed: e.rankSeed(c), options: e.options}
+	return &column{state: e.state, localRules: c.localRules, groupRules: c.groupRules, topologies: c.topologies, narrowed: c.narrowed, seed: e.rankSeed(c), options: e.options, scratch: &e.scratch}
 }
 
 // rankSeed returns the seed of ranks, which is the same for all classes of the same local rules.

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // The index of a group: which of its nodes has the highest key.
 //
 // Slots are dense: adding appends one, only the last one can go (whoever removes
@@ -45,6 +47,14 @@ func (t *tree) add(key scoreKey) {
 	t.set(slot, key)
 }
 
+// grow makes room for so many slots of an empty tree.
+func (t *tree) grow(n int) {
+	if len(t.levels) == 0 {
+		t.raise()
+	}
+	t.levels[0] = slices.Grow(t.levels[0], n)
+}
+
 // push appends a slot without a look at the maxima: fill must follow before anything else is asked.
 func (t *tree) push(key scoreKey) {
 	if len(t.levels) == 0 {
@@ -77,8 +87,16 @@ func (t *tree) raise() {
 
 // set changes the key of a slot, and the maxima above it as far as they change.
 func (t *tree) set(slot int, key scoreKey) {
-	level := t.levels[0]
-	level[slot] = key
+	t.write(slot, key)
+	t.lift(slot)
+}
+
+// write changes the key of a slot without a look at the maxima: lift must follow for each slot that
+// was written before anything else is asked.
+func (t *tree) write(slot int, key scoreKey) { t.levels[0][slot] = key }
+
+// lift brings the maxima above a slot up to date, as far as they change.
+func (t *tree) lift(slot int) {
 	at := slot / fanout
 	for k := 1; k < len(t.levels); k++ {
 		top := blockMax(t.levels[k-1], at)

@@ -67,6 +67,7 @@ func TestPropertyTreeFilledAtOnceEqualsAListOfKeys(t *testing.T) {
 			tr.pop()
 		}
 		list := []scoreKey{}
+		tr.grow(rapid.IntRange(0, 5000).Draw(t, "slots expected"))
 		for range rapid.IntRange(0, 5000).Draw(t, "slots") {
 			key := scoreKey(testkit.Uniform(t, 40, "key"))
 			list = append(list, key)
@@ -92,7 +93,7 @@ func TestPropertyTreeEqualsAListOfKeys(t *testing.T) {
 			list = append(list, k)
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			switch k := rapid.IntRange(0, 5).Draw(t, "step"); {
+			switch k := rapid.IntRange(0, 6).Draw(t, "step"); {
 			case k <= 1 || len(list) == 0:
 				k := key.Draw(t, "key")
 				tr.add(k)
@@ -100,10 +101,19 @@ func TestPropertyTreeEqualsAListOfKeys(t *testing.T) {
 			case k <= 3:
 				tr.pop()
 				list = list[:len(list)-1]
-			default:
+			case k <= 5:
 				i, k := rapid.IntRange(0, len(list)-1).Draw(t, "slot"), key.Draw(t, "key")
 				tr.set(i, k)
 				list[i] = k
+			default:
+				slots := rapid.SliceOfN(rapid.IntRange(0, len(list)-1), 1, 40).Draw(t, "slots")
+				for _, i := range slots {
+					list[i] = key.Draw(t, "key")
+					tr.write(i, list[i])
+				}
+				for _, i := range slots {
+					tr.lift(i)
+				}
 			}
 			modulus := rapid.IntRange(1, 4).Draw(t, "skip each")
 			checkTree(t, &tr, list, func(i int) bool { return i%modulus == 0 })

@@ -159,12 +159,7 @@ func (r *fitRule) Count(n *cluster.Node) int {
 
 // ScoreNode implements framework.Scorer.
 func (r *fitRule) ScoreNode(n *cluster.Node) int64 {
-	var requested, allocatable [MaxScoredResources]int64
-	for i := range r.resources {
-		requested[i], allocatable[i] = r.resources[i].withPod(n, r.adds[i])
-	}
-	k := len(r.resources)
-	return r.scoring.score(r.resources, requested[:k], allocatable[:k])
+	return r.scoring.score(n, r.resources, r.adds)
 }
 
 // Explain implements framework.LocalRule: a message and a deficit for everything

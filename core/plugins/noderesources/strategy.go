@@ -3,6 +3,7 @@ package noderesources
 import (
 	"math"
 
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
 
@@ -39,17 +40,18 @@ func newScoring(args FitArgs) scoring {
 	return s
 }
 
-// score is the weighted mean over the resources that the node has (allocatable
+// score is the weighted mean over the resources that the node has, with what a pod adds (allocatable
 // isn't 0), 0 when it has none of them. Under RequestedToCapacityRatio a resource
 // that scores 0 doesn't count in the mean, and the mean is rounded.
-func (s *scoring) score(resources []scored, requested, allocatable []int64) int64 {
+func (s *scoring) score(n *cluster.Node, resources []scored, adds []int64) int64 {
 	ratio := s.strategy == RequestedToCapacityRatio
 	var sum, weights int64
 	for i := range resources {
-		if allocatable[i] == 0 {
+		requested, allocatable := resources[i].withPod(n, adds[i])
+		if allocatable == 0 {
 			continue
 		}
-		one := s.resourceScore(requested[i], allocatable[i])
+		one := s.resourceScore(requested, allocatable)
 		if ratio && one <= 0 {
 			continue
 		}

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// Nodes are evaluated a block at a time, step by step: each step goes through the block before
+// the next begins. With many columns of many nodes nothing of a node is in the processor's
+// cache when its turn comes; a step that does little with each node has the processor fetch the
+// memory of several side by side, where all steps of one node after the other wait for each.
+
+// blockSize is how many nodes are evaluated together: what a step has fetched of them is still
+// there in the next.
+const blockSize = 16
+
+// block are nodes that are evaluated together. Its lists have an entry for each.
+type block struct {
+	nodes  []*cluster.Node
+	object []bool     // whether its object may have changed; else only its pods have
+	ranks  []uint64   // of the nodes
+	scores []int32    // of the rules, weighted
+	no     []bool     // a rule rejects it
+	keys   []scoreKey // what the rules say: 0 when one rejects it
+}
+
+// next empties the block.
+func (b *block) next() { b.nodes, b.object = b.nodes[:0], b.object[:0] }
+
+func (b *block) add(n *cluster.Node, object bool) {
+	b.nodes, b.object = append(b.nodes, n), append(b.object, object)
+}
+
+// copyTo copies the block's keys into a list by node.
+func (b *block) copyTo(keys []scoreKey) {
+	for j, n := range b.nodes {
+		keys[n.Index] = b.keys[j]
+	}
+}
+
+// scratch is memory that the columns of an engine use in turn: little of it is anybody's for long,
+// and so it is in the processor's cache.
+type scratch struct {
+	seen    stamps              // nodes evaluated
+	object  stamps              // nodes whose object changed, or may have
+	touched []cluster.NodeIndex // nodes to be evaluated
+	keys    []scoreKey          // by node
+	sizes   []int32             // by group
+	block   block
+}
+
+// keysOf returns room for the keys of n nodes, which hold anything, until the next call.
+func (s *scratch) keysOf(n int) []scoreKey {
+	s.keys = slices.Grow(s.keys[:0], n)[:n]
+	return s.keys
+}
+
+// fill makes the block that of the nodes from one index to another, all of whose rules are to be
+// asked.
+func (c *column) fill(b *block, from, to int) {
+	b.next()
+	for i := from; i < to; i++ {
+		if n := c.state.Node(cluster.NodeIndex(i)); n != nil {
+			b.add(n, true)
+		}
+	}
+}
+
+// evaluate brings nodes up to date, each of which is in the list once. Those whose object may have
+// changed are in c.scratch.object.
+func (c *column) evaluate(list []cluster.NodeIndex) {
+	b := &c.scratch.block
+	for len(list) > 0 {
+		b.next()
+		for _, i := range list[:min(blockSize, len(list))] {
+			for len(c.cells) <= int(i) {
+				c.cells = append(c.cells, cell{group: -1})
+			}
+			c.recount(i)
+			if n := c.state.Node(i); n != nil {
+				b.add(n, c.scratch.object.has(i))
+			} else {
+				c.remove(i)
+			}
+		}
+		c.ask(b)
+		c.put(b)
+		list = list[min(blockSize, len(list)):]
+	}
+}
+
+// ask evaluates the local rules on the nodes of a block: those that read only a node's object into
+// its cell, if the object changed; those that read pods unless the object was rejected. It writes
+// nothing else but the block, so that several goroutines may ask about different nodes.
+func (c *column) ask(b *block) {
+	b.ranks, b.scores, b.no, b.keys = b.ranks[:0], b.scores[:0], b.no[:0], b.keys[:0]
+	for j, n := range b.nodes {
+		b.ranks = append(b.ranks, c.rank(n))
+		cl := &c.cells[n.Index]
+		if b.object[j] {
+			cl.objectScore, cl.objectNo = 0, false
+		}
+		b.scores, b.no = append(b.scores, cl.objectScore), append(b.no, cl.objectNo)
+	}
+	for k := range c.localRules {
+		if r := &c.localRules[k]; r.reads&framework.ReadsPods == 0 {
+			for j, n := range b.nodes {
+				if b.object[j] {
+					r.evaluate(n, &b.scores[j], &b.no[j])
+				}
+			}
+		}
+	}
+	for j, n := range b.nodes {
+		if b.object[j] {
+			cl := &c.cells[n.Index]
+			cl.objectScore, cl.objectNo = b.scores[j], b.no[j]
+		}
+	}
+	for k := range c.localRules {
+		if r := &c.localRules[k]; r.reads&framework.ReadsPods != 0 {
+			for j, n := range b.nodes {
+				r.evaluate(n, &b.scores[j], &b.no[j])
+			}
+		}
+	}
+	for j, no := range b.no {
+		var key scoreKey
+		if !no {
+			key = newKey(b.scores[j], b.ranks[j])
+		}
+		b.keys = append(b.keys, key)
+	}
+}
+
+// evaluate adds what a rule says of a node to its score, unless a rule rejects it.
+func (r *localRule) evaluate(n *cluster.Node, score *int32, no *bool) {
+	if *no {
+		return
+	}
+	code, s := r.EvalNode(n)
+	*score += int32(s * r.weight)
+	*no = code != framework.OK
+}
+
+// put writes the answers for a block to the nodes' cells and to the indexes of their groups. A
+// node's group depends on its object only, unless the column is private: then on host keys, which
+// pods change.
+func (c *column) put(b *block) {
+	for j, n := range b.nodes {
+		if cl := &c.cells[n.Index]; b.object[j] || c.private || cl.group < 0 {
+			c.regroup(n, cl)
+		}
+	}
+	for j, n := range b.nodes {
+		cl := &c.cells[n.Index]
+		if ok := b.keys[j] != 0; ok != cl.ok {
+			cl.ok = ok
+			if ok {
+				c.feasible[cl.group]++
+			} else {
+				c.feasible[cl.group]--
+			}
+		}
+		c.groups[cl.group].tree.write(int(cl.slot), b.keys[j])
+	}
+	for _, n := range b.nodes {
+		cl := &c.cells[n.Index]
+		t := &c.groups[cl.group].tree
+		t.lift(int(cl.slot))
+		c.best[cl.group] = t.top()
+	}
+}
