@@ -91,10 +91,22 @@ func (c *column) evaluate(list []cluster.NodeIndex) {
 	}
 }
 
-// ask evaluates the local rules on the nodes of a block: those that read only a node's object into
-// its cell, if the object changed; those that read pods unless the object was rejected. It writes
-// nothing else but the block, so that several goroutines may ask about different nodes.
+// ask finds out the keys of the nodes of a block. It evaluates the local rules that read only a
+// node's object into its cell, if the object changed, and those that read pods unless the object was
+// rejected; it writes nothing else but the block, so that several goroutines may ask about different
+// nodes. A column that follows another takes the scores from there.
 func (c *column) ask(b *block) {
+	if c.leader != nil {
+		b.keys = b.keys[:0]
+		for _, n := range b.nodes {
+			key := c.leader.keyOf(n.Index)
+			if key != 0 {
+				key = newKey(int32(key.score()), c.rank(n))
+			}
+			b.keys = append(b.keys, key)
+		}
+		return
+	}
 	b.ranks, b.scores, b.no, b.keys = b.ranks[:0], b.scores[:0], b.no[:0], b.keys[:0]
 	for j, n := range b.nodes {
 		b.ranks = append(b.ranks, c.rank(n))

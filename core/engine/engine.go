@@ -18,6 +18,7 @@ type Engine struct {
 
 	classes map[string]*Class  // by Class.key
 	columns map[string]*column // the shared ones, by what their classes have in common (Engine.sharedColumn)
+	leaders map[string]*column // of these, those that evaluate the nodes for others, by their local rules
 	// privates are the columns that serve one class, and dry the classes that
 	// keep what dry runs of preemption have found. Both are sets.
 	privates map[*column]bool
@@ -66,7 +67,7 @@ func New(state *cluster.State, profile *framework.Profile, options Options) (*En
 	}
 	e := &Engine{
 		state: state, profile: profile, options: options,
-		classes: map[string]*Class{}, columns: map[string]*column{},
+		classes: map[string]*Class{}, columns: map[string]*column{}, leaders: map[string]*column{},
 		privates: map[*column]bool{}, dry: map[*Class]bool{},
 		evaluated: make([]pluginPods, len(profile.Plugins)),
 	}
@@ -114,14 +115,17 @@ func (e *Engine) Size() Size {
 	return Size{len(e.classes), e.byName, len(e.columns) + len(e.privates), e.keyBytes}
 }
 
-// Sweep forgets the classes that keep doesn't want, with their facts, and the
-// columns that no class uses any more, in O(classes + columns). A class that was forgotten must not be used
+// Sweep forgets the classes that keep doesn't want, with their facts, and the columns that no class
+// uses any more and no other column follows, in O(classes + columns). A class that was forgotten must not be used
 // again: Engine.Class makes another one for its pods.
 func (e *Engine) Sweep(keep func(*Class) bool) {
 	used := map[*column]bool{}
 	for key, c := range e.classes {
 		if keep(c) {
 			used[c.shared] = true
+			if c.shared != nil && c.shared.leader != nil {
+				used[c.shared.leader] = true
+			}
 			continue
 		}
 		if c.ByName() {
@@ -142,6 +146,10 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 		e.releaseTopologies(col.topologies)
 		delete(e.columns, key)
 		e.keyBytes -= len(key)
+		if col.leader == nil {
+			delete(e.leaders, col.leads)
+			e.keyBytes -= len(col.leads)
+		}
 	}
 }
 

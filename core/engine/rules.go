@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"hash/fnv"
 	"slices"
 
@@ -195,10 +196,34 @@ func (e *Engine) sharedColumn(c *Class) *column {
 		for _, t := range col.topologies {
 			e.state.HoldTopology(t.Key)
 		}
+		key := e.signRules(c)
+		if col.leader, ok = e.leaders[key]; !ok {
+			col.leads = key
+			e.leaders[key] = col
+			e.keyBytes += len(key)
+		}
 		e.columns[string(id.Bytes())] = col
 		e.keyBytes += len(id.Bytes())
 	}
 	return col
+}
+
+// signRules returns what the plugins with local rules have signed of the class for those, each
+// behind its number.
+func (e *Engine) signRules(c *Class) string {
+	var id framework.Signature
+	ends, from, k := []byte(c.localEnds), 0, 0
+	for plugin := range e.profile.Plugins {
+		end, n := binary.Varint(ends) // as Engine.Class wrote it
+		ends = ends[n:]
+		if k < len(c.localRules) && c.localRules[k].plugin == plugin {
+			id.Int(int64(plugin))
+			id.Str(c.local[from:end])
+			k++
+		}
+		from = int(end)
+	}
+	return string(id.Bytes())
 }
 
 // newColumn returns a column with the class's rules and no nodes. What of the rules
