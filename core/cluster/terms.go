@@ -146,11 +146,8 @@ func (k TermKind) list() string {
 // parse selects nothing; the API server doesn't let one in, and a pod with one
 // isn't placed.
 func parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) (*AffinityTerm, error) {
-	t := &AffinityTerm{TopologyKey: term.TopologyKey, Selector: selectorOf(term.LabelSelector), Namespaces: []string{}}
-	_, wrong := metav1.LabelSelectorAsSelector(term.LabelSelector)
-	if _, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector); wrong == nil {
-		wrong = err
-	}
+	selector, wrong := parseSelector(term.LabelSelector)
+	t := &AffinityTerm{TopologyKey: term.TopologyKey, Selector: selector, Namespaces: []string{}}
 	switch {
 	case len(term.Namespaces) == 0 && term.NamespaceSelector == nil:
 		t.Namespaces = []string{p.Namespace}
@@ -159,18 +156,28 @@ func parseTerm(p *v1.Pod, term *v1.PodAffinityTerm) (*AffinityTerm, error) {
 	}
 	byLabels := ""
 	if term.NamespaceSelector != nil {
-		t.NamespaceSelector = selectorOf(term.NamespaceSelector)
+		var err error
+		if t.NamespaceSelector, err = parseSelector(term.NamespaceSelector); wrong == nil {
+			wrong = err
+		}
 		byLabels = SelectorText(t.NamespaceSelector)
 	}
 	t.Key = strings.Join([]string{t.TopologyKey, strings.Join(t.Namespaces, ","), byLabels, SelectorText(t.Selector)}, "|")
 	return t, wrong
 }
 
-func selectorOf(s *metav1.LabelSelector) labels.Selector {
+// parseSelector reads a selector. With an error it returns one that selects nothing.
+func parseSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	out, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
-		return labels.Nothing()
+		return labels.Nothing(), err
 	}
+	return out, nil
+}
+
+// selectorOf is parseSelector where nobody can be told of an error.
+func selectorOf(s *metav1.LabelSelector) labels.Selector {
+	out, _ := parseSelector(s)
 	return out
 }
 
