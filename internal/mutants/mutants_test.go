@@ -54,6 +54,7 @@ var mutants = []mutant{
 	{"a placed pod doesn't count in facts", "core/cluster/apply.go", "	s.facts.addPod(n, p, 1)\n	s.objects.podAdded", "	s.objects.podAdded", "./core/engine", cached, "400"},
 	{"a node that comes doesn't count for the lowest", "core/cluster/apply.go", "	s.facts.addNode(n, 1)\n	s.images", "	s.images", "./core/engine", cached, "1500"},
 	{"changes of nodes' objects don't reach columns", "core/engine/column.go", "cluster.NodeUpdated, cluster.NodeRemoved", "cluster.NodeRemoved", "./core/engine", cached, "400"},
+	{"a column doesn't bring the one that it follows up to date", "core/engine/column.go", "		c.leader.sync()\n", "		_ = c.leader\n", "./core/engine", "ManyNodes", "400"},
 	{"what was rolled back isn't looked at again", "core/engine/column.go", "c.pending = append(c.pending, n)", "_ = n", "./core/engine", "PropertyRollback|PropertyCached", "1500"},
 	{"a volume touches no node", "core/cluster/volumes.go", "return o.Spec.CSI == nil ||", "return false && o.Spec.CSI == nil &&", "./core/engine", "TestStorageReaches", "1"},
 	{"a class touches no node", "core/cluster/storage_classes.go", "s.touchAll(touch)", "_ = touch", "./core/engine", "TestStorageReaches", "1"},
