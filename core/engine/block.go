@@ -118,11 +118,7 @@ func (c *column) ask(b *block) {
 	}
 	for k := range c.localRules {
 		if r := &c.localRules[k]; r.reads&framework.ReadsPods == 0 {
-			for j, n := range b.nodes {
-				if b.object[j] {
-					r.evaluate(n, &b.scores[j], &b.no[j])
-				}
-			}
+			b.evaluate(r, true)
 		}
 	}
 	for j, n := range b.nodes {
@@ -133,9 +129,7 @@ func (c *column) ask(b *block) {
 	}
 	for k := range c.localRules {
 		if r := &c.localRules[k]; r.reads&framework.ReadsPods != 0 {
-			for j, n := range b.nodes {
-				r.evaluate(n, &b.scores[j], &b.no[j])
-			}
+			b.evaluate(r, false)
 		}
 	}
 	for j, no := range b.no {
@@ -147,14 +141,18 @@ func (c *column) ask(b *block) {
 	}
 }
 
-// evaluate adds what a rule says of a node to its score, unless a rule rejects it.
-func (r *localRule) evaluate(n *cluster.Node, score *int32, no *bool) {
-	if *no {
-		return
+// evaluate adds what a rule says of each node to its score, unless a rule rejects it; of all nodes or
+// of those whose object may have changed.
+func (b *block) evaluate(r *localRule, changed bool) {
+	rule, weight := r.LocalRule, r.weight
+	for j, n := range b.nodes {
+		if b.no[j] || changed && !b.object[j] {
+			continue
+		}
+		code, s := rule.EvalNode(n)
+		b.scores[j] += int32(s * weight)
+		b.no[j] = code != framework.OK
 	}
-	code, s := r.EvalNode(n)
-	*score += int32(s * r.weight)
-	*no = code != framework.OK
 }
 
 // put writes the answers for a block to the nodes' cells and to the indexes of their groups. A

@@ -59,7 +59,16 @@ func (*balancedRule) Reads() framework.Aspects { return framework.ReadsObject | 
 // 50 to 100, so their difference is −50 to 50; it is mapped to 50 to 100. A pod
 // that changes nothing scores 75. Binding more pods may raise the score.
 func (r *balancedRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
+	if len(r.resources) <= 2 { // as by default; clearing longer arrays costs as much as the rest
+		var with, without [2]float64
+		return framework.OK, r.score(n, with[:], without[:])
+	}
 	var with, without [MaxScoredResources]float64
+	return framework.OK, r.score(n, with[:], without[:])
+}
+
+// score returns a node's score. The slices have room for the used parts with the pod and without it.
+func (r *balancedRule) score(n *cluster.Node, with, without []float64) int64 {
 	k := 0
 	for i := range r.resources {
 		requested, allocatable := r.resources[i].withPod(n, r.adds[i])
@@ -71,7 +80,7 @@ func (r *balancedRule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 		k++
 	}
 	const half = framework.MaxScore / 2
-	return framework.OK, half + (half+evenness(with[:k])-evenness(without[:k]))/2
+	return half + (half+evenness(with[:k])-evenness(without[:k]))/2
 }
 
 // Count implements framework.Counter.
