@@ -142,6 +142,11 @@ func (b *broken) topologies() {
 		}
 		for d, list := range t.members {
 			b.same(fmt.Sprintf("the members of domain %d of %s", d, t.Key), slices.Sorted(slices.Values(list)), members[Domain(d)])
+			only := NoNode
+			if len(list) == 1 {
+				only = list[0]
+			}
+			b.same(fmt.Sprintf("the only member of domain %d of %s", d, t.Key), t.only[d], only)
 			if len(list) > 1 {
 				shared++
 			}

@@ -24,7 +24,9 @@ const orEmpty = "\x00" // no label has it
 
 // Topology knows the domain of every node under one key. Invariants:
 //
-//   - members[d] lists the nodes i with of[i] == d, each once;
+//   - members[d] lists the nodes i with of[i] == d, each once; where it is one, only[d] is that
+//     one, and NoNode elsewhere: decisions look through hundreds of hosts, and their lists are
+//     all over the memory;
 //   - a domain without nodes is in free and has no value in ids: each value that a label has
 //     had would stay for ever otherwise, and hostnames are new with every node. Nothing counts
 //     in such a domain, and no node is in a group for it;
@@ -32,11 +34,13 @@ const orEmpty = "\x00" // no label has it
 //     that has nodes again its number from before.
 type Topology struct {
 	Key         string
+	perNode     bool              // Key is PerNode: a node's domain is its index, and nothing below is used
 	label       string            // of the nodes
 	orEmpty     bool              // nodes without the label are with those whose label is empty
 	ids         map[string]Domain // by the label's value
 	of          []Domain          // by node index
 	members     [][]NodeIndex     // by domain
+	only        []NodeIndex       // by domain
 	free        []Domain          // the last is used next
 	users       int               // facts and calls of HoldTopology without their ReleaseTopology
 	shared      int               // domains with more than one node
@@ -52,7 +56,7 @@ func (t *Topology) TimesShared() uint64 { return t.timesShared }
 
 // Of returns the node's domain.
 func (t *Topology) Of(i NodeIndex) Domain {
-	if t.Key == PerNode {
+	if t.perNode {
 		return Domain(i)
 	}
 	return t.of[i]
@@ -61,7 +65,7 @@ func (t *Topology) Of(i NodeIndex) Domain {
 // SameDomain tells whether two nodes, which may be in no state, are in one domain, or both
 // in none.
 func (t *Topology) SameDomain(a, b *NodeInfo) bool {
-	if t.Key == PerNode {
+	if t.perNode {
 		return a.Name == b.Name
 	}
 	one, has := a.Object.Labels[t.label]
@@ -71,8 +75,12 @@ func (t *Topology) SameDomain(a, b *NodeInfo) bool {
 
 // Members calls f for each node of a domain, in no particular order.
 func (t *Topology) Members(d Domain, f func(NodeIndex)) {
-	if t.Key == PerNode {
-		f(NodeIndex(d))
+	only := NodeIndex(d)
+	if !t.perNode {
+		only = t.only[d]
+	}
+	if only != NoNode {
+		f(only)
 		return
 	}
 	for _, i := range t.members[d] {
@@ -81,7 +89,7 @@ func (t *Topology) Members(d Domain, f func(NodeIndex)) {
 }
 
 func (t *Topology) nodeAdded(n *Node) {
-	if t.Key == PerNode {
+	if t.perNode {
 		return
 	}
 	for len(t.of) <= int(n.Index) {
@@ -99,14 +107,18 @@ func (t *Topology) nodeAdded(n *Node) {
 	}
 	t.of[n.Index] = d
 	t.members[d] = append(t.members[d], n.Index)
-	if len(t.members[d]) == 2 {
+	switch len(t.members[d]) {
+	case 1:
+		t.only[d] = n.Index
+	case 2:
+		t.only[d] = NoNode
 		t.shared++
 		t.timesShared++
 	}
 }
 
 func (t *Topology) nodeRemoved(n *Node) {
-	if t.Key == PerNode {
+	if t.perNode {
 		return
 	}
 	d := t.of[n.Index]
@@ -120,8 +132,10 @@ func (t *Topology) nodeRemoved(n *Node) {
 	t.members[d] = list[:len(list)-1]
 	switch len(list) {
 	case 2:
+		t.only[d] = list[0]
 		t.shared--
 	case 1:
+		t.only[d] = NoNode
 		delete(t.ids, n.Object.Labels[t.label])
 		t.free = append(t.free, d)
 	}
@@ -134,7 +148,7 @@ func (t *Topology) newDomain() Domain {
 		t.free = t.free[:last]
 		return d
 	}
-	t.members = append(t.members, nil)
+	t.members, t.only = append(t.members, nil), append(t.only, NoNode)
 	return Domain(len(t.members) - 1)
 }
 
@@ -187,7 +201,7 @@ func (s *State) Topology(key string) *Topology {
 	if t, ok := s.topo.byKey[key]; ok {
 		return t
 	}
-	t := &Topology{Key: key, ids: map[string]Domain{}}
+	t := &Topology{Key: key, perNode: key == PerNode, ids: map[string]Domain{}}
 	t.label, t.orEmpty = strings.CutSuffix(key, orEmpty)
 	s.topo.byKey[key] = t
 	s.topo.list = append(s.topo.list, t)
