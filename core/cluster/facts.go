@@ -67,7 +67,7 @@ type Fact struct {
 	// at and atLowest are its positions in lists of the factIndex.
 	at, atLowest int
 	// dense repeats the counts of the domains before denseEnd, which is 0 for topologies with many.
-	// It is as long as one of them had pods; the others have none.
+	// It reaches to the last domain that has had pods: those behind have none.
 	dense    []int32
 	denseEnd Domain
 }

@@ -20,17 +20,17 @@ const NoNode NodeIndex = -1
 // NodeInfo is what a Node object says, parsed. It is immutable. What rules ask of every node is
 // here, and needn't be fetched from the object: a look at it is a cache miss for each node.
 type NodeInfo struct {
-	// The first three are read at each evaluation; a cache line has them together.
+	// What comes first is read of every node that is evaluated, and lies together in the memory.
 	Allocatable   Resources
 	AllowedPods   int64
 	Hash          uint64     // 40 bits of the name's hash: the basis of tie-breaking
 	Taints        []v1.Taint // of the object
 	Unschedulable bool       // spec.unschedulable: it is cordoned
+	hasHostname   bool       // the label kubernetes.io/hostname
+	hasZone       bool       // the label topology.kubernetes.io/zone
 	Object        *v1.Node
 	Name          string
 	Group         string // ID of its node group, "" when in none
-	hasHostname   bool   // the label kubernetes.io/hostname
-	hasZone       bool   // the label topology.kubernetes.io/zone
 	Images        []Image
 	Features      []string // declared features, as the node lists them
 	Problems      []Problem

@@ -18,12 +18,12 @@ const blockSize = 16
 
 // block are nodes that are evaluated together. Its lists have an entry for each.
 type block struct {
-	nodes  []*cluster.Node
-	object []bool     // whether its object may have changed; else only its pods have
-	ranks  []uint64   // of the nodes
-	scores []int32    // of the rules, weighted
-	no     []bool     // a rule rejects it
-	keys   []scoreKey // what the rules say: 0 when one rejects it
+	nodes    []*cluster.Node
+	object   []bool     // whether its object may have changed; else only its pods have
+	ranks    []uint64   // of the nodes
+	scores   []int32    // of the rules, weighted
+	rejected []bool     // by a rule
+	keys     []scoreKey // what the rules say: 0 when one rejects it
 }
 
 // next empties the block.
@@ -107,14 +107,14 @@ func (c *column) ask(b *block) {
 		}
 		return
 	}
-	b.ranks, b.scores, b.no, b.keys = b.ranks[:0], b.scores[:0], b.no[:0], b.keys[:0]
+	b.ranks, b.scores, b.rejected, b.keys = b.ranks[:0], b.scores[:0], b.rejected[:0], b.keys[:0]
 	for j, n := range b.nodes {
 		b.ranks = append(b.ranks, c.rank(n))
 		cl := &c.cells[n.Index]
 		if b.object[j] {
 			cl.objectScore, cl.objectNo = 0, false
 		}
-		b.scores, b.no = append(b.scores, cl.objectScore), append(b.no, cl.objectNo)
+		b.scores, b.rejected = append(b.scores, cl.objectScore), append(b.rejected, cl.objectNo)
 	}
 	for k := range c.localRules {
 		if r := &c.localRules[k]; r.reads&framework.ReadsPods == 0 {
@@ -124,7 +124,7 @@ func (c *column) ask(b *block) {
 	for j, n := range b.nodes {
 		if b.object[j] {
 			cl := &c.cells[n.Index]
-			cl.objectScore, cl.objectNo = b.scores[j], b.no[j]
+			cl.objectScore, cl.objectNo = b.scores[j], b.rejected[j]
 		}
 	}
 	for k := range c.localRules {
@@ -132,9 +132,9 @@ func (c *column) ask(b *block) {
 			b.evaluate(r, false)
 		}
 	}
-	for j, no := range b.no {
+	for j, rejected := range b.rejected {
 		var key scoreKey
-		if !no {
+		if !rejected {
 			key = newKey(b.scores[j], b.ranks[j])
 		}
 		b.keys = append(b.keys, key)
@@ -146,12 +146,12 @@ func (c *column) ask(b *block) {
 func (b *block) evaluate(r *localRule, changed bool) {
 	rule, weight := r.LocalRule, r.weight
 	for j, n := range b.nodes {
-		if b.no[j] || changed && !b.object[j] {
+		if b.rejected[j] || changed && !b.object[j] {
 			continue
 		}
 		code, s := rule.EvalNode(n)
 		b.scores[j] += int32(s * weight)
-		b.no[j] = code != framework.OK
+		b.rejected[j] = code != framework.OK
 	}
 }
 

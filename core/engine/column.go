@@ -21,9 +21,9 @@ import (
 // Cost of a sync: 100 to 200 ns for each distinct node touched, bound by cache misses (block.go),
 // and some 60 where another column has evaluated it (column.leader).
 
-// column holds the local answers of every node. It is shared by the classes whose
-// local rules and kinds of group rules are the same, or private to one class. Of columns with the
-// same local rules the first one evaluates them (leader).
+// column holds the local answers of every node. It is shared by the classes whose local signature
+// and kinds of group rules are the same, or private to one class. Of columns with the same local
+// rules the first one evaluates the nodes for all (leader).
 type column struct {
 	state      *cluster.State
 	localRules []localRule
@@ -35,7 +35,6 @@ type column struct {
 	// leader is another column with the same local rules, which has the nodes' scores: they are
 	// evaluated there, once for all columns that follow it. nil when this one evaluates them.
 	leader *column
-	leads  string // its key in Engine.leaders, when it evaluates them for all
 	// private columns serve one class: their structural key includes the
 	// class's host keys, so that no node is exceptional.
 	private  bool
@@ -62,6 +61,14 @@ type cell struct {
 	objectScore int32 // of the rules that read only the object
 	objectNo    bool  // one of those rejects the node
 	ok          bool  // no local rule rejects the node
+}
+
+// evaluator returns the column that evaluates the nodes for this one.
+func (c *column) evaluator() *column {
+	if c.leader != nil {
+		return c.leader
+	}
+	return c
 }
 
 // rank breaks ties between equally good nodes: the higher one wins. It is a bijection
@@ -159,14 +166,14 @@ func (c *column) rolledBack(to cluster.Seq, undone []cluster.Change) {
 // is best in a group is found once at the end, which costs less than keeping it node by node.
 func (c *column) enterAll() {
 	keys, sizes := c.scratch.keysOf(len(c.cells)), c.scratch.sizes[:0]
-	atOnce := c.options.Workers > 1 && c.leader == nil
-	if atOnce {
+	parallel := c.options.Workers > 1 && c.leader == nil
+	if parallel {
 		c.askAll(keys)
 	}
 	b := &c.scratch.block
 	for from := 0; from < len(c.cells); from += blockSize {
 		c.fill(b, from, min(from+blockSize, len(c.cells)))
-		if !atOnce {
+		if !parallel {
 			c.ask(b)
 			b.copyTo(keys)
 		}

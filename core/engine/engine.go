@@ -122,9 +122,8 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 	used := map[*column]bool{}
 	for key, c := range e.classes {
 		if keep(c) {
-			used[c.shared] = true
-			if c.shared != nil && c.shared.leader != nil {
-				used[c.shared.leader] = true
+			if c.shared != nil {
+				used[c.shared], used[c.shared.evaluator()] = true, true
 			}
 			continue
 		}
@@ -146,9 +145,11 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 		e.releaseTopologies(col.topologies)
 		delete(e.columns, key)
 		e.keyBytes -= len(key)
-		if col.leader == nil {
-			delete(e.leaders, col.leads)
-			e.keyBytes -= len(col.leads)
+	}
+	for key, col := range e.leaders {
+		if !used[col] {
+			delete(e.leaders, key)
+			e.keyBytes -= len(key)
 		}
 	}
 }

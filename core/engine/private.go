@@ -69,9 +69,7 @@ func (e *Engine) weighPrivate(c *Class) {
 	case c.private == nil && c.privateGains == limit && hostDomainsAreNodes(c):
 		c.private = e.newColumn(c)
 		c.private.private = true
-		if c.private.leader = c.shared.leader; c.private.leader == nil {
-			c.private.leader = c.shared
-		}
+		c.private.leader = c.shared.evaluator()
 		c.private.meetings = meetings(c)
 		e.privates[c.private] = true
 		c.privateGains = 0

@@ -176,7 +176,7 @@ func (e *Engine) holdTopologies(keys []string) (out []*cluster.Topology) {
 	return out
 }
 
-// sharedColumn returns the column for classes with the same local rules and the same
+// sharedColumn returns the column for classes with the same local signature and the same
 // kinds of structure: which plugins group nodes, and by which topology keys.
 func (e *Engine) sharedColumn(c *Class) *column {
 	var id framework.Signature
@@ -198,7 +198,6 @@ func (e *Engine) sharedColumn(c *Class) *column {
 		}
 		key := e.signRules(c)
 		if col.leader, ok = e.leaders[key]; !ok {
-			col.leads = key
 			e.leaders[key] = col
 			e.keyBytes += len(key)
 		}
@@ -232,7 +231,7 @@ func (e *Engine) newColumn(c *Class) *column {
 	return &column{state: e.state, localRules: c.localRules, groupRules: c.groupRules, topologies: c.topologies, narrowed: c.narrowed, seed: e.rankSeed(c), options: e.options, scratch: &e.scratch}
 }
 
-// rankSeed returns the seed of ranks, which is the same for all classes of the same local rules.
+// rankSeed returns the seed of ranks, which is the same for all classes of the same local signature.
 func (e *Engine) rankSeed(c *Class) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(c.local))

@@ -26,7 +26,7 @@ func (r *rule) Score(g *framework.Groups, weight int64, out []int64) {
 		return
 	}
 	span := float64(highest - lowest)
-	last, score := lowest, int64(0) // most are like the one before
+	last, score := lowest, int64(0) // of the group before: most groups have the same, and need no division
 	for i, s := range r.raws {
 		if g.Nodes[i] == 0 {
 			continue

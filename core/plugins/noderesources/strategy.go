@@ -40,8 +40,8 @@ func newScoring(args FitArgs) scoring {
 	return s
 }
 
-// score is the weighted mean over the resources that the node has, with what a pod adds (allocatable
-// isn't 0), 0 when it has none of them. Under RequestedToCapacityRatio a resource
+// score is the weighted mean over the resources that the node has (allocatable isn't 0), when a pod
+// adds something to what is requested there; 0 when it has none of them. Under RequestedToCapacityRatio a resource
 // that scores 0 doesn't count in the mean, and the mean is rounded.
 func (s *scoring) score(n *cluster.Node, resources []scored, adds []int64) int64 {
 	ratio := s.strategy == RequestedToCapacityRatio

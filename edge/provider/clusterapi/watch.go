@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/scale"
+	"k8s.io/klog/v2"
 
 	"github.com/berthproject/berth/edge/follow"
 )
@@ -194,7 +195,8 @@ func newCache(ctx context.Context, client dynamic.Interface, resource schema.Gro
 	}
 	c.objects = follow.New(resource.Resource, &unstructured.Unstructured{}, client.Resource(resource).Namespace(namespace), client,
 		follow.Options{Transform: transform, Outcome: c.note})
-	go c.objects.Run(ctx)
+	// What fails is noted, and said by who reads the groups: the reflector's own words go nowhere.
+	go c.objects.Run(klog.NewContext(ctx, klog.Logger{}))
 	return c
 }
 
