@@ -237,16 +237,18 @@ func countOn[K comparable](on map[K]map[NodeIndex]int, of K, n NodeIndex) {
 // checkEntries compares entries with how many pods are on which nodes.
 func checkEntries[K comparable](b *broken, entries map[K]*factEntry, on map[K]map[NodeIndex]int) {
 	for of, e := range entries {
-		pods := 0
-		for _, count := range on[of] {
+		pods, unknown := 0, maps.Clone(on[of])
+		for _, count := range unknown {
 			pods += count
 		}
 		b.same(fmt.Sprint("the number of pods with ", of), e.pods, pods)
 		b.check(len(e.nodes) <= 2*e.pods+staleNodes, "%d nodes are kept for %d pods with %v", len(e.nodes), e.pods, of)
 		for _, n := range e.nodes {
-			on[of][n]--
+			if _, ok := unknown[n]; ok { // it may be of a pod that is gone
+				unknown[n]--
+			}
 		}
-		for n, left := range on[of] {
+		for n, left := range unknown {
 			b.check(left <= 0, "node %d has %d pods with %v more than is known", n, left, of)
 		}
 		delete(on, of)

@@ -347,3 +347,23 @@ func TestANewFactAsksFewPods(t *testing.T) {
 		}
 	}
 }
+
+// TestAFactWhosePodsAreGone has a fact outlive the pods that count in it. The one that didn't come
+// last leaves its node with what is known of the label, which is less than what is recounted.
+func TestAFactWhosePodsAreGone(t *testing.T) {
+	s := newState()
+	for _, node := range []string{"a0", "a1"} {
+		setNode(s, testkit.Node(node).Zone("a"))
+		place(s, testkit.Pod("on-"+node).Label("app", "web"), node)
+	}
+	f := s.Fact(cluster.FactSpec{Key: "web", Topology: v1.LabelTopologyZone, Match: web("default")})
+	for _, node := range []string{"a0", "a1"} {
+		s.Remove(testkit.Pod("on-" + node).Obj().UID)
+	}
+	for _, fault := range s.Broken() {
+		t.Error(fault)
+	}
+	if got := counted(s, f); got != "" {
+		t.Errorf("without pods %s is counted", got)
+	}
+}
