@@ -169,7 +169,6 @@ func (w *World) markClaimBound(namespace, name, volume string) {
 // storageFor tells whether each of a pod's claims is bound to a volume that the node
 // reaches, or could be. It takes the claims one by one: two may count on one volume.
 func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
-	info := &cluster.NodeInfo{Object: n}
 	for i := range p.Spec.Volumes {
 		source := p.Spec.Volumes[i].PersistentVolumeClaim
 		if source == nil {
@@ -180,13 +179,13 @@ func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
 			return false
 		}
 		if pv, ok := w.objects[objectKey{cluster.VolumeKind, "", c.Spec.VolumeName}].(*v1.PersistentVolume); ok {
-			if !cluster.VolumeAdmits(pv, info) {
+			if !cluster.VolumeAdmits(pv, n) {
 				return false
 			}
 			continue
 		}
 		class, ok := w.objects[objectKey{cluster.StorageClassKind, "", cluster.ClaimClass(c)}].(*storagev1.StorageClass)
-		if !ok || !w.canProvide(class, info) {
+		if !ok || !w.canProvide(class, n) {
 			return false
 		}
 	}
@@ -195,13 +194,13 @@ func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
 
 // canProvide tells whether a volume of the class could be provisioned for a node, or is
 // there unclaimed.
-func (w *World) canProvide(class *storagev1.StorageClass, n *cluster.NodeInfo) bool {
+func (w *World) canProvide(class *storagev1.StorageClass, n *v1.Node) bool {
 	if class.Provisioner != "kubernetes.io/no-provisioner" {
 		if len(class.AllowedTopologies) == 0 {
 			return true
 		}
 		r := class.AllowedTopologies[0].MatchLabelExpressions[0] // random worlds have no more
-		return slices.Contains(r.Values, n.Object.Labels[r.Key])
+		return slices.Contains(r.Values, n.Labels[r.Key])
 	}
 	for _, key := range w.stored {
 		pv, ok := w.objects[key].(*v1.PersistentVolume)

@@ -115,7 +115,7 @@ func (s *State) undo(c *Change) {
 const fromFree = 1
 
 func (s *State) putNode(i NodeIndex, info *NodeInfo) {
-	n := &Node{NodeInfo: info, Index: i}
+	n := newNode(info, i)
 	s.nodes[i] = n
 	s.byName[info.Name] = i
 	s.live++
@@ -153,7 +153,7 @@ func (s *State) replaceInfo(i NodeIndex, info *NodeInfo) {
 	s.images.replace(n.Images, info.Images)
 	s.index.count(i, n.NodeInfo, -1)
 	s.index.count(i, info, 1)
-	n.NodeInfo = info
+	n.setInfo(info)
 	if moved {
 		s.topo.nodeAdded(n)
 		s.facts.addNode(n, 1)

@@ -61,8 +61,8 @@ func (s *State) Dump(w io.Writer) {
 
 // text lists the counts by domain.
 func (f *Fact) text() string {
-	cells := slices.Clone(f.nonzero)
-	slices.SortFunc(cells, func(a, b *factCell) int { return int(a.domain - b.domain) })
+	cells := slices.Clone(f.cells[:f.nonzero])
+	slices.SortFunc(cells, func(a, b factCell) int { return int(a.domain - b.domain) })
 	var b strings.Builder
 	for _, c := range cells {
 		fmt.Fprintf(&b, " %d:%d", c.domain, c.count)

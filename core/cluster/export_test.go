@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -14,6 +15,9 @@ import (
 
 	"github.com/berthproject/berth/core/cluster/migration"
 )
+
+// PodRequests is podRequests.
+func PodRequests(p *v1.Pod, running bool) v1.ResourceList { return podRequests(p, running) }
 
 // Broken checks the invariants that the heads of the files state, by working out
 // from the nodes, pods and objects what every index has to be. It returns what
@@ -71,6 +75,7 @@ func (b *broken) nodes() {
 			unready[NodeIndex(i)] = true
 		}
 		b.same("the index of "+n.Name, n.Index, i)
+		b.check(reflect.DeepEqual(n.NodeBasics, n.NodeInfo.NodeBasics), "the basics of %s aren't those of its info", n.Name)
 		requested, nonZero, ports := Resources{}, [2]int64{}, []HostPort{}
 		for _, p := range n.Pods {
 			requested.Add(&p.Request, 1)
@@ -183,15 +188,18 @@ func (b *broken) facts() {
 		afresh := b.s.CountAfresh(f.spec)
 		b.same("fact "+key, f.text(), afresh.text())
 		b.same("the number of cells of "+key, len(f.cells), len(afresh.cells))
-		for i, c := range f.nonzero {
-			b.same("the position of a cell of "+key, c.at, i)
-		}
-		for d, c := range f.cells {
+		b.same("the number of positions of cells of "+key, len(f.at), len(f.cells))
+		for i, c := range f.cells {
+			d := c.domain
+			at, ok := f.at[d]
+			b.check(ok && int(at) == i, "the cell of domain %d of %s is %d and isn't known as that", d, key, i)
+			b.same("whether a cell of "+key+" has a count", c.count != 0, i < f.nonzero)
 			b.same("what is told of a domain of "+key, f.Count(d), c.count)
 			b.check(c.count != 0 || c.nodes != 0, "an empty cell of %s", key)
 		}
 		for d, count := range f.dense {
-			b.check(count == 0 || f.cells[Domain(d)] != nil, "%s counts %d in domain %d, of which it knows nothing", key, count, d)
+			_, known := f.at[Domain(d)]
+			b.check(count == 0 || known, "%s counts %d in domain %d, of which it knows nothing", key, count, d)
 		}
 		b.same("the counts of the domains of "+key, f.low.at, afresh.low.at)
 	}

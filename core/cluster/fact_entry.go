@@ -27,7 +27,7 @@ func (e *factEntry) empty() bool { return len(e.facts) == 0 && e.pods == 0 }
 
 // add adds a fact.
 func (e *factEntry) add(f *Fact) {
-	f.at = len(e.facts)
+	f.listed = len(e.facts)
 	e.facts = append(e.facts, f)
 }
 

@@ -13,7 +13,7 @@ import (
 //     label are asked about it, and only they when it is new (fact_entry.go);
 //   - among those that every pod has to be asked about.
 //
-// Invariant: a fact knows its position in that list (Fact.at) and in lowest (Fact.atLowest).
+// Invariant: a fact knows its position in that list (Fact.listed) and in lowest (Fact.atLowest).
 // The lists are in no order that means anything, so that a fact is taken out in O(1): a new
 // leader and a sweep drop thousands at once.
 type factIndex struct {
@@ -72,7 +72,7 @@ func (x *factIndex) add(f *Fact) {
 	} else if l, ok := f.spec.requiredLabel(); ok {
 		entryOf(x.byLabel, l).add(f)
 	} else {
-		f.at = len(x.other)
+		f.listed = len(x.other)
 		x.other = append(x.other, f)
 	}
 }
@@ -90,16 +90,16 @@ func (x *factIndex) remove(f *Fact) {
 		removeFrom(x.byLabel, l, f)
 		x.unrequireKey(l.key)
 	} else {
-		x.other[len(x.other)-1].at = f.at
-		x.other = withoutAt(x.other, f.at)
+		x.other[len(x.other)-1].listed = f.listed
+		x.other = withoutAt(x.other, f.listed)
 	}
 }
 
 // removeFrom takes a fact out of an entry. No empty entry is kept.
 func removeFrom[K comparable](m map[K]*factEntry, key K, f *Fact) {
 	e := m[key]
-	e.facts[len(e.facts)-1].at = f.at
-	if e.facts = withoutAt(e.facts, f.at); e.empty() {
+	e.facts[len(e.facts)-1].listed = f.listed
+	if e.facts = withoutAt(e.facts, f.listed); e.empty() {
 		delete(m, key)
 	}
 }

@@ -60,12 +60,13 @@ type NodeFilter interface{ Match(*NodeInfo) bool }
 type Fact struct {
 	spec    FactSpec
 	topo    *Topology
-	users   int // calls of State.Fact without their DropFact
-	cells   map[Domain]*factCell
-	nonzero []*factCell
+	users   int              // calls of State.Fact without their DropFact
+	cells   []factCell       // the first nonzero of them have a count, in no order that means anything
+	at      map[Domain]int32 // positions in cells
+	nonzero int
 	low     lowest
-	// at and atLowest are its positions in lists of the factIndex.
-	at, atLowest int
+	// listed and atLowest are its positions in lists of the factIndex.
+	listed, atLowest int
 	// dense repeats the counts of the domains before denseEnd, which is 0 for topologies with many.
 	// It reaches to the last domain that has had pods: those behind have none.
 	dense    []int32
@@ -79,7 +80,6 @@ const denseDomains = 4096
 type factCell struct {
 	domain Domain
 	count  int32
-	at     int32 // position in nonzero, when the count isn't zero
 	nodes  int32 // that pass the filter; kept for Lowest only
 }
 
@@ -100,8 +100,8 @@ func (f *Fact) Count(d Domain) int32 {
 	if d < f.denseEnd {
 		return 0
 	}
-	if c := f.cells[d]; c != nil {
-		return c.count
+	if i, ok := f.at[d]; ok {
+		return f.cells[i].count
 	}
 	return 0
 }
@@ -120,11 +120,11 @@ func (f *Fact) Lowest() (count, domains int32) {
 }
 
 // Nonzero returns the number of domains with a count.
-func (f *Fact) Nonzero() int { return len(f.nonzero) }
+func (f *Fact) Nonzero() int { return f.nonzero }
 
 // NonzeroAt returns the i-th domain with a count. The order is arbitrary.
 func (f *Fact) NonzeroAt(i int) (Domain, int32) {
-	c := f.nonzero[i]
+	c := &f.cells[:f.nonzero][i]
 	return c.domain, c.count
 }
 
@@ -173,23 +173,32 @@ func (f *Fact) add(d Domain, delta int32) {
 	if d == NoDomain || delta == 0 {
 		return
 	}
-	c := f.cell(d)
+	i := f.cell(d)
+	c := &f.cells[i]
 	if c.nodes > 0 {
 		f.low.move(c.count, c.count+delta)
 	}
-	if c.count == 0 {
-		c.at = int32(len(f.nonzero))
-		f.nonzero = append(f.nonzero, c)
-	}
+	before := c.count
 	c.count += delta
 	f.setDense(d, c.count)
-	if c.count == 0 {
-		last := f.nonzero[len(f.nonzero)-1]
-		f.nonzero[c.at] = last
-		last.at = c.at
-		f.nonzero = f.nonzero[:len(f.nonzero)-1]
-		f.dropEmpty(c)
+	switch {
+	case before == 0:
+		f.swap(i, f.nonzero)
+		f.nonzero++
+	case c.count == 0:
+		f.nonzero--
+		f.swap(i, f.nonzero)
+		f.dropEmpty(f.nonzero)
 	}
+}
+
+// swap has two cells change places.
+func (f *Fact) swap(i, j int) {
+	if i == j {
+		return
+	}
+	f.cells[i], f.cells[j] = f.cells[j], f.cells[i]
+	f.at[f.cells[i].domain], f.at[f.cells[j].domain] = int32(i), int32(j)
 }
 
 func (f *Fact) setDense(d Domain, count int32) {
@@ -209,29 +218,37 @@ func (f *Fact) addNode(n *Node, sign int32) {
 	if !f.spec.Lowest || d == NoDomain || !f.admits(n) {
 		return
 	}
-	c := f.cell(d)
+	i := f.cell(d)
+	c := &f.cells[i]
 	switch c.nodes += sign; {
 	case sign > 0 && c.nodes == 1:
 		f.low.enter(c.count)
 	case c.nodes == 0:
 		f.low.leave(c.count)
-		f.dropEmpty(c)
+		f.dropEmpty(i)
 	}
 }
 
-func (f *Fact) cell(d Domain) *factCell {
-	c := f.cells[d]
-	if c == nil {
-		c = &factCell{domain: d}
-		f.cells[d] = c
+// cell returns the position of a domain's cell, which is made if there is none.
+func (f *Fact) cell(d Domain) int {
+	i, ok := f.at[d]
+	if !ok {
+		i = int32(len(f.cells))
+		f.cells = append(f.cells, factCell{domain: d})
+		f.at[d] = i
 	}
-	return c
+	return int(i)
 }
 
-func (f *Fact) dropEmpty(c *factCell) {
-	if c.count == 0 && c.nodes == 0 {
-		delete(f.cells, c.domain)
+// dropEmpty drops a cell behind those with a count, unless its domain has nodes to be known.
+func (f *Fact) dropEmpty(i int) {
+	if c := &f.cells[i]; c.count != 0 || c.nodes != 0 {
+		return
 	}
+	last := len(f.cells) - 1
+	f.swap(i, last)
+	delete(f.at, f.cells[last].domain)
+	f.cells = f.cells[:last]
 }
 
 // Fact returns the fact of a spec, counted from the state when it is new: in O(pods) when the spec
@@ -276,7 +293,7 @@ func (s *State) count(spec FactSpec) *Fact {
 }
 
 func (s *State) newFact(spec FactSpec) *Fact {
-	f := &Fact{spec: spec, topo: s.Topology(spec.Topology), cells: map[Domain]*factCell{}, low: lowest{at: map[int32]int32{}}}
+	f := &Fact{spec: spec, topo: s.Topology(spec.Topology), at: map[Domain]int32{}, low: lowest{at: map[int32]int32{}}}
 	if spec.Topology != PerNode && spec.Topology != v1.LabelHostname {
 		f.denseEnd = denseDomains
 	}

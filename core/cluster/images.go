@@ -40,7 +40,7 @@ func parseImages(n *v1.Node) []Image {
 }
 
 // ImageSize returns the size of an image that the node has; ok is false when it hasn't.
-func (i *NodeInfo) ImageSize(name string) (bytes int64, ok bool) {
+func (i *NodeBasics) ImageSize(name string) (bytes int64, ok bool) {
 	at, ok := slices.BinarySearchFunc(i.Images, name, func(image Image, name string) int { return strings.Compare(image.Name, name) })
 	if !ok {
 		return 0, false

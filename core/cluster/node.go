@@ -17,10 +17,9 @@ type NodeIndex int32
 // NoNode is the index of no node.
 const NoNode NodeIndex = -1
 
-// NodeInfo is what a Node object says, parsed. It is immutable. What rules ask of every node is
-// here, and needn't be fetched from the object: a look at it is a cache miss for each node.
-type NodeInfo struct {
-	// What comes first is read of every node that is evaluated, and lies together in the memory.
+// NodeBasics is what rules ask of every node, and needn't be fetched from the object. A node of the
+// state has a copy beside what its pods take, which is another cache miss less for each node.
+type NodeBasics struct {
 	Allocatable   Resources
 	AllowedPods   int64
 	Hash          uint64     // 40 bits of the name's hash: the basis of tie-breaking
@@ -29,11 +28,16 @@ type NodeInfo struct {
 	hasHostname   bool       // the label kubernetes.io/hostname
 	hasZone       bool       // the label topology.kubernetes.io/zone
 	Object        *v1.Node
-	Name          string
-	Group         string // ID of its node group, "" when in none
 	Images        []Image
-	Features      []string // declared features, as the node lists them
-	Problems      []Problem
+}
+
+// NodeInfo is what a Node object says, parsed. It is immutable.
+type NodeInfo struct {
+	NodeBasics
+	Name     string
+	Group    string   // ID of its node group, "" when in none
+	Features []string // declared features, as the node lists them
+	Problems []Problem
 }
 
 // ParseNode reads a Node object. The result has a Problem for each allocatable
@@ -41,9 +45,12 @@ type NodeInfo struct {
 // false; it is never an error, since a live
 // object must not stop the scheduler.
 func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
-	info := &NodeInfo{Object: n, Name: n.Name, Group: group, Hash: nameHash(n.Name), Images: parseImages(n), Features: n.Status.DeclaredFeatures}
+	info := &NodeInfo{
+		NodeBasics: NodeBasics{Object: n, Hash: nameHash(n.Name), Images: parseImages(n)},
+		Name:       n.Name, Group: group, Features: n.Status.DeclaredFeatures,
+	}
 	info.readObject()
-	for _, name := range sortedNames(n.Status.Allocatable) {
+	for _, name := range sortedNames(n.Status.Allocatable, nil) {
 		v := quantity(name, n.Status.Allocatable[name], maxNodeQuantity, "status.allocatable["+string(name)+"]", &info.Problems)
 		if name == v1.ResourcePods {
 			info.AllowedPods = v
@@ -58,14 +65,14 @@ func (s *Schema) ParseNode(n *v1.Node, group string) *NodeInfo {
 }
 
 // readObject reads what copies with another object may have otherwise.
-func (i *NodeInfo) readObject() {
+func (i *NodeBasics) readObject() {
 	i.Taints, i.Unschedulable = i.Object.Spec.Taints, i.Object.Spec.Unschedulable
 	_, i.hasHostname = i.Object.Labels[v1.LabelHostname]
 	_, i.hasZone = i.Object.Labels[v1.LabelTopologyZone]
 }
 
 // HasLabel tells whether the node has a label, whatever its value.
-func (i *NodeInfo) HasLabel(key string) bool {
+func (i *NodeBasics) HasLabel(key string) bool {
 	switch key {
 	case v1.LabelHostname:
 		return i.hasHostname
@@ -76,9 +83,11 @@ func (i *NodeInfo) HasLabel(key string) bool {
 	return ok
 }
 
-// sortedNames fixes the order in which names are interned.
-func sortedNames(list v1.ResourceList) []v1.ResourceName {
-	names := slices.AppendSeq(make([]v1.ResourceName, 0, len(list)), maps.Keys(list))
+// sortedNames fixes the order in which names are interned. It takes an empty list for its memory.
+func sortedNames(list v1.ResourceList, names []v1.ResourceName) []v1.ResourceName {
+	for name := range list { // in any order: they are sorted
+		names = append(names, name)
+	}
 	slices.Sort(names)
 	return names
 }
@@ -93,13 +102,15 @@ func nameHash(name string) uint64 {
 	return x >> 24
 }
 
-// Node is a node of the state with what is placed on it. Callers only read it.
+// Node is a node of the state with what is placed on it. Callers only read it. Invariant: the
+// NodeBasics are those of the NodeInfo (setInfo).
 type Node struct {
 	*NodeInfo
 	Index     NodeIndex
 	Requested Resources
 	NonZero   [2]int64 // CPU and Memory with the defaults for pods that request none
 	Pods      []*Pod
+	NodeBasics
 	Ports     []HostPort // with repeats, in no particular order
 	Nominated []*Pod     // that are to come here, by UID
 	// Workload is how many of Pods don't belong to the node (Pod.OfNode).
@@ -110,7 +121,16 @@ type Node struct {
 
 // DetachedNode returns a node that is in no state, with no pods: local rules can be asked
 // about it, group rules can't. Its index is NoNode.
-func DetachedNode(info *NodeInfo) *Node { return &Node{NodeInfo: info, Index: NoNode} }
+func DetachedNode(info *NodeInfo) *Node { return newNode(info, NoNode) }
+
+func newNode(info *NodeInfo, i NodeIndex) *Node {
+	n := &Node{Index: i}
+	n.setInfo(info)
+	return n
+}
+
+// setInfo replaces what the node's object says.
+func (n *Node) setInfo(info *NodeInfo) { n.NodeInfo, n.NodeBasics = info, info.NodeBasics }
 
 // Detached returns a copy of the node, with its pods, that is in no state.
 func (n *Node) Detached() *Node {
@@ -176,7 +196,7 @@ func (n *Node) account(p *Pod, sign int64) {
 }
 
 // Ready tells whether the node's Ready condition is True.
-func (i *NodeInfo) Ready() bool {
+func (i *NodeBasics) Ready() bool {
 	for _, c := range i.Object.Status.Conditions {
 		if c.Type == v1.NodeReady {
 			return c.Status == v1.ConditionTrue
@@ -186,7 +206,7 @@ func (i *NodeInfo) Ready() bool {
 }
 
 // HasTaint tells whether the node carries a taint with this key.
-func (i *NodeInfo) HasTaint(key string) bool {
+func (i *NodeBasics) HasTaint(key string) bool {
 	return slices.ContainsFunc(i.Taints, func(t v1.Taint) bool { return t.Key == key })
 }
 

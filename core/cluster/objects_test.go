@@ -245,9 +245,9 @@ func TestLookups(t *testing.T) {
 		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "red"}}},
 	}
 	find := func() string {
-		anywhere, here := s.FreeVolumes("fast", s.NodeByName("a0").NodeInfo)
-		slow, _ := s.FreeVolumes("slow", s.NodeByName("a0").NodeInfo)
-		_, there := s.FreeVolumes("fast", s.NodeByName("b0").NodeInfo)
+		anywhere, here := s.FreeVolumes("fast", s.NodeByName("a0").Object)
+		slow, _ := s.FreeVolumes("slow", s.NodeByName("a0").Object)
+		_, there := s.FreeVolumes("fast", s.NodeByName("b0").Object)
 		return fmt.Sprintln("free anywhere", names(anywhere), "here", names(here), "there", names(there), "slow", names(slow)) +
 			fmt.Sprintln("for c0", names(s.VolumesClaimed(cluster.ClaimKey{Namespace: "default", Name: "c0"})), "for c9", names(s.VolumesClaimed(cluster.ClaimKey{Namespace: "default", Name: "c9"}))) +
 			fmt.Sprintln("naming z", names(s.ClaimsNaming("z")), "y", names(s.ClaimsNaming("y")), "x", names(s.ClaimsNaming("x"))) +
@@ -338,7 +338,7 @@ func TestClassesAndBinding(t *testing.T) {
 }
 
 func TestNodeAffinityOfVolumes(t *testing.T) {
-	n := cluster.NewSchema().ParseNode(testkit.Node("n").Zone("a").Obj(), "")
+	n := testkit.Node("n").Zone("a").Obj()
 	unreadable := func(pv *v1.PersistentVolume) {
 		only(v1.LabelTopologyZone, "a")(pv)
 		pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Near"

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -100,7 +101,7 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 		out.Priority = *p.Spec.Priority
 	}
 	running := p.Spec.NodeName != ""
-	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: running})
+	requests := podRequests(p, running)
 	out.Request = s.vector(requests, &out.Problems)
 	var ignored []Problem // the same values are reported above
 	whole := resourcehelper.IsPodLevelRequestsSet(p)
@@ -165,9 +166,21 @@ func defaultRequests(except v1.ResourceList) v1.ResourceList {
 	return out
 }
 
+// podRequests returns what a pod requests: of a running one by its status, where that says so. The
+// list may be the pod's own. Of a pod that is a container and nothing else, as most are, it is that
+// container's, which needn't be added up.
+func podRequests(p *v1.Pod, running bool) v1.ResourceList {
+	if len(p.Spec.Containers) == 1 && len(p.Spec.InitContainers) == 0 && p.Spec.Resources == nil && p.Spec.Overhead == nil &&
+		!(running && slices.ContainsFunc(p.Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.Resources != nil })) {
+		return p.Spec.Containers[0].Resources.Requests
+	}
+	return resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: running})
+}
+
 // vector turns requests into numbers; the number of pods isn't one.
 func (s *Schema) vector(list v1.ResourceList, problems *[]Problem) (out Resources) {
-	for _, name := range sortedNames(list) {
+	var room [4]v1.ResourceName
+	for _, name := range sortedNames(list, room[:0]) {
 		v := quantity(name, list[name], maxPodQuantity, "requests["+string(name)+"]", problems)
 		if v != 0 && name != v1.ResourcePods {
 			out.Set(ResourceOf(name), v)

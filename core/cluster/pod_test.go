@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/internal/testkit"
@@ -104,6 +106,54 @@ func TestWhatAPodRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPropertyRequestsAreAsTheLibraryHasThem asks for what random pods request, most of which have
+// one container.
+func TestPropertyRequestsAreAsTheLibraryHasThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		some := func(what string) bool { return testkit.Uniform(t, 4, what) == 0 }
+		list := func(what string) v1.ResourceList {
+			out := v1.ResourceList{}
+			for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, "example.com/gpu"} {
+				if !some("no " + string(name) + " of " + what) {
+					out[name] = resource.MustParse([]string{"0", "100m", "2", "0.0005", "3Gi"}[testkit.Uniform(t, 5, what)])
+				}
+			}
+			return out
+		}
+		p := podOf()
+		for i := range 1 + testkit.Uniform(t, 4, "containers")/3 {
+			p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: fmt.Sprint("c", i), Resources: v1.ResourceRequirements{Requests: list("a container")}})
+		}
+		if some("an init container") {
+			p.Spec.InitContainers = []v1.Container{{Name: "i", Resources: v1.ResourceRequirements{Requests: list("it")}}}
+		}
+		if some("overhead") {
+			p.Spec.Overhead = list("overhead")
+		}
+		if some("the whole pod") {
+			p.Spec.Resources = &v1.ResourceRequirements{Requests: list("the whole pod")}
+		}
+		if some("status") {
+			s := v1.ContainerStatus{Name: "c0", AllocatedResources: list("allocated")}
+			if !some("nothing actuated") {
+				s.Resources = &v1.ResourceRequirements{Requests: list("actuated")}
+			}
+			p.Status.ContainerStatuses = []v1.ContainerStatus{s}
+		}
+		running := some("running")
+		got := cluster.PodRequests(p.Obj(), running)
+		want := resourcehelper.PodRequests(p.Obj(), resourcehelper.PodResourcesOptions{UseStatusResources: running})
+		if len(got) != len(want) {
+			t.Fatalf("the pod requests %v, want %v", got, want)
+		}
+		for name, q := range want {
+			if have, ok := got[name]; !ok || have.Cmp(q) != 0 {
+				t.Fatalf("of %s the pod requests %v, want %v", name, have, q)
+			}
+		}
+	})
 }
 
 // The number of pods that a pod asks for isn't a resource of it.

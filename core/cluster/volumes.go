@@ -83,7 +83,7 @@ func (s *State) touchVolume(o *v1.PersistentVolume, touch func(NodeIndex)) {
 	}
 	// The affinity of an in-tree volume may be translated for a node.
 	affinity := ParseVolumeAffinity(o)
-	s.touchWhere(func(n *Node) bool { return o.Spec.CSI == nil || affinity.Admits(n.NodeInfo) }, touch)
+	s.touchWhere(func(n *Node) bool { return o.Spec.CSI == nil || affinity.Admits(n.Object) }, touch)
 }
 
 // claimable tells whether a claim that waits for its consumer could be bound to
@@ -142,18 +142,18 @@ func ParseVolumeAffinity(v *v1.PersistentVolume) (out VolumeAffinity) {
 
 // Admits tells whether the affinity admits a node. Labels are all that it reads
 // of the node. A selector that doesn't parse admits none.
-func (a VolumeAffinity) Admits(n *NodeInfo) bool {
+func (a VolumeAffinity) Admits(n *v1.Node) bool {
 	if a.selector == nil {
 		return true
 	}
 	labelled := v1.Node{}
-	labelled.Labels = n.Object.Labels
+	labelled.Labels = n.Labels
 	ok, err := a.selector.Match(&labelled)
 	return ok && err == nil
 }
 
 // VolumeAdmits tells whether a volume's node affinity admits a node.
-func VolumeAdmits(v *v1.PersistentVolume, n *NodeInfo) bool {
+func VolumeAdmits(v *v1.PersistentVolume, n *v1.Node) bool {
 	return ParseVolumeAffinity(v).Admits(n)
 }
 
@@ -166,9 +166,9 @@ func (s *State) Volume(name string) *v1.PersistentVolume {
 // lists, each by name: those that any node may have, and those that are pinned
 // to the node's host name. Others don't admit the node. The lists are valid
 // until the next change.
-func (s *State) FreeVolumes(class string, n *NodeInfo) (anywhere, here []*v1.PersistentVolume) {
+func (s *State) FreeVolumes(class string, n *v1.Node) (anywhere, here []*v1.PersistentVolume) {
 	anywhere = s.objects.freeVolumes[freeVolume{class, ""}]
-	if host := n.Object.Labels[v1.LabelHostname]; host != "" {
+	if host := n.Labels[v1.LabelHostname]; host != "" {
 		here = s.objects.freeVolumes[freeVolume{class, host}]
 	}
 	return anywhere, here

@@ -62,7 +62,7 @@ func (e *Engine) RejectedAlike(c *Class, a, b *cluster.NodeInfo) bool {
 		if r.neverFilters {
 			continue
 		}
-		if len(r.HostFacts()) > 0 || r.StaticKey(a) != r.StaticKey(b) {
+		if len(r.HostFacts()) > 0 || r.StaticKey(&a.NodeBasics) != r.StaticKey(&b.NodeBasics) {
 			return false
 		}
 		for _, t := range r.topologies {

@@ -111,7 +111,7 @@ func (c *column) readKey(n *cluster.Node) {
 		c.key = append(c.key, int32(t.Of(n.Index)))
 	}
 	for k := range c.groupRules {
-		c.key = append(c.key, c.groupRules[k].StaticKey(n.NodeInfo))
+		c.key = append(c.key, c.groupRules[k].StaticKey(&n.NodeBasics))
 	}
 	if c.private {
 		for k := range c.groupRules {

@@ -162,7 +162,7 @@ func (f *nodeFilter) onlyRejecter(n *cluster.Node) int {
 func (f *nodeFilter) groupCode(r *groupRule, n *cluster.Node) framework.Code {
 	g := &f.groups
 	g.Nodes = append(g.Nodes[:0], 1)
-	g.Static = append(g.Static[:0], r.StaticKey(n.NodeInfo))
+	g.Static = append(g.Static[:0], r.StaticKey(&n.NodeBasics))
 	g.Host = append(g.Host[:0], r.HostKey(n.Index))
 	g.Domains = g.Domains[:0]
 	for _, at := range r.topologies {

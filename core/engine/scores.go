@@ -72,7 +72,7 @@ func (e *Engine) nodesAsGroups(c *Class, r *groupRule, nodes []cluster.NodeIndex
 	g := &framework.Groups{}
 	for _, n := range nodes {
 		g.Nodes = append(g.Nodes, 1)
-		g.Static = append(g.Static, r.StaticKey(e.state.Node(n).NodeInfo))
+		g.Static = append(g.Static, r.StaticKey(&e.state.Node(n).NodeBasics))
 		g.Host = append(g.Host, r.HostKey(n))
 	}
 	for _, at := range r.topologies {

@@ -102,7 +102,7 @@ type groupScript struct {
 
 func (r *groupScript) TopologyKeys() []string { return []string{r.key} }
 
-func (r *groupScript) StaticKey(*cluster.NodeInfo) int32 { return 0 }
+func (r *groupScript) StaticKey(*cluster.NodeBasics) int32 { return 0 }
 
 func (r *groupScript) NeverFilters() bool { return len(r.rejects) == 0 }
 

@@ -41,7 +41,7 @@ type fullGroup struct {
 	released int
 }
 
-func (*fullGroup) StaticKey(*cluster.NodeInfo) int32                { return 3 }
+func (*fullGroup) StaticKey(*cluster.NodeBasics) int32              { return 3 }
 func (*fullGroup) NeverFilters() bool                               { return false }
 func (*fullGroup) Filter(_ *framework.Groups, out []framework.Code) { out[0] = framework.Final }
 func (*fullGroup) Explain(*framework.Groups, int) *framework.Reason { return nil }

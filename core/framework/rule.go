@@ -69,7 +69,7 @@ type GroupRule interface {
 	TopologyKeys() []string
 	// StaticKey is a raw score of the node's object that awaits normalising, or
 	// anything else of the object that tells groups apart.
-	StaticKey(n *cluster.NodeInfo) int32
+	StaticKey(n *cluster.NodeBasics) int32
 	// HostFacts are the facts that HostKey reads: nodes in domains where all
 	// of them are zero have HostKey 0.
 	HostFacts() []*cluster.Fact

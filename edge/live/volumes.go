@@ -146,7 +146,7 @@ func (b *volumeBinder) admits(name string, node *v1.Node, csi *storagev1.CSINode
 	if pv, err = x.On(csi); err != nil {
 		return err
 	}
-	if !cluster.VolumeAdmits(pv, &cluster.NodeInfo{Object: node}) {
+	if !cluster.VolumeAdmits(pv, node) {
 		return fmt.Errorf("pv %q node affinity doesn't match node %q", name, node.Name)
 	}
 	return nil

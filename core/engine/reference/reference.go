@@ -92,7 +92,7 @@ func (r rule) groups(s *cluster.State, nodes []*cluster.Node) *framework.Groups 
 	g := &framework.Groups{}
 	for _, n := range nodes {
 		g.Nodes = append(g.Nodes, 1)
-		g.Static = append(g.Static, r.Rules.Group.StaticKey(n.NodeInfo))
+		g.Static = append(g.Static, r.Rules.Group.StaticKey(&n.NodeBasics))
 		g.Host = append(g.Host, r.Rules.Group.HostKey(n.Index))
 	}
 	for _, key := range r.Rules.Group.TopologyKeys() {

@@ -115,7 +115,7 @@ func (r *rule) Release(state *cluster.State) { state.DropRows(r.rows) }
 // StaticKey implements framework.GroupRule: the number of the row of the sizes that
 // the node has the images in, in bytes, with -1 for those that it doesn't have; 0 when
 // it has none of them.
-func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
+func (r *rule) StaticKey(n *cluster.NodeBasics) int32 {
 	r.row = r.row[:0]
 	some := false
 	for _, want := range r.images {

@@ -73,7 +73,7 @@ func (r *rule) TopologyKeys() []string { return r.topologies }
 
 // StaticKey implements framework.GroupRule: 1 for nodes without a hostname label
 // that required affinity is over.
-func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
+func (r *rule) StaticKey(n *cluster.NodeBasics) int32 {
 	if r.requiresOnHost {
 		if !n.HasLabel(v1.LabelHostname) {
 			return 1

@@ -264,7 +264,7 @@ type preferred struct {
 
 // StaticKey implements framework.GroupRule: the sum of the weights of the terms that
 // the node meets.
-func (p *preferred) StaticKey(n *cluster.NodeInfo) int32 {
+func (p *preferred) StaticKey(n *cluster.NodeBasics) int32 {
 	score := p.terms.Score(n.Object)
 	if p.added != nil {
 		score += p.added.Score(n.Object)

@@ -70,7 +70,7 @@ const (
 )
 
 // StaticKey implements framework.GroupRule: which keys the node lacks.
-func (r *rule) StaticKey(n *cluster.NodeInfo) int32 {
+func (r *rule) StaticKey(n *cluster.NodeBasics) int32 {
 	var key int32
 	if len(r.hosts) > 0 && !n.HasLabel(v1.LabelHostname) {
 		key = noHostname

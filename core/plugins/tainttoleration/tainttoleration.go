@@ -87,7 +87,7 @@ type prefer struct {
 
 // StaticKey implements framework.GroupRule: how many PreferNoSchedule taints of the
 // node the pod doesn't tolerate.
-func (p prefer) StaticKey(n *cluster.NodeInfo) int32 {
+func (p prefer) StaticKey(n *cluster.NodeBasics) int32 {
 	var untolerated int32
 	for i := range n.Taints {
 		t := &n.Taints[i]

@@ -56,9 +56,9 @@ func (b *boundClaim) admits(n *cluster.Node, csi *storagev1.CSINode) bool {
 	case err != nil:
 		return false
 	case pv == b.volume:
-		return b.affinity.Admits(n.NodeInfo)
+		return b.affinity.Admits(n.Object)
 	}
-	return b.csiAffinity.Admits(n.NodeInfo)
+	return b.csiAffinity.Admits(n.Object)
 }
 
 // delayedClaim is a claim that waits for its first consumer.

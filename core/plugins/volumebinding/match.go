@@ -31,19 +31,19 @@ func (f *finding) smallest(claim delayedClaim, state *cluster.State, n *cluster.
 			if cluster.VolumeClass(pv) != class || !names(pv, claim.PersistentVolumeClaim) || !f.suits(pv, claim) {
 				continue
 			}
-			if !cluster.VolumeAdmits(pv, n.NodeInfo) {
+			if !cluster.VolumeAdmits(pv, n.Object) {
 				return nil
 			}
 			return pv
 		}
 	}
 	var best *v1.PersistentVolume
-	anywhere, here := state.FreeVolumes(class, n.NodeInfo)
+	anywhere, here := state.FreeVolumes(class, n.Object)
 	for _, list := range [][]*v1.PersistentVolume{anywhere, here} {
 		for _, pv := range list {
 			if best != nil && bySize(best, pv) <= 0 || !f.suits(pv, claim) || pv.Status.Phase != v1.VolumeAvailable ||
 				selector != nil && !selector.Matches(labels.Set(pv.Labels)) || !offers(pv, claim.PersistentVolumeClaim) ||
-				!cluster.VolumeAdmits(pv, n.NodeInfo) {
+				!cluster.VolumeAdmits(pv, n.Object) {
 				continue
 			}
 			best = pv

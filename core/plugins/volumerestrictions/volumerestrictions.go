@@ -196,7 +196,7 @@ func (*exclusiveClaims) HostFacts() []*cluster.Fact { return nil }
 func (*exclusiveClaims) HostKey(cluster.NodeIndex) int32 { return 0 }
 
 // StaticKey implements framework.GroupRule: nodes are all alike.
-func (*exclusiveClaims) StaticKey(*cluster.NodeInfo) int32 { return 0 }
+func (*exclusiveClaims) StaticKey(*cluster.NodeBasics) int32 { return 0 }
 
 // Filter implements framework.GroupRule.
 func (r *exclusiveClaims) Filter(_ *framework.Groups, out []framework.Code) {

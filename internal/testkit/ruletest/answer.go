@@ -118,9 +118,9 @@ func (a *answers) checkAspects(n *cluster.Node, code framework.Code, score int64
 	without := *n
 	reads := a.rules.Local.Reads()
 	if reads&framework.ReadsObject == 0 {
-		bare := cluster.NodeInfo{Name: n.Name, Object: &v1.Node{}}
+		bare := cluster.NodeInfo{Name: n.Name, NodeBasics: cluster.NodeBasics{Object: &v1.Node{}}}
 		bare.Object.Name = n.Name
-		without.NodeInfo = &bare
+		without.NodeInfo, without.NodeBasics = &bare, bare.NodeBasics
 	}
 	if reads&framework.ReadsPods == 0 {
 		without.Pods, without.Ports, without.Requested, without.NonZero = nil, nil, cluster.Resources{}, [2]int64{}
@@ -254,7 +254,7 @@ func (a *answers) groups(nodes []*cluster.Node, candidate func(*cluster.Node) bo
 			a.problem("%s: HostKey %d though its host facts are 0", n.Name, host)
 		}
 		g.Nodes = append(g.Nodes, count)
-		g.Static = append(g.Static, rule.StaticKey(n.NodeInfo))
+		g.Static = append(g.Static, rule.StaticKey(&n.NodeBasics))
 		g.Host = append(g.Host, host)
 		g.of = append(g.of, i)
 	}
