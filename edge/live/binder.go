@@ -142,24 +142,30 @@ func (b *binder) postAfterVolumes(ctx context.Context, j *bindJob) {
 	b.post(ctx, j)
 }
 
-// bind posts one binding. When the API server says that the pod is bound already,
-// the question is to which node: an earlier attempt may have succeeded without its
-// answer having come through.
+// bind posts one binding. An attempt without an answer may have succeeded, or may still reach the
+// API server: had it failed, the pod's room would be another's at once. So it is posted again, to the
+// same node, until there is an answer. Whatever error that is, the question then is where the pod is:
+// an earlier attempt may have bound it, or an extender that gave no answer.
 func (b *binder) bind(ctx context.Context, bind step.Bind) error {
+	pods := b.client.CoreV1().Pods(bind.Namespace)
+	var err error
 	if bind.Extender {
-		return b.extenders.Bind(ctx, bind)
+		err = b.extenders.Bind(ctx, bind)
+	} else {
+		binding := &v1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: bind.Namespace, Name: bind.Name, UID: bind.UID},
+			Target:     v1.ObjectReference{Kind: "Node", Name: bind.Node},
+		}
+		err = persistUntilAnswered(ctx, func() error { return pods.Bind(ctx, binding, metav1.CreateOptions{}) })
 	}
-	binding := &v1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Namespace, Name: bind.Name, UID: bind.UID},
-		Target:     v1.ObjectReference{Kind: "Node", Name: bind.Node},
-	}
-	err := persist(ctx, func() error {
-		return b.client.CoreV1().Pods(bind.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
-	})
-	if !apierrors.IsConflict(err) {
+	if err == nil || apierrors.IsNotFound(err) {
 		return err
 	}
-	pod, getErr := b.client.CoreV1().Pods(bind.Namespace).Get(ctx, bind.Name, metav1.GetOptions{})
+	var pod *v1.Pod
+	getErr := persistUntilAnswered(ctx, func() (err error) {
+		pod, err = pods.Get(ctx, bind.Name, metav1.GetOptions{})
+		return err
+	})
 	if getErr == nil && pod.UID == bind.UID && pod.Spec.NodeName == bind.Node {
 		return nil
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +25,7 @@ import (
 func TestBindOutcomes(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("already assigned"))
 	unavailable := apierrors.NewServiceUnavailable("restarting")
+	broken := apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
 	for _, c := range []struct {
 		name    string
 		node    string  // where the API server has the pod
@@ -33,27 +36,34 @@ func TestBindOutcomes(t *testing.T) {
 		{"bound", "", nil, nil, 1},
 		{"a failure that passes", "", []error{unavailable, unavailable}, nil, 3},
 		{"succeeded, but the answer was lost", "n", []error{unavailable, conflict}, nil, 2},
+		{"unanswered for longer than a call is tried in one go", "", slices.Repeat([]error{io.ErrUnexpectedEOF}, 8), nil, 9},
+		{"unanswered, and bound when an answer comes", "n", append(slices.Repeat([]error{io.ErrUnexpectedEOF}, 8), conflict), nil, 9},
+		{"answered with errors all the time", "", slices.Repeat([]error{broken}, 8), broken, 5},
+		{"answered with errors all the time, and bound", "n", slices.Repeat([]error{broken}, 8), nil, 5},
 		{"bound elsewhere", "m", []error{conflict}, conflict, 1},
 		{"refused for good", "", []error{apierrors.NewForbidden(schema.GroupResource{}, "p", nil)}, apierrors.NewForbidden(schema.GroupResource{}, "p", nil), 1},
 	} {
+		// In a bubble, where calls are tried again after no time.
 		t.Run(c.name, func(t *testing.T) {
-			client := fake.NewClientset(testkit.Pod("p").On(c.node).Obj())
-			calls := 0
-			client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
-				if a.GetSubresource() != "binding" {
-					return false, nil, nil
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset(testkit.Pod("p").On(c.node).Obj())
+				calls := 0
+				client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					if a.GetSubresource() != "binding" {
+						return false, nil, nil
+					}
+					calls++
+					if calls <= len(c.answers) {
+						return true, nil, c.answers[calls-1]
+					}
+					return true, &v1.Binding{}, nil
+				})
+				b := newBinder(client, nil, &atomic.Int64{})
+				err := b.bind(context.Background(), step.Bind{UID: "pod-p", Namespace: "default", Name: "p", Node: "n"})
+				if (err == nil) != (c.want == nil) || err != nil && err.Error() != c.want.Error() || calls != c.calls {
+					t.Errorf("got %v after %d calls, want %v after %d", err, calls, c.want, c.calls)
 				}
-				calls++
-				if calls <= len(c.answers) {
-					return true, nil, c.answers[calls-1]
-				}
-				return true, &v1.Binding{}, nil
 			})
-			b := newBinder(client, nil, &atomic.Int64{})
-			err := b.bind(context.Background(), step.Bind{UID: "pod-p", Namespace: "default", Name: "p", Node: "n"})
-			if (err == nil) != (c.want == nil) || err != nil && err.Error() != c.want.Error() || calls != c.calls {
-				t.Errorf("got %v after %d calls, want %v after %d", err, calls, c.want, c.calls)
-			}
 		})
 	}
 }

@@ -79,9 +79,19 @@ const (
 // says that it can't serve the call now. client-go waits by itself for as long as a Retry-After
 // asks.
 func persistWhileAway(ctx context.Context, f func() error) error {
-	for end := time.Now().Add(awayFor); ; {
+	end := time.Now().Add(awayFor)
+	return persistWhile(ctx, func(err error) bool { return away(err) && time.Now().Before(end) }, f)
+}
+
+// persistUntilAnswered is persist that goes on, until the context ends, while the API server gives
+// no answer, or says that it can't serve the call now.
+func persistUntilAnswered(ctx context.Context, f func() error) error { return persistWhile(ctx, away, f) }
+
+// persistWhile is persist that goes on while its errors are such.
+func persistWhile(ctx context.Context, such func(error) bool, f func() error) error {
+	for {
 		err := persist(ctx, f)
-		if !away(err) || !time.Now().Before(end) {
+		if !such(err) {
 			return err
 		}
 		select {
