@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unsafe"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -14,6 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster/migration"
+)
+
+// EvaluatedFrom and EvaluatedTo are where in a Node lies what is read of every node that is
+// evaluated.
+const (
+	EvaluatedFrom = unsafe.Offsetof(Node{}.Pods) + unsafe.Sizeof(uintptr(0)) // the length of Pods
+	EvaluatedTo   = unsafe.Offsetof(Node{}.NodeBasics) + unsafe.Offsetof(NodeBasics{}.hasZone)
 )
 
 // PodRequests is podRequests.

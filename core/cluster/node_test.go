@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"unsafe"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -184,5 +185,17 @@ func TestCopiesOfANodeSayWhatTheirObjectsSay(t *testing.T) {
 				t.Errorf("%s: it has the label %s: %t, want %t", name, key, !has, has)
 			}
 		}
+	}
+}
+
+// TestWhatIsEvaluatedOfANodeLiesTogether says where in the memory of a Node, which starts a cache
+// line, that is what rules read of every node.
+func TestWhatIsEvaluatedOfANodeLiesTogether(t *testing.T) {
+	const line = 64
+	if size := unsafe.Sizeof(cluster.Node{}); size%line != 0 {
+		t.Errorf("a Node has %d bytes, want whole cache lines of %d", size, line)
+	}
+	if lines := cluster.EvaluatedTo/line - cluster.EvaluatedFrom/line + 1; lines > 2 {
+		t.Errorf("bytes %d to %d of a Node are read of every one: %d cache lines, want 2", cluster.EvaluatedFrom, cluster.EvaluatedTo, lines)
 	}
 }

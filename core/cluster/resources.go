@@ -61,11 +61,26 @@ func (id ResourceID) Compare(o ResourceID) int {
 // Resources is a vector of quantities. The zero value is all zero. A copy shares memory with
 // what it was copied from: only one of the two may be changed, unless it was made by Clone.
 //
-// Invariant: scalars is sorted by name and holds no quantity of 0, so that equal vectors have
-// equal fields.
+// Invariant: scalars is nil or points to a list that is sorted by name, has no quantity of 0, and
+// isn't empty. It is a pointer, since each node has two vectors that are fetched at each look.
 type Resources struct {
 	common  [len(commonNames)]int64
-	scalars []amount
+	scalars *[]amount
+}
+
+// list returns the scalar resources.
+func (r *Resources) list() []amount {
+	if r.scalars == nil {
+		return nil
+	}
+	return *r.scalars
+}
+
+// setList replaces the scalar resources.
+func (r *Resources) setList(list []amount) {
+	if r.scalars = nil; len(list) > 0 {
+		r.scalars = &list
+	}
 }
 
 // amount is the quantity of one scalar resource.
@@ -87,7 +102,7 @@ func (r *Resources) At(id ResourceID) int64 {
 //go:noinline
 func (r *Resources) scalar(name v1.ResourceName) int64 {
 	if at, ok := r.find(name); ok {
-		return r.scalars[at].value
+		return r.list()[at].value
 	}
 	return 0
 }
@@ -95,10 +110,11 @@ func (r *Resources) scalar(name v1.ResourceName) int64 {
 // find returns the position of a scalar resource, or where it belongs. Most vectors have one
 // or none.
 func (r *Resources) find(name v1.ResourceName) (at int, ok bool) {
-	if len(r.scalars) == 1 && r.scalars[0].name == name {
+	list := r.list()
+	if len(list) == 1 && list[0].name == name {
 		return 0, true
 	}
-	return slices.BinarySearchFunc(r.scalars, name, func(a amount, name v1.ResourceName) int { return strings.Compare(string(a.name), string(name)) })
+	return slices.BinarySearchFunc(list, name, func(a amount, name v1.ResourceName) int { return strings.Compare(string(a.name), string(name)) })
 }
 
 // Set sets the quantity of one resource.
@@ -110,11 +126,11 @@ func (r *Resources) Set(id ResourceID, v int64) {
 	at, ok := r.find(id.scalar)
 	switch {
 	case ok && v != 0:
-		r.scalars[at].value = v
+		r.list()[at].value = v
 	case ok:
-		r.scalars = slices.Delete(r.scalars, at, at+1)
+		r.setList(slices.Delete(r.list(), at, at+1))
 	case v != 0:
-		r.scalars = slices.Insert(r.scalars, at, amount{id.scalar, v})
+		r.setList(slices.Insert(r.list(), at, amount{id.scalar, v}))
 	}
 }
 
@@ -125,11 +141,12 @@ func (r *Resources) Add(o *Resources, times int64) {
 	for i, v := range o.common {
 		r.common[i] += times * v
 	}
-	if len(o.scalars) > 4 { // inserting one by one would take O(r × o)
-		r.merge(o.scalars, times)
+	more := o.list()
+	if len(more) > 4 { // inserting one by one would take O(r × o)
+		r.merge(more, times)
 		return
 	}
-	for _, a := range o.scalars {
+	for _, a := range more {
 		id := ResourceID{scalar: a.name}
 		r.Set(id, r.At(id)+times*a.value)
 	}
@@ -137,8 +154,9 @@ func (r *Resources) Add(o *Resources, times int64) {
 
 // merge adds scalar resources, so many times, to a list that is made anew.
 func (r *Resources) merge(more []amount, times int64) {
-	out := make([]amount, 0, len(r.scalars)+len(more))
-	for old := r.scalars; len(old) > 0 || len(more) > 0; {
+	old := r.list()
+	out := make([]amount, 0, len(old)+len(more))
+	for len(old) > 0 || len(more) > 0 {
 		var next amount
 		switch {
 		case len(more) == 0 || len(old) > 0 && old[0].name < more[0].name:
@@ -152,10 +170,7 @@ func (r *Resources) merge(more []amount, times int64) {
 			out = append(out, next)
 		}
 	}
-	r.scalars = slices.Clip(out)
-	if len(out) == 0 {
-		r.scalars = nil
-	}
+	r.setList(slices.Clip(out))
 }
 
 // All yields the resources of which there is a quantity other than 0, in the order of
@@ -167,7 +182,7 @@ func (r *Resources) All() iter.Seq2[ResourceID, int64] {
 				return
 			}
 		}
-		for _, a := range r.scalars {
+		for _, a := range r.list() {
 			if !yield(ResourceID{scalar: a.name}, a.value) {
 				return
 			}
@@ -177,12 +192,14 @@ func (r *Resources) All() iter.Seq2[ResourceID, int64] {
 
 // Clone returns a copy that shares no memory.
 func (r *Resources) Clone() Resources {
-	return Resources{common: r.common, scalars: slices.Clone(r.scalars)}
+	out := Resources{common: r.common}
+	out.setList(slices.Clone(r.list()))
+	return out
 }
 
 // Equal tells whether all quantities are equal. It doesn't allocate.
 func (r *Resources) Equal(o *Resources) bool {
-	return r.common == o.common && slices.Equal(r.scalars, o.scalars)
+	return r.common == o.common && slices.Equal(r.list(), o.list())
 }
 
 // String lists the quantities with the names, for people.

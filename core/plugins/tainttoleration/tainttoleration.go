@@ -61,6 +61,9 @@ func (*rule) Reads() framework.Aspects { return framework.ReadsObject }
 
 // EvalNode implements framework.LocalRule.
 func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
+	if !n.Tainted {
+		return framework.OK, 0
+	}
 	for i := range n.Taints {
 		t := &n.Taints[i]
 		if t.Effect != v1.TaintEffectNoSchedule && t.Effect != v1.TaintEffectNoExecute {
@@ -88,6 +91,9 @@ type prefer struct {
 // StaticKey implements framework.GroupRule: how many PreferNoSchedule taints of the
 // node the pod doesn't tolerate.
 func (p prefer) StaticKey(n *cluster.NodeBasics) int32 {
+	if !n.Tainted {
+		return 0
+	}
 	var untolerated int32
 	for i := range n.Taints {
 		t := &n.Taints[i]
