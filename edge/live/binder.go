@@ -144,11 +144,13 @@ func (b *binder) postAfterVolumes(ctx context.Context, j *bindJob) {
 
 // bind posts one binding. An attempt without an answer may have succeeded, or may still reach the
 // API server: had it failed, the pod's room would be another's at once. So it is posted again, to the
-// same node, until there is an answer. Whatever error that is, the question then is where the pod is:
-// an earlier attempt may have bound it, or an extender that gave no answer.
+// same node, until there is an answer. If that is an error the question is where the pod is, since
+// an earlier attempt may have bound it, or an extender that gave no answer. An error is no answer to
+// that: an API server that has just come back forbids everything until it has read who may do what.
 func (b *binder) bind(ctx context.Context, bind step.Bind) error {
 	pods := b.client.CoreV1().Pods(bind.Namespace)
 	var err error
+	doubt := bind.Extender
 	if bind.Extender {
 		err = b.extenders.Bind(ctx, bind)
 	} else {
@@ -156,13 +158,17 @@ func (b *binder) bind(ctx context.Context, bind step.Bind) error {
 			ObjectMeta: metav1.ObjectMeta{Namespace: bind.Namespace, Name: bind.Name, UID: bind.UID},
 			Target:     v1.ObjectReference{Kind: "Node", Name: bind.Node},
 		}
-		err = persistUntilAnswered(ctx, func() error { return pods.Bind(ctx, binding, metav1.CreateOptions{}) })
+		err = persistUntilAnswered(ctx, func() error {
+			err := pods.Bind(ctx, binding, metav1.CreateOptions{})
+			doubt = doubt || transient(err) || apierrors.IsConflict(err)
+			return err
+		})
 	}
-	if err == nil || apierrors.IsNotFound(err) {
+	if err == nil || !doubt {
 		return err
 	}
 	var pod *v1.Pod
-	getErr := persistUntilAnswered(ctx, func() (err error) {
+	getErr := persistWhile(ctx, func(err error) bool { return err != nil && !apierrors.IsNotFound(err) }, func() (err error) {
 		pod, err = pods.Get(ctx, bind.Name, metav1.GetOptions{})
 		return err
 	})

@@ -24,6 +24,7 @@ import (
 // The faults here can't be had from a real API server on demand.
 func TestBindOutcomes(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("already assigned"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "p", nil) // roles that aren't read yet, too
 	unavailable := apierrors.NewServiceUnavailable("restarting")
 	broken := apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
 	for _, c := range []struct {
@@ -32,16 +33,19 @@ func TestBindOutcomes(t *testing.T) {
 		answers []error // to each bind in turn; then success
 		want    error
 		calls   int
+		unread  []error // answers to the question where the pod is; then that
 	}{
-		{"bound", "", nil, nil, 1},
-		{"a failure that passes", "", []error{unavailable, unavailable}, nil, 3},
-		{"succeeded, but the answer was lost", "n", []error{unavailable, conflict}, nil, 2},
-		{"unanswered for longer than a call is tried in one go", "", slices.Repeat([]error{io.ErrUnexpectedEOF}, 8), nil, 9},
-		{"unanswered, and bound when an answer comes", "n", append(slices.Repeat([]error{io.ErrUnexpectedEOF}, 8), conflict), nil, 9},
-		{"answered with errors all the time", "", slices.Repeat([]error{broken}, 8), broken, 5},
-		{"answered with errors all the time, and bound", "n", slices.Repeat([]error{broken}, 8), nil, 5},
-		{"bound elsewhere", "m", []error{conflict}, conflict, 1},
-		{"refused for good", "", []error{apierrors.NewForbidden(schema.GroupResource{}, "p", nil)}, apierrors.NewForbidden(schema.GroupResource{}, "p", nil), 1},
+		{"bound", "", nil, nil, 1, nil},
+		{"a failure that passes", "", []error{unavailable, unavailable}, nil, 3, nil},
+		{"succeeded, but the answer was lost", "n", []error{unavailable, conflict}, nil, 2, nil},
+		{"unanswered for longer than a call is tried in one go", "", slices.Repeat([]error{io.ErrUnexpectedEOF}, 8), nil, 9, nil},
+		{"unanswered, and bound when an answer comes", "n", append(slices.Repeat([]error{io.ErrUnexpectedEOF}, 8), conflict), nil, 9, nil},
+		{"answered with errors all the time", "", slices.Repeat([]error{broken}, 8), broken, 5, nil},
+		{"answered with errors all the time, and bound", "n", slices.Repeat([]error{broken}, 8), nil, 5, nil},
+		{"bound elsewhere", "m", []error{conflict}, conflict, 1, nil},
+		{"unanswered, and refused by an API server that has just come back", "n", []error{io.ErrUnexpectedEOF, forbidden}, nil, 2, []error{forbidden, unavailable}},
+		{"the same, and not bound", "", []error{io.ErrUnexpectedEOF, forbidden}, forbidden, 2, []error{forbidden}},
+		{"refused for good", "", []error{forbidden}, forbidden, 1, []error{errors.New("nobody has to ask")}},
 	} {
 		// In a bubble, where calls are tried again after no time.
 		t.Run(c.name, func(t *testing.T) {
@@ -57,6 +61,14 @@ func TestBindOutcomes(t *testing.T) {
 						return true, nil, c.answers[calls-1]
 					}
 					return true, &v1.Binding{}, nil
+				})
+				client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if len(c.unread) == 0 {
+						return false, nil, nil
+					}
+					err := c.unread[0]
+					c.unread = c.unread[1:]
+					return true, nil, err
 				})
 				b := newBinder(client, nil, &atomic.Int64{})
 				err := b.bind(context.Background(), step.Bind{UID: "pod-p", Namespace: "default", Name: "p", Node: "n"})

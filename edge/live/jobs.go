@@ -85,7 +85,9 @@ func persistWhileAway(ctx context.Context, f func() error) error {
 
 // persistUntilAnswered is persist that goes on, until the context ends, while the API server gives
 // no answer, or says that it can't serve the call now.
-func persistUntilAnswered(ctx context.Context, f func() error) error { return persistWhile(ctx, away, f) }
+func persistUntilAnswered(ctx context.Context, f func() error) error {
+	return persistWhile(ctx, away, f)
+}
 
 // persistWhile is persist that goes on while its errors are such.
 func persistWhile(ctx context.Context, such func(error) bool, f func() error) error {
