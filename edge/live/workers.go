@@ -16,7 +16,7 @@ import (
 
 // How many calls of a kind are under way at a time.
 const (
-	bindWorkers    = 32 // bindings
+	bindWorkers    = 24 // bindings; perPod has connections for them
 	preemptWorkers = 16 // victims
 	evictWorkers   = 20 // evictions
 	surgeWorkers   = 4  // Deployments that make a successor
@@ -26,7 +26,7 @@ const (
 	nominateWorkers  = 16 // pods whose nominations are written
 	conditionWorkers = 4  // pods whose conditions are written
 	eventWorkers     = 4  // events
-	eventHelpers     = 20 // further events, while nothing of higher priority is queued
+	eventHelpers     = 16 // further events, while nothing of higher priority is queued
 )
 
 // workers give the work of each Step to those who do it, as drive.Workers. Its
