@@ -143,7 +143,9 @@ func (b *bed) startBerths(o Options) error {
 		x.args = slices.Concat([]string{"run", "--kubeconfig", kubeconfig, "--secure-port=0",
 			"--scan-interval=2s", "--scale-down-unneeded-time=6s", "--scale-down-delay-after-add=3s", "--scale-down-delay-after-failure=5s",
 			"--max-scale-down-parallelism=20", "--max-drain-parallelism=5", "--node-delete-delay-after-taint=1s",
-			"--initial-node-group-backoff-duration=5s", "--max-node-group-backoff-duration=20s"}, provider, o.BerthFlags)
+			"--max-pod-eviction-time=20s", // so a drain that a budget holds up ends within the checker's patience
+			"--initial-node-group-backoff-duration=5s", "--max-node-group-backoff-duration=20s",
+			"-v=2"}, provider, o.BerthFlags)
 		b.running.Go(func() {
 			if err := x.run(ctx); err != nil {
 				b.failed <- err

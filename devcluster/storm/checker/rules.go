@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -81,11 +83,26 @@ func (h *History) checkTaints(now time.Time) {
 			continue
 		}
 		if h.tooLong(now, l.tainted) {
-			h.add(now, TaintedForEver, string(uid), "node %s has the taint %s since %s", l.node.Name, toBeDeleted, l.tainted.Format(time.TimeOnly))
+			h.add(now, TaintedForEver, string(uid), "node %s has the taint %s since %s, with %s on it", l.node.Name, toBeDeleted, l.tainted.Format(time.TimeOnly), h.on(l.node.Name))
 		} else if l.tainted.IsZero() && h.tooLong(now, l.cordoned) {
 			h.add(now, TaintedForEver, string(uid), "node %s is cordoned without the taint %s since %s", l.node.Name, toBeDeleted, l.cordoned.Format(time.TimeOnly))
 		}
 	}
+}
+
+// on names the pods that run on a node.
+func (h *History) on(node string) string {
+	var out []string
+	for _, l := range h.pods {
+		if l.pod.Spec.NodeName == node && !l.ended {
+			out = append(out, name(l.pod))
+		}
+	}
+	if len(out) == 0 {
+		return "no pod"
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
 }
 
 // checkWaiting finds pods without a node that could have one.
