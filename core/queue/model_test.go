@@ -110,9 +110,9 @@ func (m *model) remove(p *modelPod) {
 func (m *model) update(p *modelPod, class string, priority int, gated bool) {
 	changed := class != p.class || priority != p.priority
 	switch {
-	case p.stage == queue.Held:
+	case p.stage == queue.Held || gated && p.stage == queue.Gated:
 		p.class = class
-	case gated && p.stage != queue.Gated:
+	case gated:
 		m.takeOut(p)
 		m.endProbe(p)
 		p.class, p.stage = class, queue.Gated

@@ -107,15 +107,13 @@ func (q *Queue) Update(item *Item, pod *cluster.Pod, class *engine.Class, gate *
 	changed := class != item.class || pod.Priority != item.Pod().Priority
 	item.queued.Pod = pod
 	switch {
-	case item.stage == Held:
+	case item.stage == Held || gate != nil && item.stage == Gated:
 		q.classify(item, class)
 	case gate != nil:
-		if item.stage != Gated {
-			q.takeOut(item)
-			q.endProbe(item)
-			q.classify(item, class)
-			q.gate(item)
-		}
+		q.takeOut(item)
+		q.endProbe(item)
+		q.classify(item, class)
+		q.gate(item)
 	case changed || item.stage == Gated:
 		q.takeOut(item)
 		q.endProbe(item)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins/prioritysort"
 	"github.com/berthproject/berth/core/queue"
 )
@@ -203,4 +204,17 @@ func TestTheClassOfAWaitingPodIsTheQueues(t *testing.T) {
 		}
 	}()
 	q.SetClass(a, k.class("large"))
+}
+
+// A gated pod that changes and stays gated has the class that it is signed with now: nothing else
+// would sign it again before it is tried.
+func TestAGatedPodThatChangesHasItsNewClass(t *testing.T) {
+	k := newKit()
+	q, a := newQueue(k)
+	gate := &framework.Reason{}
+	q.Update(a, k.pod("a", 0), k.class("small"), gate)
+	q.Update(a, k.pod("a", 0), k.class("large"), gate)
+	if a.Class() != k.class("large") || a.Stage() != queue.Gated {
+		t.Errorf("it is %s, of class %p; want gated, of class %p", a.Stage(), a.Class(), k.class("large"))
+	}
 }
