@@ -18,24 +18,30 @@ const blockSize = 16
 
 // block are nodes that are evaluated together. Its lists have an entry for each.
 type block struct {
-	nodes    []*cluster.Node
-	object   []bool     // whether its object may have changed; else only its pods have
-	ranks    []uint64   // of the nodes
-	scores   []int32    // of the rules, weighted
-	rejected []bool     // by a rule
-	keys     []scoreKey // what the rules say: 0 when one rejects it
+	n        int // how many there are
+	nodes    [blockSize]*cluster.Node
+	object   [blockSize]bool     // whether its object may have changed; else only its pods have
+	ranks    [blockSize]uint64   // of the nodes
+	scores   [blockSize]int32    // of the rules, weighted
+	rejected [blockSize]bool     // by a rule
+	keys     [blockSize]scoreKey // what the rules say: 0 when one rejects it
 }
 
 // next empties the block.
-func (b *block) next() { b.nodes, b.object = b.nodes[:0], b.object[:0] }
+func (b *block) next() { b.n = 0 }
 
+// add adds a node, for which there must be room.
 func (b *block) add(n *cluster.Node, object bool) {
-	b.nodes, b.object = append(b.nodes, n), append(b.object, object)
+	b.nodes[b.n], b.object[b.n] = n, object
+	b.n++
 }
+
+// all returns the nodes.
+func (b *block) all() []*cluster.Node { return b.nodes[:b.n] }
 
 // copyTo copies the block's keys into a list by node.
 func (b *block) copyTo(keys []scoreKey) {
-	for j, n := range b.nodes {
+	for j, n := range b.all() {
 		keys[n.Index] = b.keys[j]
 	}
 }
@@ -97,31 +103,29 @@ func (c *column) evaluate(list []cluster.NodeIndex) {
 // nodes. A column that follows another takes the scores from there.
 func (c *column) ask(b *block) {
 	if c.leader != nil {
-		b.keys = b.keys[:0]
-		for _, n := range b.nodes {
+		for j, n := range b.all() {
 			key := c.leader.keyOf(n.Index)
 			if key != 0 {
 				key = newKey(int32(key.score()), c.rank(n))
 			}
-			b.keys = append(b.keys, key)
+			b.keys[j] = key
 		}
 		return
 	}
-	b.ranks, b.scores, b.rejected, b.keys = b.ranks[:0], b.scores[:0], b.rejected[:0], b.keys[:0]
-	for j, n := range b.nodes {
-		b.ranks = append(b.ranks, c.rank(n))
+	for j, n := range b.all() {
+		b.ranks[j] = c.rank(n)
 		cl := &c.cells[n.Index]
 		if b.object[j] {
 			cl.objectScore, cl.objectNo = 0, false
 		}
-		b.scores, b.rejected = append(b.scores, cl.objectScore), append(b.rejected, cl.objectNo)
+		b.scores[j], b.rejected[j] = cl.objectScore, cl.objectNo
 	}
 	for k := range c.localRules {
 		if r := &c.localRules[k]; r.reads&framework.ReadsPods == 0 {
 			b.evaluate(r, true)
 		}
 	}
-	for j, n := range b.nodes {
+	for j, n := range b.all() {
 		if b.object[j] {
 			cl := &c.cells[n.Index]
 			cl.objectScore, cl.objectNo = b.scores[j], b.rejected[j]
@@ -132,12 +136,12 @@ func (c *column) ask(b *block) {
 			b.evaluate(r, false)
 		}
 	}
-	for j, rejected := range b.rejected {
+	for j, rejected := range b.rejected[:b.n] {
 		var key scoreKey
 		if !rejected {
 			key = newKey(b.scores[j], b.ranks[j])
 		}
-		b.keys = append(b.keys, key)
+		b.keys[j] = key
 	}
 }
 
@@ -145,7 +149,7 @@ func (c *column) ask(b *block) {
 // of those whose object may have changed.
 func (b *block) evaluate(r *localRule, changed bool) {
 	rule, weight := r.LocalRule, r.weight
-	for j, n := range b.nodes {
+	for j, n := range b.all() {
 		if b.rejected[j] || changed && !b.object[j] {
 			continue
 		}
@@ -159,12 +163,12 @@ func (b *block) evaluate(r *localRule, changed bool) {
 // node's group depends on its object only, unless the column is private: then on host keys, which
 // pods change.
 func (c *column) put(b *block) {
-	for j, n := range b.nodes {
+	for j, n := range b.all() {
 		if cl := &c.cells[n.Index]; b.object[j] || c.private || cl.group < 0 {
 			c.regroup(n, cl)
 		}
 	}
-	for j, n := range b.nodes {
+	for j, n := range b.all() {
 		cl := &c.cells[n.Index]
 		if ok := b.keys[j] != 0; ok != cl.ok {
 			cl.ok = ok
@@ -176,7 +180,7 @@ func (c *column) put(b *block) {
 		}
 		c.groups[cl.group].tree.write(int(cl.slot), b.keys[j])
 	}
-	for _, n := range b.nodes {
+	for _, n := range b.all() {
 		cl := &c.cells[n.Index]
 		t := &c.groups[cl.group].tree
 		t.lift(int(cl.slot))

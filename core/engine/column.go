@@ -177,7 +177,7 @@ func (c *column) enterAll() {
 			c.ask(b)
 			b.copyTo(keys)
 		}
-		for _, n := range b.nodes {
+		for _, n := range b.all() {
 			c.readKey(n)
 			id := c.numberOfKey()
 			for len(sizes) <= int(id) {
