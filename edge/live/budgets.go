@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -16,7 +14,7 @@ import (
 )
 
 // API calls are divided into budgets, in calls per second, each with a client of
-// its own, over shared connections but for the two whose calls come with each pod (perPod). Binds, preemptions and nominations have what --config says
+// its own over shared connections. Binds, preemptions and nominations have what --config says
 // (clientConnection.qps), each the whole of it. Reports have what these leave: a
 // small budget while some of them are queued, theirs when none is.
 
@@ -45,9 +43,6 @@ func newClients(base *rest.Config, busy func() bool, log *slog.Logger) (*clients
 		cfg.ContentType = "application/vnd.kubernetes.protobuf"
 		cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 		cfg.RateLimiter = x.limit
-		if x.to == &out.bind || x.to == &out.report {
-			perPod(cfg)
-		}
 		if x.to == &out.evict {
 			cfg.Wrap(func(t http.RoundTripper) http.RoundTripper { return refusalsAtOnce{t} })
 		}
@@ -79,16 +74,6 @@ func newClients(base *rest.Config, busy func() bool, log *slog.Logger) (*clients
 		}
 	}
 	return &out, nil
-}
-
-// perPod has calls go one after the other over HTTP/1.1 connections of their own, of which client-go
-// keeps 25 open: as many as there are workers. A call takes less CPU time there, of Berth and of the
-// API server, than as one of the streams of an HTTP/2 connection.
-func perPod(cfg *rest.Config) {
-	cfg.NextProtos = []string{"http/1.1"}
-	if cfg.Dial == nil { // client-go's own values; with a dialer, connections aren't shared with other clients
-		cfg.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	}
 }
 
 // load counts the calls that reports must not delay: binds, preemptions and nominations that

@@ -2,12 +2,8 @@ package live
 
 import (
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -48,42 +44,6 @@ func TestLoadIsHighWhenCallsAreQueued(t *testing.T) {
 		if got := l.high(); got != c.want {
 			t.Errorf("%d binds, %d preemptions and %d nominations under way: high is %v, want %v", c.binds, c.preemptions, c.nominations, got, c.want)
 		}
-	}
-}
-
-// TestCallsOfEachPodHaveConnectionsOfTheirOwn asks a server that offers HTTP/2 which protocol calls
-// come by.
-func TestCallsOfEachPodHaveConnectionsOfTheirOwn(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, r.Proto+" from "+r.RemoteAddr, http.StatusTeapot)
-	}))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	base := &rest.Config{Host: server.URL, QPS: 100, Burst: 100, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	c, err := newClients(base, func() bool { return false }, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	call := func(k kubernetes.Interface) (protocol, from string) {
-		answer, _ := k.CoreV1().RESTClient().Get().AbsPath("/").DoRaw(t.Context())
-		protocol, from, _ = strings.Cut(strings.TrimSpace(string(answer)), " from ")
-		return protocol, from
-	}
-	protocol, watching := call(c.watch)
-	if protocol != "HTTP/2.0" {
-		t.Errorf("lists and watches come by %s, want HTTP/2.0", protocol)
-	}
-	connections := map[string]bool{watching: true}
-	for name, k := range map[string]kubernetes.Interface{"binds": c.bind, "reports": c.report} {
-		protocol, from := call(k)
-		if protocol != "HTTP/1.1" || connections[from] {
-			t.Errorf("%s come by %s, over a connection that others have: %t; want HTTP/1.1 over one of their own", name, protocol, connections[from])
-		}
-		if _, again := call(k); again != from {
-			t.Errorf("%s: the second call has another connection", name)
-		}
-		connections[from] = true
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // How many calls of a kind are under way at a time.
 const (
-	bindWorkers    = 24 // bindings; perPod has connections for them
+	bindWorkers    = 32 // bindings
 	preemptWorkers = 16 // victims
 	evictWorkers   = 20 // evictions
 	surgeWorkers   = 4  // Deployments that make a successor
@@ -26,7 +26,7 @@ const (
 	nominateWorkers  = 16 // pods whose nominations are written
 	conditionWorkers = 4  // pods whose conditions are written
 	eventWorkers     = 4  // events
-	eventHelpers     = 16 // further events, while nothing of higher priority is queued
+	eventHelpers     = 20 // further events, while nothing of higher priority is queued
 )
 
 // workers give the work of each Step to those who do it, as drive.Workers. Its
