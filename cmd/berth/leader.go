@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +19,10 @@ import (
 //
 //	work fills its caches ─▶ candidate ─▶ leader ─▶ work ends, or the Lease is lost ─▶ fence closed ─▶ Lease given up
 //
+// A leader that can't renew the Lease in time writes nothing, and has lost it only when it finds that
+// somebody else has had it. After an outage of the API server that nobody could use to take the
+// Lease, it goes on with all that it knows, which is sooner than anybody else could begin.
+//
 // What must hold: a Berth that can't decide yet is no candidate; who takes the Lease knows what the
 // holder before has written; only the holder of the Lease writes to the cluster (live.Fence says
 // how that is known); and it has stopped writing before it gives the Lease up.
@@ -29,25 +34,30 @@ type election struct {
 	fence    *live.Fence           // what this process writes passes it
 	log      *slog.Logger
 
-	lock     *lock
-	watchdog *leaderelection.HealthzAdaptor
+	lock *lock
 }
 
-// watchdogTolerance is how long past its end a Lease that this process holds may go without a
-// renewal before the process counts as stuck; kube-scheduler's.
-const watchdogTolerance = 20 * time.Second
+// stuckAfter is how long beyond the duration of a Lease no call about it may have ended before the
+// election counts as stuck; kube-scheduler's.
+const stuckAfter = 20 * time.Second
 
 // newElection returns a candidate that hasn't run yet. The client's calls have a time-out below
 // the renew deadline, and don't pass the fence.
 func newElection(client kubernetes.Interface, lease config.LeaderElection, identity string, fence *live.Fence, log *slog.Logger) *election {
 	return &election{lease: lease, identity: identity, fence: fence, log: log,
-		lock:     newLock(client, lease, identity, fence),
-		watchdog: leaderelection.NewLeaderHealthzAdaptor(watchdogTolerance),
+		lock: newLock(client, lease, identity, fence),
 	}
 }
 
-// renewing returns nil unless this process holds the Lease and has stopped renewing it.
-func (e *election) renewing() error { return e.watchdog.Check(nil) }
+// renewing returns nil unless this process is a candidate and has stopped calling about the Lease. That
+// the calls fail is nothing that a new process could do better.
+func (e *election) renewing() error {
+	last := e.lock.called.Load()
+	if last == nil || time.Since(*last) <= e.lease.LeaseDuration+stuckAfter {
+		return nil
+	}
+	return fmt.Errorf("the last call about the Lease %s ended %s ago", e.lock.Describe(), time.Since(*last).Round(time.Second))
+}
 
 // catchUp returns nil when the work knows all that the leader before has written before the call.
 type catchUp func(context.Context) error
@@ -56,14 +66,11 @@ type catchUp func(context.Context) error
 // from when becomeLeader is closed until ctx is done.
 type work func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error
 
-var (
-	errEnded      = errors.New("the work has ended")
-	errNotRenewed = errors.New("it could not be renewed in time; another Berth may be leading")
-)
+var errEnded = errors.New("the work has ended")
 
 // run calls do, and returns when do does, when ctx is done, or with an error when the Lease is
-// lost: another Berth may be deciding then. If do hasn't returned by the time that another
-// Berth may hold the Lease, run doesn't wait for it: the process is to end.
+// lost: another Berth may be deciding then. If do doesn't return soon, run doesn't wait for it: the
+// process is to end.
 func (e *election) run(ctx context.Context, do work) error {
 	// do gets a context of its own, which ends first. That of the candidate doesn't end with
 	// ctx: the Lease is renewed until do has returned.
@@ -73,7 +80,7 @@ func (e *election) run(ctx context.Context, do work) error {
 	defer withdraw(nil)
 	e.lock.lost = withdraw
 	synced, becomeLeader := make(chan catchUp, 1), make(chan struct{})
-	elector, err := e.elector(func() { close(becomeLeader) })
+	elector, err := e.elector(sync.OnceFunc(func() { close(becomeLeader) }))
 	if err != nil {
 		return err
 	}
@@ -84,7 +91,7 @@ func (e *election) run(ctx context.Context, do work) error {
 	}()
 	select {
 	case e.lock.catchUp = <-synced:
-		elector.Run(candidate)
+		e.campaign(candidate, elector)
 	case <-candidate.Done():
 	}
 	lost := e.whyLost(ctx, candidate)
@@ -103,12 +110,21 @@ func (e *election) run(ctx context.Context, do work) error {
 	}
 }
 
+// campaign takes the Lease and renews it until the candidate withdraws or has lost it. client-go's
+// elector ends when a renewal doesn't succeed in time; run again, it looks at the Lease first.
+func (e *election) campaign(candidate context.Context, elector *leaderelection.LeaderElector) {
+	for {
+		elector.Run(candidate)
+		if candidate.Err() != nil {
+			return
+		}
+		e.log.Warn("the Lease could not be renewed in time: nothing is written until it is, unless another one has taken it", "lease", e.lock.Describe())
+	}
+}
+
 // whyLost returns why the candidate is none any more, nil when it has withdrawn.
 func (e *election) whyLost(ctx, candidate context.Context) error {
 	why := context.Cause(candidate)
-	if why == nil {
-		why = errNotRenewed
-	}
 	if errors.Is(why, errEnded) || ctx.Err() != nil {
 		return nil
 	}
@@ -132,13 +148,13 @@ func (e *election) giveUp() {
 // --leader-elect-retry-period, 2 s, that would be 8.8 s beside a Lease of 15.
 const looksPerRetry = 8
 
-// elector returns client-go's elector for the Lease. It calls onLeading once, when this
-// process has become the holder. It doesn't give the Lease up: it would do so before the work
+// elector returns client-go's elector for the Lease. It calls onLeading when this process has become
+// the holder, and when it has renewed the Lease after having been unable to. It doesn't give the Lease up: it would do so before the work
 // has stopped when it couldn't renew.
 func (e *election) elector(onLeading func()) (*leaderelection.LeaderElector, error) {
 	name := e.lock.Describe()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: e.lease.Name, Lock: e.lock, WatchDog: e.watchdog,
+		Name: e.lease.Name, Lock: e.lock,
 		LeaseDuration: e.lease.LeaseDuration, RenewDeadline: e.lease.RenewDeadline, RetryPeriod: e.lease.RetryPeriod / looksPerRetry,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {
@@ -156,6 +172,5 @@ func (e *election) elector(onLeading func()) (*leaderelection.LeaderElector, err
 	if err != nil {
 		return nil, fmt.Errorf("setting up leader election: %w", err)
 	}
-	e.watchdog.SetLeaderElection(elector)
 	return elector, nil
 }

@@ -213,58 +213,100 @@ func TestNoCandidateThatCannotDecideYet(t *testing.T) {
 	})
 }
 
-// TestNothingIsWrittenPastTheDeadline has an API server that doesn't answer any more, each call
+// TestNothingIsWrittenPastTheDeadline has an API server that doesn't answer for a minute, each call
 // for the five seconds after which the client gives it up: the fence closes ten seconds after the
-// last renewal, while the Lease would go on for five, and the Lease isn't given up before work
-// has stopped.
+// last renewal, while the Lease would go on for five. When the API server is back the Lease is as
+// it was, unless somebody has taken it: then this process goes on, with all that it knows.
 func TestNothingIsWrittenPastTheDeadline(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		happen func(c *candidacy)
+		want   string // error, "" for leading on
+	}{
+		{"nobody has taken the Lease", func(*candidacy) {}, ""},
+		{"another Berth has taken the Lease", func(c *candidacy) { c.set(heldBy("other")) }, `the lease kube-system/berth was lost: it is held by "other" now`},
+		{"another Berth had it and gave it up", func(c *candidacy) { c.set(heldBy("")) }, `the lease kube-system/berth was lost: it is held by "" now`},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCandidacy(t)
+				var hangs atomic.Bool
+				var renewed atomic.Int64 // nanoseconds
+				c.call = func(ctx context.Context, _ string) error {
+					if hangs.Load() {
+						ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+						defer cancel()
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					renewed.Store(time.Now().UnixNano())
+					return nil
+				}
+				since := func() time.Duration { return time.Since(time.Unix(0, renewed.Load())) }
+				err := c.run(t.Context(), func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+					synced(nil)
+					<-becomeLeader
+					time.Sleep(time.Minute + time.Second)
+					hangs.Store(true)
+					time.Sleep(10*time.Second - since() - 1)
+					if !c.fence.Open() {
+						t.Error("it may not write any more before the deadline")
+					}
+					time.Sleep(time.Nanosecond)
+					if c.fence.Open() {
+						t.Error("it may still write at the deadline")
+					}
+					time.Sleep(time.Minute)
+					if c.fence.Open() || ctx.Err() != nil {
+						t.Errorf("nobody answers: it may write: %t, work is told to stop: %v; want neither", c.fence.Open(), ctx.Err())
+					}
+					if err := c.renewing(); err != nil {
+						t.Errorf("nobody answers, and it isn't alive: %v", err)
+					}
+					x.happen(c)
+					hangs.Store(false)
+					time.Sleep(8 * time.Second) // a call that hangs still, and a retry period
+					if leads := x.want == ""; c.fence.Open() != leads || ctx.Err() == nil != leads {
+						t.Errorf("8s after the API server is back it may write: %t, work is told to stop: %v; want the leader: %t", c.fence.Open(), ctx.Err(), leads)
+					}
+					return nil
+				})
+				if got := errorText(err); x.want == "" && err != nil || !strings.Contains(got, x.want) {
+					t.Errorf("it ended with %v, want %q", err, x.want)
+				}
+			})
+		})
+	}
+}
+
+// TestAnElectionThatIsStuckIsntAlive has a call about the Lease never end.
+func TestAnElectionThatIsStuckIsntAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCandidacy(t)
 		var hangs atomic.Bool
-		var renewed atomic.Int64 // nanoseconds
-		look := c.call
-		c.call = func(ctx context.Context, verb string) error {
+		goOn := make(chan struct{})
+		c.call = func(context.Context, string) error {
 			if hangs.Load() {
-				ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-				defer cancel()
-				<-ctx.Done()
-				return ctx.Err()
+				<-goOn
 			}
-			renewed.Store(time.Now().UnixNano())
-			return look(ctx, verb)
-		}
-		since := func() time.Duration { return time.Since(time.Unix(0, renewed.Load())) }
-		err := c.run(t.Context(), func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
-			synced(nil)
-			<-becomeLeader
-			time.Sleep(time.Minute + time.Second)
-			hangs.Store(true)
-			time.Sleep(10*time.Second - since() - 1)
-			if !c.fence.Open() {
-				t.Error("it may not write any more before the deadline")
-			}
-			time.Sleep(time.Nanosecond)
-			if c.fence.Open() {
-				t.Error("it may still write at the deadline")
-			}
-			<-ctx.Done()
-			if got := since(); got >= 15*time.Second {
-				t.Errorf("work is told to stop %s after the last renewal; others take the Lease after 15s", got)
-			}
-			time.Sleep(time.Second) // work takes a while to stop
-			if got := c.holder(); got != "me" {
-				t.Errorf("before work has stopped, the Lease is held by %q, want me", got)
-			}
-			c.ended.Store(true)
-			hangs.Store(false)
 			return nil
+		}
+		if err := c.renewing(); err != nil {
+			t.Errorf("it isn't alive before it is a candidate: %v", err)
+		}
+		c.lead(t, func() {
+			hangs.Store(true)
+			time.Sleep(35 * time.Second)
+			if err := c.renewing(); err != nil {
+				t.Errorf("it isn't alive after 35s: %v", err)
+			}
+			time.Sleep(3 * time.Second)
+			if err := c.renewing(); err == nil || !strings.Contains(err.Error(), "the last call about the Lease kube-system/berth ended 3") {
+				t.Errorf("it is alive: %v", err)
+			}
+			hangs.Store(false)
+			close(goOn)
 		})
-		if err == nil || !strings.Contains(err.Error(), "the lease kube-system/berth was lost: it could not be renewed in time") {
-			t.Errorf("got %v", err)
-		}
-		if got := c.holder(); got != "" {
-			t.Errorf("after the end the Lease is held by %q, want \"\"", got)
-		}
 	})
 }
 

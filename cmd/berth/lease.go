@@ -49,6 +49,7 @@ type lock struct {
 	since   time.Time // from when on it was that; of the elector's goroutine
 	check   *check    // the last one for it, nil for none yet; of the elector's goroutine
 
+	called atomic.Pointer[time.Time] // when the last call ended, nil for none yet
 	// denied is why the API server last refused this process the Lease, nil when it didn't.
 	denied atomic.Pointer[error]
 }
@@ -81,9 +82,10 @@ func (l *lock) serveAt(namespace string, port int, certificate []byte) {
 
 var errLeaseLost = errors.New("the Lease was lost")
 
-// Get implements resourcelock.Interface. The holder looks at once when a renewal has failed.
+// Get implements resourcelock.Interface. The holder looks at once when a renewal has failed, while it
+// may still write.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	if !l.held {
+	if !l.held || !l.fence.Open() {
 		l.rest(ctx)
 	}
 	record, raw, err := l.Interface.Get(ctx)
@@ -229,12 +231,14 @@ func (l *lock) rest(ctx context.Context) {
 	}
 }
 
-// note remembers when a call has failed, and whether the API server refuses this process the Lease.
+// note remembers when a call has ended, whether it has failed, and whether the API server refuses this process the Lease.
 // A call that somebody else was faster than hasn't failed.
 func (l *lock) note(err error) {
+	now := time.Now()
+	l.called.Store(&now)
 	l.failed = time.Time{}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		l.failed = time.Now()
+		l.failed = now
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		l.denied.Store(&err)

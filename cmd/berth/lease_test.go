@@ -152,27 +152,43 @@ func TestTheLeaseIsRenewedAsOftenAsConfigured(t *testing.T) {
 	})
 }
 
-// TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured counts the calls of a candidate that can't
-// read the Lease.
+// TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured counts the calls of a candidate, and of a
+// holder whose Lease is over, that can't read the Lease.
 func TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCandidacy(t)
-		var calls atomic.Int32
-		c.call = func(context.Context, string) error {
-			calls.Add(1)
-			return apierrors.NewServiceUnavailable("away")
-		}
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		err := c.run(ctx, func(ctx context.Context, synced func(catchUp), _ <-chan struct{}) error {
-			synced(nil)
-			<-ctx.Done()
-			return nil
+	for _, leads := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCandidacy(t)
+			var calls atomic.Int32
+			var away atomic.Bool
+			away.Store(!leads)
+			c.call = func(context.Context, string) error {
+				calls.Add(1)
+				if away.Load() {
+					return apierrors.NewServiceUnavailable("away")
+				}
+				return nil
+			}
+			ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer stop()
+			var over int32
+			err := c.run(ctx, func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+				synced(nil)
+				if leads {
+					<-becomeLeader
+					away.Store(true)
+				}
+				time.Sleep(time.Minute)
+				over = calls.Load()
+				<-ctx.Done()
+				over = calls.Load() - over
+				away.Store(false)
+				return nil
+			})
+			if err != nil || over < 28 || over > 31 {
+				t.Errorf("%d calls in a minute (%v), want one every two seconds; the Lease is its own: %t", over, err, leads)
+			}
 		})
-		if n := calls.Load(); err != nil || n < 30 || n > 31 {
-			t.Errorf("%d calls in a minute (%v), want one every two seconds", n, err)
-		}
-	})
+	}
 }
 
 // TestACallAboutTheLeaseEndsBeforeTheDeadline has an API server that never answers.

@@ -211,7 +211,7 @@ func (p *process) check(e *election) {
 	p.server.Alive = append(p.server.Alive, observe.Check{Name: "stuck", Err: p.health.Alive})
 	if e != nil {
 		p.server.Ready = append(p.server.Ready, observe.Check{Name: "lease", Err: e.lock.usable})
-		p.server.Alive = append(p.server.Alive, observe.Check{Name: e.watchdog.Name(), Err: e.renewing})
+		p.server.Alive = append(p.server.Alive, observe.Check{Name: "leaderElection", Err: e.renewing})
 	}
 }
 

@@ -57,10 +57,11 @@ type Options struct {
 	Outcome   func(error)               // is told how each attempt to list or to watch ended, unless the cache's context has
 }
 
-// relist is how long a reflector waits after a list or a watch that has failed. The wait begins
+// relist is how long a reflector waits after a list or a watch that has failed: 2.25 s at most, as
+// placements are to resume within 5 s of the API server's return. The wait begins
 // anew when two minutes went without one.
 func relist() *wait.Backoff {
-	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 3 * time.Second, Steps: 5}
+	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 1500 * time.Millisecond, Steps: 4}
 }
 
 // New returns the empty cache of a kind of objects such as object. client is what api is of. It
