@@ -149,8 +149,8 @@ func (e *election) giveUp() {
 const looksPerRetry = 8
 
 // elector returns client-go's elector for the Lease. It calls onLeading when this process has become
-// the holder, and when it has renewed the Lease after having been unable to. It doesn't give the Lease up: it would do so before the work
-// has stopped when it couldn't renew.
+// the holder, and when it has renewed the Lease after having been unable to. It doesn't give the
+// Lease up: it would do so before the work has stopped when it couldn't renew.
 func (e *election) elector(onLeading func()) (*leaderelection.LeaderElector, error) {
 	name := e.lock.Describe()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

@@ -231,8 +231,8 @@ func (l *lock) rest(ctx context.Context) {
 	}
 }
 
-// note remembers when a call has ended, whether it has failed, and whether the API server refuses this process the Lease.
-// A call that somebody else was faster than hasn't failed.
+// note remembers when a call has ended, whether it has failed, and whether the API server refuses
+// this process the Lease. A call that somebody else was faster than hasn't failed.
 func (l *lock) note(err error) {
 	now := time.Now()
 	l.called.Store(&now)

@@ -114,6 +114,8 @@ func (s *State) undo(c *Change) {
 // fromFree in a NodeAdded's pos says that the slot had been used before.
 const fromFree = 1
 
+// putNode puts a node without pods at an index that no node has, and counts it wherever nodes are
+// counted. Pods that name it and came before are orphans still: PodAdded moves each here.
 func (s *State) putNode(i NodeIndex, info *NodeInfo) {
 	n := newNode(info, i)
 	s.nodes[i] = n
@@ -126,6 +128,8 @@ func (s *State) putNode(i NodeIndex, info *NodeInfo) {
 	s.nominated.nodeAdded(n)
 }
 
+// dropNode is the inverse of putNode: the node has no pods any more. Whose index becomes free is the
+// caller's to say, since undo has to restore the order of the free ones.
 func (s *State) dropNode(i NodeIndex) {
 	n := s.nodes[i]
 	s.facts.addNode(n, -1)
@@ -163,6 +167,7 @@ func (s *State) replaceInfo(i NodeIndex, info *NodeInfo) {
 	}
 }
 
+// podAdded counts a pod that is on the node now wherever pods on nodes are counted.
 func (s *State) podAdded(n *Node, p *Pod) {
 	s.pods[p.UID] = n.Index
 	addTo(s.priorities, p.Priority, 1)
@@ -171,6 +176,7 @@ func (s *State) podAdded(n *Node, p *Pod) {
 	s.objects.podAdded(n.Index, p)
 }
 
+// podRemoved is the inverse of podAdded, but for terms: those that were met stay.
 func (s *State) podRemoved(n *Node, p *Pod) {
 	delete(s.pods, p.UID)
 	addTo(s.priorities, p.Priority, -1)
@@ -178,6 +184,7 @@ func (s *State) podRemoved(n *Node, p *Pod) {
 	s.objects.podRemoved(n.Index, p)
 }
 
+// dropOrphan drops an orphan of a node's name; a name without orphans isn't kept.
 func (s *State) dropOrphan(name string, pos int) {
 	list := slices.Delete(s.orphans[name], pos, pos+1)
 	if len(list) == 0 {
@@ -187,6 +194,7 @@ func (s *State) dropOrphan(name string, pos int) {
 	s.orphans[name] = list
 }
 
+// setOrDelete sets the value of a key, or deletes the key for nil.
 func setOrDelete[K comparable, V any](m map[K]*V, k K, v *V) {
 	if v == nil {
 		delete(m, k)

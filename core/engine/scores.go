@@ -24,9 +24,10 @@ func (e *Engine) Scores(c *Class) map[cluster.NodeIndex][]PluginScore {
 			nodes = append(nodes, a.Node)
 		}
 	}
-	if len(nodes) == 0 {
+	if len(nodes) == 0 { // group rules score feasible nodes only
 		return out
 	}
+	// The score of a local rule is final: it has nothing to normalise.
 	for i := range c.localRules {
 		r := &c.localRules[i]
 		if r.weight == 0 {
@@ -42,6 +43,7 @@ func (e *Engine) Scores(c *Class) map[cluster.NodeIndex][]PluginScore {
 		if r.weight == 0 {
 			continue
 		}
+		// Each node is a group of its own here: the slow way, which needs no column.
 		g := e.nodesAsGroups(c, r, nodes)
 		scores, raws := make([]int64, len(nodes)), make([]int64, len(nodes))
 		r.Score(g, r.weight, scores)

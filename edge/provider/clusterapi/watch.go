@@ -67,6 +67,7 @@ type objCache struct {
 	err error // of the last list or watch, nil when it succeeded; guarded by mu
 }
 
+// start says until when caches live that are made from now on.
 func (w *watching) start(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,6 +176,7 @@ func (p *Provider) find() (schema.GroupVersion, []string, error) {
 	return version, served, nil
 }
 
+// missing words what the management cluster lacks, with what to do.
 func (p *Provider) missing(what string) error {
 	return fmt.Errorf("the management cluster at %s has %s; install Cluster API there, or name another cluster's kubeconfig with --cloud-config", p.clients.host, what)
 }
@@ -210,6 +212,7 @@ func (c *objCache) note(err error) {
 	c.err = err
 }
 
+// lastErr returns why the last list or watch failed, nil when it succeeded.
 func (c *objCache) lastErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +238,8 @@ func (c *objCache) ready(ctx context.Context) error {
 	}
 }
 
-// objects are what the caches have, of each kind by namespace and name.
+// objectsOf returns the cached objects of a resource that are Ts, in no particular order; none when
+// the resource isn't watched.
 func objectsOf[T any](w *watching, resource string) []T {
 	w.mu.Lock()
 	c := w.caches[resource]
