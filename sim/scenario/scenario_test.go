@@ -32,6 +32,8 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  seed: [\n", "s.yaml:4: "},
 		{"apiVersion: v2\nkind: Scenario\nspec: {}\n", `s.yaml:1: apiVersion: is "v2"; it must be "berth.dev/v1alpha1"`},
 		{head + "  end: {at: -5s}\n", "s.yaml:4: spec.end.at: is -5s; a time must not be negative"},
+		{head + "  faults: ! \n", `s.yaml:4: "!" is a YAML tag, which a Scenario doesn't have; remove it, or quote it where it is a value`},
+		{head + "  faults: !x 3\n", `s.yaml:4: "!x" is a YAML tag`},
 		{head + "  end: {at: 5 parsecs}\n", `s.yaml:4: "5 parsecs" is not a duration; write one such as 90s`},
 		{head + strings.Replace(group, "8Gi", "8 elephants", 1), `s.yaml:7: "8 elephants" is not a quantity`},
 		{head + strings.Replace(group, "memory: 8Gi, ", "", 1), `s.yaml:7: spec.nodeGroups[0].template.allocatable: memory is "0"; it must be a positive quantity, or nothing would ever fit`},

@@ -155,6 +155,11 @@ func parse(path string, raw []byte, into any) (source, error) {
 	if _, ok := into.(*PolicyFile); ok {
 		src.kind = PolicyKind
 	}
+	file, parseErr := parser.ParseBytes(raw, 0)
+	src.file = file
+	if line, tag := firstTag(file); parseErr == nil && line > 0 {
+		return src, fmt.Errorf("%s:%d: %q is a YAML tag, which a %s doesn't have; remove it, or quote it where it is a value", path, line, tag, src.kind)
+	}
 	var bad *badValue
 	dec := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict(), yaml.UseJSONUnmarshaler(),
 		yaml.CustomUnmarshaler(func(d *metav1.Duration, b []byte) error {
@@ -178,7 +183,6 @@ func parse(path string, raw []byte, into any) (source, error) {
 			return nil
 		}))
 	err := dec.Decode(into)
-	src.file, _ = parser.ParseBytes(raw, 0)
 	if bad != nil {
 		return src, fmt.Errorf("%s:%d: %w", path, lineOf(src.file, bad.text), bad)
 	}
@@ -213,6 +217,34 @@ func lineOf(f *ast.File, text string) int {
 		}
 	}
 	return max(find.line, 1)
+}
+
+// firstTag returns where a file has a tag ("!x") first, 0 when it has none. The library's decoder
+// panics on a tagged scalar in the place of a list.
+func firstTag(f *ast.File) (line int, tag string) {
+	find := &tagFinder{}
+	if f != nil {
+		for _, d := range f.Docs {
+			ast.Walk(find, d)
+		}
+	}
+	return find.line, find.tag
+}
+
+type tagFinder struct {
+	line int
+	tag  string
+}
+
+func (f *tagFinder) Visit(n ast.Node) ast.Visitor {
+	if f.line > 0 {
+		return nil
+	}
+	if t, ok := n.(*ast.TagNode); ok {
+		f.line, f.tag = t.Start.Position.Line, strings.TrimSpace(t.Start.Value)
+		return nil // its value may be missing
+	}
+	return f
 }
 
 type finder struct {
