@@ -35,6 +35,7 @@ func TestPropertyManyNodesAtOnce(t *testing.T) {
 		}
 		kept := testkit.Must(engine.New(s, profile, engine.Options{Seed: 5}))
 		anew := testkit.Must(engine.New(s, profile, engine.Options{Seed: 5, Rebuilt: true}))
+		few := testkit.Must(engine.New(s, profile, engine.Options{Seed: 5, Columns: 2}))
 		subjects := []*testkit.PodBuilder{
 			testkit.Pod("plain").Req("cpu", "1"), testkit.Pod("spread").Label("app", "a").Req("cpu", "500m").SpreadHard(v1.LabelTopologyZone, 3, "app", "a"),
 			testkit.Pod("hosts").Label("app", "b").Req("cpu", "500m").SpreadHard(v1.LabelHostname, 3, "app", "b"),
@@ -62,6 +63,7 @@ func TestPropertyManyNodesAtOnce(t *testing.T) {
 				for _, p := range subjects {
 					if rapid.Bool().Draw(t, "asked") {
 						kept.Best(kept.Class(parsed(s, p)))
+						few.Best(few.Class(parsed(s, p)))
 					}
 				}
 				s.Rollback(m)
@@ -77,6 +79,14 @@ func TestPropertyManyNodesAtOnce(t *testing.T) {
 				b, ok2 := anew.Best(d)
 				if fmt.Sprint(a, ok, kept.Answers(c)) != fmt.Sprint(b, ok2, anew.Answers(d)) {
 					t.Fatalf("%s: %v %t by a column that is kept, %v %t by one that is made anew", p.Name, a, ok, b, ok2)
+				}
+				f := few.Class(parsed(s, p))
+				a, ok = few.Best(f)
+				if fmt.Sprint(a, ok, few.Answers(f)) != fmt.Sprint(b, ok2, anew.Answers(d)) {
+					t.Fatalf("%s: %v %t where two columns are filled at a time, %v %t by one that is made anew", p.Name, a, ok, b, ok2)
+				}
+				if n := few.Size().Columns; n > 2 {
+					t.Fatalf("%d columns are filled, want 2 at most", n)
 				}
 			}
 		}

@@ -28,6 +28,9 @@ type Engine struct {
 	keyBytes int    // the lengths of the keys of classes and of columns
 	dryUses  uint64 // questions that used dry runs, which say whose were used last
 
+	filled    []*column // those that hold something (filled.go)
+	questions uint64    // that columns were asked
+
 	evaluated []pluginPods // by plugin of the profile
 
 	// Scratch memory, reused from one question to the next.
@@ -52,6 +55,9 @@ type Options struct {
 	Unclassed bool
 	// Rebuilt evaluates all nodes anew for every decision.
 	Rebuilt bool
+	// Columns is how many columns are filled at a time at most; 0 for a bound of their memory
+	// (filled.go).
+	Columns int
 	// Workers is how many goroutines evaluate all nodes of a new column. 0 and 1 start
 	// none.
 	Workers int
@@ -101,7 +107,7 @@ func (e *Engine) RolledBack(to cluster.Seq, undone []cluster.Change) {
 type Size struct {
 	Classes  int // held, by whomever they are needed
 	ByName   int // of the classes, those without a column, since they name their nodes
-	Columns  int // some 40 bytes for each node
+	Columns  int // filled ones: some 40 bytes for each node
 	KeyBytes int // what tells classes and columns apart, as long as what their pods ask for
 }
 
@@ -112,7 +118,7 @@ func (s Size) Times(f float64) Size {
 
 // Size returns how much the engine holds, in O(1).
 func (e *Engine) Size() Size {
-	return Size{len(e.classes), e.byName, len(e.columns) + len(e.privates), e.keyBytes}
+	return Size{len(e.classes), e.byName, len(e.filled), e.keyBytes}
 }
 
 // Sweep forgets the classes that keep doesn't want, with their facts, and the columns that no class
@@ -138,6 +144,7 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 		delete(e.classes, key)
 		e.keyBytes -= len(key)
 	}
+	var gone []*column
 	for key, col := range e.columns {
 		if used[col] {
 			continue
@@ -145,7 +152,9 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 		e.releaseTopologies(col.topologies)
 		delete(e.columns, key)
 		e.keyBytes -= len(key)
+		gone = append(gone, col)
 	}
+	e.drop(gone...)
 	for key, col := range e.leaders {
 		if !used[col] {
 			delete(e.leaders, key)
@@ -162,7 +171,7 @@ func (e *Engine) releaseTopologies(list []*cluster.Topology) {
 
 // dropCaches drops what was found out for the class alone.
 func (e *Engine) dropCaches(c *Class) {
-	delete(e.privates, c.private)
+	e.dropPrivate(c)
 	delete(e.dry, c)
-	c.private, c.dry = nil, nil
+	c.dry = nil
 }

@@ -29,8 +29,7 @@ func (e *Engine) syncedColumn(c *Class) *column {
 		e.weighPrivate(c)
 	}
 	if c.private != nil {
-		c.private.sync()
-		return c.private
+		return e.synced(c.private)
 	}
 	return e.localColumn(c)
 }
@@ -41,8 +40,7 @@ func (e *Engine) localColumn(c *Class) *column {
 	if c.ByName() {
 		return e.namedColumn(c)
 	}
-	c.shared.sync()
-	return c.shared
+	return e.synced(c.shared)
 }
 
 // weighPrivate counts what this decision costs in the one column more than in the other,
@@ -74,8 +72,7 @@ func (e *Engine) weighPrivate(c *Class) {
 		e.privates[c.private] = true
 		c.privateGains = 0
 	case c.private != nil && (c.privateGains == -limit || !hostDomainsAreNodes(c) || c.private.meetings != meetings(c)):
-		delete(e.privates, c.private)
-		c.private = nil
+		e.dropPrivate(c)
 		c.privateGains = 0
 	}
 }

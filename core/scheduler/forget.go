@@ -2,7 +2,8 @@ package scheduler
 
 // This file says when classes are forgotten, and what the state has interned for them. A class
 // that no pod has is worth keeping: the next pod of a ReplicaSet or a Job has it again. But
-// whoever may create pods may have new ones made without end.
+// whoever may create pods may have new ones made without end. Columns of classes that are needed
+// are bounded by the engine.
 //
 // Of classes that name their nodes that isn't so: the next pod of a DaemonSet names another node. Those
 // that nobody needs are forgotten soon, and the others stay.

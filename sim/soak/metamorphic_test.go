@@ -120,6 +120,7 @@ func TestMetamorphic(t *testing.T) {
 	}{
 		{"every pod a class of its own", engine.Options{Unclassed: true}, false, false},
 		{"every column rebuilt for every decision", engine.Options{Rebuilt: true}, false, true},
+		{"two columns at a time", engine.Options{Columns: 2}, false, true},
 		{"eight workers", engine.Options{Workers: 8}, false, true},
 		{"inputs one by one", engine.Options{}, true, true},
 	} {
