@@ -55,6 +55,8 @@ var mutants = []mutant{
 	{"a node that comes doesn't count for the lowest", "core/cluster/apply.go", "	s.facts.addNode(n, 1)\n	s.images", "	s.images", "./core/engine", cached, "1500"},
 	{"changes of nodes' objects don't reach columns", "core/engine/column.go", "cluster.NodeUpdated, cluster.NodeRemoved", "cluster.NodeRemoved", "./core/engine", cached, "400"},
 	{"a column doesn't bring the one that it follows up to date", "core/engine/column.go", "		c.leader.sync()\n", "		_ = c.leader\n", "./core/engine", "ManyNodes", "400"},
+	{"an emptied column counts as filled", "core/engine/filled.go", "	c.built, c.filled = false, false\n", "	c.filled = false\n", "./core/engine", "ManyNodes", "100"},
+	{"a column is emptied though others were asked longer ago", "core/engine/filled.go", "cmp.Compare(a.asked, b.asked)", "cmp.Compare(b.asked, a.asked)", "./core/engine", "TestSoManyColumns", "1"},
 	{"what was rolled back isn't looked at again", "core/engine/column.go", "c.pending = append(c.pending, n)", "_ = n", "./core/engine", "PropertyRollback|PropertyCached", "1500"},
 	{"a volume touches no node", "core/cluster/volumes.go", "return o.Spec.CSI == nil ||", "return false && o.Spec.CSI == nil &&", "./core/engine", "TestStorageReaches", "1"},
 	{"a class touches no node", "core/cluster/storage_classes.go", "s.touchAll(touch)", "_ = touch", "./core/engine", "TestStorageReaches", "1"},
