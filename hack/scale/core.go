@@ -95,6 +95,9 @@ type filled struct {
 	binds []step.Bind
 	plans int
 	node  []string // of each pod
+	// encoded is a pod of each class. Making each pod anew would leave garbage, which is collected
+	// during Steps, too.
+	encoded [][]byte
 	// inARow has a class's pods arrive one after the other, as their controller makes them;
 	// otherwise the classes take turns.
 	inARow bool
@@ -136,7 +139,7 @@ func (f *filled) fill(ctx context.Context) error {
 	for from := 0; from < f.Nodes; from += atATime {
 		var in []step.Input
 		for i := from; i < min(from+atATime, f.Nodes); i++ {
-			n := decoded(f.pods.CaseNode(i).Alloc(roomy(f.task)...).Obj(), &v1.Node{})
+			n := decoded(encoded(f.pods.CaseNode(i).Alloc(roomy(f.task)...).Obj()), &v1.Node{})
 			n.Spec.ProviderID = "cloud://" + n.Name
 			in = append(in, step.NodeSet{Node: cluster.Trim(n), Group: "g"})
 		}
@@ -200,11 +203,15 @@ func (f *filled) scan(in ...step.Input) float64 {
 // pod returns a pod as an informer has it, on a node or on none.
 func (f *filled) pod(i int, node string) *v1.Pod {
 	class := f.class(i)
-	b := f.pods.CasePod(class)
-	b.Name = fmt.Sprintf("%s-%d", b.Name, i)
-	b.UID = types.UID("pod-" + b.Name)
-	b.Owner("apps/v1", "ReplicaSet", fmt.Sprint("app", class)).On(node)
-	return cluster.Trim(decoded(b.Obj(), &v1.Pod{}))
+	for len(f.encoded) <= class {
+		n := len(f.encoded)
+		f.encoded = append(f.encoded, encoded(f.pods.CasePod(n).Owner("apps/v1", "ReplicaSet", fmt.Sprint("app", n)).Obj()))
+	}
+	p := decoded(f.encoded[class], &v1.Pod{})
+	p.Name = fmt.Sprintf("%s-%d", p.Name, i)
+	p.UID = types.UID("pod-" + p.Name)
+	p.Spec.NodeName = node
+	return cluster.Trim(p)
 }
 
 // class returns the class of a pod.
@@ -225,16 +232,18 @@ func (f *filled) list() step.Input {
 	return step.GroupsSet{Groups: []nodegroup.Group{g}}
 }
 
-// decoded returns an object with memory of its own, as if it had come over the network.
-func decoded[O interface {
-	Marshal() ([]byte, error)
-	Unmarshal([]byte) error
-}](from, into O) O {
+// encoded returns an object as it comes over the network.
+func encoded(from interface{ Marshal() ([]byte, error) }) []byte {
 	raw, err := from.Marshal()
-	if err == nil {
-		err = into.Unmarshal(raw)
-	}
 	if err != nil {
+		panic(err) // it was made here
+	}
+	return raw
+}
+
+// decoded returns an object with memory of its own, as if it had come over the network.
+func decoded[O interface{ Unmarshal([]byte) error }](raw []byte, into O) O {
+	if err := into.Unmarshal(raw); err != nil {
 		panic(err) // it was made here
 	}
 	return into
