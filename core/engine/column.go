@@ -46,8 +46,7 @@ type column struct {
 	groupIndex
 	tally *tally // nil until a class of the column is refused (tally.go)
 
-	asked   uint64              // the engine's question that it was asked last
-	filled  bool                // it is in the engine's list of those (filled.go)
+	used    uint64              // Engine.uses when it was used last
 	built   bool                // all nodes have been evaluated once
 	cursor  cluster.Seq         // the changes before it are taken into account, once built
 	pending []cluster.NodeIndex // touched by changes before the cursor that were rolled back since

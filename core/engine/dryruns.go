@@ -31,7 +31,7 @@ const maxDryRunClasses = 256
 type dryRuns struct {
 	cursor  cluster.Seq         // the changes before it are taken into account
 	pending []cluster.NodeIndex // touched by changes before the cursor that were rolled back since
-	used    uint64              // Engine.dryUses when it was used last
+	used    uint64              // Engine.uses when it was used last
 
 	cells   []dryRun            // by node index
 	helpful []cluster.NodeIndex // where there are victims, by index
@@ -62,8 +62,8 @@ func (e *Engine) dryRunsOf(c *Class) *dryRuns {
 		c.dry = &dryRuns{cursor: e.state.Head(), counts: newReasonCounts()}
 		e.dry[c] = true
 	}
-	e.dryUses++
-	c.dry.used = e.dryUses
+	e.uses++
+	c.dry.used = e.uses
 	c.dry.sync(e.state, c.LooksBeyondNode(), e.options.Rebuilt)
 	return c.dry
 }

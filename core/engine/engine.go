@@ -25,11 +25,9 @@ type Engine struct {
 	dry      map[*Class]bool
 	byName   int // how many of the classes are judged by name
 	nextID   ClassID
-	keyBytes int    // the lengths of the keys of classes and of columns
-	dryUses  uint64 // questions that used dry runs, which say whose were used last
-
-	filled    []*column // those that hold something (filled.go)
-	questions uint64    // that columns were asked
+	keyBytes int       // the lengths of the keys of classes and of columns
+	filled   []*column // the columns that hold something, but for named (filled.go)
+	uses     uint64    // of columns and of dry runs: they say which was used last
 
 	evaluated []pluginPods // by plugin of the profile
 
@@ -144,7 +142,6 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 		delete(e.classes, key)
 		e.keyBytes -= len(key)
 	}
-	var gone []*column
 	for key, col := range e.columns {
 		if used[col] {
 			continue
@@ -152,9 +149,9 @@ func (e *Engine) Sweep(keep func(*Class) bool) {
 		e.releaseTopologies(col.topologies)
 		delete(e.columns, key)
 		e.keyBytes -= len(key)
-		gone = append(gone, col)
+		col.empty()
 	}
-	e.drop(gone...)
+	e.leaveOutEmpty()
 	for key, col := range e.leaders {
 		if !used[col] {
 			delete(e.leaders, key)

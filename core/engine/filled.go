@@ -7,8 +7,11 @@ import (
 
 // This file bounds what columns take. A column has some 40 bytes for each node, and whoever may create
 // pods may have as many made as pods differ in what local rules read of them. So only so many are
-// filled at a time; those that were asked the longest ago are emptied, and filled again
-// when they are asked, which costs as much as the first time and changes no answer.
+// filled at a time; those that were used the longest ago are emptied, and filled again
+// when they are used, which costs as much as the first time and changes no answer.
+//
+// What must hold between two questions: the list Engine.filled has each column that was built and
+// not emptied, once. A question empties no column that it uses itself.
 
 // filledColumns is how many columns are filled at most where nodes are many, and filledCells
 // how many cells those have at most where nodes are few: some 320 MiB.
@@ -25,35 +28,35 @@ func (e *Engine) maxFilled() int {
 	return max(filledColumns, filledCells/(e.state.Len()+1))
 }
 
-// synced brings a column up to date, and notes that it was asked, and the one from which it
-// takes its scores.
+// synced brings a column up to date, and notes that it is used, and the one from which it takes
+// its scores.
 func (e *Engine) synced(c *column) *column {
 	if c.leader != nil {
-		e.note(c.leader)
+		e.use(c.leader)
 	}
-	e.note(c)
+	e.use(c)
 	c.sync()
 	return c
 }
 
-// note makes a column the last one that was asked. One that is about to be filled gets its place.
-func (e *Engine) note(c *column) {
-	e.questions++
-	c.asked = e.questions
-	if c.filled {
+// use makes a column the one that was used last. One that is empty gets a place; the caller's sync
+// fills it.
+func (e *Engine) use(c *column) {
+	e.uses++
+	c.used = e.uses
+	if c.built {
 		return
 	}
 	if len(e.filled) >= e.maxFilled() {
-		e.emptyOldest()
+		e.emptyOldestColumns()
 	}
-	c.filled = true
 	e.filled = append(e.filled, c)
 }
 
-// emptyOldest empties an eighth of the columns, so that looking for them costs little for each that is
-// filled.
-func (e *Engine) emptyOldest() {
-	slices.SortFunc(e.filled, func(a, b *column) int { return cmp.Compare(a.asked, b.asked) })
+// emptyOldestColumns empties an eighth of the columns, so that looking for them costs little for each
+// that is filled.
+func (e *Engine) emptyOldestColumns() {
+	slices.SortFunc(e.filled, func(a, b *column) int { return cmp.Compare(a.used, b.used) })
 	n := max(1, len(e.filled)/8, len(e.filled)-e.maxFilled()+1)
 	for _, c := range e.filled[:n] {
 		c.empty()
@@ -64,7 +67,7 @@ func (e *Engine) emptyOldest() {
 // empty has a column forget all that it knows of nodes, and give its memory back.
 func (c *column) empty() {
 	c.cells, c.groupIndex, c.tally, c.pending = nil, groupIndex{}, nil, nil
-	c.built, c.filled = false, false
+	c.built = false
 }
 
 // dropPrivate forgets the column of the class's own, if there is one.
@@ -72,19 +75,13 @@ func (e *Engine) dropPrivate(c *Class) {
 	if c.private == nil {
 		return
 	}
-	e.drop(c.private)
+	c.private.empty()
+	e.leaveOutEmpty()
 	delete(e.privates, c.private)
 	c.private = nil
 }
 
-// drop empties columns that nobody will ask any more.
-func (e *Engine) drop(columns ...*column) {
-	some := false
-	for _, c := range columns {
-		some = some || c.filled
-		c.empty()
-	}
-	if some {
-		e.filled = slices.DeleteFunc(e.filled, func(c *column) bool { return !c.filled })
-	}
+// leaveOutEmpty takes columns that were emptied out of the list of those that are filled.
+func (e *Engine) leaveOutEmpty() {
+	e.filled = slices.DeleteFunc(e.filled, func(c *column) bool { return !c.built })
 }

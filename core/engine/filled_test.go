@@ -10,9 +10,9 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// TestSoManyColumnsAreFilled asks about pods of five shapes where three columns may be filled at a
+// TestFilledColumnsAreBounded asks about pods of five shapes where three columns may be filled at a
 // time: who was asked last needn't look at the nodes again, and who was asked the longest ago does.
-func TestSoManyColumnsAreFilled(t *testing.T) {
+func TestFilledColumnsAreBounded(t *testing.T) {
 	s := nodes(testkit.Node("n0").Alloc("cpu", "16", "memory", "8Gi", "pods", "10"))
 	local := &localScript{reads: framework.ReadsPods}
 	profile := plugins.Default(s.Schema, plugins.Options{})

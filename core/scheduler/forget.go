@@ -2,11 +2,12 @@ package scheduler
 
 // This file says when classes are forgotten, and what the state has interned for them. A class
 // that no pod has is worth keeping: the next pod of a ReplicaSet or a Job has it again. But
-// whoever may create pods may have new ones made without end. Columns of classes that are needed
-// are bounded by the engine.
+// whoever may create pods may have new ones made without end.
 //
 // Of classes that name their nodes that isn't so: the next pod of a DaemonSet names another node. Those
 // that nobody needs are forgotten soon, and the others stay.
+//
+// The memory of columns whose classes are needed is bounded by the engine (core/engine/filled.go).
 //
 // Looking for what nobody needs takes O(classes + pods). It is done when there is more than
 // Scheduler.Kept, or much more than after the last time; and, where that much is needed, only when it has

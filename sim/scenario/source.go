@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -155,10 +156,9 @@ func parse(path string, raw []byte, into any) (source, error) {
 	if _, ok := into.(*PolicyFile); ok {
 		src.kind = PolicyKind
 	}
-	file, parseErr := parser.ParseBytes(raw, 0)
-	src.file = file
-	if line, tag := firstTag(file); parseErr == nil && line > 0 {
-		return src, fmt.Errorf("%s:%d: %q is a YAML tag, which a %s doesn't have; remove it, or quote it where it is a value", path, line, tag, src.kind)
+	src.file, _ = parser.ParseBytes(raw, 0) // the decoder says what is wrong
+	if tag := firstTag(src.file); tag != nil {
+		return src, fmt.Errorf("%s:%d: %q is a YAML tag, which a %s doesn't have; remove it, or quote it where it is a value", path, tag.Position.Line, strings.TrimSpace(tag.Value), src.kind)
 	}
 	var bad *badValue
 	dec := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict(), yaml.UseJSONUnmarshaler(),
@@ -210,51 +210,46 @@ func (b *badValue) Error() string { return fmt.Sprintf("%q %s", b.text, b.why) }
 
 // lineOf finds the first scalar with a text.
 func lineOf(f *ast.File, text string) int {
-	find := &finder{text: text}
-	if f != nil {
-		for _, d := range f.Docs {
-			ast.Walk(find, d)
-		}
+	t := first(f, func(n ast.Node) bool {
+		_, scalar := n.(ast.ScalarNode)
+		return scalar && n.GetToken().Value == text
+	})
+	if t == nil {
+		return 1
 	}
-	return max(find.line, 1)
+	return t.Position.Line
 }
 
-// firstTag returns where a file has a tag ("!x") first, 0 when it has none. The library's decoder
+// firstTag returns the first tag ("!x") of a file, nil when it has none. The library's decoder
 // panics on a tagged scalar in the place of a list.
-func firstTag(f *ast.File) (line int, tag string) {
-	find := &tagFinder{}
-	if f != nil {
-		for _, d := range f.Docs {
-			ast.Walk(find, d)
-		}
-	}
-	return find.line, find.tag
+func firstTag(f *ast.File) *token.Token {
+	return first(f, func(n ast.Node) bool { _, tag := n.(*ast.TagNode); return tag })
 }
 
-type tagFinder struct {
-	line int
-	tag  string
-}
-
-func (f *tagFinder) Visit(n ast.Node) ast.Visitor {
-	if f.line > 0 {
+// first returns the token of the first node that is wanted; nil without one, and without a file.
+func first(f *ast.File, wanted func(ast.Node) bool) *token.Token {
+	if f == nil {
 		return nil
 	}
-	if t, ok := n.(*ast.TagNode); ok {
-		f.line, f.tag = t.Start.Position.Line, strings.TrimSpace(t.Start.Value)
-		return nil // its value may be missing
+	find := &finder{wanted: wanted}
+	for _, d := range f.Docs {
+		ast.Walk(find, d)
 	}
-	return f
+	return find.found
 }
 
 type finder struct {
-	text string
-	line int
+	wanted func(ast.Node) bool // of nil, too: the body of an empty document
+	found  *token.Token
 }
 
+// Visit implements ast.Visitor. It doesn't go below what is found: a tag's value may be missing.
 func (f *finder) Visit(n ast.Node) ast.Visitor {
-	if _, ok := n.(ast.ScalarNode); ok && f.line == 0 && n.GetToken().Value == f.text {
-		f.line = n.GetToken().Position.Line
+	if f.found == nil && f.wanted(n) {
+		f.found = n.GetToken()
+	}
+	if f.found != nil {
+		return nil
 	}
 	return f
 }
