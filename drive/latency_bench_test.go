@@ -29,6 +29,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/background"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -157,6 +158,7 @@ type busy struct {
 	// planning says that a plan that is asked for is made at once; else it waits in asked.
 	planning bool
 	asked    func()
+	planner  *background.Worker
 	plans    int
 	removals int // of all plans
 }
@@ -169,7 +171,7 @@ type arrived struct {
 // newBusy returns a loop whose core knows the cluster, and has placed a pod of each owner: the
 // first is what counting the owner's pods takes.
 func newBusy(b *testing.B, nodes int) *busy {
-	w := &busy{b: b, nodes: nodes, inbox: make(chan step.Input, 1<<16), came: map[string]arrived{}, phase: &phase{}}
+	w := &busy{b: b, nodes: nodes, inbox: make(chan step.Input, 1<<16), came: map[string]arrived{}, phase: &phase{}, planner: background.Start(b.Context())}
 	w.d = newDriver(b, drive.Config{Workers: w, Inbox: func(in step.Input) { w.inbox <- in },
 		Core: autoscaling(func(a *core.Autoscale) { a.ScanInterval, a.Limits.Totals = time.Millisecond, nil })})
 	names := testkit.Names("n", nodes)
@@ -392,7 +394,7 @@ func (w *busy) Taint(_ step.Taint, done func(error)) { done(nil) }
 
 // Plan implements drive.Workers as the live edge does.
 func (w *busy) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
-	begin := func() { go func() { done(compute()) }() }
+	begin := func() { w.planner.Do(w.b.Context(), func() { done(compute()) }) }
 	if !w.planning {
 		w.asked = begin
 		return

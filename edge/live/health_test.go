@@ -17,15 +17,17 @@ import (
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/background"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
 // hanging are workers and a hook that hang where a test says so, until it says that they go on.
 type hanging struct {
 	drive.Unanswered
-	where  string
-	goOn   chan struct{}
-	health *Health
+	where   string
+	goOn    chan struct{}
+	health  *Health
+	planner *background.Worker
 }
 
 func (h *hanging) hang(where string) {
@@ -43,7 +45,7 @@ func (h *hanging) hangsInAPlan()                                            { h.
 
 // Plan implements drive.Workers as the live workers do.
 func (h *hanging) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
-	w := &workers{ctx: context.Background(), health: h.health, planBound: planBound(nil)}
+	w := &workers{ctx: context.Background(), planner: h.planner, health: h.health, planBound: planBound(nil)}
 	w.Plan(func() *autoscaler.Plan {
 		h.hangsInAPlan()
 		return compute()
@@ -64,7 +66,8 @@ func TestALoopThatHangsIsNotAlive(t *testing.T) {
 		t.Run(x.where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				health := NewHealth(true)
-				h := &hanging{where: x.where, goOn: make(chan struct{}), health: health}
+				ctx, stop := context.WithCancel(t.Context())
+				h := &hanging{where: x.where, goOn: make(chan struct{}), health: health, planner: background.Start(ctx)}
 				schema := cluster.NewSchema()
 				cfg := core.DefaultConfig(plugins.Default(schema, plugins.Options{}))
 				scale := core.DefaultAutoscale()
@@ -76,7 +79,6 @@ func TestALoopThatHangsIsNotAlive(t *testing.T) {
 				}
 				var log bytes.Buffer
 				l := &loop{driver: driver, inbox: in, now: clock.now, questions: questions, health: health, log: slog.New(slog.DiscardHandler)}
-				ctx, stop := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
 				wg.Go(func() { l.run(ctx) })
 				wg.Go(func() { watchdog(ctx, health, slog.New(slog.NewTextHandler(&log, nil))) })

@@ -93,15 +93,15 @@ func TestPrioritiesFollowTheirConfigMap(t *testing.T) {
 	}
 }
 
-// background is a context that ends before the test, and who is waited for then.
-type background struct {
+// watching is a context that ends before the test, and who is waited for then.
+type watching struct {
 	context.Context
 	sync.WaitGroup
 }
 
-func following(t *testing.T) *background {
+func following(t *testing.T) *watching {
 	ctx, stop := context.WithCancel(context.Background())
-	b := &background{Context: ctx}
+	b := &watching{Context: ctx}
 	t.Cleanup(b.Wait)
 	t.Cleanup(stop)
 	return b

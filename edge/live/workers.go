@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/background"
 )
 
 // How many calls of a kind are under way at a time.
@@ -43,12 +44,13 @@ type workers struct {
 	leavers    *leavers
 	tainter    *tainter
 	surger     *surger
-	cloud      *cloud            // nil without a provider
-	headroom   *headroomReporter // writes what the core says with a provider only
-	health     *Health           // told of plans that are made
-	planBound  time.Duration     // how long a plan may take
-	status     *statusWriter     // nil when none is to be written
-	planTimed  func()            // called when a plan was made; may be nil
+	cloud      *cloud             // nil without a provider
+	headroom   *headroomReporter  // writes what the core says with a provider only
+	planner    *background.Worker // makes the plans
+	health     *Health            // told of plans that are made
+	planBound  time.Duration      // how long a plan may take
+	status     *statusWriter      // nil when none is to be written
+	planTimed  func()             // called when a plan was made; may be nil
 	log        *slog.Logger
 }
 
@@ -66,6 +68,9 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 	}
 	if o.Extenders != nil {
 		w.consultant = newConsultant(o.Extenders)
+	}
+	if o.Core.Autoscale != nil {
+		w.planner = background.Start(ctx)
 	}
 	w.health, w.planBound = o.Health, planBound(o.Core.Autoscale)
 	return w
@@ -207,20 +212,23 @@ func (w *workers) DecreaseTarget(decrease step.TargetDecrease) {
 func (w *workers) call(call cloudCall) { send(w.ctx, w.cloud.calls, call) }
 
 // Plan implements drive.Workers: plans are made beside the loop, and nobody waits
-// for one when Berth stops.
+// for one when Berth stops. The driver asks for a plan when it has the one before.
 func (w *workers) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
-	go labelled(w.ctx, plannerGoroutine, func() {
-		end := w.health.begin(plannerGoroutine, "a plan", w.planBound)
-		plan := compute()
-		end()
-		if w.planTimed != nil {
-			w.planTimed()
-		}
-		if plan.Unplanned > 0 {
-			w.log.Warn("a plan was cut short; what it has decided is bought, and the next goes on", "scaleUps", len(plan.ScaleUps), "podsLeft", plan.Unplanned)
-		}
-		done(plan)
-	})
+	w.planner.Do(w.ctx, func() { labelled(w.ctx, plannerGoroutine, func() { w.plan(compute, done) }) })
+}
+
+// plan makes a plan and hands it over.
+func (w *workers) plan(compute func() *autoscaler.Plan, done func(*autoscaler.Plan)) {
+	end := w.health.begin(plannerGoroutine, "a plan", w.planBound)
+	plan := compute()
+	end()
+	if w.planTimed != nil {
+		w.planTimed()
+	}
+	if plan.Unplanned > 0 {
+		w.log.Warn("a plan was cut short; what it has decided is bought, and the next goes on", "scaleUps", len(plan.ScaleUps), "podsLeft", plan.Unplanned)
+	}
+	done(plan)
 }
 
 // planBound returns how long a plan may take before the planner counts as stuck: beyond the

@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"core":         {},
 	"drive":        {"core"},
 	"config":       {"core"},
-	"edge":         {"drive", "core", "internal/simulatedgroup", "internal/version"},
+	"edge":         {"drive", "core", "internal/background", "internal/simulatedgroup", "internal/version"},
 	"sim":          {"config", "drive", "core", "tools/checker", "tools/trace", "internal/seeded", "internal/simulatedgroup"},
 	"tools/replay": {"config", "drive", "core"},
 	// The checker shares no code with what it checks.
@@ -48,6 +48,7 @@ var allowed = map[string][]string{
 	"internal/gate":           {},
 	"internal/svg":            {},
 	"internal/version":        {},
+	"internal/background":     {},
 	"internal/simulatedgroup": {"core"},
 	// For tests and for the dev cluster.
 	"internal/devpki": {},
