@@ -46,6 +46,9 @@ var nodeFields = []field[v1.Node, *NodeInfo]{
 	}},
 }
 
+// fieldsBesideTaints are the nodeFields but for the taints.
+var fieldsBesideTaints = slices.DeleteFunc(slices.Clone(nodeFields), func(f field[v1.Node, *NodeInfo]) bool { return f.path == "spec.taints" })
+
 func trimNode(n *v1.Node) *v1.Node { return trimBy(nodeFields, n) }
 
 // sameNode tells whether no rule and no part of the autoscaler could tell the
@@ -62,8 +65,19 @@ func domainsDiffer(a, b *NodeInfo) bool {
 // sameHardTaints tells whether two lists of taints have the same ones, in the same
 // order, that can keep a pod off a node.
 func sameHardTaints(a, b []v1.Taint) bool {
+	return sameTaintsBut(a, b, func(t *v1.Taint) bool { return t.Effect == v1.TaintEffectPreferNoSchedule })
+}
+
+// sameTaintsBut tells whether two lists of taints have the same ones, in the same order, but for
+// those to skip.
+func sameTaintsBut(a, b []v1.Taint, skip func(*v1.Taint) bool) bool {
 	for {
-		a, b = fromHardTaint(a), fromHardTaint(b)
+		for len(a) > 0 && skip(&a[0]) {
+			a = a[1:]
+		}
+		for len(b) > 0 && skip(&b[0]) {
+			b = b[1:]
+		}
 		if len(a) == 0 || len(b) == 0 {
 			return len(a) == len(b)
 		}
@@ -72,14 +86,6 @@ func sameHardTaints(a, b []v1.Taint) bool {
 		}
 		a, b = a[1:], b[1:]
 	}
-}
-
-// fromHardTaint returns the taints from the first on that isn't PreferNoSchedule.
-func fromHardTaint(taints []v1.Taint) []v1.Taint {
-	for len(taints) > 0 && taints[0].Effect == v1.TaintEffectPreferNoSchedule {
-		taints = taints[1:]
-	}
-	return taints
 }
 
 func sameTaints(a, b *NodeInfo) bool {

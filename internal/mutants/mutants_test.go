@@ -81,6 +81,7 @@ var mutants = []mutant{
 	{"pods that were lifted off a changed node stay there", "core/autoscaler/scaledown/follow.go", "h.at = s.find(h.pod, h.engine, h.class)", "h.at = s.world.NodeByName(x.node).Index\n\ts.put(h.pod, h.at)", "./core/autoscaler/scaledown", "PropertyCandidates", "400"},
 	{"candidates of one pass take from no budget", "core/autoscaler/scaledown/pass.go", "		p.budgets.take(c.uses)\n		p.minimums.Take(n)\n	}\n}", "		p.minimums.Take(n)\n	}\n}", "./core/autoscaler/scaledown", "PropertyCandidates", "1500"},
 	{"nodes that a pass had no time for come last again", "core/autoscaler/scaledown/pass.go", "cmp.Compare(a.skipped-1, b.skipped-1), // 0 becomes the largest", "", "./core/autoscaler/scaledown", "PropertyNoCandidate", "100"},
+	{"a candidate in the memory of another has its pods, too", "core/autoscaler/scaledown/simulator.go", "pods: c.pods[:0]", "pods: c.pods", "./core/autoscaler/scaledown", "PropertyCandidates", "400"},
 	{"nobody knows that pods became ready", "core/autoscaler/scaledown/follow.go", "s.byNode[at].recount = true", "_ = at", "./core/autoscaler/scaledown", "TestPodsThatAreNotReady", "1"},
 	{"a refused eviction counts as done", "core/lifecycle/draining/draining.go", "case in.Err == nil && !p.courtesy && now != nil:", "case !p.courtesy && now != nil:", "./core/lifecycle/nodedeletion", "TestScripts/refused", "1"},
 	{"a node that stays is left unschedulable", "core/step/taint.go", "n.Spec.Unschedulable = n.Spec.Unschedulable && !cordoned", "_ = cordoned", "./core/lifecycle/nodedeletion", "Property", "400"},

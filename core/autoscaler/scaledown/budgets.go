@@ -64,8 +64,9 @@ func (b *budgets) remaining(x *cluster.Budget) int32 {
 	return x.Status.DisruptionsAllowed
 }
 
-// uses returns what pods that are to be evicted take from budgets, in their order.
-func (b *budgets) uses(pods []*cluster.Pod) (out []use) {
+// appendUses appends what pods that are to be evicted take from budgets, in their order, to an
+// empty list.
+func (b *budgets) appendUses(out []use, pods []*cluster.Pod) []use {
 	for _, p := range pods {
 		if b.spares(p) {
 			continue

@@ -142,7 +142,7 @@ func (x *search) replaceable(n *cluster.Node) *replaceable {
 			r.movers = append(r.movers, pod)
 		}
 	}
-	r.uses = x.budgets.uses(r.movers)
+	r.uses = x.budgets.appendUses(nil, r.movers)
 	return r
 }
 

@@ -25,8 +25,8 @@ type owner struct {
 	namespace, name string
 }
 
-// ownersOf returns the controllers of pods, each once, in order.
-func ownersOf(pods []*cluster.Pod) (out []owner) {
+// appendOwners appends the controllers of pods to an empty list, each once, in order.
+func appendOwners(out []owner, pods []*cluster.Pod) []owner {
 next:
 	for _, p := range pods {
 		ref := metav1.GetControllerOfNoCopy(p.Object)

@@ -36,6 +36,7 @@ func (s *Simulator) Follow() {
 		s.version++
 	}
 	s.guests = s.guests[:0]
+	s.reuse()
 	if len(changes) == 0 {
 		return
 	}
@@ -199,11 +200,10 @@ func (s *Simulator) forget(now time.Time, keep cluster.Seq) {
 	})
 }
 
-// movers returns the pods of a candidate that have moved.
-func (c *candidate) movers() []*cluster.Pod {
-	out := make([]*cluster.Pod, len(c.homes))
+// appendMovers appends the pods of a candidate that have moved.
+func (c *candidate) appendMovers(out []*cluster.Pod) []*cluster.Pod {
 	for i := range c.homes {
-		out[i] = c.homes[i].pod
+		out = append(out, c.homes[i].pod)
 	}
 	return out
 }

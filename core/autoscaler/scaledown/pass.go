@@ -30,6 +30,9 @@ type pass struct {
 	until    time.Time          // something may be otherwise after this time though nothing has changed; zero for never
 	replaced map[string]int     // the nodes of a consolidation that is under way, from 1 on in their order
 	grown    map[string]bool    // the groups that nodes were ordered of for it
+
+	movers []*cluster.Pod // scratch memory: the pods of a node that are to be evicted
+	uses   []use          // scratch memory: what they take from budgets
 }
 
 // newPass returns a pass over the world as it is.
@@ -216,7 +219,8 @@ func (p *pass) judgeAnew(c *candidate) bool {
 			movers++
 		}
 	}
-	c.uses, c.recount = p.budgets.uses(c.movers()), false
+	p.movers = c.appendMovers(p.movers[:0])
+	c.uses, c.recount = p.budgets.appendUses(c.uses[:0], p.movers), false
 	return movers == len(c.homes)
 }
 
@@ -307,9 +311,8 @@ func (p *pass) simulate(x looked) {
 		keep(*k)
 		return
 	}
-	c := &candidate{node: n.Index, info: p.leader.Node(n.Index).NodeInfo, options: p.world.Group(n.Group).Options}
 	removal := &autoscaler.Removal{Node: n.Name, Utilization: x.utilization}
-	var movers []*cluster.Pod
+	movers := p.movers[:0]
 	for _, pod := range n.Pods {
 		switch v := p.judge.Judge(pod); v.Outcome {
 		case drainability.Block:
@@ -321,14 +324,18 @@ func (p *pass) simulate(x looked) {
 			movers = append(movers, pod)
 		}
 	}
-	c.uses = p.budgets.uses(movers)
-	if u, why := p.budgets.refuse(c.uses); u != nil {
+	p.movers = movers
+	p.uses = p.budgets.appendUses(p.uses[:0], movers)
+	if u, why := p.budgets.refuse(p.uses); u != nil {
 		keep(autoscaler.Kept{Reason: autoscaler.KeptBlockedByPod, Pod: u.pod.Name(), Detail: why})
 		return
 	}
-	c.pods, c.owners = slices.Clone(n.Pods), ownersOf(n.Pods)
+	c := p.newCandidate(p.leader.Node(n.Index).NodeInfo, n.Index)
+	c.options, c.uses = p.world.Group(n.Group).Options, append(c.uses, p.uses...)
+	c.pods, c.owners = append(c.pods, n.Pods...), appendOwners(c.owners, n.Pods)
 	c.ages = slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool { return pod.Object.DeletionTimestamp != nil })
 	if stuck := p.move(c, movers); stuck != nil {
+		p.retired = append(p.retired, c)
 		if x.replaced > 0 {
 			keep(autoscaler.Kept{Reason: autoscaler.KeptReplaced, Pod: stuck.Name(), Detail: "the nodes that are to replace it have no room yet for the pod"})
 			return
@@ -348,6 +355,7 @@ func (p *pass) simulate(x looked) {
 // move moves pods of a node to homes, all or none: then it returns one that finds none.
 func (p *pass) move(c *candidate, movers []*cluster.Pod) (stuck *cluster.Pod) {
 	slices.SortFunc(movers, largestFirst)
+	c.homes = slices.Grow(c.homes, len(movers))
 	mark := p.world.Mark()
 	p.world.SetNode(c.marked())
 	for _, pod := range movers {

@@ -31,7 +31,10 @@ type Simulator struct {
 
 	candidates []*candidate // in the order in which they were found
 	byNode     map[cluster.NodeIndex]*candidate
-	moved      []int32 // by node index: how many pods have their homes there
+	// retired are candidates that were undone since the world followed last: somebody may hold
+	// one still. From the next Follow on they are spare, and their memory is used again.
+	retired, spare []*candidate
+	moved          []int32 // by node index: how many pods have their homes there
 	// guests are the pods beside those of candidates that the last pass has placed: displaced
 	// ones, and pending ones that fit. They leave before the next.
 	guests []*cluster.Pod
@@ -155,6 +158,32 @@ func (s *Simulator) undo(c *candidate) {
 	s.restore(c)
 	delete(s.byNode, c.node)
 	s.candidates = slices.DeleteFunc(s.candidates, func(x *candidate) bool { return x == c })
+	s.retired = append(s.retired, c)
+}
+
+// newCandidate returns a candidate without pods, in the memory of a spare one if there is any.
+func (s *Simulator) newCandidate(n *cluster.NodeInfo, at cluster.NodeIndex) *candidate {
+	c := &candidate{}
+	if last := len(s.spare) - 1; last >= 0 {
+		c, s.spare[last] = s.spare[last], nil
+		s.spare = s.spare[:last]
+	}
+	c.node, c.info = at, n
+	return c
+}
+
+// reuse makes the retired candidates spare. They hold on to nothing but their memory.
+func (s *Simulator) reuse() {
+	for _, c := range s.retired {
+		clear(c.pods)
+		clear(c.homes)
+		clear(c.uses)
+		clear(c.owners)
+		*c = candidate{pods: c.pods[:0], homes: c.homes[:0], uses: c.uses[:0], owners: c.owners[:0]}
+	}
+	s.spare = append(s.spare, s.retired...)
+	clear(s.retired)
+	s.retired = s.retired[:0]
 }
 
 // restore puts a candidate's pods back onto it, in the leader's order.
