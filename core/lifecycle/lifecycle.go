@@ -9,6 +9,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -78,8 +79,9 @@ func (t *Turn) Decide(d step.Decision) {
 	if d.Position == 0 {
 		d.Position = uint64(t.State.Head())
 	}
-	if t.Ready.Decisions == nil {
-		t.Ready.Decisions = make([]step.Decision, 0, t.usual)
+	if list := t.Ready.Decisions; len(list) == cap(list) {
+		// Append alone grows a long list by a quarter, and a Step may decide 50,000 things.
+		t.Ready.Decisions = slices.Grow(list, max(t.usual, len(list)))
 	}
 	t.Ready.Decisions = append(t.Ready.Decisions, d)
 }

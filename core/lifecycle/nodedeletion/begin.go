@@ -159,7 +159,7 @@ func (m *Machine) begin(t *lifecycle.Turn, x *candidates.Due) {
 	why := fmt.Sprintf("%s for %s", x.Why, x.For)
 	t.Decide(step.Decision{Kind: step.NodeTainted, Node: n.Name, Group: n.Group, Reason: why})
 	d := &deletion{group: n.Group, marking: marking{deletionTaint(t.Now), !m.cfg.KeepSchedulable, why}, why: x.Why, homes: homesOf(x.Removal), state: tainting{}}
-	m.deletions[n.Name] = d
+	m.enter(n.Name, d)
 	t.Ready.Taints = append(t.Ready.Taints, d.put(n.Name))
 	tellBegun(t, x.Removal)
 	t.State.SetNode(d.on(n.NodeInfo))

@@ -36,6 +36,15 @@ func (m *Machine) Invariants() []string {
 			wrong(name, d, "its instance was looked for though the node isn't shown")
 		}
 	}
+	planned := map[string]int{}
+	for _, d := range m.deletions {
+		if d.planned() {
+			planned[d.group]++
+		}
+	}
+	if !maps.Equal(planned, m.planned) {
+		out = append(out, fmt.Sprintf("planned deletions by group are %v, counted as %v", planned, m.planned))
+	}
 	return out
 }
 

@@ -52,7 +52,7 @@ func TestInvariantsFindWhatIsWrong(t *testing.T) {
 			[]string{"the node is in the state, tainted" + is + "in the state, clean"}},
 	} {
 		m, s := New(Config{}), cluster.New(schema)
-		m.deletions["n"] = &deletion{group: "g", marking: marking{taint: v1.Taint{Key: c.taint}, cordon: c.cordon}, state: c.state}
+		m.enter("n", &deletion{group: "g", marking: marking{taint: v1.Taint{Key: c.taint}, cordon: c.cordon}, state: c.state})
 		if c.inState != nil {
 			s.SetNode(c.inState)
 		}
@@ -64,5 +64,33 @@ func TestInvariantsFindWhatIsWrong(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, want)
 		}
+	}
+}
+
+func TestPlannedDeletionsAreCounted(t *testing.T) {
+	m := New(Config{})
+	d := &deletion{group: "g", marking: marking{taint: v1.Taint{Key: autoscaler.ToBeDeletedTaint}}, state: tainting{}}
+	m.enter("n", d)
+	check := func(when string, want int) {
+		t.Helper()
+		if got := m.Planned("g"); got != want || len(m.Invariants()) > 0 {
+			t.Errorf("%s: %d planned, want %d; %v", when, got, want, m.Invariants())
+		}
+	}
+	check("being tainted", 1)
+	m.setGroup(d, "h")
+	check("of another group", 0)
+	m.setGroup(d, "g")
+	m.set(d, untainting{})
+	check("being given back", 0)
+	m.set(d, tainted{})
+	check("tainted", 1)
+	m.enter("n", d)
+	check("entered again", 1)
+	m.drop("n")
+	check("gone", 0)
+	m.planned["g"]++
+	if got := m.Invariants(); len(got) != 1 {
+		t.Errorf("a wrong count: got %q", got)
 	}
 }

@@ -33,7 +33,7 @@ func (m *Machine) advance(t *lifecycle.Turn, name string, d *deletion) {
 	case deleted:
 		m.linger(t, d, s)
 	case untaintFailed:
-		d.state = untainting{}
+		m.set(d, untainting{})
 		t.Ready.Taints = append(t.Ready.Taints, d.takeOff(name))
 	}
 }
@@ -45,10 +45,10 @@ func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
 	}
 	n := t.State.NodeByName(name)
 	if n.Group != "" {
-		d.group = n.Group // as it now is: the node may have been tainted by another process
+		m.setGroup(d, n.Group) // as it now is: the node may have been tainted by another process
 	}
 	if _, taken := d.state.(resumed); taken && t.State.Group(n.Group) == nil {
-		delete(m.deletions, name)
+		m.drop(name)
 		m.leave(t, name, n.Group, "its removal had begun, and its node group isn't the provider's")
 		return
 	}
@@ -74,7 +74,7 @@ func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
 	byName := func(a, b *cluster.Pod) int { return strings.Compare(a.Name(), b.Name()) }
 	slices.SortFunc(pods, byName)
 	slices.SortFunc(daemons, byName)
-	d.state = drainingPods{draining.New(t.Now, &m.cfg.Drain, name, pods, daemons, m.homes)}
+	m.set(d, drainingPods{draining.New(t.Now, &m.cfg.Drain, name, pods, daemons, m.homes)})
 	m.look(t, name, d)
 }
 
@@ -98,14 +98,14 @@ func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
 		if !done {
 			return
 		}
-		d.state = delayed{t.Now}
+		m.set(d, delayed{t.Now})
 	}
 	if s, ok := d.state.(delayed); ok {
 		if delays(n.Object) && t.Now.Before(s.due(&m.cfg)) {
 			return
 		}
-		d.state = batched{}
-		m.gather(t, d.group)
+		m.set(d, batched{})
+		m.toGather(d.group)
 	}
 }
 
@@ -220,7 +220,8 @@ func (m *Machine) holdForBinds(t *lifecycle.Turn, due []string) []string {
 
 // delete asks the provider to delete a node.
 func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
-	d.state, d.instance = deleting{called{node: n.NodeInfo, lowered: true}}, n.Object.Spec.ProviderID
+	m.set(d, deleting{called{node: n.NodeInfo, lowered: true}})
+	d.instance = n.Object.Spec.ProviderID
 	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: d.group, Node: n.Name, Instance: n.Object.Spec.ProviderID,
 		Reason: d.reason(n), GPU: cluster.GPUOf(&n.Allocatable)})
 	t.Decide(step.Decision{Kind: step.NodeRemoved, Node: n.Name, Group: d.group, Reason: d.why})
@@ -254,7 +255,7 @@ func (m *Machine) keep(t *lifecycle.Turn, name string, d *deletion, why string) 
 // unmark has the taint of a node taken off; the entry remains until that has worked. The
 // node's time of being unneeded starts anew.
 func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, why string) {
-	d.state = untainting{}
+	m.set(d, untainting{})
 	m.candidates.Forget(name)
 	if d.drains() {
 		m.homes.Free(t, name)

@@ -89,6 +89,8 @@ type Machine struct {
 	// deletions are by node name; those whose node's name another node has got since are by
 	// aside.
 	deletions map[string]*deletion
+	planned   map[string]int  // of deletions, by group (entries.go)
+	gathering map[string]bool // groups of which nodes were batched in this Advance
 	// others are nodes with the taint that are left alone, with their group if Berth marked
 	// them.
 	others map[string]string
@@ -102,7 +104,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 // New returns a machine that follows no node yet. Connect must be called before any
 // other method.
 func New(cfg Config) *Machine {
-	return &Machine{cfg: cfg, deletions: map[string]*deletion{}, others: map[string]string{}}
+	return &Machine{cfg: cfg, deletions: map[string]*deletion{}, planned: map[string]int{}, gathering: map[string]bool{}, others: map[string]string{}}
 }
 
 // Connect sets the node groups, which in turn need this machine, the candidates, and what
@@ -139,7 +141,7 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.No
 		return d.off(info)
 	case resumed:
 		if taintOf(info.Object) < 0 {
-			delete(m.deletions, info.Name) // what was shown before was late
+			m.drop(info.Name) // what was shown before was late
 			return info
 		}
 	}
@@ -168,8 +170,8 @@ func (m *Machine) firstSeen(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.
 	case lifecycle.Done:
 		s = deleted{since: t.Now, shown: info}
 	}
-	m.deletions[info.Name] = &deletion{group: group, marking: marking{taint: deletionTaint(t.Now)}, why: "its instance was removed",
-		instance: info.Object.Spec.ProviderID, state: s}
+	m.enter(info.Name, &deletion{group: group, marking: marking{taint: deletionTaint(t.Now)}, why: "its instance was removed",
+		instance: info.Object.Spec.ProviderID, state: s})
 	return nil
 }
 
@@ -181,7 +183,7 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 		return
 	}
 	if !d.waitsWithoutNode() {
-		delete(m.deletions, name)
+		m.drop(name)
 		m.homes.Free(t, name)
 		m.gather(t, d.group) // others of an atomic group wait for it no more
 	}
@@ -243,14 +245,14 @@ func (m *Machine) TaintDone(t *lifecycle.Turn, in step.TaintDone) {
 			m.keep(t, in.Node, d, fmt.Sprintf("the node could not be tainted: %v", in.Err))
 			return
 		}
-		d.state = tainted{t.Now}
+		m.set(d, tainted{t.Now})
 		t.Emit(step.NodeEvent(t.State.NodeByName(in.Node).Object, "ScaleDown", "ScalingDown", "marked the node as toBeDeleted/unschedulable"))
 	case untainting, untaintFailed:
 		if in.Err != nil {
-			d.state = untaintFailed{t.Now}
+			m.set(d, untaintFailed{t.Now})
 			return
 		}
-		delete(m.deletions, in.Node)
+		m.drop(in.Node)
 	}
 }
 
@@ -263,6 +265,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	}) {
 		m.advance(t, name, m.deletions[name])
 	}
+	m.gatherAll(t)
 	m.deleteBatches(t)
 }
 
@@ -276,17 +279,6 @@ func (m *Machine) names(f func(*deletion) bool) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// Planned returns how many nodes of a group are on their way out that its assumed target
-// still includes.
-func (m *Machine) Planned(group string) (n int) {
-	for _, d := range m.deletions {
-		if d.group == group && d.planned() {
-			n++
-		}
-	}
-	return n
 }
 
 // Unanswered returns how many nodes of a group its assumed target no longer includes

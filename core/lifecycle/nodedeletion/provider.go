@@ -34,11 +34,12 @@ func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) 
 	switch {
 	case in.Err != nil:
 		m.groups.ScaleDownFailed(t.Now, d.group)
-		d.state, d.why = inDoubt(s), fmt.Sprintf("the provider did not remove the node: %v", in.Err)
+		m.set(d, inDoubt(s))
+		d.why = fmt.Sprintf("the provider did not remove the node: %v", in.Err)
 	case s.gone:
-		delete(m.deletions, name)
+		m.drop(name)
 	default:
-		d.state = deleted{since: t.Now}
+		m.set(d, deleted{since: t.Now})
 	}
 }
 
@@ -70,9 +71,9 @@ func (d *deletion) ofAnotherMachine(info *cluster.NodeInfo) bool {
 // setAside takes a deletion from under the name of its node, which another node has now. One
 // that the provider has answered ends, since its node is gone; the others wait for the answer.
 func (m *Machine) setAside(name string, d *deletion) {
-	delete(m.deletions, name)
+	m.drop(name)
 	if d.waitsWithoutNode() {
-		m.deletions[aside(name, d.instance)] = d
+		m.enter(aside(name, d.instance), d)
 	}
 }
 
@@ -95,13 +96,13 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 		case inDoubt:
 			switch {
 			case s.gone:
-				delete(m.deletions, name)
+				m.drop(name)
 			case listed(in.Groups, d.group, s.node):
 				d.instance = ""
 				t.State.SetNode(d.on(s.node))
 				m.unmark(t, name, d, d.why)
 			default:
-				d.state = deleted{since: t.Now}
+				m.set(d, deleted{since: t.Now})
 			}
 		}
 	}
@@ -130,5 +131,6 @@ func (m *Machine) linger(t *lifecycle.Turn, d *deletion, s deleted) {
 		return
 	}
 	t.State.SetNode(d.on(s.shown))
-	d.state, d.instance = tainted{t.Now}, ""
+	m.set(d, tainted{t.Now})
+	d.instance = ""
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // The states of a deletion, each a type that holds what exists in that state and
-// nothing else. They are values: a transition, or a change within a state, assigns a
-// new one to deletion.state. doc.go has the table.
+// nothing else. They are values: a transition sets a new one (Machine.set), and a change within
+// a state assigns one to deletion.state. doc.go has the table.
 
 // deletion is a node on its way out.
 type deletion struct {

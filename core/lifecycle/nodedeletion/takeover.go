@@ -31,7 +31,7 @@ func (m *Machine) Resume(t *lifecycle.Turn, info *cluster.NodeInfo) {
 		return
 	}
 	delete(m.others, info.Name)
-	m.deletions[info.Name] = &deletion{group: info.Group, marking: marking, why: "its removal had begun", state: resumed{t.Now}}
+	m.enter(info.Name, &deletion{group: info.Group, marking: marking, why: "its removal had begun", state: resumed{t.Now}})
 }
 
 // leave leaves a tainted node alone, and says so once. It is looked at again when its taint is
