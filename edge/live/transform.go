@@ -19,17 +19,24 @@ import (
 //   - extenders are sent pods and nodes, and may read anything there but for what
 //     is large and says nothing about where a pod may run.
 func transformFor(extenders bool) cache.TransformFunc {
+	sharer := newSharer()
 	return func(obj any) (any, error) {
 		switch o := obj.(type) {
 		case *v1.PersistentVolumeClaim, *v1.PersistentVolume:
 			o.(metav1.Object).SetManagedFields(nil)
 			return o, nil
 		case *v1.Node:
-			return slimNode(o), nil
+			o = slimNode(o)
+			sharer.shareNode(o)
+			return o, nil
 		case *v1.Pod:
 			if extenders {
-				return slimPod(o), nil
+				o = slimPod(o)
+			} else {
+				o = cluster.Trim(o)
 			}
+			sharer.share(o)
+			return o, nil
 		}
 		if o, ok := obj.(metav1.Object); ok {
 			return cluster.Trim(o), nil
