@@ -22,6 +22,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
@@ -151,9 +152,10 @@ type busy struct {
 	wake  time.Time // of the driver
 	phase *phase
 
-	serial int                // of the next pod
-	gone   int                // pods of a lower serial have left
-	came   map[string]arrived // pods that have no node yet, by name
+	templates [owners]*v1.Pod
+	serial    int                // of the next pod
+	gone      int                // pods of a lower serial have left
+	came      map[string]arrived // pods that have no node yet, by name
 
 	// planning says that a plan that is asked for is made at once; else it waits in asked.
 	planning bool
@@ -205,16 +207,23 @@ func emptyNode(name string) *testkit.NodeBuilder {
 	return testkit.Node(name).Alloc("cpu", "16", "memory", "64Gi", "pods", "110")
 }
 
-// newPod returns the next pod. There are 107 shapes, of 213 milli-CPU on average.
+// newPod returns the next pod, which shares with the others of its owner what the caches of the live
+// edge have such pods share. There are 107 shapes, of 213 milli-CPU on average.
 func (w *busy) newPod() *v1.Pod {
 	owner := w.serial * 7919 % owners
-	p := testkit.Pod(podName(w.serial)).Owner("apps/v1", "ReplicaSet", fmt.Sprint("app", owner)).Label("app", fmt.Sprint("app", owner)).
-		Req("cpu", fmt.Sprint(160+owner%107, "m"), "memory", fmt.Sprint(640+4*(owner%107), "Mi")).Priority(int32(owner)).Obj()
+	if w.templates[owner] == nil {
+		w.templates[owner] = testkit.Pod("").Owner("apps/v1", "ReplicaSet", fmt.Sprint("app", owner)).Label("app", fmt.Sprint("app", owner)).
+			Req("cpu", fmt.Sprint(160+owner%107, "m"), "memory", fmt.Sprint(640+4*(owner%107), "Mi")).Priority(int32(owner)).Obj()
+	}
+	p := *w.templates[owner]
+	p.Name, p.UID = podName(w.serial), podUID(w.serial)
 	w.serial++
-	return p
+	return &p
 }
 
 func podName(serial int) string { return fmt.Sprint("p", serial) }
+
+func podUID(serial int) types.UID { return types.UID("pod-" + podName(serial)) }
 
 // arrive has the next pod come, which was due at a time.
 func (w *busy) arrive(at time.Time) step.Input {
@@ -225,7 +234,7 @@ func (w *busy) arrive(at time.Time) step.Input {
 
 // leave has the oldest pod go.
 func (w *busy) leave() step.Input {
-	uid := testkit.Pod(podName(w.gone)).Obj().UID
+	uid := podUID(w.gone)
 	w.gone++
 	return step.PodGone{UID: uid}
 }
@@ -383,10 +392,10 @@ func (w *busy) Bind(x step.Bind, done func(error)) {
 	a := w.came[x.Name]
 	w.phase.waits = append(w.phase.waits, time.Since(a.at))
 	delete(w.came, x.Name)
-	bound := a.pod.DeepCopy()
+	bound := *a.pod
 	bound.Spec.NodeName = x.Node
 	done(nil)
-	w.inbox <- step.PodSet{Pod: bound}
+	w.inbox <- step.PodSet{Pod: &bound}
 }
 
 // Taint implements drive.Workers.

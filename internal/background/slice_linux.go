@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longSlice is the longest time slice that Linux allows.
-const longSlice = 100 * time.Millisecond
+// longSlice is some times the time slice that threads have by default, 0.7 to 3 ms, and bounds how
+// long a thread waits that has used up its share and may not interrupt.
+const longSlice = 20 * time.Millisecond
 
 // takeLongSlices gives the calling thread long time slices: from Linux 6.12 on, a thread with
 // shorter ones that becomes ready to run interrupts it at once instead of at the next tick. Its
