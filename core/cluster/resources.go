@@ -97,6 +97,10 @@ func (r *Resources) At(id ResourceID) int64 {
 	return r.scalar(id.scalar)
 }
 
+// CPU and Memory return what At returns of these, at once.
+func (r *Resources) CPU() int64    { return r.common[0] }
+func (r *Resources) Memory() int64 { return r.common[1] }
+
 // scalar returns the quantity of a scalar resource. It isn't inlined so that At is.
 //
 //go:noinline

@@ -85,6 +85,10 @@ func (s *State) Node(i NodeIndex) *Node {
 	return s.nodes[i]
 }
 
+// Slots returns the nodes with indices from one number to another, nil where an index is free. The
+// list is the state's: the caller only reads it, and until the state changes.
+func (s *State) Slots(from, to int) []*Node { return s.nodes[from:to] }
+
 // NodeByName returns a node, or nil.
 func (s *State) NodeByName(name string) *Node {
 	if i, ok := s.byName[name]; ok {

@@ -18,8 +18,10 @@ const blockSize = 16
 
 // block are nodes that are evaluated together. Its lists have an entry for each.
 type block struct {
-	n        int // how many there are
-	nodes    [blockSize]*cluster.Node
+	n        int             // how many there are
+	objects  int             // of how many the object may have changed
+	nodes    []*cluster.Node // in own, or of the state's
+	own      [blockSize]*cluster.Node
 	object   [blockSize]bool     // whether its object may have changed; else only its pods have
 	ranks    [blockSize]uint64   // of the nodes
 	scores   [blockSize]int32    // of the rules, weighted
@@ -28,16 +30,19 @@ type block struct {
 }
 
 // next empties the block.
-func (b *block) next() { b.n = 0 }
+func (b *block) next() { b.n, b.objects, b.nodes = 0, 0, b.own[:0] }
 
 // add adds a node, for which there must be room.
 func (b *block) add(n *cluster.Node, object bool) {
-	b.nodes[b.n], b.object[b.n] = n, object
+	b.nodes, b.object[b.n] = append(b.nodes, n), object
+	if object {
+		b.objects++
+	}
 	b.n++
 }
 
 // all returns the nodes.
-func (b *block) all() []*cluster.Node { return b.nodes[:b.n] }
+func (b *block) all() []*cluster.Node { return b.nodes }
 
 // copyTo copies the block's keys into a list by node.
 func (b *block) copyTo(keys []scoreKey) {
@@ -67,6 +72,13 @@ func (s *scratch) keysOf(n int) []scoreKey {
 // asked.
 func (c *column) fill(b *block, from, to int) {
 	b.next()
+	if nodes := c.state.Slots(from, to); !slices.Contains(nodes, nil) {
+		b.nodes, b.n, b.objects = nodes, len(nodes), len(nodes)
+		for j := range nodes {
+			b.object[j] = true
+		}
+		return
+	}
 	for i := from; i < to; i++ {
 		if n := c.state.Node(cluster.NodeIndex(i)); n != nil {
 			b.add(n, true)
@@ -114,23 +126,8 @@ func (c *column) ask(b *block) {
 	}
 	for j, n := range b.all() {
 		b.ranks[j] = c.rank(n)
-		cl := &c.cells[n.Index]
-		if b.object[j] {
-			cl.objectScore, cl.objectNo = 0, false
-		}
-		b.scores[j], b.rejected[j] = cl.objectScore, cl.objectNo
 	}
-	for k := range c.localRules {
-		if r := &c.localRules[k]; r.reads&framework.ReadsPods == 0 {
-			b.evaluate(r, true)
-		}
-	}
-	for j, n := range b.all() {
-		if b.object[j] {
-			cl := &c.cells[n.Index]
-			cl.objectScore, cl.objectNo = b.scores[j], b.rejected[j]
-		}
-	}
+	c.askOfObjects(b)
 	for k := range c.localRules {
 		if r := &c.localRules[k]; r.reads&framework.ReadsPods != 0 {
 			b.evaluate(r, false)
@@ -145,9 +142,39 @@ func (c *column) ask(b *block) {
 	}
 }
 
-// evaluate adds what a rule says of each node to its score, unless a rule rejects it; of all nodes or
-// of those whose object may have changed.
+// askOfObjects finds out what the local rules say that read only a node's object, or looks it up where
+// the object is the same.
+func (c *column) askOfObjects(b *block) {
+	for j, n := range b.all() {
+		b.scores[j], b.rejected[j] = 0, false
+		if !b.object[j] {
+			cl := &c.cells[n.Index]
+			b.scores[j], b.rejected[j] = cl.objectScore, cl.objectNo
+		}
+	}
+	if b.objects == 0 {
+		return
+	}
+	for k := range c.localRules {
+		if r := &c.localRules[k]; r.reads&framework.ReadsPods == 0 {
+			b.evaluate(r, b.objects < b.n)
+		}
+	}
+	for j, n := range b.all() {
+		if b.object[j] {
+			cl := &c.cells[n.Index]
+			cl.objectScore, cl.objectNo = b.scores[j], b.rejected[j]
+		}
+	}
+}
+
+// evaluate adds what a rule says of each node to its score, unless a rule rejects it; of all nodes or,
+// with changed, of those whose object may have changed.
 func (b *block) evaluate(r *localRule, changed bool) {
+	if r.many != nil && !changed {
+		r.many.EvalNodes(b.all(), int32(r.weight), b.scores[:b.n], b.rejected[:b.n])
+		return
+	}
 	rule, weight := r.LocalRule, r.weight
 	for j, n := range b.all() {
 		if b.rejected[j] || changed && !b.object[j] {

@@ -48,6 +48,10 @@ func TestColumnsEvaluateTouchedNodesOnly(t *testing.T) {
 			s.Place(pod(s, "p"), "n2")
 			s.SetNode(s.Schema.ParseNode(testkit.Node("n2").Label("a", "b").Obj(), ""))
 		}, "n2", "n2"},
+		{"a node changes, and a pod comes to another one", func(s *cluster.State, _ func()) {
+			s.SetNode(s.Schema.ParseNode(testkit.Node("n2").Label("a", "b").Obj(), ""))
+			s.Place(pod(s, "p"), "n1")
+		}, "n2", "n1 n2"},
 		{"a node comes", func(s *cluster.State, _ func()) { s.SetNode(s.Schema.ParseNode(testkit.Node("n5").Obj(), "")) }, "n5", "n5"},
 		{"a node goes", func(s *cluster.State, _ func()) { s.RemoveNode("n3") }, "", ""},
 		{"a node goes and comes back", func(s *cluster.State, _ func()) {

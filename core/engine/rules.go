@@ -26,6 +26,7 @@ type prepared struct {
 // localRule is a local rule with what the engine knows of it.
 type localRule struct {
 	framework.LocalRule
+	many   framework.ManyNodesRule // the same one, nil when it is none
 	weight int64
 	reads  framework.Aspects
 	plugin int // position in the profile
@@ -107,7 +108,8 @@ func (e *Engine) assemble(c *Class) {
 			c.Rejected = p.reason
 		}
 		if p.Local != nil {
-			c.localRules = append(c.localRules, localRule{p.Local, weight, p.Local.Reads(), i})
+			many, _ := p.Local.(framework.ManyNodesRule)
+			c.localRules = append(c.localRules, localRule{p.Local, many, weight, p.Local.Reads(), i})
 		}
 		if p.Group != nil {
 			c.groupRules = append(c.groupRules, groupRule{GroupRule: p.Group, weight: weight, plugin: i, neverFilters: neverFilters(p.Group)})

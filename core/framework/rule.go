@@ -46,6 +46,17 @@ type LocalRule interface {
 	Explain(n *cluster.Node) *Reason
 }
 
+// ManyNodesRule is implemented by local rules that are asked about many nodes in a row for less than
+// about one at a time. What EvalNode returns is what both must say.
+type ManyNodesRule interface {
+	LocalRule
+	// EvalNodes evaluates each node nodes[i] for which rejected[i] is false: it sets rejected[i]
+	// when the code isn't OK, and else adds weight times the score to scores[i]. The lists are of
+	// one length. As EvalNode it doesn't allocate, and several goroutines may call it for
+	// different nodes.
+	EvalNodes(nodes []*cluster.Node, weight int32, scores []int32, rejected []bool)
+}
+
 // Narrower is implemented by local rules that may name the nodes to which they keep the
 // class, as a PreFilterResult does in kube-scheduler. All others are left out before any
 // rule is asked about them, so that a class with few names costs as much as these nodes,

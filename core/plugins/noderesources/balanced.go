@@ -40,7 +40,7 @@ func (b *Balanced) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *fr
 	adds := amounts(&pod.Request, b.resources)
 	for _, v := range adds {
 		if v != 0 {
-			return framework.Rules{Local: &balancedRule{b.resources, adds}}, nil
+			return framework.Rules{Local: &balancedRule{b.resources, adds, ofCPUAndMemory(b.resources)}}, nil
 		}
 	}
 	return framework.Rules{}, nil
@@ -50,7 +50,10 @@ func (b *Balanced) For(pod *cluster.Pod, _ *cluster.State) (framework.Rules, *fr
 type balancedRule struct {
 	resources []scored
 	adds      []int64 // what the pod adds to each of resources
+	usual     bool    // see usual.go
 }
+
+var _ framework.ManyNodesRule = (*balancedRule)(nil)
 
 // Reads implements framework.LocalRule.
 func (*balancedRule) Reads() framework.Aspects { return framework.ReadsObject | framework.ReadsPods }
@@ -95,7 +98,7 @@ func evenness(fractions []float64) int64 {
 	var deviation float64
 	switch {
 	case len(fractions) == 2:
-		deviation = math.Abs((fractions[0] - fractions[1]) / 2)
+		return evennessOfTwo(fractions[0], fractions[1])
 	case len(fractions) > 2:
 		var total, sum float64
 		for _, f := range fractions {
@@ -107,5 +110,11 @@ func evenness(fractions []float64) int64 {
 		}
 		deviation = math.Sqrt(sum / float64(len(fractions)))
 	}
+	return int64((1 - deviation) * framework.MaxScore)
+}
+
+// evennessOfTwo is evenness of two fractions.
+func evennessOfTwo(a, b float64) int64 {
+	deviation := math.Abs((a - b) / 2)
 	return int64((1 - deviation) * framework.MaxScore)
 }

@@ -96,6 +96,8 @@ func (f *Fit) For(pod *cluster.Pod, state *cluster.State) (framework.Rules, *fra
 		}
 	}
 	r.adds = amounts(&pod.Scored, f.resources)
+	r.requested, r.usual = usualRequests(r.requests)
+	r.usual = r.usual && f.args.Strategy == LeastAllocated && ofCPUAndMemory(f.resources)
 	return framework.Rules{Local: r}, nil
 }
 
@@ -121,7 +123,11 @@ type fitRule struct {
 	resources []scored
 	adds      []int64 // what the pod adds to each of resources
 	scoring   scoring
+	usual     bool // see usual.go
+	requested pair // the requests, when usual
 }
+
+var _ framework.ManyNodesRule = (*fitRule)(nil)
 
 // Reads implements framework.LocalRule.
 func (*fitRule) Reads() framework.Aspects { return framework.ReadsObject | framework.ReadsPods }

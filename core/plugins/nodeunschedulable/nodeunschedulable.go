@@ -60,6 +60,13 @@ func (rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+// EvalNodes implements framework.ManyNodesRule.
+func (rule) EvalNodes(nodes []*cluster.Node, _ int32, _ []int32, rejected []bool) {
+	for i, n := range nodes {
+		rejected[i] = rejected[i] || n.Unschedulable
+	}
+}
+
 // Explain implements framework.LocalRule.
 func (rule) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) were unschedulable"}, Final: true}

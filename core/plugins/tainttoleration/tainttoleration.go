@@ -76,6 +76,16 @@ func (r *rule) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
+// EvalNodes implements framework.ManyNodesRule.
+func (r *rule) EvalNodes(nodes []*cluster.Node, _ int32, _ []int32, rejected []bool) {
+	for i, n := range nodes {
+		if n.Tainted && !rejected[i] {
+			code, _ := r.EvalNode(n)
+			rejected[i] = code != framework.OK
+		}
+	}
+}
+
 // Explain implements framework.LocalRule.
 func (*rule) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) had untolerated taint(s)"}, Final: true}
