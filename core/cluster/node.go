@@ -84,6 +84,9 @@ func (i *NodeBasics) HasLabel(key string) bool {
 	return ok
 }
 
+// HasHostnameAndZone tells whether the node has both labels that spreading reads by default.
+func (i *NodeBasics) HasHostnameAndZone() bool { return i.hasHostname && i.hasZone }
+
 // sortedNames fixes the order in which names are interned. It takes an empty list for its memory.
 func sortedNames(list v1.ResourceList, names []v1.ResourceName) []v1.ResourceName {
 	for name := range list { // in any order: they are sorted

@@ -27,6 +27,7 @@ type block struct {
 	scores   [blockSize]int32    // of the rules, weighted
 	rejected [blockSize]bool     // by a rule
 	keys     [blockSize]scoreKey // what the rules say: 0 when one rejects it
+	groups   [blockSize]int32    // of a column that is being filled
 }
 
 // next empties the block.
@@ -59,6 +60,9 @@ type scratch struct {
 	touched []cluster.NodeIndex // nodes to be evaluated
 	keys    []scoreKey          // by node
 	sizes   []int32             // by group
+	lists   []placedNodes       // by group
+	parts   [][blockSize]int32  // see groupFinder
+	lastOf  []int32             // see groupFinder.last
 	block   block
 }
 

@@ -138,9 +138,6 @@ func (c *column) sync() {
 func (c *column) rebuild() {
 	n := c.state.Len()
 	c.cells = slices.Grow(c.cells[:0], n)[:n]
-	for i := range c.cells {
-		c.cells[i] = cell{group: -1}
-	}
 	c.groupIndex.reset(len(c.topologies), len(c.groupRules))
 	c.tally = nil
 	c.pending = c.pending[:0]
@@ -161,55 +158,6 @@ func (c *column) rolledBack(to cluster.Seq, undone []cluster.Change) {
 		}
 	}
 	c.cursor = to
-}
-
-// enterAll asks about all nodes of a column whose cells are empty, and puts them into groups. What
-// is best in a group is found once at the end, which costs less than keeping it node by node.
-func (c *column) enterAll() {
-	keys, sizes := c.scratch.keysOf(len(c.cells)), c.scratch.sizes[:0]
-	parallel := c.options.Workers > 1 && c.leader == nil
-	if parallel {
-		c.askAll(keys)
-	}
-	b := &c.scratch.block
-	for from := 0; from < len(c.cells); from += blockSize {
-		c.fill(b, from, min(from+blockSize, len(c.cells)))
-		if !parallel {
-			c.ask(b)
-			b.copyTo(keys)
-		}
-		for _, n := range b.all() {
-			c.readKey(n)
-			id := c.numberOfKey()
-			for len(sizes) <= int(id) {
-				sizes = append(sizes, 0)
-			}
-			cl := &c.cells[n.Index]
-			cl.group, cl.slot = id, sizes[id]
-			sizes[id]++
-		}
-	}
-	c.scratch.sizes = sizes
-	for id, g := range c.groups {
-		g.nodes = slices.Grow(g.nodes, int(sizes[id]))
-		g.tree.grow(int(sizes[id]))
-	}
-	for i := range c.cells {
-		cl := &c.cells[i]
-		if cl.group < 0 {
-			continue
-		}
-		g := c.groups[cl.group]
-		g.nodes = append(g.nodes, cluster.NodeIndex(i))
-		g.tree.push(keys[i])
-		if cl.ok = keys[i] != 0; cl.ok {
-			c.feasible[cl.group]++
-		}
-	}
-	for id, g := range c.groups {
-		g.tree.fill()
-		c.best[id] = g.tree.top()
-	}
 }
 
 // keyOf returns the key of a node, 0 when there is no such node or a local rule rejects

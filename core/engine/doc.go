@@ -16,6 +16,7 @@
 //	class.go      Class: which pods are one
 //	rules.go      the rules that plugins made for a class, and when they are made anew
 //	column.go     the local answers of every node, brought up to date by the journal
+//	enter.go      all nodes at once into a column that is new
 //	block.go      nodes evaluated together
 //	groups.go     a column's groups of structurally equal nodes
 //	tree.go       the index of a group: which node is best

@@ -35,6 +35,7 @@ type localRule struct {
 // groupRule is a group rule with what the engine knows of it.
 type groupRule struct {
 	framework.GroupRule
+	many         framework.ManyStaticKeys // the same one, nil when it is none
 	weight       int64
 	plugin       int   // position in the profile
 	topologies   []int // its topology keys, as positions in its column's topologies
@@ -112,7 +113,8 @@ func (e *Engine) assemble(c *Class) {
 			c.localRules = append(c.localRules, localRule{p.Local, many, weight, p.Local.Reads(), i})
 		}
 		if p.Group != nil {
-			c.groupRules = append(c.groupRules, groupRule{GroupRule: p.Group, weight: weight, plugin: i, neverFilters: neverFilters(p.Group)})
+			many, _ := p.Group.(framework.ManyStaticKeys)
+			c.groupRules = append(c.groupRules, groupRule{GroupRule: p.Group, many: many, weight: weight, plugin: i, neverFilters: neverFilters(p.Group)})
 			c.hostFacts = append(c.hostFacts, p.Group.HostFacts()...)
 			if x, ok := p.Group.(framework.Excluder); ok {
 				c.excluding = append(c.excluding, x.Excluding()...)

@@ -47,24 +47,17 @@ func (t *tree) add(key scoreKey) {
 	t.set(slot, key)
 }
 
-// grow makes room for so many slots of an empty tree.
-func (t *tree) grow(n int) {
+// sized gives an empty tree so many slots, and returns their keys, which hold anything. The caller
+// sets them, and fill must follow before anything else is asked.
+func (t *tree) sized(n int) []scoreKey {
 	if len(t.levels) == 0 {
 		t.raise()
 	}
-	t.levels[0] = slices.Grow(t.levels[0], n)
+	t.n, t.levels[0] = n, slices.Grow(t.levels[0], n)[:n]
+	return t.levels[0]
 }
 
-// push appends a slot without a look at the maxima: fill must follow before anything else is asked.
-func (t *tree) push(key scoreKey) {
-	if len(t.levels) == 0 {
-		t.raise()
-	}
-	t.levels[0] = append(t.levels[0], key)
-	t.n++
-}
-
-// fill finds the maxima above the slots of a tree that was made by push alone, in O(slots).
+// fill finds the maxima above the slots of a tree that was sized, in O(slots).
 func (t *tree) fill() {
 	for k := 0; k < len(t.levels) && len(t.levels[k]) > fanout; k++ {
 		t.raise()

@@ -55,7 +55,7 @@ func checkTree(t rapid.TB, tr *tree, want []scoreKey, skipped func(int) bool) {
 	}
 }
 
-// TestPropertyTreeFilledAtOnceEqualsAListOfKeys makes trees of keys that are pushed, in memory that
+// TestPropertyTreeFilledAtOnceEqualsAListOfKeys makes trees of keys that are all there at once, in memory that
 // another tree may have used before.
 func TestPropertyTreeFilledAtOnceEqualsAListOfKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -67,12 +67,10 @@ func TestPropertyTreeFilledAtOnceEqualsAListOfKeys(t *testing.T) {
 			tr.pop()
 		}
 		list := []scoreKey{}
-		tr.grow(rapid.IntRange(0, 5000).Draw(t, "slots expected"))
 		for range rapid.IntRange(0, 5000).Draw(t, "slots") {
-			key := scoreKey(testkit.Uniform(t, 40, "key"))
-			list = append(list, key)
-			tr.push(key)
+			list = append(list, scoreKey(testkit.Uniform(t, 40, "key")))
 		}
+		copy(tr.sized(len(list)), list)
 		tr.fill()
 		even := func(slot int) bool { return slot%2 == 0 }
 		checkTree(t, &tr, list, even)

@@ -98,6 +98,13 @@ type GroupRule interface {
 	Explain(g *Groups, i int) *Reason
 }
 
+// ManyStaticKeys is implemented by group rules that read the static keys of many nodes in a row for
+// less than one at a time.
+type ManyStaticKeys interface {
+	// StaticKeys sets out[i] to the StaticKey of nodes[i]. The lists are of one length.
+	StaticKeys(nodes []*cluster.Node, out []int32)
+}
+
 // NeverFilters is implemented by group rules that may never reject anything for a
 // class. If NeverFilters returns true, which it does for the life of the rule or
 // never, the engine needn't call Filter, and asks for no hint.

@@ -34,6 +34,18 @@ func TestPropertyManyNodesAreAnsweredForAsOneByOne(t *testing.T) {
 			if rule, ok := rules.Local.(framework.ManyNodesRule); ok {
 				sameByNode(t, x.Plugin.Name(), rule, nodes)
 			}
+			if rule, ok := rules.Group.(framework.ManyStaticKeys); ok {
+				got := make([]int32, len(nodes))
+				for i := range got {
+					got[i] = -7 // to be overwritten
+				}
+				rule.StaticKeys(nodes, got)
+				for i, n := range nodes {
+					if want := rules.Group.StaticKey(&n.NodeBasics); got[i] != want {
+						t.Fatalf("%s: the static key of %s among others is %d, alone %d", x.Plugin.Name(), n.Name, got[i], want)
+					}
+				}
+			}
 		}
 	})
 }

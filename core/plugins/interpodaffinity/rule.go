@@ -82,6 +82,17 @@ func (r *rule) StaticKey(n *cluster.NodeBasics) int32 {
 	return 0
 }
 
+// StaticKeys implements framework.ManyStaticKeys.
+func (r *rule) StaticKeys(nodes []*cluster.Node, out []int32) {
+	if !r.requiresOnHost {
+		clear(out)
+		return
+	}
+	for i, n := range nodes {
+		out[i] = r.StaticKey(&n.NodeBasics)
+	}
+}
+
 // HostFacts implements framework.GroupRule.
 func (r *rule) HostFacts() []*cluster.Fact { return r.host }
 

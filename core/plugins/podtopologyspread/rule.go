@@ -1,6 +1,8 @@
 package podtopologyspread
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -37,6 +39,8 @@ var (
 	_ framework.Releaser  = (*rule)(nil)
 	_ framework.Hinter    = (*rule)(nil)
 	_ framework.RawScorer = (*rule)(nil)
+
+	_ framework.ManyStaticKeys = (*rule)(nil)
 )
 
 // addHost adds a fact that is counted by host and returns its position.
@@ -87,6 +91,16 @@ func (r *rule) StaticKey(n *cluster.NodeBasics) int32 {
 		}
 	}
 	return key
+}
+
+// StaticKeys implements framework.ManyStaticKeys: 0 for nodes that have all keys that there may be.
+func (r *rule) StaticKeys(nodes []*cluster.Node, out []int32) {
+	usual := !slices.ContainsFunc(r.softKeys, func(key string) bool { return key != v1.LabelHostname && key != v1.LabelTopologyZone })
+	for i, n := range nodes {
+		if out[i] = 0; !usual || !n.HasHostnameAndZone() {
+			out[i] = r.StaticKey(&n.NodeBasics)
+		}
+	}
 }
 
 // HostFacts implements framework.GroupRule.

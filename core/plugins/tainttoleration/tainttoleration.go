@@ -114,6 +114,15 @@ func (p prefer) StaticKey(n *cluster.NodeBasics) int32 {
 	return untolerated
 }
 
+// StaticKeys implements framework.ManyStaticKeys.
+func (p prefer) StaticKeys(nodes []*cluster.Node, out []int32) {
+	for i, n := range nodes {
+		if out[i] = 0; n.Tainted {
+			out[i] = p.StaticKey(&n.NodeBasics)
+		}
+	}
+}
+
 // Explain is never asked: preferences reject nothing.
 func (p prefer) Explain(*framework.Groups, int) *framework.Reason { return nil }
 
