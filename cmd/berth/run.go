@@ -61,6 +61,7 @@ and removes its nodes, until it is interrupted.`,
 // no cluster, then the connection, and last what writes to the cluster: a mistake in a flag
 // or a file has no effect there.
 func (f *runFlags) run(cmd *cobra.Command) error {
+	limitGarbage(os.LookupEnv)
 	ctx := cmd.Context()
 	log, err := f.logger()
 	if err != nil {
