@@ -63,7 +63,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 			waits.Weighed = d.Weighed
 		}
 		c.turn.Decide(waits)
-		c.mode.rejected(p, item, &d)
+		c.mode.rejected(p, item, d)
 		if d.Victims == nil {
 			c.headroom.Waits(item.Pod(), func(standIn types.UID) { c.reservation.HandOver(c.turn, standIn, item.Pod().UID) })
 		}
@@ -77,7 +77,7 @@ func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq
 		p.planned = false
 		c.reservation.FreeElsewhere(c.turn, item.Pod().UID, d.Node.Name)
 		c.forgetAsking(p)
-		c.mode.placed(p, item, &d, seen)
+		c.mode.placed(p, item, d, seen)
 	}
 }
 

@@ -29,9 +29,9 @@ type mode interface {
 
 	// placed carries out a decision that has placed a pod on a node in the state; the
 	// decision has seen the changes up to seen.
-	placed(p *pod, item *queue.Item, d *scheduler.Decision, seen cluster.Seq)
+	placed(p *pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
 	// rejected carries out a decision that found no node.
-	rejected(p *pod, item *queue.Item, d *scheduler.Decision)
+	rejected(p *pod, item *queue.Item, d scheduler.Decision)
 	// reportGate says of a pod that a gate holds it, if one does.
 	reportGate(p *pod)
 	// reportProblems says of a pod which of its values can't be taken as they stand.

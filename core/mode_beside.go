@@ -25,12 +25,12 @@ func (m beside) lead() mode    { return m }
 
 func (m beside) class(p *cluster.Pod) *engine.Class { return deciding(m).class(p) }
 
-func (m beside) placed(p *pod, item *queue.Item, d *scheduler.Decision, _ cluster.Seq) {
+func (m beside) placed(p *pod, item *queue.Item, d scheduler.Decision, _ cluster.Seq) {
 	m.c.expectation.Expect(m.c.turn, &p.expected, item, d.Node.Name)
 }
 
 // rejected leaves the pod nominated as the other scheduler has it.
-func (m beside) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
+func (m beside) rejected(p *pod, item *queue.Item, d scheduler.Decision) {
 	c := m.c
 	c.nomination.Keep(c.turn, &p.nomination, p.parsed)
 	c.queue.Reject(c.turn.Now, item, d.Diagnosis)

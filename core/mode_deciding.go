@@ -22,8 +22,8 @@ func (m deciding) lead() mode    { return m }
 func (m deciding) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p) }
 
 // placed enters the decision into the ledger before what plugins say of it.
-func (m deciding) placed(p *pod, item *queue.Item, d *scheduler.Decision, seen cluster.Seq) {
-	m.c.notePlaced(item, d, seen)
+func (m deciding) placed(p *pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
+	m.c.notePlaced(item, &d, seen)
 	m.c.binding.Placed(m.c.turn, &p.binding, item, d.Node, d.Writes)
 }
 
@@ -40,13 +40,13 @@ func (c *Core) notePlaced(item *queue.Item, d *scheduler.Decision, seen cluster.
 
 // rejected has the victims leave first, so that it is known whether the pod is held; those
 // that waited for permission leave their nodes last, when the pod is where it waits.
-func (m deciding) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
+func (m deciding) rejected(p *pod, item *queue.Item, d scheduler.Decision) {
 	c := m.c
 	if d.Victims != nil {
 		c.preemption.Preempt(c.turn, &p.preemption, item.Pod(), d.Victims, d.Weighed)
 		defer c.binding.Resolve(c.turn)
 	}
-	c.noteAsking(p, item, d)
+	c.noteAsking(p, item, &d)
 	c.nomination.Write(c.turn, &p.nomination, item)
 	switch {
 	case p.preemption.Asking():

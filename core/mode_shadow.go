@@ -30,14 +30,14 @@ func (m shadowing) lead() mode    { return m }
 
 func (m shadowing) class(p *cluster.Pod) *engine.Class { return m.c.sched.Class(p) }
 
-func (m shadowing) placed(p *pod, item *queue.Item, d *scheduler.Decision, seen cluster.Seq) {
-	m.c.notePlaced(item, d, seen)
-	m.c.comparison.Decided(m.c.turn, &p.compared, item, d, p.seen)
+func (m shadowing) placed(p *pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
+	m.c.notePlaced(item, &d, seen)
+	m.c.comparison.Decided(m.c.turn, &p.compared, item, &d, p.seen)
 }
 
 // rejected leaves the pod nominated as the other scheduler has it. Victims that a leader would
 // ask to leave are in the ledger, once for as long as the reason is the same.
-func (m shadowing) rejected(p *pod, item *queue.Item, d *scheduler.Decision) {
+func (m shadowing) rejected(p *pod, item *queue.Item, d scheduler.Decision) {
 	c := m.c
 	// By PreemptFirst a pod that asks for a place takes it on a node that is coming, or preempts.
 	preempts := d.Victims != nil || d.Asks() && c.policyOf(item.Pod()) == weighing.PreemptFirst

@@ -6,6 +6,8 @@ package engine
 // what-ifs are rolled back.
 
 import (
+	"slices"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -20,7 +22,15 @@ func (e *Engine) Diagnose(c *Class) *Diagnosis {
 		return d
 	}
 	r := e.rejections(c)
-	d.counts, d.hinting = r.counts(e.state), r.hinting
+	e.counts = r.counts(e.counts, e.state)
+	d.counts, d.hinting = slices.Clone(e.counts), r.hinting
+	return d
+}
+
+// DiagnoseInVain is Diagnose of a class for which preemption was looked into in vain, too.
+func (e *Engine) DiagnoseInVain(c *Class) *Diagnosis {
+	d := e.Diagnose(c)
+	d.preemption = Preemption{RuledOut: true, Message: e.PreemptionMessage(c)}
 	return d
 }
 
@@ -55,14 +65,15 @@ func (e *Engine) PreemptionMessage(c *Class) string {
 	d := Diagnosis{nodes: e.state.Live()}
 	switch {
 	case c.Rejected != nil: // no node takes the class whoever leaves it
-		d.counts = countsOf([]rejected{{why: notHelpful, nodes: d.nodes}})
+		e.counts = countsOf(e.counts, []rejected{{why: notHelpful, nodes: d.nodes}})
 	case c.ByName() && e.state.HasLowerPriority(c.pod.Priority):
-		d.counts = countsOf(e.whyNoVictimsByName(c))
+		e.counts = countsOf(e.counts, e.whyNoVictimsByName(c))
 	case e.options.Rebuilt || e.state.HasLowerPriority(c.pod.Priority):
-		d.counts = countsOf(e.reasonsOf(c).counts.appendTo(nil))
+		e.counts = countsOf(e.counts, e.reasonsOf(c).counts.appendTo(nil))
 	default:
-		d.counts = countsOf(e.noVictims(c))
+		e.counts = countsOf(e.counts, e.noVictims(c))
 	}
+	d.counts = e.counts
 	return d.Message()
 }
 
@@ -75,7 +86,9 @@ func (e *Engine) noVictims(c *Class) []rejected {
 			inTheWay += r.nodes
 		}
 	}
-	return []rejected{{why: noVictims, nodes: inTheWay}, {why: notHelpful, nodes: e.state.Live() - inTheWay}}
+	list := append(e.rejected.list[:0], rejected{why: noVictims, nodes: inTheWay}, rejected{why: notHelpful, nodes: e.state.Live() - inTheWay})
+	e.rejected.list = list
+	return list
 }
 
 // Explain returns why one node is rejected for the class, nil when it isn't.

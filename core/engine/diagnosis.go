@@ -155,9 +155,9 @@ func (m messageCounts) add(message, plugin string) *Count {
 	return c
 }
 
-// countsOf returns the counts of nodes that are rejected for these reasons.
-func countsOf(list []rejected) []Count {
-	out := make([]Count, 0, len(list))
+// countsOf returns the counts of nodes that are rejected for these reasons, in the memory of out.
+func countsOf(out []Count, list []rejected) []Count {
+	out = out[:0]
 	for _, r := range list {
 		if r.nodes == 0 {
 			continue

@@ -43,6 +43,8 @@ type Engine struct {
 	named                column // see namedColumn
 	namedNodes           []*cluster.Node
 	rejected             rejections
+	counts               []Count    // scratch of a diagnosis
+	touchedFilter        nodeFilter // of helpOnTouched
 }
 
 // Options are the seed, and how answers are found. But for the seed no option

@@ -47,7 +47,14 @@ type rejection struct {
 const noPlugin = -1
 
 func (e *Engine) newNodeFilter(c *Class) *nodeFilter {
-	return &nodeFilter{class: c, state: e.state, topology: c.topologies, plugins: c.inOrder}
+	f := &nodeFilter{}
+	f.begin(e, c)
+	return f
+}
+
+// begin makes f a filter of a class, and keeps the memory that it has.
+func (f *nodeFilter) begin(e *Engine, c *Class) {
+	*f = nodeFilter{class: c, state: e.state, topology: c.topologies, plugins: c.inOrder, groups: f.groups}
 }
 
 // code returns the rules' answer for a node. The node has to take the class both

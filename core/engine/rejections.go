@@ -134,8 +134,8 @@ func (v *view) firstOf(entry int) cluster.NodeIndex {
 
 // counts returns the counts with what comes nearest: the smallest deficit on any node, the first
 // of equal ones.
-func (r *rejections) counts(s *cluster.State) []Count {
-	out := countsOf(r.list)
+func (r *rejections) counts(out []Count, s *cluster.State) []Count {
+	out = countsOf(out, r.list)
 	for k := range out {
 		x := &out[k]
 		at := cluster.NoNode

@@ -13,6 +13,19 @@ import (
 type shortfalls struct {
 	of    []int64 // by node index; noShortfall where the message isn't a reason
 	least []int64 // by block of nodes: the smallest of the block
+
+	// told is the deficit of one node that was asked for, with its quantities, until the node
+	// is given another; NoNode when nothing is known.
+	told struct {
+		node    cluster.NodeIndex
+		deficit framework.Deficit
+	}
+}
+
+func newShortfalls() *shortfalls {
+	s := &shortfalls{}
+	s.told.node = cluster.NoNode
+	return s
 }
 
 const (
@@ -31,6 +44,9 @@ func (s *shortfalls) set(i cluster.NodeIndex, short int64) {
 	}
 	old := s.of[i]
 	s.of[i] = short
+	if s.told.node == i {
+		s.told.node = cluster.NoNode
+	}
 	switch {
 	case short <= s.least[block]:
 		s.least[block] = short

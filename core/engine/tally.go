@@ -88,7 +88,7 @@ func (t *tally) setShortfalls(i cluster.NodeIndex, why *framework.Reason) {
 	}
 	for k, m := range why.Messages {
 		if t.short[m] == nil {
-			t.short[m] = &shortfalls{}
+			t.short[m] = newShortfalls()
 		}
 		t.short[m].set(i, shortfall(why.Deficits[k]))
 	}
@@ -128,8 +128,11 @@ func (t *tally) nearest(c *column, message string, except []cluster.NodeIndex) (
 	if at == cluster.NoNode {
 		return cluster.NoNode, framework.Deficit{}
 	}
-	why, _ := c.why(c.state.Node(at))
-	return at, why.Deficits[slices.Index(why.Messages, message)]
+	if s.told.node != at {
+		why, _ := c.why(c.state.Node(at))
+		s.told.node, s.told.deficit = at, why.Deficits[slices.Index(why.Messages, message)]
+	}
+	return at, s.told.deficit
 }
 
 // why returns the reason of the first local rule that rejects a node, in the order of the

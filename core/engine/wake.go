@@ -91,7 +91,8 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 			continue
 		}
 		if f == nil {
-			f = e.newNodeFilter(c)
+			f = &e.touchedFilter
+			f.begin(e, c)
 		}
 		if col.cells[n.Index].ok {
 			why, by := f.reason(n)

@@ -91,13 +91,17 @@ func (a *attempt) rejected(d *engine.Diagnosis, victims *engine.Candidate) Decis
 	if victims != nil {
 		a.state.Nominate(a.pod, a.state.Node(victims.Node).Name)
 	}
-	if d == nil {
+	looked := a.engine.Profile().Preempter != nil // into preemption
+	switch {
+	case d == nil && victims == nil && looked:
+		d = a.engine.DiagnoseInVain(a.class)
+	case d == nil:
 		d = a.engine.Diagnose(a.class)
 	}
 	if victims != nil {
 		return Decision{Class: a.class, Diagnosis: d, Message: d.MessageWith(""), Victims: victims}
 	}
-	if a.engine.Profile().Preempter != nil && !d.Preemption().RuledOut {
+	if looked && !d.Preemption().RuledOut {
 		d = d.WithPreemption(engine.Preemption{RuledOut: true, Message: a.engine.PreemptionMessage(a.class)})
 	}
 	return Decision{Class: a.class, Diagnosis: d, Message: d.Message()}
