@@ -26,6 +26,9 @@ type Config struct {
 	// Stopwatch bounds how long plans take; nil for no bound. It is asked where plans are
 	// made.
 	Stopwatch autoscaler.Stopwatch
+	// Yield, when not nil, is called every few microseconds where plans are made, so that it can
+	// let others use the processor.
+	Yield func()
 	// Workers do what the core asks for.
 	Workers Workers
 	// Inbox takes the outcomes of the workers, which belong among the inputs of a
@@ -63,7 +66,7 @@ func New(cfg Config) (*Driver, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.planner.Stopwatch = cfg.Stopwatch
+		d.planner.Stopwatch, d.planner.Yield = cfg.Stopwatch, cfg.Yield
 	}
 	return d, nil
 }

@@ -174,7 +174,7 @@ type arrived struct {
 // first is what counting the owner's pods takes.
 func newBusy(b *testing.B, nodes int) *busy {
 	w := &busy{b: b, nodes: nodes, inbox: make(chan step.Input, 1<<16), came: map[string]arrived{}, phase: &phase{}, planner: background.Start(b.Context())}
-	w.d = newDriver(b, drive.Config{Workers: w, Inbox: func(in step.Input) { w.inbox <- in },
+	w.d = newDriver(b, drive.Config{Workers: w, Yield: w.planner.Yield, Inbox: func(in step.Input) { w.inbox <- in },
 		Core: autoscaling(func(a *core.Autoscale) { a.ScanInterval, a.Limits.Totals = time.Millisecond, nil })})
 	names := testkit.Names("n", nodes)
 	var in []step.Input

@@ -91,6 +91,7 @@ type Cache interface {
 type journal struct {
 	base    Seq // position of changes[0]; what came before was trimmed
 	changes []Change
+	between func() // see Between
 	epoch   Epoch
 	marks   []uint64 // serials of the open marks, the outermost first
 	marked  uint64   // marks set so far
@@ -142,8 +143,40 @@ func (s *State) Trim(before Seq) {
 // AddCache registers a cache for rollbacks.
 func (s *State) AddCache(c Cache) { s.caches = append(s.caches, c) }
 
+// Between has f called after each change and after each that is taken back, nil for nothing: by
+// then a long what-if may have to let others use the processor. f must not use the state.
+func (s *State) Between(f func()) { s.journal.between = f }
+
 // record applies a change and appends it.
 func (s *State) record(c Change) {
 	s.apply(&c)
-	s.journal.changes = append(s.journal.changes, c)
+	j := &s.journal
+	if len(j.changes) == cap(j.changes) {
+		j.grow()
+	}
+	j.changes = append(j.changes, c)
+	j.turn()
+}
+
+// turn lets others have a turn.
+func (j *journal) turn() {
+	if j.between != nil {
+		j.between()
+	}
+}
+
+// copiedAtOnce is how many changes grow copies at a time.
+const copiedAtOnce = 256
+
+// grow makes room for a quarter more changes. It copies a little at a time, where append copies
+// all at once, which nothing interrupts: a garbage collector that wants to begin, and everybody
+// with it, would wait for as long as it takes to copy tens of megabytes.
+func (j *journal) grow() {
+	n := len(j.changes)
+	bigger := make([]Change, n, n+n/4+copiedAtOnce/4)
+	for from := 0; from < n; from += copiedAtOnce {
+		copy(bigger[from:min(n, from+copiedAtOnce)], j.changes[from:])
+		j.turn()
+	}
+	j.changes = bigger
 }

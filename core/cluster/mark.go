@@ -41,6 +41,7 @@ func (s *State) Rollback(m Mark) {
 	}
 	for i := len(undone) - 1; i >= 0; i-- {
 		s.undo(&undone[i])
+		j.turn()
 	}
 	j.epoch++
 	for _, c := range s.caches {

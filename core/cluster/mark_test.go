@@ -211,6 +211,48 @@ func TestTrim(t *testing.T) {
 	check("a what-if after trimming", map[cluster.Seq]string{8: "0 changes", 9: "out of reach"})
 }
 
+// TestALongJournalKeepsItsChanges has a journal grow some times, by more than it copies at once.
+func TestALongJournalKeepsItsChanges(t *testing.T) {
+	s := newState()
+	names := testkit.Names("n", 3000)
+	for _, name := range names {
+		setNode(s, testkit.Node(name))
+	}
+	changes, ok := s.Since(0)
+	if !ok || len(changes) != len(names) {
+		t.Fatalf("the journal has %d changes, want %d", len(changes), len(names))
+	}
+	for i, c := range changes {
+		if c.Op != cluster.NodeAdded || c.Info.Name != names[i] {
+			t.Fatalf("change %d is %s of %s, want NodeAdded of %s", i, c.Op, c.Info.Name, names[i])
+		}
+	}
+}
+
+// TestOthersHaveATurnBetweenChanges counts what is called between changes, also while they are
+// taken back.
+func TestOthersHaveATurnBetweenChanges(t *testing.T) {
+	s := newState()
+	setNode(s, testkit.Node("other")) // there is room for more
+	turns := 0
+	s.Between(func() { turns++ })
+	m := s.Mark()
+	setNode(s, testkit.Node("n"))
+	place(s, testkit.Pod("p"), "n")
+	if turns != 2 {
+		t.Errorf("after 2 changes others had %d turns", turns)
+	}
+	s.Rollback(m)
+	if turns != 4 {
+		t.Errorf("after 2 changes that were taken back others had %d turns, want 4", turns)
+	}
+	s.Between(nil)
+	setNode(s, testkit.Node("n"))
+	if turns != 4 {
+		t.Errorf("others had %d turns though nobody asks for any, want 4 as before", turns)
+	}
+}
+
 func TestPropertyRollbackRestoresTheState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := testkit.NewWorld(newState(), 5)

@@ -140,7 +140,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	}
 	watch := newStopwatch(o.Core.Autoscale, time.Now)
 	w.timePlans(watch, o.Watcher)
-	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Stopwatch: watch.orNil(),
+	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Stopwatch: watch.orNil(), Yield: w.yield(),
 		Workers: staff.workers, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
 	if err != nil {
 		return err

@@ -76,6 +76,15 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 	return w
 }
 
+// yield returns what lets others use the processor while plans are made; nil for a core that only
+// schedules.
+func (w *workers) yield() func() {
+	if w.planner == nil {
+		return nil
+	}
+	return w.planner.Yield
+}
+
 // readFrom gives workers what they read of caches. It comes before run.
 func (w *workers) readFrom(c *caches, clients *clients) {
 	w.binder.volumes = newVolumeBinder(clients.bind, c)

@@ -27,6 +27,9 @@ type Planner struct {
 	// Stopwatch bounds how long plans take; nil, the default, for no bound. It is to be set
 	// before the first plan.
 	Stopwatch autoscaler.Stopwatch
+	// Yield, when not nil, is called every few microseconds while a plan is made, so that it can
+	// let others use the processor. It is to be set before the first plan.
+	Yield func()
 }
 
 // New returns a planner that follows a state, which must not have been trimmed, and
@@ -72,6 +75,10 @@ func (p *Planner) Position() cluster.Seq {
 // Plan answers a request from the follower's state as it is. It changes nothing but what
 // the engines remember.
 func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
+	p.follower.Between(p.Yield)
+	p.drains.Between(p.Yield)
+	defer p.follower.Between(nil) // others have it catch up, on their own time
+	defer p.drains.Between(nil)
 	plan := autoscaler.NewPlan(&req, p.Position())
 	questions := &autoscaler.Questions{Watch: p.Stopwatch}
 	questions.Start(autoscaler.WholePlan)

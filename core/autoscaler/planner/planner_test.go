@@ -96,6 +96,40 @@ func TestAPlanHasBothSides(t *testing.T) {
 	}
 }
 
+// TestOthersHaveTurnsWhilePlansAreMade has a planner buy for pods and move one from a node: others
+// have turns on both sides of the plan, and none while the planner catches up, which it does where
+// somebody waits for it.
+func TestOthersHaveTurnsWhilePlansAreMade(t *testing.T) {
+	leader := cluster.New(cluster.NewSchema())
+	p := follow(t, leader)
+	turns := 0
+	p.Yield = func() { turns++ }
+	leader.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 2, Max: 5, Template: leader.Schema.ParseNode(testkit.Node("t").Alloc("cpu", "4", "memory", "8Gi").Obj(), "g")})
+	addNode(leader, "n1")
+	addNode(leader, "n2")
+	leader.Place(leader.Schema.ParsePod(testkit.Pod("moved").Owner("apps/v1", "ReplicaSet", "rs").Req("cpu", "1").Obj()), "n1")
+	mustCatchUp(t, p)
+	if turns != 0 {
+		t.Errorf("others had %d turns while the planner caught up, want none", turns)
+	}
+	p.Plan(autoscaler.Request{Pending: []*cluster.Pod{leader.Schema.ParsePod(testkit.Pod("p").Req("cpu", "4").Obj())}})
+	buying := turns
+	if buying == 0 {
+		t.Error("others had no turn while the planner looked for nodes to buy")
+	}
+	if plan := p.Plan(autoscaler.Request{ScaleDown: &autoscaler.ScaleDown{Rules: autoscaler.RemovalRules{UtilizationThreshold: 0.5}}}); len(plan.Removals) == 0 {
+		t.Fatalf("the plan removes nothing: %+v", plan)
+	}
+	if turns == buying {
+		t.Error("others had no turn while the planner looked for nodes to remove")
+	}
+	planned := turns
+	addNode(leader, "n3")
+	if mustCatchUp(t, p); turns != planned {
+		t.Errorf("others had %d turns while the planner caught up again, want none", turns-planned)
+	}
+}
+
 // TestFollowKeepsUpWithoutAJournal follows a leader that forgets its journal after each
 // change, and one that has forgotten too early.
 func TestFollowKeepsUpWithoutAJournal(t *testing.T) {

@@ -28,6 +28,7 @@ type Simulator struct {
 	leader *cluster.State
 	world  *cluster.Follower
 	packers
+	between func() // see Between
 
 	candidates []*candidate // in the order in which they were found
 	byNode     map[cluster.NodeIndex]*candidate
@@ -104,6 +105,20 @@ func New(leader *cluster.State, profiles []*framework.Profile, how engine.Option
 	}
 	return &Simulator{leader: leader, world: world, packers: packing, byNode: map[cluster.NodeIndex]*candidate{},
 		hints: map[types.UID]string{}, noPlace: map[string]*stuck{}, skipped: map[string]uint64{}, rebuilt: how.Rebuilt}, nil
+}
+
+// Between has f called after each change of the simulated world, and for each node that a pass looks
+// at; nil for nothing. f must not use the world.
+func (s *Simulator) Between(f func()) {
+	s.world.Between(f)
+	s.between = f
+}
+
+// turn lets others have a turn.
+func (s *Simulator) turn() {
+	if s.between != nil {
+		s.between()
+	}
 }
 
 // find places a pod on the node that its hint names, if that takes it, and else on the best.
