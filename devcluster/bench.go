@@ -31,8 +31,9 @@ memory, attempts and API calls per pod. In the first case bare loops of binds,
 and of binds and events, run too: the ceiling for any scheduler there.
 
 The cases are those of scheduler_perf, kube-scheduler's own benchmark, by its names in
-parentheses, and some that it lacks. The size is one for two cores; --full is that of
-its large workloads. Cases that need a node for each pod have fewer pods.
+parentheses, and some that it lacks. The size is one for two cores, and cases that need
+a node for each pod have fewer pods. --full is the size of its large workloads, with
+more nodes in these cases.
 
 Cases:
 ` + about(),
@@ -44,7 +45,7 @@ Cases:
 				return fmt.Errorf("-o is %q; it must be text or json", output)
 			}
 			if full && !cmd.Flags().Changed("nodes") {
-				o.Nodes = bench.Full.Nodes
+				o.Nodes, o.MoreNodes = bench.Full.Nodes, true
 			}
 			if full && !cmd.Flags().Changed("pods") {
 				o.Pods = bench.Full.Pods
@@ -63,7 +64,7 @@ Cases:
 	fs.StringSliceVar(&o.Schedulers, "scheduler", nil, "kube-scheduler or berth (default: both in turn)")
 	fs.IntVar(&o.Nodes, "nodes", bench.Small.Nodes, "number of nodes")
 	fs.IntVar(&o.Pods, "pods", bench.Small.Pods, "number of pods, fewer in cases that say so")
-	fs.BoolVar(&full, "full", false, fmt.Sprintf("have %d nodes and %d pods, where --nodes and --pods don't say otherwise", bench.Full.Nodes, bench.Full.Pods))
+	fs.BoolVar(&full, "full", false, fmt.Sprintf("have %d nodes, more where pods need them, and %d pods, where --nodes and --pods don't say otherwise", bench.Full.Nodes, bench.Full.Pods))
 	fs.IntVar(&o.Rounds, "rounds", 1, "how often each scheduler runs each case")
 	fs.BoolVar(&o.Ceiling, "ceiling", true, "run the bare loops too, in the first case")
 	fs.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long one run may take, with creating its pods")

@@ -28,9 +28,11 @@ import (
 // Options of a benchmark.
 type Options struct {
 	Size
-	Berth  string   // path of the binary
-	Cases  []string // names; all when empty
-	Rounds int      // how often each contender runs a case
+	// MoreNodes gives cases whose nodes take fewer than Pods as many as take them all.
+	MoreNodes bool
+	Berth     string   // path of the binary
+	Cases     []string // names; all when empty
+	Rounds    int      // how often each contender runs a case
 	// Schedulers to run; kube-scheduler and Berth when empty.
 	Schedulers []string
 	// Ceiling adds the bare loops of API calls to the contenders.
@@ -50,7 +52,6 @@ const (
 // Result is what a benchmark found.
 type Result struct {
 	CPUs  int          `json:"cpus"`
-	Nodes int          `json:"nodes"`
 	Cases []CaseResult `json:"cases"`
 }
 
@@ -58,6 +59,7 @@ type Result struct {
 type CaseResult struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
+	Nodes int    `json:"nodes"`
 	Pods  int    `json:"pods"`
 	Runs  []Run  `json:"runs"`
 }
@@ -114,8 +116,11 @@ func Do(ctx context.Context, o Options) (*Result, error) {
 	if err := b.createCluster(ctx); err != nil {
 		return nil, err
 	}
-	out := &Result{CPUs: runtime.NumCPU(), Nodes: o.Nodes}
+	out := &Result{CPUs: runtime.NumCPU()}
 	for i, c := range chosen {
+		if b.o.Size = o.Size; o.MoreNodes {
+			b.o.Size = c.enough(o.Size)
+		}
 		contenders := slices.Clone(o.Schedulers)
 		if o.Ceiling && i == 0 {
 			contenders = append(contenders, BareBinds, BareBindEvents)
@@ -162,7 +167,7 @@ func (o *Options) validate() ([]Case, error) {
 // runCase runs a case with each contender in turn, and that as many times as there are
 // rounds. Taking turns spreads a slow minute of the machine over all contenders.
 func (b *bench) runCase(ctx context.Context, c Case, contenders []string) (CaseResult, error) {
-	r := CaseResult{Name: c.Name, About: c.About, Pods: c.size(b.o.Size)}
+	r := CaseResult{Name: c.Name, About: c.About, Nodes: b.o.Nodes, Pods: c.size(b.o.Size)}
 	for round := range b.o.Rounds {
 		for _, name := range contenders {
 			run, err := b.run(ctx, c, name, round)

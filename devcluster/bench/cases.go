@@ -170,6 +170,15 @@ var Cases = []Case{
 		before: []standing{{count: func(s Size) int { return 5 * s.Pods }, shape: huge, waiting: true}, {count: nodesOf, shape: light}}, shape: plain, during: eventStorm},
 }
 
+// enough returns a size with so many times the nodes that all pods can be measured.
+func (c Case) enough(s Size) Size {
+	for more := s; ; more.Nodes += s.Nodes {
+		if c.size(more) >= s.Pods {
+			return more
+		}
+	}
+}
+
 // size returns how many pods are measured.
 func (c Case) size(s Size) int {
 	if c.pods != nil {

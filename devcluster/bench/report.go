@@ -15,9 +15,9 @@ import (
 // Print writes the result as tables: a line for each contender of a case, then how
 // Berth's numbers compare with kube-scheduler's and with the bare loops'.
 func (r *Result) Print(out io.Writer) error {
-	fmt.Fprintf(out, "%d nodes, %d CPUs shared by the scheduler, the API server and etcd; medians of the runs\n", r.Nodes, r.CPUs)
+	fmt.Fprintf(out, "%d CPUs shared by the scheduler, the API server and etcd; medians of the runs\n", r.CPUs)
 	for _, c := range r.Cases {
-		fmt.Fprintf(out, "\n%s: %d pods; %s\n", c.Name, c.Pods, c.About)
+		fmt.Fprintf(out, "\n%s: %d nodes, %d pods; %s\n", c.Name, c.Nodes, c.Pods, c.About)
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(w, "\truns\tpods/s\tp50\tp90\tp95\tp99\tCPU ms/pod\tAPI server\tetcd\tpeak MiB\tattempts/pod\tfirst s\tevents s\t")
 		names := c.contenders()
