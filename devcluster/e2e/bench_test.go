@@ -57,7 +57,7 @@ func TestBench(t *testing.T) {
 	if err := r.Print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"basic: 60 pods", "preemption: 30 pods", "of the bind loop", "times the pods per second, with 1/"} {
+	for _, want := range []string{"basic: 30 nodes, 60 pods", "preemption: 30 nodes, 30 pods", "of the bind loop", "times the pods per second, with 1/"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &out)
 		}
