@@ -30,7 +30,8 @@ type mode interface {
 	// placed carries out a decision that has placed a pod on a node in the state; the
 	// decision has seen the changes up to seen.
 	placed(p *pod, item *queue.Item, d scheduler.Decision, seen cluster.Seq)
-	// rejected carries out a decision that found no node.
+	// rejected carries out a decision that found no node. Decisions are handed over by value: the
+	// address of one that goes to an unknown mode would have each allocated.
 	rejected(p *pod, item *queue.Item, d scheduler.Decision)
 	// reportGate says of a pod that a gate holds it, if one does.
 	reportGate(p *pod)

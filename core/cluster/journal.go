@@ -143,8 +143,9 @@ func (s *State) Trim(before Seq) {
 // AddCache registers a cache for rollbacks.
 func (s *State) AddCache(c Cache) { s.caches = append(s.caches, c) }
 
-// Between has f called after each change and after each that is taken back, nil for nothing: by
-// then a long what-if may have to let others use the processor. f must not use the state.
+// Between has f called after each change, and after each that is taken back; nil for nothing. The
+// planner sets it while it makes a plan, so that f can let other threads use the processor. f must
+// not use the state.
 func (s *State) Between(f func()) { s.journal.between = f }
 
 // record applies a change and appends it.
@@ -158,7 +159,9 @@ func (s *State) record(c Change) {
 	j.turn()
 }
 
-// turn lets others have a turn.
+// Turn calls what Between has set: for loops that are long and change nothing.
+func (s *State) Turn() { s.journal.turn() }
+
 func (j *journal) turn() {
 	if j.between != nil {
 		j.between()
@@ -173,9 +176,9 @@ const copiedAtOnce = 256
 // with it, would wait for as long as it takes to copy tens of megabytes.
 func (j *journal) grow() {
 	n := len(j.changes)
-	bigger := make([]Change, n, n+n/4+copiedAtOnce/4)
-	for from := 0; from < n; from += copiedAtOnce {
-		copy(bigger[from:min(n, from+copiedAtOnce)], j.changes[from:])
+	bigger := make([]Change, 0, n+n/4+copiedAtOnce/4)
+	for piece := range slices.Chunk(j.changes, copiedAtOnce) {
+		bigger = append(bigger, piece...)
 		j.turn()
 	}
 	j.changes = bigger

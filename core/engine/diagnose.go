@@ -43,11 +43,12 @@ func (e *Engine) Refreshed(c *Class, d *Diagnosis) *Diagnosis {
 	if d.outside {
 		return d
 	}
-	out := e.Diagnose(c)
-	out.hinting = out.hinting.union(d.hinting)
+	again := e.Diagnose
 	if d.preemption.RuledOut {
-		out.preemption = Preemption{RuledOut: true, Message: e.PreemptionMessage(c)}
+		again = e.DiagnoseInVain
 	}
+	out := again(c)
+	out.hinting = out.hinting.union(d.hinting)
 	return out
 }
 
@@ -78,7 +79,7 @@ func (e *Engine) PreemptionMessage(c *Class) string {
 }
 
 // noVictims returns why preemption doesn't help a class on any node when nobody has a lower
-// priority anywhere.
+// priority anywhere. The list lies where rejections has its own, and is valid as long.
 func (e *Engine) noVictims(c *Class) []rejected {
 	inTheWay := 0 // the nodes where something is that could be taken away
 	for _, r := range e.rejections(c).list {

@@ -133,7 +133,7 @@ func (v *view) firstOf(entry int) cluster.NodeIndex {
 }
 
 // counts returns the counts with what comes nearest: the smallest deficit on any node, the first
-// of equal ones.
+// of equal ones. They are in the memory of out.
 func (r *rejections) counts(out []Count, s *cluster.State) []Count {
 	out = countsOf(out, r.list)
 	for k := range out {

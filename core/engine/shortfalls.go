@@ -14,8 +14,8 @@ type shortfalls struct {
 	of    []int64 // by node index; noShortfall where the message isn't a reason
 	least []int64 // by block of nodes: the smallest of the block
 
-	// told is the deficit of one node that was asked for, with its quantities, until the node
-	// is given another; NoNode when nothing is known.
+	// told is the node that came nearest when this was asked for last, with its deficit, until
+	// set gives that node another shortfall: then node is NoNode, and the rule is asked again.
 	told struct {
 		node    cluster.NodeIndex
 		deficit framework.Deficit

@@ -91,9 +91,9 @@ func (a *attempt) rejected(d *engine.Diagnosis, victims *engine.Candidate) Decis
 	if victims != nil {
 		a.state.Nominate(a.pod, a.state.Node(victims.Node).Name)
 	}
-	looked := a.engine.Profile().Preempter != nil // into preemption
+	preempts := a.engine.Profile().Preempter != nil
 	switch {
-	case d == nil && victims == nil && looked:
+	case d == nil && preempts && victims == nil:
 		d = a.engine.DiagnoseInVain(a.class)
 	case d == nil:
 		d = a.engine.Diagnose(a.class)
@@ -101,7 +101,7 @@ func (a *attempt) rejected(d *engine.Diagnosis, victims *engine.Candidate) Decis
 	if victims != nil {
 		return Decision{Class: a.class, Diagnosis: d, Message: d.MessageWith(""), Victims: victims}
 	}
-	if looked && !d.Preemption().RuledOut {
+	if preempts && !d.Preemption().RuledOut {
 		d = d.WithPreemption(engine.Preemption{RuledOut: true, Message: a.engine.PreemptionMessage(a.class)})
 	}
 	return Decision{Class: a.class, Diagnosis: d, Message: d.Message()}

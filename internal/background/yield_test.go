@@ -36,15 +36,3 @@ func TestYieldsAreRareWhereOthersTakeLong(t *testing.T) {
 		compute(30 * time.Millisecond) // the last of the yields has no effect any more
 	}
 }
-
-func TestTheThreadYields(t *testing.T) {
-	w := Start(t.Context())
-	yielded := make(chan bool)
-	w.Do(t.Context(), func() {
-		w.Yield()
-		yielded <- !w.next.IsZero()
-	})
-	if !<-yielded {
-		t.Error("the worker hasn't yielded")
-	}
-}

@@ -183,7 +183,7 @@ func (p *pass) placeFitting(pods []autoscaler.Fitting) {
 // confirm undoes the candidates that may not go any more.
 func (p *pass) confirm() {
 	for _, c := range slices.Clone(p.candidates) {
-		p.turn()
+		p.world.Turn()
 		n := p.world.Node(c.node)
 		if !p.mayStillGo(c, n) {
 			p.undo(c) // why it stays is found out with the nodes that never were candidates
@@ -229,7 +229,7 @@ func (p *pass) judgeAnew(c *candidate) bool {
 func (p *pass) look(questions *autoscaler.Questions) {
 	list := p.eligible()
 	for k, x := range list {
-		p.turn()
+		p.world.Turn()
 		n := x.node
 		switch {
 		case k >= leastPerPass && questions.Over(autoscaler.Drains):
@@ -263,7 +263,8 @@ type looked struct {
 func (p *pass) eligible() (out []looked) {
 	skipped := map[string]uint64{}
 	p.world.Nodes(func(n *cluster.Node) {
-		if p.turn(); p.byNode[n.Index] != nil {
+		p.world.Turn()
+		if p.byNode[n.Index] != nil {
 			return
 		}
 		if p.isHome(n.Index) {

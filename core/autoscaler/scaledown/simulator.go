@@ -28,7 +28,6 @@ type Simulator struct {
 	leader *cluster.State
 	world  *cluster.Follower
 	packers
-	between func() // see Between
 
 	candidates []*candidate // in the order in which they were found
 	byNode     map[cluster.NodeIndex]*candidate
@@ -109,17 +108,7 @@ func New(leader *cluster.State, profiles []*framework.Profile, how engine.Option
 
 // Between has f called after each change of the simulated world, and for each node that a pass looks
 // at; nil for nothing. f must not use the world.
-func (s *Simulator) Between(f func()) {
-	s.world.Between(f)
-	s.between = f
-}
-
-// turn lets others have a turn.
-func (s *Simulator) turn() {
-	if s.between != nil {
-		s.between()
-	}
-}
+func (s *Simulator) Between(f func()) { s.world.Between(f) }
 
 // find places a pod on the node that its hint names, if that takes it, and else on the best.
 // It returns NoNode, and places nothing, when none does.
