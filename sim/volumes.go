@@ -196,11 +196,7 @@ func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
 // there unclaimed.
 func (w *World) canProvide(class *storagev1.StorageClass, n *v1.Node) bool {
 	if class.Provisioner != "kubernetes.io/no-provisioner" {
-		if len(class.AllowedTopologies) == 0 {
-			return true
-		}
-		r := class.AllowedTopologies[0].MatchLabelExpressions[0] // random worlds have no more
-		return slices.Contains(r.Values, n.Labels[r.Key])
+		return len(class.AllowedTopologies) == 0 || slices.ContainsFunc(class.AllowedTopologies, func(t v1.TopologySelectorTerm) bool { return selects(t, n) })
 	}
 	for _, key := range w.stored {
 		pv, ok := w.objects[key].(*v1.PersistentVolume)
@@ -209,4 +205,15 @@ func (w *World) canProvide(class *storagev1.StorageClass, n *v1.Node) bool {
 		}
 	}
 	return false
+}
+
+// selects tells whether a node's labels meet all demands of a term. A term without any
+// selects no node.
+func selects(t v1.TopologySelectorTerm, n *v1.Node) bool {
+	for _, r := range t.MatchLabelExpressions {
+		if value, ok := n.Labels[r.Key]; !ok || !slices.Contains(r.Values, value) {
+			return false
+		}
+	}
+	return len(t.MatchLabelExpressions) > 0
 }
