@@ -8,6 +8,10 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // This file is what can be done to a running cluster: components killed and started again,
@@ -43,9 +47,43 @@ func (c *Cluster) Restart(component string) error {
 	return nil
 }
 
-// WaitServing returns when the API server is ready, or an error after a limit.
+// WaitServing returns when the API server is ready and reads from etcd again whatever pods are
+// placed with, or an error after a limit. It is ready before it reads everything: it has a
+// connection to etcd for each kind of object, and each of them waits longer after every
+// attempt to connect again that failed, up to some six seconds when etcd was away for nine.
 func (c *Cluster) WaitServing(ctx context.Context, limit time.Duration) error {
-	return c.waitServing(ctx, limit)
+	if err := c.waitServing(ctx, limit); err != nil {
+		return err
+	}
+	return c.poll(ctx, limit, "the API server did not read from etcd", readsFromEtcd)
+}
+
+// readsFromEtcd tells whether the API server finds out that there is no pod, node and Lease of
+// a name that none has: what a get asks for without a version is read from etcd, not from memory.
+func readsFromEtcd(ctx context.Context, client kubernetes.Interface) bool {
+	const nobody, patience = "nobody-has-this-name", time.Second
+	for _, get := range []func(context.Context) error{
+		func(ctx context.Context) error {
+			_, err := client.CoreV1().Pods(v1.NamespaceDefault).Get(ctx, nobody, metav1.GetOptions{})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := client.CoreV1().Nodes().Get(ctx, nobody, metav1.GetOptions{})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := client.CoordinationV1().Leases(v1.NamespaceDefault).Get(ctx, nobody, metav1.GetOptions{})
+			return err
+		},
+	} {
+		call, cancel := context.WithTimeout(ctx, patience)
+		err := get(call)
+		cancel()
+		if !apierrors.IsNotFound(err) {
+			return false
+		}
+	}
+	return true
 }
 
 // Compact has etcd forget every revision before the current one, so that a watch that
