@@ -159,8 +159,12 @@ func (p *pass) placeDisplaced() (homeless string) {
 func (p *pass) placeFitting(pods []autoscaler.Fitting) {
 	for i := 0; i < len(pods); i++ {
 		pod := pods[i].Pod
-		if p.world.NominatedTo(pod.UID) != "" {
+		switch p.world.NominatedTo(pod.UID) {
+		case "":
+		case pods[i].Node:
 			continue // its node stays for that, and a pod that is placed loses its nomination
+		default:
+			pod = pod.Instance("fits/" + string(pod.UID)) // which keeps that node as well
 		}
 		e := p.engine(pod)
 		if n := p.world.NodeByName(pods[i].Node); n != nil {

@@ -11,34 +11,21 @@ import (
 // cover places pods on nodes that exist and on nodes that are coming, and returns those
 // left over: nodes are proposed for these only, so that nothing is ordered twice.
 //
-// Places are filled first, each with the pods that it is kept for; elsewhere the pods might
-// not fit again, and nodes would be ordered for the rest. What room is left on their nodes
-// then is anybody's. Nodes that are coming without a place, such as those of a process
-// before this one, are anybody's from the beginning.
+// Places are filled before others take the room of their nodes, each with the pods that it is
+// kept for; elsewhere the pods might not fit again, and nodes would be ordered for the rest.
+// What room is left on their nodes then is anybody's. Nodes that are coming without a place,
+// such as those of a process before this one, are anybody's from the beginning.
 //
 // A node that is registered and starting stands for itself, as it will be once it is
 // usable.
 func (b *builder) cover(pending []*run) []*run {
-	left := b.placeAnd(pending, func(pod *cluster.Pod, c engine.Choice) {
-		b.plan.Fitting = append(b.plan.Fitting, autoscaler.Fitting{Pod: pod, Node: b.State.Node(c.Node).Name})
-	})
+	left := b.fillPlaces(pending, b.usablePlace, b.fitsNow)
+	left = b.placeAnd(left, func(pod *cluster.Pod, c engine.Choice) { b.fitsNow(pod, c.Node) })
 	b.joins = map[cluster.NodeIndex]*autoscaler.Join{}
 	for _, g := range b.State.Groups() {
 		b.arriving[g.ID] = b.arrivals(g)
 	}
-	if len(b.req.Places) > 0 {
-		waiting := index(left)
-		for i := range b.req.Places {
-			p := &b.req.Places[i]
-			if n := b.nodeOf(p); n != nil {
-				if join := b.joins[n.Index]; join != nil {
-					join.With = p.Pods[0]
-				}
-				b.fill(n.Index, p.Pods, waiting)
-			}
-		}
-		left = filtered(left, func(pod *cluster.Pod) bool { return waiting[pod.UID] != nil })
-	}
+	left = b.fillPlaces(left, b.comingPlace, func(*cluster.Pod, cluster.NodeIndex) {})
 	for _, g := range b.State.Groups() {
 		for a := b.arriving[g.ID]; a.unregistered > 0; {
 			b.next(a)
@@ -96,33 +83,56 @@ func (b *builder) next(a *arrivals) cluster.NodeIndex {
 	return n
 }
 
-// nodeOf returns the node of a place as it stands in the state; nil when it isn't coming
-// any more. A node that isn't registered is the next of its group.
-func (b *builder) nodeOf(p *autoscaler.Place) *cluster.Node {
-	if p.Node != "" {
-		return b.State.NodeByName(p.Node)
-	}
-	if a := b.arriving[p.Group]; a != nil && a.unregistered > 0 {
-		return b.State.Node(b.next(a))
-	}
-	return nil
+// fitsNow has the plan say that a pod fits on a node as it is.
+func (b *builder) fitsNow(pod *cluster.Pod, node cluster.NodeIndex) {
+	b.plan.Fitting = append(b.plan.Fitting, autoscaler.Fitting{Pod: pod, Node: b.State.Node(node).Name})
 }
 
-// fill gives each pod of a place that waits its node, and takes it out of those that wait.
-// A pod that the node doesn't take any more, since the rules or the node are other than
-// they were, waits on.
-func (b *builder) fill(node cluster.NodeIndex, pods []types.UID, waiting map[types.UID]*pending) {
-	for _, uid := range pods {
-		p := waiting[uid]
-		if p == nil {
+// usablePlace returns the node of a place if it is registered, before those that start stand in
+// the state as they will be. One that starts takes no pod yet.
+func (b *builder) usablePlace(p *autoscaler.Place) *cluster.Node { return b.State.NodeByName(p.Node) }
+
+// comingPlace returns the node of a place as it stands in the state, with those that are coming;
+// nil when it isn't coming any more. A node that isn't registered is the next of its group. Pods
+// for which there is room beside those of the place join them.
+func (b *builder) comingPlace(p *autoscaler.Place) *cluster.Node {
+	n := b.State.NodeByName(p.Node)
+	if a := b.arriving[p.Group]; p.Node == "" && a != nil && a.unregistered > 0 {
+		n = b.State.Node(b.next(a))
+	}
+	if n != nil && b.joins[n.Index] != nil {
+		b.joins[n.Index].With = p.Pods[0]
+	}
+	return n
+}
+
+// fillPlaces gives the pods of places that wait their nodes, and returns the others. A pod that
+// its node doesn't take, since the rules or the node are other than they were, is one of those.
+func (b *builder) fillPlaces(runs []*run, nodeOf func(*autoscaler.Place) *cluster.Node, placed func(*cluster.Pod, cluster.NodeIndex)) []*run {
+	if len(b.req.Places) == 0 {
+		return runs
+	}
+	waiting := index(runs)
+	for i := range b.req.Places {
+		place := &b.req.Places[i]
+		n := nodeOf(place)
+		if n == nil {
 			continue
 		}
-		e := b.Engine(p.pod)
-		if e.Explain(e.Current(p.class, p.pod), node) == nil {
-			e.PlaceOn(p.pod, node)
-			delete(waiting, uid)
+		node := n.Index // placing a pod may replace what n points to
+		for _, uid := range place.Pods {
+			p := waiting[uid]
+			if p == nil {
+				continue
+			}
+			if e := b.Engine(p.pod); e.Explain(e.Current(p.class, p.pod), node) == nil {
+				e.PlaceOn(p.pod, node)
+				placed(p.pod, node)
+				delete(waiting, uid)
+			}
 		}
 	}
+	return filtered(runs, func(pod *cluster.Pod) bool { return waiting[pod.UID] != nil })
 }
 
 // unneeded returns how many of the coming nodes that aren't registered take no pending pod,
