@@ -66,6 +66,8 @@ var mutants = []mutant{
 	{"when one pod puts its preemption off, others of its class aren't tried", "core/queue/waiting.go", "	w.state, w.diagnosis = probingPreempt, d // the class doesn't fit\n	q.probe(w)\n", "	w.state = waiting\n", "./core", "TestScripts", "1"},
 	{"a limited wait for a place never ends", "core/lifecycle/reservation/asking.go", "if t.Now.Before(m.limits[uid]) {", "if true {", "./core/lifecycle/reservation", "PropertyPlaces", "400"},
 	{"nodes are bought for pods that would preempt", "core/autoscaler/scaleup/scaleup.go", "if req.NotFor != nil {", "if false {", "./core/autoscaler/scaleup", "Script", "1"},
+	{"anybody has the room of a place on a usable node", "core/autoscaler/scaleup/cover.go", "left := b.fillPlaces(pending, b.usablePlace, b.fitsNow)", "left := pending", "./core/autoscaler/scaleup", "Script", "1"},
+	{"a pod keeps no node but that of its place", "core/autoscaler/scaledown/pass.go", "			pod = pod.Instance(\"fits/\" + string(pod.UID))", "			continue", "./core/autoscaler/scaledown", "TheyFitOn", "1"},
 	{"what a node lacks is told as it was", "core/engine/shortfalls.go", "if s.told.node == i {", "if false {", "./core/engine", cached, "400"},
 	{"nobody is below anybody", "core/cluster/state.go", "		if p < priority {", "		if p < priority && false {", "./core/engine", cached, "400"},
 	{"an attachment's volume touches no node", "core/cluster/volumes.go", "s.objects.attachmentsByVolume[o.Name]", "s.objects.attachmentsByVolume[\"\"]", "./core/engine", "TestStorageReaches", "1"},
