@@ -82,12 +82,12 @@ type kubelets struct {
 	mu    sync.Mutex
 	due   timetable               // guarded by mu
 	pods  map[types.UID]*podState // guarded by mu, with the states
-	nodes map[string]bool         // nodes that exist, by name; guarded by mu
+	nodes map[string]*v1.Node     // nodes that exist, by name, as last seen; guarded by mu
 }
 
 func newKubelets(client kubernetes.Interface, o Options) *kubelets {
 	return &kubelets{
-		client: client, o: o, wake: make(chan struct{}, 1), pods: map[types.UID]*podState{}, nodes: map[string]bool{},
+		client: client, o: o, wake: make(chan struct{}, 1), pods: map[types.UID]*podState{}, nodes: map[string]*v1.Node{},
 		nodeIPs: newAddresses("10.128.0.0"), podIPs: newAddresses("100.64.0.0"),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -20,8 +21,8 @@ import (
 // and reports a node ready that needs it.
 func (k *kubelets) nodeChanged(n *v1.Node) {
 	k.mu.Lock()
-	known := k.nodes[n.Name]
-	k.nodes[n.Name] = true
+	known := k.nodes[n.Name] != nil
+	k.nodes[n.Name] = n
 	k.mu.Unlock()
 	if !known {
 		k.at(time.Now(), func(ctx context.Context) { k.renew(ctx, n.Name, n.UID) })
@@ -46,6 +47,14 @@ func needsReady(n *v1.Node) bool {
 		}
 	}
 	return true
+}
+
+// unnoticed tells whether the node controller hasn't noticed that a node is ready. When it can't
+// take the taint away, since the API server or etcd is away just then, it doesn't try again
+// before the node changes; a kubelet reports every few minutes that nothing has changed.
+func unnoticed(n *v1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue }) &&
+		slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == v1.TaintNodeNotReady })
 }
 
 func (k *kubelets) nodeGone(name string) {
@@ -80,14 +89,19 @@ func (k *kubelets) patchNode(ctx context.Context, n *v1.Node, patch map[string]a
 	k.again(err, func(ctx context.Context) { k.patchNode(ctx, n, patch, subresources...) })
 }
 
-// renew renews a node's lease and plans the next renewal, as long as the node exists. The
-// garbage collector deletes the lease with its node.
+// renew renews a node's lease and plans the next renewal, as long as the node exists, and reports
+// again what hasn't been noticed. The garbage collector deletes the lease with its node.
 func (k *kubelets) renew(ctx context.Context, name string, uid types.UID) {
 	k.mu.Lock()
-	known := k.nodes[name]
+	n := k.nodes[name]
 	k.mu.Unlock()
-	if !known {
+	if n == nil {
 		return
+	}
+	if unnoticed(n) {
+		k.patchNode(ctx, n, map[string]any{"status": map[string]any{"conditions": []map[string]any{{
+			"type": v1.NodeReady, "lastHeartbeatTime": metav1.Now(),
+		}}}}, "status")
 	}
 	leases := k.client.CoordinationV1().Leases(v1.NamespaceNodeLease)
 	now := metav1.NowMicro()
