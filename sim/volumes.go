@@ -208,7 +208,8 @@ func (w *World) canProvide(class *storagev1.StorageClass, n *v1.Node) bool {
 }
 
 // selects tells whether a node's labels meet all demands of a term. A term without any
-// selects no node.
+// selects no node. The plugin volumebinding has the same rule; the world doesn't ask it, since
+// this checks what it has decided.
 func selects(t v1.TopologySelectorTerm, n *v1.Node) bool {
 	for _, r := range t.MatchLabelExpressions {
 		if value, ok := n.Labels[r.Key]; !ok || !slices.Contains(r.Values, value) {

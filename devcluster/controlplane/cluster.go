@@ -122,7 +122,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	if err := c.start("kube-apiserver", flags...); err != nil {
 		return err
 	}
-	if err := c.waitServing(ctx, 3*time.Minute); err != nil {
+	if err := c.waitReady(ctx, 3*time.Minute); err != nil {
 		return err
 	}
 	if o.NoControllers {
@@ -240,9 +240,9 @@ func (c *Cluster) Process(name string) *Process {
 	return nil
 }
 
-// waitServing returns when the API server is ready. It is an error when a component ends
+// waitReady returns when the API server is ready. It is an error when a component ends
 // before, and when the limit has passed.
-func (c *Cluster) waitServing(ctx context.Context, limit time.Duration) error {
+func (c *Cluster) waitReady(ctx context.Context, limit time.Duration) error {
 	return c.poll(ctx, limit, "the API server did not serve", func(ctx context.Context, client kubernetes.Interface) bool {
 		_, err := client.CoreV1().RESTClient().Get().AbsPath("/readyz").Timeout(5 * time.Second).DoRaw(ctx)
 		return err == nil

@@ -48,11 +48,11 @@ func (c *Cluster) Restart(component string) error {
 }
 
 // WaitServing returns when the API server is ready and reads from etcd again whatever pods are
-// placed with, or an error after a limit. It is ready before it reads everything: it has a
+// placed with; each of the two has until a limit. It is ready before it reads everything: it has a
 // connection to etcd for each kind of object, and each of them waits longer after every
 // attempt to connect again that failed, up to some six seconds when etcd was away for nine.
 func (c *Cluster) WaitServing(ctx context.Context, limit time.Duration) error {
-	if err := c.waitServing(ctx, limit); err != nil {
+	if err := c.waitReady(ctx, limit); err != nil {
 		return err
 	}
 	return c.poll(ctx, limit, "the API server did not read from etcd", readsFromEtcd)

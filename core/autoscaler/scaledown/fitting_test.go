@@ -8,9 +8,9 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// TestPodsKeepTheNodesThatTheyFitOn has two pods that wait, whose place is on one node that takes
-// one of them, and two empty nodes: neither goes. (The bind of the first had failed, and the
-// plan that gave the other this place knew of neither.)
+// TestPodsKeepTheNodesThatTheyFitOn has two pods that wait, with their place on n0, which takes
+// one of them. The plan finds that the other fits on n1, so n1 stays, too; n2 goes. A plan that is
+// committed late can leave two pods with such a place.
 func TestPodsKeepTheNodesThatTheyFitOn(t *testing.T) {
 	s := cluster.New(cluster.NewSchema())
 	s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 3, Max: 3, Template: s.Schema.ParseNode(aNode("t").Obj(), "g")})

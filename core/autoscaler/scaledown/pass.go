@@ -164,7 +164,9 @@ func (p *pass) placeFitting(pods []autoscaler.Fitting) {
 		case pods[i].Node:
 			continue // its node stays for that, and a pod that is placed loses its nomination
 		default:
-			pod = pod.Instance("fits/" + string(pod.UID)) // which keeps that node as well
+			// Its place is on another node. Both stay: a second pod takes its room here, and it
+			// keeps its nomination there.
+			pod = pod.Instance("fits/" + string(pod.UID))
 		}
 		e := p.engine(pod)
 		if n := p.world.NodeByName(pods[i].Node); n != nil {

@@ -88,8 +88,9 @@ func (b *builder) fitsNow(pod *cluster.Pod, node cluster.NodeIndex) {
 	b.plan.Fitting = append(b.plan.Fitting, autoscaler.Fitting{Pod: pod, Node: b.State.Node(node).Name})
 }
 
-// usablePlace returns the node of a place if it is registered, before those that start stand in
-// the state as they will be. One that starts takes no pod yet.
+// usablePlace returns the node of a place as it is, nil when it isn't registered. cover asks
+// before it has starting nodes stand in the state as they will be; as they are, their taints
+// keep pods away.
 func (b *builder) usablePlace(p *autoscaler.Place) *cluster.Node { return b.State.NodeByName(p.Node) }
 
 // comingPlace returns the node of a place as it stands in the state, with those that are coming;
@@ -109,15 +110,15 @@ func (b *builder) comingPlace(p *autoscaler.Place) *cluster.Node {
 // fillPlaces gives the pods of places that wait their nodes, and returns the others. A pod that
 // its node doesn't take, since the rules or the node are other than they were, is one of those.
 func (b *builder) fillPlaces(runs []*run, nodeOf func(*autoscaler.Place) *cluster.Node, placed func(*cluster.Pod, cluster.NodeIndex)) []*run {
-	if len(b.req.Places) == 0 {
-		return runs
-	}
-	waiting := index(runs)
+	var waiting map[types.UID]*pending // made when there is a place to fill
 	for i := range b.req.Places {
 		place := &b.req.Places[i]
 		n := nodeOf(place)
 		if n == nil {
 			continue
+		}
+		if waiting == nil {
+			waiting = index(runs)
 		}
 		node := n.Index // placing a pod may replace what n points to
 		for _, uid := range place.Pods {
@@ -131,6 +132,9 @@ func (b *builder) fillPlaces(runs []*run, nodeOf func(*autoscaler.Place) *cluste
 				delete(waiting, uid)
 			}
 		}
+	}
+	if waiting == nil {
+		return runs
 	}
 	return filtered(runs, func(pod *cluster.Pod) bool { return waiting[pod.UID] != nil })
 }
