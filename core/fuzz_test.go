@@ -1,7 +1,7 @@
 package core_test
 
 import (
-	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +169,9 @@ func inputOf(o runtime.Object) step.Input {
 	return step.WorkloadSet{Workload: cluster.WorkloadOf(o)}
 }
 
+// anAmount finds the amounts in the objects below.
+var anAmount = regexp.MustCompile(`"(-1|9e99|1E|0|1e30)"`)
+
 // FuzzObject makes an object of any kind of text, shows it, and takes it away again.
 func FuzzObject(f *testing.F) {
 	for kind, text := range []string{
@@ -195,12 +198,15 @@ func FuzzObject(f *testing.F) {
 		`{"metadata":{"name":"Deployment/d","namespace":"default"},"Replicas":-3}`,
 	} {
 		f.Add(byte(kind), text)
+		for _, amount := range []string{`"4e999999999"`, `"1e-999999999"`, `"9223372036854775808e99999999"`} {
+			f.Add(byte(kind), anAmount.ReplaceAllLiteralString(text, amount))
+		}
 		f.Add(byte(kind), `{}`)
 	}
 	f.Fuzz(func(t *testing.T, kind byte, text string) {
 		make := objectKinds[int(kind)%len(objectKinds)]
 		o := make()
-		if o == nil || json.Unmarshal([]byte(text), o) != nil || strings.Contains(text, `"percentage"`) && strings.Contains(text, `"Replicas"`) {
+		if o == nil || cluster.Unmarshal([]byte(text), o) != nil || strings.Contains(text, `"percentage"`) && strings.Contains(text, `"Replicas"`) {
 			return
 		}
 		w := newFuzzed(t)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,62 @@ func playBriefly(t *testing.T, r *scenario.Run) {
 	}
 }
 
+// longAmounts would take seconds to years to be read, or to be counted with.
+var longAmounts = []string{"4e999999999", "-4e999999999", "1e-999999999", "0e999999999", "9223372036854775808e99999999"}
+
+// dumpWith has an amount in each kind of object that has one.
+func dumpWith(amount string) string {
+	return strings.ReplaceAll(`kind: List
+apiVersion: v1
+items:
+- {kind: Node, apiVersion: v1, metadata: {name: node}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}
+- {kind: Node, apiVersion: v1, metadata: {name: odd}, status: {allocatable: {cpu: "X", memory: "X", pods: 110}, capacity: {cpu: "X"}}}
+- {kind: StorageClass, apiVersion: storage.k8s.io/v1, metadata: {name: s}, provisioner: d, volumeBindingMode: WaitForFirstConsumer}
+- {kind: CSIStorageCapacity, apiVersion: storage.k8s.io/v1, metadata: {name: s}, storageClassName: s, capacity: "X", maximumVolumeSize: "X", nodeTopology: {}}
+- {kind: PersistentVolume, apiVersion: v1, metadata: {name: v}, spec: {storageClassName: s, capacity: {storage: "X"}, accessModes: [ReadWriteOnce], hostPath: {path: /x}}}
+- {kind: PersistentVolumeClaim, apiVersion: v1, metadata: {name: c}, spec: {storageClassName: s, accessModes: [ReadWriteOnce], resources: {requests: {storage: "X"}}}}
+- {kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {containers: [{name: c, resources: {requests: {cpu: "X"}}}, {name: d, resources: {requests: {cpu: 3}}}], overhead: {cpu: "X"}, volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]}}
+- {kind: ReplicaSet, apiVersion: apps/v1, metadata: {name: r}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, resources: {requests: {memory: "X"}}}]}}}}
+`, "X", amount)
+}
+
+// scenarioWith has an amount in each part of a scenario that has one.
+func scenarioWith(amount string) string {
+	return strings.ReplaceAll(`apiVersion: berth.dev/v1alpha1
+kind: Scenario
+metadata: {name: amounts}
+spec:
+  nodes: [{name: n, template: {allocatable: {cpu: "X", memory: 8Gi, pods: 10}}}]
+  nodeGroups: [{name: g, max: 3, template: {allocatable: {cpu: "X", memory: "X", pods: 10}}}]
+  objects:
+  - {kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {containers: [{name: c, resources: {requests: {cpu: "X"}}}]}}
+  workload: [{name: w, count: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: "X", memory: 1Gi}}}]}}}]
+`, "X", amount)
+}
+
+// TestAmountsThatTakeForeverArePlayedAtOnce, as far as they are accepted: the size of a group's nodes
+// must be above 0.
+func TestAmountsThatTakeForeverArePlayedAtOnce(t *testing.T) {
+	for _, amount := range longAmounts {
+		path := filepath.Join(t.TempDir(), "dump.yaml")
+		if err := os.WriteFile(path, []byte(dumpWith(amount)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		runs, err := scenario.Load([]string{path})
+		if err != nil {
+			t.Fatalf("%s: %v", amount, err)
+		}
+		playBriefly(t, runs[0])
+		r, err := scenario.Parse("nowhere/scenario.yaml", []byte(scenarioWith(amount)))
+		if positive := amount[0] != '-' && amount[0] != '0'; positive != (err == nil) {
+			t.Fatalf("%s: %v", amount, err)
+		}
+		if err == nil {
+			playBriefly(t, r)
+		}
+	}
+}
+
 // FuzzScenario reads any text as a scenario.
 func FuzzScenario(f *testing.F) {
 	for _, pattern := range []string{"soak/testdata/*.yaml", "../examples/*/*.yaml"} {
@@ -70,6 +127,9 @@ func FuzzScenario(f *testing.F) {
 				f.Add(raw)
 			}
 		}
+	}
+	for _, amount := range longAmounts {
+		f.Add([]byte(scenarioWith(amount)))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if large.Match(raw) {
@@ -96,6 +156,9 @@ func FuzzDump(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}\n---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b}\nspec: {maxUnavailable: 200%, selector: {}}\n"))
 	f.Add([]byte("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: -3, completions: 5, template: {spec: {containers: [{name: c}]}}}\n---\n- a\n---\n[]\n---\n{kind: StatefulSet, apiVersion: apps/v1, metadata: {name: s}, spec: {replicas: 2}}\n"))
 	f.Add([]byte("kind: List\napiVersion: v1\nitems:\n- {kind: Node, apiVersion: v1, metadata: {name: node}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}\n- {kind: StorageClass, apiVersion: storage.k8s.io/v1, metadata: {name: s}, provisioner: d, volumeBindingMode: WaitForFirstConsumer, allowedTopologies: [{}]}\n- {kind: PersistentVolumeClaim, apiVersion: v1, metadata: {name: c, namespace: default}, spec: {storageClassName: s, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}\n- {kind: Pod, apiVersion: v1, metadata: {name: p, namespace: default}, spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]}}\n"))
+	for _, amount := range longAmounts {
+		f.Add([]byte(dumpWith(amount)))
+	}
 	path := filepath.Join(f.TempDir(), "dump.yaml")
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if large.Match(raw) {

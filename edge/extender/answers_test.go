@@ -255,6 +255,7 @@ func FuzzAnswer(f *testing.F) {
 		`{"nodes":{"items":[{"metadata":{"name":"n4"}},{}]}}`,
 		`{"nodeNames":null,"nodes":null,"error":"no licence"}`,
 		`[{"host":"n2","score":9223372036854775807},{"host":"n2","score":-1},{"host":"n9"}]`,
+		`{"nodes":{"items":[{"metadata":{"name":"n4"},"status":{"allocatable":{"cpu":"4e999999999","memory":1e-999999999}}}]}}`,
 		`null`, `[]`, `{`, ``,
 	} {
 		for kind := range byte(16) {

@@ -26,6 +26,7 @@ import (
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
 
@@ -244,7 +245,12 @@ func (x *Extender) call(ctx context.Context, verb string, args func() (*body, er
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("failed %v with extender at URL %v, code %v", verb, strings.TrimRight(x.name, "/")+"/"+verb, resp.StatusCode)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer(b.size))).Decode(result); err != nil {
+	var answer json.RawMessage
+	err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer(b.size))).Decode(&answer)
+	if err == nil {
+		err = cluster.Unmarshal(answer, result)
+	}
+	if err != nil {
 		return fmt.Errorf("reading the answer of extender %s to %s: %w", x.name, verb, err)
 	}
 	return nil

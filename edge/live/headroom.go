@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -158,7 +159,11 @@ func (h *headroomWatcher) watch(ctx context.Context, kind headroomKind) {
 			return obj, nil
 		}
 		o := kind.new()
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		raw, err := json.Marshal(u.Object)
+		if err == nil {
+			err = cluster.Unmarshal(raw, o)
+		}
+		if err != nil {
 			// It asks for nothing that can be made out, which its status then says.
 			h.log.Warn("an object can't be read, and counts as one without a spec", "resource", kind.resource.String(), "object", u.GetNamespace()+"/"+u.GetName(), "err", err)
 			o = kind.new()
@@ -178,6 +183,7 @@ func (h *headroomWatcher) watch(ctx context.Context, kind headroomKind) {
 // refused by the core.
 func (h *headroomWatcher) watchScalable(ctx context.Context, kind string) {
 	trim := func(obj any) (any, error) {
+		cluster.BoundAmounts(obj)
 		if o, ok := obj.(runtime.Object); ok {
 			if x := cluster.ScalableOf(o); x != nil {
 				return x, nil

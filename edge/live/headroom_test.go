@@ -46,6 +46,7 @@ func TestWhatAsksForHeadroomIsWatched(t *testing.T) {
 	template := map[string]any{"podTemplateRef": map[string]any{"name": "template"}, "replicas": int64(2)}
 	deployment := map[string]any{"scalableRef": map[string]any{"apiGroup": "apps", "kind": "Deployment", "name": "web"}}
 	broken := map[string]any{"replicas": "many"}
+	forever := map[string]any{"podTemplateRef": map[string]any{"name": "template"}, "limits": map[string]any{"cpu": "1e-999999999", "memory": "4e999999999"}}
 	request := map[string]any{"provisioningClassName": autoscalingapi.CheckCapacity}
 	for _, c := range []struct {
 		name    string
@@ -59,6 +60,8 @@ func TestWhatAsksForHeadroomIsWatched(t *testing.T) {
 		{"a kind that a buffer refers to, and no other", []headroomKind{capacityBuffers}, []runtime.Object{custom("v1beta1", "CapacityBuffer", "b", deployment)},
 			[]string{"ObjectSet *autoscalingapi.CapacityBuffer b", "ObjectSet *cluster.Scalable Deployment/web", "ObjectSet *v1.PodTemplate template"}},
 		{"a buffer that can't be read, as one that asks for nothing", []headroomKind{capacityBuffers}, []runtime.Object{custom("v1beta1", "CapacityBuffer", "b", broken)},
+			[]string{"ObjectSet *autoscalingapi.CapacityBuffer b", "ObjectSet *v1.PodTemplate template"}},
+		{"a buffer with amounts that take forever to be read", []headroomKind{capacityBuffers}, []runtime.Object{custom("v1beta1", "CapacityBuffer", "b", forever)},
 			[]string{"ObjectSet *autoscalingapi.CapacityBuffer b", "ObjectSet *v1.PodTemplate template"}},
 		{"requests", []headroomKind{capacityBuffers, provisioningRequests}, []runtime.Object{custom("v1", "ProvisioningRequest", "r", request)},
 			[]string{"ObjectSet *autoscalingapi.ProvisioningRequest r", "ObjectSet *v1.PodTemplate template"}},

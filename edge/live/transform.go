@@ -21,6 +21,7 @@ import (
 func transformFor(extenders bool) cache.TransformFunc {
 	sharer := newSharer()
 	return func(obj any) (any, error) {
+		cluster.BoundAmounts(obj)
 		switch o := obj.(type) {
 		case *v1.PersistentVolumeClaim, *v1.PersistentVolume:
 			o.(metav1.Object).SetManagedFields(nil)

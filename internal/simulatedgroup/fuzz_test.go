@@ -22,6 +22,7 @@ func FuzzFile(f *testing.F) {
 		"groups:\n- {name: a, max: 3, template: {allocatable: {cpu: 4}}}\n- {name: a, max: 3}\n",
 		"groups: [{name: a, min: 4, max: 3, pricePerHour: -1, launchDelay: {min: 2s, max: 1s}, failureRate: 2, options: {zeroOrMaxNodeScaling: true}, template: {allocatable: {cpu: 9e99}}}]\n",
 		"groups: [{name: a, max: 1, template: {labels: {a: b}, taints: [{key: k, effect: NoSchedule}], images: [{names: [x], sizeBytes: -1}], allocatable: {cpu: 1m, pods: 0}}}]\n",
+		"groups: [{name: a, max: 1, template: {allocatable: {cpu: \"4e999999999\", memory: \"1e-999999999\", pods: \"9223372036854775808e99999999\"}}}]\n",
 		"groups: [null]\n", "groups: {}\n",
 	} {
 		f.Add([]byte(head + text))

@@ -76,9 +76,13 @@ func Load(path string) (*File, error) {
 		return nil, fmt.Errorf("reading node groups: %w", err)
 	}
 	f := &File{}
-	if err := yaml.UnmarshalStrict(raw, f); err != nil {
+	if raw, err = yaml.YAMLToJSONStrict(raw); err == nil {
+		err = yaml.UnmarshalStrict(cluster.ShortenAmounts(raw, f), f)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading node groups from %s: %w", path, err)
 	}
+	cluster.BoundAmounts(f)
 	if err := f.validate(); err != nil {
 		return nil, fmt.Errorf("node groups in %s: %w", path, err)
 	}

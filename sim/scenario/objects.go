@@ -19,6 +19,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/berthproject/berth/core/autoscalingapi"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // This file gathers the objects of a run: inline, from manifests and dumps, and
@@ -78,13 +79,14 @@ func (o *objects) inline(raw map[string]any) error {
 		}
 		return fmt.Errorf("kind is %q; the kinds are %s", kind, strings.Join(known, ", "))
 	}
-	strict, err := kjson.UnmarshalStrict(text, obj)
+	strict, err := kjson.UnmarshalStrict(cluster.ShortenAmounts(text, obj), obj)
 	if err != nil {
 		return err
 	}
 	if len(strict) > 0 {
 		return errors.Join(strict...)
 	}
+	cluster.BoundAmounts(obj)
 	return o.put(obj)
 }
 
@@ -112,7 +114,7 @@ func (o *objects) file(path string) error {
 			o.unknown[head.Kind]++
 			return nil
 		}
-		if err := json.Unmarshal(raw, obj); err != nil {
+		if err := cluster.Unmarshal(raw, obj); err != nil {
 			return fmt.Errorf("%s %s/%s: %w", head.Kind, head.Metadata.Namespace, head.Metadata.Name, err)
 		}
 		return o.put(obj)

@@ -153,6 +153,6 @@ func complete(in step.Input) error {
 
 func decodePlain[T step.Input](raw json.RawMessage) (step.Input, error) {
 	var v T
-	err := json.Unmarshal(raw, &v)
+	err := cluster.Unmarshal(raw, &v)
 	return v, err
 }

@@ -67,6 +67,9 @@ func FuzzRecording(f *testing.F) {
 	}
 	f.Add([]byte(`{"berthRecording":1,"schedulerConfig":"kind: X"}` + "\n"))
 	f.Add([]byte(`{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"ObjectSet","v":{"kind":200,"object":null}},{"k":"PodSet"},{"k":"PodSet","v":{}},{"k":"WorkloadSet","v":null}]}` + "\n"))
+	f.Add([]byte(`{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"NodeSet","v":{"Node":{"metadata":{"name":"n"},"status":{"allocatable":{"cpu":"4e999999999","memory":"1e-999999999"}}}}},` +
+		`{"k":"PodSet","v":{"Pod":{"metadata":{"name":"p","uid":"p"},"spec":{"schedulerName":"default-scheduler","containers":[{"resources":{"requests":{"cpu":"4e999999999"}}},{"resources":{"requests":{"cpu":"3"}}}]}}}},` +
+		`{"k":"ObjectSet","v":{"kind":2,"object":{"metadata":{"name":"c"},"spec":{"resources":{"requests":{"storage":"1e-999999999"}}}}}}]}` + "\n"))
 	path := filepath.Join(f.TempDir(), "recording")
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if err := os.WriteFile(path, raw, 0o600); err != nil {

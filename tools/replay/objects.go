@@ -39,7 +39,7 @@ func decodeObject(raw json.RawMessage) (step.Input, error) {
 	if into == nil {
 		return nil, fmt.Errorf("an object of kind %d is unknown; was it recorded by a newer Berth?", o.Kind)
 	}
-	if err := json.Unmarshal(o.Object, into); err != nil {
+	if err := cluster.Unmarshal(o.Object, into); err != nil {
 		return nil, err
 	}
 	return step.ObjectSet{Object: into}, nil

@@ -165,6 +165,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Add("0", "5", "4", "16Gi", "110", "nvidia.com/gpu", "2", "a=b", "k=v:NoSchedule", "disks=3", "0.5", "10m", []byte(`{"spec":{"replicas":1,"providerIDList":["a"]}}`))
 	f.Add("-1", "x", "9e99", "1Ei", "-", "", "1", "=", ":", "=,", "NaN", "-1h", []byte(`{"spec":{"replicas":"x","template":[]},"status":{"nodeRefs":{}}}`))
 	f.Add("2147483648", "", "1e-9", "0", "0", "gpu", "", ",,", "a:b:c", "x=-1", "1e400", "9999999h", []byte(`{"metadata":{"ownerReferences":[null]},"status":{"conditions":[{}],"deprecated":{"v1beta1":[]}}}`))
+	f.Add("1", "5", "4e999999999", "1e-999999999", "110", "", "", "", "", "", "", "", []byte(`{}`))
 	k := keysOf(DefaultGroup)
 	f.Fuzz(func(t *testing.T, lowest, highest, cpu, memory, pods, gpuType, gpus, labels, taints, drivers, ratio, time string, raw []byte) {
 		u := &unstructured.Unstructured{}

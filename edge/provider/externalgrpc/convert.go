@@ -1,7 +1,9 @@
 package externalgrpc
 
 import (
+	"encoding/binary"
 	"fmt"
+	"regexp"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -75,14 +77,39 @@ func template(answer *protocol.NodeGroupTemplateNodeInfoResponse) (*v1.Node, err
 	if len(raw) == 0 {
 		return nil, fmt.Errorf("the answer has no node; it must have a v1.Node in nodeBytes, or the call be left out with UNIMPLEMENTED")
 	}
+	if text := longAmount(raw); text != "" {
+		return nil, fmt.Errorf("nodeBytes have the amount %q; an exponent has three digits at most", text)
+	}
 	n := &v1.Node{}
 	if err := n.Unmarshal(raw); err != nil {
 		return nil, fmt.Errorf("nodeBytes can't be read: %w; they must be a v1.Node as protobuf", err)
 	}
+	cluster.BoundAmounts(n)
 	if len(n.Status.Allocatable) == 0 {
 		n.Status.Allocatable = n.Status.Capacity
 	}
 	return n, nil
+}
+
+// hasLongExponent matches amounts that would take seconds or years to be read.
+var hasLongExponent = regexp.MustCompile(`^[+-]?[0-9.]+[eE][+-]?[0-9]{4,}$`)
+
+// longAmount returns the first amount in the bytes of a message that would take seconds or years
+// to be read, "" when there is none. An amount is a message whose first field is its text.
+func longAmount(raw []byte) string {
+	const first = 1<<3 | 2 // field 1, of bytes
+	for i := range raw {
+		if raw[i] != first {
+			continue
+		}
+		length, n := binary.Uvarint(raw[i+1:])
+		if from := i + 1 + n; n > 0 && length <= uint64(len(raw)-from) {
+			if text := raw[from : from+int(length)]; hasLongExponent.Match(text) {
+				return string(text)
+			}
+		}
+	}
+	return ""
 }
 
 // templateMessage is the message of a template.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -38,6 +39,9 @@ func FuzzAnswers(f *testing.F) {
 	seed := func(messages ...proto.Message) {
 		var raw [7][]byte
 		for i, m := range messages {
+			if m == nil {
+				continue
+			}
 			var err error
 			if raw[i], err = proto.Marshal(m); err != nil {
 				f.Fatal(err)
@@ -59,6 +63,15 @@ func FuzzAnswers(f *testing.F) {
 	seed(groups, &protocol.NodeGroupTargetSizeResponse{TargetSize: -2}, instance(3, 99), &protocol.NodeGroupTemplateNodeInfoResponse{NodeBytes: []byte("none")},
 		&protocol.NodeGroupAutoscalingOptionsResponse{NodeGroupAutoscalingOptions: &protocol.NodeGroupAutoscalingOptions{ScaleDownUtilizationThreshold: math.NaN()}},
 		&protocol.PricingNodePriceResponse{Price: math.NaN()}, &protocol.NodeGroupForNodeResponse{NodeGroup: &protocol.NodeGroup{Id: "zzz"}})
+
+	for _, amount := range []string{"4e999999999", "1e-999999999", strings.Repeat("9", 200) + "e-999999999"} {
+		// Two fields of a message in another, of the name and of the amount, of a map in the status.
+		quantity := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), amount)
+		entry := protowire.AppendBytes(protowire.AppendTag(protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "cpu"), 2, protowire.BytesType), quantity)
+		status := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), entry)
+		node := protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), status)
+		seed(groups, &protocol.NodeGroupTargetSizeResponse{TargetSize: 2}, instance(2, 1), &protocol.NodeGroupTemplateNodeInfoResponse{NodeBytes: node}, nil, nil, nil)
+	}
 
 	answers := map[string][]byte{} // by call; changed while no call is under way
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

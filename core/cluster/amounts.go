@@ -1,0 +1,245 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// This file keeps amounts (resource.Quantity) such that one can count with them. Kubernetes
+// writes exponents of ten up to 2^31. "1e9999999" is read at once, but to compare it with 1 all
+// of its digits are made first, which takes seconds, and hours with two digits more;
+// "1e-9999999" takes as long to be read. Most objects that come from an API server it has read
+// itself; in others (custom resources, files, the answers of other programs) anything may be
+// written. So whoever brings objects to Berth reads them by Unmarshal, or calls BoundAmounts
+// before anybody counts. Invariant: no amount that the core, an edge or a simulation counts with
+// is beyond ±10^30, far above everything real; nor is one finer than 10^-9, as in the API.
+
+// largestExponent is that of the largest amount.
+const largestExponent = 30
+
+var (
+	largestAmount  = resource.MustParse("1e30")
+	smallestAmount = resource.MustParse("-1e30")
+
+	quantityType = reflect.TypeFor[resource.Quantity]()
+	listType     = reflect.TypeFor[v1.ResourceList]()
+
+	// longExponent finds amounts with an exponent that may be long, among others.
+	longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
+	// withExponent takes an amount apart: what is before the exponent, and the exponent.
+	withExponent = regexp.MustCompile(`^([^eE]*)[eE]([+-]?[0-9]+)$`)
+)
+
+// ParseAmount reads an amount. One beyond ±10^30 is read as that.
+func ParseAmount(text string) (resource.Quantity, error) {
+	q, err := resource.ParseQuantity(shorten(text))
+	if err == nil {
+		boundAmount(&q)
+	}
+	return q, err
+}
+
+// Unmarshal is json.Unmarshal for what has amounts anywhere in it: objects of the API, and
+// inputs. Amounts beyond ±10^30 are read as that.
+func Unmarshal(raw []byte, into any) error {
+	if err := json.Unmarshal(ShortenAmounts(raw, into), into); err != nil {
+		return err
+	}
+	BoundAmounts(into)
+	return nil
+}
+
+// ShortenAmounts returns JSON of which into is to be made by somebody else, with amounts that can
+// be read at once; all else in it stays. BoundAmounts has to be called for what is made of it.
+func ShortenAmounts(raw []byte, into any) []byte {
+	if !longExponent.Match(raw) {
+		return raw
+	}
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if d.Decode(&tree) != nil || d.More() {
+		return raw // refused by whoever reads it
+	}
+	short, err := json.Marshal(shortenAll(tree, reflect.TypeOf(into)))
+	if err != nil { // there is nothing in the tree that JSON can't have
+		return raw
+	}
+	return short
+}
+
+// shortenAll shortens the amounts in a value of which a t is to be made, and returns it. Maps and
+// lists are changed in place.
+func shortenAll(v any, t reflect.Type) any {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch x := v.(type) {
+	case string:
+		if t == quantityType {
+			return shorten(x)
+		}
+	case json.Number:
+		if t == quantityType {
+			return json.Number(shorten(x.String()))
+		}
+	case []any:
+		if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+			for i := range x {
+				x[i] = shortenAll(x[i], t.Elem())
+			}
+		}
+	case map[string]any:
+		for key := range x {
+			if at := fieldType(t, key); at != nil {
+				x[key] = shortenAll(x[key], at)
+			}
+		}
+	}
+	return v
+}
+
+// fieldType returns the type of the part of a t that has a key in JSON, nil when there is none.
+func fieldType(t reflect.Type, key string) reflect.Type {
+	switch t.Kind() {
+	case reflect.Map:
+		return t.Elem()
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" && f.Anonymous {
+				inner := f.Type
+				if inner.Kind() == reflect.Pointer {
+					inner = inner.Elem()
+				}
+				if at := fieldType(inner, key); at != nil {
+					return at
+				}
+				continue
+			}
+			if name == "" {
+				name = f.Name
+			}
+			if strings.EqualFold(name, key) { // as JSON is decoded
+				return f.Type
+			}
+		}
+	}
+	return nil
+}
+
+// shorten returns an amount with an exponent that can be read at once, and the same value but
+// beyond ±10^30 and below 10^-9: an amount of n characters before its exponent is less than 10^n,
+// and 10^-n or more when it isn't 0.
+func shorten(text string) string {
+	parts := withExponent.FindStringSubmatch(text)
+	if parts == nil {
+		return text
+	}
+	exponent, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil {
+		return text // refused by whoever reads it
+	}
+	most := int64(len(parts[1]) + largestExponent + 1)
+	if exponent >= -most && exponent <= most {
+		return text
+	}
+	return parts[1] + "e" + strconv.FormatInt(min(max(exponent, -most), most), 10)
+}
+
+// BoundAmounts sets each amount in what a pointer points to that is beyond ±10^30 to that.
+func BoundAmounts(in any) { boundAll(reflect.ValueOf(in)) }
+
+func boundAll(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			boundAll(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			boundAll(v.Index(i))
+		}
+	case reflect.Struct:
+		if v.Type() == quantityType {
+			boundAmount(v.Addr().Interface().(*resource.Quantity))
+			return
+		}
+		for _, i := range fieldsWithAmounts(v.Type()) {
+			boundAll(v.Field(i))
+		}
+	case reflect.Map:
+		if v.Type() == listType {
+			boundList(v.Interface().(v1.ResourceList))
+			return
+		}
+		for it := v.MapRange(); it.Next(); {
+			value := reflect.New(v.Type().Elem()).Elem()
+			value.Set(it.Value())
+			boundAll(value)
+			v.SetMapIndex(it.Key(), value)
+		}
+	}
+}
+
+func boundList(list v1.ResourceList) {
+	for name, q := range list {
+		if boundAmount(&q) {
+			list[name] = q
+		}
+	}
+}
+
+// boundAmount bounds one amount, and tells whether it was changed.
+func boundAmount(q *resource.Quantity) bool {
+	switch f := q.AsApproximateFloat64(); {
+	case f > 1e30:
+		*q = largestAmount
+	case f < -1e30:
+		*q = smallestAmount
+	case f != f: // 0 with an exponent that no float64 has
+		*q = resource.Quantity{Format: q.Format}
+	default:
+		return false
+	}
+	return true
+}
+
+// amountFields has for each struct type that was asked about which of its fields have amounts
+// in them.
+var amountFields sync.Map // reflect.Type to []int
+
+func fieldsWithAmounts(t reflect.Type) []int {
+	if known, ok := amountFields.Load(t); ok {
+		return known.([]int)
+	}
+	var fields []int
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && hasAmounts(f.Type) {
+			fields = append(fields, i)
+		}
+	}
+	amountFields.Store(t, fields)
+	return fields
+}
+
+// hasAmounts tells whether a value of a type has amounts in it. The types of the API and of
+// inputs don't contain themselves.
+func hasAmounts(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return hasAmounts(t.Elem())
+	case reflect.Struct:
+		return t == quantityType || len(fieldsWithAmounts(t)) > 0
+	}
+	return false
+}
