@@ -2,6 +2,7 @@ package sim
 
 import (
 	"container/heap"
+	"math"
 	"time"
 
 	"github.com/berthproject/berth/internal/seeded"
@@ -54,10 +55,13 @@ func (c *clock) after(d time.Duration, p tickPhase, do func()) { c.add(d, p, fal
 // itself: a run may end while such events are in the queue.
 func (c *clock) afterInBackground(d time.Duration, p tickPhase, do func()) { c.add(d, p, true, do) }
 
-// add puts an event into the queue. A negative d counts as 0.
+// farAway is later than any run ends, and can be added to a time without an overflow.
+const farAway = math.MaxInt64 / 4
+
+// add puts an event into the queue. A negative d counts as 0, one beyond farAway as that.
 func (c *clock) add(d time.Duration, p tickPhase, background bool, do func()) {
 	c.serial++
-	e := &event{at: (c.now + max(d, 0) + tick - 1).Truncate(tick), phase: p, order: c.serial, background: background, do: do}
+	e := &event{at: (c.now + min(max(d, 0), farAway) + tick - 1).Truncate(tick), phase: p, order: c.serial, background: background, do: do}
 	if p == phaseWorld {
 		e.order = seeded.Uint64(c.seed^c.serial, "order")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/simulatedgroup"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -188,7 +189,7 @@ func (w *World) launch(m *instance) {
 	at := w.now + cfg.LaunchDelay.Between(w.chance("launch", m.name))
 	if cfg.LaunchesPerSecond > 0 {
 		at = max(at, g.nextLaunch)
-		g.nextLaunch = at + time.Duration(float64(time.Second)/cfg.LaunchesPerSecond)
+		g.nextLaunch = at + simulatedgroup.Interval(cfg.LaunchesPerSecond)
 	}
 	w.after(at-w.now, phaseWorld, func() {
 		if m.gone {

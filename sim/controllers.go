@@ -73,7 +73,7 @@ func (w *World) addController(obj runtime.Object) {
 	case *batchv1.Job:
 		parallel := ptr.Deref(x.Spec.Parallelism, 1)
 		*c = controller{key: controllerKey{"Job", x.Namespace, x.Name}, meta: x.ObjectMeta, version: "batch/v1", template: x.Spec.Template,
-			replicas: int(ptr.Deref(x.Spec.Completions, parallel)), parallel: int(parallel), succeeded: int(x.Status.Succeeded)}
+			replicas: int(ptr.Deref(x.Spec.Completions, parallel)), parallel: int(parallel), succeeded: max(int(x.Status.Succeeded), 0)}
 	default:
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -83,7 +84,7 @@ func (w *World) faultEnds(x *scenario.Fault) {
 
 // repeatEvent runs the n-th occurrence of fault i after a random time, and then the next.
 func (w *World) repeatEvent(x *scenario.Fault, i, n int) {
-	mean := time.Duration(float64(time.Hour) / x.PerHour)
+	mean := time.Duration(min(float64(time.Hour)/x.PerHour, math.MaxInt64/4))
 	w.afterInBackground(seeded.Exp(mean, w.seed, "recur", fmt.Sprint(i), fmt.Sprint(n)), phaseWorld, func() {
 		if x.Until.Duration == 0 || w.now < x.Until.Duration {
 			w.runEvent(x)

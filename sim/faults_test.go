@@ -102,6 +102,7 @@ func TestEventsComeAtTheirTimes(t *testing.T) {
 		{"at no time yet", "at: [1m, 5m]", time.Minute - tick, 0, 0},
 		{"at the first time", "at: [1m, 5m]", time.Minute, 1, 1},
 		{"at both times", "at: [1m, 5m]", time.Hour, 2, 2},
+		{"next to never", "perHour: 1.0e-300", time.Hour, 0, 0},
 		{"60 an hour, on average", "perHour: 60", time.Hour, 45, 75},
 		{"from a time on", "perHour: 60, from: 2h", 2 * time.Hour, 0, 0},
 		{"until a time", "perHour: 60, until: 1h", 10 * time.Hour, 45, 75},

@@ -8,6 +8,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/internal/simulatedgroup"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -63,7 +64,7 @@ func (b workers) Bind(x step.Bind, done func(error)) {
 	if rate == 0 {
 		rate = 1000
 	}
-	b.nextBind = max(b.nextBind+time.Duration(float64(time.Second)/rate), w.now)
+	b.nextBind = max(b.nextBind+simulatedgroup.Interval(rate), w.now)
 	life := b.life
 	first, wait := func() error { return nil }, time.Duration(0)
 	if len(x.Writes)+len(x.Claims) > 0 {

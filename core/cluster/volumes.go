@@ -190,9 +190,6 @@ func newDisk(driver, handle string) Disk { return Disk{driver, driver + "/" + ha
 func inlineDisks(p *v1.Pod) (out []Disk) {
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
-		if !migration.Inline(v) {
-			continue
-		}
 		if driver, handle, ok := migration.InlineSource(v, p.Namespace); ok {
 			out = append(out, newDisk(driver, handle))
 		}

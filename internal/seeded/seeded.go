@@ -33,7 +33,7 @@ func Float(seed uint64, name ...string) float64 {
 	return float64(Uint64(seed, name...)>>11) / (1 << 53)
 }
 
-// Exp returns a duration with the given mean, exponentially distributed.
+// Exp returns a duration with the given mean, exponentially distributed, but 73 years at most.
 func Exp(mean time.Duration, seed uint64, name ...string) time.Duration {
-	return time.Duration(-math.Log(1-Float(seed, name...)) * float64(mean))
+	return time.Duration(min(-math.Log(1-Float(seed, name...))*float64(mean), math.MaxInt64/4))
 }

@@ -134,6 +134,11 @@ func (g *GroupConfig) validateLaunches() error {
 	return nil
 }
 
+// Interval returns the time between two of so many a second, one day at most.
+func Interval(perSecond float64) time.Duration {
+	return time.Duration(min(float64(time.Second)/perSecond, float64(24*time.Hour)))
+}
+
 // Group returns the group as the autoscaler sees it, with a target of 0.
 func (g *GroupConfig) Group() nodegroup.Group {
 	return nodegroup.Group{ID: g.Name, Min: g.Min, Max: g.Max, Price: g.PricePerHour, Options: g.Options, Template: g.NewNode(g.Name + "-template")}

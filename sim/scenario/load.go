@@ -57,7 +57,7 @@ func (a *Arrival) Pods() int {
 		case *v1.Pod, *appsv1.DaemonSet:
 			n++
 		case *batchv1.Job:
-			n += int(ptr.Deref(o.Spec.Completions, 1))
+			n += int(ptr.Deref(o.Spec.Completions, ptr.Deref(o.Spec.Parallelism, 1)))
 		case *appsv1.ReplicaSet:
 			n += int(ptr.Deref(o.Spec.Replicas, 1))
 		case *appsv1.StatefulSet:

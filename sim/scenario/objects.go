@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,6 +144,9 @@ func (o *objects) put(obj runtime.Object) error {
 	}
 	pod, ok := obj.(*v1.Pod)
 	if !ok {
+		if err := checkNumbers(obj); err != nil {
+			return fmt.Errorf("%s %s/%s: %w", kindOf(obj), meta.GetNamespace(), meta.GetName(), err)
+		}
 		return o.add(obj)
 	}
 	if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
@@ -159,6 +164,28 @@ func (o *objects) put(obj runtime.Object) error {
 		return fmt.Errorf("pod %s/%s: annotation %s is %q; write a duration such as 90s, not negative", pod.Namespace, pod.Name, ArriveAfter, after)
 	}
 	o.arrive(d, 0, obj)
+	return nil
+}
+
+// checkNumbers refuses a controller of a number of pods that no API server lets in, or that a
+// world can't hold.
+func checkNumbers(obj runtime.Object) error {
+	numbers := map[string]*int32{}
+	switch x := obj.(type) {
+	case *v1.ReplicationController:
+		numbers["replicas"] = x.Spec.Replicas
+	case *appsv1.ReplicaSet:
+		numbers["replicas"] = x.Spec.Replicas
+	case *appsv1.StatefulSet:
+		numbers["replicas"] = x.Spec.Replicas
+	case *batchv1.Job:
+		numbers["completions"], numbers["parallelism"] = x.Spec.Completions, x.Spec.Parallelism
+	}
+	for _, field := range slices.Sorted(maps.Keys(numbers)) {
+		if n := numbers[field]; n != nil && (*n < 0 || *n > maxCount) {
+			return fmt.Errorf("spec.%s is %d; it must be from 0 to %d", field, *n, maxCount)
+		}
+	}
 	return nil
 }
 

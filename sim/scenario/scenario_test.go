@@ -44,6 +44,10 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  faults: [{kind: APIError}]\n", "s.yaml:4: spec.faults[0]: has no rate; APIError needs one"},
 		{head + "  faults: [{kind: CrashBerth}]\n", "s.yaml:4: spec.faults[0]: has neither perHour nor at"},
 		{head + "  faults: [{kind: APIError, rate: 2}]\n", "s.yaml:4: spec.faults[0].rate: is 2; a probability is from 0 to 1"},
+		{head + "  faults: [{kind: APIError, rate: .nan}]\n", "s.yaml:4: spec.faults[0].rate: is NaN; a probability is from 0 to 1"},
+		{head + "  faults: [{kind: CrashBerth, perHour: .nan}]\n", "s.yaml:4: spec.faults[0].perHour: is NaN; it must be a number"},
+		{head + "  faults: [{kind: CrashBerth, perHour: .inf}]\n", "s.yaml:4: spec.faults[0].perHour: is +Inf; it must be a number"},
+		{head + "  faults: [{kind: CrashBerth, perHour: 9223372036854775807}]\n", "s.yaml:4: spec.faults[0].perHour: is 9.223372036854776e+18; it may be 3600, which is one a second"},
 		{head + "  faults: [{kind: SlowStop, rate: 1, for: -1s}]\n", "s.yaml:4: spec.faults[0].for: is -1s; a time must not be negative"},
 		{head + "  faults: [{kind: ControllerStalls, rate: 1, group: h}]\n", `s.yaml:4: spec.faults[0].group: is "h"; ControllerStalls concerns no node group: leave it out`},
 		{head + "  faults: [{kind: StockOut, group: h}]\n", `s.yaml:4: spec.faults[0].group: "h" is no node group`},
@@ -66,6 +70,10 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  files: [nope.yaml]\n", "s.yaml:4: spec.files[0]: nope.yaml: no such file"},
 		{head + "  objects: [{kind: Teapot, metadata: {name: x}}]\n", `s.yaml:4: spec.objects[0]: kind is "Teapot"; the kinds are Node, Pod`},
 		{head + "  objects: [{kind: Pod, metadata: {name: x}, spec: {colour: red}}]\n", `s.yaml:4: spec.objects[0]: unknown field "spec.colour"`},
+		{head + "  objects: [{kind: StatefulSet, apiVersion: apps/v1, metadata: {name: s}, spec: {replicas: -1}}]\n", "spec.objects[0]: StatefulSet default/s: spec.replicas is -1; it must be from 0 to 10000000"},
+		{head + "  objects: [{kind: Job, apiVersion: batch/v1, metadata: {name: j}, spec: {completions: 5, parallelism: 2147483647}}]\n", "spec.objects[0]: Job default/j: spec.parallelism is 2147483647; it must be from 0 to 10000000"},
+		{head + "  objects: [{kind: ReplicaSet, apiVersion: apps/v1, metadata: {name: r}, spec: {replicas: 10000001}}]\n", "spec.objects[0]: ReplicaSet default/r: spec.replicas is 10000001"},
+		{head + "  objects: [{kind: ReplicationController, apiVersion: v1, metadata: {name: r}, spec: {replicas: -7}}]\n", "spec.objects[0]: ReplicationController default/r: spec.replicas is -7"},
 		{head + "  objects: [{kind: Pod, metadata: {name: x, annotations: {berth.dev/run-for: soon}}}]\n", `pod default/x: annotation berth.dev/run-for is "soon"; write a duration`},
 	} {
 		_, err := scenario.Parse("s.yaml", []byte(c.text))

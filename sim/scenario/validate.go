@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -65,8 +66,18 @@ func (v *validator) bad(field, format string, args ...any) {
 }
 
 func (v *validator) notNegative(field string, n float64) {
-	if n < 0 {
+	switch {
+	case n < 0:
 		v.bad(field, "is %v; it must not be negative", n)
+	case math.IsNaN(n) || math.IsInf(n, 1):
+		v.bad(field, "is %v; it must be a number", n)
+	}
+}
+
+// fraction checks that n, which stands for what, is from 0 to 1.
+func (v *validator) fraction(field, what string, n float64) {
+	if !(n >= 0 && n <= 1) { // nor is it NaN
+		v.bad(field, "is %v; %s from 0 to 1", n, what)
 	}
 }
 
@@ -136,9 +147,7 @@ func (v *validator) groups(sp *Spec) {
 		}
 		v.span(at+".launchDelay", &g.LaunchDelay)
 		v.span(at+".startup", &g.Startup)
-		if g.FailureRate < 0 || g.FailureRate > 1 {
-			v.bad(at+".failureRate", "is %v; it must be from 0 to 1", g.FailureRate)
-		}
+		v.fraction(at+".failureRate", "it must be", g.FailureRate)
 		v.notNegative(at+".launchesPerSecond", g.LaunchesPerSecond)
 		v.notNegative(at+".pricePerHour", g.PricePerHour)
 		v.quantity(at+".boot.bytes", g.Boot.Bytes)
@@ -273,6 +282,10 @@ func (v *validator) workload(w *Workload, at string) {
 	}
 }
 
+// maxPerHour is how often an event may come: a world in which some come at every moment doesn't
+// move on.
+const maxPerHour = 3600
+
 // fault checks one fault; at is its field.
 func (v *validator) fault(f *Fault, at string, sp *Spec) {
 	kind, ok := faultKinds[f.Kind]
@@ -285,10 +298,11 @@ func (v *validator) fault(f *Fault, at string, sp *Spec) {
 	if f.Until.Duration != 0 && f.Until.Duration <= f.From.Duration {
 		v.bad(at+".until", "is %s, not after from (%s)", f.Until.Duration, f.From.Duration)
 	}
-	if f.Rate < 0 || f.Rate > 1 {
-		v.bad(at+".rate", "is %v; a probability is from 0 to 1", f.Rate)
-	}
+	v.fraction(at+".rate", "a probability is", f.Rate)
 	v.notNegative(at+".perHour", f.PerHour)
+	if f.PerHour > maxPerHour {
+		v.bad(at+".perHour", "is %v; it may be %d, which is one a second", f.PerHour, maxPerHour)
+	}
 	switch {
 	case kind.rate && f.Rate == 0:
 		v.bad(at, "has no rate; %s needs one greater than 0", f.Kind)

@@ -39,7 +39,8 @@ type Volume struct {
 // Translate finds how a volume's CSI driver sees it: a copy of the volume, once for all nodes.
 func Translate(pv *v1.PersistentVolume) (out Volume) {
 	out.own = pv
-	if pv.Spec.CSI != nil || !translator.IsPVMigratable(pv) {
+	if s := &pv.Spec.PersistentVolumeSource; s.CSI != nil || several(s.GCEPersistentDisk != nil, s.AWSElasticBlockStore != nil, s.Cinder != nil,
+		s.AzureDisk != nil, s.AzureFile != nil, s.PortworxVolume != nil, s.VsphereVolume != nil) || !translator.IsPVMigratable(pv) {
 		return out
 	}
 	var plugin string
@@ -102,19 +103,38 @@ func Driver(provisioner string) string {
 	return driver
 }
 
-// Inline tells whether a volume in a pod's spec is a disk of an in-tree plugin
+// several tells whether more than one source of a volume is set, which no API server lets in. The
+// translator would take any of them, and for some of the others it would panic: such a volume
+// stays as it stands.
+func several(set ...bool) bool {
+	n := 0
+	for _, yes := range set {
+		if yes {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// inline tells whether a volume in a pod's spec is a disk of an in-tree plugin
 // whose volumes count as those of the CSI driver that may have taken it over.
-func Inline(v *v1.Volume) bool {
+func inline(v *v1.Volume) bool {
 	switch {
+	case several(v.GCEPersistentDisk != nil, v.AWSElasticBlockStore != nil, v.Cinder != nil, v.AzureDisk != nil, v.AzureFile != nil,
+		v.PortworxVolume != nil, v.VsphereVolume != nil):
+		return false
 	case v.GCEPersistentDisk != nil, v.AWSElasticBlockStore != nil, v.Cinder != nil, v.AzureDisk != nil, v.PortworxVolume != nil:
 		return translator.IsInlineMigratable(v)
 	}
 	return false
 }
 
-// InlineSource returns the CSI driver and the volume handle of an Inline volume of
-// a pod in a namespace; ok is false when it doesn't count as a driver's.
+// InlineSource returns the CSI driver and the volume handle of a volume in the
+// spec of a pod in a namespace; ok is false when it doesn't count as a driver's.
 func InlineSource(v *v1.Volume, namespace string) (driver, handle string, ok bool) {
+	if !inline(v) {
+		return "", "", false
+	}
 	plugin, err := translator.GetInTreePluginNameFromSpec(nil, v)
 	if err != nil || !migrated(plugin) {
 		return "", "", false

@@ -101,14 +101,27 @@ func TestInlineVolumes(t *testing.T) {
 		{"Portworx", v1.VolumeSource{PortworxVolume: &v1.PortworxVolumeSource{VolumeID: "disk"}}, true, "pxd.portworx.com", "disk"},
 		{"Azure file, which kube-scheduler leaves out", v1.VolumeSource{AzureFile: &v1.AzureFileVolumeSource{ShareName: "share", SecretName: "secret"}}, false, "", ""},
 		{"vSphere, which kube-scheduler leaves out", v1.VolumeSource{VsphereVolume: &v1.VsphereVirtualDiskVolumeSource{VolumePath: "path"}}, false, "", ""},
+		{"two at once, which no API server lets in", v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"},
+			VsphereVolume: &v1.VsphereVirtualDiskVolumeSource{VolumePath: "path", StoragePolicyName: "policy"}}, false, "", ""},
 		{"a secret", v1.VolumeSource{Secret: &v1.SecretVolumeSource{}}, false, "", ""},
 	} {
 		v := &v1.Volume{Name: "v", VolumeSource: c.source}
-		if got := Inline(v); got != c.inline {
+		if got := inline(v); got != c.inline {
 			t.Errorf("%s: inline %v, want %v", c.name, got, c.inline)
 		}
 		if driver, handle, ok := InlineSource(v, "ns"); driver != c.driver || handle != c.handle || ok != (c.driver != "") {
 			t.Errorf("%s: got driver %q, handle %q, %v; want %q and %q", c.name, driver, handle, ok, c.driver, c.handle)
+		}
+	}
+}
+
+// TestAVolumeOfSeveralSourcesStaysAsItStands: the translator would take any of them.
+func TestAVolumeOfSeveralSourcesStaysAsItStands(t *testing.T) {
+	pv := ebsVolume()
+	pv.Spec.GCEPersistentDisk = &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}
+	for range 20 {
+		if x := Translate(pv); x.AsCSI() != nil || Source(pv) != nil {
+			t.Fatalf("it is translated to %v", x.AsCSI())
 		}
 	}
 }

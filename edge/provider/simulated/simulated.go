@@ -151,7 +151,7 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 			if at.Before(g.nextSlot) {
 				at = g.nextSlot
 			}
-			g.nextSlot = at.Add(time.Duration(float64(time.Second) / g.cfg.LaunchesPerSecond))
+			g.nextSlot = at.Add(simulatedgroup.Interval(g.cfg.LaunchesPerSecond))
 		}
 		g.serial++
 		name := fmt.Sprintf("%s-%x-%04d", id, now.Unix()&0xfffff, g.serial)
