@@ -239,7 +239,7 @@ type Fault struct {
 	Until metav1.Duration `json:"until,omitempty"`
 	// Rate is the probability, 0 to 1, that a call, a launch, a pod or a controller is hit.
 	Rate float64 `json:"rate,omitempty"`
-	// PerHour is how often an event comes, on average.
+	// PerHour is how often an event comes, on average: 3600 at most, which is one a second.
 	PerHour float64 `json:"perHour,omitempty"`
 	// At are times of events.
 	At []metav1.Duration `json:"at,omitempty"`

@@ -23,7 +23,7 @@ import (
 // with objects that no API server would let pass.
 
 // recordingOf returns a recording with a Step for each list of inputs.
-func recordingOf(f *testing.F, h Header, steps ...[]step.Input) []byte {
+func recordingOf(f testing.TB, h Header, steps ...[]step.Input) []byte {
 	f.Helper()
 	h.Version = Version
 	var out bytes.Buffer
