@@ -165,7 +165,7 @@ func boundAll(v reflect.Value) {
 		if !v.IsNil() {
 			boundAll(v.Elem())
 		}
-	case reflect.Slice:
+	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
 			boundAll(v.Index(i))
 		}

@@ -1,0 +1,99 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/berthproject/berth/internal/testkit"
+	"github.com/berthproject/berth/sim/scenario"
+)
+
+// every is by how many values each value of the examples is replaced, all of OddValues when 0.
+// All take half an hour.
+var every = flag.Int("odd", 1, "by how many odd values each value of the examples is replaced; 0 for all")
+
+// TestAnyValueOfAnExampleMayBeOdd replaces each value of each small example by odd ones: the
+// example is refused, or it is played with its invariants checked.
+func TestAnyValueOfAnExampleMayBeOdd(t *testing.T) {
+	texts := []string{dumpWith("1"), scenarioWith("1")}
+	for _, pattern := range []string{"soak/testdata/*.yaml", "../examples/*/*.yaml"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no files match %s: %v", pattern, err)
+		}
+		for _, path := range paths {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(raw) < 6<<10 {
+				texts = append(texts, string(raw))
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "example.yaml")
+	values, tried, played := 0, 0, 0
+	for _, text := range texts {
+		var documents []any
+		for part := range strings.SplitSeq(text, "\n---\n") {
+			var document any
+			if err := yaml.Unmarshal([]byte(part), &document); err != nil {
+				t.Fatal(err)
+			}
+			documents = append(documents, document)
+		}
+		play := func() {
+			var all strings.Builder
+			for _, document := range documents {
+				raw, err := json.Marshal(document)
+				if err == nil {
+					raw, err = yaml.JSONToYAML(raw)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				all.WriteString("---\n" + string(raw))
+			}
+			defer func() {
+				if p := recover(); p != nil {
+					t.Fatalf("a panic: %v\n%s\n%s", p, debug.Stack(), all.String())
+				}
+			}()
+			if err := os.WriteFile(path, []byte(strings.TrimPrefix(all.String(), "---\n")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tried++
+			runs, err := scenario.Load([]string{path})
+			if err != nil {
+				return
+			}
+			played++
+			for _, r := range runs {
+				playBriefly(t, r)
+			}
+		}
+		testkit.Oddly(documents, func(old any, replace func(any)) {
+			n := *every
+			if n == 0 {
+				n = len(testkit.OddValues)
+			}
+			for range n {
+				values++
+				replace(testkit.OddValues[values%len(testkit.OddValues)])
+				play()
+			}
+			replace(old)
+		})
+	}
+	if played < tried/20 || tried < 2000 {
+		t.Errorf("%d examples were tried, %d played; want more", tried, played)
+	}
+	t.Logf("%d tried, %d played", tried, played)
+}
