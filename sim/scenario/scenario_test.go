@@ -23,6 +23,36 @@ const group = `  nodeGroups:
     template: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
 `
 
+// TestAliases stand for values, for any number of them but not for more than memory holds.
+func TestAliases(t *testing.T) {
+	const head = "apiVersion: berth.dev/v1alpha1\nkind: Scenario\nmetadata: {name: x, description: &d \"some words\"}\nspec:\n"
+	r, err := scenario.Parse("s.yaml", []byte(head+`  nodes:
+  - name: a
+    template: &node {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}
+  - {name: b, template: *node}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := r.Spec.Nodes[1].Template.Allocatable["cpu"]; q.String() != "4" {
+		t.Errorf("node b has %s CPUs, want 4", q.String())
+	}
+	for _, levels := range []int{5, 40} {
+		var many strings.Builder
+		many.WriteString(head + "  objects:\n  - {kind: Pod, metadata: {name: p}}\n  - a0: &a0 x\n")
+		for i := 1; i <= levels; i++ {
+			fmt.Fprintf(&many, "    a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 8), i-1)
+		}
+		want := "spec.objects[1]: kind is"
+		if levels > 5 {
+			want = "s.yaml: its aliases (*name) stand for more than 1000000 values; write fewer of aliases in aliases"
+		}
+		if _, err := scenario.Parse("s.yaml", []byte(many.String())); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d levels: %.300v, want %s", levels, err, want)
+		}
+	}
+}
+
 // Each bad scenario is refused with its line, its field and what would do.
 func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 	for _, c := range []struct{ text, want string }{

@@ -161,6 +161,9 @@ func parse(path string, raw []byte, into any) (source, error) {
 	if tag := firstTag(src.file); tag != nil {
 		return src, fmt.Errorf("%s:%d: %q is a YAML tag, which a %s doesn't have; remove it, or quote it where it is a value", path, tag.Position.Line, strings.TrimSpace(tag.Value), src.kind)
 	}
+	if n := expanded(src.file); n > maxExpanded {
+		return src, fmt.Errorf("%s: its aliases (*name) stand for more than %d values; write fewer of aliases in aliases", path, maxExpanded)
+	}
 	var bad *badValue
 	dec := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict(), yaml.UseJSONUnmarshaler(),
 		yaml.CustomUnmarshaler(func(d *metav1.Duration, b []byte) error {
@@ -225,6 +228,51 @@ func lineOf(f *ast.File, text string) int {
 // panics on a tagged scalar in the place of a list.
 func firstTag(f *ast.File) *token.Token {
 	return first(f, func(n ast.Node) bool { _, tag := n.(*ast.TagNode); return tag })
+}
+
+// maxExpanded is how many values the aliases of a file may stand for. The library's decoder reads
+// what an alias stands for anew each time, and nine aliases of nine aliases, eight times over, are
+// more than memory holds.
+const maxExpanded = 1_000_000
+
+// expanded returns how many values the aliases of a file stand for, values of aliases in aliases
+// included; maxExpanded+1 for more.
+func expanded(f *ast.File) int {
+	if f == nil {
+		return 0
+	}
+	all := &expansion{anchors: map[string]int{}}
+	for _, d := range f.Docs {
+		ast.Walk(all, d)
+	}
+	return all.aliased
+}
+
+// expansion counts values. An alias comes behind its anchor.
+type expansion struct {
+	anchors         map[string]int // how many values an anchor's is
+	values, aliased int            // of those, aliased stand behind aliases
+}
+
+// Visit implements ast.Visitor.
+func (e *expansion) Visit(n ast.Node) ast.Visitor {
+	switch n := n.(type) {
+	case *ast.AnchorNode:
+		inner := &expansion{anchors: e.anchors}
+		ast.Walk(inner, n.Value)
+		e.anchors[n.Name.String()] = inner.values
+		e.add(inner.values, inner.aliased)
+		return nil
+	case *ast.AliasNode:
+		e.add(e.anchors[n.Value.String()], e.anchors[n.Value.String()])
+		return nil
+	}
+	e.add(1, 0)
+	return e
+}
+
+func (e *expansion) add(values, aliased int) {
+	e.values, e.aliased = min(e.values+values, maxExpanded+1), min(e.aliased+aliased, maxExpanded+1)
 }
 
 // first returns the token of the first node that is wanted; nil without one, and without a file.
