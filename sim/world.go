@@ -151,13 +151,11 @@ func (w *World) Run(ctx context.Context) (*scenario.Summary, error) {
 	end := w.run.Spec.End.Latest()
 	quiet := cmp.Or(w.run.Spec.End.Quiet.Duration, 45*time.Minute)
 	for n := 0; ; n++ {
-		if n%256 == 0 {
-			if ctx.Err() != nil {
-				return nil, fmt.Errorf("stopped at virtual time %s: %w", w.now.Round(time.Second), context.Cause(ctx))
-			}
-			if w.opt.Progress != nil {
-				w.opt.Progress(w.now, w.stats)
-			}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("stopped at virtual time %s: %w", w.now.Round(time.Second), context.Cause(ctx))
+		}
+		if n%256 == 0 && w.opt.Progress != nil {
+			w.opt.Progress(w.now, w.stats)
 		}
 		if w.foreground == 0 && w.now-w.lastChange >= quiet || !w.next(end) {
 			break
