@@ -111,22 +111,31 @@ func TestAmountsThatTakeForeverArePlayedAtOnce(t *testing.T) {
 	}
 }
 
-// FuzzScenario reads any text as a scenario.
-func FuzzScenario(f *testing.F) {
+// smallExamples returns the files of the examples and of the random worlds' tests that have fewer
+// bytes than a limit.
+func smallExamples(t testing.TB, limit int) (out [][]byte) {
 	for _, pattern := range []string{"soak/testdata/*.yaml", "../examples/*/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
-			f.Fatalf("no files match %s: %v", pattern, err)
+			t.Fatalf("no files match %s: %v", pattern, err)
 		}
 		for _, path := range paths {
 			raw, err := os.ReadFile(path)
 			if err != nil {
-				f.Fatal(err)
+				t.Fatal(err)
 			}
-			if len(raw) < 8<<10 {
-				f.Add(raw)
+			if len(raw) < limit {
+				out = append(out, raw)
 			}
 		}
+	}
+	return out
+}
+
+// FuzzScenario reads any text as a scenario.
+func FuzzScenario(f *testing.F) {
+	for _, raw := range smallExamples(f, 8<<10) {
+		f.Add(raw)
 	}
 	for _, amount := range longAmounts {
 		f.Add([]byte(scenarioWith(amount)))

@@ -23,23 +23,11 @@ var every = flag.Int("odd", 1, "by how many odd values each value of the example
 // example is refused, or it is played with its invariants checked.
 func TestAnyValueOfAnExampleMayBeOdd(t *testing.T) {
 	texts := []string{dumpWith("1"), scenarioWith("1")}
-	for _, pattern := range []string{"soak/testdata/*.yaml", "../examples/*/*.yaml"} {
-		paths, err := filepath.Glob(pattern)
-		if err != nil || len(paths) == 0 {
-			t.Fatalf("no files match %s: %v", pattern, err)
-		}
-		for _, path := range paths {
-			raw, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(raw) < 6<<10 {
-				texts = append(texts, string(raw))
-			}
-		}
+	for _, raw := range smallExamples(t, 6<<10) {
+		texts = append(texts, string(raw))
 	}
 	path := filepath.Join(t.TempDir(), "example.yaml")
-	values, tried, played := 0, 0, 0
+	tried, played := 0, 0
 	for _, text := range texts {
 		var documents []any
 		for part := range strings.SplitSeq(text, "\n---\n") {
@@ -79,18 +67,7 @@ func TestAnyValueOfAnExampleMayBeOdd(t *testing.T) {
 				playBriefly(t, r)
 			}
 		}
-		testkit.Oddly(documents, func(old any, replace func(any)) {
-			n := *every
-			if n == 0 {
-				n = len(testkit.OddValues)
-			}
-			for range n {
-				values++
-				replace(testkit.OddValues[values%len(testkit.OddValues)])
-				play()
-			}
-			replace(old)
-		})
+		testkit.Oddly(documents, *every, play)
 	}
 	if played < tried/20 || tried < 2000 {
 		t.Errorf("%d examples were tried, %d played; want more", tried, played)

@@ -17,20 +17,37 @@ var OddValues = []any{
 	"0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
 }
 
-// Oddly calls visit for each value of a document, maps and lists included, in an order that is
-// always the same: with the value and with what replaces it.
-func Oddly(document any, visit func(old any, replace func(any))) {
+// Oddly replaces each value of a document, maps and lists included, by n odd values one after the
+// other, by all of them when n is 0, calls changed with each in place, and puts the old one back.
+// Order and values are the same each time.
+func Oddly(document any, n int, changed func()) {
+	if n == 0 {
+		n = len(OddValues)
+	}
+	next := 0
+	eachValue(document, func(old any, replace func(any)) {
+		for range n {
+			replace(OddValues[next%len(OddValues)])
+			next++
+			changed()
+		}
+		replace(old)
+	})
+}
+
+// eachValue calls visit with each value of a document and with what replaces it.
+func eachValue(document any, visit func(old any, replace func(any))) {
 	switch x := document.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(x)) {
 			old := x[key]
 			visit(old, func(v any) { x[key] = v })
-			Oddly(old, visit)
+			eachValue(old, visit)
 		}
 	case []any:
 		for i, old := range x {
 			visit(old, func(v any) { x[i] = v })
-			Oddly(old, visit)
+			eachValue(old, visit)
 		}
 	}
 }

@@ -103,9 +103,9 @@ func Driver(provisioner string) string {
 	return driver
 }
 
-// several tells whether more than one source of a volume is set, which no API server lets in. The
-// translator would take any of them, and for some of the others it would panic: such a volume
-// stays as it stands.
+// several tells whether more than one source of a volume is set, which no API server lets in, but
+// a file may have. The translator takes one of them by the order of a map, and panics when that is
+// vSphere's with a storage policy. So such a volume is left as it stands.
 func several(set ...bool) bool {
 	n := 0
 	for _, yes := range set {
