@@ -19,13 +19,13 @@ type sharer struct {
 	seed maphash.Seed
 
 	mu        sync.Mutex
-	last      [sharedTemplates]*v1.Pod     // the pod that came last, by hash of its template
+	last      [sharedTemplates]*v1.Pod     // the pod that came last, by the place of its template
 	resources [sharedSizes]v1.ResourceList // of nodes, what came last, by hash
 }
 
 // sharedTemplates is of how many templates the last pod is remembered: with it gone, that is up
-// to 8 MiB that nobody needs. When two templates have the same hash, the pods that come in turn share
-// nothing.
+// to 8 MiB that nobody needs. When two templates have the same place, their pods that come in turn
+// share only what both templates say.
 const sharedTemplates = 2048
 
 // sharedSizes is how many lists of nodes' resources are remembered.
@@ -35,7 +35,7 @@ func newSharer() *sharer { return &sharer{seed: maphash.MakeSeed()} }
 
 // share has a trimmed pod share memory with the last one that was likely made from its template.
 func (s *sharer) share(p *v1.Pod) {
-	at := s.template(p) % sharedTemplates
+	at := s.place(p)
 	s.mu.Lock()
 	like := s.last[at]
 	s.last[at] = p
@@ -45,6 +45,9 @@ func (s *sharer) share(p *v1.Pod) {
 		shareSpec(&p.Spec, &like.Spec)
 	}
 }
+
+// place returns where the last pod of a pod's template is remembered.
+func (s *sharer) place(p *v1.Pod) uint64 { return s.template(p) % sharedTemplates }
 
 // template returns a hash of what pods have in common that are made from one template: their
 // controller, or else their labels.

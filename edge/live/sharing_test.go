@@ -2,12 +2,15 @@ package live
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
 )
@@ -116,26 +119,48 @@ func TestPodsOfOneTemplateShareMemory(t *testing.T) {
 	}
 }
 
-// TestPodsOfOtherTemplatesShareNothing: those of another controller; without one, those with other labels.
+// TestPodsOfOtherTemplatesShareNothing: those of another controller; without one, those with other
+// labels. Neither do they keep the pods of one template from sharing, which come in turn with them.
 func TestPodsOfOtherTemplatesShareNothing(t *testing.T) {
-	s := newSharer()
-	first, other := templatePod(1), templatePod(2)
-	other.OwnerReferences[0].UID = "v"
-	s.share(first)
-	s.share(other)
-	if got := shared(first, other); got != nil {
-		t.Errorf("pods of two controllers share %v", got)
+	owned := func(by types.UID, labels map[string]string) func() *v1.Pod {
+		return func() *v1.Pod {
+			p := templatePod(1)
+			p.Labels = maps.Clone(labels)
+			if p.OwnerReferences[0].UID = by; by == "" {
+				p.OwnerReferences = nil
+			}
+			return p
+		}
 	}
+	labels := map[string]string{"app": "web", "tier": "front"}
 	for _, x := range []struct {
-		labels map[string]string
-		shares bool
-	}{{map[string]string{"tier": "front", "app": "web"}, true}, {map[string]string{"web": "app", "front": "tier"}, false}, {map[string]string{"app": "web"}, false}} {
-		first, other := templatePod(1), templatePod(2)
-		first.OwnerReferences, other.OwnerReferences, other.Labels = nil, nil, x.labels
+		name         string
+		first, other func() *v1.Pod
+		shares       bool
+	}{
+		{"of one controller, with other labels", owned("u", labels), owned("u", map[string]string{"app": "web"}), true},
+		{"of two controllers", owned("u", labels), owned("v", labels), false},
+		{"with one's labels", owned("", labels), owned("", map[string]string{"tier": "front", "app": "web"}), true},
+		{"with labels whose keys are the other's values", owned("", labels), owned("", map[string]string{"web": "app", "front": "tier"}), false},
+		{"with fewer labels", owned("", labels), owned("", map[string]string{"app": "web"}), false},
+	} {
+		s, first, other := newSharer(), x.first(), x.other()
+		// Hashes have another seed each time. Once in 2,048 times two templates have one place.
+		for i := 0; !x.shares && s.place(first) == s.place(other); i++ {
+			if i == 20 {
+				t.Fatalf("pods %s have the same place with each seed", x.name)
+			}
+			s = newSharer()
+		}
 		s.share(first)
 		s.share(other)
 		if got := shared(first, other); (got != nil) != x.shares {
-			t.Errorf("with labels %v they share %v", x.labels, got)
+			t.Errorf("pods %s share %v", x.name, got)
+		}
+		third := x.first()
+		s.share(third)
+		if got := shared(first, third); !slices.Contains(got, "containers") {
+			t.Errorf("beside pods %s, two of one template share only %v", x.name, got)
 		}
 	}
 }
