@@ -77,7 +77,7 @@ func (s *sharer) shareResources(list *v1.ResourceList) {
 	}
 	sum := uint64(0)
 	for name, q := range *list { // in any order
-		sum += maphash.String(s.seed, string(name)) * (1 + 2*uint64(q.Value()))
+		sum += maphash.String(s.seed, string(name)) * (1 + 2*uint64(q.MilliValue()))
 	}
 	if last := &s.resources[sum%sharedSizes]; maps.Equal(*list, *last) {
 		*list = *last

@@ -189,3 +189,28 @@ func TestNodesOfOneSizeShareMemory(t *testing.T) {
 		t.Errorf("what nodes say has changed: %v, %v, %v", less.Status, like.Status, none.Status)
 	}
 }
+
+// TestNodesThatReserveAPartOfACPUShareMemory: capacity and allocatable of a node differ by less than
+// a CPU here, in nothing else, and come in turn.
+func TestNodesThatReserveAPartOfACPUShareMemory(t *testing.T) {
+	list := func(cpu string) v1.ResourceList {
+		return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourcePods: resource.MustParse("110")}
+	}
+	node := func() *v1.Node {
+		return &v1.Node{Status: v1.NodeStatus{Capacity: list("4"), Allocatable: list("3500m")}}
+	}
+	pointer := func(l v1.ResourceList) uintptr { return reflect.ValueOf(l).Pointer() }
+	s, shared := newSharer(), 0
+	for range 20 { // of seeds: once in 256 times the two lists have one place
+		first, second := node(), node()
+		s.shareNode(first)
+		s.shareNode(second)
+		if pointer(first.Status.Capacity) == pointer(second.Status.Capacity) && pointer(first.Status.Allocatable) == pointer(second.Status.Allocatable) {
+			shared++
+		}
+		s = newSharer()
+	}
+	if shared < 15 {
+		t.Errorf("nodes of one size share memory with %d of 20 seeds", shared)
+	}
+}
