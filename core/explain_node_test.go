@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
@@ -309,15 +310,30 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 	}
 	for _, word := range testkit.Constants(t, "autoscaler/removal.go", "KeptReason") {
 		reason := autoscaler.KeptReason(word)
+		var again *v1.Node // n1, when this reason needs another one
 		if candidates[reason] {
 			continue
 		}
 		p.plan(func(plan *autoscaler.Plan) {
 			plan.Kept = []autoscaler.Kept{{Node: "n1", Reason: reason, Pod: "default/gone"}}
 		})
+		if reason == autoscaler.KeptLeaving {
+			x, _ := p.ExplainNode("n1")
+			if want := "its removal was ended, and no plan was made since"; x.State != core.NodeUnknown || x.Detail != want {
+				t.Errorf("a node that was leaving when the plan was made is %s, %s; want %s, %s", x.State, x.Detail, core.NodeUnknown, want)
+			}
+			n := testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()
+			alive := *n
+			n.DeletionTimestamp = &metav1.Time{Time: p.now}
+			p.step(0, step.NodeSet{Node: n, Group: "g"})
+			again = &alive
+		}
 		x, _ := p.ExplainNode("n1")
 		if x.Reason != reason || len(x.Changes) == 0 || slices.Contains(x.Changes, "") || strings.Contains(strings.Join(x.Changes, " "), "NODE ") {
 			t.Errorf("a node that is kept for %s is explained as %+v", reason, x)
+		}
+		if again != nil {
+			p.step(0, step.NodeSet{Node: again, Group: "g"})
 		}
 	}
 }

@@ -41,6 +41,9 @@ type ComingNode struct {
 	Node  string `json:"node,omitempty"` // "" while the API doesn't have it
 	// Kept says that the node was ordered for the pod, whose place on it is kept.
 	Kept bool `json:"kept,omitempty"`
+	// Stays says that the node is on its way out, and that the next plan has it stay for the pod.
+	// Nothing is expected of it.
+	Stays bool `json:"stays,omitempty"`
 	Expectation
 }
 
@@ -140,7 +143,7 @@ func (c *Core) explainOrdered(p *pod, _ *scaleup.Answer, x *Scaling) {
 }
 
 // explainComing says which node the pod waits for: the one where its place is kept, or else
-// one with room that nobody has a place in.
+// one with room that nobody has a place in, which may be on its way out and stay.
 func (c *Core) explainComing(p *pod, answer *scaleup.Answer, x *Scaling) {
 	if place, ok := c.reservation.Of(p.parsed.UID); ok {
 		x.Coming = &ComingNode{Group: place.Group, Node: place.Node, Kept: true, Expectation: c.expect(place.Group, place.Since)}
@@ -150,7 +153,11 @@ func (c *Core) explainComing(p *pod, answer *scaleup.Answer, x *Scaling) {
 	if n == nil || n.Group == "" {
 		return
 	}
-	x.Coming = &ComingNode{Group: n.Group}
+	x.Coming = &ComingNode{Group: n.Group, Stays: answer.Stays}
+	if answer.Stays {
+		x.Coming.Node = n.Name
+		return
+	}
 	ordered := time.Time{}
 	if answer.Registered {
 		x.Coming.Node = n.Name
@@ -175,7 +182,7 @@ func (c *Core) explainGroups(p *pod, answer *scaleup.Answer, x *Scaling) {
 			}
 		}
 		switch coming := x.Coming != nil && x.Coming.Group == g.Group; {
-		case coming && p.asked != nil && p.asked.Group == g.Group:
+		case coming && !x.Coming.Stays && p.asked != nil && p.asked.Group == g.Group:
 			a.Answer, a.Detail = Bought, c.orderOf(p.asked).String()
 		case g.Limit != "":
 			a.Answer, a.Detail = Limited, c.limitDetail(g.Group, g.Limit)

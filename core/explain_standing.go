@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaledown"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/lifecycle/nodedeletion"
@@ -44,6 +45,8 @@ func (c *Core) standing(n *cluster.Node, removal *autoscaler.Removal) standing {
 		at := standing{state: NodeCandidate, candidate: candidate, removal: removal}
 		at.reason, at.detail = c.candidateWaits(n, &at)
 		return at
+	case stays && stay.Reason == autoscaler.KeptLeaving && !scaledown.Leaving(n.NodeInfo):
+		return standing{state: NodeUnknown, detail: "its removal was ended, and no plan was made since"}
 	case stays:
 		return standing{state: NodeStays, reason: stay.Reason, detail: stay.Detail, stay: stay}
 	}

@@ -31,7 +31,13 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	for i := range plan.Joins {
 		c.join(&plan.Joins[i])
 	}
+	c.scale.deletions.Recall(c.turn, plan.Recalls, c.whyRecalled)
 	kept := map[types.UID]bool{}
+	for i := range plan.Recalls {
+		for _, uid := range plan.Recalls[i].Pods {
+			kept[uid] = true
+		}
+	}
 	for i := range plan.ScaleUps {
 		helped := c.commitScaleUp(&plan.ScaleUps[i])
 		if !c.reservation.AnyAsks() {
@@ -54,7 +60,7 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	}
 	if n := plan.Unplanned; n > 0 {
 		c.turn.Decide(step.Decision{Kind: step.PlanCut, Reason: fmt.Sprintf("the plan had taken long enough; %d pods are left to the next", n)})
-		if len(c.turn.Ready.ScaleUps) > before { // else the next would be no other
+		if len(c.turn.Ready.ScaleUps) > before || len(plan.Recalls) > 0 { // else the next would be no other
 			c.scale.planning.Retry(c.turn.Now)
 		}
 	}
@@ -73,6 +79,19 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 	c.scale.deletions.Begin(c.turn, c.withinNodeBudgets(due))
 	c.noteDue(waiting)
 	c.tellLimits(plan)
+}
+
+// whyRecalled returns why a node on its way out is to stay, "" if none of the pods waits any
+// more for which it would.
+func (c *Core) whyRecalled(r *autoscaler.Recall) string {
+	i := slices.IndexFunc(r.Pods, c.waits)
+	switch {
+	case i < 0:
+		return ""
+	case c.pods[r.Pods[i]].parsed.StandsIn():
+		return "room is wanted on it for pods that are to come"
+	}
+	return fmt.Sprintf("pod %s waits and fits on it", c.pods[r.Pods[i]].parsed.Name())
 }
 
 // noteDue takes note, of nodes that waited though their time had come, which have begun to go

@@ -62,6 +62,9 @@ func (c *Core) newRequest() (req *autoscaler.Request, early []*pod) {
 			early = append(early, p)
 		}
 	}
+	if len(req.Pending) > 0 {
+		req.Recallable = s.deletions.Recallable(c.state)
+	}
 	c.mustNotBuy(req, asking)
 	c.capLaunches(req)
 	if c.reservation.AnySpare() {

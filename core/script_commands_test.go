@@ -42,7 +42,7 @@ import (
 //	nominated NAME [to=NODE] | nominate-failed NAME [to=NODE]
 //	surged NAME from=NODE             | surge-failed NAME from=NODE
 //	evicted NAME from=NODE
-//	tainted NODE | taint-failed NODE                      of a removal
+//	tainted NODE [off] | taint-failed NODE [off]          of a removal; off: it was to be taken off
 //	soft-tainted NODE | soft-taint-failed NODE            the taint of a candidate, on or off
 //	scaled GROUP nodes=N | scale-failed GROUP nodes=N [out-of-stock]
 //	deleted NODE | delete-failed NODE | instance-deleted INSTANCE
@@ -115,7 +115,7 @@ func outcome(cmd string, args *script.Args) step.Input {
 	case "evicted":
 		return step.EvictionDone{UID: podUID(args.Name()), Node: args.Required("from")}
 	case "tainted", "taint-failed":
-		return step.TaintDone{Node: args.Name(), Key: autoscaler.ToBeDeletedTaint, Err: err}
+		return step.TaintDone{Node: args.Name(), Key: autoscaler.ToBeDeletedTaint, Remove: args.Flag("off"), Err: err}
 	case "soft-tainted", "soft-taint-failed":
 		return step.TaintDone{Node: args.Name(), Key: autoscaler.DeletionCandidateTaint, Err: err}
 	case "scaled", "scale-failed":

@@ -84,7 +84,7 @@ func (d *Driver) handOutReports(r *step.Ready) {
 // handOutNodes hands out what changes how many nodes there are.
 func (d *Driver) handOutNodes(r *step.Ready) {
 	for _, x := range r.Taints {
-		d.workers.Taint(x, func(err error) { d.inbox(step.TaintDone{Node: x.Node, Key: x.Taint.Key, Err: err}) })
+		d.workers.Taint(x, func(err error) { d.inbox(step.TaintDone{Node: x.Node, Key: x.Taint.Key, Remove: x.Remove, Err: err}) })
 	}
 	for _, x := range r.Surges {
 		d.workers.Surge(x, func(err error) { d.inbox(step.SurgeDone{UID: x.UID, Node: x.Node, Err: err}) })

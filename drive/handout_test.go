@@ -146,7 +146,7 @@ func TestEveryWorkIsHandedOutOnceInTheStatedOrder(t *testing.T) {
 		step.NominationDone{UID: "o1", Node: "n1", Err: errRefused}, step.NominationDone{UID: "o2", Err: errRefused},
 		step.PreemptionDone{UID: "p1", By: "q1"}, step.PreemptionDone{UID: "p2", By: "q2"},
 		step.StatusWritten{UID: "s1", Err: errRefused}, step.StatusWritten{UID: "s2", Err: errRefused},
-		step.TaintDone{Node: "n1", Key: "k"}, step.TaintDone{Node: "n2"},
+		step.TaintDone{Node: "n1", Key: "k"}, step.TaintDone{Node: "n2", Remove: true},
 		step.SurgeDone{UID: "s1", Node: "n1"}, step.SurgeDone{UID: "s2", Node: "n2", Err: errRefused},
 		step.EvictionDone{UID: "e1", Node: "n1", Err: errRefused}, step.EvictionDone{UID: "e2", Node: "n2", Err: errBudget, Refused: true},
 		step.ScaleUpDone{Group: "g1", Nodes: 1}, step.ScaleUpDone{Group: "g2", Nodes: 2, Err: errStockOut, Class: nodegroup.OutOfResources},

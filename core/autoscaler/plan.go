@@ -42,6 +42,9 @@ type Request struct {
 	// NotFor are pending pods for which no node is bought, though they may have room on one
 	// that is coming: if they haven't, others leave a node for them.
 	NotFor map[types.UID]bool
+	// Recallable are nodes on their way out that could stay, as they would be then, those that
+	// are rather to stay in front. They are in the state as they are.
+	Recallable []*cluster.NodeInfo
 	// ScaleDown asks for nodes that could be removed; nil when none is to be.
 	ScaleDown *ScaleDown
 	// Conditions are by the ID of the node group; a group without an entry is as the
@@ -113,7 +116,10 @@ type Plan struct {
 	Now     time.Time // of the request
 	// At is the position of the follower that planned. It needs no epoch: a follower
 	// never reads past an open mark, so no rollback takes back what it has read.
-	At       cluster.Seq
+	At cluster.Seq
+	// Recalls are nodes of Request.Recallable that pending pods need: else nodes would be bought
+	// for these.
+	Recalls  []Recall
 	ScaleUps []ScaleUp
 	NoHelp   []NoHelp
 	// Removals are the nodes that could be removed, all of them together, in the order in
@@ -127,7 +133,8 @@ type Plan struct {
 	Answers [][]string
 	// Sick says why the size of the cluster isn't changed at all, "" when it may be.
 	Sick string
-	// Covered is how many pending pods fit on nodes that exist or are coming.
+	// Covered is how many pending pods fit on nodes that exist or are coming, recalled ones
+	// included.
 	Covered int
 	// Fitting are those of them that fit on nodes as they are: they will be there soon, so their
 	// room isn't given up.
@@ -163,6 +170,12 @@ type Packing struct {
 type Fitting struct {
 	Pod  *cluster.Pod
 	Node string
+}
+
+// Recall is a node on its way out that is to stay, with the pending pods that fit on it then.
+type Recall struct {
+	Node string
+	Pods []types.UID
 }
 
 // NewPlan returns a plan that answers a request with nothing to do.

@@ -76,9 +76,10 @@ type BindDone struct {
 
 // TaintDone is the outcome of a Taint.
 type TaintDone struct {
-	Node string
-	Key  string // of the taint
-	Err  error
+	Node   string
+	Key    string // of the taint
+	Remove bool   `json:",omitempty"` // it was to be taken off
+	Err    error
 }
 
 // EvictionDone is the outcome of an Eviction.

@@ -34,6 +34,7 @@ func EventReasons() []EventReason {
 
 		{aboutNode, "ScaleDown", false, "it was marked for removal, or the provider was asked to delete it"},
 		{aboutNode, "ScaleDownFailed", true, "its removal was given up, and it stays"},
+		{aboutNode, "ScaleDownCancelled", false, "its removal had begun and nobody had left it for that; a pod has come that would need a new node else, and it stays"},
 		{aboutNode, "InvalidQuantity", true, "values of it can't be taken as they stand"},
 
 		{aboutStatus, "ScaledUpGroup", false, "nodes of a group are ordered; and the provider has taken the order"},

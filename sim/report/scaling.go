@@ -51,6 +51,10 @@ func coming(b *strings.Builder, x *core.Scaling) {
 		b.WriteString("  no node is coming that has room for it\n")
 		return
 	}
+	if x.Coming.Stays {
+		fmt.Fprintf(b, "  coming: %s of %s is on its way out, and stays with the next plan\n", x.Coming.Node, x.Coming.Group)
+		return
+	}
 	node := fmt.Sprintf("%s of %s, registered", x.Coming.Node, x.Coming.Group)
 	if x.Coming.Node == "" {
 		node = fmt.Sprintf("a node of %s, not registered yet", x.Coming.Group)

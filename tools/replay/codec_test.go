@@ -31,6 +31,7 @@ func TestInputsWithoutObjectsComeBack(t *testing.T) {
 		step.BindDone{UID: "u"},
 		step.BindDone{UID: "u", Err: refused},
 		step.TaintDone{Node: "n", Err: refused},
+		step.TaintDone{Node: "n", Remove: true},
 		step.EvictionDone{UID: "u", Node: "n", Err: refused},
 		step.EvictionDone{UID: "u", Node: "n", Err: refused, Refused: true},
 		step.SurgeDone{UID: "u", Node: "n", Err: refused},

@@ -56,7 +56,7 @@ func (p *Packer) Estimate(req autoscaler.Request) []Estimate {
 	req.Balancing.Mode = autoscaler.BalanceNever
 	b := p.begin(&req, autoscaler.NewPlan(&req, 0))
 	b.plan.Sick = Sick(p.State, &req)
-	left := b.cover(b.runs(req.Pending))
+	left := b.recall(b.cover(b.runs(req.Pending)))
 	b.limits = b.newLimits()
 	var out []Estimate
 	for _, r := range byClass(left) {

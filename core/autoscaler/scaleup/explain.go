@@ -1,6 +1,8 @@
 package scaleup
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -16,10 +18,11 @@ import (
 // Answer is what there is to say of one pod and of every group, at one moment.
 type Answer struct {
 	// Node is the node that the pod has a place on, after those who come before it: one that
-	// exists, or is coming; nil for none. One that isn't registered yet has a name of the
+	// exists, is coming, or is to stay; nil for none. One that isn't registered yet has a name of the
 	// planner's.
 	Node       *cluster.NodeInfo
 	Registered bool // whether the API has Node
+	Stays      bool // whether Node is on its way out, and stays with the next plan
 	Groups     []GroupAnswer
 }
 
@@ -51,6 +54,7 @@ func (p *Packer) Explain(req autoscaler.Request, pod *cluster.Pod) Answer {
 	var out Answer
 	if n := p.State.NodeOf(pod.UID); n != nil {
 		out.Node, out.Registered = n.NodeInfo, registered[n.Name]
+		out.Stays = slices.ContainsFunc(b.plan.Recalls, func(r autoscaler.Recall) bool { return r.Node == n.Name })
 		p.State.Remove(pod.UID) // it isn't to stand in its own way
 	}
 	class := p.Engine(pod).Class(pod)
@@ -79,11 +83,11 @@ func (p *Packer) Rooms(req autoscaler.Request) []GroupAnswer {
 	return b.rooms()
 }
 
-// covered returns the builder of a plan after its first two steps.
+// covered returns the builder of a plan after its first three steps.
 func (p *Packer) covered(req *autoscaler.Request) *builder {
 	b := p.begin(req, autoscaler.NewPlan(req, 0))
 	b.plan.Sick = Sick(p.State, req)
-	b.cover(b.runs(req.Pending))
+	b.recall(b.cover(b.runs(req.Pending)))
 	b.limits = b.newLimits()
 	return b
 }

@@ -3,6 +3,7 @@ package scaleup_test
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -30,7 +31,14 @@ func (f *fixture) random(t *rapid.T) {
 			node := b.DeepCopy()
 			node.Name = fmt.Sprint(g.ID, "-", n)
 			node.Labels[v1.LabelHostname] = node.Name
+			leaves := testkit.Uniform(t, 4, "leaves")
+			if leaves < 2 {
+				node.Spec.Taints = []v1.Taint{{Key: autoscaler.ToBeDeletedTaint, Effect: v1.TaintEffectNoSchedule}}
+			}
 			f.state.SetNode(f.state.Schema.ParseNode(node, g.ID))
+			if leaves == 0 {
+				f.req.Recallable = append(f.req.Recallable, f.withoutTaint(node.Name))
+			}
 		}
 	}
 	if testkit.Uniform(t, 3, "daemons") == 0 {
@@ -117,6 +125,60 @@ func TestPropertyAPlanAccountsForEveryPodWithinItsLimits(t *testing.T) {
 			t.Errorf("%d nodes with %d that come; at most %d", all, coming, limits.MaxNodesLaunching)
 		}
 	})
+}
+
+// TestPropertyARecalledNodeTakesItsPods makes random plans, and each again without nodes that
+// could stay. A node that is to stay has pods which fit on it, no pod has two such nodes or is
+// told anything else, and what fits on nodes as they are or joins others is as in the plan
+// without.
+func TestPropertyARecalledNodeTakesItsPods(t *testing.T) {
+	recalled := 0
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		f.random(t)
+		with := testkit.Must(f.plan())
+		recallable := f.req.Recallable
+		f.req.Recallable = nil
+		without := testkit.Must(f.plan())
+		named := map[types.UID]bool{}
+		for _, up := range with.ScaleUps {
+			for _, uid := range up.Pods {
+				named[uid] = true
+			}
+		}
+		for _, n := range with.NoHelp {
+			for _, uid := range n.Pods {
+				named[uid] = true
+			}
+		}
+		pods := map[types.UID]*cluster.Pod{}
+		for _, pod := range f.req.Pending {
+			pods[pod.UID] = pod
+		}
+		for _, r := range with.Recalls {
+			at := slices.IndexFunc(recallable, func(n *cluster.NodeInfo) bool { return n.Name == r.Node })
+			if at < 0 || len(r.Pods) == 0 {
+				t.Fatalf("%s is to stay for %v; %d nodes could", r.Node, r.Pods, len(recallable))
+			}
+			node := f.state.SetNode(recallable[at])
+			recallable = slices.Delete(slices.Clone(recallable), at, at+1)
+			for _, uid := range r.Pods {
+				e, pod := f.packer.Engine(pods[uid]), pods[uid]
+				if d := e.Explain(e.Class(pod), node); named[uid] || d != nil {
+					t.Errorf("pod %s is to have room on %s: named: %t, rejected: %+v", uid, r.Node, named[uid], d)
+				}
+				e.PlaceOn(pod, node)
+				named[uid] = true
+			}
+		}
+		if !reflect.DeepEqual(with.Fitting, without.Fitting) || !reflect.DeepEqual(with.Joins, without.Joins) {
+			t.Errorf("pods fit on %v and join %v, and without nodes that could stay on %v and %v", with.Fitting, with.Joins, without.Fitting, without.Joins)
+		}
+		recalled += len(with.Recalls)
+	})
+	if recalled == 0 {
+		t.Error("no node was recalled in any plan")
+	}
 }
 
 // TestPropertyNothingIsOrderedTwice orders what a random plan proposes, and plans again for

@@ -20,17 +20,19 @@ import (
 //  1. Pods that fit on nodes as they are need nothing (cover.go).
 //  2. The nodes that are coming stand in the state as they will be (coming.go). Each pod for
 //     which a place is kept has it; then any pod may fill them (cover.go).
-//  3. Groups below their minimum grow to it, if that is wanted (minimum.go).
-//  4. The cost expander buys the cheapest mix for all pods whose place depends on no other
+//  3. Nodes on their way out stay, one after the other, as long as they take pods that are left
+//     (recall.go).
+//  4. Groups below their minimum grow to it, if that is wanted (minimum.go).
+//  5. The cost expander buys the cheapest mix for all pods whose place depends on no other
 //     pod (mix.go).
-//  5. In rounds, as long as pods are left, each group that may grow (limits.go) is packed
+//  6. In rounds, as long as pods are left, each group that may grow (limits.go) is packed
 //     with them on new nodes (template.go, pack.go, bundle.go), the largest pods first, and
 //     shares these with the groups that are similar (similar.go, balance.go). The expander
 //     chooses an option, and its nodes and pods stay for the next round. Nodes of a group
 //     are bought for pods that prefer no other (prefer.go).
-//  6. For each class of which pods are left the plan says, by group, why it wouldn't help
+//  7. For each class of which pods are left the plan says, by group, why it wouldn't help
 //     (explain.go).
-//  7. Of coming nodes whose pods need them no more it says how many nobody needs.
+//  8. Of coming nodes whose pods need them no more it says how many nobody needs.
 //
 // When a plan has taken long enough it ends with the round that it is in (stopwatch.go).
 
@@ -66,7 +68,7 @@ type builder struct {
 	patience *patience
 }
 
-// Plan fills in a plan's Sick, Covered, Joins, ScaleUps, NoHelp, Unneeded and Whole. With
+// Plan fills in a plan's Sick, Covered, Joins, Recalls, ScaleUps, NoHelp, Unneeded and Whole. With
 // pods that are to be served together the plan is made for these, too; and when one of them
 // is left, once more without them. Both are one plan to the stopwatch and to who replays
 // answers.
@@ -109,7 +111,7 @@ func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *p
 	defer p.State.Rollback(mark)
 	b := p.begin(&req, plan)
 	b.patience = patience
-	left := b.cover(b.runs(req.Pending))
+	left := b.recall(b.cover(b.runs(req.Pending)))
 	b.limits = b.newLimits()
 	if short != nil {
 		b.fillUp(short)

@@ -58,6 +58,9 @@ func describe(plan *autoscaler.Plan) string {
 	for _, j := range plan.Joins {
 		fmt.Fprintf(&out, "%v on the node %q of %s, beside %q\n", j.Pods, j.Node, j.Group, j.With)
 	}
+	for _, r := range plan.Recalls {
+		fmt.Fprintf(&out, "%s stays for %v\n", r.Node, r.Pods)
+	}
 	for _, up := range plan.ScaleUps {
 		fmt.Fprintf(&out, "%d of %s for %v, wasting %.2f", up.Nodes, up.Group, up.Pods, up.Wasted)
 		if up.Mix != nil {

@@ -104,6 +104,7 @@ func (f *fixture) launching() int {
 //	daemonset NAME [cpu=1] [memory=0] [zone=z] [scheduler=NAME]
 //	order GROUP pods=(p0, p1) [node=NAME]                          a node on its way, for these pods; node: it is registered
 //	spare GROUP [nodes=1]                                          nodes that were ordered for pods that need them no more
+//	recallable NAMES                                               nodes that are being deleted and could stay
 //	limits [total=0] [per-scale-up=0] [launching=0] [cores=N] [memory-gib=N] [gpus=N] [enforce-min]    0 for no limit
 //	unready percent=45 ok=3                                        when the cluster is too sick
 //	launching                                                      how many nodes are coming
@@ -270,6 +271,12 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			f.req.Spare = map[string]int{}
 		}
 		f.req.Spare[args.Name()] = args.Int("nodes", 1)
+	case "recallable":
+		f.req.Recallable = nil
+		for _, arg := range d.CmdArgs {
+			f.req.Recallable = append(f.req.Recallable, f.withoutTaint(arg.Key))
+			args.Flag(arg.Key)
+		}
 	case "limits":
 		f.req.Limits = autoscaler.Limits{MaxNodesTotal: args.Int("total", 0), MaxNodesPerScaleUp: args.Int("per-scale-up", 0), EnforceMinSize: args.Flag("enforce-min"),
 			MaxTotalUnready:   100,
@@ -304,6 +311,14 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	return ""
+}
+
+// withoutTaint returns a node as it would be if it weren't deleted.
+func (f *fixture) withoutTaint(name string) *cluster.NodeInfo {
+	n := f.state.NodeByName(name)
+	object := n.Object.DeepCopy()
+	object.Spec.Taints = slices.DeleteFunc(object.Spec.Taints, func(t v1.Taint) bool { return t.Key == autoscaler.ToBeDeletedTaint })
+	return n.With(object)
 }
 
 // addVolume gives a pod a claim that is bound to a volume of the driver "disks".

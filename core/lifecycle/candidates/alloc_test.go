@@ -30,7 +30,7 @@ func TestAPlanThatChangesNothingAllocatesNothing(t *testing.T) {
 	}
 	commit()
 	for _, x := range turn.Ready.Taints {
-		m.TaintDone(turn, step.TaintDone{Node: x.Node, Key: x.Taint.Key})
+		m.TaintDone(turn, step.TaintDone{Node: x.Node, Key: x.Taint.Key, Remove: x.Remove})
 	}
 	decisions, taints := len(turn.Ready.Decisions), len(turn.Ready.Taints)
 	if n := testing.AllocsPerRun(10, commit); n != 0 {

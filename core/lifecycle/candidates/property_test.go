@@ -105,7 +105,7 @@ func (w *around) call(i int, done, err bool) {
 		}
 		w.change(x.Node, info.Object)
 	}
-	out := step.TaintDone{Node: x.Node, Key: x.Taint.Key}
+	out := step.TaintDone{Node: x.Node, Key: x.Taint.Key, Remove: x.Remove}
 	if err {
 		out.Err = errors.New("refused")
 	}

@@ -33,6 +33,7 @@ type Drain struct {
 	node  string
 	tiers [][]*pod  // those that aren't gone, lowest tier first; none is empty
 	since time.Time // when the turn of the first came
+	begun bool      // a pod has been told to leave, perhaps, or its Deployment was asked for its successor
 	homes Homes
 }
 
@@ -96,6 +97,12 @@ func (d *Drain) Has(uid types.UID) bool {
 	return slices.ContainsFunc(d.tiers, func(tier []*pod) bool {
 		return slices.ContainsFunc(tier, func(p *pod) bool { return p.uid == uid })
 	})
+}
+
+// Begun tells whether a pod may have been told to leave, or its Deployment was asked for its
+// successor. Of daemon pods it doesn't tell.
+func (d *Drain) Begun() bool {
+	return d.begun || len(d.tiers) > 0 && slices.ContainsFunc(d.tiers[0], func(p *pod) bool { return p.stage == asked && !p.courtesy })
 }
 
 // Advance does what is due: it asks pods to leave. It returns whether all are gone, or why
@@ -183,6 +190,7 @@ func (d *Drain) ask(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 // leaves takes note that a pod has been told to leave.
 func (d *Drain) leaves(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	p.stage, p.until = leaving, t.Now.Add(p.grace+terminationHeadroom)
+	d.begun = true
 	d.homes.Evicted(t, now)
 }
 
@@ -203,6 +211,7 @@ func (d *Drain) EvictionDone(t *lifecycle.Turn, in step.EvictionDone) {
 	case in.Err == nil || p.courtesy:
 		p.stage = leaving // or gone already
 	default:
+		d.begun = d.begun || !in.Refused // it may have been carried out
 		p.wait = min(max(retryAfter, 2*p.wait), maxRetry)
 		p.stage, p.until, p.err = refused, t.Now.Add(p.wait), in.Err
 	}

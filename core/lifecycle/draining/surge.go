@@ -23,7 +23,7 @@ func (c *Config) surges(p *cluster.Pod) bool {
 
 // surge has a pod's Deployment asked for a successor.
 func (d *Drain) surge(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
-	p.stage, p.until = surging, t.Now.Add(d.cfg.MaxEviction)
+	p.stage, p.until, d.begun = surging, t.Now.Add(d.cfg.MaxEviction), true
 	t.Decide(step.Decision{Kind: step.PodSurged, Pod: now.Name(), Node: d.node})
 	t.Emit(step.PodEvent(now.Object, "ScaleDown", "ScalingDown", "having a successor made before the pod leaves, for node scale down"))
 	t.Ready.Surges = append(t.Ready.Surges, step.Surge{UID: p.uid, Node: d.node, Namespace: now.Object.Namespace, Deployment: now.Deployment(), At: t.Now})

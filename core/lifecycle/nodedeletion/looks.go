@@ -241,15 +241,25 @@ func (m *Machine) keep(t *lifecycle.Turn, name string, d *deletion, why string) 
 	if _, taken := d.state.(resumed); !taken {
 		m.groups.ScaleDownFailed(t.Now, d.group)
 	}
-	m.unmark(t, name, d, why)
+	m.giveUp(t, name, d, why)
 	if !atomic(t.State.Group(d.group)) {
 		return
 	}
 	for _, other := range slices.Sorted(maps.Keys(m.deletions)) {
 		if o := m.deletions[other]; o.group == d.group && o.planned() {
-			m.unmark(t, other, o, "node "+name+" of its group, which goes as a whole, stays: "+why)
+			m.giveUp(t, other, o, "node "+name+" of its group, which goes as a whole, stays: "+why)
 		}
 	}
+}
+
+// giveUp ends a deletion that has failed.
+func (m *Machine) giveUp(t *lifecycle.Turn, name string, d *deletion, why string) {
+	what := "failed to delete empty node: "
+	if d.drains() {
+		what = "failed to drain and delete node: "
+	}
+	m.unmark(t, name, d, why)
+	t.Emit(step.NodeEvent(t.State.NodeByName(name).Object, "ScaleDownFailed", "ScalingDown", what+why).AsWarning())
 }
 
 // unmark has the taint of a node taken off; the entry remains until that has worked. The
@@ -262,13 +272,7 @@ func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, why string
 	}
 	t.Decide(step.Decision{Kind: step.NodeKept, Node: name, Reason: why})
 	t.Ready.Taints = append(t.Ready.Taints, d.takeOff(name))
-	n := t.State.NodeByName(name)
-	what := "failed to delete empty node: "
-	if d.drains() {
-		what = "failed to drain and delete node: "
-	}
-	t.Emit(step.NodeEvent(n.Object, "ScaleDownFailed", "ScalingDown", what+why).AsWarning())
-	t.State.SetNode(d.off(n.NodeInfo))
+	t.State.SetNode(d.off(t.State.NodeByName(name).NodeInfo))
 }
 
 // enableEviction is the annotation by which a daemon pod says whether it is to be

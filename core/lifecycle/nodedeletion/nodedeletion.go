@@ -233,21 +233,21 @@ func (m *Machine) SurgeDone(t *lifecycle.Turn, in step.SurgeDone) {
 }
 
 // TaintDone takes the outcome of putting a taint on, or of taking it off; of another taint it
-// is of no interest.
+// is of no interest, nor of one that is being taken off since.
 func (m *Machine) TaintDone(t *lifecycle.Turn, in step.TaintDone) {
 	d := m.deletions[in.Node]
 	if d == nil || in.Key != autoscaler.ToBeDeletedTaint {
 		return
 	}
-	switch d.state.(type) {
-	case tainting:
+	switch _, puts := d.state.(tainting); {
+	case puts && !in.Remove:
 		if in.Err != nil {
 			m.keep(t, in.Node, d, fmt.Sprintf("the node could not be tainted: %v", in.Err))
 			return
 		}
 		m.set(d, tainted{t.Now})
 		t.Emit(step.NodeEvent(t.State.NodeByName(in.Node).Object, "ScaleDown", "ScalingDown", "marked the node as toBeDeleted/unschedulable"))
-	case untainting, untaintFailed:
+	case d.stays() && in.Remove:
 		if in.Err != nil {
 			m.set(d, untaintFailed{t.Now})
 			return

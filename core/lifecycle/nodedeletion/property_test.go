@@ -44,6 +44,8 @@ type around struct {
 	answers   []func()
 	pods      map[types.UID]*onNode // as the API has them; what it shows of pods isn't late
 	made      int                   // pods so far
+	lost      map[string]bool       // nodes that pods have left for their removal, since it began
+	recalls   *int                  // how many there were in all histories
 	history   []string
 }
 
@@ -76,7 +78,7 @@ func newAround(t *rapid.T) *around {
 	w := &around{t: t,
 		groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}},
 		turn:   &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema()), Ready: &step.Ready{}},
-		api:    map[string]*v1.Node{}, instances: map[string]bool{}, news: map[string][]*v1.Node{}, pods: map[types.UID]*onNode{},
+		api:    map[string]*v1.Node{}, instances: map[string]bool{}, news: map[string][]*v1.Node{}, pods: map[types.UID]*onNode{}, lost: map[string]bool{}, recalls: new(int),
 		lists: rapid.Bool().Draw(t, "the provider lists instances"), atomic: rapid.Bool().Draw(t, "the group is atomic"),
 		batch: time.Duration(rapid.IntRange(0, 1).Draw(t, "batch")) * 10 * time.Second,
 	}
@@ -240,6 +242,32 @@ func (w *around) evict(uid types.UID) {
 	}
 }
 
+// lose has a pod terminate for the removal of its node.
+func (w *around) lose(node string, uid types.UID) {
+	if p := w.pods[uid]; p != nil && p.DeletionTimestamp == nil && !p.daemon && p.Spec.NodeName == node {
+		w.lost[node] = true
+	}
+	w.evict(uid)
+}
+
+// recall has a node stay, as a plan may.
+func (w *around) recall(name string) {
+	w.machine.Recall(w.turn, []autoscaler.Recall{{Node: name}}, func(*autoscaler.Recall) string {
+		*w.recalls++
+		w.note("node %s is recalled", name)
+		if w.lost[name] {
+			w.fatalf("node %s is recalled, which pods have left", name)
+		}
+		return "it is needed"
+	})
+	for _, n := range w.machine.Recallable(w.turn.State) {
+		if n.Name == name {
+			w.fatalf("node %s could still be recalled", name)
+		}
+		w.checkClean(n.Object, "a plan")
+	}
+}
+
 // taint writes a taint with what goes with it.
 func (w *around) taint(x step.Taint) {
 	n := w.api[x.Node].DeepCopy()
@@ -254,6 +282,9 @@ func (w *around) take() {
 	w.turn.Ready = &step.Ready{}
 	for i := range r.Decisions {
 		w.note("%s", r.Decisions[i].String())
+		if kind := r.Decisions[i].Kind; kind == step.NodeTainted || kind == step.NodeRemoved {
+			delete(w.lost, r.Decisions[i].Node)
+		}
 	}
 	for _, x := range r.Taints {
 		w.calls = append(w.calls, func(luck luck) {
@@ -261,16 +292,20 @@ func (w *around) take() {
 			if w.api[x.Node] != nil && luck != fails { // a taint that was written is there
 				w.taint(x)
 			}
-			w.answer(func() { w.machine.TaintDone(w.turn, step.TaintDone{Node: x.Node, Key: x.Taint.Key, Err: luck.err()}) })
+			w.answer(func() {
+				w.machine.TaintDone(w.turn, step.TaintDone{Node: x.Node, Key: x.Taint.Key, Remove: x.Remove, Err: luck.err()})
+			})
 		})
 	}
 	for _, x := range r.Evictions {
 		w.calls = append(w.calls, func(luck luck) {
 			w.note("evicting %s ends with %v", x.Name, luck)
 			if luck == succeeds || luck == answerLost {
-				w.evict(x.UID)
+				w.lose(x.Node, x.UID)
 			}
-			w.answer(func() { w.machine.EvictionDone(w.turn, step.EvictionDone{UID: x.UID, Node: x.Node, Err: luck.err()}) })
+			w.answer(func() {
+				w.machine.EvictionDone(w.turn, step.EvictionDone{UID: x.UID, Node: x.Node, Err: luck.err(), Refused: luck == fails})
+			})
 		})
 	}
 	for _, x := range r.Surges {
@@ -279,7 +314,7 @@ func (w *around) take() {
 			if began == succeeds || began == answerLost {
 				w.calls = append(w.calls, func(available luck) {
 					if available == succeeds {
-						w.evict(x.UID)
+						w.lose(x.Node, x.UID)
 					}
 				})
 			}
@@ -335,7 +370,7 @@ func (w *around) vanish(name string) {
 func (w *around) something() {
 	t := w.t
 	name := fmt.Sprint("n", testkit.Uniform(t, nodes, "node"))
-	switch testkit.Uniform(t, 14, "what") {
+	switch testkit.Uniform(t, 15, "what") {
 	case 0, 1:
 		if n := len(w.calls); n > 0 {
 			i := testkit.Uniform(t, n, "call")
@@ -384,6 +419,8 @@ func (w *around) something() {
 			w.pods[p.UID] = p
 			w.show(p)
 		}
+	case 14:
+		w.recall(name)
 	case 8, 11:
 		for _, p := range w.podsOn(name, func(p *onNode) bool { return p.DeletionTimestamp != nil || testkit.Uniform(t, 4, "fate") == 0 }) {
 			w.end(p)
@@ -439,13 +476,16 @@ func (w *around) settle() {
 
 // TestPropertyOutcomesInAnyOrderLeaveNothingBehind has taints, evictions, surges and deletions
 // answered late, in any order, wrongly or not at all, while nodes and pods come and go, and
-// the process crashes. No node is deleted with a pod on it that wasn't evicted, nor one that
-// somebody else has tainted. Once all is answered no node is on its way out, none has Berth's
+// the process crashes, and nodes are recalled. No node is deleted with a pod on it that wasn't
+// evicted, nor one that somebody else has tainted; none is recalled that a pod has left for its
+// removal. Once all is answered no node is on its way out, none has Berth's
 // taint, cordon or note, those are unschedulable that were before, and the state has the nodes
 // that the API has.
 func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
+	recalls := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newAround(t)
+		w.recalls = &recalls
 		w.list()
 		for i := range nodes {
 			w.join(fmt.Sprint("n", i))
@@ -475,6 +515,9 @@ func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 			w.fatalf("the state has nodes %v, the API has %d", state, len(w.api))
 		}
 	})
+	if recalls == 0 {
+		t.Error("no node was recalled in any history")
+	}
 }
 
 // checkClean fails if a node carries anything of Berth's, or has lost what it had before.

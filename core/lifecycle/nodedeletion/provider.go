@@ -100,7 +100,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			case listed(in.Groups, d.group, s.node):
 				d.instance = ""
 				t.State.SetNode(d.on(s.node))
-				m.unmark(t, name, d, d.why)
+				m.giveUp(t, name, d, d.why)
 			default:
 				m.set(d, deleted{since: t.Now})
 			}

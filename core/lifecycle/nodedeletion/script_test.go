@@ -38,7 +38,8 @@ type fixture struct {
 	turn      *lifecycle.Turn
 	providers []nodegroup.Group
 	homes     *fakeHomes
-	shown     string // by the command "show"
+	shown     string          // by the command "show"
+	removing  map[string]bool // of the last Taint of each node, whether it takes the taint off
 }
 
 // fakeHomes keeps all homes but those of the nodes that a script names.
@@ -127,14 +128,17 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	nominate POD to=NODE
 //	full NODE | room NODE             there is no room any more for its pods | there is again
 //	plan [empty=(n1, n2)] [drain=(n3) [unknown=(p1)] [waits-for=(p2)]]    drain: there are homes for all pods on it now, but the unknown
-//	tainted NODE [key=KEY] [fails] | evicted POD from=NODE [fails] | surged POD from=NODE [fails] | deleted NODE [instance=NODE|none] [fails]   outcomes
+//	tainted NODE [key=KEY] [put] [fails] | evicted POD from=NODE [refused|fails] | surged POD from=NODE [fails] | deleted NODE [instance=NODE|none] [fails]   outcomes,
+//	                                  of the last that was asked for; put: of the taint, though it is being taken off since;
+//	                                  refused: by a budget
+//	recall NAME …                     a plan has the nodes stay; writes also which could
 //	stand-by NAME …                   as node, while another process leads; then
 //	resume NODE                       this process leads
 //	tick DURATION                     time passes, then Advance
 //	show                              the nodes in the state, and what others are told by OutOfState, Planned, Unanswered and Asked
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		s := &fixture{t: t, homes: newFakeHomes(), groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
+		s := &fixture{t: t, removing: map[string]bool{}, homes: newFakeHomes(), groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}}}
 		s.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema())}
 		s.configure(candidates.Config{UnneededTime: 30 * time.Second, UnreadyTime: time.Minute}, nodedeletion.Config{MaxDeletions: 10, DeleteDelayAfterTaint: 5 * time.Second})
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -196,6 +200,16 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.homes.full[args.Name()] = true
 	case "room":
 		delete(s.homes.full, args.Name())
+	case "recall":
+		for _, n := range s.machine.Recallable(t.State) {
+			s.shown += fmt.Sprintf("%s could stay, ready: %t, tainted: %t, unschedulable: %t\n", n.Name, n.Ready(), taintedForDeletion(n), n.Object.Spec.Unschedulable)
+		}
+		var recalls []autoscaler.Recall
+		for _, arg := range d.CmdArgs {
+			args.Flag(arg.Key)
+			recalls = append(recalls, autoscaler.Recall{Node: arg.Key})
+		}
+		s.machine.Recall(t, recalls, func(*autoscaler.Recall) string { return "it is needed" })
 	case "plan":
 		s.machine.Begin(t, s.unneeded.CommitPlan(t, s.plan(args)))
 	case "tainted", "evicted", "surged", "deleted":
@@ -354,18 +368,24 @@ func (s *fixture) pod(args *script.Args) *cluster.Pod {
 	return s.turn.State.Schema.ParsePod(b.Obj())
 }
 
+func taintedForDeletion(n *cluster.NodeInfo) bool {
+	return slices.ContainsFunc(n.Object.Spec.Taints, func(t v1.Taint) bool { return t.Key == autoscaler.ToBeDeletedTaint })
+}
+
 // outcome tells the machine how a piece of work ended.
 func (s *fixture) outcome(cmd string, args *script.Args) {
 	t := s.turn
 	var err error
-	if args.Flag("fails") {
+	refused := args.Flag("refused")
+	if args.Flag("fails") || refused {
 		err = errors.New("refused")
 	}
 	switch cmd {
 	case "tainted":
-		s.machine.TaintDone(t, step.TaintDone{Node: args.Name(), Key: args.String("key", autoscaler.ToBeDeletedTaint), Err: err})
+		remove := s.removing[args.Name()] && !args.Flag("put")
+		s.machine.TaintDone(t, step.TaintDone{Node: args.Name(), Key: args.String("key", autoscaler.ToBeDeletedTaint), Remove: remove, Err: err})
 	case "evicted":
-		s.machine.EvictionDone(t, step.EvictionDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
+		s.machine.EvictionDone(t, step.EvictionDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err, Refused: refused})
 	case "surged":
 		s.machine.SurgeDone(t, step.SurgeDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
 	case "deleted":
@@ -405,6 +425,7 @@ func (s *fixture) output() string {
 		}
 	}
 	for _, x := range r.Taints {
+		s.removing[x.Node] = x.Remove
 		verb := "taint"
 		if x.Remove {
 			verb = "untaint"

@@ -214,7 +214,9 @@ func (w *around) take() {
 				x.Apply(n)
 				w.change(x.Node, n)
 			}
-			w.answer(func() { w.deletions.TaintDone(w.turn, step.TaintDone{Node: x.Node, Key: x.Taint.Key, Err: luck.err()}) })
+			w.answer(func() {
+				w.deletions.TaintDone(w.turn, step.TaintDone{Node: x.Node, Key: x.Taint.Key, Remove: x.Remove, Err: luck.err()})
+			})
 		})
 	}
 	for _, x := range r.NodeDeletions {

@@ -1,0 +1,37 @@
+package scaleup
+
+import (
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+)
+
+// recall has nodes on their way out stay in the state, as they would be without the removal, if
+// they take pods that are left, and returns those left over. They are asked one after the other,
+// so that as few stay as the pods need: all at a time, the pods would be spread over all of them.
+// It may end early once a node is recalled.
+func (b *builder) recall(left []*run) []*run {
+	for _, node := range b.req.Recallable {
+		if len(left) == 0 || len(b.plan.Recalls) > 0 && b.planOver() {
+			break
+		}
+		leaving := b.State.NodeByName(node.Name)
+		if leaving == nil {
+			continue
+		}
+		as := leaving.NodeInfo
+		at := b.State.SetNode(node)
+		recall := autoscaler.Recall{Node: node.Name}
+		left = b.placeAnd(left, func(pod *cluster.Pod, c engine.Choice) {
+			if c.Node == at {
+				recall.Pods = append(recall.Pods, pod.UID)
+			}
+		})
+		if recall.Pods == nil {
+			b.State.SetNode(as)
+			continue
+		}
+		b.plan.Recalls = append(b.plan.Recalls, recall)
+	}
+	return left
+}

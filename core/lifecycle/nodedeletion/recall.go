@@ -1,0 +1,88 @@
+package nodedeletion
+
+// This file recalls nodes: has them stay, though they are on their way out, for pods that have
+// come since and for which a node would be bought. What must be true: nobody has lost anything by
+// the removal yet. No pod has been told to leave, but for daemon pods, and the provider hasn't been
+// asked.
+
+import (
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Recallable returns the nodes that could stay, as they would be then: those with pods in front,
+// for which nobody has to be moved then, otherwise by name.
+func (m *Machine) Recallable(state *cluster.State) (out []*cluster.NodeInfo) {
+	if len(m.planned) == 0 {
+		return nil
+	}
+	begun := map[string]bool{} // atomic groups of which a node can't stay any more
+	for _, d := range m.deletions {
+		if atomic(state.Group(d.group)) && !d.recallable() {
+			begun[d.group] = true
+		}
+	}
+	var occupied, empty []*cluster.NodeInfo
+	for _, name := range m.names((*deletion).recallable) {
+		d, n := m.deletions[name], state.NodeByName(name)
+		switch {
+		case begun[d.group] || n.Object.DeletionTimestamp != nil:
+		case d.drains():
+			occupied = append(occupied, d.off(n.NodeInfo))
+		default:
+			empty = append(empty, d.off(n.NodeInfo))
+		}
+	}
+	return append(occupied, empty...)
+}
+
+// recallable tells whether the node could stay. One that another process has marked is looked at
+// first: pods may be leaving it.
+func (d *deletion) recallable() bool {
+	switch s := d.state.(type) {
+	case tainting, tainted:
+		return true
+	case drainingPods:
+		return !s.Begun()
+	case delayed, batched:
+		return !d.drains()
+	}
+	return false
+}
+
+// Recall has nodes stay that a plan needs. Of an atomic group all stay, or none. A node that can't
+// stay any more goes on.
+func (m *Machine) Recall(t *lifecycle.Turn, recalls []autoscaler.Recall, why func(*autoscaler.Recall) string) {
+	if len(recalls) == 0 {
+		return
+	}
+	could := map[string]bool{}
+	for _, n := range m.Recallable(t.State) {
+		could[n.Name] = true
+	}
+	for i := range recalls {
+		name := recalls[i].Node
+		reason := ""
+		if could[name] && !m.deletions[name].stays() {
+			reason = why(&recalls[i])
+		}
+		if reason == "" {
+			continue
+		}
+		group := m.deletions[name].group
+		m.recall(t, name, reason)
+		if !atomic(t.State.Group(group)) {
+			continue
+		}
+		for _, other := range m.names(func(d *deletion) bool { return d.group == group && d.planned() }) {
+			m.recall(t, other, "node "+name+" of its group, which goes as a whole, stays: "+reason)
+		}
+	}
+}
+
+func (m *Machine) recall(t *lifecycle.Turn, name, why string) {
+	m.unmark(t, name, m.deletions[name], why)
+	t.Emit(step.NodeEvent(t.State.NodeByName(name).Object, "ScaleDownCancelled", "ScalingDown", "the removal of the node is cancelled: "+why))
+}
