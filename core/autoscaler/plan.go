@@ -42,9 +42,9 @@ type Request struct {
 	// NotFor are pending pods for which no node is bought, though they may have room on one
 	// that is coming: if they haven't, others leave a node for them.
 	NotFor map[types.UID]bool
-	// Recallable are nodes on their way out that could stay, as they would be then, those that
-	// are rather to stay in front. They are in the state as they are.
-	Recallable []*cluster.NodeInfo
+	// Recallable are nodes on their way out that could stay, those that are rather to stay in
+	// front.
+	Recallable []Recallable
 	// ScaleDown asks for nodes that could be removed; nil when none is to be.
 	ScaleDown *ScaleDown
 	// Conditions are by the ID of the node group; a group without an entry is as the
@@ -170,6 +170,13 @@ type Packing struct {
 type Fitting struct {
 	Pod  *cluster.Pod
 	Node string
+}
+
+// Recallable is a node on its way out that could stay.
+type Recallable struct {
+	Node string
+	// Stays makes the node as it is when it stays. Any goroutine may call it, at any time.
+	Stays func() *cluster.NodeInfo
 }
 
 // Recall is a node on its way out that is to stay, with the pending pods that fit on it then.

@@ -37,7 +37,7 @@ func (f *fixture) random(t *rapid.T) {
 			}
 			f.state.SetNode(f.state.Schema.ParseNode(node, g.ID))
 			if leaves == 0 {
-				f.req.Recallable = append(f.req.Recallable, f.withoutTaint(node.Name))
+				f.recallable(node.Name)
 			}
 		}
 	}
@@ -156,11 +156,11 @@ func TestPropertyARecalledNodeTakesItsPods(t *testing.T) {
 			pods[pod.UID] = pod
 		}
 		for _, r := range with.Recalls {
-			at := slices.IndexFunc(recallable, func(n *cluster.NodeInfo) bool { return n.Name == r.Node })
+			at := slices.IndexFunc(recallable, func(n autoscaler.Recallable) bool { return n.Node == r.Node })
 			if at < 0 || len(r.Pods) == 0 {
 				t.Fatalf("%s is to stay for %v; %d nodes could", r.Node, r.Pods, len(recallable))
 			}
-			node := f.state.SetNode(recallable[at])
+			node := f.state.SetNode(recallable[at].Stays())
 			recallable = slices.Delete(slices.Clone(recallable), at, at+1)
 			for _, uid := range r.Pods {
 				e, pod := f.packer.Engine(pods[uid]), pods[uid]

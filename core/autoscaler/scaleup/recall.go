@@ -11,17 +11,17 @@ import (
 // so that as few stay as the pods need: all at a time, the pods would be spread over all of them.
 // It may end early once a node is recalled.
 func (b *builder) recall(left []*run) []*run {
-	for _, node := range b.req.Recallable {
+	for _, x := range b.req.Recallable {
 		if len(left) == 0 || len(b.plan.Recalls) > 0 && b.planOver() {
 			break
 		}
-		leaving := b.State.NodeByName(node.Name)
+		leaving := b.State.NodeByName(x.Node)
 		if leaving == nil {
 			continue
 		}
 		as := leaving.NodeInfo
-		at := b.State.SetNode(node)
-		recall := autoscaler.Recall{Node: node.Name}
+		at := b.State.SetNode(x.Stays())
+		recall := autoscaler.Recall{Node: x.Node}
 		left = b.placeAnd(left, func(pod *cluster.Pod, c engine.Choice) {
 			if c.Node == at {
 				recall.Pods = append(recall.Pods, pod.UID)

@@ -274,7 +274,7 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 	case "recallable":
 		f.req.Recallable = nil
 		for _, arg := range d.CmdArgs {
-			f.req.Recallable = append(f.req.Recallable, f.withoutTaint(arg.Key))
+			f.recallable(arg.Key)
 			args.Flag(arg.Key)
 		}
 	case "limits":
@@ -313,12 +313,12 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 	return ""
 }
 
-// withoutTaint returns a node as it would be if it weren't deleted.
-func (f *fixture) withoutTaint(name string) *cluster.NodeInfo {
+// recallable has a node that is being deleted be one that could stay.
+func (f *fixture) recallable(name string) {
 	n := f.state.NodeByName(name)
 	object := n.Object.DeepCopy()
 	object.Spec.Taints = slices.DeleteFunc(object.Spec.Taints, func(t v1.Taint) bool { return t.Key == autoscaler.ToBeDeletedTaint })
-	return n.With(object)
+	f.req.Recallable = append(f.req.Recallable, autoscaler.Recallable{Node: name, Stays: func() *cluster.NodeInfo { return n.With(object) }})
 }
 
 // addVolume gives a pod a claim that is bound to a volume of the driver "disks".

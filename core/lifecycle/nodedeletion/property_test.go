@@ -261,10 +261,10 @@ func (w *around) recall(name string) {
 		return "it is needed"
 	})
 	for _, n := range w.machine.Recallable(w.turn.State) {
-		if n.Name == name {
+		if n.Node == name {
 			w.fatalf("node %s could still be recalled", name)
 		}
-		w.checkClean(n.Object, "a plan")
+		w.checkClean(n.Stays().Object, "a plan")
 	}
 }
 

@@ -12,9 +12,10 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// Recallable returns the nodes that could stay, as they would be then: those with pods in front,
-// for which nobody has to be moved then, otherwise by name.
-func (m *Machine) Recallable(state *cluster.State) (out []*cluster.NodeInfo) {
+// Recallable returns the nodes that could stay: those with pods in front, which needn't be moved
+// then, otherwise by name. It costs O(nodes on their way out); the nodes as they would be are made
+// when somebody asks for them, which costs more.
+func (m *Machine) Recallable(state *cluster.State) []autoscaler.Recallable {
 	if len(m.planned) == 0 {
 		return nil
 	}
@@ -24,18 +25,23 @@ func (m *Machine) Recallable(state *cluster.State) (out []*cluster.NodeInfo) {
 			begun[d.group] = true
 		}
 	}
-	var occupied, empty []*cluster.NodeInfo
+	var occupied, empty []autoscaler.Recallable
 	for _, name := range m.names((*deletion).recallable) {
 		d, n := m.deletions[name], state.NodeByName(name)
 		switch {
 		case begun[d.group] || n.Object.DeletionTimestamp != nil:
 		case d.drains():
-			occupied = append(occupied, d.off(n.NodeInfo))
+			occupied = append(occupied, d.asRecallable(n.NodeInfo))
 		default:
-			empty = append(empty, d.off(n.NodeInfo))
+			empty = append(empty, d.asRecallable(n.NodeInfo))
 		}
 	}
 	return append(occupied, empty...)
+}
+
+func (d *deletion) asRecallable(n *cluster.NodeInfo) autoscaler.Recallable {
+	marking := d.marking // which doesn't change with d
+	return autoscaler.Recallable{Node: n.Name, Stays: func() *cluster.NodeInfo { return marking.off(n) }}
 }
 
 // recallable tells whether the node could stay. One that another process has marked is looked at
@@ -60,7 +66,7 @@ func (m *Machine) Recall(t *lifecycle.Turn, recalls []autoscaler.Recall, why fun
 	}
 	could := map[string]bool{}
 	for _, n := range m.Recallable(t.State) {
-		could[n.Name] = true
+		could[n.Node] = true
 	}
 	for i := range recalls {
 		name := recalls[i].Node

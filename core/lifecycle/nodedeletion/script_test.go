@@ -201,7 +201,8 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "room":
 		delete(s.homes.full, args.Name())
 	case "recall":
-		for _, n := range s.machine.Recallable(t.State) {
+		for _, x := range s.machine.Recallable(t.State) {
+			n := x.Stays()
 			s.shown += fmt.Sprintf("%s could stay, ready: %t, tainted: %t, unschedulable: %t\n", n.Name, n.Ready(), taintedForDeletion(n), n.Object.Spec.Unschedulable)
 		}
 		var recalls []autoscaler.Recall
