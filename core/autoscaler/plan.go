@@ -176,7 +176,7 @@ type Fitting struct {
 type Recallable struct {
 	Node string
 	// Stays makes the node as it is when it stays. Any goroutine may call it, at any time.
-	Stays func() *cluster.NodeInfo
+	Stays func() *cluster.NodeInfo `json:"-"`
 }
 
 // Recall is a node on its way out that is to stay, with the pending pods that fit on it then.
