@@ -18,7 +18,7 @@ func TestNodesOnTheirWayOutAreRecalled(t *testing.T) {
 			continue // a plan is under way when the provider is asked
 		}
 		got := playExample(t, "scale-down/recalled", "after: 16m32s", fmt.Sprintf("after: %gs", at), "  expect:", "  expect: []\n#", "  - {metric:", "#")
-		kept, launched := got.Decisions["NodeKept"], got.Nodes.Launched
+		kept, launched := got.Decisions["NodeRecalled"], got.Nodes.Launched
 		wantKept, wantLaunched := 0, 100
 		switch {
 		case at > asked:

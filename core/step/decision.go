@@ -41,7 +41,8 @@ const (
 	NodeUnneeded       DecisionKind = "NodeUnneeded"       // a node could be removed, together with all others of which this was said
 	NodeNeeded         DecisionKind = "NodeNeeded"         // a node of which that was said can't be removed any more
 	NodeStays          DecisionKind = "NodeStays"          // a node can't be removed for a reason that somebody can act on, or is due and its pods' homes are taken; without a node: none can be for the time being
-	NodeKept           DecisionKind = "NodeKept"           // the deletion ended, and the node stays
+	NodeKept           DecisionKind = "NodeKept"           // the deletion failed, and the node stays
+	NodeRecalled       DecisionKind = "NodeRecalled"       // the deletion was cancelled for pods that fit on the node, and it stays
 	NodeRemoved        DecisionKind = "NodeRemoved"        // the provider was asked to delete a node
 	PodEvicted         DecisionKind = "PodEvicted"         // a pod was asked to leave a node that is on its way out
 	PodSurged          DecisionKind = "PodSurged"          // a pod's Deployment was asked to make its successor before the pod leaves such a node

@@ -47,6 +47,7 @@ func GenerateDraining(seed uint64) *scenario.Scenario {
 	}
 	sp.Policy.Flags = d.drainFlags()
 	sp.End = scenario.End{At: metav1.Duration{Duration: 12 * time.Hour}, Quiet: metav1.Duration{Duration: 25 * time.Minute}}
+	sp.Policy.Flags = append(sp.Policy.Flags, d.delayAfterTaint()...)
 	return s
 }
 

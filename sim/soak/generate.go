@@ -74,7 +74,17 @@ func Generate(seed uint64) *scenario.Scenario {
 		sp.Objects = d.storage()
 	}
 	sp.End = scenario.End{At: metav1.Duration{Duration: 12 * time.Hour}, Quiet: metav1.Duration{Duration: 25 * time.Minute}}
+	sp.Policy.Flags = append(sp.Policy.Flags, d.delayAfterTaint()...)
 	return s
+}
+
+// delayAfterTaint draws how long nodes stand marked for removal before it begins. Some do so for
+// long enough that pods come meanwhile.
+func (d dice) delayAfterTaint() []string {
+	if !d.maybe(25) {
+		return nil
+	}
+	return []string{"--node-delete-delay-after-taint=" + one(d, "30s", "2m")}
 }
 
 // storage draws a StatefulSet whose volumes are provisioned where its pods go, or exist

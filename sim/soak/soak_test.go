@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -20,29 +21,32 @@ var (
 	first = flag.Uint64("first", 1, "the first seed")
 )
 
+const recalled = string(step.NodeRecalled)
+
 // TestSoak plays random worlds with random faults. A broken invariant is
 // reported with its seed, and a small scenario that shows it is written to
 // soak-SEED.yaml in the folder given by SOAK_OUT, or a temporary one.
 func TestSoak(t *testing.T) {
 	sum := playWorlds(t, Generate)
-	t.Logf("%d pods were preempted and %d evicted", sum.Pods.Preempted, sum.Pods.Evicted)
-	if *seeds > 200 && (sum.Pods.Preempted == 0 || sum.Pods.Evicted == 0) {
-		t.Error("no world has preempted, or none evicted")
+	t.Logf("%d pods were preempted and %d evicted; %d nodes were recalled", sum.Pods.Preempted, sum.Pods.Evicted, sum.Decisions[recalled])
+	if *seeds > 200 && (sum.Pods.Preempted == 0 || sum.Pods.Evicted == 0 || sum.Decisions[recalled] == 0) {
+		t.Error("no world has preempted, or none evicted, or none recalled a node")
 	}
 }
 
 // TestDraining is TestSoak with worlds in which nodes are drained.
 func TestDraining(t *testing.T) {
 	sum := playWorlds(t, GenerateDraining)
-	t.Logf("%d nodes were drained of %d pods, of which %d had no home", sum.Drain.Nodes, sum.Drain.Pods, sum.Drain.Homeless)
-	if *seeds >= 100 && sum.Drain.Nodes == 0 {
-		t.Error("no world has drained a node")
+	t.Logf("%d nodes were drained of %d pods, of which %d had no home; %d were recalled", sum.Drain.Nodes, sum.Drain.Pods, sum.Drain.Homeless, sum.Decisions[recalled])
+	if *seeds >= 100 && (sum.Drain.Nodes == 0 || sum.Decisions[recalled] == 0) {
+		t.Error("no world has drained a node, or none recalled one")
 	}
 }
 
 // playWorlds plays the worlds of the seeds asked for, as many at a time as there are
 // processors, and returns the sums of their counts.
 func playWorlds(t *testing.T, generate func(seed uint64) *scenario.Scenario) (sum scenario.Summary) {
+	sum.Decisions = map[string]int{}
 	var next atomic.Uint64
 	var failed atomic.Int32
 	var adding sync.Mutex
@@ -69,6 +73,7 @@ func playWorlds(t *testing.T, generate func(seed uint64) *scenario.Scenario) (su
 					adding.Lock()
 					sum.Pods.Preempted += out.Summary.Pods.Preempted
 					sum.Pods.Evicted += out.Summary.Pods.Evicted
+					sum.Decisions[recalled] += out.Summary.Decisions[recalled]
 					sum.Drain.Nodes += out.Summary.Drain.Nodes
 					sum.Drain.Pods += out.Summary.Drain.Pods
 					sum.Drain.Homeless += out.Summary.Drain.Homeless

@@ -258,19 +258,19 @@ func (m *Machine) giveUp(t *lifecycle.Turn, name string, d *deletion, why string
 	if d.drains() {
 		what = "failed to drain and delete node: "
 	}
-	m.unmark(t, name, d, why)
+	m.unmark(t, name, d, step.NodeKept, why)
 	t.Emit(step.NodeEvent(t.State.NodeByName(name).Object, "ScaleDownFailed", "ScalingDown", what+why).AsWarning())
 }
 
 // unmark has the taint of a node taken off; the entry remains until that has worked. The
 // node's time of being unneeded starts anew.
-func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, why string) {
+func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, kind step.DecisionKind, why string) {
 	m.set(d, untainting{})
 	m.candidates.Forget(name)
 	if d.drains() {
 		m.homes.Free(t, name)
 	}
-	t.Decide(step.Decision{Kind: step.NodeKept, Node: name, Reason: why})
+	t.Decide(step.Decision{Kind: kind, Node: name, Reason: why})
 	t.Ready.Taints = append(t.Ready.Taints, d.takeOff(name))
 	t.State.SetNode(d.off(t.State.NodeByName(name).NodeInfo))
 }

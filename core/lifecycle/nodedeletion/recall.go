@@ -89,6 +89,6 @@ func (m *Machine) Recall(t *lifecycle.Turn, recalls []autoscaler.Recall, why fun
 }
 
 func (m *Machine) recall(t *lifecycle.Turn, name, why string) {
-	m.unmark(t, name, m.deletions[name], why)
+	m.unmark(t, name, m.deletions[name], step.NodeRecalled, why)
 	t.Emit(step.NodeEvent(t.State.NodeByName(name).Object, "ScaleDownCancelled", "ScalingDown", "the removal of the node is cancelled: "+why))
 }
