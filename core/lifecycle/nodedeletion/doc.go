@@ -35,6 +35,10 @@
 // home, since the pod came to it before the taint was seen. So it is never deleted under a
 // pod that wasn't evicted.
 //
+// From tainting to batched a plan may recall the node, as long as no pod has been told to leave it:
+// untainting (recall.go). From tainting it goes there, too, when another of its atomic group stays;
+// the outcome of the taint, which comes then, changes nothing.
+//
 // From deleting on, the node is out of the state, so that no pod is placed there,
 // whatever it tolerates. What the API shows of it meanwhile is remembered, not
 // believed.
