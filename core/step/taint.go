@@ -26,8 +26,11 @@ func ReadNote(n *v1.Node) (note string, cordoned, noted bool) {
 // remembers it, so that the removal of the taint, by whatever process, doesn't make a node
 // schedulable that Berth hasn't cordoned. Maps and slices of the object are replaced, not
 // changed.
+//
+// A node that becomes schedulable again loses the taint, too, that the node controller puts on
+// nodes which aren't: pods may come at once, not when the controller has seen it.
 func (x *Taint) Apply(n *v1.Node) {
-	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t v1.Taint) bool { return t.Key == x.Taint.Key })
+	n.Spec.Taints = without(n.Spec.Taints, x.Taint.Key)
 	if !x.Remove {
 		n.Spec.Taints = append(n.Spec.Taints, x.Taint)
 	}
@@ -38,7 +41,10 @@ func (x *Taint) Apply(n *v1.Node) {
 	n.Annotations = maps.Clone(n.Annotations)
 	if x.Remove {
 		delete(n.Annotations, autoscaler.RemovalNote)
-		n.Spec.Unschedulable = n.Spec.Unschedulable && !cordoned
+		if cordoned {
+			n.Spec.Unschedulable = false
+			n.Spec.Taints = without(n.Spec.Taints, v1.TaintNodeUnschedulable)
+		}
 		return
 	}
 	if n.Annotations == nil {
@@ -50,4 +56,9 @@ func (x *Taint) Apply(n *v1.Node) {
 		note = cordonedNote + note
 	}
 	n.Annotations[autoscaler.RemovalNote] = note
+}
+
+// without returns a copy of taints that has none with a key.
+func without(taints []v1.Taint, key string) []v1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t v1.Taint) bool { return t.Key == key })
 }

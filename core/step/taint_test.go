@@ -17,6 +17,7 @@ import (
 func TestTaintsAreAppliedWithWhatGoesWithThem(t *testing.T) {
 	removal := v1.Taint{Key: autoscaler.ToBeDeletedTaint, Value: "1", Effect: v1.TaintEffectNoSchedule}
 	put, plain := step.Taint{Taint: removal, Cordon: true, Note: "why"}, step.Taint{Taint: removal, Note: "why"}
+	controllers := step.Taint{Taint: v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}}
 	soft := step.Taint{Taint: v1.Taint{Key: "soft"}}
 	off, softOff := step.Taint{Taint: removal, Remove: true, Note: "any"}, step.Taint{Taint: soft.Taint, Remove: true}
 	for _, c := range []struct {
@@ -32,6 +33,8 @@ func TestTaintsAreAppliedWithWhatGoesWithThem(t *testing.T) {
 		{"put on a node that is unschedulable", true, []step.Taint{put}, "1 true map[berth.dev/removal:why]"},
 		{"and taken off", true, []step.Taint{put, put, off}, "0 true map[]"},
 		{"without a cordon", false, []step.Taint{plain}, "1 false map[berth.dev/removal:why]"},
+		{"taken off after the node controller's taint has come", false, []step.Taint{put, controllers, off}, "0 false map[]"},
+		{"the same of a node that was unschedulable", true, []step.Taint{controllers, put, off}, "1 true map[]"},
 		{"another taint beside it", false, []step.Taint{put, soft}, "2 true map[berth.dev/removal:cordoned; why]"},
 		{"another taint taken off", false, []step.Taint{put, soft, softOff}, "1 true map[berth.dev/removal:cordoned; why]"},
 	} {

@@ -96,7 +96,7 @@ var mutants = []mutant{
 	{"a drained node stays", "core/lifecycle/nodedeletion/recall.go", "return !d.drains()", "return true", "./core/lifecycle/nodedeletion", "TestScripts/recalled", "1"},
 	{"a part of an atomic group stays", "core/lifecycle/nodedeletion/recall.go", "case begun[d.group] || ", "case ", "./core/lifecycle/nodedeletion", "TestScripts/recalled", "1"},
 	{"the outcome of a taint ends its removal", "core/lifecycle/nodedeletion/nodedeletion.go", "case d.stays() && in.Remove:", "case d.stays():", "./core/lifecycle/nodedeletion", "TestScripts/late_taint", "1"},
-	{"a node that stays is left unschedulable", "core/step/taint.go", "n.Spec.Unschedulable = n.Spec.Unschedulable && !cordoned", "_ = cordoned", "./core/lifecycle/nodedeletion", "Property", "400"},
+	{"a node that stays is left unschedulable", "core/step/taint.go", "		if cordoned {\n			n.Spec.Unschedulable = false", "		if cordoned {\n			_ = n", "./core/lifecycle/nodedeletion", "Property", "400"},
 	{"somebody else's taint is taken over", "core/lifecycle/nodedeletion/marking.go", "if i < 0 || !noted {", "if i < 0 || !noted && false {", "./core/lifecycle/nodedeletion", "Property", "400"},
 	{"a node is deleted under a pod that has slipped in", "core/lifecycle/nodedeletion/looks.go", "!expected(p.UID) && !m.ignores(t, p) {", "!expected(p.UID) && false {", "./core/lifecycle/nodedeletion", "TestScripts/slipped_in", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},

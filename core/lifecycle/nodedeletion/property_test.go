@@ -268,6 +268,24 @@ func (w *around) recall(name string) {
 	}
 }
 
+// control has the node controller's taint be on a node that is unschedulable, and on no other.
+func (w *around) control(name string) {
+	n := w.api[name]
+	if n == nil || n.Spec.Unschedulable == slices.ContainsFunc(n.Spec.Taints, isControllers) {
+		return
+	}
+	w.note("the node controller sees that %s is unschedulable: %t", name, n.Spec.Unschedulable)
+	n = n.DeepCopy()
+	if n.Spec.Unschedulable {
+		n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule})
+	} else {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isControllers)
+	}
+	w.change(name, n)
+}
+
+func isControllers(t v1.Taint) bool { return t.Key == v1.TaintNodeUnschedulable }
+
 // taint writes a taint with what goes with it.
 func (w *around) taint(x step.Taint) {
 	n := w.api[x.Node].DeepCopy()
@@ -370,7 +388,7 @@ func (w *around) vanish(name string) {
 func (w *around) something() {
 	t := w.t
 	name := fmt.Sprint("n", testkit.Uniform(t, nodes, "node"))
-	switch testkit.Uniform(t, 15, "what") {
+	switch testkit.Uniform(t, 16, "what") {
 	case 0, 1:
 		if n := len(w.calls); n > 0 {
 			i := testkit.Uniform(t, n, "call")
@@ -421,6 +439,8 @@ func (w *around) something() {
 		}
 	case 14:
 		w.recall(name)
+	case 15:
+		w.control(name)
 	case 8, 11:
 		for _, p := range w.podsOn(name, func(p *onNode) bool { return p.DeletionTimestamp != nil || testkit.Uniform(t, 4, "fate") == 0 }) {
 			w.end(p)
@@ -466,6 +486,7 @@ func (w *around) settle() {
 		}
 		for _, name := range slices.Sorted(maps.Keys(w.api)) {
 			w.change(name, w.api[name]) // a heartbeat
+			w.control(name)
 		}
 		w.list()
 		w.take()
@@ -524,7 +545,8 @@ func TestPropertyOutcomesInAnyOrderLeaveNothingBehind(t *testing.T) {
 func (w *around) checkClean(n *v1.Node, where string) {
 	_, cordoned := n.Labels[cordonLabel]
 	_, noted := n.Annotations[autoscaler.RemovalNote]
-	if len(n.Spec.Taints) > 0 && !isForeign(n) || noted || n.Spec.Unschedulable != cordoned {
+	others := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t v1.Taint) bool { return cordoned && isControllers(t) })
+	if len(others) > 0 && !isForeign(n) || noted || n.Spec.Unschedulable != cordoned {
 		w.fatalf("node %s has taints %v, unschedulable %t, noted %t in %s; want unschedulable %t", n.Name, n.Spec.Taints, n.Spec.Unschedulable, noted, where, cordoned)
 	}
 }
