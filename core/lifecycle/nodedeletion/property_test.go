@@ -44,7 +44,7 @@ type around struct {
 	answers   []func()
 	pods      map[types.UID]*onNode // as the API has them; what it shows of pods isn't late
 	made      int                   // pods so far
-	lost      map[string]bool       // nodes that pods have left for their removal, since it began
+	lost      map[string]bool       // nodes that pods have left for this process's removal of them, since it began
 	recalls   *int                  // how many there were in all histories
 	history   []string
 }
@@ -105,6 +105,7 @@ func (w *around) crash() {
 	}
 	w.answers, w.news, w.groups.known = nil, map[string][]*v1.Node{}, false
 	w.groups.instances = map[string]fakeInstance{}
+	clear(w.lost)
 	w.turn.State, w.turn.Ready = cluster.New(cluster.NewSchema()), &step.Ready{}
 	w.begin()
 	for _, name := range slices.Sorted(maps.Keys(w.api)) {
@@ -438,7 +439,11 @@ func (w *around) something() {
 			w.show(p)
 		}
 	case 14:
-		w.recall(name)
+		if could := w.machine.Recallable(w.turn.State); len(could) > 0 {
+			w.recall(could[testkit.Uniform(t, len(could), "recalled")].Node)
+		} else {
+			w.recall(name)
+		}
 	case 15:
 		w.control(name)
 	case 8, 11:

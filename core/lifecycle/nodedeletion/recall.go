@@ -45,7 +45,7 @@ func (d *deletion) asRecallable(n *cluster.NodeInfo) autoscaler.Recallable {
 }
 
 // recallable tells whether the node could stay. One that another process has marked is looked at
-// first: pods may be leaving it.
+// first: pods may be leaving it. Who has left it by then isn't known, nor where they are to go.
 func (d *deletion) recallable() bool {
 	switch s := d.state.(type) {
 	case tainting, tainted:
