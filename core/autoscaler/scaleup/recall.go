@@ -9,10 +9,14 @@ import (
 // recall has nodes on their way out stay in the state, as they would be without the removal, if
 // they take pods that are left, and returns those left over. They are asked one after the other,
 // so that as few stay as the pods need: all at a time, the pods would be spread over all of them.
-// It may end early once a node is recalled.
+// A plan that has taken long enough by then ends once a node is recalled.
 func (b *builder) recall(left []*run) []*run {
 	for _, x := range b.req.Recallable {
-		if len(left) == 0 || len(b.plan.Recalls) > 0 && b.planOver() {
+		if len(left) == 0 {
+			break
+		}
+		if b.over(autoscaler.WholePlan) {
+			b.patience.ended = len(b.plan.Recalls) > 0 // else it buys a node at least
 			break
 		}
 		leaving := b.State.NodeByName(x.Node)
