@@ -245,15 +245,20 @@ func (i *NodeInfo) With(object *v1.Node) *NodeInfo {
 // same key.
 func (i *NodeInfo) WithTaint(t v1.Taint) *NodeInfo {
 	object := *i.Object
-	object.Spec.Taints = append(slices.DeleteFunc(slices.Clone(object.Spec.Taints), func(x v1.Taint) bool { return x.Key == t.Key }), t)
+	object.Spec.Taints = append(TaintsWithout(object.Spec.Taints, t.Key), t)
 	return i.With(&object)
 }
 
 // WithoutTaint returns a copy whose object has no taint with this key.
 func (i *NodeInfo) WithoutTaint(key string) *NodeInfo {
 	object := *i.Object
-	object.Spec.Taints = slices.DeleteFunc(slices.Clone(object.Spec.Taints), func(x v1.Taint) bool { return x.Key == key })
+	object.Spec.Taints = TaintsWithout(object.Spec.Taints, key)
 	return i.With(&object)
+}
+
+// TaintsWithout returns a copy of taints that has none with this key.
+func TaintsWithout(taints []v1.Taint, key string) []v1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t v1.Taint) bool { return t.Key == key })
 }
 
 // SameButTaint tells whether two versions of a node differ in nothing that is read but taints

@@ -2,12 +2,12 @@ package step
 
 import (
 	"maps"
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // cordonedNote begins the note of a node that the write of the note has made unschedulable.
@@ -30,7 +30,7 @@ func ReadNote(n *v1.Node) (note string, cordoned, noted bool) {
 // A node that becomes schedulable again loses the taint, too, that the node controller puts on
 // nodes which aren't: pods may come at once, not when the controller has seen it.
 func (x *Taint) Apply(n *v1.Node) {
-	n.Spec.Taints = without(n.Spec.Taints, x.Taint.Key)
+	n.Spec.Taints = cluster.TaintsWithout(n.Spec.Taints, x.Taint.Key)
 	if !x.Remove {
 		n.Spec.Taints = append(n.Spec.Taints, x.Taint)
 	}
@@ -43,7 +43,7 @@ func (x *Taint) Apply(n *v1.Node) {
 		delete(n.Annotations, autoscaler.RemovalNote)
 		if cordoned {
 			n.Spec.Unschedulable = false
-			n.Spec.Taints = without(n.Spec.Taints, v1.TaintNodeUnschedulable)
+			n.Spec.Taints = cluster.TaintsWithout(n.Spec.Taints, v1.TaintNodeUnschedulable)
 		}
 		return
 	}
@@ -56,9 +56,4 @@ func (x *Taint) Apply(n *v1.Node) {
 		note = cordonedNote + note
 	}
 	n.Annotations[autoscaler.RemovalNote] = note
-}
-
-// without returns a copy of taints that has none with a key.
-func without(taints []v1.Taint, key string) []v1.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(t v1.Taint) bool { return t.Key == key })
 }

@@ -315,10 +315,8 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 
 // recallable has a node that is being deleted be one that could stay.
 func (f *fixture) recallable(name string) {
-	n := f.state.NodeByName(name)
-	object := n.Object.DeepCopy()
-	object.Spec.Taints = slices.DeleteFunc(object.Spec.Taints, func(t v1.Taint) bool { return t.Key == autoscaler.ToBeDeletedTaint })
-	f.req.Recallable = append(f.req.Recallable, autoscaler.Recallable{Node: name, Stays: func() *cluster.NodeInfo { return n.With(object) }})
+	n := f.state.NodeByName(name).NodeInfo
+	f.req.Recallable = append(f.req.Recallable, autoscaler.Recallable{Node: name, Stays: func() *cluster.NodeInfo { return n.WithoutTaint(autoscaler.ToBeDeletedTaint) }})
 }
 
 // addVolume gives a pod a claim that is bound to a volume of the driver "disks".

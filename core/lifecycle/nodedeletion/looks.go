@@ -8,7 +8,6 @@ package nodedeletion
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -241,14 +240,19 @@ func (m *Machine) keep(t *lifecycle.Turn, name string, d *deletion, why string) 
 	if _, taken := d.state.(resumed); !taken {
 		m.groups.ScaleDownFailed(t.Now, d.group)
 	}
-	m.giveUp(t, name, d, why)
+	m.endTogether(t, name, why, m.giveUp)
+}
+
+// endTogether ends a deletion by calling end, and with it all of an atomic group that the provider
+// wasn't asked to carry out yet.
+func (m *Machine) endTogether(t *lifecycle.Turn, name, why string, end func(*lifecycle.Turn, string, *deletion, string)) {
+	d := m.deletions[name]
+	end(t, name, d, why)
 	if !atomic(t.State.Group(d.group)) {
 		return
 	}
-	for _, other := range slices.Sorted(maps.Keys(m.deletions)) {
-		if o := m.deletions[other]; o.group == d.group && o.planned() {
-			m.giveUp(t, other, o, "node "+name+" of its group, which goes as a whole, stays: "+why)
-		}
+	for _, other := range m.names(func(o *deletion) bool { return o.group == d.group && o.planned() }) {
+		end(t, other, m.deletions[other], "node "+name+" of its group, which goes as a whole, stays: "+why)
 	}
 }
 

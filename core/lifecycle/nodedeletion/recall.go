@@ -58,8 +58,8 @@ func (d *deletion) recallable() bool {
 	return false
 }
 
-// Recall has nodes stay that a plan needs. Of an atomic group all stay, or none. A node that can't
-// stay any more goes on.
+// Recall has nodes stay that a plan needs, if why says for what; "" has one go on. Of an atomic
+// group all stay, or none. A node that can't stay any more goes on, too.
 func (m *Machine) Recall(t *lifecycle.Turn, recalls []autoscaler.Recall, why func(*autoscaler.Recall) string) {
 	if len(recalls) == 0 {
 		return
@@ -70,25 +70,16 @@ func (m *Machine) Recall(t *lifecycle.Turn, recalls []autoscaler.Recall, why fun
 	}
 	for i := range recalls {
 		name := recalls[i].Node
-		reason := ""
-		if could[name] && !m.deletions[name].stays() {
-			reason = why(&recalls[i])
-		}
-		if reason == "" {
+		if !could[name] || m.deletions[name].stays() { // as one does whose atomic group stays
 			continue
 		}
-		group := m.deletions[name].group
-		m.recall(t, name, reason)
-		if !atomic(t.State.Group(group)) {
-			continue
-		}
-		for _, other := range m.names(func(d *deletion) bool { return d.group == group && d.planned() }) {
-			m.recall(t, other, "node "+name+" of its group, which goes as a whole, stays: "+reason)
+		if reason := why(&recalls[i]); reason != "" {
+			m.endTogether(t, name, reason, m.recall)
 		}
 	}
 }
 
-func (m *Machine) recall(t *lifecycle.Turn, name, why string) {
-	m.unmark(t, name, m.deletions[name], step.NodeRecalled, why)
+func (m *Machine) recall(t *lifecycle.Turn, name string, d *deletion, why string) {
+	m.unmark(t, name, d, step.NodeRecalled, why)
 	t.Emit(step.NodeEvent(t.State.NodeByName(name).Object, "ScaleDownCancelled", "ScalingDown", "the removal of the node is cancelled: "+why))
 }

@@ -203,7 +203,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "recall":
 		for _, x := range s.machine.Recallable(t.State) {
 			n := x.Stays()
-			s.shown += fmt.Sprintf("%s could stay, ready: %t, tainted: %t, unschedulable: %t\n", n.Name, n.Ready(), taintedForDeletion(n), n.Object.Spec.Unschedulable)
+			s.shown += fmt.Sprintf("%s could stay, ready: %t, tainted: %t, unschedulable: %t\n", n.Name, n.Ready(), n.HasTaint(autoscaler.ToBeDeletedTaint), n.Object.Spec.Unschedulable)
 		}
 		var recalls []autoscaler.Recall
 		for _, arg := range d.CmdArgs {
@@ -367,10 +367,6 @@ func (s *fixture) pod(args *script.Args) *cluster.Pod {
 		b.Annotations["cluster-autoscaler.kubernetes.io/enable-ds-eviction"] = wish
 	}
 	return s.turn.State.Schema.ParsePod(b.Obj())
-}
-
-func taintedForDeletion(n *cluster.NodeInfo) bool {
-	return slices.ContainsFunc(n.Object.Spec.Taints, func(t v1.Taint) bool { return t.Key == autoscaler.ToBeDeletedTaint })
 }
 
 // outcome tells the machine how a piece of work ended.
