@@ -96,12 +96,12 @@ func (d *Driver) handOutNodes(r *step.Ready) {
 	}
 	for _, x := range r.ScaleUps {
 		d.workers.ScaleUp(x, func(err error) {
-			d.inbox(step.ScaleUpDone{Group: x.Group, Nodes: x.Nodes, Err: err, Class: nodegroup.ClassOf(err)})
+			d.inbox(step.ScaleUpDone{Group: x.Group, Nodes: x.Nodes, Err: err, Class: nodegroup.ClassOf(err), Unknown: nodegroup.OutcomeUnknown(err)})
 		})
 	}
 	if len(r.NodeDeletions) > 0 {
 		d.workers.DeleteNodes(r.NodeDeletions, func(x step.NodeDeletion, err error) {
-			d.inbox(step.NodeDeletionDone{Node: x.Node, Instance: x.Instance, Err: err})
+			d.inbox(step.NodeDeletionDone{Node: x.Node, Instance: x.Instance, Err: err, Unknown: nodegroup.OutcomeUnknown(err)})
 		})
 	}
 	for _, x := range r.TargetDecreases {

@@ -107,19 +107,20 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// CallState is how far a call to the provider is. Its outcome is three-valued: a call
-// that failed may have been carried out all the same, with only its answer lost.
+// CallState is how far a call to the provider is. A call that failed may have been carried out
+// all the same, with only its answer lost; one without an answer may be carried out still.
 type CallState uint8
 
 // The states of a call.
 const (
-	NotCalled CallState = iota
-	Called              // its outcome is owed
-	InDoubt             // it failed; the provider's next list of instances tells what became of it
-	Done                // it was carried out
+	NotCalled  CallState = iota
+	Called               // its outcome is owed
+	InDoubt              // it failed; the provider's next list of instances settles what became of it
+	Unanswered           // it had no answer; the provider's next lists of instances settle likewise
+	Done                 // it was carried out
 )
 
 // String says the state in words.
 func (s CallState) String() string {
-	return [...]string{"not called", "called", "in doubt", "done"}[s]
+	return [...]string{"not called", "called", "in doubt", "unanswered", "done"}[s]
 }

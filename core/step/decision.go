@@ -36,6 +36,7 @@ const (
 	Reserved           DecisionKind = "Reserved"           // the place on a new node is kept for the pods that it was ordered for
 	PlaceFreed         DecisionKind = "PlaceFreed"         // the pods that a node was ordered for have got other nodes, or are gone, before one of them came to it
 	OrderCancelled     DecisionKind = "OrderCancelled"     // nodes that are coming and that nobody needs any more are given up
+	ScaleUpUnanswered  DecisionKind = "ScaleUpUnanswered"  // an order had no answer, and the provider's list shows that nothing was ordered: another plan may order again
 	ScaleUpFailed      DecisionKind = "ScaleUpFailed"      // an order failed; the node group backs off
 	NodeTainted        DecisionKind = "NodeTainted"        // the deletion of a node began
 	NodeUnneeded       DecisionKind = "NodeUnneeded"       // a node could be removed, together with all others of which this was said
@@ -44,6 +45,7 @@ const (
 	NodeKept           DecisionKind = "NodeKept"           // the deletion failed, and the node stays
 	NodeRecalled       DecisionKind = "NodeRecalled"       // the deletion was cancelled for pods that fit on the node, and it stays
 	NodeRemoved        DecisionKind = "NodeRemoved"        // the provider was asked to delete a node
+	RemovalRepeated    DecisionKind = "RemovalRepeated"    // the provider was asked again to delete a node, since its answer never came and it lists the instance still
 	PodEvicted         DecisionKind = "PodEvicted"         // a pod was asked to leave a node that is on its way out
 	PodSurged          DecisionKind = "PodSurged"          // a pod's Deployment was asked to make its successor before the pod leaves such a node
 	InstanceRemoved    DecisionKind = "InstanceRemoved"    // the provider was asked to delete an instance that isn't a node

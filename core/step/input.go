@@ -107,12 +107,18 @@ type ScaleUpDone struct {
 	Err   error
 	// Class is that of Err (nodegroup.ClassOf).
 	Class nodegroup.ErrorClass `json:",omitempty"`
+	// Unknown reports that the call had no answer (nodegroup.OutcomeUnknown): Err says why. The
+	// next GroupsSet that says something of the group settles whether nodes were ordered.
+	Unknown bool `json:",omitempty"`
 }
 
 // NodeDeletionDone is the outcome of the NodeDeletion with the same node and instance.
 type NodeDeletionDone struct {
 	Node, Instance string
 	Err            error
+	// Unknown reports that the call had no answer (nodegroup.OutcomeUnknown): Err says why. The
+	// next GroupsSet that says something of the group settles whether the instance goes.
+	Unknown bool `json:",omitempty"`
 }
 
 // PreemptionDone is the outcome of a Preemption. That the victim is gone already is no

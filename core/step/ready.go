@@ -56,6 +56,10 @@ type Ready struct {
 	// ScaleUpFailures are orders that were refused and instances that didn't become nodes, one
 	// for each group and code. Nothing is owed.
 	ScaleUpFailures []ScaleUpFailure
+	// SettledScaleUps and SettledDeletions are the outcomes of calls that had no answer, as the
+	// provider's list has told them since. Nothing is owed.
+	SettledScaleUps  []ScaleUpDone
+	SettledDeletions []NodeDeletionDone
 	// RemovalWaits are the waits of nodes that were to be removed which have ended. Nothing is
 	// owed.
 	RemovalWaits []RemovalWait

@@ -1,6 +1,9 @@
 package nodegroup
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // ErrorClass says what kind of reason a provider has for not making nodes. It is Cluster
 // Autoscaler's InstanceErrorClass.
@@ -55,4 +58,22 @@ func ClassOf(err error) ErrorClass {
 		return e.Class
 	}
 	return OtherError
+}
+
+// UnknownOutcome is the error of a call that may or may not have been carried out: its deadline
+// has passed, the connection was cut, or the provider was never reached. The provider's next list
+// of groups settles which.
+type UnknownOutcome struct{ Err error }
+
+// Error implements error.
+func (u *UnknownOutcome) Error() string { return u.Err.Error() }
+
+// Unwrap returns the error that the call ended with.
+func (u *UnknownOutcome) Unwrap() error { return u.Err }
+
+// OutcomeUnknown reports whether a call that ended with an error may have been carried out all the
+// same. A provider says so with an UnknownOutcome; a context that ended says it, too.
+func OutcomeUnknown(err error) bool {
+	var unknown *UnknownOutcome
+	return errors.As(err, &unknown) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -106,11 +106,15 @@ type Provider interface {
 	// that doesn't know a node finds out in Groups.
 	GroupOf(node *v1.Node) string
 	// IncreaseSize asks for delta more nodes in a group. An error of class OutOfResources
-	// says that none of them was ordered; after any other that isn't known.
+	// says that none of them was ordered. An error for which OutcomeUnknown is true is no
+	// failure yet: the next Groups settles it. After any other error the order has failed,
+	// though nodes may come all the same.
 	IncreaseSize(ctx context.Context, group string, delta int) error
 	// DeleteNodes removes instances from a group, each known by its ID, its
 	// node's name or both, and lowers its target by their number. Instances that
-	// are gone already are not an error.
+	// are gone already are not an error. An error for which OutcomeUnknown is true is no
+	// failure yet: the next Groups settles, for each instance, whether it goes. After any
+	// other error none of them goes, as far as the provider knows.
 	DeleteNodes(ctx context.Context, group string, instances []Instance) error
 	// DecreaseTargetSize gives up delta instances that were asked for and don't
 	// exist. It removes none.

@@ -1,6 +1,7 @@
 package nodedeletion_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,6 +45,7 @@ type around struct {
 	pods      map[types.UID]*onNode // as the API has them; what it shows of pods isn't late
 	made      int                   // pods so far
 	lost      map[string]bool       // nodes that pods have left for this process's removal of them, since it began
+	joined    map[string]int        // how often a node of a name has joined
 	recalls   *int                  // how many there were in all histories
 	history   []string
 }
@@ -71,13 +73,19 @@ const (
 	fails
 	answerLost // carried out, and taken for a failure
 	deceives   // not carried out, and taken for a success
+
+	// Without an answer: never carried out, carried out, or carried out later. Other calls than
+	// deletions succeed instead.
+	lostCall
+	lostAnswer
+	lateCall
 )
 
 func newAround(t *rapid.T) *around {
 	w := &around{t: t,
 		groups: &fakeGroups{delayed: map[string]bool{}, instances: map[string]fakeInstance{}},
 		turn:   &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema()), Ready: &step.Ready{}},
-		api:    map[string]*v1.Node{}, instances: map[string]bool{}, news: map[string][]*v1.Node{}, pods: map[types.UID]*onNode{}, lost: map[string]bool{}, recalls: new(int),
+		api:    map[string]*v1.Node{}, instances: map[string]bool{}, news: map[string][]*v1.Node{}, pods: map[types.UID]*onNode{}, lost: map[string]bool{}, joined: map[string]int{}, recalls: new(int),
 		lists: rapid.Bool().Draw(t, "the provider lists instances"), atomic: rapid.Bool().Draw(t, "the group is atomic"),
 		batch: time.Duration(rapid.IntRange(0, 1).Draw(t, "batch")) * 10 * time.Second,
 	}
@@ -201,6 +209,7 @@ func (w *around) join(name string) {
 		n.Spec.Taints = []v1.Taint{{Key: autoscaler.ToBeDeletedTaint, Value: foreignTaint, Effect: v1.TaintEffectNoSchedule}}
 	}
 	w.instances[name] = true
+	w.joined[name]++
 	w.change(name, n)
 }
 
@@ -348,12 +357,19 @@ func (w *around) take() {
 		}
 		w.calls = append(w.calls, func(luck luck) {
 			w.note("deleting %s ends with %v", x.Node, luck)
-			if luck == succeeds || luck == answerLost {
+			if luck == succeeds || luck == answerLost || luck == lostAnswer {
 				w.vanish(x.Node)
+			}
+			if luck == lateCall {
+				w.later(x.Node)
 			}
 			w.answer(func() {
 				w.note("the deletion of %s is answered", x.Node)
-				w.machine.NodeDeletionDone(w.turn, step.NodeDeletionDone{Node: x.Node, Instance: x.Instance, Err: luck.err()})
+				in := step.NodeDeletionDone{Node: x.Node, Instance: x.Instance, Err: luck.err(), Unknown: luck.unanswered()}
+				if in.Unknown {
+					in.Err = context.DeadlineExceeded
+				}
+				w.machine.NodeDeletionDone(w.turn, in)
 			})
 		})
 	}
@@ -376,6 +392,24 @@ func (l luck) err() error {
 	return nil
 }
 
+func (l luck) unanswered() bool { return l >= lostCall }
+
+// later has the provider carry out a deletion that it hasn't answered, at any time in the next two
+// minutes. Nothing that has come to the node since may be hit by it.
+func (w *around) later(node string) {
+	until, machine := w.turn.Now.Add(2*time.Minute), w.joined[node]
+	w.calls = append(w.calls, func(luck) {
+		if w.turn.Now.After(until) || w.joined[node] != machine || !w.instances[node] {
+			return
+		}
+		w.note("node %s is deleted by a call that had no answer", node)
+		if hit := w.podsOn(node, func(p *onNode) bool { return !p.daemon && !w.longTerminating(p) }); len(hit) > 0 {
+			w.fatalf("node %s is deleted with pod %s on it, by a call that had no answer", node, hit[0].Name)
+		}
+		w.vanish(node)
+	})
+}
+
 // vanish ends an instance and its node.
 func (w *around) vanish(name string) {
 	delete(w.instances, name)
@@ -390,12 +424,7 @@ func (w *around) something() {
 	name := fmt.Sprint("n", testkit.Uniform(t, nodes, "node"))
 	switch testkit.Uniform(t, 16, "what") {
 	case 0, 1:
-		if n := len(w.calls); n > 0 {
-			i := testkit.Uniform(t, n, "call")
-			call := w.calls[i]
-			w.calls = slices.Delete(w.calls, i, i+1)
-			call(luck(testkit.Uniform(t, 4, "luck")))
-		}
+		w.oneCall(luck(testkit.Uniform(t, 7, "luck")))
 	case 10:
 		if n := len(w.answers); n > 0 {
 			i := testkit.Uniform(t, n, "answer")
@@ -424,18 +453,15 @@ func (w *around) something() {
 		}
 	case 7:
 		if n := w.turn.State.NodeByName(name); n != nil {
-			w.made++
-			p := &onNode{Pod: testkit.Pod(fmt.Sprint("p", w.made)).On(name).Obj()}
+			pod := fmt.Sprint("p", w.made+1)
 			switch testkit.Uniform(t, 6, "of") {
 			case 0, 1:
-				p.daemon = true
-				p.Pod = testkit.Pod(p.Name).On(name).Owner("apps/v1", "DaemonSet", "agent").Obj()
+				w.comes(name, testkit.Pod(pod).On(name).Owner("apps/v1", "DaemonSet", "agent").Obj(), true)
 			case 2:
-				p.Pod = testkit.Pod(p.Name).On(name).Owner("apps/v1", "ReplicaSet", p.Name+"-1").Label("pod-template-hash", "1").Annotate(cluster.SurgeAnnotation, "true").Obj()
+				w.comes(name, testkit.Pod(pod).On(name).Owner("apps/v1", "ReplicaSet", pod+"-1").Label("pod-template-hash", "1").Annotate(cluster.SurgeAnnotation, "true").Obj(), false)
+			default:
+				w.comes(name, testkit.Pod(pod).On(name).Obj(), false)
 			}
-			w.note("pod %s comes to %s", p.Name, name)
-			w.pods[p.UID] = p
-			w.show(p)
 		}
 	case 14:
 		if could := w.machine.Recallable(w.turn.State); len(could) > 0 {
@@ -457,6 +483,25 @@ func (w *around) something() {
 		w.wait(time.Duration(testkit.Uniform(t, 60, "seconds")) * time.Second)
 	}
 	w.take()
+}
+
+// comes has a pod come to a node.
+func (w *around) comes(node string, pod *v1.Pod, daemon bool) {
+	w.made++
+	w.note("pod %s comes to %s", pod.Name, node)
+	p := &onNode{Pod: pod, daemon: daemon}
+	w.pods[p.UID] = p
+	w.show(p)
+}
+
+// oneCall has any call that is under way end.
+func (w *around) oneCall(luck luck) {
+	if n := len(w.calls); n > 0 {
+		i := testkit.Uniform(w.t, n, "call")
+		call := w.calls[i]
+		w.calls = slices.Delete(w.calls, i, i+1)
+		call(luck)
+	}
 }
 
 func (w *around) wait(d time.Duration) {

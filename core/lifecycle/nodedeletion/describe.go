@@ -40,7 +40,7 @@ func (m *Machine) Describe(node string) (x Description, ok bool) {
 func (m *Machine) Going() (all, draining int) { return m.going() }
 
 // reason returns why a node goes, as Cluster Autoscaler counts it: being unready comes first.
-func (d *deletion) reason(n *cluster.Node) step.RemovalReason {
+func (d *deletion) reason(n *cluster.NodeInfo) step.RemovalReason {
 	switch {
 	case !n.Ready():
 		return step.RemovedUnready

@@ -21,14 +21,22 @@
 //	                                         an atomic group, the others;
 //	                                         daemon pods being bound to
 //	                                         it, for bindTime at most
-//	deleting         out of the state        NodeDeletionDone             done: deleted; failed: in doubt
+//	deleting         out of the state        NodeDeletionDone             done: deleted; refused: in doubt; no answer, or
+//	                                                                      refused after a call without one: unanswered
 //	in doubt         out of the state        the next GroupsSet           instance listed: untainting; not listed: deleted
+//	unanswered       out of the state        the next GroupsSet           instance not listed: deleted; listed after the first
+//	                                                                      call: deleting, asked again; listed lingerTime after
+//	                                                                      a later call: untainting
 //	deleted          out of the state        NodeGone                     ended; but see below
 //	untainting       in the state, clean     TaintDone                    done: ended; failed: untaint failed
 //	untaint failed   in the state, clean     untaintRetry                 untainting
 //
-// NodeGone ends an entry in any state but two: in deleting and in doubt the outcome is
-// still to come, and ends the entry then.
+// A call that had no answer isn't a failure: the provider may still be carrying it out, and until
+// its list settles that, the node keeps its taint. A refusal counts as a failure for the delay of
+// its group (ScaleDownFailed), and so does a second call for one instance that had no answer.
+//
+// NodeGone ends an entry in any state but three: in deleting, in doubt and unanswered the outcome
+// is still to come, and ends the entry then.
 //
 // From tainted to batched the node is looked at whenever its pods, its object or the groups
 // have changed: it stays if a pod is on it that must be evicted and for which the plan has no

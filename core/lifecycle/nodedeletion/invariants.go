@@ -69,7 +69,7 @@ func (m *Machine) InvariantsIn(state *cluster.State) []string {
 		}
 		want := "is in the state, tainted"
 		switch d.state.(type) {
-		case deleting, inDoubt, deleted:
+		case deleting, inDoubt, unanswered, deleted:
 			want = "is out of the state"
 		case untainting, untaintFailed:
 			want = "is in the state, clean"

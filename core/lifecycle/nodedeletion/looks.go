@@ -222,7 +222,7 @@ func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
 	m.set(d, deleting{called{node: n.NodeInfo, lowered: true}})
 	d.instance = n.Object.Spec.ProviderID
 	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: d.group, Node: n.Name, Instance: n.Object.Spec.ProviderID,
-		Reason: d.reason(n), GPU: cluster.GPUOf(&n.Allocatable)})
+		Reason: d.reason(n.NodeInfo), GPU: cluster.GPUOf(&n.Allocatable)})
 	t.Decide(step.Decision{Kind: step.NodeRemoved, Node: n.Name, Group: d.group, Reason: d.why})
 	t.Emit(step.NodeEvent(n.Object, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: "+d.why))
 	m.groups.Retarget(t, d.group, -1)

@@ -133,6 +133,10 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.No
 		s.node, s.gone = info, false
 		d.state = s
 		return nil
+	case unanswered:
+		s.node, s.gone = info, false
+		d.state = s
+		return nil
 	case deleted:
 		s.shown = info
 		d.state = s
@@ -167,6 +171,8 @@ func (m *Machine) firstSeen(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.
 		s = deleting{called{node: info}}
 	case lifecycle.InDoubt:
 		s = inDoubt{called{node: info}}
+	case lifecycle.Unanswered:
+		s = unanswered{called{node: info}, t.Now}
 	case lifecycle.Done:
 		s = deleted{since: t.Now, shown: info}
 	}
@@ -197,6 +203,9 @@ func (d *deletion) waitsWithoutNode() bool {
 		s.gone = true
 		d.state = s
 	case inDoubt:
+		s.gone = true
+		d.state = s
+	case unanswered:
 		s.gone = true
 		d.state = s
 	default:

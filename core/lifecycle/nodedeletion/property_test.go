@@ -2,14 +2,17 @@ package nodedeletion_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/internal/testkit"
 )
 
 // TestPropertyOutcomesInAnyOrderLeaveNothingBehind has taints, evictions, surges and deletions
@@ -66,4 +69,59 @@ func (w *around) checkClean(n *v1.Node, where string) {
 	if len(others) > 0 && !isForeign(n) || noted || n.Spec.Unschedulable != cordoned {
 		w.fatalf("node %s has taints %v, unschedulable %t, noted %t in %s; want unschedulable %t", n.Name, n.Spec.Taints, n.Spec.Unschedulable, noted, where, cordoned)
 	}
+}
+
+// TestPropertyNoPodIsHitByADeletionWithoutAnAnswer has a provider that never answers and carries
+// deletions out within two minutes of each call, or never, or refuses the second call, while it
+// lists its instances and pods come to whatever nodes the state has. No pod is on a node when it
+// is deleted, and in the end each node is gone or takes pods again.
+func TestPropertyNoPodIsHitByADeletionWithoutAnAnswer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newAround(t)
+		w.lists, w.atomic = true, false
+		w.list()
+		for _, name := range []string{"n2", "n3", "n4"} { // those that nobody else has marked
+			w.join(name)
+			w.tell(name)
+		}
+		for range rapid.IntRange(20, 60).Draw(t, "steps") {
+			w.withoutAnswers()
+		}
+		w.settle()
+		for _, line := range w.machine.Unsettled() {
+			w.fatalf("%s", line)
+		}
+		for name := range w.api {
+			if w.turn.State.NodeByName(name) == nil {
+				w.fatalf("node %s is in the API, and takes no pods", name)
+			}
+		}
+	})
+}
+
+// withoutAnswers is something of the property above.
+func (w *around) withoutAnswers() {
+	name := fmt.Sprint("n", 2+testkit.Uniform(w.t, 3, "node"))
+	switch what := testkit.Uniform(w.t, 8, "what"); {
+	case what == 0:
+		w.plan()
+	case what == 1 && w.turn.State.NodeByName(name) != nil:
+		w.comes(name, testkit.Pod(fmt.Sprint("p", w.made+1)).On(name).Obj(), false)
+	case what <= 3:
+		w.list()
+	case what <= 5:
+		w.wait(time.Duration(testkit.Uniform(w.t, 60, "seconds")) * time.Second)
+	default:
+		w.oneCall([]luck{lateCall, lateCall, lostCall, fails}[testkit.Uniform(w.t, 4, "luck")])
+	}
+	w.take()
+	for _, name := range slices.Sorted(maps.Keys(w.news)) {
+		w.tell(name)
+		w.take()
+	}
+	for _, answer := range w.answers {
+		answer()
+	}
+	w.answers = nil
+	w.take()
 }

@@ -21,6 +21,10 @@ import (
 // instance listed by the provider, before it is taken for alive.
 const lingerTime = 2 * time.Minute
 
+// maxUnanswered is how many calls for an instance may be without an answer: the last counts as a
+// failed deletion, and none is made after it.
+const maxUnanswered = 2
+
 // NodeDeletionDone takes the outcome of a NodeDeletion, whoever asked for it.
 func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) {
 	name, d := m.deletingNode(in)
@@ -32,15 +36,33 @@ func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) 
 		tellRemoved(t, name, d.drains())
 	}
 	switch {
+	case in.Unknown:
+		s.unanswered++
+		d.why = fmt.Sprintf("the provider did not answer: %v", in.Err)
+		m.wait(t, d, s)
 	case in.Err != nil:
+		d.why = fmt.Sprintf("the provider did not remove the node: %v", in.Err)
+		if s.unanswered > 0 {
+			s.unanswered = maxUnanswered
+			m.wait(t, d, s)
+			return
+		}
 		m.groups.ScaleDownFailed(t.Now, d.group)
 		m.set(d, inDoubt(s))
-		d.why = fmt.Sprintf("the provider did not remove the node: %v", in.Err)
 	case s.gone:
 		m.drop(name)
 	default:
 		m.set(d, deleted{since: t.Now})
 	}
+}
+
+// wait waits for what the provider lists after a call that had no answer, or that was refused
+// after one that had none and may still be carried out.
+func (m *Machine) wait(t *lifecycle.Turn, d *deletion, s deleting) {
+	if s.unanswered >= maxUnanswered {
+		m.groups.ScaleDownFailed(t.Now, d.group)
+	}
+	m.set(d, unanswered{s.called, t.Now})
 }
 
 // deletingNode returns the deletion that waits for an outcome, nil if none does. The
@@ -104,8 +126,46 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			default:
 				m.set(d, deleted{since: t.Now})
 			}
+		case unanswered:
+			m.settle(t, in.Groups, name, d, s)
 		}
 	}
+}
+
+// settle takes what the provider lists as the answer to a call that had none. An instance that
+// isn't listed, or only as one that is being deleted, goes. One that is listed may still be the
+// next that a slow provider deletes: it is asked once more, and after that call nothing is placed
+// on the node for lingerTime.
+func (m *Machine) settle(t *lifecycle.Turn, groups []nodegroup.Group, name string, d *deletion, s unanswered) {
+	there := slices.ContainsFunc(groups, func(g nodegroup.Group) bool { return g.ID == d.group })
+	switch {
+	case s.gone:
+		m.settled(t, s.node.Name, d)
+		m.drop(name)
+	case there && !listed(groups, d.group, s.node):
+		m.settled(t, s.node.Name, d)
+		m.set(d, deleted{since: t.Now})
+	case there && s.unanswered < maxUnanswered:
+		m.repeat(t, d, s)
+	case !there || t.Now.Sub(s.since) >= lingerTime:
+		d.instance = ""
+		t.State.SetNode(d.on(s.node))
+		m.giveUp(t, name, d, d.why)
+	}
+}
+
+// settled has the deletion of a node count as done by an answer that never came.
+func (m *Machine) settled(t *lifecycle.Turn, node string, d *deletion) {
+	tellRemoved(t, node, d.drains())
+	t.Ready.SettledDeletions = append(t.Ready.SettledDeletions, step.NodeDeletionDone{Node: node, Instance: d.instance})
+}
+
+// repeat asks the provider to delete an instance again.
+func (m *Machine) repeat(t *lifecycle.Turn, d *deletion, s unanswered) {
+	m.set(d, deleting{s.called})
+	t.Decide(step.Decision{Kind: step.RemovalRepeated, Node: s.node.Name, Group: d.group, Reason: d.why + "; its instance is still listed"})
+	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: d.group, Node: s.node.Name, Instance: s.node.Object.Spec.ProviderID,
+		Reason: d.reason(s.node), GPU: cluster.GPUOf(&s.node.Allocatable)})
 }
 
 // listed tells whether the provider lists a node's instance. A provider that doesn't

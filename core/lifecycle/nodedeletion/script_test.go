@@ -2,6 +2,7 @@ package nodedeletion_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -128,7 +129,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	nominate POD to=NODE
 //	full NODE | room NODE             there is no room any more for its pods | there is again
 //	plan [empty=(n1, n2)] [drain=(n3) [unknown=(p1)] [waits-for=(p2)]]    drain: there are homes for all pods on it now, but the unknown
-//	tainted NODE [key=KEY] [put] [fails] | evicted POD from=NODE [refused|fails] | surged POD from=NODE [fails] | deleted NODE [instance=NODE|none] [fails]   outcomes,
+//	tainted NODE [key=KEY] [put] [fails] | evicted POD from=NODE [refused|fails] | surged POD from=NODE [fails] | deleted NODE [instance=NODE|none] [fails|unanswered]   outcomes,
 //	                                  of the last that was asked for; put: of the taint, though it is being taken off since;
 //	                                  refused: by a budget
 //	recall NAME …                     a plan has the nodes stay; writes also which could
@@ -387,6 +388,9 @@ func (s *fixture) outcome(cmd string, args *script.Args) {
 		s.machine.SurgeDone(t, step.SurgeDone{UID: testkit.Pod(args.Name()).UID, Node: args.String("from", ""), Err: err})
 	case "deleted":
 		in := step.NodeDeletionDone{Node: args.Name(), Instance: args.String("instance", args.Name()), Err: err}
+		if args.Flag("unanswered") {
+			in.Err, in.Unknown = context.DeadlineExceeded, true
+		}
 		if in.Instance == "none" {
 			in.Instance = ""
 		}

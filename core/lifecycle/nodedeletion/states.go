@@ -79,6 +79,13 @@ type (
 	// the answer was lost.
 	inDoubt struct{ called }
 
+	// unanswered: the call had no answer, or one before it. Perhaps the provider has carried
+	// it out, still does, or never got it. since is when the last call ended.
+	unanswered struct {
+		called
+		since time.Time
+	}
+
 	// deleted: the provider has deleted the instance; the API is to show that the node
 	// is gone.
 	deleted struct {
@@ -106,6 +113,8 @@ type called struct {
 	// a node whose instance was being deleted before the node was shown: there the
 	// outcome of the instance's deletion lowers it.
 	lowered bool
+	// unanswered is how many calls for the instance have had no answer.
+	unanswered int
 }
 
 func (tainting) due(*Config) time.Time        { return time.Time{} }
@@ -115,6 +124,7 @@ func (s drainingPods) due(*Config) time.Time  { return s.Due() }
 func (s delayed) due(cfg *Config) time.Time   { return s.since.Add(cfg.DeletionDelayTimeout) }
 func (deleting) due(*Config) time.Time        { return time.Time{} }
 func (inDoubt) due(*Config) time.Time         { return time.Time{} }
+func (unanswered) due(*Config) time.Time      { return time.Time{} }
 func (s deleted) due(*Config) time.Time       { return s.since.Add(lingerTime) }
 func (untainting) due(*Config) time.Time      { return time.Time{} }
 func (s untaintFailed) due(*Config) time.Time { return s.since.Add(untaintRetry) }
@@ -134,6 +144,7 @@ func (delayed) String() string        { return "delayed" }
 func (batched) String() string        { return "batched" }
 func (deleting) String() string       { return "deleting" }
 func (inDoubt) String() string        { return "in doubt" }
+func (unanswered) String() string     { return "unanswered" }
 func (deleted) String() string        { return "deleted" }
 func (untainting) String() string     { return "untainting" }
 func (untaintFailed) String() string  { return "untaint failed" }
@@ -175,19 +186,23 @@ func (d *deletion) outOfState() *cluster.NodeInfo {
 		return s.node
 	case inDoubt:
 		return s.node
+	case unanswered:
+		return s.node
 	case deleted:
 		return s.shown
 	}
 	return nil
 }
 
-// asked tells whether the provider was asked to delete the node and its answer is
-// open or in doubt.
+// asked reports whether the provider was asked to delete the node and its answer is
+// open, missing or in doubt.
 func (d *deletion) asked() (called, bool) {
 	switch s := d.state.(type) {
 	case deleting:
 		return s.called, true
 	case inDoubt:
+		return s.called, true
+	case unanswered:
 		return s.called, true
 	}
 	return called{}, false

@@ -18,7 +18,8 @@ type Description struct {
 	Target int
 	// Coming is how many of them were ordered and aren't usable yet.
 	Coming int
-	// Unanswered is how many were ordered without an answer of the provider's.
+	// Unanswered is how many were ordered and have no answer of the provider's yet, or will have
+	// none.
 	Unanswered int
 	// LastScaleUp is when nodes were ordered last, zero for never.
 	LastScaleUp time.Time
@@ -43,7 +44,7 @@ type Backoff struct {
 type Instance struct {
 	ID    string    `json:"id"`
 	Node  string    `json:"node,omitempty"` // "" when the provider doesn't know its name
-	State string    `json:"state"`          // coming, late, deleting, in doubt or deleted, as doc.go has them
+	State string    `json:"state"`          // coming, late, deleting, in doubt, unanswered or deleted, as doc.go has them
 	Since time.Time `json:"since"`          // when it was first listed; of a deleted one, when it was deleted
 }
 
@@ -56,7 +57,7 @@ func (m *Machine) Describe(t *lifecycle.Turn, id string) (d Description, ok bool
 	}
 	d = Description{ID: id, Min: in.Min, Max: in.Max, Target: in.Target, TemplateError: in.TemplateError, Coming: m.Coming(t)[id]}
 	if g := m.groups[id]; g != nil {
-		d.Unanswered, d.MaxOrder = g.unanswered, g.maxOrder
+		d.Unanswered, d.MaxOrder = g.unanswered+g.doubt.nodes(), g.maxOrder
 		if g.asked != nil {
 			d.LastScaleUp = g.asked.At
 		}

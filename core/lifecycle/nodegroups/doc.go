@@ -12,6 +12,9 @@
 //	growing              an order                         ScaleUpDone; if it fails for its target includes the order
 //	                                                      another reason than a
 //	                                                      stock-out, the next list
+//	unanswered           an order that had no answer      the next list                its target includes the order
+//	maybe growing        a list that shows nothing of     the first list after         these nodes are kept free below the maximum
+//	                     such an order                    lateOrder
 //	backing off          a failed order, an instance that backoff: 5 to 30 minutes,    nothing is ordered
 //	                     failed or is late, or missing    for each class of failure
 //	not shrinking        an order                         DelayAfterAdd                no deletion begins
@@ -26,6 +29,10 @@
 // group is out of resources the core makes another plan at once, in which the group has no
 // part, so that its pods fall to the next choice. Of an order that failed otherwise it isn't
 // known whether nodes come: they count until the provider's next list.
+//
+// An order that had no answer isn't a failure (unanswered.go): the next list shows whether the
+// target has grown by it. If it hasn't, the next plan may order again, and only the second such
+// order in a row counts as a failed one.
 //
 // Launch control (core/lifecycle/launching) says how many nodes may be ordered, and that a
 // group needn't back off for an instance which failed by chance.
@@ -42,15 +49,16 @@
 //	late       the same, past its time, kept     registration          forgotten
 //	           by the group's minimum            room above the        deleting
 //	                                             minimum, or failure
-//	deleting   being deleted                     NodeDeletionDone      done: deleted; failed: in doubt
+//	deleting   being deleted                     NodeDeletionDone      done: deleted; failed: in doubt; no answer: unanswered
 //	in doubt   its deletion failed, or only      the next list         registered: forgotten; listed: coming, at once
 //	           the answer was lost                                     deleting again; not listed: deleted
+//	unanswered its deletion had no answer        the next list         the same
 //	deleted    remembered, since its node may    deletedKept without   forgotten
 //	           still show up                     being listed
 //	                                             deletedListed, and    coming, since its deletion; if it has failed, at
 //	                                             it is listed still    once deleting again
 //
-// An instance that is no longer listed is forgotten in any state but the last two. One
+// An instance that is no longer listed is forgotten in any state but the last three. One
 // whose node is in the state is forgotten in any state: the node has turned out to be
 // alive. One whose node is on its way out (nodedeletion) is remembered in deleting and
 // deleted, so that its node is told apart from others.

@@ -35,16 +35,17 @@ const (
 	late
 	deleting
 	inDoubt
+	unanswered
 	deleted
 )
 
 func (s instanceState) String() string {
-	return [...]string{"coming", "late", "deleting", "in doubt", "deleted"}[s]
+	return [...]string{"coming", "late", "deleting", "in doubt", "unanswered", "deleted"}[s]
 }
 
 // call returns how far the call is that deletes the instance.
 func (s instanceState) call() lifecycle.CallState {
-	return [...]lifecycle.CallState{lifecycle.NotCalled, lifecycle.NotCalled, lifecycle.Called, lifecycle.InDoubt, lifecycle.Done}[s]
+	return [...]lifecycle.CallState{lifecycle.NotCalled, lifecycle.NotCalled, lifecycle.Called, lifecycle.InDoubt, lifecycle.Unanswered, lifecycle.Done}[s]
 }
 
 const (
@@ -96,13 +97,27 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 			continue
 		}
 		m.launches.Unlisted(id, x.node)
-		if x.state == inDoubt {
-			x.state, x.since = deleted, t.Now
-		}
+		m.settleUnlisted(t, id, x)
 		if x.state != deleted || t.Now.Sub(x.since) > deletedKept {
 			delete(m.instances, id)
 		}
 	}
+}
+
+// settleUnlisted takes that the provider doesn't list an instance any more as the answer to a call
+// that failed or had none.
+func (m *Machine) settleUnlisted(t *lifecycle.Turn, id string, x *instance) {
+	switch x.state {
+	case unanswered:
+		if x.reason == step.InstanceLate {
+			tellLateRemoved(t, cmp.Or(x.node, id), nil)
+		}
+		t.Ready.SettledDeletions = append(t.Ready.SettledDeletions, step.NodeDeletionDone{Node: x.node, Instance: id})
+	case inDoubt:
+	default:
+		return
+	}
+	x.state, x.since = deleted, t.Now
 }
 
 // registeredNow forgets an instance that is a node.
@@ -131,7 +146,7 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		m.launches.Listed(t.Now, group, inst.ID, inst.Node)
 		m.instances[inst.ID] = x
 	}
-	if x.state == inDoubt || x.state == deleted && t.Now.Sub(x.since) >= deletedListed {
+	if x.state == inDoubt || x.state == unanswered || x.state == deleted && t.Now.Sub(x.since) >= deletedListed {
 		x.state = coming // it exists, and is deleted below unless it may become a node
 	}
 	why, code, reason := inst.Failed, inst.FailureCode(), step.InstanceFailed
@@ -205,7 +220,7 @@ func (m *Machine) unawaited(group string) (kept, leaving int) {
 		case x.group != group:
 		case x.state == late:
 			kept++
-		case x.state == deleting || x.state == inDoubt:
+		case x.state == deleting || x.state == inDoubt || x.state == unanswered:
 			leaving++
 		}
 	}
@@ -266,6 +281,10 @@ func (m *Machine) InstanceDeletion(providerID string) (group string, state lifec
 func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) (outOfStock bool) {
 	x := m.instances[in.Instance]
 	if x == nil || x.state != deleting {
+		return false
+	}
+	if in.Unknown {
+		x.state = unanswered
 		return false
 	}
 	if x.reason == step.InstanceLate {

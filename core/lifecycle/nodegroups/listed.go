@@ -27,14 +27,16 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 		if old := t.State.Group(g.ID); m.cfg.ReadOnly && old != nil && g.Target > old.Target {
 			m.delaysOf(g.ID).grew = event{t.Now, g.ID}
 		}
+		m.settleOrders(t, g)
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
-			Target:   g.Target + m.group(g.ID).unanswered - m.deletions.Unanswered(g.ID),
+			Target:   m.assumed(g),
 			Template: template(t.State, g), TemplateError: g.TemplateError, Options: g.Options,
 		})
 	}
 	for _, g := range t.State.Groups() {
 		if !listed[g.ID] && in.Says(g.ID) {
+			m.group(g.ID).doubt = doubt{}
 			t.State.SetGroup(g.ID, nil)
 		}
 	}

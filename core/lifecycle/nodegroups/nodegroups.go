@@ -87,6 +87,7 @@ type Machine struct {
 // group is what is remembered of a node group, also while the provider doesn't list it.
 type group struct {
 	unanswered int      // nodes ordered without a ScaleUpDone
+	doubt      doubt    // orders that had no answer
 	orders     []Growth // these nodes, by order; without pods
 	delays     delays   // without ClusterDelays
 	// maxOrder is how many nodes one order may have, 0 for any number.
@@ -194,7 +195,7 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 // room returns how many more nodes may be ordered of a group that doesn't back off.
 func (m *Machine) room(t *lifecycle.Turn, in *cluster.NodeGroup, g *group) int {
 	// A deletion may fail: until its outcome is known the node counts as there.
-	nodes := in.Max - in.Target - m.deletions.Unanswered(in.ID)
+	nodes := in.Max - in.Target - m.deletions.Unanswered(in.ID) - g.doubt.mayCome()
 	if m.launches.Limits() {
 		nodes = min(nodes, m.launches.Room(t.Now, in.ID, m.Coming(t)))
 	}
@@ -220,35 +221,54 @@ func (m *Machine) HasRoom(t *lifecycle.Turn, ups []autoscaler.ScaleUp) bool {
 // ScaleUpDone takes the outcome of an order. An order that the provider has refused for want
 // of resources is taken back, and ScaleUpDone returns outOfStock: other groups may have what
 // its pods need. Any other failure leaves open whether nodes come: the target includes them
-// until the provider's next list, or nodes would be bought twice, and beyond the maximum.
+// until the provider's next list, or nodes would be bought twice, and beyond the maximum. An order
+// that had no answer is settled by that list.
 func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) (outOfStock bool) {
 	g := m.group(in.Group)
 	g.unanswered -= in.Nodes
-	order, known := g.answered(in.Nodes)
-	if in.Err == nil {
-		if known {
-			t.Emit(step.StatusEvent(in.Group, "ScaledUpGroup", scalingUp, fmt.Sprintf("Scale-up: group %s size set to %d instead of %d (max: %d)", in.Group, order.To, order.From, order.Max)))
-		}
-		switch {
-		case g.maxOrder > in.Nodes:
-			g.maxOrder = 0 // the order was as large as it was wanted, and came through
-		case g.maxOrder > 0:
-			g.maxOrder *= 2
-		}
+	order, _ := g.answered(in.Nodes)
+	switch {
+	case in.Unknown:
+		g.doubt.add(unansweredOrder{Growth: order, nodes: in.Nodes, why: in.Err.Error()})
+		return false
+	case in.Err == nil:
+		m.orderTaken(t, in.Group, order, in.Nodes)
 		return false
 	}
-	m.launches.Refused(in.Group, in.Nodes)
-	g.maxOrder = max(in.Nodes/2, 1)
-	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: in.Group, Nodes: in.Nodes, Reason: in.Err.Error()})
-	g.failure = &Failure{At: t.Now, Nodes: in.Nodes, Why: in.Err.Error()}
-	m.backOff(t, in.Group, in.Class, nodegroup.CodeRefused, in.Err.Error())
-	failed(t, in.Group, in.Nodes, nodegroup.CodeRefused, in.Err.Error())
-	t.Emit(step.StatusEvent(in.Group, "FailedToScaleUpGroup", scalingUp, fmt.Sprintf("Scale-up failed for group %s: %v", in.Group, in.Err)).AsWarning())
+	m.orderFailed(t, in.Group, in.Nodes, in.Class, in.Err.Error())
 	outOfStock = in.Class == nodegroup.OutOfResources
 	if outOfStock {
 		m.Retarget(t, in.Group, -in.Nodes)
 	}
 	return outOfStock
+}
+
+// orderTaken records that the provider took an order, which is the zero Growth when this process
+// doesn't know it.
+func (m *Machine) orderTaken(t *lifecycle.Turn, id string, order Growth, nodes int) {
+	g := m.group(id)
+	g.doubt.inRow = 0
+	if order.Group != "" {
+		t.Emit(step.StatusEvent(id, "ScaledUpGroup", scalingUp, fmt.Sprintf("Scale-up: group %s size set to %d instead of %d (max: %d)", id, order.To, order.From, order.Max)))
+	}
+	switch {
+	case g.maxOrder > nodes:
+		g.maxOrder = 0 // the order was as large as it was wanted, and came through
+	case g.maxOrder > 0:
+		g.maxOrder *= 2
+	}
+}
+
+// orderFailed records that an order failed, and lets its group back off.
+func (m *Machine) orderFailed(t *lifecycle.Turn, id string, nodes int, class nodegroup.ErrorClass, why string) {
+	g := m.group(id)
+	m.launches.Refused(id, nodes)
+	g.maxOrder = max(nodes/2, 1)
+	t.Decide(step.Decision{Kind: step.ScaleUpFailed, Group: id, Nodes: nodes, Reason: why})
+	g.failure = &Failure{At: t.Now, Nodes: nodes, Why: why}
+	m.backOff(t, id, class, nodegroup.CodeRefused, why)
+	failed(t, id, nodes, nodegroup.CodeRefused, why)
+	t.Emit(step.StatusEvent(id, "FailedToScaleUpGroup", scalingUp, fmt.Sprintf("Scale-up failed for group %s: %s", id, why)).AsWarning())
 }
 
 // Cancel gives up nodes of a group that are coming and that nobody needs, as far as that
@@ -257,7 +277,7 @@ func (m *Machine) ScaleUpDone(t *lifecycle.Turn, in step.ScaleUpDone) (outOfStoc
 // is given up, and never what the group's minimum wants.
 func (m *Machine) Cancel(t *lifecycle.Turn, id string, nodes int) int {
 	in, g := t.State.Group(id), m.group(id)
-	if in == nil || g.unanswered != 0 {
+	if in == nil || g.unanswered != 0 || g.doubt.nodes() != 0 {
 		return 0
 	}
 	nodes = min(nodes, m.aboveMinimum(in))
@@ -355,6 +375,9 @@ func (m *Machine) Unsettled() []string {
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		if n := m.groups[id].unanswered; n != 0 {
 			out = append(out, fmt.Sprintf("%d nodes of group %s are ordered without an outcome", n, id))
+		}
+		if n := m.groups[id].doubt.nodes(); n != 0 {
+			out = append(out, fmt.Sprintf("%d nodes of group %s are ordered without an answer", n, id))
 		}
 	}
 	return out

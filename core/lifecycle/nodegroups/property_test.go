@@ -1,6 +1,7 @@
 package nodegroups_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -45,6 +46,10 @@ type around struct {
 	serial    int
 	passed    int  // listed instances that were known to be nodes from the list before
 	deceived  bool // a node was said to be deleted and wasn't: more are there than the machines know
+	// overtaken reports that a list told of a deletion before its answer, which the edges rule out
+	// (step.GroupsSet): more nodes may be there than the machines know, until the next list.
+	overtaken bool
+	deleted   int // deletions that were carried out and aren't answered
 	history   []string
 }
 
@@ -61,14 +66,28 @@ const (
 	fails
 	answerLost // carried out, and taken for a failure
 	deceives   // not carried out, and taken for a success
+
+	// Without an answer: never carried out, carried out, or carried out within two minutes. Only
+	// calls to the provider end so.
+	lostCall
+	lostAnswer
+	lateCall
 )
 
 func (l luck) err() error {
-	if l == fails || l == answerLost {
+	switch {
+	case l == fails || l == answerLost:
 		return errors.New("refused")
+	case l.unanswered():
+		return context.DeadlineExceeded
 	}
 	return nil
 }
+
+func (l luck) unanswered() bool { return l >= lostCall }
+
+// carriedOut reports whether a call is carried out before it ends.
+func (l luck) carriedOut() bool { return l == succeeds || l == answerLost || l == lostAnswer }
 
 func newAround(t *rapid.T) *around {
 	w := &around{t: t, instances: map[string]*instance{}, api: map[string]*v1.Node{}, news: map[string][]*v1.Node{},
@@ -136,6 +155,7 @@ func (w *around) list() {
 		g.Instances = append(g.Instances, x)
 	}
 	w.note("the provider's target is %d, its instances %v", g.Target, g.Instances)
+	w.overtaken = w.overtaken || w.deleted > 0
 	in := step.GroupsSet{Groups: []nodegroup.Group{g}}
 	w.deletions.GroupsSet(w.turn, in)
 	wrong, passed := w.groups.PassesOver(w.turn.State, &g)
@@ -187,16 +207,26 @@ func (w *around) take() {
 	for _, x := range r.ScaleUps {
 		w.call(func(luck luck) {
 			if w.group.Target+x.Nodes > w.group.Max {
-				if !w.deceived {
+				if !w.deceived && !w.overtaken {
 					w.fatalf("%d more nodes than %d were asked for, and the group may have %d", x.Nodes, w.group.Target, w.group.Max)
 				}
 				luck = fails
 			}
 			w.note("ordering %d ends with %v", x.Nodes, luck)
-			if luck == succeeds || luck == answerLost {
+			if luck.carriedOut() {
 				w.group.Target += x.Nodes
 			}
-			w.answer(func() { w.groups.ScaleUpDone(w.turn, step.ScaleUpDone{Group: "g", Nodes: x.Nodes, Err: luck.err()}) })
+			if luck == lateCall {
+				w.later(func() {
+					w.note("%d are ordered late", x.Nodes)
+					if w.group.Target += x.Nodes; w.group.Target > w.group.Max && !w.deceived && !w.overtaken {
+						w.fatalf("the target is %d, and the group may have %d", w.group.Target, w.group.Max)
+					}
+				})
+			}
+			w.answer(func() {
+				w.groups.ScaleUpDone(w.turn, step.ScaleUpDone{Group: "g", Nodes: x.Nodes, Err: luck.err(), Unknown: luck.unanswered()})
+			})
 		})
 	}
 	for _, x := range r.TargetDecreases {
@@ -223,12 +253,19 @@ func (w *around) take() {
 		w.call(func(luck luck) {
 			w.deceived = w.deceived || luck == deceives
 			w.note("deleting instance %s ends with %v", x.Instance, luck)
-			if luck == succeeds || luck == answerLost {
+			if luck.carriedOut() {
 				w.vanish(x.Instance)
+				w.deleted++
+			}
+			if luck == lateCall {
+				w.later(func() { w.vanish(x.Instance) })
 			}
 			w.answer(func() { // as the core routes it
 				w.note("the deletion of instance %s is answered", x.Instance)
-				in := step.NodeDeletionDone{Node: x.Node, Instance: x.Instance, Err: luck.err()}
+				if luck.carriedOut() {
+					w.deleted--
+				}
+				in := step.NodeDeletionDone{Node: x.Node, Instance: x.Instance, Err: luck.err(), Unknown: luck.unanswered()}
 				w.groups.NodeDeletionDone(w.turn, in)
 				w.deletions.NodeDeletionDone(w.turn, in)
 			})
@@ -238,6 +275,16 @@ func (w *around) take() {
 	for _, x := range append(broken, w.deletions.InvariantsIn(w.turn.State)...) {
 		w.fatalf("broken invariant: %s", x)
 	}
+}
+
+// later has the provider carry out a call that it hasn't answered within two minutes, or never.
+func (w *around) later(f func()) {
+	until := w.turn.Now.Add(2 * time.Minute)
+	w.call(func(luck) {
+		if !w.turn.Now.After(until) {
+			f()
+		}
+	})
 }
 
 func (w *around) call(f func(luck)) { w.calls = append(w.calls, f) }
@@ -256,7 +303,7 @@ func (w *around) something() {
 			i := testkit.Uniform(t, n, "call")
 			call := w.calls[i]
 			w.calls = slices.Delete(w.calls, i, i+1)
-			call(luck(testkit.Uniform(t, 4, "luck")))
+			call(luck(testkit.Uniform(t, 7, "luck")))
 		}
 	case 2, 3:
 		if n := len(w.answers); n > 0 {

@@ -1,6 +1,7 @@
 package nodegroups_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,11 +63,11 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	out-of-state NAME [id=ID]                            a node on its way out
 //	scale-up GROUP nodes=N [pods=(a, b)] [waiting=(a)] [replaces=N]    a plan proposes it; all of its pods wait, if it isn't said which
 //	last GROUP                                           what it was last asked for, and what failed last
-//	scaled GROUP nodes=N [fails | out-of-stock]
+//	scaled GROUP nodes=N [fails | out-of-stock | unanswered]
 //	describe GROUP                                       what people are told of it
 //	cancel GROUP [nodes=1]                               nobody needs so many of its nodes that are coming
 //	deletion ID                                          how far that of an instance is
-//	instance-deleted ID [fails]
+//	instance-deleted ID [fails | unanswered]
 //	scaled-down GROUP | scale-down-fails GROUP           the provider was asked to delete a node; it could not be deleted
 //	may-shrink GROUP
 //	tick DURATION
@@ -108,6 +109,10 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	}
 	if d.Cmd == "scaled" && args.Flag("out-of-stock") {
 		err, class = errors.New("out of stock"), nodegroup.OutOfResources
+	}
+	unknown := (d.Cmd == "scaled" || d.Cmd == "instance-deleted") && args.Flag("unanswered")
+	if unknown {
+		err = context.DeadlineExceeded
 	}
 	switch d.Cmd {
 	case "config":
@@ -166,7 +171,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 			}
 		}
 	case "scaled":
-		s.machine.ScaleUpDone(t, step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 0), Err: err, Class: class})
+		s.machine.ScaleUpDone(t, step.ScaleUpDone{Group: args.Name(), Nodes: args.Int("nodes", 0), Err: err, Class: class, Unknown: unknown})
 	case "last":
 		name := args.Name()
 		if a := s.machine.LastAsked(name); a != nil {
@@ -181,7 +186,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		group, call := s.machine.InstanceDeletion(args.Name())
 		s.answer = fmt.Sprintf("its deletion from group %q: %s\n", group, call)
 	case "instance-deleted":
-		s.machine.NodeDeletionDone(t, step.NodeDeletionDone{Instance: args.Name(), Err: err})
+		s.machine.NodeDeletionDone(t, step.NodeDeletionDone{Instance: args.Name(), Err: err, Unknown: unknown})
 	case "describe":
 		s.answer = s.describe(args.Name())
 	case "scaled-down":
