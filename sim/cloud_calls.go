@@ -1,9 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/sim/scenario"
 )
@@ -18,6 +21,8 @@ type cloudQueue struct {
 	jobs []cloudJob
 	busy bool // a call is under way
 	made int  // calls so far; names their latency and faults
+	// deadline is how long the call under way still waits for an answer that doesn't come.
+	deadline time.Duration
 }
 
 // cloudJob is a call. It returns what delivers its answer, nil for none.
@@ -50,7 +55,9 @@ func (w *World) sendCloudCall() {
 		if job.life == w.berth.life {
 			answer = job.call()
 		}
-		w.afterInBackground(half, phaseCalls, func() {
+		wait := half + q.deadline
+		q.deadline = 0
+		w.afterInBackground(wait, phaseCalls, func() {
 			if answer != nil && job.life == w.berth.life {
 				answer()
 			}
@@ -66,6 +73,9 @@ func (w *World) callScaleUp(s step.ScaleUp, done func(error)) {
 		name := fmt.Sprint(w.cloud.made)
 		if w.faults.hits(w, scenario.CloudError, s.Group, name) {
 			return func() { done(errCloud) }
+		}
+		if answer := w.withoutAnswer(s.Group, name, done, func() { _ = w.increaseTarget(s.Group, s.Nodes) }); answer != nil {
+			return answer
 		}
 		err := w.increaseTarget(s.Group, s.Nodes)
 		if w.faults.hits(w, scenario.CloudLost, s.Group, name) {
@@ -83,6 +93,10 @@ func (w *World) callDeleteInstance(d step.NodeDeletion, done func(error)) {
 			delete(w.berth.leaving, d.Node)
 			return func() { done(errCloud) }
 		}
+		if answer := w.withoutAnswer(d.Group, name, done, func() { _ = w.deleteInstance(d.Group, d) }); answer != nil {
+			delete(w.berth.leaving, d.Node)
+			return answer
+		}
 		if w.faults.hits(w, scenario.DeletionFails, d.Group, name) {
 			if w.chance("deletedAllTheSame", name) < 0.5 {
 				_ = w.deleteInstance(d.Group, d)
@@ -99,6 +113,26 @@ func (w *World) callDeleteInstance(d step.NodeDeletion, done func(error)) {
 		}
 		return func() { done(err) }
 	})
+}
+
+// cloudDeadline is how long a call waits for its answer.
+const cloudDeadline = 5 * time.Second
+
+// withoutAnswer returns what delivers, at the deadline, that a call had no answer, and has it
+// carried out at once, later or never; nil when the call is answered.
+func (w *World) withoutAnswer(group, name string, done func(error), call func()) (answer func()) {
+	x := w.faults.thatHits(w, scenario.CloudNoAnswer, group, name)
+	if x == nil {
+		return nil
+	}
+	w.cloud.deadline = cloudDeadline
+	switch luck := w.chance("noAnswer", name); {
+	case luck < 1.0/3:
+		call()
+	case luck < 2.0/3:
+		w.after(cmp.Or(x.For.Duration, 30*time.Second), phaseCalls, call)
+	}
+	return func() { done(&nodegroup.UnknownOutcome{Err: errors.New("the cloud's answer hasn't come within its deadline")}) }
 }
 
 // callDecreaseTarget gives up ordered instances that never came. Its answer is the list

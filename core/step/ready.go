@@ -148,6 +148,8 @@ type NodeDeletion struct {
 	Reason RemovalReason `json:",omitempty"`
 	// GPU is the resource of the node's GPUs, "" when it has none.
 	GPU v1.ResourceName `json:",omitempty"`
+	// Atomic reports that the nodes of the group go together: a call for several isn't split.
+	Atomic bool `json:",omitempty"`
 }
 
 // RemovalReason is why a node goes, in Cluster Autoscaler's words.

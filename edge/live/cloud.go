@@ -1,7 +1,9 @@
 package live
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -161,29 +163,62 @@ func (c *cloud) readAgain() {
 // scaleUp asks for more nodes.
 func (c *cloud) scaleUp(ctx context.Context, order step.ScaleUp) error {
 	err := c.provider.IncreaseSize(ctx, order.Group, order.Nodes)
-	if err != nil {
-		c.log.Warn("a scale-up failed", "group", order.Group, "nodes", order.Nodes, "class", nodegroup.ClassOf(err).String(), "err", err)
-	} else {
+	switch {
+	case err == nil:
 		c.log.Info("scaled up", "group", order.Group, "nodes", order.Nodes)
+	case nodegroup.OutcomeUnknown(err):
+		c.log.Warn("a scale-up had no answer; the provider's next list shows whether nodes were ordered", "group", order.Group, "nodes", order.Nodes, "err", err)
+	default:
+		c.log.Warn("a scale-up failed", "group", order.Group, "nodes", order.Nodes, "class", nodegroup.ClassOf(err).String(), "err", err)
 	}
 	return err
 }
 
-// deleteNodes asks for the removal of nodes of one group, in one call: what became of each
-// after a failure only the groups that are read next tell.
+// deleteNodes asks for the removal of nodes of one group, in one call. A provider that refuses a
+// call may have refused one node of many: then each half is asked for by itself, so that one node
+// that can't go keeps no other; unless they go together or not at all. A call that had no answer isn't repeated here: what became of its
+// nodes only the groups that are read next tell.
 func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []deletion) {
-	var instances []nodegroup.Instance
-	for _, d := range deletions {
-		instances = append(instances, nodegroup.Instance{ID: d.Instance, Node: d.Node})
+	instances := make([]nodegroup.Instance, len(deletions))
+	for i, d := range deletions {
+		instances[i] = nodegroup.Instance{ID: d.Instance, Node: d.Node}
 	}
 	err := c.provider.DeleteNodes(ctx, group, instances)
+	if n := len(deletions); err != nil && n > 1 && !nodegroup.OutcomeUnknown(err) && !deletions[0].Atomic {
+		c.log.Info("the provider refused to delete nodes together; asking for each half by itself", "group", group, "nodes", n, "err", err)
+		c.deleteNodes(ctx, group, deletions[:n/2])
+		c.deleteNodes(ctx, group, deletions[n/2:])
+		return
+	}
+	c.logDeletion(group, deletions, err)
 	for _, d := range deletions {
-		if err != nil {
-			c.log.Warn("a node could not be removed", "group", group, "node", d.Node, "instance", d.Instance, "err", err)
-		} else {
-			c.log.Info("removed a node", "group", group, "node", d.Node, "instance", d.Instance)
-		}
 		d.done(d.NodeDeletion, err)
+	}
+	if err != nil {
+		c.readAgain()
+	}
+}
+
+// logged is how many nodes a line of the log names.
+const logged = 10
+
+// logDeletion writes one line about a call, however many nodes it concerned.
+func (c *cloud) logDeletion(group string, deletions []deletion, err error) {
+	var names []string
+	for _, d := range deletions[:min(len(deletions), logged)] {
+		names = append(names, cmp.Or(d.Node, d.Instance))
+	}
+	if more := len(deletions) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	about := []any{"group", group, "nodes", len(deletions), "names", names}
+	switch {
+	case err == nil:
+		c.log.Info("deleted nodes", about...)
+	case nodegroup.OutcomeUnknown(err):
+		c.log.Warn("deleting nodes had no answer; the provider's next list shows which of them are gone", append(about, "err", err)...)
+	default:
+		c.log.Warn("deleting nodes failed", append(about, "err", err)...)
 	}
 }
 

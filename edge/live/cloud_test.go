@@ -164,12 +164,14 @@ func TestAGroupIsUsedAsFarAsItCanBe(t *testing.T) {
 	}
 }
 
-// TestEachNodeDeletionHasItsOutcome has the provider refuse an instance that isn't a node,
-// and then a call with two nodes: both have failed.
+// TestEachNodeDeletionHasItsOutcome has the provider refuse an instance that isn't a node, and
+// then calls with one node among others: only that one has failed.
 func TestEachNodeDeletionHasItsOutcome(t *testing.T) {
 	c, p, _ := newFakeCloud()
 	p.fails["delete i2/ of g"] = errors.New("refused")
-	p.fails["delete /n4 /n5 of g"] = errors.New("n5 is refused")
+	for _, call := range []string{"delete /n4 /n5 /n6 of g", "delete /n5 /n6 of g", "delete /n5 of g"} {
+		p.fails[call] = errors.New("n5 is refused")
+	}
 	out := make(chan string)
 	w := runCloud(t, c)
 	w.DeleteNodes([]step.NodeDeletion{{Group: "g", Node: "n1"}, {Group: "g", Instance: "i2"}, {Group: "g", Node: "n3", Instance: "i3"}},
@@ -179,15 +181,62 @@ func TestEachNodeDeletionHasItsOutcome(t *testing.T) {
 			t.Errorf("outcome %q, want %q", got, want)
 		}
 	}
-	w.DeleteNodes([]step.NodeDeletion{{Group: "g", Node: "n4"}, {Group: "g", Node: "n5"}},
+	w.DeleteNodes([]step.NodeDeletion{{Group: "g", Node: "n4"}, {Group: "g", Node: "n5"}, {Group: "g", Node: "n6"}},
 		func(d step.NodeDeletion, err error) { out <- fmt.Sprint(d.Node, d.Instance, " ", err) })
-	for _, want := range []string{"n4 n5 is refused", "n5 n5 is refused"} {
+	for _, want := range []string{"n4 <nil>", "n5 n5 is refused", "n6 <nil>"} {
 		if got := <-out; got != want {
 			t.Errorf("outcome %q, want %q", got, want)
 		}
 	}
-	if want := []string{"delete /n1 i3/n3 of g", "delete i2/ of g", "delete /n4 /n5 of g"}; !slices.Equal(p.callsBut("groups"), want) {
+	if want := []string{"delete /n1 i3/n3 of g", "delete i2/ of g", "delete /n4 /n5 /n6 of g", "delete /n4 of g", "delete /n5 /n6 of g", "delete /n5 of g", "delete /n6 of g"}; !slices.Equal(p.callsBut("groups"), want) {
 		t.Errorf("calls %q, want %q", p.callsBut("groups"), want)
+	}
+}
+
+// TestACallForManyNodesThatFailsIsOneLine and isn't made again for each node when it had no answer,
+// nor when the nodes go together or not at all. The groups are read back at once.
+func TestACallForManyNodesThatFailsIsOneLine(t *testing.T) {
+	var nodes []step.NodeDeletion
+	for i := range 14 {
+		nodes = append(nodes, step.NodeDeletion{Group: "g", Node: fmt.Sprint("n", i)})
+	}
+	together := slices.Clone(nodes)
+	for i := range together {
+		together[i].Atomic = true
+	}
+	for _, x := range []struct {
+		name  string
+		nodes []step.NodeDeletion
+		err   error
+		want  string
+	}{
+		{"no answer", nodes, &nodegroup.UnknownOutcome{Err: errors.New("deadline exceeded")}, "deleting nodes had no answer"},
+		{"the context ended", nodes, context.DeadlineExceeded, "deleting nodes had no answer"},
+		{"refused together", together, errors.New("no"), "deleting nodes failed"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c, p, _ := newFakeCloud()
+			var log bytes.Buffer
+			c.log = slog.New(slog.NewTextHandler(&log, nil))
+			call := "delete /n0 /n1 /n2 /n3 /n4 /n5 /n6 /n7 /n8 /n9 /n10 /n11 /n12 /n13 of g"
+			p.fails[call] = x.err
+			told := 0
+			list := make([]deletion, len(x.nodes))
+			for i := range x.nodes {
+				list[i] = deletion{x.nodes[i], func(_ step.NodeDeletion, err error) {
+					if told++; !errors.Is(err, x.err) {
+						t.Errorf("outcome %v, want %v", err, x.err)
+					}
+				}}
+			}
+			c.deleteNodes(t.Context(), "g", list)
+			if told != len(x.nodes) || !slices.Equal(p.callsBut(""), []string{call}) || len(c.again) != 1 {
+				t.Errorf("%d outcomes, calls %q, %d lists asked for; want 14, one and one", told, p.callsBut(""), len(c.again))
+			}
+			if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, x.want) || !strings.Contains(text, "nodes=14") || !strings.Contains(text, "and 4 more") {
+				t.Errorf("logged %q; want one line with %q, the count, and ten names", text, x.want)
+			}
+		})
 	}
 }
 

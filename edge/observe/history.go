@@ -65,7 +65,7 @@ func about(d *step.Decision) [2]subject {
 		first = subject{group: d.Group}
 	}
 	switch d.Kind {
-	case step.NodeTainted, step.NodeUnneeded, step.NodeNeeded, step.NodeStays, step.NodeKept, step.NodeRecalled, step.NodeRemoved, step.PodEvicted, step.PodSurged:
+	case step.NodeTainted, step.NodeUnneeded, step.NodeNeeded, step.NodeStays, step.NodeKept, step.NodeRecalled, step.NodeRemoved, step.RemovalRepeated, step.PodEvicted, step.PodSurged:
 		return [2]subject{first, {node: d.Node}}
 	}
 	return [2]subject{first}

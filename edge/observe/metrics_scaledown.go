@@ -78,6 +78,9 @@ func (m *scaleDownMetrics) step(inputs []step.Input, ready *step.Ready) {
 			m.deletionDone(done)
 		}
 	}
+	for _, done := range ready.SettledDeletions {
+		m.deletionDone(done)
+	}
 	for _, d := range ready.NodeDeletions {
 		switch {
 		case d.Reason.OfNode():
@@ -102,6 +105,9 @@ func (m *scaleDownMetrics) evictionDone(done step.EvictionDone) {
 }
 
 func (m *scaleDownMetrics) deletionDone(done step.NodeDeletionDone) {
+	if done.Unknown {
+		return // settled later, by SettledDeletions or another call
+	}
 	if m.lateRemovals[done.Instance] {
 		delete(m.lateRemovals, done.Instance)
 		if done.Err == nil {

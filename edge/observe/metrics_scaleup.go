@@ -43,16 +43,24 @@ func newScaleUpMetrics(r *registry) scaleUpMetrics {
 	return m
 }
 
+// taken counts an order that the provider took.
+func (m *scaleUpMetrics) taken(done step.ScaleUpDone) {
+	gpu := m.gpus[done.Group]
+	m.nodes.WithLabelValues(string(gpu), gpuName(gpu), "").Add(float64(done.Nodes))
+	if gpu != "" {
+		m.nodesGPU.WithLabelValues(string(gpu), gpuName(gpu)).Add(float64(done.Nodes))
+	}
+}
+
 // step counts what the outcomes of a Step say.
 func (m *scaleUpMetrics) step(inputs []step.Input, ready *step.Ready) {
 	for _, in := range inputs {
 		if done, ok := in.(step.ScaleUpDone); ok && done.Err == nil {
-			gpu := m.gpus[done.Group]
-			m.nodes.WithLabelValues(string(gpu), gpuName(gpu), "").Add(float64(done.Nodes))
-			if gpu != "" {
-				m.nodesGPU.WithLabelValues(string(gpu), gpuName(gpu)).Add(float64(done.Nodes))
-			}
+			m.taken(done)
 		}
+	}
+	for _, done := range ready.SettledScaleUps {
+		m.taken(done)
 	}
 	for _, order := range ready.ScaleUps {
 		m.gpus[order.Group] = order.GPU

@@ -33,6 +33,7 @@ const (
 	SlowStop         = "SlowStop"         // a pod that is asked to terminate takes its whole grace period, and `for` longer
 	ControllerStalls = "ControllerStalls" // a controller makes no pods while the fault lasts
 	DeletionFails    = "DeletionFails"    // the cloud reports that it could not delete an instance; in half of the cases it has
+	CloudNoAnswer    = "CloudNoAnswer"    // an order or a deletion has no answer within a deadline of 5 s: it is carried out at once, `for` later (30 s when absent), or never
 	ReclaimDraining  = "ReclaimDraining"  // event: the cloud takes back an instance whose node is being drained
 )
 
@@ -57,6 +58,7 @@ var faultKinds = map[string]faultKind{
 	WrongShape: {rate: true, late: true}, ExtraInstance: {rate: true, late: true}, NoTemplate: {late: true},
 	ForbidEvictions: {event: true, late: true}, ReclaimDraining: {event: true, late: true}, SlowStop: {rate: true, late: true},
 	ControllerStalls: {rate: true, late: true, ungrouped: true}, DeletionFails: {rate: true, late: true},
+	CloudNoAnswer: {rate: true, late: true},
 }
 
 // DrawnFaultKinds returns the kinds that random worlds draw, sorted.

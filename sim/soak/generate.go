@@ -75,6 +75,7 @@ func Generate(seed uint64) *scenario.Scenario {
 	}
 	sp.End = scenario.End{At: metav1.Duration{Duration: 12 * time.Hour}, Quiet: metav1.Duration{Duration: 25 * time.Minute}}
 	sp.Policy.Flags = append(sp.Policy.Flags, d.delayAfterTaint()...)
+	sp.Faults = append(sp.Faults, d.noAnswers()...)
 	return s
 }
 
@@ -116,6 +117,17 @@ func (d dice) storage() []map[string]any {
 			"storageClassName": "disks", "accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}}},
 	}}
 	return append(out, set)
+}
+
+// noAnswers draws whether, and for how long, orders and deletions have no answer. What is carried
+// out late is so within the two minutes for which Berth waits.
+func (d dice) noAnswers() []scenario.Fault {
+	if !d.maybe(25) {
+		return nil
+	}
+	f := scenario.Fault{Kind: scenario.CloudNoAnswer, Rate: one(d, 0.2, 0.5, 1), From: d.dur(0, 15*time.Minute), For: d.dur(5*time.Second, 100*time.Second)}
+	f.Until = metav1.Duration{Duration: f.From.Duration + d.dur(time.Minute, 25*time.Minute).Duration}
+	return []scenario.Fault{f}
 }
 
 // template draws what a node offers.

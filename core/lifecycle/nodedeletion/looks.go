@@ -221,8 +221,7 @@ func (m *Machine) holdForBinds(t *lifecycle.Turn, due []string) []string {
 func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
 	m.set(d, deleting{called{node: n.NodeInfo, lowered: true}})
 	d.instance = n.Object.Spec.ProviderID
-	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: d.group, Node: n.Name, Instance: n.Object.Spec.ProviderID,
-		Reason: d.reason(n.NodeInfo), GPU: cluster.GPUOf(&n.Allocatable)})
+	m.ask(t, d, n.NodeInfo)
 	t.Decide(step.Decision{Kind: step.NodeRemoved, Node: n.Name, Group: d.group, Reason: d.why})
 	t.Emit(step.NodeEvent(n.Object, "ScaleDown", "ScalingDown", "node removed by cluster autoscaler: "+d.why))
 	m.groups.Retarget(t, d.group, -1)
@@ -231,6 +230,14 @@ func (m *Machine) delete(t *lifecycle.Turn, n *cluster.Node, d *deletion) {
 		m.homes.Free(t, n.Name) // of pods that ended by themselves
 	}
 	t.State.RemoveNode(n.Name)
+}
+
+// ask asks the provider to delete the instance of a node.
+func (m *Machine) ask(t *lifecycle.Turn, d *deletion, n *cluster.NodeInfo) {
+	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{
+		Group: d.group, Node: n.Name, Instance: n.Object.Spec.ProviderID,
+		Reason: d.reason(n), GPU: cluster.GPUOf(&n.Allocatable), Atomic: atomic(t.State.Group(d.group)),
+	})
 }
 
 // keep ends a deletion with the node staying, and of an atomic group all that the provider

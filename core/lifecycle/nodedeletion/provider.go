@@ -164,8 +164,7 @@ func (m *Machine) settled(t *lifecycle.Turn, node string, d *deletion) {
 func (m *Machine) repeat(t *lifecycle.Turn, d *deletion, s unanswered) {
 	m.set(d, deleting{s.called})
 	t.Decide(step.Decision{Kind: step.RemovalRepeated, Node: s.node.Name, Group: d.group, Reason: d.why + "; its instance is still listed"})
-	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: d.group, Node: s.node.Name, Instance: s.node.Object.Spec.ProviderID,
-		Reason: d.reason(s.node), GPU: cluster.GPUOf(&s.node.Allocatable)})
+	m.ask(t, d, s.node)
 }
 
 // listed tells whether the provider lists a node's instance. A provider that doesn't

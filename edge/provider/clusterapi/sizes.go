@@ -110,7 +110,7 @@ func (p *Provider) deleteMachines(ctx context.Context, g *group, instances []nod
 	if err == nil && len(marked) > 0 {
 		err = p.resize(ctx, g, func(size int) (int, error) { return max(size-len(marked), 0), nil })
 	}
-	var doubt *inDoubt
+	var doubt *nodegroup.UnknownOutcome
 	if err == nil || errors.As(err, &doubt) {
 		return err
 	}
@@ -245,23 +245,14 @@ func (p *Provider) resize(ctx context.Context, g *group, wanted func(size int) (
 		case written < 0 && (ctx.Err() != nil || refused(err) && !apierrors.IsConflict(err)):
 			return err
 		case ctx.Err() != nil:
-			return &inDoubt{err}
+			return &nodegroup.UnknownOutcome{Err: err}
 		}
 	}
 	if written >= 0 {
-		return &inDoubt{err}
+		return &nodegroup.UnknownOutcome{Err: err}
 	}
 	return err
 }
-
-// inDoubt is the error of a change of which nobody knows whether it was carried out.
-type inDoubt struct{ err error }
-
-// Error implements error.
-func (d *inDoubt) Error() string { return d.err.Error() }
-
-// Unwrap returns the error.
-func (d *inDoubt) Unwrap() error { return d.err }
 
 // final is an outcome that another try wouldn't change; err may be nil.
 type final struct{ err error }

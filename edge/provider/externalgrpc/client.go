@@ -64,7 +64,11 @@ func (c *Client) Close() error { return c.conn.Close() }
 
 // invoke makes a call within its deadline.
 func invoke[Q, A any](ctx context.Context, c *Client, name string, call func(context.Context, Q, ...grpc.CallOption) (A, error), request Q) (A, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	return invokeWithin(ctx, c.timeout, name, call, request)
+}
+
+func invokeWithin[Q, A any](ctx context.Context, timeout time.Duration, name string, call func(context.Context, Q, ...grpc.CallOption) (A, error), request Q) (A, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	answer, err := call(ctx, request)
 	if err != nil {
@@ -89,8 +93,17 @@ func (c *Client) DeleteNodes(ctx context.Context, group string, instances []node
 	for i := range instances {
 		request.Nodes = append(request.Nodes, c.nodes.message(&instances[i]))
 	}
-	_, err := invoke(ctx, c, "NodeGroupDeleteNodes", c.server.NodeGroupDeleteNodes, request)
+	_, err := invokeWithin(ctx, c.deletionTimeout(len(instances)), "NodeGroupDeleteNodes", c.server.NodeGroupDeleteNodes, request)
 	return wrap(err, "deleting %d nodes of group %q", len(instances), group)
+}
+
+// longestDeletion is how long one call for many nodes may take, unless grpc_timeout is longer.
+const longestDeletion = 2 * time.Minute
+
+// deletionTimeout returns how long a call that deletes so many nodes may take: grpc_timeout for
+// each, since many servers delete one instance after the other.
+func (c *Client) deletionTimeout(nodes int) time.Duration {
+	return max(c.timeout, min(c.timeout*time.Duration(max(nodes, 1)), longestDeletion))
 }
 
 // DecreaseTargetSize implements nodegroup.Provider.

@@ -246,11 +246,48 @@ func TestAnAnswerAfterTheDeadlineLeavesTheOrderInDoubt(t *testing.T) {
 		return answer, err
 	})
 	err := b.IncreaseSize(t.Context(), "g", 2)
-	if err == nil || nodegroup.ClassOf(err) != nodegroup.OtherError || !strings.Contains(err.Error(), "whether it carried the call out isn't known") {
+	if err == nil || nodegroup.ClassOf(err) != nodegroup.OtherError || !nodegroup.OutcomeUnknown(err) || !strings.Contains(err.Error(), "whether it carried the call out isn't known") {
 		t.Errorf("got %v of class %s", err, nodegroup.ClassOf(err))
 	}
 	if got := b.list(t)[0].Target; got != 2 {
 		t.Errorf("the next list has a target of %d, want 2", got)
+	}
+}
+
+// TestOnlyTheServersOwnWordIsARefusal: a call that may have been carried out has an unknown outcome.
+func TestOnlyTheServersOwnWordIsARefusal(t *testing.T) {
+	var answer codes.Code
+	b := newBed(t, long, newFakeProvider(group("g")), func(_ context.Context, call string, _ any, next func() (any, error)) (any, error) {
+		if call == "NodeGroupDeleteNodes" {
+			return nil, status.Error(answer, "no")
+		}
+		return next()
+	})
+	unknown := []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable}
+	for answer = codes.Canceled; answer <= codes.Unauthenticated; answer++ {
+		err := b.DeleteNodes(t.Context(), "g", []nodegroup.Instance{{ID: "i"}})
+		if got := nodegroup.OutcomeUnknown(err); err == nil || got != slices.Contains(unknown, answer) {
+			t.Errorf("%s: got %v, of unknown outcome: %t", answer, err, got)
+		}
+	}
+}
+
+// TestADeletionOfManyNodesHasMoreTime, since servers delete one instance after the other.
+func TestADeletionOfManyNodesHasMoreTime(t *testing.T) {
+	var had time.Duration
+	b := newBed(t, 5*time.Second, newFakeProvider(group("g")), func(ctx context.Context, call string, _ any, next func() (any, error)) (any, error) {
+		if deadline, ok := ctx.Deadline(); call == "NodeGroupDeleteNodes" && ok {
+			had = time.Until(deadline).Round(5 * time.Second)
+		}
+		return next()
+	})
+	for _, x := range []struct {
+		nodes int
+		want  time.Duration
+	}{{1, 5 * time.Second}, {14, 70 * time.Second}, {1000, 2 * time.Minute}} {
+		if err := b.DeleteNodes(t.Context(), "g", make([]nodegroup.Instance, x.nodes)); err != nil || had != x.want {
+			t.Errorf("%d nodes: got %s, %v, want %s", x.nodes, had, err, x.want)
+		}
 	}
 }
 

@@ -12,18 +12,23 @@ import (
 )
 
 // callError returns the error of a call for people, with what to do where that is known.
-// RESOURCE_EXHAUSTED is of class OutOfResources: the server says that it has no more. After any
-// other code the call may have been carried out.
+// RESOURCE_EXHAUSTED is of class OutOfResources: the server says that it has no more. After
+// DEADLINE_EXCEEDED, UNAVAILABLE and CANCELLED the server may or may not have carried the call out
+// (nodegroup.UnknownOutcome). Any other code is the server's own refusal.
 func callError(call string, err error) error {
 	s := status.Convert(err)
 	message := fmt.Sprintf("%s: %s: %s", call, s.Code(), s.Message())
 	if remedy := remedyFor(s); remedy != "" {
 		message += "; " + remedy
 	}
-	if s.Code() == codes.ResourceExhausted {
+	failed := &failedCall{code: s.Code(), message: message}
+	switch s.Code() {
+	case codes.ResourceExhausted:
 		return &nodegroup.Error{Class: nodegroup.OutOfResources, Message: message}
+	case codes.DeadlineExceeded, codes.Unavailable, codes.Canceled:
+		return &nodegroup.UnknownOutcome{Err: failed}
 	}
-	return &failedCall{code: s.Code(), message: message}
+	return failed
 }
 
 // failedCall is the error of a call.
