@@ -161,6 +161,19 @@ func TestMetricsOfScaleUp(t *testing.T) {
 	s.wants(`cluster_autoscaler_scaled_up_gpu_nodes_total{gpu_name="generic",gpu_resource_name="nvidia.com/gpu"} 1`)
 }
 
+// TestMetricsOfCallsWithoutAnAnswer counts an order and a removal when the provider's list has shown
+// that they were carried out, and not before.
+func TestMetricsOfCallsWithoutAnAnswer(t *testing.T) {
+	s := newScaled(t, nil)
+	nodes, removed := `cluster_autoscaler_scaled_up_nodes_total{dra_drivers="",gpu_name="",gpu_resource_name=""} `, `cluster_autoscaler_scaled_down_nodes_total{dra_drivers="",gpu_name="",gpu_resource_name="",reason="empty"} `
+	s.m.Step(s.now, time.Millisecond, nil, &step.Ready{NodeDeletions: []step.NodeDeletion{{Node: "a", Reason: step.RemovedEmpty}}})
+	s.m.Step(s.now, time.Millisecond, []step.Input{
+		step.ScaleUpDone{Group: "cpu", Nodes: 3, Err: errors.New("late"), Unknown: true}, step.NodeDeletionDone{Node: "a", Err: errors.New("late"), Unknown: true}}, &step.Ready{})
+	s.wants(nodes+"0", removed+"0")
+	s.m.Step(s.now, time.Millisecond, nil, &step.Ready{SettledScaleUps: []step.ScaleUpDone{{Group: "cpu", Nodes: 3}}, SettledDeletions: []step.NodeDeletionDone{{Node: "a"}}})
+	s.wants(nodes+"3", removed+"1")
+}
+
 // TestMetricsOfPlans makes plans that take time, are refused, and meet limits.
 func TestMetricsOfPlans(t *testing.T) {
 	s := newScaled(t, nil)
