@@ -132,7 +132,9 @@ func (w *World) withoutAnswer(group, name string, done func(error), call func())
 	case luck < 2.0/3:
 		w.after(cmp.Or(x.For.Duration, 30*time.Second), phaseCalls, call)
 	}
-	return func() { done(&nodegroup.UnknownOutcome{Err: errors.New("the cloud's answer hasn't come within its deadline")}) }
+	return func() {
+		done(&nodegroup.UnknownOutcome{Err: errors.New("the cloud's answer hasn't come within its deadline")})
+	}
 }
 
 // callDecreaseTarget gives up ordered instances that never came. Its answer is the list
