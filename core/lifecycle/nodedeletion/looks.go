@@ -84,7 +84,11 @@ func (m *Machine) look(t *lifecycle.Turn, name string, d *deletion) {
 	if s, ok := d.state.(drainingPods); ok {
 		expected = s.Has
 	}
-	if why := m.whyStays(t, n, expected); why != "" {
+	why := m.whyStays(t, n, expected)
+	if why == "" && n.Group != d.group {
+		why = fmt.Sprintf("its node group was %s and is %s now", d.group, n.Group)
+	}
+	if why != "" {
 		m.keep(t, name, d, why)
 		return
 	}
@@ -179,7 +183,7 @@ func (m *Machine) deleteBatches(t *lifecycle.Turn) {
 			m.keep(t, name, d, "a pod has come to the node, and terminates")
 			continue
 		}
-		if g := t.State.Group(d.group); !m.mayShrink(t, g, 0) {
+		if g := t.State.Group(d.group); g == nil || !m.mayShrink(t, g, 0) {
 			m.keep(t, name, d, "the node group is at its minimum")
 			continue
 		}

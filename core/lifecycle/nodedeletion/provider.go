@@ -167,18 +167,23 @@ func (m *Machine) repeat(t *lifecycle.Turn, d *deletion, s unanswered) {
 	m.ask(t, d, s.node)
 }
 
-// listed tells whether the provider lists a node's instance. A provider that doesn't
-// list instances, or not this group, is taken at its word: it failed, so the instance
-// exists.
+// listed reports whether the provider lists a node's instance, in its group or in another, to which
+// it may have moved. A provider that doesn't list instances, or not this group, is taken at its
+// word: it failed, so the instance exists.
 func listed(groups []nodegroup.Group, group string, node *cluster.NodeInfo) bool {
+	known := false
 	for i := range groups {
-		if g := &groups[i]; g.ID == group {
-			return g.Instances == nil || slices.ContainsFunc(g.Instances, func(x nodegroup.Instance) bool {
-				return x.Node == node.Name || x.ID != "" && x.ID == node.Object.Spec.ProviderID
-			})
+		g := &groups[i]
+		if g.ID == group {
+			known = g.Instances != nil
+		}
+		if slices.ContainsFunc(g.Instances, func(x nodegroup.Instance) bool {
+			return x.Node == node.Name || x.ID != "" && x.ID == node.Object.Spec.ProviderID
+		}) {
+			return true
 		}
 	}
-	return true
+	return !known
 }
 
 // linger looks, lingerTime after a deletion, whether the node is alive: shown by the API
