@@ -243,10 +243,9 @@ func (c *Core) leavingNodes() []LeavingNode {
 		x := LeavingNode{Node: n.Name, Group: n.Group, Price: c.price(n.Group), Leaving: leavingOf(&at), Pods: n.Workload}
 		out = append(out, x)
 	}
-	if c.NodesLeaving() == 0 {
-		return nil
+	if c.NodesLeaving() > 0 {
+		c.state.Nodes(add)
 	}
-	c.state.Nodes(add)
 	c.scale.deletions.OutOfState(func(info *cluster.NodeInfo) { add(cluster.DetachedNode(info)) })
 	slices.SortFunc(out, func(a, b LeavingNode) int { return strings.Compare(a.Node, b.Node) })
 	return out[:min(len(out), maxListed)]

@@ -25,6 +25,8 @@ var nodeFields = []field[v1.Node, *NodeInfo]{
 	{"metadata.annotations", func(to, from *v1.Node) { to.Annotations = ourAnnotations(from.Annotations) }, func(a, b *NodeInfo) bool {
 		return sameOurs(a.Object.Annotations, b.Object.Annotations)
 	}},
+	// Finalizers say why a deleted node is still shown; people read that, no rule does.
+	{"metadata.finalizers", func(to, from *v1.Node) { to.Finalizers = from.Finalizers }, nil},
 	{"spec.unschedulable", func(to, from *v1.Node) { to.Spec.Unschedulable = from.Spec.Unschedulable }, func(a, b *NodeInfo) bool {
 		return a.Object.Spec.Unschedulable == b.Object.Spec.Unschedulable
 	}},

@@ -71,15 +71,19 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 func atomic(g *cluster.NodeGroup) bool { return g != nil && g.Options != nil && g.Options.ZeroOrMax }
 
 // going returns how many nodes are on their way out, and how many of them have, or had, pods
-// to be evicted. Of these one that the provider has deleted, or that stays, is no longer one.
+// to be evicted. One that the provider has deleted is neither, however long the API still has its
+// Node object; one that stays is no drain any more.
 func (m *Machine) going() (all, draining int) {
 	for _, d := range m.deletions {
 		_, asked := d.asked()
 		if d.drains() && (asked || d.planned()) {
 			draining++
 		}
+		if _, done := d.state.(deleted); !done {
+			all++
+		}
 	}
-	return len(m.deletions), draining
+	return all, draining
 }
 
 // asPlanned tells whether a node is in a group that may shrink now, isn't on its way out, and

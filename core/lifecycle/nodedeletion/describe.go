@@ -36,7 +36,8 @@ func (m *Machine) Describe(node string) (x Description, ok bool) {
 }
 
 // Going returns how many nodes are on their way out, and how many of them with pods that had to
-// be evicted: what MaxDeletions and MaxDrains bound.
+// be evicted: what MaxDeletions and MaxDrains bound. Nodes that the provider has deleted aren't
+// among them.
 func (m *Machine) Going() (all, draining int) { return m.going() }
 
 // reason returns why a node goes, as Cluster Autoscaler counts it: being unready comes first.

@@ -321,6 +321,20 @@ func (m *Machine) OutOfState(f func(*cluster.NodeInfo)) {
 	}
 }
 
+// Unfinished calls f with each of these nodes whose instance may still exist, in no particular
+// order: it leaves out those that the provider has deleted, though the API still has the Node
+// object.
+func (m *Machine) Unfinished(f func(*cluster.NodeInfo)) {
+	for _, d := range m.deletions {
+		if s, done := d.state.(deleted); done && !s.listed {
+			continue
+		}
+		if last := d.outOfState(); last != nil {
+			f(last)
+		}
+	}
+}
+
 // NextWake returns when a deletion goes on by itself.
 func (m *Machine) NextWake() time.Time {
 	var next time.Time

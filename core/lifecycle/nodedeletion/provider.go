@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -186,10 +187,23 @@ func listed(groups []nodegroup.Group, group string, node *cluster.NodeInfo) bool
 	return !known
 }
 
+// lingering says why the API may still have the Node object of a deleted instance.
+func lingering(n *cluster.NodeInfo) string {
+	const gone = "its instance is deleted, and the API still has the Node object"
+	if left := n.Object.Finalizers; len(left) > 0 {
+		return gone + ": finalizers are left: " + strings.Join(left, ", ")
+	}
+	return gone + ": nothing has deleted it; that is the work of the cloud controller manager"
+}
+
 // linger looks, lingerTime after a deletion, whether the node is alive: shown by the API
 // since, and listed by the provider. Then its deletion begins again.
 func (m *Machine) linger(t *lifecycle.Turn, d *deletion, s deleted) {
 	if !s.listed {
+		if s.shown != nil && !s.lingers {
+			s.lingers = true
+			t.Decide(step.Decision{Kind: step.NodeStays, Node: s.shown.Name, Group: d.group, Reason: lingering(s.shown)})
+		}
 		s.since = t.Now
 		d.state = s
 		return

@@ -119,7 +119,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	delayed GROUP                     it grew too recently to shrink
 //	group-gone NAME                   the provider tells of all groups but this one; then
 //	group-deleted NAME                the state has it no more
-//	node NAME [group=g] [unready] [cordoned] [disabled] [delayed] [no-id | id=ID] [tainted [taint=900] [note=tainted|cordoned|empty] [foreign]]
+//	node NAME [group=g] [unready] [cordoned] [disabled] [delayed] [finalizers=(a, b)] [no-id | id=ID] [tainted [taint=900] [note=tainted|cordoned|empty] [foreign]]
 //	                                  the API shows a node; its provider ID is its name, the one given, or none; delayed: an annotation asks to wait
 //	node-gone NAME
 //	instance ID group=g call=(called|in-doubt|done)       its deletion was asked for, since it was not a node
@@ -318,6 +318,7 @@ func (s *fixture) node(args *script.Args) *cluster.NodeInfo {
 	if args.Flag("unready") {
 		b.Status.Conditions[0].Status = v1.ConditionFalse
 	}
+	b.Finalizers = args.List("finalizers")
 	b.Annotations = map[string]string{}
 	if args.Flag("tainted") {
 		b.Taint(autoscaler.ToBeDeletedTaint, args.String("taint", "900"), v1.TaintEffectNoSchedule)

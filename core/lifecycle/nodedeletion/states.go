@@ -95,6 +95,8 @@ type (
 		// listed says that the provider's last list has the node's instance, although
 		// it was deleted. Only ever true when shown is set.
 		listed bool
+		// lingers reports that the ledger has the reason why the API may still show the node.
+		lingers bool
 	}
 
 	// untainting: the node stays; the taint is being taken off in the API.
