@@ -22,7 +22,7 @@ func (m *Machine) Remembers() string {
 		if g.maxOrder != 0 {
 			fmt.Fprintf(&out, "group %s: an order has at most %d nodes\n", id, g.maxOrder)
 		}
-		if !g.missingSince.IsZero() {
+		if len(g.missing) > 0 {
 			fmt.Fprintf(&out, "group %s: short of instances\n", id)
 		}
 	}

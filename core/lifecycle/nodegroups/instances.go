@@ -235,35 +235,6 @@ func (m *Machine) ProvisionTime(g *cluster.NodeGroup) time.Duration {
 	return m.cfg.MaxProvisionTime
 }
 
-// watchMissing gives up nodes that the provider was asked for and has made no instances
-// for.
-func (m *Machine) watchMissing(t *lifecycle.Turn, g *nodegroup.Group) {
-	known := m.group(g.ID)
-	missing := g.Target - len(g.Instances)
-	known.missing = missing
-	if missing <= 0 {
-		known.missingSince = time.Time{}
-		return
-	}
-	if known.missingSince.IsZero() {
-		known.missingSince = t.Now
-	}
-	limit := m.ProvisionTime(t.State.Group(g.ID))
-	if t.Now.Sub(known.missingSince) < limit {
-		return
-	}
-	known.missingSince = time.Time{}
-	why := fmt.Sprintf("%d of %d instances don't exist after %s", missing, g.Target, limit)
-	m.fail(t, g.ID, nodegroup.OtherError, nodegroup.CodeTimeout, why)
-	failed(t, g.ID, missing, nodegroup.CodeTimeout, why)
-	if m.cfg.ReadOnly {
-		return
-	}
-	// As in Cluster Autoscaler not even the minimum keeps what doesn't exist.
-	t.Decide(step.Decision{Kind: step.TargetLowered, Group: g.ID, Nodes: missing, Reason: why})
-	t.Ready.TargetDecreases = append(t.Ready.TargetDecreases, step.TargetDecrease{Group: g.ID, Nodes: missing})
-}
-
 // InstanceDeletion says of which group an instance is, by its provider ID, and how far
 // the deletion is that was asked for because it had not become a node; NotCalled for
 // any other instance.

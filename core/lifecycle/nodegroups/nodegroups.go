@@ -93,13 +93,11 @@ type group struct {
 	// maxOrder is how many nodes one order may have, 0 for any number.
 	maxOrder int
 	backoffs backoffs
-	newest   *cluster.NodeInfo // GroupCondition.Newest
-	missing  int               // instances fewer than the target, as the provider said last
-	// missingSince is since when the provider has listed fewer instances than its
-	// target; zero while it doesn't.
-	missingSince time.Time
-	asked        *Asked   // LastAsked
-	failure      *Failure // LastFailure
+	newest   *cluster.NodeInfo    // GroupCondition.Newest
+	missing  missing              // instances fewer than the target, as the provider said last
+	listed   []nodegroup.Instance // with that
+	asked    *Asked               // LastAsked
+	failure  *Failure             // LastFailure
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -282,9 +280,9 @@ func (m *Machine) Cancel(t *lifecycle.Turn, id string, nodes int) int {
 	}
 	nodes = min(nodes, m.aboveMinimum(in))
 	const why = "no pod needs them any more"
-	target := max(min(nodes, g.missing), 0)
+	target := max(min(nodes, g.missing.nodes()), 0)
 	if target > 0 {
-		g.missing -= target
+		g.missing.forget(target)
 		t.Decide(step.Decision{Kind: step.OrderCancelled, Group: id, Nodes: target, Reason: why})
 		t.Ready.TargetDecreases = append(t.Ready.TargetDecreases, step.TargetDecrease{Group: id, Nodes: target})
 		m.Retarget(t, id, -target)
