@@ -32,7 +32,7 @@ func (c *Core) nodeSet(in step.NodeSet) {
 		usable := c.usable(node)
 		c.scale.launches.NodeSet(c.turn.Now, node, usable)
 		if usable {
-			c.scale.groups.NodeUsable(node)
+			c.scale.groups.NodeUsable(node, c.template(node))
 		}
 	}
 }

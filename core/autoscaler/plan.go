@@ -58,7 +58,8 @@ type GroupCondition struct {
 	// BackingOff says that a scale-up failed lately, so none is tried.
 	BackingOff bool
 	// Newest is the node of the group, as it was last usable, that was created last, also
-	// when it is gone: what new nodes look like. Nil while none was usable.
+	// when it is gone, without taints that are its own: what new nodes look like. Nil while
+	// none was usable.
 	Newest *cluster.NodeInfo
 	// LongUnregistered is how many instances that the target includes have had their
 	// time to become nodes and are kept by the group's minimum: nobody waits for them.

@@ -24,7 +24,8 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	for i := range groups {
 		g := &groups[i]
 		listed[g.ID] = true
-		if old := t.State.Group(g.ID); m.cfg.ReadOnly && old != nil && g.Target > old.Target {
+		old := t.State.Group(g.ID)
+		if m.cfg.ReadOnly && old != nil && g.Target > old.Target {
 			m.delaysOf(g.ID).grew = event{t.Now, g.ID}
 		}
 		m.settleOrders(t, g)
@@ -33,6 +34,9 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			Target:   m.assumed(g),
 			Template: template(t.State, g), TemplateError: g.TemplateError, Options: g.Options,
 		})
+		if old != nil && t.State.Group(g.ID).Template != old.Template {
+			m.templateChanged(t.State, g.ID)
+		}
 	}
 	for _, g := range t.State.Groups() {
 		if !listed[g.ID] && in.Says(g.ID) {

@@ -93,7 +93,7 @@ type group struct {
 	// maxOrder is how many nodes one order may have, 0 for any number.
 	maxOrder int
 	backoffs backoffs
-	newest   *cluster.NodeInfo    // GroupCondition.Newest
+	newest   newest               // what new nodes look like
 	missing  missing              // instances fewer than the target, as the provider said last
 	listed   []nodegroup.Instance // with that
 	asked    *Asked               // LastAsked
@@ -333,22 +333,11 @@ func (m *Machine) Conditions(now time.Time) map[string]autoscaler.GroupCondition
 	out := map[string]autoscaler.GroupCondition{}
 	for id, g := range m.groups {
 		late, deleting := m.unawaited(id)
-		if c := (autoscaler.GroupCondition{BackingOff: g.backoffs.active(now), Newest: g.newest, LongUnregistered: late, Deleting: deleting}); c != (autoscaler.GroupCondition{}) {
+		if c := (autoscaler.GroupCondition{BackingOff: g.backoffs.active(now), Newest: g.newest.model, LongUnregistered: late, Deleting: deleting}); c != (autoscaler.GroupCondition{}) {
 			out[id] = c
 		}
 	}
 	return out
-}
-
-// NodeUsable takes note of a node that takes pods: what the newest of a group is like,
-// others will be. It is remembered when the node is gone: were it taken from whichever nodes
-// there are, an old one that somebody has relabelled would have nodes ordered for what they
-// don't have, again and again.
-func (m *Machine) NodeUsable(n *cluster.NodeInfo) {
-	if n.Group != "" && !n.Object.Spec.Unschedulable && !n.HasTaint(autoscaler.ToBeDeletedTaint) {
-		g := m.group(n.Group)
-		g.newest = autoscaler.Newer(g.newest, n)
-	}
 }
 
 // Coming returns how many nodes of each group were ordered and aren't ready, in O(nodes).
