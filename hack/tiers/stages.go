@@ -52,8 +52,8 @@ func testStages(settings) []stage {
 	return slices.Concat([]stage{
 		vet(),
 		unit(),
-		{name: "properties", what: "more random cases of the properties that find most", cmds: deep(1, "")},
-		{name: "soak", what: "random worlds with random faults", cmds: soak("-seeds=500", "-seeds=200")},
+		{name: "properties", what: "more random cases of the properties that find most", cmds: deep(1)},
+		{name: "soak", what: "random worlds with random faults", cmds: soak("-seeds=1000", "-seeds=400")},
 		race(concurrent...),
 		allocations(),
 		{name: "chart", what: "what the Helm chart and the kustomizations render", cmds: []command{{dir: "deploy/charttest", pkgs: []string{"."}, flags: []string{"-count=1"}, tests: rendered}}},
@@ -100,7 +100,10 @@ func nightlyStages(s settings) []stage {
 			{args: []string{"make", "build", "devcluster"}},
 			{args: []string{"./devcluster/bin/devcluster", "storm", "--minutes", "10", "--seeds", fmt.Sprintf("%d..%d", s.seed, s.seed+2)}},
 		}},
-		{name: "gate", what: "placements are as fast beside kube-scheduler's as before", cmds: []command{{args: []string{"go", "run", "./hack/gate"}}}},
+		{name: "gate", what: "placements are as fast beside kube-scheduler's as before", cmds: []command{
+			{args: []string{"go", "run", "./hack/gate"}},
+			{dir: "devcluster", pkgs: []string{"./oracle"}, flags: []string{"-count=1"}, tests: []string{"TestTheGateCatchesASlowDown"}},
+		}},
 	})
 }
 
@@ -121,12 +124,15 @@ func unit() stage {
 	}}
 }
 
-// deep are properties of the packages in which many random cases find what few don't.
+// deep draws more random cases of the properties of tiers.Deep: of packages with as many at once.
 func deep(times int, flags ...string) (cmds []command) {
-	flags = slices.DeleteFunc(flags, func(f string) bool { return f == "" })
+	byChecks := map[int][]string{}
 	for _, pkg := range slices.Sorted(maps.Keys(tiers.Deep)) {
-		checks := fmt.Sprintf("-rapid.checks=%d", times*tiers.Deep[pkg])
-		cmds = append(cmds, command{pkgs: []string{"./" + pkg}, flags: slices.Concat([]string{"-count=1", "-timeout=2h", checks}, flags), match: "Property"})
+		byChecks[tiers.Deep[pkg]] = append(byChecks[tiers.Deep[pkg]], "./"+pkg)
+	}
+	for _, checks := range slices.Sorted(maps.Keys(byChecks)) {
+		cmds = append(cmds, command{pkgs: byChecks[checks], match: "Property",
+			flags: slices.Concat([]string{"-count=1", "-timeout=2h", fmt.Sprintf("-rapid.checks=%d", times*checks)}, flags)})
 	}
 	return cmds
 }
@@ -165,6 +171,6 @@ func allocations() stage {
 func oracle(clusters, perFile string, flags ...string) []stage {
 	return []stage{{name: "oracle", what: "verdicts and scores are those of kube-scheduler's own plugins on " + clusters + " random clusters", cmds: []command{
 		{dir: "devcluster", pkgs: []string{"./oracle"}, flags: slices.Concat([]string{"-count=1", "-timeout=4h", "-rapid.checks=" + clusters}, flags), tests: []string{"TestPropertyOracle"}},
-		{dir: "devcluster", pkgs: []string{"./oracle"}, flags: slices.Concat([]string{"-count=1", "-timeout=1h", "-rapid.checks=" + perFile}, flags), tests: []string{"TestCases", "TestPropertyConfigurations", "TestRefusedFiles", "TestTheGateCatchesASlowDown"}},
+		{dir: "devcluster", pkgs: []string{"./oracle"}, flags: slices.Concat([]string{"-count=1", "-timeout=1h", "-rapid.checks=" + perFile}, flags), tests: []string{"TestCases", "TestPropertyConfigurations", "TestRefusedFiles"}},
 	}}}
 }

@@ -5,19 +5,28 @@ package tiers
 
 import "strconv"
 
-// Checks is how many random cases make test draws for each property: those of every package
-// once, and then those of the packages in Deep once more.
+// NotInRepository is in the reason of every test that is skipped because the repository doesn't
+// have what it needs. In CI no other test may be skipped.
+const NotInRepository = "which is not part of the repository"
+
+// Checks is how many random cases make test draws for each property.
 const Checks = 100
 
-// Deep has the packages whose properties find faults that few random cases show, by path in the
-// module, with the number of cases that make test draws for each of them.
+// Deep has the packages in which few random cases show few faults, by path in the module: make
+// test draws this many cases more for each of their properties.
 var Deep = map[string]int{
-	"core":        400,
-	"core/engine": 400,
+	"core":                        400,
+	"core/autoscaler/scaledown":   1500,
+	"core/autoscaler/scaleup":     1500,
+	"core/cluster":                1500,
+	"core/engine":                 2000,
+	"core/lifecycle/nodedeletion": 1500,
+	"core/lifecycle/reservation":  1500,
+	"core/queue":                  1500,
 }
 
-// Run is one run of the tests of a package: which of them, as a pattern for go test's -run, and
-// how many cases its properties draw.
+// Run is one run of the tests of a package: which of them, as a pattern for go test's -run ("" for
+// all), and how many cases each property draws.
 type Run struct {
 	Pattern string
 	Checks  int
