@@ -3,8 +3,6 @@
 // what they notice.
 package tiers
 
-import "strconv"
-
 // NotInRepository is in the reason of every test that is skipped because the repository doesn't
 // have what it needs. In CI no other test may be skipped.
 const NotInRepository = "which is not part of the repository"
@@ -39,14 +37,4 @@ func UnitTests(pkg string) []Run {
 		runs = append(runs, Run{Pattern: "Property", Checks: checks})
 	}
 	return runs
-}
-
-// Flags returns go test's flags for a run of a package whose tests use pgregory.net/rapid. The
-// seed decides which cases are drawn; 0 leaves that to the clock.
-func (r Run) Flags(seed uint64) []string {
-	flags := []string{"-rapid.checks=" + strconv.Itoa(r.Checks), "-rapid.seed=" + strconv.FormatUint(seed, 10)}
-	if r.Pattern != "" {
-		flags = append(flags, "-run="+r.Pattern)
-	}
-	return flags
 }
