@@ -35,7 +35,8 @@ type duration struct {
 // failure is a test that failed, or a package that did without one of its tests.
 type failure struct {
 	pkg, test string
-	seed      string // the flag that makes properties draw the same cases, "" if none was printed
+	seed      string   // the flag that makes properties draw the same cases, "" if none was printed
+	repeat    []string // the commands that the test itself names
 }
 
 // results is what one go test told.
@@ -109,7 +110,8 @@ func (r *reader) ended(e event, said []string) {
 	case e.Action == "fail":
 		fmt.Fprint(r.out, strings.Join(said, ""))
 		if e.Test != "" || !r.failed[e.Package] {
-			r.failures = append(r.failures, failure{e.Package, e.Test, seedFlag.FindString(strings.Join(said, ""))})
+			text := strings.Join(said, "")
+			r.failures = append(r.failures, failure{e.Package, e.Test, seedFlag.FindString(text), repeatsIn(text)})
 		}
 		r.failed[e.Package] = true
 	case e.Action == "skip" && e.Test != "":

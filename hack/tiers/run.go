@@ -51,7 +51,7 @@ type runner struct {
 	out  io.Writer
 	tier string
 	ci   bool
-	goOn bool // after a stage that failed
+	goOn bool // after a command or a stage that failed
 
 	log     *os.File // of the current stage
 	done    []outcome
@@ -96,7 +96,7 @@ func (r *runner) dir() string { return filepath.Join("out", r.tier) }
 
 func (o *outcome) ok() bool { return len(o.errs) == 0 }
 
-// stage runs a stage to the first of its commands that fails. The error is not one of a test.
+// stage runs the commands of a stage. The error is not one of a test.
 func (r *runner) stage(ctx context.Context, s stage) (o *outcome, err error) {
 	r.done = append(r.done, outcome{stage: s})
 	o = &r.done[len(r.done)-1]
@@ -114,7 +114,7 @@ func (r *runner) stage(ctx context.Context, s stage) (o *outcome, err error) {
 	defer r.log.Close()
 	for _, c := range s.cmds {
 		fmt.Fprintf(r.out, "  %s\n", c)
-		if r.command(ctx, o, c); !o.ok() {
+		if r.command(ctx, o, c); ctx.Err() != nil || !o.ok() && !r.goOn {
 			break
 		}
 	}
@@ -197,7 +197,10 @@ func runGoTest(cmd *exec.Cmd, out, log io.Writer) (*results, error) {
 func (r *runner) judge(o *outcome, c command, seen *results, err error) {
 	for _, f := range seen.failures {
 		o.errs = append(o.errs, fmt.Errorf("%s %s", f.pkg, f.test))
-		if f.test == "" || !c.hasDeeper(seen.failures, f) {
+		switch {
+		case len(f.repeat) > 0:
+			o.repeat = append(o.repeat, f.repeat...)
+		case !c.hasDeeper(seen.failures, f):
 			o.repeat = append(o.repeat, c.repeating(f).String())
 		}
 	}

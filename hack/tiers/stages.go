@@ -96,15 +96,21 @@ func nightlyStages(s settings) []stage {
 			{args: []string{"make", "build", "devcluster"}},
 			{dir: "deploy/charttest", pkgs: []string{"."}, flags: []string{"-count=1", "-timeout=30m"}},
 		}},
-		{name: "storm", what: "three storms of ten minutes", cmds: []command{
-			{args: []string{"make", "build", "devcluster"}},
-			{args: []string{"./devcluster/bin/devcluster", "storm", "--minutes", "10", "--seeds", fmt.Sprintf("%d..%d", s.seed, s.seed+2)}},
-		}},
+		storms(s.seed, 3),
 		{name: "gate", what: "placements are as fast beside kube-scheduler's as before", cmds: []command{
 			{args: []string{"go", "run", "./hack/gate"}},
 			{dir: "devcluster", pkgs: []string{"./oracle"}, flags: []string{"-count=1"}, tests: []string{"TestTheGateCatchesASlowDown"}},
 		}},
 	})
+}
+
+// storms plays storms of ten minutes, of one seed after the other.
+func storms(seed uint64, n int) stage {
+	cmds := []command{{args: []string{"make", "build", "devcluster"}}}
+	for i := range n {
+		cmds = append(cmds, command{args: []string{"./devcluster/bin/devcluster", "storm", "--minutes", "10", "--seeds", fmt.Sprint(seed + uint64(i))}})
+	}
+	return stage{name: "storm", what: fmt.Sprintf("%d storms of ten minutes", n), cmds: cmds}
 }
 
 // others are the packages of the dev cluster that need no control plane, but the oracle.
