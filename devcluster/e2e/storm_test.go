@@ -42,6 +42,7 @@ func TestStorm(t *testing.T) {
 
 // TestStormLeavesNothingBehind interrupts a storm while the leader is stopped.
 func TestStormLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, "storm", berth)
 	eventually(t, "the leader to be stopped", func(context.Context) bool {
 		select {
