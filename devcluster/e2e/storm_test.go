@@ -15,7 +15,7 @@ import (
 	"github.com/berthproject/berth/devcluster/storm"
 )
 
-// The storm of TestStorm. make storm plays longer ones.
+// The storm of TestStorm. devcluster storm plays longer ones.
 var (
 	stormSeed  = flag.Uint64("storm.seed", 1, "seed of the plan of TestStorm")
 	stormLasts = flag.Duration("storm.lasts", 5*time.Minute, "how long TestStorm's misfortunes go on")

@@ -24,9 +24,10 @@ import (
 
 // settings are what the command line and the environment say.
 type settings struct {
-	tier string
-	only string // names of stages, separated by commas; "" for all
-	ci   bool
+	tier     string
+	only     string // names of stages, separated by commas; "" for all
+	document bool   // write the table of times into CONTRIBUTING.md
+	ci       bool
 
 	// For make nightly.
 	seed     uint64
@@ -38,6 +39,7 @@ type settings struct {
 func main() {
 	s := settings{ci: os.Getenv("CI") != ""}
 	flag.StringVar(&s.only, "only", "", "run only these stages, separated by commas")
+	flag.BoolVar(&s.document, "document", false, "write the table of where the time went into CONTRIBUTING.md")
 	flag.Uint64Var(&s.seed, "seed", today(), "what random tests of the nightly tier draw from; by default the date")
 	flag.StringVar(&s.fuzzTime, "fuzztime", "10m", "how long the nightly tier fuzzes each target")
 	flag.IntVar(&s.worlds, "worlds", 20000, "how many random worlds the nightly tier plays")
@@ -63,7 +65,10 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	r := &runner{out: os.Stdout, tier: s.tier, ci: s.ci, goOn: s.tier == nightly}
-	return r.run(ctx, stages)
+	if err := r.run(ctx, stages); err != nil || !s.document {
+		return err
+	}
+	return document(contributing, s.tier, table(r.done))
 }
 
 // today returns the date as a number, such as 20270131: a seed that each night has of its own.

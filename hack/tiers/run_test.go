@@ -164,7 +164,9 @@ func TestTheTiersAreNested(t *testing.T) {
 			for _, c := range s.cmds {
 				for _, pkg := range c.pkgs {
 					if !slices.ContainsFunc(x.large[i].cmds, func(o command) bool {
-						return o.dir == c.dir && slices.ContainsFunc(o.pkgs, func(pattern string) bool { return matches(pattern, pkg) || matches(pattern, strings.TrimSuffix(pkg, "/...")) })
+						return o.dir == c.dir && slices.ContainsFunc(o.pkgs, func(pattern string) bool {
+							return matches(pattern, pkg) || matches(pattern, strings.TrimSuffix(pkg, "/..."))
+						})
 					}) {
 						t.Errorf("the stage %s of the larger tier lacks %s", s.name, pkg)
 					}

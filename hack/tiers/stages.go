@@ -101,6 +101,7 @@ func nightlyStages(s settings) []stage {
 			{args: []string{"go", "run", "./hack/gate"}},
 			{dir: "devcluster", pkgs: []string{"./oracle"}, flags: []string{"-count=1"}, tests: []string{"TestTheGateCatchesASlowDown"}},
 		}},
+		{name: "demo", what: "the demo, three times beside four busy processes", cmds: []command{{args: []string{"./hack/demo-under-load"}}}},
 	})
 }
 

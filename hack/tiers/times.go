@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -51,4 +52,22 @@ func longest(o *outcome) string {
 		words = append(words, fmt.Sprintf("%s %s", name, round(d.took)))
 	}
 	return strings.Join(words, ", ")
+}
+
+// contributing is the page that has the tables.
+const contributing = "CONTRIBUTING.md"
+
+// document puts the table of a tier into a page, in place of the one that is there.
+func document(page, tier, table string) error {
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	begin, end := fmt.Sprintf("<!-- times of make %s: go run ./hack/tiers -document %s -->\n", tier, tier), "<!-- end of times -->\n"
+	before, rest, ok := strings.Cut(string(raw), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return fmt.Errorf("%s has no place for the times of make %s, which begins with %s", page, tier, begin)
+	}
+	return os.WriteFile(page, []byte(before+begin+table+end+after), 0o644)
 }
