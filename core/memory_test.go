@@ -59,7 +59,10 @@ func takers(t *testing.T) []taker {
 // them, some of which are on nodes. What each costs is what it asks for, and when all are gone
 // nothing of it is left.
 func TestInventedResourcesCostTheirPodsOnly(t *testing.T) {
-	const large, small = 20, 400
+	large, small := 20, 400
+	if testing.Short() {
+		large, small = 4, 80
+	}
 	invented := func(i, k int) v1.ResourceName {
 		return v1.ResourceName(fmt.Sprintf("example.com/invented-%d-%d", i, k))
 	}
@@ -97,10 +100,10 @@ func TestInventedResourcesCostTheirPodsOnly(t *testing.T) {
 			take(gone...)
 			after := heap()
 			t.Logf("MiB: %d before, %d with large pods, %d with small ones, %d when all have gone", before>>20, withLarge>>20, withSmall>>20, after>>20)
-			if each := (withLarge - before) / large; each > 8<<20 {
+			if each := (withLarge - before) / int64(large); each > 8<<20 {
 				t.Errorf("a pod that asks for 5,000 resources takes %d MiB, want 8 at most", each>>20)
 			}
-			if each := (withSmall - withLarge) / small; each > 32<<10 {
+			if each := (withSmall - withLarge) / int64(small); each > 32<<10 {
 				t.Errorf("a pod that asks for one resource takes %d KiB, want 32 at most", each>>10)
 			}
 			if left := after - before; left > 10<<20 {

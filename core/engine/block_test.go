@@ -17,6 +17,7 @@ import (
 // kept, as long as their classes are, answer as those that are made anew for each question, and so
 // do those that take their scores from another one.
 func TestPropertyManyNodesAtOnce(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		_, _, profile := setUp(1)
 		s := cluster.New(cluster.NewSchema())

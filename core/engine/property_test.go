@@ -137,6 +137,7 @@ func sameVictims(t *rapid.T, e *engine.Engine, profile *framework.Profile, p *cl
 
 // Variants of one pod that fall into one class must get one answer.
 func TestPropertySignatureCoversWhatRulesRead(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, e, profile := setUp(6)
 		w.Furnish(t)
@@ -166,6 +167,7 @@ func TestPropertySignatureCoversWhatRulesRead(t *testing.T) {
 }
 
 func TestPropertyCachedAnswersEqualFreshOnes(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, e, profile := setUp(rapid.IntRange(1, 24).Draw(t, "nodes"))
 		byNode := testkit.Must(engine.New(w.State, profile, engine.Options{Seed: 7, Rebuilt: true}))
@@ -278,6 +280,7 @@ func TestPropertyHintMissesNothing(t *testing.T) {
 }
 
 func TestPropertyRollbackRestoresEverything(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, e, profile := setUp(8)
 		w.Furnish(t)

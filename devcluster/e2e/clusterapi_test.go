@@ -37,6 +37,7 @@ type played struct {
 // what their annotations say; and removes of those that have Machines just the node that is
 // unneeded. A Machine that fails is given up, and another is ordered when its group has backed off.
 func TestClusterAPI(t *testing.T) {
+	t.Parallel()
 	p := playClusterAPI(t)
 	for _, name := range []string{"w1", "w2"} {
 		p.pod(name, "workers")

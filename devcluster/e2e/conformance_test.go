@@ -22,6 +22,7 @@ import (
 
 // TestClusterIsComplete checks one thing in each subtest, on one cluster with a Berth.
 func TestClusterIsComplete(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	_, log := startBerth(t, c)
 	for _, part := range []struct {

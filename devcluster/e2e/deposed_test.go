@@ -107,6 +107,7 @@ func (l *line) written() []string {
 // lasts and resumed, and its connection hangs for as long. Another Berth takes over. From when
 // it goes on the first one writes nothing, and it ends with an error that says why.
 func TestADeposedLeaderWritesNothing(t *testing.T) {
+	t.Parallel()
 	const nodes = 20
 	c, client := startCluster(t)
 	for i := range nodes {

@@ -152,6 +152,7 @@ func (d *drained) nodes(ctx context.Context) (all []*v1.Node, berths, others []s
 // killed in the middle of it and started again: it leaves no node marked, and goes on. What
 // another autoscaler has tainted, in the same group, is left alone all the time.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	d := &drained{t: t, client: client, evicted: map[string]bool{}}
 	port := freePort(t)

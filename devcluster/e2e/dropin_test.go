@@ -63,6 +63,7 @@ profiles:
 // TestDropIn runs the same workload with kube-scheduler and then with Berth: the same pods
 // are placed, no placement of either breaks a rule, and conditions and events are equal.
 func TestDropIn(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	d := &dropIn{t: t, client: client}
 	d.createCluster()

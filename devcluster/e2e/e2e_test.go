@@ -1,6 +1,9 @@
-// Package e2e tests the berth binary against a real control plane, of which each test
-// starts its own. The test binary is also the components' binary, as devcluster is: Start
-// runs it again as "component NAME".
+// Package e2e tests the berth binary against a real control plane. The test binary is also the
+// components' binary, as devcluster is: Start runs it again as "component NAME".
+//
+// Tests mostly wait, and so run in parallel (go test -parallel), each on a control plane that no
+// other test has at that time (clusters_test.go). Those that measure, or have the machine to
+// themselves for another reason, don't; they run first.
 //
 // This file has the suite's start, tests of a live cluster as a whole, and what people see when
 // something can't start. Processes that tests start are in processes_test.go, what else they
@@ -76,6 +79,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	code := m.Run()
+	stopIdle()
 	// What a part of the suite doesn't need says nothing.
 	whole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == ""
 	if code == 0 && (whole || *rights) {
@@ -136,6 +140,7 @@ func TestTrace(t *testing.T) {
 // scheduler is left alone, a gated one runs when its gate is gone, quantities beyond what
 // Berth can count are reported, and a second Berth takes over when the first stops.
 func TestLiveCluster(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	first, _ := startBerth(t, c)
 	makeNode(t, client, "n1", "8Gi")
@@ -184,6 +189,7 @@ func TestLiveCluster(t *testing.T) {
 // TestUpLeavesNothingBehind starts a cluster in a process of its own and
 // interrupts it.
 func TestUpLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, "up")
 	u.ready()
 	u.stop()
@@ -192,6 +198,7 @@ func TestUpLeavesNothingBehind(t *testing.T) {
 // TestUpTriesAgain kills an API server before it serves: it ends as one does whose port
 // another process has taken.
 func TestUpTriesAgain(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, "up")
 	var pid []byte
 	eventually(t, "an API server", func(ctx context.Context) bool {

@@ -65,6 +65,7 @@ func (s shops) prioritize(text string) {
 // then by the priorities in a ConfigMap, which change, and which can't be read at last: then
 // those before hold on, and an event of the ConfigMap says so.
 func TestExpandersThatAskOutside(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	s := shops{t, client}
 	flags := append(nodeGroups(t, c, twoGroups), "--scan-interval=2s", "--scale-down-enabled=false")

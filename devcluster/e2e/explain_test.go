@@ -33,6 +33,7 @@ groups:
 // while nodes are launching and when they are there. Its nodes are the simulated provider's of the
 // same process, as in TestWhatOperatorsWatch; other tests get theirs from a server.
 func TestExplainNodeGroups(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	groups := filepath.Join(t.TempDir(), "groups.yaml")
 	if err := os.WriteFile(groups, []byte(fourGroups), 0o600); err != nil {

@@ -32,6 +32,7 @@ func logs(path, what string) func(context.Context) bool {
 // the cluster already, and binds the rest when the Lease has expired: every pod is bound,
 // and none ever changes its node.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	const nodes, pods = 20, 2000
 	c, client := startCluster(t)
 	first, _ := startBerth(t, c)
@@ -123,6 +124,7 @@ func TestFailover(t *testing.T) {
 // finds the nominations, tells no further pod to leave, gives the room to nobody of lower
 // priority, and binds each of the 20 where it is nominated.
 func TestFailoverInMidPreemption(t *testing.T) {
+	t.Parallel()
 	const nodes = 20
 	c, client := startCluster(t)
 	first, _ := startBerth(t, c)

@@ -170,6 +170,7 @@ func admitted(p *v1.Pod, request, class string) *v1.Pod {
 // where only the buffer's pods come to run; and serve Kueue's own ProvisioningRequests of
 // both classes. What Berth saw is recorded, and replayed it decides the same.
 func TestHeadroom(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	h := &headroomCluster{t: t, client: client}
 	h.define(c.Config)

@@ -25,6 +25,7 @@ import (
 // makes for kube-scheduler: it is ready by the manifest's probe, holds the manifest's Lease and
 // binds a pod.
 func TestKubeadmManifest(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "examples", "kubeadm", "kube-scheduler.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -109,6 +109,7 @@ func bindViewer(t *testing.T, client kubernetes.Interface, role string, users ..
 // but the roles of deploy/ for them, ask the leader; one without these is told which right is
 // missing, one after the other.
 func TestKubectlBerth(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	makeNode(t, client, "control-1", "8Gi")
 	byCertificate := func(name string) *clientcmdapi.AuthInfo {

@@ -30,6 +30,7 @@ import (
 // that no answer comes, and goes on with the Berth that takes over; q ends it, and leaves the
 // terminal as it was.
 func TestKubectlTopAcrossLeaders(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	makeNode(t, client, "control-1", "8Gi")
 	if err := c.IssueClient("emil", "emil", time.Hour); err != nil {

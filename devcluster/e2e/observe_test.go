@@ -67,6 +67,7 @@ func tokenFor(t *testing.T, client kubernetes.Interface, name string, paths ...s
 // TestObserve asks a running Berth over HTTPS: everybody gets its health; metrics,
 // configuration and explanations get only those whom the API server allows to.
 func TestObserve(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	makeNode(t, client, "n1", "8Gi")
 	port := freePort(t)

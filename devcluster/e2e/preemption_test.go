@@ -20,6 +20,7 @@ import (
 // budget protects, then one that a finalizer keeps for a while, during which the pod waits
 // nominated and no pod of lower priority gets the place.
 func TestPreemption(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	_, log := startBerth(t, c, "-v=2", "--logging-format=json")
 	makeNode(t, client, "n1", "8Gi")

@@ -9,36 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/berthproject/berth/devcluster/api"
 	"github.com/berthproject/berth/devcluster/controlplane"
 )
 
 // This file starts the processes of tests, and stops them with the test.
-
-// startCluster starts a cluster that is stopped with the test. Berth may ask there for rights
-// that it hasn't got only as far as they are given.
-func startCluster(t *testing.T, forbidden ...string) (*controlplane.Cluster, kubernetes.Interface) {
-	t.Helper()
-	return startClusterWithLog(t, auditLog(t, forbidden...))
-}
-
-// startClusterWithLog is startCluster with an audit log at a path.
-func startClusterWithLog(t *testing.T, log string) (*controlplane.Cluster, kubernetes.Interface) {
-	t.Helper()
-	c, err := controlplane.Start(t.Context(), controlplane.Options{Progress: &lines{t: t}, AuditLog: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Stop)
-	client, err := api.New(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, client
-}
 
 // startBerth starts Berth with the rights that its flags need. What it logs must not have its
 // credentials in it.

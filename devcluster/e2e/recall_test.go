@@ -16,6 +16,7 @@ import (
 // TestRecall has three empty nodes be marked for removal, and creates a pod for one of them: that
 // node stays, for the pod, and none is bought. The other two go.
 func TestRecall(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	d := &drained{t: t, client: client, evicted: map[string]bool{}}
 	startBerth(t, c, append(nodeGroups(t, c, oneGroup), "--scan-interval=1s", "--scale-down-unneeded-time=3s", "--scale-down-delay-after-add=0s",

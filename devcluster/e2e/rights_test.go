@@ -27,6 +27,7 @@ import (
 // takes the Lease when it has got the right; the second says so and ends, as does one whose port
 // somebody else has.
 func TestWhoLacksARightIsNoLeader(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t, "get leases.coordination.k8s.io mine in kube-system", "list csidrivers.storage.k8s.io", "watch csidrivers.storage.k8s.io")
 	kubeconfig, ctx := asDeployed(t, c), t.Context()
 	other := filepath.Join(t.TempDir(), "config.yaml")

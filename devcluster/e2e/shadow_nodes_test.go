@@ -21,6 +21,7 @@ import (
 // shadow-nodes, which may only read, and has asked for nothing else; its report says that both
 // would have bought and removed nodes, and what those cost.
 func TestShadowOfNodes(t *testing.T) {
+	t.Parallel()
 	audit := auditLog(t)
 	c, client := startClusterWithLog(t, audit)
 	makeNode(t, client, "n1", "8Gi")

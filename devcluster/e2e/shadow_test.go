@@ -32,6 +32,7 @@ import (
 // other both programs choose the same nodes or such as are as good; and the shadow has asked the API
 // server for nothing but lists, watches and who its callers are.
 func TestShadow(t *testing.T) {
+	t.Parallel()
 	log := auditLog(t)
 	c, client := startClusterWithLog(t, log)
 	ctx := t.Context()
@@ -149,7 +150,7 @@ func TestShadow(t *testing.T) {
 // configuration, which was let, and is a read or a question about a caller.
 func onlyRead(t *testing.T, audit, configuration string) {
 	t.Helper()
-	asked, err := readAudit(audit)
+	asked, err := readAudit(audit, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/berthproject/berth/devcluster/storm"
 )
 
-// The storm of TestStorm. make storm plays longer ones.
+// The storm of TestStorm. devcluster storm plays longer ones.
 var (
 	stormSeed  = flag.Uint64("storm.seed", 1, "seed of the plan of TestStorm")
 	stormLasts = flag.Duration("storm.lasts", 5*time.Minute, "how long TestStorm's misfortunes go on")
@@ -42,6 +42,7 @@ func TestStorm(t *testing.T) {
 
 // TestStormLeavesNothingBehind interrupts a storm while the leader is stopped.
 func TestStormLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, "storm", berth)
 	eventually(t, "the leader to be stopped", func(context.Context) bool {
 		select {

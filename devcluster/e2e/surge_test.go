@@ -95,6 +95,7 @@ func single(t *testing.T, client kubernetes.Interface, name string, annotations 
 // that asks for it has a ready pod at every moment, and a budget that allows no eviction; the
 // other has a gap, which shows that the watch would have seen one.
 func TestNoGapWithASuccessorFirst(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	startBerth(t, c, append(nodeGroups(t, c, oneGroup), "--surge", "--scan-interval=2s",
 		"--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=1s", "--scale-down-utilization-threshold=0.9")...)

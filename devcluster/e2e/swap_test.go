@@ -138,6 +138,7 @@ func (s *swapped) served(by string) {
 // place of both, by kube-scheduler's Lease, and then them again. No pod is bound twice or lost,
 // no node bought twice, and none is left.
 func TestSwap(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	makeNode(t, client, "n1", "8Gi")
 	makeNode(t, client, "n2", "8Gi")
@@ -207,6 +208,7 @@ func TestSwap(t *testing.T) {
 // autoscaler that scales the other one: each buys and removes nodes of its own group, and Berth
 // touches no node of the other even when nobody else does.
 func TestGroupByGroup(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	provider := nodeGroups(t, c, swapGroups)
 	foreign := startForeign(t, c, append(provider, "--nodes=0:10:whole")...)

@@ -14,6 +14,7 @@ import (
 // take local volumes, and one that is created after its pod and provisioned on the node
 // that Berth has chosen; until its volume is there, the pod says where it is expected (KEP-5278).
 func TestVolumes(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	startBerth(t, c)
 	makeNode(t, client, "n1", "8Gi")

@@ -88,6 +88,7 @@ func (w *watched) says(what string, ok func(*live.Status) bool) {
 // TestWhatOperatorsWatch scrapes a Berth with the rights of deploy/, reads its status and
 // its events, while a node is bought for a pod and removed after it.
 func TestWhatOperatorsWatch(t *testing.T) {
+	t.Parallel()
 	c, client := startCluster(t)
 	groups := filepath.Join(t.TempDir(), "groups.yaml")
 	const one = "apiVersion: berth.dev/v1alpha1\nkind: SimulatedNodeGroups\ngroups:\n- {name: a, max: 10, template: {allocatable: {cpu: \"4\", memory: 8Gi, pods: \"10\"}}}\n"

@@ -1,19 +1,21 @@
-// Command digests prints a line with a digest for each example, each of many random worlds,
-// and each script of the core. A digest is a hash of all decisions in their order: two
-// versions of Berth that print the same lines decide the same. `make digests` compares the
-// lines with hack/digests/digests.txt.
+// Command digests computes a digest for each example, each of many random worlds, and each script
+// of the core. A digest is a hash of all decisions in their order: two versions of Berth with the
+// same digests decide the same. It compares them with hack/digests/digests.txt and fails if any
+// differs; with -write it writes them there.
 package main
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/berthproject/berth/sim"
 	"github.com/berthproject/berth/sim/scenario"
@@ -21,42 +23,84 @@ import (
 )
 
 func main() {
-	worlds := flag.Uint64("worlds", 500, "how many random worlds to play, from seed 1 on")
-	examples := flag.Bool("examples", true, "play the examples too, which takes a minute")
+	write := flag.Bool("write", false, "write the digests to "+file)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *worlds, *examples); err != nil {
+	if err := run(ctx, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "digests:", err)
 		os.Exit(1)
 	}
 }
 
-// run prints the digests, always in the same order. The current directory must be the root
+// file has the digests as they were.
+const file = "hack/digests/digests.txt"
+
+// worlds is how many random worlds are played, from seed 1 on.
+const worlds = 500
+
+// run computes the digests, and writes or compares them. The current directory must be the root
 // of the repository.
-func run(ctx context.Context, worlds uint64, examples bool) error {
-	paths := []string{
+func run(ctx context.Context, write bool) error {
+	lines, err := digests(ctx)
+	if err != nil {
+		return err
+	}
+	text := strings.Join(lines, "\n") + "\n"
+	if write {
+		return os.WriteFile(file, []byte(text), 0o644)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if string(raw) != text {
+		differences(strings.Split(strings.TrimSpace(string(raw)), "\n"), lines)
+		return errors.New("decisions have changed; if they were meant to, run it with -write and commit " + file)
+	}
+	fmt.Println("no decision has changed")
+	return nil
+}
+
+// differences prints the lines that only one side has.
+func differences(before, after []string) {
+	for _, line := range before {
+		if !slices.Contains(after, line) {
+			fmt.Println("-", line)
+		}
+	}
+	for _, line := range after {
+		if !slices.Contains(before, line) {
+			fmt.Println("+", line)
+		}
+	}
+}
+
+// digests returns a line for each digest, always in the same order.
+func digests(ctx context.Context) (lines []string, err error) {
+	for _, path := range []string{
 		"examples/night-batch/unlimited.yaml", "examples/night-batch/capped.yaml", "examples/night-batch/baked.yaml",
 		"examples/scale/night-20k.yaml", "examples/scale/day-150k.yaml",
-	}
-	if !examples {
-		paths = nil
-	}
-	for _, path := range paths {
+	} {
 		digest, err := example(ctx, path)
 		if err != nil {
-			return fmt.Errorf("playing %s: %w", path, err)
+			return nil, fmt.Errorf("playing %s: %w", path, err)
 		}
-		fmt.Println("example", path, digest)
+		lines = append(lines, fmt.Sprintln("example", path, digest))
 	}
 	for seed := uint64(1); seed <= worlds; seed++ {
 		out, err := soak.Play(ctx, soak.Generate(seed), sim.Options{})
 		if err != nil {
-			return fmt.Errorf("playing the random world %d: %w", seed, err)
+			return nil, fmt.Errorf("playing the random world %d: %w", seed, err)
 		}
-		fmt.Println("world", seed, out.Digest, len(out.Problems), "problems")
+		lines = append(lines, fmt.Sprintln("world", seed, out.Digest, len(out.Problems), "problems"))
 	}
-	return goldens()
+	scripts, err := goldens()
+	lines = append(lines, scripts...)
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines, err
 }
 
 // example plays a scenario file and returns the digest of its decisions.
@@ -80,21 +124,21 @@ func example(ctx context.Context, path string) (string, error) {
 	return sum.Digest, nil
 }
 
-// goldens prints hashes of the scripts. Their golden text is the log of decisions, which `go
+// goldens returns hashes of the scripts. Their golden text is the log of decisions, which `go
 // test ./core` compares with what the code decides.
-func goldens() error {
+func goldens() (lines []string, err error) {
 	paths, err := filepath.Glob("core/testdata/scripts/*.txt")
 	if err != nil || len(paths) == 0 {
-		return fmt.Errorf("no scripts below core/testdata/scripts: %v", err)
+		return nil, fmt.Errorf("no scripts below core/testdata/scripts: %v", err)
 	}
 	slices.Sort(paths)
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		sum := sha256.Sum256(text)
-		fmt.Println("script", filepath.Base(path), hex.EncodeToString(sum[:]))
+		lines = append(lines, fmt.Sprintln("script", filepath.Base(path), hex.EncodeToString(sum[:])))
 	}
-	return nil
+	return lines, nil
 }

@@ -32,19 +32,27 @@ var errWorse = errors.New("placements have become dearer")
 
 func main() {
 	record := flag.Bool("record", false, "write down what has changed by more than a tenth")
+	allocs := flag.Bool("allocs", false, "count allocations only, which takes seconds and no dev cluster's packages")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *record); err != nil {
+	if err := run(ctx, *record, *allocs); err != nil {
 		fmt.Fprintln(os.Stderr, "gate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, record bool) error {
+func run(ctx context.Context, record, onlyAllocs bool) error {
+	if record && onlyAllocs {
+		return errors.New("-record writes down all figures; leave -allocs out")
+	}
 	history, err := read(record)
 	if err != nil {
 		return err
+	}
+	measure := measureAll
+	if onlyAllocs {
+		measure, history = measureAllocs, history.OfKind(gate.Allocs)
 	}
 	measured, err := measure(ctx)
 	if err != nil {
@@ -87,8 +95,9 @@ func read(begin bool) (gate.History, error) {
 	return gate.Read(historyFile, f)
 }
 
-// measure runs the benchmarks: five times each, since the smallest of the results count.
-func measure(ctx context.Context) ([]gate.Figure, error) {
+// measureAll measures ratios and allocations: five times each, since the smallest of the results
+// count.
+func measureAll(ctx context.Context) ([]gate.Figure, error) {
 	ratios, err := bench(ctx, "devcluster", "./oracle", "Placement/case=(plain|service|hostname|hard_zone_spread,_3|500_classes_of_8)", "500ms")
 	if err != nil {
 		return nil, err
@@ -97,14 +106,18 @@ func measure(ctx context.Context) ([]gate.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A number of placements instead of a time: allocations of the first ones count the same in
-	// each run.
+	more, err := measureAllocs(ctx)
+	return append(out, more...), err
+}
+
+// measureAllocs counts the allocations of a number of placements instead of those of a time: the
+// first ones allocate as often in each run.
+func measureAllocs(ctx context.Context) ([]gate.Figure, error) {
 	allocs, err := bench(ctx, ".", "./core/engine", "Place$/nodes=5000$|Refusal", "20000x")
 	if err != nil {
 		return nil, err
 	}
-	more, err := gate.AllocsOf(bytes.NewReader(allocs))
-	return append(out, more...), err
+	return gate.AllocsOf(bytes.NewReader(allocs))
 }
 
 // bench runs benchmarks of a package and returns what they print, which people see as well.

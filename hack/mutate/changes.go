@@ -23,6 +23,7 @@ type change struct {
 	kind     string
 	from, to int
 	text     string
+	tests    string // the package whose tests run first, by path in the module; "" for its own
 }
 
 // swapped has the operator by which each is replaced.

@@ -82,7 +82,7 @@ func TestGeneratedCodeIsLeftAlone(t *testing.T) {
 }
 
 // TestTheLowestTestsRunFirst has a package low, and above it mid and high. The tests of
-// edge/live don't run, since they have a clock.
+// edge/live don't run, since they have a clock. A package that is named comes before all others.
 func TestTheLowestTestsRunFirst(t *testing.T) {
 	tested := func(path string, below ...string) *pkg {
 		p := &pkg{ImportPath: path, TestGoFiles: []string{"a_test.go"}, below: map[string]bool{path: true}}
@@ -96,11 +96,16 @@ func TestTheLowestTestsRunFirst(t *testing.T) {
 	for _, p := range []*pkg{tested("core/high", "core/low", "core/mid"), tested("core/mid", "core/low"), tested("core/low", "a", "b", "c"), tested("core/beside"), tested("edge/live", "core/low")} {
 		pkgs[p.ImportPath] = p
 	}
-	var got []string
-	for _, p := range suites(pkgs, "core/low") {
-		got = append(got, p.ImportPath)
-	}
-	if want := []string{"core/low", "core/mid", "core/high"}; !slices.Equal(got, want) {
-		t.Errorf("run in the order %v, want %v", got, want)
+	for named, want := range map[string][]string{
+		"":          {"core/low", "core/mid", "core/high"},
+		"core/high": {"core/high", "core/low", "core/mid"},
+	} {
+		var got []string
+		for _, p := range suites(pkgs, "core/low", named) {
+			got = append(got, p.ImportPath)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("with %q named they run in the order %v, want %v", named, got, want)
+		}
 	}
 }

@@ -1,13 +1,17 @@
 // Command mutate is mutation testing: it changes the code at random places, one place at a
-// time, and lists the changes with which all tests pass.
-// `make mutate N=100 SEED=1 UNDER=core/queue` runs it.
+// time, and lists the changes that make test's own unit tests don't notice.
+//
+//	go run ./hack/mutate -n 20 -seed 7 -under core/queue
+//	go run ./hack/mutate -planted -least 62
 //
 // A change swaps an operator, negates a condition, drops a call or an
-// assignment, swaps true and false, or has a function return at once. It is
+// assignment, swaps true and false, or has a function return at once. With -planted the faults of
+// internal/mutants are tested instead. A change is
 // compiled in with `go test -overlay`, so that no file is touched and several
 // changes can be tested at once; leave the files alone while it runs. The
 // package's own tests run first, then those of its dependants in core, drive, sim and
-// tools/replay, until one package fails. A change that doesn't compile is replaced by the
+// tools/replay, until one package fails; each as often as make test runs it, with as many random
+// cases (internal/tiers). A change that doesn't compile is replaced by the
 // next one. The seed draws both the changes and the cases of properties, so that a run can
 // be repeated.
 //
@@ -26,11 +30,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/berthproject/berth/internal/mutants"
 )
 
 func main() {
@@ -39,6 +46,8 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "which changes to draw")
 	flag.StringVar(&o.under, "under", "", "change only what is below this folder, in this file, or in this line of a file (file.go:12)")
 	flag.IntVar(&o.jobs, "jobs", 2, "how many changes to test at once")
+	flag.IntVar(&o.least, "least", 0, "fail unless at least this many changes are noticed")
+	flag.BoolVar(&o.planted, "planted", false, "test the faults of internal/mutants instead of random changes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -49,9 +58,10 @@ func main() {
 }
 
 type options struct {
-	n, jobs int
-	seed    uint64
-	under   string
+	n, jobs, least int
+	seed           uint64
+	under          string
+	planted        bool
 }
 
 // result is the outcome of one change.
@@ -70,15 +80,10 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	all, err := candidates(pkgs, o.under)
+	all, err := drawn(pkgs, o)
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		return fmt.Errorf("nothing to change below %q", o.under)
-	}
-	rng := rand.New(rand.NewPCG(o.seed, 0))
-	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
@@ -86,11 +91,55 @@ func run(ctx context.Context, o options) error {
 	defer os.RemoveAll(dir)
 	limitMemory()
 
-	o.n = min(o.n, len(all))
+	if o.n = min(o.n, len(all)); o.planted {
+		o.n = len(all)
+	}
 	fmt.Printf("%d of %d changes, seed %d\n", o.n, len(all), o.seed)
 	results, err := testAll(o, all, func(c change) result { return test(ctx, pkgs, dir, c, o.seed) })
-	summarize(results)
+	noticed := summarize(results)
+	if err == nil && noticed < o.least {
+		err = fmt.Errorf("make test notices %d of %d changes with the seed %d, want at least %d", noticed, len(results), o.seed, o.least)
+	}
 	return err
+}
+
+// drawn returns the changes to test, in the order in which they are tested.
+func drawn(pkgs map[string]*pkg, o options) ([]change, error) {
+	if o.planted {
+		return planted(o.under)
+	}
+	all, err := candidates(pkgs, o.under)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("nothing to change below %q", o.under)
+	}
+	rng := rand.New(rand.NewPCG(o.seed, 0))
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all, nil
+}
+
+// planted returns the faults of internal/mutants in the files below a path. The tests that must
+// notice a fault run first.
+func planted(under string) (out []change, err error) {
+	for i := range mutants.All {
+		m := &mutants.All[i]
+		if !strings.HasPrefix(m.File, under) {
+			continue
+		}
+		text, err := os.ReadFile(m.File)
+		if err != nil {
+			return nil, err
+		}
+		from, to, err := m.At(string(text))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, change{pkg: module + "/" + path.Dir(m.File), file: m.File, line: 1 + strings.Count(string(text[:from]), "\n"), kind: m.Name,
+			from: from, to: to, text: m.New, tests: strings.TrimPrefix(m.Pkg, "./")})
+	}
+	return out, nil
 }
 
 // candidates returns all changes of core, drive and sim below a path, in the
@@ -98,10 +147,10 @@ func run(ctx context.Context, o options) error {
 func candidates(pkgs map[string]*pkg, under string) ([]change, error) {
 	under = strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(under), "./"), "/")
 	var all []change
-	for _, path := range slices.Sorted(maps.Keys(pkgs)) {
-		p := pkgs[path]
+	for _, importPath := range slices.Sorted(maps.Keys(pkgs)) {
+		p := pkgs[importPath]
 		top, _, _ := strings.Cut(p.name(), "/")
-		if !slices.Contains([]string{"core", "drive", "sim"}, top) || slices.Contains(forTests, path) {
+		if !slices.Contains([]string{"core", "drive", "sim"}, top) || slices.Contains(forTests, importPath) {
 			continue
 		}
 		for _, base := range p.GoFiles {
@@ -110,7 +159,7 @@ func candidates(pkgs map[string]*pkg, under string) ([]change, error) {
 			if err != nil {
 				return nil, err
 			}
-			found, err := changesOf(path, file, text)
+			found, err := changesOf(importPath, file, text)
 			if err != nil {
 				return nil, err
 			}
@@ -171,7 +220,7 @@ func test(ctx context.Context, pkgs map[string]*pkg, dir string, c change, seed 
 		r.err = err
 		return r
 	}
-	for _, p := range suites(pkgs, c.pkg) {
+	for _, p := range suites(pkgs, c.pkg, c.tests) {
 		r.answer, r.err = p.run(ctx, overlay, seed)
 		if r.err != nil || r.answer != unnoticed {
 			r.by = p.name()
@@ -219,8 +268,8 @@ func (r result) outcome() string {
 }
 
 // summarize prints how many changes each package's tests caught, and the changes
-// that none did.
-func summarize(results []result) {
+// that none did. It returns how many were caught.
+func summarize(results []result) int {
 	caught := map[string]int{}
 	var missed []result
 	for _, r := range results {
@@ -243,4 +292,5 @@ func summarize(results []result) {
 	for _, r := range missed {
 		fmt.Printf("not noticed: %v\n%s", r.change, r.diff())
 	}
+	return len(results) - len(missed)
 }

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/berthproject/berth/internal/tiers"
 )
 
 // This file runs tests: which packages' tests can notice a change of a package, in which
@@ -49,8 +51,8 @@ type pkg struct {
 	rapid bool            // its tests take the flags of pgregory.net/rapid
 
 	measured  sync.Once
-	unchanged time.Duration // how long its tests take without a change
-	err       error         // why they fail without a change
+	unchanged []time.Duration // how long each run of its tests takes without a change
+	err       error           // why they fail without a change
 }
 
 func (p *pkg) name() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
@@ -98,8 +100,8 @@ func list(ctx context.Context) (map[string]*pkg, error) {
 }
 
 // suites returns the packages whose tests are linked with the package at path:
-// itself first, then those that are linked with the fewest packages, then testers.
-func suites(pkgs map[string]*pkg, path string) []*pkg {
+// the one named first, itself, then those that are linked with the fewest packages, then testers.
+func suites(pkgs map[string]*pkg, path, first string) []*pkg {
 	var all []*pkg
 	for _, p := range pkgs {
 		if p.below[path] && len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 && (p.ImportPath == path || p.testsOthers()) {
@@ -107,7 +109,10 @@ func suites(pkgs map[string]*pkg, path string) []*pkg {
 		}
 	}
 	rank := func(p *pkg) int {
-		if p.ImportPath == path {
+		switch {
+		case p.name() == first:
+			return -3
+		case p.ImportPath == path:
 			return -2
 		}
 		return slices.Index(testers, p.name())
@@ -128,46 +133,65 @@ const (
 	broken           // the change doesn't compile
 )
 
-// run runs a package's tests with an overlay of files. An error means that the
-// tests fail without any change, or that ctx is done.
+// run runs a package's tests with an overlay of files, as make test runs them. An error means that
+// the tests fail without any change, or that ctx is done.
 func (p *pkg) run(ctx context.Context, overlay string, seed uint64) (answer, error) {
-	p.measured.Do(func() {
-		from := time.Now()
-		var out []byte
-		if out, p.err = p.test(ctx, "", seed, 30*time.Minute); p.err != nil {
-			p.err = fmt.Errorf("%s fails without a change: %w\n%s", p.name(), p.err, out)
-		}
-		p.unchanged = time.Since(from)
-		fmt.Printf("the tests of %s take %.0fs without a change\n", p.name(), p.unchanged.Seconds())
-	})
+	p.measured.Do(func() { p.measure(ctx, seed) })
 	if p.err != nil {
 		return unnoticed, p.err
 	}
-	out, err := p.test(ctx, overlay, seed, max(minTime, maxSlower*p.unchanged).Round(time.Second))
-	switch {
-	case ctx.Err() != nil:
-		return unnoticed, ctx.Err()
-	case err == nil:
-		return unnoticed, nil
-	case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
-		return broken, nil
-	case bytes.Contains(out, []byte("panic: test timed out after")):
-		return endless, nil
+	for i, r := range tiers.UnitTests(p.name()) {
+		out, err := p.test(ctx, overlay, r, seed, max(minTime, maxSlower*p.unchanged[i]).Round(time.Second))
+		switch {
+		case ctx.Err() != nil:
+			return unnoticed, ctx.Err()
+		case err == nil:
+			continue
+		case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
+			return broken, nil
+		case bytes.Contains(out, []byte("panic: test timed out after")):
+			return endless, nil
+		}
+		return failed, nil
 	}
-	return failed, nil
+	return unnoticed, nil
+}
+
+// measure runs a package's tests without a change.
+func (p *pkg) measure(ctx context.Context, seed uint64) {
+	for _, r := range tiers.UnitTests(p.name()) {
+		from := time.Now()
+		var out []byte
+		if out, p.err = p.test(ctx, "", r, seed, 30*time.Minute); p.err != nil {
+			p.err = fmt.Errorf("%s fails without a change: %w\n%s", p.name(), p.err, out)
+			return
+		}
+		p.unchanged = append(p.unchanged, time.Since(from))
+	}
+	fmt.Printf("the tests of %s take %.0fs without a change\n", p.name(), sum(p.unchanged).Seconds())
+}
+
+func sum(all []time.Duration) (out time.Duration) {
+	for _, d := range all {
+		out += d
+	}
+	return out
 }
 
 // test is one `go test`. The seed makes the properties draw the same cases for
 // each change.
-func (p *pkg) test(ctx context.Context, overlay string, seed uint64, limit time.Duration) ([]byte, error) {
+func (p *pkg) test(ctx context.Context, overlay string, r tiers.Run, seed uint64, limit time.Duration) ([]byte, error) {
 	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + limit.String()}
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
 	}
+	if r.Pattern != "" {
+		args = append(args, "-run="+r.Pattern)
+	}
 	args = append(args, p.ImportPath)
 	if p.rapid {
 		// A seed of 0 would be drawn from the clock.
-		args = append(args, fmt.Sprintf("-rapid.seed=%d", seed+1), "-rapid.nofailfile", "-rapid.shrinktime=1ms")
+		args = append(args, fmt.Sprintf("-rapid.checks=%d", r.Checks), fmt.Sprintf("-rapid.seed=%d", seed+1), "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	// The test is a child of go: both go when ctx is done.

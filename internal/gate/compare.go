@@ -22,7 +22,7 @@ func (h History) Failures(measured []Figure) (out []string) {
 		was, known := h.latest(f)
 		switch {
 		case !known:
-			out = append(out, fmt.Sprintf("the %s isn't in the history: record it (make gate RECORD=1)", f))
+			out = append(out, fmt.Sprintf("the %s isn't in the history: record it (make bench WHAT=gate RECORD=1)", f))
 		case f.Kind == Ratio && f.Value < Floor*was.Value:
 			out = append(out, fmt.Sprintf("the %s is %.4g, under %.4g, its floor: it was %.4g at %s", f, f.Value, Floor*was.Value, was.Value, was.Commit))
 		case f.Kind == Allocs && f.Value > was.Value:

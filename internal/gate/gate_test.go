@@ -31,7 +31,7 @@ func TestFailures(t *testing.T) {
 		{[]Figure{{Ratio, "plain", 900}, {Allocs, "plain", 0}}, nil},
 		{[]Figure{{Ratio, "plain", 69}, {Allocs, "plain", 2}}, []string{`the ratio of "plain" is 69, under 70, its floor: it was 100 at bbbb`}},
 		{[]Figure{{Ratio, "plain", 100}, {Allocs, "plain", 3}}, []string{`the allocs of "plain" are 3, more than 2, as it was at bbbb`}},
-		{[]Figure{{Ratio, "plain", 100}, {Allocs, "plain", 2}, {Ratio, "new", 5}}, []string{`the ratio of "new" isn't in the history: record it (make gate RECORD=1)`}},
+		{[]Figure{{Ratio, "plain", 100}, {Allocs, "plain", 2}, {Ratio, "new", 5}}, []string{`the ratio of "new" isn't in the history: record it (make bench WHAT=gate RECORD=1)`}},
 		{[]Figure{{Allocs, "plain", 2}}, []string{`the ratio of "plain" wasn't measured`}},
 		{nil, []string{`the ratio of "plain" wasn't measured`, `the allocs of "plain" wasn't measured`}},
 	} {

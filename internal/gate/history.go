@@ -132,6 +132,11 @@ func (h History) Cases(k Kind) (out []string) {
 	return out
 }
 
+// OfKind returns the entries of one kind.
+func (h History) OfKind(k Kind) History {
+	return slices.DeleteFunc(slices.Clone(h), func(e Entry) bool { return e.Kind != k })
+}
+
 // Of returns the entries of one figure.
 func (h History) Of(k Kind, name string) (out History) {
 	for _, e := range h {

@@ -41,19 +41,21 @@ var allowed = map[string][]string{
 	"tools/checker": {},
 	"tools/trace":   {},
 	"cmd":           {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup", "internal/version"},
-	"hack":          {"sim", "edge", "drive", "core", "internal/gate", "internal/svg", "internal/testkit"},
+	"hack":          {"sim", "edge", "drive", "core", "internal/gate", "internal/mutants", "internal/svg", "internal/testkit", "internal/tiers"},
 	// Files for those who deploy Berth, embedded.
 	"deploy":                  {},
 	"internal/seeded":         {},
 	"internal/gate":           {},
+	"internal/mutants":        {},
 	"internal/svg":            {},
+	"internal/tiers":          {},
 	"internal/version":        {},
 	"internal/background":     {},
 	"internal/simulatedgroup": {"core"},
 	// For tests and for the dev cluster.
 	"internal/devpki": {},
 	// For tests, also those of the core: hence nothing above the core.
-	"internal/testkit":       {"core"},
+	"internal/testkit":       {"core", "internal/tiers"},
 	"internal/lifecycletest": {"core"},
 }
 

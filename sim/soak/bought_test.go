@@ -43,7 +43,7 @@ func growing(s *scenario.Scenario) (restarts bool) {
 // whose room others took.
 func TestPropertyBoughtNodesAreUsedInGrowingWorlds(t *testing.T) {
 	launched, unused, restarted := 0, 0, 0
-	for seed := *first; seed < *first+uint64(*seeds); seed++ {
+	for seed := *first; seed < *first+seedsToPlay(); seed++ {
 		s := Generate(seed)
 		restarts := growing(s)
 		out, err := Play(context.Background(), s, sim.Options{})

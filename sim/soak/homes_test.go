@@ -12,7 +12,7 @@ import (
 // replacement of an evicted pod waits for a node.
 func TestPropertyNobodyIsHomelessInACalmDrain(t *testing.T) {
 	drained := 0
-	for seed := *first; seed < *first+uint64(*seeds); seed++ {
+	for seed := *first; seed < *first+seedsToPlay(); seed++ {
 		s := GenerateDraining(seed)
 		s.Spec.Faults = nil
 		s.Spec.Policy.Flags = slices.DeleteFunc(s.Spec.Policy.Flags, func(f string) bool { return f == "--keep-evicted-pod-homes=false" })

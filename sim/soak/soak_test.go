@@ -21,6 +21,14 @@ var (
 	first = flag.Uint64("first", 1, "the first seed")
 )
 
+// seedsToPlay returns how many random worlds a test plays: a fifth with -short.
+func seedsToPlay() uint64 {
+	if testing.Short() {
+		return uint64(*seeds) / 5
+	}
+	return uint64(*seeds)
+}
+
 const recalled = string(step.NodeRecalled)
 
 // TestSoak plays random worlds with random faults. A broken invariant is
@@ -29,7 +37,7 @@ const recalled = string(step.NodeRecalled)
 func TestSoak(t *testing.T) {
 	sum := playWorlds(t, Generate)
 	t.Logf("%d pods were preempted and %d evicted; %d nodes were recalled", sum.Pods.Preempted, sum.Pods.Evicted, sum.Decisions[recalled])
-	if *seeds > 200 && (sum.Pods.Preempted == 0 || sum.Pods.Evicted == 0 || sum.Decisions[recalled] == 0) {
+	if seedsToPlay() > 200 && (sum.Pods.Preempted == 0 || sum.Pods.Evicted == 0 || sum.Decisions[recalled] == 0) {
 		t.Error("no world has preempted, or none evicted, or none recalled a node")
 	}
 }
@@ -38,7 +46,7 @@ func TestSoak(t *testing.T) {
 func TestDraining(t *testing.T) {
 	sum := playWorlds(t, GenerateDraining)
 	t.Logf("%d nodes were drained of %d pods, of which %d had no home; %d were recalled", sum.Drain.Nodes, sum.Drain.Pods, sum.Drain.Homeless, sum.Decisions[recalled])
-	if *seeds >= 100 && (sum.Drain.Nodes == 0 || sum.Decisions[recalled] == 0) {
+	if seedsToPlay() >= 100 && (sum.Drain.Nodes == 0 || sum.Decisions[recalled] == 0) {
 		t.Error("no world has drained a node, or none recalled one")
 	}
 }
@@ -57,7 +65,7 @@ func playWorlds(t *testing.T, generate func(seed uint64) *scenario.Scenario) (su
 		wg.Go(func() {
 			for ctx.Err() == nil && failed.Load() < 3 {
 				seed := next.Add(1) - 1
-				if seed >= *first+uint64(*seeds) {
+				if seed >= *first+seedsToPlay() {
 					return
 				}
 				s := generate(seed)
@@ -80,7 +88,7 @@ func playWorlds(t *testing.T, generate func(seed uint64) *scenario.Scenario) (su
 					adding.Unlock()
 				}
 				if n := seed - *first + 1; n%500 == 0 {
-					t.Logf("%d of %d worlds played", n, *seeds)
+					t.Logf("%d of %d worlds played", n, seedsToPlay())
 				}
 			}
 		})
@@ -105,7 +113,8 @@ func report(ctx context.Context, t *testing.T, seed uint64, s *scenario.Scenario
 		t.Error(err)
 	}
 	again, _ := Play(ctx, small, sim.Options{})
-	t.Errorf("seed %d breaks an invariant:\n  %s\nmade smaller (berth simulate --check %s):\n  %s", seed, list(out.Problems), path, list(again.Problems))
+	t.Errorf("seed %d breaks an invariant:\n  %s\nmade smaller (berth simulate --check %s):\n  %s\nrepeat: go test ./sim/soak -count=1 -run '^%s$' -seeds=1 -first=%d",
+		seed, list(out.Problems), path, list(again.Problems), t.Name(), seed)
 }
 
 // list returns the first problems, a line each.

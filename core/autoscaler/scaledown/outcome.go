@@ -57,11 +57,12 @@ func plain(req *autoscaler.Request, plan *autoscaler.Plan) bool {
 	return len(req.ScaleDown.Displaced) == 0 && len(plan.Fitting) == 0 && req.ScaleDown.Replacing == nil
 }
 
-// repeats tells whether a pass would come to the outcome of the last. Where it may not, what was
-// found in the last pass counts as found in another world.
+// repeats reports whether a pass would come to the outcome of the last. Where it may not, what was
+// found in the last pass counts as found in another world. So it does after a pass whose outcome
+// wasn't kept: nobody knows then until when what it said holds.
 func (s *Simulator) repeats(req *autoscaler.Request, plan *autoscaler.Plan) bool {
 	now := askedBy(req)
-	if !s.asked.same(&now) || !plain(req, plan) || s.last != nil && outlived(s.last.until, req.ServerNow) {
+	if !s.asked.same(&now) || !plain(req, plan) || s.last == nil || outlived(s.last.until, req.ServerNow) {
 		s.asked = now
 		s.version++
 	}

@@ -113,6 +113,50 @@ func TestPropertyOutcomesAreThoseFromNothing(t *testing.T) {
 	}
 }
 
+// TestAStuckNodesUtilizationIsOfItsLastSimulation has a node whose pod b has nowhere to go, and a
+// pod d there that counts as gone after the first pass. That pass makes n1 a candidate, and so the
+// next one looks at all nodes again. When it is time to simulate the stuck node once more, d no
+// longer counts, although nothing has changed in the cluster since.
+func TestAStuckNodesUtilizationIsOfItsLastSimulation(t *testing.T) {
+	s := cluster.New(cluster.NewSchema())
+	s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 3, Max: 3, Template: s.Schema.ParseNode(testkit.PartFullNode("t").Obj(), "g")})
+	s.SetWorkload(cluster.WorkloadOf(testkit.ReplicaSet("r", "app", "r")))
+	for name, cpu := range map[string]string{"n1": "4", "n2": "4", "stuck": "8"} {
+		s.SetNode(s.Schema.ParseNode(testkit.Node(name).Alloc("cpu", cpu, "memory", "8Gi", "pods", "10").Obj(), "g"))
+	}
+	pod := func(name, cpu string) *testkit.PodBuilder {
+		return testkit.Pod(name).Owner("apps/v1", "ReplicaSet", "r").Label("app", "r").Req("cpu", cpu)
+	}
+	s.Place(s.Schema.ParsePod(pod("a", "1").Obj()), "n1")
+	s.Place(s.Schema.ParsePod(pod("c", "2500m").Obj()), "n2")
+	s.Place(s.Schema.ParsePod(pod("b", "3500m").Obj()), "stuck")
+	sim, req := newSimulator(t, s)
+	req.ScaleDown.Rules.RecheckAfter = 30 * time.Second
+	start := time.Unix(100000, 0)
+	s.Place(s.Schema.ParsePod(pod("d", "300m").With(func(p *v1.Pod) { // gone 5 s after the first pass
+		p.DeletionTimestamp = &metav1.Time{Time: start.Add(-55 * time.Second)}
+	}).Obj()), "stuck")
+	utilization := func(at time.Duration) float64 {
+		req.Now, req.ServerNow = start.Add(at), start.Add(at)
+		for _, k := range pass(sim, req).Kept {
+			if k.Node == "stuck" && k.Reason == autoscaler.KeptNoPlace {
+				return k.Utilization
+			}
+		}
+		t.Fatalf("after %s the node isn't stuck", at)
+		return 0
+	}
+	if got, want := utilization(0), 3.8/8; got != want {
+		t.Errorf("in the first pass its utilization is %g, want %g", got, want)
+	}
+	for at := 10 * time.Second; at < 30*time.Second; at += 10 * time.Second {
+		utilization(at)
+	}
+	if got, want := utilization(30*time.Second), 3.5/8; got != want {
+		t.Errorf("when it is simulated again its utilization is %g, want %g", got, want)
+	}
+}
+
 // planText writes what a plan says of nodes.
 func planText(p *autoscaler.Plan) (out string) {
 	for _, r := range p.Removals {

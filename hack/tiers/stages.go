@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berthproject/berth/internal/tiers"
+)
+
+// The tiers.
+const (
+	check   = "check"   // for the minute-by-minute loop
+	test    = "test"    // what every change must pass
+	nightly = "nightly" // everything, in hours
+)
+
+// This file says what each tier runs. What must hold:
+//   - whatever make check runs, make test runs, and whatever make test runs, make nightly runs;
+//   - make check and make test need nothing but Go and make. A stage that does need something
+//     names it, and is skipped where that is missing, but in CI;
+//   - a tier leaves tests out by naming those that it runs. None skips itself.
+
+// smoke are the end-to-end tests of make test: Berth in place of kube-scheduler with the same
+// outcomes, nodes bought and drained through the real API and provider protocol, a leader that is
+// killed, and what people read while it runs.
+var smoke = []string{
+	"TestBadStarts", "TestDrain", "TestDropIn", "TestExplainNodeGroups", "TestFailover", "TestKubectlBerth", "TestLiveCluster",
+	"TestObserve", "TestPreemption", "TestRecall", "TestVolumes",
+}
+
+// rendered are the tests of the chart that need neither the image nor a cluster.
+var rendered = []string{
+	"TestAShadowOfNodesMayOnlyRead", "TestClustersOfOtherVersions", "TestFlagsOfValues", "TestKustomizeHasWhatTheChartHas", "TestNamesOfValues",
+	"TestValuesWithAMistake", "TestViewers", "TestWhatAMonitoredChartHas", "TestWhatTheChartHas",
+}
+
+// concurrent are the packages whose goroutines share memory.
+var concurrent = []string{"./drive/...", "./edge/follow/...", "./edge/live/..."}
+
+func checkStages(settings) []stage {
+	return []stage{
+		vet(),
+		{name: "unit", what: "unit tests, with samples of what is random", cmds: []command{{pkgs: []string{"./..."}, flags: []string{"-short"}}}},
+	}
+}
+
+func testStages(settings) []stage {
+	return slices.Concat([]stage{
+		vet(),
+		unit(),
+		{name: "properties", what: "more random cases of the properties that find most", cmds: deep(1)},
+		{name: "soak", what: "random worlds with random faults", cmds: soak("-seeds=1000", "-seeds=400")},
+		race(concurrent...),
+		allocations(),
+		{name: "chart", what: "what the Helm chart and the kustomizations render", cmds: []command{{dir: "deploy/charttest", pkgs: []string{"."}, flags: []string{"-count=1"}, tests: rendered}}},
+	}, oracle("500", "50"), []stage{
+		{name: "e2e", what: "Berth on a real control plane: the smoke tests, and a storm of 40 seconds", cmds: []command{
+			{dir: "devcluster", pkgs: others, flags: []string{"-count=1"}},
+			{dir: "devcluster", pkgs: []string{"./e2e"}, flags: []string{"-count=1", "-parallel=3", "-timeout=15m"}, tests: smoke},
+			{dir: "devcluster", pkgs: []string{"./e2e"}, flags: []string{"-count=1", "-timeout=5m", "-storm.lasts=40s", "-storm.only=apiserver-kill,leader-kill"}, tests: []string{"TestStorm"}},
+		}},
+	})
+}
+
+func nightlyStages(s settings) []stage {
+	first := strconv.FormatUint(s.seed, 10) // of random worlds: each night plays others
+	return slices.Concat([]stage{
+		vet(),
+		{name: "lint", what: "golangci-lint", cmds: []command{{args: []string{"make", "lint"}}}},
+		unit(),
+		{name: "odd", what: "every value of every example and object replaced by every odd one", cmds: []command{
+			{pkgs: []string{"./core"}, flags: []string{"-count=1", "-timeout=3h", "-odd=0"}, tests: []string{"TestAnyValueOfAnObjectMayBeOdd"}},
+			{pkgs: []string{"./sim"}, flags: []string{"-count=1", "-timeout=3h", "-odd=0"}, tests: []string{"TestAnyValueOfAnExampleMayBeOdd"}},
+		}},
+		race("./cmd/...", "./drive/...", "./edge/..."),
+		{name: "properties", what: "ten times as many random cases", cmds: deep(10, fmt.Sprintf("-rapid.seed=%d", s.seed))},
+		{name: "soak", what: fmt.Sprintf("%d random worlds with random faults, from seed %s on", s.worlds, first),
+			cmds: soak(fmt.Sprintf("-seeds=%d", s.worlds), fmt.Sprintf("-seeds=%d", s.worlds/4), "-first="+first)},
+		{name: "mutants", what: "all planted faults, by make test's own unit tests and by those that must notice them; 100 random changes", cmds: []command{
+			{pkgs: []string{"./internal/mutants"}, flags: []string{"-count=1", "-timeout=4h", "-planted=all"}, tests: []string{"TestMutantsAreNoticed"}},
+			{args: []string{"go", "run", "./hack/mutate", "-planted", "-seed", first, "-least", "62"}},
+			{args: []string{"go", "run", "./hack/mutate", "-n", "100", "-seed", first, "-least", "85"}},
+		}},
+		{name: "fuzz", what: "each fuzz target for " + s.fuzzTime, cmds: []command{{args: []string{"./hack/fuzz", s.fuzzTime}}}},
+		allocations(),
+	}, oracle(strconv.Itoa(s.clusters), "200", fmt.Sprintf("-rapid.seed=%d", s.seed)), []stage{
+		{name: "e2e", what: "all end-to-end tests", cmds: []command{
+			{dir: "devcluster", pkgs: others, flags: []string{"-count=1"}},
+			{dir: "devcluster", pkgs: []string{"./e2e"}, flags: []string{"-count=1", "-parallel=3", "-timeout=90m", fmt.Sprintf("-storm.seed=%d", s.seed)}},
+		}},
+		{name: "chart", what: "the chart, installed with the image built from it", cmds: []command{
+			{args: []string{"make", "build", "devcluster"}},
+			{dir: "deploy/charttest", pkgs: []string{"."}, flags: []string{"-count=1", "-timeout=30m"}},
+		}},
+		storms(s.seed, 3),
+		{name: "gate", what: "placements are as fast beside kube-scheduler's as before", cmds: []command{
+			{args: []string{"go", "run", "./hack/gate"}},
+			{dir: "devcluster", pkgs: []string{"./oracle"}, flags: []string{"-count=1"}, tests: []string{"TestTheGateCatchesASlowDown"}},
+		}},
+		{name: "demo", what: "the demo, three times beside four busy processes", cmds: []command{{args: []string{"./hack/demo-under-load"}}}},
+	})
+}
+
+// storms plays storms of ten minutes, of one seed after the other.
+func storms(seed uint64, n int) stage {
+	cmds := []command{{args: []string{"make", "build", "devcluster"}}}
+	for i := range n {
+		cmds = append(cmds, command{args: []string{"./devcluster/bin/devcluster", "storm", "--minutes", "10", "--seeds", fmt.Sprint(seed + uint64(i))}})
+	}
+	return stage{name: "storm", what: fmt.Sprintf("%d storms of ten minutes", n), cmds: cmds}
+}
+
+// others are the packages of the dev cluster that need no control plane, but the oracle.
+var others = []string{"./account", "./bench", "./controlplane", "./kubelets", "./storm/...", "./upstream"}
+
+func vet() stage {
+	return stage{name: "vet", what: "gofmt and go vet", cmds: []command{
+		{args: []string{"bash", "-c", `files=$(gofmt -l $(git ls-files '*.go')) && { [ -z "$files" ] || { echo "not formatted (make fmt): $files"; exit 1; }; }`}},
+		{args: []string{"go", "vet", "./..."}},
+	}}
+}
+
+func unit() stage {
+	return stage{name: "unit", what: "unit tests", cmds: []command{
+		{pkgs: []string{"./..."}, flags: []string{"-count=1"}},
+		{dir: "hack/promcheck", pkgs: []string{"./..."}, flags: []string{"-count=1"}},
+	}}
+}
+
+// deep draws more random cases of the properties of tiers.Deep: of packages with as many at once.
+func deep(times int, flags ...string) (cmds []command) {
+	byChecks := map[int][]string{}
+	for _, pkg := range slices.Sorted(maps.Keys(tiers.Deep)) {
+		byChecks[tiers.Deep[pkg]] = append(byChecks[tiers.Deep[pkg]], "./"+pkg)
+	}
+	for _, checks := range slices.Sorted(maps.Keys(byChecks)) {
+		cmds = append(cmds, command{pkgs: byChecks[checks], match: "Property",
+			flags: slices.Concat([]string{"-count=1", "-timeout=2h", fmt.Sprintf("-rapid.checks=%d", times*checks)}, flags)})
+	}
+	return cmds
+}
+
+// soak plays so many worlds of each kind.
+func soak(worlds, draining string, flags ...string) []command {
+	return []command{
+		{pkgs: []string{"./sim/soak"}, flags: slices.Concat([]string{"-count=1", "-timeout=4h", worlds}, flags), tests: []string{"TestSoak"}},
+		{pkgs: []string{"./sim/soak"}, flags: slices.Concat([]string{"-count=1", "-timeout=4h", draining}, flags), tests: []string{"TestDraining"}},
+	}
+}
+
+func race(pkgs ...string) stage {
+	return stage{name: "race", what: "the race detector", needs: &tool{find: cCompiler},
+		cmds: []command{{env: []string{"CGO_ENABLED=1"}, pkgs: pkgs, flags: []string{"-race", "-count=1", "-timeout=30m"}}}}
+}
+
+// cCompiler returns an error unless there is the C compiler that the race detector needs.
+func cCompiler() error {
+	cc, err := exec.Command("go", "env", "CC").Output()
+	if err == nil {
+		_, err = exec.LookPath(strings.TrimSpace(string(cc)))
+	}
+	if err != nil {
+		return fmt.Errorf("the race detector needs a C compiler: %w", err)
+	}
+	return nil
+}
+
+func allocations() stage {
+	return stage{name: "allocations", what: "placements allocate no more than before", cmds: []command{{args: []string{"go", "run", "./hack/gate", "-allocs"}}}}
+}
+
+// oracle compares Berth with kube-scheduler's plugins on so many random clusters, and under each
+// of the configuration files.
+func oracle(clusters, perFile string, flags ...string) []stage {
+	return []stage{{name: "oracle", what: "verdicts and scores are those of kube-scheduler's own plugins on " + clusters + " random clusters", cmds: []command{
+		{dir: "devcluster", pkgs: []string{"./oracle"}, flags: slices.Concat([]string{"-count=1", "-timeout=4h", "-rapid.checks=" + clusters}, flags), tests: []string{"TestPropertyOracle"}},
+		{dir: "devcluster", pkgs: []string{"./oracle"}, flags: slices.Concat([]string{"-count=1", "-timeout=1h", "-rapid.checks=" + perFile}, flags), tests: []string{"TestCases", "TestPropertyConfigurations", "TestRefusedFiles"}},
+	}}}
+}
