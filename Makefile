@@ -13,6 +13,7 @@ help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## Build bin/berth
+	@./hack/need-go
 	@go build -o bin/berth ./cmd/berth
 
 release: ## Build the binary as releases and images have it: BINARY=bin/berth, VERSION from git, for GOOS and GOARCH
@@ -27,15 +28,12 @@ chart: ## Write what is generated with the chart: the flags that values may have
 	cd deploy/charttest && go test . -run Kustomize -rewrite
 	go test ./deploy -run Document -rewrite
 
-devcluster: ## Build devcluster/bin/devcluster (the first time takes some ten minutes on two cores)
+devcluster: ## Build devcluster/bin/devcluster (the first time takes some minutes)
 	@./hack/build-devcluster
 
-demo: build devcluster ## Play a night batch from nothing and back, then drain services; with TRACE=DIR place an openb trace
-ifdef TRACE
-	@./devcluster/bin/devcluster trace $(TRACE)
-else
-	@./devcluster/bin/devcluster demo
-endif
+demo: build ## Play a night batch from nothing and back, then drain services; with TRACE=DIR place an openb trace
+	@./hack/build-devcluster demo
+	@./devcluster/bin/demo $(if $(TRACE),trace '$(TRACE)')
 
 check: ## Vet, formatting and short unit tests, for the minute-by-minute loop (3 minutes once built)
 	@go run ./hack/tiers check

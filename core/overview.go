@@ -35,6 +35,9 @@ type Overview struct {
 	Preempting []Preempting `json:"preempting,omitempty"`
 	// BackingOff are the node groups that aren't asked for nodes since some failed, by name.
 	BackingOff []BackingOff `json:"backingOff,omitempty"`
+	// CoolingDown are the node groups whose candidates for removal wait for a scale-down delay, by
+	// name.
+	CoolingDown []CoolingDown `json:"coolingDown,omitempty"`
 }
 
 // maxListed is how many nodes on their way out and how many preempting pods an overview lists.
@@ -108,6 +111,14 @@ type BackingOff struct {
 	Backoff
 }
 
+// CoolingDown is a node group from which no node is removed until a scale-down delay is over.
+type CoolingDown struct {
+	Group string    `json:"group"`
+	Nodes int       `json:"nodes"` // candidates for removal
+	Until time.Time `json:"until"`
+	Why   string    `json:"why"` // what the delay follows, with its flag
+}
+
 // Overview says where the cluster stands, in O(nodes × log nodes + pods without a node).
 func (c *Core) Overview() Overview {
 	o := Overview{Pending: c.pendingPods(), Preempting: c.preempting()}
@@ -126,9 +137,21 @@ func (c *Core) Overview() Overview {
 	if x, ok := c.ExplainNodes(); ok {
 		o.Nodes.ScaleDown = &x
 		o.Buying, o.BackingOff = c.buying()
-		o.Leaving = c.leavingNodes()
+		o.Leaving, o.CoolingDown = c.leavingNodes(), c.coolingDown(x.Groups)
 	}
 	return o
+}
+
+// coolingDown returns the groups with candidates for removal whose scale-down is delayed.
+func (c *Core) coolingDown(groups []NodesOfGroup) (out []CoolingDown) {
+	for _, g := range groups {
+		until, why := c.scale.groups.ScaleDownDelay(c.turn.Now, g.Group)
+		if g.Candidates.Nodes > 0 && !until.IsZero() {
+			out = append(out, CoolingDown{Group: g.Group, Nodes: g.Candidates.Nodes, Until: until.UTC(), Why: why})
+		}
+	}
+	slices.SortFunc(out, func(a, b CoolingDown) int { return strings.Compare(a.Group, b.Group) })
+	return out
 }
 
 // pendingPods returns the pods without a node by what they wait for.

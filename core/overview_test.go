@@ -86,6 +86,29 @@ func TestOverviewFollowsAPurchase(t *testing.T) {
 	}
 }
 
+// TestOverviewSaysWhichGroupsCoolDown has a node that could go, of a group that has just grown: the
+// group is listed until the delay is over.
+func TestOverviewSaysWhichGroupsCoolDown(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) { a.UnneededTime, a.DelayAfterAdd = 0, 5*time.Minute })
+	p.step(0, step.PodSet{Pod: testkit.Pod("big").Req("cpu", "64").Obj()})
+	p.plan(func(plan *autoscaler.Plan) {
+		plan.ScaleUps = []autoscaler.ScaleUp{{Group: "g", Nodes: 1, Pods: []types.UID{"pod-big"}, Bins: [][]types.UID{{"pod-big"}}}}
+	})
+	candidate := func(plan *autoscaler.Plan) { plan.Removals = []*autoscaler.Removal{{Node: "n4"}} }
+	ordered := p.now
+	p.step(time.Second)
+	p.plan(candidate)
+	want := core.CoolingDown{Group: "g", Nodes: 1, Until: ordered.Add(5 * time.Minute).UTC(),
+		Why: "node group g grew at " + ordered.UTC().Format(time.TimeOnly) + " (--scale-down-delay-after-add=5m0s)"}
+	if got := p.Overview().CoolingDown; len(got) != 1 || got[0] != want {
+		t.Errorf("cooling down are %+v, want %+v", got, want)
+	}
+	p.step(5 * time.Minute)
+	if got := p.Overview().CoolingDown; len(got) != 0 {
+		t.Errorf("when the delay is over, %+v still cool down", got)
+	}
+}
+
 // TestNodeLinesHaveTheEmptiestFirst compares the lines of nodes that are leaving, could go, stay
 // and aren't ready, in this order, and leaves out those beyond a limit.
 func TestNodeLinesHaveTheEmptiestFirst(t *testing.T) {

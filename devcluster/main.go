@@ -1,34 +1,26 @@
-// Command devcluster runs a real Kubernetes control plane on loopback, with
-// simulated kubelets, and Berth's demos on it.
+// Command devcluster runs a real Kubernetes control plane on loopback, with simulated kubelets, and
+// measures Berth and kube-scheduler on it. Berth's demo is a command of its own, cmd/demo, which
+// links less.
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthproject/berth/devcluster/command"
+	"github.com/berthproject/berth/devcluster/components"
 	"github.com/berthproject/berth/devcluster/controlplane"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	cmd := &cobra.Command{
 		Use: "devcluster", Short: "A real Kubernetes control plane on loopback, with simulated kubelets",
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(upCommand(), demoCommand(), traceCommand(), sizeCommand(), burstCommand(), benchCommand(), stormCommand(), controlplane.ComponentCommand())
-	if len(os.Args) > 1 && os.Args[1] == "component" {
-		stop() // components set up their own signal handling
-	}
-	if err := cmd.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "devcluster:", err)
-		os.Exit(1)
-	}
+	cmd.AddCommand(upCommand(), sizeCommand(), burstCommand(), benchCommand(), stormCommand(), components.Command())
+	os.Exit(command.Run(cmd))
 }
 
 func upCommand() *cobra.Command {
@@ -48,7 +40,6 @@ Nothing is left behind then, unless --data-dir says where to keep it.`,
 			fmt.Fprintf(cmd.OutOrStdout(), "ready; use it with\n  kubectl --kubeconfig %s get nodes\nstop it with Ctrl-C\n", c.Kubeconfig)
 			select {
 			case <-cmd.Context().Done():
-				fmt.Fprintln(cmd.OutOrStdout(), "stopping …")
 				return nil
 			case err := <-c.Failed():
 				return err

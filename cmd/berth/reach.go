@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -17,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// This file is how berth explain, status and top reach a running Berth: with --server at an
-// address, and else through the API server of the user's kubeconfig, with the user's own
-// credentials (reach_leader.go finds the pod, reach_tunnel.go opens the way there). What must
+// This file is how berth explain, status and top reach a running Berth, with the credentials of the
+// user's kubeconfig: at the address that --server gives (reach_direct.go), or through the API server
+// (reach_leader.go finds the pod, reach_tunnel.go opens the way there). What must
 // hold: each way to fail names the flag to look at, or the right that is missing.
 
 // reachFlags say which Berth is asked, and as whom.
@@ -41,9 +40,9 @@ func (f *reachFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.pod, "pod", "", "pod of Berth to ask, as NAMESPACE/NAME (default the one that holds the Lease)")
 	fs.IntVar(&f.port, "port", 0, "port of that pod (default what the Lease says)")
 	fs.StringVar(&f.server, "server", "", "address of Berth, such as https://localhost:10259, to go there and not through the API server")
-	fs.StringVar(&f.tokenFile, "token-file", "", "with --server: path to a file with a bearer token")
+	fs.StringVar(&f.tokenFile, "token-file", "", "with --server: path to a file with a bearer token, to send that and not the credentials of the kubeconfig")
 	fs.StringVar(&f.ca, "certificate-authority", "", "path to the certificate that Berth's is signed with")
-	fs.BoolVar(&f.insecure, "insecure-skip-tls-verify", false, "with --server: don't check Berth's certificate, as for one that it made itself")
+	fs.BoolVar(&f.insecure, "insecure-skip-tls-verify", false, "with --server: don't verify Berth's certificate, and don't send it the credentials of the kubeconfig")
 }
 
 // kubeconfigFile returns the kubeconfig that the flags name, as kubectl reads it.
@@ -81,7 +80,7 @@ type connection struct {
 // open returns a connection. It is to be closed.
 func (f *reachFlags) open(ctx context.Context) (*connection, error) {
 	if f.server != "" {
-		return f.direct()
+		return f.direct(ctx)
 	}
 	for flag, given := range map[string]bool{"--token-file": f.tokenFile != "", "--insecure-skip-tls-verify": f.insecure} {
 		if given {
@@ -99,45 +98,6 @@ func (f *reachFlags) ask(ctx context.Context, path string) ([]byte, error) {
 	}
 	defer c.close()
 	return c.get(ctx, path)
-}
-
-// direct returns a connection to the address that --server has.
-func (f *reachFlags) direct() (*connection, error) {
-	certificates, err := f.tlsConfig()
-	if err != nil {
-		return nil, err
-	}
-	transport := &http.Transport{TLSClientConfig: certificates}
-	c := &connection{base: strings.TrimRight(f.server, "/"), to: f.server, close: transport.CloseIdleConnections, refused: refusedDirect,
-		http: &http.Client{Transport: transport}}
-	if f.tokenFile != "" {
-		token, err := os.ReadFile(f.tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
-		c.http.Transport = bearer{transport, strings.TrimSpace(string(token))}
-	}
-	return c, nil
-}
-
-// bearer sends a token with each request.
-type bearer struct {
-	http.RoundTripper
-	token string
-}
-
-// RoundTrip implements http.RoundTripper.
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
-	return b.RoundTripper.RoundTrip(r)
-}
-
-func refusedDirect(status int, path string) error {
-	if status == http.StatusUnauthorized {
-		return errors.New("it isn't known who asks (401); give a token with --token-file")
-	}
-	return fmt.Errorf("who asks may not get %s (403); give them a ClusterRole with nonResourceURLs: [%[1]s], verbs: [get]", path)
 }
 
 // maxAnswer is how much of an answer is read.

@@ -175,9 +175,16 @@ func TestTheHolderSaysWhereItServes(t *testing.T) {
 // otherCertificate returns a certificate that has signed nothing.
 func otherCertificate(t *testing.T) []byte {
 	t.Helper()
-	crt, _, err := cert.GenerateSelfSignedCertKey("other", nil, nil)
+	crt, _ := otherKeyPair(t)
+	return crt
+}
+
+// otherKeyPair returns such a certificate with its key.
+func otherKeyPair(t *testing.T) (crt, key []byte) {
+	t.Helper()
+	crt, key, err := cert.GenerateSelfSignedCertKey("other", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return crt
+	return crt, key
 }

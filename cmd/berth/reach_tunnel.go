@@ -69,6 +69,21 @@ func refusedInTunnel(status int, path string) error {
 // speakThrough returns a client that speaks HTTPS through a port-forward, with the credentials of
 // the kubeconfig: a token, a client certificate, or what an exec plugin gives.
 func (f *reachFlags) speakThrough(cfg *rest.Config, forward *forward, l *leader) (*http.Client, error) {
+	check, err := f.berthsCertificate(l)
+	if err != nil {
+		return nil, err
+	}
+	base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return forward.connect(l.port) }}
+	authenticated, err := withCredentials(cfg, base, insideTunnel, check)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: closingIdle{authenticated, base}}, nil
+}
+
+// withCredentials returns a transport around base that sends the credentials of a kubeconfig to a
+// server of a name whose certificate passes check; nil has any certificate pass.
+func withCredentials(cfg *rest.Config, base *http.Transport, name string, check func(tls.ConnectionState) error) (http.RoundTripper, error) {
 	credentials, err := cfg.TransportConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the credentials of the kubeconfig: %w", err)
@@ -79,16 +94,13 @@ func (f *reachFlags) speakThrough(cfg *rest.Config, forward *forward, l *leader)
 	if err != nil {
 		return nil, fmt.Errorf("reading the credentials of the kubeconfig: %w", err)
 	}
-	tlsConfig.ServerName = insideTunnel
-	if tlsConfig.VerifyConnection, err = f.berthsCertificate(l); err != nil {
-		return nil, err
-	}
-	base := &http.Transport{TLSClientConfig: tlsConfig, DialContext: func(context.Context, string, string) (net.Conn, error) { return forward.connect(l.port) }}
+	tlsConfig.ServerName, tlsConfig.VerifyConnection = name, check
+	base.TLSClientConfig = tlsConfig
 	authenticated, err := transport.HTTPWrappersForConfig(credentials, base)
 	if err != nil {
 		return nil, fmt.Errorf("reading the credentials of the kubeconfig: %w", err)
 	}
-	return &http.Client{Transport: closingIdle{authenticated, base}}, nil
+	return authenticated, nil
 }
 
 // closingIdle closes the idle connections of the transport that others are wrapped around.
@@ -230,7 +242,7 @@ func (l *leader) unreachable(err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not forward a port to Berth's pod %s (verbs get and create of pods/portforward): %w; %s", l, err, grantRole(l.namespace))
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("there is no pod %s, which the Lease says leads: %w; if Berth's pods are in another namespace or have another name than their host, as with hostNetwork, give the pod with --pod NAMESPACE/NAME", l, err)
+		return fmt.Errorf("there is no pod %s, which the Lease says leads: %w; if Berth's pods are in another namespace or have another name than their host, as with hostNetwork, give the pod with --pod NAMESPACE/NAME; if it runs in no pod, give its address with --server, such as https://localhost:%d", l, err, l.port)
 	}
 	return fmt.Errorf("opening a port-forward to pod %s: %w", l, err)
 }

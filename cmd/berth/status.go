@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -21,6 +22,7 @@ import (
 type statusFlags struct {
 	reach  reachFlags
 	output string // text or json
+	brief  bool   // one line
 }
 
 func statusCommand() *cobra.Command {
@@ -45,12 +47,16 @@ what was decided last. Times are UTC.
 	}
 	f.reach.register(cmd.Flags())
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	cmd.Flags().BoolVar(&f.brief, "brief", false, "print one line: what pods and nodes wait for")
 	return cmd
 }
 
 func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)
+	}
+	if f.brief && f.output != "text" {
+		return errors.New("--brief is a text; leave it out with --output=json")
 	}
 	raw, err := f.reach.ask(ctx, statusPath)
 	if err != nil {
@@ -62,6 +68,10 @@ func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) err
 	}
 	s, err := readStatus(raw)
 	if err != nil {
+		return err
+	}
+	if f.brief {
+		_, err := fmt.Fprintln(out, brief(s))
 		return err
 	}
 	var b strings.Builder
@@ -142,24 +152,36 @@ func pendingLines(s *observe.Status, limit int) []line {
 	}
 	rows := []line{{{"PODS", faint}, {"WAIT FOR", faint}, {"LONGEST", faint}, {"SINCE", faint}}}
 	for _, p := range s.Pending[:min(len(s.Pending), limit)] {
-		why, c := pendingWords[p.State], plain
-		switch {
-		case p.State == core.PendingRejected:
-			why, c = p.Reason, busy
-			if p.Plugin != "" {
-				why += " (" + p.Plugin + ")"
-			}
-		case p.Reason != "":
-			why += ": " + p.Reason
-		}
-		rows = append(rows, line{{fmt.Sprint(p.Pods), strong}, {cut(why, 70), c}, {cut(p.Pod, 45), plain}, {ago(s.At, p.Since), faint}})
+		rows = append(rows, line{{fmt.Sprint(p.Pods), strong}, {cut(whyPending(&p), 70), colourIf(p.State == core.PendingRejected, busy)}, {cut(p.Pod, 45), plain}, {ago(s.At, p.Since), faint}})
 	}
 	return titled("Pods that wait", table(rows), len(s.Pending)-limit)
 }
 
+// whyPending returns what pods without a node wait for.
+func whyPending(p *core.PendingPods) string {
+	switch {
+	case p.State == core.PendingRejected && p.Plugin != "":
+		return p.Reason + " (" + p.Plugin + ")"
+	case p.State == core.PendingRejected:
+		return p.Reason
+	case p.Reason != "":
+		return pendingWords[p.State] + ": " + p.Reason
+	}
+	return pendingWords[p.State]
+}
+
 // nowLines are what is being done.
 func nowLines(s *observe.Status, limit int) []line {
-	var rows []line
+	rows := nowRows(s)
+	if len(rows) == 0 {
+		return []line{say(faint, "Nothing is being bought, removed or preempted.")}
+	}
+	return titled("Now", table(rows[:min(len(rows), limit)]), len(rows)-limit)
+}
+
+// nowRows are a row for each thing that is being done or held back: a verb, the object, and until
+// when.
+func nowRows(s *observe.Status) (rows []line) {
 	for _, b := range s.Buying {
 		what := fmt.Sprintf("%s of %s, for %s", count(b.Nodes, "node"), b.Group, count(b.Pods, "pod"))
 		if b.Price > 0 {
@@ -169,6 +191,9 @@ func nowLines(s *observe.Status, limit int) []line {
 	}
 	for _, g := range s.BackingOff {
 		rows = append(rows, line{{"backing off", bad}, {fmt.Sprintf("%s: %s", g.Group, cut(g.Reason, 70)), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
+	}
+	for _, g := range s.CoolingDown {
+		rows = append(rows, line{{"cooldown", busy}, {fmt.Sprintf("%s: %s removable; %s", g.Group, count(g.Nodes, "node"), g.Why), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
 	}
 	for _, n := range s.Leaving {
 		how, left := report.HowFar(n.Step)
@@ -180,10 +205,7 @@ func nowLines(s *observe.Status, limit int) []line {
 	for _, p := range s.Preempting {
 		rows = append(rows, line{{"preempting", busy}, {fmt.Sprintf("%s takes the place of %s on %s", p.Pod, strings.Join(p.Victims, ", "), p.Node), plain}})
 	}
-	if len(rows) == 0 {
-		return []line{say(faint, "Nothing is being bought, removed or preempted.")}
-	}
-	return titled("Now", table(rows[:min(len(rows), limit)]), len(rows)-limit)
+	return rows
 }
 
 // expected says when nodes are expected.

@@ -89,6 +89,32 @@ func TestStatusOfAnIdleCluster(t *testing.T) {
 	}
 }
 
+// TestBriefStatus is one line, in the words of the screen; -rewrite writes it.
+func TestBriefStatus(t *testing.T) {
+	for _, name := range []string{"busy", "idle"} {
+		out, err := kubectlBerth(t, name, "status", "--brief")
+		if err != nil || strings.Count(out, "\n") != 1 {
+			t.Errorf("%s: %q, %v; want one line", name, out, err)
+		}
+		testkit.Generated(t, filepath.Join("testdata", "kubectl", name+".brief"), out, "go test ./cmd/berth -run BriefStatus -rewrite", *rewrite)
+	}
+}
+
+// TestStatusSaysWhichGroupsCoolDown has nodes that could go, and a removal that failed.
+func TestStatusSaysWhichGroupsCoolDown(t *testing.T) {
+	s := &observe.Status{}
+	s.CoolingDown = []core.CoolingDown{{Group: "small-cpu", Nodes: 23, Until: time.Date(2026, 11, 23, 19, 50, 13, 0, time.UTC),
+		Why: "node group small-cpu failed to shrink at 19:47:13 (--scale-down-delay-after-failure=3m0s)"}}
+	s.Leaving = []core.LeavingNode{{Node: "a", Leaving: core.Leaving{Step: "deleting"}}, {Node: "b", Leaving: core.Leaving{Step: "deleting"}}}
+	const what = "cooldown%ssmall-cpu: 23 nodes removable; node group small-cpu failed to shrink at 19:47:13 (--scale-down-delay-after-failure=3m0s)%suntil 19:50:13"
+	if got, want := nowLines(s, maxNowLines)[1].text(palette{}, 0), "  "+fmt.Sprintf(what, "  ", "  "); got != want {
+		t.Errorf("the screen says\n%q\nwant\n%q", got, want)
+	}
+	if got, want := brief(s), fmt.Sprintf(what, " ", ", ")+"; removing 2 nodes: the provider was asked to delete it"; got != want {
+		t.Errorf("in one line it says\n%q\nwant\n%q", got, want)
+	}
+}
+
 // TestOutputIsPlainWithoutATerminal has no escape sequence and no carriage return, also with top,
 // which prints one screen and ends; as JSON the answer stays as it came.
 func TestOutputIsPlainWithoutATerminal(t *testing.T) {
@@ -113,6 +139,7 @@ func TestStatusRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"status", "-o", "yaml"}, "it must be text or json"},
+		{[]string{"status", "--brief", "-o", "json"}, "--brief is a text"},
 		{[]string{"top", "--interval", "1ms"}, "--interval is 1ms; it must be at least 500ms"},
 		{[]string{"status", "more"}, "unknown command"},
 		{[]string{"explain", "nodes"}, "has no /debug/explain: it is an older Berth"},

@@ -6,7 +6,6 @@ package account
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -20,14 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
-
-	"github.com/berthproject/berth/deploy"
 )
 
 // Name is the ServiceAccount's in the kustomizations; on a cluster that of a configuration
@@ -140,42 +134,9 @@ func awaitRights(ctx context.Context, client kubernetes.Interface, user string, 
 // configuration's name behind the names of all of them. The rest of what is deployed isn't
 // among them: there is nothing on a dev cluster that runs containers.
 func Objects(configuration string) ([]runtime.Object, error) {
-	folder := "kustomize/base"
-	if configuration != "base" {
-		folder = "kustomize/overlays/" + configuration
-	}
-	files := filesys.MakeFsInMemory()
-	err := fs.WalkDir(deploy.Kustomize, "kustomize", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		raw, err := deploy.Kustomize.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return files.WriteFile(path, raw)
-	})
+	out, err := build(configuration)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kustomizations: %w", err)
-	}
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, folder)
-	if err != nil {
-		return nil, fmt.Errorf("building %s: %w", folder, err)
-	}
-	var out []runtime.Object
-	for _, r := range built.Resources() {
-		raw, err := r.AsYAML()
-		if err != nil {
-			return nil, err
-		}
-		if kind := r.GetKind(); kind != "ServiceAccount" && r.GetGvk().Group != rbacv1.GroupName {
-			continue
-		}
-		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(raw, nil, nil)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", r.CurId(), err)
-		}
-		out = append(out, o)
+		return nil, err
 	}
 	rename(out, "-"+configuration)
 	return out, nil

@@ -122,7 +122,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	if err := c.start("kube-apiserver", flags...); err != nil {
 		return err
 	}
-	if err := c.waitReady(ctx, 3*time.Minute); err != nil {
+	if err := c.waitReady(ctx, 5*time.Minute); err != nil {
 		return err
 	}
 	if o.NoControllers {
@@ -132,7 +132,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	if err := c.start("kube-controller-manager", c.controllerFlags(ports.controllers, certs)...); err != nil {
 		return err
 	}
-	if err := c.waitAccount(ctx, time.Minute); err != nil {
+	if err := c.waitAccount(ctx, 3*time.Minute); err != nil {
 		return err
 	}
 	if o.NoKubelets {
@@ -149,10 +149,8 @@ func (c *Cluster) makeDir() (err error) {
 		}
 		return nil
 	}
-	if c.dir, err = os.MkdirTemp("", "berth-devcluster-"); err != nil {
-		return fmt.Errorf("making a data directory: %w", err)
-	}
-	return nil
+	c.dir, err = MakeTemp("berth-devcluster-")
+	return err
 }
 
 // makeKubeconfig writes the kubeconfig to a path, by default into the data directory, and
@@ -222,6 +220,10 @@ func (c *Cluster) start(component string, args ...string) error {
 func (c *Cluster) report(p *Process) {
 	go func() {
 		if err := p.Wait(); err != nil {
+			// Of a process that a full disk has stopped, the log may not say so.
+			if full := checkSpace(c.dir, spaceLeft); full != nil {
+				err = fmt.Errorf("%w\n%w", full, err)
+			}
 			c.failed <- err
 		}
 	}()
@@ -327,6 +329,15 @@ func checkFree(port int) error {
 		return fmt.Errorf("port %d is in use: %w; give another --port, or 0 to have one chosen", port, err)
 	}
 	return l.Close()
+}
+
+// FreePort returns a port on loopback that was free a moment ago.
+func FreePort() (int, error) {
+	free, err := freePorts(1)
+	if err != nil {
+		return 0, err
+	}
+	return free[0], nil
 }
 
 // freePorts returns ports on loopback that differ, and that were free a moment ago.

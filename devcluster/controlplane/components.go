@@ -12,10 +12,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
-	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
-	"github.com/berthproject/berth/devcluster/bindloop"
 	"github.com/berthproject/berth/devcluster/kubelets"
 	"github.com/berthproject/berth/internal/devpki"
 )
@@ -23,21 +20,21 @@ import (
 // This file makes this binary each of the control plane's components: Start runs it again
 // as "component NAME" with the component's own flags.
 
-// ComponentCommand returns the hidden command whose subcommands are the components. A
-// process runs at most one of them, since Kubernetes sets its signal handler up once per
-// process.
-func ComponentCommand() *cobra.Command {
+// ComponentCommand returns the hidden command whose subcommands are the components: those of every
+// cluster but its controllers, and more. The name of the controllers must be
+// kube-controller-manager. A process runs at most one of them, since Kubernetes sets its signal
+// handler up once per process.
+func ComponentCommand(more ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: "component", Hidden: true, Short: "Run one component; for the use of up and demo",
 		PersistentPreRunE: func(*cobra.Command, []string) error { return setVersion() }}
-	cmd.AddCommand(etcdCommand(), passThrough("kube-apiserver", app.NewAPIServerCommand),
-		passThrough("kube-controller-manager", kcm.NewControllerManagerCommand),
-		passThrough("kube-scheduler", func() *cobra.Command { return scheduler.NewSchedulerCommand() }), kubelets.Command(), bindloop.Command())
+	cmd.AddCommand(etcdCommand(), PassThrough("kube-apiserver", app.NewAPIServerCommand), kubelets.Command())
+	cmd.AddCommand(more...)
 	return cmd
 }
 
-// passThrough returns a command that hands its arguments to a component's own command,
+// PassThrough returns a command that hands its arguments to a component's own command,
 // which is made only when it is run: making it registers flags for the whole process.
-func passThrough(name string, make func() *cobra.Command) *cobra.Command {
+func PassThrough(name string, make func() *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: name, DisableFlagParsing: true, SilenceUsage: true,
 		RunE: func(_ *cobra.Command, args []string) error {

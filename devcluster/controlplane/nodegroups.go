@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -16,6 +17,8 @@ import (
 type NodeGroups struct {
 	*Process
 	Address string // host:port, on loopback
+	// Timeout is how long Berth waits for the answer to a call, by Flags; 0 for Berth's default.
+	Timeout time.Duration
 	certs   *devpki.Authority
 	dir     string
 }
@@ -49,7 +52,11 @@ func (c *Cluster) ServeNodeGroups(berth, groups, dir string) (*NodeGroups, error
 // Flags returns those by which berth run gets its nodes there, at an address: the process's own or
 // that of a proxy before it.
 func (g *NodeGroups) Flags(address string) ([]string, error) {
-	raw, err := yaml.Marshal(map[string]string{"address": address, "cert": g.certs.Path("client.crt"), "key": g.certs.Path("client.key"), "cacert": g.certs.Path("ca.crt")})
+	config := map[string]string{"address": address, "cert": g.certs.Path("client.crt"), "key": g.certs.Path("client.key"), "cacert": g.certs.Path("ca.crt")}
+	if g.Timeout > 0 {
+		config["grpc_timeout"] = g.Timeout.String()
+	}
+	raw, err := yaml.Marshal(config)
 	if err != nil {
 		return nil, err
 	}

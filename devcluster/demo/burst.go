@@ -60,7 +60,7 @@ func (b Burst) Run(ctx context.Context) error {
 func (b Burst) round(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.Limit, fmt.Errorf("expected a node to be asked for, for each of %d pods, within %s", b.Pods, b.Limit))
 	defer cancel()
-	dir, err := os.MkdirTemp("", "berth-demo-")
+	dir, err := controlplane.MakeTemp("berth-demo-")
 	if err != nil {
 		return 0, err
 	}

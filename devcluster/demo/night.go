@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -33,7 +34,6 @@ type Night struct {
 	Scale  int    // percent of the full batch's pods
 	// Services is how many services follow the batch, 0 for none.
 	Services int
-	Limit    time.Duration // for the whole demo
 	Out      io.Writer
 	Record   string // path of a recording to make, "" for none
 	AuditLog string // path of a file with what Berth asks of the API server, "" for none
@@ -52,31 +52,38 @@ type job struct {
 
 // fullBatch is 2,000 pods.
 var fullBatch = []job{
-	{"etl", 900, "500m", "1Gi", "", 20 * time.Second},
-	{"features", 500, "1", "2Gi", "", 25 * time.Second},
-	{"render", 400, "2", "4Gi", "", 30 * time.Second},
-	{"train", 80, "4", "16Gi", "1", 30 * time.Second},
-	{"sweep", 120, "1", "4Gi", "1", 20 * time.Second},
+	{"etl", 900, "500m", "1Gi", "", 8 * time.Second},
+	{"features", 500, "1", "2Gi", "", 10 * time.Second},
+	{"render", 400, "2", "4Gi", "", 12 * time.Second},
+	{"train", 80, "4", "16Gi", "1", 12 * time.Second},
+	{"sweep", 120, "1", "4Gi", "1", 8 * time.Second},
 }
 
 // Run plays the night. Its error says what was expected and not met.
 func (n Night) Run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, n.Limit, fmt.Errorf("expected the demo to end within %s", n.Limit))
-	defer cancel()
 	file, err := simulatedgroup.Load(n.Groups)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "berth-demo-")
+	dir, err := controlplane.MakeTemp("berth-demo-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bed, err := startTestbed(ctx, controlplane.Options{Progress: n.Out, AuditLog: n.AuditLog}, n.Berth, dir, n.Groups, n.flags()...)
+	port, err := controlplane.FreePort()
+	if err != nil {
+		return err
+	}
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: n.Out, AuditLog: n.AuditLog}, n.Berth, dir, n.Groups, n.flags(port)...)
 	if err != nil {
 		return err
 	}
 	defer bed.stop()
+	console := n.console(bed, port)
+	if err := console.await(ctx, bed); err != nil {
+		return err
+	}
+	console.invite(n.Out)
 	if n.Scheduler != nil {
 		p, err := n.Scheduler(bed.cluster)
 		if err != nil {
@@ -93,14 +100,14 @@ func (n Night) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.follow(ctx, bed, w, total); err != nil {
+	if err := n.follow(ctx, bed, w, total, console.why); err != nil {
 		return err
 	}
 	if err := n.summary(ctx, bed, w, total); err != nil {
 		return err
 	}
 	if n.Services > 0 {
-		if err := playServices(ctx, bed, file, n.Services); err != nil {
+		if err := playServices(ctx, bed, file, n.Services, console.why); err != nil {
 			return err
 		}
 	}
@@ -108,11 +115,16 @@ func (n Night) Run(ctx context.Context) error {
 	return nil
 }
 
-// flags returns Berth's flags: timers so short that the night takes minutes.
-func (n Night) flags() []string {
+// flags returns Berth's flags: timers so short that the night takes a minute, and a failed launch
+// or removal is made up for soon.
+func (n Night) flags(port int) []string {
 	flags := []string{
-		"--scan-interval=2s",
-		"--scale-down-unneeded-time=8s", "--scale-down-delay-after-add=15s", "--node-delete-delay-after-taint=1s", "--max-scale-down-parallelism=200", "--max-drain-parallelism=10",
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
+		"--leader-elect-lease-duration=1m", "--leader-elect-renew-deadline=45s", // for a laptop that stands still for a while
+		"--scan-interval=1s",
+		"--scale-down-unneeded-time=3s", "--scale-down-delay-after-add=3s", "--scale-down-delay-after-failure=5s", "--node-delete-delay-after-taint=1s",
+		"--initial-node-group-backoff-duration=5s", "--max-node-group-backoff-duration=30s",
+		"--max-scale-down-parallelism=200", "--max-drain-parallelism=10",
 	}
 	if n.Record != "" {
 		flags = append(flags, "--record="+n.Record)
@@ -121,6 +133,15 @@ func (n Night) flags() []string {
 		flags = append(flags, "--mode=autoscaler")
 	}
 	return flags
+}
+
+// console returns the way to Berth, which serves on a port.
+func (n Night) console(bed *testbed, port int) *console {
+	c := &console{berth: n.Berth, reach: []string{"--kubeconfig", bed.cluster.Kubeconfig, "--server", "https://127.0.0.1:" + strconv.Itoa(port)}}
+	if n.Scheduler != nil { // --mode=autoscaler holds the Lease of Cluster Autoscaler
+		c.reach = append(c.reach, "--lease", metav1.NamespaceSystem+"/cluster-autoscaler")
+	}
+	return c
 }
 
 // submit creates the Jobs, and returns how many pods they have.
@@ -164,13 +185,15 @@ func (j job) object() *batchv1.Job {
 }
 
 // follow shows progress until all pods are done and all nodes gone. It samples four times
-// a second, prints a line every two seconds, and checks placements every ten.
-func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int) error {
+// a second, adds a row to the table every two seconds, and checks placements every ten.
+func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int, why func(context.Context) string) error {
 	fmt.Fprintf(n.Out, "%6s │ %7s %6s %7s %6s │ %9s %8s %6s %8s │ %8s\n", "", "pods", "", "", "", "nodes", "", "", "", "")
 	fmt.Fprintf(n.Out, "%6s │ %7s %6s %7s %6s │ %9s %8s %6s %8s │ %8s\n", "time", "pending", "bound", "running", "done", "launching", "starting", "ready", "draining", "$/h")
+	table := newProgress(n.Out, why, w.start)
+	goal := fmt.Sprintf("all %d pods to be done and all nodes to be removed", total)
 	sample := time.NewTicker(250 * time.Millisecond)
 	defer sample.Stop()
-	line, nextCheck := 0, 0
+	nextCheck := 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -181,10 +204,11 @@ func (n Night) follow(ctx context.Context, bed *testbed, w *watcher, total int) 
 			return err
 		}
 		w.sample(time.Now(), total)
-		if at := int(w.elapsed().Seconds()) / 2; at > line {
-			line = at
+		if table.due(w.last) {
 			w.ordered = bed.ordered(ctx)
-			fmt.Fprintln(n.Out, w.line())
+			if err := table.row(ctx, w.last, w.cells(), goal); err != nil {
+				return err
+			}
 		}
 		// Placements are checked on the way: at the end there are none.
 		if at := int(w.elapsed().Seconds()) / 10; at > nextCheck {

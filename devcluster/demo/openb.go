@@ -50,7 +50,7 @@ func (t Trace) Run(ctx context.Context) error {
 	if t.MaxPods > 0 && t.MaxPods < len(trace.Pods) {
 		trace.Pods = trace.Pods[:t.MaxPods]
 	}
-	dir, err := os.MkdirTemp("", "berth-demo-")
+	dir, err := controlplane.MakeTemp("berth-demo-")
 	if err != nil {
 		return err
 	}

@@ -44,26 +44,25 @@ var serviceSizes = [][2]string{{"100m", "256Mi"}, {"200m", "512Mi"}, {"300m", "1
 const serviceGroup = "small-cpu"
 
 // restTime is how long nothing may be left to remove, until the cluster is at rest. Berth
-// plans every two seconds.
-const restTime = 5 * time.Second
+// plans every second.
+const restTime = 3 * time.Second
 
 // services is the play of the services.
 type services struct {
-	bed     *testbed
-	count   int
-	fleet   *fleet
-	pods    *servicePods
-	start   time.Time
-	printed int // lines of the table, of two seconds each
-
+	bed                 *testbed
+	count               int
+	fleet               *fleet
+	pods                *servicePods
+	table               *progress
+	checks              int // of placements, one every ten seconds
 	checked, violations int
 	before, after       nodeCounts // when the batch was over, and at the end
 }
 
-// playServices plays the services, so many of them. Its error says what was expected and not
-// met.
-func playServices(ctx context.Context, bed *testbed, file *simulatedgroup.File, count int) error {
-	s := &services{bed: bed, count: count, pods: newServicePods(replicas - maxUnavailable), start: time.Now()}
+// playServices plays the services, so many of them; why returns what Berth waits for. Its error
+// says what was expected and not met.
+func playServices(ctx context.Context, bed *testbed, file *simulatedgroup.File, count int, why func(context.Context) string) error {
+	s := &services{bed: bed, count: count, pods: newServicePods(replicas - maxUnavailable), table: newProgress(bed.out, why, time.Now())}
 	var err error
 	if s.fleet, err = newFleet(ctx, bed, file); err != nil {
 		return err
@@ -78,7 +77,7 @@ func playServices(ctx context.Context, bed *testbed, file *simulatedgroup.File, 
 		return err
 	}
 	enough := func(podCounts, nodeCounts) bool { return s.fleet.count().ready >= large.pods }
-	if err := s.until(ctx, "nodes for the batch", enough); err != nil {
+	if err := s.until(ctx, "a node for each pod of the batch", enough); err != nil {
 		return err
 	}
 	if err := s.open(ctx); err != nil {
@@ -211,19 +210,22 @@ func (s *services) rests(limit int) func(podCounts, nodeCounts) bool {
 	}
 }
 
-// until prints the table until something holds, and checks placements with every fifth line.
-func (s *services) until(ctx context.Context, what string, holds func(podCounts, nodeCounts) bool) error {
+// until adds rows to the table until something holds, and checks placements every ten seconds.
+// goal says what should hold.
+func (s *services) until(ctx context.Context, goal string, holds func(podCounts, nodeCounts) bool) error {
 	sample := time.NewTicker(250 * time.Millisecond)
 	defer sample.Stop()
 	for {
-		p, n := s.pods.count(), s.fleet.count()
-		if at := int(time.Since(s.start).Seconds()) / 2; at > s.printed {
-			s.printed = at
-			s.line(ctx, p, n)
-			if at%5 == 0 {
-				if err := s.check(ctx); err != nil {
-					return err
-				}
+		p, n, now := s.pods.count(), s.fleet.count(), time.Now()
+		if s.table.due(now) {
+			if err := s.table.row(ctx, now, s.cells(ctx, p, n), goal); err != nil {
+				return err
+			}
+		}
+		if at := int(now.Sub(s.table.start).Seconds()) / 10; at > s.checks {
+			s.checks = at
+			if err := s.check(ctx); err != nil {
+				return err
 			}
 		}
 		if holds(p, n) {
@@ -234,8 +236,8 @@ func (s *services) until(ctx context.Context, what string, holds func(podCounts,
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w; the last thing was %s: %d of %d pods ready; %d nodes, %d of them draining, %d cordoned, %d that could go",
-				context.Cause(ctx), what, p.ready, p.all, n.all(), n.draining, n.cordoned, n.candidates)
+			return fmt.Errorf("%w while waiting for %s: %d of %d pods ready; %d nodes, %d of them draining, %d cordoned, %d that could go",
+				context.Cause(ctx), goal, p.ready, p.all, n.all(), n.draining, n.cordoned, n.candidates)
 		case <-sample.C:
 		}
 	}
@@ -247,9 +249,9 @@ func (s *services) head() {
 	fmt.Fprintf(s.bed.out, "%6s │ %7s %6s %8s %6s %8s │ %9s %8s %6s %8s │ %8s\n", "time", "pending", "ready", "evicted", "moved", "homeless", "launching", "starting", "ready", "draining", "$/h")
 }
 
-// line prints a line of the table.
-func (s *services) line(ctx context.Context, p podCounts, n nodeCounts) {
-	fmt.Fprintf(s.bed.out, "%5ds │ %7d %6d %8d %6d %8d │ %9d %8d %6d %8d │ %8.2f\n", int(time.Since(s.start).Seconds()),
+// cells returns the counts as a row of the table.
+func (s *services) cells(ctx context.Context, p podCounts, n nodeCounts) string {
+	return fmt.Sprintf("%7d %6d %8d %6d %8d │ %9d %8d %6d %8d │ %8.2f",
 		p.pending, p.ready, p.evicted, p.moved, p.homeless, s.bed.ordered(ctx), n.starting, n.ready, n.draining, n.hourly)
 }
 

@@ -38,7 +38,7 @@ func (z Size) Run(ctx context.Context) error {
 	interrupted := ctx.Done()
 	ctx, cancel := context.WithTimeoutCause(ctx, z.Limit, fmt.Errorf("expected %d pods to be bound within %s", z.Pods, z.Limit))
 	defer cancel()
-	dir, err := os.MkdirTemp("", "berth-demo-")
+	dir, err := controlplane.MakeTemp("berth-demo-")
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,10 @@ import (
 // after startTestbed every way out stops both, and a process that ends by itself fails
 // the demo.
 
+// callTimeout is how long Berth waits for the node groups. On a busy laptop a call may take longer
+// than the five seconds that are the default, and what wasn't answered counts as failed.
+const callTimeout = time.Minute
+
 // testbed is a dev cluster with Berth running on it.
 type testbed struct {
 	cluster *controlplane.Cluster
@@ -64,6 +68,7 @@ func (bed *testbed) start(ctx context.Context, berth, dir, groups string, flags 
 			return err
 		}
 		bed.watch(bed.nodes.Process)
+		bed.nodes.Timeout = callTimeout
 		provider, err := bed.nodes.Flags(bed.nodes.Address)
 		if err != nil {
 			return err

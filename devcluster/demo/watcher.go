@@ -122,9 +122,9 @@ func (w *watcher) wasted(i int) float64 {
 	return 1 - w.requested[i]/w.allocatable[i]
 }
 
-// line returns the last sample as a line of the progress table.
-func (w *watcher) line() string {
-	return fmt.Sprintf("%5ds │ %7d %6d %7d %6d │ %9d %8d %6d %8d │ %8.2f", int(w.elapsed().Seconds()),
+// cells returns the last sample as a row of the progress table.
+func (w *watcher) cells() string {
+	return fmt.Sprintf("%7d %6d %7d %6d │ %9d %8d %6d %8d │ %8.2f",
 		w.pendingPods, w.boundPods, w.runningPods, w.donePods, w.ordered, w.nodes.starting, w.nodes.ready, w.nodes.draining, w.nodes.hourly)
 }
 

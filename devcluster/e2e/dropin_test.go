@@ -98,7 +98,7 @@ func TestModes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := demo.Night{AuditLog: auditLog(t), Scheduler: start, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 10, Limit: 8 * time.Minute, Out: &lines{t: t}}
+			n := demo.Night{AuditLog: auditLog(t), Scheduler: start, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 10, Out: &lines{t: t}}
 			if err := n.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}

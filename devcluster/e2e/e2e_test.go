@@ -30,6 +30,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berthproject/berth/devcluster/components"
 	"github.com/berthproject/berth/devcluster/controlplane"
 	"github.com/berthproject/berth/devcluster/demo"
 	"github.com/berthproject/berth/internal/testkit"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 	var err error
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "component":
-		cmd := controlplane.ComponentCommand()
+		cmd := components.Command()
 		cmd.SetArgs(os.Args[2:])
 		err = cmd.Execute()
 	case len(os.Args) > 1 && os.Args[1] == "up":
@@ -96,7 +97,7 @@ func run(m *testing.M) int {
 // expectations. What Berth saw is recorded, and replayed it decides the same.
 func TestNightBatch(t *testing.T) {
 	recording := filepath.Join(t.TempDir(), "recording")
-	n := demo.Night{AuditLog: auditLog(t), Record: recording, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Services: 4, Limit: 8 * time.Minute, Out: &lines{t: t}}
+	n := demo.Night{AuditLog: auditLog(t), Record: recording, Berth: berth, Groups: filepath.Join("..", "..", "examples", "demo", "groups.yaml"), Scale: 20, Services: 4, Out: &lines{t: t}}
 	if err := n.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -229,14 +230,20 @@ type upProcess struct {
 func startUp(t *testing.T, args ...string) *upProcess {
 	t.Helper()
 	u := &upProcess{t: t, tmp: t.TempDir(), cmd: exec.Command(os.Args[0], args...), ended: make(chan error, 1)}
+	u.start()
+	return u
+}
+
+// start starts the process, whose temporary files and output are its own.
+func (u *upProcess) start() {
+	u.t.Helper()
 	u.cmd.Env = append(os.Environ(), "TMPDIR="+u.tmp)
 	u.cmd.Stdout = writerFunc(func(p []byte) (int, error) { u.mu.Lock(); defer u.mu.Unlock(); return u.out.Write(p) })
 	u.cmd.Stderr = u.cmd.Stdout
 	if err := u.cmd.Start(); err != nil {
-		t.Fatal(err)
+		u.t.Fatal(err)
 	}
 	go func() { u.ended <- u.cmd.Wait() }()
-	return u
 }
 
 // output returns what the process has written so far.
@@ -268,6 +275,12 @@ func (u *upProcess) stop() {
 	if err := <-u.ended; err != nil {
 		u.t.Fatalf("%v\n%s", err, u.output())
 	}
+	u.leavesNothing()
+}
+
+// leavesNothing fails the test if files or processes are left.
+func (u *upProcess) leavesNothing() {
+	u.t.Helper()
 	left, err := filepath.Glob(filepath.Join(u.tmp, "*"))
 	if err != nil || len(left) > 0 {
 		u.t.Errorf("files are left behind: %v (%v)", left, err)

@@ -166,7 +166,7 @@ func TestObserve(t *testing.T) {
 		{[]string{"pod", "default/fits", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/fits is placed on n1", "Placed pod default/fits node n1"}},
 		{[]string{"pod", "default/fits", "--token-file", reader, "--insecure-skip-tls-verify", "-o", "json"}, []string{`"outcome": "Placed"`, `"kind": "Placed"`}},
 		{[]string{"pod", "default/fits", "--token-file", reader}, []string{"berth: asking Berth: ", "--insecure-skip-tls-verify"}},
-		{[]string{"pod", "default/fits", "--insecure-skip-tls-verify"}, []string{"(403); give them a ClusterRole"}},
+		{[]string{"pod", "default/fits", "--insecure-skip-tls-verify"}, []string{"(403); ask for the ClusterRole berth-viewer"}},
 		{[]string{"pod", "default/nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"Berth knows no pod default/nobody"}},
 		{[]string{"pod", "nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"Berth knows no pod default/nobody"}},
 		{[]string{"pod", "a/b/c"}, []string{"give the pod as: berth explain pod NAMESPACE/NAME"}},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,46 +39,63 @@ type dueInstance struct {
 // Advance registers the nodes whose launch is due and makes those ready whose startup is
 // over. What fails is tried again by the next call.
 func (p *Provider) Advance(ctx context.Context) {
-	p.removeOrphans(ctx)
-	for _, d := range p.due() {
-		var err error
-		if d.registered {
-			err = p.makeReady(ctx, d.name)
-		} else {
-			err = p.register(ctx, d.group, d.name)
-		}
-		p.mu.Lock()
-		switch {
-		case d.group.instances[d.name] == nil: // it was deleted meanwhile
-			p.orphans[d.name] = true
-		case apierrors.IsNotFound(err): // somebody deleted the node
-			d.group.forget(d.name)
-		case err != nil:
-			p.log.Info("a simulated node could not be updated; trying again", "node", d.name, "err", err)
-		case d.registered:
-			d.ready = true
-		default:
-			d.registered = true
-		}
-		p.mu.Unlock()
+	p.mu.Lock()
+	orphans := slices.Sorted(maps.Keys(p.orphans))
+	p.mu.Unlock()
+	p.removeNodes(ctx, orphans)
+	each(p.due(), func(d dueInstance) { p.advance(ctx, d) })
+}
+
+// advance makes the next call for an instance, and records its outcome.
+func (p *Provider) advance(ctx context.Context, d dueInstance) {
+	var err error
+	if d.registered {
+		err = p.makeReady(ctx, d.name)
+	} else {
+		err = p.register(ctx, d.group, d.name)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case d.group.instances[d.name] == nil: // it was deleted meanwhile
+		p.orphans[d.name] = true
+	case apierrors.IsNotFound(err): // somebody deleted the node
+		d.group.forget(d.name)
+	case err != nil:
+		p.log.Info("a simulated node could not be updated; trying again", "node", d.name, "err", err)
+	case d.registered:
+		d.ready = true
+	default:
+		d.registered = true
 	}
 }
 
-// removeOrphans deletes the Node objects of instances that were deleted: nobody else can. What fails
-// is tried again by the next call.
-func (p *Provider) removeOrphans(ctx context.Context) {
-	p.mu.Lock()
-	names := slices.Sorted(maps.Keys(p.orphans))
-	p.mu.Unlock()
-	for _, name := range names {
+// maxCalls is how many calls to the API are under way at a time for one call of the provider. One
+// by one, the deletion of some hundred nodes would outlast its caller's deadline on a busy machine.
+const maxCalls = 50
+
+// each calls do for all items, maxCalls at a time, and returns when all calls have returned.
+func each[T any](items []T, do func(T)) {
+	var group errgroup.Group
+	group.SetLimit(maxCalls)
+	for _, item := range items {
+		group.Go(func() error { do(item); return nil })
+	}
+	_ = group.Wait() // do returns no error
+}
+
+// removeNodes deletes the Node objects of instances that were deleted. Nobody else deletes them:
+// those that can't be deleted now stay orphans, and the next Advance tries again.
+func (p *Provider) removeNodes(ctx context.Context, names []string) {
+	each(names, func(name string) {
 		if err := p.api.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			p.log.Info("the node of an instance that was deleted could not be; trying again", "node", name, "err", err)
-			continue
+			p.log.Info("the node of a deleted instance could not be deleted; trying again", "node", name, "err", err)
+			return
 		}
 		p.mu.Lock()
+		defer p.mu.Unlock()
 		delete(p.orphans, name)
-		p.mu.Unlock()
-	}
+	})
 }
 
 // due returns the instances that there is something to do for, by name, and forgets

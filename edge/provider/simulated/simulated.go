@@ -5,6 +5,7 @@
 package simulated
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,7 +24,8 @@ import (
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
-// API is what the provider needs of the Kubernetes API: the client for nodes has it.
+// API is what the provider needs of the Kubernetes API: the client for nodes has it. Several
+// goroutines call it at a time.
 type API interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*v1.NodeList, error)
 	Create(ctx context.Context, node *v1.Node, opts metav1.CreateOptions) (*v1.Node, error)
@@ -67,7 +69,7 @@ type group struct {
 type instance struct {
 	launchAt, readyAt time.Time
 	fails             bool
-	registered, ready bool // written by Advance only
+	registered, ready bool // written by Advance only; guarded by mu
 }
 
 // New returns a provider for the groups of a file, without instances: Adopt finds those
@@ -165,24 +167,23 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 }
 
 // DeleteNodes implements nodegroup.Provider. Deleting a node that is gone succeeds. An instance
-// has its node's name in its ID. It goes at once; a Node object that can't be deleted now goes later
-// (Advance). The other way round there would be an instance without a node whenever the answer to
+// has its node's name in its ID. It goes at once, and its Node object is deleted before the call
+// returns, many at a time; one that can't be deleted then is deleted later (Advance). The other way round there would be an instance without a node whenever the answer to
 // the deletion of the object is lost, which counts as a node that is coming.
 func (p *Provider) DeleteNodes(ctx context.Context, id string, instances []nodegroup.Instance) error {
 	g := p.groups[id]
 	if g == nil {
 		return fmt.Errorf("deleting nodes of group %q: there is no such group", id)
 	}
+	names := make([]string, len(instances))
 	p.mu.Lock()
-	for _, i := range instances {
-		if i.Node == "" {
-			i.Node = strings.TrimPrefix(i.ID, simulatedgroup.ProviderID(id, ""))
-		}
-		g.forget(i.Node)
-		p.orphans[i.Node] = true
+	for n, i := range instances {
+		names[n] = cmp.Or(i.Node, strings.TrimPrefix(i.ID, simulatedgroup.ProviderID(id, "")))
+		g.forget(names[n])
+		p.orphans[names[n]] = true
 	}
 	p.mu.Unlock()
-	p.removeOrphans(ctx)
+	p.removeNodes(ctx, names)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,6 +208,42 @@ func TestADeletionIsCarriedOut(t *testing.T) {
 	}
 }
 
+// TestDeletionsAreConcurrent deletes 500 nodes in one call. Each deletion at the API waits until 50
+// are under way, so that the call doesn't return unless they are made at the same time.
+func TestDeletionsAreConcurrent(t *testing.T) {
+	const nodes, together = 500, 50
+	var instances []nodegroup.Instance
+	for i := range nodes {
+		instances = append(instances, nodegroup.Instance{Node: fmt.Sprint("node-", i)})
+	}
+	f, err := file(t, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var underWay, deleted atomic.Int64
+	enough := make(chan struct{})
+	api := &deleting{delete: func(ctx context.Context, _ func(context.Context) error) error {
+		if underWay.Add(1) == together {
+			close(enough)
+		}
+		select {
+		case <-enough:
+		case <-ctx.Done():
+		}
+		deleted.Add(1)
+		return nil
+	}}
+	p := simulated.New(api, f, time.Now, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := p.DeleteNodes(ctx, "g", instances); err != nil {
+		t.Error(err)
+	}
+	if ctx.Err() != nil || deleted.Load() != nodes {
+		t.Errorf("%d of %d nodes were deleted, %v; want all, %d at a time", deleted.Load(), nodes, ctx.Err(), together)
+	}
+}
+
 // TestANodeIsNotRegisteredForADeletedInstance deletes an instance while its Node object is being
 // created.
 func TestANodeIsNotRegisteredForADeletedInstance(t *testing.T) {
@@ -298,8 +335,8 @@ func TestLaunchesThatFailLowerTheTarget(t *testing.T) {
 	}
 }
 
-// TestLaunchesGoOnAfterFailures has the API refuse the first call of each kind, and
-// somebody delete a node before it is ready.
+// TestLaunchesGoOnAfterFailures has the API refuse the first call of each kind, that to make a node
+// ready for one that somebody deleted before.
 func TestLaunchesGoOnAfterFailures(t *testing.T) {
 	ctx := context.Background()
 	f, err := file(t, valid)
@@ -308,7 +345,11 @@ func TestLaunchesGoOnAfterFailures(t *testing.T) {
 	}
 	client := fake.NewClientset()
 	refused := map[string]bool{}
+	gone := ""
 	client.PrependReactor("*", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if p, ok := a.(clienttesting.PatchAction); ok && p.GetName() != gone {
+			return false, nil, nil
+		}
 		first := !refused[a.GetVerb()]
 		refused[a.GetVerb()] = true
 		return first, nil, errors.New("refused")
@@ -337,7 +378,7 @@ func TestLaunchesGoOnAfterFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := gs[0].Instances[0].Node
+	gone = gs[0].Instances[0].Node
 	if err := client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("nodes"), "", gone); err != nil {
 		t.Fatal(err)
 	}
