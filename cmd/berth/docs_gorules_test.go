@@ -43,11 +43,14 @@ func ruleOfMake(c call, whole bool) error {
 	}
 	for _, v := range variables {
 		name, _, _ := strings.Cut(v, "=")
+		if name == "GOOS" || name == "GOARCH" {
+			continue // go reads them
+		}
 		with, err := makePlan(c.dir, append([]string{name + "=something-else"}, targets...))
 		if err != nil {
 			return err
 		}
-		if with == planned {
+		if with == planned && !scriptsRead(planned, name) {
 			return fmt.Errorf("%s makes no difference to make %s", name, strings.Join(targets, " "))
 		}
 	}
@@ -55,6 +58,15 @@ func ruleOfMake(c call, whole bool) error {
 		return err
 	}
 	return checkRecipe(planned)
+}
+
+// scriptsRead reports whether a script that a recipe starts reads a variable of the environment.
+func scriptsRead(planned, name string) bool {
+	calls, err := callsOf(planned)
+	return err == nil && slices.ContainsFunc(calls, func(c call) bool {
+		text, err := os.ReadFile(c.args[0])
+		return err == nil && strings.HasPrefix(string(text), "#!") && regexp.MustCompile(`\$\{?`+name+`\b`).Match(text)
+	})
 }
 
 // makePlan returns the commands that make would run.
