@@ -2,43 +2,164 @@ package main
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// TestDocumentsShowWhatIsPrinted runs the commands that a document shows, each on the line after
-// a fence as "$ berth simulate ARGUMENTS", with paths from the repository's root, and compares
-// what they print with the rest of the block; -rewrite writes it there.
-func TestDocumentsShowWhatIsPrinted(t *testing.T) {
-	const fence, prompt = "```", "$ berth simulate "
-	for _, path := range []string{"../../docs/why-a-node-stays.md"} {
+// This file keeps what the pages and the help texts tell a reader to type. What plays files of the
+// repository is run; what needs a cluster, or takes long, is checked by the rules of
+// docs_rules_test.go and docs_gorules_test.go.
+
+// repository is the way to the repository's root.
+const repository = "../.."
+
+// TestEveryCommandOfThePagesWorks: no page shows a command that a rule refuses, or that none knows.
+func TestEveryCommandOfThePagesWorks(t *testing.T) {
+	t.Chdir(repository)
+	commands := 0
+	for _, path := range pages(t) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []string
-		commands := 0
-		for lines := strings.Split(string(text), "\n"); len(lines) > 0; lines = lines[1:] {
-			want = append(want, lines[0])
-			if lines[0] != fence || len(lines) < 2 || !strings.HasPrefix(lines[1], prompt) {
-				continue
-			}
-			args := strings.Fields(strings.TrimPrefix(lines[1], prompt))
-			args[0] = "../../" + args[0]
-			out, err := simulate(t, args...)
-			if err != nil {
-				t.Errorf("%s: %s: %v", path, lines[1], err)
-			}
-			want = append(want, lines[1], strings.TrimRight(out, "\n"), fence)
-			for lines = lines[2:]; lines[0] != fence; lines = lines[1:] { //nolint:revive // the old output
-			}
+		for _, s := range commandsOf(path, string(text)) {
 			commands++
+			if err := checkCommand(s); err != nil {
+				t.Errorf("%s: %s\n    %v", s.where, s.text, err)
+			}
 		}
-		if commands == 0 {
-			t.Errorf("%s shows no command", path)
+	}
+	if commands < 150 {
+		t.Errorf("the pages have %d commands; are they found?", commands)
+	}
+}
+
+// TestPagesShowWhatIsPrinted runs every command that a page shows and that plays files of the
+// repository, and compares what it prints with what the page shows of that: the lines below it, or,
+// where these begin with "…", the paragraphs that begin as they do. A comment
+// "<!-- printed by: COMMAND -->" above a block names the command where the page shows the question
+// as it is asked of a live cluster. -rewrite writes what is printed into the pages.
+func TestPagesShowWhatIsPrinted(t *testing.T) {
+	t.Chdir(repository)
+	paths := pages(t)
+	top, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir()) // for the files that commands write
+	if err := os.Symlink(filepath.Join(top, "examples"), "examples"); err != nil {
+		t.Fatal(err)
+	}
+	p := printer{done: map[string]string{}}
+	for _, path := range paths {
+		path = filepath.Join(top, path)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		testkit.Generated(t, path, strings.Join(want, "\n"), "go test ./cmd/berth -run DocumentsShow -rewrite", *rewrite)
+		for _, s := range commandsOf(path, string(text)) {
+			if _, err := p.printed(s.text); err != nil {
+				t.Errorf("%s: %s\n    %v", s.where, s.text, err)
+			}
+		}
+		want, err := p.withOutputs(string(text))
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		testkit.Generated(t, path, want, "go test ./cmd/berth -run PagesShow -rewrite", *rewrite)
+	}
+	if len(p.done) < 12 {
+		t.Errorf("the pages show %d commands that play files; are they found?", len(p.done))
+	}
+}
+
+// TestEveryCommandOfHelpAndAlertsWorks: the same of the examples in the help texts, and of what
+// alerts tell people to ask.
+func TestEveryCommandOfHelpAndAlertsWorks(t *testing.T) {
+	t.Chdir(repository)
+	examples := 0
+	for _, top := range []*cobra.Command{root(), plugin()} {
+		visit(top, func(cmd *cobra.Command) {
+			for _, line := range strings.Split(continued.ReplaceAllString(cmd.Example, " "), "\n") {
+				if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+					continue
+				}
+				examples++
+				if err := checkCommand(shown{text: line, whole: true}); err != nil {
+					t.Errorf("%s --help: %s\n    %v", cmd.CommandPath(), line, err)
+				}
+			}
+		})
+	}
+	if examples < 20 {
+		t.Errorf("the help texts have %d examples; are they found?", examples)
+	}
+	alerts, err := os.ReadFile("deploy/monitoring/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range asked.FindAllString(string(alerts), -1) {
+		if err := checkCommand(shown{text: m}); err != nil {
+			t.Errorf("deploy/monitoring/alerts.yaml: %s\n    %v", m, err)
+		}
+	}
+}
+
+// continued matches the end of a line that the next one continues.
+var continued = regexp.MustCompile(`\s*\\\n\s*`)
+
+// asked matches the questions that alerts tell people to ask.
+var asked = regexp.MustCompile(`berth explain (pod|node|group|groups|nodes)( [A-Z/]+)?`)
+
+// visit calls a function with a command and all below it.
+func visit(cmd *cobra.Command, do func(*cobra.Command)) {
+	do(cmd)
+	for _, sub := range cmd.Commands() {
+		visit(sub, do)
+	}
+}
+
+// TestRulesRefuseWhatDoesNotWork has mistakes that pages have made, and others like them.
+func TestRulesRefuseWhatDoesNotWork(t *testing.T) {
+	t.Chdir(repository)
+	for command, want := range map[string]string{
+		"berth foo":                                                  `unknown command "foo"`,
+		"kubectl berth simulate x.yaml":                              `unknown command "simulate"`,
+		"berth run --cloud-provder clusterapi":                       "there is no flag --cloud-provder",
+		"berth run --scan-interval soon":                             "invalid argument",
+		"berth explain pod":                                          "give the pod as",
+		"berth simulate examples/night-batch/none.yaml":              "no such file",
+		"kubectl apply -k deploy/kustomize/overlays/eks":             "no such file",
+		"kubectl -n kube-system logs deployment/berths":              "no manifest in deploy/kustomize has the name berths",
+		"kubectl drain n1":                                           "no rule knows kubectl [drain n1]",
+		"helm install berth deploy/charts":                           "no such file",
+		"helm install berth deploy/chart --set shadow.enable=true":   "the chart has no value shadow.enable",
+		"helm install berth deploy/chart --set flags.expandr=cost":   "the chart has no value flags.expandr",
+		"make no-such-target":                                        "No rule to make target",
+		"make help NOTHING=1":                                        "NOTHING makes no difference",
+		"go test ./cmd/berth -run TestNothingOfTheKind":              `no Test there matches "TestNothingOfTheKind"`,
+		"go test ./cmd/berth -run 'PagesShow|TestNothingOfTheKind'":  `no Test there matches "TestNothingOfTheKind"`,
+		"go test ./cmd/bert -run .":                                  "no such file",
+		"cd devcluster && go test ./cmd/berth":                       "no such file",
+		"go test ./cmd/berth -rewritten":                             "no flag -rewritten",
+		"go run ./hack/nothing":                                      "no such file",
+		"go run ./internal/svg":                                      "can't be run",
+		"go run ./hack/gate -recorded":                               "no flag -recorded",
+		"go run github.com/google/ko build":                          "has no version",
+		"devcluster down":                                            "devcluster has no command down",
+		"devcluster storm --kind leader-kill":                        "no flag --kind",
+		"berth simulate examples/scale-down/recalled.yaml | sort -u": `no rule knows the program "sort"`,
+		"kubectl logs $(kubectl drain n1)":                           "no rule knows kubectl [drain n1]",
+	} {
+		if err := checkCommand(shown{text: command, whole: true}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v\nwant …%s…", command, err, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -91,8 +92,26 @@ type topic struct {
 	print func(out io.Writer, raw []byte) error
 }
 
+// kinds are the names by which kubectl also knows what explain is asked about. Nodes is a topic of
+// its own.
+var kinds = map[string]string{"po": "pod", "pods": "pod", "no": "node", "groups": "group"}
+
+// asKubectl returns the arguments with the kind in its first form, also of KIND/NAME.
+func asKubectl(args []string) []string {
+	if len(args) == 0 {
+		return nil
+	}
+	out := append([]string{args[0]}, args[1:]...)
+	if kind, name, found := strings.Cut(args[0], "/"); found && len(args) == 1 {
+		out = []string{kind, name}
+	}
+	out[0] = cmp.Or(kinds[out[0]], out[0])
+	return out
+}
+
 // topic reads the arguments; called is what the user has typed to call this program.
 func (f *explainFlags) topic(called string, args []string) (topic, error) {
+	args = asKubectl(args)
 	switch {
 	case len(args) == 2 && args[0] == "pod" && args[1] != "" && strings.Count(args[1], "/") <= 1:
 		pod := args[1]

@@ -117,6 +117,29 @@ func TestExplainPrints(t *testing.T) {
 	}
 }
 
+// TestExplainTakesNamesOfKindsAsKubectlDoes: plurals, short names and KIND/NAME ask the same as
+// the kind and the name.
+func TestExplainTakesNamesOfKindsAsKubectlDoes(t *testing.T) {
+	for _, x := range []struct{ args, same []string }{
+		{[]string{"groups"}, []string{"group"}},
+		{[]string{"groups", "small"}, []string{"group", "small"}},
+		{[]string{"group/small"}, []string{"group", "small"}},
+		{[]string{"pods", "default/p"}, []string{"pod", "default/p"}},
+		{[]string{"po", "default/p"}, []string{"pod", "default/p"}},
+		{[]string{"pod/default/p"}, []string{"pod", "default/p"}},
+		{[]string{"no", "worker-1"}, []string{"node", "worker-1"}},
+		{[]string{"node/worker-1"}, []string{"node", "worker-1"}},
+	} {
+		want, err := ask(t, x.same...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ask(t, x.args...); err != nil || got != want {
+			t.Errorf("berth explain %v: %v\n%s\nwant what berth explain %v prints:\n%s", x.args, err, got, x.same, want)
+		}
+	}
+}
+
 // TestExplainRefuses gives arguments that say nothing, and a name that isn't there.
 func TestExplainRefuses(t *testing.T) {
 	for _, x := range []struct {
@@ -132,6 +155,8 @@ func TestExplainRefuses(t *testing.T) {
 		{[]string{"node", ""}, "give one node"},
 		{[]string{"node", "a", "b"}, "give one node"},
 		{[]string{"nodes", "a"}, "ask for all together: berth explain nodes"},
+		{[]string{"pod/"}, "berth explain pod NAMESPACE/NAME"},
+		{[]string{"default/p"}, "berth explain pod NAMESPACE/NAME"},
 		{[]string{"group", "smal"}, "there is no node group smal; names like it are small"},
 		{[]string{"group", "small", "-o", "yaml"}, "it must be text or json"},
 	} {

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// This file has the same binary be a plugin of kubectl: under the name kubectl-berth it has the
-// commands that ask a running Berth, and under kubectl_complete-berth it answers kubectl's
-// completion. kubectl finds both by their names.
+// This file makes the binary a plugin of kubectl: called as kubectl-berth it has the commands that
+// ask a running Berth, and called as kubectl_complete-berth it answers kubectl's completion.
+// kubectl finds both by their names.
 
 // Names of the binary as a plugin.
 const (
@@ -17,8 +17,8 @@ const (
 	completionName = "kubectl_complete-berth"
 )
 
-// commandFor returns the command for the arguments of a process, of which the first is the name
-// that it was called by.
+// commandFor returns the command for the arguments of a process; args[0] is the name that the
+// process was called by.
 func commandFor(args []string) *cobra.Command {
 	name := ""
 	if len(args) > 0 {
@@ -40,13 +40,13 @@ func plugin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "berth",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl berth"},
-		Short:       "Say what Berth does in a cluster, and why",
-		Long: `Berth schedules the pods of this cluster and sizes it. These commands ask the one
-that leads what it does, and why.`,
+		Short:       "Show what Berth does in a cluster, and why",
+		Long: `Berth schedules the pods of this cluster and sizes it. These commands ask the
+leader what it does, and why.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // kubectl has one
 	}
-	cmd.AddCommand(statusCommand(), topCommand(), explainCommand(), versionCommand())
+	cmd.AddCommand(statusCommand(), topCommand(), explainCommand(), shadowCommand(), versionCommand())
 	return cmd
 }
