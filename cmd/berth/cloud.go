@@ -96,6 +96,9 @@ const (
 // nodes is where nodes come from.
 type nodes struct {
 	nodegroup.Provider // nil without --cloud-provider
+	// watch has the provider read its groups from what it watches, until ctx is done. It comes
+	// before lead.
+	watch func(ctx context.Context)
 	// lead has the provider begin its work, until ctx is done; end ends it. It comes last, and
 	// only after lead.
 	lead func(ctx context.Context) error
@@ -104,14 +107,14 @@ type nodes struct {
 
 // provider returns the provider of a configuration.
 func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.Logger) (nodes, error) {
-	none := nodes{lead: func(context.Context) error { return nil }, end: func() {}}
+	none := nodes{watch: func(context.Context) {}, lead: func(context.Context) error { return nil }, end: func() {}}
 	switch {
 	case c.simulated != nil:
 		p := simulated.New(api.client.CoreV1().Nodes(), c.simulated, time.Now, log)
 		if c.shadow {
-			return nodes{simulated.Seen{Provider: p}, none.lead, none.end}, nil
+			return nodes{simulated.Seen{Provider: p}, none.watch, none.lead, none.end}, nil
 		}
-		return nodes{p, func(ctx context.Context) error { return adopt(ctx, p) }, none.end}, nil
+		return nodes{p, none.watch, func(ctx context.Context) error { return adopt(ctx, p) }, none.end}, nil
 	case c.capi != nil:
 		cfg := *c.capi
 		cfg.API = c.managementAPI(api)
@@ -119,7 +122,7 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 		if err != nil {
 			return none, err
 		}
-		return nodes{p, func(ctx context.Context) error { p.Start(ctx); return nil }, none.end}, nil
+		return nodes{p, p.Start, none.lead, none.end}, nil
 	case c.external != nil:
 		if c.unknown != "" {
 			log.Warn("--cloud-config has a key that means nothing", "err", c.unknown)
@@ -131,7 +134,7 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 		if err != nil {
 			return none, err
 		}
-		return nodes{p, none.lead, func() {
+		return nodes{p, none.watch, none.lead, func() {
 			// Another leader may use the server already: it isn't told that its client goes then. A
 			// shadow's server is somebody else's, too.
 			if !c.shadow && api.fence.Open() {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
@@ -36,6 +37,16 @@ const severalGroups = "../../examples/demo/groups.yaml"
 // optionsOf returns what berth run has the live edge run with, and what ends it.
 func optionsOf(t *testing.T, args ...string) (live.Options, func()) {
 	t.Helper()
+	o, end, err := processOf(t, fake.NewClientset(), args...).options(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, end
+}
+
+// processOf returns a berth run with simulated node groups that has connected to an API.
+func processOf(t *testing.T, client kubernetes.Interface, args ...string) *process {
+	t.Helper()
 	f, fs := parsed(t, append([]string{"--cloud-provider=simulated", "--cloud-config=" + filepath.FromSlash(severalGroups)}, args...)...)
 	if err := f.validate(); err != nil {
 		t.Fatal(err)
@@ -49,13 +60,8 @@ func optionsOf(t *testing.T, args ...string) (live.Options, func()) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	p := &process{flags: f, cfg: cfg, cloud: cloud, api: &apiServer{rest: &rest.Config{}, client: fake.NewClientset()}, log: log,
-		server: observe.NewServer(config.Default(), log), health: live.NewHealth(true)}
-	o, end, err := p.options(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o, end
+	return &process{flags: f, cfg: cfg, cloud: cloud, api: &apiServer{rest: &rest.Config{}, client: client}, log: log,
+		server: observe.NewServer(config.Default(), log), health: live.NewHealth(true), incumbents: newIncumbents(f, &cfg, client, log)}
 }
 
 // TestABerthThatNeverLedEnds as one that has led does.

@@ -95,7 +95,8 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, identity: identity, log: log,
-		server: observe.NewServer(cfg, log), served: make(chan struct{}), health: live.NewHealth(f.cloudProvider != "")}
+		server: observe.NewServer(cfg, log), served: make(chan struct{}), health: live.NewHealth(f.cloudProvider != ""),
+		incumbents: newIncumbents(f, &cfg, api.client, log)}
 	f.watch(p.server)
 	// The server comes up while the caches fill: until they are full it says what is missing. An
 	// error of it ends the rest, before anything is written.
@@ -202,6 +203,8 @@ type process struct {
 	served   chan struct{} // closed when the server runs, or has failed
 	health   *live.Health
 	log      *slog.Logger
+
+	incumbents *incumbents
 }
 
 // check has the server ask for what probes are to know. The election is nil without one.
@@ -218,8 +221,21 @@ func (p *process) check(e *election) {
 
 // work runs the live edge until ctx is done. It calls synced, which may be nil, when its caches
 // are full and the server runs, and stands by until becomeLeader is closed; nil means that it
-// decides as soon as they are. It is to be called once.
+// decides as soon as they are. It is to be called once. That it is interrupted is no error.
 func (p *process) work(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+	err := p.workAlone(ctx, synced, becomeLeader)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// workAlone is work. It returns an error before anything is written when another program is running
+// that does the same.
+func (p *process) workAlone(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+	if err := p.incumbents.noScheduler(ctx); err != nil {
+		return err
+	}
 	o, end, err := p.options(ctx, becomeLeader)
 	if err != nil {
 		return err
@@ -282,6 +298,10 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	}
 	ended := func() {} // what to do at the end: nothing unless this Berth has led
 	o.OnBecomeLeader = func(ctx context.Context) error {
+		nodes.watch(ctx)
+		if err := errors.Join(p.incumbents.noScheduler(ctx), p.incumbents.noAutoscaler(ctx, o.Provider)); err != nil {
+			return err
+		}
 		p.server.BecomeLeader()
 		ended = nodes.end
 		return nodes.lead(ctx)

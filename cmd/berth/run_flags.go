@@ -29,7 +29,10 @@ type runFlags struct {
 	cloudProvider, cloudConfig string // both "" when Berth only schedules
 	mode                       string // modeScheduler, modeAutoscaler, or "" for all that the flags allow
 	shadow                     bool   // decide, compare and write nothing
-	seed                       uint64 // of ranks: which of equally good nodes wins
+	// allowScheduler and allowAutoscaler let Berth run beside programs that may do the same work
+	// (incumbent.go).
+	allowScheduler, allowAutoscaler bool
+	seed                            uint64 // of ranks: which of equally good nodes wins
 	// Limit of binds, in place of Berth's default, but not of a file's.
 	apiQPS   float32
 	apiBurst int32
@@ -51,10 +54,6 @@ const (
 	modeAutoscaler = "autoscaler"
 )
 
-// autoscalerLease is the name of Cluster Autoscaler's Lease: of a Berth with
-// --mode=autoscaler and a Cluster Autoscaler, one acts at a time.
-const autoscalerLease = "cluster-autoscaler"
-
 func newRunFlags() *runFlags {
 	return &runFlags{serving: observe.NewServing(), logging: logsapi.NewLoggingConfiguration()}
 }
@@ -68,6 +67,8 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
 	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, beside another autoscaler; autoscaler: only scale, beside another scheduler (default: both, or scheduling only without --cloud-provider)")
 	fs.BoolVar(&f.shadow, "shadow", false, "write nothing: decide beside the cluster's scheduler, and with --cloud-provider beside its autoscaler, and compare; berth shadow report says what was found")
+	fs.BoolVar(&f.allowScheduler, allowScheduler, false, "run with a profile named default-scheduler although a kube-scheduler renews its Lease kube-system/kube-scheduler; only for one that has no such profile, or both place the same pods; Berth's own")
+	fs.BoolVar(&f.allowAutoscaler, allowAutoscaler, false, "resize node groups although a Cluster Autoscaler renews its Lease cluster-autoscaler and has the same groups, or its groups aren't known; Berth's own")
 	fs.StringVar(&f.master, "master", "", "address of the API server, in place of the kubeconfig's")
 	fs.StringVar(&f.master, "kubernetes", "", "the same, by Cluster Autoscaler's name")
 	fs.Float32Var(&f.apiQPS, "kube-api-qps", config.DefaultBindQPS, "binding requests a second; without effect where --config says so")

@@ -80,10 +80,10 @@ func TestNamesOfValues(t *testing.T) {
 		return strings.Join(out, ", ")
 	}
 	for values, want := range map[string]string{
-		"flags: {namespace: ns, status-config-map-name: status}":                                          "ConfigMap ns/status, Lease kube-system/berth, Role kube-system/berth-electing, Role kube-system/berth-viewer, Role ns/berth-scaling",
-		"flags: {write-status-configmap: false}":                                                          "Lease kube-system/berth, Role kube-system/berth-electing, Role kube-system/berth-viewer",
-		"{flags: {write-status-configmap: false, leader-elect: false}, replicas: 1}":                      "Role kube-system/berth-viewer",
-		"schedulerConfiguration: {leaderElection: {resourceName: kube-scheduler, resourceNamespace: ns}}": "ConfigMap kube-system/cluster-autoscaler-status, Lease ns/kube-scheduler, Role kube-system/berth-scaling, Role kube-system/berth-viewer, Role ns/berth-electing, Role ns/berth-viewer",
+		"flags: {namespace: ns, status-config-map-name: status}":                                          "ConfigMap ns/status, Lease kube-system/berth, Role kube-system/berth-electing, Role kube-system/berth-scheduling, Role kube-system/berth-viewer, Role ns/berth-scaling",
+		"flags: {write-status-configmap: false}":                                                          "Lease kube-system/berth, Role kube-system/berth-electing, Role kube-system/berth-scaling, Role kube-system/berth-scheduling, Role kube-system/berth-viewer",
+		"{flags: {write-status-configmap: false, leader-elect: false}, replicas: 1}":                      "Role kube-system/berth-scaling, Role kube-system/berth-scheduling, Role kube-system/berth-viewer",
+		"schedulerConfiguration: {leaderElection: {resourceName: kube-scheduler, resourceNamespace: ns}}": "ConfigMap kube-system/cluster-autoscaler-status, Lease ns/kube-scheduler, Role kube-system/berth-scaling, Role kube-system/berth-scheduling, Role kube-system/berth-viewer, Role ns/berth-electing, Role ns/berth-viewer",
 	} {
 		if got := names(values); got != want {
 			t.Errorf("%s gives %s, want %s", values, got, want)

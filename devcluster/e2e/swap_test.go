@@ -206,13 +206,24 @@ func TestSwap(t *testing.T) {
 
 // TestGroupByGroup has Berth place all pods and scale one of two groups, beside another
 // autoscaler that scales the other one: each buys and removes nodes of its own group, and Berth
-// touches no node of the other even when nobody else does.
+// touches no node of the other even when nobody else does. A Berth that would have both groups, or
+// write the other's status, is refused.
 func TestGroupByGroup(t *testing.T) {
 	t.Parallel()
 	c, client := startCluster(t)
 	provider := nodeGroups(t, c, swapGroups)
 	foreign := startForeign(t, c, append(provider, "--nodes=0:10:whole")...)
-	startBerth(t, c, slices.Concat(provider, scaleSoon, []string{"--nodes=0:10:shared"})...)
+	eventually(t, "the other autoscaler to say which groups it has", statusLists(client, "whole"))
+	both := slices.Concat(provider, scaleSoon)
+	if out, want := refused(t, c, both...), "both would resize the node groups whole."; !strings.Contains(out, want) {
+		t.Errorf("a Berth with both groups says\n%s\nwant %q in it", out, want)
+	}
+	one := slices.Concat(both, []string{"--nodes=0:10:shared"})
+	if out, want := refused(t, c, one...), "both would write the status ConfigMap kube-system/cluster-autoscaler-status"; !strings.Contains(out, want) {
+		t.Errorf("a Berth with the other's status says\n%s\nwant %q in it", out, want)
+	}
+	mayWriteStatus(t, client, "external", "berth-status")
+	startBerth(t, c, append(one, "--status-config-map-name=berth-status")...)
 	for _, group := range []string{"whole", "shared"} {
 		p := pod("for-"+group, "1500m")
 		p.Spec.NodeSelector = map[string]string{groupOf: group}

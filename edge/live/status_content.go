@@ -1,9 +1,12 @@
 package live
 
 import (
+	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/berthproject/berth/core"
 )
@@ -122,6 +125,24 @@ type RegisteredCounts struct {
 type UnreadyCounts struct {
 	Total           int `json:"total"`
 	ResourceUnready int `json:"resourceUnready"`
+}
+
+// StatusGroups returns the names of the node groups that the status in a ConfigMap lists: what
+// Berth or a Cluster Autoscaler has written there. It is an error when that can't be read, or was
+// written before the groups were known.
+func StatusGroups(cm *v1.ConfigMap) ([]string, error) {
+	var s Status
+	if err := yaml.Unmarshal([]byte(cm.Data[statusKey]), &s); err != nil {
+		return nil, fmt.Errorf("reading the key %s: %w", statusKey, err)
+	}
+	if s.AutoscalerStatus != statusRunning {
+		return nil, fmt.Errorf("its autoscalerStatus is %q, and only one that is %s lists all node groups", s.AutoscalerStatus, statusRunning)
+	}
+	names := make([]string, 0, len(s.NodeGroups))
+	for i := range s.NodeGroups {
+		names = append(names, s.NodeGroups[i].Name)
+	}
+	return names, nil
 }
 
 // lastUpdatedFormat is how Cluster Autoscaler writes the time of a status.

@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -186,6 +187,28 @@ func TestStatusIsInitializingBeforeTheGroupsAreKnown(t *testing.T) {
 	got := read(t, written(t, statusOf(time.Unix(1000, 0), &core.ScalingStatus{}, &Status{})))
 	if got.AutoscalerStatus != "Initializing" || got.ClusterWide.Health.Status != "" || got.NodeGroups != nil {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestStatusListsItsGroups: what is written can be read, once the groups are known.
+func TestStatusListsItsGroups(t *testing.T) {
+	for _, x := range []struct {
+		status Status
+		want   []string
+		fails  bool
+	}{
+		{statusOf(time.Unix(0, 0), &core.ScalingStatus{}, &Status{}), nil, true},
+		{statusOf(time.Unix(0, 0), &core.ScalingStatus{Known: true}, &Status{}), nil, false},
+		{statusOf(time.Unix(0, 0), &core.ScalingStatus{Known: true, Groups: []core.GroupStatus{{NodeGroup: cluster.NodeGroup{ID: "a"}}, {NodeGroup: cluster.NodeGroup{ID: "b"}}}}, &Status{}), []string{"a", "b"}, false},
+	} {
+		text, err := yaml.Marshal(x.status)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := StatusGroups(&v1.ConfigMap{Data: map[string]string{statusKey: string(text)}})
+		if !slices.Equal(got, x.want) || (err != nil) != x.fails {
+			t.Errorf("got %q and %v, want %q and an error: %t, of\n%s", got, err, x.want, x.fails, text)
+		}
 	}
 }
 

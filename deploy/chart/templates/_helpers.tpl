@@ -42,6 +42,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if include "berth.schedules" . }}{{ $file.resourceNamespace | default "kube-system" }}{{ else }}kube-system{{ end }}
 {{- end }}
 
+{{/* Whether Berth looks for a kube-scheduler or a Cluster Autoscaler that is running: one whose Lease
+     it uses itself it needn't look for. The profiles may be edited in the ConfigMap later. */}}
+{{- define "berth.looksForScheduler" -}}
+{{- $shared := and (include "berth.elects" .) (eq (include "berth.leaseName" .) "kube-scheduler") (eq (include "berth.leaseNamespace" .) "kube-system") }}
+{{- if and (include "berth.schedules" .) (not .Values.shadow.enabled) (not $shared) (not (index .Values.flags "allow-second-scheduler")) }}true{{ end }}
+{{- end }}
+{{- define "berth.looksForAutoscaler" -}}
+{{- $shared := and (include "berth.elects" .) (eq (include "berth.leaseName" .) "cluster-autoscaler") (eq (include "berth.leaseNamespace" .) (include "berth.scalingNamespace" .)) }}
+{{- if and (include "berth.scales" .) (not .Values.shadow.enabled) (not $shared) (not (index .Values.flags "allow-second-autoscaler")) }}true{{ end }}
+{{- end }}
+
 {{/* The autoscaler's ConfigMaps. */}}
 {{- define "berth.scalingNamespace" -}}{{ .Values.flags.namespace | default "kube-system" }}{{- end }}
 {{- define "berth.statusName" -}}
