@@ -73,14 +73,14 @@ func staying(x *core.NodesExplanation) (out []string) {
 	}
 	for _, r := range x.Reasons {
 		if why := report.WhyNode(r.Reason); r.State != core.NodeLeaving && why != "" && len(out) < briefReasons {
-			out = append(out, fmt.Sprintf("%s %s: %s", count(r.Nodes, "node"), stateOf(r.State, r.Nodes), why))
+			out = append(out, fmt.Sprintf("%s %s: %s", count(r.Nodes, "node"), nodesDo(r.State, r.Nodes), why))
 		}
 	}
 	return out
 }
 
-// stateOf returns what nodes of a state do or are, as a phrase goes on after their number.
-func stateOf(state string, nodes int) string {
+// nodesDo returns what nodes of a state do or are, as a phrase goes on after their number.
+func nodesDo(state string, nodes int) string {
 	if state == core.NodeStays && nodes > 1 {
 		return "stay"
 	}
