@@ -43,11 +43,13 @@ var allowed = map[string][]string{
 	"cmd":           {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup", "internal/version"},
 	"hack":          {"sim", "edge", "drive", "core", "internal/gate", "internal/svg", "internal/testkit"},
 	// Files for those who deploy Berth, embedded.
-	"deploy":                  {},
-	"internal/seeded":         {},
-	"internal/gate":           {},
-	"internal/svg":            {},
-	"internal/version":        {},
+	"deploy":          {},
+	"internal/seeded": {},
+	"internal/gate":   {},
+	"internal/svg":    {},
+	// The file VERSION, embedded.
+	".":                       {},
+	"internal/version":        {"."},
 	"internal/background":     {},
 	"internal/simulatedgroup": {"core"},
 	// For tests and for the dev cluster.
@@ -116,8 +118,8 @@ func sources(t *testing.T, f func(file, pkg string, imports []string)) {
 		}
 		var imports []string
 		for _, i := range file.Imports {
-			if imported, ours := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module); ours {
-				imports = append(imports, imported)
+			if imported, ours := strings.CutPrefix(strings.Trim(i.Path.Value, `"`)+"/", module); ours {
+				imports = append(imports, path.Clean(imported))
 			}
 		}
 		f(rel, path.Dir(rel), imports)
