@@ -3,7 +3,7 @@ SHELL := /bin/bash
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 KO := github.com/google/ko@v0.19.1
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+VERSION ?= $(shell ./hack/version)
 BINARY ?= bin/berth
 IMAGES ?= berth.local
 IMAGE ?= out/image
@@ -16,12 +16,12 @@ build: ## Build bin/berth
 	@./hack/need-go
 	@go build -o bin/berth ./cmd/berth
 
-release: ## Build the binary as releases and images have it: BINARY=bin/berth, VERSION from git, for GOOS and GOARCH
+release: ## Build the binary as releases and images have it: BINARY=bin/berth, VERSION from the file VERSION, for GOOS and GOARCH
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w -X github.com/berthproject/berth/internal/version.release=$(VERSION)' -o $(BINARY) ./cmd/berth
 
 image: ## Build the image and write it to IMAGE=out/image; push it to IMAGES=registry.example.com/berth with PUSH=true
 	@rm -rf '$(IMAGE)' && mkdir -p '$(dir $(IMAGE))'
-	VERSION=$(VERSION) KO_DOCKER_REPO=$(IMAGES) go run $(KO) build ./cmd/berth --bare --push=$(or $(PUSH),false) --oci-layout-path '$(IMAGE)' --tags '$(VERSION)'
+	VERSION=$(VERSION) KO_DOCKER_REPO=$(IMAGES) go run $(KO) build ./cmd/berth --bare --push=$(or $(PUSH),false) --oci-layout-path '$(IMAGE)' --tags '$(subst +,-,$(VERSION))'
 
 chart: ## Write what is generated with the chart: the flags that values may have, kustomizations, the table in docs/install.md
 	go test ./cmd/berth -run ChartFlags -rewrite

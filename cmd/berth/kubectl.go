@@ -47,6 +47,7 @@ leader what it does, and why.`,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // kubectl has one
 	}
+	hasVersion(cmd)
 	cmd.AddCommand(statusCommand(), topCommand(), explainCommand(), shadowCommand(), versionCommand())
 	return cmd
 }

@@ -32,6 +32,7 @@ the cluster and one implementation of the placement rules.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	hasVersion(cmd)
 	cmd.AddCommand(runCommand(), statusCommand(), topCommand(), explainCommand(), simulateCommand(), planCommand(), shadowCommand(), providerCommand(), versionCommand())
 	return cmd
 }
@@ -45,6 +46,13 @@ func versionCommand() *cobra.Command {
 			fmt.Fprint(cmd.OutOrStdout(), versionText())
 		},
 	}
+}
+
+// hasVersion gives a command the flag --version, which prints what berth version does.
+func hasVersion(cmd *cobra.Command) {
+	cmd.Version = versionText()
+	cmd.SetVersionTemplate("{{.Version}}")
+	cmd.InitDefaultVersionFlag()
 }
 
 // versionText returns what this program is, one fact a line.

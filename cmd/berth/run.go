@@ -51,9 +51,7 @@ and removes its nodes, until it is interrupted.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd.Flags())
-	cmd.Version = versionText()
-	cmd.SetVersionTemplate("{{.Version}}")
-	cmd.InitDefaultVersionFlag()
+	hasVersion(cmd)
 	return cmd
 }
 
@@ -86,6 +84,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	log.Info("starting Berth", f.startUp(cmd.Flags(), &cfg)...)
 	api, err := f.connect(ctx, cfg, log)
 	if err != nil {
 		return err

@@ -32,8 +32,12 @@ import (
 // This file builds the image by make image, once for all tests, with a registry on loopback in
 // place of those that the base comes from and the image goes to.
 
-// imageVersion is the version that the image is stamped with.
-const imageVersion = "v0.0.0-charttest"
+// imageVersion is the version that the image is stamped with, and imageTag its tag, in which no "+" may
+// be.
+const (
+	imageVersion = "0.0.0-dev+charttest"
+	imageTag     = "0.0.0-dev-charttest"
+)
 
 // baseFile is a file of the base image, as distroless/static has some.
 const baseFile = "etc/passwd"
@@ -93,7 +97,7 @@ func makeImage() (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pushed(host+"/berth:"+imageVersion, built); err != nil {
+	if err := pushed(host+"/berth:"+imageTag, built); err != nil {
 		return nil, err
 	}
 	out := &image{Image: built, root: filepath.Join(scratch, "root")}

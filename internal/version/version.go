@@ -1,14 +1,24 @@
 // Package version says which Berth this is.
+//
+// The file VERSION at the root of the repository is the only place that names a version. A release is
+// built from the commit with its tag and has that version; every other build is a development build
+// before it:
+//
+//	0.1.0                    the commit with the tag v0.1.0
+//	0.1.0-dev+0ac021c        another commit
+//	0.1.0-dev+0ac021c.dirty  another commit, with files changed
+//	0.1.0-dev                a commit that isn't known
 package version
 
 import (
-	"cmp"
+	"regexp"
 	"runtime/debug"
-	"strings"
+
+	"github.com/berthproject/berth"
 )
 
-// release is set for releases and images by the linker: -X
-// github.com/berthproject/berth/internal/version.release=v1.2.3 (Makefile, .ko.yaml).
+// release is set for releases and images by the linker, to what hack/version prints: -X
+// github.com/berthproject/berth/internal/version.release=0.1.0 (Makefile, .ko.yaml).
 var release string
 
 // Info is what is known of how a Berth was built. Fields are "" when that isn't known.
@@ -22,21 +32,28 @@ type Info struct {
 // Get returns what is known of this Berth.
 func Get() Info {
 	build, _ := debug.ReadBuildInfo()
-	return of(release, build)
+	return of(release, berth.Version(), build)
 }
 
-// of returns what a release's name and the Go command's notes say; either may be missing. A
-// Berth that was installed as a module has that module's version, one that was built from a
-// work tree its commit.
-func of(release string, build *debug.BuildInfo) Info {
+// shortCommit is how many digits of a commit a version has.
+const shortCommit = 7
+
+// pseudo matches the version of a module at a commit without a tag, with that commit.
+var pseudo = regexp.MustCompile(`[.-]\d{14}-([0-9a-f]{12})(\+dirty)?$`)
+
+// of returns what the linker's name, the file VERSION and the Go command's notes say; the first and
+// the last may be missing. The Go command notes the version of a module that was installed by its
+// name, and the commit of a work tree.
+func of(release, next string, build *debug.BuildInfo) Info {
 	var i Info
+	var commit, main string
+	dirty := false
 	if build != nil {
-		i.Go = build.GoVersion
-		dirty := false
+		i.Go, main = build.GoVersion, build.Main.Version
 		for _, s := range build.Settings {
 			switch s.Key {
 			case "vcs.revision":
-				i.Revision = s.Value
+				i.Revision, commit = s.Value, s.Value
 			case "vcs.time":
 				i.Time = s.Value
 			case "vcs.modified":
@@ -46,19 +63,30 @@ func of(release string, build *debug.BuildInfo) Info {
 		if dirty {
 			i.Revision += "-dirty"
 		}
-		if v := build.Main.Version; v != "(devel)" {
-			i.Version = v
-		}
 	}
-	i.Version = cmp.Or(release, i.Version)
-	if i.Version == "" {
-		commit, changed, _ := strings.Cut(i.Revision, "-")
-		i.Version = "devel"
-		for _, part := range []string{commit[:min(len(commit), 12)], changed} {
-			if part != "" {
-				i.Version += "-" + part
-			}
-		}
+	if m := pseudo.FindStringSubmatch(main); m != nil && commit == "" {
+		commit = m[1]
+	}
+	switch {
+	case release != "":
+		i.Version = release
+	case main == "v"+next:
+		i.Version = next
+	default:
+		i.Version = development(next, commit, dirty)
 	}
 	return i
+}
+
+// development returns the version of a build before the next release.
+func development(next, commit string, dirty bool) string {
+	v := next + "-dev"
+	if commit == "" {
+		return v
+	}
+	v += "+" + commit[:min(len(commit), shortCommit)]
+	if dirty {
+		v += ".dirty"
+	}
+	return v
 }
