@@ -115,7 +115,7 @@ func storms(seed uint64, n int) stage {
 }
 
 // others are the packages of the dev cluster that need no control plane, but the oracle.
-var others = []string{"./account", "./bench", "./controlplane", "./kubelets", "./storm/...", "./upstream"}
+var others = []string{"./account", "./bench", "./controllers", "./controlplane", "./demo", "./kubelets", "./storm/...", "./upstream"}
 
 func vet() stage {
 	return stage{name: "vet", what: "gofmt and go vet", cmds: []command{

@@ -43,12 +43,12 @@ var allowed = map[string][]string{
 	"cmd":           {"config", "edge", "sim", "tools/replay", "drive", "core", "internal/simulatedgroup", "internal/version"},
 	"hack":          {"sim", "edge", "drive", "core", "internal/gate", "internal/mutants", "internal/svg", "internal/testkit", "internal/tiers"},
 	// Files for those who deploy Berth, embedded.
-	"deploy":                  {},
-	"internal/seeded":         {},
-	"internal/gate":           {},
-	"internal/mutants":        {},
-	"internal/svg":            {},
-	"internal/tiers":          {},
+	"deploy":           {},
+	"internal/seeded":  {},
+	"internal/gate":    {},
+	"internal/mutants": {},
+	"internal/svg":     {},
+	"internal/tiers":   {},
 	// The file VERSION, embedded.
 	".":                       {},
 	"internal/version":        {"."},
