@@ -69,7 +69,7 @@ func (b Burst) round(ctx context.Context) (time.Duration, error) {
 	if err := os.WriteFile(groups, fmt.Appendf(nil, burstGroups, b.Pods), 0o600); err != nil {
 		return 0, err
 	}
-	bed, err := startTestbed(ctx, controlplane.Options{Progress: b.Out, NoKubelets: true}, b.Berth, dir, groups)
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: b.Out, NoKubelets: true}, program{berth: b.Berth, dir: dir, groups: groups})
 	if err != nil {
 		return 0, err
 	}

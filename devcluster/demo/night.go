@@ -70,16 +70,13 @@ func (n Night) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	port, err := controlplane.FreePort()
-	if err != nil {
-		return err
-	}
-	bed, err := startTestbed(ctx, controlplane.Options{Progress: n.Out, AuditLog: n.AuditLog}, n.Berth, dir, n.Groups, n.flags(port)...)
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: n.Out, AuditLog: n.AuditLog},
+		program{berth: n.Berth, dir: dir, groups: n.Groups, serves: true, flags: n.flags()})
 	if err != nil {
 		return err
 	}
 	defer bed.stop()
-	console := n.console(bed, port)
+	console := n.console(bed)
 	if err := console.await(ctx, bed); err != nil {
 		return err
 	}
@@ -117,9 +114,8 @@ func (n Night) Run(ctx context.Context) error {
 
 // flags returns Berth's flags: timers so short that the night takes a minute, and a failed launch
 // or removal is made up for soon.
-func (n Night) flags(port int) []string {
+func (n Night) flags() []string {
 	flags := []string{
-		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
 		"--leader-elect-lease-duration=1m", "--leader-elect-renew-deadline=45s", // for a laptop that stands still for a while
 		"--scan-interval=1s",
 		"--scale-down-unneeded-time=3s", "--scale-down-delay-after-add=3s", "--scale-down-delay-after-failure=5s", "--node-delete-delay-after-taint=1s",
@@ -135,9 +131,9 @@ func (n Night) flags(port int) []string {
 	return flags
 }
 
-// console returns the way to Berth, which serves on a port.
-func (n Night) console(bed *testbed, port int) *console {
-	c := &console{berth: n.Berth, reach: []string{"--kubeconfig", bed.cluster.Kubeconfig, "--server", "https://127.0.0.1:" + strconv.Itoa(port)}}
+// console returns the way to Berth.
+func (n Night) console(bed *testbed) *console {
+	c := &console{berth: n.Berth, reach: []string{"--kubeconfig", bed.cluster.Kubeconfig, "--server", "https://127.0.0.1:" + strconv.Itoa(bed.port)}}
 	if n.Scheduler != nil { // --mode=autoscaler holds the Lease of Cluster Autoscaler
 		c.reach = append(c.reach, "--lease", metav1.NamespaceSystem+"/cluster-autoscaler")
 	}

@@ -55,7 +55,7 @@ func (t Trace) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bed, err := startTestbed(ctx, controlplane.Options{Progress: t.Out, AuditLog: t.AuditLog}, t.Berth, dir, "")
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: t.Out, AuditLog: t.AuditLog}, program{berth: t.Berth, dir: dir})
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (z Size) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bed, err := startTestbed(ctx, controlplane.Options{Progress: z.Out, NoKubelets: true}, z.Berth, dir, "")
+	bed, err := startTestbed(ctx, controlplane.Options{Progress: z.Out, NoKubelets: true}, program{berth: z.Berth, dir: dir})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -32,17 +33,26 @@ type testbed struct {
 	cluster *controlplane.Cluster
 	berth   *controlplane.Process
 	nodes   *controlplane.NodeGroups // serves the node groups; nil without any
+	port    int                      // where Berth serves; 0 for nowhere
 	client  kubernetes.Interface
 	died    chan error // of a process that has ended by itself
 	out     io.Writer
 }
 
-// startTestbed starts a dev cluster, a process that serves the node groups of a file, "" for
-// none, and a Berth process with more flags. Their logs are in dir. Its caller has to stop the
-// testbed.
-func startTestbed(ctx context.Context, cluster controlplane.Options, berth, dir, groups string, flags ...string) (*testbed, error) {
+// program says how Berth runs on a testbed.
+type program struct {
+	berth  string // path of the binary
+	dir    string // for logs and what else goes with the processes
+	groups string // path of the file with node groups, "" for none
+	serves bool   // over HTTPS, on a free port of loopback
+	flags  []string
+}
+
+// startTestbed starts a dev cluster, a process that serves the node groups, if there are any, and
+// Berth. Its caller has to stop the testbed.
+func startTestbed(ctx context.Context, cluster controlplane.Options, p program) (*testbed, error) {
 	out := cluster.Progress
-	if _, err := exec.LookPath(berth); err != nil {
+	if _, err := exec.LookPath(p.berth); err != nil {
 		return nil, fmt.Errorf("--berth: %w; build it with make build", err)
 	}
 	c, err := controlplane.Start(ctx, cluster)
@@ -50,7 +60,7 @@ func startTestbed(ctx context.Context, cluster controlplane.Options, berth, dir,
 		return nil, err
 	}
 	bed := &testbed{cluster: c, out: out, died: make(chan error, 2)}
-	if err := bed.start(ctx, berth, dir, groups, flags); err != nil {
+	if err := bed.start(ctx, p); err != nil {
 		bed.stop()
 		return nil, err
 	}
@@ -58,13 +68,14 @@ func startTestbed(ctx context.Context, cluster controlplane.Options, berth, dir,
 }
 
 // start starts the processes beside the cluster. What it has started when it fails, stop ends.
-func (bed *testbed) start(ctx context.Context, berth, dir, groups string, flags []string) (err error) {
+func (bed *testbed) start(ctx context.Context, p program) (err error) {
 	if bed.client, err = api.New(bed.cluster.Config); err != nil {
 		return err
 	}
-	if groups != "" {
+	flags := slices.Clone(p.flags)
+	if p.groups != "" {
 		fmt.Fprintln(bed.out, "starting the node groups: berth provider simulated, which berth reaches over mutual TLS …")
-		if bed.nodes, err = bed.cluster.ServeNodeGroups(berth, groups, dir); err != nil {
+		if bed.nodes, err = bed.cluster.ServeNodeGroups(p.berth, p.groups, p.dir); err != nil {
 			return err
 		}
 		bed.watch(bed.nodes.Process)
@@ -73,16 +84,21 @@ func (bed *testbed) start(ctx context.Context, berth, dir, groups string, flags 
 		if err != nil {
 			return err
 		}
-		flags = append(slices.Clone(flags), provider...)
+		flags = append(flags, provider...)
 	}
 	fmt.Fprintln(bed.out, "starting berth …")
-	kubeconfig := filepath.Join(dir, "kubeconfig")
+	kubeconfig := filepath.Join(p.dir, "kubeconfig")
 	if err := account.Create(ctx, bed.cluster.Config, account.ConfigurationFor(flags), kubeconfig); err != nil {
 		return err
 	}
-	args := append([]string{"run", "--kubeconfig", kubeconfig, "--secure-port", "0"}, flags...)
-	if bed.berth, err = controlplane.StartProcess("berth", filepath.Join(dir, "berth.log"), berth, args...); err != nil {
-		return fmt.Errorf("starting %s: %w", berth, err)
+	if p.serves { // the port is free now, and connections of the cluster's own could take it soon
+		if bed.port, err = controlplane.FreePort(); err != nil {
+			return err
+		}
+	}
+	args := append([]string{"run", "--kubeconfig", kubeconfig, "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(bed.port)}, flags...)
+	if bed.berth, err = controlplane.StartProcess("berth", filepath.Join(p.dir, "berth.log"), p.berth, args...); err != nil {
+		return fmt.Errorf("starting %s: %w", p.berth, err)
 	}
 	bed.watch(bed.berth)
 	return nil
