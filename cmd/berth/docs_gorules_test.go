@@ -60,6 +60,12 @@ func ruleOfMake(c call, whole bool) error {
 	return checkRecipe(planned)
 }
 
+// scriptTakes reports whether a shell script that chooses by its first argument has a case for it.
+func scriptTakes(script, arg string) bool {
+	_, cases, chooses := strings.Cut(script, "\ncase $1 in\n")
+	return !chooses || regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(arg)+`\)`).MatchString(cases)
+}
+
 // scriptsRead reports whether a script that a recipe starts reads a variable of the environment.
 func scriptsRead(planned, name string) bool {
 	calls, err := callsOf(planned)
@@ -82,8 +88,8 @@ func makePlan(dir string, args []string) (string, error) {
 	return string(out), nil
 }
 
-// checkRecipe checks the commands of a recipe that start go or devcluster. Each line has a shell
-// of its own.
+// checkRecipe checks the commands of a recipe that start go, devcluster or a script. Each line has
+// a shell of its own.
 func checkRecipe(text string) error {
 	for _, line := range strings.Split(strings.ReplaceAll(text, "\\\n", " "), "\n") {
 		calls, err := callsOf(line)
@@ -92,6 +98,9 @@ func checkRecipe(text string) error {
 		}
 		for _, c := range calls {
 			program := strings.TrimPrefix(c.args[0], "./")
+			if text, err := os.ReadFile(c.args[0]); err == nil && len(c.args) > 1 && !scriptTakes(string(text), c.args[1]) {
+				return fmt.Errorf("%s has no case %s", c.args[0], c.args[1])
+			}
 			chosen := strings.Contains(c.dir+strings.Join(c.args, ""), unknown) // when the recipe runs
 			if chosen || program != "go" && filepath.Base(program) != "devcluster" {
 				continue

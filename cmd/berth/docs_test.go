@@ -126,6 +126,20 @@ func visit(cmd *cobra.Command, do func(*cobra.Command)) {
 	}
 }
 
+// TestScriptsTakeTheirCasesOnly: a script that chooses by its first argument takes those that it has
+// a case for, and another script takes any.
+func TestScriptsTakeTheirCasesOnly(t *testing.T) {
+	const chooses = "#!/bin/sh\ncase $1 in\nsize) devcluster size ;; # speed\nscale)\n\tgo run ./hack/scale\n\t;;\n*)\n\texit 1\n\t;;\nesac\n"
+	for arg, want := range map[string]bool{"size": true, "scale": true, "siz": false, "devcluster": false} {
+		if got := scriptTakes(chooses, arg); got != want {
+			t.Errorf("an argument %q is taken: %t, want %t", arg, got, want)
+		}
+	}
+	if !scriptTakes("#!/bin/sh\ngo test -fuzztime $1\n", "10m") {
+		t.Error("a script without cases takes no argument")
+	}
+}
+
 // TestRulesRefuseWhatDoesNotWork has mistakes that pages have made, and others like them.
 func TestRulesRefuseWhatDoesNotWork(t *testing.T) {
 	t.Chdir(repository)
