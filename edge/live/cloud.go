@@ -78,7 +78,7 @@ func (c *cloud) refresh(ctx context.Context) {
 	}
 	c.lanes.endList(func(busy []string) {
 		if err != nil {
-			c.log.Warn("the node groups could not be read; going on with what was known", "err", err)
+			c.log.Warn("could not refresh the node groups; using the last known state", "err", err)
 			return
 		}
 		in := step.GroupsSet{Busy: busy}
@@ -144,9 +144,9 @@ func (c *cloud) say(group, why string) {
 	}
 	c.wrong[group] = why
 	if why != "" {
-		c.log.Warn("a node group can't be used as it is", "group", group, "err", why)
+		c.log.Warn("a node group is unusable", "group", group, "err", why)
 	} else {
-		c.log.Info("a node group can be used again", "group", group)
+		c.log.Info("a node group is usable again", "group", group)
 	}
 }
 
@@ -162,7 +162,7 @@ func (c *cloud) readAgain() {
 func (c *cloud) scaleUp(ctx context.Context, order step.ScaleUp) error {
 	err := c.provider.IncreaseSize(ctx, order.Group, order.Nodes)
 	if err != nil {
-		c.log.Warn("a scale-up failed", "group", order.Group, "nodes", order.Nodes, "class", nodegroup.ClassOf(err).String(), "err", err)
+		c.log.Warn("scale-up failed", "group", order.Group, "nodes", order.Nodes, "class", nodegroup.ClassOf(err).String(), "err", err)
 	} else {
 		c.log.Info("scaled up", "group", order.Group, "nodes", order.Nodes)
 	}
@@ -179,7 +179,7 @@ func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []delet
 	err := c.provider.DeleteNodes(ctx, group, instances)
 	for _, d := range deletions {
 		if err != nil {
-			c.log.Warn("a node could not be removed", "group", group, "node", d.Node, "instance", d.Instance, "err", err)
+			c.log.Warn("failed to remove a node", "group", group, "node", d.Node, "instance", d.Instance, "err", err)
 		} else {
 			c.log.Info("removed a node", "group", group, "node", d.Node, "instance", d.Instance)
 		}
@@ -191,6 +191,6 @@ func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []delet
 // read then tell the core how that went.
 func (c *cloud) decreaseTarget(ctx context.Context, decrease step.TargetDecrease) {
 	if err := c.provider.DecreaseTargetSize(ctx, decrease.Group, decrease.Nodes); err != nil {
-		c.log.Warn("a target size could not be lowered", "group", decrease.Group, "nodes", decrease.Nodes, "err", err)
+		c.log.Warn("failed to decrease the target size", "group", decrease.Group, "nodes", decrease.Nodes, "err", err)
 	}
 }

@@ -53,7 +53,7 @@ func (p *Provider) Advance(ctx context.Context) {
 		case apierrors.IsNotFound(err): // somebody deleted the node
 			d.group.forget(d.name)
 		case err != nil:
-			p.log.Info("a simulated node could not be updated; trying again", "node", d.name, "err", err)
+			p.log.Info("failed to update a simulated node; retrying", "node", d.name, "err", err)
 		case d.registered:
 			d.ready = true
 		default:
@@ -71,7 +71,7 @@ func (p *Provider) removeOrphans(ctx context.Context) {
 	p.mu.Unlock()
 	for _, name := range names {
 		if err := p.api.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			p.log.Info("the node of an instance that was deleted could not be; trying again", "node", name, "err", err)
+			p.log.Info("failed to delete the node of a deleted instance; retrying", "node", name, "err", err)
 			continue
 		}
 		p.mu.Lock()
