@@ -37,47 +37,47 @@ func (a *Autoscaler) scaleUpFlags() []flag {
 	c := &a.Core
 	return []flag{
 		// When to plan, and which group to choose.
-		textFlag("expander", &c.Expander, expanders, "how to choose among node groups: "+strings.Join(expander.Names(), ", ")+"; several, separated by commas, are asked one after the other, and among what the last leaves chance decides"),
-		textFlag("grpc-expander-url", &a.GRPCExpander.URL, a.neededByGRPC, "host:port of the server that the expander grpc asks"),
-		textFlag("grpc-expander-cert", &a.GRPCExpander.Cert, a.neededByGRPC, "path to a PEM file with that server's certificate, or its authority's"),
-		durationFlag("scan-interval", &c.ScanInterval, moreThanZero, "how often to plan the size of the cluster"),
-		balancingFlag("balance-similar-node-groups", &c.Balancing.Mode, "share what is bought over node groups whose nodes are similar, so that their sizes stay balanced; the expander cost does so unless this is false"),
-		listFlag("balancing-ignore-label", &c.Balancing.IgnoredLabels, "label in which similar node groups may differ, in addition to those of zones, hosts and providers; may be repeated"),
-		listFlag("balancing-label", &c.Balancing.Labels, "label of which similar node groups have the same value; with one or more of these nothing else is compared; may be repeated"),
-		ratioFlag("memory-difference-ratio", &c.Balancing.MemoryDifference, "how far apart the memory of nodes of similar groups may be"),
-		ratioFlag("max-free-difference-ratio", &c.Balancing.FreeDifference, "how far apart what daemon pods leave free of such nodes may be, of any resource"),
-		ratioFlag("max-allocatable-difference-ratio", &c.Balancing.AllocatableDifference, "how far apart what such nodes can allocate may be, of any resource"),
-		durationFlag("max-binpacking-time", &c.MaxBinpackingTime, moreThanZero, "how long a plan may take; what it has decided by then is bought, and the next plan goes on"),
-		durationFlag("max-nodegroup-binpacking-duration", &c.MaxNodeGroupBinpackingDuration, zeroOrMore, "how long packing pods on nodes of one group may take before others are looked at, 0 for no bound"),
-		unlessFlag("frequent-loops-enabled", &c.DisableFrequentLoops, "plan at once, not at the next scan, when pods find no node that no plan has seen"),
+		textFlag("expander", &c.Expander, expanders, "type of node group expander for scale-up: "+strings.Join(expander.Names(), ", ")+"; several, separated by commas, are called in succession, and remaining ties are broken randomly"),
+		textFlag("grpc-expander-url", &a.GRPCExpander.URL, a.neededByGRPC, "host:port of the gRPC expander server"),
+		textFlag("grpc-expander-cert", &a.GRPCExpander.Cert, a.neededByGRPC, "path to a PEM file with that server's certificate or its CA's"),
+		durationFlag("scan-interval", &c.ScanInterval, moreThanZero, "how often the cluster is reevaluated for scale-up and scale-down"),
+		balancingFlag("balance-similar-node-groups", &c.Balancing.Mode, "balance the number of nodes between similar node groups when scaling up; the expander cost does so unless this is false"),
+		listFlag("balancing-ignore-label", &c.Balancing.IgnoredLabels, "label to ignore when comparing if two node groups are similar, in addition to the basic set of labels for zones, hosts and providers; may be repeated"),
+		listFlag("balancing-label", &c.Balancing.Labels, "label to compare to decide if two node groups are similar; disables all other comparisons; may be repeated"),
+		ratioFlag("memory-difference-ratio", &c.Balancing.MemoryDifference, "maximum difference in memory between nodes of similar node groups, as a ratio"),
+		ratioFlag("max-free-difference-ratio", &c.Balancing.FreeDifference, "maximum difference in free resources (after DaemonSet pods) between nodes of similar node groups, as a ratio"),
+		ratioFlag("max-allocatable-difference-ratio", &c.Balancing.AllocatableDifference, "maximum difference in allocatable resources between nodes of similar node groups, as a ratio"),
+		durationFlag("max-binpacking-time", &c.MaxBinpackingTime, moreThanZero, "maximum time for planning a scale-up; nodes decided on by then are added, and the next plan continues"),
+		durationFlag("max-nodegroup-binpacking-duration", &c.MaxNodeGroupBinpackingDuration, zeroOrMore, "maximum time for the binpacking simulation of each node group, 0 for no limit"),
+		unlessFlag("frequent-loops-enabled", &c.DisableFrequentLoops, "plan immediately, and not at the next scan, when there are new unschedulable pods"),
 
 		// Limits of nodes; 0 stands for no limit.
-		numberFlag("max-nodes-total", &c.Limits.MaxNodesTotal, atLeast(0), "nodes that the cluster may have, 0 for no limit"),
-		numberFlag("max-nodes-per-scaleup", &c.Limits.MaxNodesPerScaleUp, atLeast(0), "nodes that one plan may add to a group"),
-		launchFlag("max-nodes-launching", &c.MaxNodesLaunching, "nodes of the cluster that may be launching (ordered and not ready) at a time, 0 for no limit, adaptive to have Berth find what disks and registries bear; Berth's own"),
-		launchFlag("max-nodes-launching-per-group", &c.MaxNodesLaunchingPerGroup, "the same for each node group; Berth's own"),
-		valueFlag("cores-total", totalFlag{&c.Limits.Totals, v1.ResourceCPU, 1}, "cores that all nodes of the cluster may have together; the minimum is for removing nodes"),
-		valueFlag("memory-total", totalFlag{&c.Limits.Totals, v1.ResourceMemory, 1 << 30}, "memory in GiB that all nodes of the cluster may have together"),
-		valueFlag("gpu-total", gpuTotalFlag{&c.Limits.Totals}, "GPUs, counted by their extended resource, that all nodes may have together; may be repeated"),
-		boolFlag("enforce-node-group-min-size", &c.Limits.EnforceMinSize, "grow node groups that are below their minimum, whether or not pods need it"),
-		percentFlag("max-total-unready-percentage", &c.Limits.MaxTotalUnready, "percentage of nodes that aren't ready above which the cluster's size isn't changed"),
-		numberFlag("ok-total-unready-count", &c.Limits.OKTotalUnready, atLeast(0), "nodes that aren't ready which are allowed, whatever percentage they are"),
-		intFlag("expendable-pods-priority-cutoff", &c.PriorityCutoff, "pods with a lower priority than this are expendable: no nodes are bought for them"),
-		listFlag("allowed-scheduler-names", &c.AllowedSchedulers, "schedulerName of pods that nodes are bought for, all when none is named; beside another scheduler one without a profile is expected to decide as the first profile; may be repeated"),
-		listFlag("bypassed-scheduler-names", &c.BypassedSchedulers, "schedulerName of pods that nodes are bought for before their scheduler has called them unschedulable (--mode=autoscaler); as above; may be repeated").checked(a.bypassedAreAllowed),
-		durationFlag("new-pod-scale-up-delay", &c.NewPodDelay, zeroOrMore, "how long a pod has to wait before nodes are bought for it; the annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay may ask for longer"),
+		numberFlag("max-nodes-total", &c.Limits.MaxNodesTotal, atLeast(0), "maximum number of nodes in the cluster, 0 for no limit"),
+		numberFlag("max-nodes-per-scaleup", &c.Limits.MaxNodesPerScaleUp, atLeast(0), "maximum number of nodes that one scale-up adds to a node group"),
+		launchFlag("max-nodes-launching", &c.MaxNodesLaunching, "maximum number of nodes in the cluster that are launching (requested and not ready) at a time, 0 for no limit, adaptive to have Berth find out what disks and registries can sustain; specific to Berth"),
+		launchFlag("max-nodes-launching-per-group", &c.MaxNodesLaunchingPerGroup, "the same limit for each node group; specific to Berth"),
+		valueFlag("cores-total", totalFlag{&c.Limits.Totals, v1.ResourceCPU, 1}, "minimum and maximum number of cores in the cluster; the minimum limits scale-down"),
+		valueFlag("memory-total", totalFlag{&c.Limits.Totals, v1.ResourceMemory, 1 << 30}, "minimum and maximum memory of the cluster in GiB"),
+		valueFlag("gpu-total", gpuTotalFlag{&c.Limits.Totals}, "minimum and maximum number of GPUs of an extended resource in the cluster; may be repeated"),
+		boolFlag("enforce-node-group-min-size", &c.Limits.EnforceMinSize, "scale node groups up to their minimum size, whether or not pods need it"),
+		percentFlag("max-total-unready-percentage", &c.Limits.MaxTotalUnready, "above this percentage of unready nodes the autoscaler stops resizing the cluster"),
+		numberFlag("ok-total-unready-count", &c.Limits.OKTotalUnready, atLeast(0), "number of unready nodes that is allowed regardless of --max-total-unready-percentage"),
+		intFlag("expendable-pods-priority-cutoff", &c.PriorityCutoff, "pods with a priority below this cutoff are expendable: they do not trigger scale-up"),
+		listFlag("allowed-scheduler-names", &c.AllowedSchedulers, "schedulerName of pods that trigger scale-up (default: all); next to another scheduler, pods of a name without a profile are simulated with the first profile; may be repeated"),
+		listFlag("bypassed-scheduler-names", &c.BypassedSchedulers, "schedulerName of pods that trigger scale-up before their scheduler has marked them unschedulable (--mode=autoscaler); must be allowed by --allowed-scheduler-names; may be repeated").checked(a.bypassedAreAllowed),
+		durationFlag("new-pod-scale-up-delay", &c.NewPodDelay, zeroOrMore, "pods younger than this do not trigger scale-up; the annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay can increase it per pod"),
 
 		// Nodes that don't come, and how long their group backs off.
-		durationFlag("max-node-provision-time", &c.MaxProvisionTime, moreThanZero, "how long an instance may take to become a node; then it is deleted and its group backs off"),
-		durationFlag("max-node-startup-time", &c.Readiness.StartupTime, moreThanZero, "how long a node may take to become ready and still count as coming"),
-		listFlag("startup-taint", &c.Readiness.StartupTaints, "key of a taint that nodes carry until something on them has started: such a node counts as coming; may be repeated"),
-		listFlag("startup-taint-prefix", &c.Readiness.StartupTaintPrefixes, "prefix of keys of such taints, in addition to startup-taint.cluster-autoscaler.kubernetes.io/; may be repeated"),
+		durationFlag("max-node-provision-time", &c.MaxProvisionTime, moreThanZero, "maximum time for an instance to register as a node; after that it is deleted and its node group backs off"),
+		durationFlag("max-node-startup-time", &c.Readiness.StartupTime, moreThanZero, "maximum time from the creation of a node until it is ready; until then it counts as upcoming"),
+		listFlag("startup-taint", &c.Readiness.StartupTaints, "key of a taint that nodes have until they have started up: a node with it counts as upcoming; may be repeated"),
+		listFlag("startup-taint-prefix", &c.Readiness.StartupTaintPrefixes, "prefix of startup taint keys, in addition to startup-taint.cluster-autoscaler.kubernetes.io/; may be repeated"),
 		listFlag("ignore-taint", &c.Readiness.StartupTaints, "deprecated: the same as --startup-taint"),
-		listFlag("status-taint", &c.Readiness.StatusTaints, "key of a taint that says something of one node's condition: new nodes are planned without it; may be repeated"),
-		boolFlag("force-delete-unregistered-nodes", &c.ForceDeleteUnregistered, "delete instances that don't become nodes even from a group at its minimum"),
-		durationFlag("initial-node-group-backoff-duration", &c.InitialBackoff, moreThanZero, "how long a node group is left alone after a failed scale-up"),
-		durationFlag("max-node-group-backoff-duration", &c.MaxBackoff, moreThanZero, "the longest such time, after more failures"),
-		durationFlag("node-group-backoff-reset-timeout", &c.BackoffReset, moreThanZero, "how long after its last failure a group's backoff is forgotten"),
+		listFlag("status-taint", &c.Readiness.StatusTaints, "key of a taint that reflects the status of a single node: the templates of new nodes omit it; may be repeated"),
+		boolFlag("force-delete-unregistered-nodes", &c.ForceDeleteUnregistered, "delete unregistered instances even if their node group is at its minimum size"),
+		durationFlag("initial-node-group-backoff-duration", &c.InitialBackoff, moreThanZero, "duration of the first backoff of a node group after a failed scale-up"),
+		durationFlag("max-node-group-backoff-duration", &c.MaxBackoff, moreThanZero, "maximum backoff duration of a node group after repeated failures"),
+		durationFlag("node-group-backoff-reset-timeout", &c.BackoffReset, moreThanZero, "time after the last failed scale-up when the backoff duration of a node group is reset"),
 	}
 }
 
@@ -85,7 +85,7 @@ func (a *Autoscaler) scaleUpFlags() []flag {
 func (a *Autoscaler) bypassedAreAllowed() error {
 	for _, name := range a.Core.BypassedSchedulers {
 		if len(a.Core.AllowedSchedulers) > 0 && !slices.Contains(a.Core.AllowedSchedulers, name) {
-			return fmt.Errorf("--bypassed-scheduler-names has %q, and --allowed-scheduler-names only %s; name it there, too", name, strings.Join(a.Core.AllowedSchedulers, ", "))
+			return fmt.Errorf("--bypassed-scheduler-names has %q, but --allowed-scheduler-names only %s; add it there, too", name, strings.Join(a.Core.AllowedSchedulers, ", "))
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func ParseAutoscaler(args []string) (core.Autoscale, error) {
 		return core.Autoscale{}, err
 	}
 	if fs.NArg() > 0 {
-		return core.Autoscale{}, errors.New("argument " + fs.Arg(0) + " is not a flag; write --name=value")
+		return core.Autoscale{}, errors.New("argument " + fs.Arg(0) + " is not a flag; flags are given as --name=value")
 	}
 	return a.Core, a.Validate()
 }

@@ -158,7 +158,7 @@ func TestEachAutoscalerFlagSetsItsField(t *testing.T) {
 
 func TestOnlyAllowedSchedulersAreBypassed(t *testing.T) {
 	_, err := ParseAutoscaler([]string{"--allowed-scheduler-names=a,b", "--bypassed-scheduler-names=b,c"})
-	if want := `--bypassed-scheduler-names has "c", and --allowed-scheduler-names only a, b; name it there, too`; fmt.Sprint(err) != want {
+	if want := `--bypassed-scheduler-names has "c", but --allowed-scheduler-names only a, b; add it there, too`; fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if _, err := ParseAutoscaler([]string{"--allowed-scheduler-names=a,b", "--bypassed-scheduler-names=b"}); err != nil {
@@ -211,10 +211,10 @@ func TestTheGRPCExpanderNeedsAServerAndItsCertificate(t *testing.T) {
 
 func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 	for _, c := range []struct{ arg, want string }{
-		{"--expander=price,magic", `--expander is "price,magic"; "magic" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, cost, separated by commas`},
-		{"--expander=", `--expander is ""; "" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, cost, separated by commas`},
-		{"--expander=price,price", `--expander is "price,price"; price is there twice; name each expander once`},
-		{"--expander=random,price", `--expander is "random,price"; price comes after random, which leaves one option only; name random last`},
+		{"--expander=price,magic", `--expander is "price,magic"; unknown expander "magic"; give one or more of random, most-pods, least-waste, least-nodes, price, priority, grpc, cost, separated by commas`},
+		{"--expander=", `--expander is ""; unknown expander ""; give one or more of random, most-pods, least-waste, least-nodes, price, priority, grpc, cost, separated by commas`},
+		{"--expander=price,price", `--expander is "price,price"; expander price is listed twice; list each expander once`},
+		{"--expander=random,price", `--expander is "random,price"; expander price comes after random, which leaves only one option; list random last`},
 		{"--expander=priority,grpc", `--grpc-expander-url is ""; the expander grpc needs it`},
 
 		{"--balance-similar-node-groups=zonal", `invalid argument "zonal" for "--balance-similar-node-groups" flag: it must be true or false`},
@@ -233,10 +233,10 @@ func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 		{"--max-node-group-backoff-duration=0s", "--max-node-group-backoff-duration is 0s; it must be greater than 0"},
 		{"--node-group-backoff-reset-timeout=0s", "--node-group-backoff-reset-timeout is 0s; it must be greater than 0"},
 
-		{"--cores-total=5", `invalid argument "5" for "--cores-total" flag: "5" must be MIN:MAX, two whole numbers from 0 to 1073741824 of which the second isn't smaller, such as 0:1000`},
-		{"--memory-total=9:8", `invalid argument "9:8" for "--memory-total" flag: "9:8" must be MIN:MAX, two whole numbers from 0 to 1073741824 of which the second isn't smaller, such as 0:1000`},
-		{"--cores-total=-1:8", `invalid argument "-1:8" for "--cores-total" flag: "-1:8" must be MIN:MAX, two whole numbers from 0 to 1073741824 of which the second isn't smaller, such as 0:1000`},
-		{"--memory-total=0:1073741825", `invalid argument "0:1073741825" for "--memory-total" flag: "0:1073741825" must be MIN:MAX, two whole numbers from 0 to 1073741824 of which the second isn't smaller, such as 0:1000`},
+		{"--cores-total=5", `invalid argument "5" for "--cores-total" flag: "5" must be MIN:MAX, two whole numbers from 0 to 1073741824, MIN not above MAX, such as 0:1000`},
+		{"--memory-total=9:8", `invalid argument "9:8" for "--memory-total" flag: "9:8" must be MIN:MAX, two whole numbers from 0 to 1073741824, MIN not above MAX, such as 0:1000`},
+		{"--cores-total=-1:8", `invalid argument "-1:8" for "--cores-total" flag: "-1:8" must be MIN:MAX, two whole numbers from 0 to 1073741824, MIN not above MAX, such as 0:1000`},
+		{"--memory-total=0:1073741825", `invalid argument "0:1073741825" for "--memory-total" flag: "0:1073741825" must be MIN:MAX, two whole numbers from 0 to 1073741824, MIN not above MAX, such as 0:1000`},
 		{"--gpu-total=T4:0:8", `invalid argument "T4:0:8" for "--gpu-total" flag: "T4:0:8" must be RESOURCE:MIN:MAX, such as nvidia.com/gpu:0:64`},
 		{"--max-total-unready-percentage=101", "--max-total-unready-percentage is 101; it must be a percentage, from 0 to 100"},
 		{"--ok-total-unready-count=-1", "--ok-total-unready-count is -1; it must be at least 0"},
@@ -253,16 +253,16 @@ func TestAutoscalerFlagsAreRefusedByNameAndValue(t *testing.T) {
 		{"--max-nodes-per-scaleup=-1", "--max-nodes-per-scaleup is -1; it must be at least 0"},
 		{"--max-nodes-launching=-1", `invalid argument "-1" for "--max-nodes-launching" flag: it must be a number of nodes of at least 0, or adaptive`},
 		{"--max-nodes-launching-per-group=many", `invalid argument "many" for "--max-nodes-launching-per-group" flag: it must be a number of nodes of at least 0, or adaptive`},
-		{"--max-scale-down-parallelism=0", "--max-scale-down-parallelism is 0; it must be at least 1 (--scale-down-enabled=false removes nothing)"},
+		{"--max-scale-down-parallelism=0", "--max-scale-down-parallelism is 0; it must be at least 1 (--scale-down-enabled=false disables scale-down)"},
 
 		{"--consolidation-threshold=-1", "--consolidation-threshold is -1; it must not be negative"},
-		{"--node-disruption-budget=10%", `invalid argument "10%" for "--node-disruption-budget" flag: "10%" is none of nodes, reasons, schedule and duration; write parts such as nodes=10%, separated by semicolons`},
-		{"--node-disruption-budget=reasons=empty", `invalid argument "reasons=empty" for "--node-disruption-budget" flag: it says no number of nodes; write nodes=5 or nodes=10%`},
+		{"--node-disruption-budget=10%", `invalid argument "10%" for "--node-disruption-budget" flag: unknown key "10%"; the keys are nodes, reasons, schedule and duration, as in nodes=10%, separated by semicolons`},
+		{"--node-disruption-budget=reasons=empty", `invalid argument "reasons=empty" for "--node-disruption-budget" flag: the number of nodes is missing; add nodes=5 or nodes=10%`},
 
 		{"--scale-down-enabled=perhaps", `invalid argument "perhaps" for "--scale-down-enabled" flag: strconv.ParseBool: parsing "perhaps": invalid syntax`},
 		{"--scan-interval=10", `invalid argument "10" for "--scan-interval" flag: time: missing unit in duration "10"`},
 		{"--max-nodes=3", "unknown flag: --max-nodes"},
-		{"max-nodes-total=3", "argument max-nodes-total=3 is not a flag; write --name=value"},
+		{"max-nodes-total=3", "argument max-nodes-total=3 is not a flag; flags are given as --name=value"},
 	} {
 		if _, err := ParseAutoscaler([]string{c.arg}); err == nil || err.Error() != c.want {
 			t.Errorf("%s:\n got %v\nwant %s", c.arg, err, c.want)

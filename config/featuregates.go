@@ -61,7 +61,7 @@ func (g *FeatureGates) Set(text string) error {
 		name, value, _ := strings.Cut(strings.TrimPrefix(part, "kube:"), "=")
 		on, err := strconv.ParseBool(value)
 		if err != nil {
-			return fmt.Errorf("%q must be NAME=true or NAME=false, and several are separated by commas", part)
+			return fmt.Errorf("%q must be NAME=true or NAME=false, several separated by commas", part)
 		}
 		if g.set == nil {
 			g.set = map[string]bool{}
@@ -95,22 +95,22 @@ func (g *FeatureGates) Check() (notes []string, err error) {
 		switch {
 		case slices.Contains(allGates, name):
 			if on || name == "AllBeta" { // AllBeta=false switches off what is on by default
-				fails("that would alter the rules, and Berth has those of kube-scheduler 1.36 with its defaults; leave it out")
+				fails("that would change the scheduling rules, and Berth implements those of kube-scheduler 1.36 with its defaults; remove it")
 			}
 		case !exists:
-			fails("kube-scheduler 1.36 has no such gate; leave it out, or correct the name")
+			fails("kube-scheduler 1.36 has no such gate; remove it, or correct its name")
 		case slices.Contains(loggingGates(), name): // the logger knows them
 		case gate.locked && on != gate.on:
-			fails(fmt.Sprintf("it is locked to %t in 1.36; leave it out", gate.on))
+			fails(fmt.Sprintf("it is locked to %t in 1.36; remove it", gate.on))
 		case on == gate.on:
 		case strings.HasPrefix(name, "DRA"):
-			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: pods with resource claims wait, since Berth allocates no devices yet", name))
+			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: Berth does not allocate devices yet, so pods with resource claims stay pending", name))
 		case slices.Contains(innerGates, name):
-			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: it concerns how kube-scheduler works inside, not what it decides", name))
+			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: it concerns kube-scheduler's internals, not its decisions", name))
 		case gate.read:
-			fails(fmt.Sprintf("Berth has the rules of kube-scheduler 1.36 with its defaults, and of this gate that is %t; leave it out", gate.on))
+			fails(fmt.Sprintf("Berth implements the rules of kube-scheduler 1.36 with its defaults, which is %t for this gate; remove it", gate.on))
 		default:
-			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: no rule of kube-scheduler's depends on it", name))
+			notes = append(notes, fmt.Sprintf("--feature-gates: %s has no effect: no rule of kube-scheduler depends on it", name))
 		}
 	}
 	return notes, errors.Join(errs...)
@@ -125,7 +125,7 @@ func loggingGates() []string {
 func (g *FeatureGates) Logging() (featuregate.FeatureGate, error) {
 	gates := featuregate.NewFeatureGate()
 	if err := logsapi.AddFeatureGates(gates); err != nil {
-		return nil, fmt.Errorf("adding the gates of logging: %w", err)
+		return nil, fmt.Errorf("adding the feature gates for logging: %w", err)
 	}
 	set := map[string]bool{}
 	for _, name := range loggingGates() {

@@ -10,21 +10,21 @@ import (
 // TestFeatureGatesAreHonouredIgnoredOrRefused has lists as they stand on command lines of control
 // planes.
 func TestFeatureGatesAreHonouredIgnoredOrRefused(t *testing.T) {
-	const inside = " has no effect: it concerns how kube-scheduler works inside, not what it decides"
+	const inside = " has no effect: it concerns kube-scheduler's internals, not its decisions"
 	for _, c := range []struct{ name, list, notes, err string }{
 		{"nothing", "", "", ""},
 		{"defaults", "PodLevelResources=true,kube:GangScheduling=false,SchedulerAsyncPreemption=true", "", ""},
-		{"another component's", "ComponentFlagz=true,KubeletInUserNamespace=true", "--feature-gates: KubeletInUserNamespace has no effect: no rule of kube-scheduler's depends on it", ""},
+		{"another component's", "ComponentFlagz=true,KubeletInUserNamespace=true", "--feature-gates: KubeletInUserNamespace has no effect: no rule of kube-scheduler depends on it", ""},
 		{"no alpha", "AllAlpha=false", "", ""},
 		{"of the log", "LoggingAlphaOptions=true,ContextualLogging=false", "", ""},
 		{"how kube-scheduler works", "OpportunisticBatching=false", "--feature-gates: OpportunisticBatching" + inside, ""},
-		{"of devices", "DRAPartitionableDevices=false", "--feature-gates: DRAPartitionableDevices has no effect: pods with resource claims wait, since Berth allocates no devices yet", ""},
-		{"a rule", "GangScheduling=true", "", "--feature-gates has GangScheduling=true; Berth has the rules of kube-scheduler 1.36 with its defaults, and of this gate that is false; leave it out"},
-		{"a rule that is off", "kube:PodLevelResources=false", "", "--feature-gates has PodLevelResources=false; Berth has the rules of kube-scheduler 1.36 with its defaults, and of this gate that is true; leave it out"},
-		{"locked", "SidecarContainers=false", "", "--feature-gates has SidecarContainers=false; it is locked to true in 1.36; leave it out"},
-		{"all of a stage", "AllBeta=false,AllAlpha=true", "", "--feature-gates has AllAlpha=true; that would alter the rules, and Berth has those of kube-scheduler 1.36 with its defaults; leave it out"},
-		{"every beta off", "AllBeta=false", "", "--feature-gates has AllBeta=false; that would alter the rules, and Berth has those of kube-scheduler 1.36 with its defaults; leave it out"},
-		{"unknown", "PodLevelRessources=true", "", "--feature-gates has PodLevelRessources=true; kube-scheduler 1.36 has no such gate; leave it out, or correct the name"},
+		{"of devices", "DRAPartitionableDevices=false", "--feature-gates: DRAPartitionableDevices has no effect: Berth does not allocate devices yet, so pods with resource claims stay pending", ""},
+		{"a rule", "GangScheduling=true", "", "--feature-gates has GangScheduling=true; Berth implements the rules of kube-scheduler 1.36 with its defaults, which is false for this gate; remove it"},
+		{"a rule that is off", "kube:PodLevelResources=false", "", "--feature-gates has PodLevelResources=false; Berth implements the rules of kube-scheduler 1.36 with its defaults, which is true for this gate; remove it"},
+		{"locked", "SidecarContainers=false", "", "--feature-gates has SidecarContainers=false; it is locked to true in 1.36; remove it"},
+		{"all of a stage", "AllBeta=false,AllAlpha=true", "", "--feature-gates has AllAlpha=true; that would change the scheduling rules, and Berth implements those of kube-scheduler 1.36 with its defaults; remove it"},
+		{"every beta off", "AllBeta=false", "", "--feature-gates has AllBeta=false; that would change the scheduling rules, and Berth implements those of kube-scheduler 1.36 with its defaults; remove it"},
+		{"unknown", "PodLevelRessources=true", "", "--feature-gates has PodLevelRessources=true; kube-scheduler 1.36 has no such gate; remove it, or correct its name"},
 	} {
 		var g FeatureGates
 		if err := g.Set(c.list); err != nil {

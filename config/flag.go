@@ -143,10 +143,10 @@ func (d drainTiers) Set(text string) error {
 		p, err1 := strconv.ParseInt(priority, 10, 32)
 		g, err2 := strconv.ParseInt(grace, 10, 32)
 		if !ok || err1 != nil || err2 != nil || g < 0 {
-			return fmt.Errorf("%q must be PRIORITY:SECONDS, such as 1000:60, and several are separated by commas", part)
+			return fmt.Errorf("%q must be PRIORITY:SECONDS, such as 1000:60, several separated by commas", part)
 		}
 		if slices.ContainsFunc(out, func(t autoscaler.DrainTier) bool { return t.Priority == int32(p) }) {
-			return fmt.Errorf("priority %d is there twice; give each once", p)
+			return fmt.Errorf("priority %d is given twice; give each once", p)
 		}
 		out = append(out, autoscaler.DrainTier{Priority: int32(p), Grace: time.Duration(g) * time.Second})
 	}

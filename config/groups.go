@@ -23,8 +23,8 @@ type Groups struct {
 
 // Flags adds the flags to fs.
 func (g *Groups) Flags(fs *pflag.FlagSet) {
-	fs.Var(boundFlag{&g.Bounds}, "nodes", "MIN:MAX:NAME: the limits of a node group, in place of the provider's own; may be repeated. When it is given, groups that it doesn't name are left alone: their nodes are neither added nor removed")
-	fs.Var(list{&g.Discovery}, "node-group-auto-discovery", "how the provider finds its node groups, where it has more than one way; may be repeated")
+	fs.Var(boundFlag{&g.Bounds}, "nodes", "MIN:MAX:NAME: size limits of a node group, overriding the provider's; may be repeated. If set, node groups that it does not name are not scaled up or down")
+	fs.Var(list{&g.Discovery}, "node-group-auto-discovery", "how the provider discovers its node groups, if it supports more than one way; may be repeated")
 }
 
 // boundFlag is a pflag.Value that adds a bound each time.
@@ -37,7 +37,7 @@ func (f boundFlag) Set(text string) error {
 		return err
 	}
 	if slices.ContainsFunc(*f.target, func(x nodegroup.Bound) bool { return x.Name == b.Name }) {
-		return fmt.Errorf("node group %q is there twice; give each once", b.Name)
+		return fmt.Errorf("node group %q is given twice; give each group once", b.Name)
 	}
 	*f.target = append(*f.target, b)
 	return nil

@@ -222,7 +222,7 @@ func (p *profilePlugins) checkSet(path *field.Path, set kubeschedulerv1.PluginSe
 		case seen[x.Name]:
 			p.errs = append(p.errs, field.Duplicate(at, x.Name))
 		case x.Weight != nil && (*x.Weight < 0 || *x.Weight > engine.MaxWeights):
-			p.errs = append(p.errs, field.Invalid(at.Child("weight"), *x.Weight, fmt.Sprintf("not in valid range [0, %d]; 0 stands for 1", engine.MaxWeights)))
+			p.errs = append(p.errs, field.Invalid(at.Child("weight"), *x.Weight, fmt.Sprintf("not in valid range [0, %d]; 0 means 1", engine.MaxWeights)))
 		}
 		seen[x.Name] = true
 	}

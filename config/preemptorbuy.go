@@ -48,12 +48,12 @@ func preemptOrBuyArgs(path *field.Path, in *PreemptOrBuyArgs, out *plugins.Optio
 	}
 	if in.MaxWait != nil {
 		if w.MaxWait = in.MaxWait.Duration; w.MaxWait <= 0 {
-			errs = append(errs, field.Invalid(path.Child("maxWait"), in.MaxWait.Duration.String(), "must be greater than 0; with preempt-first pods don't wait"))
+			errs = append(errs, field.Invalid(path.Child("maxWait"), in.MaxWait.Duration.String(), "must be greater than 0; with preempt-first pods do not wait"))
 		}
 	}
 	if in.LaunchTimes != nil {
 		if w.LaunchTimes = *in.LaunchTimes; !(w.LaunchTimes >= 1 && w.LaunchTimes <= 1000) {
-			errs = append(errs, field.Invalid(path.Child("launchTimes"), w.LaunchTimes, "must be from 1 to 1000: a node comes after one median launch in one of two cases"))
+			errs = append(errs, field.Invalid(path.Child("launchTimes"), w.LaunchTimes, "must be from 1 to 1000: half of all nodes take longer than one median launch"))
 		}
 	}
 	costs := ptr.Deref(in.Costs, PreemptOrBuyCosts{})

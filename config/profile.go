@@ -49,7 +49,7 @@ func profile(path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, default
 	out.SchedulerName = ptr.Deref(in.SchedulerName, defaultName)
 	p := profilePlugins{path: path.Child("plugins")}
 	if out.SchedulerName == "" {
-		p.errs = append(p.errs, field.Required(path.Child("schedulerName"), "give the profile a name"))
+		p.errs = append(p.errs, field.Required(path.Child("schedulerName"), "the profile needs a name"))
 	}
 	p.resolve(in.Plugins)
 	p.rules(&out)
@@ -63,7 +63,7 @@ func profile(path *field.Path, in *kubeschedulerv1.KubeSchedulerProfile, default
 		seen[c.Name] = true
 		p.errs = append(p.errs, arguments(at, c.Name, c.Args.Raw, &out)...)
 		if c.Name == PreemptOrBuy && out.NoPreemption {
-			p.errs = append(p.errs, field.Forbidden(at, "the profile has no pods that preempt; enable DefaultPreemption at postFilter or leave this out"))
+			p.errs = append(p.errs, field.Forbidden(at, "no pod of the profile preempts; enable DefaultPreemption at postFilter, or remove this"))
 		}
 	}
 	return out, p.errs

@@ -195,7 +195,7 @@ profiles:
 		{withArgs(PreemptOrBuy, "costs: {perVictim: -1}"), "pluginConfig[0].args.costs.perVictim: Invalid value: -1: must be from 0 to 1000000"},
 		{withArgs(PreemptOrBuy, "polcy: cheapest"), `unknown field "polcy"`},
 		{withArgs("DefaultPreemption", "policy: cheapest"), `unknown field "policy"`},
-		{inProfile("plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}, pluginConfig: [{name: PreemptOrBuy, args: {}}]"), "the profile has no pods that preempt"},
+		{inProfile("plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}, pluginConfig: [{name: PreemptOrBuy, args: {}}]"), "no pod of the profile preempts"},
 		{inProfile("plugins: {postFilter: {enabled: [{name: PreemptOrBuy}]}}"), "PreemptOrBuy"},
 	} {
 		c.check(t)

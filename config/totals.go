@@ -86,7 +86,7 @@ func bounds(text string) (low, high int64, err error) {
 	low, lowErr := strconv.ParseInt(from, 10, 64)
 	high, highErr := strconv.ParseInt(to, 10, 64)
 	if lowErr != nil || highErr != nil || low < 0 || high < low || high > maxBound {
-		return 0, 0, fmt.Errorf("%q must be MIN:MAX, two whole numbers from 0 to %d of which the second isn't smaller, such as 0:1000", text, maxBound)
+		return 0, 0, fmt.Errorf("%q must be MIN:MAX, two whole numbers from 0 to %d, MIN not above MAX, such as 0:1000", text, maxBound)
 	}
 	return low, high, nil
 }

@@ -37,13 +37,13 @@ func (w *Watching) StatusConfigMap() string {
 
 func (w *Watching) flags() []flag {
 	return []flag{
-		textFlag("namespace", &w.Namespace, namespaceName, "namespace of the autoscaler's ConfigMaps: its status, and the priorities of the expander priority"),
-		boolFlag("write-status-configmap", &w.WriteStatus, "write the autoscaler's status to a ConfigMap, and events about it"),
-		textFlag("status-config-map-name", &w.StatusName, objectName, "name of that ConfigMap"),
-		boolFlag("emit-per-nodegroup-metrics", &w.PerGroupMetrics, "have metrics of each node group: cluster_autoscaler_node_group_*"),
-		durationFlag("max-inactivity", &w.MaxInactivity, moreThanZero, "how long after the last plan was asked for or taken in /health-check fails"),
-		durationFlag("max-failing-time", &w.MaxFailing, moreThanZero, "how long after the last plan that was taken in, with node groups read before, /health-check fails"),
-		durationFlag("max-startup-time", &w.MaxStartup, moreThanZero, "both of these until the first such plan, if it is more"),
+		textFlag("namespace", &w.Namespace, namespaceName, "namespace of the autoscaler's ConfigMaps: its status and the priorities of the expander priority"),
+		boolFlag("write-status-configmap", &w.WriteStatus, "write the autoscaler's status to a ConfigMap, with events on it"),
+		textFlag("status-config-map-name", &w.StatusName, objectName, "name of the status ConfigMap"),
+		boolFlag("emit-per-nodegroup-metrics", &w.PerGroupMetrics, "emit per-node-group metrics: cluster_autoscaler_node_group_*"),
+		durationFlag("max-inactivity", &w.MaxInactivity, moreThanZero, "maximum time since the last recorded autoscaler activity before /health-check fails"),
+		durationFlag("max-failing-time", &w.MaxFailing, moreThanZero, "maximum time since the last recorded successful autoscaler run before /health-check fails"),
+		durationFlag("max-startup-time", &w.MaxStartup, moreThanZero, "maximum time until the first successful autoscaler run before /health-check fails, if longer than the two above"),
 	}
 }
 
@@ -57,5 +57,5 @@ func named(wrong []string) string {
 	if len(wrong) == 0 {
 		return ""
 	}
-	return "it can't be a name: " + strings.Join(wrong, "; ")
+	return "it is not a valid name: " + strings.Join(wrong, "; ")
 }

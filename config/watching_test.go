@@ -28,9 +28,9 @@ func TestWatchingFlags(t *testing.T) {
 		t.Errorf("got %+v and %v, want no ConfigMap", got, err)
 	}
 	for arg, want := range map[string]string{
-		"--namespace=Kube_System":      `--namespace is "Kube_System"; it can't be a name: `,
-		"--namespace=":                 `--namespace is ""; it can't be a name: `,
-		"--status-config-map-name=a b": `--status-config-map-name is "a b"; it can't be a name: `,
+		"--namespace=Kube_System":      `--namespace is "Kube_System"; it is not a valid name: `,
+		"--namespace=":                 `--namespace is ""; it is not a valid name: `,
+		"--status-config-map-name=a b": `--status-config-map-name is "a b"; it is not a valid name: `,
 		"--max-inactivity=0s":          "--max-inactivity is 0s; it must be greater than 0",
 		"--max-failing-time=-1m":       "--max-failing-time is -1m0s; it must not be negative",
 		"--max-startup-time=0":         "--max-startup-time is 0s; it must be greater than 0",

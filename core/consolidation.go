@@ -67,7 +67,7 @@ func describeConsolidation(x *autoscaler.Consolidation) string {
 	if bought == nil {
 		bought = []string{"none"}
 	}
-	return fmt.Sprintf("%s for %.2f an hour are replaced by %s for %.2f; %d pods are moved, and the share of the cluster's price that is saved is %.2f times theirs (--consolidation-threshold)",
+	return fmt.Sprintf("replacing %s at $%.2f/h by %s at $%.2f/h; %d pod(s) are moved, and the share of the cluster's cost that is saved is %.2f times the share of its pods that is moved (--consolidation-threshold)",
 		strings.Join(x.Nodes, ", "), x.Before, strings.Join(bought, " and "), x.After, x.Pods, x.Score)
 }
 

@@ -204,13 +204,13 @@ func (cfg *Config) check() error {
 	case len(cfg.Profiles) == 0:
 		return errors.New("no scheduling profile; give at least one")
 	case cfg.PodsPerStep < 1:
-		return fmt.Errorf("PodsPerStep is %d, and the core would decide on no pod; give at least 1", cfg.PodsPerStep)
+		return fmt.Errorf("PodsPerStep is %d, and must be at least 1", cfg.PodsPerStep)
 	case a != nil && a.ScanInterval <= 0:
-		return fmt.Errorf("Autoscale.ScanInterval is %s, and plans would be made without an end; give more than 0", a.ScanInterval)
+		return fmt.Errorf("Autoscale.ScanInterval is %s, and must be greater than 0", a.ScanInterval)
 	case cfg.ExternalScheduler && shadow != nil:
-		return errors.New("ExternalScheduler and Shadow are both set; a core that doesn't schedule has no placements to compare")
+		return errors.New("ExternalScheduler and Shadow are both set, but a core that does not schedule has no placements to compare")
 	case shadow != nil && shadow.GiveUp <= 0:
-		return fmt.Errorf("Shadow.GiveUp is %s; give more than 0", shadow.GiveUp)
+		return fmt.Errorf("Shadow.GiveUp is %s, and must be greater than 0", shadow.GiveUp)
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func (c *Core) explainForeign(obj *v1.Pod, x *Explanation) {
 		ours = append(ours, profile.SchedulerName)
 	}
 	x.Outcome = string(step.Waits)
-	x.Message = fmt.Sprintf("it asks for the scheduler %q, and those here are %s", obj.Spec.SchedulerName, strings.Join(ours, ", "))
+	x.Message = fmt.Sprintf("its schedulerName is %q; the profiles here are %s", obj.Spec.SchedulerName, strings.Join(ours, ", "))
 }
 
 // explainPlaced explains a pod that the API shows on a node, whether or not that node is
@@ -220,7 +220,7 @@ func explainWait(e *engine.Engine, class *engine.Class, d *engine.Diagnosis, x *
 	}
 	x.WaitsFor = waitsFor(e, d)
 	if preempter := e.Profile().Preempter; x.Preemption == "" && preempter != nil {
-		x.WaitsFor = append(x.WaitsFor, WaitsFor{preempter.Name(), "the pods that have to leave for it are gone"})
+		x.WaitsFor = append(x.WaitsFor, WaitsFor{preempter.Name(), "its preemption victims are gone"})
 	}
 	for plugin, nodes := range e.Relaxed(class) {
 		x.Relax = append(x.Relax, Relaxed{plugin, nodes})

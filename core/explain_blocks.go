@@ -34,7 +34,7 @@ func (c *Core) blocks(n *cluster.Node) (out []PodBlock) {
 		v := rules.Judge(p)
 		if v.Outcome == drainability.Evict {
 			if b := c.refusingBudget(p); b != nil {
-				out = append(out, PodBlock{p.Name(), disruptionBudget, fmt.Sprintf("is covered by disruption budget %s, which allows no disruption now", b.Name), unblock(disruptionBudget, p)})
+				out = append(out, PodBlock{p.Name(), disruptionBudget, fmt.Sprintf("is covered by disruption budget %s, which allows no disruptions now", b.Name), unblock(disruptionBudget, p)})
 			}
 			continue
 		}
@@ -69,20 +69,20 @@ func unblock(rule string, p *cluster.Pod) string {
 	case "NotSafeToEvict":
 		return annotate(cluster.SafeToEvictAnnotation + "-")
 	case "OnCompletion":
-		return "its end; or " + allow
+		return "wait for it to finish, or run: " + allow
 	case "LocalStorage":
-		return fmt.Sprintf("%s, or --skip-nodes-with-local-storage=false", annotate(cluster.LocalVolumesAnnotation+"="+strings.Join(localVolumes(p), ",")))
+		return fmt.Sprintf("%s; or set --skip-nodes-with-local-storage=false", annotate(cluster.LocalVolumesAnnotation+"="+strings.Join(localVolumes(p), ",")))
 	case "System":
-		return fmt.Sprintf("a disruption budget that covers it; or %s; or --skip-nodes-with-system-pods=false", allow)
+		return fmt.Sprintf("create a disruption budget that covers it; or %s; or set --skip-nodes-with-system-pods=false", allow)
 	case "Replicated":
 		if metav1.GetControllerOfNoCopy(p.Object) != nil {
-			return allow + ", or --skip-nodes-with-custom-controller-pods=false"
+			return allow + "; or set --skip-nodes-with-custom-controller-pods=false"
 		}
-		return "its end; or, if it isn't needed elsewhere, " + allow
+		return "wait for it to finish; or, if it may be lost, run: " + allow
 	case "ReplicaCount":
-		return "its controller existing and wanting more pods, or a lower --min-replica-count"
+		return "restore its controller or raise its replicas, or lower --min-replica-count"
 	case disruptionBudget:
-		return "more ready pods of the budget's, or a budget that allows more"
+		return "get more pods of the budget ready, or relax the budget"
 	}
 	return allow
 }

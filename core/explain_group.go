@@ -84,15 +84,15 @@ func (c *Core) orderOf(a *nodegroups.Asked) Order {
 
 // String writes an order in one line, without its options.
 func (o Order) String() string {
-	out := fmt.Sprintf("%s %d->%d at %s for %d pods", o.Group, o.From, o.To, utc(o.At), o.Pods)
+	out := fmt.Sprintf("%s %d->%d at %s for %d pod(s)", o.Group, o.From, o.To, utc(o.At), o.Pods)
 	if o.Wanted > o.To-o.From {
-		out += fmt.Sprintf(" (%d nodes were wanted)", o.Wanted)
+		out += fmt.Sprintf(" (%d node(s) wanted)", o.Wanted)
 	}
 	if o.Choice != nil {
 		out += fmt.Sprintf(", plan %d, %s", o.Choice.Plan, chosenBy(o.Choice))
 	}
 	if o.Failed != "" {
-		out += "; since then has failed: " + o.Failed
+		out += "; failed since: " + o.Failed
 	}
 	return out
 }

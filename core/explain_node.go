@@ -235,14 +235,14 @@ func utcTime(t time.Time) *time.Time {
 func (c *Core) notPlanned() string {
 	switch plan := c.scale.staying.Plan(); {
 	case c.cfg.Autoscale.DisableScaleDown:
-		return "no node is removed (--scale-down-enabled=false)"
+		return "scale-down is disabled (--scale-down-enabled=false)"
 	case !c.scale.groups.Known():
-		return "the provider hasn't told of its node groups yet"
+		return "the provider has not listed its node groups yet"
 	case c.scale.staying.Held() != "":
-		return fmt.Sprintf("plans give up no node for the time being: %s", c.scale.staying.Held())
+		return fmt.Sprintf("scale-down is on hold: %s", c.scale.staying.Held())
 	case plan == nil:
-		return "no plan has been made since this Berth began to lead"
+		return "no plan has been made since this instance became the leader"
 	default:
-		return fmt.Sprintf("the last plan, of %s, says nothing of it", utc(plan.Now))
+		return fmt.Sprintf("the last plan, made at %s, does not mention it", utc(plan.Now))
 	}
 }

@@ -79,7 +79,7 @@ func (p *handPlanned) plan(change func(*autoscaler.Plan)) step.Ready {
 // says of it: state, reason, pod, since when, and what would change it.
 func TestExplainNodeSaysWhyItStays(t *testing.T) {
 	p := newHandPlanned(t, func(a *core.Autoscale) { a.UnneededTime, a.DelayAfterAdd = time.Minute, 0 })
-	if x, ok := p.ExplainNode("n1"); !ok || x.State != core.NodeUnknown || x.Detail != "no plan has been made since this Berth began to lead" {
+	if x, ok := p.ExplainNode("n1"); !ok || x.State != core.NodeUnknown || x.Detail != "no plan has been made since this instance became the leader" {
 		t.Errorf("before a plan: %+v %v", x, ok)
 	}
 	p.step(0, step.PodSet{Pod: testkit.Pod("db").Req("cpu", "1").On("n2").Obj()}, step.PodSet{Pod: testkit.Pod("web").Req("cpu", "1").On("n3").Obj()},
@@ -105,15 +105,15 @@ func TestExplainNodeSaysWhyItStays(t *testing.T) {
 	}
 	for _, x := range []struct{ name, want string }{
 		{"n0", `{"node":"n0","ready":true,"state":"Stays","reason":"NotAutoscaled","since":"1970-01-01T00:16:40Z","looked":"1970-01-01T00:16:50Z",
-			"changes":["only nodes of a node group are removed: the provider has to list its instance in one"],"planned":"1970-01-01T00:16:50Z"}`},
+			"changes":["only nodes of a node group are removed: the provider must list its instance in one"],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n1", `{"node":"n1","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"NodeGroupMinSizeReached","detail":"group g has 4 nodes, and a minimum of 1","since":"1970-01-01T00:16:40Z","looked":"1970-01-01T00:16:50Z",
-			"changes":["a minimum of group g below 1, or more nodes in it than the 4 that it has: another of them goes first"],"planned":"1970-01-01T00:16:50Z"}`},
+			"changes":["lower the minimum size of node group g below 1, or grow it beyond its 4 nodes: others of them are removed first"],"planned":"1970-01-01T00:16:50Z"}`},
 		{"n2", `{"node":"n2","group":"g","ready":true,"price":0.4,"state":"Stays","reason":"BlockedByPod","pod":"default/db","detail":"it has local storage","utilization":0.25,"since":"1970-01-01T00:16:40Z","looked":"1970-01-01T00:16:30Z",
-			"changes":["each of the pods below being allowed to go, or ending"],
-			"blocks":[{"pod":"default/db","rule":"Replicated","why":"has no controller: nobody would replace it","change":"its end; or, if it isn't needed elsewhere, kubectl -n default annotate pod db --overwrite cluster-autoscaler.kubernetes.io/safe-to-evict=true"}],"pods":[{"pod":"default/db","home":"n3"}],"planned":"1970-01-01T00:16:50Z"}`},
-		{"n3", `{"node":"n3","group":"g","ready":true,"price":0.4,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"--scale-down-unneeded-time","utilization":0.5,"since":"1970-01-01T00:16:40Z","due":"1970-01-01T00:17:40Z",
+			"changes":["every pod listed below must be evictable or finish"],
+			"blocks":[{"pod":"default/db","rule":"Replicated","why":"has no controller, so nothing would recreate it","change":"wait for it to finish; or, if it may be lost, run: kubectl -n default annotate pod db --overwrite cluster-autoscaler.kubernetes.io/safe-to-evict=true"}],"pods":[{"pod":"default/db","home":"n3"}],"planned":"1970-01-01T00:16:50Z"}`},
+		{"n3", `{"node":"n3","group":"g","ready":true,"price":0.4,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"unneeded for 20s of 1m0s (--scale-down-unneeded-time)","utilization":0.5,"since":"1970-01-01T00:16:40Z","due":"1970-01-01T00:17:40Z",
 			"pods":[{"pod":"default/web","home":"n2"}],"planned":"1970-01-01T00:16:50Z"}`},
-		{"n5", `{"node":"n5","group":"g","ready":true,"price":0.4,"state":"Unknown","detail":"the last plan, of 1970-01-01 00:16:50, says nothing of it","planned":"1970-01-01T00:16:50Z"}`},
+		{"n5", `{"node":"n5","group":"g","ready":true,"price":0.4,"state":"Unknown","detail":"the last plan, made at 1970-01-01 00:16:50, does not mention it","planned":"1970-01-01T00:16:50Z"}`},
 	} {
 		got, ok := p.ExplainNode(x.name)
 		text, err := json.Marshal(got)
@@ -154,14 +154,14 @@ func TestExplainNodeHasAllPodsThatKeepIt(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s: %s", strings.TrimPrefix(b.Pod, "default/"), b.Rule, strings.ReplaceAll(b.Change, "cluster-autoscaler.kubernetes.io/", "…/")))
 	}
 	want := []string{
-		"alone Replicated: its end; or, if it isn't needed elsewhere, kubectl -n default annotate pod alone --overwrite …/safe-to-evict=true",
+		"alone Replicated: wait for it to finish; or, if it may be lost, run: kubectl -n default annotate pod alone --overwrite …/safe-to-evict=true",
 		"asks NotSafeToEvict: kubectl -n default annotate pod asks --overwrite …/safe-to-evict-",
-		"covered DisruptionBudget: more ready pods of the budget's, or a budget that allows more",
-		"custom Replicated: kubectl -n default annotate pod custom --overwrite …/safe-to-evict=true, or --skip-nodes-with-custom-controller-pods=false",
-		"ends OnCompletion: its end; or kubectl -n default annotate pod ends --overwrite …/safe-to-evict=true",
-		"few ReplicaCount: its controller existing and wanting more pods, or a lower --min-replica-count",
+		"covered DisruptionBudget: get more pods of the budget ready, or relax the budget",
+		"custom Replicated: kubectl -n default annotate pod custom --overwrite …/safe-to-evict=true; or set --skip-nodes-with-custom-controller-pods=false",
+		"ends OnCompletion: wait for it to finish, or run: kubectl -n default annotate pod ends --overwrite …/safe-to-evict=true",
+		"few ReplicaCount: restore its controller or raise its replicas, or lower --min-replica-count",
 		"karpenter DoNotDisrupt: kubectl -n default annotate pod karpenter --overwrite karpenter.sh/do-not-disrupt-",
-		"stored LocalStorage: kubectl -n default annotate pod stored --overwrite …/safe-to-evict-local-volumes=cache, or --skip-nodes-with-local-storage=false",
+		"stored LocalStorage: kubectl -n default annotate pod stored --overwrite …/safe-to-evict-local-volumes=cache; or set --skip-nodes-with-local-storage=false",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("pods that keep the node:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -222,10 +222,10 @@ func TestExplainNodeSaysWhyADueNodeIsntDrained(t *testing.T) {
 	}
 	p.step(0, pod("web", "n3"), pod("full-1", "n1"), pod("full-2", "n2"))
 	for _, x := range []struct{ home, ledger, want string }{
-		{"n1", "NodeStays node n3 group g: NoPlaceToMovePods: node n1 has no room for pod default/web any more\n", "Candidate NoPlaceToMovePods node n1 has no room for pod default/web any more"},
-		{"n2", "", "Candidate NoPlaceToMovePods node n2 has no room for pod default/web any more"},
+		{"n1", "NodeStays node n3 group g: NoPlaceToMovePods: node n1 no longer has room for pod default/web\n", "Candidate NoPlaceToMovePods node n1 no longer has room for pod default/web"},
+		{"n2", "", "Candidate NoPlaceToMovePods node n2 no longer has room for pod default/web"},
 		{"", "", "Stays NodeGroupMinSizeReached "},
-		{"n1", "NodeStays node n3 group g: NoPlaceToMovePods: node n1 has no room for pod default/web any more\n", "Candidate NoPlaceToMovePods node n1 has no room for pod default/web any more"},
+		{"n1", "NodeStays node n3 group g: NoPlaceToMovePods: node n1 no longer has room for pod default/web\n", "Candidate NoPlaceToMovePods node n1 no longer has room for pod default/web"},
 		{"n4", "", "Leaving  "},
 	} {
 		says := to(x.home)
@@ -282,13 +282,13 @@ func TestExplainNodesSaysWhyNoneGoes(t *testing.T) {
 		status core.ScaleDownStatus
 		why    string
 	}{
-		{"switched off", func(a *core.Autoscale) { a.DisableScaleDown = true }, func(*autoscaler.Plan) {}, core.ScaleDownDisabled, "no node is removed (--scale-down-enabled=false)"},
-		{"no plan yet", func(*core.Autoscale) {}, nil, core.ScaleDownUnknown, "no plan has been made since this Berth began to lead"},
-		{"a sick cluster", func(*core.Autoscale) {}, func(p *autoscaler.Plan) { p.Sick = "9 of 9 nodes aren't ready" }, core.ScaleDownHeld,
-			"plans give up no node for the time being: ClusterUnhealthy: 9 of 9 nodes aren't ready"},
+		{"switched off", func(a *core.Autoscale) { a.DisableScaleDown = true }, func(*autoscaler.Plan) {}, core.ScaleDownDisabled, "scale-down is disabled (--scale-down-enabled=false)"},
+		{"no plan yet", func(*core.Autoscale) {}, nil, core.ScaleDownUnknown, "no plan has been made since this instance became the leader"},
+		{"a sick cluster", func(*core.Autoscale) {}, func(p *autoscaler.Plan) { p.Sick = "9 of 9 nodes are not ready" }, core.ScaleDownHeld,
+			"scale-down is on hold: ClusterUnhealthy: 9 of 9 nodes are not ready"},
 		{"displaced pods", func(*core.Autoscale) {}, func(p *autoscaler.Plan) {
 			p.Kept = []autoscaler.Kept{{Node: "n1", Reason: autoscaler.KeptDisplaced, Pod: "default/p", Detail: "default/p has no room"}}
-		}, core.ScaleDownHeld, "plans give up no node for the time being: DisplacedPods: default/p has no room"},
+		}, core.ScaleDownHeld, "scale-down is on hold: DisplacedPods: default/p has no room"},
 		{"nothing could go", func(*core.Autoscale) {}, func(*autoscaler.Plan) {}, core.ScaleDownNoCandidates, ""},
 	} {
 		p := newHandPlanned(t, x.change)
@@ -319,7 +319,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 		})
 		if reason == autoscaler.KeptLeaving {
 			x, _ := p.ExplainNode("n1")
-			if want := "its removal was ended, and no plan was made since"; x.State != core.NodeUnknown || x.Detail != want {
+			if want := "its removal was cancelled, and no plan has been made since"; x.State != core.NodeUnknown || x.Detail != want {
 				t.Errorf("a node that was leaving when the plan was made is %s, %s; want %s, %s", x.State, x.Detail, core.NodeUnknown, want)
 			}
 			n := testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()

@@ -17,27 +17,27 @@ type remedy func(c *Core, n *cluster.Node, k *autoscaler.Kept) []string
 
 // remedies has one for each reason for which a plan keeps a node.
 var remedies = map[autoscaler.KeptReason]remedy{
-	autoscaler.KeptNotAutoscaled: says("only nodes of a node group are removed: the provider has to list its instance in one"),
+	autoscaler.KeptNotAutoscaled: says("only nodes of a node group are removed: the provider must list its instance in one"),
 	autoscaler.KeptDisabled: says("kubectl annotate node NODE "+autoscaler.ScaleDownDisabledAnnotation+"-",
-		"kubectl annotate node NODE "+cluster.DoNotDisruptAnnotation+"-, if it is this one"),
-	autoscaler.KeptUnready:     says("that it becomes ready, or --scale-down-unready-enabled=true"),
-	autoscaler.KeptStarting:    says("that it becomes ready; it is waited for as long as --max-node-startup-time, or an option of its group, says"),
-	autoscaler.KeptLeaving:     says("nothing: it is on its way out"),
+		"kubectl annotate node NODE "+cluster.DoNotDisruptAnnotation+"-, if this is the annotation that it has"),
+	autoscaler.KeptUnready:     says("it becomes ready; or set --scale-down-unready-enabled=true"),
+	autoscaler.KeptStarting:    says("it becomes ready, or stays unready for longer than --max-node-startup-time or its node group's option"),
+	autoscaler.KeptLeaving:     says("nothing: it is already being removed"),
 	autoscaler.KeptUtilized:    remedyUtilized,
-	autoscaler.KeptReplaced:    says("the nodes that are to replace it: it goes when they have room for its pods"),
-	autoscaler.KeptReplacement: says("that the nodes are gone which others of its group are to replace, or that their consolidation is given up"),
+	autoscaler.KeptReplaced:    says("nothing to do: it is removed once the nodes that replace it have room for its pods"),
+	autoscaler.KeptReplacement: says("the nodes that its node group replaces are removed, or their consolidation is given up"),
 	autoscaler.KeptMinSize:     remedyMinSize,
-	autoscaler.KeptMinTotal:    says("a lower minimum of the cluster: --cores-total, --memory-total, --gpu-total"),
-	autoscaler.KeptAwaited:     says("that the pods that are to come to it are bound elsewhere, or are bound to it and may be evicted"),
-	autoscaler.KeptDestination: says("that the nodes are gone whose pods have room on it: then it is looked at like any other",
-		"this is no fault: of nodes that could go in turn, those go first whose pods fit on the rest"),
+	autoscaler.KeptMinTotal:    says("lower the minimum of the cluster: --cores-total, --memory-total, --gpu-total"),
+	autoscaler.KeptAwaited:     says("the pods that are nominated to it are bound elsewhere, or are bound to it and can be evicted"),
+	autoscaler.KeptDestination: says("the removable nodes whose pods need its room are removed: then it is considered like any other node",
+		"this is not an error: of nodes that are removable only one after the other, those whose pods fit on the others are removed first"),
 	autoscaler.KeptNoPlace:      remedyNoPlace,
 	autoscaler.KeptBlockedByPod: remedyBlocked,
-	autoscaler.KeptAtomic:       says("that all nodes of its group can go together: the provider says that it has all of them or none (zeroOrMaxNodeScaling)"),
-	autoscaler.KeptNotSimulated: says("the next plan goes on where this one ended", "a longer --scale-down-simulation-timeout has a plan look at more nodes"),
-	autoscaler.KeptDisplaced:    says("room for these pods, which have to find nodes before any other may be evicted: berth explain pod NAMESPACE/NAME says what they need"),
-	autoscaler.KeptSick:         says("that more nodes are ready: --max-total-unready-percentage and --ok-total-unready-count say how many have to be"),
-	autoscaler.KeptSomebodyElsesTask: says("that who put the taint takes it off, or removes the node: Berth removes and untaints only nodes that it tainted itself",
+	autoscaler.KeptAtomic:       says("all nodes of its node group are removable together: the provider scales the group to its maximum or to zero (zeroOrMaxNodeScaling)"),
+	autoscaler.KeptNotSimulated: says("nothing to do: the next plan continues where this one stopped", "raise --scale-down-simulation-timeout to have a plan simulate more nodes"),
+	autoscaler.KeptDisplaced:    says("make room for these pods, which must be placed before any other pod is evicted: berth explain pod NAMESPACE/NAME shows what they need"),
+	autoscaler.KeptSick:         says("get more nodes ready: --max-total-unready-percentage and --ok-total-unready-count limit how many may be unready"),
+	autoscaler.KeptSomebodyElsesTask: says("whoever set the taint must remove it or delete the node: Berth deletes and untaints only nodes that it tainted itself",
 		"if nobody does: kubectl taint node NODE "+autoscaler.ToBeDeletedTaint+"-"),
 }
 
@@ -63,14 +63,14 @@ func says(lines ...string) remedy {
 
 func remedyUtilized(c *Core, n *cluster.Node, k *autoscaler.Kept) []string {
 	out := []string{
-		"that its pods request less",
-		fmt.Sprintf("a threshold of %.2f or more: --scale-down-utilization-threshold (of nodes with GPUs --scale-down-gpu-utilization-threshold)", k.Utilization),
+		"lower the requests of its pods",
+		fmt.Sprintf("raise --scale-down-utilization-threshold to %.2f or more (for nodes with GPUs --scale-down-gpu-utilization-threshold)", k.Utilization),
 	}
 	if g := c.state.Group(n.Group); g != nil && g.Options != nil && (g.Options.UtilizationThreshold != nil || g.Options.GPUUtilizationThreshold != nil) {
-		out[1] = fmt.Sprintf("a threshold of %.2f or more, by the provider's options of group %s", k.Utilization, g.ID)
+		out[1] = fmt.Sprintf("raise the utilization threshold to %.2f or more in the provider's options of node group %s", k.Utilization, g.ID)
 	}
 	if !c.cfg.Autoscale.Removal.IgnoreDaemonPods {
-		out = append(out, "--ignore-daemonsets-utilization=true, if it is its daemon pods that fill it")
+		out = append(out, "set --ignore-daemonsets-utilization=true, if DaemonSet pods account for its utilization")
 	}
 	return out
 }
@@ -78,18 +78,18 @@ func remedyUtilized(c *Core, n *cluster.Node, k *autoscaler.Kept) []string {
 func remedyMinSize(c *Core, n *cluster.Node, _ *autoscaler.Kept) []string {
 	g := c.state.Group(n.Group)
 	if g == nil {
-		return []string{fmt.Sprintf("nothing any more: the provider doesn't list group %s", n.Group)}
+		return []string{fmt.Sprintf("nothing: the provider no longer lists node group %s", n.Group)}
 	}
-	return []string{fmt.Sprintf("a minimum of group %s below %d, or more nodes in it than the %d that it has: another of them goes first", g.ID, g.Min, g.Target)}
+	return []string{fmt.Sprintf("lower the minimum size of node group %s below %d, or grow it beyond its %d nodes: others of them are removed first", g.ID, g.Min, g.Target)}
 }
 
 func remedyNoPlace(_ *Core, n *cluster.Node, k *autoscaler.Kept) []string {
 	if k.Pod == "" {
-		return []string{"room for its pods on other nodes"}
+		return []string{"make room for its pods on other nodes"}
 	}
-	out := []string{fmt.Sprintf("room for %s on another node that stays: berth explain pod %s lists which rules reject which nodes", k.Pod, k.Pod)}
+	out := []string{fmt.Sprintf("make room for %s on another node: berth explain pod %s shows which plugins reject which nodes", k.Pod, k.Pod)}
 	if podOn(n, k.Pod) == nil {
-		out = append(out, "the pod has left the node since: the next plan looks again")
+		out = append(out, "the pod has since left the node: the next plan reconsiders it")
 	}
 	return out
 }
@@ -97,9 +97,9 @@ func remedyNoPlace(_ *Core, n *cluster.Node, k *autoscaler.Kept) []string {
 // remedyBlocked leaves what would change it to the blocks, a line for each pod.
 func remedyBlocked(_ *Core, n *cluster.Node, k *autoscaler.Kept) []string {
 	if podOn(n, k.Pod) == nil {
-		return []string{fmt.Sprintf("nothing any more: %s has left the node, and the next plan looks again", k.Pod)}
+		return []string{fmt.Sprintf("nothing: %s has since left the node, and the next plan reconsiders it", k.Pod)}
 	}
-	return []string{"each of the pods below being allowed to go, or ending"}
+	return []string{"every pod listed below must be evictable or finish"}
 }
 
 // podOn returns the pod of a name that is on a node; nil when none is.

@@ -117,17 +117,17 @@ func (c *Core) explainPlanning(p *pod, x *Scaling) {
 	e := c.eligible(p)
 	switch {
 	case c.scale.planning.State(c.turn.Now) == planning.Unknown:
-		x.NotPlanned = "the provider hasn't told of its node groups yet"
+		x.NotPlanned = "the provider has not listed its node groups yet"
 	case item.Diagnosis() == nil:
-		x.NotPlanned = "it hasn't been tried yet"
+		x.NotPlanned = "no attempt to schedule it has been made yet"
 	case c.hasNodeToWaitFor(p):
 		x.NotPlanned = fmt.Sprintf("it is nominated to %s", c.state.NominatedTo(p.parsed.UID))
 	case int(p.parsed.Priority) < a.PriorityCutoff:
 		x.NotPlanned = fmt.Sprintf("its priority %d is below %d (--expendable-pods-priority-cutoff)", p.parsed.Priority, a.PriorityCutoff)
 	case !e.now && !e.from.IsZero():
-		x.NotPlanned = fmt.Sprintf("it has to wait for %s first, until %s (--new-pod-scale-up-delay, or its annotation)", e.from.Sub(p.seen), utc(e.from))
+		x.NotPlanned = fmt.Sprintf("it must be pending for %s, until %s (--new-pod-scale-up-delay or its annotation)", e.from.Sub(p.seen), utc(e.from))
 	case !e.now:
-		x.NotPlanned = "its scheduler hasn't called it unschedulable yet"
+		x.NotPlanned = "its scheduler has not marked it unschedulable yet"
 	}
 	if at := c.scale.planning.NextWake(); !at.IsZero() {
 		at = at.UTC()
@@ -225,9 +225,9 @@ func notChosen(asked *nodegroups.Asked, group string) string {
 	chosen, other := choice.Of(asked.Group), choice.Of(group)
 	switch {
 	case chosen == nil || other == nil:
-		return fmt.Sprintf("it was no option when %s was chosen", asked.Group)
+		return fmt.Sprintf("it was not an option when %s was chosen", asked.Group)
 	case chosen == other:
-		return fmt.Sprintf("it grows together with %s", asked.Group)
+		return fmt.Sprintf("it is scaled up together with %s", asked.Group)
 	}
 	return fmt.Sprintf("%s: %s instead of %s", chosenBy(choice), describeOption(chosen), describeOption(other))
 }
@@ -238,7 +238,7 @@ func chosenBy(choice *autoscaler.Choice) string {
 	case "":
 		return "the only option"
 	case autoscaler.ByMinimum:
-		return "to reach the minimum"
+		return "to reach the minimum size"
 	}
 	return fmt.Sprintf("chosen by %s", choice.By)
 }
@@ -247,9 +247,9 @@ func describeOption(o *autoscaler.Option) string {
 	if o.Nodes == 0 {
 		return fmt.Sprintf("none of %s", o.Group)
 	}
-	out := fmt.Sprintf("%d of %s for %d pods (%.2f of 2 wasted", o.Nodes, strings.Join(append([]string{o.Group}, o.With...), ", "), o.Pods, o.Wasted)
+	out := fmt.Sprintf("%d of %s for %d pod(s) (%.0f %% of cpu and memory unused", o.Nodes, strings.Join(append([]string{o.Group}, o.With...), ", "), o.Pods, 50*o.Wasted)
 	if o.Price > 0 {
-		out += fmt.Sprintf(", %.2f an hour", o.Price)
+		out += fmt.Sprintf(", $%.2f/h", o.Price)
 	}
 	return out + ")"
 }

@@ -7,6 +7,7 @@ package core
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/scaledown"
@@ -39,14 +40,14 @@ func (c *Core) standing(n *cluster.Node, removal *autoscaler.Removal) standing {
 	case leaves && !way.Stays:
 		return standing{state: NodeLeaving, way: way}
 	case n.HasTaint(autoscaler.ToBeDeletedTaint):
-		k := &autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptSomebodyElsesTask, Detail: "it has the taint " + autoscaler.ToBeDeletedTaint + ", and Berth hasn't put it there"}
+		k := &autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptSomebodyElsesTask, Detail: "it has the taint " + autoscaler.ToBeDeletedTaint + ", which Berth did not set"}
 		return standing{state: NodeStays, reason: k.Reason, detail: k.Detail, stay: staying.Stay{Kept: k, Since: stay.Since}}
 	case could:
 		at := standing{state: NodeCandidate, candidate: candidate, removal: removal}
 		at.reason, at.detail = c.candidateWaits(n, &at)
 		return at
 	case stays && stay.Reason == autoscaler.KeptLeaving && !scaledown.Leaving(n.NodeInfo):
-		return standing{state: NodeUnknown, detail: "its removal was ended, and no plan was made since"}
+		return standing{state: NodeUnknown, detail: "its removal was cancelled, and no plan has been made since"}
 	case stays:
 		return standing{state: NodeStays, reason: stay.Reason, detail: stay.Detail, stay: stay}
 	}
@@ -59,28 +60,33 @@ func (c *Core) candidateWaits(n *cluster.Node, at *standing) (autoscaler.KeptRea
 	until, delay := c.scale.groups.ScaleDownDelay(now, n.Group)
 	switch {
 	case due.IsZero():
-		return autoscaler.KeptUnready, "unready nodes aren't removed (--scale-down-unready-enabled=false)"
+		return autoscaler.KeptUnready, "unready nodes are not removed (--scale-down-unready-enabled=false)"
 	case now.Before(due) && !at.candidate.Ready:
-		return autoscaler.KeptNotUnreadyEnough, "--scale-down-unready-time"
+		return autoscaler.KeptNotUnreadyEnough, "unready for " + progress(now, &at.candidate) + " (--scale-down-unready-time)"
 	case now.Before(due):
-		return autoscaler.KeptNotLongEnough, "--scale-down-unneeded-time"
+		return autoscaler.KeptNotLongEnough, "unneeded for " + progress(now, &at.candidate) + " (--scale-down-unneeded-time)"
 	case !until.IsZero():
-		return autoscaler.KeptGroupDelayed, fmt.Sprintf("%s, so it doesn't go before %s", delay, utc(until))
+		return autoscaler.KeptGroupDelayed, fmt.Sprintf("%s, so it is not removed before %s", delay, utc(until))
 	case at.removal != nil && len(at.removal.WaitsFor) > 0:
-		return autoscaler.KeptOnCompletion, "these have to end first: " + strings.Join(at.removal.WaitsFor, ", ")
+		return autoscaler.KeptOnCompletion, "these pods must complete first: " + strings.Join(at.removal.WaitsFor, ", ")
 	}
 	limits := c.cfg.Autoscale
 	switch all, draining := c.scale.deletions.Going(); {
 	case all >= limits.MaxScaleDown:
-		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are on their way out, and no more may be at a time (--max-scale-down-parallelism)", all)
+		return autoscaler.KeptThrottled, fmt.Sprintf("%d node(s) are being removed, the maximum (--max-scale-down-parallelism)", all)
 	case at.removal != nil && !at.removal.Empty() && draining >= limits.MaxDrain:
-		return autoscaler.KeptThrottled, fmt.Sprintf("%d nodes are being drained, and no more may be at a time (--max-drain-parallelism)", draining)
+		return autoscaler.KeptThrottled, fmt.Sprintf("%d node(s) are being drained, the maximum (--max-drain-parallelism)", draining)
 	case c.scale.overBudget[n.Name] != "":
 		return autoscaler.KeptNodeBudget, c.scale.overBudget[n.Name]
 	case c.scale.deletions.Homeless(n.Name) != "":
 		return autoscaler.KeptNoPlace, c.scale.deletions.Homeless(n.Name)
 	}
-	return "", "it goes with the next plan"
+	return "", "it is removed with the next plan"
+}
+
+// progress says how much of the time that a candidate has to wait is over.
+func progress(now time.Time, candidate *candidates.Description) string {
+	return fmt.Sprintf("%s of %s", now.Sub(candidate.Since).Round(time.Second), candidate.Due.Sub(candidate.Since))
 }
 
 // NodesLeaving returns how many nodes are on their way out, in O(of them); none when Berth only

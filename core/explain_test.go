@@ -36,7 +36,7 @@ func TestExplainsPodsOfOthers(t *testing.T) {
 		step.PodSet{Pod: other("placed").On("n1").Obj()},
 		step.PodSet{Pod: testkit.Pod("early").On("unknown").Obj()})
 	for _, x := range []struct{ pod, outcome, node, message string }{
-		{"waits", "Waits", "", `it asks for the scheduler "anothr", and those here are default-scheduler`},
+		{"waits", "Waits", "", `its schedulerName is "anothr"; the profiles here are default-scheduler`},
 		{"placed", "Placed", "n1", ""},
 		{"early", "Placed", "unknown", ""},
 	} {

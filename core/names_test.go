@@ -34,7 +34,7 @@ func TestANodeOfTheSameNameHasNoPast(t *testing.T) {
 		d.stepOut(now)
 	}
 	if x, _ := d.Core().ExplainNode("n"); x.State != core.NodeLeaving {
-		t.Fatalf("the node is %s, want it on its way out", x.State)
+		t.Fatalf("the node is %s, want it being removed", x.State)
 	}
 	d.step(now, step.NodeGone{Name: "n"}, node("new"))
 	n := d.Core().State().NodeByName("n")

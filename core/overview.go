@@ -6,12 +6,15 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -169,13 +172,14 @@ func (c *Core) pendingPods() []PendingPods {
 			p.Pod, p.Since = name, since
 		}
 	}
+	groups := c.state.Groups()
 	waiting := map[*engine.Class]*engine.Diagnosis{}
 	c.queue.Each(func(w *queue.WaitingClass) { waiting[w.Class()] = w.Diagnosis() })
 	preempts := map[types.UID]bool{}
 	c.preemption.EachVictim(func(_, by types.UID) { preempts[by] = true })
 	for uid, p := range c.pods { // in any order: they are added up
 		if !p.parsed.StandsIn() {
-			add(c.pendingState(p, preempts[uid], waiting), p.parsed.Object, p.seen.UTC())
+			add(c.pendingState(p, preempts[uid], waiting, groups), p.parsed.Object, p.seen.UTC())
 		}
 	}
 	for _, obj := range c.others { // in any order: they are added up
@@ -192,7 +196,7 @@ func (c *Core) pendingPods() []PendingPods {
 }
 
 // pendingState returns what a pod of ours waits for, without a number: the first that holds.
-func (c *Core) pendingState(p *pod, preempts bool, waiting map[*engine.Class]*engine.Diagnosis) PendingPods {
+func (c *Core) pendingState(p *pod, preempts bool, waiting map[*engine.Class]*engine.Diagnosis, groups []*cluster.NodeGroup) PendingPods {
 	item := c.queue.Get(p.parsed.UID)
 	place, placed := c.reservation.Of(p.parsed.UID)
 	switch {
@@ -214,7 +218,40 @@ func (c *Core) pendingState(p *pod, preempts bool, waiting map[*engine.Class]*en
 		d = latest
 	}
 	plugin, reason := mostNodes(d)
+	if plugin == "" { // there are no nodes: what matters is whether a node group has room
+		reason = cmp.Or(tooLarge(p.parsed, groups), reason)
+	}
 	return PendingPods{State: PendingRejected, Plugin: plugin, Reason: reason}
+}
+
+// tooLarge says of which resource a pod requests more than an empty node of any group has; "" for
+// none, without groups, or when it isn't known what a node of each looks like.
+func tooLarge(p *cluster.Pod, groups []*cluster.NodeGroup) string {
+	unknown := func(g *cluster.NodeGroup) bool { return g.Template == nil || g.TemplateError != "" }
+	if len(groups) == 0 || slices.ContainsFunc(groups, unknown) {
+		return ""
+	}
+	for id, needed := range p.Request.All() {
+		largest := int64(0)
+		for _, g := range groups {
+			largest = max(largest, g.Template.Allocatable.At(id))
+		}
+		if needed > largest {
+			return fmt.Sprintf("fits no node group: needs %s %s, largest %s", amount(id.Name(), needed), id.Name(), amount(id.Name(), largest))
+		}
+	}
+	return ""
+}
+
+// amount writes a quantity of a resource in its base unit for people.
+func amount(name v1.ResourceName, v int64) string {
+	switch name {
+	case v1.ResourceCPU:
+		return strconv.FormatFloat(float64(v)/1000, 'f', -1, 64)
+	case v1.ResourceMemory, v1.ResourceEphemeralStorage:
+		return resource.NewQuantity(v, resource.BinarySI).String()
+	}
+	return strconv.FormatInt(v, 10)
 }
 
 // mostNodes returns for what most nodes reject a pod, and the plugin that says so.

@@ -52,6 +52,25 @@ func TestOverviewSaysWhatPodsWaitFor(t *testing.T) {
 	}
 }
 
+// TestOverviewSaysWhatIsTooLargeForAllNodeGroups has no nodes, and pods of which one fits an
+// empty node of the only group.
+func TestOverviewSaysWhatIsTooLargeForAllNodeGroups(t *testing.T) {
+	p := newHandPlanned(t, func(*core.Autoscale) {})
+	var gone []step.Input
+	for i := range 5 {
+		gone = append(gone, step.NodeGone{Name: fmt.Sprint("n", i)})
+	}
+	p.step(0, gone...)
+	p.step(0, step.PodSet{Pod: testkit.Pod("huge").Req("cpu", "500").Obj()}, step.PodSet{Pod: testkit.Pod("wide").Req("cpu", "1", "memory", "20Gi").Obj()}, step.PodSet{Pod: testkit.Pod("small").Req("cpu", "1").Obj()})
+	want := `1 Rejected default/wide 1000 : fits no node group: needs 20Gi memory, largest 0
+1 Rejected default/huge 1000 : fits no node group: needs 500 cpu, largest 4
+1 Rejected default/small 1000 : no nodes available to schedule pods
+`
+	if got := pendingOf(p.Core); got != want {
+		t.Errorf("pending are\n%s\nwant\n%s", got, want)
+	}
+}
+
 // pendingOf writes the pods that an overview has without a node, a line for each group of them.
 func pendingOf(c *core.Core) string {
 	var b strings.Builder

@@ -59,7 +59,7 @@ func (c *Core) commitPlan(plan *autoscaler.Plan) {
 		c.reservation.Cancelled(x.Group, c.scale.groups.Cancel(c.turn, x.Group, min(x.Nodes, c.reservation.Spare(x.Group))))
 	}
 	if n := plan.Unplanned; n > 0 {
-		c.turn.Decide(step.Decision{Kind: step.PlanCut, Reason: fmt.Sprintf("the plan had taken long enough; %d pods are left to the next", n)})
+		c.turn.Decide(step.Decision{Kind: step.PlanCut, Reason: fmt.Sprintf("the plan ran out of time; %d pod(s) are left to the next plan", n)})
 		if len(c.turn.Ready.ScaleUps) > before || len(plan.Recalls) > 0 { // else the next would be no other
 			c.scale.planning.Retry(c.turn.Now)
 		}
@@ -89,9 +89,9 @@ func (c *Core) whyRecalled(r *autoscaler.Recall) string {
 	case i < 0:
 		return ""
 	case c.pods[r.Pods[i]].parsed.StandsIn():
-		return "room is wanted on it for pods that are to come"
+		return "expected pods fit on it and would otherwise need a new node"
 	}
-	return fmt.Sprintf("pod %s waits and fits on it", c.pods[r.Pods[i]].parsed.Name())
+	return fmt.Sprintf("pending pod %s fits on it and would otherwise need a new node", c.pods[r.Pods[i]].parsed.Name())
 }
 
 // noteDue takes note, of nodes that waited though their time had come, which have begun to go

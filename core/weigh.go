@@ -56,7 +56,7 @@ func (c *Core) weigh(pod *cluster.Pod, best *engine.Candidate) *weighing.Account
 	may := c.eligible(p)
 	switch {
 	case !p.weighing.since.IsZero():
-		a.Why = "the node that it waited for doesn't come, or not in time"
+		a.Why = "the node that it waited for is not coming, or not in time"
 		if last := p.weighing.account; last != nil {
 			a.Node = last.Node
 			if last.Chosen == weighing.Preempts {
@@ -64,13 +64,13 @@ func (c *Core) weigh(pod *cluster.Pod, best *engine.Candidate) *weighing.Account
 			}
 		}
 	case !c.scale.groups.Known():
-		a.Why = "the node groups aren't known yet"
+		a.Why = "the node groups are not known yet"
 	case !may.now && (a.Policy == weighing.PreemptFirst || may.from.IsZero()):
-		a.Why = "no nodes are bought for it, or not yet"
+		a.Why = "no node is added for it, or not yet"
 	case a.Policy == weighing.PreemptFirst && !c.anyComing():
-		a.Why = "no node is coming"
+		a.Why = "no node is being added"
 	default:
-		a.Chosen, a.Why = weighing.Asks, "a plan says what nodes there are for it"
+		a.Chosen, a.Why = weighing.Asks, "the next plan decides whether to add a node for it"
 	}
 	return a
 }
@@ -211,7 +211,7 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 	for _, n := range plan.NoHelp {
 		for _, uid := range n.Pods {
 			later[uid] = n.Later
-			why[uid] = "no node group would help it: " + strings.Join(n.Reasons, ", ")
+			why[uid] = "no node group can help: " + strings.Join(n.Reasons, ", ")
 		}
 	}
 	for _, uid := range c.reservation.Asking() {
@@ -225,11 +225,11 @@ func (c *Core) answerAsking(plan *autoscaler.Plan, kept map[types.UID]bool) {
 		}
 		a := *p.weighing.account
 		if a.Chosen != weighing.Preempts { // it wasn't declined
-			a.Chosen, a.Why = weighing.Preempts, "no node that is coming takes it"
+			a.Chosen, a.Why = weighing.Preempts, "no upcoming node fits it"
 			if why[uid] != "" {
 				a.Why = why[uid]
 			} else if a.Policy != weighing.PreemptFirst {
-				a.Why = "no node was ordered for it"
+				a.Why = "no node was added for it"
 			}
 		}
 		p.weighing.account = &a

@@ -49,7 +49,7 @@ type binCosts struct {
 func (x *binCosts) preemptingIsCheaper() bool {
 	x.why = "preempting costs less than the node"
 	if !x.priced {
-		x.why = "the price of its node group isn't known"
+		x.why = "the price of its node group is unknown"
 		return true
 	}
 	return x.preempt < x.node

@@ -123,7 +123,7 @@ func (b *berth) crash(down time.Duration) {
 	w.noteChange()
 	w.after(down, phaseWorld, func() {
 		if err := b.start(); err != nil {
-			w.violation("Berth does not start again: %v", err)
+			w.violation("Berth does not restart: %v", err)
 			return
 		}
 		b.list()
@@ -148,7 +148,7 @@ func (b *berth) step() error {
 			b.idle = 0
 		}
 		if b.idle++; b.idle > maxIdle {
-			return fmt.Errorf("at virtual time %s Berth steps again and again without an end", w.now)
+			return fmt.Errorf("at virtual time %s Berth steps in an endless loop", w.now)
 		}
 		in := b.inbox
 		b.inbox = nil

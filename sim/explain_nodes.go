@@ -32,17 +32,17 @@ func (w *World) ExplainNode(name string) (*ExplainedNode, error) {
 	case !autoscales:
 		return nil, errNoAutoscaler
 	case len(names) == 0:
-		return nil, fmt.Errorf("there is no node %q now, nor any other", name)
+		return nil, fmt.Errorf("node %q not found; there are no nodes now", name)
 	}
 	slices.Sort(names)
 	list := strings.Join(names[:min(len(names), maxNamed)], ", ")
 	if len(names) > maxNamed {
 		list += ", …"
 	}
-	return nil, fmt.Errorf("there is no node %q now; there are: %s", name, list)
+	return nil, fmt.Errorf("node %q not found; the nodes now are %s", name, list)
 }
 
-var errNoAutoscaler = errors.New("the scenario has no autoscaler: no node is removed, nor kept")
+var errNoAutoscaler = errors.New("the scenario has no autoscaler, so nodes are never removed")
 
 // ExplainedNodes sums up all nodes, with their virtual time.
 type ExplainedNodes struct {

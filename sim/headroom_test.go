@@ -26,8 +26,8 @@ func TestHeadroomInAWorld(t *testing.T) {
     spec: {provisioningClassName: best-effort-atomic-scale-up.autoscaling.x-k8s.io, podSets: [{podTemplateRef: {name: t}, count: 3}]}
 `)
 	text := strings.Join(log, "\n")
-	for _, want := range []string{"HeadroomSet for CapacityBuffer default/web: 2 chunks", "RoomKept pod default/capacity-buffer-web-0-1",
-		"Booked for ProvisioningRequest default/r: room for 3 pods is bought", "BookingEnded for ProvisioningRequest default/r: its time is over"} {
+	for _, want := range []string{"HeadroomSet for CapacityBuffer default/web: 2 chunk(s)", "RoomKept pod default/capacity-buffer-web-0-1",
+		"Booked for ProvisioningRequest default/r: room for 3 pod(s) on nodes being added", "BookingEnded for ProvisioningRequest default/r: its reservation has expired"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the ledger has no %q:\n%s", want, text)
 		}

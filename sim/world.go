@@ -224,7 +224,7 @@ func (w *World) ExplainGroup(name string) (*ExplainedGroup, error) {
 	for _, g := range w.berth.core().Groups() {
 		names = append(names, g.ID)
 	}
-	return nil, fmt.Errorf("there is no node group %q; those of the scenario are: %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("node group %q not found; those of the scenario are %s", name, strings.Join(names, ", "))
 }
 
 func (w *World) explain() {

@@ -125,10 +125,10 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 		return nodes{p, p.Start, none.lead, none.end}, nil
 	case c.external != nil:
 		if c.unknown != "" {
-			log.Warn("--cloud-config has a key that means nothing", "err", c.unknown)
+			log.Warn("--cloud-config has an unknown key", "err", c.unknown)
 		}
 		if !c.external.Encrypted() {
-			log.Warn("the connection to the external provider isn't encrypted, and whoever reaches the server can remove nodes; give cert, key and cacert in --cloud-config", "server", c.external.Address)
+			log.Warn("the connection to the external provider is not encrypted, so anyone who can reach the server can remove nodes; set cert, key and cacert in --cloud-config", "server", c.external.Address)
 		}
 		p, err := externalgrpc.NewClient(c.external, groupDefaults(flags), time.Now, log)
 		if err != nil {
@@ -139,7 +139,7 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 			// shadow's server is somebody else's, too.
 			if !c.shadow && api.fence.Open() {
 				if err := p.Cleanup(context.Background()); err != nil {
-					log.Info("the external provider couldn't be told that this client goes away", "err", err)
+					log.Info("could not notify the external provider that this client is shutting down", "err", err)
 				}
 			}
 			if err := p.Close(); err != nil {

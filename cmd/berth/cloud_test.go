@@ -112,7 +112,7 @@ func TestDiscoveryOfClusterAPI(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	f.groups.Discovery = []string{"asg:tag=x"}
-	const want = `--node-group-auto-discovery: "asg:tag=x" isn't for the provider clusterapi; it must be clusterapi:namespace=NAME`
+	const want = `--node-group-auto-discovery: "asg:tag=x" is not for the provider clusterapi; it must be clusterapi:namespace=NAME`
 	if _, err := f.readCloudConfig(); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -24,8 +24,8 @@ func (f *explainFlags) complete(cmd *cobra.Command, args []string, begun string)
 	const none = cobra.ShellCompDirectiveNoFileComp
 	if len(args) == 0 {
 		return []cobra.Completion{
-			cobra.CompletionWithDesc("pod", "why a pod is where it is, or nowhere"), cobra.CompletionWithDesc("node", "why a node stays"),
-			cobra.CompletionWithDesc("nodes", "all nodes by reason"), cobra.CompletionWithDesc("group", "where a node group stands"),
+			cobra.CompletionWithDesc("pod", "why a pod is where it is, or is pending"), cobra.CompletionWithDesc("node", "why a node is not removed"),
+			cobra.CompletionWithDesc("nodes", "all nodes by reason"), cobra.CompletionWithDesc("group", "state of a node group"),
 		}, none
 	}
 	if len(args) != 1 {

@@ -102,7 +102,7 @@ func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if path != "" {
 		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("--kubeconfig: %w; give the path of a kubeconfig file", err)
+			return nil, fmt.Errorf("--kubeconfig: %w; set it to the path of a kubeconfig file", err)
 		}
 		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
 	}
@@ -134,10 +134,10 @@ func (s *apiServer) answers(ctx context.Context) (*apiversion.Info, error) {
 	select {
 	case a := <-done:
 		if a.err != nil {
-			return nil, fmt.Errorf("the API server at %s does not answer: %w; check that it runs and that the kubeconfig names it", s.rest.Host, a.err)
+			return nil, fmt.Errorf("the API server at %s is not reachable: %w; check that it is running and that the kubeconfig points to it", s.rest.Host, a.err)
 		}
 		return a.version, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it runs and that the kubeconfig names it", s.rest.Host)
+		return nil, fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it is running and that the kubeconfig points to it", s.rest.Host)
 	}
 }

@@ -33,30 +33,31 @@ const (
 )
 
 // reachText says in the help of each command that asks a running Berth how it is reached.
-const reachText = `Berth is reached through the API server of your kubeconfig, as you: the pod that
-holds the Lease is asked over a port-forward. Your rights are those of the roles
+const reachText = `The command finds the pod that holds the Lease and queries it over a port-forward
+through the API server, with the credentials of your kubeconfig. You need the roles
 berth-viewer; docs/kubectl-berth.md has the commands that grant them. With --server
-Berth is asked at an address instead.`
+the command connects to that address instead.`
 
 func explainCommand() *cobra.Command {
 	f := &explainFlags{}
 	cmd := &cobra.Command{
 		Use:   "explain pod [NAMESPACE/]NAME | group [NAME] | node NAME | nodes",
-		Short: "Say why a pod of a live cluster is where it is, or nowhere, where its node groups stand, and why nodes stay",
-		Long: `Explain asks a running Berth about a pod: where it stands, which rule rejects
-which nodes and by how much the nearest falls short, what would help, what makes
-up the scores of the nodes that would do, and what was decided of it so far. For
-a pod that waits it says of each node group why it was or wasn't bought, which
-node is coming, and when it is expected.
+		Short: "Explain why a pod is pending or where it is, the state of node groups, and why nodes are not removed",
+		Long: `Explain queries a running Berth about a pod: its state, which plugin rejects which
+nodes and by how much the nearest one falls short, what would help, the scores of
+the nodes that fit, and the decisions about it so far. For a pending pod it also
+shows why each node group was or was not scaled up, which node is upcoming, and
+when it is expected.
 
-Of a node group it says how large it is, what limits it, whether it backs off and
-why, what is launching, and what it was last asked for and why; without a name,
-in a line for each group.
+For a node group it shows its size and limits, whether and why it is in backoff,
+what is launching, and its last scale-up with the reason; without a name it prints
+one line per group.
 
-Of a node it says why it stays, with the pod or the limit that keeps it, since
-when, and what would change that; or since when it could go, what it waits for,
-and which nodes have room for its pods. Of all nodes it says on one screen how
-many stay for which reason, how many could go, and what they cost. Times are UTC.
+For a node it shows why it is not removed, with the pod or limit that blocks its
+removal, since when, and what would change that; or, for a removable node, since
+when it is unneeded, what it waits for, and which nodes have room for its pods. For
+all nodes it shows how many are kept for which reason, how many are removable, and
+what they cost. Times are UTC.
 
 ` + reachText,
 		Example: `  kubectl berth explain pod web-0
@@ -81,7 +82,7 @@ many stay for which reason, how many could go, and what they cost. Times are UTC
 	}
 	fs := cmd.Flags()
 	f.reach.register(fs)
-	fs.StringVarP(&f.reach.namespace, "namespace", "n", "", "namespace of a pod that is named without one (default that of the context)")
+	fs.StringVarP(&f.reach.namespace, "namespace", "n", "", "namespace of a pod given without one (default: that of the context)")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -128,15 +129,15 @@ func (f *explainFlags) topic(called string, args []string) (topic, error) {
 	case len(args) == 2 && args[0] == "group" && args[1] != "":
 		return topic{"group=" + url.QueryEscape(args[1]), printGroup}, nil
 	case len(args) > 0 && args[0] == "group":
-		return topic{}, fmt.Errorf("give one node group as: %s explain group NAME, or none for all: %[1]s explain group", called)
+		return topic{}, fmt.Errorf("name one node group: %s explain group NAME, or none for all: %[1]s explain group", called)
 	case len(args) == 1 && args[0] == "nodes":
 		return topic{"nodes", printNodes}, nil
 	case len(args) == 2 && args[0] == "node" && args[1] != "":
 		return topic{"node=" + url.QueryEscape(args[1]), printNode}, nil
 	case len(args) > 0 && (args[0] == "node" || args[0] == "nodes"):
-		return topic{}, fmt.Errorf("give one node as: %s explain node NAME, or ask for all together: %[1]s explain nodes", called)
+		return topic{}, fmt.Errorf("name one node: %s explain node NAME, or show all: %[1]s explain nodes", called)
 	}
-	return topic{}, fmt.Errorf("give the pod as: %s explain pod NAMESPACE/NAME, the node group as: %[1]s explain group NAME, or the node as: %[1]s explain node NAME", called)
+	return topic{}, fmt.Errorf("name a pod: %s explain pod NAMESPACE/NAME, a node group: %[1]s explain group NAME, or a node: %[1]s explain node NAME", called)
 }
 
 // run asks about a topic, and prints the answer: as it came with --output=json.
@@ -153,7 +154,7 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
 		return err
 	}
 	if err := t.print(out, raw); err != nil {
-		return fmt.Errorf("printing the answer of Berth: %w", err)
+		return fmt.Errorf("printing the response of Berth: %w", err)
 	}
 	return nil
 }
@@ -214,7 +215,7 @@ func printNodes(out io.Writer, raw []byte) error {
 // of choices.
 func printDecisions(out io.Writer, decisions []step.Decision) {
 	if len(decisions) > 0 {
-		fmt.Fprintln(out, "\nWhat was decided:")
+		fmt.Fprintln(out, "\nDecisions:")
 	}
 	for i := range decisions {
 		d := &decisions[i]
@@ -225,7 +226,7 @@ func printDecisions(out io.Writer, decisions []step.Decision) {
 				fmt.Fprintf(out, " %s %d", s.Plugin, s.Score)
 			}
 			if d.RunnerUp != nil {
-				fmt.Fprintf(out, "; next was %s with %d", d.RunnerUp.Node, d.RunnerUp.Score)
+				fmt.Fprintf(out, "; runner-up %s with %d", d.RunnerUp.Node, d.RunnerUp.Score)
 			}
 			fmt.Fprintln(out)
 		}

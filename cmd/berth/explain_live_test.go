@@ -23,11 +23,11 @@ var answers = map[string]string{
 				{"group":"gpu","answer":"Rejects","reasons":["node(s) had untolerated taint(s)"],"plugin":"TaintToleration"},
 				{"group":"small","answer":"Bought","detail":"small 1->3"}]},
 		"decisions":[{"seq":9,"time":"2026-01-01T00:08:00Z","kind":"Waits","pod":"default/p","reason":"0/1 nodes"}]}`,
-	"pod=default%2Fnew": `{"at":"2026-01-01T00:10:00Z","pod":"default/new","outcome":"Waits","scaling":{"notPlanned":"it hasn't been tried yet","coming":{"group":"small","node":"s1","ordered":"2026-01-01T00:09:00Z","givenUp":"2026-01-01T00:24:00Z"}}}`,
+	"pod=default%2Fnew": `{"at":"2026-01-01T00:10:00Z","pod":"default/new","outcome":"Waits","scaling":{"notPlanned":"no attempt to schedule it has been made yet","coming":{"group":"small","node":"s1","ordered":"2026-01-01T00:09:00Z","givenUp":"2026-01-01T00:24:00Z"}}}`,
 	"pod=default%2Fold": `{"at":"2026-01-01T00:10:00Z","pod":"default/old","outcome":"Waits","scaling":{"coming":{"group":"small"}}}`,
 	"pod=default%2Fbad": `{"at":"2026-01-01T00:10:00Z","pod":"default/bad","outcome":"Waits","scaling":{"groups":[{"group":"small","answer":"WouldTake"}]}}`,
 	"group=small": `{"at":"2026-01-01T00:10:00Z","group":"small","min":0,"max":5,"target":3,"ready":1,"launching":2,"deleting":0,"room":0,"limit":"in backoff after failed scale-up","maxOrder":1,
-		"backoff":{"class":"OutOfResources","reason":"no capacity","until":"2026-01-01T00:15:00Z"},"launchControl":["cluster: 70 nodes may be launching"],
+		"backoff":{"class":"OutOfResources","reason":"no capacity","until":"2026-01-01T00:15:00Z"},"launchControl":["cluster: at most 70 nodes launching at a time"],
 		"next":{"ordered":"2026-01-01T00:09:00Z","givenUp":"2026-01-01T00:24:00Z"},"launches":{"launches":20,"medianSeconds":100,"p90Seconds":180},
 		"instances":[{"id":"i-1","node":"s2","state":"coming","since":"2026-01-01T00:09:10Z"}],
 		"ordered":{"group":"small","at":"2026-01-01T00:09:00Z","from":1,"to":3,"wanted":2,"pods":7,"choice":{"plan":5,"by":"price","options":[{"group":"large","with":["huge"],"nodes":1,"pods":7,"wasted":1.2,"price":4},{"group":"small","nodes":2,"pods":7,"wasted":0.5,"price":1.5}]}},
@@ -40,12 +40,12 @@ var answers = map[string]string{
 // nodeAnswers are what it answers to queries about nodes.
 var nodeAnswers = map[string]string{
 	"node=worker-1": `{"at":"2026-01-01T00:10:00Z","node":"worker-1","group":"small","ready":true,"price":0.4,"state":"Stays","reason":"BlockedByPod","pod":"default/db-0","detail":"would lose its local volume cache",
-		"utilization":0.23,"since":"2026-01-01T00:05:00Z","looked":"2026-01-01T00:09:00Z","planned":"2026-01-01T00:09:50Z","changes":["each of the pods below being allowed to go, or ending"],
-		"blocks":[{"pod":"default/db-0","rule":"LocalStorage","why":"would lose its local volume cache","change":"kubectl …"},{"pod":"default/one","rule":"Replicated","why":"has no controller: nobody would replace it","change":"its end"}],
+		"utilization":0.23,"since":"2026-01-01T00:05:00Z","looked":"2026-01-01T00:09:00Z","planned":"2026-01-01T00:09:50Z","changes":["every pod listed below must be evictable or finish"],
+		"blocks":[{"pod":"default/db-0","rule":"LocalStorage","why":"would lose its local volume cache","change":"kubectl …"},{"pod":"default/one","rule":"Replicated","why":"has no controller, so nothing would recreate it","change":"wait for it to finish"}],
 		"decisions":[{"seq":9,"time":"2026-01-01T00:05:00Z","kind":"NodeStays","node":"worker-1","pod":"default/db-0","reason":"BlockedByPod: would lose its local volume cache"}]}`,
-	"node=worker-2": `{"at":"2026-01-01T00:10:00Z","node":"worker-2","group":"small","ready":true,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"--scale-down-unneeded-time","utilization":0.1,
+	"node=worker-2": `{"at":"2026-01-01T00:10:00Z","node":"worker-2","group":"small","ready":true,"state":"Candidate","reason":"NotUnneededLongEnough","detail":"unneeded for 8m0s of 10m0s (--scale-down-unneeded-time)","utilization":0.1,
 		"since":"2026-01-01T00:02:00Z","due":"2026-01-01T00:12:00Z","planned":"2026-01-01T00:09:50Z","waitsFor":["default/job-1"],"pods":[{"pod":"default/web-1","home":"worker-1"},{"pod":"default/web-20","home":"worker-3"}]}`,
-	"node=worker-3": `{"at":"2026-01-01T00:10:00Z","node":"worker-3","ready":false,"state":"Unknown","detail":"no plan has been made since this Berth began to lead","awaits":["default/web-3"]}`,
+	"node=worker-3": `{"at":"2026-01-01T00:10:00Z","node":"worker-3","ready":false,"state":"Unknown","detail":"no plan has been made since this instance became the leader","awaits":["default/web-3"]}`,
 	"node=worker-4": `{"at":"2026-01-01T00:10:00Z","node":"worker-4","group":"small","ready":true,"price":0.4,"state":"Leaving","planned":"2026-01-01T00:09:50Z",
 		"leaving":{"step":"draining, 1 waiting, 2 asked","why":"it has been unneeded","next":"2026-01-01T00:11:00Z"},"pods":[{"pod":"default/web-1","home":"worker-3"},{"pod":"default/web-20"}]}`,
 	"node=worker-5": `{"at":"2026-01-01T00:10:00Z","node":"worker-5","group":"small","ready":true,"state":"Leaving","leaving":{"step":"in doubt","why":"it has been empty"}}`,
@@ -68,7 +68,7 @@ func ask(t *testing.T, args ...string) (string, error) {
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(`{"error":"there is no node group smal; names like it are small"}`))
+		_, _ = w.Write([]byte(`{"error":"node group smal not found; similar names are small"}`))
 	}))
 	defer server.Close()
 	var out bytes.Buffer
@@ -106,10 +106,10 @@ func TestExplainPrints(t *testing.T) {
 		testkit.Generated(t, path, got, "go test ./cmd/berth -rewrite", *rewrite)
 	}
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	if got, err := ask(t, "pod", "new"); err != nil || !strings.Contains(got, "pod default/new waits") {
+	if got, err := ask(t, "pod", "new"); err != nil || !strings.Contains(got, "pod default/new is pending") {
 		t.Errorf("a pod without a namespace, where there is no kubeconfig: %v\n%s", err, got)
 	}
-	if got, err := ask(t, "pod", "new", "--namespace", "default"); err != nil || !strings.Contains(got, "pod default/new waits") {
+	if got, err := ask(t, "pod", "new", "--namespace", "default"); err != nil || !strings.Contains(got, "pod default/new is pending") {
 		t.Errorf("a pod without its namespace: %v\n%s", err, got)
 	}
 	if got, err := ask(t, "group", "-o", "json"); err != nil || got != answers["groups"] {
@@ -146,18 +146,18 @@ func TestExplainRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "berth explain pod NAMESPACE/NAME, the node group as: berth explain group NAME, or the node as: berth explain node NAME"},
+		{nil, "berth explain pod NAMESPACE/NAME, a node group: berth explain group NAME, or a node: berth explain node NAME"},
 		{[]string{"pod", "a/b/c"}, "berth explain pod NAMESPACE/NAME"},
 		{[]string{"pod", ""}, "berth explain pod NAMESPACE/NAME"},
-		{[]string{"group", "a", "b"}, "give one node group"},
-		{[]string{"group", ""}, "give one node group"},
-		{[]string{"node"}, "give one node"},
-		{[]string{"node", ""}, "give one node"},
-		{[]string{"node", "a", "b"}, "give one node"},
-		{[]string{"nodes", "a"}, "ask for all together: berth explain nodes"},
+		{[]string{"group", "a", "b"}, "name one node group"},
+		{[]string{"group", ""}, "name one node group"},
+		{[]string{"node"}, "name one node"},
+		{[]string{"node", ""}, "name one node"},
+		{[]string{"node", "a", "b"}, "name one node"},
+		{[]string{"nodes", "a"}, "show all: berth explain nodes"},
 		{[]string{"pod/"}, "berth explain pod NAMESPACE/NAME"},
 		{[]string{"default/p"}, "berth explain pod NAMESPACE/NAME"},
-		{[]string{"group", "smal"}, "there is no node group smal; names like it are small"},
+		{[]string{"group", "smal"}, "node group smal not found; similar names are small"},
 		{[]string{"group", "small", "-o", "yaml"}, "it must be text or json"},
 	} {
 		if got, err := ask(t, x.args...); err == nil || !strings.Contains(err.Error(), x.want) {

@@ -34,10 +34,10 @@ func TestExplain(t *testing.T) {
 		pod  string
 		want []string
 	}{
-		{"team/big", []string{"pod team/big waits", "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu.",
-			"2      NodeResourcesFit  Insufficient cpu                  n1 needs 6 of cpu, 3 is there"}},
+		{"team/big", []string{"pod team/big is pending", "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu.",
+			"2      NodeResourcesFit  Insufficient cpu                  n1: needs 6 cpu, has 3 available"}},
 		{"team/small", []string{"pod team/small is placed on n1", "NodeResourcesBalancedAllocation", "  n1    454    300 (0)          86 (86)"}},
-		{"team/held", []string{"pod team/held is held: Scheduling is blocked due to non-empty scheduling gates: waiting for scheduling gates: [example.com/quota]"}},
+		{"team/held", []string{"pod team/held is gated: Scheduling is blocked due to non-empty scheduling gates: waiting for scheduling gates: [example.com/quota]"}},
 		{"team/lost", []string{`3      VolumeRestrictions  persistentvolumeclaim "gone" not found`}},
 		{"team/stored", []string{"pod team/stored is placed on n2", "1      VolumeBinding    node(s) didn't find available persistent volumes to bind"}},
 	} {
@@ -62,16 +62,16 @@ func TestExplainSaysWhatNodeGroupsDo(t *testing.T) {
 		want       []string
 	}{
 		{"--explain", "default/web-0", []string{
-			"coming: a node of small, not registered yet, where its place is kept; it was ordered 2026-01-01 00:03:03; it is expected 2026-01-01 00:04:06, and late after 2026-01-01 00:04:09 (half and nine tenths of 2 launches",
-			"small  bought        small 2->4 at 2026-01-01 00:03:03 for 2 pods",
-			"large  not chosen    chosen by least-waste: 2 of small for 2 pods (0.50 of 2 wasted) instead of 1 of large for 3 pods (0.88 of 2 wasted)",
-			"spot   may not grow  in backoff after failed scale-up; until 2026-01-01 00:08:03: out of stock: no 3 instances of group spot",
-			"tiny   doesn't fit   Insufficient cpu; Insufficient memory; an empty node has 2 of cpu, and it needs 3: 1 is missing;"}},
+			"upcoming: a node of small, not registered yet, with room reserved for it; ordered 2026-01-01 00:03:03; expected 2026-01-01 00:04:06 (p50), late after 2026-01-01 00:04:09 (p90 of 2 launches)",
+			"small  scaled up           small 2->4 at 2026-01-01 00:03:03 for 2 pod(s)",
+			"large  not chosen          chosen by least-waste: 2 of small for 2 pod(s) (25 % of cpu and memory unused) instead of 1 of large for 3 pod(s) (44 % of cpu and memory unused)",
+			"spot   can't be scaled up  in backoff after failed scale-up; until 2026-01-01 00:08:03: out of stock: no 3 instances of group spot",
+			"tiny   doesn't fit         Insufficient cpu; Insufficient memory; needs 3 cpu, an empty node has 2;"}},
 		{"--explain", "default/web-2", []string{
-			"coming: a node of large,", "since no launch of the group has been seen; given up 2026-01-01 00:18:03", "small  may not grow  max node group size reached"}},
-		{"--explain", "default/huge-0", []string{"no node is coming that has room for it", "an empty node has 16 of cpu, and it needs 64: 48 is missing"}},
-		{"--explain-group", "small", []string{"2 ready, 2 launching", "may not grow: max node group size reached", "Launches took 1m2.9s (half) to 1m6.2s (nine tenths), by the latest 2", "small (chosen)  2      2"}},
-		{"--explain-group", "spot", []string{"backs off until 2026-01-01 00:08:03, for a failure of class OutOfResources", "(an order of 3 nodes)"}},
+			"coming: a node of large,", "no launch of the node group has been observed, so its arrival can't be estimated; given up at 2026-01-01 00:18:03", "small  can't be scaled up  max node group size reached"}},
+		{"--explain", "default/huge-0", []string{"no upcoming node has room for it", "needs 64 cpu, an empty node has 16"}},
+		{"--explain-group", "small", []string{"2 ready, 2 launching", "can't grow: max node group size reached", "Launch time: p50 1m2.9s, p90 1m6.2s (last 2 launches)", "small (chosen)  2      2"}},
+		{"--explain-group", "spot", []string{"in backoff until 2026-01-01 00:08:03 after a failure of class OutOfResources", "(a scale-up by 3 nodes)"}},
 	} {
 		got, err := simulate(t, "../../examples/explain/waiting.yaml", c.flag, c.name)
 		if err != nil {
@@ -83,7 +83,7 @@ func TestExplainSaysWhatNodeGroupsDo(t *testing.T) {
 			}
 		}
 	}
-	if _, err := simulate(t, "../../examples/explain/waiting.yaml", "--explain-group", "smal"); err == nil || !strings.Contains(err.Error(), "those of the scenario are: gpu, large, small, spot, tiny") {
+	if _, err := simulate(t, "../../examples/explain/waiting.yaml", "--explain-group", "smal"); err == nil || !strings.Contains(err.Error(), "those of the scenario are gpu, large, small, spot, tiny") {
 		t.Errorf("a group that isn't there: %v", err)
 	}
 	if got, err := simulate(t, "../../examples/explain/waiting.yaml", "--explain-group", "small", "-o", "json"); err != nil || !strings.Contains(got, `"launching": 2`) {
@@ -95,11 +95,11 @@ func TestExplainSaysWhatNodeGroupsDo(t *testing.T) {
 // shows some in full.
 func TestExplainSaysWhyNodesStay(t *testing.T) {
 	for node, want := range map[string]string{
-		"control-plane-0": "in no node group (NotAutoscaled)",
-		"batch-0001":      "75 % of its cpu is requested, more than 50 % (--scale-down-utilization-threshold)",
+		"control-plane-0": "not in a node group (NotAutoscaled)",
+		"batch-0001":      "cpu utilization 75 % > 50 % (--scale-down-utilization-threshold)",
 		"db-0001":         "default/db-0 would lose its local volume wal (LocalStorage)",
 		"edge-0001":       "default/relay-00002  nowhere: 0/12 nodes are available",
-		"gpu-0001":        "a minimum of group gpu below 1",
+		"gpu-0001":        "lower the minimum size of node group gpu below 1",
 		"web-0001":        "default/web-00002  web-0004",
 		"web-0004":        "IsDestination",
 	} {
@@ -110,7 +110,7 @@ func TestExplainSaysWhyNodesStay(t *testing.T) {
 	if got, err := simulate(t, "../../examples/explain/staying.yaml", "--explain-nodes", "-o", "json"); err != nil || !strings.Contains(got, `"status": "CandidatesPresent"`) {
 		t.Errorf("all as JSON: %v\n%s", err, got)
 	}
-	if _, err := simulate(t, "../../examples/explain/staying.yaml", "--explain-node", "web"); err == nil || !strings.Contains(err.Error(), `there is no node "web" now; there are: batch-0001, batch-0002`) {
+	if _, err := simulate(t, "../../examples/explain/staying.yaml", "--explain-node", "web"); err == nil || !strings.Contains(err.Error(), `node "web" not found; the nodes now are batch-0001, batch-0002`) {
 		t.Errorf("a node that isn't there: %v", err)
 	}
 }
@@ -123,8 +123,8 @@ func TestExplainAsJSON(t *testing.T) {
 
 func TestExplainRefusesAPodThatIsntThere(t *testing.T) {
 	for _, c := range []struct{ pod, want string }{
-		{"big", "write a pod as namespace/name"},
-		{"team/nobody", "no pod team/nobody was there"},
+		{"big", "it must be a pod as namespace/name"},
+		{"team/nobody", "pod team/nobody not found"},
 	} {
 		if _, err := explain(t, c.pod); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("--explain %s: got %v, want …%s…", c.pod, err, c.want)

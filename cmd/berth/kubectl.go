@@ -41,8 +41,8 @@ func plugin() *cobra.Command {
 		Use:         "berth",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl berth"},
 		Short:       "Show what Berth does in a cluster, and why",
-		Long: `Berth schedules the pods of this cluster and sizes it. These commands ask the
-leader what it does, and why.`,
+		Long: `Berth schedules the pods of this cluster and scales its node groups. These commands
+query the leader about what it is doing, and why.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // kubectl has one

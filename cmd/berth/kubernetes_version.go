@@ -20,14 +20,14 @@ const (
 // Berth is made for. Vendors' suffixes don't count.
 func judgeVersion(v *version.Info) string {
 	major, minor, ok := kubernetesMinor(v)
-	madeFor := fmt.Sprintf("Berth is made for Kubernetes 1.%d to 1.%d", oldestMinor, newestMinor)
+	madeFor := fmt.Sprintf("Berth supports Kubernetes 1.%d to 1.%d", oldestMinor, newestMinor)
 	switch {
 	case !ok:
-		return fmt.Sprintf("the API server's version %q can't be read, and %s: ask it with kubectl version", v.GitVersion, madeFor)
+		return fmt.Sprintf("the API server's version %q can't be parsed, and %s: check it with kubectl version", v.GitVersion, madeFor)
 	case major < 1 || major == 1 && minor < oldestMinor:
-		return fmt.Sprintf("the API server is of Kubernetes %s, and %s: it runs, but what it does there isn't tried; upgrade the cluster, or see what Berth would do with --shadow", v.GitVersion, madeFor)
+		return fmt.Sprintf("the API server runs Kubernetes %s, and %s: Berth is untested with it; upgrade the cluster, or see what Berth would do with --shadow", v.GitVersion, madeFor)
 	case major > 1 || minor > newestMinor:
-		return fmt.Sprintf("the API server is of Kubernetes %s, and %s: it runs, but doesn't know newer rules and could place a pod against them; take a newer Berth, or see what this one would do with --shadow", v.GitVersion, madeFor)
+		return fmt.Sprintf("the API server runs Kubernetes %s, and %s: Berth does not know newer scheduling rules and could place a pod in violation of one; use a newer Berth, or see what this one would do with --shadow", v.GitVersion, madeFor)
 	}
 	return ""
 }

@@ -17,7 +17,7 @@ import (
 // TestJudgeVersion: of a cluster that Berth isn't made for it is said which version it has, which
 // would do, and what to do. Vendors' versions count as those that they are made of.
 func TestJudgeVersion(t *testing.T) {
-	const madeFor = "Berth is made for Kubernetes 1.33 to 1.37: "
+	const madeFor = "Berth supports Kubernetes 1.33 to 1.37: "
 	for _, c := range []struct {
 		git, major, minor string
 		want              []string // parts of what is said, none for nothing
@@ -33,13 +33,13 @@ func TestJudgeVersion(t *testing.T) {
 		{"v1.32.13-eks-abc", "1", "32+", []string{"Kubernetes v1.32.13-eks-abc, and " + madeFor, "upgrade the cluster"}},
 		{"v1.9.1", "1", "9", []string{"Kubernetes v1.9.1, and " + madeFor, "upgrade the cluster"}},
 		{"v0.99.0", "0", "99", []string{"Kubernetes v0.99.0, and " + madeFor, "upgrade the cluster"}},
-		{"v1.38.0", "1", "38", []string{"Kubernetes v1.38.0, and " + madeFor, "take a newer Berth", "--shadow"}},
-		{"v1.38.0-alpha.2", "1", "38+", []string{"Kubernetes v1.38.0-alpha.2, and " + madeFor, "take a newer Berth"}},
-		{"v2.0.0", "2", "0", []string{"Kubernetes v2.0.0, and " + madeFor, "take a newer Berth"}},
+		{"v1.38.0", "1", "38", []string{"Kubernetes v1.38.0, and " + madeFor, "use a newer Berth", "--shadow"}},
+		{"v1.38.0-alpha.2", "1", "38+", []string{"Kubernetes v1.38.0-alpha.2, and " + madeFor, "use a newer Berth"}},
+		{"v2.0.0", "2", "0", []string{"Kubernetes v2.0.0, and " + madeFor, "use a newer Berth"}},
 		{"ours", "1", "34+", nil},
 		{"ours", "1", "32", []string{"Kubernetes ours, and " + madeFor, "upgrade the cluster"}},
-		{"ours", "", "", []string{`version "ours" can't be read, and ` + madeFor, "kubectl version"}},
-		{"", "one", "34", []string{`version "" can't be read, and ` + madeFor, "kubectl version"}},
+		{"ours", "", "", []string{`version "ours" can't be parsed, and ` + madeFor, "kubectl version"}},
+		{"", "one", "34", []string{`version "" can't be parsed, and ` + madeFor, "kubectl version"}},
 	} {
 		got := judgeVersion(&version.Info{GitVersion: c.git, Major: c.major, Minor: c.minor})
 		if len(c.want) == 0 && got != "" {
@@ -55,7 +55,7 @@ func TestJudgeVersion(t *testing.T) {
 
 // TestConnectSaysWhatVersionItFound asks a server that has nothing but its version, and goes on.
 func TestConnectSaysWhatVersionItFound(t *testing.T) {
-	for git, want := range map[string]string{"v1.32.9": "of Kubernetes v1.32.9", "v1.36.3": "", "v1.38.0-eks-1": "of Kubernetes v1.38.0-eks-1"} {
+	for git, want := range map[string]string{"v1.32.9": "runs Kubernetes v1.32.9", "v1.36.3": "", "v1.38.0-eks-1": "runs Kubernetes v1.38.0-eks-1"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/version" {
 				http.NotFound(w, r)

@@ -118,7 +118,7 @@ func (e *election) campaign(candidate context.Context, elector *leaderelection.L
 		if candidate.Err() != nil {
 			return
 		}
-		e.log.Warn("the Lease could not be renewed in time: nothing is written until it is, unless another one has taken it", "lease", e.lock.Describe())
+		e.log.Warn("the Lease was not renewed in time; nothing is written until it is, unless another instance has acquired it", "lease", e.lock.Describe())
 	}
 }
 
@@ -128,7 +128,7 @@ func (e *election) whyLost(ctx, candidate context.Context) error {
 	if errors.Is(why, errEnded) || ctx.Err() != nil {
 		return nil
 	}
-	return fmt.Errorf("the lease %s was lost: %w", e.lock.Describe(), why)
+	return fmt.Errorf("the Lease %s was lost: %w", e.lock.Describe(), why)
 }
 
 // giveUp has others take the Lease at once, if this process still holds it. It comes when
@@ -137,7 +137,7 @@ func (e *election) giveUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), e.lease.RenewDeadline)
 	defer cancel()
 	if err := e.lock.giveUp(ctx); err != nil {
-		e.log.Warn("the Lease could not be given up; others wait until it runs out", "lease", e.lock.Describe(), "err", err)
+		e.log.Warn("could not release the Lease; other instances wait until it expires", "lease", e.lock.Describe(), "err", err)
 	}
 }
 
@@ -164,7 +164,7 @@ func (e *election) elector(onLeading func()) (*leaderelection.LeaderElector, err
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(leader string) {
 				if leader != e.identity {
-					e.log.Info("standing by: another one leads", "leader", leader, "lease", name)
+					e.log.Info("standing by: another instance is the leader", "leader", leader, "lease", name)
 				}
 			},
 		},

@@ -224,8 +224,8 @@ func TestNothingIsWrittenPastTheDeadline(t *testing.T) {
 		want   string // error, "" for leading on
 	}{
 		{"nobody has taken the Lease", func(*candidacy) {}, ""},
-		{"another Berth has taken the Lease", func(c *candidacy) { c.set(heldBy("other")) }, `the lease kube-system/berth was lost: it is held by "other" now`},
-		{"another Berth had it and gave it up", func(c *candidacy) { c.set(heldBy("")) }, `the lease kube-system/berth was lost: it is held by "" now`},
+		{"another Berth has taken the Lease", func(c *candidacy) { c.set(heldBy("other")) }, `the Lease kube-system/berth was lost: it is now held by "other"`},
+		{"another Berth had it and gave it up", func(c *candidacy) { c.set(heldBy("")) }, `the Lease kube-system/berth was lost: it is now held by ""`},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -323,9 +323,9 @@ func TestTheFirstThingAfterAStopIsToLook(t *testing.T) {
 		want   string // error, "" for leading on
 	}{
 		{"nothing", func(*candidacy) {}, ""},
-		{"another Berth has taken the Lease", func(c *candidacy) { c.set(heldBy("other")) }, `it is held by "other" now`},
-		{"another Berth had it and gave it up", func(c *candidacy) { c.set(heldBy("")) }, `it is held by "" now`},
-		{"somebody has deleted it", func(c *candidacy) { c.set(nil) }, "somebody has deleted it"},
+		{"another Berth has taken the Lease", func(c *candidacy) { c.set(heldBy("other")) }, `it is now held by "other"`},
+		{"another Berth had it and gave it up", func(c *candidacy) { c.set(heldBy("")) }, `it is now held by ""`},
+		{"it was deleted", func(c *candidacy) { c.set(nil) }, "it was deleted"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

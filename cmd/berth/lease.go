@@ -91,7 +91,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	record, raw, err := l.Interface.Get(ctx)
 	l.note(err)
 	if err == nil && l.held && record.HolderIdentity != l.Identity() {
-		l.lose(fmt.Errorf("it is held by %q now", record.HolderIdentity))
+		l.lose(fmt.Errorf("it is now held by %q", record.HolderIdentity))
 		return nil, nil, errLeaseLost
 	}
 	if err == nil && !l.held {
@@ -155,7 +155,7 @@ func (l *lock) caughtUp(ctx context.Context) error {
 // there before.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.held {
-		l.lose(errors.New("somebody has deleted it"))
+		l.lose(errors.New("it was deleted"))
 		return errLeaseLost
 	}
 	if l.seen != nil {
@@ -276,7 +276,7 @@ func mayLead(ctx context.Context, client kubernetes.Interface, lease config.Lead
 		if err == nil && !review.Status.Allowed {
 			why := review.Status.Reason
 			if why == "" {
-				why = "no rule allows it"
+				why = "no RBAC rule allows it"
 			}
 			return refused(lease, verb, errors.New(why))
 		}
@@ -286,7 +286,7 @@ func mayLead(ctx context.Context, client kubernetes.Interface, lease config.Lead
 
 // refused words that a verb on the Lease isn't allowed.
 func refused(lease config.LeaderElection, verb string, why error) error {
-	return fmt.Errorf("the lease %s/%s can't be used for leader election: the API server does not allow to %s it: %w; "+
-		"allow get, update and create of leases in the namespace %[1]s in a Role (the chart does for the Lease that its schedulerConfiguration names), or name another in leaderElection of --config",
+	return fmt.Errorf("the Lease %s/%s can't be used for leader election: not authorized to %s it: %w; "+
+		"allow get, update and create of leases in namespace %[1]s with a Role (the chart does so for the Lease in its schedulerConfiguration), or set another one in leaderElection of --config",
 		lease.Namespace, lease.Name, verb, why)
 }

@@ -224,11 +224,11 @@ func TestWhoMayNotUseTheLeaseIsTold(t *testing.T) {
 		want   string
 	}{
 		{"all is allowed", true, "", nil, ""},
-		{"reading is refused", true, "", func(c *fake.Clientset) { c.PrependReactor("get", "leases", forbidden("get")) }, "does not allow to get it"},
-		{"reading is not allowed", true, "get", nil, "does not allow to get it"},
-		{"renewing is not allowed", true, "update", nil, "does not allow to update it"},
+		{"reading is refused", true, "", func(c *fake.Clientset) { c.PrependReactor("get", "leases", forbidden("get")) }, "not authorized to get it"},
+		{"reading is not allowed", true, "get", nil, "not authorized to get it"},
+		{"renewing is not allowed", true, "update", nil, "not authorized to update it"},
 		{"creating is not allowed, and there is a Lease", true, "create", nil, ""},
-		{"creating is not allowed, and there is no Lease", false, "create", nil, "does not allow to create it"},
+		{"creating is not allowed, and there is no Lease", false, "create", nil, "not authorized to create it"},
 		{"the API server doesn't say", false, "", func(c *fake.Clientset) {
 			c.PrependReactor("create", "selfsubjectaccessreviews", forbidden("ask"))
 		}, ""},
@@ -253,7 +253,7 @@ func TestWhoMayNotUseTheLeaseIsTold(t *testing.T) {
 				x.more(client)
 			}
 			err := mayLead(t.Context(), client, lease)
-			if got := errorText(err); (x.want == "") != (err == nil) || !strings.Contains(got, x.want) || err != nil && (!strings.Contains(got, "the lease kube-system/mine") || !strings.Contains(got, "leaderElection of --config")) {
+			if got := errorText(err); (x.want == "") != (err == nil) || !strings.Contains(got, x.want) || err != nil && (!strings.Contains(got, "the Lease kube-system/mine") || !strings.Contains(got, "leaderElection of --config")) {
 				t.Errorf("got %v, want %q", err, x.want)
 			}
 		})
@@ -269,7 +269,7 @@ func TestACandidateThatIsRefusedTheLeaseIsNotReady(t *testing.T) {
 		var denied atomic.Bool
 		c.call = func(context.Context, string) error {
 			if denied.Load() {
-				return apierrors.NewForbidden(leases, "berth", errors.New("no rule allows it"))
+				return apierrors.NewForbidden(leases, "berth", errors.New("no RBAC rule allows it"))
 			}
 			return nil
 		}

@@ -26,9 +26,9 @@ func main() {
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "berth",
-		Short: "Schedules the pods of a Kubernetes cluster and sizes it",
-		Long: `Berth does the work of kube-scheduler and Cluster Autoscaler from one model of
-the cluster and one implementation of the placement rules.`,
+		Short: "Pod scheduler and node autoscaler for Kubernetes",
+		Long: `Berth does the work of kube-scheduler and Cluster Autoscaler with one model of
+the cluster and one implementation of the scheduling rules.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

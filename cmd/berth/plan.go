@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/sim/report"
 	"github.com/berthproject/berth/sim/scenario"
 )
 
@@ -34,13 +35,13 @@ func planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
 		Use:   "plan FILE...",
-		Short: "Say which nodes each expander would buy for all pods of a scenario at once",
-		Long: `Plan takes all pods of a scenario as pending at once, whenever they would come,
-and makes the plan of a scale-up for them with each expander: how many nodes, at
-which price, and how much that is of what any purchase costs at least. Nothing is
-played and nothing is bought. A FILE is what berth simulate takes: a scenario
-(docs/reference/scenario.md) with the node groups and their prices, a dump or a
-manifest, or a folder with an openb trace.`,
+		Short: "Show which nodes each expander would add for all pods of a scenario at once",
+		Long: `Plan treats all pods of a scenario as pending at once, whenever they would arrive,
+and computes a scale-up for them with each expander: the number of nodes, their
+price, and its ratio to a lower bound of the price of any scale-up. Nothing is
+simulated and no node is added. A FILE is what berth simulate takes: a scenario
+(docs/reference/scenario.md) with node groups and their prices, a dump, a manifest,
+or a folder with an openb trace.`,
 		Example: `  berth plan examples/night-batch/capped.yaml
   berth plan --empty examples/openb-money/groups.yaml DIR`,
 		Args: cobra.MinimumNArgs(1),
@@ -50,9 +51,9 @@ manifest, or a folder with an openb trace.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringSliceVar(&f.expanders, "expanders", nil, "expanders to plan with, all that need no server when it isn't given: "+strings.Join(offlineExpanders(), ", "))
-	fs.BoolVar(&f.empty, "empty", false, "leave the nodes that exist out, and the pods on them: everything has to be bought")
-	fs.BoolVar(&f.explain, "explain", false, "say also what the pods of each class would need of each node group alone: nodes, pods that fit, and what is unused of each resource")
+	fs.StringSliceVar(&f.expanders, "expanders", nil, "expanders to plan with (default: all that need no server): "+strings.Join(offlineExpanders(), ", "))
+	fs.BoolVar(&f.empty, "empty", false, "ignore existing nodes and the pods on them, so that all capacity must be added")
+	fs.BoolVar(&f.explain, "explain", false, "also show what the pods of each class would need from each node group alone: nodes, pods that fit, and the unused share of each resource")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -70,7 +71,7 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 	}
 	for _, name := range f.expanders {
 		if !slices.Contains(offlineExpanders(), name) {
-			return fmt.Errorf("--expanders has %q; name one or several of %s, separated by commas", name, strings.Join(offlineExpanders(), ", "))
+			return fmt.Errorf("--expanders has %q; it must be one or more of %s, separated by commas", name, strings.Join(offlineExpanders(), ", "))
 		}
 	}
 	runs, err := scenario.Load(args)
@@ -78,14 +79,14 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 		return err
 	}
 	if len(runs) > 1 {
-		return errors.New("berth plan is for one scenario, and at most one policy, at a time")
+		return errors.New("berth plan takes one scenario and at most one policy")
 	}
 	r := runs[0]
 	for _, n := range r.Notes {
 		fmt.Fprintf(notes, "%s: %s\n", r.Name, n)
 	}
 	if len(r.Spec.NodeGroups) == 0 {
-		return fmt.Errorf("%s: there are no node groups, so there is nothing to buy; name a scenario with spec.nodeGroups", r.Name)
+		return fmt.Errorf("%s: there are no node groups to scale up; give a scenario with spec.nodeGroups", r.Name)
 	}
 	names := f.expanders
 	if len(names) == 0 {
@@ -119,9 +120,13 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 // printPurchases writes a line for each purchase. All have the same lower bound, which
 // depends on no expander; a purchase for fewer pods isn't compared with it.
 func printPurchases(out io.Writer, all []*purchase) error {
-	fmt.Fprintf(out, "%d pods are pending; a purchase for %d of them costs %.2f an hour at least\n", all[0].Pending, all[0].Possible, all[0].LowerBound)
+	bound := "prices unknown"
+	if all[0].LowerBound > 0 {
+		bound = fmt.Sprintf("lower bound $%.2f/h for %d of them", all[0].LowerBound, all[0].Possible)
+	}
+	fmt.Fprintf(out, "%s pending; %s\n", report.Count(all[0].Pending, "pod"), bound)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "expander\tnodes\tprice per hour\t× bound\tpods placed\tpods without help\ttime\t")
+	fmt.Fprintln(w, "expander\tnodes\t$/h\t× bound\tpods placed\tpods not helped\ttime\t")
 	for _, p := range all {
 		ratio := "-"
 		if p.LowerBound > 0 && p.Placed >= p.Possible {

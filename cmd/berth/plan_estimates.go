@@ -11,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/sim/report"
 )
 
 // This file says, with --explain, what each class of pending pods would need of each group.
@@ -78,7 +79,7 @@ func newGroupEstimate(g *scaleup.GroupEstimate) groupEstimate {
 // printEstimates writes a table for each class.
 func printEstimates(out io.Writer, list []estimate) error {
 	for _, e := range list {
-		fmt.Fprintf(out, "\n%d pods like %s\n", e.Pods, e.Pod)
+		fmt.Fprintf(out, "\n%s like %s\n", report.Count(e.Pods, "pod"), e.Pod)
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "  group\tnodes\tpods that fit\tunused")
 		for i := range e.Groups {
@@ -88,7 +89,7 @@ func printEstimates(out io.Writer, list []estimate) error {
 				notes = append(notes, fmt.Sprintf("%s %.0f%%", x.Resource, 100*x.Share()))
 			}
 			if len(g.With) > 0 {
-				notes = append(notes, "some of the nodes are of "+strings.Join(g.With, " and "))
+				notes = append(notes, "some of the nodes from "+strings.Join(g.With, " and "))
 			}
 			fmt.Fprintf(w, "  %s\t%d\t%d\t%s\n", g.Group, g.Nodes, g.Fits, strings.Join(append(notes, g.Why...), ", "))
 		}

@@ -18,7 +18,7 @@ import (
 // This file has a core ask for one plan, and says what that buys. Each purchase has a core
 // of its own, so that none sees what another has made of the cluster.
 
-var errNothingPending = errors.New("no pod is pending: the files have none, or all fit on the nodes that exist (--empty leaves these out)")
+var errNothingPending = errors.New("no pod is pending: the files have none, or all fit on existing nodes (--empty ignores these)")
 
 // purchase is what a plan buys.
 type purchase struct {
@@ -130,7 +130,7 @@ func chainOf(r *scenario.Run, name string) (expander.Chain, error) {
 		}
 	}
 	if priorities == nil && name == expander.PriorityName {
-		return nil, errors.New("the scenario has no spec.policy.expanderPriorities, which it needs")
+		return nil, errors.New("it needs spec.policy.expanderPriorities, which the scenario does not have")
 	}
 	priority := &expander.Priority{Current: func() *expander.Priorities { return priorities }}
 	return expander.NewChain(name, map[string]expander.Strategy{expander.PriorityName: priority})

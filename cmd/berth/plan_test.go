@@ -47,14 +47,14 @@ func TestPlanComparesExpanders(t *testing.T) {
 		want []string // lines, without the time
 	}{
 		{"only what doesn't fit is bought", []string{"--expanders", "least-nodes,price"}, []string{
-			"9 pods are pending; a purchase for 8 of them costs 1.80 an hour at least",
-			"expander nodes price per hour × bound pods placed pods without help",
+			"9 pods pending; lower bound $1.80/h for 8 of them",
+			"expander nodes $/h × bound pods placed pods not helped",
 			"least-nodes 1 1.80 1.000 8 1",
 			"price 2 2.00 1.111 8 1", // it prefers small nodes for small pods, as upstream
 		}},
 		{"from nothing", []string{"--empty", "--expanders", "least-nodes"}, []string{
-			"17 pods are pending; a purchase for 16 of them costs 3.60 an hour at least",
-			"expander nodes price per hour × bound pods placed pods without help",
+			"17 pods pending; lower bound $3.60/h for 16 of them",
+			"expander nodes $/h × bound pods placed pods not helped",
 			"least-nodes 2 3.60 1.000 16 1",
 		}},
 	} {
@@ -80,7 +80,7 @@ func TestPlanExplainsWhatEachClassWouldNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, tables, _ := strings.Cut(out, "\n\n")
-	want := `1 pods like default/huge-0
+	want := `1 pod like default/huge-0
   group  nodes  pods that fit  unused
   large  0      0              Insufficient cpu
   small  0      0              Insufficient cpu
@@ -129,14 +129,14 @@ func TestPlanRefusesWhatItCannotUse(t *testing.T) {
 		args []string
 		want string
 	}{
-		{planGroups + "," + planWorkload, []string{"--expanders", "cheapest"}, `--expanders has "cheapest"; name one or several of random, most-pods`},
-		{planGroups + "," + planWorkload, []string{"--expanders", "grpc"}, `--expanders has "grpc"; name one or several of`},
-		{planGroups + "," + planWorkload, []string{"--expanders", "priority"}, "test with the expander priority: the scenario has no spec.policy.expanderPriorities"},
+		{planGroups + "," + planWorkload, []string{"--expanders", "cheapest"}, `--expanders has "cheapest"; it must be one or more of random, most-pods`},
+		{planGroups + "," + planWorkload, []string{"--expanders", "grpc"}, `--expanders has "grpc"; it must be one or more of`},
+		{planGroups + "," + planWorkload, []string{"--expanders", "priority"}, "test with the expander priority: it needs spec.policy.expanderPriorities"},
 		{planGroups + "," + planWorkload, []string{"-o", "yaml"}, `--output is "yaml"; it must be text or json`},
-		{planWorkload, nil, "test: there are no node groups, so there is nothing to buy; name a scenario with spec.nodeGroups"},
-		{planGroups, nil, "no pod is pending: the files have none, or all fit on the nodes that exist"},
+		{planWorkload, nil, "test: there are no node groups to scale up; give a scenario with spec.nodeGroups"},
+		{planGroups, nil, "no pod is pending: the files have none, or all fit on existing nodes"},
 		{planGroups, []string{"none.yaml"}, "reading none.yaml: no such file or directory"},
-		{planGroups, []string{"."}, "reading .: it is a folder without openb_pod_list_default.csv"},
+		{planGroups, []string{"."}, "reading .: it is a directory without openb_pod_list_default.csv"},
 	} {
 		if _, err := plan(t, x.spec, x.args...); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%v: got %v, want …%s…", x.args, err, x.want)

@@ -24,9 +24,9 @@ import (
 func providerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
-		Short: "Serve node groups, or try out a server that does",
-		Long: `Provider is for what stands behind --cloud-provider=externalgrpc: servers of Cluster
-Autoscaler's externalgrpc protocol.`,
+		Short: "Serve node groups, or check a server that does",
+		Long: `Provider has commands for the servers behind --cloud-provider=externalgrpc, which speak
+Cluster Autoscaler's externalgrpc protocol.`,
 	}
 	cmd.AddCommand(providerSimulatedCommand(), providerCheckCommand())
 	return cmd
@@ -45,10 +45,10 @@ func providerSimulatedCommand() *cobra.Command {
 	f := &providerFlags{logging: logsapi.NewLoggingConfiguration()}
 	cmd := &cobra.Command{
 		Use:   "simulated",
-		Short: "Serve node groups without a cloud, whose nodes are objects in a real API",
+		Short: "Serve simulated node groups whose nodes are Node objects in a real API server",
 		Long: `Simulated serves the node groups of a file over the externalgrpc protocol until it is
-interrupted. Nodes that are asked for become Node objects, which get ready; nodes that are
-removed are deleted. One such process at a time may serve a cluster.`,
+interrupted. For each added node it creates a Node object and makes it ready; for each
+removed node it deletes the object. Only one such process may serve a cluster at a time.`,
 		Example: `  berth provider simulated --kubeconfig kubeconfig --cloud-config groups.yaml
   berth provider simulated --listen 0.0.0.0:8086 --cloud-config groups.yaml \
     --tls-cert-file server.crt --tls-private-key-file server.key --client-ca-file ca.crt`,
@@ -57,12 +57,12 @@ removed are deleted. One such process at a time may serve a cluster.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:8086", "address to serve on, host:port; without TLS it must be of loopback")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:8086", "address to serve on, host:port; without TLS it must be a loopback address")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the file with the node groups")
 	fs.StringVar(&f.tls.Cert, "tls-cert-file", "", "path to a PEM file with the server's certificate")
-	fs.StringVar(&f.tls.Key, "tls-private-key-file", "", "path to a PEM file with its key")
-	fs.StringVar(&f.tls.ClientCA, "client-ca-file", "", "path to a PEM file with the authorities of clients' certificates; no other client is served")
+	fs.StringVar(&f.tls.Key, "tls-private-key-file", "", "path to a PEM file with the private key of that certificate")
+	fs.StringVar(&f.tls.ClientCA, "client-ca-file", "", "path to a PEM file with the CA certificates that clients' certificates are verified with")
 	logsapi.AddFlags(f.logging, fs)
 	return cmd
 }
@@ -94,7 +94,7 @@ func (f *providerFlags) serve(cmd *cobra.Command) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
 	if err != nil {
-		return fmt.Errorf("--listen: %w; give a host:port that is free here", err)
+		return fmt.Errorf("--listen: %w; choose a host:port that is free on this machine", err)
 	}
 	p := simulated.New(api.client.CoreV1().Nodes(), file, time.Now, log)
 	// Nodes of these groups that exist count before the first call is answered; else a client would
@@ -113,10 +113,10 @@ func (f *providerFlags) validate() error {
 		return fmt.Errorf("--listen is %q; it must be host:port", f.listen)
 	}
 	if f.cloudConfig == "" {
-		return errors.New("--cloud-config is missing; give the path of a file with node groups")
+		return errors.New("--cloud-config is required; set it to the path of a file with node groups")
 	}
 	if ip := net.ParseIP(host); f.tls == (externalgrpc.ServerTLS{}) && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--listen is %q, and whoever reaches it could remove nodes; give --tls-cert-file, --tls-private-key-file and --client-ca-file, or listen on 127.0.0.1", f.listen)
+		return fmt.Errorf("--listen is %q, and anyone who can reach it could remove nodes; set --tls-cert-file, --tls-private-key-file and --client-ca-file, or listen on 127.0.0.1", f.listen)
 	}
 	return nil
 }
@@ -129,11 +129,11 @@ func providerCheckCommand() *cobra.Command {
 	var what externalgrpc.Checking
 	cmd := &cobra.Command{
 		Use:   "check ADDRESS",
-		Short: "Try out what Berth relies on against a server of the externalgrpc protocol",
+		Short: "Check an externalgrpc server for what Berth relies on",
 		Long: `Check makes each call of the externalgrpc protocol and prints a line for it: ok, left out
-(the server answers UNIMPLEMENTED, and may), not tried, or wrong, with the value and what
-would be right. It only reads, unless --change names a group: that is made larger by a node
-and smaller again. The exit code is 1 when something is wrong.`,
+(the server answers UNIMPLEMENTED, which is allowed), not tried, or wrong, with the value
+and what it should be. It only reads, unless --change names a group: that group is scaled
+up by one node and down again. The exit code is 1 if anything is wrong.`,
 		Example: `  berth provider check localhost:8086
   berth provider check provider.example.org:8086 --cert client.crt --key client.key --cacert ca.crt --change pool-1`,
 		Args: cobra.ExactArgs(1),
@@ -150,11 +150,11 @@ and smaller again. The exit code is 1 when something is wrong.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&cfg.Cert, "cert", "", "path to a PEM file with the client's certificate; without it the connection isn't encrypted")
-	fs.StringVar(&cfg.Key, "key", "", "path to a PEM file with its key")
-	fs.StringVar(&cfg.CACert, "cacert", "", "path to a PEM file with the authority of the server's certificate")
-	fs.DurationVar(&timeout, "timeout", timeout, "how long a call may take")
-	fs.StringVar(&what.Change, "change", "", "a group to make larger and smaller again; it costs a node for a while")
-	fs.DurationVar(&what.Wait, "wait", 5*time.Minute, "how long an ordered instance may take to be listed, and a deleted one to be listed no more")
+	fs.StringVar(&cfg.Cert, "cert", "", "path to a PEM file with the client's certificate; without it the connection is not encrypted")
+	fs.StringVar(&cfg.Key, "key", "", "path to a PEM file with the private key of that certificate")
+	fs.StringVar(&cfg.CACert, "cacert", "", "path to a PEM file with the CA certificate that the server's certificate is verified with")
+	fs.DurationVar(&timeout, "timeout", timeout, "timeout of each call")
+	fs.StringVar(&what.Change, "change", "", "a group to scale up by one node and down again; you pay for that node meanwhile")
+	fs.DurationVar(&what.Wait, "wait", 5*time.Minute, "how long to wait for a new instance to be listed, and for a deleted one to disappear from the list")
 	return cmd
 }

@@ -35,14 +35,14 @@ type reachFlags struct {
 func (f *reachFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file")
-	fs.StringVar(&f.context, "context", "", "context of the kubeconfig")
-	fs.StringVar(&f.lease, "lease", "kube-system/berth", "the Lease that the leader holds; with --mode=autoscaler kube-system/cluster-autoscaler")
-	fs.StringVar(&f.pod, "pod", "", "pod of Berth to ask, as NAMESPACE/NAME (default the one that holds the Lease)")
-	fs.IntVar(&f.port, "port", 0, "port of that pod (default what the Lease says)")
-	fs.StringVar(&f.server, "server", "", "address of Berth, such as https://localhost:10259, to go there and not through the API server")
-	fs.StringVar(&f.tokenFile, "token-file", "", "with --server: path to a file with a bearer token, to send that and not the credentials of the kubeconfig")
-	fs.StringVar(&f.ca, "certificate-authority", "", "path to the certificate that Berth's is signed with")
-	fs.BoolVar(&f.insecure, "insecure-skip-tls-verify", false, "with --server: don't verify Berth's certificate, and don't send it the credentials of the kubeconfig")
+	fs.StringVar(&f.context, "context", "", "kubeconfig context to use")
+	fs.StringVar(&f.lease, "lease", "kube-system/berth", "Lease held by the leader; with --mode=autoscaler kube-system/cluster-autoscaler")
+	fs.StringVar(&f.pod, "pod", "", "pod of Berth to query, as NAMESPACE/NAME (default: the holder of the Lease)")
+	fs.IntVar(&f.port, "port", 0, "port of that pod (default: the one in the Lease)")
+	fs.StringVar(&f.server, "server", "", "address of Berth, such as https://localhost:10259, to connect to it directly and not through the API server")
+	fs.StringVar(&f.tokenFile, "token-file", "", "with --server: path to a file with a bearer token, sent in place of the kubeconfig's credentials")
+	fs.StringVar(&f.ca, "certificate-authority", "", "path to the CA certificate that Berth's certificate is verified with")
+	fs.BoolVar(&f.insecure, "insecure-skip-tls-verify", false, "with --server: don't verify Berth's certificate, and don't send it the kubeconfig's credentials")
 }
 
 // kubeconfigFile returns the kubeconfig that the flags name, as kubectl reads it.
@@ -61,7 +61,7 @@ func (f *reachFlags) podNamespace() (string, error) {
 	}
 	namespace, _, err := f.kubeconfigFile().Namespace()
 	if err != nil && !clientcmd.IsEmptyConfig(err) { // with --server there may be no kubeconfig
-		return "", fmt.Errorf("reading the kubeconfig: %w; give the namespace with --namespace", err)
+		return "", fmt.Errorf("reading the kubeconfig: %w; set the namespace with --namespace", err)
 	}
 	return cmp.Or(namespace, "default"), nil
 }
@@ -84,7 +84,7 @@ func (f *reachFlags) open(ctx context.Context) (*connection, error) {
 	}
 	for flag, given := range map[string]bool{"--token-file": f.tokenFile != "", "--insecure-skip-tls-verify": f.insecure} {
 		if given {
-			return nil, fmt.Errorf("%s goes with --server; without it the kubeconfig says who asks, and the Lease which certificate is Berth's", flag)
+			return nil, fmt.Errorf("%s needs --server; without it the credentials come from the kubeconfig, and the fingerprint of Berth's certificate from the Lease", flag)
 		}
 	}
 	return f.throughAPIServer(ctx)
@@ -131,9 +131,9 @@ func (c *connection) get(ctx context.Context, path string) ([]byte, error) {
 // unanswered words that no answer came.
 func (c *connection) unanswered(err error) error {
 	if strings.HasPrefix(c.base, "https://"+insideTunnel) {
-		return fmt.Errorf("asking %s: %w", c.to, err)
+		return fmt.Errorf("querying %s: %w", c.to, err)
 	}
-	return fmt.Errorf("asking Berth: %w; check --server, and --certificate-authority or --insecure-skip-tls-verify", err)
+	return fmt.Errorf("querying Berth: %w; check --server, and --certificate-authority or --insecure-skip-tls-verify", err)
 }
 
 // refusal returns the error of an answer that isn't good: what to do about it, where that is
@@ -148,9 +148,9 @@ func (c *connection) refusal(resp *http.Response, path string, body []byte) erro
 		return errors.New(answer.Error)
 	}
 	if resp.StatusCode == http.StatusNotFound {
-		return fmt.Errorf("%s has no %s: it is an older Berth, or something else serves there", c.to, path)
+		return fmt.Errorf("%s does not serve %s: it is an older version of Berth, or another server", c.to, path)
 	}
-	return fmt.Errorf("the answer of %s has status %s", c.to, resp.Status)
+	return fmt.Errorf("%s answered with status %s", c.to, resp.Status)
 }
 
 // program returns what the user has typed to call this program: berth or kubectl berth.

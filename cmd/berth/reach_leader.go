@@ -38,7 +38,7 @@ func (l *leader) String() string { return l.namespace + "/" + l.pod }
 func (f *reachFlags) apiClient() (*rest.Config, kubernetes.Interface, *serverClock, error) {
 	cfg, err := f.kubeconfigFile().ClientConfig()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("reading the kubeconfig: %w; give one with --kubeconfig or $KUBECONFIG, or Berth's address with --server", err)
+		return nil, nil, nil, fmt.Errorf("reading the kubeconfig: %w; set --kubeconfig or $KUBECONFIG, or connect to Berth directly with --server", err)
 	}
 	cfg.UserAgent = "berth/" + version.Get().Version
 	clock := &serverClock{}
@@ -84,25 +84,25 @@ func (f *reachFlags) findLeader(ctx context.Context, client kubernetes.Interface
 	if f.pod != "" {
 		namespace, name, ok := strings.Cut(f.pod, "/")
 		if !ok || namespace == "" || name == "" {
-			return nil, fmt.Errorf("--pod is %q; give the pod of Berth as NAMESPACE/NAME", f.pod)
+			return nil, fmt.Errorf("--pod is %q; it must be the pod of Berth as NAMESPACE/NAME", f.pod)
 		}
 		return &leader{namespace: namespace, pod: name, port: cmp.Or(f.port, observe.Port)}, nil
 	}
 	namespace, name, ok := strings.Cut(f.lease, "/")
 	if !ok || namespace == "" || name == "" {
-		return nil, fmt.Errorf("--lease is %q; give the Lease as NAMESPACE/NAME", f.lease)
+		return nil, fmt.Errorf("--lease is %q; it must be the Lease as NAMESPACE/NAME", f.lease)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no Lease %s: no Berth runs here, or its Lease has another name; install Berth, "+
-			"give the Lease with --lease NAMESPACE/NAME (with --mode=autoscaler kube-system/cluster-autoscaler), or the pod with --pod if it runs without leader election", f.lease)
+		return nil, fmt.Errorf("Lease %s not found: Berth is not running here, or its Lease has another name; install Berth, "+
+			"set the Lease with --lease NAMESPACE/NAME (with --mode=autoscaler kube-system/cluster-autoscaler), or the pod with --pod if it runs without leader election", f.lease)
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("you may not get the Lease %s, which says which Berth leads: %w; %s", f.lease, err, grantRole(namespace))
+		return nil, fmt.Errorf("not authorized to get the Lease %s, which names the leader: %w; %s", f.lease, err, grantRole(namespace))
 	case apierrors.IsUnauthorized(err):
-		return nil, fmt.Errorf("the API server doesn't accept the credentials of the kubeconfig: %w; log in again, or choose another --context", err)
+		return nil, fmt.Errorf("the API server rejects the credentials of the kubeconfig: %w; log in again, or choose another --context", err)
 	case err != nil:
 		return nil, fmt.Errorf("reading the Lease %s: %w; check --kubeconfig and --context", f.lease, err)
 	}
@@ -117,15 +117,15 @@ func (f *reachFlags) findLeader(ctx context.Context, client kubernetes.Interface
 // leaderOf returns the pod that a Lease names. An error says that nobody leads.
 func leaderOf(lease *coordinationv1.Lease, now time.Time) (*leader, error) {
 	name := lease.Namespace + "/" + lease.Name
-	look := fmt.Sprintf("look at Berth's pods: kubectl -n %s get pods -l app.kubernetes.io/name=berth", cmp.Or(lease.Labels[leaseNamespace], lease.Namespace))
+	look := fmt.Sprintf("check Berth's pods: kubectl -n %s get pods -l app.kubernetes.io/name=berth", cmp.Or(lease.Labels[leaseNamespace], lease.Namespace))
 	spec := &lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
-		return nil, fmt.Errorf("no Berth leads: nobody holds the Lease %s; %s", name, look)
+		return nil, fmt.Errorf("no leader: the Lease %s has no holder; %s", name, look)
 	}
 	if spec.RenewTime != nil && spec.LeaseDurationSeconds != nil {
 		age, valid := now.Sub(spec.RenewTime.Time), time.Duration(*spec.LeaseDurationSeconds)*time.Second
 		if age > valid+2*time.Second { // the API server's Date has seconds
-			return nil, fmt.Errorf("no Berth leads: %s held the Lease %s and renewed it %s ago, more than the %s that it is valid; %s", *spec.HolderIdentity, name, age.Round(time.Second), valid, look)
+			return nil, fmt.Errorf("no leader: the Lease of %s, %s, was last renewed %s ago and has expired (lease duration %s); %s", *spec.HolderIdentity, name, age.Round(time.Second), valid, look)
 		}
 	}
 	l := &leader{namespace: cmp.Or(lease.Labels[leaseNamespace], lease.Namespace), port: observe.Port, certificate: lease.Labels[leaseCertificate]}
@@ -137,9 +137,9 @@ func leaderOf(lease *coordinationv1.Lease, now time.Time) (*leader, error) {
 		port, err := strconv.Atoi(said)
 		switch {
 		case err != nil || port < 0 || port > 65535:
-			return nil, fmt.Errorf("the Lease %s says that Berth serves on port %q, which is no port; give it with --port", name, said)
+			return nil, fmt.Errorf("the Lease %s has an invalid port %q for Berth; set it with --port", name, said)
 		case port == 0:
-			return nil, fmt.Errorf("the Berth that leads, %s, serves nothing (--secure-port=0); start it with a port to be asked", l)
+			return nil, fmt.Errorf("the leader, %s, serves no port (--secure-port=0); start it with a secure port", l)
 		}
 		l.port = port
 	}
@@ -148,8 +148,8 @@ func leaderOf(lease *coordinationv1.Lease, now time.Time) (*leader, error) {
 
 // grantRole says how somebody gets what the Role berth-viewer has.
 func grantRole(namespace string) string {
-	return fmt.Sprintf("whoever administers the cluster gives you that with: kubectl -n %s create rolebinding berth-viewer-NAME --role=berth-viewer --user=NAME", namespace)
+	return fmt.Sprintf("a cluster administrator can grant it with: kubectl -n %s create rolebinding berth-viewer-NAME --role=berth-viewer --user=NAME", namespace)
 }
 
 // grantClusterRole says how somebody gets what the ClusterRole berth-viewer has.
-const grantClusterRole = "whoever administers the cluster gives you that with: kubectl create clusterrolebinding berth-viewer-NAME --clusterrole=berth-viewer --user=NAME"
+const grantClusterRole = "a cluster administrator can grant it with: kubectl create clusterrolebinding berth-viewer-NAME --clusterrole=berth-viewer --user=NAME"

@@ -41,10 +41,10 @@ func TestLeaderOfALease(t *testing.T) {
 		{"by a Berth that runs in no pod", "host_0b5c", time.Second, map[string]string{leaseNamespace: "", leasePort: "10300", leaseCertificate: ""}, "kube-system/host:10300 "},
 		{"by a name with underscores", "my_host_0b5c", time.Second, nil, "kube-system/my_host:10259 "},
 		{"at its end", "berth-7d-x_0b5c", 15 * time.Second, nil, "kube-system/berth-7d-x:10259 "},
-		{"run out", "berth-7d-x_0b5c", 3 * time.Minute, map[string]string{leaseNamespace: "berth"}, "no Berth leads: berth-7d-x_0b5c held the Lease kube-system/berth and renewed it 3m0s ago, more than the 15s that it is valid; look at Berth's pods: kubectl -n berth get pods"},
-		{"by nobody", "", time.Second, nil, "no Berth leads: nobody holds the Lease kube-system/berth"},
-		{"by one that serves nothing", "berth-7d-x_0b5c", time.Second, map[string]string{leasePort: "0"}, "serves nothing (--secure-port=0)"},
-		{"with a port that is none", "berth-7d-x_0b5c", time.Second, map[string]string{leasePort: "https"}, `serves on port "https", which is no port; give it with --port`},
+		{"run out", "berth-7d-x_0b5c", 3 * time.Minute, map[string]string{leaseNamespace: "berth"}, "no leader: the Lease of berth-7d-x_0b5c, kube-system/berth, was last renewed 3m0s ago and has expired (lease duration 15s); check Berth's pods: kubectl -n berth get pods"},
+		{"by nobody", "", time.Second, nil, "no leader: the Lease kube-system/berth has no holder"},
+		{"by one that serves nothing", "berth-7d-x_0b5c", time.Second, map[string]string{leasePort: "0"}, "serves no port (--secure-port=0)"},
+		{"with a port that is none", "berth-7d-x_0b5c", time.Second, map[string]string{leasePort: "https"}, `has an invalid port "https" for Berth; set it with --port`},
 	} {
 		seconds, renewed := int32(15), metav1.NewMicroTime(now.Add(-x.age))
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth", Labels: x.labels},
@@ -69,10 +69,10 @@ func TestFindLeaderNamesTheFlag(t *testing.T) {
 		flags reachFlags
 		want  string
 	}{
-		{reachFlags{lease: "berth"}, `--lease is "berth"; give the Lease as NAMESPACE/NAME`},
+		{reachFlags{lease: "berth"}, `--lease is "berth"; it must be the Lease as NAMESPACE/NAME`},
 		{reachFlags{lease: "kube-system/"}, "--lease is"},
-		{reachFlags{pod: "berth-0"}, `--pod is "berth-0"; give the pod of Berth as NAMESPACE/NAME`},
-		{reachFlags{lease: "kube-system/berth"}, "there is no Lease kube-system/berth: no Berth runs here"},
+		{reachFlags{pod: "berth-0"}, `--pod is "berth-0"; it must be the pod of Berth as NAMESPACE/NAME`},
+		{reachFlags{lease: "kube-system/berth"}, "Lease kube-system/berth not found: Berth is not running here"},
 	} {
 		if _, err := x.flags.findLeader(t.Context(), fake.NewClientset(), &serverClock{}); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v\nwant …%s…", x.flags, err, x.want)
@@ -82,11 +82,11 @@ func TestFindLeaderNamesTheFlag(t *testing.T) {
 	if l, err := given.findLeader(t.Context(), fake.NewClientset(), &serverClock{}); err != nil || sayLeader(l) != "ns/berth-0:10259 " {
 		t.Errorf("with --pod the leader is %v %v", l, err)
 	}
-	if _, err := (&reachFlags{tokenFile: "t"}).open(t.Context()); err == nil || !strings.Contains(err.Error(), "--token-file goes with --server") {
+	if _, err := (&reachFlags{tokenFile: "t"}).open(t.Context()); err == nil || !strings.Contains(err.Error(), "--token-file needs --server") {
 		t.Errorf("a token without a server: %v", err)
 	}
 	missing := reachFlags{kubeconfig: filepath.Join(t.TempDir(), "none"), lease: "kube-system/berth"}
-	if _, err := missing.open(t.Context()); err == nil || !strings.Contains(err.Error(), "give one with --kubeconfig") {
+	if _, err := missing.open(t.Context()); err == nil || !strings.Contains(err.Error(), "set --kubeconfig") {
 		t.Errorf("a kubeconfig that isn't there: %v", err)
 	}
 }
@@ -126,9 +126,9 @@ func TestOnlyBerthsCertificateIsSpokenTo(t *testing.T) {
 		name, ca, lease, want string
 	}{
 		{"the fingerprint of the Lease", "", fingerprint(der), ""},
-		{"another fingerprint", "", fingerprint([]byte("other")), "isn't the Berth that holds the Lease"},
+		{"another fingerprint", "", fingerprint([]byte("other")), "is not the Berth that holds the Lease"},
 		{"its authority", own, "", ""},
-		{"another authority", other, "", "isn't signed by --certificate-authority"},
+		{"another authority", other, "", "is not signed by --certificate-authority"},
 	} {
 		check, err := (&reachFlags{ca: x.ca}).berthsCertificate(&leader{certificate: x.lease})
 		if err != nil {

@@ -60,10 +60,10 @@ func (f *reachFlags) throughAPIServer(ctx context.Context) (*connection, error) 
 
 func refusedInTunnel(status int, path string) error {
 	if status == http.StatusUnauthorized {
-		return errors.New("Berth doesn't know who asks (401), though the API server does: it accepts the tokens and client certificates that the API server accepts, " + //nolint:staticcheck // Berth is a name
+		return errors.New("not authenticated by Berth (401), although the API server accepts these credentials: Berth accepts the tokens and client certificates that the API server accepts, " + //nolint:staticcheck // Berth is a name
 			"so check Berth's --authentication-kubeconfig and --client-ca-file")
 	}
-	return fmt.Errorf("you may not get the path %s of Berth (403); %s", path, grantClusterRole)
+	return fmt.Errorf("not authorized to get %s of Berth (403); %s", path, grantClusterRole)
 }
 
 // speakThrough returns a client that speaks HTTPS through a port-forward, with the credentials of
@@ -129,7 +129,7 @@ func (f *reachFlags) berthsCertificate(l *leader) (func(tls.ConnectionState) err
 			}
 			// The name isn't checked: the pod has been found by the Lease.
 			if _, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between}); err != nil {
-				return fmt.Errorf("the certificate isn't signed by --certificate-authority: %w", err)
+				return fmt.Errorf("the certificate is not signed by --certificate-authority: %w", err)
 			}
 			return nil
 		}, nil
@@ -139,7 +139,7 @@ func (f *reachFlags) berthsCertificate(l *leader) (func(tls.ConnectionState) err
 	}
 	return func(s tls.ConnectionState) error {
 		if got := fingerprint(s.PeerCertificates[0].Raw); got != l.certificate {
-			return fmt.Errorf("what serves there isn't the Berth that holds the Lease: its certificate has the fingerprint %s, and the Lease says %s; if Berth restarts just now, try again", got, l.certificate)
+			return fmt.Errorf("the server is not the Berth that holds the Lease: its certificate has the fingerprint %s, and the Lease has %s; if Berth is just restarting, try again", got, l.certificate)
 		}
 		return nil
 	}, nil
@@ -159,7 +159,7 @@ func readCertificates(path string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--certificate-authority: %s has no certificate in PEM", path)
+		return nil, fmt.Errorf("--certificate-authority: %s has no PEM certificate", path)
 	}
 	return pool, nil
 }
@@ -215,7 +215,7 @@ func forwardTo(ctx context.Context, cfg *rest.Config, client kubernetes.Interfac
 		}
 		return &forward{Connection: d.conn}, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("opening a port-forward to pod %s took more than %s; check that the API server reaches the kubelet of its node", l, answerWithin)
+		return nil, fmt.Errorf("opening a port-forward to pod %s took more than %s; check that the API server can reach the kubelet of its node", l, answerWithin)
 	}
 }
 
@@ -240,9 +240,9 @@ func (l *leader) unreachable(err error) error {
 	err = upgradeCause(err)
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may not forward a port to Berth's pod %s (verbs get and create of pods/portforward): %w; %s", l, err, grantRole(l.namespace))
+		return fmt.Errorf("not authorized to forward a port to Berth's pod %s (get and create on pods/portforward): %w; %s", l, err, grantRole(l.namespace))
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("there is no pod %s, which the Lease says leads: %w; if Berth's pods are in another namespace or have another name than their host, as with hostNetwork, give the pod with --pod NAMESPACE/NAME; if it runs in no pod, give its address with --server, such as https://localhost:%d", l, err, l.port)
+		return fmt.Errorf("pod %s not found, which the Lease names as the leader: %w; if Berth's pods are in another namespace or their names differ from their hostnames, as with hostNetwork, set --pod NAMESPACE/NAME; if Berth does not run in a pod, set --server to its address, such as https://localhost:%d", l, err, l.port)
 	}
 	return fmt.Errorf("opening a port-forward to pod %s: %w", l, err)
 }

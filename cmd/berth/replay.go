@@ -71,18 +71,18 @@ func (f *simulateFlags) playRecording(cmd *cobra.Command) error {
 		return err
 	}
 	if r.Recorded != "" && r.Recorded != r.Digest {
-		return fmt.Errorf("the recording ends with digest %s; the replay has decided otherwise (was it made by another version of Berth?)", r.Recorded)
+		return fmt.Errorf("the recording ends with digest %s; the replay decided differently (was the recording made by another version of Berth?)", r.Recorded)
 	}
 	return nil
 }
 
 // printDifferences lists where the other policy decides otherwise.
 func printDifferences(w io.Writer, differences []replay.Difference) error {
-	fmt.Fprintf(w, "under the other policy %d decisions differ\n", len(differences))
+	fmt.Fprintf(w, "%d decision(s) differ under the other policy\n", len(differences))
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for i, d := range differences {
 		if i == maxDifferences {
-			fmt.Fprintf(t, "… and %d more (-o json has all)\n", len(differences)-i)
+			fmt.Fprintf(t, "… and %d more (-o json lists all)\n", len(differences)-i)
 			break
 		}
 		fmt.Fprintf(t, "%s\trecorded: %s\tnow: %s\n", d.What, d.Recorded, d.Now)

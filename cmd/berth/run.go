@@ -38,8 +38,8 @@ func runCommand() *cobra.Command {
 	f := newRunFlags()
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Schedule and scale a live cluster",
-		Long: `Run schedules the pods of a live cluster, and with --cloud-provider also adds
+		Short: "Schedule the pods of a live cluster and scale its node groups",
+		Long: `Run schedules the pods of a live cluster and, with --cloud-provider, also adds
 and removes its nodes, until it is interrupted.`,
 		Example: `  berth run --kubeconfig ~/.kube/config
   berth run --kubeconfig kubeconfig --cloud-provider externalgrpc --cloud-config external.yaml
@@ -175,7 +175,7 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 		return nil, err
 	}
 	if err := logsapi.ValidateAndApply(f.logging, gates); err != nil {
-		return nil, fmt.Errorf("the flags for logging: %w; --logging-format is text or json", err)
+		return nil, fmt.Errorf("logging flags: %w; --logging-format must be text or json", err)
 	}
 	return slog.New(logr.ToSlogHandler(klog.Background())), nil
 }
@@ -186,7 +186,7 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 func processIdentity() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
-		return "", fmt.Errorf("reading the host's name: %w", err)
+		return "", fmt.Errorf("reading the hostname: %w", err)
 	}
 	return host + "_" + string(uuid.NewUUID()), nil
 }
@@ -271,7 +271,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 		how := core.DefaultShadow()
 		o.Core.Shadow = &how
 		if len(p.cfg.Extenders) > 0 {
-			p.log.Info("the extenders of --config aren't asked: one may take a question for a placement that is to come. What they reject counts as allowed")
+			p.log.Info("the extenders of --config are not called, since one may take a call for an actual placement; nodes that they would reject count as allowed")
 		}
 	}
 	if len(p.cfg.Extenders) > 0 && !p.flags.shadow { // all profiles have the same extenders

@@ -65,23 +65,23 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // --leader_elect is --leader-elect, as there
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path to a kubeconfig file (default: clientConnection of --config, $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.config, "config", "", "path to a KubeSchedulerConfiguration v1 file")
-	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, beside another autoscaler; autoscaler: only scale, beside another scheduler (default: both, or scheduling only without --cloud-provider)")
-	fs.BoolVar(&f.shadow, "shadow", false, "write nothing: decide beside the cluster's scheduler, and with --cloud-provider beside its autoscaler, and compare; berth shadow report says what was found")
+	fs.StringVar(&f.mode, "mode", "", "scheduler: only schedule, next to another autoscaler; autoscaler: only scale, next to another scheduler (default: both, or only schedule without --cloud-provider)")
+	fs.BoolVar(&f.shadow, "shadow", false, "dry run: decide next to the cluster's scheduler (and autoscaler, with --cloud-provider), compare, and write nothing; berth shadow report prints the comparison")
 	fs.BoolVar(&f.allowScheduler, allowScheduler, false, "run with a profile named default-scheduler although a kube-scheduler renews its Lease kube-system/kube-scheduler; only for one that has no such profile, or both place the same pods; Berth's own")
 	fs.BoolVar(&f.allowAutoscaler, allowAutoscaler, false, "resize node groups although a Cluster Autoscaler renews its Lease cluster-autoscaler and has the same groups, or its groups aren't known; Berth's own")
-	fs.StringVar(&f.master, "master", "", "address of the API server, in place of the kubeconfig's")
-	fs.StringVar(&f.master, "kubernetes", "", "the same, by Cluster Autoscaler's name")
-	fs.Float32Var(&f.apiQPS, "kube-api-qps", config.DefaultBindQPS, "binding requests a second; without effect where --config says so")
-	fs.Int32Var(&f.apiBurst, "kube-api-burst", config.DefaultBindBurst, "the same at once")
-	fs.DurationVar(&f.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", queue.DefaultConfig().Leftover, "how long a pod waits at most until it is tried again though nothing has changed that could help it")
-	fs.Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: gates of kube-scheduler 1.36, of which those that alter its rules must have their defaults; may be repeated")
+	fs.StringVar(&f.master, "master", "", "address of the API server; overrides the kubeconfig's")
+	fs.StringVar(&f.master, "kubernetes", "", "the same as --master, by Cluster Autoscaler's name")
+	fs.Float32Var(&f.apiQPS, "kube-api-qps", config.DefaultBindQPS, "QPS limit of binding requests; ignored if clientConnection of --config sets it")
+	fs.Int32Var(&f.apiBurst, "kube-api-burst", config.DefaultBindBurst, "burst limit of binding requests; ignored if clientConnection of --config sets it")
+	fs.DurationVar(&f.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", queue.DefaultConfig().Leftover, "maximum time that a pod stays unschedulable before it is retried even though no event could have made it schedulable")
+	fs.Var(&f.gates, "feature-gates", "NAME=true|false, separated by commas: feature gates of kube-scheduler 1.36; gates that change its scheduling rules must keep their defaults; may be repeated")
 	f.lease.Flags(fs)
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of tie-breaking among equally good nodes and node groups")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed for breaking ties between equally good nodes and node groups")
 	logsapi.AddFlags(f.logging, fs)
-	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "where nodes come from: externalgrpc (a server of Cluster Autoscaler's protocol), clusterapi or simulated; empty for scheduling only")
-	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the provider's configuration file; of clusterapi the kubeconfig of the management cluster (default: the same cluster)")
-	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier ones are kept as FILE.1 and so on")
-	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "bytes after which recording ends")
+	fs.StringVar(&f.cloudProvider, "cloud-provider", "", "cloud provider type: externalgrpc (a server of Cluster Autoscaler's protocol), clusterapi or simulated; empty to only schedule")
+	fs.StringVar(&f.cloudConfig, "cloud-config", "", "path to the cloud provider configuration file; for clusterapi the kubeconfig of the management cluster (default: the same cluster)")
+	fs.StringVar(&f.record, "record", "", "record all inputs to this file, for berth simulate --replay; earlier recordings are kept as FILE.1 and so on")
+	fs.Int64Var(&f.recordLimit, "record-limit", 1<<30, "size in bytes at which recording stops")
 	f.groups.Flags(fs)
 	f.scale.Flags(fs)
 	f.serving.Flags(fs)
@@ -101,7 +101,7 @@ func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 	}
 	for _, name := range []string{"kube-api-qps", "kube-api-burst"} {
 		if f.config != "" && commandLine.Changed(name) {
-			notes = append(notes, "--"+name+" has no effect: clientConnection of --config counts")
+			notes = append(notes, "--"+name+" has no effect: clientConnection of --config takes precedence")
 		}
 	}
 	if f.shadow {
@@ -113,8 +113,8 @@ func (f *runFlags) foreign(commandLine *pflag.FlagSet) ([]string, error) {
 // undiscovering are the providers that find their groups in one way only, with what to do instead
 // of --node-group-auto-discovery.
 var undiscovering = map[string]string{
-	simulatedProvider: "its groups are those of --cloud-config",
-	externalProvider:  "which groups there are is for its server to say; give the flag to the server if that knows it, or name groups by --nodes",
+	simulatedProvider: "its groups are those in --cloud-config",
+	externalProvider:  "its server determines the groups; pass the flag to the server if it supports it, or name groups with --nodes",
 }
 
 // validate refuses values and combinations of values that Berth can't honour.
@@ -131,28 +131,28 @@ func (f *runFlags) validate() error {
 	case "":
 	case modeScheduler:
 		if f.cloudProvider != "" {
-			return errors.New("--mode=scheduler adds and removes no nodes; leave --cloud-provider and --cloud-config out")
+			return errors.New("--mode=scheduler does not add or remove nodes; omit --cloud-provider and --cloud-config")
 		}
 	case modeAutoscaler:
 		if f.cloudProvider == "" {
-			return errors.New("--mode=autoscaler has to know where nodes come from; give --cloud-provider and --cloud-config")
+			return errors.New("--mode=autoscaler needs a cloud provider; set --cloud-provider and --cloud-config")
 		}
 	default:
-		return fmt.Errorf("--mode is %q; it must be %s, %s or left out", f.mode, modeScheduler, modeAutoscaler)
+		return fmt.Errorf("--mode is %q; it must be %s, %s or unset", f.mode, modeScheduler, modeAutoscaler)
 	}
 	switch f.cloudProvider {
 	case "", simulatedProvider, externalProvider, capiProvider:
 	default:
-		return fmt.Errorf("--cloud-provider is %q; it must be %s, %s or %s. Cluster Autoscaler's own providers are reached through %[2]s: docs/external-providers.md", f.cloudProvider, externalProvider, capiProvider, simulatedProvider)
+		return fmt.Errorf("--cloud-provider is %q; it must be %s, %s or %s. For Cluster Autoscaler's built-in providers use %[2]s: docs/external-providers.md", f.cloudProvider, externalProvider, capiProvider, simulatedProvider)
 	}
 	if f.cloudProvider != capiProvider && (f.cloudProvider == "") != (f.cloudConfig == "") {
-		return errors.New("--cloud-provider and --cloud-config go together; give both or neither")
+		return errors.New("--cloud-provider and --cloud-config go together; set both or neither")
 	}
 	if f.cloudProvider == "" && len(f.groups.Bounds)+len(f.groups.Discovery) > 0 {
-		return errors.New("--nodes and --node-group-auto-discovery say which node groups of a provider are Berth's; give --cloud-provider and --cloud-config, or leave them out")
+		return errors.New("--nodes and --node-group-auto-discovery select node groups of a cloud provider; set --cloud-provider and --cloud-config, or omit them")
 	}
 	if instead, ok := undiscovering[f.cloudProvider]; ok && len(f.groups.Discovery) > 0 {
-		return fmt.Errorf("--node-group-auto-discovery is %q, and --cloud-provider=%s can't search for groups: %s", f.groups.Discovery[0], f.cloudProvider, instead)
+		return fmt.Errorf("--node-group-auto-discovery is %q, but --cloud-provider=%s can't discover groups: %s", f.groups.Discovery[0], f.cloudProvider, instead)
 	}
 	if f.apiQPS <= 0 || f.apiBurst <= 0 {
 		return fmt.Errorf("--kube-api-qps is %v and --kube-api-burst %d; both must be greater than 0", f.apiQPS, f.apiBurst)
@@ -183,7 +183,7 @@ func (f *runFlags) schedulerConfig(commandLine *pflag.FlagSet) (config.Scheduler
 		cfg.Extenders = nil
 		for _, p := range cfg.Profiles {
 			if w := p.Weighing; w != nil && w.Policy != weighing.PreemptFirst {
-				return config.Scheduler{}, fmt.Errorf("%s: profile %q has the policy %s (%s), and with --mode=autoscaler the other scheduler preempts, without asking; leave %[4]s out, or have Berth schedule",
+				return config.Scheduler{}, fmt.Errorf("%s: profile %q has the policy %s (%s), but with --mode=autoscaler the other scheduler preempts without asking; remove %[4]s, or let Berth schedule",
 					f.config, p.SchedulerName, w.Policy, config.PreemptOrBuy)
 			}
 		}

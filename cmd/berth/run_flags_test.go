@@ -38,28 +38,28 @@ func TestRunRefusesFlagsThatItCantHonour(t *testing.T) {
 		{"a provider with its file", []string{"--cloud-provider=simulated", "--cloud-config=groups.yaml"}, ""},
 		{"scheduling only", []string{"--mode=scheduler"}, ""},
 		{"scaling only", []string{"--mode=autoscaler", "--cloud-provider=simulated", "--cloud-config=groups.yaml"}, ""},
-		{"unknown mode", []string{"--mode=both"}, `--mode is "both"; it must be scheduler, autoscaler or left out`},
-		{"a scheduler with a provider", []string{"--mode=scheduler", "--cloud-provider=simulated"}, "--mode=scheduler adds and removes no nodes; leave --cloud-provider and --cloud-config out"},
-		{"an autoscaler without a provider", []string{"--mode=autoscaler"}, "--mode=autoscaler has to know where nodes come from; give --cloud-provider and --cloud-config"},
+		{"unknown mode", []string{"--mode=both"}, `--mode is "both"; it must be scheduler, autoscaler or unset`},
+		{"a scheduler with a provider", []string{"--mode=scheduler", "--cloud-provider=simulated"}, "--mode=scheduler does not add or remove nodes; omit --cloud-provider and --cloud-config"},
+		{"an autoscaler without a provider", []string{"--mode=autoscaler"}, "--mode=autoscaler needs a cloud provider; set --cloud-provider and --cloud-config"},
 		{"an external provider with its file", []string{"--cloud-provider=externalgrpc", "--cloud-config=external.yaml"}, ""},
 		{"Cluster API in the same cluster", []string{"--cloud-provider=clusterapi"}, ""},
 		{"Cluster API elsewhere", []string{"--cloud-provider=clusterapi", "--cloud-config=kubeconfig"}, ""},
 		{"discovery in Cluster API", []string{"--cloud-provider=clusterapi", "--node-group-auto-discovery=clusterapi:namespace=a"}, ""},
-		{"unknown provider", []string{"--cloud-provider=aws"}, `--cloud-provider is "aws"; it must be externalgrpc, clusterapi or simulated. Cluster Autoscaler's own providers are reached through externalgrpc: docs/external-providers.md`},
-		{"a provider without its file", []string{"--cloud-provider=simulated"}, "--cloud-provider and --cloud-config go together; give both or neither"},
-		{"a file without a provider", []string{"--cloud-config=groups.yaml"}, "--cloud-provider and --cloud-config go together; give both or neither"},
+		{"unknown provider", []string{"--cloud-provider=aws"}, `--cloud-provider is "aws"; it must be externalgrpc, clusterapi or simulated. For Cluster Autoscaler's built-in providers use externalgrpc: docs/external-providers.md`},
+		{"a provider without its file", []string{"--cloud-provider=simulated"}, "--cloud-provider and --cloud-config go together; set both or neither"},
+		{"a file without a provider", []string{"--cloud-config=groups.yaml"}, "--cloud-provider and --cloud-config go together; set both or neither"},
 		{"groups and their limits", []string{"--cloud-provider=simulated", "--cloud-config=groups.yaml", "--nodes=0:3:a", "--nodes=1:1:b"}, ""},
-		{"groups without a provider", []string{"--nodes=0:3:a"}, "--nodes and --node-group-auto-discovery say which node groups of a provider are Berth's; give --cloud-provider and --cloud-config, or leave them out"},
-		{"discovery by a server of another process", []string{"--cloud-provider=externalgrpc", "--cloud-config=external.yaml", "--node-group-auto-discovery=asg:tag=x"}, `--node-group-auto-discovery is "asg:tag=x", and --cloud-provider=externalgrpc can't search for groups: which groups there are is for its server to say; give the flag to the server if that knows it, or name groups by --nodes`},
-		{"discovery of groups that are listed", []string{"--cloud-provider=simulated", "--cloud-config=groups.yaml", "--node-group-auto-discovery=x"}, `--node-group-auto-discovery is "x", and --cloud-provider=simulated can't search for groups: its groups are those of --cloud-config`},
+		{"groups without a provider", []string{"--nodes=0:3:a"}, "--nodes and --node-group-auto-discovery select node groups of a cloud provider; set --cloud-provider and --cloud-config, or omit them"},
+		{"discovery by a server of another process", []string{"--cloud-provider=externalgrpc", "--cloud-config=external.yaml", "--node-group-auto-discovery=asg:tag=x"}, `--node-group-auto-discovery is "asg:tag=x", but --cloud-provider=externalgrpc can't discover groups: its server determines the groups; pass the flag to the server if it supports it, or name groups with --nodes`},
+		{"discovery of groups that are listed", []string{"--cloud-provider=simulated", "--cloud-config=groups.yaml", "--node-group-auto-discovery=x"}, `--node-group-auto-discovery is "x", but --cloud-provider=simulated can't discover groups: its groups are those in --cloud-config`},
 		{"no binds", []string{"--kube-api-qps=0"}, "--kube-api-qps is 0 and --kube-api-burst 4000; both must be greater than 0"},
 		{"a wait of less than nothing", []string{"--pod-max-in-unschedulable-pods-duration=-1s"}, "--pod-max-in-unschedulable-pods-duration is -1s; it must not be negative"},
 		{"no room for a recording", []string{"--record-limit=0"}, "--record-limit is 0; it must be greater than 0"},
 		{"a shadow", []string{"--shadow"}, ""},
 		{"a shadow with one role", []string{"--shadow", "--mode=scheduler"}, ""},
-		{"a shadow of no scheduler", []string{"--shadow", "--mode=autoscaler", "--cloud-provider=clusterapi"}, "--shadow compares placements, and --mode=autoscaler makes none; leave --mode out"},
+		{"a shadow of no scheduler", []string{"--shadow", "--mode=autoscaler", "--cloud-provider=clusterapi"}, "--shadow compares placements, but --mode=autoscaler makes none; omit --mode"},
 		{"a shadow with nodes", []string{"--shadow", "--cloud-provider=clusterapi"}, ""},
-		{"a shadow of no groups", []string{"--shadow", "--cloud-provider=externalgrpc"}, "--cloud-provider and --cloud-config go together; give both or neither"},
+		{"a shadow of no groups", []string{"--shadow", "--cloud-provider=externalgrpc"}, "--cloud-provider and --cloud-config go together; set both or neither"},
 		{"a flag of the autoscaler", []string{"--max-nodes-total=-1"}, "--max-nodes-total is -1; it must be at least 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestMistakesInFlagsAreNamed(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--nodes=5:3:a":                  `invalid argument "5:3:a" for "--nodes" flag: "5:3:a" has a minimum of 5 above the maximum of 3; set the minimum to at most 3`,
 		"--nodes=a":                      `invalid argument "a" for "--nodes" flag: "a" must be MIN:MAX:NAME, two whole numbers of at least 0 and the name of a node group, such as 0:10:workers`,
-		"--feature-gates=GangScheduling": `invalid argument "GangScheduling" for "--feature-gates" flag: "GangScheduling" must be NAME=true or NAME=false, and several are separated by commas`,
+		"--feature-gates=GangScheduling": `invalid argument "GangScheduling" for "--feature-gates" flag: "GangScheduling" must be NAME=true or NAME=false, several separated by commas`,
 		"--scale-up-from-zero=maybe":     `invalid argument "maybe" for "--scale-up-from-zero" flag: it must be true or false`,
 	} {
 		f, fs := newRunFlags(), pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -136,7 +136,7 @@ func TestMistakesInFlagsAreNamed(t *testing.T) {
 	}
 	f, fs := newRunFlags(), pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.register(fs)
-	if err := fs.Parse([]string{"--nodes=0:3:a", "--nodes=0:4:a"}); err == nil || !strings.Contains(err.Error(), `node group "a" is there twice; give each once`) {
+	if err := fs.Parse([]string{"--nodes=0:3:a", "--nodes=0:4:a"}); err == nil || !strings.Contains(err.Error(), `node group "a" is given twice; give each group once`) {
 		t.Errorf("a group with two limits: %v", err)
 	}
 }
@@ -185,9 +185,9 @@ func TestAShadowSaysWhichFlagsItDoesWithout(t *testing.T) {
 	f, fs := parsed(t, "--shadow", "--leader-elect=true", "--leader-elect-resource-name=mine", "--surge")
 	notes, err := f.foreign(fs)
 	want := []string{
-		"--leader-elect has no effect with --shadow: a shadow writes nothing, and needs no Lease",
+		"--leader-elect has no effect with --shadow: a shadow writes nothing and needs no Lease",
 		"--leader-elect-resource-name has no effect with --shadow: a shadow needs no Lease",
-		"--surge has no effect with --shadow: a shadow evicts nobody",
+		"--surge has no effect with --shadow: a shadow evicts no pods",
 	}
 	if err != nil || !slices.Equal(notes, want) {
 		t.Errorf("got %q, %v\nwant %q", notes, err, want)
@@ -217,7 +217,7 @@ func TestAnAutoscalerRefusesAPolicyOfPreemption(t *testing.T) {
 			_, err := f.schedulerConfig(fs)
 			want := ""
 			if refused && mode == "--mode=autoscaler" {
-				want = file + `: profile "batch" has the policy ` + policy + " (PreemptOrBuy), and with --mode=autoscaler the other scheduler preempts, without asking; leave PreemptOrBuy out, or have Berth schedule"
+				want = file + `: profile "batch" has the policy ` + policy + " (PreemptOrBuy), but with --mode=autoscaler the other scheduler preempts without asking; remove PreemptOrBuy, or let Berth schedule"
 			}
 			if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
 				t.Errorf("%s, %s: got %v, want %q", policy, mode, err, want)

@@ -20,7 +20,7 @@ import (
 func shadowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shadow",
-		Short: "Say what a Berth that writes nothing has found beside another scheduler",
+		Short: "Show what a shadow, which writes nothing, has found next to another scheduler",
 		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(shadowReportCommand())
@@ -38,14 +38,14 @@ func shadowReportCommand() *cobra.Command {
 	f := &shadowFlags{}
 	cmd := &cobra.Command{
 		Use:   "report",
-		Short: "Compare what another scheduler did with what Berth would have done",
-		Long: `Report says what a Berth with --shadow has found since it began: on how many pods
+		Short: "Compare another scheduler's placements with Berth's",
+		Long: `Report shows what a Berth with --shadow has found since it started: for how many pods
 it agrees with the other scheduler, how long both took, and the ten largest
-differences with what makes up the scores. docs/shadow.md says how to read it.
+differences with the scores behind them. docs/shadow.md explains how to read it.
 
-The shadow is asked over a port-forward through the API server, or with --server at
-an address; who asks needs the roles berth-viewer, or the path /debug/shadow. The
-report of -o json can be kept, and read with --file after the shadow has ended.`,
+The shadow is queried over a port-forward through the API server, or with --server at
+an address; you need the roles berth-viewer, or access to the path /debug/shadow. A
+report saved with -o json can be read with --file after the shadow has stopped.`,
 		Example: `  kubectl berth shadow report --pod kube-system/berth-5b8c9d7f6-x2x4z
   kubectl berth shadow report --pod kube-system/berth-5b8c9d7f6-x2x4z -o json > shadow.json
   berth shadow report --file shadow.json -o html > shadow.html`,
@@ -53,7 +53,7 @@ report of -o json can be kept, and read with --file after the shadow has ended.`
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f.reach.register(cmd.Flags())
-	cmd.Flags().StringVar(&f.file, "file", "", "path of a report of -o json, to read it in place of asking a running shadow")
+	cmd.Flags().StringVar(&f.file, "file", "", "path of a report saved with -o json, to read instead of querying a running shadow")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or html")
 	return cmd
 }
@@ -82,21 +82,21 @@ func (f *shadowFlags) read(ctx context.Context) (*observe.ShadowReport, error) {
 	if from == "" {
 		from = "the shadow"
 		if f.reach.server == "" && f.reach.pod == "" {
-			return nil, errors.New("a shadow holds no Lease by which it could be found; give its pod as --pod NAMESPACE/NAME, its address as --server, or a report as --file")
+			return nil, errors.New("a shadow holds no Lease to find it by; set its pod with --pod NAMESPACE/NAME, its address with --server, or a saved report with --file")
 		}
 		raw, err = f.reach.ask(ctx, observe.ShadowPath)
 	} else if raw, err = os.ReadFile(from); err != nil {
-		err = fmt.Errorf("--file: %w; give the path of a report of berth shadow report -o json", err)
+		err = fmt.Errorf("--file: %w; it must be the path of a report saved with berth shadow report -o json", err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	r := &observe.ShadowReport{}
 	if err := json.Unmarshal(raw, r); err != nil {
-		return nil, fmt.Errorf("reading the report of %s: %w; it must be one of berth shadow report -o json", from, err)
+		return nil, fmt.Errorf("reading the report of %s: %w; it must be one saved with berth shadow report -o json", from, err)
 	}
 	if r.At.IsZero() || r.Verdicts == nil {
-		return nil, fmt.Errorf("reading the report of %s: %w", from, errors.New("it has no time, or no verdicts; it must be one of berth shadow report -o json"))
+		return nil, fmt.Errorf("reading the report of %s: %w", from, errors.New("it has no time or no verdicts; it must be one saved with berth shadow report -o json"))
 	}
 	return r, nil
 }

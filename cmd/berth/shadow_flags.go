@@ -13,14 +13,14 @@ import (
 // write.
 func (f *runFlags) validateShadow() error {
 	if f.mode == modeAutoscaler {
-		return errors.New("--shadow compares placements, and --mode=autoscaler makes none; leave --mode out")
+		return errors.New("--shadow compares placements, but --mode=autoscaler makes none; omit --mode")
 	}
 	return nil
 }
 
 // shadowless are flags that say how Berth writes, with why a shadow doesn't need them.
 var shadowless = []struct{ name, why string }{
-	{"leader-elect", "a shadow writes nothing, and needs no Lease"},
+	{"leader-elect", "a shadow writes nothing and needs no Lease"},
 	{"leader-elect-lease-duration", "a shadow needs no Lease"},
 	{"leader-elect-renew-deadline", "a shadow needs no Lease"},
 	{"leader-elect-retry-period", "a shadow needs no Lease"},
@@ -31,12 +31,12 @@ var shadowless = []struct{ name, why string }{
 	{allowAutoscaler, "a shadow may run beside any autoscaler"},
 	{"write-status-configmap", "a shadow writes no status"},
 	{"status-config-map-name", "a shadow writes no status"},
-	{"surge", "a shadow evicts nobody"},
-	{"consolidation", "a shadow compares no consolidations: they wait for new nodes, which it doesn't order"},
-	{"max-bulk-soft-taint-count", "a shadow taints no node"},
-	{"max-bulk-soft-taint-time", "a shadow taints no node"},
-	{"max-scale-down-parallelism", "a shadow's removals don't end, and none waits for another"},
-	{"max-drain-parallelism", "a shadow's removals don't end, and none waits for another"},
+	{"surge", "a shadow evicts no pods"},
+	{"consolidation", "a shadow compares no consolidations: they wait for new nodes, which it does not add"},
+	{"max-bulk-soft-taint-count", "a shadow taints no nodes"},
+	{"max-bulk-soft-taint-time", "a shadow taints no nodes"},
+	{"max-scale-down-parallelism", "a shadow's removals never finish, so none waits for another"},
+	{"max-drain-parallelism", "a shadow's removals never finish, so none waits for another"},
 }
 
 // shadowNotes says which flags of the command line have no effect with --shadow.

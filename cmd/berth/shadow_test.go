@@ -82,15 +82,15 @@ func TestShadowReport(t *testing.T) {
 	}
 	for output, want := range map[string][]string{
 		"text": {
-			"the one that Berth chooses, or had chosen                               600   60.0 %",
-			"agreement: the same node or one as good                     98.0 %", "placements that Berth's rules allow                         99.9 %",
-			"the other, bound  900   20ms  30ms  1s   2s", "Berth, decided    900   <1ms  <1ms  5ms  10ms",
-			"1. 01:46:40.000  shop/a was put on n1, which isn't allowed; Berth chooses n2 (300)\n    TaintToleration: node(s) had untolerated taint(s)\n    Berth had found no node after 2ms: 0/3 nodes are available\n",
-			"2. 01:46:40.000  shop/<b> was put on n1 (100); Berth chooses n2 (300)\n    NodeAffinity gives n1 0 and n2 200\n    Berth had decided for n2 after <1ms, the other's binding was seen after 40ms\n",
-			"3. 01:46:40.000  shop/c is Berth's alone, on n3\n    the pod was deleted\n",
-			"note: the provider knows no price of free", "  the cluster as it was         100.00      50.00\n  Berth's version, an estimate  90.50       40.00\n",
-			" 1. 01:46:40.000  Berth would have bought 2 of big, for 1.50 an hour\n    at 01:31:40, for shop/a, shop/<b> and perhaps others\n    the group didn't grow\n 2. 01:46:40.000  the other autoscaler has removed n7 of free\n    it is gone\n", "note: 4 of the worse nodes may have been good ones", "note: 1 placements are being judged again"},
-		"html": {"<td>agreement: the same node or one as good</td><td>98.0 %</td>", "shop/&lt;b&gt; was put on n1 (100)", "for shop/a, shop/&lt;b&gt; and perhaps others"},
+			"the node that Berth chooses, or had chosen                                       600   60.0 %",
+			"agreement: same or equally good node                        98.0 %", "placements allowed by Berth's rules                         99.9 %",
+			"other scheduler (bound)  900   20ms  30ms  1s   2s", "Berth (decided)          900   <1ms  <1ms  5ms  10ms",
+			"1. 01:46:40.000  shop/a was placed on n1, which is not allowed; Berth chooses n2 (300)\n    TaintToleration: node(s) had untolerated taint(s)\n    Berth had found no node after 2ms: 0/3 nodes are available\n",
+			"2. 01:46:40.000  shop/<b> was placed on n1 (100); Berth chooses n2 (300)\n    NodeAffinity gives n1 0 and n2 200\n    Berth had chosen n2 after <1ms; the other scheduler's binding was observed after 40ms\n",
+			"3. 01:46:40.000  shop/c was placed only by Berth, on n3\n    the pod was deleted\n",
+			"note: the provider has no price for free", "  actual cluster     100.00      50.00\n  Berth (estimated)  90.50       40.00\n",
+			" 1. 01:46:40.000  Berth would have added 2 of big, $1.50/h\n    at 01:31:40, for shop/a, shop/<b> and possibly others\n    the group didn't grow\n 2. 01:46:40.000  the other autoscaler removed n7 of free\n    it is gone\n", "note: 4 of the worse nodes may have been good choices", "note: 1 placement being judged again"},
+		"html": {"<td>agreement: same or equally good node</td><td>98.0 %</td>", "shop/&lt;b&gt; was placed on n1 (100)", "for shop/a, shop/&lt;b&gt; and possibly others"},
 		"json": {`"compared": 1000`, `"verdict": "notAllowed"`, `"boughtOnlyByBerth": 2`},
 	} {
 		got, err := shadowReport(t, "--file", file, "--output", output)
@@ -128,9 +128,9 @@ func TestShadowReportRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"--output=yaml"}, `--output is "yaml"; it must be text, json or html`},
-		{[]string{"--file", filepath.Join(dir, "gone")}, "give the path of a report of berth shadow report -o json"},
-		{[]string{"--file", write("text", "What another scheduler did")}, "it must be one of berth shadow report -o json"},
-		{[]string{"--file", write("other", `{"at": "2026-01-01T00:00:00Z"}`)}, "it has no time, or no verdicts"},
+		{[]string{"--file", filepath.Join(dir, "gone")}, "it must be the path of a report saved with berth shadow report -o json"},
+		{[]string{"--file", write("text", "What another scheduler did")}, "it must be one saved with berth shadow report -o json"},
+		{[]string{"--file", write("other", `{"at": "2026-01-01T00:00:00Z"}`)}, "it has no time or no verdicts"},
 		{[]string{"--server", server.URL, "--insecure-skip-tls-verify"}, "this Berth is no shadow"},
 	} {
 		if _, err := shadowReport(t, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {

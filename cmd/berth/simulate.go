@@ -44,13 +44,13 @@ func simulateCommand() *cobra.Command {
 	f := &simulateFlags{}
 	cmd := &cobra.Command{
 		Use:   "simulate FILE...",
-		Short: "Play a workload on a virtual cluster, in virtual time",
-		Long: `Simulate plays scenarios with the scheduler and the autoscaler of berth run, in
-virtual time: what would the cluster do with this workload, and what would it
-cost? A FILE is a scenario (docs/reference/scenario.md), a dump of a cluster
-(kubectl get nodes,pods,pdb,services,replicasets,statefulsets,daemonsets,jobs -A
--o yaml) or a manifest, or a policy (kind: Policy). Dumps and manifests are added
-to every scenario, and every scenario is run under each policy.`,
+		Short: "Simulate a workload on a virtual cluster in virtual time",
+		Long: `Simulate runs scenarios with the scheduler and the autoscaler of berth run in virtual
+time: what would the cluster do with this workload, and what would it cost? A FILE is
+a scenario (docs/reference/scenario.md), a dump of a cluster (kubectl get
+nodes,pods,pdb,services,replicasets,statefulsets,daemonsets,jobs -A -o yaml), a
+manifest, or a policy (kind: Policy). Dumps and manifests are added to every scenario,
+and every scenario is run with each policy.`,
 		Example: `  berth simulate examples/night-batch/capped.yaml
   berth simulate --report night.html examples/night-batch/capped.yaml
   berth simulate --compare examples/night-batch/capped.yaml examples/night-batch/baked.yaml
@@ -66,18 +66,18 @@ to every scenario, and every scenario is run under each policy.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	fs.StringVar(&f.report, "report", "", "write a page with plots to this file")
-	fs.BoolVar(&f.compare, "compare", false, "print the outcomes of several scenarios or policies side by side")
-	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, a line of JSON for each")
-	fs.StringVar(&f.explain, "explain", "", "say why this pod (namespace/name) is where it is, or nowhere, instead of the summary")
-	fs.StringVar(&f.group, "explain-group", "", "say where this node group stands at the end of the run, instead of the summary")
-	fs.StringVar(&f.node, "explain-node", "", "say why this node stays at the end of the run, or how far it is on its way out, instead of the summary")
-	fs.BoolVar(&f.nodes, "explain-nodes", false, "say how many nodes stay at the end of the run for which reason, and what they cost, instead of the summary")
+	fs.StringVar(&f.report, "report", "", "write an HTML page with plots to this file")
+	fs.BoolVar(&f.compare, "compare", false, "compare the results of several scenarios or policies side by side")
+	fs.StringVar(&f.decisions, "decisions", "", "write the decision ledger to this file, one JSON object per line")
+	fs.StringVar(&f.explain, "explain", "", "instead of the summary, explain why this pod (namespace/name) is pending or where it is")
+	fs.StringVar(&f.group, "explain-group", "", "instead of the summary, explain the state of this node group at the end of the run")
+	fs.StringVar(&f.node, "explain-node", "", "instead of the summary, explain why this node is not removed at the end of the run, or the progress of its removal")
+	fs.BoolVar(&f.nodes, "explain-nodes", false, "instead of the summary, show how many nodes are kept at the end of the run for which reason, and what they cost")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed to use instead of the scenario's")
-	fs.BoolVar(&f.check, "check", false, "check every invariant after every step, which takes time with many pods")
+	fs.BoolVar(&f.check, "check", false, "check every invariant after every step; slow with many pods")
 	fs.StringVar(&f.replay, "replay", "", "replay a recording of berth run --record instead of a scenario")
-	fs.StringVar(&f.config, "config", "", "with --replay: a KubeSchedulerConfiguration to decide under instead of the recorded one")
-	fs.StringArrayVar(&f.flags, "autoscaler-flag", nil, "with --replay: a flag of berth run to decide under; give it again for more (the others have their defaults)")
+	fs.StringVar(&f.config, "config", "", "with --replay: KubeSchedulerConfiguration to use instead of the recorded one")
+	fs.StringArrayVar(&f.flags, "autoscaler-flag", nil, "with --replay: flag of berth run to use; may be repeated (all others have their defaults)")
 	return cmd
 }
 
@@ -143,13 +143,13 @@ func (f *simulateFlags) validate(args []string) error {
 	}
 	switch {
 	case f.replay != "" && len(args) > 0:
-		return fmt.Errorf("--replay plays a recording alone; leave out %s", args[0])
+		return fmt.Errorf("--replay takes a recording and nothing else; omit %s", args[0])
 	case f.replay != "":
 		return nil
 	case f.config != "" || len(f.flags) > 0:
-		return errors.New("--config and --autoscaler-flag go with --replay; a scenario names its policy itself")
+		return errors.New("--config and --autoscaler-flag need --replay; a scenario sets its policy itself")
 	case len(args) == 0:
-		return errors.New("no file given; name a scenario, a dump or a manifest (examples/ has some)")
+		return errors.New("no file given; give a scenario, a dump or a manifest (examples/ has some)")
 	}
 	return nil
 }
@@ -157,18 +157,18 @@ func (f *simulateFlags) validate(args []string) error {
 // validateRuns refuses flags that don't suit how many runs the files make.
 func (f *simulateFlags) validateRuns(runs []*scenario.Run) error {
 	if f.compare && len(runs) < 2 {
-		return fmt.Errorf("--compare needs at least two scenarios or policies, and %d is given", len(runs))
+		return fmt.Errorf("--compare needs at least two scenarios or policies, but got %d", len(runs))
 	}
 	if f.explain != "" {
 		if strings.Count(f.explain, "/") != 1 {
-			return fmt.Errorf("--explain is %q; write a pod as namespace/name", f.explain)
+			return fmt.Errorf("--explain is %q; it must be a pod as namespace/name", f.explain)
 		}
 	}
 	if len(runs) > 1 && f.explains() {
-		return errors.New("--explain, --explain-group, --explain-node and --explain-nodes are for one scenario at a time")
+		return errors.New("--explain, --explain-group, --explain-node and --explain-nodes take one scenario at a time")
 	}
 	if len(runs) > 1 && (f.report != "" || f.decisions != "") {
-		return errors.New("--report and --decisions are for one scenario at a time")
+		return errors.New("--report and --decisions take one scenario at a time")
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (f *simulateFlags) play(ctx context.Context, out, notices io.Writer, r *sce
 	}
 	s.WallSeconds = time.Since(start).Seconds()
 	if s.Pods.ToCome > 0 {
-		fmt.Fprintf(notices, "%s: the run ended after %s, and %d pods were still to come; a later spec.end.at would let them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
+		fmt.Fprintf(notices, "%s: the run ended after %s, before %d pod(s) had arrived; set a later spec.end.at to include them\n", r.Name, r.Spec.End.Latest(), s.Pods.ToCome)
 	}
 	printViolations(notices, r.Name, w.Stats().Violations)
 	if err := f.printExplanations(out, w); err != nil {

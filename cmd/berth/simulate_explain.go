@@ -38,7 +38,7 @@ func (f *simulateFlags) printExplanations(out io.Writer, w *sim.World) error {
 func (f *simulateFlags) printPod(out io.Writer, w *sim.World) error {
 	x := w.Explanation()
 	if x == nil {
-		return fmt.Errorf("no pod %s was there for Berth; is it in the file, and is its schedulerName one of the configuration's?", f.explain)
+		return fmt.Errorf("pod %s not found; is it in the file, and is its schedulerName one of the configuration's?", f.explain)
 	}
 	return printAs(f.output, out, x, x.At, func(when string) error { return report.Explanation(out, &x.Explanation, when) })
 }

@@ -25,7 +25,7 @@ func TestSimulateSaysWhatWasStillToCome(t *testing.T) {
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := "late: the run ended after 48h0m0s, and 3 pods were still to come"; !strings.Contains(stderr.String(), want) {
+	if want := "late: the run ended after 48h0m0s, before 3 pod(s) had arrived"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("got %q, want …%s…", stderr.String(), want)
 	}
 }

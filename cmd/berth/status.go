@@ -29,11 +29,11 @@ func statusCommand() *cobra.Command {
 	f := &statusFlags{}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say on one screen what waits in a live cluster, what is being done, and what was decided",
-		Long: `Status asks a running Berth where the cluster stands: which pods wait, for what;
-how many nodes there are, why they stay and what they cost; what is being done now
-(nodes that are bought or on their way out, pods that take the place of others); and
-what was decided last. Times are UTC.
+		Short: "Show pending pods, nodes, ongoing actions and recent decisions of a live cluster on one screen",
+		Long: `Status queries a running Berth for the state of the cluster: which pods are pending,
+and why; how many nodes there are, why they are not removed, and what they cost; what
+is being done now (scale-ups, node removals, preemptions); and the most recent
+decisions. Times are UTC.
 
 ` + reachText,
 		Example: `  kubectl berth status
@@ -91,7 +91,7 @@ func statusLines(s *observe.Status, called string) (out []line) {
 		}
 		out = append(out, section...)
 	}
-	return append(out, nil, say(faint, "%s explain pod|node|group NAME says why.", called))
+	return append(out, nil, say(faint, "To see why: %s explain pod|node|group NAME", called))
 }
 
 // What a section of the screen has at most.
@@ -127,34 +127,34 @@ func moneyOf(x *core.NodesExplanation) string {
 	if x.Price == 0 {
 		return ""
 	}
-	out := fmt.Sprintf("; %.2f an hour", x.Price)
+	out := fmt.Sprintf("; $%.2f/h", x.Price)
 	could := core.NodesSum{}
 	for _, g := range x.Groups {
 		could.Nodes, could.Price = could.Nodes+g.Candidates.Nodes, could.Price+g.Candidates.Price
 	}
 	if could.Nodes > 0 {
-		out += fmt.Sprintf(", of which %s for %.2f could go", count(could.Nodes, "node"), could.Price)
+		out += fmt.Sprintf(", of which %s at $%.2f/h removable", report.Count(could.Nodes, "node"), could.Price)
 	}
 	return out
 }
 
 // pendingWords are the states of pods without a node as people read them.
 var pendingWords = map[string]string{
-	core.PendingBinding: "is being bound", core.PendingGated: "held by a gate", core.PendingPreempting: "waits for its victims to leave",
-	core.PendingNominated: "waits for the node that is kept for it", core.PendingNodeComing: "a node is coming", core.PendingUntried: "is about to be tried",
-	core.PendingRejected: "no node takes it", core.PendingUnmanaged: "of another scheduler",
+	core.PendingBinding: "being bound", core.PendingGated: "gated", core.PendingPreempting: "waiting for preemption victims to terminate",
+	core.PendingNominated: "waiting for the node it is nominated to", core.PendingNodeComing: "waiting for an upcoming node", core.PendingUntried: "about to be scheduled",
+	core.PendingRejected: "fits no node", core.PendingUnmanaged: "assigned to another scheduler",
 }
 
 // pendingLines are the pods without a node by what they wait for.
 func pendingLines(s *observe.Status, limit int) []line {
 	if len(s.Pending) == 0 {
-		return []line{say(good, "No pod waits.")}
+		return []line{say(good, "No pending pods.")}
 	}
-	rows := []line{{{"PODS", faint}, {"WAIT FOR", faint}, {"LONGEST", faint}, {"SINCE", faint}}}
+	rows := []line{{{"PODS", faint}, {"REASON", faint}, {"LONGEST", faint}, {"SINCE", faint}}}
 	for _, p := range s.Pending[:min(len(s.Pending), limit)] {
 		rows = append(rows, line{{fmt.Sprint(p.Pods), strong}, {cut(whyPending(&p), 70), colourIf(p.State == core.PendingRejected, busy)}, {cut(p.Pod, 45), plain}, {ago(s.At, p.Since), faint}})
 	}
-	return titled("Pods that wait", table(rows), len(s.Pending)-limit)
+	return titled("Pending pods", table(rows), len(s.Pending)-limit)
 }
 
 // whyPending returns what pods without a node wait for.
@@ -174,7 +174,7 @@ func whyPending(p *core.PendingPods) string {
 func nowLines(s *observe.Status, limit int) []line {
 	rows := nowRows(s)
 	if len(rows) == 0 {
-		return []line{say(faint, "Nothing is being bought, removed or preempted.")}
+		return []line{say(faint, "No scale-up, node removal or preemption in progress.")}
 	}
 	return titled("Now", table(rows[:min(len(rows), limit)]), len(rows)-limit)
 }
@@ -183,17 +183,17 @@ func nowLines(s *observe.Status, limit int) []line {
 // when.
 func nowRows(s *observe.Status) (rows []line) {
 	for _, b := range s.Buying {
-		what := fmt.Sprintf("%s of %s, for %s", count(b.Nodes, "node"), b.Group, count(b.Pods, "pod"))
+		what := fmt.Sprintf("%s of %s, for %s", report.Count(b.Nodes, "node"), b.Group, report.Count(b.Pods, "pod"))
 		if b.Price > 0 {
-			what += fmt.Sprintf(", %.2f an hour", b.Price)
+			what += fmt.Sprintf(", $%.2f/h", b.Price)
 		}
-		rows = append(rows, line{{"buying", good}, {what, plain}, {expected(b.Next), faint}})
+		rows = append(rows, line{{"scaling up", good}, {what, plain}, {expected(b.Next), faint}})
 	}
 	for _, g := range s.BackingOff {
-		rows = append(rows, line{{"backing off", bad}, {fmt.Sprintf("%s: %s", g.Group, cut(g.Reason, 70)), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
+		rows = append(rows, line{{"backoff", bad}, {fmt.Sprintf("%s: %s", g.Group, cut(g.Reason, 70)), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
 	}
 	for _, g := range s.CoolingDown {
-		rows = append(rows, line{{"cooldown", busy}, {fmt.Sprintf("%s: %s removable; %s", g.Group, count(g.Nodes, "node"), g.Why), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
+		rows = append(rows, line{{"cooldown", busy}, {fmt.Sprintf("%s: %s removable; %s", g.Group, report.Count(g.Nodes, "node"), g.Why), plain}, {"until " + g.Until.UTC().Format(time.TimeOnly), faint}})
 	}
 	for _, n := range s.Leaving {
 		how, left := report.HowFar(n.Step)
@@ -203,7 +203,7 @@ func nowRows(s *observe.Status) (rows []line) {
 		rows = append(rows, line{{"removing", busy}, {fmt.Sprintf("%s: %s", n.Node, how), plain}, {left, faint}})
 	}
 	for _, p := range s.Preempting {
-		rows = append(rows, line{{"preempting", busy}, {fmt.Sprintf("%s takes the place of %s on %s", p.Pod, strings.Join(p.Victims, ", "), p.Node), plain}})
+		rows = append(rows, line{{"preempting", busy}, {fmt.Sprintf("%s preempts %s on %s", p.Pod, strings.Join(p.Victims, ", "), p.Node), plain}})
 	}
 	return rows
 }
@@ -227,7 +227,7 @@ func nodeLines(s *observe.Status) []line {
 	if x == nil || len(x.Reasons) == 0 {
 		return nil
 	}
-	rows := []line{{{"NODES", faint}, {"AN HOUR", faint}, {"STATE", faint}, {"WHY", faint}, {"SUCH AS", faint}}}
+	rows := []line{{{"NODES", faint}, {"$/H", faint}, {"STATE", faint}, {"WHY", faint}, {"EXAMPLE", faint}}}
 	for _, r := range x.Reasons[:min(len(x.Reasons), maxReasonLines)] {
 		example := cut(r.Node, 32)
 		if r.Pod != "" {
@@ -249,11 +249,11 @@ func stateOfNode(state string) (string, colour) {
 	case core.NodeStays:
 		return "stays", plain
 	case core.NodeCandidate:
-		return "could go", good
+		return "removable", good
 	case core.NodeLeaving:
-		return "leaving", busy
+		return "being removed", busy
 	case core.NodeUnknown:
-		return "not looked at", faint
+		return "not simulated", faint
 	}
 	return "-", plain
 }
@@ -263,12 +263,12 @@ func decisionLines(s *observe.Status) []line {
 	if len(s.Decisions) == 0 {
 		return nil
 	}
-	out := []line{say(strong, "Last decisions")}
+	out := []line{say(strong, "Recent decisions")}
 	for i := range s.Decisions {
 		d := &s.Decisions[i]
 		l := line{{"  " + d.Time.UTC().Format(time.TimeOnly) + "  ", faint}, {cut(d.String(), 110), plain}}
 		if d.More > 0 {
-			l = append(l, cell{fmt.Sprintf("  and %d more before", d.More), faint})
+			l = append(l, cell{fmt.Sprintf("  and %d more before it", d.More), faint})
 		}
 		out = append(out, l)
 	}
@@ -279,7 +279,7 @@ func decisionLines(s *observe.Status) []line {
 func titled(title string, rows []line, more int) []line {
 	out := append([]line{say(strong, "%s", title)}, rows...)
 	if more > 0 {
-		out = append(out, say(faint, "  … and %d more (-o json has them all)", more))
+		out = append(out, say(faint, "  … and %d more (-o json lists all)", more))
 	}
 	return out
 }
@@ -289,14 +289,6 @@ func colourIf(holds bool, c colour) colour {
 		return c
 	}
 	return plain
-}
-
-// count returns a number of things in words.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func price(p float64) string {

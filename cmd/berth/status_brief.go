@@ -23,7 +23,7 @@ const (
 func brief(s *observe.Status) string {
 	var out []string
 	for _, p := range s.Pending[:min(len(s.Pending), briefPending)] {
-		out = append(out, fmt.Sprintf("%s pending: %s", count(p.Pods, "pod"), whyPending(&p)))
+		out = append(out, fmt.Sprintf("%s pending: %s", report.Count(p.Pods, "pod"), whyPending(&p)))
 	}
 	rest := *s
 	rest.Leaving = nil
@@ -58,7 +58,7 @@ func leaving(nodes []core.LeavingNode) (out []string) {
 		}
 	}
 	for _, how := range order {
-		out = append(out, fmt.Sprintf("removing %s: %s", count(by[how], "node"), how))
+		out = append(out, fmt.Sprintf("removing %s: %s", report.Count(by[how], "node"), how))
 	}
 	return out
 }
@@ -73,7 +73,7 @@ func staying(x *core.NodesExplanation) (out []string) {
 	}
 	for _, r := range x.Reasons {
 		if why := report.WhyNode(r.Reason); r.State != core.NodeLeaving && why != "" && len(out) < briefReasons {
-			out = append(out, fmt.Sprintf("%s %s: %s", count(r.Nodes, "node"), nodesDo(r.State, r.Nodes), why))
+			out = append(out, fmt.Sprintf("%s %s: %s", report.Count(r.Nodes, "node"), nodesDo(r.State, r.Nodes), why))
 		}
 	}
 	return out

@@ -81,7 +81,7 @@ func TestStatusOfAnIdleCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"0 pending", "No pod waits.", "Nothing is being bought, removed or preempted."} {
+		for _, want := range []string{"0 pending", "No pending pods.", "No scale-up, node removal or preemption in progress."} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s prints\n%s\nwant …%s…", command, out, want)
 			}
@@ -142,7 +142,7 @@ func TestStatusRefuses(t *testing.T) {
 		{[]string{"status", "--brief", "-o", "json"}, "--brief is a text"},
 		{[]string{"top", "--interval", "1ms"}, "--interval is 1ms; it must be at least 500ms"},
 		{[]string{"status", "more"}, "unknown command"},
-		{[]string{"explain", "nodes"}, "has no /debug/explain: it is an older Berth"},
+		{[]string{"explain", "nodes"}, "does not serve /debug/explain: it is an older version of Berth"},
 		{[]string{"run"}, "unknown command"},
 	} {
 		if out, err := kubectlBerth(t, "busy", x.args...); err == nil || !strings.Contains(err.Error(), x.want) {

@@ -34,11 +34,11 @@ func topCommand() *cobra.Command {
 	f := &topFlags{}
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Show nodes and waiting pods of a live cluster as they change, with reasons and money",
-		Long: `Top shows what berth status does, and each node with what of it is requested, what
-it costs and why it stays, as long as it runs; q or Ctrl-C ends it. Nodes that are on
-their way out come first, then those that aren't ready, then those that could go, then
-the others, the emptiest first. Without a terminal it prints all once.
+		Short: "Show a live view of nodes and pending pods, with reasons and costs",
+		Long: `Top shows what berth status does, and each node with its utilization, its cost and why
+it is not removed, and refreshes until q or Ctrl-C. Nodes that are being removed come
+first, then unready nodes, then removable ones, then the others by utilization, the
+least utilized first. Without a terminal it prints everything once.
 
 ` + reachText,
 		Example: `  kubectl berth top
@@ -51,8 +51,8 @@ the others, the emptiest first. Without a terminal it prints all once.
 		},
 	}
 	f.reach.register(cmd.Flags())
-	cmd.Flags().DurationVar(&f.interval, "interval", 2*time.Second, "how long a screen stands before the next")
-	cmd.Flags().BoolVar(&f.once, "once", false, "print one screen and end")
+	cmd.Flags().DurationVar(&f.interval, "interval", 2*time.Second, "refresh interval")
+	cmd.Flags().BoolVar(&f.once, "once", false, "print one screen and exit")
 	return cmd
 }
 
@@ -95,7 +95,7 @@ func (f *topFlags) printOnce(ctx context.Context, out io.Writer) error {
 func readStatus(raw []byte) (*observe.Status, error) {
 	s := &observe.Status{}
 	if err := json.Unmarshal(raw, s); err != nil {
-		return nil, fmt.Errorf("reading the answer of Berth: %w", err)
+		return nil, fmt.Errorf("reading the response of Berth: %w", err)
 	}
 	return s, nil
 }
@@ -150,7 +150,7 @@ func (f *topFlags) show(ctx context.Context, screen *screen) error {
 func (f *topFlags) lines(x frame, height int) []line {
 	foot := say(faint, "every %s; q quits", f.interval)
 	if x.err != nil {
-		foot = say(bad, "since %s UTC no answer: %v; q quits", x.status.At.UTC().Format(time.TimeOnly), x.err)
+		foot = say(bad, "no response since %s UTC: %v; q quits", x.status.At.UTC().Format(time.TimeOnly), x.err)
 	}
 	lines := topLines(x.status, max(height-1, 1))
 	for len(lines) < height-1 {
@@ -225,7 +225,7 @@ func topLines(s *observe.Status, height int) []line {
 	if room := height - len(out) - heading; height > 0 && len(nodes) > room {
 		nodes = nodes[:max(room, 0)]
 	}
-	rows := []line{{{"NODE", faint}, {"GROUP", faint}, {"CPU", faint}, {"MEMORY", faint}, {"PODS", faint}, {"AN HOUR", faint}, {"STATE", faint}, {"WHY", faint}}}
+	rows := []line{{{"NODE", faint}, {"GROUP", faint}, {"CPU", faint}, {"MEMORY", faint}, {"PODS", faint}, {"$/H", faint}, {"STATE", faint}, {"WHY", faint}}}
 	for i := range nodes {
 		rows = append(rows, nodeRow(&nodes[i]))
 	}
@@ -285,14 +285,14 @@ func openScreen(in io.Reader, out *os.File) (*screen, error) {
 	if f, ok := in.(*os.File); ok && isTerminal(f) {
 		before, err := term.MakeRaw(int(f.Fd())) //nolint:gosec // file descriptors are small
 		if err != nil {
-			return nil, fmt.Errorf("reading keys from the terminal: %w; use --once", err)
+			return nil, fmt.Errorf("putting the terminal into raw mode: %w; use --once", err)
 		}
 		s.in, s.before = f, before
 	}
 	s.resized()
 	if s.width <= 0 || s.height <= 0 {
 		s.restore()
-		return nil, errors.New("the terminal doesn't say how large it is; use --once")
+		return nil, errors.New("the size of the terminal is unknown; use --once")
 	}
 	_, err := fmt.Fprint(out, "\x1b[?1049h\x1b[?25l")
 	return s, err

@@ -116,7 +116,7 @@ func missing(n, template *cluster.NodeInfo) []cluster.ResourceID {
 // coming, and what says so, for a person. g may be nil.
 func (r *Readiness) StartupOf(g *cluster.NodeGroup) (length time.Duration, by string) {
 	if g != nil && g.Options != nil && g.Options.StartupTime != nil {
-		return g.Options.StartupTime.Duration, "an option of its group"
+		return g.Options.StartupTime.Duration, "an option of its node group"
 	}
 	return r.StartupTime, "--max-node-startup-time"
 }

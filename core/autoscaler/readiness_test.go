@@ -93,8 +93,8 @@ func TestStartupTime(t *testing.T) {
 		{"no group, late", nil, 11 * time.Minute, true, "--max-node-startup-time"},
 		{"a group without options, late", &cluster.NodeGroup{}, 11 * time.Minute, true, "--max-node-startup-time"},
 		{"a group with other options, in time", &cluster.NodeGroup{Options: &cluster.GroupOptions{}}, 10 * time.Minute, false, "--max-node-startup-time"},
-		{"a group with a longer time", own(20 * time.Minute), 11 * time.Minute, false, "an option of its group"},
-		{"a group with a shorter time", own(time.Minute), 2 * time.Minute, true, "an option of its group"},
+		{"a group with a longer time", own(20 * time.Minute), 11 * time.Minute, false, "an option of its node group"},
+		{"a group with a shorter time", own(time.Minute), 2 * time.Minute, true, "an option of its node group"},
 	} {
 		now := created.Add(x.age)
 		if late, starting := r.Late(n, x.group, now), r.Starting(n, x.group, now); late != x.late || starting == x.late {

@@ -112,7 +112,7 @@ func saysTrue(annotations map[string]string, key string, problems *[]Problem) bo
 }
 
 func unsaid(key, text string) Problem {
-	return Problem{"metadata.annotations[" + key + "]", strconv.Quote(text), "no annotation"}
+	return Problem{"metadata.annotations[" + key + "]", strconv.Quote(text), "unset"}
 }
 
 // localVolume returns the name of the first volume that keeps its pod's node: one on the

@@ -17,12 +17,12 @@ func TestAnnotationsThatAreNoBooleans(t *testing.T) {
 	for _, x := range []struct{ key, value, want string }{
 		{cluster.SafeToEvictAnnotation, "true", "[]"},
 		{cluster.SafeToEvictAnnotation, "on-completion", "[]"},
-		{cluster.SafeToEvictAnnotation, "True", `[metadata.annotations[cluster-autoscaler.kubernetes.io/safe-to-evict] is "True", taken as no annotation]`},
+		{cluster.SafeToEvictAnnotation, "True", `[metadata.annotations[cluster-autoscaler.kubernetes.io/safe-to-evict] is "True", treated as unset]`},
 		{cluster.DoNotDisruptAnnotation, "false", "[]"},
-		{cluster.DoNotDisruptAnnotation, "1h", `[metadata.annotations[karpenter.sh/do-not-disrupt] is "1h", taken as no annotation]`},
+		{cluster.DoNotDisruptAnnotation, "1h", `[metadata.annotations[karpenter.sh/do-not-disrupt] is "1h", treated as unset]`},
 		{cluster.SurgeAnnotation, "false", "[]"},
-		{cluster.SurgeAnnotation, "1", `[metadata.annotations[berth.dev/surge] is "1", taken as no annotation]`},
-		{cluster.DaemonPodAnnotation, "yes", `[metadata.annotations[cluster-autoscaler.kubernetes.io/daemonset-pod] is "yes", taken as no annotation]`},
+		{cluster.SurgeAnnotation, "1", `[metadata.annotations[berth.dev/surge] is "1", treated as unset]`},
+		{cluster.DaemonPodAnnotation, "yes", `[metadata.annotations[cluster-autoscaler.kubernetes.io/daemonset-pod] is "yes", treated as unset]`},
 	} {
 		p := s.ParsePod(testkit.Pod("p").Annotate(x.key, x.value).Obj())
 		if got := fmt.Sprint(p.Problems); got != x.want {
@@ -34,8 +34,8 @@ func TestAnnotationsThatAreNoBooleans(t *testing.T) {
 	}
 	for _, x := range []struct{ key, value, want string }{
 		{cluster.ScaleDownDisabledAnnotation, "false", "[]"},
-		{cluster.ScaleDownDisabledAnnotation, "", `[metadata.annotations[cluster-autoscaler.kubernetes.io/scale-down-disabled] is "", taken as no annotation]`},
-		{cluster.DoNotDisruptAnnotation, "on", `[metadata.annotations[karpenter.sh/do-not-disrupt] is "on", taken as no annotation]`},
+		{cluster.ScaleDownDisabledAnnotation, "", `[metadata.annotations[cluster-autoscaler.kubernetes.io/scale-down-disabled] is "", treated as unset]`},
+		{cluster.DoNotDisruptAnnotation, "on", `[metadata.annotations[karpenter.sh/do-not-disrupt] is "on", treated as unset]`},
 	} {
 		n := testkit.Node("n").Obj()
 		n.Annotations = map[string]string{x.key: x.value}

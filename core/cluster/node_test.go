@@ -25,7 +25,7 @@ func TestParseNode(t *testing.T) {
 		t.Errorf("its features are %v, its problems %v", n.Features, n.Problems)
 	}
 	bad := s.ParseNode(testkit.Node("n").Alloc("cpu", "-1", "pods", "-3").Obj(), "")
-	if got := fmt.Sprint(bad.Problems); got != "[status.allocatable[cpu] is -1, taken as 0 status.allocatable[pods] is -3, taken as 0]" || bad.AllowedPods != 0 {
+	if got := fmt.Sprint(bad.Problems); got != "[status.allocatable[cpu] is -1, treated as 0 status.allocatable[pods] is -3, treated as 0]" || bad.AllowedPods != 0 {
 		t.Errorf("problems %s, %d pods", got, bad.AllowedPods)
 	}
 }

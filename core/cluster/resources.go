@@ -252,7 +252,7 @@ type Problem struct {
 }
 
 func (p Problem) String() string {
-	return fmt.Sprintf("%s is %s, taken as %s", p.Field, p.Value, p.Taken)
+	return fmt.Sprintf("%s is %s, treated as %s", p.Field, p.Value, p.Taken)
 }
 
 // quantity converts q into units of the resource (milli-CPU for CPU), capped

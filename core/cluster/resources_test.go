@@ -28,12 +28,12 @@ func TestQuantities(t *testing.T) {
 		{"memory", "1500m", 2, 2, ""}, // bytes are rounded up
 		{"example.com/gpu", "3", 3, 3, ""},
 		{"memory", "0", 0, 0, ""},
-		{"memory", "-1", 0, 0, "requests[memory] is -1, taken as 0"},
+		{"memory", "-1", 0, 0, "requests[memory] is -1, treated as 0"},
 		{"memory", "8Pi", mostOfPod, mostOfNode, ""},
-		{"memory", "8193Ti", mostOfPod, mostOfNode, "requests[memory] is 8193Ti, taken as 9007199254740992"},
+		{"memory", "8193Ti", mostOfPod, mostOfNode, "requests[memory] is 8193Ti, treated as 9007199254740992"},
 		{"cpu", "9007199254740", mostOfPod - 992, mostOfNode, ""},
-		{"cpu", "9007199254741", mostOfPod, mostOfNode, "requests[cpu] is 9007199254741, taken as 9007199254740"},
-		{"cpu", "1E", mostOfPod, mostOfNode, "requests[cpu] is 1E, taken as 9007199254740"},
+		{"cpu", "9007199254741", mostOfPod, mostOfNode, "requests[cpu] is 9007199254741, treated as 9007199254740"},
+		{"cpu", "1E", mostOfPod, mostOfNode, "requests[cpu] is 1E, treated as 9007199254740"},
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.quantity), func(t *testing.T) {
 			s := cluster.NewSchema()

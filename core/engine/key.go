@@ -63,21 +63,21 @@ func checkLimits(p *framework.Profile) error {
 	for i := range p.Plugins {
 		w := &p.Plugins[i]
 		if w.Weight < 0 {
-			return fmt.Errorf("profile %q: plugin %s has the weight %d; give it one of 0 (it doesn't score) or more", p.SchedulerName, w.Name(), w.Weight)
+			return fmt.Errorf("profile %q: plugin %s has the weight %d; it must be at least 0 (0 means that the plugin does not score)", p.SchedulerName, w.Name(), w.Weight)
 		}
 		if w.Weight > MaxWeights { // or the sum might overflow
-			return fmt.Errorf("profile %q: plugin %s has the weight %d, and the weights of all plugins may add up to %d; lower them in proportion", p.SchedulerName, w.Name(), w.Weight, MaxWeights)
+			return fmt.Errorf("profile %q: plugin %s has the weight %d; the weights of all plugins together must be at most %d; lower them in proportion", p.SchedulerName, w.Name(), w.Weight, MaxWeights)
 		}
 		total += w.Weight
 	}
 	if total > MaxWeights {
-		return fmt.Errorf("profile %q: the weights of its plugins add up to %d, and may to %d; lower them in proportion", p.SchedulerName, total, MaxWeights)
+		return fmt.Errorf("profile %q: the weights of its plugins add up to %d; together they must be at most %d; lower them in proportion", p.SchedulerName, total, MaxWeights)
 	}
 	left := int64(MaxExtenderWeights)
 	for i := range p.Extenders {
 		w := p.Extenders[i].Weight
 		if w < 0 || w > left {
-			return fmt.Errorf("profile %q: extender %d has the weight %d; weights of extenders are 0 or more and may add up to %d", p.SchedulerName, i+1, w, int64(MaxExtenderWeights))
+			return fmt.Errorf("profile %q: extender %d has the weight %d; weights of extenders must be at least 0 and together at most %d", p.SchedulerName, i+1, w, int64(MaxExtenderWeights))
 		}
 		left -= w
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // messageReserved is what is said about preemption of a pod for which a place is kept.
-const messageReserved = "not eligible due to a node that is coming for it."
+const messageReserved = "not eligible due to a node that is being added for it."
 
 // messageAsks is what is said about preemption of a pod that asks for such a place.
-const messageAsks = "not eligible until a plan says whether there will be a node for it."
+const messageAsks = "not eligible until the autoscaler decides whether to add a node for it."
 
 // messageTerminating is what is said about preemption of a pod that waits for its
 // victims to go.

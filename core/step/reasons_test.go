@@ -99,8 +99,8 @@ func TestAllReasonsOfEventsAreListed(t *testing.T) {
 // TestEventReference keeps docs/reference/events.md what the list says.
 func TestEventReference(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Events\n\nGenerated from the code: `go test ./core/step -rewrite`. Where kube-scheduler or Cluster Autoscaler has an event, its reason and words are the same. ")
-	b.WriteString("Those of the status ConfigMap are written where it is (`--namespace`, `--status-config-map-name`), and not at all with `--write-status-configmap=false`; they name the node group or the node that they speak of as related.\n\n| about | type | reason | meaning |\n|---|---|---|---|\n")
+	b.WriteString("# Events\n\nGenerated from the code: `go test ./core/step -rewrite`. Where kube-scheduler or Cluster Autoscaler has an event, Berth uses the same reason and message. ")
+	b.WriteString("Events of the status ConfigMap (`--namespace`, `--status-config-map-name`) are written in its namespace, unless `--write-status-configmap=false`; their related object is the node group or node that they concern.\n\n| about | type | reason | meaning |\n|---|---|---|---|\n")
 	for _, r := range step.EventReasons() {
 		kind := "Normal"
 		if r.Warning {

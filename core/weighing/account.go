@@ -89,12 +89,12 @@ func (a *Account) String() string {
 		out += ": " + a.Why
 	}
 	if p := a.Preempt; p != nil {
-		out += fmt.Sprintf("; preempting %d pods on %s costs %.4f", p.Victims, p.Node, p.Cost)
+		out += fmt.Sprintf("; preempting %d pod(s) on %s costs %.4f", p.Victims, p.Node, p.Cost)
 	}
 	if n := a.Node; n != nil {
 		out += fmt.Sprintf("; a node of %s costs %.4f, in %s", n.Group, n.Cost, time.Duration(n.LaunchSeconds*float64(time.Second)).Round(time.Second))
 		if n.Share > 0 && n.Price == 0 {
-			out += ", and what it costs an hour, which isn't known"
+			out += ", plus its hourly price, which is unknown"
 		}
 	}
 	return out

@@ -26,11 +26,11 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"podDisruptionBudget: {minAvailable: 1}", "'minAvailable' not allowed"},
 		{"serviceMonitor: {enabled: \"yes\"}", "/serviceMonitor/enabled"},
 		{"schedulerConfiguration: {kind: Pod}", "/schedulerConfiguration/kind"},
-		{"flags: {leader-elect: false}", "replicas is above 1 and leader election is off"},
-		{"schedulerConfiguration: {leaderElection: {leaderElect: false}}", "replicas is above 1 and leader election is off"},
+		{"flags: {leader-elect: false}", "replicas is greater than 1 and leader election is off"},
+		{"schedulerConfiguration: {leaderElection: {leaderElect: false}}", "replicas is greater than 1 and leader election is off"},
 		{"flags: {cloud-provider: simulated}", "flags.cloud-provider and cloudConfig go together"},
 		{"shadow: {enabled: true}\nflags: {cloud-provider: simulated}", "flags.cloud-provider and cloudConfig go together"},
-		{"shadow: {enabled: true}\nflags: {mode: autoscaler}", "shadow.enabled compares placements"},
+		{"shadow: {enabled: true}\nflags: {mode: autoscaler}", "shadow.enabled and flags.mode exclude each other"},
 		{"flags: {shadow: true}", "'shadow' not allowed"},
 		{"shadow: {schedulerConfiguration: {kind: Pod}}", "/shadow/schedulerConfiguration/kind"},
 		{"cloudConfig: groups", "flags.cloud-provider and cloudConfig go together"},
@@ -57,7 +57,7 @@ func TestClustersOfOtherVersions(t *testing.T) {
 			t.Errorf("on Kubernetes %s: %v", version, err)
 			continue
 		}
-		if want := "of Kubernetes " + version + ", and Berth is made for 1.33 to 1.37"; strings.Contains(r.Info.Notes, want) != newer {
+		if want := "runs Kubernetes " + version + ", and Berth supports 1.33 to 1.37"; strings.Contains(r.Info.Notes, want) != newer {
 			t.Errorf("on Kubernetes %s the notes are to say %q: %t, and are\n%s", version, want, newer, r.Info.Notes)
 		}
 	}

@@ -151,7 +151,7 @@ func TestADeposedLeaderWritesNothing(t *testing.T) {
 			eventually(t, "the first Berth to lead", logs(log, `"taking over"`))
 			second, other := startBerth(t, c)
 			defer second.Stop(10 * time.Second)
-			eventually(t, "the second Berth to stand by", logs(other, "standing by: another one leads"))
+			eventually(t, "the second Berth to stand by", logs(other, "standing by: another instance is the leader"))
 			for i := range 600 {
 				create(t, client, pod(fmt.Sprintf("%s-%d", x.name, i), "10m"))
 			}

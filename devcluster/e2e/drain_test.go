@@ -258,7 +258,7 @@ func TestDrain(t *testing.T) {
 		return false
 	})
 	within(t, "berth explain nodes to sum up", time.Minute, func(ctx context.Context) bool {
-		return explains(ctx, []string{`(?m)^scale-down: NoCandidates`, `(?m)^ +[23] nodes, `, `(?m)^1 +.*stays +somebody else is removing it +` + other, `(?m)^g +[23] `}, "nodes")
+		return explains(ctx, []string{`(?m)^scale-down: NoCandidates`, `(?m)^ +[23] nodes, `, `(?m)^1 +.*stays +being removed by another controller +` + other, `(?m)^g +[23] `}, "nodes")
 	})
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -180,7 +180,7 @@ func TestLiveCluster(t *testing.T) {
 	_, log := startBerth(t, c)
 	eventually(t, "the second Berth to stand by", func(context.Context) bool {
 		raw, _ := os.ReadFile(log)
-		return bytes.Contains(raw, []byte("standing by: another one leads"))
+		return bytes.Contains(raw, []byte("standing by: another instance is the leader"))
 	})
 	first.Stop(10 * time.Second)
 	create(t, client, pod("later", "1"))
@@ -335,7 +335,7 @@ func TestBadStarts(t *testing.T) {
 		{[]string{"run", "--config", "/does/not/exist"}, "reading the scheduler configuration"},
 		{[]string{"run", "--kubeconfig", dead, "--cloud-provider", "simulated"}, "--cloud-provider and --cloud-config go together"},
 		{[]string{"run", "--kubeconfig", dead, "--cloud-provider", "simulated", "--cloud-config", "/none.yaml"}, "reading node groups: open /none.yaml"},
-		{[]string{"run", "--mode", "driver"}, `--mode is "driver"; it must be scheduler, autoscaler or left out`},
+		{[]string{"run", "--mode", "driver"}, `--mode is "driver"; it must be scheduler, autoscaler or unset`},
 		{[]string{"run", "--mode", "autoscaler"}, "--mode=autoscaler has to know where nodes come from; give --cloud-provider"},
 		{[]string{"run", "--mode", "scheduler", "--cloud-provider", "simulated"}, "--mode=scheduler adds and removes no nodes"},
 		{[]string{"run", "--expander", "magic"}, `--expander is "magic"; "magic" is no expander; name one or several of random, most-pods,`},

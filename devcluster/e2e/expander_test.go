@@ -98,7 +98,7 @@ func TestExpandersThatAskOutside(t *testing.T) {
 	if got := s.bought("first"); got != "b" {
 		t.Errorf("b has the higher priority; bought is a node of %s", got)
 	}
-	read := "the priorities of node groups were read"
+	read := "loaded the priorities of node groups"
 	s.prioritize("30: [a]\n20: [b]\n")
 	eventually(t, "the new priorities to be read", func(context.Context) bool { return strings.Count(logOf(t, log), read) == 2 })
 	if got := s.bought("second"); got != "a" {
@@ -112,7 +112,7 @@ func TestExpandersThatAskOutside(t *testing.T) {
 		}
 		for _, e := range list.Items {
 			if e.Regarding.Kind == "ConfigMap" && e.Regarding.Name == expander.PrioritiesConfigMap && e.Reason == expander.PrioritiesInvalid && e.Type == v1.EventTypeWarning {
-				return strings.Contains(e.Note, "the last priorities that could be read hold on")
+				return strings.Contains(e.Note, "Wrong configuration for priority expander: ")
 			}
 		}
 		return false

@@ -70,26 +70,26 @@ func TestExplainNodeGroups(t *testing.T) {
 	eventuallySays("the groups to be known", []string{"group"}, `(?m)^GROUP +TARGET`, `(?m)^small +0 +0 +0 +0 +2 +2 `)
 	create(t, client, pod("p0", "3"), pod("p1", "3"))
 	eventuallySays("nodes to be bought for a pod", []string{"pod", "default/p0"},
-		`small +bought +small 0->2 at .* for 2 pods, plan \d+, chosen by least-waste`,
-		`large +not chosen +chosen by least-waste: 2 of small for 2 pods .* instead of 1 of large for 2 pods`,
-		`tiny +doesn't fit +Insufficient cpu; an empty node has 1 of cpu, and it needs 3: 2 is missing`,
+		`small +scaled up +small 0->2 at .* for 2 pod\(s\), plan \d+, chosen by least-waste`,
+		`large +not chosen +chosen by least-waste: 2 of small for 2 pod\(s\) .* instead of 1 of large for 2 pod\(s\)`,
+		`tiny +doesn't fit +Insufficient cpu; needs 3 cpu, an empty node has 1`,
 		`gpu +doesn't fit +node\(s\) had untolerated taint\(s\)`,
-		`coming: .*small.*its place is kept; it was ordered .*no launch of the group has been seen; given up `,
+		`upcoming: .*small.*room reserved for it; ordered .*no launch of the node group has been observed.*; given up at `,
 		`last event: pod triggered scale-up: \[\{small 0->2 \(max: 2\)\}\]`)
-	if out := explain(t.Context(), "group", "small"); !says(out, `target of 2 nodes, of 0 to 2`, `0 ready, 2 launching`, `may not grow: max node group size reached`, `Launching: the oldest was ordered `, `small \(chosen\) +2 +2 `) {
+	if out := explain(t.Context(), "group", "small"); !says(out, `target size 2, min 0, max 2`, `0 ready, 2 launching`, `can't grow: max node group size reached`, `Launching: the oldest ordered `, `small \(chosen\) +2 +2 `) {
 		t.Errorf("while its nodes launch, group small is said to be:\n%s", out)
 	}
 	for _, name := range []string{"p0", "p1"} {
 		eventually(t, name+" to run", func(ctx context.Context) bool { return get(ctx, client, name).Status.Phase == v1.PodRunning })
 	}
 
-	eventuallySays("the nodes to be counted", []string{"group", "small"}, `2 ready, 0 launching`, `Launches took 1\d(\.\d)?s \(half\)`, `Last ordered: small 0->2 `, `ScaledUp group small nodes 2`)
+	eventuallySays("the nodes to be counted", []string{"group", "small"}, `2 ready, 0 launching`, `Launch time: p50 1\d(\.\d)?s`, `Last scale-up: small 0->2 `, `ScaledUp group small nodes 2`)
 	nodes, err := api.Nodes(t.Context(), client)
 	if err != nil || len(nodes) != 2 {
 		t.Errorf("there are %d nodes (%v), and the group is said to have 2", len(nodes), err)
 	}
 	create(t, client, pod("p2", "3"), pod("huge", "64"))
-	eventuallySays("the next choice", []string{"pod", "default/p2"}, `small +may not grow +max node group size reached`, `large +bought`)
+	eventuallySays("the next choice", []string{"pod", "default/p2"}, `small +can't be scaled up +max node group size reached`, `large +scaled up`)
 	eventually(t, "an event that accounts for all groups", func(ctx context.Context) bool {
 		list, err := client.EventsV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=NotTriggerScaleUp"})
 		if err != nil || len(list.Items) == 0 {
@@ -98,7 +98,7 @@ func TestExplainNodeGroups(t *testing.T) {
 		last = list.Items[0].Note
 		return list.Items[0].Regarding.Name == "huge" && last == "pod didn't trigger scale-up: 1 max node group size reached, 1 node(s) had untolerated taint(s), 2 Insufficient cpu"
 	})
-	if out := explain(t.Context(), "group", "smal"); !strings.Contains(out, "there is no node group smal; names like it are small") {
+	if out := explain(t.Context(), "group", "smal"); !strings.Contains(out, "node group smal not found; similar names are small") {
 		t.Errorf("a wrong name: %s", out)
 	}
 	var all struct {

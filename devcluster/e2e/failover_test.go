@@ -69,7 +69,7 @@ func TestFailover(t *testing.T) {
 	eventually(t, "the first Berth to lead", func(context.Context) bool { return bound() == 1 })
 	_, log := startBerth(t, c)
 	logged := func(what string) func(context.Context) bool { return logs(log, what) }
-	eventually(t, "the second Berth to stand by", logged("standing by: another one leads"))
+	eventually(t, "the second Berth to stand by", logged("standing by: another instance is the leader"))
 
 	var wg sync.WaitGroup
 	for k := range 8 {
@@ -175,7 +175,7 @@ func TestFailoverInMidPreemption(t *testing.T) {
 	nominated := func(p *v1.Pod) bool { return p.Status.NominatedNodeName != "" }
 	eventually(t, "all nodes to be full", func(ctx context.Context) bool { return count(pods(ctx, "low-"), onANode) == 2*nodes })
 	_, log := startBerth(t, c)
-	eventually(t, "the second Berth to stand by", logs(log, "standing by: another one leads"))
+	eventually(t, "the second Berth to stand by", logs(log, "standing by: another instance is the leader"))
 	for i := range nodes {
 		p := pod(fmt.Sprint("high-", i), "2")
 		p.Spec.PriorityClassName = "high"

@@ -140,7 +140,7 @@ func TestKubectlBerth(t *testing.T) {
 	// Before there is a Berth: an administrator is told that, others that they may not know.
 	admin := &kubectlUser{t: t, folder: users["carol"].folder, kubeconfig: c.Kubeconfig}
 	users["admin"] = admin
-	refuses("admin", "there is no Lease kube-system/berth", "status")
+	refuses("admin", "Lease kube-system/berth not found", "status")
 
 	groups := filepath.Join(t.TempDir(), "groups.yaml")
 	if err := os.WriteFile(groups, []byte(pricedGroups), 0o600); err != nil {
@@ -152,7 +152,7 @@ func TestKubectlBerth(t *testing.T) {
 		l, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "berth", metav1.GetOptions{})
 		return err == nil && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
 	})
-	refuses("admin", "there is no pod kube-system/", "status")
+	refuses("admin", "not found, which the Lease names as the leader", "status")
 	podOfBerth(t, client, "control-1")
 	role := "berth-viewer-simulated"
 	bindViewer(t, client, role, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "robot"}, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "carol"})
@@ -182,12 +182,12 @@ func TestKubectlBerth(t *testing.T) {
 				return true
 			})
 		}
-		says([]string{"status"}, `(?m)^Berth `, `\d on nodes, \d pending`, `(?m)^Pods that wait$`, `1 +Insufficient cpu \(NodeResourcesFit\) +default/huge`, `(?m)^Last decisions$`, `ScaledUp group small nodes 1`)
-		says([]string{"explain", "pod", "huge"}, `pod default/huge waits`, `needs 64 of cpu`)
+		says([]string{"status"}, `(?m)^Berth `, `\d on nodes, \d pending`, `(?m)^Pending pods$`, `1 +Insufficient cpu \(NodeResourcesFit\) +default/huge`, `(?m)^Recent decisions$`, `ScaledUp group small nodes 1`)
+		says([]string{"explain", "pod", "huge"}, `pod default/huge is pending`, `needs 64 cpu`)
 		says([]string{"explain", "pod", "web-0", "-n", "default"}, `pod default/web-0`)
-		says([]string{"explain", "node", "control-1"}, `node control-1 stays`, `in no node group`)
-		says([]string{"explain", "group", "small"}, `target of 1 nodes, of 0 to 4`)
-		says([]string{"top", "--once"}, `(?m)^  NODE +GROUP +CPU +MEMORY +PODS +AN HOUR`, `control-1 +- +[█░]+ +\d+ % `, `small +[█░]+`, `0\.40`)
+		says([]string{"explain", "node", "control-1"}, `node control-1 stays`, `not in a node group`)
+		says([]string{"explain", "group", "small"}, `target size 1, min 0, max 4`)
+		says([]string{"top", "--once"}, `(?m)^  NODE +GROUP +CPU +MEMORY +PODS +\$/H`, `control-1 +- +[█░]+ +\d+ % `, `small +[█░]+`, `0\.40`)
 		says([]string{"top"}, `(?m)^  NODE +GROUP`) // into a pipe: once, too
 		out, err := u.berth(t.Context(), "status", "-o", "json")
 		status := struct {
@@ -223,7 +223,7 @@ func TestKubectlBerth(t *testing.T) {
 
 	// The one without rights gets them one by one, as the errors say.
 	norman := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "norman"}
-	refuses("norman", `you may not get the Lease kube-system/berth, which says which Berth leads: leases.coordination.k8s.io "berth" is forbidden: User "norman" cannot get`, "status")
+	refuses("norman", `not authorized to get the Lease kube-system/berth, which names the leader: leases.coordination.k8s.io "berth" is forbidden: User "norman" cannot get`, "status")
 	refuses("norman", "kubectl -n kube-system create rolebinding berth-viewer-NAME --role=berth-viewer --user=NAME", "status")
 	if _, err := client.RbacV1().Roles(metav1.NamespaceSystem).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "lease-only"},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}}}}, metav1.CreateOptions{}); err != nil {
@@ -250,11 +250,11 @@ func TestKubectlBerth(t *testing.T) {
 		})
 	}
 	grant("lease", "lease-only")
-	eventuallyRefuses("you may not forward a port to Berth's pod kube-system/")
+	eventuallyRefuses("not authorized to forward a port to Berth's pod kube-system/")
 	grant("way", role)
-	eventuallyRefuses("you may not get the path /debug/status of Berth (403); whoever administers the cluster gives you that with: kubectl create clusterrolebinding berth-viewer-NAME --clusterrole=berth-viewer --user=NAME")
+	eventuallyRefuses("not authorized to get /debug/status of Berth (403); a cluster administrator can grant it with: kubectl create clusterrolebinding berth-viewer-NAME --clusterrole=berth-viewer --user=NAME")
 
 	// Nobody leads any more.
 	process.Stop(10 * time.Second)
-	refuses("carol", "no Berth leads: nobody holds the Lease kube-system/berth", "status")
+	refuses("carol", "no leader: the Lease kube-system/berth has no holder", "status")
 }

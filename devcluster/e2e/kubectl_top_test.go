@@ -60,7 +60,7 @@ func TestKubectlTopAcrossLeaders(t *testing.T) {
 	first, _ := startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(freePort(t)))
 	eventually(t, "the first Berth to lead", holds(client, "berth"))
 	_, secondLog := startBerth(t, c, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(freePort(t)))
-	eventually(t, "the second Berth to stand by", logs(secondLog, "standing by: another one leads"))
+	eventually(t, "the second Berth to stand by", logs(secondLog, "standing by: another instance is the leader"))
 	podOfBerth(t, client, "control-1")
 	bindViewer(t, client, "berth-viewer-base", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "elsa"}, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "emil"})
 	create(t, client, pod("before", "64"))

@@ -160,16 +160,16 @@ func TestObserve(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"pod", "default/waits", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/waits waits (", ", unschedulable, 1 attempts)",
-			"0/1 nodes are available: 1 Insufficient cpu.", "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.", "n1 needs 7 of cpu, 3 is there",
-			"would help: without NodeResourcesFit alone, 1 nodes would take it", "Waits pod default/waits: 0/1 nodes"}},
+		{[]string{"pod", "default/waits", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/waits is pending (", ", unschedulable, 1 attempt)",
+			"0/1 nodes are available: 1 Insufficient cpu.", "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.", "n1: needs 7 cpu, has 3 available",
+			"without NodeResourcesFit alone it would fit on 1 node", "Waits pod default/waits: 0/1 nodes"}},
 		{[]string{"pod", "default/fits", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/fits is placed on n1", "Placed pod default/fits node n1"}},
 		{[]string{"pod", "default/fits", "--token-file", reader, "--insecure-skip-tls-verify", "-o", "json"}, []string{`"outcome": "Placed"`, `"kind": "Placed"`}},
-		{[]string{"pod", "default/fits", "--token-file", reader}, []string{"berth: asking Berth: ", "--insecure-skip-tls-verify"}},
+		{[]string{"pod", "default/fits", "--token-file", reader}, []string{"berth: querying Berth: ", "--insecure-skip-tls-verify"}},
 		{[]string{"pod", "default/fits", "--insecure-skip-tls-verify"}, []string{"(403); ask for the ClusterRole berth-viewer"}},
-		{[]string{"pod", "default/nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"Berth knows no pod default/nobody"}},
-		{[]string{"pod", "nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"Berth knows no pod default/nobody"}},
-		{[]string{"pod", "a/b/c"}, []string{"give the pod as: berth explain pod NAMESPACE/NAME"}},
+		{[]string{"pod", "default/nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/nobody not found"}},
+		{[]string{"pod", "nobody", "--token-file", reader, "--insecure-skip-tls-verify"}, []string{"pod default/nobody not found"}},
+		{[]string{"pod", "a/b/c"}, []string{"name a pod: berth explain pod NAMESPACE/NAME"}},
 	} {
 		got := explain(x.args...)
 		for _, want := range x.want {

@@ -58,7 +58,7 @@ func TestRecall(t *testing.T) {
 	list, err := client.EventsV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=ScaleDownCancelled"})
 	d.must(err)
 	if !slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
-		return e.Regarding.Kind == "Node" && e.Regarding.Name == node && strings.Contains(e.Note, "pod default/next waits and fits on it")
+		return e.Regarding.Kind == "Node" && e.Regarding.Name == node && strings.Contains(e.Note, "pending pod default/next fits on it and would otherwise need a new node")
 	}) {
 		t.Errorf("of events %v none says of %s why its removal was cancelled", list.Items, node)
 	}

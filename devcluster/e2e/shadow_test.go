@@ -71,14 +71,14 @@ func TestShadow(t *testing.T) {
 	alone.Spec.NodeSelector = map[string]string{v1.LabelTopologyZone: "a"}
 	create(t, client, alone)
 	eventually(t, "the shadow to have a node for a pod", func(context.Context) bool { return read() && r.Waiting == 1 })
-	if out, err := run(); err != nil || !strings.Contains(out, "no other scheduler has placed any of 1 pods that Berth has a node for") {
+	if out, err := run(); err != nil || !strings.Contains(out, "no other scheduler has placed any of the 1 pod(s) for which Berth has a node") {
 		t.Errorf("without another scheduler the report is (%v)\n%s", err, out)
 	}
 	if err := client.CoreV1().Pods(v1.NamespaceDefault).Delete(ctx, "alone", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pod to be Berth's alone", func(context.Context) bool { return read() && r.Verdicts["onlyBerth"] == 1 })
-	if out, err := run(); err != nil || !strings.Contains(out, "default/alone is Berth's alone, on n") {
+	eventually(t, "the pod to be placed only by Berth", func(context.Context) bool { return read() && r.Verdicts["onlyBerth"] == 1 })
+	if out, err := run(); err != nil || !strings.Contains(out, "default/alone was placed only by Berth, on n") {
 		t.Errorf("when the pod is gone the report is (%v)\n%s", err, out)
 	}
 
@@ -118,7 +118,7 @@ func TestShadow(t *testing.T) {
 	if r.Berth.Pods != r.Earlier.Decided || r.Berth.Pods != r.Other.Pods || r.Earlier.Decided+r.Earlier.NoNode+r.Earlier.NotYet != r.Compared {
 		t.Errorf("the counts don't add up: %+v", r)
 	}
-	difference := regexp.MustCompile(`(?m)^ 1\. [0-9:.]+  (default/\S+ (was put on|is Berth)[^(;]*)`).FindStringSubmatch(text)
+	difference := regexp.MustCompile(`(?m)^ 1\. [0-9:.]+  (default/\S+ was placed (?:on|only)[^(;]*)`).FindStringSubmatch(text)
 	if difference == nil {
 		t.Fatal("the report names no difference")
 	}

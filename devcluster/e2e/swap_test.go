@@ -163,7 +163,7 @@ func TestSwap(t *testing.T) {
 	// Berth waits for kube-scheduler's Lease, with the rights that the chart gives for the values
 	// of docs/migration.md. The other autoscaler goes first: with the Lease Berth scales, too.
 	ours, log := startBerth(t, c, slices.Concat(provider, scaleSoon, []string{"--leader-elect-resource-name=kube-scheduler"})...)
-	within(t, "Berth to stand by", time.Minute, logs(log, "standing by: another one leads"))
+	within(t, "Berth to stand by", time.Minute, logs(log, "standing by: another instance is the leader"))
 	disturbed(true)
 	foreign.Stop(10 * time.Second)
 	stopped := time.Now()

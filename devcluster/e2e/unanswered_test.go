@@ -96,7 +96,7 @@ func TestAProviderThatAnswersAfterTheDeadline(t *testing.T) {
 			t.Errorf("event %s about %s: %s", e.Reason, e.Regarding.Name, e.Note)
 		}
 	}
-	for _, want := range []string{"a scale-up had no answer", "deleting nodes had no answer"} {
+	for _, want := range []string{"no answer to a scale-up", "no answer to a deletion of nodes"} {
 		if !strings.Contains(logOf(t, log), want) {
 			t.Errorf("the log has no %q", want)
 		}

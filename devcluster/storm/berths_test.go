@@ -26,7 +26,7 @@ func TestLeaderIsWhoBeganLast(t *testing.T) {
 	at := func(seconds string) string {
 		return "I1122 19:01:00.000000 1 a.go:1] \"hello\"\n" + fmt.Sprintf(leading, seconds)
 	}
-	standby, first, second, ended := running(t, `I1122 19:09:00.000000 1 leader.go:88] "standing by: another one leads" leader="x"`), running(t, at("10")), running(t, at("15")), running(t, at("50"))
+	standby, first, second, ended := running(t, `I1122 19:09:00.000000 1 leader.go:88] "standing by: another instance is the leader" leader="x"`), running(t, at("10")), running(t, at("15")), running(t, at("50"))
 	ended.process = nil
 	if got := leader([]*berth{standby, second, first, ended}); got != second {
 		t.Errorf("the leader is %+v, want the one that began at 15", got)

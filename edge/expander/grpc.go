@@ -47,16 +47,16 @@ var _ expander.Strategy = (*GRPC)(nil)
 func NewGRPC(ctx context.Context, url, cert string, log *slog.Logger) (*GRPC, error) {
 	tls, err := credentials.NewClientTLSFromFile(cert, "")
 	if err != nil {
-		return nil, fmt.Errorf("--grpc-expander-cert: %w; give the path of a PEM file with the server's certificate or its authority's", err)
+		return nil, fmt.Errorf("--grpc-expander-cert: %w; it must be the path of a PEM file with the server's certificate or its CA's", err)
 	}
 	conn, err := grpc.NewClient(url, grpc.WithTransportCredentials(tls),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(wire{}), grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
-		return nil, fmt.Errorf("--grpc-expander-url is %q: %w; give host:port", url, err)
+		return nil, fmt.Errorf("--grpc-expander-url is %q: %w; it must be host:port", url, err)
 	}
 	context.AfterFunc(ctx, func() {
 		if err := conn.Close(); err != nil {
-			log.Warn("closing the connection to the grpc expander", "server", url, "err", err)
+			log.Warn("closing the connection to the gRPC expander", "server", url, "err", err)
 		}
 	})
 	return &GRPC{ctx: ctx, conn: conn, timeout: callTimeout, log: log}, nil
@@ -71,16 +71,16 @@ func (g *GRPC) Best(r *expander.Round, options []expander.Option) []expander.Opt
 	if err != nil {
 		request := r.Request
 		g.failed = &request
-		g.log.Warn("the grpc expander can't be asked; all options stay", "server", g.conn.Target(), "options", len(options), "err", err)
+		g.log.Warn("the gRPC expander is not reachable; no options filtered", "server", g.conn.Target(), "options", len(options), "err", err)
 		return options
 	}
 	if len(named) == 0 {
-		g.log.Info("the grpc expander has forbidden all options", "server", g.conn.Target(), "options", len(options))
+		g.log.Info("the gRPC expander rejected all options", "server", g.conn.Target(), "options", len(options))
 		return nil
 	}
 	best := g.offered(options, named)
 	if len(best) == 0 {
-		g.log.Warn("the grpc expander has named no option that was offered; all of them stay", "server", g.conn.Target(), "options", len(options))
+		g.log.Warn("the gRPC expander returned none of the given options; no options filtered", "server", g.conn.Target(), "options", len(options))
 		return options
 	}
 	return best
@@ -116,7 +116,7 @@ func (g *GRPC) offered(options []expander.Option, named []string) []expander.Opt
 	}
 	for _, id := range named {
 		if is[id] {
-			g.log.Warn("the grpc expander has named a node group that wasn't offered", "server", g.conn.Target(), "group", id)
+			g.log.Warn("the gRPC expander returned a node group that is not among the given options", "server", g.conn.Target(), "group", id)
 			delete(is, id)
 		}
 	}

@@ -70,9 +70,9 @@ func TestTheServerNarrowsOptionsDown(t *testing.T) {
 		{name: "one twice counts once", names: []string{"b", "b"}, want: "b"},
 		{name: "all", names: []string{"a", "b", "c"}, want: "a b c"},
 		{name: "none: all are forbidden", want: ""},
-		{name: "one that wasn't offered is left out", names: []string{"x", "b"}, want: "b", warned: "a node group that wasn't offered"},
-		{name: "none of those that were offered", names: []string{"x", "y"}, want: "a b c", warned: "named no option that was offered"},
-		{name: "a group without a name", names: []string{""}, want: "a b c", warned: "named no option that was offered"},
+		{name: "one that wasn't offered is left out", names: []string{"x", "b"}, want: "b", warned: "a node group that is not among the given options"},
+		{name: "none of those that were offered", names: []string{"x", "y"}, want: "a b c", warned: "returned none of the given options"},
+		{name: "a group without a name", names: []string{""}, want: "a b c", warned: "returned none of the given options"},
 		{name: "an error", err: errors.New("out of order"), want: "a b c", warned: "out of order"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestTheServerLearnsWhatItNeeds(t *testing.T) {
 	options[1].Pods, options[1].Similar = expander.Pods{{two}}, []expander.Share{{Group: group("c"), Nodes: 1}}
 	best := g.Best(&expander.Round{Request: 1}, options)
 	want := []string{
-		"2 of a for [default/one cpu 1 default/two cpu 2]: 2 pods on 2 nodes, 0.50 of 2 wasted",
-		"1 of b for [default/two cpu 2]: 1 pods on 1 nodes, 0.00 of 2 wasted",
+		"2 of a for [default/one cpu 1 default/two cpu 2]: 2 pod(s) on 2 node(s), 25 % of cpu and memory unused",
+		"1 of b for [default/two cpu 2]: 1 pod(s) on 1 node(s), 0 % of cpu and memory unused",
 		"a: a-template of shape a with cpu 4 of 4",
 		"b: b-template of shape b with cpu 4 of 4",
 		"c: c-template of shape c with cpu 4 of 4",

@@ -68,7 +68,7 @@ func encodeRequest(options []expander.Option) ([]byte, error) {
 func encodeOption(o *expander.Option, pods podBytes) ([]byte, error) {
 	out := appendBytes(nil, optionGroup, []byte(o.Group.ID))
 	out = protowire.AppendVarint(protowire.AppendTag(out, optionNodes, protowire.VarintType), uint64(o.Nodes))
-	debug := fmt.Sprintf("%d pods on %d nodes, %.2f of 2 wasted", o.Pods.Len(), o.Nodes, o.Wasted)
+	debug := fmt.Sprintf("%d pod(s) on %d node(s), %.0f %% of cpu and memory unused", o.Pods.Len(), o.Nodes, 50*o.Wasted)
 	out = appendBytes(out, optionDebug, []byte(debug))
 	for pod := range o.Pods.All() {
 		b, err := pods.of(pod)

@@ -156,7 +156,7 @@ func TestVictimsThatCantBeMeantAreAnError(t *testing.T) {
 		`{"nodeNameToMetaVictims":{"n0":null}}`:                                           `expected at least one victim pod on node "n0"`,
 		`{"nodeNameToMetaVictims":{"":{"pods":[{"uid":"pod-on-n0"}]}}}`:                   `claims a node "" for preemption`,
 		`{"nodeNameToMetaVictims":{"n0":{"pods":[{"uid":"u"}],"numPDBViolations":-7}}}`:   "-7 violated disruption budgets",
-		`{"nodeNameToMetaVictims":{"n0":{"pods":[{"uid":"u"}],"numPDBViolations":1e99}}}`: "reading the answer",
+		`{"nodeNameToMetaVictims":{"n0":{"pods":[{"uid":"u"}],"numPDBViolations":1e99}}}`: "reading the response",
 	} {
 		w := newWorld(t, &kubeschedulerv1.Extender{URLPrefix: "http://x", PreemptVerb: "p", NodeCacheCapable: true}, answer)
 		w.run(asked(true))

@@ -105,7 +105,7 @@ func (c *Chain) prioritize(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) m
 		}
 		scores, err := x.Prioritize(ctx, pod, nodes)
 		if err != nil {
-			c.log.Warn("an extender's scores are left out", "extender", x.name, "err", err)
+			c.log.Warn("an extender's scores are ignored", "extender", x.name, "err", err)
 			continue
 		}
 		for name, s := range scores {

@@ -228,7 +228,7 @@ func (x *Extender) args(pod *v1.Pod, nodes []*v1.Node) func() (*body, error) {
 func (x *Extender) call(ctx context.Context, verb string, args func() (*body, error), result any) error {
 	b, err := args()
 	if err != nil {
-		return fmt.Errorf("encoding what extender %s is asked: %w", x.name, err)
+		return fmt.Errorf("encoding the request to extender %s: %w", x.name, err)
 	}
 	address := strings.TrimRight(x.cfg.URLPrefix, "/") + "/" + verb
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, b.reader())
@@ -251,7 +251,7 @@ func (x *Extender) call(ctx context.Context, verb string, args func() (*body, er
 		err = cluster.Unmarshal(answer, result)
 	}
 	if err != nil {
-		return fmt.Errorf("reading the answer of extender %s to %s: %w", x.name, verb, err)
+		return fmt.Errorf("reading the response of extender %s to %s: %w", x.name, verb, err)
 	}
 	return nil
 }

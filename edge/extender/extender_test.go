@@ -287,8 +287,8 @@ func TestBadExtenders(t *testing.T) {
 	for _, c := range []struct {
 		name, url, want string
 	}{
-		{"garbage", serve(say("<html>")), "reading the answer of extender"},
-		{"half an answer", serve(say(`{"NodeNames": ["n0"`)), "reading the answer of extender"},
+		{"garbage", serve(say("<html>")), "reading the response of extender"},
+		{"half an answer", serve(say(`{"NodeNames": ["n0"`)), "reading the response of extender"},
 		{"an error", serve(say(`{"Error": "no licence"}`)), "no licence"},
 		{"a status", serve(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTeapot) }), "code 418"},
 		{"a node that doesn't exist", serve(say(`{"NodeNames": ["n7"]}`)), `claims a filtered node "n7" which is not found in the input node list`},

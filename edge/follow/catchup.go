@@ -41,7 +41,7 @@ const (
 )
 
 // errCut is why a watch has ended that says nothing.
-var errCut = errors.New("the watch was cut")
+var errCut = errors.New("the watch was interrupted")
 
 // CatchUp returns when all caches are as new as the call, or with an error when one isn't by the
 // end of the context.
@@ -58,7 +58,7 @@ func catchUp(ctx context.Context, kinds []followed) error {
 	for _, k := range kinds {
 		go func() {
 			if err := k.catchUp(ctx); err != nil {
-				ended <- fmt.Errorf("the cache of %s is at version %s and doesn't catch up: %w", k.name, k.seen(), err)
+				ended <- fmt.Errorf("the cache of %s is stuck at version %s: %w", k.name, k.seen(), err)
 				return
 			}
 			ended <- nil

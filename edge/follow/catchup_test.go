@@ -137,7 +137,7 @@ func TestCachesThatDoNotCatchUp(t *testing.T) {
 		ctx, stop := context.WithTimeoutCause(t.Context(), 5*time.Second, errors.New("too late"))
 		defer stop()
 		err := catchUp(ctx, []followed{stuck.kind(), new.kind()})
-		if want := "the cache of things is at version 4 and doesn't catch up: too late"; err == nil || err.Error() != want {
+		if want := "the cache of things is stuck at version 4: too late"; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		refusing := stuck.kind()

@@ -45,7 +45,7 @@ type bindJob struct {
 }
 
 // errCancelled is the outcome of a bind that was taken back.
-var errCancelled = errors.New("taken back for a pod of higher priority")
+var errCancelled = errors.New("withdrawn in favor of a pod of higher priority")
 
 func newBinder(client kubernetes.Interface, extenders Extenders, queued *atomic.Int64) *binder {
 	return &binder{client: client, extenders: extenders, queued: queued, backlog: make(chan *bindJob, 1<<16), jobs: map[types.UID]*bindJob{}}

@@ -80,7 +80,7 @@ func (c *cloud) refresh(ctx context.Context) {
 	}
 	c.lanes.endList(func(busy []string) {
 		if err != nil {
-			c.log.Warn("the node groups could not be read; going on with what was known", "err", err)
+			c.log.Warn("could not refresh the node groups; using the last known state", "err", err)
 			return
 		}
 		in := step.GroupsSet{Busy: busy}
@@ -146,9 +146,9 @@ func (c *cloud) say(group, why string) {
 	}
 	c.wrong[group] = why
 	if why != "" {
-		c.log.Warn("a node group can't be used as it is", "group", group, "err", why)
+		c.log.Warn("a node group is unusable", "group", group, "err", why)
 	} else {
-		c.log.Info("a node group can be used again", "group", group)
+		c.log.Info("a node group is usable again", "group", group)
 	}
 }
 
@@ -167,9 +167,9 @@ func (c *cloud) scaleUp(ctx context.Context, order step.ScaleUp) error {
 	case err == nil:
 		c.log.Info("scaled up", "group", order.Group, "nodes", order.Nodes)
 	case nodegroup.OutcomeUnknown(err):
-		c.log.Warn("a scale-up had no answer; the provider's next list shows whether nodes were ordered", "group", order.Group, "nodes", order.Nodes, "err", err)
+		c.log.Warn("no answer to a scale-up; the provider's next list shows whether nodes were ordered", "group", order.Group, "nodes", order.Nodes, "err", err)
 	default:
-		c.log.Warn("a scale-up failed", "group", order.Group, "nodes", order.Nodes, "class", nodegroup.ClassOf(err).String(), "err", err)
+		c.log.Warn("scale-up failed", "group", order.Group, "nodes", order.Nodes, "class", nodegroup.ClassOf(err).String(), "err", err)
 	}
 	return err
 }
@@ -216,9 +216,9 @@ func (c *cloud) logDeletion(group string, deletions []deletion, err error) {
 	case err == nil:
 		c.log.Info("deleted nodes", about...)
 	case nodegroup.OutcomeUnknown(err):
-		c.log.Warn("deleting nodes had no answer; the provider's next list shows which of them are gone", append(about, "err", err)...)
+		c.log.Warn("no answer to a deletion of nodes; the provider's next list shows which of them are gone", append(about, "err", err)...)
 	default:
-		c.log.Warn("deleting nodes failed", append(about, "err", err)...)
+		c.log.Warn("failed to delete nodes", append(about, "err", err)...)
 	}
 }
 
@@ -226,6 +226,6 @@ func (c *cloud) logDeletion(group string, deletions []deletion, err error) {
 // read then tell the core how that went.
 func (c *cloud) decreaseTarget(ctx context.Context, decrease step.TargetDecrease) {
 	if err := c.provider.DecreaseTargetSize(ctx, decrease.Group, decrease.Nodes); err != nil {
-		c.log.Warn("a target size could not be lowered", "group", decrease.Group, "nodes", decrease.Nodes, "err", err)
+		c.log.Warn("failed to decrease the target size", "group", decrease.Group, "nodes", decrease.Nodes, "err", err)
 	}
 }

@@ -129,18 +129,18 @@ func TestAGroupIsUsedAsFarAsItCanBe(t *testing.T) {
 		want, log string
 	}{
 		{"limits that can't be, and no others are known", nodegroup.Group{ID: "g", Min: 3, Max: 2, Template: good},
-			"", `msg="a node group can't be used as it is" group=g err="node group \"g\": min 3 is greater than max 2; set min to at most 2"`},
+			"", `msg="a node group is unusable" group=g err="node group \"g\": min 3 is greater than max 2; set min to at most 2"`},
 		{"the same again", nodegroup.Group{ID: "g", Min: 3, Max: 2, Template: good}, "", ""},
 		{"nothing is wrong", nodegroup.Group{ID: "g", Min: 1, Max: 5, Template: good},
-			"g: 1 to 5, template true", `msg="a node group can be used again" group=g`},
+			"g: 1 to 5, template true", `msg="a node group is usable again" group=g`},
 		{"limits that can't be: the last good ones hold", nodegroup.Group{ID: "g", Min: 9, Max: 2, Template: good},
-			"g: 1 to 5, template true", `msg="a node group can't be used as it is" group=g err="node group \"g\": min 9 is greater than max 2; set min to at most 2"`},
+			"g: 1 to 5, template true", `msg="a node group is unusable" group=g err="node group \"g\": min 9 is greater than max 2; set min to at most 2"`},
 		{"a template that can't be, too", nodegroup.Group{ID: "g", Min: 9, Max: 2, Template: &v1.Node{}},
-			`g: 1 to 5, template false, node group "g": template has no allocatable; state at least cpu, memory and pods, or nothing would ever fit`, ""},
+			`g: 1 to 5, template false, node group "g": template has no allocatable; set at least cpu, memory and pods, or no pod would ever fit`, ""},
 		{"a template that the provider can't give", nodegroup.Group{ID: "g", Min: 2, Max: 4, TemplateError: "unavailable"},
-			"g: 2 to 4, template false, unavailable", `msg="a node group can't be used as it is" group=g err=unavailable`},
+			"g: 2 to 4, template false, unavailable", `msg="a node group is unusable" group=g err=unavailable`},
 		{"a group without a name", nodegroup.Group{Max: 4, Template: good},
-			"", `msg="a node group can't be used as it is" group="" err="node group: name is empty; give each group a name"`},
+			"", `msg="a node group is unusable" group="" err="node group: name is empty; give each group a name"`},
 	} {
 		log.Reset()
 		*in = nil
@@ -210,9 +210,9 @@ func TestACallForManyNodesThatFailsIsOneLine(t *testing.T) {
 		err   error
 		want  string
 	}{
-		{"no answer", nodes, &nodegroup.UnknownOutcome{Err: errors.New("deadline exceeded")}, "deleting nodes had no answer"},
-		{"the context ended", nodes, context.DeadlineExceeded, "deleting nodes had no answer"},
-		{"refused together", together, errors.New("no"), "deleting nodes failed"},
+		{"no answer", nodes, &nodegroup.UnknownOutcome{Err: errors.New("deadline exceeded")}, "no answer to a deletion of nodes"},
+		{"the context ended", nodes, context.DeadlineExceeded, "no answer to a deletion of nodes"},
+		{"refused together", together, errors.New("no"), "failed to delete nodes"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c, p, _ := newFakeCloud()

@@ -88,7 +88,7 @@ func (c *consultant) serve(queue *workqueue.Typed[*consultJob]) {
 // errGone is the answer to a question about a pod that is gone. It is an error, since the core
 // may learn later that the pod is gone: it mustn't take it for one that no extender allows a
 // node, and have others make room for it.
-var errGone = errors.New("extenders weren't asked: the pod is gone")
+var errGone = errors.New("extenders were not called: the pod is gone")
 
 // consult returns what the extenders say.
 func (c *consultant) consult(ctx context.Context, question step.Consult) step.Consulted {

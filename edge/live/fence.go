@@ -39,10 +39,10 @@ type Fence struct {
 }
 
 var (
-	errOverdue = errors.New("the Lease wasn't renewed in time: nothing is written until it is")
+	errOverdue = errors.New("the Lease was not renewed in time; nothing is written until it is")
 	// ErrNotLeading is the outcome of a write by a process that has lost the Lease or has given
 	// it up.
-	ErrNotLeading = errors.New("this process doesn't hold the Lease any more")
+	ErrNotLeading = errors.New("this process no longer holds the Lease")
 )
 
 // NewFence returns a fence that opens with the first renewal.

@@ -77,10 +77,10 @@ func watchHeadroom(ctx context.Context, client kubernetes.Interface, dynamic dyn
 		return !h.unknown, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("asking which definitions there are: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("listing the resources of the API server: %w", context.Cause(ctx))
 	}
 	for _, kind := range h.missing {
-		log.Info("no CustomResourceDefinition of this kind; it is watched when there is one", "resource", kind.resource.String())
+		log.Info("no CustomResourceDefinition of this kind; it will be watched once there is one", "resource", kind.resource.String())
 	}
 	// A buffer that is delivered may bring further kinds.
 	for waited := 0; waited < len(h.started()); waited++ {
@@ -141,7 +141,7 @@ func (h *headroomWatcher) defined(kind headroomKind) bool {
 	list, err := h.client.Discovery().ServerResourcesForGroupVersion(kind.resource.GroupVersion().String())
 	if err != nil {
 		if !apierrors.IsNotFound(err) {
-			h.log.Warn("whether the API server serves a kind isn't known; it is asked again", "resource", kind.resource.String(), "err", err)
+			h.log.Warn("could not find out whether the API server serves a kind; retrying", "resource", kind.resource.String(), "err", err)
 			h.unknown = true
 			h.health.failed(headroomCache, err)
 		}
@@ -165,7 +165,7 @@ func (h *headroomWatcher) watch(ctx context.Context, kind headroomKind) {
 		}
 		if err != nil {
 			// It asks for nothing that can be made out, which its status then says.
-			h.log.Warn("an object can't be read, and counts as one without a spec", "resource", kind.resource.String(), "object", u.GetNamespace()+"/"+u.GetName(), "err", err)
+			h.log.Warn("an object can't be decoded and is treated as one without a spec", "resource", kind.resource.String(), "object", u.GetNamespace()+"/"+u.GetName(), "err", err)
 			o = kind.new()
 			o.SetNamespace(u.GetNamespace())
 			o.SetName(u.GetName())

@@ -73,11 +73,11 @@ func (h *Health) Cache(name string) error {
 	case c.synced != nil && c.synced():
 		return nil
 	case c.err != nil:
-		return fmt.Errorf("%s aren't listed yet: %w", name, c.err)
+		return fmt.Errorf("%s not listed yet: %w", name, c.err)
 	case c.synced == nil:
-		return fmt.Errorf("%s aren't watched yet", name)
+		return fmt.Errorf("%s not watched yet", name)
 	}
-	return fmt.Errorf("%s aren't listed yet", name)
+	return fmt.Errorf("%s not listed yet", name)
 }
 
 // watched has Cache ask synced from now on.
@@ -158,7 +158,7 @@ func (h *Health) Alive() error {
 	stuck := h.stuck()
 	for _, g := range slices.Sorted(maps.Keys(stuck)) {
 		t := stuck[g]
-		errs = append(errs, fmt.Errorf("the %s has been in %s for %s; the log says where it hangs", g, t.what, time.Since(t.since).Round(time.Second)))
+		errs = append(errs, fmt.Errorf("the %s has been stuck in %s for %s; the log has its stack", g, t.what, time.Since(t.since).Round(time.Second)))
 	}
 	return errors.Join(errs...)
 }

@@ -58,10 +58,10 @@ func (h *hanging) Plan(compute func() *autoscaler.Plan, done func(*autoscaler.Pl
 func TestALoopThatHangsIsNotAlive(t *testing.T) {
 	for _, x := range []struct{ where, says, logs string }{
 		{"nowhere", "", ""},
-		{"hook", "the loop has been in a Step, with what is handed out after it for ", "hangsInAHook"},
-		{"handing out", "the loop has been in a Step, with what is handed out after it for ", "hangsHandingOut"},
-		{"question", "the loop has been in a question for ", "hangsInAQuestion"},
-		{"plan", "the planner has been in a plan for ", "hangsInAPlan"},
+		{"hook", "the loop has been stuck in a step or the handout of its results for ", "hangsInAHook"},
+		{"handing out", "the loop has been stuck in a step or the handout of its results for ", "hangsHandingOut"},
+		{"question", "the loop has been stuck in a query for ", "hangsInAQuestion"},
+		{"plan", "the planner has been stuck in a plan for ", "hangsInAPlan"},
 	} {
 		t.Run(x.where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -46,11 +46,11 @@ func (l *loop) untilLeader(ctx context.Context, becomeLeader <-chan struct{}) bo
 		case <-becomeLeader:
 			return true
 		case ask := <-l.questions:
-			l.show("a question", ask)
+			l.show("a query", ask)
 		case <-l.inbox.signal:
-			end := l.begin("a Step of standing by")
+			end := l.begin("a standby step")
 			if err := l.driver.StandBy(l.now(), l.inbox.take()...); err != nil {
-				l.log.Error("standing by", "err", err)
+				l.log.Error("step of the standby failed", "err", err)
 			}
 			end()
 		}
@@ -82,26 +82,26 @@ func (l *loop) steps(ctx context.Context) {
 		ticker := time.NewTicker(stateEvery)
 		defer ticker.Stop()
 		show = ticker.C
-		l.show("a look at its state", l.state)
+		l.show("a read of its state", l.state)
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case ask := <-l.questions:
-			l.show("a question", ask)
+			l.show("a query", ask)
 			continue
 		case <-show:
-			l.show("a look at its state", l.state)
+			l.show("a read of its state", l.state)
 			continue
 		case <-l.inbox.signal:
 		case <-timer.C:
 		}
 		now := l.now()
-		end := l.begin("a Step, with what is handed out after it")
+		end := l.begin("a step or the handout of its results")
 		wake, err := l.driver.Step(now, l.inbox.take()...)
 		if err != nil {
-			l.log.Error("no plan could be made; the core asks again", "err", err)
+			l.log.Error("planning failed; it will be retried", "err", err)
 			if l.watcher != nil {
 				l.watcher.PlanFailed()
 			}

@@ -46,11 +46,11 @@ func (t patient) RoundTrip(r *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		if t.waiting.Add(1) == 1 {
-			t.log.Warn("the API server can't be reached; lists and watches wait for it", "err", err)
+			t.log.Warn("the API server is unreachable; waiting for it before listing and watching", "err", err)
 		}
 		ready := t.waitUntilReady(r)
 		if t.waiting.Add(-1) == 0 && ready {
-			t.log.Info("the API server is back")
+			t.log.Info("the API server is reachable again")
 		}
 		if !ready {
 			return nil, err

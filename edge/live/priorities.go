@@ -70,7 +70,7 @@ func (p *priorities) watch(ctx context.Context, wg *sync.WaitGroup, client kuber
 	first, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := c.Wait(first); err != nil && ctx.Err() == nil {
-		p.log.Warn("the priorities of node groups can't be read; the expander priority leaves all options until they are", "configMap", p.namespace+"/"+expander.PrioritiesConfigMap)
+		p.log.Warn("can't read the priorities of node groups; the expander priority filters out no options until it can", "configMap", p.namespace+"/"+expander.PrioritiesConfigMap)
 	}
 }
 
@@ -79,29 +79,29 @@ func (p *priorities) set(c *v1.ConfigMap) {
 	p.object.Store(c)
 	text, ok := c.Data[expander.PrioritiesKey]
 	if !ok {
-		p.warn(expander.PrioritiesInvalid, fmt.Sprintf("the ConfigMap has no key %s; the last priorities that could be read hold on", expander.PrioritiesKey))
+		p.warn(expander.PrioritiesInvalid, fmt.Sprintf("Wrong configuration for priority expander: the ConfigMap has no key %s. Ignoring update.", expander.PrioritiesKey))
 		return
 	}
 	read, err := expander.ParsePriorities(text)
 	if err != nil {
-		p.warn(expander.PrioritiesInvalid, fmt.Sprintf("%v; the last priorities that could be read hold on", err))
+		p.warn(expander.PrioritiesInvalid, fmt.Sprintf("Wrong configuration for priority expander: %v. Ignoring update.", err))
 		return
 	}
 	p.current.Store(read)
-	p.log.Info("the priorities of node groups were read", "version", c.ResourceVersion)
+	p.log.Info("loaded the priorities of node groups", "version", c.ResourceVersion)
 }
 
 // gone takes in that there is no ConfigMap any more.
 func (p *priorities) gone() {
 	p.object.Store(nil)
 	p.current.Store(nil)
-	p.log.Info("the priorities of node groups are gone; the expander priority leaves all options")
+	p.log.Info("the priorities of node groups were deleted; the expander priority filters out no options")
 }
 
 // warn says what is wrong with the priorities, in the log and by an event of the
 // ConfigMap.
 func (p *priorities) warn(reason, message string) {
-	p.log.Warn("the priorities of node groups", "reason", reason, "message", message)
+	p.log.Warn("priorities of node groups", "reason", reason, "message", message)
 	if c := p.object.Load(); c != nil {
 		p.event(step.Event{Kind: "ConfigMap", Namespace: c.Namespace, Name: c.Name, UID: c.UID, Warning: true, Reason: reason, Action: "Prioritizing", Message: message})
 	}

@@ -195,7 +195,7 @@ func TestExpandersThatAreNamedAreThere(t *testing.T) {
 		{names: "price,random", strategies: 2},
 		{names: "priority,least-waste", strategies: 2, priorities: true},
 		{names: "grpc,priority", grpc: expander.Random{}, strategies: 2, priorities: true},
-		{names: "grpc", err: "the expander grpc isn't to be had here"},
+		{names: "grpc", err: "expander grpc is not available here"},
 	} {
 		scale := core.DefaultAutoscale()
 		scale.Expander = x.names

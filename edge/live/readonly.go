@@ -63,15 +63,15 @@ func (p readOnlyProvider) GroupOf(node *v1.Node) string { return p.provider.Grou
 
 // IncreaseSize implements nodegroup.Provider.
 func (readOnlyProvider) IncreaseSize(_ context.Context, group string, delta int) error {
-	return fmt.Errorf("%w; node group %s wasn't increased by %d", ErrShadow, group, delta)
+	return fmt.Errorf("%w; node group %s was not increased by %d", ErrShadow, group, delta)
 }
 
 // DeleteNodes implements nodegroup.Provider.
 func (readOnlyProvider) DeleteNodes(_ context.Context, group string, instances []nodegroup.Instance) error {
-	return fmt.Errorf("%w; %d nodes of node group %s weren't deleted", ErrShadow, len(instances), group)
+	return fmt.Errorf("%w; %d nodes of node group %s were not deleted", ErrShadow, len(instances), group)
 }
 
 // DecreaseTargetSize implements nodegroup.Provider.
 func (readOnlyProvider) DecreaseTargetSize(_ context.Context, group string, delta int) error {
-	return fmt.Errorf("%w; the target of node group %s wasn't decreased by %d", ErrShadow, group, delta)
+	return fmt.Errorf("%w; the target size of node group %s was not decreased by %d", ErrShadow, group, delta)
 }

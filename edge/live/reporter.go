@@ -236,7 +236,7 @@ func (r *reporter) write(ctx context.Context, client kubernetes.Interface, x rep
 		x.nomination.done(err)
 	}
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
-		r.log.Warn("a pod's status could not be written", "pod", namespace+"/"+name, "err", err)
+		r.log.Warn("failed to update a pod's status", "pod", namespace+"/"+name, "err", err)
 	}
 	return err
 }

@@ -229,7 +229,7 @@ func TestNoCandidateBeforeTheCachesAreFull(t *testing.T) {
 						case <-allowed:
 							return false, nil, nil
 						default:
-							return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: name}, "", errors.New("no rule allows it"))
+							return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: name}, "", errors.New("no RBAC rule allows it"))
 						}
 					})
 					i.start(t, Options{StandBy: standBy, Health: health, Synced: func(func(context.Context) error) { close(synced) }, BecomeLeader: make(chan struct{})})
@@ -244,7 +244,7 @@ func TestNoCandidateBeforeTheCachesAreFull(t *testing.T) {
 						if (err != nil) != (cache == name) {
 							t.Errorf("the cache of %s: %v", cache, err)
 						}
-						if cache == name && (err == nil || !strings.Contains(err.Error(), "no rule allows it")) {
+						if cache == name && (err == nil || !strings.Contains(err.Error(), "no RBAC rule allows it")) {
 							t.Errorf("it says %v, want why", err)
 						}
 					}

@@ -86,9 +86,9 @@ func (w *statusWriter) report(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && !w.failing:
-		w.log.Warn("the status of the autoscaler could not be written; it is tried with each status that comes", "configMap", w.namespace+"/"+w.name, "err", err)
+		w.log.Warn("failed to write the autoscaler status; retrying with each new status", "configMap", w.namespace+"/"+w.name, "err", err)
 	case err == nil && w.failing:
-		w.log.Info("the status of the autoscaler is written again", "configMap", w.namespace+"/"+w.name)
+		w.log.Info("writing the autoscaler status succeeds again", "configMap", w.namespace+"/"+w.name)
 	}
 	w.failing = err != nil
 }

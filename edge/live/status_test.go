@@ -306,7 +306,7 @@ func TestStatusThatCannotBeWrittenIsSaidOnce(t *testing.T) {
 	for _, err := range []error{nil, errors.New("forbidden"), errors.New("forbidden"), nil, nil} {
 		w.report(t.Context(), err)
 	}
-	if got := log.String(); strings.Count(got, "could not be written") != 1 || strings.Count(got, "is written again") != 1 || !strings.Contains(got, "configMap=ns/name err=forbidden") {
+	if got := log.String(); strings.Count(got, "failed to write") != 1 || strings.Count(got, "succeeds again") != 1 || !strings.Contains(got, "configMap=ns/name err=forbidden") {
 		t.Errorf("the log has\n%s", got)
 	}
 }

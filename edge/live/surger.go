@@ -85,7 +85,7 @@ func whyNoSurge(d *appsv1.Deployment) error {
 	unavailable, _ := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(rolling.MaxUnavailable, intstr.FromInt32(0))), replicas, false)
 	switch {
 	case d.Spec.Template.Annotations[cluster.SurgeAnnotation] != "true":
-		return fmt.Errorf("its pod template has no annotation %s: \"true\" any more", cluster.SurgeAnnotation)
+		return fmt.Errorf("its pod template no longer has the annotation %s: \"true\"", cluster.SurgeAnnotation)
 	case d.DeletionTimestamp != nil:
 		return errors.New("it is being deleted")
 	case replicas != 1:
@@ -97,9 +97,9 @@ func whyNoSurge(d *appsv1.Deployment) error {
 	case surge < 1:
 		return errors.New("its maxSurge allows no more than its replicas")
 	case unavailable > 0:
-		return errors.New("its maxUnavailable has the pod deleted first")
+		return errors.New("its maxUnavailable would delete the pod first")
 	case d.Status.ObservedGeneration < d.Generation || d.Status.Replicas != 1 || d.Status.UpdatedReplicas != 1:
-		return errors.New("it is rolling already, or has not made its pod yet")
+		return errors.New("a rollout is in progress, or its pod does not exist yet")
 	}
 	return nil
 }

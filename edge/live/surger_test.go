@@ -47,7 +47,7 @@ func TestWhichDeploymentsSurge(t *testing.T) {
 		{"the defaults: 25 % are one more, and none less", func(*appsv1.Deployment) {}, ""},
 		{"as many replicas as without a number", func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To(int32(1)) }, ""},
 		{"one more", rolling(intstr.FromInt32(1), intstr.FromInt32(0)), ""},
-		{"not opted in any more", func(d *appsv1.Deployment) { delete(d.Spec.Template.Annotations, cluster.SurgeAnnotation) }, `its pod template has no annotation berth.dev/surge: "true" any more`},
+		{"not opted in any more", func(d *appsv1.Deployment) { delete(d.Spec.Template.Annotations, cluster.SurgeAnnotation) }, `its pod template no longer has the annotation berth.dev/surge: "true"`},
 		{"going", func(d *appsv1.Deployment) { d.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "it is being deleted"},
 		{"two replicas", func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To(int32(2)) }, "a rollout would replace all of its 2 replicas"},
 		{"paused", func(d *appsv1.Deployment) { d.Spec.Paused = true }, "it is paused"},
@@ -56,11 +56,11 @@ func TestWhichDeploymentsSurge(t *testing.T) {
 		}, "its strategy is Recreate, not RollingUpdate"},
 		{"none more", rolling(intstr.FromInt32(0), intstr.FromInt32(1)), "its maxSurge allows no more than its replicas"},
 		{"none more, in percent", rolling(intstr.FromString("0%"), intstr.FromInt32(1)), "its maxSurge allows no more than its replicas"},
-		{"one less", rolling(intstr.FromInt32(1), intstr.FromInt32(1)), "its maxUnavailable has the pod deleted first"},
-		{"one less, in percent", rolling(intstr.FromInt32(1), intstr.FromString("100%")), "its maxUnavailable has the pod deleted first"},
-		{"a change that its controller hasn't seen", func(d *appsv1.Deployment) { d.Generation = 4 }, "it is rolling already, or has not made its pod yet"},
-		{"two pods, of which one is new", func(d *appsv1.Deployment) { d.Status.Replicas = 2 }, "it is rolling already, or has not made its pod yet"},
-		{"an old pod only", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }, "it is rolling already, or has not made its pod yet"},
+		{"one less", rolling(intstr.FromInt32(1), intstr.FromInt32(1)), "its maxUnavailable would delete the pod first"},
+		{"one less, in percent", rolling(intstr.FromInt32(1), intstr.FromString("100%")), "its maxUnavailable would delete the pod first"},
+		{"a change that its controller hasn't seen", func(d *appsv1.Deployment) { d.Generation = 4 }, "a rollout is in progress, or its pod does not exist yet"},
+		{"two pods, of which one is new", func(d *appsv1.Deployment) { d.Status.Replicas = 2 }, "a rollout is in progress, or its pod does not exist yet"},
+		{"an old pod only", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }, "a rollout is in progress, or its pod does not exist yet"},
 	} {
 		d := surgeable()
 		c.change(d)

@@ -172,8 +172,8 @@ func TestTaintOutcomes(t *testing.T) {
 		{"somebody else was faster", true, false, []error{conflict}, false, 2},
 		{"a failure that passes", true, false, []error{unavailable}, false, 2},
 		{"forbidden", true, false, []error{never}, true, 1},
-		{"the node is gone", false, false, nil, true, 0},
-		{"the node is gone, and its taint with it", false, true, nil, false, 0},
+		{"the node no longer exists", false, false, nil, true, 0},
+		{"the node no longer exists, and its taint with it", false, true, nil, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client := fake.NewClientset()

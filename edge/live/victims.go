@@ -77,7 +77,7 @@ func (l *leavers) preempt(ctx context.Context, victim step.Preemption, nominatio
 	send(ctx, l.backlog, leaving{victim.UID, laneCall{nomination.known, l.victims, func(ctx context.Context) {
 		err := nomination.result()
 		if away(err) || errors.Is(err, errBinding) {
-			err = fmt.Errorf("%s isn't asked to leave, since the nomination of the pod that preempts it isn't written: %w", victim.Name, err)
+			err = fmt.Errorf("%s is not preempted, since the nomination of its preemptor is not written: %w", victim.Name, err)
 		} else {
 			err = l.preemptor.preempt(ctx, victim)
 		}

@@ -301,7 +301,7 @@ func TestNoVictimLeavesBeforeTheNominationIsWritten(t *testing.T) {
 		{"the API server doesn't want it", apierrors.NewForbidden(resource, "p", nil), 0, false, true, time.Second},
 		{"the preemptor is gone", apierrors.NewNotFound(resource, "p"), 0, false, true, time.Second},
 		{"the API server is away", errors.New("connection refused"), 0, false, false, 7 * time.Second}, // five attempts
-		{"the preemptor is being bound", nil, 0, true, false, 0},
+		{"the preemptor being bound", nil, 0, true, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

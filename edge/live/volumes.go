@@ -84,7 +84,7 @@ func (b *volumeBinder) write(ctx context.Context, o cluster.Object) error {
 		case *v1.PersistentVolumeClaim:
 			_, err = b.client.CoreV1().PersistentVolumeClaims(o.Namespace).Update(ctx, o, metav1.UpdateOptions{})
 		default:
-			return fmt.Errorf("an object of type %T isn't for volumes", o)
+			return fmt.Errorf("unexpected object of type %T for volumes", o)
 		}
 		return err
 	})

@@ -40,7 +40,7 @@ func watchdog(ctx context.Context, h *Health, log *slog.Logger) {
 				continue
 			}
 			logged[g] = t.since
-			log.Error("a goroutine is stuck; /livez fails until it goes on", "goroutine", string(g), "in", t.what, "for", time.Since(t.since).Round(time.Second), "stack", stacksOf(g))
+			log.Error("a goroutine is stuck; /livez fails until it continues", "goroutine", string(g), "in", t.what, "for", time.Since(t.since).Round(time.Second), "stack", stacksOf(g))
 		}
 	}
 }

@@ -235,7 +235,7 @@ func (w *workers) plan(compute func() *autoscaler.Plan, done func(*autoscaler.Pl
 		w.planTimed()
 	}
 	if plan.Unplanned > 0 {
-		w.log.Warn("a plan was cut short; what it has decided is bought, and the next goes on", "scaleUps", len(plan.ScaleUps), "podsLeft", plan.Unplanned)
+		w.log.Warn("a plan ran out of time; nodes decided on by then are added, and the next plan continues", "scaleUps", len(plan.ScaleUps), "podsLeft", plan.Unplanned)
 	}
 	done(plan)
 }

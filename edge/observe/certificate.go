@@ -33,7 +33,7 @@ func (s *Serving) ensureCertificate() (err error) {
 	if err != nil {
 		return err
 	}
-	s.secure.ServerCert.GeneratedCert, err = dynamiccertificates.NewStaticCertKeyContent("made at the start", chain, key)
+	s.secure.ServerCert.GeneratedCert, err = dynamiccertificates.NewStaticCertKeyContent("self-signed at startup", chain, key)
 	return err
 }
 

@@ -57,10 +57,10 @@ type ExplainedNodes struct {
 const questionTimeout = 10 * time.Second
 
 // noGroups is why nothing is known of any node group.
-const noGroups = "no node group is known: Berth only schedules, or its provider hasn't told of its groups yet"
+const noGroups = "no node groups are known: Berth only schedules, or its provider has not listed its groups yet"
 
 // onlySchedules is why nothing is known of nodes' removal.
-const onlySchedules = "Berth only schedules here: it removes no node, and keeps none"
+const onlySchedules = "Berth only schedules here and does not remove nodes"
 
 // explain serves /debug/explain?pod=NAMESPACE/NAME, ?group=NAME, ?groups, ?node=NAME, ?nodes and
 // ?names=KIND.
@@ -77,7 +77,7 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 // answerTo answers a request with what the core of the leader says between two Steps.
 func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, question func(*core.Core) reply) {
 	if !s.leader.Load() {
-		fail(w, http.StatusServiceUnavailable, "this Berth stands by; ask the one that leads")
+		fail(w, http.StatusServiceUnavailable, "this instance is standing by; query the leader")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
@@ -122,7 +122,7 @@ func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
 	}
 	pod := query.Get("pod")
 	if strings.Count(pod, "/") != 1 {
-		return nil, fmt.Errorf("pod is %q; give it as ?pod=NAMESPACE/NAME, or ask for ?group=NAME, ?groups, ?node=NAME or ?nodes", pod)
+		return nil, fmt.Errorf("pod is %q; give it as ?pod=NAMESPACE/NAME, or query ?group=NAME, ?groups, ?node=NAME or ?nodes", pod)
 	}
 	return func(c *core.Core) reply { return s.explainPod(c, pod) }, nil
 }
@@ -132,7 +132,7 @@ func (s *Server) explainPod(c *core.Core, pod string) reply {
 	x, _ := c.Explain(namespace, name) // without an outcome when it isn't known
 	out := Explained{At: time.Now(), Explanation: x, Decisions: s.History.Of(pod)}
 	if out.Outcome == "" && len(out.Decisions) == 0 {
-		return reply{missing: fmt.Sprintf("Berth knows no pod %s; it may be over", pod)}
+		return reply{missing: fmt.Sprintf("pod %s not found; it may have finished", pod)}
 	}
 	return reply{value: out}
 }
@@ -156,7 +156,7 @@ func (s *Server) explainGroup(c *core.Core, name string) reply {
 	if len(names) == 0 {
 		return reply{missing: noGroups}
 	}
-	return reply{missing: fmt.Sprintf("there is no node group %s; names like it are %s", name, strings.Join(nearest(name, names), ", "))}
+	return reply{missing: fmt.Sprintf("node group %s not found; similar names are %s", name, strings.Join(nearest(name, names), ", "))}
 }
 
 func explainNodes(c *core.Core) reply {
@@ -176,7 +176,7 @@ func (s *Server) explainNode(c *core.Core, name string) reply {
 	case !autoscales:
 		return reply{missing: onlySchedules}
 	case len(names) == 0:
-		return reply{missing: fmt.Sprintf("there is no node %s, nor any other", name)}
+		return reply{missing: fmt.Sprintf("node %s not found; there are no nodes", name)}
 	}
-	return reply{missing: fmt.Sprintf("there is no node %s; names like it are %s", name, strings.Join(nearest(name, names), ", "))}
+	return reply{missing: fmt.Sprintf("node %s not found; similar names are %s", name, strings.Join(nearest(name, names), ", "))}
 }

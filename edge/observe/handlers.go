@@ -21,7 +21,7 @@ func (s *Server) handler(profiling bool) http.Handler {
 	alive := append([]healthz.HealthChecker{healthz.PingHealthz}, named(s.Alive)...)
 	ready := append([]healthz.HealthChecker{healthz.PingHealthz, healthz.NamedCheck("leading-or-standing-by", func(*http.Request) error {
 		if s.leader.Load() && !s.ready.Load() {
-			return fmt.Errorf("leading, and the cluster isn't known yet")
+			return fmt.Errorf("leading, but caches are not synced yet")
 		}
 		return nil
 	})}, named(s.Ready)...)

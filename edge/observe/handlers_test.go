@@ -102,7 +102,7 @@ func TestExplainAnswers(t *testing.T) {
 	step1 := l.step(step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("gone").Req("cpu", "1").Obj()})
 	s.Step(l.now, 0, nil, &step1)
 	l.step(step.PodGone{UID: "pod-gone"})
-	if code, body := get(t.Context(), s, nil, "/debug/explain?pod=default/waits"); code != http.StatusServiceUnavailable || !strings.Contains(body, "stands by") {
+	if code, body := get(t.Context(), s, nil, "/debug/explain?pod=default/waits"); code != http.StatusServiceUnavailable || !strings.Contains(body, "standing by") {
 		t.Errorf("standing by: got %d %s", code, body)
 	}
 	s.BecomeLeader()
@@ -113,7 +113,7 @@ func TestExplainAnswers(t *testing.T) {
 	}{
 		{"default/waits", http.StatusOK, "no nodes available to schedule pods"},
 		{"default/gone", http.StatusOK, `"kind": "Waits"`},
-		{"default/nobody", http.StatusNotFound, "Berth knows no pod default/nobody"},
+		{"default/nobody", http.StatusNotFound, "pod default/nobody not found"},
 		{"waits", http.StatusBadRequest, "?pod=NAMESPACE/NAME"},
 	} {
 		if code, body := get(t.Context(), s, l.core, "/debug/explain?pod="+x.pod); code != x.code || !strings.Contains(body, x.want) {
@@ -135,7 +135,7 @@ func TestExplainAnswersAboutNodeGroups(t *testing.T) {
 	scales, schedules := newLiveOf(t, cfg), newLive(t)
 	s := NewServer(nil, slog.New(slog.DiscardHandler))
 	s.BecomeLeader()
-	if code, body := get(t.Context(), s, scales.core, "/debug/explain?groups"); code != http.StatusNotFound || !strings.Contains(body, "its provider hasn't told of its groups yet") {
+	if code, body := get(t.Context(), s, scales.core, "/debug/explain?groups"); code != http.StatusNotFound || !strings.Contains(body, "its provider has not listed its groups yet") {
 		t.Errorf("before the provider has told of groups: got %d %s", code, body)
 	}
 	var groups []nodegroup.Group
@@ -156,8 +156,8 @@ func TestExplainAnswersAboutNodeGroups(t *testing.T) {
 	}{
 		{"one group", scales.core, "group=batch", http.StatusOK, []string{`"launching": 1`, `"by": "price"`, `"kind": "ScaledUp"`}},
 		{"all groups", scales.core, "groups", http.StatusOK, []string{`"group": "batch"`, `"group": "web-large"`, `"group": "web-small"`}},
-		{"a wrong name", scales.core, "group=web-smal", http.StatusNotFound, []string{"there is no node group web-smal; names like it are web-small, web-large, batch"}},
-		{"no name", scales.core, "group=", http.StatusNotFound, []string{"names like it are batch"}},
+		{"a wrong name", scales.core, "group=web-smal", http.StatusNotFound, []string{"node group web-smal not found; similar names are web-small, web-large, batch"}},
+		{"no name", scales.core, "group=", http.StatusNotFound, []string{"similar names are batch"}},
 		{"a Berth that only schedules", schedules.core, "group=batch", http.StatusNotFound, []string{"Berth only schedules"}},
 		{"a pod", scales.core, "pod=default/p", http.StatusOK, []string{`"answer": "Bought"`}},
 		{"nothing", scales.core, "", http.StatusBadRequest, []string{"?group=NAME, ?groups, ?node=NAME or ?nodes"}},
@@ -178,11 +178,11 @@ func TestExplainAnswersAboutNodes(t *testing.T) {
 	cfg.Autoscale = &a
 	scales, schedules := newLiveOf(t, cfg), newLive(t)
 	s := NewServer(nil, slog.New(slog.DiscardHandler))
-	if code, body := get(t.Context(), s, scales.core, "/debug/explain?nodes"); code != http.StatusServiceUnavailable || !strings.Contains(body, "stands by") {
+	if code, body := get(t.Context(), s, scales.core, "/debug/explain?nodes"); code != http.StatusServiceUnavailable || !strings.Contains(body, "standing by") {
 		t.Errorf("standing by: got %d %s", code, body)
 	}
 	s.BecomeLeader()
-	if code, body := get(t.Context(), s, scales.core, "/debug/explain?node=web-1"); code != http.StatusNotFound || !strings.Contains(body, "there is no node web-1, nor any other") {
+	if code, body := get(t.Context(), s, scales.core, "/debug/explain?node=web-1"); code != http.StatusNotFound || !strings.Contains(body, "node web-1 not found; there are no nodes") {
 		t.Errorf("in an empty cluster: got %d %s", code, body)
 	}
 	in := []step.Input{step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 3, Target: 2, Template: testkit.Node("g").Alloc("cpu", "4").Obj()}}}}
@@ -205,8 +205,8 @@ func TestExplainAnswersAboutNodes(t *testing.T) {
 		{"one that stays", scales.core, "node=web-1", http.StatusOK, []string{`"state": "Stays"`, `"pod": "default/db"`, `"kind": "NodeStays"`}},
 		{"one that could go", scales.core, "node=batch-1", http.StatusOK, []string{`"state": "Candidate"`, `"reason": "NotUnneededLongEnough"`}},
 		{"all", scales.core, "nodes", http.StatusOK, []string{`"status": "CandidatesPresent"`, `"reason": "BlockedByPod"`}},
-		{"a wrong name", scales.core, "node=web1", http.StatusNotFound, []string{"there is no node web1; names like it are web-1, batch-1"}},
-		{"no name", scales.core, "node=", http.StatusNotFound, []string{"names like it are web-1"}},
+		{"a wrong name", scales.core, "node=web1", http.StatusNotFound, []string{"node web1 not found; similar names are web-1, batch-1"}},
+		{"no name", scales.core, "node=", http.StatusNotFound, []string{"similar names are web-1"}},
 		{"one of a Berth that only schedules", schedules.core, "node=web-1", http.StatusNotFound, []string{"Berth only schedules here"}},
 		{"all of a Berth that only schedules", schedules.core, "nodes", http.StatusNotFound, []string{"Berth only schedules here"}},
 	} {

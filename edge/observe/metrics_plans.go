@@ -55,14 +55,14 @@ type planMetrics struct {
 func newPlanMetrics(r *registry) planMetrics {
 	r.subsystem = "cluster_autoscaler"
 	m := planMetrics{
-		last: r.gauges("last_activity", "Unix time at which something was last done: main, a plan was asked for; mainSuccessful, one was taken in; autoscaling, one for a cluster whose size may be changed; scaleUp, one for pods that found no node; scaleDown, one that looked for nodes to remove.", "activity"),
-		took: r.histograms("function_duration_seconds", "Time of main, a plan until it was taken in; of it scaleUp, choosing groups, findUnneeded, finding nodes that could be removed, and scaleDown, taking it in; and of cloudProviderRefresh, reading the provider's groups.",
+		last: r.gauges("last_activity", "Unix time of the last activity: main, a plan was requested; mainSuccessful, a plan was committed; autoscaling, a plan for a cluster that is healthy enough to be resized; scaleUp, a plan with unschedulable pods; scaleDown, a plan that looked for nodes to remove.", "activity"),
+		took: r.histograms("function_duration_seconds", "Duration by function: main, a plan from its request until its commit; its parts scaleUp (choosing node groups), findUnneeded (finding removable nodes) and scaleDown (the commit); and cloudProviderRefresh, reading the provider's node groups.",
 			prometheus.ExponentialBucketsRange(0.1, 1800, 150), "function"),
 		sums:       r.summaries("function_duration_quantile_seconds", "The same as count and sum. As in Cluster Autoscaler it has no quantiles.", "function"),
-		errors:     r.counters("errors_total", "Loops that failed, by type: cloudProviderError, the provider's groups could not be read; internalError, a plan could not be made or taken in. Other failures are no loop's here: see failed_scale_ups_total and evicted_pods_total.", "type"),
-		skipped:    r.counters("skipped_scale_events_count", "Times that a plan left pods without a node (up), or kept a node (down), since --cores-total or --memory-total was reached.", "direction", "reason"),
-		packings:   r.histograms("binpacking_heterogeneity", "Classes of pods that plans packed on nodes of a group together.", prometheus.ExponentialBuckets(1, 2, 6), "instance_type", "cpu_count", "namespace_count"),
-		overflowed: r.gauge("overflowing_controllers_count", "Always 0: however many kinds of pods a controller has, pods that no rule can tell apart are planned as one."),
+		errors:     r.counters("errors_total", "Number of failed autoscaler loops by type: cloudProviderError, the provider's node groups could not be read; internalError, a plan could not be made or committed. Other failures are counted in failed_scale_ups_total and evicted_pods_total.", "type"),
+		skipped:    r.counters("skipped_scale_events_count", "Number of times that a plan skipped a scale-up (up) or a scale-down (down) because a limit of --cores-total or --memory-total was reached.", "direction", "reason"),
+		packings:   r.histograms("binpacking_heterogeneity", "Number of classes of pods that a plan packed together on nodes of a node group.", prometheus.ExponentialBuckets(1, 2, 6), "instance_type", "cpu_count", "namespace_count"),
+		overflowed: r.gauge("overflowing_controllers_count", "Always 0: pods that no rule distinguishes are planned as one class, however many kinds of pods a controller has."),
 	}
 	for _, kind := range []string{errorProvider, "apiCallError", errorInternal, "transientError", "configurationError", "nodeGroupDoesNotExistError", "unexpectedScaleDownStateError"} {
 		m.errors.WithLabelValues(kind)

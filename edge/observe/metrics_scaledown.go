@@ -44,21 +44,21 @@ func newScaleDownMetrics(r *registry) scaleDownMetrics {
 	r.subsystem = "cluster_autoscaler"
 	m := scaleDownMetrics{
 		removals: map[string]step.NodeDeletion{}, lateRemovals: map[string]bool{},
-		removed:     r.counters("scaled_down_nodes_total", "Nodes that the provider has deleted since they were empty, underutilized, or unready, by that reason. The model of a GPU and DRA drivers aren't known.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
-		removedGPU:  r.counters("scaled_down_gpu_nodes_total", "Those of them with GPUs.", "reason", "gpu_resource_name", "gpu_name"),
-		unneeded:    r.gauge("unneeded_nodes_count", "Nodes that could go, as of the last plan: those on their way out aren't among them."),
-		unremovable: r.gauges("unremovable_nodes_count", "Nodes that stay, and nodes that could go and wait, as of the last plan, by reason.", "reason"),
-		cooldown:    r.gauge("scale_down_in_cooldown", "1 when the time of some nodes has come, and none of them goes since their groups grew, shrank, or failed to, too recently; as of the last plan."),
-		pending:     r.gauge("pending_node_deletions", "Nodes on their way out: from the taint until the provider has deleted them, or they stay."),
-		skipped:     r.gauge("max_node_skip_eval_duration_seconds", "For how long plans haven't come to look at the node that waits longest for that."),
-		evicted:     r.counters("evicted_pods_total", "Evictions of pods from nodes on their way out, by result: succeeded, or failed. One that a disruption budget refuses is tried again, and not counted.", "eviction_result"),
+		removed:     r.counters("scaled_down_nodes_total", "Number of nodes removed, by reason: empty, underutilized or unready. The GPU model and DRA drivers are not known.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
+		removedGPU:  r.counters("scaled_down_gpu_nodes_total", "Number of GPU nodes removed, by reason.", "reason", "gpu_resource_name", "gpu_name"),
+		unneeded:    r.gauge("unneeded_nodes_count", "Number of unneeded nodes as of the last plan, not counting those being removed."),
+		unremovable: r.gauges("unremovable_nodes_count", "Number of unremovable nodes, and of unneeded nodes that are not removed yet, by reason, as of the last plan.", "reason"),
+		cooldown:    r.gauge("scale_down_in_cooldown", "1 if scale-down is in cooldown: nodes have been unneeded for long enough, but their node groups were scaled up or down, or failed to be, too recently; as of the last plan."),
+		pending:     r.gauge("pending_node_deletions", "Number of nodes being removed: from the taint until the provider has deleted them, or their removal is cancelled or fails."),
+		skipped:     r.gauge("max_node_skip_eval_duration_seconds", "Longest time for which plans have not evaluated a node."),
+		evicted:     r.counters("evicted_pods_total", "Number of evictions of pods from nodes being removed, by result: succeeded or failed. An eviction that a disruption budget refuses is retried and not counted.", "eviction_result"),
 	}
-	m.late = r.counter("old_unregistered_nodes_removed_count", "Instances that the provider has deleted since they hadn't become nodes in time.")
-	m.latency = r.histograms("node_removal_latency_seconds", "How long nodes whose time had come waited until their removal began (deleted=true) or they were needed again (deleted=false), by what had kept them last, none when nothing had.",
+	m.late = r.counter("old_unregistered_nodes_removed_count", "Number of unregistered instances removed because they did not register as nodes in time.")
+	m.latency = r.histograms("node_removal_latency_seconds", "Time from when a node was unneeded for long enough until its removal began (deleted=true) or it was needed again (deleted=false), by the last reason for which it was kept, none if there was no reason.",
 		prometheus.ExponentialBuckets(1, 1.5, 19), "deleted", "delay_reason")
 	r.subsystem = "berth"
-	m.status = r.gauges("scale_down_status", "1 for where scale-down stands (docs/why-a-node-stays.md), 0 for the other statuses; as of the last plan.", "status")
-	m.price = r.gauges("nodes_price_hourly", "What nodes cost an hour, as far as the provider says, by what becomes of them: of those that stay, and that could go and wait, with the reason; as of the last plan.", "state", "reason")
+	m.status = r.gauges("scale_down_status", "1 for the current status of scale-down (docs/why-a-node-stays.md), 0 for the others; as of the last plan.", "status")
+	m.price = r.gauges("nodes_price_hourly", "Hourly price of nodes, where the provider knows it, by their state for scale-down, with the reason for nodes that stay and removable nodes that wait; as of the last plan.", "state", "reason")
 	for _, reason := range []step.RemovalReason{step.RemovedEmpty, step.RemovedUnderutilized, step.RemovedUnready} {
 		m.removed.WithLabelValues(string(reason), "", "", "")
 	}

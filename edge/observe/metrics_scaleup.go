@@ -24,13 +24,13 @@ type scaleUpMetrics struct {
 func newScaleUpMetrics(r *registry) scaleUpMetrics {
 	r.subsystem = "cluster_autoscaler"
 	m := scaleUpMetrics{
-		nodes:       r.counters("scaled_up_nodes_total", "Nodes that the provider has taken orders for. The model of a GPU and DRA drivers aren't known.", "gpu_resource_name", "gpu_name", "dra_drivers"),
-		nodesGPU:    r.counters("scaled_up_gpu_nodes_total", "Those of them with GPUs.", "gpu_resource_name", "gpu_name"),
-		failed:      r.counters("failed_scale_ups_total", "Failures to make nodes, by reason: cloudProviderError for an order that was refused, timeout for nodes that weren't there in time, else the provider's code for why instances failed, or OutOfResources or Other.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
-		failedGPU:   r.counters("failed_gpu_scale_ups_total", "Those of them that concerned nodes with GPUs.", "reason", "gpu_resource_name", "gpu_name"),
-		failedNodes: r.counters("failed_node_creations_total", "Nodes that weren't made, by the same reasons.", "reason"),
-		created:     r.counters("created_node_groups_total", "Always 0: Berth makes no node groups.", "group_type"),
-		deleted:     r.counters("deleted_node_groups_total", "Always 0: Berth deletes no node groups.", "group_type"),
+		nodes:       r.counters("scaled_up_nodes_total", "Number of nodes added. The GPU model and DRA drivers are not known.", "gpu_resource_name", "gpu_name", "dra_drivers"),
+		nodesGPU:    r.counters("scaled_up_gpu_nodes_total", "Number of GPU nodes added.", "gpu_resource_name", "gpu_name"),
+		failed:      r.counters("failed_scale_ups_total", "Number of failed scale-ups by reason: cloudProviderError if the provider refused it, timeout if nodes did not register in time, otherwise the provider's error code of failed instances, or OutOfResources or Other.", "reason", "gpu_resource_name", "gpu_name", "dra_drivers"),
+		failedGPU:   r.counters("failed_gpu_scale_ups_total", "Number of failed scale-ups of GPU nodes by reason.", "reason", "gpu_resource_name", "gpu_name"),
+		failedNodes: r.counters("failed_node_creations_total", "Number of nodes that failed to be created, by reason as in failed_scale_ups_total.", "reason"),
+		created:     r.counters("created_node_groups_total", "Always 0: Berth does not create node groups.", "group_type"),
+		deleted:     r.counters("deleted_node_groups_total", "Always 0: Berth does not delete node groups.", "group_type"),
 		gpus:        map[string]v1.ResourceName{},
 	}
 	m.nodes.WithLabelValues("", "", "")

@@ -94,14 +94,14 @@ func TestMetricsOfAHistory(t *testing.T) {
 	l.step(step.BindDone{UID: "pod-high"})
 	for name, want := range map[string]string{
 		"scheduler_schedule_attempts_total": `
-			# HELP scheduler_schedule_attempts_total Attempts to schedule pods, by result: scheduled, unschedulable, or error, which is a failure of Berth's or the API server's.
+			# HELP scheduler_schedule_attempts_total Number of attempts to schedule pods, by result: scheduled, unschedulable, or error for an internal error of Berth or the API server.
 			# TYPE scheduler_schedule_attempts_total counter
 			scheduler_schedule_attempts_total{profile="default-scheduler",result="error"} 1
 			scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 2
 			scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 2
 			`,
 		"scheduler_pending_pods": `
-			# HELP scheduler_pending_pods Pods without a node, by queue: active, backoff, unschedulable, or gated, where those are too whose victims are being told to leave.
+			# HELP scheduler_pending_pods Number of pending pods by queue: active, backoff, unschedulable, or gated, which includes pods whose preemption victims are being deleted.
 			# TYPE scheduler_pending_pods gauge
 			scheduler_pending_pods{queue="active"} 0
 			scheduler_pending_pods{queue="backoff"} 0
@@ -109,12 +109,12 @@ func TestMetricsOfAHistory(t *testing.T) {
 			scheduler_pending_pods{queue="unschedulable"} 1
 			`,
 		"scheduler_preemption_attempts_total": `
-			# HELP scheduler_preemption_attempts_total Attempts without a node that looked for victims.
+			# HELP scheduler_preemption_attempts_total Number of attempts that found no node and looked for preemption victims.
 			# TYPE scheduler_preemption_attempts_total counter
 			scheduler_preemption_attempts_total 2
 			`,
 		"scheduler_unschedulable_pods": `
-			# HELP scheduler_unschedulable_pods Pods that wait, by each plugin that rejects a node for them.
+			# HELP scheduler_unschedulable_pods Number of unschedulable pods by plugin that rejects a node for them; a pod is counted for each such plugin.
 			# TYPE scheduler_unschedulable_pods gauge
 			scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1
 			`,
@@ -374,9 +374,9 @@ func TestPodResources(t *testing.T) {
 // TestMetricsReference keeps docs/reference/metrics.md what the code says.
 func TestMetricsReference(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nGenerated from the code: `go test ./edge/observe -rewrite`. Those of the Go runtime and the process are left out. ")
-	b.WriteString("`scheduler_*` have kube-scheduler's names, labels and buckets, `cluster_autoscaler_*` Cluster Autoscaler's; what these have beyond them is in [compatibility](../compatibility.md). ")
-	b.WriteString("Those marked with * are there with `--emit-per-nodegroup-metrics` only. A dashboard and alert rules over them are in [deploy/monitoring](../../deploy/monitoring).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	b.WriteString("# Metrics\n\nGenerated from the code: `go test ./edge/observe -rewrite`. Metrics of the Go runtime and of the process are omitted. ")
+	b.WriteString("`scheduler_*` metrics have kube-scheduler's names, labels and buckets, and `cluster_autoscaler_*` metrics Cluster Autoscaler's; the differences are in [compatibility](../compatibility.md). ")
+	b.WriteString("Metrics marked with * need `--emit-per-nodegroup-metrics`. A dashboard and alerting rules are in [deploy/monitoring](../../deploy/monitoring).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	list := slices.Clone(NewMetrics().List())
 	slices.SortFunc(list, func(x, y Metric) int { return strings.Compare(x.Name, y.Name) })
 	for _, m := range list {

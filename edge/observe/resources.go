@@ -26,8 +26,8 @@ type podResources struct {
 func newPodResources(ctx context.Context, ask func(context.Context, func(*core.Core)) bool) *podResources {
 	labels := []string{"namespace", "pod", "node", "scheduler", "priority", "resource", "unit"}
 	return &podResources{ctx, ask, [2]*prometheus.Desc{
-		prometheus.NewDesc("kube_pod_resource_request", "Resources that pods ask for, with the unit where there is one.", labels, nil),
-		prometheus.NewDesc("kube_pod_resource_limit", "Limits of the resources of pods, with the unit where there is one.", labels, nil),
+		prometheus.NewDesc("kube_pod_resource_request", "Resources requested by pods, with the unit of the resource if any.", labels, nil),
+		prometheus.NewDesc("kube_pod_resource_limit", "Resource limits of pods, with the unit of the resource if any.", labels, nil),
 	}}
 }
 

@@ -61,10 +61,10 @@ func (s *Serving) Flags(fs *pflag.FlagSet) {
 	s.secure.AddFlags(fs)
 	s.authentication.AddFlags(fs)
 	s.authorization.AddFlags(fs)
-	fs.BoolVar(&s.Profiling, "profiling", s.Profiling, "serve profiles at /debug/pprof/")
-	fs.BoolVar(&s.Contention, "contention-profiling", s.Contention, "with --profiling: record every event that blocks a goroutine, for /debug/pprof/block")
-	fs.StringVar(&s.Plain, "address", s.Plain, "also serve /metrics and /health-check here, to everybody and without TLS, as Cluster Autoscaler does at :8085")
-	fs.StringSliceVar(&s.Disabled, "disabled-metrics", s.Disabled, "names of metrics that aren't served")
+	fs.BoolVar(&s.Profiling, "profiling", s.Profiling, "enable profiling at /debug/pprof/")
+	fs.BoolVar(&s.Contention, "contention-profiling", s.Contention, "with --profiling: enable block profiling at /debug/pprof/block")
+	fs.StringVar(&s.Plain, "address", s.Plain, "address to also serve /metrics and /health-check on, without TLS and authentication, as Cluster Autoscaler does on :8085")
+	fs.StringSliceVar(&s.Disabled, "disabled-metrics", s.Disabled, "names of metrics that are not served")
 }
 
 // UseKubeconfig has the API server of a kubeconfig decide who may ask, unless
@@ -97,12 +97,12 @@ func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 		return nil, nil
 	}
 	if err := o.ensureCertificate(); err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("creating a certificate: %w", err)
 	}
 	port := o.secure.BindPort // ApplyTo changes it
 	var serving *genericapiserver.SecureServingInfo
 	if err := o.secure.ApplyTo(&serving); err != nil {
-		return nil, fmt.Errorf("serving on port %d: %w; choose another with --secure-port, or 0 for none", port, err)
+		return nil, fmt.Errorf("serving on port %d: %w; choose another with --secure-port, or 0 to disable serving", port, err)
 	}
 	var authn genericapiserver.AuthenticationInfo
 	var authz genericapiserver.AuthorizationInfo
@@ -126,7 +126,7 @@ func (s *Server) Run(ctx context.Context, o *Serving) (net.Addr, error) {
 func (s *Server) runPlain(ctx context.Context, address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("--address: serving on %s: %w; choose another address, or leave it out", address, err)
+		return fmt.Errorf("--address: serving on %s: %w; choose another address, or omit it", address, err)
 	}
 	m := http.NewServeMux()
 	m.Handle("/metrics", s.metrics())
@@ -135,7 +135,7 @@ func (s *Server) runPlain(ctx context.Context, address string) error {
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // nothing more is served either way
 	go func() {
 		if err := server.Serve(listener); err != nil && ctx.Err() == nil {
-			s.log.Error("serving without TLS has ended", "address", address, "err", err)
+			s.log.Error("serving without TLS stopped", "address", address, "err", err)
 		}
 	}()
 	s.log.Info("serving metrics and the health check without TLS", "address", listener.Addr().String())

@@ -23,12 +23,12 @@ type ShadowReport struct {
 }
 
 // noShadow is why there is no report.
-const noShadow = "this Berth is no shadow: it decides itself, and compares nothing; start one with berth run --shadow"
+const noShadow = "this instance is not a shadow: it makes decisions and compares nothing; start a shadow with berth run --shadow"
 
 // shadow serves /debug/shadow.
 func (s *Server) shadow(w http.ResponseWriter, r *http.Request) {
 	if !s.ready.Load() {
-		fail(w, http.StatusServiceUnavailable, "this Berth doesn't know the cluster yet, or stands by; try again")
+		fail(w, http.StatusServiceUnavailable, "this instance has not synced its caches yet, or is standing by; try again")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
@@ -60,13 +60,13 @@ type shadowMetrics struct {
 func newShadowMetrics(r *registry) shadowMetrics {
 	r.subsystem = "berth_shadow"
 	m := shadowMetrics{
-		verdicts: r.counters("pods_total", "Pods that a shadow has compared, by how the other scheduler's node is in Berth's eyes: same, equal, better, worse, notAllowed, or onlyBerth for a pod that the other hasn't placed. Always 0 without --shadow.", "verdict"),
-		took:     r.histograms("time_to_place_seconds", "Time from when a shadow first saw a pod: until it saw the other scheduler's binding (by=other), and until Berth had decided (by=berth), which nobody binds.", prometheus.ExponentialBuckets(0.0001, 2, 22), "by"),
-		short:    r.counter("score_points_short_total", "By how many points nodes of the other scheduler score less than Berth's choices in the same state of the cluster."),
-		waiting:  r.gauge("waiting_pods", "Pods that Berth has a node for and the other scheduler hasn't placed yet."),
-		nodes:    r.counters("nodes_total", "Nodes that a shadow has compared with another autoscaler, by who has bought or removed them, or would have: boughtByBoth, boughtOnlyByBerth, boughtOnlyByOther, removedByBoth, removedOnlyByBerth, removedOnlyByOther. Verdicts that are taken back later stay counted. Always 0 without --shadow and --cloud-provider.", "verdict"),
-		hours:    r.gauges("node_hours", "Node hours of the node groups since the shadow began: of the cluster as it was (of=cluster), and of Berth's version (of=berth), an estimate.", "of"),
-		cost:     r.gauges("node_cost", "What these node hours cost by the provider's prices.", "of"),
+		verdicts: r.counters("pods_total", "Number of pods compared by a shadow, by Berth's verdict on the other scheduler's node: same, equal, better, worse, notAllowed, or onlyBerth for a pod that the other scheduler has not placed. Always 0 without --shadow.", "verdict"),
+		took:     r.histograms("time_to_place_seconds", "Time from when a shadow first saw a pod until it saw the other scheduler's binding (by=other), or until Berth's decision, which is not bound (by=berth).", prometheus.ExponentialBuckets(0.0001, 2, 22), "by"),
+		short:    r.counter("score_points_short_total", "Sum of the score points by which the other scheduler's nodes fall short of Berth's choices in the same state of the cluster."),
+		waiting:  r.gauge("waiting_pods", "Number of pods for which Berth has a node and which the other scheduler has not placed yet."),
+		nodes:    r.counters("nodes_total", "Number of nodes compared by a shadow, by which autoscaler added or removed them, or would have: boughtByBoth, boughtOnlyByBerth, boughtOnlyByOther, removedByBoth, removedOnlyByBerth, removedOnlyByOther. Verdicts that are revoked later stay counted. Always 0 without --shadow and --cloud-provider.", "verdict"),
+		hours:    r.gauges("node_hours", "Node hours of the node groups since the shadow started: of the actual cluster (of=cluster), and estimated for Berth (of=berth).", "of"),
+		cost:     r.gauges("node_cost", "Cost of these node hours at the provider's prices.", "of"),
 	}
 	for _, v := range step.NodeVerdicts {
 		m.nodes.WithLabelValues(string(v))

@@ -21,7 +21,7 @@ func TestStatusAnswers(t *testing.T) {
 	ready := l.step(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4", "memory", "8Gi").Obj()}, step.NodeSet{Node: testkit.Node("n2").Alloc("cpu", "4", "memory", "8Gi").Obj()},
 		step.PodSet{Pod: testkit.Pod("big").Req("cpu", "64").Obj()})
 	s.Step(l.now, 0, nil, &ready)
-	if code, body := get(t.Context(), s, nil, "/debug/status"); code != http.StatusServiceUnavailable || !strings.Contains(body, "stands by") {
+	if code, body := get(t.Context(), s, nil, "/debug/status"); code != http.StatusServiceUnavailable || !strings.Contains(body, "standing by") {
 		t.Errorf("standing by: got %d %s", code, body)
 	}
 	s.BecomeLeader()

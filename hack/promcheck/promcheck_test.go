@@ -272,19 +272,19 @@ func TestWrongExpressionsAreFound(t *testing.T) {
 
 // firing has for each alert series with which it fires after its time, and with which it doesn't.
 var firing = map[string]struct{ fires, quiet string }{
-	"BerthPlansStandStill":    {`cluster_autoscaler_last_activity{activity="mainSuccessful"} 0x240`, `cluster_autoscaler_last_activity{activity="mainSuccessful"} 0+30x240`},
-	"BerthClusterUnhealthy":   {`cluster_autoscaler_cluster_safe_to_autoscale 0x240`, `cluster_autoscaler_cluster_safe_to_autoscale 1x240`},
-	"BerthProviderErrors":     {`cluster_autoscaler_errors_total{type="cloudProviderError"} 0+1x240`, `cluster_autoscaler_errors_total{type="cloudProviderError"} 7x240`},
-	"BerthScaleUpFails":       {`cluster_autoscaler_failed_scale_ups_total{reason="timeout"} 0+1x240`, `cluster_autoscaler_failed_scale_ups_total{reason="timeout"} 7x240`},
-	"BerthNodeGroupBacksOff":  {`cluster_autoscaler_node_group_backoff_status{node_group="g",reason="timeout"} 1x240`, `cluster_autoscaler_node_group_backoff_status{node_group="g",reason="timeout"} 0x240`},
-	"BerthNodeGroupUnhealthy": {`cluster_autoscaler_node_group_healthiness{node_group="g"} 0x240`, `cluster_autoscaler_node_group_healthiness{node_group="g"} 1x240`},
-	"BerthNodesDontRegister":  {`cluster_autoscaler_nodes_count{state="longUnregistered"} 1x240`, `cluster_autoscaler_nodes_count{state="longUnregistered"} 0x240`},
-	"BerthPodsStayPending":    {`cluster_autoscaler_unschedulable_pods_count{type="unschedulable"} 3x240`, `cluster_autoscaler_unschedulable_pods_count{type="unschedulable"} 0x240`},
-	"BerthClusterFull":        {"cluster_autoscaler_nodes_count{state=\"ready\"} 9x240\n  cluster_autoscaler_max_nodes_count 9x240", "cluster_autoscaler_nodes_count{state=\"ready\"} 8x240\n  cluster_autoscaler_max_nodes_count 9x240"},
-	"BerthEvictionsFail":      {`cluster_autoscaler_evicted_pods_total{eviction_result="failed"} 0+1x240`, `cluster_autoscaler_evicted_pods_total{eviction_result="succeeded"} 0+1x240`},
-	"BerthPodsAreRefused":     {`scheduler_schedule_attempts_total{result="error",profile="p"} 0+1x240`, `scheduler_schedule_attempts_total{result="scheduled",profile="p"} 0+1x240`},
-	"BerthMissedWakeUp":       {`scheduler_pod_scheduled_after_flush_total 0+1x240`, `scheduler_pod_scheduled_after_flush_total 7x240`},
-	"BerthBadObjects":         {`berth_bad_objects_total 0+1x240`, `berth_bad_objects_total 7x240`},
+	"BerthNoRecentPlan":        {`cluster_autoscaler_last_activity{activity="mainSuccessful"} 0x240`, `cluster_autoscaler_last_activity{activity="mainSuccessful"} 0+30x240`},
+	"BerthClusterUnhealthy":    {`cluster_autoscaler_cluster_safe_to_autoscale 0x240`, `cluster_autoscaler_cluster_safe_to_autoscale 1x240`},
+	"BerthProviderErrors":      {`cluster_autoscaler_errors_total{type="cloudProviderError"} 0+1x240`, `cluster_autoscaler_errors_total{type="cloudProviderError"} 7x240`},
+	"BerthScaleUpFailing":      {`cluster_autoscaler_failed_scale_ups_total{reason="timeout"} 0+1x240`, `cluster_autoscaler_failed_scale_ups_total{reason="timeout"} 7x240`},
+	"BerthNodeGroupInBackoff":  {`cluster_autoscaler_node_group_backoff_status{node_group="g",reason="timeout"} 1x240`, `cluster_autoscaler_node_group_backoff_status{node_group="g",reason="timeout"} 0x240`},
+	"BerthNodeGroupUnhealthy":  {`cluster_autoscaler_node_group_healthiness{node_group="g"} 0x240`, `cluster_autoscaler_node_group_healthiness{node_group="g"} 1x240`},
+	"BerthNodesNotRegistering": {`cluster_autoscaler_nodes_count{state="longUnregistered"} 1x240`, `cluster_autoscaler_nodes_count{state="longUnregistered"} 0x240`},
+	"BerthPodsPending":         {`cluster_autoscaler_unschedulable_pods_count{type="unschedulable"} 3x240`, `cluster_autoscaler_unschedulable_pods_count{type="unschedulable"} 0x240`},
+	"BerthMaxNodesReached":     {"cluster_autoscaler_nodes_count{state=\"ready\"} 9x240\n  cluster_autoscaler_max_nodes_count 9x240", "cluster_autoscaler_nodes_count{state=\"ready\"} 8x240\n  cluster_autoscaler_max_nodes_count 9x240"},
+	"BerthEvictionsFailing":    {`cluster_autoscaler_evicted_pods_total{eviction_result="failed"} 0+1x240`, `cluster_autoscaler_evicted_pods_total{eviction_result="succeeded"} 0+1x240`},
+	"BerthBindingErrors":       {`scheduler_schedule_attempts_total{result="error",profile="p"} 0+1x240`, `scheduler_schedule_attempts_total{result="scheduled",profile="p"} 0+1x240`},
+	"BerthMissedWakeUp":        {`scheduler_pod_scheduled_after_flush_total 0+1x240`, `scheduler_pod_scheduled_after_flush_total 7x240`},
+	"BerthInvalidObjects":      {`berth_bad_objects_total 0+1x240`, `berth_bad_objects_total 7x240`},
 }
 
 // TestAlertsFire has each alert fire in one world and not in another; an instance that stands by,

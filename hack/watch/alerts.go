@@ -22,32 +22,32 @@ func newAlert(name, expr, lasts, severity, summary, todo string) alert {
 // alerts are for what somebody has to look at. Metrics of the cluster's state have no value on an
 // instance that stands by.
 var alerts = []alert{
-	newAlert("BerthPlansStandStill", `time() - max(cluster_autoscaler_last_activity{activity="mainSuccessful"}) > 300`, "5m", "critical",
-		"No plan of the cluster's size has been made for five minutes.", "See the log of the leader, and cluster_autoscaler_errors_total; /health-check has it restarted after --max-failing-time."),
+	newAlert("BerthNoRecentPlan", `time() - max(cluster_autoscaler_last_activity{activity="mainSuccessful"}) > 300`, "5m", "critical",
+		"The autoscaler has not completed a plan for five minutes.", "Check the log of the leader and cluster_autoscaler_errors_total; /health-check fails after --max-failing-time, so that the kubelet restarts it."),
 	newAlert("BerthClusterUnhealthy", `max(cluster_autoscaler_cluster_safe_to_autoscale) == 0`, "10m", "critical",
-		"Too many nodes aren't ready: the size of the cluster isn't changed.", "See which nodes aren't ready; --max-total-unready-percentage and --ok-total-unready-count say how many may be."),
+		"Too many nodes are unready: the autoscaler has stopped resizing the cluster.", "Check which nodes are unready; --max-total-unready-percentage and --ok-total-unready-count set how many may be."),
 	newAlert("BerthProviderErrors", `sum by (type) (increase(cluster_autoscaler_errors_total[15m])) > 5`, "5m", "warning",
-		"Loops fail: {{ $labels.type }}.", "cloudProviderError: the provider's node groups can't be read; the log says why."),
-	newAlert("BerthScaleUpFails", `sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[30m])) > 3`, "5m", "warning",
-		"Nodes can't be had: {{ $labels.reason }}.", "berth explain group NAME says what failed last; the status ConfigMap has events."),
-	newAlert("BerthNodeGroupBacksOff", `max by (node_group, reason) (cluster_autoscaler_node_group_backoff_status) == 1`, "30m", "warning",
-		"Node group {{ $labels.node_group }} isn't asked for nodes: {{ $labels.reason }}.", "berth explain group {{ $labels.node_group }} says why, and until when. Needs --emit-per-nodegroup-metrics."),
+		"Autoscaler loops are failing: {{ $labels.type }}.", "cloudProviderError: the provider's node groups can't be read; the log says why."),
+	newAlert("BerthScaleUpFailing", `sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[30m])) > 3`, "5m", "warning",
+		"Scale-up failing: {{ $labels.reason }}.", "berth explain group NAME shows the last failure; the status ConfigMap has events."),
+	newAlert("BerthNodeGroupInBackoff", `max by (node_group, reason) (cluster_autoscaler_node_group_backoff_status) == 1`, "30m", "warning",
+		"Node group {{ $labels.node_group }} is in backoff after a failed scale-up: {{ $labels.reason }}.", "berth explain group {{ $labels.node_group }} shows why, and until when. Needs --emit-per-nodegroup-metrics."),
 	newAlert("BerthNodeGroupUnhealthy", `min by (node_group) (cluster_autoscaler_node_group_healthiness) == 0`, "15m", "warning",
-		"Node group {{ $labels.node_group }} lacks nodes that nobody waits for any more.", "See its instances at the provider. Needs --emit-per-nodegroup-metrics."),
-	newAlert("BerthNodesDontRegister", `max(cluster_autoscaler_nodes_count{state="longUnregistered"}) > 0`, "15m", "warning",
-		"{{ $value }} instances have not become nodes in time.", "See their start at the provider; berth explain groups lists them."),
-	newAlert("BerthPodsStayPending", `max(cluster_autoscaler_unschedulable_pods_count{type="unschedulable"}) > 0`, "30m", "warning",
-		"{{ $value }} pods have no node for half an hour.", "berth explain pod NAMESPACE/NAME says why."),
-	newAlert("BerthClusterFull", `max(cluster_autoscaler_nodes_count{state="ready"}) >= max(cluster_autoscaler_max_nodes_count)`, "15m", "warning",
-		"The cluster has as many nodes as it may.", "Raise the maximum of node groups or --max-nodes-total."),
-	newAlert("BerthEvictionsFail", `sum(increase(cluster_autoscaler_evicted_pods_total{eviction_result="failed"}[30m])) > 10`, "15m", "warning",
-		"Pods can't be evicted from nodes on their way out.", "berth explain node NAME says how far it is."),
-	newAlert("BerthPodsAreRefused", `sum by (profile) (increase(scheduler_schedule_attempts_total{result="error"}[10m])) > 10`, "10m", "critical",
-		"Binding pods of the profile {{ $labels.profile }} fails.", "The log says what the API server answers."),
+		"Node group {{ $labels.node_group }} has missing or unready nodes past their provisioning timeout.", "Check its instances at the provider. Needs --emit-per-nodegroup-metrics."),
+	newAlert("BerthNodesNotRegistering", `max(cluster_autoscaler_nodes_count{state="longUnregistered"}) > 0`, "15m", "warning",
+		"{{ $value }} instances have not registered as nodes in time.", "Check their boot at the provider; berth explain group NAME lists them."),
+	newAlert("BerthPodsPending", `max(cluster_autoscaler_unschedulable_pods_count{type="unschedulable"}) > 0`, "30m", "warning",
+		"{{ $value }} pods have been unschedulable for 30 minutes.", "berth explain pod NAMESPACE/NAME shows why."),
+	newAlert("BerthMaxNodesReached", `max(cluster_autoscaler_nodes_count{state="ready"}) >= max(cluster_autoscaler_max_nodes_count)`, "15m", "warning",
+		"The cluster has reached its maximum number of nodes.", "Raise the maximum size of node groups or --max-nodes-total."),
+	newAlert("BerthEvictionsFailing", `sum(increase(cluster_autoscaler_evicted_pods_total{eviction_result="failed"}[30m])) > 10`, "15m", "warning",
+		"Evictions of pods from nodes being removed are failing.", "berth explain node NAME shows the progress of a removal."),
+	newAlert("BerthBindingErrors", `sum by (profile) (increase(scheduler_schedule_attempts_total{result="error"}[10m])) > 10`, "10m", "critical",
+		"Scheduling attempts of profile {{ $labels.profile }} end in errors.", "The log has the error that the API server returned."),
 	newAlert("BerthMissedWakeUp", `increase(scheduler_pod_scheduled_after_flush_total[1h]) > 0`, "", "info",
-		"A pod was found schedulable by the sweep only: a defect of Berth's.", "Please report it, with a recording if there is one (--record)."),
-	newAlert("BerthBadObjects", `increase(berth_bad_objects_total[1h]) > 0`, "", "info",
-		"An object has values that could not be taken as they stand.", "It has an event that says which."),
+		"A pod was found schedulable only by the periodic flush: a bug in Berth.", "Please report it, with a recording if you have one (--record)."),
+	newAlert("BerthInvalidObjects", `increase(berth_bad_objects_total[1h]) > 0`, "", "info",
+		"An object has invalid values.", "An event on the object names them."),
 }
 
 // rulesOf returns the alerts as Prometheus reads them.
@@ -58,5 +58,5 @@ func rulesOf(list []observe.Metric) ([]byte, error) {
 		}
 	}
 	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "berth", "rules": alerts}}})
-	return append([]byte("# Made by go run ./hack/watch. Alerts of Berth, for Prometheus' rule_files; those about single\n# node groups need --emit-per-nodegroup-metrics.\n"), text...), err
+	return append([]byte("# Generated by go run ./hack/watch: Berth's alerts, for Prometheus' rule_files. Those about\n# single node groups need --emit-per-nodegroup-metrics.\n"), text...), err
 }

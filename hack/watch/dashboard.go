@@ -26,32 +26,32 @@ type row struct {
 // them gets one of its own, at the end.
 var rows = []row{
 	{"Pods", []panel{
-		{"Waiting pods", "short", []series{{`max by (queue) (scheduler_pending_pods)`, "{{queue}}"}}},
-		{"Attempts a second", "ops", []series{{`sum by (result) (rate(scheduler_schedule_attempts_total[5m]))`, "{{result}}"}}},
-		{"Time until a pod is bound", "s", []series{
-			{`histogram_quantile(0.5, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))`, "half"},
-			{`histogram_quantile(0.99, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))`, "99 of 100"}}},
-		{"Pods that wait, by who rejects", "short", []series{{`max by (plugin) (scheduler_unschedulable_pods)`, "{{plugin}}"}}},
+		{"Pending pods", "short", []series{{`max by (queue) (scheduler_pending_pods)`, "{{queue}}"}}},
+		{"Scheduling attempts per second", "ops", []series{{`sum by (result) (rate(scheduler_schedule_attempts_total[5m]))`, "{{result}}"}}},
+		{"Pod scheduling latency", "s", []series{
+			{`histogram_quantile(0.5, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))`, "p50"},
+			{`histogram_quantile(0.99, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))`, "p99"}}},
+		{"Unschedulable pods by plugin", "short", []series{{`max by (plugin) (scheduler_unschedulable_pods)`, "{{plugin}}"}}},
 	}},
 	{"Nodes", []panel{
 		{"Nodes by state", "short", []series{{`max by (state) (cluster_autoscaler_nodes_count)`, "{{state}}"}, {`max(cluster_autoscaler_max_nodes_count)`, "maximum"}}},
-		{"Nodes bought and removed an hour", "short", []series{
-			{`sum(increase(cluster_autoscaler_scaled_up_nodes_total[1h]))`, "bought"}, {`sum by (reason) (increase(cluster_autoscaler_scaled_down_nodes_total[1h]))`, "removed: {{reason}}"}}},
-		{"Nodes that could go, and nodes that are going", "short", []series{
-			{`max(cluster_autoscaler_unneeded_nodes_count)`, "could go"}, {`max(cluster_autoscaler_pending_node_deletions)`, "going"}}},
-		{"Why nodes stay", "short", []series{{`max by (reason) (cluster_autoscaler_unremovable_nodes_count)`, "{{reason}}"}}},
-		{"What nodes cost an hour, by what becomes of them", "currencyUSD", []series{{`sum by (state) (max by (state, reason) (berth_nodes_price_hourly))`, "{{state}}"}}},
-		{"Failures to make nodes an hour", "short", []series{{`sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[1h]))`, "{{reason}}"}}},
+		{"Nodes added and removed per hour", "short", []series{
+			{`sum(increase(cluster_autoscaler_scaled_up_nodes_total[1h]))`, "added"}, {`sum by (reason) (increase(cluster_autoscaler_scaled_down_nodes_total[1h]))`, "removed: {{reason}}"}}},
+		{"Unneeded nodes, and nodes being removed", "short", []series{
+			{`max(cluster_autoscaler_unneeded_nodes_count)`, "unneeded"}, {`max(cluster_autoscaler_pending_node_deletions)`, "being removed"}}},
+		{"Unremovable nodes by reason", "short", []series{{`max by (reason) (cluster_autoscaler_unremovable_nodes_count)`, "{{reason}}"}}},
+		{"Hourly cost of nodes by scale-down state", "currencyUSD", []series{{`sum by (state) (max by (state, reason) (berth_nodes_price_hourly))`, "{{state}}"}}},
+		{"Failed scale-ups per hour", "short", []series{{`sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[1h]))`, "{{reason}}"}}},
 	}},
 	{"Node groups (--emit-per-nodegroup-metrics)", []panel{
-		{"Target", "short", []series{{`max by (node_group) (cluster_autoscaler_node_group_target_count)`, "{{node_group}}"}}},
-		{"Groups that aren't asked for nodes", "short", []series{{`max by (node_group, reason) (cluster_autoscaler_node_group_backoff_status) == 1`, "{{node_group}}: {{reason}}"}}},
+		{"Target size", "short", []series{{`max by (node_group) (cluster_autoscaler_node_group_target_count)`, "{{node_group}}"}}},
+		{"Node groups in backoff", "short", []series{{`max by (node_group, reason) (cluster_autoscaler_node_group_backoff_status) == 1`, "{{node_group}}: {{reason}}"}}},
 	}},
-	{"Berth itself", []panel{
-		{"Time since the last plan", "s", []series{{`time() - max(cluster_autoscaler_last_activity{activity="mainSuccessful"})`, "since the last"}}},
-		{"Time of plans", "s", []series{{`histogram_quantile(0.9, sum by (le, function) (rate(cluster_autoscaler_function_duration_seconds_bucket[15m])))`, "{{function}}"}}},
-		{"Time of Steps", "s", []series{{`histogram_quantile(0.99, sum by (le) (rate(berth_step_duration_seconds_bucket[5m])))`, "99 of 100"}}},
-		{"Errors an hour", "short", []series{{`sum by (type) (increase(cluster_autoscaler_errors_total[1h]))`, "{{type}}"}}},
+	{"Berth", []panel{
+		{"Time since the last plan", "s", []series{{`time() - max(cluster_autoscaler_last_activity{activity="mainSuccessful"})`, "since the last plan"}}},
+		{"Autoscaler latency by function, p90", "s", []series{{`histogram_quantile(0.9, sum by (le, function) (rate(cluster_autoscaler_function_duration_seconds_bucket[15m])))`, "{{function}}"}}},
+		{"Core step latency", "s", []series{{`histogram_quantile(0.99, sum by (le) (rate(berth_step_duration_seconds_bucket[5m])))`, "p99"}}},
+		{"Autoscaler errors per hour", "short", []series{{`sum by (type) (increase(cluster_autoscaler_errors_total[1h]))`, "{{type}}"}}},
 	}},
 }
 

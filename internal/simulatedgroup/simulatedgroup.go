@@ -105,7 +105,7 @@ func (f *File) validate() error {
 			return fmt.Errorf("groups[%d]: %w", i, err)
 		}
 		if seen[g.Name] {
-			return fmt.Errorf("groups[%d]: name %q is there twice; names must differ", i, g.Name)
+			return fmt.Errorf("groups[%d]: name %q is given twice; names must be unique", i, g.Name)
 		}
 		seen[g.Name] = true
 		if err := g.validateLaunches(); err != nil {
@@ -122,7 +122,7 @@ func (g *GroupConfig) validateLaunches() error {
 		Span
 	}{{"launchDelay", g.LaunchDelay}, {"startup", g.Startup}} {
 		if s.Min.Duration < 0 || s.Max.Duration < s.Min.Duration {
-			return fmt.Errorf("%s is %s to %s; it must run from a minimum of at least 0 to a maximum no less", s.field, s.Min.Duration, s.Max.Duration)
+			return fmt.Errorf("%s is %s to %s; it must be a range from a minimum of at least 0 to a maximum that is not less", s.field, s.Min.Duration, s.Max.Duration)
 		}
 	}
 	if g.FailureRate < 0 || g.FailureRate > 1 {

@@ -23,22 +23,22 @@ func Explanation(w io.Writer, x *core.Explanation, when string) error {
 	var b strings.Builder
 	switch x.Outcome {
 	case "":
-		fmt.Fprintf(&b, "pod %s is not there any more", x.Pod)
+		fmt.Fprintf(&b, "pod %s no longer exists", x.Pod)
 	case "Placed":
 		fmt.Fprintf(&b, "pod %s is placed on %s", x.Pod, x.Node)
 	case "Fits":
 		fmt.Fprintf(&b, "pod %s fits and waits for its turn", x.Pod)
 	case "Gated":
-		fmt.Fprintf(&b, "pod %s is held: %s", x.Pod, x.Message)
+		fmt.Fprintf(&b, "pod %s is gated: %s", x.Pod, x.Message)
 	default:
-		fmt.Fprintf(&b, "pod %s waits", x.Pod)
+		fmt.Fprintf(&b, "pod %s is pending", x.Pod)
 	}
 	fmt.Fprintf(&b, " (%s", when)
 	if x.Queue != "" {
 		fmt.Fprintf(&b, ", %s", x.Queue)
 	}
 	if x.Attempts > 0 {
-		fmt.Fprintf(&b, ", %d attempts", x.Attempts)
+		b.WriteString(", " + Count(x.Attempts, "attempt"))
 	}
 	b.WriteString(")\n")
 	if x.Outcome == "Waits" {
@@ -49,16 +49,16 @@ func Explanation(w io.Writer, x *core.Explanation, when string) error {
 	}
 	waiting(&b, x)
 	if len(x.Reasons) > 0 {
-		b.WriteString("\nWhere it can't go:\n")
+		b.WriteString("\nNodes that reject it:\n")
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "  NODES\tRULE\tREASON\tNEAREST")
+		fmt.Fprintln(t, "  NODES\tPLUGIN\tREASON\tNEAREST")
 		for _, r := range x.Reasons {
 			fmt.Fprintf(t, "  %d\t%s\t%s\t%s\n", r.Nodes, r.Plugin, r.Message, nearest(r.Short))
 		}
 		_ = t.Flush()
 	}
 	if len(x.Candidates) > 0 {
-		b.WriteString("\nWhere it can, with what each rule adds to the score (before normalising and weight):\n")
+		b.WriteString("\nNodes that fit, with what each plugin adds to the score (in parentheses before normalization and weight):\n")
 		candidates(&b, x)
 	}
 	if x.Scaling != nil {
@@ -76,26 +76,26 @@ func waiting(b *strings.Builder, x *core.Explanation) {
 		}
 	}
 	line("queued", x.Queued)
-	line("last tried", x.Tried)
-	line("backs off until", x.Backoff)
+	line("last attempt", x.Tried)
+	line("in backoff until", x.Backoff)
 	if x.Nominated != "" {
 		fmt.Fprintf(b, "nominated to: %s", x.Nominated)
 		if len(x.Victims) > 0 {
-			fmt.Fprintf(b, ", where %s have to leave", strings.Join(x.Victims, ", "))
+			fmt.Fprintf(b, ", waiting for %s to terminate", strings.Join(x.Victims, ", "))
 		}
 		b.WriteString("\n")
 	}
 	for _, p := range x.Permissions {
-		fmt.Fprintf(b, "waits for the permission of %s, until %s\n", p.Plugin, p.Until.UTC().Format("2006-01-02 15:04:05.000"))
+		fmt.Fprintf(b, "waiting for permission of plugin %s until %s\n", p.Plugin, p.Until.UTC().Format("2006-01-02 15:04:05.000"))
 	}
 	for _, c := range x.WaitsFor {
-		fmt.Fprintf(b, "is tried again when %s (%s)\n", c.Change, c.Plugin)
+		fmt.Fprintf(b, "retried when %s (%s)\n", c.Change, c.Plugin)
 	}
 	for _, k := range x.Kept {
-		fmt.Fprintf(b, "would fit into room that is kept for %s, on %d nodes\n", k.For, k.Nodes)
+		fmt.Fprintf(b, "would fit on %s into room that is reserved for %s\n", Count(k.Nodes, "node"), k.For)
 	}
 	for _, r := range x.Relax {
-		fmt.Fprintf(b, "would help: without %s alone, %d nodes would take it\n", r.Plugin, r.Nodes)
+		fmt.Fprintf(b, "without %s alone it would fit on %s\n", r.Plugin, Count(r.Nodes, "node"))
 	}
 }
 
@@ -104,7 +104,7 @@ func nearest(s *step.Shortfall) string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s needs %s of %s, %s is there", s.Node, amount(s.Resource, s.Needed), s.Resource, amount(s.Resource, s.Available))
+	return fmt.Sprintf("%s: needs %s %s, has %s available", s.Node, amount(s.Resource, s.Needed), s.Resource, amount(s.Resource, s.Available))
 }
 
 // amount writes a quantity in the unit that people use for the resource.

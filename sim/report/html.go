@@ -111,16 +111,16 @@ func HTML(path string, run *scenario.Run, s *scenario.Summary, stats *sim.Stats)
 func facts(s *scenario.Summary) []fact {
 	return []fact{
 		{"pods completed", number(s.Pods.Completed), fmt.Sprintf("of %d", s.Pods.Total), false},
-		{"pods pending in the end", number(s.Pods.Pending), later(s), s.Pods.Pending+s.Pods.ToCome > 0},
+		{"pods pending at the end", number(s.Pods.Pending), later(s), s.Pods.Pending+s.Pods.ToCome > 0},
 		{"arrival to bound, p50", span(s.TimeToBound.P50), "p99 " + span(s.TimeToBound.P99), false},
 		{"arrival to running, p50", span(s.TimeToRunning.P50), "p99 " + span(s.TimeToRunning.P99), false},
 		{"last pod running after", span(s.TimeToRunning.Max), "", false},
 		{"nodes at the peak", number(s.Nodes.Peak), "", false},
 		{"launched", number(s.Nodes.Launched), fmt.Sprintf("%d failed", s.Nodes.FailedLaunches), s.Nodes.FailedLaunches > 0},
-		{"churn", number(s.Churn), "nodes gone within 15 min", false},
+		{"churn", number(s.Churn), "nodes removed within 15 min", false},
 		{"node hours", fmt.Sprintf("%.1f", s.NodeHours), "", false},
 		{"cost", fmt.Sprintf("%.2f", s.Cost), "", false},
-		{"utilisation, cpu", percent(s.Utilization.CPU), "memory " + percent(s.Utilization.Memory), false},
+		{"utilization, cpu", percent(s.Utilization.CPU), "memory " + percent(s.Utilization.Memory), false},
 		{"evicted", number(s.Pods.Evicted), fmt.Sprintf("%d budget violations", s.PDBViolations), s.PDBViolations > 0},
 	}
 }

@@ -17,43 +17,48 @@ import (
 // stayWords are the reasons for which nodes stay as people read them, in at most some fifty
 // letters each: the screen is to stay narrow.
 var stayWords = map[autoscaler.KeptReason]string{
-	autoscaler.KeptNotAutoscaled:     "in no node group",
-	autoscaler.KeptDisabled:          "its annotation says so",
-	autoscaler.KeptUnready:           "not ready, and such nodes aren't removed",
+	autoscaler.KeptNotAutoscaled:     "not in a node group",
+	autoscaler.KeptDisabled:          "scale-down disabled by an annotation",
+	autoscaler.KeptUnready:           "not ready, and unready nodes are not removed",
 	autoscaler.KeptStarting:          "starting",
-	autoscaler.KeptLeaving:           "on its way out",
-	autoscaler.KeptUtilized:          "used above the threshold",
-	autoscaler.KeptReplaced:          "is to be replaced by nodes that are coming",
-	autoscaler.KeptReplacement:       "its group has grown to replace other nodes",
-	autoscaler.KeptMinSize:           "its group is at its minimum",
-	autoscaler.KeptMinTotal:          "the cluster is at a minimum",
-	autoscaler.KeptAwaited:           "a pod is to come to it",
-	autoscaler.KeptDestination:       "has room for pods of nodes that could go",
-	autoscaler.KeptNoPlace:           "a pod has nowhere to go",
-	autoscaler.KeptBlockedByPod:      "a pod mustn't be evicted",
-	autoscaler.KeptAtomic:            "its group goes as a whole or not at all",
-	autoscaler.KeptNotSimulated:      "not looked at yet: plans took too long",
-	autoscaler.KeptDisplaced:         "displaced pods have nowhere to go",
-	autoscaler.KeptSick:              "the cluster is unhealthy",
-	autoscaler.KeptNotLongEnough:     "its time hasn't come",
-	autoscaler.KeptNotUnreadyEnough:  "its time hasn't come, as it isn't ready",
-	autoscaler.KeptGroupDelayed:      "its group changed, or failed to, too recently",
-	autoscaler.KeptThrottled:         "as many nodes are going as may at a time",
-	autoscaler.KeptNodeBudget:        "as many nodes of its group are going as a budget allows",
-	autoscaler.KeptOnCompletion:      "a pod has to end first",
-	autoscaler.KeptSomebodyElsesTask: "somebody else is removing it",
+	autoscaler.KeptLeaving:           "being removed",
+	autoscaler.KeptUtilized:          "utilization above the threshold",
+	autoscaler.KeptReplaced:          "being replaced by new nodes",
+	autoscaler.KeptReplacement:       "its node group was scaled up to replace nodes",
+	autoscaler.KeptMinSize:           "node group at its minimum size",
+	autoscaler.KeptMinTotal:          "cluster at its minimum of a resource",
+	autoscaler.KeptAwaited:           "a pod is nominated to it",
+	autoscaler.KeptDestination:       "pods of removable nodes need its room",
+	autoscaler.KeptNoPlace:           "no place to move a pod",
+	autoscaler.KeptBlockedByPod:      "a pod must not be evicted",
+	autoscaler.KeptAtomic:            "node group is removed as a whole or not at all",
+	autoscaler.KeptNotSimulated:      "not simulated yet: plans ran out of time",
+	autoscaler.KeptDisplaced:         "no place for pods evicted earlier",
+	autoscaler.KeptSick:              "cluster unhealthy",
+	autoscaler.KeptNotLongEnough:     "unneeded, but not for long enough",
+	autoscaler.KeptNotUnreadyEnough:  "unready, but not for long enough",
+	autoscaler.KeptGroupDelayed:      "node group in scale-down cooldown",
+	autoscaler.KeptThrottled:         "scale-down parallelism at its limit",
+	autoscaler.KeptNodeBudget:        "node disruption budget exhausted",
+	autoscaler.KeptOnCompletion:      "a pod must complete first",
+	autoscaler.KeptSomebodyElsesTask: "being removed by another controller",
 }
 
 // stateWords are the states of nodes as people read them.
 var stateWords = map[string]string{
-	core.NodeStays: "stays", core.NodeCandidate: "could go", core.NodeLeaving: "is on its way out", core.NodeUnknown: "hasn't been looked at",
+	core.NodeStays: "stays", core.NodeCandidate: "removable", core.NodeLeaving: "being removed", core.NodeUnknown: "not simulated",
+}
+
+// stateSentences end a sentence about a node in each state.
+var stateSentences = map[string]string{
+	core.NodeStays: "stays", core.NodeCandidate: "is removable", core.NodeLeaving: "is being removed", core.NodeUnknown: "was not simulated yet",
 }
 
 // stepWords say what a node on its way out waits for.
 var stepWords = map[string]string{
-	"tainting": "its taint is being written", "tainted": "it is tainted, and looked at once more", "resumed": "its removal was begun by another Berth, and is looked at",
-	"draining": "its pods are asked to leave", "delayed": "annotations ask to wait (delay-deletion.cluster-autoscaler.kubernetes.io/…)", "batched": "it is deleted together with others of its group",
-	"deleting": "the provider was asked to delete it", "in doubt": "the provider says that it could not delete it; its next list of instances tells", "deleted": "the provider has deleted it",
+	"tainting": "its taint is being written", "tainted": "it is tainted, and is checked once more", "resumed": "its removal was begun by another instance, and is checked",
+	"draining": "its pods are being evicted", "delayed": "annotations delay its deletion (delay-deletion.cluster-autoscaler.kubernetes.io/…)", "batched": "it is deleted in a batch with others of its node group",
+	"deleting": "the provider was asked to delete it", "in doubt": "the provider reports that it could not delete it; its next list of instances decides", "deleted": "the provider has deleted it",
 }
 
 // WhyNode returns in words why a node stays, or what a candidate waits for; "" without a reason.
@@ -72,26 +77,26 @@ func nodeLeaving(b *strings.Builder, x *core.NodeExplanation) {
 		return
 	}
 	step, pods, _ := strings.Cut(x.Leaving.Step, ",")
-	fmt.Fprintf(b, "  how far: %s (%s)", stepWords[step], step)
+	fmt.Fprintf(b, "  progress: %s (%s)", stepWords[step], step)
 	if pods != "" {
 		fmt.Fprintf(b, ", pods:%s", pods)
 	}
-	fmt.Fprintf(b, "\n  it goes since: %s\n", x.Leaving.Why)
+	fmt.Fprintf(b, "\n  reason: %s\n", x.Leaving.Why)
 	if x.Leaving.Next != nil {
-		fmt.Fprintf(b, "  looked at again: %s\n", clock(x.Leaving.Next))
+		fmt.Fprintf(b, "  next check: %s\n", clock(x.Leaving.Next))
 	}
 }
 
 // Node writes where one node stands; when says at what time.
 func Node(w io.Writer, x *core.NodeExplanation, when string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node %s %s (%s)\n", x.Node, stateWords[x.State], when)
+	fmt.Fprintf(&b, "node %s %s (%s)\n", x.Node, stateSentences[x.State], when)
 	nodeReason(&b, x)
 	nodeLeaving(&b, x)
 	nodeTimes(&b, x)
 	nodeFacts(&b, x)
 	if len(x.Changes) > 0 {
-		b.WriteString("\nWhat would have it go:\n")
+		b.WriteString("\nWhat would make it removable:\n")
 		for _, line := range x.Changes {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
@@ -110,12 +115,12 @@ func nodeBlocks(b *strings.Builder, x *core.NodeExplanation) {
 	if len(x.Blocks) == 0 {
 		return
 	}
-	b.WriteString("\nPods that keep it:\n")
+	b.WriteString("\nPods that block its removal:\n")
 	for _, p := range x.Blocks[:min(len(x.Blocks), maxBlocks)] {
-		fmt.Fprintf(b, "  %s %s (%s)\n    would change it: %s\n", p.Pod, p.Why, p.Rule, p.Change)
+		fmt.Fprintf(b, "  %s %s (%s)\n    to unblock: %s\n", p.Pod, p.Why, p.Rule, p.Change)
 	}
 	if more := len(x.Blocks) - maxBlocks; more > 0 {
-		fmt.Fprintf(b, "  … and %d more (-o json has them all)\n", more)
+		fmt.Fprintf(b, "  … and %d more (-o json lists all)\n", more)
 	}
 }
 
@@ -126,7 +131,7 @@ func nodePods(b *strings.Builder, x *core.NodeExplanation) {
 	}
 	title := map[string]string{
 		core.NodeStays: "Where its pods would go if it alone were removed now:", core.NodeCandidate: "Where its pods would go:",
-		core.NodeLeaving: "Pods that are still on it, and where room is kept for their replacements:",
+		core.NodeLeaving: "Pods that are still on it, and where room is reserved for their replacements:",
 	}[x.State]
 	fmt.Fprintf(b, "\n%s\n", title)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
@@ -172,7 +177,7 @@ func nodeTimes(b *strings.Builder, x *core.NodeExplanation) {
 	for _, line := range []struct {
 		name string
 		at   *time.Time
-	}{{"since", x.Since}, {"its time comes", x.Due}, {"last simulated", x.Looked}, {"last plan", x.Planned}} {
+	}{{"since", x.Since}, {"due", x.Due}, {"last simulated", x.Looked}, {"last plan", x.Planned}} {
 		if line.at != nil {
 			fmt.Fprintf(b, "  %s: %s\n", line.name, clock(line.at))
 		}
@@ -180,26 +185,26 @@ func nodeTimes(b *strings.Builder, x *core.NodeExplanation) {
 }
 
 func nodeFacts(b *strings.Builder, x *core.NodeExplanation) {
-	group := "in no group"
+	group := "not in a node group"
 	if x.Group != "" {
-		group = "of group " + x.Group
+		group = "node group " + x.Group
 	}
 	fmt.Fprintf(b, "  node: %s", group)
 	if !x.Ready {
 		b.WriteString(", not ready")
 	}
 	if x.Price > 0 {
-		fmt.Fprintf(b, ", %.2f an hour", x.Price)
+		fmt.Fprintf(b, ", $%.2f/h", x.Price)
 	}
 	if x.Utilization != nil {
-		fmt.Fprintf(b, ", utilization %.2f", *x.Utilization)
+		fmt.Fprintf(b, ", utilization %.4g %%", 100**x.Utilization)
 	}
 	b.WriteByte('\n')
 	if len(x.WaitsFor) > 0 {
-		fmt.Fprintf(b, "  have to end first: %s\n", strings.Join(x.WaitsFor, ", "))
+		fmt.Fprintf(b, "  must complete first: %s\n", strings.Join(x.WaitsFor, ", "))
 	}
 	if len(x.Awaits) > 0 {
-		fmt.Fprintf(b, "  are to come to it: %s\n", strings.Join(x.Awaits, ", "))
+		fmt.Fprintf(b, "  nominated to it: %s\n", strings.Join(x.Awaits, ", "))
 	}
 }
 
@@ -215,7 +220,7 @@ func Nodes(w io.Writer, x *core.NodesExplanation, when string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scale-down: %s (%s", x.Status, when)
 	if x.Planned != nil {
-		fmt.Fprintf(&b, ", plan of %s", clock(x.Planned))
+		fmt.Fprintf(&b, ", last plan %s", clock(x.Planned))
 	}
 	b.WriteString(")\n")
 	if x.Why != "" {
@@ -226,7 +231,7 @@ func Nodes(w io.Writer, x *core.NodesExplanation, when string) error {
 		candidates.Nodes, candidates.Price = candidates.Nodes+g.Candidates.Nodes, candidates.Price+g.Candidates.Price
 		leaving.Nodes, leaving.Price = leaving.Nodes+g.Leaving.Nodes, leaving.Price+g.Leaving.Price
 	}
-	fmt.Fprintf(&b, "  %s; %d could go%s, %d on their way out%s\n", nodesAndMoney(&x.NodesSum), candidates.Nodes, saves(&candidates), leaving.Nodes, saves(&leaving))
+	fmt.Fprintf(&b, "  %s; %d removable%s, %d being removed%s\n", nodesAndMoney(&x.NodesSum), candidates.Nodes, saves(&candidates), leaving.Nodes, saves(&leaving))
 	if len(x.Reasons) > 0 {
 		nodeReasons(&b, x)
 		nodeGroups(&b, x)
@@ -237,23 +242,23 @@ func Nodes(w io.Writer, x *core.NodesExplanation, when string) error {
 
 func nodesAndMoney(s *core.NodesSum) string {
 	if s.Price == 0 {
-		return fmt.Sprintf("%d nodes, prices not known", s.Nodes)
+		return fmt.Sprintf("%s, prices unknown", Count(s.Nodes, "node"))
 	}
-	return fmt.Sprintf("%d nodes cost %.2f an hour", s.Nodes, s.Price)
+	return fmt.Sprintf("%s, $%.2f/h", Count(s.Nodes, "node"), s.Price)
 }
 
 func saves(s *core.NodesSum) string {
 	if s.Price == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%.2f an hour)", s.Price)
+	return fmt.Sprintf(" ($%.2f/h)", s.Price)
 }
 
 // nodeReasons writes a line for each state and reason.
 func nodeReasons(b *strings.Builder, x *core.NodesExplanation) {
 	b.WriteByte('\n')
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NODES\tAN HOUR\tSTATE\tWHY\tSUCH AS")
+	fmt.Fprintln(t, "NODES\t$/H\tSTATE\tWHY\tEXAMPLE")
 	for _, r := range x.Reasons {
 		why := stayWords[r.Reason]
 		if why == "" {
@@ -272,7 +277,7 @@ func nodeReasons(b *strings.Builder, x *core.NodesExplanation) {
 func nodeGroups(b *strings.Builder, x *core.NodesExplanation) {
 	b.WriteByte('\n')
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "GROUP\tNODES\tAN HOUR\tCOULD GO\tSAVES\tON THEIR WAY OUT")
+	fmt.Fprintln(t, "GROUP\tNODES\t$/H\tREMOVABLE\tSAVES $/H\tBEING REMOVED")
 	for _, g := range x.Groups[:min(len(x.Groups), maxGroupRows)] {
 		name := short(g.Group)
 		if name == "" {
@@ -282,7 +287,7 @@ func nodeGroups(b *strings.Builder, x *core.NodesExplanation) {
 	}
 	_ = t.Flush()
 	if more := len(x.Groups) - maxGroupRows; more > 0 {
-		fmt.Fprintf(b, "… and %d more groups (-o json has them all)\n", more)
+		fmt.Fprintf(b, "… and %d more groups (-o json lists all)\n", more)
 	}
 }
 

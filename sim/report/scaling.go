@@ -29,16 +29,16 @@ func scaling(b *strings.Builder, x *core.Scaling) {
 func planned(b *strings.Builder, x *core.Scaling) {
 	b.WriteString("\nNew nodes:\n")
 	if x.NotPlanned != "" {
-		fmt.Fprintf(b, "  none are bought for it now: %s\n", x.NotPlanned)
+		fmt.Fprintf(b, "  no scale-up for it now: %s\n", x.NotPlanned)
 	}
 	if x.Ordered != nil {
-		fmt.Fprintf(b, "  last ordered: %s\n", x.Ordered)
+		fmt.Fprintf(b, "  last scale-up: %s\n", x.Ordered)
 	}
 	if x.Event != "" {
 		fmt.Fprintf(b, "  last event: %s\n", x.Event)
 	}
 	if x.Weighed != nil {
-		fmt.Fprintf(b, "  instead of preempting it %s\n", x.Weighed)
+		fmt.Fprintf(b, "  instead of preempting: %s\n", x.Weighed)
 	}
 	if x.NextPlan != nil {
 		fmt.Fprintf(b, "  next plan: %s\n", clock(x.NextPlan))
@@ -48,11 +48,11 @@ func planned(b *strings.Builder, x *core.Scaling) {
 // coming writes which node the pod waits for.
 func coming(b *strings.Builder, x *core.Scaling) {
 	if x.Coming == nil {
-		b.WriteString("  no node is coming that has room for it\n")
+		b.WriteString("  no upcoming node has room for it\n")
 		return
 	}
 	if x.Coming.Stays {
-		fmt.Fprintf(b, "  coming: %s of %s is on its way out, and stays with the next plan\n", x.Coming.Node, x.Coming.Group)
+		fmt.Fprintf(b, "  upcoming: %s of %s is being removed; the next plan cancels its removal\n", x.Coming.Node, x.Coming.Group)
 		return
 	}
 	node := fmt.Sprintf("%s of %s, registered", x.Coming.Node, x.Coming.Group)
@@ -60,9 +60,9 @@ func coming(b *strings.Builder, x *core.Scaling) {
 		node = fmt.Sprintf("a node of %s, not registered yet", x.Coming.Group)
 	}
 	if x.Coming.Kept {
-		node += ", where its place is kept"
+		node += ", with room reserved for it"
 	}
-	fmt.Fprintf(b, "  coming: %s; it was %s\n", node, expectation(&x.Coming.Expectation))
+	fmt.Fprintf(b, "  upcoming: %s; %s\n", node, expectation(&x.Coming.Expectation))
 }
 
 // groupAnswers writes a line for each group.
@@ -84,9 +84,9 @@ func groupAnswers(b *strings.Builder, x *core.Scaling) {
 func words(answer string) string {
 	switch answer {
 	case core.Bought:
-		return "bought"
+		return "scaled up"
 	case core.Limited:
-		return "may not grow"
+		return "can't be scaled up"
 	case core.Rejects:
 		return "doesn't fit"
 	case core.NotChosen:
@@ -94,7 +94,7 @@ func words(answer string) string {
 	case core.NotNeeded:
 		return "not needed"
 	case core.WouldTake:
-		return "would take it"
+		return "would fit"
 	}
 	return answer
 }
@@ -107,8 +107,7 @@ func why(g *core.GroupAnswer) string {
 	}
 	for _, m := range g.Missing {
 		if m.Needed > m.Available {
-			parts = append(parts, fmt.Sprintf("an empty node has %s of %s, and it needs %s: %s is missing",
-				amount(m.Resource, m.Available), m.Resource, amount(m.Resource, m.Needed), amount(m.Resource, m.Needed-m.Available)))
+			parts = append(parts, fmt.Sprintf("needs %s %s, an empty node has %s", amount(m.Resource, m.Needed), m.Resource, amount(m.Resource, m.Available)))
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -117,15 +116,15 @@ func why(g *core.GroupAnswer) string {
 // expectation writes when a node is expected.
 func expectation(e *core.Expectation) string {
 	if e.Ordered == nil {
-		return "ordered before this Berth began to lead, so when it is expected isn't known"
+		return "ordered before this instance became the leader, so its arrival can't be estimated"
 	}
 	out := "ordered " + clock(e.Ordered)
 	if e.Likely == nil {
-		out += "; when it is expected isn't known, since no launch of the group has been seen"
+		out += "; no launch of the node group has been observed, so its arrival can't be estimated"
 	} else {
-		out += fmt.Sprintf("; it is expected %s, and late after %s (half and nine tenths of %d launches took no longer)", clock(e.Likely), clock(e.Late), e.Launches)
+		out += fmt.Sprintf("; expected %s (p50), late after %s (p90 of %d launches)", clock(e.Likely), clock(e.Late), e.Launches)
 	}
-	return out + "; given up " + clock(e.GivenUp)
+	return out + "; given up at " + clock(e.GivenUp)
 }
 
 func clock(t *time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
@@ -133,7 +132,7 @@ func clock(t *time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 // Groups writes a table of node groups.
 func Groups(w io.Writer, list []core.GroupExplanation) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "GROUP\tTARGET\tREADY\tLAUNCHING\tMIN\tMAX\tROOM\tLIMIT\tNEXT NODE\tLAST ORDER")
+	fmt.Fprintln(t, "GROUP\tTARGET\tREADY\tLAUNCHING\tMIN\tMAX\tROOM\tLIMIT\tNEXT NODE\tLAST SCALE-UP")
 	for i := range list {
 		x := &list[i]
 		limit, next, order := x.Limit, "-", "-"
@@ -146,7 +145,7 @@ func Groups(w io.Writer, list []core.GroupExplanation) error {
 		if x.Next != nil && x.Next.Likely != nil {
 			next = clock(x.Next.Likely)
 		} else if x.Next != nil {
-			next = "not known"
+			next = "unknown"
 		}
 		if o := x.Ordered; o != nil {
 			order = fmt.Sprintf("%d->%d at %s", o.From, o.To, clock(&o.At))
@@ -159,12 +158,12 @@ func Groups(w io.Writer, list []core.GroupExplanation) error {
 // Group writes where one node group stands; when says at what time.
 func Group(w io.Writer, x *core.GroupExplanation, when string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node group %s has a target of %d nodes, of %d to %d (%s)\n", x.Group, x.Target, x.Min, x.Max, when)
-	fmt.Fprintf(&b, "  %d ready, %d launching, %d on their way out\n", x.Ready, x.Launching, x.Deleting)
+	fmt.Fprintf(&b, "node group %s: target size %d, min %d, max %d (%s)\n", x.Group, x.Target, x.Min, x.Max, when)
+	fmt.Fprintf(&b, "  %d ready, %d launching, %d being removed\n", x.Ready, x.Launching, x.Deleting)
 	limits(&b, x)
 	launches(&b, x)
 	if o := x.Ordered; o != nil {
-		fmt.Fprintf(&b, "\nLast ordered: %s\n", o)
+		fmt.Fprintf(&b, "\nLast scale-up: %s\n", o)
 		if o.Choice != nil && len(o.Choice.Options) > 0 {
 			options(&b, o)
 		}
@@ -172,7 +171,7 @@ func Group(w io.Writer, x *core.GroupExplanation, when string) error {
 	if f := x.Failed; f != nil {
 		fmt.Fprintf(&b, "\nLast failure: %s: %s", clock(&f.At), f.Why)
 		if f.Nodes > 0 {
-			fmt.Fprintf(&b, " (an order of %d nodes)", f.Nodes)
+			fmt.Fprintf(&b, " (a scale-up by %s)", Count(f.Nodes, "node"))
 		}
 		b.WriteByte('\n')
 	}
@@ -183,15 +182,15 @@ func Group(w io.Writer, x *core.GroupExplanation, when string) error {
 // limits writes how far a group may grow, and what keeps it from growing further.
 func limits(b *strings.Builder, x *core.GroupExplanation) {
 	if x.Limit == "" {
-		fmt.Fprintf(b, "  may grow by %d nodes; then: %s\n", x.Room, x.NextLimit)
+		fmt.Fprintf(b, "  can grow by %s, then: %s\n", Count(x.Room, "node"), x.NextLimit)
 	} else {
-		fmt.Fprintf(b, "  may not grow: %s\n", x.Limit)
+		fmt.Fprintf(b, "  can't grow: %s\n", x.Limit)
 	}
 	if k := x.Backoff; k != nil {
-		fmt.Fprintf(b, "  backs off until %s, for a failure of class %s: %s\n", clock(&k.Until), k.Class, k.Reason)
+		fmt.Fprintf(b, "  in backoff until %s after a failure of class %s: %s\n", clock(&k.Until), k.Class, k.Reason)
 	}
 	if x.MaxOrder > 0 {
-		fmt.Fprintf(b, "  an order may have %d nodes, since one has failed\n", x.MaxOrder)
+		fmt.Fprintf(b, "  a scale-up is limited to %s after a failure\n", Count(x.MaxOrder, "node"))
 	}
 	for _, line := range x.LaunchControl {
 		fmt.Fprintf(b, "  launch control: %s\n", line)
@@ -201,15 +200,15 @@ func limits(b *strings.Builder, x *core.GroupExplanation) {
 // launches writes what is launching, and how long that takes.
 func launches(b *strings.Builder, x *core.GroupExplanation) {
 	if x.Next != nil {
-		fmt.Fprintf(b, "\nLaunching: the oldest was %s\n", expectation(x.Next))
+		fmt.Fprintf(b, "\nLaunching: the oldest %s\n", expectation(x.Next))
 	}
 	if l := x.Launches; l != nil {
-		fmt.Fprintf(b, "\nLaunches took %s (half) to %s (nine tenths), by the latest %d\n", seconds(l.MedianSeconds), seconds(l.P90Seconds), l.Launches)
+		fmt.Fprintf(b, "\nLaunch time: p50 %s, p90 %s (last %d launches)\n", seconds(l.MedianSeconds), seconds(l.P90Seconds), l.Launches)
 	}
 	if len(x.Instances) == 0 {
 		return
 	}
-	b.WriteString("\nInstances that aren't nodes:\n")
+	b.WriteString("\nInstances that are not registered as nodes:\n")
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  INSTANCE\tNODE\tSTATE\tSINCE")
 	for i := range x.Instances {
@@ -222,7 +221,7 @@ func launches(b *strings.Builder, x *core.GroupExplanation) {
 // options writes what there was to choose from.
 func options(b *strings.Builder, order *core.Order) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  OPTION\tNODES\tPODS\tWASTED (of 2)\tPRICE AN HOUR")
+	fmt.Fprintln(t, "  OPTION\tNODES\tPODS\tUNUSED\t$/H")
 	for i := range order.Choice.Options {
 		o := &order.Choice.Options[i]
 		name, price := strings.Join(append([]string{o.Group}, o.With...), ", "), "-"
@@ -232,7 +231,7 @@ func options(b *strings.Builder, order *core.Order) {
 		if o.Price > 0 {
 			price = fmt.Sprintf("%.2f", o.Price)
 		}
-		fmt.Fprintf(t, "  %s\t%d\t%d\t%.2f\t%s\n", name, o.Nodes, o.Pods, o.Wasted, price)
+		fmt.Fprintf(t, "  %s\t%d\t%d\t%.0f %%\t%s\n", name, o.Nodes, o.Pods, 50*o.Wasted, price)
 	}
 	_ = t.Flush()
 }

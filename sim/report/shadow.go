@@ -42,8 +42,8 @@ func Shadow(w io.Writer, r *core.ShadowReport, at time.Time) error {
 		}
 		_ = tw.Flush()
 	}
-	writeDifferences(&b, "The largest differences", v.Differences)
-	writeDifferences(&b, "The largest differences of nodes, by price", v.NodeDifferences)
+	writeDifferences(&b, "Largest differences", v.Differences)
+	writeDifferences(&b, "Largest node differences by price", v.NodeDifferences)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -87,11 +87,11 @@ type shadowDifference struct {
 }
 
 func shadowOf(r *core.ShadowReport, at time.Time) *shadowView {
-	v := &shadowView{Title: "What another scheduler did, and what Berth would have done"}
+	v := &shadowView{Title: "Shadow report: another scheduler's placements compared with Berth's"}
 	if r.Since.IsZero() {
-		v.Period = "asked at " + at.UTC().Format(time.DateTime) + " UTC; nothing was compared yet"
+		v.Period = "as of " + at.UTC().Format(time.DateTime) + " UTC; nothing compared yet"
 	} else {
-		v.Period = fmt.Sprintf("pods of %s to %s, asked at %s UTC", r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime), at.UTC().Format(time.DateTime))
+		v.Period = fmt.Sprintf("pods from %s to %s, as of %s UTC", r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime), at.UTC().Format(time.DateTime))
 	}
 	v.Notes = shadowNotes(r)
 	agreed, allowed := noPods, noPods
@@ -100,10 +100,10 @@ func shadowOf(r *core.ShadowReport, at time.Time) *shadowView {
 	}
 	v.Facts = []fact{
 		{"agreement", agreed, fmt.Sprintf("of %d pods", r.Compared), false},
-		{"allowed by Berth's rules", allowed, fmt.Sprintf("%d not", r.Verdicts[step.NotAllowed]), r.Verdicts[step.NotAllowed] > 0},
+		{"allowed by Berth's rules", allowed, fmt.Sprintf("%d not allowed", r.Verdicts[step.NotAllowed]), r.Verdicts[step.NotAllowed] > 0},
 		{"time to place, p50", wait(r.Other.P50), "Berth " + wait(r.Berth.P50), false},
 		{"time to place, p99", wait(r.Other.P99), "Berth " + wait(r.Berth.P99), false},
-		{"Berth's alone", number(r.Verdicts[step.OnlyBerth]), fmt.Sprintf("%d waiting", r.Waiting), false},
+		{"placed only by Berth", number(r.Verdicts[step.OnlyBerth]), fmt.Sprintf("%d waiting", r.Waiting), false},
 	}
 	v.Tables = []shadowTable{agreementTable(r), allowedTable(r), timesTable(r), earlierTable(r)}
 	for i := range r.Differences {
@@ -121,28 +121,28 @@ const noPods = "–"
 // shadowNotes says what a reader has to know before the figures.
 func shadowNotes(r *core.ShadowReport) (notes []string) {
 	if only := r.Verdicts[step.OnlyBerth]; r.Compared == 0 && only+r.Waiting > 0 {
-		notes = append(notes, fmt.Sprintf("no other scheduler has placed any of %d pods that Berth has a node for: does one run, and do its profiles have the names of Berth's?", only+r.Waiting))
+		notes = append(notes, fmt.Sprintf("no other scheduler has placed any of the %d pod(s) for which Berth has a node: is one running, and do its profiles have the same names as Berth's?", only+r.Waiting))
 	}
 	if r.Verdicts[step.NotAllowed] > 0 {
-		notes = append(notes, "a node that isn't allowed may have been when the other scheduler decided: a label, a taint or a pod that it depends on can have changed before the binding was seen")
+		notes = append(notes, "a node that is not allowed may have been allowed when the other scheduler decided: a label, a taint or a pod that this depends on may have changed before the binding was observed")
 	}
 	if r.Overtaken > 0 {
-		notes = append(notes, fmt.Sprintf("%d of the worse nodes may have been good ones when the other scheduler decided: pods or nodes came or went before the binding was seen", r.Overtaken))
+		notes = append(notes, fmt.Sprintf("%d of the worse nodes may have been good choices when the other scheduler decided: pods or nodes were added or removed before the binding was observed", r.Overtaken))
 	}
 	if r.Doubted > 0 {
-		notes = append(notes, fmt.Sprintf("%d placements are being judged again: they weren't allowed when they were seen, which may have been before others that they depend on", r.Doubted))
+		notes = append(notes, fmt.Sprintf("%s being judged again: not allowed when observed, possibly before others that it depends on", Count(r.Doubted, "placement")))
 	}
 	return notes
 }
 
-const worseNode = "a worse one"
+const worseNode = "a worse node"
 
 func agreementTable(r *core.ShadowReport) shadowTable {
-	t := shadowTable{Title: "Where pods were put, by the scores of their profile in the cluster as it was when the binding was seen", Head: []string{"node", "pods", "share"}}
+	t := shadowTable{Title: "Placements by the other scheduler, judged by the scores of the pod's profile at the time when the binding was observed", Head: []string{"node", "pods", "share"}}
 	for _, x := range []struct {
 		what string
 		v    step.Verdict
-	}{{"the one that Berth chooses, or had chosen", step.SameNode}, {"another that is as good", step.EquallyGood}, {"a better one", step.Better}, {worseNode, step.Worse}, {"one that a rule rejects", step.NotAllowed}} {
+	}{{"the node that Berth chooses, or had chosen", step.SameNode}, {"another, equally good node", step.EquallyGood}, {"a better node", step.Better}, {worseNode, step.Worse}, {"a node that a plugin rejects", step.NotAllowed}} {
 		n := r.Verdicts[x.v]
 		share := noPods
 		if r.Compared > 0 {
@@ -151,22 +151,22 @@ func agreementTable(r *core.ShadowReport) shadowTable {
 		t.Rows = append(t.Rows, []string{x.what, number(n), share})
 	}
 	worse := slices.IndexFunc(t.Rows, func(row []string) bool { return row[0] == worseNode })
-	t.Rows = slices.Insert(t.Rows, worse+1, []string{"  of them after pods or nodes came or went before the binding was seen", number(r.Overtaken), ""})
-	t.Rows = append(t.Rows, []string{"Berth's alone: not placed by the other", number(r.Verdicts[step.OnlyBerth]), ""})
+	t.Rows = slices.Insert(t.Rows, worse+1, []string{"  of these, with pods or nodes added or removed before the binding was observed", number(r.Overtaken), ""})
+	t.Rows = append(t.Rows, []string{"placed only by Berth", number(r.Verdicts[step.OnlyBerth]), ""})
 	return t
 }
 
 func allowedTable(r *core.ShadowReport) shadowTable {
-	t := shadowTable{Title: "In sum"}
+	t := shadowTable{Title: "Summary"}
 	if r.Compared == 0 {
-		t.Rows = [][]string{{"pods that both have placed", "0"}}
+		t.Rows = [][]string{{"pods placed by both", "0"}}
 		return t
 	}
 	t.Rows = [][]string{
-		{"agreement: the same node or one as good", percent(r.Agreement())},
-		{"placements that Berth's rules allow", percent(r.Allowed())},
-		{"of them found to be allowed when others were seen", number(r.JudgedAgain)},
-		{"points that worse nodes are short of Berth's choice, a pod", fmt.Sprintf("%.1f", float64(r.Short)/float64(r.Compared))},
+		{"agreement: same or equally good node", percent(r.Agreement())},
+		{"placements allowed by Berth's rules", percent(r.Allowed())},
+		{"  of these, found to be allowed after others were observed", number(r.JudgedAgain)},
+		{"mean score points below Berth's choice, per pod", fmt.Sprintf("%.1f", float64(r.Short)/float64(r.Compared))},
 	}
 	return t
 }
@@ -178,21 +178,21 @@ func timesTable(r *core.ShadowReport) shadowTable {
 		}
 		return []string{who, number(q.Pods), wait(q.P50), wait(q.P90), wait(q.P99), wait(q.Max)}
 	}
-	return shadowTable{Title: "Time to place, from when the pod was first seen (Berth's is until its decision: nobody binds it)",
-		Head: []string{"by", "pods", "p50", "p90", "p99", "max"}, Rows: [][]string{row("the other, bound", r.Other), row("Berth, decided", r.Berth)}}
+	return shadowTable{Title: "Time to place, from when the pod was first seen (for Berth until its decision, which is not bound)",
+		Head: []string{"by", "pods", "p50", "p90", "p99", "max"}, Rows: [][]string{row("other scheduler (bound)", r.Other), row("Berth (decided)", r.Berth)}}
 }
 
 func earlierTable(r *core.ShadowReport) shadowTable {
 	e := &r.Earlier
-	return shadowTable{Title: "Who was sooner, and what became of Berth's own decisions, which it made as if its earlier ones had come true", Head: []string{"when the binding was seen", "pods"}, Rows: [][]string{
-		{"Berth had a node", number(e.Decided)},
-		{"  the same node", number(e.Same)},
-		{"  as good as the other's by then", number(e.Equal)},
-		{"  worse than the other's by then", number(e.Better)},
-		{"  better than the other's by then", number(e.Worse)},
-		{"  with no room any more: the other had used it", number(e.NoMore)},
-		{"Berth had found no node: in its model they were taken", number(e.NoNode)},
-		{"Berth hadn't tried yet: the other was sooner", number(e.NotYet)},
+	return shadowTable{Title: "Which was faster, and how Berth's own decisions turned out (each made as if its earlier ones had been carried out)", Head: []string{"when the binding was observed", "pods"}, Rows: [][]string{
+		{"Berth had decided", number(e.Decided)},
+		{"  on the same node", number(e.Same)},
+		{"  on a node as good as the other's by then", number(e.Equal)},
+		{"  on a node worse than the other's by then", number(e.Better)},
+		{"  on a node better than the other's by then", number(e.Worse)},
+		{"  on a node without room by then: the other scheduler had used it", number(e.NoMore)},
+		{"Berth had found no node: in its model all were taken", number(e.NoNode)},
+		{"Berth had not tried yet: the other scheduler was faster", number(e.NotYet)},
 	}}
 }
 
@@ -205,17 +205,17 @@ func differenceOf(c *step.Comparison) shadowDifference {
 	}
 	switch c.Verdict {
 	case step.NotAllowed:
-		d.What = fmt.Sprintf("%s was put on %s, which isn't allowed; %s", c.Pod, c.Node, choice)
+		d.What = fmt.Sprintf("%s was placed on %s, which is not allowed; %s", c.Pod, c.Node, choice)
 		why := c.Reason
 		if c.Plugin != "" {
 			why = c.Plugin + ": " + why
 		}
 		d.Why = append(d.Why, why)
 	case step.OnlyBerth:
-		d.What = fmt.Sprintf("%s is Berth's alone, on %s", c.Pod, c.BerthNode)
+		d.What = fmt.Sprintf("%s was placed only by Berth, on %s", c.Pod, c.BerthNode)
 		d.Why = append(d.Why, c.Reason)
 	default:
-		d.What = fmt.Sprintf("%s was put on %s (%d); %s", c.Pod, c.Node, c.Score, choice)
+		d.What = fmt.Sprintf("%s was placed on %s (%d); %s", c.Pod, c.Node, c.Score, choice)
 		d.Why = append(d.Why, scoresApart(c)...)
 	}
 	if e := c.Earlier; e != nil && c.Verdict != step.OnlyBerth {
@@ -223,9 +223,9 @@ func differenceOf(c *step.Comparison) shadowDifference {
 		case e.Node == "":
 			d.Why = append(d.Why, fmt.Sprintf("Berth had found no node after %s: %s", wait(e.Took), e.Why))
 		case e.Fits:
-			d.Why = append(d.Why, fmt.Sprintf("Berth had decided for %s after %s, the other's binding was seen after %s", e.Node, wait(e.Took), wait(c.Took)))
+			d.Why = append(d.Why, fmt.Sprintf("Berth had chosen %s after %s; the other scheduler's binding was observed after %s", e.Node, wait(e.Took), wait(c.Took)))
 		default:
-			d.Why = append(d.Why, fmt.Sprintf("Berth had decided for %s after %s, which had no room when the other's binding was seen after %s", e.Node, wait(e.Took), wait(c.Took)))
+			d.Why = append(d.Why, fmt.Sprintf("Berth had chosen %s after %s, which had no room when the other scheduler's binding was observed after %s", e.Node, wait(e.Took), wait(c.Took)))
 		}
 	}
 	return d

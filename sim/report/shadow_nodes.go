@@ -14,41 +14,41 @@ import (
 // addNodes adds what was found of nodes.
 func (v *shadowView) addNodes(r *core.ShadowNodes) {
 	if r.Since.IsZero() {
-		v.Notes = append(v.Notes, "the provider hasn't told of its node groups yet, so no nodes are compared")
+		v.Notes = append(v.Notes, "the provider has not listed its node groups yet, so no nodes are compared")
 		return
 	}
 	if len(r.Unpriced) > 0 {
-		v.Notes = append(v.Notes, "the provider knows no price of "+strings.Join(r.Unpriced, ", ")+": nodes of these groups cost nothing here")
+		v.Notes = append(v.Notes, "the provider has no price for "+strings.Join(r.Unpriced, ", ")+": nodes of these groups count as free here")
 	}
 	saved := "–"
 	if r.Cluster.Cost > 0 {
 		saved = percent(1 - r.Berth.Cost/r.Cluster.Cost)
 	}
 	v.Facts = append(v.Facts,
-		fact{"nodes bought", number(r.Verdicts[step.BoughtByBoth]) + " by both", fmt.Sprintf("%d only by Berth, %d only by the other", r.Verdicts[step.BoughtOnlyByBerth], r.Verdicts[step.BoughtOnlyByOther]), false},
+		fact{"nodes added", number(r.Verdicts[step.BoughtByBoth]) + " by both", fmt.Sprintf("%d only by Berth, %d only by the other", r.Verdicts[step.BoughtOnlyByBerth], r.Verdicts[step.BoughtOnlyByOther]), false},
 		fact{"nodes removed", number(r.Verdicts[step.RemovedByBoth]) + " by both", fmt.Sprintf("%d only by Berth, %d only by the other", r.Verdicts[step.RemovedOnlyByBerth], r.Verdicts[step.RemovedOnlyByOther]), false},
-		fact{"less money, an estimate", saved, fmt.Sprintf("%.2f, and %.2f", r.Cluster.Cost, r.Berth.Cost), false})
+		fact{"estimated savings", saved, fmt.Sprintf("$%.2f to $%.2f", r.Cluster.Cost, r.Berth.Cost), false})
 	since := " since " + r.Since.UTC().Format(time.DateTime)
 	v.Tables = append(v.Tables,
-		shadowTable{Title: "Nodes bought" + since, Head: []string{"by", "nodes"}, Rows: [][]string{
+		shadowTable{Title: "Nodes added" + since, Head: []string{"by", "nodes"}, Rows: [][]string{
 			{"both", number(r.Verdicts[step.BoughtByBoth])},
-			{"only Berth would have", number(r.Verdicts[step.BoughtOnlyByBerth])},
-			{"only the other", number(r.Verdicts[step.BoughtOnlyByOther])},
-			{"open: Berth would have, and the other may yet", number(r.Buying)},
-			{"of both, by how much Berth was sooner on the mean", wait(r.BoughtAhead)},
+			{"only Berth (would have)", number(r.Verdicts[step.BoughtOnlyByBerth])},
+			{"only the other autoscaler", number(r.Verdicts[step.BoughtOnlyByOther])},
+			{"undecided: Berth would have, and the other autoscaler still may", number(r.Buying)},
+			{"for both, mean time by which Berth was earlier", wait(r.BoughtAhead)},
 		}},
 		shadowTable{Title: "Nodes removed" + since, Head: []string{"by", "nodes"}, Rows: [][]string{
 			{"both", number(r.Verdicts[step.RemovedByBoth])},
-			{"only Berth would have: the other keeps it, or kept it until it was needed again", number(r.Verdicts[step.RemovedOnlyByBerth])},
-			{"only the other", number(r.Verdicts[step.RemovedOnlyByOther])},
-			{"  of them that Berth had found unneeded, too, and not for long enough", number(r.Early)},
-			{"open: Berth would have, and the other may yet", number(r.Removing)},
+			{"only Berth (would have): the other autoscaler keeps the node, or kept it until it was needed again", number(r.Verdicts[step.RemovedOnlyByBerth])},
+			{"only the other autoscaler", number(r.Verdicts[step.RemovedOnlyByOther])},
+			{"  of these, also found unneeded by Berth, but not for long enough", number(r.Early)},
+			{"undecided: Berth would have, and the other autoscaler still may", number(r.Removing)},
 			{"needed again, of those that Berth would have removed", number(r.Again)},
-			{"of both, by how much Berth was sooner on the mean", wait(r.RemovedAhead)},
+			{"for both, mean time by which Berth was earlier", wait(r.RemovedAhead)},
 		}},
-		shadowTable{Title: "Hours of the nodes of all groups" + since, Head: []string{"of", "node hours", "money"}, Rows: [][]string{
-			{"the cluster as it was", fmt.Sprintf("%.2f", r.Cluster.Hours), fmt.Sprintf("%.2f", r.Cluster.Cost)},
-			{"Berth's version, an estimate", fmt.Sprintf("%.2f", r.Berth.Hours), fmt.Sprintf("%.2f", r.Berth.Cost)},
+		shadowTable{Title: "Node hours of all node groups" + since, Head: []string{"of", "node hours", "cost"}, Rows: [][]string{
+			{"actual cluster", fmt.Sprintf("%.2f", r.Cluster.Hours), fmt.Sprintf("%.2f", r.Cluster.Cost)},
+			{"Berth (estimated)", fmt.Sprintf("%.2f", r.Berth.Hours), fmt.Sprintf("%.2f", r.Berth.Cost)},
 		}})
 	for i := range r.Differences {
 		v.NodeDifferences = append(v.NodeDifferences, nodeDifferenceOf(&r.Differences[i]))
@@ -60,16 +60,16 @@ func nodeDifferenceOf(c *step.NodeComparison) shadowDifference {
 	d := shadowDifference{At: c.Time.UTC().Format("15:04:05.000")}
 	switch c.Verdict {
 	case step.BoughtOnlyByBerth:
-		d.What = fmt.Sprintf("Berth would have bought %d of %s", c.Nodes, c.Group)
+		d.What = fmt.Sprintf("Berth would have added %d of %s", c.Nodes, c.Group)
 	case step.BoughtOnlyByOther:
-		d.What = fmt.Sprintf("the other autoscaler has bought %d of %s", c.Nodes, c.Group)
+		d.What = fmt.Sprintf("the other autoscaler added %d of %s", c.Nodes, c.Group)
 	case step.RemovedOnlyByBerth:
 		d.What = fmt.Sprintf("Berth would have removed %s of %s", c.Node, c.Group)
 	default:
-		d.What = fmt.Sprintf("the other autoscaler has removed %s of %s", c.Node, c.Group)
+		d.What = fmt.Sprintf("the other autoscaler removed %s of %s", c.Node, c.Group)
 	}
 	if c.Price > 0 {
-		d.What += fmt.Sprintf(", for %.2f an hour", c.Price)
+		d.What += fmt.Sprintf(", $%.2f/h", c.Price)
 	}
 	if !c.Wished.IsZero() {
 		d.Why = append(d.Why, "at "+c.Wished.UTC().Format(time.TimeOnly)+whatFor(c.Pods))
@@ -85,5 +85,5 @@ func whatFor(pods []string) string {
 	if len(pods) == 0 {
 		return ""
 	}
-	return ", for " + strings.Join(pods, ", ") + " and perhaps others"
+	return ", for " + strings.Join(pods, ", ") + " and possibly others"
 }

@@ -23,6 +23,14 @@ type row struct {
 	value func(s *scenario.Summary) string
 }
 
+// Count returns a number of things in words; the plural of thing ends in s.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 func number(n int) string { return strconv.Itoa(n) }
 
 // span writes seconds as a duration, the rounder the longer it is.
@@ -66,21 +74,21 @@ var rows = []row{
 		return fmt.Sprintf("%d, %d, %d", s.Pods.Evicted, s.Pods.Preempted, s.Pods.Lost)
 	}},
 	{"arrival to bound (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToBound) }},
-	{"arrival to running (same)", func(s *scenario.Summary) string { return quantiles(s.TimeToRunning) }},
+	{"arrival to running (p50/p90/p99/max)", func(s *scenario.Summary) string { return quantiles(s.TimeToRunning) }},
 	{"nodes", func(s *scenario.Summary) string {
-		return fmt.Sprintf("%d at the peak, %d in the end", s.Nodes.Peak, s.Nodes.Final)
+		return fmt.Sprintf("%d at the peak, %d at the end", s.Nodes.Peak, s.Nodes.Final)
 	}},
 	{"launched, failed, removed", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d, %d, %d", s.Nodes.Launched, s.Nodes.FailedLaunches, s.Nodes.Removed)
 	}},
-	{"churn", func(s *scenario.Summary) string { return number(s.Churn) + " nodes gone within 15 min" }},
-	{"bought back", func(s *scenario.Summary) string { return number(s.BoughtBack) + " nodes within 30 min" }},
+	{"churn", func(s *scenario.Summary) string { return number(s.Churn) + " nodes removed within 15 min" }},
+	{"added back", func(s *scenario.Summary) string { return number(s.BoughtBack) + " nodes within 30 min" }},
 	{"drained", func(s *scenario.Summary) string {
-		return fmt.Sprintf("%d nodes in %s, %d pods: %d homeless, a gap of %s in all", s.Drain.Nodes, span(s.Drain.Duration), s.Drain.Pods, s.Drain.Homeless, span(s.Drain.GapSeconds))
+		return fmt.Sprintf("%d nodes in %s, %d pods: %d without a new node for 30s, unavailable for %s in total", s.Drain.Nodes, span(s.Drain.Duration), s.Drain.Pods, s.Drain.Homeless, span(s.Drain.GapSeconds))
 	}},
 	{"node hours", func(s *scenario.Summary) string { return fmt.Sprintf("%.1f", s.NodeHours) }},
 	{"cost", func(s *scenario.Summary) string { return fmt.Sprintf("%.2f", s.Cost) }},
-	{"utilisation", func(s *scenario.Summary) string {
+	{"utilization", func(s *scenario.Summary) string {
 		return "cpu " + percent(s.Utilization.CPU) + ", memory " + percent(s.Utilization.Memory)
 	}},
 	{"peak write rate", func(s *scenario.Summary) string { return bytes(s.PeakWriteRate) + "/s" }},

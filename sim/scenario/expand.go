@@ -190,7 +190,7 @@ func ParseRunFor(text string) (*simulatedgroup.Span, error) {
 	a, err1 := time.ParseDuration(low)
 	b, err2 := time.ParseDuration(high)
 	if err1 != nil || err2 != nil || a < 0 || b < a || b > math.MaxInt64/4 {
-		return nil, fmt.Errorf("is %q; write a duration such as 90s, or two such as 1m..5m", text)
+		return nil, fmt.Errorf("is %q; it must be a duration such as 90s, or a range such as 1m..5m", text)
 	}
 	return &simulatedgroup.Span{Min: metav1.Duration{Duration: a}, Max: metav1.Duration{Duration: b}}, nil
 }

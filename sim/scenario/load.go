@@ -90,7 +90,7 @@ func Load(paths []string) ([]*Run, error) {
 	}
 	if len(scenarios) == 0 {
 		if len(manifests) == 0 {
-			return nil, errors.New("there are policies only; name a scenario, a dump or a manifest too")
+			return nil, errors.New("only policies were given; also give a scenario, a dump or a manifest")
 		}
 		scenarios = append(scenarios, loaded{&Scenario{APIVersion: APIVersion, Kind: Kind}, source{path: manifests[0], dir: "."}})
 	}
@@ -174,7 +174,7 @@ func (s *Scenario) resolve(src source, p *Policy, field string, policySrc source
 			return nil, policySrc.errorf(field+".schedulerConfig", "%v", err)
 		}
 		if len(r.Scheduler.Extenders) > 0 {
-			return nil, policySrc.errorf(field+".schedulerConfig", "%s has extenders, which a simulation can't call; give a file without them", p.SchedulerConfig)
+			return nil, policySrc.errorf(field+".schedulerConfig", "%s has extenders, which a simulation can't call; use a file without them", p.SchedulerConfig)
 		}
 	}
 	if r.Autoscale, err = config.ParseAutoscaler(p.Flags); err != nil {

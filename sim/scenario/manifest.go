@@ -65,7 +65,7 @@ func (m *manifest) json(raw []byte) error {
 		case t == json.Delim('{'):
 			err = s.fields()
 		default:
-			err = m.errorf(s.where(), "an object was expected, not %v", t)
+			err = m.errorf(s.where(), "expected an object, not %v", t)
 		}
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (s *jsonStream) fields() error {
 		if key == "items" {
 			list = true
 			if open, err := s.dec.Token(); err != nil || open != json.Delim('[') {
-				return s.errorf(s.where(), "items is no list")
+				return s.errorf(s.where(), "items is not a list")
 			}
 			if err := s.items(); err != nil {
 				return err
@@ -166,7 +166,7 @@ func (m *manifest) yaml(raw []byte) error {
 			return nil
 		}
 		if err != nil {
-			return m.errorf(line, "the document that begins here can't be read: %w", err)
+			return m.errorf(line, "the document that begins here can't be parsed: %w", err)
 		}
 		begin := line
 		line += bytes.Count(text, []byte{'\n'}) + 1 // and the separator
@@ -191,7 +191,7 @@ func (m *manifest) yamlObject(text []byte, line int) error {
 	}
 	raw, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return m.errorf(line, "the object that begins here can't be read: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return m.errorf(line, "the object that begins here can't be parsed: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if string(raw) == "null" {
 		return nil

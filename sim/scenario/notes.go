@@ -24,10 +24,10 @@ func (o *objects) finish() {
 	idle := o.idle()
 	o.leaveOutLostPods()
 	for _, kind := range slices.Sorted(maps.Keys(o.unknown)) {
-		o.note("%d objects of kind %s are left out: the virtual world doesn't know it", o.unknown[kind], kind)
+		o.note("%d object(s) of kind %s are ignored: the simulation does not support this kind", o.unknown[kind], kind)
 	}
 	if idle {
-		o.note("there is no workload: no pod exists or comes")
+		o.note("there is no workload: no pods exist or arrive")
 	}
 	o.noteUnusableGroups()
 	slices.SortStableFunc(o.run.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
@@ -69,7 +69,7 @@ func (o *objects) leaveOutLostPods() {
 		return true
 	})
 	if lost > 0 {
-		o.note("%d pods are on nodes that the input doesn't have and are left out, such as %s", lost, example)
+		o.note("%d pod(s) on nodes that are not in the input are ignored, such as %s", lost, example)
 	}
 }
 
@@ -86,7 +86,7 @@ func (o *objects) noteUnusableGroups() {
 		if !slices.ContainsFunc(specs, func(spec *v1.PodSpec) bool {
 			return checker.Fits(&v1.Pod{Spec: *spec}, node, []*v1.Node{node}, nil)
 		}) {
-			o.note("node group %s: no pod of the input fits its template, so it will not grow", g.Name)
+			o.note("node group %s: no pod of the input fits its template, so it will not be scaled up", g.Name)
 		}
 	}
 }

@@ -103,10 +103,10 @@ func (o *objects) file(path string) error {
 			Metadata struct{ Namespace, Name string }
 		}
 		if err := json.Unmarshal(raw, &head); err != nil {
-			return fmt.Errorf("this is no Kubernetes object: %w", err)
+			return fmt.Errorf("this is not a Kubernetes object: %w", err)
 		}
 		if head.Kind == "" {
-			return errors.New("kind is missing; a Kubernetes object was expected")
+			return errors.New("kind is missing; expected a Kubernetes object")
 		}
 		if head.ours() {
 			return head.standsAlone()
@@ -137,7 +137,7 @@ func namespaced(obj runtime.Object) bool {
 func (o *objects) put(obj runtime.Object) error {
 	meta := obj.(metav1.Object)
 	if meta.GetName() == "" {
-		return errors.New("metadata.name is missing; give the object a name")
+		return errors.New("metadata.name is required")
 	}
 	if namespaced(obj) && meta.GetNamespace() == "" {
 		meta.SetNamespace(metav1.NamespaceDefault)
@@ -161,7 +161,7 @@ func (o *objects) put(obj runtime.Object) error {
 	}
 	d, err := time.ParseDuration(after)
 	if err != nil || d < 0 {
-		return fmt.Errorf("pod %s/%s: annotation %s is %q; write a duration such as 90s, not negative", pod.Namespace, pod.Name, ArriveAfter, after)
+		return fmt.Errorf("pod %s/%s: annotation %s is %q; it must be a duration such as 90s, not negative", pod.Namespace, pod.Name, ArriveAfter, after)
 	}
 	o.arrive(d, 0, obj)
 	return nil
@@ -204,7 +204,7 @@ func (o *objects) once(obj runtime.Object) error {
 	meta := obj.(metav1.Object)
 	key := fmt.Sprintf("%s/%s/%s", kindOf(obj), meta.GetNamespace(), meta.GetName())
 	if o.defined[key] {
-		return fmt.Errorf("%s %s/%s is there twice; names must differ", kindOf(obj), meta.GetNamespace(), meta.GetName())
+		return fmt.Errorf("%s %s/%s is given twice; names must be unique", kindOf(obj), meta.GetNamespace(), meta.GetName())
 	}
 	o.defined[key] = true
 	return nil

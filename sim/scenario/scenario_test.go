@@ -45,7 +45,7 @@ func TestAliases(t *testing.T) {
 		}
 		want := "spec.objects[1]: kind is"
 		if levels > 5 {
-			want = "s.yaml: its aliases (*name) stand for more than 1000000 values; write fewer of aliases in aliases"
+			want = "s.yaml: its aliases (*name) expand to more than 1000000 values; nest fewer aliases"
 		}
 		if _, err := scenario.Parse("s.yaml", []byte(many.String())); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d levels: %.300v, want %s", levels, err, want)
@@ -62,14 +62,14 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  seed: [\n", "s.yaml:4: "},
 		{"apiVersion: v2\nkind: Scenario\nspec: {}\n", `s.yaml:1: apiVersion: is "v2"; it must be "berth.dev/v1alpha1"`},
 		{head + "  end: {at: -5s}\n", "s.yaml:4: spec.end.at: is -5s; a time must not be negative"},
-		{head + "  faults: ! \n", `s.yaml:4: "!" is a YAML tag, which a Scenario doesn't have; remove it, or quote it where it is a value`},
+		{head + "  faults: ! \n", `s.yaml:4: "!" is a YAML tag, which a Scenario does not support; remove it, or quote it if it is a value`},
 		{head + "  faults: !x 3\n", `s.yaml:4: "!x" is a YAML tag`},
-		{head + "  end: {at: 5 parsecs}\n", `s.yaml:4: "5 parsecs" is not a duration; write one such as 90s`},
+		{head + "  end: {at: 5 parsecs}\n", `s.yaml:4: "5 parsecs" is not a duration; it must be one such as 90s`},
 		{head + strings.Replace(group, "8Gi", "8 elephants", 1), `s.yaml:7: "8 elephants" is not a quantity`},
-		{head + strings.Replace(group, "memory: 8Gi, ", "", 1), `s.yaml:7: spec.nodeGroups[0].template.allocatable: memory is "0"; it must be a positive quantity, or nothing would ever fit`},
+		{head + strings.Replace(group, "memory: 8Gi, ", "", 1), `s.yaml:7: spec.nodeGroups[0].template.allocatable: memory is "0"; it must be a positive quantity, or no pod would ever fit`},
 		{head + strings.Replace(group, "max: 3", "max: 3\n    min: 4", 1), "s.yaml:6: spec.nodeGroups[0].max: is 3, less than min 4"},
-		{head + group + strings.TrimPrefix(group, "  nodeGroups:\n"), `s.yaml:8: spec.nodeGroups[1].name: "g" is there twice`},
-		{head + strings.Replace(group, "name: g", "name: G!", 1), `s.yaml:5: spec.nodeGroups[0].name: "G!" can't be a name`},
+		{head + group + strings.TrimPrefix(group, "  nodeGroups:\n"), `s.yaml:8: spec.nodeGroups[1].name: "g" is given twice`},
+		{head + strings.Replace(group, "name: g", "name: G!", 1), `s.yaml:5: spec.nodeGroups[0].name: "G!" is not a valid name`},
 		{head + "  faults: [{kind: Teapot}]\n", `s.yaml:4: spec.faults[0].kind: is "Teapot"; it must be one of APIConflict,`},
 		{head + "  faults: [{kind: APIError}]\n", "s.yaml:4: spec.faults[0]: has no rate; APIError needs one"},
 		{head + "  faults: [{kind: CrashBerth}]\n", "s.yaml:4: spec.faults[0]: has neither perHour nor at"},
@@ -77,12 +77,12 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  faults: [{kind: APIError, rate: .nan}]\n", "s.yaml:4: spec.faults[0].rate: is NaN; a probability is from 0 to 1"},
 		{head + "  faults: [{kind: CrashBerth, perHour: .nan}]\n", "s.yaml:4: spec.faults[0].perHour: is NaN; it must be a number"},
 		{head + "  faults: [{kind: CrashBerth, perHour: .inf}]\n", "s.yaml:4: spec.faults[0].perHour: is +Inf; it must be a number"},
-		{head + "  faults: [{kind: CrashBerth, perHour: 9223372036854775807}]\n", "s.yaml:4: spec.faults[0].perHour: is 9.223372036854776e+18; it may be 3600, which is one a second"},
+		{head + "  faults: [{kind: CrashBerth, perHour: 9223372036854775807}]\n", "s.yaml:4: spec.faults[0].perHour: is 9.223372036854776e+18; it must be at most 3600, which is one per second"},
 		{head + "  faults: [{kind: SlowStop, rate: 1, for: -1s}]\n", "s.yaml:4: spec.faults[0].for: is -1s; a time must not be negative"},
-		{head + "  faults: [{kind: ControllerStalls, rate: 1, group: h}]\n", `s.yaml:4: spec.faults[0].group: is "h"; ControllerStalls concerns no node group: leave it out`},
-		{head + "  faults: [{kind: StockOut, group: h}]\n", `s.yaml:4: spec.faults[0].group: "h" is no node group`},
+		{head + "  faults: [{kind: ControllerStalls, rate: 1, group: h}]\n", `s.yaml:4: spec.faults[0].group: is "h"; ControllerStalls does not apply to a node group: remove it`},
+		{head + "  faults: [{kind: StockOut, group: h}]\n", `s.yaml:4: spec.faults[0].group: "h" is not a node group`},
 		{head + "  workload: [{name: w, template: {spec: {containers: [{name: c}]}}}]\n", "s.yaml:4: spec.workload[0].count: is 0; a workload needs at least 1 pod"},
-		{head + "  workload: [{name: w, count: 20000000, template: {spec: {containers: [{name: c}]}}}]\n", "s.yaml:4: spec.workload[0].count: is 20000000, in 1 copies; it may be 10000000 in all"},
+		{head + "  workload: [{name: w, count: 20000000, template: {spec: {containers: [{name: c}]}}}]\n", "s.yaml:4: spec.workload[0].count: is 20000000, in 1 copies; the product must be at most 10000000"},
 		{head + "  workload: [{name: w, count: 4611686018427387904, copies: 4, template: {spec: {containers: [{name: c}]}}}]\n", "spec.workload[0].count: is 4611686018427387904, in 4 copies"},
 		{head + "  nodes: [{name: n, count: 20000000, template: {allocatable: {cpu: 1}}}]\n", "spec.nodes[0].count: is 20000000"},
 		{head + "  workload: [{name: w, count: 1}]\n", "s.yaml:4: spec.workload[0].template: has no containers"},
@@ -90,12 +90,12 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  workload: [{name: w, count: 1, template: {spec: {containers: [{name: c, imag: x}]}}}]\n", `s.yaml:4: unknown field "imag"`},
 		{head + "  expect: [{metric: happiness, is: 1}]\n", `spec.expect[0].metric: "happiness" is not a metric; they are boughtBack, churn, cost,`},
 		{head + "  registry: {connectionRate: 0}\n", "s.yaml:4: spec.registry.connectionRate: is 0; it must be greater than 0"},
-		{head + "  expect: [{metric: cost}]\n", "spec.expect[0]: expects nothing; give is, min or max"},
+		{head + "  expect: [{metric: cost}]\n", "spec.expect[0]: has no expectation; set is, min or max"},
 		{head + "  policy: {flags: [--max-nodes-launching=many]}\n", "s.yaml:4: spec.policy.flags: invalid argument"},
 		{head + "  policy: {flags: [--teapot]}\n", "s.yaml:4: spec.policy.flags: unknown flag: --teapot"},
 		{head + "  policy: {schedulerConfig: nope.yaml}\n", "s.yaml:4: spec.policy.schedulerConfig: reading the scheduler configuration"},
-		{head + "  policy: {flags: [--expander=magic]}\n", `s.yaml:4: spec.policy.flags: --expander is "magic"; "magic" is no expander`},
-		{head + "  policy: {flags: [--expander=grpc, --grpc-expander-url=x, --grpc-expander-cert=y]}\n", "s.yaml:4: spec.policy.flags: the expander grpc isn't to be had here"},
+		{head + "  policy: {flags: [--expander=magic]}\n", `s.yaml:4: spec.policy.flags: --expander is "magic"; unknown expander "magic"`},
+		{head + "  policy: {flags: [--expander=grpc, --grpc-expander-url=x, --grpc-expander-cert=y]}\n", "s.yaml:4: spec.policy.flags: expander grpc is not available here"},
 		{head + "  policy: {expanderPriorities: '1: ['}\n", "s.yaml:4: spec.policy.expanderPriorities: reading the priorities"},
 		{head + "  files: [nope.yaml]\n", "s.yaml:4: spec.files[0]: nope.yaml: no such file"},
 		{head + "  objects: [{kind: Teapot, metadata: {name: x}}]\n", `s.yaml:4: spec.objects[0]: kind is "Teapot"; the kinds are Node, Pod`},
@@ -104,7 +104,7 @@ func TestBadScenariosNameLineFieldAndRemedy(t *testing.T) {
 		{head + "  objects: [{kind: Job, apiVersion: batch/v1, metadata: {name: j}, spec: {completions: 5, parallelism: 2147483647}}]\n", "spec.objects[0]: Job default/j: spec.parallelism is 2147483647; it must be from 0 to 10000000"},
 		{head + "  objects: [{kind: ReplicaSet, apiVersion: apps/v1, metadata: {name: r}, spec: {replicas: 10000001}}]\n", "spec.objects[0]: ReplicaSet default/r: spec.replicas is 10000001"},
 		{head + "  objects: [{kind: ReplicationController, apiVersion: v1, metadata: {name: r}, spec: {replicas: -7}}]\n", "spec.objects[0]: ReplicationController default/r: spec.replicas is -7"},
-		{head + "  objects: [{kind: Pod, metadata: {name: x, annotations: {berth.dev/run-for: soon}}}]\n", `pod default/x: annotation berth.dev/run-for is "soon"; write a duration`},
+		{head + "  objects: [{kind: Pod, metadata: {name: x, annotations: {berth.dev/run-for: soon}}}]\n", `pod default/x: annotation berth.dev/run-for is "soon"; it must be a duration`},
 	} {
 		_, err := scenario.Parse("s.yaml", []byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -192,9 +192,9 @@ func TestScenariosAreReadAsJSONToo(t *testing.T) {
 func TestScenariosStandAlone(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
 	for _, c := range []struct{ text, want string }{
-		{head + "  seed: 7\n---\n" + pod, "s:6: a Scenario stands alone in its file"},
-		{pod + "---\n" + head + "  seed: 7\n", "s:5: a Scenario stands alone in its file"},
-		{`{"kind":"Pod","metadata":{"name":"p"}}` + "\n" + `{"apiVersion":"berth.dev/v1alpha1","kind":"Policy"}`, "s:2: a Policy stands alone in its file"},
+		{head + "  seed: 7\n---\n" + pod, "s:6: a Scenario must be alone in its file"},
+		{pod + "---\n" + head + "  seed: 7\n", "s:5: a Scenario must be alone in its file"},
+		{`{"kind":"Pod","metadata":{"name":"p"}}` + "\n" + `{"apiVersion":"berth.dev/v1alpha1","kind":"Policy"}`, "s:2: a Policy must be alone in its file"},
 		{"apiVersion: berth.dev/v2\nkind: Scenario\n", `s:1: apiVersion: is "berth.dev/v2"; it must be "berth.dev/v1alpha1"`},
 	} {
 		if _, err := scenario.Load([]string{write(t, "s", c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -283,8 +283,8 @@ func TestDumpsAndManifests(t *testing.T) {
 		if strings.Join(got, " ") != "Node Pod PodDisruptionBudget" {
 			t.Errorf("objects: %v", got)
 		}
-		if len(r.Notes) != 2 || !strings.Contains(r.Notes[0], "1 pods are on nodes that the input doesn't have and are left out, such as default/lost on n2") ||
-			!strings.Contains(r.Notes[1], "1 objects of kind ConfigMap") {
+		if len(r.Notes) != 2 || !strings.Contains(r.Notes[0], "1 pod(s) on nodes that are not in the input are ignored, such as default/lost on n2") ||
+			!strings.Contains(r.Notes[1], "1 object(s) of kind ConfigMap") {
 			t.Errorf("notes: %q", r.Notes)
 		}
 		if len(r.Arrivals) != 1 || r.Arrivals[0].At != 90*time.Second {
@@ -314,14 +314,14 @@ func TestDumpsAndManifests(t *testing.T) {
 	}
 	for _, c := range []struct{ text, want string }{
 		{text[:len(text)-len(text)/2], "the file ends in the middle of an object; was it cut off?"},
-		{strings.Replace(text, `"lost"`, `"here"`, 1), ":4: Pod default/here is there twice"},
+		{strings.Replace(text, `"lost"`, `"here"`, 1), ":4: Pod default/here is given twice"},
 		{strings.Replace(text, `"cpu":"1"`, `"cpu":"1x"`, 1), ":3: Pod /here: quantities must match"},
 		{strings.Replace(dump, "  kind: ConfigMap", "  sort: ConfigMap", 1), "dump:36: kind is missing"},
 		{strings.Replace(dump, "berth.dev/arrive-after: 90s", "berth.dev/arrive-after: soon", 1), `annotation berth.dev/arrive-after is "soon"`},
-		{strings.Replace(dump, "{phase: Running}", "{phase: Running", 1), "dump:13: the object that begins here can't be read"},
+		{strings.Replace(dump, "{phase: Running}", "{phase: Running", 1), "dump:13: the object that begins here can't be parsed"},
 		{dump[:strings.Index(dump, "kind: List")], "dump:43: the list of items has no end; was the file cut off?"},
 		{"", "the file is empty"},
-		{"just words\n", "dump:1: this is no Kubernetes object"},
+		{"just words\n", "dump:1: this is not a Kubernetes object"},
 	} {
 		if _, err := scenario.Load([]string{write(t, "dump", c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got  %v\nwant …%s…", err, c.want)
@@ -374,7 +374,7 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if _, err := scenario.Load([]string{policy("alone", "--max-nodes-total=5")}); err == nil || !strings.Contains(err.Error(), "policies only") {
+	if _, err := scenario.Load([]string{policy("alone", "--max-nodes-total=5")}); err == nil || !strings.Contains(err.Error(), "only policies") {
 		t.Errorf("a policy alone: %v", err)
 	}
 }

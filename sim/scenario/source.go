@@ -42,7 +42,7 @@ func (t typed) ours() bool {
 // standsAlone is what a scenario or policy among other objects is refused with:
 // one of them would be passed over.
 func (t typed) standsAlone() error {
-	return fmt.Errorf("a %s stands alone in its file; put other objects in a file of their own, or under spec.objects of a scenario", t.Kind)
+	return fmt.Errorf("a %s must be alone in its file; put other objects in another file, or under spec.objects of a scenario", t.Kind)
 }
 
 var mentionsKind = regexp.MustCompile(`["']?kind["']?\s*:\s*["']?(Scenario|Policy)\b`)
@@ -83,7 +83,7 @@ func isTrace(path string) bool {
 func readFile(path string) ([]byte, error) {
 	raw, err := os.ReadFile(path)
 	if info, serr := os.Stat(path); serr == nil && info.IsDir() {
-		return nil, fmt.Errorf("reading %s: it is a folder without %s; give a file, or the folder of an openb trace", path, openb.PodFile)
+		return nil, fmt.Errorf("reading %s: it is a directory without %s; give a file, or the directory of an openb trace", path, openb.PodFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, cause(err))
@@ -159,10 +159,10 @@ func parse(path string, raw []byte, into any) (source, error) {
 	}
 	src.file, _ = parser.ParseBytes(raw, 0) // the decoder says what is wrong
 	if tag := firstTag(src.file); tag != nil {
-		return src, fmt.Errorf("%s:%d: %q is a YAML tag, which a %s doesn't have; remove it, or quote it where it is a value", path, tag.Position.Line, strings.TrimSpace(tag.Value), src.kind)
+		return src, fmt.Errorf("%s:%d: %q is a YAML tag, which a %s does not support; remove it, or quote it if it is a value", path, tag.Position.Line, strings.TrimSpace(tag.Value), src.kind)
 	}
 	if n := expanded(src.file); n > maxExpanded {
-		return src, fmt.Errorf("%s: its aliases (*name) stand for more than %d values; write fewer of aliases in aliases", path, maxExpanded)
+		return src, fmt.Errorf("%s: its aliases (*name) expand to more than %d values; nest fewer aliases", path, maxExpanded)
 	}
 	var bad *badValue
 	dec := yaml.NewDecoder(bytes.NewReader(raw), yaml.Strict(), yaml.UseJSONUnmarshaler(),
@@ -170,7 +170,7 @@ func parse(path string, raw []byte, into any) (source, error) {
 			text := strings.Trim(strings.TrimSpace(string(b)), `"'`)
 			v, err := time.ParseDuration(text)
 			if err != nil {
-				bad = &badValue{text, "is not a duration; write one such as 90s, 15m or 2h"}
+				bad = &badValue{text, "is not a duration; it must be one such as 90s, 15m or 2h"}
 				return bad
 			}
 			d.Duration = v
@@ -180,7 +180,7 @@ func parse(path string, raw []byte, into any) (source, error) {
 			text := strings.Trim(strings.TrimSpace(string(b)), `"'`)
 			v, err := cluster.ParseAmount(text)
 			if err != nil {
-				bad = &badValue{text, "is not a quantity; write one such as 500m, 4 or 8Gi"}
+				bad = &badValue{text, "is not a quantity; it must be one such as 500m, 4 or 8Gi"}
 				return bad
 			}
 			*q = v

@@ -60,7 +60,7 @@ type Spec struct {
 	Files []string `json:"files,omitempty"`
 	// Traces are recorded workloads.
 	Traces []Trace `json:"traces,omitempty"`
-	// Workload is what comes to the cluster.
+	// Workload is what arrives at the cluster.
 	Workload []Workload `json:"workload,omitempty"`
 	// Images say how large container images are. Others take no time to pull.
 	Images []Image `json:"images,omitempty"`
@@ -88,7 +88,7 @@ type NodeGroup struct {
 	simulatedgroup.GroupConfig `json:",inline"`
 	// Initial nodes exist, ready, at the beginning.
 	Initial int `json:"initial,omitempty"`
-	// Adopt takes the nodes of dumps that have all these labels into the group.
+	// Adopt puts the nodes of dumps that have all these labels into the group.
 	Adopt map[string]string `json:"adopt,omitempty"`
 	// Boot is what an instance writes before it registers, at Rate at most.
 	Boot Boot `json:"boot,omitempty"`
@@ -124,9 +124,9 @@ type Trace struct {
 	Format string `json:"format"`
 	// Path of the folder, relative to the scenario's.
 	Path string `json:"path"`
-	// Limit takes the first pods only; all when 0.
+	// Limit is how many pods are taken, the first ones; all when 0.
 	Limit int `json:"limit,omitempty"`
-	// Speed is how many times faster than recorded the pods come and go; 1 when 0.
+	// Speed is how many times faster than recorded the pods arrive and end; 1 when 0.
 	Speed float64 `json:"speed,omitempty"`
 }
 
@@ -147,19 +147,19 @@ type Workload struct {
 	RunFor *simulatedgroup.Span `json:"runFor,omitempty"`
 	// DeleteAfter is how long after its arrival a copy is deleted; never when 0.
 	DeleteAfter metav1.Duration `json:"deleteAfter,omitempty"`
-	// Service has a Service select the pods of each copy.
+	// Service creates a Service that selects the pods of each copy.
 	Service bool `json:"service,omitempty"`
-	// MaxUnavailable has a PodDisruptionBudget allow so many pods of a copy to
-	// be away.
+	// MaxUnavailable creates a PodDisruptionBudget that allows so many pods of a copy
+	// to be unavailable.
 	MaxUnavailable *int               `json:"maxUnavailable,omitempty"`
 	Template       v1.PodTemplateSpec `json:"template"`
 }
 
-// Arrive is when the copies come.
+// Arrive is when the copies arrive.
 type Arrive struct {
-	// After is when the first comes.
+	// After is when the first one arrives.
 	After metav1.Duration `json:"after,omitempty"`
-	// Over is how long it takes until all are there.
+	// Over is how long it takes until all have arrived.
 	Over metav1.Duration `json:"over,omitempty"`
 	// Pattern is even (when absent) or poisson.
 	Pattern string `json:"pattern,omitempty"`
@@ -173,9 +173,9 @@ type Image struct {
 
 // Layer is a part of an image that other images may share.
 type Layer struct {
-	// Digest tells layers apart; those of one image are its own when absent.
+	// Digest identifies the layer; when absent, no other image shares it.
 	Digest string `json:"digest,omitempty"`
-	// Bytes written to a node that hasn't the layer.
+	// Bytes written to a node that does not have the layer.
 	Bytes resource.Quantity `json:"bytes"`
 }
 
@@ -213,8 +213,8 @@ type Storage struct {
 	// pulled side by side), against one of a boot; 1 when 0. A writer gets an
 	// equal share.
 	PullStreams float64 `json:"pullStreams,omitempty"`
-	// Knee is how many writers the storage bears; with more, the rate of all
-	// together falls as (knee/writers) to the power of Collapse. No such thing
+	// Knee is how many writers the storage sustains; with more, the rate of all
+	// together falls as (knee/writers) to the power of Collapse. Disabled
 	// when 0.
 	Knee float64 `json:"knee,omitempty"`
 	// Collapse is that power; 1 when 0.
@@ -229,7 +229,7 @@ type Registry struct {
 	ConnectionRate *resource.Quantity `json:"connectionRate,omitempty"`
 }
 
-// Fault is something that goes wrong, from From on and until Until.
+// Fault is something that goes wrong between From and Until.
 type Fault struct {
 	// Kind is one of those that docs/reference/scenario.md lists.
 	Kind string `json:"kind"`
@@ -239,7 +239,7 @@ type Fault struct {
 	Until metav1.Duration `json:"until,omitempty"`
 	// Rate is the probability, 0 to 1, that a call, a launch, a pod or a controller is hit.
 	Rate float64 `json:"rate,omitempty"`
-	// PerHour is how often an event comes, on average: 3600 at most, which is one a second.
+	// PerHour is how often an event happens, on average: 3600 at most, which is one per second.
 	PerHour float64 `json:"perHour,omitempty"`
 	// At are times of events.
 	At []metav1.Duration `json:"at,omitempty"`
@@ -273,7 +273,7 @@ type Expectation struct {
 }
 
 // End is when a run is over: at a time, or when nothing has happened for
-// Quiet and nothing is to come.
+// Quiet and nothing is due.
 type End struct {
 	// At is the latest end (48 h when absent).
 	At metav1.Duration `json:"at,omitempty"`

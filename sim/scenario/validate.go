@@ -89,7 +89,7 @@ func (v *validator) duration(field string, d time.Duration) {
 
 func (v *validator) span(field string, s *simulatedgroup.Span) {
 	if s != nil && (s.Min.Duration < 0 || s.Max.Duration < s.Min.Duration) {
-		v.bad(field, "is %s to %s; it must run from a minimum of at least 0 to a maximum no less", s.Min.Duration, s.Max.Duration)
+		v.bad(field, "is %s to %s; it must be a range from a minimum of at least 0 to a maximum that is not less", s.Min.Duration, s.Max.Duration)
 	}
 }
 
@@ -108,7 +108,7 @@ func (v *validator) positive(field string, q *resource.Quantity) {
 // name checks that a name can be one of an API object.
 func (v *validator) name(field, name string) {
 	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
-		v.bad(field, "%q can't be a name: %s", name, why[0])
+		v.bad(field, "%q is not a valid name: %s", name, why[0])
 	}
 }
 
@@ -117,7 +117,7 @@ func (v *validator) allocatable(field string, list v1.ResourceList) {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods} {
 		q, ok := list[name]
 		if !ok || q.Sign() <= 0 {
-			v.bad(field, "%s is %q; it must be a positive quantity, or nothing would ever fit", name, q.String())
+			v.bad(field, "%s is %q; it must be a positive quantity, or no pod would ever fit", name, q.String())
 		}
 	}
 	for name, q := range list {
@@ -133,7 +133,7 @@ func (v *validator) groups(sp *Spec) {
 		g, at := &sp.NodeGroups[i], fmt.Sprintf("spec.nodeGroups[%d]", i)
 		v.name(at+".name", g.Name)
 		if seen[g.Name] {
-			v.bad(at+".name", "%q is there twice; names must differ", g.Name)
+			v.bad(at+".name", "%q is given twice; names must be unique", g.Name)
 		}
 		seen[g.Name] = true
 		if g.Min < 0 {
@@ -167,7 +167,7 @@ const maxCount = 10_000_000
 // count refuses more copies of so many objects than a world can hold.
 func (v *validator) count(at string, n, copies int) {
 	if n > maxCount || copies > maxCount || n*copies > maxCount {
-		v.bad(at, "is %d, in %d copies; it may be %d in all", n, copies, maxCount)
+		v.bad(at, "is %d, in %d copies; the product must be at most %d", n, copies, maxCount)
 	}
 }
 
@@ -202,7 +202,7 @@ func (v *validator) workloads(sp *Spec) {
 		w := &sp.Workload[i]
 		key := w.Namespace + "/" + w.Name
 		if names[key] {
-			v.bad(fmt.Sprintf("spec.workload[%d].name", i), "%q is there twice; names must differ", w.Name)
+			v.bad(fmt.Sprintf("spec.workload[%d].name", i), "%q is given twice; names must be unique", w.Name)
 		}
 		names[key] = true
 	}
@@ -212,7 +212,7 @@ func (v *validator) images(sp *Spec) {
 	for i := range sp.Images {
 		at := fmt.Sprintf("spec.images[%d]", i)
 		if sp.Images[i].Name == "" {
-			v.bad(at+".name", "is empty; give the name that containers use")
+			v.bad(at+".name", "is empty; it must be the name that containers use")
 		}
 		for k := range sp.Images[i].Layers {
 			v.quantity(fmt.Sprintf("%s.layers[%d].bytes", at, k), &sp.Images[i].Layers[k].Bytes)
@@ -243,7 +243,7 @@ func (v *validator) expectations(sp *Spec) {
 			v.bad(at+".metric", "%q is not a metric; they are %s", e.Metric, strings.Join(Metrics(), ", "))
 		}
 		if e.Is == nil && e.Min == nil && e.Max == nil {
-			v.bad(at, "expects nothing; give is, min or max")
+			v.bad(at, "has no expectation; set is, min or max")
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (v *validator) workload(w *Workload, at string) {
 	}
 	v.span(at+".runFor", w.RunFor)
 	if len(w.Template.Spec.Containers) == 0 {
-		v.bad(at+".template", "has no containers; give at least one")
+		v.bad(at+".template", "has no containers; it needs at least one")
 	}
 	for i := range w.Template.Spec.Containers {
 		for name, q := range w.Template.Spec.Containers[i].Resources.Requests {
@@ -301,7 +301,7 @@ func (v *validator) fault(f *Fault, at string, sp *Spec) {
 	v.fraction(at+".rate", "a probability is", f.Rate)
 	v.notNegative(at+".perHour", f.PerHour)
 	if f.PerHour > maxPerHour {
-		v.bad(at+".perHour", "is %v; it may be %d, which is one a second", f.PerHour, maxPerHour)
+		v.bad(at+".perHour", "is %v; it must be at most %d, which is one per second", f.PerHour, maxPerHour)
 	}
 	switch {
 	case kind.rate && f.Rate == 0:
@@ -313,10 +313,10 @@ func (v *validator) fault(f *Fault, at string, sp *Spec) {
 		v.duration(fmt.Sprintf("%s.at[%d]", at, i), d.Duration)
 	}
 	if f.Group != "" && !slices.ContainsFunc(sp.NodeGroups, func(g NodeGroup) bool { return g.Name == f.Group }) {
-		v.bad(at+".group", "%q is no node group of the scenario", f.Group)
+		v.bad(at+".group", "%q is not a node group of the scenario", f.Group)
 	}
 	if f.Group != "" && kind.ungrouped {
-		v.bad(at+".group", "is %q; %s concerns no node group: leave it out", f.Group, f.Kind)
+		v.bad(at+".group", "is %q; %s does not apply to a node group: remove it", f.Group, f.Kind)
 	}
 }
 

@@ -122,7 +122,7 @@ var decoders = map[string]decoder{
 func decode(in input) (step.Input, error) {
 	d := decoders[in.Kind]
 	if d == nil {
-		return nil, fmt.Errorf("input %q is unknown; was it recorded by a newer Berth?", in.Kind)
+		return nil, fmt.Errorf("unknown input %q; was it recorded by a newer version of Berth?", in.Kind)
 	}
 	out, err := d(in.Value)
 	if err == nil {

@@ -37,7 +37,7 @@ func decodeObject(raw json.RawMessage) (step.Input, error) {
 	}
 	into := cluster.NewObject(o.Kind)
 	if into == nil {
-		return nil, fmt.Errorf("an object of kind %d is unknown; was it recorded by a newer Berth?", o.Kind)
+		return nil, fmt.Errorf("unknown object kind %d; was it recorded by a newer version of Berth?", o.Kind)
 	}
 	if err := cluster.Unmarshal(o.Object, into); err != nil {
 		return nil, err

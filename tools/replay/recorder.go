@@ -126,7 +126,7 @@ func (r *Recorder) write(v any) {
 func (r *Recorder) finish(why string) {
 	err := r.end(why)
 	if err == nil {
-		err = fmt.Errorf("recording has ended: %s", why)
+		err = fmt.Errorf("recording stopped: %s", why)
 	}
 	if r.Ended != nil {
 		r.Ended(err)

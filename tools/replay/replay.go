@@ -118,10 +118,10 @@ func (in *lines) header() (Header, error) {
 		return h, err
 	}
 	if err != nil || json.Unmarshal(raw, &h) != nil || h.Version == 0 {
-		return h, in.errorf("this is no recording of Berth's: a line with berthRecording was expected")
+		return h, in.errorf("this is not a recording of Berth: expected a line with berthRecording")
 	}
 	if h.Version != Version {
-		return h, in.errorf("berthRecording is %d; this Berth reads %d", h.Version, Version)
+		return h, in.errorf("berthRecording is %d; this version of Berth reads %d", h.Version, Version)
 	}
 	return h, nil
 }
@@ -134,7 +134,7 @@ func (in *lines) next() (*line, error) {
 	}
 	l := &line{}
 	if err := json.Unmarshal(raw, l); err != nil {
-		return nil, in.errorf("this line can't be read: %w", err)
+		return nil, in.errorf("this line can't be parsed: %w", err)
 	}
 	return l, nil
 }

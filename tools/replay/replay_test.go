@@ -213,11 +213,11 @@ func TestBadRecordingsAreRefusedByLine(t *testing.T) {
 		return replay.Play(t.Context(), path, replay.Policy{})
 	}
 	for _, c := range []struct{ name, text, want string }{
-		{"empty", "", ":1: this is no recording"},
-		{"other file", "{}\n", ":1: this is no recording"},
-		{"version", `{"berthRecording":99}` + "\n", ":1: berthRecording is 99; this Berth reads 1"},
-		{"garbage", `{"berthRecording":1}` + "\nxyz\n", ":2: this line can't be read"},
-		{"unknown", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"Teapot"}]}` + "\n", `:2: in[0] (Teapot): input "Teapot" is unknown`},
+		{"empty", "", ":1: this is not a recording"},
+		{"other file", "{}\n", ":1: this is not a recording"},
+		{"version", `{"berthRecording":99}` + "\n", ":1: berthRecording is 99; this version of Berth reads 1"},
+		{"garbage", `{"berthRecording":1}` + "\nxyz\n", ":2: this line can't be parsed"},
+		{"unknown", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"Teapot"}]}` + "\n", `:2: in[0] (Teapot): unknown input "Teapot"`},
 		{"no object", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"NodeSet","v":{"Group":"g"}}]}` + "\n", `:2: in[0] (NodeSet): it has no Node`},
 		{"a null object", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"DaemonSetSet","v":null}]}` + "\n", `:2: in[0] (DaemonSetSet): it has no DaemonSet`},
 		{"time", `{"berthRecording":1}` + "\n" + `{"t":2}` + "\n" + `{"t":1}` + "\n", `:3: t is 1, which is before that of the Step before, 2`},

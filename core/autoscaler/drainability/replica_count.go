@@ -25,9 +25,9 @@ func replicaCount(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 	w := c.State.Workload(kind, p.Object.Namespace, ref.Name)
 	switch {
 	case w == nil:
-		return Block, fmt.Sprintf("is controlled by the %s %s, which doesn't exist", ref.Kind, ref.Name), true
+		return Block, fmt.Sprintf("is controlled by %s %s, which doesn't exist", ref.Kind, ref.Name), true
 	case (kind == cluster.ReplicaSet || kind == cluster.ReplicationController) && int(w.Replicas.Wanted) < c.Rules.MinReplicas:
-		return Block, fmt.Sprintf("is controlled by the %s %s, which wants %d pods (--min-replica-count=%d)", ref.Kind, ref.Name, w.Replicas.Wanted, c.Rules.MinReplicas), true
+		return Block, fmt.Sprintf("is controlled by %s %s, which has %d desired replicas (--min-replica-count=%d)", ref.Kind, ref.Name, w.Replicas.Wanted, c.Rules.MinReplicas), true
 	}
 	return 0, "", false
 }

@@ -13,9 +13,9 @@ func replicated(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 	ref := metav1.GetControllerOfNoCopy(p.Object)
 	switch {
 	case ref == nil:
-		return Block, "has no controller: nobody would replace it", true
+		return Block, "has no controller, so nothing would recreate it", true
 	case c.Rules.SkipCustomControllerPods && !replaces(ref.Kind):
-		return Block, "is controlled by a " + ref.Kind + ", which isn't known to replace pods (--skip-nodes-with-custom-controller-pods)", true
+		return Block, "is controlled by a " + ref.Kind + ", which may not recreate it (--skip-nodes-with-custom-controller-pods)", true
 	}
 	return 0, "", false
 }

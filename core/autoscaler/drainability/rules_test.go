@@ -107,7 +107,7 @@ func TestLongTerminating(t *testing.T) {
 			}
 		})
 	}
-	const kept = "Replicated: it has no controller: nobody would replace it"
+	const kept = "Replicated: it has no controller, so nothing would recreate it"
 	check(t, []ruleCase{
 		{name: "within twice its grace and 30s", pod: deleted(90*time.Second, 60), want: kept},
 		{name: "later", pod: deleted(91*time.Second, 60), want: "ignore LongTerminating"},
@@ -121,23 +121,23 @@ func TestReplicaCount(t *testing.T) {
 	owned := func(api, kind, name string) *testkit.PodBuilder { return testkit.Pod("p").Owner(api, kind, name) }
 	check(t, []ruleCase{
 		{name: "a ReplicaSet that wants enough", pod: pod(), flags: minReplicas(2), want: "evict"},
-		{name: "one that wants too few", pod: pod(), flags: minReplicas(3), want: "ReplicaCount: it is controlled by the ReplicaSet web, which wants 2 pods (--min-replica-count=3)"},
-		{name: "a ReplicationController that wants too few", pod: owned("v1", "ReplicationController", "web"), flags: minReplicas(3), want: "ReplicaCount: it is controlled by the ReplicationController web, which wants 2 pods (--min-replica-count=3)"},
+		{name: "one that wants too few", pod: pod(), flags: minReplicas(3), want: "ReplicaCount: it is controlled by ReplicaSet web, which has 2 desired replicas (--min-replica-count=3)"},
+		{name: "a ReplicationController that wants too few", pod: owned("v1", "ReplicationController", "web"), flags: minReplicas(3), want: "ReplicaCount: it is controlled by ReplicationController web, which has 2 desired replicas (--min-replica-count=3)"},
 		{name: "a StatefulSet isn't counted", pod: owned("apps/v1", "StatefulSet", "web"), flags: minReplicas(3), want: "evict"},
 		{name: "nor is a Job", pod: owned("batch/v1", "Job", "web"), flags: minReplicas(3), want: "evict"},
-		{name: "a ReplicaSet that vanished", pod: owned("apps/v1", "ReplicaSet", "gone"), want: "ReplicaCount: it is controlled by the ReplicaSet gone, which doesn't exist"},
-		{name: "a Job that vanished", pod: owned("batch/v1", "Job", "gone"), want: "ReplicaCount: it is controlled by the Job gone, which doesn't exist"},
-		{name: "a StatefulSet that vanished", pod: owned("apps/v1", "StatefulSet", "gone"), want: "ReplicaCount: it is controlled by the StatefulSet gone, which doesn't exist"},
-		{name: "a ReplicationController that vanished", pod: owned("v1", "ReplicationController", "gone"), want: "ReplicaCount: it is controlled by the ReplicationController gone, which doesn't exist"},
-		{name: "a DaemonSet that vanished", pod: owned("apps/v1", "DaemonSet", "gone"), want: "ReplicaCount: it is controlled by the DaemonSet gone, which doesn't exist"},
-		{name: "in another namespace it doesn't exist", pod: pod().Namespaced("other"), want: "ReplicaCount: it is controlled by the ReplicaSet web, which doesn't exist"},
+		{name: "a ReplicaSet that vanished", pod: owned("apps/v1", "ReplicaSet", "gone"), want: "ReplicaCount: it is controlled by ReplicaSet gone, which doesn't exist"},
+		{name: "a Job that vanished", pod: owned("batch/v1", "Job", "gone"), want: "ReplicaCount: it is controlled by Job gone, which doesn't exist"},
+		{name: "a StatefulSet that vanished", pod: owned("apps/v1", "StatefulSet", "gone"), want: "ReplicaCount: it is controlled by StatefulSet gone, which doesn't exist"},
+		{name: "a ReplicationController that vanished", pod: owned("v1", "ReplicationController", "gone"), want: "ReplicaCount: it is controlled by ReplicationController gone, which doesn't exist"},
+		{name: "a DaemonSet that vanished", pod: owned("apps/v1", "DaemonSet", "gone"), want: "ReplicaCount: it is controlled by DaemonSet gone, which doesn't exist"},
+		{name: "in another namespace it doesn't exist", pod: pod().Namespaced("other"), want: "ReplicaCount: it is controlled by ReplicaSet web, which doesn't exist"},
 		{name: "a StatefulSet of another API group", pod: owned("apps.kruise.io/v1", "StatefulSet", "gone"), want: "evict"},
 		{name: "a DaemonSet of another API group", pod: owned("apps.kruise.io/v1", "DaemonSet", "gone"), want: "ignore DaemonSet"},
 		{name: "an API version that can't be read", pod: owned("a/b/c", "ReplicaSet", "gone"), want: "evict"},
 		{name: "a pod that is treated as a DaemonSet's", pod: owned("apps/v1", "ReplicaSet", "gone").Annotate(cluster.DaemonPodAnnotation, "true"), want: "ignore DaemonSet"},
-		{name: "a safe pod of a vanished controller", pod: owned("apps/v1", "ReplicaSet", "gone").Annotate(cluster.SafeToEvictAnnotation, "true"), want: "ReplicaCount: it is controlled by the ReplicaSet gone, which doesn't exist"},
+		{name: "a safe pod of a vanished controller", pod: owned("apps/v1", "ReplicaSet", "gone").Annotate(cluster.SafeToEvictAnnotation, "true"), want: "ReplicaCount: it is controlled by ReplicaSet gone, which doesn't exist"},
 		{name: "a vanished controller where any will do", pod: owned("apps/v1", "ReplicaSet", "gone"), flags: customControllers, want: "evict"},
-		{name: "an owner that isn't the controller", pod: pod().With(func(p *v1.Pod) { p.OwnerReferences[0].Controller = nil }), want: "Replicated: it has no controller: nobody would replace it"},
+		{name: "an owner that isn't the controller", pod: pod().With(func(p *v1.Pod) { p.OwnerReferences[0].Controller = nil }), want: "Replicated: it has no controller, so nothing would recreate it"},
 	})
 }
 
@@ -168,7 +168,7 @@ func TestSafeToEvict(t *testing.T) {
 	check(t, []ruleCase{
 		{name: "a safe pod that nobody replaces", pod: testkit.Pod("p").Annotate(key, "true"), want: "evict"},
 		{name: "a safe system pod with local storage", pod: inKubeSystem(0).Annotate(key, "true").Volume("v", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{}}), want: "evict"},
-		{name: "no boolean says nothing", pod: testkit.Pod("p").Annotate(key, "TRUE"), want: "Replicated: it has no controller: nobody would replace it"},
+		{name: "no boolean says nothing", pod: testkit.Pod("p").Annotate(key, "TRUE"), want: "Replicated: it has no controller, so nothing would recreate it"},
 	})
 }
 
@@ -176,7 +176,7 @@ func TestTerminal(t *testing.T) {
 	in := func(phase v1.PodPhase) *testkit.PodBuilder {
 		return testkit.Pod("p").With(func(p *v1.Pod) { p.Status.Phase = phase })
 	}
-	const kept = "Replicated: it has no controller: nobody would replace it"
+	const kept = "Replicated: it has no controller, so nothing would recreate it"
 	check(t, []ruleCase{
 		{name: "failed", pod: in(v1.PodFailed), want: "ignore Terminal"},
 		{name: "succeeded", pod: in(v1.PodSucceeded), want: "ignore Terminal"},
@@ -195,18 +195,18 @@ func TestOnCompletion(t *testing.T) {
 }
 
 func TestReplicated(t *testing.T) {
-	const unknown = "Replicated: it is controlled by a Widget, which isn't known to replace pods (--skip-nodes-with-custom-controller-pods)"
+	const unknown = "Replicated: it is controlled by a Widget, which may not recreate it (--skip-nodes-with-custom-controller-pods)"
 	widget := func() *testkit.PodBuilder { return testkit.Pod("p").Owner("example.com/v1", "Widget", "w") }
 	check(t, []ruleCase{
-		{name: "no controller", pod: testkit.Pod("p"), want: "Replicated: it has no controller: nobody would replace it"},
-		{name: "no controller, where any will do", pod: testkit.Pod("p"), flags: customControllers, want: "Replicated: it has no controller: nobody would replace it"},
+		{name: "no controller", pod: testkit.Pod("p"), want: "Replicated: it has no controller, so nothing would recreate it"},
+		{name: "no controller, where any will do", pod: testkit.Pod("p"), flags: customControllers, want: "Replicated: it has no controller, so nothing would recreate it"},
 		{name: "a controller of an unknown kind", pod: widget(), want: unknown},
 		{name: "where any will do", pod: widget(), flags: customControllers, want: "evict"},
 	})
 }
 
 func TestSystem(t *testing.T) {
-	const blocked = "System: it is a pod of kube-system that no disruption budget covers, created less than 1h0m0s ago"
+	const blocked = "System: it is in namespace kube-system, is covered by no disruption budget, and was created less than 1h0m0s ago"
 	budget := func(ns string, selector *metav1.LabelSelector) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "b"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}}
 	}

@@ -23,5 +23,5 @@ func system(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 		}
 		c.holdsUntil(until)
 	}
-	return Block, "is a pod of " + cluster.SystemNamespace + " that no disruption budget covers, created less than " + c.Rules.SystemPodTimeout.String() + " ago", true
+	return Block, "is in namespace " + cluster.SystemNamespace + ", is covered by no disruption budget, and was created less than " + c.Rules.SystemPodTimeout.String() + " ago", true
 }

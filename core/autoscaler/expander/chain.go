@@ -64,13 +64,13 @@ func ParseNames(list string) ([]string, error) {
 	out := strings.Split(list, ",")
 	for i, name := range out {
 		if !slices.Contains(Names(), name) {
-			return nil, fmt.Errorf("%q is no expander; name one or several of %s, separated by commas", name, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("unknown expander %q; give one or more of %s, separated by commas", name, strings.Join(Names(), ", "))
 		}
 		if slices.Contains(out[:i], name) {
-			return nil, fmt.Errorf("%s is there twice; name each expander once", name)
+			return nil, fmt.Errorf("expander %s is listed twice; list each expander once", name)
 		}
 		if i > 0 && out[i-1] == RandomName {
-			return nil, fmt.Errorf("%s comes after random, which leaves one option only; name random last", name)
+			return nil, fmt.Errorf("expander %s comes after random, which leaves only one option; list random last", name)
 		}
 	}
 	return out, nil
@@ -97,7 +97,7 @@ func NewChain(list string, provided map[string]Strategy) (Chain, error) {
 		} else if s := provided[name]; s != nil {
 			out = append(out, answering{s, name})
 		} else {
-			return nil, fmt.Errorf("the expander %s isn't to be had here", name)
+			return nil, fmt.Errorf("expander %s is not available here", name)
 		}
 	}
 	return out, nil

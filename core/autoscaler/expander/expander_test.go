@@ -112,9 +112,9 @@ func TestNamesAreChecked(t *testing.T) {
 		{list: "least-waste", want: "least-waste"},
 		{list: "priority,least-waste,random", want: "priority least-waste random"},
 		{list: "grpc,price,most-pods,least-nodes", want: "grpc price most-pods least-nodes"},
-		{list: "", err: `"" is no expander; name one or several of random, most-pods, least-waste, least-nodes, price, priority, grpc, cost, separated by commas`},
-		{list: "least-waste, price", err: `" price" is no expander`},
-		{list: "price,least-waste,price", err: "price is there twice"},
+		{list: "", err: `unknown expander ""; give one or more of random, most-pods, least-waste, least-nodes, price, priority, grpc, cost, separated by commas`},
+		{list: "least-waste, price", err: `unknown expander " price"`},
+		{list: "price,least-waste,price", err: "price is listed twice"},
 		{list: "random,price", err: "price comes after random"},
 	} {
 		names, err := expander.ParseNames(x.list)
@@ -138,14 +138,14 @@ func TestAChainIsMadeOfNames(t *testing.T) {
 	if got := fmt.Sprint(types); got != want || err != nil {
 		t.Errorf("%s makes the chain %v and %v, want %v", names, got, err, want)
 	}
-	if chain, err := expander.NewChain(names, nil); err == nil || !strings.Contains(err.Error(), "priority isn't to be had") {
+	if chain, err := expander.NewChain(names, nil); err == nil || !strings.Contains(err.Error(), "priority is not available") {
 		t.Errorf("without priority and grpc %s makes the chain %v and %v, want an error that names priority", names, chain, err)
 	}
 	if chain, err := expander.NewChain("", nil); err != nil || len(chain) > 0 {
 		t.Errorf("no names make the chain %v and %v, want the default", chain, err)
 	}
-	if _, err := expander.NewChain("magic", nil); err == nil || !strings.Contains(err.Error(), `"magic" is no expander`) {
-		t.Errorf("of magic the error is %v, want that it is no expander", err)
+	if _, err := expander.NewChain("magic", nil); err == nil || !strings.Contains(err.Error(), `unknown expander "magic"`) {
+		t.Errorf("of magic the error is %v, want that it is unknown", err)
 	}
 }
 

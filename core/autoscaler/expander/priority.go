@@ -39,10 +39,10 @@ type level struct {
 func ParsePriorities(text string) (*Priorities, error) {
 	var lists map[int][]string
 	if err := yaml.Unmarshal([]byte(text), &lists); err != nil {
-		return nil, fmt.Errorf("reading the priorities: %w; write a map of numbers to lists of regular expressions", err)
+		return nil, fmt.Errorf("reading the priorities: %w; they must be a map of numbers to lists of regular expressions", err)
 	}
 	if lists == nil {
-		return nil, errors.New("the priorities are empty; write a map of numbers to lists of regular expressions")
+		return nil, errors.New("the priorities are empty; they must be a map of numbers to lists of regular expressions")
 	}
 	p := &Priorities{}
 	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(lists))) {
@@ -50,7 +50,7 @@ func ParsePriorities(text string) (*Priorities, error) {
 		for _, text := range lists[priority] {
 			re, err := regexp.Compile(text)
 			if err != nil {
-				return nil, fmt.Errorf("priority %d: %q is no regular expression: %w", priority, text, err)
+				return nil, fmt.Errorf("priority %d: %q is not a regular expression: %w", priority, text, err)
 			}
 			l.patterns = append(l.patterns, re)
 		}
@@ -100,7 +100,7 @@ func (s *Priority) Best(_ *Round, options []Option) []Option {
 		id := options[i].Group.ID
 		l := p.levelOf(id)
 		if l == len(p.levels) {
-			s.warn(p, PrioritiesMissGroup, fmt.Sprintf("node group %s matches no expression of the priorities; it grows only when no other group's does", id))
+			s.warn(p, PrioritiesMissGroup, fmt.Sprintf("Priority expander: node group %s not found in priority expander configuration. The group won't be used.", id))
 			continue
 		}
 		if l < highest {
@@ -111,7 +111,7 @@ func (s *Priority) Best(_ *Round, options []Option) []Option {
 		}
 	}
 	if len(best) == 0 && len(options) > 0 {
-		s.warn(p, PrioritiesMatchNothing, "no node group that could grow matches an expression of the priorities; all of them stay")
+		s.warn(p, PrioritiesMatchNothing, "Priority expander: no priorities info found for any of the expansion options. No options filtered.")
 		return options
 	}
 	return best

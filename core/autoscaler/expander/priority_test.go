@@ -124,7 +124,7 @@ func TestPrioritiesThatCannotBeRead(t *testing.T) {
 		{"10: [", "reading the priorities"},
 		{"high: [a]", "reading the priorities"},
 		{"10: a", "reading the priorities"},
-		{"10: [a, '(']\n9: ['[']", `priority 10: "(" is no regular expression`},
+		{"10: [a, '(']\n9: ['[']", `priority 10: "(" is not a regular expression`},
 	} {
 		if p, err := expander.ParsePriorities(x.text); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%q is read as %s and %v, want an error with %q", x.text, fmt.Sprint(p), err, x.want)

@@ -84,7 +84,7 @@ func (c *Counter) Take(group string, r Reason, is Standing) (why string) {
 	for i := range c.active {
 		b := &c.active[i]
 		if limit := b.Limit(g.nodes); b.concerns(r) && others >= limit {
-			return fmt.Sprintf("%d of the %d nodes of group %s are on their way out or not ready, and %d may be (--node-disruption-budget=%q)", others, g.nodes, group, limit, b)
+			return fmt.Sprintf("%d of %d nodes of group %s are being removed or not ready, and the budget allows %d (--node-disruption-budget=%q)", others, g.nodes, group, limit, b)
 		}
 	}
 	g.gone = others + 1

@@ -74,7 +74,7 @@ func Parse(text string) (Budget, error) {
 		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if given[key] {
-			return Budget{}, fmt.Errorf("%s is there twice; give it once", key)
+			return Budget{}, fmt.Errorf("%s is given twice; give it once", key)
 		}
 		given[key] = true
 		if err := b.set(key, value); err != nil {
@@ -82,10 +82,10 @@ func Parse(text string) (Budget, error) {
 		}
 	}
 	if !given["nodes"] {
-		return Budget{}, fmt.Errorf("it says no number of nodes; write nodes=5 or nodes=10%%")
+		return Budget{}, fmt.Errorf("the number of nodes is missing; add nodes=5 or nodes=10%%")
 	}
 	if given["schedule"] != given["duration"] {
-		return Budget{}, fmt.Errorf("it has one of schedule and duration; give both, or none for a budget that is always active")
+		return Budget{}, fmt.Errorf("schedule and duration go together; give both, or neither for a budget that is always active")
 	}
 	return b, nil
 }
@@ -104,7 +104,7 @@ func (b *Budget) set(key, value string) error {
 		for word := range strings.SplitSeq(value, ",") {
 			r := Reason(strings.ToLower(strings.TrimSpace(word)))
 			if !slices.Contains(reasons, r) {
-				return fmt.Errorf("reasons has %q; name some of empty, underutilized and consolidation, separated by commas, or leave reasons out for all", word)
+				return fmt.Errorf("unknown reason %q; reasons must be one or more of empty, underutilized and consolidation, separated by commas, or left out for all", word)
 			}
 			b.Reasons = append(b.Reasons, r)
 		}
@@ -117,7 +117,7 @@ func (b *Budget) set(key, value string) error {
 			return fmt.Errorf("duration is %q; it must be at least a minute, such as 8h or 1h30m", value)
 		}
 	default:
-		return fmt.Errorf("%q is none of nodes, reasons, schedule and duration; write parts such as nodes=10%%, separated by semicolons", key)
+		return fmt.Errorf("unknown key %q; the keys are nodes, reasons, schedule and duration, as in nodes=10%%, separated by semicolons", key)
 	}
 	return nil
 }

@@ -53,24 +53,24 @@ func TestAPercentageIsRoundedUp(t *testing.T) {
 
 // TestBudgetsAreRefusedByWhatIsWrong, and what can be said is said again by String and in JSON.
 func TestBudgetsAreRefusedByWhatIsWrong(t *testing.T) {
-	const badMinute = `%q can't be a minute; that is a number from 0 to 59, a range such as 0-59, or * for all, each with a step such as /2 if need be, and several are separated by commas`
+	const badMinute = `%q is not a valid minute; it must be a number from 0 to 59, a range such as 0-59, or * for all, each optionally with a step such as /2; separate several with commas`
 	for _, c := range []struct{ text, want string }{
-		{"", `"" is none of nodes, reasons, schedule and duration; write parts such as nodes=10%, separated by semicolons`},
+		{"", `unknown key ""; the keys are nodes, reasons, schedule and duration, as in nodes=10%, separated by semicolons`},
 		{"nodes=ten", `nodes is "ten"; it must be a number of nodes of at least 0, or a whole percentage from 0% to 100%`},
 		{"nodes=-1", `nodes is "-1"; it must be a number of nodes of at least 0, or a whole percentage from 0% to 100%`},
 		{"nodes=101%", `nodes is "101%"; it must be a number of nodes of at least 0, or a whole percentage from 0% to 100%`},
-		{"nodes=1;nodes=2", "nodes is there twice; give it once"},
-		{"reasons=empty", "it says no number of nodes; write nodes=5 or nodes=10%"},
-		{"nodes=1;reasons=drifted", `reasons has "drifted"; name some of empty, underutilized and consolidation, separated by commas, or leave reasons out for all`},
-		{"nodes=1;schedule=@daily", "it has one of schedule and duration; give both, or none for a budget that is always active"},
-		{"nodes=1;duration=8h", "it has one of schedule and duration; give both, or none for a budget that is always active"},
+		{"nodes=1;nodes=2", "nodes is given twice; give it once"},
+		{"reasons=empty", "the number of nodes is missing; add nodes=5 or nodes=10%"},
+		{"nodes=1;reasons=drifted", `unknown reason "drifted"; reasons must be one or more of empty, underutilized and consolidation, separated by commas, or left out for all`},
+		{"nodes=1;schedule=@daily", "schedule and duration go together; give both, or neither for a budget that is always active"},
+		{"nodes=1;duration=8h", "schedule and duration go together; give both, or neither for a budget that is always active"},
 		{"nodes=1;schedule=@daily;duration=8", `duration is "8"; it must be at least a minute, such as 8h or 1h30m`},
 		{"nodes=1;schedule=@daily;duration=1s", `duration is "1s"; it must be at least a minute, such as 8h or 1h30m`},
 		{"nodes=1;schedule=0 9 * *;duration=8h", `schedule is "0 9 * *"; it must have five fields (minute, hour, day of the month, month, day of the week), such as "0 9 * * 1-5", or be @hourly, @daily, @weekly, @monthly or @yearly`},
 		{"nodes=1;schedule=60 9 * * *;duration=8h", `schedule is "60 9 * * *"; ` + fmt.Sprintf(badMinute, "60")},
 		{"nodes=1;schedule=9-5 9 * * *;duration=8h", `schedule is "9-5 9 * * *"; ` + fmt.Sprintf(badMinute, "9-5")},
 		{"nodes=1;schedule=*/0 9 * * *;duration=8h", `schedule is "*/0 9 * * *"; ` + fmt.Sprintf(badMinute, "*/0")},
-		{"nodes=1;schedule=0 0 30 2 *;duration=8h", `schedule is "0 0 30 2 *"; no such day ever comes`},
+		{"nodes=1;schedule=0 0 30 2 *;duration=8h", `schedule is "0 0 30 2 *"; it matches no date`},
 	} {
 		if _, err := nodebudget.Parse(c.text); fmt.Sprint(err) != c.want {
 			t.Errorf("%q:\n got %v\nwant %s", c.text, err, c.want)
@@ -133,7 +133,7 @@ func TestTheMostRestrictiveActiveBudgetCounts(t *testing.T) {
 	if why := counter.Take("g", nodebudget.Empty, nodebudget.Gone); why != "" {
 		t.Errorf("a node that isn't ready may not go since it isn't ready: %s", why)
 	}
-	want := `1 of the 2 nodes of group g are on their way out or not ready, and 1 may be (--node-disruption-budget="nodes=1")`
+	want := `1 of 2 nodes of group g are being removed or not ready, and the budget allows 1 (--node-disruption-budget="nodes=1")`
 	if why := counter.Take("g", nodebudget.Empty, nodebudget.Stays); why != want {
 		t.Errorf("got  %s\nwant %s", why, want)
 	}

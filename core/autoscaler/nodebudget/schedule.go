@@ -71,7 +71,7 @@ func ParseSchedule(text string) (*Schedule, error) {
 	}
 	s.anyDay, s.anyWeekday = strings.HasPrefix(parts[day], "*"), strings.HasPrefix(parts[weekday], "*")
 	if s.Next(time.Unix(0, 0)).IsZero() {
-		return nil, errors.New("no such day ever comes")
+		return nil, errors.New("it matches no date")
 	}
 	return s, nil
 }
@@ -98,7 +98,7 @@ func parseItem(field int, item string) (bits uint64, err error) {
 		}
 	}
 	if err != nil || least > max {
-		return 0, fmt.Errorf("%q can't be a %s; that is a number from %d to %d, a range such as %d-%d, or * for all, each with a step such as /2 if need be, and several are separated by commas",
+		return 0, fmt.Errorf("%q is not a valid %s; it must be a number from %d to %d, a range such as %d-%d, or * for all, each optionally with a step such as /2; separate several with commas",
 			item, of.name, of.least, of.max, of.least, of.max)
 	}
 	for n := least; n <= max; n += step {

@@ -36,7 +36,7 @@ func CSIDrivers(template *v1.Node) ([]storagev1.CSINodeDriver, error) {
 		driver, count, _ := strings.Cut(part, "=")
 		n, err := strconv.ParseInt(count, 10, 32)
 		if driver == "" || err != nil || n < 0 {
-			return nil, fmt.Errorf("annotation %s has %q; it must be DRIVER=COUNT, such as ebs.csi.aws.com=25, and several are separated by commas", CSIDriversAnnotation, part)
+			return nil, fmt.Errorf("annotation %s has %q; it must be DRIVER=COUNT, such as ebs.csi.aws.com=25, several separated by commas", CSIDriversAnnotation, part)
 		}
 		limits[driver] = int32(n)
 	}

@@ -24,7 +24,7 @@ func TestCSIDriversOfATemplate(t *testing.T) {
 		{"none may be attached", "disks=0", nil, "disks:0"},
 		{"a resource", "", map[string]string{"attachable-volumes-csi-disks": "7", "cpu": "4"}, "disks:7"},
 		{"both", "disks=3", map[string]string{"attachable-volumes-csi-disks": "7", "attachable-volumes-csi-files": "9"}, "disks:3 files:9"},
-		{"no count", "disks", nil, `has "disks"; it must be DRIVER=COUNT, such as ebs.csi.aws.com=25, and several are separated by commas`},
+		{"no count", "disks", nil, `has "disks"; it must be DRIVER=COUNT, such as ebs.csi.aws.com=25, several separated by commas`},
 		{"no driver", "=3", nil, `has "=3"; it must be DRIVER=COUNT`},
 		{"no number", "files=1,disks=many", nil, `has "disks=many"; it must be DRIVER=COUNT`},
 		{"negative", "disks=-1", nil, `has "disks=-1"; it must be DRIVER=COUNT`},

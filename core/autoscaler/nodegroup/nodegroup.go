@@ -59,7 +59,7 @@ func (g *Group) Validate() error {
 	case g.TemplateError != "":
 		return nil
 	case g.Template == nil || len(g.Template.Status.Allocatable) == 0:
-		return fmt.Errorf("node group %q: template has no allocatable; state at least cpu, memory and pods, or nothing would ever fit", g.ID)
+		return fmt.Errorf("node group %q: template has no allocatable; set at least cpu, memory and pods, or no pod would ever fit", g.ID)
 	}
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods} {
 		q, ok := g.Template.Status.Allocatable[name]
@@ -90,7 +90,7 @@ func (g *Group) ValidateLimits() error {
 // ValidatePrice names what is wrong with the price of a group.
 func (g *Group) ValidatePrice() error {
 	if !(g.Price >= 0) || math.IsInf(g.Price, 1) { // NaN is not at least 0
-		return fmt.Errorf("node group %q: price is %v; it must be at least 0, and 0 when it isn't known", g.ID, g.Price)
+		return fmt.Errorf("node group %q: price is %v; it must be at least 0 (0 if unknown)", g.ID, g.Price)
 	}
 	return nil
 }

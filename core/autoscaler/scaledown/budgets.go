@@ -104,9 +104,9 @@ func (b *budgets) refuse(uses []use) (*use, string) {
 		}
 		switch {
 		case x.Status.DisruptionsAllowed < 1:
-			return u, fmt.Sprintf("disruption budget %s allows no disruption now", u.name)
+			return u, fmt.Sprintf("disruption budget %s allows no disruptions now", u.name)
 		case b.remaining(x) < 1:
-			return u, fmt.Sprintf("the %d disruptions that budget %s allows now are those of pods on nodes that go, or could go, before this one", x.Status.DisruptionsAllowed, u.name)
+			return u, fmt.Sprintf("the %d disruption(s) that budget %s allows now are needed for pods on nodes that are removed, or removable, before this one", x.Status.DisruptionsAllowed, u.name)
 		}
 	}
 	return nil, ""

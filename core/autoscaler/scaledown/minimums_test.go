@@ -15,7 +15,7 @@ import (
 // TestMinimums takes nodes of 4 cores and 8 GiB one by one, in order, until each says what
 // keeps it: "-" for a node that goes.
 func TestMinimums(t *testing.T) {
-	const group, cores = "NodeGroupMinSizeReached: its node group g has a minimum of 1", "MinimalResourceLimitExceeded: the cluster has to keep 8 cpu"
+	const group, cores = "NodeGroupMinSizeReached: its node group g is at its minimum size of 1", "MinimalResourceLimitExceeded: the cluster minimum is 8 cpu"
 	total := func(name v1.ResourceName, least int64) autoscaler.Total {
 		return autoscaler.Total{Resource: name, Min: least, Max: 1 << 50}
 	}
@@ -29,7 +29,7 @@ func TestMinimums(t *testing.T) {
 		want    [3]string // of n0, n1, n2
 	}{
 		{name: "two of three", target: 3, want: [3]string{"-", "-", group}},
-		{name: "one is on its way out", target: 3, leaving: 1, want: [3]string{"-", group, group}},
+		{name: "one is being removed", target: 3, leaving: 1, want: [3]string{"-", group, group}},
 		{name: "one is coming", target: 4, want: [3]string{"-", "-", "-"}},
 		{name: "the group has too few", target: 0, want: [3]string{group, group, group}},
 		{name: "8 cores stay", target: 9, totals: []autoscaler.Total{total(v1.ResourceCPU, 8)}, want: [3]string{"-", cores, cores}},
@@ -37,9 +37,9 @@ func TestMinimums(t *testing.T) {
 		{name: "one leaves", target: 9, totals: []autoscaler.Total{total(v1.ResourceCPU, 8)}, third: leaving, want: [3]string{cores, cores, cores}},
 		{name: "one is virtual", target: 9, totals: []autoscaler.Total{total(v1.ResourceCPU, 8)}, third: func(n *testkit.NodeBuilder) { n.Label("type", "virtual-kubelet") }, want: [3]string{cores, cores, cores}},
 		{name: "memory", target: 9, totals: []autoscaler.Total{total(v1.ResourceCPU, 0), total(v1.ResourceMemory, 20<<30)},
-			want: [3]string{"MinimalResourceLimitExceeded: the cluster has to keep 20Gi memory", "MinimalResourceLimitExceeded: the cluster has to keep 20Gi memory", "MinimalResourceLimitExceeded: the cluster has to keep 20Gi memory"}},
+			want: [3]string{"MinimalResourceLimitExceeded: the cluster minimum is 20Gi memory", "MinimalResourceLimitExceeded: the cluster minimum is 20Gi memory", "MinimalResourceLimitExceeded: the cluster minimum is 20Gi memory"}},
 		{name: "GPUs", target: 9, totals: []autoscaler.Total{total("nvidia.com/gpu", 2)}, third: func(n *testkit.NodeBuilder) { n.Alloc("nvidia.com/gpu", "3") },
-			want: [3]string{"-", "-", "MinimalResourceLimitExceeded: the cluster has to keep 2 nvidia.com/gpu"}},
+			want: [3]string{"-", "-", "MinimalResourceLimitExceeded: the cluster minimum is 2 nvidia.com/gpu"}},
 	} {
 		s := cluster.New(cluster.NewSchema())
 		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Min: 1, Max: 10, Target: x.target})

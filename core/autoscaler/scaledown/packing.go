@@ -79,5 +79,5 @@ func (stays) EvalNode(n *cluster.Node) (framework.Code, int64) {
 
 // Explain implements framework.LocalRule.
 func (stays) Explain(*cluster.Node) *framework.Reason {
-	return &framework.Reason{Plugin: "NodeStays", Messages: []string{"node(s) weren't ready or could be removed themselves"}, Final: true}
+	return &framework.Reason{Plugin: "NodeStays", Messages: []string{"node(s) were not ready or were removable themselves"}, Final: true}
 }

@@ -70,7 +70,7 @@ func (s *Simulator) Plan(req *autoscaler.Request, questions *autoscaler.Question
 	if homeless := p.placeDisplaced(); homeless != "" {
 		s.undoAll()
 		s.world.Nodes(func(n *cluster.Node) {
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDisplaced, Pod: homeless, Detail: "no other node has room for a pod that has to leave its node already, or has left it"})
+			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDisplaced, Pod: homeless, Detail: "no other node has room for a pod that is being evicted or was evicted already"})
 		})
 	} else {
 		p.placeFitting(plan.Fitting)
@@ -243,11 +243,11 @@ func (p *pass) look(questions *autoscaler.Questions) {
 				if p.skipped[y.node.Name] == 0 {
 					p.skipped[y.node.Name] = p.passes
 				}
-				p.keep(y.node, autoscaler.Kept{Reason: autoscaler.KeptNotSimulated, Detail: "the last plan had no time left to look at it", Utilization: y.utilization})
+				p.keep(y.node, autoscaler.Kept{Reason: autoscaler.KeptNotSimulated, Detail: "the last plan ran out of time before it simulated its removal", Utilization: y.utilization})
 			}
 			return
 		case p.isHome(n.Index):
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of nodes that could be removed have room on it", Utilization: x.utilization})
+			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it", Utilization: x.utilization})
 		default:
 			p.simulate(x)
 		}
@@ -274,11 +274,11 @@ func (p *pass) eligible() (out []looked) {
 			return
 		}
 		if p.isHome(n.Index) {
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of nodes that could be removed have room on it"})
+			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptDestination, Detail: "pods of removable nodes need the room on it"})
 			return
 		}
 		if p.isReplacement(n) {
-			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptReplacement, Detail: "nodes of its group were ordered to replace others, which are still going"})
+			p.keep(n, autoscaler.Kept{Reason: autoscaler.KeptReplacement, Detail: "nodes of its group were added to replace other nodes, which are still being removed"})
 			return
 		}
 		replaced := p.replaced[n.Name]
@@ -346,7 +346,7 @@ func (p *pass) simulate(x looked) {
 	if stuck := p.move(c, movers); stuck != nil {
 		p.retired = append(p.retired, c)
 		if x.replaced > 0 {
-			keep(autoscaler.Kept{Reason: autoscaler.KeptReplaced, Pod: stuck.Name(), Detail: "the nodes that are to replace it have no room yet for the pod"})
+			keep(autoscaler.Kept{Reason: autoscaler.KeptReplaced, Pod: stuck.Name(), Detail: "the nodes that replace it have no room for the pod yet"})
 			return
 		}
 		p.keepNoPlace(n, stuck, x.utilization)
@@ -395,7 +395,7 @@ func largestFirst(a, b *cluster.Pod) int {
 
 // keepNoPlace says that a node stays since a pod has nowhere to go, also in the next passes.
 func (p *pass) keepNoPlace(n *cluster.Node, pod *cluster.Pod, utilization float64) {
-	k := &stuck{autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptNoPlace, Pod: pod.Name(), Detail: "no other node that stays has room for the pod", Since: p.req.Now, Utilization: utilization}, p.version}
+	k := &stuck{autoscaler.Kept{Node: n.Name, Reason: autoscaler.KeptNoPlace, Pod: pod.Name(), Detail: "no other remaining node has room for the pod", Since: p.req.Now, Utilization: utilization}, p.version}
 	p.noPlace[n.Name] = k
 	p.keeps(n, &k.Kept)
 }

@@ -94,7 +94,7 @@ func (c *Check) threshold(n *cluster.Node, resource v1.ResourceName) (limit floa
 		own, limit, by = c.options(n).GPUUtilizationThreshold, c.Rules.GPUUtilizationThreshold, "--scale-down-gpu-utilization-threshold"
 	}
 	if own != nil {
-		return *own, "an option of its group"
+		return *own, "an option of its node group"
 	}
 	return limit, by
 }

@@ -87,13 +87,13 @@ func TestThresholds(t *testing.T) {
 		own, ownGPUs *float64
 		want         string // what keeps the node
 	}{
-		{name: "the flag", flag: 0.5, gpu: 0.9, want: "60 % of its cpu is requested, more than 50 % (--scale-down-utilization-threshold)"},
+		{name: "the flag", flag: 0.5, gpu: 0.9, want: "cpu utilization 60 % > 50 % (--scale-down-utilization-threshold)"},
 		{name: "a larger flag", flag: 0.6, gpu: 0.1},
-		{name: "its group's", flag: 0.9, gpu: 0.9, own: new(0.5), want: "60 % of its cpu is requested, more than 50 % (an option of its group)"},
+		{name: "its group's", flag: 0.9, gpu: 0.9, own: new(0.5), want: "cpu utilization 60 % > 50 % (an option of its node group)"},
 		{name: "a larger one of its group", flag: 0.1, own: new(0.6)},
-		{name: "the GPUs' flag", gpus: "5", flag: 0.9, gpu: 0.5, own: new(0.9), want: "60 % of its nvidia.com/gpu is requested, more than 50 % (--scale-down-gpu-utilization-threshold)"},
-		{name: "its group's for GPUs", gpus: "5", flag: 0.9, gpu: 0.9, ownGPUs: new(0.5), want: "60 % of its nvidia.com/gpu is requested, more than 50 % (an option of its group)"},
-		{name: "nothing may be requested", flag: 0, want: "60 % of its cpu is requested, more than 0 % (--scale-down-utilization-threshold)"},
+		{name: "the GPUs' flag", gpus: "5", flag: 0.9, gpu: 0.5, own: new(0.9), want: "nvidia.com/gpu utilization 60 % > 50 % (--scale-down-gpu-utilization-threshold)"},
+		{name: "its group's for GPUs", gpus: "5", flag: 0.9, gpu: 0.9, ownGPUs: new(0.5), want: "nvidia.com/gpu utilization 60 % > 50 % (an option of its node group)"},
+		{name: "nothing may be requested", flag: 0, want: "cpu utilization 60 % > 0 % (--scale-down-utilization-threshold)"},
 	} {
 		s := withGroup()
 		s.SetGroup("g", &cluster.NodeGroup{ID: "g", Options: &cluster.GroupOptions{UtilizationThreshold: x.own, GPUUtilizationThreshold: x.ownGPUs}})

@@ -25,5 +25,5 @@ func Sick(s *cluster.State, req *autoscaler.Request) string {
 	if unready <= limits.OKTotalUnready || float64(unready) <= limits.MaxTotalUnready/100*float64(nodes) {
 		return ""
 	}
-	return fmt.Sprintf("the cluster is unhealthy: %d of %d nodes aren't ready", unready, nodes)
+	return fmt.Sprintf("the cluster is unhealthy: %d of %d nodes are not ready", unready, nodes)
 }

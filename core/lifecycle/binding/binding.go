@@ -148,7 +148,7 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 	}
 	p.state, p.wait = Waiting, &wait{p: p, bind: bind, since: t.Now, votes: votes}
 	m.waiting = append(m.waiting, p.wait)
-	t.Decide(step.Decision{Kind: step.Permitting, Pod: p.pod.Name(), Node: p.node, Reason: fmt.Sprintf("waits for %v", p.wait.Pending())})
+	t.Decide(step.Decision{Kind: step.Permitting, Pod: p.pod.Name(), Node: p.node, Reason: fmt.Sprintf("waiting for permit plugins %v", p.wait.Pending())})
 }
 
 // slow tells whether others are waited for before a pod is bound: objects are written for it and

@@ -109,9 +109,9 @@ func (m *Machine) confirm(t *lifecycle.Turn, now time.Time, n *cluster.Node, r *
 		t.Decide(step.Decision{Kind: step.NodeUnneeded, Node: n.Name, Group: n.Group, Reason: describe(r) + by})
 	case c.ready != n.Ready():
 		c = m.add(n, now)
-		by := "; its time starts anew: it isn't ready any more"
+		by := "; its timer restarts: it is no longer ready"
 		if c.ready {
-			by = "; its time starts anew: it is ready again"
+			by = "; its timer restarts: it is ready again"
 		}
 		t.Decide(step.Decision{Kind: step.NodeUnneeded, Node: n.Name, Group: n.Group, Reason: describe(r) + by})
 	}
@@ -133,9 +133,9 @@ func describe(r *autoscaler.Removal) string {
 	case 0:
 		return "it is empty"
 	case 1:
-		return fmt.Sprintf("its pod has room elsewhere, at a utilization of %.2f", r.Utilization)
+		return fmt.Sprintf("its pod fits elsewhere; utilization %.2f", r.Utilization)
 	}
-	return fmt.Sprintf("its %d pods have room elsewhere, at a utilization of %.2f", len(r.Homes), r.Utilization)
+	return fmt.Sprintf("its %d pods fit elsewhere; utilization %.2f", len(r.Homes), r.Utilization)
 }
 
 // whyRemoved says why a candidate is to go whose time has come.
@@ -231,7 +231,7 @@ func whyNeeded(plan *autoscaler.Plan, kept *autoscaler.Kept) string {
 	case kept == nil && plan.Sick != "":
 		return string(autoscaler.KeptSick) + ": " + plan.Sick
 	case kept == nil:
-		return "the plan hasn't found that it could be removed"
+		return "the plan did not find it removable"
 	}
 	why := string(kept.Reason)
 	if kept.Pod != "" {

@@ -35,13 +35,13 @@ func (m *Machine) readBack(node string, now time.Time) (since time.Time, by stri
 	at, ok := markedTime(s.api)
 	switch {
 	case !ok:
-		return now, fmt.Sprintf("; the value of its soft taint is no time: %q", s.api.value), false
+		return now, fmt.Sprintf("; the value of its soft taint is not a time: %q", s.api.value), false
 	case at.After(now):
-		return now, fmt.Sprintf("; by its soft taint from %s on, which is to come", at.UTC().Format(time.RFC3339)), false
+		return now, fmt.Sprintf("; the time in its soft taint, %s, is in the future", at.UTC().Format(time.RFC3339)), false
 	case m.cfg.TTL > 0 && now.Sub(at) > m.cfg.TTL:
-		return now, fmt.Sprintf("; by its soft taint since %s, longer than --node-deletion-candidate-ttl=%s", at.UTC().Format(time.RFC3339), m.cfg.TTL), false
+		return now, fmt.Sprintf("; the time in its soft taint, %s, is older than --node-deletion-candidate-ttl=%s", at.UTC().Format(time.RFC3339), m.cfg.TTL), false
 	}
-	return at, fmt.Sprintf(", by its soft taint since %s", at.UTC().Format(time.RFC3339)), true
+	return at, fmt.Sprintf(", since %s by its soft taint", at.UTC().Format(time.RFC3339)), true
 }
 
 // markedTime returns the time that a soft taint says; ok is false when it is none.
@@ -62,7 +62,7 @@ func (m *Machine) resumeUnreached(t *lifecycle.Turn, plan *autoscaler.Plan) {
 		}
 		if since, by, ok := m.readBack(name, plan.Now); ok {
 			m.add(n, since)
-			t.Decide(step.Decision{Kind: step.NodeUnneeded, Node: name, Group: n.Group, Reason: "the plan hasn't come to it" + by})
+			t.Decide(step.Decision{Kind: step.NodeUnneeded, Node: name, Group: n.Group, Reason: "the plan has not reached it" + by})
 		}
 	}
 }
@@ -77,6 +77,6 @@ func Problems(n *cluster.NodeInfo) []cluster.Problem {
 		return n.Problems
 	}
 	return append(slices.Clip(n.Problems), cluster.Problem{
-		Field: "spec.taints[" + autoscaler.DeletionCandidateTaint + "]", Value: strconv.Quote(k.value), Taken: "no time; it must be seconds since 1970",
+		Field: "spec.taints[" + autoscaler.DeletionCandidateTaint + "]", Value: strconv.Quote(k.value), Taken: "unset; it must be seconds since 1970",
 	})
 }

@@ -272,7 +272,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	m.forgetEnded()
 	for len(m.assumed) > 0 && t.Now.Sub(m.assumed[0].at) >= m.giveUp {
 		p := m.pods.Get(m.assumed[0].uid)
-		m.only(t, p, fmt.Sprintf("the other scheduler hasn't placed the pod within %s; Berth doesn't count it as placed any more", m.giveUp))
+		m.only(t, p, fmt.Sprintf("the other scheduler has not placed the pod within %s; Berth no longer counts it as placed", m.giveUp))
 		m.takeBack(t, p)
 		p.gaveUp = true
 		m.forgetEnded()

@@ -125,7 +125,7 @@ func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) (due []ca
 	}
 	switch {
 	case len(m.old) == 0:
-		m.end(t, t.Now.Add(afterSearch), fmt.Sprintf("its nodes are gone, after %s", t.Now.Sub(m.began)))
+		m.end(t, t.Now.Add(afterSearch), fmt.Sprintf("its nodes were removed after %s", t.Now.Sub(m.began)))
 		return nil
 	case t.Now.Sub(m.changed) >= m.cfg.Patience:
 		m.end(t, t.Now.Add(afterFailure), m.whyGivenUp(plan))
@@ -135,7 +135,7 @@ func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) (due []ca
 	}
 	for _, name := range m.old {
 		if r := could[name]; r != nil {
-			due = append(due, candidates.Due{Removal: r, Why: "it has been in a consolidation", For: t.Now.Sub(m.began)})
+			due = append(due, candidates.Due{Removal: r, Why: "it has been part of a consolidation", For: t.Now.Sub(m.began)})
 		}
 	}
 	return due
@@ -143,11 +143,11 @@ func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) (due []ca
 
 // whyGivenUp says why nothing has changed for so long.
 func (m *Machine) whyGivenUp(plan *autoscaler.Plan) string {
-	why := fmt.Sprintf("given up: %d of its nodes haven't gone", len(m.old))
+	why := fmt.Sprintf("given up: %d of its nodes were not removed", len(m.old))
 	if !m.draining {
-		why = "given up: its nodes could not go together"
+		why = "given up: its nodes could not be removed together"
 	}
-	why += fmt.Sprintf(" in %s (--max-node-provision-time); the next is looked for in %s", m.cfg.Patience, afterFailure)
+	why += fmt.Sprintf(" within %s (--max-node-provision-time); the next consolidation is considered in %s", m.cfg.Patience, afterFailure)
 	for i := range plan.Kept {
 		if k := &plan.Kept[i]; m.Has(k.Node) {
 			return fmt.Sprintf("%s; %s stays: %s", why, k.Node, k.Detail)

@@ -75,10 +75,10 @@ func (m *Machine) Ask(t *lifecycle.Turn, p *Pod, item *queue.Item, d *scheduler.
 	pod := item.Pod()
 	ask := step.Consult{UID: pod.UID, Pod: pod.Object, Nodes: d.Consult}
 	p.state, p.asked = AboutNodes, t.State.Head()
-	what := fmt.Sprintf("%d nodes", len(d.Consult))
+	what := fmt.Sprintf("%d node(s)", len(d.Consult))
 	if d.Candidates != nil {
 		p.state = AboutVictims
-		what = fmt.Sprintf("%d nodes that others would have to leave", len(d.Candidates))
+		what = fmt.Sprintf("%d node(s) with preemption victims", len(d.Candidates))
 	}
 	for i := range d.Candidates {
 		ask.Candidates = append(ask.Candidates, candidate(t, &d.Candidates[i]))

@@ -25,14 +25,14 @@ func (c *Config) surges(p *cluster.Pod) bool {
 func (d *Drain) surge(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	p.stage, p.until, d.begun = surging, t.Now.Add(d.cfg.MaxEviction), true
 	t.Decide(step.Decision{Kind: step.PodSurged, Pod: now.Name(), Node: d.node})
-	t.Emit(step.PodEvent(now.Object, "ScaleDown", "ScalingDown", "having a successor made before the pod leaves, for node scale down"))
+	t.Emit(step.PodEvent(now.Object, "ScaleDown", "ScalingDown", "surging a replacement before evicting the pod for node scale down"))
 	t.Ready.Surges = append(t.Ready.Surges, step.Surge{UID: p.uid, Node: d.node, Namespace: now.Object.Namespace, Deployment: now.Deployment(), At: t.Now})
 	d.homes.Surging(t, now)
 }
 
 // noSurge has a surging pod be evicted as others are.
 func (p *pod) noSurge(why string) {
-	p.stage, p.surge, p.why = waiting, false, "without a successor: "+why
+	p.stage, p.surge, p.why = waiting, false, "without a surged replacement: "+why
 }
 
 // SurgeDone takes the outcome of a surge. One that isn't waited for any more changes nothing.

@@ -53,7 +53,7 @@ func (m *Machine) lookAtBuffer(t *lifecycle.Turn, a *ask, o *autoscalingapi.Capa
 	other := m.reshape(a, wants)
 	m.resize(t, a, wants)
 	if other || before != b.chunks {
-		t.Decide(step.Decision{Kind: step.HeadroomSet, Headroom: a.String(), Reason: fmt.Sprintf("%d chunks, %d before", b.chunks, before)})
+		t.Decide(step.Decision{Kind: step.HeadroomSet, Headroom: a.String(), Reason: fmt.Sprintf("%d chunk(s), previously %d", b.chunks, before)})
 	}
 	a.report.buffer = b
 }
@@ -64,7 +64,7 @@ func (m *Machine) makeOut(s *cluster.State, o *autoscalingapi.CapacityBuffer) (*
 	replicas := -1 // of the scalable
 	switch template, scalable := o.Spec.PodTemplateRef, o.Spec.ScalableRef; {
 	case template != nil && scalable != nil:
-		return nil, errors.New("podTemplateRef and scalableRef are both set; give one of them")
+		return nil, errors.New("podTemplateRef and scalableRef are both set; set only one of them")
 	case template != nil:
 		b.template, _ = s.Object(cluster.PodTemplateKind, o.Namespace, template.Name).(*v1.PodTemplate)
 		if b.template == nil {
@@ -84,10 +84,10 @@ func (m *Machine) makeOut(s *cluster.State, o *autoscalingapi.CapacityBuffer) (*
 		b.shape, replicas = standin.Shape(o.Namespace, &x.Template), int(x.Replicas)
 		b.admits.Controller = &cluster.Controller{Kind: scalable.Kind, Name: scalable.Name}
 	default:
-		return nil, errors.New("neither podTemplateRef nor scalableRef is set; give one of them")
+		return nil, errors.New("neither podTemplateRef nor scalableRef is set; set one of them")
 	}
 	if pod := s.Schema.ParsePod(b.shape); !m.scheduler.Responsible(pod) {
-		return nil, fmt.Errorf("the template's schedulerName is %q, which is none of Berth's profiles; add one, or name another", b.shape.Spec.SchedulerName)
+		return nil, fmt.Errorf("the template's schedulerName is %q, which no profile of Berth has; add a profile, or use another name", b.shape.Spec.SchedulerName)
 	}
 	var err error
 	b.chunks, err = chunks(&o.Spec, b.shape, replicas)
@@ -114,9 +114,9 @@ func chunks(spec *autoscalingapi.CapacityBufferSpec, shape *v1.Pod, replicas int
 	}
 	switch {
 	case n == math.MaxInt:
-		return 0, errors.New("replicas, percentage (with scalableRef) and limits aren't set; give one of them")
+		return 0, errors.New("none of replicas, percentage (with scalableRef) and limits is set; set one of them")
 	case n > maxChunks:
-		return 0, fmt.Errorf("the buffer would have %d chunks, and may have %d; ask for fewer, or larger ones", n, maxChunks)
+		return 0, fmt.Errorf("the buffer would have %d chunks, more than the limit of %d; ask for fewer or larger ones", n, maxChunks)
 	}
 	return n, nil
 }

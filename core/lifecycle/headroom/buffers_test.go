@@ -34,7 +34,7 @@ func TestHowManyChunksABufferHas(t *testing.T) {
 		{"a percentage", spec{Percentage: new(int32(50))}, 10, 5, ""},
 		{"a percentage, rounded down", spec{Percentage: new(int32(20))}, 9, 1, ""},
 		{"a percentage of nothing", spec{Percentage: new(int32(20))}, 0, 0, ""},
-		{"a percentage without a scalable", spec{Percentage: new(int32(20))}, -1, 0, "aren't set"},
+		{"a percentage without a scalable", spec{Percentage: new(int32(20))}, -1, 0, "is set; set one of them"},
 		{"replicas beside a percentage without a scalable", spec{Percentage: new(int32(20)), Replicas: new(int32(2))}, -1, 2, ""},
 		{"limits", spec{Limits: limits("cpu", "7")}, -1, 3, ""},
 		{"limits of two resources", spec{Limits: limits("cpu", "7", "memory", "2Gi")}, -1, 2, ""},
@@ -42,8 +42,8 @@ func TestHowManyChunksABufferHas(t *testing.T) {
 		{"limits of what a chunk doesn't request", spec{Limits: limits("gpu", "4")}, -1, 0, "requests none of the resources that limits names, [gpu]"},
 		{"limits below one chunk", spec{Limits: limits("cpu", "1")}, -1, 0, ""},
 		{"the fewest of all", spec{Replicas: new(int32(4)), Percentage: new(int32(50)), Limits: limits("cpu", "5")}, 10, 2, ""},
-		{"too many", spec{Replicas: new(int32(10001))}, -1, 0, "would have 10001 chunks, and may have 10000"},
-		{"nothing said", spec{}, 10, 0, "aren't set; give one of them"},
+		{"too many", spec{Replicas: new(int32(10001))}, -1, 0, "would have 10001 chunks, more than the limit of 10000"},
+		{"nothing said", spec{}, 10, 0, "is set; set one of them"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := chunks(&c.spec, testkit.Pod("p").Req("cpu", "2", "memory", "1Gi").Obj(), c.replicas)

@@ -90,7 +90,7 @@ func (m *Machine) wants(s *cluster.State, o *autoscalingapi.ProvisioningRequest)
 		}
 		w := want{standin.Shape(o.Namespace, &template.Template), int(x.Count)}
 		if !m.scheduler.Responsible(s.Schema.ParsePod(w.shape)) {
-			return nil, fmt.Errorf("the schedulerName of PodTemplate %s/%s is %q, which is none of Berth's profiles; add one, or name another", o.Namespace, template.Name, w.shape.Spec.SchedulerName)
+			return nil, fmt.Errorf("the schedulerName of PodTemplate %s/%s is %q, which no profile of Berth has; add a profile, or use another name", o.Namespace, template.Name, w.shape.Spec.SchedulerName)
 		}
 		out = append(out, w)
 	}
@@ -124,11 +124,11 @@ func (m *Machine) attempt(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provision
 		for i, pod := range podsOf(draft) {
 			t.State.Nominate(pod, nodes[i]) // the room is kept until they are decided on
 		}
-		m.book(t, a, o, draft, autoscalingapi.CapacityIsFoundReason, "on nodes that exist")
+		m.book(t, a, o, draft, autoscalingapi.CapacityIsFoundReason, "on existing nodes")
 	case o.Spec.ProvisioningClassName == autoscalingapi.BestEffortAtomic:
 		a.draft = draft
 	default:
-		m.notFound(t, a, o, "the nodes that exist have no room for all of its pods")
+		m.notFound(t, a, o, "existing nodes have no room for all of its pods")
 	}
 }
 
@@ -148,7 +148,7 @@ func (m *Machine) book(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provisioning
 	}
 	a.report.stamp(t, autoscalingapi.Provisioned, metav1.ConditionTrue, reason, "Capacity is found in the cluster", o.Generation)
 	a.wake = t.Now.Add(bookedFor)
-	t.Decide(step.Decision{Kind: step.Booked, Headroom: a.String(), Reason: fmt.Sprintf("room for %d pods %s", len(podsOf(sets)), where)})
+	t.Decide(step.Decision{Kind: step.Booked, Headroom: a.String(), Reason: fmt.Sprintf("room for %d pod(s) %s", len(podsOf(sets)), where)})
 }
 
 // notFound has a request without room wait for the next attempt, or fail.
@@ -202,9 +202,9 @@ func (m *Machine) WholePlanned(t *lifecycle.Turn, ok bool) {
 	draft := a.draft
 	a.draft = nil
 	if ok {
-		m.book(t, a, o, draft, autoscalingapi.CapacityIsProvisionedReason, "is bought")
+		m.book(t, a, o, draft, autoscalingapi.CapacityIsProvisionedReason, "on nodes being added")
 	} else {
-		m.notFound(t, a, o, "no nodes can be bought for all of its pods")
+		m.notFound(t, a, o, "no scale-up can make room for all of its pods")
 	}
 }
 
@@ -237,7 +237,7 @@ func (m *Machine) lookAtBooking(t *lifecycle.Turn, a *ask, o *autoscalingapi.Pro
 	end := r.condition(autoscalingapi.Provisioned).LastTransitionTime.Add(bookedFor)
 	if !t.Now.Before(end) {
 		r.stamp(t, autoscalingapi.BookingExpired, metav1.ConditionTrue, autoscalingapi.ReservationExpiredReason, "Capacity reservation time is expired", o.Generation)
-		t.Decide(step.Decision{Kind: step.BookingEnded, Headroom: a.String(), Reason: "its time is over"})
+		t.Decide(step.Decision{Kind: step.BookingEnded, Headroom: a.String(), Reason: "its reservation has expired"})
 		m.empty(t, a)
 		return
 	}

@@ -119,7 +119,7 @@ func (m *Machine) empty(t *lifecycle.Turn, a *ask) {
 		m.shrink(a, i, 0)
 	}
 	a.sets, a.consumed = nil, nil
-	t.Decide(step.Decision{Kind: step.HeadroomSet, Headroom: a.String(), Reason: "no room is kept any more"})
+	t.Decide(step.Decision{Kind: step.HeadroomSet, Headroom: a.String(), Reason: "its room is no longer reserved"})
 	t.State.RemoveHeadroom(cluster.HeadroomID(a.uid))
 }
 
@@ -203,10 +203,10 @@ func (m *Machine) lookAt(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
 	if !pod.StandsIn() || p == nil || p.node == "" {
 		return false
 	}
-	why := "the node has no room for it any more"
+	why := "the node no longer has room for it"
 	switch {
 	case t.State.NodeByName(p.node) == nil:
-		why = "the node is gone"
+		why = "the node no longer exists"
 	case t.State.NominatedTo(pod.UID) == p.node && m.scheduler.FitsNominated(pod, m.scheduler.Engine(pod).Class(pod)):
 		return false
 	}

@@ -179,7 +179,7 @@ func (m *Machine) progress(a *ask) string {
 	all, held := m.counts(a)
 	text := fmt.Sprintf("%d of %d chunks have room", held, all)
 	if held < all && a.missing != "" {
-		text += "; no node group would help the others: " + a.missing
+		text += "; the others fit no node group: " + a.missing
 	}
 	return text
 }

@@ -210,7 +210,7 @@ func (m *Machine) Free(t *lifecycle.Turn, node string) {
 			list = append(list, h)
 		}
 	}
-	m.endAll(t, list, func(*home) string { return "its pod isn't evicted" })
+	m.endAll(t, list, func(*home) string { return "its pod is not being evicted" })
 }
 
 // Arrived takes that the API shows a pod for the first time, without a node: if it replaces one
@@ -230,7 +230,7 @@ func (m *Machine) Arrived(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
 // for the home of the pod that it replaces.
 func (m *Machine) Came(t *lifecycle.Turn, pod *cluster.Pod) {
 	if h := m.homeFor(t, pod); h != nil {
-		m.endAll(t, []*home{h}, func(*home) string { return "its replacement has come elsewhere" })
+		m.endAll(t, []*home{h}, func(*home) string { return "its replacement was placed elsewhere" })
 	}
 }
 
@@ -323,11 +323,11 @@ func (m *Machine) endDue(t *lifecycle.Turn) {
 	m.endAll(t, due, func(h *home) string {
 		switch {
 		case !t.Now.Before(h.until):
-			return "nobody came for it in time"
+			return "no replacement arrived in time"
 		case h.full.IsZero():
-			return "its owner is gone"
+			return "its owner was deleted"
 		}
-		return "its owner has all its pods"
+		return "its owner has all of its pods"
 	})
 }
 

@@ -72,12 +72,12 @@ func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
 			h.node = "" // who places it takes no notice of what is kept
 			continue
 		case n == nil:
-			return fmt.Sprintf("node %s, where pod %s was to come, is gone", h.node, h.pod.Name())
+			return fmt.Sprintf("node %s, where room was reserved for pod %s, no longer exists", h.node, h.pod.Name())
 		case n.HasTaint(autoscaler.ToBeDeletedTaint):
-			return fmt.Sprintf("node %s, where pod %s was to come, is on its way out", h.node, h.pod.Name())
+			return fmt.Sprintf("node %s, where room was reserved for pod %s, is being removed", h.node, h.pod.Name())
 		}
 		if e := m.scheduler.Engine(h.standIn); !e.FitsOn(e.Class(h.standIn), n) {
-			return fmt.Sprintf("node %s has no room for pod %s any more", h.node, h.pod.Name())
+			return fmt.Sprintf("node %s no longer has room for pod %s", h.node, h.pod.Name())
 		}
 		t.State.Nominate(h.standIn, h.node)
 	}
@@ -154,15 +154,15 @@ func (m *Machine) lost(t *lifecycle.Turn, h *home) string {
 	n := t.State.NodeByName(h.node)
 	switch {
 	case n == nil:
-		return "the node is gone"
+		return "the node no longer exists"
 	case n.HasTaint(autoscaler.ToBeDeletedTaint):
-		return "the node is on its way out"
+		return "the node is being removed"
 	}
 	class := m.scheduler.Engine(h.standIn).Class(h.standIn)
 	if m.scheduler.FitsNominated(h.standIn, class) || m.fitsWithoutPod(t, h, class) {
 		return ""
 	}
-	return "the node has no room for it any more"
+	return "the node no longer has room for it"
 }
 
 // fitsWithoutPod tells whether the stand-in would fit if its pod had left its node.

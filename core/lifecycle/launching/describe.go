@@ -9,7 +9,7 @@ import (
 
 // describe writes a line about the windows of a scope, and how many of its nodes pull.
 func (s *scope) describe(of string, pulling int) string {
-	return fmt.Sprintf("%s: windows %.1f launching, %.1f pulling; %d pull, in %s on average",
+	return fmt.Sprintf("%s: windows %.1f launching, %.1f pulling; %d pulling, %s on average",
 		of, s.launch.size, s.pull.size, pulling, s.pullTime.Round(time.Second))
 }
 
@@ -22,13 +22,13 @@ func (m *Machine) DescribeControl(id string) []string {
 		case s != nil:
 			out = append(out, s.describe(of, pulling))
 		case limit > 0:
-			out = append(out, fmt.Sprintf("%s: %d nodes may be launching", of, limit))
+			out = append(out, fmt.Sprintf("%s: at most %d nodes launching at a time", of, limit))
 		}
 	}
 	add("cluster", m.cfg.Cluster, m.cluster, sum(m.pulling))
 	add("group "+id, m.cfg.Group, m.groups[id], m.pulling[id])
 	if slices.Contains(m.waiting.full, id) {
-		out = append(out, "a plan was held back: there was no room for launches")
+		out = append(out, "a plan was throttled: no more launches were allowed")
 	}
 	return out
 }

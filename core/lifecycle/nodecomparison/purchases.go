@@ -125,7 +125,7 @@ func (m *Machine) wishForMinimum(t *lifecycle.Turn, up *autoscaler.ScaleUp) {
 		}
 	}
 	for range more {
-		m.wish(t, up, nil, "the group is to reach its minimum", nil)
+		m.wish(t, up, nil, "to reach the minimum size of the group", nil)
 	}
 }
 
@@ -210,7 +210,7 @@ func (m *Machine) settleGrowth(t *lifecycle.Turn, plan *autoscaler.Plan) {
 			needed[in.ID] -= both
 			if both > 0 {
 				m.give(t, step.NodeComparison{Verdict: step.BoughtByBoth, Group: in.ID, Nodes: both, Price: float64(both) * in.Price,
-					Reason: "the other autoscaler was sooner: pods that wait need what it has bought"})
+					Reason: "the other autoscaler was first: pending pods need the nodes that it added"})
 			}
 			if alone := grown.nodes - both; alone > 0 {
 				m.give(t, step.NodeComparison{Verdict: step.BoughtOnlyByOther, Group: in.ID, Nodes: alone, Price: float64(alone) * in.Price, Reason: m.whyNotBought(t, in.ID)})
@@ -234,9 +234,9 @@ func (m *Machine) whyNotBought(t *lifecycle.Turn, id string) string {
 		}
 	}
 	if out == nil {
-		return "no pod waited that Berth would have bought such a node for"
+		return "there was no pending pod for which Berth would have added such a node"
 	}
-	return "Berth would have bought " + strings.Join(out, " and ") + " instead"
+	return "Berth would have added " + strings.Join(out, " and ") + " instead"
 }
 
 // givePurchasesUp gives verdicts on the purchases that nobody has made in time.
@@ -254,7 +254,7 @@ func (m *Machine) givePurchasesUp(t *lifecycle.Turn) {
 	if late == nil {
 		return
 	}
-	m.verdict(t, late, step.BoughtOnlyByBerth, fmt.Sprintf("the group didn't grow for it within %s", m.patience))
+	m.verdict(t, late, step.BoughtOnlyByBerth, fmt.Sprintf("the group was not scaled up for it within %s", m.patience))
 	m.wishes = slices.DeleteFunc(m.wishes, func(w *wish) bool { return w.alone && !w.waits })
 }
 

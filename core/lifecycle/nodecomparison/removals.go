@@ -65,7 +65,7 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) {
 		h := m.hoursOf(t, n)
 		h.nodes++
 	case leaving && n.state != left:
-		m.leaves(t, info.Name, n, "it is marked to be removed")
+		m.leaves(t, info.Name, n, "it was marked for removal")
 	case !leaving && n.state == left:
 		m.takeBack(n)
 	}
@@ -78,7 +78,7 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	}
 	n := m.nodes[name]
 	if n.state != left {
-		m.leaves(t, name, n, "it is gone")
+		m.leaves(t, name, n, "it was removed")
 	}
 	m.forget(t, name, n)
 }
@@ -147,11 +147,11 @@ func (m *Machine) takeBack(n *node) {
 // changed.
 func (m *Machine) whyKept(name string, now time.Time) (why string, candidate bool) {
 	if since := m.candidates.Since(name); !since.IsZero() {
-		return fmt.Sprintf("Berth has found it unneeded for %s, and its time hadn't come", now.Sub(since)), true
+		return fmt.Sprintf("Berth had found it unneeded for %s, not yet long enough", now.Sub(since)), true
 	}
 	i, found := slices.BinarySearchFunc(m.kept, name, func(k autoscaler.Kept, name string) int { return strings.Compare(k.Node, name) })
 	if !found {
-		return "no plan has looked at it", false
+		return "no plan has simulated its removal", false
 	}
 	k := &m.kept[i]
 	why = string(k.Reason)
@@ -215,7 +215,7 @@ func (m *Machine) giveRemovalsUp(t *lifecycle.Turn) {
 		case t.Now.Sub(x.at) < m.patience:
 			return
 		default:
-			m.giveRemoval(t, x.name, n, fmt.Sprintf("nobody has begun to remove it within %s", m.patience))
+			m.giveRemoval(t, x.name, n, fmt.Sprintf("the other autoscaler has not begun to remove it within %s", m.patience))
 			m.enter(t, n, kept)
 		}
 	}

@@ -48,7 +48,7 @@ func (m *Machine) firstLook(t *lifecycle.Turn, name string, d *deletion) {
 	}
 	if _, taken := d.state.(resumed); taken && t.State.Group(n.Group) == nil {
 		m.drop(name)
-		m.leave(t, name, n.Group, "its removal had begun, and its node group isn't the provider's")
+		m.leave(t, name, n.Group, "its removal had begun, and the provider does not list its node group")
 		return
 	}
 	if why := m.whyStays(t, n, func(uid types.UID) bool { return d.homes[uid] }); why != "" {
@@ -119,18 +119,18 @@ func (m *Machine) whyStays(t *lifecycle.Turn, n *cluster.Node, expected func(typ
 	case n.Group == "" || t.State.Group(n.Group) == nil:
 		return "the node is in no node group"
 	case n.Object.DeletionTimestamp != nil:
-		return "somebody else deletes the node"
+		return "the node is being deleted by another client"
 	case n.Object.Annotations[cluster.ScaleDownDisabledAnnotation] == "true" || n.Object.Annotations[cluster.DoNotDisruptAnnotation] == "true":
-		return "the node's annotations say that it stays"
+		return "an annotation of the node disables its removal"
 	case len(n.Nominated) > 0:
 		if i := slices.IndexFunc(n.Nominated, func(p *cluster.Pod) bool { return !p.StandsIn() }); i >= 0 {
-			return fmt.Sprintf("pod %s is to come to the node", n.Nominated[i].Name())
+			return fmt.Sprintf("pod %s is nominated to the node", n.Nominated[i].Name())
 		}
-		return "room is kept on the node for pods that are to come"
+		return "room is reserved on the node for expected pods"
 	}
 	for _, p := range n.Pods {
 		if !p.OfNode && p.Object.DeletionTimestamp == nil && !expected(p.UID) && !m.ignores(t, p) {
-			return fmt.Sprintf("pod %s is on the node, and no other was found for it", p.Name())
+			return fmt.Sprintf("pod %s is on the node, and no other node was found for it", p.Name())
 		}
 	}
 	return ""
@@ -180,7 +180,7 @@ func (m *Machine) deleteBatches(t *lifecycle.Turn) {
 		if slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
 			return !p.OfNode && !m.ignores(t, p)
 		}) {
-			m.keep(t, name, d, "a pod has come to the node, and terminates")
+			m.keep(t, name, d, "a pod arrived on the node and is terminating")
 			continue
 		}
 		if g := t.State.Group(d.group); g == nil || !m.mayShrink(t, g, 0) {
@@ -263,7 +263,7 @@ func (m *Machine) endTogether(t *lifecycle.Turn, name, why string, end func(*lif
 		return
 	}
 	for _, other := range m.names(func(o *deletion) bool { return o.group == d.group && o.planned() }) {
-		end(t, other, m.deletions[other], "node "+name+" of its group, which goes as a whole, stays: "+why)
+		end(t, other, m.deletions[other], "node "+name+" of its group, which is removed as a whole or not at all, stays: "+why)
 	}
 }
 

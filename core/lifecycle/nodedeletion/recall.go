@@ -81,5 +81,5 @@ func (m *Machine) Recall(t *lifecycle.Turn, recalls []autoscaler.Recall, why fun
 
 func (m *Machine) recall(t *lifecycle.Turn, name string, d *deletion, why string) {
 	m.unmark(t, name, d, step.NodeRecalled, why)
-	t.Emit(step.NodeEvent(t.State.NodeByName(name).Object, "ScaleDownCancelled", "ScalingDown", "the removal of the node is cancelled: "+why))
+	t.Emit(step.NodeEvent(t.State.NodeByName(name).Object, "ScaleDownCancelled", "ScalingDown", "removal cancelled: "+why))
 }

@@ -24,7 +24,7 @@ func (m *Machine) Resume(t *lifecycle.Turn, info *cluster.NodeInfo) {
 	}
 	marking, ours := readMarking(info.Object)
 	if !ours {
-		m.leave(t, info.Name, "", "it has the taint of nodes that are removed, and Berth hasn't put it there")
+		m.leave(t, info.Name, "", "it has the deletion taint, which Berth did not set")
 		return
 	}
 	if group, left := m.others[info.Name]; left && group == info.Group {

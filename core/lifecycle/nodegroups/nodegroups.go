@@ -170,11 +170,11 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 		growth.Bins = bins[:nodes]
 		growth.Without = withoutNode(bins[nodes:])
 	}
-	why := fmt.Sprintf("%d pods wait; %d->%d (max: %d), %.2f of 2 wasted", waiting, growth.From, growth.To, growth.Max, up.Wasted)
+	why := fmt.Sprintf("for %d pending pod(s); %d->%d (max: %d), %.0f %% of cpu and memory unused", waiting, growth.From, growth.To, growth.Max, 50*up.Wasted)
 	if up.Replaces > 0 {
-		why = fmt.Sprintf("to replace %d nodes; %d->%d (max: %d)", up.Replaces, growth.From, growth.To, growth.Max)
+		why = fmt.Sprintf("to replace %d node(s); %d->%d (max: %d)", up.Replaces, growth.From, growth.To, growth.Max)
 	} else if mix := up.Mix; mix != nil {
-		why += fmt.Sprintf("; in a mix of %.2f an hour, for which any costs %.2f at least", mix.Price, mix.LowerBound)
+		why += fmt.Sprintf("; part of a purchase of $%.2f/h, lower bound $%.2f/h", mix.Price, mix.LowerBound)
 	}
 	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why, Choice: up.Choice})
 	g.asked = &Asked{Growth: growth, At: t.Now, Pods: waiting, Wanted: up.Nodes, Choice: up.Choice}
@@ -279,7 +279,7 @@ func (m *Machine) Cancel(t *lifecycle.Turn, id string, nodes int) int {
 		return 0
 	}
 	nodes = min(nodes, m.aboveMinimum(in))
-	const why = "no pod needs them any more"
+	const why = "no pod needs them any longer"
 	target := max(min(nodes, g.missing.nodes()), 0)
 	if target > 0 {
 		g.missing.forget(target)

@@ -165,7 +165,7 @@ func Note(t *lifecycle.Turn, preemptor *cluster.Pod, c *engine.Candidate, w *wei
 		names[i] = v.Name()
 	}
 	t.Decide(step.Decision{Kind: step.Preempts, Pod: preemptor.Name(), Node: t.State.Node(c.Node).Name, Victims: names, Weighed: w,
-		Reason: fmt.Sprintf("%d pods of lower priority leave, %d of them against a disruption budget", len(names), c.Violations)})
+		Reason: fmt.Sprintf("preempting %d pod(s) of lower priority, %d of them in violation of a disruption budget", len(names), c.Violations)})
 }
 
 // start has a new victim leave, in the way that its binding needs.

@@ -93,7 +93,7 @@ func (m *Machine) Join(t *lifecycle.Turn, j *autoscaler.Join, pods []types.UID) 
 	if p.Node != "" {
 		m.on[p.Node] = p
 	}
-	t.Decide(step.Decision{Kind: step.Reserved, Node: p.Node, Group: p.Group, Reason: fmt.Sprintf("for %d pods more, which have room on it", len(pods))})
+	t.Decide(step.Decision{Kind: step.Reserved, Node: p.Node, Group: p.Group, Reason: fmt.Sprintf("for %d more pod(s) that fit on it", len(pods))})
 	return pods
 }
 

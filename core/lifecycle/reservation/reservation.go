@@ -108,7 +108,7 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, n *cluster.NodeInfo) {
 	for _, uid := range p.Pods {
 		m.nominations.Reserve(t, uid, n.Name)
 	}
-	t.Decide(step.Decision{Kind: step.Reserved, Node: n.Name, Group: n.Group, Reason: fmt.Sprintf("for the %d pods that it was ordered for", len(p.Pods))})
+	t.Decide(step.Decision{Kind: step.Reserved, Node: n.Name, Group: n.Group, Reason: fmt.Sprintf("for the %d pod(s) that it was ordered for", len(p.Pods))})
 }
 
 // useSpare takes that a node came for which no place is kept, or that one comes no more.
@@ -152,7 +152,7 @@ func (m *Machine) leave(t *lifecycle.Turn, uid types.UID) {
 		m.spare[p.Group]++
 	}
 	if !p.used {
-		t.Decide(step.Decision{Kind: step.PlaceFreed, Node: p.Node, Group: p.Group, Nodes: 1, Reason: "no pod that it was ordered for needs it any more"})
+		t.Decide(step.Decision{Kind: step.PlaceFreed, Node: p.Node, Group: p.Group, Nodes: 1, Reason: "none of the pods that it was ordered for needs it any longer"})
 	}
 	m.drop(p)
 }

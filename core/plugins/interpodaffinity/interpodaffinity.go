@@ -66,7 +66,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "pods that it is to be with or apart from come or go, or nodes in other domains come"
+	return "pods that its affinity or anti-affinity terms select are added or deleted, or nodes in other domains are added"
 }
 
 // Packing implements framework.Packer: preferred terms, and required affinity of placed pods,

@@ -52,7 +52,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "a node has the labels that it asks for"
+	return "a node gets the labels that it requires"
 }
 
 // Sign implements framework.Plugin. The added affinity is the same for all pods of the

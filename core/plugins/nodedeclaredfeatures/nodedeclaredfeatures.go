@@ -32,7 +32,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "a node declares the features that it needs"
+	return "a node declares the features that it requires"
 }
 
 // needs returns the names of the features that the pod needs, sorted.

@@ -23,7 +23,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "the node that it names is there"
+	return "the node that it names is added"
 }
 
 // Packing implements framework.Packer: a pod on a node names it, and its replacement won't.

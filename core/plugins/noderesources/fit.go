@@ -50,7 +50,7 @@ func (*Fit) Name() string { return FitName }
 
 // WakesWhen implements framework.Waker.
 func (*Fit) WakesWhen() string {
-	return "a node has room: pods leave it or ask for less, it grows, or a new one comes"
+	return "a node has room: pods on it are deleted or lower their requests, it grows, or a new node is added"
 }
 
 // Packing implements framework.Packer: the fullest node is the best, whatever the strategy.

@@ -32,7 +32,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "a node may have more volumes: a pod with some leaves, or a limit rises"
+	return "a node can attach more volumes: a pod with volumes is deleted, or a limit is raised"
 }
 
 // disk is one that the pod needs.

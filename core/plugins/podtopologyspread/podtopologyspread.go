@@ -58,7 +58,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "pods that it is spread among come or go, or nodes in other domains come"
+	return "pods that its spread constraints select are added or deleted, or nodes in other domains are added"
 }
 
 // Packing implements framework.Packer. Soft constraints that a pod has itself count as much

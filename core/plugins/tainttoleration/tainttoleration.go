@@ -24,7 +24,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "a node loses the taints that it does not tolerate, or one without them comes"
+	return "a node loses the taints that it does not tolerate, or a node without them is added"
 }
 
 // Sign implements framework.Plugin. tolerationSeconds counts once the pod runs.

@@ -30,7 +30,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "its claims are bound, or a volume or capacity for them comes"
+	return "its claims are bound, or a volume or storage capacity for them is added"
 }
 
 // For implements framework.Plugin.

@@ -29,7 +29,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "another pod lets go of its volume"
+	return "another pod releases its volume"
 }
 
 // restrictedClaims returns the ReadWriteOncePod claims of the pod that some pod

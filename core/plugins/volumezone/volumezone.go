@@ -32,7 +32,7 @@ func (Plugin) Name() string { return Name }
 
 // WakesWhen implements framework.Waker.
 func (Plugin) WakesWhen() string {
-	return "a node is in the zone of its volumes"
+	return "a node is added in the zone of its volumes"
 }
 
 // topologyLabels are the labels of volumes that name a zone or region, each with the

@@ -265,7 +265,7 @@ func TestRest(t *testing.T) {
 		{"a pod fits", Unscheduled, func(w *world) { w.has(node("n", ""), pod("p", "")) }},
 		{"a pod fits nowhere", "", func(w *world) { w.has(pod("p", "")) }},
 		{"a pod fits nowhere, and its group could grow", Unscheduled, func(w *world) { w.has(changed(pod("p", ""), selects)) }},
-		{"a node is on its way out", TaintedForEver, func(w *world) { w.has(changed(node("n", "general"), doomed)) }},
+		{"a node is being removed", TaintedForEver, func(w *world) { w.has(changed(node("n", "general"), doomed)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld()

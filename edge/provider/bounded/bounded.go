@@ -27,8 +27,8 @@ type Provider struct {
 
 // What is wrong with a bound.
 const (
-	missing = "--nodes names a node group that the provider doesn't have; it is left out until the provider has it"
-	wider   = "--nodes has a maximum above that of the provider, which may refuse what is above its own; raise it there, too"
+	missing = "--nodes names a node group that the provider does not list; it is ignored until it does"
+	wider   = "--nodes has a higher maximum than the provider, which may refuse to exceed its own; raise it there, too"
 )
 
 // New returns the groups of a provider that bounds name. Each name may be there once.

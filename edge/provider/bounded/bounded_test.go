@@ -65,8 +65,8 @@ func TestOnlyNamedGroupsAreOffered(t *testing.T) {
 		}
 	}
 	equal("the groups", offered(), "a 0..5 target 2 price 0.5 \nc 2..7 target 0 price 0 timeout")
-	equal("the log", logged(), `"--nodes has a maximum above that of the provider, which may refuse what is above its own; raise it there, too" group=a nodes=5 provider=3
-"--nodes names a node group that the provider doesn't have; it is left out until the provider has it" group=d "groups of the provider"=3`)
+	equal("the log", logged(), `"--nodes has a higher maximum than the provider, which may refuse to exceed its own; raise it there, too" group=a nodes=5 provider=3
+"--nodes names a node group that the provider does not list; it is ignored until it does" group=d "groups of the provider"=3`)
 	equal("the provider's own", fmt.Sprint(inner.list[0].Min, inner.list[0].Max), "1 3")
 
 	offered()

@@ -99,7 +99,7 @@ func (k *keys) groupOptions(annotations map[string]string) (*cluster.GroupOption
 			want = "there is no such option"
 		}
 		if want != "" {
-			wrong = append(wrong, fmt.Sprintf("annotation %s is %q; %s, and the flag holds", key, annotations[key], want))
+			wrong = append(wrong, fmt.Sprintf("annotation %s is %q; %s; the flag applies", key, annotations[key], want))
 		}
 	}
 	if o == (cluster.GroupOptions{}) {

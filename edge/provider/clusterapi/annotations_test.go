@@ -18,19 +18,19 @@ import (
 
 // TestAutoDiscovery reads values of --node-group-auto-discovery.
 func TestAutoDiscovery(t *testing.T) {
-	const form = "; it must be clusterapi:namespace=NAME,clusterName=NAME,LABEL=VALUE, of which parts may be left out"
+	const form = "; it must be clusterapi:namespace=NAME,clusterName=NAME,LABEL=VALUE, with any part optional"
 	for _, c := range []struct{ value, want string }{
 		{"clusterapi:", `namespace "", cluster "", labels ""`},
 		{"clusterapi:namespace=staging,clusterName=purple,owner=jim", `namespace "staging", cluster "purple", labels "owner=jim"`},
 		{"clusterapi:color=green, shape=square,", `namespace "", cluster "", labels "color=green,shape=square"`},
-		{"", `"" isn't for the provider clusterapi` + form},
-		{"clusterapi", `"clusterapi" isn't for the provider clusterapi` + form},
-		{"asg:tag=x", `"asg:tag=x" isn't for the provider clusterapi` + form},
+		{"", `"" is not for the provider clusterapi` + form},
+		{"clusterapi", `"clusterapi" is not for the provider clusterapi` + form},
+		{"asg:tag=x", `"asg:tag=x" is not for the provider clusterapi` + form},
 		{"clusterapi:namespace", `"clusterapi:namespace" has the part "namespace"` + form},
 		{"clusterapi:=x", `"clusterapi:=x" has the part "=x"` + form},
 		{"clusterapi:a=b=c", `"clusterapi:a=b=c" has the part "a=b=c"` + form},
 		{"clusterapi:namespace=a,namespace=b", `"clusterapi:namespace=a,namespace=b" has namespace twice; give the flag once for each value`},
-		{"clusterapi:a b=c", `"clusterapi:a b=c" has the part "a b=c", which is no label: `},
+		{"clusterapi:a b=c", `"clusterapi:a b=c" has the part "a b=c", which is not a label: `},
 	} {
 		s, err := ParseAutoDiscovery(c.value)
 		got := fmt.Sprint(err)
@@ -67,13 +67,13 @@ func TestOptions(t *testing.T) {
 		{"scaledownutilizationthreshold: '0.4', scaledowngpuutilizationthreshold: '0'", `{"scaleDownUtilizationThreshold":0.4,"scaleDownGpuUtilizationThreshold":0}`, ""},
 		{"scaledownunneededtime: 10M0s, scaledownunreadytime: 20m, maxnodeprovisiontime: 5m", `{"scaleDownUnneededTime":"10m0s","scaleDownUnreadyTime":"20m0s","maxNodeProvisionTime":"5m0s"}`, ""},
 		{"scaledownunneededtime: ''", "null", ""},
-		{"scaledownutilizationthreshold: half, scaledownunneededtime: 1m", `{"scaleDownUnneededTime":"1m0s"}`, prefix + `scaledownutilizationthreshold is "half"; it must be a ratio from 0 to 1, and the flag holds`},
-		{"scaledownutilizationthreshold: NaN", "null", prefix + `scaledownutilizationthreshold is "NaN"; it must be a ratio from 0 to 1, and the flag holds`},
-		{"scaledownunreadytime: -1m", "null", prefix + `scaledownunreadytime is "-1m"; it must be a duration such as 10m0s, and the flag holds`},
-		{"maxnodeprovisiontime: 0s", "null", prefix + `maxnodeprovisiontime is "0s"; it must be a duration such as 10m0s, and the flag holds`},
+		{"scaledownutilizationthreshold: half, scaledownunneededtime: 1m", `{"scaleDownUnneededTime":"1m0s"}`, prefix + `scaledownutilizationthreshold is "half"; it must be a ratio from 0 to 1; the flag applies`},
+		{"scaledownutilizationthreshold: NaN", "null", prefix + `scaledownutilizationthreshold is "NaN"; it must be a ratio from 0 to 1; the flag applies`},
+		{"scaledownunreadytime: -1m", "null", prefix + `scaledownunreadytime is "-1m"; it must be a duration such as 10m0s; the flag applies`},
+		{"maxnodeprovisiontime: 0s", "null", prefix + `maxnodeprovisiontime is "0s"; it must be a duration such as 10m0s; the flag applies`},
 		{"maxnodestartuptime: 5m", `{"maxNodeStartupTime":"5m0s"}`, ""},
-		{"maxnodestartuptime: 0s", "null", prefix + `maxnodestartuptime is "0s"; it must be a duration such as 10m0s, and the flag holds`},
-		{"magic: yes!", "null", prefix + `magic is "yes!"; there is no such option, and the flag holds`},
+		{"maxnodestartuptime: 0s", "null", prefix + `maxnodestartuptime is "0s"; it must be a duration such as 10m0s; the flag applies`},
+		{"magic: yes!", "null", prefix + `magic is "yes!"; there is no such option; the flag applies`},
 	} {
 		annotations := map[string]string{}
 		for key, value := range flow(t, c.annotations) {
@@ -113,14 +113,14 @@ func TestTemplates(t *testing.T) {
 			rest + " kubernetes.io/arch=amd64 kubernetes.io/os=linux my.node-restriction.kubernetes.io/c=x node-role.kubernetes.io/worker= node.cluster.x-k8s.io/a=x node.cluster.x-k8s.io/b=annotated k=annotated:NoSchedule k:NoExecute"},
 		{"devices that are no resource", cpu + ", dra-driver: gpu.nvidia.com, gpu-count: '2'", "", rest + " kubernetes.io/arch=amd64 kubernetes.io/os=linux"},
 		{"0 pods, which means as many as by default", cpu + ", maxPods: '0'", "", rest + " kubernetes.io/arch=amd64 kubernetes.io/os=linux"},
-		{"nothing", "", "", "annotation C/cpu is missing; without it the group can't grow from no nodes; annotation C/memory is missing; without it the group can't grow from no nodes"},
+		{"nothing", "", "", "annotation C/cpu is missing; without it the group can't be scaled up from zero; annotation C/memory is missing; without it the group can't be scaled up from zero"},
 		{"no quantities", "cpu: four, memory: '-1'", "", `annotation C/cpu is "four"; it must be a quantity above 0, such as 4 or 16Gi; annotation C/memory is "-1"; it must be a quantity above 0, such as 4 or 16Gi`},
 		{"no numbers", cpu + ", maxPods: many, gpu-count: '1.5', gpu-type: nvidia.com/gpu", "", `annotation C/maxPods is "many"; it must be a whole number of at least 0; annotation C/gpu-count is "1.5"; it must be a whole number of at least 0`},
 		{"GPUs of no type", cpu + ", gpu-count: '1'", "", "annotation C/gpu-type is missing beside C/gpu-count; it must be the name of a resource, such as nvidia.com/gpu"},
 		{"GPUs of a type that is no resource", cpu + ", gpu-count: '1', gpu-type: a100", "", `annotation C/gpu-type is "a100"; it must be the name of a resource, such as nvidia.com/gpu`},
-		{"no label", cpu + ", labels: 'a=b,c d'", "", `annotation C/labels is "a=b,c d"; it must be a list of labels, KEY=VALUE,KEY=VALUE, and "c d" is none`},
-		{"no taint", cpu + ", taints: 'a=b,c:Never'", "", `annotation C/taints is "a=b,c:Never"; it must be a list of taints, KEY=VALUE:EFFECT,KEY:EFFECT, and "a=b" is none; annotation C/taints is "a=b,c:Never"; it must be a list of taints, KEY=VALUE:EFFECT,KEY:EFFECT, and "c:Never" is none`},
-		{"no driver", cpu + ", csi-driver: disks", "", `annotation C/csi-driver has "disks"; it must be DRIVER=COUNT, such as ebs.csi.aws.com=25, and several are separated by commas`},
+		{"no label", cpu + ", labels: 'a=b,c d'", "", `annotation C/labels is "a=b,c d"; it must be a list of labels, KEY=VALUE,KEY=VALUE, and "c d" is not one`},
+		{"no taint", cpu + ", taints: 'a=b,c:Never'", "", `annotation C/taints is "a=b,c:Never"; it must be a list of taints, KEY=VALUE:EFFECT,KEY:EFFECT, and "a=b" is not one; annotation C/taints is "a=b,c:Never"; it must be a list of taints, KEY=VALUE:EFFECT,KEY:EFFECT, and "c:Never" is not one`},
+		{"no driver", cpu + ", csi-driver: disks", "", `annotation C/csi-driver has "disks"; it must be DRIVER=COUNT, such as ebs.csi.aws.com=25, several separated by commas`},
 	} {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte("{metadata: {name: x}, spec: {"+c.spec+"}}"), &u.Object); err != nil {

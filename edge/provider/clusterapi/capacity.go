@@ -95,7 +95,7 @@ func (c *capacity) quantity(key string, name v1.ResourceName, need need) {
 	raw := c.annotations[key]
 	if raw == "" {
 		if need == required {
-			c.wrong = append(c.wrong, fmt.Sprintf("annotation %s is missing; without it the group can't grow from no nodes", key))
+			c.wrong = append(c.wrong, fmt.Sprintf("annotation %s is missing; without it the group can't be scaled up from zero", key))
 		}
 		return
 	}
@@ -161,7 +161,7 @@ func (c *capacity) labels() map[string]string {
 	for _, part := range c.parts(labelsKey) {
 		key, value, found := strings.Cut(part, "=")
 		if !found || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
-			c.refuse(labelsKey, fmt.Sprintf("a list of labels, KEY=VALUE,KEY=VALUE, and %q is none", part))
+			c.refuse(labelsKey, fmt.Sprintf("a list of labels, KEY=VALUE,KEY=VALUE, and %q is not one", part))
 			continue
 		}
 		out[key] = value
@@ -188,7 +188,7 @@ func (c *capacity) taints(spec []v1.Taint) []v1.Taint {
 		switch t := (v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}); {
 		case len(validation.IsQualifiedName(key)) > 0, len(validation.IsValidLabelValue(value)) > 0,
 			t.Effect != v1.TaintEffectNoSchedule && t.Effect != v1.TaintEffectPreferNoSchedule && t.Effect != v1.TaintEffectNoExecute:
-			c.refuse(taintsKey, fmt.Sprintf("a list of taints, KEY=VALUE:EFFECT,KEY:EFFECT, and %q is none", part))
+			c.refuse(taintsKey, fmt.Sprintf("a list of taints, KEY=VALUE:EFFECT,KEY:EFFECT, and %q is not one", part))
 		default:
 			add(t)
 		}

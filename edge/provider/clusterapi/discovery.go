@@ -22,10 +22,10 @@ type Selection struct {
 // clusterapi:namespace=NAME,clusterName=NAME,LABEL=VALUE. Each part may be left out, and an object
 // has to match all parts. Of several values an object has to match one.
 func ParseAutoDiscovery(value string) (Selection, error) {
-	const form = "it must be clusterapi:namespace=NAME,clusterName=NAME,LABEL=VALUE, of which parts may be left out"
+	const form = "it must be clusterapi:namespace=NAME,clusterName=NAME,LABEL=VALUE, with any part optional"
 	name, parts, found := strings.Cut(value, ":")
 	if !found || name != discoverer {
-		return Selection{}, fmt.Errorf("%q isn't for the provider clusterapi; %s", value, form)
+		return Selection{}, fmt.Errorf("%q is not for the provider clusterapi; %s", value, form)
 	}
 	s := Selection{Labels: labels.Everything()}
 	seen := map[string]bool{}
@@ -49,7 +49,7 @@ func ParseAutoDiscovery(value string) (Selection, error) {
 		default:
 			r, err := labels.NewRequirement(key, selection.Equals, []string{val})
 			if err != nil {
-				return Selection{}, fmt.Errorf("%q has the part %q, which is no label: %w", value, part, err)
+				return Selection{}, fmt.Errorf("%q has the part %q, which is not a label: %w", value, part, err)
 			}
 			s.Labels = s.Labels.Add(*r)
 		}

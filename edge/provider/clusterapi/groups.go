@@ -151,7 +151,7 @@ func (p *Provider) fill(g *group) {
 	}
 	if g.resource == machinePools && len(g.machines) == 0 && g.Target > g.Min {
 		g.Min = min(g.Target, g.Max)
-		g.remark = strings.TrimPrefix(g.remark+"; it has no Machines, so that nobody could say which of its nodes goes: Berth removes none", "; ")
+		g.remark = strings.TrimPrefix(g.remark+"; it has no Machines, so a node to delete can't be selected: Berth does not scale it down", "; ")
 	}
 }
 
@@ -199,7 +199,7 @@ func (k *membership) add(g *group, twice map[string]string) {
 	k.groups[g.ID] = g
 	claim := func(id string) bool {
 		if first := k.byID[id]; first != nil && first != g {
-			twice[id] = fmt.Sprintf("the groups %s and %s have this instance; it can be in one only, and the first by name has it", first.ID, g.ID)
+			twice[id] = fmt.Sprintf("groups %s and %s both have this instance; it is counted in the first by name", first.ID, g.ID)
 			return false
 		}
 		k.byID[id] = g

@@ -181,7 +181,7 @@ func TestReadingMakesNoCall(t *testing.T) {
 func TestWithoutClusterAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManagement(t, Config{}, "v1beta1", nil, "")
-		const remedy = "; install Cluster API there, or name another cluster's kubeconfig with --cloud-config"
+		const remedy = "; install Cluster API there, or set --cloud-config to the kubeconfig of another cluster"
 		for _, c := range []struct {
 			served []string
 			want   string
@@ -240,8 +240,8 @@ func TestWarningsAreSaidOnce(t *testing.T) {
 			}
 		}
 		want := []string{
-			`level=WARN msg="an object of Cluster API can't be used as it is" object=MachineSet/default/s err="annotation ` + key + ` is \"soon\"; it must be a duration such as 10m0s, and the flag holds"`,
-			`level=INFO msg="an object of Cluster API can be used again" object=MachineSet/default/s`,
+			`level=WARN msg="a Cluster API object is unusable" object=MachineSet/default/s err="annotation ` + key + ` is \"soon\"; it must be a duration such as 10m0s; the flag applies"`,
+			`level=INFO msg="a Cluster API object is usable again" object=MachineSet/default/s`,
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

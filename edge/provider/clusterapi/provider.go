@@ -63,11 +63,11 @@ var _ nodegroup.Provider = (*Provider)(nil)
 func New(cfg Config, now func() time.Time, log *slog.Logger) (*Provider, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(cfg.API)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the management cluster: %w", err)
+		return nil, fmt.Errorf("creating a client for the management cluster: %w", err)
 	}
 	objects, err := dynamic.NewForConfig(cfg.API)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the management cluster: %w", err)
+		return nil, fmt.Errorf("creating a client for the management cluster: %w", err)
 	}
 	return newProvider(cfg, clients{host: cfg.API.Host, discovery: d, dynamic: objects, scales: func(m meta.RESTMapper) (scale.ScalesGetter, error) {
 		return scale.NewForConfig(cfg.API, m, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(d))
@@ -97,8 +97,8 @@ func (p *Provider) warn(about, why string) {
 	switch {
 	case !p.said.IsNews(about, why):
 	case why == "":
-		p.log.Info("an object of Cluster API can be used again", "object", about)
+		p.log.Info("a Cluster API object is usable again", "object", about)
 	default:
-		p.log.Warn("an object of Cluster API can't be used as it is", "object", about, "err", why)
+		p.log.Warn("a Cluster API object is unusable", "object", about, "err", why)
 	}
 }

@@ -36,7 +36,7 @@ func (p *Provider) group(id string) (*group, error) {
 	if g := p.known.groups[id]; g != nil {
 		return g, nil
 	}
-	return nil, errors.New("there is no such group")
+	return nil, errors.New("no such group")
 }
 
 // IncreaseSize implements nodegroup.Provider.
@@ -116,7 +116,7 @@ func (p *Provider) deleteMachines(ctx context.Context, g *group, instances []nod
 	}
 	for _, m := range marked {
 		if _, failed := p.mark(ctx, m, nil); failed != nil {
-			err = fmt.Errorf("%w; and %s stays marked: %w", err, m.key(), failed)
+			err = fmt.Errorf("%w; and %s stays marked for deletion: %w", err, m.key(), failed)
 		}
 	}
 	return err
@@ -135,7 +135,7 @@ func (p *Provider) machinesOf(g *group, instances []nodegroup.Instance) ([]*mach
 		case m != nil && !leaving[m]:
 			out = append(out, m)
 		case m == nil && now.lists(in):
-			return nil, fmt.Errorf("instance %s has no Machine, so that nobody could say which instance goes", in.ID)
+			return nil, fmt.Errorf("instance %s has no Machine, so it can't be selected for deletion", in.ID)
 		}
 	}
 	return out, nil

@@ -103,7 +103,7 @@ func TestDeletions(t *testing.T) {
 		{name: "one that is no node yet", group: d, instances: []nodegroup.Instance{{ID: "Machine/default/m3"}}, want: "[m3] 2 2"},
 		{name: "several", group: d, instances: []nodegroup.Instance{{ID: "cloud://1"}, {Node: "n2"}}, want: "[m1 m2] 1 2"},
 		{name: "one of a pool", group: p, instances: []nodegroup.Instance{{ID: "cloud://4", Node: "n4"}}, want: "[m4] 3 1"},
-		{name: "one of a pool that no Machine is", group: p, instances: []nodegroup.Instance{{ID: "cloud://5", Node: "n5"}}, want: "[] 3 2", err: "deleting 1 nodes of group " + p + ": instance cloud://5 has no Machine, so that nobody could say which instance goes"},
+		{name: "one of a pool that no Machine is", group: p, instances: []nodegroup.Instance{{ID: "cloud://5", Node: "n5"}}, want: "[] 3 2", err: "deleting 1 nodes of group " + p + ": instance cloud://5 has no Machine, so it can't be selected for deletion"},
 		{name: "one that is gone", group: d, instances: []nodegroup.Instance{{ID: "cloud://9", Node: "n9"}}, want: "[] 3 2"},
 		{name: "one that is gone since", group: d, instances: []nodegroup.Instance{{ID: "cloud://1"}}, want: "[] 3 2", prepare: func(m *management) {
 			m.objects.PrependReactor("patch", machines, func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -122,7 +122,7 @@ func TestDeletions(t *testing.T) {
 				return a.(clienttesting.PatchAction).GetName() == "m2", nil, errors.New("not now")
 			})
 		}},
-		{name: "an unknown group", group: "MachineSet/default/none", want: "[] 3 2", err: "deleting 0 nodes of group MachineSet/default/none: there is no such group"},
+		{name: "an unknown group", group: "MachineSet/default/none", want: "[] 3 2", err: "deleting 0 nodes of group MachineSet/default/none: no such group"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			manage(t, Config{}, objects, func(m *management) {

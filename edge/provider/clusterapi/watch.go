@@ -81,7 +81,7 @@ func (p *Provider) sync(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx == nil {
-		return errors.New("the management cluster isn't watched: this process doesn't lead")
+		return errors.New("the management cluster is not watched: this process is not the leader")
 	}
 	w.dropGone()
 	if err := p.watchKinds(); err != nil {
@@ -131,10 +131,10 @@ func (p *Provider) watchKinds() error {
 		}
 		scales, err := p.clients.scales(mapper)
 		if err != nil {
-			return fmt.Errorf("making a client of the management cluster for sizes: %w", err)
+			return fmt.Errorf("creating a client for the management cluster's scale subresources: %w", err)
 		}
 		w.version, w.scales = version, scales
-		p.log.Info("reading Cluster API", "server", p.clients.host, "version", version.String(), "kinds", served, "namespace", w.namespace)
+		p.log.Info("watching Cluster API", "server", p.clients.host, "version", version.String(), "kinds", served, "namespace", w.namespace)
 	}
 	for _, resource := range served {
 		if w.caches[resource] == nil {
@@ -178,7 +178,7 @@ func (p *Provider) find() (schema.GroupVersion, []string, error) {
 
 // missing words what the management cluster lacks, with what to do.
 func (p *Provider) missing(what string) error {
-	return fmt.Errorf("the management cluster at %s has %s; install Cluster API there, or name another cluster's kubeconfig with --cloud-config", p.clients.host, what)
+	return fmt.Errorf("the management cluster at %s has %s; install Cluster API there, or set --cloud-config to the kubeconfig of another cluster", p.clients.host, what)
 }
 
 // newCache has the objects of a resource cached until ctx is done or the cache is stopped.
@@ -232,7 +232,7 @@ func (c *objCache) ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the API server hasn't answered yet")
+			return errors.New("the API server has not answered yet")
 		case <-tick.C:
 		}
 	}
@@ -261,7 +261,7 @@ func (w *watching) client() (scale.ScalesGetter, schema.GroupVersion, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.scales == nil {
-		return nil, w.version, errors.New("the management cluster wasn't read yet")
+		return nil, w.version, errors.New("the management cluster has not been read yet")
 	}
 	return w.scales, w.version, nil
 }

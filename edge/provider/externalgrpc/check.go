@@ -30,7 +30,7 @@ type Checking struct {
 }
 
 // ErrWrong says that a server doesn't do what Berth relies on. What that is was printed.
-var ErrWrong = errors.New("the server doesn't do all that Berth relies on")
+var ErrWrong = errors.New("the server does not meet all of Berth's requirements")
 
 // unknownName is that of a group and a node which no server has.
 const unknownName = "berth-check-no-such-thing"
@@ -137,7 +137,7 @@ func try[Q, A any](c *check, l *line, d duty, about string, call func(context.Co
 	case status.Code(err) == codes.Unimplemented && d == optionally:
 		l.left = true
 	case status.Code(err) == codes.Unimplemented:
-		l.wrongly("%s%v; Berth can't do without this call", about, callError(l.call, err))
+		l.wrongly("%s%v; Berth requires this call", about, callError(l.call, err))
 	default:
 		l.wrongly("%s%v", about, callError(l.call, err))
 	}
@@ -160,15 +160,15 @@ func (c *check) run() {
 	if c.what.Change != "" && !c.failed {
 		c.change(c.what.Change)
 	} else {
-		why := "it changes a group; --change GROUP tries it"
+		why := "it changes a group; use --change GROUP to try it"
 		if c.what.Change != "" {
-			why = "something is wrong already"
+			why = "an earlier check failed"
 		}
 		for _, call := range []string{"NodeGroupIncreaseSize", "NodeGroupDecreaseTargetSize", "NodeGroupDeleteNodes"} {
 			c.print(&line{call: call, note: why})
 		}
 	}
-	c.print(&line{call: "Cleanup", note: "it would have the server think that its clients are gone"})
+	c.print(&line{call: "Cleanup", note: "it would make the server think that its client is shutting down"})
 }
 
 func (c *check) refresh() {
@@ -186,7 +186,7 @@ func (c *check) nodeGroups() bool {
 		case id == "":
 			l.wrongly("a group has no id; give each one")
 		case seen[id]:
-			l.wrongly("group %q is there twice; ids must differ", id)
+			l.wrongly("group %q is listed twice; ids must be unique", id)
 		case g.GetMinSize() < 0:
 			l.wrongly("group %q has minSize %d; it must not be negative", id, g.GetMinSize())
 		case g.GetMinSize() > g.GetMaxSize():
@@ -215,7 +215,7 @@ func (c *check) targetSizes() {
 	}
 	answer, err := attempt(c, l, c.server.NodeGroupTargetSize, &protocol.NodeGroupTargetSizeRequest{Id: unknownName})
 	if err == nil {
-		l.wrongly("group %q, which there isn't, has targetSize %d; answer NOT_FOUND for a group that isn't there", unknownName, answer.GetTargetSize())
+		l.wrongly("group %q, which does not exist, has targetSize %d; answer NOT_FOUND for a group that does not exist", unknownName, answer.GetTargetSize())
 	}
 	l.note = fmt.Sprintf("%d nodes are wanted", sum)
 	c.print(l)
@@ -272,24 +272,24 @@ func (c *check) groupsForNodes() {
 			answer, ok := try(c, l, required, fmt.Sprintf("instance %q: ", in.GetId()), c.server.NodeGroupForNode, &protocol.NodeGroupForNodeRequest{Node: node})
 			// A server may tell nodes by their labels, which aren't known here.
 			if got := answer.GetNodeGroup().GetId(); ok && got != "" && got != g.GetId() {
-				l.wrongly("instance %q of group %q is of group %q; both calls must agree", in.GetId(), g.GetId(), got)
+				l.wrongly("instance %q of group %q is in group %q by NodeGroupForNode; both calls must agree", in.GetId(), g.GetId(), got)
 			}
 		}
 	}
 	answer, err := attempt(c, l, c.server.NodeGroupForNode, &protocol.NodeGroupForNodeRequest{Node: &protocol.ExternalGrpcNode{ProviderID: unknownName + "://x", Name: unknownName}})
 	switch id := answer.GetNodeGroup().GetId(); {
 	case err == nil && id != "":
-		l.wrongly("node %q, which there isn't, is of group %q; answer with an empty id for a node of no group", unknownName, id)
+		l.wrongly("node %q, which does not exist, is in group %q; answer with an empty id for a node in no group", unknownName, id)
 	case status.Code(err) == codes.Unimplemented:
-		l.wrongly("%v; Berth can't do without this call", callError(l.call, err))
+		l.wrongly("%v; Berth requires this call", callError(l.call, err))
 	case err != nil:
-		l.note = "a node of no group is an error here, and an empty id would be better"
+		l.note = "a node in no group is an error here; an empty id would be better"
 	}
 	c.print(l)
 }
 
 func (c *check) readTemplates() {
-	l := &line{call: "NodeGroupTemplateNodeInfo", note: "templates are whole"}
+	l := &line{call: "NodeGroupTemplateNodeInfo", note: "templates are complete"}
 	c.templates = map[string]*v1.Node{}
 	for _, m := range c.groups {
 		answer, ok := try(c, l, optionally, fmt.Sprintf("group %q: ", m.GetId()), c.server.NodeGroupTemplateNodeInfo, &protocol.NodeGroupTemplateNodeInfoRequest{Id: m.GetId()})
@@ -308,7 +308,7 @@ func (c *check) readTemplates() {
 		c.templates[m.GetId()] = n
 	}
 	if l.left {
-		l.note = "a group without nodes can't grow"
+		l.note = "a group without nodes can't be scaled up"
 	}
 	c.print(l)
 }
@@ -329,7 +329,7 @@ func (c *check) readOptions() {
 		}
 	}
 	if l.left {
-		l.note = "the autoscaler's flags hold for all groups"
+		l.note = "the autoscaler's flags apply to all groups"
 	}
 	c.print(l)
 }
@@ -356,28 +356,28 @@ func (c *check) prices() {
 		}
 	}
 	if l.left {
-		l.note = "expander price can't tell groups apart"
+		l.note = "the expander price can't distinguish groups"
 	}
 	if l.calls == 0 {
-		l.note = "there is no template to ask for"
+		l.note = "there is no template to query the price of"
 	}
 	c.print(l)
 }
 
 // gpus makes the calls that Berth doesn't rely on: it tells GPUs by their resources.
 func (c *check) gpus() {
-	pods := &line{call: "PricingPodPrice", note: "Berth doesn't call it"}
+	pods := &line{call: "PricingPodPrice", note: "Berth does not call it"}
 	if raw, err := (&v1.Pod{}).Marshal(); err == nil {
 		r := priceRequest(&v1.Node{}, time.Now(), time.Hour)
 		try(c, pods, optionally, "", c.server.PricingPodPrice, &protocol.PricingPodPriceRequest{PodBytes: raw, StartTimestamp: r.StartTimestamp, EndTimestamp: r.EndTimestamp})
 		pods.wrong = ""
 	}
 	c.print(pods)
-	label := &line{call: "GPULabel", note: "Berth doesn't call it"}
+	label := &line{call: "GPULabel", note: "Berth does not call it"}
 	try(c, label, optionally, "", c.server.GPULabel, &protocol.GPULabelRequest{})
 	label.wrong = ""
 	c.print(label)
-	kinds := &line{call: "GetAvailableGPUTypes", note: "Berth doesn't call it"}
+	kinds := &line{call: "GetAvailableGPUTypes", note: "Berth does not call it"}
 	try(c, kinds, optionally, "", c.server.GetAvailableGPUTypes, &protocol.GetAvailableGPUTypesRequest{})
 	kinds.wrong = ""
 	c.print(kinds)

@@ -24,7 +24,7 @@ func (c *check) change(id string) {
 	c.changeGroup(id, grow, lower, del)
 	for _, l := range []*line{grow, lower, del} {
 		if l.calls == 0 && l.note == "" {
-			l.note = "it takes what went before"
+			l.note = "it depends on the check before"
 		}
 		c.print(l)
 	}
@@ -41,7 +41,7 @@ func (c *check) changeGroup(id string, grow, lower, del *line) {
 	}
 	before := c.targets[id]
 	if before >= limit {
-		grow.wrongly("group %q isn't there, or its targetSize %d is its maxSize %d; choose one that can grow", id, before, limit)
+		grow.wrongly("group %q does not exist, or its targetSize %d is at its maxSize %d; choose one that can be scaled up", id, before, limit)
 		return
 	}
 	known := map[string]bool{}
@@ -78,17 +78,17 @@ func (c *check) deleteNew(del *line, id string, known map[string]bool, before in
 		return nil
 	})
 	if instance == nil {
-		del.wrongly("%sno new instance was listed within %s; list an instance from its order on, or say with --wait how long it takes", about, c.what.Wait)
+		del.wrongly("%sno new instance was listed within %s; list an instance as soon as it is requested, or set --wait to the time that this takes", about, c.what.Wait)
 		return
 	}
 	node := &protocol.ExternalGrpcNode{ProviderID: instance.GetId(), Name: instance.GetId()}
 	del.calls, del.slowest = 0, 0 // so far it was listed
 	if _, ok := try(c, del, required, about, c.server.NodeGroupDeleteNodes, &protocol.NodeGroupDeleteNodesRequest{Id: id, Nodes: []*protocol.ExternalGrpcNode{node}}); !ok {
-		del.wrong += fmt.Sprintf("; it was named by its ID alone, since check knows no nodes, and Berth gives labels and annotations, too; delete %q otherwise if it is there", instance.GetId())
+		del.wrong += fmt.Sprintf("; the request had its ID only, since check knows no nodes (Berth sends labels and annotations, too); delete %q manually if it exists", instance.GetId())
 		return
 	}
 	c.expect(del, id, before, "after one node was deleted")
-	del.note = fmt.Sprintf("instance %s came and went", instance.GetId())
+	del.note = fmt.Sprintf("instance %s was created and deleted", instance.GetId())
 	gone := c.await(&line{}, func(l *line) *protocol.Instance {
 		for _, in := range c.listed(l, id) {
 			if in.GetId() == instance.GetId() && in.GetStatus().GetInstanceState() != protocol.InstanceStatus_instanceDeleting {
@@ -98,7 +98,7 @@ func (c *check) deleteNew(del *line, id string, known map[string]bool, before in
 		return instance
 	})
 	if gone == nil {
-		del.wrongly("%sinstance %q is listed as before %s after its deletion; list it no more, or as instanceDeleting", about, instance.GetId(), c.what.Wait)
+		del.wrongly("%sinstance %q is still listed unchanged %s after its deletion; stop listing it, or list it as instanceDeleting", about, instance.GetId(), c.what.Wait)
 	}
 }
 
@@ -108,7 +108,7 @@ func (c *check) grow(l *line, id string, before int) bool {
 		return false
 	}
 	l.note = "the target is raised at once"
-	return c.expect(l, id, before+1, "after an order of one node")
+	return c.expect(l, id, before+1, "after scaling up by one node")
 }
 
 // expect has a group's target be what it is to be now.

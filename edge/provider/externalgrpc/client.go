@@ -129,9 +129,9 @@ func (c *Client) warn(about, why string) {
 	switch {
 	case !c.said.IsNews(about, why):
 	case why == "":
-		c.log.Info("the external provider is well again", "about", about)
+		c.log.Info("external provider recovered", "about", about)
 	default:
-		c.log.Warn("the external provider", "about", about, "err", why)
+		c.log.Warn("external provider problem", "about", about, "err", why)
 	}
 }
 

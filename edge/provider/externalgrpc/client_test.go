@@ -139,7 +139,7 @@ func TestOptionalCallsAreAskedForOnce(t *testing.T) {
 	})
 	for range 3 {
 		for _, g := range b.list(t) {
-			if g.Unreadable != "" || g.Options != nil || g.Price != 0 || g.Template != nil || g.TemplateError != "NodeGroupTemplateNodeInfo: the server leaves it out; the group can't grow from no nodes" {
+			if g.Unreadable != "" || g.Options != nil || g.Price != 0 || g.Template != nil || g.TemplateError != "NodeGroupTemplateNodeInfo: the server does not implement it; the group can't be scaled up from zero" {
 				t.Errorf("got %+v", g)
 			}
 		}
@@ -180,9 +180,9 @@ func TestWhatFailsOfOneGroupIsSaidOfIt(t *testing.T) {
 		{"NodeGroupTargetSize", "NodeGroupTargetSize: Internal: broken", "", ""},
 		{"NodeGroupNodes", "NodeGroupNodes: Internal: broken", "", ""},
 		{"NodeGroupTemplateNodeInfo", "", "NodeGroupTemplateNodeInfo: Internal: broken", ""},
-		{"NodeGroupGetOptions", "", "", `msg="the external provider" about="NodeGroupGetOptions of b" err="NodeGroupGetOptions: Internal: broken; the options are what they were"`},
-		{"PricingNodePrice", "", "", `msg="the external provider" about="PricingNodePrice of b" err="PricingNodePrice: Internal: broken; the price is what it was"`},
-		{"Refresh", "", "", `msg="the external provider" about=Refresh err="Refresh: Internal: broken"`},
+		{"NodeGroupGetOptions", "", "", `msg="external provider problem" about="NodeGroupGetOptions of b" err="NodeGroupGetOptions: Internal: broken; the last known options are used"`},
+		{"PricingNodePrice", "", "", `msg="external provider problem" about="PricingNodePrice of b" err="PricingNodePrice: Internal: broken; the last known price is used"`},
+		{"Refresh", "", "", `msg="external provider problem" about=Refresh err="Refresh: Internal: broken"`},
 	} {
 		failing.Store(x.call)
 		b.list(t)
@@ -218,7 +218,7 @@ func TestAServerThatHangsHoldsUpItsOwnGroupOnly(t *testing.T) {
 		}
 	}
 	// Which end notices the deadline first is a matter of chance, and so is the middle of the text.
-	const remedy = "; the server is too slow, or hangs; whether it carried the call out isn't known, and grpc_timeout says how long a call may take"
+	const remedy = "; the server is too slow, or hangs; whether it executed the call is unknown. grpc_timeout sets the timeout of a call"
 	tooLate := func(call, text string) bool {
 		return strings.HasPrefix(text, call+": DeadlineExceeded: ") && strings.HasSuffix(text, remedy)
 	}
@@ -246,7 +246,7 @@ func TestAnAnswerAfterTheDeadlineLeavesTheOrderInDoubt(t *testing.T) {
 		return answer, err
 	})
 	err := b.IncreaseSize(t.Context(), "g", 2)
-	if err == nil || nodegroup.ClassOf(err) != nodegroup.OtherError || !nodegroup.OutcomeUnknown(err) || !strings.Contains(err.Error(), "whether it carried the call out isn't known") {
+	if err == nil || nodegroup.ClassOf(err) != nodegroup.OtherError || !nodegroup.OutcomeUnknown(err) || !strings.Contains(err.Error(), "whether it executed the call is unknown") {
 		t.Errorf("got %v of class %s", err, nodegroup.ClassOf(err))
 	}
 	if got := b.list(t)[0].Target; got != 2 {
@@ -303,7 +303,7 @@ func TestTwoGroupsThatClaimOneNode(t *testing.T) {
 			t.Errorf("the node is of %q, the instances are %v and %v", b.GroupOf(n), groups[0].Instances, groups[1].Instances)
 		}
 	}
-	want := `msg="the external provider" about=NodeGroupNodes err="instance \"fake://x\" is listed by the groups \"a\" and \"b\"; it can be in one only, and the first by ID has it"`
+	want := `msg="external provider problem" about=NodeGroupNodes err="instance \"fake://x\" is listed by the groups \"a\" and \"b\"; it is counted in the first by ID"`
 	if log := b.log.take(); log != want {
 		t.Errorf("logged %q, want %q", log, want)
 	}
@@ -346,7 +346,7 @@ func TestANodeThatNoGroupListsIsAskedFor(t *testing.T) {
 			t.Errorf("list %d: the nodes are of %q after %d questions, want %q after %d", i, got, asked.Load(), x.want, x.asked)
 		}
 	}
-	want := `msg="the external provider" about=NodeGroupForNode err="NodeGroupForNode: node s is of group \"zzz\", which NodeGroups doesn't list; until it does the node is in no group"`
+	want := `msg="external provider problem" about=NodeGroupForNode err="NodeGroupForNode: node s is in group \"zzz\", which NodeGroups does not list; until it does, the node counts as in no group"`
 	if log := b.log.take(); !strings.HasPrefix(log, want) {
 		t.Errorf("logged %q, want %q", log, want)
 	}
@@ -372,7 +372,7 @@ func TestPricesThatCantBeAreLeftOut(t *testing.T) {
 			t.Errorf("price %v: got %v, want %v", x.price, got, x.want)
 		}
 	}
-	if log := b.log.take(); !strings.Contains(log, "PricingNodePrice: NaN; it must be a number of at least 0; the price is what it was") {
+	if log := b.log.take(); !strings.Contains(log, "PricingNodePrice: NaN; it must be a number of at least 0; the last known price is used") {
 		t.Errorf("logged %q", log)
 	}
 }
@@ -466,7 +466,7 @@ func TestTwoGroupsOfOneName(t *testing.T) {
 	if len(got) != 2 || got[0].ID != "" || got[1].Max != 3 {
 		t.Errorf("got %+v", got)
 	}
-	if log := b.log.take(); !strings.Contains(log, `NodeGroups has \"g\" twice; IDs must differ, and the first counts`) {
+	if log := b.log.take(); !strings.Contains(log, `NodeGroups lists \"g\" twice; IDs must be unique, and the first is used`) {
 		t.Errorf("logged %q", log)
 	}
 }

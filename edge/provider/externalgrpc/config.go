@@ -45,7 +45,7 @@ type Config struct {
 func LoadConfig(path string) (c *Config, unknown string, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, "", fmt.Errorf("--cloud-config: %w; give the path of a file with the keys address, cert, key and cacert", err)
+		return nil, "", fmt.Errorf("--cloud-config: %w; it must be the path of a file with the keys address, cert, key and cacert", err)
 	}
 	c = &Config{}
 	if err := yaml.Unmarshal(raw, c); err != nil {
@@ -91,7 +91,7 @@ func (c *Config) credentials() (credentials.TransportCredentials, error) {
 	}
 	for _, x := range []struct{ key, path string }{{"cert", c.Cert}, {"key", c.Key}, {"cacert", c.CACert}} {
 		if x.path == "" {
-			return nil, fmt.Errorf("%s is missing; cert, key and cacert go together: give all three, or none for a connection that isn't encrypted", x.key)
+			return nil, fmt.Errorf("%s is missing; cert, key and cacert go together: set all three, or none for an unencrypted connection", x.key)
 		}
 	}
 	if _, err := loadPair("cert", c.Cert, "key", c.Key); err != nil {
@@ -150,7 +150,7 @@ func (s ServerTLS) credentials() (credentials.TransportCredentials, error) {
 		return insecure.NewCredentials(), nil
 	}
 	if s.Cert == "" || s.Key == "" || s.ClientCA == "" {
-		return nil, errors.New("--tls-cert-file, --tls-private-key-file and --client-ca-file go together; give all three, or none for connections that aren't encrypted")
+		return nil, errors.New("--tls-cert-file, --tls-private-key-file and --client-ca-file go together; set all three, or none for unencrypted connections")
 	}
 	if _, err := loadPair("--tls-cert-file", s.Cert, "--tls-private-key-file", s.Key); err != nil {
 		return nil, err
@@ -171,11 +171,11 @@ func (s ServerTLS) credentials() (credentials.TransportCredentials, error) {
 func loadPair(certName, cert, keyName, key string) (*tls.Certificate, error) {
 	certPEM, err := os.ReadFile(cert)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; give the path of a PEM file with a certificate", certName, err)
+		return nil, fmt.Errorf("%s: %w; it must be the path of a PEM file with a certificate", certName, err)
 	}
 	keyPEM, err := os.ReadFile(key)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; give the path of a PEM file with the certificate's key", keyName, err)
+		return nil, fmt.Errorf("%s: %w; it must be the path of a PEM file with the certificate's key", keyName, err)
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -188,11 +188,11 @@ func loadPair(certName, cert, keyName, key string) (*tls.Certificate, error) {
 func loadAuthorities(name, path string) (*x509.CertPool, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; give the path of a PEM file with the certificates of authorities", name, err)
+		return nil, fmt.Errorf("%s: %w; it must be the path of a PEM file with CA certificates", name, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(raw) {
-		return nil, fmt.Errorf("%s %s has no certificate; it must be a PEM file with the certificates of authorities", name, path)
+		return nil, fmt.Errorf("%s %s has no certificate; it must be a PEM file with CA certificates", name, path)
 	}
 	return pool, nil
 }

@@ -75,14 +75,14 @@ func template(answer *protocol.NodeGroupTemplateNodeInfoResponse) (*v1.Node, err
 		raw = answer.GetNodeLegacy()
 	}
 	if len(raw) == 0 {
-		return nil, fmt.Errorf("the answer has no node; it must have a v1.Node in nodeBytes, or the call be left out with UNIMPLEMENTED")
+		return nil, fmt.Errorf("the response has no node; it must have a v1.Node in nodeBytes, or answer UNIMPLEMENTED")
 	}
 	if text := longAmount(raw); text != "" {
-		return nil, fmt.Errorf("nodeBytes have the amount %q; an exponent has three digits at most", text)
+		return nil, fmt.Errorf("nodeBytes has the quantity %q; its exponent must have at most three digits", text)
 	}
 	n := &v1.Node{}
 	if err := n.Unmarshal(raw); err != nil {
-		return nil, fmt.Errorf("nodeBytes can't be read: %w; they must be a v1.Node as protobuf", err)
+		return nil, fmt.Errorf("nodeBytes can't be decoded: %w; it must be a v1.Node as protobuf", err)
 	}
 	cluster.BoundAmounts(n)
 	if len(n.Status.Allocatable) == 0 {
@@ -146,7 +146,7 @@ func options(m *protocol.NodeGroupAutoscalingOptions) (*cluster.GroupOptions, er
 		switch {
 		case x.value != nil:
 			if err := x.value.CheckValid(); err != nil {
-				return nil, fmt.Errorf("option %s can't be: %w", x.name, err)
+				return nil, fmt.Errorf("option %s is invalid: %w", x.name, err)
 			}
 			*x.to = &metav1.Duration{Duration: x.value.AsDuration()}
 		case x.legacy != nil:
@@ -164,7 +164,7 @@ func options(m *protocol.NodeGroupAutoscalingOptions) (*cluster.GroupOptions, er
 // ignoredOption says which option of a message isn't honoured, "" for none.
 func ignoredOption(m *protocol.NodeGroupAutoscalingOptions) string {
 	if m.GetAllowNonAtomicScaleUpToMax() {
-		return "allowNonAtomicScaleUpToMax is true; it isn't honoured: a group grows by the nodes that pods need"
+		return "allowNonAtomicScaleUpToMax is true but not supported: a group is scaled up by the nodes that pods need"
 	}
 	return ""
 }

@@ -61,26 +61,26 @@ func leftOut(err error) bool { return hasCode(err, codes.Unimplemented) }
 func noAnswer(err error) bool { return hasCode(err, codes.Unavailable, codes.DeadlineExceeded) }
 
 // closed is said when the server has closed the connection and its reason wasn't read.
-const closed = "the server has closed the connection: it doesn't speak grpc, or refuses the client's certificate"
+const closed = "the server closed the connection: it does not speak gRPC, or rejects the client's certificate"
 
 // remedies are what to do about errors of connections, by what is in their messages. grpc hands
 // out no more than the message.
 var remedies = []struct{ has, remedy string }{
-	{"signed by unknown authority", "cacert must have the authority of the server's certificate"},
+	{"signed by unknown authority", "cacert must have the CA of the server's certificate"},
 	{"certificate is valid for", "the host in address must be a name of the server's certificate"},
 	{"certificate is not valid for any names", "the host in address must be a name of the server's certificate"},
 	{"doesn't contain any IP SANs", "the host in address must be a name of the server's certificate"},
 	{"certificate has expired", "renew the server's certificate"},
-	{"remote error: tls: certificate required", "the server wants a client's certificate; give cert, key and cacert"},
-	{"remote error: tls: bad certificate", "the server refuses the client's certificate; cert must be signed by its authority for clients, and be valid now"},
-	{"remote error: tls: unknown certificate authority", "the server refuses the client's certificate; cert must be signed by its authority for clients"},
+	{"remote error: tls: certificate required", "the server requires a client certificate; set cert, key and cacert"},
+	{"remote error: tls: bad certificate", "the server rejects the client's certificate; cert must be signed by its client CA and be valid now"},
+	{"remote error: tls: unknown certificate authority", "the server rejects the client's certificate; cert must be signed by its client CA"},
 	{"remote error: tls: expired certificate", "the client's certificate has expired; renew cert"},
-	{"first record does not look like a TLS handshake", "the server's connections aren't encrypted; leave cert, key and cacert out, or have it serve TLS"},
-	{"looked like an HTTP/1.1 header", "a web server is at this address, not one of the externalgrpc protocol"},
-	{"error reading server preface", "the server at this address doesn't speak grpc, or wants TLS; if it does, give cert, key and cacert"},
+	{"first record does not look like a TLS handshake", "the server does not use TLS; remove cert, key and cacert, or make it serve TLS"},
+	{"looked like an HTTP/1.1 header", "an HTTP/1.1 server listens at this address, not one of the externalgrpc protocol"},
+	{"error reading server preface", "the server at this address does not speak gRPC, or requires TLS; if it does, set cert, key and cacert"},
 	{"broken pipe", closed}, {"connection reset by peer", closed},
-	{"connection refused", "nothing listens at this address; start the server, or correct address"},
-	{"no such host", "address names a host that isn't known; correct it"},
+	{"connection refused", "nothing listens at this address; start the server, or correct the address"},
+	{"no such host", "the host in address can't be resolved; correct it"},
 }
 
 func remedyFor(s *status.Status) string {
@@ -93,10 +93,10 @@ func remedyFor(s *status.Status) string {
 		}
 	case codes.Unimplemented:
 		if strings.HasPrefix(s.Message(), "unknown service") {
-			return "another grpc service is at this address, not one of the externalgrpc protocol"
+			return "another gRPC service listens at this address, not one of the externalgrpc protocol"
 		}
 	case codes.DeadlineExceeded:
-		return "the server is too slow, or hangs; whether it carried the call out isn't known, and grpc_timeout says how long a call may take"
+		return "the server is too slow, or hangs; whether it executed the call is unknown. grpc_timeout sets the timeout of a call"
 	}
 	return ""
 }

@@ -109,7 +109,7 @@ func (c *Client) listed(answer *protocol.NodeGroupsResponse) []nodegroup.Group {
 	seen := map[string]bool{}
 	for _, m := range answer.GetNodeGroups() {
 		if seen[m.GetId()] {
-			twice = fmt.Sprintf("NodeGroups has %q twice; IDs must differ, and the first counts", m.GetId())
+			twice = fmt.Sprintf("NodeGroups lists %q twice; IDs must be unique, and the first is used", m.GetId())
 			continue
 		}
 		seen[m.GetId()] = true
@@ -210,7 +210,7 @@ func (c *Client) readTemplate(ctx context.Context, r *read) {
 	const call = "NodeGroupTemplateNodeInfo"
 	answer, err := optional(ctx, c, call, r.ID, c.server.NodeGroupTemplateNodeInfo, &protocol.NodeGroupTemplateNodeInfoRequest{Id: r.ID})
 	if err = r.note(call, err); err == nil && answer == nil {
-		r.TemplateError = call + ": the server leaves it out; the group can't grow from no nodes"
+		r.TemplateError = call + ": the server does not implement it; the group can't be scaled up from zero"
 		return
 	}
 	if err == nil {
@@ -239,7 +239,7 @@ func (c *Client) readOptions(ctx context.Context, r *read) {
 			}
 		}
 	}
-	r.optionsErr = err.Error() + "; the options are what they were"
+	r.optionsErr = err.Error() + "; the last known options are used"
 }
 
 // saysNoMore tells whether options are those of the flags, or those of them that a server knows
@@ -272,7 +272,7 @@ func (c *Client) readPrice(ctx context.Context, r *read) {
 		}
 		err = fmt.Errorf("%s: %v; it must be a number of at least 0", call, answer.GetPrice())
 	}
-	r.priceErr = err.Error() + "; the price is what it was"
+	r.priceErr = err.Error() + "; the last known price is used"
 }
 
 // priceRequest asks for the price of a node for a time.
@@ -297,7 +297,7 @@ func (c *Client) claims(groups []nodegroup.Group) map[string]string {
 			if first, ok := of[id]; ok && first != g.ID {
 				another[id] = true
 				if claimed == "" {
-					claimed = fmt.Sprintf("instance %q is listed by the groups %q and %q; it can be in one only, and the first by ID has it", id, first, g.ID)
+					claimed = fmt.Sprintf("instance %q is listed by the groups %q and %q; it is counted in the first by ID", id, first, g.ID)
 				}
 				continue
 			}

@@ -155,7 +155,7 @@ func (c *Client) askForNodes(ctx context.Context) {
 		}
 		group := answer.GetNodeGroup().GetId()
 		if c.known[group] == nil && group != "" && stray == "" {
-			stray = fmt.Sprintf("NodeGroupForNode: node %s is of group %q, which NodeGroups doesn't list; until it does the node is in no group", unknown[i].Name, group)
+			stray = fmt.Sprintf("NodeGroupForNode: node %s is in group %q, which NodeGroups does not list; until it does, the node counts as in no group", unknown[i].Name, group)
 		}
 		c.nodes.answer(unknown[i], group, now)
 	})

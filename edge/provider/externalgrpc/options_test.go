@@ -37,7 +37,7 @@ func TestOptionsThatCantBeAreLeftOut(t *testing.T) {
 
 // TestOptionsThatArentHonouredAreSaid once for each group that has them, until they change.
 func TestOptionsThatArentHonouredAreSaid(t *testing.T) {
-	const nonAtomic = `msg="the external provider" about="options of b" err="allowNonAtomicScaleUpToMax is true; it isn't honoured: a group grows by the nodes that pods need"`
+	const nonAtomic = `msg="external provider problem" about="options of b" err="allowNonAtomicScaleUpToMax is true but not supported: a group is scaled up by the nodes that pods need"`
 	var options atomic.Value
 	b := newBed(t, long, newFakeProvider(group("a"), group("b")), func(_ context.Context, call string, request any, next func() (any, error)) (any, error) {
 		if r, ok := request.(*protocol.NodeGroupAutoscalingOptionsRequest); ok && r.GetId() == "b" {
@@ -65,7 +65,7 @@ func TestOptionsThatArentHonouredAreSaid(t *testing.T) {
 	}
 	options.Store((*protocol.NodeGroupAutoscalingOptions)(nil))
 	b.list(t)
-	if log, want := b.log.take(), `msg="the external provider" about="NodeGroupGetOptions of b" err="NodeGroupGetOptions: Internal: broken; the options are what they were"`; log != want {
+	if log, want := b.log.take(), `msg="external provider problem" about="NodeGroupGetOptions of b" err="NodeGroupGetOptions: Internal: broken; the last known options are used"`; log != want {
 		t.Errorf("the options can't be read: logged %q, want %q", log, want)
 	}
 }

@@ -89,7 +89,7 @@ func (s *Server) group(ctx context.Context, id string) (*nodegroup.Group, error)
 	g := s.byID[id]
 	switch {
 	case g == nil:
-		return nil, status.Errorf(codes.NotFound, "there is no node group %q", id)
+		return nil, status.Errorf(codes.NotFound, "node group %q not found", id)
 	case g.Unreadable != "":
 		return nil, status.Errorf(codes.Unavailable, "node group %q: %s", id, g.Unreadable)
 	}
@@ -177,7 +177,7 @@ func (s *Server) PricingNodePrice(ctx context.Context, in *protocol.PricingNodeP
 		return nil, err
 	}
 	if id == "" {
-		return nil, status.Errorf(codes.NotFound, "node %q is of no node group", in.GetNode().GetName())
+		return nil, status.Errorf(codes.NotFound, "node %q is in no node group", in.GetNode().GetName())
 	}
 	g, err := s.group(ctx, id)
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *Server) PricingNodePrice(ctx context.Context, in *protocol.PricingNodeP
 		start, end = in.GetStartLegacy(), in.GetEndLegacy()
 	}
 	if !start.IsValid() || !end.IsValid() || end.AsTime().Before(start.AsTime()) {
-		return nil, status.Errorf(codes.InvalidArgument, "the time is from %v to %v; it must be from startTimestamp to an endTimestamp no earlier", start, end)
+		return nil, status.Errorf(codes.InvalidArgument, "the period is from %v to %v; endTimestamp must not be before startTimestamp", start, end)
 	}
 	return &protocol.PricingNodePriceResponse{Price: g.Price * end.AsTime().Sub(start.AsTime()).Hours()}, nil
 }

@@ -94,24 +94,24 @@ func TestWhoIsThere(t *testing.T) {
 		want string // what the error has; "" for none
 	}{
 		{"each other", config(secured, ours, "client"), ""},
-		{"a server of another authority", config(serveTLS(t, theirs, "server"), ours, "client"), "cacert must have the authority of the server's certificate"},
-		{"a client of another authority", &externalgrpc.Config{Address: secured, Cert: theirs.Path("client.crt"), Key: theirs.Path("client.key"), CACert: ours.Path("ca.crt")}, "the server refuses the client's certificate; cert must be signed by its authority for clients"},
+		{"a server of another authority", config(serveTLS(t, theirs, "server"), ours, "client"), "cacert must have the CA of the server's certificate"},
+		{"a client of another authority", &externalgrpc.Config{Address: secured, Cert: theirs.Path("client.crt"), Key: theirs.Path("client.key"), CACert: ours.Path("ca.crt")}, "the server rejects the client's certificate; cert must be signed by its client CA"},
 		{"a client's certificate that has expired", config(secured, ours, "expired"), "the client's certificate has expired; renew cert"},
-		{"a certificate for servers only", config(secured, ours, "no-client"), "the server refuses the client's certificate; cert must be signed by its authority for clients, and be valid now"},
+		{"a certificate for servers only", config(secured, ours, "no-client"), "the server rejects the client's certificate; cert must be signed by its client CA and be valid now"},
 		{"a server with another name", config(serveTLS(t, ours, "elsewhere"), ours, "client"), "the host in address must be a name of the server's certificate"},
 		{"a server's certificate that has expired", config(serveTLS(t, ours, "server-expired"), ours, "client"), "renew the server's certificate"},
-		{"a server that doesn't encrypt", config(plain, ours, "client"), "the server's connections aren't encrypted; leave cert, key and cacert out, or have it serve TLS"},
-		{"a client that doesn't encrypt", &externalgrpc.Config{Address: secured}, "the server at this address doesn't speak grpc, or wants TLS; if it does, give cert, key and cacert"},
-		{"a web server", &externalgrpc.Config{Address: strings.TrimPrefix(web.URL, "http://")}, "a web server is at this address, not one of the externalgrpc protocol"},
-		{"a server of something else", &externalgrpc.Config{Address: greeter(t)}, "the server at this address doesn't speak grpc, or wants TLS; if it does, give cert, key and cacert"},
-		{"another grpc service", &externalgrpc.Config{Address: healthServer(t)}, "another grpc service is at this address, not one of the externalgrpc protocol"},
-		{"nobody", &externalgrpc.Config{Address: nobody(t)}, "nothing listens at this address; start the server, or correct address"},
+		{"a server that doesn't encrypt", config(plain, ours, "client"), "the server does not use TLS; remove cert, key and cacert, or make it serve TLS"},
+		{"a client that doesn't encrypt", &externalgrpc.Config{Address: secured}, "the server at this address does not speak gRPC, or requires TLS; if it does, set cert, key and cacert"},
+		{"a web server", &externalgrpc.Config{Address: strings.TrimPrefix(web.URL, "http://")}, "an HTTP/1.1 server listens at this address, not one of the externalgrpc protocol"},
+		{"a server of something else", &externalgrpc.Config{Address: greeter(t)}, "the server at this address does not speak gRPC, or requires TLS; if it does, set cert, key and cacert"},
+		{"another grpc service", &externalgrpc.Config{Address: healthServer(t)}, "another gRPC service listens at this address, not one of the externalgrpc protocol"},
+		{"nobody", &externalgrpc.Config{Address: nobody(t)}, "nothing listens at this address; start the server, or correct the address"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			b := &bed{now: now}
 			_, err := b.connect(t, x.cfg).Groups(t.Context())
 			// A server that closes the connection may do so before its reason is read.
-			for try := 0; try < 100 && err != nil && strings.Contains(err.Error(), "the server has closed the connection"); try++ {
+			for try := 0; try < 100 && err != nil && strings.Contains(err.Error(), "the server closed the connection"); try++ {
 				_, err = b.connect(t, x.cfg).Groups(t.Context())
 			}
 			if x.want == "" && err != nil || x.want != "" && (err == nil || !strings.HasSuffix(err.Error(), "; "+x.want)) {
@@ -251,13 +251,13 @@ func TestAConfigurationIsChecked(t *testing.T) {
 		{"no address", "grpc_timeout: 5s", `address is ""; it must be host:port`},
 		{"no port", "address: localhost", `address is "localhost"; it must be host:port`},
 		{"no time", "address: localhost:1\ngrpc_timeout: 0s", `grpc_timeout is 0s; it must be greater than 0, such as 5s`},
-		{"no authority", fmt.Sprintf("address: localhost:1\ncert: %s\nkey: %s\n", a.Path("client.crt"), a.Path("client.key")), `cacert is missing; cert, key and cacert go together: give all three, or none for a connection that isn't encrypted`},
-		{"an authority only", "address: localhost:1\ncacert: " + a.Path("ca.crt"), `cert is missing; cert, key and cacert go together: give all three, or none for a connection that isn't encrypted`},
-		{"a file that isn't there", strings.Replace(full, a.Path("client.crt"), "/none.crt", 1), `cert: open /none.crt: no such file or directory; give the path of a PEM file with a certificate`},
-		{"a key that isn't there", strings.Replace(full, a.Path("client.key"), "/none.key", 1), `key: open /none.key: no such file or directory; give the path of a PEM file with the certificate's key`},
+		{"no authority", fmt.Sprintf("address: localhost:1\ncert: %s\nkey: %s\n", a.Path("client.crt"), a.Path("client.key")), `cacert is missing; cert, key and cacert go together: set all three, or none for an unencrypted connection`},
+		{"an authority only", "address: localhost:1\ncacert: " + a.Path("ca.crt"), `cert is missing; cert, key and cacert go together: set all three, or none for an unencrypted connection`},
+		{"a file that isn't there", strings.Replace(full, a.Path("client.crt"), "/none.crt", 1), `cert: open /none.crt: no such file or directory; it must be the path of a PEM file with a certificate`},
+		{"a key that isn't there", strings.Replace(full, a.Path("client.key"), "/none.key", 1), `key: open /none.key: no such file or directory; it must be the path of a PEM file with the certificate's key`},
 		{"somebody else's key", strings.Replace(full, a.Path("client.key"), a.Path("server.key"), 1),
 			`cert ` + a.Path("client.crt") + ` and key ` + a.Path("server.key") + `: tls: private key does not match public key; they must be PEM files with a certificate and the key that belongs to it`},
-		{"no authority in the file", strings.Replace(full, a.Path("ca.crt"), garbage, 1), `cacert ` + garbage + ` has no certificate; it must be a PEM file with the certificates of authorities`},
+		{"no authority in the file", strings.Replace(full, a.Path("ca.crt"), garbage, 1), `cacert ` + garbage + ` has no certificate; it must be a PEM file with CA certificates`},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			path := file("config.yaml", x.text)
@@ -273,7 +273,7 @@ func TestAConfigurationIsChecked(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := externalgrpc.LoadConfig("/none.yaml"); err == nil || err.Error() != "--cloud-config: open /none.yaml: no such file or directory; give the path of a file with the keys address, cert, key and cacert" {
+	if _, _, err := externalgrpc.LoadConfig("/none.yaml"); err == nil || err.Error() != "--cloud-config: open /none.yaml: no such file or directory; it must be the path of a file with the keys address, cert, key and cacert" {
 		t.Errorf("got %v", err)
 	}
 }

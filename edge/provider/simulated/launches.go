@@ -62,7 +62,7 @@ func (p *Provider) advance(ctx context.Context, d dueInstance) {
 	case apierrors.IsNotFound(err): // somebody deleted the node
 		d.group.forget(d.name)
 	case err != nil:
-		p.log.Info("a simulated node could not be updated; trying again", "node", d.name, "err", err)
+		p.log.Info("failed to update a simulated node; retrying", "node", d.name, "err", err)
 	case d.registered:
 		d.ready = true
 	default:
@@ -89,7 +89,7 @@ func each[T any](items []T, do func(T)) {
 func (p *Provider) removeNodes(ctx context.Context, names []string) {
 	each(names, func(name string) {
 		if err := p.api.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			p.log.Info("the node of a deleted instance could not be deleted; trying again", "node", name, "err", err)
+			p.log.Info("failed to delete the node of a deleted instance; retrying", "node", name, "err", err)
 			return
 		}
 		p.mu.Lock()

@@ -141,10 +141,10 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 	defer p.mu.Unlock()
 	g := p.groups[id]
 	if g == nil {
-		return fmt.Errorf("increasing node group %q: there is no such group", id)
+		return fmt.Errorf("increasing node group %q: no such group", id)
 	}
 	if delta <= 0 || g.target+delta > g.cfg.Max {
-		return fmt.Errorf("increasing node group %q by %d: its size is %d and its max %d", id, delta, g.target, g.cfg.Max)
+		return fmt.Errorf("increasing node group %q by %d: its size is %d and its maximum %d", id, delta, g.target, g.cfg.Max)
 	}
 	now := p.now()
 	for range delta {
@@ -173,7 +173,7 @@ func (p *Provider) IncreaseSize(_ context.Context, id string, delta int) error {
 func (p *Provider) DeleteNodes(ctx context.Context, id string, instances []nodegroup.Instance) error {
 	g := p.groups[id]
 	if g == nil {
-		return fmt.Errorf("deleting nodes of group %q: there is no such group", id)
+		return fmt.Errorf("deleting nodes of group %q: no such group", id)
 	}
 	names := make([]string, len(instances))
 	p.mu.Lock()

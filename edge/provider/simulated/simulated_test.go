@@ -139,7 +139,7 @@ func TestLifeOfNodes(t *testing.T) {
 			t.Errorf("step %d: got %s, want %s", i, got, s.want)
 		}
 	}
-	if err := p.IncreaseSize(t.Context(), "g", 4); err == nil || !strings.Contains(err.Error(), "its size is 2 and its max 5") {
+	if err := p.IncreaseSize(t.Context(), "g", 4); err == nil || !strings.Contains(err.Error(), "its size is 2 and its maximum 5") {
 		t.Errorf("an order beyond max: got %v", err)
 	}
 	list, err := p.nodes.List(t.Context(), metav1.ListOptions{})

@@ -133,7 +133,7 @@ func (r row) number(column string) int64 {
 // named returns all that is wrong with the line whose object has this name.
 func (r row) named(name string) error {
 	if name == "" {
-		*r.errs = append(*r.errs, errors.New("the name is empty; every row needs one"))
+		*r.errs = append(*r.errs, errors.New("the name is empty; every row needs a name"))
 	}
 	return errors.Join(*r.errs...)
 }
@@ -177,7 +177,7 @@ func columns(path string, in *csv.Reader, want []string) (map[string]int, error)
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		if !slices.Contains(want, name) {
-			return nil, fmt.Errorf("%s:1: column %q is unknown; the columns are %s", path, name, strings.Join(want, ", "))
+			return nil, fmt.Errorf("%s:1: unknown column %q; the columns are %s", path, name, strings.Join(want, ", "))
 		}
 		at[name] = i
 	}

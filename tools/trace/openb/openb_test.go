@@ -79,7 +79,7 @@ func TestErrorsNameFileLineColumnAndValue(t *testing.T) {
 		{nodeHead + "n0,many,1,0,\n", podHead, `openb_node_list_all_node.csv:2: column cpu_milli is "many"; it must be a number`},
 		{nodeHead, podHead + "a,1,1,0,0,,LS,Running,0,0,0\nb,-1,1,0,0,,LS,Running,0,0,0\n", `openb_pod_list_default.csv:3: column cpu_milli is "-1"`},
 		{nodeHead, podHead + "a,1,1\n", "record on line 2: wrong number of fields"},
-		{"sn,cpu_milli,memory_mib,gpu,model,colour\n", podHead, `:1: column "colour" is unknown; the columns are sn, cpu_milli`},
+		{"sn,cpu_milli,memory_mib,gpu,model,colour\n", podHead, `:1: unknown column "colour"; the columns are sn, cpu_milli`},
 		{"sn,cpu_milli,memory_mib,gpu\n", podHead, `:1: column "model" is missing`},
 		{nodeHead + ",1,1,0,\n", podHead, ":2: the name is empty"},
 		{nodeHead, "name,memory_mib,num_gpu,gpu_milli,creation_time\n", `openb_pod_list_default.csv:1: column "cpu_milli" is missing`},
