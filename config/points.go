@@ -233,7 +233,7 @@ func (p *profilePlugins) checkSet(path *field.Path, set kubeschedulerv1.PluginSe
 	}
 }
 
-// has tells whether a plugin is enabled at a point.
+// has reports whether a plugin is enabled at a point.
 func (p *profilePlugins) has(point, name string) bool {
 	return slices.ContainsFunc(p.byPoint[point], func(e enabled) bool { return e.name == name })
 }

@@ -34,7 +34,7 @@ func (c *Core) classOf(item *queue.Item) *engine.Class {
 	return item.Class()
 }
 
-// helpedSince tells whether decisions of this Step may have let in a pod that was swept:
+// helpedSince reports whether decisions of this Step may have let in a pod that was swept:
 // then it would have been woken for them, and no wake-up was missed.
 func (c *Core) helpedSince(item *queue.Item) bool {
 	changes, known := c.state.Since(c.woken)

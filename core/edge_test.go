@@ -87,7 +87,7 @@ func (e *edge) fatalf(format string, args ...any) {
 	e.t.Fatalf("%s; history:\n%s", fmt.Sprintf(format, args...), e.told)
 }
 
-// see takes note of which pods and nodes there are.
+// see records which pods and nodes there are.
 func (e *edge) see(in []step.Input) {
 	for _, x := range in {
 		switch x := x.(type) {

@@ -13,7 +13,7 @@ type eligibility struct {
 	from time.Time // when now is false: from when on they may be; zero for never
 }
 
-// eligible tells whether nodes may be bought for a pod now. They aren't for expendable
+// eligible reports whether nodes may be bought for a pod now. They aren't for expendable
 // pods, whose priority is below the cutoff; nor for pods of a scheduler that isn't allowed,
 // where some are; nor, beside another scheduler, for pods that this one hasn't called
 // unschedulable, unless it is bypassed; nor for pods that have waited for less than

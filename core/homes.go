@@ -24,7 +24,7 @@ func (c *Core) takeHome(p *pod) {
 	}
 }
 
-// podShownOnNode takes that the API shows a pod on a node, for the first time if isNew is set.
+// podShownOnNode records that the API shows a pod on a node, for the first time if isNew is set.
 func (c *Core) podShownOnNode(pod *cluster.Pod, isNew bool) {
 	switch {
 	case c.scale.homes == nil:
@@ -35,7 +35,7 @@ func (c *Core) podShownOnNode(pod *cluster.Pod, isNew bool) {
 	}
 }
 
-// podLeaves takes that a pod is terminating or gone.
+// podLeaves records that a pod is terminating or gone.
 func (c *Core) podLeaves(uid types.UID) {
 	if c.scale.homes != nil {
 		c.scale.homes.Leaves(c.turn, uid)

@@ -132,7 +132,7 @@ func (w *timed) run(b *testing.B) {
 	report("bound", w.latency)
 }
 
-// step runs a Step with what has arrived, and tells whether there is more to do.
+// step runs a Step with what has arrived, and reports whether there is more to do.
 func (w *timed) step(b *testing.B) bool {
 	n := 0
 	for n < len(w.queue) && !w.queue[n].at.After(w.now) {

@@ -46,10 +46,10 @@ type mode interface {
 	// resumeNode takes over, of a core that scales, what another instance had begun with a node,
 	// when this instance becomes the leader.
 	resumeNode(*cluster.NodeInfo)
-	// beforePlan prepares for a plan if one is due, and tells whether one may be asked for
+	// beforePlan prepares for a plan if one is due, and reports whether one may be asked for
 	// when the pods have been tried.
 	beforePlan() (mayPlan bool)
-	// asksForNode tells whether a pod that found no node is one for a plan.
+	// asksForNode reports whether a pod that found no node is one for a plan.
 	asksForNode(obj *v1.Pod) bool
 
 	// commitPlan carries out what still holds of a plan.

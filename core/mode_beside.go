@@ -65,7 +65,7 @@ func (m beside) beforePlan() (mayPlan bool) {
 	return true
 }
 
-// asksForNode tells whether the other scheduler has called the pod unschedulable.
+// asksForNode reports whether the other scheduler has called the pod unschedulable.
 func (beside) asksForNode(obj *v1.Pod) bool {
 	return slices.ContainsFunc(obj.Status.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse && c.Reason == v1.PodReasonUnschedulable

@@ -56,7 +56,7 @@ func (c *Core) countNodes(budgets []nodebudget.Budget) *nodebudget.Counter {
 	return counter
 }
 
-// standingForBudgets tells whether a group is short of a node: it is on its way out, or it isn't
+// standingForBudgets reports whether a group is short of a node: it is on its way out, or it isn't
 // ready and was created too long ago to be starting.
 func (c *Core) standingForBudgets(n *cluster.NodeInfo) nodebudget.Standing {
 	late := !n.Ready() && c.cfg.Autoscale.Readiness.Late(n, c.state.Group(n.Group), c.turn.ServerNow())

@@ -83,7 +83,7 @@ func (c *Core) nodeProblems(n *cluster.NodeInfo) []cluster.Problem {
 	return candidates.Problems(n)
 }
 
-// usable tells whether a node takes pods as the template of its group says.
+// usable reports whether a node takes pods as the template of its group says.
 func (c *Core) usable(n *cluster.NodeInfo) bool {
 	return c.cfg.Autoscale.Readiness.Usable(n, c.template(n))
 }

@@ -191,13 +191,13 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 	}
 }
 
-// waits tells whether a pod has no node yet, and none that others are to leave for it.
+// waits reports whether a pod has no node yet, and none that others are to leave for it.
 func (c *Core) waits(uid types.UID) bool {
 	p := c.stillPending(uid)
 	return p != nil && !c.hasNodeToWaitFor(p)
 }
 
-// hasNodeToWaitFor tells whether a pod is nominated to a node that exists, by a decision or
+// hasNodeToWaitFor reports whether a pod is nominated to a node that exists, by a decision or
 // by what somebody else has written.
 func (c *Core) hasNodeToWaitFor(p *pod) bool {
 	return p.nomination.Decided() && c.state.NodeByName(c.state.NominatedTo(p.parsed.UID)) != nil

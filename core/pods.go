@@ -130,7 +130,7 @@ func (c *Core) podRuns(obj *v1.Pod) {
 	c.preemption.Bound(c.turn, pod)
 }
 
-// podPends queues a pod without a node, or takes note of how it changed.
+// podPends queues a pod without a node, or records how it changed.
 func (c *Core) podPends(obj *v1.Pod) {
 	parsed := c.state.Schema.ParsePod(obj)
 	if !c.sched.Responsible(parsed) {
@@ -184,7 +184,7 @@ func (c *Core) podPends(obj *v1.Pod) {
 	c.mode.reportGate(p)
 }
 
-// placedChanges takes note of how a pod changed that has a node in the state, and none in the API:
+// placedChanges records how a pod changed that has a node in the state, and none in the API:
 // what comes of that decides.
 func (c *Core) placedChanges(p *pod, parsed *cluster.Pod) {
 	c.comparison.Pends(&p.compared, parsed)

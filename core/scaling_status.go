@@ -177,7 +177,7 @@ func (c *Core) countCandidates(s *ScalingStatus, at map[string]int) {
 	})
 }
 
-// healthy tells whether few enough nodes of a group are missing or unready which nobody waits
+// healthy reports whether few enough nodes of a group are missing or unready which nobody waits
 // for, as Cluster Autoscaler's IsNodeGroupHealthy.
 func (g *GroupStatus) healthy(limits *autoscaler.Limits) bool {
 	missing := g.Target - g.LongUnregistered - g.Coming - g.Ready - g.Suspended

@@ -236,7 +236,7 @@ func (c *Core) tryNominatedPod(item *queue.Item) {
 	}
 }
 
-// schedule tries pods until there is none to try or the Step is full, and tells whether
+// schedule tries pods until there is none to try or the Step is full, and reports whether
 // there may be more.
 func (c *Core) schedule() (more bool) {
 	for range c.cfg.PodsPerStep {

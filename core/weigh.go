@@ -88,7 +88,7 @@ func (c *Core) policyOf(pod *cluster.Pod) weighing.Policy {
 	return policy(&c.sched.Profile(pod).Weighing)
 }
 
-// anyComing tells whether a node is coming.
+// anyComing reports whether a node is coming.
 func (c *Core) anyComing() bool { return scaleup.Launching(c.survey()) > 0 }
 
 // maxAsking is how long a pod asks at most. By preempt-first it waits for one plan, which is
@@ -100,7 +100,7 @@ func (c *Core) maxAsking(pod *cluster.Pod) time.Duration {
 	return c.sched.Profile(pod).Weighing.MaxWait
 }
 
-// noteAsking takes note of what a decision that found no node for a pod means for its place:
+// noteAsking records what a decision that found no node for a pod means for its place:
 // the pod asks for one, waits for its own as before, or has none.
 func (c *Core) noteAsking(p *pod, item *queue.Item, d *scheduler.Decision) {
 	pod := item.Pod()
@@ -143,7 +143,7 @@ func (c *Core) mustNotBuy(req *autoscaler.Request, asking []*pod) {
 	}
 }
 
-// noteRequested takes note of which pods that ask are in a request.
+// noteRequested records which pods that ask are in a request.
 func (c *Core) noteRequested(req *autoscaler.Request) {
 	if !c.reservation.AnyAsks() {
 		return
@@ -171,7 +171,7 @@ func (c *Core) join(j *autoscaler.Join) {
 	}
 }
 
-// given takes note of a place that a pod was given. It doesn't ask for another when it loses
+// given records a place that a pod was given. It doesn't ask for another when it loses
 // it. If it had asked, it waits for a limited time, and the ledger says for what.
 func (c *Core) given(uid types.UID, n *weighing.Node, chosen weighing.Choice) {
 	p := c.pods[uid]

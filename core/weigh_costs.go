@@ -44,7 +44,7 @@ type binCosts struct {
 	why           string           // they preempt, if they do
 }
 
-// preemptingIsCheaper tells whether the pods preempt rather than have the node. One of which
+// preemptingIsCheaper reports whether the pods preempt rather than have the node. One of which
 // the price isn't known can't be compared.
 func (x *binCosts) preemptingIsCheaper() bool {
 	x.why = "preempting costs less than the node"
@@ -92,7 +92,7 @@ func (c *Core) share(pod *cluster.Pod, total float64, pods int) float64 {
 	return c.worth(pod) / total
 }
 
-// bought takes note of the places on ordered nodes that pods were given.
+// bought records the places on ordered nodes that pods were given.
 func (c *Core) bought(group string, bins [][]types.UID) {
 	price := 0.0
 	if g := c.state.Group(group); g != nil {

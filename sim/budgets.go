@@ -145,7 +145,7 @@ func (w *World) recountBudgets(p *pod) {
 	})
 }
 
-// covers tells whether the budget selects a pod.
+// covers reports whether the budget selects a pod.
 func (b *budget) covers(p *pod) bool {
 	return p.obj.Namespace == b.obj.Namespace && b.selector.Matches(labels.Set(p.obj.Labels))
 }
@@ -176,7 +176,7 @@ func (b *budget) desired(expected int) int {
 	return 0
 }
 
-// disruptable tells whether every budget of a pod allows its eviction now. A pod that isn't
+// disruptable reports whether every budget of a pod allows its eviction now. A pod that isn't
 // ready takes nothing from a budget: it may always go.
 func (w *World) disruptable(p *pod) bool {
 	return !p.ready || !slices.ContainsFunc(p.budgets, func(b *budget) bool { return b.status().DisruptionsAllowed < 1 })

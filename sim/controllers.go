@@ -271,7 +271,7 @@ var daemonTolerations = func() (out []v1.Toleration) {
 	return out
 }()
 
-// runsOn tells whether the DaemonSet wants a pod on a node: the node matches the template's
+// runsOn reports whether the DaemonSet wants a pod on a node: the node matches the template's
 // node selector and required affinity, and has no taint but those that the pod tolerates.
 func (c *controller) runsOn(n *node) bool {
 	p := &v1.Pod{Spec: c.template.Spec}

@@ -17,7 +17,7 @@ import (
 // This file is what goes wrong while nodes are drained: the part of the faults that concerns
 // nodes with autoscaler.ToBeDeletedTaint, whoever has put it there, and the pods on them.
 
-// draining tells whether the instance's node is on its way out.
+// draining reports whether the instance's node is on its way out.
 func (m *instance) draining() bool {
 	return m.node != nil && m.node.hasTaint(autoscaler.ToBeDeletedTaint)
 }
@@ -66,7 +66,7 @@ func (w *World) timeToStop(p *pod, grace time.Duration) time.Duration {
 	return min(w.between(w.run.Spec.Kubelet.Stop, 500, 5000, "stop", string(p.obj.UID)), grace)
 }
 
-// stalls tells whether a controller makes no pods now.
+// stalls reports whether a controller makes no pods now.
 func (w *World) stalls(c *controller) bool {
 	return w.faults.hits(w, scenario.ControllerStalls, "", c.key.kind, c.key.namespace, c.key.name)
 }

@@ -74,7 +74,7 @@ func (w *World) checkTaint(n *node, x step.Taint) {
 }
 
 // checkLost looks at a pod whose node Berth has deleted: it must have ended, or have had all
-// the time to terminate that it was given. It tells whether the pod was there to stay.
+// the time to terminate that it was given. It reports whether the pod was there to stay.
 func (w *World) checkLost(p *pod) (stayed bool) {
 	switch {
 	case p.ended || p.mirror():
@@ -115,7 +115,7 @@ var roomFaults = []string{
 	scenario.ExtraInstance, scenario.NoTemplate, scenario.SpotReclaim, scenario.ReclaimDraining, scenario.Cordon, scenario.Relabel,
 }
 
-// lacksRoom tells whether somebody but Berth may have taken room that evicted pods need.
+// lacksRoom reports whether somebody but Berth may have taken room that evicted pods need.
 func (w *World) lacksRoom() bool {
 	return w.roomTaken || w.stats.FailedLaunches > 0 ||
 		slices.ContainsFunc(roomFaults, func(kind string) bool { return len(w.faults.byKind[kind]) > 0 })

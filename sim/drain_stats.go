@@ -78,7 +78,7 @@ func (s *Stats) replacementBound(p *pod) {
 	}
 }
 
-// homeless tells whether a pod is a replacement that has waited too long for its node until
+// homeless reports whether a pod is a replacement that has waited too long for its node until
 // now, and wasn't counted yet.
 func (s *Stats) homeless(p *pod) bool {
 	return p.replaces != nil && !p.replaces.homeless && s.w.now-p.arrived > homeTime

@@ -27,7 +27,7 @@ type faults struct {
 	serial  int           // of the last event; names what it draws
 }
 
-// hits tells whether a fault of a kind is in force for a group ("" for calls that concern
+// hits reports whether a fault of a kind is in force for a group ("" for calls that concern
 // none) and hits what is named: a call, an instance, a pod or a controller.
 func (f *faults) hits(w *World, kind, group string, name ...string) bool {
 	return f.thatHits(w, kind, group, name...) != nil
@@ -43,12 +43,12 @@ func (f *faults) thatHits(w *World, kind, group string, name ...string) *scenari
 	return nil
 }
 
-// anyInForce tells whether a fault without a rate is in force for a group.
+// anyInForce reports whether a fault without a rate is in force for a group.
 func (f *faults) anyInForce(w *World, kind, group string) bool {
 	return slices.ContainsFunc(f.byKind[kind], func(x *scenario.Fault) bool { return inForce(x, w.now, group) })
 }
 
-// inForce tells whether a fault is in force at a time, from From to before Until, for a
+// inForce reports whether a fault is in force at a time, from From to before Until, for a
 // group.
 func inForce(x *scenario.Fault, now time.Duration, group string) bool {
 	return now >= x.From.Duration && (x.Until.Duration == 0 || now < x.Until.Duration) && (x.Group == "" || x.Group == group)

@@ -20,7 +20,7 @@ import (
 // large is a text that makes many objects, or names a file that isn't one.
 var large = regexp.MustCompile(`(count|copies|initial|max|replicas|completions|parallelism|limit)["']?\s*:\s*["']?([0-9]{4,}|[0-9]+[eExXoO_])|/dev|/proc`)
 
-// small tells whether a run is short enough to be played in a fuzz target.
+// small reports whether a run is short enough to be played in a fuzz target.
 func small(r *scenario.Run) bool {
 	pods := 0
 	for i := range r.Arrivals {

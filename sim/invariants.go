@@ -191,7 +191,7 @@ func (w *World) withRoomKept(p *pod, pods []*v1.Pod) []*v1.Pod {
 	return pods
 }
 
-// mayGrow tells whether Berth's limits and the cloud allow a group one more node. Where
+// mayGrow reports whether Berth's limits and the cloud allow a group one more node. Where
 // plans are rare, Berth may not have made one yet.
 func (w *World) mayGrow(g *group) bool {
 	maxNodes := w.run.Autoscale.Limits.MaxNodesTotal
@@ -199,7 +199,7 @@ func (w *World) mayGrow(g *group) bool {
 		g.target < g.cfg.Max && (g.cfg.Stock == nil || g.target < *g.cfg.Stock)
 }
 
-// sick tells whether so many nodes aren't ready, in a world at rest, that the cluster isn't
+// sick reports whether so many nodes aren't ready, in a world at rest, that the cluster isn't
 // resized (--max-total-unready-percentage, --ok-total-unready-count).
 func (w *World) sick() bool {
 	unready := 0
@@ -212,7 +212,7 @@ func (w *World) sick() bool {
 	return unready > limits.OKTotalUnready && float64(unready) > limits.MaxTotalUnready/100*float64(len(w.nodes))
 }
 
-// newNodeTakes tells whether a pod would fit on a new node of a group, beside the pods
+// newNodeTakes reports whether a pod would fit on a new node of a group, beside the pods
 // that the DaemonSets put there.
 func (w *World) newNodeTakes(g *group, p *pod, nodes []*v1.Node, pods []*v1.Pod) bool {
 	n := g.cfg.NewNode(g.cfg.Name + "-more")
@@ -220,7 +220,7 @@ func (w *World) newNodeTakes(g *group, p *pod, nodes []*v1.Node, pods []*v1.Pod)
 	return w.daemonsLeave(p.obj, n) && checker.Fits(p.obj, n, all, pods) && w.storageFor(p.obj, n)
 }
 
-// couldPreempt tells whether a pod, if it may preempt at all, would fit on a node without
+// couldPreempt reports whether a pod, if it may preempt at all, would fit on a node without
 // the pods of lower priority there.
 func (w *World) couldPreempt(p *pod, n *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
 	var others []*v1.Pod
@@ -233,7 +233,7 @@ func (w *World) couldPreempt(p *pod, n *v1.Node, nodes []*v1.Node, pods []*v1.Po
 	return len(others) < len(pods) && !never && checker.Fits(p.obj, n, nodes, others) && w.storageFor(p.obj, n)
 }
 
-// daemonsLeave tells whether a pod would fit on a new node beside the pods that the
+// daemonsLeave reports whether a pod would fit on a new node beside the pods that the
 // DaemonSets would put there.
 func (w *World) daemonsLeave(p *v1.Pod, n *v1.Node) bool {
 	on := &node{obj: n}

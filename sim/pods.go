@@ -43,10 +43,10 @@ type pod struct {
 	replaces    *displaced // whose replacement it is, nil for nobody's and when it has run
 }
 
-// terminating tells whether the pod is being deleted.
+// terminating reports whether the pod is being deleted.
 func (p *pod) terminating() bool { return p.obj.DeletionTimestamp != nil }
 
-// active tells whether the pod counts for its controller.
+// active reports whether the pod counts for its controller.
 func (p *pod) active() bool { return !p.ended && !p.gone && !p.terminating() }
 
 // addPod creates a pod like the object given, of a controller or nil for the one that it

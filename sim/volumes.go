@@ -166,7 +166,7 @@ func (w *World) markClaimBound(namespace, name, volume string) {
 	w.storeObject(c)
 }
 
-// storageFor tells whether each of a pod's claims is bound to a volume that the node
+// storageFor reports whether each of a pod's claims is bound to a volume that the node
 // reaches, or could be. It takes the claims one by one: two may count on one volume.
 func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
 	for i := range p.Spec.Volumes {
@@ -192,7 +192,7 @@ func (w *World) storageFor(p *v1.Pod, n *v1.Node) bool {
 	return true
 }
 
-// canProvide tells whether a volume of the class could be provisioned for a node, or is
+// canProvide reports whether a volume of the class could be provisioned for a node, or is
 // there unclaimed.
 func (w *World) canProvide(class *storagev1.StorageClass, n *v1.Node) bool {
 	if class.Provisioner != "kubernetes.io/no-provisioner" {
@@ -207,7 +207,7 @@ func (w *World) canProvide(class *storagev1.StorageClass, n *v1.Node) bool {
 	return false
 }
 
-// selects tells whether a node's labels meet all demands of a term. A term without any
+// selects reports whether a node's labels meet all demands of a term. A term without any
 // selects no node. The plugin volumebinding has the same rule; the world doesn't ask it, since
 // this checks what it has decided.
 func selects(t v1.TopologySelectorTerm, n *v1.Node) bool {

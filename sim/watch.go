@@ -48,7 +48,7 @@ func (w *World) publish(kind string, in step.Input) {
 	})
 }
 
-// running tells whether Berth takes changes: it is up, or the world is being made.
+// running reports whether Berth takes changes: it is up, or the world is being made.
 func (b *berth) running() bool { return b == nil || b.up }
 
 func (w *World) publishPod(p *pod) { w.publish("pods", step.PodSet{Pod: p.obj}) }

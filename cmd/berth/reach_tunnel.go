@@ -219,7 +219,7 @@ func forwardTo(ctx context.Context, cfg *rest.Config, client kubernetes.Interfac
 	}
 }
 
-// refusedByServer tells whether the API server has understood a request and refuses it: it would
+// refusedByServer reports whether the API server has understood a request and refuses it: it would
 // in any protocol, and says less about it over SPDY.
 func refusedByServer(err error) bool {
 	err = upgradeCause(err)

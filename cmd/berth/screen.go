@@ -33,11 +33,11 @@ type palette struct{ colours bool }
 // paletteFor returns the palette for an output: with colours on a terminal that may have them.
 func paletteFor(out io.Writer) palette { return palette{isTerminal(out) && coloursAllowed()} }
 
-// coloursAllowed tells whether a terminal may have colours: unless $NO_COLOR is set (no-color.org)
+// coloursAllowed reports whether a terminal may have colours: unless $NO_COLOR is set (no-color.org)
 // or it says that it can't.
 func coloursAllowed() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
-// isTerminal tells whether what is written to out is shown on a terminal.
+// isTerminal reports whether what is written to out is shown on a terminal.
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // file descriptors are small

@@ -131,7 +131,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(unmet...)
 }
 
-// explains tells whether a run ends with explanations instead of a summary.
+// explains reports whether a run ends with explanations instead of a summary.
 func (f *simulateFlags) explains() bool {
 	return f.explain != "" || f.group != "" || f.node != "" || f.nodes
 }

@@ -306,7 +306,7 @@ func (s *screen) restore() {
 	}
 }
 
-// resized reads the size, and tells whether it has changed.
+// resized reads the size, and reports whether it has changed.
 func (s *screen) resized() bool {
 	width, height, err := term.GetSize(int(s.out.Fd())) //nolint:gosec // file descriptors are small
 	if err != nil || width == s.width && height == s.height {

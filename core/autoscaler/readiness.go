@@ -47,7 +47,7 @@ var conditionTaints = []string{
 	v1.TaintNodeDiskPressure, v1.TaintNodeNetworkUnavailable, v1.TaintNodePIDPressure, v1.TaintNodeOutOfService,
 }
 
-// Usable tells whether a node takes pods as its template says: it is ready, carries none of
+// Usable reports whether a node takes pods as its template says: it is ready, carries none of
 // the taints of a node that is starting, and has every extended resource of the template.
 // A node that says it is ready before its device plugin has started isn't usable; if it
 // counted as there, its pods would still not fit, and nodes would be ordered again.
@@ -55,13 +55,13 @@ func (r *Readiness) Usable(n, template *cluster.NodeInfo) bool {
 	return n.Ready() && !slices.ContainsFunc(n.Object.Spec.Taints, r.startingTaint) && missing(n, template) == nil
 }
 
-// startingTaint tells whether a taint says that its node doesn't take pods yet, though it
+// startingTaint reports whether a taint says that its node doesn't take pods yet, though it
 // may report that it is ready. The node controller takes its own away a moment later.
 func (r *Readiness) startingTaint(t v1.Taint) bool {
 	return t.Key == v1.TaintNodeNotReady || t.Key == v1.TaintNodeUnreachable || r.StartupTaint(t)
 }
 
-// StartupTaint tells whether a taint is one that nodes carry while they start.
+// StartupTaint reports whether a taint is one that nodes carry while they start.
 func (r *Readiness) StartupTaint(t v1.Taint) bool {
 	return slices.Contains(r.StartupTaints, t.Key) ||
 		strings.HasPrefix(t.Key, startupTaintPrefix) || strings.HasPrefix(t.Key, ignoreTaintPrefix) ||
@@ -91,7 +91,7 @@ func (r *Readiness) TaintType(t v1.Taint) string {
 	return OtherTaintType
 }
 
-// passing tells whether a taint says something of one node at one moment, so that neither
+// passing reports whether a taint says something of one node at one moment, so that neither
 // a new node of its group nor the node itself, once it is usable, carries it.
 func (r *Readiness) passing(t v1.Taint) bool {
 	return r.startingTaint(t) || slices.Contains(conditionTaints, t.Key) || slices.Contains(r.StatusTaints, t.Key) ||
@@ -121,14 +121,14 @@ func (r *Readiness) StartupOf(g *cluster.NodeGroup) (length time.Duration, by st
 	return r.StartupTime, "--max-node-startup-time"
 }
 
-// Late tells whether a node of a group was created so long ago that nobody waits for it any
+// Late reports whether a node of a group was created so long ago that nobody waits for it any
 // more. g may be nil. serverNow is the API server's time, by which nodes are created.
 func (r *Readiness) Late(n *cluster.NodeInfo, g *cluster.NodeGroup, serverNow time.Time) bool {
 	length, _ := r.StartupOf(g)
 	return serverNow.Sub(n.Object.CreationTimestamp.Time) > length
 }
 
-// Starting tells whether a node of a group is registered and waited for: it isn't usable yet, it
+// Starting reports whether a node of a group is registered and waited for: it isn't usable yet, it
 // isn't late, and nobody is removing it. g may be nil.
 func (r *Readiness) Starting(n *cluster.NodeInfo, g *cluster.NodeGroup, serverNow time.Time) bool {
 	var template *cluster.NodeInfo

@@ -78,7 +78,7 @@ type Removal struct {
 	WaitsFor []string
 }
 
-// Empty tells whether no pod has to be evicted for the node to go.
+// Empty reports whether no pod has to be evicted for the node to go.
 func (r *Removal) Empty() bool { return len(r.Homes) == 0 }
 
 // Home is the node that has room for the replacement of a pod that would be evicted.

@@ -12,7 +12,7 @@ import "slices"
 type Stopwatch interface {
 	// Start begins to measure a span.
 	Start(Span)
-	// Over tells whether a span has taken as long as it may.
+	// Over reports whether a span has taken as long as it may.
 	Over(Span) bool
 }
 

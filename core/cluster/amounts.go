@@ -199,7 +199,7 @@ func boundList(list v1.ResourceList) {
 	}
 }
 
-// boundAmount bounds one amount, and tells whether it was changed.
+// boundAmount bounds one amount, and reports whether it was changed.
 func boundAmount(q *resource.Quantity) bool {
 	switch f := q.AsApproximateFloat64(); {
 	case f > 1e30:
@@ -232,7 +232,7 @@ func fieldsWithAmounts(t reflect.Type) []int {
 	return fields
 }
 
-// hasAmounts tells whether a value of a type has amounts in it. The types of the API and of
+// hasAmounts reports whether a value of a type has amounts in it. The types of the API and of
 // inputs don't contain themselves.
 func hasAmounts(t reflect.Type) bool {
 	switch t.Kind() {

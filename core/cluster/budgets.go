@@ -41,7 +41,7 @@ func parseBudget(o *policyv1.PodDisruptionBudget) *Budget {
 	return &Budget{o, selector}
 }
 
-// Selects tells whether preempting a pod of the budget's namespace takes from it, as
+// Selects reports whether preempting a pod of the budget's namespace takes from it, as
 // kube-scheduler counts: an empty selector selects nothing, and one that the API server has
 // let go already isn't selected.
 func (b *Budget) Selects(p *Pod) bool {
@@ -49,11 +49,11 @@ func (b *Budget) Selects(p *Pod) bool {
 	return !gone && len(p.Object.Labels) > 0 && !b.selector.Empty() && b.Covers(p)
 }
 
-// Covers tells whether the API server asks the budget before it evicts a pod of the
+// Covers reports whether the API server asks the budget before it evicts a pod of the
 // budget's namespace: an empty selector covers all (pkg/registry/core/pod/storage/eviction.go).
 func (b *Budget) Covers(p *Pod) bool { return b.selector.Matches(labels.Set(p.Object.Labels)) }
 
-// LetsUnreadyGo tells whether the API server lets a pod go that the budget covers and that
+// LetsUnreadyGo reports whether the API server lets a pod go that the budget covers and that
 // isn't ready, though the budget allows no disruption (eviction.go there): by its
 // UnhealthyPodEvictionPolicy always, or, by default, if the application isn't disrupted.
 func (b *Budget) LetsUnreadyGo() bool {

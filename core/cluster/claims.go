@@ -88,7 +88,7 @@ func ClaimClass(c *v1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// ClaimBound tells whether a claim is completely bound to a volume.
+// ClaimBound reports whether a claim is completely bound to a volume.
 func ClaimBound(c *v1.PersistentVolumeClaim) bool {
 	_, completed := c.Annotations[AnnBindCompleted]
 	return completed && c.Spec.VolumeName != ""
@@ -109,10 +109,10 @@ func (s *State) ClaimsNaming(volume string) []*v1.PersistentVolumeClaim {
 // made for don't count.
 func (s *State) ClaimUsers(c ClaimKey) int { return s.objects.claimPods[c] }
 
-// ClaimAwaited tells whether a pod that is nominated to a node names the claim.
+// ClaimAwaited reports whether a pod that is nominated to a node names the claim.
 func (s *State) ClaimAwaited(c ClaimKey) bool { return s.nominated.claims[c] > 0 }
 
-// ClaimInUse tells whether some pod on a node, or nominated to one, uses the
+// ClaimInUse reports whether some pod on a node, or nominated to one, uses the
 // claim, or it was made for one.
 func (s *State) ClaimInUse(c ClaimKey) bool {
 	return len(s.objects.claimNodes[c]) > 0 || s.nominated.users[c] > 0

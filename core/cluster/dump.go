@@ -74,5 +74,5 @@ func (f *Fact) text() string {
 	return b.String()
 }
 
-// Equal tells whether two facts hold the same counts.
+// Equal reports whether two facts hold the same counts.
 func (f *Fact) Equal(o *Fact) bool { return f.text() == o.text() }

@@ -39,7 +39,7 @@ const (
 	SurgedAtAnnotation = "berth.dev/surged-at"
 )
 
-// WantsSurge tells whether the pod's SurgeAnnotation asks for a successor before the pod leaves.
+// WantsSurge reports whether the pod's SurgeAnnotation asks for a successor before the pod leaves.
 func (p *Pod) WantsSurge() bool { return p.Object.Annotations[SurgeAnnotation] == "true" }
 
 // SystemNamespace is the namespace of system pods.
@@ -101,7 +101,7 @@ func evictionOf(p *v1.Pod, problems *[]Problem) Eviction {
 // maxGrace is ten years, in seconds: any longer is as long.
 const maxGrace = 10 * 365 * 24 * 3600
 
-// saysTrue tells whether an annotation is "true". One that is neither that nor "false" is a
+// saysTrue reports whether an annotation is "true". One that is neither that nor "false" is a
 // Problem.
 func saysTrue(annotations map[string]string, key string, problems *[]Problem) bool {
 	text, ok := annotations[key]
@@ -128,7 +128,7 @@ func localVolume(p *v1.Pod) string {
 	return ""
 }
 
-// listed tells whether a list with commas between has a name. Spaces count.
+// listed reports whether a list with commas between has a name. Spaces count.
 func listed(list, name string) bool {
 	for x := range strings.SplitSeq(list, ",") {
 		if x == name {
@@ -138,7 +138,7 @@ func listed(list, name string) bool {
 	return false
 }
 
-// onNodesDisk tells whether a volume's data is lost with the node. What is in memory is
+// onNodesDisk reports whether a volume's data is lost with the node. What is in memory is
 // lost with the pod anyway.
 func onNodesDisk(v *v1.Volume) bool {
 	return v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != v1.StorageMediumMemory

@@ -37,7 +37,7 @@ func (e *factEntry) podAdded(n NodeIndex) {
 	e.nodes = append(e.nodes, n)
 }
 
-// podRemoved takes a pod off again, in O(1). It tells whether so many entries may be of pods that are
+// podRemoved takes a pod off again, in O(1). It reports whether so many entries may be of pods that are
 // gone that the nodes are to be recounted. A pod that came last, as those of a what-if did, leaves
 // none behind.
 func (e *factEntry) podRemoved(n NodeIndex) (recount bool) {

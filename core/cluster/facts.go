@@ -43,7 +43,7 @@ type PodMatch struct {
 	Selector   labels.Selector
 }
 
-// Matches tells whether the pod meets the demand.
+// Matches reports whether the pod meets the demand.
 func (m *PodMatch) Matches(p *Pod) bool {
 	return (m.Namespaces == nil || slices.Contains(m.Namespaces, p.Object.Namespace)) &&
 		m.Selector.Matches(labels.Set(p.Object.Labels))
@@ -128,7 +128,7 @@ func (f *Fact) NonzeroAt(i int) (Domain, int32) {
 	return c.domain, c.count
 }
 
-// Counts tells whether a pod counts, on a node that passes the filter.
+// Counts reports whether a pod counts, on a node that passes the filter.
 func (f *Fact) Counts(p *Pod) bool {
 	if f.spec.Match != nil {
 		return f.matches(p)
@@ -136,7 +136,7 @@ func (f *Fact) Counts(p *Pod) bool {
 	return slices.ContainsFunc(p.Terms, func(t OwnedTerm) bool { return t.OwnerKey == f.spec.Owners })
 }
 
-// matches tells whether a pod meets all demands of a spec that has some.
+// matches reports whether a pod meets all demands of a spec that has some.
 func (f *Fact) matches(p *Pod) bool {
 	if f.spec.SkipTerminating && p.Object.DeletionTimestamp != nil {
 		return false
@@ -149,7 +149,7 @@ func (f *Fact) matches(p *Pod) bool {
 	return true
 }
 
-// admits tells whether pods on a node count.
+// admits reports whether pods on a node count.
 func (f *Fact) admits(n *Node) bool {
 	return f.spec.NodeFilter == nil || f.spec.NodeFilter.Match(n.NodeInfo)
 }

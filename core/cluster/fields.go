@@ -60,7 +60,7 @@ type field[O, P any] struct {
 	path string
 	// copy takes the part over, without what isn't read of it.
 	copy func(to, from *O)
-	// same tells whether two parsed objects that the state holds, or is to hold,
+	// same reports whether two parsed objects that the state holds, or is to hold,
 	// agree in the part, as far as it is read of them there. Nil: it isn't.
 	same func(a, b P) bool
 }
@@ -117,7 +117,7 @@ func annotated(in map[string]string, keys ...string) map[string]string {
 // wait for them.
 const DelayDeletionPrefix = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 
-// ours tells whether Berth may read an annotation of a pod, a node or a template: Cluster
+// ours reports whether Berth may read an annotation of a pod, a node or a template: Cluster
 // Autoscaler's, Berth's own, what names a ProvisioningRequest, what marks the image of a
 // static pod, and one of Karpenter's.
 func ours(key string) bool {
@@ -138,7 +138,7 @@ func ourAnnotations(in map[string]string) map[string]string {
 	return out
 }
 
-// sameOurs tells whether two sets of annotations have the same of ours, in
+// sameOurs reports whether two sets of annotations have the same of ours, in
 // O(annotations) without allocating: most pods have none of ours.
 func sameOurs(a, b map[string]string) bool {
 	missing := 0
@@ -177,7 +177,7 @@ func sameController(a, b metav1.Object) bool {
 	return x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Name == y.Name && x.UID == y.UID
 }
 
-// sameTrimmed tells whether two trimmed copies differ in their versions only.
+// sameTrimmed reports whether two trimmed copies differ in their versions only.
 func sameTrimmed(a, b metav1.Object) bool {
 	a.SetResourceVersion("")
 	b.SetResourceVersion("")

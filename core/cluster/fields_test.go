@@ -204,7 +204,7 @@ func TestPropertyAnUpdateWithoutATraceChangesNothing(t *testing.T) {
 	}
 }
 
-// leavesNoTrace updates an object as the core does, and tells whether caches
+// leavesNoTrace updates an object as the core does, and reports whether caches
 // pass that over.
 func leavesNoTrace(s *cluster.State, o metav1.Object) bool {
 	if p, ok := o.(*v1.Pod); ok {

@@ -43,7 +43,7 @@ type Controller struct{ Kind, Name string }
 // Annotation is a key with its value.
 type Annotation struct{ Key, Value string }
 
-// Admits tells whether the room is kept for a pod. Stand-ins, its own included, are never
+// Admits reports whether the room is kept for a pod. Stand-ins, its own included, are never
 // admitted: they keep room beside each other.
 func (h *Headroom) Admits(p *Pod) bool {
 	o := p.Object
@@ -61,7 +61,7 @@ func (h *Headroom) Admits(p *Pod) bool {
 	})
 }
 
-// controls tells whether a pod's controller is this one, or, if this is a Deployment, one
+// controls reports whether a pod's controller is this one, or, if this is a Deployment, one
 // of its ReplicaSets.
 func (c *Controller) controls(p *Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(p.Object)
@@ -74,7 +74,7 @@ func (c *Controller) controls(p *Pod) bool {
 	return ref.Kind == c.Kind && ref.Name == c.Name
 }
 
-// same tells whether two headrooms of one ID admit the same pods.
+// same reports whether two headrooms of one ID admit the same pods.
 func (h *Headroom) same(o *Headroom) bool {
 	if h.Namespace != o.Namespace || (h.Controller == nil) != (o.Controller == nil) || (h.Labels == nil) != (o.Labels == nil) {
 		return false

@@ -151,7 +151,7 @@ func NewObject(kind ObjectKind) Object {
 	return nil
 }
 
-// sameObject tells whether no rule could tell two objects of one name apart.
+// sameObject reports whether no rule could tell two objects of one name apart.
 func sameObject(a, b Object) bool {
 	d := describe(KindOf(a))
 	return sameTrimmed(d.trim(a), d.trim(b))

@@ -55,7 +55,7 @@ func (s *State) Rollback(m Mark) {
 // what-if, that one's mark still takes it back.
 func (s *State) Release(m Mark) { s.end(m, "release") }
 
-// MarkOpen tells whether a what-if is going on.
+// MarkOpen reports whether a what-if is going on.
 func (s *State) MarkOpen() bool { return len(s.journal.marks) > 0 }
 
 // end closes the innermost open mark, which m has to be.

@@ -72,7 +72,7 @@ func (i *NodeBasics) readObject() {
 	_, i.hasZone = i.Object.Labels[v1.LabelTopologyZone]
 }
 
-// HasLabel tells whether the node has a label, whatever its value.
+// HasLabel reports whether the node has a label, whatever its value.
 func (i *NodeBasics) HasLabel(key string) bool {
 	switch key {
 	case v1.LabelHostname:
@@ -84,7 +84,7 @@ func (i *NodeBasics) HasLabel(key string) bool {
 	return ok
 }
 
-// HasHostnameAndZone tells whether the node has both labels that spreading reads by default.
+// HasHostnameAndZone reports whether the node has both labels that spreading reads by default.
 func (i *NodeBasics) HasHostnameAndZone() bool { return i.hasHostname && i.hasZone }
 
 // sortedNames fixes the order in which names are interned. It takes an empty list for its memory.
@@ -202,7 +202,7 @@ func (n *Node) account(p *Pod, sign int64) {
 	}
 }
 
-// Ready tells whether the node's Ready condition is True.
+// Ready reports whether the node's Ready condition is True.
 func (i *NodeBasics) Ready() bool {
 	for _, c := range i.Object.Status.Conditions {
 		if c.Type == v1.NodeReady {
@@ -212,7 +212,7 @@ func (i *NodeBasics) Ready() bool {
 	return false
 }
 
-// HasTaint tells whether the node carries a taint with this key.
+// HasTaint reports whether the node carries a taint with this key.
 func (i *NodeBasics) HasTaint(key string) bool {
 	return slices.ContainsFunc(i.Taints, func(t v1.Taint) bool { return t.Key == key })
 }
@@ -261,14 +261,14 @@ func TaintsWithout(taints []v1.Taint, key string) []v1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t v1.Taint) bool { return t.Key == key })
 }
 
-// SameButTaint tells whether two versions of a node differ in nothing that is read but taints
+// SameButTaint reports whether two versions of a node differ in nothing that is read but taints
 // with this key. It doesn't allocate.
 func (i *NodeInfo) SameButTaint(o *NodeInfo, key string) bool {
 	return i.Group == o.Group && sameBy(fieldsBesideTaints, i, o) &&
 		sameTaintsBut(i.Object.Spec.Taints, o.Object.Spec.Taints, func(t *v1.Taint) bool { return t.Key == key })
 }
 
-// SameTemplate tells whether two templates make the same nodes. Unlike that of a node, the
+// SameTemplate reports whether two templates make the same nodes. Unlike that of a node, the
 // capacity of a template is read: similar groups have the same.
 func (i *NodeInfo) SameTemplate(o *NodeInfo) bool {
 	return i.Object == o.Object || sameNode(i, o) && maps.EqualFunc(i.Object.Status.Capacity, o.Object.Status.Capacity, resource.Quantity.Equal)

@@ -53,24 +53,24 @@ var fieldsBesideTaints = slices.DeleteFunc(slices.Clone(nodeFields), func(f fiel
 
 func trimNode(n *v1.Node) *v1.Node { return trimBy(nodeFields, n) }
 
-// sameNode tells whether no rule and no part of the autoscaler could tell the
+// sameNode reports whether no rule and no part of the autoscaler could tell the
 // two apart. It doesn't allocate.
 func sameNode(a, b *NodeInfo) bool { return a.Group == b.Group && sameBy(nodeFields, a, b) }
 
-// domainsDiffer tells whether the two differ in what decides where a node counts
+// domainsDiffer reports whether the two differ in what decides where a node counts
 // in facts: labels, and taints but those of the effect PreferNoSchedule. It
 // doesn't allocate.
 func domainsDiffer(a, b *NodeInfo) bool {
 	return !maps.Equal(a.Object.Labels, b.Object.Labels) || !sameHardTaints(a.Object.Spec.Taints, b.Object.Spec.Taints)
 }
 
-// sameHardTaints tells whether two lists of taints have the same ones, in the same
+// sameHardTaints reports whether two lists of taints have the same ones, in the same
 // order, that can keep a pod off a node.
 func sameHardTaints(a, b []v1.Taint) bool {
 	return sameTaintsBut(a, b, func(t *v1.Taint) bool { return t.Effect == v1.TaintEffectPreferNoSchedule })
 }
 
-// sameTaintsBut tells whether two lists of taints have the same ones, in the same order, but for
+// sameTaintsBut reports whether two lists of taints have the same ones, in the same order, but for
 // those to skip.
 func sameTaintsBut(a, b []v1.Taint, skip func(*v1.Taint) bool) bool {
 	for {

@@ -26,7 +26,7 @@ func (x *nodeIndex) count(i NodeIndex, info *NodeInfo, times int) {
 	}
 }
 
-// HasProviderID tells whether a node's spec has this provider ID.
+// HasProviderID reports whether a node's spec has this provider ID.
 func (s *State) HasProviderID(id string) bool { return s.index.providers[id] > 0 }
 
 // Unready calls f with each node that isn't ready, in no particular order.

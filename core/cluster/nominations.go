@@ -86,7 +86,7 @@ func (s *State) NominatedTo(uid types.UID) string {
 	return ""
 }
 
-// AnyNominated tells whether there is a nomination.
+// AnyNominated reports whether there is a nomination.
 func (s *State) AnyNominated() bool { return len(s.nominated.byPod) > 0 }
 
 // NominatedNodes returns the nodes that pods are nominated to, by index. The list is the

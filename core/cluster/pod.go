@@ -54,10 +54,10 @@ type Pod struct {
 // Name returns namespace/name, as people and logs write it.
 func (p *Pod) Name() string { return p.Object.Namespace + "/" + p.Object.Name }
 
-// StandsIn tells whether the pod keeps room for others and is in no API.
+// StandsIn reports whether the pod keeps room for others and is in no API.
 func (p *Pod) StandsIn() bool { return p.StandIn != "" }
 
-// Daemon tells whether a DaemonSet controls the pod, or its annotation
+// Daemon reports whether a DaemonSet controls the pod, or its annotation
 // DaemonPodAnnotation says to treat it so.
 func (p *Pod) Daemon() bool {
 	if ref := metav1.GetControllerOfNoCopy(p.Object); ref != nil && ref.Kind == "DaemonSet" {
@@ -66,13 +66,13 @@ func (p *Pod) Daemon() bool {
 	return p.Object.Annotations[DaemonPodAnnotation] == "true"
 }
 
-// OwnedBy tells whether a DaemonSet controls the pod.
+// OwnedBy reports whether a DaemonSet controls the pod.
 func (p *Pod) OwnedBy(w *Workload) bool {
 	ref := metav1.GetControllerOfNoCopy(p.Object)
 	return ref != nil && ref.Kind == string(w.Kind) && ref.Name == w.Name && p.Object.Namespace == w.Namespace
 }
 
-// Mirror tells whether the pod is the API's image of a static pod.
+// Mirror reports whether the pod is the API's image of a static pod.
 func (p *Pod) Mirror() bool {
 	_, ok := p.Object.Annotations[v1.MirrorPodAnnotationKey]
 	return ok
@@ -85,7 +85,7 @@ type HostPort struct {
 	Port     int32
 }
 
-// Conflicts tells whether both can't be had on one node.
+// Conflicts reports whether both can't be had on one node.
 func (h HostPort) Conflicts(o HostPort) bool {
 	return h.Port == o.Port && h.Protocol == o.Protocol &&
 		(h.IP == o.IP || h.IP == anyIP || o.IP == anyIP)

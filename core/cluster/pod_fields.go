@@ -91,7 +91,7 @@ var podFields = []field[v1.Pod, *Pod]{
 
 func trimPod(p *v1.Pod) *v1.Pod { return trimBy(podFields, p) }
 
-// SamePod tells whether no rule could tell two versions of a pod on a node
+// SamePod reports whether no rule could tell two versions of a pod on a node
 // apart. It doesn't allocate.
 func SamePod(a, b *Pod) bool { return sameBy(podFields, a, b) }
 
@@ -207,7 +207,7 @@ func trimVolume(v *v1.Volume) (out v1.Volume) {
 	return out
 }
 
-// sameDisks tells whether two lists of volumes have the same disks, claims left
+// sameDisks reports whether two lists of volumes have the same disks, claims left
 // aside. Few pods have any.
 func sameDisks(a, b []v1.Volume) bool {
 	if !hasDisk(a) && !hasDisk(b) {

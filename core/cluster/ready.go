@@ -11,7 +11,7 @@ import (
 // when the pod moves in a what-if; whoever takes in that a pod is gone says that it isn't ready
 // any more.
 
-// Ready tells whether the pod's Ready condition is True.
+// Ready reports whether the pod's Ready condition is True.
 func (p *Pod) Ready() bool {
 	for i := range p.Object.Status.Conditions {
 		if c := &p.Object.Status.Conditions[i]; c.Type == v1.PodReady {
@@ -41,7 +41,7 @@ func (c *Change) Readied() types.UID {
 	return types.UID(c.name)
 }
 
-// Ready tells whether a pod is ready, as far as it was said.
+// Ready reports whether a pod is ready, as far as it was said.
 func (s *State) Ready(uid types.UID) bool { return s.ready[uid] }
 
 func (s *State) setReady(uid types.UID, ready bool) {

@@ -71,7 +71,7 @@ func jobReplicas(o *batchv1.Job) Replicas {
 	return r
 }
 
-// endsJob tells whether a condition says that a Job is over, or will be when its pods have
+// endsJob reports whether a condition says that a Job is over, or will be when its pods have
 // terminated.
 func endsJob(c *batchv1.JobCondition) bool {
 	switch c.Type {
@@ -113,7 +113,7 @@ func (p *Pod) Deployment() string {
 	return name
 }
 
-// IsSurgedAlone tells whether a pod asks for a successor before it leaves, and is the only one
+// IsSurgedAlone reports whether a pod asks for a successor before it leaves, and is the only one
 // of its Deployment as far as the ReplicaSet says: so its Deployment can roll, which deletes the
 // pod without an eviction.
 func (s *State) IsSurgedAlone(p *Pod) bool {

@@ -49,7 +49,7 @@ func (id ResourceID) Name() v1.ResourceName {
 	return commonNames[id.index]
 }
 
-// Scalar tells whether the resource is one of those beyond CPU, memory and
+// Scalar reports whether the resource is one of those beyond CPU, memory and
 // ephemeral storage.
 func (id ResourceID) Scalar() bool { return id.scalar != "" }
 
@@ -201,7 +201,7 @@ func (r *Resources) Clone() Resources {
 	return out
 }
 
-// Equal tells whether all quantities are equal. It doesn't allocate.
+// Equal reports whether all quantities are equal. It doesn't allocate.
 func (r *Resources) Equal(o *Resources) bool {
 	return r.common == o.common && slices.Equal(r.list(), o.list())
 }

@@ -155,7 +155,7 @@ func (s *State) PodOn(uid types.UID) *Pod {
 	return nil
 }
 
-// HasLowerPriority tells whether a pod of a lower priority is on any node, in
+// HasLowerPriority reports whether a pod of a lower priority is on any node, in
 // O(priorities).
 func (s *State) HasLowerPriority(priority int32) bool {
 	for p := range s.priorities { // in any order
@@ -227,7 +227,7 @@ func (s *State) PlaceAt(p *Pod, i NodeIndex) {
 	s.record(Change{Op: PodAdded, Node: i, Pod: p})
 }
 
-// Remove takes a pod off its node, and tells whether the state held it.
+// Remove takes a pod off its node, and reports whether the state held it.
 func (s *State) Remove(uid types.UID) bool {
 	i, ok := s.pods[uid]
 	if !ok {

@@ -104,7 +104,7 @@ func (x *termIndex) forget(s *State) {
 	}
 }
 
-// LearnTerms takes note of the terms of a pod that may be placed: from now on pods are
+// LearnTerms records the terms of a pod that may be placed: from now on pods are
 // signed by what these terms read of them.
 func (s *State) LearnTerms(p *Pod) { s.terms.podAdded(p) }
 

@@ -44,7 +44,7 @@ type OwnedTerm struct {
 	OwnerKey string // of the kind and the term; the same for every weight
 }
 
-// Preferred tells whether the term only scores nodes.
+// Preferred reports whether the term only scores nodes.
 func (t *OwnedTerm) Preferred() bool {
 	return t.Kind == PreferredAffinity || t.Kind == PreferredAntiAffinity
 }
@@ -58,7 +58,7 @@ func (t *OwnedTerm) amount() int32 {
 	return 1
 }
 
-// Selects tells whether the term selects a pod in a namespace with these
+// Selects reports whether the term selects a pod in a namespace with these
 // labels (nil when the namespace isn't known).
 func (t *AffinityTerm) Selects(p *Pod, namespace labels.Set) bool {
 	if !slices.Contains(t.Namespaces, p.Object.Namespace) &&

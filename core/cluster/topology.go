@@ -47,7 +47,7 @@ type Topology struct {
 	timesShared uint64            // times that a domain got its second node
 }
 
-// Unshared tells whether no domain has more than one node.
+// Unshared reports whether no domain has more than one node.
 func (t *Topology) Unshared() bool { return t.shared == 0 }
 
 // TimesShared returns how many times a domain has got its second node. While that
@@ -62,7 +62,7 @@ func (t *Topology) Of(i NodeIndex) Domain {
 	return t.of[i]
 }
 
-// SameDomain tells whether two nodes, which may be in no state, are in one domain, or both
+// SameDomain reports whether two nodes, which may be in no state, are in one domain, or both
 // in none.
 func (t *Topology) SameDomain(a, b *NodeInfo) bool {
 	if t.perNode {

@@ -86,7 +86,7 @@ func (s *State) touchVolume(o *v1.PersistentVolume, touch func(NodeIndex)) {
 	s.touchWhere(func(n *Node) bool { return o.Spec.CSI == nil || affinity.Admits(n.Object) }, touch)
 }
 
-// claimable tells whether a claim that waits for its consumer could be bound to
+// claimable reports whether a claim that waits for its consumer could be bound to
 // the volume: it names no claim, or one that isn't bound yet.
 func (s *State) claimable(pv *v1.PersistentVolume) bool {
 	ref := pv.Spec.ClaimRef
@@ -140,7 +140,7 @@ func ParseVolumeAffinity(v *v1.PersistentVolume) (out VolumeAffinity) {
 	return out
 }
 
-// Admits tells whether the affinity admits a node. Labels are all that it reads
+// Admits reports whether the affinity admits a node. Labels are all that it reads
 // of the node. A selector that doesn't parse admits none.
 func (a VolumeAffinity) Admits(n *v1.Node) bool {
 	if a.selector == nil {
@@ -152,7 +152,7 @@ func (a VolumeAffinity) Admits(n *v1.Node) bool {
 	return ok && err == nil
 }
 
-// VolumeAdmits tells whether a volume's node affinity admits a node.
+// VolumeAdmits reports whether a volume's node affinity admits a node.
 func VolumeAdmits(v *v1.PersistentVolume, n *v1.Node) bool {
 	return ParseVolumeAffinity(v).Admits(n)
 }
@@ -214,7 +214,7 @@ func (b *objects) diskOf(pv *v1.PersistentVolume) (d Disk, ok bool) {
 // DiskOf returns the disk of a volume; ok is false for one that no CSI driver serves.
 func (s *State) DiskOf(pv *v1.PersistentVolume) (d Disk, ok bool) { return s.objects.diskOf(pv) }
 
-// VolumeShared tells whether others may lead to the volume's disk, too: several claims name it,
+// VolumeShared reports whether others may lead to the volume's disk, too: several claims name it,
 // there is another volume with its driver and handle, or a pod on a node, or nominated to one, has
 // the disk in its spec.
 func (s *State) VolumeShared(pv *v1.PersistentVolume) bool {
@@ -225,5 +225,5 @@ func (s *State) VolumeShared(pv *v1.PersistentVolume) bool {
 	return ok && (s.objects.handles[d.Name] > 1 || s.objects.inline[d.Name] > 0 || s.nominated.inline[d.Name] > 0)
 }
 
-// HasVolume tells whether some volume is that disk.
+// HasVolume reports whether some volume is that disk.
 func (s *State) HasVolume(d Disk) bool { return s.objects.handles[d.Name] > 0 }

@@ -123,7 +123,7 @@ func trimDaemonSet(o *appsv1.DaemonSet) *appsv1.DaemonSet {
 		Template: v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}}}
 }
 
-// sameWorkload tells whether no placement rule could tell the two apart: they may differ in
+// sameWorkload reports whether no placement rule could tell the two apart: they may differ in
 // their Replicas. Most updates are of the status.
 func sameWorkload(a, b *Workload) bool {
 	if a.key() != b.key() || !maps.Equal(a.Set, b.Set) ||

@@ -58,7 +58,7 @@ func (e *Engine) AnswersFor(c *Class, nodes []cluster.NodeIndex) []NodeAnswer {
 	return out
 }
 
-// Reacts tells whether where pods are placed may change how good nodes are for the class, one
+// Reacts reports whether where pods are placed may change how good nodes are for the class, one
 // compared with another: some rule that scores reads what is elsewhere.
 func (e *Engine) Reacts(c *Class) bool {
 	e.refresh(c)

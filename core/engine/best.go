@@ -33,7 +33,7 @@ func (e *Engine) Best(c *Class) (best Choice, ok bool) {
 	return Choice{Node: v.nodeOf(entry), Score: key.score()}, true
 }
 
-// look fills the engine's view for a class, and tells whether any node takes it. If
+// look fills the engine's view for a class, and reports whether any node takes it. If
 // none does, only the entries' nodes are filled in, if that.
 func (e *Engine) look(c *Class) bool {
 	e.refresh(c)

@@ -60,13 +60,13 @@ func (c *Class) Pod() *cluster.Pod { return c.pod }
 // rank returns what the rank of a node is for the class (column.rank).
 func (c *Class) rank(n *cluster.Node) uint64 { return rankOf(n, c.seed) }
 
-// LeavesRoomFor tells whether pods of the class have to leave a nominated pod its place:
+// LeavesRoomFor reports whether pods of the class have to leave a nominated pod its place:
 // its priority is as high as theirs, and it doesn't keep room for them.
 func (c *Class) LeavesRoomFor(nominated *cluster.Pod) bool {
 	return nominated.Priority >= c.pod.Priority && !(nominated.StandsIn() && slices.Contains(c.admitting, nominated.StandIn))
 }
 
-// LooksBeyondNode tells whether some rule may reject a node for what is elsewhere.
+// LooksBeyondNode reports whether some rule may reject a node for what is elsewhere.
 func (c *Class) LooksBeyondNode() bool {
 	return slices.ContainsFunc(c.groupRules, func(r groupRule) bool { return !r.neverFilters })
 }

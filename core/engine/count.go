@@ -5,7 +5,7 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// Countable tells whether how many pods of the class a node takes follows from that node
+// Countable reports whether how many pods of the class a node takes follows from that node
 // alone, and every rule that has a say in it can count (framework.Counter). Then nodes
 // that are alike take equally many, whatever is placed elsewhere.
 //
@@ -37,7 +37,7 @@ func (e *Engine) Countable(c *Class) bool {
 	return true
 }
 
-// TakesAlone tells whether a node, which may be in no state, takes a pod of the class as far
+// TakesAlone reports whether a node, which may be in no state, takes a pod of the class as far
 // as the node alone can say: what is elsewhere may still keep the pod away.
 func (e *Engine) TakesAlone(c *Class, n *cluster.Node) bool {
 	e.refresh(c)
@@ -52,7 +52,7 @@ func (e *Engine) TakesAlone(c *Class, n *cluster.Node) bool {
 	return true
 }
 
-// RejectedAlike tells whether what is elsewhere keeps pods of the class from both of two
+// RejectedAlike reports whether what is elsewhere keeps pods of the class from both of two
 // nodes or from neither, wherever these are added to the state: no group rule that may
 // reject a node tells them apart. The nodes may be in no state.
 func (e *Engine) RejectedAlike(c *Class, a, b *cluster.NodeInfo) bool {

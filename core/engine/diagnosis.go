@@ -61,14 +61,14 @@ func (d *Diagnosis) Everywhere() *framework.Reason { return d.everywhere }
 // kube-scheduler's message has them.
 func (d *Diagnosis) Counts() []Count { return d.counts }
 
-// Outside tells whether something beyond the rules, an extender, has rejected
+// Outside reports whether something beyond the rules, an extender, has rejected
 // nodes: only another attempt can tell whether it still does.
 func (d *Diagnosis) Outside() bool { return d.outside }
 
 // Preemption returns what is known of preemption for the class.
 func (d *Diagnosis) Preemption() Preemption { return d.preemption }
 
-// RejectsNone tells whether the rules reject the class on no node. The diagnosis
+// RejectsNone reports whether the rules reject the class on no node. The diagnosis
 // that the engine makes of a class that fits on every node says so.
 func (d *Diagnosis) RejectsNone() bool {
 	return d.everywhere == nil && len(d.counts) == 0 && d.nodes > 0

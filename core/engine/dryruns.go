@@ -85,7 +85,7 @@ func (e *Engine) outcomesOf(c *Class) *dryRuns {
 	return d
 }
 
-// setOutcome takes note of who would have to leave a node; nil for nobody.
+// setOutcome records who would have to leave a node; nil for nobody.
 func (d *dryRuns) setOutcome(i cluster.NodeIndex, out *outcome) {
 	if d.cells[i].out = out; out != nil {
 		at, _ := slices.BinarySearch(d.helpful, i)

@@ -138,7 +138,7 @@ func (f *groupFinder) numbers(out []int32) {
 	}
 }
 
-// isOf tells whether a structural key is that of the j-th node of a block.
+// isOf reports whether a structural key is that of the j-th node of a block.
 func isOf(parts [][blockSize]int32, j int, key []int32) bool {
 	key = key[:len(parts)]
 	for k := range parts {

@@ -38,7 +38,7 @@ func (e *Engine) CountScored(c *Class) {
 	}
 }
 
-// concerns tells whether the plugin has a rule for the class, or rejects it.
+// concerns reports whether the plugin has a rule for the class, or rejects it.
 func (p *prepared) concerns() bool { return p.Local != nil || p.Group != nil || p.reason != nil }
 
 // Evaluations returns the counts that aren't 0, in the order of the profile,

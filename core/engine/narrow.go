@@ -61,7 +61,7 @@ func (x *narrowing) reason() *framework.Reason {
 	return framework.LeftOut(slices.Sorted(slices.Values(x.plugins))...)
 }
 
-// leavesOut tells whether a node isn't among those that are left.
+// leavesOut reports whether a node isn't among those that are left.
 func (x *narrowing) leavesOut(n *cluster.NodeInfo) bool {
 	if x == nil {
 		return false
@@ -70,10 +70,10 @@ func (x *narrowing) leavesOut(n *cluster.NodeInfo) bool {
 	return !ok
 }
 
-// few tells whether there are so few names that asking about each node costs the least.
+// few reports whether there are so few names that asking about each node costs the least.
 func (x *narrowing) few() bool { return x != nil && len(x.names) <= maxNamed }
 
-// ByName tells whether the class is judged on nodes that it names, without a column. Its pods
+// ByName reports whether the class is judged on nodes that it names, without a column. Its pods
 // seldom have another to come that is of the class.
 func (c *Class) ByName() bool { return c.byName }
 

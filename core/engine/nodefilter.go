@@ -87,7 +87,7 @@ func (f *nodeFilter) reason(n *cluster.Node) (why *framework.Reason, hinting int
 	return f.explain(f.reject(n), n)
 }
 
-// leavesRoomFor tells whether a pod nominated to the node is in the way there.
+// leavesRoomFor reports whether a pod nominated to the node is in the way there.
 func (f *nodeFilter) leavesRoomFor(p *cluster.Pod) bool {
 	return f.class.LeavesRoomFor(p) && (f.counts == nil || f.counts(p))
 }

@@ -11,7 +11,7 @@ type pluginSet struct {
 	more  []uint64 // positions from 64 on, 64 a word; not written after it was made
 }
 
-// has tells whether the plugin at a position is in the set.
+// has reports whether the plugin at a position is in the set.
 func (s pluginSet) has(plugin int) bool {
 	if plugin < 64 {
 		return s.first&(1<<plugin) != 0
@@ -52,7 +52,7 @@ func (s pluginSet) union(o pluginSet) pluginSet {
 	return s
 }
 
-// equal tells whether both sets hold the same plugins.
+// equal reports whether both sets hold the same plugins.
 func (s pluginSet) equal(o pluginSet) bool {
 	return s.first == o.first && slices.Equal(s.more, o.more)
 }

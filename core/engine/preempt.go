@@ -61,7 +61,7 @@ func (e *Engine) Candidates(c *Class) []Candidate {
 	return out
 }
 
-// preempts tells whether the class may preempt, and there is a pod of lower priority
+// preempts reports whether the class may preempt, and there is a pod of lower priority
 // anywhere.
 func (e *Engine) preempts(c *Class) bool {
 	return e.profile.Preempter != nil && e.profile.Preempter.Eligible(c.pod) == nil && e.state.HasLowerPriority(c.pod.Priority)
@@ -135,7 +135,7 @@ func (e *Engine) removeLower(f *nodeFilter, n *cluster.Node) (lower []*cluster.P
 	return lower
 }
 
-// mayPreempt tells whether the class may preempt a pod: if it has a lower priority.
+// mayPreempt reports whether the class may preempt a pod: if it has a lower priority.
 func (f *nodeFilter) mayPreempt(p *cluster.Pod) bool { return p.Priority < f.class.pod.Priority }
 
 // As kube-scheduler words them.
@@ -161,7 +161,7 @@ func (e *Engine) whyNoVictims(f *nodeFilter, n *cluster.Node) *framework.Reason 
 	return notHelpful
 }
 
-// FitsOn tells whether a node takes a pod of the class now. The pods nominated to it are
+// FitsOn reports whether a node takes a pod of the class now. The pods nominated to it are
 // looked at last: that costs the most.
 func (e *Engine) FitsOn(c *Class, n *cluster.Node) bool { return e.FitsBeside(c, n, nil) }
 
@@ -183,7 +183,7 @@ func (e *Engine) FitsBare(c *Class, n *cluster.Node) bool {
 	return c.Rejected == nil && e.newNodeFilter(c).reject(n).code == framework.OK
 }
 
-// LocallyFits tells whether the rules that look at a node alone let a pod of the class on
+// LocallyFits reports whether the rules that look at a node alone let a pod of the class on
 // it, as the column has it: where they don't, FitsOn is false. It costs O(1) a node once
 // the column has seen the changes.
 func (e *Engine) LocallyFits(c *Class, n cluster.NodeIndex) bool {

@@ -77,7 +77,7 @@ func (e *Engine) weighPrivate(c *Class) {
 	}
 }
 
-// hostDomainsAreNodes tells whether no domain of a host fact has more than one node.
+// hostDomainsAreNodes reports whether no domain of a host fact has more than one node.
 func hostDomainsAreNodes(c *Class) bool {
 	for _, f := range c.hostFacts {
 		if !f.Topology().Unshared() {

@@ -79,7 +79,7 @@ func (s *shortfalls) nearest() (cluster.NodeIndex, int64) {
 // shortfall returns a deficit's amount.
 func shortfall(d framework.Deficit) int64 { return d.Needed - d.Available }
 
-// hasDeficits tells whether each message of a reason is about a quantity.
+// hasDeficits reports whether each message of a reason is about a quantity.
 func hasDeficits(why *framework.Reason) bool {
 	return len(why.Deficits) > 0 && len(why.Deficits) == len(why.Messages)
 }

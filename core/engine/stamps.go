@@ -22,10 +22,10 @@ func (s *stamps) next(n int) {
 	}
 }
 
-// has tells whether node i is in the set.
+// has reports whether node i is in the set.
 func (s *stamps) has(i cluster.NodeIndex) bool { return s.at[i] == s.serial }
 
-// set adds node i and tells whether it was not in the set before.
+// set adds node i and reports whether it was not in the set before.
 func (s *stamps) set(i cluster.NodeIndex) bool {
 	if s.at[i] == s.serial {
 		return false

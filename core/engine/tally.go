@@ -54,7 +54,7 @@ func (c *column) recount(i cluster.NodeIndex) {
 	}
 }
 
-// precedes tells whether all nodes that local rules reject are asked of these before any group
+// precedes reports whether all nodes that local rules reject are asked of these before any group
 // rule of the class that may reject nodes. A plugin's local rule comes before its group rule.
 func (t *tally) precedes(c *Class) bool {
 	for k := range c.groupRules {
@@ -67,7 +67,7 @@ func (t *tally) precedes(c *Class) bool {
 	return true
 }
 
-// look takes note of why a node is rejected now.
+// look records why a node is rejected now.
 func (t *tally) look(c *column, i cluster.NodeIndex) {
 	t.clearShortfalls(i)
 	if int(i) < c.state.Len() && int(i) < len(c.cells) && !c.cells[i].ok {
@@ -81,7 +81,7 @@ func (t *tally) look(c *column, i cluster.NodeIndex) {
 	t.clear(i)
 }
 
-// setShortfalls takes note of the quantities in the reason that a node has got.
+// setShortfalls records the quantities in the reason that a node has got.
 func (t *tally) setShortfalls(i cluster.NodeIndex, why *framework.Reason) {
 	if !hasDeficits(why) {
 		return

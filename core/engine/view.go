@@ -175,7 +175,7 @@ func (v *view) addExceptional(n cluster.NodeIndex) {
 }
 
 // filter drops the entries that a group rule rejects, and the exceptional nodes that
-// don't take the class together with the pods nominated to them. It tells whether any
+// don't take the class together with the pods nominated to them. It reports whether any
 // entry is left.
 func (v *view) filter(e *Engine, c *Class) bool {
 	for len(v.codes) < len(v.nodes) {

@@ -126,7 +126,7 @@ func (c *Class) groupPlugins() (s pluginSet) {
 	return s
 }
 
-// hints tells whether a group rule of one of the plugins says that one of the
+// hints reports whether a group rule of one of the plugins says that one of the
 // changes may have it let go of nodes that the change didn't touch.
 func (c *Class) hints(plugins pluginSet, changes []cluster.Change) bool {
 	for k := range c.groupRules {

@@ -19,7 +19,7 @@ type Extender struct {
 	Weight int64
 }
 
-// Concerns tells whether the extender is to be asked about a pod: whether one of its
+// Concerns reports whether the extender is to be asked about a pod: whether one of its
 // containers requests a managed resource, or limits it.
 func (x *Extender) Concerns(pod *v1.Pod) bool {
 	if len(x.Managed) == 0 {
@@ -39,19 +39,19 @@ func (x *Extender) Concerns(pod *v1.Pod) bool {
 	return false
 }
 
-// Consults tells whether an extender filters or scores nodes for the pod, so that
+// Consults reports whether an extender filters or scores nodes for the pod, so that
 // its place can't be decided without asking.
 func (p *Profile) Consults(pod *v1.Pod) bool {
 	return slices.ContainsFunc(p.Extenders, func(x Extender) bool { return (x.Filters || x.Prioritizes) && x.Concerns(pod) })
 }
 
-// ConsultsVictims tells whether an extender has a say in which pods the pod may
+// ConsultsVictims reports whether an extender has a say in which pods the pod may
 // preempt.
 func (p *Profile) ConsultsVictims(pod *v1.Pod) bool {
 	return slices.ContainsFunc(p.Extenders, func(x Extender) bool { return x.Preempts && x.Concerns(pod) })
 }
 
-// ExtenderBinds tells whether an extender binds the pod.
+// ExtenderBinds reports whether an extender binds the pod.
 func (p *Profile) ExtenderBinds(pod *v1.Pod) bool {
 	return slices.ContainsFunc(p.Extenders, func(x Extender) bool { return x.Binds && x.Concerns(pod) })
 }

@@ -57,7 +57,7 @@ type serverClock struct {
 	ahead time.Duration // how far Now is ahead of the API server's time, at most
 }
 
-// Created takes note of when the API server created an object that it shows at Now.
+// Created records when the API server created an object that it shows at Now.
 func (t *Turn) Created(at time.Time) {
 	if at.IsZero() {
 		return

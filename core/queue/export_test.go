@@ -7,10 +7,10 @@ import "github.com/berthproject/berth/core/engine"
 // State names the state of the class.
 func (w *WaitingClass) State() string { return w.state.String() }
 
-// AfterError tells whether the pod backs off from an error.
+// AfterError reports whether the pod backs off from an error.
 func (i *Item) AfterError() bool { return i.afterError }
 
-// Probe tells whether the pod is tried for a woken class.
+// Probe reports whether the pod is tried for a woken class.
 func (i *Item) Probe() bool { return i.probeOf != nil }
 
 // WaitsWith returns the class that counts the pod as unschedulable or held, nil when

@@ -82,10 +82,10 @@ func (i *Item) Tried() time.Time {
 // BackoffEnd returns when the pod's backoff ends, or has ended.
 func (i *Item) BackoffEnd() time.Time { return time.Unix(0, i.until) }
 
-// Nominated tells whether the pod waits for a node of its own (SetNominated).
+// Nominated reports whether the pod waits for a node of its own (SetNominated).
 func (i *Item) Nominated() bool { return i.nominated }
 
-// Swept tells whether nothing but the leftover sweep has woken the pod since it was
+// Swept reports whether nothing but the leftover sweep has woken the pod since it was
 // last tried. If it finds a node now, a wake-up was missed.
 func (i *Item) Swept() bool { return i.swept }
 

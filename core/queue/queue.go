@@ -87,7 +87,7 @@ func (q *Queue) Add(now time.Time, pod *cluster.Pod, class *engine.Class, gate *
 	return item
 }
 
-// Remove takes a pod out, whatever its stage, and tells whether it was there.
+// Remove takes a pod out, whatever its stage, and reports whether it was there.
 func (q *Queue) Remove(uid types.UID) bool {
 	item := q.items[uid]
 	if item == nil {
@@ -99,7 +99,7 @@ func (q *Queue) Remove(uid types.UID) bool {
 	return true
 }
 
-// Update takes note of how a pod changed, and what its class and gate are now. A
+// Update records how a pod changed, and what its class and gate are now. A
 // change that a rule reads, or that lifts or adds a gate, has it tried again; others
 // leave it at its stage. A held pod stays held: what becomes of its victims comes
 // first.
@@ -124,11 +124,11 @@ func (q *Queue) Update(item *Item, pod *cluster.Pod, class *engine.Class, gate *
 	}
 }
 
-// SetPod takes note of how a pod in flight changed, where that is no reason to try
+// SetPod records how a pod in flight changed, where that is no reason to try
 // it again.
 func (q *Queue) SetPod(item *Item, pod *cluster.Pod) { item.queued.Pod, item.unsigned = pod, true }
 
-// SetClass takes note of the class of a pod that is in flight or held, after it was
+// SetClass records the class of a pod that is in flight or held, after it was
 // signed again.
 func (q *Queue) SetClass(item *Item, class *engine.Class) {
 	if item.stage != InFlight && item.stage != Held {
@@ -146,7 +146,7 @@ func (q *Queue) classify(item *Item, class *engine.Class) {
 // now on.
 func (q *Queue) SignedBy(version uint64) { q.signing = version }
 
-// Signed tells whether a pod was classified, as it is now, by that version.
+// Signed reports whether a pod was classified, as it is now, by that version.
 func (q *Queue) Signed(item *Item) bool { return !item.unsigned && item.signed == q.signing }
 
 // SetNominated says whether a pod waits for a node of its own: it is nominated to one, or a
@@ -320,7 +320,7 @@ func (q *Queue) backOff(item *Item, event string) {
 	heap.Push(&q.expiry, item)
 }
 
-// noteEvent takes note of why an item is tried: if it is something else than the
+// noteEvent records why an item is tried: if it is something else than the
 // leftover sweep, or the end of the backoff after it, the item isn't swept.
 func (i *Item) noteEvent(event string) {
 	if event != EventTimeout && event != EventBackoffComplete {

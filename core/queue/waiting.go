@@ -60,7 +60,7 @@ func (s waitingState) String() string {
 	return [...]string{"waiting", "probing for a fit", "probing for preemption", "probing leftovers", "exhausted"}[s]
 }
 
-// probing tells whether a probe of the class is out.
+// probing reports whether a probe of the class is out.
 func (s waitingState) probing() bool {
 	return s == probingFit || s == probingPreempt || s == probingLeftover
 }
@@ -373,10 +373,10 @@ func (q *Queue) Each(f func(*WaitingClass)) {
 	}
 }
 
-// AnyWaits tells whether pods of any class wait, in O(1).
+// AnyWaits reports whether pods of any class wait, in O(1).
 func (q *Queue) AnyWaits() bool { return len(q.waiting) > 0 }
 
-// AnyNominatedWaits tells whether an unschedulable pod that is nominated is of a class of
+// AnyNominatedWaits reports whether an unschedulable pod that is nominated is of a class of
 // which ask is true.
 func (q *Queue) AnyNominatedWaits(ask func(*engine.Class) bool) bool {
 	for _, w := range q.waiting { // in any order: the answer is the same

@@ -12,7 +12,7 @@ type wait struct {
 	class *WaitingClass
 }
 
-// over tells whether the class doesn't wait any more, or waits anew.
+// over reports whether the class doesn't wait any more, or waits anew.
 func (x wait) over(q *Queue) bool {
 	return x.class.state != waiting || x.class.since != x.since || q.waiting[x.class.class] != x.class
 }

@@ -42,7 +42,7 @@ type Decision struct {
 	Candidates []engine.Candidate // nodes that others could leave, about which extenders have to be asked
 }
 
-// Asks tells whether others could leave a node and the pod asks for a place first.
+// Asks reports whether others could leave a node and the pod asks for a place first.
 func (d *Decision) Asks() bool { return d.Weighed != nil && d.Weighed.Chosen == weighing.Asks }
 
 // Rejections knows which classes wait: the queue does.

@@ -83,7 +83,7 @@ func (s *Scheduler) muchToForget(now time.Time) bool {
 	return false
 }
 
-// exceeds tells whether there is more of anything than the limit has.
+// exceeds reports whether there is more of anything than the limit has.
 func exceeds(size, limit engine.Size) bool {
 	return size.Classes > limit.Classes || size.Columns > limit.Columns || size.KeyBytes > limit.KeyBytes
 }

@@ -107,7 +107,7 @@ func (a *attempt) rejected(d *engine.Diagnosis, victims *engine.Candidate) Decis
 	return Decision{Class: a.class, Diagnosis: d, Message: d.Message()}
 }
 
-// VictimTerminating tells whether a pod of lower priority is on its way out of a
+// VictimTerminating reports whether a pod of lower priority is on its way out of a
 // node, so that a pod of the class that is nominated there has to wait and must not
 // preempt again (DefaultPreemption's PodEligibleToPreemptOthers). A node that doesn't
 // take the pod whoever leaves it isn't worth waiting for.
@@ -119,7 +119,7 @@ func (s *Scheduler) VictimTerminating(pod *cluster.Pod, c *engine.Class, node st
 		})
 }
 
-// terminatingByPreemption tells whether a pod is being deleted because a scheduler
+// terminatingByPreemption reports whether a pod is being deleted because a scheduler
 // wanted so.
 func terminatingByPreemption(p *cluster.Pod) bool {
 	if p.Object.DeletionTimestamp == nil {
@@ -133,7 +133,7 @@ func terminatingByPreemption(p *cluster.Pod) bool {
 	return false
 }
 
-// FitsNominated tells whether the node that a waiting pod is nominated to takes it
+// FitsNominated reports whether the node that a waiting pod is nominated to takes it
 // now. It leaves the state as it is.
 func (s *Scheduler) FitsNominated(pod *cluster.Pod, c *engine.Class) bool {
 	n := s.state.NodeByName(s.state.NominatedTo(pod.UID))
@@ -146,7 +146,7 @@ func (s *Scheduler) FitsNominated(pod *cluster.Pod, c *engine.Class) bool {
 	return s.takesNominated(pod, c, n)
 }
 
-// takesNominated tells whether the node that a pod was nominated to takes it; the pod's own
+// takesNominated reports whether the node that a pod was nominated to takes it; the pod's own
 // nomination has been taken back. A pod that has a place on the node leaves no room for the
 // others of that place, unless their priority is higher: the plan has found that the node takes
 // them all, in some order. Where a hard spread allows one at a time, each would otherwise wait
@@ -166,7 +166,7 @@ func (s *Scheduler) MayFit(pod *cluster.Pod, c *engine.Class, n cluster.NodeInde
 	return !s.Reserved(pod.UID) || s.Engine(pod).LocallyFits(c, n)
 }
 
-// Fits tells whether the node that a waiting pod is nominated to, or another, takes
+// Fits reports whether the node that a waiting pod is nominated to, or another, takes
 // it now.
 func (s *Scheduler) Fits(pod *cluster.Pod, c *engine.Class) bool {
 	if s.FitsNominated(pod, c) {
@@ -176,7 +176,7 @@ func (s *Scheduler) Fits(pod *cluster.Pod, c *engine.Class) bool {
 	return ok
 }
 
-// WaitsInVain tells whether a pod waits for a node for nothing: no place is kept for it, it
+// WaitsInVain reports whether a pod waits for a node for nothing: no place is kept for it, it
 // asks for none, and no victim is on its way out of the node that it is nominated to.
 func (s *Scheduler) WaitsInVain(pod *cluster.Pod, c *engine.Class) bool {
 	return !s.Reserved(pod.UID) && !s.Asking(pod.UID) && !s.VictimTerminating(pod, c, s.state.NominatedTo(pod.UID))

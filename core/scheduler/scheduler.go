@@ -24,10 +24,10 @@ type Scheduler struct {
 	engines       map[string]*engine.Engine // by schedulerName
 	names         []string                  // of the profiles, sorted
 	reclassifiers []framework.Reclassifier  // one of each plugin and profile
-	// Leaving tells whether a pod was told to leave its node for another, before
+	// Leaving reports whether a pod was told to leave its node for another, before
 	// the API shows it terminating.
 	Leaving func(types.UID) bool
-	// Reserved tells whether a place is kept for a pod on a node that is coming, and Asking
+	// Reserved reports whether a place is kept for a pod on a node that is coming, and Asking
 	// whether it asks for one (core/lifecycle/reservation). Such a pod preempts nobody.
 	Reserved, Asking func(types.UID) bool
 	// Weigh says of a pod that could have the victims of a candidate leave whether it asks for
@@ -65,7 +65,7 @@ func New(state *cluster.State, profiles []*framework.Profile, how engine.Options
 	return s, nil
 }
 
-// Responsible tells whether the pod names one of the profiles. The other methods
+// Responsible reports whether the pod names one of the profiles. The other methods
 // are for such pods only.
 func (s *Scheduler) Responsible(pod *cluster.Pod) bool {
 	return s.engines[pod.Object.Spec.SchedulerName] != nil

@@ -27,7 +27,7 @@ const (
 // Verdicts are all verdicts, in the order in which people read them.
 var Verdicts = []Verdict{SameNode, EquallyGood, Better, Worse, NotAllowed, OnlyBerth}
 
-// Compared tells whether the verdict is about a pod that the other scheduler has placed.
+// Compared reports whether the verdict is about a pod that the other scheduler has placed.
 func (v Verdict) Compared() bool { return v != OnlyBerth }
 
 // Comparison is what a shadow finds of one pod.

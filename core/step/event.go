@@ -19,7 +19,7 @@ func StatusEvent(related, reason, action, message string) Event {
 	return Event{Kind: "ConfigMap", Related: related, Reason: reason, Action: action, Message: message}
 }
 
-// AboutStatus tells whether an event is one of the status ConfigMap.
+// AboutStatus reports whether an event is one of the status ConfigMap.
 func (e *Event) AboutStatus() bool { return e.Kind == "ConfigMap" && e.Name == "" }
 
 // AsWarning returns the same event as one of type Warning.

@@ -62,7 +62,7 @@ type GroupsSet struct {
 	Busy []string `json:",omitempty"`
 }
 
-// Says tells whether it says something about a group: how it is, or that there is none.
+// Says reports whether it says something about a group: how it is, or that there is none.
 func (in *GroupsSet) Says(group string) bool { return !slices.Contains(in.Busy, group) }
 
 // PlanMade is the outcome of Ready.Plan.

@@ -21,7 +21,7 @@ const (
 // NodeVerdicts are all of them, in the order in which people read them.
 var NodeVerdicts = []NodeVerdict{BoughtByBoth, BoughtOnlyByBerth, BoughtOnlyByOther, RemovedByBoth, RemovedOnlyByBerth, RemovedOnlyByOther}
 
-// OfBoth tells whether both did it.
+// OfBoth reports whether both did it.
 func (v NodeVerdict) OfBoth() bool { return v == BoughtByBoth || v == RemovedByBoth }
 
 // NodeComparison is what a shadow finds of nodes of one group that are bought together, or of

@@ -22,7 +22,7 @@ type Ready struct {
 	// Binds are to be posted; each is owed a BindDone.
 	Binds []Bind
 	// Cancels take back Binds that aren't posted yet. Nothing is owed; the Bind's outcome
-	// tells whether it was posted.
+	// reports whether it was posted.
 	Cancels []Cancel
 	// Preemptions are to be posted; each is owed a PreemptionDone.
 	Preemptions []Preemption
@@ -169,7 +169,7 @@ const (
 	InstanceCancelled RemovalReason = "cancelled"    // no pod needs it any more
 )
 
-// OfNode tells whether it is a reason of a node.
+// OfNode reports whether it is a reason of a node.
 func (r RemovalReason) OfNode() bool {
 	return r == RemovedEmpty || r == RemovedUnderutilized || r == RemovedUnready
 }

@@ -57,5 +57,5 @@ func EventReasons() []EventReason {
 // scheduled is the reason of the event that says to which node a pod was bound.
 const scheduled = "Scheduled"
 
-// HappensOnce tells whether the event can't happen to its object again: a pod is bound once.
+// HappensOnce reports whether the event can't happen to its object again: a pod is bound once.
 func (e *Event) HappensOnce() bool { return e.Reason == scheduled }

@@ -29,7 +29,7 @@ func as[T any](t *testing.T, o *unstructured.Unstructured) *T {
 	return out
 }
 
-// selects tells whether a selector that isn't empty takes labels.
+// selects reports whether a selector that isn't empty takes labels.
 func selects(t *testing.T, s *metav1.LabelSelector, of map[string]string) bool {
 	t.Helper()
 	selector, err := metav1.LabelSelectorAsSelector(s)

@@ -40,7 +40,7 @@ func (r Right) String() string {
 	return out
 }
 
-// covers tells whether who has the right may do what was asked for.
+// covers reports whether who has the right may do what was asked for.
 func (r Right) covers(asked Right) bool {
 	return r.Verb == asked.Verb && r.Group == asked.Group && r.Resource == asked.Resource &&
 		(r.Namespace == "" || r.Namespace == asked.Namespace) && (r.Name == "" || r.Name == asked.Name)

@@ -58,7 +58,7 @@ func (c *Cluster) WaitServing(ctx context.Context, limit time.Duration) error {
 	return c.poll(ctx, limit, "the API server did not read from etcd", readsFromEtcd)
 }
 
-// readsFromEtcd tells whether the API server finds out that there is no pod, node and Lease of
+// readsFromEtcd reports whether the API server finds out that there is no pod, node and Lease of
 // a name that none has: what a get asks for without a version is read from etcd, not from memory.
 func readsFromEtcd(ctx context.Context, client kubernetes.Interface) bool {
 	const nobody, patience = "nobody-has-this-name", time.Second

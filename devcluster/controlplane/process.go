@@ -76,7 +76,7 @@ func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
 // Signal sends the process a signal, such as SIGSTOP.
 func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Ended tells whether the process has ended.
+// Ended reports whether the process has ended.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.done:

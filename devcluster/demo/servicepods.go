@@ -52,7 +52,7 @@ func newServicePods(least int) *servicePods {
 	return &servicePods{least: least, pods: map[types.UID]servicePod{}, ready: map[string]int{}}
 }
 
-// changed takes note of a pod as it now is.
+// changed records a pod as it now is.
 func (s *servicePods) changed(p *v1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *servicePods) changed(p *v1.Pod) {
 	s.pods[p.UID] = seen
 }
 
-// gone takes note of a pod that was deleted.
+// gone records a pod that was deleted.
 func (s *servicePods) gone(p *v1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *servicePods) set(p *v1.Pod, seen servicePod) {
 	}
 }
 
-// has tells whether a pod has a condition with a status and, unless it is "", a reason.
+// has reports whether a pod has a condition with a status and, unless it is "", a reason.
 func has(p *v1.Pod, kind v1.PodConditionType, status v1.ConditionStatus, reason string) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == kind && c.Status == status && (reason == "" || c.Reason == reason)
@@ -109,7 +109,7 @@ func has(p *v1.Pod, kind v1.PodConditionType, status v1.ConditionStatus, reason 
 }
 
 // watch begins to follow budgets and homes, if there are so many pods and all are ready. It
-// tells whether that is so.
+// reports whether that is so.
 func (s *servicePods) watch(pods int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -149,7 +149,7 @@ func (s *services) open(ctx context.Context) error {
 // serviceName returns the name of a service's objects.
 func serviceName(i int) string { return fmt.Sprintf("service-%02d", i) }
 
-// stateful tells whether a service is a StatefulSet; the others are Deployments.
+// stateful reports whether a service is a StatefulSet; the others are Deployments.
 func stateful(i int) bool { return i%7 == 6 }
 
 // serviceRequests returns what each pod of a service requests.

@@ -104,7 +104,7 @@ func (bed *testbed) start(ctx context.Context, p program) (err error) {
 	return nil
 }
 
-// watch takes note when a process ends by itself.
+// watch records when a process ends by itself.
 func (bed *testbed) watch(p *controlplane.Process) {
 	go func() {
 		if err := p.Wait(); err != nil {
@@ -174,7 +174,7 @@ func (bed *testbed) check(ctx context.Context, namespace string) (pods, violatio
 	return len(placed), len(found), nil
 }
 
-// lifecycleTaint tells whether a taint is one that a node gets after its pods: the
+// lifecycleTaint reports whether a taint is one that a node gets after its pods: the
 // checker leaves it out.
 func lifecycleTaint(t v1.Taint) bool {
 	switch t.Key {

@@ -77,7 +77,7 @@ func (d *drained) workloads() {
 	d.must(err)
 }
 
-// watch takes note of budgets that are overrun and of pods that are evicted, until the test
+// watch records budgets that are overrun and of pods that are evicted, until the test
 // ends.
 func (d *drained) watch() {
 	d.t.Helper()
@@ -115,7 +115,7 @@ func (d *drained) evictions() int {
 	return len(d.evicted)
 }
 
-// ready tells whether each workload has all its pods running, and no other.
+// ready reports whether each workload has all its pods running, and no other.
 func (d *drained) ready(ctx context.Context) bool {
 	pods, err := d.client.CoreV1().Pods(v1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "drained=yes"})
 	running := map[string]int32{}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// logs tells whether a log has a text.
+// logs reports whether a log has a text.
 func logs(path, what string) func(context.Context) bool {
 	return func(context.Context) bool {
 		raw, _ := os.ReadFile(path)

@@ -109,7 +109,7 @@ func (h *headroomCluster) template(name string, p *v1.Pod, labels map[string]str
 	}
 }
 
-// has tells whether an object has a condition, true, with a reason and a message; "" is any.
+// has reports whether an object has a condition, true, with a reason and a message; "" is any.
 func (h *headroomCluster) has(ctx context.Context, resource schema.GroupVersionResource, name, kind, reason, message string) bool {
 	o, err := h.dynamic.Resource(resource).Namespace(v1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

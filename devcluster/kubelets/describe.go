@@ -110,7 +110,7 @@ func missingResources(n *v1.Node) (capacity, allocatable v1.ResourceList) {
 	return capacity, allocatable
 }
 
-// extended tells whether a resource is neither Kubernetes' own nor without a domain.
+// extended reports whether a resource is neither Kubernetes' own nor without a domain.
 func extended(name v1.ResourceName) bool {
 	domain, _, found := strings.Cut(string(name), "/")
 	return found && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")

@@ -38,7 +38,7 @@ func (k *kubelets) nodeChanged(n *v1.Node) {
 	}
 }
 
-// needsReady tells whether nobody else reports how the node is. A node whose provider
+// needsReady reports whether nobody else reports how the node is. A node whose provider
 // reports that it is starting is left to the provider.
 func needsReady(n *v1.Node) bool {
 	for _, c := range n.Status.Conditions {
@@ -49,7 +49,7 @@ func needsReady(n *v1.Node) bool {
 	return true
 }
 
-// unnoticed tells whether the node controller hasn't noticed that a node is ready. When it can't
+// unnoticed reports whether the node controller hasn't noticed that a node is ready. When it can't
 // take the taint away, since the API server or etcd is away just then, it doesn't try again
 // before the node changes; a kubelet reports every few minutes that nothing has changed.
 func unnoticed(n *v1.Node) bool {

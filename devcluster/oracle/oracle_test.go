@@ -103,7 +103,7 @@ func compare(t *rapid.T, upstream *oracle.Oracle, o plugins.Options, seen map[st
 	}
 }
 
-// miscounted tells whether kube-scheduler's counts for a pod go wrong when it simulates
+// miscounted reports whether kube-scheduler's counts for a pod go wrong when it simulates
 // adding or removing some of the others (AddPod and RemovePod of its PreFilter
 // extensions, docs/compatibility.md). There it
 //   - takes claims of one name in two namespaces for one claim;

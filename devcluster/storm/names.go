@@ -54,7 +54,7 @@ func useNamesAgain(ctx context.Context, r *run, _ Step) (time.Time, error) {
 	})
 }
 
-// namedNodesReady tells whether pods may be placed on the nodes of the named pool.
+// namedNodesReady reports whether pods may be placed on the nodes of the named pool.
 func (r *run) namedNodesReady(ctx context.Context) bool {
 	list, err := r.bed.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: poolLabel + "=" + namedPool})
 	if err != nil || len(list.Items) != namedSize {

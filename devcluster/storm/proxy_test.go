@@ -48,7 +48,7 @@ func call(t *testing.T, p *proxy) *caller {
 	return &caller{c, bufio.NewReader(c)}
 }
 
-// answers tells whether the other end answers within a time.
+// answers reports whether the other end answers within a time.
 func (c *caller) answers(within time.Duration) bool {
 	if _, err := fmt.Fprintln(c, "hello"); err != nil {
 		return false

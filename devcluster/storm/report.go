@@ -24,7 +24,7 @@ type row struct {
 	violations    []checker.Violation
 }
 
-// late tells whether placements resumed later than they have to.
+// late reports whether placements resumed later than they have to.
 func (r row) late() bool {
 	return r.misfortune.resume > 0 && r.silence > r.misfortune.resume
 }

@@ -80,7 +80,7 @@ func New(cfg kubeschedulerv1.Extender, concerns framework.Extender) (*Extender, 
 	return &Extender{cfg: cfg, name: name, concerns: concerns, client: &http.Client{Transport: transport, Timeout: timeout}, nodes: &nodeEncodings{}}, nil
 }
 
-// Concerns tells whether the extender is to be asked about a pod.
+// Concerns reports whether the extender is to be asked about a pod.
 func (x *Extender) Concerns(pod *v1.Pod) bool { return x.concerns.Concerns(pod) }
 
 // Filter returns which of the nodes the extender allows, and its reasons against

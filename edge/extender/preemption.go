@@ -103,7 +103,7 @@ func (c *Chain) preempt(ctx context.Context, question step.Consult) step.Consult
 	return out
 }
 
-// noVictims tells whether an answer leaves a node without saying who is to leave it.
+// noVictims reports whether an answer leaves a node without saying who is to leave it.
 func noVictims(v *extenderv1.MetaVictims) bool { return v == nil || len(v.Pods) == 0 }
 
 // checkVictims returns an error when a node that is left has no victims.

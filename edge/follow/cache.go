@@ -119,7 +119,7 @@ func (c *Cache) Tell(r Reader) {
 // Objects are those that the cache has, to be read only.
 func (c *Cache) Objects() cache.Indexer { return c.objects }
 
-// Full tells whether the first list is in.
+// Full reports whether the first list is in.
 func (c *Cache) Full() bool {
 	select {
 	case <-c.full:
@@ -173,7 +173,7 @@ func (c *Cache) changed(old, object any) {
 // uidOf returns the UID of an object that a reflector delivers.
 func uidOf(object any) types.UID { return object.(metav1.Object).GetUID() }
 
-// same tells whether two objects are one in one version. An object without a version, as no API
+// same reports whether two objects are one in one version. An object without a version, as no API
 // server gives one, is like no other.
 func same(a, b any) bool {
 	x, y := a.(metav1.Object), b.(metav1.Object)

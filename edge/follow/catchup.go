@@ -87,7 +87,7 @@ func (k *followed) catchUp(ctx context.Context) error {
 	return err
 }
 
-// before tells whether the cache is before a version. One that isn't comparable, which no API
+// before reports whether the cache is before a version. One that isn't comparable, which no API
 // server of Kubernetes gives, is taken for reached.
 func (k *followed) before(version string) bool {
 	order, err := resourceversion.CompareResourceVersion(k.seen(), version)
@@ -148,7 +148,7 @@ func (k *followed) happened(ctx context.Context, from, goal string) (last string
 	}
 }
 
-// passes tells whether a watch may be asked for again: it was cut, or its start is so old that the
+// passes reports whether a watch may be asked for again: it was cut, or its start is so old that the
 // cache lists anew.
 func passes(err error) bool {
 	return errors.Is(err, errCut) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)

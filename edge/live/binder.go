@@ -77,7 +77,7 @@ func (b *binder) cancel(uid types.UID) {
 	}
 }
 
-// beginPost tells whether a bind may still be posted; from then on it can't be
+// beginPost reports whether a bind may still be posted; from then on it can't be
 // cancelled.
 func (b *binder) beginPost(j *bindJob) bool {
 	b.mu.Lock()

@@ -27,7 +27,7 @@ const (
 )
 
 // newClients makes a client for each budget. Core types travel as protobuf. busy
-// tells whether binds, preemptions or nominations are queued.
+// reports whether binds, preemptions or nominations are queued.
 func newClients(base *rest.Config, busy func() bool, log *slog.Logger) (*clients, error) {
 	var out clients
 	away := &outages{log: log}
@@ -84,7 +84,7 @@ type load struct {
 	nominations atomic.Int64
 }
 
-// high tells whether more of them are there than workers send at a time, so that
+// high reports whether more of them are there than workers send at a time, so that
 // some are queued.
 func (l *load) high() bool {
 	return l.binds.Load() > bindWorkers || l.preemptions.Load() > preemptWorkers || l.nominations.Load() > nominateWorkers

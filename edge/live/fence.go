@@ -90,7 +90,7 @@ func (f *Fence) Close() {
 	close(f.changed)
 }
 
-// Open tells whether this process may write now.
+// Open reports whether this process may write now.
 func (f *Fence) Open() bool {
 	if f == nil {
 		return true

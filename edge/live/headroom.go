@@ -120,7 +120,7 @@ func (h *headroomWatcher) started() []*kind {
 	return slices.Clone(h.kinds)
 }
 
-// lookForDefinitions starts watching the kinds whose definition has come, and tells whether
+// lookForDefinitions starts watching the kinds whose definition has come, and reports whether
 // none is missing any more.
 func (h *headroomWatcher) lookForDefinitions(ctx context.Context) (all bool) {
 	h.unknown = false
@@ -136,7 +136,7 @@ func (h *headroomWatcher) lookForDefinitions(ctx context.Context) (all bool) {
 	return len(missing) == 0
 }
 
-// defined tells whether the API server serves a kind.
+// defined reports whether the API server serves a kind.
 func (h *headroomWatcher) defined(kind headroomKind) bool {
 	list, err := h.client.Discovery().ServerResourcesForGroupVersion(kind.resource.GroupVersion().String())
 	if err != nil {

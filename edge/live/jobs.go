@@ -52,7 +52,7 @@ func serveJobs[T any](ctx context.Context, wg *sync.WaitGroup, workers int, back
 // retries are for calls whose failure may pass: five attempts within some 2 seconds.
 var retries = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 5}
 
-// transient tells whether a failure may pass: throttling, time-outs, a server that
+// transient reports whether a failure may pass: throttling, time-outs, a server that
 // restarts. What the server has understood and refused won't.
 func transient(err error) bool {
 	return err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) &&
@@ -104,7 +104,7 @@ func persistWhile(ctx context.Context, such func(error) bool, f func() error) er
 	}
 }
 
-// away tells whether an error says that the API server can't be reached, or serves no such calls
+// away reports whether an error says that the API server can't be reached, or serves no such calls
 // for now.
 func away(err error) bool {
 	var status apierrors.APIStatus

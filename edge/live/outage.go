@@ -58,7 +58,7 @@ func (t patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// unreachable tells whether no connection could be made.
+// unreachable reports whether no connection could be made.
 func unreachable(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

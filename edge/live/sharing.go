@@ -133,7 +133,7 @@ func sharePointer[T comparable](to **T, from *T) {
 	}
 }
 
-// samePointer tells whether both are nil, or point to the same value.
+// samePointer reports whether both are nil, or point to the same value.
 func samePointer[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // shareContainers shares trimmed containers, which have the fields only that are compared here.

@@ -90,7 +90,7 @@ func (b *volumeBinder) write(ctx context.Context, o cluster.Object) error {
 	})
 }
 
-// allBound tells whether all claims of the pod are bound; an error says that they
+// allBound reports whether all claims of the pod are bound; an error says that they
 // won't be. provisioned are the claims that are to be provisioned for the node. Of
 // these, unseen are those that the cache hasn't shown as they were written yet:
 // until then, that the annotation is missing says nothing.

@@ -98,7 +98,7 @@ func (m *planMetrics) step(now time.Time, took time.Duration, inputs []step.Inpu
 	}
 }
 
-// refusedIn tells whether a Step has refused a plan: then it has taken none in.
+// refusedIn reports whether a Step has refused a plan: then it has taken none in.
 func refusedIn(ready *step.Ready) bool {
 	for i := range ready.Decisions {
 		if ready.Decisions[i].Kind == step.PlanRefused {

@@ -57,7 +57,7 @@ type pkg struct {
 
 func (p *pkg) name() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
 
-// testsOthers tells whether the package's tests run for changes of other packages.
+// testsOthers reports whether the package's tests run for changes of other packages.
 func (p *pkg) testsOthers() bool {
 	return slices.Contains(testers, p.name()) || strings.HasPrefix(p.name(), "core/") || strings.HasPrefix(p.name(), "drive/")
 }

@@ -12,7 +12,7 @@ import (
 
 var ours = regexp.MustCompile(`\b(?:scheduler|cluster_autoscaler|berth)_[a-z0-9_]+`)
 
-// check refuses an expression over a metric of ours that isn't in the list. used takes note of
+// check refuses an expression over a metric of ours that isn't in the list. used records
 // those that are.
 func check(list []observe.Metric, expr string, used map[string]bool) error {
 	for _, name := range ours.FindAllString(expr, -1) {

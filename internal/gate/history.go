@@ -38,7 +38,7 @@ type Figure struct {
 
 func (f Figure) String() string { return fmt.Sprintf("%s of %q", f.Kind, f.Case) }
 
-// same tells whether two figures are of the same kind and case.
+// same reports whether two figures are of the same kind and case.
 func (f Figure) same(o Figure) bool { return f.Kind == o.Kind && f.Case == o.Case }
 
 // Entry is a line of the history: what a figure has been since a commit.

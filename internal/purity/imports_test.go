@@ -132,7 +132,7 @@ func sources(t *testing.T, f func(file, pkg string, imports []string)) {
 	}
 }
 
-// isModule tells whether a folder has a module of its own, as devcluster has.
+// isModule reports whether a folder has a module of its own, as devcluster has.
 func isModule(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))
 	return err == nil
@@ -148,7 +148,7 @@ func part(pkg string) string {
 	return first
 }
 
-// within tells whether a package is another one, or below it.
+// within reports whether a package is another one, or below it.
 func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
 
 // TestImportsPointDownwards checks the imports of every part against allowed, and that every

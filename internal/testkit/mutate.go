@@ -112,7 +112,7 @@ func mutate(t *rapid.T, v reflect.Value, depth int) {
 }
 
 // mutateOpaque changes a value of a type whose fields can't have just any values, and
-// tells whether it is one.
+// reports whether it is one.
 func mutateOpaque(t *rapid.T, v reflect.Value) bool {
 	switch x := v.Addr().Interface().(type) {
 	case *resource.Quantity:

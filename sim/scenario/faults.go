@@ -66,6 +66,6 @@ func DrawnFaultKinds() []string {
 	return slices.DeleteFunc(FaultKinds(), func(kind string) bool { return faultKinds[kind].late })
 }
 
-// IsEvent tells whether a kind of fault comes PerHour or At, rather than
+// IsEvent reports whether a kind of fault comes PerHour or At, rather than
 // hitting calls or launches.
 func IsEvent(kind string) bool { return faultKinds[kind].event }

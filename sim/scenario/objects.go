@@ -123,7 +123,7 @@ func (o *objects) file(path string) error {
 	})
 }
 
-// namespaced tells whether objects of this kind are in a namespace.
+// namespaced reports whether objects of this kind are in a namespace.
 func namespaced(obj runtime.Object) bool {
 	switch obj.(type) {
 	case *v1.Node, *v1.Namespace, *v1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment:

@@ -72,7 +72,7 @@ func kindOfFile(path string) (string, error) {
 	return "", nil
 }
 
-// isTrace tells whether a path is the folder of an openb trace, which is added like a
+// isTrace reports whether a path is the folder of an openb trace, which is added like a
 // manifest.
 func isTrace(path string) bool {
 	info, err := os.Stat(filepath.Join(path, openb.PodFile))

@@ -74,7 +74,7 @@ func CheckPods(nodes []*v1.Node, pods []*v1.Pod, placed func(*v1.Pod) bool) []Vi
 	return c.found
 }
 
-// Fits tells whether a pod may be placed on a node, with pods that are placed already. The
+// Fits reports whether a pod may be placed on a node, with pods that are placed already. The
 // cost is that of a whole check, for each call.
 func Fits(pod *v1.Pod, node *v1.Node, nodes []*v1.Node, pods []*v1.Pod) bool {
 	there := *pod

@@ -115,12 +115,12 @@ func (c *check) spread(pod *v1.Pod, constraint *v1.TopologySpreadConstraint) {
 	}
 }
 
-// matches tells whether another pod matches a term of the pod.
+// matches reports whether another pod matches a term of the pod.
 func matches(pod, other *v1.Pod, term *v1.PodAffinityTerm, selector labels.Selector) bool {
 	return other.UID != pod.UID && selector.Matches(labels.Set(other.Labels)) && inNamespaces(pod, other, term)
 }
 
-// inNamespaces tells whether another pod is in a namespace of the pod's term. Without
+// inNamespaces reports whether another pod is in a namespace of the pod's term. Without
 // Namespace objects, a namespaceSelector with requirements matches none.
 func inNamespaces(pod, other *v1.Pod, term *v1.PodAffinityTerm) bool {
 	if s := term.NamespaceSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {

@@ -42,7 +42,7 @@ type Context struct {
 	Until time.Time
 }
 
-// holdsUntil takes note that a verdict may be another after a time; zero for never.
+// holdsUntil records that a verdict may be another after a time; zero for never.
 func (c *Context) holdsUntil(at time.Time) {
 	if !at.IsZero() && (c.Until.IsZero() || at.Before(c.Until)) {
 		c.Until = at

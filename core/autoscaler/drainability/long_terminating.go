@@ -19,7 +19,7 @@ func longTerminating(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 	return 0, "", false
 }
 
-// LongTerminating tells whether a pod is terminating and should be gone by now, the API
+// LongTerminating reports whether a pod is terminating and should be gone by now, the API
 // server's time. As in Cluster Autoscaler the grace period counts from the deletion
 // timestamp, which the API server has set to the end of that period already: a pod that is
 // slow gets it twice.

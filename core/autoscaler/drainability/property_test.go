@@ -67,7 +67,7 @@ func ruleOf(s *cluster.State, flags *autoscaler.RemovalRules, p *v1.Pod) string 
 	return ""
 }
 
-// vanishedOrSmall tells whether a controller should exist and doesn't, or wants too few pods.
+// vanishedOrSmall reports whether a controller should exist and doesn't, or wants too few pods.
 func vanishedOrSmall(s *cluster.State, flags *autoscaler.RemovalRules, ns string, owner *metav1.OwnerReference, daemon bool) bool {
 	if strings.Count(owner.APIVersion, "/") > 1 {
 		return false

@@ -32,7 +32,7 @@ func replicaCount(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 	return 0, "", false
 }
 
-// read tells whether the state has all controllers of the kind of a pod's. StatefulSets and
+// read reports whether the state has all controllers of the kind of a pod's. StatefulSets and
 // DaemonSets of other API groups than apps are other kinds; of the rest, the group isn't
 // looked at. A pod that is only treated as a DaemonSet's isn't asked for its controller.
 func read(p *cluster.Pod, ref *metav1.OwnerReference) bool {

@@ -20,7 +20,7 @@ func replicated(c *Context, p *cluster.Pod) (Outcome, string, bool) {
 	return 0, "", false
 }
 
-// replaces tells whether controllers of a kind replace pods that were evicted.
+// replaces reports whether controllers of a kind replace pods that were evicted.
 func replaces(kind string) bool {
 	switch kind {
 	case string(cluster.ReplicaSet), string(cluster.StatefulSet), string(cluster.ReplicationController), string(cluster.Job):

@@ -76,7 +76,7 @@ func ParseNames(list string) ([]string, error) {
 	return out, nil
 }
 
-// Named tells whether a list has a name.
+// Named reports whether a list has a name.
 func Named(list, name string) bool { return slices.Contains(strings.Split(list, ","), name) }
 
 // NewChain returns the chain of a list of names, as ParseNames takes it; the empty list
@@ -162,7 +162,7 @@ func nameOf(s Strategy) string {
 	return fmt.Sprintf("%T", s)
 }
 
-// WeighsPreferences tells whether pods are bought nodes of the groups that they prefer, before
+// WeighsPreferences reports whether pods are bought nodes of the groups that they prefer, before
 // the chain is asked. It isn't so when one of its strategies goes by what an operator has said
 // of groups: their price, a priority, or a server's answer.
 func (c Chain) WeighsPreferences() bool {

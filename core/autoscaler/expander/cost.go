@@ -47,7 +47,7 @@ func (o *Option) Price() float64 {
 	return sum + float64(nodes)*o.Group.Price
 }
 
-// BuysMix tells whether a plan of this chain begins with the cheapest mix.
+// BuysMix reports whether a plan of this chain begins with the cheapest mix.
 func (c Chain) BuysMix() bool {
 	if len(c) == 0 {
 		return false

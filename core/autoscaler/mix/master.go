@@ -79,7 +79,7 @@ func (m *master) generate() (solved bool) {
 	return solved
 }
 
-// hasTime tells whether less than maxWork was done.
+// hasTime reports whether less than maxWork was done.
 func (m *master) hasTime() bool { return m.work+m.knapsack.work < maxWork }
 
 // optimise solves the master, and returns false if maxWork was done before.

@@ -74,7 +74,7 @@ func (e *edge) fitsIn(free []int64, already int) int {
 	return int(max(0, fit))
 }
 
-// holds tells whether a node of a group holds such pods.
+// holds reports whether a node of a group holds such pods.
 func (r *relaxation) holds(group int, pods []Count) bool {
 	free := slices.Clone(r.groups[group].free)
 	for _, c := range pods {

@@ -38,7 +38,7 @@ func (r *relaxation) purchase(fractions, dual []float64) []pattern {
 	return better
 }
 
-// better tells whether a purchase leaves out less than another, or as much and costs no
+// better reports whether a purchase leaves out less than another, or as much and costs no
 // more.
 func (r *relaxation) better(a, b []pattern) bool { return r.total(a) <= r.total(b) }
 
@@ -143,7 +143,7 @@ func (b *buyer) buy(nodes []pattern, p pattern) []pattern {
 	return append(nodes, bought)
 }
 
-// has tells whether so many pods are left.
+// has reports whether so many pods are left.
 func (b *buyer) has(pods []Count) bool {
 	for _, c := range pods {
 		if b.left[c.Class] < c.Pods {

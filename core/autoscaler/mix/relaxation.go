@@ -159,7 +159,7 @@ func (r *relaxation) addRows(rows *groupRows, classes []Class, group *Group) {
 	}
 }
 
-// implied tells whether a resource needs no row in a group: no class requests it, or each
+// implied reports whether a resource needs no row in a group: no class requests it, or each
 // requests at least that share of another resource. Of equals the first has the row.
 func implied(edges []int, resources, k int, share func(e, k int) float64) bool {
 	requested := false

@@ -39,7 +39,7 @@ type Budget struct {
 	Duration time.Duration
 }
 
-// Active tells whether the budget counts at a time: the schedule has had a time of its own no
+// Active reports whether the budget counts at a time: the schedule has had a time of its own no
 // longer ago than Duration.
 func (b *Budget) Active(now time.Time) bool {
 	if b.Schedule == nil {
@@ -57,7 +57,7 @@ func (b *Budget) Limit(nodes int) int {
 	return (nodes*b.Nodes + 99) / 100
 }
 
-// concerns tells whether the budget is for a reason.
+// concerns reports whether the budget is for a reason.
 func (b *Budget) concerns(r Reason) bool {
 	return len(b.Reasons) == 0 || slices.Contains(b.Reasons, r)
 }

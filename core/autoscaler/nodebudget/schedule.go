@@ -123,7 +123,7 @@ func parseNumber(field int, text string) (int, error) {
 
 func (s *Schedule) has(field, n int) bool { return s.fields[field]&(1<<n) != 0 }
 
-// hasDay tells whether some minute of a day may be in the schedule.
+// hasDay reports whether some minute of a day may be in the schedule.
 func (s *Schedule) hasDay(t time.Time) bool {
 	inMonth, inWeek := s.has(day, t.Day()), s.has(weekday, int(t.Weekday()))
 	if s.anyDay || s.anyWeekday {

@@ -51,7 +51,7 @@ func newBudgets(state *cluster.State, surge bool, leaving []*cluster.Node, count
 	return b
 }
 
-// spares tells whether a pod leaves without a disruption: its successor is ready first.
+// spares reports whether a pod leaves without a disruption: its successor is ready first.
 func (b *budgets) spares(p *cluster.Pod) bool { return b.surge && b.state.IsSurgedAlone(p) }
 
 func key(b *cluster.Budget) budgetKey { return budgetKey{b.Namespace, b.Name} }

@@ -48,7 +48,7 @@ func (c *checks) follow(changes []cluster.Change) {
 	}
 }
 
-// sameForCheck tells whether Check says the same of the nodes of a group before and after a
+// sameForCheck reports whether Check says the same of the nodes of a group before and after a
 // change of it. Either may be nil.
 func sameForCheck(a, b *cluster.NodeGroup) bool {
 	return a != nil && b != nil && a.Options == b.Options && a.Template == b.Template
@@ -92,13 +92,13 @@ func (p *pass) checked(n *cluster.Node) *checked {
 	return x
 }
 
-// leavesByBerth tells whether Berth has a node on its way out.
+// leavesByBerth reports whether Berth has a node on its way out.
 func leavesByBerth(n *cluster.Node) bool {
 	_, ours := n.Object.Annotations[autoscaler.RemovalNote]
 	return ours && n.HasTaint(autoscaler.ToBeDeletedTaint)
 }
 
-// outlived tells whether what holds until a time, zero for ever, may hold no more.
+// outlived reports whether what holds until a time, zero for ever, may hold no more.
 func outlived(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
 
 // earlier returns the earlier of two times until which something holds; zero means for ever.

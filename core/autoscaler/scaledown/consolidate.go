@@ -235,7 +235,7 @@ func (x *search) try(set []*replaceable) (stuck map[string]bool) {
 	return nil
 }
 
-// worthwhile tells whether a consolidation saves enough for what it moves, and more than what
+// worthwhile reports whether a consolidation saves enough for what it moves, and more than what
 // was found before. It fills in the score.
 func (x *search) worthwhile(found *autoscaler.Consolidation) bool {
 	saved := found.Before - found.After
@@ -246,7 +246,7 @@ func (x *search) worthwhile(found *autoscaler.Consolidation) bool {
 	return found.Score >= x.down.Consolidate.Threshold && (x.best == nil || saved > x.best.Before-x.best.After)
 }
 
-// confirmSet tells whether a pass gives up all nodes of a set once what is bought stands there,
+// confirmSet reports whether a pass gives up all nodes of a set once what is bought stands there,
 // with all homes that were found before still possible.
 func (x *search) confirmSet(req *autoscaler.Request, set []*replaceable, found *autoscaler.Consolidation) bool {
 	mark := x.world.Mark()

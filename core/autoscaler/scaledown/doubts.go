@@ -44,7 +44,7 @@ next:
 	return out
 }
 
-// about tells whether the pods of a candidate have to be judged anew.
+// about reports whether the pods of a candidate have to be judged anew.
 func (d *doubts) about(c *candidate) bool {
 	if c.ages || c.recount || d.budgets {
 		return true
@@ -59,7 +59,7 @@ func (d *doubts) about(c *candidate) bool {
 	return false
 }
 
-// add takes note of changes.
+// add records changes.
 func (d *doubts) add(changes []cluster.Change) {
 	for i := range changes {
 		c := &changes[i]
@@ -79,7 +79,7 @@ func (d *doubts) add(changes []cluster.Change) {
 	}
 }
 
-// coversOthers tells whether a changed object is a disruption budget that may cover other pods
+// coversOthers reports whether a changed object is a disruption budget that may cover other pods
 // than before. Most changes are of how many disruptions it allows.
 func coversOthers(o *cluster.ObjectChange) bool {
 	now, isNow := o.New.(*policyv1.PodDisruptionBudget)

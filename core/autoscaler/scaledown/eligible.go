@@ -69,7 +69,7 @@ func (c *Check) keptByItself(n *cluster.Node) *autoscaler.Kept {
 	return nil
 }
 
-// Leaving tells whether a node is on its way out: somebody is removing it, or the API is
+// Leaving reports whether a node is on its way out: somebody is removing it, or the API is
 // deleting it.
 func Leaving(n *cluster.NodeInfo) bool {
 	return n.Object.DeletionTimestamp != nil || n.HasTaint(autoscaler.ToBeDeletedTaint)

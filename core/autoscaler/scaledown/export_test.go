@@ -24,7 +24,7 @@ func (s *Simulator) UndoAll() {
 	s.undoAll()
 }
 
-// Repeated tells whether the last pass came to the outcome of the one before without looking.
+// Repeated reports whether the last pass came to the outcome of the one before without looking.
 func (s *Simulator) Repeated() bool { return s.repeated }
 
 // LeastPerPass is leastPerPass.

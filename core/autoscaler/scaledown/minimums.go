@@ -58,7 +58,7 @@ func inUnits(name v1.ResourceName, amount int64) int64 {
 	return amount
 }
 
-// virtual tells whether a node stands for another cluster or service. Cluster Autoscaler
+// virtual reports whether a node stands for another cluster or service. Cluster Autoscaler
 // doesn't count what it says it has.
 func virtual(n *cluster.NodeInfo) bool { return n.Object.Labels["type"] == "virtual-kubelet" }
 

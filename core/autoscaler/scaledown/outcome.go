@@ -51,7 +51,7 @@ func askedBy(req *autoscaler.Request) asked {
 	return asked{req.ScaleDown.Rules, req.Readiness.StartupTime, req.ScaleDown.Leaving, req.Limits.Totals}
 }
 
-// plain tells whether a pass has no pods to place beside those of candidates, and no nodes that
+// plain reports whether a pass has no pods to place beside those of candidates, and no nodes that
 // are to be replaced. What there is of either lasts for one pass.
 func plain(req *autoscaler.Request, plan *autoscaler.Plan) bool {
 	return len(req.ScaleDown.Displaced) == 0 && len(plan.Fitting) == 0 && req.ScaleDown.Replacing == nil

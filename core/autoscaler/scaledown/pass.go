@@ -114,7 +114,7 @@ func (p *pass) keptByName() []autoscaler.Kept {
 	return out
 }
 
-// changesAfter takes note that something may be otherwise after a time; zero for never.
+// changesAfter records that something may be otherwise after a time; zero for never.
 func (p *pass) changesAfter(at time.Time) { p.until = earlier(p.until, at) }
 
 // leaving returns the nodes that Berth has on their way out, by index. What another autoscaler
@@ -200,7 +200,7 @@ func (p *pass) confirm() {
 	}
 }
 
-// mayStillGo tells whether a candidate may go still. What would have changed its node has
+// mayStillGo reports whether a candidate may go still. What would have changed its node has
 // undone it before.
 func (p *pass) mayStillGo(c *candidate, n *cluster.Node) bool {
 	g := p.world.Group(c.info.Group)
@@ -214,7 +214,7 @@ func (p *pass) mayStillGo(c *candidate, n *cluster.Node) bool {
 	return over == nil && p.minimums.May(n) == nil
 }
 
-// judgeAnew tells whether the same pods of a candidate have to be evicted as before, and none
+// judgeAnew reports whether the same pods of a candidate have to be evicted as before, and none
 // keeps the node. What they take from budgets is counted again.
 func (p *pass) judgeAnew(c *candidate) bool {
 	movers := 0

@@ -35,7 +35,7 @@ func (p *pass) readReplacing() {
 	}
 }
 
-// isReplacement tells whether a node may be one of those that replace others.
+// isReplacement reports whether a node may be one of those that replace others.
 func (p *pass) isReplacement(n *cluster.Node) bool {
 	return p.grown[n.Group] && p.replaced[n.Name] == 0
 }

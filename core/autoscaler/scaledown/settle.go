@@ -47,7 +47,7 @@ func (p *pass) settle() {
 	}
 }
 
-// stillFits tells whether a pod could go to its home now, with all others where they are.
+// stillFits reports whether a pod could go to its home now, with all others where they are.
 func (s *Simulator) stillFits(h *home) bool {
 	if !h.engine.LooksBeyondNode(h.class) {
 		return true // what its home's own node allows is confirmed when that changes (Follow)
@@ -59,7 +59,7 @@ func (s *Simulator) stillFits(h *home) bool {
 }
 
 // wholeGroups undoes the candidates of groups that go as a whole or not at all, where some
-// node of the group stays, and tells whether there were any.
+// node of the group stays, and reports whether there were any.
 func (p *pass) wholeGroups() (undone bool) {
 	for _, g := range p.world.Groups() {
 		if g.Options == nil || !g.Options.ZeroOrMax {

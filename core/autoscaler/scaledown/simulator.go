@@ -143,7 +143,7 @@ func (s *Simulator) take(p *cluster.Pod, at cluster.NodeIndex) {
 	s.moved[at]--
 }
 
-// isHome tells whether pods have moved to a node.
+// isHome reports whether pods have moved to a node.
 func (s *Simulator) isHome(n cluster.NodeIndex) bool { return int(n) < len(s.moved) && s.moved[n] > 0 }
 
 // undo has a candidate be a node as the leader has it. Its pods' homes are hints from then

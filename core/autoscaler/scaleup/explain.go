@@ -137,7 +137,7 @@ const filteredOut = "expansion options filtered out and no longer considered"
 
 // reasons says why no group would help the first pod of a run: for each reason, "COUNT
 // reason", how many groups give it, sorted as text. A group that is limited gives that
-// reason alone; any other all messages of the first rule that rejects it. later tells whether
+// reason alone; any other all messages of the first rule that rejects it. later reports whether
 // a group would take the pod for which its limit passes.
 func (b *builder) reasons(r *run) (reasons []string, later bool) {
 	counts := map[string]int{}

@@ -82,12 +82,12 @@ const (
 	perScaleUp       = "max number of nodes per scale-up reached"
 )
 
-// passes tells whether a limit is one that a group meets for the moment.
+// passes reports whether a limit is one that a group meets for the moment.
 func passes(limit string) bool {
 	return limit == launching || limit == launchingInGroup || limit == perScaleUp
 }
 
-// unknown tells whether nobody can say what a new node of a group looks like: not the
+// unknown reports whether nobody can say what a new node of a group looks like: not the
 // provider, and no node that there has been.
 func (b *builder) unknown(g *cluster.NodeGroup) bool {
 	return g.TemplateError != "" && b.req.Conditions[g.ID].Newest == nil

@@ -124,7 +124,7 @@ func (p *packing) oneByOne(r *run) {
 }
 
 // grow adds a new node that takes a pod of a class, of the packed group, of one that it
-// shares nodes with, or of one that is needed, and tells whether there is any. A class for
+// shares nodes with, or of one that is needed, and reports whether there is any. A class for
 // which there is none is rejected for good, unless the groups of the first two kinds have
 // just as many nodes as they may have.
 func (p *packing) grow(e *engine.Engine, class *engine.Class) bool {

@@ -33,7 +33,7 @@ import (
 // that are equal are one.
 type preference struct{ groups []*cluster.NodeGroup }
 
-// includes tells whether pods with the preference, nil for none, may be bought a node of a
+// includes reports whether pods with the preference, nil for none, may be bought a node of a
 // group.
 func (p *preference) includes(g *cluster.NodeGroup) bool {
 	return p == nil || slices.Contains(p.groups, g)

@@ -89,7 +89,7 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	p.plan(req, plan, patience)
 }
 
-// serves tells whether a plan has a place for each of some pods.
+// serves reports whether a plan has a place for each of some pods.
 func serves(plan *autoscaler.Plan, pods []*cluster.Pod) bool {
 	left := map[types.UID]bool{}
 	for _, x := range plan.NoHelp {
@@ -224,7 +224,7 @@ func (b *builder) placeOnProposed(left []*run) []*run {
 	return rest
 }
 
-// needsState tells whether what the plan proposes has to stand in the state for the pods
+// needsState reports whether what the plan proposes has to stand in the state for the pods
 // that are left. Pods of countable classes were packed on all nodes proposed so far, and
 // where they didn't fit once they won't again.
 func (b *builder) needsState(left []*run) bool {

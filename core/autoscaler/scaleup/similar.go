@@ -33,7 +33,7 @@ var placeLabels = []string{
 	"ibm-cloud.kubernetes.io/worker-id", "vpc-block-csi-driver-labels", "ibm-cloud.kubernetes.io/vpc-instance-id",
 }
 
-// balances tells whether similar groups share what is bought.
+// balances reports whether similar groups share what is bought.
 func (b *builder) balances() bool {
 	return b.req.Balancing.Mode == autoscaler.BalanceAlways || b.req.Balancing.Mode == autoscaler.BalanceByExpander && b.Expander.BuysMix()
 }
@@ -71,7 +71,7 @@ func (b *builder) areSimilar(x, y *model) bool {
 		about(free(b.blank(x)), free(b.blank(y)), how.FreeDifference)
 }
 
-// sameCapacity tells whether nodes of two groups have the same resources, of memory about as
+// sameCapacity reports whether nodes of two groups have the same resources, of memory about as
 // much.
 func sameCapacity(x, y *model, memory float64) bool {
 	one, other := capacity(x.group), capacity(y.group)
@@ -94,7 +94,7 @@ func capacity(g *cluster.NodeGroup) v1.ResourceList {
 	return g.Template.Object.Status.Capacity
 }
 
-// sameLabels tells whether two groups have the same labels but for those of a place, and the
+// sameLabels reports whether two groups have the same labels but for those of a place, and the
 // ignored.
 func sameLabels(x, y *model, ignored []string) bool {
 	within := func(x, y *model) bool {
@@ -118,7 +118,7 @@ func free(n *cluster.Node) cluster.Resources {
 	return out
 }
 
-// about tells whether all resources are within a share of the larger of each other.
+// about reports whether all resources are within a share of the larger of each other.
 func about(x, y cluster.Resources, ratio float64) bool {
 	for _, of := range []*cluster.Resources{&x, &y} {
 		for id := range of.All() {

@@ -16,7 +16,7 @@ import (
 // translator holds no state.
 var translator = csitranslation.New()
 
-// migrated tells whether an in-tree plugin is one whose volumes count as those of
+// migrated reports whether an in-tree plugin is one whose volumes count as those of
 // its CSI driver. For the others that the translator knows, such as vSphere's,
 // kube-scheduler doesn't.
 func migrated(plugin string) bool {
@@ -103,7 +103,7 @@ func Driver(provisioner string) string {
 	return driver
 }
 
-// several tells whether more than one source of a volume is set, which no API server lets in, but
+// several reports whether more than one source of a volume is set, which no API server lets in, but
 // a file may have. The translator takes one of them by the order of a map, and panics when that is
 // vSphere's with a storage policy. So such a volume is left as it stands.
 func several(set ...bool) bool {
@@ -116,7 +116,7 @@ func several(set ...bool) bool {
 	return n > 1
 }
 
-// inline tells whether a volume in a pod's spec is a disk of an in-tree plugin
+// inline reports whether a volume in a pod's spec is a disk of an in-tree plugin
 // whose volumes count as those of the CSI driver that may have taken it over.
 func inline(v *v1.Volume) bool {
 	switch {

@@ -72,7 +72,7 @@ type rule struct {
 	*framework.Weighted
 }
 
-// allows tells whether the rule takes the pod on one node.
+// allows reports whether the rule takes the pod on one node.
 func (r rule) allows(s *cluster.State, n *cluster.Node) bool {
 	if r.Rules.Local != nil {
 		if code, _ := r.Rules.Local.EvalNode(n); code != framework.OK {
@@ -136,7 +136,7 @@ func rejecter(state *cluster.State, profile *framework.Profile, pod *cluster.Pod
 	return ""
 }
 
-// fits tells whether a pod may go to a node when some pods are gone.
+// fits reports whether a pod may go to a node when some pods are gone.
 func fits(state *cluster.State, profile *framework.Profile, pod *cluster.Pod, node string, gone map[*cluster.Pod]bool) bool {
 	s := rebuild(state, gone)
 	return rejecterWithNominated(s, profile, pod, node) == "" && rejecter(s, profile, pod, node) == ""

@@ -49,7 +49,7 @@ func (p *Pod) State() State { return p.state }
 // Node returns the node that the pod was given, "" in state none.
 func (p *Pod) Node() string { return p.node }
 
-// Update takes note of how the API has a pod that isn't in state none.
+// Update records how the API has a pod that isn't in state none.
 func (p *Pod) Update(pod *cluster.Pod) {
 	if p.state != None {
 		p.pod = pod
@@ -151,7 +151,7 @@ func (m *Machine) admit(t *lifecycle.Turn, p *Pod, n *cluster.Node, profile *fra
 	t.Decide(step.Decision{Kind: step.Permitting, Pod: p.pod.Name(), Node: p.node, Reason: fmt.Sprintf("waiting for permit plugins %v", p.wait.Pending())})
 }
 
-// slow tells whether others are waited for before a pod is bound: objects are written for it and
+// slow reports whether others are waited for before a pod is bound: objects are written for it and
 // its claims be bound by controllers, or an extender binds it. kube-scheduler takes the first two
 // for slow (PreBindPreFlight), and leaves extenders out.
 func slow(bind *step.Bind) bool {
@@ -171,7 +171,7 @@ func (m *Machine) refuse(t *lifecycle.Turn, p *Pod, why *framework.Reason) {
 // node is all that was left.
 func unavailable(why string) string { return fmt.Sprintf("0/1 nodes are available: 1 %s.", why) }
 
-// Done takes the outcome of a bind, and tells whether the pod is bound. An outcome of a
+// Done takes the outcome of a bind, and reports whether the pod is bound. An outcome of a
 // pod that is gone, or whose node was taken away, says nothing.
 func (m *Machine) Done(t *lifecycle.Turn, in step.BindDone) (bound *cluster.Pod) {
 	p := m.pods.Get(in.UID)
@@ -209,7 +209,7 @@ func (m *Machine) Release(t *lifecycle.Turn, p *Pod) {
 	m.assumed.takeBack(t.State, p)
 }
 
-// Cancel takes back the bind of a pod, and tells whether there is one under way. What
+// Cancel takes back the bind of a pod, and reports whether there is one under way. What
 // becomes of it is the bind's outcome.
 func (m *Machine) Cancel(t *lifecycle.Turn, uid types.UID) bool {
 	p := m.pods.Get(uid)

@@ -44,7 +44,7 @@ func (m *Machine) ObjectSet(t *lifecycle.Turn, in step.ObjectSet) {
 	t.State.SetObject(in.Object)
 }
 
-// ObjectGone takes note that the API has an object no more.
+// ObjectGone records that the API has an object no more.
 func (m *Machine) ObjectGone(t *lifecycle.Turn, in step.ObjectGone) {
 	delete(m.assumed, objectKey{in.Kind, in.Namespace, in.Name})
 	t.State.RemoveObject(in.Kind, in.Namespace, in.Name)

@@ -93,7 +93,7 @@ func (p *Pod) Permissions() (out []Permission) {
 	return out
 }
 
-// Preempt ends the wait of a pod whose place another takes, and tells whether it waits.
+// Preempt ends the wait of a pod whose place another takes, and reports whether it waits.
 // The pod leaves its node with the next Resolve.
 func (m *Machine) Preempt(uid types.UID) bool {
 	p := m.pods.Get(uid)

@@ -256,14 +256,14 @@ func (m *Machine) NodeGone(node string) {
 	delete(m.soft.nodes, node)
 }
 
-// Delayed takes note of what keeps a candidate whose time has come.
+// Delayed records what keeps a candidate whose time has come.
 func (m *Machine) Delayed(node string, by autoscaler.KeptReason) {
 	if c := m.byName[node]; c != nil {
 		c.kept = by
 	}
 }
 
-// Begun takes note that the removal of a candidate begins.
+// Begun records that the removal of a candidate begins.
 func (m *Machine) Begun(t *lifecycle.Turn, node string) {
 	if c, n := m.byName[node], t.State.NodeByName(node); c != nil && n != nil {
 		m.waited(t, c, n.Group, true)

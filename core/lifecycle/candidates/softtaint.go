@@ -122,7 +122,7 @@ func newSoftTaints() softTaints {
 	return softTaints{nodes: map[string]*softTaint{}, writing: map[string]write{}, queued: map[string]bool{}}
 }
 
-// changed takes note that another soft taint is wanted of a node than before.
+// changed records that another soft taint is wanted of a node than before.
 func (s *softTaints) changed(node string, wanted bool) {
 	if wanted && s.nodes[node] == nil {
 		s.nodes[node] = &softTaint{}
@@ -165,7 +165,7 @@ func (m *Machine) NodeSet(api, n *cluster.NodeInfo) *cluster.NodeInfo {
 	return n
 }
 
-// shown takes note of the soft taint that the API shows. That of a node of no group is
+// shown records the soft taint that the API shows. That of a node of no group is
 // somebody else's.
 func (m *Machine) shown(n *cluster.NodeInfo) {
 	if m.cfg.NoSoftTaints {
@@ -215,7 +215,7 @@ func (m *Machine) steer(t *lifecycle.Turn) {
 	}
 }
 
-// differs tells whether the API is to be told of a node's soft taint.
+// differs reports whether the API is to be told of a node's soft taint.
 func (m *Machine) differs(t *lifecycle.Turn, node string) bool {
 	s := m.soft.nodes[node]
 	if s == nil || s.api == m.want(node) {
@@ -311,7 +311,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	}
 }
 
-// mayRetry tells whether a write that failed may be tried again when its time has come.
+// mayRetry reports whether a write that failed may be tried again when its time has come.
 func (m *Machine) mayRetry() bool {
 	return len(m.soft.retries) > 0 && len(m.soft.writing) < m.atOnce()
 }

@@ -38,10 +38,10 @@ func (p *Pod) Node() string {
 	return p.earlier.Node
 }
 
-// Preempts tells whether a leader would have had others leave a node for the pod.
+// Preempts reports whether a leader would have had others leave a node for the pod.
 func (p *Pod) Preempts() bool { return p.preempts }
 
-// Update takes note of how the API has a pod that was decided on.
+// Update records how the API has a pod that was decided on.
 func (p *Pod) Update(pod *cluster.Pod) {
 	if p.pod != nil {
 		p.pod = pod
@@ -164,7 +164,7 @@ func (m *Machine) Decided(t *lifecycle.Turn, p *Pod, item *queue.Item, d *schedu
 }
 
 // Rejected takes a decision that found no node, and whether others would have left one for the
-// pod. It tells whether the last decision of the pod was another one.
+// pod. It reports whether the last decision of the pod was another one.
 func (m *Machine) Rejected(t *lifecycle.Turn, p *Pod, why string, preempts bool, seen time.Time) (anew bool) {
 	p.preempts = preempts
 	if !p.decided.IsZero() && p.earlier.Why == why {

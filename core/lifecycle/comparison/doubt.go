@@ -38,7 +38,7 @@ func (m *Machine) judgeDoubts(t *lifecycle.Turn) {
 	m.doubts = kept
 }
 
-// settle judges a doubt again if that is due, and tells whether it has ended: the node is
+// settle judges a doubt again if that is due, and reports whether it has ended: the node is
 // allowed, the pod has left it, or this was the last time.
 func (m *Machine) settle(t *lifecycle.Turn, d *doubt) (ended bool) {
 	if t.Now.Before(d.next) {

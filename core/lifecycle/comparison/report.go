@@ -159,7 +159,7 @@ func size(v step.Verdict, points int64) int64 {
 	return 0
 }
 
-// wants tells whether a comparison is among the largest differences so far.
+// wants reports whether a comparison is among the largest differences so far.
 func (x *tally) wants(v step.Verdict, points int64) bool {
 	n := size(v, points)
 	return n > 0 && (len(x.largest) < MaxDifferences || n > sizeOf(&x.largest[len(x.largest)-1]))

@@ -49,7 +49,7 @@ type judgement struct {
 	// best is Berth's choice, nil when it finds no node; bestScore its score.
 	best      *cluster.Node
 	bestScore int64
-	// earlierFits tells whether the node of an earlier decision takes the pod, and
+	// earlierFits reports whether the node of an earlier decision takes the pod, and
 	// earlierScore what it scores.
 	earlierFits  bool
 	earlierScore int64

@@ -55,12 +55,12 @@ var _ lifecycle.Machine = (*Machine)(nil)
 // New returns a machine that rests.
 func New(cfg Config) *Machine { return &Machine{cfg: cfg} }
 
-// Looks tells whether a plan made now is to look for a consolidation.
+// Looks reports whether a plan made now is to look for a consolidation.
 func (m *Machine) Looks(now time.Time) bool {
 	return len(m.old) == 0 && !m.restsTo.IsZero() && !now.Before(m.restsTo)
 }
 
-// Grew takes note that nodes were ordered for pods.
+// Grew records that nodes were ordered for pods.
 func (m *Machine) Grew(now time.Time) { m.rest(now.Add(m.cfg.Settle)) }
 
 // rest has the machine look for no consolidation before a time.
@@ -70,7 +70,7 @@ func (m *Machine) rest(to time.Time) {
 	}
 }
 
-// Looked takes note that a plan has looked and found none that is carried out.
+// Looked records that a plan has looked and found none that is carried out.
 func (m *Machine) Looked(now time.Time) { m.rest(now.Add(afterSearch)) }
 
 // Replacing returns what passes have to know; nil while the machine rests.
@@ -81,7 +81,7 @@ func (m *Machine) Replacing() *autoscaler.Replacing {
 	return &autoscaler.Replacing{Nodes: slices.Clone(m.old), Groups: m.grown}
 }
 
-// Has tells whether a node is one of those that are to go.
+// Has reports whether a node is one of those that are to go.
 func (m *Machine) Has(node string) bool { return slices.Contains(m.old, node) }
 
 // Begin begins a consolidation whose new nodes have been ordered.
@@ -191,7 +191,7 @@ func (m *Machine) Invariants() (out []string) {
 	return out
 }
 
-// StillStands tells whether what a plan says of the old nodes holds: they exist, and nobody
+// StillStands reports whether what a plan says of the old nodes holds: they exist, and nobody
 // removes them.
 func StillStands(state *cluster.State, x *autoscaler.Consolidation) bool {
 	return !slices.ContainsFunc(x.Nodes, func(name string) bool {

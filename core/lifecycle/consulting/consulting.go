@@ -95,7 +95,7 @@ func candidate(t *lifecycle.Turn, c *engine.Candidate) step.PreemptionCandidate 
 	return out
 }
 
-// Answer takes the extenders' answer, and tells whether the pod waited for it. Then it is
+// Answer takes the extenders' answer, and reports whether the pod waited for it. Then it is
 // in flight still, and the decision is to be carried out, unless the answer is an error.
 func (m *Machine) Answer(t *lifecycle.Turn, in step.Consulted) (d scheduler.Decision, waited bool) {
 	p, item := m.pods.Get(in.UID), t.Queue.Get(in.UID)

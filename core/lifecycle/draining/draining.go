@@ -92,14 +92,14 @@ func New(now time.Time, cfg *Config, node string, pods, daemons []*cluster.Pod, 
 		tiers: slices.DeleteFunc(byTier, func(tier []*pod) bool { return len(tier) == 0 })}
 }
 
-// Has tells whether a pod is among those that aren't gone yet.
+// Has reports whether a pod is among those that aren't gone yet.
 func (d *Drain) Has(uid types.UID) bool {
 	return slices.ContainsFunc(d.tiers, func(tier []*pod) bool {
 		return slices.ContainsFunc(tier, func(p *pod) bool { return p.uid == uid })
 	})
 }
 
-// Begun tells whether a pod may have been told to leave, or its Deployment was asked for its
+// Begun reports whether a pod may have been told to leave, or its Deployment was asked for its
 // successor. Of daemon pods it doesn't tell.
 func (d *Drain) Begun() bool {
 	return d.begun || len(d.tiers) > 0 && slices.ContainsFunc(d.tiers[0], func(p *pod) bool { return p.stage == asked && !p.courtesy })
@@ -135,12 +135,12 @@ func (d *Drain) Advance(t *lifecycle.Turn) (done bool, why string) {
 	return true, ""
 }
 
-// over tells whether a pod's eviction has been tried for long enough.
+// over reports whether a pod's eviction has been tried for long enough.
 func (d *Drain) over(t *lifecycle.Turn, p *pod) bool {
 	return !t.Now.Before(p.since.Add(d.cfg.MaxEviction))
 }
 
-// gone tells whether a pod is waited for no more, and takes note if it has been told to leave.
+// gone reports whether a pod is waited for no more, and takes note if it has been told to leave.
 func (d *Drain) gone(t *lifecycle.Turn, p *pod) bool {
 	n := t.State.NodeOf(p.uid)
 	if n == nil || n.Name != d.node {
@@ -187,7 +187,7 @@ func (d *Drain) ask(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	t.Ready.Evictions = append(t.Ready.Evictions, x)
 }
 
-// leaves takes note that a pod has been told to leave.
+// leaves records that a pod has been told to leave.
 func (d *Drain) leaves(t *lifecycle.Turn, p *pod, now *cluster.Pod) {
 	p.stage, p.until = leaving, t.Now.Add(p.grace+terminationHeadroom)
 	d.begun = true

@@ -15,7 +15,7 @@ import (
 	"github.com/berthproject/berth/core/step"
 )
 
-// surges tells whether a pod's Deployment is to make its successor first. None is asked for
+// surges reports whether a pod's Deployment is to make its successor first. None is asked for
 // that nobody would wait for.
 func (c *Config) surges(p *cluster.Pod) bool {
 	return c.Surge && c.MaxEviction > 0 && p.WantsSurge() && p.Deployment() != ""

@@ -36,7 +36,7 @@ func (p *Pod) Node() string {
 	return p.last
 }
 
-// Update takes note of how the API has a pod that is expected somewhere.
+// Update records how the API has a pod that is expected somewhere.
 func (p *Pod) Update(pod *cluster.Pod) {
 	if p.pod != nil {
 		p.pod = pod

@@ -94,7 +94,7 @@ func New(scheduler Scheduler, records Records) *Machine {
 	return &Machine{records: records, scheduler: scheduler, asks: map[key]*ask{}, byUID: map[types.UID]*ask{}}
 }
 
-// ObjectSet takes note of an object that came or changed, when the state has it.
+// ObjectSet records an object that came or changed, when the state has it.
 func (m *Machine) ObjectSet(t *lifecycle.Turn, o cluster.Object) {
 	k := key{cluster.KindOf(o), o.GetNamespace(), o.GetName()}
 	switch k.kind {
@@ -115,7 +115,7 @@ func (m *Machine) ObjectSet(t *lifecycle.Turn, o cluster.Object) {
 	}
 }
 
-// ObjectGone takes note of an object that was deleted.
+// ObjectGone records an object that was deleted.
 func (m *Machine) ObjectGone(t *lifecycle.Turn, kind cluster.ObjectKind, namespace, name string) {
 	switch kind {
 	case cluster.BufferKind, cluster.ProvisioningRequestKind:
@@ -172,7 +172,7 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 	}
 }
 
-// refuse takes note of why an object's headroom can't be made out, "" when it can.
+// refuse records why an object's headroom can't be made out, "" when it can.
 func (m *Machine) refuse(t *lifecycle.Turn, a *ask, why string) {
 	if a.problem == why {
 		return
@@ -262,7 +262,7 @@ func (m *Machine) InvariantsIn(state *cluster.State) (out []string) {
 	return out
 }
 
-// Knows tells whether a stand-in keeps room for a headroom that is there.
+// Knows reports whether a stand-in keeps room for a headroom that is there.
 func (m *Machine) Knows(state *cluster.State, standIn *cluster.Pod) bool {
 	return m.records.Get(standIn.UID) != nil && state.Headroom(standIn.StandIn) != nil
 }

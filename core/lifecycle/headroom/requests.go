@@ -163,7 +163,7 @@ func (m *Machine) notFound(t *lifecycle.Turn, a *ask, o *autoscalingapi.Provisio
 	t.Decide(step.Decision{Kind: step.NotBooked, Headroom: a.String(), Reason: why})
 }
 
-// WantsPlan tells whether an atomic request waits for a plan, and none is under way for one.
+// WantsPlan reports whether an atomic request waits for a plan, and none is under way for one.
 func (m *Machine) WantsPlan() bool {
 	if m.inPlan != nil {
 		return false
@@ -274,7 +274,7 @@ func consumes(p *cluster.Pod) string {
 	return p.Object.Annotations[autoscalingapi.OldConsumeAnnotation]
 }
 
-// used takes note that a pod came to a node, or left it.
+// used records that a pod came to a node, or left it.
 func (m *Machine) used(t *lifecycle.Turn, c *cluster.Change) {
 	name := consumes(c.Pod)
 	if name == "" {
@@ -324,7 +324,7 @@ func (m *Machine) Waits(pod *cluster.Pod, handOver func(standIn types.UID)) {
 	}
 }
 
-// Gone takes that a pod is gone which the API never showed on a node: the room that it
+// Gone records that a pod is gone which the API never showed on a node: the room that it
 // consumed is kept again.
 func (m *Machine) Gone(t *lifecycle.Turn, pod *cluster.Pod) {
 	a := m.asks[key{cluster.ProvisioningRequestKind, pod.Object.Namespace, consumes(pod)}]

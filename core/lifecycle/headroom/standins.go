@@ -61,7 +61,7 @@ type want struct {
 	count int
 }
 
-// reshape gives an object sets of the shapes that are wanted, and tells whether it had
+// reshape gives an object sets of the shapes that are wanted, and reports whether it had
 // others. Stand-ins of these are dropped.
 func (m *Machine) reshape(a *ask, wants []want) (other bool) {
 	for len(a.sets) < len(wants) {
@@ -151,7 +151,7 @@ func (m *Machine) Named(id cluster.HeadroomID) string {
 	return ""
 }
 
-// changed takes note that a stand-in is in another state, and returns what asks for it, as
+// changed records that a stand-in is in another state, and returns what asks for it, as
 // the ledger names it.
 func (m *Machine) changed(pod *cluster.Pod) string {
 	a := m.byUID[types.UID(pod.StandIn)]
@@ -163,7 +163,7 @@ func (m *Machine) changed(pod *cluster.Pod) string {
 }
 
 // Keep looks, after pods were placed, for stand-ins whose nodes don't keep their room any
-// more, and tells whether there is any. Then the statuses are written that have changed.
+// more, and reports whether there is any. Then the statuses are written that have changed.
 func (m *Machine) Keep(t *lifecycle.Turn) (lost bool) {
 	lost = m.keep(t)
 	if len(m.asks) > 0 {
@@ -196,7 +196,7 @@ func (m *Machine) lookAtChanges(t *lifecycle.Turn) (lost bool) {
 	return lost
 }
 
-// lookAt has a stand-in tried anew if its node doesn't keep its room, and tells whether it
+// lookAt has a stand-in tried anew if its node doesn't keep its room, and reports whether it
 // is.
 func (m *Machine) lookAt(t *lifecycle.Turn, pod *cluster.Pod) (lost bool) {
 	p := m.records.Get(pod.UID)

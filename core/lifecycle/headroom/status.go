@@ -65,7 +65,7 @@ func (r *report) adopt(o cluster.Object) {
 	}
 }
 
-// ours tells whether Berth sets conditions of a type.
+// ours reports whether Berth sets conditions of a type.
 func ours(kind string) bool {
 	switch kind {
 	case autoscalingapi.ReadyForProvisioning, autoscalingapi.Provisioning, autoscalingapi.Accepted, autoscalingapi.Provisioned,
@@ -90,7 +90,7 @@ func (r *report) next() time.Time {
 	return r.after
 }
 
-// is tells whether a condition is true.
+// is reports whether a condition is true.
 func (r *report) is(kind string) bool { return meta.IsStatusConditionTrue(r.conditions, kind) }
 
 // condition returns a condition, nil for none.

@@ -145,10 +145,10 @@ func (m *Machine) add(h *home) {
 	m.byNode[h.from] = append(m.byNode[h.from], h)
 }
 
-// leaves tells whether the API shows a pod terminating.
+// leaves reports whether the API shows a pod terminating.
 func leaves(p *cluster.Pod) bool { return p.Object.DeletionTimestamp != nil }
 
-// Evicted takes that a pod was told to leave: from now on its replacement is expected.
+// Evicted records that a pod was told to leave: from now on its replacement is expected.
 func (m *Machine) Evicted(t *lifecycle.Turn, pod *cluster.Pod) {
 	h := m.byPod[pod.UID]
 	if h == nil {
@@ -161,7 +161,7 @@ func (m *Machine) Evicted(t *lifecycle.Turn, pod *cluster.Pod) {
 	m.expect(t, h)
 }
 
-// Surging takes that the Deployment of a pod is asked for its successor, while the pod stays:
+// Surging records that the Deployment of a pod is asked for its successor, while the pod stays:
 // the successor may be shown next, and is of another ReplicaSet.
 func (m *Machine) Surging(t *lifecycle.Turn, pod *cluster.Pod) {
 	h := m.byPod[pod.UID]
@@ -175,11 +175,11 @@ func (m *Machine) Surging(t *lifecycle.Turn, pod *cluster.Pod) {
 	m.expect(t, h)
 }
 
-// awaitsSuccessor tells whether the successor of a pod is expected that hasn't left, so that
+// awaitsSuccessor reports whether the successor of a pod is expected that hasn't left, so that
 // its ReplicaSet lacks none.
 func (h *home) awaitsSuccessor() bool { return h.surging && !h.evicted }
 
-// Leaves takes that the API shows a pod terminating, or gone: its replacement may be shown
+// Leaves records that the API shows a pod terminating, or gone: its replacement may be shown
 // next, before the outcome of the eviction is known.
 func (m *Machine) Leaves(t *lifecycle.Turn, uid types.UID) {
 	if h := m.byPod[uid]; h != nil {
@@ -213,7 +213,7 @@ func (m *Machine) Free(t *lifecycle.Turn, node string) {
 	m.endAll(t, list, func(*home) string { return "its pod is not being evicted" })
 }
 
-// Arrived takes that the API shows a pod for the first time, without a node: if it replaces one
+// Arrived records that the API shows a pod for the first time, without a node: if it replaces one
 // that has left, a home of these ends. It returns where that had its room, "" for nowhere.
 func (m *Machine) Arrived(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
 	h := m.homeFor(t, pod)
@@ -226,7 +226,7 @@ func (m *Machine) Arrived(t *lifecycle.Turn, pod *cluster.Pod) (node string) {
 	return node
 }
 
-// Came takes that the API shows a pod for the first time, and on a node: nobody else comes
+// Came records that the API shows a pod for the first time, and on a node: nobody else comes
 // for the home of the pod that it replaces.
 func (m *Machine) Came(t *lifecycle.Turn, pod *cluster.Pod) {
 	if h := m.homeFor(t, pod); h != nil {
@@ -347,7 +347,7 @@ func (m *Machine) ends(t *lifecycle.Turn, h *home) time.Time {
 	return lifecycle.Earliest(h.until, h.full.Add(settleTime))
 }
 
-// keepsReplicas tells whether a workload's Replicas mean something.
+// keepsReplicas reports whether a workload's Replicas mean something.
 func keepsReplicas(w *cluster.Workload) bool {
 	switch w.Kind {
 	case cluster.ReplicaSet, cluster.StatefulSet, cluster.ReplicationController, cluster.Job:

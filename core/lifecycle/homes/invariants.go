@@ -49,5 +49,5 @@ func (m *Machine) InvariantsIn(s *cluster.State) (out []string) {
 	return out
 }
 
-// Knows tells whether a stand-in keeps a home.
+// Knows reports whether a stand-in keeps a home.
 func (m *Machine) Knows(standIn *cluster.Pod) bool { return m.byPod[leaver(standIn)] != nil }

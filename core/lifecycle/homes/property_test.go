@@ -45,7 +45,7 @@ type saying struct {
 	missing int
 }
 
-// over tells whether a home has ended by itself.
+// over reports whether a home has ended by itself.
 func (m *model) over(h *modelHome, now time.Time) bool {
 	switch {
 	case h.left.IsZero():

@@ -84,7 +84,7 @@ func (m *Machine) noRoom(t *lifecycle.Turn, list []*home) (why string) {
 	return ""
 }
 
-// allFit tells whether the nodes of homes take their stand-ins all together, with those that
+// allFit reports whether the nodes of homes take their stand-ins all together, with those that
 // are nominated there already. When it returns false, each has to be asked about.
 func (m *Machine) allFit(t *lifecycle.Turn, list []*home) bool {
 	list = slices.Clone(list)
@@ -116,7 +116,7 @@ func (m *Machine) nominate(t *lifecycle.Turn, h *home, node string) {
 	}
 }
 
-// takes tells whether a home's node takes a pod in the place of the stand-in.
+// takes reports whether a home's node takes a pod in the place of the stand-in.
 func (m *Machine) takes(t *lifecycle.Turn, h *home, pod *cluster.Pod) bool {
 	n := t.State.NodeByName(h.node)
 	if n == nil || !m.scheduler.Responsible(pod) {
@@ -165,7 +165,7 @@ func (m *Machine) lost(t *lifecycle.Turn, h *home) string {
 	return "the node no longer has room for it"
 }
 
-// fitsWithoutPod tells whether the stand-in would fit if its pod had left its node.
+// fitsWithoutPod reports whether the stand-in would fit if its pod had left its node.
 func (m *Machine) fitsWithoutPod(t *lifecycle.Turn, h *home, class *engine.Class) bool {
 	if t.State.NodeOf(h.pod.UID) == nil {
 		return false

@@ -24,7 +24,7 @@ func (w *waiting) wake() time.Time {
 	return w.opens
 }
 
-// Held takes that a plan found pods in need of nodes: those of the groups that have no room
+// Held records that a plan found pods in need of nodes: those of the groups that have no room
 // now are waited for. It costs O(groups).
 func (m *Machine) Held(now time.Time, groups []string, coming Coming) {
 	if !m.adaptive() {
@@ -44,17 +44,17 @@ func (m *Machine) Held(now time.Time, groups []string, coming Coming) {
 	}
 }
 
-// Planned takes that a plan is asked for: it will find what room there is.
+// Planned records that a plan is asked for: it will find what room there is.
 func (m *Machine) Planned() { m.waiting = waiting{} }
 
-// MayHaveRoom tells whether something has happened since Held, or the time has come, after
+// MayHaveRoom reports whether something has happened since Held, or the time has come, after
 // which a group may have room that had none: then HasRoom is worth its cost.
 func (m *Machine) MayHaveRoom(now time.Time) bool {
 	w := &m.waiting
 	return len(w.full) > 0 && (w.changed || !w.opens.IsZero() && !now.Before(w.opens))
 }
 
-// HasRoom tells whether a group has room that had none, and then waits no more. Else it
+// HasRoom reports whether a group has room that had none, and then waits no more. Else it
 // waits for the next change.
 func (m *Machine) HasRoom(now time.Time, coming Coming) bool {
 	full := slices.Clone(m.waiting.full)

@@ -84,10 +84,10 @@ func New(cfg Config) *Machine {
 	return m
 }
 
-// Limits tells whether there is any limit.
+// Limits reports whether there is any limit.
 func (m *Machine) Limits() bool { return m.cfg.Cluster != 0 || m.cfg.Group != 0 }
 
-// adaptive tells whether anything is to be learnt of launches.
+// adaptive reports whether anything is to be learnt of launches.
 func (m *Machine) adaptive() bool { return m.cfg.Cluster == Adaptive || m.cfg.Group == Adaptive }
 
 // group returns what is known of a group, nil unless its limit is adaptive.
@@ -141,13 +141,13 @@ func (m *Machine) Room(now time.Time, id string, coming Coming) int {
 	return max(min(m.Cap(now, coming)-coming.all(), m.GroupCap(now, id, coming)-coming[id]), 0)
 }
 
-// Ordered takes that nodes of a group were ordered.
+// Ordered records that nodes of a group were ordered.
 func (m *Machine) Ordered(now time.Time, group string, nodes int) {
 	m.scopes(group, func(s *scope) { s.ordered(now, nodes) })
 	m.unlisted[group] = append(recentOrders(m.unlisted[group], now), order{now, nodes})
 }
 
-// Refused takes that the latest order of so many nodes was refused.
+// Refused records that the latest order of so many nodes was refused.
 func (m *Machine) Refused(group string, nodes int) {
 	m.scopes(group, func(s *scope) { s.orders = withoutLatest(s.orders, nodes) })
 	if list := withoutLatest(m.unlisted[group], nodes); len(list) > 0 {
@@ -168,7 +168,7 @@ func withoutLatest(list []order, nodes int) []order {
 	return list
 }
 
-// Failed takes that an instance failed or is late while others are coming. It tells whether
+// Failed records that an instance failed or is late while others are coming. It reports whether
 // its group is to back off: not if launches fail by chance.
 func (m *Machine) Failed(now time.Time, group, id, name string, coming Coming) (backOff bool) {
 	if !m.adaptive() {
@@ -192,7 +192,7 @@ func (m *Machine) Failed(now time.Time, group, id, name string, coming Coming) (
 	return backOff
 }
 
-// Registered takes that an instance of a group which wasn't a node is one.
+// Registered records that an instance of a group which wasn't a node is one.
 func (m *Machine) Registered(group string) {
 	if !m.adaptive() {
 		m.outcomesOf(group).pass()

@@ -86,7 +86,7 @@ func (m *Machine) find(id, name string) (key string, n *node) {
 	return id, m.nodes[id]
 }
 
-// Unlisted takes that the provider no longer lists an instance that isn't a node.
+// Unlisted records that the provider no longer lists an instance that isn't a node.
 func (m *Machine) Unlisted(id, name string) {
 	if key, n := m.find(id, name); n != nil && n.state == launching {
 		delete(m.nodes, key)
@@ -133,7 +133,7 @@ func (m *Machine) becameReady(now time.Time, name string, n *node) {
 	m.scopes(n.group, func(s *scope) { s.becameReady(now, n.ordered, slowness) })
 }
 
-// NodeGone takes that a node is gone.
+// NodeGone records that a node is gone.
 func (m *Machine) NodeGone(name string) {
 	if n := m.nodes[name]; n != nil {
 		m.end(n)
@@ -156,7 +156,7 @@ func (m *Machine) countPull(group string, by int) {
 	}
 }
 
-// PodRuns takes that the API shows a pod running on a node.
+// PodRuns records that the API shows a pod running on a node.
 func (m *Machine) PodRuns(now time.Time, name string, pod *cluster.Pod) {
 	if n := m.nodes[name]; n != nil && n.state == pulling && !pod.Daemon() {
 		m.started(now, n)

@@ -16,7 +16,7 @@ func (o *outcomes) count(which *float64) {
 	*which++
 }
 
-// failing tells whether more launches fail than by chance. Those that are coming count as
+// failing reports whether more launches fail than by chance. Those that are coming count as
 // passed: a failure is seen sooner than a success.
 func (o *outcomes) failing(coming int) bool {
 	return o.failed > float64(failureLimit*(o.failed+o.passed+float64(coming)))

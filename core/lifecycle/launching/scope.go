@@ -109,7 +109,7 @@ func (s *scope) started(now, ordered time.Time, took time.Duration, slowness flo
 	s.pull.passed(now, ordered, slowness, share, s.filledSince(ordered))
 }
 
-// hasFailed takes that a launch failed, while so many others are coming. Only if launches
+// hasFailed records that a launch failed, while so many others are coming. Only if launches
 // are also slow, or more fail than by chance, the reason may be load.
 func (s *scope) hasFailed(now, ordered time.Time, coming int) {
 	s.fail()

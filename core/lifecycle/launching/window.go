@@ -33,7 +33,7 @@ type window struct {
 	slowness float64   // the mean of the latest nodes that passed, 0 before the first
 }
 
-// passed takes that a node which was ordered at a time passed the stage, in slowness times
+// passed records that a node which was ordered at a time passed the stage, in slowness times
 // the best time. share is the stage's share of the time since the order; filled says that
 // since then the windows have held nodes back.
 func (w *window) passed(now, ordered time.Time, slowness, share float64, filled bool) {

@@ -88,7 +88,7 @@ func (m *Machine) commitPurchases(t *lifecycle.Turn, plan *autoscaler.Plan, wait
 	}
 }
 
-// wish takes note of a node that Berth would have ordered now. Growth that was seen after the plan
+// wish records a node that Berth would have ordered now. Growth that was seen after the plan
 // was asked for, and that nobody has wished for, is the same purchase.
 func (m *Machine) wish(t *lifecycle.Turn, up *autoscaler.ScaleUp, pods []types.UID, why string, name func(types.UID) string) {
 	w := &wish{group: up.Group, at: t.Now, waits: true, why: why}
@@ -107,7 +107,7 @@ func (m *Machine) wish(t *lifecycle.Turn, up *autoscaler.ScaleUp, pods []types.U
 	m.meet(t, []*wish{w})
 }
 
-// meet takes that the other autoscaler has ordered nodes that were wished for.
+// meet records that the other autoscaler has ordered nodes that were wished for.
 func (m *Machine) meet(t *lifecycle.Turn, wishes []*wish) {
 	for _, w := range wishes {
 		m.rest(t, w)
@@ -172,7 +172,7 @@ func (m *Machine) rest(t *lifecycle.Turn, w *wish) {
 	}
 }
 
-// grew takes that a group's target has grown, and returns how many of these nodes were wished
+// grew records that a group's target has grown, and returns how many of these nodes were wished
 // for, the oldest wishes first.
 func (m *Machine) grew(t *lifecycle.Turn, id string, nodes int) (met int) {
 	var matched []*wish

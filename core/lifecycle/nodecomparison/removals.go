@@ -71,7 +71,7 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, info *cluster.NodeInfo) {
 	}
 }
 
-// NodeGone takes that the API shows a node no more.
+// NodeGone records that the API shows a node no more.
 func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	if m == nil || m.nodes[name] == nil {
 		return
@@ -200,7 +200,7 @@ func (m *Machine) unwanted() (out []string) {
 	return out
 }
 
-// Wished tells whether a leader would have begun to remove a node, which still stays.
+// Wished reports whether a leader would have begun to remove a node, which still stays.
 func (m *Machine) Wished(name string) bool {
 	n := m.nodes[name]
 	return n != nil && (n.state == wished || n.state == kept)

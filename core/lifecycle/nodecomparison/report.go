@@ -86,7 +86,7 @@ func (x *tally) correct(v step.NodeVerdict, is func(*step.NodeComparison) bool) 
 	x.largest = slices.DeleteFunc(x.largest, func(c step.NodeComparison) bool { return c.Nodes == 0 })
 }
 
-// remove takes the verdict on a removal back; early tells whether Berth would have removed the
+// remove takes the verdict on a removal back; early reports whether Berth would have removed the
 // node later.
 func (x *tally) remove(c *step.NodeComparison, early bool) {
 	x.verdicts[c.Verdict]--

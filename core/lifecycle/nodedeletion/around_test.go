@@ -148,7 +148,7 @@ func (w *around) podsOn(node string, f func(*onNode) bool) (out []*onNode) {
 	return out
 }
 
-// longTerminating tells whether a pod has been terminating for so long that it keeps no node.
+// longTerminating reports whether a pod has been terminating for so long that it keeps no node.
 func (w *around) longTerminating(p *onNode) bool {
 	return p.DeletionTimestamp != nil && w.turn.Now.Sub(p.DeletionTimestamp.Time) >= 30*time.Second
 }

@@ -67,7 +67,7 @@ func (m *Machine) Begin(t *lifecycle.Turn, due []candidates.Due) {
 	}
 }
 
-// atomic tells whether a group, which may be nil, goes as a whole.
+// atomic reports whether a group, which may be nil, goes as a whole.
 func atomic(g *cluster.NodeGroup) bool { return g != nil && g.Options != nil && g.Options.ZeroOrMax }
 
 // going returns how many nodes are on their way out, and how many of them have, or had, pods
@@ -86,7 +86,7 @@ func (m *Machine) going() (all, draining int) {
 	return all, draining
 }
 
-// asPlanned tells whether a node is in a group that may shrink now, isn't on its way out, and
+// asPlanned reports whether a node is in a group that may shrink now, isn't on its way out, and
 // has no pod that would have to be evicted beside those that the plan has homes for.
 func (m *Machine) asPlanned(t *lifecycle.Turn, n *cluster.Node, x *candidates.Due) bool {
 	return m.deletions[n.Name] == nil && taintOf(n.Object) < 0 && t.State.Group(n.Group) != nil && len(x.WaitsFor) == 0 &&
@@ -95,7 +95,7 @@ func (m *Machine) asPlanned(t *lifecycle.Turn, n *cluster.Node, x *candidates.Du
 	}) == ""
 }
 
-// mayShrink tells whether a group stays at or above its minimum when so many more of its nodes
+// mayShrink reports whether a group stays at or above its minimum when so many more of its nodes
 // go.
 func (m *Machine) mayShrink(t *lifecycle.Turn, g *cluster.NodeGroup, nodes int) bool {
 	return g.Target-m.Planned(g.ID)-nodes >= g.Min

@@ -53,7 +53,7 @@ func (m *Machine) count(d *deletion, delta int) {
 // still includes.
 func (m *Machine) Planned(group string) int { return m.planned[group] }
 
-// toGather takes note that a node of a group was batched: gather is due for the group.
+// toGather records that a node of a group was batched: gather is due for the group.
 func (m *Machine) toGather(group string) { m.gathering[group] = true }
 
 // gatherAll gathers the groups of which nodes were batched since it was called last.

@@ -136,7 +136,7 @@ func (m *Machine) whyStays(t *lifecycle.Turn, n *cluster.Node, expected func(typ
 	return ""
 }
 
-// ignores tells whether a pod may go with its node.
+// ignores reports whether a pod may go with its node.
 func (m *Machine) ignores(t *lifecycle.Turn, p *cluster.Pod) bool {
 	ctx := drainability.Context{Rules: &m.cfg.Rules, State: t.State, Now: t.ServerNow()}
 	return ctx.Judge(p).Outcome == drainability.Ignore
@@ -294,7 +294,7 @@ func (m *Machine) unmark(t *lifecycle.Turn, name string, d *deletion, kind step.
 // evicted, whatever the flags say.
 const enableEviction = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
 
-// evictsDaemon tells whether a daemon pod is asked to leave.
+// evictsDaemon reports whether a daemon pod is asked to leave.
 func (m *Machine) evictsDaemon(d *deletion, p *cluster.Pod) bool {
 	if !p.Daemon() || p.Mirror() || p.Object.DeletionTimestamp != nil {
 		return false

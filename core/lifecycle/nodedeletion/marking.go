@@ -73,7 +73,7 @@ func applied(info *cluster.NodeInfo, x step.Taint) *cluster.NodeInfo {
 	return info.With(&object)
 }
 
-// delays tells whether an annotation asks for the node's deletion to wait.
+// delays reports whether an annotation asks for the node's deletion to wait.
 func delays(node *v1.Node) bool {
 	for key := range node.Annotations { // in any order
 		if strings.HasPrefix(key, cluster.DelayDeletionPrefix) {

@@ -63,7 +63,7 @@ type Homes interface {
 
 // Groups is what node deletions need of the node groups.
 type Groups interface {
-	// Known tells whether the provider has told of its groups yet.
+	// Known reports whether the provider has told of its groups yet.
 	Known() bool
 	// Retarget adds to the number of nodes that a group is assumed to have.
 	Retarget(t *lifecycle.Turn, group string, delta int)
@@ -71,7 +71,7 @@ type Groups interface {
 	ScaledDown(now time.Time, group string)
 	// ScaleDownFailed says that a node of a group could not be deleted.
 	ScaleDownFailed(now time.Time, group string)
-	// ScaleDownDelayed tells whether a group grew, or a node of it could not be
+	// ScaleDownDelayed reports whether a group grew, or a node of it could not be
 	// deleted, too recently for its nodes to be deleted.
 	ScaleDownDelayed(now time.Time, group string) bool
 	// InstanceDeletion says of which group an instance is, by its provider ID, and how
@@ -181,7 +181,7 @@ func (m *Machine) firstSeen(t *lifecycle.Turn, info *cluster.NodeInfo) *cluster.
 	return nil
 }
 
-// NodeGone takes note that the API no longer shows a node.
+// NodeGone records that the API no longer shows a node.
 func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	delete(m.others, name)
 	d := m.deletions[name]
@@ -195,7 +195,7 @@ func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	}
 }
 
-// waitsWithoutNode takes note that the node is gone, and tells whether the deletion waits for the
+// waitsWithoutNode records that the node is gone, and reports whether the deletion waits for the
 // provider all the same: for its answer, or for what it lists.
 func (d *deletion) waitsWithoutNode() bool {
 	switch s := d.state.(type) {
@@ -214,7 +214,7 @@ func (d *deletion) waitsWithoutNode() bool {
 	return true
 }
 
-// PodChanged takes note that a pod of a node has come, has changed or is gone.
+// PodChanged records that a pod of a node has come, has changed or is gone.
 func (m *Machine) PodChanged(t *lifecycle.Turn, node string) {
 	if d := m.deletions[node]; d != nil {
 		d.changed = t.Now

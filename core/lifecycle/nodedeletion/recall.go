@@ -44,7 +44,7 @@ func (d *deletion) asRecallable(n *cluster.NodeInfo) autoscaler.Recallable {
 	return autoscaler.Recallable{Node: n.Name, Stays: func() *cluster.NodeInfo { return marking.off(n) }}
 }
 
-// recallable tells whether the node could stay. One that another process has marked is looked at
+// recallable reports whether the node could stay. One that another process has marked is looked at
 // first: pods may be leaving it. Who has left it by then isn't known, nor where they are to go.
 func (d *deletion) recallable() bool {
 	switch s := d.state.(type) {

@@ -40,7 +40,7 @@ func homesOf(r *autoscaler.Removal) map[types.UID]bool {
 	return out
 }
 
-// drains tells whether pods have to be evicted for the node to go.
+// drains reports whether pods have to be evicted for the node to go.
 func (d *deletion) drains() bool { return len(d.homes) > 0 }
 
 // state is one of the types below.
@@ -160,7 +160,7 @@ func (d *deletion) due(cfg *Config) time.Time {
 	return d.state.due(cfg)
 }
 
-// planned tells whether the group's assumed target still includes the node, which is on its
+// planned reports whether the group's assumed target still includes the node, which is on its
 // way out.
 func (d *deletion) planned() bool {
 	switch d.state.(type) {
@@ -170,7 +170,7 @@ func (d *deletion) planned() bool {
 	return false
 }
 
-// stays tells whether the deletion has failed.
+// stays reports whether the deletion has failed.
 func (d *deletion) stays() bool {
 	switch d.state.(type) {
 	case untainting, untaintFailed:

@@ -31,14 +31,14 @@ func (b *backoff) fail(cfg *Config, now time.Time, code, reason string) {
 	b.code, b.reason = code, reason
 }
 
-// active tells whether the group is to be left alone.
+// active reports whether the group is to be left alone.
 func (b *backoff) active(now time.Time) bool { return now.Before(b.until) }
 
 // backoffs are a group's, by class of failure: stock-outs that last for hours don't make
 // the pause longer that follows one call which the provider didn't answer.
 type backoffs [nodegroup.ErrorClasses]backoff
 
-// active tells whether the group is to be left alone for failures of any class.
+// active reports whether the group is to be left alone for failures of any class.
 func (b *backoffs) active(now time.Time) bool {
 	_, c := b.longest()
 	return c.active(now)

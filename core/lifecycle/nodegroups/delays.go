@@ -34,13 +34,13 @@ func (m *Machine) delaysOf(id string) *delays {
 	return &m.group(id).delays
 }
 
-// ScaledDown takes note that the provider was asked to delete a node of a group.
+// ScaledDown records that the provider was asked to delete a node of a group.
 func (m *Machine) ScaledDown(now time.Time, id string) { m.delaysOf(id).shrank = event{now, id} }
 
-// ScaleDownFailed takes note that a node of a group could not be deleted.
+// ScaleDownFailed records that a node of a group could not be deleted.
 func (m *Machine) ScaleDownFailed(now time.Time, id string) { m.delaysOf(id).failed = event{now, id} }
 
-// ScaleDownDelayed tells whether a group, or with ClusterDelays any group, grew, shrank or
+// ScaleDownDelayed reports whether a group, or with ClusterDelays any group, grew, shrank or
 // failed to shrink too recently for a deletion to begin.
 func (m *Machine) ScaleDownDelayed(now time.Time, id string) bool {
 	until, _ := m.lastDelay(now, id)

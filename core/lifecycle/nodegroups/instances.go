@@ -104,7 +104,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 	}
 }
 
-// settleUnlisted takes that the provider doesn't list an instance any more as the answer to a call
+// settleUnlisted records that the provider doesn't list an instance any more as the answer to a call
 // that failed or had none.
 func (m *Machine) settleUnlisted(t *lifecycle.Turn, id string, x *instance) {
 	switch x.state {
@@ -197,7 +197,7 @@ func (m *Machine) comingLast(state *cluster.State, group string) []string {
 	return out
 }
 
-// atMinimum tells whether a group can't lose one node more than are on their way out.
+// atMinimum reports whether a group can't lose one node more than are on their way out.
 func (m *Machine) atMinimum(g *cluster.NodeGroup) bool { return m.aboveMinimum(g) <= 0 }
 
 // aboveMinimum returns how many nodes a group can lose beside those that are on their way

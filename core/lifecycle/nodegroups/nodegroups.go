@@ -53,7 +53,7 @@ type Deletions interface {
 
 // Launches is what node groups need of launch control.
 type Launches interface {
-	// Limits tells whether launches are limited.
+	// Limits reports whether launches are limited.
 	Limits() bool
 	// Room returns how many more nodes of a group may be ordered.
 	Room(now time.Time, group string, coming launching.Coming) int
@@ -62,9 +62,9 @@ type Launches interface {
 	// Listed takes an instance that isn't a node; Unlisted, that it is no longer listed.
 	Listed(now time.Time, group, id, node string)
 	Unlisted(id, node string)
-	// Registered takes that an instance of a group which wasn't a node is one.
+	// Registered records that an instance of a group which wasn't a node is one.
 	Registered(group string)
-	// Failed takes that an instance failed or is late, and tells whether its group is to
+	// Failed records that an instance failed or is late, and reports whether its group is to
 	// back off.
 	Failed(now time.Time, group, id, node string, coming launching.Coming) (backOff bool)
 }
@@ -121,7 +121,7 @@ func (m *Machine) group(id string) *group {
 	return g
 }
 
-// Known tells whether the provider has told of its groups yet: before that nothing is
+// Known reports whether the provider has told of its groups yet: before that nothing is
 // planned or deleted.
 func (m *Machine) Known() bool { return m.known }
 
@@ -203,7 +203,7 @@ func (m *Machine) room(t *lifecycle.Turn, in *cluster.NodeGroup, g *group) int {
 	return nodes
 }
 
-// HasRoom tells whether all that is proposed can be ordered in full.
+// HasRoom reports whether all that is proposed can be ordered in full.
 func (m *Machine) HasRoom(t *lifecycle.Turn, ups []autoscaler.ScaleUp) bool {
 	nodes := map[string]int{}
 	for i := range ups {

@@ -40,7 +40,7 @@ func sameInstances(a, b []nodegroup.Instance) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
-// nodesDiffer tells whether nodes have come or gone, or have another provider ID, since it was
+// nodesDiffer reports whether nodes have come or gone, or have another provider ID, since it was
 // last called.
 func (m *Machine) nodesDiffer(state *cluster.State) bool {
 	changes, ok := m.nodes.Read(state)
@@ -50,7 +50,7 @@ func (m *Machine) nodesDiffer(state *cluster.State) bool {
 	})
 }
 
-// isRegistered tells whether an instance is a node of the state. A provider may give its node's
+// isRegistered reports whether an instance is a node of the state. A provider may give its node's
 // name as its ID.
 func isRegistered(state *cluster.State, x *nodegroup.Instance) bool {
 	return state.NodeByName(x.ID) != nil || state.HasProviderID(x.ID) || state.NodeByName(x.Node) != nil || state.HasProviderID(x.Node)

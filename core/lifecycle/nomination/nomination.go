@@ -84,15 +84,15 @@ func (p *Pod) at() string {
 	return p.place
 }
 
-// waitsForNode tells whether the pod waits for a node of its own beside waiting with its
+// waitsForNode reports whether the pod waits for a node of its own beside waiting with its
 // class.
 func (p *Pod) waitsForNode() bool { return p.node != "" || p.reserved }
 
-// Decided tells whether the pod is nominated by a decision, or by what somebody else has
+// Decided reports whether the pod is nominated by a decision, or by what somebody else has
 // written.
 func (p *Pod) Decided() bool { return p.node != "" }
 
-// Reserved tells whether a place is kept for the pod.
+// Reserved reports whether a place is kept for the pod.
 func (p *Pod) Reserved() bool { return p.reserved }
 
 // Machine follows the nominations of all pods. Only the core's goroutine may call it.
@@ -205,7 +205,7 @@ func (m *Machine) Restore(t *lifecycle.Turn, p *Pod, item *queue.Item) {
 // written: the nominations of pods that another scheduler places are its own.
 func (m *Machine) Keep(t *lifecycle.Turn, p *Pod, pod *cluster.Pod) { t.State.Nominate(pod, p.at()) }
 
-// Show takes the node that the API has a pod nominated to that isn't bound, and tells whether
+// Show takes the node that the API has a pod nominated to that isn't bound, and reports whether
 // somebody else has written it. Then it replaces what was decided here; of a pod that has a node
 // in the state it counts when the pod loses that. A write of this
 // machine's that is shown late changes nothing, but for one that has failed: the API
@@ -298,7 +298,7 @@ func (m *Machine) Invariants() (out []string) {
 	return out
 }
 
-// standsIn tells whether it is a stand-in that is nominated: those are another machine's.
+// standsIn reports whether it is a stand-in that is nominated: those are another machine's.
 func standsIn(state *cluster.State, uid types.UID) bool {
 	return slices.ContainsFunc(state.Nominations(), func(n *cluster.Nomination) bool { return n.Pod.UID == uid && n.Pod.StandsIn() })
 }

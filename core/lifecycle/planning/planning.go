@@ -138,7 +138,7 @@ func (m *Machine) due() time.Time {
 	return at
 }
 
-// Ready tells whether a plan is to be asked for now: it is due, and nothing is left to
+// Ready reports whether a plan is to be asked for now: it is due, and nothing is left to
 // try, or it has waited long enough.
 func (m *Machine) Ready(now time.Time, leftToTry bool) bool {
 	return m.State(now) == Due && (!leftToTry || now.Sub(m.due()) >= m.cfg.maxDelay())
@@ -154,7 +154,7 @@ func (m *Machine) Request(t *lifecycle.Turn, req *autoscaler.Request) {
 	t.Ready.Plan = req
 }
 
-// PlanMade takes a plan, and tells whether it may be committed. It may not when it
+// PlanMade takes a plan, and reports whether it may be committed. It may not when it
 // doesn't answer the open request, or was made at a position that the state hasn't
 // reached or that the follower had left behind: what is known of the follower would be
 // wrong. Either is a defect of the driver's; the ledger has it, and Refused counts it.
@@ -181,7 +181,7 @@ func (m *Machine) refuse(t *lifecycle.Turn, why string) {
 // Refused returns how many plans were refused.
 func (m *Machine) Refused() int { return m.refused }
 
-// Followed takes note of a position that the planner's follower has reached.
+// Followed records a position that the planner's follower has reached.
 func (m *Machine) Followed(at cluster.Seq) { m.followed = at }
 
 // KeepFrom returns from which position on the follower needs the journal.

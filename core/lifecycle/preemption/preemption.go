@@ -26,7 +26,7 @@ type asking struct {
 	err  error              // the first failure
 }
 
-// Asking tells whether victims of the pod have no outcome yet.
+// Asking reports whether victims of the pod have no outcome yet.
 func (p *Pod) Asking() bool { return p.asking != nil }
 
 // VictimState is how far a victim is on its way out. The package comment has the
@@ -60,10 +60,10 @@ type goneEarly struct {
 
 // Bindings is what preemption needs of pods on their way to a binding.
 type Bindings interface {
-	// Preempt ends the wait of a pod for permission to be bound, and tells whether it
+	// Preempt ends the wait of a pod for permission to be bound, and reports whether it
 	// waits. It leaves its node later in the same Step.
 	Preempt(victim types.UID) bool
-	// Cancel takes back the bind of a pod, and tells whether one is under way.
+	// Cancel takes back the bind of a pod, and reports whether one is under way.
 	Cancel(t *lifecycle.Turn, victim types.UID) bool
 }
 
@@ -109,7 +109,7 @@ func New(scheduler Scheduler, pods lifecycle.Pods[Pod], bindings Bindings, nomin
 		victims: map[types.UID]*victim{}, early: map[types.UID]goneEarly{}}
 }
 
-// Victim tells whether a pod was asked to leave its node for another, and is there still.
+// Victim reports whether a pod was asked to leave its node for another, and is there still.
 func (m *Machine) Victim(uid types.UID) bool { return m.victims[uid] != nil }
 
 // VictimsOf returns the pods that a preemptor waits for, in the order of their UIDs.
@@ -274,7 +274,7 @@ func (m *Machine) Going(t *lifecycle.Turn, uid types.UID) {
 	}
 }
 
-// Gone takes note that a pod has left the cluster, or its node.
+// Gone records that a pod has left the cluster, or its node.
 func (m *Machine) Gone(t *lifecycle.Turn, uid types.UID) {
 	if v := m.victims[uid]; v != nil {
 		delete(m.victims, uid)
@@ -282,7 +282,7 @@ func (m *Machine) Gone(t *lifecycle.Turn, uid types.UID) {
 	}
 }
 
-// Bound takes note that the API has a pod on its node: if it is a victim, its bind could
+// Bound records that the API has a pod on its node: if it is a victim, its bind could
 // not be taken back.
 func (m *Machine) Bound(t *lifecycle.Turn, pod *cluster.Pod) {
 	if v := m.victims[pod.UID]; v != nil && v.state == Cancelling {

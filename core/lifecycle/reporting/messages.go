@@ -31,7 +31,7 @@ type messages struct {
 	anyWaits     bool            // a class waited then; without one, nothing is refreshed
 }
 
-// NodesChanged takes note of changes of the cluster: those of nodes make messages
+// NodesChanged records changes of the cluster: those of nodes make messages
 // outdated.
 func (m *Machine) NodesChanged(changes []cluster.Change) {
 	for i := range changes {

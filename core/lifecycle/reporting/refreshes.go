@@ -33,7 +33,7 @@ type refreshes struct {
 	hold time.Duration // how long another reason has to wait from then on
 }
 
-// tried takes note that the condition was written for an attempt.
+// tried records that the condition was written for an attempt.
 func (r *refreshes) tried(now time.Time) { r.last = now }
 
 // due returns when a condition may be rewritten.
@@ -44,7 +44,7 @@ func (r *refreshes) due(old, message string) time.Time {
 	return r.last.Add(r.hold)
 }
 
-// rewritten takes note that the condition was rewritten.
+// rewritten records that the condition was rewritten.
 func (r *refreshes) rewritten(now time.Time) {
 	if now.Sub(r.last) >= 2*longestHold {
 		r.hold = 0 // the reasons have stayed the same for long
@@ -63,7 +63,7 @@ func (p *Pod) refresh(t *lifecycle.Turn, obj *v1.Pod, message string) (putOff ti
 	return time.Time{}
 }
 
-// onlyCountsDiffer tells whether two messages give the same reasons, for other numbers of
+// onlyCountsDiffer reports whether two messages give the same reasons, for other numbers of
 // nodes.
 func onlyCountsDiffer(a, b string) bool { return slices.Equal(reasonsOf(a), reasonsOf(b)) }
 

@@ -24,13 +24,13 @@ func (m *Machine) Ask(t *lifecycle.Turn, uid types.UID, until time.Time) {
 	m.nominations.Reserve(t, uid, "")
 }
 
-// Asks tells whether a pod asks for a place.
+// Asks reports whether a pod asks for a place.
 func (m *Machine) Asks(uid types.UID) bool {
 	_, asks := m.asks[uid]
 	return asks
 }
 
-// WaitsFor tells whether a pod has a place or asks for one.
+// WaitsFor reports whether a pod has a place or asks for one.
 func (m *Machine) WaitsFor(uid types.UID) bool { return m.of[uid] != nil || m.Asks(uid) }
 
 // Asking returns the pods that ask for a place, sorted.
@@ -41,7 +41,7 @@ func (m *Machine) Asking() []types.UID {
 	return slices.Sorted(maps.Keys(m.asks))
 }
 
-// AnyAsks tells whether a pod asks for a place.
+// AnyAsks reports whether a pod asks for a place.
 func (m *Machine) AnyAsks() bool { return len(m.asks) > 0 }
 
 // Limit has a pod that has a place wait for it until a time; then it is released, unless the

@@ -32,7 +32,7 @@ type model struct {
 	limits map[types.UID]time.Time // of pods that have a place
 }
 
-// has tells whether a pod has a place.
+// has reports whether a pod has a place.
 func (m *model) has(uid types.UID) bool {
 	return slices.ContainsFunc(m.places, func(p modelPlace) bool { return slices.Contains(p.pods, uid) })
 }

@@ -86,7 +86,7 @@ func (m *Machine) HandOver(t *lifecycle.Turn, from, to types.UID) {
 	m.nominations.Reserve(t, to, p.Node)
 }
 
-// Refused takes that the provider has refused the latest order of so many nodes.
+// Refused records that the provider has refused the latest order of so many nodes.
 func (m *Machine) Refused(t *lifecycle.Turn, group string, nodes int) {
 	m.keepOrdered(t, group, max(len(m.ordered(group))-nodes, 0))
 }
@@ -111,21 +111,21 @@ func (m *Machine) NodeSet(t *lifecycle.Turn, n *cluster.NodeInfo) {
 	t.Decide(step.Decision{Kind: step.Reserved, Node: n.Name, Group: n.Group, Reason: fmt.Sprintf("for the %d pod(s) that it was ordered for", len(p.Pods))})
 }
 
-// useSpare takes that a node came for which no place is kept, or that one comes no more.
+// useSpare records that a node came for which no place is kept, or that one comes no more.
 func (m *Machine) useSpare(group string) {
 	if m.spare[group]--; m.spare[group] <= 0 {
 		delete(m.spare, group)
 	}
 }
 
-// NodeGone takes that a node is gone.
+// NodeGone records that a node is gone.
 func (m *Machine) NodeGone(t *lifecycle.Turn, name string) {
 	if p := m.on[name]; p != nil {
 		m.release(t, p)
 	}
 }
 
-// Free takes that a pod doesn't need its place, if it has one, and asks for none.
+// Free records that a pod doesn't need its place, if it has one, and asks for none.
 func (m *Machine) Free(t *lifecycle.Turn, uid types.UID) {
 	if m.WaitsFor(uid) {
 		delete(m.asks, uid)
@@ -157,7 +157,7 @@ func (m *Machine) leave(t *lifecycle.Turn, uid types.UID) {
 	m.drop(p)
 }
 
-// Bound takes that the API shows a pod on a node: it needs no place any more, and asks for
+// Bound records that the API shows a pod on a node: it needs no place any more, and asks for
 // none.
 func (m *Machine) Bound(t *lifecycle.Turn, uid types.UID, node string) {
 	if p := m.of[uid]; p != nil {
@@ -210,7 +210,7 @@ func (m *Machine) keepOrdered(t *lifecycle.Turn, group string, n int) {
 }
 
 // Keep releases places whose node can't come any more. It is given, by group, how many
-// nodes are coming that aren't registered; of a registered node mayCome tells whether it is
+// nodes are coming that aren't registered; of a registered node mayCome reports whether it is
 // usable or may yet become so.
 func (m *Machine) Keep(t *lifecycle.Turn, unregistered func(group string) int, mayCome func(node string) bool) {
 	for _, p := range slices.Clone(m.places) {
@@ -241,7 +241,7 @@ func (m *Machine) groups() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// Waits tells whether a place is kept, or a node is spare.
+// Waits reports whether a place is kept, or a node is spare.
 func (m *Machine) Waits() bool { return len(m.places) > 0 || len(m.spare) > 0 }
 
 // Places returns the places for a plan, oldest first.
@@ -265,10 +265,10 @@ func (m *Machine) Of(uid types.UID) (place Place, ok bool) {
 // and aren't registered.
 func (m *Machine) Spare(group string) int { return m.spare[group] }
 
-// AnySpare tells whether there are such nodes of any group.
+// AnySpare reports whether there are such nodes of any group.
 func (m *Machine) AnySpare() bool { return len(m.spare) > 0 }
 
-// Cancelled takes that spare nodes of a group come no more.
+// Cancelled records that spare nodes of a group come no more.
 func (m *Machine) Cancelled(group string, nodes int) {
 	for range nodes {
 		m.useSpare(group)

@@ -41,7 +41,7 @@ func (w *Watch) Skip(s *cluster.State) { w.seen = s.Head() }
 // more, of which it tells. Before that it calls change with each change. Both may change the
 // state; what they change is for the caller to pass over, or for the next Look.
 //
-// fits tells whether a pod was nominated when it was known to fit beside all that were, and all
+// fits reports whether a pod was nominated when it was known to fit beside all that were, and all
 // beside it (FitBeside): that alone is no reason to look at a node.
 func (w *Watch) Look(s *cluster.State, scheduler Scheduler, fits func(*cluster.Pod) bool, change func(*cluster.Change), look func(*cluster.Pod)) (known bool) {
 	changes, known := s.Since(w.seen)

@@ -14,7 +14,7 @@ type Scheduler interface {
 	Engine(*cluster.Pod) *engine.Engine
 }
 
-// FitTogether tells whether a node takes all pods nominated to it one after the other. Then it
+// FitTogether reports whether a node takes all pods nominated to it one after the other. Then it
 // takes each of them beside the others, in O(pods) where asking for each takes O(pods²). Where
 // that doesn't follow, since rules look beyond the node, or a pod is another scheduler's, it
 // returns false, and each has to be asked about.
@@ -28,7 +28,7 @@ func FitTogether(s *cluster.State, scheduler Scheduler, n *cluster.Node) bool {
 	return placeAll(s, scheduler, n, slices.Clone(n.Nominated))
 }
 
-// FitBeside tells whether a node takes further pods one after the other when all that are
+// FitBeside reports whether a node takes further pods one after the other when all that are
 // nominated to it are there. Then it takes each of them beside all others; where that doesn't
 // follow, it returns false, as FitTogether.
 func FitBeside(s *cluster.State, scheduler Scheduler, n *cluster.Node, pods []*cluster.Pod) bool {
@@ -40,7 +40,7 @@ func FitBeside(s *cluster.State, scheduler Scheduler, n *cluster.Node, pods []*c
 	return placeAll(s, scheduler, n, pods)
 }
 
-// placeAll places pods on a node as long as each fits, and tells whether all did.
+// placeAll places pods on a node as long as each fits, and reports whether all did.
 func placeAll(s *cluster.State, scheduler Scheduler, n *cluster.Node, pods []*cluster.Pod) bool {
 	if n.HasTaint(autoscaler.ToBeDeletedTaint) {
 		return false

@@ -95,13 +95,13 @@ func (m *Machine) CommitPlan(t *lifecycle.Turn, plan *autoscaler.Plan) {
 	m.plan, m.spells, m.spare = plan, spells, m.spells
 }
 
-// repeated tells whether a plan has the very lists of the last one: then it says the same of all
+// repeated reports whether a plan has the very lists of the last one: then it says the same of all
 // nodes.
 func (m *Machine) repeated(plan *autoscaler.Plan) bool {
 	return m.plan != nil && same(m.plan.Kept, plan.Kept) && same(m.plan.Removals, plan.Removals)
 }
 
-// same tells whether two lists are one.
+// same reports whether two lists are one.
 func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // removed returns the nodes that the last plan would remove.
@@ -164,7 +164,7 @@ func inWords(reason autoscaler.KeptReason, detail string) string {
 
 func causeOf(k *autoscaler.Kept) cause { return cause{k.Reason, k.Pod} }
 
-// Noted tells whether a reason is one that somebody can act on, so that the ledger has it.
+// Noted reports whether a reason is one that somebody can act on, so that the ledger has it.
 func Noted(reason autoscaler.KeptReason) bool {
 	switch reason {
 	case autoscaler.KeptDisabled, autoscaler.KeptUnready, autoscaler.KeptMinSize, autoscaler.KeptMinTotal,

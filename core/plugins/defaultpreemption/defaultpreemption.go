@@ -30,7 +30,7 @@ func (Plugin) Name() string { return Name }
 // SignPreemption implements framework.Preempter.
 func (Plugin) SignPreemption(pod *cluster.Pod, sig *framework.Signature) { sig.Bool(never(pod)) }
 
-// never tells whether the pod's preemptionPolicy forbids that it preempts.
+// never reports whether the pod's preemptionPolicy forbids that it preempts.
 func never(pod *cluster.Pod) bool {
 	p := pod.Object.Spec.PreemptionPolicy
 	return p != nil && *p == v1.PreemptNever

@@ -22,7 +22,7 @@ type hostRule struct {
 
 var _ framework.Counter = hostRule{}
 
-// ofHostsOnly tells whether a rule can be a hostRule. Required affinity can't, since it
+// ofHostsOnly reports whether a rule can be a hostRule. Required affinity can't, since it
 // also asks whether there is a pod anywhere.
 func (r *rule) ofHostsOnly() bool {
 	return len(r.affinity) == 0 && !slices.ContainsFunc(r.filters, func(c counted) bool { return c.domain >= 0 })

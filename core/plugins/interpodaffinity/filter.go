@@ -9,7 +9,7 @@ import (
 // pod's affinity, then its anti-affinity, then others' anti-affinity; the first
 // that isn't met decides on code and message.
 
-// affinityMet tells whether a group meets the required affinity: its nodes have
+// affinityMet reports whether a group meets the required affinity: its nodes have
 // all the topology keys, and in each domain there is a pod that meets all terms. A
 // pod that meets its own terms goes anywhere that has the keys as long as no pod
 // in the cluster meets them: the first of a kind would wait forever otherwise.

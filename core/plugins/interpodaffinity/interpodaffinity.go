@@ -152,7 +152,7 @@ func (Plugin) Reclassifies(c *cluster.Change, state *cluster.State) func(*cluste
 	}
 }
 
-// requiresOnHost tells whether a required affinity term is over the hostname:
+// requiresOnHost reports whether a required affinity term is over the hostname:
 // StaticKey then tells nodes without that label apart.
 func requiresOnHost(pod *cluster.Pod) bool {
 	return slices.ContainsFunc(pod.Terms, func(t cluster.OwnedTerm) bool {
@@ -160,7 +160,7 @@ func requiresOnHost(pod *cluster.Pod) bool {
 	})
 }
 
-// selectsItself tells whether the pod meets all its own required affinity terms,
+// selectsItself reports whether the pod meets all its own required affinity terms,
 // so that the first pod of a kind needn't wait for another one.
 func selectsItself(pod *cluster.Pod, state *cluster.State) bool {
 	for i := range pod.Terms {
@@ -178,7 +178,7 @@ func (p Plugin) ReadsTerm(pod *cluster.Pod, state *cluster.State, t *cluster.Ter
 	return p.readsKind(pod, t.Kind) && t.Selects(pod, state.NamespaceLabels(pod.Object.Namespace))
 }
 
-// readsKind tells whether placed pods' terms of a kind say something about the
+// readsKind reports whether placed pods' terms of a kind say something about the
 // pod.
 func (p Plugin) readsKind(pod *cluster.Pod, kind cluster.TermKind) bool {
 	if p.onlyRequired {

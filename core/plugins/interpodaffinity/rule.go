@@ -147,7 +147,7 @@ func (r *rule) Hint(c *cluster.Change) bool {
 	return false
 }
 
-// anyFilter tells whether f holds for some fact that can reject a node.
+// anyFilter reports whether f holds for some fact that can reject a node.
 func (r *rule) anyFilter(f func(*counted) bool) bool {
 	for _, list := range [][]counted{r.affinity, r.filters} {
 		for i := range list {

@@ -123,7 +123,7 @@ func preferredTerms(pod *cluster.Pod) []v1.PreferredSchedulingTerm {
 	return nil
 }
 
-// Restricts tells whether the pod has a nodeSelector or required node affinity.
+// Restricts reports whether the pod has a nodeSelector or required node affinity.
 func Restricts(pod *cluster.Pod) bool {
 	return len(pod.Object.Spec.NodeSelector) > 0 || requiredSelector(pod) != nil
 }
@@ -193,7 +193,7 @@ func newRequired(pod *cluster.Pod, added *nodeaffinity.NodeSelector, names []str
 	return r
 }
 
-// requiresOnlyNames tells whether the pod requires nothing of its node but the name, as pods of
+// requiresOnlyNames reports whether the pod requires nothing of its node but the name, as pods of
 // most DaemonSets do: each term has one name and nothing else.
 func requiresOnlyNames(pod *cluster.Pod) bool {
 	required := requiredSelector(pod)
@@ -218,7 +218,7 @@ func (*required) Reads() framework.Aspects { return framework.ReadsObject }
 // NarrowsTo implements framework.Narrower.
 func (r *required) NarrowsTo() []string { return r.names }
 
-// leavesOut tells whether the node isn't among those that the terms name.
+// leavesOut reports whether the node isn't among those that the terms name.
 func (r *required) leavesOut(n *cluster.Node) bool {
 	if r.names == nil {
 		return false
@@ -243,7 +243,7 @@ func (r *required) EvalNode(n *cluster.Node) (framework.Code, int64) {
 	return framework.OK, 0
 }
 
-// meetsAdded tells whether the node meets what the profile requires.
+// meetsAdded reports whether the node meets what the profile requires.
 func (r *required) meetsAdded(n *cluster.Node) bool { return r.added == nil || r.added.Match(n.Object) }
 
 // Explain implements framework.LocalRule. Of nodes that names leave out the engine says why.

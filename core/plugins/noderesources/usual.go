@@ -15,7 +15,7 @@ import (
 // pair is an amount of CPU and one of memory.
 type pair struct{ cpu, memory int64 }
 
-// ofCPUAndMemory tells whether the resources are CPU and memory, in this order and with equal
+// ofCPUAndMemory reports whether the resources are CPU and memory, in this order and with equal
 // weights above 0.
 func ofCPUAndMemory(resources []scored) bool {
 	return len(resources) == 2 && resources[0].id == cluster.CPU && resources[1].id == cluster.Memory &&

@@ -104,7 +104,7 @@ func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *frame
 	}
 }
 
-// matchesItself tells whether the pod counts for its own constraint once it is
+// matchesItself reports whether the pod counts for its own constraint once it is
 // placed.
 func matchesItself(pod *cluster.Pod, c *constraint) bool {
 	return c.selector.Matches(labels.Set(pod.Object.Labels))
@@ -121,7 +121,7 @@ func (p Plugin) Reclassifies(c *cluster.Change, _ *cluster.State) func(*cluster.
 	return func(pod *cluster.Pod) bool { return len(pod.Object.Spec.TopologySpreadConstraints) == 0 }
 }
 
-// hardDefaults tells whether some default constraint rejects nodes.
+// hardDefaults reports whether some default constraint rejects nodes.
 func (p Plugin) hardDefaults() bool {
 	return p.args.List && slices.ContainsFunc(p.args.Constraints, func(c v1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == v1.DoNotSchedule })
 }

@@ -126,7 +126,7 @@ func (p prefer) StaticKeys(nodes []*cluster.Node, out []int32) {
 // Explain is never asked: preferences reject nothing.
 func (p prefer) Explain(*framework.Groups, int) *framework.Reason { return nil }
 
-// Tolerated tells whether one of the tolerations tolerates the taint, as v1.Toleration
+// Tolerated reports whether one of the tolerations tolerates the taint, as v1.Toleration
 // documents it: an empty effect is every effect, an empty key with Exists every key.
 // The operators Lt and Gt are behind a feature gate that is off in 1.36
 // (TaintTolerationComparisonOperators), and tolerate nothing.

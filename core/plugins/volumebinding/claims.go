@@ -49,7 +49,7 @@ func (c *claims) readVolumes() {
 	}
 }
 
-// admits tells whether the volume admits a node.
+// admits reports whether the volume admits a node.
 func (b *boundClaim) admits(n *cluster.Node, csi *storagev1.CSINode) bool {
 	pv, err := b.translated.On(csi)
 	switch {

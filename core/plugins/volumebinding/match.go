@@ -52,7 +52,7 @@ func (f *finding) smallest(claim delayedClaim, state *cluster.State, n *cluster.
 	return best
 }
 
-// suits tells whether a volume of the claim's class is free, large enough and of
+// suits reports whether a volume of the claim's class is free, large enough and of
 // the claim's kind.
 func (f *finding) suits(pv *v1.PersistentVolume, claim delayedClaim) bool {
 	capacity := pv.Spec.Capacity[v1.ResourceStorage]
@@ -68,7 +68,7 @@ func bySize(x, y *v1.PersistentVolume) int {
 	return cmp.Or(size.Cmp(y.Spec.Capacity[v1.ResourceStorage]), strings.Compare(x.Name, y.Name))
 }
 
-// names tells whether a volume is reserved for the claim: for this very one, or for
+// names reports whether a volume is reserved for the claim: for this very one, or for
 // any of its name.
 func names(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
@@ -90,7 +90,7 @@ func value(s *string) string {
 	return *s
 }
 
-// offers tells whether the volume has all access modes of the claim.
+// offers reports whether the volume has all access modes of the claim.
 func offers(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 	return !slices.ContainsFunc(claim.Spec.AccessModes, func(m v1.PersistentVolumeAccessMode) bool {
 		return !slices.Contains(pv.Spec.AccessModes, m)

@@ -29,7 +29,7 @@ func (f *finding) provision(claim *v1.PersistentVolumeClaim, state *cluster.Stat
 	f.provisions = append(f.provisions, claim)
 }
 
-// allowed tells whether the class's topologies allow a node: some term of which
+// allowed reports whether the class's topologies allow a node: some term of which
 // all demands are met. No terms allow every node, an empty one none.
 func allowed(class *storagev1.StorageClass, n *cluster.Node) bool {
 	if len(class.AllowedTopologies) == 0 {
@@ -46,7 +46,7 @@ func allowed(class *storagev1.StorageClass, n *cluster.Node) bool {
 	})
 }
 
-// enough tells whether the driver has room for the claim where the node can reach
+// enough reports whether the driver has room for the claim where the node can reach
 // it (KEP-1472). A driver that doesn't publish its capacity is taken to have. What
 // several claims of one pod need together isn't looked at, as in kube-scheduler.
 func enough(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, state *cluster.State, n *cluster.Node) bool {
@@ -67,7 +67,7 @@ func enough(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, stat
 	})
 }
 
-// reaches tells whether the node can reach a capacity.
+// reaches reports whether the node can reach a capacity.
 func reaches(c *storagev1.CSIStorageCapacity, n *cluster.Node) bool {
 	if c.NodeTopology == nil {
 		return false

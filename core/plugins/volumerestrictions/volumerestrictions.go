@@ -154,7 +154,7 @@ func (exclusiveDisks) Explain(*cluster.Node) *framework.Reason {
 	return &framework.Reason{Plugin: Name, Messages: []string{"node(s) had no available disk"}}
 }
 
-// conflict tells whether two volumes are one disk that can't be mounted twice on a
+// conflict reports whether two volumes are one disk that can't be mounted twice on a
 // node: EBS never can, the others if both are read only. One RBD image may be named
 // by different monitors of its cluster: one in common makes it the same.
 func conflict(a, b *v1.Volume) bool {

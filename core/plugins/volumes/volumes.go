@@ -21,7 +21,7 @@ func ClaimNotFound(name string) string {
 	return fmt.Sprintf("persistentvolumeclaim %q not found", name)
 }
 
-// Delayed tells whether a claim is bound when its first consumer is placed: its
+// Delayed reports whether a claim is bound when its first consumer is placed: its
 // class has volumeBindingMode WaitForFirstConsumer. A claim of a class that doesn't
 // exist isn't. The error is for people: a class that says no mode.
 func Delayed(c *v1.PersistentVolumeClaim, state *cluster.State) (bool, error) {
@@ -44,7 +44,7 @@ func CheckOwner(pod *cluster.Pod, c *v1.PersistentVolumeClaim) error {
 	return fmt.Errorf("PVC %s/%s was not created for pod %s (pod is not owner)", c.Namespace, c.Name, pod.Name())
 }
 
-// ReadWriteOncePod tells whether only one pod at a time may use the claim
+// ReadWriteOncePod reports whether only one pod at a time may use the claim
 // (KEP-2485).
 func ReadWriteOncePod(c *v1.PersistentVolumeClaim) bool {
 	return slices.Contains(c.Spec.AccessModes, v1.ReadWriteOncePod)
@@ -83,6 +83,6 @@ func unboundDisk(c *v1.PersistentVolumeClaim, state *cluster.State) (cluster.Dis
 	return cluster.Disk{Driver: driver, Name: driver + "/\x00" + c.Namespace + "/" + c.Name}, true
 }
 
-// Has tells whether a pod has a volume that counts for nodes' attach limits. Every
+// Has reports whether a pod has a volume that counts for nodes' attach limits. Every
 // pod has volumes of other kinds, such as the token of its service account.
 func Has(pod *cluster.Pod) bool { return len(pod.Claims) > 0 || len(pod.Disks) > 0 }

@@ -22,7 +22,7 @@ type Config struct {
 	// GroupLabel is the label of a node that names its node group. Nodes without it are
 	// nobody's to delete.
 	GroupLabel string
-	// WholeNode tells whether each pod of a group takes a node of its own and nothing but
+	// WholeNode reports whether each pod of a group takes a node of its own and nothing but
 	// these pods may be there: its pods select the group by GroupLabel.
 	WholeNode func(group string) bool
 	// Patience is how long something that must not stay may stay in calm times.
@@ -52,7 +52,7 @@ const (
 	NodeLeft       Kind = "a node left that nobody needs"
 )
 
-// Twice tells whether a violation is of something done twice; else something was lost.
+// Twice reports whether a violation is of something done twice; else something was lost.
 func (k Kind) Twice() bool { return k == BoundTwice || k == BoughtTwice || k == Misplaced }
 
 // History is what the API has shown so far. Its methods are for one goroutine at a time.
@@ -310,7 +310,7 @@ func (h *History) forget(now time.Time) {
 	}
 }
 
-// unjudged tells whether a node of the name was deleted and isn't judged yet.
+// unjudged reports whether a node of the name was deleted and isn't judged yet.
 func (h *History) unjudged(name string) bool {
 	for _, l := range h.nodes {
 		if l.gone && !l.judged && l.node.Name == name {

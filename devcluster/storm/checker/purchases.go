@@ -61,7 +61,7 @@ func (h *History) endWaves() {
 	}
 }
 
-// empty tells whether a group has no node, and no unfinished pod selects it.
+// empty reports whether a group has no node, and no unfinished pod selects it.
 func (h *History) empty(id string) bool {
 	for _, l := range h.pods {
 		if !l.gone && l.pod.Spec.NodeSelector[h.config.GroupLabel] == id {

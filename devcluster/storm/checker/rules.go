@@ -35,7 +35,7 @@ func (h *History) checkPlaces(now time.Time, nodes []*v1.Node, pods []*v1.Pod) {
 	}
 }
 
-// cameLater tells whether a taint is one that a node gets after its pods.
+// cameLater reports whether a taint is one that a node gets after its pods.
 func cameLater(t v1.Taint) bool {
 	switch t.Key {
 	case v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeUnschedulable, toBeDeleted:
@@ -65,7 +65,7 @@ func (h *History) checkDeletions(now time.Time) {
 	}
 }
 
-// another tells whether another node has or had the name of a node.
+// another reports whether another node has or had the name of a node.
 func (h *History) another(l *nodeLife) bool {
 	for _, other := range h.nodes {
 		if other != l && other.node.Name == l.node.Name {
@@ -120,7 +120,7 @@ func (h *History) checkWaiting(now time.Time, nodes []*v1.Node, pods []*v1.Pod) 
 	}
 }
 
-// waits tells whether a pod waits for a scheduler.
+// waits reports whether a pod waits for a scheduler.
 func waits(l *podLife) bool {
 	return !l.gone && !finished(l.pod) && l.pod.DeletionTimestamp == nil && l.pod.Spec.NodeName == "" && len(l.pod.Spec.SchedulingGates) == 0
 }
@@ -164,7 +164,7 @@ func ready(n *v1.Node) bool {
 	return false
 }
 
-// tooLong tells whether something that holds since a time has held for longer than Patience
+// tooLong reports whether something that holds since a time has held for longer than Patience
 // in calm times.
 func (h *History) tooLong(now, from time.Time) bool {
 	if from.IsZero() || h.calmSince.IsZero() {

@@ -196,7 +196,7 @@ func (c *capacity) taints(spec []v1.Taint) []v1.Taint {
 	return out
 }
 
-// propagated tells whether Cluster API gives a label of Machines to their nodes.
+// propagated reports whether Cluster API gives a label of Machines to their nodes.
 func propagated(key string) bool {
 	domain, _, found := strings.Cut(key, "/")
 	if !found {

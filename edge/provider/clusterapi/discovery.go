@@ -57,14 +57,14 @@ func ParseAutoDiscovery(value string) (Selection, error) {
 	return s, nil
 }
 
-// selects tells whether an object may be a node group.
+// selects reports whether an object may be a node group.
 func (s *Selection) selects(o *scalable) bool {
 	return (s.Namespace == "" || s.Namespace == o.Namespace) &&
 		(s.ClusterName == "" || s.ClusterName == o.Spec.ClusterName) &&
 		(s.Labels == nil || s.Labels.Matches(labels.Set(o.Labels)))
 }
 
-// selected tells whether any selection selects an object; without any all are.
+// selected reports whether any selection selects an object; without any all are.
 func selected(selections []Selection, o *scalable) bool {
 	for i := range selections {
 		if selections[i].selects(o) {

@@ -166,7 +166,7 @@ func (g *group) machine(in nodegroup.Instance) *machine {
 	return nil
 }
 
-// lists tells whether the group lists an instance.
+// lists reports whether the group lists an instance.
 func (g *group) lists(in nodegroup.Instance) bool {
 	for _, x := range g.Instances {
 		if in.ID != "" && x.ID == in.ID || in.Node != "" && x.Node == in.Node {
@@ -266,7 +266,7 @@ func within(ctx context.Context, call func(context.Context) error) error {
 	return call(ctx)
 }
 
-// refused tells whether the API server has answered that it doesn't do what it was asked for: it
+// refused reports whether the API server has answered that it doesn't do what it was asked for: it
 // has changed nothing.
 func refused(err error) bool {
 	var status apierrors.APIStatus

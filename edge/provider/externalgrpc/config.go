@@ -73,7 +73,7 @@ func (c *Config) Validate() error {
 	return err
 }
 
-// Encrypted tells whether the connection is.
+// Encrypted reports whether the connection is.
 func (c *Config) Encrypted() bool { return c.Cert != "" }
 
 func (c *Config) timeout() time.Duration {

@@ -40,7 +40,7 @@ type failedCall struct {
 // Error implements error.
 func (e *failedCall) Error() string { return e.message }
 
-// hasCode tells whether an error is that of a call with one of some codes.
+// hasCode reports whether an error is that of a call with one of some codes.
 func hasCode(err error, any ...codes.Code) bool {
 	var failed *failedCall
 	if !errors.As(err, &failed) {
@@ -54,10 +54,10 @@ func hasCode(err error, any ...codes.Code) bool {
 	return false
 }
 
-// leftOut tells whether the server doesn't implement the call.
+// leftOut reports whether the server doesn't implement the call.
 func leftOut(err error) bool { return hasCode(err, codes.Unimplemented) }
 
-// noAnswer tells whether the server can't be reached, or is too slow.
+// noAnswer reports whether the server can't be reached, or is too slow.
 func noAnswer(err error) bool { return hasCode(err, codes.Unavailable, codes.DeadlineExceeded) }
 
 // closed is said when the server has closed the connection and its reason wasn't read.

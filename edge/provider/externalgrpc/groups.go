@@ -242,7 +242,7 @@ func (c *Client) readOptions(ctx context.Context, r *read) {
 	r.optionsErr = err.Error() + "; the last known options are used"
 }
 
-// saysNoMore tells whether options are those of the flags, or those of them that a server knows
+// saysNoMore reports whether options are those of the flags, or those of them that a server knows
 // which has no start-up time.
 func (c *Client) saysNoMore(o *cluster.GroupOptions) bool {
 	flags := c.defaults

@@ -5,7 +5,7 @@ package remark
 // Last is what was said last, by what it is about. It is for one goroutine at a time.
 type Last map[string]string
 
-// IsNews takes what is wrong with something, "" for nothing, and tells whether it is to be said:
+// IsNews takes what is wrong with something, "" for nothing, and reports whether it is to be said:
 // whether it isn't what was said last.
 func (l Last) IsNews(about, why string) bool {
 	if l[about] == why {

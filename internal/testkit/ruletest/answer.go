@@ -68,7 +68,7 @@ func (a *answers) filter(n *cluster.Node) string {
 	return a.reason(n, codes[0], group.Explain(g.Groups, 0))
 }
 
-// leavesOut tells whether a local rule names nodes to which it keeps the pod, and this isn't one.
+// leavesOut reports whether a local rule names nodes to which it keeps the pod, and this isn't one.
 func (a *answers) leavesOut(local framework.LocalRule, n *cluster.Node) bool {
 	narrower, ok := local.(framework.Narrower)
 	if !ok || narrower.NarrowsTo() == nil {

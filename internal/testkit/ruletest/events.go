@@ -84,7 +84,7 @@ func (a signature) differs(b signature) Part {
 	return Same
 }
 
-// SignsAgain tells whether a change of the cluster changes the signature of a pod.
+// SignsAgain reports whether a change of the cluster changes the signature of a pod.
 func SignsAgain(t testing.TB, make Make, nodes Nodes, objects Objects, pods Pods, pod *testkit.PodBuilder, change func(*Cluster)) bool {
 	t.Helper()
 	world := NewCluster(t, nodes, objects, pods)

@@ -49,7 +49,7 @@ func (a *Args) Name() string {
 	return a.d.CmdArgs[0].Key
 }
 
-// Flag tells whether an argument without a value is there.
+// Flag reports whether an argument without a value is there.
 func (a *Args) Flag(key string) bool {
 	a.t.Helper()
 	a.knows(key)
