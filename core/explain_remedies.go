@@ -87,7 +87,7 @@ func remedyNoPlace(_ *Core, n *cluster.Node, k *autoscaler.Kept) []string {
 	if k.Pod == "" {
 		return []string{"make room for its pods on other nodes"}
 	}
-	out := []string{fmt.Sprintf("make room for %s on another node: berth explain pod %s shows which plugins reject which nodes", k.Pod, k.Pod)}
+	out := []string{fmt.Sprintf("free capacity for %s on another node; to see which plugins reject which nodes: berth explain pod %s", k.Pod, k.Pod)}
 	if podOn(n, k.Pod) == nil {
 		out = append(out, "the pod has since left the node: the next plan reconsiders it")
 	}

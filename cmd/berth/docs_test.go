@@ -148,7 +148,7 @@ func TestRulesRefuseWhatDoesNotWork(t *testing.T) {
 		"kubectl berth simulate x.yaml":                              `unknown command "simulate"`,
 		"berth run --cloud-provder clusterapi":                       "there is no flag --cloud-provder",
 		"berth run --scan-interval soon":                             "invalid argument",
-		"berth explain pod":                                          "give the pod as",
+		"berth explain pod":                                          "name a pod",
 		"berth simulate examples/night-batch/none.yaml":              "no such file",
 		"kubectl apply -k deploy/kustomize/overlays/eks":             "no such file",
 		"kubectl -n kube-system logs deployment/berths":              "no manifest in deploy/kustomize has the name berths",
