@@ -106,5 +106,11 @@ var All = []Mutant{
 	{"a node that stays is left unschedulable", "core/step/taint.go", "		if cordoned {\n			n.Spec.Unschedulable = false", "		if cordoned {\n			_ = n", "./core/lifecycle/nodedeletion", "Property", "400"},
 	{"somebody else's taint is taken over", "core/lifecycle/nodedeletion/marking.go", "if i < 0 || !noted {", "if i < 0 || !noted && false {", "./core/lifecycle/nodedeletion", "Property", "400"},
 	{"a node is deleted under a pod that has slipped in", "core/lifecycle/nodedeletion/looks.go", "!expected(p.UID) && !m.ignores(t, p) {", "!expected(p.UID) && false {", "./core/lifecycle/nodedeletion", "TestScripts/slipped_in", "1"},
+	{"a node takes pods while the provider may still be deleting it", "core/lifecycle/nodedeletion/provider.go", ">= lingerTime:", ">= 0:", "./core/lifecycle/nodedeletion", "TestScripts/unanswered|WithoutAnAnswer", "100"},
+	{"a refusal takes back what a call without an answer may still do", "core/lifecycle/nodedeletion/provider.go", "if s.unanswered > 0 {", "if false {", "./core/lifecycle/nodedeletion", "TestScripts/unanswered", "1"},
+	{"orders that may still be carried out take no room below the maximum", "core/lifecycle/nodegroups/nodegroups.go", " - g.doubt.mayCome()", "", "./core/lifecycle/nodegroups", "TestScripts/unanswered", "1"},
+	{"a deleted node counts as being removed while the API shows it", "core/lifecycle/nodedeletion/begin.go", "_, done := d.state.(deleted); !done", "_, done := d.state.(deleted); !done || true", "./core/lifecycle/nodedeletion", "TestScripts/lingering", "1"},
+	{"a node goes though it has moved to another group", "core/lifecycle/nodedeletion/looks.go", "n.Group != d.group {", "false {", "./core/lifecycle/nodedeletion", "TestScripts/moved", "1"},
+	{"instances that came don't count for those that were ordered first", "core/lifecycle/nodegroups/missing.go", "	q.forget(arrived)\n", "", "./core/lifecycle/nodegroups", "TestScripts/missing_churn", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }

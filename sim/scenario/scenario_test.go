@@ -123,7 +123,7 @@ func TestFaultsSayHowOftenOrWhenTheyCome(t *testing.T) {
 		scenario.SpotReclaim: event, scenario.CrashBerth: event, scenario.WatchStall: event, scenario.DeletePod: event,
 		scenario.EvictPod: event, scenario.Cordon: event, scenario.Relabel: event,
 		scenario.ForbidEvictions: event, scenario.ReclaimDraining: event,
-		scenario.SlowStop: rate, scenario.ControllerStalls: rate, scenario.DeletionFails: rate,
+		scenario.SlowStop: rate, scenario.ControllerStalls: rate, scenario.DeletionFails: rate, scenario.CloudNoAnswer: rate,
 		scenario.StockOut: "", // lasts from the beginning to the end
 	}
 	for _, kind := range scenario.FaultKinds() {

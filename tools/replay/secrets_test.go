@@ -93,6 +93,7 @@ func nodeWithSecrets() *v1.Node {
 	node := testkit.Node("n").Obj()
 	plant(node)
 	//nolint:staticcheck // deprecated, and an old object may still have it
+	node.Finalizers = []string{"kept.example/finalizer"} // the name of a controller, and told: it says why a deleted node is still there
 	node.Spec.ConfigSource = &v1.NodeConfigSource{ConfigMap: &v1.ConfigMapNodeConfigSource{Name: secret}}
 	return node
 }
@@ -248,7 +249,7 @@ extenders:
 			t.Errorf("the recording holds a secret, at …%s…", raw[max(0, at-100):min(len(raw), at+30)])
 		}
 	}
-	for _, kept := range []string{`"berth.dev/run-for":"kept"`, "extender.example", `"volumeHandle":"disk"`, `"scratch"`} {
+	for _, kept := range []string{`"berth.dev/run-for":"kept"`, "extender.example", "kept.example/finalizer", `"volumeHandle":"disk"`, `"scratch"`} {
 		if !bytes.Contains(raw, []byte(kept)) {
 			t.Errorf("the recording lacks %s, which Berth reads:\n%s", kept, raw)
 		}

@@ -93,17 +93,17 @@ func (c *Client) DeleteNodes(ctx context.Context, group string, instances []node
 	for i := range instances {
 		request.Nodes = append(request.Nodes, c.nodes.message(&instances[i]))
 	}
-	_, err := invokeWithin(ctx, c.deletionTimeout(len(instances)), "NodeGroupDeleteNodes", c.server.NodeGroupDeleteNodes, request)
+	_, err := invokeWithin(ctx, deletionTimeout(c.timeout, len(instances)), "NodeGroupDeleteNodes", c.server.NodeGroupDeleteNodes, request)
 	return wrap(err, "deleting %d nodes of group %q", len(instances), group)
 }
 
 // longestDeletion is how long one call for many nodes may take, unless grpc_timeout is longer.
 const longestDeletion = 2 * time.Minute
 
-// deletionTimeout returns how long a call that deletes so many nodes may take: grpc_timeout for
-// each, since many servers delete one instance after the other.
-func (c *Client) deletionTimeout(nodes int) time.Duration {
-	return max(c.timeout, min(c.timeout*time.Duration(max(nodes, 1)), longestDeletion))
+// deletionTimeout returns how long a call that deletes so many nodes may take: the timeout of a
+// call for each, since many servers delete one instance after the other.
+func deletionTimeout(each time.Duration, nodes int) time.Duration {
+	return max(each, min(each*time.Duration(max(nodes, 1)), longestDeletion))
 }
 
 // DecreaseTargetSize implements nodegroup.Provider.

@@ -274,19 +274,16 @@ func TestOnlyTheServersOwnWordIsARefusal(t *testing.T) {
 
 // TestADeletionOfManyNodesHasMoreTime, since servers delete one instance after the other.
 func TestADeletionOfManyNodesHasMoreTime(t *testing.T) {
-	var had time.Duration
-	b := newBed(t, 5*time.Second, newFakeProvider(group("g")), func(ctx context.Context, call string, _ any, next func() (any, error)) (any, error) {
-		if deadline, ok := ctx.Deadline(); call == "NodeGroupDeleteNodes" && ok {
-			had = time.Until(deadline).Round(5 * time.Second)
-		}
-		return next()
-	})
 	for _, x := range []struct {
-		nodes int
-		want  time.Duration
-	}{{1, 5 * time.Second}, {14, 70 * time.Second}, {1000, 2 * time.Minute}} {
-		if err := b.DeleteNodes(t.Context(), "g", make([]nodegroup.Instance, x.nodes)); err != nil || had != x.want {
-			t.Errorf("%d nodes: got %s, %v, want %s", x.nodes, had, err, x.want)
+		timeout time.Duration
+		nodes   int
+		want    time.Duration
+	}{
+		{5 * time.Second, 0, 5 * time.Second}, {5 * time.Second, 1, 5 * time.Second}, {5 * time.Second, 14, 70 * time.Second},
+		{5 * time.Second, 1000, 2 * time.Minute}, {3 * time.Minute, 2, 3 * time.Minute},
+	} {
+		if got := externalgrpc.DeletionTimeout(x.timeout, x.nodes); got != x.want {
+			t.Errorf("%d nodes with a timeout of %s: got %s, want %s", x.nodes, x.timeout, got, x.want)
 		}
 	}
 }

@@ -1,0 +1,4 @@
+package externalgrpc
+
+// DeletionTimeout is deletionTimeout, for tests.
+var DeletionTimeout = deletionTimeout
