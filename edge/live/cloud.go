@@ -175,9 +175,9 @@ func (c *cloud) scaleUp(ctx context.Context, order step.ScaleUp) error {
 }
 
 // deleteNodes asks for the removal of nodes of one group, in one call. A provider that refuses a
-// call may have refused one node of many: then each half is asked for by itself, so that one node
-// that can't go keeps no other; unless they go together or not at all. A call that had no answer isn't repeated here: what became of its
-// nodes only the groups that are read next tell.
+// call may have refused one node of many. Then each half is asked for by itself, so that one node
+// that can't go keeps no other, unless the nodes go together or not at all. A call that had no
+// answer isn't repeated here: what became of its nodes only the groups that are read next tell.
 func (c *cloud) deleteNodes(ctx context.Context, group string, deletions []deletion) {
 	instances := make([]nodegroup.Instance, len(deletions))
 	for i, d := range deletions {
