@@ -97,7 +97,7 @@ func (f *reachFlags) findLeader(ctx context.Context, client kubernetes.Interface
 	lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("Lease %s not found: Berth is not running here, or its Lease has another name; install Berth, "+
+		return nil, fmt.Errorf("no Lease %s: Berth is not running here, or its Lease has another name; install Berth, "+
 			"set the Lease with --lease NAMESPACE/NAME (with --mode=autoscaler kube-system/cluster-autoscaler), or the pod with --pod if it runs without leader election", f.lease)
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("not authorized to get the Lease %s, which names the leader: %w; %s", f.lease, err, grantRole(namespace))

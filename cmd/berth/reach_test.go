@@ -72,7 +72,7 @@ func TestFindLeaderNamesTheFlag(t *testing.T) {
 		{reachFlags{lease: "berth"}, `--lease is "berth"; it must be the Lease as NAMESPACE/NAME`},
 		{reachFlags{lease: "kube-system/"}, "--lease is"},
 		{reachFlags{pod: "berth-0"}, `--pod is "berth-0"; it must be the pod of Berth as NAMESPACE/NAME`},
-		{reachFlags{lease: "kube-system/berth"}, "Lease kube-system/berth not found: Berth is not running here"},
+		{reachFlags{lease: "kube-system/berth"}, "no Lease kube-system/berth: Berth is not running here"},
 	} {
 		if _, err := x.flags.findLeader(t.Context(), fake.NewClientset(), &serverClock{}); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v\nwant …%s…", x.flags, err, x.want)

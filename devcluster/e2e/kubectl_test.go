@@ -140,7 +140,7 @@ func TestKubectlBerth(t *testing.T) {
 	// Before there is a Berth: an administrator is told that, others that they may not know.
 	admin := &kubectlUser{t: t, folder: users["carol"].folder, kubeconfig: c.Kubeconfig}
 	users["admin"] = admin
-	refuses("admin", "Lease kube-system/berth not found", "status")
+	refuses("admin", "no Lease kube-system/berth", "status")
 
 	groups := filepath.Join(t.TempDir(), "groups.yaml")
 	if err := os.WriteFile(groups, []byte(pricedGroups), 0o600); err != nil {

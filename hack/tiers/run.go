@@ -42,7 +42,6 @@ type command struct {
 
 // tool is a program that a stage needs beside Go.
 type tool struct {
-	what string
 	find func() error
 }
 
@@ -189,7 +188,7 @@ func runGoTest(cmd *exec.Cmd, out, log io.Writer) (*results, error) {
 		read <- seen
 	}()
 	err := cmd.Run()
-	w.Close()
+	_ = w.Close() // the reader sees the end, which is all that is wanted
 	return <-read, err
 }
 

@@ -92,8 +92,8 @@ func podWithSecrets() *v1.Pod {
 func nodeWithSecrets() *v1.Node {
 	node := testkit.Node("n").Obj()
 	plant(node)
-	//nolint:staticcheck // deprecated, and an old object may still have it
 	node.Finalizers = []string{"kept.example/finalizer"} // the name of a controller, and told: it says why a deleted node is still there
+	//nolint:staticcheck // deprecated, and an old object may still have it
 	node.Spec.ConfigSource = &v1.NodeConfigSource{ConfigMap: &v1.ConfigMapNodeConfigSource{Name: secret}}
 	return node
 }
