@@ -3,9 +3,6 @@ package draining
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
-
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
 )
@@ -46,7 +43,7 @@ func tierOf(tiers []autoscaler.DrainTier, priority int32) int {
 // grace returns how long a pod of a tier may take to terminate, and whether that is less than
 // it says itself.
 func grace(tier autoscaler.DrainTier, pod *cluster.Pod) (_ time.Duration, less bool) {
-	own := time.Duration(ptr.Deref(pod.Object.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)) * time.Second
+	own := time.Duration(pod.Eviction.Grace) * time.Second
 	if tier.Grace > 0 && tier.Grace < own {
 		return tier.Grace, true
 	}

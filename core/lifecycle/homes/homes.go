@@ -18,7 +18,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
@@ -195,7 +194,7 @@ func (m *Machine) expect(t *lifecycle.Turn, h *home) {
 	}
 	h.left, h.until, h.ownerAt = t.Now, t.Now.Add(m.cfg.Time), t.State.OwnerOf(h.pod)
 	if h.owner.kind == string(cluster.StatefulSet) {
-		h.until = h.until.Add(time.Duration(ptr.Deref(h.pod.Object.Spec.TerminationGracePeriodSeconds, 30)) * time.Second)
+		h.until = h.until.Add(time.Duration(h.pod.Eviction.Grace) * time.Second)
 	}
 	m.unsettled, m.wake = true, lifecycle.Earliest(m.wake, h.until)
 }
