@@ -329,16 +329,16 @@ func TestBadStarts(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"run", "--kubeconfig", "/does/not/exist"}, "--kubeconfig: stat /does/not/exist: no such file or directory; give the path"},
-		{[]string{"run", "--kubeconfig", dead}, "the API server at https://127.0.0.1:1 does not answer"},
+		{[]string{"run", "--kubeconfig", "/does/not/exist"}, "--kubeconfig: stat /does/not/exist: no such file or directory; set it to the path"},
+		{[]string{"run", "--kubeconfig", dead}, "the API server at https://127.0.0.1:1 is not reachable"},
 		{[]string{"run", "--no-such-flag"}, "unknown flag: --no-such-flag"},
 		{[]string{"run", "--config", "/does/not/exist"}, "reading the scheduler configuration"},
 		{[]string{"run", "--kubeconfig", dead, "--cloud-provider", "simulated"}, "--cloud-provider and --cloud-config go together"},
 		{[]string{"run", "--kubeconfig", dead, "--cloud-provider", "simulated", "--cloud-config", "/none.yaml"}, "reading node groups: open /none.yaml"},
 		{[]string{"run", "--mode", "driver"}, `--mode is "driver"; it must be scheduler, autoscaler or unset`},
-		{[]string{"run", "--mode", "autoscaler"}, "--mode=autoscaler has to know where nodes come from; give --cloud-provider"},
-		{[]string{"run", "--mode", "scheduler", "--cloud-provider", "simulated"}, "--mode=scheduler adds and removes no nodes"},
-		{[]string{"run", "--expander", "magic"}, `--expander is "magic"; "magic" is no expander; name one or several of random, most-pods,`},
+		{[]string{"run", "--mode", "autoscaler"}, "--mode=autoscaler needs a cloud provider; set --cloud-provider"},
+		{[]string{"run", "--mode", "scheduler", "--cloud-provider", "simulated"}, "--mode=scheduler does not add or remove nodes"},
+		{[]string{"run", "--expander", "magic"}, `--expander is "magic"; unknown expander "magic"; give one or more of random, most-pods,`},
 		{[]string{"fly"}, `unknown command "fly"`},
 	} {
 		out, err := exec.Command(berth, c.args...).CombinedOutput()

@@ -55,6 +55,8 @@
 //	unanswered its deletion had no answer        the next list         the same
 //	deleted    remembered, since its node may    deletedKept without   forgotten
 //	           still show up                     being listed
+//	                                             a list without it,    another instance with its ID: coming
+//	                                             and one with it
 //	                                             deletedListed, and    coming, since its deletion; if it has failed, at
 //	                                             it is listed still    once deleting again
 //

@@ -25,6 +25,8 @@ type instance struct {
 	// since is when it was first seen in the provider's list; of a deleted one, when
 	// it was deleted.
 	since time.Time
+	// unlisted reports that a list didn't have it since it was deleted.
+	unlisted bool
 }
 
 // instanceState is a row of the second table in doc.go.
@@ -98,6 +100,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 		}
 		m.launches.Unlisted(id, x.node)
 		m.settleUnlisted(t, id, x)
+		x.unlisted = x.state == deleted
 		if x.state != deleted || t.Now.Sub(x.since) > deletedKept {
 			delete(m.instances, id)
 		}
@@ -141,7 +144,7 @@ func (m *Machine) forgetLeaving(id string) {
 // watchInstance takes a listed instance that isn't registered.
 func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup.Instance) {
 	x := m.instances[inst.ID]
-	if x == nil {
+	if x == nil || x.unlisted { // or another one that has its ID, as hardware has
 		x = &instance{group: group, node: inst.Node, since: t.Now}
 		m.launches.Listed(t.Now, group, inst.ID, inst.Node)
 		m.instances[inst.ID] = x
