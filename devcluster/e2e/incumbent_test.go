@@ -69,7 +69,7 @@ func TestASecondSchedulerIsRefused(t *testing.T) {
 
 	// One that has stood by finds a kube-scheduler that was started since.
 	standby, log := startBerth(t, c)
-	within(t, "another Berth to stand by", time.Minute, logs(log, "standing by: another one leads"))
+	within(t, "another Berth to stand by", time.Minute, logs(log, "standing by: another instance is the leader"))
 	startScheduler(t, c, schedulerConfig(t, c, schedulerDefaults))
 	within(t, "the new kube-scheduler to take its Lease", time.Minute, func(ctx context.Context) bool {
 		l, err := leases.Get(ctx, "kube-scheduler", metav1.GetOptions{})
