@@ -130,8 +130,8 @@ func TestADeposedLeaderWritesNothing(t *testing.T) {
 		{"stopped", func(berth *os.Process, _ *line) func() {
 			_ = berth.Signal(syscall.SIGSTOP)
 			return func() { _ = berth.Signal(syscall.SIGCONT) }
-		}, "the lease kube-system/berth was lost"},
-		{"cutoff", func(_ *os.Process, l *line) func() { return l.hang() }, "the lease kube-system/berth was lost"},
+		}, "the Lease kube-system/berth was lost"},
+		{"cutoff", func(_ *os.Process, l *line) func() { return l.hang() }, "the Lease kube-system/berth was lost"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			l, log := newLine(t, c), filepath.Join(t.TempDir(), "first.log")
