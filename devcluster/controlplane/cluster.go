@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -49,6 +50,7 @@ type Cluster struct {
 	Config     *rest.Config
 	dir        string
 	keep       bool                // the directory was given
+	audited    bool                // there is an audit log
 	procs      []*Process          // in the order of their start
 	args       map[string][]string // what each was started with, by name
 	starts     map[string]int      // how often each was started
@@ -112,7 +114,7 @@ func (c *Cluster) bringUp(ctx context.Context, o Options) error {
 	if o.NoControllers { // nobody would take the taint of a new node away, or make a namespace's account
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
 	}
-	if o.AuditLog != "" {
+	if c.audited = o.AuditLog != ""; c.audited {
 		audit, err := c.auditFlags(o.AuditLog)
 		if err != nil {
 			return fmt.Errorf("writing the audit policy: %w", err)
@@ -294,9 +296,15 @@ func (c *Cluster) poll(ctx context.Context, limit time.Duration, not string, hol
 // Stop ends all components, the last started first, and removes the cluster's files,
 // unless the data directory was given.
 func (c *Cluster) Stop() {
-	for i := len(c.procs) - 1; i >= 0; i-- {
-		c.procs[i].Stop(10 * time.Second)
+	limit := 10 * time.Second
+	if !c.keep && !c.audited {
+		limit = time.Second // nobody will read what they would write at their end
 	}
+	var all sync.WaitGroup
+	for _, p := range c.procs {
+		all.Go(func() { p.Stop(limit) })
+	}
+	all.Wait()
 	if !c.keep && c.dir != "" {
 		os.RemoveAll(c.dir)
 		if c.Kubeconfig != "" {

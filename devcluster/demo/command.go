@@ -3,7 +3,9 @@ package demo
 import (
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 )
 
 // Command returns the command of the demo, with the trace as a subcommand.
@@ -14,6 +16,7 @@ func Command() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n.Out = cmd.OutOrStdout()
+			klog.SetLogger(logr.Discard()) // the client library says of watches what the table shows
 			return n.Run(cmd.Context())
 		},
 	}

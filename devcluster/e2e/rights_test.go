@@ -37,7 +37,7 @@ func TestWhoLacksARightIsNoLeader(t *testing.T) {
 	limit, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(limit, berth, "run", "--kubeconfig", kubeconfig, "--secure-port", "0", "--config", other).CombinedOutput()
-	if want := "the lease kube-system/mine can't be used for leader election: the API server does not allow to get it"; err == nil || limit.Err() != nil || !bytes.Contains(out, []byte(want)) {
+	if want := "the Lease kube-system/mine can't be used for leader election: not authorized to get it"; err == nil || limit.Err() != nil || !bytes.Contains(out, []byte(want)) {
 		t.Errorf("it ended with %v, want an error that says %q:\n%s", err, want, out)
 	}
 
