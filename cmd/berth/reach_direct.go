@@ -51,14 +51,14 @@ func (f *reachFlags) direct(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// speak has the connection use a transport, which is made around a base. Berth redirects nobody, so
-// that credentials don't follow a redirect.
+// speak makes the connection use a transport that wraps base. It follows no redirect, so that
+// credentials never reach another server.
 func (c *connection) speak(through http.RoundTripper, base *http.Transport) {
 	c.http = &http.Client{Transport: through, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	c.close = base.CloseIdleConnections
 }
 
-// asKubeconfig has the connection send the credentials of a kubeconfig to the Berth at a host.
+// asKubeconfig makes the connection send the credentials of a kubeconfig to the Berth at a host.
 func (f *reachFlags) asKubeconfig(ctx context.Context, c *connection, cfg *rest.Config, host string) error {
 	vouched, err := f.vouchedFor(ctx, host)
 	if err != nil {

@@ -121,9 +121,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			case s.gone:
 				m.drop(name)
 			case listed(in.Groups, d.group, s.node):
-				d.instance = ""
-				t.State.SetNode(d.on(s.node))
-				m.giveUp(t, name, d, d.why)
+				m.alive(t, name, d, s.node)
 			default:
 				m.set(d, deleted{since: t.Now})
 			}
@@ -133,10 +131,10 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	}
 }
 
-// settle takes what the provider lists as the answer to a call that had none. An instance that
+// settle decides by the provider's list what became of a call that had no answer. An instance that
 // isn't listed, or only as one that is being deleted, goes. One that is listed may still be the
-// next that a slow provider deletes: it is asked once more, and after that call nothing is placed
-// on the node for lingerTime.
+// next that a slow provider deletes. The provider is asked once more; after that call nothing is
+// placed on the node for lingerTime.
 func (m *Machine) settle(t *lifecycle.Turn, groups []nodegroup.Group, name string, d *deletion, s unanswered) {
 	there := slices.ContainsFunc(groups, func(g nodegroup.Group) bool { return g.ID == d.group })
 	switch {
@@ -149,13 +147,18 @@ func (m *Machine) settle(t *lifecycle.Turn, groups []nodegroup.Group, name strin
 	case there && s.unanswered < maxUnanswered:
 		m.repeat(t, d, s)
 	case !there || t.Now.Sub(s.since) >= lingerTime:
-		d.instance = ""
-		t.State.SetNode(d.on(s.node))
-		m.giveUp(t, name, d, d.why)
+		m.alive(t, name, d, s.node)
 	}
 }
 
-// settled has the deletion of a node count as done by an answer that never came.
+// alive returns a node to the state and ends its deletion, which the provider hasn't carried out.
+func (m *Machine) alive(t *lifecycle.Turn, name string, d *deletion, node *cluster.NodeInfo) {
+	d.instance = ""
+	t.State.SetNode(d.on(node))
+	m.giveUp(t, name, d, d.why)
+}
+
+// settled reports the deletion of a node as done: the list shows it, though the answer never came.
 func (m *Machine) settled(t *lifecycle.Turn, node string, d *deletion) {
 	tellRemoved(t, node, d.drains())
 	t.Ready.SettledDeletions = append(t.Ready.SettledDeletions, step.NodeDeletionDone{Node: node, Instance: d.instance})
