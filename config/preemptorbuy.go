@@ -12,7 +12,7 @@ import (
 	"github.com/berthproject/berth/core/weighing"
 )
 
-// This file reads what a profile says of its pods that could preempt: an entry of
+// This file reads what a profile sets for its pods that could preempt: an entry of
 // pluginConfig with a name of Berth's own, beside that of DefaultPreemption, which stays as
 // kube-scheduler has it. There is no plugin of the name to enable or disable.
 

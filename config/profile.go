@@ -133,7 +133,7 @@ func (p *profilePlugins) scoreWeights() map[string]int64 {
 	return weights
 }
 
-// sortText writes down what a profile says of queueSort: profiles with equal texts agree.
+// sortText writes a profile's queueSort as text: profiles with equal texts agree.
 func sortText(in *kubeschedulerv1.Plugins) string {
 	if in == nil {
 		return "|"

@@ -96,10 +96,10 @@ const (
 // nodes is where nodes come from.
 type nodes struct {
 	nodegroup.Provider // nil without --cloud-provider
-	// watch has the provider read its groups from what it watches, until ctx is done. It comes
+	// watch makes the provider read its groups from its watches, until ctx is done. It comes
 	// before lead.
 	watch func(ctx context.Context)
-	// lead has the provider begin its work, until ctx is done; end ends it. It comes last, and
+	// lead starts the work of the provider, until ctx is done; end ends it. It comes last, and
 	// only after lead.
 	lead func(ctx context.Context) error
 	end  func()

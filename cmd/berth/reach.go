@@ -137,7 +137,7 @@ func (c *connection) unanswered(err error) error {
 }
 
 // refusal returns the error of an answer that isn't good: what to do about it, where that is
-// known, else what Berth says.
+// known, otherwise what Berth answers.
 func (c *connection) refusal(resp *http.Response, path string, body []byte) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:

@@ -88,7 +88,7 @@ func withCredentials(cfg *rest.Config, base *http.Transport, name string, check 
 	if err != nil {
 		return nil, fmt.Errorf("reading the credentials of the kubeconfig: %w", err)
 	}
-	// What the kubeconfig says of the API server's certificate isn't about Berth's.
+	// The kubeconfig's settings for the API server's certificate don't apply to Berth's.
 	credentials.TLS.CAData, credentials.TLS.CAFile, credentials.TLS.ServerName, credentials.TLS.Insecure = nil, "", "", true
 	tlsConfig, err := transport.TLSConfigFor(credentials)
 	if err != nil {

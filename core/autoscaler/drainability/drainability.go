@@ -72,7 +72,7 @@ var rules = [...]rule{
 	{"LocalStorage", localStorage},
 }
 
-// Judge returns what has to become of a pod that is on a node. It is asked for every pod of
+// Judge returns what must happen to a pod that is on a node. It is asked for every pod of
 // every candidate: it allocates nothing unless the pod keeps its node.
 func (c *Context) Judge(p *cluster.Pod) Verdict {
 	for i := range rules {

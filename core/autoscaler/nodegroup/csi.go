@@ -19,7 +19,7 @@ const CSIDriversAnnotation = "capacity.cluster-autoscaler.kubernetes.io/csi-driv
 // kubelets once published it.
 const attachLimitPrefix = "attachable-volumes-csi-"
 
-// CSIDrivers returns what a template says of CSI drivers, by name. The annotation counts more
+// CSIDrivers returns the CSI drivers that a template declares, by name. The annotation counts more
 // than an allocatable resource. An error names the part that can't be read and what would be
 // accepted.
 func CSIDrivers(template *v1.Node) ([]storagev1.CSINodeDriver, error) {
