@@ -24,7 +24,7 @@ import (
 //go:embed featuregates.txt
 var gateList string
 
-// gateOf returns the entry of the list for a gate.
+// gateOf is the entry of the list for a gate.
 type gateOf struct{ on, locked, read bool }
 
 // knownGates returns the list by name.
