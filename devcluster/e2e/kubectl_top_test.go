@@ -78,7 +78,7 @@ func TestKubectlTopAcrossLeaders(t *testing.T) {
 	}
 	first.Kill()
 	for name, s := range screens {
-		s.shows(name+" that no answer comes, under what was known", "control-1", "default/before", "UTC no answer: ")
+		s.shows(name+" that no answer comes, under what was known", "control-1", "default/before", "no response since ")
 	}
 	if err := client.CoreV1().Pods("default").Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
