@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -45,7 +46,7 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 				in = append(in, step.PodSet{Pod: testkit.Pod(fmt.Sprint("low", i, "-", k)).Req("cpu", "900m", "memory", "500Mi").On(name).Obj()})
 			}
 		}
-		c.Step(now, in...)
+		c.Step(now, door.Must(in...)...)
 		in = nil
 		for i := range nodes {
 			p := testkit.Pod(fmt.Sprint("high", i)).Label("app", "web").Req("cpu", "3", "memory", "500Mi").Priority(10)
@@ -56,7 +57,7 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 		}
 		b.StartTimer()
 		start := b.Elapsed()
-		r := c.Step(now, in...)
+		r := c.Step(now, door.Must(in...)...)
 		deciding += b.Elapsed() - start
 		if len(r.Preemptions) != 3*nodes {
 			b.Fatalf("%d victims, want %d", len(r.Preemptions), 3*nodes)
@@ -69,7 +70,7 @@ func benchmarkPreemption(b *testing.B, nodes int, spread bool) {
 				in = append(in, step.PreemptionDone{UID: x.UID, By: x.By}, step.PodGone{UID: x.UID})
 			}
 			now = now.Add(20 * time.Millisecond)
-			placed += len(c.Step(now, in...).Binds)
+			placed += len(c.Step(now, door.Must(in...)...).Binds)
 		}
 		settling += b.Elapsed() - start
 		if placed != nodes {
@@ -95,10 +96,10 @@ func BenchmarkUnschedulable(b *testing.B) {
 		k := i / 2 % fullNodes
 		switch i % 2 {
 		case 0:
-			c.Step(now, fullNode(k, fmt.Sprint(i)))
+			c.Step(now, door.Must(fullNode(k, fmt.Sprint(i)))...)
 		case 1:
 			name := fmt.Sprint("on", k)
-			c.Step(now, step.PodSet{Pod: testkit.Pod(name).Req("cpu", fmt.Sprint(3000+i%500, "m"), "memory", "1Gi").Priority(100).On(fmt.Sprint("n", k)).Obj()})
+			c.Step(now, door.Must(step.PodSet{Pod: testkit.Pod(name).Req("cpu", fmt.Sprint(3000+i%500, "m"), "memory", "1Gi").Priority(100).On(fmt.Sprint("n", k)).Obj()})...)
 		}
 	}
 	b.StopTimer()
@@ -111,13 +112,13 @@ func BenchmarkUnschedulable(b *testing.B) {
 func BenchmarkReplicasWritten(b *testing.B) {
 	c, now := newFullCluster(b)
 	o := testkit.ReplicaSet("web", "app", "web")
-	c.Step(now, step.WorkloadSet{Workload: cluster.WorkloadOf(o)})
+	c.Step(now, door.Must(step.WorkloadSet{Workload: cluster.WorkloadOf(o)})...)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
 		now = now.Add(time.Millisecond)
 		o.Status.Replicas = int32(i)
-		c.Step(now, step.WorkloadSet{Workload: cluster.WorkloadOf(o)})
+		c.Step(now, door.Must(step.WorkloadSet{Workload: cluster.WorkloadOf(o)})...)
 	}
 }
 
@@ -143,7 +144,7 @@ func newFullCluster(b *testing.B) (*core.Core, time.Time) {
 	for i := range fullNodes {
 		in = append(in, fullNode(i, ""), step.PodSet{Pod: testkit.Pod(fmt.Sprint("on", i)).Req("cpu", "3500m", "memory", "1Gi").Priority(100).On(fmt.Sprint("n", i)).Obj()})
 	}
-	c.Step(now, in...)
+	c.Step(now, door.Must(in...)...)
 	in = nil
 	for i := range pods {
 		p := testkit.Pod(fmt.Sprint("waits", i)).Label("app", fmt.Sprint(i%classes)).Req("cpu", fmt.Sprint(2000+i%classes, "m"), "memory", "1Gi")
@@ -152,7 +153,7 @@ func newFullCluster(b *testing.B) (*core.Core, time.Time) {
 		}
 		in = append(in, step.PodSet{Pod: p.Obj()})
 	}
-	c.Step(now, in...)
+	c.Step(now, door.Must(in...)...)
 	if q := c.Queue(); q.Unschedulable != pods {
 		b.Fatalf("queue %+v", q)
 	}
@@ -178,12 +179,12 @@ func BenchmarkNodesArriveOneByOne(b *testing.B) {
 					Req("cpu", fmt.Sprint(900+i, "m"), "memory", fmt.Sprint(500+i, "Mi")).Obj()})
 			}
 		}
-		c.Step(now, in...)
+		c.Step(now, door.Must(in...)...)
 		b.StartTimer()
 		placed := 0
 		for i := range nodes {
 			now = now.Add(30 * time.Millisecond)
-			r := c.Step(now, step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Zone(fmt.Sprint("z", i%3)).Alloc("cpu", "4", "memory", "32Gi", "pods", "110").Obj()})
+			r := c.Step(now, door.Must(step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Zone(fmt.Sprint("z", i%3)).Alloc("cpu", "4", "memory", "32Gi", "pods", "110").Obj()})...)
 			for placed += len(r.Binds); !r.NextWake.After(now) && !r.NextWake.IsZero(); placed += len(r.Binds) {
 				r = c.Step(now)
 			}
@@ -208,7 +209,7 @@ func benchmarkDaemonSetRollout(b *testing.B, nodes int) {
 	c := testkit.Must(core.New(schema, core.DefaultConfig(plugins.Default(schema, plugins.Options{}))))
 	now := time.Unix(1000, 0)
 	for i := range nodes {
-		c.Step(now, step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi", "pods", "110").Zone(fmt.Sprint("z", i%3)).Obj()})
+		c.Step(now, door.Must(step.NodeSet{Node: testkit.Node(fmt.Sprint("n", i)).Alloc("cpu", "4", "memory", "32Gi", "pods", "110").Zone(fmt.Sprint("z", i%3)).Obj()})...)
 	}
 	var allocated uint64
 	rollout := func(start, stop func()) {
@@ -225,7 +226,7 @@ func benchmarkDaemonSetRollout(b *testing.B, nodes int) {
 			start()
 			now = now.Add(100 * time.Millisecond)
 			placed := 0
-			r := c.Step(now, created...)
+			r := c.Step(now, door.Must(created...)...)
 			for placed += len(r.Binds); !r.NextWake.After(now) && !r.NextWake.IsZero(); placed += len(r.Binds) {
 				r = c.Step(now)
 			}
@@ -236,14 +237,14 @@ func benchmarkDaemonSetRollout(b *testing.B, nodes int) {
 				b.Fatalf("%d of %d pods were placed", placed, atATime)
 			}
 			now = now.Add(100 * time.Millisecond)
-			c.Step(now, bound...)
+			c.Step(now, door.Must(bound...)...)
 		}
 		var gone []step.Input
 		for i := range pods {
 			gone = append(gone, step.PodGone{UID: testkit.DaemonPod("agent", fmt.Sprint("n", i)).UID})
 		}
 		now = now.Add(time.Minute)
-		c.Step(now, gone...)
+		c.Step(now, door.Must(gone...)...)
 		forgetPods(c, &now)
 	}
 	rollout(func() {}, func() {}) // so that tables have the size that they need for so many pods
@@ -270,7 +271,7 @@ func forgetPods(c *core.Core, now *time.Time) {
 			p := testkit.Pod("other").On("n0").Obj()
 			in = append(in, step.PodSet{Pod: p}, step.PodGone{UID: p.UID})
 		}
-		c.Step(*now, in...)
+		c.Step(*now, door.Must(in...)...)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -43,7 +44,7 @@ func newExtended(t *testing.T) *extended {
 
 func (e *extended) step(in ...step.Input) {
 	e.t.Helper()
-	r := e.c.Step(e.now, in...)
+	r := e.c.Step(e.now, door.Must(in...)...)
 	for _, broken := range e.c.Invariants() {
 		e.t.Errorf("broken invariant: %s", broken)
 	}

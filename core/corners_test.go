@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/plugins/podtopologyspread"
 	"github.com/berthproject/berth/core/step"
@@ -50,7 +51,7 @@ func (f *followed) step(in ...step.Input) {
 				delete(f.pods, x.UID)
 			}
 		}
-		r := f.c.Step(f.now, in...)
+		r := f.c.Step(f.now, door.Must(in...)...)
 		in = nil
 		for _, broken := range f.c.Invariants() {
 			f.t.Errorf("broken invariant: %s", broken)

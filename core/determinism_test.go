@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
@@ -138,7 +139,7 @@ func TestPropertyNoSchedulablePodIsForgotten(t *testing.T) {
 		told := ""
 		for _, in := range randomHistory(t) {
 			now = now.Add(500 * time.Millisecond)
-			r := c.Step(now, in...)
+			r := c.Step(now, door.Must(in...)...)
 			told += tell(in) + "→ " + text(&r)
 		}
 		for range 12 { // past every backoff, short of the sweep
@@ -169,7 +170,7 @@ func TestSeedMovesTies(t *testing.T) {
 		for _, name := range testkit.Names("n", 50) {
 			in = append(in, step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi").Obj()})
 		}
-		r := c.Step(time.Unix(1, 0), append(in, step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()})...)
+		r := c.Step(time.Unix(1, 0), door.Must(append(in, step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()})...)...)
 		return r.Binds[0].Node
 	}
 	seen := map[string]bool{}

@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
@@ -56,7 +57,7 @@ func newHandPlanned(t *testing.T, change func(*core.Autoscale)) *handPlanned {
 func (p *handPlanned) step(after time.Duration, in ...step.Input) step.Ready {
 	p.t.Helper()
 	p.now = p.now.Add(after)
-	r := p.Step(p.now, in...)
+	r := p.Step(p.now, door.Must(in...)...)
 	if r.Plan != nil {
 		p.request = r.Plan
 	}
@@ -345,7 +346,7 @@ func TestExplainNodeWithoutAutoscaler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Step(time.Unix(1, 0), step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4").Obj()})
+	c.Step(time.Unix(1, 0), door.Must(step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "4").Obj()})...)
 	_, one := c.ExplainNode("n1")
 	_, all := c.ExplainNodes()
 	if _, autoscales := c.NodeNames(); one || all || autoscales {
@@ -387,10 +388,10 @@ func BenchmarkExplainNodes(b *testing.B) {
 	}
 	slices.SortFunc(kept, func(a, b autoscaler.Kept) int { return strings.Compare(a.Node, b.Node) })
 	now := time.Unix(1000, 0)
-	r := c.Step(now, in...)
+	r := c.Step(now, door.Must(in...)...)
 	plan := autoscaler.NewPlan(r.Plan, 0)
 	plan.Removals, plan.Kept = removals, kept
-	c.Step(now, step.PlanMade{Plan: plan})
+	c.Step(now, door.Must(step.PlanMade{Plan: plan})...)
 	b.ReportAllocs()
 	for b.Loop() {
 		if x, ok := c.ExplainNodes(); !ok || len(x.Reasons) != 2 {

@@ -11,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
@@ -30,11 +31,11 @@ func TestExplainsPodsOfOthers(t *testing.T) {
 		p.Spec.SchedulerName = "anothr"
 		return p
 	}
-	c.Step(time.Unix(1, 0),
+	c.Step(time.Unix(1, 0), door.Must(
 		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
 		step.PodSet{Pod: other("waits").Obj()},
 		step.PodSet{Pod: other("placed").On("n1").Obj()},
-		step.PodSet{Pod: testkit.Pod("early").On("unknown").Obj()})
+		step.PodSet{Pod: testkit.Pod("early").On("unknown").Obj()})...)
 	for _, x := range []struct{ pod, outcome, node, message string }{
 		{"waits", "Waits", "", `its schedulerName is "anothr"; the profiles here are default-scheduler`},
 		{"placed", "Placed", "n1", ""},
@@ -45,7 +46,7 @@ func TestExplainsPodsOfOthers(t *testing.T) {
 			t.Errorf("%s: explained as %+v (%v)", x.pod, got, ok)
 		}
 	}
-	c.Step(time.Unix(2, 0), step.PodGone{UID: "pod-waits"})
+	c.Step(time.Unix(2, 0), door.Must(step.PodGone{UID: "pod-waits"})...)
 	if got, ok := c.Explain("default", "waits"); ok {
 		t.Errorf("a pod that is gone is explained as %+v", got)
 	}
@@ -58,9 +59,9 @@ func TestExplainsWhatRejectsAllNodesAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Step(time.Unix(1, 0),
+	c.Step(time.Unix(1, 0), door.Must(
 		step.NodeSet{Node: testkit.Node("n1").Alloc("cpu", "2").Obj()}, step.NodeSet{Node: testkit.Node("n2").Alloc("cpu", "2").Obj()},
-		step.PodSet{Pod: testkit.Pod("p").Uses("none").Obj()})
+		step.PodSet{Pod: testkit.Pod("p").Uses("none").Obj()})...)
 	x, ok := c.Explain("default", "p")
 	if want := `VolumeRestrictions: 2 persistentvolumeclaim "none" not found; `; !ok || whyText(x.Reasons) != want {
 		t.Errorf("rejected by %s, want %s", whyText(x.Reasons), want)
@@ -76,12 +77,12 @@ func TestLedgerSaysHowAndWhyNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := c.Step(time.Unix(1, 0),
+	r := c.Step(time.Unix(1, 0), door.Must(
 		step.NodeSet{Node: testkit.Node("small").Alloc("cpu", "2", "memory", "8Gi", "pods", "10").Obj()},
 		step.NodeSet{Node: testkit.Node("large").Alloc("cpu", "8", "memory", "32Gi", "pods", "10").Obj()},
 		step.NodeSet{Node: testkit.Node("closed").Alloc("cpu", "64", "memory", "99Gi", "pods", "10").Taint("only", "gpus", "NoSchedule").Obj()},
 		step.PodSet{Pod: testkit.Pod("fits").Req("cpu", "1").Obj()},
-		step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "9").Obj()})
+		step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "9").Obj()})...)
 	placed := r.Decisions[0]
 	sum := int64(0)
 	for _, s := range placed.Scores {
@@ -126,7 +127,7 @@ func TestRejectersCountEachClassOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "4", "memory", "4Gi") }
-	c.Step(time.Unix(1, 0),
+	c.Step(time.Unix(1, 0), door.Must(
 		step.NodeSet{Node: testkit.Node("little-cpu").Alloc("cpu", "2", "memory", "8Gi").Obj()},
 		step.NodeSet{Node: testkit.Node("little-memory").Alloc("cpu", "8", "memory", "2Gi").Obj()},
 		step.NodeSet{Node: testkit.Node("closed").Alloc("cpu", "8", "memory", "8Gi").Taint("only", "gpus", "NoSchedule").Obj()},
@@ -134,7 +135,7 @@ func TestRejectersCountEachClassOnce(t *testing.T) {
 		// whose claim doesn't exist, for which no node is looked at; one that tolerates the taint.
 		step.PodSet{Pod: waits("a").Obj()}, step.PodSet{Pod: waits("b").Obj()},
 		step.PodSet{Pod: waits("claims").Uses("none").Obj()},
-		step.PodSet{Pod: waits("tolerates").Req("cpu", "9").Tolerate("only").Obj()})
+		step.PodSet{Pod: waits("tolerates").Req("cpu", "9").Tolerate("only").Obj()})...)
 	of := func(plugin string) core.Rejecter { return core.Rejecter{Plugin: plugin, Profile: "default-scheduler"} }
 	want := map[core.Rejecter]int{of("NodeResourcesFit"): 2 + 1, of("TaintToleration"): 2, of("VolumeRestrictions"): 1}
 	if got := c.Rejecters(); !maps.Equal(got, want) {
@@ -175,8 +176,8 @@ func TestExplainSaysWhyAGroupHasNoTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Step(time.Unix(1, 0), step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()},
-		step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 3, TemplateError: "no such machine type"}}})
+	c.Step(time.Unix(1, 0), door.Must(step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1").Obj()},
+		step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 3, TemplateError: "no such machine type"}}})...)
 	x, _ := c.Explain("default", "p")
 	want := []core.GroupAnswer{{Group: "g", Answer: core.Limited, Reasons: []string{"template error"}, Detail: "no such machine type"}}
 	if x.Scaling == nil || !reflect.DeepEqual(x.Scaling.Groups, want) {

@@ -16,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -206,7 +207,7 @@ func FuzzObject(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind byte, text string) {
 		make := objectKinds[int(kind)%len(objectKinds)]
 		o := make()
-		if o == nil || cluster.Unmarshal([]byte(text), o) != nil || strings.Contains(text, `"percentage"`) && strings.Contains(text, `"Replicas"`) {
+		if o == nil || door.Read([]byte(text), o) != nil || strings.Contains(text, `"percentage"`) && strings.Contains(text, `"Replicas"`) {
 			return
 		}
 		w := newFuzzed(t)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -86,7 +87,7 @@ func newTimed(b *testing.B) *timed {
 	for i := range timedNodes {
 		in = append(in, timedNode(i, ""), timedPod(i, 3000))
 	}
-	c.Step(w.now, in...)
+	c.Step(w.now, door.Must(in...)...)
 	return w
 }
 
@@ -145,7 +146,7 @@ func (w *timed) step(b *testing.B) bool {
 	}
 	w.queue = w.queue[n:]
 	start := b.Elapsed()
-	r := w.c.Step(w.now, in...)
+	r := w.c.Step(w.now, door.Must(in...)...)
 	took := b.Elapsed() - start
 	w.steps = append(w.steps, took)
 	w.now = w.now.Add(took)

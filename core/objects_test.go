@@ -18,6 +18,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
@@ -37,7 +38,7 @@ func storageWorld(t *testing.T) (advance func(...step.Input) step.Ready, pv *v1.
 	now := time.Unix(1000, 0)
 	advance = func(in ...step.Input) step.Ready {
 		now = now.Add(20 * time.Second) // past every backoff
-		return c.Step(now, in...)
+		return c.Step(now, door.Must(in...)...)
 	}
 	mode := storagev1.VolumeBindingWaitForFirstConsumer
 	pv = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", ResourceVersion: "7"}}
@@ -148,10 +149,10 @@ func TestFollowThenLead(t *testing.T) {
 	going := testkit.Node("going").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
 	stays := testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule).Obj()
 	going.Annotations, stays.Annotations = map[string]string{autoscaler.RemovalNote: "why"}, map[string]string{autoscaler.RemovalNote: "why"}
-	c.StandBy(now, 0, step.NodeSet{Node: testkit.Node("odd").Alloc("cpu", "4", "memory", "7Ei").Obj()}, step.NodeSet{Node: going}, step.NodeSet{Node: stays},
-		step.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()}, step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("bound").Obj()})
-	c.StandBy(now.Add(time.Second), 0, step.PodSet{Pod: testkit.Pod("bound").On("odd").Obj()},
-		step.NodeSet{Node: testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Obj()}) // the other gave it back
+	c.StandBy(now, 0, door.Must(step.NodeSet{Node: testkit.Node("odd").Alloc("cpu", "4", "memory", "7Ei").Obj()}, step.NodeSet{Node: going}, step.NodeSet{Node: stays},
+		step.PodSet{Pod: testkit.Pod("held").Gate("g").Obj()}, step.PodSet{Pod: testkit.Pod("waits").Req("cpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("bound").Obj()})...)
+	c.StandBy(now.Add(time.Second), 0, door.Must(step.PodSet{Pod: testkit.Pod("bound").On("odd").Obj()},
+		step.NodeSet{Node: testkit.Node("stays").Alloc("cpu", "4", "memory", "8Gi").Obj()})...) // the other gave it back
 	if q := c.Queue(); q.Active != 1 || q.Gated != 1 {
 		t.Errorf("queue %+v, want one active and one gated", q)
 	}
@@ -189,10 +190,10 @@ func TestPodsAreWhereTheAPIHasThem(t *testing.T) {
 	pod := func(name string) *testkit.PodBuilder { return testkit.Pod(name).Req("cpu", "1") }
 	theirs := pod("theirs")
 	theirs.Spec.SchedulerName = "another"
-	c.Step(time.Unix(1, 0), step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "2").Obj()},
+	c.Step(time.Unix(1, 0), door.Must(step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "2").Obj()},
 		step.PodSet{Pod: pod("bound").Obj()}, step.PodSet{Pod: pod("binding").Obj()}, step.PodSet{Pod: pod("waits").Obj()},
-		step.PodSet{Pod: pod("early").On("unknown").Obj()}, step.PodSet{Pod: theirs.Obj()})
-	c.Step(time.Unix(2, 0), step.BindDone{UID: "pod-bound"}, step.PodSet{Pod: pod("bound").On("n").Obj()})
+		step.PodSet{Pod: pod("early").On("unknown").Obj()}, step.PodSet{Pod: theirs.Obj()})...)
+	c.Step(time.Unix(2, 0), door.Must(step.BindDone{UID: "pod-bound"}, step.PodSet{Pod: pod("bound").On("n").Obj()})...)
 	got := map[string]string{}
 	c.Pods(func(obj *v1.Pod, node string) { got[obj.Name] = node })
 	want := map[string]string{"bound": "n", "binding": "", "waits": "", "early": "unknown", "theirs": ""}
@@ -218,12 +219,12 @@ func TestWorkloadsComeAndGo(t *testing.T) {
 	} {
 		shown = append(shown, step.WorkloadSet{Workload: cluster.WorkloadOf(obj)})
 	}
-	c.Step(time.Unix(1, 0), append(shown, step.DaemonSetSet{DaemonSet: &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}})...)
+	c.Step(time.Unix(1, 0), door.Must(append(shown, step.DaemonSetSet{DaemonSet: &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}})...)...)
 	for i, kind := range kinds {
 		if c.State().Workload(kind, "default", "web") == nil {
 			t.Errorf("the %s isn't in the state, though the API shows it", kind)
 		}
-		c.Step(time.Unix(2, 0), step.WorkloadGone{Kind: kind, Namespace: "default", Name: "web"})
+		c.Step(time.Unix(2, 0), door.Must(step.WorkloadGone{Kind: kind, Namespace: "default", Name: "web"})...)
 		if c.State().Workload(kind, "default", "web") != nil {
 			t.Errorf("the %s is in the state still, though it is gone", kind)
 		}

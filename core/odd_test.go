@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -51,7 +51,7 @@ func TestAnyValueOfAnObjectMayBeOdd(t *testing.T) {
 					t.Fatal(err)
 				}
 				o := kind()
-				if cluster.Unmarshal(raw, o) != nil {
+				if door.Read(raw, o) != nil {
 					return
 				}
 				defer func() {

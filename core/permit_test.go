@@ -18,6 +18,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
@@ -149,7 +150,7 @@ func withGangs(p *framework.Profile, gangs ...*gang) *framework.Profile {
 
 func (w *permitting) step(wait time.Duration, in ...step.Input) {
 	w.now = w.now.Add(wait)
-	w.ready = w.c.Step(w.now, in...)
+	w.ready = w.c.Step(w.now, door.Must(in...)...)
 	for i := range w.ready.Decisions {
 		w.ledger = append(w.ledger, w.ready.Decisions[i].String())
 	}
@@ -184,7 +185,7 @@ func TestPermitHoldsAGangUntilItIsComplete(t *testing.T) {
 	w.expect("bound when complete", w.binds(), "[c a b]")
 	w.expect("waits", w.ready.PermitWaits, []step.PermitWait{{Allowed: true, Took: 5 * time.Second}, {Allowed: true, Took: 5 * time.Second}})
 	for _, b := range w.ready.Binds {
-		w.c.Step(w.now, step.BindDone{UID: b.UID})
+		w.c.Step(w.now, door.Must(step.BindDone{UID: b.UID})...)
 	}
 	w.expect("told of what was bound", len(w.b.bound), 3)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -68,11 +69,11 @@ func benchmarkArrival(b *testing.B, spread bool) {
 			up.Pods = append(up.Pods, obj.UID)
 			up.Bins[i/perNode] = append(up.Bins[i/perNode], obj.UID)
 		}
-		r := c.Step(now, append(in, step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: nodes, Template: template}}})...)
+		r := c.Step(now, door.Must(append(in, step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: nodes, Template: template}}})...)...)
 		plan := autoscaler.NewPlan(r.Plan, 0)
 		plan.ScaleUps = []autoscaler.ScaleUp{up}
-		c.Step(now, step.PlanMade{Plan: plan})
-		c.Step(now, step.ScaleUpDone{Group: "g", Nodes: nodes})
+		c.Step(now, door.Must(step.PlanMade{Plan: plan})...)
+		c.Step(now, door.Must(step.ScaleUpDone{Group: "g", Nodes: nodes})...)
 		bound := map[types.UID]bool{}
 		take := func(r step.Ready, d *time.Duration, start time.Duration) {
 			*d += b.Elapsed() - start
@@ -90,12 +91,12 @@ func benchmarkArrival(b *testing.B, spread bool) {
 				}
 				start := b.Elapsed()
 				if ready {
-					take(c.Step(now, in...), &arriving, start)
+					take(c.Step(now, door.Must(in...)...), &arriving, start)
 					continue
 				}
-				take(c.Step(now, in...), &registering, start)
+				take(c.Step(now, door.Must(in...)...), &registering, start)
 				start = b.Elapsed()
-				take(c.Step(now, step.PodSet{Pod: testkit.Pod(fmt.Sprint("other", k)).Req("cpu", "100m", "memory", "1Gi").Obj()}), &others, start)
+				take(c.Step(now, door.Must(step.PodSet{Pod: testkit.Pod(fmt.Sprint("other", k)).Req("cpu", "100m", "memory", "1Gi").Obj()})...), &others, start)
 			}
 		}
 		if want := nodes*perNode + nodes/batch; len(bound) != want {

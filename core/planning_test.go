@@ -14,6 +14,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
@@ -48,7 +49,7 @@ func (w *planned) advance(wait time.Duration, in ...step.Input) {
 	w.t.Helper()
 	w.now = w.now.Add(wait)
 	for range 1000 {
-		r := w.c.Step(w.now, in...)
+		r := w.c.Step(w.now, door.Must(in...)...)
 		in = nil
 		if r.Plan != nil {
 			_, on := w.c.Size()
@@ -127,7 +128,7 @@ func TestNoHelpIsReportedOfPodsThatStillWait(t *testing.T) {
 	for _, name := range []string{"placed", "gone", "first", "second"} {
 		in = append(in, step.PodSet{Pod: testkit.Pod(name).Req("cpu", "9").Obj()})
 	}
-	r := w.c.Step(w.now, in...)
+	r := w.c.Step(w.now, door.Must(in...)...)
 	if r.Plan == nil {
 		t.Fatal("no plan was asked for")
 	}
@@ -135,11 +136,11 @@ func TestNoHelpIsReportedOfPodsThatStillWait(t *testing.T) {
 	uid := func(name string) types.UID { return testkit.Pod(name).UID }
 	plan.NoHelp = []autoscaler.NoHelp{{Pods: []types.UID{uid("second"), uid("placed")}, Reasons: []string{"too large"}}, {Pods: []types.UID{uid("gone"), uid("first")}, Reasons: []string{"too large"}}}
 	w.now = w.now.Add(time.Minute)
-	r = w.c.Step(w.now, step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "10").Obj()}, step.PodGone{UID: uid("gone")})
+	r = w.c.Step(w.now, door.Must(step.NodeSet{Node: testkit.Node("n").Alloc("cpu", "10").Obj()}, step.PodGone{UID: uid("gone")})...)
 	if len(r.Binds) != 1 || r.Binds[0].Name != "placed" {
 		t.Fatalf("binds %v, want that of pod placed", r.Binds)
 	}
-	r = w.c.Step(w.now, step.PlanMade{Plan: plan})
+	r = w.c.Step(w.now, door.Must(step.PlanMade{Plan: plan})...)
 	var got []string
 	for i := range r.Decisions {
 		got = append(got, r.Decisions[i].String())
@@ -153,14 +154,14 @@ func TestNoHelpIsReportedOfPodsThatStillWait(t *testing.T) {
 // pods that was, less those that are gone since.
 func TestPlanIsToldOfPlaces(t *testing.T) {
 	w := newPlanned(t, false)
-	r := w.c.Step(w.now, append(burst("p", 2), groups())...)
+	r := w.c.Step(w.now, door.Must(append(burst("p", 2), groups())...)...)
 	if r.Plan == nil || len(r.Plan.Places) != 0 {
 		t.Fatalf("asked for plan %+v, want one without orders", r.Plan)
 	}
 	plan := autoscaler.NewPlan(r.Plan, 0)
 	plan.ScaleUps = []autoscaler.ScaleUp{{Group: "g", Nodes: 1, Pods: []types.UID{r.Plan.Pending[0].UID, r.Plan.Pending[1].UID}, Bins: [][]types.UID{{r.Plan.Pending[0].UID, r.Plan.Pending[1].UID}}}}
-	w.c.Step(w.now, step.PlanMade{Plan: plan})
-	r = w.c.Step(w.now.Add(10*time.Second), step.PodGone{UID: plan.ScaleUps[0].Pods[0]})
+	w.c.Step(w.now, door.Must(step.PlanMade{Plan: plan})...)
+	r = w.c.Step(w.now.Add(10*time.Second), door.Must(step.PodGone{UID: plan.ScaleUps[0].Pods[0]})...)
 	want := []autoscaler.Place{{Group: "g", Pods: plan.ScaleUps[0].Pods[1:]}}
 	if r.Plan == nil || !reflect.DeepEqual(r.Plan.Places, want) {
 		t.Errorf("asked for plan %+v, want one with places %v", r.Plan, want)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/queue"
@@ -17,11 +18,11 @@ import (
 // Take takes in what happened and decides nothing yet: what work it brings comes with the
 // next Step. However inputs are divided among Takes and a Step, the decisions are the
 // same.
-func (c *Core) Take(now time.Time, inputs ...step.Input) {
+func (c *Core) Take(now time.Time, inputs ...door.Input) {
 	c.turn.Now = now
 	for _, in := range inputs {
 		c.scale.survey = nil
-		c.route(in)
+		c.route(in.Unwrap())
 	}
 }
 
@@ -29,7 +30,7 @@ func (c *Core) Take(now time.Time, inputs ...step.Input) {
 // are kept up, and nothing is decided or said. It is called before the first Step only, and
 // BecomeLeader has to be called between. followed is the position that the planner's follower
 // has reached; 0 without one.
-func (c *Core) StandBy(now time.Time, followed cluster.Seq, inputs ...step.Input) {
+func (c *Core) StandBy(now time.Time, followed cluster.Seq, inputs ...door.Input) {
 	if c.stepped {
 		panic("core: StandBy after a Step: its waiting pods would miss changes; make another core")
 	}
@@ -114,7 +115,7 @@ func (c *Core) BecomeLeader(now time.Time) {
 //  11. NextWake, when nothing can change it any more.
 //
 // Then the journal and the classes that nobody needs are forgotten.
-func (c *Core) Step(now time.Time, inputs ...step.Input) step.Ready {
+func (c *Core) Step(now time.Time, inputs ...door.Input) step.Ready {
 	c.stepped = true
 	c.Take(now, inputs...)
 	c.binding.Advance(c.turn)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -102,14 +103,14 @@ func TestEachChangeWakesWhatItHelps(t *testing.T) {
 			for _, p := range waiting {
 				in = append(in, step.PodSet{Pod: p})
 			}
-			r := k.Step(now, in...)
+			r := k.Step(now, door.Must(in...)...)
 			if len(r.Binds) > 0 {
 				t.Fatalf("placed at once: %v", r.Binds)
 			}
 			now = now.Add(time.Minute) // past every backoff
 			k.Step(now)
 			var tried, placed []string
-			for r = k.Step(now, c.in); ; r = k.Step(now) {
+			for r = k.Step(now, door.Must(c.in)...); ; r = k.Step(now) {
 				for i := range r.Decisions {
 					d := &r.Decisions[i]
 					name := strings.TrimPrefix(d.Pod, "default/")

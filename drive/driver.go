@@ -9,6 +9,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/planner"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -35,6 +36,8 @@ type Config struct {
 	// later Step. It is called by whoever reports an outcome: where workers run in
 	// goroutines of their own, it must allow that.
 	Inbox func(step.Input)
+	// Beyond, when not nil, is told of what is beyond the bounds in an input (door.Admit).
+	Beyond func(door.Problem)
 	// Hooks see every Step, in this order.
 	Hooks []Hook
 	// Clock, when not nil, is read once after each Step of the core, so that hooks
@@ -51,6 +54,7 @@ type Driver struct {
 	inbox   func(step.Input)
 	hooks   []Hook
 	clock   func() time.Time
+	beyond  func(door.Problem)
 }
 
 // New returns a driver with a fresh core. An error says what of the core's
@@ -60,7 +64,10 @@ func New(cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{core: c, workers: cfg.Workers, inbox: cfg.Inbox, hooks: cfg.Hooks, clock: cfg.Clock}
+	d := &Driver{core: c, workers: cfg.Workers, inbox: cfg.Inbox, hooks: cfg.Hooks, clock: cfg.Clock, beyond: cfg.Beyond}
+	if d.beyond == nil {
+		d.beyond = func(door.Problem) {}
+	}
 	if cfg.Core.Autoscale != nil {
 		d.planner, err = planner.New(c.State(), cfg.Core.Profiles, cfg.Core.Engine, cfg.Expander)
 		if err != nil {
@@ -74,23 +81,41 @@ func New(cfg Config) (*Driver, error) {
 // Core returns the core, to be read between two calls of the driver.
 func (d *Driver) Core() *core.Core { return d.core }
 
-// Step has the core take in what happened and decide, shows the Step to the hooks
-// and hands the work out. It returns when to Step again though nothing happens:
+// Step admits what happened (door.Admit), has the core take it in and decide, shows the Step to the
+// hooks and hands the work out. It returns when to Step again though nothing happens:
 // now when there is more to do, zero when only an input can help. Times must not
 // go back.
 //
 // An error is a defect in how the planner follows the core: there is no plan then,
 // which the core is told, and everything else has been handed out.
 func (d *Driver) Step(now time.Time, inputs ...step.Input) (wake time.Time, err error) {
-	r := d.core.Step(now, inputs...)
+	admitted := d.admit(inputs)
+	r := d.core.Step(now, admitted...)
 	var took time.Duration
 	if d.clock != nil {
 		took = d.clock().Sub(now)
 	}
-	for _, h := range d.hooks {
-		h.Step(now, took, inputs, &r)
+	if len(d.hooks) > 0 {
+		taken := make([]step.Input, len(admitted))
+		for i, in := range admitted {
+			taken[i] = in.Unwrap()
+		}
+		for _, h := range d.hooks {
+			h.Step(now, took, taken, &r)
+		}
 	}
 	return r.NextWake, d.handOut(&r)
+}
+
+// admit returns the inputs that the core takes, within the bounds.
+func (d *Driver) admit(inputs []step.Input) []door.Input {
+	out := make([]door.Input, 0, len(inputs))
+	for _, in := range inputs {
+		if admitted, ok := door.Admit(in, d.beyond); ok {
+			out = append(out, admitted)
+		}
+	}
+	return out
 }
 
 // StandBy takes in what happened while another instance decides. Nothing is
@@ -100,11 +125,11 @@ func (d *Driver) Step(now time.Time, inputs ...step.Input) (wake time.Time, err 
 // An error is a defect, as with Step; the core has taken the inputs in.
 func (d *Driver) StandBy(now time.Time, inputs ...step.Input) error {
 	if d.planner == nil {
-		d.core.StandBy(now, 0, inputs...)
+		d.core.StandBy(now, 0, d.admit(inputs)...)
 		return nil
 	}
 	err := d.planner.Follow(now)
-	d.core.StandBy(now, d.planner.Position(), inputs...)
+	d.core.StandBy(now, d.planner.Position(), d.admit(inputs)...)
 	if err != nil {
 		return fmt.Errorf("the planner can't follow: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -177,7 +178,7 @@ func TestAPlannerThatCannotFollowAnswersWithoutActions(t *testing.T) {
 	l := &logged{}
 	d, in := newLogged(t, l)
 	now := time.Unix(7, 0)
-	d.Core().Take(now, step.NodeSet{Node: testkit.Node("n").Obj()})
+	d.Core().Take(now, door.Must(step.NodeSet{Node: testkit.Node("n").Obj()})...)
 	state := d.Core().State()
 	state.Trim(state.Head())
 	err := d.handOut(&step.Ready{Binds: []step.Bind{{UID: "b"}}, Plan: &autoscaler.Request{Now: now}})

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -40,7 +41,7 @@ func (w *World) wantViolations(t *testing.T, want ...string) {
 }
 
 // know feeds inputs to Berth's core, and has nothing come of what it decides.
-func (w *World) know(in ...step.Input) { w.berth.core().Step(w.time(), in...) }
+func (w *World) know(in ...step.Input) { w.berth.core().Step(w.time(), door.Must(in...)...) }
 
 // TestQuietWorldsAreChecked plants one thing that must not be left over, or done, when
 // nothing has happened for long.

@@ -261,7 +261,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	}
 	o := live.Options{
 		Config: p.api.rest, Fence: p.api.fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
-		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions,
+		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
 		Core:         core.DefaultConfig(p.cfg.Build(schema)...),
 		BecomeLeader: becomeLeader,
 	}
@@ -288,7 +288,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 		if bounds := p.flags.groups.Bounds; len(bounds) > 0 {
 			o.Provider = bounded.New(nodes.Provider, bounds, p.log)
 		}
-		o.Namespace, o.StatusName, o.Watcher = p.flags.scale.Watch.Namespace, p.flags.scale.Watch.StatusConfigMap(), p.server
+		o.Namespace, o.StatusName = p.flags.scale.Watch.Namespace, p.flags.scale.Watch.StatusConfigMap()
 		if server := p.flags.scale.GRPCExpander; expander.Named(p.flags.scale.Core.Expander, expander.GRPCName) {
 			if o.GRPCExpander, err = edgeexpander.NewGRPC(ctx, server.URL, server.Cert, p.log); err != nil {
 				return live.Options{}, nil, err

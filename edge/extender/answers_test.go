@@ -19,6 +19,7 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 	"github.com/berthproject/berth/internal/testkit"
@@ -186,8 +187,8 @@ func TestReasonsAreBounded(t *testing.T) {
 		if a.Err != nil {
 			text = a.Err.Error()
 		}
-		if n := len(text); n < 100 || n > maxReason+100 || !strings.HasSuffix(text, "…") || strings.ContainsRune(text, '\uFFFD') {
-			t.Errorf("a reason of %d bytes is told in %d, want some %d with … at the end", len(long), n, maxReason)
+		if n := len(text); n < 100 || n > door.MaxText+100 || !strings.HasSuffix(text, "…") || strings.ContainsRune(text, '\uFFFD') {
+			t.Errorf("a reason of %d bytes is told in %d, want some %d with … at the end", len(long), n, door.MaxText)
 		}
 	}
 }

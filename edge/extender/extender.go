@@ -19,14 +19,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
 )
 
@@ -37,9 +36,6 @@ const defaultTimeout = 5 * time.Second
 // back whole nodes, written at more length, and reasons. As many answers as there are workers
 // are in memory at a time.
 func maxAnswer(question int64) int64 { return 16<<20 + 4*question }
-
-// maxReason limits what an extender says to people, in bytes: it goes into the status of pods.
-const maxReason = 1024
 
 // maxScore is the highest score that an extender gives.
 const maxScore = extenderv1.MaxExtenderPriority
@@ -92,7 +88,7 @@ func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (a
 		return nil, nil, err
 	}
 	if result.Error != "" {
-		return nil, nil, fmt.Errorf("extender %s: %s", x.name, shortened(result.Error))
+		return nil, nil, fmt.Errorf("extender %s: %s", x.name, door.Shorten(result.Error))
 	}
 	byName := map[string]*v1.Node{}
 	for _, n := range nodes {
@@ -110,7 +106,7 @@ func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (a
 	for _, name := range names {
 		n := byName[name]
 		if n == nil {
-			return nil, nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list", x.name, shortened(name))
+			return nil, nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list", x.name, door.Shorten(name))
 		}
 		allowed = append(allowed, n)
 	}
@@ -118,7 +114,7 @@ func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (a
 	for _, m := range []extenderv1.FailedNodesMap{result.FailedNodes, result.FailedAndUnresolvableNodes} {
 		for name, why := range m {
 			if byName[name] != nil {
-				failed[name] = shortened(why)
+				failed[name] = door.Shorten(why)
 			}
 		}
 	}
@@ -152,7 +148,7 @@ func (x *Extender) Bind(ctx context.Context, args *extenderv1.ExtenderBindingArg
 		return err
 	}
 	if result.Error != "" {
-		return fmt.Errorf("extender %s: %s", x.name, shortened(result.Error))
+		return fmt.Errorf("extender %s: %s", x.name, door.Shorten(result.Error))
 	}
 	return nil
 }
@@ -172,7 +168,7 @@ func (x *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreempt
 		_, asked := args.NodeNameToVictims[name]
 		_, askedByUID := args.NodeNameToMetaVictims[name]
 		if !asked && !askedByUID {
-			return nil, fmt.Errorf("extender %q claims a node %q for preemption that is not among the candidates", x.name, shortened(name))
+			return nil, fmt.Errorf("extender %q claims a node %q for preemption that is not among the candidates", x.name, door.Shorten(name))
 		}
 		if err := checkMeant(result.NodeNameToMetaVictims[name]); err != nil {
 			return nil, fmt.Errorf("extender %q: node %q: %w", x.name, name, err)
@@ -196,18 +192,6 @@ func checkMeant(victims *extenderv1.MetaVictims) error {
 		return fmt.Errorf("%d violated disruption budgets", victims.NumPDBViolations)
 	}
 	return nil
-}
-
-// shortened returns what an extender says to people, cut to maxReason bytes.
-func shortened(text string) string {
-	if len(text) <= maxReason {
-		return text
-	}
-	at := maxReason
-	for at > 0 && !utf8.RuneStart(text[at]) {
-		at--
-	}
-	return text[:at] + "…"
 }
 
 // args returns what makes the body that an extender is sent to filter or score: names only
@@ -248,7 +232,7 @@ func (x *Extender) call(ctx context.Context, verb string, args func() (*body, er
 	var answer json.RawMessage
 	err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer(b.size))).Decode(&answer)
 	if err == nil {
-		err = cluster.Unmarshal(answer, result)
+		err = door.Read(answer, result)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the response of extender %s to %s: %w", x.name, verb, err)

@@ -24,6 +24,7 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/framework"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -183,12 +184,12 @@ func TestExtenderDecides(t *testing.T) {
 		for _, n := range all {
 			in = append(in, step.NodeSet{Node: n})
 		}
-		k.Step(now, in...)
-		r := k.Step(now, step.PodSet{Pod: testkit.Pod("managed").Req("cpu", "1", "example.com/gpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("plain").Req("cpu", "1").Obj()})
+		k.Step(now, door.Must(in...)...)
+		r := k.Step(now, door.Must(step.PodSet{Pod: testkit.Pod("managed").Req("cpu", "1", "example.com/gpu", "1").Obj()}, step.PodSet{Pod: testkit.Pod("plain").Req("cpu", "1").Obj()})...)
 		if len(r.Consults) != 1 || r.Consults[0].Pod.Name != "managed" || len(r.Consults[0].Nodes) != 5 || len(r.Binds) != 1 || r.Binds[0].Name != "plain" {
 			t.Fatalf("consults %+v and binds %+v; want the managed pod with five nodes, and the plain one bound meanwhile", r.Consults, r.Binds)
 		}
-		r = k.Step(now, c.Ask(context.Background(), r.Consults[0], all))
+		r = k.Step(now, door.Must(c.Ask(context.Background(), r.Consults[0], all))...)
 		if len(r.Binds) != 1 || r.Binds[0].Node != "n4" || !r.Binds[0].Extender {
 			t.Fatalf("binds %+v; want the managed pod on n4, by the extender", r.Binds)
 		}
@@ -197,18 +198,18 @@ func TestExtenderDecides(t *testing.T) {
 		}
 		// Where the extender leaves nothing its reasons are told.
 		for _, name := range []string{"n0", "n2", "n4"} {
-			k.Step(now, step.NodeGone{Name: name})
+			k.Step(now, door.Must(step.NodeGone{Name: name})...)
 		}
-		r = k.Step(now, step.PodSet{Pod: testkit.Pod("late").Req("example.com/gpu", "1").Obj()})
-		r = k.Step(now, c.Ask(context.Background(), r.Consults[0], nodes("n1", "n3")))
+		r = k.Step(now, door.Must(step.PodSet{Pod: testkit.Pod("late").Req("example.com/gpu", "1").Obj()})...)
+		r = k.Step(now, door.Must(c.Ask(context.Background(), r.Consults[0], nodes("n1", "n3")))...)
 		if want := "0/2 nodes are available: 2 node is odd. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."; len(r.Conditions) != 1 || r.Conditions[0].Message != want {
 			t.Errorf("conditions %+v, want %q", r.Conditions, want)
 		}
-		if r = k.Step(now.Add(20*time.Second), step.Consulted{}); len(r.Conditions) != 0 {
+		if r = k.Step(now.Add(20*time.Second), door.Must(step.Consulted{})...); len(r.Conditions) != 0 {
 			t.Errorf("without another attempt the words became %+v", r.Conditions)
 		}
 		// A change may help, whatever it is: nobody knows what the extender reads.
-		if r = k.Step(now.Add(30*time.Second), step.NodeSet{Node: nodes("n6")[0]}); len(r.Consults) != 1 {
+		if r = k.Step(now.Add(30*time.Second), door.Must(step.NodeSet{Node: nodes("n6")[0]})...); len(r.Consults) != 1 {
 			t.Errorf("after a node came: consults %+v, want one", r.Consults)
 		}
 	}
@@ -252,16 +253,16 @@ func TestExtenderChoosesVictims(t *testing.T) {
 				// What is on n0 costs more, and would not be chosen.
 				in = append(in, step.PodSet{Pod: testkit.Pod("on-"+name).Req("cpu", "4").Priority(int32('2' - name[1])).On(name).Obj()})
 			}
-			k.Step(now, in...)
-			r := k.Step(now, step.PodSet{Pod: testkit.Pod("high").Req("cpu", "4").Priority(10).Obj()})
+			k.Step(now, door.Must(in...)...)
+			r := k.Step(now, door.Must(step.PodSet{Pod: testkit.Pod("high").Req("cpu", "4").Priority(10).Obj()})...)
 			if len(r.Consults) != 1 || len(r.Consults[0].Candidates) != 2 || len(r.Preemptions)+len(r.Nominations) != 0 {
 				t.Fatalf("consults %+v, preemptions %+v; want two candidates and nothing done yet", r.Consults, r.Preemptions)
 			}
 			answer := c.Ask(context.Background(), r.Consults[0], all)
 			if gone { // the victim, or rather its place, since the extender was asked
-				k.Step(now, step.PodGone{UID: "pod-on-n0"}, step.PodSet{Pod: testkit.Pod("other").Req("cpu", "4").Priority(100).On("n0").Obj()})
+				k.Step(now, door.Must(step.PodGone{UID: "pod-on-n0"}, step.PodSet{Pod: testkit.Pod("other").Req("cpu", "4").Priority(100).On("n0").Obj()})...)
 			}
-			r = k.Step(now, answer)
+			r = k.Step(now, door.Must(answer)...)
 			switch {
 			case !gone && (len(r.Preemptions) != 1 || r.Preemptions[0].Name != "on-n0" || len(r.Nominations) != 1 || r.Nominations[0].Node != "n0"):
 				t.Errorf("preemptions %+v, nominations %+v; want that on n0", r.Preemptions, r.Nominations)
@@ -327,8 +328,8 @@ func TestFailedConsultIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Unix(1000, 0)
-	r := k.Step(now, step.NodeSet{Node: nodes("n0")[0]}, step.PodSet{Pod: testkit.Pod("p").Obj()})
-	r = k.Step(now, step.Consulted{UID: r.Consults[0].UID, Err: fmt.Errorf("no licence")})
+	r := k.Step(now, door.Must(step.NodeSet{Node: nodes("n0")[0]}, step.PodSet{Pod: testkit.Pod("p").Obj()})...)
+	r = k.Step(now, door.Must(step.Consulted{UID: r.Consults[0].UID, Err: fmt.Errorf("no licence")})...)
 	if len(r.Conditions) != 1 || r.Conditions[0].Reason != "SchedulerError" {
 		t.Errorf("conditions %+v, want SchedulerError", r.Conditions)
 	}
@@ -338,7 +339,7 @@ func TestFailedConsultIsTriedAgain(t *testing.T) {
 		t.Error("the pod isn't tried again after its backoff")
 	}
 	// An answer to an attempt that is over changes nothing.
-	if r = k.Step(now.Add(2*time.Second), step.PodGone{UID: "pod-p"}, step.Consulted{UID: "pod-p", Nodes: []string{"n0"}}); len(r.Binds) != 0 {
+	if r = k.Step(now.Add(2*time.Second), door.Must(step.PodGone{UID: "pod-p"}, step.Consulted{UID: "pod-p", Nodes: []string{"n0"}})...); len(r.Binds) != 0 {
 		t.Errorf("a pod that is gone was bound: %+v", r.Binds)
 	}
 }

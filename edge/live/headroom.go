@@ -23,6 +23,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/edge/follow"
 )
@@ -161,7 +162,7 @@ func (h *headroomWatcher) watch(ctx context.Context, kind headroomKind) {
 		o := kind.new()
 		raw, err := json.Marshal(u.Object)
 		if err == nil {
-			err = cluster.Unmarshal(raw, o)
+			err = door.Read(raw, o)
 		}
 		if err != nil {
 			// It asks for nothing that can be made out, which its status then says.
@@ -183,7 +184,7 @@ func (h *headroomWatcher) watch(ctx context.Context, kind headroomKind) {
 // refused by the core.
 func (h *headroomWatcher) watchScalable(ctx context.Context, kind string) {
 	trim := func(obj any) (any, error) {
-		cluster.BoundAmounts(obj)
+		door.Object(obj)
 		if o, ok := obj.(runtime.Object); ok {
 			if x := cluster.ScalableOf(o); x != nil {
 				return x, nil

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/edge/provider/remark"
 )
 
 // loop is the goroutine that owns the driver. It takes a Step when the inbox has
@@ -53,6 +55,20 @@ func (l *loop) untilLeader(ctx context.Context, becomeLeader <-chan struct{}) bo
 				l.log.Error("step of the standby failed", "err", err)
 			}
 			end()
+		}
+	}
+}
+
+// beyondBounds returns what logs and counts what is beyond the bounds in an input. It is called by
+// the loop's goroutine, for a provider's list each time it is read: what is said again isn't logged.
+func beyondBounds(o *Options) func(door.Problem) {
+	said := remark.Last{}
+	return func(p door.Problem) {
+		if o.Watcher != nil {
+			o.Watcher.BeyondBounds(p)
+		}
+		if said.IsNews(p.Object, p.What) {
+			o.Log.Warn("an input is beyond the bounds", "object", p.Object, "problem", p.What)
 		}
 	}
 }

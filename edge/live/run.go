@@ -15,6 +15,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
 )
@@ -78,9 +79,10 @@ type Options struct {
 	Log            *slog.Logger
 }
 
-// Watcher is told of the work of the autoscaler that Steps don't show. Its methods are called by
-// several goroutines.
+// Watcher is told of what Steps don't show. Its methods are called by several goroutines.
 type Watcher interface {
+	// BeyondBounds reports that an input had something beyond the bounds.
+	BeyondBounds(door.Problem)
 	// GroupsRead says that the provider's groups were read, or why they could not be.
 	GroupsRead(took time.Duration, err error)
 	// PlanComputed says how long a plan has looked for groups to grow, and for nodes to remove.
@@ -141,7 +143,7 @@ func run(ctx context.Context, o Options, clients *clients, load *load) error {
 	watch := newStopwatch(o.Core.Autoscale, time.Now)
 	w.timePlans(watch, o.Watcher)
 	driver, err := drive.New(drive.Config{Schema: o.Schema, Core: o.Core, Expander: chain, Stopwatch: watch.orNil(), Yield: w.yield(),
-		Workers: staff.workers, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now})
+		Workers: staff.workers, Inbox: in.put, Hooks: o.Hooks, Clock: clock.now, Beyond: beyondBounds(&o)})
 	if err != nil {
 		return err
 	}

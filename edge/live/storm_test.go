@@ -17,6 +17,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -59,7 +60,7 @@ func TestAChurningClusterIsNoStormOfEvents(t *testing.T) {
 		now := time.Unix(1000, 0)
 		run := func(until time.Time, in ...step.Input) {
 			for {
-				out := k.Step(now, in...)
+				out := k.Step(now, door.Must(in...)...)
 				in = nil
 				for _, x := range out.Conditions {
 					conditions[x.UID]++

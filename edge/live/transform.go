@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 )
 
 // transformFor returns what drops from an object what isn't needed, before the
@@ -21,7 +22,7 @@ import (
 func transformFor(extenders bool) cache.TransformFunc {
 	sharer := newSharer()
 	return func(obj any) (any, error) {
-		cluster.BoundAmounts(obj)
+		door.Object(obj)
 		switch o := obj.(type) {
 		case *v1.PersistentVolumeClaim, *v1.PersistentVolume:
 			o.(metav1.Object).SetManagedFields(nil)

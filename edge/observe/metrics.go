@@ -39,6 +39,7 @@ type Metrics struct {
 	flushed       prometheus.Counter
 	steps         prometheus.Histogram
 	decisions     *prometheus.CounterVec
+	beyond        *prometheus.CounterVec
 	badObjects    prometheus.Counter
 
 	list         []Metric

@@ -19,6 +19,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -243,6 +244,7 @@ func TestRecordedScrape(t *testing.T) {
 	s.step(step.ScaleUpDone{Group: "gpu", Nodes: 1, Err: errors.New("refused")})
 	server.GroupsRead(20*time.Millisecond, nil)
 	server.PlanComputed(30*time.Millisecond, 40*time.Millisecond)
+	server.BeyondBounds(door.Problem{Refused: true})
 	s.m.Step(s.now, time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "a"}, step.EvictionDone{}}, &step.Ready{NodeDeletions: []step.NodeDeletion{{Node: "b", Reason: step.RemovedUnready, GPU: "nvidia.com/gpu"}},
 		RemovalWaits: []step.RemovalWait{{Removed: true, Took: time.Minute}}, PermitWaits: []step.PermitWait{{Allowed: true}},
 		Comparisons: []step.Comparison{{Verdict: step.Worse, Score: 90, BerthScore: 100, Took: 30 * time.Millisecond, Earlier: &step.Earlier{Node: "b", Took: time.Millisecond}}},

@@ -11,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -202,6 +203,13 @@ func (s *Server) PlanComputed(scaleUp, findUnneeded time.Duration) {
 	defer s.Metrics.mu.Unlock()
 	s.Metrics.plans.observe(functionScaleUp, scaleUp)
 	s.Metrics.plans.observe(functionFind, findUnneeded)
+}
+
+// BeyondBounds implements live.Watcher.
+func (s *Server) BeyondBounds(p door.Problem) {
+	s.Metrics.mu.Lock()
+	defer s.Metrics.mu.Unlock()
+	s.Metrics.beyond.WithLabelValues(strconv.FormatBool(p.Refused)).Inc()
 }
 
 // PlanFailed implements live.Watcher.

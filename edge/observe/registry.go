@@ -145,6 +145,7 @@ func newMetrics(r *registry) *Metrics {
 	m.flushed = r.counter("pod_scheduled_after_flush_total", "Number of pods that only the periodic flush of pods unschedulable for five minutes found schedulable: each is a missed wake-up.")
 	r.subsystem = "berth"
 	m.steps = r.histogram("step_duration_seconds", "Duration of a step of the core, which takes no other input meanwhile.", exp(0.0001, 2, 16))
+	m.beyond = r.counters("inputs_beyond_bounds_total", "Number of inputs from the API server, the provider or an extender with a name, list or text beyond the bounds, by whether the object is ignored (refused=true) or only what is beyond the bounds.", "refused")
 	m.decisions = r.counters("decisions_total", "Number of decisions in the ledger, by kind.", "kind")
 	v := version.Get()
 	r.gauges("build_info", "Always 1, with the version of Berth, the commit that it was built from, and the version of Go as labels.", "version", "revision", "goversion").

@@ -11,6 +11,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -40,7 +41,7 @@ func TestTheReportOfAShadow(t *testing.T) {
 		{step.NodeSet{Node: testkit.Node("m").Alloc("cpu", "4").Obj(), Group: "g"}, step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 1, Target: 1, Price: 3600}}}},
 		{step.NodeGone{Name: "m"}},
 	} {
-		r := c.Step(now, in...)
+		r := c.Step(now, door.Must(in...)...)
 		s.Step(now, time.Millisecond, in, &r)
 		now = now.Add(time.Second)
 	}

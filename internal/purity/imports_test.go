@@ -74,6 +74,7 @@ var layers = []string{
 	"core/autoscaler/nodebudget",
 	"core/autoscaler/nodegroup",
 	"core/step",
+	"core/door",
 	"core/scheduler",
 	"core/autoscaler/mix",
 	"core/autoscaler/expander",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 )
 
 // GroupLabel is the label of a node that names its group.
@@ -77,12 +78,12 @@ func Load(path string) (*File, error) {
 	}
 	f := &File{}
 	if raw, err = yaml.YAMLToJSONStrict(raw); err == nil {
-		err = yaml.UnmarshalStrict(cluster.ShortenAmounts(raw, f), f)
+		err = yaml.UnmarshalStrict(door.Readable(raw, f), f)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading node groups from %s: %w", path, err)
 	}
-	cluster.BoundAmounts(f)
+	door.Object(f)
 	if err := f.validate(); err != nil {
 		return nil, fmt.Errorf("node groups in %s: %w", path, err)
 	}

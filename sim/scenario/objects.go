@@ -21,7 +21,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/berthproject/berth/core/autoscalingapi"
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 )
 
 // This file gathers the objects of a run: inline, from manifests and dumps, and
@@ -81,14 +81,14 @@ func (o *objects) inline(raw map[string]any) error {
 		}
 		return fmt.Errorf("kind is %q; the kinds are %s", kind, strings.Join(known, ", "))
 	}
-	strict, err := kjson.UnmarshalStrict(cluster.ShortenAmounts(text, obj), obj)
+	strict, err := kjson.UnmarshalStrict(door.Readable(text, obj), obj)
 	if err != nil {
 		return err
 	}
 	if len(strict) > 0 {
 		return errors.Join(strict...)
 	}
-	cluster.BoundAmounts(obj)
+	door.Object(obj)
 	return o.put(obj)
 }
 
@@ -116,7 +116,7 @@ func (o *objects) file(path string) error {
 			o.unknown[head.Kind]++
 			return nil
 		}
-		if err := cluster.Unmarshal(raw, obj); err != nil {
+		if err := door.Read(raw, obj); err != nil {
 			return fmt.Errorf("%s %s/%s: %w", head.Kind, head.Metadata.Namespace, head.Metadata.Name, err)
 		}
 		return o.put(obj)

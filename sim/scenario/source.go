@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/tools/trace/openb"
 )
 
@@ -178,7 +178,7 @@ func parse(path string, raw []byte, into any) (source, error) {
 		}),
 		yaml.CustomUnmarshaler(func(q *resource.Quantity, b []byte) error {
 			text := strings.Trim(strings.TrimSpace(string(b)), `"'`)
-			v, err := cluster.ParseAmount(text)
+			v, err := door.Amount(text)
 			if err != nil {
 				bad = &badValue{text, "is not a quantity; it must be one such as 500m, 4 or 8Gi"}
 				return bad

@@ -10,6 +10,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/engine"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/drive"
@@ -94,7 +95,7 @@ func (h *history) play(t *testing.T, how engine.Options, oneByOne, attempts bool
 		}
 		if oneByOne {
 			for _, x := range in {
-				d.Core().Take(s.now, x)
+				d.Core().Take(s.now, door.Must(x)...)
 			}
 			in = nil
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -125,34 +126,22 @@ func decode(in input) (step.Input, error) {
 		return nil, fmt.Errorf("unknown input %q; was it recorded by a newer version of Berth?", in.Kind)
 	}
 	out, err := d(in.Value)
-	if err == nil {
-		err = complete(out)
+	if err != nil {
+		return nil, err
 	}
-	return out, err
-}
-
-// complete returns an error about an input that lacks what it is about.
-func complete(in step.Input) error {
-	lacks := func(object string) error { return fmt.Errorf("it has no %s", object) }
-	switch x := in.(type) {
-	case step.PodSet:
-		if x.Pod == nil {
-			return lacks("Pod")
+	admitted, ok := door.Admit(out, func(p door.Problem) {
+		if p.Refused {
+			err = p
 		}
-	case step.NodeSet:
-		if x.Node == nil {
-			return lacks("Node")
-		}
-	case step.DaemonSetSet:
-		if x.DaemonSet == nil {
-			return lacks("DaemonSet")
-		}
+	})
+	if !ok {
+		return nil, err
 	}
-	return nil
+	return admitted.Unwrap(), nil
 }
 
 func decodePlain[T step.Input](raw json.RawMessage) (step.Input, error) {
 	var v T
-	err := cluster.Unmarshal(raw, &v)
+	err := door.Read(raw, &v)
 	return v, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -39,7 +40,7 @@ func decodeObject(raw json.RawMessage) (step.Input, error) {
 	if into == nil {
 		return nil, fmt.Errorf("unknown object kind %d; was it recorded by a newer version of Berth?", o.Kind)
 	}
-	if err := cluster.Unmarshal(o.Object, into); err != nil {
+	if err := door.Read(o.Object, into); err != nil {
 		return nil, err
 	}
 	return step.ObjectSet{Object: into}, nil

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -32,7 +32,7 @@ func outcomeOf[T any](of *T, err *error) outcome[T] {
 func decodeOutcome[T step.Input](field func(*T) *error) decoder {
 	return func(raw json.RawMessage) (step.Input, error) {
 		o := outcome[T]{}
-		if err := cluster.Unmarshal(raw, &o); err != nil {
+		if err := door.Read(raw, &o); err != nil {
 			return nil, err
 		}
 		if o.Err != "" {

@@ -218,8 +218,8 @@ func TestBadRecordingsAreRefusedByLine(t *testing.T) {
 		{"version", `{"berthRecording":99}` + "\n", ":1: berthRecording is 99; this version of Berth reads 1"},
 		{"garbage", `{"berthRecording":1}` + "\nxyz\n", ":2: this line can't be parsed"},
 		{"unknown", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"Teapot"}]}` + "\n", `:2: in[0] (Teapot): unknown input "Teapot"`},
-		{"no object", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"NodeSet","v":{"Group":"g"}}]}` + "\n", `:2: in[0] (NodeSet): it has no Node`},
-		{"a null object", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"DaemonSetSet","v":null}]}` + "\n", `:2: in[0] (DaemonSetSet): it has no DaemonSet`},
+		{"no object", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"NodeSet","v":{"Group":"g"}}]}` + "\n", `:2: in[0] (NodeSet): node: the object is missing`},
+		{"a null object", `{"berthRecording":1}` + "\n" + `{"t":1,"in":[{"k":"DaemonSetSet","v":null}]}` + "\n", `:2: in[0] (DaemonSetSet): DaemonSet: the object is missing`},
 		{"time", `{"berthRecording":1}` + "\n" + `{"t":2}` + "\n" + `{"t":1}` + "\n", `:3: t is 1, which is before that of the Step before, 2`},
 		{"config", `{"berthRecording":1,"schedulerConfig":"kind: X"}` + "\n", ":1: schedulerConfig: "},
 	} {

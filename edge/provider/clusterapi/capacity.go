@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 )
 
 // This file makes the template of a group from the capacity annotations of its object: what a new
@@ -99,7 +99,7 @@ func (c *capacity) quantity(key string, name v1.ResourceName, need need) {
 		}
 		return
 	}
-	q, err := cluster.ParseAmount(raw)
+	q, err := door.Amount(raw)
 	if err != nil || q.Sign() <= 0 {
 		c.refuse(key, "a quantity above 0, such as 4 or 16Gi")
 		return

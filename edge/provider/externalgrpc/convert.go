@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
 )
 
@@ -84,7 +85,7 @@ func template(answer *protocol.NodeGroupTemplateNodeInfoResponse) (*v1.Node, err
 	if err := n.Unmarshal(raw); err != nil {
 		return nil, fmt.Errorf("nodeBytes can't be decoded: %w; it must be a v1.Node as protobuf", err)
 	}
-	cluster.BoundAmounts(n)
+	door.Object(n)
 	if len(n.Status.Allocatable) == 0 {
 		n.Status.Allocatable = n.Status.Capacity
 	}

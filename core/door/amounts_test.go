@@ -1,4 +1,4 @@
-package cluster_test
+package door_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -39,13 +40,13 @@ var longAmounts = []struct{ text, want string }{
 
 func TestAmountsThatTakeForeverAreReadAtOnce(t *testing.T) {
 	for _, c := range longAmounts {
-		q, err := cluster.ParseAmount(c.text)
+		q, err := door.Amount(c.text)
 		if want := resource.MustParse(c.want); err != nil || q.Cmp(want) != 0 || q.CmpInt64(1) != want.CmpInt64(1) {
 			t.Errorf("%.40s is read as %s (%v), want %s", c.text, q.String(), err, c.want)
 		}
 	}
 	for _, text := range []string{"", "e", "1e", "1e99999999999999999999", "x1e999", "1e999x", "1e9.9"} {
-		if q, err := cluster.ParseAmount(text); err == nil {
+		if q, err := door.Amount(text); err == nil {
 			t.Errorf("%q is read as %s, want an error", text, q.String())
 		}
 	}
@@ -57,7 +58,7 @@ func TestPropertyAmountsWithinTheBoundsAreReadAsKubernetesReadsThem(t *testing.T
 	rapid.Check(t, func(t *rapid.T) {
 		text := amount.Draw(t, "amount")
 		want, wantErr := resource.ParseQuantity(text)
-		got, err := cluster.ParseAmount(text)
+		got, err := door.Amount(text)
 		if (err == nil) != (wantErr == nil) {
 			t.Fatalf("%q: error %v, want %v", text, err, wantErr)
 		}
@@ -101,7 +102,7 @@ func TestEveryAmountOfEveryKindIsBounded(t *testing.T) {
 		for _, c := range longAmounts {
 			want := strings.ReplaceAll(string(raw), seven, `"`+c.want+`"`)
 			into := reflect.New(reflect.TypeOf(o).Elem()).Interface()
-			if err := cluster.Unmarshal([]byte(strings.ReplaceAll(string(raw), seven, `"`+c.text+`"`)), into); err != nil {
+			if err := door.Read([]byte(strings.ReplaceAll(string(raw), seven, `"`+c.text+`"`)), into); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			got, err := json.Marshal(into)
@@ -123,7 +124,7 @@ func TestAmountsThatWereReadByOthersAreBounded(t *testing.T) {
 	for text, want := range map[string]string{"4e999999999": "1e30", "-4e999999999": "-1e30", "2e30": "1e30", "1e30": "1e30", "1e29": "100e27", "100m": "100m"} {
 		pod := testkit.Pod("p").Req("cpu", text).Obj()
 		pod.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse(text))}}}}
-		cluster.BoundAmounts(pod)
+		door.Object(pod)
 		if q := pod.Spec.Containers[0].Resources.Requests[v1.ResourceCPU]; q.String() != want || pod.Spec.Volumes[0].EmptyDir.SizeLimit.String() != want {
 			t.Errorf("%s is %s, want %s", text, q.String(), want)
 		}
@@ -135,7 +136,7 @@ func TestTextThatLooksLikeAnAmountStays(t *testing.T) {
 	raw := `{"metadata":{"name":"12e4567","labels":{"commit":"1e9999999","a<b":"4e-9999999"},"creationTimestamp":null},` +
 		`"spec":{"CONTAINERS":[{"name":"c","image":"1e9999999","Resources":{"requests":{"cpu":4E9999999}}}],"priority":2147483647}}`
 	pod := &v1.Pod{}
-	if err := cluster.Unmarshal([]byte(raw), pod); err != nil {
+	if err := door.Read([]byte(raw), pod); err != nil {
 		t.Fatal(err)
 	}
 	c := pod.Spec.Containers[0]
@@ -146,20 +147,20 @@ func TestTextThatLooksLikeAnAmountStays(t *testing.T) {
 		t.Errorf("it requests %s, want 1e30", q.String())
 	}
 	for _, bad := range []string{`{"metadata":`, `{} {"metadata":{"name":"1e999"}}`, `{"spec":{"overhead":{"cpu":"1e999","memory":true}}}`, `"1e999"`, `[1e999]`, `1e999`, ``} {
-		if err := cluster.Unmarshal([]byte(bad), &v1.Pod{}); err == nil {
+		if err := door.Read([]byte(bad), &v1.Pod{}); err == nil {
 			t.Errorf("%s is read, want an error", bad)
 		}
 	}
 }
 
-func BenchmarkBoundAmounts(b *testing.B) {
+func BenchmarkObject(b *testing.B) {
 	pod := cluster.Trim(testkit.Pod("p").Req("cpu", "100m", "memory", "1Gi").Obj())
 	node := testkit.Node("n").Alloc("cpu", "4", "memory", "8Gi", "pods", "110").Obj()
 	for name, o := range map[string]any{"pod": pod, "node": node} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				cluster.BoundAmounts(o)
+				door.Object(o)
 			}
 		})
 	}

@@ -1,8 +1,9 @@
-package cluster
+package door
 
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -13,14 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// This file keeps amounts (resource.Quantity) such that one can count with them. Kubernetes
-// writes exponents of ten up to 2^31. "1e9999999" is read at once, but to compare it with 1 all
-// of its digits are made first, which takes seconds, and hours with two digits more;
-// "1e-9999999" takes as long to be read. Most objects that come from an API server it has read
-// itself; in others (custom resources, files, the answers of other programs) anything may be
-// written. So whoever brings objects to Berth reads them by Unmarshal, or calls BoundAmounts
-// before anybody counts. Invariant: no amount that the core, an edge or a simulation counts with
-// is beyond ±10^30, far above everything real; nor is one finer than 10^-9, as in the API.
+// This file bounds amounts (resource.Quantity) so that counting with them takes no time. Kubernetes
+// writes exponents of ten up to 2^31. "1e9999999" is read at once, but to compare it with 1 all of
+// its digits are made first, which takes seconds, and hours with two digits more; "1e-9999999" takes
+// as long to be read. An API server has read most of its objects itself; in others (custom
+// resources, files, the answers of other programs) anything may be written. Invariant: no amount
+// behind the door is beyond ±10^30, far above everything real, nor finer than 10^-9, as in the API.
 
 // largestExponent is that of the largest amount.
 const largestExponent = 30
@@ -38,8 +37,8 @@ var (
 	withExponent = regexp.MustCompile(`^([^eE]*)[eE]([+-]?[0-9]+)$`)
 )
 
-// ParseAmount reads an amount. One beyond ±10^30 is read as that.
-func ParseAmount(text string) (resource.Quantity, error) {
+// Amount reads an amount. One beyond ±10^30 is read as that.
+func Amount(text string) (resource.Quantity, error) {
 	q, err := resource.ParseQuantity(shorten(text))
 	if err == nil {
 		boundAmount(&q)
@@ -47,19 +46,43 @@ func ParseAmount(text string) (resource.Quantity, error) {
 	return q, err
 }
 
-// Unmarshal is json.Unmarshal for what has amounts anywhere in it: objects of the API, and
-// inputs. Amounts beyond ±10^30 are read as that.
-func Unmarshal(raw []byte, into any) error {
-	if err := json.Unmarshal(ShortenAmounts(raw, into), into); err != nil {
+// Read is json.Unmarshal for what was written outside: objects of the API, inputs, answers. Amounts
+// beyond ±10^30 are read as that, and what is nested more deeply than MaxNesting is refused.
+func Read(raw []byte, into any) error {
+	if err := shallow(raw); err != nil {
 		return err
 	}
-	BoundAmounts(into)
+	if err := json.Unmarshal(Readable(raw, into), into); err != nil {
+		return err
+	}
+	Object(into)
 	return nil
 }
 
-// ShortenAmounts returns JSON of which into is to be made by somebody else, with amounts that can
-// be read at once; all else in it stays. BoundAmounts has to be called for what is made of it.
-func ShortenAmounts(raw []byte, into any) []byte {
+// shallow returns an error about JSON that is nested too deeply.
+func shallow(raw []byte) error {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > MaxNesting {
+				return fmt.Errorf("lists and objects are nested more than %d deep", MaxNesting)
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// Readable returns JSON of which a strict decoder is to make into, with amounts that can be read
+// at once; all else in it stays. Object has to be called for what is made of it.
+func Readable(raw []byte, into any) []byte {
 	if !longExponent.Match(raw) {
 		return raw
 	}
@@ -156,8 +179,57 @@ func shorten(text string) string {
 	return parts[1] + "e" + strconv.FormatInt(min(max(exponent, -most), most), 10)
 }
 
-// BoundAmounts sets each amount in what a pointer points to that is beyond ±10^30 to that.
-func BoundAmounts(in any) { boundAll(reflect.ValueOf(in)) }
+// Object sets each amount in what a pointer points to that is beyond ±10^30 to that: it is for
+// objects that a library has decoded, before anybody else has them.
+func Object(o any) { boundAll(reflect.ValueOf(o)) }
+
+// within reports whether no amount in what a pointer points to is beyond ±10^30.
+func within(o any) bool { return allWithin(reflect.ValueOf(o)) }
+
+func allWithin(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || allWithin(v.Elem())
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if !allWithin(v.Index(i)) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		if v.Type() == quantityType {
+			_, beyond := bounded(v.Addr().Interface().(*resource.Quantity))
+			return !beyond
+		}
+		for _, i := range fieldsWithAmounts(v.Type()) {
+			if !allWithin(v.Field(i)) {
+				return false
+			}
+		}
+	case reflect.Map:
+		return mapWithin(v)
+	}
+	return true
+}
+
+func mapWithin(v reflect.Value) bool {
+	if v.Type() == listType {
+		for _, q := range v.Interface().(v1.ResourceList) {
+			if _, beyond := bounded(&q); beyond {
+				return false
+			}
+		}
+		return true
+	}
+	for it := v.MapRange(); it.Next(); {
+		value := reflect.New(v.Type().Elem()).Elem()
+		value.Set(it.Value())
+		if !allWithin(value) {
+			return false
+		}
+	}
+	return true
+}
 
 func boundAll(v reflect.Value) {
 	switch v.Kind() {
@@ -201,17 +273,24 @@ func boundList(list v1.ResourceList) {
 
 // boundAmount bounds one amount, and reports whether it was changed.
 func boundAmount(q *resource.Quantity) bool {
+	b, beyond := bounded(q)
+	if beyond {
+		*q = b
+	}
+	return beyond
+}
+
+// bounded returns the bound that an amount is beyond; beyond is false for one within.
+func bounded(q *resource.Quantity) (bound resource.Quantity, beyond bool) {
 	switch f := q.AsApproximateFloat64(); {
 	case f > 1e30:
-		*q = largestAmount
+		return largestAmount, true
 	case f < -1e30:
-		*q = smallestAmount
+		return smallestAmount, true
 	case f != f: // 0 with an exponent that no float64 has
-		*q = resource.Quantity{Format: q.Format}
-	default:
-		return false
+		return resource.Quantity{Format: q.Format}, true
 	}
-	return true
+	return bound, false
 }
 
 // amountFields has for each struct type that was asked about which of its fields have amounts

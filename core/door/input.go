@@ -1,0 +1,216 @@
+package door
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/step"
+)
+
+// Input is an input that was admitted.
+type Input struct{ of step.Input }
+
+// Unwrap returns what was admitted, as the core reads it.
+func (in Input) Unwrap() step.Input { return in.of }
+
+// missing is what is wrong with an input that isn't about any object.
+const missing = "the object is missing; the input is ignored"
+
+// Admit returns an input within the bounds, and reports what is beyond them. ok is false when
+// nothing is left of it that the core could take. What in refers to isn't changed: what has to be
+// bounded is copied. It takes O(size of the input), some 0.2 µs for a pod.
+func Admit(in step.Input, report func(Problem)) (out Input, ok bool) {
+	a := admission{report: report, ok: true}
+	out.of = a.admit(in)
+	return out, a.ok
+}
+
+// Must returns inputs that have nothing beyond the bounds. It panics about others: it is for
+// inputs that the program makes itself.
+func Must(inputs ...step.Input) []Input {
+	out := make([]Input, 0, len(inputs))
+	for _, in := range inputs {
+		admitted, _ := Admit(in, func(p Problem) { panic(p) })
+		out = append(out, admitted)
+	}
+	return out
+}
+
+// admission is one call of Admit.
+type admission struct {
+	report func(Problem)
+	ok     bool
+}
+
+// refuse reports why nothing is left of the input.
+func (a *admission) refuse(object, what string) {
+	a.ok = false
+	a.report(Problem{object, what, true})
+}
+
+// beyond says what is too large, and what becomes of it.
+func beyond(field string, size int, unit string, bound int, outcome string) string {
+	return fmt.Sprintf("%s has %d %s, at most %d are accepted; %s", field, size, unit, bound, outcome)
+}
+
+func (a *admission) admit(in step.Input) step.Input {
+	switch x := in.(type) {
+	case step.PodSet:
+		x.Pod = admitObject(a, "pod", x.Pod, x.Pod == nil)
+		return x
+	case step.NodeSet:
+		x.Node = admitObject(a, "node", x.Node, x.Node == nil)
+		if len(x.Group) > MaxID { // as of any node of a group that was left out
+			a.report(Problem{"node " + x.Node.GetName(), beyond("the ID of its node group", len(x.Group), "bytes", MaxID, "it counts as a node of no group"), false})
+			x.Group = ""
+		}
+		return x
+	case step.DaemonSetSet:
+		x.DaemonSet = admitObject(a, "DaemonSet", x.DaemonSet, x.DaemonSet == nil)
+		return x
+	case step.ObjectSet:
+		x.Object = admitObject(a, "object", x.Object, x.Object == nil)
+		return x
+	case step.WorkloadSet:
+		if x.Workload == nil {
+			a.refuse("workload", missing)
+			return x
+		}
+		a.name(string(x.Workload.Kind), x.Workload.Namespace, x.Workload.Name, "")
+		return x
+	case step.GroupsSet:
+		return a.groups(x)
+	case step.Consulted:
+		return consulted(x)
+	}
+	return outcome(in)
+}
+
+// admitObject returns an object of the API whose amounts are bounded. One that isn't there, and
+// one with a name that no API server has accepted, is refused.
+func admitObject[O metav1.Object](a *admission, kind string, o O, isNil bool) O {
+	if isNil {
+		a.refuse(kind, missing)
+		return o
+	}
+	a.name(kind, o.GetNamespace(), o.GetName(), string(o.GetUID()))
+	if within(o) {
+		return o
+	}
+	bounded := any(o).(runtime.Object).DeepCopyObject()
+	Object(bounded)
+	return bounded.(O)
+}
+
+func (a *admission) name(kind, namespace, name, uid string) {
+	for _, x := range []struct{ field, text string }{{"its namespace", namespace}, {"its name", name}, {"its UID", uid}} {
+		if len(x.text) > MaxName {
+			a.refuse(kind+" "+Shorten(namespace+"/"+name), beyond(x.field, len(x.text), "bytes", MaxName, "it is ignored"))
+			return
+		}
+	}
+}
+
+// groups bounds what a provider lists. A list of too many groups is refused as a whole, since a
+// group that isn't listed counts as gone; of a group that lists too much nothing is said.
+func (a *admission) groups(in step.GroupsSet) step.GroupsSet {
+	if len(in.Groups) > MaxGroups {
+		a.refuse("the provider", beyond("its list of node groups", len(in.Groups), "groups", MaxGroups, "the last known state is used"))
+		return in
+	}
+	for i := range in.Groups {
+		if a.fits(&in.Groups[i]) {
+			continue
+		}
+		out := step.GroupsSet{Busy: slices.Clone(in.Busy)}
+		for j := range in.Groups {
+			g, said := a.group(in.Groups[j])
+			switch {
+			case said:
+				out.Groups = append(out.Groups, g)
+			case len(g.ID) <= MaxID:
+				out.Busy = append(out.Busy, g.ID)
+			}
+		}
+		slices.Sort(out.Busy)
+		return out
+	}
+	return in
+}
+
+// fits reports whether a group has nothing beyond the bounds. It mirrors group.
+func (a *admission) fits(g *nodegroup.Group) bool {
+	if len(g.ID) > MaxID || len(g.Instances) > MaxInstances || len(g.TemplateError) > MaxText || len(g.Unreadable) > MaxText {
+		return false
+	}
+	for i := range g.Instances {
+		if tooLong(&g.Instances[i]) || wordy(&g.Instances[i]) {
+			return false
+		}
+	}
+	if g.Template == nil {
+		return true
+	}
+	_, most := largest(g)
+	return most <= MaxEntries && within(g.Template)
+}
+
+// group returns a group within the bounds; said is false if nothing can be said of it.
+func (a *admission) group(g nodegroup.Group) (_ nodegroup.Group, said bool) {
+	about := "node group " + Shorten(g.ID)
+	if len(g.ID) > MaxID {
+		a.report(Problem{about, beyond("its ID", len(g.ID), "bytes", MaxID, "it is ignored"), false})
+		return g, false
+	}
+	if len(g.Instances) > MaxInstances {
+		a.report(Problem{about, beyond("its list of instances", len(g.Instances), "instances", MaxInstances, "its last known state is used"), false})
+		return g, false
+	}
+	g.TemplateError, g.Unreadable = Shorten(g.TemplateError), Shorten(g.Unreadable)
+	if g.Template != nil {
+		if field, most := largest(&g); most > MaxEntries {
+			why := beyond(field, most, "entries", MaxEntries, "the group can't grow")
+			a.report(Problem{about, why, false})
+			g.Template, g.TemplateError = nil, why
+		} else if !within(g.Template) {
+			g.Template = g.Template.DeepCopy()
+			Object(g.Template)
+		}
+	}
+	g.Instances = slices.Clone(g.Instances)
+	for i := range g.Instances {
+		x := &g.Instances[i]
+		if tooLong(x) {
+			a.report(Problem{about, beyond("the ID or the node of an instance", max(len(x.ID), len(x.Node)), "bytes", MaxID, "its last known state is used"), false})
+			return g, false
+		}
+		x.Failed, x.Code = Shorten(x.Failed), Shorten(x.Code)
+	}
+	return g, true
+}
+
+func tooLong(x *nodegroup.Instance) bool { return len(x.ID) > MaxID || len(x.Node) > MaxID }
+
+func wordy(x *nodegroup.Instance) bool { return len(x.Failed) > MaxText || len(x.Code) > MaxText }
+
+// largest returns the part of a group's template that has the most entries.
+func largest(g *nodegroup.Group) (field string, entries int) {
+	t := g.Template
+	for _, x := range []struct {
+		field   string
+		entries int
+	}{
+		{"the labels of its template", len(t.Labels)}, {"the annotations of its template", len(t.Annotations)},
+		{"the taints of its template", len(t.Spec.Taints)}, {"the images of its template", len(t.Status.Images)},
+		{"the allocatable resources of its template", len(t.Status.Allocatable)}, {"the capacity of its template", len(t.Status.Capacity)},
+	} {
+		if x.entries > entries {
+			field, entries = x.field, x.entries
+		}
+	}
+	return field, entries
+}
