@@ -33,7 +33,7 @@ func TestReporterKeepsTheLatestConditionOnly(t *testing.T) {
 	r.condition(step.Condition{UID: "c", Message: "c"})
 	r.drop("c")
 	var got []string
-	for _, x, ok := r.next(&r.conditional); ok; _, x, ok = r.next(&r.conditional) {
+	for x := r.next(&r.conditional); x != nil; x = r.next(&r.conditional) {
 		got = append(got, x.condition.Message)
 	}
 	if len(got) != 2 || got[0] != "new" || got[1] != "b" {
@@ -61,8 +61,8 @@ func TestReporterWritesAPodsStatusInOneCall(t *testing.T) {
 	nominate(step.Nomination{UID: "b", Name: "b"})
 	nominate(step.Nomination{UID: "c", Name: "c", Node: "n3"})
 	r.drop("c")
-	for uid, x, ok := r.next(&r.nominated); ok; uid, x, ok = r.next(&r.nominated) {
-		r.finish(uid, x, r.write(t.Context(), client, x))
+	for x := r.next(&r.nominated); x != nil; x = r.next(&r.nominated) {
+		r.finish(x, r.write(t.Context(), client, x))
 	}
 	if n := r.nominating.Load(); n != 0 {
 		t.Errorf("%d nominations count as waiting when all are written or dropped", n)
@@ -86,10 +86,10 @@ func TestReporterEmitsTheEventOfAConditionThatWasWritten(t *testing.T) {
 		client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.Pod{}, answer })
 		r := newReporter(client, client, "host", slog.New(slog.DiscardHandler), &load{})
 		outcomes := []error{}
-		err := r.write(t.Context(), client, report{
+		err := r.write(t.Context(), client, &reportCall{report: report{
 			condition:  &step.Condition{UID: "p", Name: "p", Event: &step.Event{Reason: "FailedScheduling"}},
 			nomination: &job[step.Nomination]{step.Nomination{UID: "p", Name: "p"}, func(err error) { outcomes = append(outcomes, err) }},
-		})
+		}})
 		if err != answer {
 			t.Errorf("got %v, want the API's answer %v", err, answer)
 		}

@@ -113,4 +113,6 @@ var All = []Mutant{
 	{"a node goes though it has moved to another group", "core/lifecycle/nodedeletion/looks.go", "n.Group != d.group {", "false {", "./core/lifecycle/nodedeletion", "TestScripts/moved", "1"},
 	{"instances that came don't count for those that were ordered first", "core/lifecycle/nodegroups/missing.go", "	q.forget(arrived)\n", "", "./core/lifecycle/nodegroups", "TestScripts/missing_churn", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
+	{"a bind doesn't wait for a report of its pod", "edge/live/workers.go", "	j.report = report\n", "	_ = report\n", "./edge/live", "TestNothingIsReported", "1"},
+	{"a report of a pod that is being bound is tried again", "edge/live/report_call.go", "	c.withdrawn = true\n", "", "./edge/live", "TestNothingIsReported", "1"},
 }
