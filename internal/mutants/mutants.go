@@ -115,4 +115,6 @@ var All = []Mutant{
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 	{"a bind doesn't wait for a report of its pod", "edge/live/workers.go", "	j.report = report\n", "	_ = report\n", "./edge/live", "TestNothingIsReported", "1"},
 	{"a report of a pod that is being bound is tried again", "edge/live/report_call.go", "	c.withdrawn = true\n", "", "./edge/live", "TestNothingIsReported", "1"},
+	{"credentials go to any pod that the Lease names", "cmd/berth/reach_tunnel.go", "if f.pod == \"\" {", "if false {", "./cmd/berth", "TestCredentialsGoToBerthsPod", "1"},
+	{"credentials go to any namespace that the Lease names", "cmd/berth/reach_vouch.go", "if l.namespace != want.namespace {", "if false {", "./cmd/berth", "TestCredentialsGoToBerthsPod", "1"},
 }
