@@ -74,7 +74,33 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	s.answerTo(w, r, answerTo)
 }
 
-// answerTo answers a request with what the core of the leader says between two Steps.
+// Names in a question are no longer than those that there may be: whoever may only look must not
+// make Berth compare longer ones with all others.
+const (
+	maxName      = 253         // of a node; a pod's name and namespace each
+	maxGroupName = 2 * maxName // of a node group: Cluster API's have a kind, a namespace and a name
+)
+
+// tooLong returns an error when a parameter is longer than any name of its kind.
+func tooLong(query url.Values) error {
+	for _, x := range []struct {
+		key   string
+		limit int
+	}{{"pod", 2*maxName + 1}, {"node", maxName}, {"group", maxGroupName}, {"names", maxName}, {"prefix", 2*maxName + 1}} {
+		if n := len(query.Get(x.key)); n > x.limit {
+			return fmt.Errorf("%s has %d bytes; it must be no more than %d", x.key, n, x.limit)
+		}
+	}
+	for part := range strings.SplitSeq(query.Get("pod"), "/") {
+		if len(part) > maxName {
+			return fmt.Errorf("pod has a part of %d bytes; it must be no more than %d", len(part), maxName)
+		}
+	}
+	return nil
+}
+
+// answerTo answers a request with what the core of the leader says between two Steps. Requests are
+// answered one at a time, so that many of them take neither the core nor the processors.
 func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, question func(*core.Core) reply) {
 	if !s.leader.Load() {
 		fail(w, http.StatusServiceUnavailable, "this instance is standing by; query the leader")
@@ -83,13 +109,20 @@ func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, question func(
 	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
 	defer cancel()
 	got := make(chan reply, 1)
+	select {
+	case s.answering <- struct{}{}:
+		defer func() { <-s.answering }()
+	case <-ctx.Done():
+		fail(w, http.StatusServiceUnavailable, "other queries are being answered; try again")
+		return
+	}
 	if !s.ask(ctx, func(c *core.Core) { got <- question(c) }) {
 		fail(w, http.StatusServiceUnavailable, "the core is busy; try again")
 		return
 	}
 	x := <-got
 	if x.missing != "" {
-		fail(w, http.StatusNotFound, x.missing)
+		fail(w, http.StatusNotFound, x.why())
 		return
 	}
 	answer(w, http.StatusOK, x.value)
@@ -99,11 +132,27 @@ func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, question func(
 type reply struct {
 	value   any
 	missing string // why there is nothing; "" when there is
+	// name is what was asked for, and names are those that may have been meant; none when there is
+	// something.
+	name  string
+	names []string
+}
+
+// why returns why there is nothing, with the names that are most like what was asked for. It isn't
+// for the goroutine that owns the core: names may be many.
+func (r *reply) why() string {
+	if len(r.names) == 0 {
+		return r.missing
+	}
+	return r.missing + "; similar names are " + strings.Join(nearest(r.name, r.names), ", ")
 }
 
 // question returns what answers a request, of the core between two Steps. An error says what
 // can be asked.
 func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
+	if err := tooLong(query); err != nil {
+		return nil, err
+	}
 	switch {
 	case query.Has("names"):
 		list := namesOf(query.Get("names"))
@@ -156,7 +205,7 @@ func (s *Server) explainGroup(c *core.Core, name string) reply {
 	if len(names) == 0 {
 		return reply{missing: noGroups}
 	}
-	return reply{missing: fmt.Sprintf("node group %s not found; similar names are %s", name, strings.Join(nearest(name, names), ", "))}
+	return reply{missing: fmt.Sprintf("node group %s not found", name), name: name, names: names}
 }
 
 func explainNodes(c *core.Core) reply {
@@ -178,5 +227,5 @@ func (s *Server) explainNode(c *core.Core, name string) reply {
 	case len(names) == 0:
 		return reply{missing: fmt.Sprintf("node %s not found; there are no nodes", name)}
 	}
-	return reply{missing: fmt.Sprintf("node %s not found; similar names are %s", name, strings.Join(nearest(name, names), ", "))}
+	return reply{missing: fmt.Sprintf("node %s not found", name), name: name, names: names}
 }

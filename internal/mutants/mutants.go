@@ -117,4 +117,10 @@ var All = []Mutant{
 	{"a report of a pod that is being bound is tried again", "edge/live/report_call.go", "	c.withdrawn = true\n", "", "./edge/live", "TestNothingIsReported", "1"},
 	{"credentials go to any pod that the Lease names", "cmd/berth/reach_tunnel.go", "if f.pod == \"\" {", "if false {", "./cmd/berth", "TestCredentialsGoToBerthsPod", "1"},
 	{"credentials go to any namespace that the Lease names", "cmd/berth/reach_vouch.go", "if l.namespace != want.namespace {", "if false {", "./cmd/berth", "TestCredentialsGoToBerthsPod", "1"},
+	{"a question has names of any length", "edge/observe/explain.go", "n > x.limit {", "false && n > x.limit {", "./edge/observe", "TestQuestionsAreBounded", "1"},
+	{"names are compared by whoever owns the core", "edge/observe/explain.go", "fmt.Sprintf(\"node %s not found\", name), name: name, names: names}", "fmt.Sprintf(\"node %s not found; similar names are %s\", name, strings.Join(nearest(name, names), \", \"))}", "./edge/observe", "TestNamesAreComparedOutside", "1"},
+	{"any number of questions are answered at a time", "edge/observe/server.go", "answering: make(chan struct{}, 1)", "answering: make(chan struct{}, 99)", "./edge/observe", "TestQuestionsAreAnsweredOneAtATime", "1"},
+	{"a distance is computed for each comparison", "edge/observe/nearest.go", "cmp.Compare(a.distance, b.distance)", "cmp.Compare(distance(a.name), distance(b.name))", "./edge/observe", "TestADistance", "1"},
+	{"questions come before inputs", "edge/live/loop.go", "!due && !l.inbox.waits() {", "!due {", "./edge/live", "TestInputsComeBefore", "1"},
+	{"a standby answers questions before it takes inputs", "edge/live/loop.go", "			if !l.inbox.waits() {\n", "			if true {\n", "./edge/live", "TestInputsComeBefore", "1"},
 }
