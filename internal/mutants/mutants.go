@@ -123,4 +123,6 @@ var All = []Mutant{
 	{"a distance is computed for each comparison", "edge/observe/nearest.go", "cmp.Compare(a.distance, b.distance)", "cmp.Compare(distance(a.name), distance(b.name))", "./edge/observe", "TestADistance", "1"},
 	{"questions come before inputs", "edge/live/loop.go", "!due && !l.inbox.waits() {", "!due {", "./edge/live", "TestInputsComeBefore", "1"},
 	{"a standby answers questions before it takes inputs", "edge/live/loop.go", "			if !l.inbox.waits() {\n", "			if true {\n", "./edge/live", "TestInputsComeBefore", "1"},
+	{"a diagnosis has every reason from outside", "core/engine/diagnosis.go", "	if len(list) <= n {\n", "	if len(list) <= n || true {\n", "./core/engine", "TestADiagnosisHasTheMostFrequent", "1"},
+	{"the history has no bound in bytes", "edge/observe/history.go", " || h.bytes > h.limit", "", "./edge/observe", "TestHistoryIsBoundedInBytes", "1"},
 }
