@@ -125,4 +125,6 @@ var All = []Mutant{
 	{"a standby answers questions before it takes inputs", "edge/live/loop.go", "			if !l.inbox.waits() {\n", "			if true {\n", "./edge/live", "TestInputsComeBefore", "1"},
 	{"a diagnosis has every reason from outside", "core/engine/diagnosis.go", "	if len(list) <= n {\n", "	if len(list) <= n || true {\n", "./core/engine", "TestADiagnosisHasTheMostFrequent", "1"},
 	{"the history has no bound in bytes", "edge/observe/history.go", " || h.bytes > h.limit", "", "./edge/observe", "TestHistoryIsBoundedInBytes", "1"},
+	{"digests of images are taken for amounts", "core/cluster/amounts.go", "endsWithLongExponent(raw[i+1:]) && beginsAmount(raw[:i])", "endsWithLongExponent(raw[i+1:]) || beginsAmount(raw[:i])", "./core/cluster", "TestDigestsAreNoAmounts", "1"},
+	{"nodes in an extender's answer are read whole", "edge/extender/extender.go", "			Metadata struct {\n", "			Spec, Status map[string]any\n			Metadata     struct {\n", "./edge/extender", "TestAnswersWithNodes", "1"},
 }
