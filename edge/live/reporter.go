@@ -258,7 +258,7 @@ func patchStatus(ctx context.Context, client kubernetes.Interface, x report) (na
 		uid, namespace, name = c.UID, c.Namespace, c.Name
 		status["conditions"] = []v1.PodCondition{{
 			Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: c.Reason, Message: c.Message,
-			LastTransitionTime: metav1.NewTime(c.Since), LastProbeTime: metav1.Now(),
+			LastTransitionTime: metav1.NewTime(c.Since), LastProbeTime: metav1.Now(), ObservedGeneration: c.Generation,
 		}}
 	}
 	if x.nomination != nil {

@@ -102,6 +102,18 @@ func TestReporterEmitsTheEventOfAConditionThatWasWritten(t *testing.T) {
 	}
 }
 
+// TestAConditionSaysOfWhichGenerationItIs, as kube-scheduler's does.
+func TestAConditionSaysOfWhichGenerationItIs(t *testing.T) {
+	client := fake.NewClientset(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "a"}})
+	if _, _, err := patchStatus(t.Context(), client, report{condition: &step.Condition{UID: "a", Namespace: "default", Name: "a", Generation: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	pod, err := client.CoreV1().Pods("default").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || len(pod.Status.Conditions) != 1 || pod.Status.Conditions[0].ObservedGeneration != 7 {
+		t.Errorf("the conditions are %+v (%v), want one of generation 7", pod.Status.Conditions, err)
+	}
+}
+
 // TestTransitionTimeIsOfTheStatus: it moves only when the status does.
 func TestTransitionTimeIsOfTheStatus(t *testing.T) {
 	client := fake.NewClientset()

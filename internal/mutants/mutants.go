@@ -127,4 +127,9 @@ var All = []Mutant{
 	{"the history has no bound in bytes", "edge/observe/history.go", " || h.bytes > h.limit", "", "./edge/observe", "TestHistoryIsBoundedInBytes", "1"},
 	{"digests of images are taken for amounts", "core/cluster/amounts.go", "endsWithLongExponent(raw[i+1:]) && beginsAmount(raw[:i])", "endsWithLongExponent(raw[i+1:]) || beginsAmount(raw[:i])", "./core/cluster", "TestDigestsAreNoAmounts", "1"},
 	{"nodes in an extender's answer are read whole", "edge/extender/extender.go", "			Metadata struct {\n", "			Spec, Status map[string]any\n			Metadata     struct {\n", "./edge/extender", "TestAnswersWithNodes", "1"},
+	{"events of long names have longer ones", "edge/live/events.go", "if len(name) > validation.DNS1123SubdomainMaxLength {", "if len(name) > 9*validation.DNS1123SubdomainMaxLength {", "./edge/live", "TestNamesOfEvents", "1"},
+	{"a condition is of no generation", "core/lifecycle/reporting/reporting.go", "Generation: obj.Generation, ", "", "./core/lifecycle/reporting", "TestAConditionIsOfTheGeneration", "1"},
+	{"the generation of a pod is forgotten", "core/cluster/pod_fields.go", "to.Generation = from.Generation", "to.Generation = 0", "./core/lifecycle/reporting", "TestAConditionIsOfTheGeneration", "1"},
+	{"a condition is written without its generation", "edge/live/reporter.go", ", ObservedGeneration: c.Generation", "", "./edge/live", "TestAConditionSays", "1"},
+	{"the core changes the configuration that the server reads", "cmd/berth/run.go", "		cfg = cfg.Beside(", "		p.cfg = cfg.Beside(", "./cmd/berth", "TestTheConfigurationIsNot", "1"},
 }
