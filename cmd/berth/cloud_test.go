@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -171,5 +172,19 @@ func TestAShadowTellsAnExternalProviderNothing(t *testing.T) {
 		if got := counted.n.Load(); got != want {
 			t.Errorf("shadow: %t, %d times told, want %d", shadow, got, want)
 		}
+	}
+}
+
+// TestTheConfigurationIsNotChangedByTheCore: the server reads it from another goroutine.
+func TestTheConfigurationIsNotChangedByTheCore(t *testing.T) {
+	p := processOf(t, fake.NewClientset(), "--mode=autoscaler")
+	before := p.cfg
+	_, end, err := p.options(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	if !reflect.DeepEqual(before, p.cfg) || len(before.Profiles) == 0 {
+		t.Errorf("the configuration was\n%+v\nand is\n%+v", before, p.cfg)
 	}
 }

@@ -18,13 +18,15 @@ import (
 
 // This file is how berth explain, status and top reach a running Berth, with the credentials of the
 // user's kubeconfig: at the address that --server gives (reach_direct.go), or through the API server
-// (reach_leader.go finds the pod, reach_tunnel.go opens the way there). What must
+// (reach_leader.go finds the pod, reach_vouch.go checks that it is Berth's, reach_tunnel.go opens the
+// way there). What must
 // hold: each way to fail names the flag to look at, or the right that is missing.
 
 // reachFlags say which Berth is asked, and as whom.
 type reachFlags struct {
 	kubeconfig, context, namespace string
 	lease, pod                     string // as NAMESPACE/NAME; pod "" for the holder of the Lease
+	serviceAccount                 string // of Berth's pods, as NAMESPACE/NAME; "" for the chart's, in the namespace of the Lease
 	port                           int    // of that pod, 0 for what the Lease says
 	server                         string // address, such as https://localhost:10259; "" to go through the API server
 	tokenFile                      string // path, "" to ask without a token; with server
@@ -38,6 +40,7 @@ func (f *reachFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.context, "context", "", "kubeconfig context to use")
 	fs.StringVar(&f.lease, "lease", "kube-system/berth", "Lease held by the leader; with --mode=autoscaler kube-system/cluster-autoscaler")
 	fs.StringVar(&f.pod, "pod", "", "pod of Berth to query, as NAMESPACE/NAME (default: the holder of the Lease)")
+	fs.StringVar(&f.serviceAccount, "service-account", "", "service account that Berth's pods run under, as NAMESPACE/NAME (default: that of the Helm release, in the namespace of the Lease)")
 	fs.IntVar(&f.port, "port", 0, "port of that pod (default: the one in the Lease)")
 	fs.StringVar(&f.server, "server", "", "address of Berth, such as https://localhost:10259, to connect to it directly and not through the API server")
 	fs.StringVar(&f.tokenFile, "token-file", "", "with --server: path to a file with a bearer token, sent in place of the kubeconfig's credentials")

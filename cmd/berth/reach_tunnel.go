@@ -45,6 +45,11 @@ func (f *reachFlags) throughAPIServer(ctx context.Context) (*connection, error) 
 	if err != nil {
 		return nil, err
 	}
+	if f.pod == "" {
+		if err := f.vouchForPod(ctx, client, l); err != nil {
+			return nil, err
+		}
+	}
 	forward, err := forwardTo(ctx, cfg, client, l)
 	if err != nil {
 		return nil, err

@@ -255,27 +255,27 @@ func (p *process) workAlone(ctx context.Context, synced func(catchUp), becomeLea
 // core gets a schema of its own, which its profiles are made with. end is to be called when the
 // edge has come to its end.
 func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ live.Options, end func(), err error) {
-	schema := cluster.NewSchema()
+	schema, cfg := cluster.NewSchema(), p.cfg // which the server reads meanwhile
 	if a := p.flags.scale.Core; p.flags.mode == modeAutoscaler {
-		p.cfg = p.cfg.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
+		cfg = cfg.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
 	}
 	o := live.Options{
 		Config: p.api.rest, Fence: p.api.fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
 		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
-		Core:         core.DefaultConfig(p.cfg.Build(schema)...),
+		Core:         core.DefaultConfig(cfg.Build(schema)...),
 		BecomeLeader: becomeLeader,
 	}
-	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, p.cfg.Queue
+	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, cfg.Queue
 	o.Core.ExternalScheduler = p.flags.mode == modeAutoscaler
 	if p.flags.shadow {
 		how := core.DefaultShadow()
 		o.Core.Shadow = &how
-		if len(p.cfg.Extenders) > 0 {
+		if len(cfg.Extenders) > 0 {
 			p.log.Info("the extenders of --config are not called, since one may take a call for an actual placement; nodes that they would reject count as allowed")
 		}
 	}
-	if len(p.cfg.Extenders) > 0 && !p.flags.shadow { // all profiles have the same extenders
-		if o.Extenders, err = extender.NewChain(p.cfg.Extenders, p.cfg.Profiles[0].Extenders, p.log); err != nil {
+	if len(cfg.Extenders) > 0 && !p.flags.shadow { // all profiles have the same extenders
+		if o.Extenders, err = extender.NewChain(cfg.Extenders, cfg.Profiles[0].Extenders, p.log); err != nil {
 			return live.Options{}, nil, err
 		}
 	}

@@ -31,8 +31,6 @@ var (
 	quantityType = reflect.TypeFor[resource.Quantity]()
 	listType     = reflect.TypeFor[v1.ResourceList]()
 
-	// longExponent finds amounts with an exponent that may be long, among others.
-	longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
 	// withExponent takes an amount apart: what is before the exponent, and the exponent.
 	withExponent = regexp.MustCompile(`^([^eE]*)[eE]([+-]?[0-9]+)$`)
 )
@@ -83,7 +81,7 @@ func shallow(raw []byte) error {
 // Readable returns JSON of which a strict decoder is to make into, with amounts that can be read
 // at once; all else in it stays. Object has to be called for what is made of it.
 func Readable(raw []byte, into any) []byte {
-	if !longExponent.Match(raw) {
+	if !hasAmounts(reflect.TypeOf(into)) || !hasLongExponent(raw) {
 		return raw
 	}
 	var tree any
@@ -99,6 +97,48 @@ func Readable(raw []byte, into any) []byte {
 	return short
 }
 
+// hasLongExponent reports whether JSON may have an amount with an exponent of three digits or more:
+// a value that consists of digits, e and digits. The digests of images, of which every Node has
+// some, have an e and three digits inside of a value, and are none.
+func hasLongExponent(raw []byte) bool {
+	for i, c := range raw {
+		if (c == 'e' || c == 'E') && endsWithLongExponent(raw[i+1:]) && beginsAmount(raw[:i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsWithLongExponent reports whether a value ends after three digits or more, with or without a
+// sign before them.
+func endsWithLongExponent(after []byte) bool {
+	if len(after) > 0 && (after[0] == '+' || after[0] == '-') {
+		after = after[1:]
+	}
+	digits := 0
+	for digits < len(after) && '0' <= after[digits] && after[digits] <= '9' {
+		digits++
+	}
+	return digits >= 3 && (digits == len(after) || atEdge(after[digits]))
+}
+
+// beginsAmount reports whether text ends with the beginning of a value, and digits and points.
+func beginsAmount(before []byte) bool {
+	before = bytes.TrimRight(before, "0123456789.")
+	if n := len(before); n > 0 && (before[n-1] == '+' || before[n-1] == '-') {
+		before = before[:n-1]
+	}
+	n := len(before)
+	if n > 1 && before[n-1] == ':' { // of a key, and not of an image's name
+		return before[n-2] <= ' ' || before[n-2] == '"'
+	}
+	return n == 0 || atEdge(before[n-1])
+}
+
+// atEdge reports whether a byte may be beside a value in JSON, or in a string beside the amount in
+// it: around that Kubernetes ignores spaces, some of which have several bytes.
+func atEdge(c byte) bool { return c <= ' ' || c >= 0x80 || strings.IndexByte(`":,[]{}`, c) >= 0 }
+
 // shortenAll shortens the amounts in a value of which a t is to be made, and returns it. Maps and
 // lists are changed in place.
 func shortenAll(v any, t reflect.Type) any {
@@ -108,7 +148,7 @@ func shortenAll(v any, t reflect.Type) any {
 	switch x := v.(type) {
 	case string:
 		if t == quantityType {
-			return shorten(x)
+			return shorten(strings.TrimSpace(x)) // as Quantity.UnmarshalJSON has it
 		}
 	case json.Number:
 		if t == quantityType {

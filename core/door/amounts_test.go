@@ -1,6 +1,7 @@
 package door_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -112,6 +113,10 @@ func TestEveryAmountOfEveryKindIsBounded(t *testing.T) {
 			if string(got) != want {
 				t.Fatalf("%s with %.40s is\n%s\nwant\n%s", name, c.text, got, want)
 			}
+			spaced := reflect.New(reflect.TypeOf(o).Elem()).Interface()
+			if err := door.Read([]byte(strings.ReplaceAll(string(raw), seven, "\" \u2003"+c.text+" \"")), spaced); err != nil || !reflect.DeepEqual(spaced, into) {
+				t.Fatalf("%s with spaces around %.40s is %+v (%v), want %+v", name, c.text, spaced, err, into)
+			}
 		}
 	}
 	if found < 100 {
@@ -149,6 +154,41 @@ func TestTextThatLooksLikeAnAmountStays(t *testing.T) {
 	for _, bad := range []string{`{"metadata":`, `{} {"metadata":{"name":"1e999"}}`, `{"spec":{"overhead":{"cpu":"1e999","memory":true}}}`, `"1e999"`, `[1e999]`, `1e999`, ``} {
 		if err := door.Read([]byte(bad), &v1.Pod{}); err == nil {
 			t.Errorf("%s is read, want an error", bad)
+		}
+	}
+}
+
+// TestDigestsAreNoAmounts has a Node with the digests of 1,000 images, and the like, read as they
+// are: JSON that may have a long exponent is taken apart, which takes five times as long. Where an
+// amount may be, one is found.
+func TestDigestsAreNoAmounts(t *testing.T) {
+	n := testkit.Node("n-12e4567").Label("rev", "7e1234a").Alloc("cpu", "4")
+	for i := range 1000 {
+		sum := sha256.Sum256([]byte{byte(i), byte(i >> 8)})
+		n.Images(1<<30, fmt.Sprintf("registry.example/a@sha256:%x", sum), fmt.Sprintf("registry.example/a:%x", sum[:4]))
+	}
+	node := n.Obj()
+	node.UID = "12345e67-12e4-4e12-8e12-1e2345e67890"
+	raw, err := json.Marshal(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := door.Readable(raw, &v1.Node{}); &got[0] != &raw[0] {
+		t.Error("a node without a long exponent is taken apart")
+	}
+	pods := []byte(`{"metadata":{"name":"1e999"}}`)
+	if got := door.Readable(pods, &metav1.PartialObjectMetadata{}); &got[0] != &pods[0] {
+		t.Error("what has no amounts in it is taken apart")
+	}
+	for _, amount := range []string{`1e999`, `-.5E-999`, `"1e+999"`, `" +1e9999 "`, "\"\u2003 0.1e999\u00a0\"", `"E1000"`} {
+		raw := []byte(`{"a":` + amount + `,"b":[` + amount + `]}`)
+		into := map[string]any{}
+		if got := door.Readable(raw, &into); len(into) != 0 || string(got) != string(raw) {
+			t.Errorf("%s: what has no type is changed to %s", raw, got)
+		}
+		list := []byte(`{"status":{"allocatable":{"cpu":` + amount + "\n}}}")
+		if got := door.Readable(list, &v1.Node{}); &got[0] == &list[0] && json.Valid(list) {
+			t.Errorf("the amount in %s is not found", list)
 		}
 	}
 }

@@ -52,22 +52,16 @@ func Shorten(text string) string {
 	return text[:at] + "…"
 }
 
-// Name is a name that somebody asks about, of at most MaxName bytes (MaxID for node groups). Only
-// NameOf and GroupName make one that isn't empty.
-type Name struct{ text string }
+// NameError returns an error about a name in a question that no object of a kind, such as "node",
+// can have; nil for any other. It repeats no more than the beginning of the name.
+func NameError(kind, name string) error { return nameError(kind, name, MaxName) }
 
-// NameOf returns the name of an object of a kind, such as "pod". An error names the kind and the
-// size, and repeats no more than the beginning of the name.
-func NameOf(kind, text string) (Name, error) { return nameOf(kind, text, MaxName) }
+// GroupNameError is NameError for the ID of a node group.
+func GroupNameError(name string) error { return nameError("node group", name, MaxID) }
 
-// GroupName returns the name of a node group.
-func GroupName(text string) (Name, error) { return nameOf("node group", text, MaxID) }
-
-func nameOf(kind, text string, most int) (Name, error) {
-	if len(text) > most {
-		return Name{}, fmt.Errorf("the name of the %s has %d bytes, and names have at most %d: %.40q…", kind, len(text), most, text)
+func nameError(kind, name string, most int) error {
+	if len(name) > most {
+		return fmt.Errorf("the name of the %s has %d bytes; it must be no more than %d: %.40q…", kind, len(name), most, name)
 	}
-	return Name{text}, nil
+	return nil
 }
-
-func (n Name) String() string { return n.text }

@@ -5,7 +5,7 @@
 //   - An Input is what the core takes. Only Admit makes one, so the compiler keeps out what hasn't
 //     been admitted.
 //   - Read decodes JSON that was written outside; Object bounds what a library has decoded.
-//   - NameOf makes the names that a question may ask about.
+//   - NameError refuses questions about names that nothing can have.
 //
 // What is beyond a bound is a Problem, which names the object, the field, the size and the bound.
 // An edge logs and counts it.

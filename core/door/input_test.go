@@ -185,14 +185,14 @@ func TestWhatIsNestedTooDeeplyIsRefused(t *testing.T) {
 
 // TestNamesOfQuestions: what nothing can be called isn't asked about, nor repeated.
 func TestNamesOfQuestions(t *testing.T) {
-	if n, err := door.NameOf("node", long(door.MaxName)); err != nil || n.String() != long(door.MaxName) {
-		t.Errorf("a name of %d bytes: %q, %v", door.MaxName, n, err)
+	if err := errors.Join(door.NameError("node", long(door.MaxName)), door.GroupNameError(long(door.MaxID))); err != nil {
+		t.Error(err)
 	}
-	if _, err := door.NameOf("node", long(1<<20)); err == nil || len(err.Error()) > 200 || !strings.Contains(err.Error(), "the name of the node has 1048576 bytes, and names have at most 253") {
+	if err := door.NameError("node", long(1<<20)); err == nil || len(err.Error()) > 200 || !strings.Contains(err.Error(), "the name of the node has 1048576 bytes; it must be no more than 253") {
 		t.Errorf("a name of a megabyte: %.300v", err)
 	}
-	if _, err := door.GroupName(long(door.MaxID)); err != nil {
-		t.Error(err)
+	if err := door.GroupNameError(long(door.MaxID + 1)); err == nil {
+		t.Error("a node group's name beyond the bound is accepted")
 	}
 }
 

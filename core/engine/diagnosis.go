@@ -7,6 +7,8 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,15 +117,28 @@ func (d *Diagnosis) WithPreemption(p Preemption) *Diagnosis {
 	return &out
 }
 
+// maxOutside is how many messages from beyond the rules a diagnosis has beside those of the rules.
+// The rules have few; an extender may have another for each node.
+const maxOutside = 32
+
 // WithOutside returns the diagnosis with what something beyond the rules said of
-// nodes, one message a node, from plugin. Any change may help such a class.
+// nodes, one message a node, from plugin: with the maxOutside messages of the most nodes, and one
+// for the nodes of all others. Any change may help such a class.
 func (d *Diagnosis) WithOutside(plugin string, messages []string) *Diagnosis {
 	counts := messageCounts{}
 	for _, c := range d.counts {
 		counts[c.Message] = &c
 	}
+	said := messageCounts{}
 	for _, m := range messages {
-		counts.add(m, plugin)
+		if c := counts[m]; c != nil {
+			c.Nodes++
+		} else {
+			said.add(m, plugin)
+		}
+	}
+	for _, c := range said.mostFrequent(maxOutside, plugin) {
+		counts[c.Message] = &c
 	}
 	out := *d
 	out.counts, out.outside = counts.sorted(), true
@@ -153,6 +168,26 @@ func (m messageCounts) add(message, plugin string) *Count {
 	}
 	c.Nodes++
 	return c
+}
+
+// mostFrequent returns the counts of the n messages of the most nodes, and one more for the nodes of
+// all others, if there are any.
+func (m messageCounts) mostFrequent(n int, plugin string) []Count {
+	list := make([]Count, 0, len(m))
+	for _, c := range m {
+		list = append(list, *c)
+	}
+	slices.SortFunc(list, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), strings.Compare(a.Message, b.Message))
+	})
+	if len(list) <= n {
+		return list
+	}
+	others := Count{Message: fmt.Sprintf("node(s) were rejected for %d other reason(s)", len(list)-n), Plugin: plugin}
+	for _, c := range list[n:] {
+		others.Nodes += c.Nodes
+	}
+	return append(list[:n:n], others)
 }
 
 // countsOf returns the counts of nodes that are rejected for these reasons, in the memory of out.

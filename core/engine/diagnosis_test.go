@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -110,6 +111,33 @@ func TestADiagnosisIsNotChangedAfterItWasMade(t *testing.T) {
 	}
 	if same := d.WithPreemption(d.Preemption()); same != d {
 		t.Error("a diagnosis with what it has already is another one")
+	}
+}
+
+// TestADiagnosisHasTheMostFrequentMessagesFromOutside of an extender that has another message for
+// each node, but for a few: the text is bounded, and counts each node once.
+func TestADiagnosisHasTheMostFrequentMessagesFromOutside(t *testing.T) {
+	d := wait(testkit.Pod("p").Req("cpu", "8"), many(3)).diagnosis
+	messages := []string{"no disk", "no disk", "no network", "no network", "no network", "Insufficient cpu"}
+	for i := range 2000 {
+		messages = append(messages, fmt.Sprintf("node n%04d has no GPU %s", 1999-i, strings.Repeat("x", 900)))
+	}
+	out := d.WithOutside("Extender", messages)
+	total := 0
+	for _, c := range out.Counts() {
+		total += c.Nodes
+	}
+	if n := len(out.Counts()); n != 34 || total != len(messages)+3 {
+		t.Errorf("%d messages for %d nodes, want 32, that of the rule and one for the others, for %d", n, total, len(messages)+3)
+	}
+	text := out.Message()
+	for _, want := range []string{" 2 no disk", " 3 no network", " 4 Insufficient cpu", " 1 node n0000 has", " 1 node n0029 has", " 1970 node(s) were rejected for 1970 other reason(s)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text has no %q", want)
+		}
+	}
+	if strings.Contains(text, "n0030") || len(text) > 32*1024+100 {
+		t.Errorf("the text has %d bytes, and more than 32 messages", len(text))
 	}
 }
 

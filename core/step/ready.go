@@ -185,6 +185,7 @@ type Condition struct {
 	UID             types.UID
 	Namespace, Name string
 	Since           time.Time // when the status became False
+	Generation      int64     // of the pod that was tried
 	Reason, Message string
 	// Event goes with the condition: a condition that is replaced before it was
 	// written takes its event along. It may be nil.

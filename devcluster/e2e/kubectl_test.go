@@ -82,7 +82,8 @@ func podOfBerth(t *testing.T, client kubernetes.Interface, node string) {
 		t.Fatal(err)
 	}
 	p := pod(host, "100m")
-	p.Namespace, p.Spec.NodeName = metav1.NamespaceSystem, node
+	p.Namespace, p.Spec.NodeName, p.Spec.ServiceAccountName = metav1.NamespaceSystem, node, "berth"
+	p.Labels = map[string]string{"app.kubernetes.io/name": "berth", "app.kubernetes.io/instance": "berth"}
 	create(t, client, p)
 	eventually(t, "Berth's pod to run", func(ctx context.Context) bool {
 		p, err := client.CoreV1().Pods(p.Namespace).Get(ctx, host, metav1.GetOptions{})
@@ -250,7 +251,7 @@ func TestKubectlBerth(t *testing.T) {
 		})
 	}
 	grant("lease", "lease-only")
-	eventuallyRefuses("not authorized to forward a port to Berth's pod kube-system/")
+	eventuallyRefuses("not authorized to get Berth's pod kube-system/")
 	grant("way", role)
 	eventuallyRefuses("not authorized to get /debug/status of Berth (403); a cluster administrator can grant it with: kubectl create clusterrolebinding berth-viewer-NAME --clusterrole=berth-viewer --user=NAME")
 

@@ -79,11 +79,26 @@ func New(cfg kubeschedulerv1.Extender, concerns framework.Extender) (*Extender, 
 // Concerns reports whether the extender is to be asked about a pod.
 func (x *Extender) Concerns(pod *v1.Pod) bool { return x.concerns.Concerns(pod) }
 
+// filterAnswer is an extenderv1.ExtenderFilterResult of which only the nodes' names are read: the
+// nodes are those that the extender was sent, some 10 KiB each.
+type filterAnswer struct {
+	Nodes *struct {
+		Items []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		} `json:"items"`
+	}
+	NodeNames                               *[]string
+	FailedNodes, FailedAndUnresolvableNodes extenderv1.FailedNodesMap
+	Error                                   string
+}
+
 // Filter returns which of the nodes the extender allows, and its reasons against
 // others, by node. It is an error when the extender allows a node that it wasn't asked
 // about.
 func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (allowed []*v1.Node, failed map[string]string, err error) {
-	result := extenderv1.ExtenderFilterResult{}
+	result := filterAnswer{}
 	if err := x.call(ctx, x.cfg.FilterVerb, x.args(pod, nodes), &result); err != nil {
 		return nil, nil, err
 	}
@@ -100,7 +115,7 @@ func (x *Extender) Filter(ctx context.Context, pod *v1.Pod, nodes []*v1.Node) (a
 		names = *result.NodeNames
 	case result.Nodes != nil:
 		for i := range result.Nodes.Items {
-			names = append(names, result.Nodes.Items[i].Name)
+			names = append(names, result.Nodes.Items[i].Metadata.Name)
 		}
 	}
 	for _, name := range names {
@@ -208,7 +223,7 @@ func (x *Extender) args(pod *v1.Pod, nodes []*v1.Node) func() (*body, error) {
 }
 
 // call posts a body of JSON and reads the answer into result. Anything but status 200 is
-// an error, and there is no second attempt.
+// an error, and there is no second attempt. A result has no amounts in it (door.Read).
 func (x *Extender) call(ctx context.Context, verb string, args func() (*body, error), result any) error {
 	b, err := args()
 	if err != nil {
@@ -229,12 +244,7 @@ func (x *Extender) call(ctx context.Context, verb string, args func() (*body, er
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("failed %v with extender at URL %v, code %v", verb, strings.TrimRight(x.name, "/")+"/"+verb, resp.StatusCode)
 	}
-	var answer json.RawMessage
-	err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer(b.size))).Decode(&answer)
-	if err == nil {
-		err = door.Read(answer, result)
-	}
-	if err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer(b.size))).Decode(result); err != nil {
 		return fmt.Errorf("reading the response of extender %s to %s: %w", x.name, verb, err)
 	}
 	return nil

@@ -16,20 +16,21 @@ import (
 )
 
 // binder posts bindings, several at a time. A bind whose pod has claims waits for
-// its volumes first, in a goroutine of its own, so that others needn't.
+// its volumes first, and one whose pod is being reported on for that call, in a goroutine of its
+// own, so that others needn't.
 //
 // A bind is added before it is sent to the backlog, can be cancelled until it is
 // posted, and is forgotten when its outcome is reported:
 //
-//	added ──(volumes ready)──▶ posted ──▶ done(nil or the API's error)
-//	  └─────── cancelled ───────────────▶ done(errCancelled)
+//	added ──(ready)──▶ posted ──▶ done(nil or the API's error)
+//	  └─── cancelled ───────────▶ done(errCancelled)
 type binder struct {
 	client    kubernetes.Interface
 	backlog   chan *bindJob
 	volumes   *volumeBinder // set before run
 	extenders Extenders     // nil when there are none
 	// queued counts binds that wait for nothing but their turn, or are being
-	// posted: those that wait for volumes aren't among them.
+	// posted: those that wait for volumes or a report aren't among them.
 	queued *atomic.Int64
 
 	mu   sync.Mutex
@@ -39,9 +40,10 @@ type binder struct {
 // bindJob is a bind without an outcome.
 type bindJob struct {
 	job[step.Bind]
+	report *reportCall // of the pod, which ends before the bind is posted; may be nil
 	// Guarded by the binder's mu. At most one of the two is true.
 	posted, cancelled bool
-	stopWaiting       context.CancelFunc // for volumes; nil when it doesn't wait
+	stopWaiting       context.CancelFunc // nil when it doesn't wait
 }
 
 // errCancelled is the outcome of a bind that was taken back.
@@ -86,9 +88,9 @@ func (b *binder) beginPost(j *bindJob) bool {
 	return j.posted
 }
 
-// volumeContext returns the context in which a bind waits for its volumes, which
+// waitContext returns the context in which a bind waits until it is ready, which
 // ends when the bind is cancelled.
-func (b *binder) volumeContext(ctx context.Context, j *bindJob) (context.Context, context.CancelFunc) {
+func (b *binder) waitContext(ctx context.Context, j *bindJob) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,11 +113,11 @@ func (b *binder) finish(j *bindJob, err error) {
 
 func (b *binder) run(ctx context.Context, wg *sync.WaitGroup) {
 	serve(ctx, wg, bindWorkers, b.backlog, func(j *bindJob) {
-		if len(j.work.Writes)+len(j.work.Claims) == 0 {
+		if !j.hasVolumes() && j.report == nil {
 			b.post(ctx, j)
 			return
 		}
-		wg.Go(func() { b.postAfterVolumes(ctx, j) })
+		wg.Go(func() { b.postWhenReady(ctx, j) })
 	})
 }
 
@@ -128,12 +130,21 @@ func (b *binder) post(ctx context.Context, j *bindJob) {
 	b.finish(j, err)
 }
 
-// postAfterVolumes binds when the pod's volumes are bound.
-func (b *binder) postAfterVolumes(ctx context.Context, j *bindJob) {
-	waiting, stop := b.volumeContext(ctx, j)
+// hasVolumes reports whether a bind waits for volumes.
+func (j *bindJob) hasVolumes() bool { return len(j.work.Writes)+len(j.work.Claims) > 0 }
+
+// postWhenReady binds when the pod's volumes are bound and no report of it is being written.
+func (b *binder) postWhenReady(ctx context.Context, j *bindJob) {
+	waiting, stop := b.waitContext(ctx, j)
 	defer stop()
 	b.queued.Add(-1)
-	err := b.volumes.bindClaims(waiting, j.work)
+	var err error
+	if j.hasVolumes() {
+		err = b.volumes.bindClaims(waiting, j.work)
+	}
+	if err == nil {
+		j.report.await(waiting)
+	}
 	b.queued.Add(1)
 	if err != nil {
 		b.finish(j, err)

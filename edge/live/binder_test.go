@@ -127,7 +127,7 @@ func TestBindsCanBeCancelledUntilTheyArePosted(t *testing.T) {
 	b.cancel("pod-unknown")
 
 	volumes := add("volumes")
-	waiting, stop := b.volumeContext(t.Context(), volumes)
+	waiting, stop := b.waitContext(t.Context(), volumes)
 	defer stop()
 	if waiting.Err() != nil {
 		t.Error("a bind doesn't wait for its volumes though nobody has cancelled it")
@@ -138,7 +138,7 @@ func TestBindsCanBeCancelledUntilTheyArePosted(t *testing.T) {
 	}
 	soon := add("soon")
 	b.cancel("pod-soon")
-	waiting, stop = b.volumeContext(t.Context(), soon)
+	waiting, stop = b.waitContext(t.Context(), soon)
 	defer stop()
 	if waiting.Err() == nil {
 		t.Error("a bind that was cancelled before waits for its volumes")

@@ -43,6 +43,9 @@ func newClients(base *rest.Config, busy func() bool, log *slog.Logger) (*clients
 		cfg.ContentType = "application/vnd.kubernetes.protobuf"
 		cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 		cfg.RateLimiter = x.limit
+		if x.to == &out.report || x.to == &out.nominate {
+			withdrawable(cfg)
+		}
 		if x.to == &out.evict {
 			cfg.Wrap(func(t http.RoundTripper) http.RoundTripper { return refusalsAtOnce{t} })
 		}

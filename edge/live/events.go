@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/berthproject/berth/core/step"
@@ -237,7 +239,7 @@ func (r *recorder) newEvent(e step.Event) *eventsv1.Event {
 		kind = v1.EventTypeWarning
 	}
 	return &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x.%x", e.Name, now.UnixNano(), r.serial.Add(1))},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: eventName(e.Name, now.UnixNano(), r.serial.Add(1))},
 		EventTime:           now,
 		ReportingController: Controller,
 		ReportingInstance:   r.host,
@@ -248,6 +250,16 @@ func (r *recorder) newEvent(e step.Event) *eventsv1.Event {
 		Action:              e.Action,
 		Note:                shorten(e.Message),
 	}
+}
+
+// eventName returns a name that no other event has: that of the object with a suffix, as everywhere
+// in Kubernetes, or a UUID when that would be longer than names may be.
+func eventName(object string, nanoseconds, serial int64) string {
+	name := fmt.Sprintf("%s.%x.%x", object, nanoseconds, serial)
+	if len(name) > validation.DNS1123SubdomainMaxLength {
+		return string(uuid.NewUUID())
+	}
+	return name
 }
 
 // related returns what an event of the status ConfigMap speaks of, nil for nothing: a node, or a

@@ -16,6 +16,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -199,5 +200,20 @@ func TestASeriesWhoseObjectIsGoneIsCreatedAgain(t *testing.T) {
 	list, _ = client.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
 	if len(list.Items) != 1 || list.Items[0].Series == nil || list.Items[0].Series.Count != 2 {
 		t.Errorf("the events are %+v, want one that has happened twice", list.Items)
+	}
+}
+
+// TestNamesOfEventsAreNames of the API, however long the object's name is.
+func TestNamesOfEventsAreNames(t *testing.T) {
+	r := newRecorder(nil, "host", func() bool { return false })
+	for _, n := range []int{1, 200, 230, 240, 253} {
+		object := strings.Repeat("p", n)
+		first, second := r.newEvent(step.Event{Kind: "Pod", Namespace: "default", Name: object}), r.newEvent(step.Event{Kind: "Pod", Namespace: "default", Name: object})
+		if wrong := validation.IsDNS1123Subdomain(first.Name); len(wrong) > 0 || first.Name == second.Name {
+			t.Errorf("events of an object with a name of %d bytes are called %s and %s: %v", n, first.Name, second.Name, wrong)
+		}
+		if n < 200 && !strings.HasPrefix(first.Name, object+".") {
+			t.Errorf("the event of %s is called %s", object, first.Name)
+		}
 	}
 }

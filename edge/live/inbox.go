@@ -31,6 +31,13 @@ func (b *inbox) putTogether(inputs ...step.Input) {
 	}
 }
 
+// waits reports whether there are inputs that weren't taken.
+func (b *inbox) waits() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.inputs) > 0
+}
+
 // take returns all inputs, and empties the inbox.
 func (b *inbox) take() []step.Input {
 	b.mu.Lock()

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 )
 
 // job is a piece of work of a Ready, with what reports its outcome to the core.
@@ -63,9 +62,17 @@ func transient(err error) bool {
 // and returns its last error.
 func persist(ctx context.Context, f func() error) error { return persistFor(ctx, retries, f) }
 
-// persistFor is persist with other waits between the attempts.
+// persistFor is persist with other waits between the attempts. None is made after ctx has ended.
 func persistFor(ctx context.Context, waits wait.Backoff, f func() error) error {
-	return retry.OnError(waits, func(err error) bool { return ctx.Err() == nil && transient(err) }, f)
+	var last error
+	ended := wait.ExponentialBackoffWithContext(ctx, waits, func(context.Context) (bool, error) {
+		last = f()
+		return !transient(last), nil
+	})
+	if last != nil {
+		return last
+	}
+	return ended
 }
 
 const (

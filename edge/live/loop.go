@@ -13,7 +13,8 @@ import (
 
 // loop is the goroutine that owns the driver. It takes a Step when the inbox has
 // something, or when the core wants one; between two Steps it answers questions and
-// shows the core.
+// shows the core. What must hold: after a question, a Step takes the inputs that wait before another
+// question is answered. So whoever asks all the time doesn't keep the cluster waiting.
 type loop struct {
 	driver    *drive.Driver
 	inbox     *inbox
@@ -49,13 +50,16 @@ func (l *loop) untilLeader(ctx context.Context, becomeLeader <-chan struct{}) bo
 			return true
 		case ask := <-l.questions:
 			l.show("a query", ask)
-		case <-l.inbox.signal:
-			end := l.begin("a standby step")
-			if err := l.driver.StandBy(l.now(), l.inbox.take()...); err != nil {
-				l.log.Error("step of the standby failed", "err", err)
+			if !l.inbox.waits() {
+				continue
 			}
-			end()
+		case <-l.inbox.signal:
 		}
+		end := l.begin("a standby step")
+		if err := l.driver.StandBy(l.now(), l.inbox.take()...); err != nil {
+			l.log.Error("step of the standby failed", "err", err)
+		}
+		end()
 	}
 }
 
@@ -100,13 +104,16 @@ func (l *loop) steps(ctx context.Context) {
 		show = ticker.C
 		l.show("a read of its state", l.state)
 	}
+	var wake time.Time // when the core wants a Step without inputs; zero for not at all
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case ask := <-l.questions:
 			l.show("a query", ask)
-			continue
+			if due := !wake.IsZero() && !l.now().Before(wake); !due && !l.inbox.waits() {
+				continue
+			}
 		case <-show:
 			l.show("a read of its state", l.state)
 			continue
@@ -115,7 +122,8 @@ func (l *loop) steps(ctx context.Context) {
 		}
 		now := l.now()
 		end := l.begin("a step or the handout of its results")
-		wake, err := l.driver.Step(now, l.inbox.take()...)
+		var err error
+		wake, err = l.driver.Step(now, l.inbox.take()...)
 		if err != nil {
 			l.log.Error("planning failed; it will be retried", "err", err)
 			if l.watcher != nil {

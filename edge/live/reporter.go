@@ -34,9 +34,9 @@ type reporter struct {
 	nominating  *atomic.Int64 // nominations that wait or are being written
 
 	mu       sync.Mutex
-	waiting  map[types.UID]report   // guarded by mu
-	writing  map[types.UID]report   // guarded by mu; of each pod of which a call is under way
-	settling map[types.UID]*outcome // guarded by mu; what outcomeOf has returned and isn't known yet
+	waiting  map[types.UID]report      // guarded by mu
+	writing  map[types.UID]*reportCall // guarded by mu; of each pod of which a call is under way
+	settling map[types.UID]*outcome    // guarded by mu; what outcomeOf has returned and isn't known yet
 	// conditional and nominated are the pods of waiting without a nomination and with one,
 	// and perhaps pods that aren't there any more.
 	conditional, nominated turns
@@ -65,14 +65,10 @@ type report struct {
 	nomination *job[step.Nomination]
 }
 
-// errBinding is the outcome of a nomination that wasn't written since the pod is
-// being bound.
-var errBinding = errors.New("the pod is being bound")
-
 func newReporter(client, nominations kubernetes.Interface, host string, log *slog.Logger, load *load) *reporter {
 	return &reporter{
 		recorder: newRecorder(client, host, load.high), client: client, nominations: nominations, log: log, nominating: &load.nominations,
-		waiting: map[types.UID]report{}, writing: map[types.UID]report{}, settling: map[types.UID]*outcome{},
+		waiting: map[types.UID]report{}, writing: map[types.UID]*reportCall{}, settling: map[types.UID]*outcome{},
 		conditional: newTurns(conditionWorkers), nominated: newTurns(nominateWorkers),
 	}
 }
@@ -114,49 +110,57 @@ func (r *reporter) turnsOf(x report) *turns {
 }
 
 // drop forgets what waits to be written of a pod that is being bound: it would come
-// after the binding, and mislead.
-func (r *reporter) drop(uid types.UID) {
+// after the binding, and mislead. It withdraws the call that is under way, and returns it for the
+// bind to await; nil when there is none.
+func (r *reporter) drop(uid types.UID) *reportCall {
 	r.mu.Lock()
 	x := r.waiting[uid]
 	delete(r.waiting, uid)
+	call := r.writing[uid]
 	r.settle(uid, errBinding)
 	r.mu.Unlock()
+	if call != nil {
+		call.withdraw()
+	}
 	if x.nomination != nil {
 		r.nominating.Add(-1)
 		x.nomination.done(errBinding)
 	}
+	return call
 }
 
-// next takes the report whose turn it is; ok is false when none waits. Who takes it calls
+// next takes the report whose turn it is, nil when none waits. Who takes it calls
 // finish when it is written.
-func (r *reporter) next(from *turns) (uid types.UID, x report, ok bool) {
+func (r *reporter) next(from *turns) *reportCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(from.order) > 0 {
 		uid := from.order[0]
 		from.order = from.order[1:]
 		x, ok := r.waiting[uid]
-		if _, busy := r.writing[uid]; ok && !busy && r.turnsOf(x) == from {
+		if r.writing[uid] == nil && ok && r.turnsOf(x) == from {
 			delete(r.waiting, uid)
-			r.writing[uid] = x
-			return uid, x, true
+			call := &reportCall{report: x, uid: uid, ended: make(chan struct{})}
+			r.writing[uid] = call
+			return call
 		}
 	}
-	return "", report{}, false
+	return nil
 }
 
-// finish says that a report is written, or why it isn't: what has come to wait of the pod since
+// finish records that a report is written, or why it isn't: what has come to wait of the pod since
 // has its turn.
-func (r *reporter) finish(uid types.UID, x report, err error) {
+func (r *reporter) finish(call *reportCall, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if x.nomination != nil {
+	if call.nomination != nil {
 		r.nominating.Add(-1)
 	}
-	delete(r.writing, uid)
-	r.settle(uid, err)
-	if x, ok := r.waiting[uid]; ok {
-		r.turnsOf(x).add(uid)
+	delete(r.writing, call.uid)
+	close(call.ended)
+	r.settle(call.uid, err)
+	if x, ok := r.waiting[call.uid]; ok {
+		r.turnsOf(x).add(call.uid)
 	}
 }
 
@@ -194,7 +198,8 @@ func (r *reporter) outcomeOf(uid types.UID) *outcome {
 // caller holds mu.
 func (r *reporter) settle(uid types.UID, err error) {
 	o, ok := r.settling[uid]
-	if ok && r.waiting[uid].nomination == nil && r.writing[uid].nomination == nil {
+	call := r.writing[uid]
+	if ok && r.waiting[uid].nomination == nil && (call == nil || call.nomination == nil) {
 		delete(r.settling, uid)
 		o.err = err
 		close(o.known)
@@ -212,8 +217,8 @@ func (r *reporter) serve(ctx context.Context, wg *sync.WaitGroup, workers int, f
 	for range workers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if uid, x, ok := r.next(from); ok {
-					r.finish(uid, x, r.write(ctx, client, x))
+				if call := r.next(from); call != nil {
+					r.finish(call, r.write(ctx, client, call))
 					continue
 				}
 				select {
@@ -225,17 +230,20 @@ func (r *reporter) serve(ctx context.Context, wg *sync.WaitGroup, workers int, f
 	}
 }
 
-// write writes a report, emits the condition's event when that has worked, and
-// reports the nomination's outcome. It returns that of the writing.
-func (r *reporter) write(ctx context.Context, client kubernetes.Interface, x report) error {
-	namespace, name, err := patchStatus(ctx, client, x)
-	if err == nil && x.condition != nil && x.condition.Event != nil {
-		r.event(*x.condition.Event)
+// write writes a report, emits the condition's event when that has worked and the pod isn't being
+// bound, and reports the nomination's outcome. It returns that of the writing.
+func (r *reporter) write(ctx context.Context, client kubernetes.Interface, call *reportCall) error {
+	calling, end := call.begin(ctx)
+	defer end()
+	namespace, name, err := patchStatus(calling, client, call.report)
+	err = call.outcome(err)
+	if c := call.condition; err == nil && c != nil && c.Event != nil && !call.isWithdrawn() {
+		r.event(*c.Event)
 	}
-	if x.nomination != nil {
-		x.nomination.done(err)
+	if call.nomination != nil {
+		call.nomination.done(err)
 	}
-	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
+	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !errors.Is(err, errBinding) {
 		r.log.Warn("failed to update a pod's status", "pod", namespace+"/"+name, "err", err)
 	}
 	return err
@@ -250,7 +258,7 @@ func patchStatus(ctx context.Context, client kubernetes.Interface, x report) (na
 		uid, namespace, name = c.UID, c.Namespace, c.Name
 		status["conditions"] = []v1.PodCondition{{
 			Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: c.Reason, Message: c.Message,
-			LastTransitionTime: metav1.NewTime(c.Since), LastProbeTime: metav1.Now(),
+			LastTransitionTime: metav1.NewTime(c.Since), LastProbeTime: metav1.Now(), ObservedGeneration: c.Generation,
 		}}
 	}
 	if x.nomination != nil {

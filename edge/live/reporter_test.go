@@ -33,7 +33,7 @@ func TestReporterKeepsTheLatestConditionOnly(t *testing.T) {
 	r.condition(step.Condition{UID: "c", Message: "c"})
 	r.drop("c")
 	var got []string
-	for _, x, ok := r.next(&r.conditional); ok; _, x, ok = r.next(&r.conditional) {
+	for x := r.next(&r.conditional); x != nil; x = r.next(&r.conditional) {
 		got = append(got, x.condition.Message)
 	}
 	if len(got) != 2 || got[0] != "new" || got[1] != "b" {
@@ -61,8 +61,8 @@ func TestReporterWritesAPodsStatusInOneCall(t *testing.T) {
 	nominate(step.Nomination{UID: "b", Name: "b"})
 	nominate(step.Nomination{UID: "c", Name: "c", Node: "n3"})
 	r.drop("c")
-	for uid, x, ok := r.next(&r.nominated); ok; uid, x, ok = r.next(&r.nominated) {
-		r.finish(uid, x, r.write(t.Context(), client, x))
+	for x := r.next(&r.nominated); x != nil; x = r.next(&r.nominated) {
+		r.finish(x, r.write(t.Context(), client, x))
 	}
 	if n := r.nominating.Load(); n != 0 {
 		t.Errorf("%d nominations count as waiting when all are written or dropped", n)
@@ -86,10 +86,10 @@ func TestReporterEmitsTheEventOfAConditionThatWasWritten(t *testing.T) {
 		client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.Pod{}, answer })
 		r := newReporter(client, client, "host", slog.New(slog.DiscardHandler), &load{})
 		outcomes := []error{}
-		err := r.write(t.Context(), client, report{
+		err := r.write(t.Context(), client, &reportCall{report: report{
 			condition:  &step.Condition{UID: "p", Name: "p", Event: &step.Event{Reason: "FailedScheduling"}},
 			nomination: &job[step.Nomination]{step.Nomination{UID: "p", Name: "p"}, func(err error) { outcomes = append(outcomes, err) }},
-		})
+		}})
 		if err != answer {
 			t.Errorf("got %v, want the API's answer %v", err, answer)
 		}
@@ -99,6 +99,18 @@ func TestReporterEmitsTheEventOfAConditionThatWasWritten(t *testing.T) {
 		if len(outcomes) != 1 || outcomes[0] != answer {
 			t.Errorf("outcomes of the nomination: %v, want [%v]", outcomes, answer)
 		}
+	}
+}
+
+// TestAConditionSaysOfWhichGenerationItIs, as kube-scheduler's does.
+func TestAConditionSaysOfWhichGenerationItIs(t *testing.T) {
+	client := fake.NewClientset(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "a"}})
+	if _, _, err := patchStatus(t.Context(), client, report{condition: &step.Condition{UID: "a", Namespace: "default", Name: "a", Generation: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	pod, err := client.CoreV1().Pods("default").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || len(pod.Status.Conditions) != 1 || pod.Status.Conditions[0].ObservedGeneration != 7 {
+		t.Errorf("the conditions are %+v (%v), want one of generation 7", pod.Status.Conditions, err)
 	}
 }
 

@@ -122,10 +122,12 @@ func (w *workers) Consult(question step.Consult, answer func(step.Consulted)) {
 }
 
 // Bind implements drive.Workers. What isn't written yet of the pod's waiting would
-// come after its binding, and is dropped.
+// come after its binding, and is dropped; what is being written ends first.
 func (w *workers) Bind(bind step.Bind, done func(error)) {
-	w.reporter.drop(bind.UID)
-	send(w.ctx, w.binder.backlog, w.binder.add(bind, done))
+	report := w.reporter.drop(bind.UID)
+	j := w.binder.add(bind, done)
+	j.report = report
+	send(w.ctx, w.binder.backlog, j)
 }
 
 // Cancel implements drive.Workers.

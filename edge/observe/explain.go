@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -74,7 +76,20 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	s.answerTo(w, r, answerTo)
 }
 
-// answerTo answers a request with what the core of the leader says between two Steps.
+// tooLong returns an error about a parameter that is longer than any name of its kind: whoever may
+// only look must not make Berth compare such with all names.
+func tooLong(query url.Values) error {
+	for part := range strings.SplitSeq(query.Get("pod"), "/") {
+		if err := door.NameError("pod", part); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(door.NameError("node", query.Get("node")), door.GroupNameError(query.Get("group")),
+		door.NameError("kind", query.Get("names")), door.GroupNameError(query.Get("prefix")))
+}
+
+// answerTo answers a request with what the core of the leader says between two Steps. Requests are
+// answered one at a time, so that many of them take neither the core nor the processors.
 func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, question func(*core.Core) reply) {
 	if !s.leader.Load() {
 		fail(w, http.StatusServiceUnavailable, "this instance is standing by; query the leader")
@@ -83,27 +98,64 @@ func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, question func(
 	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
 	defer cancel()
 	got := make(chan reply, 1)
+	if !s.takesTurn(ctx) {
+		fail(w, http.StatusServiceUnavailable, "other queries are being answered; try again")
+		return
+	}
+	defer func() { <-s.answering }()
 	if !s.ask(ctx, func(c *core.Core) { got <- question(c) }) {
 		fail(w, http.StatusServiceUnavailable, "the core is busy; try again")
 		return
 	}
 	x := <-got
 	if x.missing != "" {
-		fail(w, http.StatusNotFound, x.missing)
+		fail(w, http.StatusNotFound, x.why())
 		return
 	}
 	answer(w, http.StatusOK, x.value)
+}
+
+// takesTurn waits until no other request is being answered, and reports whether that was before ctx
+// was done.
+func (s *Server) takesTurn(ctx context.Context) bool {
+	select {
+	case s.answering <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case s.answering <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // reply is what there is to say of what was asked for.
 type reply struct {
 	value   any
 	missing string // why there is nothing; "" when there is
+	// name is what was asked for, and names are those that may have been meant; none when there is
+	// something.
+	name  string
+	names []string
+}
+
+// why returns why there is nothing, with the names that are most like what was asked for. It isn't
+// for the goroutine that owns the core: names may be many.
+func (r *reply) why() string {
+	if len(r.names) == 0 {
+		return r.missing
+	}
+	return r.missing + "; similar names are " + strings.Join(nearest(r.name, r.names), ", ")
 }
 
 // question returns what answers a request, of the core between two Steps. An error says what
 // can be asked.
 func (s *Server) question(query url.Values) (func(*core.Core) reply, error) {
+	if err := tooLong(query); err != nil {
+		return nil, err
+	}
 	switch {
 	case query.Has("names"):
 		list := namesOf(query.Get("names"))
@@ -156,7 +208,7 @@ func (s *Server) explainGroup(c *core.Core, name string) reply {
 	if len(names) == 0 {
 		return reply{missing: noGroups}
 	}
-	return reply{missing: fmt.Sprintf("node group %s not found; similar names are %s", name, strings.Join(nearest(name, names), ", "))}
+	return reply{missing: fmt.Sprintf("node group %s not found", name), name: name, names: names}
 }
 
 func explainNodes(c *core.Core) reply {
@@ -178,5 +230,5 @@ func (s *Server) explainNode(c *core.Core, name string) reply {
 	case len(names) == 0:
 		return reply{missing: fmt.Sprintf("node %s not found; there are no nodes", name)}
 	}
-	return reply{missing: fmt.Sprintf("node %s not found; similar names are %s", name, strings.Join(nearest(name, names), ", "))}
+	return reply{missing: fmt.Sprintf("node %s not found", name), name: name, names: names}
 }

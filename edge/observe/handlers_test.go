@@ -6,8 +6,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -215,6 +218,86 @@ func TestExplainAnswersAboutNodes(t *testing.T) {
 			if code != x.code || !strings.Contains(body, want) {
 				t.Errorf("%s: got %d, want %d with …%s…:\n%s", x.name, code, x.code, want, body)
 			}
+		}
+	}
+}
+
+// TestQuestionsAreBounded asks for names that no object can have: they are refused before anybody
+// asks the core.
+func TestQuestionsAreBounded(t *testing.T) {
+	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s.BecomeLeader()
+	name := func(n int) string { return strings.Repeat("x", n) }
+	for _, query := range []string{"node=" + name(254), "group=" + name(2049), "pod=a/" + name(254), "pod=" + name(254) + "/a", "names=pods&prefix=" + name(2049), "names=" + name(254)} {
+		if code, body := get(t.Context(), s, nil, "/debug/explain?"+query); code != http.StatusBadRequest || !strings.Contains(body, "no more than") {
+			t.Errorf("?%s…: got %d, want 400:\n%s", query[:10], code, body)
+		}
+	}
+	l := newLive(t)
+	for _, query := range []string{"group=" + name(2048), "pod=" + name(63) + "/" + name(253)} {
+		if code, body := get(t.Context(), s, l.core, "/debug/explain?"+query); code != http.StatusNotFound {
+			t.Errorf("?%s…: got %d, want 404:\n%s", query[:10], code, body)
+		}
+	}
+}
+
+// TestQuestionsAreAnsweredOneAtATime has a question take the core for as long as another waits.
+func TestQuestionsAreAnsweredOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(nil, slog.New(slog.DiscardHandler))
+		s.BecomeLeader()
+		codes := make(chan int, 2)
+		for range 2 {
+			go func() {
+				code, _ := get(t.Context(), s, nil, "/debug/explain?nodes")
+				codes <- code
+			}()
+		}
+		ask := <-s.Questions
+		synctest.Wait()
+		select {
+		case <-s.Questions:
+			t.Error("two questions wait for the core at a time")
+		default:
+		}
+		ask(newLive(t).core)
+		synctest.Wait()
+		if code := <-codes; code != http.StatusNotFound {
+			t.Errorf("the first is answered with %d, want 404", code)
+		}
+		if code := <-codes; code != http.StatusServiceUnavailable { // nobody takes it
+			t.Errorf("the second is answered with %d, want 503", code)
+		}
+	})
+}
+
+// TestADistanceIsComputedOnceForEachName: it takes as long as the product of both names' lengths.
+func TestADistanceIsComputedOnceForEachName(t *testing.T) {
+	var names []string
+	for i := range 1000 {
+		names = append(names, strings.Repeat("n", i%7)+strconv.Itoa(i))
+	}
+	calls := 0
+	near := nearestBy(names, func(other string) int { calls++; return distance("n5", other) })
+	if calls != len(names) || len(near) != maxNearest {
+		t.Errorf("%d distances for %d names, and %d names; want one for each, and %d", calls, len(names), len(near), maxNearest)
+	}
+}
+
+// TestNamesAreComparedOutsideOfTheCore has what the core is asked for return the names as they are.
+func TestNamesAreComparedOutsideOfTheCore(t *testing.T) {
+	cfg, a := core.DefaultConfig(), core.DefaultAutoscale()
+	cfg.Autoscale = &a
+	l, template := newLiveOf(t, cfg), testkit.Node("g").Alloc("cpu", "4")
+	l.step(step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Max: 3, Target: 1, Template: template.Obj()}}}, step.NodeSet{Node: testkit.Node("web-1").Alloc("cpu", "4").Obj(), Group: "g"})
+	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	for _, query := range []url.Values{{"node": {"web1"}}, {"group": {"web1"}}} {
+		question, err := s.question(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := question(l.core); strings.Contains(x.missing, "similar") || x.name != "web1" || len(x.names) == 0 {
+			t.Errorf("%v: the core answers %+v, want names that aren't compared yet", query, x)
 		}
 	}
 }

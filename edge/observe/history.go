@@ -8,11 +8,16 @@ import (
 )
 
 // History keeps the last decisions, and finds those of one pod, node group or node. It is a ring:
-// the oldest decision makes room for the newest, so its memory is bounded.
+// the oldest decisions make room for the newest, so its memory is bounded: by their number, and by
+// their bytes, since one that was rejected for many reasons may have a thousand times as many as
+// another. The fields are guarded by mu.
 type History struct {
-	mu   sync.Mutex
-	ring []step.Decision
-	next int // decisions so far; the next goes to next % len(ring)
+	mu    sync.Mutex
+	ring  []step.Decision
+	first int // number of the oldest that is kept
+	next  int // decisions so far; decision i is at i % len(ring) while first <= i < next
+	bytes int // of those that are kept
+	limit int // of bytes; the newest decision is kept whatever it has
 	// of has the indices in the ring of the decisions about each subject, the oldest first.
 	of map[subject][]int
 }
@@ -22,12 +27,13 @@ type subject struct{ pod, group, node string }
 
 const (
 	keptDecisions  = 1 << 16 // in all
-	shownDecisions = 20      // by Of, OfGroup and OfNode
+	keptBytes      = 64 << 20
+	shownDecisions = 20 // by Of, OfGroup and OfNode
 )
 
-// NewHistory returns a history that keeps so many decisions.
+// NewHistory returns a history that keeps so many decisions, and 64 MiB of them at most.
 func NewHistory(size int) *History {
-	return &History{ring: make([]step.Decision, size), of: map[subject][]int{}}
+	return &History{ring: make([]step.Decision, size), limit: keptBytes, of: map[subject][]int{}}
 }
 
 // Step implements drive.Hook: it takes in the decisions of a Step.
@@ -40,21 +46,33 @@ func (h *History) Step(_ time.Time, _ time.Duration, _ []step.Input, ready *step
 }
 
 func (h *History) add(d step.Decision) {
+	h.bytes += bytesOf(&d)
+	for h.first < h.next && (h.next-h.first == len(h.ring) || h.bytes > h.limit) {
+		h.forgetOldest()
+	}
 	at := h.next % len(h.ring)
 	h.next++
-	for _, old := range about(&h.ring[at]) { // the oldest about each, too
-		if list := h.of[old]; len(list) > 1 {
-			h.of[old] = list[1:]
-		} else {
-			delete(h.of, old)
-		}
-	}
 	h.ring[at] = d
 	for _, now := range about(&d) {
 		if now != (subject{}) {
 			h.of[now] = append(h.of[now], at)
 		}
 	}
+}
+
+// forgetOldest makes room where the oldest decision was.
+func (h *History) forgetOldest() {
+	oldest := &h.ring[h.first%len(h.ring)]
+	h.first++
+	h.bytes -= bytesOf(oldest)
+	for _, about := range about(oldest) { // the oldest about each, too
+		if list := h.of[about]; len(list) > 1 {
+			h.of[about] = list[1:]
+		} else {
+			delete(h.of, about)
+		}
+	}
+	*oldest = step.Decision{}
 }
 
 // about returns what a decision is about: its pod, or else its node group; and the node, of a

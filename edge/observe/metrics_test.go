@@ -262,6 +262,53 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestHistoryIsBoundedInBytes has decisions that were rejected for many reasons, long victims' names
+// and small decisions between them: the last are kept, as many as have room.
+func TestHistoryIsBoundedInBytes(t *testing.T) {
+	h := NewHistory(1000)
+	h.limit = 1 << 20
+	var seq uint64
+	add := func(d step.Decision) {
+		seq++
+		d.Seq = seq
+		h.Step(time.Time{}, 0, nil, &step.Ready{Decisions: []step.Decision{d}})
+	}
+	for range 300 {
+		large := step.Decision{Kind: step.Waits, Pod: "default/large", Reason: strings.Repeat("r", 10_000)}
+		for range 32 {
+			large.Rejected = append(large.Rejected, step.Why{Message: strings.Repeat("m", 1000)})
+		}
+		add(large)
+		add(step.Decision{Kind: step.Preempts, Pod: "default/small", Victims: []string{strings.Repeat("v", 300)}})
+	}
+	kept, bytes := h.next-h.first, 0
+	for i := range h.ring {
+		for _, w := range h.ring[i].Rejected {
+			bytes += len(w.Message)
+		}
+		bytes += len(h.ring[i].Reason)
+	}
+	if kept < 40 || bytes > h.limit || h.bytes > h.limit || bytes < h.limit/2 {
+		t.Errorf("%d decisions with %d bytes of text are kept, which count %d; the limit is %d", kept, bytes, h.bytes, h.limit)
+	}
+	if small := h.Of("default/small"); len(small) != shownDecisions || small[shownDecisions-1].Seq != seq {
+		t.Errorf("of the small pod %d decisions are kept, and the last is not among them", len(small))
+	}
+	if runs := h.Runs(1000); len(runs) != kept {
+		t.Errorf("%d runs of %d decisions that differ", len(runs), kept)
+	}
+	add(step.Decision{Kind: step.Waits, Pod: "default/huge", Reason: strings.Repeat("r", 2<<20)})
+	if got := h.Of("default/huge"); len(got) != 1 || h.next-h.first != 1 || len(h.of) != 1 {
+		t.Errorf("of one that is beyond the limit %d are kept beside %d, and %d subjects; want it alone", len(got), h.next-h.first-1, len(h.of))
+	}
+	for range 2000 {
+		add(step.Decision{Kind: step.Placed, Pod: "default/p"})
+	}
+	if n := h.next - h.first; n != len(h.ring) || h.bytes != n*bytesOf(&h.ring[0]) {
+		t.Errorf("%d small decisions are kept, which count %d bytes; want %d", n, h.bytes, len(h.ring))
+	}
+}
+
 // TestHistoryOfANodeIsAboutItsRemoval: the many decisions about pods that come
 // to a node don't push it out of the history.
 func TestHistoryOfANodeIsAboutItsRemoval(t *testing.T) {

@@ -14,11 +14,28 @@ const maxNearest = 5
 // nearest returns those of the names that are most like one, the nearest first: by how many
 // letters have to be changed.
 func nearest(name string, names []string) []string {
-	out := slices.Clone(names)
-	slices.SortFunc(out, func(a, b string) int {
-		return cmp.Or(cmp.Compare(distance(name, a), distance(name, b)), strings.Compare(a, b))
+	return nearestBy(names, func(other string) int { return distance(name, other) })
+}
+
+// nearestBy is nearest by a distance, which is asked for once for each name: it costs as much as
+// both names are long.
+func nearestBy(names []string, distance func(string) int) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	list := make([]candidate, len(names))
+	for i, name := range names {
+		list[i] = candidate{name, distance(name)}
+	}
+	slices.SortFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.name, b.name))
 	})
-	return out[:min(len(out), maxNearest)]
+	var out []string
+	for _, x := range list[:min(len(list), maxNearest)] {
+		out = append(out, x.name)
+	}
+	return out
 }
 
 // distance is Levenshtein's: how many letters have to be added, removed or replaced to make

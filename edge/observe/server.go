@@ -24,7 +24,8 @@ type Server struct {
 	config       any // for /configz
 	log          *slog.Logger
 	leader       atomic.Bool
-	ready        atomic.Bool // the leader knows the cluster
+	ready        atomic.Bool   // the leader knows the cluster
+	answering    chan struct{} // has a token while answerTo has a question
 	health       *health
 }
 
@@ -41,7 +42,7 @@ type Check struct {
 // NewServer returns a server that shows a configuration at /configz; it must hold no
 // secrets when it is written as JSON.
 func NewServer(config any, log *slog.Logger) *Server {
-	return &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), config: config, log: log, health: newHealth(time.Now)}
+	return &Server{Metrics: NewMetrics(), History: NewHistory(keptDecisions), Questions: make(chan func(*core.Core)), answering: make(chan struct{}, 1), config: config, log: log, health: newHealth(time.Now)}
 }
 
 // Step implements drive.Hook: it counts, keeps and logs what a Step brought.

@@ -73,7 +73,7 @@ func (h *History) Runs(limit int) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := make([]Run, 0, limit)
-	for i := h.next - 1; i >= max(0, h.next-len(h.ring)); i-- {
+	for i := h.next - 1; i >= h.first; i-- {
 		d := &h.ring[i%len(h.ring)]
 		if n := len(out); n > 0 && out[n-1].Kind == d.Kind && out[n-1].Group == d.Group {
 			out[n-1].More++

@@ -21,7 +21,7 @@ var decoders = map[string]string{
 	"config/redact.go":    "the same file, to be shown",
 	"config/scheduler.go": "the same file",
 
-	"edge/extender/extender.go":             "ends an answer at its bound in bytes, and hands it to the door",
+	"edge/extender/extender.go":             "names and texts, up to a bound in bytes",
 	"edge/live/status_content.go":           "a status that Berth has written",
 	"edge/provider/clusterapi/objects.go":   "fields without amounts; amounts are read by door.Amount",
 	"edge/provider/externalgrpc/config.go":  "a file that administrators write; it has no amounts",

@@ -76,7 +76,7 @@ func (p *Pod) say(t *lifecycle.Turn, obj *v1.Pod, reason, message string) *step.
 	}
 	p.condition = message
 	t.Ready.Conditions = append(t.Ready.Conditions, step.Condition{UID: obj.UID, Namespace: obj.Namespace, Name: obj.Name,
-		Since: sinceShown(obj, p.since), Reason: reason, Message: message})
+		Since: sinceShown(obj, p.since), Generation: obj.Generation, Reason: reason, Message: message})
 	return &t.Ready.Conditions[len(t.Ready.Conditions)-1]
 }
 

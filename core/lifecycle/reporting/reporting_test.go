@@ -281,6 +281,18 @@ func TestWhatIsSaidEndsWithItsObject(t *testing.T) {
 	}
 }
 
+// TestAConditionIsOfTheGenerationThatWasTried and not of the one before.
+func TestAConditionIsOfTheGenerationThatWasTried(t *testing.T) {
+	w := newWorld(0)
+	p, obj := &reporting.Pod{}, testkit.Pod("p").Obj()
+	for obj.Generation = 1; obj.Generation < 3; obj.Generation++ {
+		w.m.Unschedulable(w.Turn, p, cluster.Trim(obj), v1.PodReasonUnschedulable, fmt.Sprint("try ", obj.Generation))
+		if r := w.Take(); len(r.Conditions) != 1 || r.Conditions[0].Generation != obj.Generation {
+			t.Errorf("of generation %d the conditions are %+v", obj.Generation, r.Conditions)
+		}
+	}
+}
+
 // TestTransitionTimeMovesOnlyWithTheStatus has a pod's condition rewritten: it says since when
 // the API shows the pod as not scheduled, or since when it was first said.
 func TestTransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
