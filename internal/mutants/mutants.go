@@ -117,7 +117,7 @@ var All = []Mutant{
 	{"a report of a pod that is being bound is tried again", "edge/live/report_call.go", "	c.withdrawn = true\n", "", "./edge/live", "TestNothingIsReported", "1"},
 	{"credentials go to any pod that the Lease names", "cmd/berth/reach_tunnel.go", "if f.pod == \"\" {", "if false {", "./cmd/berth", "TestCredentialsGoToBerthsPod", "1"},
 	{"credentials go to any namespace that the Lease names", "cmd/berth/reach_vouch.go", "if l.namespace != want.namespace {", "if false {", "./cmd/berth", "TestCredentialsGoToBerthsPod", "1"},
-	{"a question has names of any length", "edge/observe/explain.go", "n > x.limit {", "false && n > x.limit {", "./edge/observe", "TestQuestionsAreBounded", "1"},
+	{"a question has names of any length", "core/door/bounds.go", "if len(name) > most {", "if false {", "./core/door", "TestNamesOfQuestions", "1"},
 	{"names are compared by whoever owns the core", "edge/observe/explain.go", "fmt.Sprintf(\"node %s not found\", name), name: name, names: names}", "fmt.Sprintf(\"node %s not found; similar names are %s\", name, strings.Join(nearest(name, names), \", \"))}", "./edge/observe", "TestNamesAreComparedOutside", "1"},
 	{"any number of questions are answered at a time", "edge/observe/server.go", "answering: make(chan struct{}, 1)", "answering: make(chan struct{}, 99)", "./edge/observe", "TestQuestionsAreAnsweredOneAtATime", "1"},
 	{"a distance is computed for each comparison", "edge/observe/nearest.go", "cmp.Compare(a.distance, b.distance)", "cmp.Compare(distance(a.name), distance(b.name))", "./edge/observe", "TestADistance", "1"},
