@@ -112,5 +112,8 @@ var All = []Mutant{
 	{"a deleted node counts as being removed while the API shows it", "core/lifecycle/nodedeletion/begin.go", "_, done := d.state.(deleted); !done", "_, done := d.state.(deleted); !done || true", "./core/lifecycle/nodedeletion", "TestScripts/lingering", "1"},
 	{"a node goes though it has moved to another group", "core/lifecycle/nodedeletion/looks.go", "n.Group != d.group {", "false {", "./core/lifecycle/nodedeletion", "TestScripts/moved", "1"},
 	{"instances that came don't count for those that were ordered first", "core/lifecycle/nodegroups/missing.go", "	q.forget(arrived)\n", "", "./core/lifecycle/nodegroups", "TestScripts/missing_churn", "1"},
+	{"all nodes are looked at for each instance that is late", "core/lifecycle/nodegroups/coming.go", "!c.now.Equal(t.Now) ||", "true ||", "./core/lifecycle/nodegroups", "TestWork", "1"},
+	{"an instance's state changes and its group's counts don't", "core/lifecycle/nodegroups/followed.go", "	f.add(x, -1)\n	x.state = to\n	f.add(x, 1)\n", "	x.state = to\n", "./core/lifecycle/nodegroups", "Property", "100"},
+	{"a node whose instance is gone hides the one that replaces it", "core/autoscaler/scaleup/coming.go", "!n.Ready() && conditions", "false && conditions", "./core", "TestScripts/autoscale_spot", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
