@@ -34,7 +34,7 @@ import (
 //	replicas DEPLOYMENT wanted=N existing=N    of its ReplicaSet
 //	daemonset NAME …            with the arguments of a pod for its template
 //	server-time AGO             an answer of the API server says that it is that long ago; ahead of this clock when negative
-//	group NAME [cents=0] [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock]
+//	group NAME [cents=0] [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock] [keep=WHY]
 //
 // Outcomes of the work that a Ready asked for:
 //
@@ -263,6 +263,7 @@ func (w *world) group(args *script.Args) step.Input {
 			g.Instances[at].Class = nodegroup.OutOfResources
 		}
 	}
+	g.KeepNodes = args.String("keep", "")
 	w.groups = slices.DeleteFunc(w.groups, func(x nodegroup.Group) bool { return x.ID == name })
 	w.groups = append(w.groups, g)
 	return step.GroupsSet{Groups: slices.Clone(w.groups)}

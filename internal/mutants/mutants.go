@@ -118,5 +118,8 @@ var All = []Mutant{
 	{"a creation in the future moves the API server's clock", "core/lifecycle/serverclock.go", " || ahead < -mayDiffer", "", "./core", "TestScripts/autoscale_clock_future", "1"},
 	{"the API server's answers say nothing of its clock", "core/lifecycle/serverclock.go", "len(told) > 0", "len(told) > 99", "./core", "TestScripts/autoscale_clock_start", "1"},
 	{"the latest answer of the API server alone says what its clock is", "core/lifecycle/serverclock.go", "sorted[len(sorted)/2]", "told[len(told)-1+0*len(sorted)]", "./core/lifecycle", "Property", "100"},
+	{"a rollout is over when the old MachineSet wants no Machines", "edge/provider/clusterapi/rollout.go", "s.Status.Replicas > 0 || ", "", "./edge/provider/clusterapi", "TestGroups", "1"},
+	{"a candidate goes though its group rolls out", "core/autoscaler/scaledown/pass.go", "g == nil || g.KeepNodes != \"\"", "g == nil", "./core", "TestScripts/autoscale_rollout", "1"},
+	{"a node that is drained goes though its group rolls out", "core/lifecycle/nodedeletion/looks.go", "case t.State.Group(n.Group).KeepNodes != \"\":", "case false:", "./core/lifecycle/nodedeletion", "TestScripts/rollout", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
