@@ -121,5 +121,6 @@ var All = []Mutant{
 	{"a rollout is over when the old MachineSet wants no Machines", "edge/provider/clusterapi/rollout.go", "s.Status.Replicas > 0 || ", "", "./edge/provider/clusterapi", "TestGroups", "1"},
 	{"a candidate goes though its group rolls out", "core/autoscaler/scaledown/pass.go", "g == nil || g.KeepNodes != \"\"", "g == nil", "./core", "TestScripts/autoscale_rollout", "1"},
 	{"a node that is drained goes though its group rolls out", "core/lifecycle/nodedeletion/looks.go", "case t.State.Group(n.Group).KeepNodes != \"\":", "case false:", "./core/lifecycle/nodedeletion", "TestScripts/rollout", "1"},
+	{"pods have no price", "edge/provider/externalgrpc/prices.go", "worth * lasting.Hours()", "0 * worth * lasting.Hours()", "./edge/provider/externalgrpc", "TestPodsHaveAPrice", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
