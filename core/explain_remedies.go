@@ -20,6 +20,7 @@ var remedies = map[autoscaler.KeptReason]remedy{
 	autoscaler.KeptNotAutoscaled: says("only nodes of a node group are removed: the provider must list its instance in one"),
 	autoscaler.KeptDisabled: says("kubectl annotate node NODE "+autoscaler.ScaleDownDisabledAnnotation+"-",
 		"kubectl annotate node NODE "+cluster.DoNotDisruptAnnotation+"-, if this is the annotation that it has"),
+	autoscaler.KeptRollout:     says("nothing to do: it is considered again when the rollout of its node group has ended"),
 	autoscaler.KeptUnready:     says("it becomes ready; or set --scale-down-unready-enabled=true"),
 	autoscaler.KeptStarting:    says("it becomes ready, or stays unready for longer than --max-node-startup-time or its node group's option"),
 	autoscaler.KeptLeaving:     says("nothing: it is already being removed"),

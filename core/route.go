@@ -27,6 +27,8 @@ func (c *Core) route(in step.Input) {
 		c.objectGone(in)
 	case step.GroupsSet:
 		c.groupsSet(in)
+	case step.ServerTime:
+		c.turn.ServerTold(in.At)
 	case step.PlanMade:
 		c.planMade(in)
 	case step.Consulted:

@@ -33,7 +33,8 @@ import (
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	replicas DEPLOYMENT wanted=N existing=N    of its ReplicaSet
 //	daemonset NAME …            with the arguments of a pod for its template
-//	group NAME [cents=0] [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock]
+//	server-time AGO             an answer of the API server says that it is that long ago; ahead of this clock when negative
+//	group NAME [cents=0] [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock] [keep=WHY]
 //
 // Outcomes of the work that a Ready asked for:
 //
@@ -83,6 +84,8 @@ func (w *world) inputs(cmd string, args *script.Args) []step.Input {
 		return []step.Input{w.daemonSet(args)}
 	case "group":
 		return []step.Input{w.group(args)}
+	case "server-time":
+		return []step.Input{step.ServerTime{At: w.now.Add(-testkit.Must(time.ParseDuration(args.Name())))}}
 	case "tick":
 		w.now = w.now.Add(seconds(args))
 		return nil
@@ -260,6 +263,7 @@ func (w *world) group(args *script.Args) step.Input {
 			g.Instances[at].Class = nodegroup.OutOfResources
 		}
 	}
+	g.KeepNodes = args.String("keep", "")
 	w.groups = slices.DeleteFunc(w.groups, func(x nodegroup.Group) bool { return x.ID == name })
 	w.groups = append(w.groups, g)
 	return step.GroupsSet{Groups: slices.Clone(w.groups)}

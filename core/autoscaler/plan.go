@@ -67,6 +67,9 @@ type GroupCondition struct {
 	// Deleting is how many instances that the target includes, and that aren't nodes, are
 	// being deleted: nobody waits for these either.
 	Deleting int
+	// Gone are nodes of the group, by name, whose instance the provider doesn't list, though it
+	// lists the group's instances; nil for none. Nobody changes the map.
+	Gone map[string]bool
 	// MaxLaunching is how many nodes of the group may be coming at a time; 0 for no limit.
 	MaxLaunching int
 }

@@ -112,6 +112,7 @@ type KeptReason string
 const (
 	KeptNotAutoscaled     KeptReason = "NotAutoscaled"               // it is in no node group
 	KeptDisabled          KeptReason = "ScaleDownDisabledAnnotation" // its annotation says so
+	KeptRollout           KeptReason = "NodeGroupRollingOut"         // the provider replaces its group's nodes, and chooses itself which one goes
 	KeptUnready           KeptReason = "ScaleDownUnreadyDisabled"    // unready nodes aren't removed
 	KeptStarting          KeptReason = "Starting"                    // it isn't ready yet and is waited for
 	KeptLeaving           KeptReason = "CurrentlyBeingDeleted"       // it is on its way out

@@ -16,6 +16,8 @@ type NodeGroup struct {
 	// TemplateError is why the provider can't say what a new node looks like, "" when it
 	// can. Template is the last that it gave then, one without anything when it gave none.
 	TemplateError string
+	// KeepNodes is why no node of the group may be chosen for removal, "" when one may.
+	KeepNodes string
 	// Options are the provider's own for this group, nil for none.
 	Options *GroupOptions
 }

@@ -47,30 +47,6 @@ type Turn struct {
 	server    serverClock
 }
 
-// serverClock estimates the API server's time. Now is by the clock of this process, set
-// when the process began, and may be hours ahead; what the API server creates it stamps
-// by its own. The node created last was created at most Now less its creation ago, so
-// the estimate is never ahead of the API server's time; where nothing new is created it
-// may be behind, and what waits for an object's age waits longer.
-type serverClock struct {
-	known bool
-	ahead time.Duration // how far Now is ahead of the API server's time, at most
-}
-
-// Created records when the API server created an object that it shows at Now.
-func (t *Turn) Created(at time.Time) {
-	if at.IsZero() {
-		return
-	}
-	if ahead := t.Now.Sub(at); !t.server.known || ahead < t.server.ahead {
-		t.server = serverClock{known: true, ahead: ahead}
-	}
-}
-
-// ServerNow returns the API server's time as far as it is known: ages of objects are
-// measured by it.
-func (t *Turn) ServerNow() time.Time { return t.Now.Add(-t.server.ahead) }
-
 // Decide enters a decision into the ledger, with the next number, the time, and,
 // unless the caller has set it, the state's position.
 func (t *Turn) Decide(d step.Decision) {

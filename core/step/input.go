@@ -6,6 +6,7 @@ package step
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -64,6 +65,10 @@ type GroupsSet struct {
 
 // Says reports whether it says something about a group: how it is, or that there is none.
 func (in *GroupsSet) Says(group string) bool { return !slices.Contains(in.Busy, group) }
+
+// ServerTime is the time that an answer of the API server bears which has just come: by it ages of
+// objects are measured.
+type ServerTime struct{ At time.Time }
 
 // PlanMade is the outcome of Ready.Plan.
 type PlanMade struct{ Plan *autoscaler.Plan }
@@ -180,6 +185,7 @@ func (WorkloadSet) input()      {}
 func (DaemonSetSet) input()     {}
 func (WorkloadGone) input()     {}
 func (GroupsSet) input()        {}
+func (ServerTime) input()       {}
 func (PlanMade) input()         {}
 func (BindDone) input()         {}
 func (TaintDone) input()        {}

@@ -29,7 +29,8 @@ const (
 // newClients makes a client for each budget. Core types travel as protobuf. busy
 // reports whether binds, preemptions or nominations are queued.
 func newClients(base *rest.Config, busy func() bool, log *slog.Logger) (*clients, error) {
-	var out clients
+	out := clients{time: &serverTime{}}
+	base = out.time.reading(base)
 	away := &outages{log: log}
 	for _, x := range []struct {
 		to    *kubernetes.Interface

@@ -274,6 +274,7 @@ func (o *Options) onlyRead() {
 // watchAll fills the caches, and watches what asks for headroom where a leader has a provider. It
 // returns when what exists has been delivered to the inbox.
 func watchAll(ctx context.Context, wg *sync.WaitGroup, o *Options, clients *clients, c *caches, nodes *nodeFeed, in *inbox) error {
+	clients.time.tell(in.put)
 	c.tell(nodes, in)
 	if err := c.run(ctx, wg); err != nil || o.Provider == nil {
 		return err
@@ -325,4 +326,5 @@ func becomesLeader(ctx context.Context, channel <-chan struct{}) bool {
 type clients struct {
 	watch, bind, report, nominate, node, evict, surge, preempt kubernetes.Interface
 	watchAny, reportAny                                        dynamic.Interface
+	time                                                       *serverTime // by the answers that they get; nil for fakes
 }

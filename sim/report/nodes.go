@@ -19,6 +19,7 @@ import (
 var stayWords = map[autoscaler.KeptReason]string{
 	autoscaler.KeptNotAutoscaled:     "not in a node group",
 	autoscaler.KeptDisabled:          "scale-down disabled by an annotation",
+	autoscaler.KeptRollout:           "node group is rolling out",
 	autoscaler.KeptUnready:           "not ready, and unready nodes are not removed",
 	autoscaler.KeptStarting:          "starting",
 	autoscaler.KeptLeaving:           "being removed",

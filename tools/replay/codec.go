@@ -105,6 +105,7 @@ var decoders = map[string]decoder{
 	"ObjectSet":    decodeObject,
 	"ObjectGone":   decodePlain[step.ObjectGone],
 	"GroupsSet":    decodePlain[step.GroupsSet],
+	"ServerTime":   decodePlain[step.ServerTime],
 	"PlanMade":     decodePlan,
 
 	"Consulted":        decodeOutcome(func(x *step.Consulted) *error { return &x.Err }),

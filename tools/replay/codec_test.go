@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -25,6 +26,7 @@ func TestInputsWithoutObjectsComeBack(t *testing.T) {
 		step.WorkloadGone{Kind: cluster.ReplicaSet, Namespace: "ns", Name: "w"},
 		step.ObjectGone{Kind: cluster.ClaimKind, Namespace: "ns", Name: "c"},
 		step.GroupsSet{},
+		step.ServerTime{At: time.Unix(1000, 0).UTC()},
 		step.GroupsSet{Busy: []string{"g"}},
 		step.Consulted{UID: "u", Nodes: []string{"a", "b"}, Failed: map[string]string{"c": "why"}, Scores: map[string]int64{"a": 7}},
 		step.Consulted{UID: "u", Err: refused},

@@ -27,6 +27,9 @@ type Group struct {
 	// Unreadable is why the provider couldn't tell how the group is now; "" when it could.
 	// Nothing but the ID counts then: the group is as it was.
 	Unreadable string `json:",omitempty"`
+	// KeepNodes is why no node of the group may be chosen for removal now; "" when one may. The group
+	// may grow meanwhile.
+	KeepNodes string `json:",omitempty"`
 	// Options are the provider's own for this group, in place of flags; nil for none.
 	Options *cluster.GroupOptions `json:",omitempty"`
 	// Instances are the group's own, registered as nodes or not. Nil means that

@@ -51,7 +51,7 @@ func (c *checks) follow(changes []cluster.Change) {
 // sameForCheck reports whether Check says the same of the nodes of a group before and after a
 // change of it. Either may be nil.
 func sameForCheck(a, b *cluster.NodeGroup) bool {
-	return a != nil && b != nil && a.Options == b.Options && a.Template == b.Template
+	return a != nil && b != nil && a.Options == b.Options && a.Template == b.Template && a.KeepNodes == b.KeepNodes
 }
 
 func (c *checks) forget(i cluster.NodeIndex) {

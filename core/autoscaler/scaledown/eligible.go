@@ -61,6 +61,9 @@ func (c *Check) keptByItself(n *cluster.Node) *autoscaler.Kept {
 	case Leaving(n.NodeInfo):
 		return kept(n, autoscaler.KeptLeaving, "it is being removed")
 	}
+	if why := c.State.Group(n.Group).KeepNodes; why != "" {
+		return kept(n, autoscaler.KeptRollout, why)
+	}
 	for _, key := range [...]string{cluster.ScaleDownDisabledAnnotation, cluster.DoNotDisruptAnnotation} {
 		if n.Object.Annotations[key] == "true" {
 			return kept(n, autoscaler.KeptDisabled, "it has the annotation "+key+": true")

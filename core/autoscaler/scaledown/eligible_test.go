@@ -71,6 +71,7 @@ func TestIneligible(t *testing.T) {
 		{name: "a node without pods", node: aNode("n")},
 		{name: "in no group", node: aNode("n"), group: "-", want: "NotAutoscaled: it is not in a node group"},
 		{name: "in a group that is gone", node: aNode("n"), group: "old", want: "NotAutoscaled: its node group old no longer exists"},
+		{name: "in a group that is rolling out", node: aNode("n"), group: "rolling", want: "NodeGroupRollingOut: it is rolling out"},
 		{name: "being removed", node: aNode("n").Taint(autoscaler.ToBeDeletedTaint, "1", v1.TaintEffectNoSchedule), want: "CurrentlyBeingDeleted: it is being removed"},
 		{name: "being deleted in the API", node: deleting, want: "CurrentlyBeingDeleted: it is being removed"},
 		{name: "a candidate's taint", node: aNode("n").Taint(autoscaler.DeletionCandidateTaint, "1", v1.TaintEffectPreferNoSchedule)},
@@ -95,9 +96,10 @@ func TestIneligible(t *testing.T) {
 	} {
 		s := withGroup()
 		group := map[string]string{"": "g", "-": ""}[x.group]
-		if x.group == "old" {
+		if x.group == "old" || x.group == "rolling" {
 			group = x.group
 		}
+		s.SetGroup("rolling", &cluster.NodeGroup{ID: "rolling", Max: 10, Target: 3, KeepNodes: "it is rolling out"})
 		i := s.SetNode(s.Schema.ParseNode(x.node.Obj(), group))
 		for _, p := range x.pods {
 			s.Place(s.Schema.ParsePod(p.Obj()), "n")

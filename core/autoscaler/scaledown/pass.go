@@ -204,7 +204,7 @@ func (p *pass) confirm() {
 // undone it before.
 func (p *pass) mayStillGo(c *candidate, n *cluster.Node) bool {
 	g := p.world.Group(c.info.Group)
-	if g == nil || !reflect.DeepEqual(g.Options, c.options) || p.isReplacement(n) {
+	if g == nil || g.KeepNodes != "" || !reflect.DeepEqual(g.Options, c.options) || p.isReplacement(n) {
 		return false
 	}
 	if p.doubts.about(c) && !p.judgeAnew(c) {

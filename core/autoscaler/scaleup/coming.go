@@ -13,6 +13,9 @@ type Coming struct {
 	Starting []*cluster.Node
 	// Unregistered is how many are neither nodes yet nor given up.
 	Unregistered int
+	// Registered is how many nodes the group has, usable or not, without those whose instance is
+	// gone.
+	Registered int
 }
 
 // Nodes returns how many nodes are coming.
@@ -20,37 +23,34 @@ func (c *Coming) Nodes() int { return len(c.Starting) + c.Unregistered }
 
 // Survey finds what is coming, by group, in O(nodes). Nodes are coming that make up the
 // difference between a group's target and its nodes that are usable, on their way out, or
-// late; but the instances that nobody waits for are not.
+// late; but the instances that nobody waits for are not. A node that isn't ready and whose instance
+// is gone doesn't count: the instance that replaces it is coming.
 func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, readiness *autoscaler.Readiness, serverNow time.Time) map[string]*Coming {
 	out := map[string]*Coming{}
 	groups := s.Groups()
-	registered := map[string]int{}
+	for _, g := range groups {
+		out[g.ID] = &Coming{}
+	}
 	s.Nodes(func(n *cluster.Node) {
-		if n.Group == "" {
-			return
-		}
-		registered[n.Group]++
-		g := s.Group(n.Group)
-		if g == nil || !readiness.Starting(n.NodeInfo, g, serverNow) {
-			return
-		}
 		c := out[n.Group]
-		if c == nil {
-			c = &Coming{}
-			out[n.Group] = c
+		if c == nil || !n.Ready() && conditions[n.Group].Gone[n.Name] {
+			return
 		}
-		c.Starting = append(c.Starting, n)
+		c.Registered++
+		if readiness.Starting(n.NodeInfo, s.Group(n.Group), serverNow) {
+			c.Starting = append(c.Starting, n)
+		}
 	})
 	for _, g := range groups {
-		c := out[g.ID]
-		if c == nil {
-			c = &Coming{}
-			out[g.ID] = c
-		}
 		known := conditions[g.ID]
-		c.Unregistered = max(g.Target-known.LongUnregistered-known.Deleting-registered[g.ID], 0)
+		out[g.ID].Expect(g, &known)
 	}
 	return out
+}
+
+// Expect sets how many nodes of a group are coming that aren't registered.
+func (c *Coming) Expect(g *cluster.NodeGroup, known *autoscaler.GroupCondition) {
+	c.Unregistered = max(g.Target-known.LongUnregistered-known.Deleting-c.Registered, 0)
 }
 
 // Launching returns how many nodes of all groups are coming.

@@ -33,10 +33,28 @@ type Config struct {
 }
 
 // Coming is how many nodes of each group were ordered and aren't ready, as
-// scaleup.Coming counts them.
-type Coming map[string]int
+// scaleup.Coming counts them. The zero value has none.
+type Coming struct {
+	byGroup map[string]int // without zeros
+	all     int
+}
 
-func (c Coming) all() int { return sum(c) }
+// Set records how many nodes of a group are coming.
+func (c *Coming) Set(group string, nodes int) {
+	if c.byGroup == nil {
+		c.byGroup = map[string]int{}
+	}
+	c.all += nodes - c.byGroup[group]
+	if c.byGroup[group] = nodes; nodes == 0 {
+		delete(c.byGroup, group)
+	}
+}
+
+// Of returns how many nodes of a group are coming.
+func (c Coming) Of(group string) int { return c.byGroup[group] }
+
+// All returns how many nodes of all groups are coming.
+func (c Coming) All() int { return c.all }
 
 func sum(of map[string]int) (n int) {
 	for _, k := range of {
@@ -118,12 +136,12 @@ const Unlimited = math.MaxInt
 
 // Cap returns how many nodes of all groups together may be coming now; at least 1.
 func (m *Machine) Cap(now time.Time, coming Coming) int {
-	return limit(m.cfg.Cluster, m.cluster, now, coming.all(), sum(m.pulling))
+	return limit(m.cfg.Cluster, m.cluster, now, coming.All(), sum(m.pulling))
 }
 
 // GroupCap returns how many nodes of a group may be coming now; at least 1.
 func (m *Machine) GroupCap(now time.Time, id string, coming Coming) int {
-	return limit(m.cfg.Group, m.group(id), now, coming[id], m.pulling[id])
+	return limit(m.cfg.Group, m.group(id), now, coming.Of(id), m.pulling[id])
 }
 
 func limit(l Limit, s *scope, now time.Time, coming, pulling int) int {
@@ -138,7 +156,7 @@ func limit(l Limit, s *scope, now time.Time, coming, pulling int) int {
 
 // Room returns how many more nodes of a group may be ordered now.
 func (m *Machine) Room(now time.Time, id string, coming Coming) int {
-	return max(min(m.Cap(now, coming)-coming.all(), m.GroupCap(now, id, coming)-coming[id]), 0)
+	return max(min(m.Cap(now, coming)-coming.All(), m.GroupCap(now, id, coming)-coming.Of(id)), 0)
 }
 
 // Ordered records that nodes of a group were ordered.
@@ -174,19 +192,19 @@ func (m *Machine) Failed(now time.Time, group, id, name string, coming Coming) (
 	if !m.adaptive() {
 		o := m.outcomesOf(group)
 		o.fail()
-		return o.failing(coming[group])
+		return o.failing(coming.Of(group))
 	}
 	var ordered time.Time // zero when it isn't known: then no window shrinks
 	if _, n := m.find(id, name); n != nil {
 		ordered = n.ordered
 	}
 	if m.cluster != nil {
-		m.cluster.hasFailed(now, ordered, coming.all())
-		backOff = m.cluster.failing(coming.all())
+		m.cluster.hasFailed(now, ordered, coming.All())
+		backOff = m.cluster.failing(coming.All())
 	}
 	if g := m.group(group); g != nil { // it says more about the group
-		g.hasFailed(now, ordered, coming[group])
-		backOff = g.failing(coming[group])
+		g.hasFailed(now, ordered, coming.Of(group))
+		backOff = g.failing(coming.Of(group))
 	}
 	m.waiting.changed = true
 	return backOff

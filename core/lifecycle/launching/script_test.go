@@ -24,7 +24,8 @@ type fixture struct {
 	machine *launching.Machine
 	turn    *lifecycle.Turn
 	coming  launching.Coming
-	serial  int // of the last node of the command launch
+	known   map[string]bool // the groups that a command has named
+	serial  int             // of the last node of the command launch
 	answer  string
 }
 
@@ -79,7 +80,7 @@ func (f *fixture) configure(args *script.Args) {
 	}
 	f.machine = launching.New(launching.Config{Cluster: limit("cluster", "adaptive"), Group: limit("group", "0"), Patience: args.Duration("patience", 15*time.Minute)})
 	f.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema())}
-	f.coming = launching.Coming{"g": 0}
+	f.coming, f.known = launching.Coming{}, map[string]bool{"g": true}
 }
 
 func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
@@ -88,7 +89,7 @@ func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "order":
 		f.order(args.Name(), args.Int("nodes", 0))
 	case "refuse":
-		f.coming[args.Name()] -= args.Int("nodes", 0)
+		f.comes(args.Name(), -args.Int("nodes", 0))
 		f.machine.Refused(args.Name(), args.Int("nodes", 0))
 	case "list":
 		names := args.List("nodes")
@@ -104,7 +105,7 @@ func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "fail":
 		group := args.String("group", "")
 		for range args.Int("times", 1) {
-			f.coming[group]--
+			f.comes(group, -1)
 			f.answer = fmt.Sprintf("its group backs off: %t\n", f.machine.Failed(now, group, args.Name(), "", f.coming))
 		}
 	case "register":
@@ -136,15 +137,21 @@ func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
 
 func (f *fixture) tick(wait time.Duration) { f.turn.Now = f.turn.Now.Add(wait) }
 
+// comes adds to how many nodes of a group are coming.
+func (f *fixture) comes(group string, nodes int) {
+	f.known[group] = true
+	f.coming.Set(group, f.coming.Of(group)+nodes)
+}
+
 func (f *fixture) order(group string, nodes int) {
-	f.coming[group] += nodes
+	f.comes(group, nodes)
 	f.machine.Ordered(f.turn.Now, group, nodes)
 }
 
 func (f *fixture) groups() []string {
 	var out []string
 	for _, id := range []string{"g", "h"} {
-		if _, ok := f.coming[id]; ok {
+		if f.known[id] {
 			out = append(out, id)
 		}
 	}
@@ -169,14 +176,16 @@ func (f *fixture) node(name, group, id string, ready bool) {
 	}
 	f.turn.State.SetNode(info)
 	if ready {
-		f.coming[group]--
+		f.comes(group, -1)
 	}
 	f.machine.NodeSet(f.turn.Now, info, ready)
 }
 
 func (f *fixture) launch(group string, nodes int, ready, pull time.Duration, image string) {
 	f.order(group, nodes)
-	f.machine.Held(f.turn.Now, []string{group}, launching.Coming{group: 1000})
+	var full launching.Coming
+	full.Set(group, 1000)
+	f.machine.Held(f.turn.Now, []string{group}, full)
 	f.tick(ready)
 	var names []string
 	for range nodes {
@@ -204,7 +213,7 @@ func (f *fixture) output() string {
 		if room := f.machine.Room(f.turn.Now, id, f.coming); room < 1_000_000 {
 			more = strconv.Itoa(room)
 		}
-		fmt.Fprintf(&out, "%s: %d coming, %s more may be ordered\n", id, f.coming[id], more)
+		fmt.Fprintf(&out, "%s: %d coming, %s more may be ordered\n", id, f.coming.Of(id), more)
 	}
 	if wake := f.machine.NextWake(); !wake.IsZero() {
 		fmt.Fprintf(&out, "wakes in %s\n", wake.Sub(f.turn.Now))

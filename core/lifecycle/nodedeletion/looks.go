@@ -118,6 +118,8 @@ func (m *Machine) whyStays(t *lifecycle.Turn, n *cluster.Node, expected func(typ
 	switch {
 	case n.Group == "" || t.State.Group(n.Group) == nil:
 		return "the node is in no node group"
+	case t.State.Group(n.Group).KeepNodes != "":
+		return t.State.Group(n.Group).KeepNodes
 	case n.Object.DeletionTimestamp != nil:
 		return "the node is being deleted by another client"
 	case n.Object.Annotations[cluster.ScaleDownDisabledAnnotation] == "true" || n.Object.Annotations[cluster.DoNotDisruptAnnotation] == "true":

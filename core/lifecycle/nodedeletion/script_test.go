@@ -115,7 +115,7 @@ func (g *fakeGroups) InstanceDeletion(id string) (string, lifecycle.CallState) {
 //	config [unneeded=30s] [unready=1m] [keep-unready] [max=10] [max-drains=10] [delay-after-taint=5s] [keep-schedulable]
 //	       [evict-daemons] [keep-daemons] [eviction-time=2m] [max-grace=0s] [tiers=(PRIORITY:DURATION, …)]
 //	       [annotations=1m] [batch=0s] [no-scale-down] [surge]
-//	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances] [busy] [atomic]    the provider tells of it, and of all others again, or nothing while calls are under way
+//	group NAME [min=0] [target=3] [instances=(n1, n2)] [no-instances] [busy] [atomic] [keep=WHY]    the provider tells of it, and of all others again, or nothing while calls are under way
 //	delayed GROUP                     it grew too recently to shrink
 //	group-gone NAME                   the provider tells of all groups but this one; then
 //	group-deleted NAME                the state has it no more
@@ -297,6 +297,7 @@ func (s *fixture) group(args *script.Args) {
 	for _, id := range args.List("instances") {
 		g.Instances = append(g.Instances, nodegroup.Instance{ID: id})
 	}
+	g.KeepNodes = args.String("keep", "")
 	s.providers = append(slices.DeleteFunc(s.providers, func(x nodegroup.Group) bool { return x.ID == g.ID }), g)
 	s.groups.known = true
 	in := step.GroupsSet{Groups: s.providers}
@@ -307,7 +308,7 @@ func (s *fixture) group(args *script.Args) {
 		}
 	}
 	s.machine.GroupsSet(s.turn, in)
-	s.turn.State.SetGroup(g.ID, &cluster.NodeGroup{ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Options: g.Options})
+	s.turn.State.SetGroup(g.ID, &cluster.NodeGroup{ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Options: g.Options, KeepNodes: g.KeepNodes})
 }
 
 func (s *fixture) node(args *script.Args) *cluster.NodeInfo {

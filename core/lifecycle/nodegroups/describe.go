@@ -1,8 +1,6 @@
 package nodegroups
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
@@ -55,7 +53,7 @@ func (m *Machine) Describe(t *lifecycle.Turn, id string) (d Description, ok bool
 	if in == nil {
 		return Description{}, false
 	}
-	d = Description{ID: id, Min: in.Min, Max: in.Max, Target: in.Target, TemplateError: in.TemplateError, Coming: m.Coming(t)[id]}
+	d = Description{ID: id, Min: in.Min, Max: in.Max, Target: in.Target, TemplateError: in.TemplateError, Coming: m.Coming(t).Of(id)}
 	if g := m.groups[id]; g != nil {
 		d.Unanswered, d.MaxOrder = g.unanswered+g.doubt.nodes(), g.maxOrder
 		if g.asked != nil {
@@ -63,10 +61,9 @@ func (m *Machine) Describe(t *lifecycle.Turn, id string) (d Description, ok bool
 		}
 	}
 	d.Backoff = m.BackingOff(t.Now, id)
-	for _, i := range slices.Sorted(maps.Keys(m.instances)) {
-		if x := m.instances[i]; x.group == id {
-			d.Instances = append(d.Instances, Instance{ID: i, Node: x.node, State: x.state.String(), Since: x.since})
-		}
+	for _, i := range m.instances.ids(id) {
+		x := m.instances.get(i)
+		d.Instances = append(d.Instances, Instance{ID: i, Node: x.node, State: x.state.String(), Since: x.since})
 	}
 	return d, true
 }

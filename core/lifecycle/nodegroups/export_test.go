@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
 )
 
 // Remembers writes what the machine remembers, a line for each group and instance, for
@@ -26,8 +27,8 @@ func (m *Machine) Remembers() string {
 			fmt.Fprintf(&out, "group %s: short of instances\n", id)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
-		x := m.instances[id]
+	for _, id := range slices.Sorted(maps.Keys(m.instances.byID)) {
+		x := m.instances.get(id)
 		fmt.Fprintf(&out, "instance %s of %s: %s\n", id, x.group, x.state)
 	}
 	return out.String()
@@ -48,10 +49,30 @@ func (m *Machine) PassesOver(state *cluster.State, g *nodegroup.Group) (wrong []
 	for i := range g.Instances {
 		if inst := &g.Instances[i]; !looked[inst.ID] {
 			passed++
-			if !isRegistered(state, inst) || m.instances[inst.ID] != nil {
+			if !isRegistered(state, inst) || m.instances.get(inst.ID) != nil {
 				wrong = append(wrong, inst.ID)
 			}
 		}
 	}
 	return wrong, passed
+}
+
+// Looked returns how many nodes and groups were looked at in all to count what is coming.
+func (m *Machine) Looked() int { return m.coming.looked }
+
+// ComingDiffers says how the counts of what is coming differ from what counting anew yields.
+func (m *Machine) ComingDiffers(t *lifecycle.Turn) string {
+	kept := m.Coming(t)
+	again := *m
+	again.coming, again.instances.changed = comingNodes{}, nil
+	anew := again.Coming(t)
+	for _, g := range t.State.Groups() {
+		if kept.Of(g.ID) != anew.Of(g.ID) {
+			return fmt.Sprintf("%d nodes of group %s are coming, and %d by counting anew", kept.Of(g.ID), g.ID, anew.Of(g.ID))
+		}
+	}
+	if kept.All() != anew.All() {
+		return fmt.Sprintf("%d nodes of all groups are coming, and %d by counting anew", kept.All(), anew.All())
+	}
+	return ""
 }

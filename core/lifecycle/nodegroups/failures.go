@@ -21,7 +21,10 @@ const scalingUp = "ScalingUp"
 // failed has a failure of so many nodes of a group be counted. Those of one Step, group and code
 // are one failure.
 func failed(t *lifecycle.Turn, group string, nodes int, code, why string) {
-	i := slices.IndexFunc(t.Ready.ScaleUpFailures, func(f step.ScaleUpFailure) bool { return f.Group == group && f.Code == code })
+	i := len(t.Ready.ScaleUpFailures) - 1 // those of a group follow each other
+	for i >= 0 && (t.Ready.ScaleUpFailures[i].Group != group || t.Ready.ScaleUpFailures[i].Code != code) {
+		i--
+	}
 	if i < 0 {
 		i = len(t.Ready.ScaleUpFailures)
 		t.Ready.ScaleUpFailures = append(t.Ready.ScaleUpFailures, step.ScaleUpFailure{Group: group, Code: code, Why: why, GPU: gpuOf(t.State, group)})

@@ -65,6 +65,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 	if m.nodesDiffer(t.State) {
 		clear(m.lists)
 	}
+	m.findGone(t.State, groups)
 	leaving := m.leaving()
 	listed := map[string]bool{}
 	before := len(t.Ready.ScaleUpFailures)
@@ -94,15 +95,25 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 		m.lists[g.ID] = now
 		m.watchMissing(t, g)
 	}
-	for id, x := range m.instances {
-		if listed[id] || !in.Says(x.group) {
-			continue
+	m.settleAllUnlisted(t, in, listed)
+}
+
+// settleAllUnlisted goes over the instances that a list doesn't have, by ID.
+func (m *Machine) settleAllUnlisted(t *lifecycle.Turn, in *step.GroupsSet, listed map[string]bool) {
+	var unlisted []string
+	for id, x := range m.instances.byID {
+		if !listed[id] && in.Says(x.group) {
+			unlisted = append(unlisted, id)
 		}
+	}
+	slices.Sort(unlisted)
+	for _, id := range unlisted {
+		x := m.instances.get(id)
 		m.launches.Unlisted(id, x.node)
 		m.settleUnlisted(t, id, x)
 		x.unlisted = x.state == deleted
 		if x.state != deleted || t.Now.Sub(x.since) > deletedKept {
-			delete(m.instances, id)
+			m.instances.forget(id)
 		}
 	}
 }
@@ -120,37 +131,38 @@ func (m *Machine) settleUnlisted(t *lifecycle.Turn, id string, x *instance) {
 	default:
 		return
 	}
-	x.state, x.since = deleted, t.Now
+	m.instances.become(x, deleted)
+	x.since = t.Now
 }
 
 // registeredNow forgets an instance that is a node.
 func (m *Machine) registeredNow(id string) {
-	if x := m.instances[id]; x != nil {
+	if x := m.instances.get(id); x != nil {
 		if x.state == coming || x.state == late {
 			m.launches.Registered(x.group)
 		}
-		delete(m.instances, id)
+		m.instances.forget(id)
 	}
 }
 
 // forgetLeaving forgets an instance whose node is on its way out, unless the instance is
 // being deleted, or was: then its node has to be told apart from others.
 func (m *Machine) forgetLeaving(id string) {
-	if x := m.instances[id]; x != nil && x.state != deleting && x.state != deleted {
-		delete(m.instances, id)
+	if x := m.instances.get(id); x != nil && x.state != deleting && x.state != deleted {
+		m.instances.forget(id)
 	}
 }
 
 // watchInstance takes a listed instance that isn't registered.
 func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup.Instance) {
-	x := m.instances[inst.ID]
+	x := m.instances.get(inst.ID)
 	if x == nil || x.unlisted { // or another one that has its ID, as hardware has
 		x = &instance{group: group, node: inst.Node, since: t.Now}
 		m.launches.Listed(t.Now, group, inst.ID, inst.Node)
-		m.instances[inst.ID] = x
+		m.instances.follow(inst.ID, x)
 	}
 	if x.state == inDoubt || x.state == unanswered || x.state == deleted && t.Now.Sub(x.since) >= deletedListed {
-		x.state = coming // it exists, and is deleted below unless it may become a node
+		m.instances.become(x, coming) // it exists, and is deleted below unless it may become a node
 	}
 	why, code, reason := inst.Failed, inst.FailureCode(), step.InstanceFailed
 	if limit := m.ProvisionTime(t.State.Group(group)); why == "" && t.Now.Sub(x.since) >= limit {
@@ -169,16 +181,17 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 		m.fail(t, group, inst.Class, code, why)
 	}
 	if m.cfg.ReadOnly {
-		x.state = late
+		m.instances.become(x, late)
 		return
 	}
 	// As in Cluster Autoscaler the minimum keeps an instance that may still come, but
 	// not one that has failed.
 	if inst.Failed == "" && m.atMinimum(t.State.Group(group)) && !m.cfg.ForceDeleteUnregistered {
-		x.state = late
+		m.instances.become(x, late)
 		return
 	}
-	x.state, x.class, x.reason = deleting, inst.Class, reason
+	m.instances.become(x, deleting)
+	x.class, x.reason = inst.Class, reason
 	t.Decide(step.Decision{Kind: step.InstanceRemoved, Node: inst.Node, Group: group, Nodes: 1, Reason: inst.ID + ": " + why})
 	t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: group, Node: inst.Node, Instance: inst.ID, Reason: reason})
 }
@@ -188,14 +201,18 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 func (m *Machine) comingLast(state *cluster.State, group string) []string {
 	leaving := m.leaving()
 	var out []string
-	for id, x := range m.instances {
+	if m.instances.count(group, coming) == 0 {
+		return nil
+	}
+	for _, id := range m.instances.ids(group) {
+		x := m.instances.get(id)
 		isNode := isRegistered(state, &nodegroup.Instance{ID: id, Node: x.node}) || isLeaving(leaving, id, x.node)
-		if x.group == group && x.state == coming && !isNode {
+		if x.state == coming && !isNode {
 			out = append(out, id)
 		}
 	}
 	slices.SortFunc(out, func(a, b string) int {
-		return cmp.Or(m.instances[b].since.Compare(m.instances[a].since), cmp.Compare(b, a))
+		return cmp.Or(m.instances.get(b).since.Compare(m.instances.get(a).since), cmp.Compare(b, a))
 	})
 	return out
 }
@@ -206,28 +223,7 @@ func (m *Machine) atMinimum(g *cluster.NodeGroup) bool { return m.aboveMinimum(g
 // aboveMinimum returns how many nodes a group can lose beside those that are on their way
 // out.
 func (m *Machine) aboveMinimum(g *cluster.NodeGroup) int {
-	going := m.deletions.Planned(g.ID)
-	for _, x := range m.instances {
-		if x.group == g.ID && x.state == deleting {
-			going++
-		}
-	}
-	return g.Target - going - g.Min
-}
-
-// unawaited counts a group's instances that its target includes and that nobody waits for:
-// those that are late and kept by the minimum, and those that are being deleted.
-func (m *Machine) unawaited(group string) (kept, leaving int) {
-	for _, x := range m.instances {
-		switch {
-		case x.group != group:
-		case x.state == late:
-			kept++
-		case x.state == deleting || x.state == inDoubt || x.state == unanswered:
-			leaving++
-		}
-	}
-	return kept, leaving
+	return g.Target - m.deletions.Planned(g.ID) - m.instances.count(g.ID, deleting) - g.Min
 }
 
 // ProvisionTime returns how long an instance of a group may take to become a node. g may be nil.
@@ -242,7 +238,7 @@ func (m *Machine) ProvisionTime(g *cluster.NodeGroup) time.Duration {
 // the deletion is that was asked for because it had not become a node; NotCalled for
 // any other instance.
 func (m *Machine) InstanceDeletion(providerID string) (group string, state lifecycle.CallState) {
-	x := m.instances[providerID]
+	x := m.instances.get(providerID)
 	if x == nil {
 		return "", lifecycle.NotCalled
 	}
@@ -253,22 +249,23 @@ func (m *Machine) InstanceDeletion(providerID string) (group string, state lifec
 // had not become a node. It returns outOfStock when the instance had failed for want of
 // resources and is gone now: other groups may have what its pods need.
 func (m *Machine) NodeDeletionDone(t *lifecycle.Turn, in step.NodeDeletionDone) (outOfStock bool) {
-	x := m.instances[in.Instance]
+	x := m.instances.get(in.Instance)
 	if x == nil || x.state != deleting {
 		return false
 	}
 	if in.Unknown {
-		x.state = unanswered
+		m.instances.become(x, unanswered)
 		return false
 	}
 	if x.reason == step.InstanceLate {
 		tellLateRemoved(t, cmp.Or(x.node, in.Instance), in.Err)
 	}
 	if in.Err != nil {
-		x.state = inDoubt
+		m.instances.become(x, inDoubt)
 		return false
 	}
-	x.state, x.since = deleted, t.Now
+	m.instances.become(x, deleted)
+	x.since = t.Now
 	m.Retarget(t, x.group, -1)
 	return x.class == nodegroup.OutOfResources
 }

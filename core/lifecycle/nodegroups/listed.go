@@ -32,7 +32,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 			Target:   m.assumed(g),
-			Template: template(t.State, g), TemplateError: g.TemplateError, Options: g.Options,
+			Template: template(t.State, g), TemplateError: g.TemplateError, KeepNodes: g.KeepNodes, Options: g.Options,
 		})
 		if old != nil && t.State.Group(g.ID).Template != old.Template {
 			m.templateChanged(t.State, g.ID)

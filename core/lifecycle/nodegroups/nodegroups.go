@@ -10,7 +10,6 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/launching"
@@ -77,11 +76,15 @@ type Machine struct {
 	known     bool   // the provider has told of its groups
 	delays    delays // of all groups, with ClusterDelays
 	groups    map[string]*group
-	instances map[string]*instance // not registered, or being deleted; by ID
+	instances followed // not registered, or being deleted
+	coming    comingNodes
 	// lists are what the provider listed last, by group, as long as the nodes are as they were
 	// then, by what nodes has read of the journal.
 	lists map[string]instanceList
 	nodes cluster.Cursor
+	// gone are the nodes whose instance the provider doesn't list, by group and name; a map within
+	// isn't changed any more.
+	gone map[string]map[string]bool
 }
 
 // group is what is remembered of a node group, also while the provider doesn't list it.
@@ -106,9 +109,9 @@ var _ lifecycle.Machine = (*Machine)(nil)
 func New(cfg Config, deletions Deletions, launches Launches) *Machine {
 	return &Machine{
 		cfg: cfg, deletions: deletions, launches: launches,
-		groups:    map[string]*group{},
-		instances: map[string]*instance{},
-		lists:     map[string]instanceList{},
+		groups: map[string]*group{},
+		lists:  map[string]instanceList{},
+		gone:   map[string]map[string]bool{},
 	}
 }
 
@@ -288,14 +291,16 @@ func (m *Machine) Cancel(t *lifecycle.Turn, id string, nodes int) int {
 		m.Retarget(t, id, -target)
 	}
 	cancelled := target
-	for _, x := range m.comingLast(t.State, id) {
+	for _, i := range m.comingLast(t.State, id) {
 		if cancelled >= nodes {
 			break
 		}
 		cancelled++
-		m.instances[x].state, m.instances[x].reason = deleting, step.InstanceCancelled
-		t.Decide(step.Decision{Kind: step.OrderCancelled, Node: m.instances[x].node, Group: id, Nodes: 1, Reason: x + ": " + why})
-		t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: id, Node: m.instances[x].node, Instance: x, Reason: step.InstanceCancelled})
+		x := m.instances.get(i)
+		m.instances.become(x, deleting)
+		x.reason = step.InstanceCancelled
+		t.Decide(step.Decision{Kind: step.OrderCancelled, Node: x.node, Group: id, Nodes: 1, Reason: i + ": " + why})
+		t.Ready.NodeDeletions = append(t.Ready.NodeDeletions, step.NodeDeletion{Group: id, Node: x.node, Instance: i, Reason: step.InstanceCancelled})
 	}
 	return cancelled
 }
@@ -331,20 +336,21 @@ func stillWaiting(bins [][]types.UID, waits func(types.UID) bool) [][]types.UID 
 // back off now, and how many of their instances nobody waits for.
 func (m *Machine) Conditions(now time.Time) map[string]autoscaler.GroupCondition {
 	out := map[string]autoscaler.GroupCondition{}
-	for id, g := range m.groups {
-		late, deleting := m.unawaited(id)
-		if c := (autoscaler.GroupCondition{BackingOff: g.backoffs.active(now), Newest: g.newest.model, LongUnregistered: late, Deleting: deleting}); c != (autoscaler.GroupCondition{}) {
-			out[id] = c
-		}
+	for id := range m.groups {
+		out[id] = m.condition(now, id)
 	}
 	return out
 }
 
-// Coming returns how many nodes of each group were ordered and aren't ready, in O(nodes).
-func (m *Machine) Coming(t *lifecycle.Turn) launching.Coming {
-	out := launching.Coming{}
-	for id, coming := range scaleup.Survey(t.State, m.Conditions(t.Now), &m.cfg.Readiness, t.ServerNow()) {
-		out[id] = coming.Nodes()
+// condition returns what Conditions does, of one group.
+func (m *Machine) condition(now time.Time, id string) autoscaler.GroupCondition {
+	out := autoscaler.GroupCondition{
+		LongUnregistered: m.instances.count(id, late),
+		Deleting:         m.instances.count(id, deleting, inDoubt, unanswered),
+		Gone:             m.gone[id],
+	}
+	if g := m.groups[id]; g != nil {
+		out.BackingOff, out.Newest = g.backoffs.active(now), g.newest.model
 	}
 	return out
 }
@@ -372,7 +378,7 @@ func (m *Machine) Unsettled() []string {
 
 // Invariants checks the numbers of groups and orders.
 func (m *Machine) Invariants() []string {
-	var out []string
+	out := m.instances.invariants()
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		if g := m.groups[id]; g.unanswered < 0 || g.maxOrder < 0 {
 			out = append(out, fmt.Sprintf("node group %s: %d nodes are ordered without an outcome, and an order may have %d; neither can be negative", id, g.unanswered, g.maxOrder))

@@ -275,6 +275,9 @@ func (w *around) take() {
 	for _, x := range append(broken, w.deletions.InvariantsIn(w.turn.State)...) {
 		w.fatalf("broken invariant: %s", x)
 	}
+	if x := w.groups.ComingDiffers(w.turn); x != "" {
+		w.fatalf("%s", x)
+	}
 }
 
 // later has the provider carry out a call that it hasn't answered within two minutes, or never.

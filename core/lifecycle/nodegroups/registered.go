@@ -40,13 +40,13 @@ func sameInstances(a, b []nodegroup.Instance) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
-// nodesDiffer reports whether nodes have come or gone, or have another provider ID, since it was
-// last called.
+// nodesDiffer reports whether nodes have come or gone, or have another provider ID or group, since it
+// was last called.
 func (m *Machine) nodesDiffer(state *cluster.State) bool {
 	changes, ok := m.nodes.Read(state)
 	return !ok || slices.ContainsFunc(changes, func(c cluster.Change) bool {
 		return c.Op == cluster.NodeAdded || c.Op == cluster.NodeRemoved ||
-			c.Op == cluster.NodeUpdated && c.Info.Object.Spec.ProviderID != c.Old.Object.Spec.ProviderID
+			c.Op == cluster.NodeUpdated && (c.Info.Object.Spec.ProviderID != c.Old.Object.Spec.ProviderID || c.Info.Group != c.Old.Group)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -58,7 +59,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]
 //	         [cpu=4] [template-error=WHY] [busy=(h)]                                  the provider tells of it, and of all others again but the busy ones
 //	provider-gone GROUP
-//	node NAME [group=g] [id=ID] | node-gone NAME         in the state
+//	node NAME [group=g] [id=ID] [notready] | node-gone NAME    in the state
 //	deletions GROUP [planned=0] [unanswered=0]           how many of its nodes are on their way out
 //	out-of-state NAME [id=ID]                            a node on its way out
 //	scale-up GROUP nodes=N [pods=(a, b)] [waiting=(a)] [replaces=N]    a plan proposes it; all of its pods wait, if it isn't said which
@@ -142,7 +143,11 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 		s.provider = slices.DeleteFunc(s.provider, func(x nodegroup.Group) bool { return x.ID == name })
 		s.machine.GroupsSet(t, s.list(nil))
 	case "node":
-		t.State.SetNode(s.node(args.Name(), args.String("id", ""), args.String("group", "")))
+		n := s.node(args.Name(), args.String("id", ""), args.String("group", ""))
+		if args.Flag("notready") {
+			n = notReady(n)
+		}
+		t.State.SetNode(n)
 	case "node-gone":
 		t.State.RemoveNode(args.Name())
 	case "deletions":
@@ -256,6 +261,13 @@ func (s *fixture) node(name, id, group string) *cluster.NodeInfo {
 	b := testkit.Node(name)
 	b.Spec.ProviderID = id
 	return s.turn.State.Schema.ParseNode(b.Obj(), group)
+}
+
+// notReady returns a node as it is when its kubelet has stopped.
+func notReady(n *cluster.NodeInfo) *cluster.NodeInfo {
+	object := *n.Object
+	object.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse}}
+	return n.With(&object)
 }
 
 func uids(names []string) (out []types.UID) {

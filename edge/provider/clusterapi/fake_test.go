@@ -162,6 +162,9 @@ func (m *management) groups() string {
 		} else if g.Instances == nil {
 			line += ", not listed"
 		}
+		if g.KeepNodes != "" {
+			line += "; its nodes stay: " + g.KeepNodes
+		}
 		for _, in := range g.Instances {
 			line += "; " + in.ID
 			if in.Node != "" {

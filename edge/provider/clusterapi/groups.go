@@ -62,12 +62,14 @@ func idOf(kind string, o *scalable) string { return kind + "/" + o.Namespace + "
 func (p *Provider) read() []*group {
 	var out []*group
 	byID := map[string]*group{}
-	deployed := map[string]string{} // the group of a MachineSet that a MachineDeployment owns, by that of the MachineSet itself
+	sets := map[string][]*scalable{} // of a MachineDeployment, by its group
+	deployed := map[string]string{}  // the group of a MachineSet that a MachineDeployment owns, by that of the MachineSet itself
 	for _, resource := range []string{machineDeployments, machineSets, machinePools} {
 		for _, o := range objectsOf[*scalable](&p.watching, resource) {
 			id := idOf(kindOf[resource], o)
 			if name := owner(&o.ObjectMeta, machineDeployment); name != "" && resource == machineSets {
 				deployed[id] = machineDeployment + "/" + o.Namespace + "/" + name
+				sets[deployed[id]] = append(sets[deployed[id]], o)
 				continue
 			}
 			if g := p.newGroup(id, resource, o); g != nil {
@@ -91,6 +93,7 @@ func (p *Provider) read() []*group {
 	slices.SortFunc(out, func(a, b *group) int { return strings.Compare(a.ID, b.ID) })
 	for _, g := range out {
 		slices.SortFunc(g.machines, func(a, b *machine) int { return strings.Compare(a.Name, b.Name) })
+		g.KeepNodes = rollout(sets[g.ID])
 		p.fill(g)
 	}
 	return out

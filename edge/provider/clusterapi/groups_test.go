@@ -26,6 +26,25 @@ func deployment(name string, replicas int) string {
 	return fmt.Sprintf("---\nkind: MachineDeployment\n%sspec: {clusterName: c, replicas: %d}\n---\nkind: MachineSet\nmetadata: {name: %s-set, ownerReferences: [{kind: MachineDeployment, name: %[3]s}]}\nspec: {clusterName: c, replicas: %[2]d}\n", limited(name, 0, 5), replicas, name)
 }
 
+// rolling is a MachineDeployment with a MachineSet of revision 9 that wants and has so
+// many Machines, and one of revision 10.
+func rolling(name string, wants, has, now int) string {
+	return fmt.Sprintf(`---
+kind: MachineDeployment
+%sspec: {replicas: 2}
+---
+kind: MachineSet
+metadata: {name: %s-old, annotations: {machinedeployment.clusters.x-k8s.io/revision: '9'}, ownerReferences: [{kind: MachineDeployment, name: %[2]s}]}
+spec: {replicas: %[3]d}
+status: {replicas: %[4]d}
+---
+kind: MachineSet
+metadata: {name: %[2]s-new, annotations: {machinedeployment.clusters.x-k8s.io/revision: '10'}, ownerReferences: [{kind: MachineDeployment, name: %[2]s}]}
+spec: {replicas: %[5]d}
+status: {replicas: %[5]d}
+`, limited(name, 0, 5), name, wants, has, now)
+}
+
 // machineOf is a Machine of an owner, with a provider ID, and a node when it has a name.
 func machineOf(owner, name, id, node string, status ...string) string {
 	kind, ownerName, _ := strings.Cut(owner, "/")
@@ -63,6 +82,12 @@ func TestGroups(t *testing.T) {
 		{"a marked Machine that isn't too many",
 			deployment("d", 1) + "---\nkind: Machine\nmetadata: {name: m3, annotations: {cluster.x-k8s.io/delete-machine: now}, ownerReferences: [{kind: MachineSet, name: d-set}]}\nspec: {providerID: cloud://3}\n",
 			"MachineDeployment/default/d: 0 to 5, 1 wanted; cloud://3"},
+		{"a deployment that rolls out, until the old set is empty",
+			rolling("d", 1, 2, 2) + rolling("e", 0, 1, 2) + rolling("f", 0, 0, 2) + rolling("g", 1, 0, 9),
+			"MachineDeployment/default/d: 0 to 5, 2 wanted; its nodes stay: its MachineDeployment is rolling out: MachineSet default/d-old, of an older revision, still has Machines, and Cluster API selects which node goes\n" +
+				"MachineDeployment/default/e: 0 to 5, 2 wanted; its nodes stay: its MachineDeployment is rolling out: MachineSet default/e-old, of an older revision, still has Machines, and Cluster API selects which node goes\n" +
+				"MachineDeployment/default/f: 0 to 5, 2 wanted\n" +
+				"MachineDeployment/default/g: 0 to 5, 2 wanted; its nodes stay: its MachineDeployment is rolling out: MachineSet default/g-old, of an older revision, still has Machines, and Cluster API selects which node goes"},
 		{"what is wrong with one, beside others",
 			"---\nkind: MachineSet\n" + limited("a", 4, 3) + "spec: {replicas: 1}\n---\nkind: MachineSet\n" + limited("b", "many", 3) + "spec: {replicas: 1}\n---\nkind: MachineSet\n" + limited("c", 0, -1) +
 				"spec: {replicas: 1}\n---\nkind: MachineSet\n" + limited("d", 0, 3) + "spec: {}\n---\nkind: MachineSet\n" + limited("e", 0, 3) + "spec: {replicas: several}\n" + set("f", 1, ""),

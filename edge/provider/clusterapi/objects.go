@@ -34,6 +34,8 @@ type scalable struct {
 		} `json:"template"`
 	} `json:"spec"`
 	Status struct {
+		// Replicas is how many Machines a MachineSet has.
+		Replicas int64 `json:"replicas"`
 		// NodeRefs are the nodes of a MachinePool.
 		NodeRefs []nodeRef `json:"nodeRefs"`
 	} `json:"status"`

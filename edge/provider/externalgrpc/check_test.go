@@ -44,7 +44,7 @@ ok         NodeGroupForNode             (2 calls, the slowest in …)
 ok         NodeGroupTemplateNodeInfo    templates are complete (2 calls, the slowest in …)
 ok         NodeGroupGetOptions          (2 calls, the slowest in …)
 ok         PricingNodePrice             (4 calls, the slowest in …)
-left out   PricingPodPrice              Berth does not call it
+ok         PricingPodPrice              Berth does not call it (in …)
 ok         GPULabel                     Berth does not call it (in …)
 ok         GetAvailableGPUTypes         Berth does not call it (in …)
 `

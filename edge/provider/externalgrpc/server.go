@@ -15,7 +15,7 @@ import (
 )
 
 // Server serves a provider. What it tells of the groups is of the last Refresh, or of the last
-// call that has changed a group, whichever was later. Prices of pods and GPU labels it leaves out.
+// call that has changed a group, whichever was later. It knows no GPU labels.
 type Server struct {
 	protocol.UnimplementedCloudProviderServer
 	provider nodegroup.Provider
@@ -168,29 +168,6 @@ func (s *Server) GPULabel(context.Context, *protocol.GPULabelRequest) (*protocol
 // GetAvailableGPUTypes implements protocol.CloudProviderServer.
 func (s *Server) GetAvailableGPUTypes(context.Context, *protocol.GetAvailableGPUTypesRequest) (*protocol.GetAvailableGPUTypesResponse, error) {
 	return &protocol.GetAvailableGPUTypesResponse{}, nil
-}
-
-// PricingNodePrice implements protocol.CloudProviderServer.
-func (s *Server) PricingNodePrice(ctx context.Context, in *protocol.PricingNodePriceRequest) (*protocol.PricingNodePriceResponse, error) {
-	id, err := s.groupOf(ctx, in.GetNode())
-	if err != nil {
-		return nil, err
-	}
-	if id == "" {
-		return nil, status.Errorf(codes.NotFound, "node %q is in no node group", in.GetNode().GetName())
-	}
-	g, err := s.group(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	start, end := in.GetStartTimestamp(), in.GetEndTimestamp()
-	if start == nil || end == nil {
-		start, end = in.GetStartLegacy(), in.GetEndLegacy()
-	}
-	if !start.IsValid() || !end.IsValid() || end.AsTime().Before(start.AsTime()) {
-		return nil, status.Errorf(codes.InvalidArgument, "the period is from %v to %v; endTimestamp must not be before startTimestamp", start, end)
-	}
-	return &protocol.PricingNodePriceResponse{Price: g.Price * end.AsTime().Sub(start.AsTime()).Hours()}, nil
 }
 
 // NodeGroupTargetSize implements protocol.CloudProviderServer.

@@ -1,0 +1,97 @@
+package nodegroups_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/lifecycle/launching"
+	"github.com/berthproject/berth/core/lifecycle/nodegroups"
+	"github.com/berthproject/berth/core/step"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// This file counts the work that node groups make of a cluster in which much happens at once.
+
+const (
+	manyGroups = 100
+	manyNodes  = 1000
+)
+
+// newMany returns a machine with many groups and as many nodes, in a cluster whose launches are
+// limited. Each group may grow by as many nodes as it has.
+func newMany(launches launching.Config) (*nodegroups.Machine, *lifecycle.Turn, []nodegroup.Group) {
+	turn := &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema()), Ready: &step.Ready{}}
+	m := nodegroups.New(nodegroups.Config{
+		MaxProvisionTime: 15 * time.Minute, InitialBackoff: time.Minute, MaxBackoff: time.Minute, BackoffReset: time.Hour,
+		Readiness: autoscaler.Readiness{StartupTime: 15 * time.Minute},
+	}, &fakeDeletions{}, launching.New(launches))
+	var groups []nodegroup.Group
+	for i := range manyGroups {
+		groups = append(groups, nodegroup.Group{ID: fmt.Sprint("g", i), Max: 1000, Template: testkit.Node("t").Obj(), Instances: []nodegroup.Instance{}})
+	}
+	for i := range manyNodes {
+		g := &groups[i%manyGroups]
+		n := testkit.Node(fmt.Sprint("n", i)).Obj()
+		n.Spec.ProviderID = n.Name
+		turn.State.SetNode(turn.State.Schema.ParseNode(n, g.ID))
+		g.Instances = append(g.Instances, nodegroup.Instance{ID: n.Name})
+		g.Target++
+	}
+	return m, turn, groups
+}
+
+// TestWorkOfManyInstancesThatAreLateInOneList has many instances be late in one list. Nodes and
+// groups are looked at as often as for one of them.
+func TestWorkOfManyInstancesThatAreLateInOneList(t *testing.T) {
+	for _, launches := range []launching.Config{{}, {Cluster: launching.Adaptive, Group: launching.Adaptive}} {
+		m, turn, groups := newMany(launches)
+		const late = 2000
+		for i := range late {
+			g := &groups[i%manyGroups]
+			g.Instances = append(g.Instances, nodegroup.Instance{ID: fmt.Sprint("late", i)})
+			g.Target++
+		}
+		m.GroupsSet(turn, step.GroupsSet{Groups: groups})
+		turn.Now = turn.Now.Add(15 * time.Minute)
+		before := m.Looked()
+		m.GroupsSet(turn, step.GroupsSet{Groups: groups})
+		if n := len(turn.Ready.NodeDeletions); n != late {
+			t.Fatalf("%d instances are deleted, want %d", n, late)
+		}
+		if looked, most := m.Looked()-before, manyNodes+2*manyGroups+late; looked > most {
+			t.Errorf("with limits %v, %d nodes and groups were looked at for %d late instances, want at most %d", launches, looked, late, most)
+		}
+	}
+}
+
+// TestWorkOfManyProposalsUnderALaunchLimit has a plan propose nodes of many groups. Nodes are looked
+// at as often as for one proposal.
+func TestWorkOfManyProposalsUnderALaunchLimit(t *testing.T) {
+	m, turn, groups := newMany(launching.Config{Cluster: 10 * manyGroups})
+	m.GroupsSet(turn, step.GroupsSet{Groups: groups})
+	before := m.Looked()
+	var ups []autoscaler.ScaleUp
+	for i := range groups {
+		pods := []types.UID{types.UID(groups[i].ID)}
+		ups = append(ups, autoscaler.ScaleUp{Group: groups[i].ID, Nodes: 1, Pods: pods, Bins: [][]types.UID{pods}})
+	}
+	if !m.HasRoom(turn, ups) {
+		t.Fatal("there is no room")
+	}
+	for i := range ups {
+		m.CommitScaleUp(turn, &ups[i], func(types.UID) bool { return true })
+	}
+	if n := len(turn.Ready.ScaleUps); n != manyGroups {
+		t.Fatalf("%d groups grow, want %d", n, manyGroups)
+	}
+	if looked, most := m.Looked()-before, manyNodes+3*manyGroups; looked > most {
+		t.Errorf("%d nodes and groups were looked at for %d proposals, want at most %d", looked, manyGroups, most)
+	}
+}
