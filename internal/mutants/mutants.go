@@ -122,5 +122,9 @@ var All = []Mutant{
 	{"a candidate goes though its group rolls out", "core/autoscaler/scaledown/pass.go", "g == nil || g.KeepNodes != \"\"", "g == nil", "./core", "TestScripts/autoscale_rollout", "1"},
 	{"a node that is drained goes though its group rolls out", "core/lifecycle/nodedeletion/looks.go", "case t.State.Group(n.Group).KeepNodes != \"\":", "case false:", "./core/lifecycle/nodedeletion", "TestScripts/rollout", "1"},
 	{"pods have no price", "edge/provider/externalgrpc/prices.go", "worth * lasting.Hours()", "0 * worth * lasting.Hours()", "./edge/provider/externalgrpc", "TestPodsHaveAPrice", "1"},
+	{"a group is gone when one list doesn't have it", "core/lifecycle/nodegroups/listed.go", "			g.unlisted = t.Now\n		case t.State.Group(id) != nil:\n", "			g.unlisted = t.Now\n			t.State.SetGroup(id, nil)\n		case t.State.Group(id) != nil:\n", "./core/lifecycle/nodegroups", "TestScripts/one_list", "1"},
+	{"groups that are gone are remembered for ever", "core/lifecycle/nodegroups/listed.go", "			delete(m.groups, id)\n", "", "./core/lifecycle/nodegroups", "TestGroupsThatAreGone", "1"},
+	{"a node has no group when one list has none for it", "edge/live/nodefeed.go", "&& !f.without[name] {", "&& false {", "./edge/live", "TestANodeKeepsItsGroup", "1"},
+	{"a group without a template has no cores to the expander price", "core/autoscaler/expander/price.go", "cmp.Or(o.Allocatable, &o.Group.Template.Allocatable)", "cmp.Or(nil, &o.Group.Template.Allocatable)", "./core/autoscaler/expander", "TestPriceOfAGroup", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
