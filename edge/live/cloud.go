@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +31,7 @@ type cloud struct {
 	calls    chan cloudCall
 	good     map[string]nodegroup.Group // by ID, as each was when nothing was wrong with it
 	wrong    map[string]string          // by ID, what was said to be wrong with a group last
+	listed   map[string]bool            // by ID, the groups of the last list
 	again    chan struct{}              // holds a token when the groups are to be read before the period is over
 	lanes    groupLanes
 	watcher  Watcher // may be nil
@@ -94,9 +96,22 @@ func (c *cloud) refresh(ctx context.Context) {
 				in.Groups = append(in.Groups, g)
 			}
 		}
+		c.forget(groups)
 		slices.Sort(in.Busy)
 		c.put(in)
 	})
+}
+
+// forget forgets the groups that two lists in a row don't have.
+func (c *cloud) forget(groups []nodegroup.Group) {
+	listed := map[string]bool{}
+	for i := range groups {
+		listed[groups[i].ID] = true
+	}
+	isGone := func(id string) bool { return !listed[id] && !c.listed[id] }
+	maps.DeleteFunc(c.good, func(id string, _ nodegroup.Group) bool { return isGone(id) })
+	maps.DeleteFunc(c.wrong, func(id, _ string) bool { return isGone(id) })
+	c.listed = listed
 }
 
 // usable returns a group as the core may have it. Limits and options that can't be are refused:

@@ -299,6 +299,19 @@ func TestAGroupThatCantBeReadIsAsItWas(t *testing.T) {
 	}
 }
 
+// TestGroupsThatAreGoneAreForgottenHere has a provider that makes and deletes a group with every list:
+// only what the last two lists have is remembered.
+func TestGroupsThatAreGoneAreForgottenHere(t *testing.T) {
+	c, p, _ := newFakeCloud()
+	for i := range 100 {
+		p.groups[0].ID, p.groups[0].Price = fmt.Sprint("g", i), float64(i%2)-1 // half of them are wrong
+		c.refresh(t.Context())
+	}
+	if len(c.good) > 2 || len(c.wrong) > 2 {
+		t.Errorf("%d good groups and what was wrong with %d are remembered, want two of each at most", len(c.good), len(c.wrong))
+	}
+}
+
 // TestNodesHaveTheirGroupsBeforeTheGroupsAreKnown has a provider that learns with each list of
 // which group a node is: the core takes deletions under way back for nodes of no group.
 func TestNodesHaveTheirGroupsBeforeTheGroupsAreKnown(t *testing.T) {

@@ -15,17 +15,20 @@ import (
 // again.
 //
 // What must hold: of one node, inputs come in the order in which the API showed it, and the last
-// has the group that the provider named last.
+// has the group that the provider named last; but a node that had a group has none only when two
+// lists in a row have none for it: the provider may answer before its own cache is full.
 type nodeFeed struct {
 	groupOf func(*v1.Node) string
 	put     func(...step.Input)
 
 	mu    sync.Mutex
 	shown map[string]step.NodeSet // guarded by mu; by name, what the core was given last
+	// without are the nodes, by name, that had a group before the last list and not by it; guarded by mu
+	without map[string]bool
 }
 
 func newNodeFeed(groupOf func(*v1.Node) string, put func(...step.Input)) *nodeFeed {
-	return &nodeFeed{groupOf: groupOf, put: put, shown: map[string]step.NodeSet{}}
+	return &nodeFeed{groupOf: groupOf, put: put, shown: map[string]step.NodeSet{}, without: map[string]bool{}}
 }
 
 // deliver puts inputs that are made by set and gone.
@@ -38,6 +41,9 @@ func (f *nodeFeed) deliver(inputs func() []step.Input) {
 // set returns the input for a node that came or changed. The caller holds mu.
 func (f *nodeFeed) set(n *v1.Node) step.Input {
 	in := step.NodeSet{Node: n, Group: f.groupOf(n)}
+	if last := f.shown[n.Name]; in.Group == "" && last.Node != nil && last.Node.UID == n.UID {
+		in.Group = last.Group // regroup says when it has none
+	}
 	f.shown[n.Name] = in
 	return in
 }
@@ -45,6 +51,7 @@ func (f *nodeFeed) set(n *v1.Node) step.Input {
 // gone returns the input for a node that was deleted. The caller holds mu.
 func (f *nodeFeed) gone(n *v1.Node) step.Input {
 	delete(f.shown, n.Name)
+	delete(f.without, n.Name)
 	return step.NodeGone{Name: n.Name}
 }
 
@@ -54,6 +61,11 @@ func (f *nodeFeed) regroup() {
 	defer f.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(f.shown)) {
 		in := f.shown[name]
+		if group := f.groupOf(in.Node); group == "" && in.Group != "" && !f.without[name] {
+			f.without[name] = true
+			continue
+		}
+		delete(f.without, name)
 		if group := f.groupOf(in.Node); group != in.Group {
 			in.Group = group
 			f.shown[name] = in

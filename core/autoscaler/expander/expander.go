@@ -26,6 +26,9 @@ type Option struct {
 	Similar []Share
 	Nodes   int  // new ones in all, those of Similar included; at least 1
 	Pods    Pods // that would be placed on them, in order
+	// Allocatable is what one of its nodes has; nil where the group's template says it. A group that
+	// grows after a live node may have no template of the provider's.
+	Allocatable *cluster.Resources
 	// Wasted is the share of the new nodes' CPU plus that of their memory which the pods
 	// leave unused: 0 to 2.
 	Wasted float64

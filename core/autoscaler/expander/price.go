@@ -92,13 +92,13 @@ func podPrice(pod *cluster.Pod) float64 {
 
 // fit says how badly an option's nodes suit the cluster, 1 for perfectly.
 func fit(o *Option, preferred float64) float64 {
-	node := &o.Group.Template.Allocatable
+	node := cmp.Or(o.Allocatable, &o.Group.Template.Allocatable)
 	for _, id := range cluster.GPUs() {
 		if node.At(id) > 0 {
 			return gpuFit
 		}
 	}
-	cores := float64(node.At(cluster.CPU)) / 1000
+	cores := float64(max(node.At(cluster.CPU), 1)) / 1000 // never 0: the score has to be a number
 	unfit := max(preferred/cores, cores/preferred)
 	return 1 + (unfit-1)*(1-math.Tanh(float64(o.Nodes-1)/15))
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/berthproject/berth/core/autoscaler/expander"
+	"github.com/berthproject/berth/core/cluster"
 )
 
 // TestPricePrefersWhatItsFormulaSays compares options whose scores are worked out by hand
@@ -62,6 +63,31 @@ func TestPricePrefersWhatItsFormulaSays(t *testing.T) {
 		if got := ids((expander.Price{}).Best(&r, x.options)); got != x.want {
 			t.Errorf("%s: left are %q, want %q", x.name, got, x.want)
 		}
+	}
+}
+
+// TestPriceOfAGroupWithoutATemplate compares groups that grow after a live node, as large at any size of
+// the cluster: the cheaper one is chosen.
+func TestPriceOfAGroupWithoutATemplate(t *testing.T) {
+	live := shaped("live", 0, "cpu", "8", "memory", "32Gi").Template.Allocatable
+	for _, nodes := range []int{1, 100, 600, 5000} {
+		for _, known := range []*cluster.Resources{nil, &live} {
+			options := []expander.Option{
+				{Group: shaped("cheap", 0.1), Nodes: nodes, Pods: pods(1, "cpu", "1"), Allocatable: known},
+				{Group: shaped("dear", 100), Nodes: nodes, Pods: pods(1, "cpu", "1"), Allocatable: known},
+			}
+			r := expander.Round{Nodes: nodes, Schema: schema}
+			if got := ids((expander.Price{}).Best(&r, options)); got != "cheap" {
+				t.Errorf("with %d nodes, known: %t: left are %q, want cheap", nodes, known != nil, got)
+			}
+		}
+	}
+	options := []expander.Option{
+		{Group: shaped("suits", 0.4), Nodes: 1, Pods: pods(1, "cpu", "1"), Allocatable: &live},
+		{Group: shaped("small", 0.4, "cpu", "1"), Nodes: 1, Pods: pods(1, "cpu", "1")},
+	}
+	if got := ids((expander.Price{}).Best(&expander.Round{Nodes: 40, Schema: schema}, options)); got != "suits" {
+		t.Errorf("left are %q, want suits: its live nodes have the preferred 8 cores", got)
 	}
 }
 

@@ -247,7 +247,7 @@ func (b *builder) best(left []*run) (best packed, ok bool) {
 		if k.nodes == 0 {
 			continue
 		}
-		o := expander.Option{Group: g, Nodes: k.nodes, Pods: k.pods, Wasted: wasted(k.bundles)}
+		o := expander.Option{Group: g, Nodes: k.nodes, Pods: k.pods, Wasted: wasted(k.bundles), Allocatable: &b.models[g.ID].info.Allocatable}
 		for _, m := range k.needed {
 			needed[m.group.ID] = true
 		}

@@ -1,6 +1,9 @@
 package launching
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // This file is what slowness is measured by.
 
@@ -16,14 +19,27 @@ const jitter = 10 * time.Second
 // stage depends on when nothing is overloaded: the group, and the images that are pulled.
 // The zero value has seen nothing.
 type bestTimes struct {
-	current, previous map[string]time.Duration
+	current, previous map[stage]time.Duration
 	began             time.Time // of current
 }
 
+// stage is what times are compared of.
+type stage struct {
+	group  string
+	images string // that are pulled; "" for a launch
+}
+
+// forget forgets the times of a group.
+func (b *bestTimes) forget(group string) {
+	for _, times := range [...]map[stage]time.Duration{b.current, b.previous} {
+		maps.DeleteFunc(times, func(s stage, _ time.Duration) bool { return s.group == group })
+	}
+}
+
 // slowness returns how many times as long as at its best a stage took; 1 for a new best.
-func (b *bestTimes) slowness(now time.Time, key string, took time.Duration) float64 {
+func (b *bestTimes) slowness(now time.Time, key stage, took time.Duration) float64 {
 	if b.current == nil || now.Sub(b.began) > bestKept {
-		b.previous, b.current, b.began = b.current, map[string]time.Duration{}, now
+		b.previous, b.current, b.began = b.current, map[stage]time.Duration{}, now
 	}
 	if best, ok := b.current[key]; !ok || took < best {
 		b.current[key] = took

@@ -121,6 +121,15 @@ func (m *Machine) group(id string) *scope {
 	return g
 }
 
+// ForgetGroup forgets what was learnt of a group that is gone.
+func (m *Machine) ForgetGroup(id string) {
+	delete(m.groups, id)
+	delete(m.outcomes, id)
+	delete(m.took, id)
+	delete(m.unlisted, id)
+	m.best.forget(id)
+}
+
 // scopes calls f with what is known of the cluster and of a group.
 func (m *Machine) scopes(group string, f func(*scope)) {
 	if m.cluster != nil {

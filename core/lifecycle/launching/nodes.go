@@ -129,7 +129,7 @@ func (m *Machine) becameReady(now time.Time, name string, n *node) {
 	if n.ordered.IsZero() {
 		return
 	}
-	slowness := m.best.slowness(now, "launch of "+n.group, now.Sub(n.ordered))
+	slowness := m.best.slowness(now, stage{group: n.group}, now.Sub(n.ordered))
 	m.scopes(n.group, func(s *scope) { s.becameReady(now, n.ordered, slowness) })
 }
 
@@ -167,7 +167,7 @@ func (m *Machine) PodRuns(now time.Time, name string, pod *cluster.Pod) {
 func (m *Machine) started(now time.Time, n *node) {
 	took, slowness := now.Sub(n.ready), 1.0
 	if n.state == pulling {
-		slowness = m.best.slowness(now, "pull on "+n.group+" of "+n.images, took)
+		slowness = m.best.slowness(now, stage{n.group, n.images}, took)
 	}
 	m.end(n)
 	m.scopes(n.group, func(s *scope) { s.started(now, n.ordered, took, slowness) })

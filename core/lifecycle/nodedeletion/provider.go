@@ -112,6 +112,9 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 		if !in.Says(d.group) {
 			continue
 		}
+		if !lists(in.Groups, d.group) && t.State.Group(d.group) != nil {
+			continue // the next list says whether the group is gone
+		}
 		switch s := d.state.(type) {
 		case deleted:
 			s.listed = s.shown != nil && listed(in.Groups, d.group, s.shown)
@@ -136,7 +139,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 // next that a slow provider deletes. The provider is asked once more; after that call nothing is
 // placed on the node for lingerTime.
 func (m *Machine) settle(t *lifecycle.Turn, groups []nodegroup.Group, name string, d *deletion, s unanswered) {
-	there := slices.ContainsFunc(groups, func(g nodegroup.Group) bool { return g.ID == d.group })
+	there := lists(groups, d.group)
 	switch {
 	case s.gone:
 		m.settled(t, s.node.Name, d)
@@ -149,6 +152,11 @@ func (m *Machine) settle(t *lifecycle.Turn, groups []nodegroup.Group, name strin
 	case !there || t.Now.Sub(s.since) >= lingerTime:
 		m.alive(t, name, d, s.node)
 	}
+}
+
+// lists reports whether a list has a group.
+func lists(groups []nodegroup.Group, group string) bool {
+	return slices.ContainsFunc(groups, func(g nodegroup.Group) bool { return g.ID == group })
 }
 
 // alive returns a node to the state and ends its deletion, which the provider hasn't carried out.

@@ -34,6 +34,9 @@
 // target has grown by it. If it hasn't, the next plan may order again, and only the second such
 // order in a row counts as a failed one.
 //
+// A group is gone when two lists in a row don't have it; it is remembered for BackoffReset, an hour at
+// least. A node that isn't ready and whose instance isn't listed doesn't count for its group (gone.go).
+//
 // Launch control (core/lifecycle/launching) says how many nodes may be ordered, and that a
 // group needn't back off for an instance which failed by chance.
 //

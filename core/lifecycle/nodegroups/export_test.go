@@ -57,6 +57,9 @@ func (m *Machine) PassesOver(state *cluster.State, g *nodegroup.Group) (wrong []
 	return wrong, passed
 }
 
+// Groups returns how many groups are remembered.
+func (m *Machine) Groups() int { return len(m.groups) }
+
 // Looked returns how many nodes and groups were looked at in all to count what is coming.
 func (m *Machine) Looked() int { return m.coming.looked }
 

@@ -44,6 +44,9 @@ func (f *followed) count(group string, states ...instanceState) (n int) {
 	return n
 }
 
+// none reports whether a group has no instance.
+func (f *followed) none(group string) bool { return f.byGroup[group] == nil }
+
 // follow adds an instance, in the place of another with its ID.
 func (f *followed) follow(id string, x *instance) {
 	f.forget(id)

@@ -102,7 +102,7 @@ func (m *Machine) watchInstances(t *lifecycle.Turn, in *step.GroupsSet) {
 func (m *Machine) settleAllUnlisted(t *lifecycle.Turn, in *step.GroupsSet, listed map[string]bool) {
 	var unlisted []string
 	for id, x := range m.instances.byID {
-		if !listed[id] && in.Says(x.group) {
+		if !listed[id] && in.Says(x.group) && !m.mayBeListed(t.State, x.group) {
 			unlisted = append(unlisted, id)
 		}
 	}

@@ -1,7 +1,10 @@
 package nodegroups
 
 import (
+	"maps"
 	"reflect"
+	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -38,13 +41,42 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			m.templateChanged(t.State, g.ID)
 		}
 	}
-	for _, g := range t.State.Groups() {
-		if !listed[g.ID] && in.Says(g.ID) {
-			m.group(g.ID).doubt = doubt{}
-			t.State.SetGroup(g.ID, nil)
+	m.noteUnlisted(t, &in, listed)
+	m.watchInstances(t, &in)
+}
+
+// mayBeListed reports whether the last list alone doesn't have a group that the state has.
+func (m *Machine) mayBeListed(state *cluster.State, id string) bool {
+	g := m.groups[id]
+	return g != nil && !g.unlisted.IsZero() && state.Group(id) != nil
+}
+
+// groupKept is how long a group that isn't listed is remembered at least: its backoffs hold if it comes
+// again.
+const groupKept = time.Hour
+
+// noteUnlisted takes groups that two lists in a row don't have out of the state: a provider may answer
+// before its own cache is full, and what is on its way out of such a group would stay. Groups that
+// haven't been listed for long, and of which nothing is open, are forgotten.
+func (m *Machine) noteUnlisted(t *lifecycle.Turn, in *step.GroupsSet, listed map[string]bool) {
+	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
+		switch g := m.groups[id]; {
+		case listed[id]:
+			g.unlisted = time.Time{}
+		case !in.Says(id):
+		case g.unlisted.IsZero():
+			g.unlisted = t.Now
+		case t.State.Group(id) != nil:
+			g.doubt = doubt{}
+			g.missing, g.listed = nil, nil
+			t.State.SetGroup(id, nil)
+		case t.Now.Sub(g.unlisted) > max(groupKept, m.cfg.BackoffReset) && g.unanswered == 0 && m.instances.none(id):
+			delete(m.groups, id)
+			delete(m.lists, id)
+			delete(m.gone, id)
+			m.launches.ForgetGroup(id)
 		}
 	}
-	m.watchInstances(t, &in)
 }
 
 // template returns what a new node of a group looks like. When the provider can't say, the

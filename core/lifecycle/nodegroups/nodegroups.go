@@ -61,6 +61,8 @@ type Launches interface {
 	// Listed takes an instance that isn't a node; Unlisted, that it is no longer listed.
 	Listed(now time.Time, group, id, node string)
 	Unlisted(id, node string)
+	// ForgetGroup forgets what was learnt of a group that is gone.
+	ForgetGroup(id string)
 	// Registered records that an instance of a group which wasn't a node is one.
 	Registered(group string)
 	// Failed records that an instance failed or is late, and reports whether its group is to
@@ -87,12 +89,13 @@ type Machine struct {
 	gone map[string]map[string]bool
 }
 
-// group is what is remembered of a node group, also while the provider doesn't list it.
+// group is what is remembered of a node group, also for a while when the provider doesn't list it.
 type group struct {
-	unanswered int      // nodes ordered without a ScaleUpDone
-	doubt      doubt    // orders that had no answer
-	orders     []Growth // these nodes, by order; without pods
-	delays     delays   // without ClusterDelays
+	unlisted   time.Time // since when the lists don't have it; zero when the last had it
+	unanswered int       // nodes ordered without a ScaleUpDone
+	doubt      doubt     // orders that had no answer
+	orders     []Growth  // these nodes, by order; without pods
+	delays     delays    // without ClusterDelays
 	// maxOrder is how many nodes one order may have, 0 for any number.
 	maxOrder int
 	backoffs backoffs

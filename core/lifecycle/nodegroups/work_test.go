@@ -95,3 +95,21 @@ func TestWorkOfManyProposalsUnderALaunchLimit(t *testing.T) {
 		t.Errorf("%d nodes and groups were looked at for %d proposals, want at most %d", looked, manyGroups, most)
 	}
 }
+
+// TestGroupsThatAreGoneAreForgotten has a provider that makes and deletes a group every hour.
+func TestGroupsThatAreGoneAreForgotten(t *testing.T) {
+	m, turn, _ := newMany(launching.Config{Cluster: launching.Adaptive, Group: launching.Adaptive})
+	for i := range 100 {
+		g := nodegroup.Group{ID: fmt.Sprint("h", i), Max: 10, Target: 1, Template: testkit.Node("t").Obj(), Instances: []nodegroup.Instance{{ID: "i", Failed: "broken"}}}
+		for range 3 {
+			m.GroupsSet(turn, step.GroupsSet{Groups: []nodegroup.Group{g}})
+			turn.Now = turn.Now.Add(20 * time.Minute)
+		}
+	}
+	if n := m.Groups(); n > 10 {
+		t.Errorf("%d groups are remembered of 100, the last of which is listed; want at most 10", n)
+	}
+	if n := len(turn.State.Groups()); n != 1 {
+		t.Errorf("the state has %d groups, want the one that is listed", n)
+	}
+}
