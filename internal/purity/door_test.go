@@ -27,6 +27,8 @@ var decoders = map[string]string{
 	"edge/provider/externalgrpc/config.go":  "a file that administrators write; it has no amounts",
 	"edge/provider/externalgrpc/convert.go": "protobuf, with long exponents refused before and bounded by the door after",
 
+	"edge/provider/externalgrpc/prices.go": "protobuf, with long exponents refused before and bounded by the door after",
+
 	"internal/simulatedgroup/simulatedgroup.go": "strict, with door.Readable before and door.Object after",
 	"sim/scenario/manifest.go":                  "takes a stream of objects apart; each is read by the door",
 	"sim/scenario/objects.go":                   "strict, with door.Readable before and door.Object after; and the kind of an object",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/edge/provider/externalgrpc/protocol"
 )
 
@@ -44,10 +45,14 @@ func (s *Server) PricingNodePrice(ctx context.Context, in *protocol.PricingNodeP
 // PricingPodPrice implements protocol.CloudProviderServer: a pod is worth what its requests are at the
 // prices of Berth's expander price, whichever group it goes to.
 func (s *Server) PricingPodPrice(_ context.Context, in *protocol.PricingPodPriceRequest) (*protocol.PricingPodPriceResponse, error) {
+	if text := longAmount(in.GetPodBytes()); text != "" {
+		return nil, status.Errorf(codes.InvalidArgument, "pod_bytes has the quantity %q; its exponent must have at most three digits", text)
+	}
 	var pod v1.Pod
 	if err := pod.Unmarshal(in.GetPodBytes()); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "reading pod_bytes: %v; it must be a v1.Pod as protobuf", err)
 	}
+	door.Object(&pod)
 	lasting, err := period(in.GetStartTimestamp(), in.GetEndTimestamp())
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package externalgrpc_test
 
 import (
+	"bytes"
 	"math"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ func TestPodsHaveAPrice(t *testing.T) {
 		return &protocol.PricingPodPriceRequest{PodBytes: raw, StartTimestamp: timestamppb.New(now), EndTimestamp: timestamppb.New(now.Add(lasting))}
 	}
 	pod := testkit.Must(testkit.Pod("p").Req("cpu", "1", "memory", "4Gi").Obj().Marshal())
+	endless := bytes.ReplaceAll(testkit.Must(testkit.Pod("p").Req("cpu", "1000000001").Obj().Marshal()), []byte("1000000001"), []byte("1e99999999"))
 	for _, x := range []struct {
 		name string
 		in   *protocol.PricingPodPriceRequest
@@ -32,6 +34,7 @@ func TestPodsHaveAPrice(t *testing.T) {
 		{"two hours cost twice as much", request(pod, 2*time.Hour), 2 * (0.033174 + 4*0.004446), codes.OK},
 		{"a pod without requests is worth nothing", request(nil, time.Hour), 0, codes.OK},
 		{"no pod", request([]byte("?"), time.Hour), 0, codes.InvalidArgument},
+		{"a quantity that takes years to count with", request(endless, time.Hour), 0, codes.InvalidArgument},
 		{"no period", &protocol.PricingPodPriceRequest{PodBytes: pod}, 0, codes.InvalidArgument},
 		{"an end before the start", request(pod, -time.Hour), 0, codes.InvalidArgument},
 	} {
