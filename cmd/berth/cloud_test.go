@@ -177,7 +177,7 @@ func TestAShadowTellsAnExternalProviderNothing(t *testing.T) {
 
 // TestTheConfigurationIsNotChangedByTheCore: the server reads it from another goroutine.
 func TestTheConfigurationIsNotChangedByTheCore(t *testing.T) {
-	p := processOf(t, fake.NewClientset(), "--mode=autoscaler")
+	p := processOf(t, fake.NewClientset(), "--mode=autoscaler", "--allowed-scheduler-names=default-scheduler", "--allowed-scheduler-names=other")
 	before := p.cfg
 	_, end, err := p.options(t.Context(), nil)
 	if err != nil {

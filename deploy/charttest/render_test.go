@@ -63,6 +63,12 @@ func valuesOf(t *testing.T, name string) map[string]any {
 // cluster of a version.
 func release(t *testing.T, values map[string]any, kubernetes string) (*releasev1.Release, error) {
 	t.Helper()
+	return releaseIn(t, namespace, values, kubernetes)
+}
+
+// releaseIn is release in another namespace.
+func releaseIn(t *testing.T, namespace string, values map[string]any, kubernetes string) (*releasev1.Release, error) {
+	t.Helper()
 	i := action.NewInstall(action.NewConfiguration())
 	i.DryRunStrategy, i.ReleaseName, i.Namespace = action.DryRunClient, "berth", namespace
 	version, err := common.ParseKubeVersion(kubernetes)

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -28,6 +30,9 @@ func TestValuesWithAMistake(t *testing.T) {
 		{"schedulerConfiguration: {kind: Pod}", "/schedulerConfiguration/kind"},
 		{"flags: {leader-elect: false}", "replicas is greater than 1 and leader election is off"},
 		{"schedulerConfiguration: {leaderElection: {leaderElect: false}}", "replicas is greater than 1 and leader election is off"},
+		{"flags: {cloud-provider: clusterapi}\ncloudConfig: |\n  users:\n  - user:\n      token: secret", "cloudConfig has credentials"},
+		{"flags: {cloud-provider: clusterapi}\ncloudConfig: |\n  users:\n  - user: {client-certificate-data: YQ==, client-key-data: YQ==}", "cloudConfig has credentials"},
+		{"flags: {cloud-provider: clusterapi}\ncloudConfig: |\n  users:\n  - {user: {\"password\": secret}}", "cloudConfig has credentials"},
 		{"flags: {cloud-provider: simulated}", "flags.cloud-provider and cloudConfig go together"},
 		{"shadow: {enabled: true}\nflags: {cloud-provider: simulated}", "flags.cloud-provider and cloudConfig go together"},
 		{"shadow: {enabled: true}\nflags: {mode: autoscaler}", "shadow.enabled and flags.mode exclude each other"},
@@ -177,6 +182,40 @@ func TestAShadowOfNodesMayOnlyRead(t *testing.T) {
 		}
 		if !read["daemonsets"] || !read["configmaps"] || read["machinedeployments"] != (provider == "clusterapi") {
 			t.Errorf("%s: may read %v", provider, slices.Sorted(maps.Keys(read)))
+		}
+	}
+}
+
+// TestFlowSchemas: outside of kube-system Berth's service account has the priority that
+// kube-scheduler has, and its Lease that of leader elections. In kube-system the API server's own
+// FlowSchemas say so.
+func TestFlowSchemas(t *testing.T) {
+	schemas := func(namespace, values string) string {
+		v := map[string]any{}
+		must(t, yaml.Unmarshal([]byte(values), &v))
+		r, err := releaseIn(t, namespace, v, current)
+		must(t, err)
+		var out []string
+		for _, o := range parse(t, []byte(r.Manifest)) {
+			if o.GetKind() != "FlowSchema" {
+				continue
+			}
+			f := flowcontrolv1.FlowSchema{}
+			must(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &f, true))
+			rule := f.Spec.Rules[0]
+			account, resources := rule.Subjects[0].ServiceAccount, rule.ResourceRules[0]
+			out = append(out, fmt.Sprintf("%s: %s/%s %v in %v to %s", f.Name, account.Namespace, account.Name, resources.Resources, resources.Namespaces, f.Spec.PriorityLevelConfiguration.Name))
+		}
+		return strings.Join(out, ", ")
+	}
+	for _, x := range []struct{ namespace, values, want string }{
+		{"kube-system", "{}", ""},
+		{"own", "{}", "berth: own/berth [*] in [*] to workload-high, berth-leader-election: own/berth [leases] in [kube-system] to leader-election"},
+		{"own", "schedulerConfiguration: {leaderElection: {resourceNamespace: own}}", "berth: own/berth [*] in [*] to workload-high, berth-leader-election: own/berth [leases] in [own] to leader-election"},
+		{"own", "shadow: {enabled: true}", "berth: own/berth [*] in [*] to workload-high"},
+	} {
+		if got := schemas(x.namespace, x.values); got != x.want {
+			t.Errorf("in %s with %s there are %q, want %q", x.namespace, x.values, got, x.want)
 		}
 	}
 }
