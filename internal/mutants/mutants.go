@@ -112,5 +112,6 @@ var All = []Mutant{
 	{"a deleted node counts as being removed while the API shows it", "core/lifecycle/nodedeletion/begin.go", "_, done := d.state.(deleted); !done", "_, done := d.state.(deleted); !done || true", "./core/lifecycle/nodedeletion", "TestScripts/lingering", "1"},
 	{"a node goes though it has moved to another group", "core/lifecycle/nodedeletion/looks.go", "n.Group != d.group {", "false {", "./core/lifecycle/nodedeletion", "TestScripts/moved", "1"},
 	{"instances that came don't count for those that were ordered first", "core/lifecycle/nodegroups/missing.go", "	q.forget(arrived)\n", "", "./core/lifecycle/nodegroups", "TestScripts/missing_churn", "1"},
+	{"a preemption ends with the first answer", "edge/observe/metrics_preemption.go", "if x.calls--; x.calls > 0 {", "if x.calls--; false {", "./edge/observe", "TestMetricsOfPreemptions", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
