@@ -3,6 +3,7 @@ package observe
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -202,6 +203,41 @@ func TestMetricsOfPlans(t *testing.T) {
 	server.PlanFailed()
 	s.wants(`cluster_autoscaler_errors_total{type="cloudProviderError"} 1`, `cluster_autoscaler_errors_total{type="internalError"} 2`, `cluster_autoscaler_function_duration_seconds_sum{function="cloudProviderRefresh"} 5`,
 		`cluster_autoscaler_function_duration_seconds_sum{function="scaleUp"} 4`, `cluster_autoscaler_function_duration_seconds_sum{function="findUnneeded"} 5`)
+}
+
+// TestMetricsOfScaleDownStatuses has nodes wait for the delay of their group, for a limit and for
+// displaced pods: each time one status has the value 1.
+func TestMetricsOfScaleDownStatuses(t *testing.T) {
+	s := newScaled(t, func(a *core.Autoscale) { a.MaxScaleDown, a.DelayAfterAdd = 1, time.Minute })
+	is := func(status core.ScaleDownStatus, reason string) {
+		t.Helper()
+		for _, x := range core.ScaleDownStatuses {
+			s.wants(fmt.Sprintf(`berth_scale_down_status{status=%q} %v`, x, oneIf(x == status)))
+		}
+		s.wants(fmt.Sprintf(`cluster_autoscaler_scale_down_in_cooldown %v`, oneIf(status == core.ScaleDownInCooldown)))
+		if reason != "" {
+			s.wants(reason)
+		}
+	}
+	could := func(p *autoscaler.Plan) { p.Removals = []*autoscaler.Removal{{Node: "n1"}, {Node: "n2"}} }
+	is(core.ScaleDownUnknown, "")
+	s.plan(func(p *autoscaler.Plan) { could(p); p.ScaleUps = []autoscaler.ScaleUp{{Group: "cpu", Nodes: 1}} })
+	s.step(step.ScaleUpDone{Group: "cpu", Nodes: 1})
+	is(core.ScaleDownCandidates, `cluster_autoscaler_unremovable_nodes_count{reason="NotUnneededLongEnough"} 2`)
+	s.now = s.now.Add(30 * time.Second)
+	s.plan(could)
+	s.plan(could)
+	is(core.ScaleDownInCooldown, `cluster_autoscaler_unremovable_nodes_count{reason="InCooldown"} 2`)
+	s.now = s.now.Add(time.Minute)
+	s.plan(could)
+	s.plan(could)
+	is(core.ScaleDownThrottled, `cluster_autoscaler_unremovable_nodes_count{reason="Throttled"} 1`)
+	s.plan(func(p *autoscaler.Plan) {
+		p.Kept = []autoscaler.Kept{{Node: "n2", Reason: autoscaler.KeptDisplaced, Pod: "default/p"}, {Node: "n3", Reason: autoscaler.KeptDisplaced, Pod: "default/p"}}
+	})
+	is(core.ScaleDownHeld, `cluster_autoscaler_unremovable_nodes_count{reason="DisplacedPods"} 2`)
+	s.plan(func(p *autoscaler.Plan) { p.Kept = []autoscaler.Kept{{Node: "n2", Reason: autoscaler.KeptUtilized}} })
+	is(core.ScaleDownNoCandidates, "")
 }
 
 // TestRemovalLatency has a node wait after its time has come, go, and another be needed again.

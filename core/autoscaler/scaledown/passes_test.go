@@ -200,3 +200,16 @@ func TestNodesThatCannotGoAreLookedAtAgain(t *testing.T) {
 		p.pass(nil, "m NotUnderutilized", "n goes, a to new, small to new", "new NotUnderutilized")
 	})
 }
+
+// TestAnAtomicGroupGoesAsAWhole: of a group that its provider scales to zero or its maximum no node
+// goes while another has to stay.
+func TestAnAtomicGroupGoesAsAWhole(t *testing.T) {
+	p := newPasses(t, "n0:", "n1: alone 1", "n2:")
+	p.s.SetGroup("g", &cluster.NodeGroup{ID: "g", Target: 3, Max: 3, Options: &cluster.GroupOptions{ZeroOrMax: true}, Template: p.s.Schema.ParseNode(aNode("t").Obj(), "g")})
+	p.pass(nil, "n0 AtomicScaleDownFailed", "n1 BlockedByPod default/alone", "n2 AtomicScaleDownFailed")
+	if want := "the nodes of group g are removed all together or not at all, and 2 of 3 are removable"; p.last.Kept[0].Detail != want {
+		t.Errorf("got %s, want %s", p.last.Kept[0].Detail, want)
+	}
+	p.s.Remove("pod-alone")
+	p.pass(nil, "n0 goes", "n1 goes", "n2 goes")
+}
