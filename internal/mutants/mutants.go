@@ -105,6 +105,8 @@ var All = []Mutant{
 	{"a stuck node is never simulated again", "core/autoscaler/scaledown/pass.go", "p.req.Now.Sub(k.Since) < p.down.Rules.RecheckAfter", "p.req.Now.Sub(k.Since) >= 0", "./core/autoscaler/scaledown", "TestNodesThatCannotGo", "1"},
 	{"a part of an atomic group goes", "core/autoscaler/scaledown/pass.go", "for p.settle(); p.wholeGroups(); {", "for p.settle(); false; {", "./core/autoscaler/scaledown", "TestAnAtomicGroup", "1"},
 	{"scale-down is throttled while due nodes may go", "core/explain_nodes.go", "candidates(\"\") > 0:", "false:", "./core", "TestScaleDownIsThrottled", "1"},
+	{"a preemptor counts on the room of another", "core/engine/preempt.go", "		if f.code(n) == framework.OK {\n			continue // it may stay", "		if f.reject(n).code == framework.OK {\n			continue // it may stay", "./core", "TestScripts/scheduling_preemption_one_node", "1"},
+	{"more homes are kept than pods are lacking", "core/lifecycle/homes/homes.go", "missing == 0 || lacks[w] > missing && w.Kind != cluster.StatefulSet", "missing == 0", "./core/lifecycle/homes", "TestScripts/capped", "1"},
 	{"nobody knows that pods became ready", "core/autoscaler/scaledown/follow.go", "s.byNode[at].recount = true", "_ = at", "./core/autoscaler/scaledown", "TestPodsThatAreNotReady", "1"},
 	{"a refused eviction counts as done", "core/lifecycle/draining/draining.go", "case in.Err == nil && !p.courtesy && now != nil:", "case !p.courtesy && now != nil:", "./core/lifecycle/nodedeletion", "TestScripts/refused", "1"},
 	{"a node stays that a pod may have left", "core/lifecycle/draining/draining.go", "return p.stage == asked && !p.courtesy", "return false", "./core/lifecycle/nodedeletion", "TestScripts/recalled", "1"},
