@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
@@ -204,6 +205,81 @@ func TestExplainNodeFollowsItOut(t *testing.T) {
 		}
 		if all, _ := p.ExplainNodes(); all.Status != x.status {
 			t.Errorf("%s: scale-down is %s, want %s", x.happens, all.Status, x.status)
+		}
+	}
+}
+
+// TestCandidatesWaitForTimeAndDelay has a plan find that a node could go which isn't ready, and one
+// that is. The former waits for a longer time, and then both wait for what their group was last
+// asked for.
+func TestCandidatesWaitForTimeAndDelay(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) {
+		a.UnneededTime, a.UnreadyTime, a.DelayAfterAdd = 15*time.Second, 35*time.Second, time.Minute
+	})
+	sick := testkit.Node("n2").Alloc("cpu", "4", "memory", "8Gi").Obj()
+	sick.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse}}
+	p.step(0, step.NodeSet{Node: sick, Group: "g"})
+	could := func(plan *autoscaler.Plan) { plan.Removals = []*autoscaler.Removal{{Node: "n1"}, {Node: "n2"}} }
+	for _, x := range []struct {
+		happens string
+		do      func()
+		want    string // of n1 and n2
+		status  core.ScaleDownStatus
+	}{
+		{"nodes were ordered", func() {
+			p.plan(func(plan *autoscaler.Plan) { could(plan); plan.ScaleUps = []autoscaler.ScaleUp{{Group: "g", Nodes: 1}} })
+			p.step(0, step.ScaleUpDone{Group: "g", Nodes: 1})
+		}, "NotUnneededLongEnough, NotUnreadyLongEnough", core.ScaleDownCandidates},
+		{"the time of the ready one is over", func() { p.plan(could) }, "InCooldown, NotUnreadyLongEnough", core.ScaleDownInCooldown},
+		{"that of the other is over", func() { p.plan(could); p.plan(could) }, "InCooldown, InCooldown", core.ScaleDownInCooldown},
+		{"the delay is over", func() { p.step(time.Minute) }, ", ", core.ScaleDownCandidates},
+	} {
+		x.do()
+		one, _ := p.ExplainNode("n1")
+		other, _ := p.ExplainNode("n2")
+		if all, _ := p.ExplainNodes(); fmt.Sprintf("%s, %s", one.Reason, other.Reason) != x.want || all.Status != x.status || one.State+other.State != core.NodeCandidate+core.NodeCandidate {
+			t.Errorf("%s: %s %s and %s %s, scale-down is %s; want %s, %s", x.happens, one.State, one.Reason, other.State, other.Reason, all.Status, x.want, x.status)
+		}
+	}
+}
+
+// TestScaleDownIsThrottledWhenNoDueNodeMayGo has the limit of drains keep a due node: scale-down is
+// throttled when all due nodes wait for it, and not while an empty one may go beside it.
+func TestScaleDownIsThrottledWhenNoDueNodeMayGo(t *testing.T) {
+	p := newHandPlanned(t, func(a *core.Autoscale) {
+		a.UnneededTime, a.DelayAfterAdd, a.MaxDrain, a.MaxScaleDown = 25*time.Second, 0, 1, 5
+	})
+	for _, node := range []string{"n1", "n2"} {
+		p.step(0, step.PodSet{Pod: testkit.Pod("on-"+node).Req("cpu", "1").Owner("apps/v1", "ReplicaSet", "web").On(node).Obj()})
+	}
+	drain := func(node string) *autoscaler.Removal {
+		return &autoscaler.Removal{Node: node, Homes: []autoscaler.Home{{Pod: types.UID("pod-on-" + node), Node: "n4"}}}
+	}
+	both := func(plan *autoscaler.Plan) { plan.Removals = []*autoscaler.Removal{drain("n1"), drain("n2")} }
+	andEmpty := func(plan *autoscaler.Plan) {
+		both(plan)
+		plan.Removals = append(plan.Removals, &autoscaler.Removal{Node: "n3"})
+	}
+	for _, x := range []struct {
+		happens string
+		do      func()
+		want    string // of n1, n2 and n3
+		status  core.ScaleDownStatus
+	}{
+		{"two nodes with pods could go", func() { p.plan(both) }, "Candidate NotUnneededLongEnough, Candidate NotUnneededLongEnough, Unknown ", core.ScaleDownCandidates},
+		{"one of them goes", func() { p.plan(both); p.plan(both) }, "Leaving , Candidate Throttled, Unknown ", core.ScaleDownThrottled},
+		{"an empty node could go", func() { p.plan(andEmpty) }, "Leaving , Candidate Throttled, Candidate NotUnneededLongEnough", core.ScaleDownThrottled},
+		{"it is due", func() { p.plan(andEmpty); p.step(6 * time.Second) }, "Leaving , Candidate Throttled, Candidate ", core.ScaleDownCandidates},
+		{"it goes", func() { p.plan(andEmpty) }, "Leaving , Candidate Throttled, Leaving ", core.ScaleDownThrottled},
+	} {
+		x.do()
+		var got []string
+		for _, name := range []string{"n1", "n2", "n3"} {
+			n, _ := p.ExplainNode(name)
+			got = append(got, n.State+" "+string(n.Reason))
+		}
+		if all, _ := p.ExplainNodes(); strings.Join(got, ", ") != x.want || all.Status != x.status {
+			t.Errorf("%s: nodes are %s, scale-down is %s; want %s, %s", x.happens, strings.Join(got, ", "), all.Status, x.want, x.status)
 		}
 	}
 }

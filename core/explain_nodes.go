@@ -22,7 +22,7 @@ const (
 	ScaleDownDisabled     ScaleDownStatus = "Disabled"
 	ScaleDownUnknown      ScaleDownStatus = "Unknown"           // no plan has looked at nodes
 	ScaleDownHeld         ScaleDownStatus = "Held"              // plans give up no node: the cluster is too sick, or displaced pods have no room
-	ScaleDownThrottled    ScaleDownStatus = "Throttled"         // candidates are due, and as many nodes are going as may at a time
+	ScaleDownThrottled    ScaleDownStatus = "Throttled"         // candidates are due, and limits of parallel removals let none of them go
 	ScaleDownInCooldown   ScaleDownStatus = "InCooldown"        // candidates are due, and their groups all grew, shrank, or failed to, too recently
 	ScaleDownCandidates   ScaleDownStatus = "CandidatesPresent" // nodes could go
 	ScaleDownNoCandidates ScaleDownStatus = "NoCandidates"      // none could
@@ -122,9 +122,11 @@ func (c *Core) scaleDownStatus(sum *nodesSummary) ScaleDownStatus {
 		return ScaleDownHeld
 	case c.scale.staying.Plan() == nil:
 		return ScaleDownUnknown
+	case candidates("") > 0: // some go with the next plan
+		return ScaleDownCandidates
 	case candidates(autoscaler.KeptThrottled)+candidates(autoscaler.KeptNodeBudget) > 0:
 		return ScaleDownThrottled
-	case candidates(autoscaler.KeptGroupDelayed) > 0 && candidates("") == 0:
+	case candidates(autoscaler.KeptGroupDelayed) > 0:
 		return ScaleDownInCooldown
 	case sum.states[NodeCandidate] > 0:
 		return ScaleDownCandidates

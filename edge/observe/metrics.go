@@ -25,7 +25,7 @@ type Metrics struct {
 	duration      *prometheus.HistogramVec
 	algorithm     prometheus.Histogram
 	victims       prometheus.Histogram
-	preemptions   prometheus.Counter
+	attempted     prometheus.Counter // preemptions
 	pending       *prometheus.GaugeVec
 	incoming      *prometheus.CounterVec
 	tries         prometheus.Histogram
@@ -46,12 +46,13 @@ type Metrics struct {
 	perNodeGroup []prometheus.Collector // of the list, those that aren't registered
 	disabled     []string               // names of metrics that are not served
 
-	mu        sync.Mutex // guards what follows
-	scaleDown scaleDownMetrics
-	cluster   clusterMetrics
-	scaleUp   scaleUpMetrics
-	plans     planMetrics
-	shadow    shadowMetrics
+	mu          sync.Mutex // guards what follows
+	preemptions preemptionMetrics
+	scaleDown   scaleDownMetrics
+	cluster     clusterMetrics
+	scaleUp     scaleUpMetrics
+	plans       planMetrics
+	shadow      shadowMetrics
 	// binds are those handed out whose outcome hasn't come back. A pod that goes takes
 	// its bind along.
 	binds map[types.UID]bind
@@ -81,6 +82,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.steps.Observe(took.Seconds())
+	m.preemptions.step(now, inputs, ready)
 	m.scaleDown.step(inputs, ready)
 	m.scaleUp.step(inputs, ready)
 	m.plans.step(now, took, inputs, ready)
@@ -114,6 +116,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 		m.binds[b.UID] = bind{b, now, share}
 	}
 	m.goroutines.WithLabelValues("binding").Set(float64(len(m.binds)))
+	m.goroutines.WithLabelValues(operationPreemption).Set(float64(len(m.preemptions.executing)))
 }
 
 // decided counts a decision that took some time. An attempt that found a node ends
@@ -127,7 +130,7 @@ func (m *Metrics) decided(d *step.Decision, took time.Duration) {
 		m.algorithm.Observe(took.Seconds())
 		m.attempts.WithLabelValues("unschedulable", d.Profile).Inc()
 		m.duration.WithLabelValues("unschedulable", d.Profile).Observe(took.Seconds())
-		m.preemptions.Inc()
+		m.attempted.Inc()
 	case step.Refused:
 		m.attempts.WithLabelValues("unschedulable", d.Profile).Inc()
 		m.duration.WithLabelValues("unschedulable", d.Profile).Observe(took.Seconds())

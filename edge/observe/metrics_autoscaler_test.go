@@ -3,6 +3,7 @@ package observe
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -114,7 +115,7 @@ func TestMetricsOfTheCluster(t *testing.T) {
 	s.step(step.ScaleUpDone{Group: "cpu", Nodes: 2, Err: errors.New("no quota"), Class: nodegroup.OutOfResources})
 	s.wants(`cluster_autoscaler_node_group_backoff_status{node_group="cpu",reason="cloudProviderError"} 1`, `cluster_autoscaler_node_group_target_count{node_group="cpu"} 4`)
 	s.now = s.now.Add(6 * time.Minute)
-	s.step(step.GroupsSet{Groups: s.groups[:1]})
+	s.step(step.GroupsSet{Groups: s.groups[:1]}, step.GroupsSet{Groups: s.groups[:1]})
 	s.wants(`cluster_autoscaler_node_group_backoff_status{node_group="cpu",reason="cloudProviderError"} 0`, `cluster_autoscaler_node_groups_count{node_group_type="autoscaled"} 1`)
 	s.wantsNone(`cluster_autoscaler_node_group_max_count{node_group="gpu"}`)
 }
@@ -205,6 +206,41 @@ func TestMetricsOfPlans(t *testing.T) {
 		`cluster_autoscaler_function_duration_seconds_sum{function="scaleUp"} 4`, `cluster_autoscaler_function_duration_seconds_sum{function="findUnneeded"} 5`)
 }
 
+// TestMetricsOfScaleDownStatuses has nodes wait for the delay of their group, for a limit and for
+// displaced pods: each time one status has the value 1.
+func TestMetricsOfScaleDownStatuses(t *testing.T) {
+	s := newScaled(t, func(a *core.Autoscale) { a.MaxScaleDown, a.DelayAfterAdd = 1, time.Minute })
+	is := func(status core.ScaleDownStatus, reason string) {
+		t.Helper()
+		for _, x := range core.ScaleDownStatuses {
+			s.wants(fmt.Sprintf(`berth_scale_down_status{status=%q} %v`, x, oneIf(x == status)))
+		}
+		s.wants(fmt.Sprintf(`cluster_autoscaler_scale_down_in_cooldown %v`, oneIf(status == core.ScaleDownInCooldown)))
+		if reason != "" {
+			s.wants(reason)
+		}
+	}
+	could := func(p *autoscaler.Plan) { p.Removals = []*autoscaler.Removal{{Node: "n1"}, {Node: "n2"}} }
+	is(core.ScaleDownUnknown, "")
+	s.plan(func(p *autoscaler.Plan) { could(p); p.ScaleUps = []autoscaler.ScaleUp{{Group: "cpu", Nodes: 1}} })
+	s.step(step.ScaleUpDone{Group: "cpu", Nodes: 1})
+	is(core.ScaleDownCandidates, `cluster_autoscaler_unremovable_nodes_count{reason="NotUnneededLongEnough"} 2`)
+	s.now = s.now.Add(30 * time.Second)
+	s.plan(could)
+	s.plan(could)
+	is(core.ScaleDownInCooldown, `cluster_autoscaler_unremovable_nodes_count{reason="InCooldown"} 2`)
+	s.now = s.now.Add(time.Minute)
+	s.plan(could)
+	s.plan(could)
+	is(core.ScaleDownThrottled, `cluster_autoscaler_unremovable_nodes_count{reason="Throttled"} 1`)
+	s.plan(func(p *autoscaler.Plan) {
+		p.Kept = []autoscaler.Kept{{Node: "n2", Reason: autoscaler.KeptDisplaced, Pod: "default/p"}, {Node: "n3", Reason: autoscaler.KeptDisplaced, Pod: "default/p"}}
+	})
+	is(core.ScaleDownHeld, `cluster_autoscaler_unremovable_nodes_count{reason="DisplacedPods"} 2`)
+	s.plan(func(p *autoscaler.Plan) { p.Kept = []autoscaler.Kept{{Node: "n2", Reason: autoscaler.KeptUtilized}} })
+	is(core.ScaleDownNoCandidates, "")
+}
+
 // TestRemovalLatency has a node wait after its time has come, go, and another be needed again.
 func TestRemovalLatency(t *testing.T) {
 	s := newScaled(t, func(a *core.Autoscale) { a.MaxScaleDown = 1 })
@@ -248,9 +284,9 @@ func TestRecordedScrape(t *testing.T) {
 	s.m.Step(s.now, time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "a"}, step.EvictionDone{}}, &step.Ready{NodeDeletions: []step.NodeDeletion{{Node: "b", Reason: step.RemovedUnready, GPU: "nvidia.com/gpu"}},
 		RemovalWaits: []step.RemovalWait{{Removed: true, Took: time.Minute}}, PermitWaits: []step.PermitWait{{Allowed: true}},
 		Comparisons: []step.Comparison{{Verdict: step.Worse, Score: 90, BerthScore: 100, Took: 30 * time.Millisecond, Earlier: &step.Earlier{Node: "b", Took: time.Millisecond}}},
-		Decisions:   []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}}})
+		Decisions:   []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}}, Preemptions: []step.Preemption{{UID: "a", By: "p"}, {UID: "b", By: "q"}}})
 	s.m.shadow.nodesAre(&core.ShadowNodes{Cluster: core.ShadowHours{Hours: 12, Cost: 6}, Berth: core.ShadowHours{Hours: 11, Cost: 5.5}})
-	s.m.Step(s.now, time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "b"}}, &step.Ready{})
+	s.m.Step(s.now.Add(time.Second), time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "b"}, step.PreemptionDone{UID: "a", By: "p"}, step.PreemptionDone{UID: "b", By: "q", Err: errors.New("refused")}}, &step.Ready{})
 	families, err := s.m.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)

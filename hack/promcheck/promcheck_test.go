@@ -283,8 +283,14 @@ var firing = map[string]struct{ fires, quiet string }{
 	"BerthMaxNodesReached":     {"cluster_autoscaler_nodes_count{state=\"ready\"} 9x240\n  cluster_autoscaler_max_nodes_count 9x240", "cluster_autoscaler_nodes_count{state=\"ready\"} 8x240\n  cluster_autoscaler_max_nodes_count 9x240"},
 	"BerthEvictionsFailing":    {`cluster_autoscaler_evicted_pods_total{eviction_result="failed"} 0+1x240`, `cluster_autoscaler_evicted_pods_total{eviction_result="succeeded"} 0+1x240`},
 	"BerthBindingErrors":       {`scheduler_schedule_attempts_total{result="error",profile="p"} 0+1x240`, `scheduler_schedule_attempts_total{result="scheduled",profile="p"} 0+1x240`},
+	"BerthPreemptionsFailing":  {execution("error", 1) + execution("success", 99), execution("error", 1) + execution("success", 100)},
 	"BerthMissedWakeUp":        {`scheduler_pod_scheduled_after_flush_total 0+1x240`, `scheduler_pod_scheduled_after_flush_total 7x240`},
 	"BerthInvalidObjects":      {`berth_bad_objects_total 0+1x240`, `berth_bad_objects_total 7x240`},
+}
+
+// execution is a series of preemptions that end in a result at a pace.
+func execution(result string, pace int) string {
+	return fmt.Sprintf("scheduler_preemption_goroutines_execution_total{result=%q} 0+%dx240\n  ", result, pace)
 }
 
 // TestAlertsFire has each alert fire in one world and not in another; an instance that stands by,

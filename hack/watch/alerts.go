@@ -44,6 +44,8 @@ var alerts = []alert{
 		"Evictions of pods from nodes being removed are failing.", "berth explain node NAME shows the progress of a removal."),
 	newAlert("BerthBindingErrors", `sum by (profile) (increase(scheduler_schedule_attempts_total{result="error"}[10m])) > 10`, "10m", "critical",
 		"Scheduling attempts of profile {{ $labels.profile }} end in errors.", "The log has the error that the API server returned."),
+	newAlert("BerthPreemptionsFailing", `sum(rate(scheduler_preemption_goroutines_execution_total{result="error"}[1h])) / sum(rate(scheduler_preemption_goroutines_execution_total[1h])) >= 0.01`, "15m", "warning",
+		"{{ $value | humanizePercentage }} of preemptions fail; the objective is less than 1 %.", "A victim could not be asked to leave: the log and the decisions PreemptionFailed have the API server's answer, e.g. of an admission webhook or a missing right."),
 	newAlert("BerthMissedWakeUp", `increase(scheduler_pod_scheduled_after_flush_total[1h]) > 0`, "", "info",
 		"A pod was found schedulable only by the periodic flush: a bug in Berth.", "Please report it, with a recording if you have one (--record)."),
 	newAlert("BerthInvalidObjects", `increase(berth_bad_objects_total[1h]) > 0`, "", "info",

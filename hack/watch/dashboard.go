@@ -33,6 +33,15 @@ var rows = []row{
 			{`histogram_quantile(0.99, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))`, "p99"}}},
 		{"Unschedulable pods by plugin", "short", []series{{`max by (plugin) (scheduler_unschedulable_pods)`, "{{plugin}}"}}},
 	}},
+	{"Preemption", []panel{
+		{"Preemptions per hour", "short", []series{{`sum by (result) (increase(scheduler_preemption_goroutines_execution_total[1h]))`, "{{result}}"}}},
+		{"Share of preemptions that fail (objective: less than 1 %)", "percentunit", []series{
+			{`sum(rate(scheduler_preemption_goroutines_execution_total{result="error"}[1h])) / sum(rate(scheduler_preemption_goroutines_execution_total[1h]))`, "failed"}}},
+		{"Time to ask the victims to leave", "s", []series{
+			{`histogram_quantile(0.5, sum by (le) (rate(scheduler_preemption_goroutines_duration_seconds_bucket[15m])))`, "p50"},
+			{`histogram_quantile(0.99, sum by (le) (rate(scheduler_preemption_goroutines_duration_seconds_bucket[15m])))`, "p99"}}},
+		{"Victims of a preemption", "short", []series{{`histogram_quantile(0.5, sum by (le) (rate(scheduler_preemption_victims_bucket[15m])))`, "p50"}}},
+	}},
 	{"Nodes", []panel{
 		{"Nodes by state", "short", []series{{`max by (state) (cluster_autoscaler_nodes_count)`, "{{state}}"}, {`max(cluster_autoscaler_max_nodes_count)`, "maximum"}}},
 		{"Nodes added and removed per hour", "short", []series{

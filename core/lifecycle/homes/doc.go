@@ -13,7 +13,7 @@
 //	                                        Free: the pod isn't evicted   ended: freed
 //	expected   its pod leaves, or has left  a new pod of the owner        ended: taken
 //	                                        Config.Time; or the owner     ended: expired
-//	                                        is gone, or lacks no pod
+//	                                        is gone, or lacks no pod for it
 //
 // Of either state a home may have lost its room: the node is gone, goes itself, or doesn't
 // take the stand-in any more. Then the stand-in is tried elsewhere after each change, and is
@@ -27,9 +27,10 @@
 // Deployment: the home of such a pod is that Deployment's, and is taken by the next pod of any
 // of its ReplicaSets. Until the pod is told to leave, the count of its ReplicaSet says nothing.
 //
-// An owner lacks no pod when it has said so after the pod left (cluster.Replicas), and for
-// settleTime: watches of pods and of owners are apart, so the replacement may be shown later
-// than its owner's count. Owners of kinds that aren't read, and pods without an owner, have
+// Of an owner as many homes are kept as it lacks pods, the ones kept first: the others end when it
+// has said so after their pods left (cluster.Replicas), and for settleTime: watches of pods and of
+// owners are apart, so the replacement may be shown later than its owner's count. A StatefulSet
+// keeps all of its homes until it lacks no pod. Owners of kinds that aren't read, and pods without an owner, have
 // their homes kept for Config.Time.
 //
 // With Config.NoRoom no room is kept: the same entries say which pods are displaced, as

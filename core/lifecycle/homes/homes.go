@@ -57,7 +57,7 @@ type Machine struct {
 	// their nodes have their room.
 	fitting   map[types.UID]bool
 	tried     cluster.Seq // homes without room were tried with the changes up to here
-	unsettled bool        // an owner has changed since endDue last looked, or a pod has left
+	unsettled bool        // since endDue last looked an owner has changed, a pod has left, or a home has ended
 	wake      time.Time   // when endDue has something to do though nothing changes; zero for never
 }
 
@@ -75,7 +75,7 @@ type home struct {
 	left    time.Time    // when the pod was evicted, or was first shown leaving; zero before
 	until   time.Time    // when the home ends for want of a replacement
 	// ownerAt is the owner as it was when the pod left; full since when it has said anew that
-	// it lacks no pod, zero while it hasn't.
+	// it lacks no pod for this home, zero while it hasn't.
 	ownerAt *cluster.Workload
 	full    time.Time
 }
@@ -272,6 +272,7 @@ func (m *Machine) endAll(t *lifecycle.Turn, list []*home, why func(*home) string
 
 // end forgets a home and its stand-in: whoever waits for the room is asked about the change.
 func (m *Machine) end(t *lifecycle.Turn, h *home) {
+	m.unsettled = true // another home of the owner may be needed in its place
 	t.State.Nominate(h.standIn, "")
 	delete(m.byPod, h.pod.UID)
 	delete(m.roomless, h.pod.UID)
@@ -305,45 +306,66 @@ func (m *Machine) Advance(t *lifecycle.Turn) {
 }
 
 // endDue ends the homes that nobody comes for any more, and works out when to look again. It
-// costs O(homes).
+// costs O(homes × log homes).
 func (m *Machine) endDue(t *lifecycle.Turn) {
 	m.unsettled, m.wake = false, time.Time{}
+	spare := m.spare(t.State)
 	var due []*home
 	for _, h := range m.byPod { // in any order
 		if h.left.IsZero() {
 			continue
 		}
-		if next := m.ends(t, h); !t.Now.Before(next) {
+		if next := m.ends(t, h, spare[h]); !t.Now.Before(next) {
 			due = append(due, h)
 		} else {
 			m.wake = lifecycle.Earliest(m.wake, next)
 		}
 	}
 	m.endAll(t, due, func(h *home) string {
-		switch {
+		switch w := t.State.OwnerOf(h.pod); {
 		case !t.Now.Before(h.until):
 			return "no replacement arrived in time"
 		case h.full.IsZero():
 			return "its owner was deleted"
+		case w != nil && w.Replicas.Missing() > 0:
+			return fmt.Sprintf("its owner has all of its pods but %d, for which other homes are kept", w.Replicas.Missing())
 		}
 		return "its owner has all of its pods"
 	})
 }
 
-// ends returns when an expected home ends by itself, as things are.
-func (m *Machine) ends(t *lifecycle.Turn, h *home) time.Time {
-	w := t.State.OwnerOf(h.pod)
+// ends returns when an expected home ends by itself, as things are. spare says that its owner lacks
+// no pod for it.
+func (m *Machine) ends(t *lifecycle.Turn, h *home, spare bool) time.Time {
 	switch {
-	case w == nil && h.known:
+	case h.known && t.State.OwnerOf(h.pod) == nil:
 		h.full = time.Time{}
 		return t.Now
-	case w == nil || h.awaitsSuccessor() || w == h.ownerAt || !keepsReplicas(w) || w.Replicas.Missing() > 0:
+	case !spare:
 		h.full = time.Time{}
 		return h.until
 	case h.full.IsZero():
 		h.full = t.Now
 	}
 	return lifecycle.Earliest(h.until, h.full.Add(settleTime))
+}
+
+// spare returns the expected homes beyond the number of pods that their owners lack: of each owner
+// the ones that were kept last. Those of which the owner has said nothing since the pod left
+// aren't counted. A StatefulSet replaces pods by name and one at a time: its homes are spare
+// only when it lacks no pod.
+func (m *Machine) spare(s *cluster.State) map[*home]bool {
+	out, lacks := map[*home]bool{}, map[*cluster.Workload]int{}
+	for _, h := range inOrder(maps.Values(m.byPod)) {
+		w := s.OwnerOf(h.pod)
+		if h.left.IsZero() || h.awaitsSuccessor() || w == nil || w == h.ownerAt || !keepsReplicas(w) {
+			continue
+		}
+		lacks[w]++
+		missing := w.Replicas.Missing()
+		out[h] = missing == 0 || lacks[w] > missing && w.Kind != cluster.StatefulSet
+	}
+	return out
 }
 
 // keepsReplicas reports whether a workload's Replicas mean something.

@@ -26,8 +26,9 @@ const homeTime = 20 * time.Second
 // of them have ended.
 type model struct {
 	homes map[string]*modelHome // by the pod's name
-	said  map[string][]saying   // by owner, what it has said of its replicas
+	said  map[string][]int      // by owner, how many pods it has said that it lacks, one after the other
 	gone  map[string]bool       // owners
+	kept  int                   // homes so far
 }
 
 type modelHome struct {
@@ -38,11 +39,8 @@ type modelHome struct {
 	leaving     bool // terminating, as the API shows it
 	left        time.Time
 	said        int // how often the owner had spoken when the pod left, or was evicted after all
-}
-
-type saying struct {
-	at      time.Time
-	missing int
+	number      int // in the order of keeping
+	spareSince  time.Time
 }
 
 // over reports whether a home has ended by itself.
@@ -52,18 +50,28 @@ func (m *model) over(h *modelHome, now time.Time) bool {
 		return false
 	case m.gone[h.owner] && h.known || !now.Before(h.left.Add(homeTime)):
 		return true
-	case m.gone[h.owner] || h.surging && !h.evicted:
-		return false
 	}
-	said := m.said[h.owner]
-	if len(said) <= h.said || said[len(said)-1].missing > 0 {
-		return false
+	return !h.spareSince.IsZero() && !now.Before(h.spareSince.Add(5*time.Second))
+}
+
+// findSpare works out which homes nobody comes for: of each owner, of those about which it has
+// spoken since the pod left, the ones beyond the number of pods that it lacks.
+func (m *model) findSpare(now time.Time) {
+	lacks := map[string]int{}
+	for _, h := range slices.SortedFunc(maps.Values(m.homes), func(a, b *modelHome) int { return a.number - b.number }) {
+		said := m.said[h.owner]
+		spare := false
+		if !h.left.IsZero() && !m.gone[h.owner] && (!h.surging || h.evicted) && len(said) > h.said {
+			lacks[h.owner]++
+			spare = lacks[h.owner] > said[len(said)-1]
+		}
+		switch {
+		case !spare:
+			h.spareSince = time.Time{}
+		case h.spareSince.IsZero():
+			h.spareSince = now
+		}
 	}
-	at := len(said) - 1 // since when it lacks no pod, of what it has said since the pod left
-	for at > h.said && said[at-1].missing == 0 {
-		at--
-	}
-	return !now.Before(said[at].at.Add(5 * time.Second))
 }
 
 func (m *model) names() string { return strings.Join(slices.Sorted(maps.Keys(m.homes)), " ") }
@@ -180,7 +188,8 @@ func (h *history) keep(node string) {
 	for _, name := range names {
 		p := h.State.PodOn(types.UID("pod-" + name))
 		if h.model.homes[name] == nil && p.Object.DeletionTimestamp == nil {
-			h.model.homes[name] = &modelHome{owner: p.Object.OwnerReferences[0].Name, from: node, known: h.State.OwnerOf(p) != nil}
+			h.model.kept++
+			h.model.homes[name] = &modelHome{number: h.model.kept, owner: p.Object.OwnerReferences[0].Name, from: node, known: h.State.OwnerOf(p) != nil}
 		}
 	}
 }
@@ -231,7 +240,7 @@ func (h *history) ownerSays(owner string) {
 		return // nothing new
 	}
 	h.State.SetWorkload(&cluster.Workload{Kind: cluster.ReplicaSet, Namespace: "default", Name: owner, Selector: labels.Nothing(), Replicas: r})
-	h.model.said[owner] = append(h.model.said[owner], saying{h.Now, r.Missing()})
+	h.model.said[owner] = append(h.model.said[owner], r.Missing())
 }
 
 // arrives has a new pod end one home of a pod of its owner that has left, or of its Deployment
@@ -270,6 +279,7 @@ func (h *history) arrives(p *cluster.Pod, placed bool) {
 // check compares after an Advance.
 func (h *history) check() {
 	h.machine.Advance(h.Turn)
+	h.model.findSpare(h.Now)
 	maps.DeleteFunc(h.model.homes, func(_ string, x *modelHome) bool { return h.model.over(x, h.Now) })
 	var got []string
 	for _, line := range h.machine.Unsettled() {
@@ -297,7 +307,7 @@ func TestPropertyHomesAreThoseOfTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := lifecycletest.NewBench()
 		h := &history{T: t, Bench: b, machine: homes.New(homes.Config{Time: homeTime}, b.Scheduler),
-			model: model{homes: map[string]*modelHome{}, said: map[string][]saying{}, gone: map[string]bool{}}}
+			model: model{homes: map[string]*modelHome{}, said: map[string][]int{}, gone: map[string]bool{}}}
 		for _, name := range nodeNames {
 			h.Node(testkit.Node(name).Alloc("cpu", "4", "memory", "64Gi").Obj())
 		}

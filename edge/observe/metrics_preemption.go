@@ -1,0 +1,95 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berthproject/berth/core/step"
+)
+
+// This file holds the metrics of preemptions that are carried out while other pods are scheduled
+// (KEP-4832). What is a goroutine in kube-scheduler is here the calls that ask the victims of one
+// preemptor to leave: from the first call until the last one is answered. Each preemption is
+// counted twice: under the names of kube-scheduler, and under those by which the KEP states its
+// objective, which no version of kube-scheduler serves.
+
+// The values of the labels operation and result.
+const (
+	operationPreemption = "preemption"
+	resultSuccess       = "success"
+	resultError         = "error"
+)
+
+// preemptionMetrics are the metrics of calls that ask victims to leave.
+type preemptionMetrics struct {
+	took      *prometheus.HistogramVec // by result
+	executed  *prometheus.CounterVec   // by result
+	tookOf    *prometheus.HistogramVec // by operation
+	executeds *prometheus.CounterVec   // by operation and result
+
+	// executing are the preemptions with calls in flight, by preemptor.
+	executing map[types.UID]*execution
+}
+
+// execution is a preemption with calls in flight.
+type execution struct {
+	began  time.Time
+	calls  int  // in flight, at least 1
+	failed bool // a call has failed
+}
+
+func newPreemptionMetrics(r *registry) preemptionMetrics {
+	r.subsystem = "scheduler"
+	seconds := prometheus.ExponentialBuckets(0.01, 2, 20)
+	m := preemptionMetrics{
+		took:      r.histograms("preemption_goroutines_duration_seconds", "Duration of carrying out a preemption, from the first call that asks one of its victims to leave until the last is answered, by result. The pod's nomination is written first.", seconds, "result"),
+		executed:  r.counters("preemption_goroutines_execution_total", "Number of preemptions carried out, by result: success, or error if a victim could not be asked to leave.", "result"),
+		tookOf:    r.histograms("goroutines_duration_seconds", "The same as preemption_goroutines_duration_seconds, under the name in KEP-4832, which kube-scheduler does not serve.", seconds, "operation"),
+		executeds: r.counters("goroutines_execution_total", "The same as preemption_goroutines_execution_total, under the name in KEP-4832, which kube-scheduler does not serve. The objective there is less than 1 % errors.", "operation", "result"),
+		executing: map[types.UID]*execution{},
+	}
+	for _, result := range []string{resultSuccess, resultError} {
+		m.executed.WithLabelValues(result)
+		m.executeds.WithLabelValues(operationPreemption, result)
+	}
+	return m
+}
+
+// step follows calls from when a Step hands them out until the Step that brings their outcome. A
+// victim that goes before its call is answered is owed the outcome all the same.
+func (m *preemptionMetrics) step(now time.Time, inputs []step.Input, ready *step.Ready) {
+	for _, in := range inputs {
+		if done, ok := in.(step.PreemptionDone); ok {
+			m.done(now, done)
+		}
+	}
+	for i := range ready.Preemptions {
+		by := ready.Preemptions[i].By
+		if m.executing[by] == nil {
+			m.executing[by] = &execution{began: now}
+		}
+		m.executing[by].calls++
+	}
+}
+
+func (m *preemptionMetrics) done(now time.Time, done step.PreemptionDone) {
+	x := m.executing[done.By]
+	if x == nil {
+		return
+	}
+	x.failed = x.failed || done.Err != nil
+	if x.calls--; x.calls > 0 {
+		return
+	}
+	delete(m.executing, done.By)
+	result, took := resultSuccess, now.Sub(x.began).Seconds()
+	if x.failed {
+		result = resultError
+	}
+	m.took.WithLabelValues(result).Observe(took)
+	m.executed.WithLabelValues(result).Inc()
+	m.tookOf.WithLabelValues(operationPreemption).Observe(took)
+	m.executeds.WithLabelValues(operationPreemption, result).Inc()
+}
