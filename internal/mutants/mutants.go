@@ -112,5 +112,8 @@ var All = []Mutant{
 	{"a deleted node counts as being removed while the API shows it", "core/lifecycle/nodedeletion/begin.go", "_, done := d.state.(deleted); !done", "_, done := d.state.(deleted); !done || true", "./core/lifecycle/nodedeletion", "TestScripts/lingering", "1"},
 	{"a node goes though it has moved to another group", "core/lifecycle/nodedeletion/looks.go", "n.Group != d.group {", "false {", "./core/lifecycle/nodedeletion", "TestScripts/moved", "1"},
 	{"instances that came don't count for those that were ordered first", "core/lifecycle/nodegroups/missing.go", "	q.forget(arrived)\n", "", "./core/lifecycle/nodegroups", "TestScripts/missing_churn", "1"},
+	{"a resize of a whole pod isn't seen", "core/cluster/pod.go", "InPlacePodLevelResourcesVerticalScalingEnabled: running", "InPlacePodLevelResourcesVerticalScalingEnabled: false", "./core/cluster", "AsTheLibrary", "400"},
+	{"a container of which a resize can't be requests what its spec says", "core/cluster/pod.go", " && !(running && resourcehelper.IsPodResizeInfeasible(p))", "", "./core/cluster", "TestWhatAPod", "1"},
+	{"what a node has allocated for a whole pod is trimmed away", "core/cluster/pod_fields.go", "		trimPodLevelStatus(to, from)\n", "", "./core/cluster", "TrimmedObjects", "800"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
