@@ -106,17 +106,16 @@ func (s *Schema) ParsePod(p *v1.Pod) *Pod {
 	var ignored []Problem // the same values are reported above
 	whole := resourcehelper.IsPodLevelRequestsSet(p)
 	switch {
-	case !whole && everyContainerRequests(p):
+	case !whole && everyContainerRequests(p) && !(running && resourcehelper.IsPodResizeInfeasible(p)):
+		// Of a resize that can't be, only the status counts, where requests may be missing.
 		out.NonZero = [2]int64{out.Request.At(CPU), out.Request.At(Memory)}
 		out.Scored = out.Request
 	case !whole:
-		all := s.vector(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
-			UseStatusResources: running, NonMissingContainerRequests: defaultRequests(nil)}), &ignored)
+		all := s.vector(requestsWith(p, running, defaultRequests(nil)), &ignored)
 		out.NonZero = [2]int64{all.At(CPU), all.At(Memory)}
 		out.Scored = all
 	default:
-		all := s.vector(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
-			UseStatusResources: running, NonMissingContainerRequests: defaultRequests(requests)}), &ignored)
+		all := s.vector(requestsWith(p, running, defaultRequests(requests)), &ignored)
 		out.NonZero = [2]int64{all.At(CPU), all.At(Memory)}
 		out.Scored = s.vector(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
 			SkipPodLevelResources: true, NonMissingContainerRequests: defaultRequests(nil)}), &ignored)
@@ -174,7 +173,15 @@ func podRequests(p *v1.Pod, running bool) v1.ResourceList {
 		!(running && slices.ContainsFunc(p.Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.Resources != nil })) {
 		return p.Spec.Containers[0].Resources.Requests
 	}
-	return resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: running})
+	return requestsWith(p, running, nil)
+}
+
+// requestsWith returns what a pod requests, with defaults for what its containers don't
+// request. Of a running pod, what its node has allocated or set up counts, too: a resize in
+// place of a container or of the pod as a whole may not have been carried out yet.
+func requestsWith(p *v1.Pod, running bool, defaults v1.ResourceList) v1.ResourceList {
+	return resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: running,
+		InPlacePodLevelResourcesVerticalScalingEnabled: running, NonMissingContainerRequests: defaults})
 }
 
 // vector turns requests into numbers; the number of pods isn't one.

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // What Berth reads of a Pod. Of a pod that has no node yet it reads all of the
@@ -71,11 +72,12 @@ var podFields = []field[v1.Pod, *Pod]{
 		to.Spec.HostNetwork, to.Spec.HostUsers = from.Spec.HostNetwork, from.Spec.HostUsers
 	}, nil},
 	// A resize in place counts by what the node has allocated.
-	{"spec.containers, initContainers, resources, overhead; status.containerStatuses, initContainerStatuses", func(to, from *v1.Pod) {
+	{"spec.containers, initContainers, resources, overhead; status.containerStatuses, initContainerStatuses, resources, allocatedResources", func(to, from *v1.Pod) {
 		to.Spec.InitContainers, to.Spec.Containers = trimContainers(from.Spec.InitContainers), trimContainers(from.Spec.Containers)
 		to.Spec.Resources, to.Spec.Overhead = from.Spec.Resources, from.Spec.Overhead
 		to.Status.InitContainerStatuses = trimStatuses(from.Status.InitContainerStatuses)
 		to.Status.ContainerStatuses = trimStatuses(from.Status.ContainerStatuses)
+		trimPodLevelStatus(to, from)
 	}, func(a, b *Pod) bool {
 		return a.NonZero == b.NonZero && a.Request.Equal(&b.Request) && slices.Equal(a.Ports, b.Ports)
 	}},
@@ -123,6 +125,15 @@ func trimStatuses(in []v1.ContainerStatus) []v1.ContainerStatus {
 		}
 	}
 	return out
+}
+
+// trimPodLevelStatus keeps what the node has set up and allocated for the pod as a whole, which
+// counts only for a pod that requests something as a whole.
+func trimPodLevelStatus(to, from *v1.Pod) {
+	if r := from.Status.Resources; r != nil && resourcehelper.IsPodLevelRequestsSet(from) {
+		to.Status.Resources = &v1.ResourceRequirements{Requests: r.Requests}
+		to.Status.AllocatedResources = from.Status.AllocatedResources
+	}
 }
 
 // trimConditions keeps whether the pod is scheduled, unless its node says so, whether it is

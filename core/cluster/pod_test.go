@@ -46,7 +46,7 @@ func withInit(p *testkit.PodBuilder, containers ...v1.Container) *testkit.PodBui
 }
 
 // TestWhatAPodRequests follows KEP-753 (sidecars), KEP-2837 (requests of the whole
-// pod) and KEP-1287 (resizes in place), as kube-scheduler does: what filters
+// pod) and KEP-1287 and KEP-5419 (resizes in place), as kube-scheduler does: what filters
 // count, and what scoring counts, where a container that requests nothing has
 // 100m and 200Mi.
 func TestWhatAPodRequests(t *testing.T) {
@@ -61,6 +61,17 @@ func TestWhatAPodRequests(t *testing.T) {
 		Resources: &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("2")}}}}
 	running := &testkit.PodBuilder{Pod: *resized.DeepCopy()}
 	running.On("n")
+	// The pod as a whole is resized: from 8 CPUs to 1, which its node hasn't carried out, and from 1
+	// to 100, which it never will.
+	lowered := &testkit.PodBuilder{Pod: *whole.DeepCopy()}
+	lowered.On("n").Spec.Resources.Requests[v1.ResourceCPU] = resource.MustParse("1")
+	lowered.Status.AllocatedResources = v1.ResourceList{v1.ResourceCPU: resource.MustParse("8")}
+	lowered.Status.Resources = &v1.ResourceRequirements{Requests: lowered.Status.AllocatedResources}
+	impossible := &testkit.PodBuilder{Pod: *whole.DeepCopy()}
+	impossible.On("n").Spec.Resources.Requests[v1.ResourceCPU] = resource.MustParse("100")
+	impossible.Status.AllocatedResources = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
+	impossible.Status.Resources = &v1.ResourceRequirements{Requests: impossible.Status.AllocatedResources}
+	impossible.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Reason: v1.PodReasonInfeasible}}
 	infeasible := &testkit.PodBuilder{Pod: *running.DeepCopy()}
 	infeasible.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = resource.MustParse("8")
 	infeasible.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Reason: v1.PodReasonInfeasible}}
@@ -90,7 +101,9 @@ func TestWhatAPodRequests(t *testing.T) {
 		{"overhead", overhead, "cpu=1250 memory=67108864", [2]int64{1250, 64 * mi}, [2]int64{1250, 64 * mi}},
 		{"what a node has allocated counts there", running, "cpu=3000 memory=67108864", [2]int64{3000, 64 * mi}, [2]int64{3000, 64 * mi}},
 		{"and not before", resized, "cpu=1000 memory=67108864", [2]int64{1000, 64 * mi}, [2]int64{1000, 64 * mi}},
-		{"a resize that can't be doesn't count", infeasible, "cpu=3000", [2]int64{3000, 0}, [2]int64{3000, 0}},
+		{"a resize that can't be doesn't count", infeasible, "cpu=3000", [2]int64{3000, 200 * mi}, [2]int64{3000, 200 * mi}},
+		{"what a node has allocated for the whole pod counts", lowered, "cpu=8000", [2]int64{8000, 200 * mi}, [2]int64{100, 200 * mi}},
+		{"a resize of the whole pod that can't be doesn't count", impossible, "cpu=1000", [2]int64{1000, 200 * mi}, [2]int64{100, 200 * mi}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := cluster.NewSchema()
@@ -142,9 +155,19 @@ func TestPropertyRequestsAreAsTheLibraryHasThem(t *testing.T) {
 			}
 			p.Status.ContainerStatuses = []v1.ContainerStatus{s}
 		}
-		running := some("running")
+		if p.Spec.Resources != nil && !some("no status of the whole pod") {
+			p.Status.AllocatedResources = list("allocated for the whole pod")
+			if !some("nothing actuated") {
+				p.Status.Resources = &v1.ResourceRequirements{Requests: list("actuated for the whole pod")}
+			}
+		}
+		if some("a resize that waits") {
+			reason := []string{v1.PodReasonDeferred, v1.PodReasonInfeasible}[testkit.Uniform(t, 2, "why")]
+			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Reason: reason}}
+		}
+		running := testkit.Uniform(t, 2, "running") == 1
 		got := cluster.PodRequests(p.Obj(), running)
-		want := resourcehelper.PodRequests(p.Obj(), resourcehelper.PodResourcesOptions{UseStatusResources: running})
+		want := resourcehelper.PodRequests(p.Obj(), resourcehelper.PodResourcesOptions{UseStatusResources: running, InPlacePodLevelResourcesVerticalScalingEnabled: running})
 		if len(got) != len(want) {
 			t.Fatalf("the pod requests %v, want %v", got, want)
 		}

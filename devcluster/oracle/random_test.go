@@ -60,8 +60,7 @@ func randomCluster(t *rapid.T) *oracle.Cluster {
 func randomPlaced(t *rapid.T, nodes []string) (pods []*v1.Pod) {
 	ports := map[string]bool{}
 	for i := range testkit.Uniform(t, 20, "pods") {
-		p := testkit.RandomPod(t, fmt.Sprint("p", i))
-		p.Spec.NodeName = rapid.SampledFrom(nodes).Draw(t, "on")
+		p := testkit.RandomPlaced(t, fmt.Sprint("p", i), rapid.SampledFrom(nodes).Draw(t, "on"))
 		// Starts differ: of equally important pods kube-scheduler spares any.
 		at := metav1.NewTime(time.Unix(int64(testkit.Uniform(t, 100, "start")*100+i), 0))
 		p.Status.StartTime = &at

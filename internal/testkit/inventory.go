@@ -35,11 +35,10 @@ func RandomInventory(t *rapid.T, nodes int) *Inventory {
 		inv.Nodes = append(inv.Nodes, RandomNode(t, name))
 	}
 	for i := range rapid.IntRange(0, 8).Draw(t, "pods") {
-		p := RandomPod(t, fmt.Sprint("placed", i))
+		p := RandomPlaced(t, fmt.Sprint("placed", i), pick(t, inv.Nodes, "on").Name)
 		if maybe(t, 30, "stores") {
 			AddVolumes(t, p)
 		}
-		p.Spec.NodeName = pick(t, inv.Nodes, "on").Name
 		inv.Pods = append(inv.Pods, p)
 	}
 	inv.Objects = RandomStorage(t)

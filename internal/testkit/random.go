@@ -112,6 +112,55 @@ func RandomPod(t *rapid.T, name string) *v1.Pod {
 	return b.Obj()
 }
 
+// RandomPlaced draws a pod that is on a node, some with a resize that the node hasn't carried out.
+func RandomPlaced(t *rapid.T, name, node string) *v1.Pod {
+	p := RandomPod(t, name)
+	placeOn(t, p, node)
+	return p
+}
+
+// placeOn puts a pod on a node, and draws whether it is being resized there.
+func placeOn(t *rapid.T, p *v1.Pod, node string) {
+	p.Spec.NodeName = node
+	if maybe(t, 20, "resized") {
+		addResize(t, p)
+	}
+}
+
+// addResize draws what a node has allocated and set up for a pod that is being resized: for its
+// first container, its sidecars, or the pod as a whole. It may never carry the resize out.
+func addResize(t *rapid.T, p *v1.Pod) {
+	list := func(what string) v1.ResourceList {
+		out := v1.ResourceList{}
+		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+			if !maybe(t, 20, "no "+string(name)+" "+what) {
+				out[name] = resource.MustParse(pick(t, []string{"100m", "2", "8", "1Gi", "6Gi"}, what))
+			}
+		}
+		return out
+	}
+	requirements := func(what string) *v1.ResourceRequirements { return &v1.ResourceRequirements{Requests: list(what)} }
+	status := func(name string) v1.ContainerStatus {
+		return v1.ContainerStatus{Name: name, Resources: requirements("set up"), AllocatedResources: list("allocated")}
+	}
+	switch {
+	case maybe(t, 50, "as a whole"):
+		if p.Spec.Resources == nil {
+			p.Spec.Resources = requirements("of the pod")
+		}
+		p.Status.Resources, p.Status.AllocatedResources = requirements("set up"), list("allocated")
+	default:
+		p.Status.ContainerStatuses = []v1.ContainerStatus{status(p.Spec.Containers[0].Name)}
+		for i := range p.Spec.InitContainers {
+			p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, status(p.Spec.InitContainers[i].Name))
+		}
+	}
+	if maybe(t, 60, "pending") {
+		reason := pick(t, []string{v1.PodReasonDeferred, v1.PodReasonInfeasible}, "why")
+		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: reason})
+	}
+}
+
 // drawContainers draws what a pod requests, and what else is of its containers.
 func drawContainers(t *rapid.T, b *PodBuilder) {
 	if maybe(t, 85, "requests") {

@@ -123,8 +123,9 @@ func (w *World) Change(t *rapid.T) string {
 
 func (w *World) placePod(t *rapid.T) string {
 	w.next++
-	p := w.State.Schema.ParsePod(w.Pod(t, fmt.Sprint("p", w.next)))
-	node := pick(t, w.Nodes, "on")
+	obj, node := w.Pod(t, fmt.Sprint("p", w.next)), pick(t, w.Nodes, "on")
+	placeOn(t, obj, node)
+	p := w.State.Schema.ParsePod(obj)
 	w.State.Place(p, node)
 	return fmt.Sprintf("place %s on %s", p.Name(), node)
 }
