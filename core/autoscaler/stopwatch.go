@@ -59,6 +59,22 @@ func (q *Questions) Over(s Span) bool {
 	return over
 }
 
+// Asked returns how many questions were asked.
+func (q *Questions) Asked() int { return q.asked }
+
+// Skip counts questions as asked, and answered with no, and reports whether it could: not when
+// the stopwatch knows that one of them is answered with yes.
+func (q *Questions) Skip(n int) bool {
+	if q.Watch == nil {
+		return true
+	}
+	if c, ok := q.Watch.(*Cuts); ok && !c.skip(n) {
+		return false
+	}
+	q.asked += n
+	return true
+}
+
 // Cuts are a stopwatch that knows which questions of one plan are answered with yes: the
 // first is 1.
 type Cuts struct {
@@ -80,4 +96,14 @@ func (c *Cuts) Over(Span) bool {
 	c.asked++
 	_, over := slices.BinarySearch(c.At, c.asked)
 	return over
+}
+
+// skip has questions count as asked, if none of them is answered with yes.
+func (c *Cuts) skip(n int) bool {
+	at, yes := slices.BinarySearch(c.At, c.asked+1)
+	if yes || at < len(c.At) && c.At[at] <= c.asked+n {
+		return n == 0
+	}
+	c.asked += n
+	return true
 }

@@ -118,3 +118,22 @@ func (e *Engine) Relaxed(c *Class) map[string]int {
 	})
 	return out
 }
+
+// ExplainAlone is Explain for a node that may be in no state, and a class none of whose rules
+// looks beyond the node.
+func (e *Engine) ExplainAlone(c *Class, n *cluster.Node) *framework.Reason {
+	e.refresh(c)
+	if c.Rejected != nil {
+		return c.Rejected
+	}
+	if c.narrowed.leavesOut(n.NodeInfo) {
+		return c.narrowed.reason()
+	}
+	for i := range c.localRules {
+		r := c.localRules[i].LocalRule
+		if code, _ := r.EvalNode(n); code != framework.OK {
+			return r.Explain(n)
+		}
+	}
+	return nil
+}

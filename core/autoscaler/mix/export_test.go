@@ -29,3 +29,6 @@ func LowerBound(classes []Class, groups []Group, pods []int, dual func() float64
 	p.set(y, r.scale)
 	return p.bound(pods)
 }
+
+// SolveCoarsely is Solve as it solves problems whose relaxation would take too long.
+func SolveCoarsely(classes []Class, groups []Group) Solution { return solve(classes, groups, -1) }

@@ -8,7 +8,7 @@ import "math"
 // O(C·G² + G³).
 
 const (
-	// maxSteps is never needed by input that isn't badly scaled.
+	// maxSteps is never needed by input that isn't badly scaled. No step takes more than maxStep.
 	maxSteps = 80
 	// tolerance is the relative gap between the bound and the relaxation's cost at which
 	// the method ends.
@@ -132,8 +132,9 @@ func (r *relaxation) solve() (fractions, dual []float64) {
 	p := r.start()
 	s := newStepper(r)
 	prices := newPrices(r, r.cost)
-	best := math.Inf(-1)
+	best, stepWork := math.Inf(-1), int(r.stepWork())
 	for steps := 0; ; steps++ {
+		r.work += stepWork
 		prices.set(p.y, 1)
 		if bound := prices.bound(r.pods); bound > best {
 			best = bound

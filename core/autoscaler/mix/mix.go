@@ -16,8 +16,12 @@
 //     exactly. Where column generation comes to nothing better, it is what first fit
 //     makes of the relaxation (firstfit.go).
 //
-// Equal input gives equal output: there is no randomness, clock or map. Work is limited:
-// maxSteps of the interior-point method, maxWork of column generation.
+// Where the relaxation would take too long, that of a coarser problem is solved in its place
+// (coarse.go).
+//
+// Equal input gives equal output: there is no randomness, clock or order of a map. Work is
+// limited: maxSteps of the interior-point method, of no more than maxStep each, and maxWork of
+// column generation.
 package mix
 
 import "slices"
@@ -59,6 +63,9 @@ type Solution struct {
 	// Assign is by class and group how many pods of the class the nodes of the group
 	// hold. Only pods that no group takes, or that there is no room for, are left out.
 	Assign [][]int
+	// Work is how many multiplications or so it took to solve the relaxation and to generate
+	// columns.
+	Work int
 }
 
 // Batch is a number of nodes of one group that hold equal pods.
@@ -72,8 +79,18 @@ type Count struct{ Class, Pods int }
 
 // Solve finds a purchase for the classes.
 func Solve(classes []Class, groups []Group) Solution {
+	return solve(classes, groups, maxStep)
+}
+
+// solve is Solve where a step of the interior-point method may take so many multiplications.
+func solve(classes []Class, groups []Group, maxStep float64) Solution {
 	r := relax(classes, groups)
-	fractions, duals := r.solve()
+	var fractions, duals []float64
+	if r.stepWork() <= maxStep {
+		fractions, duals = r.solve()
+	} else {
+		fractions, duals = r.solveCoarsely(classes, groups)
+	}
 	nodes := r.purchase(fractions, duals)
 	s := Solution{Nodes: batches(nodes), Assign: make([][]int, len(classes))}
 	for i := range s.Assign {
@@ -94,6 +111,7 @@ func Solve(classes []Class, groups []Group) Solution {
 	p := newPrices(r, real)
 	p.set(duals, r.scale)
 	s.LowerBound = p.bound(held)
+	s.Work = r.work
 	return s
 }
 

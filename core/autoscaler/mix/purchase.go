@@ -16,6 +16,9 @@ func (r *relaxation) purchase(fractions, dual []float64) []pattern {
 	b := newBuyer(r)
 	simple := b.finish(r.firstFit(r.whole(fractions)))
 
+	if rows := len(r.pods) + r.rows - r.rowR; 2*rows*rows*rows > maxWork {
+		return simple // there is no time to solve the master even once
+	}
 	m := newMaster(r, dual)
 	for _, e := range b.cheapest {
 		if e >= 0 {
@@ -27,11 +30,14 @@ func (r *relaxation) purchase(fractions, dual []float64) []pattern {
 	for _, p := range slices.CompactFunc(distinct, func(a, b pattern) bool { return comparePatterns(a, b) == 0 }) {
 		m.add(pattern{p.group, slices.Clone(p.pods)})
 	}
-	if !m.generate() {
+	solved := m.generate()
+	r.work += m.work + m.knapsack.work
+	if !solved {
 		return simple
 	}
 	b = newBuyer(r)
 	better := b.finish(b.fromMaster(m))
+	r.work += m.work + m.knapsack.work
 	if r.better(simple, better) {
 		return simple
 	}
@@ -67,16 +73,11 @@ func newBuyer(r *relaxation) *buyer {
 		b.cheapest[i] = -1
 	}
 	for e := range r.edges {
-		if best := &b.cheapest[r.edges[e].class]; *best < 0 || b.costAlone(e) < b.costAlone(*best) {
+		if best := &b.cheapest[r.edges[e].class]; *best < 0 || r.costAlone(e) < r.costAlone(*best) {
 			*best = e
 		}
 	}
 	return b
-}
-
-// costAlone returns what a pod costs if nodes hold its class alone.
-func (b *buyer) costAlone(e int) float64 {
-	return b.r.cost[b.r.edges[e].group] / float64(b.r.edges[e].fit)
 }
 
 // fromMaster buys what the master's solution buys in whole numbers, and fills up its
@@ -98,7 +99,7 @@ func (b *buyer) fromMaster(m *master) (nodes []pattern) {
 		m.worth[i] = m.center[i]
 		if e >= 0 {
 			// A class that costs the master nothing still has to go somewhere.
-			m.worth[i] = max(m.worth[i], 0.01*b.costAlone(e))
+			m.worth[i] = max(m.worth[i], 0.01*b.r.costAlone(e))
 		}
 	}
 	m.work = 0
@@ -183,7 +184,7 @@ func (b *buyer) fillUp(nodes []pattern) {
 		return
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
-		return cmp.Compare(b.costAlone(b.cheapest[y]), b.costAlone(b.cheapest[x]))
+		return cmp.Compare(b.r.costAlone(b.cheapest[y]), b.r.costAlone(b.cheapest[x]))
 	})
 	for n := range nodes {
 		p := &nodes[n]
@@ -211,8 +212,8 @@ func (b *buyer) buyRest(nodes []pattern) []pattern {
 		for b.left[i] > 0 {
 			best, least := -1, math.Inf(1)
 			for j := range b.r.groups {
-				if e := b.r.edge(j, i); e >= 0 && b.room[j] > 0 && b.costAlone(e) < least {
-					best, least = e, b.costAlone(e)
+				if e := b.r.edge(j, i); e >= 0 && b.room[j] > 0 && b.r.costAlone(e) < least {
+					best, least = e, b.r.costAlone(e)
 				}
 			}
 			if best < 0 {

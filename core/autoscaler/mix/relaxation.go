@@ -62,6 +62,8 @@ type relaxation struct {
 	// Where each kind of constraint begins, those of edges being the first.
 	rowC, rowQ, rowR, rows int
 	b, c                   []float64
+
+	work int // multiplications or so in the steps that were taken
 }
 
 const (

@@ -23,6 +23,7 @@ type Planner struct {
 	drains   *scaledown.Simulator // follows the follower
 	expander expander.Chain
 	seed     uint64 // of the expander
+	memory   scaleup.Memory
 
 	// Stopwatch bounds how long plans take; nil, the default, for no bound. It is to be set
 	// before the first plan.
@@ -82,7 +83,7 @@ func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 	plan := autoscaler.NewPlan(&req, p.Position())
 	questions := &autoscaler.Questions{Watch: p.Stopwatch}
 	questions.Start(autoscaler.WholePlan)
-	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Expander: p.expander, Seed: p.seed, Questions: questions}
+	packer := scaleup.Packer{State: p.follower.State, Engine: p.sched.Engine, Expander: p.expander, Seed: p.seed, Questions: questions, Memory: &p.memory}
 	packer.Plan(req, plan)
 	if plan.Sick == "" && req.ScaleDown != nil {
 		p.drains.Plan(&req, questions, plan)
@@ -102,5 +103,8 @@ func (p *Planner) Plan(req autoscaler.Request) *autoscaler.Plan {
 // the classes that nobody needs.
 func (p *Planner) forget(now time.Time) {
 	p.follower.Trim(p.follower.Head())
-	p.sched.ForgetClasses(now, func() map[*engine.Class]bool { return nil })
+	p.sched.ForgetClasses(now, func() map[*engine.Class]bool {
+		p.memory.Reset() // it has classes
+		return nil
+	})
 }

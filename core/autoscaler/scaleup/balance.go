@@ -91,13 +91,13 @@ func (b *builder) move(x *bundle, homes []*home) (moved []*bundle) {
 		if b.size(to.model)+1 >= b.size(x.model) {
 			break
 		}
-		b.proposed[x.model.group.ID]-- // the node counts once
+		b.add(x.model, -1) // the node counts once
 		if room, _ := b.headroom(to.model.group); room <= 0 {
-			b.proposed[x.model.group.ID]++
+			b.add(x.model, 1)
 			open = slices.DeleteFunc(open, func(h *home) bool { return h == to })
 			continue
 		}
-		b.proposed[to.model.group.ID]++
+		b.add(to.model, 1)
 		to.moved++
 		left--
 	}

@@ -102,8 +102,9 @@ func randomPacking(t *rapid.T) (b *builder, pending []*cluster.Pod) {
 	w := &cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: "agent", Template: schema.ParsePod(daemon.Obj())}
 	now := time.Unix(10000, 0)
 	req := &autoscaler.Request{Now: now, ServerNow: now, Readiness: autoscaler.Readiness{StartupTime: time.Minute}}
-	b = &builder{Packer: &Packer{State: state, Engine: sched.Engine}, req: req, plan: &autoscaler.Plan{}, patience: &patience{}, coming: map[string]*Coming{"g": {}}, proposed: map[string]int{},
-		models: models(state, req, nil), daemons: []*cluster.Workload{w}}
+	b = &builder{Packer: &Packer{State: state, Engine: sched.Engine}, req: req, plan: &autoscaler.Plan{}, patience: &patience{}, coming: map[string]*Coming{"g": {}}, proposed: proposals{nodes: make([]int, 1)},
+		daemons: []*cluster.Workload{w}, memory: &Memory{}}
+	b.models = b.newModels()
 	for i := range 1 + testkit.Uniform(t, 5, "shapes") {
 		shape := testkit.Pod("p").Req("cpu", pick("0", "300m", "1", "3", "9"), "memory", pick("100Mi", "3Gi"), "example.com/gpu", pick("0", "0", "1"))
 		port := testkit.Uniform(t, 4, "port") == 0

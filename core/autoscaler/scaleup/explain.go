@@ -98,62 +98,23 @@ func (b *builder) rooms() []GroupAnswer {
 		room, limit := b.headroom(g)
 		a := GroupAnswer{Group: g.ID, Room: max(room, 0), Limit: limit}
 		if room > 0 {
-			b.proposed[g.ID] += room
+			b.add(b.models[g.ID], room)
 			_, a.Next = b.headroom(g)
-			b.proposed[g.ID] -= room
+			b.add(b.models[g.ID], -room)
 		}
 		out = append(out, a)
 	}
 	return out
 }
 
-// rejects returns why an empty new node of a group doesn't take a pod, nil when it does.
+// rejects returns why an empty new node of a group doesn't take a pod, nil when it does. It is
+// the slow twin of whys.
 func (b *builder) rejects(g *cluster.NodeGroup, class *engine.Class, pod *cluster.Pod) *framework.Reason {
 	mark := b.State.Mark()
 	defer b.State.Rollback(mark)
 	i := b.addNode(b.models[g.ID], g.ID+"/probe")
 	e := b.Engine(pod)
 	return e.Explain(e.Current(class, pod), i)
-}
-
-// explain says of each class of which pods are left why no group would help it.
-func (b *builder) explain(left []*run) {
-	at := map[*engine.Class]int{} // index in NoHelp
-	for _, r := range left {
-		i, ok := at[r.class]
-		if !ok {
-			i = len(b.plan.NoHelp)
-			at[r.class] = i
-			b.plan.NoHelp = append(b.plan.NoHelp, autoscaler.NoHelp{})
-			n := &b.plan.NoHelp[i]
-			n.Reasons, n.Later = b.reasons(r)
-		}
-		b.plan.NoHelp[i].Pods = append(b.plan.NoHelp[i].Pods, uids(expander.Pods{r.pods})...)
-	}
-}
-
-// filteredOut is why a group that could grow doesn't: an expander has forbidden it.
-const filteredOut = "expansion options filtered out and no longer considered"
-
-// reasons says why no group would help the first pod of a run: for each reason, "COUNT
-// reason", how many groups give it, sorted as text. A group that is limited gives that
-// reason alone; any other all messages of the first rule that rejects it. later reports whether
-// a group would take the pod for which its limit passes.
-func (b *builder) reasons(r *run) (reasons []string, later bool) {
-	counts := map[string]int{}
-	for _, g := range b.State.Groups() {
-		if room, limit := b.headroom(g); room <= 0 {
-			counts[limit]++
-			later = later || passes(limit) && b.rejects(g, r.class, r.pods[0]) == nil
-		} else if reason := b.rejects(g, r.class, r.pods[0]); reason != nil {
-			for _, m := range reason.Messages {
-				counts[m]++
-			}
-		} else { // the group was an option, so the expander has forbidden it
-			counts[filteredOut]++
-		}
-	}
-	return autoscaler.CountReasons(counts), later
 }
 
 func uids(pods expander.Pods) []types.UID {

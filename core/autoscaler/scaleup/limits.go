@@ -2,6 +2,7 @@ package scaleup
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -105,15 +106,13 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 	if b.unknown(g) {
 		return 0, NoTemplate
 	}
-	own := b.proposed[g.ID]
+	m := b.models[g.ID]
+	own := b.proposed.of(m)
 	room := g.Max - g.Target - own
 	if room <= 0 {
 		return 0, "max node group size reached"
 	}
-	all := 0
-	for _, n := range b.proposed {
-		all += n
-	}
+	all := b.proposed.all
 	limits := &b.req.Limits
 	for _, limit := range []struct {
 		max, used int
@@ -131,22 +130,50 @@ func (b *builder) headroom(g *cluster.NodeGroup) (int, string) {
 			return 0, limit.why
 		}
 	}
-	for _, t := range b.limits.totals {
-		each := b.models[g.ID].info.Allocatable.At(t.id)
+	for i, t := range b.limits.totals {
+		each := m.info.Allocatable.At(t.id)
 		if each == 0 {
 			continue
 		}
-		if room = min(room, int(max(t.max-t.used-b.proposes(t.id), 0)/each)); room <= 0 {
+		if room = min(room, int(max(t.max-t.used-b.proposed.sum(i), 0)/each)); room <= 0 {
 			return 0, TotalReached(t.name)
 		}
 	}
 	return room, ""
 }
 
-// proposes returns how much of a resource the nodes have that the plan proposes so far.
-func (b *builder) proposes(id cluster.ResourceID) (sum int64) {
-	for group, nodes := range b.proposed {
-		sum += int64(nodes) * b.models[group].info.Allocatable.At(id)
+// proposals are the nodes that the plan proposes so far, with their sums: headroom is asked
+// once and more for each group and round.
+type proposals struct {
+	nodes []int   // by model.number
+	all   int     // the sum of nodes
+	sums  []int64 // by limits.totals: how much the nodes have; nil while there are none
+}
+
+// of returns how many nodes are proposed of one group.
+func (p *proposals) of(m *model) int { return p.nodes[m.number] }
+
+// sum returns how much the nodes have of what limits.totals[i] bounds.
+func (p *proposals) sum(i int) int64 {
+	if p.sums == nil {
+		return 0
 	}
-	return sum
+	return p.sums[i]
+}
+
+func (p *proposals) clone() proposals {
+	return proposals{slices.Clone(p.nodes), p.all, slices.Clone(p.sums)}
+}
+
+// add has the plan propose more nodes of a group; fewer, if nodes is below 0.
+func (b *builder) add(m *model, nodes int) {
+	p := &b.proposed
+	p.nodes[m.number] += nodes
+	p.all += nodes
+	if p.sums == nil {
+		p.sums = make([]int64, len(b.limits.totals))
+	}
+	for i := range b.limits.totals {
+		p.sums[i] += int64(nodes) * m.info.Allocatable.At(b.limits.totals[i].id)
+	}
 }

@@ -26,14 +26,15 @@ func (p *Packer) belowMinimum(req *autoscaler.Request) []*cluster.NodeGroup {
 // fillUp proposes nodes for groups below their minimum, as far as limits allow.
 func (b *builder) fillUp(short []*cluster.NodeGroup) {
 	for _, g := range short {
+		m := b.models[g.ID]
 		room, _ := b.headroom(g)
 		nodes := min(room, g.Min-g.Target)
 		if nodes <= 0 {
 			continue
 		}
 		for range nodes {
-			b.addNode(b.models[g.ID], newNode(g, b.proposed[g.ID]))
-			b.proposed[g.ID]++
+			b.addNode(m, newNode(g, b.proposed.of(m)))
+			b.add(m, 1)
 		}
 		b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: g.ID, Nodes: nodes, Choice: &autoscaler.Choice{Plan: b.req.Number, By: autoscaler.ByMinimum}})
 	}

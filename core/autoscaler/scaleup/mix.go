@@ -84,7 +84,7 @@ func (b *builder) buyMix(left []*run) []*run {
 	for _, m := range models {
 		if k := bought.only(m); k.nodes > 0 {
 			k.choice = choice
-			b.proposed[m.group.ID] -= k.nodes // propose counts them
+			b.add(m, -k.nodes) // propose counts them
 			all = append(all, k)
 		}
 	}
@@ -205,9 +205,9 @@ func (b *builder) buyBatch(m *model, batch mix.Batch, classes []*mixClass) *bund
 	if len(x.fills) == 0 {
 		return nil
 	}
-	b.proposed[m.group.ID] += nodes
+	b.add(m, nodes)
 	return x
 }
 
 // size returns how many nodes a group would have with what is proposed.
-func (b *builder) size(m *model) int { return m.group.Target + b.proposed[m.group.ID] }
+func (b *builder) size(m *model) int { return m.group.Target + b.proposed.of(m) }

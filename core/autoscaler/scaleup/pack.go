@@ -2,7 +2,6 @@ package scaleup
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +20,7 @@ type packed struct {
 	bundles []*bundle
 	nodes   int           // new ones
 	pods    expander.Pods // in the order in which they were placed
+	limited bool          // pods of countable classes would have had more nodes but for a limit
 	choice  *autoscaler.Choice
 }
 
@@ -42,15 +42,17 @@ type packed struct {
 // Nodes for pods of the first kind are made in sharing, too; those for the others are shared
 // over all similar groups (balance.go).
 func (b *builder) pack(m *model, sharing []*model, pending []*run) packed {
-	before := maps.Clone(b.proposed)
+	before := b.proposed.clone()
 	defer func() { b.proposed = before }() // headroom counts what is packed meanwhile
 	p := packing{builder: b, packed: packed{model: m}, sharing: sharing, at: map[cluster.NodeIndex]*bundle{}, rejected: map[*engine.Class]bool{}}
 	runs := largestFirst(m.group, pending)
 	b.notePacking(m.group.ID, runs)
+	b.work.Packings++
 	if b.Questions != nil {
 		b.Questions.Start(autoscaler.OneGroup)
 	}
 	for _, r := range runs {
+		b.work.Tried++
 		if !r.countable && r.prefers.includes(m.group) && !p.over() {
 			p.oneByOne(r)
 		}
@@ -168,15 +170,16 @@ func (p *packing) addFor(m *model, e *engine.Engine, class *engine.Class) bool {
 	if !e.TakesAlone(class, p.blank(m)) || slices.ContainsFunc(p.refused, func(o *model) bool { return e.RejectedAlike(class, o.info, m.info) }) {
 		return false
 	}
+	p.work.Tried++
 	mark := p.State.Mark()
-	i := p.addNode(m, newNode(m.group, p.proposed[m.group.ID]))
+	i := p.addNode(m, newNode(m.group, p.proposed.of(m)))
 	if _, ok := e.Best(class); !ok {
 		p.State.Rollback(mark)
 		p.refused = append(p.refused, m)
 		return false
 	}
 	p.State.Release(mark)
-	p.proposed[m.group.ID]++
+	p.add(m, 1)
 	p.nodes++
 	p.opened(i, m)
 	return true
@@ -203,19 +206,24 @@ func (p *packing) count(r *run) {
 // open counts the pods of a run that are left onto as many new nodes of a group as they need
 // and the group may have, and returns the pods left over.
 func (p *packing) open(m *model, e *engine.Engine, r *run, rest []*cluster.Pod) []*cluster.Pod {
-	room, _ := p.headroom(m.group)
-	if len(rest) == 0 || room <= 0 || !r.prefers.includes(m.group) {
+	if len(rest) == 0 || !r.prefers.includes(m.group) {
 		return rest
 	}
 	each := min(p.fits(m, e, r.class), len(rest))
 	if each == 0 {
 		return rest
 	}
-	nodes := min((len(rest)+each-1)/each, room)
+	needed := (len(rest) + each - 1) / each
+	room, _ := p.headroom(m.group)
+	p.limited = p.limited || room < needed
+	if room <= 0 {
+		return rest
+	}
+	nodes := min(needed, room)
 	last := len(p.bundles)
 	p.bundles = append(p.bundles, newBundle(m, p.blank(m), nodes))
 	p.nodes += nodes
-	p.proposed[m.group.ID] += nodes
+	p.add(m, nodes)
 	made, rest := p.fillBundles(p.bundles[last:], e, r, rest)
 	p.bundles = append(p.bundles[:last], made...)
 	return rest
@@ -263,13 +271,13 @@ func (k *packed) bins() [][]types.UID {
 
 // apply puts into the state what pack has found, after it was rolled back.
 func (b *builder) apply(k packed) {
-	made := maps.Clone(b.proposed)
+	made := b.proposed.clone().nodes
 	for _, x := range k.bundles {
 		for i := range x.nodes {
 			at := x.at
 			if x.model != nil {
-				at = b.addNode(x.model, newNode(x.model.group, made[x.model.group.ID]))
-				made[x.model.group.ID]++
+				at = b.addNode(x.model, newNode(x.model.group, made[x.model.number]))
+				made[x.model.number]++
 			}
 			for _, f := range x.fills {
 				for _, pod := range f.pods[i*f.each : (i+1)*f.each] {

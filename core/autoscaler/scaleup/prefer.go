@@ -3,7 +3,6 @@ package scaleup
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -40,7 +39,7 @@ func (p *preference) includes(g *cluster.NodeGroup) bool {
 }
 
 // preferring returns the runs divided by what their pods prefer; ok is false when none of
-// them prefers any group. It leaves the state as it was. It costs one answer of the engine for
+// them prefers any group, or there was no time to find out. It leaves the state as it was. It costs one answer of the engine for
 // each class, and two for each of some hundred pods whose scores look at other pods.
 func (b *builder) preferring(left []*run) (out []*run, ok bool) {
 	if !b.Expander.WeighsPreferences() {
@@ -62,7 +61,7 @@ func (b *builder) preferring(left []*run) (out []*run, ok bool) {
 	}
 	q.placed = make([]int, len(q.models))
 	q.ask(left)
-	if len(q.of) == 0 {
+	if len(q.of) == 0 || q.late {
 		return nil, false
 	}
 	for _, r := range left {
@@ -92,6 +91,7 @@ type preferences struct {
 	models []*model            // of the groups that may grow, by ID
 	nodes  []cluster.NodeIndex // by model: a node that nothing is on yet
 	placed []int               // by model: how many pods were placed on nodes of its group
+	late   bool                // there is no time to ask for preferences
 	serial int
 	sets   map[string]*preference // by the models in it
 	of     map[*cluster.Pod]*preference
@@ -118,7 +118,10 @@ func (q *preferences) newNode(m *model) cluster.NodeIndex {
 // after the other, as they will be scheduled, whatever their classes.
 func (q *preferences) ask(runs []*run) {
 	classOf := map[*cluster.Pod]*engine.Class{}
-	for _, r := range byClass(runs) {
+	for i, r := range byClass(runs) {
+		if q.late = q.late || i%preferredTogether == preferredTogether-1 && q.over(autoscaler.WholePlan); q.late {
+			return
+		}
 		if r.class.LooksBeyondNode() && !r.countable {
 			continue
 		}
@@ -154,6 +157,9 @@ func (q *preferences) ask(runs []*run) {
 		}
 	}
 }
+
+// preferredTogether is how many classes are asked about until the stopwatch is.
+const preferredTogether = 64
 
 // oneByOnePods is how many pods are placed to find out what each prefers.
 const oneByOnePods = 512
@@ -272,11 +278,11 @@ func (b *builder) buy(left []*run) []*run {
 		return b.grow(left)
 	}
 	b.plan.ScaleUps = slices.Clip(b.plan.ScaleUps) // both ways go on from these
-	before, proposed := *b.plan, maps.Clone(b.proposed)
+	before, proposed := *b.plan, b.proposed.clone()
 	mark := b.State.Mark()
 	undo := func(to autoscaler.Plan) {
 		b.State.Rollback(mark)
-		*b.plan, b.proposed = to, maps.Clone(proposed)
+		*b.plan, b.proposed = to, proposed.clone()
 	}
 	plain := b.grow(left)
 	if b.patience.ended {

@@ -23,13 +23,11 @@ type run struct {
 // runs divides pods into runs, in their order. The pods' own terms have to be known first:
 // once one of them is placed, they tell apart pods that nothing told apart before.
 func (b *builder) runs(pods []*cluster.Pod) []*run {
-	for _, pod := range pods {
-		b.State.LearnTerms(pod)
-	}
+	b.memory.learn(b.State, pods)
 	var out []*run
 	for _, pod := range pods {
 		e := b.Engine(pod)
-		class := e.Class(pod)
+		class := b.memory.classOf(e, pod)
 		if n := len(out); n > 0 && out[n-1].class == class {
 			out[n-1].pods = append(out[n-1].pods, pod)
 		} else {
@@ -77,10 +75,15 @@ func without(runs []*run, all []packed) []*run {
 	return filtered(runs, func(pod *cluster.Pod) bool { return !placed[pod] })
 }
 
-// filtered leaves out the pods that keep returns false for.
+// filtered leaves out the pods that keep returns false for. A run of which none is left out
+// stays the same.
 func filtered(runs []*run, keep func(*cluster.Pod) bool) []*run {
 	var out []*run
 	for _, r := range runs {
+		if !slices.ContainsFunc(r.pods, func(pod *cluster.Pod) bool { return !keep(pod) }) {
+			out = append(out, r)
+			continue
+		}
 		pods := slices.DeleteFunc(slices.Clone(r.pods), func(pod *cluster.Pod) bool { return !keep(pod) })
 		if len(pods) > 0 {
 			out = append(out, &run{r.class, r.countable, pods, r.prefers})

@@ -47,6 +47,11 @@ type Packer struct {
 	// Questions are the plan's to its stopwatch, which has begun to measure the plan; nil for
 	// no bound.
 	Questions *autoscaler.Questions
+	// Memory is what plans before have found out, and takes what this one does; nil for none.
+	Memory *Memory
+
+	anew bool // for tests: nothing is kept from round to round, and explained with a node in the state
+	work Work
 }
 
 // builder makes one plan.
@@ -55,17 +60,22 @@ type builder struct {
 	req  *autoscaler.Request
 	plan *autoscaler.Plan
 	// daemons are the DaemonSets whose pods a new node would get.
-	daemons []*cluster.Workload
-	models  map[string]*model  // by group
-	coming  map[string]*Coming // by group, before this plan
+	daemons      []*cluster.Workload
+	plainDaemons bool // whether which of them a new node gets follows from the node alone
+	memory       *Memory
+	models       map[string]*model  // by group
+	coming       map[string]*Coming // by group, before this plan
 	// arriving are, by group, the coming nodes as they stand in the state.
 	arriving map[string]*arrivals
 	joins    map[cluster.NodeIndex]*autoscaler.Join // by each of these
 	limits   limits
 	mix      *autoscaler.Mix // of which what is proposed is a part; nil for none
 	// proposed is how many nodes of each group the plan has so far.
-	proposed map[string]int
+	proposed proposals
+	offers   []*offer // by model.number, of the runs that are left; nil for those not made yet
 	patience *patience
+	// triedBefore is what was tried before the round, or in it before the last try.
+	triedBefore int
 }
 
 // Plan fills in a plan's Sick, Covered, Joins, Recalls, ScaleUps, NoHelp, Unneeded and Whole. With
@@ -73,13 +83,30 @@ type builder struct {
 // is left, once more without them. Both are one plan to the stopwatch and to who replays
 // answers.
 func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
+	if p.Memory == nil || p.Questions == nil {
+		p.planAnew(req, plan)
+		return
+	}
+	if p.Memory.recall(p.State, &req, plan, p.Questions) {
+		return
+	}
+	p.Memory.last = nil
+	asked := p.Questions.Asked()
+	p.planAnew(req, plan)
+	if len(p.Questions.Cuts) == 0 {
+		p.Memory.remember(p.State, &req, plan, p.Questions.Asked()-asked)
+	}
+}
+
+// planAnew is Plan without regard to the last plan.
+func (p *Packer) planAnew(req autoscaler.Request, plan *autoscaler.Plan) {
 	patience := &patience{}
 	if len(req.Whole) > 0 {
 		with := req
 		with.Pending = slices.Concat(req.Pending, req.Whole)
 		all := autoscaler.NewPlan(&req, plan.At)
-		p.plan(with, all, patience)
-		if serves(all, req.Whole) {
+		left := p.plan(with, all, patience)
+		if serves(left, req.Whole) {
 			*plan, plan.Whole = *all, true
 			return
 		}
@@ -89,29 +116,29 @@ func (p *Packer) Plan(req autoscaler.Request, plan *autoscaler.Plan) {
 	p.plan(req, plan, patience)
 }
 
-// serves reports whether a plan has a place for each of some pods.
-func serves(plan *autoscaler.Plan, pods []*cluster.Pod) bool {
-	left := map[types.UID]bool{}
-	for _, x := range plan.NoHelp {
-		for _, uid := range x.Pods {
-			left[uid] = true
+// serves reports whether none of some pods is left.
+func serves(left []*run, pods []*cluster.Pod) bool {
+	waiting := map[types.UID]bool{}
+	for _, r := range left {
+		for _, pod := range r.pods {
+			waiting[pod.UID] = true
 		}
 	}
-	return plan.Unplanned == 0 && !slices.ContainsFunc(pods, func(pod *cluster.Pod) bool { return left[pod.UID] })
+	return !slices.ContainsFunc(pods, func(pod *cluster.Pod) bool { return waiting[pod.UID] })
 }
 
-// plan makes a plan for the pending pods.
-func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *patience) {
+// plan makes a plan for the pending pods, and returns those that have no place in it.
+func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *patience) (left []*run) {
 	plan.Sick = Sick(p.State, &req)
 	short := p.belowMinimum(&req)
 	if len(req.Pending) == 0 && short == nil && len(req.Spare) == 0 {
-		return // nothing has to be looked for
+		return nil // nothing has to be looked for
 	}
 	mark := p.State.Mark()
 	defer p.State.Rollback(mark)
 	b := p.begin(&req, plan)
 	b.patience = patience
-	left := b.recall(b.cover(b.runs(req.Pending)))
+	left = b.recall(b.cover(b.runs(req.Pending)))
 	b.limits = b.newLimits()
 	if short != nil {
 		b.fillUp(short)
@@ -131,23 +158,35 @@ func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *p
 	left = b.buy(left)
 	if b.patience.ended {
 		plan.Unplanned = count(left) // why no group helps them isn't known
-		return
+		return left
 	}
-	b.explain(left)
 	plan.Unneeded = b.unneeded()
+	b.explain(left)
+	return left
 }
 
 // begin returns the builder of a plan.
 func (p *Packer) begin(req *autoscaler.Request, plan *autoscaler.Plan) *builder {
-	b := &builder{Packer: p, req: req, plan: plan, patience: &patience{}, proposed: map[string]int{}, arriving: map[string]*arrivals{},
+	b := &builder{Packer: p, req: req, plan: plan, patience: &patience{}, arriving: map[string]*arrivals{},
 		coming: Survey(p.State, req.Conditions, &req.Readiness, req.ServerNow)}
-	b.models = models(p.State, req, b.coming)
+	if b.memory = p.Memory; b.memory == nil {
+		b.memory = &Memory{}
+	}
+	b.plainDaemons = true
 	for _, w := range p.State.Workloads() {
 		// Of another scheduler's pods nothing is known about where they go.
-		if w.Kind == cluster.DaemonSet && p.Engine(w.Template) != nil {
+		if w.Kind != cluster.DaemonSet {
+			continue
+		}
+		if e := p.Engine(w.Template); e != nil {
+			p.State.LearnTerms(w.Template) // before any pod is classified
 			b.daemons = append(b.daemons, w)
+			b.plainDaemons = b.plainDaemons && plain(e, e.Class(w.Template))
 		}
 	}
+	b.memory.begin(req, b.daemons, b.plainDaemons)
+	b.models = b.newModels()
+	b.proposed.nodes = make([]int, len(b.models))
 	for _, pod := range req.Pending {
 		p.State.Nominate(pod, "") // the place that is kept for it is no obstacle to it
 	}
@@ -172,15 +211,19 @@ func (b *builder) grow(left []*run) []*run {
 // returns the pods that are left. Pods that no group they prefer takes are content with
 // others.
 func (b *builder) rounds(left []*run) []*run {
+	b.forgetOffers()
 	for len(left) > 0 && !b.patience.ended {
 		k, ok := b.best(left)
 		if !ok {
 			if left, ok = indifferent(left); !ok {
 				break
 			}
+			b.forgetOffers() // the runs are others
 			continue
 		}
-		left = b.placeOnProposed(b.propose(left, k))
+		rest := b.propose(left, k)
+		b.outdate(k, left, rest)
+		left = b.placeOnProposed(rest)
 	}
 	return left
 }
@@ -198,7 +241,7 @@ func (b *builder) propose(left []*run, all ...packed) []*run {
 			if part.nodes == 0 {
 				continue // all of its pods need what others of the parts bring
 			}
-			b.proposed[m.group.ID] += part.nodes
+			b.add(m, part.nodes)
 			b.plan.ScaleUps = append(b.plan.ScaleUps, autoscaler.ScaleUp{Group: m.group.ID, Nodes: part.nodes, Wasted: wasted(part.bundles), Mix: b.mix, Choice: k.choice, Pods: uids(part.pods), Bins: part.bins()})
 		}
 	}
@@ -235,39 +278,54 @@ func (b *builder) needsState(left []*run) bool {
 // expander chooses; ok is false when no group takes any of them or the expander forbids
 // them all.
 func (b *builder) best(left []*run) (best packed, ok bool) {
-	var options []expander.Option
-	var choices []packed
-	var by string
-	needed := map[string]bool{} // by another's option, which is no other than their own
-	for _, g := range b.State.Groups() {
-		if room, _ := b.headroom(g); room <= 0 || needed[g.ID] {
-			continue
-		}
-		k := b.option(b.models[g.ID], left)
-		if k.nodes == 0 {
-			continue
-		}
-		o := expander.Option{Group: g, Nodes: k.nodes, Pods: k.pods, Wasted: wasted(k.bundles), Allocatable: &b.models[g.ID].info.Allocatable}
-		for _, m := range k.needed {
-			needed[m.group.ID] = true
-		}
-		for _, m := range k.joined {
-			o.Similar = append(o.Similar, expander.Share{Group: m.group, Nodes: k.only(m).nodes})
-		}
-		options = append(options, o)
-		choices = append(choices, k)
-		if b.planOver() {
+	r := round{kept: !b.anew && !b.needsState(left), needed: map[string]bool{}}
+	b.triedBefore = b.work.Tried
+	groups := b.State.Groups()
+	for _, g := range groups {
+		took := b.ask(&r, g, left)
+		if (took || b.inVain()) && b.planOver() {
 			break // the expander has these to choose from
 		}
 	}
-	round := expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.limits.nodes, Schema: b.State.Schema, Answers: &b.plan.Answers, By: &by}
-	i := b.Expander.Choose(round, options)
+	if len(r.options) == 0 && b.patience.ended && len(groups) > 0 {
+		b.triedBefore = b.work.Tried
+		b.ask(&r, groups[int(b.req.Number%uint64(len(groups)))], left) // in each plan another
+	}
+	var by string
+	i := b.Expander.Choose(expander.Round{Seed: b.Seed, Request: b.req.Number, Number: len(b.plan.ScaleUps), Nodes: b.limits.nodes,
+		Schema: b.State.Schema, Answers: &b.plan.Answers, By: &by}, r.options)
 	if i < 0 {
 		return packed{}, false
 	}
-	best = choices[i]
-	best.choice = b.account(by, options)
+	best = r.choices[i]
+	best.choice = b.account(by, r.options)
 	return best, true
+}
+
+// round is one choice among the groups.
+type round struct {
+	kept    bool // whether offers are kept from the round before
+	options []expander.Option
+	choices []packed
+	needed  map[string]bool // groups needed by another's option, which is no other than their own
+}
+
+// ask adds a group to the options of a round, and reports whether it takes any pods on new
+// nodes.
+func (b *builder) ask(r *round, g *cluster.NodeGroup, left []*run) bool {
+	if room, _ := b.headroom(g); room <= 0 || r.needed[g.ID] {
+		return false
+	}
+	x := b.offer(b.models[g.ID], left, r.kept)
+	if x.packed.nodes == 0 {
+		return false
+	}
+	for _, m := range x.packed.needed {
+		r.needed[m.group.ID] = true
+	}
+	r.options = append(r.options, x.option)
+	r.choices = append(r.choices, x.packed)
+	return true
 }
 
 // option packs a group with the pods that are left, in the state as it is. Nodes that are

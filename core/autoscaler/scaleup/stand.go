@@ -9,8 +9,8 @@ func (p *Packer) Stand(req *autoscaler.Request, ups []autoscaler.ScaleUp) {
 	for i := range ups {
 		m := b.models[ups[i].Group]
 		for range ups[i].Nodes {
-			b.addNode(m, newNode(m.group, b.proposed[m.group.ID]))
-			b.proposed[m.group.ID]++
+			b.addNode(m, newNode(m.group, b.proposed.of(m)))
+			b.add(m, 1)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package scaleup
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -22,15 +23,18 @@ import (
 
 // model is what new nodes of a group are made after.
 type model struct {
-	group *cluster.NodeGroup
-	info  *cluster.NodeInfo
+	group  *cluster.NodeGroup
+	number int // of those of a plan, by the group's ID; from 0
+	slot   int // of what is remembered about it (memory.go)
+	key    modelKey
+	info   *cluster.NodeInfo
 	// live is the node that info was taken from; nil when that is gone, or info is the
 	// provider's template.
 	live *cluster.Node
 	// blank is a new node with the pods that it gets by itself, outside of the state. It
 	// is made when it is first needed.
 	blank *cluster.Node
-	// fits is how many pods of a countable class blank takes, once asked.
+	// fits is how many pods of a countable class that isn't plain blank takes, once asked.
 	fits map[*engine.Class]int
 	// similar are the groups that share what is bought of this one, once compared.
 	similar  []*model
@@ -38,43 +42,79 @@ type model struct {
 	drivers  *storagev1.CSINode // that the provider's template has, once read
 }
 
-// models returns the model of each group. As long as no node of a group has been usable, one
-// that is starting may show less than the provider's template promises: nodes of the
-// template would be bought for pods that none of them takes, until the first is usable.
-func models(s *cluster.State, req *autoscaler.Request, coming map[string]*Coming) map[string]*model {
+// newModels returns the model of each group: those of the plan before that are the same still, with
+// what they remember.
+func (b *builder) newModels() map[string]*model {
 	out := map[string]*model{}
-	for _, g := range s.Groups() {
-		m := &model{group: g, info: g.Template}
-		if newest := req.Conditions[g.ID].Newest; newest != nil {
-			m.info = req.Readiness.TemplateFrom(newest, g.Template)
-			m.live = s.NodeByName(newest.Name)
-		} else if c := coming[g.ID]; c != nil && len(c.Starting) > 0 {
-			var newest *cluster.NodeInfo
-			for _, n := range c.Starting {
-				newest = autoscaler.Newer(newest, n.NodeInfo)
-			}
-			m.info = autoscaler.Lowered(g.Template, newest)
+	for i, g := range b.State.Groups() {
+		key := b.keyOf(g)
+		m := b.memory.models[g.ID]
+		if m == nil || !m.key.equal(&key) {
+			m = b.newModel(g, key)
 		}
-		m.info = asTemplate(m.info)
+		m.group, m.number, m.live = g, i, b.liveOf(g)
+		m.fits, m.similar, m.compared = nil, nil, false
 		out[g.ID] = m
 	}
+	b.memory.keepModels(out)
 	return out
+}
+
+// liveOf returns the newest usable node of a group; nil when it is gone, or there was none.
+func (b *builder) liveOf(g *cluster.NodeGroup) *cluster.Node {
+	if newest := b.req.Conditions[g.ID].Newest; newest != nil {
+		return b.State.NodeByName(newest.Name)
+	}
+	return nil
+}
+
+// keyOf returns what a group's model is to be made of. As long as no node of a group has been
+// usable, one that is starting may show less than the provider's template promises: nodes of
+// the template would be bought for pods that none of them takes, until the first is usable.
+func (b *builder) keyOf(g *cluster.NodeGroup) modelKey {
+	k := modelKey{template: g.Template, newest: b.req.Conditions[g.ID].Newest}
+	if k.newest == nil {
+		if c := b.coming[g.ID]; c != nil {
+			for _, n := range c.Starting {
+				k.starting = autoscaler.Newer(k.starting, n.NodeInfo)
+			}
+		}
+		return k
+	}
+	if live := b.liveOf(g); live != nil {
+		k.csi = b.State.CSINode(live.Name)
+		for _, pod := range live.Pods {
+			if pod.Mirror() {
+				k.mirrors = append(k.mirrors, pod)
+			}
+		}
+	}
+	return k
+}
+
+func (b *builder) newModel(g *cluster.NodeGroup, key modelKey) *model {
+	m := &model{key: key, info: key.template}
+	switch {
+	case key.newest != nil:
+		m.info = b.req.Readiness.TemplateFrom(key.newest, key.template)
+	case key.starting != nil:
+		m.info = autoscaler.Lowered(key.template, key.starting)
+	}
+	m.info = asTemplate(m.info)
+	return m
 }
 
 // addNode adds a new node to the state, with the pods that it gets by itself.
 func (b *builder) addNode(m *model, name string) cluster.NodeIndex {
+	b.work.Nodes++
 	i := b.State.SetNode(m.info.Renamed(name))
 	if drivers := b.csiDrivers(m); drivers != nil {
 		csi := *drivers
 		csi.Name = name
 		b.State.SetObject(&csi)
 	}
-	if m.live != nil {
-		for _, pod := range m.live.Pods {
-			if pod.Mirror() {
-				b.State.PlaceAt(pod.Instance(fmt.Sprintf("%s on %s", pod.Name(), name)), i)
-			}
-		}
+	for _, pod := range m.key.mirrors {
+		b.State.PlaceAt(pod.Instance(fmt.Sprintf("%s on %s", pod.Name(), name)), i)
 	}
 	b.addDaemons(i)
 	return i
@@ -140,11 +180,20 @@ func (b *builder) blank(m *model) *cluster.Node {
 
 // fits returns how many pods of a countable class a new node of a group takes.
 func (b *builder) fits(m *model, e *engine.Engine, c *engine.Class) int {
+	if b.plain(e, c) {
+		a := b.memory.answersFor(c)
+		if a.fits[m.slot] == 0 {
+			b.work.Asked++
+			a.fits[m.slot] = int32(min(e.Count(c, b.blank(m)), math.MaxInt32-1)) + 1
+		}
+		return int(a.fits[m.slot]) - 1
+	}
 	n, known := m.fits[c]
 	if !known {
 		if m.fits == nil {
 			m.fits = map[*engine.Class]int{}
 		}
+		b.work.Asked++
 		n = e.Count(c, b.blank(m))
 		m.fits[c] = n
 	}

@@ -1,0 +1,179 @@
+package scaleup
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/engine"
+	"github.com/berthproject/berth/core/framework"
+	"github.com/berthproject/berth/core/plugins"
+	"github.com/berthproject/berth/core/scheduler"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// sizes are those of an adversary who may create pods, groups or DaemonSets as many as he
+// likes.
+type sizes struct {
+	groups, classes, daemons int
+	pod                      func(i int) *testkit.PodBuilder // of a class
+}
+
+// adversarial returns a packer and a request of some sizes: one pod of each class, and groups
+// whose nodes have the label tenant=NUMBER.
+func adversarial(t testing.TB, x sizes) (*Packer, autoscaler.Request) {
+	t.Helper()
+	schema := cluster.NewSchema()
+	state := cluster.New(schema)
+	sched, err := scheduler.New(state, []*framework.Profile{plugins.Default(schema, plugins.Options{})}, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range x.groups {
+		b := testkit.Node(fmt.Sprintf("g%04d", i)).Alloc("cpu", "16", "memory", "64Gi", "pods", "110")
+		b.Labels["tenant"] = fmt.Sprint(i)
+		state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Max: 100, Price: 1 + float64(i%7), Template: schema.ParseNode(b.Obj(), b.Name)})
+	}
+	for i := range x.daemons {
+		name := fmt.Sprint("agent", i)
+		b := testkit.Pod(name).Req("cpu", "10m").Owner("apps/v1", "DaemonSet", name)
+		state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: name, Template: schema.ParsePod(b.Obj())})
+	}
+	now := time.Unix(10000, 0)
+	req := autoscaler.Request{Number: 1, Now: now, ServerNow: now}
+	for i := range x.classes {
+		req.Pending = append(req.Pending, schema.ParsePod(x.pod(i).Obj()))
+	}
+	return &Packer{State: state, Engine: sched.Engine, Memory: &Memory{}, Questions: &autoscaler.Questions{}}, req
+}
+
+// refused returns a pod that no group takes, of a class of its own.
+func refused(i int) *testkit.PodBuilder {
+	return testkit.Pod(fmt.Sprint("p", i)).Req("cpu", "1").Select("tenant", fmt.Sprint("none", i))
+}
+
+// tenant returns a pod that only a node of its own group takes.
+func tenant(i int) *testkit.PodBuilder {
+	return testkit.Pod(fmt.Sprint("p", i)).Req("cpu", "1").Select("tenant", fmt.Sprint(i))
+}
+
+// apart returns a pod that no group takes, and that looks at other pods.
+func apart(i int) *testkit.PodBuilder {
+	return refused(i).Label("app", fmt.Sprint(i)).Apart(v1.LabelTopologyZone, "app", fmt.Sprint(i))
+}
+
+// TestWorkIsBounded walks over the sizes that grow a plan, and asserts how much it does: not as
+// many nodes are added to the state as there are classes and groups together, each pair of a
+// class and a group is asked about twice at most, and a group is packed again only for what has
+// changed for it. The next plan asks nothing again of plain classes.
+func TestWorkIsBounded(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		pod    func(int) *testkit.PodBuilder
+		bought int  // groups of which nodes are bought, in 1/100
+		plain  bool // the next plan knows what it was told
+	}{
+		{"no group helps", refused, 0, true},
+		{"no group helps, and the pods look at others", apart, 0, false},
+		{"tenants", tenant, 100, true},
+	} {
+		for _, n := range []sizes{{1, 1, 0, nil}, {10, 10, 20, nil}, {50, 50, 5, nil}, {10, 1000, 5, nil}, {100, 300, 1, nil}} {
+			n.pod = x.pod
+			t.Run(fmt.Sprintf("%s, %d groups, %d classes, %d DaemonSets", x.name, n.groups, n.classes, n.daemons), func(t *testing.T) {
+				p, req := adversarial(t, n)
+				p.Plan(req, autoscaler.NewPlan(&req, 0))
+				blocks := (n.classes + explainedTogether - 1) / explainedTogether
+				most := Work{Nodes: n.groups * (1 + blocks), Asked: 2 * n.groups * n.classes,
+					Packings: 2*n.groups + n.groups*x.bought/100, Tried: 4 * n.groups * n.classes}
+				if w := p.Work(); w.Nodes > most.Nodes || w.Asked > most.Asked || w.Packings > most.Packings || w.Tried > most.Tried {
+					t.Errorf("the plan did %+v, want no more than %+v", w, most)
+				}
+				asked := p.Work().Asked
+				p.Memory.last = nil
+				p.Plan(req, autoscaler.NewPlan(&req, 0))
+				if again := p.Work().Asked - asked; x.plain && again > 0 {
+					t.Errorf("the next plan asked about %d pairs of a class and a group again", again)
+				}
+			})
+		}
+	}
+}
+
+// impatient is a stopwatch for which each span has taken long enough.
+type impatient struct{}
+
+func (impatient) Start(autoscaler.Span) {}
+
+func (impatient) Over(autoscaler.Span) bool { return true }
+
+// byWork is a stopwatch that measures how many pairs of a class and a group a plan asks about.
+type byWork struct {
+	*Packer
+	begun, most int
+}
+
+func (w *byWork) Start(autoscaler.Span) {}
+
+func (w *byWork) Over(autoscaler.Span) bool { return w.work.Asked-w.begun >= w.most }
+
+// TestPlansThatAreCutShortComeToAnEnd has 2,000 classes that none of 200 groups takes, and time
+// in each plan for a few of the groups. Each plan goes on where the one before it ended, and the
+// last says why no group helps any of them.
+func TestPlansThatAreCutShortComeToAnEnd(t *testing.T) {
+	const groups, classes, most = 200, 2000, 20_000
+	p, req := adversarial(t, sizes{groups, classes, 20, refused})
+	for plans := 1; ; plans++ {
+		begun := p.Work().Asked
+		p.Questions = &autoscaler.Questions{Watch: &byWork{p, begun, most}}
+		plan := autoscaler.NewPlan(&req, 0)
+		p.Plan(req, plan)
+		if asked := p.Work().Asked - begun; asked > most+maxVain+2*classes {
+			t.Fatalf("plan %d asked about %d pairs of a class and a group", plans, asked)
+		}
+		if plan.Unplanned == 0 {
+			if len(plan.NoHelp) != classes || p.Work().Asked > 2*groups*classes {
+				t.Errorf("%d classes are explained, after %+v", len(plan.NoHelp), p.Work())
+			}
+			return
+		}
+		if plans > 2*groups*classes/most {
+			t.Fatalf("after %d plans %d pods are left, and %+v", plans, plan.Unplanned, p.Work())
+		}
+	}
+}
+
+// TestARoundInVainEndsWithTheStopwatch has no group help, when each question is answered with
+// yes: the plan ends after what may be in vain and one group more.
+func TestARoundInVainEndsWithTheStopwatch(t *testing.T) {
+	const groups, classes = 300, 500
+	p, req := adversarial(t, sizes{groups, classes, 1, refused})
+	p.Questions.Watch = impatient{}
+	plan := autoscaler.NewPlan(&req, 0)
+	p.Plan(req, plan)
+	if most := maxVain + 2*classes; p.Work().Tried > most || plan.Unplanned != classes {
+		t.Errorf("%d pods are left to the next plan after %+v, want all after no more than %d tries", plan.Unplanned, p.Work(), most)
+	}
+	// A class of the last group is bought a node by the plan whose turn it is.
+	for _, x := range []struct {
+		number uint64
+		ups    int
+	}{{groups - 2, 0}, {groups - 1, 1}} {
+		p, req := adversarial(t, sizes{groups, classes, 0, func(i int) *testkit.PodBuilder {
+			if i == 0 {
+				return tenant(groups - 1)
+			}
+			return refused(i)
+		}})
+		req.Number = x.number
+		p.Questions.Watch = impatient{}
+		plan := autoscaler.NewPlan(&req, 0)
+		p.Plan(req, plan)
+		if len(plan.ScaleUps) != x.ups {
+			t.Errorf("the plan for request %d buys nodes of %d groups, want %d", x.number, len(plan.ScaleUps), x.ups)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package scaleup
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/cluster"
+)
+
+// This file remembers the last plan, when it had nothing to propose: pods may wait for days at
+// a limit, or for a group that nobody has made, and a plan is made every few seconds. The next
+// is no other while the state is the same, and the request but for its time. Time changes
+// nothing as long as no node is starting, which it could make late.
+
+// lastPlan is a plan that proposed nothing, and what it was made for.
+type lastPlan struct {
+	epoch cluster.Epoch
+	head  cluster.Seq
+	req   autoscaler.Request
+	plan  autoscaler.Plan
+	asked int // how many questions it asked the stopwatch
+}
+
+// recall fills in a plan as the last was, and reports whether it could: whether it would be
+// that one again.
+func (m *Memory) recall(s *cluster.State, req *autoscaler.Request, plan *autoscaler.Plan, q *autoscaler.Questions) bool {
+	l := m.last
+	if l == nil || l.epoch != s.Epoch() || l.head != s.Head() || !sameRequest(&l.req, req) || !q.Skip(l.asked) {
+		return false
+	}
+	plan.Sick, plan.NoHelp, plan.Packed = l.plan.Sick, l.plan.NoHelp, l.plan.Packed
+	return true
+}
+
+// remember keeps a plan that wasn't cut short, if the next may be the same: it has nothing to
+// propose, and asked nobody outside. It costs O(nodes), as the plan did.
+func (m *Memory) remember(s *cluster.State, req *autoscaler.Request, plan *autoscaler.Plan, asked int) {
+	if len(req.Pending) == 0 || len(req.Whole)+len(req.Places)+len(req.Spare)+len(req.Recallable) > 0 ||
+		len(plan.ScaleUps)+len(plan.Recalls)+len(plan.Answers)+plan.Covered+plan.Unplanned > 0 || anyStarting(s, req) {
+		return
+	}
+	m.last = &lastPlan{epoch: s.Epoch(), head: s.Head(), req: *req, plan: *plan, asked: asked}
+	kept := &m.last.req // whoever made the request may change it
+	kept.Pending, kept.NotFor, kept.Conditions = slices.Clone(kept.Pending), maps.Clone(kept.NotFor), maps.Clone(kept.Conditions)
+}
+
+// anyStarting reports whether a node isn't usable yet, and not late.
+func anyStarting(s *cluster.State, req *autoscaler.Request) (starting bool) {
+	s.Nodes(func(n *cluster.Node) {
+		starting = starting || req.Readiness.Starting(n.NodeInfo, s.Group(n.Group), req.ServerNow)
+	})
+	return starting
+}
+
+// sameRequest reports whether two requests differ in nothing but their numbers and times, and
+// whom they ask about for removal. Requests with Whole, Places, Spare or Recallable are never
+// the same.
+func sameRequest(a, b *autoscaler.Request) bool {
+	return len(b.Whole)+len(b.Places)+len(b.Spare)+len(b.Recallable) == 0 && !b.ServerNow.Before(a.ServerNow) &&
+		slices.Equal(a.Pending, b.Pending) && maps.Equal(a.NotFor, b.NotFor) && maps.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
+		reflect.DeepEqual(a.Limits, b.Limits) && reflect.DeepEqual(a.Readiness, b.Readiness) && reflect.DeepEqual(a.Balancing, b.Balancing)
+}
+
+// sameCondition reports whether two conditions of a group differ in nothing.
+func sameCondition(a, b autoscaler.GroupCondition) bool {
+	return a.BackingOff == b.BackingOff && a.Newest == b.Newest && a.LongUnregistered == b.LongUnregistered && a.Deleting == b.Deleting &&
+		a.MaxLaunching == b.MaxLaunching && maps.Equal(a.Gone, b.Gone)
+}

@@ -1,0 +1,140 @@
+package scaleup_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/berthproject/berth/core/autoscaler"
+	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/internal/testkit"
+)
+
+// TestPropertyPlansAreTheSameWithAMemoryAndWithout makes plans while the cluster, the pods and the
+// time change, with a packer that remembers and with one that doesn't, with a stopwatch that
+// cuts some of them short. They ask the same questions and answer the same.
+func TestPropertyPlansAreTheSameWithAMemoryAndWithout(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		f.random(t)
+		memory := &scaleup.Memory{}
+		for i := range 6 {
+			if i > 0 {
+				f.change(t, i)
+			}
+			cuts := func() autoscaler.Stopwatch { return &autoscaler.Cuts{} }
+			if n := testkit.Uniform(t, 4, "cut short"); n == 0 {
+				at := 1 + testkit.Uniform(t, 12, "cut")
+				cuts = func() autoscaler.Stopwatch { return &autoscaler.Cuts{At: []int{at}} }
+			}
+			f.packer.Memory, f.watch = nil, cuts()
+			want := f.mustPlan(t)
+			f.packer.Memory, f.watch = memory, cuts()
+			for _, again := range []string{"", "again "} {
+				got := f.mustPlan(t)
+				if got != want {
+					t.Fatalf("%splanned with a memory\n%s\nwithout\n%s", again, got, want)
+				}
+				f.watch = cuts()
+			}
+		}
+	})
+}
+
+// TestPropertyPlansAreThoseOfTheSlowTwin compares random plans with those that keep nothing from
+// round to round and explain with a node in the state for each class and group.
+func TestPropertyPlansAreThoseOfTheSlowTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		f.random(t)
+		got := f.mustPlan(t)
+		f.packer.Anew()
+		if want := f.mustPlan(t); got != want {
+			t.Fatalf("planned\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// mustPlan returns a plan as text, without what is for metrics.
+func (f *fixture) mustPlan(t *rapid.T) string {
+	plan, err := f.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.At, plan.Packed = 0, nil
+	plan.Fitting = slices.Clone(plan.Fitting)
+	for i := range plan.Fitting {
+		plan.Fitting[i].Pod = nil // it is known by its place in the list
+	}
+	out, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(string(out), " asked ", f.packer.Questions.Asked())
+}
+
+// change changes something of the cluster or the request, or nothing but the time.
+func (f *fixture) change(t *rapid.T, i int) {
+	pick := func(of ...string) string { return of[testkit.Uniform(t, len(of), "pick")] }
+	group := func() *cluster.NodeGroup {
+		all := f.state.Groups()
+		g := *all[testkit.Uniform(t, len(all), "group")]
+		return &g
+	}
+	f.req.Now, f.req.ServerNow = f.req.Now.Add(time.Minute), f.req.ServerNow.Add(time.Minute)
+	switch testkit.Uniform(t, 12, "change") {
+	case 0:
+		b := testkit.Pod(fmt.Sprint("new", i)).Req("cpu", pick("1", "10"), "memory", pick("1Gi", "3Gi")).Label("app", pick("x", "y"))
+		if testkit.Uniform(t, 2, "apart") == 0 {
+			b.Apart(pick("kubernetes.io/hostname", "topology.kubernetes.io/zone"), "app", pick("x", "y"))
+		}
+		f.req.Pending = append(f.req.Pending, f.state.Schema.ParsePod(b.Obj()))
+	case 1:
+		if n := len(f.req.Pending); n > 0 {
+			f.req.Pending = slices.Delete(slices.Clone(f.req.Pending), n-1, n)
+		}
+	case 2:
+		g := group()
+		b := testkit.Node(g.ID).Alloc("cpu", pick("2", "16"), "memory", pick("4Gi", "32Gi")).Zone(pick("a", "b"))
+		g.Template = f.state.Schema.ParseNode(b.Obj(), g.ID)
+		f.state.SetGroup(g.ID, g)
+	case 3:
+		g := group()
+		g.Max = testkit.Uniform(t, 9, "max")
+		g.Target = min(g.Target, g.Max)
+		f.state.SetGroup(g.ID, g)
+	case 4:
+		b := testkit.Pod("agent").Req("cpu", pick("500m", "3")).Owner("apps/v1", "DaemonSet", "agent")
+		if testkit.Uniform(t, 3, "together") == 0 {
+			b.Label("app", "x").Apart("topology.kubernetes.io/zone", "app", "y")
+		}
+		f.state.SetWorkload(&cluster.Workload{Kind: cluster.DaemonSet, Namespace: "default", Name: "agent", Template: f.state.Schema.ParsePod(b.Obj())})
+	case 5:
+		g := group()
+		c := f.req.Conditions[g.ID]
+		c.BackingOff = !c.BackingOff
+		f.req.Conditions[g.ID] = c
+	case 6:
+		f.req.Limits.MaxNodesTotal = testkit.Uniform(t, 12, "total")
+	case 7:
+		f.req.Limits.Totals = []autoscaler.Total{{Resource: "cpu", Max: int64(testkit.Uniform(t, 64, "cores"))}}
+	case 8:
+		g := group()
+		b := testkit.Node(fmt.Sprint("made", i)).Alloc("cpu", pick("2", "16"), "memory", pick("4Gi", "32Gi")).Zone(pick("a", "b"))
+		b.CreationTimestamp.Time = f.req.ServerNow
+		f.state.SetNode(f.state.Schema.ParseNode(b.Obj(), g.ID))
+	case 9:
+		f.req.Now, f.req.ServerNow = f.req.Now.Add(time.Hour), f.req.ServerNow.Add(time.Hour)
+	case 10:
+		if n := len(f.req.Pending); n > 0 {
+			f.state.SetNode(f.state.Schema.ParseNode(testkit.Node("base").Alloc("cpu", "64", "memory", "64Gi").Zone("a").Obj(), ""))
+			f.state.Place(f.req.Pending[0], "base")
+			f.req.Pending = slices.Clone(f.req.Pending[1:])
+		}
+	}
+}
