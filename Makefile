@@ -8,7 +8,7 @@ BINARY ?= bin/berth
 IMAGES ?= berth.local
 IMAGE ?= out/image
 
-.PHONY: help build release image chart devcluster demo check test nightly lint bench generate fmt clean
+.PHONY: help build release image chart devcluster demo check test nightly lint bench figures generate fmt clean
 help: ## List what can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
@@ -50,8 +50,11 @@ lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
 	@for module in . devcluster deploy/charttest hack/promcheck; do (cd $$module && go mod tidy -diff) || { echo "go.mod in $$module isn't tidy: run go mod tidy there"; exit 1; }; done
 	go run $(GOLANGCI) run ./...
 
-bench: ## Measure WHAT=core, place, plan, compare, versus, size, burst, scale, drains, launches, month, night or gate (docs/performance.md)
+bench: ## Measure WHAT=core, place, plan, compare, versus, size, burst, scale, drains, month or gate (docs/performance.md)
 	@BENCHSTAT=$(BENCHSTAT) ./hack/bench '$(or $(WHAT),core)'
+
+figures: ## Reproduce published figures beside Berth's, as tables and pictures in out/figures; ONLY=figure,figure, WRITE=1 for docs/figures.md
+	@go run ./hack/figures $(if $(ONLY),-only '$(ONLY)') $(if $(WRITE),-write)
 
 generate: ## Generate Go code from .proto files
 	@go run ./hack/protogen

@@ -80,7 +80,7 @@ func differences(before, after []string) {
 func digests(ctx context.Context) (lines []string, err error) {
 	for _, path := range []string{
 		"examples/night-batch/unlimited.yaml", "examples/night-batch/capped.yaml", "examples/night-batch/baked.yaml",
-		"examples/scale/night-20k.yaml", "examples/scale/day-150k.yaml",
+		"examples/scale/night-20k.yaml", "examples/scale/customer-night.yaml", "examples/scale/day-150k.yaml",
 	} {
 		digest, err := example(ctx, path)
 		if err != nil {

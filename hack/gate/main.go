@@ -1,8 +1,15 @@
-// Command gate measures a short matrix of placements and fails when one has become dearer: when
-// it allocates more than before, or when it has lost too much of its lead over kube-scheduler's
-// own algorithm in the same run. What figures were is in docs/performance-history.tsv; with
-// -record a figure that has changed by more than a tenth gets a new line there, and
-// docs/performance-history.svg is drawn anew. It is run from the root of the module.
+// Command gate measures placements, plans and passes of scale-down, and fails when one has become
+// dearer: when it allocates more than before, when a plan buys more nodes for the same pods or a pass
+// finds fewer of the same nodes removable, or when a placement has lost too much of its lead over
+// kube-scheduler's own algorithm in the same run. It is run from the root of the module.
+//
+//	main.go     the command, and what it does with figures
+//	measure.go  which benchmarks are run
+//
+// What figures are held to is in docs/performance-history.tsv; with -record a figure that has changed
+// by more than a tenth gets a new line there. With -night times and the rates of the dev cluster are
+// measured, too, and all figures go into docs/performance-nights.tsv, under the commit that is
+// checked out; out/performance.html and docs/performance-history.svg show them by commit.
 package main
 
 import (
@@ -11,10 +18,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -24,52 +31,80 @@ import (
 
 const (
 	historyFile = "docs/performance-history.tsv"
+	nightsFile  = "docs/performance-nights.tsv"
 	plotFile    = "docs/performance-history.svg"
+	pageFile    = "out/performance.html"
 )
 
 // errWorse says that figures have become worse; which, was printed.
-var errWorse = errors.New("placements have become dearer")
+var errWorse = errors.New("placements or plans have become dearer")
+
+// settings are the flags.
+type settings struct{ counts, record, night, draw, devcluster bool }
 
 func main() {
-	record := flag.Bool("record", false, "write down what has changed by more than a tenth")
-	allocs := flag.Bool("allocs", false, "count allocations only, which takes seconds and no dev cluster's packages")
+	var s settings
+	flag.BoolVar(&s.counts, "counts", false, "count allocations and nodes only, which takes seconds and no dev cluster's packages")
+	flag.BoolVar(&s.record, "record", false, "measure everything twice (with -counts: those), and write down what has changed by more than a tenth")
+	flag.BoolVar(&s.night, "night", false, "measure everything, and write it down as that of the commit")
+	flag.BoolVar(&s.draw, "draw", false, "measure nothing, and draw what is written down")
+	flag.BoolVar(&s.devcluster, "devcluster", true, "with -record and -night: measure the cases of devcluster bench, too, which takes some ten minutes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *record, *allocs); err != nil {
+	if err := run(ctx, s); err != nil {
 		fmt.Fprintln(os.Stderr, "gate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, record, onlyAllocs bool) error {
-	if record && onlyAllocs {
-		return errors.New("-record writes down all figures; leave -allocs out")
+func run(ctx context.Context, s settings) error {
+	if s.night && (s.counts || s.record) {
+		return errors.New("-night measures everything and moves no floor; leave -counts and -record out")
 	}
-	history, err := read(record)
+	history, err := read(historyFile, s.record)
 	if err != nil {
 		return err
 	}
-	measure := measureAll
-	if onlyAllocs {
-		measure, history = measureAllocs, history.OfKind(gate.Allocs)
+	if s.draw {
+		nights, err := read(nightsFile, false)
+		if err != nil {
+			return err
+		}
+		return draw(history, nights)
 	}
-	measured, err := measure(ctx)
+	measured, err := measure(ctx, s)
 	if err != nil {
 		return err
 	}
-	if record {
-		again, err := measure(ctx)
+	if s.record {
+		again, err := measure(ctx, s)
 		if err != nil {
 			return err
 		}
 		if measured, err = gate.Worse(measured, again); err != nil {
 			return err
 		}
-		return write(ctx, history, measured)
+		return record(ctx, history, measured)
 	}
 	for _, f := range measured {
-		fmt.Printf("%-45s %8.4g\n", f, f.Value)
+		fmt.Printf("%-65s %8.6g\n", f, f.Value)
+	}
+	if s.night {
+		if err := night(ctx, history, measured); err != nil {
+			return err
+		}
+	}
+	return judge(history, measured, s)
+}
+
+// judge prints what has become worse, and returns an error if any of it is held.
+func judge(history gate.History, measured []gate.Figure, s settings) error {
+	if s.counts {
+		history = history.OfKinds(gate.Allocs, gate.Nodes, gate.Removable)
+	}
+	for _, f := range history.Slower(measured) {
+		fmt.Println("slower:", f)
 	}
 	failures := history.Failures(measured)
 	for _, f := range failures {
@@ -78,13 +113,13 @@ func run(ctx context.Context, record, onlyAllocs bool) error {
 	if len(failures) > 0 {
 		return errWorse
 	}
-	fmt.Println("no placement has become dearer")
+	fmt.Println("nothing has become dearer")
 	return nil
 }
 
-// read reads the history. To begin one there may be none.
-func read(begin bool) (gate.History, error) {
-	f, err := os.Open(historyFile)
+// read reads a history. To begin one there may be none.
+func read(file string, begin bool) (gate.History, error) {
+	f, err := os.Open(file)
 	if begin && errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -92,70 +127,70 @@ func read(begin bool) (gate.History, error) {
 		return nil, fmt.Errorf("%w; run it from the root of the module", err)
 	}
 	defer f.Close()
-	return gate.Read(historyFile, f)
+	return gate.Read(file, f)
 }
 
-// measureAll measures ratios and allocations: five times each, since the smallest of the results
-// count.
-func measureAll(ctx context.Context) ([]gate.Figure, error) {
-	ratios, err := bench(ctx, "devcluster", "./oracle", "Placement/case=(plain|service|hostname|hard_zone_spread,_3|500_classes_of_8)", "500ms")
+// record appends what has changed to what figures are held to.
+func record(ctx context.Context, history gate.History, measured []gate.Figure) error {
+	day, commit, err := checkedOut(ctx)
 	if err != nil {
-		return nil, err
-	}
-	out, err := gate.Ratios(bytes.NewReader(ratios))
-	if err != nil {
-		return nil, err
-	}
-	more, err := measureAllocs(ctx)
-	return append(out, more...), err
-}
-
-// measureAllocs counts the allocations of a number of placements instead of those of a time: the
-// first ones allocate as often in each run.
-func measureAllocs(ctx context.Context) ([]gate.Figure, error) {
-	allocs, err := bench(ctx, ".", "./core/engine", "Place$/nodes=5000$|Refusal", "20000x")
-	if err != nil {
-		return nil, err
-	}
-	return gate.AllocsOf(bytes.NewReader(allocs))
-}
-
-// bench runs benchmarks of a package and returns what they print, which people see as well.
-func bench(ctx context.Context, dir, pkg, which, long string) ([]byte, error) {
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", "test", pkg, "-run", "^$", "-bench", which, "-benchtime", long, "-count", "5", "-benchmem", "-timeout", "30m")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, io.MultiWriter(&out, os.Stdout), os.Stderr
-	// An interrupt goes to the go command, which ends the tests that it runs and removes its files.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("measuring %s in %s: %w", pkg, dir, err)
-	}
-	return out.Bytes(), nil
-}
-
-// write appends what has changed, under the commit that is checked out, and draws the plot.
-func write(ctx context.Context, history gate.History, measured []gate.Figure) error {
-	raw, err := exec.CommandContext(ctx, "git", "log", "-1", "--format=%h %cd", "--date=format-local:%Y-%m-%d").Output()
-	if err != nil {
-		return fmt.Errorf("asking git for the commit: %w", err)
-	}
-	commit, date, _ := strings.Cut(strings.TrimSpace(string(raw)), " ")
-	day, err := time.Parse(time.DateOnly, date)
-	if err != nil {
-		return fmt.Errorf("git says that the commit is of %q: %w", date, err)
+		return err
 	}
 	after := history.Record(measured, day, commit)
-	var text bytes.Buffer
-	if err := after.Write(&text); err != nil {
-		return err
-	}
-	if err := os.WriteFile(historyFile, text.Bytes(), 0o644); err != nil {
-		return err
-	}
-	if err := os.WriteFile(plotFile, []byte(plot(after)), 0o644); err != nil {
+	if err := write(historyFile, after); err != nil {
 		return err
 	}
 	fmt.Printf("%d figures have changed by more than a tenth\n", len(after)-len(history))
 	return nil
+}
+
+// night writes down what was measured at the commit, and draws all.
+func night(ctx context.Context, history gate.History, measured []gate.Figure) error {
+	day, commit, err := checkedOut(ctx)
+	if err != nil {
+		return err
+	}
+	nights, err := read(nightsFile, true)
+	if err != nil {
+		return err
+	}
+	nights = nights.Night(measured, day, commit)
+	if err := write(nightsFile, nights); err != nil {
+		return err
+	}
+	return draw(history, nights)
+}
+
+// draw writes the page and the picture of all commits.
+func draw(history, nights gate.History) error {
+	page, err := gate.Page(history, nights)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(pageFile), 0o755); err != nil {
+		return err
+	}
+	fmt.Printf("drew %s and %s by %s\n", plotFile, pageFile, nightsFile)
+	return errors.Join(os.WriteFile(pageFile, []byte(page), 0o644), os.WriteFile(plotFile, []byte(gate.RatiosPlot(history, nights)), 0o644))
+}
+
+func write(file string, h gate.History) error {
+	var text bytes.Buffer
+	if err := h.Write(&text); err != nil {
+		return err
+	}
+	return os.WriteFile(file, text.Bytes(), 0o644)
+}
+
+// checkedOut returns the day and the hash of the commit that is checked out.
+func checkedOut(ctx context.Context) (day time.Time, commit string, err error) {
+	raw, err := exec.CommandContext(ctx, "git", "log", "-1", "--format=%h %cd", "--date=format-local:%Y-%m-%d").Output()
+	if err != nil {
+		return time.Time{}, "", fmt.Errorf("asking git for the commit: %w", err)
+	}
+	commit, date, _ := strings.Cut(strings.TrimSpace(string(raw)), " ")
+	if day, err = time.Parse(time.DateOnly, date); err != nil {
+		return time.Time{}, "", fmt.Errorf("git says that the commit is of %q: %w", date, err)
+	}
+	return day, commit, nil
 }

@@ -14,8 +14,6 @@ type curve struct {
 	factor    float64
 }
 
-var colors = []string{"#1f6fb4", "#c0392b", "#27813b", "#8e6fb4", "#b8860b", "#444"}
-
 // plots are those of the figure, two in each row.
 var plots = []struct {
 	title, unit string
@@ -56,7 +54,7 @@ func (g *growth) plot() string {
 		for i, x := range plots {
 			p := svg.Plot{Out: out, Left: 60 + float64(i%2)*520, Top: 30 + float64(i/2)*290, Width: width, Height: height, Log: true,
 				Title: x.title, XName: "nodes", YName: x.unit}
-			p.MinX, p.MaxX = decades(float64(g.nodes[0]), float64(g.nodes[len(g.nodes)-1]))
+			p.MinX, p.MaxX = svg.Decades(float64(g.nodes[0]), float64(g.nodes[len(g.nodes)-1]))
 			least, most := math.Inf(1), 0.0
 			for _, c := range x.curves {
 				for _, n := range g.nodes {
@@ -68,40 +66,28 @@ func (g *growth) plot() string {
 			if most == 0 {
 				continue
 			}
-			p.MinY, p.MaxY = decades(least, most)
+			p.MinY, p.MaxY = svg.Decades(least, most)
 			p.Axes()
 			for k, c := range x.curves {
-				g.curve(&p, c, colors[k], k)
+				g.curve(&p, c, svg.Color(k))
 			}
 		}
 	})
 }
 
 // curve draws a curve and, beside the plot, its name with the exponent.
-func (g *growth) curve(p *svg.Plot, c curve, color string, line int) {
-	var points strings.Builder
+func (g *growth) curve(p *svg.Plot, c curve, color svg.Color) {
+	var points []svg.Point
 	for _, n := range g.nodes {
-		v := g.values[c.key][n] * c.factor
-		if !(v > 0) {
-			continue
+		if v := g.values[c.key][n] * c.factor; v > 0 {
+			points = append(points, svg.Point{X: float64(n), Y: v})
 		}
-		x, y := p.X(float64(n)), p.Y(v)
-		fmt.Fprintf(&points, "%.1f,%.1f ", x, y)
-		fmt.Fprintf(p.Out, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x, y, color)
 	}
-	fmt.Fprintf(p.Out, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.TrimSpace(points.String()), color)
+	p.Dots(color, points)
+	p.Curve(color, points)
 	name := c.name
 	if l, ok := fit(g.values[c.key]); ok {
 		name += fmt.Sprintf(": %.2f", l.exponent)
 	}
-	p.Text(p.Left+p.Width+8, p.Top+14+float64(line)*18, "start", color, name)
-}
-
-// decades returns the powers of ten around two numbers above 0, ten times apart at least.
-func decades(least, most float64) (from, to float64) {
-	from, to = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most)))
-	if from == to {
-		to *= 10
-	}
-	return from, to
+	p.Legend(color, int(color), name)
 }

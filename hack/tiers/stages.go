@@ -97,8 +97,9 @@ func nightlyStages(s settings) []stage {
 			{dir: "deploy/charttest", pkgs: []string{"."}, flags: []string{"-count=1", "-timeout=30m"}},
 		}},
 		storms(s.seed, 3),
-		{name: "gate", what: "placements are as fast beside kube-scheduler's as before", cmds: []command{
-			{args: []string{"go", "run", "./hack/gate"}},
+		{name: "gate", what: "placements are as fast beside kube-scheduler's as before, plans as cheap; all figures of speed for docs/performance-nights.tsv and out/performance.html", cmds: []command{
+			{args: []string{"make", "build", "devcluster"}},
+			{args: []string{"go", "run", "./hack/gate", "-night"}},
 			{dir: "devcluster", pkgs: []string{"./oracle"}, flags: []string{"-count=1"}, tests: []string{"TestTheGateCatchesASlowDown"}},
 		}},
 		{name: "demo", what: "the demo, three times beside four busy processes", cmds: []command{{args: []string{"./hack/demo-under-load"}}}},
@@ -170,7 +171,7 @@ func cCompiler() error {
 }
 
 func allocations() stage {
-	return stage{name: "allocations", what: "placements allocate no more than before", cmds: []command{{args: []string{"go", "run", "./hack/gate", "-allocs"}}}}
+	return stage{name: "allocations", what: "placements and plans allocate no more than before, and plans buy no more nodes", cmds: []command{{args: []string{"go", "run", "./hack/gate", "-counts"}}}}
 }
 
 // oracle compares Berth with kube-scheduler's plugins on so many random clusters, and under each

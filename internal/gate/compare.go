@@ -7,33 +7,41 @@ import (
 	"time"
 )
 
-// Floor is the share of its newest entry under which a ratio fails. CPU times of one run vary by a tenth
-// or two on a busy machine, and both sides' together.
-const Floor = 0.7
-
 // news is by what share a figure has to have changed to be worth a line.
 const news = 0.1
 
-// Failures says which figures are worse than the history lets them be: a ratio under its floor,
-// more allocations than before, a figure that the history doesn't have, and one that it has and
-// nobody measured.
+// Failures says which figures are worse than the history lets them be: those of held kinds beyond
+// their bound, figures that the history doesn't have, and those that it has and nobody measured.
 func (h History) Failures(measured []Figure) (out []string) {
 	for _, f := range measured {
+		r, _ := f.Kind.rule()
 		was, known := h.latest(f)
 		switch {
+		case !r.held:
 		case !known:
 			out = append(out, fmt.Sprintf("the %s isn't in the history: record it (make bench WHAT=gate RECORD=1)", f))
-		case f.Kind == Ratio && f.Value < Floor*was.Value:
-			out = append(out, fmt.Sprintf("the %s is %.4g, under %.4g, its floor: it was %.4g at %s", f, f.Value, Floor*was.Value, was.Value, was.Commit))
-		case f.Kind == Allocs && f.Value > was.Value:
-			out = append(out, fmt.Sprintf("the %s are %.4g, more than %.4g, as it was at %s", f, f.Value, was.Value, was.Commit))
+		case r.beyond(f.Value, was.Value) && r.lessIsWorse:
+			out = append(out, fmt.Sprintf("the %s is %.6g, under %.6g, its floor: it was %.6g at %s", f, f.Value, r.worst(was.Value), was.Value, was.Commit))
+		case r.beyond(f.Value, was.Value):
+			out = append(out, fmt.Sprintf("the %s are %.6g, more than %.6g, as it was at %s", f, f.Value, was.Value, was.Commit))
 		}
 	}
-	for _, k := range []Kind{Ratio, Allocs} {
-		for _, name := range h.Cases(k) {
-			if f := (Figure{Kind: k, Case: name}); !has(measured, f) {
+	for _, r := range rules {
+		for _, name := range h.Cases(r.kind) {
+			if f := (Figure{Kind: r.kind, Case: name}); r.held && !has(measured, f) {
 				out = append(out, fmt.Sprintf("the %s wasn't measured", f))
 			}
+		}
+	}
+	return out
+}
+
+// Slower says which figures of kinds that aren't held are beyond their bound.
+func (h History) Slower(measured []Figure) (out []string) {
+	for _, f := range measured {
+		r, _ := f.Kind.rule()
+		if was, known := h.latest(f); known && !r.held && r.beyond(f.Value, was.Value) {
+			out = append(out, fmt.Sprintf("the %s is %.4g, beyond %.4g: it was %.4g at %s", f, f.Value, r.worst(was.Value), was.Value, was.Commit))
 		}
 	}
 	return out
@@ -50,7 +58,7 @@ func Worse(a, b []Figure) ([]Figure, error) {
 		if !f.same(a[i]) {
 			return nil, fmt.Errorf("one run measured the %s where the other measured the %s", a[i], f)
 		}
-		if f.Kind == Ratio {
+		if r, _ := f.Kind.rule(); r.lessIsWorse {
 			out[i].Value = min(a[i].Value, f.Value)
 		} else {
 			out[i].Value = max(a[i].Value, f.Value)

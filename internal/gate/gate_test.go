@@ -91,7 +91,7 @@ func TestReadNamesTheBrokenLine(t *testing.T) {
 		"day,commit\n":                            `history.tsv:1: "day,commit" isn't the header`,
 		good + "2026-11-01 aaaa ratio plain 100":  `history.tsv:3: "2026-11-01 aaaa ratio plain 100" has 1 fields between tabs, not the 5 of`,
 		good + "1.11.2026\ta\tratio\tplain\t1":    `history.tsv:3: day "1.11.2026" isn't a date such as 2026-01-31`,
-		good + "2026-11-01\ta\tspeed\tplain\t1":   `history.tsv:3: kind "speed" is neither ratio nor allocs`,
+		good + "2026-11-01\ta\tspeed\tplain\t1":   `history.tsv:3: kind "speed" is none of ratio, allocs, nodes, removable, pods/s, CPU ms/pod, plan ms, pass ms`,
 		good + "2026-11-01\ta\tratio\tplain\tNaN": `history.tsv:3: value "NaN" isn't a number above 0, or 0 allocations`,
 		good + "2026-11-01\ta\tratio\tplain\t0":   `history.tsv:3: value "0" isn't a number above 0, or 0 allocations`,
 		good + "<<<<<<< HEAD":                     `history.tsv:3: "<<<<<<< HEAD" has 1 fields`,
@@ -136,5 +136,104 @@ func TestNoPeerNoPass(t *testing.T) {
 	}
 	if _, err := AllocsOf(strings.NewReader("PASS\n")); err == nil {
 		t.Error("no allocations were measured, and there is no error")
+	}
+}
+
+// TestPlansAreHeldByCounts: a plan that buys more nodes, allocates more, or a pass that finds fewer
+// nodes fails; a time fails never, and is said to be slower. Allocations of maps may vary a little.
+func TestPlansAreHeldByCounts(t *testing.T) {
+	h := history(t, "2026-11-01\taaaa\tnodes\tPlan\t22000", "2026-11-01\taaaa\tremovable\tPass\t600", "2026-11-01\taaaa\tallocs\tPlan\t100000",
+		"2026-11-01\taaaa\tplan ms\tPlan\t70", "2026-11-01\taaaa\tpods/s\tbasic\t1000")
+	good := []Figure{{Nodes, "Plan", 22000}, {Removable, "Pass", 600}, {Allocs, "Plan", 100400}, {PlanTime, "Plan", 99}, {Rate, "basic", 701}}
+	if f, s := h.Failures(good), h.Slower(good); f != nil || s != nil {
+		t.Errorf("got failures %q, slower %q; want none", f, s)
+	}
+	bad := []Figure{{Nodes, "Plan", 22001}, {Removable, "Pass", 599}, {Allocs, "Plan", 100600}, {PlanTime, "Plan", 101}, {Rate, "basic", 699}}
+	if got, want := h.Failures(bad), []string{
+		`the nodes of "Plan" are 22001, more than 22000, as it was at aaaa`,
+		`the removable of "Pass" is 599, under 600, its floor: it was 600 at aaaa`,
+		`the allocs of "Plan" are 100600, more than 100000, as it was at aaaa`,
+	}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := h.Slower(bad), []string{
+		`the plan ms of "Plan" is 101, beyond 100: it was 70 at aaaa`,
+		`the pods/s of "basic" is 699, beyond 700: it was 1000 at aaaa`,
+	}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestMeasuredPlans reads the metrics that benchmarks of plans and passes report, and their times.
+func TestMeasuredPlans(t *testing.T) {
+	const printed = `BenchmarkPlan/plain,_1_per_node-2 	 2	 143812457 ns/op	 22000 nodes	 6902288 B/op	 110439 allocs/op
+BenchmarkPlan/plain,_1_per_node-2 	 2	 100000000 ns/op	 22000 nodes	 6902280 B/op	 110438 allocs/op
+BenchmarkPass/1000nodes/next-2 	 2	 1500000 ns/op	 600.0 removable	 331032 B/op	 1333 allocs/op
+PASS
+`
+	got, err := CountsOf(strings.NewReader(printed))
+	if want := []Figure{{Allocs, "Plan/plain, 1 per node", 110438}, {Nodes, "Plan/plain, 1 per node", 22000}, {Allocs, "Pass/1000nodes/next", 1333}, {Removable, "Pass/1000nodes/next", 600}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v (%v), want %v", got, err, want)
+	}
+	got, err = TimesOf(strings.NewReader(printed))
+	if want := []Figure{{PlanTime, "Plan/plain, 1 per node", 100}, {PassTime, "Pass/1000nodes/next", 1.5}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v (%v), want %v", got, err, want)
+	}
+	for name, f := range map[string]func(string) ([]Figure, error){
+		"counts": func(s string) ([]Figure, error) { return CountsOf(strings.NewReader(s)) },
+		"times":  func(s string) ([]Figure, error) { return TimesOf(strings.NewReader(s)) },
+		"rates":  func(s string) ([]Figure, error) { return RatesOf(strings.NewReader(s)) },
+	} {
+		for _, text := range []string{"PASS\n", "", "{}"} {
+			if got, err := f(text); err == nil {
+				t.Errorf("%s of %q are %v, want an error", name, text, got)
+			}
+		}
+	}
+}
+
+// TestRates reads what devcluster bench prints: the better of Berth's rounds.
+func TestRates(t *testing.T) {
+	got, err := RatesOf(strings.NewReader(`{"cpus": 2, "cases": [{"name": "basic", "runs": [
+		{"contender": "kube-scheduler", "podsPerSecond": {"mean": 9000}, "cpuMsPerPod": 0.01},
+		{"contender": "berth", "podsPerSecond": {"mean": 900}, "cpuMsPerPod": 0.5},
+		{"contender": "berth", "podsPerSecond": {"mean": 1000}, "cpuMsPerPod": 0.6}]}]}`))
+	if want := []Figure{{Rate, "basic", 1000}, {CPU, "basic", 0.5}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v (%v), want %v", got, err, want)
+	}
+	if got, err := RatesOf(strings.NewReader(`{"cases": [{"name": "basic", "runs": [{"contender": "kube-scheduler", "podsPerSecond": {"mean": 9}, "cpuMsPerPod": 1}]}]}`)); err == nil || got != nil {
+		t.Errorf("a case without Berth gives %v, want an error", got)
+	}
+}
+
+// TestEachCommitHasItsPlace: a night adds its commit to the plots; one that is repeated replaces its
+// own figures; and a slow one moves no floor.
+func TestEachCommitHasItsPlace(t *testing.T) {
+	floors := history(t, "2026-11-01\taaaa\tratio\tplain\t100")
+	var nights History
+	for i, commit := range []string{"aaaa", "bbbb", "cccc", "bbbb"} {
+		nights = nights.Night([]Figure{{Ratio, "plain", float64(100 - 20*i)}, {Rate, "basic", 1000}}, someDay.AddDate(0, 0, int(commit[0])), commit)
+	}
+	if len(nights) != 6 || !slices.Equal(nights.commits(), []string{"aaaa", "bbbb", "cccc"}) {
+		t.Fatalf("the nights are %v", nights)
+	}
+	got := Plot(floors, nights, Figure{Kind: Ratio, Case: "plain"})
+	for _, want := range []string{
+		`class="line c0" points="60.0,53.3 190.0,123.3 320.0,100.0"`, // 100, 40 and 60 of 120
+		`class="line dashed c5" points="60.0,88.3 320.0,88.3"`,       // at 70
+		`<circle class="dot c1" cx="190.0"`,                          // under the floor
+		`<circle class="dot c0" cx="60.0"`,                           // above it
+		">aaaa<", ">bbbb<", ">cccc<",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the plot lacks %s:\n%s", want, got)
+		}
+	}
+	page, err := Page(floors, nights)
+	if err != nil || strings.Count(page, "<svg") != 2 {
+		t.Errorf("%v: the page has %d plots, want 2", err, strings.Count(page, "<svg"))
+	}
+	if all := RatiosPlot(floors, nights); strings.Count(all, "<circle") != 3 {
+		t.Errorf("the plot of ratios has %d points, want 3:\n%s", strings.Count(all, "<circle"), all)
 	}
 }

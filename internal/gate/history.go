@@ -4,6 +4,7 @@
 //	history.go  the file of what figures were
 //	compare.go  which figures fail, and which are worth a line of the file
 //	measure.go  figures from the output of benchmarks
+//	nights.go   what figures were at each commit that a night has measured, as plots
 package gate
 
 import (
@@ -23,11 +24,73 @@ type Kind string
 // The kinds of figures.
 const (
 	// Ratio is how many times as long kube-scheduler's own algorithm takes as Berth's, in the same
-	// run. Less is worse.
+	// run.
 	Ratio Kind = "ratio"
-	// Allocs is how many pieces of memory a placement allocates. More is worse.
+	// Allocs is how many pieces of memory a placement or a plan allocates.
 	Allocs Kind = "allocs"
+	// Nodes is how many nodes a plan buys for the same pods.
+	Nodes Kind = "nodes"
+	// Removable is how many of the same nodes a pass of scale-down finds removable together.
+	Removable Kind = "removable"
+	// Rate is how many pods a second Berth places on the dev cluster.
+	Rate Kind = "pods/s"
+	// CPU is the scheduler's CPU time for each of them, in ms.
+	CPU Kind = "CPU ms/pod"
+	// PlanTime is the time of a plan or a scan, in ms.
+	PlanTime Kind = "plan ms"
+	// PassTime is the time of a pass of scale-down, in ms.
+	PassTime Kind = "pass ms"
 )
+
+// rule is how figures of a kind are judged.
+type rule struct {
+	kind        Kind
+	lessIsWorse bool
+	bound       float64 // times the newest entry: what a figure may be at worst
+	// held kinds fail beyond their bound: they are ratios within one run, or counts. The others are
+	// times of a machine, which another machine or other work on it changes as much as a fault does.
+	held bool
+}
+
+// Floor is the share of its newest entry under which a ratio fails. CPU times of one run vary by a tenth
+// or two on a busy machine, and both sides' together.
+const Floor = 0.7
+
+// countSlack is for allocations of maps and sorts, of which one in some ten thousand more or less
+// happens. Small counts have to be equal.
+const countSlack = 1.005
+
+// rules has all kinds, in the order of pages.
+var rules = []rule{
+	{Ratio, true, Floor, true},
+	{Allocs, false, countSlack, true},
+	{Nodes, false, 1, true},
+	{Removable, true, 1, true},
+	{Rate, true, Floor, false},
+	{CPU, false, 1 / Floor, false},
+	{PlanTime, false, 1 / Floor, false},
+	{PassTime, false, 1 / Floor, false},
+}
+
+// rule returns how a kind is judged; false for a kind that doesn't exist.
+func (k Kind) rule() (rule, bool) {
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.kind == k })
+	if i < 0 {
+		return rule{}, false
+	}
+	return rules[i], true
+}
+
+// worst returns what a figure may be at worst by its newest entry.
+func (r rule) worst(was float64) float64 { return r.bound * was }
+
+// beyond reports whether a figure is worse than its newest entry lets it be.
+func (r rule) beyond(v, was float64) bool {
+	if r.lessIsWorse {
+		return v < r.worst(was)
+	}
+	return v > r.worst(was)
+}
 
 // Figure is what was measured of one case.
 type Figure struct {
@@ -88,14 +151,22 @@ func entryOf(line string) (Entry, error) {
 		return Entry{}, fmt.Errorf("day %q isn't a date such as 2026-01-31", fields[0])
 	}
 	kind := Kind(fields[2])
-	if kind != Ratio && kind != Allocs {
-		return Entry{}, fmt.Errorf("kind %q is neither %s nor %s", fields[2], Ratio, Allocs)
+	if _, ok := kind.rule(); !ok {
+		return Entry{}, fmt.Errorf("kind %q is none of %s", fields[2], kindNames())
 	}
 	value, err := strconv.ParseFloat(fields[4], 64)
-	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) || value < 0 || kind == Ratio && value == 0 {
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) || value < 0 || kind != Allocs && value == 0 {
 		return Entry{}, fmt.Errorf("value %q isn't a number above 0, or 0 allocations", fields[4])
 	}
 	return Entry{Figure{kind, fields[3], value}, day, fields[1]}, nil
+}
+
+func kindNames() string {
+	var names []string
+	for _, r := range rules {
+		names = append(names, string(r.kind))
+	}
+	return strings.Join(names, ", ")
 }
 
 // Write writes the file that Read reads.
@@ -104,12 +175,21 @@ func (h History) Write(w io.Writer) error {
 		return err
 	}
 	for _, e := range h {
-		value := strconv.FormatFloat(e.Value, 'g', 4, 64)
+		value := strconv.FormatFloat(rounded(e.Value), 'f', -1, 64)
 		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Day.Format(time.DateOnly), e.Commit, e.Kind, e.Case, value); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rounded returns a whole number as it is, others with four digits.
+func rounded(v float64) float64 {
+	if v == math.Trunc(v) {
+		return v
+	}
+	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64) // it was just written
+	return short
 }
 
 // latest returns the newest entry of a figure.
@@ -132,9 +212,9 @@ func (h History) Cases(k Kind) (out []string) {
 	return out
 }
 
-// OfKind returns the entries of one kind.
-func (h History) OfKind(k Kind) History {
-	return slices.DeleteFunc(slices.Clone(h), func(e Entry) bool { return e.Kind != k })
+// OfKinds returns the entries of some kinds.
+func (h History) OfKinds(kinds ...Kind) History {
+	return slices.DeleteFunc(slices.Clone(h), func(e Entry) bool { return !slices.Contains(kinds, e.Kind) })
 }
 
 // Of returns the entries of one figure.

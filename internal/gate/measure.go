@@ -1,11 +1,14 @@
 package gate
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/tools/benchmark/parse"
@@ -17,32 +20,43 @@ var processors = regexp.MustCompile(`-\d+$`)
 // run is the smallest that one benchmark has measured in all its runs: other work on the machine
 // makes figures larger, never smaller.
 type run struct {
-	name   string
-	nanos  float64
-	allocs uint64
+	name    string
+	nanos   float64
+	allocs  uint64
+	metrics map[string]float64 // of its own, by unit: those of the last run
 }
 
 // smallest reads the output of benchmarks, in the order in which they ran.
-func smallest(r io.Reader) ([]run, error) {
-	set, err := parse.ParseSet(r)
-	if err != nil {
-		return nil, fmt.Errorf("reading what benchmarks printed: %w", err)
-	}
-	var all []*parse.Benchmark
-	for _, of := range set {
-		all = append(all, of...)
-	}
-	slices.SortFunc(all, func(a, b *parse.Benchmark) int { return a.Ord - b.Ord })
-	var out []run
-	for _, b := range all {
-		x := run{processors.ReplaceAllString(b.Name, ""), b.NsPerOp, b.AllocsPerOp}
+func smallest(r io.Reader) (out []run, err error) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		b, err := parse.ParseLine(lines.Text())
+		if err != nil {
+			continue // it isn't one of a benchmark
+		}
+		x := run{processors.ReplaceAllString(b.Name, ""), b.NsPerOp, b.AllocsPerOp, metricsOf(lines.Text())}
 		if i := slices.IndexFunc(out, func(o run) bool { return o.name == x.name }); i < 0 {
 			out = append(out, x)
 		} else {
-			out[i].nanos, out[i].allocs = min(out[i].nanos, x.nanos), min(out[i].allocs, x.allocs)
+			out[i].nanos, out[i].allocs, out[i].metrics = min(out[i].nanos, x.nanos), min(out[i].allocs, x.allocs), x.metrics
 		}
 	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading what benchmarks printed: %w", err)
+	}
 	return out, nil
+}
+
+// metricsOf returns the values of a benchmark's line by their units.
+func metricsOf(line string) map[string]float64 {
+	out := map[string]float64{}
+	fields := strings.Fields(line)
+	for i := 2; i+1 < len(fields); i += 2 { // after name and number of iterations
+		if v, err := strconv.ParseFloat(fields[i], 64); err == nil {
+			out[fields[i+1]] = v
+		}
+	}
+	return out
 }
 
 // readable returns a part of a benchmark's name with the spaces that it was given.
@@ -105,6 +119,87 @@ func AllocsOf(r io.Reader) ([]Figure, error) {
 	}
 	if len(out) == 0 {
 		return nil, errors.New("no benchmark reported allocations")
+	}
+	return out, nil
+}
+
+// CountsOf returns what plans and passes of scale-down come to, of benchmarks that say it: their
+// allocations, the nodes that are bought, and those that are found removable.
+func CountsOf(r io.Reader) ([]Figure, error) {
+	runs, err := smallest(r)
+	if err != nil {
+		return nil, err
+	}
+	var out []Figure
+	for _, x := range runs {
+		name := readable(strings.TrimPrefix(x.name, "Benchmark"))
+		out = append(out, Figure{Allocs, name, float64(x.allocs)})
+		for _, k := range []Kind{Nodes, Removable} {
+			if v, ok := x.metrics[string(k)]; ok {
+				out = append(out, Figure{k, name, v})
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no benchmark of a plan ran")
+	}
+	return out, nil
+}
+
+// TimesOf returns the times of benchmarks, those of passes as PassTime.
+func TimesOf(r io.Reader) ([]Figure, error) {
+	runs, err := smallest(r)
+	if err != nil {
+		return nil, err
+	}
+	var out []Figure
+	for _, x := range runs {
+		kind, name := PlanTime, readable(strings.TrimPrefix(x.name, "Benchmark"))
+		if strings.HasPrefix(name, "Pass/") {
+			kind = PassTime
+		}
+		out = append(out, Figure{kind, name, x.nanos / 1e6})
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no benchmark of a plan ran")
+	}
+	return out, nil
+}
+
+// RatesOf returns the rates and CPU times of what devcluster bench --scheduler berth -o json prints:
+// the better of each case's rounds.
+func RatesOf(r io.Reader) (out []Figure, err error) {
+	var printed struct {
+		Cases []struct {
+			Name string
+			Runs []struct {
+				Contender     string
+				PodsPerSecond struct{ Mean float64 }
+				CPUMsPerPod   float64
+			}
+		}
+	}
+	if err := json.NewDecoder(r).Decode(&printed); err != nil {
+		return nil, fmt.Errorf("reading what devcluster bench printed: %w", err)
+	}
+	for _, c := range printed.Cases {
+		rate, cpu := Figure{Kind: Rate, Case: c.Name}, Figure{Kind: CPU, Case: c.Name}
+		for _, x := range c.Runs {
+			if x.Contender != "berth" {
+				continue
+			}
+			rate.Value = max(rate.Value, x.PodsPerSecond.Mean)
+			if cpu.Value == 0 || x.CPUMsPerPod < cpu.Value {
+				cpu.Value = x.CPUMsPerPod
+			}
+		}
+		if rate.Value <= 0 || cpu.Value <= 0 {
+			return nil, fmt.Errorf("case %q lacks a run of Berth's", c.Name)
+		}
+		out = append(out, rate, cpu)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("devcluster bench has measured no case")
 	}
 	return out, nil
 }

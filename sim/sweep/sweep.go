@@ -51,6 +51,7 @@ type Run struct {
 	Seconds          float64 // until all pods run
 	Launched, Failed int     // instances that became nodes, and that didn't
 	Samples          []sim.Sample
+	Summary          *scenario.Summary
 }
 
 // FailedShare returns the share of launches that failed.
@@ -65,7 +66,7 @@ type Options struct {
 	Until time.Duration
 }
 
-// Play plays an infrastructure under a limit.
+// Play plays an infrastructure, or any scenario of the folder, under a limit.
 func Play(ctx context.Context, name string, limit launching.Limit, o Options) (Run, error) {
 	runs, err := scenario.Load([]string{filepath.Join(o.Folder, name+".yaml")})
 	if err != nil {
@@ -92,7 +93,7 @@ func Play(ctx context.Context, name string, limit launching.Limit, o Options) (R
 	if s.Pods.Running+s.Pods.Completed < s.Pods.Total {
 		seconds = r.Spec.End.Latest().Seconds()
 	}
-	return Run{limit, seconds, s.Nodes.Launched, s.Nodes.FailedLaunches, w.Stats().Samples}, nil
+	return Run{limit, seconds, s.Nodes.Launched, s.Nodes.FailedLaunches, w.Stats().Samples, s}, nil
 }
 
 // Best returns the run in which all pods ran soonest.

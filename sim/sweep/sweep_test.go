@@ -19,7 +19,7 @@ func play(t *testing.T, name string, limit launching.Limit, until time.Duration)
 }
 
 // TestAdaptiveKeepsUpWithTheBestFixedLimit plays each infrastructure under the limit that a
-// sweep found to be the best (make bench WHAT=launches), and adaptively with nothing told.
+// sweep found to be the best (make figures ONLY=launches), and adaptively with nothing told.
 func TestAdaptiveKeepsUpWithTheBestFixedLimit(t *testing.T) {
 	for _, i := range sweep.Infrastructures() {
 		t.Run(i.Name, func(t *testing.T) {

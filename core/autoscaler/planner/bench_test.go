@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
@@ -16,52 +15,14 @@ import (
 // BenchmarkPlan makes one plan, on a planner that has made none before, for pods that all
 // wait at once and groups without nodes. It says how many nodes are proposed.
 func BenchmarkPlan(b *testing.B) {
-	const pods = 22000
-	whole := func(int) *testkit.PodBuilder { return replica(0).Req("cpu", "7", "memory", "28Gi") }
-	for _, x := range []struct {
-		name   string
-		groups int
-		zones  int // that the groups are in
-		pods   int
-		pod    func(i int) *testkit.PodBuilder
-	}{
-		{"plain, 1 per node", 2, 1, pods, whole},
-		{"plain, 8 per node", 2, 1, pods, func(int) *testkit.PodBuilder { return replica(0).Req("cpu", "1", "memory", "4Gi") }},
-		{"node affinity, 1 per node", 2, 1, 18000, func(i int) *testkit.PodBuilder { return whole(i).RequireIn("pool", "batch") }},
-		{"own labels each, no owner", 2, 1, pods, func(i int) *testkit.PodBuilder {
-			return testkit.Pod(fmt.Sprint("p", i)).Label("index", fmt.Sprint(i)).Req("cpu", "7", "memory", "28Gi")
-		}},
-		{"hostname anti-affinity", 2, 1, pods, func(int) *testkit.PodBuilder {
-			return replica(0).Req("cpu", "1", "memory", "1Gi").Apart(v1.LabelHostname, "app", "a0")
-		}},
-		{"hard zone spread, 3 zones", 3, 3, pods, func(int) *testkit.PodBuilder {
-			return replica(0).Req("cpu", "1", "memory", "4Gi").SpreadHard(v1.LabelTopologyZone, 1, "app", "a0")
-		}},
-		{"500 shapes", 2, 1, pods, func(i int) *testkit.PodBuilder {
-			k := i % 500
-			return replica(k).Req("cpu", fmt.Sprintf("%dm", 100+k*10), "memory", fmt.Sprintf("%dMi", 200+(k*37)%9000))
-		}},
-	} {
-		b.Run(x.name, func(b *testing.B) {
+	for _, c := range testkit.PlanCases() {
+		b.Run(c.Name, func(b *testing.B) {
 			schema := cluster.NewSchema()
-			var pending []*cluster.Pod
-			for i := range x.pods {
-				builder := x.pod(i)
-				builder.Name, builder.UID = fmt.Sprint("p", i), ""
-				p := testkit.Pod(builder.Name)
-				p.Labels, p.OwnerReferences, p.Spec = builder.Labels, builder.OwnerReferences, builder.Spec
-				pending = append(pending, schema.ParsePod(p.Obj()))
-			}
+			pending := c.Pending(schema)
 			nodes := 0
 			for b.Loop() {
 				b.StopTimer()
-				leader := cluster.New(schema)
-				for g := range x.groups {
-					t := testkit.Node(fmt.Sprint("ng-", g)).Alloc("cpu", "8", "memory", "32Gi", "pods", "110").Zone(fmt.Sprint("z", g%x.zones))
-					t.Labels["pool"] = "batch"
-					leader.SetGroup(t.Name, &cluster.NodeGroup{ID: t.Name, Max: 30000, Template: schema.ParseNode(t.Obj(), t.Name)})
-				}
-				p := follow(b, leader)
+				p := follow(b, c.Leader(schema))
 				if err := p.CatchUp(); err != nil {
 					b.Fatal(err)
 				}
@@ -102,12 +63,6 @@ func BenchmarkPlanWhileLaunching(b *testing.B) {
 			b.Fatalf("the plan covers %d pods and buys %+v", plan.Covered, plan.ScaleUps)
 		}
 	}
-}
-
-// replica returns a pod of a ReplicaSet.
-func replica(app int) *testkit.PodBuilder {
-	name := fmt.Sprint("a", app)
-	return testkit.Pod("").Label("app", name).Owner("apps/v1", "ReplicaSet", name)
 }
 
 // BenchmarkPlanForNothing plans with nothing pending, 5,000 nodes with as many extended
