@@ -296,10 +296,10 @@ func TestNoWorkerWritesWhileTheFenceIsClosed(t *testing.T) {
 	work := allWork(t, func(error) {})
 	want := []string{
 		"DELETE /api/v1/namespaces/ns/pods/p", "PATCH /api/v1/namespaces/ns/pods/k/status", "PATCH /api/v1/namespaces/ns/pods/o/status",
-		"PATCH /api/v1/namespaces/ns/pods/p/status", "PATCH /apis/apps/v1/namespaces/ns/deployments/web",
+		"PATCH /api/v1/namespaces/ns/pods/p/status", "PATCH /api/v1/nodes/n", "PATCH /apis/apps/v1/namespaces/ns/deployments/web",
 		"PATCH /apis/autoscaling.x-k8s.io/v1beta1/namespaces/ns/capacitybuffers/s/status",
 		"POST /api/v1/namespaces/ns/pods/b/binding", "POST /api/v1/namespaces/ns/pods/v/eviction", "POST /apis/events.k8s.io/v1/namespaces/ns/events",
-		"PUT /api/v1/namespaces/ns/configmaps/name", "PUT /api/v1/namespaces/ns/persistentvolumeclaims/claim", "PUT /api/v1/nodes/n",
+		"PUT /api/v1/namespaces/ns/configmaps/name", "PUT /api/v1/namespaces/ns/persistentvolumeclaims/claim",
 		"decrease", "delete nodes", "extender binds", "increase",
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -90,12 +91,46 @@ func TestANodeIsCordonedAndNotedWithItsTaint(t *testing.T) {
 		}
 		updates := 0
 		for _, a := range client.Actions() {
-			if a.GetVerb() == "update" {
+			if a.GetVerb() == "patch" {
 				updates++
 			}
 		}
 		if updates != i+1 {
 			t.Errorf("%d writes, want %d", updates, i+1)
+		}
+	}
+}
+
+// TestAWriteOfTaintsLeavesTheRestAlone: what it has is the taints, the cordon and the note that
+// change, and the version that they are of. Fields that these types don't have stay.
+func TestAWriteOfTaintsLeavesTheRestAlone(t *testing.T) {
+	node := testkit.Node("n").Label("a", "b").Alloc("cpu", "4").Obj()
+	node.UID, node.ResourceVersion = "this", "7"
+	node.Annotations = map[string]string{"other": "x"}
+	node.Spec.PodCIDR = "10.0.0.0/24"
+	client := fake.NewClientset(node)
+	soft := step.Taint{Node: "n", Taint: v1.Taint{Key: "k", Value: "1", Effect: v1.TaintEffectPreferNoSchedule}}
+	removal := step.Taint{Node: "n", Taint: v1.Taint{Key: "k", Value: "2", Effect: v1.TaintEffectNoSchedule}, Cordon: true, Note: "why"}
+	back := removal
+	back.Remove = true
+	for _, x := range []struct {
+		taint step.Taint
+		want  string
+	}{
+		{soft, `{"metadata":{"resourceVersion":"7","uid":"this"},"spec":{"taints":[{"key":"k","value":"1","effect":"PreferNoSchedule"}]}}`},
+		{removal, `{"metadata":{"annotations":{"` + autoscaler.RemovalNote + `":"cordoned; why"},"resourceVersion":"7","uid":"this"},"spec":{"taints":[{"key":"k","value":"2","effect":"NoSchedule"}],"unschedulable":true}}`},
+		{back, `{"metadata":{"annotations":{"` + autoscaler.RemovalNote + `":null},"resourceVersion":"7","uid":"this"},"spec":{"taints":[],"unschedulable":null}}`},
+	} {
+		client.ClearActions()
+		if err := newTainter(client).write(t.Context(), x.taint); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range client.Actions() {
+			if p, ok := a.(clienttesting.PatchAction); ok && string(p.GetPatch()) != x.want {
+				t.Errorf("the patch is\n%s\nwant\n%s", p.GetPatch(), x.want)
+			} else if !ok && a.GetVerb() != "get" {
+				t.Errorf("a call of %s", a.GetVerb())
+			}
 		}
 	}
 }
@@ -111,10 +146,13 @@ func TestTaintsOfOneNodeKeepTheirOrder(t *testing.T) {
 	})
 	var mu sync.Mutex
 	last := map[string]string{}
-	client.PrependReactor("update", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		node := a.(clienttesting.UpdateAction).GetObject().(*v1.Node)
+	client.PrependReactor("patch", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		patch, node := a.(clienttesting.PatchAction), &v1.Node{}
+		if err := json.Unmarshal(patch.GetPatch(), node); err != nil {
+			return true, nil, err
+		}
 		mu.Lock()
-		last[node.Name] += node.Spec.Taints[0].Value
+		last[patch.GetName()] += node.Spec.Taints[0].Value
 		mu.Unlock()
 		return true, node, nil
 	})
@@ -181,7 +219,7 @@ func TestTaintOutcomes(t *testing.T) {
 				client = fake.NewClientset(testkit.Node("n").Obj())
 			}
 			updates := 0
-			client.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 				updates++
 				if updates <= len(c.answers) {
 					return true, nil, c.answers[updates-1]

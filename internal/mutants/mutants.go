@@ -162,4 +162,5 @@ var All = []Mutant{
 	{"the generation of a pod is forgotten", "core/cluster/pod_fields.go", "to.Generation = from.Generation", "to.Generation = 0", "./core/lifecycle/reporting", "TestAConditionIsOfTheGeneration", "1"},
 	{"a condition is written without its generation", "edge/live/reporter.go", ", ObservedGeneration: c.Generation", "", "./edge/live", "TestAConditionSays", "1"},
 	{"the core changes the configuration that the server reads", "cmd/berth/run.go", "		cfg = cfg.Beside(", "		p.cfg = cfg.Beside(", "./cmd/berth", "TestTheConfigurationIsNot", "1"},
+	{"a node's taints are patched in any version", "edge/live/tainter.go", "\"resourceVersion\": before.ResourceVersion, ", "", "./edge/live", "TestAWriteOfTaints", "1"},
 }

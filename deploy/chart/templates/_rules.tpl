@@ -65,7 +65,7 @@
 # Taints and the cordon.
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [get, update]
+  verbs: [get, patch]
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]
