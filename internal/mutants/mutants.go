@@ -54,7 +54,7 @@ var All = []Mutant{
 	{"whether a pod preempts isn't signed", "core/plugins/defaultpreemption/defaultpreemption.go", "sig.Bool(never(pod))", "", "./core/engine", signature, "1500"},
 	{"nominated pods aren't left their place", "core/engine/view.go", "!slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor)", "true || !slices.ContainsFunc(e.state.Node(n).Nominated, c.LeavesRoomFor)", "./core/engine", cached, "400"},
 	{"what a dry run found is never forgotten", "core/engine/dryruns.go", "		d.forget(changes[i].Node)\n", "		_ = changes[i]\n", "./core/engine", cached, "1500"},
-	{"a disruption budget changes nothing", "core/engine/dryruns.go", "all = all || beyond || isBudget(changes[i].Object)", "all = all || beyond", "./core/engine", "TestABudgetChanges", "1"},
+	{"a disruption budget changes nothing", "core/engine/dryruns.go", "if slices.ContainsFunc(s.Node(i).Pods, covered) {", "if slices.ContainsFunc(s.Node(i).Pods, covered) && false {", "./core/engine", "TestABudgetChanges", "1"},
 	{"who could preempt isn't woken", "core/engine/wake.go", "help == NoHelp && e.dryRun(f, n) != nil {", "help == NoHelp && e.dryRun(f, n) != nil && false {", "./core/engine", hint, "1500"},
 	{"rules behind others don't hint at preemption", "core/engine/wake.go", "if preempts && help == NoHelp && c.LooksBeyondNode()", "if false && help == NoHelp && c.LooksBeyondNode()", "./core/engine", hint, "40000"},
 	{"a class's claims are known by name", "core/plugins/volumebinding/match.go", "if claim.named {", "if claim.named || true {", "./core/engine", cached, "1500"},
@@ -115,5 +115,9 @@ var All = []Mutant{
 	{"a resize of a whole pod isn't seen", "core/cluster/pod.go", "InPlacePodLevelResourcesVerticalScalingEnabled: running", "InPlacePodLevelResourcesVerticalScalingEnabled: false", "./core/cluster", "AsTheLibrary", "400"},
 	{"a container of which a resize can't be requests what its spec says", "core/cluster/pod.go", " && !(running && resourcehelper.IsPodResizeInfeasible(p))", "", "./core/cluster", "TestWhatAPod", "1"},
 	{"what a node has allocated for a whole pod is trimmed away", "core/cluster/pod_fields.go", "		trimPodLevelStatus(to, from)\n", "", "./core/cluster", "TrimmedObjects", "800"},
+	{"a budget that covers other pods changes nothing", "core/engine/dryruns.go", "			} else if b == nil {\n				all = true\n", "			} else if b == nil {\n", "./core/engine", "TestABudget", "1"},
+	{"victims draw no budget down", "core/lifecycle/preemption/budgets.go", "		s.SetObject(d.drawnDown())\n		from", "		from", "./core", "PropertyPreemptionsAtOnce", "400"},
+	{"a budget's status counts a victim at once", "core/lifecycle/preemption/budgets.go", "fallen > 0 && !v.counted", "!v.counted", "./core", "TestScripts/scheduling_preemption_budgets", "1"},
+	{"a victim that stays draws a budget down", "core/lifecycle/preemption/preemption.go", "	m.budgets.giveBack(t.State, m.victims[victim].draws, victim)\n", "", "./core", "TestScripts/scheduling_preemption_budgets", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
