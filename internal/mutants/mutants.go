@@ -45,7 +45,7 @@ var All = []Mutant{
 	{"a change of a namespace signs no pod again", "core/plugins/interpodaffinity/interpodaffinity.go", "return read && pod.Object.Namespace == name || slices", "return read && pod.Object.Namespace == name && false || slices", "./core/plugins/interpodaffinity", "TestReclassifies", "1"},
 	{"a value of a topology stays when its last node goes", "core/cluster/topology.go", "		delete(t.ids, n.Object.Labels[t.label])\n", "", "./core/cluster", "PropertyInvariants", "100"},
 	{"minDomains isn't signed", "core/plugins/podtopologyspread/podtopologyspread.go", "group.Int(int64(c.hard[i].minDomains))", "", "./core/engine", signature, "800"},
-	{"the skew isn't signed", "core/plugins/podtopologyspread/podtopologyspread.go", "group.Int(int64(c.maxSkew))", "", "./core/engine", signature, "800"},
+	{"the skew isn't signed", "core/plugins/podtopologyspread/podtopologyspread.go", "group.Int(c.maxSkew)", "", "./core/engine", signature, "800"},
 	{"the tolerations' effect isn't signed", "core/plugins/tainttoleration/tainttoleration.go", "local.Str(string(t.Effect))", "", "./core/engine", signature, "800"},
 	{"what is scored isn't signed", "core/plugins/noderesources/fit.go", "	signVector(&pod.Scored, local)\n", "", "./core/engine", signature, "800"},
 	{"the number of containers isn't signed", "core/plugins/imagelocality/imagelocality.go", "local.Int(containers(pod))", "", "./core/engine", signature, "800"},
@@ -119,5 +119,6 @@ var All = []Mutant{
 	{"victims draw no budget down", "core/lifecycle/preemption/budgets.go", "		s.SetObject(d.drawnDown())\n		from", "		from", "./core", "PropertyPreemptionsAtOnce", "400"},
 	{"a budget's status counts a victim at once", "core/lifecycle/preemption/budgets.go", "fallen > 0 && !v.counted", "!v.counted", "./core", "TestScripts/scheduling_preemption_budgets", "1"},
 	{"a victim that stays draws a budget down", "core/lifecycle/preemption/preemption.go", "	m.budgets.giveBack(t.State, m.victims[victim].draws, victim)\n", "", "./core", "TestScripts/scheduling_preemption_budgets", "1"},
+	{"a skew as large as the API allows overflows", "core/plugins/podtopologyspread/filter.go", "maxCount := c.maxSkew - int64(c.self) + int64(c.lowest())", "maxCount := int64(int32(c.maxSkew) - c.self + c.lowest())", "./core/plugins/podtopologyspread", "TestHardConstraints", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
