@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/cluster"
@@ -101,6 +102,9 @@ func (c *Core) keptFor(standIn *cluster.Pod) string {
 // objectSet takes in an object that rules or the autoscaler read as it stands. Headroom is
 // kept by who makes the nodes: a core that only schedules leaves it to another.
 func (c *Core) objectSet(in step.ObjectSet) {
+	if b, ok := in.Object.(*policyv1.PodDisruptionBudget); ok {
+		in.Object = c.preemption.BudgetShown(b)
+	}
 	c.binding.ObjectSet(c.turn, in)
 	if c.cfg.Autoscale != nil {
 		c.headroom.ObjectSet(c.turn, in.Object)
@@ -108,6 +112,9 @@ func (c *Core) objectSet(in step.ObjectSet) {
 }
 
 func (c *Core) objectGone(in step.ObjectGone) {
+	if in.Kind == cluster.BudgetKind {
+		c.preemption.BudgetGone(in.Namespace, in.Name)
+	}
 	c.binding.ObjectGone(c.turn, in)
 	c.headroom.ObjectGone(c.turn, in.Kind, in.Namespace, in.Name)
 }

@@ -32,6 +32,7 @@ import (
 //	pods PREFIX count=N …       the same N times in one Step: PREFIX0, PREFIX1, …
 //	gone NAME                   a pod's name, or its uid where it was given one
 //	replicas DEPLOYMENT wanted=N existing=N    of its ReplicaSet
+//	budget NAME app=LABEL [allowed=0] [healthy=0]
 //	daemonset NAME …            with the arguments of a pod for its template
 //	server-time AGO             an answer of the API server says that it is that long ago; ahead of this clock when negative
 //	group NAME [cents=0] [cpu=4] [memory=8Gi] [min=0] [max=10] [target=0] [instances=(A,B)] [failed=A] [out-of-stock] [keep=WHY]
@@ -80,6 +81,10 @@ func (w *world) inputs(cmd string, args *script.Args) []step.Input {
 		return []step.Input{step.PodGone{UID: podUID(args.Name())}}
 	case "replicas":
 		return []step.Input{replicas(args)}
+	case "budget":
+		b := testkit.Budget(args.Name(), int32(args.Int("allowed", 0)), "app", args.Required("app"))
+		b.Status.CurrentHealthy = int32(args.Int("healthy", 0))
+		return []step.Input{step.ObjectSet{Object: b}}
 	case "daemonset":
 		return []step.Input{w.daemonSet(args)}
 	case "group":

@@ -3,6 +3,9 @@ package engine
 import (
 	"slices"
 
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -13,7 +16,9 @@ import (
 // and a class that waits asks again at each attempt. So outcomes are kept until
 // something may have changed them: a change that touched the node; for a class with a
 // group rule that filters, any change but a nomination, which counts on its own node
-// only; for every class a disruption budget, since budgets say which pods go.
+// only. Disruption budgets say which pods go: one that changes how many disruptions it allows
+// concerns the nodes with pods that it covers; one that comes, goes, or covers other pods,
+// every class and node.
 //
 // With the outcomes there are reasons why preemption doesn't help, for the message about it.
 // Outcomes and reasons are found out when they are asked for, of the nodes of which they were
@@ -133,11 +138,18 @@ func (e *Engine) dropOldestDryRuns() {
 func (d *dryRuns) sync(s *cluster.State, beyond, all bool) {
 	changes, ok := s.Since(d.cursor)
 	all = all || !ok || beyond && len(d.pending) > 0
+	var budgets []*cluster.Budget
 	for i := range changes {
 		switch changes[i].Op {
 		case cluster.NominationAdded, cluster.NominationRemoved, cluster.ObjectRenewed, cluster.WorkloadRenewed, cluster.PodReadied, cluster.PodUnreadied:
 		case cluster.ObjectSet:
-			all = all || beyond || isBudget(changes[i].Object)
+			if b, isBudget := changedBudget(s, changes[i].Object); !isBudget {
+				all = all || beyond
+			} else if b == nil {
+				all = true
+			} else if !slices.Contains(budgets, b) {
+				budgets = append(budgets, b)
+			}
 		default:
 			all = all || beyond
 		}
@@ -156,6 +168,7 @@ func (d *dryRuns) sync(s *cluster.State, beyond, all bool) {
 	for i := range changes {
 		d.forget(changes[i].Node)
 	}
+	d.forgetCovered(s, budgets)
 	d.pending, d.cursor = d.pending[:0], s.Head()
 }
 
@@ -205,10 +218,37 @@ func (d *dryRuns) rolledBack(to cluster.Seq, undone []cluster.Change) {
 	d.cursor = to
 }
 
-func isBudget(c *cluster.ObjectChange) bool {
-	o := c.New
-	if o == nil {
-		o = c.Old
+// changedBudget returns the disruption budget that has changed without covering other pods. It
+// returns nil for one that has come or gone, or covers others; then isBudget is true, too.
+func changedBudget(s *cluster.State, c *cluster.ObjectChange) (b *cluster.Budget, isBudget bool) {
+	then, _ := c.Old.(*policyv1.PodDisruptionBudget)
+	now, _ := c.New.(*policyv1.PodDisruptionBudget)
+	if then == nil || now == nil {
+		return nil, then != nil || now != nil
 	}
-	return cluster.KindOf(o) == cluster.BudgetKind
+	if !equality.Semantic.DeepEqual(then.Spec.Selector, now.Spec.Selector) {
+		return nil, true
+	}
+	for _, b := range s.Budgets(now.Namespace) {
+		if b.Name == now.Name {
+			return b, true
+		}
+	}
+	return nil, true
+}
+
+// forgetCovered drops what is known of nodes with pods that one of the budgets covers. Where no
+// pod would have to leave, budgets don't matter.
+func (d *dryRuns) forgetCovered(s *cluster.State, budgets []*cluster.Budget) {
+	if len(budgets) == 0 {
+		return
+	}
+	covered := func(p *cluster.Pod) bool {
+		return slices.ContainsFunc(budgets, func(b *cluster.Budget) bool { return b.Namespace == p.Object.Namespace && b.Covers(p) })
+	}
+	for _, i := range slices.Clone(d.helpful) {
+		if slices.ContainsFunc(s.Node(i).Pods, covered) {
+			d.forget(i)
+		}
+	}
 }

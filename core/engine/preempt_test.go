@@ -57,6 +57,35 @@ func TestABudgetChangesWhoGoes(t *testing.T) {
 	}
 }
 
+// TestABudgetsStatusConcernsItsNodes counts the dry runs that are made again after a change of a
+// budget: preemptions of one moment change one after the other.
+func TestABudgetsStatusConcernsItsNodes(t *testing.T) {
+	schema := cluster.NewSchema()
+	s := cluster.New(schema)
+	e := testkit.Must(engine.New(s, plugins.Default(schema, plugins.Options{}), engine.Options{}))
+	for i, name := range testkit.Names("n", 100) {
+		s.SetNode(schema.ParseNode(testkit.Node(name).Alloc("cpu", "4", "memory", "4Gi").Obj(), ""))
+		s.Place(schema.ParsePod(testkit.Pod("p-"+name).Label("app", fmt.Sprint("a", i%50)).Req("cpu", "4").Obj()), name)
+	}
+	c := e.Class(schema.ParsePod(testkit.Pod("vip").Priority(10).Req("cpu", "2").Obj()))
+	s.SetObject(testkit.Budget("b", 1, "app", "a7"))
+	for _, x := range []struct {
+		name   string
+		budget *policyv1.PodDisruptionBudget
+		want   int
+	}{
+		{"another status", testkit.Budget("b", 0, "app", "a7"), 2},
+		{"other pods", testkit.Budget("b", 0, "app", "a8"), 100},
+		{"another budget", testkit.Budget("c", 0, "app", "a9"), 100},
+	} {
+		e.Preempt(c)
+		s.SetObject(x.budget)
+		if got := e.UnknownDryRuns(c); got != x.want {
+			t.Errorf("%s: %d dry runs are made again, want %d", x.name, got, x.want)
+		}
+	}
+}
+
 // TestWhoGoes has as few pods go as possible: all of lower priority leave, and come
 // back in the order of their importance as long as the pod still fits.
 func TestWhoGoes(t *testing.T) {

@@ -205,7 +205,7 @@ func perturbConstraint(t *rapid.T, b *PodBuilder) {
 	case 0:
 		cs[0].WhenUnsatisfiable = pick(t, []v1.UnsatisfiableConstraintAction{v1.DoNotSchedule, v1.ScheduleAnyway}, "when")
 	case 1:
-		cs[0].MaxSkew = int32(rapid.IntRange(1, 3).Draw(t, "skew"))
+		cs[0].MaxSkew = pick(t, maxSkews, "skew")
 	default:
 		cs[0].MinDomains = new(int32(1 + Uniform(t, 4, "domains")))
 	}

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"fmt"
+	"math"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,10 @@ import (
 
 // topologyKeys are those of random terms and constraints. No node has the label "rack".
 var topologyKeys = []string{v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyZone, "disk", "rack"}
+
+// maxSkews are those of random constraints; the largest that the API takes means "spread as you
+// like, over nodes that have the label".
+var maxSkews = []int32{1, 1, 2, 2, 3, 3, math.MaxInt32 - 1, math.MaxInt32}
 
 // RandomNamespace draws a namespace object.
 func RandomNamespace(t *rapid.T) *v1.Namespace {
@@ -102,7 +107,7 @@ func AddConstraints(t *rapid.T, p *v1.Pod) {
 	defer func() { *p = b.Pod }()
 	for range rapid.IntRange(1, 2).Draw(t, "constraints") {
 		c := v1.TopologySpreadConstraint{
-			MaxSkew: int32(rapid.IntRange(1, 3).Draw(t, "skew")), TopologyKey: pick(t, topologyKeys, "key"),
+			MaxSkew: pick(t, maxSkews, "skew"), TopologyKey: pick(t, topologyKeys, "key"),
 			WhenUnsatisfiable: pick(t, []v1.UnsatisfiableConstraintAction{v1.DoNotSchedule, v1.ScheduleAnyway}, "when"),
 			LabelSelector:     randomSelector(t),
 		}

@@ -22,5 +22,6 @@
 //	gone early     asked, and went before that    PreemptionDone               an event is written; ended
 //	               was answered
 //
-// PodGone ends a victim in any state; in state asked it is gone early then.
+// PodGone ends a victim in any state; in state asked it is gone early then. Until a victim has
+// ended, the state has the disruption budgets that select it drawn down by it (budgets.go).
 package preemption

@@ -50,6 +50,7 @@ func (s VictimState) String() string {
 type victim struct {
 	by    types.UID // its preemptor, which may be gone
 	state VictimState
+	draws []budgetKey // the disruption budgets that it draws down
 }
 
 // goneEarly is a victim that went before the call that asked it to leave was answered.
@@ -89,6 +90,7 @@ type Machine struct {
 	scheduler   Scheduler
 	victims     map[types.UID]*victim
 	early       map[types.UID]goneEarly
+	budgets     budgets
 	// released are pods that are to be looked at when all inputs of the Step are in: the
 	// victims of some have all had an outcome, others waited for a victim that stays.
 	released []*queue.Item
@@ -106,7 +108,7 @@ var _ lifecycle.Machine = (*Machine)(nil)
 // New returns a machine without a victim.
 func New(scheduler Scheduler, pods lifecycle.Pods[Pod], bindings Bindings, nominations Nominations) *Machine {
 	return &Machine{pods: pods, bindings: bindings, nominations: nominations, scheduler: scheduler,
-		victims: map[types.UID]*victim{}, early: map[types.UID]goneEarly{}}
+		victims: map[types.UID]*victim{}, early: map[types.UID]goneEarly{}, budgets: budgets{}}
 }
 
 // Victim reports whether a pod was asked to leave its node for another, and is there still.
@@ -150,7 +152,7 @@ func (m *Machine) Preempt(t *lifecycle.Turn, p *Pod, preemptor *cluster.Pod, c *
 			continue // it is on its way out already
 		}
 		open[v.UID] = true
-		m.victims[v.UID] = &victim{by: preemptor.UID}
+		m.victims[v.UID] = &victim{by: preemptor.UID, draws: m.budgets.draw(t.State, v)}
 		m.start(t, v)
 	}
 	if len(open) > 0 {
@@ -230,7 +232,7 @@ func (m *Machine) Done(t *lifecycle.Turn, in step.PreemptionDone) {
 		v.state = Terminating
 	}
 	if in.Err != nil {
-		delete(m.victims, in.UID)
+		m.forget(t, in.UID)
 		m.released = append(m.released, preemptorsWaitingFor(t, in.UID)...)
 	} else if pod := t.State.PodOn(in.UID); pod != nil {
 		t.Emit(preempted(t.State, pod, in.By, ""))
@@ -277,9 +279,15 @@ func (m *Machine) Going(t *lifecycle.Turn, uid types.UID) {
 // Gone records that a pod has left the cluster, or its node.
 func (m *Machine) Gone(t *lifecycle.Turn, uid types.UID) {
 	if v := m.victims[uid]; v != nil {
-		delete(m.victims, uid)
+		m.forget(t, uid)
 		m.finish(t, uid, v.by, nil)
 	}
+}
+
+// forget records that a victim is gone, or that it stays.
+func (m *Machine) forget(t *lifecycle.Turn, victim types.UID) {
+	m.budgets.giveBack(t.State, m.victims[victim].draws, victim)
+	delete(m.victims, victim)
 }
 
 // Bound records that the API has a pod on its node: if it is a victim, its bind could
@@ -371,8 +379,10 @@ func (m *Machine) Unsettled() (out []string) {
 }
 
 // Invariants says what doesn't hold of the machine's own fields: a preemptor that is
-// asking waits for victims, each of which is on its way out for it.
+// asking waits for victims, each of which is on its way out for it, and budgets are drawn down
+// by victims.
 func (m *Machine) Invariants() (out []string) {
+	out = m.budgets.invariants(m.victims)
 	for uid, p := range m.pods.All() {
 		if p.asking == nil {
 			continue

@@ -54,9 +54,11 @@ func (Plugin) Order(pods []*cluster.Pod, s *cluster.State) (violating int) {
 	slices.SortFunc(pods, byImportance)
 	allowed := map[*cluster.Budget]int32{} // disruptions left; below 0 when violated
 	var within, beyond []*cluster.Pod
+	var covering []*cluster.Budget
 	for _, p := range pods {
 		ok := true
-		for _, b := range s.Budgets(p.Object.Namespace) {
+		covering = s.AppendBudgets(covering[:0], p)
+		for _, b := range covering {
 			if !b.Selects(p) {
 				continue
 			}

@@ -15,7 +15,7 @@ import (
 // constraint is one constraint of a pod, with all defaults filled in.
 type constraint struct {
 	key        string // topologyKey
-	maxSkew    int32
+	maxSkew    int64
 	minDomains int32 // of hard constraints, KEP-3022; 1 means none
 	// selector selects the pods that count. An empty one selects no other pod, but
 	// the pod itself (as in kube-scheduler's countPodsMatchSelector).
@@ -91,7 +91,7 @@ func (p Plugin) constraintsOf(pod *cluster.Pod, state *cluster.State) constraint
 // resolve fills in the defaults of a constraint.
 func resolve(c *v1.TopologySpreadConstraint, selects *cluster.SpreadSelector) constraint {
 	out := constraint{
-		key: c.TopologyKey, maxSkew: c.MaxSkew, minDomains: 1, selector: selects.Selector, text: selects.Text,
+		key: c.TopologyKey, maxSkew: int64(c.MaxSkew), minDomains: 1, selector: selects.Selector, text: selects.Text,
 		honorAffinity: c.NodeAffinityPolicy == nil || *c.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
 		honorTaints:   c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
 	}

@@ -29,7 +29,7 @@ func (r *rule) Filter(g *framework.Groups, out []framework.Code) {
 	clear(out)
 	for k := range r.hard {
 		c := &r.hard[k]
-		maxCount := c.maxSkew - c.self + c.lowest() // of pods that may be there already
+		maxCount := c.maxSkew - int64(c.self) + int64(c.lowest()) // of pods that may be there already
 		if c.host >= 0 {
 			for i, n := range g.Nodes {
 				if n == 0 || out[i] != framework.OK {
@@ -37,7 +37,7 @@ func (r *rule) Filter(g *framework.Groups, out []framework.Code) {
 				}
 				if count, ok := r.count(c, g, i); !ok {
 					out[i] = framework.Final
-				} else if count > maxCount {
+				} else if int64(count) > maxCount {
 					out[i] = framework.Reject
 				}
 			}
@@ -48,7 +48,7 @@ func (r *rule) Filter(g *framework.Groups, out []framework.Code) {
 			case g.Nodes[i] == 0 || out[i] != framework.OK:
 			case d == cluster.NoDomain:
 				out[i] = framework.Final
-			case c.fact.Count(d) > maxCount:
+			case int64(c.fact.Count(d)) > maxCount:
 				out[i] = framework.Reject
 			}
 		}
@@ -66,8 +66,8 @@ func (r *rule) Explain(g *framework.Groups, i int) *framework.Reason {
 		if !ok {
 			return &framework.Reason{Plugin: Name, Messages: []string{message + " (missing required label)"}, Final: true}
 		}
-		if skew := n + c.self - c.lowest(); skew > c.maxSkew {
-			reason.Deficits = []framework.Deficit{{Resource: "skew over " + c.fact.Spec().Topology, Needed: int64(skew), Available: int64(c.maxSkew)}}
+		if skew := int64(n) + int64(c.self) - int64(c.lowest()); skew > c.maxSkew {
+			reason.Deficits = []framework.Deficit{{Resource: "skew over " + c.fact.Spec().Topology, Needed: skew, Available: c.maxSkew}}
 			break
 		}
 	}

@@ -1,6 +1,7 @@
 package podtopologyspread_test
 
 import (
+	"math"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ func TestHardConstraints(t *testing.T) {
 			Want: rt.Want{"a1": skew(hostname, 3, 2), "a2": rt.OK, "b1": rt.OK, "b2": skew(hostname, 4, 2)}},
 		{Name: "a pod that doesn't match itself needs less room", Pod: testkit.Pod("p").Spread(hard(hostname, 1)), Pods: web("a1:2 a2:1 b2:3"),
 			Want: rt.Want{"a1": skew(hostname, 2, 1), "a2": rt.OK, "b1": rt.OK, "b2": skew(hostname, 3, 1)}},
+		{Name: "any skew", Pod: pod().Spread(hard(hostname, math.MaxInt32)), Pods: web("a1:3 a2:2 b1:2 b2:2"), Want: rt.Want{rt.All: rt.OK}},
 		{Name: "skew counts from the lowest, not from 0", Pod: pod().Spread(hard(hostname, 1)), Pods: web("a1:3 a2:2 b1:2 b2:2"),
 			Want: rt.Want{"a1": skew(hostname, 2, 1), rt.All: rt.OK}},
 		{Name: "a soft constraint rejects nothing", Pod: pod().Spread(soft(zone, 1)), Pods: web("a1:5"), Want: rt.Want{rt.All: rt.OnlyScores}},

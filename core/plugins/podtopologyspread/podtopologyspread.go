@@ -89,7 +89,7 @@ func (p Plugin) Sign(pod *cluster.Pod, state *cluster.State, local, group *frame
 	nodeaffinityrule.SignRequired(pod, group)
 	tainttoleration.Plugin{}.Sign(pod, state, group, nil)
 	sign := func(c *constraint) {
-		group.Int(int64(c.maxSkew))
+		group.Int(c.maxSkew)
 		group.Str(c.text)
 		group.Bool(c.honorAffinity)
 		group.Bool(c.honorTaints)

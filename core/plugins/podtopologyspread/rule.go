@@ -26,7 +26,7 @@ type rule struct {
 // counted is a constraint with the fact that counts its pods.
 type counted struct {
 	fact       *cluster.Fact
-	maxSkew    int32
+	maxSkew    int64 // up to 2^31-1: sums with it don't fit in an int32
 	minDomains int32 // of hard constraints
 	self       int32 // of hard constraints: 1 when the pod counts for itself
 	host       int   // position in rule.hosts, -1 for keys other than the hostname
