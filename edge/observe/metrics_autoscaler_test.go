@@ -206,6 +206,20 @@ func TestMetricsOfPlans(t *testing.T) {
 		`cluster_autoscaler_function_duration_seconds_sum{function="scaleUp"} 4`, `cluster_autoscaler_function_duration_seconds_sum{function="findUnneeded"} 5`)
 }
 
+// TestPlansOfMillisecondsAreToldApart has plans take a few milliseconds each: no two of them are in
+// one bucket, and each of Cluster Autoscaler's buckets is there still.
+func TestPlansOfMillisecondsAreToldApart(t *testing.T) {
+	s := newScaled(t, nil)
+	server := NewServer(nil, slog.New(slog.DiscardHandler))
+	server.Metrics = s.m
+	for _, ms := range []float64{0.7, 1.5, 4, 8, 15, 40, 90} {
+		server.PlanComputed(time.Duration(ms*float64(time.Millisecond)), time.Minute)
+	}
+	for i, le := range []string{"0.0005", "0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1"} {
+		s.wants(fmt.Sprintf(`cluster_autoscaler_function_duration_seconds_bucket{function="scaleUp",le=%q} %d`, le, i))
+	}
+}
+
 // TestMetricsOfScaleDownStatuses has nodes wait for the delay of their group, for a limit and for
 // displaced pods: each time one status has the value 1.
 func TestMetricsOfScaleDownStatuses(t *testing.T) {
