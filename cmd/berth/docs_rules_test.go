@@ -226,9 +226,10 @@ func areInstalled(names []string) error {
 	return nil
 }
 
-// ruleOfHelm checks that the chart is there and has the values that are set.
+// ruleOfHelm checks that the chart is there and has the values that are set and the templates that
+// are shown.
 func ruleOfHelm(c call, whole bool) error {
-	positional, flags, err := flagsOf(c.args[1:], []string{"-n", "--namespace", "--set", "--set-string", "-f", "--values", "--version"}, []string{"--create-namespace", "--reuse-values", "--install", "--wait"})
+	positional, flags, err := flagsOf(c.args[1:], []string{"-n", "--namespace", "--set", "--set-string", "-f", "--values", "--version", "--show-only"}, []string{"--create-namespace", "--reuse-values", "--install", "--wait"})
 	if err != nil {
 		return err
 	}
@@ -242,6 +243,11 @@ func ruleOfHelm(c call, whole bool) error {
 	}
 	if len(positional) == 3 {
 		if _, err := os.Stat(filepath.Join(positional[2], "Chart.yaml")); err != nil {
+			return err
+		}
+	}
+	for _, template := range flags["--show-only"] {
+		if _, err := os.Stat(filepath.Join(positional[2], template)); err != nil {
 			return err
 		}
 	}

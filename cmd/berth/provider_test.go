@@ -62,7 +62,7 @@ func TestProviderCheckOfTheSimulatedProvider(t *testing.T) {
 	}()
 	address := listener.Addr().String()
 	out, err := berthCommand(t, "provider", "check", address)
-	if err != nil || strings.Contains(out, "wrong") || strings.Count(out, "\n") != 15 || strings.Count(out, "ok ") != 10 {
+	if err != nil || strings.Contains(out, "wrong") || strings.Count(out, "\n") != 15 || strings.Count(out, "ok ") != 11 {
 		t.Errorf("%v\n%s", err, out)
 	}
 	stop()
