@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
@@ -42,7 +43,7 @@ func newPreempting(t *rapid.T, full []step.Input, budgets []*policyv1.PodDisrupt
 
 func (w *preempting) step(in ...step.Input) []step.Preemption {
 	w.now = w.now.Add(time.Second)
-	r := w.core.Step(w.now, in...)
+	r := w.core.Step(w.now, door.Must(in...)...)
 	return r.Preemptions
 }
 
