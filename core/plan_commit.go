@@ -166,7 +166,8 @@ func (c *Core) commitScaleUp(up *autoscaler.ScaleUp) (helped []types.UID) {
 }
 
 // reportNoHelp reports NotTriggeredScaleUp, with the reasons, for those pods that no node
-// group would help and that have no node still, in the order in which they were queued.
+// group would help and that have no node still, in the order in which they were queued: for
+// those for which it hasn't been reported yet.
 func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 	c.headroom.Planned()
 	why := map[types.UID]string{}
@@ -178,7 +179,7 @@ func (c *Core) reportNoHelp(plan *autoscaler.Plan) {
 			case p == nil:
 			case p.parsed.StandsIn():
 				c.headroom.NoHelp(p.parsed, reasons)
-			default:
+			case !p.reports.SaysNoHelp(reasons):
 				why[uid] = reasons
 				items = append(items, c.queue.Get(uid))
 			}

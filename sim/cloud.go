@@ -53,15 +53,16 @@ const (
 
 // instance is a instance of the cloud, a node or not.
 type instance struct {
-	id, name string
-	group    *group
-	state    instanceState
-	failed   string // why the launch failed, "" if it didn't
-	boot     *flow  // what it writes while it boots
-	node     *node  // nil before it registers
-	gone     bool
-	made     time.Duration // when it was ordered
-	billed   time.Duration // since when it costs, -1 for not yet
+	id, name  string
+	group     *group
+	state     instanceState
+	failed    string // why the launch failed, "" if it didn't
+	cancelled bool   // Berth had it deleted since no pod needed it any more
+	boot      *flow  // what it writes while it boots
+	node      *node  // nil before it registers
+	gone      bool
+	made      time.Duration // when it was ordered
+	billed    time.Duration // since when it costs, -1 for not yet
 }
 
 func (w *World) addGroup(cfg *scenario.NodeGroup) {
@@ -249,7 +250,11 @@ func (w *World) terminate(m *instance, byBerth bool) {
 		w.after(w.between(nil, 100, 2000, "unregister", m.name), phaseWorld, func() { w.removeNode(n, byBerth) })
 		return
 	}
-	if m.failed == "" {
+	switch {
+	case m.failed != "": // it counts already
+	case m.cancelled:
+		w.stats.CancelledLaunches++
+	default:
 		w.stats.FailedLaunches++
 	}
 }
@@ -268,6 +273,7 @@ func (w *World) deleteInstance(id string, d step.NodeDeletion) error {
 			if g.target-1 < g.cfg.Min && !stale && m.failed == "" && !(m.node == nil && w.run.Autoscale.ForceDeleteUnregistered) {
 				w.violation("group %s is shrunk to %d, below its min %d", id, g.target-1, g.cfg.Min)
 			}
+			m.cancelled = d.Reason == step.InstanceCancelled
 			w.terminate(m, true)
 			return nil
 		}

@@ -117,6 +117,6 @@ var roomFaults = []string{
 
 // lacksRoom reports whether somebody but Berth may have taken room that evicted pods need.
 func (w *World) lacksRoom() bool {
-	return w.roomTaken || w.stats.FailedLaunches > 0 ||
+	return w.roomTaken || w.stats.FailedLaunches+w.stats.CancelledLaunches > 0 ||
 		slices.ContainsFunc(roomFaults, func(kind string) bool { return len(w.faults.byKind[kind]) > 0 })
 }

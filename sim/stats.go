@@ -29,7 +29,7 @@ type Stats struct {
 	// with the taint of a node deletion.
 	Launching, Starting, Ready, Draining int
 	// Since the beginning.
-	Launched, FailedLaunches, Evicted int
+	Launched, FailedLaunches, CancelledLaunches, Evicted int
 	// Violations are what happened that must not, the first 1,000.
 	Violations []string
 	// Unused are the nodes that Berth bought and that, when the world has come to rest,
@@ -267,7 +267,8 @@ func (s *Stats) summary() *scenario.Summary {
 	out := s.Summary
 	out.Pods.Running, out.Pods.Pending, out.Pods.Evicted = s.Running, s.Pending, s.Evicted
 	out.TimeToBound, out.TimeToRunning = scenario.QuantilesOf(s.timesToBound), scenario.QuantilesOf(s.timesToRunning)
-	out.Nodes.Launched, out.Nodes.FailedLaunches, out.Nodes.Final = s.Launched, s.FailedLaunches, len(s.w.nodes)
+	out.Nodes.Launched, out.Nodes.FailedLaunches, out.Nodes.CancelledLaunches = s.Launched, s.FailedLaunches, s.CancelledLaunches
+	out.Nodes.Final = len(s.w.nodes)
 	out.Utilization.CPU, out.Utilization.Memory = round(share(s.useCPU, s.haveCPU)), round(share(s.useMemory, s.haveMemory))
 	s.unfinished(&out.Drain)
 	out.NodeHours, out.Cost = round(s.NodeHours), round(s.Cost)

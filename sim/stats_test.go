@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
@@ -50,5 +51,25 @@ func TestSumsOverTimeHoldWhatWasTrueBeforeEachChange(t *testing.T) {
 		if want := fmt.Sprintf("%.2f of %.2f CPU hours, %.2f node hours, cost %.2f", c.requested, c.allocatable, c.nodes, c.cost); got != want {
 			t.Errorf("%s: until then got %s, want %s", c.change, got, want)
 		}
+	}
+}
+
+// TestCancelledLaunchesAreCountedApart deletes instances before they are nodes: one that no pod
+// needs any more, and one that took too long.
+func TestCancelledLaunchesAreCountedApart(t *testing.T) {
+	w := newTestWorld(t, "  nodeGroups: [{name: g, max: 9, template: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}}]\n")
+	g := w.groups[0]
+	for _, x := range []struct {
+		name   string
+		reason step.RemovalReason
+	}{{"unneeded", step.InstanceCancelled}, {"late", ""}} {
+		m := w.newInstance(g, x.name)
+		g.target++
+		if err := w.deleteInstance("g", step.NodeDeletion{Group: "g", Instance: m.id, Reason: x.reason}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := w.stats.Summary; w.stats.CancelledLaunches != 1 || w.stats.FailedLaunches != 1 {
+		t.Errorf("%d launches were cancelled and %d failed, want one of each: %+v", w.stats.CancelledLaunches, w.stats.FailedLaunches, s.Nodes)
 	}
 }

@@ -50,6 +50,7 @@ type Item struct {
 	probeOf   *WaitingClass // the woken class that it is tried for, nil for none
 	heldWith  *WaitingClass // the class whose held pods it counts among; set when held
 	at        int           // index in its heap in the order of trying
+	listed    uint64        // the last Queue.listing that had it
 	expires   int           // index in the heap of backoffs that end
 }
 

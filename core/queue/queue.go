@@ -46,7 +46,10 @@ type Queue struct {
 	held    int
 	next    uint64 // the next pod's sequence number
 	signing uint64 // the version by which pods are classified
-	came    map[Incoming]int
+	// rejected is what Rejected returned last, and listing how often it was called.
+	rejected []*Item
+	listing  uint64
+	came     map[Incoming]int
 }
 
 // New returns an empty queue that tries pods in the order of less.
@@ -245,13 +248,28 @@ func (q *Queue) NextWake() time.Time {
 // Rejected returns the pods that were tried and found no node, in the order of
 // scheduling: those a larger cluster might help, unless a decision has nominated them.
 func (q *Queue) Rejected() []*Item {
-	var out []*Item
-	for _, item := range q.items {
-		if item.diagnosis != nil && item.stage != Gated && item.stage != InFlight {
+	rejected := func(item *Item) bool {
+		return item.diagnosis != nil && item.stage != Gated && item.stage != InFlight
+	}
+	// Most are those of the last call, in their order still.
+	q.listing++
+	out := make([]*Item, 0, len(q.rejected)+1)
+	for _, item := range q.rejected {
+		if rejected(item) && q.items[item.Pod().UID] == item {
+			item.listed = q.listing
 			out = append(out, item)
 		}
 	}
-	sort.Slice(out, func(i, j int) bool { return q.less(out[i], out[j]) })
+	for _, item := range q.items {
+		if item.listed != q.listing && rejected(item) {
+			out = append(out, item)
+		}
+	}
+	if !sort.SliceIsSorted(out, func(i, j int) bool { return q.less(out[i], out[j]) }) {
+		sort.Slice(out, func(i, j int) bool { return q.less(out[i], out[j]) })
+	}
+	q.rejected = append(q.rejected[:0], out...)
+	clear(q.rejected[len(out):cap(q.rejected)]) // it holds no pod that is gone
 	return out
 }
 

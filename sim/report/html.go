@@ -116,7 +116,7 @@ func facts(s *scenario.Summary) []fact {
 		{"arrival to running, p50", span(s.TimeToRunning.P50), "p99 " + span(s.TimeToRunning.P99), false},
 		{"last pod running after", span(s.TimeToRunning.Max), "", false},
 		{"nodes at the peak", number(s.Nodes.Peak), "", false},
-		{"launched", number(s.Nodes.Launched), fmt.Sprintf("%d failed", s.Nodes.FailedLaunches), s.Nodes.FailedLaunches > 0},
+		{"launched", number(s.Nodes.Launched), fmt.Sprintf("%d failed, %d cancelled", s.Nodes.FailedLaunches, s.Nodes.CancelledLaunches), s.Nodes.FailedLaunches > 0},
 		{"churn", number(s.Churn), "nodes removed within 15 min", false},
 		{"node hours", fmt.Sprintf("%.1f", s.NodeHours), "", false},
 		{"cost", fmt.Sprintf("%.2f", s.Cost), "", false},

@@ -78,8 +78,8 @@ var rows = []row{
 	{"nodes", func(s *scenario.Summary) string {
 		return fmt.Sprintf("%d at the peak, %d at the end", s.Nodes.Peak, s.Nodes.Final)
 	}},
-	{"launched, failed, removed", func(s *scenario.Summary) string {
-		return fmt.Sprintf("%d, %d, %d", s.Nodes.Launched, s.Nodes.FailedLaunches, s.Nodes.Removed)
+	{"launched, failed, cancelled, removed", func(s *scenario.Summary) string {
+		return fmt.Sprintf("%d, %d, %d, %d", s.Nodes.Launched, s.Nodes.FailedLaunches, s.Nodes.CancelledLaunches, s.Nodes.Removed)
 	}},
 	{"churn", func(s *scenario.Summary) string { return number(s.Churn) + " nodes removed within 15 min" }},
 	{"added back", func(s *scenario.Summary) string { return number(s.BoughtBack) + " nodes within 30 min" }},

@@ -414,7 +414,7 @@ func TestStableNames(t *testing.T) {
 	}
 	for _, name := range strings.Fields(`pods.total pods.bound pods.completed pods.pending pods.toCome pods.evicted pods.preempted
 		timeToBound.p50 timeToBound.p99 timeToBound.max timeToRunning.p50 timeToRunning.p99 timeToRunning.max
-		nodes.peak nodes.launched nodes.failedLaunches nodes.final nodeHours cost utilization.cpu utilization.memory
+		nodes.peak nodes.launched nodes.failedLaunches nodes.cancelledLaunches nodes.final nodeHours cost utilization.cpu utilization.memory
 		pdbViolations churn virtualSeconds wallSeconds digest`) {
 		var at any = tree
 		for _, part := range strings.Split(name, ".") {

@@ -30,11 +30,12 @@ type Summary struct {
 	TimeToBound   Quantiles `json:"timeToBound"`   // seconds from a pod's arrival to its node
 	TimeToRunning Quantiles `json:"timeToRunning"` // seconds from a pod's arrival to its start
 	Nodes         struct {
-		Peak           int `json:"peak"`           // most nodes at a time
-		Launched       int `json:"launched"`       // instances that became nodes
-		FailedLaunches int `json:"failedLaunches"` // instances that did not become nodes, and those of refused orders
-		Removed        int `json:"removed"`        // nodes that went
-		Final          int `json:"final"`          // nodes in the end
+		Peak              int `json:"peak"`              // most nodes at a time
+		Launched          int `json:"launched"`          // instances that became nodes
+		FailedLaunches    int `json:"failedLaunches"`    // instances that did not become nodes, and those of refused orders
+		CancelledLaunches int `json:"cancelledLaunches"` // instances that Berth gave up before they became nodes, since no pod needed them any more
+		Removed           int `json:"removed"`           // nodes that went
+		Final             int `json:"final"`             // nodes in the end
 	} `json:"nodes"`
 	Drain       Drain   `json:"drain"`
 	NodeHours   float64 `json:"nodeHours"` // of instances that the cloud charges for

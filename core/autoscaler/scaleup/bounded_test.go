@@ -2,6 +2,7 @@ package scaleup
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -174,6 +175,35 @@ func TestARoundInVainEndsWithTheStopwatch(t *testing.T) {
 		p.Plan(req, plan)
 		if len(plan.ScaleUps) != x.ups {
 			t.Errorf("the plan for request %d buys nodes of %d groups, want %d", x.number, len(plan.ScaleUps), x.ups)
+		}
+	}
+}
+
+// TestATargetThatLiesIsNoWork has a group whose target is far beyond its maximum: for one pod one
+// of the coming nodes stands in the state. All of them count for the limits.
+func TestATargetThatLiesIsNoWork(t *testing.T) {
+	p, req := adversarial(t, sizes{1, 1, 0, tenant})
+	g := *p.State.Groups()[0]
+	g.Target = 1<<31 - 1
+	p.State.SetGroup(g.ID, &g)
+	req.Limits.MaxNodesTotal = 10
+	req.Limits.Totals = []autoscaler.Total{{Resource: v1.ResourceMemory, Max: 1 << 40}}
+	plan := autoscaler.NewPlan(&req, 0)
+	p.Plan(req, plan)
+	if p.Work().Nodes > 2 || plan.Covered != 1 || len(plan.ScaleUps) > 0 {
+		t.Errorf("the plan covers %d pods and buys %d times, after %+v", plan.Covered, len(plan.ScaleUps), p.Work())
+	}
+	// A group that could grow may not, for the nodes that are coming.
+	other := g
+	other.ID, other.Target = "h", 0
+	p.State.SetGroup(other.ID, &other)
+	req.Pending = append(req.Pending, p.State.Schema.ParsePod(refused(1).Obj()))
+	for limit, why := range map[int]string{10: MaxNodesTotal, 0: TotalReached(v1.ResourceMemory)} {
+		req.Limits.MaxNodesTotal = limit
+		plan = autoscaler.NewPlan(&req, 0)
+		p.Plan(req, plan)
+		if want := slices.Sorted(slices.Values([]string{"1 max node group size reached", "1 " + why})); len(plan.NoHelp) != 1 || !slices.Equal(plan.NoHelp[0].Reasons, want) {
+			t.Errorf("no group helps: %v, want %q", plan.NoHelp, want)
 		}
 	}
 }

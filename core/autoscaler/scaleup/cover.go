@@ -17,7 +17,8 @@ import (
 // such as those of a process before this one, are anybody's from the beginning.
 //
 // A node that is registered and starting stands for itself, as it will be once it is
-// usable.
+// usable. Of those that aren't registered no more of a group stand in the state, beside those of
+// places, than there are pods to be placed: a target may be any number that a provider says.
 func (b *builder) cover(pending []*run) []*run {
 	left := b.fillPlaces(pending, b.usablePlace, b.fitsNow)
 	left = b.placeAnd(left, func(pod *cluster.Pod, c engine.Choice) { b.fitsNow(pod, c.Node) })
@@ -27,7 +28,8 @@ func (b *builder) cover(pending []*run) []*run {
 	}
 	left = b.fillPlaces(left, b.comingPlace, func(*cluster.Pod, cluster.NodeIndex) {})
 	for _, g := range b.State.Groups() {
-		for a := b.arriving[g.ID]; a.unregistered > 0; {
+		a := b.arriving[g.ID]
+		for free := count(left); a.unregistered > 0 && free > 0; free-- {
 			b.next(a)
 		}
 	}
@@ -147,8 +149,8 @@ func (b *builder) unneeded() (out []autoscaler.GroupNodes) {
 		if spare == 0 {
 			continue
 		}
-		empty := 0
 		a := b.arriving[g.ID]
+		empty := a.unregistered // those that don't stand in the state
 		for _, i := range a.nodes[a.starting:] {
 			if b.State.Node(i).Workload == 0 {
 				empty++

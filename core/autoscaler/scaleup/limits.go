@@ -2,6 +2,7 @@ package scaleup
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -27,9 +28,13 @@ type total struct {
 	max, used int64
 }
 
-// newLimits is called when the coming nodes stand in the state. It costs O(nodes).
+// newLimits is called when those of the coming nodes stand in the state that matter to pods. It
+// costs O(nodes).
 func (b *builder) newLimits() limits {
 	l := limits{nodes: b.State.Live(), launching: Launching(b.coming)}
+	for _, a := range b.arriving {
+		l.nodes += a.unregistered
+	}
 	for _, t := range b.req.Limits.Totals {
 		x := total{id: cluster.ResourceOf(t.Resource), name: t.Resource, max: t.Max}
 		if t.Resource == v1.ResourceCPU {
@@ -40,6 +45,11 @@ func (b *builder) newLimits() limits {
 	if len(l.totals) == 0 {
 		return l
 	}
+	for id, a := range b.arriving {
+		for i := range l.totals {
+			l.totals[i].used += timesEach(a.unregistered, b.models[id].info.Allocatable.At(l.totals[i].id))
+		}
+	}
 	b.State.Nodes(func(n *cluster.Node) {
 		for i := range l.totals {
 			l.totals[i].used += n.Allocatable.At(l.totals[i].id)
@@ -48,13 +58,21 @@ func (b *builder) newLimits() limits {
 	return l
 }
 
+// timesEach returns how much so many nodes have, which may be as many as a provider says.
+func timesEach(nodes int, each int64) int64 {
+	if each > 0 && int64(nodes) > math.MaxInt64/8/each {
+		return math.MaxInt64 / 8
+	}
+	return int64(nodes) * each
+}
+
 // addComing counts the nodes of a group that are coming, where they don't stand in the state.
 func (l *limits) addComing(b *builder, g *cluster.NodeGroup) {
 	coming := b.coming[g.ID]
 	l.nodes += coming.Unregistered
 	for i := range l.totals {
 		t := &l.totals[i]
-		t.used += int64(coming.Unregistered) * b.models[g.ID].info.Allocatable.At(t.id)
+		t.used += timesEach(coming.Unregistered, b.models[g.ID].info.Allocatable.At(t.id))
 		for _, n := range coming.Starting { // it may not have all resources yet
 			t.used += b.req.Readiness.Started(n.NodeInfo, g.Template).Allocatable.At(t.id) - n.Allocatable.At(t.id)
 		}

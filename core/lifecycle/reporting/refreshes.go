@@ -36,9 +36,10 @@ type refreshes struct {
 // tried records that the condition was written for an attempt.
 func (r *refreshes) tried(now time.Time) { r.last = now }
 
-// due returns when a condition may be rewritten.
-func (r *refreshes) due(old, message string) time.Time {
-	if onlyCountsDiffer(old, message) {
+// due returns when a condition may be rewritten. A message with the same reasons as the last is
+// one in which only numbers of nodes differ.
+func (r *refreshes) due(old, reasons []string) time.Time {
+	if slices.Equal(old, reasons) {
 		return r.last.Add(max(r.hold, countsEvery))
 	}
 	return r.last.Add(r.hold)
@@ -54,8 +55,8 @@ func (r *refreshes) rewritten(now time.Time) {
 
 // refresh has a pod's condition rewritten with a message that differs from the last, or
 // returns when that is due.
-func (p *Pod) refresh(t *lifecycle.Turn, obj *v1.Pod, message string) (putOff time.Time) {
-	if due := p.refreshes.due(p.condition, message); t.Now.Before(due) {
+func (p *Pod) refresh(t *lifecycle.Turn, obj *v1.Pod, message string, reasons []string) (putOff time.Time) {
+	if due := p.refreshes.due(p.said.of(p.condition), reasons); t.Now.Before(due) {
 		return due
 	}
 	p.refreshes.rewritten(t.Now)
@@ -63,9 +64,20 @@ func (p *Pod) refresh(t *lifecycle.Turn, obj *v1.Pod, message string) (putOff ti
 	return time.Time{}
 }
 
-// onlyCountsDiffer reports whether two messages give the same reasons, for other numbers of
-// nodes.
-func onlyCountsDiffer(a, b string) bool { return slices.Equal(reasonsOf(a), reasonsOf(b)) }
+// split is a message with its reasons, which are compared for each pod of a class and each new
+// message.
+type split struct {
+	message string
+	reasons []string // reasonsOf(message), once asked for
+}
+
+// of returns the reasons of a message, which is mostly that of the last call.
+func (s *split) of(message string) []string {
+	if s.reasons == nil || s.message != message {
+		*s = split{message, reasonsOf(message)}
+	}
+	return s.reasons
+}
 
 // reasonsOf returns the parts of a message such as "0/3 nodes are available: 1 Insufficient
 // cpu, 2 Insufficient memory." without the numbers of nodes that they begin with, sorted:

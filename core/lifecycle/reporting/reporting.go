@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 type Pod struct {
 	condition string    // message of its last PodScheduled=False condition
 	scaleUp   string    // message of its last event about a scale-up
+	said      split     // the condition's message
 	since     time.Time // when a condition PodScheduled=False was first written; zero for never
 	refreshes refreshes // of condition
 }
@@ -124,12 +126,22 @@ func (m *Machine) ScaleUpOutdated(p *Pod) { p.scaleUp = "" }
 // NotTriggeredScaleUp reports why no node group would help a pod, and enters it into the
 // ledger.
 func (m *Machine) NotTriggeredScaleUp(t *lifecycle.Turn, p *Pod, obj *v1.Pod, why string) {
-	message := "pod didn't trigger scale-up: " + why
-	if p.scaleUp != message {
+	if !p.SaysNoHelp(why) {
+		message := noHelp + why
 		p.scaleUp = message
 		t.Decide(step.Decision{Kind: step.NotScaledUp, Pod: obj.Namespace + "/" + obj.Name, Reason: why})
 		t.Emit(step.PodEvent(obj, "NotTriggerScaleUp", "ScalingUp", message))
 	}
+}
+
+// noHelp begins the message of NotTriggerScaleUp.
+const noHelp = "pod didn't trigger scale-up: "
+
+// SaysNoHelp reports whether the pod's last event about a scale-up is that no group would help
+// it, for these reasons.
+func (p *Pod) SaysNoHelp(why string) bool {
+	said, ok := strings.CutPrefix(p.scaleUp, noHelp)
+	return ok && said == why
 }
 
 // Advance refreshes the messages of some waiting classes when that is due.
@@ -149,9 +161,13 @@ func (m *Machine) TellClass(t *lifecycle.Turn, class *engine.Class, message stri
 // first of those is due that it has put off.
 func (m *Machine) refreshPods(t *lifecycle.Turn, class *engine.Class, message string, maxPods int) (putOff time.Time) {
 	items := t.Queue.Unnominated(class)
+	var reasons []string
 	for _, item := range items[:min(len(items), maxPods)] {
 		if p := m.saysMessageOf(item); p != nil && p.condition != message {
-			putOff = lifecycle.Earliest(putOff, p.refresh(t, item.Pod().Object, message))
+			if reasons == nil {
+				reasons = reasonsOf(message)
+			}
+			putOff = lifecycle.Earliest(putOff, p.refresh(t, item.Pod().Object, message, reasons))
 		}
 	}
 	return putOff
