@@ -68,7 +68,7 @@ func (e *extended) answer(pod types.UID) step.Input {
 }
 
 func answerOf(x step.Consult, allows func(node string) bool) step.Consulted {
-	out := step.Consulted{UID: x.UID, Failed: map[string]string{}}
+	out := step.Consulted{UID: x.UID, Number: x.Number, Failed: map[string]string{}}
 	for _, n := range x.Nodes {
 		if allows(n) {
 			out.Nodes = append(out.Nodes, n)
@@ -150,6 +150,67 @@ func TestARejectionThatNothingChangedIsFinal(t *testing.T) {
 	e.step()
 	if len(e.asks) != 0 {
 		t.Errorf("the extender is asked again: %v", e.asks)
+	}
+}
+
+// TestAnAnswerCountsForThePodAsItWasAskedAbout has a pod change while the extender is asked about it,
+// so that it is asked again. The first answer comes last, first, or when the pod is gone and another has come.
+func TestAnAnswerCountsForThePodAsItWasAskedAbout(t *testing.T) {
+	all := func(string) bool { return true }
+	none := func(string) bool { return false }
+	change := func(e *extended) (first, second step.Consult) {
+		e.step(anyNode("good"), anyPod("p"))
+		first = e.asks["pod-p"]
+		e.step(step.PodSet{Pod: testkit.Pod("p").Req("cpu", "3").Obj()})
+		return first, e.asks["pod-p"]
+	}
+	t.Run("the first answer comes first", func(t *testing.T) {
+		e := newExtended(t)
+		first, second := change(e)
+		e.step(answerOf(first, all))
+		e.step(answerOf(second, none))
+		if node := e.at["pod-p"]; node != "" {
+			t.Errorf("the pod is bound to %s, which the extender allows for 1 CPU and not for 3", node)
+		}
+	})
+	t.Run("the first answer comes last", func(t *testing.T) {
+		e := newExtended(t)
+		first, second := change(e)
+		e.step(answerOf(second, all))
+		e.step(answerOf(first, none))
+		if e.at["pod-p"] != "good" {
+			t.Errorf("the pod is bound to %q, want good", e.at["pod-p"])
+		}
+	})
+	t.Run("the pod is another one of that name", func(t *testing.T) {
+		e := newExtended(t)
+		first, _ := change(e)
+		e.step(step.PodGone{UID: "pod-p"}, anyPod("p"))
+		e.step(answerOf(first, all))
+		if node := e.at["pod-p"]; node != "" {
+			t.Errorf("the pod is bound to %s by an answer about one that is gone", node)
+		}
+	})
+}
+
+// TestAnAnswerCountsForNoOtherDecision has a pod change so that the extender has no say in it any more.
+// It is placed at once, and what the extender says then places it nowhere else.
+func TestAnAnswerCountsForNoOtherDecision(t *testing.T) {
+	e := newExtended(t)
+	schema := cluster.NewSchema()
+	profile := defaults(schema)
+	profile.Extenders = []framework.Extender{{Filters: true, Managed: []string{"example.com/gpu"}}}
+	e.c = testkit.Must(core.New(schema, core.DefaultConfig(profile)))
+	for _, name := range []string{"n0", "n1"} {
+		e.step(step.NodeSet{Node: testkit.Node(name).Alloc("cpu", "4", "memory", "8Gi", "example.com/gpu", "1").Obj()})
+	}
+	e.step(step.PodSet{Pod: testkit.Pod("p").Req("cpu", "1", "example.com/gpu", "1").Obj()})
+	asked := e.asks["pod-p"]
+	e.step(anyPod("p"))
+	first := e.at["pod-p"]
+	e.step(answerOf(asked, func(node string) bool { return node != first }))
+	if first == "" || e.at["pod-p"] != first {
+		t.Errorf("the pod is bound to %q and then to %q, want one node", first, e.at["pod-p"])
 	}
 }
 

@@ -50,6 +50,7 @@ func (c *Core) helpedSince(item *queue.Item) bool {
 func (c *Core) carryOut(item *queue.Item, d scheduler.Decision, seen cluster.Seq) {
 	p := c.pods[item.Pod().UID]
 	c.queue.SetClass(item, d.Class)
+	c.consulting.Decided(&p.consulting)
 	switch {
 	case item.Pod().StandsIn():
 		c.standInDecided(item, &d)

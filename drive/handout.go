@@ -50,7 +50,7 @@ func (d *Driver) handOut(r *step.Ready) error {
 func (d *Driver) handOutPods(r *step.Ready) {
 	for _, x := range r.Consults {
 		d.workers.Consult(x, func(answer step.Consulted) {
-			answer.UID = x.UID
+			answer.UID, answer.Number = x.UID, x.Number
 			d.inbox(answer)
 		})
 	}

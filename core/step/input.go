@@ -146,10 +146,12 @@ type StatusWritten struct {
 	Err error
 }
 
-// Consulted is the outcome of a Consult. Nodes that the Consult didn't name don't count.
+// Consulted is the outcome of a Consult. Nodes that the Consult didn't name don't count. It is
+// ignored when the pod has changed since, so that its extenders were asked again.
 type Consulted struct {
-	UID   types.UID
-	Nodes []string // that all extenders allow
+	UID    types.UID
+	Number uint64   // of the Consult
+	Nodes  []string // that all extenders allow
 	// Failed are the reasons why extenders don't allow the others, by node.
 	Failed map[string]string
 	// Scores are what extenders add to the nodes' scores, weighted already.

@@ -255,9 +255,11 @@ type Nomination struct {
 // Consult asks the extenders that a pod concerns which of the nodes they allow, and for
 // their scores; or, when no node takes the pod, to which preemptions they agree.
 type Consult struct {
-	UID   types.UID
-	Pod   *v1.Pod
-	Nodes []string // that the rules allow, by name
+	UID types.UID
+	// Number tells the question from others about the pod, as it was or will be.
+	Number uint64
+	Pod    *v1.Pod
+	Nodes  []string // that the rules allow, by name
 	// Candidates are the nodes where preemption would help.
 	Candidates []PreemptionCandidate `json:",omitempty"`
 }

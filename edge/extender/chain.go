@@ -61,7 +61,7 @@ func (c *Chain) Ask(ctx context.Context, question step.Consult, nodes []*v1.Node
 	if question.Candidates != nil {
 		return c.preempt(ctx, question)
 	}
-	out := step.Consulted{UID: question.UID, Failed: map[string]string{}}
+	out := step.Consulted{UID: question.UID, Number: question.Number, Failed: map[string]string{}}
 	for _, x := range c.extenders {
 		if len(nodes) == 0 {
 			break

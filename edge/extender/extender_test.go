@@ -329,7 +329,7 @@ func TestFailedConsultIsTriedAgain(t *testing.T) {
 	}
 	now := time.Unix(1000, 0)
 	r := k.Step(now, door.Must(step.NodeSet{Node: nodes("n0")[0]}, step.PodSet{Pod: testkit.Pod("p").Obj()})...)
-	r = k.Step(now, door.Must(step.Consulted{UID: r.Consults[0].UID, Err: fmt.Errorf("no licence")})...)
+	r = k.Step(now, door.Must(step.Consulted{UID: r.Consults[0].UID, Number: r.Consults[0].Number, Err: fmt.Errorf("no licence")})...)
 	if len(r.Conditions) != 1 || r.Conditions[0].Reason != "SchedulerError" {
 		t.Errorf("conditions %+v, want SchedulerError", r.Conditions)
 	}

@@ -74,7 +74,7 @@ func (c *candidates) agreed() (out []step.Agreed) {
 // preempt asks the extenders about the candidates for preemption in turn. Each may drop
 // nodes and change the victims on others (callExtenders in kube-scheduler).
 func (c *Chain) preempt(ctx context.Context, question step.Consult) step.Consulted {
-	out := step.Consulted{UID: question.UID}
+	out := step.Consulted{UID: question.UID, Number: question.Number}
 	left := candidatesOf(question)
 	for _, x := range c.extenders {
 		if len(left.victims) == 0 {

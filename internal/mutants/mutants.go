@@ -147,6 +147,8 @@ var All = []Mutant{
 	{"a budget's status counts a victim at once", "core/lifecycle/preemption/budgets.go", "fallen > 0 && !v.counted", "!v.counted", "./core", "TestScripts/scheduling_preemption_budgets", "1"},
 	{"a victim that stays draws a budget down", "core/lifecycle/preemption/preemption.go", "	m.budgets.giveBack(t.State, m.victims[victim].draws, victim)\n", "", "./core", "TestScripts/scheduling_preemption_budgets", "1"},
 	{"a skew as large as the API allows overflows", "core/plugins/podtopologyspread/filter.go", "maxCount := c.maxSkew - int64(c.self) + int64(c.lowest())", "maxCount := int64(int32(c.maxSkew) - c.self + c.lowest())", "./core/plugins/podtopologyspread", "TestHardConstraints", "1"},
+	{"an extender's answer counts for the pod as it is now", "core/lifecycle/consulting/consulting.go", " || p.number != in.Number", "", "./core", "TestAnAnswerCounts", "1"},
+	{"a question that is open outlives the next decision", "core/decisions.go", "	c.consulting.Decided(&p.consulting)\n", "", "./core", "TestAnAnswerCounts", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 	{"a bind doesn't wait for a report of its pod", "edge/live/workers.go", "	j.report = report\n", "	_ = report\n", "./edge/live", "TestNothingIsReported", "1"},
 	{"a report of a pod that is being bound is tried again", "edge/live/report_call.go", "	c.withdrawn = true\n", "", "./edge/live", "TestNothingIsReported", "1"},

@@ -7,6 +7,9 @@
 //	about nodes      Consulted     none: the pod is decided on among the nodes that they allow
 //	about victims    Consulted     none: the pod takes the place of victims that they agree to
 //
+// A pod that changes meanwhile is decided on anew, without waiting for the answer: questions are
+// numbered, and the answer to an earlier one about the pod is ignored.
+//
 // The waiting classes are asked about a change when it is made, which a pod in flight misses:
 // when it is rejected, the core asks its class about what has changed since Asked.
 //
@@ -43,7 +46,8 @@ func (s State) String() string { return [...]string{"none", "about nodes", "abou
 
 // Pod is a pod's part of the machine. Its zero value is a pod about which nobody is asked.
 type Pod struct {
-	state State
+	state  State
+	number uint64 // of the question that was asked last
 	// asked is the state's position when the extenders were asked last. What has changed since
 	// then the answer doesn't know of.
 	asked cluster.Seq
@@ -62,6 +66,7 @@ type Scheduler = scheduler.Scheduler
 type Machine struct {
 	pods      lifecycle.Pods[Pod]
 	scheduler *Scheduler
+	questions uint64 // how many were asked so far
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -73,8 +78,9 @@ func New(s *Scheduler, pods lifecycle.Pods[Pod]) *Machine { return &Machine{pods
 // stays in flight until they answer.
 func (m *Machine) Ask(t *lifecycle.Turn, p *Pod, item *queue.Item, d *scheduler.Decision) {
 	pod := item.Pod()
-	ask := step.Consult{UID: pod.UID, Pod: pod.Object, Nodes: d.Consult}
-	p.state, p.asked = AboutNodes, t.State.Head()
+	m.questions++
+	ask := step.Consult{UID: pod.UID, Number: m.questions, Pod: pod.Object, Nodes: d.Consult}
+	p.state, p.number, p.asked = AboutNodes, m.questions, t.State.Head()
 	what := fmt.Sprintf("%d node(s)", len(d.Consult))
 	if d.Candidates != nil {
 		p.state = AboutVictims
@@ -99,7 +105,7 @@ func candidate(t *lifecycle.Turn, c *engine.Candidate) step.PreemptionCandidate 
 // in flight still, and the decision is to be carried out, unless the answer is an error.
 func (m *Machine) Answer(t *lifecycle.Turn, in step.Consulted) (d scheduler.Decision, waited bool) {
 	p, item := m.pods.Get(in.UID), t.Queue.Get(in.UID)
-	if p == nil || p.state == None || item == nil || item.Stage() != queue.InFlight {
+	if p == nil || p.state == None || p.number != in.Number || item == nil || item.Stage() != queue.InFlight {
 		return d, false
 	}
 	about := p.state
@@ -120,6 +126,10 @@ func (m *Machine) Answer(t *lifecycle.Turn, in step.Consulted) (d scheduler.Deci
 	}
 	return m.scheduler.DecideAmong(item.Pod(), allowed, failed), true
 }
+
+// Decided records that a decision about a pod is made: if extenders are asked still, then about the
+// pod as it was, and what they say doesn't count any more.
+func (m *Machine) Decided(p *Pod) { p.state = None }
 
 // Advance does nothing: only answers bring something.
 func (m *Machine) Advance(*lifecycle.Turn) {}

@@ -63,10 +63,11 @@ func TestAnswers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld()
 			p := w.ask("a", "1", 0)
-			if r := w.Take(); len(r.Consults) != 1 || len(r.Consults[0].Nodes) != 2 || p.State() != consulting.AboutNodes {
+			r := w.Take()
+			if len(r.Consults) != 1 || len(r.Consults[0].Nodes) != 2 || p.State() != consulting.AboutNodes {
 				t.Fatalf("asked %+v, state %s, want two nodes and %s", r.Consults, p.State(), consulting.AboutNodes)
 			}
-			c.in.UID = "pod-a"
+			c.in.UID, c.in.Number = "pod-a", r.Consults[0].Number
 			d, waited := w.m.Answer(w.Turn, c.in)
 			got := ""
 			if d.Node != nil {
@@ -92,7 +93,7 @@ func TestVictimsAreAskedAbout(t *testing.T) {
 	if len(r.Consults) != 1 || len(r.Consults[0].Candidates) != 2 || p.State() != consulting.AboutVictims {
 		t.Fatalf("asked %+v, state %s, want two candidates and %s", r.Consults, p.State(), consulting.AboutVictims)
 	}
-	d, waited := w.m.Answer(w.Turn, step.Consulted{UID: "pod-a", Agreed: []step.Agreed{{Node: "n2", Pods: []types.UID{"pod-on-n2"}}}})
+	d, waited := w.m.Answer(w.Turn, step.Consulted{UID: "pod-a", Number: r.Consults[0].Number, Agreed: []step.Agreed{{Node: "n2", Pods: []types.UID{"pod-on-n2"}}}})
 	if !waited || d.Victims == nil || w.State.Node(d.Victims.Node).Name != "n2" {
 		t.Errorf("waited %t, victims %+v, want the pod on n2", waited, d.Victims)
 	}
@@ -101,7 +102,7 @@ func TestVictimsAreAskedAbout(t *testing.T) {
 func TestAnErrorDecidesNothing(t *testing.T) {
 	w := newWorld()
 	p := w.ask("a", "1", 0)
-	d, waited := w.m.Answer(w.Turn, step.Consulted{UID: "pod-a", Nodes: []string{"n1"}, Err: errRefused})
+	d, waited := w.m.Answer(w.Turn, step.Consulted{UID: "pod-a", Number: w.Take().Consults[0].Number, Nodes: []string{"n1"}, Err: errRefused})
 	if !waited || d.Node != nil || d.Diagnosis != nil || p.State() != consulting.None {
 		t.Errorf("waited %t, decision %+v, state %s, want an answer without a decision", waited, d, p.State())
 	}
@@ -115,7 +116,7 @@ func TestPropertyAnswersLeaveNothingBehind(t *testing.T) {
 		var owed []step.Consulted
 		for k := range rapid.IntRange(1, 15).Draw(t, "pods") {
 			w.ask(fmt.Sprint("p", k), "100m", 0)
-			in := step.Consulted{UID: types.UID(fmt.Sprint("pod-p", k)), Nodes: []string{"n1"}}
+			in := step.Consulted{UID: types.UID(fmt.Sprint("pod-p", k)), Number: w.Take().Consults[0].Number, Nodes: []string{"n1"}}
 			if rapid.Bool().Draw(t, "fails") {
 				in.Err = errRefused
 			}
