@@ -11,8 +11,8 @@ import (
 // This file says for a plan why no group would help the classes of which pods are left. There
 // may be as many classes as pods, each to be asked about with each group, so
 //
-//   - the stopwatch is asked after each group and some classes, and what isn't explained by
-//     then is left to the next plan;
+//   - some classes are explained in every plan; from then on the stopwatch is asked after each group,
+//     and what isn't explained by then is left to the next plan;
 //   - of plain classes only a node outside of the state is asked, and its answer is kept
 //     (memory.go);
 //   - for the others a node of the group is added to the state for many classes at once.
@@ -35,7 +35,7 @@ func (b *builder) explain(left []*run) {
 	classes := byClass(left)
 	for len(classes) > 0 {
 		together := classes[:min(len(classes), explainedTogether)]
-		said, ok := b.reasons(together, limits)
+		said, ok := b.reasons(together, limits, len(b.plan.NoHelp) > 0)
 		if !ok {
 			b.plan.Unplanned = count(classes)
 			return
@@ -71,8 +71,8 @@ type said struct {
 	later  bool
 }
 
-// reasons asks all groups about some classes; ok is false when that takes too long.
-func (b *builder) reasons(classes []*run, limits []limitReached) (out []said, ok bool) {
+// reasons asks all groups about some classes; ok is false when that may take too long, and does.
+func (b *builder) reasons(classes []*run, limits []limitReached, bounded bool) (out []said, ok bool) {
 	out = make([]said, len(classes))
 	for i := range out {
 		out[i].counts = map[string]int{}
@@ -85,7 +85,7 @@ func (b *builder) reasons(classes []*run, limits []limitReached) (out []said, ok
 			continue
 		}
 		b.whys(x.model, classes, func(i int, why *framework.Reason) { out[i].add(x.limit, why) })
-		if b.planOver() {
+		if bounded && b.planOver() {
 			return nil, false
 		}
 	}
