@@ -16,6 +16,10 @@ import (
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 )
 
+// LaunchWindows are how many nodes of the cluster, or of a group, may be launching and pulling at a
+// time.
+type LaunchWindows = launching.Windows
+
 // ScalingStatus is where the autoscaler stands.
 type ScalingStatus struct {
 	Known  bool // the provider has told of its groups
@@ -33,7 +37,7 @@ type ScalingStatus struct {
 	// Taints are how many taints of each type nodes have.
 	Taints map[string]int
 	// Launches are how many nodes may be launching at a time, of the cluster and of each group.
-	Launches []launching.Windows
+	Launches []LaunchWindows
 	// Unschedulable are the pods that were tried and found no node, Untried those that are still
 	// to be tried a first time.
 	Unschedulable, Untried int
