@@ -9,7 +9,7 @@ import (
 
 // BenchmarkScenario plays the large examples.
 func BenchmarkScenario(b *testing.B) {
-	for _, name := range []string{"night-20k", "day-150k", "month"} {
+	for _, name := range []string{"night-20k", "day-150k", "month", "spread-3k"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				runs, err := scenario.Load([]string{"../examples/scale/" + name + ".yaml"})

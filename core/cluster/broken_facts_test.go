@@ -25,6 +25,17 @@ func (b *broken) facts() {
 		}
 	}
 	b.entries()
+	filters := map[string]int{}
+	for _, f := range x.byKey {
+		if f.filter != nil && f.spec.FilterKey != "" {
+			filters[f.spec.FilterKey]++
+			b.check(x.filters[f.spec.FilterKey] == f.filter, "fact %s doesn't share its filter", f.spec.Key)
+		}
+	}
+	b.same("the number of filters", len(x.filters), len(filters))
+	for key, f := range x.filters {
+		b.same("the number of facts of filter "+key, f.facts, filters[key])
+	}
 	for key, f := range x.byKey {
 		b.same("the key of fact "+key, f.spec.Key, key)
 		b.same("the number of lists with fact "+key, listed[f], 1)

@@ -22,7 +22,8 @@ type factIndex struct {
 	byLabel  map[label]*factEntry
 	keys     map[string]int // how many facts in byLabel require a label of a key; never 0
 	other    []*Fact
-	lowest   []*Fact // those that count nodes too
+	lowest   []*Fact                // those that count nodes too
+	filters  map[string]*nodeFilter // of the facts, by FactSpec.FilterKey
 	state    *State
 }
 
@@ -35,6 +36,7 @@ func (x *factIndex) init(s *State) {
 	x.byKey = map[string]*Fact{}
 	x.byOwners = map[string]*factEntry{}
 	x.byLabel = map[label]*factEntry{}
+	x.filters = map[string]*nodeFilter{}
 }
 
 // requiredLabel returns a label that the selector requires, if it requires one.
@@ -63,6 +65,7 @@ func (f *FactSpec) requiredLabel() (label, bool) {
 
 func (x *factIndex) add(f *Fact) {
 	x.byKey[f.spec.Key] = f
+	x.shareFilter(f)
 	if f.spec.Lowest {
 		f.atLowest = len(x.lowest)
 		x.lowest = append(x.lowest, f)
@@ -79,6 +82,7 @@ func (x *factIndex) add(f *Fact) {
 
 func (x *factIndex) remove(f *Fact) {
 	delete(x.byKey, f.spec.Key)
+	x.unshareFilter(f)
 	if f.spec.Lowest {
 		last := x.lowest[len(x.lowest)-1]
 		last.atLowest = f.atLowest

@@ -30,6 +30,8 @@ type FactSpec struct {
 	// by the term's weight where it has one.
 	Owners     string
 	NodeFilter NodeFilter // count pods on these nodes only; nil for all
+	// FilterKey is canonical: filters of equal keys pass the same nodes. "" is equal to none.
+	FilterKey string
 	// SkipTerminating leaves out pods that are being deleted.
 	SkipTerminating bool
 	// Lowest keeps the lowest count among the domains of nodes that pass the
@@ -65,6 +67,8 @@ type Fact struct {
 	at      map[Domain]int32 // positions in cells
 	nonzero int
 	low     lowest
+	filter  *nodeFilter // of the spec, nil for none. Facts in use share those of equal keys
+	label   *label      // that pods must have to count; nil when the spec requires none
 	// listed and atLowest are its positions in lists of the factIndex.
 	listed, atLowest int
 	// dense repeats the counts of the domains before denseEnd, which is 0 for topologies with many.
@@ -130,6 +134,11 @@ func (f *Fact) NonzeroAt(i int) (Domain, int32) {
 
 // Counts reports whether a pod counts, on a node that passes the filter.
 func (f *Fact) Counts(p *Pod) bool {
+	if f.label != nil {
+		if v, ok := p.Object.Labels[f.label.key]; !ok || v != f.label.value {
+			return false
+		}
+	}
 	if f.spec.Match != nil {
 		return f.matches(p)
 	}
@@ -150,9 +159,7 @@ func (f *Fact) matches(p *Pod) bool {
 }
 
 // admits reports whether pods on a node count.
-func (f *Fact) admits(n *Node) bool {
-	return f.spec.NodeFilter == nil || f.spec.NodeFilter.Match(n.NodeInfo)
-}
+func (f *Fact) admits(n *Node) bool { return f.filter == nil || f.filter.match(n.NodeInfo) }
 
 // addMatching counts a pod on a node sign times if it meets the demands.
 func (f *Fact) addMatching(n *Node, p *Pod, sign int32) {
@@ -294,6 +301,12 @@ func (s *State) count(spec FactSpec) *Fact {
 
 func (s *State) newFact(spec FactSpec) *Fact {
 	f := &Fact{spec: spec, topo: s.Topology(spec.Topology), at: map[Domain]int32{}, low: lowest{at: map[int32]int32{}}}
+	if l, ok := spec.requiredLabel(); ok {
+		f.label = &l
+	}
+	if spec.NodeFilter != nil {
+		f.filter = &nodeFilter{NodeFilter: spec.NodeFilter}
+	}
 	if spec.Topology != PerNode && spec.Topology != v1.LabelHostname {
 		f.denseEnd = denseDomains
 	}

@@ -265,6 +265,48 @@ func TestFactsAreShared(t *testing.T) {
 	}
 }
 
+// TestFactsShareNodeFilters: of a hundred facts with one filter, a node that comes, changes or goes
+// and the pods on it ask the filter once for each version of the node.
+func TestFactsShareNodeFilters(t *testing.T) {
+	s, asked := zoned(), 0
+	spec := func(i int) cluster.FactSpec {
+		app := fmt.Sprint("app-", i)
+		return cluster.FactSpec{Key: app, Topology: v1.LabelTopologyZone, Lowest: true, NodeFilter: unreserved{&asked}, FilterKey: "unreserved",
+			Match: []cluster.PodMatch{{Selector: labels.SelectorFromSet(labels.Set{"app": app})}}}
+	}
+	for i := range 100 {
+		s.Fact(spec(i))
+	}
+	for _, c := range []struct {
+		name string
+		do   func()
+		want int
+	}{
+		{"a node comes", func() { setNode(s, testkit.Node("new").Zone("a")) }, 1},
+		{"pods come", func() {
+			for i := range 100 {
+				place(s, testkit.Pod(fmt.Sprint("p", i)).Label("app", fmt.Sprint("app-", i)), "new")
+			}
+		}, 0},
+		{"the node changes", func() { setNode(s, testkit.Node("new").Zone("b").Label("disk", "ssd")) }, 1},
+		{"the node goes", func() { s.RemoveNode("new") }, 0},
+	} {
+		asked = 0
+		c.do()
+		if asked != c.want {
+			t.Errorf("%s: the filter was asked %d times, want %d", c.name, asked, c.want)
+		}
+	}
+	one := spec(100)
+	one.FilterKey = ""
+	s.Fact(one)
+	asked = 0
+	setNode(s, testkit.Node("last").Zone("a"))
+	if asked != 2 {
+		t.Errorf("the filters of facts without a common key were asked %d times, want each asked once", asked)
+	}
+}
+
 // Many domains, of which only the first are repeated densely, are counted alike.
 func TestFactsOfManyDomains(t *testing.T) {
 	s := newState()

@@ -49,14 +49,13 @@ func randomFact(t *rapid.T, s *cluster.State) cluster.FactSpec {
 			spec.Match = append(spec.Match, m)
 		}
 	}
-	filter := ""
 	if testkit.Uniform(t, 3, "filter") == 0 {
-		filter = "disk"
-		spec.NodeFilter = onNodesWith(filter)
+		spec.FilterKey = "disk"
+		spec.NodeFilter = onNodesWith(spec.FilterKey)
 	}
 	spec.SkipTerminating = testkit.Uniform(t, 2, "skip") == 0
 	spec.Lowest = testkit.Uniform(t, 2, "lowest") == 0
-	spec.Key = fmt.Sprint(spec.Topology, selectors, spec.Owners, filter, spec.SkipTerminating, spec.Lowest)
+	spec.Key = fmt.Sprint(spec.Topology, selectors, spec.Owners, spec.FilterKey, spec.SkipTerminating, spec.Lowest)
 	return spec
 }
 

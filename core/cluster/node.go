@@ -147,6 +147,16 @@ func (n *Node) Detached() *Node {
 	return &out
 }
 
+// CopyWith makes out a copy of the node with more pods on it, that is in no state, in the memory
+// that out has.
+func (n *Node) CopyWith(pods []*Pod, out *Node) {
+	kept, ports := out.Pods[:0], out.Ports[:0]
+	*out = *n
+	out.Index, out.Nominated = NoNode, nil
+	out.Requested, out.Pods, out.Ports = n.Requested.Clone(), append(kept, n.Pods...), append(ports, n.Ports...)
+	out.Add(pods...)
+}
+
 // Add puts pods on a detached node. Nodes of a state change with the state only.
 func (n *Node) Add(pods ...*Pod) {
 	if n.Index != NoNode {

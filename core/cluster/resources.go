@@ -197,7 +197,9 @@ func (r *Resources) All() iter.Seq2[ResourceID, int64] {
 // Clone returns a copy that shares no memory.
 func (r *Resources) Clone() Resources {
 	out := Resources{common: r.common}
-	out.setList(slices.Clone(r.list()))
+	if r.scalars != nil { // or setList would allocate
+		out.setList(slices.Clone(*r.scalars))
+	}
 	return out
 }
 

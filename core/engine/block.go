@@ -100,7 +100,7 @@ func (c *column) evaluate(list []cluster.NodeIndex) {
 			for len(c.cells) <= int(i) {
 				c.cells = append(c.cells, cell{group: -1})
 			}
-			c.recount(i)
+			c.recount(i, c.scratch.object.has(i))
 			if n := c.state.Node(i); n != nil {
 				b.add(n, c.scratch.object.has(i))
 			} else {

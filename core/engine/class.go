@@ -29,15 +29,17 @@ type Class struct {
 	local     string       // of the key: what the plugins signed as local. The rank of ties is mixed from it
 	localEnds string       // of the key: where in local each plugin's part ends
 
-	prepared   []prepared           // by plugin of the profile
-	localRules []localRule          // of those prepared, in the order of the profile
-	groupRules []groupRule          // of those prepared, in the order of the profile
-	inOrder    []pluginRules        // all of these, by plugin
-	hostFacts  []*cluster.Fact      // of all group rules
-	excluding  []*cluster.Fact      // those of them by which a rule rejects a node, whatever else holds there
-	telling    []*cluster.Fact      // the others, which tell nodes apart
-	admitting  []cluster.HeadroomID // the headrooms that admit its pods, sorted
-	termsMet   int                  // how many terms of placed pods had been met when the rules were made
+	prepared   []prepared    // by plugin of the profile
+	localRules []localRule   // of those prepared, in the order of the profile
+	groupRules []groupRule   // of those prepared, in the order of the profile
+	inOrder    []pluginRules // all of these, by plugin
+	// firstReader is the first plugin of which a rule that may reject nodes reads pods.
+	firstReader int
+	hostFacts   []*cluster.Fact      // of all group rules
+	excluding   []*cluster.Fact      // those of them by which a rule rejects a node, whatever else holds there
+	telling     []*cluster.Fact      // the others, which tell nodes apart
+	admitting   []cluster.HeadroomID // the headrooms that admit its pods, sorted
+	termsMet    int                  // how many terms of placed pods had been met when the rules were made
 	// termsForgotten is State.TermsForgotten from when the rules were made.
 	termsForgotten uint64
 

@@ -32,6 +32,9 @@ type column struct {
 	groupRules []groupRule
 	topologies []*cluster.Topology // of all group rules, each once
 	narrowed   *narrowing          // of the local rules
+	// firstReader is the Class.firstReader of one of the classes: no later than the first
+	// plugin with a local rule that reads pods.
+	firstReader int
 	// leader is another column with the same local rules, which has the nodes' scores: they are
 	// evaluated there, once for all columns that follow it. nil when this one evaluates them.
 	leader *column
@@ -114,7 +117,7 @@ func (c *column) sync() {
 		if int(i) >= c.state.Len() {
 			if int(i) < len(c.cells) {
 				c.remove(i) // the node was added in what was rolled back
-				c.recount(i)
+				c.recount(i, true)
 			}
 			continue
 		}

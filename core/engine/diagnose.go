@@ -98,7 +98,7 @@ func (e *Engine) Explain(c *Class, i cluster.NodeIndex) *framework.Reason {
 	if c.Rejected != nil {
 		return c.Rejected
 	}
-	why, _ := e.newNodeFilter(c).reason(e.state.Node(i))
+	why, _ := e.newNodeFilter(c).reason(e.state.Node(i), 0)
 	return why
 }
 

@@ -45,6 +45,9 @@ type Engine struct {
 	rejected             rejections
 	counts               []Count    // scratch of a diagnosis
 	touchedFilter        nodeFilter // of helpOnTouched
+	fitsFilter           nodeFilter // of FitsBeside
+	asked                stamps     // of helpOnTouched: the nodes that were looked at
+	overlay              overlay    // of all node filters
 }
 
 // Options are the seed, and how answers are found. But for the seed no option
@@ -53,7 +56,7 @@ type Options struct {
 	Seed uint64 // of tie-breaking among equally good nodes
 	// Unclassed makes every pod a class of its own.
 	Unclassed bool
-	// Rebuilt evaluates all nodes anew for every decision.
+	// Rebuilt evaluates all nodes anew for every decision, those with nominated pods in what-ifs.
 	Rebuilt bool
 	// Columns is how many columns are filled at a time at most; 0 for a bound of their memory
 	// (filled.go).
@@ -92,10 +95,7 @@ func (e *Engine) Profile() *framework.Profile { return e.profile }
 // RolledBack implements cluster.Cache. The order in which caches hear of it doesn't
 // matter: none reads another.
 func (e *Engine) RolledBack(to cluster.Seq, undone []cluster.Change) {
-	for _, c := range e.columns {
-		c.rolledBack(to, undone)
-	}
-	for c := range e.privates {
+	for _, c := range e.filled {
 		c.rolledBack(to, undone)
 	}
 	for c := range e.dry {

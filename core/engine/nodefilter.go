@@ -7,8 +7,6 @@ package engine
 // core/engine/reference.
 
 import (
-	"slices"
-
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/framework"
 )
@@ -24,13 +22,17 @@ type nodeFilter struct {
 	topology []*cluster.Topology
 	groups   framework.Groups // of one node; reused for each
 	answer   [1]framework.Code
+	overlay  *overlay // the engine's
+	explains bool     // firstRejection words what it returns
+	whatIfs  bool     // nominated pods are placed in what-ifs only: the slow reference (Options.Rebuilt)
 }
 
 // pluginRules are the rules that a plugin made for a class; at least one isn't nil.
 type pluginRules struct {
-	plugin int // position in the profile
-	local  framework.LocalRule
-	group  *groupRule
+	plugin    int // position in the profile
+	local     framework.LocalRule
+	localKind kinds // that of local: objectRules or podRules
+	group     *groupRule
 }
 
 // rejection is the first rule that rejects a node, in the profile's order: either
@@ -54,88 +56,61 @@ func (e *Engine) newNodeFilter(c *Class) *nodeFilter {
 
 // begin makes f a filter of a class, and keeps the memory that it has.
 func (f *nodeFilter) begin(e *Engine, c *Class) {
-	*f = nodeFilter{class: c, state: e.state, topology: c.topologies, plugins: c.inOrder, groups: f.groups}
+	*f = nodeFilter{class: c, state: e.state, topology: c.topologies, plugins: c.inOrder, groups: f.groups, overlay: &e.overlay, whatIfs: e.options.Rebuilt}
 }
 
-// code returns the rules' answer for a node. The node has to take the class both
-// with and without the pods of equal or higher priority that are nominated to it
-// (kube-scheduler's RunFilterPluginsWithNominatedPods): they may help or hinder.
+// code returns the rules' answer for a node, with and without the pods nominated to it.
 func (f *nodeFilter) code(n *cluster.Node) framework.Code {
-	if code := f.codeWithNominatedPods(n); code != framework.OK {
-		return code
+	r, _ := f.firstRejection(n, 0)
+	return r.code
+}
+
+// reason returns why a node is rejected, nil when it isn't, with and without the pods
+// nominated to it. hinting is the plugin when it is a group rule that says no: the answer
+// may then change without the node being touched. settled are rules that are known to take
+// the class on the node as it is.
+func (f *nodeFilter) reason(n *cluster.Node, settled kinds) (why *framework.Reason, hinting int) {
+	f.explains = true
+	r, why := f.firstRejection(n, settled)
+	f.explains = false
+	if r.group != nil {
+		return why, r.group.plugin
 	}
-	return f.reject(n).code
+	return why, noPlugin
 }
 
-// codeWithNominatedPods returns the rules' answer for a node with those nominated
-// pods placed on it, OK when there are none.
-func (f *nodeFilter) codeWithNominatedPods(n *cluster.Node) framework.Code {
-	code := framework.OK
-	f.withNominatedPods(n, func() { code = f.reject(n).code })
-	return code
-}
-
-// reason returns why a node is rejected, nil when it isn't, with and without the
-// nominated pods as code has it. hinting is the plugin when it is a group rule
-// that says no: the answer may then change without the node being touched.
-func (f *nodeFilter) reason(n *cluster.Node) (why *framework.Reason, hinting int) {
-	hinting = noPlugin
-	f.withNominatedPods(n, func() { why, hinting = f.explain(f.reject(n), n) })
-	if why != nil {
-		return why, hinting
-	}
-	return f.explain(f.reject(n), n)
-}
-
-// leavesRoomFor reports whether a pod nominated to the node is in the way there.
-func (f *nodeFilter) leavesRoomFor(p *cluster.Pod) bool {
-	return f.class.LeavesRoomFor(p) && (f.counts == nil || f.counts(p))
-}
-
-// withNominatedPods calls do while the nominated pods that the class leaves room for are
-// placed on the node; not at all when there are none.
-func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func()) {
-	if !slices.ContainsFunc(n.Nominated, f.leavesRoomFor) {
-		return
-	}
-	mark := f.state.Mark()
-	for _, p := range slices.Clone(n.Nominated) {
-		if f.leavesRoomFor(p) {
-			f.state.PlaceAt(p, n.Index)
-		}
-	}
-	do()
-	f.state.Rollback(mark)
-}
-
-// explain words a rejection of a node. It must be called before the state or the
-// node asked about changes: a group rule explains its last answer.
-func (f *nodeFilter) explain(r rejection, n *cluster.Node) (why *framework.Reason, hinting int) {
+// explain words a rejection of a node, nil when it is none. It must be called before the state
+// or the node asked about changes: a group rule explains its last answer.
+func (f *nodeFilter) explain(r rejection, n *cluster.Node) *framework.Reason {
 	switch {
 	case r.leftOut:
-		return f.class.narrowed.reason(), noPlugin
+		return f.class.narrowed.reason()
 	case r.local != nil:
-		return r.local.Explain(n), noPlugin
+		return r.local.Explain(n)
 	case r.group != nil:
-		return r.group.Explain(&f.groups, 0), r.group.plugin
+		return r.group.Explain(&f.groups, 0)
 	}
-	return nil, noPlugin
+	return nil
 }
 
 // reject returns the first rule that rejects the node as the state is. It doesn't
 // allocate.
-func (f *nodeFilter) reject(n *cluster.Node) rejection {
-	if f.class.narrowed.leavesOut(n.NodeInfo) {
+func (f *nodeFilter) reject(n *cluster.Node) rejection { return f.rejectBy(allRules, n, n) }
+
+// rejectBy is reject by the rules of some kinds. The local ones are asked about with, which
+// is the node or a copy of it.
+func (f *nodeFilter) rejectBy(asked kinds, n, with *cluster.Node) rejection {
+	if asked&objectRules != 0 && f.class.narrowed.leavesOut(n.NodeInfo) {
 		return rejection{code: framework.Final, leftOut: true}
 	}
 	for i := range f.plugins {
 		p := &f.plugins[i]
-		if p.local != nil {
-			if code, _ := p.local.EvalNode(n); code != framework.OK {
+		if p.local != nil && asked&p.localKind != 0 {
+			if code, _ := p.local.EvalNode(with); code != framework.OK {
 				return rejection{code: code, local: p.local}
 			}
 		}
-		if p.group != nil {
+		if p.group != nil && asked&groupRules != 0 {
 			if code := f.groupCode(p.group, n); code != framework.OK {
 				return rejection{code: code, group: p.group}
 			}

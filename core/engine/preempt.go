@@ -155,7 +155,7 @@ func (e *Engine) whyNoVictims(f *nodeFilter, n *cluster.Node) *framework.Reason 
 	if e.removeLower(f, n) == nil {
 		return noVictims
 	}
-	if why, _ := f.reason(n); why != nil {
+	if why, _ := f.reason(n, 0); why != nil {
 		return why
 	}
 	return notHelpful
@@ -172,7 +172,8 @@ func (e *Engine) FitsBeside(c *Class, n *cluster.Node, counts func(*cluster.Pod)
 	if c.Rejected != nil {
 		return false
 	}
-	f := e.newNodeFilter(c)
+	f := &e.fitsFilter
+	f.begin(e, c)
 	f.counts = counts
 	return f.reject(n).code == framework.OK && f.codeWithNominatedPods(n) == framework.OK
 }

@@ -39,18 +39,18 @@ func (e *Engine) rejections(c *Class) *rejections {
 	r := &e.rejected
 	r.list, r.hinting, r.column, r.apart = r.list[:0], pluginSet{}, nil, r.apart[:0]
 	var f *nodeFilter
-	one := func(n *cluster.Node) {
+	one := func(n *cluster.Node, settled kinds) {
 		if f == nil {
 			f = e.newNodeFilter(c)
 		}
-		if why, by := f.reason(n); why != nil {
+		if why, by := f.reason(n, settled); why != nil {
 			r.add(rejected{why, 1, n.Index}, by)
 		}
 	}
 	if c.ByName() {
 		nodes := e.nodesOf(c)
 		for _, n := range nodes {
-			one(n)
+			one(n, 0)
 		}
 		r.add(rejected{c.narrowed.reason(), e.state.Live() - len(nodes), cluster.NoNode}, noPlugin)
 		return r
@@ -58,7 +58,7 @@ func (e *Engine) rejections(c *Class) *rejections {
 	col := e.syncedColumn(c)
 	t := col.counted()
 	if e.options.Rebuilt || !t.precedes(c) {
-		e.state.Nodes(one)
+		e.state.Nodes(func(n *cluster.Node) { one(n, 0) })
 		return r
 	}
 	v := &e.view
@@ -75,11 +75,16 @@ func (e *Engine) rejections(c *Class) *rejections {
 		if !slices.ContainsFunc(n.Nominated, c.LeavesRoomFor) {
 			continue
 		}
+		settled := objectRules | podRules
+		if t.rejectedBefore(i, c.firstReader) {
+			continue // whatever pods are there
+		}
 		if number := t.number(i); number != 0 {
 			r.list[number].nodes--
 			r.apart = append(r.apart, i)
+			settled = 0
 		}
-		one(n)
+		one(n, settled)
 	}
 	for k := range c.groupRules {
 		v.rejectBy(&c.groupRules[k], k, r)

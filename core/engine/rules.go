@@ -37,9 +37,10 @@ type groupRule struct {
 	framework.GroupRule
 	many         framework.ManyStaticKeys // the same one, nil when it is none
 	weight       int64
-	plugin       int   // position in the profile
-	topologies   []int // its topology keys, as positions in its column's topologies
-	neverFilters bool  // for the class; then it is only asked for scores
+	plugin       int                 // position in the profile
+	topologies   []int               // its topology keys, as positions in its column's topologies
+	neverFilters bool                // for the class; then it is only asked for scores
+	pods         framework.PodReader // the same rule, nil when it is none
 }
 
 // prepare asks every plugin for its rules for a new class.
@@ -114,14 +115,18 @@ func (e *Engine) assemble(c *Class) {
 		}
 		if p.Group != nil {
 			many, _ := p.Group.(framework.ManyStaticKeys)
-			c.groupRules = append(c.groupRules, groupRule{GroupRule: p.Group, many: many, weight: weight, plugin: i, neverFilters: neverFilters(p.Group)})
+			pods, _ := p.Group.(framework.PodReader)
+			c.groupRules = append(c.groupRules, groupRule{GroupRule: p.Group, many: many, weight: weight, plugin: i, neverFilters: neverFilters(p.Group), pods: pods})
 			c.hostFacts = append(c.hostFacts, p.Group.HostFacts()...)
 			if x, ok := p.Group.(framework.Excluder); ok {
 				c.excluding = append(c.excluding, x.Excluding()...)
 			}
 		}
 		if p.Local != nil || p.Group != nil {
-			x := pluginRules{plugin: i, local: p.Local}
+			x := pluginRules{plugin: i, local: p.Local, localKind: objectRules}
+			if p.Local != nil && p.Local.Reads()&framework.ReadsPods != 0 {
+				x.localKind = podRules
+			}
 			if p.Group != nil {
 				x.group = &c.groupRules[len(c.groupRules)-1] // it has room for all, and doesn't move
 			}
@@ -133,6 +138,7 @@ func (e *Engine) assemble(c *Class) {
 			c.telling = append(c.telling, f)
 		}
 	}
+	c.firstReader = c.findFirstReader()
 	c.narrowed = e.narrowingOf(c.localRules)
 	old := c.topologies
 	c.topologies = e.holdTopologies(c.useTopologies())
@@ -148,6 +154,16 @@ func (e *Engine) assemble(c *Class) {
 		c.shared = e.sharedColumn(c)
 		c.seed = c.shared.seed
 	}
+}
+
+// findFirstReader returns what Class.firstReader is.
+func (c *Class) findFirstReader() int {
+	for i := range c.inOrder {
+		if x := &c.inOrder[i]; x.local != nil && x.localKind == podRules || x.group != nil && !x.group.neverFilters {
+			return x.plugin
+		}
+	}
+	return len(c.prepared)
 }
 
 func neverFilters(r framework.GroupRule) bool {
@@ -232,7 +248,7 @@ func (e *Engine) signRules(c *Class) string {
 // newColumn returns a column with the class's rules and no nodes. What of the rules
 // counts is the same for all classes that will share it.
 func (e *Engine) newColumn(c *Class) *column {
-	return &column{state: e.state, localRules: c.localRules, groupRules: c.groupRules, topologies: c.topologies, narrowed: c.narrowed, seed: e.rankSeed(c), options: e.options, scratch: &e.scratch}
+	return &column{state: e.state, localRules: c.localRules, groupRules: c.groupRules, topologies: c.topologies, narrowed: c.narrowed, firstReader: c.firstReader, seed: e.rankSeed(c), options: e.options, scratch: &e.scratch}
 }
 
 // rankSeed returns the seed of ranks, which is the same for all classes of the same local signature.

@@ -43,15 +43,24 @@ func (c *column) counted() *tally {
 }
 
 // recount has a node counted again when counted is called next: it was evaluated, or is gone. A
-// tally that lags behind by more than all nodes is dropped: counting anew costs less.
-func (c *column) recount(i cluster.NodeIndex) {
+// node that was rejected before any rule was asked that reads pods still is while its object is
+// the same. A tally that lags behind by more than all nodes is dropped: counting anew costs less.
+func (c *column) recount(i cluster.NodeIndex, object bool) {
 	switch t := c.tally; {
 	case t == nil:
+	case !object && t.rejectedBefore(i, c.firstReader):
 	case len(t.stale) > c.state.Len():
 		c.tally = nil
 	default:
 		t.stale = append(t.stale, i)
 	}
+}
+
+// rejectedBefore reports whether the local rule that rejects a node is of an earlier plugin, or
+// none was asked.
+func (t *tally) rejectedBefore(i cluster.NodeIndex, plugin int) bool {
+	number := t.number(i)
+	return number != 0 && t.reasons[number].plugin < plugin
 }
 
 // precedes reports whether all nodes that local rules reject are asked of these before any group

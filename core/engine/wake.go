@@ -85,9 +85,10 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 		col = e.localColumn(c)
 	}
 	var f *nodeFilter
+	e.asked.next(e.state.Len())
 	for i := range touching {
 		n := e.state.Node(touching[i].Node) // nil when the change touched none, or it is gone again
-		if n == nil || !col.cells[n.Index].ok && !preempts {
+		if n == nil || !e.asked.set(n.Index) || !col.cells[n.Index].ok && !preempts {
 			continue
 		}
 		if f == nil {
@@ -95,14 +96,14 @@ func (e *Engine) helpOnTouched(c *Class, d *Diagnosis, changes []cluster.Change,
 			f.begin(e, c)
 		}
 		if col.cells[n.Index].ok {
-			why, by := f.reason(n)
-			if why == nil {
+			r, _ := f.firstRejection(n, objectRules|podRules)
+			if r.code == framework.OK {
 				return Fits, d
 			}
-			if by != noPlugin {
+			if r.group != nil {
 				// The rule may have stood behind another so far, and now rejects
 				// the node alone: from here on its hints count.
-				hinting = hinting.with(by)
+				hinting = hinting.with(r.group.plugin)
 			}
 		}
 		if preempts && help == NoHelp && e.dryRun(f, n) != nil {

@@ -128,6 +128,15 @@ type RawScorer interface {
 	Raw(g *Groups, out []int64)
 }
 
+// PodReader is implemented by group rules that can say which pods matter to them. Without it
+// every pod may. A node with nominated pods that matter to no rule is evaluated without
+// placing these anywhere.
+type PodReader interface {
+	// ReadsPod reports whether Filter may say something else of some node when the pod is
+	// placed on one or taken off.
+	ReadsPod(p *cluster.Pod) bool
+}
+
 // Hinter is implemented by group rules that can say which changes may turn
 // their rejection of the class around on nodes other than the touched one.
 // Without it every change may. Local rules need no hint: whether the touched

@@ -166,6 +166,8 @@ var Cases = []Case{
 		nodes: noNode, groups: zoneGroups, services: apps(10), pods: fourPerNodeAtMost, shape: func(i int) *v1.Pod {
 			return sized(app(plain(i), appName(i%10)), millis(400+10*(i/10%50)))
 		}},
+	{Name: "spread-apps", About: "apps of ten pods on an empty cluster, each with its own hard zone spread and a required node affinity, nine groups in three zones; kube-scheduler runs beside Berth in --mode=autoscaler", late: true,
+		nodes: noNode, groups: sizeGroups, shape: spreadApp},
 	{Name: "storm", About: "plain pods, with five times as many that fit nowhere, while labels of 50 nodes change a second and pods are deleted",
 		before: []standing{{count: func(s Size) int { return 5 * s.Pods }, shape: huge, waiting: true}, {count: nodesOf, shape: light}}, shape: plain, during: eventStorm},
 }

@@ -113,9 +113,11 @@ func (a *attempt) serveGroups(groups string) (stop func(), err error) {
 	return func() { served.Stop(10 * time.Second) }, nil
 }
 
+const groupsHead = "apiVersion: berth.dev/v1alpha1\nkind: SimulatedNodeGroups\ngroups:\n"
+
 // zoneGroups returns a node group for each zone, of nodes like those of the other cases.
 func zoneGroups(s Size) string {
-	out := "apiVersion: berth.dev/v1alpha1\nkind: SimulatedNodeGroups\ngroups:\n"
+	out := groupsHead
 	for i := range 3 {
 		n := newNode(i)
 		zone, has := n.Labels[v1.LabelTopologyZone], n.Status.Allocatable
@@ -126,6 +128,30 @@ func zoneGroups(s Size) string {
     labels: {%s: %s}
     allocatable: {cpu: "%s", memory: "%s", pods: "%s"}
 `, zone, s.Nodes, v1.LabelTopologyZone, zone, has.Cpu(), has.Memory(), has.Pods())
+	}
+	return out
+}
+
+// nodeSizes are the values of the label sizeLabel on the nodes of sizeGroups.
+var nodeSizes = []string{"small", "medium", "large"}
+
+const sizeLabel = "example.com/size"
+
+// sizeGroups returns a node group for each zone and size.
+func sizeGroups(s Size) string {
+	out := groupsHead
+	for k, size := range nodeSizes {
+		for i := range 3 {
+			zone := newNode(i).Labels[v1.LabelTopologyZone]
+			out += fmt.Sprintf(`- name: %[1]s-%[2]s
+  max: %[3]d
+  pricePerHour: %[4]g
+  launchDelay: {min: 5s, max: 15s}
+  template:
+    labels: {%[5]s: %[2]s, %[6]s: %[1]s}
+    allocatable: {cpu: "%[7]d", memory: "%[8]dGi", pods: "110"}
+`, size, zone, s.Pods, 0.2*float64(int(1)<<k), v1.LabelTopologyZone, sizeLabel, 4<<k, 16<<k)
+		}
 	}
 	return out
 }

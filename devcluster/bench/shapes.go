@@ -163,6 +163,18 @@ func spread(p *v1.Pod, when v1.UnsatisfiableConstraintAction) *v1.Pod {
 	return p
 }
 
+// spreadApp returns the i-th of pods ten of which are an app, with a request and a spread of its
+// own and two of three sizes of nodes to be on.
+func spreadApp(i int) *v1.Pod {
+	a := i / 10
+	p := app(plain(i), appName(a))
+	p.Spec.Containers[0].Resources = requests(millis(300+a%300*4), fmt.Sprintf("%dMi", 1024+a%300*16))
+	p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: v1.LabelTopologyZone, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}
+	return nodeAffinity(p, v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{
+		Key: sizeLabel, Operator: v1.NodeSelectorOpIn, Values: []string{nodeSizes[a%3], nodeSizes[(a+1)%3]}}}})
+}
+
 // including returns a pod that is spread over the nodes whose taints it tolerates.
 func including(p *v1.Pod) *v1.Pod {
 	coloured(p, "blue")

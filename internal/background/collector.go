@@ -16,7 +16,7 @@ const (
 	// something is computed; as usual where that is more.
 	patience = 256 << 20
 	// mostPercent bounds that where little lives, in percent of what lives.
-	mostPercent = 400
+	mostPercent = 200
 )
 
 // collector has the garbage collector start later while something is computed: a collection

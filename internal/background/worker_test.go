@@ -34,10 +34,10 @@ func TestTheCollectorWaitsWhileSomethingIsComputed(t *testing.T) {
 		live        int64
 		want, later int // later: after a collection that finds ten times as much in use
 	}{
-		{"little lives", 100, 10 * mb, 400, 256},
-		{"some lives", 100, 100 * mb, 256, 100},
+		{"little lives", 100, 20 * mb, 200, 128},
+		{"some lives", 100, 160 * mb, 160, 100},
 		{"much lives", 100, 1000 * mb, 100, 100},
-		{"nothing lives", 100, 0, 400, 400},
+		{"nothing lives", 100, 0, 200, 200},
 		{"more is allowed already", 500, 10 * mb, 500, 500},
 		{"it is switched off", -1, 10 * mb, -1, -1},
 	}

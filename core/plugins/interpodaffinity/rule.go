@@ -45,6 +45,7 @@ var (
 	_ framework.Excluder  = (*rule)(nil)
 	_ framework.Releaser  = (*rule)(nil)
 	_ framework.Hinter    = (*rule)(nil)
+	_ framework.PodReader = (*rule)(nil)
 	_ framework.RawScorer = (*rule)(nil)
 )
 
@@ -129,13 +130,19 @@ func (r *rule) HostKey(n cluster.NodeIndex) int32 {
 	return key
 }
 
+// ReadsPod implements framework.PodReader: pods that a required term counts, the class's own or
+// another's.
+func (r *rule) ReadsPod(p *cluster.Pod) bool {
+	return r.anyFilter(func(f *counted) bool { return f.Counts(p) })
+}
+
 // Hint implements framework.Hinter: the counts that reject nodes change when pods
 // come and go (those of a removed node are taken away first), and when a node moves
 // to another domain of one of the keys.
 func (r *rule) Hint(c *cluster.Change) bool {
 	switch c.Op {
 	case cluster.PodAdded, cluster.PodRemoved:
-		return r.anyFilter(func(f *counted) bool { return f.Counts(c.Pod) })
+		return r.ReadsPod(c.Pod)
 	case cluster.NodeUpdated:
 		return r.anyFilter(func(f *counted) bool {
 			key := f.Topology().Key

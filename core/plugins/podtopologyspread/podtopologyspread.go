@@ -193,10 +193,9 @@ func spec(pod *cluster.Pod, c *constraint, topology string, required []string) c
 		match.Selector = labels.Nothing()
 	}
 	out := cluster.FactSpec{Topology: topology, Match: []cluster.PodMatch{match}, SkipTerminating: true}
-	filter := ""
 	if topology != cluster.PerNode {
-		out.NodeFilter, filter = inclusion(pod, c, required)
+		out.NodeFilter, out.FilterKey = inclusion(pod, c, required)
 	}
-	out.Key = fmt.Sprintf("spread|%s|%s|%s|%s", topology, pod.Object.Namespace, cluster.SelectorText(match.Selector), filter)
+	out.Key = fmt.Sprintf("spread|%s|%s|%s|%s", topology, pod.Object.Namespace, cluster.SelectorText(match.Selector), out.FilterKey)
 	return out
 }

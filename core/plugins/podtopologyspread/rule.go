@@ -38,6 +38,7 @@ var (
 	_ framework.GroupRule = (*rule)(nil)
 	_ framework.Releaser  = (*rule)(nil)
 	_ framework.Hinter    = (*rule)(nil)
+	_ framework.PodReader = (*rule)(nil)
 	_ framework.RawScorer = (*rule)(nil)
 
 	_ framework.ManyStaticKeys = (*rule)(nil)
@@ -119,17 +120,23 @@ func (r *rule) count(c *counted, g *framework.Groups, i int) (n int32, ok bool) 
 	return c.fact.Count(d), d != cluster.NoDomain && g.Static[i]&c.missing == 0
 }
 
+// ReadsPod implements framework.PodReader: pods that match a hard constraint.
+func (r *rule) ReadsPod(p *cluster.Pod) bool {
+	for i := range r.hard {
+		if r.hard[i].fact.Counts(p) {
+			return true
+		}
+	}
+	return false
+}
+
 // Hint implements framework.Hinter. Matching pods that come raise the lowest
 // count, those that go lower a count; nodes make and unmake the domains that are
 // compared. Pods that match no hard constraint change nothing.
 func (r *rule) Hint(c *cluster.Change) bool {
 	switch c.Op {
 	case cluster.PodAdded, cluster.PodRemoved:
-		for i := range r.hard {
-			if r.hard[i].fact.Counts(c.Pod) {
-				return true
-			}
-		}
+		return r.ReadsPod(c.Pod)
 	case cluster.NodeAdded, cluster.NodeUpdated, cluster.NodeRemoved:
 		return true
 	}

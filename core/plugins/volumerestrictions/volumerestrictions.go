@@ -184,6 +184,7 @@ type exclusiveClaims struct {
 var (
 	_ framework.GroupRule = (*exclusiveClaims)(nil)
 	_ framework.Hinter    = (*exclusiveClaims)(nil)
+	_ framework.PodReader = (*exclusiveClaims)(nil)
 )
 
 // TopologyKeys implements framework.GroupRule: none.
@@ -219,7 +220,12 @@ func (*exclusiveClaims) Explain(*framework.Groups, int) *framework.Reason {
 
 // Hint implements framework.Hinter: a pod that used one of the claims leaves.
 func (r *exclusiveClaims) Hint(c *cluster.Change) bool {
-	return c.Op == cluster.PodRemoved && slices.ContainsFunc(c.Pod.Claims, func(ref cluster.ClaimRef) bool {
-		return slices.Contains(r.claims, cluster.ClaimKey{Namespace: c.Pod.Object.Namespace, Name: ref.Name})
+	return c.Op == cluster.PodRemoved && r.ReadsPod(c.Pod)
+}
+
+// ReadsPod implements framework.PodReader: pods that use one of the claims.
+func (r *exclusiveClaims) ReadsPod(p *cluster.Pod) bool {
+	return slices.ContainsFunc(p.Claims, func(ref cluster.ClaimRef) bool {
+		return slices.Contains(r.claims, cluster.ClaimKey{Namespace: p.Object.Namespace, Name: ref.Name})
 	})
 }

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/framework"
+)
+
+// Nodes with the pods that are nominated to them.
+//
+// A node has to take a class both with and without the pods of equal or higher priority
+// that are nominated to it (kube-scheduler's RunFilterPluginsWithNominatedPods): they may
+// help or hinder. What each kind of rule may say otherwise with them decides what is asked:
+//
+//	objectRules   nothing: they read the node's object only
+//	podRules      local rules that read pods are asked about a copy of the node with the
+//	              nominated pods on it, in O(pods there)
+//	groupRules    only if one of them reads one of these pods (framework.PodReader): then
+//	              they are asked in a what-if that places the pods that are read
+//
+// Most group rules of most classes read nothing of the pods nominated to a node, and a
+// what-if updates every fact that counts these pods. The slow reference places all pods in
+// a what-if and asks all rules (Options.Rebuilt); the properties of property_test.go compare
+// both.
+
+// kinds is a set of kinds of rules.
+type kinds uint8
+
+const (
+	objectRules kinds = 1 << iota // local rules that read only a node's object, and narrowing
+	podRules                      // the other local rules
+	groupRules
+
+	allRules = objectRules | podRules | groupRules
+)
+
+// overlay is memory for a node with its nominated pods.
+type overlay struct {
+	pods, read []*cluster.Pod // the nominated ones, and of these those that a group rule reads
+	node       cluster.Node   // the copy
+}
+
+// firstRejection returns the first rule that rejects a node with the nominated pods, or else
+// without, and why if f.explains. settled are kinds of rules that are known to take the class
+// on the node as it is; they are only asked what the nominated pods change.
+func (f *nodeFilter) firstRejection(n *cluster.Node, settled kinds) (r rejection, why *framework.Reason) {
+	ask := func(asked kinds, with *cluster.Node) {
+		if r = f.rejectBy(asked, n, with); f.explains {
+			why = f.explain(r, with)
+		}
+	}
+	f.withNominatedPods(n, func(with *cluster.Node, changed kinds) {
+		ask(allRules&^settled|changed, with)
+		settled |= allRules &^ changed // or the node is rejected
+	})
+	if r.code == framework.OK {
+		ask(allRules&^settled, n)
+	}
+	return r, why
+}
+
+// codeWithNominatedPods returns the rules' answer for a node with those pods on it that are
+// nominated to it. The rules must take the class on the node as it is.
+func (f *nodeFilter) codeWithNominatedPods(n *cluster.Node) framework.Code {
+	code := framework.OK
+	f.withNominatedPods(n, func(with *cluster.Node, changed kinds) { code = f.rejectBy(changed, n, with).code })
+	return code
+}
+
+// withNominatedPods calls do when the node has nominated pods that the class leaves room for:
+// with is the node for local rules to look at, and the state is as group rules are to see it.
+// changed are the kinds of rules that may answer otherwise than without these pods.
+func (f *nodeFilter) withNominatedPods(n *cluster.Node, do func(with *cluster.Node, changed kinds)) {
+	x := f.overlay
+	x.pods, x.read = x.pods[:0], x.read[:0]
+	for _, p := range n.Nominated {
+		if !f.leavesRoomFor(p) {
+			continue
+		}
+		x.pods = append(x.pods, p)
+		if f.whatIfs || f.reads(p) {
+			x.read = append(x.read, p)
+		}
+	}
+	if len(x.pods) == 0 {
+		return
+	}
+	with, changed := n, allRules
+	if !f.whatIfs {
+		n.CopyWith(x.pods, &x.node)
+		with, changed = &x.node, podRules
+	}
+	if len(x.read) == 0 {
+		do(with, changed)
+		return
+	}
+	mark := f.state.Mark()
+	for _, p := range x.read {
+		f.state.PlaceAt(p, n.Index)
+	}
+	do(with, changed|groupRules)
+	f.state.Rollback(mark)
+}
+
+// leavesRoomFor reports whether a pod nominated to the node is in the way there.
+func (f *nodeFilter) leavesRoomFor(p *cluster.Pod) bool {
+	return f.class.LeavesRoomFor(p) && (f.counts == nil || f.counts(p))
+}
+
+// reads reports whether a group rule of the class reads a pod.
+func (f *nodeFilter) reads(p *cluster.Pod) bool {
+	for i := range f.class.groupRules {
+		g := &f.class.groupRules[i]
+		if !g.neverFilters && (g.pods == nil || g.pods.ReadsPod(p)) {
+			return true
+		}
+	}
+	return false
+}
