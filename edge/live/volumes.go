@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -30,6 +31,7 @@ type volumeBinder struct {
 	claims     corelisters.PersistentVolumeClaimLister
 	volumes    corelisters.PersistentVolumeLister
 	nodes      corelisters.NodeLister
+	pods       corelisters.PodLister
 	csiNodes   storagelisters.CSINodeLister
 	period     time.Duration // between two looks at the claims
 	beforeLook func()        // for tests: called before each look; may be nil
@@ -41,29 +43,32 @@ func newVolumeBinder(client kubernetes.Interface, c *caches) *volumeBinder {
 		claims:   corelisters.NewPersistentVolumeClaimLister(c.claims.Objects()),
 		volumes:  corelisters.NewPersistentVolumeLister(c.volumes.Objects()),
 		nodes:    corelisters.NewNodeLister(c.nodes.Objects()),
+		pods:     corelisters.NewPodLister(c.pods.Objects()),
 		csiNodes: storagelisters.NewCSINodeLister(c.csiNodes.Objects()),
 	}
 }
 
 // bindClaims writes what the decision reserved and waits until all claims of the pod
 // are bound. It fails when somebody else has changed what was to be written, when a
-// claim can't be bound on the node any more, after bind.Timeout, and when the context
-// ends.
+// claim can't be bound on the node any more, when the pod is gone, after bind.Timeout, and
+// when the context ends.
 func (b *volumeBinder) bindClaims(ctx context.Context, bind step.Bind) error {
+	w := &claimWait{bind: bind, provisioned: map[string]bool{}, reserved: map[string]string{}}
 	for _, o := range bind.Writes {
-		if err := b.write(ctx, o); err != nil {
+		version, err := b.write(ctx, o)
+		if err != nil {
 			return fmt.Errorf("reserving volumes: %w", err)
 		}
-	}
-	provisioned := map[string]bool{} // claims that were written
-	for _, o := range bind.Writes {
-		if c, ok := o.(*v1.PersistentVolumeClaim); ok {
-			provisioned[c.Name] = true
+		switch o.(type) {
+		case *v1.PersistentVolume:
+			w.reserved[o.GetName()] = version
+		case *v1.PersistentVolumeClaim:
+			w.provisioned[o.GetName()] = true
 		}
 	}
-	unseen := maps.Clone(provisioned)
+	w.unseen = maps.Clone(w.provisioned)
 	err := wait.PollUntilContextTimeout(ctx, b.period, bind.Timeout, true, func(context.Context) (bool, error) {
-		return b.allBound(bind, provisioned, unseen)
+		return b.allBound(w)
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("binding volumes: the claims %v were not bound within %s", bind.Claims, bind.Timeout)
@@ -74,80 +79,126 @@ func (b *volumeBinder) bindClaims(ctx context.Context, bind step.Bind) error {
 	return nil
 }
 
-// write updates an object. A conflict is the decision's loss: someone else has
-// changed what it was made on.
-func (b *volumeBinder) write(ctx context.Context, o cluster.Object) error {
-	return persist(ctx, func() (err error) {
+// claimWait is a bind that waits for its claims.
+type claimWait struct {
+	bind        step.Bind
+	provisioned map[string]bool // claims that were written: they are to be provisioned for the node
+	// unseen are those claims that the cache hasn't shown as they were written yet: until then,
+	// that the annotation is missing says nothing.
+	unseen   map[string]bool
+	reserved map[string]string // volumes that were written, with their resource versions since
+}
+
+// write updates an object, and returns its new resource version. A conflict is the
+// decision's loss: someone else has changed what it was made on.
+func (b *volumeBinder) write(ctx context.Context, o cluster.Object) (version string, err error) {
+	err = persist(ctx, func() (err error) {
+		var written metav1.Object
 		switch o := o.(type) {
 		case *v1.PersistentVolume:
-			_, err = b.client.CoreV1().PersistentVolumes().Update(ctx, o, metav1.UpdateOptions{})
+			written, err = b.client.CoreV1().PersistentVolumes().Update(ctx, o, metav1.UpdateOptions{})
 		case *v1.PersistentVolumeClaim:
-			_, err = b.client.CoreV1().PersistentVolumeClaims(o.Namespace).Update(ctx, o, metav1.UpdateOptions{})
+			written, err = b.client.CoreV1().PersistentVolumeClaims(o.Namespace).Update(ctx, o, metav1.UpdateOptions{})
 		default:
 			return fmt.Errorf("unexpected object of type %T for volumes", o)
 		}
+		if err == nil {
+			version = written.GetResourceVersion()
+		}
 		return err
 	})
+	return version, err
 }
 
 // allBound reports whether all claims of the pod are bound; an error says that they
-// won't be. provisioned are the claims that are to be provisioned for the node. Of
-// these, unseen are those that the cache hasn't shown as they were written yet:
-// until then, that the annotation is missing says nothing.
-func (b *volumeBinder) allBound(bind step.Bind, provisioned, unseen map[string]bool) (bool, error) {
+// won't be.
+func (b *volumeBinder) allBound(w *claimWait) (bool, error) {
 	if b.beforeLook != nil {
 		b.beforeLook()
 	}
-	node, err := b.nodes.Get(bind.Node)
+	node, err := b.nodes.Get(w.bind.Node)
 	if err != nil {
-		return false, fmt.Errorf("getting node %q: %w", bind.Node, err)
+		return false, fmt.Errorf("getting node %q: %w", w.bind.Node, err)
 	}
-	csi, err := b.csiNodes.Get(bind.Node)
+	if pod, err := b.pods.Pods(w.bind.Namespace).Get(w.bind.Name); err != nil || pod.UID != w.bind.UID {
+		return false, errors.New("the pod does not exist any more")
+	}
+	if err := b.stillReserved(w); err != nil {
+		return false, err
+	}
+	csi, err := b.csiNodes.Get(w.bind.Node)
 	if err != nil {
 		csi = nil
 	}
 	all := true
-	for _, name := range bind.Claims {
-		claim, err := b.claims.PersistentVolumeClaims(bind.Namespace).Get(name)
+	for _, name := range w.bind.Claims {
+		bound, err := b.claimBound(w, name, node, csi)
 		if err != nil {
 			return false, err
-		}
-		selected, annotated := claim.Annotations[cluster.AnnSelectedNode]
-		bound := cluster.ClaimBound(claim)
-		if annotated && selected == bind.Node {
-			delete(unseen, name)
-		}
-		elsewhere := annotated && selected != bind.Node
-		taken := !annotated && provisioned[name] && !unseen[name]
-		if !bound && (elsewhere || taken) {
-			return false, fmt.Errorf("provisioning for claim %q was given up for node %q", name, bind.Node)
-		}
-		if claim.Spec.VolumeName != "" {
-			if err := b.admits(claim.Spec.VolumeName, node, csi); err != nil {
-				return false, err
-			}
 		}
 		all = all && bound
 	}
 	return all, nil
 }
 
-// admits checks that a volume, which may have been made just now, can be used
-// on the node.
-func (b *volumeBinder) admits(name string, node *v1.Node, csi *storagev1.CSINode) error {
+// stillReserved returns an error if a volume that was reserved isn't any more: a controller has
+// reset its claimRef. An older version in the cache says nothing.
+func (b *volumeBinder) stillReserved(w *claimWait) error {
+	for name, version := range w.reserved {
+		pv, err := b.volumes.Get(name)
+		if err != nil {
+			return fmt.Errorf("getting the reserved volume: %w", err)
+		}
+		if order, err := resourceversion.CompareResourceVersion(pv.ResourceVersion, version); err != nil || order < 0 {
+			continue
+		}
+		if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
+			return fmt.Errorf("ClaimRef got reset for pv %q", name)
+		}
+	}
+	return nil
+}
+
+// claimBound reports whether a claim is bound to a volume that the node can use; an error says
+// that it won't be.
+func (b *volumeBinder) claimBound(w *claimWait, name string, node *v1.Node, csi *storagev1.CSINode) (bool, error) {
+	claim, err := b.claims.PersistentVolumeClaims(w.bind.Namespace).Get(name)
+	if err != nil {
+		return false, err
+	}
+	selected, annotated := claim.Annotations[cluster.AnnSelectedNode]
+	bound := cluster.ClaimBound(claim)
+	if annotated && selected == node.Name {
+		delete(w.unseen, name)
+	}
+	elsewhere := annotated && selected != node.Name
+	taken := !annotated && w.provisioned[name] && !w.unseen[name]
+	if !bound && (elsewhere || taken) {
+		return false, fmt.Errorf("provisioning for claim %q was given up for node %q", name, node.Name)
+	}
+	if claim.Spec.VolumeName == "" {
+		return bound, nil
+	}
+	admitted, err := b.admits(claim.Spec.VolumeName, node, csi)
+	return bound && admitted, err
+}
+
+// admits reports whether a volume, which may have been made just now, is known to be usable
+// on the node; an error says that it isn't.
+func (b *volumeBinder) admits(name string, node *v1.Node, csi *storagev1.CSINode) (bool, error) {
 	pv, err := b.volumes.Get(name)
 	if apierrors.IsNotFound(err) {
-		return nil // the cache of claims may be ahead
+		return false, nil // not yet: the cache of claims may be ahead
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	x := migration.Translate(pv)
 	if pv, err = x.On(csi); err != nil {
-		return err
+		return false, err
 	}
 	if !cluster.VolumeAdmits(pv, node) {
-		return fmt.Errorf("pv %q node affinity doesn't match node %q", name, node.Name)
+		return false, fmt.Errorf("pv %q node affinity doesn't match node %q", name, node.Name)
 	}
-	return nil
+	return true, nil
 }

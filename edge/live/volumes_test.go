@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -39,11 +40,21 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 			{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{host}}}}}}}
 		return pv
 	}
+	reserved := func(version string, claim types.UID) *v1.PersistentVolume {
+		pv := volume("n")
+		if pv.ResourceVersion = version; claim != "" {
+			pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "c", UID: claim}
+		}
+		return pv
+	}
+	pod := func(uid types.UID) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: uid}}
+	}
 	for _, c := range []struct {
 		name     string
 		writes   []cluster.Object
 		refusal  error
-		then     []runtime.Object // states that the claim goes through
+		then     []runtime.Object // states that the claim, its volume and the pod go through, a look each
 		volume   *v1.PersistentVolume
 		contains string // of the error; "" when the pod is bound
 	}{
@@ -54,6 +65,12 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 		{"never bound", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("", "n", false)}, nil, "were not bound within"},
 		{"given up", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("", "n", false), claim("", "", false)}, nil, "given up for node"},
 		{"made elsewhere", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("pv", "n", true)}, volume("m"), "doesn't match node"},
+		{"made elsewhere, as is known late", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("pv", "n", true), volume("m")}, nil, "doesn't match node"},
+		{"made there, as is known late", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("pv", "n", true), volume("n")}, nil, ""},
+		{"its volume is never known", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("pv", "n", true)}, nil, "were not bound within"},
+		{"the reservation is reset", []cluster.Object{reserved("5", "c")}, nil, []runtime.Object{claim("", "", false), reserved("4", ""), reserved("6", "")}, reserved("4", ""), "ClaimRef got reset"},
+		{"the reservation is seen late", []cluster.Object{reserved("5", "c")}, nil, []runtime.Object{claim("", "", false), reserved("5", "c"), claim("pv", "", true)}, reserved("4", ""), ""},
+		{"another pod of that name", []cluster.Object{claim("", "n", false)}, nil, []runtime.Object{claim("", "n", false), pod("other")}, nil, "does not exist"},
 		{"the claim goes", []cluster.Object{claim("", "n", false)}, nil, nil, nil, "not found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -65,10 +82,18 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 			v := newVolumeBinder(client, f)
 			v.period = time.Millisecond
 			put := func(o runtime.Object) {
-				if err := f.claims.Objects().Add(o); err != nil {
+				into := f.claims
+				switch o.(type) {
+				case *v1.PersistentVolume:
+					into = f.volumes
+				case *v1.Pod:
+					into = f.pods
+				}
+				if err := into.Objects().Add(o); err != nil {
 					t.Error(err)
 				}
 			}
+			put(pod("p"))
 			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{v1.LabelHostname: "n"}}}
 			if err := f.nodes.Objects().Add(node); err != nil {
 				t.Fatal(err)
@@ -85,7 +110,7 @@ func TestVolumesAreBoundOrTheBindFails(t *testing.T) {
 				}
 				asked++
 			}
-			err := v.bindClaims(context.Background(), step.Bind{Namespace: "ns", Name: "p", Node: "n", Writes: c.writes, Claims: []string{"c"}, Timeout: 200 * time.Millisecond})
+			err := v.bindClaims(context.Background(), step.Bind{Namespace: "ns", Name: "p", UID: "p", Node: "n", Writes: c.writes, Claims: []string{"c"}, Timeout: 200 * time.Millisecond})
 			switch {
 			case c.contains == "" && err != nil:
 				t.Errorf("failed: %v", err)
