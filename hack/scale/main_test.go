@@ -68,7 +68,7 @@ func TestBadFlags(t *testing.T) {
 		{"--pods-per-node 101", `--pods-per-node: 101 isn't from 1 to 100`},
 		{"--nodes 10 --classes 101", `--classes: 101 isn't from 10, the pods per node, to 100, the pods of the smallest size`},
 		{"--classes 9", `--classes: 9 isn't from 10, the pods per node, to 10000, the pods of the smallest size`},
-		{"--parts engine,kubelet", `--parts: there is no part "kubelet"; there are engine, core, scale-up, scale-down, together, simulator`},
+		{"--parts engine,kubelet", `--parts: there is no part "kubelet"; there are engine, core, scale-up, adversary, scale-down, together, simulator`},
 		{"--profiles /does/not/exist", `--profiles: "/does/not/exist" isn't a folder: make it first`},
 		{"--write --parts engine", `--write: the documentation has all parts, at two sizes at least; leave --parts out, and give more --nodes`},
 		{"--write --nodes 1000", `--write: the documentation has all parts, at two sizes at least; leave --parts out, and give more --nodes`},
@@ -118,8 +118,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("%q isn't in\n%s", want, text)
 		}
 	}
-	if rows := strings.Count(text, "\n| "); rows != 24 {
-		t.Errorf("got %d rows, want 24:\n%s", rows, text)
+	if rows := strings.Count(text, "\n| "); rows != 28 {
+		t.Errorf("got %d rows, want 28:\n%s", rows, text)
 	}
 }
 
