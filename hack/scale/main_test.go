@@ -118,7 +118,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%q isn't in\n%s", want, text)
 		}
 	}
-	want := 1 // the head
+	want := 0
 	for _, p := range parts {
 		want += len(p.figures)
 	}

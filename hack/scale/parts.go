@@ -40,6 +40,11 @@ var parts = []part{
 		{"scale-up plan", "**scale-up**: a plan for all pods of CLASSES classes at once, 100 groups without nodes", "s", ""},
 		{"scale-up nodes", "… nodes that it buys", "", ""},
 	}}.withPeak(""),
+	part{"adversary", measureAdversary, []figure{
+		{"adversary refused", "**adversary**: a plan for a class of pods for each node, up to 20,000, none of which 100 groups with 20 DaemonSets take", "s", "≤ 2 s at 5,000 nodes"},
+		{"adversary cost", "… by cost, for a class for every five nodes, up to 2,000, that all of 300 groups take", "s", "≤ 3 s at 5,000 nodes"},
+		{"adversary tenants", "… for a class for every twelve nodes, up to 1,600, each with a group of its own", "s", "≤ 1 s at 5,000 nodes"},
+	}}.withPeak(""),
 	part{"scale-down", measureScaleDown, []figure{
 		{"scale-down first", "**scale-down**: the first pass over nodes that are all used by two fifths", "s", ""},
 		{"scale-down next", "… the next, with 1 % of the nodes changed", "s", ""},

@@ -87,7 +87,7 @@ func TestWorkIsBounded(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d groups, %d classes, %d DaemonSets", x.name, n.groups, n.classes, n.daemons), func(t *testing.T) {
 				p, req := adversarial(t, n)
 				p.Plan(req, autoscaler.NewPlan(&req, 0))
-				blocks := (n.classes + explainedTogether - 1) / explainedTogether
+				blocks := (n.classes + 255) / 256
 				most := Work{Nodes: n.groups * (1 + blocks), Asked: 2 * n.groups * n.classes,
 					Packings: 2*n.groups + n.groups*x.bought/100, Tried: 4 * n.groups * n.classes}
 				if w := p.Work(); w.Nodes > most.Nodes || w.Asked > most.Asked || w.Packings > most.Packings || w.Tried > most.Tried {

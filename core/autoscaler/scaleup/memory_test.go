@@ -32,15 +32,14 @@ func TestPropertyPlansAreTheSameWithAMemoryAndWithout(t *testing.T) {
 				at := 1 + testkit.Uniform(t, 12, "cut")
 				cuts = func() autoscaler.Stopwatch { return &autoscaler.Cuts{At: []int{at}} }
 			}
-			f.packer.Memory, f.watch = nil, cuts()
-			want := f.mustPlan(t)
-			f.packer.Memory, f.watch = memory, cuts()
-			for _, again := range []string{"", "again "} {
-				got := f.mustPlan(t)
-				if got != want {
-					t.Fatalf("%splanned with a memory\n%s\nwithout\n%s", again, got, want)
-				}
-				f.watch = cuts()
+			plan := func(m *scaleup.Memory) string {
+				f.packer.Memory, f.watch = m, cuts()
+				return f.mustPlan(t)
+			}
+			// The last plan that the memory has is of the state before the change, then of this one.
+			got, again, want := plan(memory), plan(memory), plan(nil)
+			if got != want || again != want {
+				t.Fatalf("planned with a memory\n%s\nagain\n%s\nwithout\n%s", got, again, want)
 			}
 		}
 	})
