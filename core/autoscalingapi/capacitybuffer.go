@@ -42,11 +42,12 @@ type CapacityBuffer struct {
 	Status CapacityBufferStatus `json:"status,omitempty"`
 }
 
-// DeepCopyObject implements runtime.Object. Lists and maps of the spec and status are shared:
-// nobody writes to an object that others may have.
+// DeepCopyObject implements runtime.Object. Lists and maps of the spec and status are shared but for
+// amounts, which may be bounded: nobody writes to the rest of an object that others may have.
 func (b *CapacityBuffer) DeepCopyObject() runtime.Object {
 	out := *b
 	out.ObjectMeta = *b.ObjectMeta.DeepCopy()
+	out.Spec.Limits = b.Spec.Limits.DeepCopy()
 	return &out
 }
 

@@ -64,7 +64,7 @@ func (a *admission) admit(in step.Input) step.Input {
 		return x
 	case step.NodeSet:
 		x.Node = admitObject(a, "node", x.Node, x.Node == nil)
-		if len(x.Group) > MaxID { // as of any node of a group that was left out
+		if a.ok && len(x.Group) > MaxID { // as of any node of a group that was left out
 			a.report(Problem{"node " + x.Node.GetName(), beyond("the ID of its node group", len(x.Group), "bytes", MaxID, "it counts as a node of no group"), false})
 			x.Group = ""
 		}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/autoscalingapi"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/door"
 	"github.com/berthproject/berth/core/step"
@@ -41,7 +42,7 @@ func TestInputsThatAreRefused(t *testing.T) {
 		said string
 	}{
 		{step.PodSet{}, "pod: the object is missing; the input is ignored"},
-		{step.NodeSet{}, "node: the object is missing; the input is ignored"},
+		{step.NodeSet{Group: long(3000)}, "node: the object is missing; the input is ignored"},
 		{step.DaemonSetSet{}, "DaemonSet: the object is missing; the input is ignored"},
 		{step.ObjectSet{}, "object: the object is missing; the input is ignored"},
 		{step.WorkloadSet{}, "workload: the object is missing; the input is ignored"},
@@ -127,7 +128,8 @@ func TestPropertyAmountsOfInputsAreBoundedInACopy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		node := testkit.Node("n").Alloc("cpu", amount.Draw(t, "cpu"), "memory", amount.Draw(t, "memory")).Obj()
 		pod := testkit.Pod("p").Req("cpu", amount.Draw(t, "request")).Obj()
-		for _, in := range []step.Input{step.NodeSet{Node: node}, step.PodSet{Pod: pod}, step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Template: node}}}} {
+		buffer := &autoscalingapi.CapacityBuffer{Spec: autoscalingapi.CapacityBufferSpec{Limits: node.Status.Allocatable.DeepCopy()}}
+		for _, in := range []step.Input{step.NodeSet{Node: node}, step.PodSet{Pod: pod}, step.GroupsSet{Groups: []nodegroup.Group{{ID: "g", Template: node}}}, step.ObjectSet{Object: buffer}} {
 			wild := hasWild(in)
 			out, said := admit(in)
 			if hasWild(out) || len(said) > 0 {
@@ -151,6 +153,8 @@ func hasWild(in step.Input) bool {
 		lists = append(lists, x.Node.Status.Allocatable)
 	case step.PodSet:
 		lists = append(lists, x.Pod.Spec.Containers[0].Resources.Requests)
+	case step.ObjectSet:
+		lists = append(lists, x.Object.(*autoscalingapi.CapacityBuffer).Spec.Limits)
 	case step.GroupsSet:
 		lists = append(lists, x.Groups[0].Template.Status.Allocatable)
 	}

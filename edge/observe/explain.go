@@ -97,22 +97,34 @@ func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, question func(
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
 	defer cancel()
-	got := make(chan reply, 1)
+	x, busy := s.inTurn(ctx, question)
+	switch {
+	case busy != "":
+		fail(w, http.StatusServiceUnavailable, busy)
+	case x.missing != "":
+		fail(w, http.StatusNotFound, x.missing)
+	default:
+		answer(w, http.StatusOK, x.value)
+	}
+}
+
+// inTurn puts a question to the core when no other is being answered. The turn ends before the
+// answer is written: whoever asked may read it as slowly as he likes. busy says why there is no
+// answer, "" when there is one.
+func (s *Server) inTurn(ctx context.Context, question func(*core.Core) reply) (x reply, busy string) {
 	if !s.takesTurn(ctx) {
-		fail(w, http.StatusServiceUnavailable, "other queries are being answered; try again")
-		return
+		return x, "other queries are being answered; try again"
 	}
 	defer func() { <-s.answering }()
+	got := make(chan reply, 1)
 	if !s.ask(ctx, func(c *core.Core) { got <- question(c) }) {
-		fail(w, http.StatusServiceUnavailable, "the core is busy; try again")
-		return
+		return x, "the core is busy; try again"
 	}
-	x := <-got
+	x = <-got
 	if x.missing != "" {
-		fail(w, http.StatusNotFound, x.why())
-		return
+		x.missing = x.why()
 	}
-	answer(w, http.StatusOK, x.value)
+	return x, ""
 }
 
 // takesTurn waits until no other request is being answered, and reports whether that was before ctx
