@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/cluster"
@@ -132,7 +133,7 @@ func TestPlansThatAreCutShortComeToAnEnd(t *testing.T) {
 		p.Questions = &autoscaler.Questions{Watch: &byWork{p, begun, most}}
 		plan := autoscaler.NewPlan(&req, 0)
 		p.Plan(req, plan)
-		if asked := p.Work().Asked - begun; asked > most+maxVain+2*classes {
+		if asked := p.Work().Asked - begun; asked > most+maxVain+2*classes+explainedTogether*groups {
 			t.Fatalf("plan %d asked about %d pairs of a class and a group", plans, asked)
 		}
 		if plan.Unplanned == 0 {
@@ -147,16 +148,38 @@ func TestPlansThatAreCutShortComeToAnEnd(t *testing.T) {
 	}
 }
 
+// TestEveryClassIsExplainedInItsTurn by plans that are cut short at once, of classes of which nothing
+// is remembered, and of more than may be tried in vain.
+func TestEveryClassIsExplainedInItsTurn(t *testing.T) {
+	for name, x := range map[string]sizes{"few groups": {3, 1000, 0, apart}, "in vain": {200, 600, 0, apart}} {
+		t.Run(name, func(t *testing.T) {
+			p, req := adversarial(t, x)
+			p.Questions.Watch = impatient{}
+			said := map[types.UID]bool{}
+			for req.Number = 1; req.Number <= 4; req.Number++ {
+				plan := autoscaler.NewPlan(&req, 0)
+				p.Plan(req, plan)
+				for _, n := range plan.NoHelp {
+					said[n.Pods[0]] = true
+				}
+			}
+			if len(said) != x.classes {
+				t.Errorf("four plans explain %d classes of %d", len(said), x.classes)
+			}
+		})
+	}
+}
+
 // TestARoundInVainEndsWithTheStopwatch has no group help, when each question is answered with
-// yes: the plan ends after what may be in vain and one group more.
+// yes: the plan ends after what may be in vain and one group more, and explains some classes.
 func TestARoundInVainEndsWithTheStopwatch(t *testing.T) {
 	const groups, classes = 300, 500
 	p, req := adversarial(t, sizes{groups, classes, 1, refused})
 	p.Questions.Watch = impatient{}
 	plan := autoscaler.NewPlan(&req, 0)
 	p.Plan(req, plan)
-	if most := maxVain + 2*classes; p.Work().Tried > most || plan.Unplanned != classes {
-		t.Errorf("%d pods are left to the next plan after %+v, want all after no more than %d tries", plan.Unplanned, p.Work(), most)
+	if most := maxVain + 2*classes; p.Work().Tried > most || plan.Unplanned != classes-explainedTogether {
+		t.Errorf("%d pods are left to the next plan after %+v, want all but %d after no more than %d tries", plan.Unplanned, p.Work(), explainedTogether, most)
 	}
 	// A class of the last group is bought a node by the plan whose turn it is.
 	for _, x := range []struct {

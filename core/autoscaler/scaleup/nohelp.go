@@ -1,6 +1,8 @@
 package scaleup
 
 import (
+	"slices"
+
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
@@ -11,8 +13,8 @@ import (
 // This file says for a plan why no group would help the classes of which pods are left. There
 // may be as many classes as pods, each to be asked about with each group, so
 //
-//   - some classes are explained in every plan; from then on the stopwatch is asked after each group,
-//     and what isn't explained by then is left to the next plan;
+//   - some classes are explained in every plan that buys nothing, others in each; from then on the
+//     stopwatch is asked after each group, and what isn't explained by then is left to the next plan;
 //   - of plain classes only a node outside of the state is asked, and its answer is kept
 //     (memory.go);
 //   - for the others a node of the group is added to the state for many classes at once.
@@ -32,7 +34,7 @@ const filteredOut = "expansion options filtered out and no longer considered"
 // for which there was no time are Unplanned.
 func (b *builder) explain(left []*run) {
 	limits := b.limitsReached()
-	classes := byClass(left)
+	classes := inTurn(byClass(left), b.req.Number)
 	for len(classes) > 0 {
 		together := classes[:min(len(classes), explainedTogether)]
 		said, ok := b.reasons(together, limits, len(b.plan.NoHelp) > 0)
@@ -46,6 +48,17 @@ func (b *builder) explain(left []*run) {
 		}
 		classes = classes[len(together):]
 	}
+}
+
+// inTurn returns classes so that each plan begins with others, if they are more than are explained
+// together.
+func inTurn(classes []*run, plan uint64) []*run {
+	parts := (len(classes) + explainedTogether - 1) / explainedTogether
+	if parts < 2 {
+		return classes
+	}
+	first := int(plan%uint64(parts)) * explainedTogether
+	return slices.Concat(classes[first:], classes[:first])
 }
 
 // limitReached is a group with the limit that it has reached, "" for none.

@@ -156,11 +156,12 @@ func (p *Packer) plan(req autoscaler.Request, plan *autoscaler.Plan, patience *p
 		}
 	}
 	left = b.buy(left)
-	if b.patience.ended {
+	if !b.patience.ended {
+		plan.Unneeded = b.unneeded()
+	} else if len(plan.ScaleUps)+len(plan.Recalls) > 0 {
 		plan.Unplanned = count(left) // why no group helps them isn't known
 		return left
 	}
-	plan.Unneeded = b.unneeded()
 	b.explain(left)
 	return left
 }
