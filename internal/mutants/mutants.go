@@ -203,4 +203,7 @@ var All = []Mutant{
 	{"coming nodes that don't stand in the state count for no limit", "core/autoscaler/scaleup/limits.go", "		l.nodes += a.unregistered\n", "		_ = a\n", "./core/autoscaler/scaleup", "TestATargetThatLies", "1"},
 	{"the relaxation is solved whatever its size", "core/autoscaler/mix/mix.go", "if r.stepWork() <= maxStep {", "if maxStep > 0 {", "./core/autoscaler/mix", "TestSolveIsBounded/1000", "1"},
 	{"a cancelled launch has failed", "sim/cloud.go", "d.Reason == step.InstanceCancelled", "false", "./sim", "TestCancelledLaunches", "1"},
+	{"a late instance is deleted though its group rolls out", "core/lifecycle/nodegroups/instances.go", ` || t.State.Group(group).KeepNodes != ""`, "", "./core/lifecycle/nodegroups", "TestScripts", "1"},
+	{"instances are given up though their group rolls out", "core/lifecycle/nodegroups/nodegroups.go", ` || in.KeepNodes != ""`, "", "./core/lifecycle/nodegroups", "TestScripts", "1"},
+	{"each plan explains the same classes first", "core/autoscaler/scaleup/nohelp.go", "int(plan%uint64(parts))", "0*int(plan%uint64(parts))", "./core/autoscaler/scaleup", "TestEveryClassIsExplained", "1"},
 }

@@ -180,7 +180,9 @@ func (m *Machine) watchInstance(t *lifecycle.Turn, group string, inst *nodegroup
 	case x.state == coming && m.launches.Failed(t.Now, group, inst.ID, inst.Node, m.Coming(t)):
 		m.fail(t, group, inst.Class, code, why)
 	}
-	if m.cfg.ReadOnly {
+	// While a group keeps its nodes, its owner chooses which one goes for a deleted instance: it might
+	// be one with pods.
+	if m.cfg.ReadOnly || t.State.Group(group).KeepNodes != "" {
 		m.instances.become(x, late)
 		return
 	}

@@ -295,7 +295,7 @@ func (m *Machine) Cancel(t *lifecycle.Turn, id string, nodes int) int {
 	}
 	cancelled := target
 	for _, i := range m.comingLast(t.State, id) {
-		if cancelled >= nodes {
+		if cancelled >= nodes || in.KeepNodes != "" { // as in watchInstance
 			break
 		}
 		cancelled++

@@ -56,7 +56,7 @@ func (f *fakeDeletions) OutOfState(each func(*cluster.NodeInfo)) {
 //	       [provision=15m] [force-delete] [read-only] [startup=15m]
 //	       [max-launching=0] [max-launching-per-group=0]
 //	       [initial-backoff=5m] [max-backoff=30m] [backoff-reset=3h]
-//	provider GROUP [min=0] [max=10] [target=0] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]
+//	provider GROUP [min=0] [max=10] [target=0] [keep=WHY] [instances=(i1, i2)] [failed=(i3)] [stocked-out=(i4)]
 //	         [cpu=4] [template-error=WHY] [busy=(h)]                                  the provider tells of it, and of all others again but the busy ones
 //	provider-gone GROUP
 //	node NAME [group=g] [id=ID] [notready] | node-gone NAME    in the state
@@ -119,7 +119,7 @@ func (s *fixture) run(d *datadriven.TestData, args *script.Args) {
 	case "config":
 		s.configure(args)
 	case "provider":
-		g := nodegroup.Group{ID: args.Name(), Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Template: testkit.Node("t").Alloc("cpu", args.String("cpu", "4")).Obj()}
+		g := nodegroup.Group{ID: args.Name(), Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), KeepNodes: args.String("keep", ""), Template: testkit.Node("t").Alloc("cpu", args.String("cpu", "4")).Obj()}
 		if g.TemplateError = args.String("template-error", ""); g.TemplateError != "" {
 			g.Template = nil
 		}
