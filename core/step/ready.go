@@ -241,7 +241,8 @@ type RemovalWait struct {
 	Took    time.Duration         // from when it was due
 }
 
-// Cancel takes back the Bind of a pod, unless it was posted already.
+// Cancel takes back the Bind of a pod that is a victim of a preemption, or gone, unless it was
+// posted already.
 type Cancel struct{ UID types.UID }
 
 // Nomination writes status.nominatedNodeName, "" for none.

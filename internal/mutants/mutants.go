@@ -125,5 +125,6 @@ var All = []Mutant{
 	{"a volume that isn't known yet counts as usable", "edge/live/volumes.go", "return false, nil // not yet", "return true, nil // not yet", "./edge/live", "TestVolumesAreBound", "1"},
 	{"a reservation that was reset is waited for", "edge/live/volumes.go", "if pv.Spec.ClaimRef == nil || pv", "if pv.Spec.ClaimRef == nil && false || pv.Spec.ClaimRef != nil && pv", "./edge/live", "TestVolumesAreBound", "1"},
 	{"the volumes of a pod that is gone are waited for", "edge/live/volumes.go", "; err != nil || pod.UID != w.bind.UID {", "; false && (err != nil || pod.UID != w.bind.UID) {", "./edge/live", "TestVolumesAreBound", "1"},
+	{"a bind of a pod that is gone goes on", "core/lifecycle/binding/binding.go", "	if p.state == Binding {\n		t.Ready.Cancels", "	if false {\n		t.Ready.Cancels", "./core", "TestScripts/scheduling_races", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
