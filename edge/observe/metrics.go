@@ -40,6 +40,7 @@ type Metrics struct {
 	steps         prometheus.Histogram
 	decisions     *prometheus.CounterVec
 	badObjects    prometheus.Counter
+	stalledBinds  prometheus.Counter
 
 	list         []Metric
 	perNodeGroup []prometheus.Collector // of the list, those that aren't registered
@@ -200,3 +201,6 @@ func (m *Metrics) State(c *core.Core) {
 		m.lastIncoming[k] = n
 	}
 }
+
+// BindStalled counts a bind that has had no outcome for a minute.
+func (s *Server) BindStalled() { s.Metrics.stalledBinds.Inc() }

@@ -126,5 +126,7 @@ var All = []Mutant{
 	{"a reservation that was reset is waited for", "edge/live/volumes.go", "if pv.Spec.ClaimRef == nil || pv", "if pv.Spec.ClaimRef == nil && false || pv.Spec.ClaimRef != nil && pv", "./edge/live", "TestVolumesAreBound", "1"},
 	{"the volumes of a pod that is gone are waited for", "edge/live/volumes.go", "; err != nil || pod.UID != w.bind.UID {", "; false && (err != nil || pod.UID != w.bind.UID) {", "./edge/live", "TestVolumesAreBound", "1"},
 	{"a bind of a pod that is gone goes on", "core/lifecycle/binding/binding.go", "	if p.state == Binding {\n		t.Ready.Cancels", "	if false {\n		t.Ready.Cancels", "./core", "TestScripts/scheduling_races", "1"},
+	{"a bind worker asks for ever where a pod is", "edge/live/binder.go", "!(stalled(err) && apierrors.IsForbidden(err))", "(stalled(err) || true)", "./edge/live", "TestABindGivesUp", "1"},
+	{"a bind is posted for ever to an API server that answers", "edge/live/binder.go", "away(err) && !(stalled(err) && answered(err))", "away(err) && (stalled(err) || true)", "./edge/live", "TestABindGivesUp", "1"},
 	{"a failed bind keeps its volumes", "core/lifecycle/binding/binding.go", "	m.assumed.takeBack(t.State, p)\n	p.state, p.pod", "	p.state, p.pod", "./core", "VolumeIsTaken", "1"},
 }
