@@ -263,7 +263,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 		Config: p.api.rest, Fence: p.api.fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
 		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
 		Core:         core.DefaultConfig(cfg.Build(schema)...),
-		BecomeLeader: becomeLeader,
+		BecomeLeader: becomeLeader, BindStalled: p.server.BindStalled,
 	}
 	o.Core.Engine.Seed, o.Core.Queue = p.flags.seed, cfg.Queue
 	o.Core.ExternalScheduler = p.flags.mode == modeAutoscaler

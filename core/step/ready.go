@@ -265,7 +265,8 @@ const (
 // LaunchStages are all stages.
 var LaunchStages = []LaunchedUntil{LaunchListed, LaunchRegistered, LaunchReady, LaunchRuns}
 
-// Cancel takes back the Bind of a pod, unless it was posted already.
+// Cancel takes back the Bind of a pod that is a victim of a preemption, or gone, unless it was
+// posted already.
 type Cancel struct{ UID types.UID }
 
 // Nomination writes status.nominatedNodeName, "" for none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,6 +33,9 @@ type binder struct {
 	// queued counts binds that wait for nothing but their turn, or are being
 	// posted: those that wait for volumes or a report aren't among them.
 	queued *atomic.Int64
+	// stalled is called, by any worker, for each stage of a bind that has had no outcome for
+	// stalledAfter, with its last error. Set before run.
+	stalled func(bind step.Bind, err error)
 
 	mu   sync.Mutex
 	jobs map[types.UID]*bindJob // the last of each pod, until its outcome; guarded by mu
@@ -50,7 +54,7 @@ type bindJob struct {
 var errCancelled = errors.New("withdrawn in favor of a pod of higher priority")
 
 func newBinder(client kubernetes.Interface, extenders Extenders, queued *atomic.Int64) *binder {
-	return &binder{client: client, extenders: extenders, queued: queued, backlog: make(chan *bindJob, 1<<16), jobs: map[types.UID]*bindJob{}}
+	return &binder{client: client, extenders: extenders, queued: queued, stalled: func(step.Bind, error) {}, backlog: make(chan *bindJob, 1<<16), jobs: map[types.UID]*bindJob{}}
 }
 
 // add makes a bind known, so that it can be cancelled, and returns what is to be
@@ -158,6 +162,10 @@ func (b *binder) postWhenReady(ctx context.Context, j *bindJob) {
 // same node, until there is an answer. If that is an error the question is where the pod is, since
 // an earlier attempt may have bound it, or an extender that gave no answer. An error is no answer to
 // that: an API server that has just come back forbids everything until it has read who may do what.
+//
+// A worker isn't held up for ever, though. After giveUpAfter an API server that answers, but that it
+// can't serve the binding (a webhook may say so of one pod), is asked where the pod is. If reading
+// pods stays forbidden for as long, the bind has failed; if it was carried out, the pod's update tells.
 func (b *binder) bind(ctx context.Context, bind step.Bind) error {
 	pods := b.client.CoreV1().Pods(bind.Namespace)
 	var err error
@@ -169,7 +177,8 @@ func (b *binder) bind(ctx context.Context, bind step.Bind) error {
 			ObjectMeta: metav1.ObjectMeta{Namespace: bind.Namespace, Name: bind.Name, UID: bind.UID},
 			Target:     v1.ObjectReference{Kind: "Node", Name: bind.Node},
 		}
-		err = persistUntilAnswered(ctx, func() error {
+		stalled := b.stallOf(bind)
+		err = persistWhile(ctx, func(err error) bool { return away(err) && !(stalled(err) && answered(err)) }, func() error {
 			err := pods.Bind(ctx, binding, metav1.CreateOptions{})
 			doubt = doubt || transient(err) || apierrors.IsConflict(err)
 			return err
@@ -179,7 +188,11 @@ func (b *binder) bind(ctx context.Context, bind step.Bind) error {
 		return err
 	}
 	var pod *v1.Pod
-	getErr := persistWhile(ctx, func(err error) bool { return err != nil && !apierrors.IsNotFound(err) }, func() (err error) {
+	stalled := b.stallOf(bind)
+	unknown := func(err error) bool {
+		return err != nil && !apierrors.IsNotFound(err) && !(stalled(err) && apierrors.IsForbidden(err))
+	}
+	getErr := persistWhile(ctx, unknown, func() (err error) {
 		pod, err = pods.Get(ctx, bind.Name, metav1.GetOptions{})
 		return err
 	})
@@ -187,4 +200,25 @@ func (b *binder) bind(ctx context.Context, bind step.Bind) error {
 		return nil
 	}
 	return err
+}
+
+const (
+	// stalledAfter is after how long a bind without an outcome is reported.
+	stalledAfter = time.Minute
+	// giveUpAfter is for how long the same question is put again to an API server that answers.
+	giveUpAfter = 5 * time.Minute
+)
+
+// stallOf begins to measure how long a stage of a bind takes. What it returns is told of each error
+// that leaves the stage without an outcome, and reports whether the stage has taken giveUpAfter.
+func (b *binder) stallOf(bind step.Bind) func(err error) bool {
+	begun, reported := time.Now(), false
+	return func(err error) bool {
+		took := time.Since(begun)
+		if took >= stalledAfter && !reported {
+			reported = true
+			b.stalled(bind, err)
+		}
+		return took >= giveUpAfter
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,6 +75,43 @@ func TestBindOutcomes(t *testing.T) {
 				err := b.bind(context.Background(), step.Bind{UID: "pod-p", Namespace: "default", Name: "p", Node: "n"})
 				if (err == nil) != (c.want == nil) || err != nil && err.Error() != c.want.Error() || calls != c.calls {
 					t.Errorf("got %v after %d calls, want %v after %d", err, calls, c.want, c.calls)
+				}
+			})
+		})
+	}
+}
+
+// TestABindGivesUpOnAnAPIServerThatAnswers has every question answered in the same way for ever: that
+// the binding can't be served now, or that pods may not be read. The bind is reported once a stage.
+func TestABindGivesUpOnAnAPIServerThatAnswers(t *testing.T) {
+	unavailable := apierrors.NewServiceUnavailable("webhook is away")
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "p", nil)
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("already assigned"))
+	for _, c := range []struct {
+		name           string
+		binding, read  error
+		want           error
+		stalled        int
+		least, longest time.Duration
+	}{
+		{"pods may not be read", conflict, forbidden, conflict, 1, giveUpAfter, giveUpAfter + time.Minute},
+		{"a webhook is away", unavailable, nil, unavailable, 1, giveUpAfter, giveUpAfter + time.Minute},
+		{"both", unavailable, forbidden, unavailable, 2, 2 * giveUpAfter, 2*giveUpAfter + time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset(testkit.Pod("p").Obj())
+				client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.binding })
+				client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return c.read != nil, nil, c.read })
+				b := newBinder(client, nil, &atomic.Int64{})
+				stalled := 0
+				b.stalled = func(step.Bind, error) { stalled++ }
+				begun := time.Now()
+				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+				defer stop()
+				err := b.bind(ctx, step.Bind{UID: "pod-p", Namespace: "default", Name: "p", Node: "n"})
+				if took := time.Since(begun); !errors.Is(err, c.want) || stalled != c.stalled || took < c.least || took > c.longest {
+					t.Errorf("got %v after %s, reported %d times; want %v after %s, and %d", err, took, stalled, c.want, c.least, c.stalled)
 				}
 			})
 		})

@@ -90,13 +90,7 @@ func persistWhileAway(ctx context.Context, f func() error) error {
 	return persistWhile(ctx, func(err error) bool { return away(err) && time.Now().Before(end) }, f)
 }
 
-// persistUntilAnswered is persist that goes on, until the context ends, while the API server gives
-// no answer, or says that it can't serve the call now.
-func persistUntilAnswered(ctx context.Context, f func() error) error {
-	return persistWhile(ctx, away, f)
-}
-
-// persistWhile is persist that goes on while its errors are such.
+// persistWhile is persist that goes on, until the context ends, while its errors are such.
 func persistWhile(ctx context.Context, such func(error) bool, f func() error) error {
 	for {
 		err := persist(ctx, f)
@@ -114,9 +108,14 @@ func persistWhile(ctx context.Context, such func(error) bool, f func() error) er
 // away reports whether an error says that the API server can't be reached, or serves no such calls
 // for now.
 func away(err error) bool {
-	var status apierrors.APIStatus
-	if err == nil || !errors.As(err, &status) {
+	if err == nil || !answered(err) {
 		return err != nil
 	}
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+}
+
+// answered reports whether an error is the API server's answer.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
 }

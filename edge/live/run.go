@@ -56,6 +56,9 @@ type Options struct {
 	State func(*core.Core)
 	// Watcher, when not nil, is told of what Steps don't show.
 	Watcher Watcher
+	// BindStalled, when not nil, is called for each bind that has had no outcome for a minute. It is
+	// called by several goroutines.
+	BindStalled func()
 	// Namespace is where ConfigMaps of the autoscaler are: its status, and the priorities of
 	// node groups.
 	Namespace string

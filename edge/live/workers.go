@@ -66,6 +66,12 @@ func newWorkers(ctx context.Context, o Options, clients *clients, load *load) *w
 		surger:   newSurger(clients.surge),
 		headroom: newHeadroomReporter(clients.reportAny),
 	}
+	w.binder.stalled = func(bind step.Bind, err error) {
+		o.Log.Warn("a bind has had no outcome for a minute", "pod", bind.Namespace+"/"+bind.Name, "node", bind.Node, "lastError", err)
+		if o.BindStalled != nil {
+			o.BindStalled()
+		}
+	}
 	if o.Extenders != nil {
 		w.consultant = newConsultant(o.Extenders)
 	}

@@ -41,6 +41,7 @@ type Metrics struct {
 	decisions     *prometheus.CounterVec
 	beyond        *prometheus.CounterVec
 	badObjects    prometheus.Counter
+	stalledBinds  prometheus.Counter
 
 	list         []Metric
 	perNodeGroup []prometheus.Collector // of the list, those that aren't registered
@@ -208,3 +209,6 @@ func (m *Metrics) State(c *core.Core) {
 		m.lastIncoming[k] = n
 	}
 }
+
+// BindStalled counts a bind that has had no outcome for a minute.
+func (s *Server) BindStalled() { s.Metrics.stalledBinds.Inc() }

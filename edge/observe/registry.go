@@ -157,6 +157,7 @@ func newMetrics(r *registry) *Metrics {
 	r.gauges("build_info", "Always 1, with the version of Berth, the commit that it was built from, and the version of Go as labels.", "version", "revision", "goversion").
 		WithLabelValues(v.Version, v.Revision, v.Go).Set(1)
 	m.badObjects = r.counter("bad_objects_total", "Number of objects with invalid values.")
+	m.stalledBinds = r.counter("stalled_binds_total", "Number of binds that had no outcome for a minute: the API server or a webhook says that it can't serve them now, or where their pods are can't be read.")
 	m.scaleDown = newScaleDownMetrics(r)
 	m.cluster = newClusterMetrics(r)
 	m.scaleUp = newScaleUpMetrics(r)

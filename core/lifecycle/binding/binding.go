@@ -203,8 +203,12 @@ func (m *Machine) Shown(t *lifecycle.Turn, p *Pod) {
 }
 
 // Release lets go of everything that is kept for a pod that is gone, or that somebody else
-// has bound to another node than it was given.
+// has bound to another node than it was given. A bind that is under way is cancelled: it might
+// wait for volumes for as long as BindTimeout, and nobody waits for its outcome.
 func (m *Machine) Release(t *lifecycle.Turn, p *Pod) {
+	if p.state == Binding {
+		t.Ready.Cancels = append(t.Ready.Cancels, step.Cancel{UID: p.pod.UID})
+	}
 	m.unreserve(t, p)
 	m.assumed.takeBack(t.State, p)
 }

@@ -15,5 +15,6 @@
 // reverse order, objects that were assumed for it are as the API has them, and the pod
 // backs off. Until its bind is out a pod is stopped here; afterwards the outcome tells.
 //
-// A pod that is deleted, or that somebody else binds, leaves in any state (Leave).
+// A pod that is deleted, or that somebody else binds elsewhere, leaves in any state (Release). In
+// state binding its bind is cancelled: nobody waits for the outcome.
 package binding
