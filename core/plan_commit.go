@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
+	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle/candidates"
 	"github.com/berthproject/berth/core/queue"
 	"github.com/berthproject/berth/core/step"
@@ -219,9 +220,13 @@ func (c *Core) holdBack(plan *autoscaler.Plan) {
 	if !s.launches.Limits() || len(plan.NoHelp)+len(plan.ScaleUps) == 0 {
 		return
 	}
-	var groups []string
-	for _, g := range c.state.Groups() {
-		groups = append(groups, g.ID)
+	s.launches.Held(c.turn.Now, groupIDs(c.state), s.groups.Coming(c.turn))
+}
+
+// groupIDs returns the node groups of a state, by ID.
+func groupIDs(s *cluster.State) (out []string) {
+	for _, g := range s.Groups() {
+		out = append(out, g.ID)
 	}
-	s.launches.Held(c.turn.Now, groups, s.groups.Coming(c.turn))
+	return out
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/scaleup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/lifecycle/nodegroups"
 )
 
@@ -31,10 +32,15 @@ type ScalingStatus struct {
 	Cores, Memory int64
 	// Taints are how many taints of each type nodes have.
 	Taints map[string]int
+	// Launches are how many nodes may be launching at a time, of the cluster and of each group.
+	Launches []LaunchWindows
 	// Unschedulable are the pods that were tried and found no node, Untried those that are still
 	// to be tried a first time.
 	Unschedulable, Untried int
 }
+
+// LaunchWindows are how many nodes of the cluster, or of a group, may be launching at a time.
+type LaunchWindows = launching.Windows
 
 // GroupStatus is how a node group stands.
 type GroupStatus struct {
@@ -108,6 +114,7 @@ func (c *Core) ScalingStatus() ScalingStatus {
 		}
 	})
 	c.countCandidates(&s, at)
+	s.Launches = c.scale.launches.Windows(groupIDs(c.state))
 	s.Unschedulable, s.Untried = c.queue.Pending(func(p *cluster.Pod) bool { return !p.StandsIn() })
 	for i := range s.Groups {
 		s.Groups[i].Healthy = s.Groups[i].healthy(&c.cfg.Autoscale.Limits)

@@ -63,6 +63,8 @@ type Ready struct {
 	// RemovalWaits are the waits of nodes that were to be removed which have ended. Nothing is
 	// owed.
 	RemovalWaits []RemovalWait
+	// LaunchStages are the stages that launches of nodes have reached. Nothing is owed.
+	LaunchStages []LaunchStage
 	// Comparisons are what a shadow has found of pods that another scheduler places. Nothing is
 	// owed.
 	Comparisons []Comparison
@@ -240,6 +242,27 @@ type RemovalWait struct {
 	Reason  autoscaler.KeptReason // what kept it last; "" when nothing did
 	Took    time.Duration         // from when it was due
 }
+
+// LaunchStage is how long a node took from its order until its launch reached a stage.
+type LaunchStage struct {
+	Group string
+	Stage LaunchedUntil
+	Took  time.Duration
+}
+
+// LaunchedUntil is a stage of a launch.
+type LaunchedUntil string
+
+// The stages of a launch, in their order. A provider that lists no instances has no Listed.
+const (
+	LaunchListed     LaunchedUntil = "listed"     // by the provider
+	LaunchRegistered LaunchedUntil = "registered" // as a node in the API
+	LaunchReady      LaunchedUntil = "ready"      // takes pods
+	LaunchRuns       LaunchedUntil = "podRunning" // the first pod runs that is no DaemonSet's
+)
+
+// LaunchStages are all stages.
+var LaunchStages = []LaunchedUntil{LaunchListed, LaunchRegistered, LaunchReady, LaunchRuns}
 
 // Cancel takes back the Bind of a pod, unless it was posted already.
 type Cancel struct{ UID types.UID }

@@ -51,6 +51,7 @@ type Metrics struct {
 	cluster     clusterMetrics
 	scaleUp     scaleUpMetrics
 	plans       planMetrics
+	launches    launchMetrics
 	shadow      shadowMetrics
 	// binds are those handed out whose outcome hasn't come back. A pod that goes takes
 	// its bind along.
@@ -84,6 +85,7 @@ func (m *Metrics) Step(now time.Time, took time.Duration, inputs []step.Input, r
 	m.preemptions.step(now, inputs, ready)
 	m.scaleDown.step(inputs, ready)
 	m.scaleUp.step(inputs, ready)
+	m.launches.step(inputs, ready)
 	m.plans.step(now, took, inputs, ready)
 	m.shadow.step(ready)
 	for _, x := range inputs {
@@ -195,7 +197,9 @@ func (m *Metrics) State(c *core.Core) {
 		m.lastEvaluations[k] = x.Pods
 	})
 	m.scaleDown.state(c)
-	m.cluster.state(c)
+	status := c.ScalingStatus()
+	m.cluster.state(&status)
+	m.launches.windows(status.Launches)
 	m.plans.state(c)
 	m.shadow.state(c)
 	for k, n := range c.Incoming() {

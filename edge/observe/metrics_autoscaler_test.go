@@ -15,11 +15,13 @@ import (
 	"github.com/prometheus/common/expfmt"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/core/lifecycle/launching"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
@@ -205,6 +207,48 @@ func TestMetricsOfPlans(t *testing.T) {
 		`cluster_autoscaler_function_duration_seconds_sum{function="scaleUp"} 4`, `cluster_autoscaler_function_duration_seconds_sum{function="findUnneeded"} 5`)
 }
 
+// TestMetricsOfLaunches orders a node by an adaptive limit of the cluster and a fixed one of each group,
+// and follows it until its first pod runs.
+func TestMetricsOfLaunches(t *testing.T) {
+	s := newScaled(t, func(a *core.Autoscale) { a.MaxNodesLaunching, a.MaxNodesLaunchingPerGroup = launching.Adaptive, 7 })
+	s.wants(`berth_launch_limit_nodes{stage="launching"} 100`, `berth_launch_limit_nodes{stage="pulling"} 50`, `berth_node_group_launch_limit_nodes{node_group="gpu",stage="launching"} 7`, `berth_launch_held_pods 0`)
+	s.wantsNone(`berth_node_group_launch_limit_nodes{node_group="gpu",stage="pulling"}`)
+	s.step(step.PodSet{Pod: testkit.Pod("p").Req("cpu", "3").Obj()})
+	ordered := s.now
+	s.plan(func(p *autoscaler.Plan) {
+		ordered = s.now
+		p.ScaleUps = []autoscaler.ScaleUp{{Group: "gpu", Nodes: 1}}
+		p.NoHelp = []autoscaler.NoHelp{
+			{Pods: []types.UID{"a", "b"}, Reasons: []string{"1 Insufficient cpu", "1 max number of nodes launching reached"}},
+			{Pods: []types.UID{"c"}, Reasons: []string{"1 max number of nodes launching in the group reached", "1 max number of nodes launching reached"}},
+			{Pods: []types.UID{"d"}, Reasons: []string{"2 Insufficient cpu"}},
+		}
+	})
+	s.wants(`berth_launch_held_pods 3`)
+	s.step(step.ScaleUpDone{Group: "gpu", Nodes: 1})
+	at := func(seconds int, in step.Input) {
+		s.now = ordered.Add(time.Duration(seconds) * time.Second)
+		s.step(in)
+		s.step() // what is reached in a Step may be told in the next
+	}
+	s.groups[1].Target, s.groups[1].Instances = 1, []nodegroup.Instance{{ID: "i", Node: "new"}}
+	at(5, step.GroupsSet{Groups: s.groups})
+	node := testkit.Node("new").Alloc("cpu", "4", "memory", "8Gi", "pods", "10", "nvidia.com/gpu", "1").Taint(v1.TaintNodeNotReady, "", v1.TaintEffectNoSchedule).Obj()
+	at(30, step.NodeSet{Node: node, Group: "gpu"})
+	at(40, step.NodeSet{Node: testkit.Node("new").Alloc("cpu", "4", "memory", "8Gi", "pods", "10", "nvidia.com/gpu", "1").Obj(), Group: "gpu"})
+	running := testkit.Pod("q").On("new").Obj()
+	running.Status.Phase = v1.PodRunning
+	at(60, step.PodSet{Pod: running})
+	for stage, seconds := range map[string]int{"listed": 5, "registered": 30, "ready": 40, "podRunning": 60} {
+		s.wants(fmt.Sprintf(`berth_node_launch_seconds_sum{stage=%q} %d`, stage, seconds), fmt.Sprintf(`berth_node_launch_seconds_count{stage=%q} 1`, stage),
+			fmt.Sprintf(`berth_node_group_launch_seconds_sum{node_group="gpu",stage=%q} %d`, stage, seconds))
+	}
+	s.plan(func(*autoscaler.Plan) {})
+	s.wants(`berth_launch_held_pods 0`)
+	s.step(step.GroupsSet{Groups: s.groups[:1]})
+	s.wantsNone(`berth_node_group_launch_limit_nodes{node_group="gpu"`)
+}
+
 // TestPlansOfMillisecondsAreToldApart has plans take a few milliseconds each: no two of them are in
 // one bucket, and each of Cluster Autoscaler's buckets is there still.
 func TestPlansOfMillisecondsAreToldApart(t *testing.T) {
@@ -272,7 +316,7 @@ func TestRemovalLatency(t *testing.T) {
 // TestRecordedScrape keeps the scrape in which the dashboard's and the alerts' expressions are
 // evaluated (hack/promcheck). It has every metric of the list, each with all its labels.
 func TestRecordedScrape(t *testing.T) {
-	s := newScaled(t, nil)
+	s := newScaled(t, func(a *core.Autoscale) { a.MaxNodesLaunching, a.MaxNodesLaunchingPerGroup = launching.Adaptive, 7 })
 	server := NewServer(nil, slog.New(slog.DiscardHandler))
 	server.Metrics = s.m
 	s.step(step.PodSet{Pod: testkit.Pod("low").Req("cpu", "3").Obj()})
@@ -296,7 +340,8 @@ func TestRecordedScrape(t *testing.T) {
 	s.m.Step(s.now, time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "a"}, step.EvictionDone{}}, &step.Ready{NodeDeletions: []step.NodeDeletion{{Node: "b", Reason: step.RemovedUnready, GPU: "nvidia.com/gpu"}},
 		RemovalWaits: []step.RemovalWait{{Removed: true, Took: time.Minute}}, PermitWaits: []step.PermitWait{{Allowed: true}},
 		Comparisons: []step.Comparison{{Verdict: step.Worse, Score: 90, BerthScore: 100, Took: 30 * time.Millisecond, Earlier: &step.Earlier{Node: "b", Took: time.Millisecond}}},
-		Decisions:   []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}}, Preemptions: []step.Preemption{{UID: "a", By: "p"}, {UID: "b", By: "q"}}})
+		Decisions:   []step.Decision{{Kind: step.Preempts, Victims: []string{"a"}}}, Preemptions: []step.Preemption{{UID: "a", By: "p"}, {UID: "b", By: "q"}},
+		LaunchStages: []step.LaunchStage{{Group: "cpu", Stage: step.LaunchReady, Took: 40 * time.Second}}})
 	s.m.shadow.nodesAre(&core.ShadowNodes{Cluster: core.ShadowHours{Hours: 12, Cost: 6}, Berth: core.ShadowHours{Hours: 11, Cost: 5.5}})
 	s.m.Step(s.now.Add(time.Second), time.Millisecond, []step.Input{step.NodeDeletionDone{Node: "b"}, step.PreemptionDone{UID: "a", By: "p"}, step.PreemptionDone{UID: "b", By: "q", Err: errors.New("refused")}}, &step.Ready{})
 	families, err := s.m.Registry.Gather()

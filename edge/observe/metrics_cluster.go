@@ -51,9 +51,8 @@ func newClusterMetrics(r *registry) clusterMetrics {
 	}
 }
 
-// state reads where the cluster stands.
-func (m *clusterMetrics) state(c *core.Core) {
-	s := c.ScalingStatus()
+// state sets where the cluster stands.
+func (m *clusterMetrics) state(s *core.ScalingStatus) {
 	if !s.Known {
 		return
 	}
@@ -75,7 +74,7 @@ func (m *clusterMetrics) state(c *core.Core) {
 	for kind, n := range s.Taints {
 		set(m.taints, float64(n), kind)
 	}
-	m.limits(&s)
+	m.limits(s)
 	m.nodeGroups(s.Groups)
 }
 

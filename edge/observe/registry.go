@@ -71,6 +71,11 @@ func (r *registry) groupGauges(name, help string, labels ...string) *prometheus.
 	return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: r.subsystem, Name: name, Help: help}, labels), Metric{Name: name, Type: "gauge", Help: help, Labels: labels, PerNodeGroup: true})
 }
 
+// groupHistograms is groupGauges for histograms.
+func (r *registry) groupHistograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: r.subsystem, Name: name, Help: help, Buckets: buckets}, labels), Metric{Name: name, Type: "histogram", Help: help, Labels: labels, Buckets: buckets, PerNodeGroup: true})
+}
+
 func (r *registry) histogram(name, help string, buckets []float64) prometheus.Histogram {
 	return register(r, prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: r.subsystem, Name: name, Help: help, Buckets: buckets}), Metric{Name: name, Type: "histogram", Help: help, Buckets: buckets})
 }
@@ -155,6 +160,7 @@ func newMetrics(r *registry) *Metrics {
 	m.cluster = newClusterMetrics(r)
 	m.scaleUp = newScaleUpMetrics(r)
 	m.plans = newPlanMetrics(r)
+	m.launches = newLaunchMetrics(r)
 	m.shadow = newShadowMetrics(r)
 	return m
 }

@@ -52,6 +52,12 @@ var rows = []row{
 		{"Hourly cost of nodes by scale-down state", "currencyUSD", []series{{`sum by (state) (max by (state, reason) (berth_nodes_price_hourly))`, "{{state}}"}}},
 		{"Failed scale-ups per hour", "short", []series{{`sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[1h]))`, "{{reason}}"}}},
 	}},
+	{"Launches of nodes", []panel{
+		{"Time from the order of a node to each stage, p50", "s", []series{{`histogram_quantile(0.5, sum by (le, stage) (rate(berth_node_launch_seconds_bucket[1h])))`, "{{stage}}"}}},
+		{"Nodes launching, and how many may be", "short", []series{
+			{`max(cluster_autoscaler_nodes_count{state="unregistered"})`, "unregistered"}, {`max by (stage) (berth_launch_limit_nodes)`, "limit: {{stage}}"}}},
+		{"Pods that wait for room to launch nodes", "short", []series{{`max(berth_launch_held_pods)`, "pods"}}},
+	}},
 	{"Node groups (--emit-per-nodegroup-metrics)", []panel{
 		{"Target size", "short", []series{{`max by (node_group) (cluster_autoscaler_node_group_target_count)`, "{{node_group}}"}}},
 		{"Node groups in backoff", "short", []series{{`max by (node_group, reason) (cluster_autoscaler_node_group_backoff_status) == 1`, "{{node_group}}: {{reason}}"}}},

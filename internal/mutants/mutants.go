@@ -107,6 +107,8 @@ var All = []Mutant{
 	{"scale-down is throttled while due nodes may go", "core/explain_nodes.go", "candidates(\"\") > 0:", "false:", "./core", "TestScaleDownIsThrottled", "1"},
 	{"a preemptor counts on the room of another", "core/engine/preempt.go", "		if f.code(n) == framework.OK {\n			continue // it may stay", "		if f.reject(n).code == framework.OK {\n			continue // it may stay", "./core", "TestScripts/scheduling_preemption_one_node", "1"},
 	{"more homes are kept than pods are lacking", "core/lifecycle/homes/homes.go", "missing == 0 || lacks[w] > missing && w.Kind != cluster.StatefulSet", "missing == 0", "./core/lifecycle/homes", "TestScripts/capped", "1"},
+	{"another leader's launches count", "core/lifecycle/launching/nodes.go", "		n.noPod = false\n		if n.state", "		if n.state", "./core/lifecycle/launching", "TestScripts/stages", "1"},
+	{"a DaemonSet's pod ends a launch", "core/lifecycle/launching/nodes.go", "if n == nil || pod.Daemon() {", "if n == nil {", "./core/lifecycle/launching", "TestScripts/stages", "1"},
 	{"nobody knows that pods became ready", "core/autoscaler/scaledown/follow.go", "s.byNode[at].recount = true", "_ = at", "./core/autoscaler/scaledown", "TestPodsThatAreNotReady", "1"},
 	{"a refused eviction counts as done", "core/lifecycle/draining/draining.go", "case in.Err == nil && !p.courtesy && now != nil:", "case !p.courtesy && now != nil:", "./core/lifecycle/nodedeletion", "TestScripts/refused", "1"},
 	{"a node stays that a pod may have left", "core/lifecycle/draining/draining.go", "return p.stage == asked && !p.courtesy", "return false", "./core/lifecycle/nodedeletion", "TestScripts/recalled", "1"},

@@ -82,9 +82,12 @@ const (
 	perScaleUp       = "max number of nodes per scale-up reached"
 )
 
+// LimitsLaunches reports whether a limit is launch control's.
+func LimitsLaunches(limit string) bool { return limit == launching || limit == launchingInGroup }
+
 // passes reports whether a limit is one that a group meets for the moment.
 func passes(limit string) bool {
-	return limit == launching || limit == launchingInGroup || limit == perScaleUp
+	return LimitsLaunches(limit) || limit == perScaleUp
 }
 
 // unknown reports whether nobody can say what a new node of a group looks like: not the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
 )
 
 // Limit is how many nodes may be launching at a time: a number, 0 for no limit, or
@@ -68,6 +69,8 @@ type Machine struct {
 	// took are the times of the latest launches by group, the latest last (times.go).
 	took    map[string][]time.Duration
 	waiting waiting
+	// stages are those that launches have reached since the last Advance.
+	stages []step.LaunchStage
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
+	"github.com/berthproject/berth/core/step"
 )
 
 // This file follows launches, from what the provider lists to the first pod that runs: the
@@ -15,11 +16,14 @@ import (
 
 // node is a launch.
 type node struct {
-	group   string
-	state   state
-	ordered time.Time // zero when it isn't known
-	ready   time.Time // zero in state launching
-	images  string    // of the pods that it got first; "" before state pulling
+	group      string
+	state      state
+	ordered    time.Time // zero when it isn't known
+	ready      time.Time // zero in state launching
+	registered bool      // the API has had it as a node
+	images     string    // of the pods that it got first; "" before state pulling
+	// noPod says that no pod of the launch has run yet, though it is ready (reached).
+	noPod bool
 }
 
 // state is a row of the first table in doc.go.
@@ -46,7 +50,9 @@ func (m *Machine) Listed(now time.Time, group, id, name string) {
 	if key == "" {
 		key = id
 	}
-	m.nodes[key] = &node{group: group, ordered: m.take(now, group, latest)}
+	n := &node{group: group, ordered: m.take(now, group, latest)}
+	m.nodes[key] = n
+	m.reached(now, n, step.LaunchListed)
 }
 
 // whichOrder says of which order an instance is.
@@ -104,10 +110,16 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 	case n == nil && isReady: // it was there before
 		m.nodes[in.Name] = &node{group: in.Group, state: usable, ready: now}
 	case n == nil:
-		m.nodes[in.Name] = &node{group: in.Group, ordered: m.take(now, in.Group, oldest)}
+		n := &node{group: in.Group, ordered: m.take(now, in.Group, oldest), registered: true}
+		m.nodes[in.Name] = n
+		m.reached(now, n, step.LaunchRegistered)
 	case n.state == launching:
 		delete(m.nodes, key)
 		m.nodes[in.Name] = n
+		if !n.registered {
+			n.registered = true
+			m.reached(now, n, step.LaunchRegistered)
+		}
 		if isReady {
 			m.becameReady(now, in.Name, n)
 		}
@@ -115,7 +127,8 @@ func (m *Machine) NodeSet(now time.Time, in *cluster.NodeInfo, isReady bool) {
 }
 
 func (m *Machine) becameReady(now time.Time, name string, n *node) {
-	n.ready = now
+	n.ready, n.noPod = now, true
+	m.reached(now, n, step.LaunchReady)
 	m.waiting.changed = true
 	if !n.ordered.IsZero() {
 		m.remember(n.group, now.Sub(n.ordered))
@@ -158,7 +171,15 @@ func (m *Machine) countPull(group string, by int) {
 
 // PodRuns records that the API shows a pod running on a node.
 func (m *Machine) PodRuns(now time.Time, name string, pod *cluster.Pod) {
-	if n := m.nodes[name]; n != nil && n.state == pulling && !pod.Daemon() {
+	n := m.nodes[name]
+	if n == nil || pod.Daemon() {
+		return
+	}
+	if n.noPod {
+		n.noPod = false
+		m.reached(now, n, step.LaunchRuns)
+	}
+	if n.state == pulling {
 		m.started(now, n)
 	}
 }
@@ -176,6 +197,8 @@ func (m *Machine) started(now time.Time, n *node) {
 // Advance looks at the nodes that have become ready, in the Step of which this is the end:
 // those that got pods pull. It gives up those that have pulled for too long.
 func (m *Machine) Advance(t *lifecycle.Turn) {
+	t.Ready.LaunchStages = append(t.Ready.LaunchStages, m.stages...)
+	m.stages = m.stages[:0]
 	for _, name := range m.arrived {
 		n := m.nodes[name]
 		if n == nil || n.state != arrived {
@@ -226,6 +249,7 @@ func images(n *cluster.Node) string {
 // learnt of them stays.
 func (m *Machine) BecomeLeader() {
 	for _, n := range m.nodes { // in any order
+		n.noPod = false
 		if n.state != usable {
 			m.end(n)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/core/lifecycle"
 	"github.com/berthproject/berth/core/lifecycle/launching"
+	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 	"github.com/berthproject/berth/internal/testkit/script"
 )
@@ -40,6 +41,7 @@ type fixture struct {
 //	place IMAGE on=NODE [daemon] | runs NODE [daemon]
 //	node-gone NODE
 //	step                                          the end of a Step
+//	stages                                        the same, with the stages that launches have reached since stages was last called
 //	held                                          a plan left pods without a node
 //	tick DURATION
 //	launch GROUP nodes=N [ready=100s] [pull=50s] [image=i]
@@ -78,7 +80,7 @@ func (f *fixture) configure(args *script.Args) {
 		return n
 	}
 	f.machine = launching.New(launching.Config{Cluster: limit("cluster", "adaptive"), Group: limit("group", "0"), Patience: args.Duration("patience", 15*time.Minute)})
-	f.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema())}
+	f.turn = &lifecycle.Turn{Now: time.Unix(1000, 0), State: cluster.New(cluster.NewSchema()), Ready: &step.Ready{}}
 	f.coming = launching.Coming{"g": 0}
 }
 
@@ -119,6 +121,12 @@ func (f *fixture) run(d *datadriven.TestData, args *script.Args) {
 		f.machine.PodRuns(now, args.Name(), f.pod("any", args.Flag("daemon")))
 	case "node-gone":
 		f.machine.NodeGone(args.Name())
+	case "stages":
+		f.machine.Advance(f.turn)
+		for _, x := range f.turn.Ready.LaunchStages {
+			f.answer += fmt.Sprintf("a node of %s is %s after %s\n", x.Group, x.Stage, x.Took)
+		}
+		f.turn.Ready.LaunchStages = nil
 	case "step":
 		f.machine.Advance(f.turn)
 	case "held":

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/berthproject/berth/core/step"
 )
 
 // This file is what people are told of launches: how long those of a group took, and which
@@ -25,6 +27,37 @@ type Times struct {
 func (m *Machine) remember(group string, took time.Duration) {
 	list := append(m.took[group], took)
 	m.took[group] = list[max(len(list)-timesRemembered, 0):]
+}
+
+// reached records that a launch has reached a stage, if it is known when it was ordered.
+func (m *Machine) reached(now time.Time, n *node, stage step.LaunchedUntil) {
+	if !n.ordered.IsZero() {
+		m.stages = append(m.stages, step.LaunchStage{Group: n.group, Stage: stage, Took: now.Sub(n.ordered)})
+	}
+}
+
+// Windows are how many nodes of the cluster, or of a group, may be launching and pulling at a time.
+type Windows struct {
+	Group              string  // "" for the cluster
+	Launching, Pulling float64 // 0 for no limit
+}
+
+// Windows returns the limits as they are: that of the cluster first, if there is one, then those of
+// groups, in the order given.
+func (m *Machine) Windows(groups []string) (out []Windows) {
+	add := func(group string, limit Limit, s *scope) {
+		switch {
+		case s != nil:
+			out = append(out, Windows{group, s.launch.size, s.pull.size})
+		case limit > 0:
+			out = append(out, Windows{Group: group, Launching: float64(limit)})
+		}
+	}
+	add("", m.cfg.Cluster, m.cluster)
+	for _, id := range groups {
+		add(id, m.cfg.Group, m.groups[id])
+	}
+	return out
 }
 
 // Times returns how long the latest launches of a group took.
