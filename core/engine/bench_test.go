@@ -24,6 +24,41 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
+// BenchmarkClasses measures what equivalence classes are worth: 1,000 pods that no rule distinguishes
+// are each given a class and placed on 1,000 nodes, with classes, which all of them share, and
+// without, where each has its own. The reported "classes" prove it.
+func BenchmarkClasses(b *testing.B) {
+	const nodes, pods = 1000, 1000
+	for _, c := range testkit.PlacementCases()[:4] {
+		for _, unclassed := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/unclassed=%t", c.Name, unclassed), func(b *testing.B) {
+				classes := map[*engine.Class]bool{}
+				for b.Loop() {
+					b.StopTimer()
+					state := c.State(nodes)
+					e := testkit.Must(engine.New(state, plugins.Default(state.Schema, plugins.Options{}), engine.Options{Seed: 1, Unclassed: unclassed}))
+					list := make([]*cluster.Pod, pods)
+					for i := range list {
+						obj := c.CasePod(0).Obj()
+						obj.UID, obj.Name = types.UID(fmt.Sprint("u", i)), fmt.Sprint("p", i)
+						list[i] = state.Schema.ParsePod(obj)
+					}
+					b.StartTimer()
+					for i, p := range list {
+						class := e.Class(p)
+						if _, ok := e.Place(class, p); !ok {
+							b.Fatalf("pod %d found no node", i)
+						}
+						classes[class] = true
+					}
+				}
+				b.ReportMetric(float64(len(classes))/float64(b.N), "classes")
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/pods, "µs/pod")
+			})
+		}
+	}
+}
+
 // BenchmarkFirst measures the first placement of a class of a new shape.
 func BenchmarkFirst(b *testing.B) {
 	for _, nodes := range []int{5000, 50000} {
