@@ -22,7 +22,7 @@ func burst(expander, over string) string {
 	fmt.Fprintf(&b, "apiVersion: berth.dev/v1alpha1\nkind: Scenario\nspec:\n  seed: 1\n  policy: {flags: [--expander=%s]}\n  nodeGroups:\n", expander)
 	for _, id := range []string{"m-4-16", "m-8-32", "m-16-64", "c-8-16", "c-16-32", "r-8-64", "r-16-128"} {
 		var cpu, memory int
-		fmt.Sscanf(id[2:], "%d-%d", &cpu, &memory)
+		_, _ = fmt.Sscanf(id[2:], "%d-%d", &cpu, &memory)
 		fmt.Fprintf(&b, "  - {name: %s, max: 2000, pricePerHour: %v, launchDelay: {min: 40s, max: 60s}, startup: {min: 5s, max: 15s}, template: {allocatable: {cpu: %dm, memory: %dGi, pods: \"110\"}}}\n", id, burstPrices[id], 1000*cpu-200, memory-1)
 	}
 	b.WriteString("  workload:\n")
