@@ -182,6 +182,16 @@ func TestAnAnswerCountsForThePodAsItWasAskedAbout(t *testing.T) {
 			t.Errorf("the pod is bound to %q, want good", e.at["pod-p"])
 		}
 	})
+	t.Run("an answer without a number", func(t *testing.T) { // as older recordings have
+		e := newExtended(t)
+		_, second := change(e)
+		answer := answerOf(second, all)
+		answer.Number = 0
+		e.step(answer)
+		if e.at["pod-p"] != "good" {
+			t.Errorf("the pod is bound to %q, want good", e.at["pod-p"])
+		}
+	})
 	t.Run("the pod is another one of that name", func(t *testing.T) {
 		e := newExtended(t)
 		first, _ := change(e)

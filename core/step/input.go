@@ -150,7 +150,7 @@ type StatusWritten struct {
 // ignored when the pod has changed since, so that its extenders were asked again.
 type Consulted struct {
 	UID    types.UID
-	Number uint64   // of the Consult
+	Number uint64   // of the Consult; 0, as in recordings of a time without numbers, is the last about the pod
 	Nodes  []string // that all extenders allow
 	// Failed are the reasons why extenders don't allow the others, by node.
 	Failed map[string]string

@@ -229,6 +229,10 @@ func (p *player) step(l *line) error {
 		if err != nil {
 			return fmt.Errorf("in[%d] (%s): %w", i, l.In[i].Kind, err)
 		}
+		if answer, ok := x.(step.Consulted); ok && p.delivery != asRecorded {
+			answer.Number = 0 // another policy asks in another order
+			x = answer
+		}
 		if made, ok := x.(step.PlanMade); ok {
 			if p.delivery == asRecorded {
 				p.answers.left, p.cuts.At = made.Plan.Answers, made.Plan.Cuts

@@ -105,7 +105,7 @@ func candidate(t *lifecycle.Turn, c *engine.Candidate) step.PreemptionCandidate 
 // in flight still, and the decision is to be carried out, unless the answer is an error.
 func (m *Machine) Answer(t *lifecycle.Turn, in step.Consulted) (d scheduler.Decision, waited bool) {
 	p, item := m.pods.Get(in.UID), t.Queue.Get(in.UID)
-	if p == nil || p.state == None || p.number != in.Number || item == nil || item.Stage() != queue.InFlight {
+	if p == nil || p.state == None || in.Number != 0 && in.Number != p.number || item == nil || item.Stage() != queue.InFlight {
 		return d, false
 	}
 	about := p.state
