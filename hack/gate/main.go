@@ -45,7 +45,7 @@ type settings struct{ counts, record, night, draw, devcluster bool }
 func main() {
 	var s settings
 	flag.BoolVar(&s.counts, "counts", false, "count allocations and nodes only, which takes seconds and no dev cluster's packages")
-	flag.BoolVar(&s.record, "record", false, "measure everything twice (with -counts: those), and write down what has changed by more than a tenth")
+	flag.BoolVar(&s.record, "record", false, "measure everything twice (with -counts: those), and write down what has changed by more than a tenth or would fail")
 	flag.BoolVar(&s.night, "night", false, "measure everything, and write it down as that of the commit")
 	flag.BoolVar(&s.draw, "draw", false, "measure nothing, and draw what is written down")
 	flag.BoolVar(&s.devcluster, "devcluster", true, "with -record and -night: measure the cases of devcluster bench, too, which takes some ten minutes")
@@ -140,7 +140,7 @@ func record(ctx context.Context, history gate.History, measured []gate.Figure) e
 	if err := write(historyFile, after); err != nil {
 		return err
 	}
-	fmt.Printf("%d figures have changed by more than a tenth\n", len(after)-len(history))
+	fmt.Printf("%d figures are written down anew\n", len(after)-len(history))
 	return nil
 }
 

@@ -77,11 +77,13 @@ func has(all []Figure, f Figure) bool {
 }
 
 // Record returns the history with a line more for each figure that has changed by more than a
-// tenth, or is new.
+// tenth, would fail, or is new.
 func (h History) Record(measured []Figure, day time.Time, commit string) History {
 	out := h[:len(h):len(h)]
 	for _, f := range measured {
-		if was, known := h.latest(f); !known || math.Abs(f.Value-was.Value) > news*was.Value {
+		r, _ := f.Kind.rule()
+		was, known := h.latest(f)
+		if !known || math.Abs(f.Value-was.Value) > news*was.Value || r.held && r.beyond(f.Value, was.Value) {
 			out = append(out, Entry{f, day, commit})
 		}
 	}

@@ -55,11 +55,12 @@ func TestWorse(t *testing.T) {
 	}
 }
 
-// TestRecord has a line more for what is new and what has changed by more than a tenth.
+// TestRecord has a line more for what is new, what has changed by more than a tenth, and what would
+// fail.
 func TestRecord(t *testing.T) {
-	h := history(t, "2026-11-01\taaaa\tratio\tplain\t100", "2026-11-01\taaaa\tratio\tspread\t100", "2026-11-01\taaaa\tallocs\tplain\t0")
+	h := history(t, "2026-11-01\taaaa\tratio\tplain\t100", "2026-11-01\taaaa\tratio\tspread\t100", "2026-11-01\taaaa\tallocs\tplain\t0", "2026-11-01\taaaa\tallocs\tspread\t1000")
 	var out bytes.Buffer
-	after := h.Record([]Figure{{Ratio, "plain", 110}, {Ratio, "spread", 89}, {Allocs, "plain", 1}, {Ratio, "new", 7.25}}, someDay, "cccc")
+	after := h.Record([]Figure{{Ratio, "plain", 110}, {Ratio, "spread", 89}, {Allocs, "plain", 1}, {Allocs, "spread", 1010}, {Ratio, "new", 7.25}}, someDay, "cccc")
 	if err := after.Write(&out); err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +68,10 @@ func TestRecord(t *testing.T) {
 2026-11-01	aaaa	ratio	plain	100
 2026-11-01	aaaa	ratio	spread	100
 2026-11-01	aaaa	allocs	plain	0
+2026-11-01	aaaa	allocs	spread	1000
 2026-11-22	cccc	ratio	spread	89
 2026-11-22	cccc	allocs	plain	1
+2026-11-22	cccc	allocs	spread	1010
 2026-11-22	cccc	ratio	new	7.25
 `
 	if out.String() != want {
@@ -78,7 +81,7 @@ func TestRecord(t *testing.T) {
 	if err != nil || !slices.Equal(again, after) {
 		t.Errorf("what was written is read as %v (%v), want %v", again, err, after)
 	}
-	if len(h) != 3 {
+	if len(h) != 4 {
 		t.Errorf("the history that was given has %d lines now", len(h))
 	}
 }
