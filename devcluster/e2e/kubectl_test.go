@@ -15,6 +15,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -84,6 +85,10 @@ func podOfBerth(t *testing.T, client kubernetes.Interface, node string) {
 	p := pod(host, "100m")
 	p.Namespace, p.Spec.NodeName, p.Spec.ServiceAccountName = metav1.NamespaceSystem, node, "berth"
 	p.Labels = map[string]string{"app.kubernetes.io/name": "berth", "app.kubernetes.io/instance": "berth"}
+	account := &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "berth"}}
+	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).Create(t.Context(), account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
 	create(t, client, p)
 	eventually(t, "Berth's pod to run", func(ctx context.Context) bool {
 		p, err := client.CoreV1().Pods(p.Namespace).Get(ctx, host, metav1.GetOptions{})
