@@ -122,41 +122,24 @@ func (a *admission) groups(in step.GroupsSet) step.GroupsSet {
 		a.refuse("the provider", beyond("its list of node groups", len(in.Groups), "groups", MaxGroups, "the last known state is used"))
 		return in
 	}
+	if in.Groups == nil {
+		return in
+	}
+	listed, unsaid := make([]nodegroup.Group, 0, len(in.Groups)), []string(nil)
 	for i := range in.Groups {
-		if a.fits(&in.Groups[i]) {
-			continue
+		g, said := a.group(in.Groups[i])
+		switch {
+		case said:
+			listed = append(listed, g)
+		case len(g.ID) <= MaxID:
+			unsaid = append(unsaid, g.ID)
 		}
-		out := step.GroupsSet{Busy: slices.Clone(in.Busy)}
-		for j := range in.Groups {
-			g, said := a.group(in.Groups[j])
-			switch {
-			case said:
-				out.Groups = append(out.Groups, g)
-			case len(g.ID) <= MaxID:
-				out.Busy = append(out.Busy, g.ID)
-			}
-		}
-		slices.Sort(out.Busy)
-		return out
+	}
+	if in.Groups = listed; len(unsaid) > 0 {
+		in.Busy = slices.Concat(in.Busy, unsaid)
+		slices.Sort(in.Busy)
 	}
 	return in
-}
-
-// fits reports whether a group has nothing beyond the bounds. It mirrors group.
-func (a *admission) fits(g *nodegroup.Group) bool {
-	if len(g.ID) > MaxID || len(g.Instances) > MaxInstances || len(g.TemplateError) > MaxText || len(g.Unreadable) > MaxText {
-		return false
-	}
-	for i := range g.Instances {
-		if tooLong(&g.Instances[i]) || wordy(&g.Instances[i]) {
-			return false
-		}
-	}
-	if g.Template == nil {
-		return true
-	}
-	_, most := largest(g)
-	return most <= MaxEntries && within(g.Template)
 }
 
 // group returns a group within the bounds; said is false if nothing can be said of it.
@@ -181,21 +164,30 @@ func (a *admission) group(g nodegroup.Group) (_ nodegroup.Group, said bool) {
 			Object(g.Template)
 		}
 	}
-	g.Instances = slices.Clone(g.Instances)
+	return a.instances(g, about)
+}
+
+// instances bounds the instances that a group lists. A list within the bounds stays the same slice:
+// by that the core knows that nothing has changed.
+func (a *admission) instances(g nodegroup.Group, about string) (_ nodegroup.Group, said bool) {
+	copied := false
 	for i := range g.Instances {
 		x := &g.Instances[i]
-		if tooLong(x) {
-			a.report(Problem{about, beyond("the ID or the node of an instance", max(len(x.ID), len(x.Node)), "bytes", MaxID, "its last known state is used"), false})
+		if size := max(len(x.ID), len(x.Node)); size > MaxID {
+			a.report(Problem{about, beyond("the ID or the node of an instance", size, "bytes", MaxID, "its last known state is used"), false})
 			return g, false
+		}
+		if len(x.Failed) <= MaxText && len(x.Code) <= MaxText {
+			continue
+		}
+		if !copied {
+			g.Instances, copied = slices.Clone(g.Instances), true
+			x = &g.Instances[i]
 		}
 		x.Failed, x.Code = Shorten(x.Failed), Shorten(x.Code)
 	}
 	return g, true
 }
-
-func tooLong(x *nodegroup.Instance) bool { return len(x.ID) > MaxID || len(x.Node) > MaxID }
-
-func wordy(x *nodegroup.Instance) bool { return len(x.Failed) > MaxText || len(x.Code) > MaxText }
 
 // largest returns the part of a group's template that has the most entries.
 func largest(g *nodegroup.Group) (field string, entries int) {

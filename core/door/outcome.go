@@ -18,17 +18,6 @@ type shortened struct {
 func (e shortened) Error() string { return e.text }
 func (e shortened) Unwrap() error { return e.error }
 
-// shortenError returns an error with a text of at most MaxText bytes; nil for nil.
-func shortenError(err error) error {
-	if err == nil {
-		return nil
-	}
-	if text := err.Error(); len(text) > MaxText {
-		return shortened{err, Shorten(text)}
-	}
-	return err
-}
-
 // outcome returns an input with its field Err shortened; one that has none as it is.
 func outcome(in step.Input) step.Input {
 	v := reflect.ValueOf(in)
@@ -37,19 +26,20 @@ func outcome(in step.Input) step.Input {
 		return in
 	}
 	err := field.Interface().(error)
-	if len(err.Error()) <= MaxText {
+	text := err.Error()
+	if len(text) <= MaxText {
 		return in
 	}
 	out := reflect.New(v.Type()).Elem()
 	out.Set(v)
-	out.FieldByName("Err").Set(reflect.ValueOf(shortenError(err)))
+	out.FieldByName("Err").Set(reflect.ValueOf(shortened{err, Shorten(text)}))
 	return out.Interface().(step.Input)
 }
 
 // consulted bounds the reasons of extenders. Nodes that weren't asked about don't count with the
 // core, whatever they are called.
 func consulted(in step.Consulted) step.Consulted {
-	in.Err = shortenError(in.Err)
+	in = outcome(in).(step.Consulted)
 	copied := false
 	for node, why := range in.Failed {
 		if len(why) <= MaxText {

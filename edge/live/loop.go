@@ -63,6 +63,9 @@ func (l *loop) untilLeader(ctx context.Context, becomeLeader <-chan struct{}) bo
 	}
 }
 
+// maxSaid is of how many objects it is remembered that they were logged: a provider may invent names.
+const maxSaid = 1000
+
 // beyondBounds returns what logs and counts what is beyond the bounds in an input. It is called by
 // the loop's goroutine, for a provider's list each time it is read: what is said again isn't logged.
 func beyondBounds(o *Options) func(door.Problem) {
@@ -70,6 +73,9 @@ func beyondBounds(o *Options) func(door.Problem) {
 	return func(p door.Problem) {
 		if o.Watcher != nil {
 			o.Watcher.BeyondBounds(p)
+		}
+		if len(said) > maxSaid {
+			clear(said)
 		}
 		if said.IsNews(p.Object, p.What) {
 			o.Log.Warn("an input is beyond the bounds", "object", p.Object, "problem", p.What)

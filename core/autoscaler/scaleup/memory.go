@@ -48,6 +48,9 @@ type answers struct {
 // takesIt stands in place of a reason for a node that takes the class.
 const takesIt = math.MaxUint16
 
+// maxWhys is how many reasons have numbers at most. Once there are as many, the next plan begins anew.
+const maxWhys = takesIt - 1
+
 // maxClassed is how many pods' classes are kept at most.
 const maxClassed = 1 << 16
 
@@ -69,9 +72,9 @@ func (k *modelKey) equal(o *modelKey) bool {
 // begin is called at the beginning of a plan, with its DaemonSets. It forgets what may be
 // otherwise in this plan. keep is false when models depend on more than modelKey.
 func (m *Memory) begin(req *autoscaler.Request, daemons []*cluster.Workload, keep bool) {
-	if !keep || !slices.Equal(m.daemons, daemons) || !reflect.DeepEqual(m.readiness, req.Readiness) {
+	if !keep || len(m.whys) == maxWhys || !slices.Equal(m.daemons, daemons) || !reflect.DeepEqual(m.readiness, req.Readiness) {
 		m.daemons, m.readiness = daemons, req.Readiness
-		m.models, m.pairs, m.free, m.slots = nil, nil, nil, 0
+		m.models, m.pairs, m.free, m.slots, m.whys, m.numbers = nil, nil, nil, 0, nil, nil
 	}
 	for c, a := range m.pairs {
 		if !a.used {
@@ -147,7 +150,7 @@ func (m *Memory) numberOf(why *framework.Reason) uint16 {
 	switch {
 	case known:
 		return n
-	case len(m.whys) == takesIt-1:
+	case len(m.whys) == maxWhys:
 		return 0
 	case m.numbers == nil:
 		m.numbers = map[string]uint16{}
