@@ -17,7 +17,7 @@ import (
 
 // This file goes to the address of --server. What must hold: a credential is sent only over TLS,
 // and those of the kubeconfig only to a server whose certificate is vouched for: by the Lease, which
-// has the fingerprint of the certificate that Berth made itself, or by an authority.
+// holds the fingerprint of a self-signed certificate of Berth's, or by a certificate authority.
 
 // direct returns a connection to the address that --server has.
 func (f *reachFlags) direct(ctx context.Context) (*connection, error) {

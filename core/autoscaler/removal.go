@@ -9,9 +9,9 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// This file is what the core and the planner say to each other of nodes that aren't needed:
-// the rules by which nodes may go, the part of a request that asks for such nodes, and the
-// part of a plan that has them, and says of each other node why it stays.
+// This file holds what the core and the planner exchange about unneeded nodes: the rules by which
+// nodes may be removed, the part of a request that asks for removable nodes, and the part of a plan
+// that lists them, with the reason for each node that stays.
 
 // ScaleDownDisabledAnnotation keeps a node when its value is "true".
 const ScaleDownDisabledAnnotation = cluster.ScaleDownDisabledAnnotation

@@ -13,7 +13,7 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// Group is what a provider says of one of its node groups. It is the pure
+// Group is one node group as its provider lists it. It is the pure
 // part of Cluster Autoscaler's NodeGroup, so that the externalgrpc protocol
 // and Cluster API fit behind it.
 type Group struct {

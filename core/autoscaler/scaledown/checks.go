@@ -9,15 +9,15 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// This file keeps what Check says of each node from one pass to the next. It holds that what is
-// kept is what Check would say now, provided that the node is neither a candidate nor a home:
-// of those Check isn't asked. It is asked anew when the node was touched, when the groups or the
-// rules have changed, and after the time until which it has answered.
+// This file caches the answer of Check for each node from one pass to the next. Invariant: a cached
+// answer equals a fresh one. Candidates and homes have none, since Check isn't called for them.
+// Check is called again when the node was touched, when the groups or the rules have changed, and
+// when its answer has expired.
 
-// checks are what Check says of all nodes.
+// checks are the cached answers of Check for all nodes.
 type checks struct {
 	of []checked // by node index
-	// order has all nodes by name; it is made anew when nodes have come or gone.
+	// order has all nodes by name; it is rebuilt when nodes were added or removed.
 	order   []cluster.NodeIndex
 	ordered bool
 	rules   autoscaler.RemovalRules // by which Check has answered
@@ -78,8 +78,8 @@ func (c *checks) begin(world *cluster.State, rules *autoscaler.RemovalRules, rea
 	slices.SortFunc(c.order, func(a, b cluster.NodeIndex) int { return strings.Compare(world.Node(a).Name, world.Node(b).Name) })
 }
 
-// checked returns what Check says of a node that is neither a candidate nor a home, in O(1)
-// unless it has to be asked anew.
+// checked returns the answer of Check for a node that is neither a candidate nor a home, in O(1)
+// if it is cached.
 func (p *pass) checked(n *cluster.Node) *checked {
 	x := &p.checks.of[n.Index]
 	if !x.known || p.rebuilt || outlived(x.until, p.check.Now) {

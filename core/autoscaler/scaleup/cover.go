@@ -180,8 +180,8 @@ func index(runs []*run) map[types.UID]*pending {
 }
 
 // place places pods on the nodes of the state, in order, and returns those left over. A
-// countable class that has found no node isn't tried again: what is placed after it takes
-// room from nodes, and gives none, but for a pod that isn't placed where it is nominated.
+// countable class that has found no node isn't tried again: pods that are placed later only take
+// room from nodes, except for a pod that is placed elsewhere than where it is nominated.
 func (b *builder) place(runs []*run) []*run {
 	return b.placeAnd(runs, func(*cluster.Pod, engine.Choice) {})
 }

@@ -37,8 +37,8 @@ type GroupAnswer struct {
 	// there is none.
 	Next string
 	// Reason is why an empty node of the group doesn't take the pod, nil when it does, or when
-	// nobody knows what its nodes look like. What the reason says of quantities is of such a
-	// node: with its daemon pods, and nothing else.
+	// it isn't known what its nodes look like. Quantities in the reason are those of such a node,
+	// with its daemon pods and nothing else.
 	Reason *framework.Reason
 }
 

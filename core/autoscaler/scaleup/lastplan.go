@@ -9,10 +9,10 @@ import (
 	"github.com/berthproject/berth/core/cluster"
 )
 
-// This file remembers the last plan, when it had nothing to propose: pods may wait for days at
-// a limit, or for a group that nobody has made, and a plan is made every few seconds. The next
-// is no other while the state is the same, and the request but for its time. Time changes
-// nothing as long as no node is starting, which it could make late.
+// This file remembers the last plan if it proposed nothing: pods may wait for days at a limit or for
+// a missing node group, and a plan is made every few seconds. The next plan is the same while the
+// state is, and the request except for its time. Time changes nothing as long as no node is starting:
+// such a node could become late.
 
 // lastPlan is a plan that proposed nothing, and what it was made for.
 type lastPlan struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/berthproject/berth/core/framework"
 )
 
-// This file says for a plan why no group would help the classes of which pods are left. There
-// may be as many classes as pods, each to be asked about with each group, so
+// This file finds out for a plan why no group would help the classes whose pods are left over. There
+// may be as many classes as pods, and each is evaluated for each group, so
 //
 //   - some classes are explained in every plan that buys nothing, others in each; from then on the
 //     stopwatch is asked after each group, and what isn't explained by then is left to the next plan;
@@ -19,7 +19,7 @@ import (
 //     (memory.go);
 //   - for the others a node of the group is added to the state for many classes at once.
 //
-// What rejects says of one class and group is the slow twin.
+// The slow reference is rejects, for one class and one group.
 
 // explainedTogether is how many classes are explained with one new node of each group.
 const explainedTogether = 256
