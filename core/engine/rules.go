@@ -123,10 +123,7 @@ func (e *Engine) assemble(c *Class) {
 			}
 		}
 		if p.Local != nil || p.Group != nil {
-			x := pluginRules{plugin: i, local: p.Local, localKind: objectRules}
-			if p.Local != nil && p.Local.Reads()&framework.ReadsPods != 0 {
-				x.localKind = podRules
-			}
+			x := pluginRules{plugin: i, local: p.Local, localKind: kindOf(p.Local)}
 			if p.Group != nil {
 				x.group = &c.groupRules[len(c.groupRules)-1] // it has room for all, and doesn't move
 			}
@@ -154,6 +151,14 @@ func (e *Engine) assemble(c *Class) {
 		c.shared = e.sharedColumn(c)
 		c.seed = c.shared.seed
 	}
+}
+
+// kindOf returns the kind of a local rule, which may be nil.
+func kindOf(r framework.LocalRule) kinds {
+	if r != nil && r.Reads()&framework.ReadsPods != 0 {
+		return podRules
+	}
+	return objectRules
 }
 
 // findFirstReader returns what Class.firstReader is.

@@ -87,8 +87,12 @@ type said struct {
 // reasons asks all groups about some classes; ok is false when that may take too long, and does.
 func (b *builder) reasons(classes []*run, limits []limitReached, bounded bool) (out []said, ok bool) {
 	out = make([]said, len(classes))
-	for i := range out {
+	current := make([]*engine.Class, len(classes)) // of classes that aren't plain, as nothing is placed from here on
+	for i, r := range classes {
 		out[i].counts = map[string]int{}
+		if e := b.Engine(r.pods[0]); !b.anew && !b.plain(e, r.class) {
+			current[i] = e.Current(r.class, r.pods[0])
+		}
 	}
 	for _, x := range limits {
 		if x.limit != "" && !passes(x.limit) {
@@ -97,7 +101,7 @@ func (b *builder) reasons(classes []*run, limits []limitReached, bounded bool) (
 			}
 			continue
 		}
-		b.whys(x.model, classes, func(i int, why *framework.Reason) { out[i].add(x.limit, why) })
+		b.whys(x.model, classes, current, func(i int, why *framework.Reason) { out[i].add(x.limit, why) })
 		if bounded && b.planOver() {
 			return nil, false
 		}
@@ -121,8 +125,8 @@ func (s *said) add(limit string, why *framework.Reason) {
 }
 
 // whys calls is with why an empty new node of a group doesn't take each of some classes, nil
-// when it does.
-func (b *builder) whys(m *model, classes []*run, is func(i int, why *framework.Reason)) {
+// when it does. current has the classes that aren't plain as they are now, nil for plain ones.
+func (b *builder) whys(m *model, classes []*run, current []*engine.Class, is func(i int, why *framework.Reason)) {
 	probe := cluster.NoNode
 	mark := b.State.Mark()
 	defer b.State.Rollback(mark)
@@ -132,7 +136,7 @@ func (b *builder) whys(m *model, classes []*run, is func(i int, why *framework.R
 			is(i, b.rejects(m.group, r.class, r.pods[0]))
 			continue
 		}
-		if b.plain(e, r.class) {
+		if current[i] == nil {
 			is(i, b.whyAlone(m, e, r.class))
 			continue
 		}
@@ -140,7 +144,7 @@ func (b *builder) whys(m *model, classes []*run, is func(i int, why *framework.R
 			probe = b.addNode(m, m.group.ID+"/probe")
 		}
 		b.work.Asked++
-		is(i, e.Explain(e.Current(r.class, r.pods[0]), probe))
+		is(i, e.Explain(current[i], probe))
 	}
 }
 
