@@ -144,37 +144,36 @@ func (a *admission) groups(in step.GroupsSet) step.GroupsSet {
 
 // group returns a group within the bounds; said is false if nothing can be said of it.
 func (a *admission) group(g nodegroup.Group) (_ nodegroup.Group, said bool) {
-	about := "node group " + Shorten(g.ID)
 	if len(g.ID) > MaxID {
-		a.report(Problem{about, beyond("its ID", len(g.ID), "bytes", MaxID, "it is ignored"), false})
+		a.reportGroup(&g, beyond("its ID", len(g.ID), "bytes", MaxID, "it is ignored"))
 		return g, false
 	}
 	if len(g.Instances) > MaxInstances {
-		a.report(Problem{about, beyond("its list of instances", len(g.Instances), "instances", MaxInstances, "its last known state is used"), false})
+		a.reportGroup(&g, beyond("its list of instances", len(g.Instances), "instances", MaxInstances, "its last known state is used"))
 		return g, false
 	}
 	g.TemplateError, g.Unreadable = Shorten(g.TemplateError), Shorten(g.Unreadable)
 	if g.Template != nil {
 		if field, most := largest(&g); most > MaxEntries {
 			why := beyond(field, most, "entries", MaxEntries, "the group can't grow")
-			a.report(Problem{about, why, false})
+			a.reportGroup(&g, why)
 			g.Template, g.TemplateError = nil, why
 		} else if !within(g.Template) {
 			g.Template = g.Template.DeepCopy()
 			Object(g.Template)
 		}
 	}
-	return a.instances(g, about)
+	return a.instances(g)
 }
 
 // instances bounds the instances that a group lists. A list within the bounds stays the same slice:
 // by that the core knows that nothing has changed.
-func (a *admission) instances(g nodegroup.Group, about string) (_ nodegroup.Group, said bool) {
+func (a *admission) instances(g nodegroup.Group) (_ nodegroup.Group, said bool) {
 	copied := false
 	for i := range g.Instances {
 		x := &g.Instances[i]
 		if size := max(len(x.ID), len(x.Node)); size > MaxID {
-			a.report(Problem{about, beyond("the ID or the node of an instance", size, "bytes", MaxID, "its last known state is used"), false})
+			a.reportGroup(&g, beyond("the ID or the node of an instance", size, "bytes", MaxID, "its last known state is used"))
 			return g, false
 		}
 		if len(x.Failed) <= MaxText && len(x.Code) <= MaxText {
@@ -187,6 +186,11 @@ func (a *admission) instances(g nodegroup.Group, about string) (_ nodegroup.Grou
 		x.Failed, x.Code = Shorten(x.Failed), Shorten(x.Code)
 	}
 	return g, true
+}
+
+// reportGroup reports what is beyond the bounds in a group, and what becomes of it.
+func (a *admission) reportGroup(g *nodegroup.Group, what string) {
+	a.report(Problem{"node group " + Shorten(g.ID), what, false})
 }
 
 // largest returns the part of a group's template that has the most entries.

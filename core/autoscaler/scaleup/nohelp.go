@@ -87,10 +87,13 @@ type said struct {
 // reasons asks all groups about some classes; ok is false when that may take too long, and does.
 func (b *builder) reasons(classes []*run, limits []limitReached, bounded bool) (out []said, ok bool) {
 	out = make([]said, len(classes))
-	current := make([]*engine.Class, len(classes)) // of classes that aren't plain, as nothing is placed from here on
+	var current []*engine.Class // of classes that aren't plain, as nothing is placed from here on; nil for none
 	for i, r := range classes {
 		out[i].counts = map[string]int{}
 		if e := b.Engine(r.pods[0]); !b.anew && !b.plain(e, r.class) {
+			if current == nil {
+				current = make([]*engine.Class, len(classes))
+			}
 			current[i] = e.Current(r.class, r.pods[0])
 		}
 	}
@@ -125,7 +128,7 @@ func (s *said) add(limit string, why *framework.Reason) {
 }
 
 // whys calls is with why an empty new node of a group doesn't take each of some classes, nil
-// when it does. current has the classes that aren't plain as they are now, nil for plain ones.
+// when it does. current has the classes that aren't plain as they are now, nil for plain ones; nil if all are.
 func (b *builder) whys(m *model, classes []*run, current []*engine.Class, is func(i int, why *framework.Reason)) {
 	probe := cluster.NoNode
 	mark := b.State.Mark()
@@ -136,7 +139,7 @@ func (b *builder) whys(m *model, classes []*run, current []*engine.Class, is fun
 			is(i, b.rejects(m.group, r.class, r.pods[0]))
 			continue
 		}
-		if current[i] == nil {
+		if current == nil || current[i] == nil {
 			is(i, b.whyAlone(m, e, r.class))
 			continue
 		}
