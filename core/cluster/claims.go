@@ -118,11 +118,26 @@ func (s *State) ClaimInUse(c ClaimKey) bool {
 	return len(s.objects.claimNodes[c]) > 0 || s.nominated.users[c] > 0
 }
 
-// touchUsers touches the nodes of the pods that use a claim.
+// touchUsers touches the nodes of the pods that use a claim, and those to which such pods are
+// nominated: a node has to take a class with these, too. It costs O(nominations) when there are any
+// such.
 func (s *State) touchUsers(c ClaimKey, touch func(NodeIndex)) {
 	for _, n := range s.objects.claimNodes[c] {
 		touch(n)
 	}
+	if s.nominated.users[c] == 0 {
+		return
+	}
+	for _, n := range s.nominated.nodes {
+		if slices.ContainsFunc(s.nodes[n].Nominated, func(p *Pod) bool { return p.uses(c) }) {
+			touch(n)
+		}
+	}
+}
+
+// uses reports whether a volume of the pod is of a claim.
+func (p *Pod) uses(c ClaimKey) bool {
+	return p.Object.Namespace == c.Namespace && slices.ContainsFunc(p.Claims, func(x ClaimRef) bool { return x.Name == c.Name })
 }
 
 // podAdded books the claims and disks of a pod that was put on a node.

@@ -80,6 +80,11 @@ func stored() *cluster.State {
 		p.Spec.Volumes = []v1.Volume{claimVolume(use.claim)}
 		place(s, p, use.node)
 	}
+	for i, node := range []string{"a0", "b0", "gone"} {
+		p := testkit.Pod(fmt.Sprint("nominee", i))
+		p.Spec.Volumes = []v1.Volume{claimVolume("awaited")}
+		s.Nominate(s.Schema.ParsePod(p.Obj()), node)
+	}
 	s.SetObject(boundClaim("c1", "pv1"))
 	s.SetObject(claim("c3", ""))
 	s.SetObject(attachment("va", "b0", "attached"))
@@ -101,6 +106,7 @@ func TestTouchedNodes(t *testing.T) {
 		{"budget", &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}, ""},
 		{"claim: those of the pods that use it", claim("c0", ""), "a0 b0"},
 		{"claim of a pod whose node isn't known", claim("c2", ""), ""},
+		{"claim of nominated pods: the nodes that they wait for", claim("awaited", ""), "a0 b0"},
 		{"claim of nobody", claim("c9", ""), ""},
 		{"volume of a bound claim: those of the pods that use it", volume("pv1", claimedBy("c1")), "a1"},
 		{"volume that is attached: that node", volume("attached", claimedBy("c1")), "b0"},

@@ -209,4 +209,5 @@ var All = []Mutant{
 	{"a late instance is deleted though its group rolls out", "core/lifecycle/nodegroups/instances.go", ` || t.State.Group(group).KeepNodes != ""`, "", "./core/lifecycle/nodegroups", "TestScripts", "1"},
 	{"instances are given up though their group rolls out", "core/lifecycle/nodegroups/nodegroups.go", ` || in.KeepNodes != ""`, "", "./core/lifecycle/nodegroups", "TestScripts", "1"},
 	{"each plan explains the same classes first", "core/autoscaler/scaleup/nohelp.go", "int(plan%uint64(parts))", "0*int(plan%uint64(parts))", "./core/autoscaler/scaleup", "TestEveryClassIsExplained", "1"},
+	{"a claim of a nominated pod touches no node", "core/cluster/claims.go", "if s.nominated.users[c] == 0 {", "if true {", "./core/cluster", "TestTouchedNodes", "1"},
 }
