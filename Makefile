@@ -45,10 +45,12 @@ test: ## What every change must pass, with Go and make alone (12 minutes once bu
 nightly: ## Everything, in hours; ONLY=stage,stage, SEED=number, WORLDS=20000, N=50000 clusters, FUZZTIME=10m
 	@go run ./hack/tiers $(if $(ONLY),-only '$(ONLY)') $(if $(SEED),-seed $(SEED)) $(if $(WORLDS),-worlds $(WORLDS)) $(if $(N),-clusters $(N)) $(if $(FUZZTIME),-fuzztime $(FUZZTIME)) nightly
 
+# golangci-lint's cache names files by the checkout that they were in, and another one's may be gone
+# with its nolint comments: each checkout has a cache of its own.
 lint: ## Formatting, vet and golangci-lint, with the rule that the core is pure
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted (make fmt):"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@for module in . devcluster deploy/charttest hack/promcheck; do (cd $$module && go mod tidy -diff) || { echo "go.mod in $$module isn't tidy: run go mod tidy there"; exit 1; }; done
-	go run $(GOLANGCI) run ./...
+	GOLANGCI_LINT_CACHE='$(CURDIR)/out/golangci-lint' go run $(GOLANGCI) run ./...
 
 bench: ## Measure WHAT=core, place, plan, compare, versus, size, burst, scale, drains, month or gate (docs/performance.md)
 	@BENCHSTAT=$(BENCHSTAT) ./hack/bench '$(or $(WHAT),core)'
