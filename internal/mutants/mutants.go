@@ -210,4 +210,7 @@ var All = []Mutant{
 	{"instances are given up though their group rolls out", "core/lifecycle/nodegroups/nodegroups.go", ` || in.KeepNodes != ""`, "", "./core/lifecycle/nodegroups", "TestScripts", "1"},
 	{"each plan explains the same classes first", "core/autoscaler/scaleup/nohelp.go", "int(plan%uint64(parts))", "0*int(plan%uint64(parts))", "./core/autoscaler/scaleup", "TestEveryClassIsExplained", "1"},
 	{"a claim of a nominated pod touches no node", "core/cluster/claims.go", "if s.nominated.users[c] == 0 {", "if true {", "./core/cluster", "TestTouchedNodes", "1"},
+	{"a node says for ever what its group's nodes are like", "core/lifecycle/nodegroups/newest.go", "	if len(general) < len(w.first.Object.Spec.Taints) {", "	if len(general) < 0 {", "./core/lifecycle/nodegroups", "TestTaintsOfNewNodes", "1"},
+	{"an instance whose ID comes again has the time of the first", "core/lifecycle/nodegroups/instances.go", "x.unlisted = x.state == deleted", "x.unlisted = false", "./core/lifecycle/nodegroups", "TestScripts/again", "1"},
+	{"a grace period beyond all bounds overflows", "core/lifecycle/draining/tiers.go", "own := time.Duration(pod.Eviction.Grace) * time.Second", "own := time.Second\n	if g := pod.Object.Spec.TerminationGracePeriodSeconds; g != nil {\n		own *= time.Duration(*g)\n	}", "./core/lifecycle/draining", "TestNoGracePeriod", "1"},
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,46 @@ func TestMutantsAreNoticed(t *testing.T) {
 	}
 }
 
+// leastGenerated is how many of Subtle random tests must find.
+const leastGenerated = 2
+
+// TestGeneratorsAreRandom checks the table of random tests: each finds a planted fault, and is one
+// that draws what it plays.
+func TestGeneratorsAreRandom(t *testing.T) {
+	names := map[string]bool{}
+	for i := range All {
+		names[All[i].Name] = true
+	}
+	for _, name := range Subtle {
+		if !names[name] {
+			t.Errorf("no fault is called %q", name)
+		}
+	}
+	draws := regexp.MustCompile(`^(Fuzz|TestProperty|TestAnyValue)\w+$|^TestSoak$|^TestDraining$`)
+	for name, g := range Generators {
+		if !slices.Contains(Subtle, name) || !draws.MatchString(g.Run) {
+			t.Errorf("%q is found by %s, which draws nothing, or isn't one of Subtle", name, g.Run)
+		}
+	}
+	if len(Generators) < leastGenerated {
+		t.Errorf("%d of %d faults are found by random tests, want %d", len(Generators), len(Subtle), leastGenerated)
+	}
+}
+
+// TestGeneratorsFind plants the faults that random tests must find, with -planted=all.
+func TestGeneratorsFind(t *testing.T) {
+	if *planted != "all" {
+		return // TestMutantsAreNoticed plants some
+	}
+	for i := range All {
+		if g, ok := Generators[All[i].Name]; ok {
+			t.Run(All[i].Name, func(t *testing.T) {
+				isFound(t, &All[i], g.Dir, append([]string{g.Pkg, "-run", "^" + g.Run + "$", "-count=1"}, strings.Fields(g.Args)...))
+			})
+		}
+	}
+}
+
 // root is the module's root.
 var root = filepath.Join("..", "..")
 
@@ -76,8 +117,15 @@ func plant(t *testing.T, m *Mutant) string {
 
 // isNoticed fails the test unless the mutant's tests fail.
 func isNoticed(t *testing.T, m *Mutant) {
-	dir := t.TempDir()
-	changed := filepath.Join(dir, "mutant.go")
+	isFound(t, m, "", []string{m.Pkg, "-run", m.Run, "-count=1", "-rapid.checks=" + m.Checks, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ms"})
+}
+
+// isFound fails the test unless tests fail that run with the mutant compiled in: go test in a
+// folder of the module, with args.
+func isFound(t *testing.T, m *Mutant, dir string, args []string) {
+	t.Helper()
+	files := t.TempDir()
+	changed := filepath.Join(files, "mutant.go")
 	if err := os.WriteFile(changed, []byte(plant(t, m)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +137,16 @@ func isNoticed(t *testing.T, m *Mutant) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := filepath.Join(dir, "overlay.json")
+	list := filepath.Join(files, "overlay.json")
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", "test", "-overlay", list, m.Pkg, "-run", m.Run, "-count=1", "-rapid.checks="+m.Checks, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
-	cmd.Dir = root
+	cmd := exec.Command("go", append([]string{"test", "-overlay", list}, args...)...)
+	cmd.Dir = filepath.Join(root, dir)
 	out, err := cmd.CombinedOutput()
 	switch output := string(out); {
 	case err == nil:
-		t.Errorf("no test of %s -run %s notices", m.Pkg, m.Run)
+		t.Errorf("no test notices: go test %s", strings.Join(args, " "))
 	case strings.Contains(output, "[build failed]") || strings.Contains(output, "[setup failed]"):
 		t.Errorf("the mutant doesn't compile:\n%s", output)
 	case !strings.Contains(output, "--- FAIL"):

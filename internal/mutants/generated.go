@@ -1,0 +1,56 @@
+package mutants
+
+// Generator is a run of tests that draw what they play: properties, random worlds, the oracle.
+// None of them knows the fault that it finds.
+type Generator struct {
+	Dir      string // the module's folder relative to the root, "" for the root
+	Pkg, Run string // a package, and a pattern for go test's -run
+	Args     string // flags of the test that say how much is drawn, beside the fixed seed
+}
+
+// Subtle are faults that were found by reading, long after the tests of their time had passed, one
+// plant for each. Generators has those that random tests find by now; the others have a test of
+// their own only.
+var Subtle = []string{
+	// The autoscaler.
+	"instances that came don't count for those that were ordered first",
+	"a node says for ever what its group's nodes are like",
+	"explaining takes as long as it takes",
+	"the relaxation is solved whatever its size",
+	"a deleted node counts as being removed while the API shows it",
+	"a node goes though it has moved to another group",
+	"all nodes are looked at for each instance that is late",
+	"a refusal takes back what a call without an answer may still do",
+	"a creation in the future moves the API server's clock",
+	"a candidate goes though its group rolls out",
+	"a node whose instance is gone hides the one that replaces it",
+	"groups offer anew in each round",
+	"the API server's answers say nothing of its clock",
+	"an instance whose ID comes again has the time of the first",
+	"as many coming nodes stand in the state as a target says",
+	"a grace period beyond all bounds overflows",
+	"a group is gone when one list doesn't have it",
+	// The scheduler and the edges.
+	"a resize of a whole pod isn't seen",
+	"names are compared by whoever owns the core",
+	"a report of a pod that is being bound is tried again",
+	"the history has no bound in bytes",
+	"victims draw no budget down",
+	"a volume that isn't known yet counts as usable",
+	"a skew as large as the API allows overflows",
+	"nodes in an extender's answer are read whole",
+	"an extender's answer counts for the pod as it is now",
+	"credentials go to any pod that the Lease names",
+	"a bind of a pod that is gone goes on",
+	"a bind worker asks for ever where a pod is",
+	"events of long names have longer ones",
+}
+
+// rapid is how properties are run, before the number of cases.
+const rapid = "-rapid.seed=1 -rapid.nofailfile -rapid.shrinktime=1ms -rapid.checks="
+
+// Generators has the random tests that find a fault, by the fault's name.
+var Generators = map[string]Generator{
+	"a resize of a whole pod isn't seen": {Pkg: "./core/cluster", Run: "TestPropertyRequestsAreAsTheLibraryHasThem", Args: rapid + "400"},
+	"victims draw no budget down":        {Pkg: "./core", Run: "TestPropertyPreemptionsAtOnceKeepBudgets", Args: rapid + "400"},
+}
