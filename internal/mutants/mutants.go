@@ -214,5 +214,5 @@ var All = []Mutant{
 	{"an instance whose ID comes again has the time of the first", "core/lifecycle/nodegroups/instances.go", "x.unlisted = x.state == deleted", "x.unlisted = false", "./core/lifecycle/nodegroups", "TestScripts/again", "1"},
 	{"a grace period beyond all bounds overflows", "core/lifecycle/draining/tiers.go", "own := time.Duration(pod.Eviction.Grace) * time.Second", "own := time.Second\n	if g := pod.Object.Spec.TerminationGracePeriodSeconds; g != nil {\n		own *= time.Duration(*g)\n	}", "./core/lifecycle/draining", "TestNoGracePeriod", "1"},
 	{"a cancelled instance comes though its deletion may still be carried out", "core/lifecycle/nodegroups/instances.go", "x.state == unanswered && t.Now.Sub(x.called) >= lateDeletion", "x.state == unanswered", "./core/lifecycle/nodegroups", "TestScripts/cancelled_unanswered", "1"},
-	{"a node is drained in vain again and again", "core/lifecycle/nodedeletion/looks.go", "	if evicted {\n", "	if evicted && false {\n", "./sim/soak", "TestFoundBefore/drained", "1"},
+	{"a node is drained in vain again and again", "core/lifecycle/candidates/vain.go", "m.inVain(node, now) + 1, now", "m.inVain(node, now), now", "./core/lifecycle/candidates", "TestScripts/in_vain", "1"},
 }
