@@ -94,14 +94,14 @@ func (e *edge) watchBinds(in []step.Input, r *step.Ready) {
 			delete(e.binding, x.UID)
 		}
 	}
-	for uid := range cancelled {
-		delete(e.binding, uid)
-	}
 	for _, b := range r.Binds {
 		e.binding[b.UID] = true
-		if pod := e.pods[b.UID]; e.consults && !e.allows(pod, b.Node) {
+		if pod := e.pods[b.UID]; e.consults && pod != nil && !e.allows(pod, b.Node) {
 			e.fatalf("pod %s is placed on node %s, which the extender doesn't allow it as it is", b.UID, b.Node)
 		}
+	}
+	for uid := range cancelled { // also of this Step
+		delete(e.binding, uid)
 	}
 }
 

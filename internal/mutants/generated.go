@@ -40,6 +40,12 @@ var Subtle = []string{
 	"a skew as large as the API allows overflows",
 	"nodes in an extender's answer are read whole",
 	"an extender's answer counts for the pod as it is now",
+	"the relaxation is solved whatever its size":                        {Pkg: "./core/autoscaler/mix", Run: "TestPropertySolveIsBounded", Args: rapid + "1000"},
+	"all nodes are looked at for each instance that is late":            {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyListsAreReadInLinearWork", Args: rapid + "100"},
+	"instances that came don't count for those that were ordered first": {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyNodesAreGivenUpInTheirTimeAndNotBefore", Args: rapid + "100"},
+	"an instance whose ID comes again has the time of the first":        {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyAnInstanceHasItsTimeFromItsFirstList", Args: rapid + "100"},
+	"a group is gone when one list doesn't have it":                     {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyAGroupIsGoneWhenTwoListsDoNotHaveIt", Args: rapid + "100"},
+	"a node says for ever what its group's nodes are like":              {Pkg: "./core/lifecycle/nodegroups", Run: "TestPropertyTaintsOfNewNodes", Args: rapid + "100"},
 	"credentials go to any pod that the Lease names",
 	"a bind of a pod that is gone goes on",
 	"a bind worker asks for ever where a pod is",
@@ -51,6 +57,23 @@ const rapid = "-rapid.seed=1 -rapid.nofailfile -rapid.shrinktime=1ms -rapid.chec
 
 // Generators has the random tests that find a fault, by the fault's name.
 var Generators = map[string]Generator{
+	"explaining takes as long as it takes":                     {Pkg: "./core/autoscaler/scaleup", Run: "TestPropertyAPlanAsksLittleAfterItsTime", Args: rapid + "100"},
+	"groups offer anew in each round":                          {Pkg: "./core/autoscaler/scaleup", Run: "TestPropertyWorkIsLinearInThePairs", Args: rapid + "100"},
+	"as many coming nodes stand in the state as a target says": {Pkg: "./core/autoscaler/scaleup", Run: "TestPropertyTargetsAreNoWork", Args: rapid + "200"},
+	"a candidate goes though its group rolls out":              {Pkg: "./core/autoscaler/scaledown", Run: "TestPropertyNodesOfAGroupThatRollsOutStay", Args: rapid + "100"},
+	"a grace period beyond all bounds overflows":               {Pkg: "./core/lifecycle/draining", Run: "TestPropertyGracePeriodsAreWithinTheirTier", Args: rapid + "100"},
+	"an extender's answer counts for the pod as it is now":     {Pkg: "./core", Run: "TestPropertyAnAnswerCountsForThePodThatItIsAbout", Args: rapid + "400"},
+	"a bind of a pod that is gone goes on":                     {Pkg: "./core", Run: "TestPropertyOutcomesLeaveNothingBehind", Args: rapid + "400"},
+	"a skew as large as the API allows overflows":              {Dir: "devcluster", Pkg: "./oracle", Run: "TestPropertyOracle", Args: rapid + "3000"},
+	"the history has no bound in bytes":                        {Pkg: "./edge/observe", Run: "TestPropertyHistoryIsTheLastThatHaveRoom", Args: rapid + "100"},
+	"names are compared by whoever owns the core":              {Pkg: "./edge/observe", Run: "TestPropertyTheCoreComparesNoNames", Args: rapid + "100"},
+	"nodes in an extender's answer are read whole":             {Pkg: "./edge/extender", Run: "TestPropertyOfNodesInAnAnswerTheNamesCount", Args: rapid + "100"},
+	"a report of a pod that is being bound is tried again":     {Pkg: "./edge/live", Run: "TestPropertyNothingIsReportedOfAPodAfterItsBinding", Args: rapid + "400"},
+	"a volume that isn't known yet counts as usable":           {Pkg: "./edge/live", Run: "TestPropertyAPodIsBoundOnceItsVolumeIsKnown", Args: rapid + "100"},
+	"a bind worker asks for ever where a pod is":               {Pkg: "./edge/live", Run: "TestPropertyABindComesToAnEnd", Args: rapid + "400"},
+	"events of long names have longer ones":                    {Pkg: "./edge/live", Run: "TestPropertyNamesOfEventsAreNames", Args: rapid + "100"},
+	"credentials go to any pod that the Lease names":           {Pkg: "./cmd/berth", Run: "TestPropertyCredentialsGoWhereTheAPIServerVouches", Args: rapid + "100"},
+
 	"a resize of a whole pod isn't seen": {Pkg: "./core/cluster", Run: "TestPropertyRequestsAreAsTheLibraryHasThem", Args: rapid + "400"},
 	"victims draw no budget down":        {Pkg: "./core", Run: "TestPropertyPreemptionsAtOnceKeepBudgets", Args: rapid + "400"},
 }

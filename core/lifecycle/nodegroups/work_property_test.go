@@ -13,9 +13,9 @@ import (
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// TestPropertyListsAreReadInLinearWork draws sizes, and lists in which some of the instances that were
-// listed before are late or have failed, others have gone and others have come: as many nodes and groups are
-// looked at as there are nodes, groups and instances, whatever becomes of them.
+// TestPropertyListsAreReadInLinearWork draws sizes, and lists in which instances are late, have
+// failed, have gone or have come. As many nodes and groups are looked at as there are nodes, groups
+// and instances, whatever becomes of them.
 func TestPropertyListsAreReadInLinearWork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := []launching.Limit{0, 10, launching.Adaptive}
@@ -32,7 +32,7 @@ func TestPropertyListsAreReadInLinearWork(t *testing.T) {
 					inst.Failed = "broken"
 				}
 				if n := len(g.Instances); n > 0 && testkit.Uniform(t, 10, "gone") == 0 {
-					g.Instances = g.Instances[:n-1:n-1]
+					g.Instances = g.Instances[: n-1 : n-1]
 				}
 				g.Instances, g.Target = append(g.Instances[:len(g.Instances):len(g.Instances)], inst), g.Target+1
 			}
