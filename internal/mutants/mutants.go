@@ -206,6 +206,8 @@ var All = []Mutant{
 	{"coming nodes that don't stand in the state count for no limit", "core/autoscaler/scaleup/limits.go", "		l.nodes += a.unregistered\n", "		_ = a\n", "./core/autoscaler/scaleup", "TestATargetThatLies", "1"},
 	{"the relaxation is solved whatever its size", "core/autoscaler/mix/mix.go", "if r := relax(classes, groups); r.stepWork() <= maxStep {", "if r := relax(classes, groups); maxStep > 0 {", "./core/autoscaler/mix", "TestSolveIsBounded/400_", "1"},
 	{"the relaxation is set up whatever its size", "core/autoscaler/mix/mix.go", "if countEdges(classes) <= maxEdges {", "if true {", "./core/autoscaler/mix", "TestSolveIsBounded/2000", "1"},
+	{"a target beyond all bounds is told with each list", "core/lifecycle/nodegroups/listed.go", "	if x.tooLarge == is {", "	if false {", "./core/lifecycle/nodegroups", "Scripts/too_large", "1"},
+	{"nobody is told of a target beyond all bounds", "core/lifecycle/nodegroups/listed.go", "		m.tellTooLarge(t, g)\n", "", "./core/lifecycle/nodegroups", "Scripts/too_large", "1"},
 	{"pods that a part of the problem left out get no nodes", "core/autoscaler/mix/coarse.go", "nodes: l.finish(nodes)}", "nodes: nodes}", "./core/autoscaler/mix", "PropertyAPart", "400"},
 	{"the dual of a part bounds the whole", "core/autoscaler/mix/coarse.go", "solved{r: r, nodes", "solved{r: r, dual: r.dualFrom(c, y), nodes", "./core/autoscaler/mix", "SolvedCoarsely", "400"},
 	{"a cancelled launch has failed", "sim/cloud.go", "d.Reason == step.InstanceCancelled", "false", "./sim", "TestCancelledLaunches", "1"},

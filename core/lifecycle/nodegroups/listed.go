@@ -1,6 +1,7 @@
 package nodegroups
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -32,6 +33,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			m.delaysOf(g.ID).grew = event{t.Now, g.ID}
 		}
 		m.settleOrders(t, g)
+		m.tellTooLarge(t, g)
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 			Target:   m.assumed(g),
@@ -44,6 +46,35 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	m.noteUnlisted(t, &in, listed)
 	m.watchInstances(t, &in)
 }
+
+// tellTooLarge has an event written when a group's target, as the provider says it, is above its
+// maximum and the nodes that it has together: no order has led there. It costs O(nodes) for a group
+// above its maximum.
+func (m *Machine) tellTooLarge(t *lifecycle.Turn, g *nodegroup.Group) {
+	nodes := 0
+	if g.Target > g.Max && !m.cfg.ReadOnly {
+		t.State.Nodes(func(n *cluster.Node) {
+			if n.Group == g.ID {
+				nodes++
+			}
+		})
+	}
+	x, is := m.group(g.ID), tooLarge{g.Target, g.Max}
+	if g.Target-nodes <= g.Max || m.cfg.ReadOnly {
+		x.tooLarge = tooLarge{}
+		return
+	}
+	if x.tooLarge == is {
+		return
+	}
+	x.tooLarge = is
+	t.Emit(step.StatusEvent(g.ID, "TargetSizeTooLarge", scalingUp, fmt.Sprintf(
+		"The provider has a target size of %d for node group %s, above its maximum of %d and its %d registered node(s): set its size at the provider to at most %d, or raise its maximum",
+		g.Target, g.ID, g.Max, nodes, g.Max)).AsWarning())
+}
+
+// tooLarge is a target that was told to be too large, and the maximum; zero for none.
+type tooLarge struct{ target, max int }
 
 // mayBeListed reports whether the last list alone doesn't have a group that the state has.
 func (m *Machine) mayBeListed(state *cluster.State, id string) bool {

@@ -104,6 +104,7 @@ type group struct {
 	listed   []nodegroup.Instance // with that
 	asked    *Asked               // LastAsked
 	failure  *Failure             // LastFailure
+	tooLarge tooLarge             // of which an event was written
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
