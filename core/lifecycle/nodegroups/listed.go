@@ -76,7 +76,7 @@ func (m *Machine) tellTooLarge(t *lifecycle.Turn, g *nodegroup.Group) {
 // tooLarge is a target that was told to be too large, and the maximum; zero for none.
 type tooLarge struct{ target, max int }
 
-// mayBeListed reports whether the last list alone doesn't have a group that the state has.
+// mayBeListed reports whether the last lists don't have a group that the state has.
 func (m *Machine) mayBeListed(state *cluster.State, id string) bool {
 	g := m.groups[id]
 	return g != nil && !g.unlisted.IsZero() && state.Group(id) != nil
@@ -86,9 +86,9 @@ func (m *Machine) mayBeListed(state *cluster.State, id string) bool {
 // again.
 const groupKept = time.Hour
 
-// noteUnlisted takes groups that two lists in a row don't have out of the state: a provider may answer
-// before its own cache is full, and what is on its way out of such a group would stay. Groups that
-// haven't been listed for long, and of which nothing is open, are forgotten.
+// noteUnlisted takes groups out of the state that the lists haven't had for nodegroup.GoneAfter, at
+// least two in a row: what is on its way out of such a group would stay. Groups that haven't been
+// listed for long, and of which nothing is open, are forgotten.
 func (m *Machine) noteUnlisted(t *lifecycle.Turn, in *step.GroupsSet, listed map[string]bool) {
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		switch g := m.groups[id]; {
@@ -97,6 +97,7 @@ func (m *Machine) noteUnlisted(t *lifecycle.Turn, in *step.GroupsSet, listed map
 		case !in.Says(id):
 		case g.unlisted.IsZero():
 			g.unlisted = t.Now
+		case t.Now.Sub(g.unlisted) < nodegroup.GoneAfter:
 		case t.State.Group(id) != nil:
 			g.doubt = doubt{}
 			g.missing, g.listed = nil, nil
