@@ -121,7 +121,10 @@ func (f *planFlags) run(out, notes io.Writer, args []string) error {
 // depends on no expander; a purchase for fewer pods isn't compared with it.
 func printPurchases(out io.Writer, all []*purchase) error {
 	bound := "prices unknown"
-	if all[0].LowerBound > 0 {
+	switch {
+	case all[0].LowerBound == 0 && all[0].PricePerHour > 0:
+		bound = "lower bound unknown"
+	case all[0].LowerBound > 0:
 		bound = fmt.Sprintf("lower bound $%.2f/h for %d of them", all[0].LowerBound, all[0].Possible)
 	}
 	fmt.Fprintf(out, "%s pending; %s\n", report.Count(all[0].Pending, "pod"), bound)

@@ -224,7 +224,16 @@ type ScaleUp struct {
 // Mix is a purchase of nodes of several groups together, and how good it is.
 type Mix struct {
 	Price      float64 // an hour, of all its nodes
-	LowerBound float64 // proved: what any purchase for these pods costs at least, an hour
+	LowerBound float64 // proved: what any purchase for these pods costs at least, an hour; 0 if that isn't known
+}
+
+// String describes the purchase that a group's nodes are a part of.
+func (m *Mix) String() string {
+	s := fmt.Sprintf("part of a purchase of $%.2f/h", m.Price)
+	if m.LowerBound > 0 {
+		s += fmt.Sprintf(", lower bound $%.2f/h", m.LowerBound)
+	}
+	return s
 }
 
 // NoHelp says why no group would help pods of one class.

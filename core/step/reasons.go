@@ -41,6 +41,7 @@ func EventReasons() []EventReason {
 		{aboutStatus, "FailedToScaleUpGroup", true, "the provider refused a scale-up"},
 		{aboutStatus, "ScaleUpFailed", true, "the provider reports that instances of a node group failed to be created"},
 		{aboutStatus, "ScaleUpTimedOut", true, "nodes of a node group failed to register in time (`--max-node-provision-time`)"},
+		{aboutStatus, "TargetSizeTooLarge", true, "the provider's target size of a node group is above its maximum and its nodes together; Berth doesn't change it"},
 		{aboutStatus, "MaxNodesTotalReached", true, "pods need nodes, and the cluster has reached its maximum number of nodes"},
 		{aboutStatus, "ClusterUnhealthy", true, "too many nodes are unready; the autoscaler stops resizing the cluster"},
 		{aboutStatus, "ScaleDownEmpty", false, "an empty node is being removed; and was removed"},

@@ -31,7 +31,7 @@ type cloud struct {
 	calls    chan cloudCall
 	good     map[string]nodegroup.Group // by ID, as each was when nothing was wrong with it
 	wrong    map[string]string          // by ID, what was said to be wrong with a group last
-	listed   map[string]bool            // by ID, the groups of the last list
+	listed   map[string]time.Time       // by ID, when a list had the group last
 	again    chan struct{}              // holds a token when the groups are to be read before the period is over
 	lanes    groupLanes
 	watcher  Watcher // may be nil
@@ -40,7 +40,7 @@ type cloud struct {
 func newCloud(provider nodegroup.Provider, period time.Duration, put func(step.Input), log *slog.Logger) *cloud {
 	return &cloud{provider: provider, period: period, put: put, regroup: func() {}, log: log,
 		calls: make(chan cloudCall, 1<<12), again: make(chan struct{}, 1), lanes: newGroupLanes(),
-		good: map[string]nodegroup.Group{}, wrong: map[string]string{}}
+		good: map[string]nodegroup.Group{}, wrong: map[string]string{}, listed: map[string]time.Time{}}
 }
 
 func (c *cloud) run(ctx context.Context, wg *sync.WaitGroup) {
@@ -102,16 +102,16 @@ func (c *cloud) refresh(ctx context.Context) {
 	})
 }
 
-// forget forgets the groups that two lists in a row don't have.
+// forget forgets the groups that the lists haven't had for nodegroup.GoneAfter.
 func (c *cloud) forget(groups []nodegroup.Group) {
-	listed := map[string]bool{}
+	now := time.Now()
 	for i := range groups {
-		listed[groups[i].ID] = true
+		c.listed[groups[i].ID] = now
 	}
-	isGone := func(id string) bool { return !listed[id] && !c.listed[id] }
+	maps.DeleteFunc(c.listed, func(_ string, at time.Time) bool { return now.Sub(at) >= nodegroup.GoneAfter })
+	isGone := func(id string) bool { return c.listed[id].IsZero() }
 	maps.DeleteFunc(c.good, func(id string, _ nodegroup.Group) bool { return isGone(id) })
 	maps.DeleteFunc(c.wrong, func(id, _ string) bool { return isGone(id) })
-	c.listed = listed
 }
 
 // usable returns a group as the core may have it. Limits and options that can't be are refused:

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -300,15 +301,35 @@ func TestAGroupThatCantBeReadIsAsItWas(t *testing.T) {
 }
 
 // TestGroupsThatAreGoneAreForgottenHere has a provider that makes and deletes a group with every list:
-// only what the last two lists have is remembered.
+// only what the lists of the last seconds have is remembered.
 func TestGroupsThatAreGoneAreForgottenHere(t *testing.T) {
-	c, p, _ := newFakeCloud()
-	for i := range 100 {
-		p.groups[0].ID, p.groups[0].Price = fmt.Sprint("g", i), float64(i%2)-1 // half of them are wrong
-		c.refresh(t.Context())
-	}
-	if len(c.good) > 2 || len(c.wrong) > 2 {
-		t.Errorf("%d good groups and what was wrong with %d are remembered, want two of each at most", len(c.good), len(c.wrong))
+	synctest.Test(t, func(t *testing.T) {
+		c, p, _ := newFakeCloud()
+		for i := range 100 {
+			p.groups[0].ID, p.groups[0].Price = fmt.Sprint("g", i), float64(i%2)-1 // half of them are wrong
+			c.refresh(t.Context())
+			time.Sleep(nodegroup.GoneAfter / 2)
+		}
+		if len(c.good) > 2 || len(c.wrong) > 2 || len(c.listed) > 2 {
+			t.Errorf("%d good groups and what was wrong with %d are remembered, and when %d were listed, want two of each at most", len(c.good), len(c.wrong), len(c.listed))
+		}
+	})
+}
+
+// TestLimitsOutliveListsAtOnce has two lists that follow each other at once leave a group out, which
+// then comes with limits that can't be: the last good ones hold.
+func TestLimitsOutliveListsAtOnce(t *testing.T) {
+	c, p, in := newFakeCloud()
+	all := p.groups
+	c.refresh(t.Context())
+	p.groups = []nodegroup.Group{{ID: "another", Max: 5, Template: all[0].Template}}
+	c.refresh(t.Context())
+	c.refresh(t.Context())
+	p.groups, *in = all, nil
+	p.groups[0].Min = 9
+	c.refresh(t.Context())
+	if got := (*in)[0].(step.GroupsSet).Groups; len(got) != 1 || got[0].Min != 0 || got[0].Max != 5 {
+		t.Errorf("the core is told of %+v, want the group with its last good limits", got)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/step"
 )
 
@@ -15,20 +17,21 @@ import (
 // again.
 //
 // What must hold: of one node, inputs come in the order in which the API showed it, and the last
-// has the group that the provider named last; but a node that had a group has none only when two
-// lists in a row have none for it: the provider may answer before its own cache is full.
+// has the group that the provider named last; but a node that had a group has none only when the
+// lists have had none for it for nodegroup.GoneAfter.
 type nodeFeed struct {
 	groupOf func(*v1.Node) string
 	put     func(...step.Input)
 
 	mu    sync.Mutex
 	shown map[string]step.NodeSet // guarded by mu; by name, what the core was given last
-	// without are the nodes, by name, that had a group before the last list and not by it; guarded by mu
-	without map[string]bool
+	// without are the nodes, by name, that the core has in a group and the last lists don't, since when;
+	// guarded by mu
+	without map[string]time.Time
 }
 
 func newNodeFeed(groupOf func(*v1.Node) string, put func(...step.Input)) *nodeFeed {
-	return &nodeFeed{groupOf: groupOf, put: put, shown: map[string]step.NodeSet{}, without: map[string]bool{}}
+	return &nodeFeed{groupOf: groupOf, put: put, shown: map[string]step.NodeSet{}, without: map[string]time.Time{}}
 }
 
 // deliver puts inputs that are made by set and gone.
@@ -61,12 +64,19 @@ func (f *nodeFeed) regroup() {
 	defer f.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(f.shown)) {
 		in := f.shown[name]
-		if group := f.groupOf(in.Node); group == "" && in.Group != "" && !f.without[name] {
-			f.without[name] = true
-			continue
+		group := f.groupOf(in.Node)
+		if group == "" && in.Group != "" {
+			since, ok := f.without[name]
+			if !ok {
+				since = time.Now()
+				f.without[name] = since
+			}
+			if time.Since(since) < nodegroup.GoneAfter {
+				continue
+			}
 		}
 		delete(f.without, name)
-		if group := f.groupOf(in.Node); group != in.Group {
+		if group != in.Group {
 			in.Group = group
 			f.shown[name] = in
 			f.put(in)

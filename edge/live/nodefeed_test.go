@@ -3,16 +3,23 @@ package live
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/internal/testkit"
 )
 
-// TestANodeKeepsItsGroupThroughOneList has the provider leave a node's group out of a list, and then for
-// good.
+// TestANodeKeepsItsGroupThroughOneList has the provider leave a node's group out of a list, of two that
+// follow each other at once, and then for good.
 func TestANodeKeepsItsGroupThroughOneList(t *testing.T) {
+	synctest.Test(t, testANodeKeepsItsGroup)
+}
+
+func testANodeKeepsItsGroup(t *testing.T) {
 	group := "g"
 	var told []string
 	put := func(inputs ...step.Input) {
@@ -43,7 +50,10 @@ func TestANodeKeepsItsGroupThroughOneList(t *testing.T) {
 	feed.regroup()
 	want("the next has one, and the one after hasn't")
 	feed.regroup()
-	want("nor has the next", "")
+	want("nor has one that comes at once")
+	time.Sleep(nodegroup.GoneAfter)
+	feed.regroup()
+	want("nor has one that comes later", "")
 	show()
 	want("the node is shown again", "")
 	group = "h"

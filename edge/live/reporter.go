@@ -37,6 +37,9 @@ type reporter struct {
 	waiting  map[types.UID]report      // guarded by mu
 	writing  map[types.UID]*reportCall // guarded by mu; of each pod of which a call is under way
 	settling map[types.UID]*outcome    // guarded by mu; what outcomeOf has returned and isn't known yet
+	// unwritten are the pods that are being bound, each with the condition that wasn't written for
+	// that, nil for none; guarded by mu
+	unwritten map[types.UID]*step.Condition
 	// conditional and nominated are the pods of waiting without a nomination and with one,
 	// and perhaps pods that aren't there any more.
 	conditional, nominated turns
@@ -68,7 +71,7 @@ type report struct {
 func newReporter(client, nominations kubernetes.Interface, host string, log *slog.Logger, load *load) *reporter {
 	return &reporter{
 		recorder: newRecorder(client, host, load.high), client: client, nominations: nominations, log: log, nominating: &load.nominations,
-		waiting: map[types.UID]report{}, writing: map[types.UID]*reportCall{}, settling: map[types.UID]*outcome{},
+		waiting: map[types.UID]report{}, writing: map[types.UID]*reportCall{}, settling: map[types.UID]*outcome{}, unwritten: map[types.UID]*step.Condition{},
 		conditional: newTurns(conditionWorkers), nominated: newTurns(nominateWorkers),
 	}
 }
@@ -111,11 +114,12 @@ func (r *reporter) turnsOf(x report) *turns {
 
 // drop forgets what waits to be written of a pod that is being bound: it would come
 // after the binding, and mislead. It withdraws the call that is under way, and returns it for the
-// bind to await; nil when there is none.
+// bind to await; nil when there is none. The condition is kept until bindEnded is called.
 func (r *reporter) drop(uid types.UID) *reportCall {
 	r.mu.Lock()
 	x := r.waiting[uid]
 	delete(r.waiting, uid)
+	r.unwritten[uid] = x.condition
 	call := r.writing[uid]
 	r.settle(uid, errBinding)
 	r.mu.Unlock()
@@ -127,6 +131,19 @@ func (r *reporter) drop(uid types.UID) *reportCall {
 		x.nomination.done(errBinding)
 	}
 	return call
+}
+
+// bindEnded has the condition written that a bind has dropped, if the bind has failed: the core says it
+// only once. It is called before the core has the outcome, so that what the core says then is newer.
+func (r *reporter) bindEnded(uid types.UID, err error) {
+	r.mu.Lock()
+	c := r.unwritten[uid]
+	delete(r.unwritten, uid)
+	isNewer := r.waiting[uid].condition != nil
+	r.mu.Unlock()
+	if err != nil && c != nil && !isNewer {
+		r.condition(*c)
+	}
 }
 
 // next takes the report whose turn it is, nil when none waits. Who takes it calls
@@ -157,6 +174,9 @@ func (r *reporter) finish(call *reportCall, err error) {
 		r.nominating.Add(-1)
 	}
 	delete(r.writing, call.uid)
+	if c, binds := r.unwritten[call.uid]; binds && c == nil && err != nil {
+		r.unwritten[call.uid] = call.condition
+	}
 	close(call.ended)
 	r.settle(call.uid, err)
 	if x, ok := r.waiting[call.uid]; ok {

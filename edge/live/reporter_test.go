@@ -41,6 +41,45 @@ func TestReporterKeepsTheLatestConditionOnly(t *testing.T) {
 	}
 }
 
+// TestAConditionThatABindHasDroppedIsWrittenWhenItFails, whether it waited or was being written, unless
+// there is a newer one.
+func TestAConditionThatABindHasDroppedIsWrittenWhenItFails(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		isWritten, newer bool // the condition was being written; another came during the bind
+		bind, call       error
+		want             string // message of the condition that is written in the end, "" for none
+	}{
+		{"it waited, and the bind fails", false, false, errCancelled, nil, "why"},
+		{"it waited, and the pod is bound", false, false, nil, nil, ""},
+		{"it waited, and a newer comes", false, true, errCancelled, nil, "newer"},
+		{"it was being written in vain", true, false, errCancelled, errBinding, "why"},
+		{"it was written", true, false, errCancelled, nil, ""},
+	} {
+		r := newReporter(nil, nil, "host", nil, &load{})
+		r.condition(step.Condition{UID: "p", Message: "why"})
+		var call *reportCall
+		if c.isWritten {
+			call = r.next(&r.conditional)
+		}
+		r.drop("p")
+		if c.isWritten {
+			r.finish(call, c.call)
+		}
+		if c.newer {
+			r.condition(step.Condition{UID: "p", Message: "newer"})
+		}
+		r.bindEnded("p", c.bind)
+		got := ""
+		if x := r.next(&r.conditional); x != nil {
+			got = x.condition.Message
+		}
+		if got != c.want || len(r.unwritten) != 0 {
+			t.Errorf("%s: %q is written, want %q; %d are kept, want none", c.name, got, c.want, len(r.unwritten))
+		}
+	}
+}
+
 // TestReporterWritesAPodsStatusInOneCall gives it a condition and nominations of a
 // pod, and drops what another pod waits with.
 func TestReporterWritesAPodsStatusInOneCall(t *testing.T) {

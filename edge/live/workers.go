@@ -131,7 +131,10 @@ func (w *workers) Consult(question step.Consult, answer func(step.Consulted)) {
 // come after its binding, and is dropped; what is being written ends first.
 func (w *workers) Bind(bind step.Bind, done func(error)) {
 	report := w.reporter.drop(bind.UID)
-	j := w.binder.add(bind, done)
+	j := w.binder.add(bind, func(err error) {
+		w.reporter.bindEnded(bind.UID, err)
+		done(err)
+	})
 	j.report = report
 	send(w.ctx, w.binder.backlog, j)
 }

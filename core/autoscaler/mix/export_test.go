@@ -2,8 +2,7 @@ package mix
 
 // This file shows tests two steps of Solve that column generation and a good dual hide.
 
-// FirstFit returns the nodes that first fit fills with pods, given by class and group as in
-// Solution.Assign.
+// FirstFit returns the nodes that first fit fills with pods, given by class and group.
 func FirstFit(classes []Class, groups []Group, assign [][]int) []Batch {
 	r := relax(classes, groups)
 	pods := make([]int, len(r.edges))
@@ -31,4 +30,17 @@ func LowerBound(classes []Class, groups []Group, pods []int, dual func() float64
 }
 
 // SolveCoarsely is Solve as it solves problems whose relaxation would take too long.
-func SolveCoarsely(classes []Class, groups []Group) Solution { return solve(classes, groups, -1) }
+func SolveCoarsely(classes []Class, groups []Group) Solution {
+	return solve(classes, groups, maxEdges, -1)
+}
+
+// SolvePart is SolveCoarsely where each class has one edge.
+func SolvePart(classes []Class, groups []Group) Solution { return solve(classes, groups, 0, 0) }
+
+// MaxEdges is how many edges a relaxation may have.
+const MaxEdges = maxEdges
+
+// Edges returns how many edges Solve buys from.
+func Edges(classes []Class, groups []Group) int {
+	return len(purchases(classes, groups, maxEdges, maxStep).r.edges)
+}

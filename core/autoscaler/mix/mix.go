@@ -16,8 +16,8 @@
 //     exactly. Where column generation comes to nothing better, it is what first fit
 //     makes of the relaxation (firstfit.go).
 //
-// Where the relaxation would take too long, that of a coarser problem is solved in its place
-// (coarse.go).
+// Where the relaxation would take too long or too much memory, that of a coarser problem is solved
+// in its place (coarse.go).
 //
 // Equal input gives equal output: there is no randomness, clock or order of a map. Work is
 // limited: maxSteps of the interior-point method, of no more than maxStep each, and maxWork of
@@ -51,18 +51,18 @@ type Class struct {
 // Solution is a purchase, and the proof of how good it is.
 type Solution struct {
 	// LowerBound is what any purchase costs at least, per hour, that stays within the
-	// groups' room and holds as many pods of each class as this one does.
+	// groups' room and holds as many pods of each class as this one does; 0 when that isn't
+	// known, as of a problem that was solved coarsely.
 	LowerBound float64
 	Price      float64 // of the nodes, per hour
 	// Nodes are what to buy, ascending by group. The pods of each are part of the purchase:
-	// packed in another way, by first fit say, those of Assign may need a tenth more. No
-	// group with room left holds the pods
-	// of one of these nodes for less; so a GPU isn't bought for pods that need none where
-	// a cheaper node would do.
+	// packed in another way, by first fit say, they may need a tenth more nodes. No group with
+	// room left holds the pods of one of these nodes for less; so a GPU isn't bought for pods
+	// that need none where a cheaper node would do.
 	Nodes []Batch
-	// Assign is by class and group how many pods of the class the nodes of the group
-	// hold. Only pods that no group takes, or that there is no room for, are left out.
-	Assign [][]int
+	// Held is by class how many pods the nodes hold. Only pods that no group takes, or that
+	// there is no room for, are left out.
+	Held []int
 	// Work is how many multiplications or so it took to solve the relaxation and to generate
 	// columns.
 	Work int
@@ -79,40 +79,48 @@ type Count struct{ Class, Pods int }
 
 // Solve finds a purchase for the classes.
 func Solve(classes []Class, groups []Group) Solution {
-	return solve(classes, groups, maxStep)
+	return solve(classes, groups, maxEdges, maxStep)
 }
 
-// solve is Solve where a step of the interior-point method may take so many multiplications.
-func solve(classes []Class, groups []Group, maxStep float64) Solution {
-	r := relax(classes, groups)
-	var fractions, duals []float64
-	if r.stepWork() <= maxStep {
-		fractions, duals = r.solve()
-	} else {
-		fractions, duals = r.solveCoarsely(classes, groups)
-	}
-	nodes := r.purchase(fractions, duals)
-	s := Solution{Nodes: batches(nodes), Assign: make([][]int, len(classes))}
-	for i := range s.Assign {
-		s.Assign[i] = make([]int, len(groups))
-	}
-	held := make([]int, len(classes))
-	for _, p := range nodes {
+// solve is Solve where a relaxation may have so many edges, and a step of the interior-point method
+// may take so many multiplications.
+func solve(classes []Class, groups []Group, maxEdges int, maxStep float64) Solution {
+	x := purchases(classes, groups, maxEdges, maxStep)
+	s := Solution{Nodes: batches(x.nodes), Held: make([]int, len(classes)), Work: x.r.work}
+	for _, p := range x.nodes {
 		s.Price += groups[p.group].Price
 		for _, c := range p.pods {
-			s.Assign[c.Class][p.group] += c.Pods
-			held[c.Class] += c.Pods
+			s.Held[c.Class] += c.Pods
 		}
 	}
-	real := make([]float64, len(groups))
-	for j := range groups {
-		real[j] = groups[j].Price
+	if x.dual != nil {
+		real := make([]float64, len(groups))
+		for j := range groups {
+			real[j] = groups[j].Price
+		}
+		p := newPrices(x.r, real)
+		p.set(x.dual, x.r.scale)
+		s.LowerBound = p.bound(s.Held)
 	}
-	p := newPrices(r, real)
-	p.set(duals, r.scale)
-	s.LowerBound = p.bound(held)
-	s.Work = r.work
 	return s
+}
+
+// solved are the nodes to buy, and how they were found.
+type solved struct {
+	r     *relaxation
+	dual  []float64 // of r; nil when r is a part of the problem only, so that it gives no lower bound
+	nodes []pattern
+}
+
+// purchases returns the nodes to buy.
+func purchases(classes []Class, groups []Group, maxEdges int, maxStep float64) solved {
+	if countEdges(classes) <= maxEdges {
+		if r := relax(classes, groups); r.stepWork() <= maxStep {
+			fractions, dual := r.solve()
+			return solved{r, dual, r.purchase(fractions, dual)}
+		}
+	}
+	return purchaseCoarsely(classes, groups, maxEdges)
 }
 
 // batches puts equal nodes together, in the order of their groups and pods.

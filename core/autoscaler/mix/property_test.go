@@ -39,17 +39,6 @@ func drawInstance(t *rapid.T, maxClasses, maxGroups, maxPods int) (classes []mix
 	return classes, groups
 }
 
-// held returns by class how many pods a solution has nodes for.
-func held(s mix.Solution) []int {
-	out := make([]int, len(s.Assign))
-	for i, groups := range s.Assign {
-		for _, pods := range groups {
-			out[i] += pods
-		}
-	}
-	return out
-}
-
 func TestPropertySolutionsKeepToTheRulesAndLeaveNoPodOutInVain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		classes, groups := drawInstance(t, 8, 6, 40)
@@ -60,7 +49,7 @@ func TestPropertySolutionsKeepToTheRulesAndLeaveNoPodOutInVain(t *testing.T) {
 func TestPropertyTheLowerBoundIsTheOptimumOfTheRelaxation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		classes, groups := drawInstance(t, 4, 4, 30)
-		for i, n := range held(mix.Solve(classes, groups)) {
+		for i, n := range mix.Solve(classes, groups).Held {
 			classes[i].Pods = n
 		}
 		s := mix.Solve(classes, groups)
@@ -68,7 +57,7 @@ func TestPropertyTheLowerBoundIsTheOptimumOfTheRelaxation(t *testing.T) {
 		if !ok {
 			t.Fatal("there is room for all pods, and the reference finds none")
 		}
-		for i, n := range held(s) {
+		for i, n := range s.Held {
 			if n < classes[i].Pods {
 				return // the bound is for fewer pods
 			}
@@ -83,7 +72,7 @@ func TestPropertyNoPurchaseCostsLessThanTheLowerBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		classes, groups := drawInstance(t, 3, 3, 3)
 		s := mix.Solve(classes, groups)
-		if best := cheapestPurchase(classes, groups, held(s)); s.LowerBound > best*(1+1e-9) {
+		if best := cheapestPurchase(classes, groups, s.Held); s.LowerBound > best*(1+1e-9) {
 			t.Fatalf("the lower bound is %v, and a purchase costs %v", s.LowerBound, best)
 		} else if s.Price < best*(1-1e-9) {
 			t.Fatalf("the price is %v, and no purchase costs less than %v", s.Price, best)
@@ -98,7 +87,7 @@ func TestPropertyWhateverTheDualNoPurchaseCostsLessThanTheLowerBound(t *testing.
 		classes, groups := drawInstance(t, 4, 4, 20)
 		s := mix.Solve(classes, groups)
 		dual := func() float64 { return float64(min(1, rapid.IntRange(-4, 4).Draw(t, "dual"))) / 4 }
-		if bound := mix.LowerBound(classes, groups, held(s), dual); math.IsNaN(bound) || bound < 0 || bound > s.Price*(1+1e-9) {
+		if bound := mix.LowerBound(classes, groups, s.Held, dual); math.IsNaN(bound) || bound < 0 || bound > s.Price*(1+1e-9) {
 			t.Fatalf("the lower bound is %v, and a purchase costs %v", bound, s.Price)
 		}
 	})

@@ -1,6 +1,10 @@
 package mix
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // This file sets up the linear relaxation; matrix.go multiplies by its matrix. What must
 // be true:
@@ -52,7 +56,6 @@ type relaxation struct {
 	pods   []int // by class; 0 if no group takes it
 	room   []int // by group
 	unmet  []int // by class its number among u, -1 for none
-	edgeAt []int // by group and class, -1 for none
 	// Costs are prices divided by scale, the dearest, and not less than minCost.
 	cost  []float64
 	scale float64
@@ -77,17 +80,11 @@ const (
 // relax sets up the relaxation of an input.
 func relax(classes []Class, groups []Group) *relaxation {
 	r := &relaxation{groups: make([]groupRows, len(groups)), pods: make([]int, len(classes)), room: make([]int, len(groups)),
-		unmet: make([]int, len(classes)), edgeAt: make([]int, len(groups)*len(classes))}
+		unmet: make([]int, len(classes))}
 	for j := range groups {
-		r.scale = max(r.scale, groups[j].Price)
 		r.room[j] = max(0, groups[j].Room)
 	}
-	if r.scale == 0 {
-		r.scale = 1
-	}
-	for j := range groups {
-		r.cost = append(r.cost, max(minCost, groups[j].Price/r.scale))
-	}
+	r.cost, r.scale = costs(groups)
 	r.join(classes, groups)
 	for j := range groups {
 		r.addRows(&r.groups[j], classes, &groups[j])
@@ -98,11 +95,22 @@ func relax(classes []Class, groups []Group) *relaxation {
 	return r
 }
 
+// costs returns the groups' prices divided by scale, the dearest, and not less than minCost.
+func costs(groups []Group) (cost []float64, scale float64) {
+	for j := range groups {
+		scale = max(scale, groups[j].Price)
+	}
+	if scale == 0 {
+		scale = 1
+	}
+	for j := range groups {
+		cost = append(cost, max(minCost, groups[j].Price/scale))
+	}
+	return cost, scale
+}
+
 // join makes the edges.
 func (r *relaxation) join(classes []Class, groups []Group) {
-	for at := range r.edgeAt {
-		r.edgeAt[at] = -1
-	}
 	for i := range classes {
 		class := &classes[i]
 		for _, j := range class.Takes {
@@ -111,7 +119,6 @@ func (r *relaxation) join(classes []Class, groups []Group) {
 				continue
 			}
 			r.pods[i] = class.Pods
-			r.edgeAt[j*len(classes)+i] = len(r.edges)
 			r.groups[j].edges = append(r.groups[j].edges, len(r.edges))
 			r.edges = append(r.edges, edge{class: i, group: j, fit: fit, limit: -1, alone: float64(class.Pods) / float64(fit)})
 		}
@@ -119,7 +126,15 @@ func (r *relaxation) join(classes []Class, groups []Group) {
 }
 
 // edge returns the number of the edge that joins a group with a class, -1 for none.
-func (r *relaxation) edge(group, class int) int { return r.edgeAt[group*len(r.pods)+class] }
+// It costs O(log classes).
+func (r *relaxation) edge(group, class int) int {
+	edges := r.groups[group].edges
+	at, ok := slices.BinarySearchFunc(edges, class, func(e, class int) int { return cmp.Compare(r.edges[e].class, class) })
+	if !ok {
+		return -1
+	}
+	return edges[at]
+}
 
 // fits returns how many pods of a class an empty node of a group holds: as many as there
 // are at most.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -36,6 +37,11 @@ type Group struct {
 	// the provider doesn't list them, empty that there are none.
 	Instances []Instance
 }
+
+// GoneAfter is how long a provider's lists have to leave out what they had before it counts as gone: a
+// provider may answer before its own cache is full, and two of its lists may be milliseconds apart. It
+// is Cluster Autoscaler's default scan interval.
+const GoneAfter = 10 * time.Second
 
 // Instance is a machine as the provider lists it.
 type Instance struct {

@@ -33,7 +33,7 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 	}
 	s.Nodes(func(n *cluster.Node) {
 		c := out[n.Group]
-		if c == nil || !n.Ready() && conditions[n.Group].Gone[n.Name] {
+		if c == nil || isLost(conditions, n) {
 			return
 		}
 		c.Registered++
@@ -46,6 +46,23 @@ func Survey(s *cluster.State, conditions map[string]autoscaler.GroupCondition, r
 		out[g.ID].Expect(g, &known)
 	}
 	return out
+}
+
+// isLost reports whether a node isn't ready and its instance is gone: another replaces it, and it counts
+// nowhere.
+func isLost(conditions map[string]autoscaler.GroupCondition, n *cluster.Node) bool {
+	return !n.Ready() && conditions[n.Group].Gone[n.Name]
+}
+
+// live returns how many nodes there are without those that are lost.
+func live(s *cluster.State, conditions map[string]autoscaler.GroupCondition) int {
+	nodes := s.Live()
+	s.Unready(func(n *cluster.Node) {
+		if isLost(conditions, n) {
+			nodes--
+		}
+	})
+	return nodes
 }
 
 // Expect sets how many nodes of a group are coming that aren't registered.

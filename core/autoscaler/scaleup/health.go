@@ -10,11 +10,11 @@ import (
 // Sick says why a cluster is too sick for its size to be changed, "" when it isn't: more
 // nodes than OKTotalUnready, and more than MaxTotalUnready percent of all, aren't ready,
 // those included that were never registered in time. Nodes that are starting don't count
-// as unready. As Cluster Autoscaler's IsClusterHealthy. It costs O(nodes that aren't ready).
+// as unready, and those that are lost don't count at all. As Cluster Autoscaler's IsClusterHealthy. It costs O(nodes that aren't ready).
 func Sick(s *cluster.State, req *autoscaler.Request) string {
-	nodes, unready := s.Live(), 0
+	nodes, unready := live(s, req.Conditions), 0
 	s.Unready(func(n *cluster.Node) {
-		if !n.HasTaint(autoscaler.ToBeDeletedTaint) && !req.Readiness.Starting(n.NodeInfo, s.Group(n.Group), req.ServerNow) {
+		if !isLost(req.Conditions, n) && !n.HasTaint(autoscaler.ToBeDeletedTaint) && !req.Readiness.Starting(n.NodeInfo, s.Group(n.Group), req.ServerNow) {
 			unready++
 		}
 	})

@@ -31,7 +31,7 @@ type total struct {
 // newLimits is called when those of the coming nodes stand in the state that matter to pods. It
 // costs O(nodes).
 func (b *builder) newLimits() limits {
-	l := limits{nodes: b.State.Live(), launching: Launching(b.coming)}
+	l := limits{nodes: live(b.State, b.req.Conditions), launching: Launching(b.coming)}
 	for _, a := range b.arriving {
 		l.nodes += a.unregistered
 	}
@@ -51,6 +51,9 @@ func (b *builder) newLimits() limits {
 		}
 	}
 	b.State.Nodes(func(n *cluster.Node) {
+		if isLost(b.req.Conditions, n) {
+			return
+		}
 		for i := range l.totals {
 			l.totals[i].used += n.Allocatable.At(l.totals[i].id)
 		}

@@ -26,7 +26,7 @@ type mixClass struct {
 
 // LowerBound returns what any purchase for the pending pods of a request costs an hour at
 // least, from nothing but new nodes, and for how many of them: pods that no group takes, or
-// has room for, are left out. Of pods that aren't countable it asks only what a node alone
+// has room for, are left out. The price is 0 when it isn't known, as of too large a problem. Of pods that aren't countable it asks only what a node alone
 // can say, so it leaves out what rules say about several pods together: that makes the
 // bound lower and never false.
 func (p *Packer) LowerBound(req autoscaler.Request) (price float64, pods int) {
@@ -45,10 +45,8 @@ func (p *Packer) LowerBound(req autoscaler.Request) (price float64, pods int) {
 	}
 	problem := b.mixProblem(classes, models)
 	solution := mix.Solve(problem.classes, problem.groups)
-	for _, groups := range solution.Assign {
-		for _, n := range groups {
-			pods += n
-		}
+	for _, n := range solution.Held {
+		pods += n
 	}
 	return solution.LowerBound, pods
 }

@@ -86,7 +86,7 @@ func (f *fixture) launching() int {
 // TestScripts runs testdata/*.txt. The commands set up a cluster, and plan prints the
 // plan for it:
 //
-//	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0]
+//	group NAME [min=0] [max=10] [target=0] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [taint=KEY] [backing-off] [late=0] [gone=(NODE)]
 //	    [price=0] [label=k=v] [capacity=N] [prefer-not=KEY] [template-error=WHY]    capacity: cores; prefer-not: a taint
 //	    [drivers=TEXT]                                                 what the template says of CSI drivers
 //	node NAME [group=g] [cpu=4] [memory=8Gi] [gpu=0] [zone=z] [label=k=v] [taint=KEY] [unready] [starting] [deleting] [age=1m]
@@ -146,7 +146,7 @@ func (f *fixture) run(t *testing.T, d *datadriven.TestData, args *script.Args) s
 			b.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse(cores)}
 		}
 		f.state.SetGroup(b.Name, &cluster.NodeGroup{ID: b.Name, Min: args.Int("min", 0), Max: args.Int("max", 10), Target: args.Int("target", 0), Price: float64(args.Int("price", 0)), Template: schema.ParseNode(b.Obj(), b.Name), TemplateError: args.String("template-error", "")})
-		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0)}
+		f.req.Conditions[b.Name] = autoscaler.GroupCondition{BackingOff: args.Flag("backing-off"), LongUnregistered: args.Int("late", 0), Gone: nameSet(args.List("gone"))}
 	case "node":
 		b := testkit.Node(args.Name()).Alloc("cpu", args.String("cpu", "4"), "memory", args.String("memory", "8Gi"), "example.com/gpu", args.String("gpu", "0"))
 		if z := args.String("zone", ""); z != "" {
@@ -427,4 +427,16 @@ func TestEqualGroupsGrowAlike(t *testing.T) {
 			t.Errorf("under 300 seeds the groups grow %v times; want some 100 times each", times)
 		}
 	}
+}
+
+// nameSet returns the names as a set, nil for none.
+func nameSet(names []string) map[string]bool {
+	if names == nil {
+		return nil
+	}
+	set := map[string]bool{}
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }

@@ -16,6 +16,12 @@ func (h *Hours) add(nodes int, price float64, lasted time.Duration) {
 	h.Cost += hours * price
 }
 
+// sum adds other hours.
+func (h *Hours) sum(other Hours) {
+	h.Hours += other.Hours
+	h.Cost += other.Cost
+}
+
 // hours are those of a group's nodes up to a time, and how many nodes they are summed up of from
 // then on.
 type hours struct {
@@ -39,3 +45,6 @@ func (h *hours) accrue(began, now time.Time) {
 	}
 	h.last = now
 }
+
+// isUnpriced reports whether there are hours whose price isn't known.
+func (h *hours) isUnpriced() bool { return h.price == 0 && h.cluster.Hours+h.berth.Hours > 0 }

@@ -35,12 +35,21 @@ type Machine struct {
 	met        []*wish           // that the other autoscaler has fulfilled, and of which a pod may wait
 	kept       []autoscaler.Kept // by the last plan that looked at nodes, sorted by name
 	report     tally
+	// cluster and berth are the hours of groups that are forgotten, and unpriced those of them, at most
+	// maxUnpriced, whose price wasn't known.
+	cluster, berth Hours
+	unpriced       []string
 }
+
+// maxUnpriced is how many groups without a price are remembered that are gone.
+const maxUnpriced = 100
 
 // group is a node group.
 type group struct {
 	target int  // as the provider said last
 	listed bool // it has said
+	// unlisted is since when the lists don't have it, zero when the last had it.
+	unlisted time.Time
 	// grown is growth that no wish was there for, each with the time when it was seen, until a
 	// plan says whether pods need it.
 	grown []growth
@@ -82,9 +91,11 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			g.hours.last = t.Now
 		}
 	}
+	defer m.forgetGroups(t, &in)
 	for i := range in.Groups {
 		x := &in.Groups[i]
 		g := m.group(x.ID)
+		g.unlisted = time.Time{}
 		g.hours.accrue(m.began, t.Now)
 		g.hours.price = x.Price
 		more := x.Target - g.target
@@ -95,6 +106,39 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 		}
 		g.target, g.listed = x.Target, true
 	}
+}
+
+// forgetGroups forgets groups that the lists haven't had for patience, of which there is neither a node
+// nor a wish. What their nodes cost stays in the report.
+func (m *Machine) forgetGroups(t *lifecycle.Turn, in *step.GroupsSet) {
+	isListed := map[string]bool{}
+	for i := range in.Groups {
+		isListed[in.Groups[i].ID] = true
+	}
+	wanted := map[string]bool{}
+	for _, w := range slices.Concat(m.wishes, m.met) {
+		wanted[w.group] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
+		g := m.groups[id]
+		switch {
+		case isListed[id] || !in.Says(id):
+		case g.unlisted.IsZero():
+			g.unlisted = t.Now
+		case t.Now.Sub(g.unlisted) >= m.patience && g.hours.nodes == 0 && !wanted[id]:
+			m.forgetGroup(id, g)
+		}
+	}
+}
+
+// forgetGroup forgets a group without nodes.
+func (m *Machine) forgetGroup(id string, g *group) {
+	m.cluster.sum(g.hours.cluster)
+	m.berth.sum(g.hours.berth)
+	if g.hours.isUnpriced() && len(m.unpriced) < maxUnpriced && !slices.Contains(m.unpriced, id) {
+		m.unpriced = append(m.unpriced, id)
+	}
+	delete(m.groups, id)
 }
 
 // CommitPlan takes a plan, and the nodes that a leader would now begin to remove. waits tells

@@ -113,7 +113,7 @@ func mean(sum time.Duration, n int) time.Duration {
 func (m *Machine) Report(now time.Time) *Report {
 	x := &m.report
 	r := &Report{Since: m.began, Verdicts: map[step.NodeVerdict]int{}, Early: x.early, Again: x.again,
-		BoughtAhead: mean(x.boughtIn, x.bought), RemovedAhead: mean(x.removedIn, x.removed), Differences: slices.Clone(x.largest)}
+		BoughtAhead: mean(x.boughtIn, x.bought), RemovedAhead: mean(x.removedIn, x.removed), Differences: slices.Clone(x.largest), Cluster: m.cluster, Berth: m.berth, Unpriced: slices.Clone(m.unpriced)}
 	for _, v := range step.NodeVerdicts {
 		r.Verdicts[v] = x.verdicts[v]
 	}
@@ -130,13 +130,12 @@ func (m *Machine) Report(now time.Time) *Report {
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		h := m.groups[id].hours
 		h.accrue(m.began, now)
-		r.Cluster.Hours += h.cluster.Hours
-		r.Cluster.Cost += h.cluster.Cost
-		r.Berth.Hours += h.berth.Hours
-		r.Berth.Cost += h.berth.Cost
-		if h.price == 0 && h.cluster.Hours+h.berth.Hours > 0 {
+		r.Cluster.sum(h.cluster)
+		r.Berth.sum(h.berth)
+		if h.isUnpriced() && !slices.Contains(r.Unpriced, id) {
 			r.Unpriced = append(r.Unpriced, id)
 		}
 	}
+	slices.Sort(r.Unpriced)
 	return r
 }

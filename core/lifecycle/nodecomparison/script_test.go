@@ -42,6 +42,7 @@ func (c candidatesSince) Since(node string) time.Time { return c[node] }
 // and committed at once. The commands:
 //
 //	group NAME target=N [cents=0]     the provider tells of its groups: this one, and the others as before
+//	group-gone NAME                   the provider doesn't list it any more
 //	node NAME [group=g] [going]       the API shows a node; going: marked by ToBeDeletedTaint
 //	node-gone NAME
 //	waiting [pods=(a,b)]              these pods wait for a node from now on, and no others
@@ -102,6 +103,11 @@ func (s *fixture) run(cmd string, args *script.Args) string {
 	switch cmd {
 	case "group":
 		s.group(args)
+	case "group-gone":
+		name := args.Name()
+		s.groups = slices.DeleteFunc(s.groups, func(x nodegroup.Group) bool { return x.ID == name })
+		s.turn.State.SetGroup(name, nil)
+		s.machine.GroupsSet(s.turn, step.GroupsSet{Groups: s.groups})
 	case "node":
 		n := testkit.Node(args.Name()).Alloc("cpu", "4")
 		if args.Flag("going") {
@@ -190,6 +196,7 @@ func (s *fixture) show() string {
 		fmt.Fprintf(&out, "%d removed early, %d needed again\n", r.Early, r.Again)
 	}
 	fmt.Fprintf(&out, "the cluster: %.2f node hours for %.2f; Berth's: %.2f for %.2f\n", r.Cluster.Hours, r.Cluster.Cost, r.Berth.Hours, r.Berth.Cost)
+	fmt.Fprintf(&out, "%d groups are remembered\n", s.machine.Groups())
 	for i := range r.Differences {
 		d := &r.Differences[i]
 		fmt.Fprintf(&out, "difference: %s, %d of %s %s\n", d.Verdict, d.Nodes, d.Group, d.Node)

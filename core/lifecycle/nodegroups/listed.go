@@ -1,6 +1,7 @@
 package nodegroups
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -32,6 +33,7 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 			m.delaysOf(g.ID).grew = event{t.Now, g.ID}
 		}
 		m.settleOrders(t, g)
+		m.tellTooLarge(t, g)
 		set(t.State, &cluster.NodeGroup{
 			ID: g.ID, Min: g.Min, Max: g.Max, Price: g.Price,
 			Target:   m.assumed(g),
@@ -45,7 +47,36 @@ func (m *Machine) GroupsSet(t *lifecycle.Turn, in step.GroupsSet) {
 	m.watchInstances(t, &in)
 }
 
-// mayBeListed reports whether the last list alone doesn't have a group that the state has.
+// tellTooLarge has an event written when a group's target, as the provider says it, is above its
+// maximum and the nodes that it has together: no order has led there. It costs O(nodes) for a group
+// above its maximum.
+func (m *Machine) tellTooLarge(t *lifecycle.Turn, g *nodegroup.Group) {
+	nodes := 0
+	if g.Target > g.Max && !m.cfg.ReadOnly {
+		t.State.Nodes(func(n *cluster.Node) {
+			if n.Group == g.ID {
+				nodes++
+			}
+		})
+	}
+	x, is := m.group(g.ID), tooLarge{g.Target, g.Max}
+	if g.Target-nodes <= g.Max || m.cfg.ReadOnly {
+		x.tooLarge = tooLarge{}
+		return
+	}
+	if x.tooLarge == is {
+		return
+	}
+	x.tooLarge = is
+	t.Emit(step.StatusEvent(g.ID, "TargetSizeTooLarge", scalingUp, fmt.Sprintf(
+		"The provider has a target size of %d for node group %s, above its maximum of %d and its %d registered node(s): set its size at the provider to at most %d, or raise its maximum",
+		g.Target, g.ID, g.Max, nodes, g.Max)).AsWarning())
+}
+
+// tooLarge is a target that was told to be too large, and the maximum; zero for none.
+type tooLarge struct{ target, max int }
+
+// mayBeListed reports whether the last lists don't have a group that the state has.
 func (m *Machine) mayBeListed(state *cluster.State, id string) bool {
 	g := m.groups[id]
 	return g != nil && !g.unlisted.IsZero() && state.Group(id) != nil
@@ -55,9 +86,9 @@ func (m *Machine) mayBeListed(state *cluster.State, id string) bool {
 // again.
 const groupKept = time.Hour
 
-// noteUnlisted takes groups that two lists in a row don't have out of the state: a provider may answer
-// before its own cache is full, and what is on its way out of such a group would stay. Groups that
-// haven't been listed for long, and of which nothing is open, are forgotten.
+// noteUnlisted takes groups out of the state that the lists haven't had for nodegroup.GoneAfter, at
+// least two in a row: what is on its way out of such a group would stay. Groups that haven't been
+// listed for long, and of which nothing is open, are forgotten.
 func (m *Machine) noteUnlisted(t *lifecycle.Turn, in *step.GroupsSet, listed map[string]bool) {
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		switch g := m.groups[id]; {
@@ -66,6 +97,7 @@ func (m *Machine) noteUnlisted(t *lifecycle.Turn, in *step.GroupsSet, listed map
 		case !in.Says(id):
 		case g.unlisted.IsZero():
 			g.unlisted = t.Now
+		case t.Now.Sub(g.unlisted) < nodegroup.GoneAfter:
 		case t.State.Group(id) != nil:
 			g.doubt = doubt{}
 			g.missing, g.listed = nil, nil

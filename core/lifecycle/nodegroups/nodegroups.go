@@ -104,6 +104,7 @@ type group struct {
 	listed   []nodegroup.Instance // with that
 	asked    *Asked               // LastAsked
 	failure  *Failure             // LastFailure
+	tooLarge tooLarge             // of which an event was written
 }
 
 var _ lifecycle.Machine = (*Machine)(nil)
@@ -180,7 +181,7 @@ func (m *Machine) CommitScaleUp(t *lifecycle.Turn, up *autoscaler.ScaleUp, waits
 	if up.Replaces > 0 {
 		why = fmt.Sprintf("to replace %d node(s); %d->%d (max: %d)", up.Replaces, growth.From, growth.To, growth.Max)
 	} else if mix := up.Mix; mix != nil {
-		why += fmt.Sprintf("; part of a purchase of $%.2f/h, lower bound $%.2f/h", mix.Price, mix.LowerBound)
+		why += "; " + mix.String()
 	}
 	t.Decide(step.Decision{Kind: step.ScaledUp, Group: in.ID, Nodes: nodes, Reason: why, Choice: up.Choice})
 	g.asked = &Asked{Growth: growth, At: t.Now, Pods: waiting, Wanted: up.Nodes, Choice: up.Choice}
