@@ -23,6 +23,7 @@ import (
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
+	"github.com/berthproject/berth/edge/leader"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/edge/provider/clusterapi"
@@ -132,7 +133,7 @@ func TestAShadowsProviderOnlyReads(t *testing.T) {
 	}
 	for name, cfg := range map[string]*clusterapi.Config{"the same cluster": {}, "another": {API: &rest.Config{Host: "http://management"}}} {
 		c := cloudConfig{shadow: true, capi: cfg}
-		client := testkit.Must(rest.HTTPClientFor(c.managementAPI(&apiServer{rest: &rest.Config{Host: "http://cluster"}, fence: live.NewFence()})))
+		client := testkit.Must(rest.HTTPClientFor(c.managementAPI(&apiServer{rest: &rest.Config{Host: "http://cluster"}, fence: leader.NewFence()})))
 		request := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://management/apis/cluster.x-k8s.io/v1beta2/machines/m", http.NoBody))
 		if answer, err := client.Do(request); !errors.Is(err, live.ErrShadow) {
 			t.Errorf("Cluster API in %s: %v, %v; want a refusal", name, answer, err)
@@ -160,7 +161,7 @@ func TestAShadowTellsAnExternalProviderNothing(t *testing.T) {
 		server, counted := grpc.NewServer(), &cleanups{}
 		protocol.RegisterCloudProviderServer(server, counted)
 		go func() { _ = server.Serve(listener) }()
-		fence, scale := live.NewFence(), core.DefaultAutoscale()
+		fence, scale := leader.NewFence(), core.DefaultAutoscale()
 		fence.Renew(time.Now(), time.Minute)
 		c := cloudConfig{shadow: shadow, external: &externalgrpc.Config{Address: listener.Addr().String()}}
 		n, err := c.provider(&apiServer{rest: &rest.Config{}, fence: fence}, &scale, slog.New(slog.DiscardHandler))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/berthproject/berth/config"
+	"github.com/berthproject/berth/edge/leader"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/internal/version"
 )
@@ -27,7 +28,7 @@ import (
 type apiServer struct {
 	rest   *rest.Config
 	client kubernetes.Interface
-	fence  *live.Fence          // nil without leader election
+	fence  *leader.Fence        // nil without leader election
 	shadow bool                 // it only reads
 	lease  kubernetes.Interface // for the Lease alone; nil without leader election
 }
@@ -45,8 +46,8 @@ func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler, log *slog.
 	}
 	s := &apiServer{shadow: f.shadow}
 	if cfg.LeaderElection.Enabled {
-		s.fence = live.NewFence()
-		if s.lease, err = leaseClient(rc, cfg.LeaderElection); err != nil {
+		s.fence = leader.NewFence()
+		if s.lease, err = leader.NewClient(rc, cfg.LeaderElection); err != nil {
 			return nil, fmt.Errorf("making an API client: %w", err)
 		}
 	}
@@ -70,15 +71,6 @@ func (s *apiServer) guarded(base *rest.Config) *rest.Config {
 		return live.ReadOnly(base)
 	}
 	return s.fence.Config(base)
-}
-
-// leaseClient returns the client for the Lease. A call that hangs is given up in time for
-// another one before the renew deadline, as kube-scheduler does.
-func leaseClient(base *rest.Config, lease config.LeaderElection) (kubernetes.Interface, error) {
-	rc := rest.CopyConfig(base)
-	rc.Timeout = lease.RenewDeadline / 2
-	rc.QPS, rc.Burst = 0, 0 // client-go's defaults, and a limiter of its own
-	return kubernetes.NewForConfig(rc)
 }
 
 // kubeconfigPath returns the file that has the API server's address, "" for the

@@ -289,3 +289,10 @@ func TestWhoMayNotReadALeaseIsWarned(t *testing.T) {
 		}
 	})
 }
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

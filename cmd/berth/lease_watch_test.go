@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -173,7 +174,7 @@ func TestADeadLeaseIsWatchedOnce(t *testing.T) {
 // TestAnAPIServerThatFailsToSayWhoHoldsALease fails for a while or for good, and refuses.
 func TestAnAPIServerThatFailsToSayWhoHoldsALease(t *testing.T) {
 	away := apierrors.NewServiceUnavailable("away")
-	forbidden := apierrors.NewForbidden(leases, schedulerLease, errors.New("no rule allows it"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}, schedulerLease, errors.New("no rule allows it"))
 	for _, x := range []struct {
 		name   string
 		err    error

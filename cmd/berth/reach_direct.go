@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berthproject/berth/edge/leader"
 )
 
 // This file goes to the address of --server. What must hold: a credential is sent only over TLS,
@@ -88,7 +90,7 @@ func (f *reachFlags) vouchedFor(ctx context.Context, host string) (func(tls.Conn
 		leased, unknown = f.leasedCertificate(ctx)
 	}
 	return func(s tls.ConnectionState) error {
-		if leased != "" && fingerprint(s.PeerCertificates[0].Raw) == leased {
+		if leased != "" && leader.Fingerprint(s.PeerCertificates[0].Raw) == leased {
 			return nil
 		}
 		between := x509.NewCertPool()

@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/berthproject/berth/edge/leader"
 )
 
 // This file specifies who is told the credentials of the kubeconfig by --server.
@@ -54,7 +56,7 @@ func newDirect(t *testing.T) *direct {
 		}
 		holder, seconds, now := "host_1", int32(15), metav1.NewMicroTime(time.Now())
 		lease := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth", Labels: map[string]string{leaseCertificate: d.lease}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth", Labels: map[string]string{leader.CertificateLabel: d.lease}},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &seconds}}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(lease)
@@ -98,7 +100,7 @@ func TestCredentialsGoToTheCertificateOfTheLease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	right := fingerprint(d.berth.Certificate().Raw)
+	right := leader.Fingerprint(d.berth.Certificate().Raw)
 	for _, x := range []struct {
 		name        string
 		flags       reachFlags
@@ -106,7 +108,7 @@ func TestCredentialsGoToTheCertificateOfTheLease(t *testing.T) {
 		sent, error string
 	}{
 		{"the Lease's certificate", reachFlags{}, right, "Bearer secret", ""},
-		{"another certificate than the Lease's", reachFlags{}, fingerprint([]byte("other")), "", "it isn't the certificate of the Berth that holds the Lease kube-system/berth"},
+		{"another certificate than the Lease's", reachFlags{}, leader.Fingerprint([]byte("other")), "", "it isn't the certificate of the Berth that holds the Lease kube-system/berth"},
 		{"a Lease that names no certificate", reachFlags{}, "", "", "certificate signed by unknown authority"},
 		{"a certificate of the authority", reachFlags{ca: own}, "", "Bearer secret", ""},
 		{"a certificate of another authority than the one given", reachFlags{ca: other}, right, "", "certificate signed by unknown authority"},
@@ -128,7 +130,7 @@ func TestCredentialsGoToTheCertificateOfTheLease(t *testing.T) {
 // TestNoCredentialsInClearText, nor after a redirect.
 func TestNoCredentialsInClearText(t *testing.T) {
 	d := newDirect(t)
-	d.lease = fingerprint(d.berth.Certificate().Raw)
+	d.lease = leader.Fingerprint(d.berth.Certificate().Raw)
 	var asked atomic.Int64
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer plain.Close()
@@ -154,7 +156,7 @@ func TestAClientCertificateIsShown(t *testing.T) {
 	berth.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
 	berth.StartTLS()
 	defer berth.Close()
-	d.lease = fingerprint(berth.Certificate().Raw)
+	d.lease = leader.Fingerprint(berth.Certificate().Raw)
 	conf, err := clientcmd.LoadFromFile(d.kubeconfig)
 	if err != nil {
 		t.Fatal(err)

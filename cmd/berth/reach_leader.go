@@ -16,22 +16,23 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/berthproject/berth/edge/leader"
 	"github.com/berthproject/berth/edge/observe"
 	"github.com/berthproject/berth/internal/version"
 )
 
 // This file finds the pod of the Berth that leads: the Lease has its name in holderIdentity, and
-// the rest in the labels that lease.go writes.
+// the rest in the labels that edge/leader writes.
 
-// leader is the pod of the Berth that leads.
-type leader struct {
+// target is the pod of the Berth to query: the one that leads, unless the user names another.
+type target struct {
 	namespace, pod string
 	port           int
 	// certificate is the fingerprint of what it serves with, "" when the Lease doesn't say.
 	certificate string
 }
 
-func (l *leader) String() string { return l.namespace + "/" + l.pod }
+func (l *target) String() string { return l.namespace + "/" + l.pod }
 
 // apiClient returns the user's connection to the API server. Times of the API server are read
 // from its answers: a Lease is never judged by the clock of the user's machine.
@@ -80,13 +81,13 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // findLeader returns the pod to ask: that of --pod, or the one that holds the Lease.
-func (f *reachFlags) findLeader(ctx context.Context, client kubernetes.Interface, clock *serverClock) (*leader, error) {
+func (f *reachFlags) findLeader(ctx context.Context, client kubernetes.Interface, clock *serverClock) (*target, error) {
 	if f.pod != "" {
 		namespace, name, ok := strings.Cut(f.pod, "/")
 		if !ok || namespace == "" || name == "" {
 			return nil, fmt.Errorf("--pod is %q; it must be the pod of Berth as NAMESPACE/NAME", f.pod)
 		}
-		return &leader{namespace: namespace, pod: name, port: cmp.Or(f.port, observe.Port)}, nil
+		return &target{namespace: namespace, pod: name, port: cmp.Or(f.port, observe.Port)}, nil
 	}
 	namespace, name, ok := strings.Cut(f.lease, "/")
 	if !ok || namespace == "" || name == "" {
@@ -115,9 +116,9 @@ func (f *reachFlags) findLeader(ctx context.Context, client kubernetes.Interface
 }
 
 // leaderOf returns the pod that a Lease names. An error says that nobody leads.
-func leaderOf(lease *coordinationv1.Lease, now time.Time) (*leader, error) {
+func leaderOf(lease *coordinationv1.Lease, now time.Time) (*target, error) {
 	name := lease.Namespace + "/" + lease.Name
-	look := fmt.Sprintf("check Berth's pods: kubectl -n %s get pods -l app.kubernetes.io/name=berth", cmp.Or(lease.Labels[leaseNamespace], lease.Namespace))
+	look := fmt.Sprintf("check Berth's pods: kubectl -n %s get pods -l app.kubernetes.io/name=berth", cmp.Or(lease.Labels[leader.NamespaceLabel], lease.Namespace))
 	spec := &lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
 		return nil, fmt.Errorf("no leader: the Lease %s has no holder; %s", name, look)
@@ -128,12 +129,12 @@ func leaderOf(lease *coordinationv1.Lease, now time.Time) (*leader, error) {
 			return nil, fmt.Errorf("no leader: the Lease of %s, %s, was last renewed %s ago and has expired (lease duration %s); %s", *spec.HolderIdentity, name, age.Round(time.Second), valid, look)
 		}
 	}
-	l := &leader{namespace: cmp.Or(lease.Labels[leaseNamespace], lease.Namespace), port: observe.Port, certificate: lease.Labels[leaseCertificate]}
+	l := &target{namespace: cmp.Or(lease.Labels[leader.NamespaceLabel], lease.Namespace), port: observe.Port, certificate: lease.Labels[leader.CertificateLabel]}
 	l.pod = *spec.HolderIdentity
-	if at := strings.LastIndexByte(l.pod, '_'); at > 0 { // processIdentity
+	if at := strings.LastIndexByte(l.pod, '_'); at > 0 { // leader.Identity
 		l.pod = l.pod[:at]
 	}
-	if said := lease.Labels[leasePort]; said != "" {
+	if said := lease.Labels[leader.PortLabel]; said != "" {
 		port, err := strconv.Atoi(said)
 		switch {
 		case err != nil || port < 0 || port > 65535:

@@ -15,12 +15,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/util/cert"
 
-	"github.com/berthproject/berth/config"
-	"github.com/berthproject/berth/edge/live"
+	"github.com/berthproject/berth/edge/leader"
 )
 
 // This file specifies how the leader is found and what is said when it isn't. The way to its pod
@@ -36,15 +34,15 @@ func TestLeaderOfALease(t *testing.T) {
 		labels map[string]string
 		want   string // the pod with its port and certificate, or a part of the error
 	}{
-		{"as Berth writes it", "berth-7d-x_0b5c", time.Second, map[string]string{leaseNamespace: "berth", leasePort: "10300", leaseCertificate: "ab12"}, "berth/berth-7d-x:10300 ab12"},
+		{"as Berth writes it", "berth-7d-x_0b5c", time.Second, map[string]string{leader.NamespaceLabel: "berth", leader.PortLabel: "10300", leader.CertificateLabel: "ab12"}, "berth/berth-7d-x:10300 ab12"},
 		{"without labels", "berth-7d-x_0b5c", time.Second, nil, "kube-system/berth-7d-x:10259 "},
-		{"by a Berth that runs in no pod", "host_0b5c", time.Second, map[string]string{leaseNamespace: "", leasePort: "10300", leaseCertificate: ""}, "kube-system/host:10300 "},
+		{"by a Berth that runs in no pod", "host_0b5c", time.Second, map[string]string{leader.NamespaceLabel: "", leader.PortLabel: "10300", leader.CertificateLabel: ""}, "kube-system/host:10300 "},
 		{"by a name with underscores", "my_host_0b5c", time.Second, nil, "kube-system/my_host:10259 "},
 		{"at its end", "berth-7d-x_0b5c", 15 * time.Second, nil, "kube-system/berth-7d-x:10259 "},
-		{"run out", "berth-7d-x_0b5c", 3 * time.Minute, map[string]string{leaseNamespace: "berth"}, "no leader: the Lease of berth-7d-x_0b5c, kube-system/berth, was last renewed 3m0s ago and has expired (lease duration 15s); check Berth's pods: kubectl -n berth get pods"},
+		{"run out", "berth-7d-x_0b5c", 3 * time.Minute, map[string]string{leader.NamespaceLabel: "berth"}, "no leader: the Lease of berth-7d-x_0b5c, kube-system/berth, was last renewed 3m0s ago and has expired (lease duration 15s); check Berth's pods: kubectl -n berth get pods"},
 		{"by nobody", "", time.Second, nil, "no leader: the Lease kube-system/berth has no holder"},
-		{"by one that serves nothing", "berth-7d-x_0b5c", time.Second, map[string]string{leasePort: "0"}, "serves no port (--secure-port=0)"},
-		{"with a port that is none", "berth-7d-x_0b5c", time.Second, map[string]string{leasePort: "https"}, `has an invalid port "https" for Berth; set it with --port`},
+		{"by one that serves nothing", "berth-7d-x_0b5c", time.Second, map[string]string{leader.PortLabel: "0"}, "serves no port (--secure-port=0)"},
+		{"with a port that is none", "berth-7d-x_0b5c", time.Second, map[string]string{leader.PortLabel: "https"}, `has an invalid port "https" for Berth; set it with --port`},
 	} {
 		seconds, renewed := int32(15), metav1.NewMicroTime(now.Add(-x.age))
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth", Labels: x.labels},
@@ -59,7 +57,7 @@ func TestLeaderOfALease(t *testing.T) {
 	}
 }
 
-func sayLeader(l *leader) string {
+func sayLeader(l *target) string {
 	return l.String() + ":" + strconv.Itoa(l.port) + " " + l.certificate
 }
 
@@ -125,12 +123,12 @@ func TestOnlyBerthsCertificateIsSpokenTo(t *testing.T) {
 	for _, x := range []struct {
 		name, ca, lease, want string
 	}{
-		{"the fingerprint of the Lease", "", fingerprint(der), ""},
-		{"another fingerprint", "", fingerprint([]byte("other")), "is not the Berth that holds the Lease"},
+		{"the fingerprint of the Lease", "", leader.Fingerprint(der), ""},
+		{"another fingerprint", "", leader.Fingerprint([]byte("other")), "is not the Berth that holds the Lease"},
 		{"its authority", own, "", ""},
 		{"another authority", other, "", "is not signed by --certificate-authority"},
 	} {
-		check, err := (&reachFlags{ca: x.ca}).berthsCertificate(&leader{certificate: x.lease})
+		check, err := (&reachFlags{ca: x.ca}).berthsCertificate(&target{certificate: x.lease})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,37 +136,8 @@ func TestOnlyBerthsCertificateIsSpokenTo(t *testing.T) {
 			t.Errorf("%s: %v, want …%s…", x.name, err, x.want)
 		}
 	}
-	if check, err := (&reachFlags{}).berthsCertificate(&leader{}); check != nil || err != nil {
+	if check, err := (&reachFlags{}).berthsCertificate(&target{}); check != nil || err != nil {
 		t.Errorf("when nothing is known of the certificate, it is checked, or %v", err)
-	}
-}
-
-// TestTheHolderSaysWhereItServes has a Berth take a Lease that another held before: the labels are
-// its own, and may be labels.
-func TestTheHolderSaysWhereItServes(t *testing.T) {
-	client := fake.NewClientset(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth",
-		Labels: map[string]string{"app": "berth", leaseNamespace: "elsewhere", leasePort: "1", leaseCertificate: "ab"}}})
-	l := newLock(client, config.Default().LeaderElection, "me_1", live.NewFence())
-	l.serveAt("berth", 10300, []byte("a certificate"))
-	record, _, err := l.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Update(t.Context(), *record); err != nil {
-		t.Fatal(err)
-	}
-	lease, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "berth", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for label, want := range map[string]string{"app": "berth", leaseNamespace: "berth", leasePort: "10300", leaseCertificate: fingerprint([]byte("a certificate"))} {
-		if got := lease.Labels[label]; got != want || len(validation.IsValidLabelValue(got)) > 0 {
-			t.Errorf("label %s is %q, want %q", label, got, want)
-		}
-	}
-	l.serveAt("", 0, nil)
-	if got := l.lease.Labels; got[leaseNamespace] != "" || got[leasePort] != "0" || got[leaseCertificate] != "" || len(got) != 3 {
-		t.Errorf("of one that serves nowhere the labels are %v", got)
 	}
 }
 

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +23,8 @@ import (
 	"k8s.io/client-go/transport"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/berthproject/berth/edge/leader"
 )
 
 // This file opens the way to the leader's pod: a port-forward through the API server, by which
@@ -73,7 +73,7 @@ func refusedInTunnel(status int, path string) error {
 
 // speakThrough returns a client that speaks HTTPS through a port-forward, with the credentials of
 // the kubeconfig: a token, a client certificate, or what an exec plugin gives.
-func (f *reachFlags) speakThrough(cfg *rest.Config, forward *forward, l *leader) (*http.Client, error) {
+func (f *reachFlags) speakThrough(cfg *rest.Config, forward *forward, l *target) (*http.Client, error) {
 	check, err := f.berthsCertificate(l)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (c closingIdle) CloseIdleConnections() { c.base.CloseIdleConnections() }
 // there: by --certificate-authority, or by the fingerprint that the Lease has. It is nil when
 // neither is known, as for a certificate from a file: then it is the API server's word that this
 // is the leader's pod.
-func (f *reachFlags) berthsCertificate(l *leader) (func(tls.ConnectionState) error, error) {
+func (f *reachFlags) berthsCertificate(l *target) (func(tls.ConnectionState) error, error) {
 	if f.ca != "" {
 		roots, err := readCertificates(f.ca)
 		if err != nil {
@@ -143,17 +143,11 @@ func (f *reachFlags) berthsCertificate(l *leader) (func(tls.ConnectionState) err
 		return nil, nil
 	}
 	return func(s tls.ConnectionState) error {
-		if got := fingerprint(s.PeerCertificates[0].Raw); got != l.certificate {
+		if got := leader.Fingerprint(s.PeerCertificates[0].Raw); got != l.certificate {
 			return fmt.Errorf("the server is not the Berth that holds the Lease: its certificate has the fingerprint %s, and the Lease has %s; if Berth is just restarting, try again", got, l.certificate)
 		}
 		return nil
 	}, nil
-}
-
-// fingerprint identifies a certificate, given in DER, in so few letters that it may be a label.
-func fingerprint(der []byte) string {
-	sum := sha256.Sum224(der)
-	return hex.EncodeToString(sum[:])
 }
 
 // readCertificates reads the certificates of --certificate-authority.
@@ -188,7 +182,7 @@ type forward struct {
 
 // forwardTo opens a port-forward as kubectl does: over a WebSocket, and over SPDY when something
 // on the way doesn't let that through.
-func forwardTo(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, l *leader) (*forward, error) {
+func forwardTo(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, l *target) (*forward, error) {
 	url := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(l.namespace).Name(l.pod).SubResource("portforward").URL()
 	roundTripper, upgrader, err := spdy.RoundTripperFor(cfg)
 	if err != nil {
@@ -241,7 +235,7 @@ func upgradeCause(err error) error {
 }
 
 // unreachable words why no port-forward was opened to the leader's pod.
-func (l *leader) unreachable(err error) error {
+func (l *target) unreachable(err error) error {
 	err = upgradeCause(err)
 	switch {
 	case apierrors.IsForbidden(err):

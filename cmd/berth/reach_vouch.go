@@ -45,7 +45,7 @@ func (f *reachFlags) berthsAccount() (account, error) {
 
 // vouchForPod returns an error unless the API server shows that the pod which the Lease names is one
 // of Berth's.
-func (f *reachFlags) vouchForPod(ctx context.Context, client kubernetes.Interface, l *leader) error {
+func (f *reachFlags) vouchForPod(ctx context.Context, client kubernetes.Interface, l *target) error {
 	want, err := f.berthsAccount()
 	if err != nil {
 		return err

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/berthproject/berth/edge/leader"
 )
 
 // leaseAPI is the API server of a cluster with a Lease and a pod. It notes who wants to open a
@@ -88,7 +90,7 @@ func TestCredentialsGoToBerthsPod(t *testing.T) {
 			}
 			api := &leaseAPI{objects: map[string]runtime.Object{
 				"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/berth": &coordinationv1.Lease{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth", Labels: map[string]string{leaseNamespace: x.in, leaseCertificate: "of-an-attacker"}},
+					ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth", Labels: map[string]string{leader.NamespaceLabel: x.in, leader.CertificateLabel: "of-an-attacker"}},
 					Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &seconds}},
 				"/api/v1/namespaces/" + in + "/pods/p": &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "p", Labels: x.labels}, Spec: v1.PodSpec{ServiceAccountName: x.account}},
 			}}

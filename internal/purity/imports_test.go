@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"core":         {},
 	"drive":        {"core"},
 	"config":       {"core"},
-	"edge":         {"drive", "core", "internal/background", "internal/simulatedgroup", "internal/version"},
+	"edge":         {"config", "drive", "core", "internal/background", "internal/simulatedgroup", "internal/version"},
 	"sim":          {"config", "drive", "core", "tools/checker", "tools/trace", "internal/seeded", "internal/simulatedgroup"},
 	"tools/replay": {"config", "drive", "core"},
 	// The checker shares no code with what it checks.

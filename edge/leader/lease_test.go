@@ -1,4 +1,4 @@
-package main
+package leader
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
@@ -171,7 +172,7 @@ func TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer stop()
 			var over int32
-			err := c.run(ctx, func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+			err := c.Run(ctx, func(ctx context.Context, synced func(CatchUp), becomeLeader <-chan struct{}) error {
 				synced(nil)
 				if leads {
 					<-becomeLeader
@@ -195,7 +196,7 @@ func TestAnAPIServerThatFailsIsCalledAsOftenAsConfigured(t *testing.T) {
 func TestACallAboutTheLeaseEndsBeforeTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := config.Default().LeaderElection
-		client, err := leaseClient(&rest.Config{Host: "http://api", Transport: silent{}}, lease)
+		client, err := NewClient(&rest.Config{Host: "http://api", Transport: silent{}}, lease)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +253,7 @@ func TestWhoMayNotUseTheLeaseIsTold(t *testing.T) {
 			if x.more != nil {
 				x.more(client)
 			}
-			err := mayLead(t.Context(), client, lease)
+			err := MayLead(t.Context(), client, lease)
 			if got := errorText(err); (x.want == "") != (err == nil) || !strings.Contains(got, x.want) || err != nil && (!strings.Contains(got, "the Lease kube-system/mine") || !strings.Contains(got, "leaderElection of --config")) {
 				t.Errorf("got %v, want %q", err, x.want)
 			}
@@ -274,7 +275,7 @@ func TestACandidateThatIsRefusedTheLeaseIsNotReady(t *testing.T) {
 			return nil
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		err := c.run(ctx, func(ctx context.Context, synced func(catchUp), _ <-chan struct{}) error {
+		err := c.Run(ctx, func(ctx context.Context, synced func(CatchUp), _ <-chan struct{}) error {
 			synced(nil)
 			for _, want := range []bool{false, true, false} {
 				denied.Store(want)
@@ -291,4 +292,33 @@ func TestACandidateThatIsRefusedTheLeaseIsNotReady(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestTheHolderSaysWhereItServes has a Berth take a Lease that another held before: the labels are
+// its own, and may be labels.
+func TestTheHolderSaysWhereItServes(t *testing.T) {
+	client := fake.NewClientset(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "berth",
+		Labels: map[string]string{"app": "berth", NamespaceLabel: "elsewhere", PortLabel: "1", CertificateLabel: "ab"}}})
+	l := newLock(client, config.Default().LeaderElection, "me_1", NewFence())
+	l.serveAt("berth", 10300, []byte("a certificate"))
+	record, _, err := l.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Update(t.Context(), *record); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "berth", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for label, want := range map[string]string{"app": "berth", NamespaceLabel: "berth", PortLabel: "10300", CertificateLabel: Fingerprint([]byte("a certificate"))} {
+		if got := lease.Labels[label]; got != want || len(validation.IsValidLabelValue(got)) > 0 {
+			t.Errorf("label %s is %q, want %q", label, got, want)
+		}
+	}
+	l.serveAt("", 0, nil)
+	if got := l.lease.Labels; got[NamespaceLabel] != "" || got[PortLabel] != "0" || got[CertificateLabel] != "" || len(got) != 3 {
+		t.Errorf("of one that serves nowhere the labels are %v", got)
+	}
 }

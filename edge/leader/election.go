@@ -1,4 +1,16 @@
-package main
+// Package leader elects the one Berth that decides and writes, by a Lease, and holds the fence that
+// keeps every other process from writing:
+//
+//	work fills its caches ─▶ candidate ─▶ leader ─▶ work ends, or the Lease is lost ─▶ fence closed ─▶ Lease given up
+//
+// A leader that can't renew the Lease in time writes nothing, and has lost it only when it finds that
+// somebody else has had it. After an outage of the API server that nobody could use to take the
+// Lease, it goes on with all that it knows, which is sooner than anybody else could begin.
+//
+// What must hold: a Berth that can't decide yet is no candidate; who takes the Lease knows what the
+// holder before has written; only the holder of the Lease writes to the cluster (Fence says
+// how that is known); and it has stopped writing before it gives the Lease up.
+package leader
 
 import (
 	"context"
@@ -12,46 +24,43 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/berthproject/berth/config"
-	"github.com/berthproject/berth/edge/live"
 )
 
-// This file elects the one Berth that decides:
-//
-//	work fills its caches ─▶ candidate ─▶ leader ─▶ work ends, or the Lease is lost ─▶ fence closed ─▶ Lease given up
-//
-// A leader that can't renew the Lease in time writes nothing, and has lost it only when it finds that
-// somebody else has had it. After an outage of the API server that nobody could use to take the
-// Lease, it goes on with all that it knows, which is sooner than anybody else could begin.
-//
-// What must hold: a Berth that can't decide yet is no candidate; who takes the Lease knows what the
-// holder before has written; only the holder of the Lease writes to the cluster (live.Fence says
-// how that is known); and it has stopped writing before it gives the Lease up.
-
-// election is this process as a candidate for a Lease.
-type election struct {
+// Election is this process as a candidate for a Lease.
+type Election struct {
 	lease    config.LeaderElection // Enabled isn't read
 	identity string                // holderIdentity of the Lease
-	fence    *live.Fence           // what this process writes passes it
+	fence    *Fence                // what this process writes passes it
 	log      *slog.Logger
 
 	lock *lock
 }
 
+// ServeAt makes the Lease say where this process serves, once it is the holder: the namespace of its
+// pod, the port, and the certificate in DER, which is nil for one from a file. It must be called
+// before the work calls synced.
+func (e *Election) ServeAt(namespace string, port int, certificate []byte) {
+	e.lock.serveAt(namespace, port, certificate)
+}
+
+// Usable returns nil unless the API server refuses this process the Lease.
+func (e *Election) Usable() error { return e.lock.usable() }
+
 // stuckAfter is how long beyond the duration of a Lease no call about it may have ended before the
 // election counts as stuck; kube-scheduler's.
 const stuckAfter = 20 * time.Second
 
-// newElection returns a candidate that hasn't run yet. The client's calls have a time-out below
+// NewElection returns a candidate that hasn't run yet. The client's calls have a time-out below
 // the renew deadline, and don't pass the fence.
-func newElection(client kubernetes.Interface, lease config.LeaderElection, identity string, fence *live.Fence, log *slog.Logger) *election {
-	return &election{lease: lease, identity: identity, fence: fence, log: log,
+func NewElection(client kubernetes.Interface, lease config.LeaderElection, identity string, fence *Fence, log *slog.Logger) *Election {
+	return &Election{lease: lease, identity: identity, fence: fence, log: log,
 		lock: newLock(client, lease, identity, fence),
 	}
 }
 
-// renewing returns nil unless this process is a candidate and has stopped calling about the Lease. That
+// Renewing returns nil unless this process is a candidate and has stopped calling about the Lease. That
 // the calls fail is nothing that a new process could do better.
-func (e *election) renewing() error {
+func (e *Election) Renewing() error {
 	last := e.lock.called.Load()
 	if last == nil || time.Since(*last) <= e.lease.LeaseDuration+stuckAfter {
 		return nil
@@ -59,19 +68,19 @@ func (e *election) renewing() error {
 	return fmt.Errorf("the last call about the Lease %s ended %s ago", e.lock.Describe(), time.Since(*last).Round(time.Second))
 }
 
-// catchUp returns nil when the work knows all that the leader before has written before the call.
-type catchUp func(context.Context) error
+// CatchUp returns nil when the work knows all that the leader before has written before the call.
+type CatchUp func(context.Context) error
 
-// work is what the leader does. It calls synced once, when it could begin to decide, and decides
+// Work is what the leader does. It calls synced once, when it could begin to decide, and decides
 // from when becomeLeader is closed until ctx is done.
-type work func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error
+type Work func(ctx context.Context, synced func(CatchUp), becomeLeader <-chan struct{}) error
 
 var errEnded = errors.New("the work has ended")
 
-// run calls do, and returns when do does, when ctx is done, or with an error when the Lease is
+// Run calls do, and returns when do does, when ctx is done, or with an error when the Lease is
 // lost: another Berth may be deciding then. If do doesn't return soon, run doesn't wait for it: the
 // process is to end.
-func (e *election) run(ctx context.Context, do work) error {
+func (e *Election) Run(ctx context.Context, do Work) error {
 	// do gets a context of its own, which ends first. That of the candidate doesn't end with
 	// ctx: the Lease is renewed until do has returned.
 	working, stopWork := context.WithCancel(ctx)
@@ -79,14 +88,14 @@ func (e *election) run(ctx context.Context, do work) error {
 	candidate, withdraw := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer withdraw(nil)
 	e.lock.lost = withdraw
-	synced, becomeLeader := make(chan catchUp, 1), make(chan struct{})
+	synced, becomeLeader := make(chan CatchUp, 1), make(chan struct{})
 	elector, err := e.elector(sync.OnceFunc(func() { close(becomeLeader) }))
 	if err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- do(working, func(f catchUp) { synced <- f }, becomeLeader)
+		ended <- do(working, func(f CatchUp) { synced <- f }, becomeLeader)
 		withdraw(errEnded)
 	}()
 	select {
@@ -112,7 +121,7 @@ func (e *election) run(ctx context.Context, do work) error {
 
 // campaign takes the Lease and renews it until the candidate withdraws or has lost it. client-go's
 // elector ends when a renewal doesn't succeed in time; run again, it looks at the Lease first.
-func (e *election) campaign(candidate context.Context, elector *leaderelection.LeaderElector) {
+func (e *Election) campaign(candidate context.Context, elector *leaderelection.LeaderElector) {
 	for {
 		elector.Run(candidate)
 		if candidate.Err() != nil {
@@ -123,7 +132,7 @@ func (e *election) campaign(candidate context.Context, elector *leaderelection.L
 }
 
 // whyLost returns why the candidate is none any more, nil when it has withdrawn.
-func (e *election) whyLost(ctx, candidate context.Context) error {
+func (e *Election) whyLost(ctx, candidate context.Context) error {
 	why := context.Cause(candidate)
 	if errors.Is(why, errEnded) || ctx.Err() != nil {
 		return nil
@@ -133,7 +142,7 @@ func (e *election) whyLost(ctx, candidate context.Context) error {
 
 // giveUp has others take the Lease at once, if this process still holds it. It comes when
 // nothing is written any more.
-func (e *election) giveUp() {
+func (e *Election) giveUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), e.lease.RenewDeadline)
 	defer cancel()
 	if err := e.lock.giveUp(ctx); err != nil {
@@ -151,7 +160,7 @@ const looksPerRetry = 8
 // elector returns client-go's elector for the Lease. It calls onLeading when this process has become
 // the holder, and when it has renewed the Lease after having been unable to. It doesn't give the
 // Lease up: it would do so before the work has stopped when it couldn't renew.
-func (e *election) elector(onLeading func()) (*leaderelection.LeaderElector, error) {
+func (e *Election) elector(onLeading func()) (*leaderelection.LeaderElector, error) {
 	name := e.lock.Describe()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: e.lease.Name, Lock: e.lock,

@@ -1,4 +1,4 @@
-package live
+package leader
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 // This file answers "may this process write now?". Everything that changes the cluster asks:
 // API requests at the connection (fence_http.go), calls of a provider and of extenders right
-// before they are made (fence_calls.go).
+// before they are made (edge/live/fence_calls.go).
 //
 // What must hold: this process begins no write later than the renew deadline after it began
 // the last successful renewal of its Lease, and a write that is under way then is cancelled.

@@ -1,8 +1,10 @@
-package main
+package leader
 
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,14 +16,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/berthproject/berth/config"
-	"github.com/berthproject/berth/edge/live"
 )
 
 // This file is the Lease: what client-go's elector reads and writes of it, what the fence
 // learns from that, and whether this process may use it at all.
+
+// NewClient returns the client for the Lease. A call that hangs is given up in time for
+// another one before the renew deadline, as kube-scheduler does.
+func NewClient(base *rest.Config, lease config.LeaderElection) (kubernetes.Interface, error) {
+	rc := rest.CopyConfig(base)
+	rc.Timeout = lease.RenewDeadline / 2
+	rc.QPS, rc.Burst = 0, 0 // client-go's defaults, and a limiter of its own
+	return kubernetes.NewForConfig(rc)
+}
 
 // lock is the Lease as client-go's elector uses it. Each renewal that succeeds lets this
 // process write for a while. When this process has held the Lease and finds that it isn't
@@ -30,7 +41,7 @@ import (
 type lock struct {
 	resourcelock.Interface
 	lease *resourcelock.LeaseLock // the same
-	fence *live.Fence
+	fence *Fence
 	valid time.Duration // how long a renewal lets this process write
 	every time.Duration // the holder renews the Lease as often as this, however often it is asked to
 	lost  context.CancelCauseFunc
@@ -43,7 +54,7 @@ type lock struct {
 	// catchUp comes before this process takes the Lease from another holder; nil for nothing. It
 	// begins when the holder writes no more, though its Lease isn't over yet: quiet after the last
 	// renewal. What it finds counts while the Lease stays as it was.
-	catchUp catchUp
+	catchUp CatchUp
 	quiet   time.Duration
 	seen    []byte    // the Lease as it was read last, of another holder; of the elector's goroutine
 	since   time.Time // from when on it was that; of the elector's goroutine
@@ -54,7 +65,7 @@ type lock struct {
 	denied atomic.Pointer[error]
 }
 
-func newLock(client kubernetes.Interface, lease config.LeaderElection, identity string, fence *live.Fence) *lock {
+func newLock(client kubernetes.Interface, lease config.LeaderElection, identity string, fence *Fence) *lock {
 	l := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name},
 		Client:     client.CoordinationV1(),
@@ -63,21 +74,27 @@ func newLock(client kubernetes.Interface, lease config.LeaderElection, identity 
 	return &lock{fence: fence, valid: lease.RenewDeadline, every: lease.RetryPeriod, quiet: (lease.RenewDeadline + lease.LeaseDuration) / 2, Interface: l, lease: l}
 }
 
-// Labels of the Lease, by which kubectl berth finds its holder (reach_leader.go). Each holder sets
+// Labels of the Lease, by which kubectl berth finds its holder (edge/reach). Each holder sets
 // them all: a value may be from another one otherwise.
 const (
-	leaseNamespace   = "berth.dev/namespace"   // of the holder's pod, "" when it isn't known
-	leasePort        = "berth.dev/port"        // where it serves, "0" for nowhere
-	leaseCertificate = "berth.dev/certificate" // fingerprint of what it serves with, "" for a certificate from a file, which may be renewed
+	NamespaceLabel   = "berth.dev/namespace"   // of the holder's pod, "" when it isn't known
+	PortLabel        = "berth.dev/port"        // where it serves, "0" for nowhere
+	CertificateLabel = "berth.dev/certificate" // fingerprint of what it serves with, "" for a certificate from a file, which may be renewed
 )
 
 // serveAt has the Lease say where this process serves, from when it becomes the holder. It is to
 // be called before the election.
 func (l *lock) serveAt(namespace string, port int, certificate []byte) {
-	l.lease.Labels = map[string]string{leaseNamespace: namespace, leasePort: strconv.Itoa(port), leaseCertificate: ""}
+	l.lease.Labels = map[string]string{NamespaceLabel: namespace, PortLabel: strconv.Itoa(port), CertificateLabel: ""}
 	if certificate != nil {
-		l.lease.Labels[leaseCertificate] = fingerprint(certificate)
+		l.lease.Labels[CertificateLabel] = Fingerprint(certificate)
 	}
+}
+
+// Fingerprint identifies a certificate, given in DER, in so few letters that it may be a label.
+func Fingerprint(der []byte) string {
+	sum := sha256.Sum224(der)
+	return hex.EncodeToString(sum[:])
 }
 
 var errLeaseLost = errors.New("the Lease was lost")
@@ -100,7 +117,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return record, raw, err
 }
 
-// check is a catchUp that is under way or has ended.
+// check is a CatchUp that is under way or has ended.
 type check struct {
 	ended chan struct{} // closed when err is set
 	err   error
@@ -255,9 +272,9 @@ func (l *lock) usable() error {
 	return nil
 }
 
-// mayLead asks the API server whether this process may use the Lease. An error says that it
+// MayLead asks the API server whether this process may use the Lease. An error says that it
 // may not. When the API server doesn't say, nil is returned: the election shows it.
-func mayLead(ctx context.Context, client kubernetes.Interface, lease config.LeaderElection) error {
+func MayLead(ctx context.Context, client kubernetes.Interface, lease config.LeaderElection) error {
 	verbs := []string{"get", "update"}
 	_, err := client.CoordinationV1().Leases(lease.Namespace).Get(ctx, lease.Name, metav1.GetOptions{})
 	switch {

@@ -1,4 +1,4 @@
-package main
+package leader
 
 import (
 	"context"
@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/berthproject/berth/config"
-	"github.com/berthproject/berth/edge/live"
 )
 
 // This file specifies how a Berth holds its Lease: from when it could decide until after it has
@@ -109,14 +108,14 @@ func (l *leaseInMemory) holder() string {
 
 // candidacy is an election of "me".
 type candidacy struct {
-	*election
+	*Election
 	*leaseInMemory
 	ended  atomic.Bool // the work has ended
-	caches catchUp     // nil for caches that are new
+	caches CatchUp     // nil for caches that are new
 }
 
 func newCandidacy(t *testing.T) *candidacy {
-	c := &candidacy{election: newElection(fake.NewClientset(), config.Default().LeaderElection, "me", live.NewFence(), slog.New(slog.DiscardHandler))}
+	c := &candidacy{Election: NewElection(fake.NewClientset(), config.Default().LeaderElection, "me", NewFence(), slog.New(slog.DiscardHandler))}
 	c.leaseInMemory = &leaseInMemory{LeaseLock: c.lock.Interface.(*resourcelock.LeaseLock)}
 	c.lock.Interface = c.leaseInMemory
 	c.call = func(context.Context, string) error {
@@ -131,7 +130,7 @@ func newCandidacy(t *testing.T) *candidacy {
 // lead has the candidate become the leader, and its work be f.
 func (c *candidacy) lead(t *testing.T, f func()) {
 	t.Helper()
-	err := c.run(t.Context(), func(_ context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+	err := c.Run(t.Context(), func(_ context.Context, synced func(CatchUp), becomeLeader <-chan struct{}) error {
 		synced(c.caches)
 		<-becomeLeader
 		f()
@@ -165,7 +164,7 @@ func TestTheLeaseIsHeldWhileWorkRuns(t *testing.T) {
 				c := newCandidacy(t)
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				err := c.run(ctx, func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+				err := c.Run(ctx, func(ctx context.Context, synced func(CatchUp), becomeLeader <-chan struct{}) error {
 					synced(nil)
 					<-becomeLeader
 					time.Sleep(time.Hour)
@@ -197,7 +196,7 @@ func TestTheLeaseIsHeldWhileWorkRuns(t *testing.T) {
 func TestNoCandidateThatCannotDecideYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCandidacy(t)
-		err := c.run(t.Context(), func(_ context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+		err := c.Run(t.Context(), func(_ context.Context, synced func(CatchUp), becomeLeader <-chan struct{}) error {
 			time.Sleep(time.Hour)
 			if got := c.holder(); got != "no Lease" {
 				t.Errorf("before the caches are full, the Lease is held by %q, want no Lease", got)
@@ -243,7 +242,7 @@ func TestNothingIsWrittenPastTheDeadline(t *testing.T) {
 					return nil
 				}
 				since := func() time.Duration { return time.Since(time.Unix(0, renewed.Load())) }
-				err := c.run(t.Context(), func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+				err := c.Run(t.Context(), func(ctx context.Context, synced func(CatchUp), becomeLeader <-chan struct{}) error {
 					synced(nil)
 					<-becomeLeader
 					time.Sleep(time.Minute + time.Second)
@@ -260,7 +259,7 @@ func TestNothingIsWrittenPastTheDeadline(t *testing.T) {
 					if c.fence.Open() || ctx.Err() != nil {
 						t.Errorf("nobody answers: it may write: %t, work is told to stop: %v; want neither", c.fence.Open(), ctx.Err())
 					}
-					if err := c.renewing(); err != nil {
+					if err := c.Renewing(); err != nil {
 						t.Errorf("nobody answers, and it isn't alive: %v", err)
 					}
 					x.happen(c)
@@ -294,17 +293,17 @@ func TestAnElectionThatIsStuckIsntAlive(t *testing.T) {
 			}
 			return nil
 		}
-		if err := c.renewing(); err != nil {
+		if err := c.Renewing(); err != nil {
 			t.Errorf("it isn't alive before it is a candidate: %v", err)
 		}
 		c.lead(t, func() {
 			hangs.Store(true)
 			time.Sleep(35 * time.Second)
-			if err := c.renewing(); err != nil {
+			if err := c.Renewing(); err != nil {
 				t.Errorf("it isn't alive after 35s: %v", err)
 			}
 			time.Sleep(3 * time.Second)
-			if err := c.renewing(); err == nil || !strings.Contains(err.Error(), "the last call about the Lease kube-system/berth ended 3") {
+			if err := c.Renewing(); err == nil || !strings.Contains(err.Error(), "the last call about the Lease kube-system/berth ended 3") {
 				t.Errorf("it is alive: %v", err)
 			}
 			hangs.Store(false)
@@ -343,7 +342,7 @@ func TestTheFirstThingAfterAStopIsToLook(t *testing.T) {
 					}
 					return nil
 				}
-				err := c.run(t.Context(), func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+				err := c.Run(t.Context(), func(ctx context.Context, synced func(CatchUp), becomeLeader <-chan struct{}) error {
 					synced(nil)
 					<-becomeLeader
 					stops.Store(true)
@@ -380,7 +379,7 @@ func TestWorkThatDoesNotStopIsNotWaitedFor(t *testing.T) {
 		c := newCandidacy(t)
 		goOn := make(chan struct{})
 		lost := make(chan time.Time, 1)
-		err := c.run(t.Context(), func(ctx context.Context, synced func(catchUp), becomeLeader <-chan struct{}) error {
+		err := c.Run(t.Context(), func(ctx context.Context, synced func(CatchUp), becomeLeader <-chan struct{}) error {
 			synced(nil)
 			<-becomeLeader
 			c.set(heldBy("other"))
@@ -403,8 +402,8 @@ func TestWorkThatDoesNotStopIsNotWaitedFor(t *testing.T) {
 func TestElectionRefusesTimesThatCantWork(t *testing.T) {
 	lease := config.Default().LeaderElection
 	lease.RenewDeadline = lease.LeaseDuration
-	e := newElection(fake.NewClientset(), lease, "me", live.NewFence(), slog.New(slog.DiscardHandler))
-	err := e.run(t.Context(), func(context.Context, func(catchUp), <-chan struct{}) error {
+	e := NewElection(fake.NewClientset(), lease, "me", NewFence(), slog.New(slog.DiscardHandler))
+	err := e.Run(t.Context(), func(context.Context, func(CatchUp), <-chan struct{}) error {
 		t.Error("work runs without an election")
 		return nil
 	})
@@ -430,7 +429,7 @@ func TestNoTwoProcessesHaveOneIdentity(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range 100 {
-		id, err := processIdentity()
+		id, err := Identity()
 		if err != nil {
 			t.Fatal(err)
 		}
