@@ -14,23 +14,18 @@ import (
 
 	"github.com/berthproject/berth/core/step"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/sim/report"
 )
 
-// This file asks a running Berth about a pod, node groups or nodes (reach.go), and prints the
+// This file asks a running Berth about a pod, node groups or nodes (edge/reach), and prints the
 // answer.
 
 // explainFlags are the flags of berth explain.
 type explainFlags struct {
-	reach  reachFlags
+	reach  reach.Flags
 	output string // text or json
 }
-
-// Paths of a running Berth.
-const (
-	explainPath = "/debug/explain"
-	statusPath  = "/debug/status"
-)
 
 // reachText says in the help of each command that asks a running Berth how it is reached.
 const reachText = `The command finds the pod that holds the Lease and queries it over a port-forward
@@ -81,8 +76,8 @@ what they cost. Times are UTC.
 		},
 	}
 	fs := cmd.Flags()
-	f.reach.register(fs)
-	fs.StringVarP(&f.reach.namespace, "namespace", "n", "", "namespace of a pod given without one (default: that of the context)")
+	f.reach.Register(fs)
+	fs.StringVarP(&f.reach.Namespace, "namespace", "n", "", "namespace of a pod given without one (default: that of the context)")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -117,7 +112,7 @@ func (f *explainFlags) topic(called string, args []string) (topic, error) {
 	case len(args) == 2 && args[0] == "pod" && args[1] != "" && strings.Count(args[1], "/") <= 1:
 		pod := args[1]
 		if !strings.Contains(pod, "/") {
-			namespace, err := f.reach.podNamespace()
+			namespace, err := f.reach.PodNamespace()
 			if err != nil {
 				return topic{}, err
 			}
@@ -145,7 +140,7 @@ func (f *explainFlags) run(ctx context.Context, out io.Writer, t topic) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output is %q; it must be text or json", f.output)
 	}
-	raw, err := f.reach.ask(ctx, explainPath+"?"+t.query)
+	raw, err := f.reach.Ask(ctx, observe.ExplainPath+"?"+t.query)
 	if err != nil {
 		return err
 	}

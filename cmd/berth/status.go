@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/sim/report"
 )
 
@@ -20,7 +21,7 @@ import (
 
 // statusFlags are the flags of berth status.
 type statusFlags struct {
-	reach  reachFlags
+	reach  reach.Flags
 	output string // text or json
 	brief  bool   // one line
 }
@@ -45,7 +46,7 @@ decisions. Times are UTC.
 			return f.run(cmd.Context(), program(cmd), cmd.OutOrStdout())
 		},
 	}
-	f.reach.register(cmd.Flags())
+	f.reach.Register(cmd.Flags())
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	cmd.Flags().BoolVar(&f.brief, "brief", false, "print one line: what pods and nodes wait for")
 	return cmd
@@ -58,7 +59,7 @@ func (f *statusFlags) run(ctx context.Context, called string, out io.Writer) err
 	if f.brief && f.output != "text" {
 		return errors.New("--brief is a text; leave it out with --output=json")
 	}
-	raw, err := f.reach.ask(ctx, statusPath)
+	raw, err := f.reach.Ask(ctx, observe.StatusPath)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func berthThatAnswers(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == statusPath {
+		if r.URL.Path == observe.StatusPath {
 			_, _ = w.Write(body)
 			return
 		}

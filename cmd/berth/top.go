@@ -14,6 +14,7 @@ import (
 
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/reach"
 	"github.com/berthproject/berth/sim/report"
 )
 
@@ -22,7 +23,7 @@ import (
 
 // topFlags are the flags of berth top.
 type topFlags struct {
-	reach    reachFlags
+	reach    reach.Flags
 	interval time.Duration
 	once     bool
 }
@@ -50,7 +51,7 @@ least utilized first. Without a terminal it prints everything once.
 			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	f.reach.register(cmd.Flags())
+	f.reach.Register(cmd.Flags())
 	cmd.Flags().DurationVar(&f.interval, "interval", 2*time.Second, "refresh interval")
 	cmd.Flags().BoolVar(&f.once, "once", false, "print one screen and exit")
 	return cmd
@@ -75,7 +76,7 @@ func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 const allNodes = 5000
 
 func (f *topFlags) printOnce(ctx context.Context, out io.Writer) error {
-	raw, err := f.reach.ask(ctx, fmt.Sprintf("%s?nodes=%d", statusPath, allNodes))
+	raw, err := f.reach.Ask(ctx, fmt.Sprintf("%s?nodes=%d", observe.StatusPath, allNodes))
 	if err != nil {
 		return err
 	}
@@ -161,22 +162,22 @@ func (f *topFlags) lines(x frame, height int) []line {
 
 // fetch asks for frames until ctx is done, over one connection as long as that holds.
 func (f *topFlags) fetch(ctx context.Context, frames chan<- frame) {
-	var c *connection
+	var c *reach.Connection
 	defer func() {
 		if c != nil {
-			c.close()
+			c.Close()
 		}
 	}()
 	ask := func() (*observe.Status, error) {
 		if c == nil {
 			var err error
-			if c, err = f.reach.open(ctx); err != nil {
+			if c, err = f.reach.Open(ctx); err != nil {
 				return nil, err
 			}
 		}
-		raw, err := c.get(ctx, fmt.Sprintf("%s?nodes=%d", statusPath, maxScreenNodes))
+		raw, err := c.Get(ctx, fmt.Sprintf("%s?nodes=%d", observe.StatusPath, maxScreenNodes))
 		if err != nil {
-			c.close()
+			c.Close()
 			c = nil
 			return nil, err
 		}

@@ -29,6 +29,8 @@ var decoders = map[string]string{
 
 	"edge/provider/externalgrpc/prices.go": "protobuf, with long exponents refused before and bounded by the door after",
 
+	"edge/reach/reach.go": "an error that Berth answers, shown to a person",
+
 	"internal/simulatedgroup/simulatedgroup.go": "strict, with door.Readable before and door.Object after",
 	"sim/scenario/manifest.go":                  "takes a stream of objects apart; each is read by the door",
 	"sim/scenario/objects.go":                   "strict, with door.Readable before and door.Object after; and the kind of an object",
@@ -41,7 +43,6 @@ var decoders = map[string]string{
 
 	"cmd/berth/completion.go": "answers of Berth, shown to a person",
 	"cmd/berth/explain.go":    "answers of Berth, shown to a person",
-	"cmd/berth/reach.go":      "answers of Berth, shown to a person",
 	"cmd/berth/shadow.go":     "answers of Berth, shown to a person",
 	"cmd/berth/top.go":        "answers of Berth, shown to a person",
 }

@@ -1,4 +1,4 @@
-package main
+package reach
 
 import (
 	"crypto/tls"
@@ -80,12 +80,12 @@ func certificateOf(s *httptest.Server) []byte {
 }
 
 // ask gets a path with flags, and returns the credentials that Berth was sent, "" for none.
-func (d *direct) ask(flags reachFlags, path string) (string, error) {
+func (d *direct) ask(flags Flags, path string) (string, error) {
 	d.t.Helper()
 	d.token.Store("")
 	d.calls.Store(0)
-	flags.lease, flags.server = "kube-system/berth", d.berth.URL
-	_, err := flags.ask(d.t.Context(), path)
+	flags.Lease, flags.Server = "kube-system/berth", d.berth.URL
+	_, err := flags.Ask(d.t.Context(), path)
 	return d.token.Load().(string), err
 }
 
@@ -103,22 +103,22 @@ func TestCredentialsGoToTheCertificateOfTheLease(t *testing.T) {
 	right := leader.Fingerprint(d.berth.Certificate().Raw)
 	for _, x := range []struct {
 		name        string
-		flags       reachFlags
+		flags       Flags
 		lease       string
 		sent, error string
 	}{
-		{"the Lease's certificate", reachFlags{}, right, "Bearer secret", ""},
-		{"another certificate than the Lease's", reachFlags{}, leader.Fingerprint([]byte("other")), "", "it isn't the certificate of the Berth that holds the Lease kube-system/berth"},
-		{"a Lease that names no certificate", reachFlags{}, "", "", "certificate signed by unknown authority"},
-		{"a certificate of the authority", reachFlags{ca: own}, "", "Bearer secret", ""},
-		{"a certificate of another authority than the one given", reachFlags{ca: other}, right, "", "certificate signed by unknown authority"},
-		{"whatever --pod says", reachFlags{pod: "a/b"}, right, "Bearer secret", ""},
-		{"any certificate", reachFlags{insecure: true}, right, "", ""},
-		{"a token of a file, unchecked", reachFlags{insecure: true, tokenFile: token}, "", "Bearer of-a-file", ""},
-		{"a token of a file, and a certificate that nobody vouches for", reachFlags{tokenFile: token}, "", "", "certificate signed by unknown authority"},
+		{"the Lease's certificate", Flags{}, right, "Bearer secret", ""},
+		{"another certificate than the Lease's", Flags{}, leader.Fingerprint([]byte("other")), "", "it isn't the certificate of the Berth that holds the Lease kube-system/berth"},
+		{"a Lease that names no certificate", Flags{}, "", "", "certificate signed by unknown authority"},
+		{"a certificate of the authority", Flags{CA: own}, "", "Bearer secret", ""},
+		{"a certificate of another authority than the one given", Flags{CA: other}, right, "", "certificate signed by unknown authority"},
+		{"whatever --pod says", Flags{Pod: "a/b"}, right, "Bearer secret", ""},
+		{"any certificate", Flags{Insecure: true}, right, "", ""},
+		{"a token of a file, unchecked", Flags{Insecure: true, TokenFile: token}, "", "Bearer of-a-file", ""},
+		{"a token of a file, and a certificate that nobody vouches for", Flags{TokenFile: token}, "", "", "certificate signed by unknown authority"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			d.lease, x.flags.kubeconfig = x.lease, d.kubeconfig
+			d.lease, x.flags.Kubeconfig = x.lease, d.kubeconfig
 			sent, err := d.ask(x.flags, "/debug/status")
 			if sent != x.sent || (err == nil) != (x.error == "") || err != nil && !strings.Contains(err.Error(), x.error) {
 				t.Errorf("sent %q and returned %v; want %q and %q", sent, err, x.sent, x.error)
@@ -135,15 +135,15 @@ func TestNoCredentialsInClearText(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer plain.Close()
 	for _, server := range []string{plain.URL, strings.TrimPrefix(plain.URL, "http://"), "https://", "localhost"} {
-		f := reachFlags{kubeconfig: d.kubeconfig, lease: "kube-system/berth", server: server}
-		if _, err := f.ask(t.Context(), "/debug/status"); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("--server is %q; give an address such as https://", server)) {
+		f := Flags{Kubeconfig: d.kubeconfig, Lease: "kube-system/berth", Server: server}
+		if _, err := f.Ask(t.Context(), "/debug/status"); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("--server is %q; give an address such as https://", server)) {
 			t.Errorf("%s: %v", server, err)
 		}
 	}
 	if n := asked.Load(); n > 0 {
 		t.Errorf("the server without TLS was asked %d times", n)
 	}
-	if _, err := d.ask(reachFlags{kubeconfig: d.kubeconfig}, "/moved"); err == nil || d.calls.Load() != 1 {
+	if _, err := d.ask(Flags{Kubeconfig: d.kubeconfig}, "/moved"); err == nil || d.calls.Load() != 1 {
 		t.Errorf("a redirect: %v after %d calls, want an error after one", err, d.calls.Load())
 	}
 }
@@ -166,8 +166,8 @@ func TestAClientCertificateIsShown(t *testing.T) {
 	if err := clientcmd.WriteToFile(*conf, d.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	f := reachFlags{kubeconfig: d.kubeconfig, lease: "kube-system/berth", server: berth.URL}
-	if _, err := f.ask(t.Context(), "/debug/status"); err != nil || shown.Load() == 0 {
+	f := Flags{Kubeconfig: d.kubeconfig, Lease: "kube-system/berth", Server: berth.URL}
+	if _, err := f.Ask(t.Context(), "/debug/status"); err != nil || shown.Load() == 0 {
 		t.Errorf("%d client certificates were shown, %v; want its own", shown.Load(), err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package reach
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ func (l *target) String() string { return l.namespace + "/" + l.pod }
 
 // apiClient returns the user's connection to the API server. Times of the API server are read
 // from its answers: a Lease is never judged by the clock of the user's machine.
-func (f *reachFlags) apiClient() (*rest.Config, kubernetes.Interface, *serverClock, error) {
+func (f *Flags) apiClient() (*rest.Config, kubernetes.Interface, *serverClock, error) {
 	cfg, err := f.kubeconfigFile().ClientConfig()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("reading the kubeconfig: %w; set --kubeconfig or $KUBECONFIG, or connect to Berth directly with --server", err)
@@ -81,17 +81,17 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // findLeader returns the pod to ask: that of --pod, or the one that holds the Lease.
-func (f *reachFlags) findLeader(ctx context.Context, client kubernetes.Interface, clock *serverClock) (*target, error) {
-	if f.pod != "" {
-		namespace, name, ok := strings.Cut(f.pod, "/")
+func (f *Flags) findLeader(ctx context.Context, client kubernetes.Interface, clock *serverClock) (*target, error) {
+	if f.Pod != "" {
+		namespace, name, ok := strings.Cut(f.Pod, "/")
 		if !ok || namespace == "" || name == "" {
-			return nil, fmt.Errorf("--pod is %q; it must be the pod of Berth as NAMESPACE/NAME", f.pod)
+			return nil, fmt.Errorf("--pod is %q; it must be the pod of Berth as NAMESPACE/NAME", f.Pod)
 		}
-		return &target{namespace: namespace, pod: name, port: cmp.Or(f.port, observe.Port)}, nil
+		return &target{namespace: namespace, pod: name, port: cmp.Or(f.Port, observe.Port)}, nil
 	}
-	namespace, name, ok := strings.Cut(f.lease, "/")
+	namespace, name, ok := strings.Cut(f.Lease, "/")
 	if !ok || namespace == "" || name == "" {
-		return nil, fmt.Errorf("--lease is %q; it must be the Lease as NAMESPACE/NAME", f.lease)
+		return nil, fmt.Errorf("--lease is %q; it must be the Lease as NAMESPACE/NAME", f.Lease)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -99,19 +99,19 @@ func (f *reachFlags) findLeader(ctx context.Context, client kubernetes.Interface
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("no Lease %s: Berth is not running here, or its Lease has another name; install Berth, "+
-			"set the Lease with --lease NAMESPACE/NAME (with --mode=autoscaler kube-system/cluster-autoscaler), or the pod with --pod if it runs without leader election", f.lease)
+			"set the Lease with --lease NAMESPACE/NAME (with --mode=autoscaler kube-system/cluster-autoscaler), or the pod with --pod if it runs without leader election", f.Lease)
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("not authorized to get the Lease %s, which names the leader: %w; %s", f.lease, err, grantRole(namespace))
+		return nil, fmt.Errorf("not authorized to get the Lease %s, which names the leader: %w; %s", f.Lease, err, grantRole(namespace))
 	case apierrors.IsUnauthorized(err):
 		return nil, fmt.Errorf("the API server rejects the credentials of the kubeconfig: %w; log in again, or choose another --context", err)
 	case err != nil:
-		return nil, fmt.Errorf("reading the Lease %s: %w; check --kubeconfig and --context", f.lease, err)
+		return nil, fmt.Errorf("reading the Lease %s: %w; check --kubeconfig and --context", f.Lease, err)
 	}
 	l, err := leaderOf(lease, clock.now())
 	if err != nil {
 		return nil, err
 	}
-	l.port = cmp.Or(f.port, l.port)
+	l.port = cmp.Or(f.Port, l.port)
 	return l, nil
 }
 

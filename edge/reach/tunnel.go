@@ -1,4 +1,4 @@
-package main
+package reach
 
 import (
 	"context"
@@ -36,7 +36,7 @@ import (
 const insideTunnel = "localhost"
 
 // throughAPIServer returns a connection to the leader.
-func (f *reachFlags) throughAPIServer(ctx context.Context) (*connection, error) {
+func (f *Flags) throughAPIServer(ctx context.Context) (*Connection, error) {
 	cfg, client, clock, err := f.apiClient()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (f *reachFlags) throughAPIServer(ctx context.Context) (*connection, error) 
 	if err != nil {
 		return nil, err
 	}
-	if f.pod == "" {
+	if f.Pod == "" {
 		if err := f.vouchForPod(ctx, client, l); err != nil {
 			return nil, err
 		}
@@ -59,7 +59,7 @@ func (f *reachFlags) throughAPIServer(ctx context.Context) (*connection, error) 
 		_ = forward.Close()
 		return nil, err
 	}
-	return &connection{http: speaking, base: fmt.Sprintf("https://%s:%d", insideTunnel, l.port), to: "Berth in pod " + l.String(),
+	return &Connection{http: speaking, base: fmt.Sprintf("https://%s:%d", insideTunnel, l.port), to: "Berth in pod " + l.String(),
 		close: func() { speaking.CloseIdleConnections(); _ = forward.Close() }, refused: refusedInTunnel}, nil
 }
 
@@ -73,7 +73,7 @@ func refusedInTunnel(status int, path string) error {
 
 // speakThrough returns a client that speaks HTTPS through a port-forward, with the credentials of
 // the kubeconfig: a token, a client certificate, or what an exec plugin gives.
-func (f *reachFlags) speakThrough(cfg *rest.Config, forward *forward, l *target) (*http.Client, error) {
+func (f *Flags) speakThrough(cfg *rest.Config, forward *forward, l *target) (*http.Client, error) {
 	check, err := f.berthsCertificate(l)
 	if err != nil {
 		return nil, err
@@ -121,9 +121,9 @@ func (c closingIdle) CloseIdleConnections() { c.base.CloseIdleConnections() }
 // there: by --certificate-authority, or by the fingerprint that the Lease has. It is nil when
 // neither is known, as for a certificate from a file: then it is the API server's word that this
 // is the leader's pod.
-func (f *reachFlags) berthsCertificate(l *target) (func(tls.ConnectionState) error, error) {
-	if f.ca != "" {
-		roots, err := readCertificates(f.ca)
+func (f *Flags) berthsCertificate(l *target) (func(tls.ConnectionState) error, error) {
+	if f.CA != "" {
+		roots, err := readCertificates(f.CA)
 		if err != nil {
 			return nil, err
 		}
@@ -164,12 +164,12 @@ func readCertificates(path string) (*x509.CertPool, error) {
 }
 
 // tlsConfig says which certificate is accepted of a Berth at --server.
-func (f *reachFlags) tlsConfig() (*tls.Config, error) {
-	cfg := &tls.Config{InsecureSkipVerify: f.insecure} //nolint:gosec // the user says so
-	if f.ca == "" {
+func (f *Flags) tlsConfig() (*tls.Config, error) {
+	cfg := &tls.Config{InsecureSkipVerify: f.Insecure} //nolint:gosec // the user says so
+	if f.CA == "" {
 		return cfg, nil
 	}
-	roots, err := readCertificates(f.ca)
+	roots, err := readCertificates(f.CA)
 	cfg.RootCAs = roots
 	return cfg, err
 }

@@ -1,4 +1,4 @@
-package main
+package reach
 
 import (
 	"context"
@@ -22,18 +22,18 @@ import (
 // holds the fingerprint of a self-signed certificate of Berth's, or by a certificate authority.
 
 // direct returns a connection to the address that --server has.
-func (f *reachFlags) direct(ctx context.Context) (*connection, error) {
-	base, err := url.Parse(f.server)
+func (f *Flags) direct(ctx context.Context) (*Connection, error) {
+	base, err := url.Parse(f.Server)
 	if err != nil || base.Hostname() == "" || base.Scheme != "https" {
-		return nil, fmt.Errorf("--server is %q; give an address such as https://localhost:10259", f.server)
+		return nil, fmt.Errorf("--server is %q; give an address such as https://localhost:10259", f.Server)
 	}
-	c := &connection{base: strings.TrimRight(f.server, "/"), to: f.server, refused: refusedDirect}
-	if f.tokenFile == "" && !f.insecure {
+	c := &Connection{base: strings.TrimRight(f.Server, "/"), to: f.Server, refused: refusedDirect}
+	if f.TokenFile == "" && !f.Insecure {
 		cfg, err := f.kubeconfigFile().ClientConfig()
 		if err == nil {
 			return c, f.asKubeconfig(ctx, c, cfg, base.Hostname())
 		}
-		if !clientcmd.IsEmptyConfig(err) || f.kubeconfig != "" {
+		if !clientcmd.IsEmptyConfig(err) || f.Kubeconfig != "" {
 			return nil, fmt.Errorf("reading the kubeconfig: %w; give one with --kubeconfig, or a token with --token-file", err)
 		}
 	}
@@ -43,8 +43,8 @@ func (f *reachFlags) direct(ctx context.Context) (*connection, error) {
 	}
 	transport := &http.Transport{TLSClientConfig: certificates}
 	c.speak(transport, transport)
-	if f.tokenFile != "" {
-		token, err := os.ReadFile(f.tokenFile)
+	if f.TokenFile != "" {
+		token, err := os.ReadFile(f.TokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}
@@ -55,13 +55,13 @@ func (f *reachFlags) direct(ctx context.Context) (*connection, error) {
 
 // speak makes the connection use a transport that wraps base. It follows no redirect, so that
 // credentials never reach another server.
-func (c *connection) speak(through http.RoundTripper, base *http.Transport) {
+func (c *Connection) speak(through http.RoundTripper, base *http.Transport) {
 	c.http = &http.Client{Transport: through, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	c.close = base.CloseIdleConnections
 }
 
 // asKubeconfig makes the connection send the credentials of a kubeconfig to the Berth at a host.
-func (f *reachFlags) asKubeconfig(ctx context.Context, c *connection, cfg *rest.Config, host string) error {
+func (f *Flags) asKubeconfig(ctx context.Context, c *Connection, cfg *rest.Config, host string) error {
 	vouched, err := f.vouchedFor(ctx, host)
 	if err != nil {
 		return err
@@ -77,13 +77,13 @@ func (f *reachFlags) asKubeconfig(ctx context.Context, c *connection, cfg *rest.
 
 // vouchedFor returns what checks Berth's certificate: by --certificate-authority; without it by the
 // fingerprint that the Lease has, and for another certificate by the authorities of this machine.
-func (f *reachFlags) vouchedFor(ctx context.Context, host string) (func(tls.ConnectionState) error, error) {
+func (f *Flags) vouchedFor(ctx context.Context, host string) (func(tls.ConnectionState) error, error) {
 	var roots *x509.CertPool // nil for those of this machine
 	var leased string
 	var unknown error // why there is no fingerprint
 	var err error
-	if f.ca != "" {
-		if roots, err = readCertificates(f.ca); err != nil {
+	if f.CA != "" {
+		if roots, err = readCertificates(f.CA); err != nil {
 			return nil, err
 		}
 	} else {
@@ -102,7 +102,7 @@ func (f *reachFlags) vouchedFor(ctx context.Context, host string) (func(tls.Conn
 		case err == nil:
 			return nil
 		case leased != "":
-			return fmt.Errorf("%w, and it isn't the certificate of the Berth that holds the Lease %s", err, f.lease)
+			return fmt.Errorf("%w, and it isn't the certificate of the Berth that holds the Lease %s", err, f.Lease)
 		case unknown != nil:
 			return fmt.Errorf("%w, and the Lease can't vouch for it: %w", err, unknown)
 		}
@@ -112,13 +112,13 @@ func (f *reachFlags) vouchedFor(ctx context.Context, host string) (func(tls.Conn
 
 // leasedCertificate returns the fingerprint that the Lease has, "" when its holder serves with a
 // certificate from a file.
-func (f *reachFlags) leasedCertificate(ctx context.Context) (string, error) {
+func (f *Flags) leasedCertificate(ctx context.Context) (string, error) {
 	_, client, clock, err := f.apiClient()
 	if err != nil {
 		return "", err
 	}
 	byLease := *f
-	byLease.pod = ""
+	byLease.Pod = ""
 	l, err := byLease.findLeader(ctx, client, clock)
 	if err != nil {
 		return "", err

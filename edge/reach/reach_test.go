@@ -1,4 +1,4 @@
-package main
+package reach
 
 import (
 	"crypto/tls"
@@ -64,27 +64,27 @@ func sayLeader(l *target) string {
 // TestFindLeaderNamesTheFlag gives flags that name no object.
 func TestFindLeaderNamesTheFlag(t *testing.T) {
 	for _, x := range []struct {
-		flags reachFlags
+		flags Flags
 		want  string
 	}{
-		{reachFlags{lease: "berth"}, `--lease is "berth"; it must be the Lease as NAMESPACE/NAME`},
-		{reachFlags{lease: "kube-system/"}, "--lease is"},
-		{reachFlags{pod: "berth-0"}, `--pod is "berth-0"; it must be the pod of Berth as NAMESPACE/NAME`},
-		{reachFlags{lease: "kube-system/berth"}, "no Lease kube-system/berth: Berth is not running here"},
+		{Flags{Lease: "berth"}, `--lease is "berth"; it must be the Lease as NAMESPACE/NAME`},
+		{Flags{Lease: "kube-system/"}, "--lease is"},
+		{Flags{Pod: "berth-0"}, `--pod is "berth-0"; it must be the pod of Berth as NAMESPACE/NAME`},
+		{Flags{Lease: "kube-system/berth"}, "no Lease kube-system/berth: Berth is not running here"},
 	} {
 		if _, err := x.flags.findLeader(t.Context(), fake.NewClientset(), &serverClock{}); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v\nwant …%s…", x.flags, err, x.want)
 		}
 	}
-	given := reachFlags{lease: "kube-system/berth", pod: "ns/berth-0"}
+	given := Flags{Lease: "kube-system/berth", Pod: "ns/berth-0"}
 	if l, err := given.findLeader(t.Context(), fake.NewClientset(), &serverClock{}); err != nil || sayLeader(l) != "ns/berth-0:10259 " {
 		t.Errorf("with --pod the leader is %v %v", l, err)
 	}
-	if _, err := (&reachFlags{tokenFile: "t"}).open(t.Context()); err == nil || !strings.Contains(err.Error(), "--token-file needs --server") {
+	if _, err := (&Flags{TokenFile: "t"}).Open(t.Context()); err == nil || !strings.Contains(err.Error(), "--token-file needs --server") {
 		t.Errorf("a token without a server: %v", err)
 	}
-	missing := reachFlags{kubeconfig: filepath.Join(t.TempDir(), "none"), lease: "kube-system/berth"}
-	if _, err := missing.open(t.Context()); err == nil || !strings.Contains(err.Error(), "set --kubeconfig") {
+	missing := Flags{Kubeconfig: filepath.Join(t.TempDir(), "none"), Lease: "kube-system/berth"}
+	if _, err := missing.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "set --kubeconfig") {
 		t.Errorf("a kubeconfig that isn't there: %v", err)
 	}
 }
@@ -128,7 +128,7 @@ func TestOnlyBerthsCertificateIsSpokenTo(t *testing.T) {
 		{"its authority", own, "", ""},
 		{"another authority", other, "", "is not signed by --certificate-authority"},
 	} {
-		check, err := (&reachFlags{ca: x.ca}).berthsCertificate(&target{certificate: x.lease})
+		check, err := (&Flags{CA: x.ca}).berthsCertificate(&target{certificate: x.lease})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestOnlyBerthsCertificateIsSpokenTo(t *testing.T) {
 			t.Errorf("%s: %v, want …%s…", x.name, err, x.want)
 		}
 	}
-	if check, err := (&reachFlags{}).berthsCertificate(&target{}); check != nil || err != nil {
+	if check, err := (&Flags{}).berthsCertificate(&target{}); check != nil || err != nil {
 		t.Errorf("when nothing is known of the certificate, it is checked, or %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package reach
 
 import (
 	"context"
@@ -62,25 +62,25 @@ func TestCredentialsGoToBerthsPod(t *testing.T) {
 	berths := map[string]string{nameLabel: "berth", instanceLabel: "berth"}
 	for _, x := range []struct {
 		name    string
-		flags   reachFlags
+		flags   Flags
 		in      string // namespace in the Lease
 		account string
 		labels  map[string]string
 		want    string // part of the error; "" when the connection is opened
 	}{
-		{"Berth's pod", reachFlags{}, "kube-system", "berth", berths, ""},
-		{"no namespace in the Lease", reachFlags{}, "", "berth", berths, ""},
-		{"of another release", reachFlags{}, "kube-system", "prod-berth", map[string]string{nameLabel: "berth", instanceLabel: "prod"}, ""},
-		{"a foreign namespace", reachFlags{}, "tenant", "berth", berths, "names pod tenant/p as the leader, which is not in namespace kube-system: no credentials are sent there"},
-		{"a namespace that the user names", reachFlags{serviceAccount: "own/berth"}, "own", "berth", nil, ""},
-		{"another than the user names", reachFlags{serviceAccount: "own/berth"}, "kube-system", "berth", berths, "is not in namespace own"},
-		{"a foreign service account", reachFlags{}, "kube-system", "csi-driver", berths, "runs under the service account csi-driver, and Berth's is berth"},
-		{"the default service account", reachFlags{}, "kube-system", "", berths, "runs under the service account default"},
-		{"a pod without Berth's labels", reachFlags{}, "kube-system", "berth", nil, "has no label app.kubernetes.io/name=berth"},
-		{"a service account that the user names", reachFlags{serviceAccount: "kube-system/csi-driver"}, "kube-system", "csi-driver", nil, ""},
-		{"another service account than the user names", reachFlags{serviceAccount: "kube-system/b"}, "kube-system", "berth", berths, "and Berth's is b"},
-		{"a service account without a namespace", reachFlags{serviceAccount: "berth"}, "kube-system", "berth", berths, `--service-account is "berth"`},
-		{"the pod that the user names", reachFlags{pod: "tenant/p"}, "elsewhere", "any", nil, ""},
+		{"Berth's pod", Flags{}, "kube-system", "berth", berths, ""},
+		{"no namespace in the Lease", Flags{}, "", "berth", berths, ""},
+		{"of another release", Flags{}, "kube-system", "prod-berth", map[string]string{nameLabel: "berth", instanceLabel: "prod"}, ""},
+		{"a foreign namespace", Flags{}, "tenant", "berth", berths, "names pod tenant/p as the leader, which is not in namespace kube-system: no credentials are sent there"},
+		{"a namespace that the user names", Flags{ServiceAccount: "own/berth"}, "own", "berth", nil, ""},
+		{"another than the user names", Flags{ServiceAccount: "own/berth"}, "kube-system", "berth", berths, "is not in namespace own"},
+		{"a foreign service account", Flags{}, "kube-system", "csi-driver", berths, "runs under the service account csi-driver, and Berth's is berth"},
+		{"the default service account", Flags{}, "kube-system", "", berths, "runs under the service account default"},
+		{"a pod without Berth's labels", Flags{}, "kube-system", "berth", nil, "has no label app.kubernetes.io/name=berth"},
+		{"a service account that the user names", Flags{ServiceAccount: "kube-system/csi-driver"}, "kube-system", "csi-driver", nil, ""},
+		{"another service account than the user names", Flags{ServiceAccount: "kube-system/b"}, "kube-system", "berth", berths, "and Berth's is b"},
+		{"a service account without a namespace", Flags{ServiceAccount: "berth"}, "kube-system", "berth", berths, `--service-account is "berth"`},
+		{"the pod that the user names", Flags{Pod: "tenant/p"}, "elsewhere", "any", nil, ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			holder, seconds, now := "p_1", int32(15), metav1.NewMicroTime(time.Now())
@@ -96,8 +96,8 @@ func TestCredentialsGoToBerthsPod(t *testing.T) {
 			}}
 			server := httptest.NewTLSServer(api)
 			defer server.Close()
-			x.flags.kubeconfig, x.flags.lease = kubeconfigOf(t, server), "kube-system/berth"
-			_, err := x.flags.open(context.Background())
+			x.flags.Kubeconfig, x.flags.Lease = kubeconfigOf(t, server), "kube-system/berth"
+			_, err := x.flags.Open(context.Background())
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("opening a connection: %v\nwant …%s…", err, x.want)
 			}

@@ -1,4 +1,4 @@
-package main
+package reach
 
 import (
 	"cmp"
@@ -31,28 +31,28 @@ func (a account) String() string { return a.namespace + "/" + a.name }
 
 // berthsAccount returns the service account that Berth's pods must run under by --service-account,
 // and the namespace of the Lease with an empty name when that isn't given.
-func (f *reachFlags) berthsAccount() (account, error) {
-	if f.serviceAccount == "" {
-		namespace, _, _ := strings.Cut(f.lease, "/")
+func (f *Flags) berthsAccount() (account, error) {
+	if f.ServiceAccount == "" {
+		namespace, _, _ := strings.Cut(f.Lease, "/")
 		return account{namespace: namespace}, nil
 	}
-	namespace, name, ok := strings.Cut(f.serviceAccount, "/")
+	namespace, name, ok := strings.Cut(f.ServiceAccount, "/")
 	if !ok || namespace == "" || name == "" {
-		return account{}, fmt.Errorf("--service-account is %q; it must be the service account of Berth's pods as NAMESPACE/NAME", f.serviceAccount)
+		return account{}, fmt.Errorf("--service-account is %q; it must be the service account of Berth's pods as NAMESPACE/NAME", f.ServiceAccount)
 	}
 	return account{namespace, name}, nil
 }
 
 // vouchForPod returns an error unless the API server shows that the pod which the Lease names is one
 // of Berth's.
-func (f *reachFlags) vouchForPod(ctx context.Context, client kubernetes.Interface, l *target) error {
+func (f *Flags) vouchForPod(ctx context.Context, client kubernetes.Interface, l *target) error {
 	want, err := f.berthsAccount()
 	if err != nil {
 		return err
 	}
 	if l.namespace != want.namespace {
 		return fmt.Errorf("the Lease %s names pod %s as the leader, which is not in namespace %s: no credentials are sent there, since whoever may update the Lease could name any pod; "+
-			"if Berth runs in namespace %s, name its service account with --service-account %[4]s/NAME", f.lease, l, want.namespace, l.namespace)
+			"if Berth runs in namespace %s, name its service account with --service-account %[4]s/NAME", f.Lease, l, want.namespace, l.namespace)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -70,18 +70,18 @@ func (f *reachFlags) vouchForPod(ctx context.Context, client kubernetes.Interfac
 
 // vouchedPod returns an error unless a pod runs under a service account. That of an empty name is
 // the one that the chart gives the pods of its release.
-func (f *reachFlags) vouchedPod(pod *v1.Pod, want account) error {
+func (f *Flags) vouchedPod(pod *v1.Pod, want account) error {
 	runs := cmp.Or(pod.Spec.ServiceAccountName, "default")
 	if want.name == "" {
 		if pod.Labels[nameLabel] != "berth" {
 			return fmt.Errorf("pod %s/%s, which the Lease %s names as the leader, has no label %s=berth: no credentials are sent there; "+
-				"if it is Berth's, name its service account with --service-account %[1]s/%[5]s, or the pod with --pod", pod.Namespace, pod.Name, f.lease, nameLabel, runs)
+				"if it is Berth's, name its service account with --service-account %[1]s/%[5]s, or the pod with --pod", pod.Namespace, pod.Name, f.Lease, nameLabel, runs)
 		}
 		want.name = chartName(pod.Labels[instanceLabel])
 	}
 	if runs != want.name {
 		return fmt.Errorf("pod %s/%s, which the Lease %s names as the leader, runs under the service account %s, and Berth's is %s: no credentials are sent there; "+
-			"if it is Berth's, name its service account with --service-account %[1]s/%[4]s, or the pod with --pod", pod.Namespace, pod.Name, f.lease, runs, want.name)
+			"if it is Berth's, name its service account with --service-account %[1]s/%[4]s, or the pod with --pod", pod.Namespace, pod.Name, f.Lease, runs, want.name)
 	}
 	return nil
 }
