@@ -21,16 +21,19 @@ import (
 	"github.com/berthproject/berth/core/autoscaler/expander"
 	"github.com/berthproject/berth/core/cluster"
 	"github.com/berthproject/berth/drive"
+	"github.com/berthproject/berth/edge/apiserver"
 	edgeexpander "github.com/berthproject/berth/edge/expander"
 	"github.com/berthproject/berth/edge/extender"
+	"github.com/berthproject/berth/edge/incumbent"
 	"github.com/berthproject/berth/edge/leader"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/observe"
+	"github.com/berthproject/berth/edge/provider"
 	"github.com/berthproject/berth/edge/provider/bounded"
 )
 
 // This file puts berth run together: flags and files (run_flags.go), the API server
-// (connect.go), the HTTPS server, the Lease (edge/leader), and the live edge with what it
+// (edge/apiserver), the HTTPS server, the Lease (edge/leader), and the live edge with what it
 // decides under. A recording is in record.go.
 
 func runCommand() *cobra.Command {
@@ -79,12 +82,12 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	cloud, err := f.readCloudConfig()
+	cloud, err := f.provider().Load()
 	if err != nil {
 		return err
 	}
 	log.Info("starting Berth", f.startUp(cmd.Flags(), &cfg)...)
-	api, err := f.connect(ctx, cfg, log)
+	api, err := apiserver.Connect(ctx, f.server(cfg), log)
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	}
 	p := &process{flags: f, cfg: cfg, cloud: cloud, api: api, identity: identity, log: log,
 		server: observe.NewServer(cfg, log), served: make(chan struct{}), health: live.NewHealth(f.cloudProvider != ""),
-		incumbents: newIncumbents(f, &cfg, api.client, log)}
+		incumbents: incumbent.New(f.incumbents(&cfg), api.Client, log)}
 	f.watch(p.server)
 	// The server comes up while the caches fill: until they are full it says what is missing. An
 	// error of it ends the rest, before anything is written.
@@ -103,10 +106,10 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	do := func() error { return p.work(ctx, nil, nil) }
 	var e *leader.Election
 	if le := cfg.LeaderElection; le.Enabled {
-		if err := leader.MayLead(ctx, api.lease, le); err != nil {
+		if err := leader.MayLead(ctx, api.Lease, le); err != nil {
 			return err
 		}
-		e = leader.NewElection(api.lease, le, identity, api.fence, log)
+		e = leader.NewElection(api.Lease, le, identity, api.Fence, log)
 		do = func() error { return e.Run(ctx, p.work) }
 	}
 	p.check(e)
@@ -123,7 +126,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 func (p *process) serve(ctx context.Context, e *leader.Election, fail context.CancelCauseFunc) {
 	defer close(p.served)
 	serving := p.flags.serving
-	serving.UseKubeconfig(p.flags.kubeconfigPath(p.cfg))
+	serving.UseKubeconfig(p.flags.server(p.cfg).KubeconfigPath())
 	address, err := p.server.Run(ctx, serving)
 	if err != nil {
 		fail(errServing{err})
@@ -173,15 +176,15 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 type process struct {
 	flags    *runFlags
 	cfg      config.Scheduler
-	cloud    cloudConfig
-	api      *apiServer
+	cloud    provider.Config
+	api      *apiserver.Connection
 	identity string // of this process among all Berths
 	server   *observe.Server
 	served   chan struct{} // closed when the server runs, or has failed
 	health   *live.Health
 	log      *slog.Logger
 
-	incumbents *incumbents
+	incumbents *incumbent.Programs
 }
 
 // check has the server ask for what probes are to know. The election is nil without one.
@@ -210,7 +213,7 @@ func (p *process) work(ctx context.Context, synced func(leader.CatchUp), becomeL
 // workAlone is work. It returns an error before anything is written when another program is running
 // that does the same.
 func (p *process) workAlone(ctx context.Context, synced func(leader.CatchUp), becomeLeader <-chan struct{}) error {
-	if err := p.incumbents.noScheduler(ctx); err != nil {
+	if err := p.incumbents.NoScheduler(ctx); err != nil {
 		return err
 	}
 	o, end, err := p.options(ctx, becomeLeader)
@@ -238,7 +241,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 		cfg = cfg.Beside(slices.Concat(a.AllowedSchedulers, a.BypassedSchedulers)...)
 	}
 	o := live.Options{
-		Config: p.api.rest, Fence: p.api.fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
+		Config: p.api.Rest, Fence: p.api.Fence, Health: p.health, Schema: schema, Host: p.identity, Log: p.log,
 		Hooks: []drive.Hook{p.server}, State: p.server.State, Questions: p.server.Questions, Watcher: p.server,
 		Core:         core.DefaultConfig(cfg.Build(schema)...),
 		BecomeLeader: becomeLeader, BindStalled: p.server.BindStalled,
@@ -257,7 +260,7 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 			return live.Options{}, nil, err
 		}
 	}
-	nodes, err := p.cloud.provider(p.api, &p.flags.scale.Core, p.log)
+	nodes, err := p.cloud.Open(p.api, &p.flags.scale.Core, p.log)
 	if err != nil {
 		return live.Options{}, nil, err
 	}
@@ -275,13 +278,13 @@ func (p *process) options(ctx context.Context, becomeLeader <-chan struct{}) (_ 
 	}
 	ended := func() {} // what to do at the end: nothing unless this Berth has led
 	o.OnBecomeLeader = func(ctx context.Context) error {
-		nodes.watch(ctx)
-		if err := errors.Join(p.incumbents.noScheduler(ctx), p.incumbents.noAutoscaler(ctx, o.Provider)); err != nil {
+		nodes.Watch(ctx)
+		if err := errors.Join(p.incumbents.NoScheduler(ctx), p.incumbents.NoAutoscaler(ctx, o.Provider)); err != nil {
 			return err
 		}
 		p.server.BecomeLeader()
-		ended = nodes.end
-		return nodes.lead(ctx)
+		ended = nodes.End
+		return nodes.Lead(ctx)
 	}
 	return o, func() { ended() }, nil
 }

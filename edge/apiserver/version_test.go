@@ -1,4 +1,4 @@
-package main
+package apiserver
 
 import (
 	"bytes"
@@ -64,9 +64,8 @@ func TestConnectSaysWhatVersionItFound(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(version.Info{GitVersion: git})
 		}))
-		f, log := newRunFlags(), bytes.Buffer{}
-		f.master = server.URL
-		_, err := f.connect(t.Context(), config.Default(), slog.New(slog.NewTextHandler(&log, nil)))
+		log := bytes.Buffer{}
+		_, err := Connect(t.Context(), Options{Master: server.URL, Config: config.Default()}, slog.New(slog.NewTextHandler(&log, nil)))
 		server.Close()
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,6 @@
-package main
+// Package provider makes a provider of nodes of --cloud-provider and --cloud-config. What must hold:
+// only the leader makes a provider do anything, and a shadow only reads.
+package provider
 
 import (
 	"context"
@@ -14,6 +16,7 @@ import (
 	"github.com/berthproject/berth/core"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
 	"github.com/berthproject/berth/core/cluster"
+	"github.com/berthproject/berth/edge/apiserver"
 	"github.com/berthproject/berth/edge/live"
 	"github.com/berthproject/berth/edge/provider/clusterapi"
 	"github.com/berthproject/berth/edge/provider/externalgrpc"
@@ -21,14 +24,11 @@ import (
 	"github.com/berthproject/berth/internal/simulatedgroup"
 )
 
-// This file has --cloud-provider and --cloud-config become a provider of nodes. What must hold:
-// only the leader has a provider do anything, and a shadow only reads.
-
 // The values of --cloud-provider.
 const (
-	simulatedProvider = "simulated"
-	externalProvider  = "externalgrpc"
-	capiProvider      = "clusterapi"
+	Simulated  = "simulated"
+	External   = "externalgrpc"
+	ClusterAPI = "clusterapi"
 )
 
 // The environment variables that Cluster Autoscaler reads for Cluster API.
@@ -38,47 +38,55 @@ const (
 	capiArchEnv    = "CAPI_SCALE_ZERO_DEFAULT_ARCH"
 )
 
-// cloudConfig is what --cloud-config says: of one field at most, by --cloud-provider.
-type cloudConfig struct {
+// Config is what --cloud-config says: of one field at most, by --cloud-provider.
+type Config struct {
 	simulated *simulatedgroup.File
 	external  *externalgrpc.Config
 	// capi has no API when Cluster API is in the cluster that Berth works for.
 	capi *clusterapi.Config
 	// unknown names a key of the file that means nothing, "" for none.
 	unknown string
-	// shadow has the provider only read.
+	// shadow is true for a provider that only reads.
 	shadow bool
 }
 
-// readCloudConfig reads --cloud-config; empty without it.
-func (f *runFlags) readCloudConfig() (c cloudConfig, err error) {
-	c.shadow = f.shadow
-	switch f.cloudProvider {
-	case simulatedProvider:
-		c.simulated, err = simulatedgroup.Load(f.cloudConfig)
-	case externalProvider:
-		c.external, c.unknown, err = externalgrpc.LoadConfig(f.cloudConfig)
-	case capiProvider:
-		c.capi, err = f.clusterAPI()
+// Options are the flags that say where nodes come from.
+type Options struct {
+	Name      string   // of the provider, "" for none
+	File      string   // path of --cloud-config
+	Discovery []string // values of --node-group-auto-discovery
+	Shadow    bool     // the provider only reads
+}
+
+// Load reads --cloud-config; the result is empty without a provider.
+func (o Options) Load() (c Config, err error) {
+	c.shadow = o.Shadow
+	switch o.Name {
+	case Simulated:
+		c.simulated, err = simulatedgroup.Load(o.File)
+	case External:
+		c.external, c.unknown, err = externalgrpc.LoadConfig(o.File)
+	case ClusterAPI:
+		c.capi, err = o.clusterAPI()
 	}
 	return c, err
 }
 
 // clusterAPI returns the configuration of the provider clusterapi, for which --cloud-config is the
 // kubeconfig of the management cluster.
-func (f *runFlags) clusterAPI() (*clusterapi.Config, error) {
+func (o Options) clusterAPI() (*clusterapi.Config, error) {
 	c := &clusterapi.Config{Group: os.Getenv(capiGroupEnv), Version: os.Getenv(capiVersionEnv), Arch: os.Getenv(capiArchEnv)}
-	for _, value := range f.groups.Discovery {
+	for _, value := range o.Discovery {
 		s, err := clusterapi.ParseAutoDiscovery(value)
 		if err != nil {
 			return nil, fmt.Errorf("--node-group-auto-discovery: %w", err)
 		}
 		c.Discovery = append(c.Discovery, s)
 	}
-	if f.cloudConfig == "" {
+	if o.File == "" {
 		return c, nil
 	}
-	rc, err := clientcmd.BuildConfigFromFlags("", f.cloudConfig)
+	rc, err := clientcmd.BuildConfigFromFlags("", o.File)
 	if err != nil {
 		return nil, fmt.Errorf("--cloud-config: %w; give the path of the management cluster's kubeconfig, or leave it out when Cluster API is in the same cluster", err)
 	}
@@ -93,28 +101,28 @@ const (
 	capiBurst = 100
 )
 
-// nodes is where nodes come from.
-type nodes struct {
+// Nodes is where nodes come from.
+type Nodes struct {
 	nodegroup.Provider // nil without --cloud-provider
-	// watch makes the provider read its groups from its watches, until ctx is done. It comes
-	// before lead.
-	watch func(ctx context.Context)
-	// lead starts the work of the provider, until ctx is done; end ends it. It comes last, and
-	// only after lead.
-	lead func(ctx context.Context) error
-	end  func()
+	// Watch makes the provider read its groups from its watches, until ctx is done. It comes
+	// before Lead.
+	Watch func(ctx context.Context)
+	// Lead starts the work of the provider, until ctx is done; End ends it. It comes last, and
+	// only after Lead.
+	Lead func(ctx context.Context) error
+	End  func()
 }
 
-// provider returns the provider of a configuration.
-func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.Logger) (nodes, error) {
-	none := nodes{watch: func(context.Context) {}, lead: func(context.Context) error { return nil }, end: func() {}}
+// Open returns the provider of a configuration.
+func (c *Config) Open(api *apiserver.Connection, flags *core.Autoscale, log *slog.Logger) (Nodes, error) {
+	none := Nodes{Watch: func(context.Context) {}, Lead: func(context.Context) error { return nil }, End: func() {}}
 	switch {
 	case c.simulated != nil:
-		p := simulated.New(api.client.CoreV1().Nodes(), c.simulated, time.Now, log)
+		p := simulated.New(api.Client.CoreV1().Nodes(), c.simulated, time.Now, log)
 		if c.shadow {
-			return nodes{simulated.Seen{Provider: p}, none.watch, none.lead, none.end}, nil
+			return Nodes{simulated.Seen{Provider: p}, none.Watch, none.Lead, none.End}, nil
 		}
-		return nodes{p, none.watch, func(ctx context.Context) error { return adopt(ctx, p) }, none.end}, nil
+		return Nodes{p, none.Watch, func(ctx context.Context) error { return Adopt(ctx, p) }, none.End}, nil
 	case c.capi != nil:
 		cfg := *c.capi
 		cfg.API = c.managementAPI(api)
@@ -122,7 +130,7 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 		if err != nil {
 			return none, err
 		}
-		return nodes{p, p.Start, none.lead, none.end}, nil
+		return Nodes{p, p.Start, none.Lead, none.End}, nil
 	case c.external != nil:
 		if c.unknown != "" {
 			log.Warn("--cloud-config has an unknown key", "err", c.unknown)
@@ -134,10 +142,10 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 		if err != nil {
 			return none, err
 		}
-		return nodes{p, none.watch, none.lead, func() {
+		return Nodes{p, none.Watch, none.Lead, func() {
 			// Another leader may use the server already: it isn't told that its client goes then. A
 			// shadow's server is somebody else's, too.
-			if !c.shadow && api.fence.Open() {
+			if !c.shadow && api.Fence.Open() {
 				if err := p.Cleanup(context.Background()); err != nil {
 					log.Info("could not notify the external provider that this client is shutting down", "err", err)
 				}
@@ -151,11 +159,11 @@ func (c *cloudConfig) provider(api *apiServer, flags *core.Autoscale, log *slog.
 }
 
 // managementAPI returns how the provider clusterapi reaches the management cluster.
-func (c *cloudConfig) managementAPI(api *apiServer) *rest.Config {
-	out := rest.CopyConfig(api.rest)
+func (c *Config) managementAPI(api *apiserver.Connection) *rest.Config {
+	out := rest.CopyConfig(api.Rest)
 	if c.capi.API != nil {
-		out = api.fence.Config(c.capi.API)
-		out.UserAgent = api.rest.UserAgent
+		out = api.Fence.Config(c.capi.API)
+		out.UserAgent = api.Rest.UserAgent
 	}
 	if c.shadow {
 		out = live.ReadOnly(out)
@@ -174,9 +182,9 @@ func groupDefaults(a *core.Autoscale) cluster.GroupOptions {
 	}
 }
 
-// adopt has the simulated provider take over the nodes that exist, and make nodes until ctx is
+// Adopt makes the simulated provider take over the nodes that exist, and make nodes until ctx is
 // done. Only one process at a time may: two providers would make each node twice.
-func adopt(ctx context.Context, p *simulated.Provider) error {
+func Adopt(ctx context.Context, p *simulated.Provider) error {
 	if err := p.Adopt(ctx); err != nil {
 		return fmt.Errorf("taking over simulated nodes: %w", err)
 	}

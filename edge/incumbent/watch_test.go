@@ -1,7 +1,6 @@
-package main
+package incumbent
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"testing"
@@ -17,68 +16,15 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/berthproject/berth/internal/testkit/foreignlease"
 )
 
 // This file specifies when a Lease of another program counts as live. It lasts 15 s, and its holder
 // renews it every 2 s.
 
-// foreignLease is a Lease that another program holds in the API.
-type foreignLease struct {
-	t      *testing.T
-	client *fake.Clientset
-	name   string
-	// clock is how far the holder's clock is ahead of this process's.
-	clock time.Duration
-}
-
-// holdLease creates a Lease that holder holds, and that isn't renewed yet.
-func holdLease(t *testing.T, client *fake.Clientset, name, holder string, clock time.Duration) *foreignLease {
-	l := &foreignLease{t: t, client: client, name: name, clock: clock}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name}}
-	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: l.now(), AcquireTime: l.now()}
-	if _, err := client.CoordinationV1().Leases(lease.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func (l *foreignLease) now() *metav1.MicroTime {
-	return &metav1.MicroTime{Time: time.Now().Add(l.clock)}
-}
-
-// change changes the Lease as its holder or somebody else would.
-func (l *foreignLease) change(f func(*coordinationv1.Lease)) {
-	leases := l.client.CoordinationV1().Leases(metav1.NamespaceSystem)
-	lease, err := leases.Get(context.Background(), l.name, metav1.GetOptions{})
-	if err == nil {
-		f(lease)
-		_, err = leases.Update(context.Background(), lease, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		l.t.Error(err)
-	}
-}
-
-// renew has the holder renew the Lease every two seconds until the test ends.
-func (l *foreignLease) renew() {
-	go func() {
-		for l.t.Context().Err() == nil {
-			l.change(func(lease *coordinationv1.Lease) { lease.Spec.RenewTime = l.now() })
-			select {
-			case <-l.t.Context().Done():
-			case <-time.After(2 * time.Second):
-			}
-		}
-	}()
-}
-
-// giveUp has the holder end as client-go's elector does.
-func (l *foreignLease) giveUp() {
-	l.change(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = ptr.To("") })
-}
-
-func watchLease(client kubernetes.Interface) *leaseWatch {
-	return &leaseWatch{client: client, namespace: metav1.NamespaceSystem, name: schedulerLease, log: slog.New(slog.DiscardHandler)}
+func watchLease(client kubernetes.Interface) *watch {
+	return &watch{client: client, namespace: metav1.NamespaceSystem, name: SchedulerLease, log: slog.New(slog.DiscardHandler)}
 }
 
 // TestALeaseIsLiveWhileItsHolderRenewsIt has Leases in several states, and holders whose clocks are
@@ -92,42 +38,42 @@ func TestALeaseIsLiveWhileItsHolderRenewsIt(t *testing.T) {
 		within time.Duration
 	}{
 		{"there is no Lease", func(*testing.T, *fake.Clientset) {}, false, 0},
-		{"its holder renews it", func(t *testing.T, c *fake.Clientset) { holdLease(t, c, schedulerLease, "other", 0).renew() }, true, soon},
+		{"its holder renews it", func(t *testing.T, c *fake.Clientset) { foreignlease.Hold(t, c, SchedulerLease, "other", 0).Renew() }, true, soon},
 		{"its holder renews it, by a clock that is 12 hours behind", func(t *testing.T, c *fake.Clientset) {
-			holdLease(t, c, schedulerLease, "other", -12*time.Hour).renew()
+			foreignlease.Hold(t, c, SchedulerLease, "other", -12*time.Hour).Renew()
 		}, true, soon},
 		{"its holder renews it, by a clock that is 12 hours ahead", func(t *testing.T, c *fake.Clientset) {
-			holdLease(t, c, schedulerLease, "other", 12*time.Hour).renew()
+			foreignlease.Hold(t, c, SchedulerLease, "other", 12*time.Hour).Renew()
 		}, true, soon},
-		{"its holder has just died", func(t *testing.T, c *fake.Clientset) { holdLease(t, c, schedulerLease, "other", 0) }, false, lease},
+		{"its holder has just died", func(t *testing.T, c *fake.Clientset) { foreignlease.Hold(t, c, SchedulerLease, "other", 0) }, false, lease},
 		{"its holder has died, and its clock was 12 hours ahead", func(t *testing.T, c *fake.Clientset) {
-			holdLease(t, c, schedulerLease, "other", 12*time.Hour)
+			foreignlease.Hold(t, c, SchedulerLease, "other", 12*time.Hour)
 		}, false, lease},
-		{"its holder died days ago", func(t *testing.T, c *fake.Clientset) { holdLease(t, c, schedulerLease, "other", -48*time.Hour) }, false, 0},
-		{"its holder has given it up", func(t *testing.T, c *fake.Clientset) { holdLease(t, c, schedulerLease, "other", 0).giveUp() }, false, 0},
+		{"its holder died days ago", func(t *testing.T, c *fake.Clientset) { foreignlease.Hold(t, c, SchedulerLease, "other", -48*time.Hour) }, false, 0},
+		{"its holder has given it up", func(t *testing.T, c *fake.Clientset) { foreignlease.Hold(t, c, SchedulerLease, "other", 0).GiveUp() }, false, 0},
 		{"its holder gives it up meanwhile", func(t *testing.T, c *fake.Clientset) {
-			l := holdLease(t, c, schedulerLease, "other", 0)
+			l := foreignlease.Hold(t, c, SchedulerLease, "other", 0)
 			go func() {
 				time.Sleep(time.Second)
-				l.giveUp()
+				l.GiveUp()
 			}()
 		}, false, soon},
 		{"another one takes it over", func(t *testing.T, c *fake.Clientset) {
-			l := holdLease(t, c, schedulerLease, "first", 0)
+			l := foreignlease.Hold(t, c, SchedulerLease, "first", 0)
 			go func() {
 				time.Sleep(10 * time.Second)
-				l.change(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = ptr.To("other") })
+				l.Change(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = ptr.To("other") })
 			}()
 		}, true, 11 * time.Second},
 		{"somebody labels it, and its holder has died", func(t *testing.T, c *fake.Clientset) {
-			l := holdLease(t, c, schedulerLease, "other", 0)
+			l := foreignlease.Hold(t, c, SchedulerLease, "other", 0)
 			go func() {
 				time.Sleep(time.Second)
-				l.change(func(lease *coordinationv1.Lease) { lease.Labels = map[string]string{"a": "b"} })
+				l.Change(func(lease *coordinationv1.Lease) { lease.Labels = map[string]string{"a": "b"} })
 			}()
 		}, false, lease},
 		{"it has a holder and no times", func(t *testing.T, c *fake.Clientset) {
-			holdLease(t, c, schedulerLease, "other", 0).change(func(lease *coordinationv1.Lease) {
+			foreignlease.Hold(t, c, SchedulerLease, "other", 0).Change(func(lease *coordinationv1.Lease) {
 				lease.Spec.RenewTime, lease.Spec.AcquireTime, lease.Spec.LeaseDurationSeconds = nil, nil, nil
 			})
 		}, false, lease},
@@ -154,7 +100,7 @@ func TestALeaseIsLiveWhileItsHolderRenewsIt(t *testing.T) {
 func TestADeadLeaseIsWatchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		l, w := holdLease(t, client, schedulerLease, "other", 0), watchLease(client)
+		l, w := foreignlease.Hold(t, client, SchedulerLease, "other", 0), watchLease(client)
 		for i, atMost := range []time.Duration{16 * time.Second, 0, 0} {
 			began := time.Now()
 			holder, err := w.holder(t.Context())
@@ -163,7 +109,7 @@ func TestADeadLeaseIsWatchedOnce(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 		}
-		l.renew()
+		l.Renew()
 		synctest.Wait()
 		if holder, err := w.holder(t.Context()); err != nil || holder != "other" {
 			t.Errorf("the holder is back: got %q, %v", holder, err)
@@ -174,7 +120,7 @@ func TestADeadLeaseIsWatchedOnce(t *testing.T) {
 // TestAnAPIServerThatFailsToSayWhoHoldsALease fails for a while or for good, and refuses.
 func TestAnAPIServerThatFailsToSayWhoHoldsALease(t *testing.T) {
 	away := apierrors.NewServiceUnavailable("away")
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}, schedulerLease, errors.New("no rule allows it"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}, SchedulerLease, errors.New("no rule allows it"))
 	for _, x := range []struct {
 		name   string
 		err    error
@@ -190,13 +136,13 @@ func TestAnAPIServerThatFailsToSayWhoHoldsALease(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
-				holdLease(t, client, schedulerLease, "other", 0).renew()
+				foreignlease.Hold(t, client, SchedulerLease, "other", 0).Renew()
 				asked, began := fake.NewClientset(), time.Now()
 				asked.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 					if time.Since(began) < x.fails {
 						return true, nil, x.err
 					}
-					l, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), schedulerLease, metav1.GetOptions{})
+					l, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), SchedulerLease, metav1.GetOptions{})
 					return true, l, err
 				})
 				holder, err := watchLease(asked).holder(t.Context())
@@ -205,5 +151,12 @@ func TestAnAPIServerThatFailsToSayWhoHoldsALease(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestManyGroupsAreCounted in the message.
+func TestManyGroupsAreCounted(t *testing.T) {
+	if got, want := enumerate([]string{"a", "b", "c", "d", "e", "f", "g"}), "a, b, c, d, e and 2 more"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

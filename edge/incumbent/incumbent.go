@@ -1,4 +1,16 @@
-package main
+// Package incumbent keeps Berth from doing the work of a kube-scheduler or a Cluster Autoscaler that is
+// still running:
+//
+//	kube-scheduler      both would bind the same pods, each by its own view of what is free
+//	Cluster Autoscaler  both would buy nodes for the same pods, and remove each other's nodes
+//
+// A scheduler is looked for before this process becomes a candidate, and again when it has become
+// the leader, which may be months later; an autoscaler when it has become the leader, since one
+// that stands by resizes nothing. Nothing has been written yet in either case.
+//
+// What this can't see: a program that runs without leader election, one whose Lease has another
+// name or namespace, and one that starts while this process leads.
+package incumbent
 
 import (
 	"context"
@@ -15,75 +27,68 @@ import (
 
 	"github.com/berthproject/berth/config"
 	"github.com/berthproject/berth/core/autoscaler/nodegroup"
-	"github.com/berthproject/berth/core/plugins"
 	"github.com/berthproject/berth/edge/live"
 )
 
-// This file keeps Berth from doing the work of a kube-scheduler or a Cluster Autoscaler that is
-// still running:
-//
-//	kube-scheduler      both would bind the same pods, each by its own view of what is free
-//	Cluster Autoscaler  both would buy nodes for the same pods, and remove each other's nodes
-//
-// A scheduler is looked for before this process becomes a candidate, and again when it has become
-// the leader, which may be months later; an autoscaler when it has become the leader, since one
-// that stands by resizes nothing. Nothing has been written yet in either case.
-//
-// What this can't see: a program that runs without leader election, one whose Lease has another
-// name or namespace, and one that starts while this process leads.
-
 // Leases of the programs that Berth takes the place of, and their namespace.
 const (
-	schedulerLease  = "kube-scheduler"
-	autoscalerLease = "cluster-autoscaler" // also of a Berth with --mode=autoscaler: of both, one acts at a time
-	upstreamStatus  = "cluster-autoscaler-status"
+	SchedulerLease   = "kube-scheduler"
+	AutoscalerLease  = "cluster-autoscaler" // also of a Berth with --mode=autoscaler: of both, one acts at a time
+	AutoscalerStatus = "cluster-autoscaler-status"
 )
 
-// Flags that override what this file refuses.
+// Flags that override what this package refuses.
 const (
-	allowScheduler  = "allow-second-scheduler"
-	allowAutoscaler = "allow-second-autoscaler"
+	AllowScheduler  = "allow-second-scheduler"
+	AllowAutoscaler = "allow-second-autoscaler"
 )
 
-// incumbents are the programs that must not be live when this process leads.
-type incumbents struct {
-	scheduler  *leaseWatch // nil when none is looked for
-	autoscaler *leaseWatch // nil when none is looked for
-	status     string      // name of the status ConfigMap of this process, "" when it writes none
+// Programs are the programs that must not be live when this process leads.
+type Programs struct {
+	scheduler  *watch // nil when none is looked for
+	autoscaler *watch // nil when none is looked for
+	status     string // name of the status ConfigMap of this process, "" when it writes none
 	client     kubernetes.Interface
 	log        *slog.Logger
 }
 
-// newIncumbents returns what to look for with these flags and this configuration. A program whose
-// Lease this process uses itself is excluded by the Lease.
-func newIncumbents(f *runFlags, cfg *config.Scheduler, client kubernetes.Interface, log *slog.Logger) *incumbents {
-	i := &incumbents{client: client, log: log}
-	if f.shadow { // it writes nothing
-		return i
+// Options say which programs to look for.
+type Options struct {
+	Scheduler, Autoscaler bool
+	// Lease is that of this process. A program that uses the same one is excluded by it.
+	Lease config.LeaderElection
+	// Namespace has the Lease and the status of Cluster Autoscaler.
+	Namespace string
+	// Status is the name of the status ConfigMap of this process, "" when it writes none.
+	Status string
+}
+
+// New returns what to look for.
+func New(o Options, client kubernetes.Interface, log *slog.Logger) *Programs {
+	i := &Programs{client: client, log: log}
+	if o.Scheduler {
+		i.scheduler = i.watch(metav1.NamespaceSystem, SchedulerLease, o.Lease)
 	}
-	watch := func(namespace, name string) *leaseWatch {
-		if le := cfg.LeaderElection; le.Enabled && le.Namespace == namespace && le.Name == name {
-			return nil
-		}
-		return &leaseWatch{client: client, namespace: namespace, name: name, log: log}
-	}
-	places := slices.ContainsFunc(cfg.Profiles, func(p plugins.Options) bool { return p.SchedulerName == v1.DefaultSchedulerName })
-	if f.mode != modeAutoscaler && places && !f.allowScheduler {
-		i.scheduler = watch(metav1.NamespaceSystem, schedulerLease)
-	}
-	if f.cloudProvider != "" && !f.allowAutoscaler {
-		i.autoscaler = watch(f.scale.Watch.Namespace, autoscalerLease)
-		i.status = f.scale.Watch.StatusConfigMap()
+	if o.Autoscaler {
+		i.autoscaler, i.status = i.watch(o.Namespace, AutoscalerLease, o.Lease), o.Status
 	}
 	return i
 }
 
-// noScheduler returns an error when a kube-scheduler is live, which says what to do instead.
-func (i *incumbents) noScheduler(ctx context.Context) error {
+// watch returns a watch of a Lease, nil when it is this process's own.
+func (i *Programs) watch(namespace, name string, own config.LeaderElection) *watch {
+	if own.Enabled && own.Namespace == namespace && own.Name == name {
+		return nil
+	}
+	return &watch{client: i.client, namespace: namespace, name: name, log: i.log}
+}
+
+// NoScheduler returns an error when a kube-scheduler is live, which says what to do instead.
+func (i *Programs) NoScheduler(ctx context.Context) error {
 	if i.scheduler == nil {
 		return nil
 	}
-	holder, err := i.live(ctx, i.scheduler, "a kube-scheduler", allowScheduler)
+	holder, err := i.live(ctx, i.scheduler, "a kube-scheduler", AllowScheduler)
 	if holder == "" || err != nil {
 		return err
 	}
@@ -92,19 +97,19 @@ func (i *incumbents) noScheduler(ctx context.Context) error {
   another schedulerName          place only pods that name it: in profiles of --config, or in schedulerConfiguration of the chart
   leaderElection.resourceName    take over kube-scheduler's Lease, %[4]s: stand by until kube-scheduler stops (docs/migration.md)
 --%[5]s overrides this check, for a kube-scheduler that has no such profile`,
-		holder, i.scheduler, v1.DefaultSchedulerName, schedulerLease, allowScheduler)
+		holder, i.scheduler, v1.DefaultSchedulerName, SchedulerLease, AllowScheduler)
 }
 
 // readFor is how long the provider may take to say which groups this Berth has.
 const readFor = time.Minute
 
-// noAutoscaler returns an error when a Cluster Autoscaler is live that has groups of the provider,
+// NoAutoscaler returns an error when a Cluster Autoscaler is live that has groups of the provider,
 // or may have some; it says what to do instead.
-func (i *incumbents) noAutoscaler(ctx context.Context, provider nodegroup.Provider) error {
+func (i *Programs) NoAutoscaler(ctx context.Context, provider nodegroup.Provider) error {
 	if i.autoscaler == nil || provider == nil {
 		return nil
 	}
-	holder, err := i.live(ctx, i.autoscaler, "a Cluster Autoscaler", allowAutoscaler)
+	holder, err := i.live(ctx, i.autoscaler, "a Cluster Autoscaler", AllowAutoscaler)
 	if holder == "" || err != nil {
 		return err
 	}
@@ -119,12 +124,12 @@ func (i *incumbents) noAutoscaler(ctx context.Context, provider nodegroup.Provid
   --nodes=MIN:MAX:NAME and --status-config-map-name
                       give Berth only groups that Cluster Autoscaler doesn't have, and a status of its own
                       (docs/migration.md, "Group by group")
---%[5]s overrides this check`, holder, i.autoscaler, why, i.autoscaler.namespace, allowAutoscaler)
+--%[5]s overrides this check`, holder, i.autoscaler, why, i.autoscaler.namespace, AllowAutoscaler)
 }
 
 // conflict returns why this Berth can't run beside the Cluster Autoscaler that is live, "" when it
 // can: that one has none of the provider's groups.
-func (i *incumbents) conflict(ctx context.Context, provider nodegroup.Provider) (string, error) {
+func (i *Programs) conflict(ctx context.Context, provider nodegroup.Provider) (string, error) {
 	theirs, err := i.groupsOfAutoscaler(ctx)
 	if err != nil {
 		return fmt.Sprintf("which node groups it has isn't known: %v", err), nil
@@ -145,8 +150,8 @@ func (i *incumbents) conflict(ctx context.Context, provider nodegroup.Provider) 
 	case len(shared) > 0:
 		slices.Sort(shared)
 		return "both would resize the node groups " + enumerate(shared), nil
-	case i.status == upstreamStatus:
-		return fmt.Sprintf("both would write the status ConfigMap %s/%s, though they have no node group in common", i.autoscaler.namespace, upstreamStatus), nil
+	case i.status == AutoscalerStatus:
+		return fmt.Sprintf("both would write the status ConfigMap %s/%s, though they have no node group in common", i.autoscaler.namespace, AutoscalerStatus), nil
 	}
 	return "", nil
 }
@@ -163,9 +168,9 @@ func enumerate(names []string) string {
 
 // groupsOfAutoscaler returns the names of the node groups that Cluster Autoscaler has by its status.
 // Its error completes the sentence that they aren't known.
-func (i *incumbents) groupsOfAutoscaler(ctx context.Context) ([]string, error) {
-	where := i.autoscaler.namespace + "/" + upstreamStatus
-	cm, err := i.client.CoreV1().ConfigMaps(i.autoscaler.namespace).Get(ctx, upstreamStatus, metav1.GetOptions{})
+func (i *Programs) groupsOfAutoscaler(ctx context.Context) ([]string, error) {
+	where := i.autoscaler.namespace + "/" + AutoscalerStatus
+	cm, err := i.client.CoreV1().ConfigMaps(i.autoscaler.namespace).Get(ctx, AutoscalerStatus, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("there is no status ConfigMap %s", where)
@@ -183,7 +188,7 @@ func (i *incumbents) groupsOfAutoscaler(ctx context.Context) ([]string, error) {
 
 // live returns who holds a Lease and renews it, "" for nobody. Who lacks the right to know is
 // warned, and runs.
-func (i *incumbents) live(ctx context.Context, w *leaseWatch, who, override string) (string, error) {
+func (i *Programs) live(ctx context.Context, w *watch, who, override string) (string, error) {
 	holder, err := w.holder(ctx)
 	if apierrors.IsForbidden(err) {
 		i.log.Warn("not authorized to get a Lease (403): whether "+who+" is running isn't known, and two of them would do the same work; "+

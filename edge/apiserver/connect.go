@@ -1,4 +1,7 @@
-package main
+// Package apiserver connects berth run to an API server. The address is --master, or comes from the
+// first of --kubeconfig, clientConnection.kubeconfig of --config, $KUBECONFIG, ~/.kube/config and the
+// pod's service account.
+package apiserver
 
 import (
 	"cmp"
@@ -19,40 +22,44 @@ import (
 	"github.com/berthproject/berth/internal/version"
 )
 
-// This file connects berth run to an API server. The address is --master, or comes from the first
-// of --kubeconfig, clientConnection.kubeconfig of --config, $KUBECONFIG, ~/.kube/config
-// and the pod's service account.
-
-// apiServer is how Berth reaches the API server. What is made of rest, as client is, reads
+// Connection is how Berth reaches the API server. What is made of Rest, as Client is, reads
 // whenever it likes and writes while the fence is open; of a shadow it never writes.
-type apiServer struct {
-	rest   *rest.Config
-	client kubernetes.Interface
-	fence  *leader.Fence        // nil without leader election
-	shadow bool                 // it only reads
-	lease  kubernetes.Interface // for the Lease alone; nil without leader election
+type Connection struct {
+	Rest   *rest.Config
+	Client kubernetes.Interface
+	Fence  *leader.Fence        // nil without leader election
+	Lease  kubernetes.Interface // for the Lease alone; nil without leader election
 }
 
 // answerWithin is how long the API server may take to say its version at start-up.
 const answerWithin = 10 * time.Second
 
-// connect returns a client of an API server that has answered: somebody who gave a
+// Options say how the API server is found, and whether it may be written to.
+type Options struct {
+	Kubeconfig string // path, "" for none
+	Master     string // address in place of the kubeconfig's, "" for that
+	Shadow     bool   // it is only read
+	// Config names another kubeconfig, the limits of bind calls, and the Lease.
+	Config config.Scheduler
+}
+
+// Connect returns a client of an API server that has answered: somebody who gave a
 // wrong address learns so at once, not from caches that retry for ever. What is to be known of
 // its version goes to log.
-func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler, log *slog.Logger) (*apiServer, error) {
-	rc, err := f.restConfig(cfg)
+func Connect(ctx context.Context, o Options, log *slog.Logger) (*Connection, error) {
+	rc, err := o.restConfig()
 	if err != nil {
 		return nil, err
 	}
-	s := &apiServer{shadow: f.shadow}
-	if cfg.LeaderElection.Enabled {
-		s.fence = leader.NewFence()
-		if s.lease, err = leader.NewClient(rc, cfg.LeaderElection); err != nil {
+	s := &Connection{}
+	if o.Config.LeaderElection.Enabled {
+		s.Fence = leader.NewFence()
+		if s.Lease, err = leader.NewClient(rc, o.Config.LeaderElection); err != nil {
 			return nil, fmt.Errorf("making an API client: %w", err)
 		}
 	}
-	s.rest = s.guarded(rc)
-	if s.client, err = kubernetes.NewForConfig(s.rest); err != nil {
+	s.Rest = s.guarded(rc, o.Shadow)
+	if s.Client, err = kubernetes.NewForConfig(s.Rest); err != nil {
 		return nil, fmt.Errorf("making an API client: %w", err)
 	}
 	v, err := s.answers(ctx)
@@ -66,17 +73,17 @@ func (f *runFlags) connect(ctx context.Context, cfg config.Scheduler, log *slog.
 }
 
 // guarded returns a configuration whose clients write only when this Berth may.
-func (s *apiServer) guarded(base *rest.Config) *rest.Config {
-	if s.shadow {
+func (s *Connection) guarded(base *rest.Config, shadow bool) *rest.Config {
+	if shadow {
 		return live.ReadOnly(base)
 	}
-	return s.fence.Config(base)
+	return s.Fence.Config(base)
 }
 
-// kubeconfigPath returns the file that has the API server's address, "" for the
+// KubeconfigPath returns the file that has the API server's address, "" for the
 // pod's service account.
-func (f *runFlags) kubeconfigPath(cfg config.Scheduler) string {
-	if path := cmp.Or(f.kubeconfig, cfg.Kubeconfig); path != "" {
+func (o Options) KubeconfigPath() string {
+	if path := cmp.Or(o.Kubeconfig, o.Config.Kubeconfig); path != "" {
 		return path
 	}
 	if path := clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename(); path != "" {
@@ -89,8 +96,8 @@ func (f *runFlags) kubeconfigPath(cfg config.Scheduler) string {
 
 // restConfig reads the kubeconfig. The client's limits are those of bind calls; other
 // writes have limits of their own (edge/live).
-func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
-	path := cmp.Or(f.kubeconfig, cfg.Kubeconfig)
+func (o Options) restConfig() (*rest.Config, error) {
+	path := cmp.Or(o.Kubeconfig, o.Config.Kubeconfig)
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if path != "" {
 		if _, err := os.Stat(path); err != nil {
@@ -99,19 +106,19 @@ func (f *runFlags) restConfig(cfg config.Scheduler) (*rest.Config, error) {
 		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
 	}
 	overrides := &clientcmd.ConfigOverrides{}
-	overrides.ClusterInfo.Server = f.master
+	overrides.ClusterInfo.Server = o.Master
 	rc, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	rc.UserAgent = "berth/" + version.Get().Version
-	rc.QPS, rc.Burst = cfg.BindQPS, cfg.BindBurst
+	rc.QPS, rc.Burst = o.Config.BindQPS, o.Config.BindBurst
 	return rc, nil
 }
 
 // answers asks the API server for its version, for answerWithin at most. The call
 // takes no context, so it runs in a goroutine that outlives this one on a timeout.
-func (s *apiServer) answers(ctx context.Context) (*apiversion.Info, error) {
+func (s *Connection) answers(ctx context.Context) (*apiversion.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	type answer struct {
@@ -120,16 +127,16 @@ func (s *apiServer) answers(ctx context.Context) (*apiversion.Info, error) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		v, err := s.client.Discovery().ServerVersion()
+		v, err := s.Client.Discovery().ServerVersion()
 		done <- answer{v, err}
 	}()
 	select {
 	case a := <-done:
 		if a.err != nil {
-			return nil, fmt.Errorf("the API server at %s is not reachable: %w; check that it is running and that the kubeconfig points to it", s.rest.Host, a.err)
+			return nil, fmt.Errorf("the API server at %s is not reachable: %w; check that it is running and that the kubeconfig points to it", s.Rest.Host, a.err)
 		}
 		return a.version, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it is running and that the kubeconfig points to it", s.rest.Host)
+		return nil, fmt.Errorf("the API server at %s did not answer within 10 seconds; check that it is running and that the kubeconfig points to it", s.Rest.Host)
 	}
 }

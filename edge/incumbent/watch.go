@@ -1,4 +1,4 @@
-package main
+package incumbent
 
 import (
 	"context"
@@ -34,8 +34,8 @@ const (
 	defaultLeaseDuration = 15 * time.Second
 )
 
-// leaseWatch watches a Lease that this process never writes.
-type leaseWatch struct {
+// watch watches a Lease that this process never writes.
+type watch struct {
 	client          kubernetes.Interface
 	namespace, name string
 	log             *slog.Logger
@@ -53,12 +53,12 @@ type leaseState struct {
 }
 
 // String returns the Lease as NAMESPACE/NAME.
-func (w *leaseWatch) String() string { return w.namespace + "/" + w.name }
+func (w *watch) String() string { return w.namespace + "/" + w.name }
 
 // holder returns who holds the Lease and renews it, "" for nobody. It returns within the time
 // between two renewals when somebody does, and within the duration of the Lease otherwise. The
 // error is that of the API server; it is Forbidden when the right to get the Lease is missing.
-func (w *leaseWatch) holder(ctx context.Context) (string, error) {
+func (w *watch) holder(ctx context.Context) (string, error) {
 	var first leaseState // as the Lease was when it was read first
 	var since time.Time  // when that was
 	read := time.Now()   // when the Lease was read last
@@ -92,7 +92,7 @@ func (w *leaseWatch) holder(ctx context.Context) (string, error) {
 }
 
 // read returns the state of the Lease, the zero state when there is none.
-func (w *leaseWatch) read(ctx context.Context) (leaseState, error) {
+func (w *watch) read(ctx context.Context) (leaseState, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookFor/3)
 	defer cancel()
 	l, err := w.client.CoordinationV1().Leases(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
